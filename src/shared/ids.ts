@@ -1,0 +1,78 @@
+import { EngineError } from './engine-error.ts'
+
+declare const brand: unique symbol
+
+/** `yyyymmdd_hhmmss_NNNNN_xxxxx`: UTC time, a counter, the epoch of the coordinator that gave it out in base 32. */
+export type QueryId = string & { readonly [brand]: 'QueryId' }
+/** `{queryId}.{stage}`; stage 0 is the root. */
+export type StageId = string & { readonly [brand]: 'StageId' }
+/** `{queryId}.{stage}.{task}`; a retry is a new task number. */
+export type TaskId = string & { readonly [brand]: 'TaskId' }
+
+const QUERY_ID = /^\d{8}_\d{6}_\d{5}_[0-9a-v]{5,13}$/
+const TASK_ID = /^(\d{8}_\d{6}_\d{5}_[0-9a-v]{5,13})\.(\d{1,6})\.(\d{1,9})$/
+
+export function isQueryId(text: string): text is QueryId {
+  return QUERY_ID.test(text)
+}
+
+/** @throws EngineError NOT_FOUND when the text has not the form of a query id */
+export function parseQueryId(text: string): QueryId {
+  if (!isQueryId(text)) throw new EngineError('NOT_FOUND', 'Query not found')
+  return text
+}
+
+export function stageId(queryId: QueryId, stage: number): StageId {
+  return `${queryId}.${stage}` as StageId
+}
+
+export function taskId(queryId: QueryId, stage: number, task: number): TaskId {
+  return `${queryId}.${stage}.${task}` as TaskId
+}
+
+export interface TaskIdParts {
+  readonly queryId: QueryId
+  readonly stage: number
+  readonly task: number
+}
+
+/** The parts of a task id, or undefined when the text has not its form. */
+export function splitTaskId(text: string): TaskIdParts | undefined {
+  const match = TASK_ID.exec(text)
+  if (!match) return undefined
+  return { queryId: match[1] as QueryId, stage: Number(match[2]), task: Number(match[3]) }
+}
+
+/** @throws EngineError NOT_FOUND when the text has not the form of a task id */
+export function parseTaskId(text: string): TaskId {
+  if (!TASK_ID.test(text)) throw new EngineError('NOT_FOUND', 'Task not found')
+  return text as TaskId
+}
+
+/** The epoch as the last part of a query id: base 32, at least five digits. */
+export function epochSuffix(epoch: number): string {
+  return epoch.toString(32).padStart(5, '0')
+}
+
+/**
+ * Gives out query ids that are never given twice: the date part never goes back, the counter wraps at 99,999, the
+ * suffix is the epoch, which no other coordinator shares.
+ */
+export function createQueryIds(epoch: number, now: () => number): () => QueryId {
+  const suffix = epochSuffix(epoch)
+  let lastSecond = 0
+  let counter = -1
+  let firstOfSecond = 0
+  return () => {
+    counter = (counter + 1) % 100_000
+    let second = Math.max(lastSecond, Math.floor(now() / 1000))
+    // A full turn of the counter within one second would repeat an id: move on to the next second.
+    if (second > lastSecond) firstOfSecond = counter
+    else if (counter === firstOfSecond) second++
+    lastSecond = second
+    const stamp = new Date(second * 1000).toISOString()
+    const day = stamp.slice(0, 10).replaceAll('-', '')
+    const time = stamp.slice(11, 19).replaceAll(':', '')
+    return `${day}_${time}_${String(counter).padStart(5, '0')}_${suffix}` as QueryId
+  }
+}

@@ -1,0 +1,128 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize, relative } from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+const src = new URL('../src', import.meta.url).pathname
+
+/** What each folder may import besides `shared` and itself; the longest matching folder decides. */
+const allowed: Record<string, readonly string[]> = {
+  shared: [],
+  config: [],
+  telemetry: [],
+  'connectors/spi': [],
+  'execution/api': ['connectors/spi'],
+  events: ['telemetry'],
+  security: ['telemetry'],
+  connectors: ['connectors/spi', 'telemetry'],
+  'execution/engine': ['connectors/spi', 'telemetry'],
+  'execution/exchange': ['execution/api', 'execution/engine', 'connectors/spi', 'telemetry'],
+  'execution/worker': [
+    'execution/api',
+    'execution/engine',
+    'execution/exchange',
+    'connectors/spi',
+    'telemetry',
+    'security',
+  ],
+  sql: ['connectors/spi'],
+  planner: ['sql', 'connectors/spi', 'execution/api'],
+  coordinator: [
+    'sql',
+    'planner',
+    'execution/api',
+    'execution/engine',
+    'execution/exchange',
+    'connectors/spi',
+    'events',
+    'security',
+    'telemetry',
+  ],
+  readmodels: ['events', 'telemetry', 'coordinator/*events', 'execution/api'],
+  supervisor: [],
+  protocol: [
+    'coordinator',
+    'readmodels',
+    'execution/api',
+    'execution/worker',
+    'execution/exchange',
+    'connectors/spi',
+    'events',
+    'security',
+    'telemetry',
+  ],
+  ui: ['coordinator', 'readmodels', 'protocol', 'execution/api', 'security', 'telemetry'],
+  cli: ['*'],
+}
+
+/** Files of an aggregate that projections may use: pure, no I/O. */
+const PURE = /^coordinator\/[^/]+\/(events|state|evolve|upcasters|[a-z-]+-(events|state))\.ts$/
+
+function files(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
+    entry.isDirectory()
+      ? files(join(folder, entry.name))
+      : entry.name.endsWith('.ts')
+        ? [join(folder, entry.name)]
+        : [],
+  )
+}
+
+function ruleOf(path: string): string | undefined {
+  return Object.keys(allowed)
+    .filter((folder) => path === folder || path.startsWith(`${folder}/`))
+    .sort((a, b) => b.length - a.length)[0]
+}
+
+const imports = files(src).flatMap((file) => {
+  const text = readFileSync(file, 'utf8')
+  return [...text.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].map((match) => ({
+    from: relative(src, file),
+    spec: match[1]!,
+    to: match[1]!.startsWith('.') ? relative(src, normalize(join(dirname(file), match[1]!))) : undefined,
+  }))
+})
+
+describe('import directions', () => {
+  it('every folder has a rule', () => {
+    expect(
+      files(src)
+        .map((file) => relative(src, file))
+        .filter((file) => ruleOf(file) === undefined),
+    ).toEqual([])
+  })
+
+  it('imports point one way', () => {
+    const wrong = imports.filter(({ from, to }) => {
+      if (to === undefined) return false
+      const rule = ruleOf(from)!
+      const target = ruleOf(to)
+      if (target === 'shared' && rule !== 'supervisor') return false
+      // Adapters never import each other: a connector sees its own folder only.
+      if (rule === 'connectors' && target === 'connectors') return from.split('/')[1] !== to.split('/')[1]
+      if (target === rule) return false
+      return !allowed[rule]!.some((entry) =>
+        entry === '*'
+          ? true
+          : entry === 'coordinator/*events'
+            ? PURE.test(to)
+            : to === entry || to.startsWith(`${entry}/`),
+      )
+    })
+    expect(wrong).toEqual([])
+  })
+
+  it('the supervisor uses Node core modules only', () => {
+    expect(
+      imports.filter(({ from, spec, to }) => from.startsWith('supervisor/') && !to && !spec.startsWith('node:')),
+    ).toEqual([])
+  })
+
+  it('the front end does no I/O', () => {
+    const io = /^node:(fs|net|http|https|child_process|worker_threads|dgram|tls)|^pg$|^kafkajs$|^express$|^@duckdb/
+    expect(
+      imports.filter(
+        ({ from, spec }) => from.startsWith('sql/') && !from.startsWith('sql/functions/javascript/') && io.test(spec),
+      ),
+    ).toEqual([])
+  })
+})
