@@ -1,0 +1,100 @@
+/**
+ * What a catalog offers, and all that anybody may know of it. A connector runs twice: in the coordinator for
+ * metadata and splits, in workers for turning the splits of a batch into a table expression. Fragments and splits
+ * name the catalog; credentials and paths come from each process's own catalog configuration and never travel.
+ */
+export interface Connector {
+  readonly catalog: string
+  readonly connectorName: string
+  readonly abilities: ConnectorAbilities
+
+  listSchemas(): Promise<readonly string[]>
+  /** Tables of one schema, or of all; an unknown schema gives an empty list. */
+  listTables(schema?: string): Promise<readonly SchemaTableName[]>
+  /** The table as of now, with the handle that later calls take; undefined when there is none. */
+  getTable(schema: string, table: string): Promise<ConnectorTable | undefined>
+  /** Row count and bytes where the connector knows them; scheduling takes unknown for large. */
+  getStatistics(handle: TableHandle): Promise<TableStatistics>
+  /** All splits of the table as of the handle's snapshot; they read every row exactly once together. */
+  listSplits(handle: TableHandle): Promise<readonly ConnectorSplit[]>
+  /**
+   * A DuckDB SELECT without parameters that gives exactly the rows of these splits, in the columns asked for, named
+   * as asked, each held in DuckDB as its SQL type is (`sql/types/duckdb-representation.ts`). Runs in the worker.
+   * `columns` may be empty (count(*)): then any one column per row will do.
+   * @throws EngineError when a split has changed since it was listed
+   */
+  tableExpression(splits: readonly ConnectorSplit[], columns: readonly string[]): Promise<string>
+  /** Folders that the engine must be allowed to read for `tableExpression`; absolute, with a trailing slash. */
+  allowedDirectories(): readonly string[]
+}
+
+export interface ConnectorAbilities {
+  readonly createSchema: boolean
+  readonly createTable: boolean
+  readonly insert: boolean
+  readonly views: boolean
+  /** Splits may be listed at an older snapshot. */
+  readonly snapshots: boolean
+}
+
+export interface SchemaTableName {
+  readonly schema: string
+  readonly table: string
+  readonly kind: 'TABLE' | 'VIEW'
+}
+
+/** Opaque to everyone but its connector; plain JSON, so that it fits an event; names a snapshot. */
+export type TableHandle = { readonly [key: string]: unknown }
+
+export interface ConnectorTable extends SchemaTableName {
+  readonly handle: TableHandle
+  readonly columns: readonly ConnectorColumn[]
+  readonly comment?: string
+  /** For a view: what it was created from. */
+  readonly view?: { readonly sql: string; readonly catalog?: string; readonly schema?: string; readonly owner?: string }
+}
+
+export interface ConnectorColumn {
+  readonly name: string
+  /** Trino's type text, as in `columns[].type`: `varchar(25)`, `decimal(12, 2)`. */
+  readonly type: string
+  readonly nullable: boolean
+  readonly comment?: string
+  readonly hidden?: boolean
+}
+
+export interface TableStatistics {
+  readonly rows?: number
+  /** Compressed bytes as stored. */
+  readonly bytes?: number
+}
+
+/** A unit of source data; `data` is the connector's own plain JSON and fits an event. */
+export interface ConnectorSplit {
+  readonly catalog: string
+  readonly data: { readonly [key: string]: unknown }
+  readonly rows?: number
+  /** Compressed bytes by column name, of what the split would read; the sum over the columns read is the input size. */
+  readonly columnBytes?: Readonly<Record<string, number>>
+  readonly bytes?: number
+}
+
+/** What a connector folder exports: one factory, given the parsed catalog file. */
+export interface ConnectorFactory {
+  readonly connectorName: string
+  /** @throws EngineError CONFIGURATION_INVALID naming the property */
+  create(catalog: string, properties: unknown, context: ConnectorContext): Connector
+}
+
+export interface ConnectorContext {
+  /** The data folder of this installation, absolute. */
+  readonly dataDir: string
+  /** Where files shipped with the project lie (`etc/`), absolute. */
+  readonly shippedDir: string
+  /**
+   * Runs one trusted DuckDB SELECT of the connector's own making (Parquet footers, CSV sniffing) in an engine of this
+   * process that may read `allowedDirectories()`; rows as objects by column name, values as DuckDB's `to_json` gives
+   * them. There is no DuckDB in the coordinator's or the worker's own process.
+   */
+  query(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]>
+}

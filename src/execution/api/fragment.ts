@@ -1,0 +1,58 @@
+import { z } from 'zod'
+
+/**
+ * One SELECT over `"$s0"`, `"$s1"` …: the scans. The worker puts each scan's table expression, made by its own
+ * connector from the splits of a batch, as a CTE before `sql`; so no path or credential ever travels.
+ */
+export const scanSchema = z.object({
+  catalog: z.string(),
+  schema: z.string(),
+  table: z.string(),
+  /** The connector's table handle: names a snapshot. */
+  handle: z.record(z.string(), z.unknown()),
+  /** Columns the fragment reads, by their names in the table; the CTE has exactly these. */
+  columns: z.array(z.string()),
+})
+export type Scan = z.infer<typeof scanSchema>
+
+export const outputColumnSchema = z.object({
+  name: z.string(),
+  /** Trino's display text, as the client sees it. */
+  type: z.string(),
+  /** Wire typeSignature (protocol.md 2.6), ready to send. */
+  typeSignature: z.unknown(),
+  /** DuckDB expression over the columns of `sql` (named `c0`, `c1` …) for use as an argument of `json_array(…)`. */
+  wire: z.string(),
+})
+export type OutputColumn = z.infer<typeof outputColumnSchema>
+
+export const fragmentSchema = z.object({
+  /** One DuckDB SELECT whose output columns are named `c0`, `c1` …, in order. */
+  sql: z.string(),
+  scans: z.array(scanSchema),
+  output: z.array(outputColumnSchema),
+  /** True when the union of the results over disjoint sets of scan 0's splits is the result: it may run in batches. */
+  streams: z.boolean(),
+  /** True when a top-level ORDER BY fixes the order of the rows. */
+  ordered: z.boolean(),
+  /** What the scheduler may assume; unknown is large. */
+  estimate: z.object({
+    small: z.boolean(),
+    rows: z.number().optional(),
+    bytes: z.number().optional(),
+  }),
+  /** Prepared apart first: `planner.md` 1 names what makes it risky. */
+  risky: z.boolean(),
+})
+export type Fragment = z.infer<typeof fragmentSchema>
+
+export const splitSchema = z.object({
+  /** Index of the scan this split belongs to. */
+  scan: z.number().int().min(0),
+  catalog: z.string(),
+  data: z.record(z.string(), z.unknown()),
+  rows: z.number().optional(),
+  bytes: z.number().optional(),
+  columnBytes: z.record(z.string(), z.number()).optional(),
+})
+export type Split = z.infer<typeof splitSchema>

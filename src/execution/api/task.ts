@@ -1,0 +1,237 @@
+import { z } from 'zod'
+import { errorTable, type ErrorName } from '../../shared/error-table.ts'
+import { fragmentSchema, splitSchema } from './fragment.ts'
+
+export const errorNameSchema = z.enum(Object.keys(errorTable) as [ErrorName, ...ErrorName[]])
+
+export const failureSchema = z.object({
+  errorName: errorNameSchema,
+  errorCode: z.number().int(),
+  errorType: z.enum(['USER_ERROR', 'INTERNAL_ERROR', 'INSUFFICIENT_RESOURCES', 'EXTERNAL']),
+  message: z.string(),
+  location: z.object({ lineNumber: z.number().int(), columnNumber: z.number().int() }).optional(),
+})
+
+/** Headers of the internal interface; `X-Engine-Epoch` is on every request from a coordinator (409 for a lower one). */
+export const internalHeaders = {
+  epoch: 'x-engine-epoch',
+  pageToken: 'x-engine-page-token',
+  pageNextToken: 'x-engine-page-next-token',
+  bufferComplete: 'x-engine-buffer-complete',
+  taskInstanceId: 'x-engine-task-instance-id',
+  maxWait: 'x-engine-max-wait',
+  acknowledge: 'x-engine-acknowledge',
+  taskVersion: 'x-engine-task-version',
+} as const
+
+/** Body of `POST /v1/task/{taskId}`: create or update, idempotent; unknown fields are ignored. */
+export const taskUpdateSchema = z.object({
+  session: z.object({
+    queryId: z.string(),
+    user: z.string(),
+    startTimeMillis: z.number(),
+  }),
+  fragment: fragmentSchema,
+  splits: z.array(splitSchema),
+  noMoreSplits: z.boolean(),
+  outputBuffers: z.object({ buffers: z.array(z.string()) }),
+  attempt: z.number().int().min(0),
+  traceparent: z.string().optional(),
+  /** True: run with DuckDB's profiler on (sampled trace, or not small). */
+  profile: z.boolean(),
+  /** Batches that must not run (again): pinned or finished elsewhere. */
+  doneBatches: z.array(z.number().int()).optional(),
+  /** How many of the query's seconds are left, in milliseconds. */
+  remainingMillis: z.number().optional(),
+})
+export type TaskUpdate = z.infer<typeof taskUpdateSchema>
+
+export const taskStates = ['PLANNED', 'RUNNING', 'FLUSHING', 'FINISHED', 'CANCELED', 'ABORTED', 'FAILED'] as const
+export type TaskState = (typeof taskStates)[number]
+
+export const distributionSchema = z.object({
+  maxError: z.number(),
+  count: z.number(),
+  total: z.number(),
+  p01: z.number(),
+  p05: z.number(),
+  p10: z.number(),
+  p25: z.number(),
+  p50: z.number(),
+  p75: z.number(),
+  p90: z.number(),
+  p95: z.number(),
+  p99: z.number(),
+  min: z.number(),
+  max: z.number(),
+})
+export type Distribution = z.infer<typeof distributionSchema>
+
+/** One operator of one pipeline, figures summed over batches; durations in nanoseconds, sizes in bytes. */
+export const operatorStatsSchema = z.object({
+  operatorId: z.number().int(),
+  /** Trino's name, `HashAggregationOperator`. */
+  operatorType: z.string(),
+  /** DuckDB's name, `HASH_GROUP_BY`. */
+  engineOperator: z.string(),
+  inputPositions: z.number(),
+  outputPositions: z.number(),
+  estimatedPositions: z.number().optional(),
+  inputBytes: z.number(),
+  outputBytes: z.number(),
+  /** The profiler's time, summed over threads. */
+  timeNanos: z.number(),
+  blockedNanos: z.number(),
+  addInputCalls: z.number(),
+  getOutputCalls: z.number(),
+  finishCalls: z.number(),
+  /** Present on the exchange operator. */
+  exchange: z
+    .object({
+      bufferedBytes: z.number(),
+      averageBytesPerRequest: z.number(),
+      bufferedPages: z.number(),
+      pageBufferClientStatuses: z.array(
+        z.object({
+          uri: z.string(),
+          state: z.string(),
+          lastUpdate: z.string(),
+          pagesReceived: z.number(),
+          requestsScheduled: z.number(),
+          requestsCompleted: z.number(),
+          httpRequestState: z.string(),
+        }),
+      ),
+    })
+    .optional(),
+})
+export type OperatorStats = z.infer<typeof operatorStatsSchema>
+
+/** One a (pipeline, batch). */
+export const driverStatsSchema = z.object({
+  batch: z.number().int(),
+  startTime: z.string(),
+  endTime: z.string(),
+  queuedNanos: z.number(),
+  elapsedNanos: z.number(),
+  scheduledNanos: z.number(),
+  cpuNanos: z.number(),
+  blockedNanos: z.number(),
+})
+export type DriverStats = z.infer<typeof driverStatsSchema>
+
+export const pipelineStatsSchema = z.object({
+  pipelineId: z.number().int(),
+  inputPipeline: z.boolean(),
+  outputPipeline: z.boolean(),
+  memoryBytes: z.number(),
+  rawInputBytes: z.number(),
+  rawInputPositions: z.number(),
+  processedInputBytes: z.number(),
+  processedInputPositions: z.number(),
+  outputBytes: z.number(),
+  outputPositions: z.number(),
+  totalDrivers: z.number(),
+  queuedDrivers: z.number(),
+  runningDrivers: z.number(),
+  completedDrivers: z.number(),
+  scheduledNanos: z.number(),
+  cpuNanos: z.number(),
+  blockedNanos: z.number(),
+  operators: z.array(operatorStatsSchema),
+  drivers: z.array(driverStatsSchema),
+})
+export type PipelineStats = z.infer<typeof pipelineStatsSchema>
+
+/** Figures of a task as events and the internal interface carry them: integers with units, no formatted strings. */
+export const taskStatsSchema = z.object({
+  createTime: z.string(),
+  startTime: z.string().optional(),
+  endTime: z.string().optional(),
+  elapsedNanos: z.number(),
+  queuedNanos: z.number(),
+  totalDrivers: z.number(),
+  queuedDrivers: z.number(),
+  runningDrivers: z.number(),
+  completedDrivers: z.number(),
+  /** Batches: the splits of the statement's stats. */
+  totalSplits: z.number(),
+  queuedSplits: z.number(),
+  runningSplits: z.number(),
+  completedSplits: z.number(),
+  memoryBytes: z.number(),
+  peakMemoryBytes: z.number(),
+  spilledBytes: z.number(),
+  scheduledNanos: z.number(),
+  cpuNanos: z.number(),
+  /** False when the engine was shared and CPU was split by scheduled time. */
+  cpuExact: z.boolean(),
+  wallNanos: z.number(),
+  blockedNanos: z.number(),
+  rawInputBytes: z.number(),
+  rawInputPositions: z.number(),
+  processedInputBytes: z.number(),
+  processedInputPositions: z.number(),
+  outputBytes: z.number(),
+  outputPositions: z.number(),
+  /** False when the profiler was off: no pipelines. */
+  profiled: z.boolean(),
+  pipelines: z.array(pipelineStatsSchema),
+})
+export type TaskStats = z.infer<typeof taskStatsSchema>
+
+export const outputBufferStates = [
+  'OPEN',
+  'NO_MORE_BUFFERS',
+  'NO_MORE_PAGES',
+  'FLUSHING',
+  'FINISHED',
+  'FAILED',
+] as const
+
+/** A page that is closed and listed: never changed afterwards. */
+export const closedPageSchema = z.object({
+  /** Position in the task's output, from 0, in the order the pages were closed. */
+  token: z.number().int(),
+  batch: z.number().int(),
+  rows: z.number(),
+  bytes: z.number(),
+  /** SHA-256 of the bytes, lower hex. */
+  sha256: z.string(),
+  /** True on the last page of its batch; a batch without rows closes with a `batchEnd` instead. */
+  lastOfBatch: z.boolean(),
+})
+export type ClosedPage = z.infer<typeof closedPageSchema>
+
+/** What `GET /v1/task?since=v` says of a task that changed: the worker's truth, in the internal (unformatted) form. */
+export const taskStatusSchema = z.object({
+  taskId: z.string(),
+  instanceId: z.string(),
+  version: z.number(),
+  state: z.enum(taskStates),
+  lastHeartbeat: z.string(),
+  attempt: z.number(),
+  bufferState: z.enum(outputBufferStates),
+  noMoreSplits: z.boolean(),
+  /** Pages closed since the asked version (all of them when no version was given). */
+  pages: z.array(closedPageSchema),
+  /** Batches that ended well, whether or not they gave pages. */
+  batchesDone: z.array(z.number().int()),
+  batchesTotal: z.number().int(),
+  pagesSent: z.number(),
+  bufferedPages: z.number(),
+  failure: failureSchema.optional(),
+  stats: taskStatsSchema,
+})
+export type TaskStatus = z.infer<typeof taskStatusSchema>
+
+/** Body of `PUT /v1/announcement`, sent by every worker each second. */
+export const announcementSchema = z.object({
+  nodeId: z.string(),
+  url: z.string(),
+  version: z.string(),
+  cores: z.number(),
+  memoryBytes: z.number(),
+  epochSeen: z.number(),
+})
+export type Announcement = z.infer<typeof announcementSchema>

@@ -1,0 +1,143 @@
+import type { Service } from '../../shared/service.ts'
+
+/**
+ * The parent's side of the engines: child processes of one DuckDB instance each, spoken to over a socket pair.
+ * A pool belongs to one process (a worker, or the coordinator for coordinator-only stages).
+ */
+export interface EnginePool extends Service {
+  /**
+   * Runs one SELECT that gives a single VARCHAR column: the JSON text of one row array (`json_array(…)::VARCHAR`).
+   * Never throws; everything comes through `done`.
+   */
+  run(statement: EngineStatement): EngineRun
+  /** Trusted metadata statements of connectors; rows as objects. Small results only. */
+  query(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]>
+  /** What runs now, for metrics and `/v1/status`. */
+  children(): readonly EngineChildInfo[]
+}
+
+export interface EngineStatement {
+  /** Task id and batch, or query id: for logs and messages. */
+  readonly id: string
+  readonly sql: string
+  /** Small statements share one engine; any other gets an engine to itself from the pool. */
+  readonly placement: 'shared' | 'dedicated'
+  /** Prepared apart first (`planner.md` 1). */
+  readonly risky: boolean
+  /** DuckDB's profiler on: `EngineResult.profile` is there unless DuckDB wrote none. */
+  readonly profile: boolean
+  /** May the prepared statement be kept by its text? Off for one-off texts (splits inside). */
+  readonly cachePrepared: boolean
+  readonly output: EngineOutput
+  /** Run time left, milliseconds: past it the statement ends with EXCEEDED_TIME_LIMIT. */
+  readonly remainingMillis?: number
+}
+
+export type EngineOutput =
+  /** Rows come back in `EngineResult.inline`; more than `maxBytes` ends with `overflow: true` and no rows. */
+  | { readonly kind: 'inline'; readonly maxBytes: number }
+  /**
+   * Rows are streamed through a FIFO: `onRows` gets whole lines `[…],\n` concatenated; the engine stops pulling while
+   * the promise is pending (back-pressure).
+   */
+  | { readonly kind: 'stream'; onRows(lines: Buffer): void | Promise<void> }
+
+export interface EngineRun {
+  /** Rejects with an EngineError (Trino's names; DuckDB's own text never comes through) or `EngineLost`. */
+  readonly done: Promise<EngineResult>
+  /** The engine is idle within 200 ms: interrupt, then SIGKILL. `done` rejects with USER_CANCELED. Safe to call twice. */
+  cancel(): void
+}
+
+export interface EngineResult {
+  readonly rows: number
+  /** For inline output: the rows `[…],[…]` without enclosing brackets; empty without rows. */
+  readonly inline?: Buffer
+  readonly overflow?: boolean
+  readonly profile?: DuckDbProfile
+  readonly startedAt: number
+  readonly wallNanos: number
+  /** CPU of the engine process while the statement ran; exact when nothing else ran in that engine. */
+  readonly cpuNanos: number
+  readonly cpuExact: boolean
+  readonly peakMemoryBytes: number
+  readonly spilledBytes: number
+  readonly enginePid: number
+}
+
+/** DuckDB's JSON profile (`planner.md` 4), read as written, unknown fields kept out. */
+export interface DuckDbProfile {
+  readonly latencySeconds: number
+  /** Wall seconds summed over threads. */
+  readonly scheduledSeconds: number
+  readonly rowsReturned: number
+  readonly resultSetBytes: number
+  readonly children: readonly DuckDbOperator[]
+}
+
+export interface DuckDbOperator {
+  readonly type: string
+  readonly name: string
+  readonly timingSeconds: number
+  readonly rowsOut: number
+  readonly estimatedRows?: number
+  readonly extraInfo: Readonly<Record<string, string | readonly string[]>>
+  readonly children: readonly DuckDbOperator[]
+}
+
+export interface EngineChildInfo {
+  readonly slot: number
+  readonly pid: number
+  readonly state: 'starting' | 'spare' | 'busy' | 'idle'
+  readonly residentBytes: number
+  readonly running: number
+}
+
+/** The engine died under a statement through no fault the statement is known to have: it may be tried again. */
+export class EngineLost extends Error {
+  readonly reason: 'memory' | 'deadline' | 'hang' | 'crash' | 'cancel' | 'recycle'
+
+  constructor(reason: EngineLost['reason'], message: string) {
+    super(message)
+    this.name = 'EngineLost'
+    this.reason = reason
+  }
+}
+
+export interface EngineSettings {
+  /** FIFOs and profiles of the slots lie below, absolute. */
+  readonly folder: string
+  readonly spillFolder: string
+  /** Absolute, with trailing slash: the only places DuckDB may read (its own folders are added). */
+  readonly allowedDirectories: readonly string[]
+  /** DuckDB's own memory_limit of a dedicated engine; a shared one gets a quarter. The kill limit lies above. */
+  readonly memoryLimitBytes: number
+  readonly maxSpillBytes: number
+  /** Cores of the container. */
+  readonly cores: number
+  /** Connections of the shared and of a dedicated engine. */
+  readonly sharedConnections: number
+  readonly dedicatedConnections: number
+  /** Module whose default export `(connection) => Promise<void>` registers macros and scalar functions; file URL. */
+  readonly functionsModule?: string
+  readonly prepareDeadlineMs: number
+  readonly interruptToKillMs: number
+  readonly beatMs: number
+  readonly deadAfterMs: number
+  /** Milliseconds after ready until the spare engine is started. */
+  readonly spareAfterMs: number
+  /** DuckDB's text of an error to ours; lives in the SQL front end. */
+  translateError(text: string): Error
+  readonly onEvent?: (event: EngineEvent) => void
+}
+
+export type EngineEvent =
+  | { readonly type: 'started'; readonly slot: number; readonly pid: number; readonly milliseconds: number }
+  | {
+      readonly type: 'ended'
+      readonly slot: number
+      readonly pid: number
+      readonly reason: EngineLost['reason'] | 'stopped'
+      readonly statements: readonly string[]
+    }
+  | { readonly type: 'canceled'; readonly milliseconds: number; readonly how: 'interrupt' | 'kill' }
