@@ -1,0 +1,200 @@
+import type { ConnectorTable, SchemaTableName, TableHandle, TableStatistics } from '../connectors/spi/connector.ts'
+import type { SessionContext } from './session.ts'
+
+export type { SessionContext } from './session.ts'
+
+/**
+ * The metadata one statement may ask for. The front end itself does no I/O: `resolve` (below) asks this port for every
+ * catalog object a statement and the views in it name, then analysis runs without waiting.
+ * `information_schema` and the `system` catalog come through it as well, as ordinary tables.
+ */
+export interface MetadataPort {
+  catalogs(): readonly string[]
+  schemas(catalog: string): Promise<readonly string[]>
+  tables(catalog: string, schema?: string): Promise<readonly SchemaTableName[]>
+  table(catalog: string, schema: string, table: string): Promise<ConnectorTable | undefined>
+  statistics(catalog: string, handle: TableHandle): Promise<TableStatistics>
+}
+
+/** One table the query reads. */
+export interface TableRead {
+  readonly catalog: string
+  readonly schema: string
+  readonly table: string
+  readonly columns: readonly string[]
+}
+
+/** One result column as sent: Trino's name, type text, wire signature. */
+export interface ResultColumn {
+  readonly name: string
+  readonly type: string
+  readonly typeSignature: unknown
+  /** `catalog.schema.table.column` of every source column it is computed from. */
+  readonly lineage: readonly string[]
+}
+
+/** Something the client must remember: becomes response headers (protocol.md 1.3). */
+export type SessionChange =
+  | { readonly kind: 'SetCatalog'; readonly catalog: string }
+  | { readonly kind: 'SetSchema'; readonly schema: string }
+  | { readonly kind: 'SetPath'; readonly path: string }
+  | { readonly kind: 'SetSession'; readonly name: string; readonly value: string }
+  | { readonly kind: 'ClearSession'; readonly name: string }
+  | { readonly kind: 'SetRole'; readonly catalog: string; readonly role: string }
+  | { readonly kind: 'AddedPrepare'; readonly name: string; readonly sql: string }
+  | { readonly kind: 'DeallocatedPrepare'; readonly name: string }
+  | { readonly kind: 'StartTransaction'; readonly isolation: string; readonly readOnly: boolean }
+  | { readonly kind: 'Commit' }
+  | { readonly kind: 'Rollback' }
+  | { readonly kind: 'SetAuthorizationUser'; readonly user: string }
+  | { readonly kind: 'ResetAuthorizationUser' }
+
+export interface Warning {
+  readonly warningCode: { readonly code: number; readonly name: string }
+  readonly message: string
+}
+
+/** Trino's ten query types, for metrics and resource groups. */
+export type QueryType =
+  | 'SELECT'
+  | 'EXPLAIN'
+  | 'DESCRIBE'
+  | 'INSERT'
+  | 'DELETE'
+  | 'UPDATE'
+  | 'MERGE'
+  | 'ANALYZE'
+  | 'DATA_DEFINITION'
+  | 'ALTER_TABLE_EXECUTE'
+
+/** A rendered query: what the planner cuts into stages. Its `sql` reads `"$s0"`, `"$s1"` … and names its columns `c0` … */
+export interface RenderedQuery {
+  readonly sql: string
+  readonly scans: readonly {
+    readonly catalog: string
+    readonly schema: string
+    readonly table: string
+    readonly handle: TableHandle
+    readonly columns: readonly string[]
+  }[]
+  /** DuckDB expression of each output column for use inside `json_array(…)`, over `c0` …; same order as `columns`. */
+  readonly wire: readonly string[]
+  /** The rows over disjoint sets of scan 0's splits add up to the result: one scan, no aggregate, sort, limit, window, distinct. */
+  readonly streams: boolean
+  /** A top-level ORDER BY fixes the order of the rows. */
+  readonly ordered: boolean
+  /** What DuckDB may blow up on while preparing (planner.md 1): prepared apart. */
+  readonly risky: boolean
+  /** No UNNEST, sequence, lambda, recursion; at most 5 joins: may share an engine if its tables are small. */
+  readonly simple: boolean
+  /** Operators as a tree, for EXPLAIN: Trino's node names. */
+  readonly outline: PlanNode
+}
+
+/** A node of the logical plan as EXPLAIN shows it. */
+export interface PlanNode {
+  /** `Output`, `TableScan`, `ScanFilterProject`, `InnerJoin`, `Aggregate`, `TopN`, `Sort`, `Limit`, `Window`, `Values` … */
+  readonly name: string
+  /** Text in brackets after the name: `[table = tpch:tiny:nation]`. */
+  readonly details: Readonly<Record<string, string>>
+  /** Output columns `name:type`. */
+  readonly layout: readonly string[]
+  readonly children: readonly PlanNode[]
+}
+
+/** What a statement turned out to be. */
+export type AnalyzedStatement =
+  | {
+      /** A query: SELECT, VALUES, TABLE, SHOW …, DESCRIBE …, EXECUTE of one. */
+      readonly kind: 'query'
+      readonly queryType: QueryType
+      readonly columns: readonly ResultColumn[]
+      readonly query: RenderedQuery
+      readonly reads: readonly TableRead[]
+      readonly warnings: readonly Warning[]
+    }
+  | {
+      /** USE, SET SESSION, PREPARE, START TRANSACTION …: no rows; its effect is what the client remembers. */
+      readonly kind: 'session'
+      readonly queryType: QueryType
+      readonly updateType: string
+      readonly changes: readonly SessionChange[]
+      readonly warnings: readonly Warning[]
+    }
+  | {
+      /** EXPLAIN of a statement; the coordinator adds the stages and makes the text. */
+      readonly kind: 'explain'
+      readonly queryType: 'EXPLAIN'
+      readonly analyze: boolean
+      readonly verbose: boolean
+      readonly planType: 'LOGICAL' | 'DISTRIBUTED' | 'VALIDATE' | 'IO'
+      readonly format: 'TEXT' | 'GRAPHVIZ' | 'JSON'
+      readonly statement: AnalyzedStatement
+      readonly columns: readonly ResultColumn[]
+      readonly warnings: readonly Warning[]
+    }
+  | {
+      /** Changes data or metadata; carried out exactly once, after the first GET of its nextUri. */
+      readonly kind: 'write'
+      readonly queryType: QueryType
+      readonly updateType: string
+      readonly write: WriteOperation
+      readonly columns: readonly ResultColumn[]
+      /** The rows to write: CREATE TABLE AS, INSERT. */
+      readonly source?: {
+        readonly columns: readonly ResultColumn[]
+        readonly query: RenderedQuery
+        readonly reads: readonly TableRead[]
+      }
+      readonly warnings: readonly Warning[]
+    }
+
+export interface QualifiedName {
+  readonly catalog: string
+  readonly schema: string
+  readonly table: string
+}
+
+export type WriteOperation =
+  | {
+      readonly kind: 'CreateTableAs' | 'CreateTable'
+      readonly table: QualifiedName
+      readonly columns: readonly { readonly name: string; readonly type: string; readonly comment?: string }[]
+      readonly ifNotExists: boolean
+      readonly orReplace: boolean
+      readonly withData: boolean
+      readonly comment?: string
+    }
+  | {
+      readonly kind: 'Insert'
+      readonly table: QualifiedName
+      readonly handle: TableHandle
+      readonly columns: readonly string[]
+    }
+  | { readonly kind: 'DropTable' | 'DropView'; readonly table: QualifiedName; readonly ifExists: boolean }
+  | { readonly kind: 'CreateSchema'; readonly catalog: string; readonly schema: string; readonly ifNotExists: boolean }
+  | {
+      readonly kind: 'DropSchema'
+      readonly catalog: string
+      readonly schema: string
+      readonly ifExists: boolean
+      readonly cascade: boolean
+    }
+  | {
+      readonly kind: 'CreateView'
+      readonly table: QualifiedName
+      readonly sql: string
+      readonly columns: readonly { readonly name: string; readonly type: string }[]
+      readonly orReplace: boolean
+      readonly comment?: string
+    }
+
+/**
+ * Text to meaning in three steps; each throws EngineError with Trino's name and the place.
+ * 1. `parseStatement(sql)`                            src/sql/syntax/parser.ts
+ * 2. `resolve(statement, session, metadata)`          src/sql/analyzer/resolve.ts, the only step that waits
+ * 3. `analyze(statement, session, resolved)`          src/sql/analyzer/analyze.ts
+ */
+export interface SqlFrontEnd {
+  analyzeStatement(sql: string, session: SessionContext, metadata: MetadataPort): Promise<AnalyzedStatement>
+}

@@ -1,0 +1,25 @@
+/** All that a statement's meaning depends on besides its text and the metadata; fixed by the POST. */
+export interface SessionContext {
+  readonly queryId: string
+  readonly user: string
+  readonly source?: string
+  /** Lower case. */
+  readonly catalog?: string
+  readonly schema?: string
+  readonly path?: string
+  /** Zone id as the client gave it; an unknown one fails the statement. */
+  readonly timeZone: string
+  readonly language?: string
+  /** What `now()` and its family give: QueryCreated's time, milliseconds since the epoch. */
+  readonly startTimeMillis: number
+  /** Session properties as text, `name` or `catalog.name`. */
+  readonly properties: Readonly<Record<string, string>>
+  /** Prepared statements the client sent, by name. */
+  readonly preparedStatements: Readonly<Record<string, string>>
+  /** Absent: the client cannot do transactions. `NONE`: none is open. */
+  readonly transactionId?: string
+  readonly roles: Readonly<Record<string, string>>
+  readonly clientCapabilities: readonly string[]
+  /** Decides wire details of types (protocol.md 2.6, 2.8). */
+  readonly headerFamily: 'Engine' | 'Trino' | 'Presto'
+}
