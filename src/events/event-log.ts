@@ -1,0 +1,209 @@
+import type { State } from './fold.ts'
+
+export type { State } from './fold.ts'
+
+/**
+ * A fact as its author hands it over. The log gives it sequence, epoch and hashes.
+ * Payload schemas belong to the aggregates; to the log `data` is any JSON value.
+ */
+export interface Event {
+  /** Past tense, e.g. `QueryCreated`. */
+  readonly type: string
+  /** Version of the payload's schema, from 1. */
+  readonly v: number
+  /** ISO 8601, UTC, milliseconds. Stored as it is, or as the last time of the log partition where that is later. */
+  readonly time: string
+  /** W3C trace context; one an append. */
+  readonly traceparent?: string
+  readonly data: unknown
+}
+
+export type Encoding = 'none' | 'gzip'
+
+/** A valid event as every reader sees it. */
+export interface Recorded extends Event {
+  readonly stream: string
+  /** Place in the stream: 1, 2, 3 … without gaps. */
+  readonly sequence: number
+  readonly epoch: number
+  /** The previous event's `hash` in the stream, '' for the first. */
+  readonly prevhash: string
+  readonly hash: string
+  /** SHA-256 of `stored`. */
+  readonly digest: string
+  readonly enc: Encoding
+  /** The data as stored: JSON text, or its gzip in base64 when `enc` says so. */
+  readonly stored: string
+  /** Set when the data was replaced by a tombstone: `data` is null, the digest that of the forgotten bytes. */
+  readonly forgotten?: true
+  readonly position: Position
+}
+
+/** A place in the log; ordered within one log partition only. Postgres has log partition 0 alone. */
+export interface Position {
+  readonly partition: number
+  readonly offset: bigint
+}
+
+/** Position of an append's last event, and the events as they were stored. */
+export interface Appended extends Position {
+  readonly events: readonly Recorded[]
+}
+
+/** How far a reader has got: by log partition, the first offset not read and the fold of all below it. */
+export interface Checkpoint {
+  /** '' before anything was read: the beginning of whatever log is there. */
+  readonly logId: string
+  readonly at: readonly { readonly offset: bigint; readonly state: State }[]
+}
+
+/** A checkpoint, or bare offsets: then the state is found in the log itself (each record tells what its writer saw). */
+export interface ReadFrom {
+  readonly logId: string
+  readonly at: readonly { readonly offset: bigint; readonly state?: State }[]
+}
+
+/** A small result page kept beside the log until dropped. */
+export interface ResultPage {
+  readonly token: number
+  readonly bytes: Uint8Array
+}
+
+export interface Subscription {
+  /** What was delivered and returned from. */
+  readonly checkpoint: Checkpoint
+  /** Resolves after `stop`; rejects with LogChanged, or with what the callback threw. Nothing is skipped: it ends there. */
+  readonly done: Promise<void>
+  /** Resolves when the callback in progress has returned. */
+  stop(): Promise<void>
+}
+
+export interface OpenedLog {
+  /** '' while nobody has ever claimed the log. */
+  readonly logId: string
+  readonly partitions: number
+  /** An encoded event above this is refused with TooLarge. */
+  readonly maxEventBytes: number
+}
+
+export interface EventLog {
+  /** Connects, checks that the log is fit to hold the truth (MisconfiguredLog if not). */
+  open(): Promise<OpenedLog>
+  /**
+   * Becomes the writer: a compare-and-set in the log itself. The event EpochStarted on stream `system` is valid when it resolves.
+   * @returns the epoch
+   * @throws Fenced when another claimed first
+   */
+  claim(as: { readonly address: string; readonly version: string }): Promise<number>
+  /**
+   * All or nothing. Resolves when the events are durable and valid for every reader for ever; goes on trying while the log
+   * is away, so callers set their own deadline: the events may become valid after it.
+   * @param expected sequence of the stream's last event, 0 for a new stream
+   * @param pages kept beside the log; there whenever the events are valid
+   * @throws SequenceConflict | TooLarge nothing was sent
+   * @throws Fenced | LogWentBackwards not valid as far as was read: answer nobody
+   */
+  append(stream: string, expected: number, events: readonly Event[], pages?: readonly ResultPage[]): Promise<Appended>
+  /** Valid events only, once, in order within a log partition. At the end: no events, `next` as far as was read. */
+  read(from: ReadFrom, limit: number): Promise<{ events: Recorded[]; next: Checkpoint }>
+  /** A stream's events after a sequence, up to the tip at the call. */
+  readStream(stream: string, after?: number): AsyncIterable<Recorded>
+  /** undefined once dropped. Ask only for a page a valid event names, and check its hash. */
+  readPage(stream: string, token: number): Promise<Uint8Array | undefined>
+  /** Delivers batches in order and waits for each; store `next` together with the effect of the batch. */
+  subscribe(from: ReadFrom, on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>): Subscription
+  /** The end of the log, asked of the log and not of memory. */
+  tip(): Promise<Checkpoint>
+  /** Why this process may write no more; pending until then. */
+  readonly fenced: Promise<Fenced | LogWentBackwards>
+  close(): Promise<void>
+}
+
+/** The beginning of a log, whichever it is. */
+export function beginning(partitions = 1): Checkpoint {
+  const state: State = { epoch: 0, writer: '', number: 0, count: 0, hash: '' }
+  return { logId: '', at: Array.from({ length: partitions }, () => ({ offset: 0n, state })) }
+}
+
+/** Whether everything below `target` lies below `reached`, in every log partition. */
+export function hasReached(reached: Checkpoint, target: Checkpoint): boolean {
+  return target.at.every((place, partition) => (reached.at[partition]?.offset ?? 0n) >= place.offset)
+}
+
+/** Whether the event at a position lies below a checkpoint. */
+export function isBelow(position: Position, checkpoint: Checkpoint): boolean {
+  return position.offset < (checkpoint.at[position.partition]?.offset ?? 0n)
+}
+
+/** JSON has no bigint: offsets travel as decimal strings. */
+export function checkpointToJson(checkpoint: Checkpoint): string {
+  return JSON.stringify({
+    logId: checkpoint.logId,
+    at: checkpoint.at.map((place) => ({ offset: String(place.offset), state: place.state })),
+  })
+}
+
+/** @param text what `checkpointToJson` wrote */
+export function checkpointFromJson(text: string): Checkpoint {
+  const parsed = JSON.parse(text) as { logId: string; at: { offset: string; state: State }[] }
+  return {
+    logId: parsed.logId,
+    at: parsed.at.map((place) => ({ offset: BigInt(place.offset), state: place.state })),
+  }
+}
+
+export abstract class EventLogError extends Error {}
+
+/** Another writer holds the log, or this process never claimed it. Exit code 75 for a coordinator that had it. */
+export class Fenced extends EventLogError {
+  override readonly name = 'Fenced'
+}
+
+/** The stream is not where the author thought; nothing was sent. */
+export class SequenceConflict extends EventLogError {
+  override readonly name = 'SequenceConflict'
+  readonly stream: string
+  readonly expected: number
+  /** Sequence of the stream's last event, valid or queued. */
+  readonly actual: number
+
+  constructor(stream: string, expected: number, actual: number) {
+    super(`Stream ${stream} is at sequence ${actual}, not ${expected}`)
+    this.stream = stream
+    this.expected = expected
+    this.actual = actual
+  }
+}
+
+/** The encoded event is larger than the log takes; nothing was sent. */
+export class TooLarge extends EventLogError {
+  override readonly name = 'TooLarge'
+  readonly bytes: number
+  readonly maxBytes: number
+
+  constructor(bytes: number, maxBytes: number) {
+    super(`Event of ${bytes} bytes; the log takes at most ${maxBytes}`)
+    this.bytes = bytes
+    this.maxBytes = maxBytes
+  }
+}
+
+/** The log is shorter than what was read of it (recreated, or restored from a backup): stop for good, alarm. */
+export class LogWentBackwards extends EventLogError {
+  override readonly name = 'LogWentBackwards'
+}
+
+/** Another log than the checkpoint's, or one whose past was altered: stop, never skip. */
+export class LogChanged extends EventLogError {
+  override readonly name = 'LogChanged'
+}
+
+/** The log's settings could lose or alter the truth; the message is one line that says what to change. */
+export class MisconfiguredLog extends EventLogError {
+  override readonly name = 'MisconfiguredLog'
+}
+
+/** The log does not answer. Appends and subscriptions go on trying by themselves; reads say so with this. */
+export class LogUnavailable extends EventLogError {
+  override readonly name = 'LogUnavailable'
+}
