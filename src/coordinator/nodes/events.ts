@@ -1,0 +1,43 @@
+import { z } from 'zod'
+
+/** Facts of a worker's or coordinator's stream, `node/{nodeId}`. */
+const nodeFailureSchema = z.object({
+  type: z.string(),
+  message: z.string(),
+  stack: z.array(z.string()),
+  suppressed: z.array(z.unknown()),
+})
+
+const node = z.object({
+  nodeId: z.string(),
+  url: z.string(),
+  version: z.string(),
+  role: z.enum(['coordinator', 'worker']),
+})
+
+export const nodeEventSchemas = {
+  NodeJoined: node.extend({ cores: z.number(), memoryBytes: z.number() }),
+  NodeSuspected: node.extend({ reason: z.string() }),
+  NodeFailed: node.extend({
+    reason: z.enum(['no_answer', 'failure_ratio', 'refused', 'left']),
+    lastFailure: nodeFailureSchema.optional(),
+  }),
+  NodeRecovered: node,
+  NodeLeft: node,
+} as const
+
+export type NodeEventType = keyof typeof nodeEventSchemas
+
+export type NodeEvent = {
+  [T in NodeEventType]: {
+    readonly type: T
+    readonly time: string
+    readonly data: Readonly<z.infer<(typeof nodeEventSchemas)[T]>>
+  }
+}[NodeEventType]
+
+export const nodeStreamPrefix = 'node/'
+
+export function nodeStream(nodeId: string): string {
+  return `${nodeStreamPrefix}${nodeId}`
+}

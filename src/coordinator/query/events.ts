@@ -1,0 +1,282 @@
+import { z } from 'zod'
+import { fragmentSchema, splitSchema } from '../../execution/api/fragment.ts'
+import { failureSchema, taskStatsSchema, taskStates } from '../../execution/api/task.ts'
+
+/*
+ * The facts of a query's one stream: its own, its stages' and its tasks'. Payloads are what replay needs; the envelope
+ * adds sequence, epoch, time and hashes. Times are ISO UTC with milliseconds; durations integer nanoseconds.
+ */
+
+const count = z.number().int().min(0)
+const time = z.iso.datetime()
+
+export const headerFamilies = ['Engine', 'Trino', 'Presto'] as const
+
+/** What the POST said, as the session of everything that follows. Secrets are redacted before. */
+export const querySessionSchema = z.object({
+  user: z.string(),
+  principal: z.string().optional(),
+  originalUser: z.string().optional(),
+  groups: z.array(z.string()),
+  roles: z.record(z.string(), z.string()),
+  source: z.string().optional(),
+  catalog: z.string().optional(),
+  schema: z.string().optional(),
+  path: z.string().optional(),
+  timeZone: z.string(),
+  language: z.string().optional(),
+  properties: z.record(z.string(), z.string()),
+  preparedStatements: z.record(z.string(), z.string()),
+  /** Absent: the client cannot do transactions; `NONE`: none open. */
+  transactionId: z.string().optional(),
+  capabilities: z.array(z.string()),
+  clientTags: z.array(z.string()),
+  clientInfo: z.string().optional(),
+  traceToken: z.string().optional(),
+  resourceEstimates: z.record(z.string(), z.string()),
+  remoteUserAddress: z.string(),
+  userAgent: z.string().optional(),
+})
+export type QuerySession = z.infer<typeof querySessionSchema>
+
+export const resultColumnSchema = z.object({
+  name: z.string(),
+  type: z.string(),
+  typeSignature: z.unknown(),
+  lineage: z.array(z.string()),
+})
+
+export const warningSchema = z.object({
+  warningCode: z.object({ code: z.number().int(), name: z.string() }),
+  message: z.string(),
+})
+
+export const tableAccessSchema = z.object({
+  catalog: z.string(),
+  schema: z.string(),
+  table: z.string(),
+  columns: z.array(z.string()),
+  mode: z.enum(['READ', 'WRITE']),
+})
+
+/** A node of the plan as EXPLAIN shows it. */
+export interface PlanOutline {
+  readonly name: string
+  readonly details: Readonly<Record<string, string>>
+  readonly layout: readonly string[]
+  readonly children: readonly PlanOutline[]
+}
+export const planOutlineSchema: z.ZodType<PlanOutline> = z.lazy(() =>
+  z.object({
+    name: z.string(),
+    details: z.record(z.string(), z.string()),
+    layout: z.array(z.string()),
+    children: z.array(planOutlineSchema),
+  }),
+)
+
+export const plannedStageSchema = z.object({
+  id: z.number().int().min(0),
+  distribution: z.enum(['coordinator', 'single']),
+  inputs: z.array(z.number().int()),
+  /** SHA-256 of the fragment's canonical JSON; absent on a stage that only relays. */
+  fragmentDigest: z.string().optional(),
+  fragment: fragmentSchema.optional(),
+  splits: z.array(splitSchema),
+  scheduledAt: time.optional(),
+  /** Names of DuckDB's or our operators in the plan are known only when the task ends. */
+})
+
+/** States and times of stages, as far as they are known when the event is made. */
+export const stageTimesSchema = z.object({
+  id: z.number().int(),
+  state: z.enum(['PLANNED', 'SCHEDULING', 'SCHEDULED', 'RUNNING', 'FINISHED', 'CANCELED', 'ABORTED', 'FAILED']),
+  scheduledAt: time.optional(),
+  startedAt: time.optional(),
+  endedAt: time.optional(),
+})
+
+export const publishedPageSchema = z.object({
+  rows: count,
+  bytes: count,
+  sha256: z.string(),
+  /** Where its bytes are: beside the log under this stream and token, or on the worker under the task's token. */
+  kept: z.enum(['log', 'worker']),
+  /** The task's own token of the page. */
+  taskToken: count,
+})
+
+export const sessionChangeSchema = z.object({ header: z.string(), value: z.string() })
+
+/** Totals of all tasks at the end; the same that `queryStats` shows. */
+export const queryTotalsSchema = z.object({
+  elapsedNanos: count,
+  queuedNanos: count,
+  analysisNanos: count,
+  planningNanos: count,
+  scheduledNanos: count,
+  cpuNanos: count,
+  blockedNanos: count,
+  wallNanos: count,
+  peakMemoryBytes: count,
+  spilledBytes: count,
+  rawInputPositions: count,
+  rawInputBytes: count,
+  processedInputPositions: count,
+  processedInputBytes: count,
+  outputPositions: count,
+  outputBytes: count,
+  totalTasks: count,
+  totalDrivers: count,
+  completedDrivers: count,
+  totalSplits: count,
+  completedSplits: count,
+})
+
+export const queryEventSchemas = {
+  QueryCreated: z.object({
+    sql: z.string(),
+    /** True when literals were taken out of `sql`: a successor cannot run it. */
+    redacted: z.boolean(),
+    headerFamily: z.enum(headerFamilies),
+    /** Scheme, host and port that the client used: the base of every URI it is given. */
+    baseUri: z.string(),
+    session: querySessionSchema,
+    resourceGroup: z.string(),
+    traceparent: z.string().optional(),
+    tracestate: z.string().optional(),
+    sampled: z.boolean(),
+  }),
+  QueryQueued: z.object({ resourceGroup: z.string(), reason: z.string(), position: count }),
+  QueryAdmitted: z.object({ resourceGroup: z.string(), queuedNanos: count }),
+  QueryPlanned: z.object({
+    queryType: z.string(),
+    route: z.enum(['local', 'coordinator', 'delegated']),
+    updateType: z.string().optional(),
+    columns: z.array(resultColumnSchema),
+    tables: z.array(tableAccessSchema),
+    stages: z.array(plannedStageSchema),
+    outline: planOutlineSchema.optional(),
+    ordered: z.boolean(),
+    parseNanos: count,
+    analysisNanos: count,
+    planningNanos: count,
+    warnings: z.array(warningSchema),
+    executionStartedAt: time.optional(),
+  }),
+  TaskCreated: z.object({
+    taskId: z.string(),
+    stage: z.number().int(),
+    nodeId: z.string(),
+    nodeUrl: z.string(),
+    splits: count,
+    attempt: count,
+    retryOf: z.string().optional(),
+    retryReason: z.string().optional(),
+  }),
+  TaskFailed: z.object({
+    taskId: z.string(),
+    failure: failureSchema,
+    stats: taskStatsSchema.optional(),
+  }),
+  TaskRetried: z.object({ taskId: z.string(), newTaskId: z.string(), reason: z.string() }),
+  TaskCanceled: z.object({
+    taskId: z.string(),
+    reason: z.enum(['canceled', 'aborted']),
+    stats: taskStatsSchema.optional(),
+  }),
+  TaskFinished: z.object({
+    taskId: z.string(),
+    stage: z.number().int(),
+    nodeId: z.string(),
+    nodeUrl: z.string(),
+    stats: taskStatsSchema,
+  }),
+  QueryProgressed: z.object({
+    tasks: z.array(z.object({ taskId: z.string(), state: z.enum(taskStates), stats: taskStatsSchema })),
+  }),
+  ResultPagesPublished: z.object({
+    taskId: z.string(),
+    nodeUrl: z.string().optional(),
+    batch: count,
+    /** Result token of `pages[0]`; they go on without gaps. */
+    firstToken: count,
+    pages: z.array(publishedPageSchema),
+    lastOfBatch: z.boolean(),
+    /** No further page follows in the whole result. */
+    lastOfResult: z.boolean(),
+  }),
+  ResultsDelivered: z.object({ token: count, rows: count, bytes: count }),
+  ResultPagesLost: z.object({ tokens: z.array(count), reason: z.string() }),
+  WritePrepared: z.object({
+    catalog: z.string(),
+    schema: z.string(),
+    table: z.string().optional(),
+    operation: z.string(),
+    baseVersion: z.string().optional(),
+    files: z.array(z.object({ path: z.string(), rows: count, bytes: count, sha256: z.string().optional() })),
+  }),
+  WriteCommitted: z.object({ version: z.string().optional(), outcome: z.enum(['committed', 'rolledForward']) }),
+  QueryRecovered: z.object({ count: z.number().int().min(1), phase: z.string(), epoch: count }),
+  QueryFinished: z.object({
+    rows: count,
+    bytes: count,
+    ordered: z.boolean(),
+    rowsDigest: z.string().optional(),
+    updateType: z.string().optional(),
+    updateCount: count.optional(),
+    /** Suffixes and values of response headers: `Set-Session`, `zone=UTC`. */
+    responseHeaders: z.array(sessionChangeSchema),
+    warnings: z.array(warningSchema),
+    partial: z.boolean(),
+    stages: z.array(stageTimesSchema),
+    totals: queryTotalsSchema,
+    executionStartedAt: time.optional(),
+  }),
+  QueryFailed: z.object({
+    failure: failureSchema,
+    stages: z.array(stageTimesSchema),
+    totals: queryTotalsSchema,
+    executionStartedAt: time.optional(),
+  }),
+} as const
+
+/** Version of each event type's payload; a change of shape raises it and adds an upcaster. */
+export const queryEventVersions: Readonly<Record<QueryEventType, number>> = {
+  QueryCreated: 1,
+  QueryQueued: 1,
+  QueryAdmitted: 1,
+  QueryPlanned: 1,
+  TaskCreated: 1,
+  TaskFailed: 1,
+  TaskRetried: 1,
+  TaskCanceled: 1,
+  TaskFinished: 1,
+  QueryProgressed: 1,
+  ResultPagesPublished: 1,
+  ResultsDelivered: 1,
+  ResultPagesLost: 1,
+  WritePrepared: 1,
+  WriteCommitted: 1,
+  QueryRecovered: 1,
+  QueryFinished: 1,
+  QueryFailed: 1,
+}
+
+export type QueryEventType = keyof typeof queryEventSchemas
+
+/** A union on `type`; `time` is the envelope's (when made, and after append the log's own). */
+export type QueryEvent = {
+  [T in QueryEventType]: {
+    readonly type: T
+    readonly time: string
+    readonly data: Readonly<z.infer<(typeof queryEventSchemas)[T]>>
+  }
+}[QueryEventType]
+
+export type QueryEventOf<T extends QueryEventType> = Extract<QueryEvent, { type: T }>
+
+/** The stream of a query: its id. */
+export function isQueryEventType(type: string): type is QueryEventType {
+  return Object.hasOwn(queryEventSchemas, type)
+}
