@@ -1,0 +1,242 @@
+import { execFile, spawn } from 'node:child_process'
+import {
+  chownSync,
+  closeSync,
+  existsSync,
+  ftruncateSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { postgresUser, type PosixUser } from './posix-user.ts'
+import { findPostgresBinaries, usableBinaries, type PostgresBinaries } from './postgres-binaries.ts'
+import { preparePostgresFolders } from './postgres-folders.ts'
+import { probePostgres } from './postgres-probe.ts'
+import { identify, isRunning, programOf, signal, waitUntilGone, type ProcessIdentity } from './process-identity.ts'
+
+export interface EmbeddedPostgresOptions {
+  /** The cluster goes to `postgres/` below it, the socket to `run/`; made when missing. */
+  readonly dataDir: string
+  /** Server settings on top of the defaults below, as `-c name=value`; an adopted server keeps those it has. */
+  readonly settings?: Readonly<Record<string, string>>
+  /** Gets lines an operator should see (where data lies when it is not below the data folder). */
+  readonly tell?: (line: string) => void
+}
+
+export interface EmbeddedPostgres {
+  /** For `pg`: superuser `quipu`, database `postgres`, over the Unix socket. The same after every restart. */
+  readonly connectionString: string
+  readonly socketDir: string
+  readonly clusterDir: string
+  readonly pid: number
+  /** Whether it ran already and was taken over. */
+  readonly adopted: boolean
+  /** Resolves when the server is gone, for whatever reason. */
+  readonly exited: Promise<void>
+  /** Ends sessions, writes a checkpoint, waits for the exit; by force after 10 s. Safe to call twice. */
+  stop(): Promise<void>
+}
+
+const run = promisify(execFile)
+
+const USER = 'quipu'
+const DATABASE = 'postgres'
+/** How long a start may take: recovery after a crash included. */
+const START_TIMEOUT_MS = 60_000
+/** A running server that has not answered for so long is stopped or hung: it is ended and started anew. */
+const SILENCE_MS = 5_000
+const STOP_TIMEOUT_MS = 10_000
+const LARGEST_LOG = 10 * 1024 * 1024
+
+const DEFAULTS: Readonly<Record<string, string>> = {
+  listen_addresses: '',
+  unix_socket_permissions: '0700',
+  timezone: 'UTC',
+  log_timezone: 'UTC',
+  // One machine, few sessions: three processes less than by default, and no compilation of short statements.
+  io_method: 'sync',
+  max_connections: '100',
+  jit: 'off',
+}
+
+/**
+ * Brings up the Postgres of a data folder: makes the cluster the first time, takes over a server that runs already,
+ * else starts one in a session of its own, so that Ctrl-C in a terminal does not reach it.
+ * @throws Error with one line for the operator
+ */
+export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const tell = options.tell ?? (() => {})
+  const user = postgresUser()
+  const folders = preparePostgresFolders(options.dataDir, user, tell)
+  const binaries = usableBinaries(findPostgresBinaries(), user, folders.copies, tell)
+  const server = {
+    cluster: folders.cluster,
+    socket: folders.socket,
+    user,
+    binaries,
+    settings: { ...DEFAULTS, ...options.settings, unix_socket_directories: folders.socket },
+    log: `${folders.cluster}.log`,
+  }
+  if (!existsSync(join(server.cluster, 'PG_VERSION'))) await makeCluster(server)
+  return (await adopt(server)) ?? (await launch(server))
+}
+
+interface Server {
+  readonly cluster: string
+  readonly socket: string
+  readonly user: PosixUser | undefined
+  readonly binaries: PostgresBinaries
+  readonly settings: Readonly<Record<string, string>>
+  readonly log: string
+}
+
+/** Runs initdb beside the final place and renames: a start cut short never leaves half a cluster. */
+async function makeCluster({ cluster, user, binaries }: Server): Promise<void> {
+  const fresh = `${cluster}.new`
+  rmSync(fresh, { recursive: true, force: true })
+  mkdirSync(fresh, { mode: 0o700 })
+  if (user) chownSync(fresh, user.uid, user.gid)
+  const args = ['-D', fresh, '-U', USER, '--auth=trust', '--encoding=UTF8', '--locale-provider=builtin']
+  args.push('--builtin-locale=C.UTF-8', '--locale=C', '--no-instructions')
+  try {
+    await run(join(binaries.root, 'bin', 'initdb'), args, { ...identityOf(user), env: environment(), cwd: '/' })
+  } catch (error) {
+    rmSync(fresh, { recursive: true, force: true })
+    const { stderr, message } = error as Error & { stderr?: string }
+    throw new Error(`initdb failed: ${lastLine(stderr ?? '') ?? message}`)
+  }
+  renameSync(fresh, cluster)
+}
+
+/** Takes over a server that runs on this cluster and answers; ends one that does not answer. */
+async function adopt(server: Server): Promise<EmbeddedPostgres | undefined> {
+  const running = runningServer(server.cluster)
+  if (!running) {
+    // Left by a crash; their process numbers may belong to somebody else by now, and Postgres would not start.
+    rmSync(join(server.cluster, 'postmaster.pid'), { force: true })
+    rmSync(`${socketPath(server)}.lock`, { force: true })
+    return undefined
+  }
+  const path = running.socketDir === undefined ? undefined : join(running.socketDir, '.s.PGSQL.5432')
+  if (path === socketPath(server)) {
+    let silentSince = performance.now()
+    const until = performance.now() + START_TIMEOUT_MS
+    while (isRunning(running.identity) && performance.now() < until && performance.now() - silentSince < SILENCE_MS) {
+      const answer = await probePostgres(path, USER, DATABASE, 2_000)
+      if (answer === 'answers') return handle(server, running.identity, true, goneByPolling(running.identity))
+      if (answer === 'starting') silentSince = performance.now()
+      await sleep(20)
+    }
+  }
+  await end(running.identity, ['SIGQUIT', 'SIGKILL'])
+  return undefined
+}
+
+/** The process named in postmaster.pid, when it still runs and is a Postgres. */
+function runningServer(cluster: string): { identity: ProcessIdentity; socketDir: string | undefined } | undefined {
+  let lines: string[]
+  try {
+    lines = readFileSync(join(cluster, 'postmaster.pid'), 'utf8').split('\n')
+  } catch {
+    return undefined
+  }
+  const pid = Number(lines[0])
+  if (!Number.isInteger(pid) || pid <= 1 || programOf(pid) !== 'postgres') return undefined
+  const identity = identify(pid)
+  return identity && { identity, socketDir: lines[4] || undefined }
+}
+
+/** Starts a server and waits until it answers a query. */
+async function launch(server: Server): Promise<EmbeddedPostgres> {
+  const until = performance.now() + START_TIMEOUT_MS
+  for (;;) {
+    const log = openSync(server.log, 'a', 0o600)
+    // Only this start's lines tell why it failed; and nothing else ever shortens this file.
+    if (fstatSync(log).size > LARGEST_LOG) ftruncateSync(log)
+    const from = fstatSync(log).size
+    const args = ['-D', server.cluster, ...Object.entries(server.settings).flatMap(([k, v]) => ['-c', `${k}=${v}`])]
+    const child = spawn(join(server.binaries.root, 'bin', 'postgres'), args, {
+      ...identityOf(server.user),
+      env: environment(),
+      cwd: '/',
+      detached: true,
+      stdio: ['ignore', log, log],
+    })
+    closeSync(log)
+    const exited = new Promise<void>((resolve) => {
+      child.once('exit', () => resolve())
+      child.once('error', () => resolve())
+    })
+    let gone = false
+    void exited.then(() => (gone = true))
+    child.unref()
+    while (!gone && performance.now() < until) {
+      if (existsSync(socketPath(server))) {
+        const answer = await probePostgres(socketPath(server), USER, DATABASE, 2_000)
+        const identity = child.pid === undefined ? undefined : identify(child.pid)
+        if (answer === 'answers' && identity && !gone) return handle(server, identity, false, exited)
+      }
+      await sleep(5)
+    }
+    const lines = readFileSync(server.log, 'utf8').slice(from)
+    // After a kill -9 of the server its sessions may need a moment to notice and let go of the shared memory.
+    const passing = /lock file .* already exists|pre-existing shared memory block/.test(lines)
+    if (gone && passing && performance.now() < until) {
+      await sleep(100)
+      continue
+    }
+    if (!gone && child.pid !== undefined) signal(child.pid, 'SIGQUIT')
+    const why = /(?:FATAL|PANIC): +(.*)/.exec(lines)?.[1] ?? lastLine(lines) ?? 'it said nothing'
+    throw new Error(`Postgres did not start: ${why} (${server.log})`)
+  }
+}
+
+function handle(server: Server, identity: ProcessIdentity, adopted: boolean, exited: Promise<void>): EmbeddedPostgres {
+  let stopping: Promise<void> | undefined
+  return {
+    connectionString: `postgresql://${USER}@localhost/${DATABASE}?host=${encodeURIComponent(server.socket)}`,
+    socketDir: server.socket,
+    clusterDir: server.cluster,
+    pid: identity.pid,
+    adopted,
+    exited,
+    stop: () => (stopping ??= end(identity, ['SIGINT', 'SIGQUIT', 'SIGKILL'])),
+  }
+}
+
+/** Sends each signal in turn until the process is gone. */
+async function end(identity: ProcessIdentity, signals: readonly NodeJS.Signals[]): Promise<void> {
+  for (const name of signals) {
+    if (!isRunning(identity)) return
+    // A stopped process acts on nothing but SIGKILL before it is woken.
+    signal(identity.pid, name)
+    signal(identity.pid, 'SIGCONT')
+    if (await waitUntilGone(identity, STOP_TIMEOUT_MS)) return
+  }
+}
+
+async function goneByPolling(identity: ProcessIdentity): Promise<void> {
+  while (isRunning(identity)) await sleep(500, undefined, { ref: false })
+}
+
+function socketPath(server: Server): string {
+  return join(server.socket, '.s.PGSQL.5432')
+}
+
+function identityOf(user: PosixUser | undefined): { uid?: number; gid?: number } {
+  return user ? { uid: user.uid, gid: user.gid } : {}
+}
+
+function environment(): NodeJS.ProcessEnv {
+  return { PATH: process.env['PATH'] ?? '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
+}
+
+function lastLine(text: string): string | undefined {
+  return text.trim().split('\n').at(-1) || undefined
+}

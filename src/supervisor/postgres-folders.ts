@@ -1,0 +1,92 @@
+import { createHash, randomBytes } from 'node:crypto'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readlinkSync,
+  realpathSync,
+  symlinkSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { canEnter, type PosixUser } from './posix-user.ts'
+
+/** Where a cluster lies and where its socket is. */
+export interface PostgresFolders {
+  readonly cluster: string
+  readonly socket: string
+  /** Where copies of the binaries go when they are needed. */
+  readonly copies: string
+}
+
+/** Unix socket paths are cut at 107 bytes (Linux) or 103 (macOS). */
+const LONGEST_SOCKET_PATH = 103
+const SYSTEM_FOLDER = '/var/lib/quipu'
+
+/**
+ * Chooses and makes the folders: `<data>/postgres` and `<data>/run`; where `user` cannot enter the data folder, a
+ * folder of its own below /var/lib/quipu with a link to it in the data folder; a socket path that would be too long
+ * moves to the temporary folder.
+ */
+export function preparePostgresFolders(
+  dataDir: string,
+  user: PosixUser | undefined,
+  tell: (line: string) => void,
+): PostgresFolders {
+  makePassable(dataDir, user ? 0o711 : 0o700)
+  const data = realpathSync(dataDir)
+  const cluster = join(data, 'postgres')
+  const target = linkTarget(cluster)
+  if (target !== undefined) return elsewhere(target, user)
+  if (user === undefined || canEnter(data, user)) {
+    return { cluster, socket: socketFolder(join(data, 'run'), cluster, user), copies: data }
+  }
+  const home = join(SYSTEM_FOLDER, randomBytes(8).toString('hex'))
+  tell(`User ${user.name} cannot enter ${data}: the database lies in ${home}`)
+  symlinkSync(join(home, 'postgres'), cluster)
+  return elsewhere(join(home, 'postgres'), user)
+}
+
+function elsewhere(cluster: string, user: PosixUser | undefined): PostgresFolders {
+  const home = dirname(cluster)
+  makePassable(SYSTEM_FOLDER, 0o711)
+  makePassable(home, 0o711)
+  return { cluster, socket: socketFolder(join(home, 'run'), cluster, user), copies: SYSTEM_FOLDER }
+}
+
+function socketFolder(wanted: string, cluster: string, user: PosixUser | undefined): string {
+  const fits = Buffer.byteLength(join(wanted, '.s.PGSQL.5432.lock')) <= LONGEST_SOCKET_PATH
+  const name = createHash('sha256').update(cluster).digest('hex').slice(0, 16)
+  const folder = fits ? wanted : join(tmpdir(), `quipu-${name}`)
+  const owner = user?.uid ?? process.getuid?.()
+  if (!existsSync(folder)) {
+    mkdirSync(folder, { mode: 0o700 })
+    if (user) chownSync(folder, user.uid, user.gid)
+  }
+  const found = lstatSync(folder)
+  // The temporary folder is everybody's: a folder another user laid there first must not get our socket.
+  if (!found.isDirectory() || (!fits && found.uid !== owner)) {
+    throw new Error(`${folder} is not a folder of this user: remove it and start again`)
+  }
+  if (found.uid !== owner && user) chownSync(folder, user.uid, user.gid)
+  if ((found.mode & 0o777) !== 0o700) chmodSync(folder, 0o700)
+  return folder
+}
+
+/** Where a symbolic link points to; undefined when the path is none. */
+function linkTarget(path: string): string | undefined {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return undefined
+  }
+}
+
+/** Makes a folder that others may pass through but not list, whatever the umask says. */
+function makePassable(folder: string, mode: number): void {
+  if (existsSync(folder)) return
+  mkdirSync(folder, { recursive: true })
+  chmodSync(folder, mode)
+}

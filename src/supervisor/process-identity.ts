@@ -1,0 +1,77 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** A process named so that its number given to another process later is not mistaken for it. */
+export interface ProcessIdentity {
+  readonly pid: number
+  /** When it started, in whatever the system counts; with the boot it happened in. Only compared for equality. */
+  readonly startTime: string
+}
+
+/** The identity of a running process, or undefined when there is none with this number (zombies count as gone). */
+export function identify(pid: number): ProcessIdentity | undefined {
+  try {
+    if (process.platform === 'linux') {
+      const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+      // The name in parentheses may itself hold spaces and parentheses: count fields after the last one.
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+      if (fields[0] === 'Z' || fields[0] === 'X') return undefined
+      return { pid, startTime: `${bootId()}/${fields[19]}` }
+    }
+    const startTime = execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim()
+    return startTime === '' ? undefined : { pid, startTime }
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether this very process still runs. */
+export function isRunning({ pid, startTime }: ProcessIdentity): boolean {
+  return identify(pid)?.startTime === startTime
+}
+
+/** The name of the program a process runs, as the system tells it; undefined when there is no such process. */
+export function programOf(pid: number): string | undefined {
+  try {
+    if (process.platform === 'linux') return readFileSync(`/proc/${pid}/comm`, 'utf8').trim()
+    const path = execFileSync('ps', ['-o', 'comm=', '-p', String(pid)], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim()
+    return path.split('/').at(-1)
+  } catch {
+    return undefined
+  }
+}
+
+/** Sends a signal; false when the process is gone. */
+export function signal(pid: number, name: NodeJS.Signals): boolean {
+  try {
+    process.kill(pid, name)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
+    throw error
+  }
+}
+
+/** Waits until the process is gone; false when it still runs after `timeoutMs`. */
+export async function waitUntilGone(identity: ProcessIdentity, timeoutMs: number): Promise<boolean> {
+  const until = performance.now() + timeoutMs
+  for (;;) {
+    if (!isRunning(identity)) return true
+    if (performance.now() >= until) return false
+    await sleep(10)
+  }
+}
+
+let boot: string | undefined
+
+function bootId(): string {
+  boot ??= readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  return boot
+}
