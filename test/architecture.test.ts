@@ -75,7 +75,7 @@ function ruleOf(path: string): string | undefined {
 
 const imports = files(src).flatMap((file) => {
   const text = readFileSync(file, 'utf8')
-  return [...text.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].map((match) => ({
+  return [...text.matchAll(/(?<![.\w])(?:from|import)\s*\(?\s*'([^']+)'/g)].map((match) => ({
     from: relative(src, file),
     spec: match[1]!,
     to: match[1]!.startsWith('.') ? relative(src, normalize(join(dirname(file), match[1]!))) : undefined,
