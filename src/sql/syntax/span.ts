@@ -1,0 +1,45 @@
+import type { ErrorLocation } from '../../shared/engine-error.ts'
+
+/**
+ * Where a node stands in the statement's text: offsets in UTF-16 code units, `end` exclusive.
+ * `at` is the place Trino names in errors about the node: the operator of a comparison or of arithmetic,
+ * the first keyword of a predicate (`NOT`, `IN`, `IS` …), the set operator; `start` for all other nodes.
+ */
+export interface Span {
+  readonly start: number
+  readonly end: number
+  readonly at: number
+}
+
+/** The place where a text begins inside another one; `{lineNumber: 1, columnNumber: 1}` for a text of its own. */
+export const textOrigin: ErrorLocation = { lineNumber: 1, columnNumber: 1 }
+
+/** Line and column (1-based, columns in code points, lines end at `\n`) of an offset in `sql`. */
+export function locate(sql: string, offset: number, origin: ErrorLocation = textOrigin): ErrorLocation {
+  let line = 0
+  let lineStart = 0
+  for (let next = sql.indexOf('\n'); next !== -1 && next < offset; next = sql.indexOf('\n', next + 1)) {
+    line++
+    lineStart = next + 1
+  }
+  let column = 0
+  for (let index = lineStart; index < offset; index++) {
+    const unit = sql.charCodeAt(index)
+    const isPair = unit >= 0xd800 && unit <= 0xdbff && (sql.charCodeAt(index + 1) & 0xfc00) === 0xdc00
+    if (isPair && index + 1 < offset) index++
+    column++
+  }
+  return {
+    lineNumber: origin.lineNumber + line,
+    columnNumber: (line === 0 ? origin.columnNumber : 1) + column,
+  }
+}
+
+/** Where an error about this node is reported, as Trino does. */
+export function locationOf(
+  sql: string,
+  node: { readonly span: Span },
+  origin: ErrorLocation = textOrigin,
+): ErrorLocation {
+  return locate(sql, node.span.at, origin)
+}
