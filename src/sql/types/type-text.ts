@@ -1,0 +1,85 @@
+import { UNBOUNDED_LENGTH, type SqlType } from './sql-type.ts'
+
+/** How a type is written: as `columns[].type` of an answer, or as messages, typeof() and DESCRIBE write it. */
+type Style = 'wire' | 'display'
+
+const PLAIN_IDENTIFIER = /^[a-zA-Z_][a-zA-Z0-9_]*$/
+
+/** The text of `columns[].type`: `decimal(5, 2)` with a blank, intervals in capitals. */
+export function typeText(type: SqlType): string {
+  return write(type, 'wire')
+}
+
+/**
+ * The text for clients without the capability PARAMETRIC_DATETIME: times and timestamps without precision.
+ */
+export function bareDatetimeTypeText(type: SqlType): string {
+  return write(bareDatetimes(type), 'wire')
+}
+
+/** The text of typeof(), DESCRIBE, information_schema and error messages: `decimal(5,2)`, small letters. */
+export function typeName(type: SqlType): string {
+  return write(type, 'display')
+}
+
+function write(type: SqlType, style: Style): string {
+  switch (type.kind) {
+    case 'decimal':
+      return style === 'wire' ? `decimal(${type.precision}, ${type.scale})` : `decimal(${type.precision},${type.scale})`
+    case 'char':
+      return `char(${type.length})`
+    case 'varchar':
+      return type.length === undefined ? 'varchar' : `varchar(${type.length})`
+    case 'time':
+    case 'timestamp':
+      return Number.isNaN(type.precision) ? type.kind : `${type.kind}(${type.precision})`
+    case 'time with time zone':
+      return Number.isNaN(type.precision) ? type.kind : `time(${type.precision}) with time zone`
+    case 'timestamp with time zone':
+      return Number.isNaN(type.precision) ? type.kind : `timestamp(${type.precision}) with time zone`
+    case 'interval day to second':
+    case 'interval year to month':
+      return style === 'wire' ? type.kind.toUpperCase() : type.kind
+    case 'array':
+      return `array(${write(type.element, style)})`
+    case 'qdigest':
+      return `qdigest(${write(type.element, style)})`
+    case 'map':
+      return `map(${write(type.key, style)}, ${write(type.value, style)})`
+    case 'row':
+      return `row(${type.fields.map(({ name, type: field }) => (name === undefined ? '' : `${fieldName(name)} `) + write(field, style)).join(', ')})`
+    case 'function':
+      return `function(${[...type.arguments, type.result].map((part) => write(part, style)).join(',')})`
+    default:
+      return type.kind
+  }
+}
+
+function fieldName(name: string): string {
+  return PLAIN_IDENTIFIER.test(name) ? name : `"${name.replaceAll('"', '""')}"`
+}
+
+/** The type with the precisions of its times unset (NaN), which the writer leaves out. */
+function bareDatetimes(type: SqlType): SqlType {
+  switch (type.kind) {
+    case 'time':
+    case 'time with time zone':
+      return { kind: type.kind, precision: Number.NaN }
+    case 'timestamp':
+    case 'timestamp with time zone':
+      return { kind: type.kind, precision: Number.NaN }
+    case 'array':
+      return { kind: 'array', element: bareDatetimes(type.element) }
+    case 'map':
+      return { kind: 'map', key: bareDatetimes(type.key), value: bareDatetimes(type.value) }
+    case 'row':
+      return { kind: 'row', fields: type.fields.map(({ name, type: field }) => ({ name, type: bareDatetimes(field) })) }
+    default:
+      return type
+  }
+}
+
+/** The length as a LONG argument of the signature: a varchar without bound has the largest. */
+export function varcharLength(length: number | undefined): number {
+  return length ?? UNBOUNDED_LENGTH
+}

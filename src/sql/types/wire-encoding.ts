@@ -1,0 +1,151 @@
+import { EngineError } from '../../shared/engine-error.ts'
+import { rowFieldOf } from './duckdb-representation.ts'
+import type { SqlType } from './sql-type.ts'
+import type { WireOptions } from './type-signature.ts'
+import { typeName } from './type-text.ts'
+
+/** Digits that clients without PARAMETRIC_DATETIME are given. */
+const BARE_DIGITS = 3
+
+/**
+ * The expression that stands for a column inside `json_array(…)`: values come out as protocol.md 2.6 says.
+ * `column` is evaluated more than once: pass a column, not an expression that costs. Uses macros of engine-setup.ts.
+ */
+export function wireEncoding(column: string, type: SqlType, options: Pick<WireOptions, 'parametricDatetime'>): string {
+  return encode(column, type, { digits: options.parametricDatetime ? undefined : BARE_DIGITS, depth: 0 })
+}
+
+interface Context {
+  /** Digits of a second's fraction; undefined: as many as the type has. */
+  readonly digits: number | undefined
+  /** How many lambdas enclose it: their parameters are named by it, none may shadow another. */
+  readonly depth: number
+}
+
+/** Whether json_array writes it as the wire wants it. */
+function isPlain(type: SqlType): boolean {
+  switch (type.kind) {
+    case 'boolean':
+    case 'tinyint':
+    case 'smallint':
+    case 'integer':
+    case 'bigint':
+    case 'varchar':
+    case 'char':
+    case 'json':
+    case 'JsonPath':
+    case 'json2016':
+    case 'JoniRegExp':
+    case 'LikePattern':
+    case 'uuid':
+      return true
+    case 'array':
+      return isPlain(type.element)
+    default:
+      return false
+  }
+}
+
+function encode(x: string, type: SqlType, context: Context): string {
+  if (isPlain(type)) return x
+  switch (type.kind) {
+    case 'double':
+    case 'real':
+      return `q_wire_${type.kind}(${x})`
+    case 'array': {
+      const item = `w${context.depth}`
+      return `list_transform(${x}, lambda ${item}: ${encode(item, type.element, deeper(context))})`
+    }
+    case 'row':
+      return `CASE WHEN ${x} IS NOT NULL THEN json_array(${type.fields
+        .map((field, i) => encode(rowFieldOf(x, i), field.type, context))
+        .join(', ')}) END`
+    case 'map': {
+      const entry = `w${context.depth}`
+      const key = plainText(`${entry}.key`, type.key, deeper(context))
+      const value = encode(`${entry}.value`, type.value, deeper(context))
+      return `to_json(map_from_entries(list_transform(map_entries(${x}), lambda ${entry}: {'key': ${key}, 'value': ${value}})))`
+    }
+    case 'unknown':
+      return 'NULL'
+    case 'HyperLogLog':
+    case 'P4HyperLogLog':
+    case 'SetDigest':
+    case 'tdigest':
+    case 'qdigest':
+      return `to_base64(encode(CAST(to_json(${x}) AS VARCHAR)))`
+    default:
+      return plainText(x, type, context)
+  }
+}
+
+/** The text of a value as an object's key has it: what Java's toString gives for the decoded value. */
+function plainText(x: string, type: SqlType, context: Context): string {
+  switch (type.kind) {
+    case 'varchar':
+    case 'char':
+    case 'json':
+      return x
+    case 'real':
+      return `q_java_real(${x})`
+    case 'double':
+      return `q_java_double(${x})`
+    case 'varbinary':
+      return `to_base64(${x})`
+    case 'date':
+      return `q_wire_date(${x})`
+    case 'time':
+      return type.precision > 6
+        ? `q_text_time_picos(${x}, ${digits(type, context)})`
+        : `q_text_time(${x}, ${digits(type, context)})`
+    case 'time with time zone':
+      return type.precision > 6
+        ? `q_text_time_picos(${x}.t, ${digits(type, context)})||q_offset_text(${x}.o)`
+        : `q_text_time(${x}.t, ${digits(type, context)})||q_offset_text(${x}.o)`
+    case 'timestamp':
+      return type.precision > 6
+        ? `q_text_timestamp_fine(${x}, ${digits(type, context)})`
+        : `q_text_timestamp(${x}, ${digits(type, context)})`
+    case 'timestamp with time zone':
+      return type.precision > 6
+        ? `q_text_timestamp_fine({'t': q_local(${x}.t, ${x}.z), 'p': ${x}.p}, ${digits(type, context)})||' '||${x}.z`
+        : `q_text_timestamp(q_local(${x}.t, ${x}.z), ${digits(type, context)})||' '||${x}.z`
+    case 'interval day to second':
+      return `q_text_interval_day(${x})`
+    case 'interval year to month':
+      return `q_text_interval_year(${x})`
+    case 'ipaddress':
+      return `u_ip_text(${x})`
+    case 'color':
+      return `q_color_text(${x})`
+    case 'array': {
+      const item = `w${context.depth}`
+      return `'['||array_to_string(list_transform(${x}, lambda ${item}: coalesce(${plainText(item, type.element, deeper(context))}, 'null')), ', ')||']'`
+    }
+    case 'row':
+      return `'['||${type.fields
+        .map((field, i) => `coalesce(${plainText(rowFieldOf(x, i), field.type, context)}, 'null')`)
+        .join(`||', '||`)}||']'`
+    case 'map': {
+      const entry = `w${context.depth}`
+      const key = plainText(`${entry}.key`, type.key, deeper(context))
+      const value = `coalesce(${plainText(`${entry}.value`, type.value, deeper(context))}, 'null')`
+      return `'{'||array_to_string(list_transform(map_entries(${x}), lambda ${entry}: ${key}||'='||${value}), ', ')||'}'`
+    }
+    case 'function':
+    case 'Geometry':
+    case 'SphericalGeography':
+    case 'BingTile':
+      throw new EngineError('NOT_SUPPORTED', `Values of type ${typeName(type)} are not supported`)
+    default:
+      return `CAST(${x} AS VARCHAR)`
+  }
+}
+
+function digits(type: { readonly precision: number }, context: Context): number {
+  return context.digits ?? type.precision
+}
+
+function deeper(context: Context): Context {
+  return { ...context, depth: context.depth + 1 }
+}

@@ -1,0 +1,78 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { canCast, canCoerce, canInsert, commonSuperType } from '../../../src/sql/types/coercion.ts'
+import { parseTypeText } from '../../../src/sql/types/type-names.ts'
+import { typeName, typeText } from '../../../src/sql/types/type-text.ts'
+
+interface Pair {
+  readonly from: string
+  readonly to: string
+  readonly implicit: boolean
+  readonly explicit: boolean
+  readonly common: string | undefined
+  readonly insert: boolean
+}
+
+// What a Trino server answered for each pair of types; a pair without a row has neither coercion nor cast.
+const pairs: readonly Pair[] = readFileSync(new URL('coercions.tsv', import.meta.url), 'utf8')
+  .trim()
+  .split('\n')
+  .slice(1)
+  .map((line) => {
+    const [from = '', to = '', implicit, explicit, notes = ''] = line.split('\t')
+    return {
+      from,
+      to,
+      implicit: implicit === 'yes',
+      explicit: explicit === 'yes',
+      common: /common=([^;]+)/.exec(notes)?.[1],
+      insert: /insert=yes/.test(notes) || (implicit === 'yes' && !/insert=no/.test(notes)),
+    }
+  })
+
+const nothing = { implicit: false, explicit: false, common: undefined, insert: false }
+const types = [...new Set(pairs.flatMap(({ from, to }) => [from, to]))]
+const cells = types.flatMap((from) =>
+  types
+    .filter((to) => to !== from)
+    .map((to) => pairs.find((pair) => pair.from === from && pair.to === to) ?? { from, to, ...nothing }),
+)
+
+describe('coercions between all recorded types', () => {
+  it('coerces implicitly what Trino does and nothing else', () => {
+    expect(
+      disagreeing(({ from, to, implicit }) => canCoerce(parseTypeText(from), parseTypeText(to)) === implicit),
+    ).toEqual([])
+  })
+  it('knows the casts Trino knows and no other', () => {
+    expect(
+      disagreeing(({ from, to, explicit }) => canCast(parseTypeText(from), parseTypeText(to)) === explicit),
+    ).toEqual([])
+  })
+  it('finds the common type', () => {
+    expect(
+      disagreeing(({ from, to, implicit, common }) => {
+        const expected = common ?? (implicit ? typeText(parseTypeText(to)) : undefined)
+        const found = commonSuperType(parseTypeText(from), parseTypeText(to))
+        return expected === undefined || (found !== undefined && typeText(found) === expected)
+      }),
+    ).toEqual([])
+  })
+  it('takes for INSERT what Trino takes', () => {
+    expect(disagreeing(({ from, to, insert }) => canInsert(parseTypeText(from), parseTypeText(to)) === insert)).toEqual(
+      [],
+    )
+  })
+})
+
+function disagreeing(agrees: (pair: Pair) => boolean): string[] {
+  return cells.filter((pair) => !agrees(pair)).map(({ from, to }) => `${from} -> ${to}`)
+}
+
+describe('type texts', () => {
+  it.each(types)('%s reads and writes back', (text) => {
+    const type = parseTypeText(text)
+    expect(parseTypeText(typeText(type))).toEqual(type)
+    expect(parseTypeText(typeName(type))).toEqual(type)
+  })
+})
