@@ -1,0 +1,226 @@
+import type { TaskState } from '../../execution/api/task.ts'
+import { unreachable } from '../../shared/unreachable.ts'
+import type { QueryEvent } from './events.ts'
+import {
+  initialQueryState,
+  isTaskTerminal,
+  type KnownQuery,
+  type LiveQuery,
+  type PlannedQuery,
+  type QueryState,
+  type ResultPageRecord,
+  type TaskRecord,
+} from './state.ts'
+
+/**
+ * The one fold of a query's stream: live object, recovery, projections and time travel all use it. Never throws; an
+ * event that has no place in a state leaves it as it is.
+ * @param queryId the stream
+ */
+export function evolve(queryId: string, state: QueryState, event: QueryEvent): QueryState {
+  if (event.type === 'QueryCreated') {
+    if (state.kind !== 'NONE') return state
+    return {
+      kind: 'QUEUED',
+      queryId,
+      createdAt: event.time,
+      created: event.data,
+      tasks: new Map(),
+      pages: [],
+      resultComplete: false,
+      pinned: new Set(),
+      delivered: -1,
+      lostTokens: [],
+      recoveries: 0,
+      eventsSinceRecovery: 0,
+      updatedAt: event.time,
+    }
+  }
+  switch (state.kind) {
+    case 'NONE':
+      return state
+    case 'FINISHED':
+    case 'FAILED':
+      return afterTheEnd(state, event)
+    case 'QUEUED':
+    case 'PLANNING':
+    case 'STARTING':
+    case 'RUNNING':
+    case 'FINISHING':
+      return live(withEvent(state, event), event)
+    default:
+      return unreachable(state)
+  }
+}
+
+/** Folds a whole stream from its beginning. */
+export function foldQuery(queryId: string, events: Iterable<QueryEvent>): QueryState {
+  let state: QueryState = initialQueryState
+  for (const event of events) state = evolve(queryId, state, event)
+  return state
+}
+
+/** Only what became of the result's pages may still be told; it changes no state. */
+function afterTheEnd<S extends KnownQuery>(state: S, event: QueryEvent): S {
+  if (event.type === 'ResultsDelivered') return delivered(state, event.data.token)
+  if (event.type === 'ResultPagesLost') return lost(state, event.data.tokens)
+  return state
+}
+
+function withEvent<S extends LiveQuery>(state: S, event: QueryEvent): S {
+  return { ...state, updatedAt: event.time, eventsSinceRecovery: state.eventsSinceRecovery + 1 }
+}
+
+function live(state: LiveQuery, event: QueryEvent): QueryState {
+  switch (event.type) {
+    case 'QueryCreated':
+      return state
+    case 'QueryQueued':
+      return state.kind === 'QUEUED' ? { ...state, queued: { ...event.data, at: event.time } } : state
+    case 'QueryAdmitted':
+      return state.kind === 'QUEUED'
+        ? { ...state, kind: 'PLANNING', admitted: { ...event.data, at: event.time } }
+        : state
+    case 'QueryPlanned':
+      if (state.kind !== 'QUEUED' && state.kind !== 'PLANNING') return state
+      return { ...state, kind: 'STARTING', planned: event.data, plannedAt: event.time }
+    case 'TaskCreated': {
+      const { taskId, stage, nodeId, nodeUrl, attempt, retryOf, retryReason } = event.data
+      if (!isPlanned(state) || state.tasks.has(taskId)) return state
+      return withTask(state, {
+        taskId,
+        stage,
+        nodeId,
+        nodeUrl,
+        attempt,
+        state: 'PLANNED',
+        createdAt: event.time,
+        ...(retryOf === undefined ? {} : { retryOf }),
+        ...(retryReason === undefined ? {} : { retryReason }),
+      })
+    }
+    case 'TaskFinished': {
+      const { taskId, stage, nodeId, nodeUrl, stats } = event.data
+      if (!isPlanned(state)) return state
+      // A stage-0 task exists from its TaskFinished on.
+      const known = state.tasks.get(taskId) ?? newTask(taskId, stage, nodeId, nodeUrl, stats.createTime)
+      return running(endTask(state, known, 'FINISHED', event.time, { stats }))
+    }
+    case 'TaskFailed': {
+      const known = state.tasks.get(event.data.taskId)
+      if (!isPlanned(state) || !known) return state
+      const { failure, stats } = event.data
+      return running(
+        endTask(state, known, 'FAILED', event.time, { failure: withoutAbsent(failure), ...(stats ? { stats } : {}) }),
+      )
+    }
+    case 'TaskCanceled': {
+      const known = state.tasks.get(event.data.taskId)
+      if (!isPlanned(state) || !known) return state
+      const { reason, stats } = event.data
+      return endTask(state, known, reason === 'canceled' ? 'CANCELED' : 'ABORTED', event.time, stats ? { stats } : {})
+    }
+    case 'TaskRetried':
+      return state
+    case 'QueryProgressed': {
+      if (!isPlanned(state)) return state
+      const tasks = new Map(state.tasks)
+      for (const { taskId, state: taskState, stats } of event.data.tasks) {
+        const known = tasks.get(taskId)
+        if (known && !isTaskTerminal(known.state) && !isTaskTerminal(taskState))
+          tasks.set(taskId, { ...known, state: taskState, stats })
+      }
+      return running({ ...state, tasks })
+    }
+    case 'ResultPagesPublished': {
+      const { taskId, nodeUrl, batch, firstToken, pages, lastOfResult } = event.data
+      // Tokens go on without gaps; anything else was decided against another state.
+      if (!isPlanned(state) || state.resultComplete || firstToken !== state.pages.length) return state
+      const added = pages.map((page): ResultPageRecord => ({
+        ...page,
+        taskId,
+        batch,
+        ...(nodeUrl === undefined ? {} : { nodeUrl }),
+      }))
+      const next = {
+        ...state,
+        pages: [...state.pages, ...added],
+        resultComplete: lastOfResult,
+        pinned: pages.length > 0 ? new Set([...state.pinned, `${taskId}/${batch}`]) : state.pinned,
+      }
+      return lastOfResult ? { ...next, kind: 'FINISHING' } : running(next)
+    }
+    case 'ResultsDelivered':
+      return delivered(state, event.data.token)
+    case 'ResultPagesLost':
+      return lost(state, event.data.tokens)
+    case 'WritePrepared':
+      return isPlanned(state) && !state.write ? { ...state, write: event.data } : state
+    case 'WriteCommitted':
+      return state.write && !state.committed ? { ...state, committed: event.data } : state
+    case 'QueryRecovered':
+      return { ...state, recoveries: state.recoveries + 1, eventsSinceRecovery: 0 }
+    case 'QueryFinished':
+      if (!isPlanned(state)) return state
+      return { ...state, kind: 'FINISHED', finished: event.data, endedAt: event.time }
+    case 'QueryFailed':
+      // A prepared write is the decision to commit: from then on the query can only finish.
+      if (state.write) return state
+      return {
+        ...state,
+        kind: 'FAILED',
+        failure: withoutAbsent(event.data.failure),
+        failed: event.data,
+        endedAt: event.time,
+      }
+    default:
+      return unreachable(event)
+  }
+}
+
+function isPlanned(
+  state: LiveQuery,
+): state is LiveQuery & PlannedQuery & { kind: 'STARTING' | 'RUNNING' | 'FINISHING' } {
+  return state.kind !== 'QUEUED' && state.kind !== 'PLANNING'
+}
+
+type PlannedLive = PlannedQuery & { readonly kind: 'STARTING' | 'RUNNING' | 'FINISHING' }
+
+function running(state: PlannedLive): PlannedLive {
+  return state.kind === 'STARTING' ? { ...state, kind: 'RUNNING' } : state
+}
+
+function newTask(taskId: string, stage: number, nodeId: string, nodeUrl: string, createdAt: string): TaskRecord {
+  return { taskId, stage, nodeId, nodeUrl, state: 'RUNNING', attempt: 0, createdAt }
+}
+
+function withTask(state: PlannedLive, task: TaskRecord): PlannedLive {
+  return { ...state, tasks: new Map(state.tasks).set(task.taskId, task) }
+}
+
+function endTask(
+  state: PlannedLive,
+  task: TaskRecord,
+  to: TaskState,
+  endedAt: string,
+  more: Partial<Pick<TaskRecord, 'stats' | 'failure'>>,
+): PlannedLive {
+  if (isTaskTerminal(task.state)) return state
+  return withTask(state, { ...task, ...more, state: to, endedAt })
+}
+
+function delivered<S extends KnownQuery>(state: S, token: number): S {
+  return token > state.delivered ? { ...state, delivered: token } : state
+}
+
+function lost<S extends KnownQuery>(state: S, tokens: readonly number[]): S {
+  return { ...state, lostTokens: [...new Set([...state.lostTokens, ...tokens])].sort((a, b) => a - b) }
+}
+
+/** zod's optional fields may be `undefined`; a Failure has them or not. */
+function withoutAbsent<T extends { location?: { lineNumber: number; columnNumber: number } | undefined }>(
+  failure: T,
+): Omit<T, 'location'> & { location?: { lineNumber: number; columnNumber: number } } {
+  const { location, ...rest } = failure
+  return location ? { ...rest, location } : rest
+}

@@ -1,0 +1,111 @@
+import type { Failure } from '../../shared/engine-error.ts'
+import type { TaskState, TaskStats } from '../../execution/api/task.ts'
+import type { QueryEventOf, QueryEventType } from './events.ts'
+
+/**
+ * ```
+ * NONE ─► QUEUED ─► PLANNING ─► STARTING ─► RUNNING ─► FINISHING ─► FINISHED
+ *            └──────────┴───────────┴──────────┴───────────┴──────► FAILED   (a cancel too)
+ * ```
+ * QUEUED: created, perhaps waiting for its resource group. PLANNING: admitted. STARTING: planned, nothing has run yet.
+ * RUNNING: a task told of itself. FINISHING: every result page is published, the client has not got them all.
+ */
+export type QueryState =
+  | { readonly kind: 'NONE' }
+  | (QueryCore & { readonly kind: 'QUEUED' | 'PLANNING' })
+  | (PlannedQuery & { readonly kind: 'STARTING' | 'RUNNING' | 'FINISHING' })
+  | (PlannedQuery & { readonly kind: 'FINISHED'; readonly finished: Data<'QueryFinished'>; readonly endedAt: string })
+  | (QueryCore & {
+      readonly kind: 'FAILED'
+      readonly failure: Failure
+      readonly failed: Data<'QueryFailed'>
+      readonly endedAt: string
+    })
+
+export type QueryStateKind = QueryState['kind']
+/** A query that exists. */
+export type KnownQuery = Exclude<QueryState, { kind: 'NONE' }>
+export type LiveQuery = Exclude<KnownQuery, { kind: 'FINISHED' | 'FAILED' }>
+
+type Data<T extends QueryEventType> = QueryEventOf<T>['data']
+
+/** What every query has from its first event on; parts are absent until their event came. */
+export interface QueryCore {
+  readonly queryId: string
+  readonly createdAt: string
+  readonly created: Data<'QueryCreated'>
+  readonly queued?: Data<'QueryQueued'> & { readonly at: string }
+  readonly admitted?: Data<'QueryAdmitted'> & { readonly at: string }
+  readonly planned?: Data<'QueryPlanned'>
+  readonly plannedAt?: string
+  /** By task id, in order of creation. */
+  readonly tasks: ReadonlyMap<string, TaskRecord>
+  /** Result pages by token. */
+  readonly pages: readonly ResultPageRecord[]
+  /** Every page of the whole result is published. */
+  readonly resultComplete: boolean
+  /** Batches with a published page, `taskId/batch`: never computed again. */
+  readonly pinned: ReadonlySet<string>
+  /** Highest token handed to the client's socket, -1 for none. */
+  readonly delivered: number
+  readonly lostTokens: readonly number[]
+  readonly write?: Data<'WritePrepared'>
+  readonly committed?: Data<'WriteCommitted'>
+  readonly recoveries: number
+  /** Events since the last QueryRecovered other than it. */
+  readonly eventsSinceRecovery: number
+  /** Time of the newest event. */
+  readonly updatedAt: string
+}
+
+export interface PlannedQuery extends QueryCore {
+  readonly planned: Data<'QueryPlanned'>
+  readonly plannedAt: string
+}
+
+export interface TaskRecord {
+  readonly taskId: string
+  readonly stage: number
+  readonly nodeId: string
+  readonly nodeUrl: string
+  readonly state: TaskState
+  readonly attempt: number
+  readonly retryOf?: string
+  readonly retryReason?: string
+  readonly createdAt: string
+  readonly endedAt?: string
+  readonly stats?: TaskStats
+  readonly failure?: Failure
+}
+
+export interface ResultPageRecord {
+  readonly taskId: string
+  readonly nodeUrl?: string
+  readonly batch: number
+  readonly rows: number
+  readonly bytes: number
+  readonly sha256: string
+  readonly kept: 'log' | 'worker'
+  readonly taskToken: number
+}
+
+export const initialQueryState: QueryState = { kind: 'NONE' }
+
+export function isTerminal(kind: QueryStateKind): kind is 'FINISHED' | 'FAILED' {
+  return kind === 'FINISHED' || kind === 'FAILED'
+}
+
+export function isTaskTerminal(state: TaskState): boolean {
+  return state === 'FINISHED' || state === 'CANCELED' || state === 'ABORTED' || state === 'FAILED'
+}
+
+/** Rows and bytes of all published pages. */
+export function resultSize(pages: readonly ResultPageRecord[]): { rows: number; bytes: number } {
+  let rows = 0
+  let bytes = 0
+  for (const page of pages) {
+    rows += page.rows
+    bytes += page.bytes
+  }
+  return { rows, bytes }
+}
