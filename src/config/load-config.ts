@@ -1,0 +1,173 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { isIP } from 'node:net'
+import type { z } from 'zod'
+import { ExitError } from '../shared/engine-error.ts'
+import { exitCodes } from '../shared/exit-codes.ts'
+import { configSchema, type Config } from './schema.ts'
+import { fromText } from './setting.ts'
+import { settingList, type Setting } from './setting-list.ts'
+
+export type { Config } from './schema.ts'
+
+const DEFAULT_FILE = 'etc/config.json'
+
+/** The variable that names the file; like `--config` it is no setting, since it says where the settings are. */
+const FILE_VARIABLE = 'QUIPU_CONFIG'
+
+type Tree = { [key: string]: unknown }
+
+/**
+ * The configuration of a process: flags before variables before the file before defaults. Paths come back absolute.
+ * @param argv what follows the name of the program, without positional arguments
+ * @throws ExitError 64 with one line: an unknown flag, variable or key, or a value that is none
+ */
+export function loadConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Config {
+  const flags = parseFlags(argv)
+  const named = flags.values['config'] ?? env[FILE_VARIABLE]
+  const file = readFile(named ?? DEFAULT_FILE, named !== undefined)
+  refuseUnknownVariables(env)
+
+  const origin = new Map<string, string>()
+  const tree = file
+  for (const setting of settingList) {
+    const flagValue = flags.values[setting.flag]
+    const variable = env[setting.env]
+    // An empty variable is one that a compose file or a shell left unset.
+    const value = flagValue ?? (variable === '' ? undefined : variable)
+    if (value === undefined) continue
+    put(tree, setting.path, fromText(setting.kind, value))
+    origin.set(setting.path.join('.'), flagValue === undefined ? setting.env : `--${setting.flag}`)
+  }
+
+  const parsed = configSchema.safeParse(tree)
+  if (!parsed.success) throw configurationError(describe(parsed.error.issues[0]!, origin, named ?? DEFAULT_FILE))
+  const config = {
+    ...parsed.data,
+    dataDir: resolve(parsed.data.dataDir),
+    catalogDir: resolve(parsed.data.catalogDir),
+  }
+  checkTogether(config)
+  return deepFreeze(config)
+}
+
+/** Whether an address or host name reaches only this machine. */
+export function isLoopback(host: string): boolean {
+  if (host === 'localhost') return true
+  return isIP(host) === 4 ? host.startsWith('127.') : host === '::1'
+}
+
+function parseFlags(argv: readonly string[]): { values: Record<string, string | undefined> } {
+  const options: Record<string, { type: 'string' | 'boolean' }> = { config: { type: 'string' } }
+  for (const { flag, kind } of settingList) options[flag] = { type: kind === 'flag' ? 'boolean' : 'string' }
+  try {
+    const { values } = parseArgs({ args: [...argv], options, allowNegative: true, strict: true })
+    const texts = Object.entries(values).map(([name, value]) => [name, value === undefined ? value : String(value)])
+    return { values: Object.fromEntries(texts) as Record<string, string | undefined> }
+  } catch (error) {
+    throw configurationError((error as Error).message.split('. ')[0]!)
+  }
+}
+
+function readFile(path: string, required: boolean): Tree {
+  let content: string
+  try {
+    content = readFileSync(path, 'utf8')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' && !required) return {}
+    throw configurationError(`Cannot read ${path}: ${code === 'ENOENT' ? 'there is no such file' : code}`)
+  }
+  let value: unknown
+  try {
+    value = JSON.parse(content)
+  } catch (error) {
+    throw configurationError(`${path} is not JSON: ${(error as Error).message}`)
+  }
+  if (!isTree(value)) throw configurationError(`${path} must hold a JSON object`)
+  return value
+}
+
+/** A misspelled variable would silently leave the default in force. */
+function refuseUnknownVariables(env: NodeJS.ProcessEnv): void {
+  const known = new Set([FILE_VARIABLE, ...settingList.map((setting) => setting.env)])
+  const unknown = Object.keys(env).find((name) => name.startsWith('QUIPU_') && !known.has(name))
+  if (unknown !== undefined) throw configurationError(`Unknown variable ${unknown}`)
+}
+
+function put(tree: Tree, path: readonly string[], value: unknown): void {
+  const [key, ...rest] = path
+  if (rest.length === 0) {
+    tree[key!] = value
+    return
+  }
+  const below = tree[key!]
+  if (below === undefined) tree[key!] = {}
+  else if (!isTree(below)) return
+  put(tree[key!] as Tree, rest, value)
+}
+
+function describe(issue: z.core.$ZodIssue, origin: ReadonlyMap<string, string>, file: string): string {
+  const path = issue.path.join('.')
+  if (issue.code === 'unrecognized_keys') {
+    return `Unknown key ${[...issue.path, issue.keys[0]].join('.')} in ${file}`
+  }
+  const setting: Setting | undefined = settingList.find((one) => one.path.join('.') === path)
+  const wanted = setting && WANTED[setting.kind]
+  const message = issue.code === 'invalid_type' && wanted ? `must be ${wanted}` : lowerFirst(issue.message)
+  return `${origin.get(path) ?? `${path} in ${file}`}: ${message}`
+}
+
+const WANTED: Readonly<Record<Setting['kind'], string>> = {
+  text: 'text',
+  integer: 'a whole number',
+  flag: 'true or false',
+  list: 'a list of text',
+  bytes: 'whole bytes, or a number with B, kB, MB, GB or TB',
+  duration: 'whole milliseconds, or a number with ms, s, m, h or d',
+}
+
+/** What no single setting can say. */
+function checkTogether(config: Config): void {
+  if (!isLoopback(config.host) && !config.insecure) {
+    throw configurationError(
+      `Listening on ${config.host} lets anybody who reaches it run statements: nobody is authenticated. Add --insecure (QUIPU_INSECURE=true) if that is meant`,
+    )
+  }
+  for (const [name, url] of [
+    ['QUIPU_ADVERTISED_URL', config.advertisedUrl],
+    ...config.coordinators.map((one) => ['QUIPU_COORDINATORS', one] as const),
+  ] as const) {
+    if (url !== undefined && !/^https?:\/\/[^/]+\/?$/.test(url)) {
+      throw configurationError(`${name}: '${url}' is no address of the form http://host:port`)
+    }
+  }
+  if (config.databaseUrl !== undefined && !/^postgres(ql)?:\/\//.test(config.databaseUrl)) {
+    throw configurationError('DATABASE_URL must begin postgresql://')
+  }
+  const { restartBackoffMinMs, restartBackoffMaxMs } = config.timeouts
+  if (restartBackoffMinMs > restartBackoffMaxMs) {
+    throw configurationError('restartBackoffMinMs must not be above restartBackoffMaxMs')
+  }
+}
+
+function configurationError(message: string): ExitError {
+  return new ExitError(exitCodes.configuration, message)
+}
+
+function isTree(value: unknown): value is Tree {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function lowerFirst(message: string): string {
+  return message.charAt(0).toLowerCase() + message.slice(1)
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null) {
+    for (const below of Object.values(value)) deepFreeze(below)
+    Object.freeze(value)
+  }
+  return value
+}

@@ -1,0 +1,122 @@
+import { z } from 'zod'
+import { bytes, duration, flag, integer, list, oneOf, optionalText, text } from './setting.ts'
+
+const kB = 1024
+const MB = 1024 * kB
+const GB = 1024 * MB
+const second = 1000
+const minute = 60 * second
+
+/** OpenTelemetry's own variables, so that a collector is configured as everywhere else. */
+const telemetry = z.strictObject({
+  otlpEndpoint: optionalText('OTLP over HTTP base address of a collector; nothing is exported without one', {
+    env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+  }),
+  otlpTracesEndpoint: optionalText('Full address for traces, in place of the base address', {
+    env: 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+  }),
+  otlpHeaders: optionalText('Headers for the collector: `name=value,…`', {
+    env: 'OTEL_EXPORTER_OTLP_HEADERS',
+    secret: true,
+  }),
+  serviceName: optionalText('`service.name` of the resource; made from the process when absent', {
+    env: 'OTEL_SERVICE_NAME',
+  }),
+  resourceAttributes: optionalText('Further resource attributes: `name=value,…`', { env: 'OTEL_RESOURCE_ATTRIBUTES' }),
+  tracesSampler: optionalText('Sampler of the SDK; parent based with a ratio by default', {
+    env: 'OTEL_TRACES_SAMPLER',
+  }),
+  tracesSamplerArg: optionalText("The sampler's argument", { env: 'OTEL_TRACES_SAMPLER_ARG' }),
+  sdkDisabled: flag('Switches tracing off', { env: 'OTEL_SDK_DISABLED' }),
+})
+
+/** Every waiting in the system that somebody may want to change. */
+const timeouts = z.strictObject({
+  longPollMs: duration('Longest wait of a GET of nextUri for something new', second),
+  postLogWaitMs: duration('How long a POST waits for the event log before 503', 5 * second),
+  deleteValidityWaitMs: duration('How long a DELETE waits for its event to be valid before 503', second),
+  postPlanWaitMs: duration('How long after QueryCreated is valid a POST waits for the plan', 50),
+  firstFollowMs: duration('A query whose first nextUri nobody asked for is abandoned after', 2 * minute),
+  clientAbsentMs: duration('A query that no client asked about is abandoned after', 5 * minute),
+  answersKeptMs: duration('Last answers and small pages are kept so long after the end of a query', 5 * minute),
+  ownWritesWaitMs: duration('How long a read waits for its own writes before it is marked stale', 2 * second),
+  queryRunMs: duration('Longest run of a query', 24 * 60 * minute),
+  logLockMs: duration("`lock_timeout` of the event log's statements in Postgres", 500),
+  logTransactionMs: duration("`transaction_timeout` of the event log's statements in Postgres", 5 * second),
+  writerSilentMs: duration('Silence of the writing coordinator before another claims', 2 * second),
+  writerSilentJitterMs: duration('Random addition to that silence, at most', 300),
+  recoveryWorkersMs: duration('How long recovery waits for the workers last known', 3 * second),
+  coordinatorBeatMs: duration("Between two beats of the coordinator's and the workers' event loops", second),
+  coordinatorDeadMs: duration('Silence of a coordinator or worker after which its supervisor kills it', 10 * second),
+  restartBackoffMinMs: duration('First pause before a process is started again', 100),
+  restartBackoffMaxMs: duration('Longest pause before a process is started again', 10 * second),
+  drainMs: duration('How long SIGTERM waits for open work before the process ends all the same', 10 * second),
+  workerBeatMs: duration('Between two announcements of a worker; one missed makes it suspect', second),
+  workerFailedMs: duration('Silence after which a worker counts as failed', 5 * second),
+  workerForgetsMs: duration('A worker that hears no coordinator drops its tasks after', 10 * minute),
+  engineBeatMs: duration('Between two beats of an engine', 250),
+  engineDeadMs: duration('Silence after which an engine is killed', 2 * second),
+  prepareMs: duration('How long an engine may prepare a statement before it is killed', 2500),
+  interruptMs: duration('From interrupting a statement to killing its engine', 150),
+  spareEngineMs: duration('From ready to the start of the spare engine', 5 * second),
+})
+
+/** Every bound; passing one is a clear error. */
+const limits = z.strictObject({
+  statementBytes: bytes('Longest statement', MB),
+  eventBytes: bytes('Largest encoded event', 8 * MB),
+  headerBytes: bytes('Request headers in all', 64 * kB),
+  taskBodyBytes: bytes('Largest body of a task update', 16 * MB),
+  pageBytes: bytes('Size that result pages are cut at', MB),
+  pageMaxBytes: bytes('Largest page: one wide row', 64 * MB),
+  openQueries: integer('Open queries', 10_000, { min: 1, max: 1_000_000 }),
+  queuedQueries: integer('Queued queries of a resource group', 5_000, { min: 0, max: 1_000_000 }),
+  pageStoreQueryBytes: bytes('Pages that one query keeps on disk', GB),
+  pageStoreBytes: bytes('Pages that a worker keeps on disk', 10 * GB),
+  diskFloorBytes: bytes('Free disk below which no statement is accepted', GB),
+  engineMemoryPercent: integer("Part of the machine's memory that its workers' engines share", 60, { min: 1, max: 95 }),
+  parserDepth: integer('Nesting of a statement', 1_000, { min: 10, max: 10_000 }),
+  expressionDepth: integer('Nesting of an expression sent to an engine', 250, { min: 10, max: 1_000 }),
+  orTerms: integer('Terms of one OR sent to an engine', 500, { min: 1, max: 10_000 }),
+  joins: integer('Joins of a statement sent to an engine', 40, { min: 0, max: 1_000 }),
+  columns: integer('Columns of a statement sent to an engine', 10_000, { min: 1, max: 100_000 }),
+})
+
+/** All settings of all programs. Flags, variables and the file are read into this one shape; unknown keys are errors. */
+export const configSchema = z.strictObject({
+  port: integer('Port that clients connect to; 0 takes a free one', 8080, { min: 0, max: 65_535 }),
+  host: text('Address to listen on; one that is not loopback needs `--insecure`', '127.0.0.1'),
+  dataDir: text('Folder of everything that is kept', '.quipu'),
+  workers: integer('Workers that `quipu start` runs', 1, { min: 0, max: 64 }),
+  catalogDir: text('Folder of the catalogs: one `<name>.json` each', 'etc/catalog'),
+  databaseUrl: optionalText('Postgres to use; without one, `quipu start` runs its own below the data folder', {
+    env: 'DATABASE_URL',
+    secret: true,
+  }),
+  kafkaBrokers: list('Kafka brokers that hold the event log; without them it lies in Postgres', {
+    env: 'KAFKA_BROKERS',
+  }),
+  kafkaTopic: text("The event log's topic in Kafka", 'quipu.events.v1'),
+  sharedSecret: optionalText('Secret that coordinators and workers share; made in the data folder when absent', {
+    secret: true,
+  }),
+  environment: text('Name of the deployment, shown in answers, metrics and traces', 'production'),
+  coordinators: list('Addresses of the coordinators that a worker announces itself to'),
+  advertisedUrl: optionalText('Address under which others reach this process, when it is not the one listened on'),
+  insecure: flag('Allows a listener that is not loopback although nobody is authenticated'),
+  publicHosts: list('Host names, besides loopback, under which clients may call'),
+  logLevel: oneOf(
+    'Least serious line that is logged',
+    ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
+    'info',
+  ),
+  telemetry: telemetry.prefault({}),
+  timeouts: timeouts.prefault({}),
+  limits: limits.prefault({}),
+})
+
+/** The settings that lie one level deeper, as in the file: `{"limits": {"joins": 20}}`. */
+export const sections = { telemetry, timeouts, limits } as const
+
+/** The validated, frozen configuration of a process. */
+export type Config = z.output<typeof configSchema>

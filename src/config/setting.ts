@@ -1,0 +1,121 @@
+import { z } from 'zod'
+
+/** How a setting's text (a flag or a variable) becomes its value. */
+export type SettingKind = 'text' | 'integer' | 'flag' | 'list' | 'bytes' | 'duration'
+
+/** What every setting says of itself, beside its zod type. */
+export interface SettingMeta {
+  readonly kind: SettingKind
+  readonly doc: string
+  /** Environment variable; made from the key when absent. */
+  readonly env?: string
+  /** Never shown in help, logs or error messages. */
+  readonly secret?: boolean
+  /** How the documentation writes the default where the value would not tell. */
+  readonly shownDefault?: string
+}
+
+/** Registry of all settings: zod keeps the schema, this the documentation. */
+export const settings = z.registry<SettingMeta>()
+
+type Extras = Omit<SettingMeta, 'kind' | 'doc'>
+
+export function text(doc: string, fallback: string, extras: Extras = {}) {
+  return z
+    .string()
+    .min(1)
+    .default(fallback)
+    .register(settings, { kind: 'text', doc, ...extras })
+}
+
+export function optionalText(doc: string, extras: Extras = {}) {
+  return z
+    .string()
+    .min(1)
+    .optional()
+    .register(settings, { kind: 'text', doc, ...extras })
+}
+
+export function oneOf<const T extends readonly [string, ...string[]]>(doc: string, values: T, fallback: T[number]) {
+  const schema = z.enum(values).default(fallback as never)
+  return schema.register(settings, { kind: 'text', doc: `${doc}: ${values.join(', ')}` })
+}
+
+export function integer(doc: string, fallback: number, range: { min: number; max: number }, extras: Extras = {}) {
+  const schema = z.int().min(range.min).max(range.max).default(fallback)
+  return schema.register(settings, { kind: 'integer', doc, ...extras })
+}
+
+export function flag(doc: string, extras: Extras = {}) {
+  return z
+    .boolean()
+    .default(false)
+    .register(settings, { kind: 'flag', doc, ...extras })
+}
+
+export function list(doc: string, extras: Extras = {}) {
+  return z
+    .array(z.string().min(1))
+    .readonly()
+    .default([])
+    .register(settings, { kind: 'list', doc, ...extras })
+}
+
+/** Whole bytes; as text also with a unit: `64kB`, `1MB`, `10GB` (of 1024). */
+export function bytes(doc: string, fallback: number) {
+  const schema = z.int().min(1).default(fallback)
+  return schema.register(settings, { kind: 'bytes', doc, shownDefault: shownBytes(fallback) })
+}
+
+/** Whole milliseconds; as text also with a unit: `250ms`, `5s`, `2m`, `1h`, `1d`. */
+export function duration(doc: string, fallback: number, extras: Extras = {}) {
+  const schema = z.int().min(0).default(fallback)
+  return schema.register(settings, { kind: 'duration', doc, shownDefault: shownDuration(fallback), ...extras })
+}
+
+const BYTE_UNITS = { B: 1, kB: 1024, MB: 1024 ** 2, GB: 1024 ** 3, TB: 1024 ** 4 } as const
+const DURATION_UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+/**
+ * The value that a flag's or a variable's text means. Text that is none of its kind is passed on as it is: the
+ * schema then says what it wants.
+ */
+export function fromText(kind: SettingKind, value: string): unknown {
+  switch (kind) {
+    case 'text':
+      return value
+    case 'integer':
+      return /^-?\d+$/.test(value) ? Number(value) : value
+    case 'flag':
+      return value === 'true' || value === '1' ? true : value === 'false' || value === '0' ? false : value
+    case 'list':
+      return value
+        .split(',')
+        .map((one) => one.trim())
+        .filter((one) => one !== '')
+    case 'bytes':
+      return withUnit(value, BYTE_UNITS)
+    case 'duration':
+      return withUnit(value, DURATION_UNITS)
+  }
+}
+
+function withUnit(value: string, units: Readonly<Record<string, number>>): unknown {
+  const match = /^(\d+)\s*([A-Za-z]*)$/.exec(value)
+  const factor = match?.[2] === '' ? 1 : units[match?.[2] ?? '']
+  return match && factor !== undefined ? Number(match[1]) * factor : value
+}
+
+function shownBytes(value: number): string {
+  return shown(value, BYTE_UNITS)
+}
+
+function shownDuration(value: number): string {
+  return shown(value, DURATION_UNITS)
+}
+
+function shown(value: number, units: Readonly<Record<string, number>>): string {
+  const fitting = Object.entries(units).filter(([, factor]) => value > 0 && value % factor === 0)
+  const [unit, factor] = fitting.at(-1) ?? ['', 1]
+  return `${value / factor}${unit}`
+}
