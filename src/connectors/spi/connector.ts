@@ -24,6 +24,11 @@ export interface Connector {
    * @throws EngineError when a split has changed since it was listed
    */
   tableExpression(splits: readonly ConnectorSplit[], columns: readonly string[]): Promise<string>
+  /**
+   * Called by the worker once a batch has been read: what lies outside a snapshot may have changed meanwhile.
+   * @throws EngineError when a split is no longer what was listed
+   */
+  verifySplits(splits: readonly ConnectorSplit[]): Promise<void>
   /** Folders that the engine must be allowed to read for `tableExpression`; absolute, with a trailing slash. */
   allowedDirectories(): readonly string[]
 }
@@ -91,6 +96,8 @@ export interface ConnectorContext {
   readonly dataDir: string
   /** Where files shipped with the project lie (`etc/`), absolute. */
   readonly shippedDir: string
+  /** The folder of the catalog file: relative paths in it start there; absolute. */
+  readonly catalogDir: string
   /**
    * Runs one trusted DuckDB SELECT of the connector's own making (Parquet footers, CSV sniffing) in an engine of this
    * process that may read `allowedDirectories()`; rows as objects by column name, values as DuckDB's `to_json` gives

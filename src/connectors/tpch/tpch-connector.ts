@@ -1,0 +1,175 @@
+import { readdirSync, realpathSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { stat } from 'node:fs/promises'
+import { z } from 'zod'
+import { EngineError } from '../../shared/engine-error.ts'
+import type {
+  Connector,
+  ConnectorContext,
+  ConnectorFactory,
+  ConnectorSplit,
+  ConnectorTable,
+  SchemaTableName,
+  TableHandle,
+  TableStatistics,
+} from '../spi/connector.ts'
+import { quoteName } from '../spi/duckdb-text.ts'
+import { joinRowGroups, parquetSources } from '../spi/parquet-scan.ts'
+import { readManifest, type TpchManifest } from './manifest.ts'
+import { duckdbType, tpchTables } from './tables.ts'
+
+const propertiesSchema = z.strictObject({ connector: z.literal('tpch') })
+const handleSchema = z.object({ schema: z.string(), table: z.string() })
+const splitSchema = z.object({
+  schema: z.string(),
+  table: z.string(),
+  file: z.string(),
+  size: z.number(),
+  firstRow: z.number(),
+  rows: z.number(),
+  fileRows: z.number(),
+})
+
+const SCHEMA_NAME = /^(tiny|sf[1-9]\d*)$/
+const SPLIT_BYTES = 16 * 1024 * 1024
+
+/**
+ * TPC-H data with Trino's names, types and values. A schema is a folder of Parquet files with a manifest: `tiny` is
+ * shipped with the project, others are found below `<data>/tpch/` once generated. The files never change.
+ */
+export const tpchConnector: ConnectorFactory = {
+  connectorName: 'tpch',
+  create(catalog, properties, context) {
+    const parsed = propertiesSchema.safeParse(properties)
+    if (!parsed.success) throw new EngineError('CONFIGURATION_INVALID', z.prettifyError(parsed.error))
+    return createTpch(catalog, context)
+  },
+}
+
+interface SchemaFolder {
+  readonly folder: string
+  readonly manifest: TpchManifest
+}
+
+function createTpch(catalog: string, context: ConnectorContext): Connector {
+  const roots = [join(context.shippedDir, 'tpch'), join(context.dataDir, 'tpch')]
+  const schemas = findSchemas(roots)
+
+  function folderOf(schema: string, table: string): SchemaFolder {
+    const found = schemas.get(schema)
+    if (!found || !Object.hasOwn(tpchTables, table)) {
+      throw new EngineError('TABLE_NOT_FOUND', `Table '${catalog}.${schema}.${table}' does not exist`)
+    }
+    return found
+  }
+
+  async function checkFile(path: string, size: number): Promise<void> {
+    const found = await stat(path).catch(() => undefined)
+    if (found?.size !== size) {
+      throw new EngineError('GENERIC_INTERNAL_ERROR', 'A file of the tpch catalog is missing or was changed')
+    }
+  }
+
+  return {
+    catalog,
+    connectorName: 'tpch',
+    abilities: { createSchema: false, createTable: false, insert: false, views: false, snapshots: true },
+
+    listSchemas: async () => [...schemas.keys()],
+
+    async listTables(schema) {
+      const asked = schema === undefined ? [...schemas.keys()] : schemas.has(schema) ? [schema] : []
+      return asked.flatMap((name) =>
+        Object.keys(tpchTables).map((table): SchemaTableName => ({ schema: name, table, kind: 'TABLE' })),
+      )
+    },
+
+    async getTable(schema, table): Promise<ConnectorTable | undefined> {
+      if (!schemas.has(schema) || !Object.hasOwn(tpchTables, table)) return undefined
+      return {
+        schema,
+        table,
+        kind: 'TABLE',
+        handle: { schema, table },
+        columns: tpchTables[table]!.columns.map(([name, type]) => ({ name, type, nullable: false })),
+      }
+    },
+
+    async getStatistics(handle: TableHandle): Promise<TableStatistics> {
+      const { schema, table } = handleSchema.parse(handle)
+      const files = folderOf(schema, table).manifest.tables[table] ?? []
+      let rows = 0
+      let bytes = 0
+      for (const file of files) {
+        for (const group of file.rowGroups) {
+          rows += group.rows
+          for (const columnBytes of Object.values(group.columnBytes)) bytes += columnBytes
+        }
+      }
+      return { rows, bytes }
+    },
+
+    async listSplits(handle): Promise<readonly ConnectorSplit[]> {
+      const { schema, table } = handleSchema.parse(handle)
+      return (folderOf(schema, table).manifest.tables[table] ?? []).flatMap(({ file, size, rowGroups }) => {
+        const fileRows = rowGroups.reduce((sum, group) => sum + group.rows, 0)
+        return joinRowGroups(rowGroups, SPLIT_BYTES).map(({ firstRow, rows, bytes, columnBytes }) => ({
+          catalog,
+          data: { schema, table, file, size, firstRow, rows, fileRows },
+          rows,
+          bytes,
+          columnBytes,
+        }))
+      })
+    },
+
+    async tableExpression(splits, columns) {
+      const parsed = splits.map(({ data }) => splitSchema.parse(data))
+      const first = parsed[0]
+      if (!first) throw new EngineError('GENERIC_INTERNAL_ERROR', 'A table expression needs at least one split')
+      const { folder } = folderOf(first.schema, first.table)
+      const { prefix, columns: types } = tpchTables[first.table]!
+      const typeOf = new Map(types)
+      const list = columns.map((name) => {
+        const type = typeOf.get(name)
+        if (type === undefined) throw new EngineError('COLUMN_NOT_FOUND', `Column '${name}' does not exist`)
+        return `CAST(${quoteName(prefix + name)} AS ${duckdbType(type)}) AS ${quoteName(name)}`
+      })
+      await this.verifySplits(splits)
+      const sources = parquetSources(
+        parsed.map((split) => ({ ...split, path: join(folder, split.file) })),
+        { unionByName: false },
+      )
+      return sources
+        .map((source) => `SELECT ${list.length > 0 ? list.join(', ') : '1 AS one'} FROM ${source}`)
+        .join(' UNION ALL ')
+    },
+
+    async verifySplits(splits) {
+      const sizes = new Map<string, number>()
+      for (const { data } of splits) {
+        const { schema, table, file, size } = splitSchema.parse(data)
+        sizes.set(join(folderOf(schema, table).folder, file), size)
+      }
+      await Promise.all([...sizes].map(([path, size]) => checkFile(path, size)))
+    },
+
+    allowedDirectories: () =>
+      roots.filter((root) => statSync(root, { throwIfNoEntry: false })).map((root) => `${realpathSync(root)}/`),
+  }
+}
+
+function findSchemas(roots: readonly string[]): ReadonlyMap<string, SchemaFolder> {
+  const found = new Map<string, SchemaFolder>()
+  for (const root of roots) {
+    if (!statSync(root, { throwIfNoEntry: false })) continue
+    for (const name of readdirSync(root)) {
+      if (!SCHEMA_NAME.test(name) || found.has(name)) continue
+      const folder = join(realpathSync(root), name)
+      const manifest = readManifest(folder)
+      if (manifest) found.set(name, { folder, manifest })
+    }
+  }
+  // tiny first, then by scale, as people look for them.
+  return new Map([...found].sort(([, a], [, b]) => a.manifest.scale - b.manifest.scale))
+}

@@ -1,0 +1,69 @@
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { tpchConnector } from '../../../src/connectors/tpch/tpch-connector.ts'
+import { connectorContract } from '../../contract/connector.contract.ts'
+import { openDuckDb } from '../../support/duckdb.ts'
+
+const etc = new URL('../../../etc', import.meta.url).pathname
+const context = {
+  dataDir: mkdtempSync(join(tmpdir(), 'quipu-tpch-')),
+  shippedDir: etc,
+  catalogDir: join(etc, 'catalog'),
+  query: () => Promise.reject(new Error('the tpch connector reads its manifest')),
+}
+const connector = tpchConnector.create('tpch', { connector: 'tpch' }, context)
+
+connectorContract('tpch', async () => ({
+  connector,
+  schema: 'tiny',
+  table: 'orders',
+  truth: `SELECT o_orderkey orderkey, o_custkey custkey, o_orderstatus orderstatus, o_totalprice::DOUBLE totalprice,
+    o_orderdate orderdate, o_orderpriority orderpriority, o_clerk clerk, o_shippriority shippriority, o_comment "comment"
+    FROM read_parquet('${etc}/tpch/tiny/orders.parquet')`,
+}))
+
+describe('tpch', async () => {
+  const duckdb = await openDuckDb()
+
+  it.each([
+    ['customer', 1500],
+    ['lineitem', 60175],
+    ['nation', 25],
+    ['orders', 15000],
+    ['part', 2000],
+    ['partsupp', 8000],
+    ['region', 5],
+    ['supplier', 100],
+  ])('%s has as many rows as Trino gives', async (table, rows) => {
+    const { handle, columns } = (await connector.getTable('tiny', table))!
+    expect((await connector.getStatistics(handle)).rows).toBe(rows)
+    const sql = await connector.tableExpression(
+      await connector.listSplits(handle),
+      columns.map(({ name }) => name),
+    )
+    expect(await duckdb.query(`SELECT count(*)::INT AS n FROM (${sql})`)).toEqual([{ n: rows }])
+    // Each column is held as its type asks, and nothing is longer than its varchar allows.
+    const described = await duckdb.query(`FROM (DESCRIBE ${sql})`)
+    for (const [index, { name, type }] of columns.entries()) {
+      const limit = /^varchar\((\d+)\)$/.exec(type)?.[1]
+      expect(described[index]!.column_type).toBe(limit ? 'VARCHAR' : type.toUpperCase())
+      if (!limit) continue
+      const [longest] = await duckdb.query(`SELECT max(length("${name}"))::INT AS n FROM (${sql})`)
+      expect(longest!.n).toBeLessThanOrEqual(Number(limit))
+    }
+  })
+
+  it('refuses properties it does not know', () => {
+    expect(() => tpchConnector.create('tpch', { connector: 'tpch', location: '/' }, context)).toThrow(/location/)
+  })
+
+  it('refuses a split whose file was changed', async () => {
+    const { handle } = (await connector.getTable('tiny', 'region'))!
+    const [split] = await connector.listSplits(handle)
+    await expect(
+      connector.tableExpression([{ ...split!, data: { ...split!.data, size: 1 } }], ['name']),
+    ).rejects.toMatchObject({ errorName: 'GENERIC_INTERNAL_ERROR' })
+  })
+})

@@ -1,0 +1,104 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import type { Connector, ConnectorTable } from '../../src/connectors/spi/connector.ts'
+import { quoteName } from '../../src/connectors/spi/duckdb-text.ts'
+import { openDuckDb, type Rows } from '../support/duckdb.ts'
+
+export interface ConnectorFixture {
+  readonly connector: Connector
+  /** A table with some rows that the fixture knows otherwise: one SELECT of the same rows and column names. */
+  readonly schema: string
+  readonly table: string
+  readonly truth: string
+}
+
+/** What every connector must keep, whatever lies behind it. */
+export function connectorContract(name: string, open: () => Promise<ConnectorFixture>): void {
+  describe(`${name} keeps the connector contract`, async () => {
+    const duckdb = await openDuckDb()
+    let fixture: ConnectorFixture
+    let table: ConnectorTable
+    beforeAll(async () => {
+      fixture = await open()
+      table = (await fixture.connector.getTable(fixture.schema, fixture.table))!
+    })
+
+    const read = (select: string): Promise<Rows> => duckdb.query(select)
+    const names = () => table.columns.map(({ name }) => name)
+
+    it('lists the schema and the table, lower case', async () => {
+      expect(await fixture.connector.listSchemas()).toContain(fixture.schema)
+      const tables = await fixture.connector.listTables(fixture.schema)
+      expect(tables).toContainEqual({ schema: fixture.schema, table: fixture.table, kind: 'TABLE' })
+      expect(await fixture.connector.listTables()).toEqual(expect.arrayContaining([...tables]))
+      for (const column of names()) expect(column).toBe(column.toLowerCase())
+    })
+
+    it('answers unknown names with nothing', async () => {
+      expect(await fixture.connector.listTables('no_such_schema')).toEqual([])
+      expect(await fixture.connector.getTable(fixture.schema, 'no_such_table')).toBeUndefined()
+      expect(await fixture.connector.getTable('no_such_schema', fixture.table)).toBeUndefined()
+      for (const odd of ['..', '.', '', 'a/b', '../..', "o'brien", 'constructor', '__proto__']) {
+        expect(await fixture.connector.getTable(fixture.schema, odd)).toBeUndefined()
+        expect(await fixture.connector.getTable(odd, fixture.table)).toBeUndefined()
+        expect(await fixture.connector.listTables(odd)).toEqual([])
+      }
+    })
+
+    it('has a handle and splits that survive JSON', async () => {
+      const splits = await fixture.connector.listSplits(table.handle)
+      expect(JSON.parse(JSON.stringify(table.handle))).toEqual(table.handle)
+      expect(JSON.parse(JSON.stringify(splits))).toEqual(splits)
+      for (const split of splits) expect(split.catalog).toBe(fixture.connector.catalog)
+    })
+
+    it('reads every row exactly once over all splits together', async () => {
+      const splits = await fixture.connector.listSplits(table.handle)
+      const expression = await fixture.connector.tableExpression(splits, names())
+      const columns = names().map(quoteName).join(', ')
+      const missing = `(SELECT ${columns} FROM (${fixture.truth}) EXCEPT ALL (${expression}))`
+      const extra = `((${expression}) EXCEPT ALL SELECT ${columns} FROM (${fixture.truth}))`
+      expect(await read(`SELECT (SELECT count(*) FROM ${missing}) m, (SELECT count(*) FROM ${extra}) e`)).toEqual([
+        { m: 0, e: 0 },
+      ])
+      expect(await read(`SELECT count(*) > 0 AS some FROM (${expression})`)).toEqual([{ some: true }])
+    })
+
+    it('reads every row exactly once over its splits one by one, with the rows they promise', async () => {
+      const splits = await fixture.connector.listSplits(table.handle)
+      let rows = 0
+      for (const split of splits) {
+        const [counted] = await read(
+          `SELECT count(*)::INT AS n FROM (${await fixture.connector.tableExpression([split], [])})`,
+        )
+        if (split.rows !== undefined) expect(counted!.n).toBe(split.rows)
+        rows += counted!.n as number
+      }
+      expect([{ n: rows }]).toEqual(await read(`SELECT count(*)::INT AS n FROM (${fixture.truth})`))
+    })
+
+    it('gives the columns asked for, in that order', async () => {
+      const splits = await fixture.connector.listSplits(table.handle)
+      const asked = [...names()].reverse().slice(0, 2)
+      const expression = await fixture.connector.tableExpression(splits, asked)
+      const described = await read(`FROM (DESCRIBE ${expression})`)
+      expect(described.map((column) => column.column_name)).toEqual(asked)
+    })
+
+    it('knows the sizes of the columns it names', async () => {
+      for (const split of await fixture.connector.listSplits(table.handle)) {
+        if (!split.columnBytes) continue
+        expect(Object.keys(split.columnBytes).sort()).toEqual(expect.arrayContaining(names().sort()))
+        const sum = Object.values(split.columnBytes).reduce((total, bytes) => total + bytes, 0)
+        expect(split.bytes).toBe(sum)
+      }
+    })
+
+    it('names absolute folders for the engine', () => {
+      for (const folder of fixture.connector.allowedDirectories()) expect(folder).toMatch(/^\/.*\/$/)
+    })
+
+    it('verifies splits that did not change', async () => {
+      await fixture.connector.verifySplits(await fixture.connector.listSplits(table.handle))
+    })
+  })
+}

@@ -1,0 +1,20 @@
+import { DuckDBInstance } from '@duckdb/node-api'
+import { afterAll } from 'vitest'
+
+export type Rows = readonly Readonly<Record<string, unknown>>[]
+
+/** A DuckDB of the test's own process, closed with the test file: the yardstick that answers are compared with. */
+export async function openDuckDb(): Promise<{ query(sql: string): Promise<Rows> }> {
+  const instance = await DuckDBInstance.create(':memory:', { threads: '2' })
+  const connection = await instance.connect()
+  afterAll(() => {
+    connection.closeSync()
+    instance.closeSync()
+  })
+  return {
+    query: async (sql) => {
+      const result = await connection.runAndReadAll(`SELECT to_json(q) AS row FROM (${sql}) q`)
+      return result.getRows().map(([row]) => JSON.parse(row as string) as Record<string, unknown>)
+    },
+  }
+}
