@@ -1,4 +1,12 @@
-/** Runs once before all test files; what it starts is shared by them through the environment. */
+import { rm } from 'node:fs/promises'
+import { stopSharedPostgres } from './postgres.ts'
+import { createRunFolder } from './run-folder.ts'
+
+/** Runs once before all test files; what they share is started by the first that needs it and ended here. */
 export default async function globalSetup(): Promise<() => Promise<void>> {
-  return async () => {}
+  const folder = await createRunFolder()
+  return async () => {
+    await stopSharedPostgres()
+    await rm(folder, { recursive: true, force: true })
+  }
 }

