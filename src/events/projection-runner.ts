@@ -1,0 +1,402 @@
+import type pg from 'pg'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Clock } from '../shared/clock.ts'
+import type { Service } from '../shared/service.ts'
+import {
+  beginning,
+  hasReached,
+  isBelow,
+  type Checkpoint,
+  type EventLog,
+  type Position,
+  type Recorded,
+  type Subscription,
+} from './event-log.ts'
+import { eventKey, type DeadLetter, type Projection, type ProjectionLag } from './projection.ts'
+import { CheckpointMoved, ProjectionStore, eventsBelow, sqlStateOf } from './projection-store.ts'
+import { WaitHeap } from './wait-heap.ts'
+
+export interface ProjectionRunnerOptions {
+  readonly log: EventLog
+  readonly projection: Projection
+  readonly database: pg.ClientConfig
+  /** Schema of the read models. @default 'm' */
+  readonly schema?: string
+  readonly clock: Clock
+  /**
+   * How long a batch waits for more events when nobody waits for it, in milliseconds: a transaction costs the same for
+   * one event and for fifty. @default 75
+   */
+  readonly lingerMs?: number
+  /** Events that end the lingering. @default 500 */
+  readonly enough?: number
+  /** Events in one transaction at most. @default 2000 */
+  readonly maxBatch?: number
+  /** Things an operator should know; the loop goes on by itself. */
+  readonly onTrouble?: (trouble: ProjectionTrouble) => void
+  /** After each commit. */
+  readonly onBatch?: (batch: { readonly events: number; readonly milliseconds: number }) => void
+}
+
+export type ProjectionTrouble =
+  | { readonly kind: 'dead_letter'; readonly letter: DeadLetter }
+  /** Tried again after a pause. */
+  | { readonly kind: 'retry'; readonly error: unknown }
+  /** The log is not what the checkpoint says; nothing more is applied. */
+  | { readonly kind: 'stopped'; readonly error: unknown }
+
+export interface ProjectionRunner extends Service {
+  /** What is in the read models. */
+  readonly committed: Checkpoint
+  /** Events that could not be applied and wait to be mended. */
+  readonly deadLetters: number
+  /** Called after each commit with what is now in the read models. @returns a function that ends it */
+  onCommitted(listener: (committed: Checkpoint) => void): () => void
+  /**
+   * Waits, without polling, until the read models hold everything up to a position (the event at it included) or below
+   * a checkpoint. @returns false when the time is over first
+   */
+  waitFor(target: Position | Checkpoint, timeoutMs: number): Promise<boolean>
+  /** Waits until the read models hold all that is valid now, whoever wrote it: asks the log where it ends. */
+  barrier(timeoutMs: number): Promise<boolean>
+  lag(): Promise<ProjectionLag>
+}
+
+interface Delivery {
+  readonly events: readonly Recorded[]
+  readonly next: Checkpoint
+  /** Monotonic time of its arrival, milliseconds. */
+  readonly at: number
+}
+
+interface TipQuestion {
+  readonly asked: Promise<Checkpoint>
+  next?: Promise<Checkpoint>
+}
+
+const RETRY_MIN_MS = 20
+const RETRY_MAX_MS = 2000
+
+export function createProjectionRunner(options: ProjectionRunnerOptions): ProjectionRunner {
+  return new Runner(options)
+}
+
+class Runner implements ProjectionRunner {
+  readonly #options: Required<Pick<ProjectionRunnerOptions, 'lingerMs' | 'enough' | 'maxBatch' | 'schema'>> &
+    ProjectionRunnerOptions
+  readonly #listeners = new Set<(committed: Checkpoint) => void>()
+  /** By log partition: offsets for positions, numbers of valid events for checkpoints. */
+  readonly #offsetWaiters: WaitHeap[] = []
+  readonly #countWaiters: WaitHeap[] = []
+  #committed: Checkpoint = beginning()
+  #revision = 0n
+  #parked: ReadonlySet<string> = new Set()
+  #deadLetters = 0
+  #store: ProjectionStore | undefined
+  #subscription: Subscription | undefined
+  #deliveries: Delivery[] = []
+  #delivered = 0
+  #wake: () => void = () => undefined
+  #room: () => void = () => undefined
+  #tip: TipQuestion | undefined
+  /** Time of the oldest event of the batch being applied. */
+  #applying: string | undefined
+  #starting: Promise<void> | undefined
+  #stopping: Promise<void> | undefined
+  #loop: Promise<void> | undefined
+  #stopped = false
+
+  constructor(options: ProjectionRunnerOptions) {
+    this.#options = { lingerMs: 75, enough: 500, maxBatch: 2000, schema: 'm', ...options }
+  }
+
+  get committed(): Checkpoint {
+    return this.#committed
+  }
+
+  get deadLetters(): number {
+    return this.#deadLetters
+  }
+
+  /** Resolves when the checkpoint is known; catching up is the loop's business. */
+  start(): Promise<void> {
+    return (this.#starting ??= this.#open().then(() => {
+      this.#loop = this.#run()
+    }))
+  }
+
+  stop(): Promise<void> {
+    return (this.#stopping ??= this.#stop())
+  }
+
+  onCommitted(listener: (committed: Checkpoint) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  async waitFor(target: Position | Checkpoint, timeoutMs: number): Promise<boolean> {
+    if ('offset' in target) {
+      if (isBelow(target, this.#committed)) return true
+      const passed = heapAt(this.#offsetWaiters, target.partition).wait(target.offset + 1n, timeoutMs)
+      this.#wake()
+      return passed
+    }
+    // Counted, not by offset: the log may end with records that do not count, which nobody delivers.
+    const waits = target.at.flatMap((place, partition) =>
+      place.state.count <= countAt(this.#committed, partition)
+        ? []
+        : [heapAt(this.#countWaiters, partition).wait(BigInt(place.state.count), timeoutMs)],
+    )
+    if (waits.length > 0) this.#wake()
+    return (await Promise.all(waits)).every(Boolean)
+  }
+
+  async barrier(timeoutMs: number): Promise<boolean> {
+    const started = this.#options.clock.monotonicMs()
+    const timer = new AbortController()
+    const tip = await Promise.race([
+      this.#askTip(),
+      sleep(timeoutMs, undefined, { signal: timer.signal }).catch(() => undefined),
+    ])
+    timer.abort()
+    if (!tip) return false
+    return this.waitFor(tip, Math.max(0, timeoutMs - (this.#options.clock.monotonicMs() - started)))
+  }
+
+  async lag(): Promise<ProjectionLag> {
+    const tip = await this.#askTip()
+    const oldest = this.#applying ?? this.#deliveries[0]?.events[0]?.time
+    const events = Math.max(0, eventsBelow(tip) - eventsBelow(this.#committed))
+    return {
+      events,
+      oldestMillis: events > 0 && oldest ? Math.max(0, this.#options.clock.now() - Date.parse(oldest)) : 0,
+    }
+  }
+
+  /** One question to the log serves all who ask while it runs; who comes during one shares the next, which begins later. */
+  #askTip(): Promise<Checkpoint> {
+    const ask = (): Promise<Checkpoint> => {
+      const current: TipQuestion = {
+        asked: this.#options.log.tip().finally(() => {
+          if (this.#tip === current && !current.next) this.#tip = undefined
+        }),
+      }
+      this.#tip = current
+      return current.asked
+    }
+    const current = this.#tip
+    if (!current) return ask()
+    return (current.next ??= current.asked.then(ask, ask))
+  }
+
+  async #open(): Promise<void> {
+    const { database, schema, projection, log } = this.#options
+    this.#store = await ProjectionStore.connect(database, schema, projection)
+    const progress = await this.#store.load()
+    this.#revision = progress.revision
+    this.#parked = progress.parked
+    this.#deadLetters = progress.deadLetters
+    this.#deliveries = []
+    this.#delivered = 0
+    projection.reset()
+    this.#settle(progress.checkpoint)
+    const subscription = log.subscribe(progress.checkpoint, (events, next) => this.#receive(events, next))
+    this.#subscription = subscription
+    subscription.done.catch((error: unknown) => {
+      this.#options.onTrouble?.({ kind: 'stopped', error })
+      this.#stopped = true
+      this.#wake()
+    })
+  }
+
+  async #close(): Promise<void> {
+    this.#deliveries = []
+    this.#room()
+    await this.#subscription?.stop().catch(() => undefined)
+    await this.#store?.close()
+    this.#store = undefined
+  }
+
+  async #stop(): Promise<void> {
+    await this.#starting?.catch(() => undefined)
+    this.#stopped = true
+    this.#wake()
+    this.#room()
+    await this.#loop
+    await this.#close()
+    for (const heap of [...this.#offsetWaiters, ...this.#countWaiters]) heap?.abandon()
+  }
+
+  /** The subscription waits while a full batch is waiting here, so memory is bounded. */
+  async #receive(events: readonly Recorded[], next: Checkpoint): Promise<void> {
+    if (this.#stopped) return
+    this.#deliveries.push({ events, next, at: this.#options.clock.monotonicMs() })
+    this.#delivered += events.length
+    this.#wake()
+    if (this.#delivered >= this.#options.maxBatch) await new Promise<void>((resolve) => (this.#room = resolve))
+  }
+
+  async #run(): Promise<void> {
+    let pause = RETRY_MIN_MS
+    while (!this.#stopped) {
+      try {
+        await this.#linger()
+        if (this.#stopped) return
+        await this.#applyWaiting()
+        pause = RETRY_MIN_MS
+      } catch (error) {
+        // Whatever was cached may be wrong now, and a lost connection leaves a commit's outcome open: begin again from
+        // what the database has.
+        if (!(error instanceof CheckpointMoved)) {
+          this.#options.onTrouble?.({ kind: 'retry', error })
+          await sleep(pause)
+          pause = Math.min(pause * 2, RETRY_MAX_MS)
+        }
+        await this.#reopen()
+      }
+    }
+  }
+
+  async #reopen(): Promise<void> {
+    let pause = RETRY_MIN_MS
+    while (!this.#stopped) {
+      await this.#close()
+      try {
+        await this.#open()
+        return
+      } catch (error) {
+        this.#options.onTrouble?.({ kind: 'retry', error })
+        await sleep(pause)
+        pause = Math.min(pause * 2, RETRY_MAX_MS)
+      }
+    }
+  }
+
+  async #linger(): Promise<void> {
+    const { clock, lingerMs, enough } = this.#options
+    while (!this.#stopped) {
+      const first = this.#deliveries[0]
+      const left = first ? lingerMs - (clock.monotonicMs() - first.at) : Infinity
+      if (first && (left <= 0 || this.#delivered >= enough || this.#someoneWaits())) return
+      await this.#woken(left)
+    }
+  }
+
+  #woken(timeoutMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = timeoutMs === Infinity ? undefined : setTimeout(resolve, timeoutMs)
+      this.#wake = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+
+  #someoneWaits(): boolean {
+    return [...this.#offsetWaiters, ...this.#countWaiters].some((heap) => heap && heap.size > 0)
+  }
+
+  /** Takes one batch of what was delivered. */
+  async #applyWaiting(): Promise<void> {
+    const { maxBatch } = this.#options
+    const events: Recorded[] = []
+    let next: Checkpoint | undefined
+    for (let delivery = this.#deliveries[0]; delivery; delivery = this.#deliveries[0]) {
+      if (next && events.length + delivery.events.length > maxBatch) break
+      this.#deliveries.shift()
+      this.#delivered -= delivery.events.length
+      // What was read again around a dead letter comes a second time.
+      for (const event of delivery.events) if (!isBelow(event.position, this.#committed)) events.push(event)
+      next = delivery.next
+    }
+    if (this.#delivered < maxBatch) this.#room()
+    if (!next || hasReached(this.#committed, next)) return
+    this.#applying = events[0]?.time
+    try {
+      if (events.length > maxBatch) await this.#applyByReading(next, maxBatch)
+      else await this.#apply(events, next)
+    } catch (error) {
+      if (!isDataError(error)) throw error
+      if (events.length === 1) await this.#bury(events[0]!, error, next)
+      else await this.#applyByReading(next, Math.floor(events.length / 2))
+    } finally {
+      this.#applying = undefined
+    }
+  }
+
+  /** Reads up to a place again in batches of its own: halved while one is refused, so that a single event is left. */
+  async #applyByReading(target: Checkpoint, firstLimit: number): Promise<void> {
+    let limit = firstLimit
+    while (!this.#stopped && !hasReached(this.#committed, target)) {
+      const { events, next } = await this.#options.log.read(this.#committed, limit)
+      if (events.length === 0 && hasReached(this.#committed, next)) return
+      try {
+        await this.#apply(events, next)
+        limit = Math.min(limit * 2, this.#options.maxBatch)
+      } catch (error) {
+        if (!isDataError(error)) throw error
+        if (events.length === 1) await this.#bury(events[0]!, error, next)
+        else limit = Math.max(1, Math.floor(events.length / 2))
+      }
+    }
+  }
+
+  /** The event is kept as a dead letter, with what else can be written of it. */
+  async #bury(event: Recorded, error: unknown, next: Checkpoint): Promise<void> {
+    try {
+      await this.#apply([event], next, new Map([[eventKey(event), error]]))
+    } catch (second) {
+      if (!isDataError(second)) throw second
+      await this.#commit([event], { writes: [], dead: [{ kind: 'failed', event, error }], keep: () => undefined }, next)
+    }
+  }
+
+  async #apply(events: readonly Recorded[], next: Checkpoint, refused = new Map<string, unknown>()): Promise<void> {
+    const folded = await this.#options.projection.fold(events, {
+      query: this.#store!.query,
+      parked: this.#parked,
+      refused,
+    })
+    await this.#commit(events, folded, next)
+  }
+
+  async #commit(
+    events: readonly Recorded[],
+    folded: Awaited<ReturnType<Projection['fold']>>,
+    next: Checkpoint,
+  ): Promise<void> {
+    const { clock, onBatch, onTrouble } = this.#options
+    const started = clock.monotonicMs()
+    this.#revision = await this.#store!.commit({ writes: folded.writes, dead: folded.dead, next }, this.#revision)
+    folded.keep()
+    if (folded.dead.length > 0) {
+      this.#parked = new Set([...this.#parked, ...folded.dead.map((letter) => letter.event.stream)])
+      this.#deadLetters += folded.dead.filter((letter) => letter.kind === 'failed').length
+      for (const letter of folded.dead) onTrouble?.({ kind: 'dead_letter', letter })
+    }
+    onBatch?.({ events: events.length, milliseconds: clock.monotonicMs() - started })
+    this.#settle(next)
+  }
+
+  #settle(committed: Checkpoint): void {
+    this.#committed = committed
+    committed.at.forEach((place, partition) => {
+      this.#offsetWaiters[partition]?.release(place.offset)
+      this.#countWaiters[partition]?.release(BigInt(place.state.count))
+    })
+    for (const listener of this.#listeners) listener(committed)
+  }
+}
+
+function heapAt(heaps: WaitHeap[], partition: number): WaitHeap {
+  return (heaps[partition] ??= new WaitHeap())
+}
+
+function countAt(checkpoint: Checkpoint, partition: number): number {
+  return checkpoint.at[partition]?.state.count ?? 0
+}
+
+/** What no repetition mends: the data itself does not fit. */
+function isDataError(error: unknown): boolean {
+  return /^2[23]/.test(sqlStateOf(error) ?? '')
+}
