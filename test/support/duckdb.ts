@@ -4,7 +4,7 @@ import { afterAll } from 'vitest'
 export type Rows = readonly Readonly<Record<string, unknown>>[]
 
 /** A DuckDB of the test's own process, closed with the test file: the yardstick that answers are compared with. */
-export async function openDuckDb(): Promise<{ query(sql: string): Promise<Rows> }> {
+export async function openDuckDb(): Promise<{ query(sql: string): Promise<Rows>; run(sql: string): Promise<void> }> {
   const instance = await DuckDBInstance.create(':memory:', { threads: '2' })
   const connection = await instance.connect()
   afterAll(() => {
@@ -12,6 +12,9 @@ export async function openDuckDb(): Promise<{ query(sql: string): Promise<Rows> 
     instance.closeSync()
   })
   return {
+    run: async (sql) => {
+      await connection.run(sql)
+    },
     query: async (sql) => {
       const result = await connection.runAndReadAll(`SELECT to_json(q) AS row FROM (${sql}) q`)
       return result.getRows().map(([row]) => JSON.parse(row as string) as Record<string, unknown>)

@@ -50,8 +50,7 @@ export function joinRowGroups(groups: readonly RowGroup[], targetBytes: number):
  * DuckDB sources (`read_parquet(…) WHERE …`, to follow FROM) that give exactly the rows of the ranges. Whole files go
  * into one list; ranges that touch are joined first, since reading by row number costs more than reading the file.
  */
-export function parquetSources(ranges: readonly ParquetRange[], options: { readonly unionByName: boolean }): string[] {
-  const union = options.unionByName ? ', union_by_name=true' : ''
+export function parquetSources(ranges: readonly ParquetRange[]): string[] {
   const whole: string[] = []
   const parts: string[] = []
   for (const range of joinTouching(ranges)) {
@@ -63,7 +62,7 @@ export function parquetSources(ranges: readonly ParquetRange[], options: { reado
       )
     }
   }
-  return whole.length > 0 ? [`read_parquet([${whole.join(', ')}]${union})`, ...parts] : parts
+  return whole.length > 0 ? [`read_parquet([${whole.join(', ')}])`, ...parts] : parts
 }
 
 function joinTouching(ranges: readonly ParquetRange[]): ParquetRange[] {

@@ -136,10 +136,7 @@ function createTpch(catalog: string, context: ConnectorContext): Connector {
         return `CAST(${quoteName(prefix + name)} AS ${duckdbType(type)}) AS ${quoteName(name)}`
       })
       await this.verifySplits(splits)
-      const sources = parquetSources(
-        parsed.map((split) => ({ ...split, path: join(folder, split.file) })),
-        { unionByName: false },
-      )
+      const sources = parquetSources(parsed.map((split) => ({ ...split, path: join(folder, split.file) })))
       return sources
         .map((source) => `SELECT ${list.length > 0 ? list.join(', ') : '1 AS one'} FROM ${source}`)
         .join(' UNION ALL ')

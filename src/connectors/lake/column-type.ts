@@ -1,0 +1,108 @@
+import { quoteName } from '../spi/duckdb-text.ts'
+import type { DuckDbType } from './duckdb-type-text.ts'
+
+export interface ColumnType {
+  /** Trino's type text. */
+  readonly type: string
+  /** A DuckDB expression of the value as that type is held in DuckDB; absent when it is held so already. */
+  readonly convert?: (expression: string) => string
+}
+
+/**
+ * The SQL type of a file's column. Undefined for what Trino has no type for (INTERVAL, UNION, BIT, TIME WITH TIME
+ * ZONE, BIGNUM): such a column is not part of the table.
+ */
+export function columnType(source: DuckDbType): ColumnType | undefined {
+  switch (source.kind) {
+    case 'plain':
+      return plainTypes[source.name]
+    case 'decimal':
+      return { type: `decimal(${source.precision}, ${source.scale})` }
+    case 'other':
+      return source.name === 'ENUM' ? castTo('varchar', 'VARCHAR') : undefined
+    case 'list': {
+      const element = columnType(source.element)
+      if (!element) return undefined
+      const { convert } = element
+      return {
+        type: `array(${element.type})`,
+        ...(convert && { convert: (x: string) => `list_transform(${x}, lambda "$e": ${convert('"$e"')})` }),
+      }
+    }
+    case 'map': {
+      const key = columnType(source.key)
+      const value = columnType(source.value)
+      if (!key || !value) return undefined
+      const convertible = key.convert ?? value.convert
+      return {
+        type: `map(${key.type}, ${value.type})`,
+        ...(convertible && {
+          convert: (x: string) =>
+            `map_from_entries(list_transform(map_entries(${x}), lambda "$e": struct_pack(key := ${apply(key, '"$e".key')}, value := ${apply(value, '"$e".value')})))`,
+        }),
+      }
+    }
+    case 'struct': {
+      const fields: { name: string; type: ColumnType }[] = []
+      for (const field of source.fields) {
+        const type = columnType(field.type)
+        if (type) fields.push({ name: field.name, type })
+      }
+      if (fields.length === 0) return undefined
+      // Rows are held by position (f0, f1 …): DuckDB's own field names are case-insensitive and cast by name.
+      return {
+        type: `row(${fields.map(({ name, type }) => `${quoteName(name.toLowerCase())} ${type.type}`).join(', ')})`,
+        convert: (x) => {
+          const packed = fields.map(({ name, type }, i) => `f${i} := ${apply(type, `(${x}).${quoteName(name)}`)}`)
+          return `CASE WHEN ${x} IS NOT NULL THEN struct_pack(${packed.join(', ')}) END`
+        },
+      }
+    }
+  }
+}
+
+function apply({ convert }: ColumnType, expression: string): string {
+  return convert ? convert(expression) : expression
+}
+
+function castTo(type: string, duckdbType: string): ColumnType {
+  return { type, convert: (x) => `CAST(${x} AS ${duckdbType})` }
+}
+
+const plainTypes: Readonly<Record<string, ColumnType | undefined>> = {
+  BOOLEAN: { type: 'boolean' },
+  TINYINT: { type: 'tinyint' },
+  SMALLINT: { type: 'smallint' },
+  INTEGER: { type: 'integer' },
+  BIGINT: { type: 'bigint' },
+  // Unsigned integers become the next wider type that holds them all.
+  UTINYINT: castTo('smallint', 'SMALLINT'),
+  USMALLINT: castTo('integer', 'INTEGER'),
+  UINTEGER: castTo('bigint', 'BIGINT'),
+  UBIGINT: castTo('decimal(20, 0)', 'DECIMAL(20,0)'),
+  HUGEINT: castTo('decimal(38, 0)', 'DECIMAL(38,0)'),
+  UHUGEINT: castTo('decimal(38, 0)', 'DECIMAL(38,0)'),
+  FLOAT: { type: 'real' },
+  DOUBLE: { type: 'double' },
+  VARCHAR: { type: 'varchar' },
+  JSON: { type: 'json', convert: (x) => `CAST(json(${x}) AS VARCHAR)` },
+  BLOB: { type: 'varbinary' },
+  UUID: { type: 'uuid' },
+  DATE: { type: 'date' },
+  TIME: { type: 'time(6)' },
+  TIMESTAMP: { type: 'timestamp(6)' },
+  TIMESTAMP_S: castTo('timestamp(0)', 'TIMESTAMP'),
+  TIMESTAMP_MS: castTo('timestamp(3)', 'TIMESTAMP'),
+  TIMESTAMP_NS: {
+    type: 'timestamp(9)',
+    // Floor, not truncation: before 1970 the nanoseconds left over are counted from the microsecond below.
+    convert: (x) => {
+      const rest = `(((epoch_ns(${x}) % 1000) + 1000) % 1000)`
+      return `CASE WHEN ${x} IS NOT NULL THEN struct_pack(t := make_timestamp((epoch_ns(${x}) - ${rest}) // 1000), p := CAST(${rest} * 1000 AS INTEGER)) END`
+    },
+  },
+  'TIMESTAMP WITH TIME ZONE': {
+    type: 'timestamp(6) with time zone',
+    convert: (x) => `CASE WHEN ${x} IS NOT NULL THEN struct_pack(t := timezone('UTC', ${x}), z := 'UTC') END`,
+  },
+}

@@ -1,0 +1,165 @@
+import { join } from 'node:path'
+import { z } from 'zod'
+import { EngineError } from '../../shared/engine-error.ts'
+import type { ConnectorContext } from '../spi/connector.ts'
+import { quoteName, quoteText } from '../spi/duckdb-text.ts'
+import type { RowGroup } from '../spi/parquet-scan.ts'
+import { columnType, type ColumnType } from './column-type.ts'
+import { parseDuckDbType } from './duckdb-type-text.ts'
+import { hashFooter, type FileFormat, type LakeFile } from './lake-files.ts'
+
+export interface FileFacts {
+  readonly footer: string
+  /** Parquet only. */
+  readonly rowGroups: readonly RowGroup[]
+  /** The file's own columns, lower case. */
+  readonly names: ReadonlySet<string>
+  /** Text of the file's own column names and types; tables whose files differ are read by name. */
+  readonly shape: string
+}
+
+export interface TableColumn extends ColumnType {
+  /** As the files name it. */
+  readonly source: string
+  /** Lower case. */
+  readonly name: string
+  /** DuckDB's type text. */
+  readonly duckdbType: string
+}
+
+/** What DuckDB says of files, asked once for each (path, size, mtime). */
+export interface FileFactsCache {
+  facts(format: FileFormat, files: readonly LakeFile[]): Promise<readonly FileFacts[]>
+  columns(format: FileFormat, files: readonly LakeFile[], shapesDiffer: boolean): Promise<readonly TableColumn[]>
+}
+
+const MAX_CACHED = 50_000
+
+const rowGroupSchema = z.object({
+  file_name: z.string(),
+  shape: z.string(),
+  rows: z.coerce.number(),
+  columns: z.array(z.object({ name: z.string(), bytes: z.coerce.number() })),
+})
+const describeSchema = z.object({ column_name: z.string(), column_type: z.string() })
+
+export function createFileFactsCache(location: string, query: ConnectorContext['query']): FileFactsCache {
+  const factsByFile = createBoundedMap<Promise<FileFacts>>(MAX_CACHED)
+  const columnsByFiles = createBoundedMap<Promise<readonly TableColumn[]>>(1000)
+
+  return {
+    facts(format, files) {
+      const missing = files.filter((file) => factsByFile.get(keyOf(file)) === undefined)
+      if (missing.length > 0) {
+        const loading = format === 'parquet' ? parquetFacts(missing) : textFacts(format, missing)
+        for (const [index, file] of missing.entries()) {
+          const fact = loading.then((all) => all[index]!)
+          factsByFile.set(keyOf(file), fact)
+          // A failure (file half written, engine lost) is not kept: the next query asks again.
+          fact.catch(() => factsByFile.delete(keyOf(file)))
+        }
+      }
+      return Promise.all(files.map((file) => factsByFile.get(keyOf(file))!))
+    },
+
+    columns(format, files, shapesDiffer) {
+      const described = format === 'parquet' && !shapesDiffer ? files.slice(0, 1) : files
+      const key = described.map(keyOf).join('\n')
+      let columns = columnsByFiles.get(key)
+      if (!columns) {
+        columns = describe(format, described, shapesDiffer)
+        columnsByFiles.set(key, columns)
+        columns.catch(() => columnsByFiles.delete(key))
+      }
+      return columns
+    },
+  }
+
+  async function parquetFacts(files: readonly LakeFile[]): Promise<FileFacts[]> {
+    const paths = files.map(({ file }) => join(location, file))
+    const list = paths.map(quoteText).join(', ')
+    const [rows, footers] = await Promise.all([
+      query(`SELECT m.file_name, s.shape, m.row_group_num_rows AS rows,
+          list({name: m.name, bytes: m.bytes}) AS columns
+        FROM (SELECT file_name, row_group_id, any_value(row_group_num_rows) AS row_group_num_rows,
+            split_part(path_in_schema, ', ', 1) AS name, sum(total_compressed_size) AS bytes
+          FROM parquet_metadata([${list}]) GROUP BY file_name, row_group_id, name) m
+        JOIN (SELECT file_name, string_agg(concat_ws(' ', name, type, converted_type, logical_type, num_children), ',') AS shape
+          FROM parquet_schema([${list}]) GROUP BY file_name) s USING (file_name)
+        GROUP BY m.file_name, m.row_group_id, m.row_group_num_rows, s.shape
+        ORDER BY m.file_name, m.row_group_id`),
+      Promise.all(files.map(({ size }, index) => hashFooter(paths[index]!, size))),
+    ])
+    const groups = new Map<string, { shape: string; rowGroups: RowGroup[] }>()
+    for (const row of rows) {
+      const { file_name, shape, rows: count, columns } = rowGroupSchema.parse(row)
+      const facts = groups.get(file_name) ?? { shape, rowGroups: [] }
+      facts.rowGroups.push({
+        rows: count,
+        columnBytes: Object.fromEntries(columns.map(({ name, bytes }) => [name.toLowerCase(), bytes])),
+      })
+      groups.set(file_name, facts)
+    }
+    return paths.map((path, index) => ({
+      footer: footers[index]!,
+      rowGroups: groups.get(path)?.rowGroups ?? [],
+      shape: groups.get(path)?.shape ?? '',
+      names: new Set(Object.keys(groups.get(path)?.rowGroups[0]?.columnBytes ?? {})),
+    }))
+  }
+
+  async function textFacts(format: FileFormat, files: readonly LakeFile[]): Promise<FileFacts[]> {
+    return Promise.all(
+      files.map(async (file) => {
+        const columns = await describe(format, [file], false)
+        const footer = await hashFooter(join(location, file.file), file.size)
+        return {
+          footer,
+          rowGroups: [],
+          names: new Set(columns.map(({ name }) => name)),
+          shape: columns.map(({ source, duckdbType }) => `${quoteName(source)} ${duckdbType}`).join(','),
+        }
+      }),
+    )
+  }
+
+  async function describe(
+    format: FileFormat,
+    files: readonly LakeFile[],
+    unionByName: boolean,
+  ): Promise<readonly TableColumn[]> {
+    const list = files.map(({ file }) => quoteText(join(location, file))).join(', ')
+    const union = unionByName ? ', union_by_name=true' : ''
+    const rows = await query(`SELECT column_name, column_type FROM (DESCRIBE FROM read_${format}([${list}]${union}))`)
+    const columns: TableColumn[] = []
+    for (const row of rows) {
+      const { column_name: source, column_type: duckdbType } = describeSchema.parse(row)
+      const name = source.toLowerCase()
+      if (columns.some((column) => column.name === name)) {
+        throw new EngineError('AMBIGUOUS_NAME', `Column '${name}' is ambiguous: names in the files differ only in case`)
+      }
+      const type = columnType(parseDuckDbType(duckdbType))
+      if (type) columns.push({ ...type, source, name, duckdbType })
+    }
+    return columns
+  }
+}
+
+function keyOf({ file, size, mtime }: LakeFile): string {
+  return `${size} ${mtime} ${file}`
+}
+
+/** Keeps the newest entries: files that are gone or changed fall out by themselves. */
+function createBoundedMap<V>(limit: number): Pick<Map<string, V>, 'get' | 'set' | 'delete'> {
+  const map = new Map<string, V>()
+  return {
+    get: (key) => map.get(key),
+    set(key, value) {
+      map.delete(key)
+      map.set(key, value)
+      if (map.size > limit) map.delete(map.keys().next().value!)
+      return map
+    },
+    delete: (key) => map.delete(key),
+  }
+}

@@ -1,0 +1,116 @@
+import { open, readdir, realpath, stat } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { join, sep } from 'node:path'
+import { EngineError } from '../../shared/engine-error.ts'
+
+export const fileFormats = ['parquet', 'csv', 'json'] as const
+export type FileFormat = (typeof fileFormats)[number]
+
+const EXTENSIONS: readonly (readonly [pattern: RegExp, format: FileFormat])[] = [
+  [/\.parquet$/i, 'parquet'],
+  [/\.(csv|tsv)(\.gz)?$/i, 'csv'],
+  [/\.(json|jsonl|ndjson)(\.gz)?$/i, 'json'],
+]
+
+export interface LakeFile {
+  /** Relative to the location. */
+  readonly file: string
+  readonly size: number
+  /** Nanoseconds since the epoch, decimal. */
+  readonly mtime: string
+}
+
+/** A folder's entries by SQL name: lower case. Names that differ only in case have several and cannot be used. */
+export type Names = ReadonlyMap<string, readonly string[]>
+
+/** Folders below `folder`, by SQL name; what begins with `.` or `_` is not data. */
+export async function listFolders(folder: string): Promise<Names> {
+  const names = new Map<string, string[]>()
+  const entries = await readdir(folder, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return []
+    throw error
+  })
+  for (const entry of entries) {
+    if (entry.name.startsWith('.') || entry.name.startsWith('_')) continue
+    const isFolder =
+      entry.isDirectory() ||
+      (entry.isSymbolicLink() && (await stat(join(folder, entry.name)).catch(() => undefined))?.isDirectory())
+    if (!isFolder) continue
+    const name = entry.name.toLowerCase()
+    names.set(name, [...(names.get(name) ?? []), entry.name])
+  }
+  return names
+}
+
+/**
+ * The one entry a SQL name stands for.
+ * @throws EngineError AMBIGUOUS_NAME when entries differ only in case
+ */
+export function pickName(names: Names, name: string, what: string): string | undefined {
+  const found = names.get(name)
+  if (found && found.length > 1) {
+    throw new EngineError('AMBIGUOUS_NAME', `${what} '${name}' is ambiguous: its folders differ only in case`)
+  }
+  return found?.[0]
+}
+
+/**
+ * A path below the location with its links followed.
+ * @throws EngineError PERMISSION_DENIED when it leads out of the location
+ */
+export async function resolveInside(location: string, path: string): Promise<string> {
+  const real = await realpath(path)
+  if (real !== location && !real.startsWith(location.endsWith(sep) ? location : location + sep)) {
+    throw new EngineError('PERMISSION_DENIED', 'A link in the catalog leads out of its location')
+  }
+  return real
+}
+
+/**
+ * The data files of a table's folder, sorted by name, links followed.
+ * @throws EngineError NOT_SUPPORTED when they are of several formats, PERMISSION_DENIED for links out of the location
+ */
+export async function listDataFiles(
+  location: string,
+  folder: string,
+): Promise<{ readonly format: FileFormat; readonly files: readonly LakeFile[] } | undefined> {
+  const formats = new Set<FileFormat>()
+  const found: string[] = []
+  for (const name of (await readdir(folder)).sort()) {
+    if (name.startsWith('.') || name.startsWith('_')) continue
+    const format = EXTENSIONS.find(([pattern]) => pattern.test(name))?.[1]
+    if (!format) continue
+    formats.add(format)
+    found.push(name)
+  }
+  const [format] = formats
+  if (format === undefined) return undefined
+  if (formats.size > 1) {
+    throw new EngineError('NOT_SUPPORTED', `A table's files must be of one format, here are ${[...formats].join(', ')}`)
+  }
+  const files = await Promise.all(
+    found.map(async (name): Promise<LakeFile | undefined> => {
+      const path = await resolveInside(location, join(folder, name))
+      const stats = await stat(path, { bigint: true })
+      if (!stats.isFile()) return undefined
+      return { file: path.slice(location.length + 1), size: Number(stats.size), mtime: String(stats.mtimeNs) }
+    }),
+  )
+  return { format, files: files.filter((file) => file !== undefined) }
+}
+
+/** The most of a file's end that the hash takes in: Parquet footers are mostly smaller, and it is read once a split. */
+const FOOTER_BYTES = 64 * 1024
+
+/** SHA-256 of a file's last bytes: in Parquet its footer, which names every column chunk. */
+export async function hashFooter(path: string, size: number): Promise<string> {
+  const file = await open(path)
+  try {
+    const length = Math.min(size, FOOTER_BYTES)
+    const bytes = Buffer.alloc(length)
+    await file.read(bytes, 0, length, size - length)
+    return createHash('sha256').update(bytes).digest('hex')
+  } finally {
+    await file.close()
+  }
+}

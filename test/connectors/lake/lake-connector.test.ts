@@ -1,0 +1,201 @@
+import {
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
+import type { Connector } from '../../../src/connectors/spi/connector.ts'
+import { connectorContract } from '../../contract/connector.contract.ts'
+import { openDuckDb } from '../../support/duckdb.ts'
+
+const root = realpathSync(mkdtempSync(join(tmpdir(), "quipu lake's ü-")))
+const location = join(root, 'lake')
+const outside = join(root, 'outside')
+afterAll(() => rmSync(root, { recursive: true }))
+
+const duckdb = await openDuckDb()
+/** Writes a table's file; the path may hold anything. */
+async function write(path: string, select: string, options = 'FORMAT parquet'): Promise<void> {
+  mkdirSync(join(path, '..'), { recursive: true })
+  await duckdb.run(`COPY (${select}) TO '${path.replaceAll("'", "''")}' (${options})`)
+}
+function open(folder = location): Connector {
+  return lakeConnector.create(
+    'lake',
+    { connector: 'lake', location: folder },
+    { dataDir: root, shippedDir: root, catalogDir: root, query: duckdb.query },
+  )
+}
+async function read(table: string, columns?: readonly string[], schema = 'sales'): Promise<unknown> {
+  const connector = open()
+  const found = (await connector.getTable(schema, table))!
+  const names = columns ?? found.columns.map(({ name }) => name)
+  return duckdb.query(
+    `FROM (${await connector.tableExpression(await connector.listSplits(found.handle), names)}) ORDER BY ALL`,
+  )
+}
+
+const many = `SELECT i AS Id, 'row ' || i AS name, i % 7 AS grp FROM range(50000) t(i)`
+
+beforeAll(async () => {
+  await write(`${location}/Sales/many/a 'b' ü.parquet`, many, 'FORMAT parquet, ROW_GROUP_SIZE 2048')
+  await write(
+    `${location}/Sales/many/second.parquet`,
+    `SELECT i + 50000 AS Id, 'x' AS name, 0::BIGINT AS grp FROM range(3) t(i)`,
+  )
+})
+
+const truth = () =>
+  `SELECT Id AS id, name, grp FROM read_parquet('${location.replaceAll("'", "''")}/Sales/many/*.parquet')`
+connectorContract('lake of Parquet', async () => ({
+  connector: open(),
+  schema: 'sales',
+  table: 'many',
+  truth: truth(),
+}))
+connectorContract('lake of CSV', async () => {
+  await write(`${location}/Sales/text/1.csv`, `FROM range(100) t(n)`, 'FORMAT csv')
+  await write(`${location}/Sales/text/2.csv`, `SELECT n, 'é, "q"' AS note FROM range(3) t(n)`, 'FORMAT csv')
+  const path = location.replaceAll("'", "''")
+  return {
+    connector: open(),
+    schema: 'sales',
+    table: 'text',
+    truth: `FROM read_csv(['${path}/Sales/text/1.csv', '${path}/Sales/text/2.csv'], union_by_name=true)`,
+  }
+})
+
+describe('lake', () => {
+  it('knows rows and compressed bytes from the footers', async () => {
+    const connector = open()
+    const { handle } = (await connector.getTable('sales', 'many'))!
+    const path = `${location.replaceAll("'", "''")}/Sales/many/*.parquet`
+    const [metadata] = await duckdb.query(
+      `SELECT sum(total_compressed_size)::INT AS bytes FROM parquet_metadata('${path}')`,
+    )
+    expect(await connector.getStatistics(handle)).toEqual({ rows: 50_003, bytes: metadata!.bytes })
+  })
+
+  it('maps types, nested ones by position', async () => {
+    await write(
+      `${location}/Sales/types/t.parquet`,
+      `SELECT true AS b, 1::UBIGINT AS ub, 1.5::FLOAT AS r, 1.25::DECIMAL(9,2) AS d, 'x' AS v, 'ab'::BLOB AS bin,
+        DATE '2020-01-02' AS day, TIMESTAMP '2020-01-02 03:04:05.678' AS ts, TIMESTAMPTZ '2020-01-02 03:04:05+02' AS tz,
+        TIMESTAMP_NS '1969-12-31 23:59:59.123456789' AS ns, [1, 2] AS l, {'a b': 1, 'C': [{'x': 1::UTINYINT}]} AS s,
+        MAP {'k': 1::UINTEGER} AS m, INTERVAL 1 DAY AS iv, 'a'::ENUM('a', 'b') AS e`,
+    )
+    const { columns } = (await open().getTable('sales', 'types'))!
+    expect(columns.map(({ name, type }) => `${name} ${type}`)).toEqual([
+      'b boolean',
+      'ub decimal(20, 0)',
+      'r real',
+      'd decimal(9, 2)',
+      'v varchar',
+      'bin varbinary',
+      'day date',
+      'ts timestamp(6)',
+      'tz timestamp(6) with time zone',
+      'ns timestamp(9)',
+      'l array(integer)',
+      's row("a b" integer, "c" array(row("x" smallint)))',
+      'm map(varchar, bigint)',
+      'e varchar',
+    ])
+    expect(await read('types', ['tz', 'ns', 's', 'm'])).toEqual([
+      {
+        tz: { t: '2020-01-02 01:04:05', z: 'UTC' },
+        ns: { t: '1969-12-31 23:59:59.123456', p: 789000 },
+        s: { f0: 1, f1: [{ f0: 1 }] },
+        m: { k: 1 },
+      },
+    ])
+  })
+
+  it('reads files that differ in their columns by name', async () => {
+    await write(`${location}/Sales/grown/1.parquet`, `SELECT 1::INTEGER AS a, 'x' AS b`)
+    await write(`${location}/Sales/grown/2.parquet`, `SELECT 2.5::DOUBLE AS a, DATE '2020-01-01' AS c`)
+    expect(await read('grown')).toEqual([
+      { a: 1, b: 'x', c: null },
+      { a: 2.5, b: null, c: '2020-01-01' },
+    ])
+  })
+
+  it('reads JSON lines', async () => {
+    mkdirSync(join(location, 'Sales/events'), { recursive: true })
+    writeFileSync(join(location, 'Sales/events/e.jsonl'), '{"id": 1, "tags": ["a"]}\n{"id": 2}\n')
+    expect(await read('events')).toEqual([
+      { id: 1, tags: ['a'] },
+      { id: 2, tags: null },
+    ])
+  })
+
+  it('refuses names that differ only in case', async () => {
+    await write(`${location}/Sales/Twice/a.parquet`, 'SELECT 1 AS a')
+    await write(`${location}/Sales/twice/a.parquet`, 'SELECT 1 AS a')
+    await expect(open().getTable('sales', 'twice')).rejects.toMatchObject({ errorName: 'AMBIGUOUS_NAME' })
+    const tables = await open().listTables('sales')
+    expect(tables.map(({ table }) => table)).not.toContain('twice')
+    rmSync(join(location, 'Sales/Twice'), { recursive: true })
+  })
+
+  it('refuses several formats in one table', async () => {
+    await write(`${location}/Sales/mixed/a.parquet`, 'SELECT 1 AS a')
+    await write(`${location}/Sales/mixed/b.csv`, 'SELECT 1 AS a', 'FORMAT csv')
+    await expect(open().getTable('sales', 'mixed')).rejects.toMatchObject({ errorName: 'NOT_SUPPORTED' })
+  })
+
+  it.each(['file', 'table', 'schema'])('refuses a linked %s that leads out of the location', async (what) => {
+    await write(`${outside}/s/t/secret.parquet`, 'SELECT 42 AS secret')
+    mkdirSync(join(location, 'links', 'own'), { recursive: true })
+    const link = {
+      file: join(location, 'links/own/a.parquet'),
+      table: join(location, 'links/linked'),
+      schema: join(location, 'linkedschema'),
+    }[what]!
+    symlinkSync({ file: `${outside}/s/t/secret.parquet`, table: `${outside}/s/t`, schema: `${outside}/s` }[what]!, link)
+    const [schema, table] = { file: ['links', 'own'], table: ['links', 'linked'], schema: ['linkedschema', 't'] }[what]!
+    await expect(open().getTable(schema!, table!)).rejects.toMatchObject({ errorName: 'PERMISSION_DENIED' })
+    rmSync(link)
+  })
+
+  it('follows links that stay inside', async () => {
+    mkdirSync(join(location, 'Sales/alias'), { recursive: true })
+    symlinkSync(join(location, 'Sales/many/second.parquet'), join(location, 'Sales/alias/l.parquet'))
+    expect(await read('alias', ['id'])).toEqual([{ id: 50000 }, { id: 50001 }, { id: 50002 }])
+  })
+
+  it('refuses splits of a file that was changed, replaced or removed', async () => {
+    const path = join(location, 'Sales/changing/a.parquet')
+    const refused = { errorName: 'TRANSACTION_CONFLICT' }
+    await write(path, 'SELECT 1 AS a')
+    const connector = open()
+    const { handle } = (await connector.getTable('sales', 'changing'))!
+    const splits = await connector.listSplits(handle)
+    await connector.tableExpression(splits, ['a'])
+
+    // Same size and time, other content: the footer tells.
+    await write(`${path}.new`, 'SELECT 2 AS a')
+    const { mtime } = splits[0]!.data as { mtime: string }
+    const seconds = Number(BigInt(mtime) / 1000n) / 1e6
+    renameSync(`${path}.new`, path)
+    utimesSync(path, seconds, seconds)
+    await expect(connector.tableExpression(splits, ['a'])).rejects.toMatchObject(refused)
+    await expect(connector.verifySplits(splits)).rejects.toMatchObject(refused)
+    await expect(connector.listSplits(handle)).rejects.toMatchObject(refused)
+
+    rmSync(path)
+    await expect(connector.tableExpression(splits, ['a'])).rejects.toMatchObject(refused)
+  })
+
+  it('stops a start on a location that is not there', () => {
+    expect(() => open(join(root, 'nowhere'))).toThrow(/nowhere.*not a folder/)
+  })
+})
