@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { isIP } from 'node:net'
 import type { z } from 'zod'
+import { deepFreeze } from '../shared/deep-freeze.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { configSchema, type Config } from './schema.ts'
@@ -15,6 +16,8 @@ const DEFAULT_FILE = 'etc/config.json'
 
 /** The variable that names the file; like `--config` it is no setting, since it says where the settings are. */
 const FILE_VARIABLE = 'QUIPU_CONFIG'
+/** Read by `quipu query` alone. */
+const CLIENT_VARIABLE = 'QUIPU_SERVER'
 
 type Tree = { [key: string]: unknown }
 
@@ -91,7 +94,7 @@ function readFile(path: string, required: boolean): Tree {
 
 /** A misspelled variable would silently leave the default in force. */
 function refuseUnknownVariables(env: NodeJS.ProcessEnv): void {
-  const known = new Set([FILE_VARIABLE, ...settingList.map((setting) => setting.env)])
+  const known = new Set([FILE_VARIABLE, CLIENT_VARIABLE, ...settingList.map((setting) => setting.env)])
   const unknown = Object.keys(env).find((name) => name.startsWith('QUIPU_') && !known.has(name))
   if (unknown !== undefined) throw configurationError(`Unknown variable ${unknown}`)
 }
@@ -162,12 +165,4 @@ function isTree(value: unknown): value is Tree {
 
 function lowerFirst(message: string): string {
   return message.charAt(0).toLowerCase() + message.slice(1)
-}
-
-function deepFreeze<T>(value: T): T {
-  if (typeof value === 'object' && value !== null) {
-    for (const below of Object.values(value)) deepFreeze(below)
-    Object.freeze(value)
-  }
-  return value
 }

@@ -35,7 +35,7 @@ export function preparePostgresFolders(
   user: PosixUser | undefined,
   tell: (line: string) => void,
 ): PostgresFolders {
-  makePassable(dataDir, user ? 0o711 : 0o700)
+  makePassable(dataDir)
   const data = realpathSync(dataDir)
   const cluster = join(data, 'postgres')
   const target = linkTarget(cluster)
@@ -51,8 +51,8 @@ export function preparePostgresFolders(
 
 function elsewhere(cluster: string, user: PosixUser | undefined): PostgresFolders {
   const home = dirname(cluster)
-  makePassable(SYSTEM_FOLDER, 0o711)
-  makePassable(home, 0o711)
+  makePassable(SYSTEM_FOLDER)
+  makePassable(home)
   return { cluster, socket: socketFolder(join(home, 'run'), cluster, user), copies: SYSTEM_FOLDER }
 }
 
@@ -85,8 +85,8 @@ function linkTarget(path: string): string | undefined {
 }
 
 /** Makes a folder that others may pass through but not list, whatever the umask says. */
-function makePassable(folder: string, mode: number): void {
+function makePassable(folder: string): void {
   if (existsSync(folder)) return
   mkdirSync(folder, { recursive: true })
-  chmodSync(folder, mode)
+  chmodSync(folder, 0o711)
 }

@@ -1,0 +1,47 @@
+import { ExitError } from '../shared/engine-error.ts'
+import { exitCodes } from '../shared/exit-codes.ts'
+import { runChild } from './child-life.ts'
+import { createGatedServer } from './gated-server.ts'
+import { version } from './version.ts'
+
+/** The coordinator's program. It accepts connections first and loads its parts then: loading takes longest. */
+runChild(async (life) => {
+  const startedAt = performance.now()
+  const gate = createGatedServer(life.config, (request, response) => {
+    if (request.url !== '/v1/info' || request.method !== 'GET') return false
+    response.setHeader('Content-Type', 'application/json')
+    response.end(
+      JSON.stringify({
+        nodeVersion: { version },
+        environment: life.config.environment,
+        coordinator: true,
+        starting: true,
+        uptime: `${((performance.now() - startedAt) / 1000).toFixed(2)}s`,
+      }),
+    )
+    return true
+  })
+  const socket = await life.socket
+  await new Promise<void>((resolve, reject) => {
+    gate.server.once('error', (error: NodeJS.ErrnoException) =>
+      reject(
+        error.code === 'EADDRINUSE'
+          ? new ExitError(exitCodes.dependency, `The address ${life.url} is taken: choose another port with --port`)
+          : error,
+      ),
+    )
+    gate.server.listen(socket, resolve)
+  })
+
+  const { wireCoordinator } = await import('./coordinator-wiring.ts')
+  const coordinator = await wireCoordinator(life)
+  gate.open(coordinator.listener)
+  life.ready()
+  return {
+    stop: async () => {
+      await coordinator.drain()
+      await gate.close()
+      await coordinator.stop()
+    },
+  }
+})

@@ -1,0 +1,164 @@
+import { userInfo } from 'node:os'
+import { parseArgs } from 'node:util'
+import { ExitError } from '../shared/engine-error.ts'
+import { exitCodes } from '../shared/exit-codes.ts'
+import { runStatement, type StatementAnswer } from './statement-client.ts'
+import { ROWS_MEASURED, tableFormat, type TableFormat } from './table-text.ts'
+
+const USAGE = `usage: quipu query [options] "SQL"
+
+  --server <url>      coordinator (QUIPU_SERVER, else http://127.0.0.1:8080, or the port of QUIPU_PORT)
+  --user <name>       on whose behalf (the user of this session)
+  --catalog <name>    catalog of names without one
+  --schema <name>     schema of names without one
+  --source <name>     shown in the history (quipu query)
+
+The SQL may also come on standard input. Exit code 1 when the statement fails.
+`
+
+const EXIT_STATEMENT_FAILED = 1
+const EXIT_INTERRUPTED = 130
+
+/**
+ * `quipu query`: one statement, its rows as an aligned table on standard output, progress on a terminal's standard
+ * error.
+ * @returns the exit code
+ */
+export async function queryCommand(argv: readonly string[]): Promise<number> {
+  const { values, sql } = await parse(argv)
+  if (values.help) {
+    process.stdout.write(USAGE)
+    return 0
+  }
+  const cancel = new AbortController()
+  process.once('SIGINT', () => cancel.abort())
+  const printer = createPrinter()
+  try {
+    const headers: Record<string, string> = { User: values.user ?? userName(), Source: values.source ?? 'quipu query' }
+    if (values.catalog !== undefined) headers['Catalog'] = values.catalog
+    if (values.schema !== undefined) headers['Schema'] = values.schema
+    for await (const answer of runStatement({ server: serverOf(values.server), sql, headers, signal: cancel.signal })) {
+      if (answer.error) {
+        printer.clearProgress()
+        process.stderr.write(`Query ${answer.id} failed: ${answer.error.errorName}: ${answer.error.message}\n`)
+        return EXIT_STATEMENT_FAILED
+      }
+      await printer.take(answer)
+    }
+    await printer.end()
+    return 0
+  } catch (error) {
+    printer.clearProgress()
+    if (cancel.signal.aborted) return EXIT_INTERRUPTED
+    process.stderr.write(`quipu: ${(error as Error).message}\n`)
+    return EXIT_STATEMENT_FAILED
+  }
+}
+
+async function parse(argv: readonly string[]) {
+  try {
+    const { values, positionals } = parseArgs({
+      args: [...argv],
+      options: {
+        server: { type: 'string' },
+        user: { type: 'string' },
+        catalog: { type: 'string' },
+        schema: { type: 'string' },
+        source: { type: 'string' },
+        help: { type: 'boolean' },
+      },
+      allowPositionals: true,
+    })
+    if (positionals.length > 1) throw new Error('One statement at a time: put it in quotes')
+    const given = positionals[0] ?? (values.help || process.stdin.isTTY ? undefined : await readStandardInput())
+    if (given === undefined && !values.help) throw new Error('No statement: quipu query "SELECT 1"')
+    return { values, sql: (given ?? '').trim().replace(/;$/, '') }
+  } catch (error) {
+    throw new ExitError(exitCodes.configuration, (error as Error).message)
+  }
+}
+
+async function readStandardInput(): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of process.stdin) chunks.push(chunk as Buffer)
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+function serverOf(flag: string | undefined): string {
+  const text = flag ?? process.env['QUIPU_SERVER'] ?? `http://127.0.0.1:${process.env['QUIPU_PORT'] ?? 8080}`
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
+    throw new ExitError(exitCodes.configuration, `'${text}' is no address of the form http://host:port`)
+  }
+  return url.href
+}
+
+function userName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    // A container's user need not have a name.
+    return 'anonymous'
+  }
+}
+
+function createPrinter() {
+  const startedAt = performance.now()
+  const live = process.stderr.isTTY === true
+  let format: TableFormat | undefined
+  let columns: StatementAnswer['columns']
+  let last: StatementAnswer | undefined
+  let held: (readonly unknown[])[] = []
+  let rows = 0
+  let shown = false
+
+  const clearProgress = () => {
+    if (shown) process.stderr.write('\r\u001b[K')
+    shown = false
+  }
+  const write = async (text: string) => {
+    clearProgress()
+    // A reader slower than the server must not fill this process's memory.
+    if (!process.stdout.write(text)) await new Promise((resolve) => process.stdout.once('drain', resolve))
+  }
+  const printHeld = async () => {
+    if (columns === undefined) return
+    const first = format === undefined
+    const chosen = (format ??= tableFormat(columns, held))
+    const lines = [...(first ? [chosen.header()] : []), ...held.map((row) => chosen.row(row))]
+    held = []
+    if (lines.length > 0) await write(`${lines.join('\n')}\n`)
+  }
+  return {
+    clearProgress,
+    take: async (answer: StatementAnswer) => {
+      last = answer
+      columns ??= answer.columns
+      for (const row of answer.data ?? []) held.push(row)
+      rows += answer.data?.length ?? 0
+      if (format !== undefined || held.length >= ROWS_MEASURED) await printHeld()
+      if (live && answer.nextUri !== undefined) {
+        clearProgress()
+        process.stderr.write(progress(answer, performance.now() - startedAt))
+        shown = true
+      }
+    },
+    end: async () => {
+      await printHeld()
+      clearProgress()
+      if (last?.updateType !== undefined) {
+        const count = last.updateCount === undefined ? '' : `: ${last.updateCount} rows`
+        await write(`${last.updateType}${count}\n`)
+      } else if (live) {
+        const seconds = ((performance.now() - startedAt) / 1000).toFixed(2)
+        process.stderr.write(`(${rows} ${rows === 1 ? 'row' : 'rows'} in ${seconds} s, query ${last?.id})\n`)
+      }
+    },
+  }
+}
+
+function progress({ id, stats }: StatementAnswer, elapsedMs: number): string {
+  const splits = stats.totalSplits ? `, ${stats.completedSplits ?? 0}/${stats.totalSplits} splits` : ''
+  const rows = stats.processedRows ? `, ${stats.processedRows} rows read` : ''
+  return `${id} ${stats.state}${splits}${rows}, ${(elapsedMs / 1000).toFixed(1)} s`
+}

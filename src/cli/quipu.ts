@@ -1,0 +1,61 @@
+#!/usr/bin/env node
+import { ExitError } from '../shared/engine-error.ts'
+import { exitCodes } from '../shared/exit-codes.ts'
+
+const USAGE = `usage: quipu <command> [options]
+
+  start           everything on this machine: Postgres, one coordinator, its workers
+  coordinator     one coordinator, for Postgres and workers that run elsewhere
+  worker          one worker, for coordinators that run elsewhere
+  query "SQL"     runs a statement and prints its rows; quipu query --help
+  help, --help    this text with all settings
+  --version       the version
+
+Settings are flags, or variables, or keys of etc/config.json (--config FILE, QUIPU_CONFIG), in this order of force.
+`
+
+/** Programs are loaded when they are asked for: a small command starts fast. */
+async function run(argv: readonly string[]): Promise<number> {
+  const [command, ...rest] = argv
+  switch (command) {
+    case 'start':
+    case 'coordinator':
+    case 'worker': {
+      if (rest.includes('--help')) return help()
+      const { superviseCommand } = await import('./supervise-command.ts')
+      return superviseCommand(command, rest)
+    }
+    case 'query': {
+      const { queryCommand } = await import('./query-command.ts')
+      return queryCommand(rest)
+    }
+    case '--version':
+    case 'version': {
+      const { version } = await import('./version.ts')
+      process.stdout.write(`quipu ${version}\n`)
+      return 0
+    }
+    case 'help':
+    case '--help':
+      return help()
+    case undefined:
+      process.stderr.write(USAGE)
+      return exitCodes.configuration
+    default:
+      throw new ExitError(exitCodes.configuration, `Unknown command ${command}: try quipu --help`)
+  }
+}
+
+async function help(): Promise<number> {
+  const { settingsHelp } = await import('../config/settings-documentation.ts')
+  process.stdout.write(`${USAGE}\n${settingsHelp()}\n`)
+  return 0
+}
+
+try {
+  process.exitCode = await run(process.argv.slice(2))
+} catch (error) {
+  const exit = error instanceof ExitError ? error : undefined
+  process.stderr.write(`quipu: ${exit?.message ?? (error instanceof Error ? error.stack : String(error))}\n`)
+  process.exitCode = exit?.exitCode ?? exitCodes.internal
+}

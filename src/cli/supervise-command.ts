@@ -1,0 +1,129 @@
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { loadConfig, type Config } from '../config/load-config.ts'
+import { loadClusterSecret } from '../security/cluster-secret.ts'
+import { ExitError } from '../shared/engine-error.ts'
+import { exitCodes } from '../shared/exit-codes.ts'
+import type { ChildSpec } from '../supervisor/child-keeper.ts'
+import { Supervisor, type Running } from '../supervisor/supervisor.ts'
+
+export type SupervisedProgram = 'start' | 'coordinator' | 'worker'
+
+/** A start that could not be: the one line is the child's or the supervisor's. */
+const EXIT_NOT_STARTED = 1
+/** What a shell reports for a program ended by Ctrl-C. */
+const EXIT_INTERRUPTED = 130
+/** Engines and open answers get the drain time; the rest of a stop comes after it. */
+const AFTER_DRAIN_MS = 2_000
+
+/**
+ * `quipu start`, `quipu coordinator`, `quipu worker`: a supervisor and its children, until SIGTERM, SIGHUP or Ctrl-C.
+ * @returns the exit code
+ */
+export async function superviseCommand(program: SupervisedProgram, argv: readonly string[]): Promise<number> {
+  const config = withSecret(loadConfig(argv, process.env), program)
+  const supervisor = new Supervisor({
+    dataDir: config.dataDir,
+    ...(program === 'worker' ? {} : { listen: { host: config.host, port: config.port } }),
+    embeddedPostgres: program === 'start' && config.databaseUrl === undefined,
+    children: (url) => childrenOf(program, config, url),
+    times: {
+      deadMs: config.timeouts.coordinatorDeadMs,
+      backoffMinMs: config.timeouts.restartBackoffMinMs,
+      backoffMaxMs: config.timeouts.restartBackoffMaxMs,
+      drainMs: config.timeouts.drainMs + AFTER_DRAIN_MS,
+    },
+    tell: (line) => process.stderr.write(`quipu: ${line}\n`),
+  })
+
+  const stopAsked = new Promise<'asked'>((resolve) => {
+    let signals = 0
+    for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+      process.on(name, () => {
+        resolve('asked')
+        if (++signals === 1 || name !== 'SIGINT') return
+        // Ctrl-C a second time: the operator does not want to wait. Whatever ends now is recovered at the next start.
+        supervisor.kill()
+        process.exit(EXIT_INTERRUPTED)
+      })
+    }
+  })
+
+  const starting = supervisor.start().then(
+    (running) => ({ running }),
+    (error: Error) => ({ error }),
+  )
+  const outcome = await Promise.race([starting, stopAsked])
+  if (outcome !== 'asked' && 'error' in outcome) {
+    process.stderr.write(`quipu: ${outcome.error.message}\n`)
+    return EXIT_NOT_STARTED
+  }
+  if (outcome !== 'asked') {
+    process.stdout.write(banner(program, config, outcome.running))
+    await stopAsked
+  }
+  await supervisor.stop()
+  return exitCodes.drained
+}
+
+/** The secret goes to all children by their configuration: workers have data folders of their own. */
+function withSecret(config: Config, program: SupervisedProgram): Config {
+  if (program !== 'start') {
+    const missing =
+      program === 'coordinator'
+        ? config.databaseUrl === undefined && 'DATABASE_URL'
+        : (config.coordinators.length === 0 && 'QUIPU_COORDINATORS') ||
+          (config.sharedSecret === undefined && 'QUIPU_SHARED_SECRET')
+    if (missing) throw new ExitError(exitCodes.configuration, `quipu ${program} needs ${missing}`)
+  }
+  return { ...config, sharedSecret: loadClusterSecret(config.dataDir, config.sharedSecret) }
+}
+
+function childrenOf(program: SupervisedProgram, config: Config, url: string | undefined): ChildSpec[] {
+  if (program === 'worker') return [workerSpec('worker', config)]
+  const coordinator: ChildSpec = {
+    name: 'coordinator',
+    process: 'coordinator',
+    program: programFile('coordinator-process'),
+    config,
+  }
+  if (program === 'coordinator') return [coordinator]
+  const workers = Array.from({ length: config.workers }, (_, index) =>
+    workerSpec(`worker ${index + 1}`, {
+      ...config,
+      host: '127.0.0.1',
+      port: 0,
+      advertisedUrl: undefined,
+      coordinators: url === undefined ? [] : [url],
+      dataDir: join(config.dataDir, `worker-${index + 1}`),
+    }),
+  )
+  return [coordinator, ...workers]
+}
+
+function workerSpec(name: string, config: Config): ChildSpec {
+  return { name, process: 'worker', program: programFile('worker-process'), config }
+}
+
+/** The child programs lie beside this one. */
+function programFile(name: string): string {
+  return fileURLToPath(new URL(`./${name}.js`, import.meta.url))
+}
+
+function banner(program: SupervisedProgram, config: Config, { url, postgres }: Running): string {
+  const seconds = (performance.now() / 1000).toFixed(2)
+  if (program === 'worker') return `Worker up in ${seconds} s, announced to ${config.coordinators.join(', ')}\n`
+  const database = postgres ? `embedded Postgres (${postgres})` : 'the Postgres of DATABASE_URL'
+  const log = config.kafkaBrokers.length > 0 ? `Kafka at ${config.kafkaBrokers.join(', ')}` : 'Postgres'
+  return [
+    `Quipu is up in ${seconds} s: ${url}`,
+    ``,
+    `  try       quipu query --server ${url} "SELECT * FROM tpch.tiny.nation LIMIT 5"`,
+    `            trino --server ${url} --catalog tpch --schema tiny`,
+    `  data      ${config.dataDir}`,
+    `  catalogs  ${config.catalogDir}`,
+    `  log       ${log}; read models in ${database}`,
+    ``,
+    ``,
+  ].join('\n')
+}

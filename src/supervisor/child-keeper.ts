@@ -1,0 +1,234 @@
+import { fork, type ChildProcess, type SendHandle } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  EXIT_CONFIGURATION,
+  EXIT_DEPENDENCY,
+  EXIT_DRAINED,
+  EXIT_FENCED,
+  type ChildStart,
+  type FromChild,
+  type RestartCount,
+  type ToChild,
+} from './messages.ts'
+import { identify, type ProcessIdentity } from './process-identity.ts'
+
+export interface ChildSpec {
+  /** For people: `coordinator`, `worker 1`. */
+  readonly name: string
+  /** For figures: `coordinator`, `worker`. */
+  readonly process: string
+  /** The program, a JavaScript file. */
+  readonly program: string
+  readonly config: unknown
+}
+
+export interface KeeperTimes {
+  /** Silence after which the child is killed. */
+  readonly deadMs: number
+  readonly backoffMinMs: number
+  readonly backoffMaxMs: number
+  /** How long SIGTERM may take before SIGKILL. */
+  readonly drainMs: number
+}
+
+export interface KeeperHost {
+  readonly url: string | undefined
+  /** The socket to accept on, when this child is the one that does. */
+  readonly socket: unknown
+  restarts(): readonly RestartCount[]
+  /** The database's address, once known. */
+  database(): string | undefined
+  /** A child began, ended or became the writer. */
+  changed(): void
+  restarted(process: string, reason: RestartCount['reason']): void
+  tell(line: string): void
+}
+
+/** Tries of a child that never got ready before its supervisor gives up. */
+const FIRST_TRIES = 3
+const TICK_MS = 500
+
+/**
+ * Keeps one child process alive: starts it, listens to its beat, kills it when it is silent, starts a successor only
+ * after its exit.
+ */
+export class ChildKeeper {
+  /** Resolves when the child was ready for the first time; rejects with one line when it cannot be. */
+  readonly firstReady: Promise<void>
+  readonly #spec: ChildSpec
+  readonly #times: KeeperTimes
+  readonly #host: KeeperHost
+  readonly #resolveReady: () => void
+  readonly #rejectReady: (error: Error) => void
+  readonly #stopping = new AbortController()
+  #child: ChildProcess | undefined
+  #identity: ProcessIdentity | undefined
+  #exited: Promise<unknown> = Promise.resolve()
+  #run: Promise<void> | undefined
+  #stopped: Promise<void> | undefined
+  #wasReady = false
+  #deadWriter: string | undefined
+  #writer: string | undefined
+
+  constructor(spec: ChildSpec, times: KeeperTimes, host: KeeperHost, deadWriter: string | undefined) {
+    this.#spec = spec
+    this.#times = times
+    this.#host = host
+    this.#deadWriter = deadWriter
+    let resolveReady = () => {}
+    let rejectReady = (_error: Error) => {}
+    this.firstReady = new Promise((resolve, reject) => {
+      resolveReady = resolve
+      rejectReady = reject
+    })
+    this.#resolveReady = resolveReady
+    this.#rejectReady = rejectReady
+    // Whoever waits sees the rejection; a supervisor that stops early waits no more.
+    this.firstReady.catch(() => {})
+  }
+
+  /** The running child, to be ended by the next supervisor should this one die. */
+  get identity(): ProcessIdentity | undefined {
+    return this.#identity
+  }
+
+  /** The name under which the child, or its predecessor that is known to be dead, wrote the log. */
+  get writer(): string | undefined {
+    return this.#writer ?? this.#deadWriter
+  }
+
+  start(): void {
+    this.#run ??= this.#keep()
+  }
+
+  send(message: ToChild): void {
+    this.#send(message)
+  }
+
+  /** SIGTERM, then SIGKILL when it takes too long. Later calls return the first call's promise. */
+  stop(): Promise<void> {
+    return (this.#stopped ??= this.#stop())
+  }
+
+  /** SIGKILL, at once. */
+  kill(): void {
+    this.#stopping.abort()
+    this.#child?.kill('SIGKILL')
+  }
+
+  async #stop(): Promise<void> {
+    this.#stopping.abort()
+    const child = this.#child
+    if (child) {
+      child.kill('SIGTERM')
+      const timer = setTimeout(() => child.kill('SIGKILL'), this.#times.drainMs)
+      await this.#exited
+      clearTimeout(timer)
+    }
+    await this.#run
+  }
+
+  async #keep(): Promise<void> {
+    let pauseMs = this.#times.backoffMinMs
+    for (let tries = 1; !this.#stopping.signal.aborted; tries++) {
+      const { code, reason, line, readyForMs } = await this.#life()
+      if (this.#stopping.signal.aborted) return
+      const said = line ?? `${this.#spec.name} ended ${describe(code, reason)}`
+      if (!this.#wasReady) {
+        const final = code === EXIT_CONFIGURATION || code === EXIT_DEPENDENCY || tries === FIRST_TRIES
+        if (final) return this.#rejectReady(new Error(said))
+      }
+      this.#host.restarted(this.#spec.process, reason)
+      // One that ran well for a while is back at once; one that keeps dying costs less and less.
+      if (readyForMs > 10 * pauseMs) pauseMs = this.#times.backoffMinMs
+      this.#host.tell(`${said}; starting it again in ${pauseMs} ms`)
+      await sleep(pauseMs, undefined, { signal: this.#stopping.signal }).catch(() => {})
+      pauseMs = Math.min(pauseMs * 2, this.#times.backoffMaxMs)
+    }
+  }
+
+  /** One process from start to exit. */
+  async #life(): Promise<{
+    code: number | string
+    reason: RestartCount['reason']
+    line: string | undefined
+    readyForMs: number
+  }> {
+    const child = fork(this.#spec.program, [], {
+      // A session of its own: Ctrl-C in the terminal reaches the supervisor alone, which then drains in order.
+      detached: true,
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    })
+    let line: string | undefined
+    let readyAt: number | undefined
+    let silentMs = 0
+    let hung = false
+    this.#child = child
+    this.#identity = child.pid === undefined ? undefined : identify(child.pid)
+    this.#host.changed()
+    child.on('message', (message: FromChild) => {
+      silentMs = 0
+      switch (message.type) {
+        case 'beat':
+          return
+        case 'ready':
+          readyAt ??= performance.now()
+          this.#wasReady = true
+          return this.#resolveReady()
+        case 'writer':
+          this.#writer = message.writer
+          return this.#host.changed()
+        case 'exit':
+          line = message.line
+      }
+    })
+    // Counted in ticks, not by the clock: after a sleep of the machine or of this process the child gets its time.
+    const watch = setInterval(() => {
+      silentMs += TICK_MS
+      if (silentMs < this.#times.deadMs || hung) return
+      hung = true
+      this.#host.tell(`${this.#spec.name} has been silent for ${this.#times.deadMs} ms: killing it`)
+      child.kill('SIGKILL')
+    }, TICK_MS)
+    const exit = new Promise<number | string>((resolve) => {
+      child.once('exit', (code, signalName) => resolve(code ?? signalName ?? 'unknown'))
+      child.once('error', (error) => {
+        line ??= `Cannot run ${this.#spec.name}: ${error.message}`
+        if (child.pid === undefined) resolve('unknown')
+      })
+    })
+    this.#exited = exit
+    const start: ChildStart = {
+      config: this.#spec.config,
+      url: this.#host.url,
+      deadWriter: this.#deadWriter,
+      restarts: this.#host.restarts(),
+    }
+    this.#send({ type: 'start', start })
+    if (this.#host.socket !== undefined) this.#send({ type: 'socket' }, this.#host.socket)
+    const url = this.#host.database()
+    if (url !== undefined) this.#send({ type: 'database', url })
+
+    const code = await exit
+    clearInterval(watch)
+    this.#child = undefined
+    this.#identity = undefined
+    // Seen to exit: its successor need not wait for its silence. Not so after a fence, when another one writes now,
+    // nor after a drain, when it handed its place over.
+    this.#deadWriter = code === EXIT_FENCED || code === EXIT_DRAINED ? undefined : (this.#writer ?? this.#deadWriter)
+    this.#writer = undefined
+    this.#host.changed()
+    const readyForMs = readyAt === undefined ? 0 : performance.now() - readyAt
+    return { code, reason: hung ? 'hang' : 'exit', line, readyForMs }
+  }
+
+  #send(message: ToChild, handle?: unknown): void {
+    // The callback takes the error of a channel that closed: the exit is told by its own event.
+    if (this.#child?.connected) this.#child.send(message, handle as SendHandle, {}, () => {})
+  }
+}
+
+function describe(code: number | string, reason: RestartCount['reason']): string {
+  if (reason === 'hang') return 'after its silence'
+  return typeof code === 'number' ? `with exit code ${code}` : `by ${code}`
+}

@@ -1,0 +1,53 @@
+import { lookup } from 'node:dns/promises'
+import * as net from 'node:net'
+import { isIP } from 'node:net'
+
+/** A bound socket that this process holds and never accepts on. */
+export interface ListeningSocket {
+  /** What `child.send` passes on and `server.listen` takes. */
+  readonly handle: unknown
+  readonly url: string
+  close(): void
+}
+
+interface TcpHandle {
+  getsockname(out: { address?: string; port?: number }): number
+  close(): void
+}
+
+/** Node's own way to bind without listening, as its cluster module does; undocumented, hence the one cast. */
+const { _createServerHandle: createServerHandle } = net as unknown as {
+  _createServerHandle(address: string, port: number, addressType: number): TcpHandle | number
+}
+
+/**
+ * Binds a TCP socket. It begins to listen when the first child does; from then on the kernel queues connections
+ * whatever happens to the children.
+ * @throws Error with one line when the port is taken or the address is none of this machine
+ */
+export async function bindSocket(host: string, port: number): Promise<ListeningSocket> {
+  const { address, family } =
+    isIP(host) === 0
+      ? await lookup(host).catch(() => {
+          throw new Error(`Cannot listen on ${host}: no such host`)
+        })
+      : { address: host, family: isIP(host) }
+  const handle = createServerHandle(address, port, family)
+  if (typeof handle === 'number') throw cannotListen(host, port, handle)
+  const bound: { address?: string; port?: number } = {}
+  // libuv keeps "address in use" back until the socket is first used: asking for its name brings it out.
+  const error = handle.getsockname(bound)
+  if (error !== 0) {
+    handle.close()
+    throw cannotListen(host, port, error)
+  }
+  const shown = address === '0.0.0.0' || address === '::' ? 'localhost' : family === 6 ? `[${address}]` : address
+  return { handle, url: `http://${shown}:${bound.port}`, close: () => handle.close() }
+}
+
+/** -98 is EADDRINUSE on Linux, -48 on macOS; -13 is EACCES on both. */
+function cannotListen(host: string, port: number, error: number): Error {
+  if (error === -98 || error === -48) return new Error(`Port ${port} of ${host} is taken: choose another with --port`)
+  if (error === -13) return new Error(`Port ${port} of ${host} is not allowed to this user: choose one above 1023`)
+  return new Error(`Cannot listen on ${host}:${port}: error ${error}`)
+}

@@ -1,0 +1,167 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ChildKeeper, type ChildSpec, type KeeperHost, type KeeperTimes } from './child-keeper.ts'
+import { lockDataFolder, type DataFolderLock } from './data-folder-lock.ts'
+import { startEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgres.ts'
+import { bindSocket, type ListeningSocket } from './listening-socket.ts'
+import type { RestartCount } from './messages.ts'
+
+export interface SupervisorOptions {
+  readonly dataDir: string
+  /** The socket that the coordinator accepts on; absent where there is no coordinator. */
+  readonly listen?: { readonly host: string; readonly port: number }
+  /** Whether to run a Postgres of its own; else children know theirs from their configuration. */
+  readonly embeddedPostgres: boolean
+  /** All children, given the address of the socket. The first is the coordinator when there is a socket. */
+  readonly children: (url: string | undefined) => readonly ChildSpec[]
+  readonly times: KeeperTimes
+  /** For lines that an operator should see while things run. */
+  readonly tell: (line: string) => void
+}
+
+/** What is up, once all of it is. */
+export interface Running {
+  readonly url: string | undefined
+  readonly postgres: 'started' | 'adopted' | undefined
+}
+
+/**
+ * Owns the listening socket, the data folder, the embedded Postgres and the processes. It holds no state of queries
+ * and does no work of its own, so it has no reason to die.
+ */
+export class Supervisor {
+  readonly #options: SupervisorOptions
+  readonly #restarts = new Map<string, RestartCount>()
+  readonly #stopping = new AbortController()
+  #keepers: ChildKeeper[] = []
+  #lock: DataFolderLock | undefined
+  #socket: ListeningSocket | undefined
+  #postgres: EmbeddedPostgres | undefined
+  #postgresStart: Promise<void> | undefined
+  #postgresKept: Promise<void> | undefined
+  #stopped: Promise<void> | undefined
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Starts everything at once and resolves when all of it is ready.
+   * @throws Error with one line for the operator; what was started is stopped then
+   */
+  async start(): Promise<Running> {
+    try {
+      return await this.#start()
+    } catch (error) {
+      await this.stop()
+      throw error
+    }
+  }
+
+  async #start(): Promise<Running> {
+    const { dataDir, listen, embeddedPostgres, children, times } = this.#options
+    this.#lock = await lockDataFolder(dataDir)
+    if (listen) this.#socket = await bindSocket(listen.host, listen.port)
+    // Before the children: their processes take the processors that initdb needs.
+    if (embeddedPostgres) this.#postgresStart = this.#startPostgres()
+    this.#keepers = children(this.#socket?.url).map((spec, index) => {
+      const accepts = index === 0 && this.#socket !== undefined
+      return new ChildKeeper(spec, times, this.#host(accepts), accepts ? this.#lock?.deadWriter : undefined)
+    })
+    for (const keeper of this.#keepers) keeper.start()
+    await Promise.all([this.#postgresStart, ...this.#keepers.map((keeper) => keeper.firstReady)])
+    return {
+      url: this.#socket?.url,
+      postgres: this.#postgres && (this.#postgres.adopted ? 'adopted' : 'started'),
+    }
+  }
+
+  /** Coordinator, then workers, then Postgres; nothing is left behind. Later calls return the first call's promise. */
+  stop(): Promise<void> {
+    return (this.#stopped ??= this.#stop())
+  }
+
+  /** Ends all children and Postgres at once, for an operator who does not want to wait. */
+  kill(): void {
+    this.#stopping.abort()
+    for (const keeper of this.#keepers) keeper.kill()
+  }
+
+  async #stop(): Promise<void> {
+    this.#stopping.abort()
+    // With this process's copy open, connections made after the coordinator's end would wait for nobody.
+    this.#socket?.close()
+    const [coordinator, ...workers] = this.#keepers
+    await coordinator?.stop()
+    await Promise.all(workers.map((keeper) => keeper.stop()))
+    await this.#postgresStart?.catch(() => {})
+    await this.#postgres?.stop()
+    await this.#postgresKept
+    this.#lock?.release()
+  }
+
+  #host(accepts: boolean): KeeperHost {
+    return {
+      url: this.#socket?.url,
+      socket: accepts ? this.#socket?.handle : undefined,
+      restarts: () => [...this.#restarts.values()],
+      database: () => this.#postgres?.connectionString,
+      changed: () => this.#remember(),
+      restarted: (process, reason) => this.#countRestart(process, reason),
+      tell: this.#options.tell,
+    }
+  }
+
+  #countRestart(process: string, reason: RestartCount['reason']): void {
+    const key = `${process} ${reason}`
+    this.#restarts.set(key, { process, reason, count: (this.#restarts.get(key)?.count ?? 0) + 1 })
+    const restarts = [...this.#restarts.values()]
+    for (const keeper of this.#keepers) keeper.send({ type: 'restarts', restarts })
+  }
+
+  #remember(): void {
+    this.#lock?.update({
+      children: this.#keepers.flatMap((keeper) => keeper.identity ?? []),
+      writer: this.#keepers[0]?.writer,
+    })
+  }
+
+  async #startPostgres(): Promise<void> {
+    const { dataDir, tell } = this.#options
+    this.#postgres = await startEmbeddedPostgres({ dataDir, tell })
+    this.#tellDatabase()
+    this.#postgresKept ??= this.#keepPostgres()
+  }
+
+  /** Starts Postgres again whenever it is gone. Children notice by their connections and come back by themselves. */
+  async #keepPostgres(): Promise<void> {
+    const { dataDir, tell, times } = this.#options
+    let pauseMs = times.backoffMinMs
+    while (this.#postgres) {
+      const since = performance.now()
+      await this.#postgres.exited
+      if (this.#stopping.signal.aborted) return
+      if (performance.now() - since > 10 * pauseMs) pauseMs = times.backoffMinMs
+      this.#countRestart('postgres', 'exit')
+      for (;;) {
+        tell(`postgres ended; starting it again in ${pauseMs} ms`)
+        await sleep(pauseMs, undefined, { signal: this.#stopping.signal }).catch(() => {})
+        if (this.#stopping.signal.aborted) return
+        pauseMs = Math.min(pauseMs * 2, times.backoffMaxMs)
+        try {
+          this.#postgres = await startEmbeddedPostgres({ dataDir, tell })
+          break
+        } catch (error) {
+          tell((error as Error).message)
+        }
+      }
+      // Stopped while it was starting: stop() has seen the old one only.
+      if (this.#stopping.signal.aborted) return this.#postgres.stop()
+      this.#tellDatabase()
+    }
+  }
+
+  #tellDatabase(): void {
+    const url = this.#postgres?.connectionString
+    if (url !== undefined) for (const keeper of this.#keepers) keeper.send({ type: 'database', url })
+  }
+}
