@@ -1,0 +1,74 @@
+import type { DuckDBConnection, DuckDBInstance, DuckDBPreparedStatement } from '@duckdb/node-api'
+import { enableProfiling } from './sandbox.ts'
+
+/** One DuckDB connection and the statements prepared on it. */
+export interface StatementConnection {
+  interrupt(): void
+  /** Prepares exactly one statement; a text of several is refused. Kept by its text when `cache` is set. */
+  prepare(sql: string, cache: boolean): Promise<DuckDBPreparedStatement>
+  /** Gives back what `prepare` gave: frees it unless it is kept. */
+  release(prepared: DuckDBPreparedStatement): void
+}
+
+export interface Connections {
+  /** The numbered connection, opened at its first use; the profiled one writes each statement's profile to the file. */
+  take(number: number, profileFile?: string): Promise<StatementConnection>
+}
+
+/** Statements kept a connection: a small statement's plan is some 10–100 kB. */
+const MAX_KEPT = 128
+/** Longer texts are one-off in practice and would push many short ones out. */
+const MAX_KEPT_CHARACTERS = 32 * 1024
+
+export function createConnections(instance: DuckDBInstance): Connections {
+  const plain = new Map<number, StatementConnection>()
+  // Profiling costs half a millisecond a statement and is switched by a statement: two connections, no switching.
+  const profiled = new Map<number, StatementConnection>()
+
+  return {
+    async take(number, profileFile) {
+      const opened = profileFile === undefined ? plain : profiled
+      let connection = opened.get(number)
+      if (!connection) {
+        const duckdb = await instance.connect()
+        if (profileFile !== undefined) await duckdb.run(enableProfiling(profileFile))
+        connection = createStatementConnection(duckdb)
+        opened.set(number, connection)
+      }
+      return connection
+    },
+  }
+}
+
+function createStatementConnection(duckdb: DuckDBConnection): StatementConnection {
+  /** In order of last use. */
+  const kept = new Map<string, DuckDBPreparedStatement>()
+  const keptStatements = new Set<DuckDBPreparedStatement>()
+
+  return {
+    interrupt: () => duckdb.interrupt(),
+    async prepare(sql, cache) {
+      const known = kept.get(sql)
+      if (known) {
+        kept.delete(sql)
+        kept.set(sql, known)
+        return known
+      }
+      const prepared = await duckdb.prepare(sql)
+      if (cache && sql.length <= MAX_KEPT_CHARACTERS) {
+        kept.set(sql, prepared)
+        keptStatements.add(prepared)
+        const [oldestText, oldest] = kept.entries().next().value!
+        if (kept.size > MAX_KEPT) {
+          kept.delete(oldestText)
+          keptStatements.delete(oldest)
+          oldest.destroySync()
+        }
+      }
+      return prepared
+    },
+    release(prepared) {
+      if (!keptStatements.has(prepared)) prepared.destroySync()
+    },
+  }
+}

@@ -1,0 +1,301 @@
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { EngineError } from '../../shared/engine-error.ts'
+import { createEngineJob, type EngineJob } from './engine-job.ts'
+import { startEngineChild, type EngineChild } from './engine-child.ts'
+import type { EngineChildInfo, EngineLost, EnginePool, EngineSettings } from './engine.ts'
+import type { Frame } from './frames.ts'
+import type { EngineReply } from './messages.ts'
+import { createRunningEngine, type RunningEngine } from './running-engine.ts'
+import { processMemoryLimit, sandboxSettings } from './sandbox.ts'
+
+type Role = 'shared' | 'dedicated'
+
+/** A process from its spawn to its end, with the engine it becomes once it has a role. */
+interface Member {
+  readonly child: EngineChild
+  /** None yet: the spare. */
+  role: Role | undefined
+  engine?: RunningEngine
+  ended: boolean
+}
+
+/** Small statements are small: their engine gets a part of the memory of one that has a statement to itself. */
+const SHARED_MEMORY_PART = 4
+const WATCH_MS = 50
+const IDLE_WATCH_MS = 500
+const RESTART_FIRST_MS = 100
+const RESTART_LONGEST_MS = 10_000
+/** Starts that fail in a row until waiting statements are told. */
+const FAILED_STARTS = 3
+/** A spare that was used is replaced after a moment: its start takes a third of a second of CPU. */
+const NEXT_SPARE_MS = 500
+
+export function createEnginePool(settings: EngineSettings): EnginePool {
+  const members = new Set<Member>()
+  const queues: Record<Role, EngineJob[]> = { shared: [], dedicated: [] }
+  let failedStarts = 0
+  let retryStart: NodeJS.Timeout | undefined
+  let spareTimer: NodeJS.Timeout | undefined
+  let watchTimer: NodeJS.Timeout | undefined
+  let watchDue = 0
+  let started: Promise<void> | undefined
+  let stopped: Promise<void> | undefined
+
+  const memoryLimit = (role: Role): number =>
+    role === 'shared' ? settings.memoryLimitBytes / SHARED_MEMORY_PART : settings.memoryLimitBytes
+
+  const of = (role: Role | undefined): Member[] =>
+    [...members].filter((member) => member.role === role && !member.ended)
+
+  const freeSlot = (): number => {
+    const taken = new Set([...members].map(({ child }) => child.slot))
+    let slot = 0
+    while (taken.has(slot)) slot++
+    return slot
+  }
+
+  const spawnMember = (role: Role | undefined): Member => {
+    const since = performance.now()
+    const child = startEngineChild({
+      slot: freeSlot(),
+      folder: settings.folder,
+      spillFolder: settings.spillFolder,
+      connections: Math.max(settings.sharedConnections, settings.dedicatedConnections),
+      dataLimitBytes: processMemoryLimit(memoryLimit(role ?? 'dedicated')),
+      arguments: {
+        beatMs: settings.beatMs,
+        ...(settings.functionsModule === undefined ? {} : { functionsModule: settings.functionsModule }),
+      },
+      onReply: (frame: Frame<EngineReply>) => member.engine?.onReply(frame),
+      onExit: () => {
+        if (member.engine) member.engine.onExit()
+        else ended(member, 'crash', [])
+      },
+    })
+    const member: Member = { child, role, ended: false }
+    members.add(member)
+    void child.gone.then(() => members.delete(member))
+    child.ready.then(
+      () => {
+        failedStarts = 0
+        settings.onEvent?.({
+          type: 'started',
+          slot: child.slot,
+          pid: child.pid,
+          milliseconds: performance.now() - since,
+        })
+      },
+      () => undefined,
+    )
+    return member
+  }
+
+  /** Makes an engine of a role: of the spare when there is one, which is a third of a second sooner. */
+  const openEngine = async (role: Role): Promise<void> => {
+    const spare = of(undefined)[0]
+    const member = spare ?? spawnMember(role)
+    member.role = role
+    if (spare) scheduleSpare(NEXT_SPARE_MS)
+    const { child } = member
+    try {
+      await child.ready
+      await child.configure(
+        sandboxSettings({
+          spillFolder: child.spillFolder,
+          allowedDirectories: [...settings.allowedDirectories, child.folder, child.spillFolder],
+          memoryLimitBytes: memoryLimit(role),
+          maxSpillBytes: settings.maxSpillBytes,
+          threads: role === 'shared' ? 1 : settings.cores,
+        }),
+      )
+    } catch (error) {
+      child.kill()
+      startFailed(error)
+      throw error
+    }
+    if (member.ended) throw new Error('The engine ended while starting')
+    member.engine = createRunningEngine({
+      child,
+      capacity: role === 'shared' ? settings.sharedConnections : 1,
+      killBytes: processMemoryLimit(memoryLimit(role)),
+      interruptToKillMs: settings.interruptToKillMs,
+      deadAfterMs: settings.deadAfterMs,
+      onEvent: (event) => settings.onEvent?.(event),
+      onIdle: dispatch,
+      onDead: (reason, statements) => ended(member, reason, statements),
+    })
+    dispatch()
+  }
+
+  const startFailed = (error: unknown): void => {
+    if (stopped) return
+    failedStarts++
+    if (failedStarts >= FAILED_STARTS) {
+      const failure = new EngineError('GENERIC_INTERNAL_ERROR', 'No engine could be started', { cause: error })
+      for (const job of [...queues.shared.splice(0), ...queues.dedicated.splice(0)]) job.reject(failure)
+    }
+    clearTimeout(retryStart)
+    retryStart = setTimeout(
+      () => {
+        retryStart = undefined
+        dispatch()
+      },
+      Math.min(RESTART_FIRST_MS * 2 ** (failedStarts - 1), RESTART_LONGEST_MS),
+    )
+  }
+
+  const ended = (member: Member, reason: EngineLost['reason'], statements: readonly string[]): void => {
+    if (member.ended) return
+    member.ended = true
+    const { slot, pid } = member.child
+    settings.onEvent?.({ type: 'ended', slot, pid, reason: stopped ? 'stopped' : reason, statements })
+    if (stopped) return
+    if (member.role === undefined) scheduleSpare(RESTART_LONGEST_MS)
+    // One that ended before it was an engine is a failed start, which is tried again with back-off.
+    if (member.engine) dispatch()
+  }
+
+  const scheduleSpare = (delay: number): void => {
+    if (stopped || spareTimer) return
+    spareTimer = setTimeout(() => {
+      spareTimer = undefined
+      if (of(undefined).length === 0) spawnMember(undefined)
+    }, delay)
+    spareTimer.unref()
+  }
+
+  /** Gives waiting statements to engines with room and starts what is missing. Called whenever either may have changed. */
+  const dispatch = (): void => {
+    if (stopped) return
+    for (const role of ['shared', 'dedicated'] as const) {
+      const engines = of(role)
+      for (const { engine } of engines) {
+        while (queues[role].length > 0 && engine?.hasRoom()) {
+          queues[role].shift()!.runIn(engine)
+          watchSoon()
+        }
+      }
+      if (retryStart) continue
+      const starting = engines.filter(({ engine }) => !engine).length
+      const wanted =
+        role === 'shared'
+          ? 1 - engines.length
+          : Math.min(queues.dedicated.length - starting, settings.cores - engines.length)
+      for (let count = 0; count < wanted; count++) openEngine(role).catch(() => undefined)
+    }
+  }
+
+  const enqueue = (job: EngineJob): void => {
+    if (stopped) {
+      job.reject(new EngineError('SERVER_SHUTTING_DOWN', 'The engines are stopping'))
+      return
+    }
+    queues[job.lane()].push(job)
+    dispatch()
+  }
+
+  const dequeue = (job: EngineJob): void => {
+    for (const queue of [queues.shared, queues.dedicated]) {
+      const place = queue.indexOf(job)
+      if (place >= 0) queue.splice(place, 1)
+    }
+  }
+
+  const watch = (): void => {
+    const now = performance.now()
+    // When this process itself was stopped or busy, beats lie unread: the silence is our own, and the next round knows.
+    const stalled = now - watchDue > IDLE_WATCH_MS
+    let busy = false
+    for (const { engine } of members) {
+      if (!stalled) engine?.watch(now)
+      if (engine && engine.running() > 0) busy = true
+    }
+    watchIn(busy || stalled ? WATCH_MS : IDLE_WATCH_MS)
+  }
+
+  const watchIn = (delay: number): void => {
+    clearTimeout(watchTimer)
+    watchDue = performance.now() + delay
+    watchTimer = setTimeout(watch, delay)
+  }
+
+  /** Something runs now: do not wait out the idle interval. */
+  const watchSoon = (): void => {
+    if (watchDue - performance.now() > WATCH_MS) watchIn(WATCH_MS)
+  }
+
+  const stopAll = async (): Promise<void> => {
+    clearTimeout(watchTimer)
+    clearTimeout(spareTimer)
+    clearTimeout(retryStart)
+    const stopping = new EngineError('SERVER_SHUTTING_DOWN', 'The engines are stopping')
+    for (const job of [...queues.shared.splice(0), ...queues.dedicated.splice(0)]) job.reject(stopping)
+    for (const { engine, child } of members) {
+      engine?.kill('recycle')
+      child.kill()
+    }
+    await Promise.all([...members].map(({ child }) => child.gone))
+  }
+
+  const jobDeps = {
+    settings,
+    memoryLimit,
+    enqueue,
+    dequeue,
+    isStopping: () => stopped !== undefined,
+  }
+
+  return {
+    start() {
+      started ??= (async () => {
+        for (const folder of [settings.folder, settings.spillFolder]) {
+          mkdirSync(folder, { recursive: true })
+          for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true, force: true })
+        }
+        try {
+          await openEngine('shared')
+        } catch (error) {
+          stopped ??= stopAll()
+          await stopped
+          throw error
+        }
+        watchIn(IDLE_WATCH_MS)
+        scheduleSpare(settings.spareAfterMs)
+      })()
+      return started
+    },
+
+    stop() {
+      stopped ??= stopAll()
+      return stopped
+    },
+
+    run(statement) {
+      const job = createEngineJob(statement, jobDeps)
+      enqueue(job)
+      const done = job.done.then(({ result }) => result)
+      // Whoever cancels may not look at `done` any more.
+      done.catch(() => undefined)
+      return {
+        done,
+        cancel: () => job.cancel(),
+      }
+    },
+
+    async query(sql) {
+      const job = createEngineJob({ id: 'metadata', sql, output: { kind: 'query' } }, jobDeps)
+      enqueue(job)
+      const { body } = await job.done
+      return JSON.parse(body.toString()) as Readonly<Record<string, unknown>>[]
+    },
+
+    children() {
+      return [...members].map(({ child, role, engine, ended: isEnded }): EngineChildInfo => {
+        const running = engine?.running() ?? 0
+        const state = engine ? (running > 0 ? 'busy' : 'idle') : role === undefined && !isEnded ? 'spare' : 'starting'
+        return { slot: child.slot, pid: child.pid, state, residentBytes: child.residentBytes(), running }
+      })
+    },
+  }
+}

@@ -1,0 +1,230 @@
+import { closeSync, constants, openSync, readFileSync, readSync, rmSync } from 'node:fs'
+import type { DuckDBPreparedStatement, DuckDBResult } from '@duckdb/node-api'
+import type { Connections, StatementConnection } from './engine-connections.ts'
+import type { EngineFigures, EngineReply, EngineRequest } from './messages.ts'
+import { copyToFifo } from './sandbox.ts'
+
+type RunRequest = Extract<EngineRequest, { type: 'run' }>
+type QueryRequest = Extract<EngineRequest, { type: 'query' }>
+
+/** Runs statements on the engine's side; each ends with exactly one `done` or `error`. */
+export interface Statements {
+  run(request: RunRequest): Promise<void>
+  query(request: QueryRequest): Promise<void>
+  interrupt(id: number): void
+}
+
+interface Running {
+  readonly id: number
+  connection?: StatementConnection
+  fifo?: number
+  interrupted: boolean
+  repeat?: NodeJS.Timeout
+  cpuMicros: number
+  cpuExact: boolean
+}
+
+interface Outcome {
+  readonly rows: number
+  readonly overflow: boolean
+  readonly body: Buffer
+}
+
+const NOTHING = Buffer.alloc(0)
+/** Statements that end sooner send no `started`: it would cost them a tenth of their time. */
+const STARTED_AFTER_MS = 50
+/** One interrupt can fall between two phases of a statement and be forgotten. */
+const INTERRUPT_AGAIN_MS = 20
+
+export function createStatements(
+  connections: Connections,
+  send: (reply: EngineReply, body?: Buffer) => void,
+): Statements {
+  const running = new Map<number, Running>()
+  let lastCpu = process.cpuUsage()
+
+  /** Shares the CPU used since the last call among the statements that ran meanwhile. */
+  const account = (): void => {
+    const now = process.cpuUsage()
+    const used = now.user + now.system - lastCpu.user - lastCpu.system
+    lastCpu = now
+    for (const statement of running.values()) statement.cpuMicros += used / running.size
+  }
+
+  const begin = (id: number): Running => {
+    account()
+    const statement: Running = { id, interrupted: false, cpuMicros: 0, cpuExact: running.size === 0 }
+    if (running.size > 0) for (const other of running.values()) other.cpuExact = false
+    running.set(id, statement)
+    return statement
+  }
+
+  const end = (statement: Running): void => {
+    account()
+    running.delete(statement.id)
+    clearInterval(statement.repeat)
+  }
+
+  const checkInterrupted = (statement: Running): void => {
+    if (statement.interrupted) throw new Error('INTERRUPT Error: Interrupted!')
+  }
+
+  /** Prepares, says so when the rest takes long, and runs `work`. */
+  const prepared = async <T>(
+    statement: Running,
+    sql: string,
+    cache: boolean,
+    work: (prepared: DuckDBPreparedStatement) => Promise<T>,
+  ): Promise<T> => {
+    const connection = statement.connection!
+    const plan = await connection.prepare(sql, cache)
+    const started = setTimeout(() => send({ type: 'started', id: statement.id }), STARTED_AFTER_MS)
+    try {
+      checkInterrupted(statement)
+      return await work(plan)
+    } finally {
+      clearTimeout(started)
+      connection.release(plan)
+    }
+  }
+
+  const inline = (statement: Running, request: RunRequest, maxBytes: number): Promise<Outcome> =>
+    prepared(statement, request.sql, request.cache, async (plan) => {
+      const result = await plan.stream()
+      const outcome = await joinRows(result, maxBytes)
+      if (outcome.overflow) {
+        statement.connection!.interrupt()
+        return outcome
+      }
+      // A stream that failed midway looks complete, but for this; its message is lost, so the statement runs once more,
+      // materialised, which throws it.
+      if (result.isStreaming) return outcome
+      checkInterrupted(statement)
+      return joinRows(await plan.run(), maxBytes)
+    })
+
+  const copy = async (statement: Running, request: RunRequest, path: string): Promise<Outcome> => {
+    // Read and write: the FIFO has a reader whatever the parent does, so that DuckDB's open never blocks; and a writer,
+    // so that the parent's reader sees the end exactly when this is closed, rows or none.
+    const fifo = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
+    statement.fifo = fifo
+    try {
+      return await prepared(statement, copyToFifo(request.sql, path), request.cache, async (plan) => {
+        const result = await plan.run()
+        return { rows: result.rowsChanged, overflow: false, body: NOTHING }
+      })
+    } finally {
+      delete statement.fifo
+      closeSync(fifo)
+    }
+  }
+
+  return {
+    async run(request) {
+      const statement = begin(request.id)
+      const startedAt = Date.now()
+      const start = process.hrtime.bigint()
+      try {
+        if (request.profile !== undefined) rmSync(request.profile, { force: true })
+        statement.connection = await connections.take(request.connection, request.profile)
+        const { output } = request
+        const outcome =
+          output.kind === 'inline'
+            ? await inline(statement, request, output.maxBytes)
+            : await copy(statement, request, output.path)
+        const profile = request.profile === undefined ? NOTHING : readProfile(request.profile)
+        end(statement)
+        const figures: EngineFigures = {
+          rows: outcome.rows,
+          overflow: outcome.overflow,
+          startedAt,
+          wallNanos: Number(process.hrtime.bigint() - start),
+          cpuNanos: Math.round(statement.cpuMicros * 1000),
+          cpuExact: statement.cpuExact,
+          residentBytes: process.memoryUsage.rss(),
+          profileBytes: profile.length,
+        }
+        send(
+          { type: 'done', id: request.id, ...figures },
+          profile.length > 0 ? Buffer.concat([outcome.body, profile]) : outcome.body,
+        )
+      } catch (error) {
+        end(statement)
+        send({ type: 'error', id: request.id, message: textOf(error) })
+      }
+    },
+
+    async query(request) {
+      const statement = begin(request.id)
+      try {
+        statement.connection = await connections.take(request.connection)
+        const rows = await prepared(statement, request.sql, false, async (plan) => {
+          const reader = await plan.runAndReadAll()
+          return reader.getRowObjectsJson()
+        })
+        end(statement)
+        const figures = { overflow: false, startedAt: 0, wallNanos: 0, cpuNanos: 0, cpuExact: false }
+        send(
+          { type: 'done', id: request.id, rows: rows.length, ...figures, residentBytes: 0, profileBytes: 0 },
+          Buffer.from(JSON.stringify(rows)),
+        )
+      } catch (error) {
+        end(statement)
+        send({ type: 'error', id: request.id, message: textOf(error) })
+      }
+    },
+
+    interrupt(id) {
+      const statement = running.get(id)
+      if (!statement || statement.interrupted) return
+      statement.interrupted = true
+      const interrupt = (): void => {
+        statement.connection?.interrupt()
+        // A COPY that waits for room in the FIFO sees no interrupt: make room.
+        if (statement.fifo !== undefined) drain(statement.fifo)
+      }
+      interrupt()
+      statement.repeat = setInterval(interrupt, INTERRUPT_AGAIN_MS)
+    },
+  }
+}
+
+/** Rows of one VARCHAR column, joined by commas; stops above `maxBytes`. */
+async function joinRows(result: DuckDBResult, maxBytes: number): Promise<Outcome> {
+  const parts: Buffer[] = []
+  let rows = 0
+  let bytes = 0
+  for (;;) {
+    const chunk = await result.fetchChunk()
+    if (!chunk || chunk.rowCount === 0) break
+    const part = Buffer.from((rows > 0 ? ',' : '') + chunk.getColumnValues(0).join(','))
+    rows += chunk.rowCount
+    bytes += part.length
+    if (bytes > maxBytes) return { rows: 0, overflow: true, body: NOTHING }
+    parts.push(part)
+  }
+  return { rows, overflow: false, body: parts.length === 1 ? parts[0]! : Buffer.concat(parts, bytes) }
+}
+
+/** Absent for some good statements, and for all that ended otherwise: no profile then. */
+function readProfile(file: string): Buffer {
+  try {
+    return readFileSync(file)
+  } catch {
+    return NOTHING
+  }
+}
+
+/** Reads what lies in the FIFO away, a few megabytes at most so that the thread stays free for other statements. */
+function drain(fifo: number): void {
+  const scratch = Buffer.allocUnsafe(64 * 1024)
+  try {
+    for (let reads = 0; reads < 64; reads++) if (readSync(fifo, scratch) === 0) return
+  } catch {
+    // Nothing left to read (EAGAIN).
+  }
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,22 @@
+/** What DuckDB's text of an error says about the engine itself; everything else is about the statement. */
+export type EngineFault =
+  /** The statement, or all of the engine's statements together, reached the memory limit. */
+  | 'memory'
+  /** More was spilled than `maxSpillBytes`. */
+  | 'spill'
+  /** The disk is full. */
+  | 'disk'
+  /** DuckDB found itself broken: no further statement of this instance would work. */
+  | 'broken'
+  /** The instance was broken by a statement before this one. */
+  | 'broken before'
+
+/** Texts begin with the kind of error, which a statement's data cannot forge. */
+export function faultOf(text: string): EngineFault | undefined {
+  if (/^(FATAL|INTERNAL) Error: .*has been invalidated because of a previous/s.test(text)) return 'broken before'
+  if (/^(FATAL|INTERNAL) Error/.test(text)) return 'broken'
+  if (text.startsWith('Out of Memory Error')) return text.includes("'max_temp_directory_size'") ? 'spill' : 'memory'
+  if (/^(std::)?bad_alloc|^Invalid Error: std::bad_alloc/.test(text)) return 'memory'
+  if (text.startsWith('IO Error') && text.includes('No space left on device')) return 'disk'
+  return undefined
+}

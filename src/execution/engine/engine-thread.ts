@@ -1,0 +1,56 @@
+/** The engine's worker thread: owns the DuckDB instance and the frames on descriptor 3. */
+import { Socket } from 'node:net'
+import { workerData } from 'node:worker_threads'
+import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
+import { createConnections } from './engine-connections.ts'
+import { createStatements } from './engine-statements.ts'
+import { createFrameDecoder, encodeFrame } from './frames.ts'
+import type { EngineArguments, EngineReply, EngineRequest } from './messages.ts'
+
+const { functionsModule } = workerData as EngineArguments
+const socket = new Socket({ fd: 3 })
+const send = (reply: EngineReply, body?: Buffer): void => {
+  socket.write(encodeFrame(reply, body))
+}
+
+const fail = (error: unknown): void =>
+  send({ type: 'failed', message: error instanceof Error ? error.message : String(error) })
+
+try {
+  const instance = await DuckDBInstance.create(':memory:')
+  const setup = await instance.connect()
+  if (functionsModule !== undefined) {
+    const functions = (await import(functionsModule)) as { default(connection: DuckDBConnection): Promise<void> }
+    await functions.default(setup)
+  }
+  const statements = createStatements(createConnections(instance), send)
+
+  const configure = async (settings: readonly string[]): Promise<void> => {
+    try {
+      for (const setting of settings) await setup.run(setting)
+      send({ type: 'configured' })
+    } catch (error) {
+      fail(error)
+    }
+  }
+
+  const take = (request: EngineRequest): void => {
+    switch (request.type) {
+      case 'configure':
+        return void configure(request.settings)
+      case 'run':
+        return void statements.run(request)
+      case 'query':
+        return void statements.query(request)
+      case 'interrupt':
+        return statements.interrupt(request.id)
+    }
+  }
+  socket.on(
+    'data',
+    createFrameDecoder<EngineRequest>(({ header }) => take(header)),
+  )
+  send({ type: 'ready' })
+} catch (error) {
+  fail(error)
+}

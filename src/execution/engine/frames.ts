@@ -1,0 +1,66 @@
+/**
+ * Frames between a process and its engine: two little-endian 32-bit lengths, a JSON header, then bytes. The header says
+ * what the frame is; the bytes are rows or a profile, so that they are never escaped or parsed on the way.
+ */
+export interface Frame<Header> {
+  readonly header: Header
+  /** Empty when the frame carries none. */
+  readonly body: Buffer
+}
+
+const LENGTHS = 8
+/** A longer header is a sign of a broken stream, not of a large message: statements are 1 MB at most. */
+const MAX_HEADER_BYTES = 64 * 1024 * 1024
+const MAX_BODY_BYTES = 256 * 1024 * 1024
+const NO_BODY = Buffer.alloc(0)
+
+export function encodeFrame(header: object, body: Buffer = NO_BODY): Buffer {
+  const json = Buffer.from(JSON.stringify(header))
+  if (json.length > MAX_HEADER_BYTES || body.length > MAX_BODY_BYTES) throw new RangeError('Frame too large')
+  const frame = Buffer.allocUnsafe(LENGTHS + json.length + body.length)
+  frame.writeUInt32LE(json.length, 0)
+  frame.writeUInt32LE(body.length, 4)
+  json.copy(frame, LENGTHS)
+  body.copy(frame, LENGTHS + json.length)
+  return frame
+}
+
+/**
+ * Takes the bytes of a stream as they come and gives whole frames, in order. Headers are taken at their word: both ends
+ * are this program, over a socket pair that nothing else can reach.
+ * @throws RangeError on lengths that no sender of ours writes
+ */
+export function createFrameDecoder<Header>(onFrame: (frame: Frame<Header>) => void): (bytes: Buffer) => void {
+  // Chunks are joined only when a frame is whole: joining at every arrival would copy a large body many times.
+  let chunks: Buffer[] = []
+  let size = 0
+  let needed = LENGTHS
+
+  const join = (): Buffer => {
+    const all = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)
+    chunks = [all]
+    return all
+  }
+
+  return (bytes) => {
+    chunks.push(bytes)
+    size += bytes.length
+    while (size >= needed) {
+      const all = join()
+      const headerBytes = all.readUInt32LE(0)
+      const bodyBytes = all.readUInt32LE(4)
+      if (headerBytes > MAX_HEADER_BYTES || bodyBytes > MAX_BODY_BYTES) throw new RangeError('Frame too large')
+      const total = LENGTHS + headerBytes + bodyBytes
+      if (size < total) {
+        needed = total
+        return
+      }
+      const header = JSON.parse(all.toString('utf8', LENGTHS, LENGTHS + headerBytes)) as Header
+      const rest = all.subarray(total)
+      chunks = rest.length > 0 ? [rest] : []
+      size = rest.length
+      needed = LENGTHS
+      onFrame({ header, body: all.subarray(LENGTHS + headerBytes, total) })
+    }
+  }
+}

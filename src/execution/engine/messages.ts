@@ -1,0 +1,51 @@
+/** Headers of the frames between a process and its engine (`frames.ts`). */
+
+/** What the engine's program is started with: everything that holds for any role the engine may get. */
+export interface EngineArguments {
+  readonly beatMs: number
+  /** File URL of the module that registers functions. */
+  readonly functionsModule?: string
+}
+
+export type EngineRequest =
+  /** Gives the engine its role: runs these settings in their order, the last of them the lock. */
+  | { readonly type: 'configure'; readonly settings: readonly string[] }
+  | {
+      readonly type: 'run'
+      readonly id: number
+      /** Number of the connection, which nothing else uses until this statement has ended. */
+      readonly connection: number
+      readonly sql: string
+      /** Keep the prepared statement by its text. */
+      readonly cache: boolean
+      /** Where DuckDB writes the profile; absent without a profile. */
+      readonly profile?: string
+      readonly output:
+        { readonly kind: 'inline'; readonly maxBytes: number } | { readonly kind: 'fifo'; readonly path: string }
+    }
+  | { readonly type: 'query'; readonly id: number; readonly connection: number; readonly sql: string }
+  | { readonly type: 'interrupt'; readonly id: number }
+
+export type EngineReply =
+  | { readonly type: 'ready' }
+  | { readonly type: 'configured' }
+  /** The engine cannot be used. */
+  | { readonly type: 'failed'; readonly message: string }
+  /** Prepared, now running. Left out when a statement ends at once. */
+  | { readonly type: 'started'; readonly id: number }
+  /** Body: rows (inline) or JSON rows (query), then the profile. */
+  | ({ readonly type: 'done'; readonly id: number } & EngineFigures)
+  | { readonly type: 'error'; readonly id: number; readonly message: string }
+
+export interface EngineFigures {
+  readonly rows: number
+  readonly overflow: boolean
+  /** Milliseconds since the epoch. */
+  readonly startedAt: number
+  readonly wallNanos: number
+  readonly cpuNanos: number
+  readonly cpuExact: boolean
+  readonly residentBytes: number
+  /** How many bytes at the end of the body are the profile. */
+  readonly profileBytes: number
+}

@@ -1,0 +1,60 @@
+/** What an engine may use; turned into settings once, before the lock. */
+export interface SandboxLimits {
+  readonly spillFolder: string
+  /** Absolute, with trailing slash. */
+  readonly allowedDirectories: readonly string[]
+  readonly memoryLimitBytes: number
+  readonly maxSpillBytes: number
+  readonly threads: number
+}
+
+/** Deeper expressions plan exponentially long: DuckDB refuses them in milliseconds. */
+const MAX_EXPRESSION_DEPTH = 250
+
+/**
+ * The settings of an engine in the order they must run. Folders come before `enable_external_access`, which is final
+ * while the instance lives; the lock comes last and holds for every connection, so all of it is global.
+ */
+export function sandboxSettings(limits: SandboxLimits): string[] {
+  return [
+    `SET GLOBAL temp_directory=${quote(limits.spillFolder)}`,
+    `SET GLOBAL allowed_directories=[${limits.allowedDirectories.map(quote).join(', ')}]`,
+    'SET GLOBAL enable_external_access=false',
+    'SET GLOBAL autoinstall_known_extensions=false',
+    'SET GLOBAL autoload_known_extensions=false',
+    'SET GLOBAL allow_community_extensions=false',
+    'SET GLOBAL allow_persistent_secrets=false',
+    `SET GLOBAL memory_limit='${Math.floor(limits.memoryLimitBytes)}B'`,
+    `SET GLOBAL max_temp_directory_size='${Math.floor(limits.maxSpillBytes)}B'`,
+    `SET GLOBAL threads=${limits.threads}`,
+    `SET GLOBAL max_expression_depth=${MAX_EXPRESSION_DEPTH}`,
+    // Scan order is free, ORDER BY holds: faster first rows, a third of the memory, a COPY that can be interrupted.
+    'SET GLOBAL preserve_insertion_order=false',
+    "SET GLOBAL TimeZone='UTC'",
+    'SET GLOBAL lock_configuration=true',
+  ]
+}
+
+function quote(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`
+}
+
+/**
+ * Hard limit on the data memory of an engine's process (RLIMIT_DATA, and the resident size at which the parent kills):
+ * above DuckDB's own limit, since planning and single large values are outside of that.
+ */
+export function processMemoryLimit(memoryLimitBytes: number): number {
+  return Math.floor(memoryLimitBytes * 1.5) + 512 * 1024 * 1024
+}
+
+/** `COPY` of a statement's rows as lines `[…],\n` into a FIFO: no quoting, since JSON text holds no line end. */
+export function copyToFifo(sql: string, fifo: string): string {
+  return (
+    `COPY (SELECT "$row" || ',' FROM (${sql}\n) AS "$rows"("$row")) TO ${quote(fifo)} ` +
+    String.raw`(FORMAT csv, HEADER false, QUOTE '', ESCAPE '', DELIMITER E'\x01')`
+  )
+}
+
+export function enableProfiling(file: string): string {
+  return `CALL enable_profiling(format := 'json', save_location := ${quote(file)})`
+}

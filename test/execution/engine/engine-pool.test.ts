@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openTestPool, type TestPool } from '../../support/engines.ts'
+
+let engines: TestPool
+beforeAll(async () => {
+  engines = await openTestPool()
+})
+afterAll(async () => {
+  await engines[Symbol.asyncDispose]()
+})
+
+/** Rows `[i,"i"]` for i below n. */
+const numbers = (n: number): string => `SELECT json_array(i, i::VARCHAR)::VARCHAR FROM range(${n}) r(i)`
+
+describe('inline rows', () => {
+  it('come joined', async () => {
+    expect(await engines.rows(numbers(3))).toEqual([
+      [0, '0'],
+      [1, '1'],
+      [2, '2'],
+    ])
+  })
+
+  it('are empty without rows', async () => {
+    const result = await engines.run(numbers(0)).done
+    expect(result.inline).toEqual(Buffer.alloc(0))
+    expect(result.rows).toBe(0)
+  })
+
+  it('overflow past the limit, and the connection goes on', async () => {
+    const result = await engines.run(numbers(1_000_000)).done
+    expect(result).toMatchObject({ overflow: true })
+    expect(result.inline).toBeUndefined()
+    expect(await engines.rows(numbers(1))).toHaveLength(1)
+  })
+
+  it('fail with DuckDB’s text when an error comes after thousands of rows', async () => {
+    const sql = `SELECT json_array(CASE WHEN i = 9000 THEN ('x' || i)::INTEGER ELSE 1 END)::VARCHAR FROM range(10000) r(i)`
+    await expect(engines.run(sql).done).rejects.toThrow("Could not convert string 'x9000' to INT32")
+  })
+
+  it('come from statements kept by their text, whatever ran between', async () => {
+    for (let time = 0; time < 3; time++) {
+      expect(await engines.rows(numbers(2), { cachePrepared: true })).toHaveLength(2)
+      await expect(engines.run('SELECT nonsense').done).rejects.toThrow('nonsense')
+    }
+  })
+
+  it('come for more statements at once than there are connections', async () => {
+    const answers = await Promise.all(Array.from({ length: 50 }, (_, index) => engines.rows(`SELECT '[${index}]'`)))
+    expect(answers).toEqual(Array.from({ length: 50 }, (_, index) => [[index]]))
+  })
+})
+
+describe('streamed rows', () => {
+  it('come as whole lines, each exactly once', async () => {
+    const { text, result } = await engines.stream(numbers(1_000_000))
+    expect(result.rows).toBe(1_000_000)
+    const lines = text.split('\n')
+    expect(lines.pop()).toBe('')
+    expect(lines).toHaveLength(1_000_000)
+    expect(new Set(lines).size).toBe(1_000_000)
+    expect(lines).toContain('[999999,"999999"],')
+  })
+
+  it('keep the order asked for', async () => {
+    const { text } = await engines.stream(
+      `SELECT json_array(i)::VARCHAR FROM (SELECT (i * 7919) % 500009 AS i FROM range(500009) r(i)) ORDER BY i`,
+    )
+    const values = JSON.parse(`[${text.trimEnd().slice(0, -1)}]`) as number[][]
+    expect(values).toHaveLength(500_009)
+    expect(values.every(([value], index) => value === index)).toBe(true)
+  })
+
+  it('end without rows', async () => {
+    const { text, result } = await engines.stream(numbers(0))
+    expect(text).toBe('')
+    expect(result.rows).toBe(0)
+  })
+
+  it('may be one row of twenty megabytes', async () => {
+    const { text } = await engines.stream(
+      `SELECT json_array(repeat('x', 20000000 + i::INTEGER))::VARCHAR FROM range(1) r(i)`,
+    )
+    expect(text).toBe(`["${'x'.repeat(20_000_000)}"],\n`)
+  })
+
+  it('fail with DuckDB’s text when an error comes midway, and the engine goes on', async () => {
+    const sql = `SELECT json_array(CASE WHEN i = 900000 THEN ('x' || i)::INTEGER ELSE 1 END)::VARCHAR FROM range(1000000) r(i)`
+    await expect(engines.stream(sql)).rejects.toThrow("Could not convert string 'x900000' to INT32")
+    expect((await engines.stream(numbers(2))).text.split('\n')).toHaveLength(3)
+  })
+
+  it('stop with the error of whoever takes them', async () => {
+    const output = {
+      kind: 'stream',
+      onRows: () => {
+        throw new Error('no room')
+      },
+    } as const
+    await expect(engines.run(numbers(1_000_000), { placement: 'dedicated', output }).done).rejects.toThrow('no room')
+    expect((await engines.stream(numbers(2))).text.split('\n')).toHaveLength(3)
+  })
+})
+
+describe('metadata', () => {
+  it('comes as objects', async () => {
+    expect(await engines.pool.query(`SELECT 'a' AS name, 1 AS position, NULL AS nothing`)).toEqual([
+      { name: 'a', position: 1, nothing: null },
+    ])
+    await expect(engines.pool.query('SELECT nonsense')).rejects.toThrow('nonsense')
+  })
+})
