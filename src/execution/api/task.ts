@@ -21,8 +21,18 @@ export const internalHeaders = {
   taskInstanceId: 'x-engine-task-instance-id',
   maxWait: 'x-engine-max-wait',
   acknowledge: 'x-engine-acknowledge',
+  /** `true` on a page answer of a task that failed: no page will follow. */
+  taskFailed: 'x-engine-task-failed',
+  /** SHA-256 of a page's bytes, lower hex. */
+  pageSha256: 'x-engine-page-sha256',
   taskVersion: 'x-engine-task-version',
 } as const
+
+/**
+ * `?form=status` on `POST`, `GET` and `DELETE /v1/task/{taskId}` asks for the internal form (TaskStatus) in place of the
+ * formatted Task info; `GET /v1/task?since=v` always answers in it.
+ */
+export const statusForm = 'status'
 
 /** Body of `POST /v1/task/{taskId}`: create or update, idempotent; unknown fields are ignored. */
 export const taskUpdateSchema = z.object({
@@ -32,8 +42,11 @@ export const taskUpdateSchema = z.object({
     startTimeMillis: z.number(),
   }),
   fragment: fragmentSchema,
+  /** All splits so far, in an order that stays: an update with more of them adds the rest, any other changes nothing. */
   splits: z.array(splitSchema),
   noMoreSplits: z.boolean(),
+  /** Batches that have not begun are dropped; the task ends with those that have (partial cancel). */
+  dropPendingBatches: z.boolean().optional(),
   outputBuffers: z.object({ buffers: z.array(z.string()) }),
   attempt: z.number().int().min(0),
   traceparent: z.string().optional(),
@@ -212,7 +225,8 @@ export const taskStatusSchema = z.object({
   lastHeartbeat: z.string(),
   attempt: z.number(),
   bufferState: z.enum(outputBufferStates),
-  noMoreSplits: z.boolean(),
+  /** Scans, by index, that get no more splits. */
+  noMoreSplits: z.array(z.string()),
   /** Pages closed since the asked version (all of them when no version was given). */
   pages: z.array(closedPageSchema),
   /** Batches that ended well, whether or not they gave pages. */
@@ -220,8 +234,12 @@ export const taskStatusSchema = z.object({
   batchesTotal: z.number().int(),
   pagesSent: z.number(),
   bufferedPages: z.number(),
+  /** The batch that failed, when it is one: its listed pages stay, nothing follows them. */
+  failedBatch: z.number().int().optional(),
   failure: failureSchema.optional(),
   stats: taskStatsSchema,
+  /** Bytes of the pages, as text, where they are few and small: only in the answer of a POST that saw the task end. */
+  inlinePages: z.array(z.object({ token: z.number().int(), data: z.string() })).optional(),
 })
 export type TaskStatus = z.infer<typeof taskStatusSchema>
 
