@@ -1,0 +1,246 @@
+import { randomUUID } from 'node:crypto'
+import {
+  Fenced,
+  LogWentBackwards,
+  MisconfiguredLog,
+  type Appended,
+  type Checkpoint,
+  type Event,
+  type EventLog,
+  type OpenedLog,
+  type ReadFrom,
+  type Recorded,
+  type ResultPage,
+  type Subscription,
+} from './event-log.ts'
+import { fold as trueFold, type Fold } from './fold.ts'
+import { LogReader, type ClaimData } from './log-reader.ts'
+import { PartitionWriter, type WriterParts } from './partition-writer.ts'
+import { RecentEvents } from './recent-events.ts'
+import type { Place, RecordStore, StoreLimits } from './record-store.ts'
+import { startSubscription } from './subscription.ts'
+
+/** Stream of facts about the whole system; a claim's event goes there. */
+export const SYSTEM_STREAM = 'system'
+
+export interface EventLogOptions {
+  /** Wall clock in milliseconds; stored times never decrease whatever it does. @default Date.now */
+  readonly now?: () => number
+  /** Told of each failed attempt; the log goes on by itself. */
+  readonly onTrouble?: (error: Error) => void
+}
+
+/** Parts that tests replace to show that the contract suite catches a broken one. */
+export interface EventLogSeams {
+  readonly fold?: Fold
+  readonly createWriter?: (parts: WriterParts, partition: number) => PartitionWriter
+}
+
+/**
+ * The event log over any store of records in dense offsets: what is valid is decided by `fold` alone, so the same code
+ * serves Kafka and Postgres.
+ */
+export class FoldedEventLog implements EventLog {
+  readonly #store: RecordStore
+  readonly #reader: LogReader
+  readonly #options: EventLogOptions
+  readonly #seams: EventLogSeams
+  readonly #subscriptions = new Set<Subscription>()
+  #limits: StoreLimits | undefined
+  #recent: RecentEvents[] = []
+  #writers: PartitionWriter[] = []
+  #epoch: number | undefined
+  #fenced = newPromise<Fenced | LogWentBackwards>()
+  #opening: Promise<OpenedLog> | undefined
+  #closing: Promise<void> | undefined
+
+  constructor(store: RecordStore, options: EventLogOptions = {}, seams: EventLogSeams = {}) {
+    this.#store = store
+    this.#options = options
+    this.#seams = seams
+    this.#reader = new LogReader(store, seams.fold)
+  }
+
+  get fenced(): Promise<Fenced | LogWentBackwards> {
+    return this.#fenced.promise
+  }
+
+  open(): Promise<OpenedLog> {
+    this.#opening ??= this.#open()
+    return this.#opening
+  }
+
+  async #open(): Promise<OpenedLog> {
+    try {
+      const limits = await this.#store.open()
+      const first = await this.#reader.firstClaim()
+      if (first && first.partitions !== limits.partitions)
+        throw new MisconfiguredLog(
+          `The event log was begun with ${first.partitions} log partitions and now has ${limits.partitions}: streams would change place`,
+        )
+      this.#limits = limits
+      this.#recent = Array.from({ length: limits.partitions }, () => new RecentEvents())
+      const { fold = trueFold, createWriter = (parts, partition) => new PartitionWriter(parts, partition) } =
+        this.#seams
+      this.#writers = this.#recent.map((recent, partition) =>
+        createWriter(
+          {
+            store: this.#store,
+            reader: this.#reader,
+            recent,
+            limits,
+            fold,
+            now: this.#options.now ?? Date.now,
+            onLost: (error) => this.#lose(error),
+            onTrouble: (error) => this.#options.onTrouble?.(error),
+          },
+          partition,
+        ),
+      )
+      return { logId: first?.logId ?? '', partitions: limits.partitions, maxEventBytes: limits.maxEventBytes }
+    } catch (error) {
+      this.#opening = undefined
+      throw error
+    }
+  }
+
+  async claim(as: { readonly address: string; readonly version: string }): Promise<number> {
+    const { partitions } = this.#opened()
+    if (this.#epoch !== undefined) throw new Error('This process already holds the log')
+    const start = await this.#store.foldStart()
+    await Promise.all(this.#writers.map((writer) => writer.catchUp(start)))
+    const [first, ...others] = this.#writers
+    const epoch = first!.state.epoch + 1
+    const writer = randomUUID()
+    const logId = (await this.#reader.logId()) || randomUUID()
+    const claim: Omit<ClaimData, 'time'> = { epoch, writer, partitions, logId, ...as }
+    const textOf = (time: string): string => JSON.stringify({ ...claim, time })
+    // The compare-and-set is in log partition 0; only its winner goes on to the others.
+    await first!.claim(epoch, writer, textOf)
+    await Promise.all(others.map((each) => each.claim(epoch, writer, textOf)))
+    this.#fenced = newPromise()
+    this.#epoch = epoch
+    for (const each of this.#writers) this.#store.prepareFor(each.folded.offset)
+    await this.#announce(claim)
+    return epoch
+  }
+
+  /** The claim record is no event; this one is, and projections see it. Nothing else was appended by this writer before. */
+  async #announce(claim: Omit<ClaimData, 'time'>): Promise<void> {
+    const writer = this.#writers[this.#store.partitionOf(SYSTEM_STREAM)]!
+    const time = new Date((this.#options.now ?? Date.now)()).toISOString()
+    const event: Event = { type: 'EpochStarted', v: 1, time, data: claim }
+    await writer.append(SYSTEM_STREAM, await writer.headOf(SYSTEM_STREAM), [event], [])
+  }
+
+  append(
+    stream: string,
+    expected: number,
+    events: readonly Event[],
+    pages: readonly ResultPage[] = [],
+  ): Promise<Appended> {
+    if (this.#epoch === undefined) return Promise.reject(new Fenced('This process does not hold the log'))
+    return this.#writers[this.#store.partitionOf(stream)]!.append(stream, expected, events, pages)
+  }
+
+  async read(from: ReadFrom, limit: number): Promise<{ events: Recorded[]; next: Checkpoint }> {
+    this.#opened()
+    const begun = await this.#reader.begin(from)
+    const at: Place[] = [...begun.at]
+    const events: Recorded[] = []
+    for (let partition = 0; partition < at.length; partition++) {
+      while (events.length < limit) {
+        const place = at[partition]!
+        const room = limit - events.length
+        const news =
+          this.#recent[partition]?.after(place, room) ??
+          (await this.#reader.step(partition, place, Math.min(room, 2000)))
+        if (news.place.offset === place.offset) break
+        at[partition] = news.place
+        this.#noticePlace(partition, news.place)
+        events.push(...news.events)
+      }
+    }
+    const logId = begun.logId || (await this.#reader.logId())
+    return { events, next: this.#reader.trust({ logId, at }) }
+  }
+
+  async *readStream(stream: string, after = 0): AsyncIterable<Recorded> {
+    yield* this.#store.readStream(stream, after, await this.tip())
+  }
+
+  readPage(stream: string, token: number): Promise<Uint8Array | undefined> {
+    return this.#store.readPage(stream, token)
+  }
+
+  subscribe(from: ReadFrom, on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>): Subscription {
+    this.#opened()
+    const subscription = startSubscription(
+      {
+        store: this.#store,
+        reader: this.#reader,
+        recent: this.#recent,
+        isWriter: () => this.#epoch !== undefined,
+        onPlace: (partition, place) => this.#noticePlace(partition, place),
+        onTrouble: (error) => this.#options.onTrouble?.(error),
+      },
+      from,
+      on,
+    )
+    this.#subscriptions.add(subscription)
+    subscription.done.then(
+      () => this.#subscriptions.delete(subscription),
+      () => this.#subscriptions.delete(subscription),
+    )
+    return subscription
+  }
+
+  async tip(): Promise<Checkpoint> {
+    const { partitions } = this.#opened()
+    const at = await Promise.all(
+      Array.from({ length: partitions }, async (_, partition): Promise<Place> => {
+        const offset = await this.#store.end(partition)
+        const folded = this.#writers[partition]!.folded
+        // What this process folded as the writer needs no second reading.
+        if (folded.offset === offset) return folded
+        const place = { offset, state: await this.#reader.stateAt(partition, offset) }
+        this.#noticePlace(partition, place)
+        return place
+      }),
+    )
+    return this.#reader.trust({ logId: await this.#reader.logId(), at })
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= (async () => {
+      await Promise.all([...this.#subscriptions].map((subscription) => subscription.stop()))
+      this.#epoch = undefined
+      await Promise.all(this.#writers.map((writer) => writer.close()))
+      await this.#store.close()
+    })()
+    return this.#closing
+  }
+
+  #opened(): StoreLimits {
+    if (!this.#limits) throw new Error('The event log is not open')
+    return this.#limits
+  }
+
+  #noticePlace(partition: number, place: Place): void {
+    if (this.#epoch !== undefined && place.state.epoch > this.#epoch)
+      this.#writers[partition]!.noticeEpoch(place.state.epoch)
+  }
+
+  #lose(error: Fenced | LogWentBackwards): void {
+    if (this.#epoch === undefined) return
+    this.#epoch = undefined
+    for (const writer of this.#writers) writer.stop(error)
+    this.#fenced.resolve(error)
+  }
+}
+
+function newPromise<T>(): { readonly promise: Promise<T>; readonly resolve: (value: T) => void } {
+  let resolve: (value: T) => void = () => {}
+  const promise = new Promise<T>((settle) => (resolve = settle))
+  return { promise, resolve }
+}

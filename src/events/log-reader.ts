@@ -1,0 +1,152 @@
+import { parseEnvelope, toRecorded } from './envelope.ts'
+import { LogChanged, type Checkpoint, type ReadFrom, type Recorded } from './event-log.ts'
+import { fold as trueFold, sameState, zeroState, type Fold, type State, type Verdict } from './fold.ts'
+import type { Place, RecordStore, StoredRecord } from './record-store.ts'
+
+/** What a claim record says, besides its header. */
+export interface ClaimData {
+  readonly time: string
+  readonly epoch: number
+  readonly writer: string
+  readonly partitions: number
+  readonly logId: string
+  readonly address: string
+  readonly version: string
+}
+
+export interface Folded {
+  readonly events: Recorded[]
+  readonly place: Place
+  /** Time of the last record of ours, valid or not; '' when there was none. */
+  readonly lastTime: string
+}
+
+export type OnVerdict = (verdict: Verdict, record: StoredRecord, event: Recorded | undefined) => void
+
+/** Reads a log partition by folding it, from any offset. */
+export class LogReader {
+  readonly #store: RecordStore
+  readonly #fold: Fold
+  readonly #verified = new WeakSet<ReadFrom>()
+  #first: ClaimData | undefined
+
+  constructor(store: RecordStore, fold: Fold = trueFold) {
+    this.#store = store
+    this.#fold = fold
+  }
+
+  /** The first claim of the log, which names it; undefined while there is none. */
+  async firstClaim(): Promise<ClaimData | undefined> {
+    for (let offset = 0n; !this.#first;) {
+      const records = await this.#store.fetch(0, offset, offset === 0n ? 1 : 1000)
+      if (records.length === 0) return undefined
+      const claim = records.find((record) => record.header?.kind === 'epoch')
+      if (claim) this.#first = JSON.parse(claim.text) as ClaimData
+      offset = records.at(-1)!.offset + 1n
+    }
+    return this.#first
+  }
+
+  async logId(): Promise<string> {
+    return (await this.firstClaim())?.logId ?? ''
+  }
+
+  /** A checkpoint this process made by folding needs no proof when it comes back. */
+  trust(checkpoint: Checkpoint): Checkpoint {
+    this.#verified.add(checkpoint)
+    return checkpoint
+  }
+
+  /**
+   * Completes bare offsets, and proves a checkpoint against the log as it is now.
+   * @throws LogChanged when the log is another one, shorter, or has another past
+   */
+  async begin(from: ReadFrom): Promise<Checkpoint> {
+    if (this.#verified.has(from)) return from as Checkpoint
+    const logId = await this.logId()
+    if (from.logId !== '' && from.logId !== logId)
+      throw new LogChanged(`The checkpoint belongs to log ${from.logId}; this is log ${logId || '(empty)'}`)
+    const at = await Promise.all(
+      from.at.map(async ({ offset, state }, partition) => {
+        if (offset > (await this.#store.end(partition)))
+          throw new LogChanged(`The log ends before offset ${offset} of the checkpoint: part of it is gone`)
+        const found = await this.stateAt(partition, offset)
+        if (state && !sameState(state, found))
+          throw new LogChanged(`The log's past below offset ${offset} is not what the checkpoint saw`)
+        return { offset, state: found }
+      }),
+    )
+    return this.trust({ logId, at })
+  }
+
+  /** The state at an offset, from what the record there (or the last of ours before it) says its writer saw. */
+  async stateAt(partition: number, offset: bigint): Promise<State> {
+    return (await this.coldPlace(partition, offset)).place.state
+  }
+
+  async coldPlace(partition: number, offset: bigint): Promise<Folded> {
+    const start = await this.#seenAtOrBefore(partition, offset)
+    let folded: Folded = { events: [], place: start, lastTime: '' }
+    while (folded.place.offset < offset) {
+      const records = await this.#store.fetch(partition, folded.place.offset, 1000)
+      const below = records.filter((record) => record.offset < offset)
+      if (below.length === 0) throw new LogChanged(`Offset ${folded.place.offset} of the log is missing`)
+      const next = this.foldRecords(partition, folded.place, below)
+      folded = { ...next, lastTime: next.lastTime > folded.lastTime ? next.lastTime : folded.lastTime }
+    }
+    return folded
+  }
+
+  async #seenAtOrBefore(partition: number, offset: bigint): Promise<Place> {
+    for (let at = offset; at >= 0n; at--) {
+      const [record] = await this.#store.fetch(partition, at, 1)
+      // The record at the offset itself serves only when what its writer saw does not lie beyond.
+      if (record?.offset === at && record.header && record.header.seen.offset <= offset) {
+        const seen = record.header.seen
+        // A record before the offset is folded again, so that its time is known.
+        return seen
+      }
+    }
+    return { offset: 0n, state: zeroState }
+  }
+
+  /** One step from a place: no more than `limit` records. The place stays where it is at the end of the log. */
+  async step(partition: number, from: Place, limit: number): Promise<Folded> {
+    return this.foldRecords(partition, from, await this.#store.fetch(partition, from.offset, limit))
+  }
+
+  /**
+   * Folds records that begin at a place, and checks them against each other: what their writers saw, and that no
+   * stored byte changed.
+   * @throws LogChanged
+   */
+  foldRecords(partition: number, from: Place, records: readonly StoredRecord[], on?: OnVerdict): Folded {
+    const states: State[] = [from.state]
+    const events: Recorded[] = []
+    let state = from.state
+    let offset = from.offset
+    let lastTime = ''
+    for (const record of records) {
+      if (record.offset !== offset) throw new LogChanged(`Offset ${offset} of the log is missing`)
+      const { header } = record
+      const envelope = header?.kind === 'event' ? parseEnvelope(record.text) : undefined
+      const folded = this.#fold(state, { header, hash: envelope?.hash ?? '' })
+      const counts = folded.verdict === 'valid' || folded.verdict === 'epoch'
+      if (header && counts && header.seen.offset >= from.offset && header.seen.offset <= offset) {
+        const ours = states[Number(header.seen.offset - from.offset)]!
+        if (!sameState(ours, header.seen.state))
+          throw new LogChanged(`The log's past below offset ${header.seen.offset} was altered`)
+      }
+      state = folded.state
+      const event =
+        folded.verdict === 'valid' && envelope ? toRecorded(record.stream, envelope, { partition, offset }) : undefined
+      if (event) events.push(event)
+      const time = envelope?.time ?? (header ? (JSON.parse(record.text) as ClaimData).time : '')
+      if (time > lastTime) lastTime = time
+      offset++
+      states.push(state)
+      on?.(folded.verdict, record, event)
+    }
+    return { events, place: { offset, state }, lastTime }
+  }
+}

@@ -1,0 +1,470 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openEnvelope, sealEvent, type Sealed } from './envelope.ts'
+import {
+  Fenced,
+  LogUnavailable,
+  LogWentBackwards,
+  SequenceConflict,
+  TooLarge,
+  type Appended,
+  type Checkpoint,
+  type Event,
+  type EventLogError,
+  type Recorded,
+  type ResultPage,
+} from './event-log.ts'
+import { fold as trueFold, type Fold } from './fold.ts'
+import type { LogReader } from './log-reader.ts'
+import type { RecentEvents } from './recent-events.ts'
+import type { Batch, OutRecord, Place, RecordStore, StoreLimits } from './record-store.ts'
+import { StreamHeads } from './stream-heads.ts'
+
+export interface WriterParts {
+  readonly store: RecordStore
+  readonly reader: LogReader
+  readonly recent: RecentEvents
+  readonly limits: StoreLimits
+  readonly fold?: Fold
+  /** Wall clock, milliseconds. */
+  readonly now: () => number
+  /** This process may write no more, in any log partition. */
+  readonly onLost: (error: Fenced | LogWentBackwards) => void
+  /** The log does not take records just now; the writer goes on trying. */
+  readonly onTrouble: (error: Error) => void
+}
+
+/** An append on its way. Its numbers are given when it is first sent, and stay. */
+export interface PendingAppend {
+  readonly stream: string
+  readonly sealed: readonly Sealed[]
+  readonly pages: Batch['pages']
+  readonly bytes: number
+  assumedNew: boolean
+  firstNumber: number
+  readonly resolve: (appended: Appended) => void
+  readonly reject: (error: Error) => void
+}
+
+const MAX_BATCH_BYTES = 512 << 10
+const MAX_BATCH_EVENTS = 1000
+const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+// eslint-disable-next-line no-control-regex
+const STREAM = /^[^\u0000-\u001f\u007f]{1,255}$/
+
+/**
+ * The writer's side of one log partition: one batch in flight, what arrives meanwhile is the next (group commit).
+ * An append resolves when its records are folded 'valid', whichever attempt brought them there.
+ */
+export class PartitionWriter {
+  readonly partition: number
+  protected readonly parts: WriterParts
+  /** All offsets below are folded here. */
+  protected place: Place = { offset: 0n, state: { epoch: 0, writer: '', number: 0, count: 0, hash: '' } }
+  readonly #fold: Fold
+  readonly #heads = new StreamHeads()
+  #epoch = 0
+  #writer = ''
+  #lastTime = ''
+  /** Last number of ours that folded 'valid', and its events until their append has resolved. */
+  protected validThrough = 0
+  readonly #landed = new Map<number, Recorded>()
+  #queue: PendingAppend[] = []
+  #running: Promise<void> | undefined
+  #start: Checkpoint | undefined
+  #closed = false
+  #lost: EventLogError | undefined = new Fenced('This process has not claimed the log')
+
+  constructor(parts: WriterParts, partition: number) {
+    this.parts = parts
+    this.partition = partition
+    this.#fold = parts.fold ?? trueFold
+  }
+
+  get state(): Place['state'] {
+    return this.place.state
+  }
+
+  get folded(): Place {
+    return this.place
+  }
+
+  /** Begins to fold: at the place from which heads can be looked up, or at the end. */
+  async catchUp(start: Checkpoint | undefined): Promise<void> {
+    await this.#idle()
+    this.#heads.clear()
+    this.#landed.clear()
+    const { store, reader } = this.parts
+    const from = start?.at[this.partition]
+    this.#start = start
+    this.#heads.knownFrom = from?.offset ?? 0n
+    if (from) this.place = from
+    else {
+      const cold = await reader.coldPlace(this.partition, await store.end(this.partition))
+      this.place = cold.place
+      this.#lastTime = cold.lastTime
+    }
+    await this.#readOn()
+  }
+
+  /**
+   * Puts the claim at the end until it, or another, is there.
+   * @param textOf the claim record, made anew for each end
+   */
+  async claim(epoch: number, writer: string, textOf: (time: string) => string): Promise<void> {
+    this.#epoch = epoch
+    this.#writer = writer
+    this.validThrough = 0
+    for (let delay = 0; !this.isMine();) {
+      const { epoch: current } = this.place.state
+      if (current >= epoch) throw new Fenced(`Epoch ${current} was claimed by another writer`)
+      const before = this.place.offset
+      const time = this.#nextTime(new Date(this.parts.now()).toISOString())
+      const record: OutRecord = { number: 0, stream: '', sequence: 0, time, text: textOf(time), hash: '' }
+      await this.#attempt('epoch', [record], [], [])
+      delay = await this.#pause(before, delay)
+    }
+    this.#lost = undefined
+  }
+
+  /** Sequence of a stream's last event, queued ones included. */
+  async headOf(stream: string): Promise<number> {
+    if (!this.#heads.get(stream)) await this.#learnHead(stream)
+    return this.#heads.get(stream)?.sequence ?? 0
+  }
+
+  append(stream: string, expected: number, events: readonly Event[], pages: readonly ResultPage[]): Promise<Appended> {
+    if (this.#lost) return Promise.reject(this.#lost)
+    const known = this.#heads.get(stream)
+    const assumedNew = !known && expected === 0 && this.parts.store.checksNewStreams
+    if (!known && !assumedNew) {
+      if (!STREAM.test(stream)) return Promise.reject(new TypeError(`Not a stream: ${JSON.stringify(stream)}`))
+      return this.#learnHead(stream).then(() => this.append(stream, expected, events, pages))
+    }
+    return new Promise((resolve, reject) => {
+      const pending = this.#seal(stream, expected, events, pages, known ?? { sequence: 0, hash: '' })
+      this.#queue.push({ ...pending, assumedNew, firstNumber: 0, resolve, reject })
+      const last = pending.sealed.at(-1)!.envelope
+      this.#heads.queued(stream, { sequence: last.sequence, hash: last.hash })
+      this.#run()
+    })
+  }
+
+  /** Somebody's reader saw this epoch: if it is not ours, settle what is on its way and step down. */
+  noticeEpoch(epoch: number): void {
+    if (this.#lost || epoch <= this.#epoch || this.#running) return
+    this.#running = this.#guard(async () => {
+      await this.#readOn()
+      if (!this.isMine()) throw this.#fencedNow()
+    })
+  }
+
+  /** Rejects what is not settled; its outcome stays unknown to the caller. */
+  stop(error: EventLogError): void {
+    this.#lost ??= error
+    for (const append of this.#queue.splice(0)) append.reject(error)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.stop(new LogUnavailable('The log was closed'))
+    await this.#idle()
+  }
+
+  /** Checked before every send, not only after errors. */
+  protected isMine(): boolean {
+    const { state } = this.place
+    return state.epoch === this.#epoch && state.writer === this.#writer
+  }
+
+  protected firstNumberOfBatch(): number {
+    return this.place.state.number + 1
+  }
+
+  protected cutBatch(queue: PendingAppend[]): PendingAppend[] {
+    let bytes = 0
+    let events = 0
+    let count = 0
+    for (const append of queue) {
+      if (count > 0 && (bytes + append.bytes > MAX_BATCH_BYTES || events + append.sealed.length > MAX_BATCH_EVENTS))
+        break
+      bytes += append.bytes
+      events += append.sealed.length
+      count++
+    }
+    return queue.splice(0, count)
+  }
+
+  /** The store acknowledged our records at `at`: dense offsets say what that proves. */
+  protected async onLanded(at: bigint, batch: Batch): Promise<void> {
+    if (at === this.place.offset) this.foldOwn(batch)
+    else if (at > this.place.offset) await this.#readOn(at + BigInt(batch.records.length))
+    else
+      throw new LogWentBackwards(
+        `Records landed at offset ${at} of log partition ${this.partition}, below ${this.place.offset} which was read: the log was recreated or restored`,
+      )
+  }
+
+  protected foldOwn(batch: Batch): void {
+    const records = batch.records.map((record, index) => ({
+      offset: this.place.offset + BigInt(index),
+      header: { kind: batch.kind, epoch: batch.epoch, writer: batch.writer, number: record.number, seen: batch.seen },
+      record,
+    }))
+    const from = this.place
+    let { state } = from
+    const events: Recorded[] = []
+    for (const { offset, header, record } of records) {
+      const folded = this.#fold(state, { header, hash: record.hash })
+      state = folded.state
+      if (folded.verdict !== 'valid') continue
+      const sealed = this.#sealedOf.get(record)
+      if (!sealed) continue
+      const event = openEnvelope(record.stream, sealed.envelope, { partition: this.partition, offset })
+      events.push(event)
+      this.#heads.folded(event.stream, event, offset)
+      this.#noteValid(record.number, event)
+    }
+    this.#advance(from, { offset: from.offset + BigInt(records.length), state }, events)
+  }
+
+  readonly #sealedOf = new WeakMap<OutRecord, Sealed>()
+
+  #seal(
+    stream: string,
+    expected: number,
+    events: readonly Event[],
+    pages: readonly ResultPage[],
+    head: { sequence: number; hash: string },
+  ): Pick<PendingAppend, 'stream' | 'sealed' | 'pages' | 'bytes'> {
+    if (head.sequence !== expected) throw new SequenceConflict(stream, expected, head.sequence)
+    if (events.length === 0) throw new TypeError('An append needs an event')
+    if (head.sequence === 0 && !STREAM.test(stream)) throw new TypeError(`Not a stream: ${JSON.stringify(stream)}`)
+    const { maxEventBytes, maxAppendBytes } = this.parts.limits
+    let { sequence, hash: prevhash } = head
+    let time = this.#lastTime
+    let bytes = 0
+    const sealed = events.map((event) => {
+      if (!ISO_TIME.test(event.time)) throw new TypeError(`Not an ISO time in UTC with milliseconds: ${event.time}`)
+      if (event.time > time) time = event.time
+      const made = sealEvent(event, { stream, sequence: ++sequence, epoch: this.#epoch, time, prevhash })
+      prevhash = made.envelope.hash
+      const size = Buffer.byteLength(made.text)
+      if (size > maxEventBytes) throw new TooLarge(size, maxEventBytes)
+      bytes += size
+      return made
+    })
+    if (bytes > maxAppendBytes) throw new TooLarge(bytes, maxAppendBytes)
+    this.#lastTime = time
+    const created = pages.length > 0 ? new Date(this.parts.now()).toISOString() : ''
+    return {
+      stream,
+      sealed,
+      bytes,
+      pages: pages.map((page) => ({ stream, token: page.token, epoch: this.#epoch, created, bytes: page.bytes })),
+    }
+  }
+
+  #nextTime(time: string): string {
+    if (time > this.#lastTime) this.#lastTime = time
+    return this.#lastTime
+  }
+
+  async #learnHead(stream: string): Promise<void> {
+    const at = Array.from({ length: this.parts.limits.partitions }, (_, partition) => ({
+      offset: partition === this.partition ? this.#heads.knownFrom : 0n,
+      state: this.place.state,
+    }))
+    this.#heads.learn(stream, await this.parts.store.head(stream, { logId: this.#start?.logId ?? '', at }))
+  }
+
+  #run(): void {
+    if (this.#running) return
+    this.#running = this.#guard(async () => {
+      // A turn of the microtask queue gathers appends made together.
+      await undefined
+      while (this.#queue.length > 0 && !this.#lost) await this.commit(this.cutBatch(this.#queue))
+    })
+  }
+
+  async #guard(work: () => Promise<void>): Promise<void> {
+    try {
+      await work()
+    } catch (error) {
+      const lost = error as Error
+      this.stop(lost as EventLogError)
+      if (lost instanceof Fenced || lost instanceof LogWentBackwards) this.parts.onLost(lost)
+      else this.parts.onTrouble(lost)
+    } finally {
+      this.#running = undefined
+      // An append may have come after the last look at the queue.
+      if (this.#queue.length > 0 && !this.#lost) this.#run()
+    }
+  }
+
+  async #idle(): Promise<void> {
+    while (this.#running) await this.#running
+  }
+
+  protected async commit(batch: PendingAppend[]): Promise<void> {
+    let number = this.firstNumberOfBatch()
+    for (const append of batch) {
+      append.firstNumber = number
+      number += append.sealed.length
+    }
+    let pending = batch
+    try {
+      for (let delay = 0; pending.length > 0;) {
+        if (this.#lost) throw this.#lost
+        if (!this.isMine()) throw this.#fencedNow()
+        const before = this.place.offset
+        const refused = await this.#send(pending)
+        pending = this.#settle(pending)
+        if (pending.length === 0) break
+        if (refused && before === this.place.offset) pending = await this.#refuseTaken(pending)
+        delay = await this.#pause(before, delay)
+      }
+      this.#landed.clear()
+    } catch (error) {
+      for (const append of pending) append.reject(error as Error)
+      throw error
+    }
+  }
+
+  /** @returns whether the store refused the records for certain */
+  #send(pending: readonly PendingAppend[]): Promise<boolean> {
+    const records: OutRecord[] = []
+    for (const append of pending) {
+      let number = append.firstNumber
+      for (const sealed of append.sealed) {
+        const { sequence, time, hash } = sealed.envelope
+        const record = { number: number++, stream: append.stream, sequence, time, text: sealed.text, hash }
+        this.#sealedOf.set(record, sealed)
+        records.push(record)
+      }
+    }
+    const pages = pending.some((append) => append.pages.length > 0) ? pending.flatMap((append) => append.pages) : []
+    const newStreams = pending.filter((append) => append.assumedNew).map((append) => append.stream)
+    return this.#attempt('event', records, pages, newStreams)
+  }
+
+  async #attempt(
+    kind: Batch['kind'],
+    records: readonly OutRecord[],
+    pages: Batch['pages'],
+    newStreams: readonly string[],
+  ): Promise<boolean> {
+    const batch: Batch = {
+      partition: this.partition,
+      kind,
+      epoch: this.#epoch,
+      writer: this.#writer,
+      seen: this.place,
+      records,
+      pages,
+      newStreams,
+    }
+    const outcome = await this.parts.store.put(batch)
+    if (outcome.kind === 'landed') await this.onLanded(outcome.at, batch)
+    else {
+      if (outcome.kind === 'unknown') this.parts.onTrouble(outcome.error)
+      await this.#readOn()
+    }
+    return outcome.kind === 'refused'
+  }
+
+  #settle(pending: readonly PendingAppend[]): PendingAppend[] {
+    return pending.filter((append) => {
+      const last = append.firstNumber + append.sealed.length - 1
+      if (last > this.validThrough) return true
+      const events = append.sealed.map((_, index) => this.#landed.get(append.firstNumber + index)!)
+      this.#heads.settled(append.stream)
+      append.resolve({ ...events.at(-1)!.position, events })
+      return false
+    })
+  }
+
+  /** Nothing new in the log, yet refused: a stream believed new is not, or the log ends below what was read. */
+  async #refuseTaken(pending: readonly PendingAppend[]): Promise<PendingAppend[]> {
+    const taken = new Map<string, number>()
+    for (const append of pending.filter((each) => each.assumedNew)) {
+      const head = await this.parts.store.head(append.stream, { logId: '', at: [] })
+      append.assumedNew = false
+      if (head.sequence > 0) taken.set(append.stream, head.sequence)
+    }
+    if (taken.size === 0) return [...pending]
+    for (const stream of taken.keys()) this.#heads.forget(stream)
+    const conflicts = (append: PendingAppend): boolean => {
+      const actual = taken.get(append.stream)
+      if (actual === undefined) return false
+      append.reject(new SequenceConflict(append.stream, append.sealed[0]!.envelope.sequence - 1, actual))
+      return true
+    }
+    // Appends queued behind were built on those refused.
+    this.#queue = this.#queue.filter((append) => !conflicts(append))
+    const rest = pending.filter((append) => !conflicts(append))
+    let number = this.firstNumberOfBatch()
+    for (const append of rest) {
+      // None of these numbers can be in the log or come late: the store refuses every copy of a batch with a taken stream.
+      append.firstNumber = number
+      number += append.sealed.length
+    }
+    return rest
+  }
+
+  /** Reads and folds to the end, or to a target known to be there. */
+  async #readOn(target?: bigint): Promise<void> {
+    const { store, reader } = this.parts
+    for (let delay = 20; ; delay = Math.min(delay * 2, 500)) {
+      try {
+        const end = target ?? (await store.end(this.partition))
+        if (end < this.place.offset) {
+          if (store.endMayLag) return
+          throw new LogWentBackwards(
+            `The log ends at offset ${end}, below ${this.place.offset} which was read: it was recreated or restored`,
+          )
+        }
+        while (this.place.offset < end) {
+          const from = this.place
+          const records = await store.fetch(this.partition, from.offset, 1000)
+          if (records.length === 0) break
+          const folded = reader.foldRecords(this.partition, from, records, (verdict, record, event) => {
+            if (verdict !== 'valid' || !event) return
+            this.#heads.folded(event.stream, event, record.offset)
+            const { header } = record
+            if (header?.epoch === this.#epoch && header.writer === this.#writer) this.#noteValid(header.number, event)
+          })
+          if (folded.lastTime > this.#lastTime) this.#lastTime = folded.lastTime
+          this.#advance(from, folded.place, folded.events)
+        }
+        if (this.place.offset >= end) return
+      } catch (error) {
+        if (!(error instanceof LogUnavailable)) throw error
+        this.parts.onTrouble(error)
+      }
+      if (this.#closed) throw new LogUnavailable('The log was closed')
+      await sleep(delay)
+    }
+  }
+
+  #noteValid(number: number, event: Recorded): void {
+    this.validThrough = number
+    this.#landed.set(number, event)
+  }
+
+  #advance(from: Place, to: Place, events: readonly Recorded[]): void {
+    this.place = to
+    this.parts.recent.add(from, to, events)
+    if (this.#lost === undefined) this.parts.store.prepareFor(to.offset)
+  }
+
+  /** Waits only when the last attempt changed nothing. */
+  async #pause(before: bigint, delay: number): Promise<number> {
+    if (this.place.offset !== before) return 0
+    await sleep(Math.max(delay, 20))
+    return Math.min(Math.max(delay, 20) * 2, 500)
+  }
+
+  #fencedNow(): Fenced {
+    return new Fenced(`Epoch ${this.place.state.epoch} replaced epoch ${this.#epoch} of this process`)
+  }
+}

@@ -1,0 +1,62 @@
+import type pg from 'pg'
+
+/** Positions in one partition of `events`. */
+export const EVENTS_IN_PARTITION = 10_000_000n
+const PAGE_PARTITION_MS = 600_000
+
+interface Queries {
+  query(text: string): Promise<pg.QueryResult>
+}
+
+/** Makes the partition of `events` with this number, unless it is there. */
+export async function makeEventPartition(sql: Queries, number: bigint): Promise<void> {
+  const from = number * EVENTS_IN_PARTITION
+  await attach(sql, 'events', `events_${number}`, `(${from}) to (${from + EVENTS_IN_PARTITION})`)
+}
+
+/** Makes the partitions of `result_pages` from ten minutes before to half an hour after an instant. */
+export async function makePagePartitions(sql: Queries, now: number): Promise<void> {
+  const first = Math.floor(now / PAGE_PARTITION_MS) - 1
+  for (let index = first; index < first + 5; index++) {
+    const [from, to] = [index, index + 1].map((each) => new Date(each * PAGE_PARTITION_MS).toISOString())
+    try {
+      await attach(sql, 'result_pages', `result_pages_${index}`, `('${from}') to ('${to}')`)
+    } catch (error) {
+      // Rows of this time already lie in the partition for the others, after a jump of the clock: they are well there.
+      if ((error as { code?: string }).code !== '23514') throw error
+    }
+  }
+}
+
+/**
+ * Drops the pages made before an instant: everything older than what any client may still ask for.
+ * @returns how many partitions went
+ */
+export async function dropResultPages(sql: Queries, before: Date): Promise<number> {
+  const { rows } = await sql.query(`select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = 'quipu_log.result_pages'::regclass and c.relname ~ '^result_pages_[0-9]+$'`)
+  let dropped = 0
+  for (const { name } of rows as { name: string }[]) {
+    const end = (Number(name.slice('result_pages_'.length)) + 1) * PAGE_PARTITION_MS
+    if (end > before.getTime()) continue
+    await sql.query(`drop table quipu_log.${name}`)
+    dropped++
+  }
+  await sql.query(`delete from quipu_log.result_pages_other where created < '${before.toISOString()}'`)
+  return dropped
+}
+
+/** Attaching, unlike creating in place, does not stop readers and writers of the parent. */
+async function attach(sql: Queries, parent: string, name: string, range: string): Promise<void> {
+  const { rows } = await sql.query(
+    `select 1 from pg_inherits where inhrelid = to_regclass('quipu_log.${name}') and inhparent = 'quipu_log.${parent}'::regclass`,
+  )
+  if (rows.length > 0) return
+  await sql.query(`create table if not exists quipu_log.${name} (like quipu_log.${parent} including all)`)
+  try {
+    await sql.query(`alter table quipu_log.${parent} attach partition quipu_log.${name} for values from ${range}`)
+  } catch (error) {
+    // Another process was quicker: it is already a partition.
+    if ((error as { code?: string }).code !== '42809') throw error
+  }
+}

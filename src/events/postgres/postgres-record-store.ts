@@ -1,0 +1,278 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { parseEnvelope, toRecorded } from '../envelope.ts'
+import { LogChanged, LogUnavailable, MisconfiguredLog, type Checkpoint, type Recorded } from '../event-log.ts'
+import { parseSeen } from '../fold.ts'
+import type { EventLogOptions } from '../folded-event-log.ts'
+import type { Batch, PutOutcome, RecordStore, StoredRecord, StoreLimits, StreamHead } from '../record-store.ts'
+import { EVENTS_IN_PARTITION, makeEventPartition, makePagePartitions } from './partitions.ts'
+import {
+  insertStatement,
+  SELECT_END,
+  SELECT_HEAD,
+  SELECT_PAGE,
+  SELECT_RECORDS,
+  SELECT_STREAM,
+  TERMINATE_BLOCKERS,
+  type Statement,
+} from './statements.ts'
+import { WriterConnection } from './writer-connection.ts'
+
+const LIMITS: StoreLimits = { partitions: 1, maxEventBytes: 8 << 20, maxAppendBytes: 15 << 20 }
+/** A lost notification costs this long. */
+const POLL_MS = 1000
+const PAGE_PARTITIONS_EVERY_MS = 300_000
+
+/** Records as rows of one table. The writer assigns positions, so the primary key is the compare-and-set. */
+export class PostgresRecordStore implements RecordStore {
+  readonly endMayLag = false
+  readonly checksNewStreams = true
+  protected readonly writer: WriterConnection
+  protected readonly pool: pg.Pool
+  readonly #config: pg.ClientConfig
+  readonly #onTrouble: (error: Error) => void
+  readonly #now: () => number
+  #listener: pg.Client | undefined
+  #listening: Promise<void> | undefined
+  readonly #waiting = new Set<() => void>()
+  #eventPartitionsMade = -1n
+  #housekeeping: NodeJS.Timeout | undefined
+  #closed = false
+
+  constructor(config: pg.ClientConfig, options: EventLogOptions = {}) {
+    this.#config = config
+    this.#onTrouble = options.onTrouble ?? ((): void => {})
+    this.#now = options.now ?? Date.now
+    this.writer = new WriterConnection(config)
+    this.pool = new pg.Pool({
+      ...config,
+      application_name: 'quipu-event-log-reader',
+      max: 4,
+      connectionTimeoutMillis: 2000,
+      query_timeout: 10_000,
+      idleTimeoutMillis: 60_000,
+      allowExitOnIdle: true,
+    })
+    this.pool.on('error', () => {})
+  }
+
+  async open(): Promise<StoreLimits> {
+    const { rows } = await this.#read<{ version: number; table: string | null }>({
+      name: 'open',
+      text: `select current_setting('server_version_num')::int as version, to_regclass('quipu_log.events')::text as table`,
+      values: [],
+    })
+    if (rows[0]!.version < 170_000)
+      throw new MisconfiguredLog('The event log needs Postgres 17 or newer (transaction_timeout)')
+    if (!rows[0]!.table) throw new MisconfiguredLog('The database has no event log: run the migrations first')
+    return LIMITS
+  }
+
+  async put(batch: Batch): Promise<PutOutcome> {
+    try {
+      const client = this.writer.current ?? (await this.writer.connect())
+      const result = await client.query<{ rows?: number }>(this.insertOf(batch))
+      const count = batch.pages.length > 0 ? result.rows[0]?.rows : result.rowCount
+      return count === batch.records.length ? { kind: 'landed', at: batch.seen.offset } : { kind: 'refused' }
+    } catch (error) {
+      return this.#outcomeOf(error as Error & { code?: string })
+    }
+  }
+
+  protected insertOf(batch: Batch): Statement {
+    return insertStatement(batch)
+  }
+
+  async #outcomeOf(error: Error & { code?: string }): Promise<PutOutcome> {
+    const { code = '' } = error
+    if (code === '23505') return { kind: 'refused' }
+    if (code === '55P03') {
+      await this.#read({ name: 'unblock', text: TERMINATE_BLOCKERS, values: [] }).catch(this.#onTrouble)
+      return { kind: 'unknown', error }
+    }
+    if (code === '23514') await this.#makePartitions().catch(this.#onTrouble)
+    // An answer with another SQLSTATE ended the statement only; anything else leaves the connection in doubt.
+    if (!/^[0-9A-Z]{5}$/.test(code) || /^(08|57|58|XX|25)/.test(code)) this.writer.drop()
+    return { kind: 'unknown', error }
+  }
+
+  async fetch(_partition: number, from: bigint, limit: number): Promise<StoredRecord[]> {
+    const { rows } = await this.#read<RecordRow>({
+      name: 'records',
+      text: SELECT_RECORDS,
+      values: [String(from), limit],
+    })
+    return rows.map(toStoredRecord)
+  }
+
+  async end(): Promise<bigint> {
+    const { rows } = await this.#read<{ position: string }>({ name: 'end', text: SELECT_END, values: [] })
+    return rows[0] ? BigInt(rows[0].position) + 1n : 0n
+  }
+
+  partitionOf(): number {
+    return 0
+  }
+
+  /** The table has an index by stream, so any place will do. */
+  async foldStart(): Promise<undefined> {
+    return undefined
+  }
+
+  async head(stream: string): Promise<StreamHead> {
+    for (let delay = 20; ; delay = Math.min(delay * 2, 500)) {
+      try {
+        const { rows } = await this.#read<{ sequence: number; data: string }>({
+          name: 'head',
+          text: SELECT_HEAD,
+          values: [stream],
+        })
+        const row = rows[0]
+        return row ? { sequence: row.sequence, hash: parseEnvelope(row.data).hash } : { sequence: 0, hash: '' }
+      } catch (error) {
+        // An append that needs this waits for the log as any other does.
+        if (!(error instanceof LogUnavailable) || this.#closed) throw error
+        this.#onTrouble(error)
+        await sleep(delay)
+      }
+    }
+  }
+
+  async *readStream(stream: string, after: number, tip: Checkpoint): AsyncIterable<Recorded> {
+    const below = String(tip.at[0]?.offset ?? 0n)
+    const chunk = 500
+    let last: Recorded | undefined
+    for (let from = after; ;) {
+      const { rows } = await this.#read<StreamRow>({
+        name: 'stream',
+        text: SELECT_STREAM,
+        values: [stream, from, below, chunk],
+      })
+      for (const row of rows) {
+        if (row.sequence <= from) continue
+        const event = toRecorded(stream, parseEnvelope(row.data), { partition: 0, offset: BigInt(row.position) })
+        if (event.sequence !== from + 1 || (last && event.prevhash !== last.hash))
+          throw new LogChanged(`Stream ${stream} breaks after sequence ${from}`)
+        from = event.sequence
+        last = event
+        yield event
+      }
+      if (rows.length < chunk) return
+    }
+  }
+
+  async readPage(stream: string, token: number): Promise<Uint8Array | undefined> {
+    const { rows } = await this.#read<{ bytes: Buffer }>({ name: 'page', text: SELECT_PAGE, values: [stream, token] })
+    return rows[0]?.bytes
+  }
+
+  async awaitMore(offsets: readonly bigint[], signal: AbortSignal): Promise<void> {
+    this.#listen()
+    let wake: () => void = () => {}
+    const told = new Promise<void>((resolve) => (wake = resolve))
+    this.#waiting.add(wake)
+    const timer = setTimeout(wake, POLL_MS)
+    signal.addEventListener('abort', wake, { once: true })
+    try {
+      // Looked at after the wait began: what came in between would otherwise cost a poll.
+      if ((await this.end()) === offsets[0]) await told
+    } finally {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', wake)
+      this.#waiting.delete(wake)
+    }
+  }
+
+  prepareFor(end: bigint): void {
+    if (end / EVENTS_IN_PARTITION < this.#eventPartitionsMade || this.#closed) return
+    this.#eventPartitionsMade = end / EVENTS_IN_PARTITION + 1n
+    void this.#makePartitions().catch((error: Error) => {
+      this.#eventPartitionsMade = -1n
+      this.#onTrouble(error)
+    })
+    this.#housekeeping ??= setInterval(
+      () => void makePagePartitions(this.pool, this.#now()).catch(this.#onTrouble),
+      PAGE_PARTITIONS_EVERY_MS,
+    ).unref()
+  }
+
+  async #makePartitions(): Promise<void> {
+    const next = this.#eventPartitionsMade
+    if (next > 1n) await makeEventPartition(this.pool, next)
+    await makePagePartitions(this.pool, this.#now())
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    clearInterval(this.#housekeeping)
+    for (const wake of this.#waiting) wake()
+    await this.#listening?.catch(() => {})
+    const listener = this.#listener
+    this.#listener = undefined
+    await Promise.all([this.writer.close(), this.pool.end().catch(() => {}), listener?.end().catch(() => {})])
+  }
+
+  /** Notifications die with their connection; the poll goes on meanwhile. */
+  #listen(): void {
+    if (this.#listener || this.#closed) return
+    this.#listening ??= (async () => {
+      const client = new pg.Client({
+        ...this.#config,
+        application_name: 'quipu-event-log-listener',
+        connectionTimeoutMillis: 2000,
+        keepAlive: true,
+      })
+      const forget = (): void => {
+        if (this.#listener === client) this.#listener = undefined
+      }
+      client.on('error', forget)
+      client.on('end', forget)
+      client.on('notification', () => {
+        for (const wake of this.#waiting) wake()
+      })
+      await client.connect()
+      await client.query('listen quipu_log')
+      if (this.#closed) await client.end()
+      else this.#listener = client
+    })()
+      .catch(() => {})
+      .finally(() => (this.#listening = undefined))
+  }
+
+  async #read<Row extends pg.QueryResultRow>(statement: Statement): Promise<pg.QueryResult<Row>> {
+    try {
+      return await this.pool.query<Row>(statement)
+    } catch (cause) {
+      throw new LogUnavailable(`The event log does not answer: ${(cause as Error).message}`, { cause })
+    }
+  }
+}
+
+interface RecordRow {
+  position: string
+  kind: string
+  epoch: string
+  writer: string
+  number: string
+  seen: string
+  stream: string
+  data: string
+}
+
+interface StreamRow {
+  position: string
+  sequence: number
+  data: string
+}
+
+function toStoredRecord(row: RecordRow): StoredRecord {
+  const seen = parseSeen(row.seen.split('|'))
+  const { kind, stream, data: text } = row
+  const ours = seen && (kind === 'epoch' || kind === 'event')
+  return {
+    offset: BigInt(row.position),
+    header: ours ? { kind, epoch: Number(row.epoch), writer: row.writer, number: Number(row.number), seen } : undefined,
+    stream,
+    text,
+  }
+}

@@ -1,0 +1,112 @@
+import type { Batch } from '../record-store.ts'
+
+export interface Statement {
+  readonly name: string
+  readonly text: string
+  readonly values: unknown[]
+}
+
+/**
+ * All rows of an append in two text parameters, split in SQL: arrays would cost a third more on both sides. The guard
+ * refuses rows that would leave a gap (the log went backwards) and batches that begin a stream which exists.
+ */
+const INSERT_EVENTS = `insert into quipu_log.events
+  (position, kind, epoch, writer, number, stream, sequence, time, seen, data)
+select $1::bigint + o - 1, $2::text, $3::bigint, $4::text, $5::bigint + o - 1,
+  split_part(h, E'\\t', 1), split_part(h, E'\\t', 2)::int, split_part(h, E'\\t', 3)::timestamptz, $6::text, d
+from rows from (string_to_table($7::text, E'\\n'), string_to_table($8::text, E'\\n')) with ordinality as u(h, d, o)
+cross join (select pg_notify('quipu_log', '')) as n
+where ($1::bigint = 0 or exists (select from quipu_log.events where position = $1::bigint - 1))
+  and not exists (
+    select from quipu_log.events where kind = 'event' and stream = any(string_to_array($9::text, E'\\n')))`
+
+/** Pages lie one after another in one binary parameter; their places in it are in the text before. */
+const INSERT_PAGES = `insert into quipu_log.result_pages (stream, token, epoch, created, bytes)
+select split_part(h, E'\\t', 1), split_part(h, E'\\t', 2)::bigint, split_part(h, E'\\t', 3)::bigint,
+  split_part(h, E'\\t', 4)::timestamptz,
+  substring($PAGES::bytea from split_part(h, E'\\t', 5)::int for split_part(h, E'\\t', 6)::int)
+from string_to_table($HEADERS::text, E'\\n') as h
+on conflict do nothing`
+
+const INSERT_BOTH = `with inserted as (${INSERT_EVENTS} returning 1),
+pages as (${INSERT_PAGES.replace('$PAGES', '$11').replace('$HEADERS', '$10')})
+select count(*)::int as rows from inserted`
+
+/** The insert of a batch. Its rows are in the answer's `rowCount`, or with pages in the column `rows`. */
+export function insertStatement(batch: Batch): Statement {
+  const { records, pages } = batch
+  let headers = ''
+  let data = ''
+  for (const record of records) {
+    headers += `${headers && '\n'}${record.stream}\t${record.sequence}\t${record.time}`
+    data += `${data && '\n'}${record.text}`
+  }
+  const { offset, state } = batch.seen
+  const values: unknown[] = [
+    String(offset),
+    batch.kind,
+    batch.epoch,
+    batch.writer,
+    records[0]!.number,
+    `${offset}|${state.epoch}|${state.writer}|${state.number}|${state.count}|${state.hash}`,
+    headers,
+    data,
+    batch.newStreams.join('\n'),
+  ]
+  if (pages.length === 0) return { name: 'append', text: INSERT_EVENTS, values }
+  const packed = packPages(pages)
+  return { name: 'append-pages', text: INSERT_BOTH, values: [...values, packed.headers, packed.bytes] }
+}
+
+/** The pages alone, for a log that is elsewhere. */
+export function insertPagesStatement(pages: Batch['pages']): Statement {
+  const packed = packPages(pages)
+  return {
+    name: 'pages',
+    text: INSERT_PAGES.replace('$PAGES', '$2').replace('$HEADERS', '$1'),
+    values: [packed.headers, packed.bytes],
+  }
+}
+
+function packPages(pages: Batch['pages']): { headers: string; bytes: Buffer } {
+  let from = 1
+  const headers = pages.map((page) => {
+    const line = [page.stream, page.token, page.epoch, page.created, from, page.bytes.length].join('\t')
+    from += page.bytes.length
+    return line
+  })
+  return { headers: headers.join('\n'), bytes: Buffer.concat(pages.map((page) => page.bytes)) }
+}
+
+export const SELECT_RECORDS = `select position, kind, epoch, writer, number, seen, stream, data
+from quipu_log.events where position >= $1 order by position limit $2`
+
+export const SELECT_END = 'select position from quipu_log.events order by position desc limit 1'
+
+/**
+ * A row counts when the claim in force before it is its writer's: claims are few, so this needs no fold of the log.
+ * Repeated and overtaking numbers, which the primary key does not let in, show in the stream's own hash chain.
+ */
+const VALID_ROWS = `from quipu_log.events e
+join lateral (
+  select c.epoch, c.writer from quipu_log.events c
+  where c.kind = 'epoch' and c.position < e.position order by c.epoch desc, c.position limit 1
+) claim on claim.epoch = e.epoch and claim.writer = e.writer
+where e.stream = $1 and e.kind = 'event'`
+
+export const SELECT_STREAM = `select e.position, e.stream, e.sequence, e.data ${VALID_ROWS}
+and e.sequence > $2 and e.position < $3 order by e.sequence, e.position limit $4`
+
+export const SELECT_HEAD = `select e.sequence, e.data ${VALID_ROWS} order by e.sequence desc, e.position limit 1`
+
+export const SELECT_PAGE = `select bytes from quipu_log.result_pages
+where stream = $1 and token = $2 order by epoch desc, created desc limit 1`
+
+/**
+ * Ends whoever holds the place at the end of the log without finishing: a writer frozen between sending and committing.
+ * Only row locks of writers count; readers and maintenance hold others.
+ */
+export const TERMINATE_BLOCKERS = `select pg_terminate_backend(l.pid) from pg_locks l
+join pg_inherits i on i.inhrelid = l.relation
+where i.inhparent = 'quipu_log.events'::regclass and l.mode = 'RowExclusiveLock' and l.pid <> pg_backend_pid()
+  and l.database = (select oid from pg_database where datname = current_database())`

@@ -1,0 +1,83 @@
+import { Socket } from 'node:net'
+import pg from 'pg'
+
+/** Settings without which a promise of the log does not hold; `transaction_timeout` needs Postgres 17. */
+const SESSION = `set synchronous_commit = on; set lock_timeout = '500ms'; set transaction_timeout = '5s';
+  set client_connection_check_interval = '1s'; set standard_conforming_strings = on`
+export const WRITER_NAME = 'quipu-event-log-writer'
+const CONNECT_TIMEOUT_MS = 1500
+/** Past this an answer is given up as unknown; sending again at the same positions is harmless. */
+const STATEMENT_TIMEOUT_MS = 3000
+
+/** The one connection that inserts: made when needed, thrown away at the first doubt. */
+export class WriterConnection {
+  readonly #config: pg.ClientConfig
+  #client: pg.Client | undefined
+  #socket: Socket | undefined
+  #connecting: Promise<pg.Client> | undefined
+  #closed = false
+
+  constructor(config: pg.ClientConfig) {
+    this.#config = config
+  }
+
+  /** Without a promise's turn when it is there: this is on the way of every append. */
+  get current(): pg.Client | undefined {
+    return this.#client
+  }
+
+  connect(): Promise<pg.Client> {
+    if (this.#closed) return Promise.reject(new Error('The connection was closed'))
+    this.#connecting ??= this.#connect().finally(() => (this.#connecting = undefined))
+    return this.#connecting
+  }
+
+  async #connect(): Promise<pg.Client> {
+    const socket = new Socket()
+    const client = new pg.Client({
+      ...this.#config,
+      application_name: WRITER_NAME,
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      query_timeout: STATEMENT_TIMEOUT_MS,
+      keepAlive: true,
+      // pg connects it; held here to be destroyed when an answer is given up.
+      stream: () => socket,
+    })
+    const forget = (): void => {
+      if (this.#client === client) this.#client = undefined
+    }
+    client.on('error', forget)
+    client.on('end', forget)
+    try {
+      await client.connect()
+      await client.query(SESSION)
+    } catch (error) {
+      socket.destroy()
+      throw error
+    }
+    if (this.#closed) {
+      socket.destroy()
+      throw new Error('The connection was closed')
+    }
+    this.#client = client
+    this.#socket = socket
+    return client
+  }
+
+  /** The answer in progress is given up: a busy client would queue what comes next. */
+  drop(): void {
+    const socket = this.#socket
+    this.#client = undefined
+    this.#socket = undefined
+    socket?.destroy()
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#connecting?.catch(() => {})
+    const client = this.#client
+    this.#client = undefined
+    await client?.end().catch(() => {})
+    this.#socket?.destroy()
+  }
+}

@@ -1,0 +1,61 @@
+import type { Recorded } from './event-log.ts'
+import { sameState } from './fold.ts'
+import type { Place } from './record-store.ts'
+
+interface Chunk {
+  readonly from: Place
+  readonly to: Place
+  readonly events: readonly Recorded[]
+  readonly bytes: number
+}
+
+/** What the writer of this process folded last, so that subscribers beside it need not read it back. */
+export class RecentEvents {
+  readonly #chunks = new Map<bigint, Chunk>()
+  readonly #maxBytes: number
+  readonly #waiting = new Set<() => void>()
+  #bytes = 0
+  #end: bigint | undefined
+
+  /** @param maxBytes of event data kept; older chunks are read from the log again */
+  constructor(maxBytes = 16 << 20) {
+    this.#maxBytes = maxBytes
+  }
+
+  add(from: Place, to: Place, events: readonly Recorded[]): void {
+    const bytes = events.reduce((sum, event) => sum + event.stored.length + 400, 0)
+    this.#chunks.set(from.offset, { from, to, events, bytes })
+    this.#bytes += bytes
+    this.#end = to.offset
+    for (const [offset, chunk] of this.#chunks) {
+      if (this.#bytes <= this.#maxBytes) break
+      this.#chunks.delete(offset)
+      this.#bytes -= chunk.bytes
+    }
+    for (const wake of this.#waiting) wake()
+  }
+
+  /** Whole chunks from a place on, or undefined where only the log can tell. */
+  after(place: Place, limit: number): { events: Recorded[]; place: Place } | undefined {
+    const events: Recorded[] = []
+    let at = place
+    for (;;) {
+      const chunk = this.#chunks.get(at.offset)
+      if (!chunk || !sameState(chunk.from.state, at.state) || events.length + chunk.events.length > limit) break
+      events.push(...chunk.events)
+      at = chunk.to
+    }
+    return at === place ? undefined : { events, place: at }
+  }
+
+  /** Whether the writer has folded nothing beyond a place. */
+  endsAt(place: Place): boolean {
+    return this.#end === place.offset
+  }
+
+  /** Calls back once with each addition until released. */
+  onAdd(wake: () => void): () => void {
+    this.#waiting.add(wake)
+    return () => this.#waiting.delete(wake)
+  }
+}

@@ -1,0 +1,103 @@
+import type { Checkpoint, Recorded } from './event-log.ts'
+import type { RecordHeader, State } from './fold.ts'
+
+/** A place in a log partition and what all records below it add up to. */
+export interface Place {
+  readonly offset: bigint
+  readonly state: State
+}
+
+/** A record as the store holds it, ours or not. */
+export interface StoredRecord {
+  readonly offset: bigint
+  readonly header: RecordHeader | undefined
+  readonly stream: string
+  /** The envelope of an event, the data of a claim. */
+  readonly text: string
+}
+
+export interface OutRecord {
+  readonly number: number
+  readonly stream: string
+  /** 0 in a claim. */
+  readonly sequence: number
+  readonly time: string
+  readonly text: string
+  /** The event's own hash, '' in a claim. */
+  readonly hash: string
+}
+
+export interface OutPage {
+  readonly stream: string
+  readonly token: number
+  readonly epoch: number
+  /** ISO time; the same whenever the page is sent again. */
+  readonly created: string
+  readonly bytes: Uint8Array
+}
+
+/** Records with consecutive numbers that must land together, at the place their writer knows as the end. */
+export interface Batch {
+  readonly partition: number
+  readonly kind: 'epoch' | 'event'
+  readonly epoch: number
+  readonly writer: string
+  readonly seen: Place
+  readonly records: readonly OutRecord[]
+  readonly pages: readonly OutPage[]
+  /** Streams the writer believes to be new but did not look up; a store with `checksNewStreams` refuses the batch if one is not. */
+  readonly newStreams: readonly string[]
+}
+
+/**
+ * `landed`: the first record is at `at`, the others follow. `refused`: for certain nothing was written by this attempt.
+ * `unknown`: it may have landed, or may still land.
+ */
+export type PutOutcome =
+  | { readonly kind: 'landed'; readonly at: bigint }
+  | { readonly kind: 'refused' }
+  | { readonly kind: 'unknown'; readonly error: Error }
+
+export interface StreamHead {
+  /** 0 for a stream without events. */
+  readonly sequence: number
+  readonly hash: string
+}
+
+export interface StoreLimits {
+  readonly partitions: number
+  readonly maxEventBytes: number
+  /** Encoded size of an append, which is never split. */
+  readonly maxAppendBytes: number
+}
+
+/** What a technology adds to the algorithm of `FoldedEventLog`: records in dense offsets, one attempt at a time. */
+export interface RecordStore {
+  /** Connects and checks the settings. */
+  open(): Promise<StoreLimits>
+  /** One attempt; never throws. The caller never has two in progress in one log partition. */
+  put(batch: Batch): Promise<PutOutcome>
+  /**
+   * Records from an offset on, in order, dense; none at the end.
+   * @throws LogUnavailable
+   * @throws LogWentBackwards when the offset lies beyond the end
+   */
+  fetch(partition: number, from: bigint, limit: number): Promise<StoredRecord[]>
+  /** First offset not written yet. @throws LogUnavailable */
+  end(partition: number): Promise<bigint>
+  /** Whether `end` may lie below what was read for a while (change of leader); else that means the log went backwards. */
+  readonly endMayLag: boolean
+  /** Resolves when there may be records at or beyond one of the offsets, at the latest after about a second. */
+  awaitMore(offsets: readonly bigint[], signal: AbortSignal): Promise<void>
+  partitionOf(stream: string): number
+  readonly checksNewStreams: boolean
+  /** Where a writer must begin to fold so that `head` can answer for all streams untouched since; undefined: anywhere. */
+  foldStart(): Promise<Checkpoint | undefined>
+  /** Last valid event of a stream below a checkpoint at least. */
+  head(stream: string, atLeast: Checkpoint): Promise<StreamHead>
+  readStream(stream: string, after: number, tip: Checkpoint): AsyncIterable<Recorded>
+  readPage(stream: string, token: number): Promise<Uint8Array | undefined>
+  /** Called after a successful claim and as the log grows, for what is made ahead. */
+  prepareFor(end: bigint): void
+  close(): Promise<void>
+}

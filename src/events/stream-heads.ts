@@ -1,0 +1,77 @@
+import type { StreamHead } from './record-store.ts'
+
+interface Entry {
+  sequence: number
+  hash: string
+  /** Offset of the last event folded; -1 while only queued. */
+  offset: bigint
+  /** Appends queued and not settled. */
+  pending: number
+}
+
+/** Last event of each stream the writer touched lately, queued events included. */
+export class StreamHeads {
+  readonly #entries = new Map<string, Entry>()
+  readonly #max: number
+  /** Heads of streams touched at or after this offset are here; for others ask the store. */
+  knownFrom = 0n
+
+  /** @param max streams remembered; those forgotten are looked up again */
+  constructor(max = 100_000) {
+    this.#max = max
+  }
+
+  get(stream: string): StreamHead | undefined {
+    return this.#entries.get(stream)
+  }
+
+  /** A head found in the store, unless the stream moved meanwhile. */
+  learn(stream: string, head: StreamHead): void {
+    if (!this.#entries.has(stream)) this.#entries.set(stream, { ...head, offset: -1n, pending: 0 })
+  }
+
+  queued(stream: string, head: StreamHead): void {
+    const entry = this.#entries.get(stream)
+    if (entry) {
+      entry.sequence = head.sequence
+      entry.hash = head.hash
+      entry.pending++
+    } else this.#entries.set(stream, { ...head, offset: -1n, pending: 1 })
+  }
+
+  settled(stream: string): void {
+    const entry = this.#entries.get(stream)
+    if (entry) entry.pending--
+  }
+
+  /** An event of the log, folded. Later queued events of the stream stay its head. */
+  folded(stream: string, head: StreamHead, offset: bigint): void {
+    const entry = this.#entries.get(stream)
+    // Moved to the end: the map's order is the order of use.
+    if (entry) this.#entries.delete(stream)
+    this.#entries.set(
+      stream,
+      entry && entry.sequence >= head.sequence
+        ? { ...entry, offset }
+        : { ...head, offset, pending: entry?.pending ?? 0 },
+    )
+    if (this.#entries.size > this.#max) this.#forgetOldest()
+  }
+
+  forget(stream: string): void {
+    this.#entries.delete(stream)
+  }
+
+  clear(): void {
+    this.#entries.clear()
+  }
+
+  #forgetOldest(): void {
+    for (const [stream, entry] of this.#entries) {
+      if (entry.pending > 0) continue
+      this.#entries.delete(stream)
+      if (entry.offset >= this.knownFrom) this.knownFrom = entry.offset + 1n
+      return
+    }
+  }
+}

@@ -1,0 +1,132 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { LogUnavailable, type Checkpoint, type ReadFrom, type Recorded, type Subscription } from './event-log.ts'
+import type { LogReader } from './log-reader.ts'
+import type { RecentEvents } from './recent-events.ts'
+import type { Place, RecordStore } from './record-store.ts'
+
+export interface SubscriptionParts {
+  readonly store: RecordStore
+  readonly reader: LogReader
+  /** One a log partition. */
+  readonly recent: readonly RecentEvents[]
+  /** Whether this process writes the log: then news come from its memory. */
+  readonly isWriter: () => boolean
+  readonly onPlace: (partition: number, place: Place) => void
+  readonly onTrouble: (error: Error) => void
+}
+
+/** Events handed over at once, at most. */
+const MAX_BATCH = 2000
+/** A writer's own followers look at the log itself this often: it may have been fenced while it slept. */
+const LOOK_AGAIN_MS = 1000
+
+/** Follows the log in a loop that waits for its callback; ends at the first error that waiting cannot mend. */
+export function startSubscription(
+  parts: SubscriptionParts,
+  from: ReadFrom,
+  on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>,
+): Subscription {
+  const stopping = new AbortController()
+  const follower = new Follower(parts, on, stopping.signal)
+  const done = follower.run(from)
+  // Whoever does not look at `done` must not be ended by an unhandled rejection.
+  done.catch(() => {})
+  return {
+    get checkpoint() {
+      return follower.checkpoint ?? (from as Checkpoint)
+    },
+    done,
+    async stop() {
+      stopping.abort()
+      await done.catch(() => {})
+    },
+  }
+}
+
+class Follower {
+  checkpoint: Checkpoint | undefined
+  readonly #parts: SubscriptionParts
+  readonly #on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>
+  readonly #signal: AbortSignal
+  #lastLook = 0
+
+  constructor(
+    parts: SubscriptionParts,
+    on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>,
+    signal: AbortSignal,
+  ) {
+    this.#parts = parts
+    this.#on = on
+    this.#signal = signal
+  }
+
+  async run(from: ReadFrom): Promise<void> {
+    for (let delay = 50; !this.#signal.aborted;) {
+      try {
+        this.checkpoint ??= await this.#parts.reader.begin(from)
+        if (!(await this.#round())) await this.#wait()
+        delay = 50
+      } catch (error) {
+        if (!(error instanceof LogUnavailable)) throw error
+        this.#parts.onTrouble(error)
+        await sleep(delay, undefined, { signal: this.#signal }).catch(() => {})
+        delay = Math.min(delay * 2, 1000)
+      }
+    }
+  }
+
+  /** @returns whether anything was read */
+  async #round(): Promise<boolean> {
+    let moved = false
+    for (let partition = 0; partition < this.checkpoint!.at.length && !this.#signal.aborted; partition++) {
+      const place = this.checkpoint!.at[partition]!
+      const news = this.#parts.recent[partition]!.after(place, MAX_BATCH) ?? (await this.#look(partition, place))
+      if (!news || news.place.offset === place.offset) continue
+      moved = true
+      await this.#deliver(partition, news)
+    }
+    return moved
+  }
+
+  async #look(partition: number, place: Place): Promise<{ events: Recorded[]; place: Place } | undefined> {
+    const { isWriter, recent, reader, onPlace } = this.#parts
+    const now = performance.now()
+    if (isWriter() && recent[partition]!.endsAt(place) && now - this.#lastLook < LOOK_AGAIN_MS) return undefined
+    const folded = await reader.step(partition, place, MAX_BATCH)
+    this.#lastLook = now
+    onPlace(partition, folded.place)
+    return folded
+  }
+
+  async #deliver(partition: number, news: { events: Recorded[]; place: Place }): Promise<void> {
+    const { at, logId } = this.checkpoint!
+    const next = this.#parts.reader.trust({
+      logId: logId || (await this.#parts.reader.logId()),
+      at: at.map((each, index) => (index === partition ? news.place : each)),
+    })
+    if (news.events.length > 0) await this.#on(news.events, next)
+    this.checkpoint = next
+  }
+
+  async #wait(): Promise<void> {
+    const { recent, isWriter, store } = this.#parts
+    const over = new AbortController()
+    const releases: (() => void)[] = []
+    const added = new Promise<void>((resolve) => {
+      for (const each of recent) releases.push(each.onAdd(resolve))
+      this.#signal.addEventListener('abort', () => resolve(), { signal: over.signal })
+    })
+    const elsewhere = isWriter()
+      ? sleep(LOOK_AGAIN_MS, undefined, { signal: over.signal }).catch(() => {})
+      : store.awaitMore(
+          this.checkpoint!.at.map((place) => place.offset),
+          over.signal,
+        )
+    try {
+      await Promise.race([added, elsewhere])
+    } finally {
+      over.abort()
+      for (const release of releases) release()
+    }
+  }
+}
