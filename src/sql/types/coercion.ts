@@ -100,7 +100,7 @@ function commonOfSameKind(a: SqlType, b: SqlType): SqlType | undefined {
 }
 
 /** `from` as the narrowest type of the kind of `to` that holds all of it; undefined where Trino knows none. */
-function coerceToKind(from: SqlType, to: SqlType): SqlType | undefined {
+export function coerceToKind(from: SqlType, to: SqlType): SqlType | undefined {
   switch (from.kind) {
     case 'tinyint':
     case 'smallint':

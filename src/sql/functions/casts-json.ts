@@ -1,0 +1,92 @@
+import { duckdbType, rowFieldOf } from '../types/duckdb-representation.ts'
+import type { SqlType } from '../types/sql-type.ts'
+import { typeName } from '../types/type-text.ts'
+import { dateTimeText } from './casts-datetime.ts'
+import { quote, type Names } from './rendering.ts'
+
+interface Context {
+  readonly names: Names
+}
+
+/** CAST(x AS json): Trino's canonical text. */
+export function castToJson(x: string, from: SqlType, context: Context): string {
+  switch (from.kind) {
+    case 'json':
+      return x
+    case 'varchar':
+    case 'char':
+      return `q_json_quote(${x})`
+    case 'double':
+    case 'real':
+      return `q_json_${from.kind}(${x})`
+    case 'date':
+      return `'"'||q_text_date(${x})||'"'`
+    case 'timestamp':
+      return `'"'||${dateTimeText(x, from)}||'"'`
+    case 'array': {
+      const item = context.names.fresh()
+      return `'['||array_to_string(list_transform(${x}, lambda ${item}: coalesce(${castToJson(item, from.element, context)}, 'null')), ',')||']'`
+    }
+    case 'map': {
+      const entry = context.names.fresh()
+      const pair = context.names.fresh()
+      const parts = `{'k': ${keyText(`${entry}.key`, from.key)}, 'v': coalesce(${castToJson(`${entry}.value`, from.value, context)}, 'null')}`
+      return `'{'||array_to_string(list_transform(list_sort(list_transform(map_entries(${x}), lambda ${entry}: ${parts})), lambda ${pair}: q_json_quote(${pair}.k)||':'||${pair}.v), ',')||'}'`
+    }
+    case 'row': {
+      const fields = from.fields.map(
+        ({ name, type }, i) =>
+          `${quote(JSON.stringify(name ?? ''))}||':'||coalesce(${castToJson(rowFieldOf(x, i), type, context)}, 'null')`,
+      )
+      return `CASE WHEN ${x} IS NOT NULL THEN '{'||${fields.join(`||','||`)}||'}' END`
+    }
+    default:
+      return `CAST(${x} AS VARCHAR)`
+  }
+}
+
+function keyText(x: string, type: SqlType): string {
+  return type.kind === 'double' || type.kind === 'real' ? `q_java_${type.kind}(${x})` : `CAST(${x} AS VARCHAR)`
+}
+
+/**
+ * CAST(json AS to). The value is rewritten, type by type and with Trino's errors, into JSON that DuckDB reads as the
+ * held form; integers and text in their usual writing take a way of their own.
+ */
+export function castFromJson(x: string, to: SqlType): string {
+  const general = `CAST(CAST(u_json_cast(${x}, ${quote(descriptor(to))}) AS JSON) AS ${duckdbType(to)})`
+  switch (to.kind) {
+    case 'varchar':
+      return to.length === undefined ? `u_json_text(${x})` : `left(u_json_text(${x}), ${to.length})`
+    case 'bigint':
+      return `CASE WHEN regexp_full_match(${x}, '-?[0-9]{1,18}') THEN CAST(${x} AS BIGINT) ELSE ${general} END`
+    case 'boolean':
+      return `CASE ${x} WHEN 'true' THEN true WHEN 'false' THEN false ELSE ${general} END`
+    default:
+      return general
+  }
+}
+
+/** The type as `u_json_cast` reads it: JSON, small. */
+export function descriptor(type: SqlType): string {
+  return JSON.stringify(describe(type))
+}
+
+type Descriptor = string | readonly unknown[]
+
+function describe(type: SqlType): Descriptor {
+  switch (type.kind) {
+    case 'array':
+      return ['array', describe(type.element)]
+    case 'map':
+      return ['map', describe(type.key), describe(type.value), typeName(type)]
+    case 'row':
+      return ['row', type.fields.map((field) => [field.name ?? '', describe(field.type)]), typeName(type)]
+    case 'decimal':
+      return ['decimal', type.precision, type.scale]
+    case 'varchar':
+      return type.length === undefined ? 'varchar' : ['varchar', type.length]
+    default:
+      return type.kind
+  }
+}

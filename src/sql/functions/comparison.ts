@@ -1,0 +1,148 @@
+import { isFine, rowField, rowFieldOf } from '../types/duckdb-representation.ts'
+import { typeContains, type RowType, type SqlType } from '../types/sql-type.ts'
+import type { Names } from './rendering.ts'
+
+/**
+ * Equality and order of values with Trino's meaning, where DuckDB's own differs: NaN, instants with zones, NULL inside
+ * arrays and rows, maps.
+ */
+
+/** `a = b`: true, false or NULL. Both have the type. */
+export function equals(type: SqlType, a: string, b: string, names: Names): string {
+  switch (type.kind) {
+    case 'real':
+    case 'double':
+      return `q_feq(${a}, ${b})`
+    case 'timestamp with time zone':
+    case 'time with time zone':
+      return `(${comparisonKey(type, a, names)} = ${comparisonKey(type, b, names)})`
+    case 'array': {
+      if (!needsElementwise(type.element)) return `q_aeq(${a}, ${b})`
+      const pair = names.fresh()
+      const pairs = `list_zip(${a}, ${b})`
+      return `CASE WHEN ${a} IS NULL OR ${b} IS NULL THEN NULL WHEN len(${a}) <> len(${b}) THEN false ELSE q_all(list_transform(${pairs}, lambda ${pair}: ${equals(type.element, `${pair}[1]`, `${pair}[2]`, names)})) END`
+    }
+    case 'map': {
+      const key = names.fresh()
+      if (needsKey(type.key)) return `(${comparisonKey(type, a, names)} = ${comparisonKey(type, b, names)})`
+      return `CASE WHEN ${a} IS NULL OR ${b} IS NULL THEN NULL WHEN cardinality(${a}) <> cardinality(${b}) THEN false ELSE q_all(list_transform(map_keys(${a}), lambda ${key}: CASE WHEN map_contains(${b}, ${key}) THEN ${equals(type.value, `${a}[${key}]`, `${b}[${key}]`, names)} ELSE false END)) END`
+    }
+    case 'row': {
+      const fields = type.fields.map((field, i) => equals(field.type, rowFieldOf(a, i), rowFieldOf(b, i), names))
+      return `CASE WHEN ${a} IS NULL OR ${b} IS NULL THEN NULL ELSE (${fields.join(' AND ')}) END`
+    }
+    default:
+      return `(${a} = ${b})`
+  }
+}
+
+export function notEquals(type: SqlType, a: string, b: string, names: Names): string {
+  const same = equals(type, a, b, names)
+  return same === `(${a} = ${b})` ? `(${a} <> ${b})` : `(NOT ${same})`
+}
+
+/** `a IS DISTINCT FROM b`: NULL and NaN are values like others. */
+export function isDistinct(type: SqlType, a: string, b: string, names: Names): string {
+  return `(${comparisonKey(type, a, names)} IS DISTINCT FROM ${comparisonKey(type, b, names)})`
+}
+
+/** `a < b`, or `a <= b` with `orEqual`. */
+export function lessThan(type: SqlType, a: string, b: string, orEqual: boolean, names: Names): string {
+  const operator = orEqual ? '<=' : '<'
+  switch (type.kind) {
+    case 'real':
+    case 'double':
+      return `${orEqual ? 'q_fle' : 'q_flt'}(${a}, ${b})`
+    case 'array': {
+      const [x, y] = [comparisonKey(type, a, names), comparisonKey(type, b, names)]
+      return `q_acmp(${x}, ${y}, ${x} ${operator} ${y})`
+    }
+    case 'row':
+      return rowLessThan(type, a, b, orEqual, names)
+    default:
+      return `(${comparisonKey(type, a, names)} ${operator} ${comparisonKey(type, b, names)})`
+  }
+}
+
+function rowLessThan(type: RowType, a: string, b: string, orEqual: boolean, names: Names): string {
+  const raise = `u_raise('NOT_SUPPORTED: ROW comparison not supported for fields with null elements')`
+  const branches = type.fields.map((field, i) => {
+    const [x, y] = [rowFieldOf(a, i), rowFieldOf(b, i)]
+    const less = lessThan(field.type, x, y, orEqual, names)
+    const unknown = `WHEN ${x} IS NULL OR ${y} IS NULL THEN ${raise}`
+    if (i === type.fields.length - 1) return `${unknown} ELSE ${less}`
+    return `${unknown} WHEN ${notEquals(field.type, x, y, names)} THEN ${less}`
+  })
+  return `CASE WHEN ${a} IS NULL OR ${b} IS NULL THEN NULL ${branches.join(' ')} END`
+}
+
+/** Whether DuckDB's equality of the held values is not Trino's "same value": zones and maps, at any depth. */
+export function needsKey(type: SqlType): boolean {
+  return typeContains(
+    type,
+    (part) => part.kind === 'timestamp with time zone' || part.kind === 'time with time zone' || part.kind === 'map',
+  )
+}
+
+/** Whether elements must be compared one by one with rules of their own. */
+function needsElementwise(type: SqlType): boolean {
+  return (
+    typeContains(
+      type,
+      (part) => part.kind === 'real' || part.kind === 'double' || part.kind === 'array' || part.kind === 'row',
+    ) || needsKey(type)
+  )
+}
+
+/**
+ * An expression whose DuckDB equality, order and hash are those of the value in Trino: for GROUP BY, DISTINCT,
+ * PARTITION BY, joins and set operations. The expression itself where nothing needs doing (`needsKey` is false).
+ */
+export function comparisonKey(type: SqlType, x: string, names: Names): string {
+  if (!needsKey(type)) return x
+  switch (type.kind) {
+    case 'timestamp with time zone':
+      return isFine(type) ? `{'t': ${x}.t, 'p': ${x}.p}` : `${x}.t`
+    case 'time with time zone':
+      return isFine(type) ? `q_time_zone_key_picos(${x})` : `q_time_zone_key(${x})`
+    case 'array': {
+      const item = names.fresh()
+      return `list_transform(${x}, lambda ${item}: ${comparisonKey(type.element, item, names)})`
+    }
+    case 'map': {
+      const entry = names.fresh()
+      const parts = `{'k': ${comparisonKey(type.key, `${entry}.key`, names)}, 'v': ${comparisonKey(type.value, `${entry}.value`, names)}}`
+      return `list_sort(list_transform(map_entries(${x}), lambda ${entry}: ${parts}))`
+    }
+    case 'row': {
+      const fields = type.fields.map(
+        (field, i) => `'${rowField(i)}': ${comparisonKey(field.type, rowFieldOf(x, i), names)}`,
+      )
+      return `CASE WHEN ${x} IS NOT NULL THEN {${fields.join(', ')}} END`
+    }
+    default:
+      return x
+  }
+}
+
+/**
+ * The items of ORDER BY for one sort key, each with its NULLS clause. Trino sorts NULL last unless told otherwise, and
+ * NaN as the largest number; DuckDB disagrees on NaN only where NULLs come first.
+ */
+export function sortItems(
+  type: SqlType,
+  x: string,
+  ascending: boolean,
+  nullsFirst: boolean,
+  names: Names,
+): readonly string[] {
+  const direction = ascending ? 'ASC' : 'DESC'
+  if ((type.kind === 'double' || type.kind === 'real') && nullsFirst) {
+    return [
+      `(${x} IS NULL) DESC`,
+      `isnan(${x}) ${ascending ? 'DESC' : 'ASC'} NULLS FIRST`,
+      `${x} ${direction} NULLS FIRST`,
+    ]
+  }
+  return [`${comparisonKey(type, x, names)} ${direction} NULLS ${nullsFirst ? 'FIRST' : 'LAST'}`]
+}

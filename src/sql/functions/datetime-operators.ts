@@ -1,0 +1,159 @@
+import { isFine } from '../types/duckdb-representation.ts'
+import { canCoerce } from '../types/coercion.ts'
+import { BIGINT, DATE, DOUBLE, INTERVAL_DAY, INTERVAL_YEAR, isInteger, type SqlType } from '../types/sql-type.ts'
+import type { ArithmeticOperator, OperatorContext, ResolvedOperator } from './operators.ts'
+import { notSupportedPrecision } from './precision-guard.ts'
+
+type Render = (left: string, right: string, context: OperatorContext) => string
+
+/** Arithmetic with dates, times and intervals; undefined where neither side is one or there is no such operator. */
+export function datetimeOperator(
+  operator: ArithmeticOperator,
+  left: SqlType,
+  right: SqlType,
+): ResolvedOperator | undefined {
+  const make = (result: SqlType, render: Render, a = left, b = right): ResolvedOperator => ({
+    left: a,
+    right: b,
+    result,
+    render,
+  })
+  if (isInterval(left) && isInterval(right)) {
+    if (left.kind !== right.kind || (operator !== '+' && operator !== '-')) return undefined
+    return make(left, (a, b) => `(${a} ${operator} ${b})`)
+  }
+  if (isInterval(right) && operator === '*') {
+    const product = scaledInterval(right, left, false)
+    return (
+      product && make(product.result, (a, b, context) => product.render(b, a, context), product.right, product.left)
+    )
+  }
+  if (isInterval(left) && (operator === '*' || operator === '/')) return scaledInterval(left, right, operator === '/')
+  if (operator === '-' && isMoment(left) && isMoment(right)) return difference(left, right)
+  if (isInterval(right) && (operator === '+' || operator === '-')) {
+    const sign = operator
+    const moved = moveBy(left, right)
+    return moved && make(moved.result, (a, b, context) => moved.render(a, sign === '+' ? b : `(-${b})`, context))
+  }
+  if (isInterval(left) && operator === '+') {
+    const moved = moveBy(right, left)
+    return moved && make(moved.result, (a, b, context) => moved.render(b, a, context))
+  }
+  return undefined
+}
+
+function isInterval(type: SqlType): boolean {
+  return type.kind === 'interval day to second' || type.kind === 'interval year to month'
+}
+
+function isMoment(type: SqlType): boolean {
+  return (
+    type.kind === 'date' ||
+    type.kind === 'timestamp' ||
+    type.kind === 'timestamp with time zone' ||
+    type.kind === 'time' ||
+    type.kind === 'time with time zone'
+  )
+}
+
+function scaledInterval(interval: SqlType, factor: SqlType, divide: boolean): ResolvedOperator | undefined {
+  const whole = isInteger(factor)
+  if (!whole && !canCoerce(factor, DOUBLE)) return undefined
+  const duckdb = interval.kind === 'interval day to second' ? 'BIGINT' : 'INTEGER'
+  if (whole && !divide) {
+    return { left: interval, right: BIGINT, result: interval, render: (a, b) => `CAST(${a} * ${b} AS ${duckdb})` }
+  }
+  const render: Render = divide
+    ? (a, b) =>
+        `CASE WHEN ${b} = 0 AND ${a} IS NOT NULL THEN u_raise('DIVISION_BY_ZERO: Cannot divide by double 0.0') ELSE CAST(trunc(${a} / ${b}) AS ${duckdb}) END`
+    : (a, b) => `CAST(trunc(${a} * ${b}) AS ${duckdb})`
+  return { left: interval, right: DOUBLE, result: interval, render }
+}
+
+function difference(left: SqlType, right: SqlType): ResolvedOperator | undefined {
+  const result = INTERVAL_DAY
+  const same = (type: SqlType, render: Render): ResolvedOperator => ({ left: type, right: type, result, render })
+  if (left.kind === 'date' && right.kind === 'date') {
+    return same(DATE, (a, b) => `(CAST(${a} - ${b} AS BIGINT) * 86400000)`)
+  }
+  const kinds = [left.kind, right.kind]
+  const precision = Math.max(...[left, right].map((type) => ('precision' in type ? (type.precision ?? 0) : 0)))
+  if (kinds.every((kind) => kind === 'time')) {
+    guard(left)
+    return same({ kind: 'time', precision }, (a, b) => `q_floordiv(datediff('us', ${b}, ${a}) + 500, 1000)`)
+  }
+  if (kinds.every((kind) => kind === 'time' || kind === 'time with time zone')) {
+    return same(
+      { kind: 'time with time zone', precision },
+      (a, b) => `((q_time_zone_key(${a}) - q_time_zone_key(${b})) // 1000)`,
+    )
+  }
+  if (kinds.some((kind) => kind === 'time' || kind === 'time with time zone')) return undefined
+  if (kinds.includes('timestamp with time zone')) {
+    return same(
+      { kind: 'timestamp with time zone', precision },
+      (a, b) => `((epoch_us(${a}.t) - epoch_us(${b}.t)) // 1000)`,
+    )
+  }
+  const fine = precision > 6
+  return same({ kind: 'timestamp', precision }, (a, b) =>
+    fine
+      ? `q_floordiv(epoch_us(${a}.t) - epoch_us(${b}.t) + 500, 1000)`
+      : `q_floordiv(epoch_us(${a}) - epoch_us(${b}) + 500, 1000)`,
+  )
+}
+
+function guard(type: SqlType): void {
+  if (isFine(type)) throw notSupportedPrecision(type)
+}
+
+/** A moment moved by an interval: `render(moment, interval)`. */
+function moveBy(moment: SqlType, interval: SqlType): { result: SqlType; render: Render } | undefined {
+  const months = interval.kind === INTERVAL_YEAR.kind
+  switch (moment.kind) {
+    case 'date':
+      if (months) return { result: DATE, render: (d, i) => `CAST(${d} + to_months(CAST(${i} AS INTEGER)) AS DATE)` }
+      return { result: DATE, render: (d, i) => `q_date_plus(${d}, ${i})` }
+    case 'timestamp': {
+      if (isFine(moment)) {
+        const step = months ? (i: string) => `to_months(CAST(${i} AS INTEGER))` : (i: string) => `to_milliseconds(${i})`
+        return { result: moment, render: (t, i) => `{'t': ${t}.t + ${step(i)}, 'p': ${t}.p}` }
+      }
+      if (months) return { result: moment, render: (t, i) => `(${t} + to_months(CAST(${i} AS INTEGER)))` }
+      return {
+        result: { kind: 'timestamp', precision: Math.max(moment.precision, 3) },
+        render: (t, i) => `(${t} + to_milliseconds(${i}))`,
+      }
+    }
+    case 'timestamp with time zone': {
+      guard(moment)
+      if (months) {
+        return {
+          result: moment,
+          render: (x, i) =>
+            `CASE WHEN ${x} IS NOT NULL THEN {'t': q_moved(${x}.t, q_local(${x}.t, ${x}.z) + to_months(CAST(${i} AS INTEGER)), ${x}.z), 'z': ${x}.z} END`,
+        }
+      }
+      return {
+        result: { kind: 'timestamp with time zone', precision: Math.max(moment.precision, 3) },
+        render: (x, i) => `CASE WHEN ${x} IS NOT NULL THEN {'t': ${x}.t + to_milliseconds(${i}), 'z': ${x}.z} END`,
+      }
+    }
+    case 'time':
+      guard(moment)
+      if (months) return undefined
+      return {
+        result: { kind: 'time', precision: Math.max(moment.precision, 3) },
+        render: (t, i) => `(${t} + to_milliseconds(${i}))`,
+      }
+    case 'time with time zone':
+      guard(moment)
+      if (months) return undefined
+      return {
+        result: { kind: 'time with time zone', precision: Math.max(moment.precision, 3) },
+        render: (x, i) => `CASE WHEN ${x} IS NOT NULL THEN {'t': ${x}.t + to_milliseconds(${i}), 'o': ${x}.o} END`,
+      }
+    default:
+      return undefined
+  }
+}

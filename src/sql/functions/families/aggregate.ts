@@ -1,0 +1,2 @@
+import type { FunctionDefinition } from '../function-definition.ts'
+export const aggregateFunctions: readonly FunctionDefinition[] = []

@@ -1,0 +1,199 @@
+import { EngineError, type ErrorLocation } from '../../shared/engine-error.ts'
+import { canCoerce, commonSuperType, decimalOfInteger } from '../types/coercion.ts'
+import {
+  BIGINT,
+  BOOLEAN,
+  isComparable,
+  isInteger,
+  isOrderable,
+  type DecimalType,
+  type SqlType,
+} from '../types/sql-type.ts'
+import { typeName } from '../types/type-text.ts'
+import { decimalOperator } from './decimal-operators.ts'
+import { datetimeOperator } from './datetime-operators.ts'
+import { equals, isDistinct, lessThan, notEquals } from './comparison.ts'
+import type { Names, RenderSession } from './rendering.ts'
+
+export type ArithmeticOperator = '+' | '-' | '*' | '/' | '%'
+export type ComparisonOperator = '=' | '<>' | '<' | '<=' | '>' | '>=' | 'IS DISTINCT FROM' | 'IS NOT DISTINCT FROM'
+
+/** An operator whose operand types are known: coerce both, then render. */
+export interface ResolvedOperator {
+  readonly left: SqlType
+  readonly right: SqlType
+  readonly result: SqlType
+  render(left: string, right: string, context: OperatorContext): string
+}
+
+export interface OperatorContext {
+  readonly names: Names
+  readonly session: RenderSession
+}
+
+/** `left op right` by Trino's rules; throws TYPE_MISMATCH where there is no such operator. */
+export function resolveArithmetic(
+  operator: ArithmeticOperator,
+  left: SqlType,
+  right: SqlType,
+  location?: ErrorLocation,
+): ResolvedOperator {
+  const found = arithmetic(operator, left, right)
+  if (found !== undefined) return found
+  throw new EngineError('TYPE_MISMATCH', `Cannot apply operator: ${typeName(left)} ${operator} ${typeName(right)}`, {
+    location,
+  })
+}
+
+function arithmetic(operator: ArithmeticOperator, left: SqlType, right: SqlType): ResolvedOperator | undefined {
+  const ofTime = datetimeOperator(operator, left, right)
+  if (ofTime !== undefined) return ofTime
+  if (left.kind === 'unknown' && right.kind === 'unknown') return numeric(operator, BIGINT)
+  if (left.kind === 'unknown') return isNumber(right) ? arithmetic(operator, right, right) : undefined
+  if (right.kind === 'unknown') return isNumber(left) ? arithmetic(operator, left, left) : undefined
+  if (!isNumber(left) || !isNumber(right)) return undefined
+  if (left.kind === 'decimal' || right.kind === 'decimal') {
+    const [a, b] = [asDecimal(left), asDecimal(right)]
+    if (a !== undefined && b !== undefined) return decimalOperator(operator, a, b)
+  }
+  const common = commonSuperType(left, right)
+  return common === undefined ? undefined : numeric(operator, common)
+}
+
+function isNumber(type: SqlType): boolean {
+  return isInteger(type) || type.kind === 'decimal' || type.kind === 'real' || type.kind === 'double'
+}
+
+function asDecimal(type: SqlType): DecimalType | undefined {
+  if (type.kind === 'decimal') return type
+  return isInteger(type) ? decimalOfInteger(type) : undefined
+}
+
+function numeric(operator: ArithmeticOperator, type: SqlType): ResolvedOperator {
+  const integer = isInteger(type)
+  return {
+    left: type,
+    right: type,
+    result: type,
+    render: (left, right) => {
+      if (integer && operator === '/') return `q_idiv(${left}, ${right})`
+      if (integer && operator === '%') return `q_imod(${left}, ${right})`
+      return `(${left} ${operator} ${right})`
+    },
+  }
+}
+
+/** `-x`; throws TYPE_MISMATCH. */
+export function resolveNegation(
+  type: SqlType,
+  location?: ErrorLocation,
+): { readonly result: SqlType; render(x: string): string } {
+  switch (type.kind) {
+    case 'tinyint':
+    case 'smallint':
+    case 'integer':
+    case 'bigint':
+      return { result: type, render: (x) => `q_neg_${type.kind}(${x})` }
+    case 'decimal':
+    case 'real':
+    case 'double':
+    case 'interval day to second':
+    case 'interval year to month':
+      return { result: type, render: (x) => `(- ${x})` }
+    case 'unknown':
+      return { result: BIGINT, render: (x) => `CAST(${x} AS BIGINT)` }
+    default:
+      throw new EngineError('TYPE_MISMATCH', `Cannot negate ${typeName(type)}`, { location })
+  }
+}
+
+/** A comparison by Trino's rules; throws TYPE_MISMATCH where the types have no common one or cannot be compared. */
+export function resolveComparison(
+  operator: ComparisonOperator,
+  left: SqlType,
+  right: SqlType,
+  location?: ErrorLocation,
+): ResolvedOperator {
+  const common = commonSuperType(left, right)
+  const ordered = operator === '<' || operator === '<=' || operator === '>' || operator === '>='
+  if (common === undefined || !(ordered ? isOrderable(common) : isComparable(common))) {
+    throw new EngineError('TYPE_MISMATCH', `Cannot apply operator: ${typeName(left)} ${operator} ${typeName(right)}`, {
+      location,
+    })
+  }
+  return {
+    left: common,
+    right: common,
+    result: BOOLEAN,
+    render: (a, b, { names }) => renderComparison(operator, common, a, b, names),
+  }
+}
+
+/** A comparison of two expressions of one type. */
+export function renderComparison(
+  operator: ComparisonOperator,
+  type: SqlType,
+  a: string,
+  b: string,
+  names: Names,
+): string {
+  switch (operator) {
+    case '=':
+      return equals(type, a, b, names)
+    case '<>':
+      return notEquals(type, a, b, names)
+    case '<':
+      return lessThan(type, a, b, false, names)
+    case '<=':
+      return lessThan(type, a, b, true, names)
+    case '>':
+      return lessThan(type, b, a, false, names)
+    case '>=':
+      return lessThan(type, b, a, true, names)
+    case 'IS DISTINCT FROM':
+      return isDistinct(type, a, b, names)
+    case 'IS NOT DISTINCT FROM':
+      return `(NOT ${isDistinct(type, a, b, names)})`
+  }
+}
+
+/** `base[index]`: arrays, maps and rows (whose index is a constant). Throws TYPE_MISMATCH or INVALID_FUNCTION_ARGUMENT. */
+export function resolveSubscript(base: SqlType, index: SqlType, location?: ErrorLocation): ResolvedOperator {
+  if (base.kind === 'array' && canCoerce(index, BIGINT)) {
+    return { left: base, right: BIGINT, result: base.element, render: (a, i) => `q_subscript(${a}, ${i})` }
+  }
+  if (base.kind === 'map' && canCoerce(index, base.key)) {
+    return { left: base, right: base.key, result: base.value, render: (m, k) => `q_mget(${m}, ${k})` }
+  }
+  throw new EngineError('TYPE_MISMATCH', `Cannot use ${typeName(index)} for subscript of ${typeName(base)}`, {
+    location,
+  })
+}
+
+/** BETWEEN: `x >= low AND x <= high` over one common type. */
+export function renderBetween(type: SqlType, x: string, low: string, high: string, names: Names): string {
+  if (type.kind === 'real' || type.kind === 'double' || type.kind === 'array' || type.kind === 'row') {
+    return `(${lessThan(type, low, x, true, names)} AND ${lessThan(type, x, high, true, names)})`
+  }
+  if (type.kind === 'timestamp with time zone' || type.kind === 'time with time zone') {
+    return `(${lessThan(type, low, x, true, names)} AND ${lessThan(type, x, high, true, names)})`
+  }
+  return `(${x} BETWEEN ${low} AND ${high})`
+}
+
+/** `x IN (…)` over one common type; `items` have at least one element. */
+export function renderIn(type: SqlType, x: string, items: readonly string[], names: Names): string {
+  switch (type.kind) {
+    case 'real':
+    case 'double':
+      return `CASE WHEN isnan(${x}) THEN q_feq(${x}, ${items[0]!}) ELSE ${x} IN (${items.join(', ')}) END`
+    case 'timestamp with time zone':
+    case 'time with time zone':
+    case 'array':
+    case 'map':
+    case 'row':
+      return `(${items.map((item) => equals(type, x, item, names)).join(' OR ')})`
+    default:
+      return `(${x} IN (${items.join(', ')}))`
+  }
+}

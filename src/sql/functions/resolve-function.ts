@@ -1,0 +1,192 @@
+import { EngineError, type ErrorLocation } from '../../shared/engine-error.ts'
+import { sameType, type SqlType } from '../types/sql-type.ts'
+import { typeName } from '../types/type-text.ts'
+import { applyPattern, bindSignature, type ArgumentType, type Bound } from './bind-signature.ts'
+import { render } from './fill-template.ts'
+import type { FunctionDefinition, FunctionKind } from './function-definition.ts'
+import { overloadsOf } from './function-table.ts'
+import type { RenderCall } from './rendering.ts'
+import { parsePattern, parseSignature, type Signature } from './signature.ts'
+
+export type { ArgumentType } from './bind-signature.ts'
+
+/** A call whose overload and types are known. */
+export interface ResolvedFunction {
+  readonly name: string
+  readonly kind: FunctionKind
+  /** What each argument must be coerced to; a function type for a lambda: coerce its body to the type's result. */
+  readonly argumentTypes: readonly SqlType[]
+  readonly resultType: SqlType
+  readonly deterministic: boolean
+  readonly calledOnNull: boolean
+  readonly orderSensitive: boolean
+  /** The DuckDB expression of the call; its arguments are rendered and coerced already. */
+  render(call: RenderCall): string
+}
+
+interface Overload {
+  readonly definition: FunctionDefinition
+  readonly signature: Signature
+}
+
+interface Applicable extends Overload {
+  readonly bound: Bound
+}
+
+const parsed = new Map<string, readonly Overload[]>()
+
+function parsedOverloads(name: string): readonly Overload[] {
+  let overloads = parsed.get(name)
+  if (overloads === undefined) {
+    overloads = overloadsOf(name).map((definition) => ({
+      definition,
+      signature: parseSignature(definition.signature),
+    }))
+    parsed.set(name, overloads)
+  }
+  return overloads
+}
+
+/** What names a statement may use, in lower case; null where there is none. */
+export function functionKind(name: string): FunctionKind | undefined {
+  return overloadsOf(name.toLowerCase()).find((definition) => !definition.hidden)?.kind
+}
+
+/** Whether the function takes a lambda in this place in any of its overloads. */
+export function takesLambda(name: string, index: number): boolean {
+  return parsedOverloads(name.toLowerCase()).some(({ signature }) => signature.parameters[index]?.kind === 'function')
+}
+
+/**
+ * Trino's overload resolution: a call without coercion first (overloads without type variables before those with), then
+ * with coercions, the most specific of those that fit. Throws FUNCTION_NOT_FOUND or AMBIGUOUS_FUNCTION_CALL.
+ */
+export function resolveFunction(
+  name: string,
+  args: readonly ArgumentType[],
+  location?: ErrorLocation,
+  includeHidden = false,
+): ResolvedFunction {
+  const overloads = parsedOverloads(name.toLowerCase()).filter(({ definition }) => includeHidden || !definition.hidden)
+  if (overloads.length === 0) {
+    throw new EngineError('FUNCTION_NOT_FOUND', `Function '${name.toLowerCase()}' not registered`, { location })
+  }
+  const chosen =
+    choose(
+      overloads.filter(({ signature }) => signature.variables.length === 0),
+      args,
+      false,
+    ) ??
+    choose(
+      overloads.filter(({ signature }) => signature.variables.length > 0),
+      args,
+      false,
+    ) ??
+    choose(overloads, args, true)
+  if (chosen === undefined) throw notFound(name, args, overloads, location)
+  if (chosen === 'ambiguous') {
+    throw new EngineError(
+      'AMBIGUOUS_FUNCTION_CALL',
+      `Could not choose a best candidate operator. Explicit type casts must be added.`,
+      { location },
+    )
+  }
+  return resolved(chosen)
+}
+
+function choose(
+  overloads: readonly Overload[],
+  args: readonly ArgumentType[],
+  allowCoercion: boolean,
+): Applicable | 'ambiguous' | undefined {
+  const applicable = overloads.flatMap((overload) => {
+    const bound = bindSignature(overload.signature, args, allowCoercion)
+    return bound === undefined ? [] : [{ ...overload, bound }]
+  })
+  if (applicable.length <= 1) return applicable[0]
+  const best = mostSpecific(applicable)
+  if (best.length === 1) return best[0]
+  const unknowns = args.some((argument) => argument.kind === 'value' && argument.type.kind === 'unknown')
+  if (unknowns) {
+    const untouched = applicable.filter(({ bound }) => onlyUnknownsChange(bound, args))
+    const left = untouched.length > 0 ? untouched : best
+    if (left.length === 1) return left[0]
+    const results = left.map((each) => resultType(each))
+    if (results.every((type) => sameType(type, results[0]!))) {
+      return left.toSorted((a, b) => (a.signature.text < b.signature.text ? -1 : 1))[0]
+    }
+  }
+  return allowCoercion ? 'ambiguous' : best[0]
+}
+
+function mostSpecific(applicable: readonly Applicable[]): readonly Applicable[] {
+  return applicable.filter(
+    (one) => !applicable.some((other) => other !== one && isMoreSpecific(other, one) && !isMoreSpecific(one, other)),
+  )
+}
+
+function isMoreSpecific(left: Applicable, right: Applicable): boolean {
+  const args = left.bound.argumentTypes.map((type): ArgumentType => {
+    if (type.kind !== 'function') return { kind: 'value', type }
+    return { kind: 'lambda', parameterCount: type.arguments.length, bodyType: () => type.result }
+  })
+  return bindSignature(right.signature, args, true) !== undefined
+}
+
+function onlyUnknownsChange(bound: Bound, args: readonly ArgumentType[]): boolean {
+  return args.every(
+    (argument, i) =>
+      argument.kind === 'lambda' ||
+      argument.type.kind === 'unknown' ||
+      sameType(argument.type, bound.argumentTypes[i]!),
+  )
+}
+
+function resultType({ definition, bound }: Pick<Applicable, 'definition' | 'bound'>): SqlType {
+  return typeof definition.result === 'function'
+    ? definition.result(bound)
+    : applyPattern(parsePattern(definition.result), bound)
+}
+
+function resolved(chosen: Applicable): ResolvedFunction {
+  const { definition, signature, bound } = chosen
+  const result = resultType(chosen)
+  return {
+    name: signature.name,
+    kind: definition.kind,
+    argumentTypes: bound.argumentTypes,
+    resultType: result,
+    deterministic: definition.deterministic,
+    calledOnNull: definition.calledOnNull,
+    orderSensitive: definition.orderSensitive,
+    render: (call) => render(definition.rendering, call, bound.argumentTypes, result),
+  }
+}
+
+function notFound(
+  name: string,
+  args: readonly ArgumentType[],
+  overloads: readonly Overload[],
+  location: ErrorLocation | undefined,
+): EngineError {
+  const lower = name.toLowerCase()
+  const given = args.map((argument) =>
+    argument.kind === 'lambda' ? '<function>' : typeName(argument.type).replaceAll(', ', ','),
+  )
+  const expected = overloads.map(({ signature }) => describe(signature)).toSorted()
+  return new EngineError(
+    'FUNCTION_NOT_FOUND',
+    `Unexpected parameters (${given.join(', ')}) for function ${lower}. Expected: ${expected.join(', ')}`,
+    { location },
+  )
+}
+
+/** `contains(array(T), T) T:comparable`: a signature as messages list it. */
+export function describe(signature: Signature): string {
+  const variables = signature.variables.map((variable) => {
+    const ability = signature.constraints[variable]
+    return ability === undefined ? variable : `${variable}:${ability}`
+  })
+  const text = signature.text.replaceAll('...', '').replaceAll(/, (?=[^()]*\))/g, ', ')
+  return variables.length === 0 ? text : `${text} ${variables.join(', ')}`
+}

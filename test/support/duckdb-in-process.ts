@@ -1,0 +1,41 @@
+import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
+import registerAll from '../../src/sql/functions/javascript/register.ts'
+
+/**
+ * A DuckDB in this process with the settings, functions and macros of an engine: for tests of rendered SQL.
+ * Statements run on one connection, rows come back as DuckDB's JSON.
+ */
+export interface InProcessDuckDB {
+  readonly connection: DuckDBConnection
+  /** The rows of a statement as plain JSON values. */
+  rows(sql: string): Promise<unknown[][]>
+  close(): void
+}
+
+export async function openDuckDB(): Promise<InProcessDuckDB> {
+  const instance = await DuckDBInstance.create(':memory:', {
+    threads: '2',
+    memory_limit: '1GB',
+    preserve_insertion_order: 'false',
+    max_expression_depth: '1000',
+  })
+  const connection = await instance.connect()
+  await connection.run(`SET GLOBAL TimeZone='UTC'`)
+  await registerAll(connection)
+  for (const setting of ['autoinstall_known_extensions', 'autoload_known_extensions', 'allow_community_extensions']) {
+    await connection.run(`SET GLOBAL ${setting}=false`)
+  }
+  await connection.run('SET GLOBAL enable_external_access=false')
+  await connection.run('SET GLOBAL lock_configuration=true')
+  return {
+    connection,
+    async rows(sql) {
+      const reader = await connection.runAndReadAll(sql)
+      return reader.getRowsJson() as unknown[][]
+    },
+    close() {
+      connection.closeSync()
+      instance.closeSync()
+    },
+  }
+}
