@@ -1,0 +1,99 @@
+import type { TaskStats } from '../../execution/api/task.ts'
+import type { QueryEventOf } from './events.ts'
+import { isTaskTerminal, type KnownQuery, type TaskRecord } from './state.ts'
+
+export type QueryTotals = QueryEventOf<'QueryFinished'>['data']['totals']
+export type StageTimes = QueryEventOf<'QueryFinished'>['data']['stages'][number]
+
+/**
+ * The figures of a query: sums over its tasks. Input counts leaf stages' tasks alone, output stage 0's where it has a
+ * task of its own (its relay), so that rows are not counted once a stage.
+ * @param live newer figures of running tasks, by task id
+ * @param now milliseconds since the epoch; the end of what still runs
+ */
+export function queryTotals(query: KnownQuery, live: ReadonlyMap<string, TaskStats>, now: number): QueryTotals {
+  const planned = query.planned
+  const tasks = [...query.tasks.values()].map((task) => ({ task, stats: statsOf(task, live) }))
+  const leaves = new Set(planned?.stages.filter((stage) => stage.inputs.length === 0).map((stage) => stage.id))
+  const sum = (pick: (stats: TaskStats) => number, of = tasks): number =>
+    of.reduce((total, { stats }) => total + (stats ? pick(stats) : 0), 0)
+  const leafTasks = tasks.filter(({ task }) => leaves.has(task.stage))
+  const lastStage = tasks.filter(({ task }) => task.stage === 0)
+  const outputs = lastStage.length > 0 ? lastStage : leafTasks
+  const ended = query.kind === 'FINISHED' || query.kind === 'FAILED' ? Date.parse(query.endedAt) : now
+  return {
+    elapsedNanos: Math.max(0, ended - Date.parse(query.createdAt)) * 1e6,
+    queuedNanos: query.admitted?.queuedNanos ?? 0,
+    analysisNanos: (planned?.parseNanos ?? 0) + (planned?.analysisNanos ?? 0),
+    planningNanos: planned?.planningNanos ?? 0,
+    scheduledNanos: sum((stats) => stats.scheduledNanos),
+    cpuNanos: sum((stats) => stats.cpuNanos),
+    blockedNanos: sum((stats) => stats.blockedNanos),
+    wallNanos: sum((stats) => stats.wallNanos),
+    peakMemoryBytes: sum((stats) => stats.peakMemoryBytes),
+    spilledBytes: sum((stats) => stats.spilledBytes),
+    rawInputPositions: sum((stats) => stats.rawInputPositions, leafTasks),
+    rawInputBytes: sum((stats) => stats.rawInputBytes, leafTasks),
+    processedInputPositions: sum((stats) => stats.processedInputPositions, leafTasks),
+    processedInputBytes: sum((stats) => stats.processedInputBytes, leafTasks),
+    outputPositions: sum((stats) => stats.outputPositions, outputs),
+    outputBytes: sum((stats) => stats.outputBytes, outputs),
+    totalTasks: tasks.length,
+    totalDrivers: sum((stats) => stats.totalDrivers),
+    completedDrivers: sum((stats) => stats.completedDrivers),
+    totalSplits: sum((stats) => stats.totalSplits),
+    completedSplits: sum((stats) => stats.completedSplits),
+  }
+}
+
+/** A task's newest figures: final ones win over live ones. */
+export function statsOf(task: TaskRecord, live: ReadonlyMap<string, TaskStats>): TaskStats | undefined {
+  return isTaskTerminal(task.state) ? task.stats : (live.get(task.taskId) ?? task.stats)
+}
+
+/** Stage states follow from those of their tasks and of the query (design 4). */
+export function stageTimes(query: KnownQuery): readonly StageTimes[] {
+  if (query.kind === 'FINISHED') return query.finished.stages
+  if (query.kind === 'FAILED' && query.failed.stages.length > 0) return query.failed.stages
+  return (query.planned?.stages ?? []).map((stage) => stageNow(query, stage.id, query.planned?.executionStartedAt))
+}
+
+/** The stages as they stand when the query ends now, for its terminal event. */
+export function stagesAtEnd(
+  query: KnownQuery,
+  end: 'FINISHED' | 'FAILED' | 'CANCELED',
+  at: string,
+): readonly StageTimes[] {
+  return (query.planned?.stages ?? []).map((stage) => {
+    const now = stageNow(query, stage.id, query.planned?.executionStartedAt)
+    const done =
+      now.state === 'FINISHED' || now.state === 'FAILED' || now.state === 'CANCELED' || now.state === 'ABORTED'
+    if (done) return now
+    return { ...now, state: end === 'FAILED' ? 'ABORTED' : end, endedAt: now.endedAt ?? at }
+  })
+}
+
+function stageNow(query: KnownQuery, id: number, executionStartedAt: string | undefined): StageTimes {
+  const tasks = [...query.tasks.values()].filter((task) => task.stage === id)
+  const scheduledAt = executionStartedAt ?? query.plannedAt
+  const started = tasks.map((task) => task.stats?.startTime ?? task.createdAt).sort()[0]
+  const base = { id, ...(scheduledAt ? { scheduledAt } : {}), ...(started ? { startedAt: started } : {}) }
+  // A retried task stands for the one before.
+  const retried = new Set(tasks.map((task) => task.retryOf).filter((one) => one !== undefined))
+  const current = tasks.filter((task) => !retried.has(task.taskId))
+  if (current.length === 0) {
+    const upstream = [...query.tasks.values()].some((task) => task.stage !== id)
+    return {
+      ...base,
+      state: upstream || query.kind === 'RUNNING' || query.kind === 'FINISHING' ? 'RUNNING' : 'SCHEDULED',
+    }
+  }
+  const ends = current.map((task) => task.endedAt ?? '')
+  const endedAt = ends.every((end) => end !== '') ? ends.sort().at(-1) : undefined
+  const end = endedAt === undefined ? {} : { endedAt }
+  if (current.some((task) => task.state === 'FAILED')) return { ...base, ...end, state: 'FAILED' }
+  if (current.some((task) => task.state === 'CANCELED')) return { ...base, ...end, state: 'CANCELED' }
+  if (current.some((task) => task.state === 'ABORTED')) return { ...base, ...end, state: 'ABORTED' }
+  if (current.every((task) => task.state === 'FINISHED')) return { ...base, ...end, state: 'FINISHED' }
+  return { ...base, state: 'RUNNING' }
+}
