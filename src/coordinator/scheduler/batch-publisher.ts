@@ -1,0 +1,76 @@
+import type { ClosedPage } from '../../execution/api/task.ts'
+
+/** Pages of one batch that may be published now, in the order they were closed. */
+export interface PublishableGroup {
+  readonly batch: number
+  readonly pages: readonly ClosedPage[]
+  readonly lastOfBatch: boolean
+}
+
+/**
+ * Decides when listed pages become part of the result. A streaming batch publishes as its pages close; any other when
+ * it ends, or at 64 MB, or after 2 s of output: that pins it (design 3), so it is put off as long as that is cheap.
+ */
+export interface BatchPublisher {
+  list(pages: readonly ClosedPage[]): void
+  batchDone(batch: number): void
+  /** Takes the next group out, or undefined when nothing may be published yet. */
+  next(): PublishableGroup | undefined
+  /** Milliseconds until `next` would give more because time has passed; undefined when only news can. */
+  waitMs(): number | undefined
+  /** Pages listed and not yet taken. */
+  readonly pending: number
+}
+
+const HOLD_BYTES = 64 * 1024 * 1024
+const HOLD_MS = 2000
+
+export function createBatchPublisher(streams: boolean, monotonicMs: () => number): BatchPublisher {
+  let listed: ClosedPage[] = []
+  let nextToken = 0
+  const done = new Set<number>()
+  /** Batches that began to publish: the rest of their pages follow at once. */
+  const begun = new Set<number>()
+  const since = new Map<number, number>()
+
+  function publishable(batch: number): boolean {
+    if (streams || done.has(batch) || begun.has(batch)) return true
+    const first = since.get(batch)
+    if (first !== undefined && monotonicMs() - first >= HOLD_MS) return true
+    let held = 0
+    for (const page of listed) if (page.batch === batch) held += page.bytes
+    return held >= HOLD_BYTES
+  }
+
+  return {
+    list(pages) {
+      for (const page of pages.toSorted((a, b) => a.token - b.token)) {
+        // A repeated answer tells of pages again.
+        if (page.token < nextToken) continue
+        nextToken = page.token + 1
+        listed.push(page)
+        if (!since.has(page.batch)) since.set(page.batch, monotonicMs())
+      }
+    },
+    batchDone: (batch) => void done.add(batch),
+    next() {
+      const first = listed.find((page) => publishable(page.batch))
+      if (!first) return undefined
+      const pages = listed.filter((page) => page.batch === first.batch)
+      listed = listed.filter((page) => page.batch !== first.batch)
+      begun.add(first.batch)
+      return { batch: first.batch, pages, lastOfBatch: pages.some((page) => page.lastOfBatch) || done.has(first.batch) }
+    },
+    waitMs() {
+      let soonest: number | undefined
+      for (const page of listed) {
+        const left = HOLD_MS - (monotonicMs() - (since.get(page.batch) ?? monotonicMs()))
+        if (soonest === undefined || left < soonest) soonest = Math.max(0, left)
+      }
+      return soonest
+    },
+    get pending() {
+      return listed.length
+    },
+  }
+}

@@ -1,0 +1,164 @@
+import { Agent, request as httpRequest, type IncomingHttpHeaders } from 'node:http'
+import { z } from 'zod'
+import { internalHeaders, taskStatusSchema, type TaskStatus, type TaskUpdate } from '../../execution/api/task.ts'
+
+export interface WorkerAnswer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly body: Buffer
+}
+
+/** A worker that could not be reached or broke off: says nothing about what it did. */
+export class WorkerUnreachable extends Error {
+  override readonly name = 'WorkerUnreachable'
+}
+
+/** The worker has seen a higher epoch: this coordinator is no longer the writer. */
+export class StaleEpoch extends Error {
+  override readonly name = 'StaleEpoch'
+}
+
+const taskNewsSchema = z.array(taskStatusSchema)
+
+export interface TaskNews {
+  readonly version: string
+  readonly tasks: readonly TaskStatus[]
+}
+
+/** What the coordinator asks of workers; every request carries its epoch and the cluster secret. */
+export interface WorkerClient {
+  createTask(nodeUrl: string, taskId: string, update: TaskUpdate): Promise<TaskStatus>
+  /** Resolves when the worker has no such task any more. */
+  deleteTask(nodeUrl: string, taskId: string, abort: boolean): Promise<void>
+  /** The bytes of a closed page, or undefined when the worker has it no more. */
+  fetchPage(nodeUrl: string, taskId: string, token: number, acknowledgeBefore?: number): Promise<Buffer | undefined>
+  /** Long-polls all tasks of a worker that changed since a version. */
+  taskNews(nodeUrl: string, since: string | undefined, signal: AbortSignal): Promise<TaskNews>
+  /** Any request of the task resource, passed on as it is. */
+  forward(
+    nodeUrl: string,
+    method: string,
+    path: string,
+    headers: Record<string, string>,
+    body?: Buffer,
+  ): Promise<WorkerAnswer>
+  close(): void
+}
+
+export interface WorkerClientOptions {
+  readonly epoch: () => number
+  readonly bearer: string
+  readonly requestTimeoutMs: number
+  /** Told of every request's outcome: feeds the decaying counters of the node resource. */
+  readonly onOutcome?: (nodeUrl: string, error: Error | undefined) => void
+  readonly onStaleEpoch: () => void
+}
+
+export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
+  const agent = new Agent({ keepAlive: true, maxSockets: 64, noDelay: true, timeout: 120_000 })
+
+  function send(
+    nodeUrl: string,
+    method: string,
+    path: string,
+    headers: Record<string, string>,
+    body?: Buffer | string,
+    timeoutMs = options.requestTimeoutMs,
+    signal?: AbortSignal,
+  ): Promise<WorkerAnswer> {
+    return new Promise((resolve, reject) => {
+      const fail = (cause: Error): void => {
+        const error = new WorkerUnreachable(`${method} ${nodeUrl}: ${cause.message}`, { cause })
+        if (!signal?.aborted) options.onOutcome?.(nodeUrl, error)
+        reject(error)
+      }
+      const request = httpRequest(
+        new URL(path, nodeUrl),
+        {
+          method,
+          agent,
+          ...(signal ? { signal } : {}),
+          headers: {
+            authorization: `Bearer ${options.bearer}`,
+            [internalHeaders.epoch]: String(options.epoch()),
+            ...(body === undefined
+              ? {}
+              : { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }),
+            ...headers,
+          },
+        },
+        (response) => {
+          const parts: Buffer[] = []
+          response.on('data', (part: Buffer) => parts.push(part))
+          response.on('error', fail)
+          response.on('end', () => {
+            options.onOutcome?.(nodeUrl, undefined)
+            const status = response.statusCode ?? 0
+            if (status === 409) {
+              options.onStaleEpoch()
+              reject(new StaleEpoch(`${nodeUrl} has seen a higher epoch`))
+              return
+            }
+            resolve({ status, headers: response.headers, body: parts.length === 1 ? parts[0]! : Buffer.concat(parts) })
+          })
+        },
+      )
+      request.setTimeout(timeoutMs, () => request.destroy(new Error(`no answer within ${timeoutMs} ms`)))
+      request.on('error', fail)
+      request.end(body)
+    })
+  }
+
+  const expectOk = (answer: WorkerAnswer, what: string): WorkerAnswer => {
+    if (answer.status >= 200 && answer.status < 300) return answer
+    throw new WorkerUnreachable(`${what}: HTTP ${answer.status} ${answer.body.toString('utf8', 0, 200)}`)
+  }
+
+  return {
+    async createTask(nodeUrl, taskId, update) {
+      const answer = await send(
+        nodeUrl,
+        'POST',
+        `/v1/task/${taskId}`,
+        { accept: INTERNAL_JSON },
+        JSON.stringify(update),
+      )
+      return taskStatusSchema.parse(JSON.parse(expectOk(answer, `POST task ${taskId}`).body.toString('utf8')))
+    },
+    async deleteTask(nodeUrl, taskId, abort) {
+      const answer = await send(nodeUrl, 'DELETE', `/v1/task/${taskId}?abort=${abort}`, { accept: INTERNAL_JSON })
+      if (answer.status !== 404) expectOk(answer, `DELETE task ${taskId}`)
+    },
+    async fetchPage(nodeUrl, taskId, token, acknowledgeBefore) {
+      const answer = await send(nodeUrl, 'GET', `/v1/task/${taskId}/results/0/${token}`, {
+        [internalHeaders.maxWait]: '0ms',
+        ...(acknowledgeBefore === undefined ? {} : { [internalHeaders.acknowledge]: String(acknowledgeBefore) }),
+      })
+      if (answer.status === 404 || answer.status === 410) return undefined
+      return expectOk(answer, `page ${token} of ${taskId}`).body
+    },
+    async taskNews(nodeUrl, since, signal) {
+      const query = since === undefined ? '?since=' : `?since=${encodeURIComponent(since)}`
+      const answer = await send(
+        nodeUrl,
+        'GET',
+        `/v1/task${query}`,
+        { accept: INTERNAL_JSON },
+        undefined,
+        30_000,
+        signal,
+      )
+      expectOk(answer, 'task news')
+      const version = answer.headers[internalHeaders.taskVersion]
+      return {
+        version: typeof version === 'string' ? version : '',
+        tasks: taskNewsSchema.parse(JSON.parse(answer.body.toString('utf8'))),
+      }
+    },
+    forward: (nodeUrl, method, path, headers, body) => send(nodeUrl, method, path, headers, body),
+    close: () => agent.destroy(),
+  }
+}
+
+/** Asks the task resource for TaskStatus instead of the formatted Task info. */
+export const INTERNAL_JSON = 'application/vnd.quipu.task-status+json'

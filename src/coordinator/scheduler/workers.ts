@@ -1,0 +1,14 @@
+/** Which workers may take tasks now; membership (`coordinator/nodes`) provides it. */
+export interface WorkerDirectory {
+  /** Active workers, neither suspect nor failed. */
+  active(): readonly WorkerNode[]
+  /** A worker that answered is known under its url as well. */
+  byUrl(url: string): WorkerNode | undefined
+  /** Called whenever a worker joins, fails or leaves. */
+  onChange(listener: () => void): void
+}
+
+export interface WorkerNode {
+  readonly nodeId: string
+  readonly url: string
+}

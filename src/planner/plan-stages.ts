@@ -1,0 +1,61 @@
+import type { Fragment, Split } from '../execution/api/fragment.ts'
+import type { RenderedQuery, ResultColumn } from '../sql/front-end.ts'
+import type { StagePlan } from './stage-plan.ts'
+
+/** What is known of a query's input when it is cut. */
+export interface QueryInput {
+  /** Splits of all scans. */
+  readonly splits: readonly Split[]
+  /** Every scan's rows live in the coordinator (information_schema, system tables). */
+  readonly coordinatorOnly: boolean
+}
+
+/** Small statements share an engine: at most this much compressed input and this many rows, both known. */
+const SMALL_BYTES = 16 * 1024 * 1024
+const SMALL_ROWS = 1_000_000
+
+/**
+ * The seam of distribution: from a rendered query to its stages. With one worker stage 1 does all the work and stage 0
+ * relays; a query that needs no worker is stage 0 alone.
+ */
+export function planStages(
+  query: RenderedQuery,
+  columns: readonly ResultColumn[],
+  input: QueryInput,
+): readonly StagePlan[] {
+  const fragment = toFragment(query, columns, input.splits)
+  const onCoordinator = query.simple && !query.risky && (query.scans.length === 0 || input.coordinatorOnly)
+  if (onCoordinator) return [{ id: 0, fragment, distribution: 'coordinator', inputs: [], splits: input.splits }]
+  return [
+    { id: 0, distribution: 'coordinator', inputs: [1], splits: [] },
+    { id: 1, fragment, distribution: 'single', inputs: [], splits: input.splits },
+  ]
+}
+
+function toFragment(query: RenderedQuery, columns: readonly ResultColumn[], splits: readonly Split[]): Fragment {
+  let bytes = 0
+  let rows = 0
+  let known = true
+  for (const split of splits) {
+    if (split.bytes === undefined || split.rows === undefined) known = false
+    bytes += split.bytes ?? 0
+    rows += split.rows ?? 0
+  }
+  return {
+    sql: query.sql,
+    scans: query.scans.map((scan) => ({ ...scan, handle: { ...scan.handle }, columns: [...scan.columns] })),
+    output: columns.map(({ name, type, typeSignature }, index) => ({
+      name,
+      type,
+      typeSignature,
+      wire: query.wire[index] ?? `"c${index}"`,
+    })),
+    streams: query.streams,
+    ordered: query.ordered,
+    estimate: {
+      small: query.simple && !query.risky && known && bytes <= SMALL_BYTES && rows <= SMALL_ROWS,
+      ...(known ? { rows, bytes } : {}),
+    },
+    risky: query.risky,
+  }
+}
