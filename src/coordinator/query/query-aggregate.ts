@@ -20,10 +20,13 @@ export interface QueryAggregate {
    * Resolves when they are valid, with the number of events; 0 when every command was refused.
    * @throws Fenced and the like: this process may tell nothing more
    */
-  execute(commands: readonly QueryCommand[], pages?: readonly ResultPage[]): Promise<number>
+  execute(steps: readonly Step[], pages?: readonly ResultPage[]): Promise<number>
   /** Called after each change of `state`, in order. */
   onValid(listener: (events: readonly QueryEvent[]) => void): void
 }
+
+/** A command, or commands made only when their turn comes, from the state that the steps before led to. */
+export type Step = QueryCommand | ((intended: QueryState) => readonly QueryCommand[])
 
 export interface AggregateStart {
   readonly state: QueryState
@@ -54,13 +57,15 @@ export function createQueryAggregate(
       return position
     },
     onValid: (listener) => void listeners.push(listener),
-    async execute(commands, pages) {
+    async execute(steps, pages) {
       const at = new Date(clock.now()).toISOString()
       const events: QueryEvent[] = []
-      for (const command of commands) {
-        for (const event of decide(intended, command, at)) {
-          events.push(event)
-          intended = evolve(queryId, intended, event)
+      for (const step of steps) {
+        for (const command of typeof step === 'function' ? step(intended) : [step]) {
+          for (const event of decide(intended, command, at)) {
+            events.push(event)
+            intended = evolve(queryId, intended, event)
+          }
         }
       }
       if (events.length === 0) return 0

@@ -60,7 +60,7 @@ export function createTaskHub(client: WorkerClient, workers: WorkerDirectory, op
         version = undefined
         const silence = options.monotonicMs() - feed.lastAnswer
         if (silence > options.lostAfterMs || (silence > 1000 && !workers.byUrl(nodeUrl)))
-          for (const taskId of [...feed.listeners.keys()]) lose(feed, taskId, `no answer from worker ${nodeUrl}`)
+          for (const taskId of feed.listeners.keys()) lose(feed, taskId, `no answer from worker ${nodeUrl}`)
         await new Promise((resolve) => setTimeout(resolve, pause))
         pause = Math.min(500, pause * 2)
       }

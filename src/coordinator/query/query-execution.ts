@@ -1,0 +1,569 @@
+import { createHash } from 'node:crypto'
+import type { Catalogs } from '../../connectors/spi/catalogs.ts'
+import type { EventLog, ResultPage } from '../../events/event-log.ts'
+import { composeStatement } from '../../execution/api/compose-statement.ts'
+import type { TaskStats } from '../../execution/api/task.ts'
+import type { EnginePool, EngineRun } from '../../execution/engine/engine.ts'
+import { planStages } from '../../planner/plan-stages.ts'
+import type { StagePlan } from '../../planner/stage-plan.ts'
+import type { Clock } from '../../shared/clock.ts'
+import { EngineError, toFailure, type Failure } from '../../shared/engine-error.ts'
+import { taskId, type QueryId } from '../../shared/ids.ts'
+import { unreachable } from '../../shared/unreachable.ts'
+import type { AnalyzedStatement, MetadataPort, ResultColumn, SqlFrontEnd } from '../../sql/front-end.ts'
+import { connectorOf, listSplits } from '../dispatch/catalog-metadata.ts'
+import type { Place, ResourceGroups } from '../dispatch/resource-groups.ts'
+import { coordinatorTaskStats, cutPages, type MadePage } from './coordinator-stage.ts'
+import type { QueryCommand } from './decider.ts'
+import type { QueryEventOf } from './events.ts'
+import { explainColumn, explainText } from './explain-text.ts'
+import { createQueryAggregate, type QueryAggregate, type Step } from './query-aggregate.ts'
+import { responseHeaders } from './session-headers.ts'
+import { sessionContext } from './session-context.ts'
+import { isTerminal, type KnownQuery, resultSize } from './state.ts'
+import { queryTotals, stagesAtEnd } from './totals.ts'
+import { runWorkerStage, type WorkerStageDeps } from './worker-stage.ts'
+
+type Created = QueryEventOf<'QueryCreated'>['data']
+type Planned = QueryEventOf<'QueryPlanned'>['data']
+
+/** A statement as it was posted, its secrets taken out for the log. */
+export interface Submission {
+  /** As typed: what is run. */
+  readonly sql: string
+  readonly created: Created
+}
+
+export interface ExecutionDeps extends WorkerStageDeps {
+  readonly log: EventLog
+  readonly frontEnd: SqlFrontEnd
+  readonly catalogs: Catalogs
+  readonly metadata: MetadataPort
+  /** The coordinator's own engine, for stages that need no worker. */
+  readonly engine: EnginePool
+  readonly groups: ResourceGroups
+  readonly version: string
+  readonly nodeId: string
+  readonly selfUrl: string
+  readonly limits: {
+    readonly pageBytes: number
+    /** Rows of a coordinator-only result held in memory at most. */
+    readonly inlineBytes: number
+    readonly queryRunMs: number
+  }
+  /** QueryCreated waits so long for company: a statement that ends by then is one append. Milliseconds. */
+  readonly firstAppendHoldMs: number
+  readonly onInternalError: (queryId: string, error: unknown) => void
+}
+
+/** A query of this coordinator from its POST until it is forgotten. */
+export interface QueryExecution {
+  readonly queryId: QueryId
+  readonly aggregate: QueryAggregate
+  /** Newest figures of running tasks, by task id. */
+  readonly liveStats: ReadonlyMap<string, TaskStats>
+  readonly queuedReason: string | undefined
+  /** Resolves when QueryCreated is valid; rejects when it never will be told. */
+  readonly created: Promise<void>
+  /** Resolves when the plan, or the failure, is known. */
+  readonly planKnown: Promise<void>
+  /** Was a nextUri of it ever asked for? */
+  readonly followed: boolean
+  /** The client follows: statements that change anything go on now. */
+  follow(): void
+  /** Resolves at the next thing worth telling, or after `ms`. */
+  news(ms: number): Promise<void>
+  /** Bytes of a page that happen to be in memory. */
+  pageInMemory(token: number): Buffer | undefined
+  /** The client has passed all pages before this token. */
+  acknowledge(before: number): void
+  /** The client has the last page in hand: QueryFinished is appended. Resolves when it is valid. */
+  finish(): Promise<void>
+  /** Resolves when QueryFailed with USER_CANCELED is valid, or the query had ended. */
+  cancel(): Promise<void>
+  fail(failure: Failure): Promise<void>
+  totals(): ReturnType<typeof queryTotals> | undefined
+  recordDelivery(token: number, rows: number, bytes: number): void
+  recordLoss(token: number, reason: string): void
+  /** Frees what it holds; the query has ended. */
+  dispose(): void
+}
+
+export function startQueryExecution(deps: ExecutionDeps, queryId: QueryId, submission: Submission): QueryExecution {
+  const { clock } = deps
+  const { created } = submission
+  const startTimeMillis = clock.now()
+  const traceparent = created.traceparent
+  const aggregate = createQueryAggregate(queryId, deps.log, clock, () => traceparent)
+  const abort = new AbortController()
+  const liveStats = new Map<string, TaskStats>()
+  const memory = new Map<number, Buffer>()
+  const place: { current: Place | undefined } = { current: undefined }
+  let engineRun: EngineRun | undefined
+  let queuedReason: string | undefined
+  let followed = false
+  let waiters: (() => void)[] = []
+  const follow = deferred()
+  const planKnown = deferred()
+
+  const wake = (): void => {
+    const woken = waiters
+    waiters = []
+    for (const one of woken) one()
+  }
+  aggregate.onValid(() => {
+    if (isTerminal(aggregate.state.kind)) {
+      planKnown.resolve()
+      place.current?.release()
+    }
+    wake()
+  })
+
+  // --- the first append, which waits a little for company -------------------------------------------------------
+  let held: { steps: Step[]; pages: ResultPage[] } | undefined = {
+    steps: [{ type: 'CreateQuery', data: created }],
+    pages: [],
+  }
+  const first = deferred()
+  const holdTimer = setTimeout(() => flush(), deps.firstAppendHoldMs)
+  function flush(): void {
+    if (!held) return
+    const { steps, pages } = held
+    held = undefined
+    clearTimeout(holdTimer)
+    aggregate.execute(steps, pages).then(() => first.resolve(), first.reject)
+  }
+  async function record(steps: readonly Step[], pages: readonly ResultPage[] = []): Promise<void> {
+    if (held) {
+      held.steps.push(...steps)
+      held.pages.push(...pages)
+      flush()
+      return first.promise
+    }
+    await aggregate.execute(steps, pages)
+  }
+  /** For commands that may ride with whatever comes next, but need not wait for it longer than the hold. */
+  function recordSoon(steps: readonly Step[]): Promise<void> {
+    if (!held) return record(steps)
+    held.steps.push(...steps)
+    return first.promise
+  }
+
+  // --- ends ------------------------------------------------------------------------------------------------------
+  function endFigures(query: KnownQuery, end: 'FINISHED' | 'FAILED' | 'CANCELED') {
+    const now = clock.now()
+    const executionStartedAt = query.planned?.executionStartedAt
+    return {
+      stages: [...stagesAtEnd(query, end, new Date(now).toISOString())],
+      totals: queryTotals(query, liveStats, now),
+      ...(executionStartedAt === undefined ? {} : { executionStartedAt }),
+    }
+  }
+  async function fail(failure: Failure): Promise<void> {
+    if (isTerminal(aggregate.intended.kind)) return
+    abort.abort(new Ended())
+    engineRun?.cancel()
+    const canceled = failure.errorName === 'USER_CANCELED'
+    await record([
+      (query) =>
+        query.kind === 'NONE'
+          ? []
+          : [...query.tasks.keys()].map((task) => {
+              const stats = liveStats.get(task)
+              return {
+                type: 'CancelTask',
+                data: { taskId: task, reason: canceled ? 'canceled' : 'aborted', ...(stats ? { stats } : {}) },
+              }
+            }),
+      (query) =>
+        query.kind === 'NONE'
+          ? []
+          : [{ type: 'FailQuery', failure, figures: endFigures(query, canceled ? 'CANCELED' : 'FAILED') }],
+    ])
+  }
+  /** QueryFinished, its figures taken when everything before it in the same append is counted. */
+  function finishStep(extra: Partial<QueryEventOf<'QueryFinished'>['data']> = {}): Step {
+    return (query) => {
+      if (query.kind === 'NONE') return []
+      const planned = query.planned
+      const data = {
+        ...resultSize(query.pages),
+        ordered: planned?.ordered ?? false,
+        responseHeaders: [],
+        warnings: planned?.warnings ?? [],
+        partial: false,
+        ...(planned?.updateType === undefined ? {} : { updateType: planned.updateType }),
+        ...endFigures(query, 'FINISHED'),
+        ...extra,
+      }
+      return [{ type: 'FinishQuery', data }]
+    }
+  }
+
+  // --- the way from text to result ---------------------------------------------------------------------------------
+  async function enter(): Promise<void> {
+    const group = created.resourceGroup
+    const free = deps.groups.tryEnter(group)
+    if (free) {
+      place.current = free
+      return
+    }
+    const since = clock.monotonicMs()
+    const waiting = deps.groups.enter(group, abort.signal)
+    queuedReason = `resource group "${group}" is full; position ${waiting.position}`
+    await record([
+      { type: 'QueueQuery', data: { resourceGroup: group, reason: queuedReason, position: waiting.position } },
+    ])
+    const given = await waiting.place
+    abort.signal.throwIfAborted()
+    if (given) place.current = given
+    queuedReason = undefined
+    const queuedNanos = Math.round((clock.monotonicMs() - since) * 1e6)
+    await record([{ type: 'AdmitQuery', data: { resourceGroup: group, queuedNanos } }])
+  }
+
+  async function run(): Promise<void> {
+    await enter()
+    const analysisStart = clock.monotonicMs()
+    const analyzed = await deps.frontEnd.analyzeStatement(
+      submission.sql,
+      sessionContext(queryId, created, startTimeMillis),
+      deps.metadata,
+    )
+    const analysisNanos = Math.round((clock.monotonicMs() - analysisStart) * 1e6)
+    await carryOut(analyzed, analysisNanos)
+  }
+
+  async function carryOut(analyzed: AnalyzedStatement, analysisNanos: number): Promise<void> {
+    switch (analyzed.kind) {
+      case 'query':
+        return runQuery(analyzed, analysisNanos)
+      case 'session': {
+        const planned = plannedData(analyzed.queryType, 'coordinator', [], [], [], analysisNanos, 0, {
+          updateType: analyzed.updateType,
+          warnings: analyzed.warnings,
+        })
+        const recorded = recordSoon([{ type: 'PlanQuery', data: planned }])
+        // Clients repeat a POST whose answer was lost: it has no effect and no place before its first GET.
+        place.current?.release()
+        flush()
+        await Promise.all([recorded, follow.promise])
+        abort.signal.throwIfAborted()
+        await record([
+          finishStep({ responseHeaders: [...responseHeaders(analyzed.changes)], updateType: analyzed.updateType }),
+        ])
+        return
+      }
+      case 'explain': {
+        const text = await explain(analyzed)
+        const columns = analyzed.columns.map((column) => explainColumn(column, text))
+        return makeRows(columns, [[text]], analyzed.queryType, analysisNanos)
+      }
+      case 'write':
+        throw new EngineError('NOT_SUPPORTED', `${analyzed.updateType} is not supported by the configured catalogs`)
+      default:
+        return unreachable(analyzed)
+    }
+  }
+
+  async function runQuery(
+    analyzed: Extract<AnalyzedStatement, { kind: 'query' }>,
+    analysisNanos: number,
+  ): Promise<void> {
+    const planStart = clock.monotonicMs()
+    const input = await listSplits(deps.catalogs, analyzed.query)
+    abort.signal.throwIfAborted()
+    const stages = planStages(analyzed.query, analyzed.columns, input)
+    const root = stages[0]!
+    const tables = analyzed.reads.map((read) => ({ ...read, columns: [...read.columns], mode: 'READ' as const }))
+    const route = root.fragment ? 'coordinator' : 'local'
+    const planned = plannedData(
+      analyzed.queryType,
+      route,
+      analyzed.columns,
+      tables,
+      stages,
+      analysisNanos,
+      Math.round((clock.monotonicMs() - planStart) * 1e6),
+      { warnings: analyzed.warnings, ordered: analyzed.query.ordered, outline: analyzed.query.outline },
+    )
+    const plan: QueryCommand = { type: 'PlanQuery', data: planned }
+    if (root.fragment) return runOnCoordinator(root, plan)
+    const work = stages.find((stage) => stage.fragment !== undefined)!
+    await runWorkerStage(
+      deps,
+      {
+        queryId,
+        stage: work,
+        user: created.session.user,
+        startTimeMillis,
+        profile: created.sampled || !(work.fragment?.estimate.small ?? false),
+        traceparent,
+        remainingMillis: deps.limits.queryRunMs,
+        aggregate,
+        signal: abort.signal,
+        record,
+        finish: finishStep(),
+        onStats(task, stats) {
+          liveStats.set(task, stats)
+          wake()
+        },
+        onPageBytes: (token, bytes) => void memory.set(token, bytes),
+      },
+      plan,
+    )
+  }
+
+  async function runOnCoordinator(stage: StagePlan, plan: QueryCommand): Promise<void> {
+    const fragment = stage.fragment!
+    const expressions = await Promise.all(
+      fragment.scans.map((scan, index) =>
+        connectorOf(deps.catalogs, scan.catalog).tableExpression(
+          stage.splits.filter((split) => split.scan === index).map(({ scan: _, ...split }) => withoutAbsent(split)),
+          scan.columns,
+        ),
+      ),
+    )
+    const createdAt = clock.now()
+    engineRun = deps.engine.run({
+      id: queryId,
+      sql: composeStatement(fragment, expressions),
+      placement: 'shared',
+      risky: fragment.risky,
+      profile: false,
+      cachePrepared: fragment.scans.length === 0,
+      output: { kind: 'inline', maxBytes: deps.limits.inlineBytes },
+      remainingMillis: deps.limits.queryRunMs,
+    })
+    const planRecorded = recordSoon([plan])
+    planRecorded.catch(() => {})
+    const result = await engineRun.done
+    abort.signal.throwIfAborted()
+    if (result.overflow)
+      throw new EngineError(
+        'EXCEEDED_LOCAL_MEMORY_LIMIT',
+        `The result of a statement without tables is larger than ${deps.limits.inlineBytes} bytes`,
+      )
+    const pages = cutPages(result.inline ?? Buffer.alloc(0), result.rows, deps.limits.pageBytes)
+    const bytes = pages.reduce((sum, page) => sum + page.bytes.length, 0)
+    const stats = coordinatorTaskStats({
+      createdAt,
+      endedAt: clock.now(),
+      rows: result.rows,
+      bytes,
+      splits: stage.splits.length,
+      source: 'ValuesOperator',
+      engine: result,
+    })
+    await publishMade(pages, stats)
+  }
+
+  /** Rows made here, without an engine: EXPLAIN. */
+  async function makeRows(
+    columns: readonly ResultColumn[],
+    rows: readonly (readonly unknown[])[],
+    queryType: string,
+    analysisNanos: number,
+  ): Promise<void> {
+    const createdAt = clock.now()
+    const stage: StagePlan = { id: 0, distribution: 'coordinator', inputs: [], splits: [] }
+    const plan = plannedData(queryType, 'coordinator', columns, [], [stage], analysisNanos, 0, {})
+    recordSoon([{ type: 'PlanQuery', data: plan }]).catch(() => {})
+    const text = Buffer.from(rows.map((row) => JSON.stringify(row)).join(',\n'))
+    const pages = cutPages(text, rows.length, deps.limits.pageBytes)
+    const stats = coordinatorTaskStats({
+      createdAt,
+      endedAt: clock.now(),
+      rows: rows.length,
+      bytes: text.length,
+      splits: 1,
+      source: 'ValuesOperator',
+    })
+    await publishMade(pages, stats)
+  }
+
+  async function publishMade(pages: readonly MadePage[], stats: TaskStats): Promise<void> {
+    const task = taskId(queryId, 0, 0)
+    for (const [token, page] of pages.entries()) memory.set(token, page.bytes)
+    await record(
+      [
+        { type: 'FinishTask', data: { taskId: task, stage: 0, nodeId: deps.nodeId, nodeUrl: deps.selfUrl, stats } },
+        {
+          type: 'PublishPages',
+          data: {
+            taskId: task,
+            batch: 0,
+            firstToken: 0,
+            pages: pages.map((page, index) => ({
+              rows: page.rows,
+              bytes: page.bytes.length,
+              sha256: page.sha256,
+              kept: 'log' as const,
+              taskToken: index,
+            })),
+            lastOfBatch: true,
+            lastOfResult: true,
+          },
+        },
+        finishStep(),
+      ],
+      pages.map((page, token) => ({ token, bytes: page.bytes })),
+    )
+  }
+
+  function plannedData(
+    queryType: string,
+    route: Planned['route'],
+    columns: readonly ResultColumn[],
+    tables: Planned['tables'],
+    stages: readonly StagePlan[],
+    analysisNanos: number,
+    planningNanos: number,
+    more: {
+      readonly updateType?: string
+      readonly warnings?: Planned['warnings'] | Extract<AnalyzedStatement, { kind: 'query' }>['warnings']
+      readonly ordered?: boolean
+      readonly outline?: Planned['outline']
+    },
+  ): Planned {
+    const now = new Date(clock.now()).toISOString()
+    const planned: Planned = {
+      queryType,
+      route,
+      columns: columns.map((column) => ({ ...column, lineage: [...column.lineage] })),
+      tables,
+      stages: stages.map((stage) => ({
+        id: stage.id,
+        distribution: stage.distribution,
+        inputs: [...stage.inputs],
+        splits: [...stage.splits],
+        scheduledAt: now,
+        ...(stage.fragment
+          ? {
+              fragment: stage.fragment,
+              fragmentDigest: createHash('sha256').update(JSON.stringify(stage.fragment)).digest('hex'),
+            }
+          : {}),
+      })),
+      ordered: more.ordered ?? false,
+      parseNanos: 0,
+      analysisNanos,
+      planningNanos,
+      warnings: [...(more.warnings ?? [])],
+      executionStartedAt: now,
+      ...(more.updateType === undefined ? {} : { updateType: more.updateType }),
+      ...(more.outline === undefined ? {} : { outline: more.outline }),
+    }
+    planKnown.resolve()
+    wake()
+    return planned
+  }
+
+  async function explain(analyzed: Extract<AnalyzedStatement, { kind: 'explain' }>): Promise<string | boolean> {
+    if (analyzed.analyze) throw new EngineError('NOT_SUPPORTED', 'EXPLAIN ANALYZE is not supported')
+    const inner = analyzed.statement
+    if (inner.kind !== 'query') return explainText(analyzed, [])
+    const input = await listSplits(deps.catalogs, inner.query)
+    return explainText(analyzed, planStages(inner.query, inner.columns, input))
+  }
+
+  run()
+    .catch(async (error: unknown) => {
+      if (error instanceof Ended) return
+      if (!(error instanceof EngineError)) deps.onInternalError(queryId, error)
+      await fail(toFailure(error))
+    })
+    .catch((error: unknown) => deps.onInternalError(queryId, error))
+    .finally(() => {
+      planKnown.resolve()
+      place.current?.release()
+    })
+
+  return {
+    queryId,
+    aggregate,
+    liveStats,
+    created: first.promise,
+    planKnown: planKnown.promise,
+    get queuedReason() {
+      return queuedReason
+    },
+    get followed() {
+      return followed
+    },
+    follow() {
+      followed = true
+      follow.resolve()
+    },
+    news(ms) {
+      return new Promise((resolve) => {
+        const timer = setTimeout(resolve, ms)
+        waiters.push(() => {
+          clearTimeout(timer)
+          resolve()
+        })
+      })
+    },
+    pageInMemory: (token) => memory.get(token),
+    acknowledge(before) {
+      for (const token of memory.keys()) if (token < before) memory.delete(token)
+    },
+    async finish() {
+      if (isTerminal(aggregate.state.kind)) return
+      await record([finishStep()])
+    },
+    cancel: () =>
+      fail({
+        errorName: 'USER_CANCELED',
+        errorCode: 3,
+        errorType: 'USER_ERROR',
+        message: 'Query was canceled',
+      }),
+    fail,
+    totals() {
+      const query = aggregate.intended
+      return query.kind === 'NONE' ? undefined : queryTotals(query, liveStats, clock.now())
+    },
+    recordDelivery(token, rows, bytes) {
+      record([{ type: 'DeliverResults', data: { token, rows, bytes } }]).catch(() => {})
+    },
+    recordLoss(token, reason) {
+      record([{ type: 'LosePages', data: { tokens: [token], reason } }]).catch(() => {})
+    },
+    dispose() {
+      clearTimeout(holdTimer)
+      memory.clear()
+      const query = aggregate.state
+      if (query.kind === 'NONE') return
+      for (const task of query.tasks.values())
+        if (task.stage !== 0) deps.client.deleteTask(task.nodeUrl, task.taskId, false).catch(() => {})
+    },
+  }
+}
+
+/** The query has ended while something of it still ran: nobody needs to be told. */
+class Ended extends Error {}
+
+interface Deferred {
+  readonly promise: Promise<void>
+  resolve(): void
+  reject(error: unknown): void
+}
+
+function deferred(): Deferred {
+  let resolve!: () => void
+  let reject!: (error: unknown) => void
+  const promise = new Promise<void>((yes, no) => {
+    resolve = yes
+    reject = no
+  })
+  // Whoever waits gets the rejection; nobody waiting is no fault.
+  promise.catch(() => {})
+  return { promise, resolve, reject }
+}
+
+function withoutAbsent<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as {
+    [K in keyof T]: Exclude<T[K], undefined>
+  }
+}

@@ -1,0 +1,51 @@
+import { randomUUID } from 'node:crypto'
+import { unreachable } from '../../shared/unreachable.ts'
+import type { SessionChange } from '../../sql/front-end.ts'
+
+/** A response header without its family's prefix: `Set-Session`. */
+export interface ResponseHeader {
+  readonly header: string
+  readonly value: string
+}
+
+/** Form encoding, as clients decode it: space is `+`. */
+function encode(text: string): string {
+  return encodeURIComponent(text)
+    .replaceAll('%20', '+')
+    .replace(/[!'()~]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`)
+}
+
+/** What the client must remember, as response headers (protocol.md 1.3); they are repeated on every answer of the query. */
+export function responseHeaders(changes: readonly SessionChange[]): readonly ResponseHeader[] {
+  return changes.map((change): ResponseHeader => {
+    switch (change.kind) {
+      case 'SetCatalog':
+        return { header: 'Set-Catalog', value: change.catalog }
+      case 'SetSchema':
+        return { header: 'Set-Schema', value: change.schema }
+      case 'SetPath':
+        return { header: 'Set-Path', value: change.path }
+      case 'SetSession':
+        return { header: 'Set-Session', value: `${change.name}=${encode(change.value)}` }
+      case 'ClearSession':
+        return { header: 'Clear-Session', value: change.name }
+      case 'SetRole':
+        return { header: 'Set-Role', value: `${change.catalog}=${encode(change.role)}` }
+      case 'AddedPrepare':
+        return { header: 'Added-Prepare', value: `${encode(change.name)}=${encode(change.sql)}` }
+      case 'DeallocatedPrepare':
+        return { header: 'Deallocated-Prepare', value: encode(change.name) }
+      case 'StartTransaction':
+        return { header: 'Started-Transaction-Id', value: randomUUID() }
+      case 'Commit':
+      case 'Rollback':
+        return { header: 'Clear-Transaction-Id', value: 'true' }
+      case 'SetAuthorizationUser':
+        return { header: 'Set-Authorization-User', value: change.user }
+      case 'ResetAuthorizationUser':
+        return { header: 'Reset-Authorization-User', value: 'true' }
+      default:
+        return unreachable(change)
+    }
+  })
+}

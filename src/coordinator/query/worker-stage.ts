@@ -1,0 +1,312 @@
+import { createHash } from 'node:crypto'
+import type { ClosedPage, TaskStats, TaskStatus, TaskUpdate } from '../../execution/api/task.ts'
+import type { ResultPage } from '../../events/event-log.ts'
+import type { Clock } from '../../shared/clock.ts'
+import { EngineError, failureOf, type Failure } from '../../shared/engine-error.ts'
+import type { QueryId } from '../../shared/ids.ts'
+import { taskId as makeTaskId } from '../../shared/ids.ts'
+import type { StagePlan } from '../../planner/stage-plan.ts'
+import { createBatchPublisher, type PublishableGroup } from '../scheduler/batch-publisher.ts'
+import type { TaskHub } from '../scheduler/task-hub.ts'
+import { StaleEpoch, type WorkerClient } from '../scheduler/worker-client.ts'
+import type { WorkerDirectory, WorkerNode } from '../scheduler/workers.ts'
+import type { QueryCommand } from './decider.ts'
+import type { QueryAggregate, Step } from './query-aggregate.ts'
+import { relayTaskStats } from './relay-stats.ts'
+
+/** Result pages up to this many bytes are kept beside the log (design 3). */
+export const DURABLE_PAGE_BYTES = 64 * 1024
+
+export interface WorkerStageDeps {
+  readonly clock: Clock
+  readonly client: WorkerClient
+  readonly hub: TaskHub
+  readonly workers: WorkerDirectory
+  readonly maxAttempts: number
+  /** How long a query waits for a worker to be there, milliseconds. */
+  readonly workerWaitMs: number
+}
+
+export interface WorkerStageInput {
+  readonly queryId: QueryId
+  readonly stage: StagePlan
+  readonly user: string
+  readonly startTimeMillis: number
+  readonly profile: boolean
+  readonly traceparent: string | undefined
+  readonly remainingMillis: number
+  readonly aggregate: QueryAggregate
+  readonly signal: AbortSignal
+  /** Commands go through the query's own recorder: the first ones ride with QueryCreated. */
+  record(steps: readonly Step[], pages?: readonly ResultPage[]): Promise<void>
+  /** Appended with the last pages when all of them are durable. */
+  readonly finish: Step
+  onStats(taskId: string, stats: TaskStats): void
+  /** A page whose bytes are at hand anyway. */
+  onPageBytes(token: number, bytes: Buffer): void
+}
+
+/**
+ * Stage 1 on one worker and stage 0's relay: creates the task, follows its news, publishes its pages, tries it again
+ * elsewhere while nothing of it is published. Resolves when the whole result is published.
+ * @throws EngineError | the task's failure as EngineError
+ */
+export async function runWorkerStage(
+  deps: WorkerStageDeps,
+  input: WorkerStageInput,
+  first: QueryCommand,
+): Promise<void> {
+  const retriedFrom: { taskId: string; reason: string }[] = []
+  for (let attempt = 0; ; attempt++) {
+    const node = await chooseWorker(deps, input.signal)
+    const taskId = makeTaskId(input.queryId, input.stage.id, attempt)
+    const previous = retriedFrom.at(-1)
+    const create: QueryCommand = {
+      type: 'CreateTask',
+      data: {
+        taskId,
+        stage: input.stage.id,
+        nodeId: node.nodeId,
+        nodeUrl: node.url,
+        splits: input.stage.splits.length,
+        attempt,
+        ...(previous ? { retryOf: previous.taskId, retryReason: previous.reason } : {}),
+      },
+    }
+    const begun: QueryCommand[] = previous
+      ? [{ type: 'RetryTask', data: { taskId: previous.taskId, newTaskId: taskId, reason: previous.reason } }, create]
+      : [first, create]
+    // Not waited for: the task's POST goes out beside the append. A task that the log does not know is deleted at adoption.
+    const appended = input.record(begun)
+    const [outcome] = await Promise.all([runTask(deps, input, node, taskId, attempt), appended])
+    if (outcome.kind === 'done') return
+    const pinned = input.aggregate.intended.kind !== 'NONE' && input.aggregate.intended.pages.length > 0
+    await input.record([{ type: 'FailTask', data: { taskId, failure: outcome.failure } }])
+    if (outcome.kind === 'failed') throw engineError(outcome.failure)
+    if (pinned)
+      throw new EngineError(
+        'REMOTE_TASK_FAILED',
+        `Task ${taskId} was lost after part of its result was published: ${outcome.failure.message}`,
+      )
+    if (attempt + 1 >= deps.maxAttempts) throw engineError(outcome.failure)
+    retriedFrom.push({ taskId, reason: outcome.reason })
+  }
+}
+
+type TaskOutcome =
+  | { readonly kind: 'done' }
+  | { readonly kind: 'failed'; readonly failure: Failure }
+  | { readonly kind: 'lost'; readonly failure: Failure; readonly reason: string }
+
+function runTask(
+  deps: WorkerStageDeps,
+  input: WorkerStageInput,
+  node: WorkerNode,
+  taskId: string,
+  attempt: number,
+): Promise<TaskOutcome> {
+  const { clock, client, hub } = deps
+  const fragment = input.stage.fragment
+  if (!fragment) throw new Error('a worker stage has a fragment')
+  const publisher = createBatchPublisher(fragment.streams, () => clock.monotonicMs())
+  const createdAt = clock.now()
+  let firstListedAt: number | undefined
+  let newest: TaskStatus | undefined
+  let requests = 0
+  let fetchedBytes = 0
+  let cpuMicros = 0
+  let publishing = false
+  let settled = false
+  let timer: NodeJS.Timeout | undefined
+
+  return new Promise<TaskOutcome>((resolve, reject) => {
+    const end = (outcome: TaskOutcome | undefined, error?: unknown): void => {
+      if (settled) return
+      settled = true
+      clearTimeout(timer)
+      hub.forget(node.url, taskId)
+      input.signal.removeEventListener('abort', onAbort)
+      if (outcome) resolve(outcome)
+      else reject(error)
+    }
+    const onAbort = (): void => {
+      void client.deleteTask(node.url, taskId, true).catch(() => {})
+      end(undefined, input.signal.reason)
+    }
+    if (input.signal.aborted) return onAbort()
+    input.signal.addEventListener('abort', onAbort)
+
+    const lost = (message: string, reason: string): void =>
+      end({ kind: 'lost', failure: failureOf('REMOTE_HOST_GONE', message), reason })
+
+    function onStatus(status: TaskStatus): void {
+      if (settled || (newest && status.version < newest.version)) return
+      newest = status
+      input.onStats(taskId, status.stats)
+      if (status.pages.length > 0) firstListedAt ??= clock.now()
+      publisher.list(status.pages)
+      for (const batch of status.batchesDone) publisher.batchDone(batch)
+      if (status.state === 'FAILED' || status.state === 'ABORTED' || status.state === 'CANCELED') {
+        const failure =
+          status.failure ?? failureOf('REMOTE_TASK_FAILED', `Task ${taskId} was ${status.state.toLowerCase()}`)
+        const { location, ...rest } = failure
+        const known: Failure = location ? { ...rest, location } : rest
+        if (known.errorName === 'REMOTE_TASK_ERROR' || known.errorName === 'REMOTE_HOST_GONE')
+          end({ kind: 'lost', failure: known, reason: 'engine_crash' })
+        else end({ kind: 'failed', failure: known })
+        return
+      }
+      void publish()
+    }
+
+    /** Publishes what may be published, one append at a time: tokens go on without gaps. */
+    async function publish(): Promise<void> {
+      if (publishing || settled) return
+      publishing = true
+      try {
+        for (;;) {
+          const group = publisher.next()
+          const finished = newest?.state === 'FINISHED' && publisher.pending === 0
+          if (!group && !finished) break
+          await publishGroup(group, finished)
+          if (settled) return
+          if (finished) return end({ kind: 'done' })
+        }
+      } catch (error) {
+        if (error instanceof PageGone) lost(error.message, 'pages_lost')
+        else end(undefined, error)
+      } finally {
+        publishing = false
+      }
+      const wait = publisher.waitMs()
+      clearTimeout(timer)
+      if (wait !== undefined && !settled) timer = setTimeout(() => void publish(), wait + 1)
+    }
+
+    async function publishGroup(group: PublishableGroup | undefined, last: boolean): Promise<void> {
+      const firstToken = resultPages(input.aggregate)
+      const kept: ResultPage[] = []
+      for (const [index, page] of (group?.pages ?? []).entries()) {
+        if (page.bytes > DURABLE_PAGE_BYTES) continue
+        const bytes = await fetchSmall(page)
+        kept.push({ token: firstToken + index, bytes })
+        input.onPageBytes(firstToken + index, bytes)
+      }
+      if (settled) return
+      const pages = (group?.pages ?? []).map((page) => ({
+        rows: page.rows,
+        bytes: page.bytes,
+        sha256: page.sha256,
+        kept: page.bytes > DURABLE_PAGE_BYTES ? ('worker' as const) : ('log' as const),
+        taskToken: page.token,
+      }))
+      const publishCommand: QueryCommand = {
+        type: 'PublishPages',
+        data: {
+          taskId,
+          nodeUrl: node.url,
+          batch: group?.batch ?? 0,
+          firstToken,
+          pages,
+          lastOfBatch: group?.lastOfBatch ?? true,
+          lastOfResult: last,
+        },
+      }
+      if (!last || !newest) return input.record([publishCommand], kept)
+      const before = input.aggregate.intended
+      const earlier = before.kind === 'NONE' ? [] : before.pages
+      const totals = [...earlier, ...pages]
+      const relay = relayTaskStats({
+        sourceUri: `${node.url}/v1/task/${taskId}/results/0`,
+        createdAt,
+        firstListedAt,
+        lastPublishedAt: clock.now(),
+        pages: totals.length,
+        rows: totals.reduce((sum, page) => sum + page.rows, 0),
+        bytes: totals.reduce((sum, page) => sum + page.bytes, 0),
+        requestsScheduled: requests,
+        requestsCompleted: requests,
+        fetchedBytes,
+        cpuNanos: cpuMicros * 1000,
+        blockedNanos: Math.max(0, (firstListedAt ?? clock.now()) - createdAt) * 1e6,
+      })
+      const commands: Step[] = [
+        {
+          type: 'FinishTask',
+          data: { taskId, stage: input.stage.id, nodeId: node.nodeId, nodeUrl: node.url, stats: newest.stats },
+        },
+        publishCommand,
+        {
+          type: 'FinishTask',
+          data: {
+            taskId: makeTaskId(input.queryId, 0, 0),
+            stage: 0,
+            nodeId: 'coordinator',
+            nodeUrl: '',
+            stats: relay,
+          },
+        },
+      ]
+      if (totals.every((page) => page.kept === 'log')) commands.push(input.finish)
+      return input.record(commands, kept)
+    }
+
+    async function fetchSmall(page: ClosedPage): Promise<Buffer> {
+      requests++
+      const bytes = await client.fetchPage(node.url, taskId, page.token)
+      if (!bytes) throw new PageGone(`Page ${page.token} of ${taskId} is gone`)
+      fetchedBytes += bytes.length
+      const start = performance.now()
+      const right = createHash('sha256').update(bytes).digest('hex') === page.sha256
+      cpuMicros += Math.round((performance.now() - start) * 1000)
+      if (!right) throw new PageGone(`Page ${page.token} of ${taskId} does not match its hash`)
+      return bytes
+    }
+
+    hub.listen(node.url, taskId, { onStatus, onLost: (reason) => lost(reason, 'worker_lost') })
+    const update: TaskUpdate = {
+      session: { queryId: input.queryId, user: input.user, startTimeMillis: input.startTimeMillis },
+      fragment,
+      splits: [...input.stage.splits],
+      noMoreSplits: true,
+      outputBuffers: { buffers: ['0'] },
+      attempt,
+      profile: input.profile,
+      remainingMillis: input.remainingMillis,
+      ...(input.traceparent === undefined ? {} : { traceparent: input.traceparent }),
+    }
+    client.createTask(node.url, taskId, update).then(onStatus, (error: unknown) => {
+      if (error instanceof StaleEpoch) end(undefined, error)
+      // Whether it got there is unknown: the attempt is given up, a task that runs all the same is deleted.
+      else {
+        void client.deleteTask(node.url, taskId, true).catch(() => {})
+        lost(error instanceof Error ? error.message : String(error), 'worker_lost')
+      }
+    })
+  })
+}
+
+class PageGone extends Error {}
+
+function resultPages(aggregate: QueryAggregate): number {
+  return aggregate.intended.kind === 'NONE' ? 0 : aggregate.intended.pages.length
+}
+
+async function chooseWorker(deps: WorkerStageDeps, signal: AbortSignal): Promise<WorkerNode> {
+  const deadline = deps.clock.monotonicMs() + deps.workerWaitMs
+  for (;;) {
+    const [node] = deps.workers.active()
+    if (node) return node
+    signal.throwIfAborted()
+    if (deps.clock.monotonicMs() > deadline)
+      throw new EngineError('NO_NODES_AVAILABLE', 'No nodes available to run query')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+function engineError(failure: Failure): EngineError {
+  const at = failure.location
+  // The message carries its place already.
+  const message = at ? failure.message.replace(/^line \d+:\d+: /, '') : failure.message
+  return new EngineError(failure.errorName, message, at ? { location: at } : {})
+}
