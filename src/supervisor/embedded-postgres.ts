@@ -199,14 +199,16 @@ async function launch(server: Server): Promise<EmbeddedPostgres> {
 
 function handle(server: Server, identity: ProcessIdentity, adopted: boolean, exited: Promise<void>): EmbeddedPostgres {
   let stopping: Promise<void> | undefined
+  let stopped = () => {}
+  const ended = new Promise<void>((resolve) => (stopped = resolve))
   return {
     connectionString: `postgresql://${USER}@localhost/${DATABASE}?host=${encodeURIComponent(server.socket)}`,
     socketDir: server.socket,
     clusterDir: server.cluster,
     pid: identity.pid,
     adopted,
-    exited,
-    stop: () => (stopping ??= end(identity, ['SIGINT', 'SIGQUIT', 'SIGKILL'])),
+    exited: Promise.race([exited, ended]),
+    stop: () => (stopping ??= end(identity, ['SIGINT', 'SIGQUIT', 'SIGKILL']).then(stopped)),
   }
 }
 

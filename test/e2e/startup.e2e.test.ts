@@ -1,0 +1,174 @@
+import { createServer } from 'node:net'
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  isAlive,
+  postgresOf,
+  processesOf,
+  spawnQuipu,
+  temporaryFolder,
+  waitUntil,
+  type QuipuProcess,
+} from '../support/quipu-process.ts'
+
+let folder: ReturnType<typeof temporaryFolder>
+beforeAll(() => void (folder = temporaryFolder()))
+afterAll(() => folder.remove())
+
+function start(dataDir: string, args: readonly string[] = [], env: Record<string, string> = {}): QuipuProcess {
+  return spawnQuipu(['start', '--port', '0', '--data-dir', dataDir, ...args], {
+    env: { QUIPU_LOG_LEVEL: 'error', ...env },
+  })
+}
+
+async function isStarting(url: string): Promise<boolean> {
+  const answer = (await (await fetch(`${url}/v1/info`)).json()) as { starting: boolean }
+  return answer.starting
+}
+
+/** The one line for the operator, and that there is no other. */
+async function refusalOf(quipu: QuipuProcess): Promise<string> {
+  const { code, stderr, stdout } = await quipu.exit
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  const lines = stderr.trim().split('\n')
+  expect(lines).toHaveLength(1)
+  return lines[0]!
+}
+
+describe('the first start', () => {
+  it('makes all it needs, says where, and Ctrl-C leaves nothing behind', { timeout: 60_000 }, async () => {
+    const data = join(folder.path, 'first')
+    const quipu = start(data)
+    const url = await quipu.url
+    expect(await isStarting(url)).toBe(false)
+    const { children } = processesOf(data)
+    const postgres = postgresOf(data)!
+    expect(children).toHaveLength(2)
+    expect([quipu.pid, ...children, postgres].every(isAlive)).toBe(true)
+
+    // As a terminal does: to the whole foreground group.
+    process.kill(-quipu.pid, 'SIGINT')
+    const { code, stdout, stderr } = await quipu.exit
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).toContain(`quipu query --server ${url}`)
+    expect(stdout).toContain(data)
+    expect([...children, postgres].filter(isAlive)).toEqual([])
+    expect(existsSync(join(data, 'supervisor.json'))).toBe(false)
+    expect(existsSync(join(data, 'postgres', 'postmaster.pid'))).toBe(false)
+    expect(readFileSync(join(data, 'postgres.log'), 'utf8')).toContain('database system is shut down')
+
+    const again = start(data)
+    expect(await isStarting(await again.url)).toBe(false)
+    again.signal('SIGTERM')
+    expect((await again.exit).code).toBe(0)
+  })
+})
+
+describe('a start that cannot be', () => {
+  it('refuses a second start on the same data folder', { timeout: 60_000 }, async () => {
+    const data = join(folder.path, 'second')
+    const first = start(data)
+    const url = await first.url
+    expect(await refusalOf(start(data))).toBe(`quipu: Another Quipu (process ${first.pid}) already runs on ${data}`)
+    expect(await isStarting(url)).toBe(false)
+    first.signal('SIGTERM')
+    await first.exit
+  })
+
+  it('names a port that is taken', { timeout: 60_000 }, async () => {
+    const other = createServer().listen(0, '127.0.0.1')
+    await new Promise((resolve) => other.once('listening', resolve))
+    const { port } = other.address() as { port: number }
+    const data = join(folder.path, 'port')
+    expect(await refusalOf(spawnQuipu(['start', '--port', `${port}`, '--data-dir', data]))).toBe(
+      `quipu: Port ${port} of 127.0.0.1 is taken: choose another with --port`,
+    )
+    expect(existsSync(join(data, 'supervisor.json'))).toBe(false)
+    other.close()
+  })
+
+  it('names a Postgres that does not answer', { timeout: 60_000 }, async () => {
+    const data = join(folder.path, 'database')
+    const line = await refusalOf(start(data, [], { DATABASE_URL: 'postgresql://nobody:secret@127.0.0.1:1/none' }))
+    expect(line).toMatch(/^quipu: .*Postgres.*ECONNREFUSED/)
+    expect(line).not.toContain('secret')
+    expect(existsSync(join(data, 'postgres'))).toBe(false)
+  })
+
+  it('names a setting that does not exist, with exit code 64', async () => {
+    const { code, stderr } = await spawnQuipu(['start', '--prot', '1']).exit
+    expect({ code, stderr }).toEqual({ code: 64, stderr: "quipu: Unknown option '--prot'\n" })
+  })
+})
+
+describe('a start after the worst', () => {
+  it('comes back after kill -9 of everything', { timeout: 60_000 }, async () => {
+    const data = join(folder.path, 'all')
+    const first = start(data)
+    await first.url
+    const pids = [first.pid, ...processesOf(data).children, postgresOf(data)!]
+    for (const pid of pids) process.kill(pid, 'SIGKILL')
+    await first.exit
+    const second = start(data)
+    expect(await isStarting(await second.url)).toBe(false)
+    second.signal('SIGTERM')
+    expect((await second.exit).code).toBe(0)
+  })
+
+  it(
+    'takes over the Postgres of a killed supervisor and ends its stopped coordinator',
+    { timeout: 60_000 },
+    async () => {
+      const data = join(folder.path, 'adopt')
+      const first = start(data)
+      const url = await first.url
+      const [coordinator, worker] = processesOf(data).children as [number, number]
+      const postgres = postgresOf(data)!
+      process.kill(coordinator, 'SIGSTOP')
+      process.kill(first.pid, 'SIGKILL')
+      await first.exit
+      await waitUntil('the worker sees that its supervisor is gone', () => !isAlive(worker), 2_000)
+      expect([coordinator, postgres].every(isAlive)).toBe(true)
+
+      // The same port: the stopped coordinator holds it until it is ended.
+      const second = start(data, ['--port', new URL(url).port])
+      expect(await second.url).toBe(url)
+      expect(isAlive(coordinator)).toBe(false)
+      expect(postgresOf(data)).toBe(postgres)
+      second.signal('SIGTERM')
+      expect((await second.exit).code).toBe(0)
+      expect(isAlive(postgres)).toBe(false)
+    },
+  )
+
+  it('starts Postgres again when it is killed', { timeout: 60_000 }, async () => {
+    const data = join(folder.path, 'postgres')
+    const quipu = start(data)
+    const url = await quipu.url
+    const postgres = postgresOf(data)!
+    process.kill(postgres, 'SIGKILL')
+    await waitUntil('another Postgres runs', () => ![undefined, postgres].includes(postgresOf(data)))
+    await waitUntil('the coordinator is back', async () => !(await isStarting(url)))
+    quipu.signal('SIGTERM')
+    expect((await quipu.exit).code).toBe(0)
+  })
+})
+
+describe.runIf(process.getuid?.() === 0)('another user than root', () => {
+  it('starts and stops', { timeout: 60_000 }, async () => {
+    const nobody = { uid: 65534, gid: 65534 }
+    const parent = join(folder.path, 'open')
+    mkdirSync(parent)
+    const { chmodSync } = await import('node:fs')
+    chmodSync(parent, 0o777)
+    const quipu = spawnQuipu(['start', '--port', '0', '--data-dir', join(parent, 'data')], {
+      user: nobody,
+      cwd: parent,
+    })
+    expect(await isStarting(await quipu.url)).toBe(false)
+    expect(readdirSync(join(parent, 'data'))).toContain('postgres')
+    quipu.signal('SIGINT')
+    expect((await quipu.exit).code).toBe(0)
+  })
+})

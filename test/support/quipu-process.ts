@@ -1,0 +1,116 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const PROGRAM = new URL('../../dist/cli/quipu.js', import.meta.url).pathname
+const REPOSITORY = new URL('../..', import.meta.url).pathname
+
+/** A running `quipu`, started from dist/ as a user would. */
+export interface QuipuProcess {
+  readonly pid: number
+  /** The address it prints once it is up; rejects when it ends before. */
+  readonly url: Promise<string>
+  readonly exit: Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }>
+  /** All it has written to standard error so far. */
+  stderr(): string
+  signal(name: NodeJS.Signals): void
+}
+
+export interface QuipuOptions {
+  readonly env?: Readonly<Record<string, string>>
+  readonly user?: { readonly uid: number; readonly gid: number }
+  readonly cwd?: string
+}
+
+/** Runs `quipu` with these arguments, in a process group of its own, without the settings of this environment. */
+export function spawnQuipu(args: readonly string[], options: QuipuOptions = {}): QuipuProcess {
+  const child = spawn(process.execPath, [PROGRAM, ...args], {
+    cwd: options.cwd ?? REPOSITORY,
+    env: { PATH: process.env['PATH'], HOME: tmpdir(), ...options.env },
+    ...options.user,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let stdout = ''
+  let stderr = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
+  const exit = ended(child).then((code) => ({ code, stdout, stderr }))
+  const url = new Promise<string>((resolve, reject) => {
+    child.stdout.on('data', () => {
+      const found = /^Quipu is up in .*: (http\S+)$/m.exec(stdout)
+      if (found) resolve(found[1]!)
+    })
+    void exit.then(({ code }) => reject(new Error(`quipu ended with ${code}: ${stderr}`)))
+  })
+  url.catch(() => {})
+  return { pid: child.pid!, url, exit, stderr: () => stderr, signal: (name) => void process.kill(child.pid!, name) }
+}
+
+function ended(child: ChildProcess): Promise<number | null> {
+  // Standard error is held open by children of a killed supervisor: `exit`, not `close`.
+  return new Promise((resolve) => child.once('exit', (code) => setTimeout(() => resolve(code), 50)))
+}
+
+/** A folder that every user may pass through, as a data folder's parent; `remove` ends what still runs on it. */
+export function temporaryFolder(): { readonly path: string; remove(): Promise<void> } {
+  const path = mkdtempSync(join(tmpdir(), 'quipu-'))
+  chmodSync(path, 0o711)
+  return {
+    path,
+    remove: async () => {
+      for (const name of readdirSync(path)) await endAll(join(path, name))
+      rmSync(path, { recursive: true, force: true, maxRetries: 3 })
+    },
+  }
+}
+
+/** The processes of a data folder, as its supervisor notes them: the coordinator first. */
+export function processesOf(dataDir: string): { readonly supervisor: number; readonly children: readonly number[] } {
+  const state = JSON.parse(readFileSync(join(dataDir, 'supervisor.json'), 'utf8')) as {
+    supervisor: { pid: number }
+    children: { pid: number }[]
+  }
+  return { supervisor: state.supervisor.pid, children: state.children.map((child) => child.pid) }
+}
+
+/** The embedded Postgres of a data folder; undefined when none is noted. */
+export function postgresOf(dataDir: string): number | undefined {
+  const path = join(dataDir, 'postgres', 'postmaster.pid')
+  return existsSync(path) ? Number(readFileSync(path, 'utf8').split('\n')[0]) : undefined
+}
+
+/** Whether a process runs; zombies do not. */
+export function isAlive(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return !/^[ZX]/.test(stat.slice(stat.lastIndexOf(')') + 2))
+  } catch {
+    return false
+  }
+}
+
+/** Waits until the condition holds, asking every 20 ms. */
+export async function waitUntil(what: string, condition: () => boolean | Promise<boolean>, timeoutMs = 15_000) {
+  const until = performance.now() + timeoutMs
+  while (!(await condition())) {
+    if (performance.now() > until) throw new Error(`Waited ${timeoutMs} ms in vain until ${what}`)
+    await sleep(20)
+  }
+}
+
+/** kill -9 of whatever a data folder's files name. */
+async function endAll(dataDir: string): Promise<void> {
+  const pids: number[] = []
+  if (existsSync(join(dataDir, 'supervisor.json'))) {
+    const { supervisor, children } = processesOf(dataDir)
+    pids.push(supervisor, ...children)
+  }
+  pids.push(postgresOf(dataDir) ?? 0)
+  for (const pid of pids) {
+    if (pid > 1 && isAlive(pid)) process.kill(pid, 'SIGKILL')
+  }
+  await waitUntil('the processes of a test end', () => !pids.some((pid) => pid > 1 && isAlive(pid)))
+}
