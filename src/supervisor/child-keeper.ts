@@ -46,6 +46,8 @@ export interface KeeperHost {
 
 /** Tries of a child that never got ready before its supervisor gives up. */
 const FIRST_TRIES = 3
+/** A child that was ready for so long did not end because of how it started. */
+const RAN_WELL_MS = 5_000
 const TICK_MS = 500
 
 /**
@@ -140,7 +142,7 @@ export class ChildKeeper {
       }
       this.#host.restarted(this.#spec.process, reason)
       // One that ran well for a while is back at once; one that keeps dying costs less and less.
-      if (readyForMs > 10 * pauseMs) pauseMs = this.#times.backoffMinMs
+      if (readyForMs > Math.min(10 * pauseMs, RAN_WELL_MS)) pauseMs = this.#times.backoffMinMs
       this.#host.tell(`${said}; starting it again in ${pauseMs} ms`)
       await sleep(pauseMs, undefined, { signal: this.#stopping.signal }).catch(() => {})
       pauseMs = Math.min(pauseMs * 2, this.#times.backoffMaxMs)

@@ -3,6 +3,8 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { LockState } from '../../src/supervisor/data-folder-lock.ts'
+import { isRunning, programOf } from '../../src/supervisor/process-identity.ts'
 
 const PROGRAM = new URL('../../dist/cli/quipu.js', import.meta.url).pathname
 const REPOSITORY = new URL('../..', import.meta.url).pathname
@@ -101,16 +103,14 @@ export async function waitUntil(what: string, condition: () => boolean | Promise
   }
 }
 
-/** kill -9 of whatever a data folder's files name. */
+/** kill -9 of whatever a data folder's files name, if it is still that very process and not this one. */
 async function endAll(dataDir: string): Promise<void> {
-  const pids: number[] = []
-  if (existsSync(join(dataDir, 'supervisor.json'))) {
-    const { supervisor, children } = processesOf(dataDir)
-    pids.push(supervisor, ...children)
-  }
-  pids.push(postgresOf(dataDir) ?? 0)
-  for (const pid of pids) {
-    if (pid > 1 && isAlive(pid)) process.kill(pid, 'SIGKILL')
-  }
-  await waitUntil('the processes of a test end', () => !pids.some((pid) => pid > 1 && isAlive(pid)))
+  const file = join(dataDir, 'supervisor.json')
+  const state = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as LockState) : undefined
+  const processes = state ? [state.supervisor, ...state.children].filter((one) => one.pid !== process.pid) : []
+  const running = processes.filter(isRunning).map((one) => one.pid)
+  const postgres = postgresOf(dataDir)
+  if (postgres !== undefined && programOf(postgres) === 'postgres') running.push(postgres)
+  for (const pid of running) process.kill(pid, 'SIGKILL')
+  await waitUntil('the processes of a test end', () => !running.some(isAlive))
 }

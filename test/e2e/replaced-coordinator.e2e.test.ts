@@ -1,0 +1,137 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+
+let folder: ReturnType<typeof temporaryFolder>
+let data: string
+let quipu: QuipuProcess
+let url: string
+
+beforeAll(async () => {
+  folder = temporaryFolder()
+  data = join(folder.path, 'data')
+  const env = { QUIPU_LOG_LEVEL: 'error', QUIPU_COORDINATOR_DEAD_MS: '2s' }
+  quipu = spawnQuipu(['start', '--port', '0', '--data-dir', data], { env })
+  url = await quipu.url
+})
+afterAll(async () => {
+  quipu.signal('SIGTERM')
+  await quipu.exit
+  await folder.remove()
+})
+
+/** Clients on new connections, one request after the other, each told apart by how it ended. */
+function startClients(count: number) {
+  const ends = { answered: 0, cut: 0, refused: [] as string[] }
+  let stopping = false
+  const running = Array.from({ length: count }, async () => {
+    while (!stopping) {
+      const end = await once()
+      if (end === 'answered' || end === 'cut') ends[end]++
+      else ends.refused.push(end)
+    }
+  })
+  return {
+    ends,
+    stop: async () => {
+      stopping = true
+      await Promise.all(running)
+    },
+  }
+}
+
+/**
+ * `cut`: a connection that the killed process had accepted. `ECONNREFUSED` is what must never be; a wait of minutes
+ * would be as bad.
+ */
+function once(): Promise<string> {
+  return new Promise((resolve) => {
+    const sent = request(`${url}/v1/info`, { agent: false, timeout: 30_000 }, (response) => {
+      response.resume()
+      response.once('end', () => resolve(response.statusCode === 200 ? 'answered' : `status ${response.statusCode}`))
+      response.once('error', () => resolve('cut'))
+    })
+    sent.once('timeout', () => sent.destroy(new Error('no answer')))
+    sent.once('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNRESET' ? 'cut' : error.message))
+    sent.end()
+  })
+}
+
+/** Processes that run the coordinator's program for this supervisor. */
+function coordinators(): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => {
+      try {
+        const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+        const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+        const program = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+        return state !== 'Z' && Number(parent) === quipu.pid && program.includes('coordinator-process')
+      } catch {
+        return false
+      }
+    })
+}
+
+async function another(than: number): Promise<number> {
+  await waitUntil('another coordinator is ready', async () => {
+    const now = processesOf(data).children[0]
+    if (now === undefined || now === than || coordinators()[0] !== now) return false
+    const response = await fetch(`${url}/v1/info`).catch(() => undefined)
+    return ((await response?.json()) as { starting: boolean } | undefined)?.starting === false
+  })
+  return processesOf(data).children[0]!
+}
+
+describe('a coordinator that goes', () => {
+  it('is replaced six times in a row and no request is refused', { timeout: 90_000 }, async () => {
+    const clients = startClients(4)
+    let most = 0
+    const watch = setInterval(() => (most = Math.max(most, coordinators().length)), 25)
+    let coordinator = processesOf(data).children[0]!
+    for (let kill = 0; kill < 6; kill++) {
+      const before = clients.ends.answered
+      process.kill(coordinator, 'SIGKILL')
+      coordinator = await another(coordinator)
+      await waitUntil('requests are answered again', () => clients.ends.answered > before + 4)
+    }
+    await clients.stop()
+    clearInterval(watch)
+    expect(clients.ends.refused).toEqual([])
+    expect(clients.ends.answered).toBeGreaterThan(24)
+    expect(most).toBe(1)
+  })
+
+  it(
+    'is replaced when it is stopped, and the waiting request is answered by its successor',
+    { timeout: 60_000 },
+    async () => {
+      const coordinator = processesOf(data).children[0]!
+      process.kill(coordinator, 'SIGSTOP')
+      const waiting = once()
+      const next = await another(coordinator)
+      expect(await waiting).toBe('answered')
+      expect(coordinators()).toEqual([next])
+      expect(quipu.stderr()).toContain('coordinator has been silent for 2000 ms: killing it')
+    },
+  )
+
+  it('leaves the worker alone, and a killed worker leaves the coordinator alone', { timeout: 60_000 }, async () => {
+    const [coordinator, worker] = processesOf(data).children as [number, number]
+    process.kill(worker, 'SIGKILL')
+    await waitUntil('another worker runs', () => {
+      const { children } = processesOf(data)
+      return children.length === 2 && children[1] !== worker
+    })
+    expect(processesOf(data).children[0]).toBe(coordinator)
+    await sleep(200)
+    process.kill(coordinator, 'SIGKILL')
+    const after = processesOf(data).children[1]
+    await another(coordinator)
+    expect(processesOf(data).children[1]).toBe(after)
+  })
+})

@@ -1,0 +1,124 @@
+import { spawn } from 'node:child_process'
+import { chmodSync, existsSync, mkdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { Client } from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startEmbeddedPostgres, type EmbeddedPostgres } from '../../src/supervisor/embedded-postgres.ts'
+import { postgresUser } from '../../src/supervisor/posix-user.ts'
+import { isAlive, temporaryFolder } from '../support/quipu-process.ts'
+
+let folder: ReturnType<typeof temporaryFolder>
+beforeAll(() => void (folder = temporaryFolder()))
+afterAll(() => folder.remove())
+
+async function ask(postgres: EmbeddedPostgres, sql: string): Promise<unknown[][]> {
+  const client = new Client({ connectionString: postgres.connectionString })
+  await client.connect()
+  try {
+    return (await client.query({ text: sql, rowMode: 'array' })).rows as unknown[][]
+  } finally {
+    await client.end()
+  }
+}
+
+describe('the embedded Postgres', () => {
+  it('keeps what is written over stops and kills', { timeout: 60_000 }, async () => {
+    const dataDir = join(folder.path, 'kept')
+    const first = await startEmbeddedPostgres({ dataDir })
+    expect(first.adopted).toBe(false)
+    await ask(first, 'create table t (n int)')
+    await ask(first, 'insert into t values (1)')
+    await first.stop()
+    expect(isAlive(first.pid)).toBe(false)
+
+    const second = await startEmbeddedPostgres({ dataDir })
+    expect(second.connectionString).toBe(first.connectionString)
+    await ask(second, 'insert into t values (2)')
+    process.kill(second.pid, 'SIGKILL')
+    await second.exited
+
+    const third = await startEmbeddedPostgres({ dataDir })
+    expect(await ask(third, 'select n from t order by n')).toEqual([[1], [2]])
+    await third.stop()
+  })
+
+  it('listens on its socket only, with UTF-8, UTC and synchronous commits', { timeout: 60_000 }, async () => {
+    const postgres = await startEmbeddedPostgres({
+      dataDir: join(folder.path, 'settings'),
+      settings: { work_mem: '8MB' },
+    })
+    const names = ['listen_addresses', 'server_encoding', 'TimeZone', 'fsync', 'synchronous_commit', 'work_mem']
+    const values = await ask(postgres, `select ${names.map((name) => `current_setting('${name}')`).join(', ')}`)
+    expect(values).toEqual([['', 'UTF8', 'UTC', 'on', 'on', '8MB']])
+    await postgres.stop()
+    await postgres.stop()
+  })
+
+  it('takes over one that runs, and ends one that does not answer', { timeout: 60_000 }, async () => {
+    const dataDir = join(folder.path, 'adopted')
+    const first = await startEmbeddedPostgres({ dataDir })
+    const second = await startEmbeddedPostgres({ dataDir })
+    expect({ adopted: second.adopted, pid: second.pid }).toEqual({ adopted: true, pid: first.pid })
+
+    process.kill(first.pid, 'SIGSTOP')
+    const third = await startEmbeddedPostgres({ dataDir })
+    expect(third.adopted).toBe(false)
+    expect(isAlive(first.pid)).toBe(false)
+    await Promise.all([first.exited, second.exited])
+    await third.stop()
+  })
+
+  it("starts although the crashed server's number is another process's now", { timeout: 60_000 }, async () => {
+    const dataDir = join(folder.path, 'number')
+    const first = await startEmbeddedPostgres({ dataDir })
+    const note = readFileSync(join(first.clusterDir, 'postmaster.pid'), 'utf8')
+    await first.stop()
+    // Postgres itself would refuse: the process runs, and is of its own user.
+    const user = postgresUser()
+    const other = spawn('sleep', ['60'], user ? { uid: user.uid, gid: user.gid } : {})
+    writeFileSync(join(first.clusterDir, 'postmaster.pid'), note.replace(/^\d+/, String(other.pid)))
+    const second = await startEmbeddedPostgres({ dataDir })
+    expect(await ask(second, 'select 1')).toEqual([[1]])
+    expect(isAlive(other.pid!)).toBe(true)
+    other.kill()
+    await second.stop()
+  })
+
+  it('makes the cluster anew when the first start was cut short', { timeout: 60_000 }, async () => {
+    const dataDir = join(folder.path, 'cut')
+    mkdirSync(join(dataDir, 'postgres.new', 'base'), { recursive: true })
+    const postgres = await startEmbeddedPostgres({ dataDir })
+    expect(existsSync(join(dataDir, 'postgres.new'))).toBe(false)
+    await postgres.stop()
+  })
+
+  it('puts the socket elsewhere where its path would be too long', { timeout: 60_000 }, async () => {
+    const postgres = await startEmbeddedPostgres({ dataDir: join(folder.path, 'x'.repeat(100)) })
+    expect(postgres.socketDir.length).toBeLessThan(90)
+    expect(await ask(postgres, 'select 1')).toEqual([[1]])
+    await postgres.stop()
+    rmSync(postgres.socketDir, { recursive: true })
+  })
+
+  it.runIf(process.getuid?.() === 0)(
+    'lies in /var/lib/quipu where its user cannot enter the data folder, and says so',
+    { timeout: 60_000 },
+    async () => {
+      const closed = join(folder.path, 'closed')
+      mkdirSync(closed)
+      chmodSync(closed, 0o700)
+      const dataDir = join(closed, 'data')
+      const told: string[] = []
+      const first = await startEmbeddedPostgres({ dataDir, tell: (line) => told.push(line) })
+      expect(told).toHaveLength(1)
+      expect(told[0]).toContain(dirname(first.clusterDir))
+      expect(first.clusterDir).toMatch(/^\/var\/lib\/quipu\/[0-9a-f]+\/postgres$/)
+      expect(readlinkSync(join(dataDir, 'postgres'))).toBe(first.clusterDir)
+      await first.stop()
+      const second = await startEmbeddedPostgres({ dataDir })
+      expect(second.clusterDir).toBe(first.clusterDir)
+      await second.stop()
+      rmSync(dirname(first.clusterDir), { recursive: true })
+    },
+  )
+})
