@@ -29,10 +29,10 @@ export const internalHeaders = {
 } as const
 
 /**
- * `?form=status` on `POST`, `GET` and `DELETE /v1/task/{taskId}` asks for the internal form (TaskStatus) in place of the
- * formatted Task info; `GET /v1/task?since=v` always answers in it.
+ * As `Accept` on `POST`, `GET` and `DELETE /v1/task/{taskId}`: the internal form (TaskStatus) in place of the formatted
+ * Task info; `GET /v1/task?since=v` always answers in it. `DELETE …?abort=true` ends the task ABORTED, not CANCELED.
  */
-export const statusForm = 'status'
+export const taskStatusJson = 'application/vnd.quipu.task-status+json'
 
 /** Body of `POST /v1/task/{taskId}`: create or update, idempotent; unknown fields are ignored. */
 export const taskUpdateSchema = z.object({

@@ -1,0 +1,36 @@
+import { z } from 'zod'
+import { taskStatusSchema } from '../api/task.ts'
+
+/**
+ * The file `index.jsonl` beside a task's pages: a line when the task begins, one a page once it is closed, one when
+ * the task ends. A line is appended after the page is whole under its name, so what the index names is there; a torn
+ * last line names nothing.
+ */
+export const indexLineSchema = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('task'), instanceId: z.string(), attempt: z.number().int(), createTime: z.string() }),
+  z.object({
+    type: z.literal('page'),
+    token: z.number().int(),
+    batch: z.number().int(),
+    rows: z.number(),
+    bytes: z.number(),
+    sha256: z.string(),
+    lastOfBatch: z.boolean(),
+  }),
+  z.object({ type: z.literal('end'), status: taskStatusSchema.omit({ pages: true, inlinePages: true }) }),
+])
+export type IndexLine = z.infer<typeof indexLineSchema>
+
+/** The lines that are whole. */
+export function parseIndex(text: string): IndexLine[] {
+  const lines: IndexLine[] = []
+  for (const line of text.split('\n')) {
+    if (line === '') continue
+    try {
+      lines.push(indexLineSchema.parse(JSON.parse(line)))
+    } catch {
+      break
+    }
+  }
+  return lines
+}
