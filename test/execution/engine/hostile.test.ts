@@ -71,7 +71,8 @@ describe.each([
 ] as const)('%s', (_name, statement) => {
   const chosen = Object.entries(statements).filter(([name]) => statement.risky || ofEachKind.includes(name))
   it.each(chosen)('%s is a clear error; nothing else suffers', async (_statement, sql) => {
-    const t0=performance.now();const beside = statement.risky ? undefined : neighbour()
+    const t0 = performance.now()
+    const beside = statement.risky ? undefined : neighbour()
     const hostile = engines.run(sql, statement).done.then(
       () => undefined,
       (error: unknown) => error,
@@ -79,7 +80,14 @@ describe.each([
     // Answered while the hostile statement is at work.
     expect(await engines.rows(`SELECT '[1]'`)).toEqual([[1]])
     const error = await hostile
-    if (process.env.SHOW) console.log(_statement, performance.now()-t0|0, (error as EngineError).errorName, (error as EngineError).message.slice(0,100), peakBytes/MB|0); peakBytes=0
+    console.log(
+      _statement,
+      (performance.now() - t0) | 0,
+      (error as EngineError).errorName,
+      (error as EngineError).message.slice(0, 100),
+      (peakBytes / MB) | 0,
+    )
+    peakBytes = 0
     expect(error).toBeInstanceOf(EngineError)
     expect(['EXCEEDED_LOCAL_MEMORY_LIMIT', 'EXCEEDED_TIME_LIMIT', 'GENERIC_USER_ERROR']).toContain(
       (error as EngineError).errorName,
