@@ -12,8 +12,9 @@ import {
   type Recorded,
   type Subscription,
 } from './event-log.ts'
-import { eventKey, type DeadLetter, type Projection, type ProjectionLag } from './projection.ts'
-import { CheckpointMoved, ProjectionStore, eventsBelow, sqlStateOf } from './projection-store.ts'
+import type { DeadLetter, Projection, ProjectionLag } from './projection.ts'
+import { ProjectionApplier } from './projection-applier.ts'
+import { CheckpointMoved, ProjectionStore, eventsBelow } from './projection-store.ts'
 import { WaitHeap } from './wait-heap.ts'
 
 export interface ProjectionRunnerOptions {
@@ -89,9 +90,7 @@ class Runner implements ProjectionRunner {
   readonly #offsetWaiters: WaitHeap[] = []
   readonly #countWaiters: WaitHeap[] = []
   #committed: Checkpoint = beginning()
-  #revision = 0n
-  #parked: ReadonlySet<string> = new Set()
-  #deadLetters = 0
+  #applier: ProjectionApplier | undefined
   #store: ProjectionStore | undefined
   #subscription: Subscription | undefined
   #deliveries: Delivery[] = []
@@ -105,6 +104,7 @@ class Runner implements ProjectionRunner {
   #stopping: Promise<void> | undefined
   #loop: Promise<void> | undefined
   #stopped = false
+  #receiving = false
 
   constructor(options: ProjectionRunnerOptions) {
     this.#options = { lingerMs: 75, enough: 500, maxBatch: 2000, schema: 'm', ...options }
@@ -115,7 +115,7 @@ class Runner implements ProjectionRunner {
   }
 
   get deadLetters(): number {
-    return this.#deadLetters
+    return this.#applier?.deadLetters ?? 0
   }
 
   /** Resolves when the checkpoint is known; catching up is the loop's business. */
@@ -190,26 +190,37 @@ class Runner implements ProjectionRunner {
   }
 
   async #open(): Promise<void> {
-    const { database, schema, projection, log } = this.#options
+    const { database, schema, projection, log, clock, maxBatch, onTrouble, onBatch } = this.#options
     this.#store = await ProjectionStore.connect(database, schema, projection)
-    const progress = await this.#store.load()
-    this.#revision = progress.revision
-    this.#parked = progress.parked
-    this.#deadLetters = progress.deadLetters
+    let started = clock.monotonicMs()
+    this.#applier = await ProjectionApplier.open({
+      store: this.#store,
+      projection,
+      log,
+      maxBatch,
+      onDeadLetter: (letter) => onTrouble?.({ kind: 'dead_letter', letter }),
+      onCommitted: (committed, events) => {
+        const now = clock.monotonicMs()
+        onBatch?.({ events, milliseconds: now - started })
+        started = now
+        this.#settle(committed)
+      },
+    })
     this.#deliveries = []
     this.#delivered = 0
-    projection.reset()
-    this.#settle(progress.checkpoint)
-    const subscription = log.subscribe(progress.checkpoint, (events, next) => this.#receive(events, next))
+    this.#settle(this.#applier.committed)
+    this.#receiving = true
+    const subscription = log.subscribe(this.#applier.committed, (events, next) => this.#receive(events, next))
     this.#subscription = subscription
     subscription.done.catch((error: unknown) => {
-      this.#options.onTrouble?.({ kind: 'stopped', error })
+      onTrouble?.({ kind: 'stopped', error })
       this.#stopped = true
       this.#wake()
     })
   }
 
   async #close(): Promise<void> {
+    this.#receiving = false
     this.#deliveries = []
     this.#room()
     await this.#subscription?.stop().catch(() => undefined)
@@ -220,6 +231,7 @@ class Runner implements ProjectionRunner {
   async #stop(): Promise<void> {
     await this.#starting?.catch(() => undefined)
     this.#stopped = true
+    this.#receiving = false
     this.#wake()
     this.#room()
     await this.#loop
@@ -229,7 +241,7 @@ class Runner implements ProjectionRunner {
 
   /** The subscription waits while a full batch is waiting here, so memory is bounded. */
   async #receive(events: readonly Recorded[], next: Checkpoint): Promise<void> {
-    if (this.#stopped) return
+    if (!this.#receiving) return
     this.#deliveries.push({ events, next, at: this.#options.clock.monotonicMs() })
     this.#delivered += events.length
     this.#wake()
@@ -305,77 +317,17 @@ class Runner implements ProjectionRunner {
       if (next && events.length + delivery.events.length > maxBatch) break
       this.#deliveries.shift()
       this.#delivered -= delivery.events.length
-      // What was read again around a dead letter comes a second time.
-      for (const event of delivery.events) if (!isBelow(event.position, this.#committed)) events.push(event)
+      events.push(...delivery.events)
       next = delivery.next
     }
     if (this.#delivered < maxBatch) this.#room()
     if (!next || hasReached(this.#committed, next)) return
     this.#applying = events[0]?.time
     try {
-      if (events.length > maxBatch) await this.#applyByReading(next, maxBatch)
-      else await this.#apply(events, next)
-    } catch (error) {
-      if (!isDataError(error)) throw error
-      if (events.length === 1) await this.#bury(events[0]!, error, next)
-      else await this.#applyByReading(next, Math.floor(events.length / 2))
+      await this.#applier!.apply(events, next)
     } finally {
       this.#applying = undefined
     }
-  }
-
-  /** Reads up to a place again in batches of its own: halved while one is refused, so that a single event is left. */
-  async #applyByReading(target: Checkpoint, firstLimit: number): Promise<void> {
-    let limit = firstLimit
-    while (!this.#stopped && !hasReached(this.#committed, target)) {
-      const { events, next } = await this.#options.log.read(this.#committed, limit)
-      if (events.length === 0 && hasReached(this.#committed, next)) return
-      try {
-        await this.#apply(events, next)
-        limit = Math.min(limit * 2, this.#options.maxBatch)
-      } catch (error) {
-        if (!isDataError(error)) throw error
-        if (events.length === 1) await this.#bury(events[0]!, error, next)
-        else limit = Math.max(1, Math.floor(events.length / 2))
-      }
-    }
-  }
-
-  /** The event is kept as a dead letter, with what else can be written of it. */
-  async #bury(event: Recorded, error: unknown, next: Checkpoint): Promise<void> {
-    try {
-      await this.#apply([event], next, new Map([[eventKey(event), error]]))
-    } catch (second) {
-      if (!isDataError(second)) throw second
-      await this.#commit([event], { writes: [], dead: [{ kind: 'failed', event, error }], keep: () => undefined }, next)
-    }
-  }
-
-  async #apply(events: readonly Recorded[], next: Checkpoint, refused = new Map<string, unknown>()): Promise<void> {
-    const folded = await this.#options.projection.fold(events, {
-      query: this.#store!.query,
-      parked: this.#parked,
-      refused,
-    })
-    await this.#commit(events, folded, next)
-  }
-
-  async #commit(
-    events: readonly Recorded[],
-    folded: Awaited<ReturnType<Projection['fold']>>,
-    next: Checkpoint,
-  ): Promise<void> {
-    const { clock, onBatch, onTrouble } = this.#options
-    const started = clock.monotonicMs()
-    this.#revision = await this.#store!.commit({ writes: folded.writes, dead: folded.dead, next }, this.#revision)
-    folded.keep()
-    if (folded.dead.length > 0) {
-      this.#parked = new Set([...this.#parked, ...folded.dead.map((letter) => letter.event.stream)])
-      this.#deadLetters += folded.dead.filter((letter) => letter.kind === 'failed').length
-      for (const letter of folded.dead) onTrouble?.({ kind: 'dead_letter', letter })
-    }
-    onBatch?.({ events: events.length, milliseconds: clock.monotonicMs() - started })
-    this.#settle(next)
   }
 
   #settle(committed: Checkpoint): void {
@@ -394,9 +346,4 @@ function heapAt(heaps: WaitHeap[], partition: number): WaitHeap {
 
 function countAt(checkpoint: Checkpoint, partition: number): number {
   return checkpoint.at[partition]?.state.count ?? 0
-}
-
-/** What no repetition mends: the data itself does not fit. */
-function isDataError(error: unknown): boolean {
-  return /^2[23]/.test(sqlStateOf(error) ?? '')
 }

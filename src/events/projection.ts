@@ -34,9 +34,9 @@ export interface Folded {
   keep(): void
 }
 
-/** A named statement: Postgres plans it once a connection. */
 export interface TableWrite {
-  readonly name: string
+  /** A named statement is planned once a connection. */
+  readonly name?: string
   readonly text: string
   readonly values: readonly unknown[]
 }

@@ -1,0 +1,54 @@
+import { systemEventSchemas, type SystemEventType } from '../../coordinator/system/events.ts'
+import type { Recorded } from '../../events/event-log.ts'
+import type { TableWrite } from '../../events/projection.ts'
+import { storableJson, storableText } from '../../events/storable-text.ts'
+import { defineTable } from '../table.ts'
+
+const auditTable = defineTable('audit_log', ['stream', 'sequence'], {
+  stream: 'text',
+  sequence: 'bigint',
+  at: 'timestamptz',
+  kind: 'text',
+  user_name: 'text',
+  count: 'bigint',
+  action: 'text',
+  object: 'text',
+  remote_address: 'text',
+  query_id: 'text',
+  details: 'jsonb',
+})
+
+type AuditRow = Parameters<typeof auditTable.insert>[0][number]
+
+/** Events of the stream `system`, each a row by itself. */
+export class AuditBatch {
+  readonly #rows: AuditRow[] = []
+
+  /** @throws ZodError when the data does not fit the type */
+  apply({ stream, sequence, type, time, data, forgotten }: Recorded): void {
+    if (forgotten || !Object.hasOwn(systemEventSchemas, type)) return
+    const details: Readonly<Record<string, unknown>> = systemEventSchemas[type as SystemEventType].parse(data)
+    this.#rows.push({
+      stream: storableText(stream),
+      sequence,
+      at: time,
+      kind: type,
+      user_name: text(details['user'] ?? details['by']),
+      count: typeof details['count'] === 'number' ? details['count'] : 1,
+      action: text(details['action'] ?? details['method']),
+      object: text(details['object'] ?? details['address']),
+      remote_address: text(details['remoteAddress']),
+      query_id: text(details['queryId']),
+      details: storableJson(details),
+    })
+  }
+
+  writes(): readonly TableWrite[] {
+    const write = auditTable.insert(this.#rows)
+    return write ? [write] : []
+  }
+}
+
+function text(value: unknown): string | null {
+  return typeof value === 'string' ? storableText(value) : null
+}

@@ -1,0 +1,124 @@
+import { z } from 'zod'
+import {
+  nodeEventSchemas,
+  nodeStreamPrefix,
+  type NodeEvent,
+  type NodeEventType,
+} from '../../coordinator/nodes/events.ts'
+import type { Recorded } from '../../events/event-log.ts'
+import type { QueryRows, TableWrite } from '../../events/projection.ts'
+import { storableJson, storableText } from '../../events/storable-text.ts'
+import { unreachable } from '../../shared/unreachable.ts'
+import { defineTable, type Cell } from '../table.ts'
+
+const nodesTable = defineTable('nodes', ['node_id'], {
+  node_id: 'text',
+  url: 'text',
+  version: 'text',
+  role: 'text',
+  state: 'text',
+  cores: 'double precision',
+  memory_bytes: 'bigint',
+  joined_at: 'timestamptz',
+  changed_at: 'timestamptz',
+  reason: 'text',
+  last_failure: 'jsonb',
+  last_sequence: 'bigint',
+})
+
+const storedRow = z.object({
+  node_id: z.string(),
+  url: z.string(),
+  version: z.string(),
+  role: z.string(),
+  state: z.string(),
+  cores: z.number().nullable(),
+  memory_bytes: z.coerce.number().nullable(),
+  joined_at: z.date().transform((time) => time.toISOString()),
+  changed_at: z.date().transform((time) => time.toISOString()),
+  reason: z.string().nullable(),
+  last_failure: z.unknown().transform((failure) => (failure === null ? null : storableJson(failure))),
+  last_sequence: z.coerce.number(),
+})
+
+type NodeRow = z.output<typeof storedRow>
+
+/** Nodes as their streams tell. */
+export async function beginNodes(events: readonly Recorded[], query: QueryRows): Promise<NodeBatch> {
+  const ids = [...new Set(events.map((event) => event.stream.slice(nodeStreamPrefix.length)))]
+  const rows = ids.length === 0 ? [] : await query('select * from nodes where node_id = any($1)', [ids])
+  return new NodeBatch(rows.map((row) => storedRow.parse(row)))
+}
+
+export class NodeBatch {
+  readonly #rows: Map<string, NodeRow>
+  readonly #changed = new Set<string>()
+
+  constructor(rows: readonly NodeRow[]) {
+    this.#rows = new Map(rows.map((row) => [row.node_id, row]))
+  }
+
+  /** @throws ZodError when the data does not fit the type */
+  apply(recorded: Recorded): void {
+    const event = parseNodeEvent(recorded)
+    if (!event) return
+    const { nodeId } = event.data
+    this.#rows.set(nodeId, nextRow(this.#rows.get(nodeId), event, recorded.sequence))
+    this.#changed.add(nodeId)
+  }
+
+  writes(): readonly TableWrite[] {
+    const write = nodesTable.upsert(
+      [...this.#changed].map((nodeId) => this.#rows.get(nodeId)! as Record<keyof NodeRow, Cell>),
+    )
+    return write ? [write] : []
+  }
+}
+
+function parseNodeEvent({ type, time, data, forgotten }: Recorded): NodeEvent | undefined {
+  if (forgotten || !Object.hasOwn(nodeEventSchemas, type)) return undefined
+  return { type, time, data: nodeEventSchemas[type as NodeEventType].parse(data) } as NodeEvent
+}
+
+function nextRow(before: NodeRow | undefined, event: NodeEvent, sequence: number): NodeRow {
+  const { nodeId, url, version, role } = event.data
+  const row: NodeRow = {
+    cores: null,
+    memory_bytes: null,
+    joined_at: event.time,
+    last_failure: null,
+    ...before,
+    node_id: storableText(nodeId),
+    url: storableText(url),
+    version: storableText(version),
+    role,
+    state: 'active',
+    changed_at: event.time,
+    reason: null,
+    last_sequence: sequence,
+  }
+  switch (event.type) {
+    case 'NodeJoined':
+      return {
+        ...row,
+        joined_at: event.time,
+        cores: event.data.cores,
+        memory_bytes: Math.round(event.data.memoryBytes),
+      }
+    case 'NodeSuspected':
+      return { ...row, state: 'suspect', reason: storableText(event.data.reason) }
+    case 'NodeFailed':
+      return {
+        ...row,
+        state: 'failed',
+        reason: event.data.reason,
+        last_failure: event.data.lastFailure ? storableJson(event.data.lastFailure) : row.last_failure,
+      }
+    case 'NodeRecovered':
+      return row
+    case 'NodeLeft':
+      return { ...row, state: 'gone', reason: 'left' }
+    default:
+      return unreachable(event)
+  }
+}

@@ -1,0 +1,83 @@
+import { nodeStreamPrefix } from '../coordinator/nodes/events.ts'
+import { systemStream } from '../coordinator/system/events.ts'
+import type { Recorded } from '../events/event-log.ts'
+import { eventKey, type DeadLetter, type FoldContext, type Folded, type Projection } from '../events/projection.ts'
+import { AuditBatch } from './audit/projection.ts'
+import { beginNodes } from './nodes/projection.ts'
+import { QueryFolds } from './queries/projection.ts'
+import { queryEventWrites } from './query-events/table.ts'
+
+export const READ_MODELS = { name: 'readmodels', version: 1 } as const
+
+/** All read models of the log: they move together, under one checkpoint. */
+export function createReadModelsProjection(): Projection {
+  const queries = new QueryFolds()
+  let days = new Set<string>()
+  return {
+    ...READ_MODELS,
+    async fold(batch, context) {
+      const ofQueries: Recorded[] = []
+      const ofNodes: Recorded[] = []
+      for (const event of batch) {
+        if (isNodeEvent(event)) ofNodes.push(event)
+        else if (!isSystemEvent(event) && !context.parked.has(event.stream)) ofQueries.push(event)
+      }
+      const queryBatch = await queries.begin(ofQueries, context.query)
+      const nodeBatch = await beginNodes(ofNodes, context.query)
+      const auditBatch = new AuditBatch()
+      const dead = deadLettersOf(batch, context, (event) => {
+        if (isNodeEvent(event)) nodeBatch.apply(event)
+        else if (isSystemEvent(event)) auditBatch.apply(event)
+        else queryBatch.apply(event)
+      })
+      for (const { kind, event } of dead)
+        if (kind === 'failed' && !isNodeEvent(event) && !isSystemEvent(event)) queryBatch.leaveOut(event)
+      const events = queryEventWrites(batch, days)
+      return {
+        writes: [...events.writes, ...queryBatch.writes(), ...nodeBatch.writes(), ...auditBatch.writes()],
+        dead,
+        keep() {
+          queryBatch.keep()
+          days = new Set([...days, ...events.newDays])
+        },
+      } satisfies Folded
+    },
+    reset() {
+      queries.clear()
+      days = new Set()
+    },
+  }
+}
+
+/** Applies a batch in order and tells what could not be applied, or came after such an event of its stream. */
+function deadLettersOf(
+  batch: readonly Recorded[],
+  context: FoldContext,
+  apply: (event: Recorded) => void,
+): DeadLetter[] {
+  const dead: DeadLetter[] = []
+  const parked = new Set(context.parked)
+  for (const event of batch) {
+    // Events of `system` do not build on each other: one that fails stops none.
+    if (parked.has(event.stream) && !isSystemEvent(event)) {
+      dead.push({ kind: 'parked', event })
+      continue
+    }
+    try {
+      if (context.refused.has(eventKey(event))) throw context.refused.get(eventKey(event))
+      apply(event)
+    } catch (error) {
+      dead.push({ kind: 'failed', event, error })
+      parked.add(event.stream)
+    }
+  }
+  return dead
+}
+
+function isNodeEvent(event: Recorded): boolean {
+  return event.stream.startsWith(nodeStreamPrefix)
+}
+
+function isSystemEvent(event: Recorded): boolean {
+  return event.stream === systemStream
+}

@@ -1,0 +1,156 @@
+import { evolve } from '../../coordinator/query/evolve.ts'
+import { initialQueryState, type KnownQuery, type QueryState } from '../../coordinator/query/state.ts'
+import type { Recorded } from '../../events/event-log.ts'
+import type { QueryRows, TableWrite } from '../../events/projection.ts'
+import { readStreams } from '../query-events/queries.ts'
+import { parseQueryEvent } from './query-event.ts'
+import { operatorRows, queryRow, stageRows, tableAccessRows, taskRow } from './rows.ts'
+import { operatorsTable, queriesTable, stagesTable, tableAccessTable, tasksTable } from './tables.ts'
+
+/** A query's fold up to one of its events. */
+export interface QueryFold {
+  readonly state: QueryState
+  readonly sequence: number
+  readonly epoch: number
+  readonly incomplete: boolean
+}
+
+const nothing: QueryFold = { state: initialQueryState, sequence: 0, epoch: 0, incomplete: false }
+
+/**
+ * The queries of a batch on their way: the fold of each before the batch and after what was applied so far. Rows are
+ * functions of the fold, so they do not depend on how events were cut into batches.
+ */
+export interface QueryBatch {
+  /** @throws what parsing throws: the event does not fit its type */
+  apply(event: Recorded): void
+  /** The event was not applied: the query's rows say so. */
+  leaveOut(event: Recorded): void
+  writes(): readonly TableWrite[]
+  keep(): void
+}
+
+/** Folds of queries that may get more events. */
+export class QueryFolds {
+  readonly #cache = new Map<string, QueryFold>()
+  readonly #capacity: number
+
+  /** @param capacity queries kept; one that was let go is folded again from its stored events */
+  constructor(capacity = 20_000) {
+    this.#capacity = capacity
+  }
+
+  clear(): void {
+    this.#cache.clear()
+  }
+
+  async begin(events: readonly Recorded[], query: QueryRows): Promise<QueryBatch> {
+    const before = new Map<string, QueryFold>()
+    const missing = new Set<string>()
+    for (const { stream, sequence } of events) {
+      if (before.has(stream)) continue
+      const kept = this.#cache.get(stream)
+      before.set(stream, kept ?? nothing)
+      if (!kept && sequence > 1) missing.add(stream)
+    }
+    if (missing.size > 0)
+      for (const [stream, fold] of foldStored(await readStreams(query, [...missing]))) before.set(stream, fold)
+    return new Batch(before, (after) => this.#keep(after))
+  }
+
+  #keep(after: ReadonlyMap<string, QueryFold>): void {
+    for (const [stream, fold] of after) {
+      this.#cache.delete(stream)
+      this.#cache.set(stream, fold)
+    }
+    for (const oldest of this.#cache.keys()) {
+      if (this.#cache.size <= this.#capacity) return
+      this.#cache.delete(oldest)
+    }
+  }
+}
+
+/** Folds whole stored streams; an event that does not fit ends its stream's fold, as it did the first time. */
+export function foldStored(events: readonly Recorded[]): Map<string, QueryFold> {
+  const folds = new Map<string, QueryFold>()
+  for (const event of events) {
+    const fold = folds.get(event.stream) ?? nothing
+    if (!fold.incomplete) folds.set(event.stream, after(fold, event))
+  }
+  return folds
+}
+
+/** One stream from its beginning; for `quipu rebuild --query`, time travel and ended queries. */
+export function foldQueryStream(events: readonly Recorded[]): QueryFold {
+  return foldStored(events).values().next().value ?? nothing
+}
+
+function after(fold: QueryFold, event: Recorded): QueryFold {
+  try {
+    return step(fold, event)
+  } catch {
+    return { ...fold, incomplete: true }
+  }
+}
+
+function step(fold: QueryFold, event: Recorded): QueryFold {
+  const parsed = parseQueryEvent(event)
+  return {
+    state: parsed ? evolve(event.stream, fold.state, parsed) : fold.state,
+    sequence: event.sequence,
+    epoch: event.epoch,
+    incomplete: fold.incomplete,
+  }
+}
+
+class Batch implements QueryBatch {
+  readonly #before: ReadonlyMap<string, QueryFold>
+  readonly #after = new Map<string, QueryFold>()
+  readonly #keep: (after: ReadonlyMap<string, QueryFold>) => void
+
+  constructor(before: ReadonlyMap<string, QueryFold>, keep: (after: ReadonlyMap<string, QueryFold>) => void) {
+    this.#before = before
+    this.#keep = keep
+  }
+
+  apply(event: Recorded): void {
+    this.#after.set(event.stream, step(this.#at(event), event))
+  }
+
+  leaveOut(event: Recorded): void {
+    this.#after.set(event.stream, { ...this.#at(event), incomplete: true })
+  }
+
+  writes(): readonly TableWrite[] {
+    const changed = [...this.#after].flatMap(([stream, fold]) =>
+      fold.state.kind === 'NONE'
+        ? []
+        : [{ now: fold.state, fold, was: known(this.#before.get(stream)?.state ?? initialQueryState) }],
+    )
+    const newTasks = changed.flatMap(({ now, was }) =>
+      [...now.tasks.values()]
+        .filter((task) => was?.tasks.get(task.taskId) !== task)
+        .map((task) => ({ queryId: now.queryId, task })),
+    )
+    const newlyPlanned = changed.filter(({ now, was }) => now.planned !== was?.planned)
+    return [
+      queriesTable.upsert(changed.map(({ now, fold }) => queryRow(now, fold))),
+      stagesTable.upsert(changed.flatMap(({ now }) => stageRows(now))),
+      tasksTable.upsert(newTasks.map(({ queryId, task }) => taskRow(queryId, task))),
+      operatorsTable.upsert(newTasks.flatMap(({ queryId, task }) => operatorRows(queryId, task))),
+      tableAccessTable.upsert(newlyPlanned.flatMap(({ now }) => tableAccessRows(now))),
+    ].filter((write) => write !== undefined)
+  }
+
+  keep(): void {
+    this.#keep(this.#after)
+  }
+
+  #at(event: Recorded): QueryFold {
+    return this.#after.get(event.stream) ?? this.#before.get(event.stream) ?? nothing
+  }
+}
+
+function known(state: QueryState): KnownQuery | undefined {
+  return state.kind === 'NONE' ? undefined : state
+}

@@ -1,0 +1,239 @@
+import { isTaskTerminal, type KnownQuery, type TaskRecord } from '../../coordinator/query/state.ts'
+import { queryTotals, stageTimes, type QueryTotals } from '../../coordinator/query/totals.ts'
+import { storableJson, storableText } from '../../events/storable-text.ts'
+import { splitTaskId } from '../../shared/ids.ts'
+import { millis, whole, type Table } from '../table.ts'
+import type { operatorsTable, queriesTable, stagesTable, tableAccessTable, tasksTable } from './tables.ts'
+
+type RowIn<T> = T extends Table<infer C> ? { readonly [K in keyof C]: string | number | boolean | null } : never
+
+export type QueryRow = RowIn<typeof queriesTable>
+export type StageRow = RowIn<typeof stagesTable>
+export type TaskRow = RowIn<typeof tasksTable>
+export type OperatorRow = RowIn<typeof operatorsTable>
+export type TableAccessRow = RowIn<typeof tableAccessTable>
+
+/** What the fold of a stream does not know of its last event. */
+export interface StreamPlace {
+  readonly sequence: number
+  readonly epoch: number
+  /** A later event of the stream could not be applied. */
+  readonly incomplete: boolean
+}
+
+/**
+ * The query's figures as the log knows them: those of its terminal event, else the sums over its tasks as of its last
+ * event, so that the same events always give the same row.
+ */
+export function recordedTotals(query: KnownQuery): QueryTotals {
+  if (query.kind === 'FINISHED') return query.finished.totals
+  if (query.kind === 'FAILED') return query.failed.totals
+  return queryTotals(query, new Map(), Date.parse(query.updatedAt))
+}
+
+export function executionStartedAt(query: KnownQuery): string | undefined {
+  if (query.kind === 'FINISHED') return query.finished.executionStartedAt ?? query.planned.executionStartedAt
+  if (query.kind === 'FAILED') return query.failed.executionStartedAt ?? query.planned?.executionStartedAt
+  return query.planned?.executionStartedAt
+}
+
+export function queryRow(query: KnownQuery, place: StreamPlace): QueryRow {
+  const { created, planned } = query
+  const { session } = created
+  const totals = recordedTotals(query)
+  const failure = query.kind === 'FAILED' ? query.failure : undefined
+  const finished = query.kind === 'FINISHED' ? query.finished : undefined
+  return {
+    query_id: query.queryId,
+    state: query.kind,
+    user_name: storableText(session.user),
+    source: text(session.source),
+    catalog_name: text(session.catalog),
+    schema_name: text(session.schema),
+    resource_group: storableText(created.resourceGroup),
+    header_family: created.headerFamily,
+    query_type: planned?.queryType ?? null,
+    route: planned?.route ?? null,
+    update_type: finished?.updateType ?? planned?.updateType ?? null,
+    sql_text: storableText(created.sql),
+    created_at: query.createdAt,
+    planned_at: query.plannedAt ?? null,
+    execution_started_at: executionStartedAt(query) ?? null,
+    last_event_at: query.updatedAt,
+    ended_at: query.kind === 'FINISHED' || query.kind === 'FAILED' ? query.endedAt : null,
+    elapsed_ms: millis(totals.elapsedNanos),
+    queued_ms: millis(totals.queuedNanos),
+    analysis_ms: millis(totals.analysisNanos),
+    planning_ms: millis(totals.planningNanos),
+    cpu_ms: millis(totals.cpuNanos),
+    scheduled_ms: millis(totals.scheduledNanos),
+    blocked_ms: millis(totals.blockedNanos),
+    wall_ms: millis(totals.wallNanos),
+    peak_memory_bytes: whole(totals.peakMemoryBytes),
+    spilled_bytes: whole(totals.spilledBytes),
+    raw_input_rows: whole(totals.rawInputPositions),
+    raw_input_bytes: whole(totals.rawInputBytes),
+    processed_input_rows: whole(totals.processedInputPositions),
+    processed_input_bytes: whole(totals.processedInputBytes),
+    output_rows: whole(finished?.rows ?? totals.outputPositions),
+    output_bytes: whole(finished?.bytes ?? totals.outputBytes),
+    update_count: whole(finished?.updateCount),
+    total_tasks: whole(totals.totalTasks),
+    total_drivers: whole(totals.totalDrivers),
+    completed_drivers: whole(totals.completedDrivers),
+    total_splits: whole(totals.totalSplits),
+    completed_splits: whole(totals.completedSplits),
+    retries: [...query.tasks.values()].filter((task) => task.retryOf !== undefined).length,
+    recoveries: query.recoveries,
+    error_code: failure?.errorCode ?? null,
+    error_name: failure?.errorName ?? null,
+    error_type: failure?.errorType ?? null,
+    error_message: text(failure?.message),
+    trace_id: created.traceparent?.split('-')[1] ?? null,
+    partial: finished?.partial ?? false,
+    result_lost: query.lostTokens.length > 0,
+    incomplete: place.incomplete,
+    last_sequence: place.sequence,
+    epoch: place.epoch,
+    details: storableJson({
+      session,
+      redacted: created.redacted,
+      baseUri: created.baseUri,
+      columns: planned?.columns.map(({ name, type }) => ({ name, type })),
+      queuedReason: query.queued?.reason,
+      warnings: finished?.warnings ?? planned?.warnings,
+      location: failure?.location,
+    }),
+  }
+}
+
+export function stageRows(query: KnownQuery): StageRow[] {
+  const planned = query.planned
+  if (!planned) return []
+  const times = new Map(stageTimes(query).map((stage) => [stage.id, stage]))
+  return planned.stages.map((stage): StageRow => {
+    const tasks = [...query.tasks.values()].filter((task) => task.stage === stage.id)
+    const sum = (pick: (stats: NonNullable<TaskRecord['stats']>) => number): number =>
+      tasks.reduce((total, { stats }) => total + (stats ? pick(stats) : 0), 0)
+    const now = times.get(stage.id)
+    return {
+      query_id: query.queryId,
+      stage_id: stage.id,
+      state: now?.state ?? 'PLANNED',
+      distribution: stage.distribution,
+      scheduled_at: now?.scheduledAt ?? null,
+      started_at: now?.startedAt ?? null,
+      ended_at: now?.endedAt ?? null,
+      total_tasks: tasks.length,
+      total_splits: whole(sum((stats) => stats.totalSplits)),
+      completed_splits: whole(sum((stats) => stats.completedSplits)),
+      cpu_ms: millis(sum((stats) => stats.cpuNanos)),
+      wall_ms: millis(sum((stats) => stats.wallNanos)),
+      input_rows: whole(sum((stats) => stats.processedInputPositions)),
+      input_bytes: whole(sum((stats) => stats.processedInputBytes)),
+      output_rows: whole(sum((stats) => stats.outputPositions)),
+      output_bytes: whole(sum((stats) => stats.outputBytes)),
+      details: storableJson({
+        inputs: stage.inputs,
+        fragmentDigest: stage.fragmentDigest,
+        splits: stage.splits.length,
+      }),
+    }
+  })
+}
+
+/** Depends on the task alone: a task that no event touched has its row already. */
+export function taskRow(queryId: string, task: TaskRecord): TaskRow {
+  const { stats } = task
+  return {
+    task_id: task.taskId,
+    query_id: queryId,
+    stage_id: task.stage,
+    task_number: splitTaskId(task.taskId)?.task ?? 0,
+    attempt: task.attempt,
+    retry_of: task.retryOf ?? null,
+    retry_reason: text(task.retryReason),
+    node_id: task.nodeId,
+    node_url: task.nodeUrl,
+    state: task.state,
+    created_at: stats?.createTime ?? task.createdAt,
+    started_at: stats?.startTime ?? null,
+    ended_at: stats?.endTime ?? task.endedAt ?? null,
+    last_heartbeat_at: task.endedAt ?? stats?.startTime ?? task.createdAt,
+    elapsed_ms: millis(stats?.elapsedNanos),
+    queued_ms: millis(stats?.queuedNanos),
+    splits: whole(stats?.totalSplits ?? 0),
+    queued_splits: whole(stats?.queuedSplits ?? 0),
+    running_splits: whole(stats?.runningSplits ?? 0),
+    completed_splits: whole(stats?.completedSplits ?? 0),
+    scheduled_ms: millis(stats?.scheduledNanos),
+    cpu_ms: millis(stats?.cpuNanos),
+    blocked_ms: millis(stats?.blockedNanos),
+    wall_ms: millis(stats?.wallNanos),
+    memory_bytes: whole(stats?.memoryBytes),
+    peak_memory_bytes: whole(stats?.peakMemoryBytes),
+    spilled_bytes: whole(stats?.spilledBytes),
+    raw_input_rows: whole(stats?.rawInputPositions),
+    raw_input_bytes: whole(stats?.rawInputBytes),
+    processed_input_rows: whole(stats?.processedInputPositions),
+    processed_input_bytes: whole(stats?.processedInputBytes),
+    output_rows: whole(stats?.outputPositions),
+    output_bytes: whole(stats?.outputBytes),
+    error_name: task.failure?.errorName ?? null,
+    error_message: text(task.failure?.message),
+    details: storableJson({ cpuExact: stats?.cpuExact, profiled: stats?.profiled, failure: task.failure }),
+  }
+}
+
+/** Of a task that has ended: figures of a running one are not kept by operator. */
+export function operatorRows(queryId: string, task: TaskRecord): OperatorRow[] {
+  if (!isTaskTerminal(task.state)) return []
+  return (task.stats?.pipelines ?? []).flatMap((pipeline) =>
+    pipeline.operators.map((operator): OperatorRow => ({
+      task_id: task.taskId,
+      pipeline_id: pipeline.pipelineId,
+      operator_id: operator.operatorId,
+      query_id: queryId,
+      stage_id: task.stage,
+      operator_type: storableText(operator.operatorType),
+      engine_operator: storableText(operator.engineOperator),
+      input_rows: whole(operator.inputPositions),
+      output_rows: whole(operator.outputPositions),
+      estimated_rows: operator.estimatedPositions ?? null,
+      input_bytes: whole(operator.inputBytes),
+      output_bytes: whole(operator.outputBytes),
+      time_ms: millis(operator.timeNanos),
+      blocked_ms: millis(operator.blockedNanos),
+      ended_at: task.stats?.endTime ?? task.endedAt ?? null,
+    })),
+  )
+}
+
+export function tableAccessRows(query: KnownQuery): TableAccessRow[] {
+  const { planned, plannedAt } = query
+  if (!planned || !plannedAt) return []
+  const columns = new Map<string, Set<string>>()
+  for (const access of planned.tables) {
+    const key = JSON.stringify([access.catalog, access.schema, access.table, access.mode])
+    const known = columns.get(key) ?? new Set()
+    for (const column of access.columns) known.add(column)
+    columns.set(key, known)
+  }
+  return [...columns].map(([key, names]): TableAccessRow => {
+    const [catalog, schema, table, mode] = JSON.parse(key) as [string, string, string, string]
+    return {
+      query_id: query.queryId,
+      catalog_name: storableText(catalog),
+      schema_name: storableText(schema),
+      table_name: storableText(table),
+      mode,
+      columns: storableJson([...names]),
+      user_name: storableText(query.created.session.user),
+      at: plannedAt,
+    }
+  })
+}
+
+function text(value: string | undefined): string | null {
+  return value === undefined ? null : storableText(value)
+}

@@ -1,0 +1,81 @@
+import { z } from 'zod'
+import { openEnvelope } from '../../events/envelope.ts'
+import type { Recorded } from '../../events/event-log.ts'
+import type { QueryRows } from '../../events/projection.ts'
+
+const rowSchema = z.object({
+  position: z.coerce.bigint(),
+  partition: z.number(),
+  stream: z.string(),
+  sequence: z.coerce.number(),
+  epoch: z.coerce.number(),
+  type: z.string(),
+  v: z.number(),
+  time: z.date(),
+  traceparent: z.string().nullable(),
+  prevhash: z.string(),
+  hash: z.string(),
+  digest: z.string(),
+  enc: z.enum(['none', 'gzip']),
+  data: z.string(),
+  forgotten: z.boolean(),
+})
+
+const COLUMNS =
+  '"position", "partition", stream, sequence, epoch, type, v, "time", traceparent, prevhash, hash, digest, enc, data, forgotten'
+
+/** Events of some streams in the order of each stream. */
+export async function readStreams(query: QueryRows, streams: readonly string[]): Promise<Recorded[]> {
+  const rows = await query(`select ${COLUMNS} from query_events where stream = any($1) order by stream, sequence`, [
+    streams,
+  ])
+  return rows.map(toRecorded)
+}
+
+/**
+ * A page of a stream's events, oldest first.
+ * @param after sequence to begin after
+ * @param until nothing later than this, ISO UTC
+ */
+export async function readStreamPage(
+  query: QueryRows,
+  stream: string,
+  after: number,
+  limit: number,
+  until?: { readonly sequence?: number; readonly time?: string },
+): Promise<Recorded[]> {
+  const rows = await query(
+    `select ${COLUMNS} from query_events
+     where stream = $1 and sequence > $2 and sequence <= $4 and ($5::timestamptz is null or "time" <= $5)
+     order by sequence limit $3`,
+    [stream, after, limit, until?.sequence ?? Number.MAX_SAFE_INTEGER, until?.time ?? null],
+  )
+  return rows.map(toRecorded)
+}
+
+/**
+ * A stream as the read models have it: what serves `readStream` where the log itself has no index by stream. Ask a
+ * barrier first.
+ */
+export async function* readStoredStream(query: QueryRows, stream: string, after = 0): AsyncIterable<Recorded> {
+  for (let last = after; ;) {
+    const page = await readStreamPage(query, stream, last, 500)
+    yield* page
+    if (page.length < 500) return
+    last = page.at(-1)!.sequence
+  }
+}
+
+function toRecorded(row: Record<string, unknown>): Recorded {
+  const { position, partition, stream, time, traceparent, forgotten, ...rest } = rowSchema.parse(row)
+  return openEnvelope(
+    stream,
+    {
+      ...rest,
+      time: time.toISOString(),
+      ...(traceparent === null ? {} : { traceparent }),
+      ...(forgotten ? { forgotten: true as const } : {}),
+    },
+    { partition, offset: position },
+  )
+}

@@ -1,0 +1,140 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { checkpointFromJson, LogChanged, type Checkpoint, type EventLog } from '../events/event-log.ts'
+import { ProjectionApplier } from '../events/projection-applier.ts'
+import { eventsBelow, ProjectionStore } from '../events/projection-store.ts'
+import type { Clock } from '../shared/clock.ts'
+import { installReadModels, READ_MODEL_SCHEMA } from './install.ts'
+import { createReadModelsProjection, READ_MODELS } from './projection.ts'
+
+export interface RebuildOptions {
+  readonly log: Pick<EventLog, 'read' | 'tip'>
+  readonly database: pg.ClientConfig
+  /** Folder of the numbered SQL files. */
+  readonly migrations: string
+  readonly clock: Clock
+  /** Events in one transaction. @default 5000 */
+  readonly batch?: number
+  /** Called after each batch with the events done and those there were at the beginning. */
+  readonly onProgress?: (done: number, total: number) => void
+}
+
+export interface Rebuilt {
+  readonly events: number
+  readonly milliseconds: number
+  readonly deadLetters: number
+}
+
+const NEW = `${READ_MODEL_SCHEMA}_new`
+const OLD = `${READ_MODEL_SCHEMA}_old`
+/** A server that has not caught up after this does not run, or not as it should: the new tables are the better ones. */
+const WAIT_FOR_LIVE_MS = 2000
+
+/**
+ * Folds the log from its first event into a schema of its own while the old one serves, makes the indexes, catches up,
+ * and swaps the schemas in one transaction when both hold the same events. Who projects into the old tables then finds
+ * the checkpoint moved and goes on in the new ones. Serves a lost database as well.
+ * @throws LogChanged when the tables that serve were made from another log
+ */
+export async function rebuildReadModels(options: RebuildOptions): Promise<Rebuilt> {
+  const { log, database, clock, migrations, onProgress, batch = 5000 } = options
+  const started = clock.monotonicMs()
+  const admin = new pg.Client({ ...database, application_name: 'quipu rebuild' })
+  admin.on('error', () => undefined)
+  await admin.connect()
+  let store: ProjectionStore | undefined
+  try {
+    const { rows } = await admin.query<{ held: boolean }>(
+      `select pg_try_advisory_lock(hashtext('quipu rebuild')) as held`,
+    )
+    if (!rows[0]?.held) throw new Error('Another rebuild is running')
+    await admin.query('set client_min_messages = warning')
+    await admin.query(`drop schema if exists ${NEW} cascade; drop schema if exists ${OLD} cascade`)
+    await installReadModels(admin, migrations, NEW, 'tables')
+    store = await ProjectionStore.connect(database, NEW, READ_MODELS)
+    const total = eventsBelow(await log.tip())
+    const applier = await ProjectionApplier.open({
+      store,
+      projection: createReadModelsProjection(),
+      log,
+      maxBatch: batch,
+      onCommitted: (committed) => onProgress?.(eventsBelow(committed), total),
+    })
+    await applier.readOn(total)
+    await installReadModels(admin, migrations, NEW, 'all')
+    await waitForLive(admin, applier, clock)
+    await swap(admin, applier)
+    return {
+      events: eventsBelow(applier.committed),
+      milliseconds: clock.monotonicMs() - started,
+      deadLetters: applier.deadLetters,
+    }
+  } finally {
+    await store?.close()
+    await admin.end().catch(() => undefined)
+  }
+}
+
+/** Until what serves has all that is in the new tables: nobody who reads now may be shown less later, or more too early. */
+async function waitForLive(admin: pg.Client, applier: ProjectionApplier, clock: Clock): Promise<void> {
+  for (const started = clock.monotonicMs(); clock.monotonicMs() - started < WAIT_FOR_LIVE_MS;) {
+    const live = await readLive(admin, '')
+    if (!live || eventsBelow(live.checkpoint) >= eventsBelow(applier.committed)) return
+    await sleep(50)
+  }
+}
+
+interface Live {
+  readonly checkpoint: Checkpoint
+  readonly revision: bigint
+}
+
+async function readLive(admin: pg.Client, lock: '' | 'for update'): Promise<Live | undefined> {
+  const there = await admin.query<{ there: string | null }>(
+    `select to_regclass('${READ_MODEL_SCHEMA}.checkpoints')::text as there`,
+  )
+  if (!there.rows[0]?.there) return undefined
+  const { rows } = await admin.query<{ checkpoint: string; revision: string }>(
+    `select checkpoint, revision from ${READ_MODEL_SCHEMA}.checkpoints where name = $1 order by version desc limit 1 ${lock}`,
+    [READ_MODELS.name],
+  )
+  const row = rows[0]
+  return row ? { checkpoint: checkpointFromJson(row.checkpoint), revision: BigInt(row.revision) } : undefined
+}
+
+async function swap(admin: pg.Client, applier: ProjectionApplier): Promise<void> {
+  await admin.query('begin')
+  try {
+    // Holds the live projection just before its commit.
+    const live = await readLive(admin, 'for update')
+    if (live) {
+      await applier.readOn(eventsBelow(live.checkpoint))
+      mustAgree(live.checkpoint, applier.committed)
+      // It may be waiting for this very row with its revision; then it must find another, also in the old table.
+      const revision = String(live.revision + 1n)
+      await admin.query(`update ${READ_MODEL_SCHEMA}.checkpoints set revision = $1`, [revision])
+      await admin.query(`update ${NEW}.checkpoints set revision = $1`, [revision])
+    }
+    await admin.query(`
+      do $$ begin
+        if to_regnamespace('${READ_MODEL_SCHEMA}') is not null then alter schema ${READ_MODEL_SCHEMA} rename to ${OLD}; end if;
+        alter schema ${NEW} rename to ${READ_MODEL_SCHEMA};
+      end $$`)
+    await admin.query('commit')
+  } catch (error) {
+    await admin.query('rollback').catch(() => undefined)
+    throw error
+  }
+  await admin.query(`drop schema if exists ${OLD} cascade`)
+}
+
+/** Counts and hashes prove that both folded the same events, wherever they hold as many. */
+function mustAgree(live: Checkpoint, rebuilt: Checkpoint): void {
+  const same = live.at.every((place, partition) => {
+    const other = rebuilt.at[partition]?.state
+    if (!other) return place.state.count === 0
+    return other.count === place.state.count ? other.hash === place.state.hash : other.count > place.state.count
+  })
+  if (!same || (live.logId !== '' && live.logId !== rebuilt.logId))
+    throw new LogChanged('The read models that serve were made from another log than this one; nothing was replaced')
+}
