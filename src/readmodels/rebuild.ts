@@ -4,14 +4,15 @@ import { checkpointFromJson, LogChanged, type Checkpoint, type EventLog } from '
 import { ProjectionApplier } from '../events/projection-applier.ts'
 import { eventsBelow, ProjectionStore } from '../events/projection-store.ts'
 import type { Clock } from '../shared/clock.ts'
-import { installReadModels, READ_MODEL_SCHEMA } from './install.ts'
+import { READ_MODEL_SCHEMA } from '../events/postgres/migrate.ts'
+import { makeReadModelTables } from './make-tables.ts'
 import { createReadModelsProjection, READ_MODELS } from './projection.ts'
 
 export interface RebuildOptions {
   readonly log: Pick<EventLog, 'read' | 'tip'>
   readonly database: pg.ClientConfig
-  /** Folder of the numbered SQL files. */
-  readonly migrations: string
+  /** Folder of the numbered SQL files. @default this program's */
+  readonly migrations?: string
   readonly clock: Clock
   /** Events in one transaction. @default 5000 */
   readonly batch?: number
@@ -50,7 +51,7 @@ export async function rebuildReadModels(options: RebuildOptions): Promise<Rebuil
     if (!rows[0]?.held) throw new Error('Another rebuild is running')
     await admin.query('set client_min_messages = warning')
     await admin.query(`drop schema if exists ${NEW} cascade; drop schema if exists ${OLD} cascade`)
-    await installReadModels(admin, migrations, NEW, 'tables')
+    await makeReadModelTables(admin, NEW, 'before rows', migrations)
     store = await ProjectionStore.connect(database, NEW, READ_MODELS)
     const total = eventsBelow(await log.tip())
     const applier = await ProjectionApplier.open({
@@ -61,7 +62,7 @@ export async function rebuildReadModels(options: RebuildOptions): Promise<Rebuil
       onCommitted: (committed) => onProgress?.(eventsBelow(committed), total),
     })
     await applier.readOn(total)
-    await installReadModels(admin, migrations, NEW, 'all')
+    await makeReadModelTables(admin, NEW, 'after rows', migrations)
     await waitForLive(admin, applier, clock)
     await swap(admin, applier)
     return {

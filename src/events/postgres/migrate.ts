@@ -68,7 +68,7 @@ export async function migrate(connection: pg.ClientConfig, folder = MIGRATIONS):
 async function apply(client: pg.Client, migration: Migration): Promise<void> {
   await client.query('begin')
   try {
-    if (READ_MODELS.test(migration.sql)) {
+    if (isOfReadModels(migration)) {
       await client.query(`create schema if not exists ${READ_MODEL_SCHEMA}`)
       await client.query(`set local search_path = ${READ_MODEL_SCHEMA}, public`)
     }
@@ -83,6 +83,11 @@ async function apply(client: pg.Client, migration: Migration): Promise<void> {
     await client.query('rollback').catch(() => {})
     throw new MigrationError(`Migration ${migration.name} failed: ${(cause as Error).message}`, { cause })
   }
+}
+
+/** Whether its tables are read models. */
+export function isOfReadModels(migration: Migration): boolean {
+  return READ_MODELS.test(migration.sql)
 }
 
 /** The numbered files of a folder, in order. @throws MigrationError when two have one number */

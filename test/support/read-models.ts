@@ -1,0 +1,79 @@
+import pg from 'pg'
+import { migrate } from '../../src/events/postgres/migrate.ts'
+import { createPostgresEventLog } from '../../src/events/postgres/postgres-event-log.ts'
+import type { EventLog } from '../../src/events/event-log.ts'
+import type { Projection } from '../../src/events/projection.ts'
+import {
+  createProjectionRunner,
+  type ProjectionRunner,
+  type ProjectionRunnerOptions,
+} from '../../src/events/projection-runner.ts'
+import { createReadModelsProjection } from '../../src/readmodels/projection.ts'
+import { systemClock } from '../../src/shared/clock.ts'
+import { createDatabase, type TestDatabase } from './postgres.ts'
+
+export interface ReadModelBed {
+  readonly database: TestDatabase
+  readonly config: pg.ClientConfig
+  /** Claimed: ready to append. */
+  readonly log: EventLog
+  /** Reads with the read models first in the search path. */
+  readonly pool: pg.Pool
+  query<R extends pg.QueryResultRow = Record<string, unknown>>(text: string, values?: unknown[]): Promise<R[]>
+  startRunner(options?: Partial<ProjectionRunnerOptions>, projection?: Projection): Promise<ProjectionRunner>
+  close(): Promise<void>
+}
+
+/** A migrated database with a claimed Postgres log; close it to end all that was started from it. */
+export async function openReadModelBed(): Promise<ReadModelBed> {
+  const database = await createDatabase()
+  const config: pg.ClientConfig = { connectionString: database.url }
+  await migrate(config)
+  const log = createPostgresEventLog(config)
+  await log.open()
+  await log.claim({ address: 'http://127.0.0.1:8080', version: 'test' })
+  const pool = new pg.Pool({ ...config, options: '-c search_path=m,public', max: 4 })
+  pool.on('error', () => undefined)
+  const runners: ProjectionRunner[] = []
+  return {
+    database,
+    config,
+    log,
+    pool,
+    async query<R extends pg.QueryResultRow>(text: string, values: unknown[] = []) {
+      return (await pool.query<R>(text, values)).rows
+    },
+    async startRunner(options = {}, projection = createReadModelsProjection()) {
+      const runner = createProjectionRunner({
+        log,
+        projection,
+        database: config,
+        clock: systemClock,
+        lingerMs: 5,
+        ...options,
+      })
+      runners.push(runner)
+      await runner.start()
+      return runner
+    },
+    async close() {
+      for (const runner of runners) await runner.stop()
+      await pool.end()
+      await log.close()
+      await database.drop()
+    },
+  }
+}
+
+/** One hash over each table's rows, whatever their order. */
+export async function tableHashes(bed: ReadModelBed, schema = 'm'): Promise<Record<string, string>> {
+  const tables = ['queries', 'stages', 'tasks', 'operators', 'nodes', 'table_access', 'audit_log', 'query_events']
+  const hashes: Record<string, string> = {}
+  for (const table of tables) {
+    const [row] = await bed.query<{ count: string; hash: string }>(
+      `select count(*), md5(coalesce(string_agg(t::text, '|' order by t::text collate "C"), '')) as hash from ${schema}.${table} t`,
+    )
+    hashes[table] = `${row!.count} rows ${row!.hash}`
+  }
+  return hashes
+}
