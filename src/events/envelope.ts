@@ -47,19 +47,12 @@ export function sealEvent(
   const digest = hash('sha256', data)
   const { stream, sequence, epoch, time, prevhash } = at
   const { type, v, traceparent } = event
-  const envelope: StoredEnvelope = {
-    sequence,
-    epoch,
-    type,
-    v,
-    time,
-    ...(traceparent === undefined ? {} : { traceparent }),
-    prevhash,
-    hash: eventHash(stream, { sequence, epoch, type, v, time, traceparent, prevhash, digest, enc }),
-    digest,
-    enc,
-    data,
-  }
+  const hashOf = eventHash(stream, { sequence, epoch, type, v, time, traceparent, prevhash, digest, enc })
+  const rest = { prevhash, hash: hashOf, digest, enc, data }
+  const envelope: StoredEnvelope =
+    traceparent === undefined
+      ? { sequence, epoch, type, v, time, ...rest }
+      : { sequence, epoch, type, v, time, traceparent, ...rest }
   return { envelope, text: JSON.stringify(envelope) }
 }
 
@@ -96,9 +89,29 @@ export function toRecorded(stream: string, envelope: StoredEnvelope, position: P
 
 /** As `toRecorded`, for an envelope this process sealed itself. */
 export function openEnvelope(stream: string, envelope: StoredEnvelope, position: Position): Recorded {
-  const { data: stored, ...rest } = envelope
-  const json = envelope.enc === 'gzip' && !envelope.forgotten ? gunzipSync(Buffer.from(stored, 'base64')) : stored
-  return { ...rest, stream, stored, data: envelope.forgotten ? null : JSON.parse(json.toString()), position }
+  // Written out: a spread here was a tenth of a busy writer's time.
+  const recorded: { -readonly [Key in keyof Recorded]: Recorded[Key] } = {
+    stream,
+    sequence: envelope.sequence,
+    epoch: envelope.epoch,
+    type: envelope.type,
+    v: envelope.v,
+    time: envelope.time,
+    prevhash: envelope.prevhash,
+    hash: envelope.hash,
+    digest: envelope.digest,
+    enc: envelope.enc,
+    stored: envelope.data,
+    data: envelope.forgotten ? null : JSON.parse(plainText(envelope)),
+    position,
+  }
+  if (envelope.traceparent !== undefined) recorded.traceparent = envelope.traceparent
+  if (envelope.forgotten) recorded.forgotten = true
+  return recorded
+}
+
+function plainText(envelope: StoredEnvelope): string {
+  return envelope.enc === 'gzip' ? gunzipSync(Buffer.from(envelope.data, 'base64')).toString() : envelope.data
 }
 
 /** CloudEvents 1.0 in structured mode; extension attributes in lower case as it demands. */

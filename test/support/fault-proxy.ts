@@ -1,0 +1,114 @@
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+
+interface Link {
+  readonly client: Socket
+  readonly upstream: Socket
+  keepUpstream: boolean
+}
+
+/** A TCP proxy whose connections can be held, cut, delayed and refused. */
+export interface FaultProxy {
+  readonly port: number
+  /** Bytes from the client wait here; `release` sends them on, even when their client is gone. */
+  holdRequests(): void
+  release(): void
+  /** Bytes from the server are swallowed until `deliverAnswers`. */
+  dropAnswers(): void
+  deliverAnswers(): void
+  /** Ends all connections; with `keepUpstream` the server's side stays, so that what was held can still arrive. */
+  cut(options?: { keepUpstream?: boolean }): void
+  /** Cuts all connections, and new ones at once, until `accept`. */
+  refuse(): void
+  accept(): void
+  /** Bytes of both directions arrive later by so much. */
+  delay(ms: number): void
+  /** Connections made so far. */
+  readonly connections: number
+  /** Whether client bytes wait. */
+  readonly holding: number
+  close(): Promise<void>
+}
+
+export async function startFaultProxy(target: { host: string; port: number }): Promise<FaultProxy> {
+  const links = new Set<Link>()
+  const held: (() => void)[] = []
+  let holdingRequests = false
+  let droppingAnswers = false
+  let refusing = false
+  let delayMs = 0
+  let connections = 0
+
+  const later = (work: () => void): void => {
+    if (delayMs > 0) setTimeout(work, delayMs)
+    else work()
+  }
+  const server: Server = createServer((client) => {
+    if (refusing) {
+      client.destroy()
+      return
+    }
+    connections++
+    const upstream = connect(target)
+    const link: Link = { client, upstream, keepUpstream: false }
+    links.add(link)
+    client.setNoDelay(true)
+    upstream.setNoDelay(true)
+    client.on('data', (bytes) => {
+      const send = (): void => void (upstream.destroyed || upstream.write(bytes))
+      if (holdingRequests) held.push(send)
+      else later(send)
+    })
+    upstream.on('data', (bytes) => {
+      if (!droppingAnswers) later(() => void (client.destroyed || client.write(bytes)))
+    })
+    client.on('error', () => {})
+    upstream.on('error', () => {})
+    client.on('close', () => {
+      if (link.keepUpstream) return
+      links.delete(link)
+      upstream.destroy()
+    })
+    upstream.on('close', () => {
+      links.delete(link)
+      client.destroy()
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+
+  const cut = (keepUpstream: boolean): void => {
+    for (const link of links) {
+      link.keepUpstream = keepUpstream
+      link.client.destroy()
+    }
+  }
+  return {
+    port: (server.address() as AddressInfo).port,
+    holdRequests: () => (holdingRequests = true),
+    release() {
+      holdingRequests = false
+      for (const send of held.splice(0)) send()
+    },
+    dropAnswers: () => (droppingAnswers = true),
+    deliverAnswers: () => (droppingAnswers = false),
+    cut: (options) => cut(options?.keepUpstream ?? false),
+    refuse() {
+      refusing = true
+      cut(false)
+    },
+    accept: () => (refusing = false),
+    delay: (ms) => (delayMs = ms),
+    get connections() {
+      return connections
+    },
+    get holding() {
+      return held.length
+    },
+    async close() {
+      for (const { client, upstream } of links) {
+        client.destroy()
+        upstream.destroy()
+      }
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
