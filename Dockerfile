@@ -1,0 +1,26 @@
+# One image for all programs: `docker run … quipu start|coordinator|worker|query`.
+FROM node:24.11.1-bookworm-slim AS build
+WORKDIR /app
+# The sources come first: `npm ci` runs `prepare`, which compiles them.
+COPY package.json package-lock.json .npmrc tsconfig.json ./
+COPY src ./src
+RUN npm ci && npm prune --omit=dev
+
+FROM node:24.11.1-bookworm-slim
+ENV NODE_ENV=production \
+    QUIPU_HOST=0.0.0.0 \
+    QUIPU_DATA_DIR=/var/lib/quipu \
+    QUIPU_CATALOG_DIR=/app/etc/catalog
+WORKDIR /app
+COPY --from=build /app/package.json ./
+COPY --from=build /app/node_modules ./node_modules
+COPY --from=build /app/dist ./dist
+COPY migrations ./migrations
+COPY etc ./etc
+# A named volume takes over the owner of the folder it is mounted on.
+RUN install -d -o node -g node -m 0711 /var/lib/quipu && ln -s /app/dist/cli/quipu.js /usr/local/bin/quipu && chmod +x /app/dist/cli/quipu.js
+USER node
+VOLUME /var/lib/quipu
+EXPOSE 8080
+ENTRYPOINT ["node", "/app/dist/cli/quipu.js"]
+CMD ["start", "--insecure"]
