@@ -70,8 +70,10 @@ export interface QueryExecution {
   readonly followed: boolean
   /** The client follows: statements that change anything go on now. */
   follow(): void
-  /** Resolves at the next thing worth telling, or after `ms`. */
-  news(ms: number): Promise<void>
+  /** Rises with everything worth telling. */
+  readonly revision: number
+  /** Resolves when there is something newer than revision `since`, or after `ms`. */
+  news(since: number, ms: number): Promise<void>
   /** Bytes of a page that happen to be in memory. */
   pageInMemory(token: number): Buffer | undefined
   /** The client has passed all pages before this token. */
@@ -105,7 +107,9 @@ export function startQueryExecution(deps: ExecutionDeps, queryId: QueryId, submi
   const follow = deferred()
   const planKnown = deferred()
 
+  let revision = 0
   const wake = (): void => {
+    revision++
     const woken = waiters
     waiters = []
     for (const one of woken) one()
@@ -494,7 +498,11 @@ export function startQueryExecution(deps: ExecutionDeps, queryId: QueryId, submi
       followed = true
       follow.resolve()
     },
-    news(ms) {
+    get revision() {
+      return revision
+    },
+    news(since, ms) {
+      if (revision !== since) return Promise.resolve()
       return new Promise((resolve) => {
         const timer = setTimeout(resolve, ms)
         waiters.push(() => {

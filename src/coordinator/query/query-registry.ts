@@ -1,0 +1,92 @@
+import { failureOf } from '../../shared/engine-error.ts'
+import type { Clock } from '../../shared/clock.ts'
+import type { QueryExecution } from './query-execution.ts'
+import { isTerminal } from './state.ts'
+
+/** The queries of this coordinator: open ones, and ended ones while their last answer may be asked for again. */
+export interface QueryRegistry {
+  add(execution: QueryExecution): void
+  get(queryId: string): QueryExecution | undefined
+  list(): readonly QueryExecution[]
+  /** Queries that have not ended. */
+  readonly open: number
+  /** Any request of the client counts. */
+  touch(queryId: string): void
+  onRemoved(listener: (execution: QueryExecution) => void): void
+  stop(): void
+}
+
+export interface RetentionLimits {
+  readonly firstFollowMs: number
+  readonly clientAbsentMs: number
+  readonly answersKeptMs: number
+}
+
+interface Entry {
+  readonly execution: QueryExecution
+  readonly addedAt: number
+  touchedAt: number
+  endedAt: number | undefined
+}
+
+/**
+ * @param mayForget is the projection past the query's last event, so that reads no longer need the aggregate?
+ */
+export function createQueryRegistry(
+  clock: Clock,
+  limits: RetentionLimits,
+  mayForget: (execution: QueryExecution) => boolean,
+): QueryRegistry {
+  const entries = new Map<string, Entry>()
+  const removed: ((execution: QueryExecution) => void)[] = []
+  let open = 0
+
+  function sweep(): void {
+    const now = clock.monotonicMs()
+    for (const [queryId, entry] of entries) {
+      const { execution } = entry
+      if (entry.endedAt === undefined) {
+        const absent = now - entry.touchedAt
+        if (!execution.followed && now - entry.addedAt > limits.firstFollowMs) abandon(execution, limits.firstFollowMs)
+        else if (absent > limits.clientAbsentMs) abandon(execution, limits.clientAbsentMs)
+      } else if (now - Math.max(entry.endedAt, entry.touchedAt) > limits.answersKeptMs && mayForget(execution)) {
+        entries.delete(queryId)
+        execution.dispose()
+        for (const listener of removed) listener(execution)
+      }
+    }
+  }
+  const timer = setInterval(sweep, 1000)
+  timer.unref()
+
+  function abandon(execution: QueryExecution, afterMs: number): void {
+    const minutes = (afterMs / 60_000).toFixed(2)
+    const message = `Query ${execution.queryId} was abandoned by the client, as it may have exited or stopped checking for query results. Query results have not been accessed for ${minutes}m`
+    void execution.fail(failureOf('ABANDONED_QUERY', message)).catch(() => {})
+  }
+
+  return {
+    add(execution) {
+      const now = clock.monotonicMs()
+      const entry: Entry = { execution, addedAt: now, touchedAt: now, endedAt: undefined }
+      entries.set(execution.queryId, entry)
+      open++
+      execution.aggregate.onValid(() => {
+        if (entry.endedAt !== undefined || !isTerminal(execution.aggregate.state.kind)) return
+        entry.endedAt = clock.monotonicMs()
+        open--
+      })
+    },
+    get: (queryId) => entries.get(queryId)?.execution,
+    list: () => [...entries.values()].map((entry) => entry.execution),
+    get open() {
+      return open
+    },
+    touch(queryId) {
+      const entry = entries.get(queryId)
+      if (entry) entry.touchedAt = clock.monotonicMs()
+    },
+    onRemoved: (listener) => void removed.push(listener),
+    stop: () => clearInterval(timer),
+  }
+}

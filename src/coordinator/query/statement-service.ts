@@ -1,0 +1,273 @@
+import type { Clock } from '../../shared/clock.ts'
+import { EngineError, failureOf, type Failure } from '../../shared/engine-error.ts'
+import { isQueryId, type QueryId } from '../../shared/ids.ts'
+import type { TaskStats } from '../../execution/api/task.ts'
+import type { EventLog } from '../../events/event-log.ts'
+import { decodeQueryEvent } from './decode-event.ts'
+import { evolve } from './evolve.ts'
+import type { QueryExecution, Submission } from './query-execution.ts'
+import type { QueryRegistry } from './query-registry.ts'
+import type { ResultPageSource } from './result-page-source.ts'
+import { initialQueryState, isTerminal, type KnownQuery, type QueryState } from './state.ts'
+
+/** What a client is told of a query at one token. */
+export type StatementAnswer =
+  | {
+      readonly kind: 'answer'
+      readonly query: KnownQuery
+      readonly liveStats: ReadonlyMap<string, TaskStats>
+      readonly queuedReason: string | undefined
+      /** What the answer's nextUri counts to; absent on the last one. */
+      readonly nextToken: number | undefined
+      readonly page: { readonly token: number; readonly bytes: Buffer; readonly rows: number } | undefined
+      /** The query's failure, or that of a page that is lost. */
+      readonly failure: Failure | undefined
+      /** No such answer may change any more: asked again, it is the same to the byte. */
+      readonly settled: boolean
+    }
+  | { readonly kind: 'gone' }
+  | { readonly kind: 'unknown' }
+
+export interface StatementService {
+  /**
+   * Starts a query. Resolves when its id may be told and its plan is known, or a moment after the former.
+   * @throws EngineError TOO_MANY_REQUESTS_FAILED too many open queries; SERVER_SHUTTING_DOWN; LogUnavailable after its wait
+   */
+  submit(submission: Submission): Promise<QueryExecution>
+  /** What token n has to say now; waits for something new at most `waitMs`. */
+  poll(queryId: string, token: number, waitMs: number): Promise<StatementAnswer>
+  /** @returns 'done' when the cancel (or an earlier end) is valid, 'unknown' for no such query, 'waiting' after `waitMs` */
+  cancel(queryId: string, failure: Failure, waitMs: number): Promise<'done' | 'unknown' | 'waiting'>
+  /** Is there such a query, open or ended a while ago? Counts as a sign of life of its client. */
+  heartbeat(queryId: string): Promise<boolean>
+}
+
+/** The event log did not answer in time; nothing is known to have happened. */
+export class LogUnavailable extends Error {
+  override readonly name = 'LogUnavailable'
+}
+
+export interface StatementServiceDeps {
+  readonly clock: Clock
+  readonly log: Pick<EventLog, 'readStream' | 'tip'>
+  readonly registry: QueryRegistry
+  readonly pages: ResultPageSource
+  readonly start: (submission: Submission) => QueryExecution
+  readonly limits: {
+    readonly openQueries: number
+    readonly postLogWaitMs: number
+    readonly postPlanWaitMs: number
+    readonly answersKeptMs: number
+  }
+  readonly accepting: () => boolean
+}
+
+export function createStatementService(deps: StatementServiceDeps): StatementService {
+  const { clock, registry } = deps
+  /** The highest token each query's client asked for: it has all pages before. */
+  const asked = new WeakMap<QueryExecution, number>()
+  const delivered = new WeakMap<QueryExecution, number>()
+
+  async function pollLive(execution: QueryExecution, token: number, waitMs: number): Promise<StatementAnswer> {
+    registry.touch(execution.queryId)
+    execution.follow()
+    const highest = asked.get(execution) ?? 0
+    if (token < highest) return confirmed({ kind: 'gone' })
+    if (token > highest) {
+      asked.set(execution, token)
+      execution.acknowledge(token)
+    }
+    const deadline = clock.monotonicMs() + waitMs
+    for (;;) {
+      const left = deadline - clock.monotonicMs()
+      const { revision } = execution
+      const query = execution.aggregate.state
+      const answer = query.kind === 'NONE' ? undefined : await tellLive(execution, query, token, left)
+      if (answer) return answer
+      if (left <= 0) return status(execution, token)
+      await execution.news(revision, left)
+    }
+  }
+
+  /** What the valid state says about a token; undefined when only waiting helps. */
+  async function tellLive(
+    execution: QueryExecution,
+    query: KnownQuery,
+    token: number,
+    leftMs: number,
+  ): Promise<StatementAnswer | undefined> {
+    const { liveStats, queuedReason } = execution
+    const base = { kind: 'answer', query, liveStats, queuedReason } as const
+    if (query.kind === 'FAILED')
+      return { ...base, nextToken: undefined, page: undefined, failure: query.failure, settled: true }
+    const complete = query.resultComplete || (query.kind === 'FINISHED' && query.pages.length === 0)
+    const last = complete && token >= query.pages.length - 1
+    if (token < query.pages.length) {
+      const record = query.pages[token]!
+      let bytes: Buffer | 'lost'
+      try {
+        bytes = await deps.pages.read(query, token, execution.pageInMemory(token))
+      } catch {
+        // The worker or the log is away: a page that is published will be there again, or is lost; status until then.
+        return leftMs <= 0 ? status(execution, token) : undefined
+      }
+      if (bytes === 'lost') return pageLost(execution, query, token)
+      const page = { token, bytes, rows: record.rows }
+      if (!last) {
+        recordDelivery(execution, token, record.rows, bytes.length)
+        return { ...base, nextToken: token + 1, page, failure: undefined, settled: true }
+      }
+      if (query.kind === 'FINISHED') return { ...base, nextToken: undefined, page, failure: undefined, settled: true }
+      await within(execution.finish(), leftMs)
+      const ended = execution.aggregate.state
+      if (ended.kind !== 'FINISHED') return undefined
+      return { ...base, query: ended, nextToken: undefined, page, failure: undefined, settled: true }
+    }
+    if (complete && token === query.pages.length) {
+      if (query.kind !== 'FINISHED') await within(execution.finish(), leftMs)
+      const ended = execution.aggregate.state
+      if (ended.kind !== 'FINISHED') return undefined
+      return { ...base, query: ended, nextToken: undefined, page: undefined, failure: undefined, settled: true }
+    }
+    if (query.kind === 'FINISHED') return confirmed({ kind: 'unknown' })
+    return undefined
+  }
+
+  function status(execution: QueryExecution, token: number): StatementAnswer {
+    const intended = execution.aggregate.intended
+    const query = intended.kind === 'NONE' || isTerminal(intended.kind) ? execution.aggregate.state : intended
+    if (query.kind === 'NONE') throw new LogUnavailable('the query is not in the log yet')
+    const { liveStats, queuedReason } = execution
+    return {
+      kind: 'answer',
+      query,
+      liveStats,
+      queuedReason,
+      nextToken: token,
+      page: undefined,
+      failure: undefined,
+      settled: false,
+    }
+  }
+
+  async function pageLost(execution: QueryExecution, query: KnownQuery, token: number): Promise<StatementAnswer> {
+    const failure = lostFailure(token)
+    execution.recordLoss(token, failure.message)
+    if (!isTerminal(query.kind)) await execution.fail(failure)
+    const { liveStats, queuedReason } = execution
+    return {
+      kind: 'answer',
+      query,
+      liveStats,
+      queuedReason,
+      nextToken: undefined,
+      page: undefined,
+      failure,
+      settled: true,
+    }
+  }
+
+  /** Not waited for, at most one a second a query, and only where a restart could otherwise not know. */
+  function recordDelivery(execution: QueryExecution, token: number, rows: number, bytes: number): void {
+    const now = clock.monotonicMs()
+    if (now - (delivered.get(execution) ?? -Infinity) < 1000) return
+    delivered.set(execution, now)
+    execution.recordDelivery(token, rows, bytes)
+  }
+
+  /** Queries that ended before this process, or that it has forgotten: the log knows them. */
+  async function pollPast(queryId: QueryId, token: number): Promise<StatementAnswer> {
+    const query = await pastQuery(queryId)
+    if (query.kind !== 'FINISHED' && query.kind !== 'FAILED') return { kind: 'unknown' }
+    if (clock.now() - Date.parse(query.endedAt) > deps.limits.answersKeptMs) return { kind: 'unknown' }
+    const base = { kind: 'answer', query, liveStats: new Map(), queuedReason: undefined, settled: true } as const
+    if (query.kind === 'FAILED') return { ...base, nextToken: undefined, page: undefined, failure: query.failure }
+    if (token < query.delivered) return { kind: 'gone' }
+    if (token > query.pages.length || (token === query.pages.length && token > 0)) return { kind: 'unknown' }
+    const record = query.pages[token]
+    if (!record) return { ...base, nextToken: undefined, page: undefined, failure: undefined }
+    const bytes = await deps.pages.read(query, token, undefined).catch(() => 'lost' as const)
+    if (bytes === 'lost') return { ...base, nextToken: undefined, page: undefined, failure: lostFailure(token) }
+    return {
+      ...base,
+      nextToken: token === query.pages.length - 1 ? undefined : token + 1,
+      page: { token, bytes, rows: record.rows },
+      failure: undefined,
+    }
+  }
+
+  async function pastQuery(queryId: QueryId): Promise<QueryState> {
+    let state: QueryState = initialQueryState
+    for await (const recorded of deps.log.readStream(queryId)) {
+      const event = decodeQueryEvent(recorded)
+      if (event) state = evolve(queryId, state, event)
+    }
+    return state
+  }
+
+  /** A negative answer speaks about the whole log: this process may have been fenced in its sleep. */
+  async function confirmed(answer: StatementAnswer): Promise<StatementAnswer> {
+    await deps.log.tip()
+    return answer
+  }
+
+  return {
+    async submit(submission) {
+      if (!deps.accepting()) throw new EngineError('SERVER_SHUTTING_DOWN', 'The server is shutting down')
+      if (registry.open >= deps.limits.openQueries)
+        throw new EngineError(
+          'TOO_MANY_REQUESTS_FAILED',
+          `Too many open queries: ${deps.limits.openQueries} are allowed`,
+        )
+      const execution = deps.start(submission)
+      registry.add(execution)
+      if (!(await within(execution.created, deps.limits.postLogWaitMs)))
+        throw new LogUnavailable('The event log does not answer; the statement was not accepted')
+      await within(execution.planKnown, deps.limits.postPlanWaitMs)
+      return execution
+    },
+    async poll(queryId, token, waitMs) {
+      if (!isQueryId(queryId)) return { kind: 'unknown' }
+      const execution = registry.get(queryId)
+      return execution ? pollLive(execution, token, waitMs) : pollPast(queryId, token)
+    },
+    async cancel(queryId, failure, waitMs) {
+      if (!isQueryId(queryId)) return 'unknown'
+      const execution = registry.get(queryId)
+      if (!execution) return (await pastQuery(queryId)).kind === 'NONE' ? 'unknown' : 'done'
+      const deadline = clock.monotonicMs() + waitMs
+      void execution.fail(failure).catch(() => {})
+      while (!isTerminal(execution.aggregate.state.kind)) {
+        const left = deadline - clock.monotonicMs()
+        if (left <= 0) return 'waiting'
+        await execution.news(execution.revision, left)
+      }
+      return 'done'
+    },
+    async heartbeat(queryId) {
+      if (!isQueryId(queryId)) return false
+      if (registry.get(queryId)) {
+        registry.touch(queryId)
+        return true
+      }
+      return (await pastQuery(queryId)).kind !== 'NONE'
+    },
+  }
+}
+
+function lostFailure(token: number): Failure {
+  return failureOf('PAGE_TRANSPORT_ERROR', `Page ${token} of the result is lost`)
+}
+
+/** True when the promise settled well within `ms`; its rejection passes through. */
+async function within(promise: Promise<void>, ms: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), Math.max(0, ms))
+  })
+  try {
+    return await Promise.race([promise.then(() => true), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,76 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { EngineError, type ErrorName } from '../../shared/engine-error.ts'
+
+/** An answer to a request that is no statement's: a status, a sentence, perhaps headers. Thrown by routes. */
+export class HttpProblem extends Error {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(status: number, message: string, headers: Readonly<Record<string, string>> = {}) {
+    super(message)
+    this.name = 'HttpProblem'
+    this.status = status
+    this.headers = headers
+  }
+}
+
+const STATUS_TITLES: Readonly<Record<number, string>> = {
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  406: 'Not Acceptable',
+  408: 'Request Timeout',
+  409: 'Conflict',
+  410: 'Gone',
+  413: 'Payload Too Large',
+  415: 'Unsupported Media Type',
+  429: 'Too Many Requests',
+  431: 'Request Header Fields Too Large',
+  500: 'Internal Server Error',
+  503: 'Service Unavailable',
+}
+
+const STATUS_OF: Partial<Record<ErrorName, number>> = {
+  NOT_FOUND: 404,
+  PERMISSION_DENIED: 403,
+  QUERY_QUEUE_FULL: 429,
+  TOO_MANY_REQUESTS_FAILED: 429,
+  QUERY_TEXT_TOO_LARGE: 413,
+  SERVER_SHUTTING_DOWN: 503,
+  SERVER_STARTING_UP: 503,
+}
+
+/** Any thrown value as a problem; what is neither a problem nor an EngineError is a bug: 500 without its text. */
+export function toProblem(error: unknown): HttpProblem {
+  if (error instanceof HttpProblem) return error
+  if (error instanceof EngineError) {
+    const status = STATUS_OF[error.errorName] ?? (error.errorType === 'USER_ERROR' ? 400 : 500)
+    return new HttpProblem(status, error.message)
+  }
+  return new HttpProblem(500, 'Internal error')
+}
+
+/** Writes a problem: `application/problem+json` where Accept allows JSON, else text. */
+export function sendProblem(request: IncomingMessage, response: ServerResponse, problem: HttpProblem): void {
+  if (response.headersSent) {
+    response.destroy()
+    return
+  }
+  const title = STATUS_TITLES[problem.status] ?? 'Error'
+  const json = /json|\*\/\*/.test(request.headers.accept ?? '')
+  const body = json
+    ? JSON.stringify({ type: 'about:blank', title, status: problem.status, detail: problem.message })
+    : `Error ${problem.status} ${title}: ${problem.message}`
+  response.writeHead(problem.status, {
+    'content-type': json ? 'application/problem+json' : 'text/plain; charset=utf-8',
+    'content-length': Buffer.byteLength(body),
+    'x-content-type-options': 'nosniff',
+    'cache-control': 'no-store',
+    ...problem.headers,
+    // A body that was not read to its end would be taken for the next request.
+    ...(request.complete ? {} : { connection: 'close' }),
+  })
+  response.end(request.method === 'HEAD' ? undefined : body)
+}

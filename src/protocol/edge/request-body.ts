@@ -1,0 +1,41 @@
+import type { IncomingMessage } from 'node:http'
+import { HttpProblem } from './problem.ts'
+
+/** Reads a body, counted while it comes. @throws HttpProblem 413 above the limit, 400 when the client breaks off */
+export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const announced = Number(request.headers['content-length'] ?? 0)
+    if (announced > maxBytes) return reject(tooLarge(maxBytes))
+    const parts: Buffer[] = []
+    let bytes = 0
+    request.on('data', (part: Buffer) => {
+      bytes += part.length
+      if (bytes > maxBytes) {
+        request.pause()
+        reject(tooLarge(maxBytes))
+        return
+      }
+      parts.push(part)
+    })
+    request.on('end', () => resolve(parts.length === 1 ? parts[0]! : Buffer.concat(parts)))
+    request.on('error', () => reject(new HttpProblem(400, 'The request body broke off')))
+    request.on('close', () => {
+      if (!request.complete) reject(new HttpProblem(400, 'The request body broke off'))
+    })
+  })
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
+
+/** @throws HttpProblem 400 when the bytes are not UTF-8 */
+export function decodeUtf8(body: Buffer): string {
+  try {
+    return decoder.decode(body)
+  } catch {
+    throw new HttpProblem(400, 'The request body is not valid UTF-8')
+  }
+}
+
+function tooLarge(maxBytes: number): HttpProblem {
+  return new HttpProblem(413, `The request body is larger than ${maxBytes} bytes`)
+}

@@ -1,0 +1,238 @@
+import type { Failure } from '../../shared/engine-error.ts'
+import type { TaskStats } from '../../execution/api/task.ts'
+import type { HeaderFamily } from './session-headers.ts'
+import type { StatementUris } from './next-uri.ts'
+import { isTaskTerminal, type KnownQuery } from '../../coordinator/query/state.ts'
+import { queryTotals, stageTimes, statsOf, type QueryTotals, type StageTimes } from '../../coordinator/query/totals.ts'
+
+/** What an answer shows besides the query itself. */
+export interface AnswerView {
+  readonly query: KnownQuery
+  readonly liveStats: ReadonlyMap<string, TaskStats>
+  readonly queuedReason: string | undefined
+  readonly nextToken: number | undefined
+  readonly failure: Failure | undefined
+  /** Milliseconds since the epoch: what still runs ends now. */
+  readonly now: number
+  /** The POST's answer: at most RUNNING, never an error. */
+  readonly initial: boolean
+}
+
+/** An answer's JSON around the page: the page's bytes are the value of `data`, sent as they are. */
+export interface AnswerText {
+  readonly head: string
+  readonly tail: string
+}
+
+/**
+ * The body of a statement's answer (interface.md 2.1, protocol.md 2.1): keys in Trino's order, absent keys left out.
+ * With a page the body is `head + page + tail`, else `head + tail`.
+ */
+export function answerText(view: AnswerView, uris: StatementUris, hasPage: boolean): AnswerText {
+  const { query, nextToken } = view
+  const { baseUri, headerFamily } = query.created
+  const stages = stageTimes(query)
+  const figures = figuresOf(view)
+  const before: Record<string, unknown> = { id: query.queryId, infoUri: uris.infoUri(baseUri, query.queryId) }
+  const open = stages.filter((stage) => view.initial || !isDone(stage.state))
+  if (query.planned && open.length > 0 && nextToken !== undefined)
+    before['partialCancelUri'] = uris.partialCancelUri(
+      baseUri,
+      query.queryId,
+      Math.max(...open.map((stage) => stage.id)),
+    )
+  if (nextToken !== undefined) before['nextUri'] = uris.nextUri(baseUri, query.queryId, nextToken)
+  if (query.planned && !view.failure) before['columns'] = wireColumns(query, headerFamily)
+  const after: Record<string, unknown> = { stats: statementStats(view, figures, stages) }
+  if (view.failure) after['error'] = wireError(view.failure)
+  after['warnings'] = query.kind === 'FINISHED' ? query.finished.warnings : (query.planned?.warnings ?? [])
+  const updateType = query.planned?.updateType
+  if (updateType !== undefined) after['updateType'] = updateType
+  if (query.kind === 'FINISHED' && query.finished.updateCount !== undefined)
+    after['updateCount'] = query.finished.updateCount
+  const head = JSON.stringify(before).slice(0, -1)
+  const tail = JSON.stringify(after).slice(1)
+  return hasPage ? { head: `${head},"data":`, tail: `,${tail}` } : { head: `${head},${tail}`, tail: '' }
+}
+
+function figuresOf({ query, liveStats, now }: AnswerView): QueryTotals {
+  if (query.kind === 'FINISHED') return query.finished.totals
+  if (query.kind === 'FAILED') return query.failed.totals
+  return queryTotals(query, liveStats, now)
+}
+
+/** Presto's clients read `type` alone, strictly, and its old signature shape differs: none is sent (protocol.md 2.8). */
+function wireColumns(query: KnownQuery, family: HeaderFamily): readonly unknown[] {
+  return (query.planned?.columns ?? []).map(({ name, type, typeSignature }) =>
+    family === 'Presto' ? { name, type } : { name, type, typeSignature },
+  )
+}
+
+/** The protocol's `error` object (protocol.md 2.7). */
+export function wireError(failure: Failure): Record<string, unknown> {
+  const { errorName, errorCode, errorType, message, location } = failure
+  const errorLocation = location ? { errorLocation: location } : {}
+  return {
+    message,
+    errorCode,
+    errorName,
+    errorType,
+    ...errorLocation,
+    failureInfo: {
+      type: 'io.quipu.EngineError',
+      message,
+      suppressed: [],
+      stack: [],
+      errorInfo: { code: errorCode, name: errorName, type: errorType },
+      ...errorLocation,
+    },
+  }
+}
+
+function statementState(view: AnswerView): string {
+  const { query } = view
+  if (view.failure && !view.initial) return 'FAILED'
+  if (!view.initial) return view.nextToken !== undefined && query.kind === 'FINISHED' ? 'FINISHING' : query.kind
+  switch (query.kind) {
+    case 'QUEUED':
+    case 'PLANNING':
+      return query.kind
+    case 'STARTING':
+    case 'RUNNING':
+    case 'FINISHING':
+    case 'FINISHED':
+      return 'RUNNING'
+    case 'FAILED':
+      return 'QUEUED'
+    default:
+      throw new Error(`Unknown query state: ${JSON.stringify(query satisfies never)}`)
+  }
+}
+
+const millis = (nanos: number): number => Math.round(nanos / 1e6)
+
+function statementStats(view: AnswerView, totals: QueryTotals, stages: readonly StageTimes[]): Record<string, unknown> {
+  const { query } = view
+  const splits = splitCounts(query, view.liveStats)
+  const planned = query.planned !== undefined
+  const nodes = new Set([...query.tasks.values()].map((task) => task.nodeId)).size
+  const stats: Record<string, unknown> = {
+    state: statementState(view),
+    queued: query.kind === 'QUEUED',
+    scheduled: planned && query.planned.stages.every((stage) => hasTasks(query, stage.id) || isFinished(query)),
+    nodes,
+    ...splits,
+    planningTimeMillis: millis(totals.planningNanos),
+    analysisTimeMillis: millis(totals.analysisNanos),
+    cpuTimeMillis: millis(totals.cpuNanos),
+    wallTimeMillis: millis(totals.wallNanos),
+    queuedTimeMillis: millis(totals.queuedNanos),
+    elapsedTimeMillis: millis(totals.elapsedNanos),
+    finishingTimeMillis: 0,
+    physicalInputTimeMillis: 0,
+    processedRows: totals.processedInputPositions,
+    processedBytes: totals.processedInputBytes,
+    physicalInputBytes: totals.rawInputBytes,
+    physicalWrittenBytes: 0,
+    internalNetworkInputBytes: query.planned && query.planned.stages.length > 1 ? totals.outputBytes : 0,
+    peakMemoryBytes: totals.peakMemoryBytes,
+    spilledBytes: totals.spilledBytes,
+  }
+  if (view.queuedReason !== undefined) stats['queuedReason'] = view.queuedReason
+  if (splits.totalSplits > 0) {
+    stats['progressPercentage'] = isFinished(query) ? 100 : percent(splits.completedSplits, splits.totalSplits)
+    stats['runningPercentage'] = percent(splits.runningSplits, splits.totalSplits)
+  }
+  const root = query.planned && stages.length > 0 ? stageStats(view, 0, stages) : undefined
+  if (root) stats['rootStage'] = root
+  return stats
+}
+
+function stageStats(view: AnswerView, id: number, stages: readonly StageTimes[]): Record<string, unknown> | undefined {
+  const { query, liveStats } = view
+  const planned = query.planned?.stages.find((stage) => stage.id === id)
+  if (!planned) return undefined
+  const tasks = [...query.tasks.values()].filter((task) => task.stage === id)
+  const state =
+    view.initial && query.kind !== 'FAILED'
+      ? 'SCHEDULED'
+      : (stages.find((stage) => stage.id === id)?.state ?? 'PLANNED')
+  const sum = (pick: (stats: TaskStats) => number): number =>
+    tasks.reduce((total, task) => {
+      const stats = statsOf(task, liveStats)
+      return total + (stats ? pick(stats) : 0)
+    }, 0)
+  return {
+    stageId: String(id),
+    state,
+    done: isDone(state),
+    nodes: new Set(tasks.map((task) => task.nodeId)).size,
+    totalSplits: sum((stats) => stats.totalSplits),
+    queuedSplits: sum((stats) => stats.queuedSplits),
+    runningSplits: sum((stats) => stats.runningSplits),
+    completedSplits: sum((stats) => stats.completedSplits),
+    cpuTimeMillis: millis(sum((stats) => stats.cpuNanos)),
+    wallTimeMillis: millis(sum((stats) => stats.wallNanos)),
+    processedRows: sum((stats) => stats.processedInputPositions),
+    processedBytes: sum((stats) => stats.processedInputBytes),
+    physicalInputBytes: sum((stats) => stats.rawInputBytes),
+    failedTasks: tasks.filter((task) => task.state === 'FAILED').length,
+    coordinatorOnly: planned.distribution === 'coordinator',
+    subStages: planned.inputs.map((input) => stageStats(view, input, stages)).filter((stage) => stage !== undefined),
+  }
+}
+
+function splitCounts(query: KnownQuery, live: ReadonlyMap<string, TaskStats>) {
+  const counts = { totalSplits: 0, queuedSplits: 0, runningSplits: 0, completedSplits: 0 }
+  for (const task of query.tasks.values()) {
+    const stats = statsOf(task, live)
+    if (!stats) continue
+    counts.totalSplits += stats.totalSplits
+    counts.completedSplits += stats.completedSplits
+    if (isTaskTerminal(task.state)) continue
+    counts.queuedSplits += stats.queuedSplits
+    counts.runningSplits += stats.runningSplits
+  }
+  return counts
+}
+
+function isDone(state: string): boolean {
+  return state === 'FINISHED' || state === 'CANCELED' || state === 'ABORTED' || state === 'FAILED'
+}
+
+function isFinished(query: KnownQuery): boolean {
+  return query.kind === 'FINISHED'
+}
+
+function hasTasks(query: KnownQuery, stage: number): boolean {
+  for (const task of query.tasks.values()) if (task.stage === stage) return true
+  // A relay runs as soon as what it reads runs.
+  return stage === 0 && query.tasks.size > 0
+}
+
+function percent(part: number, whole: number): number {
+  return whole === 0 ? 0 : Math.min(100, Math.round((part / whole) * 10_000) / 100)
+}
+
+/** Nothing is known of the query here yet: it waits. */
+export function emptyStats(): Record<string, unknown> {
+  return {
+    state: 'QUEUED',
+    queued: true,
+    scheduled: false,
+    nodes: 0,
+    totalSplits: 0,
+    queuedSplits: 0,
+    runningSplits: 0,
+    completedSplits: 0,
+    cpuTimeMillis: 0,
+    wallTimeMillis: 0,
+    queuedTimeMillis: 0,
+    elapsedTimeMillis: 0,
+    processedRows: 0,
+    processedBytes: 0,
+    physicalInputBytes: 0,
+    peakMemoryBytes: 0,
+    spilledBytes: 0,
+  }
+}

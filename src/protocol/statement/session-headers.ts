@@ -1,0 +1,148 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { z } from 'zod'
+import { headerFamilies, type QuerySession } from '../../coordinator/query/events.ts'
+import { HttpProblem } from '../edge/problem.ts'
+
+export type HeaderFamily = (typeof headerFamilies)[number]
+
+const PREFIXES: Readonly<Record<HeaderFamily, string>> = {
+  Engine: 'x-engine-',
+  Trino: 'x-trino-',
+  Presto: 'x-presto-',
+}
+
+/** How a family's headers begin when they are sent: `X-Trino-`. */
+export function headerPrefix(family: HeaderFamily): string {
+  return `X-${family}-`
+}
+
+/**
+ * The family of a POST: whose prefix occurs.
+ * @throws HttpProblem 400 when more than one does
+ */
+export function headerFamily(headers: IncomingHttpHeaders): HeaderFamily {
+  const found = headerFamilies.filter((family) =>
+    Object.keys(headers).some((name) => name.startsWith(PREFIXES[family])),
+  )
+  if (found.length > 1) throw new HttpProblem(400, `Both ${found.join(' and ')} headers detected`)
+  return found[0] ?? 'Engine'
+}
+
+const names = z.string().max(1024)
+
+/** The session of a POST, from the headers of its family (protocol.md 1.2). */
+export function sessionFromHeaders(
+  request: IncomingMessage,
+  family: HeaderFamily,
+  defaultTimeZone: string,
+): QuerySession {
+  const prefix = PREFIXES[family]
+  const { headers } = request
+  const get = (suffix: string): string | undefined => {
+    const value = headers[prefix + suffix]
+    const text = (Array.isArray(value) ? value.join(',') : value)?.trim()
+    return text ? decodeLatin1(text) : undefined
+  }
+  const catalog = get('catalog')?.toLowerCase()
+  const schema = get('schema')?.toLowerCase()
+  if (schema !== undefined && catalog === undefined) throw new HttpProblem(400, 'Schema is set but catalog is not')
+  const transactionId = get('transaction-id')
+  if (transactionId !== undefined && transactionId.toUpperCase() !== 'NONE' && !UUID.test(transactionId))
+    throw new HttpProblem(400, `Invalid UUID string: ${transactionId}`)
+  const principal = basicUser(headers.authorization)
+  const user = names.safeParse(get('user') ?? principal ?? 'anonymous')
+  if (!user.success) throw new HttpProblem(400, 'The user name is too long')
+  const optional = {
+    principal,
+    originalUser: get('original-user'),
+    source: get('source'),
+    catalog,
+    schema,
+    path: get('path'),
+    language: get('language'),
+    clientInfo: get('client-info'),
+    traceToken: get('trace-token'),
+    userAgent: headers['user-agent'],
+    transactionId: transactionId?.toUpperCase() === 'NONE' ? 'NONE' : transactionId,
+  }
+  return {
+    user: user.data,
+    groups: [],
+    roles: pairs(get('role'), `X-${family}-Role`),
+    timeZone: get('time-zone') ?? defaultTimeZone,
+    properties: pairs(get('session'), `X-${family}-Session`),
+    preparedStatements: preparedStatements(get('prepared-statement'), family),
+    capabilities: commaList(get('client-capabilities')),
+    clientTags: commaList(get('client-tags')),
+    resourceEstimates: resourceEstimates(get('resource-estimate'), family),
+    remoteUserAddress: request.socket.remoteAddress ?? '',
+    ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined)),
+  }
+}
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+/** Node gives header bytes as Latin-1; clients send UTF-8. */
+function decodeLatin1(text: string): string {
+  for (let index = 0; index < text.length; index++)
+    if (text.charCodeAt(index) > 127) return Buffer.from(text, 'latin1').toString('utf8')
+  return text
+}
+
+function commaList(text: string | undefined): string[] {
+  return (text ?? '')
+    .split(',')
+    .map((one) => one.trim())
+    .filter((one) => one !== '')
+}
+
+/** `name=urlenc(value)`, joined by commas or one header a pair. */
+function pairs(text: string | undefined, header: string): Record<string, string> {
+  const found: Record<string, string> = {}
+  for (const entry of commaList(text)) {
+    const at = entry.indexOf('=')
+    if (at < 1) throw new HttpProblem(400, `Invalid ${header} header`)
+    found[entry.slice(0, at).trim()] = formDecode(entry.slice(at + 1).trim(), header)
+  }
+  return found
+}
+
+function formDecode(text: string, header: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    throw new HttpProblem(400, `Invalid ${header} header`)
+  }
+}
+
+function preparedStatements(text: string | undefined, family: HeaderFamily): Record<string, string> {
+  const header = `X-${family}-Prepared-Statement`
+  const found: Record<string, string> = {}
+  for (const entry of commaList(text)) {
+    const at = entry.indexOf('=')
+    if (at < 1) throw new HttpProblem(400, `Invalid ${header} header`)
+    found[formDecode(entry.slice(0, at), header)] = formDecode(entry.slice(at + 1), header)
+  }
+  return found
+}
+
+const ESTIMATES = new Set(['EXECUTION_TIME', 'CPU_TIME', 'PEAK_MEMORY'])
+
+function resourceEstimates(text: string | undefined, family: HeaderFamily): Record<string, string> {
+  const found = pairs(text, `X-${family}-Resource-Estimate`)
+  for (const name of Object.keys(found))
+    if (!ESTIMATES.has(name)) throw new HttpProblem(400, `Unsupported resource name ${name}`)
+  return found
+}
+
+/** User of Basic authentication without TLS: a name alone. */
+function basicUser(authorization: string | undefined): string | undefined {
+  const match = /^Basic ([A-Za-z0-9+/=]+)$/.exec(authorization ?? '')
+  if (!match) return undefined
+  const [user, ...password] = Buffer.from(match[1]!, 'base64').toString('utf8').split(':')
+  if (password.join(':') !== '')
+    throw new HttpProblem(401, 'Password not allowed for insecure authentication', {
+      'www-authenticate': 'Basic realm="Quipu"',
+    })
+  return user || undefined
+}

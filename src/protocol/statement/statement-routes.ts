@@ -1,0 +1,292 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createGzip, constants as zlib } from 'node:zlib'
+import { failureOf } from '../../shared/engine-error.ts'
+import type { Clock } from '../../shared/clock.ts'
+import type { QueryEventOf } from '../../coordinator/query/events.ts'
+import {
+  LogUnavailable,
+  type StatementAnswer,
+  type StatementService,
+} from '../../coordinator/query/statement-service.ts'
+import type { Submission } from '../../coordinator/query/query-execution.ts'
+import type { KnownQuery } from '../../coordinator/query/state.ts'
+import { isLoopback } from '../edge/browser-policy.ts'
+import { HttpProblem } from '../edge/problem.ts'
+import { decodeUtf8, readBody } from '../edge/request-body.ts'
+import { answerText, emptyStats } from './query-results.ts'
+import { headerFamily, headerPrefix, sessionFromHeaders } from './session-headers.ts'
+import type { StatementUris } from './next-uri.ts'
+
+export interface StatementRouteDeps {
+  readonly service: StatementService
+  readonly uris: StatementUris
+  readonly clock: Clock
+  readonly redact: (sql: string) => { readonly sql: string; readonly redacted: boolean }
+  /** Trace context of a new query, from what the client sent. */
+  readonly trace: (
+    request: IncomingMessage,
+  ) => Pick<QueryEventOf<'QueryCreated'>['data'], 'traceparent' | 'tracestate' | 'sampled'>
+  readonly groupOf: (session: QueryEventOf<'QueryCreated'>['data']['session']) => string
+  readonly defaultTimeZone: string
+  readonly limits: {
+    readonly statementBytes: number
+    readonly longPollMs: number
+    readonly deleteValidityWaitMs: number
+  }
+  /** Is `X-Forwarded-*` to be believed? */
+  readonly forwarded: boolean
+  readonly onDelivered?: (query: KnownQuery, rows: number) => void
+}
+
+/**
+ * The statement resource on bare `node:http`: no library lies on the way of a small statement (hotpath.md 1).
+ * @returns false when the path is not this resource's
+ * Rejects with HttpProblem (or a bug): the caller answers it.
+ */
+export type StatementRoutes = (request: IncomingMessage, response: ServerResponse, path: string) => Promise<boolean>
+
+const STATEMENT = /^\/v1\/statement\/([^/]+)\/([^/]+)\/?$/
+
+export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes {
+  /** What was answered at a settled token: asked again, it is the same to the byte. */
+  const settled = createSettledAnswers()
+
+  async function post(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    acceptsJson(request)
+    const family = headerFamily(request.headers)
+    const session = sessionFromHeaders(request, family, deps.defaultTimeZone)
+    const body = await readBody(request, deps.limits.statementBytes)
+    const sql = decodeUtf8(body)
+    if (sql.trim() === '') throw new HttpProblem(400, 'SQL statement is empty')
+    const { sql: shown, redacted } = deps.redact(sql)
+    const submission: Submission = {
+      sql,
+      created: {
+        sql: shown,
+        redacted,
+        headerFamily: family,
+        baseUri: baseUri(request, deps.forwarded),
+        session,
+        resourceGroup: deps.groupOf(session),
+        ...deps.trace(request),
+      },
+    }
+    const execution = await deps.service.submit(submission).catch((error: unknown) => {
+      if (error instanceof LogUnavailable) throw new HttpProblem(503, error.message, { 'retry-after': '1' })
+      throw error
+    })
+    const { intended, state } = execution.aggregate
+    const query = intended.kind === 'NONE' ? state : intended
+    if (query.kind === 'NONE') throw new Error('a submitted query has a state')
+    const { liveStats, queuedReason } = execution
+    const view = {
+      query,
+      liveStats,
+      queuedReason,
+      nextToken: 0,
+      failure: undefined,
+      now: deps.clock.now(),
+      initial: true,
+    }
+    const text = answerText(view, deps.uris, false)
+    send(request, response, [text.head], {})
+  }
+
+  async function get(request: IncomingMessage, response: ServerResponse, id: string, segment: string): Promise<void> {
+    acceptsJson(request)
+    const token = deps.uris.verifyToken(id, segment)
+    if (token === undefined) throw new HttpProblem(404, 'Query not found')
+    const answer = await deps.service.poll(id, token, deps.limits.longPollMs).catch((error: unknown) => {
+      // A GET is never 503: the query is known by its mac, what it does is not known here now.
+      if (isPassing(error)) return undefined
+      throw error
+    })
+    if (!answer) return waiting(request, response, id, token)
+    switch (answer.kind) {
+      case 'gone':
+        throw new HttpProblem(410, 'Page is gone: a later one was asked for')
+      case 'unknown':
+        throw new HttpProblem(404, 'Query not found')
+      case 'answer':
+        return tell(request, response, token, answer)
+      default:
+        throw new Error(`Unknown answer: ${JSON.stringify(answer satisfies never)}`)
+    }
+  }
+
+  function tell(
+    request: IncomingMessage,
+    response: ServerResponse,
+    token: number,
+    answer: Extract<StatementAnswer, { kind: 'answer' }>,
+  ): void {
+    const { query, page } = answer
+    const hasRows = page !== undefined && page.rows > 0
+    const make = () => answerText({ ...answer, now: deps.clock.now(), initial: false }, deps.uris, hasRows)
+    const text = answer.settled ? settled.of(query.queryId, token, answer.nextToken, make) : make()
+    const headers: Record<string, string[]> = {}
+    if (query.kind === 'FINISHED') {
+      const prefix = headerPrefix(query.created.headerFamily)
+      for (const { header, value } of query.finished.responseHeaders) (headers[prefix + header] ??= []).push(value)
+    }
+    send(request, response, hasRows ? [text.head, page.bytes, text.tail] : [text.head], headers)
+    if (page) deps.onDelivered?.(query, page.rows)
+  }
+
+  function waiting(request: IncomingMessage, response: ServerResponse, id: string, token: number): void {
+    const base = baseUri(request, deps.forwarded)
+    const body = {
+      id,
+      infoUri: deps.uris.infoUri(base, id),
+      nextUri: deps.uris.nextUri(base, id, token),
+      stats: emptyStats(),
+      warnings: [],
+    }
+    send(request, response, [JSON.stringify(body)], {})
+  }
+
+  async function remove(response: ServerResponse, id: string, segment: string): Promise<void> {
+    if (deps.uris.verifyToken(id, segment) === undefined) throw new HttpProblem(404, 'Query not found')
+    const failure = failureOf('USER_CANCELED', 'Query was canceled')
+    const outcome = await deps.service.cancel(id, failure, deps.limits.deleteValidityWaitMs)
+    if (outcome === 'unknown') throw new HttpProblem(404, 'Query not found')
+    if (outcome === 'waiting')
+      throw new HttpProblem(503, 'The cancel is not in the event log yet', { 'retry-after': '1' })
+    response.writeHead(204, NO_BODY).end()
+  }
+
+  return async (request, response, path) => {
+    if (path === '/v1/statement' || path === '/v1/statement/') {
+      switch (request.method) {
+        case 'POST':
+          await post(request, response)
+          return true
+        case 'OPTIONS':
+          response.writeHead(204, { ...NO_BODY, allow: 'POST, OPTIONS' }).end()
+          return true
+        default:
+          throw new HttpProblem(405, 'Statements are posted', { allow: 'POST, OPTIONS' })
+      }
+    }
+    const match = STATEMENT.exec(path)
+    if (!match) return false
+    const [, id = '', segment = ''] = match
+    switch (request.method) {
+      case 'GET':
+        await get(request, response, id, segment)
+        return true
+      case 'HEAD': {
+        // A heartbeat of clients that are busy with the rows they have.
+        const known = deps.uris.verifyToken(id, segment) !== undefined && (await deps.service.heartbeat(id))
+        response.writeHead(known ? 200 : 404, NO_BODY).end()
+        return true
+      }
+      case 'DELETE':
+        await remove(response, id, segment)
+        return true
+      case 'OPTIONS':
+        response.writeHead(204, { ...NO_BODY, allow: 'GET, HEAD, DELETE, OPTIONS' }).end()
+        return true
+      default:
+        throw new HttpProblem(405, 'A result is fetched with GET and canceled with DELETE', {
+          allow: 'GET, HEAD, DELETE, OPTIONS',
+        })
+    }
+  }
+}
+
+const NO_BODY = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
+
+const GZIP_ABOVE_BYTES = 64 * 1024
+
+/** Sends a whole body in one write, chunked as `interface.md` says; gzip for large bodies to peers that are not this host. */
+function send(
+  request: IncomingMessage,
+  response: ServerResponse,
+  parts: readonly (string | Buffer)[],
+  headers: Record<string, string[]>,
+): void {
+  const bytes = parts.reduce((sum, part) => sum + part.length, 0)
+  const gzip =
+    bytes > GZIP_ABOVE_BYTES &&
+    /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? '')) &&
+    !isLoopback((request.socket.remoteAddress ?? '').replace(/^::ffff:/, ''))
+  response.writeHead(200, {
+    'content-type': 'application/json',
+    'x-content-type-options': 'nosniff',
+    'cache-control': 'no-store',
+    'transfer-encoding': 'chunked',
+    ...(gzip ? { 'content-encoding': 'gzip', vary: 'Accept-Encoding' } : {}),
+    ...headers,
+  })
+  if (gzip) {
+    // Level 6 costs 28 ms of CPU a megabyte.
+    const stream = createGzip({ level: zlib.Z_BEST_SPEED })
+    stream.pipe(response)
+    for (const part of parts) stream.write(part)
+    stream.end()
+    return
+  }
+  response.cork()
+  for (const part of parts) response.write(part)
+  response.end()
+  response.uncork()
+}
+
+function acceptsJson(request: IncomingMessage): void {
+  const accept = request.headers.accept
+  if (accept === undefined || /application\/(\*|json)|\*\/\*/.test(accept)) return
+  throw new HttpProblem(406, 'Answers are application/json')
+}
+
+/** Scheme, host and port as the client used them. */
+export function baseUri(request: IncomingMessage, forwarded: boolean): string {
+  const first = (name: string): string | undefined => {
+    const value = request.headers[name]
+    return (Array.isArray(value) ? value[0] : value)?.split(',')[0]?.trim()
+  }
+  const scheme =
+    (forwarded ? first('x-forwarded-proto') : undefined) ?? ('encrypted' in request.socket ? 'https' : 'http')
+  const port = forwarded ? first('x-forwarded-port') : undefined
+  const host = (forwarded ? first('x-forwarded-host') : undefined) ?? request.headers.host
+  if (host !== undefined && /^[\w.\-:[\]]+$/.test(host))
+    return `${scheme}://${host}${port !== undefined && !/:\d+$/.test(host) ? `:${port}` : ''}`
+  const { localAddress, localPort } = request.socket
+  const address = localAddress?.includes(':') ? `[${localAddress}]` : (localAddress ?? 'localhost')
+  return `${scheme}://${address}:${localPort}`
+}
+
+/** The log, Postgres or a worker is away: it comes back, or recovery says what became of the query. */
+function isPassing(error: unknown): boolean {
+  if (error instanceof LogUnavailable) return true
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  return (
+    /^(ECONN|EPIPE|ENOENT|ETIMEDOUT|57|08|53)/.test(code) ||
+    (error instanceof Error && /terminat|timeout/i.test(error.message))
+  )
+}
+
+interface SettledAnswers {
+  of(
+    queryId: string,
+    token: number,
+    next: number | undefined,
+    make: () => { head: string; tail: string },
+  ): { head: string; tail: string }
+}
+
+/** The newest settled answers, a few thousand characters each; older ones are made again from the same events. */
+function createSettledAnswers(): SettledAnswers {
+  const kept = new Map<string, { head: string; tail: string }>()
+  return {
+    of(queryId, token, next, make) {
+      const key = `${queryId}/${token}/${next ?? 'end'}`
+      const known = kept.get(key)
+      if (known) return known
+      const made = make()
+      kept.set(key, made)
+      if (kept.size > 2000) kept.delete(kept.keys().next().value!)
+      return made
+    },
+  }
+}
