@@ -28,6 +28,8 @@ export interface Rebuilt {
 
 const NEW = `${READ_MODEL_SCHEMA}_new`
 const OLD = `${READ_MODEL_SCHEMA}_old`
+/** Events that the running projection applies from nothing within a second. */
+const SOON_CAUGHT_UP = 10_000
 /** A server that has not caught up after this does not run, or not as it should: the new tables are the better ones. */
 const WAIT_FOR_LIVE_MS = 2000
 
@@ -138,4 +140,28 @@ function mustAgree(live: Checkpoint, rebuilt: Checkpoint): void {
   })
   if (!same || (live.logId !== '' && live.logId !== rebuilt.logId))
     throw new LogChanged('The read models that serve were made from another log than this one; nothing was replaced')
+}
+
+/**
+ * To be called before the projection starts: tables that are empty beside a long log (a lost database), or that an older
+ * projection filled, are made anew at once.
+ * @returns what was done, undefined when the tables can be gone on with
+ */
+export async function rebuildIfNeeded(options: RebuildOptions): Promise<Rebuilt | undefined> {
+  const client = new pg.Client({ ...options.database, application_name: 'quipu rebuild' })
+  client.on('error', () => undefined)
+  await client.connect()
+  try {
+    const { rows } = await client.query<{ version: number; events: string }>(
+      `select version, events from ${READ_MODEL_SCHEMA}.checkpoints where name = $1`,
+      [READ_MODELS.name],
+    )
+    const current = rows.find((row) => row.version === READ_MODELS.version)
+    if (current && Number(current.events) > 0) return undefined
+    const filledByOlder = !current && rows.length > 0
+    if (!filledByOlder && eventsBelow(await options.log.tip()) < SOON_CAUGHT_UP) return undefined
+  } finally {
+    await client.end().catch(() => undefined)
+  }
+  return rebuildReadModels(options)
 }

@@ -1,0 +1,50 @@
+import pg from 'pg'
+import { READ_MODEL_SCHEMA } from '../events/postgres/migrate.ts'
+import { readStreams } from './query-events/queries.ts'
+import { READ_MODELS } from './projection.ts'
+import { QueryFolds } from './queries/projection.ts'
+
+export interface Mended {
+  readonly events: number
+  /** Dead letters, parked events included, that are dealt with now. */
+  readonly deadLetters: number
+}
+
+/**
+ * Writes one query's rows anew from its stored events and closes its dead letters, while the server serves: the running
+ * projection finds its checkpoint moved and looks again at what is parked.
+ * @throws what still keeps an event from being applied; then nothing is changed
+ */
+export async function mendQuery(database: pg.ClientConfig, queryId: string): Promise<Mended> {
+  const client = new pg.Client({
+    ...database,
+    application_name: 'quipu rebuild',
+    options: `${database.options ?? ''} -c search_path=${READ_MODEL_SCHEMA},public`.trim(),
+  })
+  client.on('error', () => undefined)
+  await client.connect()
+  try {
+    await client.query('begin')
+    // Holds the running projection just before its commit.
+    await client.query('update checkpoints set revision = revision + 1 where name = $1', [READ_MODELS.name])
+    const query = async (text: string, values: readonly unknown[]): Promise<Record<string, unknown>[]> =>
+      (await client.query<Record<string, unknown>>(text, [...values])).rows
+    const events = await readStreams(query, [queryId])
+    for (const table of ['queries', 'stages', 'tasks', 'operators', 'table_access'])
+      await client.query(`delete from ${table} where query_id = $1`, [queryId])
+    const batch = await new QueryFolds().begin(events, query)
+    for (const event of events) batch.apply(event)
+    for (const write of batch.writes()) await client.query({ ...write, values: [...write.values] })
+    const resolved = await client.query(
+      'update dead_letters set resolved_at = now() where projection = $1 and stream = $2 and resolved_at is null',
+      [READ_MODELS.name, queryId],
+    )
+    await client.query('commit')
+    return { events: events.length, deadLetters: resolved.rowCount ?? 0 }
+  } catch (error) {
+    await client.query('rollback').catch(() => undefined)
+    throw error
+  } finally {
+    await client.end().catch(() => undefined)
+  }
+}

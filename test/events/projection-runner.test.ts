@@ -1,0 +1,243 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beginning, type Event } from '../../src/events/event-log.ts'
+import type { DeadLetter } from '../../src/events/projection.ts'
+import { mendQuery } from '../../src/readmodels/mend-query.ts'
+import { appendLives, queryLife, taskStats, testQueryId, toLogEvents } from '../support/query-life.ts'
+import { openReadModelBed, tableHashes, type ReadModelBed } from '../support/read-models.ts'
+
+let bed: ReadModelBed
+
+beforeEach(async () => {
+  bed = await openReadModelBed()
+})
+afterEach(() => bed.close())
+
+function lives(count: number, from = 0) {
+  return Array.from({ length: count }, (_, index) => {
+    const queryId = testQueryId(from + index)
+    const end = index % 5 === 0 ? 'failed' : index % 7 === 0 ? 'open' : 'finished'
+    return { queryId, events: queryLife(queryId, { end, worker: index % 2 === 0, user: `user${index % 3}` }) }
+  })
+}
+
+async function clearTables(): Promise<void> {
+  await bed.query(
+    'truncate queries, stages, tasks, operators, nodes, table_access, audit_log, query_events, checkpoints, dead_letters',
+  )
+}
+
+describe('batches', () => {
+  it('of any size give the same rows', async () => {
+    await appendLives(bed.log, lives(60))
+    const hashes = []
+    for (const maxBatch of [1, 7, 100, 2000]) {
+      await clearTables()
+      const runner = await bed.startRunner({ maxBatch, enough: Math.min(maxBatch, 500) })
+      expect(await runner.barrier(20_000)).toBe(true)
+      await runner.stop()
+      hashes.push(await tableHashes(bed))
+    }
+    expect(hashes[0]!['queries']).toMatch(/^60 rows/)
+    for (const hash of hashes.slice(1)) expect(hash).toEqual(hashes[0])
+  })
+
+  it('go on where the last process stopped, with folds of queries that were open then', async () => {
+    const [first] = lives(1, 100)
+    const all = toLogEvents(queryLife(first!.queryId))
+    for (const [index, event] of all.entries()) {
+      await bed.log.append(first!.queryId, index, [event])
+      const runner = await bed.startRunner()
+      expect(await runner.barrier(10_000)).toBe(true)
+      await runner.stop()
+    }
+    const stepwise = await tableHashes(bed)
+    await clearTables()
+    const runner = await bed.startRunner()
+    await runner.barrier(10_000)
+    expect(await tableHashes(bed)).toEqual(stepwise)
+    expect(await bed.query('select state from queries')).toEqual([{ state: 'FINISHED' }])
+  })
+
+  it('of two runners on one checkpoint are applied once', async () => {
+    const runners = [await bed.startRunner({ maxBatch: 13 }), await bed.startRunner({ maxBatch: 17 })]
+    await appendLives(bed.log, lives(40))
+    for (const runner of runners) expect(await runner.barrier(20_000)).toBe(true)
+    for (const runner of runners) await runner.stop()
+    const together = await tableHashes(bed)
+    await clearTables()
+    const alone = await bed.startRunner()
+    await alone.barrier(10_000)
+    expect(await tableHashes(bed)).toEqual(together)
+  })
+})
+
+describe('own writes', () => {
+  it('are there once the wait for their position is over', async () => {
+    // A linger that would outlast the test: only the waiting ends it.
+    const runner = await bed.startRunner({ lingerMs: 60_000, enough: 100_000 })
+    const queryId = testQueryId(1)
+    const position = await bed.log.append(queryId, 0, toLogEvents(queryLife(queryId, { end: 'open' })))
+    expect(await runner.waitFor(position, 10_000)).toBe(true)
+    expect(await bed.query('select query_id from queries')).toEqual([{ query_id: queryId }])
+  })
+
+  it('are waited for by many at once, each let go when its own is there', async () => {
+    const runner = await bed.startRunner({ maxBatch: 3, enough: 3 })
+    const seen = await Promise.all(
+      lives(20).map(async ({ queryId, events }) => {
+        const position = await bed.log.append(queryId, 0, toLogEvents(events))
+        await runner.waitFor(position, 20_000)
+        return (await bed.query('select last_sequence from queries where query_id = $1', [queryId]))[0]![
+          'last_sequence'
+        ]
+      }),
+    )
+    expect(seen).toEqual(lives(20).map(({ events }) => String(events.length)))
+  })
+
+  it('that do not come are waited for no longer than asked', async () => {
+    const runner = await bed.startRunner()
+    expect(await runner.waitFor({ partition: 0, offset: 1_000_000n }, 20)).toBe(false)
+  })
+
+  it('are passed at once when they are there', async () => {
+    const runner = await bed.startRunner()
+    await runner.barrier(10_000)
+    expect(await runner.waitFor(beginning(), 0)).toBe(true)
+    expect(await runner.barrier(1000)).toBe(true)
+  })
+
+  it('of another process are covered by a barrier', async () => {
+    const runner = await bed.startRunner({ lingerMs: 60_000, enough: 100_000 })
+    const queryId = testQueryId(2)
+    await bed.log.append(queryId, 0, toLogEvents(queryLife(queryId, { end: 'open' })))
+    const answers = await Promise.all([runner.barrier(10_000), runner.barrier(10_000), runner.barrier(10_000)])
+    expect(answers).toEqual([true, true, true])
+    expect(await bed.query('select count(*) from queries')).toEqual([{ count: '1' }])
+  })
+
+  it('are told to listeners, and the lag shrinks to nothing', async () => {
+    const runner = await bed.startRunner()
+    const counts: number[] = []
+    const end = runner.onCommitted((committed) => counts.push(committed.at[0]!.state.count))
+    await appendLives(bed.log, lives(5))
+    await runner.barrier(10_000)
+    end()
+    expect(counts.at(-1)).toBe((await bed.log.tip()).at[0]!.state.count)
+    expect([...counts].sort((a, b) => a - b)).toEqual(counts)
+    expect(await runner.lag()).toEqual({ events: 0, oldestMillis: 0 })
+  })
+})
+
+describe('an event that cannot be applied', () => {
+  const bad = testQueryId(777)
+
+  /** Postgres refuses the figure: no bigint. */
+  function refusedLife(): Event[] {
+    const events = toLogEvents(queryLife(bad))
+    return events.map((event) => {
+      if (event.type !== 'TaskFinished') return event
+      const data = event.data as { stage: number }
+      return data.stage === 1 ? { ...event, data: { ...data, stats: taskStats({ outputBytes: 1e300 }) } } : event
+    })
+  }
+
+  async function projectWithNeighbours(life: readonly Event[], maxBatch = 2000): Promise<DeadLetter[]> {
+    await bed.log.append(bad, 0, life.slice(0, 2))
+    await appendLives(bed.log, lives(15))
+    await bed.log.append(bad, 2, life.slice(2))
+    await appendLives(bed.log, lives(15, 20))
+    const letters: DeadLetter[] = []
+    const runner = await bed.startRunner({
+      maxBatch,
+      onTrouble: (trouble) => {
+        if (trouble.kind === 'dead_letter') letters.push(trouble.letter)
+      },
+    })
+    expect(await runner.barrier(20_000)).toBe(true)
+    expect(runner.deadLetters).toBe(1)
+    return letters
+  }
+
+  it.each([2000, 10, 1])('because of the database is found among its batch of %d and set aside', async (maxBatch) => {
+    const life = refusedLife()
+    const letters = await projectWithNeighbours(life, maxBatch)
+    expect(letters.map(({ kind, event }) => [kind, event.sequence])).toEqual([
+      ['failed', 4],
+      ['parked', 5],
+      ['parked', 6],
+      ['parked', 7],
+    ])
+    expect(
+      await bed.query('select stream, sequence, kind, type, sqlstate from dead_letters order by sequence limit 2'),
+    ).toEqual([
+      { stream: bad, sequence: '4', kind: 'failed', type: 'TaskFinished', sqlstate: '22P02' },
+      { stream: bad, sequence: '5', kind: 'parked', type: 'TaskFinished', sqlstate: null },
+    ])
+    expect(await bed.query('select state, incomplete, last_sequence from queries where query_id = $1', [bad])).toEqual([
+      { state: 'STARTING', incomplete: true, last_sequence: '3' },
+    ])
+    expect(await bed.query('select count(*) from queries where not incomplete')).toEqual([{ count: '30' }])
+    expect(await bed.query('select count(*) from query_events where stream = $1', [bad])).toEqual([{ count: '7' }])
+  })
+
+  it('because of its data leaves the rest of its batch alone', async () => {
+    const life = toLogEvents(queryLife(bad)).map((event) =>
+      event.type === 'TaskCreated' ? { ...event, data: { nothing: 'of the kind' } } : event,
+    )
+    const letters = await projectWithNeighbours(life)
+    expect(letters.map(({ kind, event }) => [kind, event.sequence])).toEqual([
+      ['failed', 3],
+      ['parked', 4],
+      ['parked', 5],
+      ['parked', 6],
+      ['parked', 7],
+    ])
+    expect(await bed.query('select state, incomplete from queries where query_id = $1', [bad])).toEqual([
+      { state: 'STARTING', incomplete: true },
+    ])
+  })
+
+  it('of the stream system stops no later one', async () => {
+    const time = new Date().toISOString()
+    await bed.log.append('system', 1, [
+      { type: 'QueryKilled', v: 1, time, data: { wrong: true } },
+      { type: 'QueryKilled', v: 1, time, data: { queryId: 'q', by: 'root' } },
+    ])
+    const runner = await bed.startRunner()
+    await runner.barrier(10_000)
+    expect(await bed.query(`select user_name from audit_log where kind = 'QueryKilled'`)).toEqual([
+      { user_name: 'root' },
+    ])
+    expect(runner.deadLetters).toBe(1)
+  })
+
+  it('is mended while the projection runs, which then takes up what comes later', async () => {
+    await bed.query('alter table tasks add constraint odd check (output_rows <> 4242)')
+    const life = toLogEvents(queryLife(bad)).map((event) => {
+      const data = event.data as { stage: number }
+      return event.type === 'TaskFinished' && data.stage === 1
+        ? { ...event, data: { ...data, stats: taskStats({ outputPositions: 4242 }) } }
+        : event
+    })
+    const runner = await bed.startRunner()
+    await bed.log.append(bad, 0, life.slice(0, 5))
+    await runner.barrier(10_000)
+    expect(runner.deadLetters).toBe(1)
+    await expect(mendQuery(bed.config, bad)).rejects.toThrow('odd')
+    expect(await bed.query('select incomplete from queries')).toEqual([{ incomplete: true }])
+
+    await bed.query('alter table tasks drop constraint odd')
+    expect(await mendQuery(bed.config, bad)).toEqual({ events: 5, deadLetters: 2 })
+    const position = await bed.log.append(bad, 5, life.slice(5))
+    expect(await runner.waitFor(position, 10_000)).toBe(true)
+    expect(runner.deadLetters).toBe(0)
+    expect(await bed.query('select state, incomplete, last_sequence from queries')).toEqual([
+      { state: 'FINISHED', incomplete: false, last_sequence: '7' },
+    ])
+    expect(await bed.query('select output_rows from tasks order by task_id')).toEqual([
+      { output_rows: '23' },
+      { output_rows: '4242' },
+    ])
+  })
+})

@@ -1,0 +1,113 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { rebuildReadModels } from '../../src/readmodels/rebuild.ts'
+import { systemClock } from '../../src/shared/clock.ts'
+import { appendLives, queryLife, testQueryId, toLogEvents } from '../support/query-life.ts'
+import { openReadModelBed, tableHashes, type ReadModelBed } from '../support/read-models.ts'
+
+let bed: ReadModelBed
+
+beforeEach(async () => {
+  bed = await openReadModelBed()
+})
+afterEach(() => bed.close())
+
+function lives(count: number, from = 0) {
+  return Array.from({ length: count }, (_, index) => {
+    const queryId = testQueryId(from + index)
+    const end = index % 5 === 0 ? 'failed' : index % 7 === 0 ? 'open' : 'finished'
+    return { queryId, events: queryLife(queryId, { end, worker: index % 2 === 0 }) }
+  })
+}
+
+async function rebuild(batch = 5000) {
+  return rebuildReadModels({ log: bed.log, database: bed.config, clock: systemClock, batch })
+}
+
+async function indexes(): Promise<unknown> {
+  return bed.query(
+    `select tablename, indexname from pg_indexes where schemaname = 'm' and indexname not like 'query_events%' order by 1, 2`,
+  )
+}
+
+describe('rebuild', () => {
+  it.each([3, 50, 5000])('in batches of %d gives the rows of the live projection', async (batch) => {
+    await appendLives(bed.log, lives(30))
+    const runner = await bed.startRunner()
+    await runner.barrier(10_000)
+    const live = await tableHashes(bed)
+    const before = await indexes()
+    const rebuilt = await rebuild(batch)
+    expect(rebuilt.events).toBe((await bed.log.tip()).at[0]!.state.count)
+    expect(await tableHashes(bed)).toEqual(live)
+    expect(await indexes()).toEqual(before)
+    expect(await bed.query(`select nspname from pg_namespace where nspname like 'm\\_%'`)).toEqual([])
+  })
+
+  it('mends rows that were altered, while queries go on and are read', async () => {
+    await appendLives(bed.log, lives(20))
+    const runner = await bed.startRunner()
+    await runner.barrier(10_000)
+    await bed.query(`update queries set state = 'WRONG', user_name = 'nobody'`)
+    await bed.query('delete from operators')
+    let done = false
+    const reading = (async () => {
+      let reads = 0
+      for (; !done; reads++) expect((await bed.query('select count(*) from queries'))[0]!['count']).not.toBe('0')
+      return reads
+    })()
+    const writing = appendLives(bed.log, lives(60, 100), 4)
+    await rebuild(20)
+    done = true
+    expect(await reading).toBeGreaterThan(0)
+    await writing
+    expect(await runner.barrier(10_000)).toBe(true)
+    const mended = await tableHashes(bed)
+    expect(await bed.query(`select count(*) from queries where state = 'WRONG'`)).toEqual([{ count: '0' }])
+    await runner.stop()
+    await rebuild()
+    expect(await tableHashes(bed)).toEqual(mended)
+  })
+
+  it('leaves the live projection where it was: what is appended next is there once', async () => {
+    const queryId = testQueryId(900)
+    const life = toLogEvents(queryLife(queryId))
+    const runner = await bed.startRunner()
+    await bed.log.append(queryId, 0, life.slice(0, 4))
+    await runner.barrier(10_000)
+    await rebuild()
+    const position = await bed.log.append(queryId, 4, life.slice(4))
+    expect(await runner.waitFor(position, 10_000)).toBe(true)
+    expect(await bed.query('select state, last_sequence from queries')).toEqual([
+      { state: 'FINISHED', last_sequence: '7' },
+    ])
+  })
+
+  it('makes lost read models again', async () => {
+    await appendLives(bed.log, lives(12))
+    const runner = await bed.startRunner()
+    await runner.barrier(10_000)
+    const live = await tableHashes(bed)
+    await runner.stop()
+    await bed.query('drop schema m cascade')
+    await rebuild()
+    expect(await tableHashes(bed)).toEqual(live)
+  })
+
+  it('is refused over tables that another log made', async () => {
+    await appendLives(bed.log, lives(3))
+    const runner = await bed.startRunner()
+    await runner.barrier(10_000)
+    await runner.stop()
+    await bed.query(
+      `update checkpoints set checkpoint = regexp_replace(checkpoint, '"hash":"[0-9a-f]{4}', '"hash":"beef')`,
+    )
+    await expect(rebuild()).rejects.toThrow('another log')
+    expect(await bed.query('select count(*) from queries')).toEqual([{ count: '3' }])
+  })
+
+  it('runs once at a time', async () => {
+    await appendLives(bed.log, lives(30))
+    const results = await Promise.allSettled([rebuild(1), rebuild(1)])
+    expect(results.map((result) => result.status).sort()).toEqual(['fulfilled', 'rejected'])
+  })
+})
