@@ -7,6 +7,7 @@ const USAGE = `usage: quipu <command> [options]
   start           everything on this machine: Postgres, one coordinator, its workers
   coordinator     one coordinator, for Postgres and workers that run elsewhere
   worker          one worker, for coordinators that run elsewhere
+  rebuild         makes the read models anew from the event log; a server may run meanwhile
   query "SQL"     runs a statement and prints its rows; quipu query --help
   help, --help    this text with all settings
   --version       the version
@@ -24,6 +25,11 @@ async function run(argv: readonly string[]): Promise<number> {
       if (rest.includes('--help')) return help()
       const { superviseCommand } = await import('./supervise-command.ts')
       return superviseCommand(command, rest)
+    }
+    case 'rebuild': {
+      if (rest.includes('--help')) return help()
+      const { rebuildCommand } = await import('./rebuild-command.ts')
+      return rebuildCommand(rest)
     }
     case 'query': {
       const { queryCommand } = await import('./query-command.ts')

@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { loadConfig, type Config } from '../config/load-config.ts'
 import { loadClusterSecret } from '../security/cluster-secret.ts'
@@ -118,7 +118,7 @@ function banner(program: SupervisedProgram, config: Config, { url, postgres }: R
   return [
     `Quipu is up in ${seconds} s: ${url}`,
     ``,
-    `  try       quipu query --server ${url} "SELECT * FROM tpch.tiny.nation LIMIT 5"`,
+    `  try       ${ownCommand()} query --server ${url} "SELECT * FROM tpch.tiny.nation LIMIT 5"`,
     `            trino --server ${url} --catalog tpch --schema tiny`,
     `  data      ${config.dataDir}`,
     `  catalogs  ${config.catalogDir}`,
@@ -126,4 +126,10 @@ function banner(program: SupervisedProgram, config: Config, { url, postgres }: R
     ``,
     ``,
   ].join('\n')
+}
+
+/** How this program was called: in a clone there is no `quipu` on the path. */
+function ownCommand(): string {
+  const file = process.argv[1]
+  return file?.endsWith('.js') ? `node ${relative(process.cwd(), file)}` : 'quipu'
 }

@@ -51,7 +51,7 @@ describe('the first start', () => {
     process.kill(-quipu.pid, 'SIGINT')
     const { code, stdout, stderr } = await quipu.exit
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    expect(stdout).toContain(`quipu query --server ${url}`)
+    expect(stdout).toContain(`node dist/cli/quipu.js query --server ${url}`)
     expect(stdout).toContain(data)
     expect([...children, postgres].filter(isAlive)).toEqual([])
     expect(existsSync(join(data, 'supervisor.json'))).toBe(false)

@@ -1,0 +1,13 @@
+import type { Config } from '../config/load-config.ts'
+import type { EventLog } from '../events/event-log.ts'
+import type { EventLogOptions } from '../events/folded-event-log.ts'
+
+/**
+ * The event log that the configuration names: Kafka where there are brokers, else the table in Postgres. Not opened.
+ * @param databaseUrl of the Postgres in use, the embedded one included
+ */
+export async function eventLogOf(config: Config, databaseUrl: string, options: EventLogOptions): Promise<EventLog> {
+  // Each is loaded when it is the one: kafkajs alone costs a tenth of a second at every start.
+  const { createPostgresEventLog } = await import('../events/postgres/postgres-event-log.ts')
+  return createPostgresEventLog({ connectionString: databaseUrl }, options)
+}

@@ -1,0 +1,82 @@
+import { loadConfig, type Config } from '../config/load-config.ts'
+import { LogChanged, MisconfiguredLog } from '../events/event-log.ts'
+import { migrate } from '../events/postgres/migrate.ts'
+import { rebuildReadModels } from '../readmodels/rebuild.ts'
+import { systemClock } from '../shared/clock.ts'
+import { ExitError } from '../shared/engine-error.ts'
+import { exitCodes } from '../shared/exit-codes.ts'
+import { lockDataFolder } from '../supervisor/data-folder-lock.ts'
+import { startEmbeddedPostgres } from '../supervisor/embedded-postgres.ts'
+import { eventLogOf } from './event-log-of.ts'
+
+/**
+ * `quipu rebuild`: makes the read models anew from the event log, while a server serves or without one.
+ * @returns the exit code
+ */
+export async function rebuildCommand(argv: readonly string[]): Promise<number> {
+  const config = loadConfig(argv, process.env)
+  const database = await openDatabase(config)
+  try {
+    await rebuild(config, database.url)
+    return exitCodes.drained
+  } finally {
+    await database.close()
+  }
+}
+
+async function rebuild(config: Config, databaseUrl: string): Promise<void> {
+  const connection = { connectionString: databaseUrl }
+  await migrate(connection).catch((error: Error) => {
+    throw new ExitError(exitCodes.dependency, `Cannot use Postgres: ${error.message}`)
+  })
+  const log = await eventLogOf(config, databaseUrl, {})
+  try {
+    await log.open()
+    const progress = process.stderr.isTTY ? showProgress : undefined
+    const rebuilt = await rebuildReadModels({
+      log,
+      database: connection,
+      clock: systemClock,
+      ...(progress && { onProgress: progress }),
+    })
+    const seconds = rebuilt.milliseconds / 1000
+    const rate = Math.round(rebuilt.events / Math.max(seconds, 0.001))
+    process.stdout.write(`Rebuilt from ${rebuilt.events} events in ${seconds.toFixed(2)} s (${rate} a second)\n`)
+    if (rebuilt.deadLetters > 0) process.stdout.write(`${rebuilt.deadLetters} events could not be projected\n`)
+  } catch (error) {
+    if (error instanceof LogChanged || error instanceof MisconfiguredLog) {
+      throw new ExitError(exitCodes.dependency, error.message)
+    }
+    throw error
+  } finally {
+    await log.close()
+  }
+}
+
+function showProgress(done: number, total: number): void {
+  process.stderr.write(`\r${done} of ${total} events\u001b[K${done >= total ? '\n' : ''}`)
+}
+
+/** The database in use. An embedded one that does not run is started for the while, with the data folder held. */
+async function openDatabase(config: Config): Promise<{ url: string; close(): Promise<void> }> {
+  if (config.databaseUrl !== undefined) return { url: config.databaseUrl, close: async () => {} }
+  // Refused: a server runs, and with it its Postgres, which is taken over below and left alone afterwards.
+  const lock = await lockDataFolder(config.dataDir).catch(() => undefined)
+  try {
+    const postgres = await startEmbeddedPostgres({ dataDir: config.dataDir, tell: tellOperator })
+    return {
+      url: postgres.connectionString,
+      close: async () => {
+        if (lock) await postgres.stop()
+        lock?.release()
+      },
+    }
+  } catch (error) {
+    lock?.release()
+    throw new ExitError(exitCodes.dependency, (error as Error).message)
+  }
+}
+
+function tellOperator(line: string): void {
+  process.stderr.write(`quipu: ${line}\n`)
+}
