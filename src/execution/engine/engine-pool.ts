@@ -17,6 +17,8 @@ interface Member {
   /** None yet: the spare. */
   role: Role | undefined
   engine?: RunningEngine
+  /** Started, so a spare is one that can take over at once. */
+  ready: boolean
   ended: boolean
 }
 
@@ -73,11 +75,12 @@ export function createEnginePool(settings: EngineSettings): EnginePool {
         else ended(member, 'crash', [])
       },
     })
-    const member: Member = { child, role, ended: false }
+    const member: Member = { child, role, ready: false, ended: false }
     members.add(member)
     void child.gone.then(() => members.delete(member))
     child.ready.then(
       () => {
+        member.ready = true
         failedStarts = 0
         settings.onEvent?.({
           type: 'started',
@@ -291,9 +294,9 @@ export function createEnginePool(settings: EngineSettings): EnginePool {
     },
 
     children() {
-      return [...members].map(({ child, role, engine, ended: isEnded }): EngineChildInfo => {
+      return [...members].map(({ child, role, ready, engine }): EngineChildInfo => {
         const running = engine?.running() ?? 0
-        const state = engine ? (running > 0 ? 'busy' : 'idle') : role === undefined && !isEnded ? 'spare' : 'starting'
+        const state = engine ? (running > 0 ? 'busy' : 'idle') : role === undefined && ready ? 'spare' : 'starting'
         return { slot: child.slot, pid: child.pid, state, residentBytes: child.residentBytes(), running }
       })
     },

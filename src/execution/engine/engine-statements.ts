@@ -1,5 +1,5 @@
 import { closeSync, constants, openSync, readFileSync, readSync, rmSync } from 'node:fs'
-import type { DuckDBPreparedStatement, DuckDBResult } from '@duckdb/node-api'
+import { StatementType, type DuckDBPreparedStatement, type DuckDBResult } from '@duckdb/node-api'
 import type { Connections, StatementConnection } from './engine-connections.ts'
 import type { EngineFigures, EngineReply, EngineRequest } from './messages.ts'
 import { copyToFifo } from './sandbox.ts'
@@ -90,6 +90,8 @@ export function createStatements(
 
   const inline = (statement: Running, request: RunRequest, maxBytes: number): Promise<Outcome> =>
     prepared(statement, request.sql, request.cache, async (plan) => {
+      // Anything else could outlive the statement (ATTACH, CREATE MACRO) or break the instance (CALL enable_logging).
+      if (plan.statementType !== StatementType.SELECT) throw new Error('Not a SELECT')
       const result = await plan.stream()
       const outcome = await joinRows(result, maxBytes)
       if (outcome.overflow) {

@@ -1,0 +1,123 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { EngineLost } from '../../../src/execution/engine/engine.ts'
+import { openTestPool, type TestPool } from '../../support/engines.ts'
+
+let engines: TestPool
+beforeEach(async () => {
+  engines = await openTestPool()
+})
+afterEach(async () => {
+  await engines[Symbol.asyncDispose]()
+})
+
+const patient = { timeout: 15_000 }
+/** About two seconds of work with a known answer. */
+const work = `SELECT json_array(count(*))::VARCHAR FROM range(200000000) r(i) WHERE i % 3 = 0`
+const answer = [[66_666_667]]
+
+async function busyPid(except?: number): Promise<number> {
+  const busy = (): number | undefined =>
+    engines.pool.children().find(({ running, pid }) => running > 0 && pid !== except)?.pid
+  await expect.poll(busy, patient).toBeDefined()
+  return busy()!
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+describe('an engine killed at work', () => {
+  it.each(['shared', 'dedicated'] as const)('is replaced and its %s statement tried again', async (placement) => {
+    const rows = engines.rows(work, { placement })
+    const pid = await busyPid()
+    process.kill(pid, 'SIGKILL')
+    expect(await rows).toEqual(answer)
+    expect(engines.events).toContainEqual(expect.objectContaining({ type: 'ended', pid, reason: 'crash' }))
+    expect(await engines.rows(`SELECT '[1]'`)).toEqual([[1]])
+  })
+
+  it('twice under one statement is lost', async () => {
+    const lost = expect(engines.run(work, { placement: 'dedicated' }).done).rejects.toBeInstanceOf(EngineLost)
+    const first = await busyPid()
+    process.kill(first, 'SIGKILL')
+    process.kill(await busyPid(first), 'SIGKILL')
+    await lost
+  })
+
+  it('is lost to a stream that has given rows', async () => {
+    let calls = 0
+    const output = { kind: 'stream', onRows: () => void calls++ } as const
+    const sql = `SELECT json_array(i)::VARCHAR FROM range(100000000) r(i)`
+    const run = engines.run(sql, { placement: 'dedicated', output })
+    await expect.poll(() => calls, patient).toBeGreaterThan(0)
+    process.kill(await busyPid(), 'SIGKILL')
+    await expect(run.done).rejects.toMatchObject({ name: 'EngineLost', reason: 'crash' })
+  })
+
+  it('is tried again by a stream that has given none', async () => {
+    const streamed = engines.stream(work)
+    process.kill(await busyPid(), 'SIGKILL')
+    expect((await streamed).text).toBe('[66666667],\n')
+  })
+})
+
+describe('an engine that stands still', () => {
+  it('is killed when its beat stops, and its statement tried again', async () => {
+    const rows = engines.rows(work)
+    const pid = await busyPid()
+    process.kill(pid, 'SIGSTOP')
+    expect(await rows).toEqual(answer)
+    expect(engines.events).toContainEqual(expect.objectContaining({ type: 'ended', pid, reason: 'hang' }))
+  })
+
+  it('is killed by a cancel', async () => {
+    const run = engines.run(work)
+    const pid = await busyPid()
+    process.kill(pid, 'SIGSTOP')
+    run.cancel()
+    await expect(run.done).rejects.toMatchObject({ errorName: 'USER_CANCELED' })
+    await expect.poll(() => isAlive(pid), patient).toBe(false)
+    expect(engines.events).toContainEqual(expect.objectContaining({ type: 'canceled', how: 'kill' }))
+    expect(await engines.rows(`SELECT '[1]'`)).toEqual([[1]])
+  })
+})
+
+describe('the end', () => {
+  it('of the pool is the end of all engines, what runs included', async () => {
+    const runs = [engines.run(work), engines.run(work, { placement: 'dedicated' })]
+    const failures = Promise.all(
+      runs.map(({ done }) => expect(done).rejects.toMatchObject({ errorName: 'SERVER_SHUTTING_DOWN' })),
+    )
+    await busyPid()
+    const pids = engines.pool.children().map(({ pid }) => pid)
+    await engines.pool.stop()
+    await failures
+    expect(pids.filter(isAlive)).toEqual([])
+    expect(readdirSync(engines.settings.folder)).toEqual([])
+    await expect(engines.run('SELECT 1').done).rejects.toMatchObject({ errorName: 'SERVER_SHUTTING_DOWN' })
+  })
+
+  it('of the parent is the end of its engines, busy or not', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'quipu-orphans-'))
+    const program = new URL('../../support/engine-parent.mjs', import.meta.url).pathname
+    const parent = spawn(process.execPath, [program, folder], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const line = await new Promise<string>((resolve) =>
+      parent.stdout.once('data', (data: Buffer) => resolve(`${data}`)),
+    )
+    const pids = JSON.parse(line) as number[]
+    expect(pids).toHaveLength(2)
+    expect(pids.every(isAlive)).toBe(true)
+    parent.kill('SIGKILL')
+    await expect.poll(() => pids.filter(isAlive), patient).toEqual([])
+    rmSync(folder, { recursive: true, force: true })
+  })
+})

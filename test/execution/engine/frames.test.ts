@@ -1,0 +1,47 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createFrameDecoder, encodeFrame } from '../../../src/execution/engine/frames.ts'
+
+const frame = fc.record({
+  header: fc.record({ type: fc.string(), text: fc.string({ unit: 'binary' }), rows: fc.nat() }),
+  body: fc.uint8Array({ maxLength: 5000 }).map((bytes) => Buffer.from(bytes)),
+})
+
+/** Cuts bytes at arbitrary places: a stream keeps order, never borders. */
+function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
+  const borders = [...new Set([0, ...places.map((place) => place % (bytes.length + 1)), bytes.length])]
+  borders.sort((a, b) => a - b)
+  return borders.slice(1).map((end, index) => bytes.subarray(borders[index], end))
+}
+
+describe('frames', () => {
+  it('come out as they went in, however the stream is cut', () => {
+    fc.assert(
+      fc.property(fc.array(frame, { maxLength: 8 }), fc.array(fc.nat(), { maxLength: 30 }), (frames, places) => {
+        const received: unknown[] = []
+        const decode = createFrameDecoder<object>(({ header, body }) =>
+          received.push({ header, body: Buffer.from(body) }),
+        )
+        for (const piece of cut(Buffer.concat(frames.map(({ header, body }) => encodeFrame(header, body))), places)) {
+          decode(piece)
+        }
+        expect(received).toEqual(frames)
+      }),
+    )
+  })
+
+  it('wait for their last byte', () => {
+    const received: unknown[] = []
+    const decode = createFrameDecoder<object>(({ header }) => received.push(header))
+    const bytes = encodeFrame({ a: 1 }, Buffer.from('body'))
+    decode(bytes.subarray(0, -1))
+    expect(received).toEqual([])
+    decode(bytes.subarray(-1))
+    expect(received).toEqual([{ a: 1 }])
+  })
+
+  it('refuse lengths that nobody writes', () => {
+    const decode = createFrameDecoder<object>(() => undefined)
+    expect(() => decode(Buffer.alloc(8, 0xff))).toThrow(RangeError)
+  })
+})

@@ -1,0 +1,119 @@
+import { mkdirSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startEngineChild, type EngineChild } from '../../../src/execution/engine/engine-child.ts'
+import { createRunningEngine, type RunningEngine, type Work } from '../../../src/execution/engine/running-engine.ts'
+import { sandboxSettings } from '../../../src/execution/engine/sandbox.ts'
+import { openTestPool, type TestPool } from '../../support/engines.ts'
+
+const MB = 2 ** 20
+const patient = { timeout: 15_000 }
+let engines: TestPool
+beforeAll(async () => {
+  engines = await openTestPool()
+})
+afterAll(async () => {
+  await engines[Symbol.asyncDispose]()
+})
+
+describe('back-pressure', () => {
+  it('holds the engine while the consumer is slow; memory stays flat and no row is lost', async () => {
+    const rows = 3_000_000
+    let lines = 0
+    let enginePeak = 0
+    let release: (() => void) | undefined
+    const sampler = setInterval(() => {
+      for (const { running, residentBytes } of engines.pool.children()) {
+        if (running > 0) enginePeak = Math.max(enginePeak, residentBytes)
+      }
+    }, 20)
+    const output = {
+      kind: 'stream',
+      onRows: (bytes: Buffer): void | Promise<void> => {
+        for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at + 1)) lines++
+        if (lines > 1000 && release === undefined) {
+          return new Promise((resolve) => {
+            release = resolve
+          })
+        }
+      },
+    } as const
+    const sql = `SELECT json_array(i, i::VARCHAR, i * 2)::VARCHAR FROM range(${rows}) r(i)`
+    const run = engines.run(sql, { placement: 'dedicated', output })
+    await expect.poll(() => release, patient).toBeDefined()
+    const held = lines
+    await new Promise((resolve) => setTimeout(resolve, 1500))
+    expect(lines).toBe(held)
+    release!()
+    const result = await run.done
+    clearInterval(sampler)
+    expect(result.rows).toBe(rows)
+    expect(lines).toBe(rows)
+    // 130 MB of text went through; an engine at rest has some 90 MB.
+    expect(enginePeak).toBeLessThan(400 * MB)
+  })
+})
+
+describe('an engine above its memory limit', () => {
+  const work = (sql: string): Work => ({
+    id: 'work',
+    sql,
+    output: { kind: 'inline', maxBytes: MB },
+    cachePrepared: false,
+    profile: false,
+    prepareDeadlineMs: 60_000,
+  })
+
+  /** Without the system's limit on data memory, so that the watch has something to see. */
+  async function open(killBytes: number): Promise<{ child: EngineChild; engine: RunningEngine }> {
+    const { folder, spillFolder, beatMs } = engines.settings
+    mkdirSync(`${folder}-apart`, { recursive: true })
+    let engine: RunningEngine | undefined
+    const child = startEngineChild({
+      slot: 0,
+      folder: `${folder}-apart`,
+      spillFolder: `${spillFolder}-apart`,
+      connections: 2,
+      dataLimitBytes: 64 * 1024 * MB,
+      arguments: { beatMs },
+      onReply: (frame) => engine?.onReply(frame),
+      onExit: () => engine?.onExit(),
+    })
+    await child.ready
+    await child.configure(
+      sandboxSettings({
+        spillFolder: child.spillFolder,
+        allowedDirectories: [child.folder],
+        memoryLimitBytes: 8 * 1024 * MB,
+        maxSpillBytes: MB,
+        threads: 1,
+      }),
+    )
+    engine = createRunningEngine({
+      child,
+      capacity: 2,
+      killBytes,
+      interruptToKillMs: 150,
+      deadAfterMs: 10_000,
+      onEvent: () => undefined,
+      onIdle: () => undefined,
+      onDead: () => undefined,
+    })
+    return { child, engine }
+  }
+
+  // Grows to gigabytes within a second while it is planned, where DuckDB's own limit does not hold.
+  const bomb = `SELECT len(range(300000000 + (random() * 0)::INTEGER))::VARCHAR`
+  const long = `SELECT count(*)::VARCHAR FROM range(100000) a(i), range(100000) b(j) WHERE i + j = 7`
+
+  it.each([
+    ['alone, which then is at fault', [bomb], { kind: 'lost', reason: 'memory', alone: true, delivered: false }],
+    ['with others, whose fault is not known', [bomb, long], { kind: 'lost', reason: 'memory', alone: false }],
+  ])('is killed: %s', async (_case, statements, outcome) => {
+    const { child, engine } = await open(400 * MB)
+    const attempts = statements.map((sql) => engine.execute(work(sql)))
+    const watch = setInterval(() => engine.watch(performance.now()), 20)
+    for (const attempt of attempts) expect(await attempt.outcome).toMatchObject(outcome)
+    clearInterval(watch)
+    await child.gone
+  })
+})
