@@ -44,6 +44,8 @@ export function runChild(program: ChildProgram): void {
     process.stderr.write('This program is started by quipu start, quipu coordinator or quipu worker\n')
     process.exit(exitCodes.configuration)
   }
+  // A reader of the log lines that went away is no reason to end.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   process.once('disconnect', orphaned)
   // The channel may be kept open by a process that inherited it: look at the parent too.
   setInterval(() => void (process.ppid === parent || orphaned()), 500).unref()

@@ -12,6 +12,7 @@ export interface GatedServer {
 
 /** Node's default of 5 s cuts clients that think between two polls. */
 const KEEP_ALIVE_MS = 120_000
+const SWEEP_MS = 20
 
 /**
  * Requests that come before the parts are wired wait, so that a restart is a pause for clients and not an error; only
@@ -38,7 +39,12 @@ export function createGatedServer(
     },
     close: () =>
       new Promise((resolve) => {
-        server.close(() => resolve())
+        // A connection that was busy when the server closed is kept alive after its answer: look again.
+        const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
+        server.close(() => {
+          clearInterval(sweep)
+          resolve()
+        })
         server.closeIdleConnections()
       }),
   }

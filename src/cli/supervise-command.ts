@@ -21,6 +21,8 @@ const AFTER_DRAIN_MS = 2_000
  * @returns the exit code
  */
 export async function superviseCommand(program: SupervisedProgram, argv: readonly string[]): Promise<number> {
+  // A reader of the log lines that went away is no reason to end.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   const config = withSecret(loadConfig(argv, process.env), program)
   const supervisor = new Supervisor({
     dataDir: config.dataDir,

@@ -50,6 +50,16 @@ const FIRST_TRIES = 3
 const RAN_WELL_MS = 5_000
 const TICK_MS = 500
 
+/** How one process went. */
+interface Life {
+  /** Exit code, or the signal that ended it. */
+  readonly code: number | string
+  readonly reason: RestartCount['reason']
+  /** What it said last. */
+  readonly line: string | undefined
+  readonly readyForMs: number
+}
+
 /**
  * Keeps one child process alive: starts it, listens to its beat, kills it when it is silent, starts a successor only
  * after its exit.
@@ -133,7 +143,7 @@ export class ChildKeeper {
   async #keep(): Promise<void> {
     let pauseMs = this.#times.backoffMinMs
     for (let tries = 1; !this.#stopping.signal.aborted; tries++) {
-      const { code, reason, line, readyForMs } = await this.#life()
+      const { code, reason, line, readyForMs } = await this.#life().catch(notStarted)
       if (this.#stopping.signal.aborted) return
       const said = line ?? `${this.#spec.name} ended ${describe(code, reason)}`
       if (!this.#wasReady) {
@@ -150,12 +160,7 @@ export class ChildKeeper {
   }
 
   /** One process from start to exit. */
-  async #life(): Promise<{
-    code: number | string
-    reason: RestartCount['reason']
-    line: string | undefined
-    readyForMs: number
-  }> {
+  async #life(): Promise<Life> {
     const child = fork(this.#spec.program, [], {
       // A session of its own: Ctrl-C in the terminal reaches the supervisor alone, which then drains in order.
       detached: true,
@@ -233,4 +238,9 @@ export class ChildKeeper {
 function describe(code: number | string, reason: RestartCount['reason']): string {
   if (reason === 'hang') return 'after its silence'
   return typeof code === 'number' ? `with exit code ${code}` : `by ${code}`
+}
+
+/** The system has no room for another process: a supervisor must outlive that too. */
+function notStarted(error: Error): Life {
+  return { code: 'unknown', reason: 'exit', line: error.message, readyForMs: 0 }
 }

@@ -41,6 +41,8 @@ export interface EmbeddedPostgres {
   readonly exited: Promise<void>
   /** Ends sessions, writes a checkpoint, waits for the exit; by force after 10 s. Safe to call twice. */
   stop(): Promise<void>
+  /** Ends it at once; it recovers at the next start. */
+  kill(): void
 }
 
 const run = promisify(execFile)
@@ -208,6 +210,7 @@ function handle(server: Server, identity: ProcessIdentity, adopted: boolean, exi
     pid: identity.pid,
     adopted,
     exited: Promise.race([exited, ended]),
+    kill: () => void (isRunning(identity) && signal(identity.pid, 'SIGQUIT')),
     stop: () => (stopping ??= end(identity, ['SIGINT', 'SIGQUIT', 'SIGKILL']).then(stopped)),
   }
 }

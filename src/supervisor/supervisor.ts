@@ -84,6 +84,7 @@ export class Supervisor {
   kill(): void {
     this.#stopping.abort()
     for (const keeper of this.#keepers) keeper.kill()
+    this.#postgres?.kill()
   }
 
   async #stop(): Promise<void> {
@@ -119,10 +120,15 @@ export class Supervisor {
   }
 
   #remember(): void {
-    this.#lock?.update({
-      children: this.#keepers.flatMap((keeper) => keeper.identity ?? []),
-      writer: this.#keepers[0]?.writer,
-    })
+    try {
+      this.#lock?.update({
+        children: this.#keepers.flatMap((keeper) => keeper.identity ?? []),
+        writer: this.#keepers[0]?.writer,
+      })
+    } catch (error) {
+      // A full disk must not end the processes; the next start only knows less about this one.
+      this.#options.tell(`Cannot note the running processes: ${(error as Error).message}`)
+    }
   }
 
   async #startPostgres(): Promise<void> {

@@ -15,7 +15,8 @@ export interface QuipuProcess {
   /** The address it prints once it is up; rejects when it ends before. */
   readonly url: Promise<string>
   readonly exit: Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }>
-  /** All it has written to standard error so far. */
+  /** All it has written so far. */
+  stdout(): string
   stderr(): string
   signal(name: NodeJS.Signals): void
 }
@@ -48,7 +49,14 @@ export function spawnQuipu(args: readonly string[], options: QuipuOptions = {}):
     void exit.then(({ code }) => reject(new Error(`quipu ended with ${code}: ${stderr}`)))
   })
   url.catch(() => {})
-  return { pid: child.pid!, url, exit, stderr: () => stderr, signal: (name) => void process.kill(child.pid!, name) }
+  return {
+    pid: child.pid!,
+    url,
+    exit,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    signal: (name) => void process.kill(child.pid!, name),
+  }
 }
 
 function ended(child: ChildProcess): Promise<number | null> {
