@@ -32,6 +32,8 @@ export interface PageStoreOptions {
 export interface StoredTask {
   readonly taskId: TaskId
   readonly lines: readonly IndexLine[]
+  /** Token of the first page that is still there: those before it were acknowledged. */
+  readonly firstPresent: number | undefined
 }
 
 /**
@@ -114,20 +116,21 @@ export function createPageStore(options: PageStoreOptions): PageStore {
           const id = makeTaskId(queryId, Number(match[1]), Number(match[2]))
           const lines = readIndex(indexOf(id))
           const present = new Set(readdirSync(folderOf(id)))
-          const kept = lines.filter((line) => line.type !== 'page' || present.has(`${line.token}.json`))
-          if (kept[0]?.type !== 'task') {
+          if (lines[0]?.type !== 'task') {
             rmSync(folderOf(id), { recursive: true, force: true })
             continue
           }
+          let firstPresent: number | undefined
           const listed = new Set<string>(['index.jsonl'])
-          for (const line of kept) {
-            if (line.type !== 'page') continue
+          for (const line of lines) {
+            if (line.type !== 'page' || !present.has(`${line.token}.json`)) continue
+            firstPresent ??= line.token
             listed.add(`${line.token}.json`)
             unchecked.add(pathOf(id, line.token))
             count(queryId, line.bytes)
           }
           for (const file of present) if (!listed.has(file)) rmSync(join(folderOf(id), file), { force: true })
-          found.push({ taskId: id, lines: kept })
+          found.push({ taskId: id, lines, firstPresent })
         }
       }
       return found

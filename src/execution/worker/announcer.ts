@@ -1,0 +1,81 @@
+import { Agent, request as httpRequest } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import type { Service } from '../../shared/service.ts'
+import { internalHeaders, type Announcement } from '../api/task.ts'
+import type { WorkerEvent } from './worker-events.ts'
+
+export interface AnnouncerOptions {
+  /** Base addresses of the coordinators. */
+  readonly coordinators: readonly string[]
+  readonly bearer: string
+  /** @default 1000 */
+  readonly everyMs?: number
+  announcement(): Announcement
+  readonly onEvent?: (event: WorkerEvent) => void
+}
+
+/** `PUT /v1/announcement` to every coordinator, each second: by it they know this worker, and that it lives. */
+export function createAnnouncer(options: AnnouncerOptions): Service {
+  const everyMs = options.everyMs ?? 1000
+  const agent = new Agent({ keepAlive: true })
+  let timer: NodeJS.Timeout | undefined
+  let stopped: Promise<void> | undefined
+
+  function announce(): void {
+    const announcement = options.announcement()
+    const body = JSON.stringify(announcement)
+    for (const url of options.coordinators) {
+      void put(url, body, announcement.epochSeen).catch((error: unknown) =>
+        options.onEvent?.({ type: 'announcementFailed', url, error }),
+      )
+    }
+  }
+
+  function put(base: string, body: string, epochSeen: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const url = new URL('/v1/announcement', base)
+      const send = url.protocol === 'https:' ? httpsRequest : httpRequest
+      const request = send(
+        url,
+        {
+          method: 'PUT',
+          ...(url.protocol === 'http:' && { agent }),
+          // An answer that comes after the next announcement says nothing any more.
+          timeout: everyMs,
+          headers: {
+            authorization: `Bearer ${options.bearer}`,
+            'content-type': 'application/json',
+            'content-length': Buffer.byteLength(body),
+            [internalHeaders.epoch]: String(epochSeen),
+          },
+        },
+        (response) => {
+          response.resume()
+          response.once('error', reject)
+          response.once('end', () => {
+            const status = response.statusCode ?? 0
+            if (status >= 200 && status < 300) resolve()
+            else reject(new Error(`HTTP ${status}`))
+          })
+        },
+      )
+      request.once('timeout', () => request.destroy(new Error('no answer in time')))
+      request.once('error', reject)
+      request.end(body)
+    })
+  }
+
+  return {
+    async start() {
+      announce()
+      timer = setInterval(announce, everyMs)
+    },
+    stop() {
+      stopped ??= (async () => {
+        clearInterval(timer)
+        agent.destroy()
+      })()
+      return stopped
+    },
+  }
+}

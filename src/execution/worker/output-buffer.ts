@@ -1,0 +1,97 @@
+import type { ClosedPage, TaskStatus } from '../api/task.ts'
+
+interface Listed extends ClosedPage {
+  /** The worker's version when it was listed. */
+  readonly version: number
+}
+
+/** A task's listed pages, in the order of their tokens, and how far their reader has acknowledged them. */
+export interface OutputBuffer {
+  list(page: ClosedPage, version: number): void
+  page(token: number): ClosedPage | undefined
+  /** Pages listed after a version; all, acknowledged ones too, without one. */
+  since(version: number | undefined): ClosedPage[]
+  /** Pages that are to be removed now: those before `token` that were not acknowledged earlier. */
+  acknowledge(token: number): readonly ClosedPage[]
+  /** First token that is not acknowledged. */
+  acknowledged(): number
+  listed(): number
+  rows(): number
+  bytes(): number
+  /** Bytes of the pages not acknowledged. */
+  bufferedBytes(): number
+  /** No page will be listed any more. */
+  close(state: 'ended' | 'failed' | 'dropped'): void
+  state(): TaskStatus['bufferState']
+  /** Resolves once the page is there, or none will come, or the time is over. */
+  wait(token: number, millis: number): Promise<void>
+}
+
+export function createOutputBuffer(): OutputBuffer {
+  const pages: Listed[] = []
+  let acknowledged = 0
+  let rows = 0
+  let bytes = 0
+  let bufferedBytes = 0
+  let closed: 'ended' | 'failed' | 'dropped' | undefined
+  const waiting = new Set<() => void>()
+
+  function wake(): void {
+    const woken = [...waiting]
+    waiting.clear()
+    for (const check of woken) check()
+  }
+
+  return {
+    list(page, version) {
+      pages.push({ ...page, version })
+      rows += page.rows
+      bytes += page.bytes
+      bufferedBytes += page.bytes
+      wake()
+    },
+    page: (token) => pages[token],
+    since(version) {
+      const from = version === undefined ? 0 : pages.findIndex((page) => page.version > version)
+      return from < 0 ? [] : pages.slice(from).map(({ version: _, ...page }) => page)
+    },
+    acknowledge(token) {
+      const passed = pages.slice(acknowledged, Math.max(acknowledged, token))
+      acknowledged += passed.length
+      for (const page of passed) bufferedBytes -= page.bytes
+      return passed
+    },
+    acknowledged: () => acknowledged,
+    listed: () => pages.length,
+    rows: () => rows,
+    bytes: () => bytes,
+    bufferedBytes: () => bufferedBytes,
+    close(state) {
+      closed = state
+      wake()
+    },
+    state() {
+      if (closed === 'failed') return 'FAILED'
+      if (closed === 'dropped') return 'FINISHED'
+      // The buffers are named by the first update: none can be added later.
+      if (closed === undefined) return 'NO_MORE_BUFFERS'
+      return acknowledged === pages.length ? 'FINISHED' : 'FLUSHING'
+    },
+    wait(token, millis) {
+      if (token < pages.length || closed !== undefined || millis <= 0) return Promise.resolve()
+      return new Promise((resolve) => {
+        const done = (): void => {
+          clearTimeout(timer)
+          waiting.delete(check)
+          resolve()
+        }
+        const check = (): void => {
+          if (token < pages.length || closed !== undefined) done()
+          else waiting.add(check)
+        }
+        const timer = setTimeout(done, millis)
+        waiting.add(check)
+      })
+    },
+  }
+}

@@ -1,0 +1,24 @@
+import type { TaskStatus } from '../api/task.ts'
+import type { BatchFigures } from './batch-figures.ts'
+
+/** What a worker tells its telemetry; metrics and spans are made of it elsewhere. */
+export type WorkerEvent =
+  | { readonly type: 'taskCreated'; readonly taskId: string; readonly traceparent: string | undefined }
+  | {
+      readonly type: 'batchEnded'
+      readonly taskId: string
+      readonly batch: number
+      readonly traceparent: string | undefined
+      /** Wall clock, milliseconds. */
+      readonly startedAt: number
+      readonly endedAt: number
+      /** Absent when it failed. */
+      readonly figures: BatchFigures | undefined
+      readonly error: unknown
+    }
+  | { readonly type: 'pageListed'; readonly taskId: string; readonly rows: number; readonly bytes: number }
+  | { readonly type: 'taskEnded'; readonly status: TaskStatus; readonly traceparent: string | undefined }
+  | { readonly type: 'staleEpoch'; readonly epoch: number; readonly seen: number }
+  | { readonly type: 'coordinatorSilent'; readonly tasksDropped: number }
+  | { readonly type: 'announcementFailed'; readonly url: string; readonly error: unknown }
+  | { readonly type: 'failedOutside'; readonly what: string; readonly error: unknown }
