@@ -1,0 +1,241 @@
+import type {
+  Distribution,
+  DriverStats,
+  OperatorStats,
+  PipelineStats,
+  TaskStats,
+  TaskStatus,
+} from '../../execution/api/task.ts'
+import { formatDuration, formatSize } from '../../shared/durations.ts'
+import { distributionOf } from './distribution.ts'
+
+/** Task info as the REST interface shows it: durations and sizes as text. */
+export interface TaskInfo {
+  readonly taskId: string
+  readonly version: number
+  readonly state: TaskStatus['state']
+  readonly self: string
+  readonly lastHeartbeat: string
+  readonly outputBuffers: {
+    readonly state: TaskStatus['bufferState']
+    readonly masterSequenceId: number
+    readonly pagesAdded: number
+    readonly buffers: readonly {
+      readonly bufferId: string
+      readonly finished: boolean
+      readonly bufferedPages: number
+      readonly pagesSent: number
+    }[]
+  }
+  readonly noMoreSplits: readonly string[]
+  readonly stats: TaskInfoStats
+  readonly failures: readonly TaskInfoFailure[]
+  readonly outputs: Readonly<Record<string, never>>
+}
+
+export interface TaskInfoFailure {
+  readonly type: string
+  readonly message: string
+  readonly errorCode: { readonly code: number; readonly name: string; readonly type: string }
+  readonly location?: { readonly lineNumber: number; readonly columnNumber: number }
+}
+
+interface Figures {
+  readonly totalDrivers: number
+  readonly queuedDrivers: number
+  readonly runningDrivers: number
+  readonly completedDrivers: number
+  readonly memoryReservation: string
+  readonly totalScheduledTime: string
+  readonly totalCpuTime: string
+  readonly totalBlockedTime: string
+  readonly rawInputDataSize: string
+  readonly rawInputPositions: number
+  readonly processedInputDataSize: string
+  readonly processedInputPositions: number
+  readonly outputDataSize: string
+  readonly outputPositions: number
+}
+
+export interface TaskInfoStats extends Figures {
+  readonly createTime: string
+  readonly startTime?: string
+  readonly endTime?: string
+  readonly elapsedTime: string
+  readonly queuedTime: string
+  /** False when the engine was shared and its CPU divided by scheduled time. */
+  readonly cpuExact: boolean
+  /** False when the profiler was off: no pipelines. */
+  readonly profiled: boolean
+  readonly pipelines: readonly PipelineInfo[]
+}
+
+export interface PipelineInfo extends Figures {
+  readonly pipelineId: number
+  readonly inputPipeline: boolean
+  readonly outputPipeline: boolean
+  /** Nanoseconds, over the pipeline's drivers. */
+  readonly queuedTime: Distribution
+  readonly elapsedTime: Distribution
+  readonly operatorSummaries: readonly OperatorSummary[]
+  readonly drivers: readonly DriverInfo[]
+}
+
+export interface OperatorSummary {
+  readonly operatorId: number
+  readonly operatorType: string
+  readonly engineOperator: string
+  readonly addInputCalls: number
+  readonly addInputWall: string
+  readonly addInputCpu: string
+  readonly addInputUser: string
+  readonly inputDataSize: string
+  readonly inputPositions: number
+  readonly getOutputCalls: number
+  readonly getOutputWall: string
+  readonly getOutputCpu: string
+  readonly getOutputUser: string
+  readonly outputDataSize: string
+  readonly outputPositions: number
+  readonly blockedWall: string
+  readonly finishCalls: number
+  readonly finishWall: string
+  readonly finishCpu: string
+  readonly finishUser: string
+  readonly memoryReservation: string
+  readonly info?: NonNullable<OperatorStats['exchange']>
+}
+
+export interface DriverInfo {
+  readonly batch: number
+  readonly startTime: string
+  readonly endTime: string
+  readonly queuedTime: string
+  readonly elapsedTime: string
+  readonly totalScheduledTime: string
+  readonly totalCpuTime: string
+  readonly totalBlockedTime: string
+}
+
+/** What Task info is made of; the coordinator has it from a worker's status, from memory, or from a read model. */
+export type TaskInfoSource = Omit<TaskStatus, 'pages' | 'inlinePages' | 'instanceId' | 'attempt'>
+
+/** @param self address of the task resource, or the word `unknown` */
+export function taskInfo(source: TaskInfoSource, self: string): TaskInfo {
+  const { failure, bufferState, pagesSent, bufferedPages } = source
+  return {
+    taskId: source.taskId,
+    version: source.version,
+    state: source.state,
+    self,
+    lastHeartbeat: source.lastHeartbeat,
+    outputBuffers: {
+      state: bufferState,
+      masterSequenceId: 0,
+      pagesAdded: pagesSent + bufferedPages,
+      buffers: [{ bufferId: '0', finished: bufferState === 'FINISHED', bufferedPages, pagesSent }],
+    },
+    noMoreSplits: source.noMoreSplits,
+    stats: taskInfoStats(source.stats),
+    failures: failure ? [failureInfo(failure)] : [],
+    outputs: {},
+  }
+}
+
+function failureInfo(failure: NonNullable<TaskStatus['failure']>): TaskInfoFailure {
+  const { errorName: name, errorCode: code, errorType: type, message, location } = failure
+  return { type: name, message, errorCode: { code, name, type }, ...(location && { location }) }
+}
+
+export function taskInfoStats(stats: TaskStats): TaskInfoStats {
+  return {
+    createTime: stats.createTime,
+    ...(stats.startTime !== undefined && { startTime: stats.startTime }),
+    ...(stats.endTime !== undefined && { endTime: stats.endTime }),
+    elapsedTime: formatDuration(stats.elapsedNanos),
+    queuedTime: formatDuration(stats.queuedNanos),
+    ...figures(stats),
+    cpuExact: stats.cpuExact,
+    profiled: stats.profiled,
+    pipelines: stats.pipelines.map(pipelineInfo),
+  }
+}
+
+function figures(stats: TaskStats | PipelineStats): Figures {
+  return {
+    totalDrivers: stats.totalDrivers,
+    queuedDrivers: stats.queuedDrivers,
+    runningDrivers: stats.runningDrivers,
+    completedDrivers: stats.completedDrivers,
+    memoryReservation: formatSize(stats.memoryBytes),
+    totalScheduledTime: formatDuration(stats.scheduledNanos),
+    totalCpuTime: formatDuration(stats.cpuNanos),
+    totalBlockedTime: formatDuration(stats.blockedNanos),
+    rawInputDataSize: formatSize(stats.rawInputBytes),
+    rawInputPositions: stats.rawInputPositions,
+    processedInputDataSize: formatSize(stats.processedInputBytes),
+    processedInputPositions: stats.processedInputPositions,
+    outputDataSize: formatSize(stats.outputBytes),
+    outputPositions: stats.outputPositions,
+  }
+}
+
+function pipelineInfo(pipeline: PipelineStats): PipelineInfo {
+  const { operators, drivers } = pipeline
+  const operatorNanos = operators.reduce((total, { timeNanos }) => total + timeNanos, 0)
+  return {
+    pipelineId: pipeline.pipelineId,
+    inputPipeline: pipeline.inputPipeline,
+    outputPipeline: pipeline.outputPipeline,
+    ...figures(pipeline),
+    queuedTime: distributionOf(drivers.map(({ queuedNanos }) => queuedNanos)),
+    elapsedTime: distributionOf(drivers.map(({ elapsedNanos }) => elapsedNanos)),
+    operatorSummaries: operators.map((operator) =>
+      operatorSummary(operator, operatorNanos > 0 ? (pipeline.cpuNanos * operator.timeNanos) / operatorNanos : 0),
+    ),
+    drivers: drivers.map(driverInfo),
+  }
+}
+
+const ZERO = formatDuration(0)
+
+/** The engine's profiler gives one time an operator, shown as getOutput; the other clocks are not known and 0. */
+function operatorSummary(operator: OperatorStats, cpuNanos: number): OperatorSummary {
+  return {
+    operatorId: operator.operatorId,
+    operatorType: operator.operatorType,
+    engineOperator: operator.engineOperator,
+    addInputCalls: operator.addInputCalls,
+    addInputWall: ZERO,
+    addInputCpu: ZERO,
+    addInputUser: ZERO,
+    inputDataSize: formatSize(operator.inputBytes),
+    inputPositions: operator.inputPositions,
+    getOutputCalls: operator.getOutputCalls,
+    getOutputWall: formatDuration(operator.timeNanos),
+    getOutputCpu: formatDuration(cpuNanos),
+    getOutputUser: ZERO,
+    outputDataSize: formatSize(operator.outputBytes),
+    outputPositions: operator.outputPositions,
+    blockedWall: formatDuration(operator.blockedNanos),
+    finishCalls: operator.finishCalls,
+    finishWall: ZERO,
+    finishCpu: ZERO,
+    finishUser: ZERO,
+    memoryReservation: formatSize(0),
+    ...(operator.exchange && { info: operator.exchange }),
+  }
+}
+
+function driverInfo(driver: DriverStats): DriverInfo {
+  return {
+    batch: driver.batch,
+    startTime: driver.startTime,
+    endTime: driver.endTime,
+    queuedTime: formatDuration(driver.queuedNanos),
+    elapsedTime: formatDuration(driver.elapsedNanos),
+    totalScheduledTime: formatDuration(driver.scheduledNanos),
+    totalCpuTime: formatDuration(driver.cpuNanos),
+    totalBlockedTime: formatDuration(driver.blockedNanos),
+  }
+}

@@ -1,0 +1,256 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { z } from 'zod'
+import { EngineError } from '../../shared/engine-error.ts'
+import { parseTaskId, type TaskId } from '../../shared/ids.ts'
+import { internalHeaders, taskStatusJson, taskUpdateSchema, type TaskStatus } from '../../execution/api/task.ts'
+import type { TaskManager } from '../../execution/worker/task-manager.ts'
+import type { WorkerTask } from '../../execution/worker/task.ts'
+import { HttpProblem, sendProblem, toProblem } from '../edge/problem.ts'
+import { decodeUtf8, readBody } from '../edge/request-body.ts'
+import { requestTarget } from '../edge/request-target.ts'
+import { isAuthorized, maxWaitMs, parsePageToken } from './internal-request.ts'
+import { taskInfo } from './task-info.ts'
+
+export interface TaskRoutesDeps {
+  readonly tasks: TaskManager
+  /** The cluster's key, as after `Authorization: Bearer `. */
+  readonly bearer: string
+  /** `GET /v1/task` and `GET /v1/task/{id}` without the key: a loopback listener without authentication. */
+  readonly openReads: boolean
+  /** Base address of this process. */
+  readonly url: string
+  /** @default 16 MB */
+  readonly maxBodyBytes?: number
+  /** Small tasks are waited for so long before a POST is answered. @default 20 */
+  readonly postWaitMs?: number
+  /** An error that is none of the request's. */
+  readonly onError?: (error: unknown) => void
+}
+
+const DEFAULT_WAIT_MS = 1000
+/** Pages of so many bytes together ride in the answer of the POST that saw their task end. */
+const INLINE_BYTES = 64 * 1024
+
+type Handler = (request: IncomingMessage, response: ServerResponse, query: URLSearchParams) => Promise<void>
+
+/**
+ * A worker's task resource: `/v1/task`, `/v1/task/{taskId}`, `/v1/task/{taskId}/results/{outputId}[/{token}]`.
+ * @returns a handler that answers false, having done nothing, when the path is not of this resource
+ */
+export function createTaskRoutes(
+  deps: TaskRoutesDeps,
+): (request: IncomingMessage, response: ServerResponse) => boolean {
+  const { tasks } = deps
+  const maxBodyBytes = deps.maxBodyBytes ?? 16 * 1024 * 1024
+
+  /** The highest epoch wins, and a lower one has no effect at all. */
+  function checkEpoch(request: IncomingMessage, needed: boolean): void {
+    const text = request.headers[internalHeaders.epoch]
+    if (text === undefined && !needed) return
+    if (typeof text !== 'string' || !/^\d{1,15}$/.test(text)) {
+      throw new HttpProblem(400, `The header ${internalHeaders.epoch} must be the coordinator's epoch`)
+    }
+    if (!tasks.epochs.accept(Number(text))) {
+      throw new HttpProblem(409, `A coordinator with epoch ${tasks.epochs.seen()} has taken over`)
+    }
+    tasks.heard()
+  }
+
+  function authorize(request: IncomingMessage, open: boolean): void {
+    if ((open && deps.openReads) || isAuthorized(request, deps.bearer)) return
+    throw new HttpProblem(401, 'The internal interface needs the cluster secret', { 'www-authenticate': 'Bearer' })
+  }
+
+  function taskOf(taskId: TaskId): WorkerTask {
+    const task = tasks.get(taskId)
+    if (!task) throw new HttpProblem(404, 'Task not found')
+    return task
+  }
+
+  const infoOf = (status: TaskStatus): unknown => taskInfo(status, `${deps.url}/v1/task/${status.taskId}`)
+
+  function sendTask(request: IncomingMessage, response: ServerResponse, status: TaskStatus): void {
+    sendJson(response, wantsStatus(request) ? status : infoOf(status))
+  }
+
+  const list: Handler = async (request, response, query) => {
+    authorize(request, true)
+    checkEpoch(request, false)
+    const since = query.get('since')
+    if (since === null) return sendJson(response, tasks.statuses().map(infoOf))
+    if (!/^\d{0,16}$/.test(since)) throw new HttpProblem(400, 'since must be a version')
+    const after = since === '' ? undefined : Number(since)
+    if (after !== undefined) await tasks.waitForNews(after, maxWaitMs(request, DEFAULT_WAIT_MS))
+    // Before the statuses are read: what changes meanwhile is told again, never left out.
+    response.setHeader(internalHeaders.taskVersion, String(tasks.version()))
+    sendJson(response, tasks.statuses(after))
+  }
+
+  function getTask(taskId: TaskId): Handler {
+    return async (request, response) => {
+      authorize(request, true)
+      checkEpoch(request, false)
+      const status = tasks.get(taskId)?.status() ?? tasks.deleted(taskId)
+      if (!status) throw new HttpProblem(404, 'Task not found')
+      sendTask(request, response, status)
+    }
+  }
+
+  function postTask(taskId: TaskId): Handler {
+    return async (request, response) => {
+      authorize(request, false)
+      checkEpoch(request, true)
+      const update = parseUpdate(decodeUtf8(await readBody(request, maxBodyBytes)))
+      // Once more: another coordinator may have come while the body did.
+      checkEpoch(request, true)
+      const task = tasks.update(taskId, update)
+      if (update.fragment.estimate.small && !task.isComplete()) await endedWithin(task, deps.postWaitMs ?? 20)
+      const status = task.status()
+      if (!wantsStatus(request)) return sendTask(request, response, status)
+      const inlinePages = await smallPages(task, status)
+      sendJson(response, inlinePages.length > 0 ? { ...status, inlinePages } : status)
+    }
+  }
+
+  function deleteTask(taskId: TaskId): Handler {
+    return async (request, response, query) => {
+      authorize(request, false)
+      checkEpoch(request, true)
+      const status = await tasks.delete(taskId, query.get('abort') === 'true' ? 'ABORTED' : 'CANCELED')
+      if (!status) throw new HttpProblem(404, 'Task not found')
+      sendTask(request, response, status)
+    }
+  }
+
+  function getPage(taskId: TaskId, token: number): Handler {
+    return async (request, response) => {
+      authorize(request, false)
+      checkEpoch(request, false)
+      const task = taskOf(taskId)
+      const acknowledge = request.headers[internalHeaders.acknowledge]
+      if (acknowledge !== undefined) await task.acknowledge(parsePageToken(String(acknowledge)))
+      if (task.isAcknowledged(token)) throw new HttpProblem(410, `Page ${token} was acknowledged`)
+      await task.waitForPage(token, maxWaitMs(request, DEFAULT_WAIT_MS))
+      const found = await readPage(task, token)
+      const status = task.status(Infinity)
+      const next = found ? token + 1 : token
+      const isLast = task.isComplete() && next >= status.pagesSent + status.bufferedPages
+      response.setHeader(internalHeaders.taskInstanceId, status.instanceId)
+      response.setHeader(internalHeaders.pageToken, String(token))
+      response.setHeader(internalHeaders.pageNextToken, String(next))
+      response.setHeader(internalHeaders.bufferComplete, String(isLast))
+      if (status.state === 'FAILED') response.setHeader(internalHeaders.taskFailed, 'true')
+      response.setHeader('Cache-Control', 'no-store')
+      if (!found) return void response.writeHead(204).end()
+      response.setHeader(internalHeaders.pageSha256, found.page.sha256)
+      response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': found.bytes.length })
+      response.end(found.bytes)
+    }
+  }
+
+  function deleteOutput(taskId: TaskId): Handler {
+    return async (request, response, query) => {
+      authorize(request, false)
+      checkEpoch(request, true)
+      const task = taskOf(taskId)
+      const before = query.get('before')
+      await (before === null ? task.drop() : task.acknowledge(parsePageToken(before)))
+      response.writeHead(204).end()
+    }
+  }
+
+  function route(method: string, path: string): Handler {
+    const [id, results, output, token, ...rest] = path.split('/').slice(3)
+    if (id === undefined || (id === '' && results === undefined)) return pick(method, { GET: list })
+    const taskId = parseTaskId(id)
+    if (results === undefined) {
+      return pick(method, { GET: getTask(taskId), POST: postTask(taskId), DELETE: deleteTask(taskId) })
+    }
+    if (results !== 'results' || output !== '0' || rest.length > 0) throw new HttpProblem(404, 'Output not found')
+    return token === undefined
+      ? pick(method, { DELETE: deleteOutput(taskId) })
+      : pick(method, { GET: getPage(taskId, parsePageToken(token)) })
+  }
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      const { path, query } = requestTarget(request)
+      await route(request.method ?? 'GET', path)(request, response, query)
+    } catch (error) {
+      const problem = toProblem(error)
+      if (problem.status === 500) deps.onError?.(error)
+      sendProblem(request, response, problem)
+    }
+  }
+
+  return (request, response) => {
+    if (!/^\/v1\/task(?:\/|$)/.test(requestTarget(request).path)) return false
+    void handle(request, response)
+    return true
+  }
+}
+
+function sendJson(response: ServerResponse, body: unknown): void {
+  const bytes = Buffer.from(JSON.stringify(body))
+  response.writeHead(200, {
+    'Content-Type': 'application/json',
+    'Content-Length': bytes.length,
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+  })
+  response.end(bytes)
+}
+
+type Method = 'GET' | 'POST' | 'DELETE'
+
+function pick(method: string, handlers: Partial<Record<Method, Handler>>): Handler {
+  const handler = handlers[(method === 'HEAD' ? 'GET' : method) as Method]
+  if (handler) return handler
+  const allow = Object.keys(handlers).join(', ')
+  throw new HttpProblem(405, `Allowed here: ${allow}`, { allow })
+}
+
+function wantsStatus(request: IncomingMessage): boolean {
+  return request.headers.accept === taskStatusJson
+}
+
+function parseUpdate(body: string): z.infer<typeof taskUpdateSchema> {
+  let json: unknown
+  try {
+    json = JSON.parse(body)
+  } catch {
+    throw new HttpProblem(400, 'The body is not JSON')
+  }
+  const parsed = taskUpdateSchema.safeParse(json)
+  if (!parsed.success) throw new HttpProblem(400, `Not a task update: ${z.prettifyError(parsed.error)}`)
+  return parsed.data
+}
+
+async function endedWithin(task: WorkerTask, millis: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  await Promise.race([task.ended, new Promise((resolve) => (timer = setTimeout(resolve, millis)))])
+  clearTimeout(timer)
+}
+
+async function smallPages(task: WorkerTask, status: TaskStatus): Promise<{ token: number; data: string }[]> {
+  const bytes = status.pages.reduce((sum, page) => sum + page.bytes, 0)
+  if (status.state !== 'FINISHED' || bytes > INLINE_BYTES || status.pagesSent > 0) return []
+  const pages: { token: number; data: string }[] = []
+  for (const { token } of status.pages) {
+    const found = await readPage(task, token)
+    if (found) pages.push({ token, data: found.bytes.toString('utf8') })
+  }
+  return pages
+}
+
+/** A page that was listed and is not there any more, or not as it was listed, is gone. */
+async function readPage(task: WorkerTask, token: number): ReturnType<WorkerTask['page']> {
+  try {
+    return await task.page(token)
+  } catch (error) {
+    if (error instanceof EngineError && error.errorName === 'PAGE_TRANSPORT_ERROR') {
+      throw new HttpProblem(410, error.message)
+    }
+    throw error
+  }
+}
