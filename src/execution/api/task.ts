@@ -251,5 +251,7 @@ export const announcementSchema = z.object({
   cores: z.number(),
   memoryBytes: z.number(),
   epochSeen: z.number(),
+  /** How long the process has run: tells a new process of the same name from the one before. */
+  uptimeMillis: z.number().optional(),
 })
 export type Announcement = z.infer<typeof announcementSchema>

@@ -1,0 +1,316 @@
+import { EventLogError, SequenceConflict, type Event, type EventLog } from '../../events/event-log.ts'
+import type { Announcement } from '../../execution/api/task.ts'
+import type { Clock } from '../../shared/clock.ts'
+import type { Service } from '../../shared/service.ts'
+import type { WorkerDirectory, WorkerNode } from '../scheduler/workers.ts'
+import { countAt } from './decay-counter.ts'
+import { nodeStream, type NodeEvent } from './events.ts'
+import {
+  answered,
+  assess,
+  failureRatio,
+  newHealth,
+  notAnswered,
+  withMissedBeats,
+  type HealthLimits,
+  type HealthVerdict,
+  type NodeFailure,
+  type NodeHealth,
+} from './node-health.ts'
+
+export type NodeStateName = HealthVerdict['state']
+
+/** A node as it looks now; counts have decayed to this moment. */
+export interface NodeSnapshot extends WorkerNode {
+  readonly version: string
+  readonly cores: number
+  readonly memoryBytes: number
+  readonly epochSeen: number
+  readonly state: NodeStateName
+  /** Milliseconds the process has run, as far as is known here. */
+  readonly ageMillis: number
+  readonly recentRequests: number
+  readonly recentFailures: number
+  readonly recentSuccesses: number
+  readonly recentFailureRatio: number
+  readonly recentFailuresByType: Readonly<Record<string, number>>
+  /** Milliseconds since the epoch; absent while there was none. */
+  readonly lastRequestAt?: number
+  readonly lastResponseAt?: number
+  readonly lastFailure?: NodeFailure
+}
+
+/** A node of which an earlier coordinator's events tell. */
+export interface RememberedNode {
+  readonly nodeId: string
+  readonly url: string
+  readonly version: string
+  readonly state: NodeStateName
+  readonly cores: number
+  readonly memoryBytes: number
+}
+
+/** Which workers there are, and how they do: told by their announcements and by the outcomes of requests to them. */
+export interface Membership extends WorkerDirectory, Service {
+  announce(announcement: Announcement): void
+  /** The worker stops: it will not answer any more, and that is no failure. */
+  leave(nodeId: string): void
+  /** How a request to a worker ended. */
+  outcome(url: string, error: Error | undefined): void
+  /** Nodes that were there before this coordinator: until they announce themselves they are suspect. */
+  remember(nodes: readonly RememberedNode[]): void
+  nodes(): readonly NodeSnapshot[]
+}
+
+export interface MembershipOptions {
+  readonly log: Pick<EventLog, 'append'>
+  readonly clock: Clock
+  readonly limits: { readonly beatMs: number; readonly failedMs: number }
+  /** Is this process the writer? Followers watch without telling. */
+  readonly writes: () => boolean
+  /** A failed node that is not heard of is forgotten after this. @default 10 minutes */
+  readonly forgetMs?: number
+  readonly onEvent?: (event: NodeEvent) => void
+}
+
+interface Node {
+  readonly announcement: Announcement
+  readonly health: NodeHealth
+  readonly state: NodeStateName
+  /** Monotonic time at which its process began, as far as is known. */
+  readonly bornAt: number
+  readonly lastRequestAt?: number
+  readonly lastResponseAt?: number
+}
+
+const TICK_MS = 250
+
+export function createMembership(options: MembershipOptions): Membership {
+  const { clock } = options
+  const forgetMs = options.forgetMs ?? 600_000
+  const limits: HealthLimits = { ...options.limits, failureRatio: 0.1, judgedFrom: 30 }
+  const nodes = new Map<string, Node>()
+  const listeners = new Set<() => void>()
+  const journal = createJournal(options)
+  let timer: NodeJS.Timeout | undefined
+
+  function put(node: Node, health: NodeHealth): void {
+    const { nodeId } = node.announcement
+    const verdict = assess(health, limits, clock.monotonicMs())
+    nodes.set(nodeId, { ...node, health, state: verdict.state })
+    if (verdict.state === node.state) return
+    journal.record(nodeId, stateEvent(node.announcement, verdict, health))
+    changed()
+  }
+
+  function changed(): void {
+    for (const listener of listeners) listener()
+  }
+
+  function tick(): void {
+    const now = clock.monotonicMs()
+    for (const node of nodes.values()) {
+      if (now - node.health.heardAt > forgetMs) forget(node)
+      else put(node, withMissedBeats(node.health, limits, now))
+    }
+  }
+
+  function forget(node: Node): void {
+    nodes.delete(node.announcement.nodeId)
+    journal.record(node.announcement.nodeId, { type: 'NodeLeft', data: identity(node.announcement) })
+    changed()
+  }
+
+  return {
+    async start() {
+      timer ??= setInterval(tick, TICK_MS)
+      timer.unref()
+    },
+    async stop() {
+      clearInterval(timer)
+      await journal.settled()
+    },
+    announce(announcement) {
+      const now = clock.monotonicMs()
+      const bornAt = now - (announcement.uptimeMillis ?? 0)
+      const known = nodes.get(announcement.nodeId)
+      const seen = { announcement, lastRequestAt: clock.now(), lastResponseAt: clock.now() }
+      if (known && !isAnotherProcess(known, announcement, bornAt)) {
+        put(
+          { ...known, ...seen, bornAt: announcement.uptimeMillis === undefined ? known.bornAt : bornAt },
+          answered(known.health, now),
+        )
+        return
+      }
+      // What an earlier process did says nothing about this one.
+      nodes.set(announcement.nodeId, { ...seen, health: answered(newHealth(now), now), state: 'active', bornAt })
+      const { cores, memoryBytes } = announcement
+      journal.record(announcement.nodeId, {
+        type: 'NodeJoined',
+        data: { ...identity(announcement), cores, memoryBytes },
+      })
+      changed()
+    },
+    leave(nodeId) {
+      const node = nodes.get(nodeId)
+      if (node) forget(node)
+    },
+    outcome(url, error) {
+      const node = [...nodes.values()].find((one) => one.announcement.url === url)
+      if (!node) return
+      const now = clock.monotonicMs()
+      const at = clock.now()
+      if (error) put({ ...node, lastRequestAt: at }, notAnswered(node.health, failureOfError(error), now))
+      else put({ ...node, lastRequestAt: at, lastResponseAt: at }, answered(node.health, now))
+    },
+    remember(remembered) {
+      const now = clock.monotonicMs()
+      for (const { state, ...node } of remembered) {
+        if (nodes.has(node.nodeId)) continue
+        const silent = state === 'failed' ? limits.failedMs : 0
+        const health = { ...newHealth(now - silent), missed: true, missedBeats: Math.ceil(silent / limits.beatMs) }
+        nodes.set(node.nodeId, {
+          announcement: { ...node, epochSeen: 0 },
+          health,
+          // Told by the log already.
+          state: state === 'active' ? 'suspect' : state,
+          bornAt: now,
+        })
+      }
+      changed()
+    },
+    nodes: () => [...nodes.values()].map((node) => snapshot(node, clock.monotonicMs())),
+    active: () =>
+      [...nodes.values()]
+        .filter((node) => node.state === 'active')
+        .map(({ announcement: { nodeId, url } }) => ({ nodeId, url })),
+    byUrl(url) {
+      const node = [...nodes.values()].find((one) => one.announcement.url === url)
+      return node && { nodeId: node.announcement.nodeId, url }
+    },
+    onChange: (listener) => void listeners.add(listener),
+  }
+}
+
+/** Clocks of two processes do not run evenly; a new process is younger by far more. */
+const UPTIME_SLACK_MS = 500
+
+function isAnotherProcess(known: Node, announcement: Announcement, bornAt: number): boolean {
+  return (
+    known.announcement.url !== announcement.url ||
+    (announcement.uptimeMillis !== undefined &&
+      known.announcement.uptimeMillis !== undefined &&
+      bornAt > known.bornAt + UPTIME_SLACK_MS)
+  )
+}
+
+function snapshot(node: Node, now: number): NodeSnapshot {
+  const { announcement, health, state, bornAt, lastRequestAt, lastResponseAt } = node
+  const { nodeId, url, version, cores, memoryBytes, epochSeen } = announcement
+  return {
+    nodeId,
+    url,
+    version,
+    cores,
+    memoryBytes,
+    epochSeen,
+    state,
+    ageMillis: Math.max(0, now - bornAt),
+    recentRequests: countAt(health.requests, now),
+    recentFailures: countAt(health.failures, now),
+    recentSuccesses: countAt(health.successes, now),
+    recentFailureRatio: failureRatio(health, now),
+    recentFailuresByType: Object.fromEntries(
+      [...health.failuresByType].map(([type, counter]) => [type, countAt(counter, now)]),
+    ),
+    ...(lastRequestAt === undefined ? {} : { lastRequestAt }),
+    ...(lastResponseAt === undefined ? {} : { lastResponseAt }),
+    ...(health.lastFailure ? { lastFailure: health.lastFailure } : {}),
+  }
+}
+
+function identity({ nodeId, url, version }: Announcement) {
+  return { nodeId, url, version, role: 'worker' as const }
+}
+
+type NewNodeEvent = { [T in NodeEvent['type']]: Omit<Extract<NodeEvent, { type: T }>, 'time'> }[NodeEvent['type']]
+
+function stateEvent(announcement: Announcement, verdict: HealthVerdict, health: NodeHealth): NewNodeEvent {
+  const data = identity(announcement)
+  switch (verdict.state) {
+    case 'active':
+      return { type: 'NodeRecovered', data }
+    case 'suspect':
+      return { type: 'NodeSuspected', data: { ...data, reason: verdict.reason } }
+    case 'failed': {
+      const last = health.lastFailure
+      return {
+        type: 'NodeFailed',
+        data: {
+          ...data,
+          reason: verdict.reason,
+          ...(last ? { lastFailure: { ...last, stack: [...last.stack], suppressed: [...last.suppressed] } } : {}),
+        },
+      }
+    }
+    default:
+      throw new Error(`Unknown verdict: ${JSON.stringify(verdict satisfies never)}`)
+  }
+}
+
+function failureOfError(error: Error): NodeFailure {
+  const cause = error.cause instanceof Error ? error.cause : error
+  const code = (cause as NodeJS.ErrnoException).code
+  return {
+    type: code ? `${cause.name}.${code}` : error.name,
+    message: error.message,
+    stack: (error.stack ?? '')
+      .split('\n')
+      .slice(1, 11)
+      .map((line) => line.trim()),
+    suppressed: [],
+  }
+}
+
+/** Writes each node's events to its stream, one append after the other. */
+function createJournal(options: MembershipOptions) {
+  const sequences = new Map<string, number>()
+  const queues = new Map<string, Promise<void>>()
+
+  async function append(nodeId: string, event: Event): Promise<void> {
+    for (;;) {
+      const expected = sequences.get(nodeId) ?? 0
+      try {
+        await options.log.append(nodeStream(nodeId), expected, [event])
+        sequences.set(nodeId, expected + 1)
+        return
+      } catch (error) {
+        if (!(error instanceof SequenceConflict)) throw error
+        // Events of earlier coordinators: go on after them.
+        sequences.set(nodeId, error.actual)
+      }
+    }
+  }
+
+  return {
+    record(nodeId: string, made: NewNodeEvent): void {
+      const time = new Date(options.clock.now()).toISOString()
+      options.onEvent?.({ ...made, time } as NodeEvent)
+      if (!options.writes()) return
+      const before = queues.get(nodeId) ?? Promise.resolve()
+      const next = before
+        .then(() => append(nodeId, { type: made.type, v: 1, time, data: made.data }))
+        // Fenced: the new writer watches the nodes itself.
+        .catch((error: unknown) => {
+          if (!(error instanceof EventLogError)) throw error
+        })
+        .finally(() => {
+          if (queues.get(nodeId) === next) queues.delete(nodeId)
+        })
+      queues.set(nodeId, next)
+    },
+    async settled(): Promise<void> {
+      await Promise.all(queues.values())
+    },
+  }
+}

@@ -1,0 +1,166 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createMembership, type Membership } from '../../../src/coordinator/nodes/membership.ts'
+import { SequenceConflict, type Appended, type Event } from '../../../src/events/event-log.ts'
+
+const worker = {
+  nodeId: 'w1',
+  url: 'http://127.0.0.1:9001',
+  version: '0.1.0',
+  cores: 4,
+  memoryBytes: 1 << 30,
+  epochSeen: 1,
+}
+
+let membership: Membership
+/** What the log holds, by stream; as a log does it refuses a wrong sequence. */
+let streams: Map<string, Event[]>
+let writes = true
+
+beforeEach(async () => {
+  vi.useFakeTimers()
+  streams = new Map()
+  writes = true
+  membership = createMembership({
+    log: {
+      async append(stream, expected, events): Promise<Appended> {
+        const known = streams.get(stream) ?? []
+        if (known.length !== expected) throw new SequenceConflict(stream, expected, known.length)
+        streams.set(stream, [...known, ...events])
+        return { partition: 0, offset: 0n, events: [] }
+      },
+    },
+    clock: { now: () => Date.now(), monotonicMs: () => performance.now() },
+    limits: { beatMs: 1000, failedMs: 5000 },
+    writes: () => writes,
+  })
+  await membership.start()
+})
+afterEach(async () => {
+  await membership.stop()
+  vi.useRealTimers()
+})
+
+async function beats(seconds: number, uptimeMillis?: number): Promise<void> {
+  for (let second = 0; second < seconds; second++) {
+    membership.announce({
+      ...worker,
+      ...(uptimeMillis === undefined ? {} : { uptimeMillis: uptimeMillis + second * 1000 }),
+    })
+    await vi.advanceTimersByTimeAsync(1000)
+  }
+}
+
+function told(): string[] {
+  return (streams.get('node/w1') ?? []).map((event) => event.type)
+}
+
+const only = () => membership.nodes()[0]!
+
+describe('a worker', () => {
+  it('that announces itself each second is active, and every announcement counts', async () => {
+    await beats(10)
+    expect(only().state).toBe('active')
+    expect(membership.active()).toEqual([{ nodeId: 'w1', url: worker.url }])
+    expect(membership.byUrl(worker.url)).toEqual({ nodeId: 'w1', url: worker.url })
+    expect(only().recentRequests).toBeCloseTo(9.1, 0)
+    expect(only().recentSuccesses).toBe(only().recentRequests)
+    expect(only().recentFailures).toBe(0)
+    expect(only().recentFailuresByType).toEqual({})
+    expect(told()).toEqual(['NodeJoined'])
+  })
+
+  it('that misses one announcement is suspect and gets no tasks; the next one makes it active', async () => {
+    await beats(3)
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(only().state).toBe('suspect')
+    expect(membership.active()).toEqual([])
+    expect(only().recentFailuresByType).toHaveProperty(['io.quipu.HeartbeatMissed'])
+    await beats(1)
+    expect(only().state).toBe('active')
+    expect(told()).toEqual(['NodeJoined', 'NodeSuspected', 'NodeRecovered'])
+  })
+
+  it('that is silent for five seconds has failed', async () => {
+    await beats(1)
+    await vi.advanceTimersByTimeAsync(3500)
+    expect(only().state).toBe('suspect')
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(only().state).toBe('failed')
+    expect(only().lastFailure?.type).toBe('io.quipu.HeartbeatMissed')
+    expect(streams.get('node/w1')!.at(-1)).toMatchObject({ type: 'NodeFailed', data: { reason: 'no_answer' } })
+  })
+
+  it('whose requests fail more than one in ten of at least thirty has failed until that decays', async () => {
+    await beats(35)
+    const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+    for (let request = 0; request < 4; request++) membership.outcome(worker.url, refused)
+    membership.announce(worker)
+    expect(only().recentRequests).toBeGreaterThan(30)
+    expect(only().recentFailureRatio).toBeGreaterThan(0.1)
+    expect(only().state).toBe('failed')
+    expect(only().recentFailuresByType['Error.ECONNREFUSED']).toBeCloseTo(4)
+    expect(streams.get('node/w1')?.at(-1)?.type).not.toBe('NodeRecovered')
+    await beats(60)
+    expect(only().state).toBe('active')
+  })
+
+  it('with few requests is not judged by their share of failures', async () => {
+    await beats(3)
+    membership.outcome(worker.url, new Error('reset'))
+    expect(only().state).toBe('suspect')
+    membership.outcome(worker.url, undefined)
+    expect(only().state).toBe('active')
+  })
+
+  it('that comes back as another process starts with a clean slate', async () => {
+    await beats(40, 100_000)
+    for (let request = 0; request < 10; request++) membership.outcome(worker.url, new Error('reset'))
+    expect(only().state).toBe('failed')
+    await beats(1, 200)
+    expect(only().state).toBe('active')
+    expect(only().recentFailures).toBe(0)
+    expect(only().ageMillis).toBeCloseTo(1200, -2)
+    expect(told().at(-1)).toBe('NodeJoined')
+  })
+
+  it('that leaves is gone, and one that failed is forgotten after ten minutes', async () => {
+    await beats(1)
+    membership.leave('w1')
+    expect(membership.nodes()).toEqual([])
+    await beats(1)
+    await vi.advanceTimersByTimeAsync(601_000)
+    expect(membership.nodes()).toEqual([])
+    expect(told()).toEqual(['NodeJoined', 'NodeLeft', 'NodeJoined', 'NodeSuspected', 'NodeFailed', 'NodeLeft'])
+  })
+
+  it('that an earlier coordinator knew is suspect until it announces itself', async () => {
+    streams.set('node/w1', [{ type: 'NodeJoined', v: 1, time: '', data: {} }])
+    membership.remember([{ ...worker, state: 'active' }])
+    expect(only().state).toBe('suspect')
+    await beats(1)
+    expect(only().state).toBe('active')
+    expect(told()).toEqual(['NodeJoined', 'NodeRecovered'])
+  })
+
+  it('that an earlier coordinator knew and that stays away fails', async () => {
+    membership.remember([{ ...worker, state: 'active' }])
+    await vi.advanceTimersByTimeAsync(5500)
+    expect(only().state).toBe('failed')
+  })
+})
+
+it('a coordinator that does not write watches without telling', async () => {
+  writes = false
+  await beats(2)
+  expect(membership.active()).toHaveLength(1)
+  expect(told()).toEqual([])
+})
+
+it('listeners hear of every change', async () => {
+  let changes = 0
+  membership.onChange(() => changes++)
+  await beats(3)
+  expect(changes).toBe(1)
+  await vi.advanceTimersByTimeAsync(5500)
+  expect(changes).toBe(3)
+})
