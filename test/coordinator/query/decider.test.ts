@@ -1,0 +1,179 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { decide, type QueryCommand } from '../../../src/coordinator/query/decider.ts'
+import type { QueryEvent, QueryEventType } from '../../../src/coordinator/query/events.ts'
+import { evolve, foldQuery } from '../../../src/coordinator/query/evolve.ts'
+import { initialQueryState, isTerminal, type QueryState } from '../../../src/coordinator/query/state.ts'
+import { failureOf } from '../../../src/shared/engine-error.ts'
+import { at, event, QUERY_ID, sampleData, WORKER_TASK } from '../../support/query-events.ts'
+
+const figures = { stages: [], totals: sampleData.QueryFailed.totals }
+const failure = failureOf('DIVISION_BY_ZERO', 'Division by zero')
+
+const commands = {
+  create: { type: 'CreateQuery', data: sampleData.QueryCreated },
+  queue: { type: 'QueueQuery', data: sampleData.QueryQueued },
+  admit: { type: 'AdmitQuery', data: sampleData.QueryAdmitted },
+  plan: { type: 'PlanQuery', data: sampleData.QueryPlanned },
+  createTask: { type: 'CreateTask', data: sampleData.TaskCreated },
+  progress: { type: 'ReportProgress', data: sampleData.QueryProgressed },
+  finishTask: { type: 'FinishTask', data: sampleData.TaskFinished },
+  failTask: { type: 'FailTask', data: sampleData.TaskFailed },
+  retryTask: { type: 'RetryTask', data: sampleData.TaskRetried },
+  cancelTask: { type: 'CancelTask', data: sampleData.TaskCanceled },
+  publish: { type: 'PublishPages', data: sampleData.ResultPagesPublished },
+  deliver: { type: 'DeliverResults', data: sampleData.ResultsDelivered },
+  lose: { type: 'LosePages', data: sampleData.ResultPagesLost },
+  prepare: { type: 'PrepareWrite', data: sampleData.WritePrepared },
+  commit: { type: 'CommitWrite', data: sampleData.WriteCommitted },
+  recover: { type: 'RecoverQuery', data: sampleData.QueryRecovered },
+  finish: { type: 'FinishQuery', data: sampleData.QueryFinished },
+  fail: { type: 'FailQuery', failure, figures },
+  cancel: { type: 'CancelQuery', figures },
+} as const satisfies Record<string, QueryCommand>
+
+function given(...events: QueryEvent[]) {
+  const state = foldQuery(QUERY_ID, events)
+  return {
+    when: (command: QueryCommand) => ({
+      then: (...types: QueryEventType[]) => expect(decide(state, command, at(9)).map((one) => one.type)).toEqual(types),
+    }),
+  }
+}
+
+const created = event('QueryCreated')
+const planned = [created, event('QueryPlanned'), event('TaskCreated')]
+const complete = [...planned, event('TaskFinished'), event('ResultPagesPublished')]
+
+describe('decide', () => {
+  it('creates a query once', () => {
+    given().when(commands.create).then('QueryCreated')
+    given(created).when(commands.create).then()
+  })
+  it('does nothing for a query that is not there', () => {
+    for (const command of Object.values(commands)) if (command.type !== 'CreateQuery') given().when(command).then()
+  })
+  it('admits only who was queued', () => {
+    given(created).when(commands.admit).then()
+    given(created, event('QueryQueued')).when(commands.admit).then('QueryAdmitted')
+    given(created, event('QueryQueued')).when(commands.queue).then()
+  })
+  it('plans once', () => {
+    given(created).when(commands.plan).then('QueryPlanned')
+    given(...planned)
+      .when(commands.plan)
+      .then()
+  })
+  it('ends a task once, and a root task that was never created', () => {
+    given(...planned)
+      .when(commands.finishTask)
+      .then('TaskFinished')
+    given(...planned, event('TaskFinished'))
+      .when(commands.finishTask)
+      .then()
+    given(...planned, event('TaskFinished'))
+      .when(commands.failTask)
+      .then()
+    given(...planned)
+      .when({ type: 'FinishTask', data: { ...sampleData.TaskFinished, taskId: `${QUERY_ID}.0.0`, stage: 0 } })
+      .then('TaskFinished')
+    given(created, event('QueryPlanned')).when(commands.finishTask).then()
+  })
+  it('publishes each token once and nothing after the last', () => {
+    given(...planned)
+      .when(commands.publish)
+      .then('ResultPagesPublished')
+    given(...complete)
+      .when(commands.publish)
+      .then()
+    given(...planned)
+      .when({ type: 'PublishPages', data: { ...sampleData.ResultPagesPublished, firstToken: 1 } })
+      .then()
+  })
+  it('finishes only a complete result', () => {
+    given(...planned)
+      .when(commands.finish)
+      .then()
+    given(...complete)
+      .when(commands.finish)
+      .then('QueryFinished')
+    given(created, event('QueryPlanned', 0, { columns: [] }))
+      .when(commands.finish)
+      .then('QueryFinished')
+  })
+  it('cancels a query once, as USER_CANCELED', () => {
+    const [event_] = decide(foldQuery(QUERY_ID, planned), commands.cancel, at(1))
+    expect(event_).toMatchObject({
+      type: 'QueryFailed',
+      data: { failure: { errorName: 'USER_CANCELED', errorCode: 3 } },
+    })
+    given(...planned, event('QueryFailed'))
+      .when(commands.cancel)
+      .then()
+    given(...complete, event('QueryFinished'))
+      .when(commands.cancel)
+      .then()
+  })
+  it('lets a prepared write only commit and finish', () => {
+    const prepared = [...complete, event('WritePrepared')]
+    given(...prepared)
+      .when(commands.fail)
+      .then()
+    given(...prepared)
+      .when(commands.cancel)
+      .then()
+    given(...prepared)
+      .when(commands.finish)
+      .then()
+    given(...prepared)
+      .when(commands.commit)
+      .then('WriteCommitted')
+    given(...prepared, event('WriteCommitted'))
+      .when(commands.finish)
+      .then('QueryFinished')
+  })
+  it('tells of pages after the end, each once', () => {
+    const ended = [...complete, event('QueryFinished')]
+    given(...ended)
+      .when(commands.deliver)
+      .then('ResultsDelivered')
+    given(...ended, event('ResultsDelivered'))
+      .when(commands.deliver)
+      .then()
+    given(...ended)
+      .when(commands.lose)
+      .then('ResultPagesLost')
+    given(...ended, event('ResultPagesLost'))
+      .when(commands.lose)
+      .then()
+  })
+  it('keeps the task it names', () => {
+    expect(decide(foldQuery(QUERY_ID, planned), commands.cancelTask, at(1))).toEqual([
+      { type: 'TaskCanceled', time: at(1), data: { taskId: WORKER_TASK, reason: 'canceled' } },
+    ])
+  })
+})
+
+describe('decide and evolve together', () => {
+  it('whatever is asked for, a query has at most one terminal event, and replay equals the live state', () => {
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom(...Object.values(commands)), { maxLength: 40 }), (wishes) => {
+        let state: QueryState = initialQueryState
+        const log: QueryEvent[] = []
+        for (const [index, wish] of wishes.entries())
+          for (const one of decide(state, wish, at(index))) {
+            log.push(one)
+            const before: QueryState = state
+            state = evolve(QUERY_ID, state, one)
+            // What was decided has its place: no event of ours is dropped by our own fold.
+            if (one.type !== 'TaskRetried') expect(state).not.toEqual(before)
+          }
+        expect(log.filter((one) => one.type === 'QueryFinished' || one.type === 'QueryFailed').length).toBe(
+          isTerminal(state.kind) ? 1 : 0,
+        )
+        expect(foldQuery(QUERY_ID, log)).toEqual(state)
+      }),
+      { numRuns: 300 },
+    )
+  })
+})

@@ -1,0 +1,131 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { QueryEvent, QueryEventType } from '../../../src/coordinator/query/events.ts'
+import { evolve, foldQuery } from '../../../src/coordinator/query/evolve.ts'
+import { initialQueryState, type QueryState, type QueryStateKind } from '../../../src/coordinator/query/state.ts'
+import { event, QUERY_ID, queryEventTypes } from '../../support/query-events.ts'
+
+const openResult = { lastOfResult: false } as const
+
+/** A way into every state. */
+const into: Record<QueryStateKind, readonly QueryEvent[]> = {
+  NONE: [],
+  QUEUED: [event('QueryCreated')],
+  PLANNING: [event('QueryCreated'), event('QueryQueued'), event('QueryAdmitted')],
+  STARTING: [event('QueryCreated'), event('QueryPlanned'), event('TaskCreated')],
+  RUNNING: [event('QueryCreated'), event('QueryPlanned'), event('TaskCreated'), event('QueryProgressed')],
+  FINISHING: [event('QueryCreated'), event('QueryPlanned'), event('TaskCreated'), event('ResultPagesPublished')],
+  FINISHED: [
+    event('QueryCreated'),
+    event('QueryPlanned'),
+    event('TaskCreated'),
+    event('ResultPagesPublished'),
+    event('QueryFinished'),
+  ],
+  FAILED: [event('QueryCreated'), event('QueryFailed')],
+}
+
+type Row = Record<QueryEventType, QueryStateKind>
+
+function row(stays: QueryStateKind, moves: Partial<Row>): Row {
+  return { ...(Object.fromEntries(queryEventTypes.map((type) => [type, stays])) as Row), ...moves }
+}
+
+/** Every state × event; what is not named stays. */
+const next: Record<QueryStateKind, Row> = {
+  NONE: row('NONE', { QueryCreated: 'QUEUED' }),
+  QUEUED: row('QUEUED', { QueryAdmitted: 'PLANNING', QueryPlanned: 'STARTING', QueryFailed: 'FAILED' }),
+  PLANNING: row('PLANNING', { QueryPlanned: 'STARTING', QueryFailed: 'FAILED' }),
+  STARTING: row('STARTING', {
+    TaskFinished: 'RUNNING',
+    TaskFailed: 'RUNNING',
+    QueryProgressed: 'RUNNING',
+    ResultPagesPublished: 'FINISHING',
+    QueryFinished: 'FINISHED',
+    QueryFailed: 'FAILED',
+  }),
+  RUNNING: row('RUNNING', { ResultPagesPublished: 'FINISHING', QueryFinished: 'FINISHED', QueryFailed: 'FAILED' }),
+  FINISHING: row('FINISHING', { QueryFinished: 'FINISHED', QueryFailed: 'FAILED' }),
+  FINISHED: row('FINISHED', {}),
+  FAILED: row('FAILED', {}),
+}
+
+const cells = (Object.keys(next) as QueryStateKind[]).flatMap((from) =>
+  queryEventTypes.map((type) => [from, type, next[from][type]] as const),
+)
+
+describe('evolve', () => {
+  it.each(cells)('%s + %s -> %s', (from, type, to) => {
+    const before = foldQuery(QUERY_ID, into[from])
+    expect(before.kind).toBe(from)
+    expect(evolve(QUERY_ID, before, event(type, 1)).kind).toBe(to)
+  })
+
+  it('publishes pages in token order and only once', () => {
+    let state: QueryState = foldQuery(QUERY_ID, into.RUNNING)
+    state = evolve(QUERY_ID, state, event('ResultPagesPublished', 1, openResult))
+    state = evolve(QUERY_ID, state, event('ResultPagesPublished', 2, openResult))
+    expect(state.kind === 'NONE' ? [] : state.pages).toHaveLength(1)
+    state = evolve(QUERY_ID, state, event('ResultPagesPublished', 3, { firstToken: 1, batch: 1 }))
+    expect(state).toMatchObject({ kind: 'FINISHING', resultComplete: true })
+    expect(state.kind === 'NONE' ? [] : [...state.pinned]).toEqual([`${QUERY_ID}.1.0/0`, `${QUERY_ID}.1.0/1`])
+  })
+
+  it('a prepared write can only finish', () => {
+    let state: QueryState = foldQuery(QUERY_ID, [...into.RUNNING, event('WritePrepared')])
+    state = evolve(QUERY_ID, state, event('QueryFailed'))
+    expect(state.kind).toBe('RUNNING')
+    state = evolve(QUERY_ID, state, event('WriteCommitted'))
+    expect(evolve(QUERY_ID, state, event('QueryFinished')).kind).toBe('FINISHED')
+  })
+
+  it('counts events since the last recovery, so that a query recovered twice for nothing is known', () => {
+    const once = foldQuery(QUERY_ID, [...into.RUNNING, event('QueryRecovered')])
+    expect(once).toMatchObject({ recoveries: 1, eventsSinceRecovery: 0 })
+    expect(evolve(QUERY_ID, once, event('QueryProgressed'))).toMatchObject({ recoveries: 1, eventsSinceRecovery: 1 })
+  })
+})
+
+const anyEvent = fc
+  .constantFrom(...queryEventTypes)
+  .chain((type) =>
+    fc
+      .record({ seconds: fc.nat(100), last: fc.boolean(), token: fc.nat(3) })
+      .map(({ seconds, last, token }) =>
+        type === 'ResultPagesPublished'
+          ? event('ResultPagesPublished', seconds, { firstToken: token, lastOfResult: last })
+          : event(type, seconds),
+      ),
+  )
+
+describe('evolve, whatever comes', () => {
+  it('never throws, and the end absorbs everything but news of its pages', () => {
+    fc.assert(
+      fc.property(fc.array(anyEvent, { maxLength: 30 }), (events) => {
+        let state: QueryState = initialQueryState
+        let ended: QueryState | undefined
+        for (const one of events) {
+          state = evolve(QUERY_ID, state, one)
+          if (ended) {
+            expect(state.kind).toBe(ended.kind)
+            expect(state).toMatchObject({
+              pages: 'pages' in ended ? ended.pages : [],
+              endedAt: 'endedAt' in ended ? ended.endedAt : '',
+            })
+          } else if (state.kind === 'FINISHED' || state.kind === 'FAILED') ended = state
+        }
+      }),
+    )
+  })
+
+  it('does not change a state it was given', () => {
+    fc.assert(
+      fc.property(fc.array(anyEvent, { maxLength: 12 }), anyEvent, (events, one) => {
+        const before = foldQuery(QUERY_ID, events)
+        const copy = structuredClone(before)
+        evolve(QUERY_ID, before, one)
+        expect(before).toEqual(copy)
+      }),
+    )
+  })
+})
