@@ -484,7 +484,6 @@ export interface CreateMaterializedView extends Node<'CreateMaterializedView'> {
   readonly replace: boolean
   readonly notExists: boolean
   readonly gracePeriod: IntervalLiteral | undefined
-  readonly whenStale: 'INLINE' | 'FAIL' | undefined
   readonly properties: readonly Property[]
   readonly comment: StringLiteral | undefined
 }

@@ -7,7 +7,7 @@ function isNode(value: unknown): value is AnyNode {
   return typeof value === 'object' && value !== null && 'kind' in value && 'span' in value
 }
 
-/** The nodes right below this one, in the order of the text. */
+/** The nodes right below this one. */
 export function childrenOf(node: AnyNode): readonly AnyNode[] {
   const children: AnyNode[] = []
   const collect = (value: unknown): void => {

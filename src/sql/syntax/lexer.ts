@@ -1,0 +1,240 @@
+import { keywords, longestKeyword } from './keywords.ts'
+
+/**
+ * The tokens of a text, as parallel arrays. A type is a keyword in upper case, a symbol as written, or one of
+ * IDENTIFIER, QUOTED_IDENTIFIER, BACKQUOTED_IDENTIFIER, DIGIT_IDENTIFIER, STRING_LITERAL, UNICODE_STRING,
+ * BINARY_LITERAL, INTEGER_VALUE, DECIMAL_VALUE, DOUBLE_VALUE, UNRECOGNIZED, EOF.
+ * `<>` and `!=` are both `<>`. Offsets are UTF-16 code units, ends exclusive. The last token is EOF.
+ */
+export interface Tokens {
+  readonly types: readonly string[]
+  readonly starts: readonly number[]
+  readonly ends: readonly number[]
+}
+
+const TAB = 9
+const LINE_FEED = 10
+const RETURN = 13
+const SPACE = 32
+const DOUBLE_QUOTE = 34
+const AMPERSAND = 38
+const QUOTE = 39
+const ASTERISK = 42
+const MINUS = 45
+const DOT = 46
+const SLASH = 47
+const ZERO = 48
+const EQUALS = 61
+const GREATER = 62
+const UNDERSCORE = 95
+const BACKQUOTE = 96
+
+const isDigit = (unit: number): boolean => unit >= 48 && unit <= 57
+const isLetter = (unit: number): boolean => (unit | 32) >= 97 && (unit | 32) <= 122
+const isWord = (unit: number): boolean => isLetter(unit) || isDigit(unit) || unit === UNDERSCORE
+const isHex = (unit: number): boolean => isDigit(unit) || ((unit | 32) >= 97 && (unit | 32) <= 102)
+const isOctal = (unit: number): boolean => unit >= 48 && unit <= 55
+const isBinary = (unit: number): boolean => unit === 48 || unit === 49
+
+/** Symbols of one character, by code; undefined for all that need a look at the next one, or are no symbol. */
+const single: readonly (string | undefined)[] = Array.from({ length: 128 }, (_, code) =>
+  '().,[]:;?+*%=^$'.includes(String.fromCharCode(code)) ? String.fromCharCode(code) : undefined,
+)
+
+/** The end of a run `D ('_'? D)*` that starts at `from`; `from` itself where there is none. */
+function digitsEnd(text: string, from: number, accepts: (unit: number) => boolean): number {
+  let end = from
+  if (!accepts(text.charCodeAt(end))) return from
+  for (;;) {
+    end++
+    const unit = text.charCodeAt(end)
+    if (accepts(unit)) continue
+    if (unit === UNDERSCORE && accepts(text.charCodeAt(end + 1))) continue
+    return end
+  }
+}
+
+/** The end of `'…'` (doubled quotes inside) that begins at `open`; -1 where it is not closed. */
+function quotedEnd(text: string, open: number, quote: string): number {
+  const code = quote.charCodeAt(0)
+  for (let at = text.indexOf(quote, open + 1); at !== -1; at = text.indexOf(quote, at + 2)) {
+    if (text.charCodeAt(at + 1) !== code) return at + 1
+  }
+  return -1
+}
+
+function exponentEnd(text: string, from: number): number {
+  if ((text.charCodeAt(from) | 32) !== 101) return -1
+  const sign = text.charCodeAt(from + 1)
+  let end = sign === 43 || sign === MINUS ? from + 2 : from + 1
+  if (!isDigit(text.charCodeAt(end))) return -1
+  while (isDigit(text.charCodeAt(end))) end++
+  return end
+}
+
+/** Where whitespace and comments that begin at `from` end; an unclosed bracketed comment is none. */
+export function skipBlank(text: string, from: number): number {
+  let at = from
+  for (;;) {
+    const unit = text.charCodeAt(at)
+    if (unit === SPACE || unit === LINE_FEED || unit === RETURN || unit === TAB) {
+      at++
+    } else if (unit === MINUS && text.charCodeAt(at + 1) === MINUS) {
+      at += 2
+      for (let c = text.charCodeAt(at); at < text.length && c !== LINE_FEED && c !== RETURN; c = text.charCodeAt(at))
+        at++
+    } else if (unit === SLASH && text.charCodeAt(at + 1) === ASTERISK) {
+      const close = text.indexOf('*/', at + 2)
+      if (close === -1) return at
+      at = close + 2
+    } else {
+      return at
+    }
+  }
+}
+
+/** One token, written to `scan` to spare an object for each: its type is returned, its end is in `scan.end`. */
+function scanToken(text: string, at: number, scan: { end: number }): string {
+  const unit = text.charCodeAt(at)
+  const next = text.charCodeAt(at + 1)
+  if (isLetter(unit) || unit === UNDERSCORE) return scanWord(text, at, next, scan)
+  if (isDigit(unit) || (unit === DOT && isDigit(next))) return scanNumber(text, at, scan)
+  if (unit === QUOTE || unit === DOUBLE_QUOTE || unit === BACKQUOTE) {
+    const end = quotedEnd(text, at, text.charAt(at))
+    if (end === -1) return unrecognized(text, at, scan)
+    scan.end = end
+    return unit === QUOTE ? 'STRING_LITERAL' : unit === DOUBLE_QUOTE ? 'QUOTED_IDENTIFIER' : 'BACKQUOTED_IDENTIFIER'
+  }
+  const pair = symbolPair(unit, next)
+  if (pair !== undefined) {
+    scan.end = at + 2
+    return pair
+  }
+  const symbol = single[unit] ?? lone[unit]
+  if (symbol === undefined) return unrecognized(text, at, scan)
+  scan.end = at + 1
+  return symbol
+}
+
+const lone: Readonly<Record<number, string>> = {
+  [MINUS]: '-',
+  [SLASH]: '/',
+  60: '<',
+  [GREATER]: '>',
+  123: '{',
+  124: '|',
+  125: '}',
+}
+
+function symbolPair(unit: number, next: number): string | undefined {
+  switch (unit) {
+    case 60:
+      return next === GREATER ? '<>' : next === EQUALS ? '<=' : undefined
+    case 33:
+      return next === EQUALS ? '<>' : undefined
+    case GREATER:
+      return next === EQUALS ? '>=' : undefined
+    case EQUALS:
+      return next === GREATER ? '=>' : undefined
+    case MINUS:
+      return next === GREATER ? '->' : next === 125 ? '-}' : undefined
+    case 124:
+      return next === 124 ? '||' : undefined
+    case 123:
+      return next === MINUS ? '{-' : undefined
+    default:
+      return undefined
+  }
+}
+
+function scanWord(text: string, at: number, next: number, scan: { end: number }): string {
+  const letter = text.charCodeAt(at) | 32
+  if (letter === 120 && next === QUOTE) {
+    const close = text.indexOf("'", at + 2)
+    if (close !== -1) {
+      scan.end = close + 1
+      return 'BINARY_LITERAL'
+    }
+  } else if (letter === 117 && next === AMPERSAND && text.charCodeAt(at + 2) === QUOTE) {
+    const end = quotedEnd(text, at + 2, "'")
+    if (end !== -1) {
+      scan.end = end
+      return 'UNICODE_STRING'
+    }
+  }
+  let end = at + 1
+  while (isWord(text.charCodeAt(end))) end++
+  scan.end = end
+  if (end - at > longestKeyword) return 'IDENTIFIER'
+  return keywords.get(text.slice(at, end).toUpperCase()) ?? 'IDENTIFIER'
+}
+
+/** The longest of the numbers and of an identifier that wrongly starts with a digit; a number where they tie. */
+function scanNumber(text: string, at: number, scan: { end: number }): string {
+  let type = 'INTEGER_VALUE'
+  let end = digitsEnd(text, at, isDigit)
+  if (text.charCodeAt(at) === ZERO) {
+    const base = text.charCodeAt(at + 1) | 32
+    const accepts = base === 120 ? isHex : base === 111 ? isOctal : base === 98 ? isBinary : undefined
+    if (accepts !== undefined) {
+      const digits = text.charCodeAt(at + 2) === UNDERSCORE ? at + 3 : at + 2
+      const stop = digitsEnd(text, digits, accepts)
+      if (stop > digits) end = stop
+    }
+  }
+  if (text.charCodeAt(end) === DOT && digitsEnd(text, at, isDigit) === end) {
+    const fraction = digitsEnd(text, end + 1, isDigit)
+    type = 'DECIMAL_VALUE'
+    end = fraction
+  }
+  let plain = at
+  while (isDigit(text.charCodeAt(plain))) plain++
+  if (text.charCodeAt(plain) === DOT) {
+    plain++
+    while (isDigit(text.charCodeAt(plain))) plain++
+  }
+  const exponent = exponentEnd(text, plain)
+  if (exponent > end) {
+    type = 'DOUBLE_VALUE'
+    end = exponent
+  }
+  if (isDigit(text.charCodeAt(at))) {
+    let word = at
+    while (isWord(text.charCodeAt(word))) word++
+    if (word > end) {
+      type = 'DIGIT_IDENTIFIER'
+      end = word
+    }
+  }
+  scan.end = end
+  return type
+}
+
+function unrecognized(text: string, at: number, scan: { end: number }): string {
+  scan.end = at + ((text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1)
+  return 'UNRECOGNIZED'
+}
+
+/**
+ * Linear: the tokens stop after the first one that is unrecognized. No statement goes on past it, and a text of
+ * unclosed quotes would otherwise be searched again from each of them.
+ */
+export function tokenize(text: string): Tokens {
+  const types: string[] = []
+  const starts: number[] = []
+  const ends: number[] = []
+  const scan = { end: 0 }
+  let at = skipBlank(text, 0)
+  while (at < text.length) {
+    const type = scanToken(text, at, scan)
+    types.push(type)
+    starts.push(at)
+    ends.push(scan.end)
+    if (type === 'UNRECOGNIZED') break
+    at = skipBlank(text, scan.end)
+  }
+  types.push('EOF')
+  starts.push(text.length)
+  ends.push(text.length)
+  return { types, starts, ends }
+}
