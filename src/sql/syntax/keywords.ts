@@ -22,13 +22,16 @@ const nonReserved = `
   UNCONDITIONAL UNIQUE UNKNOWN UNMATCHED UNTIL UPDATE USE USER UTF16 UTF32 UTF8 VALIDATE VALUE VERBOSE VERSION VIEW
   WHILE WINDOW WITHIN WITHOUT WORK WRAPPER WRITE YEAR ZONE`
 
-const words = (list: string): readonly string[] => list.trim().split(/\s+/)
+/** The words and symbols of a list with blanks between. */
+export function tokenSet(list: string): ReadonlySet<string> {
+  return new Set(list.trim().split(/\s+/))
+}
 
 /** Words that must be quoted to serve as a name. */
-export const reservedWords: ReadonlySet<string> = new Set(words(reserved))
+export const reservedWords = tokenSet(reserved)
 
 /** Words of the grammar that may be names as well. */
-export const nonReservedWords: ReadonlySet<string> = new Set(words(nonReserved))
+export const nonReservedWords = tokenSet(nonReserved)
 
 /** From a word in upper case to its token type (the one interned string). */
 export const keywords: ReadonlyMap<string, string> = new Map(

@@ -18,6 +18,7 @@ import type {
 } from './ast-query.ts'
 import type { FunctionSpecification } from './ast-routines.ts'
 import { startsExpression } from './expression-starts.ts'
+import { tokenSet } from './keywords.ts'
 import { parseSetQuantifier } from './parse-calls.ts'
 import { parseExpression } from './parse-expressions.ts'
 import { isRowCount, parseRowCount } from './parse-literals.ts'
@@ -222,7 +223,7 @@ function parseGroupBy(cursor: TokenCursor): GroupBy {
 
 function parseGroupingElement(cursor: TokenCursor): GroupingElement {
   const { start } = cursor
-  if (cursor.is('AUTO') && isLastOfGroupBy(cursor.peek(1))) {
+  if (cursor.is('AUTO') && !continuesName.has(cursor.peek(1))) {
     cursor.advance()
     return { kind: 'GroupByAuto', span: cursor.span(start) }
   }
@@ -238,8 +239,8 @@ function parseGroupingElement(cursor: TokenCursor): GroupingElement {
   return { kind: 'SimpleGroupBy', span: cursor.span(start), columns }
 }
 
-const isLastOfGroupBy = (type: string): boolean =>
-  ![',', '.', '(', '[', '->', '=', '+', '-', '*', '/', '%'].includes(type)
+/** AUTO is a column's name where more of an expression follows it. */
+const continuesName = tokenSet('. ( [ -> = <> < <= > >= + - * / % || AND OR IS IN NOT LIKE BETWEEN AT OVER')
 
 /** A list in parentheses is one set of columns, unless more of an expression follows them: `(a + b) * 2`. */
 function parseGroupingSet(cursor: TokenCursor): Expression[] {
@@ -249,7 +250,4 @@ function parseGroupingSet(cursor: TokenCursor): Expression[] {
   return cursor.parenthesized(() => (cursor.is(')') ? [] : cursor.list(parseExpression)))
 }
 
-const endsGroupingSet: ReadonlySet<string> = new Set([
-  ...[',', ')', ';', 'EOF', 'HAVING', 'WINDOW', 'ORDER', 'OFFSET', 'LIMIT', 'FETCH'],
-  ...['UNION', 'EXCEPT', 'INTERSECT', 'WITH'],
-])
+const endsGroupingSet = tokenSet(', ) ; EOF HAVING WINDOW ORDER OFFSET LIMIT FETCH UNION EXCEPT INTERSECT WITH')
