@@ -324,6 +324,8 @@ export class PartitionWriter {
         delay = await this.#pause(before, delay)
       }
       this.#landed.clear()
+      // All were valid, yet another claim was read behind them.
+      if (!this.isMine()) throw this.#fencedNow()
     } catch (error) {
       for (const append of pending) append.reject(error as Error)
       throw error

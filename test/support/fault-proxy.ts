@@ -12,6 +12,8 @@ export interface FaultProxy {
   /** Bytes from the client wait here; `release` sends them on, even when their client is gone. */
   holdRequests(): void
   release(): void
+  /** Takes what is held out of the way: it passes when the returned function is called; what comes now passes at once. */
+  takeHeld(): () => void
   /** Bytes from the server are swallowed until `deliverAnswers`. */
   dropAnswers(): void
   deliverAnswers(): void
@@ -87,6 +89,11 @@ export async function startFaultProxy(target: { host: string; port: number }): P
     release() {
       holdingRequests = false
       for (const send of held.splice(0)) send()
+    },
+    takeHeld() {
+      holdingRequests = false
+      const taken = held.splice(0)
+      return () => taken.forEach((send) => send())
     },
     dropAnswers: () => (droppingAnswers = true),
     deliverAnswers: () => (droppingAnswers = false),

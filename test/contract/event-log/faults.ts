@@ -1,0 +1,354 @@
+import { expect } from 'vitest'
+import { Fenced, type Appended, type EventLog } from '../../../src/events/event-log.ts'
+import { LogReader } from '../../../src/events/log-reader.ts'
+import {
+  anEvent,
+  audit,
+  events,
+  expectKept,
+  me,
+  until,
+  within,
+  type LogFixture,
+} from '../../support/event-log/log-fixture.ts'
+import type { Batch } from '../../../src/events/record-store.ts'
+import { sealEvent } from '../../../src/events/envelope.ts'
+import type { ContractTest } from './contract-test.ts'
+
+/** Longest a log may take to get over a fault that has ended. */
+const MENDED = 12_000
+
+export const faultTests: readonly ContractTest[] = [
+  {
+    number: 5,
+    title: 'resolves an append whose answer was lost, once',
+    async run(fixture) {
+      const proxy = await fixture.proxy()
+      const log = await fixture.open({ via: proxy })
+      await log.claim(me)
+      const acknowledged = [await log.append('s', 0, events(1))]
+      for (let round = 0; round < 3; round++) {
+        proxy.dropAnswers()
+        const pending = log.append('s', 1 + round, [anEvent({ round })])
+        await new Promise((resolve) => setTimeout(resolve, 100))
+        proxy.deliverAnswers()
+        proxy.cut()
+        acknowledged.push(await within(MENDED, pending))
+      }
+      const found = await audit(fixture)
+      expectKept(found, acknowledged)
+      expect(found.valid.filter((event) => event.stream === 's')).toHaveLength(4)
+    },
+  },
+  {
+    number: 6,
+    title: 'is not hurt by a late copy of what was sent again',
+    async run(fixture) {
+      const proxy = await fixture.proxy()
+      const log = await fixture.open({ via: proxy })
+      await log.claim(me)
+      const acknowledged = [await log.append('s', 0, events(1))]
+      for (let round = 0; round < 3; round++) {
+        proxy.holdRequests()
+        const pending = log.append('s', 1 + 2 * round, [anEvent({ round })])
+        await until(() => proxy.holding > 0)
+        const releaseLate = holdBack(proxy)
+        acknowledged.push(await within(MENDED, pending))
+        releaseLate()
+        // The late copy may land beside this one.
+        acknowledged.push(await within(MENDED, log.append('s', 2 + 2 * round, events(1))))
+      }
+      await new Promise((resolve) => setTimeout(resolve, 300))
+      acknowledged.push(await within(MENDED, log.append('s', 7, events(1))))
+      const found = await audit(fixture)
+      expectKept(found, acknowledged)
+      expect(found.valid.filter((event) => event.stream === 's')).toHaveLength(8)
+    },
+  },
+  {
+    number: 7,
+    title: 'sends again what was cut off before sending',
+    async run(fixture) {
+      const proxy = await fixture.proxy()
+      const log = await fixture.open({ via: proxy })
+      await log.claim(me)
+      await log.append('s', 0, events(1))
+      const acknowledged: Appended[] = []
+      for (let round = 0; round < 5; round++) {
+        proxy.cut()
+        acknowledged.push(await within(MENDED, log.append('s', round + 1, events(1))))
+      }
+      expectKept(await audit(fixture), acknowledged)
+    },
+  },
+  {
+    number: 8,
+    title: 'drops a batch that overtook a lost one',
+    async run(fixture) {
+      const log = await fixture.open()
+      await log.claim(me)
+      const first = await log.append('s', 0, events(1))
+      // What a writer with two batches in flight would have left there: its second, without its first.
+      await putAs(fixture, log, 's', 3, (number) => number + 2)
+      const second = await within(MENDED, log.append('s', 1, events(1)))
+      const third = await within(MENDED, log.append('s', 2, events(1)))
+      const found = await audit(fixture)
+      expectKept(found, [first, second, third])
+      expect(found.verdicts.flat()).toContain('gap')
+      expect(found.valid.filter((event) => event.stream === 's')).toHaveLength(3)
+    },
+  },
+  {
+    number: 34,
+    title: 'drops a copy of an event that lies in the log twice',
+    async run(fixture) {
+      const log = await fixture.open()
+      await log.claim(me)
+      await log.append('s', 0, events(1))
+      await putAs(fixture, log, 's', 1, (number) => number)
+      const second = await within(MENDED, log.append('s', 1, events(1)))
+      const found = await audit(fixture)
+      expectKept(found, [second])
+      expect(found.verdicts.flat()).toContain('duplicate')
+      expect(found.valid.filter((event) => event.stream === 's')).toHaveLength(2)
+    },
+  },
+  {
+    number: 10,
+    title: 'fences a batch that lands after the next claim',
+    async run(fixture) {
+      const proxy = await fixture.proxy()
+      const old = await fixture.open({ via: proxy })
+      await old.claim(me)
+      await old.append('s', 0, events(1))
+      proxy.holdRequests()
+      const late = old.append('s', 1, [anEvent({ by: 'old' })])
+      const outcome = late.catch((error: unknown) => error)
+      await until(() => proxy.holding > 0)
+      const next = await fixture.open()
+      expect(await next.claim(me)).toBe(2)
+      const acknowledged = [await next.append('s', 1, [anEvent({ by: 'new' })])]
+      proxy.release()
+      expect(await within(MENDED, outcome)).toBeInstanceOf(Fenced)
+      expect(await within(MENDED, old.fenced)).toBeInstanceOf(Fenced)
+      acknowledged.push(await next.append('s', 2, events(1)))
+      const found = await audit(fixture)
+      expectKept(found, acknowledged)
+      expect(found.valid.filter((event) => event.stream === 's')).toHaveLength(3)
+    },
+  },
+  {
+    number: 11,
+    title: 'counts a batch that landed before the next claim, whoever was told',
+    async run(fixture) {
+      const proxy = await fixture.proxy()
+      const old = await fixture.open({ via: proxy })
+      await old.claim(me)
+      await old.append('s', 0, events(1))
+      proxy.dropAnswers()
+      const landed = old.append('s', 1, events(1))
+      await until(async () => (await audit(fixture)).valid.filter((event) => event.stream === 's').length === 2)
+      const next = await fixture.open()
+      await next.claim(me)
+      const acknowledged = [await next.append('s', 2, events(1))]
+      proxy.deliverAnswers()
+      proxy.cut()
+      // Before the claim it was valid, so its author may say so; then it is fenced.
+      acknowledged.push(await within(MENDED, landed))
+      await expect(within(MENDED, old.append('s', 2, events(1)))).rejects.toBeInstanceOf(Fenced)
+      expectKept(await audit(fixture), acknowledged)
+    },
+  },
+  {
+    number: 14,
+    title: 'drops the claim of a dead claimant that lands late',
+    async run(fixture) {
+      const first = await fixture.open()
+      await first.claim(me)
+      await first.append('s', 0, events(1))
+      const proxy = await fixture.proxy()
+      const dead = await fixture.open({ via: proxy })
+      // Its claim is the first thing it sends; only reading comes through before.
+      const reading = dead.tip()
+      await reading
+      const process = claimHeld(dead, proxy)
+      await until(() => proxy.holding > 0)
+      const next = await fixture.open()
+      const epoch = await next.claim(me)
+      const acknowledged = [await next.append('s', 1, events(1))]
+      proxy.release()
+      expect(await within(MENDED, process)).not.toBe(epoch)
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      const found = await audit(fixture)
+      expectKept(found, acknowledged)
+    },
+  },
+  {
+    number: 15,
+    title: 'goes on after kill -9 of the server, with each pending append once',
+    fixture: { ownServer: true },
+    async run(fixture) {
+      const log = await fixture.open()
+      await log.claim(me)
+      const { acknowledged, stop } = write(log, 8)
+      for (let round = 0; round < 2; round++) {
+        await until(() => acknowledged.length > 50 * (round + 1))
+        await fixture.server!.kill()
+        await new Promise((resolve) => setTimeout(resolve, 200))
+        await fixture.server!.start()
+        const before = acknowledged.length
+        await until(() => acknowledged.length > before + 20, 30_000, 'appends go on')
+      }
+      await stop()
+      expectKept(await audit(fixture), acknowledged)
+    },
+  },
+  {
+    number: 16,
+    title: 'goes on after the server stood still for 3 s',
+    fixture: { ownServer: true },
+    async run(fixture) {
+      const log = await fixture.open()
+      await log.claim(me)
+      const { acknowledged, stop } = write(log, 8)
+      await until(() => acknowledged.length > 50)
+      const resume = await fixture.server!.freeze()
+      await new Promise((resolve) => setTimeout(resolve, 3000))
+      await resume()
+      const before = acknowledged.length
+      await until(() => acknowledged.length > before + 20, 30_000, 'appends go on')
+      await stop()
+      expectKept(await audit(fixture), acknowledged)
+    },
+  },
+  {
+    number: 17,
+    title: 'keeps pending appends while the log is away, in bounded memory, and resolves each once',
+    async run(fixture) {
+      const proxy = await fixture.proxy()
+      const log = await fixture.open({ via: proxy })
+      await log.claim(me)
+      await log.append('s', 0, events(1))
+      proxy.refuse()
+      const pending = Array.from({ length: 200 }, (_, n) =>
+        log.append(`p${n}`, 0, [anEvent({ text: 'x'.repeat(2000) })]),
+      )
+      const before = { heap: process.memoryUsage().heapUsed, connections: proxy.connections }
+      await new Promise((resolve) => setTimeout(resolve, Number(process.env['QUIPU_TEST_AWAY_MS'] ?? 8000)))
+      expect(process.memoryUsage().heapUsed - before.heap).toBeLessThan(100 << 20)
+      proxy.accept()
+      const acknowledged = await within(MENDED, Promise.all(pending))
+      const found = await audit(fixture)
+      expectKept(found, acknowledged)
+      expect(found.valid.filter((event) => event.stream.startsWith('p'))).toHaveLength(200)
+    },
+  },
+  {
+    number: 30,
+    title: 'has the last acknowledged event after kill -9 of everything',
+    fixture: { ownServer: true },
+    async run(fixture) {
+      const process = await fixture.spawn()
+      await process.claim()
+      let sequence = 0
+      const writing = (async () => {
+        while ((await process.append('s', sequence, [anEvent()])).ok) sequence++
+      })()
+      await until(() => sequence > 30)
+      await Promise.all([process.kill(), fixture.server!.kill()])
+      await writing
+      await fixture.server!.start()
+      const log = await fixture.open()
+      expect(await within(MENDED, log.claim(me))).toBe(2)
+      const { valid } = await audit(fixture)
+      const kept = valid.filter((event) => event.stream === 's').length
+      expect(kept).toBeGreaterThanOrEqual(sequence)
+      expect(kept).toBeLessThanOrEqual(sequence + 1)
+      await log.append('s', kept, events(1))
+    },
+  },
+  {
+    number: 32,
+    title: 'never shows a page of an event that is not valid in place of one that is',
+    async run(fixture) {
+      const process = await fixture.spawn()
+      await process.claim()
+      await process.append('s', 0, [anEvent()])
+      await process.arm(fixture.technology === 'kafka' ? 'after-pages' : 'before-send', 'SIGKILL')
+      expect(await process.append('s', 1, [anEvent()], [{ token: 0, text: 'of the dead' }])).toMatchObject({
+        ok: false,
+      })
+      const log = await fixture.open()
+      await log.claim(me)
+      expect((await audit(fixture)).valid.filter((event) => event.stream === 's')).toHaveLength(1)
+      if (fixture.technology === 'postgres') expect(await log.readPage('s', 0)).toBeUndefined()
+      await log.append('s', 1, events(1), [{ token: 0, bytes: Buffer.from('of the living') }])
+      expect(Buffer.from((await log.readPage('s', 0))!).toString()).toBe('of the living')
+    },
+  },
+]
+
+/** What waits is held for later; what comes from now on passes. The client loses its connection, the server does not. */
+export function holdBack(proxy: Awaited<ReturnType<LogFixture['proxy']>>): () => void {
+  const release = proxy.takeHeld()
+  proxy.cut({ keepUpstream: true })
+  return release
+}
+
+/** Writers that append until stopped. */
+export function write(log: EventLog, writers: number): { acknowledged: Appended[]; stop: () => Promise<void> } {
+  const acknowledged: Appended[] = []
+  let running = true
+  const all = Promise.all(
+    Array.from({ length: writers }, async (_, writer) => {
+      for (let sequence = 0; running;) {
+        const count = 1 + (sequence % 3)
+        acknowledged.push(await log.append(`w${writer}`, sequence, events(count)))
+        sequence += count
+      }
+    }),
+  )
+  // Whoever forgets to stop sees the failure when the log closes.
+  all.catch(() => {})
+  return {
+    acknowledged,
+    async stop() {
+      running = false
+      await within(30_000, all, 'the last appends')
+    },
+  }
+}
+
+/** Starts a claim whose first record is held. */
+async function claimHeld(log: EventLog, proxy: Awaited<ReturnType<LogFixture['proxy']>>): Promise<unknown> {
+  proxy.holdRequests()
+  return log.claim(me).catch((error: unknown) => error)
+}
+
+/** A record at the end of the log that says it is by the writer in office. */
+async function putAs(
+  fixture: LogFixture,
+  log: EventLog,
+  stream: string,
+  sequence: number,
+  numberAfter: (number: number) => number,
+): Promise<void> {
+  const store = await fixture.store()
+  const partition = store.partitionOf(stream)
+  const seen = (await log.tip()).at[partition]!
+  const place = { offset: seen.offset, state: await new LogReader(store).stateAt(partition, seen.offset) }
+  const { epoch, writer, number } = place.state
+  const time = new Date().toISOString()
+  const sealed = sealEvent(anEvent(), { stream, sequence, epoch, time, prevhash: '' })
+  const batch: Batch = {
+    partition,
+    kind: 'event',
+    epoch,
+    writer,
+    seen: place,
+    records: [{ number: numberAfter(number), stream, sequence, time, text: sealed.text, hash: sealed.envelope.hash }],
+    pages: [],
+    newStreams: [],
+  }
+  expect(await store.put(batch)).toMatchObject({ kind: 'landed' })
+}

@@ -1,0 +1,210 @@
+import { expect } from 'vitest'
+import { LogChanged, LogWentBackwards, type Checkpoint, type Recorded } from '../../../src/events/event-log.ts'
+import { sameState } from '../../../src/events/fold.ts'
+import {
+  anEvent,
+  audit,
+  collect,
+  events,
+  expectKept,
+  me,
+  readAll,
+  until,
+  within,
+} from '../../support/event-log/log-fixture.ts'
+import type { ContractTest } from './contract-test.ts'
+
+export const readerTests: readonly ContractTest[] = [
+  {
+    number: 19,
+    title: 'reads from every offset what the whole fold says',
+    async run(fixture) {
+      // Two writers, fenced records, records that are not ours.
+      const one = await fixture.open()
+      await one.claim(me)
+      for (let n = 0; n < 12; n++) await one.append(`s${n % 5}`, Math.floor(n / 5), events(1))
+      await fixture.putForeign('not ours')
+      await one.append('t', 0, events(4))
+      const two = await fixture.open()
+      await two.claim(me)
+      await fixture.putForeign('{"nor":"this"}')
+      await one.append('u', 0, events(1)).catch(() => {})
+      for (let n = 0; n < 6; n++) await two.append(`v${n}`, 0, events(3))
+      const found = await audit(fixture)
+      const reader = await fixture.open()
+      for (let partition = 0; partition < fixture.partitions; partition++) {
+        const states = found.states[partition]!
+        for (let offset = 0; offset < states.length; offset++) {
+          const at = found.states.map((each, index) => ({
+            offset: index === partition ? BigInt(offset) : BigInt(each.length - 1),
+          }))
+          const { events: read, next } = await reader.read({ logId: '', at }, 10_000)
+          expect(read.map((event) => event.hash)).toEqual(
+            found.valid
+              .filter((event) => event.position.partition === partition && event.position.offset >= offset)
+              .map((event) => event.hash),
+          )
+          expect(sameState(next.at[partition]!.state, states.at(-1)!)).toBe(true)
+        }
+      }
+    },
+  },
+  {
+    number: 20,
+    title: 'gives a reader killed at each batch every event once, when it stores where it is with the effect',
+    async run(fixture) {
+      const log = await fixture.open()
+      await log.claim(me)
+      const acknowledged = []
+      for (let n = 0; n < 30; n++) acknowledged.push(await log.append(`s${n % 3}`, Math.floor(n / 3) * 2, events(2)))
+      const stored = await projectWithKills(fixture, 'together')
+      const { valid } = await audit(fixture)
+      expectKept({ valid }, acknowledged)
+      expect(stored.map((event) => event.hash).sort()).toEqual(valid.map((event) => event.hash).sort())
+    },
+  },
+  {
+    number: 24,
+    title: 'passes over records that are not ours',
+    async run(fixture) {
+      await fixture.putForeign('before anything')
+      const log = await fixture.open()
+      expect(await log.claim(me)).toBe(1)
+      const acknowledged = [await log.append('s', 0, events(1))]
+      for (const text of ['', 'junk', '{"type":"QueryCreated"}', '[1,2']) {
+        await fixture.putForeign(text)
+        acknowledged.push(await within(10_000, log.append('s', acknowledged.length, events(1))))
+      }
+      const found = await audit(fixture)
+      expectKept(found, acknowledged)
+      expect(found.verdicts.flat().filter((verdict) => verdict === 'foreign')).toHaveLength(5)
+      expect(await readAll(await fixture.open(), fixture.partitions)).toHaveLength(6)
+      // A stream of that name can still begin.
+      await log.append('foreign', 0, events(1))
+      expect(await collect(log.readStream('foreign'))).toHaveLength(1)
+      const next = await fixture.open()
+      await next.claim(me)
+      await next.append('s', 5, events(1))
+    },
+  },
+  {
+    number: 25,
+    title: 'stops for good when the log was made anew under it',
+    async run(fixture) {
+      const log = await fixture.open()
+      await log.claim(me)
+      for (let n = 0; n < 5; n++) await log.append('s', n, events(1))
+      const { next } = await log.read(await log.tip(), 1)
+      await fixture.restore([])
+      await expect(within(15_000, log.append('s', 5, events(1)))).rejects.toMatchObject({
+        name: expect.stringMatching(/LogWentBackwards|Fenced/),
+      })
+      expect(await within(5000, log.fenced)).toBeInstanceOf(LogWentBackwards)
+      await expect((await fixture.open()).read(plain(next), 10)).rejects.toBeInstanceOf(LogChanged)
+      const fresh = await fixture.open()
+      expect(await fresh.claim(me)).toBe(1)
+      for (let n = 0; n < 8; n++) await fresh.append('s', n, events(1))
+      // Longer than the old one by now: only its identity tells.
+      await expect((await fixture.open()).read(plain(next), 10)).rejects.toBeInstanceOf(LogChanged)
+    },
+  },
+  {
+    number: 26,
+    title: 'refuses to go on from a checkpoint when an older backup was restored',
+    async run(fixture) {
+      const log = await fixture.open()
+      await log.claim(me)
+      for (let n = 0; n < 3; n++) await log.append('s', n, events(1))
+      const older = (await audit(fixture)).records[0]!
+      for (let n = 3; n < 6; n++) await log.append('s', n, events(1))
+      const checkpoint = plain(await log.tip())
+      await log.close()
+      await fixture.restore(older)
+      const again = await fixture.open()
+      // Shorter than the checkpoint.
+      await expect(again.read(checkpoint, 10)).rejects.toBeInstanceOf(LogChanged)
+      await again.claim(me)
+      for (let n = 3; n < 12; n++) await again.append('s', n, events(1))
+      // Longer, of the same identity: the past is another.
+      await expect((await fixture.open()).read(checkpoint, 10)).rejects.toBeInstanceOf(LogChanged)
+      const following = (await fixture.open()).subscribe(checkpoint, async () => {})
+      await expect(within(5000, following.done)).rejects.toBeInstanceOf(LogChanged)
+      await audit(fixture)
+    },
+  },
+  {
+    number: 36,
+    title: 'refuses an event whose stored bytes were changed',
+    async run(fixture) {
+      const log = await fixture.open()
+      await log.claim(me)
+      await log.append('s', 0, [anEvent({ amount: 10 })])
+      await log.append('s', 1, events(1))
+      const records = (await audit(fixture)).records[0]!
+      await log.close()
+      await fixture.restore(
+        records.map((record) => ({ ...record, text: record.text.replace('\\"amount\\":10', '\\"amount\\":99') })),
+      )
+      await expect(readAll(await fixture.open())).rejects.toBeInstanceOf(LogChanged)
+    },
+  },
+  {
+    number: 18,
+    title: 'claims, knows its streams and serves them after the database was deleted',
+    only: 'kafka',
+    async run(fixture) {
+      const log = await fixture.open()
+      await log.claim(me)
+      const acknowledged = []
+      for (let n = 0; n < 20; n++) acknowledged.push(await log.append(`s${n % 4}`, Math.floor(n / 4), events(1)))
+      await log.close()
+      await fixture.deleteDatabase()
+      const next = await fixture.open()
+      await next.claim(me)
+      await expect(next.append('s1', 0, events(1))).rejects.toMatchObject({ name: 'SequenceConflict', actual: 5 })
+      acknowledged.push(await next.append('s1', 5, events(1)))
+      expect(await within(10_000, collect(next.readStream('s1')))).toHaveLength(6)
+      expectKept(await audit(fixture), acknowledged)
+    },
+  },
+]
+
+/** As a process that comes back has it: nothing but what was stored. */
+function plain(checkpoint: Checkpoint): Checkpoint {
+  return { logId: checkpoint.logId, at: checkpoint.at.map((place) => ({ ...place })) }
+}
+
+/**
+ * A projection into a list, killed before or after its commit at every batch.
+ * @param commit whether effect and checkpoint are stored together, as they must be
+ */
+export async function projectWithKills(
+  fixture: Parameters<ContractTest['run']>[0],
+  commit: 'together' | 'apart',
+): Promise<Recorded[]> {
+  const rows: Recorded[] = []
+  let checkpoint: Checkpoint = {
+    logId: '',
+    at: Array.from({ length: fixture.partitions }, () => ({
+      offset: 0n,
+      state: { epoch: 0, writer: '', number: 0, count: 0, hash: '' },
+    })),
+  }
+  const log = await fixture.open()
+  for (let life = 0; ; life++) {
+    const { events: batch, next } = await log.read(plain(checkpoint), 7)
+    if (batch.length === 0) return rows
+    const killed = life % 3
+    if (commit === 'together') {
+      // Killed before the commit, killed after it, or not at all.
+      if (killed === 0) continue
+      rows.push(...batch)
+      checkpoint = next
+    } else {
+      rows.push(...batch)
+      if (killed === 0) continue
+      checkpoint = next
+    }
+    await until(() => true)
+  }
+}

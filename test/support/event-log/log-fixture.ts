@@ -1,0 +1,195 @@
+import { expect } from 'vitest'
+import type { Appended, Event, EventLog, Recorded } from '../../../src/events/event-log.ts'
+import type { EventLogOptions, EventLogSeams } from '../../../src/events/folded-event-log.ts'
+import { zeroState, type State, type Verdict } from '../../../src/events/fold.ts'
+import { LogReader } from '../../../src/events/log-reader.ts'
+import type { RecordStore, StoredRecord } from '../../../src/events/record-store.ts'
+import type { FaultProxy } from '../fault-proxy.ts'
+import type { LogProcess } from './log-process.ts'
+
+export interface OpenOptions extends EventLogOptions {
+  /** All connections to the log's server go through it. */
+  readonly via?: FaultProxy
+}
+
+/** A server that a test may kill. */
+export interface LogServer {
+  kill(): Promise<void>
+  start(): Promise<void>
+  /** @returns lets it go on */
+  freeze(): Promise<() => Promise<void>>
+}
+
+/** One empty log on a real server, with the means to hurt it. */
+export interface LogFixture {
+  readonly technology: 'postgres' | 'kafka'
+  readonly partitions: number
+  /** A client as another process would have, opened; closed with the fixture. */
+  open(options?: OpenOptions): Promise<EventLog>
+  /** Records without any rule: to look, and to write what a writer would not. */
+  store(options?: OpenOptions): Promise<RecordStore>
+  /** Between a client and the server. */
+  proxy(): Promise<FaultProxy>
+  /** A client in a process of its own. */
+  spawn(): Promise<LogProcess>
+  /** A record that is not ours, at the end. */
+  putForeign(text: string): Promise<void>
+  /** Present when the fixture was made with `ownServer`. */
+  readonly server: LogServer | undefined
+  /** Another log where this one was, with the first records of the old one. */
+  restore(records: readonly StoredRecord[]): Promise<void>
+  /** Deletes what the log is not: read models and checkpoints. */
+  deleteDatabase(): Promise<void>
+  /** What only one technology has, for its own tests. */
+  readonly details: Readonly<Record<string, string>>
+  close(): Promise<void>
+}
+
+export interface FixtureOptions {
+  readonly ownServer?: boolean
+  readonly partitions?: number
+}
+
+/** Replaces parts of every client a fixture opens: how broken adapters come into the suite. */
+export interface Broken {
+  readonly seams?: EventLogSeams
+  readonly wrapStore?: (store: RecordStore, options: OpenOptions) => RecordStore
+}
+
+export interface LogAdapter {
+  readonly technology: 'postgres' | 'kafka'
+  fixture(options?: FixtureOptions, broken?: Broken): Promise<LogFixture>
+}
+
+let made = 0
+
+/** An event that can be told from every other. */
+export function anEvent(data: unknown = { n: ++made }, type = 'TestHappened'): Event {
+  return { type, v: 1, time: new Date().toISOString(), data }
+}
+
+export function events(count: number): Event[] {
+  return Array.from({ length: count }, () => anEvent())
+}
+
+export interface Audit {
+  readonly valid: readonly Recorded[]
+  readonly records: readonly (readonly StoredRecord[])[]
+  readonly verdicts: readonly (readonly Verdict[])[]
+  /** State before each offset and at the end, by log partition. */
+  readonly states: readonly (readonly State[])[]
+}
+
+/** The whole log by the true fold, from the first record on; asserts what every reader may rely on. */
+export async function audit(fixture: LogFixture): Promise<Audit> {
+  const store = await fixture.store()
+  const reader = new LogReader(store)
+  const valid: Recorded[] = []
+  const records: StoredRecord[][] = []
+  const verdicts: Verdict[][] = []
+  const states: State[][] = []
+  for (let partition = 0; partition < fixture.partitions; partition++) {
+    const all = await allRecords(store, partition)
+    const seen: Verdict[] = []
+    const after: State[] = [zeroState]
+    let place = { offset: 0n, state: zeroState }
+    let lastTime = ''
+    for (const record of all) {
+      const folded = reader.foldRecords(partition, place, [record], (verdict) => seen.push(verdict))
+      place = folded.place
+      after.push(place.state)
+      for (const event of folded.events) {
+        expect(event.time >= lastTime, `times of log partition ${partition} decrease at ${event.time}`).toBe(true)
+        lastTime = event.time
+      }
+      valid.push(...folded.events)
+    }
+    records.push(all)
+    verdicts.push(seen)
+    states.push(after)
+  }
+  expectWholeStreams(valid)
+  return { valid, records, verdicts, states }
+}
+
+export async function allRecords(store: RecordStore, partition = 0): Promise<StoredRecord[]> {
+  const all: StoredRecord[] = []
+  const end = await store.end(partition)
+  while (BigInt(all.length) < end) {
+    const more = await store.fetch(partition, BigInt(all.length), 1000)
+    expect(more.length, `records at offset ${all.length} of ${end}`).toBeGreaterThan(0)
+    all.push(...more)
+  }
+  return all
+}
+
+/** Every stream 1, 2, 3 … with its hash chain. */
+export function expectWholeStreams(valid: readonly Recorded[]): void {
+  const last = new Map<string, Recorded>()
+  for (const event of valid) {
+    const before = last.get(event.stream)
+    expect(event.sequence, `sequence after ${event.stream}/${before?.sequence ?? 0}`).toBe((before?.sequence ?? 0) + 1)
+    expect(event.prevhash).toBe(before?.hash ?? '')
+    last.set(event.stream, event)
+  }
+}
+
+/** Each acknowledged event is valid, once, at the place its author was told. */
+export function expectKept(log: Pick<Audit, 'valid'>, acknowledged: readonly Appended[]): void {
+  const byPlace = new Map(log.valid.map((event) => [placeOf(event), event]))
+  expect(byPlace.size).toBe(log.valid.length)
+  for (const event of acknowledged.flatMap((each) => each.events)) {
+    const found = byPlace.get(placeOf(event))
+    expect(found, `acknowledged event ${event.stream}/${event.sequence}`).toBeDefined()
+    expect(found!.hash).toBe(event.hash)
+  }
+}
+
+function placeOf(event: Recorded): string {
+  return `${event.position.partition}/${event.position.offset}`
+}
+
+/** Rejects when a promise takes too long: a hung adapter is a broken one. */
+export async function within<T>(ms: number, promise: Promise<T>, what = 'this'): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`${what} took more than ${ms} ms`)), ms)
+  })
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Waits until a condition holds. */
+export async function until(
+  condition: () => boolean | Promise<boolean>,
+  ms = 10_000,
+  what = 'condition',
+): Promise<void> {
+  const deadline = performance.now() + ms
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error(`${what} did not come true within ${ms} ms`)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
+export async function readAll(log: EventLog, partitions = 1): Promise<Recorded[]> {
+  const from = { logId: '', at: Array.from({ length: partitions }, () => ({ offset: 0n })) }
+  const all: Recorded[] = []
+  for (let at: Parameters<EventLog['read']>[0] = from; ;) {
+    const { events: some, next } = await log.read(at, 500)
+    if (some.length === 0) return all
+    all.push(...some)
+    at = next
+  }
+}
+
+export async function collect(stream: AsyncIterable<Recorded>): Promise<Recorded[]> {
+  const all: Recorded[] = []
+  for await (const event of stream) all.push(event)
+  return all
+}
+
+export const me = { address: 'http://test', version: '0' }

@@ -1,0 +1,90 @@
+// An event log of the built program in a process that tests stop and kill; commands come over IPC.
+
+import { FoldedEventLog } from '../../../dist/events/folded-event-log.js'
+import { PartitionWriter } from '../../../dist/events/partition-writer.js'
+import { PostgresRecordStore } from '../../../dist/events/postgres/postgres-record-store.js'
+
+const config = JSON.parse(process.argv[2])
+let armed
+
+/** Signals this very process when it passes the armed point. */
+function pass(point) {
+  if (armed?.point !== point) return
+  const { signal } = armed
+  armed = undefined
+  process.kill(process.pid, signal)
+}
+
+class StoppingWriter extends PartitionWriter {
+  async onLanded(at, batch) {
+    await super.onLanded(at, batch)
+    pass('after-fold')
+  }
+}
+
+function stopping(store) {
+  const put = async (batch) => {
+    if (batch.kind === 'epoch') {
+      const outcome = await store.put(batch)
+      pass('claim-record')
+      return outcome
+    }
+    pass('before-send')
+    const sent = store.put(batch)
+    if (armed?.point === 'after-send') setTimeout(() => pass('after-send'), 1)
+    const outcome = await sent
+    pass('after-ack')
+    return outcome
+  }
+  return new Proxy(store, {
+    get(target, key) {
+      if (key === 'put') return put
+      const value = target[key]
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+}
+
+async function createStore() {
+  if (config.technology === 'postgres') return new PostgresRecordStore(config.connection)
+  const { createKafkaRecordStore } = await import('../../../dist/events/kafka/kafka-event-log.js')
+  return createKafkaRecordStore(config.kafka, {}, (pages) => ({
+    write: async (batch) => {
+      await pages.write(batch)
+      pass('after-pages')
+    },
+    read: (stream, token) => pages.read(stream, token),
+  }))
+}
+
+const log = new FoldedEventLog(
+  stopping(await createStore()),
+  {},
+  { createWriter: (parts, partition) => new StoppingWriter(parts, partition) },
+)
+
+async function run(command) {
+  switch (command.do) {
+    case 'arm':
+      armed = command
+      return ''
+    case 'claim':
+      return String(await log.claim({ address: 'http://process', version: '0' }))
+    case 'append': {
+      const pages = command.pages.map((page) => ({ token: page.token, bytes: Buffer.from(page.text) }))
+      const { offset } = await log.append(command.stream, command.expected, command.events, pages)
+      pass('before-answer')
+      return String(offset)
+    }
+  }
+}
+
+process.on('message', (command) => {
+  run(command).then(
+    (value) => process.send({ id: command.id, answer: { ok: true, value } }),
+    (error) => process.send({ id: command.id, answer: { ok: false, error: error.name } }),
+  )
+})
+process.on('disconnect', () => process.exit())
+await log.open()
+process.send({ ready: true })
