@@ -15,8 +15,8 @@ export interface Connections {
   take(number: number, profileFile?: string): Promise<StatementConnection>
 }
 
-/** Statements kept a connection: a small statement's plan is some 10–100 kB. */
-const MAX_KEPT = 128
+/** Statements kept a connection: a small statement's plan is some 10–100 kB, and there are 16 connections. */
+const MAX_KEPT = 64
 /** Longer texts are one-off in practice and would push many short ones out. */
 const MAX_KEPT_CHARACTERS = 32 * 1024
 

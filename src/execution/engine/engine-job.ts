@@ -30,6 +30,8 @@ export interface EngineJobDeps {
 }
 
 const METADATA_TIMEOUT_MS = 30_000
+/** Timers fire at once above it. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 export function createEngineJob(statement: JobStatement, deps: EngineJobDeps): EngineJob {
   const { settings } = deps
@@ -79,7 +81,10 @@ export function createEngineJob(statement: JobStatement, deps: EngineJobDeps): E
   const deadline =
     remaining === undefined
       ? undefined
-      : setTimeout(() => abandon(timeLimit('Query exceeded its maximum run time limit')), Math.max(0, remaining))
+      : setTimeout(
+          () => abandon(timeLimit('Query exceeded its maximum run time limit')),
+          Math.min(Math.max(0, remaining), LONGEST_TIMER_MS),
+        )
 
   /** Once more, alone in an engine. */
   const again = (orElse: () => Error): void => {

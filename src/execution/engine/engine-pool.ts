@@ -1,13 +1,14 @@
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { EngineError } from '../../shared/engine-error.ts'
+import { EngineError, ExitError } from '../../shared/engine-error.ts'
+import { exitCodes } from '../../shared/exit-codes.ts'
 import { createEngineJob, type EngineJob } from './engine-job.ts'
 import { startEngineChild, type EngineChild } from './engine-child.ts'
 import type { EngineChildInfo, EngineLost, EnginePool, EngineSettings } from './engine.ts'
 import type { Frame } from './frames.ts'
 import type { EngineReply } from './messages.ts'
 import { createRunningEngine, type RunningEngine } from './running-engine.ts'
-import { processMemoryLimit, sandboxSettings } from './sandbox.ts'
+import { processMemoryLimit, restingMemoryLimit, sandboxSettings } from './sandbox.ts'
 
 type Role = 'shared' | 'dedicated'
 
@@ -43,6 +44,7 @@ export function createEnginePool(settings: EngineSettings): EnginePool {
   let watchDue = 0
   let started: Promise<void> | undefined
   let stopped: Promise<void> | undefined
+  let stopping = false
 
   const memoryLimit = (role: Role): number =>
     role === 'shared' ? settings.memoryLimitBytes / SHARED_MEMORY_PART : settings.memoryLimitBytes
@@ -122,6 +124,7 @@ export function createEnginePool(settings: EngineSettings): EnginePool {
       child,
       capacity: role === 'shared' ? settings.sharedConnections : 1,
       killBytes: processMemoryLimit(memoryLimit(role)),
+      recycleBytes: restingMemoryLimit(memoryLimit(role)),
       interruptToKillMs: settings.interruptToKillMs,
       deadAfterMs: settings.deadAfterMs,
       onEvent: (event) => settings.onEvent?.(event),
@@ -132,7 +135,7 @@ export function createEnginePool(settings: EngineSettings): EnginePool {
   }
 
   const startFailed = (error: unknown): void => {
-    if (stopped) return
+    if (stopping) return
     failedStarts++
     if (failedStarts >= FAILED_STARTS) {
       const failure = new EngineError('GENERIC_INTERNAL_ERROR', 'No engine could be started', { cause: error })
@@ -152,15 +155,26 @@ export function createEnginePool(settings: EngineSettings): EnginePool {
     if (member.ended) return
     member.ended = true
     const { slot, pid } = member.child
-    settings.onEvent?.({ type: 'ended', slot, pid, reason: stopped ? 'stopped' : reason, statements })
-    if (stopped) return
+    const lastWords = member.child.lastWords()
+    settings.onEvent?.({
+      type: 'ended',
+      slot,
+      pid,
+      reason: stopping ? 'stopped' : reason,
+      statements,
+      ...(lastWords === '' ? {} : { lastWords }),
+    })
+    if (stopping) return
     if (member.role === undefined) scheduleSpare(RESTART_LONGEST_MS)
-    // One that ended before it was an engine is a failed start, which is tried again with back-off.
-    if (member.engine) dispatch()
+    // One that ended before it was an engine is a failed start, which is tried again with back-off; so is one that
+    // crashed with nothing to do.
+    if (!member.engine) return
+    if (reason === 'crash' && statements.length === 0) startFailed(new Error('An idle engine crashed'))
+    else dispatch()
   }
 
   const scheduleSpare = (delay: number): void => {
-    if (stopped || spareTimer) return
+    if (stopping || spareTimer) return
     spareTimer = setTimeout(() => {
       spareTimer = undefined
       if (of(undefined).length === 0) spawnMember(undefined)
@@ -170,7 +184,7 @@ export function createEnginePool(settings: EngineSettings): EnginePool {
 
   /** Gives waiting statements to engines with room and starts what is missing. Called whenever either may have changed. */
   const dispatch = (): void => {
-    if (stopped) return
+    if (stopping) return
     for (const role of ['shared', 'dedicated'] as const) {
       const engines = of(role)
       for (const { engine } of engines) {
@@ -190,7 +204,7 @@ export function createEnginePool(settings: EngineSettings): EnginePool {
   }
 
   const enqueue = (job: EngineJob): void => {
-    if (stopped) {
+    if (stopping) {
       job.reject(new EngineError('SERVER_SHUTTING_DOWN', 'The engines are stopping'))
       return
     }
@@ -210,8 +224,11 @@ export function createEnginePool(settings: EngineSettings): EnginePool {
     // When this process itself was stopped or busy, beats lie unread: the silence is our own, and the next round knows.
     const stalled = now - watchDue > IDLE_WATCH_MS
     let busy = false
-    for (const { engine } of members) {
-      if (!stalled) engine?.watch(now)
+    for (const { engine, child, ready } of members) {
+      if (!stalled) {
+        if (engine) engine.watch(now)
+        else if (ready && now - child.lastBeat() > settings.deadAfterMs) child.kill()
+      }
       if (engine && engine.running() > 0) busy = true
     }
     watchIn(busy || stalled ? WATCH_MS : IDLE_WATCH_MS)
@@ -229,11 +246,12 @@ export function createEnginePool(settings: EngineSettings): EnginePool {
   }
 
   const stopAll = async (): Promise<void> => {
+    stopping = true
     clearTimeout(watchTimer)
     clearTimeout(spareTimer)
     clearTimeout(retryStart)
-    const stopping = new EngineError('SERVER_SHUTTING_DOWN', 'The engines are stopping')
-    for (const job of [...queues.shared.splice(0), ...queues.dedicated.splice(0)]) job.reject(stopping)
+    const failure = new EngineError('SERVER_SHUTTING_DOWN', 'The engines are stopping')
+    for (const job of [...queues.shared.splice(0), ...queues.dedicated.splice(0)]) job.reject(failure)
     for (const { engine, child } of members) {
       engine?.kill('recycle')
       child.kill()
@@ -246,7 +264,7 @@ export function createEnginePool(settings: EngineSettings): EnginePool {
     memoryLimit,
     enqueue,
     dequeue,
-    isStopping: () => stopped !== undefined,
+    isStopping: () => stopping,
   }
 
   return {
@@ -261,7 +279,8 @@ export function createEnginePool(settings: EngineSettings): EnginePool {
         } catch (error) {
           stopped ??= stopAll()
           await stopped
-          throw error
+          const reason = error instanceof Error ? error.message : String(error)
+          throw new ExitError(exitCodes.internal, `No engine could be started: ${reason}`, { cause: error })
         }
         watchIn(IDLE_WATCH_MS)
         scheduleSpare(settings.spareAfterMs)

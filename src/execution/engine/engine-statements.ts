@@ -95,7 +95,9 @@ export function createStatements(
       const result = await plan.stream()
       const outcome = await joinRows(result, maxBytes)
       if (outcome.overflow) {
+        // Closes the stream, and frees what it holds, now instead of at the connection's next statement.
         statement.connection!.interrupt()
+        await result.fetchChunk().catch(() => null)
         return outcome
       }
       // A stream that failed midway looks complete, but for this; its message is lost, so the statement runs once more,
@@ -116,8 +118,7 @@ export function createStatements(
         return { rows: result.rowsChanged, overflow: false, body: NOTHING }
       })
     } finally {
-      delete statement.fifo
-      closeSync(fifo)
+      closeFifo(statement)
     }
   }
 
@@ -182,8 +183,9 @@ export function createStatements(
       statement.interrupted = true
       const interrupt = (): void => {
         statement.connection?.interrupt()
-        // A COPY that waits for room in the FIFO sees no interrupt: make room.
-        if (statement.fifo !== undefined) drain(statement.fifo)
+        // A COPY that waits for room in the FIFO sees no interrupt. What can be read shows that DuckDB has opened it, so
+        // that it may lose its last reader: the COPY ends with a broken pipe. Before that its open would wait for ever.
+        if (statement.fifo !== undefined && hasBytes(statement.fifo)) closeFifo(statement)
       }
       interrupt()
       statement.repeat = setInterval(interrupt, INTERRUPT_AGAIN_MS)
@@ -217,13 +219,18 @@ function readProfile(file: string): Buffer {
   }
 }
 
-/** Reads what lies in the FIFO away, a few megabytes at most so that the thread stays free for other statements. */
-function drain(fifo: number): void {
-  const scratch = Buffer.allocUnsafe(64 * 1024)
+function closeFifo(statement: Running): void {
+  if (statement.fifo === undefined) return
+  closeSync(statement.fifo)
+  delete statement.fifo
+}
+
+function hasBytes(fifo: number): boolean {
   try {
-    for (let reads = 0; reads < 64; reads++) if (readSync(fifo, scratch) === 0) return
+    return readSync(fifo, Buffer.allocUnsafe(1)) > 0
   } catch {
-    // Nothing left to read (EAGAIN).
+    // Nothing to read (EAGAIN).
+    return false
   }
 }
 

@@ -139,6 +139,8 @@ export type EngineEvent =
       readonly pid: number
       readonly reason: EngineLost['reason'] | 'stopped'
       readonly statements: readonly string[]
+      /** What the process wrote on its standard error last, for the log. */
+      readonly lastWords?: string
     }
   | { readonly type: 'canceled'; readonly milliseconds: number; readonly how: 'interrupt' | 'kill' }
 

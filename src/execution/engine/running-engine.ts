@@ -63,6 +63,7 @@ export interface RunningEngineOptions {
   /** How many statements at once. */
   readonly capacity: number
   readonly killBytes: number
+  readonly recycleBytes: number
   readonly interruptToKillMs: number
   readonly deadAfterMs: number
   onEvent(event: EngineEvent): void
@@ -267,6 +268,7 @@ export function createRunningEngine(options: RunningEngineOptions): RunningEngin
         statement.spilledBytes = Math.max(statement.spilledBytes, spilled)
       }
       if (bytes > options.killBytes) die('memory')
+      else if (running.size === 0 && bytes > options.recycleBytes) die('recycle')
     },
 
     kill: (reason) => die(reason),

@@ -47,6 +47,14 @@ export function processMemoryLimit(memoryLimitBytes: number): number {
   return Math.floor(memoryLimitBytes * 1.5) + 512 * 1024 * 1024
 }
 
+/**
+ * Resident memory above which an engine with nothing to do is replaced: DuckDB's cache, the program itself, and what
+ * fragmentation adds. Above it the next statement could be blamed for what others left.
+ */
+export function restingMemoryLimit(memoryLimitBytes: number): number {
+  return memoryLimitBytes + 256 * 1024 * 1024
+}
+
 /** `COPY` of a statement's rows as lines `[…],\n` into a FIFO: no quoting, since JSON text holds no line end. */
 export function copyToFifo(sql: string, fifo: string): string {
   return (

@@ -92,6 +92,7 @@ describe('an engine above its memory limit', () => {
       child,
       capacity: 2,
       killBytes,
+      recycleBytes: killBytes,
       interruptToKillMs: 150,
       deadAfterMs: 10_000,
       onEvent: () => undefined,

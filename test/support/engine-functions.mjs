@@ -1,0 +1,23 @@
+// A module of functions as the front end's: a macro, a function in JavaScript, and one that never comes back.
+import { DuckDBScalarFunction, BIGINT } from '@duckdb/node-api'
+
+export default async function register(connection) {
+  await connection.run('CREATE MACRO twice(x) AS x * 2')
+  const scalar = (name, value) =>
+    connection.registerScalarFunction(
+      DuckDBScalarFunction.create({
+        name,
+        returnType: BIGINT,
+        parameterTypes: [BIGINT],
+        mainFunction(info, chunk, out) {
+          const input = chunk.getColumnVector(0)
+          for (let row = 0; row < chunk.rowCount; row++) out.setItem(row, value(input.getItem(row), info))
+          out.flush()
+        },
+      }),
+    )
+  scalar('plus_one', (x) => (x === null ? null : x + 1n))
+  scalar('for_ever', () => {
+    for (;;);
+  })
+}
