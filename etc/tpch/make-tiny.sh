@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes the files of the catalog tpch again: TPC-H data in Parquet, one file a table, and a manifest of what their
 # footers say. `make-tiny.sh` alone writes etc/tpch/tiny (scale 0.01, as Trino's schema tiny);
-# `make-tiny.sh 1 .quipu/tpch/sf1` any other scale below the data folder, where the connector finds it at its start.
+# `make-tiny.sh 1 /data/tpch/sf1` any other scale, which a catalog with `"location": "/data/tpch"` then has.
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
 scale=${1:-0.01}

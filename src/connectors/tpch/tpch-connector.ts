@@ -1,11 +1,10 @@
 import { readdirSync, realpathSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { stat } from 'node:fs/promises'
 import { z } from 'zod'
 import { EngineError } from '../../shared/engine-error.ts'
 import type {
   Connector,
-  ConnectorContext,
   ConnectorFactory,
   ConnectorSplit,
   ConnectorTable,
@@ -18,7 +17,11 @@ import { joinRowGroups, parquetSources } from '../spi/parquet-scan.ts'
 import { readManifest, type TpchManifest } from './manifest.ts'
 import { duckdbType, tpchTables } from './tables.ts'
 
-const propertiesSchema = z.strictObject({ connector: z.literal('tpch') })
+const propertiesSchema = z.strictObject({
+  connector: z.literal('tpch'),
+  /** Folder of further schemas, made by `etc/tpch/make-tiny.sh`; relative to the catalog file. */
+  location: z.string().min(1).optional(),
+})
 const handleSchema = z.object({ schema: z.string(), table: z.string() })
 const splitSchema = z.object({
   schema: z.string(),
@@ -35,14 +38,17 @@ const SPLIT_BYTES = 16 * 1024 * 1024
 
 /**
  * TPC-H data with Trino's names, types and values. A schema is a folder of Parquet files with a manifest: `tiny` is
- * shipped with the project, others are found below `<data>/tpch/` once generated. The files never change.
+ * shipped with the project, others lie in the folder that the property `location` names. The files never change.
  */
 export const tpchConnector: ConnectorFactory = {
   connectorName: 'tpch',
   create(catalog, properties, context) {
     const parsed = propertiesSchema.safeParse(properties)
     if (!parsed.success) throw new EngineError('CONFIGURATION_INVALID', z.prettifyError(parsed.error))
-    return createTpch(catalog, context)
+    const { location } = parsed.data
+    const roots = [join(context.shippedDir, 'tpch')]
+    if (location !== undefined) roots.push(resolve(context.catalogDir, location))
+    return createTpch(catalog, roots)
   },
 }
 
@@ -51,8 +57,7 @@ interface SchemaFolder {
   readonly manifest: TpchManifest
 }
 
-function createTpch(catalog: string, context: ConnectorContext): Connector {
-  const roots = [join(context.shippedDir, 'tpch'), join(context.dataDir, 'tpch')]
+function createTpch(catalog: string, roots: readonly string[]): Connector {
   const schemas = findSchemas(roots)
 
   function folderOf(schema: string, table: string): SchemaFolder {

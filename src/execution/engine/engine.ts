@@ -143,28 +143,3 @@ export type EngineEvent =
       readonly lastWords?: string
     }
   | { readonly type: 'canceled'; readonly milliseconds: number; readonly how: 'interrupt' | 'kill' }
-
-/**
- * A profile cut into pipelines at the breakers (`planner.md` 4), numbered leaf first; made by `pipelinesOf(profile)` of
- * `profile-pipelines.ts`, summed over batches by the worker.
- */
-export interface ProfilePipeline {
-  readonly inputPipeline: boolean
-  readonly outputPipeline: boolean
-  /** From source to sink. */
-  readonly operators: readonly ProfileOperator[]
-}
-
-export interface ProfileOperator {
-  /** Trino's name, `HashAggregationOperator`. */
-  readonly operatorType: string
-  /** DuckDB's name, `HASH_GROUP_BY`. */
-  readonly engineOperator: string
-  readonly inputPositions: number
-  readonly outputPositions: number
-  readonly estimatedPositions?: number
-  /** Of a scan: the files it reads, where DuckDB names them (`Filename(s)`). */
-  readonly files?: readonly string[]
-  /** The profiler's time, seconds summed over threads. An operator that is split in two (builder, probe) has it once. */
-  readonly timeSeconds: number
-}

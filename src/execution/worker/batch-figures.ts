@@ -1,5 +1,7 @@
-import type { DuckDbProfile, EngineResult } from '../engine/engine.ts'
 import type { Fragment } from '../api/fragment.ts'
+import type { PipelineStats } from '../api/task.ts'
+import type { EngineResult } from '../engine/engine.ts'
+import { batchPipelines } from './batch-pipelines.ts'
 import { splitBytes, type Batch } from './batches.ts'
 
 /** What is known of a batch that ended well. */
@@ -22,7 +24,7 @@ export interface BatchFigures {
   readonly outputPositions: number
   readonly outputBytes: number
   /** Absent when the profiler was off or wrote none. */
-  readonly profile?: DuckDbProfile
+  readonly pipelines?: readonly PipelineStats[]
 }
 
 export interface MeasuredBatch {
@@ -39,13 +41,8 @@ export interface MeasuredBatch {
 /** Input is what the splits' metadata say of the columns read: DuckDB's own counts of files are wrong. */
 export function batchFigures(measured: MeasuredBatch): BatchFigures {
   const { result, fragment, batch } = measured
-  let rawInputPositions = 0
-  let rawInputBytes = 0
-  for (const split of batch.splits) {
-    rawInputPositions += split.rows ?? 0
-    rawInputBytes += splitBytes(split, fragment.scans[split.scan]?.columns ?? [])
-  }
-  return {
+  const inputs = fragment.scans.map((_, scan) => scanInput(fragment, batch, scan))
+  const figures = {
     batch: batch.batch,
     startedAt: result.startedAt,
     endedAt: measured.endedAt,
@@ -57,10 +54,32 @@ export function batchFigures(measured: MeasuredBatch): BatchFigures {
     blockedNanos: Math.round(measured.blockedMs * 1e6),
     peakMemoryBytes: result.peakMemoryBytes,
     spilledBytes: result.spilledBytes,
-    rawInputPositions,
-    rawInputBytes,
+    rawInputPositions: inputs.reduce((sum, { positions }) => sum + positions, 0),
+    rawInputBytes: inputs.reduce((sum, { bytes }) => sum + bytes, 0),
     outputPositions: measured.outputPositions,
     outputBytes: measured.outputBytes,
-    ...(result.profile && { profile: result.profile }),
   }
+  return result.profile ? { ...figures, pipelines: batchPipelines(result.profile, figures, inputs) } : figures
+}
+
+/** What one scan of a batch reads. */
+export interface ScanInput {
+  readonly positions: number
+  readonly bytes: number
+  /** Files as the connector names them, where its splits are parts of files. */
+  readonly files: ReadonlySet<string>
+}
+
+function scanInput(fragment: Fragment, batch: Batch, scan: number): ScanInput {
+  let positions = 0
+  let bytes = 0
+  const files = new Set<string>()
+  for (const split of batch.splits) {
+    if (split.scan !== scan) continue
+    positions += split.rows ?? 0
+    bytes += splitBytes(split, fragment.scans[scan]!.columns)
+    const { file } = split.data
+    if (typeof file === 'string') files.add(file)
+  }
+  return { positions, bytes, files }
 }

@@ -57,7 +57,7 @@ export function restoreTask(deps: TaskDeps, stored: StoredTask): WorkerTask {
       outputPositions: buffer.rows(),
       outputBytes: buffer.bytes(),
       profile: false,
-      pipelinesOf: deps.pipelinesOf,
+      pipelines: [],
     }),
   }
   return {

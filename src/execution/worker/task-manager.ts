@@ -5,7 +5,7 @@ import { EngineError } from '../../shared/engine-error.ts'
 import type { TaskId } from '../../shared/ids.ts'
 import type { Service } from '../../shared/service.ts'
 import type { TaskStatus, TaskUpdate } from '../api/task.ts'
-import type { DuckDbProfile, EnginePool, ProfilePipeline } from '../engine/engine.ts'
+import type { EnginePool } from '../engine/engine.ts'
 import { BATCH_BYTES } from './batches.ts'
 import type { DiskSpace } from './disk-space.ts'
 import { createEpochGuard, type EpochGuard } from './epoch-guard.ts'
@@ -19,7 +19,6 @@ export interface TaskManagerOptions {
   readonly folder: string
   readonly engines: Pick<EnginePool, 'run'>
   readonly catalogs: Catalogs
-  pipelinesOf(profile: DuckDbProfile): readonly ProfilePipeline[]
   readonly clock?: Clock
   readonly onEvent?: (event: WorkerEvent) => void
   /** Without a coordinator for so long, all tasks are dropped. @default 600_000 */
@@ -114,7 +113,6 @@ export function createTaskManager(options: TaskManagerOptions): TaskManager {
     pages,
     clock,
     limits: { ...limits, inlineBytes: INLINE_BYTES, flushMs: 500, holdMs: 50 },
-    pipelinesOf: options.pipelinesOf,
     nextVersion() {
       version++
       if (waiting.size > 0) {

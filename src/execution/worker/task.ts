@@ -3,12 +3,13 @@ import type { Catalogs } from '../../connectors/spi/catalogs.ts'
 import { EngineError, failureOf, toFailure, type Failure } from '../../shared/engine-error.ts'
 import { splitTaskId, type TaskId } from '../../shared/ids.ts'
 import type { Clock } from '../../shared/clock.ts'
-import type { ClosedPage, TaskState, TaskStatus, TaskUpdate } from '../api/task.ts'
-import { EngineLost, type DuckDbProfile, type EnginePool, type ProfilePipeline } from '../engine/engine.ts'
+import type { ClosedPage, PipelineStats, TaskState, TaskStatus, TaskUpdate } from '../api/task.ts'
+import { EngineLost, type EnginePool } from '../engine/engine.ts'
 import type { BatchFigures } from './batch-figures.ts'
 import { BatchPinned, runBatch, type BatchLimits, type BatchRun } from './batch-run.ts'
 import { planBatches, type Batch } from './batches.ts'
 import { createOutputBuffer } from './output-buffer.ts'
+import { addPipelines } from './pipelines.ts'
 import type { PageStore } from './page-store.ts'
 import { taskStats } from './task-figures.ts'
 import { wireFailure } from './wire-failure.ts'
@@ -20,7 +21,6 @@ export interface TaskDeps {
   readonly pages: PageStore
   readonly clock: Clock
   readonly limits: BatchLimits & { readonly batchBytes: number }
-  pipelinesOf(profile: DuckDbProfile): readonly ProfilePipeline[]
   /** The worker's next version: every change that a coordinator may want to know has one. */
   nextVersion(): number
   onEvent(event: WorkerEvent): void
@@ -65,6 +65,7 @@ export function createTask(deps: TaskDeps, taskId: TaskId, first: TaskUpdate): W
   const buffer = createOutputBuffer()
   const skipped = new Set(first.doneBatches ?? [])
   const done: BatchFigures[] = []
+  let pipelines: readonly PipelineStats[] = []
   let latest = first
   let batches: readonly Batch[] = []
   /** Batches begun or skipped so far: they run in order, one at a time. */
@@ -177,6 +178,7 @@ export function createTask(deps: TaskDeps, taskId: TaskId, first: TaskUpdate): W
         tell(figures, undefined)
         if (!isLive()) return
         done.push(figures)
+        if (figures.pipelines) pipelines = addPipelines(pipelines, figures.pipelines)
         version = deps.nextVersion()
         advance()
       },
@@ -217,7 +219,7 @@ export function createTask(deps: TaskDeps, taskId: TaskId, first: TaskUpdate): W
         outputPositions: buffer.rows(),
         outputBytes: buffer.bytes(),
         profile: first.profile,
-        pipelinesOf: deps.pipelinesOf,
+        pipelines,
       }),
     }
   }

@@ -56,7 +56,7 @@ describe('tpch', async () => {
   })
 
   it('refuses properties it does not know', () => {
-    expect(() => tpchConnector.create('tpch', { connector: 'tpch', location: '/' }, context)).toThrow(/location/)
+    expect(() => tpchConnector.create('tpch', { connector: 'tpch', scale: 1 }, context)).toThrow(/scale/)
   })
 
   it('refuses a split whose file was changed', async () => {
