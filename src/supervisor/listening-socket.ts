@@ -1,6 +1,7 @@
 import { lookup } from 'node:dns/promises'
 import * as net from 'node:net'
 import { isIP } from 'node:net'
+import { getSystemErrorName } from 'node:util'
 
 /** A bound socket that this process holds and never accepts on. */
 export interface ListeningSocket {
@@ -45,9 +46,10 @@ export async function bindSocket(host: string, port: number): Promise<ListeningS
   return { handle, url: `http://${shown}:${bound.port}`, close: () => handle.close() }
 }
 
-/** -98 is EADDRINUSE on Linux, -48 on macOS; -13 is EACCES on both. */
 function cannotListen(host: string, port: number, error: number): Error {
-  if (error === -98 || error === -48) return new Error(`Port ${port} of ${host} is taken: choose another with --port`)
-  if (error === -13) return new Error(`Port ${port} of ${host} is not allowed to this user: choose one above 1023`)
-  return new Error(`Cannot listen on ${host}:${port}: error ${error}`)
+  const name = getSystemErrorName(error)
+  if (name === 'EADDRINUSE') return new Error(`Port ${port} of ${host} is taken: choose another with --port`)
+  if (name === 'EACCES') return new Error(`Port ${port} of ${host} is not allowed to this user: choose one above 1023`)
+  if (name === 'EADDRNOTAVAIL') return new Error(`Cannot listen on ${host}: it is no address of this machine`)
+  return new Error(`Cannot listen on ${host}:${port}: ${name}`)
 }

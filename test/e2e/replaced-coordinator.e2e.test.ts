@@ -13,7 +13,7 @@ let url: string
 beforeAll(async () => {
   folder = temporaryFolder()
   data = join(folder.path, 'data')
-  const env = { QUIPU_LOG_LEVEL: 'error', QUIPU_COORDINATOR_DEAD_MS: '2s' }
+  const env = { QUIPU_LOG_LEVEL: 'error', QUIPU_COORDINATOR_DEAD_MS: '2s', QUIPU_RESTART_BACKOFF_MAX_MS: '200ms' }
   quipu = spawnQuipu(['start', '--port', '0', '--data-dir', data], { env })
   url = await quipu.url
 })
