@@ -1,5 +1,20 @@
 import type { RequestListener } from 'node:http'
+import { availableParallelism, totalmem } from 'node:os'
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { allowedDirectories, loadCatalogs } from '../connectors/spi/catalog-files.ts'
+import { createEnginePool } from '../execution/engine/engine-pool.ts'
+import { createAnnouncer } from '../execution/worker/announcer.ts'
+import { nodeIdOf } from '../execution/worker/node-id.ts'
+import { createTaskManager } from '../execution/worker/task-manager.ts'
+import { isLoopback } from '../protocol/edge/browser-policy.ts'
+import { HttpProblem, sendProblem } from '../protocol/edge/problem.ts'
+import { createTaskRoutes } from '../protocol/task/task-routes.ts'
+import { internalBearer, loadClusterSecret } from '../security/cluster-secret.ts'
+import { EngineError } from '../shared/engine-error.ts'
 import type { ChildLife } from './child-life.ts'
+import { connectorFactories } from './connector-factories.ts'
+import { engineSettings } from './engine-settings.ts'
 import { version } from './version.ts'
 
 /** A worker whose parts are wired. */
@@ -11,26 +26,110 @@ export interface WiredWorker {
   stop(): Promise<void>
 }
 
+/** Files shipped with the project, seen from `dist/cli`. */
+const SHIPPED = fileURLToPath(new URL('../../etc', import.meta.url))
+const DRAIN_LOOK_MS = 50
+
 /**
  * Puts a worker together.
  * @param url the address under which coordinators reach it
+ * @throws ExitError 64 when a catalog file is broken
  */
 export async function wireWorker(life: ChildLife, url: string): Promise<WiredWorker> {
+  const { config } = life
+  const { timeouts, limits } = config
+  const startedAt = performance.now()
+  const dataDir = resolve(config.dataDir)
+  const bearer = internalBearer(loadClusterSecret(dataDir, config.sharedSecret))
+  const catalogs = loadCatalogs(resolve(config.catalogDir), connectorFactories, {
+    dataDir,
+    shippedDir: SHIPPED,
+    query: (sql) => engines.query(sql),
+  })
+  const engines = createEnginePool(
+    engineSettings(config, {
+      folder: dataDir,
+      allowedDirectories: allowedDirectories(catalogs),
+      // The coordinator's engines take a part as well.
+      sharers: config.workers + 1,
+      translateError: (text) =>
+        new EngineError('GENERIC_INTERNAL_ERROR', 'The engine failed', { cause: new Error(text) }),
+    }),
+  )
+  const tasks = createTaskManager({
+    folder: dataDir,
+    engines,
+    catalogs,
+    forgetAfterMs: timeouts.workerForgetsMs,
+    limits: {
+      pageBytes: limits.pageBytes,
+      pageMaxBytes: limits.pageMaxBytes,
+      queryBytes: limits.pageStoreQueryBytes,
+      totalBytes: limits.pageStoreBytes,
+    },
+    onEvent: (event) => {
+      if (event.type === 'failedOutside') process.stderr.write(`${event.what}: ${textOf(event.error)}\n`)
+    },
+  })
+  await Promise.all([engines.start(), tasks.start()])
+
+  const routes = createTaskRoutes({
+    tasks,
+    bearer,
+    openReads: isLoopback(config.host),
+    url,
+    maxBodyBytes: limits.taskBodyBytes,
+    onError: (error) => process.stderr.write(`Request failed: ${textOf(error)}\n`),
+  })
+  const nodeId = nodeIdOf(dataDir)
+  const memoryBytes = Math.min(process.constrainedMemory() || Infinity, totalmem())
+  const announcer = createAnnouncer({
+    coordinators: config.coordinators,
+    bearer,
+    everyMs: timeouts.workerBeatMs,
+    announcement: () => ({
+      nodeId,
+      url,
+      version,
+      cores: availableParallelism(),
+      memoryBytes,
+      epochSeen: tasks.epochs.seen(),
+    }),
+  })
+  await announcer.start()
+
+  const info = (): string =>
+    JSON.stringify({
+      nodeVersion: { version },
+      environment: config.environment,
+      coordinator: false,
+      starting: false,
+      uptime: `${((performance.now() - startedAt) / 1000).toFixed(2)}s`,
+      uri: url,
+    })
+
   return {
     listener: (request, response) => {
-      response.setHeader('Content-Type', 'application/json')
-      if (request.url !== '/v1/info') return void response.writeHead(404).end('{"status":404}')
-      response.end(
-        JSON.stringify({
-          nodeVersion: { version },
-          environment: life.config.environment,
-          coordinator: false,
-          starting: false,
-          uri: url,
-        }),
-      )
+      if (routes(request, response)) return
+      if (request.url === '/v1/info') {
+        response.writeHead(200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' }).end(info())
+      } else sendProblem(request, response, new HttpProblem(404, 'Not found'))
     },
-    drain: async () => {},
-    stop: async () => {},
+    async drain() {
+      tasks.drain()
+      await announcer.stop()
+      const until = performance.now() + timeouts.drainMs
+      while (tasks.usage().running > 0 && performance.now() < until) {
+        await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS))
+      }
+    },
+    async stop() {
+      await tasks.stop()
+      await engines.stop()
+    },
   }
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }

@@ -1,0 +1,43 @@
+import { availableParallelism, totalmem } from 'node:os'
+import { join } from 'node:path'
+import type { Config } from '../config/load-config.ts'
+import type { EngineEvent, EngineSettings } from '../execution/engine/engine.ts'
+
+export interface EngineUse {
+  /** Folder of the process: `<data>/coordinator`, `<data>/worker-<n>`. */
+  readonly folder: string
+  readonly allowedDirectories: readonly string[]
+  /** How many processes share the machine's part for engines. */
+  readonly sharers: number
+  readonly translateError: (text: string) => Error
+  readonly onEvent?: (event: EngineEvent) => void
+  /** Connections of the engine for small statements. @default 16 */
+  readonly sharedConnections?: number
+}
+
+/** What an engine may take: the configured part of the container's memory, shared by the processes that run engines. */
+export function engineSettings(config: Config, use: EngineUse): EngineSettings {
+  const { timeouts, limits } = config
+  const machine = Math.min(process.constrainedMemory() || Infinity, totalmem())
+  const share = Math.floor((machine * limits.engineMemoryPercent) / 100 / Math.max(1, use.sharers))
+  const cores = availableParallelism()
+  return {
+    folder: join(use.folder, 'engines'),
+    spillFolder: join(use.folder, 'spill'),
+    allowedDirectories: use.allowedDirectories,
+    // As many dedicated engines as cores may run at once, beside the shared one.
+    memoryLimitBytes: Math.max(256 * 1024 * 1024, Math.floor(share / (cores + 1))),
+    maxSpillBytes: limits.pageStoreBytes,
+    cores,
+    sharedConnections: use.sharedConnections ?? 16,
+    dedicatedConnections: 2,
+    functionsModule: new URL('../sql/functions/javascript/register.js', import.meta.url).href,
+    prepareDeadlineMs: timeouts.prepareMs,
+    interruptToKillMs: timeouts.interruptMs,
+    beatMs: timeouts.engineBeatMs,
+    deadAfterMs: timeouts.engineDeadMs,
+    spareAfterMs: timeouts.spareEngineMs,
+    translateError: use.translateError,
+    ...(use.onEvent ? { onEvent: use.onEvent } : {}),
+  }
+}

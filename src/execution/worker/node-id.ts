@@ -1,0 +1,18 @@
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** The name of the worker that a folder belongs to: made at its first start, the same after every restart. */
+export function nodeIdOf(folder: string): string {
+  const path = join(folder, 'node-id')
+  try {
+    const id = readFileSync(path, 'utf8').trim()
+    if (/^[\w-]{1,64}$/.test(id)) return id
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
+  const id = `worker-${randomBytes(5).toString('hex')}`
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(path, `${id}\n`)
+  return id
+}
