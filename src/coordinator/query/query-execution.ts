@@ -83,6 +83,8 @@ export interface QueryExecution {
   /** Resolves when QueryFailed with USER_CANCELED is valid, or the query had ended. */
   cancel(): Promise<void>
   fail(failure: Failure): Promise<void>
+  /** Batches of the stage that have not begun are dropped; the query goes on with what it has. */
+  cancelStage(stage: number): Promise<void>
   totals(): ReturnType<typeof queryTotals> | undefined
   recordDelivery(token: number, rows: number, bytes: number): void
   recordLoss(token: number, reason: string): void
@@ -103,6 +105,8 @@ export function startQueryExecution(deps: ExecutionDeps, queryId: QueryId, submi
   let engineRun: EngineRun | undefined
   let queuedReason: string | undefined
   let followed = false
+  let partial = false
+  let dropPending: (() => Promise<void>) | undefined
   let waiters: (() => void)[] = []
   const follow = deferred()
   const planKnown = deferred()
@@ -194,7 +198,7 @@ export function startQueryExecution(deps: ExecutionDeps, queryId: QueryId, submi
         ordered: planned?.ordered ?? false,
         responseHeaders: [],
         warnings: planned?.warnings ?? [],
-        partial: false,
+        partial,
         ...(planned?.updateType === undefined ? {} : { updateType: planned.updateType }),
         ...endFigures(query, 'FINISHED'),
         ...extra,
@@ -311,6 +315,7 @@ export function startQueryExecution(deps: ExecutionDeps, queryId: QueryId, submi
           liveStats.set(task, stats)
           wake()
         },
+        onRunning: (drop) => void (dropPending = drop),
         onPageBytes: (token, bytes) => void memory.set(token, bytes),
       },
       plan,
@@ -527,6 +532,13 @@ export function startQueryExecution(deps: ExecutionDeps, queryId: QueryId, submi
         message: 'Query was canceled',
       }),
     fail,
+    async cancelStage(stage) {
+      const query = aggregate.intended
+      if (query.kind === 'NONE' || isTerminal(query.kind) || !dropPending) return
+      if (stage !== 0 && !query.planned?.stages.some(({ id }) => id === stage)) return
+      partial = true
+      await dropPending()
+    },
     totals() {
       const query = aggregate.intended
       return query.kind === 'NONE' ? undefined : queryTotals(query, liveStats, clock.now())

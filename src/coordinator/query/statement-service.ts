@@ -38,6 +38,8 @@ export interface StatementService {
   poll(queryId: string, token: number, waitMs: number): Promise<StatementAnswer>
   /** @returns 'done' when the cancel (or an earlier end) is valid, 'unknown' for no such query, 'waiting' after `waitMs` */
   cancel(queryId: string, failure: Failure, waitMs: number): Promise<'done' | 'unknown' | 'waiting'>
+  /** Ends a stage early; the query goes on with what it has. False when there is no such open query. */
+  cancelStage(queryId: string, stage: number): Promise<boolean>
   /** Is there such a query, open or ended a while ago? Counts as a sign of life of its client. */
   heartbeat(queryId: string): Promise<boolean>
 }
@@ -243,6 +245,13 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
         await execution.news(execution.revision, left)
       }
       return 'done'
+    },
+    async cancelStage(queryId, stage) {
+      const execution = registry.get(queryId)
+      if (!execution) return false
+      registry.touch(queryId)
+      await execution.cancelStage(stage)
+      return true
     },
     async heartbeat(queryId) {
       if (!isQueryId(queryId)) return false

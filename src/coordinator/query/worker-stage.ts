@@ -42,6 +42,8 @@ export interface WorkerStageInput {
   /** Appended with the last pages when all of them are durable. */
   readonly finish: Step
   onStats(taskId: string, stats: TaskStats): void
+  /** The task that runs now can be told to begin no further batch. */
+  onRunning(dropPending: () => Promise<void>): void
   /** A page whose bytes are at hand anyway. */
   onPageBytes(token: number, bytes: Buffer): void
 }
@@ -112,6 +114,8 @@ function runTask(
   const createdAt = clock.now()
   let firstListedAt: number | undefined
   let newest: TaskStatus | undefined
+  /** Bytes that came with the answer of the task's POST. */
+  const inline = new Map<number, Buffer>()
   let requests = 0
   let fetchedBytes = 0
   let cpuMicros = 0
@@ -143,6 +147,7 @@ function runTask(
       if (settled || (newest && status.version < newest.version)) return
       newest = status
       input.onStats(taskId, status.stats)
+      for (const page of status.inlinePages ?? []) inline.set(page.token, Buffer.from(page.data))
       if (status.pages.length > 0) firstListedAt ??= clock.now()
       publisher.list(status.pages)
       for (const batch of status.batchesDone) publisher.batchDone(batch)
@@ -253,7 +258,8 @@ function runTask(
 
     async function fetchSmall(page: ClosedPage): Promise<Buffer> {
       requests++
-      const bytes = await client.fetchPage(node.url, taskId, page.token)
+      const bytes = inline.get(page.token) ?? (await client.fetchPage(node.url, taskId, page.token))
+      inline.delete(page.token)
       if (!bytes) throw new PageGone(`Page ${page.token} of ${taskId} is gone`)
       fetchedBytes += bytes.length
       const start = performance.now()
@@ -275,6 +281,9 @@ function runTask(
       remainingMillis: input.remainingMillis,
       ...(input.traceparent === undefined ? {} : { traceparent: input.traceparent }),
     }
+    input.onRunning(async () => {
+      await client.createTask(node.url, taskId, { ...update, dropPendingBatches: true })
+    })
     client.createTask(node.url, taskId, update).then(onStatus, (error: unknown) => {
       if (error instanceof StaleEpoch) end(undefined, error)
       // Whether it got there is unknown: the attempt is given up, a task that runs all the same is deleted.

@@ -1,6 +1,6 @@
 import { Agent, request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 import { z } from 'zod'
-import { internalHeaders, taskStatusSchema, type TaskStatus, type TaskUpdate } from '../../execution/api/task.ts'
+import { internalHeaders, taskStatusJson, taskStatusSchema, type TaskStatus, type TaskUpdate } from '../../execution/api/task.ts'
 
 export interface WorkerAnswer {
   readonly status: number
@@ -120,13 +120,13 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
         nodeUrl,
         'POST',
         `/v1/task/${taskId}`,
-        { accept: INTERNAL_JSON },
+        { accept: taskStatusJson },
         JSON.stringify(update),
       )
       return taskStatusSchema.parse(JSON.parse(expectOk(answer, `POST task ${taskId}`).body.toString('utf8')))
     },
     async deleteTask(nodeUrl, taskId, abort) {
-      const answer = await send(nodeUrl, 'DELETE', `/v1/task/${taskId}?abort=${abort}`, { accept: INTERNAL_JSON })
+      const answer = await send(nodeUrl, 'DELETE', `/v1/task/${taskId}?abort=${abort}`, { accept: taskStatusJson })
       if (answer.status !== 404) expectOk(answer, `DELETE task ${taskId}`)
     },
     async fetchPage(nodeUrl, taskId, token, acknowledgeBefore) {
@@ -143,7 +143,7 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
         nodeUrl,
         'GET',
         `/v1/task${query}`,
-        { accept: INTERNAL_JSON },
+        { accept: taskStatusJson },
         undefined,
         30_000,
         signal,
@@ -159,6 +159,3 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
     close: () => agent.destroy(),
   }
 }
-
-/** Asks the task resource for TaskStatus instead of the formatted Task info. */
-export const INTERNAL_JSON = 'application/vnd.quipu.task-status+json'

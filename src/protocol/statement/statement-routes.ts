@@ -45,6 +45,7 @@ export interface StatementRouteDeps {
  */
 export type StatementRoutes = (request: IncomingMessage, response: ServerResponse, path: string) => Promise<boolean>
 
+const STAGE = /^\/v1\/stage\/([^/.]+)\.(\d{1,6})\/([^/]+)\/?$/
 const STATEMENT = /^\/v1\/statement\/([^/]+)\/([^/]+)\/?$/
 
 export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes {
@@ -167,6 +168,15 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
         default:
           throw new HttpProblem(405, 'Statements are posted', { allow: 'POST, OPTIONS' })
       }
+    }
+    const stage = STAGE.exec(path)
+    if (stage) {
+      const [, id = '', number = '', mac = ''] = stage
+      if (request.method !== 'DELETE') throw new HttpProblem(405, 'A stage is canceled with DELETE', { allow: 'DELETE' })
+      if (!deps.uris.verifyStage(id, Number(number), mac)) throw new HttpProblem(404, 'Query not found')
+      if (!(await deps.service.cancelStage(id, Number(number)))) throw new HttpProblem(404, 'Query not found')
+      response.writeHead(204, NO_BODY).end()
+      return true
     }
     const match = STATEMENT.exec(path)
     if (!match) return false

@@ -1,0 +1,78 @@
+import { pino } from 'pino'
+
+/** What the log tells of; a closed list, so that it can be searched for. */
+export type LogEvent =
+  | 'ready'
+  | 'draining'
+  | 'stopped'
+  | 'query.completed'
+  | 'query.slow'
+  | 'query.internal_error'
+  | 'epoch.won'
+  | 'epoch.lost'
+  | 'worker.joined'
+  | 'worker.lost'
+  | 'engine.killed'
+  | 'recovery'
+  | 'dead_letter'
+  | 'log.trouble'
+  | 'projection.trouble'
+  | 'request.failed'
+  | 'announcement.failed'
+  | 'telemetry.trouble'
+  | 'task.trouble'
+
+/** error: someone must act; warn: healed itself. Fields are JSON; an `err` is written with its stack. */
+export interface Logger {
+  info(event: LogEvent, fields: Readonly<Record<string, unknown>>, message: string): void
+  warn(event: LogEvent, fields: Readonly<Record<string, unknown>>, message: string): void
+  error(event: LogEvent, fields: Readonly<Record<string, unknown>>, message: string): void
+  /** Fields of every later line. */
+  bind(fields: Readonly<Record<string, unknown>>): void
+}
+
+export interface LoggerOptions {
+  readonly level: string
+  readonly service: string
+  readonly instance: string
+  readonly version: string
+  /** File descriptor written to. @default 1 */
+  readonly fd?: number
+}
+
+const SECRETS = [
+  'authorization',
+  'cookie',
+  'password',
+  'secret',
+  'token',
+  'credentials',
+  '*.authorization',
+  '*.cookie',
+  '*.password',
+  '*.secret',
+  '*.credentials',
+  'headers["x-trino-extra-credential"]',
+]
+
+/** JSON lines on stdout, written at once: a buffered destination loses its lines at a kill. */
+export function createLogger(options: LoggerOptions): Logger {
+  let bound: Record<string, unknown> = {}
+  const log = pino(
+    {
+      level: options.level,
+      base: { service: options.service, instance: options.instance, version: options.version },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      messageKey: 'message',
+      formatters: { level: (label) => ({ level: label }) },
+      redact: { paths: SECRETS, censor: '[redacted]' },
+    },
+    pino.destination({ fd: options.fd ?? 1, sync: true }),
+  )
+  return {
+    info: (event, fields, message) => log.info({ event, ...bound, ...fields }, message),
+    warn: (event, fields, message) => log.warn({ event, ...bound, ...fields }, message),
+    error: (event, fields, message) => log.error({ event, ...bound, ...fields }, message),
+    bind: (fields) => void (bound = { ...bound, ...fields }),
+  }
+}

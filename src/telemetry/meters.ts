@@ -1,0 +1,162 @@
+import type { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import {
+  buckets,
+  metricNames,
+  type CounterName,
+  type GaugeName,
+  type HistogramName,
+  type LabelsOf,
+  type LabelValues,
+  type MetricDefinition,
+  type MetricName,
+} from './metric-names.ts'
+
+/** Where a sample came from: an exemplar leads from the metric to the trace. */
+export interface TraceRef {
+  readonly traceId: string
+  readonly spanId: string
+}
+
+/** A process's metrics. Values of labels outside their closed set are folded into `other`. */
+export interface Meters {
+  count<N extends CounterName>(name: N, labels: LabelsOf<N>, by?: number, trace?: TraceRef): void
+  set<N extends GaugeName>(name: N, labels: LabelsOf<N>, value: number): void
+  /** Takes a gauge's series away: what another process is to tell from now on. */
+  unset<N extends GaugeName>(name: N): void
+  observe<N extends HistogramName>(name: N, labels: LabelsOf<N>, value: number, trace?: TraceRef): void
+  /** Called before each scrape: sets gauges that are read, not kept. */
+  onScrape(collect: () => void | Promise<void>): void
+  /** The exposition, OpenMetrics text. */
+  text(): Promise<{ readonly contentType: string; readonly body: string }>
+}
+
+export interface MetersOptions {
+  readonly on: 'coordinator' | 'worker'
+  /** Also `nodejs_*` and `process_*`. */
+  readonly processMetrics: boolean
+}
+
+type Kinds = { counter: Counter; gauge: Gauge; histogram: Histogram }
+
+/** Loads prom-client (70 ms of CPU): called once the process serves. */
+export async function createMeters(options: MetersOptions): Promise<Meters> {
+  const prom = await import('prom-client')
+  const registry = new prom.Registry() as unknown as Registry
+  // Exemplars need this content type before the first metric is made.
+  registry.setContentType(prom.Registry.OPENMETRICS_CONTENT_TYPE as never)
+  if (options.processMetrics) prom.collectDefaultMetrics({ register: registry })
+  const collectors: (() => void | Promise<void>)[] = []
+  const made = new Map<MetricName, Kinds[keyof Kinds]>()
+  const seen = new Map<string, Set<string>>()
+  /** Series of each gauge, by their label values. */
+  const series = new Map<MetricName, Map<string, Record<string, string>>>()
+
+  for (const [name, definition] of Object.entries(metricNames) as [MetricName, MetricDefinition][]) {
+    if (definition.on !== 'both' && definition.on !== options.on) continue
+    const common = {
+      // The OpenMetrics writer of prom-client takes `_total` away itself.
+      name: definition.text,
+      help: definition.help,
+      labelNames: Object.keys(definition.labels),
+      registers: [registry],
+      enableExemplars: definition.exemplars ?? false,
+    }
+    if (definition.kind === 'counter') {
+      const counter = new prom.Counter(common)
+      made.set(name, counter)
+      // A series born at 1 shows no increase: where the labels are closed, every series starts at 0.
+      for (const labels of closedCombinations(definition.labels)) {
+        if (definition.exemplars) counter.inc(exemplary(labels, 0) as never)
+        else counter.inc(labels, 0)
+      }
+    } else if (definition.kind === 'gauge') made.set(name, new prom.Gauge(common))
+    else made.set(name, new prom.Histogram({ ...common, buckets: [...buckets[definition.buckets ?? 'fast']] }))
+  }
+
+  function bounded(name: MetricName, labels: Readonly<Record<string, string>>): Record<string, string> {
+    const definition: MetricDefinition = metricNames[name]
+    const out: Record<string, string> = {}
+    for (const [label, values] of Object.entries(definition.labels)) {
+      const value = labels[label] ?? ''
+      if (admits(`${name}/${label}`, values, value)) out[label] = value
+      else {
+        out[label] = 'other'
+        if (name !== 'labelOverflow') meters.count('labelOverflow', { label })
+      }
+    }
+    return out
+  }
+  function admits(key: string, values: LabelValues, value: string): boolean {
+    if (Array.isArray(values)) return values.includes(value)
+    const set = seen.get(key) ?? new Set<string>()
+    if (set.has(value)) return true
+    if (set.size >= (values as { atMost: number }).atMost) return false
+    seen.set(key, set.add(value))
+    return true
+  }
+
+  const meters: Meters = {
+    count(name, labels, by = 1, trace) {
+      const counter = made.get(name) as Counter | undefined
+      if (!counter) return
+      const definition: MetricDefinition = metricNames[name]
+      const of = bounded(name, labels as Record<string, string>)
+      if (definition.exemplars) counter.inc(exemplary(of, by, trace) as never)
+      else counter.inc(of, by)
+    },
+    set(name, labels, value) {
+      const gauge = made.get(name) as Gauge | undefined
+      if (!gauge) return
+      const of = bounded(name, labels as Record<string, string>)
+      gauge.set(of, value)
+      const known = series.get(name) ?? new Map<string, Record<string, string>>()
+      series.set(name, known.set(Object.values(of).join('\n'), of))
+    },
+    unset(name) {
+      // `reset` would leave zeros behind, and `remove` takes one series.
+      const gauge = made.get(name) as Gauge | undefined
+      for (const labels of series.get(name)?.values() ?? []) gauge?.remove(labels)
+      series.delete(name)
+    },
+    observe(name, labels, value, trace) {
+      const histogram = made.get(name) as Histogram | undefined
+      if (!histogram) return
+      const definition: MetricDefinition = metricNames[name]
+      const of = bounded(name, labels as Record<string, string>)
+      if (definition.exemplars) histogram.observe(exemplary(of, value, trace) as never)
+      else histogram.observe(of, value)
+    },
+    onScrape: (collect) => void collectors.push(collect),
+    async text() {
+      for (const collect of collectors) await collect()
+      return { contentType: registry.contentType, body: await registry.metrics() }
+    },
+  }
+  return meters
+}
+
+/** With exemplars on, prom-client takes this form alone. */
+function exemplary(labels: Readonly<Record<string, string>>, value: number, trace?: TraceRef): unknown {
+  return { labels, value, exemplarLabels: trace ? { trace_id: trace.traceId, span_id: trace.spanId } : {} }
+}
+
+function closedCombinations(labels: Readonly<Record<string, LabelValues>>): Record<string, string>[] {
+  let combinations: Record<string, string>[] = [{}]
+  for (const [label, values] of Object.entries(labels)) {
+    if (!Array.isArray(values)) return []
+    combinations = combinations.flatMap((one) => values.map((value) => ({ ...one, [label]: value })))
+    // A product of many labels would be mostly series that never move.
+    if (combinations.length > 12) return []
+  }
+  return combinations
+}
+
+/** Before the meters are loaded, and where nobody scrapes. */
+export const noMeters: Meters = {
+  count: () => {},
+  set: () => {},
+  unset: () => {},
+  observe: () => {},
+  onScrape: () => {},
+  text: async () => ({ contentType: 'text/plain', body: '' }),
+}
