@@ -119,21 +119,17 @@ function walkOperator(walk: Walk, operator: DuckDbOperator, into: Operator[]): b
       const isInput = first ? walkOperator(walk, first, left) : false
       left.reverse()
       walk.done.push(pipelineStats(walk.done.length, left, isInput, false))
-      return second ? walkOperator(walk, withLeftInput(second, first?.rowsOut ?? 0), into) : false
+      if (!second) return false
+      const readsTables = walkOperator(walk, second, into)
+      const last = into[into.length - 1]!
+      if (last.type !== 'ValuesOperator') return readsTables
+      // DuckDB shows the join's own scan of the left input as one of constants.
+      into[into.length - 1] = { ...last, type: LOCAL_EXCHANGE_SOURCE }
+      return false
     }
     default:
       return unreachable(shape)
   }
-}
-
-/** DuckDB shows a correlated join's own scan of its left input as one of constants: a scan of what the input fed. */
-function withLeftInput(join: DuckDbOperator, rowsOut: number): DuckDbOperator {
-  const children = join.children.map((child) =>
-    child.type === 'COLUMN_DATA_SCAN' || child.type === 'DUMMY_SCAN'
-      ? { ...child, type: 'DELIM_SCAN', rowsOut }
-      : child,
-  )
-  return { ...join, children }
 }
 
 /** Neighbouring filters and projections are one FilterAndProject, named for the filter where there is one. */

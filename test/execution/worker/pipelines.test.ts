@@ -1,4 +1,3 @@
-import { mkdirSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { PipelineStats } from '../../../src/execution/api/task.ts'
 import { addPipelines, pipelinesOf } from '../../../src/execution/worker/pipelines.ts'
@@ -80,27 +79,6 @@ describe('pipelines of a statement', () => {
     )
     expect(all.at(-1)).toMatch(/TaskOutput 2000>2000 :out$/)
     expect(all.filter((line) => line.includes('NestedLoopJoin'))).toHaveLength(1)
-    // The left input is read once; the join takes it from there.
-    expect(all.filter((line) => line.includes('Values'))).toEqual([])
-    expect(all).toContain('LocalExchangeSource 2000>2000, HashBuilder 2000>0')
-  })
-
-  it('tell scans with filters, and scans of pages', async () => {
-    const file = `${engines.data}numbers.parquet`
-    mkdirSync(engines.data, { recursive: true })
-    await engines.pool.query(`COPY (SELECT i FROM range(50000) r(i)) TO '${file}' (FORMAT parquet)`)
-    const scan = `SELECT json_array(i)::VARCHAR FROM read_parquet('${file}')`
-    expect(drawn(await pipelines(scan))).toEqual([
-      'in: TableScan 50000>50000, FilterAndProject 50000>50000, TaskOutput 50000>50000 :out',
-    ])
-    expect(drawn(await pipelines(`${scan} WHERE i < 10`))).toEqual([
-      'in: ScanFilterAndProject 10>10, FilterAndProject 10>10, TaskOutput 10>10 :out',
-    ])
-    const output = { kind: 'stream', onRows: () => undefined } as const
-    const { profile } = await engines.run(scan, { profile: true, output }).done
-    expect(drawn(pipelinesOf(profile!, { isPages: ({ type }) => type === 'TABLE_SCAN' }))).toEqual([
-      'in: Exchange 50000>50000, FilterAndProject 50000>50000, TaskOutput 50000>50000 :out',
-    ])
   })
 
   it('end in TaskOutput for inline rows too', async () => {

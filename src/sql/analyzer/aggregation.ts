@@ -1,0 +1,161 @@
+import type { Expression } from '../syntax/ast.ts'
+import { INTEGER, BIGINT } from '../types/sql-type.ts'
+import { errorAt, newId, type AnalysisContext } from './context.ts'
+import { columnOf } from './build.ts'
+import type {
+  AggregateExpr,
+  AggregateNode,
+  ColumnDefinition,
+  ColumnId,
+  Expr,
+  GroupingExpr,
+  RelationNode,
+} from './tree.ts'
+import { childrenOfExpr, exprKey, mapChildren, visitColumns } from './walk.ts'
+
+/** An expression, and what of the text it is. */
+export interface Sourced {
+  readonly node: Expression
+  readonly expr: Expr
+}
+
+export interface Grouping {
+  /** Distinct keys. */
+  readonly keys: readonly Expr[]
+  /** Lists of indexes into `keys`; undefined: one set of all. */
+  readonly sets: readonly (readonly number[])[] | undefined
+}
+
+export interface Aggregated {
+  readonly node: RelationNode
+  /** The expression over the aggregation's output. */
+  readonly rewrite: (expr: Expr) => Expr
+}
+
+/** GROUPING of more keys than this gives a bigint. */
+const INTEGER_GROUPING = 31
+
+/**
+ * Puts an aggregation under expressions that call aggregates or name group keys.
+ * `source` are the columns of FROM: those the expressions may use only inside aggregates, or as keys.
+ */
+export function aggregate(
+  context: AnalysisContext,
+  input: RelationNode,
+  grouping: Grouping,
+  expressions: readonly Sourced[],
+  source: ReadonlySet<ColumnId>,
+): Aggregated {
+  const computed: ColumnDefinition[] = []
+  const keys = grouping.keys.map((expr) => {
+    if (expr.kind === 'column' && source.has(expr.id)) return { id: expr.id, input: expr.id, type: expr.type }
+    const id = newId(context)
+    computed.push({ id, expression: expr })
+    return { id, input: id, type: expr.type }
+  })
+  const keyColumns = new Map(grouping.keys.map((expr, i) => [exprKey(expr), keys[i]!]))
+  const onlyColumns = grouping.keys.every((expr) => expr.kind === 'column')
+  const keyIds = new Set(keys.map((key) => key.id))
+  const aggregates = new Map<string, { readonly id: ColumnId; readonly call: AggregateExpr }>()
+  const groupings = new Map<string, AggregateNode['groupings'][number]>()
+
+  const groupingColumn = (expr: GroupingExpr, key: string): Expr => {
+    let found = groupings.get(key)
+    if (found === undefined) {
+      const indexes = expr.columns.map((column) => grouping.keys.findIndex((each) => exprKey(each) === exprKey(column)))
+      const type = expr.columns.length > INTEGER_GROUPING ? BIGINT : INTEGER
+      found = { id: newId(context), keys: indexes, type }
+      groupings.set(key, found)
+    }
+    return columnOf(found.id, found.type)
+  }
+
+  const rewrite = (expr: Expr): Expr => {
+    if (expr.kind === 'column' || expr.kind === 'constant') {
+      const key = onlyColumns ? undefined : keyColumns.get(exprKey(expr))
+      return key === undefined ? expr : columnOf(key.id, key.type)
+    }
+    const text = !onlyColumns || expr.kind === 'aggregate' || expr.kind === 'grouping' ? exprKey(expr) : ''
+    if (expr.kind === 'aggregate') {
+      let found = aggregates.get(text)
+      if (found === undefined) {
+        found = { id: newId(context), call: expr }
+        aggregates.set(text, found)
+      }
+      return columnOf(found.id, expr.type)
+    }
+    if (expr.kind === 'grouping') return groupingColumn(expr, text)
+    const key = keyColumns.get(text)
+    return key === undefined ? mapChildren(expr, rewrite) : columnOf(key.id, key.type)
+  }
+
+  const verifier: Verifier = {
+    isKey: (expr) => (onlyColumns && expr.kind !== 'column' ? false : keyColumns.has(exprKey(expr))),
+    isOpen: (id) => source.has(id) && !keyIds.has(id),
+  }
+  for (const { node, expr } of expressions) verify(context, verifier, expr, node, '')
+  return {
+    get node() {
+      return {
+        kind: 'aggregate' as const,
+        input: computed.length === 0 ? input : { kind: 'project' as const, input, columns: computed },
+        keys,
+        sets: grouping.sets,
+        aggregates: [...aggregates.values()],
+        groupings: [...groupings.values()],
+      }
+    },
+    rewrite,
+  }
+}
+
+interface Verifier {
+  isKey(expr: Expr): boolean
+  /** A column of FROM that is no key. */
+  isOpen(id: ColumnId): boolean
+}
+
+/** Refuses an expression that uses a column of FROM outside of aggregates and keys. */
+function verify(context: AnalysisContext, verifier: Verifier, expr: Expr, node: Expression, label: string): void {
+  if (isAggregated(context, verifier, expr)) return
+  throw errorAt(
+    context,
+    node,
+    'EXPRESSION_NOT_AGGREGATE',
+    `${label}'${context.print(node)}' must be an aggregate expression or appear in GROUP BY clause`,
+  )
+}
+
+function isAggregated(context: AnalysisContext, verifier: Verifier, expr: Expr): boolean {
+  if (expr.kind === 'aggregate' || expr.kind === 'grouping' || verifier.isKey(expr)) return true
+  switch (expr.kind) {
+    case 'column':
+      return !verifier.isOpen(expr.id)
+    case 'window': {
+      const verifyPart = (part: Expr, label: string): void => {
+        const node = context.origins.get(part)
+        if (node !== undefined) verify(context, verifier, part, node, label)
+      }
+      expr.partitionBy.forEach((part) => verifyPart(part, 'PARTITION BY expression '))
+      expr.orderBy.forEach(({ value }) => verifyPart(value, 'ORDER BY expression '))
+      break
+    }
+    case 'scalarSubquery':
+    case 'exists':
+    case 'inSubquery':
+    case 'quantified':
+      visitColumns(expr.query.node, (id, column) => {
+        if (!verifier.isOpen(id)) return
+        const node = column && context.origins.get(column)
+        if (node === undefined) return
+        throw errorAt(
+          context,
+          node,
+          'EXPRESSION_NOT_AGGREGATE',
+          `Subquery uses '${context.print(node)}' which must appear in GROUP BY clause`,
+        )
+      })
+      break
+  }
+  return childrenOfExpr(expr).every((child) => isAggregated(context, verifier, child))
+}

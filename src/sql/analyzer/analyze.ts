@@ -1,0 +1,64 @@
+import type { ErrorLocation } from '../../shared/engine-error.ts'
+import type { Warning } from '../front-end.ts'
+import type { SessionContext } from '../session.ts'
+import type { Expression } from '../syntax/ast.ts'
+import type { Query } from '../syntax/ast-query.ts'
+import type { SqlType } from '../types/sql-type.ts'
+import type { AnalysisContext, AnalyzedQuery, Parameters } from './context.ts'
+import { analyzeExpression } from './expressions.ts'
+import { analyzeQuery } from './query.ts'
+import type { ResolvedMetadata } from './resolve.ts'
+import type { ColumnId, Expr } from './tree.ts'
+
+/** A text and where it begins inside what the client sent. */
+export interface SourceText {
+  readonly sql: string
+  readonly origin: ErrorLocation
+}
+
+export interface QueryAnalysis extends AnalyzedQuery {
+  /** Where the columns of scans come from: `catalog.schema.table.column`. */
+  readonly sources: ReadonlyMap<ColumnId, string>
+  readonly warnings: readonly Warning[]
+  /** Types of the parameters as far as they were found out, for DESCRIBE INPUT. */
+  readonly parameterTypes: ReadonlyMap<number, SqlType>
+}
+
+export interface AnalysisInput {
+  readonly session: SessionContext
+  readonly metadata: ResolvedMetadata
+  readonly text: SourceText
+  readonly print: (expression: Expression) => string
+}
+
+/** The meaning of a whole query. @throws EngineError with Trino's name and place */
+export function analyzeStatementQuery(input: AnalysisInput, query: Query, parameters: Parameters): QueryAnalysis {
+  const context = createContext(input, parameters)
+  const analyzed = analyzeQuery(context, query, undefined)
+  const types = parameters.kind === 'describe' ? parameters.types : new Map<number, SqlType>()
+  return { ...analyzed, sources: context.sources, warnings: context.warnings, parameterTypes: types }
+}
+
+/** The values of `EXECUTE … USING`: expressions without columns. */
+export function analyzeParameters(input: AnalysisInput, expressions: readonly Expression[]): readonly Expr[] {
+  const context = createContext(input, { kind: 'values', values: [] })
+  return expressions.map(
+    (expression) => analyzeExpression(context, expression, { fields: [], parent: undefined, boundary: true }).expr,
+  )
+}
+
+function createContext(input: AnalysisInput, parameters: Parameters): AnalysisContext {
+  return {
+    session: input.session,
+    metadata: input.metadata,
+    text: input.text,
+    ids: { next: 0 },
+    parameters,
+    sources: new Map(),
+    views: [],
+    origins: new WeakMap(),
+    warnings: [],
+    print: input.print,
+    analyzeQuery,
+  }
+}

@@ -1,0 +1,74 @@
+import { resolveComparison, type ComparisonOperator } from '../functions/operators.ts'
+import { BOOLEAN, sameType, type SqlType } from '../types/sql-type.ts'
+import type { ColumnExpr, ColumnId, ConstantExpr, Expr } from './tree.ts'
+
+// Makers of typed expressions that several parts of the analyser need.
+
+export function columnOf(id: ColumnId, type: SqlType): ColumnExpr {
+  return { kind: 'column', type, id }
+}
+
+export function constantOf(type: SqlType, value: ConstantExpr['value']): ConstantExpr {
+  return { kind: 'constant', type, value }
+}
+
+/** A coercion: the expression itself where it has the type. NULL and lambdas take the type on. */
+export function castTo(expr: Expr, type: SqlType): Expr {
+  if (sameType(expr.type, type)) return expr
+  if (expr.kind === 'constant') {
+    if (expr.value === null) return { kind: 'constant', type, value: null }
+    const widened = widen(expr, type)
+    if (widened !== undefined) return widened
+  }
+  return { kind: 'cast', type, value: expr, safe: false }
+}
+
+/** Constants whose value is written the same in the wider type. */
+function widen(expr: ConstantExpr, type: SqlType): ConstantExpr | undefined {
+  switch (expr.type.kind) {
+    case 'tinyint':
+    case 'smallint':
+    case 'integer':
+    case 'bigint':
+      switch (type.kind) {
+        case 'smallint':
+        case 'integer':
+        case 'bigint':
+          return { ...expr, type }
+        case 'double':
+          // Beyond 2^53 the digits would be cut by the reader of the literal as Java's cast does: to the nearest.
+          return { ...expr, type }
+        default:
+          return undefined
+      }
+    case 'varchar':
+      return type.kind === 'varchar' && (type.length === undefined || type.length >= (expr.type.length ?? Infinity))
+        ? { ...expr, type }
+        : undefined
+    default:
+      return undefined
+  }
+}
+
+/** `left op right` after coercion to their common type. @throws EngineError without place */
+export function comparison(operator: ComparisonOperator, left: Expr, right: Expr): Expr {
+  const resolved = resolveComparison(operator, left.type, right.type)
+  return {
+    kind: 'compare',
+    type: BOOLEAN,
+    operator,
+    left: castTo(left, resolved.left),
+    right: castTo(right, resolved.right),
+  }
+}
+
+/** The value of a constant, undefined for anything that must be computed; casts of numbers are looked through. */
+export function constant(expr: Expr): ConstantExpr['value'] | undefined {
+  if (expr.kind === 'constant') return expr.value
+  if (expr.kind === 'cast') return constant(expr.value)
+  if (expr.kind === 'negate') {
+    const value = constant(expr.value)
+    return typeof value === 'string' ? (value.startsWith('-') ? value.slice(1) : `-${value}`) : value
+  }
+  return undefined
+}

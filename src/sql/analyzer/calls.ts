@@ -1,0 +1,288 @@
+import { resolveFunction, type ArgumentType, type ResolvedFunction } from '../functions/resolve-function.ts'
+import type { ConcatExpression, Expression, FunctionCall, LambdaExpression, Listagg } from '../syntax/ast.ts'
+import type { OrderBy } from '../syntax/ast-query.ts'
+import { locate } from '../syntax/span.ts'
+import { isComparable, isOrderable, VARCHAR, type FunctionType, type SqlType } from '../types/sql-type.ts'
+import { typeName } from '../types/type-text.ts'
+import { castTo, constantOf } from './build.ts'
+import { errorAt, locatedAt, newId } from './context.ts'
+import { asBoolean, nothingFound, verifyScalar, type ExpressionState, type LambdaScope } from './expression-state.ts'
+import type { AggregateExpr, Expr, ExprSortKey, LambdaArgumentExpr, LambdaExpr } from './tree.ts'
+import { exprKey } from './walk.ts'
+import { analyzeWindowCall } from './windows.ts'
+
+export function analyzeConcat(state: ExpressionState, node: ConcatExpression): Expr {
+  const { name, args } = prepared(state, 'concat', [node.left, node.right])
+  return scalarCall(state, node, name, args)
+}
+
+/** Arguments with their types as resolution wants them; lambdas are analysed once their parameters are known. */
+interface Argument {
+  readonly node: Expression
+  readonly type: ArgumentType
+  /** The argument coerced to what the function asks for. */
+  finish(wanted: SqlType): Expr
+}
+
+function prepared(
+  state: ExpressionState,
+  name: string,
+  nodes: readonly Expression[],
+): { readonly name: string; readonly args: readonly Argument[] } {
+  return {
+    name,
+    args: nodes.map((node) => (node.kind === 'LambdaExpression' ? lambda(state, node) : value(state, node))),
+  }
+}
+
+function value(state: ExpressionState, node: Expression): Argument {
+  const expr = state.analyze(node)
+  return { node, type: { kind: 'value', type: expr.type }, finish: (wanted) => castTo(expr, wanted) }
+}
+
+function lambda(state: ExpressionState, node: LambdaExpression): Argument {
+  const bodies = new Map<string, LambdaExpr>()
+  const analyzed = (types: readonly SqlType[]): LambdaExpr => {
+    const key = types.map(typeName).join(';')
+    let body = bodies.get(key)
+    if (body === undefined) {
+      body = lambdaBody(state, node, types)
+      bodies.set(key, body)
+    }
+    return body
+  }
+  return {
+    node,
+    type: {
+      kind: 'lambda',
+      parameterCount: node.parameters.length,
+      bodyType: (types) => analyzed(types).body.type,
+    },
+    finish: (wanted) => {
+      const { arguments: types, result } = wanted as FunctionType
+      const body = analyzed(types)
+      return { ...body, type: wanted, body: castTo(body.body, result) }
+    },
+  }
+}
+
+function lambdaBody(state: ExpressionState, node: LambdaExpression, types: readonly SqlType[]): LambdaExpr {
+  const parameters = node.parameters.map((_, i): LambdaArgumentExpr => ({
+    kind: 'lambdaArgument',
+    type: types[i]!,
+    id: newId(state.context),
+  }))
+  const scope: LambdaScope = {
+    arguments: new Map(node.parameters.map((parameter, i) => [parameter.value.toLowerCase(), parameters[i]!])),
+    outer: state.lambda,
+  }
+  const found = nothingFound()
+  const body = state.within({ lambda: scope, found }).analyze(node.body)
+  verifyScalar(state.context, found, 'Lambda expression')
+  const [subquery] = found.subqueries
+  if (subquery !== undefined) {
+    throw errorAt(state.context, subquery, 'NOT_SUPPORTED', 'Lambda expression cannot contain subqueries')
+  }
+  return { kind: 'lambda', type: body.type, parameters, body }
+}
+
+function resolveCall(
+  state: ExpressionState,
+  node: Expression,
+  name: string,
+  args: readonly Argument[],
+): { readonly resolved: ResolvedFunction; readonly exprs: readonly Expr[] } {
+  const location = locate(state.context.text.sql, node.span.at, state.context.text.origin)
+  const resolved = resolveFunction(
+    name,
+    args.map((argument) => argument.type),
+    location,
+  )
+  return { resolved, exprs: args.map((argument, i) => argument.finish(resolved.argumentTypes[i]!)) }
+}
+
+function scalarCall(state: ExpressionState, node: Expression, name: string, args: readonly Argument[]): Expr {
+  const { resolved, exprs } = resolveCall(state, node, name, args)
+  return { kind: 'call', type: resolved.resultType, function: resolved, arguments: exprs }
+}
+
+/** The name of a call; only the built-in functions can be named in full. */
+function functionName(node: FunctionCall): string {
+  const parts = node.name.parts.map((part) => part.value.toLowerCase())
+  if (parts.length === 3 && parts[0] === 'system' && parts[1] === 'builtin') return parts[2]!
+  return parts.join('.')
+}
+
+export function analyzeCall(state: ExpressionState, node: FunctionCall): Expr {
+  const { context } = state
+  const name = functionName(node)
+  // What arguments contain is the call's own affair: an aggregate may not nest another, a window may.
+  const inner = nothingFound()
+  const within = state.within({ lambda: state.lambda, found: inner })
+  const { args } = prepared(within, name, node.arguments)
+  const filter =
+    node.filter === undefined
+      ? undefined
+      : asBoolean(within, node.filter, within.analyze(node.filter), 'Filter expression')
+  const { resolved, exprs } = resolveCall(state, node, name, args)
+  if (node.window !== undefined) {
+    return analyzeWindowCall(state, inner, node, node.window, resolved, exprs, filter)
+  }
+  state.found.subqueries.push(...inner.subqueries)
+  switch (resolved.kind) {
+    case 'window':
+      throw errorAt(
+        context,
+        node,
+        'MISSING_OVER',
+        `Window function system.builtin.${resolved.name} requires an OVER clause`,
+      )
+    case 'scalar':
+      if (node.orderBy !== undefined) {
+        throw errorAt(context, node, 'FUNCTION_NOT_AGGREGATE', 'ORDER BY is only valid for aggregation functions')
+      }
+      if (node.distinct) {
+        throw errorAt(
+          context,
+          node,
+          'FUNCTION_NOT_AGGREGATE',
+          'DISTINCT is not supported for non-aggregation functions',
+        )
+      }
+      if (node.filter !== undefined) {
+        throw errorAt(context, node, 'FUNCTION_NOT_AGGREGATE', 'Filter is only valid for aggregation functions')
+      }
+      state.found.aggregates.push(...inner.aggregates)
+      state.found.windows.push(...inner.windows)
+      state.found.groupings.push(...inner.groupings)
+      return { kind: 'call', type: resolved.resultType, function: resolved, arguments: exprs }
+    case 'aggregate': {
+      const orderBy = aggregateOrder(within, node.orderBy)
+      const call: AggregateExpr = {
+        kind: 'aggregate',
+        type: resolved.resultType,
+        function: resolved,
+        arguments: exprs,
+        distinct: node.distinct,
+        orderBy,
+        filter,
+      }
+      verifyAggregate(state, node, name, inner, call)
+      state.found.aggregates.push(node)
+      return call
+    }
+  }
+}
+
+function aggregateOrder(state: ExpressionState, orderBy: OrderBy | undefined): readonly ExprSortKey[] {
+  return (orderBy?.sortItems ?? []).map((item) => {
+    const expr = state.analyze(item.sortKey)
+    if (!isOrderable(expr.type)) {
+      throw errorAt(
+        state.context,
+        item.sortKey,
+        'TYPE_MISMATCH',
+        `ORDER BY can only be applied to orderable types (actual: ${typeName(expr.type)})`,
+      )
+    }
+    return { value: expr, descending: item.ordering === 'DESCENDING', nullsFirst: item.nullOrdering === 'FIRST' }
+  })
+}
+
+function verifyAggregate(
+  state: ExpressionState,
+  node: FunctionCall | Listagg,
+  name: string,
+  inner: ExpressionState['found'],
+  call: AggregateExpr,
+): void {
+  const { context } = state
+  if (call.distinct) {
+    const wrong = call.arguments.find((argument) => !isComparable(argument.type))
+    if (wrong !== undefined) {
+      throw errorAt(
+        context,
+        node,
+        'TYPE_MISMATCH',
+        `DISTINCT can only be applied to comparable types (actual: ${typeName(wrong.type)})`,
+      )
+    }
+    const listed = new Set(call.arguments.map((argument) => exprKey(argument)))
+    if (call.orderBy.some(({ value: key }) => !listed.has(exprKey(key)))) {
+      throw errorAt(
+        context,
+        node,
+        'EXPRESSION_NOT_IN_DISTINCT',
+        'For aggregate function with DISTINCT, ORDER BY expressions must appear in arguments',
+      )
+    }
+  }
+  const list = (nodes: readonly { readonly kind: string }[]): string =>
+    nodes.map((each) => context.print(each as Expression)).join(', ')
+  if (inner.aggregates.length > 0) {
+    throw errorAt(
+      context,
+      node,
+      'NESTED_AGGREGATION',
+      `Cannot nest aggregations inside aggregation '${name}': [${list(inner.aggregates)}]`,
+    )
+  }
+  if (inner.windows.length > 0) {
+    throw errorAt(
+      context,
+      node,
+      'NESTED_WINDOW',
+      `Cannot nest window functions or row pattern measures inside aggregation '${name}': [${list(inner.windows)}]`,
+    )
+  }
+}
+
+/** `listagg(value, separator ON OVERFLOW …) WITHIN GROUP (ORDER BY …)` */
+export function analyzeListagg(state: ExpressionState, node: Listagg): Expr {
+  const inner = nothingFound()
+  const within = state.within({ lambda: state.lambda, found: inner })
+  let input = within.analyze(node.value)
+  if (input.type.kind === 'unknown') input = castTo(input, VARCHAR)
+  if (input.type.kind !== 'varchar') {
+    throw errorAt(
+      state.context,
+      node,
+      'TYPE_MISMATCH',
+      `Expected expression of varchar, but '${state.context.print(node.value)}' has ${typeName(input.type)} type`,
+    )
+  }
+  const filter =
+    node.filter === undefined
+      ? undefined
+      : asBoolean(within, node.filter, within.analyze(node.filter), 'Filter expression')
+  const overflow = node.overflow ?? { behavior: 'ERROR' as const }
+  const truncates = overflow.behavior === 'TRUNCATE'
+  const args = [
+    castTo(input, VARCHAR),
+    constantOf(VARCHAR, node.separator?.value ?? ''),
+    constantOf({ kind: 'boolean' }, !truncates),
+    constantOf(VARCHAR, truncates ? (overflow.filler?.value ?? '...') : '...'),
+    constantOf({ kind: 'boolean' }, truncates ? overflow.withCount : false),
+  ]
+  const resolved = locatedAt(state.context, node, () =>
+    resolveFunction(
+      'listagg',
+      args.map((argument) => ({ kind: 'value', type: argument.type })),
+      undefined,
+      true,
+    ),
+  )
+  const call: AggregateExpr = {
+    kind: 'aggregate',
+    type: resolved.resultType,
+    function: resolved,
+    arguments: args.map((argument, i) => castTo(argument, resolved.argumentTypes[i]!)),
+    distinct: node.distinct,
+    orderBy: aggregateOrder(within, node.orderBy),
+    filter,
+  }
+  verifyAggregate(state, node, 'listagg', inner, { ...call, arguments: call.arguments.slice(0, 1) })
+  state.found.subqueries.push(...inner.subqueries)
+  state.found.aggregates.push(node)
+  return call
+}

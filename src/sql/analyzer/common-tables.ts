@@ -1,0 +1,241 @@
+import type { Identifier } from '../syntax/ast.ts'
+import type { SetOperation, Table, With, WithQuery } from '../syntax/ast-query.ts'
+import { childrenOf, type AnyNode } from '../syntax/tree.ts'
+import { canCoerce } from '../types/coercion.ts'
+import { sameType } from '../types/sql-type.ts'
+import { typeName } from '../types/type-text.ts'
+import { castTo, columnOf } from './build.ts'
+import { errorAt, newId, type AnalysisContext, type AnalyzedQuery, type QueryColumn } from './context.ts'
+import type { NamedQuery, Scope } from './scope.ts'
+import type { ColumnDefinition, ColumnId, CommonTable, RelationNode } from './tree.ts'
+
+const DEFAULT_MAX_RECURSION_DEPTH = 10
+
+/** The tables of a WITH clause, and the scope in which all of them are seen. */
+export function analyzeWith(
+  context: AnalysisContext,
+  clause: With,
+  outer: Scope,
+): { readonly tables: readonly CommonTable[]; readonly scope: Scope } {
+  const named = new Map<string, NamedQuery>()
+  const tables: CommonTable[] = []
+  // Each query sees those before it: the scope shares the growing map.
+  const scope: Scope = { ...outer, tables: named }
+  for (const query of clause.queries) {
+    const name = query.name.value.toLowerCase()
+    if (named.has(name)) {
+      throw errorAt(
+        context,
+        query,
+        'DUPLICATE_NAMED_QUERY',
+        `WITH query name '${query.name.value}' specified more than once`,
+      )
+    }
+    const recursion = clause.recursive ? recursionOf(context, query, name) : undefined
+    const { table, columns } =
+      recursion === undefined
+        ? plainTable(context, query, scope)
+        : recursiveTable(context, query, recursion, name, named, scope)
+    tables.push(table)
+    named.set(name, { table: table.id, columns })
+  }
+  return { tables, scope: { ...outer, tables: named } }
+}
+
+interface Named {
+  readonly table: CommonTable
+  readonly columns: NamedQuery['columns']
+}
+
+function plainTable(context: AnalysisContext, query: WithQuery, scope: Scope): Named {
+  const analyzed = context.analyzeQuery(context, query.query, scope)
+  return tableOf(context, query, analyzed)
+}
+
+function tableOf(context: AnalysisContext, query: WithQuery, { node, columns }: AnalyzedQuery): Named {
+  verifyAliases(context, query.columnNames, columns.length)
+  const { node: projected, columns: unique } = withUniqueColumns(context, node, columns)
+  const named = unique.map((column, i) => ({ ...column, name: query.columnNames?.[i]?.value ?? column.name }))
+  const table: CommonTable = {
+    id: newId(context),
+    node: projected,
+    columns: unique.map(({ column, type }) => ({ id: column, type })),
+  }
+  return { table, columns: named }
+}
+
+function verifyAliases(context: AnalysisContext, aliases: readonly Identifier[] | undefined, count: number): void {
+  if (aliases === undefined || aliases.length === count) return
+  throw errorAt(
+    context,
+    aliases[0]!,
+    'MISMATCHED_COLUMN_ALIASES',
+    `Column alias list has ${aliases.length} entries but relation has ${count} columns`,
+  )
+}
+
+/** A column that is selected twice gets a number of its own, so that references by position stay apart. */
+function withUniqueColumns(
+  context: AnalysisContext,
+  node: RelationNode,
+  columns: readonly QueryColumn[],
+): { readonly node: RelationNode; readonly columns: readonly QueryColumn[] } {
+  const seen = new Set<ColumnId>()
+  const copies: ColumnDefinition[] = []
+  const unique = columns.map((column) => {
+    if (!seen.has(column.column)) {
+      seen.add(column.column)
+      return column
+    }
+    const id = newId(context)
+    copies.push({ id, expression: columnOf(column.column, column.type) })
+    return { ...column, column: id }
+  })
+  return { node: copies.length === 0 ? node : { kind: 'project', input: node, columns: copies }, columns: unique }
+}
+
+// ---- Recursion
+
+/** The UNION of a recursive query, checked as far as its shape goes; undefined where the query is not recursive. */
+function recursionOf(context: AnalysisContext, query: WithQuery, name: string): SetOperation | undefined {
+  const { body } = query.query
+  const references = [...referencesTo(query.query, name)]
+  if (body.kind === 'SetOperation' && body.operator === 'UNION') {
+    if (query.columnNames === undefined) {
+      throw errorAt(context, query, 'MISSING_COLUMN_ALIASES', 'missing column aliases in recursive WITH query')
+    }
+    if (references.length === 0) return undefined
+    const base = [...referencesTo(body.left, name)]
+    if (base[0] !== undefined) {
+      throw errorAt(
+        context,
+        base[0],
+        'INVALID_RECURSIVE_REFERENCE',
+        'WITH table name is referenced in the base relation of recursion',
+      )
+    }
+    const step = [...referencesTo(body.right, name)]
+    if (step[1] !== undefined) {
+      throw errorAt(
+        context,
+        step[1],
+        'INVALID_RECURSIVE_REFERENCE',
+        'multiple recursive references in the step relation of recursion',
+      )
+    }
+    if (step[0] !== undefined) {
+      verifyTail(context, query)
+      verifyStep(context, body, name)
+      return body
+    }
+  }
+  if (references[0] !== undefined) {
+    throw errorAt(
+      context,
+      references[0],
+      'INVALID_RECURSIVE_REFERENCE',
+      'recursive reference not allowed in this context',
+    )
+  }
+  return undefined
+}
+
+/** ORDER BY, OFFSET, LIMIT and WITH right around the recursion. */
+function verifyTail(context: AnalysisContext, { query }: WithQuery): void {
+  const clause = query.with ?? query.orderBy ?? query.offset ?? query.limit
+  if (clause === undefined) return
+  const names = { With: 'WITH', OrderBy: 'ORDER BY', Offset: 'OFFSET', Limit: 'LIMIT', FetchFirst: 'FETCH FIRST' }
+  throw errorAt(context, clause, 'NOT_SUPPORTED', `immediate ${names[clause.kind]} clause in recursive query`)
+}
+
+/** The recursive reference may stand only where every row of the step comes from one row of it. */
+function verifyStep(context: AnalysisContext, union: SetOperation, name: string): void {
+  const forbid = (node: AnyNode | undefined, message: string): void => {
+    const [reference] = node === undefined ? [] : [...referencesTo(node, name)]
+    if (reference !== undefined) throw errorAt(context, reference, 'INVALID_RECURSIVE_REFERENCE', message)
+  }
+  const visit = (node: AnyNode): void => {
+    if (node.kind === 'Join') {
+      const join = node as AnyNode & { readonly type: string; readonly left: AnyNode; readonly right: AnyNode }
+      const word = `${join.type}`
+      if (join.type === 'LEFT' || join.type === 'FULL') {
+        forbid(join.right, `recursive reference in right source of ${word} join`)
+      }
+      if (join.type === 'RIGHT' || join.type === 'FULL') {
+        forbid(join.left, `recursive reference in left source of ${word} join`)
+      }
+    }
+    if (node.kind === 'SetOperation') {
+      const set = node as AnyNode & SetOperation
+      if (set.operator === 'INTERSECT' && set.distinct) forbid(set, 'recursive reference in INTERSECT DISTINCT')
+      if (set.operator === 'INTERSECT' && !set.distinct) forbid(set, 'recursive reference in INTERSECT ALL')
+      if (set.operator === 'EXCEPT')
+        forbid(set.right, `recursive reference in right relation of EXCEPT ${set.distinct ? 'DISTINCT' : 'ALL'}`)
+    }
+    if (node.kind === 'SubqueryExpression')
+      forbid(node, 'recursive reference outside of FROM clause of the step relation of recursion')
+    childrenOf(node).forEach(visit)
+  }
+  visit(union.right)
+}
+
+function* referencesTo(node: AnyNode, name: string): Generator<Table> {
+  if (node.kind === 'Table') {
+    const table = node as Table
+    if (table.name.parts.length === 1 && table.name.parts[0]!.value.toLowerCase() === name) yield table
+    return
+  }
+  for (const child of childrenOf(node)) yield* referencesTo(child, name)
+}
+
+function recursiveTable(
+  context: AnalysisContext,
+  query: WithQuery,
+  union: SetOperation,
+  name: string,
+  named: Map<string, NamedQuery>,
+  scope: Scope,
+): Named {
+  const operand = (body: SetOperation['left']): AnalyzedQuery =>
+    context.analyzeQuery(
+      context,
+      { ...query.query, with: undefined, body, orderBy: undefined, offset: undefined, limit: undefined },
+      scope,
+    )
+  const { table: base, columns } = tableOf(context, query, operand(union.left))
+  named.set(name, { table: base.id, columns, recursive: true })
+  const step = operand(union.right)
+  named.delete(name)
+  if (step.columns.length !== columns.length) {
+    throw errorAt(
+      context,
+      union,
+      'TYPE_MISMATCH',
+      `base and step relations of recursion have different number of fields: ${columns.length}, ${step.columns.length}`,
+    )
+  }
+  const computed: ColumnDefinition[] = []
+  const outputs = step.columns.map(({ column, type }, i): ColumnId => {
+    const wanted = columns[i]!.type
+    if (sameType(type, wanted)) return column
+    if (!canCoerce(type, wanted)) {
+      throw errorAt(
+        context,
+        union,
+        'TYPE_MISMATCH',
+        `recursion step relation output type (${typeName(type)}) is not coercible to recursion base relation output type (${typeName(wanted)}) at column ${i + 1}`,
+      )
+    }
+    const id = newId(context)
+    computed.push({ id, expression: castTo(columnOf(column, type), wanted) })
+    return id
+  })
+  const node: RelationNode =
+    computed.length === 0 ? step.node : { kind: 'project', input: step.node, columns: computed }
+  const setting = Number(context.session.properties['max_recursion_depth'] ?? DEFAULT_MAX_RECURSION_DEPTH)
+  const maxDepth = Number.isInteger(setting) && setting > 0 ? setting : DEFAULT_MAX_RECURSION_DEPTH
+  return {
+    table: { ...base, step: { node, columns: outputs, maxDepth, distinct: union.distinct } },
+    columns,
+  }
+}

@@ -1,0 +1,80 @@
+import { EngineError, type ErrorLocation, type ErrorName } from '../../shared/engine-error.ts'
+import type { Warning } from '../front-end.ts'
+import type { Expression } from '../syntax/ast.ts'
+import type { Query } from '../syntax/ast-query.ts'
+import { locate, type Span } from '../syntax/span.ts'
+import type { SqlType } from '../types/sql-type.ts'
+import type { SessionContext } from '../session.ts'
+import type { ResolvedMetadata } from './resolve.ts'
+import type { Scope } from './scope.ts'
+import type { ColumnId, Expr, RelationNode } from './tree.ts'
+
+/** What every part of the analysis of one text shares. */
+export interface AnalysisContext {
+  readonly session: SessionContext
+  readonly metadata: ResolvedMetadata
+  /** The text that spans point into, and where it begins in what the client sent (EXECUTE IMMEDIATE). */
+  readonly text: { readonly sql: string; readonly origin: ErrorLocation }
+  /** Numbers for columns, common tables and lambda arguments, unique in the statement. */
+  readonly ids: { next: number }
+  readonly parameters: Parameters
+  /** Where scanned columns come from, for lineage: `catalog.schema.table.column`. */
+  readonly sources: Map<ColumnId, string>
+  /** The views being analysed, outermost first. */
+  readonly views: readonly string[]
+  /** What in the text some expressions come from: columns, and the parts of windows. */
+  readonly origins: WeakMap<Expr, Expression>
+  readonly warnings: Warning[]
+  /** An expression as messages show it. */
+  print(expression: Expression): string
+  /** Analyses a query inside an expression or relation; here because queries, relations and expressions nest. */
+  readonly analyzeQuery: (context: AnalysisContext, query: Query, outer: Scope | undefined) => AnalyzedQuery
+}
+
+/** The values of `?`, or, for DESCRIBE, none: then their types are noted as they are found out. */
+export type Parameters =
+  | { readonly kind: 'values'; readonly values: readonly Expr[] }
+  | { readonly kind: 'describe'; readonly types: Map<number, SqlType> }
+
+export interface QueryColumn {
+  readonly name: string | undefined
+  readonly type: SqlType
+  readonly column: ColumnId
+  readonly hidden?: boolean
+}
+
+export interface AnalyzedQuery {
+  readonly node: RelationNode
+  readonly columns: readonly QueryColumn[]
+  /** ORDER BY at its top fixes the order of its rows. */
+  readonly ordered: boolean
+}
+
+export function newId(context: AnalysisContext): number {
+  return context.ids.next++
+}
+
+/** An error at a node, the way Trino's semanticException makes it. */
+export function errorAt(
+  context: AnalysisContext,
+  node: { readonly span: Span },
+  errorName: ErrorName,
+  message: string,
+): EngineError {
+  return new EngineError(errorName, message, {
+    location: locate(context.text.sql, node.span.at, context.text.origin),
+  })
+}
+
+/** Gives an error of a part that knows no places (types, functions, literals) the place of the node. */
+export function locatedAt<T>(context: AnalysisContext, node: { readonly span: Span }, compute: () => T): T {
+  try {
+    return compute()
+  } catch (error) {
+    if (!(error instanceof EngineError) || error.location !== undefined) throw error
+    throw new EngineError(error.errorName, error.message, {
+      cause: error,
+      location: locate(context.text.sql, node.span.at, context.text.origin),
+    })
+  }
+}

@@ -1,0 +1,97 @@
+import type { Expression, FunctionCall, GroupingOperation, Listagg, Node, SubqueryExpression } from '../syntax/ast.ts'
+import { commonSuperType } from '../types/coercion.ts'
+import { BOOLEAN, UNKNOWN, type SqlType } from '../types/sql-type.ts'
+import { typeName } from '../types/type-text.ts'
+import { castTo } from './build.ts'
+import { errorAt, type AnalysisContext } from './context.ts'
+import type { Scope } from './scope.ts'
+import type { Expr, GroupingExpr, LambdaArgumentExpr } from './tree.ts'
+
+/** What the parts of one expression share while it is analysed. */
+export interface ExpressionState {
+  readonly context: AnalysisContext
+  readonly scope: Scope
+  /** Arguments of the lambdas around, innermost first, by lower-case name. */
+  readonly lambda: LambdaScope | undefined
+  readonly found: Found
+  analyze(node: Expression): Expr
+  /** The same with other names in sight. */
+  within(change: { readonly lambda: LambdaScope | undefined; readonly found: Found }): ExpressionState
+}
+
+export interface LambdaScope {
+  readonly arguments: ReadonlyMap<string, LambdaArgumentExpr>
+  readonly outer: LambdaScope | undefined
+}
+
+/** What an expression contains that not every clause allows; not what queries inside of it contain. */
+export interface Found {
+  readonly aggregates: (FunctionCall | Listagg)[]
+  readonly windows: Node<string>[]
+  readonly groupings: { readonly node: GroupingOperation; readonly expr: GroupingExpr }[]
+  readonly subqueries: SubqueryExpression[]
+}
+
+/** Refuses aggregates, windows and GROUPING where a clause takes none. */
+export function verifyScalar(context: AnalysisContext, analyzed: Found, clause: string): void {
+  const nodes = [...analyzed.aggregates, ...analyzed.windows, ...analyzed.groupings.map((each) => each.node)]
+  const [first] = nodes
+  if (first === undefined) return
+  const texts = nodes.map((node) => context.print(node as Expression))
+  throw errorAt(
+    context,
+    first,
+    'EXPRESSION_NOT_SCALAR',
+    `${clause} cannot contain aggregations, window functions or grouping operations: [${texts.join(', ')}]`,
+  )
+}
+
+export function nothingFound(): Found {
+  return { aggregates: [], windows: [], groupings: [], subqueries: [] }
+}
+
+/** `expr` as a boolean; the message begins with what must be one. */
+export function asBoolean(state: ExpressionState, node: Expression, expr: Expr, what: string): Expr {
+  return asType(state, node, expr, BOOLEAN, what)
+}
+
+export function asType(state: ExpressionState, node: Expression, expr: Expr, type: SqlType, what: string): Expr {
+  const common = commonSuperType(expr.type, type)
+  if (common === undefined || common.kind !== type.kind) {
+    throw errorAt(
+      state.context,
+      node,
+      'TYPE_MISMATCH',
+      `${what} must evaluate to a ${typeName(type)} (actual: ${typeName(expr.type)})`,
+    )
+  }
+  return castTo(expr, type)
+}
+
+/** Values of one list in their common type: of CASE, COALESCE, ARRAY, IN. `what` begins the message. */
+export function unified(
+  state: ExpressionState,
+  what: string,
+  items: readonly { readonly node: Expression; readonly expr: Expr }[],
+): { readonly type: SqlType; readonly exprs: readonly Expr[] } {
+  const distinct = new Map<string, { readonly node: Expression; readonly type: SqlType }>()
+  for (const { node, expr } of items) {
+    const name = typeName(expr.type)
+    if (!distinct.has(name)) distinct.set(name, { node, type: expr.type })
+  }
+  let common: SqlType = UNKNOWN
+  for (const { node, type } of distinct.values()) {
+    const next = commonSuperType(common, type)
+    if (next === undefined) {
+      throw errorAt(
+        state.context,
+        node,
+        'TYPE_MISMATCH',
+        `${what} must be the same type or coercible to a common type. Cannot find common type between ${typeName(common)} and ${typeName(type)}, all types (without duplicates): [${[...distinct.keys()].join(', ')}]`,
+      )
+    }
+    common = next
+  }
+  const type = common
+  return { type, exprs: items.map(({ expr }) => castTo(expr, type)) }
+}

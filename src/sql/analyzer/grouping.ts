@@ -1,0 +1,168 @@
+import { unreachable } from '../../shared/unreachable.ts'
+import type { Expression } from '../syntax/ast.ts'
+import type { GroupBy, GroupingElement, QuerySpecification } from '../syntax/ast-query.ts'
+import { isComparable } from '../types/sql-type.ts'
+import { typeName } from '../types/type-text.ts'
+import type { Grouping } from './aggregation.ts'
+import { errorAt, type AnalysisContext } from './context.ts'
+import { analyzeExpression, type AnalyzedExpression } from './expressions.ts'
+import { verifyScalar } from './expression-state.ts'
+import type { Scope } from './scope.ts'
+import type { Expr } from './tree.ts'
+import { exprKey } from './walk.ts'
+
+const MAX_GROUPING_SETS = 2048
+
+/** An item of the select list, after `*` is spread out. */
+export interface OutputItem {
+  readonly node: Expression
+  readonly analyzed: AnalyzedExpression
+}
+
+/** What GROUP BY means: its keys, and which of them each grouping set has. */
+export function analyzeGroupBy(
+  context: AnalysisContext,
+  spec: QuerySpecification,
+  groupBy: GroupBy,
+  scope: Scope,
+  outputs: readonly OutputItem[],
+): Grouping {
+  const keys: Expr[] = []
+  const indexes = new Map<string, number>()
+  const keyOf = (expression: Expression): number => {
+    const expr = groupKey(context, spec, expression, scope, outputs)
+    const text = exprKey(expr)
+    let index = indexes.get(text)
+    if (index === undefined) {
+      index = keys.push(expr) - 1
+      indexes.set(text, index)
+    }
+    return index
+  }
+  let count = 1
+  let simple = true
+  const alternatives = groupBy.elements.map((element) => {
+    if (element.kind !== 'SimpleGroupBy' || element.columns.length !== 1) simple = false
+    const sets = setsOf(context, element, keyOf, outputs)
+    count *= sets.length
+    if (count > MAX_GROUPING_SETS) {
+      const total = groupBy.elements.reduce((product, each) => product * numberOfSets(each), 1)
+      throw errorAt(
+        context,
+        groupBy.elements[0]!,
+        'TOO_MANY_GROUPING_SETS',
+        `GROUP BY has ${total} grouping sets but can contain at most ${MAX_GROUPING_SETS}`,
+      )
+    }
+    return sets
+  })
+  if (simple) return { keys, sets: undefined }
+  let sets: readonly (readonly number[])[] = [[]]
+  for (const choices of alternatives) {
+    sets = sets.flatMap((set) => choices.map((choice) => [...new Set([...set, ...choice])]))
+  }
+  if (groupBy.distinct) {
+    const seen = new Map(sets.map((set) => [[...set].sort((a, b) => a - b).join(), set]))
+    sets = [...seen.values()]
+  }
+  if (sets.length === 1 && sets[0]!.length === keys.length) return { keys, sets: undefined }
+  return { keys, sets }
+}
+
+function numberOfSets(element: GroupingElement): number {
+  if (element.kind !== 'GroupingSets') return 1
+  if (element.type === 'CUBE') return 2 ** element.sets.length
+  return element.type === 'ROLLUP' ? element.sets.length + 1 : element.sets.length
+}
+
+function setsOf(
+  context: AnalysisContext,
+  element: GroupingElement,
+  keyOf: (expression: Expression) => number,
+  outputs: readonly OutputItem[],
+): readonly (readonly number[])[] {
+  switch (element.kind) {
+    case 'SimpleGroupBy':
+      return [element.columns.map(keyOf)]
+    case 'GroupByAuto':
+      return [
+        outputs
+          .filter(({ analyzed }) => analyzed.aggregates.length === 0 && analyzed.windows.length === 0)
+          .map(({ node }) => keyOf(node)),
+      ]
+    case 'GroupingSets': {
+      const columns = element.sets.map((set) =>
+        set.map((expression) => {
+          const index = keyOf(expression)
+          if (
+            expression.kind !== 'Identifier' &&
+            expression.kind !== 'DereferenceExpression' &&
+            expression.kind !== 'LongLiteral'
+          ) {
+            throw errorAt(
+              context,
+              expression,
+              'INVALID_COLUMN_REFERENCE',
+              `GROUP BY expression must be a column reference: ${context.print(expression)}`,
+            )
+          }
+          return index
+        }),
+      )
+      switch (element.type) {
+        case 'EXPLICIT':
+          return columns
+        case 'ROLLUP':
+          return Array.from({ length: columns.length + 1 }, (_, i) => columns.slice(0, columns.length - i).flat())
+        case 'CUBE': {
+          if (columns.length > 12) return Array.from({ length: MAX_GROUPING_SETS + 1 }, () => [])
+          let sets: number[][] = [[]]
+          for (const column of columns) sets = sets.flatMap((set) => [[...set, ...column], set])
+          return sets
+        }
+        default:
+          return unreachable(element.type)
+      }
+    }
+    default:
+      return unreachable(element)
+  }
+}
+
+function groupKey(
+  context: AnalysisContext,
+  spec: QuerySpecification,
+  expression: Expression,
+  scope: Scope,
+  outputs: readonly OutputItem[],
+): Expr {
+  let expr: Expr
+  if (expression.kind === 'LongLiteral') {
+    const ordinal = Number(expression.value)
+    const output = outputs[ordinal - 1]
+    if (output === undefined) {
+      throw errorAt(
+        context,
+        expression,
+        'INVALID_COLUMN_REFERENCE',
+        `GROUP BY position ${expression.value} is not in select list`,
+      )
+    }
+    verifyScalar(context, output.analyzed, 'GROUP BY clause')
+    expr = output.analyzed.expr
+  } else {
+    const selected = outputs.find(({ node }) => node === expression)
+    const analyzed = selected?.analyzed ?? analyzeExpression(context, expression, scope)
+    verifyScalar(context, analyzed, 'GROUP BY clause')
+    expr = analyzed.expr
+  }
+  if (!isComparable(expr.type)) {
+    throw errorAt(
+      context,
+      spec,
+      'TYPE_MISMATCH',
+      `${typeName(expr.type)} is not comparable, and therefore cannot be used in GROUP BY`,
+    )
+  }
+  return expr
+}

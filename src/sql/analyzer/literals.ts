@@ -1,0 +1,264 @@
+import { unreachable } from '../../shared/unreachable.ts'
+import type { GenericLiteral, IntervalField, IntervalLiteral, Literal } from '../syntax/ast.ts'
+import {
+  BIGINT,
+  BOOLEAN,
+  char,
+  DATE,
+  decimal,
+  DOUBLE,
+  INTEGER,
+  INTERVAL_DAY,
+  INTERVAL_YEAR,
+  MAX_DATETIME_PRECISION,
+  MAX_DECIMAL_PRECISION,
+  time,
+  timestamp,
+  timestampWithTimeZone,
+  timeWithTimeZone,
+  UNKNOWN,
+  VARBINARY,
+  varchar,
+  type SqlType,
+} from '../types/sql-type.ts'
+import { resolveTypeName } from '../types/type-names.ts'
+import { resolveFunction } from '../functions/resolve-function.ts'
+import { castTo, constantOf } from './build.ts'
+import { errorAt, type AnalysisContext } from './context.ts'
+import { canonicalZone, instantOf, parseDate, parseTime, parseTimestamp, type ParsedTimestamp } from './datetime.ts'
+import type { Expr } from './tree.ts'
+
+const MAX_INTEGER = 2147483647n
+
+export function analyzeLiteral(context: AnalysisContext, node: Literal): Expr {
+  switch (node.kind) {
+    case 'NullLiteral':
+      return constantOf(UNKNOWN, null)
+    case 'BooleanLiteral':
+      return constantOf(BOOLEAN, node.value)
+    case 'LongLiteral': {
+      const value = BigInt(node.value)
+      return constantOf(value <= MAX_INTEGER && value >= -MAX_INTEGER - 1n ? INTEGER : BIGINT, node.value)
+    }
+    case 'DecimalLiteral':
+      return decimalLiteral(context, node, node.value)
+    case 'DoubleLiteral':
+      return constantOf(DOUBLE, node.value)
+    case 'StringLiteral':
+      return constantOf(varchar([...node.value].length), node.value)
+    case 'BinaryLiteral':
+      return constantOf(VARBINARY, node.hex)
+    case 'GenericLiteral':
+      return genericLiteral(context, node)
+    case 'IntervalLiteral':
+      return intervalLiteral(context, node)
+    default:
+      return unreachable(node)
+  }
+}
+
+/** Leading zeros do not count: `00.5` is decimal(1,1). */
+function decimalLiteral(context: AnalysisContext, node: Literal, written: string): Expr {
+  const match = /^\s*([+-]?)(\d*)(?:\.(\d*))?\s*$/.exec(written.replaceAll('_', ''))
+  if (match === null || ((match[2] ?? '') === '' && (match[3] ?? '') === ''))
+    throw invalid(context, node, written, 'DECIMAL')
+  const sign = match[1] === '-' ? '-' : ''
+  const integral = match[2]!.replace(/^0+/, '')
+  const fraction = match[3] ?? ''
+  const scale = fraction.length
+  const precision = Math.max(integral.length + scale, 1)
+  if (precision > MAX_DECIMAL_PRECISION) throw invalid(context, node, written, 'DECIMAL')
+  return constantOf(
+    decimal(precision, scale),
+    `${sign}${integral === '' ? '0' : integral}${scale === 0 ? '' : `.${fraction}`}`,
+  )
+}
+
+function invalid(context: AnalysisContext, node: Literal, text: string, type: string): Error {
+  return errorAt(context, node, 'INVALID_LITERAL', `'${text}' is not a valid ${type} literal`)
+}
+
+function genericLiteral(context: AnalysisContext, node: GenericLiteral): Expr {
+  const name = node.type.toUpperCase()
+  const { value } = node
+  const orInvalid = (expr: Expr | undefined): Expr => {
+    if (expr === undefined) throw invalid(context, node, value, name)
+    return expr
+  }
+  switch (name) {
+    case 'DECIMAL':
+      return decimalLiteral(context, node, value)
+    case 'DATE': {
+      const day = parseDate(value)
+      return orInvalid(day === undefined ? undefined : constantOf(DATE, day))
+    }
+    case 'TIME':
+      return orInvalid(timeLiteral(value))
+    case 'TIMESTAMP': {
+      let parsed: ParsedTimestamp | undefined
+      try {
+        parsed = parseTimestamp(value)
+      } catch {
+        parsed = undefined
+      }
+      if (parsed !== undefined && parsed.precision > MAX_DATETIME_PRECISION) {
+        throw errorAt(
+          context,
+          node,
+          'NUMERIC_VALUE_OUT_OF_RANGE',
+          `TIMESTAMP precision must be in range [0, ${MAX_DATETIME_PRECISION}]: ${parsed.precision}`,
+        )
+      }
+      return orInvalid(parsed && timestampLiteral(parsed))
+    }
+    case 'BOOLEAN': {
+      const lower = value.toLowerCase()
+      if (['true', 't', '1'].includes(lower)) return constantOf(BOOLEAN, true)
+      return orInvalid(['false', 'f', '0'].includes(lower) ? constantOf(BOOLEAN, false) : undefined)
+    }
+    case 'JSON':
+      try {
+        JSON.parse(value)
+      } catch {
+        throw invalid(context, node, value, 'JSON')
+      }
+      return functionOf('json_parse', [constantOf(varchar(), value)])
+    case 'CHAR':
+      return castTo(constantOf(varchar([...value].length), value), char(1))
+    default:
+      return typedLiteral(context, node)
+  }
+}
+
+export function functionOf(name: string, args: readonly Expr[]): Expr {
+  const resolved = resolveFunction(
+    name,
+    args.map((argument) => ({ kind: 'value', type: argument.type })),
+    undefined,
+    true,
+  )
+  return {
+    kind: 'call',
+    type: resolved.resultType,
+    function: resolved,
+    arguments: args.map((argument, i) => castTo(argument, resolved.argumentTypes[i]!)),
+  }
+}
+
+const INTEGER_RANGES: Readonly<Record<string, bigint>> = {
+  tinyint: 127n,
+  smallint: 32767n,
+  integer: MAX_INTEGER,
+  bigint: 9223372036854775807n,
+}
+
+function typedLiteral(context: AnalysisContext, node: GenericLiteral): Expr {
+  const { value } = node
+  let type: SqlType
+  try {
+    type = resolveTypeName(node.type)
+  } catch {
+    throw errorAt(context, node, 'TYPE_NOT_FOUND', `Unknown resolvedType: ${node.type}`)
+  }
+  const failed = (): Error => invalid(context, node, value, node.type.toUpperCase())
+  switch (type.kind) {
+    case 'tinyint':
+    case 'smallint':
+    case 'integer':
+    case 'bigint': {
+      if (!/^\s*[+-]?\d+\s*$/.test(value)) throw failed()
+      const number = BigInt(value.trim().replace(/^\+/, ''))
+      const most = INTEGER_RANGES[type.kind]!
+      if (number > most || number < -most - 1n) throw failed()
+      return constantOf(type, String(number))
+    }
+    case 'real':
+    case 'double': {
+      const text = value.trim()
+      if (/^[+-]?(Infinity|NaN)$/.test(text)) return constantOf(type, text.replace('+', ''))
+      if (!/^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dfDF]?$/.test(text)) throw failed()
+      return constantOf(type, text.replace(/[dfDF]$/, ''))
+    }
+    case 'varchar':
+      return constantOf(type, value)
+    case 'uuid':
+      if (!/^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i.test(value)) throw failed()
+      return constantOf(type, value.toLowerCase())
+    default:
+      return castTo(constantOf(varchar([...value].length), value), type)
+  }
+}
+
+function timeLiteral(text: string): Expr | undefined {
+  const parsed = parseTime(text.trim())
+  if (parsed === undefined) return undefined
+  if (parsed.offset === undefined) return constantOf(time(parsed.precision), parsed.picos)
+  if (Math.abs(parsed.offset) > 14 * 60) return undefined
+  const zone = text.trim().slice(-6)
+  return { kind: 'constant', type: timeWithTimeZone(parsed.precision), value: parsed.picos, zone }
+}
+
+function timestampLiteral({ picos, precision, zone }: ParsedTimestamp): Expr | undefined {
+  if (zone === undefined) return constantOf(timestamp(precision), picos)
+  const instant = instantOf(picos, zone)
+  if (instant === undefined) return undefined
+  return { kind: 'constant', type: timestampWithTimeZone(precision), value: instant, zone: canonicalZone(zone) }
+}
+
+// ---- Intervals
+
+const MONTHS_PER_YEAR = 12n
+const unitMillis: Readonly<Record<'DAY' | 'HOUR' | 'MINUTE' | 'SECOND', bigint>> = {
+  DAY: 86_400_000n,
+  HOUR: 3_600_000n,
+  MINUTE: 60_000n,
+  SECOND: 1_000n,
+}
+const dayFields = ['DAY', 'HOUR', 'MINUTE', 'SECOND'] as const
+type DayField = (typeof dayFields)[number]
+
+function isDayField(field: IntervalField): field is DayField {
+  return (dayFields as readonly string[]).includes(field)
+}
+
+function intervalLiteral(context: AnalysisContext, node: IntervalLiteral): Expr {
+  const { startField, endField = startField, value } = node
+  const qualifier = node.endField === undefined ? startField : `${startField} TO ${node.endField}`
+  const minus = node.sign === 'NEGATIVE'
+  const bad = (): Error => errorAt(context, node, 'INVALID_LITERAL', `Invalid INTERVAL ${qualifier} value: ${value}`)
+  if (isDayField(startField) && isDayField(endField) && dayFields.indexOf(startField) <= dayFields.indexOf(endField)) {
+    const millis = dayTime(value, startField, endField)
+    if (millis === undefined) throw bad()
+    return constantOf(INTERVAL_DAY, minus ? -millis : millis)
+  }
+  if (!isDayField(startField) && !isDayField(endField) && !(startField === 'MONTH' && endField === 'YEAR')) {
+    const months = yearMonth(value, startField, endField)
+    if (months === undefined) throw bad()
+    return constantOf(INTERVAL_YEAR, minus ? -months : months)
+  }
+  throw errorAt(context, node, 'INVALID_LITERAL', `Invalid interval qualifier: ${qualifier}`)
+}
+
+function yearMonth(text: string, from: IntervalField, to: IntervalField): bigint | undefined {
+  const pattern = from === to ? /^(-?)(\d+)$/ : /^(-?)(\d+)-(\d+)$/
+  const match = pattern.exec(text.trim())
+  if (match === null) return undefined
+  const [, sign, first = '0', second = '0'] = match
+  const months = from === 'YEAR' ? BigInt(first) * MONTHS_PER_YEAR + BigInt(second) : BigInt(first)
+  if (months > MAX_INTEGER) return undefined
+  return sign === '-' ? -months : months
+}
+
+/** `1 02:03:04.567` from DAY to SECOND, and every run of fields of it. */
+function dayTime(text: string, from: DayField, to: DayField): bigint | undefined {
+  const fields = dayFields.slice(dayFields.indexOf(from), dayFields.indexOf(to) + 1)
+  const parts = fields.map((field): string => (field === 'SECOND' ? '(\\d+)(?:\\.(\\d{1,9}))?' : '(\\d+)'))
+  const separators = fields.slice(1).map((field) => (field === 'HOUR' ? ' +' : ':'))
+  const pattern = parts.reduce((all, part, i) => (i === 0 ? part : `${all}${separators[i - 1]}${part}`))
+  const match = new RegExp(`^(-?)${pattern}$`).exec(text.trim())
+  if (match === null) return undefined
+  let millis = 0n
+  fields.forEach((field, i) => (millis += BigInt(match[i + 2]!) * unitMillis[field]))
+  if (to === 'SECOND') millis += BigInt((match[fields.length + 2] ?? '').padEnd(3, '0').slice(0, 3))
+  return match[1] === '-' ? -millis : millis
+}

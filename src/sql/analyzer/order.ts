@@ -1,0 +1,144 @@
+import type { Expression } from '../syntax/ast.ts'
+import type { FetchFirst, Limit, Offset, OrderBy, Query } from '../syntax/ast-query.ts'
+import type { Span } from '../syntax/span.ts'
+import { isOrderable } from '../types/sql-type.ts'
+import { typeName } from '../types/type-text.ts'
+import { constant } from './build.ts'
+import { errorAt, newId, type AnalysisContext } from './context.ts'
+import { analyzeExpression, type AnalyzedExpression } from './expressions.ts'
+import type { Scope } from './scope.ts'
+import type { ColumnDefinition, Expr, RelationNode, SortKey } from './tree.ts'
+
+/** A sort item: the output column it names by number, or an expression. */
+export interface SortItemAnalysis {
+  readonly node: Expression
+  /** From 0; undefined: sorted by `analyzed`. */
+  readonly output: number | undefined
+  readonly analyzed: AnalyzedExpression | undefined
+  readonly descending: boolean
+  readonly nullsFirst: boolean
+}
+
+/** `owner` is where errors about types are reported; `scope` has the outputs first. */
+export function analyzeOrderBy(
+  context: AnalysisContext,
+  owner: { readonly span: Span },
+  orderBy: OrderBy,
+  scope: Scope,
+  outputs: readonly { readonly type: Expr['type'] }[],
+): SortItemAnalysis[] {
+  return orderBy.sortItems.map((item) => {
+    const node = item.sortKey
+    const direction = { descending: item.ordering === 'DESCENDING', nullsFirst: item.nullOrdering === 'FIRST' }
+    if (node.kind === 'LongLiteral') {
+      const output = Number(node.value) - 1
+      const column = outputs[output]
+      if (column === undefined) {
+        throw errorAt(
+          context,
+          node,
+          'INVALID_COLUMN_REFERENCE',
+          `ORDER BY position ${node.value} is not in select list`,
+        )
+      }
+      verifyOrderable(context, owner, column.type, `:input(${output})`)
+      return { node, output, analyzed: undefined, ...direction }
+    }
+    const analyzed = analyzeExpression(context, node, scope)
+    verifyOrderable(context, owner, analyzed.expr.type, () => context.print(node))
+    return { node, output: undefined, analyzed, ...direction }
+  })
+}
+
+function verifyOrderable(
+  context: AnalysisContext,
+  owner: { readonly span: Span },
+  type: Expr['type'],
+  text: string | (() => string),
+): void {
+  if (isOrderable(type)) return
+  throw errorAt(
+    context,
+    owner,
+    'TYPE_MISMATCH',
+    `Type ${typeName(type)} is not orderable, and therefore cannot be used in ORDER BY: ${typeof text === 'string' ? text : text()}`,
+  )
+}
+
+/** A sort by expressions: those that are no columns are computed first. */
+export function sortBy(
+  context: AnalysisContext,
+  input: RelationNode,
+  items: readonly { readonly expr: Expr; readonly descending: boolean; readonly nullsFirst: boolean }[],
+): { readonly node: RelationNode; readonly keys: readonly SortKey[] } {
+  const computed: ColumnDefinition[] = []
+  const keys = items
+    .filter(({ expr }) => expr.kind !== 'constant')
+    .map(({ expr, descending, nullsFirst }): SortKey => {
+      if (expr.kind === 'column') return { column: expr.id, type: expr.type, descending, nullsFirst }
+      const id = newId(context)
+      computed.push({ id, expression: expr })
+      return { column: id, type: expr.type, descending, nullsFirst }
+    })
+  if (keys.length === 0) return { node: input, keys }
+  const node: RelationNode = computed.length === 0 ? input : { kind: 'project', input, columns: computed }
+  return { node: { kind: 'sort', input: node, keys }, keys }
+}
+
+/** OFFSET and LIMIT or FETCH FIRST over what is sorted by `keys`. */
+export function limited(
+  context: AnalysisContext,
+  query: Pick<Query, 'offset' | 'limit' | 'orderBy'>,
+  input: RelationNode,
+  keys: readonly SortKey[],
+): RelationNode {
+  const { limit } = query
+  const offset = query.offset === undefined ? undefined : rowCount(context, query.offset)
+  if (limit === undefined) {
+    return offset === undefined ? input : { kind: 'limit', input, count: undefined, offset, ties: undefined }
+  }
+  if (limit.kind === 'FetchFirst') {
+    if (limit.withTies && query.orderBy === undefined) {
+      throw errorAt(context, limit, 'MISSING_ORDER_BY', 'FETCH FIRST WITH TIES clause requires ORDER BY')
+    }
+    const count = limit.rowCount === undefined ? '1' : rowCount(context, limit)
+    if (count === undefined || BigInt(count) < 1n) {
+      throw errorAt(
+        context,
+        limit,
+        'NUMERIC_VALUE_OUT_OF_RANGE',
+        `FETCH FIRST row count must be positive (actual value: ${count ?? 0})`,
+      )
+    }
+    return { kind: 'limit', input, count, offset, ties: limit.withTies ? keys : undefined }
+  }
+  const count = rowCount(context, limit)
+  if (count === undefined && offset === undefined) return input
+  return { kind: 'limit', input, count, offset, ties: undefined }
+}
+
+/** The digits of a row count; undefined for ALL. */
+function rowCount(context: AnalysisContext, clause: Offset | Limit | FetchFirst): string | undefined {
+  const { rowCount: count } = clause
+  if (count === undefined || count === 'ALL') return undefined
+  if (count.kind === 'LongLiteral') return count.value
+  const what = clause.kind === 'FetchFirst' ? 'FETCH FIRST' : clause.kind.toUpperCase()
+  const value = constant(
+    analyzeExpression(context, count, { fields: [], parent: undefined, boundary: true }, 'bigint').expr,
+  )
+  if (value === undefined) {
+    if (context.parameters.kind === 'describe') return '1'
+    throw errorAt(context, count, 'INVALID_ARGUMENTS', `Non constant parameter value for ${what}: ?`)
+  }
+  if (value === null)
+    throw errorAt(context, count, 'INVALID_ARGUMENTS', `Parameter value provided for ${what} is NULL: ?`)
+  if (BigInt(String(value)) < 0n) {
+    throw errorAt(
+      context,
+      count,
+      'NUMERIC_VALUE_OUT_OF_RANGE',
+      `Parameter value provided for ${what} must be greater than or equal to 0: ${String(value)}`,
+    )
+  }
+  return String(value)
+}

@@ -1,0 +1,200 @@
+import type {
+  BetweenPredicate,
+  CoalesceExpression,
+  ComparisonExpression,
+  Expression,
+  IfExpression,
+  InPredicate,
+  LikePredicate,
+  NullIfExpression,
+  SearchedCaseExpression,
+  SimpleCaseExpression,
+} from '../syntax/ast.ts'
+import { commonSuperType, commonSuperTypeOf } from '../types/coercion.ts'
+import { BOOLEAN, isCharacter, isComparable, isOrderable, VARCHAR, type SqlType } from '../types/sql-type.ts'
+import { typeName } from '../types/type-text.ts'
+import { castTo } from './build.ts'
+import { errorAt, locatedAt } from './context.ts'
+import { asBoolean, unified, type ExpressionState } from './expression-state.ts'
+import { functionOf } from './literals.ts'
+import { analyzeInSubquery } from './subqueries.ts'
+import type { Expr } from './tree.ts'
+
+export function analyzeComparison(state: ExpressionState, node: ComparisonExpression): Expr {
+  const left = state.analyze(node.left)
+  const right = state.analyze(node.right)
+  const { operator } = node
+  const common = commonSuperType(left.type, right.type)
+  const ordered = operator !== '=' && operator !== '<>' && operator !== 'IS DISTINCT FROM'
+  if (common === undefined || !(ordered ? isOrderable(common) : isComparable(common))) {
+    const [l, r] = [typeName(left.type), typeName(right.type)]
+    // Trino knows only =, < and <=: the others are made of them.
+    const shown = { '<>': '=', '>': '<', '>=': '<=', '=': '=', '<': '<', '<=': '<=' }
+    throw errorAt(
+      state.context,
+      node,
+      'TYPE_MISMATCH',
+      operator === 'IS DISTINCT FROM'
+        ? `Cannot check if ${l} is identical to ${r}`
+        : `Cannot apply operator: ${l} ${shown[operator]} ${r}`,
+    )
+  }
+  return { kind: 'compare', type: BOOLEAN, operator, left: castTo(left, common), right: castTo(right, common) }
+}
+
+export function analyzeBetween(state: ExpressionState, node: BetweenPredicate): Expr {
+  const value = state.analyze(node.value)
+  const min = state.analyze(node.min)
+  const max = state.analyze(node.max)
+  const common = commonSuperTypeOf([value.type, min.type, max.type])
+  if (common === undefined || !isOrderable(common)) {
+    throw errorAt(
+      state.context,
+      node,
+      'TYPE_MISMATCH',
+      `Cannot check if ${typeName(value.type)} is BETWEEN ${typeName(min.type)} and ${typeName(max.type)}`,
+    )
+  }
+  return {
+    kind: 'between',
+    type: BOOLEAN,
+    value: castTo(value, common),
+    min: castTo(min, common),
+    max: castTo(max, common),
+  }
+}
+
+export function analyzeIn(state: ExpressionState, node: InPredicate): Expr {
+  const { value, valueList } = node
+  if (valueList.kind === 'SubqueryExpression') return analyzeInSubquery(state, node, value, valueList)
+  const items = [value, ...valueList.values].map((each) => ({ node: each, expr: state.analyze(each) }))
+  const { exprs } = unified(state, 'IN value and list items', items)
+  return { kind: 'inList', type: BOOLEAN, value: exprs[0]!, values: exprs.slice(1) }
+}
+
+export function analyzeLike(state: ExpressionState, node: LikePredicate): Expr {
+  const value = state.analyze(node.value)
+  const character = (each: Expression, expr: Expr, what: string, chars: boolean): Expr => {
+    if (expr.type.kind === 'varchar' || (chars && isCharacter(expr.type))) return expr
+    if (expr.type.kind === 'unknown') return castTo(expr, VARCHAR)
+    throw errorAt(
+      state.context,
+      each,
+      'TYPE_MISMATCH',
+      `${what} must evaluate to a varchar (actual: ${typeName(expr.type)})`,
+    )
+  }
+  const text = character(node.value, value, 'Left side of LIKE expression', true)
+  const args = [text, character(node.pattern, state.analyze(node.pattern), 'Pattern for LIKE expression', false)]
+  if (node.escape !== undefined) {
+    args.push(character(node.escape, state.analyze(node.escape), 'Escape for LIKE expression', false))
+  }
+  return locatedAt(state.context, node, () => functionOf('$like', args))
+}
+
+export function analyzeIf(state: ExpressionState, node: IfExpression): Expr {
+  const condition = asBoolean(state, node.condition, state.analyze(node.condition), 'IF condition')
+  const first = state.analyze(node.trueValue)
+  if (node.falseValue === undefined) {
+    return { kind: 'case', type: first.type, branches: [{ when: condition, then: first }], otherwise: undefined }
+  }
+  const second = state.analyze(node.falseValue)
+  const type = commonSuperType(first.type, second.type)
+  if (type === undefined) {
+    throw errorAt(
+      state.context,
+      node,
+      'TYPE_MISMATCH',
+      `Result types for IF must be the same: ${typeName(first.type)} vs ${typeName(second.type)}`,
+    )
+  }
+  return {
+    kind: 'case',
+    type,
+    branches: [{ when: condition, then: castTo(first, type) }],
+    otherwise: castTo(second, type),
+  }
+}
+
+export function analyzeNullIf(state: ExpressionState, node: NullIfExpression): Expr {
+  const first = state.analyze(node.first)
+  const second = state.analyze(node.second)
+  const common = commonSuperType(first.type, second.type)
+  if (common === undefined || !isComparable(common)) {
+    throw errorAt(
+      state.context,
+      node,
+      'TYPE_MISMATCH',
+      `Types are not comparable with NULLIF: ${typeName(first.type)} vs ${typeName(second.type)}`,
+    )
+  }
+  const equal: Expr = {
+    kind: 'compare',
+    type: BOOLEAN,
+    operator: '=',
+    left: castTo(first, common),
+    right: castTo(second, common),
+  }
+  return { kind: 'nullIf', type: first.type, first, equal }
+}
+
+export function analyzeCoalesce(state: ExpressionState, node: CoalesceExpression): Expr {
+  const { type, exprs } = unified(
+    state,
+    'All COALESCE operands',
+    node.operands.map((each) => ({ node: each, expr: state.analyze(each) })),
+  )
+  return { kind: 'coalesce', type, operands: exprs }
+}
+
+export function analyzeCase(state: ExpressionState, node: SearchedCaseExpression): Expr {
+  const conditions = node.whenClauses.map(({ operand }) =>
+    asBoolean(state, operand, state.analyze(operand), 'CASE WHEN clause'),
+  )
+  return caseOf(state, node, conditions)
+}
+
+export function analyzeSimpleCase(state: ExpressionState, node: SimpleCaseExpression): Expr {
+  const operand = state.analyze(node.operand)
+  const whens = node.whenClauses.map((clause) => ({ node: clause.operand, expr: state.analyze(clause.operand) }))
+  let common: SqlType = operand.type
+  for (const when of whens) {
+    const next = commonSuperType(common, when.expr.type)
+    if (next === undefined || !isComparable(next)) {
+      throw errorAt(
+        state.context,
+        when.node,
+        'TYPE_MISMATCH',
+        `CASE operand type does not match WHEN clause operand type: ${typeName(operand.type)} vs ${typeName(when.expr.type)}`,
+      )
+    }
+    common = next
+  }
+  const value = castTo(operand, common)
+  const conditions = whens.map(({ expr }): Expr => ({
+    kind: 'compare',
+    type: BOOLEAN,
+    operator: '=',
+    left: value,
+    right: castTo(expr, common),
+  }))
+  return caseOf(state, node, conditions)
+}
+
+function caseOf(
+  state: ExpressionState,
+  node: SearchedCaseExpression | SimpleCaseExpression,
+  conditions: readonly Expr[],
+): Expr {
+  const results = node.whenClauses.map(({ result }) => ({ node: result, expr: state.analyze(result) }))
+  if (node.defaultValue !== undefined) {
+    results.push({ node: node.defaultValue, expr: state.analyze(node.defaultValue) })
+  }
+  const { type, exprs } = unified(state, 'All CASE results', results)
+  return {
+    kind: 'case',
+    type,
+    branches: conditions.map((when, i) => ({ when, then: exprs[i]! })),
+    otherwise: node.defaultValue === undefined ? undefined : exprs.at(-1)!,
+  }
+}

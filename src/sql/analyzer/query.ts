@@ -1,0 +1,119 @@
+import { unreachable } from '../../shared/unreachable.ts'
+import type { Query, QueryBody, Values } from '../syntax/ast-query.ts'
+import { commonSuperType } from '../types/coercion.ts'
+import { anonymousRow, row, type RowType, type SqlType } from '../types/sql-type.ts'
+import { typeName } from '../types/type-text.ts'
+import { castTo, columnOf } from './build.ts'
+import { analyzeWith } from './common-tables.ts'
+import { errorAt, newId, type AnalysisContext, type AnalyzedQuery, type QueryColumn } from './context.ts'
+import { analyzeExpression } from './expressions.ts'
+import { verifyScalar } from './expression-state.ts'
+import { analyzeOrderBy, limited, sortBy } from './order.ts'
+import { analyzeRelation } from './relations.ts'
+import type { Scope } from './scope.ts'
+import { analyzeSetOperation } from './set-operations.ts'
+import { analyzeSpecification } from './specification.ts'
+import type { Expr, RelationNode, SortKey } from './tree.ts'
+
+/** A whole query. `outer` is the scope around it: of a subquery's statement, of LATERAL's left side; none at the top. */
+export function analyzeQuery(context: AnalysisContext, query: Query, outer: Scope | undefined): AnalyzedQuery {
+  const [declared] = query.functions
+  if (declared !== undefined) throw errorAt(context, declared, 'NOT_SUPPORTED', 'Inline functions are not supported')
+  const plain: Scope = { fields: [], parent: outer, boundary: true }
+  if (query.with === undefined) return analyzeBody(context, query, plain)
+  const { tables, scope } = analyzeWith(context, query.with, plain)
+  const analyzed = analyzeBody(context, query, scope)
+  return { ...analyzed, node: { kind: 'with', tables, body: analyzed.node } }
+}
+
+function analyzeBody(context: AnalysisContext, query: Query, scope: Scope): AnalyzedQuery {
+  const { body } = query
+  if (body.kind === 'QuerySpecification') return analyzeSpecification(context, body, query, scope)
+  const analyzed = analyzeQueryBody(context, body, scope)
+  const { columns } = analyzed
+  let node: RelationNode = analyzed.node
+  let keys: readonly SortKey[] = []
+  const redundant = scope.parent !== undefined && query.limit === undefined && query.offset === undefined
+  if (query.orderBy !== undefined) {
+    const orderScope: Scope = { fields: fieldsOf(columns), parent: scope, boundary: false }
+    const items = analyzeOrderBy(context, query, query.orderBy, orderScope, columns)
+    const targets = items.map(({ output, analyzed: item, descending, nullsFirst }) => {
+      if (item !== undefined) verifyScalar(context, item, 'ORDER BY clause')
+      const expr = output === undefined ? item!.expr : columnOf(columns[output]!.column, columns[output]!.type)
+      return { expr, descending, nullsFirst }
+    })
+    if (!redundant) ({ node, keys } = sortBy(context, node, targets))
+  }
+  node = limited(context, query, node, keys)
+  return { node, columns, ordered: query.orderBy !== undefined && !redundant }
+}
+
+function fieldsOf(columns: readonly QueryColumn[]): Scope['fields'] {
+  return columns.map((column) => ({ ...column, relation: undefined }))
+}
+
+/** An operand of a set operation, or a whole query without a tail. */
+function analyzeQueryBody(context: AnalysisContext, body: QueryBody, scope: Scope): AnalyzedQuery {
+  switch (body.kind) {
+    case 'QuerySpecification':
+      return analyzeSpecification(context, body, { orderBy: undefined, offset: undefined, limit: undefined }, scope)
+    case 'SetOperation':
+      return analyzeSetOperation(context, body, (operand) => analyzeQueryBody(context, operand, scope))
+    case 'Values':
+      return analyzeValues(context, body, scope)
+    case 'TableSubquery':
+      return context.analyzeQuery(context, body.query, scope)
+    case 'Table': {
+      const { node, fields } = analyzeRelation(context, body, scope)
+      return { node, columns: fields.filter((field) => field.hidden !== true), ordered: false }
+    }
+    default:
+      return unreachable(body)
+  }
+}
+
+function analyzeValues(context: AnalysisContext, values: Values, scope: Scope): AnalyzedQuery {
+  const rows = values.rows.map((expression) => {
+    const analyzed = analyzeExpression(context, expression, scope)
+    verifyScalar(context, analyzed, 'VALUES')
+    return analyzed.expr
+  })
+  const rowTypes = rows.map((expr): RowType => (expr.type.kind === 'row' ? expr.type : anonymousRow([expr.type])))
+  const first = rowTypes[0]!
+  let common: SqlType = first
+  for (const type of rowTypes) {
+    if (type.fields.length !== first.fields.length) {
+      throw errorAt(
+        context,
+        values,
+        'TYPE_MISMATCH',
+        `Values rows have mismatched sizes: ${first.fields.length} vs ${type.fields.length}`,
+      )
+    }
+    const next = commonSuperType(common, type)
+    if (next === undefined) {
+      throw errorAt(
+        context,
+        values,
+        'TYPE_MISMATCH',
+        `Values rows have mismatched types: ${typeName(first)} vs ${typeName(type)}`,
+      )
+    }
+    common = next
+  }
+  const types = (common as RowType).fields.map((field) => field.type)
+  const columns = types.map((type) => ({ id: newId(context), type }))
+  return {
+    node: { kind: 'values', columns, rows: rows.map((expr) => rowItems(expr, types)) },
+    columns: columns.map(({ id, type }) => ({ name: undefined, type, column: id })),
+    ordered: false,
+  }
+}
+
+/** The values of one row, each of its column's type. */
+function rowItems(expr: Expr, types: readonly SqlType[]): readonly Expr[] {
+  if (expr.kind === 'row') return expr.items.map((item, i) => castTo(item, types[i]!))
+  if (expr.type.kind !== 'row') return [castTo(expr, types[0]!)]
+  const whole = castTo(expr, row(expr.type.fields.map((field, i) => ({ name: field.name, type: types[i]! }))))
+  return types.map((type, index): Expr => ({ kind: 'field', type, base: whole, index }))
+}

@@ -1,0 +1,394 @@
+import { unreachable } from '../../shared/unreachable.ts'
+import type { Identifier } from '../syntax/ast.ts'
+import type {
+  AliasedRelation,
+  Join,
+  Lateral,
+  Relation,
+  SampledRelation,
+  Table,
+  TableSubquery,
+  Unnest,
+} from '../syntax/ast-query.ts'
+import { commonSuperType } from '../types/coercion.ts'
+import { BIGINT, BOOLEAN, isNumeric, type SqlType } from '../types/sql-type.ts'
+import { parseTypeText } from '../types/type-names.ts'
+import { typeName } from '../types/type-text.ts'
+import { errorAt, locatedAt, newId, type AnalysisContext, type AnalyzedQuery } from './context.ts'
+import { castTo, columnOf, comparison, constant } from './build.ts'
+import { analyzeExpression } from './expressions.ts'
+import { verifyScalar } from './expression-state.ts'
+import { analyzeJsonTable } from './json-table.ts'
+import { qualify, viewSession, type ResolvedTable, type TableName } from './resolve.ts'
+import { findNamedQuery, type Field, type NamedQuery, type Scope } from './scope.ts'
+import { analyzeTableFunction } from './table-functions.ts'
+import { someExpr } from './walk.ts'
+import type { CteScanNode, Expr, JoinNode, JoinType, RelationNode } from './tree.ts'
+
+/** A relation of FROM, and what names of it reach. */
+export interface AnalyzedRelation {
+  readonly node: RelationNode
+  readonly fields: readonly Field[]
+}
+
+const MAX_VIEW_NESTING = 50
+
+/** `scope` is what names in the relation see besides itself: common tables, outer queries, for LATERAL the left side. */
+export function analyzeRelation(context: AnalysisContext, relation: Relation, scope: Scope): AnalyzedRelation {
+  switch (relation.kind) {
+    case 'Table':
+      return analyzeTable(context, relation, scope)
+    case 'TableSubquery':
+      return fromQuery(analyzeSubquery(context, relation, scope))
+    case 'Lateral':
+      return fromQuery(analyzeSubquery(context, relation, scope))
+    case 'AliasedRelation':
+      return analyzeAlias(context, relation, scope)
+    case 'Join':
+      return analyzeJoin(context, relation, scope)
+    case 'Unnest':
+      return analyzeUnnest(context, relation, scope)
+    case 'SampledRelation':
+      return analyzeSample(context, relation, scope)
+    case 'TableFunctionInvocation':
+      return analyzeTableFunction(context, relation, scope)
+    case 'JsonTable':
+      return analyzeJsonTable(context, relation, scope)
+    case 'PatternRecognitionRelation':
+      throw errorAt(context, relation, 'NOT_SUPPORTED', 'MATCH_RECOGNIZE is not supported')
+    default:
+      return unreachable(relation)
+  }
+}
+
+function analyzeSubquery(context: AnalysisContext, { query }: TableSubquery | Lateral, scope: Scope): AnalyzedQuery {
+  return context.analyzeQuery(context, query, scope)
+}
+
+function fromQuery({ node, columns }: AnalyzedQuery): AnalyzedRelation {
+  return { node, fields: columns.map((column) => ({ ...column, relation: undefined })) }
+}
+
+function analyzeTable(context: AnalysisContext, table: Table, scope: Scope): AnalyzedRelation {
+  const { parts } = table.name
+  if (parts.length === 1) {
+    const named = findNamedQuery(scope, parts[0]!.value.toLowerCase())
+    if (named !== undefined) return scanCommonTable(context, parts[0]!, named)
+  }
+  const name = locatedAt(context, table, () => qualify(table.name, context.session))
+  const found = context.metadata.table(name)
+  if (found === undefined) throw missingTable(context, table, name)
+  if (table.queryPeriod !== undefined) {
+    throw errorAt(context, table, 'NOT_SUPPORTED', 'This connector does not support versioned tables')
+  }
+  const relation = [name.catalog, name.schema, name.table]
+  if (found.view !== undefined) return analyzeView(context, table, found, name)
+  const columns = found.columns.map((column) => ({
+    id: newId(context),
+    name: column.name,
+    type: parseTypeText(column.type),
+    hidden: column.hidden === true,
+  }))
+  for (const { id, name: column } of columns) context.sources.set(id, [...relation, column].join('.'))
+  return {
+    node: { kind: 'scan', ...name, handle: found.handle, columns },
+    fields: columns.map(({ id, name: column, type, hidden }) => ({ name: column, relation, type, column: id, hidden })),
+  }
+}
+
+export function missingTable(context: AnalysisContext, node: Table, { catalog, schema, table }: TableName): Error {
+  if (!context.metadata.hasCatalog(catalog)) {
+    return errorAt(context, node, 'CATALOG_NOT_FOUND', `Catalog '${catalog}' not found`)
+  }
+  if (!context.metadata.hasSchema(catalog, schema)) {
+    return errorAt(context, node, 'SCHEMA_NOT_FOUND', `Schema '${schema}' does not exist`)
+  }
+  return errorAt(context, node, 'TABLE_NOT_FOUND', `Table '${catalog}.${schema}.${table}' does not exist`)
+}
+
+function scanCommonTable(context: AnalysisContext, name: Identifier, named: NamedQuery): AnalyzedRelation {
+  const columns = named.columns.map(({ column, type }) => ({ id: newId(context), source: column, type }))
+  const node: CteScanNode = { kind: 'cte', table: named.table, columns }
+  const relation = [name.value.toLowerCase()]
+  return {
+    node,
+    fields: named.columns.map(({ name: column, type }, i) => ({
+      name: column,
+      relation,
+      type,
+      column: columns[i]!.id,
+    })),
+  }
+}
+
+/** A view is analysed as its own text in the session it was made in, then given the types it was declared with. */
+function analyzeView(context: AnalysisContext, node: Table, table: ResolvedTable, name: TableName): AnalyzedRelation {
+  const label = `${name.catalog}.${name.schema}.${name.table}`
+  if (context.views.includes(label) || context.views.length >= MAX_VIEW_NESTING) {
+    throw errorAt(context, node, 'VIEW_IS_RECURSIVE', 'View is recursive')
+  }
+  if (table.query === undefined) {
+    throw errorAt(context, node, 'INVALID_VIEW', `Invalid view '${label}': its text cannot be parsed`)
+  }
+  const inner: AnalysisContext = {
+    ...context,
+    text: { sql: table.view!.sql, origin: { lineNumber: 1, columnNumber: 1 } },
+    session: { ...context.session, ...viewSession(table, name) },
+    parameters: { kind: 'values', values: [] },
+    views: [...context.views, label],
+  }
+  let query: AnalyzedQuery
+  try {
+    query = inner.analyzeQuery(inner, table.query, undefined)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw errorAt(context, node, 'INVALID_VIEW', `Failed analyzing stored view '${label}': ${reason}`)
+  }
+  const declared = table.columns.filter((column) => column.hidden !== true)
+  if (declared.length !== query.columns.length) {
+    throw errorAt(context, node, 'VIEW_IS_STALE', `View '${label}' is stale or in invalid state: column count mismatch`)
+  }
+  const relation = [name.catalog, name.schema, name.table]
+  const columns = declared.map((column, i) => {
+    const { column: source, type } = query.columns[i]!
+    return { id: newId(context), expression: castTo(columnOf(source, type), parseTypeText(column.type)) }
+  })
+  return {
+    node: { kind: 'project', input: query.node, columns },
+    fields: declared.map((column, i) => ({
+      name: column.name,
+      relation,
+      type: columns[i]!.expression.type,
+      column: columns[i]!.id,
+    })),
+  }
+}
+
+function analyzeAlias(context: AnalysisContext, aliased: AliasedRelation, scope: Scope): AnalyzedRelation {
+  const { node, fields } = analyzeRelation(context, aliased.relation, scope)
+  const relation = [aliased.alias.value.toLowerCase()]
+  const names = aliased.columnNames
+  const visible = fields.filter((field) => field.hidden !== true)
+  if (names !== undefined && names.length !== visible.length) {
+    throw errorAt(
+      context,
+      aliased,
+      'MISMATCHED_COLUMN_ALIASES',
+      `Column alias list has ${names.length} entries but '${aliased.alias.value}' has ${visible.length} columns available`,
+    )
+  }
+  if (names === undefined) return { node, fields: fields.map((field) => ({ ...field, relation })) }
+  return { node, fields: visible.map((field, i) => ({ ...field, relation, name: names[i]!.value })) }
+}
+
+function analyzeJoin(context: AnalysisContext, join: Join, scope: Scope): AnalyzedRelation {
+  if (join.criteria?.kind === 'NaturalJoin') {
+    throw errorAt(context, join, 'NOT_SUPPORTED', 'Natural join not supported')
+  }
+  const left = analyzeRelation(context, join.left, scope)
+  const bare = withoutAliases(join.right)
+  const lateral = bare.kind === 'Lateral' || bare.kind === 'Unnest' || bare.kind === 'JsonTable'
+  const rightScope: Scope = lateral ? { fields: left.fields, parent: scope, boundary: bare.kind === 'Lateral' } : scope
+  const right = analyzeRelation(context, join.right, rightScope)
+  if (lateral) verifyLateralJoin(context, join, bare)
+
+  const type = joinType(join)
+  const both = [...left.fields, ...right.fields]
+  const node = (condition: Expr | undefined): JoinNode => ({
+    kind: 'join',
+    type,
+    lateral,
+    left: left.node,
+    right: right.node,
+    condition,
+  })
+  if (join.criteria === undefined) return { node: node(undefined), fields: both }
+  if (join.criteria.kind === 'JoinUsing') return analyzeUsing(context, join.criteria.columns, type, left, right, node)
+
+  const { expression } = join.criteria
+  const analyzed = analyzeExpression(context, expression, { fields: both, parent: scope, boundary: false })
+  let condition = analyzed.expr
+  if (condition.type.kind === 'unknown') condition = castTo(condition, BOOLEAN)
+  if (condition.type.kind !== 'boolean') {
+    throw errorAt(
+      context,
+      expression,
+      'TYPE_MISMATCH',
+      `JOIN ON clause must evaluate to a boolean: actual type ${typeName(condition.type)}`,
+    )
+  }
+  verifyScalar(context, analyzed, 'JOIN clause')
+  return { node: node(condition), fields: both }
+}
+
+function withoutAliases(relation: Relation): Relation {
+  return relation.kind === 'AliasedRelation' ? withoutAliases(relation.relation) : relation
+}
+
+function joinType(join: Join): JoinType {
+  switch (join.type) {
+    case 'CROSS':
+    case 'IMPLICIT':
+      return 'cross'
+    case 'INNER':
+      return 'inner'
+    case 'LEFT':
+      return 'left'
+    case 'RIGHT':
+      return 'right'
+    case 'FULL':
+      return 'full'
+    default:
+      return unreachable(join.type)
+  }
+}
+
+function verifyLateralJoin(context: AnalysisContext, join: Join, bare: Relation): void {
+  const { criteria } = join
+  if (criteria === undefined) return
+  const what = bare.kind === 'Unnest' ? 'UNNEST' : bare.kind === 'JsonTable' ? 'JSON_TABLE' : 'LATERAL relation'
+  const constantTrue =
+    criteria.kind === 'JoinOn' && criteria.expression.kind === 'BooleanLiteral' && criteria.expression.value
+  if (!constantTrue) {
+    throw errorAt(
+      context,
+      criteria.kind === 'JoinOn' ? criteria.expression : join,
+      'NOT_SUPPORTED',
+      `${join.type} JOIN involving ${what} is only supported with condition ON TRUE`,
+    )
+  }
+}
+
+/** The columns named come first, once, without a relation of their own; then the rest of both sides. */
+function analyzeUsing(
+  context: AnalysisContext,
+  names: readonly Identifier[],
+  type: JoinType,
+  left: AnalyzedRelation,
+  right: AnalyzedRelation,
+  node: (condition: Expr) => JoinNode,
+): AnalyzedRelation {
+  const used = new Set<Field>()
+  const seen = new Set<string>()
+  const conditions: Expr[] = []
+  const merged: { readonly field: Field; readonly expression: Expr | undefined }[] = []
+  for (const name of names) {
+    if (seen.has(name.value.toLowerCase())) {
+      throw errorAt(
+        context,
+        name,
+        'DUPLICATE_COLUMN_NAME',
+        `Column '${name.value}' appears multiple times in USING clause`,
+      )
+    }
+    seen.add(name.value.toLowerCase())
+    const l = onlyField(context, name, left, 'left')
+    const r = onlyField(context, name, right, 'right')
+    used.add(l).add(r)
+    const common = commonSuperType(l.type, r.type)
+    if (common === undefined) {
+      throw errorAt(context, name, 'TYPE_MISMATCH', `Cannot apply operator: ${typeName(l.type)} = ${typeName(r.type)}`)
+    }
+    const leftValue = castTo(columnOf(l.column, l.type), common)
+    const rightValue = castTo(columnOf(r.column, r.type), common)
+    conditions.push(locatedAt(context, name, () => comparison('=', leftValue, rightValue)))
+    const value: Expr =
+      type === 'full'
+        ? { kind: 'coalesce', type: common, operands: [leftValue, rightValue] }
+        : type === 'right'
+          ? rightValue
+          : leftValue
+    const plain = value.kind === 'column' ? value.id : undefined
+    merged.push({
+      field: { name: name.value, relation: undefined, type: common, column: plain ?? newId(context) },
+      expression: plain === undefined ? value : undefined,
+    })
+  }
+  const join = node(conditions.length === 1 ? conditions[0]! : { kind: 'and', type: BOOLEAN, terms: conditions })
+  const columns = merged.flatMap(({ field, expression }) =>
+    expression === undefined ? [] : [{ id: field.column, expression }],
+  )
+  return {
+    node: columns.length === 0 ? join : { kind: 'project', input: join, columns },
+    fields: [
+      ...merged.map(({ field }) => field),
+      ...left.fields.filter((field) => !used.has(field)),
+      ...right.fields.filter((field) => !used.has(field)),
+    ],
+  }
+}
+
+function onlyField(context: AnalysisContext, name: Identifier, { fields }: AnalyzedRelation, side: string): Field {
+  const matches = fields.filter((field) => field.name?.toLowerCase() === name.value.toLowerCase())
+  if (matches.length > 1) throw errorAt(context, name, 'AMBIGUOUS_NAME', `Column '${name.value}' is ambiguous`)
+  if (matches[0] === undefined) {
+    throw errorAt(context, name, 'COLUMN_NOT_FOUND', `Column '${name.value}' is missing from ${side} side of join`)
+  }
+  return matches[0]
+}
+
+function analyzeUnnest(context: AnalysisContext, unnest: Unnest, scope: Scope): AnalyzedRelation {
+  const fields: Field[] = []
+  const add = (type: SqlType, name?: string): number => {
+    const column = newId(context)
+    fields.push({ name, relation: undefined, type, column })
+    return column
+  }
+  const args = unnest.expressions.map((expression) => {
+    const analyzed = analyzeExpression(context, expression, scope)
+    verifyScalar(context, analyzed, 'UNNEST')
+    const value = analyzed.expr
+    const { type } = value
+    switch (type.kind) {
+      case 'array':
+        return {
+          value,
+          columns:
+            type.element.kind === 'row'
+              ? type.element.fields.map((field) => add(field.type, field.name))
+              : [add(type.element)],
+        }
+      case 'map':
+        return { value, columns: [add(type.key), add(type.value)] }
+      default:
+        throw errorAt(context, unnest, 'INVALID_FUNCTION_ARGUMENT', `Cannot unnest type: ${typeName(type)}`)
+    }
+  })
+  const ordinality = unnest.withOrdinality ? add(BIGINT) : undefined
+  return { node: { kind: 'unnest', arguments: args, ordinality }, fields }
+}
+
+function analyzeSample(context: AnalysisContext, sampled: SampledRelation, scope: Scope): AnalyzedRelation {
+  const input = analyzeRelation(context, sampled.relation, scope)
+  const node = sampled.samplePercentage
+  const analyzed = analyzeExpression(
+    context,
+    node,
+    scope.fields.length > 0 ? scope : { ...scope, fields: input.fields },
+  )
+  if (usesColumns(analyzed.expr)) {
+    throw errorAt(context, node, 'EXPRESSION_NOT_CONSTANT', 'Sample percentage cannot contain column references')
+  }
+  if (!isNumeric(analyzed.expr.type)) {
+    throw errorAt(context, node, 'TYPE_MISMATCH', 'Sample percentage should be a numeric expression')
+  }
+  const value = constant(analyzed.expr)
+  if (value === undefined || value === null) {
+    throw errorAt(context, node, 'INVALID_ARGUMENTS', 'Sample percentage cannot be NULL')
+  }
+  const percentage = Number(value)
+  if (!(percentage >= 0)) {
+    throw errorAt(context, node, 'NUMERIC_VALUE_OUT_OF_RANGE', 'Sample percentage must be greater than or equal to 0')
+  }
+  if (percentage > 100) {
+    throw errorAt(context, node, 'NUMERIC_VALUE_OUT_OF_RANGE', 'Sample percentage must be less than or equal to 100')
+  }
+  return {
+    node: { kind: 'sample', input: input.node, percentage, system: sampled.type === 'SYSTEM' },
+    fields: input.fields,
+  }
+}
+
+function usesColumns(expr: Expr): boolean {
+  return someExpr(expr, (part) => part.kind === 'column')
+}

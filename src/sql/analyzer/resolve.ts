@@ -1,0 +1,138 @@
+import { EngineError } from '../../shared/engine-error.ts'
+import type { ConnectorTable } from '../../connectors/spi/connector.ts'
+import type { MetadataPort } from '../front-end.ts'
+import type { SessionContext } from '../session.ts'
+import type { QualifiedName } from '../syntax/ast.ts'
+import type { Query } from '../syntax/ast-query.ts'
+import type { Statement } from '../syntax/ast-statements.ts'
+import { childrenOf, type AnyNode } from '../syntax/tree.ts'
+import { parseStatement } from '../syntax/parser.ts'
+
+/** How deep views may stand upon views. */
+const MAX_VIEW_DEPTH = 50
+
+export interface TableName {
+  readonly catalog: string
+  readonly schema: string
+  readonly table: string
+}
+
+/** The answers of the catalogs to all that a statement names; nothing waits from here on. */
+export interface ResolvedMetadata {
+  table(name: TableName): ResolvedTable | undefined
+  hasCatalog(catalog: string): boolean
+  /** Asked only for schemas in which a table was looked for and not found. */
+  hasSchema(catalog: string, schema: string): boolean
+}
+
+export interface ResolvedTable extends ConnectorTable {
+  /** The query of a view, parsed; absent for tables, and for views whose text is no query. */
+  readonly query?: Query
+}
+
+/** The three parts of a table's name, lower case. @throws EngineError without place: a part is missing, or too many */
+export function qualify(name: QualifiedName, session: Pick<SessionContext, 'catalog' | 'schema'>): TableName {
+  const parts = name.parts.map((part) => part.value.toLowerCase())
+  if (parts.length > 3) {
+    throw new EngineError('SYNTAX_ERROR', `Too many dots in table name: ${parts.join('.')}`)
+  }
+  const [table, schema = session.schema, catalog = session.catalog] = parts.reverse()
+  if (catalog === undefined) {
+    throw new EngineError('MISSING_CATALOG_NAME', 'Catalog must be specified when session catalog is not set')
+  }
+  if (schema === undefined) {
+    throw new EngineError('MISSING_SCHEMA_NAME', 'Schema must be specified when session schema is not set')
+  }
+  return { catalog, schema, table: table! }
+}
+
+/**
+ * Asks for every table a statement names, and for what views among them name in turn. Names that cannot be completed
+ * are left: the analyser reports them where they stand.
+ */
+export async function resolve(
+  statement: Statement,
+  session: SessionContext,
+  metadata: MetadataPort,
+): Promise<ResolvedMetadata> {
+  const tables = new Map<string, ResolvedTable | undefined>()
+  const schemas = new Map<string, readonly string[]>()
+  const catalogs = new Set(metadata.catalogs())
+
+  const visit = async (node: AnyNode, at: Pick<SessionContext, 'catalog' | 'schema'>, depth: number): Promise<void> => {
+    const names = [...tableNames(node)].flatMap((name) => {
+      try {
+        return [qualify(name, at)]
+      } catch {
+        return []
+      }
+    })
+    await Promise.all(names.map((name) => look(name, depth)))
+  }
+
+  const look = async (name: TableName, depth: number): Promise<void> => {
+    const key = keyOf(name)
+    if (tables.has(key) || !catalogs.has(name.catalog)) return
+    tables.set(key, undefined)
+    const table = await metadata.table(name.catalog, name.schema, name.table)
+    if (table === undefined) {
+      if (!schemas.has(name.catalog)) schemas.set(name.catalog, await metadata.schemas(name.catalog))
+      return
+    }
+    const query = table.view === undefined ? undefined : parseView(table.view.sql)
+    tables.set(key, query === undefined ? table : { ...table, query })
+    if (query !== undefined && depth < MAX_VIEW_DEPTH) await visit(query, viewSession(table, name), depth + 1)
+  }
+
+  await visit(statement, session, 0)
+  return {
+    table: (name) => tables.get(keyOf(name)),
+    hasCatalog: (catalog) => catalogs.has(catalog),
+    hasSchema: (catalog, schema) => schemas.get(catalog)?.includes(schema) ?? false,
+  }
+}
+
+/** Names in a view's text are completed with what was current when it was made. */
+export function viewSession(
+  table: ConnectorTable,
+  name: TableName,
+): { readonly catalog: string; readonly schema: string } {
+  return { catalog: table.view?.catalog ?? name.catalog, schema: table.view?.schema ?? name.schema }
+}
+
+function keyOf({ catalog, schema, table }: TableName): string {
+  return JSON.stringify([catalog, schema, table])
+}
+
+function parseView(sql: string): Query | undefined {
+  try {
+    const statement = parseStatement(sql)
+    return statement.kind === 'Query' ? statement : undefined
+  } catch (error) {
+    if (error instanceof EngineError) return undefined
+    throw error
+  }
+}
+
+/** Every table a node names, less the names that WITH clauses around them define. */
+function* tableNames(node: AnyNode, defined: ReadonlySet<string> = new Set()): Generator<QualifiedName> {
+  if (node.kind === 'Table') {
+    const { name } = node as AnyNode & { readonly name: QualifiedName }
+    if (name.parts.length > 1 || !defined.has(name.parts[0]!.value.toLowerCase())) yield name
+    return
+  }
+  if (node.kind === 'Query') {
+    const query = node as Query
+    if (query.with !== undefined) {
+      const names = new Set(defined)
+      for (const { name, query: inner } of query.with.queries) {
+        if (query.with.recursive) names.add(name.value.toLowerCase())
+        yield* tableNames(inner, new Set(names))
+        names.add(name.value.toLowerCase())
+      }
+      for (const child of childrenOf(query)) if (child.kind !== 'With') yield* tableNames(child, names)
+      return
+    }
+  }
+  for (const child of childrenOf(node)) yield* tableNames(child, defined)
+}

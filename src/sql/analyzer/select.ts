@@ -1,0 +1,114 @@
+import type { Expression, Identifier } from '../syntax/ast.ts'
+import type { AllColumns, QuerySpecification } from '../syntax/ast-query.ts'
+import { qualifiedNameOf } from '../syntax/tree.ts'
+import { errorAt, type AnalysisContext } from './context.ts'
+import { columnOf } from './build.ts'
+import { analyzeExpression, plainExpression, type AnalyzedExpression } from './expressions.ts'
+import { fieldMatches, fieldsOfRelation, type Field, type Scope } from './scope.ts'
+
+/** An output column of a SELECT, `*` spread out. */
+export interface SelectOutput {
+  readonly name: string | undefined
+  readonly node: Expression
+  readonly analyzed: AnalyzedExpression
+}
+
+export function analyzeSelect(context: AnalysisContext, spec: QuerySpecification, scope: Scope): SelectOutput[] {
+  return spec.select.items.flatMap((item): SelectOutput[] => {
+    if (item.kind === 'AllColumns') return allColumns(context, spec, item, scope)
+    const { expression, alias } = item
+    const name = alias?.value ?? qualifiedNameOf(expression)?.at(-1)?.value
+    return [{ name, node: expression, analyzed: analyzeExpression(context, expression, scope) }]
+  })
+}
+
+function allColumns(
+  context: AnalysisContext,
+  spec: QuerySpecification,
+  item: AllColumns,
+  scope: Scope,
+): SelectOutput[] {
+  if (item.target === undefined) {
+    if (spec.from === undefined) {
+      throw errorAt(context, item, 'COLUMN_NOT_FOUND', 'SELECT * not allowed in queries without FROM clause')
+    }
+    const fields = scope.fields.filter((field) => field.hidden !== true)
+    if (fields.length === 0) {
+      throw errorAt(context, item, 'COLUMN_NOT_FOUND', 'SELECT * not allowed from relation that has no columns')
+    }
+    return fromFields(context, item, fields)
+  }
+  const chain = qualifiedNameOf(item.target)
+  if (chain !== undefined) {
+    const fields = relationFields(context, item, chain, scope)
+    if (fields !== undefined) return fromFields(context, item, fields)
+  }
+  return rowFields(context, item, item.target, scope)
+}
+
+/** The fields of the relation that `a.b.*` names, in the nearest scope that knows it; undefined where it is a row. */
+function relationFields(
+  context: AnalysisContext,
+  item: AllColumns,
+  chain: readonly Identifier[],
+  scope: Scope,
+): readonly Field[] | undefined {
+  const prefix = chain.map((part) => part.value.toLowerCase())
+  for (let at: Scope | undefined = scope; at !== undefined; at = at.parent) {
+    const fields = fieldsOfRelation(at, prefix)
+    if (fields.length > 0) return fields.filter((field) => field.hidden !== true)
+    for (let length = prefix.length; length > 0; length--) {
+      const name = prefix.slice(0, length)
+      if (at.fields.some((field) => fieldMatches(field, name))) return undefined
+    }
+  }
+  throw errorAt(context, item, 'TABLE_NOT_FOUND', `Unable to resolve reference ${prefix.join('.')}`)
+}
+
+function fromFields(context: AnalysisContext, item: AllColumns, fields: readonly Field[]): SelectOutput[] {
+  verifyAliases(context, item, fields.length)
+  return fields.map((field, i) => ({
+    name: item.aliases[i]?.value ?? field.name,
+    node: referenceTo(item, field),
+    analyzed: plainExpression(columnOf(field.column, field.type)),
+  }))
+}
+
+/** What messages show for a column that `*` stands for. */
+function referenceTo(item: AllColumns, field: Field): Expression {
+  const name = (value: string): Identifier => ({ kind: 'Identifier', span: item.span, value, quoted: false })
+  const parts = [...(field.relation?.slice(-1) ?? []), field.name ?? '_col'].map(name)
+  return parts
+    .slice(1)
+    .reduce<Expression>(
+      (base, part) => ({ kind: 'DereferenceExpression', span: item.span, base, field: part }),
+      parts[0]!,
+    )
+}
+
+function rowFields(context: AnalysisContext, item: AllColumns, target: Expression, scope: Scope): SelectOutput[] {
+  const analyzed = analyzeExpression(context, target, scope)
+  const { expr } = analyzed
+  const { type } = expr
+  if (type.kind !== 'row') {
+    throw errorAt(context, target, 'TYPE_MISMATCH', 'expected expression of type Row')
+  }
+  verifyAliases(context, item, type.fields.length)
+  return type.fields.map((field, index) => ({
+    name: item.aliases[index]?.value ?? field.name,
+    node: target,
+    analyzed: { ...analyzed, expr: { kind: 'field', type: field.type, base: expr, index } },
+  }))
+}
+
+function verifyAliases(context: AnalysisContext, item: AllColumns, count: number): void {
+  const [first] = item.aliases
+  if (first !== undefined && item.aliases.length !== count) {
+    throw errorAt(
+      context,
+      first,
+      'MISMATCHED_COLUMN_ALIASES',
+      `Column alias list has ${item.aliases.length} entries but relation has ${count} columns`,
+    )
+  }
+}

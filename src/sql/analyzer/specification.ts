@@ -1,0 +1,249 @@
+import type { Expression } from '../syntax/ast.ts'
+import type { Query, QuerySpecification } from '../syntax/ast-query.ts'
+import { BOOLEAN, isComparable } from '../types/sql-type.ts'
+import { typeName } from '../types/type-text.ts'
+import { aggregate, type Grouping, type Sourced } from './aggregation.ts'
+import { castTo, columnOf } from './build.ts'
+import { errorAt, newId, type AnalysisContext, type AnalyzedQuery, type QueryColumn } from './context.ts'
+import { analyzeExpression, type AnalyzedExpression } from './expressions.ts'
+import { verifyScalar } from './expression-state.ts'
+import { analyzeGroupBy } from './grouping.ts'
+import { analyzeOrderBy, limited, sortBy, type SortItemAnalysis } from './order.ts'
+import { analyzeRelation, type AnalyzedRelation } from './relations.ts'
+import type { Scope } from './scope.ts'
+import { analyzeSelect, type SelectOutput } from './select.ts'
+import type { ColumnDefinition, ColumnId, Expr, SortKey } from './tree.ts'
+import { exprKey, mapChildren, someExpr } from './walk.ts'
+import { analyzeWindowDefinitions, extractWindows } from './windows.ts'
+
+/** ORDER BY, OFFSET and LIMIT of the query around a SELECT. */
+export type QueryTail = Pick<Query, 'orderBy' | 'offset' | 'limit'>
+
+interface Output {
+  readonly name: string | undefined
+  readonly node: Expression
+  readonly expr: Expr
+  readonly column: ColumnId
+}
+
+/** SELECT … FROM … WHERE … GROUP BY … HAVING … ORDER BY …: the clauses in the order in which Trino checks them. */
+export function analyzeSpecification(
+  context: AnalysisContext,
+  spec: QuerySpecification,
+  tail: QueryTail,
+  queryScope: Scope,
+): AnalyzedQuery {
+  const from: AnalyzedRelation =
+    spec.from === undefined
+      ? { node: { kind: 'values', columns: [], rows: [[]] }, fields: [] }
+      : analyzeRelation(context, spec.from, queryScope)
+  const windows = analyzeWindowDefinitions(context, spec.windows)
+  const scope: Scope = { fields: from.fields, parent: queryScope, boundary: false, windows }
+  let node = from.node
+  if (spec.where !== undefined) {
+    node = { kind: 'filter', input: node, predicate: condition(context, spec.where, scope, 'WHERE clause') }
+  }
+  const selected = analyzeSelect(context, spec, scope)
+  const grouping = spec.groupBy === undefined ? undefined : analyzeGroupBy(context, spec, spec.groupBy, scope, selected)
+  const having = spec.having === undefined ? undefined : analyzeHaving(context, spec.having, scope)
+  const outputs = selected.map((output): Output => toOutput(context, output))
+  if (spec.select.distinct) verifyDistinct(context, spec, outputs)
+
+  const redundantOrder = queryScope.parent !== undefined && tail.limit === undefined && tail.offset === undefined
+  const outputScope: Scope = {
+    fields: outputs.map(({ name, expr, column }) => ({ name, relation: undefined, type: expr.type, column })),
+    parent: scope,
+    boundary: false,
+  }
+  const sortItems =
+    tail.orderBy === undefined
+      ? []
+      : analyzeOrderBy(
+          context,
+          spec,
+          tail.orderBy,
+          outputScope,
+          outputs.map((output) => output.expr),
+        )
+
+  // ---- aggregation
+  const analyzed = [
+    ...selected.map((output) => output.analyzed),
+    ...(having ? [having] : []),
+    ...sortItems.flatMap((item) => item.analyzed ?? []),
+  ]
+  const byColumn = new Map(outputs.map((output) => [output.column, output]))
+  const sorts = sortItems.map((item) => sortTarget(item, outputs, byColumn))
+  let rewrite = (expr: Expr): Expr => expr
+  if (grouping !== undefined || having !== undefined || analyzed.some((each) => each.aggregates.length > 0)) {
+    verifyGroupings(context, spec, grouping, analyzed)
+    const sourced: Sourced[] = [
+      ...outputs,
+      ...(having === undefined ? [] : [{ node: spec.having!, expr: having.expr }]),
+      ...sorts.flatMap((sort) => (sort.expr === undefined ? [] : [{ node: sort.item.node, expr: sort.expr }])),
+    ]
+    const result = aggregate(
+      context,
+      node,
+      grouping ?? { keys: [], sets: undefined },
+      sourced,
+      new Set(from.fields.map((field) => field.column)),
+    )
+    rewrite = result.rewrite
+    node = result.node
+    if (having !== undefined) node = { kind: 'filter', input: node, predicate: rewrite(having.expr) }
+  } else {
+    verifyGroupings(context, spec, undefined, analyzed)
+  }
+
+  // ---- windows, outputs, order
+  const extraction = extractWindows(context)
+  const finish = (expr: Expr): Expr => extraction.rewrite(rewrite(expr))
+  const finished = outputs.map((output) => ({ ...output, expr: finish(output.expr) }))
+  const sortExpressions = sorts.map((sort) => ({ ...sort, expr: sort.expr && finish(sort.expr) }))
+  if (extraction.columns.length > 0) node = { kind: 'window', input: node, columns: extraction.columns }
+
+  const definitions: ColumnDefinition[] = []
+  const columns = finished.map(({ name, expr, column }): QueryColumn => {
+    if (expr.kind === 'column') return { name, type: expr.type, column: expr.id }
+    definitions.push({ id: column, expression: expr })
+    return { name, type: expr.type, column }
+  })
+  if (definitions.length > 0) node = { kind: 'project', input: node, columns: definitions }
+  if (spec.select.distinct) node = { kind: 'distinct', input: node, columns: distinctColumns(columns) }
+
+  let keys: readonly SortKey[] = []
+  if (tail.orderBy !== undefined && !redundantOrder) {
+    const items = sortExpressions.map(({ item, output, expr }) => ({
+      expr: output === undefined ? expr! : columnOf(columns[output]!.column, columns[output]!.type),
+      descending: item.descending,
+      nullsFirst: item.nullsFirst,
+    }))
+    if (spec.select.distinct) verifyDistinctOrder(context, spec, sortExpressions)
+    ;({ node, keys } = sortBy(context, node, items))
+  }
+  node = limited(context, tail, node, keys)
+  return { node, columns, ordered: tail.orderBy !== undefined && !redundantOrder }
+}
+
+function distinctColumns(
+  columns: readonly QueryColumn[],
+): readonly { readonly id: ColumnId; readonly type: Expr['type'] }[] {
+  return [...new Map(columns.map(({ column, type }) => [column, { id: column, type }])).values()]
+}
+
+/** A boolean over the columns of FROM. */
+function condition(context: AnalysisContext, node: Expression, scope: Scope, clause: string): Expr {
+  const analyzed = analyzeExpression(context, node, scope)
+  verifyScalar(context, analyzed, clause)
+  return toBoolean(context, node, analyzed.expr, clause)
+}
+
+function toBoolean(context: AnalysisContext, node: Expression, expr: Expr, clause: string): Expr {
+  if (expr.type.kind === 'boolean') return expr
+  if (expr.type.kind === 'unknown') return castTo(expr, BOOLEAN)
+  throw errorAt(
+    context,
+    node,
+    'TYPE_MISMATCH',
+    `${clause} must evaluate to a boolean: actual type ${typeName(expr.type)}`,
+  )
+}
+
+function analyzeHaving(context: AnalysisContext, node: Expression, scope: Scope): AnalyzedExpression {
+  const analyzed = analyzeExpression(context, node, scope)
+  const [window] = analyzed.windows
+  if (window !== undefined) {
+    throw errorAt(
+      context,
+      window,
+      'NESTED_WINDOW',
+      'HAVING clause cannot contain window functions or row pattern measures',
+    )
+  }
+  return { ...analyzed, expr: toBoolean(context, node, analyzed.expr, 'HAVING clause') }
+}
+
+/** A bare column keeps its number: nothing is computed for it. */
+function toOutput(context: AnalysisContext, { name, node, analyzed }: SelectOutput): Output {
+  const { expr } = analyzed
+  return { name, node, expr, column: expr.kind === 'column' ? expr.id : newId(context) }
+}
+
+function verifyDistinct(context: AnalysisContext, spec: QuerySpecification, outputs: readonly Output[]): void {
+  for (const { node, expr } of outputs) {
+    if (isComparable(expr.type)) continue
+    throw errorAt(
+      context,
+      spec,
+      'TYPE_MISMATCH',
+      `DISTINCT can only be applied to comparable types (actual: ${typeName(expr.type)}): ${context.print(node)}`,
+    )
+  }
+}
+
+interface SortTarget {
+  readonly item: SortItemAnalysis
+  /** The output it sorts by, where it is one. */
+  readonly output: number | undefined
+  readonly expr: Expr | undefined
+}
+
+/** An item that names an output, or repeats its expression, sorts by it; in others outputs stand for what they are. */
+function sortTarget(
+  item: SortItemAnalysis,
+  outputs: readonly Output[],
+  byColumn: ReadonlyMap<ColumnId, Output>,
+): SortTarget {
+  if (item.output !== undefined || item.analyzed === undefined) return { item, output: item.output, expr: undefined }
+  const { expr } = item.analyzed
+  const key = exprKey(expr)
+  const output = outputs.findIndex(
+    (each) => (expr.kind === 'column' && each.column === expr.id) || exprKey(each.expr) === key,
+  )
+  if (output >= 0) return { item, output, expr: undefined }
+  const resolve = (part: Expr): Expr =>
+    part.kind === 'column' ? (byColumn.get(part.id)?.expr ?? part) : mapChildren(part, resolve)
+  return { item, output: undefined, expr: resolve(expr) }
+}
+
+function verifyDistinctOrder(context: AnalysisContext, spec: QuerySpecification, sorts: readonly SortTarget[]): void {
+  const wrong = sorts.find(
+    ({ output, expr }) => output === undefined && someExpr(expr!, (part) => part.kind === 'column'),
+  )
+  if (wrong === undefined) return
+  throw errorAt(
+    context,
+    spec.select,
+    'EXPRESSION_NOT_IN_DISTINCT',
+    'For SELECT DISTINCT, ORDER BY expressions must appear in select list',
+  )
+}
+
+function verifyGroupings(
+  context: AnalysisContext,
+  spec: QuerySpecification,
+  grouping: Grouping | undefined,
+  analyzed: readonly AnalyzedExpression[],
+): void {
+  for (const { node, expr } of analyzed.flatMap((each) => each.groupings)) {
+    if (grouping === undefined) {
+      throw errorAt(
+        context,
+        spec,
+        'MISSING_GROUP_BY',
+        'A GROUPING() operation can only be used with a corresponding GROUPING SET/CUBE/ROLLUP/GROUP BY clause',
+      )
+    }
+    const keys = new Set(grouping.keys.map(exprKey))
+    expr.columns.forEach((column, i) => {
+      if (keys.has(exprKey(column))) return
+      throw errorAt(
+        context,
+        node,
+        'INVALID_ARGUMENTS',
+        `The arguments to GROUPING() must be expressions referenced by the GROUP BY at the associated query level. Mismatch due to ${node.columns[i]!.parts.map((part) => part.value).join('.')}.`,
+      )
+    })
+  }
+}

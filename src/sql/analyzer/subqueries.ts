@@ -1,0 +1,109 @@
+import type {
+  ExistsPredicate,
+  Expression,
+  InPredicate,
+  QuantifiedComparisonExpression,
+  SubqueryExpression,
+} from '../syntax/ast.ts'
+import { commonSuperType } from '../types/coercion.ts'
+import { anonymousRow, BOOLEAN, isComparable, isOrderable, type SqlType } from '../types/sql-type.ts'
+import { typeName } from '../types/type-text.ts'
+import { castTo, columnOf } from './build.ts'
+import { errorAt, newId } from './context.ts'
+import type { ExpressionState } from './expression-state.ts'
+import type { Expr, Subquery } from './tree.ts'
+
+function analyzeSubquery(state: ExpressionState, node: SubqueryExpression): Subquery {
+  state.found.subqueries.push(node)
+  const { node: relation, columns } = state.context.analyzeQuery(state.context, node.query, state.scope)
+  return { node: relation, columns: columns.map(({ column, type }) => ({ id: column, type })) }
+}
+
+/** The row of a subquery's columns: their only one, or a row of all. */
+function resultType(query: Subquery): SqlType {
+  return query.columns.length === 1 ? query.columns[0]!.type : anonymousRow(query.columns.map((column) => column.type))
+}
+
+export function analyzeScalarSubquery(state: ExpressionState, node: SubqueryExpression): Expr {
+  const query = analyzeSubquery(state, node)
+  return { kind: 'scalarSubquery', type: resultType(query), query: asOneColumn(state, query) }
+}
+
+export function analyzeExists(state: ExpressionState, node: ExistsPredicate): Expr {
+  return { kind: 'exists', type: BOOLEAN, query: analyzeSubquery(state, node.subquery) }
+}
+
+function asOneColumn(state: ExpressionState, query: Subquery, wanted: SqlType = resultType(query)): Subquery {
+  const [only, ...others] = query.columns
+  const items = query.columns.map((column) => columnOf(column.id, column.type))
+  const value: Expr =
+    others.length === 0 && only !== undefined
+      ? columnOf(only.id, only.type)
+      : { kind: 'row', type: anonymousRow(items.map((item) => item.type)), items }
+  const cast = castTo(value, wanted)
+  if (cast.kind === 'column') return { node: query.node, columns: [{ id: cast.id, type: cast.type }] }
+  const id = newId(state.context)
+  return {
+    node: { kind: 'project', input: query.node, columns: [{ id, expression: cast }] },
+    columns: [{ id, type: wanted }],
+  }
+}
+
+/** `value` and the query's column in their common type. */
+function comparedWith(
+  state: ExpressionState,
+  at: Expression,
+  value: Expr,
+  query: Subquery,
+): { readonly value: Expr; readonly query: Subquery; readonly type: SqlType } {
+  const result = resultType(query)
+  const common = sameShape(value.type, result) ? commonSuperType(value.type, result) : undefined
+  if (common === undefined) {
+    const shown = (type: SqlType, isRow: boolean): string => typeName(isRow ? type : anonymousRow([type]))
+    throw errorAt(
+      state.context,
+      at,
+      'TYPE_MISMATCH',
+      `Value expression and result of subquery must be of the same type: ${shown(value.type, value.type.kind === 'row')} vs ${shown(result, query.columns.length > 1)}`,
+    )
+  }
+  return { value: castTo(value, common), query: asOneColumn(state, query, common), type: common }
+}
+
+function sameShape(value: SqlType, result: SqlType): boolean {
+  return (value.kind === 'row') === (result.kind === 'row') || value.kind === 'unknown' || result.kind === 'unknown'
+}
+
+export function analyzeInSubquery(
+  state: ExpressionState,
+  node: InPredicate,
+  valueNode: Expression,
+  subquery: SubqueryExpression,
+): Expr {
+  const value = state.analyze(valueNode)
+  const compared = comparedWith(state, node, value, analyzeSubquery(state, subquery))
+  if (!isComparable(compared.type)) {
+    throw errorAt(
+      state.context,
+      node,
+      'TYPE_MISMATCH',
+      `Type [${typeName(anonymousRow([compared.type]))}] must be comparable in order to be used in IN predicate`,
+    )
+  }
+  return { kind: 'inSubquery', type: BOOLEAN, value: compared.value, query: compared.query }
+}
+
+export function analyzeQuantified(state: ExpressionState, node: QuantifiedComparisonExpression): Expr {
+  const value = state.analyze(node.value)
+  const { type, ...compared } = comparedWith(state, node, value, analyzeSubquery(state, node.subquery))
+  const ordered = node.operator !== '=' && node.operator !== '<>'
+  if (!(ordered ? isOrderable(type) : isComparable(type))) {
+    throw errorAt(
+      state.context,
+      node,
+      'TYPE_MISMATCH',
+      `Type [${typeName(anonymousRow([type]))}] must be ${ordered ? 'orderable' : 'comparable'} in order to be used in quantified comparison`,
+    )
+  }
+  return { kind: 'quantified', type: BOOLEAN, operator: node.operator, all: node.quantifier === 'ALL', ...compared }
+}

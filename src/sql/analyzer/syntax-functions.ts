@@ -1,0 +1,193 @@
+import type {
+  AtTimeZone,
+  CurrentCatalog,
+  CurrentDate,
+  CurrentPath,
+  CurrentSchema,
+  CurrentTime,
+  CurrentTimestamp,
+  CurrentUser,
+  Extract,
+  ExtractField,
+  LocalTime,
+  LocalTimestamp,
+  Trim,
+} from '../syntax/ast.ts'
+import { unreachable } from '../../shared/unreachable.ts'
+import { EngineError } from '../../shared/engine-error.ts'
+import { resolveFunction } from '../functions/resolve-function.ts'
+import {
+  DATE,
+  MAX_DATETIME_PRECISION,
+  time,
+  timestamp,
+  timestampWithTimeZone,
+  timeWithTimeZone,
+  VARCHAR,
+} from '../types/sql-type.ts'
+import { typeName } from '../types/type-text.ts'
+import { constantOf } from './build.ts'
+import { errorAt, locatedAt, type AnalysisContext } from './context.ts'
+import { canonicalZone, PICOS_PER_DAY, zoneOffsetSeconds } from './datetime.ts'
+import type { ExpressionState } from './expression-state.ts'
+import { functionOf } from './literals.ts'
+import type { Expr } from './tree.ts'
+
+// What Trino writes with words of its own and calculates by functions, or by the session.
+
+const trimNames = { LEADING: 'ltrim', TRAILING: 'rtrim', BOTH: 'trim' } as const
+
+export function analyzeTrim(state: ExpressionState, node: Trim): Expr {
+  const args = [state.analyze(node.source), ...(node.character === undefined ? [] : [state.analyze(node.character)])]
+  return locatedAt(state.context, node, () => functionOf(trimNames[node.specification], args))
+}
+
+const extractNames: Readonly<Record<ExtractField, string>> = {
+  YEAR: 'year',
+  QUARTER: 'quarter',
+  MONTH: 'month',
+  WEEK: 'week',
+  DAY: 'day',
+  DAY_OF_MONTH: 'day',
+  DAY_OF_WEEK: 'day_of_week',
+  DOW: 'day_of_week',
+  DAY_OF_YEAR: 'day_of_year',
+  DOY: 'day_of_year',
+  YEAR_OF_WEEK: 'year_of_week',
+  YOW: 'year_of_week',
+  HOUR: 'hour',
+  MINUTE: 'minute',
+  SECOND: 'second',
+  TIMEZONE_MINUTE: 'timezone_minute',
+  TIMEZONE_HOUR: 'timezone_hour',
+}
+
+export function analyzeExtract(state: ExpressionState, node: Extract): Expr {
+  const value = state.analyze(node.expression)
+  try {
+    resolveFunction(extractNames[node.field], [{ kind: 'value', type: value.type }])
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error
+    throw errorAt(
+      state.context,
+      node.expression,
+      'TYPE_MISMATCH',
+      `Cannot extract ${node.field} from ${typeName(value.type)}`,
+    )
+  }
+  return functionOf(extractNames[node.field], [value])
+}
+
+export function analyzeAtTimeZone(state: ExpressionState, node: AtTimeZone): Expr {
+  const value = state.analyze(node.value)
+  if (!['time', 'time with time zone', 'timestamp', 'timestamp with time zone'].includes(value.type.kind)) {
+    throw errorAt(
+      state.context,
+      node,
+      'TYPE_MISMATCH',
+      `Type of value must be a time or timestamp with or without time zone (actual ${typeName(value.type)})`,
+    )
+  }
+  const zone = state.analyze(node.timeZone)
+  return locatedAt(state.context, node, () => functionOf('$at_timezone', [value, zone]))
+}
+
+type SessionValue =
+  | CurrentDate
+  | CurrentTime
+  | CurrentTimestamp
+  | LocalTime
+  | LocalTimestamp
+  | CurrentCatalog
+  | CurrentSchema
+  | CurrentPath
+  | CurrentUser
+
+/** The moment of the query, in the session's zone; all calls of a query give the same. */
+export function analyzeSessionValue(state: ExpressionState, node: SessionValue): Expr {
+  const { context } = state
+  const { session } = context
+  const text = (value: string | undefined): Expr => constantOf(VARCHAR, value ?? null)
+  switch (node.kind) {
+    case 'CurrentCatalog':
+      return text(session.catalog)
+    case 'CurrentSchema':
+      return text(session.schema)
+    case 'CurrentPath':
+      return text(session.path ?? '')
+    case 'CurrentUser':
+      return text(session.user)
+    case 'CurrentDate':
+      return constantOf(DATE, floorDiv(now(context).local, PICOS_PER_DAY))
+    case 'CurrentTime': {
+      const { local, offset } = now(context)
+      const precision = precisionOf(context, node, 'TIME')
+      const minutes = Math.trunc(Math.abs(offset) / 60)
+      const zone = `${offset < 0 ? '-' : '+'}${pad(Math.trunc(minutes / 60))}:${pad(minutes % 60)}`
+      return { kind: 'constant', type: timeWithTimeZone(precision), value: round(timeOfDay(local), precision), zone }
+    }
+    case 'LocalTime': {
+      const precision = precisionOf(context, node, 'TIME')
+      return constantOf(time(precision), round(timeOfDay(now(context).local), precision))
+    }
+    case 'LocalTimestamp': {
+      const precision = precisionOf(context, node, 'TIMESTAMP')
+      return constantOf(timestamp(precision), round(now(context).local, precision))
+    }
+    case 'CurrentTimestamp': {
+      const precision = precisionOf(context, node, 'TIMESTAMP')
+      const { utc, zone } = now(context)
+      return { kind: 'constant', type: timestampWithTimeZone(precision), value: round(utc, precision), zone }
+    }
+    default:
+      return unreachable(node)
+  }
+}
+
+function now(context: AnalysisContext): {
+  readonly utc: bigint
+  readonly local: bigint
+  readonly offset: number
+  readonly zone: string
+} {
+  const { startTimeMillis, timeZone } = context.session
+  const zone = canonicalZone(timeZone)
+  const offset = zoneOffsetSeconds(zone, startTimeMillis)
+  const utc = BigInt(Math.trunc(startTimeMillis)) * 1_000_000_000n
+  return { utc, local: utc + BigInt(offset) * 1_000_000_000_000n, offset, zone }
+}
+
+function precisionOf(
+  context: AnalysisContext,
+  node: CurrentTime | CurrentTimestamp | LocalTime | LocalTimestamp,
+  what: string,
+): number {
+  const precision = node.precision ?? 3
+  if (precision > MAX_DATETIME_PRECISION) {
+    throw errorAt(
+      context,
+      node,
+      'NUMERIC_VALUE_OUT_OF_RANGE',
+      `${what} precision must be in range [0, ${MAX_DATETIME_PRECISION}]: ${precision}`,
+    )
+  }
+  return precision
+}
+
+function round(picos: bigint, precision: number): bigint {
+  const unit = 10n ** BigInt(12 - precision)
+  return floorDiv(picos + unit / 2n, unit) * unit
+}
+
+function timeOfDay(picos: bigint): bigint {
+  return picos - floorDiv(picos, PICOS_PER_DAY) * PICOS_PER_DAY
+}
+
+function floorDiv(a: bigint, b: bigint): bigint {
+  const quotient = a / b
+  return a % b !== 0n && a < 0n !== b < 0n ? quotient - 1n : quotient
+}
+
+function pad(value: number): string {
+  return String(value).padStart(2, '0')
+}

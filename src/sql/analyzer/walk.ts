@@ -1,0 +1,190 @@
+import { unreachable } from '../../shared/unreachable.ts'
+import { typeName } from '../types/type-text.ts'
+import type { ColumnId, Expr, ExprSortKey, Frame, RelationNode } from './tree.ts'
+
+/** The same expression with `change` applied to the expressions right below; queries inside it are left alone. */
+export function mapChildren(expr: Expr, change: (child: Expr) => Expr): Expr {
+  const all = (list: readonly Expr[]): readonly Expr[] => mapList(list, change)
+  const sortKeys = (keys: readonly ExprSortKey[]): readonly ExprSortKey[] =>
+    keys.map((key) => ({ ...key, value: change(key.value) }))
+  switch (expr.kind) {
+    case 'constant':
+    case 'column':
+    case 'lambdaArgument':
+    case 'scalarSubquery':
+    case 'exists':
+      return expr
+    case 'call':
+      return { ...expr, arguments: all(expr.arguments) }
+    case 'operator':
+    case 'compare':
+      return { ...expr, left: change(expr.left), right: change(expr.right) }
+    case 'cast':
+    case 'negate':
+    case 'not':
+    case 'isNull':
+    case 'try':
+      return { ...expr, value: change(expr.value) }
+    case 'and':
+    case 'or':
+      return { ...expr, terms: all(expr.terms) }
+    case 'case':
+      return {
+        ...expr,
+        branches: expr.branches.map(({ when, then }) => ({ when: change(when), then: change(then) })),
+        otherwise: expr.otherwise && change(expr.otherwise),
+      }
+    case 'coalesce':
+      return { ...expr, operands: all(expr.operands) }
+    case 'nullIf':
+      return { ...expr, first: change(expr.first), equal: change(expr.equal) }
+    case 'inList':
+      return { ...expr, value: change(expr.value), values: all(expr.values) }
+    case 'between':
+      return { ...expr, value: change(expr.value), min: change(expr.min), max: change(expr.max) }
+    case 'row':
+    case 'array':
+      return { ...expr, items: all(expr.items) }
+    case 'field':
+      return { ...expr, base: change(expr.base) }
+    case 'lambda':
+      return { ...expr, body: change(expr.body) }
+    case 'inSubquery':
+    case 'quantified':
+      return { ...expr, value: change(expr.value) }
+    case 'aggregate':
+      return {
+        ...expr,
+        arguments: all(expr.arguments),
+        orderBy: sortKeys(expr.orderBy),
+        filter: expr.filter && change(expr.filter),
+      }
+    case 'window':
+      return {
+        ...expr,
+        arguments: all(expr.arguments),
+        filter: expr.filter && change(expr.filter),
+        partitionBy: all(expr.partitionBy),
+        orderBy: sortKeys(expr.orderBy),
+        frame: expr.frame && mapFrame(expr.frame, change),
+      }
+    case 'grouping':
+      return { ...expr, columns: all(expr.columns) }
+    default:
+      return unreachable(expr)
+  }
+}
+
+function mapList(list: readonly Expr[], change: (child: Expr) => Expr): readonly Expr[] {
+  let changed = false
+  const mapped = list.map((item) => {
+    const next = change(item)
+    if (next !== item) changed = true
+    return next
+  })
+  return changed ? mapped : list
+}
+
+function mapFrame(frame: Frame, change: (child: Expr) => Expr): Frame {
+  return {
+    ...frame,
+    start: { ...frame.start, value: frame.start.value && change(frame.start.value) },
+    end: { ...frame.end, value: frame.end.value && change(frame.end.value) },
+  }
+}
+
+/** The expressions right below, without those of queries inside. */
+export function childrenOfExpr(expr: Expr): readonly Expr[] {
+  const children: Expr[] = []
+  mapChildren(expr, (child) => {
+    children.push(child)
+    return child
+  })
+  return children
+}
+
+/** Calls `visit` for every column that an expression, or any query inside it, uses. */
+export function visitColumns(tree: Expr | RelationNode, visit: (id: ColumnId, column: Expr) => void): void {
+  visitParts(tree, visit)
+}
+
+function visitParts(part: unknown, visit: (id: ColumnId, column: Expr) => void): void {
+  if (typeof part !== 'object' || part === null) return
+  if (Array.isArray(part)) {
+    for (const item of part) visitParts(item, visit)
+    return
+  }
+  const { kind, id } = part as { readonly kind?: unknown; readonly id?: unknown }
+  if (kind === 'column' && typeof id === 'number') visit(id, part as Expr)
+  for (const [name, value] of Object.entries(part)) {
+    // Types, functions and handles hold no columns.
+    if (!WITHOUT_COLUMNS.has(name)) visitParts(value, visit)
+  }
+}
+
+const WITHOUT_COLUMNS = new Set(['type', 'function', 'operator', 'handle'])
+
+/** Whether any expression of the tree below (without queries inside) satisfies the test. */
+export function someExpr(expr: Expr, test: (expr: Expr) => boolean): boolean {
+  return test(expr) || childrenOfExpr(expr).some((child) => someExpr(child, test))
+}
+
+let queryNumber = 0
+const queryNumbers = new WeakMap<object, number>()
+
+/** Equal texts mean equal expressions. A query inside is equal to itself alone. */
+export function exprKey(expr: Expr): string {
+  switch (expr.kind) {
+    case 'constant':
+      return `${typeName(expr.type)}:${String(expr.value)}${expr.zone ?? ''}`
+    case 'column':
+      return `#${expr.id}`
+    case 'lambdaArgument':
+      return `@${expr.id}`
+    case 'call':
+      return `${expr.function.name}/${typeName(expr.type)}(${keys(expr.arguments)})`
+    case 'cast':
+      return `${expr.safe ? 'try_cast' : 'cast'}(${exprKey(expr.value)} as ${typeName(expr.type)})`
+    case 'operator':
+      return `(${exprKey(expr.left)}${expr.name}${exprKey(expr.right)})`
+    case 'compare':
+      return `(${exprKey(expr.left)} ${expr.operator} ${exprKey(expr.right)})`
+    case 'field':
+      return `${exprKey(expr.base)}.${expr.index}`
+    case 'scalarSubquery':
+    case 'exists':
+    case 'inSubquery':
+    case 'quantified': {
+      let number = queryNumbers.get(expr.query)
+      if (number === undefined) {
+        number = queryNumber++
+        queryNumbers.set(expr.query, number)
+      }
+      return `${expr.kind}?${number}(${keys(childrenOfExpr(expr))})`
+    }
+    case 'aggregate':
+      return `${expr.function.name}(${expr.distinct ? 'distinct ' : ''}${keys(expr.arguments)} order ${sortKeysKey(expr.orderBy)} filter ${expr.filter ? exprKey(expr.filter) : ''})`
+    case 'window': {
+      const { frame } = expr
+      const ends = frame && [
+        frame.type,
+        ...[frame.start, frame.end].map((end) => `${end.type}${end.value ? exprKey(end.value) : ''}`),
+      ]
+      return `${expr.function.name}(${expr.distinct ? 'distinct ' : ''}${keys(expr.arguments)}${expr.ignoreNulls ? ' ignore' : ''} filter ${expr.filter ? exprKey(expr.filter) : ''}) over (${keys(expr.partitionBy)} order ${sortKeysKey(expr.orderBy)} ${ends?.join(' ') ?? ''})`
+    }
+    case 'case':
+      return `case ${expr.branches.map(({ when, then }) => `${exprKey(when)}:${exprKey(then)}`).join(',')} else ${expr.otherwise ? exprKey(expr.otherwise) : ''}`
+    case 'lambda':
+      return `(${keys(expr.parameters)})->${exprKey(expr.body)}`
+    default:
+      return `${expr.kind}/${typeName(expr.type)}(${keys(childrenOfExpr(expr))})`
+  }
+}
+
+function keys(list: readonly Expr[]): string {
+  return list.map(exprKey).join(',')
+}
+
+function sortKeysKey(list: readonly ExprSortKey[]): string {
+  return list.map((key) => `${exprKey(key.value)}${key.descending ? '-' : '+'}${key.nullsFirst ? 'f' : 'l'}`).join(',')
+}

@@ -1,0 +1,390 @@
+import type { ResolvedFunction } from '../functions/resolve-function.ts'
+import type {
+  Expression,
+  FrameBound,
+  FunctionCall,
+  Identifier,
+  Node,
+  Window,
+  WindowDefinition,
+  WindowFrame,
+  WindowSpecification,
+} from '../syntax/ast.ts'
+import { isComparable, isDateTime, isInteger, isNumeric, isOrderable, type SqlType } from '../types/sql-type.ts'
+import { typeName } from '../types/type-text.ts'
+import { resolveArithmetic } from '../functions/operators.ts'
+import { castTo, columnOf } from './build.ts'
+import { errorAt, newId, type AnalysisContext } from './context.ts'
+import type { ExpressionState, Found } from './expression-state.ts'
+import type { Scope } from './scope.ts'
+import type { ColumnId, Expr, ExprSortKey, Frame, FrameEnd, WindowExpr } from './tree.ts'
+import { exprKey, mapChildren } from './walk.ts'
+
+/** The WINDOW clause by lower-case name. */
+export function analyzeWindowDefinitions(
+  context: AnalysisContext,
+  definitions: readonly WindowDefinition[],
+): ReadonlyMap<string, WindowSpecification> {
+  const windows = new Map<string, WindowSpecification>()
+  for (const { name, window, ...node } of definitions) {
+    const key = name.value.toLowerCase()
+    if (windows.has(key)) {
+      throw errorAt(context, node, 'DUPLICATE_WINDOW_NAME', `WINDOW name '${name.value}' specified more than once`)
+    }
+    windows.set(key, resolveSpecification(context, windows, window))
+  }
+  return windows
+}
+
+function namedWindow(
+  context: AnalysisContext,
+  windows: ReadonlyMap<string, WindowSpecification>,
+  name: Identifier,
+): WindowSpecification {
+  const found = windows.get(name.value.toLowerCase())
+  if (found === undefined) {
+    throw errorAt(context, name, 'INVALID_WINDOW_REFERENCE', `Cannot resolve WINDOW name ${name.value}`)
+  }
+  return found
+}
+
+/** A specification with what it takes from the window it names. */
+function resolveSpecification(
+  context: AnalysisContext,
+  windows: ReadonlyMap<string, WindowSpecification>,
+  specification: WindowSpecification,
+): WindowSpecification {
+  const name = specification.existingWindowName
+  if (name === undefined) return specification
+  const base = namedWindow(context, windows, name)
+  const [partition] = specification.partitionBy
+  if (partition !== undefined) {
+    throw errorAt(
+      context,
+      partition,
+      'INVALID_PARTITION_BY',
+      'WINDOW specification with named WINDOW reference cannot specify PARTITION BY',
+    )
+  }
+  if (specification.orderBy !== undefined && base.orderBy !== undefined) {
+    throw errorAt(
+      context,
+      specification.existingWindowName!,
+      'INVALID_ORDER_BY',
+      'Cannot specify ORDER BY if referenced named WINDOW specifies ORDER BY',
+    )
+  }
+  if (base.frame !== undefined) {
+    throw errorAt(
+      context,
+      name,
+      'INVALID_WINDOW_REFERENCE',
+      'Cannot reference named WINDOW containing frame specification',
+    )
+  }
+  return {
+    ...specification,
+    existingWindowName: undefined,
+    partitionBy: base.partitionBy,
+    orderBy: specification.orderBy ?? base.orderBy,
+  }
+}
+
+function windowsInScope(scope: Scope): ReadonlyMap<string, WindowSpecification> {
+  for (let at: Scope | undefined = scope; at !== undefined; at = at.parent) {
+    if (at.windows !== undefined) return at.windows
+    if (at.boundary) break
+  }
+  return new Map()
+}
+
+const navigation = new Set(['lag', 'lead', 'first_value', 'last_value', 'nth_value'])
+
+/** A call with OVER; `inner` is what its arguments contain. */
+export function analyzeWindowCall(
+  state: ExpressionState,
+  inner: Found,
+  node: FunctionCall,
+  window: Window,
+  resolved: ResolvedFunction,
+  args: readonly Expr[],
+  filter: Expr | undefined,
+): Expr {
+  const { context } = state
+  const windows = windowsInScope(state.scope)
+  const specification =
+    window.kind === 'WindowReference'
+      ? namedWindow(context, windows, window.name)
+      : resolveSpecification(context, windows, window)
+  const partitionBy = specification.partitionBy.map((expression) => {
+    const expr = state.analyze(expression)
+    if (!isComparable(expr.type)) {
+      throw errorAt(
+        context,
+        expression,
+        'TYPE_MISMATCH',
+        `${typeName(expr.type)} is not comparable, and therefore cannot be used in window function PARTITION BY`,
+      )
+    }
+    return noted(context, expression, expr)
+  })
+  const orderBy = (specification.orderBy?.sortItems ?? []).map((item): ExprSortKey => {
+    const expr = state.analyze(item.sortKey)
+    if (!isOrderable(expr.type)) {
+      throw errorAt(
+        context,
+        item.sortKey,
+        'TYPE_MISMATCH',
+        `${typeName(expr.type)} is not orderable, and therefore cannot be used in window function ORDER BY`,
+      )
+    }
+    return {
+      value: noted(context, item.sortKey, expr),
+      descending: item.ordering === 'DESCENDING',
+      nullsFirst: item.nullOrdering === 'FIRST',
+    }
+  })
+  const frame =
+    specification.frame === undefined ? undefined : analyzeFrame(state, specification.frame, specification, orderBy)
+
+  verifyNesting(context, inner, state.found, specification)
+  verifyCall(context, node, specification, resolved, filter)
+  state.found.aggregates.push(...inner.aggregates)
+  state.found.groupings.push(...inner.groupings)
+  state.found.subqueries.push(...inner.subqueries)
+  state.found.windows.push(node)
+  const call: WindowExpr = {
+    kind: 'window',
+    type: resolved.resultType,
+    function: resolved,
+    arguments: args,
+    ignoreNulls: node.nullTreatment === 'IGNORE',
+    distinct: node.distinct,
+    filter,
+    partitionBy,
+    orderBy,
+    frame,
+  }
+  return call
+}
+
+/** Remembers where in the text a part of a window stands: it has messages of its own. */
+function noted(context: AnalysisContext, node: Expression, expr: Expr): Expr {
+  const copy = { ...expr }
+  context.origins.set(copy, node)
+  return copy
+}
+
+function verifyNesting(
+  context: AnalysisContext,
+  inner: Found,
+  around: Found,
+  specification: WindowSpecification,
+): void {
+  const nested = inner.windows[0]
+  if (nested !== undefined) {
+    throw errorAt(
+      context,
+      nested,
+      'NESTED_WINDOW',
+      'Cannot nest window functions or row pattern measures inside window function arguments',
+    )
+  }
+  const { start, end } = specification.span
+  const inside = around.windows.find((node: Node<string>) => node.span.start >= start && node.span.end <= end)
+  if (inside !== undefined) {
+    throw errorAt(
+      context,
+      inside,
+      'NESTED_WINDOW',
+      'Cannot nest window functions or row pattern measures inside window specification',
+    )
+  }
+}
+
+function verifyCall(
+  context: AnalysisContext,
+  node: FunctionCall,
+  specification: WindowSpecification,
+  resolved: ResolvedFunction,
+  filter: Expr | undefined,
+): void {
+  const { name, kind } = resolved
+  if (node.distinct) {
+    throw errorAt(
+      context,
+      node,
+      'NOT_SUPPORTED',
+      `DISTINCT in window function parameters not yet supported: ${context.print(node)}`,
+    )
+  }
+  if (filter !== undefined) {
+    throw errorAt(
+      context,
+      node,
+      'NOT_SUPPORTED',
+      `FILTER is not yet supported for window functions: ${context.print(node)}`,
+    )
+  }
+  if (node.orderBy !== undefined) {
+    throw errorAt(context, node, 'NOT_SUPPORTED', 'Window function with ORDER BY is not supported')
+  }
+  if (kind === 'scalar') {
+    throw errorAt(
+      context,
+      { span: { start: 0, end: 0, at: 0 } },
+      'FUNCTION_NOT_WINDOW',
+      `Not a window function: ${name}`,
+    )
+  }
+  if (node.nullTreatment !== undefined && !navigation.has(name)) {
+    throw errorAt(
+      context,
+      node,
+      'NULL_TREATMENT_NOT_ALLOWED',
+      `Cannot specify null treatment clause for ${name} function`,
+    )
+  }
+  if (name === 'lag' || name === 'lead') {
+    if (specification.orderBy === undefined) {
+      throw errorAt(context, node.window!, 'MISSING_ORDER_BY', `${name} function requires an ORDER BY window clause`)
+    }
+    if (specification.frame !== undefined) {
+      throw errorAt(
+        context,
+        specification.frame,
+        'INVALID_WINDOW_FRAME',
+        `Cannot specify window frame for ${name} function`,
+      )
+    }
+  }
+}
+
+function analyzeFrame(
+  state: ExpressionState,
+  frame: WindowFrame,
+  specification: WindowSpecification,
+  orderBy: readonly ExprSortKey[],
+): Frame {
+  const { context } = state
+  if (frame.pattern !== undefined || frame.measures.length > 0) {
+    throw errorAt(context, frame, 'NOT_SUPPORTED', 'Row patterns are not supported')
+  }
+  const { start, end, type } = frame
+  const bad = (message: string): Error => errorAt(context, frame, 'INVALID_WINDOW_FRAME', message)
+  const words = { PRECEDING: 'PRECEDING', CURRENT_ROW: 'CURRENT ROW', FOLLOWING: 'FOLLOWING' }
+  const endType = end?.type ?? 'CURRENT_ROW'
+  if (start.type === 'UNBOUNDED_FOLLOWING') throw bad('Window frame start cannot be UNBOUNDED FOLLOWING')
+  if (endType === 'UNBOUNDED_PRECEDING') throw bad('Window frame end cannot be UNBOUNDED PRECEDING')
+  const backwards =
+    (start.type === 'CURRENT_ROW' && endType === 'PRECEDING') ||
+    (start.type === 'FOLLOWING' && (endType === 'PRECEDING' || endType === 'CURRENT_ROW'))
+  if (backwards) {
+    const [from, to] = [words[start.type as 'FOLLOWING'], words[endType as 'PRECEDING']]
+    throw bad(`Window frame starting from ${from} cannot end with ${to}`)
+  }
+  const bounds = [start, end].filter((bound) => bound?.value !== undefined) as FrameBound[]
+  const values = new Map(bounds.map((bound) => [bound, state.analyze(bound.value!)]))
+  if (type === 'ROWS') {
+    for (const bound of bounds) verifyExactInteger(context, 'ROWS', bound, values.get(bound)!, bound === start)
+  } else if (bounds.length > 0 || type === 'GROUPS') {
+    verifyOrdered(context, frame, specification, orderBy)
+    for (const bound of bounds) {
+      const value = values.get(bound)!
+      if (type === 'GROUPS') verifyExactInteger(context, 'GROUPS', bound, value, bound === start)
+      else values.set(bound, rangeValue(context, bound, value, orderBy[0]!.value.type))
+    }
+  }
+  const endOf = (bound: FrameBound | undefined): FrameEnd => ({
+    type: bound?.type ?? 'CURRENT_ROW',
+    value: bound === undefined ? undefined : values.get(bound),
+  })
+  return { type, start: endOf(start), end: endOf(end) }
+}
+
+function verifyExactInteger(
+  context: AnalysisContext,
+  frame: string,
+  bound: FrameBound,
+  value: Expr,
+  isStart: boolean,
+): void {
+  const { type } = value
+  if (isInteger(type) || type.kind === 'unknown' || (type.kind === 'decimal' && type.scale === 0)) return
+  throw errorAt(
+    context,
+    bound.value!,
+    'TYPE_MISMATCH',
+    `Window frame ${frame} ${isStart ? 'start' : 'end'} value type must be exact numeric type with scale 0 (actual ${typeName(type)})`,
+  )
+}
+
+function verifyOrdered(
+  context: AnalysisContext,
+  frame: WindowFrame,
+  specification: WindowSpecification,
+  orderBy: readonly ExprSortKey[],
+): void {
+  const what = `Window frame of type ${frame.type} PRECEDING or FOLLOWING`
+  if (specification.orderBy === undefined) {
+    throw errorAt(context, frame, 'MISSING_ORDER_BY', `${what} requires ORDER BY`)
+  }
+  if (frame.type !== 'RANGE') return
+  if (orderBy.length !== 1) {
+    throw errorAt(
+      context,
+      specification.orderBy,
+      'INVALID_ORDER_BY',
+      `${what} requires single sort item in ORDER BY (actual: ${orderBy.length})`,
+    )
+  }
+  const { type } = orderBy[0]!.value
+  if (isNumeric(type) || isDateTime(type) || type.kind.startsWith('interval')) return
+  throw errorAt(
+    context,
+    specification.orderBy.sortItems[0]!.sortKey,
+    'TYPE_MISMATCH',
+    `${what} requires that sort item type be numeric, datetime or interval (actual: ${typeName(type)})`,
+  )
+}
+
+/** A value that can be taken from and added to sort items. */
+function rangeValue(context: AnalysisContext, bound: FrameBound, value: Expr, sortType: SqlType): Expr {
+  const fits = isNumeric(sortType) ? isNumeric(value.type) : value.type.kind.startsWith('interval')
+  if (fits) {
+    try {
+      const operator = resolveArithmetic('-', sortType, value.type)
+      return isNumeric(sortType) ? castTo(value, operator.right) : value
+    } catch {
+      // Reported below.
+    }
+  }
+  throw errorAt(
+    context,
+    bound.value!,
+    'TYPE_MISMATCH',
+    `Window frame RANGE value type (${typeName(value.type)}) not compatible with sort item type (${typeName(sortType)})`,
+  )
+}
+
+/** Collects the window calls of expressions: each becomes a column. */
+export function extractWindows(context: AnalysisContext): {
+  readonly columns: readonly { readonly id: ColumnId; readonly call: WindowExpr }[]
+  readonly rewrite: (expr: Expr) => Expr
+} {
+  const columns: { readonly id: ColumnId; readonly call: WindowExpr }[] = []
+  const byKey = new Map<string, ColumnId>()
+  const rewrite = (expr: Expr): Expr => {
+    if (expr.kind === 'constant' || expr.kind === 'column') return expr
+    if (expr.kind !== 'window') return mapChildren(expr, rewrite)
+    const key = exprKey(expr)
+    let id = byKey.get(key)
+    if (id === undefined) {
+      id = newId(context)
+      byKey.set(key, id)
+      columns.push({ id, call: expr })
+    }
+    return columnOf(id, expr.type)
+  }
+  return { columns, rewrite }
+}

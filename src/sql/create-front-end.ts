@@ -1,0 +1,101 @@
+import { EngineError } from '../shared/engine-error.ts'
+import { analyzeParameters, analyzeStatementQuery, type AnalysisInput, type SourceText } from './analyzer/analyze.ts'
+import { printSource } from './analyzer/print.ts'
+import { resolve } from './analyzer/resolve.ts'
+import type { AnalyzedStatement, MetadataPort, QueryType, SqlFrontEnd } from './front-end.ts'
+import { renderAnalysis } from './renderer/render.ts'
+import type { SessionContext } from './session.ts'
+import type { Query } from './syntax/ast-query.ts'
+import type { Execute, ExecuteImmediate, Statement } from './syntax/ast-statements.ts'
+import { parseWithParameters } from './syntax/parser.ts'
+import { locate, textOrigin } from './syntax/span.ts'
+
+/** The front end: text to what is to be done, by Trino's rules. It keeps nothing between statements. */
+export function createSqlFrontEnd(): SqlFrontEnd {
+  return { analyzeStatement }
+}
+
+async function analyzeStatement(
+  sql: string,
+  session: SessionContext,
+  metadata: MetadataPort,
+): Promise<AnalyzedStatement> {
+  const text: SourceText = { sql, origin: textOrigin }
+  const { statement, parameterCount } = parseWithParameters(sql)
+  return analyzeParsed({ text, statement, parameterCount }, session, metadata, [])
+}
+
+interface Parsed {
+  readonly text: SourceText
+  readonly statement: Statement
+  readonly parameterCount: number
+}
+
+/** `using` are the parameters of EXECUTE, in the text `around`. */
+async function analyzeParsed(
+  { text, statement, parameterCount }: Parsed,
+  session: SessionContext,
+  metadata: MetadataPort,
+  using: Execute['parameters'],
+  around: SourceText = text,
+): Promise<AnalyzedStatement> {
+  switch (statement.kind) {
+    case 'Query': {
+      if (parameterCount !== using.length) {
+        throw new EngineError(
+          'INVALID_PARAMETER_USAGE',
+          `Incorrect number of parameters: expected ${parameterCount} but found ${using.length}`,
+          { location: locate(text.sql, statement.span.at, text.origin) },
+        )
+      }
+      return analyzeSelect(text, statement, session, metadata, using, around, 'SELECT')
+    }
+    case 'Execute': {
+      const sql = Object.entries(session.preparedStatements).find(
+        ([name]) => name.toLowerCase() === statement.name.value.toLowerCase(),
+      )?.[1]
+      if (sql === undefined) {
+        throw new EngineError('NOT_FOUND', `Prepared statement not found: ${statement.name.value}`)
+      }
+      const prepared = { text: { sql, origin: textOrigin }, ...parseWithParameters(sql) }
+      return analyzeParsed(prepared, session, metadata, statement.parameters, text)
+    }
+    case 'ExecuteImmediate': {
+      const inner = { sql: statement.statement.value, origin: originOf(text, statement) }
+      const prepared = { text: inner, ...parseWithParameters(inner.sql, inner.origin) }
+      return analyzeParsed(prepared, session, metadata, statement.parameters, text)
+    }
+    default:
+      throw new EngineError('NOT_SUPPORTED', `This statement is not supported: ${statement.kind}`, {
+        location: locate(text.sql, statement.span.at, text.origin),
+      })
+  }
+}
+
+/** The text of EXECUTE IMMEDIATE begins right behind its opening quote. */
+function originOf(text: SourceText, { statement }: ExecuteImmediate): SourceText['origin'] {
+  const { lineNumber, columnNumber } = locate(text.sql, statement.span.start, text.origin)
+  return { lineNumber, columnNumber: columnNumber + 1 }
+}
+
+async function analyzeSelect(
+  text: SourceText,
+  query: Query,
+  session: SessionContext,
+  metadata: MetadataPort,
+  using: Execute['parameters'],
+  around: SourceText,
+  queryType: QueryType,
+): Promise<AnalyzedStatement> {
+  const resolved = await resolve(query, session, metadata)
+  const input = (source: SourceText): AnalysisInput => ({
+    session,
+    metadata: resolved,
+    text: source,
+    print: (expression) => printSource(source.sql, expression),
+  })
+  const values = analyzeParameters(input(around), using)
+  const analysis = analyzeStatementQuery(input(text), query, { kind: 'values', values })
+  const rendered = renderAnalysis(analysis, session)
+  return { kind: 'query', queryType, ...rendered, warnings: analysis.warnings }
+}

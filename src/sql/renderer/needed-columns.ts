@@ -1,0 +1,151 @@
+import type { ColumnId, Expr, RelationNode, Subquery } from '../analyzer/tree.ts'
+import { childrenOfExpr } from '../analyzer/walk.ts'
+
+/** What columns are made of, found in one walk over a statement. */
+export interface ColumnUses {
+  /** Columns that somebody reads, starting from the outputs. */
+  readonly needed: ReadonlySet<ColumnId>
+  /** The columns that a column is computed from, itself where nothing computes it. */
+  sourcesOf(column: ColumnId): ReadonlySet<ColumnId>
+}
+
+export function columnUses(root: RelationNode, outputs: readonly ColumnId[]): ColumnUses {
+  const definitions = new Map<ColumnId, ColumnId[]>()
+  const roots: ColumnId[] = [...outputs]
+  const define = (id: ColumnId, uses: readonly ColumnId[]): void => {
+    const known = definitions.get(id)
+    if (known === undefined) definitions.set(id, [...uses])
+    else known.push(...uses.filter((use) => use !== id))
+  }
+  visitRelation(root, { define, use: (ids) => roots.push(...ids) })
+
+  const needed = new Set<ColumnId>()
+  const pending = roots
+  for (let id = pending.pop(); id !== undefined; id = pending.pop()) {
+    if (needed.has(id)) continue
+    needed.add(id)
+    pending.push(...(definitions.get(id) ?? []))
+  }
+  const sources = new Map<ColumnId, ReadonlySet<ColumnId>>()
+  const sourcesOf = (column: ColumnId): ReadonlySet<ColumnId> => {
+    const known = sources.get(column)
+    if (known !== undefined) return known
+    const uses = definitions.get(column)
+    if (uses === undefined) return new Set([column])
+    // Set first: a recursive table is made of itself.
+    sources.set(column, new Set())
+    const found = new Set(uses.flatMap((use) => [...sourcesOf(use)]))
+    sources.set(column, found)
+    return found
+  }
+  return { needed, sourcesOf }
+}
+
+interface Uses {
+  define(id: ColumnId, uses: readonly ColumnId[]): void
+  /** Read whatever the outputs are. */
+  use(ids: readonly ColumnId[]): void
+}
+
+/** Columns in an expression; queries inside are walked, and what they give counts as read. */
+function columnsOf(expr: Expr, uses: Uses): readonly ColumnId[] {
+  switch (expr.kind) {
+    case 'column':
+      return [expr.id]
+    case 'scalarSubquery':
+      return subqueryColumns(expr.query, uses)
+    case 'exists':
+      visitRelation(expr.query.node, uses)
+      return []
+    case 'inSubquery':
+    case 'quantified':
+      return [...columnsOf(expr.value, uses), ...subqueryColumns(expr.query, uses)]
+    default:
+      return childrenOfExpr(expr).flatMap((child) => columnsOf(child, uses))
+  }
+}
+
+function subqueryColumns(query: Subquery, uses: Uses): readonly ColumnId[] {
+  visitRelation(query.node, uses)
+  return query.columns.map((column) => column.id)
+}
+
+function visitRelation(node: RelationNode, uses: Uses): void {
+  switch (node.kind) {
+    case 'scan':
+    case 'sequence':
+      return
+    case 'values':
+      // Every row has every column: they are written whole.
+      node.columns.forEach(({ id }, i) =>
+        uses.define(
+          id,
+          node.rows.flatMap((row) => columnsOf(row[i]!, uses)),
+        ),
+      )
+      uses.use(node.columns.map((column) => column.id))
+      return
+    case 'filter':
+      uses.use(columnsOf(node.predicate, uses))
+      break
+    case 'project':
+      for (const { id, expression } of node.columns) uses.define(id, columnsOf(expression, uses))
+      break
+    case 'join':
+      if (node.condition !== undefined) uses.use(columnsOf(node.condition, uses))
+      visitRelation(node.left, uses)
+      visitRelation(node.right, uses)
+      return
+    case 'unnest':
+      for (const { value, columns } of node.arguments) {
+        const read = columnsOf(value, uses)
+        uses.use(read)
+        uses.use(columns)
+        for (const column of columns) uses.define(column, read)
+      }
+      if (node.ordinality !== undefined) uses.use([node.ordinality])
+      return
+    case 'aggregate':
+      for (const { id, input } of node.keys) {
+        if (id !== input) uses.define(id, [input])
+        uses.use([input])
+      }
+      for (const { id, call } of node.aggregates) uses.define(id, columnsOf(call, uses))
+      break
+    case 'window':
+      for (const { id, call } of node.columns) uses.define(id, columnsOf(call, uses))
+      break
+    case 'distinct':
+      uses.use(node.columns.map((column) => column.id))
+      break
+    case 'sort':
+      uses.use(node.keys.map((key) => key.column))
+      break
+    case 'limit':
+      uses.use((node.ties ?? []).map((key) => key.column))
+      break
+    case 'set':
+      for (const { node: input, columns } of node.inputs) {
+        node.columns.forEach(({ id }, i) => uses.define(id, [columns[i]!]))
+        visitRelation(input, uses)
+      }
+      if (!(node.all && node.operator === 'union')) uses.use(node.columns.map((column) => column.id))
+      return
+    case 'with':
+      for (const { node: table, step, columns } of node.tables) {
+        visitRelation(table, uses)
+        if (step === undefined) continue
+        visitRelation(step.node, uses)
+        columns.forEach(({ id }, i) => uses.define(id, [step.columns[i]!]))
+        uses.use(columns.map((column) => column.id))
+      }
+      visitRelation(node.body, uses)
+      return
+    case 'cte':
+      for (const { id, source } of node.columns) uses.define(id, [source])
+      return
+    case 'sample':
+      break
+  }
+  visitRelation(node.input, uses)
+}

@@ -1,0 +1,150 @@
+import type { PlanNode } from '../front-end.ts'
+import type { QueryColumn } from '../analyzer/context.ts'
+import type { ColumnId, RelationNode } from '../analyzer/tree.ts'
+import { typeName } from '../types/type-text.ts'
+import { unreachable } from '../../shared/unreachable.ts'
+
+/** The operators of a query under Trino's names, for EXPLAIN. */
+export function outline(
+  node: RelationNode,
+  columns: readonly QueryColumn[],
+  sourceOf: (column: ColumnId) => string | undefined,
+): PlanNode {
+  const layout = columns.map(({ name, type }, i) => `${name ?? `_col${i}`}:${typeName(type)}`)
+  return {
+    name: 'Output',
+    details: { columnNames: `[${columns.map(({ name }, i) => name ?? `_col${i}`).join(', ')}]` },
+    layout,
+    children: [planOf(node, sourceOf)],
+  }
+}
+
+function planOf(node: RelationNode, sourceOf: (column: ColumnId) => string | undefined): PlanNode {
+  const child = (input: RelationNode): PlanNode => planOf(input, sourceOf)
+  const shown = (id: ColumnId): string => sourceOf(id)?.split('.').at(-1) ?? `expr_${id}`
+  const plan = (
+    name: string,
+    children: readonly PlanNode[],
+    details: Readonly<Record<string, string>> = {},
+    layout: readonly string[] = [],
+  ): PlanNode => ({
+    name,
+    details,
+    layout,
+    children,
+  })
+  switch (node.kind) {
+    case 'scan':
+      return plan(
+        'TableScan',
+        [],
+        { table: `${node.catalog}:${node.schema}:${node.table}` },
+        node.columns.map(({ name, type }) => `${name}:${typeName(type)}`),
+      )
+    case 'values':
+      return plan(
+        'Values',
+        [],
+        { rows: String(node.rows.length) },
+        node.columns.map(({ id, type }) => `${shown(id)}:${typeName(type)}`),
+      )
+    case 'filter': {
+      const input = child(node.input)
+      return input.name === 'TableScan' ? { ...input, name: 'ScanFilter' } : plan('Filter', [input], {}, input.layout)
+    }
+    case 'project': {
+      const input = child(node.input)
+      const layout = [
+        ...input.layout,
+        ...node.columns.map(({ id, expression }) => `${shown(id)}:${typeName(expression.type)}`),
+      ]
+      if (input.name === 'TableScan') return { ...input, name: 'ScanProject', layout }
+      if (input.name === 'ScanFilter') return { ...input, name: 'ScanFilterProject', layout }
+      return plan('Project', [input], {}, layout)
+    }
+    case 'join': {
+      const names = { cross: 'CrossJoin', inner: 'InnerJoin', left: 'LeftJoin', right: 'RightJoin', full: 'FullJoin' }
+      const children = [child(node.left), child(node.right)]
+      const name = node.lateral && node.right.kind === 'unnest' ? 'CrossJoinUnnest' : names[node.type]
+      return plan(
+        name,
+        children,
+        {},
+        children.flatMap((each) => each.layout),
+      )
+    }
+    case 'unnest':
+      return plan('Unnest', [])
+    case 'aggregate':
+      return plan(
+        'Aggregate',
+        [child(node.input)],
+        {
+          type: 'FINAL',
+          ...(node.keys.length === 0 ? {} : { keys: `[${node.keys.map((key) => shown(key.id)).join(', ')}]` }),
+        },
+        [
+          ...node.keys.map((key) => `${shown(key.id)}:${typeName(key.type)}`),
+          ...node.aggregates.map(({ id, call }) => `${call.function.name}_${id}:${typeName(call.type)}`),
+        ],
+      )
+    case 'window': {
+      const input = child(node.input)
+      const layout = [
+        ...input.layout,
+        ...node.columns.map(({ id, call }) => `${call.function.name}_${id}:${typeName(call.type)}`),
+      ]
+      return plan('Window', [input], {}, layout)
+    }
+    case 'distinct': {
+      const input = child(node.input)
+      return plan(
+        'Aggregate',
+        [input],
+        { type: 'FINAL', keys: `[${node.columns.map((column) => shown(column.id)).join(', ')}]` },
+        input.layout,
+      )
+    }
+    case 'sort': {
+      const input = child(node.input)
+      const order = node.keys.map(
+        (key) => `${shown(key.column)} ${key.descending ? 'DESC' : 'ASC'} NULLS ${key.nullsFirst ? 'FIRST' : 'LAST'}`,
+      )
+      return plan('Sort', [input], { orderBy: `[${order.join(', ')}]` }, input.layout)
+    }
+    case 'limit': {
+      const input = child(node.input)
+      const count = node.count ?? 'ALL'
+      if (input.name === 'Sort' && node.offset === undefined) {
+        return { ...input, name: 'TopN', details: { count, ...input.details } }
+      }
+      const offset: Readonly<Record<string, string>> = node.offset === undefined ? {} : { offset: node.offset }
+      return plan('Limit', [input], { count, ...offset }, input.layout)
+    }
+    case 'set': {
+      const names = { union: 'Union', intersect: 'Intersect', except: 'Except' }
+      const union = plan(
+        names[node.operator],
+        node.inputs.map((input) => child(input.node)),
+      )
+      return node.all || node.operator !== 'union' ? union : plan('Aggregate', [union], { type: 'FINAL' })
+    }
+    case 'with': {
+      const body = child(node.body)
+      return body
+    }
+    case 'cte':
+      return plan(
+        'CteScan',
+        [],
+        { cte: String(node.table) },
+        node.columns.map(({ id, type }) => `${shown(id)}:${typeName(type)}`),
+      )
+    case 'sample':
+      return plan('Sample', [child(node.input)], { ratio: String(node.percentage / 100) })
+    case 'sequence':
+      return plan('TableFunctionProcessor', [], { name: 'sequence' })
+    default:
+      return unreachable(node)
+  }
+}

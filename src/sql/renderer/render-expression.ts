@@ -1,0 +1,265 @@
+import { unreachable } from '../../shared/unreachable.ts'
+import { renderCast, renderTryCast } from '../functions/casts.ts'
+import { comparisonKey, needsKey, sortItems } from '../functions/comparison.ts'
+import { renderBetween, renderComparison, renderIn, resolveNegation } from '../functions/operators.ts'
+import type { CallClauses, RenderArgument } from '../functions/rendering.ts'
+import { duckdbType, rowField, rowFieldOf, typedNull } from '../types/duckdb-representation.ts'
+import { isNumeric } from '../types/sql-type.ts'
+import type {
+  AggregateExpr,
+  CompareExpr,
+  Expr,
+  ExprSortKey,
+  Frame,
+  FrameEnd,
+  LambdaExpr,
+  Subquery,
+  WindowExpr,
+} from '../analyzer/tree.ts'
+import { constantValue, renderConstant } from './constants.ts'
+import { canRaise } from './raising.ts'
+import { balanced, columnName, type RenderState } from './render-state.ts'
+
+/** Longer conditions are not repeated to keep their order of evaluation. */
+const REPEATABLE_CONDITION = 2000
+
+/** A value of the expression's type, held as `duckdbType` says. */
+export function renderExpr(state: RenderState, expr: Expr): string {
+  const render = (child: Expr): string => renderExpr(state, child)
+  switch (expr.kind) {
+    case 'constant':
+      return renderConstant(expr)
+    case 'column':
+      return columnName(expr.id)
+    case 'lambdaArgument':
+      return state.lambdaArguments.get(expr.id) ?? columnName(expr.id)
+    case 'call':
+      return expr.function.render({
+        args: expr.arguments.map((argument) => renderArgument(state, argument)),
+        session: state.session,
+        names: state.names,
+      })
+    case 'operator':
+      return expr.operator.render(render(expr.left), render(expr.right), state)
+    case 'negate':
+      return resolveNegation(expr.type).render(render(expr.value))
+    case 'compare':
+      return renderComparison(expr.operator, expr.left.type, render(expr.left), render(expr.right), state.names)
+    case 'cast':
+      return (expr.safe ? renderTryCast : renderCast)(render(expr.value), expr.value.type, expr.type, state)
+    case 'and':
+    case 'or':
+      return renderLogical(expr.kind, expr.terms, expr.terms.map(render))
+    case 'not':
+      return expr.value.kind === 'isNull' ? `(${render(expr.value.value)} IS NOT NULL)` : `(NOT ${render(expr.value)})`
+    case 'isNull':
+      return `(${render(expr.value)} IS NULL)`
+    case 'case': {
+      const branches = expr.branches.map(({ when, then }) => `WHEN ${render(when)} THEN ${render(then)}`)
+      return `CASE ${branches.join(' ')} ELSE ${expr.otherwise ? render(expr.otherwise) : typedNull(expr.type)} END`
+    }
+    case 'coalesce':
+      return `coalesce(${expr.operands.map(render).join(', ')})`
+    case 'nullIf':
+      return `CASE WHEN ${render(expr.equal)} THEN NULL ELSE ${render(expr.first)} END`
+    case 'try':
+      return `TRY(${render(expr.value)})`
+    case 'inList':
+      return renderIn(expr.value.type, render(expr.value), expr.values.map(render), state.names)
+    case 'between':
+      return renderBetween(expr.value.type, render(expr.value), render(expr.min), render(expr.max), state.names)
+    case 'row':
+      return `{${expr.items.map((item, i) => `'${rowField(i)}': ${render(item)}`).join(', ')}}`
+    case 'field':
+      return rowFieldOf(render(expr.base), expr.index)
+    case 'array':
+      return expr.items.length === 0 ? `CAST([] AS ${duckdbType(expr.type)})` : `[${expr.items.map(render).join(', ')}]`
+    case 'scalarSubquery':
+      return `(${renderSubquery(state, expr.query)})`
+    case 'exists':
+      return `EXISTS (${state.renderQuery(state, expr.query.node, [])})`
+    case 'inSubquery': {
+      const { type } = expr.value
+      const value = needsKey(type) ? comparisonKey(type, render(expr.value), state.names) : render(expr.value)
+      return `(${value} IN (${renderSubquery(state, expr.query, true)}))`
+    }
+    case 'quantified': {
+      const { type } = expr.value
+      const value = needsKey(type) ? comparisonKey(type, render(expr.value), state.names) : render(expr.value)
+      return `(${value} ${expr.operator} ${expr.all ? 'ALL' : 'ANY'} (${renderSubquery(state, expr.query, true)}))`
+    }
+    case 'lambda':
+    case 'aggregate':
+    case 'window':
+    case 'grouping':
+      throw new Error(`A ${expr.kind} cannot stand by itself`)
+    default:
+      return unreachable(expr)
+  }
+}
+
+function renderSubquery(state: RenderState, { node, columns }: Subquery, asKey = false): string {
+  const [{ id, type }] = columns as readonly [Subquery['columns'][number]]
+  const wrap = asKey && needsKey(type) ? (x: string): string => comparisonKey(type, x, state.names) : undefined
+  return state.renderQuery(state, node, [{ column: id, name: 'c0', ...(wrap && { wrap }) }])
+}
+
+/**
+ * Trino stops at the first term that decides; DuckDB calculates all terms of a select list's AND and OR. So where a
+ * later term could raise, the earlier ones are asked first.
+ */
+function renderLogical(kind: 'and' | 'or', terms: readonly Expr[], texts: readonly string[]): string {
+  const operator = kind === 'and' ? 'AND' : 'OR'
+  const whole = balanced(texts, operator)
+  if (!terms.slice(1).some(canRaise) || whole.length > REPEATABLE_CONDITION) return whole
+  const guards = texts
+    .slice(0, -1)
+    .map((text) => (kind === 'or' ? `WHEN ${text} THEN true` : `WHEN NOT ${text} THEN false`))
+  return `CASE ${guards.join(' ')} ELSE ${whole} END`
+}
+
+/** A condition of WHERE or ON, as conjuncts: NULL counts as false, which lets plain comparisons of numbers stand. */
+export function renderConjuncts(state: RenderState, expr: Expr): readonly string[] {
+  if (expr.kind === 'and') return expr.terms.flatMap((term) => renderConjuncts(state, term))
+  return [renderCondition(state, expr)]
+}
+
+export function renderCondition(state: RenderState, expr: Expr): string {
+  switch (expr.kind) {
+    case 'and':
+      return balanced(renderConjuncts(state, expr), 'AND')
+    case 'or':
+      return balanced(
+        expr.terms.map((term) => renderCondition(state, term)),
+        'OR',
+      )
+    case 'compare':
+      return renderComparisonCondition(state, expr)
+    case 'between': {
+      const { value, min, max } = expr
+      if (isFloat(value) && isFinite(max)) {
+        return `(${renderExpr(state, value)} BETWEEN ${renderExpr(state, min)} AND ${renderExpr(state, max)})`
+      }
+      return renderExpr(state, expr)
+    }
+    case 'inList': {
+      if (!isFloat(expr.value) || !expr.values.every(isFinite)) return renderExpr(state, expr)
+      return `(${renderExpr(state, expr.value)} IN (${expr.values.map((item) => renderExpr(state, item)).join(', ')}))`
+    }
+    default:
+      return renderExpr(state, expr)
+  }
+}
+
+function isFloat(expr: Expr): boolean {
+  return expr.type.kind === 'double' || expr.type.kind === 'real'
+}
+
+function isFinite(expr: Expr): boolean {
+  return expr.kind === 'constant' && isNumeric(expr.type) && Number.isFinite(Number(expr.value ?? Number.NaN))
+}
+
+/**
+ * DuckDB takes NaN for the largest number and equal to itself, Trino answers false to every comparison with it. Where
+ * false and NULL are the same, a plain comparison is right if NaN cannot satisfy it; DuckDB then pushes it into scans.
+ */
+function renderComparisonCondition(state: RenderState, expr: CompareExpr): string {
+  const { operator, left, right } = expr
+  if (!isFloat(left)) return renderExpr(state, expr)
+  const [l, r] = [renderExpr(state, left), renderExpr(state, right)]
+  const plain = `(${l} ${operator} ${r})`
+  const unlessNaN = (x: string): string => `(${plain} AND NOT isnan(${x}))`
+  switch (operator) {
+    case '=':
+      return isFinite(right) || isFinite(left) ? plain : unlessNaN(l)
+    case '<':
+    case '<=':
+      if (isFinite(right)) return plain
+      return isFinite(left) ? unlessNaN(r) : renderExpr(state, expr)
+    case '>':
+    case '>=':
+      if (isFinite(left)) return plain
+      return isFinite(right) ? unlessNaN(l) : renderExpr(state, expr)
+    default:
+      return renderExpr(state, expr)
+  }
+}
+
+// ---- Calls
+
+function renderArgument(state: RenderState, expr: Expr): RenderArgument {
+  if (expr.kind === 'lambda') return { kind: 'lambda', apply: (...names) => renderLambda(state, expr, names) }
+  const constant = expr.kind === 'constant' ? constantValue(expr) : undefined
+  return { kind: 'value', sql: renderExpr(state, expr), ...(constant === undefined ? {} : { constant }) }
+}
+
+function renderLambda(state: RenderState, { parameters, body }: LambdaExpr, names: readonly string[]): string {
+  parameters.forEach(({ id }, i) => state.lambdaArguments.set(id, names[i]!))
+  return renderExpr(state, body)
+}
+
+function renderSort(state: RenderState, keys: readonly ExprSortKey[]): string {
+  return keys
+    .flatMap(({ value, descending, nullsFirst }) =>
+      sortItems(value.type, renderExpr(state, value), !descending, nullsFirst, state.names),
+    )
+    .join(', ')
+}
+
+export function renderAggregate(state: RenderState, call: AggregateExpr): string {
+  const clauses: CallClauses = {
+    distinct: call.distinct,
+    ...(call.orderBy.length === 0 ? {} : { orderBy: renderSort(state, call.orderBy) }),
+    ...(call.filter === undefined ? {} : { filter: renderExpr(state, call.filter) }),
+  }
+  const args = call.arguments.map((argument): RenderArgument => {
+    const rendered = renderArgument(state, argument)
+    // Equal instants of two zones are one value.
+    if (call.distinct && call.function.name === 'count' && rendered.kind === 'value' && needsKey(argument.type)) {
+      return { kind: 'value', sql: comparisonKey(argument.type, rendered.sql, state.names) }
+    }
+    return rendered
+  })
+  return call.function.render({ args, session: state.session, names: state.names, clauses })
+}
+
+export function renderWindow(state: RenderState, call: WindowExpr): string {
+  const partition = call.partitionBy.map((expr) => comparisonKey(expr.type, renderExpr(state, expr), state.names))
+  const over = [
+    partition.length === 0 ? '' : `PARTITION BY ${partition.join(', ')}`,
+    call.orderBy.length === 0 ? '' : `ORDER BY ${renderSort(state, call.orderBy)}`,
+    call.frame === undefined ? '' : renderFrame(state, call.frame, call.orderBy),
+  ]
+  return call.function.render({
+    args: call.arguments.map((argument) => renderArgument(state, argument)),
+    session: state.session,
+    names: state.names,
+    clauses: { over: over.filter((part) => part !== '').join(' '), ignoreNulls: call.ignoreNulls },
+  })
+}
+
+function renderFrame(state: RenderState, { type, start, end }: Frame, orderBy: readonly ExprSortKey[]): string {
+  return `${type} BETWEEN ${renderFrameEnd(state, type, start, orderBy)} AND ${renderFrameEnd(state, type, end, orderBy)}`
+}
+
+function renderFrameEnd(
+  state: RenderState,
+  type: Frame['type'],
+  { type: end, value }: FrameEnd,
+  orderBy: readonly ExprSortKey[],
+): string {
+  if (value === undefined) return end.replace('_', ' ')
+  const text = renderExpr(state, value)
+  const constant = value.kind === 'constant' && value.value !== null && !String(value.value).startsWith('-')
+  const checked = constant
+    ? text
+    : `CASE WHEN ${text} IS NULL OR ${text} < 0 THEN u_raise('INVALID_WINDOW_FRAME: Window frame offset value must not be negative or null') ELSE ${text} END`
+  const sortType = orderBy[0]?.value.type
+  if (type === 'RANGE' && sortType !== undefined) {
+    if (value.type.kind === 'interval year to month') return `to_months(${checked}) ${end}`
+    if (value.type.kind === 'interval day to second' && sortType.kind !== 'interval day to second') {
+      return `to_milliseconds(${checked}) ${end}`
+    }
+  }
+  return `${type === 'RANGE' ? checked : `CAST(${checked} AS BIGINT)`} ${end}`
+}

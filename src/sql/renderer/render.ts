@@ -1,0 +1,88 @@
+import type { RenderedQuery, ResultColumn, TableRead } from '../front-end.ts'
+import type { SessionContext } from '../session.ts'
+import { canonicalZone } from '../analyzer/datetime.ts'
+import type { QueryAnalysis } from '../analyzer/analyze.ts'
+import { typeSignature, wireTypeText, type WireOptions } from '../types/type-signature.ts'
+import { wireEncoding } from '../types/wire-encoding.ts'
+import { columnUses } from './needed-columns.ts'
+import { outline } from './outline.ts'
+import { renderQuery, renderTop } from './render-relation.ts'
+import type { RenderState } from './render-state.ts'
+import { shapeOf } from './shape.ts'
+
+export interface Rendered {
+  readonly query: RenderedQuery
+  readonly columns: readonly ResultColumn[]
+  readonly reads: readonly TableRead[]
+}
+
+/** An analysed query as one DuckDB SELECT, and what is known of it. */
+export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext): Rendered {
+  const options: WireOptions = {
+    parametricDatetime: session.clientCapabilities.includes('PARAMETRIC_DATETIME'),
+    prestoFamily: session.headerFamily === 'Presto',
+  }
+  const columns = analysis.columns.filter((column) => column.hidden !== true)
+  const { needed, sourcesOf } = columnUses(
+    analysis.node,
+    columns.map((column) => column.column),
+  )
+  let names = 0
+  const state: RenderState = {
+    session: {
+      timeZone: canonicalZone(session.timeZone),
+      startTimeMillis: session.startTimeMillis,
+      user: session.user,
+      catalog: session.catalog,
+      schema: session.schema,
+    },
+    names: { fresh: () => `v${names++}` },
+    needed,
+    scans: [],
+    lambdaArguments: new Map(),
+    tableNames: new Map(),
+    renderQuery,
+  }
+  const sql = renderTop(
+    state,
+    analysis.node,
+    columns.map(({ column }, i) => ({ column, name: `c${i}` })),
+  )
+  const shape = shapeOf(analysis.node, sql)
+  return {
+    query: {
+      sql,
+      scans: state.scans.map(({ scan: { catalog, schema, table, handle }, columns: read }) => ({
+        catalog,
+        schema,
+        table,
+        handle,
+        columns: read,
+      })),
+      wire: columns.map(({ type }, i) => wireEncoding(`c${i}`, type, options)),
+      ...shape,
+      ordered: analysis.ordered,
+      outline: outline(analysis.node, columns, (column) => analysis.sources.get(column)),
+    },
+    columns: columns.map(({ name, type, column }, i) => ({
+      name: name ?? `_col${i}`,
+      type: wireTypeText(type, options),
+      typeSignature: typeSignature(type, options),
+      lineage: [...sourcesOf(column)].flatMap((source) => analysis.sources.get(source) ?? []).sort(),
+    })),
+    reads: reads(state),
+  }
+}
+
+/** Each table once, with all columns read of it. */
+function reads(state: RenderState): readonly TableRead[] {
+  const tables = new Map<string, { readonly read: TableRead; readonly columns: Set<string> }>()
+  for (const { scan, columns } of state.scans) {
+    const { catalog, schema, table } = scan
+    const key = JSON.stringify([catalog, schema, table])
+    const known = tables.get(key) ?? { read: { catalog, schema, table, columns: [] }, columns: new Set<string>() }
+    for (const column of columns) known.columns.add(column)
+    tables.set(key, known)
+  }
+  return [...tables.values()].map(({ read, columns }) => ({ ...read, columns: [...columns] }))
+}
