@@ -68,7 +68,10 @@ export async function superviseCommand(program: SupervisedProgram, argv: readonl
   return exitCodes.drained
 }
 
-/** The secret goes to all children by their configuration: workers have data folders of their own. */
+/**
+ * Checks what this program needs beyond a valid configuration. The secret goes to all children by their configuration:
+ * workers have data folders of their own.
+ */
 function withSecret(config: Config, program: SupervisedProgram): Config {
   if (program !== 'start') {
     const missing =
@@ -77,6 +80,11 @@ function withSecret(config: Config, program: SupervisedProgram): Config {
         : (config.coordinators.length === 0 && 'QUIPU_COORDINATORS') ||
           (config.sharedSecret === undefined && 'QUIPU_SHARED_SECRET')
     if (missing) throw new ExitError(exitCodes.configuration, `quipu ${program} needs ${missing}`)
+    // Others learn this address from the event log or an announcement: it must not be "all my addresses".
+    if (config.advertisedUrl === undefined && ['0.0.0.0', '::'].includes(config.host)) {
+      const why = `others cannot reach it at ${config.host}`
+      throw new ExitError(exitCodes.configuration, `quipu ${program} needs QUIPU_ADVERTISED_URL: ${why}`)
+    }
   }
   return { ...config, sharedSecret: loadClusterSecret(config.dataDir, config.sharedSecret) }
 }

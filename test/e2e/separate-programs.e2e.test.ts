@@ -39,6 +39,11 @@ describe('quipu coordinator and quipu worker', () => {
     [['coordinator'], {}, 'quipu: quipu coordinator needs DATABASE_URL\n'],
     [['worker'], {}, 'quipu: quipu worker needs QUIPU_COORDINATORS\n'],
     [['worker', '--coordinators', 'http://x:1'], {}, 'quipu: quipu worker needs QUIPU_SHARED_SECRET\n'],
+    [
+      ['worker', '--coordinators', 'http://x:1', '--host', '0.0.0.0', '--insecure'],
+      secret,
+      'quipu: quipu worker needs QUIPU_ADVERTISED_URL: others cannot reach it at 0.0.0.0\n',
+    ],
   ])('say what they need: %j', async (args, env, stderr) => {
     expect(await spawnQuipu(args, { env }).exit).toEqual({ code: 64, stdout: '', stderr })
   })

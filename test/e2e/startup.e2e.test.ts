@@ -1,5 +1,5 @@
 import { createServer } from 'node:net'
-import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
@@ -96,6 +96,17 @@ describe('a start that cannot be', () => {
     expect(existsSync(join(data, 'postgres'))).toBe(false)
   })
 
+  it('names a catalog file that is broken', { timeout: 60_000 }, async () => {
+    const catalogs = join(folder.path, 'catalogs')
+    mkdirSync(catalogs)
+    writeFileSync(join(catalogs, 'sales.json'), '{"connector": "lake", ')
+    const data = join(folder.path, 'catalog')
+    const line = await refusalOf(start(data, ['--catalog-dir', catalogs]))
+    expect(line).toContain(join(catalogs, 'sales.json'))
+    const postgres = postgresOf(data)
+    expect(postgres === undefined || !isAlive(postgres)).toBe(true)
+  })
+
   it('names a setting that does not exist, with exit code 64', async () => {
     const { code, stderr } = await spawnQuipu(['start', '--prot', '1']).exit
     expect({ code, stderr }).toEqual({ code: 64, stderr: "quipu: Unknown option '--prot'\n" })
@@ -160,7 +171,6 @@ describe.runIf(process.getuid?.() === 0)('another user than root', () => {
     const nobody = { uid: 65534, gid: 65534 }
     const parent = join(folder.path, 'open')
     mkdirSync(parent)
-    const { chmodSync } = await import('node:fs')
     chmodSync(parent, 0o777)
     const quipu = spawnQuipu(['start', '--port', '0', '--data-dir', join(parent, 'data')], {
       user: nobody,
