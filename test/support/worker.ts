@@ -1,5 +1,6 @@
+import { DuckDBInstance } from '@duckdb/node-api'
 import { createServer } from 'node:http'
-import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -34,6 +35,8 @@ export interface TestWorker extends AsyncDisposable {
   readonly lake: string
   readonly tpch: Connector
   readonly lakeConnector: Connector
+  /** Writes a table of the lake, one Parquet file a SELECT, and gives a scan of it. */
+  lakeTable(table: string, selects: readonly string[], columns: readonly string[]): Promise<TestScan>
   /** A fresh task id. */
   nextTaskId(): TaskId
   /** A request as a coordinator of epoch 1 sends it. */
@@ -117,6 +120,17 @@ export async function openTestWorker(options: TestWorkerOptions = {}): Promise<T
     lake,
     tpch,
     lakeConnector: lakeCatalog,
+    async lakeTable(table, selects, columns) {
+      mkdirSync(join(lake, 's', table), { recursive: true })
+      const instance = await DuckDBInstance.create(':memory:')
+      const connection = await instance.connect()
+      for (const [part, select] of selects.entries()) {
+        await connection.run(`COPY (${select}) TO '${lake}/s/${table}/part-${part}.parquet' (FORMAT parquet)`)
+      }
+      connection.closeSync()
+      instance.closeSync()
+      return { connector: lakeCatalog, schema: 's', table, columns }
+    },
     nextTaskId: () => makeTaskId(`20260101_000000_${String(counter++).padStart(5, '0')}_00001` as QueryId, 1, 0),
     call: (method, path, { body, headers, epoch = 1, anonymous } = {}) =>
       fetch(`${url}${path}`, {

@@ -38,7 +38,7 @@ const MAX_CACHED = 50_000
 const rowGroupSchema = z.object({
   file_name: z.string(),
   shape: z.string(),
-  rows: z.coerce.number(),
+  rows: z.union([z.null(), z.coerce.number()]),
   columns: z.array(z.object({ name: z.string(), bytes: z.coerce.number() })),
 })
 const describeSchema = z.object({ column_name: z.string(), column_type: z.string() })
@@ -79,25 +79,28 @@ export function createFileFactsCache(location: string, query: ConnectorContext['
     const paths = files.map(({ file }) => join(location, file))
     const list = paths.map(quoteText).join(', ')
     const [rows, footers] = await Promise.all([
-      query(`SELECT m.file_name, s.shape, m.row_group_num_rows AS rows,
-          list({name: m.name, bytes: m.bytes}) AS columns
-        FROM (SELECT file_name, row_group_id, any_value(row_group_num_rows) AS row_group_num_rows,
+      // A file without rows has no row groups: it is known by its schema alone.
+      query(`SELECT s.file_name, s.shape, m.row_group_num_rows AS rows,
+          coalesce(list({name: m.name, bytes: m.bytes}) FILTER (m.name IS NOT NULL), []) AS columns
+        FROM (SELECT file_name, string_agg(concat_ws(' ', name, type, converted_type, logical_type, num_children), ',') AS shape
+          FROM parquet_schema([${list}]) GROUP BY file_name) s
+        LEFT JOIN (SELECT file_name, row_group_id, any_value(row_group_num_rows) AS row_group_num_rows,
             split_part(path_in_schema, ', ', 1) AS name, sum(total_compressed_size) AS bytes
-          FROM parquet_metadata([${list}]) GROUP BY file_name, row_group_id, name) m
-        JOIN (SELECT file_name, string_agg(concat_ws(' ', name, type, converted_type, logical_type, num_children), ',') AS shape
-          FROM parquet_schema([${list}]) GROUP BY file_name) s USING (file_name)
-        GROUP BY m.file_name, m.row_group_id, m.row_group_num_rows, s.shape
-        ORDER BY m.file_name, m.row_group_id`),
+          FROM parquet_metadata([${list}]) GROUP BY file_name, row_group_id, name) m USING (file_name)
+        GROUP BY s.file_name, s.shape, m.row_group_id, m.row_group_num_rows
+        ORDER BY s.file_name, m.row_group_id`),
       Promise.all(files.map(({ size }, index) => hashFooter(paths[index]!, size))),
     ])
     const groups = new Map<string, { shape: string; rowGroups: RowGroup[] }>()
     for (const row of rows) {
       const { file_name, shape, rows: count, columns } = rowGroupSchema.parse(row)
       const facts = groups.get(file_name) ?? { shape, rowGroups: [] }
-      facts.rowGroups.push({
-        rows: count,
-        columnBytes: Object.fromEntries(columns.map(({ name, bytes }) => [name.toLowerCase(), bytes])),
-      })
+      if (count !== null) {
+        facts.rowGroups.push({
+          rows: count,
+          columnBytes: Object.fromEntries(columns.map(({ name, bytes }) => [name.toLowerCase(), bytes])),
+        })
+      }
       groups.set(file_name, facts)
     }
     return paths.map((path, index) => ({

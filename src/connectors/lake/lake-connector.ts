@@ -187,6 +187,10 @@ function splitsOf(catalog: string, snapshot: Snapshot, file: LakeFile, facts: Fi
   if (format !== 'parquet') {
     return [{ catalog, data: { ...data, firstRow: 0, rows: 0, fileRows: 0 }, bytes: file.size }]
   }
+  // A table has at least one split: an empty one says of which types the no rows are.
+  if (facts.rowGroups.length === 0) {
+    return [{ catalog, data: { ...data, firstRow: 0, rows: 0, fileRows: 0 }, rows: 0, bytes: 0 }]
+  }
   const fileRows = facts.rowGroups.reduce((sum, { rows }) => sum + rows, 0)
   return joinRowGroups(facts.rowGroups, SPLIT_BYTES).map(({ firstRow, rows, bytes, columnBytes }) => ({
     catalog,

@@ -15,7 +15,9 @@ export interface Connector {
   getTable(schema: string, table: string): Promise<ConnectorTable | undefined>
   /** Row count and bytes where the connector knows them; scheduling takes unknown for large. */
   getStatistics(handle: TableHandle): Promise<TableStatistics>
-  /** All splits of the table as of the handle's snapshot; they read every row exactly once together. */
+  /**
+   * All splits of the table as of the handle's snapshot; they read every row exactly once together. At least one, also
+   * when there are no rows. */
   listSplits(handle: TableHandle): Promise<readonly ConnectorSplit[]>
   /**
    * A DuckDB SELECT without parameters that gives exactly the rows of these splits, in the columns asked for, named

@@ -128,6 +128,13 @@ describe('lake', () => {
     ])
   })
 
+  it('reads files without rows, alone and beside others', async () => {
+    await write(`${location}/Sales/hollow/1.parquet`, `SELECT 1::INTEGER AS a WHERE false`)
+    expect(await read('hollow')).toEqual([])
+    await write(`${location}/Sales/hollow/2.parquet`, `SELECT 2.5::DOUBLE AS b`)
+    expect(await read('hollow')).toEqual([{ a: null, b: 2.5 }])
+  })
+
   it('reads JSON lines', async () => {
     mkdirSync(join(location, 'Sales/events'), { recursive: true })
     writeFileSync(join(location, 'Sales/events/e.jsonl'), '{"id": 1, "tags": ["a"]}\n{"id": 2}\n')
