@@ -29,7 +29,8 @@ export async function openReadModelBed(): Promise<ReadModelBed> {
   const database = await createDatabase()
   const config: pg.ClientConfig = { connectionString: database.url }
   await migrate(config)
-  const log = createPostgresEventLog(config)
+  // Times in a log never go back: a clock that stands lets tests choose those of their events.
+  const log = createPostgresEventLog(config, { now: () => Date.parse('2026-01-01T00:00:00Z') })
   await log.open()
   await log.claim({ address: 'http://127.0.0.1:8080', version: 'test' })
   const pool = new pg.Pool({ ...config, options: '-c search_path=m,public', max: 4 })

@@ -1,0 +1,66 @@
+import express, { type Router } from 'express'
+import type { Clock } from '../../shared/clock.ts'
+import { formatDuration } from '../../shared/durations.ts'
+import { problemHandler, resource, sendJson } from '../edge/resource.ts'
+
+/** How this process does; what a load balancer or an operator asks. */
+export interface ServerStatus {
+  readonly live: true
+  /** It takes statements. */
+  readonly ready: boolean
+  /** It holds the log. */
+  readonly writer: boolean
+  readonly epoch: number
+  /** How far the read models are behind the log; absent while that is not known. */
+  readonly lag?: { readonly events: number; readonly oldestMillis: number }
+  readonly deadLetters: number
+  /** Starts of this process again since its supervisor began. */
+  readonly restarts: number
+  readonly workers: { readonly active: number; readonly suspect: number; readonly failed: number }
+  readonly openQueries: number
+}
+
+export interface InfoRoutesDeps {
+  readonly clock: Clock
+  /** Monotonic time at which the process began, milliseconds. */
+  readonly startedAtMs: number
+  readonly nodeId: string
+  readonly version: string
+  readonly environment: string
+  /** Does it take statements? */
+  readonly ready: () => boolean
+  readonly status: () => Promise<Omit<ServerStatus, 'live' | 'ready'>>
+  /** The document of `/openapi.json`. */
+  readonly openApi: () => unknown
+  readonly onError?: (error: unknown) => void
+}
+
+/** `/v1/info`, `/v1/status`, `/openapi.json`. */
+export function createInfoRoutes(deps: InfoRoutesDeps): Router {
+  const router = express.Router()
+  let openApi: unknown
+
+  resource(router, '/v1/info', {
+    GET: (_request, response) =>
+      sendJson(response, {
+        nodeVersion: { version: deps.version },
+        nodeId: deps.nodeId,
+        environment: deps.environment,
+        coordinator: true,
+        starting: !deps.ready(),
+        uptime: formatDuration((deps.clock.monotonicMs() - deps.startedAtMs) * 1e6),
+      }),
+  })
+  resource(router, '/v1/status', {
+    async GET(_request, response) {
+      const status: ServerStatus = { live: true, ready: deps.ready(), ...(await deps.status()) }
+      sendJson(response, status)
+    },
+  })
+  resource(router, '/openapi.json', {
+    GET: (_request, response) => sendJson(response, (openApi ??= deps.openApi())),
+  })
+
+  router.use(problemHandler(deps.onError))
+  return router
+}

@@ -1,0 +1,77 @@
+import express, { type Request, type Response, type Router } from 'express'
+import type { Membership, NodeSnapshot } from '../../coordinator/nodes/membership.ts'
+import { announcementSchema, internalHeaders } from '../../execution/api/task.ts'
+import type { Authorize, Identity } from '../../security/authorization.ts'
+import { HttpProblem } from '../edge/problem.ts'
+import { decodeUtf8, readBody } from '../edge/request-body.ts'
+import { problemHandler, resource, sendJson } from '../edge/resource.ts'
+import { nodeInfo } from './node-info.ts'
+
+export interface NodeRoutesDeps {
+  readonly membership: Pick<Membership, 'nodes' | 'announce' | 'leave'>
+  /** Does the request carry the cluster's secret? */
+  readonly isInternal: (request: Request) => boolean
+  readonly identify: (request: Request) => Identity
+  readonly authorize: Authorize
+  readonly epoch: () => number
+  readonly onError?: (error: unknown) => void
+}
+
+const MAX_ANNOUNCEMENT_BYTES = 64 * 1024
+
+/** The node resource: `/v1/node`, `/v1/node/failed`, and `/v1/announcement`, by which workers make themselves known. */
+export function createNodeRoutes(deps: NodeRoutesDeps): Router {
+  const { membership } = deps
+  const router = express.Router()
+
+  const list = (wanted: (node: NodeSnapshot) => boolean) => (request: Request, response: Response) => {
+    if (!deps.authorize(deps.identify(request), { action: 'viewNodes' })) throw new HttpProblem(403, 'Access denied')
+    const nodes = membership.nodes().filter(wanted).map(nodeInfo)
+    sendJson(response, nodes, contentTypeFor(request), { vary: 'Accept' })
+  }
+  resource(router, '/v1/node', { GET: list(() => true) })
+  resource(router, '/v1/node/failed', { GET: list((node) => node.state === 'failed') })
+
+  function mustBeInternal(request: Request): void {
+    if (!deps.isInternal(request))
+      throw new HttpProblem(401, 'The internal interface needs the cluster secret', { 'www-authenticate': 'Bearer' })
+  }
+  function accepted(response: Response): void {
+    response.writeHead(204, { [internalHeaders.epoch]: String(deps.epoch()), 'cache-control': 'no-store' }).end()
+  }
+  resource(router, '/v1/announcement', {
+    async PUT(request, response) {
+      mustBeInternal(request)
+      const body = decodeUtf8(await readBody(request, MAX_ANNOUNCEMENT_BYTES))
+      const announcement = announcementSchema.safeParse(parseJson(body))
+      if (!announcement.success) throw new HttpProblem(400, 'Not an announcement')
+      membership.announce(announcement.data)
+      accepted(response)
+    },
+  })
+  resource(router, '/v1/announcement/:nodeId', {
+    DELETE(request, response) {
+      mustBeInternal(request)
+      membership.leave(String(request.params['nodeId']))
+      accepted(response)
+    },
+  })
+
+  router.use(problemHandler(deps.onError))
+  return router
+}
+
+/** The old type that the interface shows, unless the asker names JSON. */
+function contentTypeFor(request: Request): string {
+  return request.accepts(['application/javascript', 'application/json']) === 'application/json'
+    ? 'application/json'
+    : 'application/javascript'
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new HttpProblem(400, 'The body is not JSON')
+  }
+}

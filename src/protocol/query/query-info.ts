@@ -1,0 +1,155 @@
+import { isTaskTerminal } from '../../coordinator/query/state.ts'
+import { queryTotals, statsOf, type QueryTotals } from '../../coordinator/query/totals.ts'
+import { executionStartedAt } from '../../readmodels/queries/rows.ts'
+import { formatDuration, formatSize } from '../../shared/durations.ts'
+import { wireError } from '../statement/query-results.ts'
+import type { LiveQueryView } from './live-queries.ts'
+import { stageTree } from './stage-tree.ts'
+
+export interface QueryInfoContext {
+  /** Scheme, host and port that the asker used. */
+  readonly baseUri: string
+  /** Milliseconds since the epoch; what still runs ends now. */
+  readonly now: number
+  /** An event of the query could not be applied: what is shown is what came before. */
+  readonly incomplete?: boolean
+}
+
+/** Body of `GET /v1/query/{queryId}`: interface.md 2.4 and what today's clients of the family look for beside it. */
+export function queryInfo(view: LiveQueryView, context: QueryInfoContext): Record<string, unknown> {
+  const { query, queuedReason } = view
+  const { created, planned } = query
+  const { session } = created
+  const failure = query.kind === 'FAILED' ? query.failure : undefined
+  const finished = query.kind === 'FINISHED' ? query.finished : undefined
+  const { redacted, resourceGroup } = created
+  return withoutAbsent({
+    queryId: query.queryId,
+    session: withoutAbsent({
+      queryId: query.queryId,
+      user: session.user,
+      principal: session.principal,
+      originalUser: session.originalUser,
+      groups: session.groups,
+      roles: session.roles,
+      source: session.source,
+      catalog: session.catalog,
+      schema: session.schema,
+      path: session.path,
+      timeZone: session.timeZone,
+      locale: session.language,
+      remoteUserAddress: session.remoteUserAddress,
+      userAgent: session.userAgent,
+      clientInfo: session.clientInfo,
+      clientTags: session.clientTags,
+      clientCapabilities: session.capabilities,
+      traceToken: session.traceToken,
+      resourceEstimates: session.resourceEstimates,
+      transactionId: session.transactionId,
+      systemProperties: session.properties,
+      preparedStatements: session.preparedStatements,
+      startTime: Date.parse(query.createdAt),
+    }),
+    resourceGroupId: resourceGroup.split('.'),
+    state: query.kind,
+    scheduled: planned !== undefined && query.tasks.size > 0,
+    self: `${context.baseUri}/v1/query/${query.queryId}`,
+    events: `${context.baseUri}/v1/query/${query.queryId}/events`,
+    fieldNames: planned?.columns.map((column) => column.name) ?? [],
+    fieldTypes: planned?.columns.map((column) => column.type) ?? [],
+    query: created.sql,
+    redacted: redacted || undefined,
+    queryType: planned?.queryType,
+    route: planned?.route,
+    updateType: finished?.updateType ?? planned?.updateType,
+    updateCount: finished?.updateCount,
+    queuedReason: query.kind === 'QUEUED' ? (queuedReason ?? query.queued?.reason) : undefined,
+    queryStats: queryStats(view, context.now),
+    inputs: planned?.tables.filter((table) => table.mode === 'READ').map(tableOf) ?? [],
+    outputs: planned?.tables.filter((table) => table.mode === 'WRITE').map(tableOf) ?? [],
+    outputStage: stageTree(view, context.baseUri),
+    warnings: finished?.warnings ?? planned?.warnings ?? [],
+    errorType: failure?.errorType,
+    errorCode: failure && { code: failure.errorCode, name: failure.errorName, type: failure.errorType },
+    failureInfo: failure && wireError(failure)['failureInfo'],
+    traceId: created.traceparent?.split('-')[1],
+    recoveries: query.recoveries,
+    partial: finished?.partial || undefined,
+    resultLost: query.lostTokens.length > 0 || undefined,
+    incomplete: context.incomplete || undefined,
+    finalQueryInfo: query.kind === 'FINISHED' || query.kind === 'FAILED',
+  })
+}
+
+export function totalsNow({ query, liveStats }: LiveQueryView, now: number): QueryTotals {
+  if (query.kind === 'FINISHED') return query.finished.totals
+  if (query.kind === 'FAILED') return query.failed.totals
+  return queryTotals(query, liveStats, now)
+}
+
+function queryStats(view: LiveQueryView, now: number): Record<string, unknown> {
+  const { query } = view
+  const totals = totalsNow(view, now)
+  const ended = query.kind === 'FINISHED' || query.kind === 'FAILED' ? query.endedAt : undefined
+  const started = executionStartedAt(query)
+  const tasks = [...query.tasks.values()]
+  const stats = tasks.flatMap((task) => statsOf(task, view.liveStats) ?? [])
+  const sum = (pick: (one: (typeof stats)[number]) => number): number =>
+    stats.reduce((total, one) => total + pick(one), 0)
+  const executionEnd = ended === undefined ? now : Date.parse(ended)
+  const { lastHeartbeatAt } = view
+  return withoutAbsent({
+    createTime: query.createdAt,
+    executionStartTime: started,
+    lastHeartbeat: lastHeartbeatAt === undefined ? query.updatedAt : new Date(lastHeartbeatAt).toISOString(),
+    endTime: ended,
+    elapsedTime: formatDuration(totals.elapsedNanos),
+    queuedTime: formatDuration(totals.queuedNanos),
+    analysisTime: formatDuration(totals.analysisNanos),
+    planningTime: formatDuration(totals.planningNanos),
+    executionTime: formatDuration(started ? Math.max(0, executionEnd - Date.parse(started)) * 1e6 : 0),
+    totalTasks: totals.totalTasks,
+    runningTasks: tasks.filter((task) => task.state === 'RUNNING' || task.state === 'FLUSHING').length,
+    completedTasks: tasks.filter((task) => isTaskTerminal(task.state)).length,
+    totalDrivers: totals.totalDrivers,
+    queuedDrivers: sum((one) => one.queuedDrivers),
+    runningDrivers: sum((one) => one.runningDrivers),
+    completedDrivers: totals.completedDrivers,
+    totalSplits: totals.totalSplits,
+    completedSplits: totals.completedSplits,
+    totalMemoryReservation: formatSize(ended === undefined ? sum((one) => one.memoryBytes) : 0),
+    peakTotalMemoryReservation: formatSize(totals.peakMemoryBytes),
+    spilledDataSize: formatSize(totals.spilledBytes),
+    totalScheduledTime: formatDuration(totals.scheduledNanos),
+    totalCpuTime: formatDuration(totals.cpuNanos),
+    totalBlockedTime: formatDuration(totals.blockedNanos),
+    rawInputDataSize: formatSize(totals.rawInputBytes),
+    rawInputPositions: totals.rawInputPositions,
+    processedInputDataSize: formatSize(totals.processedInputBytes),
+    processedInputPositions: totals.processedInputPositions,
+    outputDataSize: formatSize(totals.outputBytes),
+    outputPositions: totals.outputPositions,
+    ...(totals.totalSplits > 0
+      ? { progressPercentage: ended === undefined ? (100 * totals.completedSplits) / totals.totalSplits : 100 }
+      : {}),
+  })
+}
+
+function tableOf({
+  catalog,
+  schema,
+  table,
+  columns,
+}: {
+  catalog: string
+  schema: string
+  table: string
+  columns: string[]
+}) {
+  return { catalogName: catalog, schema, table, columns: columns.map((name) => ({ name })) }
+}
+
+/** Absent, never null: keys without a value are left out. */
+function withoutAbsent(value: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined))
+}

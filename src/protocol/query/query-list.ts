@@ -1,0 +1,127 @@
+import { queryRow } from '../../readmodels/queries/rows.ts'
+import {
+  compareNewest,
+  passesFilter,
+  queryListRow,
+  type QueryCursor,
+  type QueryFilter,
+  type QueryListRow,
+} from '../../readmodels/queries/queries.ts'
+import { formatDuration, formatSize } from '../../shared/durations.ts'
+import type { LiveQueryView } from './live-queries.ts'
+import { totalsNow } from './query-info.ts'
+
+/** An element of `GET /v1/query`: what the query is and how far it is, without its stages. */
+export function queryListItem(row: QueryListRow, baseUri: string): Record<string, unknown> {
+  const item = {
+    queryId: row.query_id,
+    session: withoutNull({
+      user: row.user_name,
+      source: row.source,
+      catalog: row.catalog_name,
+      schema: row.schema_name,
+      startTime: Date.parse(row.created_at),
+    }),
+    resourceGroupId: row.resource_group.split('.'),
+    state: row.state,
+    scheduled: (row.total_tasks ?? 0) > 0,
+    self: `${baseUri}/v1/query/${row.query_id}`,
+    query: row.sql_text,
+    queryType: row.query_type,
+    updateType: row.update_type,
+    queryStats: withoutNull({
+      createTime: row.created_at,
+      executionStartTime: row.execution_started_at,
+      lastHeartbeat: row.last_event_at,
+      endTime: row.ended_at,
+      elapsedTime: duration(row.elapsed_ms),
+      queuedTime: duration(row.queued_ms),
+      analysisTime: duration(row.analysis_ms),
+      planningTime: duration(row.planning_ms),
+      totalScheduledTime: duration(row.scheduled_ms),
+      totalCpuTime: duration(row.cpu_ms),
+      totalBlockedTime: duration(row.blocked_ms),
+      totalTasks: row.total_tasks ?? 0,
+      totalDrivers: row.total_drivers ?? 0,
+      completedDrivers: row.completed_drivers ?? 0,
+      totalSplits: row.total_splits ?? 0,
+      completedSplits: row.completed_splits ?? 0,
+      peakTotalMemoryReservation: formatSize(row.peak_memory_bytes ?? 0),
+      spilledDataSize: formatSize(row.spilled_bytes ?? 0),
+      rawInputDataSize: formatSize(row.raw_input_bytes ?? 0),
+      rawInputPositions: row.raw_input_rows ?? 0,
+      processedInputDataSize: formatSize(row.processed_input_bytes ?? 0),
+      processedInputPositions: row.processed_input_rows ?? 0,
+      outputDataSize: formatSize(row.output_bytes ?? 0),
+      outputPositions: row.output_rows ?? 0,
+    }),
+    errorType: row.error_type,
+    errorCode: row.error_name && { code: row.error_code, name: row.error_name, type: row.error_type },
+    errorMessage: row.error_message,
+    traceId: row.trace_id,
+    partial: row.partial || null,
+    resultLost: row.result_lost || null,
+    incomplete: row.incomplete || null,
+  }
+  return withoutNull(item)
+}
+
+/** A query in memory as the row it will have. */
+export function liveRow(view: LiveQueryView, now: number): QueryListRow {
+  const row = queryRow(view.query, { sequence: 0, epoch: 0, incomplete: false })
+  const totals = totalsNow(view, now)
+  return queryListRow.parse({
+    ...row,
+    elapsed_ms: totals.elapsedNanos / 1e6,
+    cpu_ms: totals.cpuNanos / 1e6,
+    scheduled_ms: totals.scheduledNanos / 1e6,
+    blocked_ms: totals.blockedNanos / 1e6,
+    processed_input_rows: totals.processedInputPositions,
+    processed_input_bytes: totals.processedInputBytes,
+    raw_input_rows: totals.rawInputPositions,
+    raw_input_bytes: totals.rawInputBytes,
+    completed_splits: totals.completedSplits,
+    total_splits: totals.totalSplits,
+    completed_drivers: totals.completedDrivers,
+    total_drivers: totals.totalDrivers,
+  })
+}
+
+/** Rows of the read models with those of memory over them: the newer of two counts, filtered and sorted again. */
+export function overlay(
+  stored: readonly QueryListRow[],
+  live: readonly QueryListRow[],
+  filter: QueryFilter,
+  limit: number,
+): QueryListRow[] {
+  const inMemory = new Set(live.map((row) => row.query_id))
+  return [...stored.filter((row) => !inMemory.has(row.query_id)), ...live.filter((row) => passesFilter(row, filter))]
+    .sort(compareNewest)
+    .slice(0, limit)
+}
+
+export function encodeCursor(row: QueryListRow): string {
+  return Buffer.from(JSON.stringify([row.created_at, row.query_id])).toString('base64url')
+}
+
+/** @returns undefined when the text is no cursor of ours */
+export function decodeCursor(text: string): QueryCursor | undefined {
+  try {
+    const parsed: unknown = JSON.parse(Buffer.from(text, 'base64url').toString())
+    if (!Array.isArray(parsed) || parsed.length !== 2) return undefined
+    const [createdAt, queryId] = parsed as unknown[]
+    if (typeof createdAt !== 'string' || typeof queryId !== 'string' || Number.isNaN(Date.parse(createdAt)))
+      return undefined
+    return { createdAt, queryId }
+  } catch {
+    return undefined
+  }
+}
+
+function duration(millis: number | null): string {
+  return formatDuration((millis ?? 0) * 1e6)
+}
+
+function withoutNull(value: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== null && one !== undefined))
+}

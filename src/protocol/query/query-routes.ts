@@ -1,0 +1,258 @@
+import express, { type Request, type Router } from 'express'
+import { z } from 'zod'
+import { toCloudEvent } from '../../events/envelope.ts'
+import type { Recorded } from '../../events/event-log.ts'
+import type { QueryRows } from '../../events/projection.ts'
+import type { ProjectionRunner } from '../../events/projection-runner.ts'
+import { readStoredStream, readStreamPage } from '../../readmodels/query-events/queries.ts'
+import { foldQueryStream } from '../../readmodels/queries/projection.ts'
+import { readQueries, type QueryFilter } from '../../readmodels/queries/queries.ts'
+import type { Authorize, Identity } from '../../security/authorization.ts'
+import type { Clock } from '../../shared/clock.ts'
+import { isQueryId } from '../../shared/ids.ts'
+import { HttpProblem } from '../edge/problem.ts'
+import { problemHandler, resource, sendJson } from '../edge/resource.ts'
+import type { LiveQueries, LiveQueryView } from './live-queries.ts'
+import { queryInfo } from './query-info.ts'
+import { decodeCursor, encodeCursor, liveRow, overlay, queryListItem } from './query-list.ts'
+
+export interface QueryRoutesDeps {
+  readonly live: LiveQueries
+  /** Rows of the read models, which are first in the search path. Rejects when the database is away. */
+  readonly read: QueryRows
+  readonly projection: Pick<ProjectionRunner, 'barrier' | 'lag'>
+  /** Does this process write the log? Then what it holds in memory is the newest there is. */
+  readonly isWriter: () => boolean
+  /** Ends a query; resolves when that, or an earlier end, is valid. */
+  readonly cancel: (queryId: string, by: Identity, message?: string) => Promise<'done' | 'unknown' | 'waiting'>
+  /** @throws HttpProblem 401 */
+  readonly identify: (request: Request) => Identity
+  readonly authorize: Authorize
+  /** Scheme, host and port that the asker used. */
+  readonly baseUri: (request: Request) => string
+  readonly clock: Clock
+  readonly logId: () => string
+  /** How long a read waits for its own writes before it is marked stale. */
+  readonly ownWritesWaitMs: number
+  readonly onError?: (error: unknown) => void
+}
+
+/** Ended queries are listed for so long without being asked for. */
+const RECENT_MS = 15 * 60_000
+const MAX_LIST = 1000
+const MAX_EVENTS = 1000
+const STATES = ['QUEUED', 'PLANNING', 'STARTING', 'RUNNING', 'FINISHING', 'FINISHED', 'FAILED'] as const
+
+const limit = (most: number) => z.coerce.number().int().min(1).max(most)
+
+const listParameters = z.object({
+  state: z
+    .string()
+    .transform((text) => text.toUpperCase().split(','))
+    .pipe(z.array(z.enum(STATES)))
+    .optional(),
+  user: z.string().optional(),
+  since: z.iso.datetime({ offset: true }).optional(),
+  q: z.string().min(1).optional(),
+  limit: limit(MAX_LIST).default(MAX_LIST),
+  cursor: z
+    .string()
+    .transform((text) => decodeCursor(text))
+    .refine((cursor) => cursor !== undefined, 'not a cursor that this server gave out')
+    .optional(),
+})
+
+const infoParameters = z.object({
+  asOf: z.union([z.coerce.number().int().min(1), z.iso.datetime({ offset: true })]).optional(),
+})
+
+const eventsParameters = z.object({
+  after: z.coerce.number().int().min(0).default(0),
+  limit: limit(MAX_EVENTS).default(100),
+})
+
+/** The query resource: `/v1/query`, `/v1/query/{queryId}`, `/v1/query/{queryId}/events`. */
+export function createQueryRoutes(deps: QueryRoutesDeps): Router {
+  const { live, read, projection, clock } = deps
+  const router = express.Router()
+
+  function parse<T extends z.ZodType>(schema: T, request: Request): z.output<T> {
+    const parsed = schema.safeParse(request.query)
+    if (!parsed.success) throw new HttpProblem(400, z.prettifyError(parsed.error).replaceAll('\n', ' '))
+    return parsed.data
+  }
+
+  /** The read models, asked; a database that is away is no answer about queries. */
+  async function ask<T>(question: () => Promise<T>): Promise<T> {
+    try {
+      return await question()
+    } catch (error) {
+      deps.onError?.(error)
+      throw new HttpProblem(503, 'The history of queries cannot be read now', { 'retry-after': '1' })
+    }
+  }
+
+  /** Milliseconds by which what is read may be behind what is valid. */
+  async function staleness(): Promise<Record<string, string>> {
+    if (deps.isWriter() || (await projection.barrier(deps.ownWritesWaitMs))) return {}
+    const lag = await projection.lag().catch(() => undefined)
+    return { 'x-engine-stale': String(Math.max(1, Math.round(lag?.oldestMillis ?? deps.ownWritesWaitMs))) }
+  }
+
+  async function storedView(
+    queryId: string,
+    until?: { readonly sequence?: number; readonly time?: string },
+  ): Promise<(LiveQueryView & { incomplete: boolean }) | undefined> {
+    const events: Recorded[] = []
+    if (until) events.push(...(await ask(() => readStreamPage(read, queryId, 0, MAX_REPLAYED, until))))
+    else await ask(async () => void events.push(...(await toArray(readStoredStream(read, queryId)))))
+    const fold = foldQueryStream(events)
+    return fold.state.kind === 'NONE'
+      ? undefined
+      : { query: fold.state, liveStats: new Map(), incomplete: fold.incomplete }
+  }
+
+  /**
+   * @throws HttpProblem 404 when the whole log, up to now, knows no such query; 403; 503 when that cannot be known
+   */
+  async function find(
+    request: Request,
+    until?: { readonly sequence?: number; readonly time?: string },
+  ): Promise<LiveQueryView & { incomplete?: boolean }> {
+    const queryId = idOf(request)
+    const identity = deps.identify(request)
+    let found = until ? undefined : (live.get(queryId) ?? (await storedView(queryId)))
+    if (!found) {
+      // A negative answer speaks about the whole log, and this process may have been fenced asleep.
+      const passed = await projection.barrier(deps.ownWritesWaitMs)
+      found = await storedView(queryId, until)
+      if (!found && !passed)
+        throw new HttpProblem(503, 'Whether there is such a query cannot be said now', { 'retry-after': '1' })
+    }
+    if (!found) throw new HttpProblem(404, 'Query not found')
+    const owner = found.query.created.session.user
+    if (!deps.authorize(identity, { action: 'view', query: { owner } }))
+      throw new HttpProblem(403, `Access denied: user ${identity.user} cannot view query ${queryId}`)
+    return found
+  }
+
+  resource(router, '/v1/query', {
+    async GET(request, response) {
+      const identity = deps.identify(request)
+      const { state, user, since, q, limit: most, cursor } = parse(listParameters, request)
+      const asked = [state, user, since, q, cursor].some((one) => one !== undefined)
+      const ownOnly = !deps.authorize(identity, { action: 'viewAll' })
+      if (ownOnly && user !== undefined && user !== identity.user) return sendJson(response, [])
+      const filter: QueryFilter = {
+        ...(state ? { states: state } : {}),
+        ...(ownOnly ? { user: identity.user } : user === undefined ? {} : { user }),
+        ...(since === undefined ? {} : { since }),
+        ...(q === undefined ? {} : { text: q }),
+        ...(cursor ? { cursor } : {}),
+        ...(asked ? {} : { endedSince: new Date(clock.now() - RECENT_MS).toISOString() }),
+      }
+      const stale = await staleness()
+      const inMemory = live.list().map((view) => liveRow(view, clock.now()))
+      // Those in memory may be among the stored ones: read so many more that enough are left.
+      const stored = await ask(() => readQueries(read, filter, most + 1 + inMemory.length))
+      const rows = overlay(stored, inMemory, filter, most + 1)
+      const page = rows.slice(0, most)
+      const base = deps.baseUri(request)
+      const more = rows.length > most ? nextPage(request, base, encodeCursor(page.at(-1)!)) : {}
+      sendJson(
+        response,
+        page.map((row) => queryListItem(row, base)),
+        undefined,
+        { ...stale, ...more },
+      )
+    },
+  })
+
+  resource(router, '/v1/query/:queryId', {
+    async GET(request, response) {
+      if (prefersHtml(request)) {
+        response.writeHead(303, { location: `/ui/query/${encodeURIComponent(idOf(request))}`, vary: 'Accept' }).end()
+        return
+      }
+      const { asOf } = parse(infoParameters, request)
+      const until =
+        asOf === undefined
+          ? undefined
+          : typeof asOf === 'number'
+            ? { sequence: asOf }
+            : { time: new Date(asOf).toISOString() }
+      const view = await find(request, until)
+      const now = until ? (until.time ? Date.parse(until.time) : Date.parse(view.query.updatedAt)) : clock.now()
+      const context = { baseUri: deps.baseUri(request), now, incomplete: view.incomplete ?? false }
+      sendJson(response, queryInfo(view, context), undefined, { vary: 'Accept' })
+    },
+    /** Always 204 for what is not there: clients of the family cancel this way and look no further. */
+    async DELETE(request, response) {
+      const { queryId } = request.params
+      const identity = deps.identify(request)
+      if (typeof queryId === 'string' && isQueryId(queryId)) {
+        const owner = live.get(queryId)?.query.created.session.user
+        if (owner !== undefined && !deps.authorize(identity, { action: 'kill', query: { owner } }))
+          throw new HttpProblem(403, `Access denied: user ${identity.user} cannot kill query ${queryId}`)
+        if ((await deps.cancel(queryId, identity)) === 'waiting')
+          throw new HttpProblem(503, 'The event log did not answer in time', { 'retry-after': '1' })
+      }
+      response.writeHead(204, { 'cache-control': 'no-store' }).end()
+    },
+  })
+
+  resource(router, '/v1/query/:queryId/events', {
+    async GET(request, response) {
+      const { after, limit: most } = parse(eventsParameters, request)
+      const passed = await projection.barrier(deps.ownWritesWaitMs)
+      const { query } = await find(request)
+      const events = await ask(() => readStreamPage(read, query.queryId, after, most + 1))
+      const page = events.slice(0, most)
+      const source = `/quipu/${deps.logId()}`
+      const base = deps.baseUri(request)
+      const last = page.at(-1)
+      sendJson(
+        response,
+        page.map((event) => toCloudEvent(event, source)),
+        'application/cloudevents-batch+json',
+        {
+          ...(passed ? {} : { 'x-engine-stale': String(deps.ownWritesWaitMs) }),
+          ...(events.length > most && last
+            ? {
+                link: `<${base}/v1/query/${query.queryId}/events?after=${last.sequence}&limit=${most}>; rel="next"`,
+              }
+            : {}),
+        },
+      )
+    },
+  })
+
+  router.use(problemHandler(deps.onError))
+  return router
+}
+
+/** Events folded for a look at the past at most; a query has few. */
+const MAX_REPLAYED = 100_000
+
+function idOf(request: Request): string {
+  const { queryId } = request.params
+  if (typeof queryId !== 'string' || !isQueryId(queryId)) throw new HttpProblem(404, 'Query not found')
+  return queryId
+}
+
+function nextPage(request: Request, base: string, cursor: string): Record<string, string> {
+  const url = new URL(request.originalUrl, base)
+  url.searchParams.set('cursor', cursor)
+  return { link: `<${base}/v1/query${url.search}>; rel="next"` }
+}
+
+/** A browser's address bar, not a program. */
+function prefersHtml(request: Request): boolean {
+  return request.accepts(['application/json', 'text/html']) === 'text/html'
+}
+
+async function toArray<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = []
+  for await (const item of items) all.push(item)
+  return all
+}

@@ -1,0 +1,183 @@
+import { isTaskTerminal, type KnownQuery, type TaskRecord } from '../../coordinator/query/state.ts'
+import { stageTimes, statsOf, type StageTimes } from '../../coordinator/query/totals.ts'
+import type { TaskStats } from '../../execution/api/task.ts'
+import { formatDuration, formatSize } from '../../shared/durations.ts'
+import { taskInfo, type TaskInfo } from '../task/task-info.ts'
+import type { LiveQueryView } from './live-queries.ts'
+
+/** A stage with its tasks and those it reads from: `outputStage` of a query. */
+export interface StageInfo {
+  readonly stageId: string
+  readonly state: StageTimes['state']
+  readonly done: boolean
+  readonly self: string
+  readonly distribution: string
+  readonly types: readonly string[]
+  readonly stageStats: StageStatsInfo
+  readonly tasks: readonly TaskInfo[]
+  readonly subStages: readonly StageInfo[]
+}
+
+export interface StageStatsInfo {
+  readonly schedulingComplete?: string
+  readonly startTime?: string
+  readonly endTime?: string
+  readonly totalTasks: number
+  readonly runningTasks: number
+  readonly completedTasks: number
+  readonly totalSplits: number
+  readonly queuedSplits: number
+  readonly runningSplits: number
+  readonly completedSplits: number
+  readonly totalDrivers: number
+  readonly queuedDrivers: number
+  readonly runningDrivers: number
+  readonly completedDrivers: number
+  readonly totalMemoryReservation: string
+  readonly totalScheduledTime: string
+  readonly totalCpuTime: string
+  readonly totalBlockedTime: string
+  readonly rawInputDataSize: string
+  readonly rawInputPositions: number
+  readonly processedInputDataSize: string
+  readonly processedInputPositions: number
+  readonly outputDataSize: string
+  readonly outputPositions: number
+}
+
+/** @returns undefined while there is no plan */
+export function stageTree(view: LiveQueryView, baseUri: string): StageInfo | undefined {
+  const times = new Map(stageTimes(view.query).map((stage) => [stage.id, stage]))
+  return view.query.planned?.stages.some((stage) => stage.id === 0) ? stageInfo(view, baseUri, 0, times) : undefined
+}
+
+function stageInfo(
+  view: LiveQueryView,
+  baseUri: string,
+  id: number,
+  times: ReadonlyMap<number, StageTimes>,
+): StageInfo {
+  const { query } = view
+  const stage = query.planned!.stages.find((one) => one.id === id)!
+  const now = times.get(id)
+  const state = now?.state ?? 'PLANNED'
+  const tasks = [...query.tasks.values()].filter((task) => task.stage === id)
+  const stats = tasks.flatMap((task) => statsOf(task, view.liveStats) ?? [])
+  return {
+    stageId: `${query.queryId}.${id}`,
+    state,
+    done: isStageDone(state),
+    self: `${baseUri}/v1/stage/${query.queryId}.${id}`,
+    distribution: stage.distribution,
+    types: stage.fragment?.output.map((column) => column.type) ?? query.planned!.columns.map((column) => column.type),
+    stageStats: {
+      ...(now?.scheduledAt === undefined ? {} : { schedulingComplete: now.scheduledAt }),
+      ...(now?.startedAt === undefined ? {} : { startTime: now.startedAt }),
+      ...(now?.endedAt === undefined ? {} : { endTime: now.endedAt }),
+      ...taskCounts(tasks),
+      ...figures(stats),
+    },
+    tasks: tasks.map((task) => taskInfoOf(query, task, statsOf(task, view.liveStats), baseUri)),
+    subStages: stage.inputs.map((input) => stageInfo(view, baseUri, input, times)),
+  }
+}
+
+function isStageDone(state: StageTimes['state']): boolean {
+  return state === 'FINISHED' || state === 'CANCELED' || state === 'ABORTED' || state === 'FAILED'
+}
+
+function taskCounts(
+  tasks: readonly TaskRecord[],
+): Pick<StageStatsInfo, 'totalTasks' | 'runningTasks' | 'completedTasks'> {
+  return {
+    totalTasks: tasks.length,
+    runningTasks: tasks.filter((task) => task.state === 'RUNNING' || task.state === 'FLUSHING').length,
+    completedTasks: tasks.filter((task) => isTaskTerminal(task.state)).length,
+  }
+}
+
+function figures(stats: readonly TaskStats[]) {
+  const sum = (pick: (one: TaskStats) => number): number => stats.reduce((total, one) => total + pick(one), 0)
+  return {
+    totalSplits: sum((one) => one.totalSplits),
+    queuedSplits: sum((one) => one.queuedSplits),
+    runningSplits: sum((one) => one.runningSplits),
+    completedSplits: sum((one) => one.completedSplits),
+    totalDrivers: sum((one) => one.totalDrivers),
+    queuedDrivers: sum((one) => one.queuedDrivers),
+    runningDrivers: sum((one) => one.runningDrivers),
+    completedDrivers: sum((one) => one.completedDrivers),
+    totalMemoryReservation: formatSize(sum((one) => one.memoryBytes)),
+    totalScheduledTime: formatDuration(sum((one) => one.scheduledNanos)),
+    totalCpuTime: formatDuration(sum((one) => one.cpuNanos)),
+    totalBlockedTime: formatDuration(sum((one) => one.blockedNanos)),
+    rawInputDataSize: formatSize(sum((one) => one.rawInputBytes)),
+    rawInputPositions: sum((one) => one.rawInputPositions),
+    processedInputDataSize: formatSize(sum((one) => one.processedInputBytes)),
+    processedInputPositions: sum((one) => one.processedInputPositions),
+    outputDataSize: formatSize(sum((one) => one.outputBytes)),
+    outputPositions: sum((one) => one.outputPositions),
+  }
+}
+
+/** Task info from what the query's events tell; of a running task the newest figures, where there are some. */
+export function taskInfoOf(
+  query: KnownQuery,
+  task: TaskRecord,
+  stats: TaskStats | undefined,
+  baseUri: string,
+): TaskInfo {
+  const done = isTaskTerminal(task.state)
+  const pages = query.pages.filter((page) => page.taskId === task.taskId).length
+  const sent = query.pages.filter((page, token) => page.taskId === task.taskId && token <= query.delivered).length
+  return taskInfo(
+    {
+      taskId: task.taskId,
+      version: 1 + (done ? 1 : 0),
+      state: task.state,
+      lastHeartbeat: task.endedAt ?? query.updatedAt,
+      bufferState: done ? (task.state === 'FAILED' ? 'FAILED' : 'FINISHED') : 'OPEN',
+      noMoreSplits: done ? ['0'] : [],
+      batchesDone: [],
+      batchesTotal: stats?.totalSplits ?? 0,
+      pagesSent: sent,
+      bufferedPages: pages - sent,
+      ...(task.failure ? { failure: task.failure } : {}),
+      stats: stats ?? noStats(task),
+    },
+    `${task.stage === 0 ? baseUri : task.nodeUrl}/v1/task/${task.taskId}`,
+  )
+}
+
+function noStats(task: TaskRecord): TaskStats {
+  return {
+    createTime: task.createdAt,
+    ...(task.endedAt === undefined ? {} : { endTime: task.endedAt }),
+    elapsedNanos: 0,
+    queuedNanos: 0,
+    totalDrivers: 0,
+    queuedDrivers: 0,
+    runningDrivers: 0,
+    completedDrivers: 0,
+    totalSplits: 0,
+    queuedSplits: 0,
+    runningSplits: 0,
+    completedSplits: 0,
+    memoryBytes: 0,
+    peakMemoryBytes: 0,
+    spilledBytes: 0,
+    scheduledNanos: 0,
+    cpuNanos: 0,
+    cpuExact: true,
+    wallNanos: 0,
+    blockedNanos: 0,
+    rawInputBytes: 0,
+    rawInputPositions: 0,
+    processedInputBytes: 0,
+    processedInputPositions: 0,
+    outputBytes: 0,
+    outputPositions: 0,
+    profiled: false,
+    pipelines: [],
+  }
+}

@@ -1,0 +1,170 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createMembership, type Membership } from '../../../src/coordinator/nodes/membership.ts'
+import { createNodeRoutes } from '../../../src/protocol/node/node-routes.ts'
+import { allowAll } from '../../../src/security/authorization.ts'
+import { serve, type HttpApp } from '../../support/http-app.ts'
+
+const START = Date.parse('2026-03-01T10:00:00.000Z')
+const announcement = { url: 'http://127.0.0.1:9001', version: '0.1.0', cores: 4, memoryBytes: 1024, epochSeen: 7 }
+
+let now = 0
+let membership: Membership
+let app: HttpApp
+
+beforeAll(async () => {
+  membership = createMembership({
+    log: { append: async () => ({ partition: 0, offset: 0n, events: [] }) },
+    clock: { now: () => START + now, monotonicMs: () => now },
+    limits: { beatMs: 1000, failedMs: 5000 },
+    writes: () => true,
+  })
+  app = await serve(
+    createNodeRoutes({
+      membership,
+      isInternal: (request) => request.get('authorization') === 'Bearer key',
+      identify: () => ({ user: 'alice' }),
+      authorize: allowAll,
+      epoch: () => 7,
+    }),
+  )
+  // 1000 requests within five seconds, and then a minute of nothing.
+  membership.announce({ ...announcement, nodeId: 'good', url: 'http://127.0.0.1:9002', uptimeMillis: 30_000 })
+  for (let request = 0; request < 999; request++) membership.outcome('http://127.0.0.1:9002', undefined)
+  membership.announce({ ...announcement, nodeId: 'bad' })
+  for (let request = 0; request < 40; request++)
+    membership.outcome(announcement.url, Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }))
+  now = 60_000
+  membership.announce({ ...announcement, nodeId: 'fresh', url: 'http://127.0.0.1:9003' })
+})
+afterAll(async () => {
+  await app.close()
+  await membership.stop()
+})
+
+type Node = Record<string, unknown> & { nodeId: string }
+
+async function list(path: string, accept?: string): Promise<{ response: Response; nodes: Node[] }> {
+  const response = await fetch(app.base + path, accept ? { headers: { accept } } : {})
+  return { response, nodes: (await response.json()) as Node[] }
+}
+
+async function node(nodeId: string): Promise<Node> {
+  const found = (await list('/v1/node')).nodes.find((one) => one.nodeId === nodeId)
+  if (!found) throw new Error(`no node ${nodeId}`)
+  return found
+}
+
+describe('GET /v1/node', () => {
+  it.each([
+    ['uri', 'http://127.0.0.1:9002'],
+    ['age', '1.50m'],
+    ['recentFailures', 0],
+    ['recentFailureRatio', 0],
+    ['recentFailuresByType', {}],
+    ['lastRequestTime', '2026-03-01T10:00:00.000Z'],
+    ['lastResponseTime', '2026-03-01T10:00:00.000Z'],
+    ['nodeVersion', { version: '0.1.0' }],
+    ['cores', 4],
+    ['memoryBytes', 1024],
+  ])('a node has %s', async (field, value) => {
+    expect((await node('good'))[field]).toEqual(value)
+  })
+
+  it('counts have decayed: 1000 of a minute ago are 367', async () => {
+    const { recentRequests, recentSuccesses } = await node('good')
+    expect(Math.abs((recentRequests as number) - 367)).toBeLessThanOrEqual(1)
+    expect(recentSuccesses).toBe(recentRequests)
+  })
+
+  it('a node without failures tells of none', async () => {
+    expect(await node('good')).not.toHaveProperty('lastFailureInfo')
+  })
+
+  it('a node with failures tells of the last and how many of each type', async () => {
+    const bad = await node('bad')
+    expect(bad['lastFailureInfo']).toEqual({
+      type: 'Error.ECONNREFUSED',
+      message: 'connect ECONNREFUSED',
+      stack: expect.arrayContaining([expect.stringMatching(/^at /)]),
+      suppressed: [],
+    })
+    const byType = bad['recentFailuresByType'] as Record<string, number>
+    expect(byType['Error.ECONNREFUSED']).toBeCloseTo(40 / Math.E)
+    expect(bad['recentFailures']).toBeCloseTo(40 / Math.E)
+    expect(bad['recentFailureRatio']).toBeCloseTo(40 / 41)
+  })
+
+  it('is typed as JavaScript, or as JSON for those who name it, and varies with Accept', async () => {
+    for (const accept of [undefined, '*/*', 'application/javascript']) {
+      const { response } = await list('/v1/node', accept)
+      expect(response.status).toBe(200)
+      expect(response.headers.get('content-type')).toBe('application/javascript')
+      expect(response.headers.get('vary')).toBe('Accept')
+    }
+    const { response } = await list('/v1/node', 'application/json')
+    expect(response.headers.get('content-type')).toBe('application/json')
+    expect(response.headers.get('vary')).toBe('Accept')
+    expect(response.headers.get('x-content-type-options')).toBe('nosniff')
+  })
+})
+
+describe('GET /v1/node/failed', () => {
+  it('lists those that failed the last check, in the same shape', async () => {
+    const { response, nodes } = await list('/v1/node/failed')
+    expect(response.headers.get('vary')).toBe('Accept')
+    expect(response.headers.get('content-type')).toBe('application/javascript')
+    expect(nodes.map((one) => one.nodeId)).toEqual(['bad'])
+    expect(nodes[0]).toEqual(await node('bad'))
+  })
+})
+
+describe('PUT /v1/announcement', () => {
+  const put = (body: unknown, headers: Record<string, string> = { authorization: 'Bearer key' }) =>
+    fetch(`${app.base}/v1/announcement`, { method: 'PUT', headers, body: JSON.stringify(body) })
+
+  it('makes a worker known and answers with the epoch', async () => {
+    const response = await put({ ...announcement, nodeId: 'w9', url: 'http://127.0.0.1:9009' })
+    expect(response.status).toBe(204)
+    expect(response.headers.get('x-engine-epoch')).toBe('7')
+    expect(membership.byUrl('http://127.0.0.1:9009')).toEqual({ nodeId: 'w9', url: 'http://127.0.0.1:9009' })
+    const left = await fetch(`${app.base}/v1/announcement/w9`, {
+      method: 'DELETE',
+      headers: { authorization: 'Bearer key' },
+    })
+    expect(left.status).toBe(204)
+    expect(membership.byUrl('http://127.0.0.1:9009')).toBeUndefined()
+  })
+
+  it('needs the cluster secret', async () => {
+    const response = await put({ ...announcement, nodeId: 'evil', url: 'http://127.0.0.1:9666' }, {})
+    expect(response.status).toBe(401)
+    expect(response.headers.get('www-authenticate')).toBe('Bearer')
+    expect(membership.byUrl('http://127.0.0.1:9666')).toBeUndefined()
+  })
+
+  it('refuses what is no announcement', async () => {
+    expect((await put({ nodeId: 'w' })).status).toBe(400)
+    expect(
+      (
+        await fetch(`${app.base}/v1/announcement`, {
+          method: 'PUT',
+          headers: { authorization: 'Bearer key' },
+          body: '{',
+        })
+      ).status,
+    ).toBe(400)
+  })
+})
+
+it('HEAD, OPTIONS and wrong methods', async () => {
+  const head = await fetch(`${app.base}/v1/node`, { method: 'HEAD' })
+  expect([head.status, await head.text()]).toEqual([200, ''])
+  const options = await fetch(`${app.base}/v1/node`, { method: 'OPTIONS' })
+  expect([options.status, options.headers.get('allow')]).toEqual([204, 'GET, HEAD, OPTIONS'])
+  const wrong = await fetch(`${app.base}/v1/node/failed`, { method: 'DELETE', headers: { accept: 'text/plain' } })
+  expect([wrong.status, wrong.headers.get('allow'), wrong.headers.get('content-type')]).toEqual([
+    405,
+    'GET, HEAD, OPTIONS',
+    'text/plain; charset=utf-8',
+  ])
+})

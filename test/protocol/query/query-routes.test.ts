@@ -1,0 +1,482 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
+import type { KnownQuery } from '../../../src/coordinator/query/state.ts'
+import type { ProjectionRunner } from '../../../src/events/projection-runner.ts'
+import type { LiveQueryView } from '../../../src/protocol/query/live-queries.ts'
+import { createQueryRoutes, type QueryRoutesDeps } from '../../../src/protocol/query/query-routes.ts'
+import { allowAll, ownersAndAdministrators } from '../../../src/security/authorization.ts'
+import { systemClock } from '../../../src/shared/clock.ts'
+import { serve, type HttpApp } from '../../support/http-app.ts'
+import { queryLife, taskStats, testQueryId, toLogEvents } from '../../support/query-life.ts'
+import { openReadModelBed, type ReadModelBed } from '../../support/read-models.ts'
+
+// oxlint-disable-next-line typescript/no-explicit-any -- answers are looked at field by field
+type Json = any
+
+let bed: ReadModelBed
+let runner: ProjectionRunner
+let app: HttpApp
+let live: Map<string, LiveQueryView>
+let canceled: { queryId: string; by: string }[]
+
+async function start(over: Partial<QueryRoutesDeps> = {}): Promise<void> {
+  app = await serve(
+    createQueryRoutes({
+      live: { get: (id) => live.get(id), list: () => [...live.values()] },
+      read: (text, values) => bed.query(text, [...values]),
+      projection: runner,
+      isWriter: () => true,
+      async cancel(queryId, by) {
+        canceled.push({ queryId, by: by.user })
+        return live.has(queryId) ? 'done' : 'unknown'
+      },
+      identify: (request) => ({ user: request.get('x-trino-user') ?? 'anonymous' }),
+      authorize: allowAll,
+      baseUri: () => 'http://here:8080',
+      clock: systemClock,
+      logId: () => 'log-1',
+      ownWritesWaitMs: 2000,
+      ...over,
+    }),
+  )
+}
+
+async function open(): Promise<void> {
+  bed = await openReadModelBed()
+  runner = await bed.startRunner()
+  live = new Map()
+  canceled = []
+}
+
+async function close(): Promise<void> {
+  await app.close()
+  await bed.close()
+}
+
+async function store(queryId: string, options: Parameters<typeof queryLife>[1] = {}): Promise<void> {
+  await bed.log.append(queryId, 0, toLogEvents(queryLife(queryId, options)))
+}
+
+async function storedNow(number: number, options: Parameters<typeof queryLife>[1] = {}): Promise<string> {
+  const queryId = testQueryId(number)
+  await store(queryId, { startMillis: Date.now() - 1000 + number, ...options })
+  return queryId
+}
+
+function holdLive(queryId: string, options: Parameters<typeof queryLife>[1] = {}): void {
+  const query = foldQuery(queryId, queryLife(queryId, options)) as KnownQuery
+  live.set(queryId, { query, liveStats: new Map() })
+}
+
+async function get(
+  path: string,
+  headers: Record<string, string> = {},
+): Promise<{ status: number; headers: Headers; body: Json }> {
+  const response = await fetch(app.base + path, { headers, redirect: 'manual' })
+  const text = await response.text()
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: text.startsWith('{') || text.startsWith('[') ? JSON.parse(text) : text,
+  }
+}
+
+describe('GET /v1/query/{queryId}', () => {
+  const queryId = testQueryId(1)
+  let body: Json
+  let headers: Headers
+
+  beforeAll(async () => {
+    await open()
+    await start()
+    await store(queryId)
+    await runner.barrier(10_000)
+    const answer = await get(`/v1/query/${queryId}`)
+    expect(answer.status).toBe(200)
+    body = answer.body
+    headers = answer.headers
+  })
+  afterAll(close)
+
+  const at = (path: string): unknown => path.split('.').reduce((value: Json, key) => value?.[key], body)
+
+  it.each([
+    ['queryId', queryId],
+    ['session.user', 'alice'],
+    ['session.source', 'quipu-test'],
+    ['session.catalog', 'tpch'],
+    ['session.schema', 'tiny'],
+    ['session.remoteUserAddress', '127.0.0.1'],
+    ['session.userAgent', 'vitest'],
+    ['session.timeZone', 'UTC'],
+    ['session.clientTags', ['nightly']],
+    ['state', 'FINISHED'],
+    ['self', `http://here:8080/v1/query/${queryId}`],
+    ['fieldNames', ['name']],
+    ['query', 'SELECT name FROM nation'],
+    ['queryType', 'SELECT'],
+    ['resourceGroupId', ['global']],
+    ['finalQueryInfo', true],
+    ['traceId', '0af7651916cd43dd8448eb211c80319c'],
+    ['inputs', [{ catalogName: 'tpch', schema: 'tiny', table: 'nation', columns: [{ name: 'name' }] }]],
+    ['warnings', []],
+    ['queryStats.elapsedTime', '300.00ms'],
+    ['queryStats.queuedTime', '1.00ms'],
+    ['queryStats.analysisTime', '2.00ms'],
+    ['queryStats.planningTime', '3.00ms'],
+    ['queryStats.totalScheduledTime', '150.00ms'],
+    ['queryStats.totalCpuTime', '120.00ms'],
+    ['queryStats.totalBlockedTime', '5.00ms'],
+    ['queryStats.totalTasks', 2],
+    ['queryStats.runningTasks', 0],
+    ['queryStats.completedTasks', 2],
+    ['queryStats.totalDrivers', 5],
+    ['queryStats.queuedDrivers', 0],
+    ['queryStats.runningDrivers', 2],
+    ['queryStats.completedDrivers', 4],
+    ['queryStats.totalMemoryReservation', '0B'],
+    ['queryStats.peakTotalMemoryReservation', '4.00kB'],
+    ['queryStats.rawInputDataSize', '10.00kB'],
+    ['queryStats.processedInputDataSize', '5.00kB'],
+    ['queryStats.outputDataSize', '1000B'],
+    ['queryStats.rawInputPositions', 25],
+    ['queryStats.processedInputPositions', 24],
+    ['queryStats.outputPositions', 23],
+    ['queryStats.spilledDataSize', '17B'],
+    ['queryStats.progressPercentage', 100],
+  ])('%s is %j', (path, value) => {
+    expect(at(path)).toEqual(value)
+  })
+
+  it.each(['createTime', 'executionStartTime', 'lastHeartbeat', 'endTime'])(
+    'queryStats.%s is a time with an offset',
+    (name) => {
+      expect(at(`queryStats.${name}`)).toMatch(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/)
+    },
+  )
+
+  it('session.startTime is in milliseconds', () => {
+    expect(at('session.startTime')).toBe(Date.parse(body.queryStats.createTime))
+  })
+
+  it('outputStage is the tree of stages with their tasks', () => {
+    const root = body.outputStage
+    expect(root).toMatchObject({ stageId: `${queryId}.0`, state: 'FINISHED', done: true, types: ['varchar(25)'] })
+    expect(root.tasks.map((task: Json) => task.taskId)).toEqual([`${queryId}.0.0`])
+    expect(root.tasks[0].self).toBe(`http://here:8080/v1/task/${queryId}.0.0`)
+    expect(root.subStages).toHaveLength(1)
+    const [leaf] = root.subStages
+    expect(leaf).toMatchObject({ stageId: `${queryId}.1`, state: 'FINISHED', subStages: [] })
+    expect(leaf.stageStats).toMatchObject({
+      totalTasks: 1,
+      completedTasks: 1,
+      totalSplits: 7,
+      completedSplits: 3,
+      rawInputPositions: 25,
+      totalCpuTime: '120.00ms',
+    })
+    const [task] = leaf.tasks
+    expect(task.self).toBe(`http://127.0.0.1:18081/v1/task/${queryId}.1.0`)
+    expect(task.stats.pipelines[0].operatorSummaries.map((one: Json) => one.operatorType)).toEqual([
+      'ScanFilterAndProjectOperator',
+      'TaskOutputOperator',
+    ])
+  })
+
+  it('has no key without a value', () => {
+    expect(JSON.stringify(body)).not.toContain('null')
+    expect(body).not.toHaveProperty('errorCode')
+    expect(body).not.toHaveProperty('updateType')
+  })
+
+  it.each([
+    ['content-type', 'application/json'],
+    ['x-content-type-options', 'nosniff'],
+    ['cache-control', 'no-store'],
+    ['vary', 'Accept'],
+  ])('header %s is %s', (name, value) => {
+    expect(headers.get(name)).toBe(value)
+  })
+})
+
+describe('a query', () => {
+  beforeEach(async () => {
+    await open()
+    await start()
+  })
+  afterEach(close)
+
+  it('that failed tells its error', async () => {
+    const queryId = await storedNow(2, { end: 'failed' })
+    const { body } = await get(`/v1/query/${queryId}`)
+    expect(body).toMatchObject({
+      state: 'FAILED',
+      errorType: 'USER_ERROR',
+      errorCode: { code: 8, name: 'DIVISION_BY_ZERO', type: 'USER_ERROR' },
+      failureInfo: { message: 'Division by zero' },
+    })
+  })
+
+  it('that is open is told from memory, with figures that no event has', async () => {
+    const queryId = testQueryId(3)
+    const query = foldQuery(queryId, queryLife(queryId, { end: 'open' }).slice(0, 3)) as KnownQuery
+    const stats = taskStats({ memoryBytes: 3072, rawInputPositions: 99 })
+    live.set(queryId, { query, liveStats: new Map([[`${queryId}.1.0`, stats]]), lastHeartbeatAt: 1_772_359_200_000 })
+    const { body } = await get(`/v1/query/${queryId}`)
+    expect(body.state).toBe('STARTING')
+    expect(body.queryStats).toMatchObject({
+      totalMemoryReservation: '3.00kB',
+      rawInputPositions: 99,
+      lastHeartbeat: '2026-03-01T10:00:00.000Z',
+    })
+    expect(body.queryStats).not.toHaveProperty('endTime')
+    expect(body.finalQueryInfo).toBe(false)
+  })
+
+  it('reads the same from memory and from its events', async () => {
+    const queryId = testQueryId(4)
+    holdLive(queryId, { startMillis: Date.now() })
+    const stored = live.get(queryId)!
+    await bed.log.append(
+      queryId,
+      0,
+      toLogEvents(queryLife(queryId, { startMillis: Date.parse(stored.query.createdAt) })),
+    )
+    const fromMemory = await get(`/v1/query/${queryId}`)
+    live.clear()
+    const fromEvents = await get(`/v1/query/${queryId}`)
+    expect(fromEvents.body).toEqual(fromMemory.body)
+  })
+
+  it('is there as soon as it is valid, projected or not', async () => {
+    const queryId = await storedNow(5)
+    expect((await get(`/v1/query/${queryId}`)).body.state).toBe('FINISHED')
+  })
+
+  it('can be seen as it was at a sequence or a time', async () => {
+    const queryId = await storedNow(6)
+    expect((await get(`/v1/query/${queryId}?asOf=1`)).body.state).toBe('QUEUED')
+    expect((await get(`/v1/query/${queryId}?asOf=2`)).body.state).toBe('STARTING')
+    const planned = (await get(`/v1/query/${queryId}?asOf=2`)).body
+    expect((await get(`/v1/query/${queryId}?asOf=${planned.queryStats.lastHeartbeat}`)).body.state).toBe('STARTING')
+    expect((await get(`/v1/query/${queryId}?asOf=2020-01-01T00:00:00Z`)).status).toBe(404)
+    expect((await get(`/v1/query/${queryId}?asOf=never`)).status).toBe(400)
+  })
+
+  it('that nobody knows, or that is no id, is 404 with a problem', async () => {
+    for (const id of [testQueryId(999), 'nonsense']) {
+      const { status, headers, body } = await get(`/v1/query/${id}`, { accept: 'application/json' })
+      expect(status).toBe(404)
+      expect(headers.get('content-type')).toBe('application/problem+json')
+      expect(body).toMatchObject({ status: 404, title: 'Not Found', detail: 'Query not found' })
+    }
+  })
+
+  it('sends a browser to the page about it', async () => {
+    const { status, headers } = await get(`/v1/query/${testQueryId(1)}`, {
+      accept: 'text/html,application/xhtml+xml,*/*;q=0.8',
+    })
+    expect(status).toBe(303)
+    expect(headers.get('location')).toBe(`/ui/query/${testQueryId(1)}`)
+  })
+})
+
+describe('GET /v1/query', () => {
+  beforeEach(open)
+  afterEach(close)
+
+  it('lists open and just ended queries, newest first, memory over tables', async () => {
+    await start()
+    const old = testQueryId(10)
+    await store(old, { startMillis: Date.now() - 3_600_000 })
+    const finished = await storedNow(11)
+    const open = await storedNow(12, { end: 'open' })
+    holdLive(open, { startMillis: Date.now() - 900, end: 'finished' })
+    const onlyInMemory = testQueryId(13)
+    holdLive(onlyInMemory, { startMillis: Date.now(), end: 'open' })
+    await runner.barrier(10_000)
+    const { body, headers, status } = await get('/v1/query')
+    expect(status).toBe(200)
+    expect(headers.get('content-type')).toBe('application/json')
+    expect(headers.get('x-engine-stale')).toBeNull()
+    expect(body.map((one: Json) => [one.queryId, one.state])).toEqual([
+      [onlyInMemory, 'RUNNING'],
+      [open, 'FINISHED'],
+      [finished, 'FINISHED'],
+    ])
+    expect(body[2]).toMatchObject({
+      self: `http://here:8080/v1/query/${finished}`,
+      query: 'SELECT name FROM nation',
+      session: { user: 'alice', source: 'quipu-test', catalog: 'tpch', schema: 'tiny' },
+      queryStats: { elapsedTime: '300.00ms', totalCpuTime: '120.00ms', rawInputPositions: 25, outputPositions: 23 },
+    })
+  })
+
+  it('filters by state, user, time and text, also among older ones', async () => {
+    await start()
+    const old = testQueryId(20)
+    await store(old, { startMillis: Date.now() - 3_600_000, user: 'bob', sql: 'SELECT 100%_done' })
+    const failed = await storedNow(21, { end: 'failed' })
+    await runner.barrier(10_000)
+    const ids = async (search: string) => (await get(`/v1/query?${search}`)).body.map((one: Json) => one.queryId)
+    expect(await ids('user=bob')).toEqual([old])
+    expect(await ids('state=failed')).toEqual([failed])
+    expect(await ids('state=FAILED,FINISHED')).toEqual([failed, old])
+    expect(await ids(`q=${encodeURIComponent('0%_D')}`)).toEqual([old])
+    expect(await ids('q=nothing')).toEqual([])
+    expect(await ids(`since=${new Date(Date.now() - 60_000).toISOString()}`)).toEqual([failed])
+  })
+
+  it('goes on with a cursor', async () => {
+    await start()
+    const all = []
+    for (let number = 30; number < 35; number++) all.unshift(await storedNow(number))
+    await runner.barrier(10_000)
+    const seen: string[] = []
+    let path: string | undefined = '/v1/query?limit=2'
+    let pages = 0
+    while (path) {
+      const { body, headers } = await get(path)
+      seen.push(...body.map((one: Json) => one.queryId))
+      const link: RegExpExecArray | null = /<http:\/\/here:8080([^>]+)>; rel="next"/.exec(headers.get('link') ?? '')
+      path = link?.[1]
+      pages++
+    }
+    expect(seen).toEqual(all)
+    expect(pages).toBe(3)
+  })
+
+  it.each(['state=SLEEPING', 'limit=0', 'limit=1001', 'since=yesterday', 'cursor=abc'])(
+    'refuses %s',
+    async (search) => {
+      await start()
+      expect((await get(`/v1/query?${search}`)).status).toBe(400)
+    },
+  )
+
+  it('of a coordinator that follows is not behind what it was told', async () => {
+    await start({ isWriter: () => false })
+    const queryId = await storedNow(40)
+    expect((await get('/v1/query')).body.map((one: Json) => one.queryId)).toEqual([queryId])
+  })
+
+  it('says when it may be stale', async () => {
+    await start({
+      isWriter: () => false,
+      projection: { barrier: async () => false, lag: async () => ({ events: 3, oldestMillis: 1234 }) },
+    })
+    const { status, headers } = await get('/v1/query')
+    expect(status).toBe(200)
+    expect(headers.get('x-engine-stale')).toBe('1234')
+  })
+
+  it('without its database is 503, and a query in memory is told all the same', async () => {
+    await start({
+      read: async () => {
+        throw new Error('connect ECONNREFUSED')
+      },
+    })
+    holdLive(testQueryId(41), { end: 'open' })
+    expect((await get('/v1/query')).status).toBe(503)
+    expect((await get(`/v1/query/${testQueryId(41)}`)).status).toBe(200)
+  })
+})
+
+describe('GET /v1/query/{queryId}/events', () => {
+  beforeEach(open)
+  afterEach(close)
+
+  it('gives the events as CloudEvents, in pages', async () => {
+    await start()
+    const queryId = await storedNow(50)
+    const first = await get(`/v1/query/${queryId}/events?limit=5`)
+    expect(first.headers.get('content-type')).toBe('application/cloudevents-batch+json')
+    expect(first.body.map((event: Json) => event.type)).toEqual([
+      'quipu.query.created.v1',
+      'quipu.query.planned.v1',
+      'quipu.task.created.v1',
+      'quipu.task.finished.v1',
+      'quipu.task.finished.v1',
+    ])
+    expect(first.body[0]).toMatchObject({
+      specversion: '1.0',
+      id: `${queryId}/1`,
+      source: '/quipu/log-1',
+      subject: queryId,
+      datacontenttype: 'application/json',
+      data: { sql: 'SELECT name FROM nation' },
+    })
+    expect(first.headers.get('link')).toBe(`<http://here:8080/v1/query/${queryId}/events?after=5&limit=5>; rel="next"`)
+    const rest = await get(`/v1/query/${queryId}/events?after=5`)
+    expect(rest.body.map((event: Json) => event.sequence)).toEqual([6, 7])
+    expect(rest.headers.get('link')).toBeNull()
+    expect((await get(`/v1/query/${testQueryId(51)}/events`)).status).toBe(404)
+  })
+})
+
+describe('DELETE /v1/query/{queryId}', () => {
+  beforeEach(open)
+  afterEach(close)
+
+  const remove = (id: string, user = 'alice') =>
+    fetch(`${app.base}/v1/query/${id}`, { method: 'DELETE', headers: { 'x-trino-user': user } })
+
+  it('cancels and answers 204, also for what is not there', async () => {
+    await start()
+    holdLive(testQueryId(60), { end: 'open' })
+    expect((await remove(testQueryId(60))).status).toBe(204)
+    expect((await remove(testQueryId(61))).status).toBe(204)
+    expect((await remove('malformed')).status).toBe(204)
+    expect(canceled).toEqual([
+      { queryId: testQueryId(60), by: 'alice' },
+      { queryId: testQueryId(61), by: 'alice' },
+    ])
+  })
+
+  it('is 503 while the log does not answer', async () => {
+    await start({ cancel: async () => 'waiting' })
+    const response = await remove(testQueryId(62))
+    expect(response.status).toBe(503)
+    expect(response.headers.get('retry-after')).toBe('1')
+  })
+})
+
+describe('rights', () => {
+  beforeEach(open)
+  afterEach(close)
+
+  it('let owners and administrators see and kill, and lists show one\u2019s own', async () => {
+    await start({ authorize: ownersAndAdministrators(new Set(['root'])) })
+    const queryId = await storedNow(70)
+    holdLive(testQueryId(71), { user: 'bob', end: 'open', startMillis: Date.now() })
+    await runner.barrier(10_000)
+    const as = (user: string) => ({ 'x-trino-user': user })
+    expect((await get(`/v1/query/${queryId}`, as('alice'))).status).toBe(200)
+    expect((await get(`/v1/query/${queryId}`, as('root'))).status).toBe(200)
+    expect((await get(`/v1/query/${queryId}`, as('bob'))).status).toBe(403)
+    expect((await get(`/v1/query/${queryId}/events`, as('bob'))).status).toBe(403)
+    const seenBy = async (user: string) => (await get('/v1/query', as(user))).body.map((one: Json) => one.session.user)
+    expect(await seenBy('alice')).toEqual(['alice'])
+    expect(await seenBy('bob')).toEqual(['bob'])
+    expect(await seenBy('root')).toEqual(['bob', 'alice'])
+    expect((await get('/v1/query?user=alice', as('bob'))).body).toEqual([])
+    const killed = await fetch(`${app.base}/v1/query/${testQueryId(71)}`, { method: 'DELETE', headers: as('alice') })
+    expect(killed.status).toBe(403)
+    expect(canceled).toEqual([])
+  })
+})
+
+describe('methods', () => {
+  beforeEach(open)
+  afterEach(close)
+
+  it('HEAD answers as GET without a body, OPTIONS tells, others are 405', async () => {
+    await start()
+    const head = await fetch(`${app.base}/v1/query`, { method: 'HEAD' })
+    expect([head.status, await head.text()]).toEqual([200, ''])
+    const options = await fetch(`${app.base}/v1/query/${testQueryId(1)}`, { method: 'OPTIONS' })
+    expect([options.status, options.headers.get('allow')]).toEqual([204, 'GET, DELETE, HEAD, OPTIONS'])
+    const post = await fetch(`${app.base}/v1/query`, { method: 'POST' })
+    expect([post.status, post.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS'])
+  })
+})

@@ -1,0 +1,27 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import express, { type Router } from 'express'
+
+export interface HttpApp {
+  readonly base: string
+  close(): Promise<void>
+}
+
+/** Serves routers on a port of its own. */
+export async function serve(...routers: Router[]): Promise<HttpApp> {
+  const app = express()
+  app.disable('x-powered-by')
+  for (const router of routers) app.use(router)
+  const server = createServer(app)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async close() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
