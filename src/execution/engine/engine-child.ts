@@ -28,6 +28,8 @@ export interface EngineChild {
   residentBytes(): number
   /** Monotonic milliseconds of the last beat. */
   lastBeat(): number
+  /** Was the thread that runs statements held by a function in JavaScript when the process beat last? */
+  isHeld(): boolean
   /** The last that the process wrote on its standard error, for logs. */
   lastWords(): string
 }
@@ -83,13 +85,16 @@ export function startEngineChild(options: EngineChildOptions): EngineChild {
 
   let lastBeat = performance.now()
   let beatenBytes = 0
+  let held = false
   let lastWords = ''
   let exited = false
 
   beats.on('data', (bytes: Buffer) => {
     lastBeat = performance.now()
     const lines = bytes.toString('latin1').trimEnd()
-    beatenBytes = Number(lines.slice(lines.lastIndexOf('\n') + 1)) || beatenBytes
+    const [bytesText, thread] = lines.slice(lines.lastIndexOf('\n') + 1).split(' ')
+    beatenBytes = Number(bytesText) || beatenBytes
+    held = thread === 'held'
   })
   child.stderr!.on('data', (bytes: Buffer) => {
     lastWords = (lastWords + bytes.toString()).slice(-LAST_WORDS)
@@ -181,6 +186,7 @@ export function startEngineChild(options: EngineChildOptions): EngineChild {
     profile: (connection) => `${folder}profile-${connection}.json`,
     residentBytes: () => memory.read() ?? beatenBytes,
     lastBeat: () => lastBeat,
+    isHeld: () => held,
     lastWords: () => lastWords,
   }
 }

@@ -99,11 +99,12 @@ export function createEnginePool(settings: EngineSettings): EnginePool {
   /** Makes an engine of a role: of the spare when there is one, which is a third of a second sooner. */
   const openEngine = async (role: Role): Promise<void> => {
     const spare = of(undefined)[0]
-    const member = spare ?? spawnMember(role)
-    member.role = role
     if (spare) scheduleSpare(NEXT_SPARE_MS)
-    const { child } = member
+    let member = spare
     try {
+      member ??= spawnMember(role)
+      member.role = role
+      const { child } = member
       await child.ready
       await child.configure(
         sandboxSettings({
@@ -114,22 +115,24 @@ export function createEnginePool(settings: EngineSettings): EnginePool {
           threads: role === 'shared' ? 1 : settings.cores,
         }),
       )
+      if (member.ended) throw new Error('The engine ended while starting')
     } catch (error) {
-      child.kill()
+      member?.child.kill()
       startFailed(error)
       throw error
     }
-    if (member.ended) throw new Error('The engine ended while starting')
-    member.engine = createRunningEngine({
-      child,
+    const opened = member
+    opened.engine = createRunningEngine({
+      child: opened.child,
       capacity: role === 'shared' ? settings.sharedConnections : 1,
       killBytes: processMemoryLimit(memoryLimit(role)),
       recycleBytes: restingMemoryLimit(memoryLimit(role)),
+      announceStarts: role === 'dedicated',
       interruptToKillMs: settings.interruptToKillMs,
       deadAfterMs: settings.deadAfterMs,
       onEvent: (event) => settings.onEvent?.(event),
       onIdle: dispatch,
-      onDead: (reason, statements) => ended(member, reason, statements),
+      onDead: (reason, statements) => ended(opened, reason, statements),
     })
     dispatch()
   }
@@ -177,7 +180,13 @@ export function createEnginePool(settings: EngineSettings): EnginePool {
     if (stopping || spareTimer) return
     spareTimer = setTimeout(() => {
       spareTimer = undefined
-      if (of(undefined).length === 0) spawnMember(undefined)
+      if (of(undefined).length > 0) return
+      try {
+        spawnMember(undefined)
+      } catch {
+        // No process or no disk to be had now; statements that need an engine say so.
+        scheduleSpare(RESTART_LONGEST_MS)
+      }
     }, delay)
     spareTimer.unref()
   }

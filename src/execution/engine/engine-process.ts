@@ -4,7 +4,7 @@
  */
 import { Socket } from 'node:net'
 import { Worker } from 'node:worker_threads'
-import type { EngineArguments } from './messages.ts'
+import type { EngineArguments, ThreadArguments } from './messages.ts'
 
 const engineArguments = JSON.parse(process.argv[2] ?? '{}') as EngineArguments
 
@@ -18,11 +18,18 @@ parent.on('close', end)
 parent.on('error', end)
 parent.resume()
 
-// The beat carries the resident size, for systems on which the parent cannot read it.
-setInterval(() => parent.write(`${process.memoryUsage.rss()}\n`), engineArguments.beatMs)
+const turns = new Int32Array(new SharedArrayBuffer(4))
+let lastTurns = 0
+// The beat carries the resident size, for systems on which the parent cannot read it, and whether the worker thread
+// turned since the last one: a function in JavaScript may hold it.
+setInterval(() => {
+  const now = Atomics.load(turns, 0)
+  parent.write(`${process.memoryUsage.rss()} ${now === lastTurns ? 'held' : 'free'}\n`)
+  lastTurns = now
+}, engineArguments.beatMs)
 
 const thread = new Worker(new URL('./engine-thread.js', import.meta.url), {
-  workerData: engineArguments,
+  workerData: { ...engineArguments, turns } satisfies ThreadArguments & EngineArguments,
   resourceLimits: { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 16 },
 })
 thread.on('error', (error) => {

@@ -16,6 +16,7 @@ export interface Statements {
 
 interface Running {
   readonly id: number
+  readonly announce: boolean
   connection?: StatementConnection
   fifo?: number
   interrupted: boolean
@@ -31,7 +32,7 @@ interface Outcome {
 }
 
 const NOTHING = Buffer.alloc(0)
-/** Statements that end sooner send no `started`: it would cost them a tenth of their time. */
+/** Small statements that end sooner send no `started`: it would cost them a tenth of their time. */
 const STARTED_AFTER_MS = 50
 /** One interrupt can fall between two phases of a statement and be forgotten. */
 const INTERRUPT_AGAIN_MS = 20
@@ -51,9 +52,9 @@ export function createStatements(
     for (const statement of running.values()) statement.cpuMicros += used / running.size
   }
 
-  const begin = (id: number): Running => {
+  const begin = (id: number, announce: boolean): Running => {
     account()
-    const statement: Running = { id, interrupted: false, cpuMicros: 0, cpuExact: running.size === 0 }
+    const statement: Running = { id, announce, interrupted: false, cpuMicros: 0, cpuExact: running.size === 0 }
     if (running.size > 0) for (const other of running.values()) other.cpuExact = false
     running.set(id, statement)
     return statement
@@ -78,7 +79,11 @@ export function createStatements(
   ): Promise<T> => {
     const connection = statement.connection!
     const plan = await connection.prepare(sql, cache)
-    const started = setTimeout(() => send({ type: 'started', id: statement.id }), STARTED_AFTER_MS)
+    const sayStarted = (): void => send({ type: 'started', id: statement.id })
+    let started: NodeJS.Timeout | undefined
+    // At once, a function in JavaScript cannot hold it back: it may hold this thread until long after the deadline.
+    if (statement.announce) sayStarted()
+    else started = setTimeout(sayStarted, STARTED_AFTER_MS)
     try {
       checkInterrupted(statement)
       return await work(plan)
@@ -124,7 +129,7 @@ export function createStatements(
 
   return {
     async run(request) {
-      const statement = begin(request.id)
+      const statement = begin(request.id, request.announce)
       const startedAt = Date.now()
       const start = process.hrtime.bigint()
       try {
@@ -158,7 +163,7 @@ export function createStatements(
     },
 
     async query(request) {
-      const statement = begin(request.id)
+      const statement = begin(request.id, false)
       try {
         statement.connection = await connections.take(request.connection)
         const rows = await prepared(statement, request.sql, false, async (plan) => {

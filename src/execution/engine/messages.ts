@@ -7,6 +7,13 @@ export interface EngineArguments {
   readonly functionsModule?: string
 }
 
+/** What the engine's main thread hands to its worker thread. */
+export interface ThreadArguments {
+  readonly functionsModule?: string
+  /** One number that the worker thread raises while its event loop turns. */
+  readonly turns: Int32Array<SharedArrayBuffer>
+}
+
 export type EngineRequest =
   /** Gives the engine its role: runs these settings in their order, the last of them the lock. */
   | { readonly type: 'configure'; readonly settings: readonly string[] }
@@ -18,6 +25,8 @@ export type EngineRequest =
       readonly sql: string
       /** Keep the prepared statement by its text. */
       readonly cache: boolean
+      /** Say at once that it is prepared; else only when it takes longer than a moment. */
+      readonly announce: boolean
       /** Where DuckDB writes the profile; absent without a profile. */
       readonly profile?: string
       readonly output:

@@ -9,7 +9,7 @@ const patient = { timeout: 15_000 }
 const long = `SELECT count(*)::VARCHAR FROM range(100000) a(i), range(100000) b(j) WHERE i + j = 7`
 const functionsModule = new URL('../../support/engine-functions.mjs', import.meta.url).href
 
-describe('functions', () => {
+describe('functions', { timeout: 60_000 }, () => {
   it('of the module are there in every engine, on every connection', async () => {
     await using engines = await openTestPool({ functionsModule })
     const sql = `SELECT json_array(plus_one(twice(i)))::VARCHAR FROM range(3) r(i)`
@@ -30,12 +30,22 @@ describe('functions', () => {
     expect(await engines.rows(`SELECT '[1]'`, { placement: 'dedicated' })).toEqual([[1]])
   })
 
+  it('that hold the thread of small statements cost no neighbour its answer', async () => {
+    await using engines = await openTestPool({ functionsModule, prepareDeadlineMs: 1000 })
+    const holding = engines.run('SELECT json_array(for_ever(i))::VARCHAR FROM range(3) r(i)')
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    // Sent, but the thread cannot even read it: the deadline passes through no fault of its own.
+    expect(await engines.rows(`SELECT '[1]'`)).toEqual([[1]])
+    holding.cancel()
+    await expect(holding.done).rejects.toMatchObject({ errorName: 'USER_CANCELED' })
+  })
+
   it('that cannot be loaded stop the start', async () => {
     await expect(openTestPool({ functionsModule: 'file:///nowhere.mjs' })).rejects.toBeInstanceOf(ExitError)
   })
 })
 
-describe('engines', () => {
+describe('engines', { timeout: 60_000 }, () => {
   it('are made at first need, as many as cores, and the rest of the statements waits', async () => {
     await using engines = await openTestPool({ cores: 1 })
     expect(engines.pool.children()).toHaveLength(1)
@@ -69,7 +79,7 @@ describe('engines', () => {
   })
 })
 
-describe('a start', () => {
+describe('a start', { timeout: 60_000 }, () => {
   it('removes what a former process left behind', async () => {
     const root = mkdtempSync(join(tmpdir(), 'quipu-leftovers-'))
     for (let time = 0; time < 2; time++) {
@@ -82,7 +92,7 @@ describe('a start', () => {
   })
 })
 
-describe('figures', () => {
+describe('figures', { timeout: 60_000 }, () => {
   it('tell wall and CPU time, memory, and whether the CPU is the statement’s own', async () => {
     await using engines = await openTestPool()
     const before = Date.now()
@@ -102,7 +112,7 @@ describe('figures', () => {
   it('tell what was spilled', async () => {
     await using engines = await openTestPool({ memoryLimitBytes: 100 * 2 ** 20, maxSpillBytes: 4 * 2 ** 30 })
     const sql = `SELECT json_array(max(s))::VARCHAR FROM
-      (SELECT s FROM (SELECT sha256(i::VARCHAR) || i AS s FROM range(2000000) r(i)) ORDER BY hash(s) OFFSET 3)`
+      (SELECT s FROM (SELECT sha256(i::VARCHAR) || i AS s FROM range(1500000) r(i)) ORDER BY hash(s) OFFSET 3)`
     const result = await engines.run(sql, { placement: 'dedicated' }).done
     expect(result.spilledBytes).toBeGreaterThan(10e6)
   })
@@ -110,7 +120,7 @@ describe('figures', () => {
   it('tell that spilling reached its limit', async () => {
     await using engines = await openTestPool({ memoryLimitBytes: 100 * 2 ** 20, maxSpillBytes: 20 * 2 ** 20 })
     const sql = `SELECT json_array(max(s))::VARCHAR FROM
-      (SELECT s FROM (SELECT sha256(i::VARCHAR) || i AS s FROM range(2000000) r(i)) ORDER BY hash(s) OFFSET 3)`
+      (SELECT s FROM (SELECT sha256(i::VARCHAR) || i AS s FROM range(1500000) r(i)) ORDER BY hash(s) OFFSET 3)`
     await expect(engines.run(sql, { placement: 'dedicated' }).done).rejects.toMatchObject({
       errorName: 'EXCEEDED_SPILL_LIMIT',
     })

@@ -93,6 +93,7 @@ describe('an engine above its memory limit', () => {
       capacity: 2,
       killBytes,
       recycleBytes: killBytes,
+      announceStarts: false,
       interruptToKillMs: 150,
       deadAfterMs: 10_000,
       onEvent: () => undefined,
