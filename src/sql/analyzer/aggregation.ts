@@ -93,17 +93,18 @@ export function aggregate(
     isKey: (expr) => (onlyColumns && expr.kind !== 'column' ? false : keyColumns.has(exprKey(expr))),
     isOpen: (id) => source.has(id) && !keyIds.has(id),
   }
-  for (const { node, expr } of expressions) verify(context, verifier, expr, node, '')
+  for (const { node, expr } of expressions) {
+    verify(context, verifier, expr, node, '')
+    rewrite(expr)
+  }
   return {
-    get node() {
-      return {
-        kind: 'aggregate' as const,
-        input: computed.length === 0 ? input : { kind: 'project' as const, input, columns: computed },
-        keys,
-        sets: grouping.sets,
-        aggregates: [...aggregates.values()],
-        groupings: [...groupings.values()],
-      }
+    node: {
+      kind: 'aggregate',
+      input: computed.length === 0 ? input : { kind: 'project', input, columns: computed },
+      keys,
+      sets: grouping.sets,
+      aggregates: [...aggregates.values()],
+      groupings: [...groupings.values()],
     },
     rewrite,
   }

@@ -1,4 +1,6 @@
 import { resolveFunction, type ArgumentType, type ResolvedFunction } from '../functions/resolve-function.ts'
+import { overloadsOf } from '../functions/function-table.ts'
+import { parseSignature } from '../functions/signature.ts'
 import type { ConcatExpression, Expression, FunctionCall, LambdaExpression, Listagg } from '../syntax/ast.ts'
 import type { OrderBy } from '../syntax/ast-query.ts'
 import { locate } from '../syntax/span.ts'
@@ -99,6 +101,29 @@ function resolveCall(
     location,
   )
   return { resolved, exprs: args.map((argument, i) => argument.finish(resolved.argumentTypes[i]!)) }
+}
+
+/** A lambda whose number of parameters fits no overload is said to be wrong itself. */
+function verifyLambdas(state: ExpressionState, name: string, args: readonly Argument[]): void {
+  if (args.every((argument) => argument.type.kind === 'value')) return
+  const signatures = overloadsOf(name)
+    .map((definition) => parseSignature(definition.signature))
+    .filter((signature) => signature.parameters.length === args.length)
+  args.forEach((argument, i) => {
+    if (argument.type.kind === 'value') return
+    const given = argument.type.parameterCount
+    const counts = signatures.flatMap(({ parameters }) => {
+      const pattern = parameters[i]!
+      return pattern.kind === 'function' ? [pattern.parameters.length] : []
+    })
+    if (counts.length === 0 || counts.includes(given)) return
+    throw errorAt(
+      state.context,
+      argument.node,
+      'INVALID_PARAMETER_USAGE',
+      `Expected a lambda that takes ${counts[0]} argument(s) but got ${given}`,
+    )
+  })
 }
 
 function scalarCall(state: ExpressionState, node: Expression, name: string, args: readonly Argument[]): Expr {
@@ -207,8 +232,8 @@ function verifyAggregate(
         `DISTINCT can only be applied to comparable types (actual: ${typeName(wrong.type)})`,
       )
     }
-    const listed = new Set(call.arguments.map((argument) => exprKey(argument)))
-    if (call.orderBy.some(({ value: key }) => !listed.has(exprKey(key)))) {
+    const listed = new Set(call.arguments.map((argument) => exprKey(withoutCoercion(argument))))
+    if (call.orderBy.some(({ value: key }) => !listed.has(exprKey(withoutCoercion(key))))) {
       throw errorAt(
         context,
         node,
@@ -235,6 +260,10 @@ function verifyAggregate(
       `Cannot nest window functions or row pattern measures inside aggregation '${name}': [${list(inner.windows)}]`,
     )
   }
+}
+
+function withoutCoercion(expr: Expr): Expr {
+  return expr.kind === 'cast' ? expr.value : expr
 }
 
 /** `listagg(value, separator ON OVERFLOW …) WITHIN GROUP (ORDER BY …)` */

@@ -8,7 +8,13 @@ import type { SqlType } from '../types/sql-type.ts'
 export function typeOf(node: DataType): SqlType {
   switch (node.kind) {
     case 'GenericDataType':
-      return resolveTypeName(node.name.value, node.arguments.map(argumentOf))
+      try {
+        return resolveTypeName(node.name.value, node.arguments.map(argumentOf))
+      } catch (error) {
+        // Only decimals say what is wrong with their parameters.
+        if (error instanceof EngineError && !error.message.startsWith('DECIMAL')) throw unknownType(node)
+        throw error
+      }
     case 'RowDataType':
       return {
         kind: 'row',

@@ -14,9 +14,8 @@ import { commonSuperType, commonSuperTypeOf } from '../types/coercion.ts'
 import { BOOLEAN, isCharacter, isComparable, isOrderable, VARCHAR, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { castTo } from './build.ts'
-import { errorAt, locatedAt } from './context.ts'
+import { errorAt } from './context.ts'
 import { asBoolean, unified, type ExpressionState } from './expression-state.ts'
-import { functionOf } from './literals.ts'
 import { analyzeInSubquery } from './subqueries.ts'
 import type { Expr } from './tree.ts'
 
@@ -85,11 +84,12 @@ export function analyzeLike(state: ExpressionState, node: LikePredicate): Expr {
     )
   }
   const text = character(node.value, value, 'Left side of LIKE expression', true)
-  const args = [text, character(node.pattern, state.analyze(node.pattern), 'Pattern for LIKE expression', false)]
-  if (node.escape !== undefined) {
-    args.push(character(node.escape, state.analyze(node.escape), 'Escape for LIKE expression', false))
-  }
-  return locatedAt(state.context, node, () => functionOf('$like', args))
+  const pattern = character(node.pattern, state.analyze(node.pattern), 'Pattern for LIKE expression', false)
+  const escape =
+    node.escape === undefined
+      ? undefined
+      : character(node.escape, state.analyze(node.escape), 'Escape for LIKE expression', false)
+  return { kind: 'like', type: BOOLEAN, value: text, pattern, escape }
 }
 
 export function analyzeIf(state: ExpressionState, node: IfExpression): Expr {

@@ -68,7 +68,7 @@ function relationFields(
 function fromFields(context: AnalysisContext, item: AllColumns, fields: readonly Field[]): SelectOutput[] {
   verifyAliases(context, item, fields.length)
   return fields.map((field, i) => ({
-    name: item.aliases[i]?.value ?? field.name,
+    name: aliasOf(item, i) ?? field.name,
     node: referenceTo(item, field),
     analyzed: plainExpression(columnOf(field.column, field.type)),
   }))
@@ -95,10 +95,16 @@ function rowFields(context: AnalysisContext, item: AllColumns, target: Expressio
   }
   verifyAliases(context, item, type.fields.length)
   return type.fields.map((field, index) => ({
-    name: item.aliases[index]?.value ?? field.name,
+    name: aliasOf(item, index) ?? field.name,
     node: target,
     analyzed: { ...analyzed, expr: { kind: 'field', type: field.type, base: expr, index } },
   }))
+}
+
+/** Unquoted names in `.* AS (a, b)` come out in capitals: of all aliases only these are made canonical. */
+function aliasOf(item: AllColumns, index: number): string | undefined {
+  const alias = item.aliases[index]
+  return alias === undefined || alias.quoted ? alias?.value : alias.value.toUpperCase()
 }
 
 function verifyAliases(context: AnalysisContext, item: AllColumns, count: number): void {

@@ -26,7 +26,7 @@ import {
   VARCHAR,
 } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
-import { constantOf } from './build.ts'
+import { castTo, constantOf } from './build.ts'
 import { errorAt, locatedAt, type AnalysisContext } from './context.ts'
 import { canonicalZone, PICOS_PER_DAY, zoneOffsetSeconds } from './datetime.ts'
 import type { ExpressionState } from './expression-state.ts'
@@ -88,8 +88,26 @@ export function analyzeAtTimeZone(state: ExpressionState, node: AtTimeZone): Exp
       `Type of value must be a time or timestamp with or without time zone (actual ${typeName(value.type)})`,
     )
   }
-  const zone = state.analyze(node.timeZone)
-  return locatedAt(state.context, node, () => functionOf('$at_timezone', [value, zone]))
+  const zone = zoneOf(state, node)
+  const { type } = value
+  const zoned =
+    type.kind === 'timestamp'
+      ? castTo(value, timestampWithTimeZone(type.precision))
+      : type.kind === 'time'
+        ? castTo(value, timeWithTimeZone(type.precision))
+        : value
+  return locatedAt(state.context, node, () => functionOf('at_timezone', [zoned, zone]))
+}
+
+const MINUTE_MILLIS = 60_000n
+
+/** The zone as text; an interval is an offset. */
+function zoneOf(state: ExpressionState, { timeZone }: AtTimeZone): Expr {
+  const zone = state.analyze(timeZone)
+  if (zone.kind !== 'constant' || zone.type.kind !== 'interval day to second') return zone
+  const minutes = Number((zone.value as bigint) / MINUTE_MILLIS)
+  const total = Math.abs(minutes)
+  return constantOf(VARCHAR, `${minutes < 0 ? '-' : '+'}${pad(Math.trunc(total / 60))}:${pad(total % 60)}`)
 }
 
 type SessionValue =

@@ -205,6 +205,7 @@ export type Expr =
   | NullIfExpr
   | TryExpr
   | InListExpr
+  | LikeExpr
   | BetweenExpr
   | RowExpr
   | FieldExpr
@@ -314,6 +315,13 @@ export interface TryExpr extends Typed<'try'> {
 export interface InListExpr extends Typed<'inList'> {
   readonly value: Expr
   readonly values: readonly Expr[]
+}
+
+/** Value, pattern and escape are of character types. */
+export interface LikeExpr extends Typed<'like'> {
+  readonly value: Expr
+  readonly pattern: Expr
+  readonly escape: Expr | undefined
 }
 
 /** All of one type. */

@@ -40,6 +40,13 @@ export function mapChildren(expr: Expr, change: (child: Expr) => Expr): Expr {
       return { ...expr, first: change(expr.first), equal: change(expr.equal) }
     case 'inList':
       return { ...expr, value: change(expr.value), values: all(expr.values) }
+    case 'like':
+      return {
+        ...expr,
+        value: change(expr.value),
+        pattern: change(expr.pattern),
+        escape: expr.escape && change(expr.escape),
+      }
     case 'between':
       return { ...expr, value: change(expr.value), min: change(expr.min), max: change(expr.max) }
     case 'row':

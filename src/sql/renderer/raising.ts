@@ -4,7 +4,6 @@ import { someExpr } from '../analyzer/walk.ts'
 
 /** Functions that raise for no argument. */
 const total = new Set([
-  '$like',
   'length',
   'lower',
   'upper',
@@ -38,6 +37,8 @@ export function canRaise(expr: Expr): boolean {
         )
       case 'cast':
         return true
+      case 'like':
+        return part.escape !== undefined
       case 'scalarSubquery':
         return true
       default:

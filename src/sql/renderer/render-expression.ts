@@ -17,6 +17,7 @@ import type {
   WindowExpr,
 } from '../analyzer/tree.ts'
 import { constantValue, renderConstant } from './constants.ts'
+import { renderLike } from './like.ts'
 import { canRaise } from './raising.ts'
 import { balanced, columnName, type RenderState } from './render-state.ts'
 
@@ -66,6 +67,8 @@ export function renderExpr(state: RenderState, expr: Expr): string {
       return `TRY(${render(expr.value)})`
     case 'inList':
       return renderIn(expr.value.type, render(expr.value), expr.values.map(render), state.names)
+    case 'like':
+      return renderLike(state.names, render(expr.value), expr, render)
     case 'between':
       return renderBetween(expr.value.type, render(expr.value), render(expr.min), render(expr.max), state.names)
     case 'row':

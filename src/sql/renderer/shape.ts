@@ -29,8 +29,6 @@ const growing = new Set([
   'sha512',
   'md5',
   'power',
-  'like',
-  '$like',
 ])
 
 interface Counts {

@@ -1,0 +1,116 @@
+import { EngineError } from '../../shared/engine-error.ts'
+import { quote, type Names } from '../functions/rendering.ts'
+import { bindName } from '../functions/fill-template.ts'
+import type { Expr, LikeExpr } from '../analyzer/tree.ts'
+
+type Token = { readonly kind: 'text'; readonly text: string } | { readonly kind: 'one' | 'any' }
+
+const BAD_ESCAPE = `Escape character must be followed by '%', '_' or the escape character itself`
+const LONG_ESCAPE = 'Escape string must be a single character'
+
+/**
+ * LIKE without DuckDB's backtracking: a pattern of `_` or an escape with several `%` takes it exponential time, so
+ * those, and patterns that are no constants, become regular expressions, which take linear time.
+ */
+export function renderLike(
+  names: Names,
+  value: string,
+  { pattern, escape }: LikeExpr,
+  render: (expr: Expr) => string,
+): string {
+  const constant = constantText(pattern)
+  const escapeText = escape === undefined ? undefined : constantText(escape)
+  if (constant === null || escapeText === null) return `CAST(NULL AS BOOLEAN)`
+  if (constant !== undefined && (escape === undefined || escapeText !== undefined)) {
+    return renderTokens(value, tokensOf(constant, escapeText))
+  }
+  if (escapeText !== undefined && escapeText !== '' && [...escapeText].length !== 1) {
+    throw new EngineError('INVALID_FUNCTION_ARGUMENT', LONG_ESCAPE)
+  }
+  const name = names.fresh()
+  const regex = escape === undefined ? plainRegex(name) : escapedRegex(name, render(escape))
+  return bindName(name, render(pattern), `regexp_full_match(${value}, ${regex}, 's')`)
+}
+
+function constantText(expr: Expr): string | null | undefined {
+  if (expr.kind !== 'constant') return undefined
+  return expr.value === null ? null : String(expr.value)
+}
+
+function tokensOf(pattern: string, escape: string | undefined): readonly Token[] {
+  if (escape !== undefined && escape !== '' && [...escape].length !== 1) {
+    throw new EngineError('INVALID_FUNCTION_ARGUMENT', LONG_ESCAPE)
+  }
+  const tokens: Token[] = []
+  let text = ''
+  const flush = (): void => {
+    if (text !== '') tokens.push({ kind: 'text', text })
+    text = ''
+  }
+  const characters = [...pattern]
+  for (let i = 0; i < characters.length; i++) {
+    const character = characters[i]!
+    if (character === escape) {
+      const next = characters[++i]
+      if (next === undefined || (next !== '%' && next !== '_' && next !== escape)) {
+        throw new EngineError('INVALID_FUNCTION_ARGUMENT', BAD_ESCAPE)
+      }
+      text += next
+    } else if (character === '%' || character === '_') {
+      flush()
+      if (character === '_' || tokens.at(-1)?.kind !== 'any') tokens.push({ kind: character === '_' ? 'one' : 'any' })
+    } else text += character
+  }
+  flush()
+  return tokens
+}
+
+function renderTokens(value: string, tokens: readonly Token[]): string {
+  const [first, second, third] = tokens
+  if (first === undefined) return `(${value} = '')`
+  if (tokens.length === 1 && first.kind === 'text') return `(${value} = ${quote(first.text)})`
+  if (tokens.length === 2 && first.kind === 'text' && second?.kind === 'any') {
+    return `starts_with(${value}, ${quote(first.text)})`
+  }
+  if (tokens.length === 2 && first.kind === 'any' && second?.kind === 'text') {
+    return `ends_with(${value}, ${quote(second.text)})`
+  }
+  if (tokens.length === 3 && first.kind === 'any' && second?.kind === 'text' && third?.kind === 'any') {
+    return `contains(${value}, ${quote(second.text)})`
+  }
+  const wildcards = tokens.filter((token) => token.kind === 'any').length
+  const escaped = tokens.some((token) => token.kind === 'text' && /[%_]/.test(token.text))
+  const ones = tokens.some((token) => token.kind === 'one')
+  // Without escapes the pattern says the same to DuckDB, which has no escape character of its own.
+  if (!escaped && (!ones || wildcards <= 1)) {
+    const plain = tokens
+      .map((token) => (token.kind === 'text' ? token.text : token.kind === 'any' ? '%' : '_'))
+      .join('')
+    return `(${value} LIKE ${quote(plain)})`
+  }
+  const regex = tokens.map((token) =>
+    token.kind === 'text' ? escapeRegex(token.text) : token.kind === 'any' ? '.*' : '.',
+  )
+  return `regexp_full_match(${value}, ${quote(regex.join(''))}, 's')`
+}
+
+function escapeRegex(text: string): string {
+  return text.replaceAll(/[\\^$.|?*+()[\]{}-]/g, String.raw`\$&`)
+}
+
+/** `regexp_escape` puts a backslash before `%`, and leaves `_`. */
+function plainRegex(pattern: string): string {
+  return String.raw`replace(replace(regexp_escape(${pattern}), '\%', '.*'), '_', '.')`
+}
+
+/** Escaped characters are set aside as characters of private use while the rest is translated. */
+function escapedRegex(pattern: string, escape: string): string {
+  const aside = [`${escape}||${escape}`, `${escape}||'%'`, `${escape}||'_'`]
+  const marks = ['chr(57344)', 'chr(57345)', 'chr(57346)']
+  const marked = aside.reduce((text, from, i) => `replace(${text}, ${from}, ${marks[i]})`, pattern)
+  const raised = `u_raise(${quote(`INVALID_FUNCTION_ARGUMENT: ${BAD_ESCAPE}`)})`
+  const checked = `CASE WHEN ${escape} <> '' AND contains(${marked}, ${escape}) THEN ${raised} ELSE ${marked} END`
+  const restored = [`regexp_escape(${escape})`, `'%'`, `'_'`]
+  const whole = restored.reduce((text, to, i) => `replace(${text}, ${marks[i]}, ${to})`, plainRegex(checked))
+  return `CASE WHEN ${escape} = '' THEN ${plainRegex(pattern)} ELSE ${whole} END`
+}
