@@ -95,6 +95,7 @@ function resolveCall(
   args: readonly Argument[],
 ): { readonly resolved: ResolvedFunction; readonly exprs: readonly Expr[] } {
   const location = locate(state.context.text.sql, node.span.at, state.context.text.origin)
+  verifyLambdas(state, name, args)
   const resolved = resolveFunction(
     name,
     args.map((argument) => argument.type),
