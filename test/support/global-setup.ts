@@ -1,4 +1,5 @@
 import { rm } from 'node:fs/promises'
+import { stopSharedKafka } from './kafka.ts'
 import { stopSharedPostgres } from './postgres.ts'
 import { createRunFolder } from './run-folder.ts'
 
@@ -6,7 +7,7 @@ import { createRunFolder } from './run-folder.ts'
 export default async function globalSetup(): Promise<() => Promise<void>> {
   const folder = await createRunFolder()
   return async () => {
-    await stopSharedPostgres()
+    await Promise.all([stopSharedPostgres(), stopSharedKafka()])
     await rm(folder, { recursive: true, force: true })
   }
 }

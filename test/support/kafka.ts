@@ -1,0 +1,270 @@
+import { execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { access, mkdir, mkdtemp, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { homedir, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { freePort } from './postgres.ts'
+import { RUN_PID, runFolder, withRunLock } from './run-folder.ts'
+
+const run = promisify(execFile)
+const VERSION = '4.1.0'
+
+export interface TestKafka {
+  readonly brokers: readonly string[]
+  readonly host: string
+  readonly port: number
+  /** SIGKILL; only for brokers of one's own. */
+  kill(): Promise<void>
+  freeze(): Promise<() => Promise<void>>
+  start(): Promise<void>
+  stop(): Promise<void>
+}
+
+/**
+ * Whether there is a way to run Kafka here. Says aloud when there is none, and fails under CI=true: a suite that skips
+ * silently proves nothing.
+ */
+export async function kafkaIsAvailable(): Promise<boolean> {
+  if ((await findWay()) !== undefined) return true
+  if (process.env['CI'] === 'true') throw new Error('No Kafka: set KAFKA_BROKERS, or have Docker, or Maven and Java 17')
+  console.warn('SKIPPED: no Kafka (neither KAFKA_BROKERS, nor Docker, nor Maven and Java 17)')
+  return false
+}
+
+/** The run's shared broker, started by the first caller; a topic a test. */
+export async function sharedKafka(): Promise<TestKafka> {
+  const given = process.env['KAFKA_BROKERS']?.split(',').filter(Boolean)
+  if (given?.length) return handleOf({ kind: 'given', port: Number(given[0]!.split(':').at(-1)), brokers: given })
+  const note = join(runFolder(), 'kafka.json')
+  const broker = await withRunLock('kafka', async () => {
+    const found = await readFile(note, 'utf8').catch(() => undefined)
+    if (found) return JSON.parse(found) as Broker
+    const made = await createBroker()
+    await startBroker(made)
+    await writeFile(note, JSON.stringify(made))
+    return made
+  })
+  return handleOf(broker)
+}
+
+export async function stopSharedKafka(): Promise<void> {
+  const found = await readFile(join(runFolder(), 'kafka.json'), 'utf8').catch(() => undefined)
+  if (found) await handleOf(JSON.parse(found) as Broker).stop()
+}
+
+/** A broker of one's own, to be killed at will. */
+export async function startKafka(): Promise<TestKafka> {
+  const broker = await createBroker()
+  await startBroker(broker)
+  return handleOf(broker)
+}
+
+interface Broker {
+  readonly kind: 'given' | 'docker' | 'java'
+  readonly port: number
+  readonly brokers: readonly string[]
+  readonly folder?: string
+  readonly container?: string
+  /** Changes with each start. */
+  pid?: number
+}
+
+const HOST = '127.0.0.1'
+
+let way: Promise<'given' | 'docker' | 'java' | undefined> | undefined
+
+function findWay(): Promise<'given' | 'docker' | 'java' | undefined> {
+  way ??= (async () => {
+    if (process.env['KAFKA_BROKERS']) return 'given' as const
+    const works = (command: string, ...args: string[]): Promise<boolean> =>
+      run(command, args, { timeout: 10_000 }).then(
+        () => true,
+        () => false,
+      )
+    if (await works('docker', 'info')) return 'docker' as const
+    if (!(await works('java', '-version'))) return undefined
+    const cached = await access(join(cacheFolder(), 'jars')).then(
+      () => true,
+      () => false,
+    )
+    return cached || (await works('mvn', '-version')) ? ('java' as const) : undefined
+  })()
+  return way
+}
+
+async function createBroker(): Promise<Broker> {
+  const kind = await findWay()
+  const port = await freePort()
+  const brokers = [`${HOST}:${port}`]
+  if (kind === 'docker') return { kind, port, brokers, container: `quipu-test-kafka-${randomBytes(4).toString('hex')}` }
+  if (kind !== 'java') throw new Error('No Kafka of our own can be started here')
+  const folder = await mkdtemp(join(tmpdir(), 'quipu-test-kafka-'))
+  const controller = await freePort()
+  await writeFile(
+    join(folder, 'server.properties'),
+    `process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=${HOST}:${controller}
+listeners=PLAINTEXT://${HOST}:${port},CONTROLLER://${HOST}:${controller}
+advertised.listeners=PLAINTEXT://${HOST}:${port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs=${join(folder, 'data')}
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+auto.create.topics.enable=false
+delete.topic.enable=true
+`,
+  )
+  await java(folder, ['kafka.tools.StorageTool', 'format', '--standalone', '-t', uuid(), '-c', 'server.properties'])
+  return { kind, port, brokers, folder }
+}
+
+/** Kafka's form of a UUID: base 64, 22 digits. */
+function uuid(): string {
+  return randomBytes(16).toString('base64url')
+}
+
+async function startBroker(broker: Broker): Promise<void> {
+  if (broker.kind === 'docker') await startContainer(broker)
+  else broker.pid = await startJava(broker.folder!)
+  for (let waited = 0; !(await listens(broker.port)); waited += 50) {
+    if (waited > 60_000) throw new Error(`Kafka did not start (see ${broker.folder ?? broker.container})`)
+    await sleep(50)
+  }
+}
+
+async function startJava(folder: string): Promise<number> {
+  const log = await open(join(folder, 'log'), 'a')
+  const server = spawn('java', [...javaOptions(await jars()), 'kafka.Kafka', 'server.properties'], {
+    cwd: folder,
+    detached: true,
+    stdio: ['ignore', log.fd, log.fd],
+  })
+  await log.close()
+  server.unref()
+  const owner = process.env[RUN_PID] ?? String(process.pid)
+  spawn('/bin/sh', ['-c', `while kill -0 ${owner} && kill -0 ${server.pid}; do sleep 1; done; kill -9 ${server.pid}`], {
+    detached: true,
+    stdio: 'ignore',
+  }).unref()
+  return server.pid!
+}
+
+async function startContainer({ container, port }: Broker): Promise<void> {
+  const known = await run('docker', ['start', container!]).then(
+    () => true,
+    () => false,
+  )
+  if (known) return
+  const env = {
+    KAFKA_NODE_ID: 1,
+    KAFKA_PROCESS_ROLES: 'broker,controller',
+    KAFKA_LISTENERS: `PLAINTEXT://:${port},CONTROLLER://:9093`,
+    KAFKA_ADVERTISED_LISTENERS: `PLAINTEXT://${HOST}:${port}`,
+    KAFKA_CONTROLLER_LISTENER_NAMES: 'CONTROLLER',
+    KAFKA_LISTENER_SECURITY_PROTOCOL_MAP: 'CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT',
+    KAFKA_CONTROLLER_QUORUM_VOTERS: '1@localhost:9093',
+    KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR: 1,
+    KAFKA_AUTO_CREATE_TOPICS_ENABLE: 'false',
+  }
+  const variables = Object.entries(env).flatMap(([name, value]) => ['-e', `${name}=${value}`])
+  const published = `${HOST}:${port}:${port}`
+  await run('docker', ['run', '-d', '--name', container!, '-p', published, ...variables, `apache/kafka:${VERSION}`])
+}
+
+function handleOf(broker: Broker): TestKafka {
+  const signal = (name: NodeJS.Signals): void => {
+    try {
+      if (broker.pid) process.kill(broker.pid, name)
+    } catch {
+      // Gone already.
+    }
+  }
+  const docker = (...args: string[]): Promise<unknown> => run('docker', [...args, broker.container!])
+  return {
+    brokers: broker.brokers,
+    host: HOST,
+    port: broker.port,
+    async kill() {
+      if (broker.kind === 'docker') await docker('kill')
+      else signal('SIGKILL')
+      while (await listens(broker.port)) await sleep(10)
+    },
+    async freeze() {
+      if (broker.kind === 'docker') await docker('pause')
+      else signal('SIGSTOP')
+      return async () => {
+        if (broker.kind === 'docker') await docker('unpause')
+        else signal('SIGCONT')
+      }
+    },
+    start: () => startBroker(broker),
+    async stop() {
+      if (broker.kind === 'given') return
+      if (broker.kind === 'docker') await docker('rm', '-f').catch(() => {})
+      else signal('SIGKILL')
+      if (broker.folder) await rm(broker.folder, { recursive: true, force: true, maxRetries: 5 })
+    },
+  }
+}
+
+async function java(folder: string, args: readonly string[]): Promise<void> {
+  await run('java', [...javaOptions(await jars()), ...args], { cwd: folder })
+}
+
+function javaOptions(folder: string): string[] {
+  return ['-Xmx384m', '-Xms128m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-cp', join(folder, '*')]
+}
+
+function cacheFolder(): string {
+  return join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'quipu', `kafka-${VERSION}`)
+}
+
+/** Folder with Kafka's jars, from Maven once a machine (43 MB). */
+async function jars(): Promise<string> {
+  const folder = cacheFolder()
+  const found = join(folder, 'jars')
+  if (
+    await access(found).then(
+      () => true,
+      () => false,
+    )
+  )
+    return found
+  const fresh = `${folder}.${process.pid}`
+  await mkdir(fresh, { recursive: true })
+  await writeFile(
+    join(fresh, 'pom.xml'),
+    `<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion><groupId>quipu.test</groupId><artifactId>kafka</artifactId><version>1</version>
+  <dependencies>
+    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>${VERSION}</version></dependency>
+    <dependency><groupId>org.slf4j</groupId><artifactId>slf4j-nop</artifactId><version>1.7.36</version></dependency>
+  </dependencies>
+</project>`,
+  )
+  await run('mvn', ['-q', '-B', 'dependency:copy-dependencies', `-DoutputDirectory=${join(fresh, 'jars')}`], {
+    cwd: fresh,
+    timeout: 300_000,
+  })
+  // Another process may have been quicker; either folder will do.
+  await rename(fresh, folder).catch(() => rm(fresh, { recursive: true, force: true }))
+  return found
+}
+
+function listens(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, HOST)
+    socket.once('connect', () => resolve(true))
+    socket.once('error', () => resolve(false))
+    socket.once('close', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
+}
