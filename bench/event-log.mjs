@@ -102,7 +102,7 @@ async function main() {
     await migrate(connection)
     await measureLog('postgres', createPostgresEventLog(connection))
     if (process.env.KAFKA_BROKERS) {
-      const { createKafkaEventLog } = await import('../dist/events/kafka/kafka-event-log.js')
+      const { createKafkaEventLog } = await import('../dist/events/kafka-beside-postgres.js')
       const brokers = process.env.KAFKA_BROKERS.split(',')
       await measureLog('kafka', createKafkaEventLog({ brokers, topic: name, database: connection }))
     }

@@ -107,7 +107,9 @@ export class FoldedEventLog implements EventLog {
   async claim(as: { readonly address: string; readonly version: string }): Promise<number> {
     const { partitions } = this.#opened()
     if (this.#epoch !== undefined) throw new Error('This process already holds the log')
-    const start = await this.#store.foldStart()
+    const from = await this.#store.foldStart()
+    // A projection of another log, or of another past, must not tell this writer its streams.
+    const start = from && (await this.#reader.begin(from))
     await Promise.all(this.#writers.map((writer) => writer.catchUp(start)))
     const [first, ...others] = this.#writers
     const epoch = first!.state.epoch + 1

@@ -97,12 +97,9 @@ export class PartitionWriter {
     const from = start?.at[this.partition]
     this.#start = start
     this.#heads.knownFrom = from?.offset ?? 0n
-    if (from) this.place = from
-    else {
-      const cold = await reader.coldPlace(this.partition, await store.end(this.partition))
-      this.place = cold.place
-      this.#lastTime = cold.lastTime
-    }
+    const cold = await reader.coldPlace(this.partition, from?.offset ?? (await store.end(this.partition)))
+    this.place = from ?? cold.place
+    if (cold.lastTime > this.#lastTime) this.#lastTime = cold.lastTime
     await this.#readOn()
   }
 

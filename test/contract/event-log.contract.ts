@@ -14,12 +14,16 @@ export const contractTests: readonly ContractTest[] = [
 ].sort((a, b) => a.number - b.number)
 
 /** What every event log promises, on a real server with real faults. */
-export function eventLogContract(adapter: LogAdapter): void {
-  describe(`the event log over ${adapter.technology} keeps its contract`, () => {
-    for (const test of contractTests) {
+export function eventLogContract(
+  adapter: LogAdapter,
+  { partitions = 1, tests = contractTests }: { partitions?: number; tests?: readonly ContractTest[] } = {},
+): void {
+  const over = partitions === 1 ? adapter.technology : `${adapter.technology} with ${partitions} log partitions`
+  describe(`the event log over ${over} keeps its contract`, () => {
+    for (const test of tests) {
       if (test.only && test.only !== adapter.technology) continue
       it(`${test.number} ${test.title}`, { timeout: 90_000 }, async () => {
-        const fixture = await adapter.fixture(test.fixture)
+        const fixture = await adapter.fixture({ ...test.fixture, partitions })
         try {
           await test.run(fixture)
         } finally {

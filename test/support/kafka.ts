@@ -119,6 +119,11 @@ transaction.state.log.min.isr=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 auto.create.topics.enable=false
+# A broker that was killed may come back under its number only when its session is over: 9 s by default.
+broker.session.timeout.ms=1500
+broker.heartbeat.interval.ms=300
+controller.quorum.election.timeout.ms=300
+controller.quorum.fetch.timeout.ms=600
 delete.topic.enable=true
 `,
   )
@@ -173,6 +178,8 @@ async function startContainer({ container, port }: Broker): Promise<void> {
     KAFKA_CONTROLLER_QUORUM_VOTERS: '1@localhost:9093',
     KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR: 1,
     KAFKA_AUTO_CREATE_TOPICS_ENABLE: 'false',
+    KAFKA_BROKER_SESSION_TIMEOUT_MS: 1500,
+    KAFKA_BROKER_HEARTBEAT_INTERVAL_MS: 300,
   }
   const variables = Object.entries(env).flatMap(([name, value]) => ['-e', `${name}=${value}`])
   const published = `${HOST}:${port}:${port}`

@@ -47,7 +47,7 @@ function stopping(store) {
 
 async function createStore() {
   if (config.technology === 'postgres') return new PostgresRecordStore(config.connection)
-  const { createKafkaRecordStore } = await import('../../../dist/events/kafka/kafka-event-log.js')
+  const { createKafkaRecordStore } = await import('../../../dist/events/kafka-beside-postgres.js')
   return createKafkaRecordStore(config.kafka, {}, (pages) => ({
     write: async (batch) => {
       await pages.write(batch)

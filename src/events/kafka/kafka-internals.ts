@@ -1,0 +1,93 @@
+import { createRequire } from 'node:module'
+import type { ISocketFactory, SASLOptions } from 'kafkajs'
+import type { ConnectionOptions } from 'node:tls'
+
+/*
+ * kafkajs reads through consumer groups only, whose first join takes seconds; its own Cluster and Broker can Fetch
+ * directly. This is the one file that reaches into the package, which is pinned to 2.2.4 for it.
+ */
+
+export interface ClusterOptions {
+  readonly brokers: readonly string[]
+  readonly clientId: string
+  readonly connectionTimeout: number
+  readonly requestTimeout: number
+  readonly ssl?: boolean | ConnectionOptions | undefined
+  readonly sasl?: SASLOptions | undefined
+  readonly socketFactory?: ISocketFactory | undefined
+}
+
+export interface FetchedMessage {
+  readonly offset: string
+  readonly key: Buffer | null
+  readonly value: Buffer | null
+  readonly headers?: Readonly<Record<string, Buffer | Buffer[] | undefined>>
+}
+
+export interface FetchRequest {
+  readonly replicaId: -1
+  readonly isolationLevel: 0
+  readonly maxWaitTime: number
+  readonly minBytes: number
+  readonly maxBytes: number
+  readonly rackId: string
+  readonly topics: {
+    topic: string
+    partitions: { partition: number; fetchOffset: string; maxBytes: number; currentLeaderEpoch: -1 }[]
+  }[]
+}
+
+export interface Broker {
+  fetch(
+    request: FetchRequest,
+  ): Promise<{ responses: { partitions: { partition: number; messages: FetchedMessage[] }[] }[] }>
+  listOffsets(request: {
+    replicaId: -1
+    isolationLevel: 0
+    topics: { topic: string; partitions: { partition: number; timestamp: number }[] }[]
+  }): Promise<{ responses: { partitions: { partition: number; offset: string }[] }[] }>
+}
+
+export interface Cluster {
+  connect(): Promise<void>
+  disconnect(): Promise<void>
+  isConnected(): boolean
+  addTargetTopic(topic: string): Promise<void>
+  refreshMetadata(): Promise<void>
+  refreshMetadataIfNecessary(): Promise<void>
+  /** Partitions by the node id of their leader. */
+  findLeaderForPartitions(topic: string, partitions: number[]): Record<string, number[]>
+  findBroker(options: { nodeId: string }): Promise<Broker>
+}
+
+const require = createRequire(import.meta.url)
+const ClusterClass = require('kafkajs/src/cluster') as new (options: object) => Cluster
+const createSocketFactory = require('kafkajs/src/network/socketFactory') as () => ISocketFactory
+const { createLogger, LEVELS } = require('kafkajs/src/loggers') as {
+  createLogger: (options: object) => object
+  LEVELS: { NOTHING: number }
+}
+const consoleLog = require('kafkajs/src/loggers/console') as object
+const murmur2 = require('kafkajs/src/producer/partitioners/default/murmur2') as (key: string | Buffer) => number
+
+export function createCluster(options: ClusterOptions): Cluster {
+  return new ClusterClass({
+    ...options,
+    brokers: [...options.brokers],
+    socketFactory: options.socketFactory ?? createSocketFactory(),
+    logger: createLogger({ level: LEVELS.NOTHING, logCreator: consoleLog }),
+    authenticationTimeout: 10_000,
+    reauthenticationThreshold: 10_000,
+    enforceRequestTimeout: true,
+    metadataMaxAge: 300_000,
+    retry: { retries: 0 },
+    allowAutoTopicCreation: false,
+    maxInFlightRequests: null,
+    isolationLevel: 0,
+  })
+}
+
+/** As Kafka's own clients place a key. */
+export function logPartitionOf(stream: string, partitions: number): number {
+  return partitions === 1 ? 0 : (murmur2(Buffer.from(stream)) & 0x7fffffff) % partitions
+}

@@ -1,0 +1,216 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import kafkajs, { type ISocketFactory, type Kafka, type Producer, type SASLOptions } from 'kafkajs'
+import type { ConnectionOptions } from 'node:tls'
+import { LogUnavailable, type Checkpoint, type Recorded, beginning } from '../event-log.ts'
+import { formatHeader, parseHeader } from '../fold.ts'
+import type { Batch, PutOutcome, RecordStore, StoredRecord, StoreLimits, StreamHead } from '../record-store.ts'
+import { logPartitionOf, type ClusterOptions, type FetchedMessage } from './kafka-internals.ts'
+import { LogPartitionReader } from './log-partition-reader.ts'
+import type { ResultPageStore, StreamReader } from './ports.ts'
+import { ensureTopic } from './topic.ts'
+
+export interface KafkaOptions {
+  readonly brokers: readonly string[]
+  /** @default 'quipu.events.v1' */
+  readonly topic?: string
+  /** Fixed when the log begins. One is enough for one writer, and gives one total order. @default 1 */
+  readonly partitions?: number
+  /** @default the number of brokers, 3 at most */
+  readonly replication?: number
+  readonly ssl?: boolean | ConnectionOptions
+  readonly sasl?: SASLOptions
+  /** How connections are made; for tests that hurt them. */
+  readonly socketFactory?: ISocketFactory
+}
+
+const CONNECT_TIMEOUT_MS = 1500
+/** Past this an answer counts as unknown; the records are looked for, or sent again. */
+const REQUEST_TIMEOUT_MS = 3000
+const LONG_POLL_MS = 500
+
+/** Records of one Kafka topic. Offsets are dense: no compaction, no transactions. */
+export class KafkaRecordStore implements RecordStore {
+  readonly endMayLag = true
+  readonly checksNewStreams = false
+  protected readonly topic: string
+  readonly #limits: StoreLimits
+  readonly #options: KafkaOptions
+  readonly #pages: ResultPageStore
+  readonly #streams: StreamReader
+  readonly #kafka: Kafka
+  protected readonly producer: Producer
+  readonly #readBack: LogPartitionReader
+  readonly #follower: LogPartitionReader
+  /** What a long poll brought, by log partition, until somebody asks for it. */
+  readonly #polled = new Map<number, StoredRecord[]>()
+  #connected: Promise<void> | undefined
+  #closed = false
+
+  constructor(options: KafkaOptions, parts: { readonly pages: ResultPageStore; readonly streams: StreamReader }) {
+    this.#options = options
+    this.#pages = parts.pages
+    this.#streams = parts.streams
+    this.topic = options.topic ?? 'quipu.events.v1'
+    this.#limits = { partitions: options.partitions ?? 1, maxEventBytes: 8 << 20, maxAppendBytes: 15 << 20 }
+    const { brokers, ssl, sasl, socketFactory } = options
+    this.#kafka = new kafkajs.Kafka({
+      clientId: 'quipu-event-log',
+      brokers: [...brokers],
+      logLevel: kafkajs.logLevel.NOTHING,
+      connectionTimeout: CONNECT_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      retry: { retries: 0 },
+      ...(ssl === undefined ? {} : { ssl }),
+      ...(sasl === undefined ? {} : { sasl }),
+      ...(socketFactory === undefined ? {} : { socketFactory }),
+    })
+    this.producer = this.createProducer(this.#kafka)
+    const cluster: ClusterOptions = {
+      brokers,
+      clientId: 'quipu-event-log',
+      connectionTimeout: CONNECT_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      ssl,
+      sasl,
+      socketFactory,
+    }
+    this.#readBack = new LogPartitionReader(cluster, this.topic)
+    this.#follower = new LogPartitionReader(cluster, this.topic)
+  }
+
+  /** Not idempotent: an idempotent producer of kafkajs acknowledges what it never writes. Numbers do that work here. */
+  protected createProducer(kafka: Kafka): Producer {
+    return kafka.producer({
+      createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
+      allowAutoTopicCreation: false,
+      idempotent: false,
+      retry: { retries: 0 },
+    })
+  }
+
+  async open(): Promise<StoreLimits> {
+    const { partitions } = this.#limits
+    await ensureTopic(this.#kafka, { topic: this.topic, partitions, replication: this.#options.replication })
+    return this.#limits
+  }
+
+  async put(batch: Batch): Promise<PutOutcome> {
+    try {
+      if (batch.pages.length > 0) await this.#pages.write(batch.pages)
+      await this.#connect()
+      return await this.send(batch)
+    } catch (error) {
+      return { kind: 'unknown', error: error as Error }
+    }
+  }
+
+  protected async send(batch: Batch): Promise<PutOutcome> {
+    const { kind, epoch, writer, seen, partition } = batch
+    const [answer] = await this.producer.send({
+      topic: this.topic,
+      acks: -1,
+      messages: batch.records.map((record) => ({
+        partition,
+        key: record.stream,
+        value: record.text,
+        headers: { quipu: formatHeader({ kind, epoch, writer, number: record.number, seen }) },
+      })),
+    })
+    if (answer?.baseOffset === undefined) throw new LogUnavailable('The broker answered without an offset')
+    return { kind: 'landed', at: BigInt(answer.baseOffset) }
+  }
+
+  async #connect(): Promise<void> {
+    // kafkajs connects again by itself once it was connected at all.
+    this.#connected ??= this.producer.connect()
+    try {
+      await this.#connected
+    } catch (error) {
+      this.#connected = undefined
+      throw error
+    }
+  }
+
+  async fetch(partition: number, from: bigint, limit: number): Promise<StoredRecord[]> {
+    const polled = this.#polled.get(partition)
+    if (polled?.[0]?.offset === from && polled.length <= limit) {
+      this.#polled.delete(partition)
+      return polled
+    }
+    return (await this.#readBack.fetch(partition, from, limit, 0)).map(toStoredRecord)
+  }
+
+  end(partition: number): Promise<bigint> {
+    return this.#readBack.offset(partition)
+  }
+
+  async awaitMore(offsets: readonly bigint[], signal: AbortSignal): Promise<void> {
+    const aborted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+    const polls = offsets.map(async (offset, partition) => {
+      const messages = await this.#follower.fetch(partition, offset, 2000, LONG_POLL_MS)
+      if (messages.length > 0) this.#polled.set(partition, messages.map(toStoredRecord))
+    })
+    const polled = Promise.race(polls).catch(() => sleep(LONG_POLL_MS, undefined, { ref: false }))
+    for (const poll of polls) poll.catch(() => {})
+    await Promise.race([polled, aborted])
+  }
+
+  partitionOf(stream: string): number {
+    return logPartitionOf(stream, this.#limits.partitions)
+  }
+
+  /** Streams the writer has not folded itself are looked up in the projection: so it folds from where that one is. */
+  async foldStart(): Promise<Checkpoint> {
+    const checkpoint = await this.#retry(() => this.#streams.checkpoint())
+    return checkpoint ?? beginning(this.#limits.partitions)
+  }
+
+  async head(stream: string, atLeast: Checkpoint): Promise<StreamHead> {
+    return this.#retry(async () => {
+      await this.#streams.reached(atLeast)
+      return this.#streams.head(stream)
+    })
+  }
+
+  async *readStream(stream: string, after: number, tip: Checkpoint): AsyncIterable<Recorded> {
+    await this.#streams.reached(tip)
+    for await (const event of this.#streams.read(stream, after)) {
+      // The projection may be beyond the tip already.
+      if (event.position.offset < tip.at[event.position.partition]!.offset) yield event
+    }
+  }
+
+  readPage(stream: string, token: number): Promise<Uint8Array | undefined> {
+    return this.#pages.read(stream, token)
+  }
+
+  prepareFor(): void {}
+
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#connected?.catch(() => {})
+    await Promise.all([this.producer.disconnect().catch(() => {}), this.#readBack.close(), this.#follower.close()])
+  }
+
+  /** Appends and claims wait for the projection's database as they wait for the log. */
+  async #retry<T>(ask: () => Promise<T>): Promise<T> {
+    for (let delay = 20; ; delay = Math.min(delay * 2, 500)) {
+      try {
+        return await ask()
+      } catch (error) {
+        if (!(error instanceof LogUnavailable) || this.#closed) throw error
+        await sleep(delay)
+      }
+    }
+  }
+}
+
+function toStoredRecord(message: FetchedMessage): StoredRecord {
+  const header = message.headers?.['quipu']
+  return {
+    offset: BigInt(message.offset),
+    header: Buffer.isBuffer(header) ? parseHeader(header.toString()) : undefined,
+    stream: message.key?.toString() ?? '',
+    text: message.value?.toString() ?? '',
+  }
+}

@@ -1,0 +1,130 @@
+import { LogUnavailable, LogWentBackwards } from '../event-log.ts'
+import {
+  createCluster,
+  type Broker,
+  type Cluster,
+  type ClusterOptions,
+  type FetchedMessage,
+} from './kafka-internals.ts'
+
+const MAX_FETCH_BYTES = 4 << 20
+/** A rough event: a fetch for few records should not carry megabytes. */
+const BYTES_A_RECORD = 4096
+
+/**
+ * Direct reads of one topic. Each has connections of its own: Kafka answers a connection in order, so a long poll would
+ * hold up whatever is asked behind it.
+ */
+export class LogPartitionReader {
+  readonly #options: ClusterOptions
+  readonly #topic: string
+  #cluster: Cluster | undefined
+  #connecting: Promise<Cluster> | undefined
+  readonly #leaders = new Map<number, Broker>()
+  #closed = false
+
+  constructor(options: ClusterOptions, topic: string) {
+    this.#options = options
+    this.#topic = topic
+  }
+
+  connect(): Promise<Cluster> {
+    if (this.#closed) return Promise.reject(new Error('The log was closed'))
+    if (this.#cluster) return Promise.resolve(this.#cluster)
+    this.#connecting ??= this.#connect().finally(() => (this.#connecting = undefined))
+    return this.#connecting
+  }
+
+  async #connect(): Promise<Cluster> {
+    const cluster = createCluster(this.#options)
+    try {
+      await cluster.connect()
+      await cluster.addTargetTopic(this.#topic)
+      await cluster.refreshMetadata()
+    } catch (error) {
+      await cluster.disconnect().catch(() => {})
+      throw error
+    }
+    this.#cluster = cluster
+    return cluster
+  }
+
+  /** @param maxWaitMs how long to wait at the end of the log for more */
+  async fetch(partition: number, from: bigint, limit: number, maxWaitMs: number): Promise<FetchedMessage[]> {
+    const { responses } = await this.#ask(partition, (broker) =>
+      broker.fetch({
+        replicaId: -1,
+        isolationLevel: 0,
+        maxWaitTime: maxWaitMs,
+        minBytes: 1,
+        maxBytes: MAX_FETCH_BYTES,
+        rackId: '',
+        topics: [
+          {
+            topic: this.#topic,
+            partitions: [
+              {
+                partition,
+                fetchOffset: String(from),
+                maxBytes: Math.min(MAX_FETCH_BYTES, limit * BYTES_A_RECORD),
+                currentLeaderEpoch: -1,
+              },
+            ],
+          },
+        ],
+      }),
+    )
+    const messages = responses[0]?.partitions[0]?.messages ?? []
+    // Kafka gives whole batches, also what lies in the first below the asked offset.
+    return messages.filter((message) => BigInt(message.offset) >= from).slice(0, limit)
+  }
+
+  /** @param timestamp -1 for the end, -2 for the first offset that is still there */
+  async offset(partition: number, timestamp: -1 | -2 = -1): Promise<bigint> {
+    const { responses } = await this.#ask(partition, (broker) =>
+      broker.listOffsets({
+        replicaId: -1,
+        isolationLevel: 0,
+        topics: [{ topic: this.#topic, partitions: [{ partition, timestamp }] }],
+      }),
+    )
+    const offset = responses[0]?.partitions[0]?.offset
+    if (offset === undefined) throw new LogUnavailable('The broker answered without the offset asked for')
+    return BigInt(offset)
+  }
+
+  async #ask<T>(partition: number, request: (broker: Broker) => Promise<T>): Promise<T> {
+    try {
+      return await request(this.#leaders.get(partition) ?? (await this.#leaderOf(partition)))
+    } catch (cause) {
+      // Whatever went wrong, leaders may have moved and connections may be dead: begin anew.
+      this.#leaders.clear()
+      const cluster = this.#cluster
+      this.#cluster = undefined
+      void cluster?.disconnect().catch(() => {})
+      const { type, message } = cause as { type?: string; message: string }
+      if (type === 'OFFSET_OUT_OF_RANGE')
+        throw new LogWentBackwards('The topic ends below an offset that was read, or begins above: it was recreated', {
+          cause,
+        })
+      throw new LogUnavailable(`The event log does not answer: ${message}`, { cause })
+    }
+  }
+
+  async #leaderOf(partition: number): Promise<Broker> {
+    const cluster = await this.connect()
+    await cluster.refreshMetadataIfNecessary()
+    const [nodeId] = Object.keys(cluster.findLeaderForPartitions(this.#topic, [partition]))
+    if (nodeId === undefined) throw new Error(`Log partition ${partition} of ${this.#topic} has no leader`)
+    const broker = await cluster.findBroker({ nodeId })
+    this.#leaders.set(partition, broker)
+    return broker
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#connecting?.catch(() => {})
+    await this.#cluster?.disconnect().catch(() => {})
+    this.#leaders.clear()
+  }
+}

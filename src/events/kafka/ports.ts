@@ -1,0 +1,20 @@
+import type { Checkpoint, Recorded } from '../event-log.ts'
+import type { OutPage, StreamHead } from '../record-store.ts'
+
+/** Streams by key, which Kafka does not have: the projection `query_events` serves them. */
+export interface StreamReader {
+  /** How far the projection is; undefined when there is none yet. Everything below can be asked for. */
+  checkpoint(): Promise<Checkpoint | undefined>
+  /** Resolves when the projection has passed a checkpoint. */
+  reached(target: Checkpoint): Promise<void>
+  /** Last event of a stream, as far as the projection is. */
+  head(stream: string): Promise<StreamHead>
+  read(stream: string, after: number): AsyncIterable<Recorded>
+}
+
+/** Small result pages, written before the event that names them. */
+export interface ResultPageStore {
+  /** Writing the same pages again changes nothing. */
+  write(pages: readonly OutPage[]): Promise<void>
+  read(stream: string, token: number): Promise<Uint8Array | undefined>
+}

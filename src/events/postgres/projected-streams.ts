@@ -1,0 +1,126 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import { toRecorded } from '../envelope.ts'
+import {
+  checkpointFromJson,
+  hasReached,
+  LogUnavailable,
+  type Checkpoint,
+  type Encoding,
+  type Recorded,
+} from '../event-log.ts'
+import type { StreamHead } from '../record-store.ts'
+import { READ_MODEL_SCHEMA } from './migrate.ts'
+
+export interface ProjectedStreamsOptions {
+  /** Name of the projection that fills `query_events`. @default 'readmodels' */
+  readonly projection?: string
+  readonly schema?: string
+  /** Told by the projection's runner, where it runs in this process; else the table is polled. */
+  readonly whenReached?: (target: Checkpoint) => Promise<void>
+}
+
+const POLL_MS = 20
+const CHUNK = 500
+
+/** Streams as the projection `query_events` has them, for a log without an index by stream. */
+export class ProjectedStreams {
+  readonly #pool: pg.Pool
+  readonly #projection: string
+  readonly #schema: string
+  readonly #whenReached: ((target: Checkpoint) => Promise<void>) | undefined
+
+  constructor(pool: pg.Pool, options: ProjectedStreamsOptions = {}) {
+    this.#pool = pool
+    this.#projection = options.projection ?? 'readmodels'
+    this.#schema = options.schema ?? READ_MODEL_SCHEMA
+    this.#whenReached = options.whenReached
+  }
+
+  async checkpoint(): Promise<Checkpoint | undefined> {
+    const { rows } = await this.#ask<{ checkpoint: string }>({
+      name: 'projected-checkpoint',
+      text: `select checkpoint from ${this.#schema}.checkpoints where name = $1 order by version desc limit 1`,
+      values: [this.#projection],
+    })
+    return rows[0] && checkpointFromJson(rows[0].checkpoint)
+  }
+
+  async reached(target: Checkpoint): Promise<void> {
+    if (target.at.every((place) => place.offset === 0n)) return
+    if (this.#whenReached) return this.#whenReached(target)
+    for (;;) {
+      const checkpoint = await this.checkpoint()
+      if (checkpoint && hasReached(checkpoint, target)) return
+      await sleep(POLL_MS)
+    }
+  }
+
+  async head(stream: string): Promise<StreamHead> {
+    const { rows } = await this.#ask<{ sequence: string; hash: string }>({
+      name: 'projected-head',
+      text: `select sequence, hash from ${this.#schema}.query_events where stream = $1 order by sequence desc limit 1`,
+      values: [stream],
+    })
+    return rows[0] ? { sequence: Number(rows[0].sequence), hash: rows[0].hash } : { sequence: 0, hash: '' }
+  }
+
+  async *read(stream: string, after: number): AsyncIterable<Recorded> {
+    for (let from = after; ;) {
+      const { rows } = await this.#ask<EventRow>({
+        name: 'projected-stream',
+        text: `select * from ${this.#schema}.query_events where stream = $1 and sequence > $2 order by sequence limit $3`,
+        values: [stream, from, CHUNK],
+      })
+      for (const row of rows) {
+        from = Number(row.sequence)
+        yield fromRow(stream, row)
+      }
+      if (rows.length < CHUNK) return
+    }
+  }
+
+  async #ask<Row extends pg.QueryResultRow>(query: pg.QueryConfig): Promise<pg.QueryResult<Row>> {
+    try {
+      return await this.#pool.query<Row>(query)
+    } catch (cause) {
+      throw new LogUnavailable(`The read models do not answer: ${(cause as Error).message}`, { cause })
+    }
+  }
+}
+
+interface EventRow {
+  position: string
+  partition: number
+  sequence: string
+  epoch: string
+  type: string
+  v: number
+  time: Date
+  traceparent: string | null
+  prevhash: string
+  hash: string
+  digest: string
+  enc: Encoding
+  data: string
+  forgotten: boolean
+}
+
+function fromRow(stream: string, row: EventRow): Recorded {
+  const { type, v, prevhash, hash, digest, enc, data } = row
+  const envelope = {
+    sequence: Number(row.sequence),
+    epoch: Number(row.epoch),
+    type,
+    v,
+    time: row.time.toISOString(),
+    ...(row.traceparent === null ? {} : { traceparent: row.traceparent }),
+    prevhash,
+    hash,
+    digest,
+    enc,
+    data,
+    ...(row.forgotten ? { forgotten: true as const } : {}),
+  }
+  return toRecorded(stream, envelope, { partition: row.partition, offset: BigInt(row.position) })
+}

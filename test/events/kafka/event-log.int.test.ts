@@ -1,0 +1,13 @@
+import { describe } from 'vitest'
+import { contractTests, eventLogContract } from '../../contract/event-log.contract.ts'
+import { kafkaAdapter } from '../../support/event-log/kafka-fixture.ts'
+import { kafkaIsAvailable } from '../../support/kafka.ts'
+
+describe.runIf(await kafkaIsAvailable())('Kafka', () => {
+  eventLogContract(kafkaAdapter)
+  // What depends on the number of log partitions, with three of them.
+  eventLogContract(kafkaAdapter, {
+    partitions: 3,
+    tests: contractTests.filter((test) => [1, 2, 9, 12, 13, 19, 29].includes(test.number)),
+  })
+})
