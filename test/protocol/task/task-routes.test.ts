@@ -1,0 +1,279 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { TaskStatus } from '../../../src/execution/api/task.ts'
+import { openTestWorker, statusHeaders, updateFor, type TestWorker } from '../../support/worker.ts'
+
+const streaming = { streams: true, estimate: { small: false } }
+
+describe('the task resource', () => {
+  let worker: TestWorker
+  beforeAll(async () => {
+    worker = await openTestWorker({ postWaitMs: 5_000 })
+  })
+  afterAll(() => worker[Symbol.asyncDispose]())
+
+  const nation = () =>
+    updateFor(
+      [{ connector: worker.tpch, schema: 'tiny', table: 'nation', columns: ['nationkey', 'name'] }],
+      'SELECT nationkey AS c0, name AS c1 FROM "$s0" WHERE nationkey < 3 ORDER BY 1',
+      2,
+    )
+  /** A task of several large pages, all listed. */
+  async function largeTask(): Promise<string> {
+    const scan = { connector: worker.tpch, schema: 'tiny', table: 'lineitem', columns: ['orderkey', 'comment'] }
+    const update = await updateFor([scan], 'SELECT orderkey AS c0, comment AS c1 FROM "$s0"', 2, streaming)
+    const taskId = worker.nextTaskId()
+    await worker.run(taskId, update)
+    return taskId
+  }
+  const runaway = () =>
+    updateFor(
+      [{ connector: worker.tpch, schema: 'tiny', table: 'lineitem', columns: ['orderkey'] }],
+      'SELECT count(*) AS c0 FROM "$s0" a, "$s0" b WHERE a.orderkey + b.orderkey < 0',
+      1,
+      { streams: false, estimate: { small: false } },
+    )
+
+  it('answers a POST with the end of a small task, and its page', async () => {
+    const taskId = worker.nextTaskId()
+    const answer = await worker.call('POST', `/v1/task/${taskId}`, { body: await nation(), headers: statusHeaders })
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('content-type')).toBe('application/json')
+    const status = (await answer.json()) as TaskStatus
+    expect(status.state).toBe('FINISHED')
+    expect(status.inlinePages!.map(({ token, data }) => [token, JSON.parse(data)])).toEqual([
+      [
+        0,
+        [
+          [0, 'ALGERIA'],
+          [1, 'ARGENTINA'],
+          [2, 'BRAZIL'],
+        ],
+      ],
+    ])
+    expect(status.pages[0]!.bytes).toBe(status.inlinePages![0]!.data.length)
+  })
+
+  it('takes the same POST again without another effect', async () => {
+    const taskId = worker.nextTaskId()
+    const post = async () =>
+      (await (
+        await worker.call('POST', `/v1/task/${taskId}`, { body: await nation(), headers: statusHeaders })
+      ).json()) as TaskStatus
+    const first = await post()
+    const second = await post()
+    expect({ ...second, lastHeartbeat: '' }).toEqual({ ...first, lastHeartbeat: '' })
+  })
+
+  it('answers a POST of a task that goes on at once', async () => {
+    const taskId = worker.nextTaskId()
+    const answer = await worker.call('POST', `/v1/task/${taskId}`, { body: await runaway(), headers: statusHeaders })
+    expect(((await answer.json()) as TaskStatus).state).toBe('RUNNING')
+    expect((await worker.call('DELETE', `/v1/task/${taskId}`)).status).toBe(200)
+  })
+
+  it('serves pages by token, and repeats them', async () => {
+    const taskId = await largeTask()
+    const status = worker.tasks.get(taskId as never)!.status()
+    expect(status.pages.length).toBeGreaterThan(1)
+    for (const page of [...status.pages, ...status.pages]) {
+      const answer = await worker.call('GET', `/v1/task/${taskId}/results/0/${page.token}`)
+      expect(answer.status).toBe(200)
+      expect(answer.headers.get('x-engine-page-token')).toBe(String(page.token))
+      expect(answer.headers.get('x-engine-page-next-token')).toBe(String(page.token + 1))
+      expect(answer.headers.get('x-engine-task-instance-id')).toBe(status.instanceId)
+      expect(answer.headers.get('x-engine-page-sha256')).toBe(page.sha256)
+      const last = page.token === status.pages.length - 1
+      expect(answer.headers.get('x-engine-buffer-complete')).toBe(String(last))
+      expect((await answer.json()) as unknown[]).toHaveLength(page.rows)
+    }
+    const beyond = await worker.call('GET', `/v1/task/${taskId}/results/0/${status.pages.length}`)
+    expect(beyond.status).toBe(204)
+    expect(beyond.headers.get('x-engine-buffer-complete')).toBe('true')
+    expect(beyond.headers.get('x-engine-page-next-token')).toBe(String(status.pages.length))
+  })
+
+  it('forgets acknowledged pages and those alone', async () => {
+    const taskId = await largeTask()
+    const page = (token: number, headers = {}) =>
+      worker.call('GET', `/v1/task/${taskId}/results/0/${token}`, { headers })
+    expect((await page(1)).status).toBe(200)
+    expect((await page(0)).status).toBe(200)
+    expect((await page(1, { 'x-engine-acknowledge': '1' })).status).toBe(200)
+    expect((await page(0)).status).toBe(410)
+    expect((await page(1)).status).toBe(200)
+    expect((await worker.call('DELETE', `/v1/task/${taskId}/results/0?before=2`)).status).toBe(204)
+    expect((await page(1)).status).toBe(410)
+    // What was acknowledged stays so.
+    expect((await worker.call('DELETE', `/v1/task/${taskId}/results/0?before=1`)).status).toBe(204)
+    expect((await page(1)).status).toBe(410)
+    const { outputBuffers } = (await (await worker.call('GET', `/v1/task/${taskId}`)).json()) as {
+      outputBuffers: { pagesAdded: number; buffers: { pagesSent: number; bufferedPages: number }[] }
+    }
+    expect(outputBuffers.buffers[0]!.pagesSent).toBe(2)
+    expect(outputBuffers.buffers[0]!.bufferedPages).toBe(outputBuffers.pagesAdded - 2)
+    expect((await worker.call('DELETE', `/v1/task/${taskId}/results/0`)).status).toBe(204)
+    expect((await page(2)).status).toBe(410)
+  })
+
+  it('waits for a page that is not there yet', async () => {
+    const taskId = worker.nextTaskId()
+    const early = worker.call('GET', `/v1/task/${taskId}/results/0/0`)
+    expect((await early).status).toBe(404)
+    await worker.call('POST', `/v1/task/${taskId}`, { body: await runaway() })
+    const none = await worker.call('GET', `/v1/task/${taskId}/results/0/0`, {
+      headers: { 'x-engine-max-wait': '30ms' },
+    })
+    expect(none.status).toBe(204)
+    expect(none.headers.get('x-engine-buffer-complete')).toBe('false')
+    // A cancel ends the wait.
+    const waiting = worker.call('GET', `/v1/task/${taskId}/results/0/0`, { headers: { 'x-engine-max-wait': '20s' } })
+    await worker.call('GET', '/v1/task')
+    await worker.call('DELETE', `/v1/task/${taskId}?abort=true`)
+    expect([204, 404]).toContain((await waiting).status)
+  })
+
+  it('ends a task by DELETE, and shows its end', async () => {
+    for (const [query, state] of [
+      ['', 'CANCELED'],
+      ['?abort=true', 'ABORTED'],
+    ] as const) {
+      const taskId = worker.nextTaskId()
+      await worker.call('POST', `/v1/task/${taskId}`, { body: await runaway() })
+      const answer = await worker.call('DELETE', `/v1/task/${taskId}${query}`)
+      expect(answer.status).toBe(200)
+      expect(await answer.json()).toMatchObject({
+        taskId,
+        state,
+        outputBuffers: { state: 'FINISHED', buffers: [{ finished: true }] },
+        stats: { pipelines: [], runningDrivers: 0 },
+      })
+      expect(await (await worker.call('GET', `/v1/task/${taskId}`)).json()).toMatchObject({ state })
+      expect((await worker.call('DELETE', `/v1/task/${taskId}`)).status).toBe(200)
+      expect((await worker.call('POST', `/v1/task/${taskId}`, { body: await runaway() })).status).toBe(404)
+      expect((await worker.call('GET', `/v1/task/${taskId}/results/0/0`)).status).toBe(404)
+    }
+  })
+
+  it('tells of a task that failed', async () => {
+    const taskId = worker.nextTaskId()
+    const update = { ...(await nation()), remainingMillis: 0 }
+    const info = await (await worker.call('POST', `/v1/task/${taskId}`, { body: update })).json()
+    expect(info).toMatchObject({
+      state: 'FAILED',
+      outputBuffers: { state: 'FAILED' },
+      failures: [
+        {
+          type: 'EXCEEDED_TIME_LIMIT',
+          errorCode: { code: 131075, name: 'EXCEEDED_TIME_LIMIT', type: 'INSUFFICIENT_RESOURCES' },
+        },
+      ],
+    })
+    const page = await worker.call('GET', `/v1/task/${taskId}/results/0/0`)
+    expect([page.status, page.headers.get('x-engine-task-failed')]).toEqual([204, 'true'])
+  })
+
+  it('long-polls the news of all tasks, each page told once', async () => {
+    const all = await worker.call('GET', '/v1/task?since=')
+    const version = all.headers.get('x-engine-task-version')!
+    const known = ((await all.json()) as TaskStatus[]).length
+    expect(known).toBeGreaterThan(0)
+    const nothing = await worker.call('GET', `/v1/task?since=${version}`, { headers: { 'x-engine-max-wait': '20ms' } })
+    expect(await nothing.json()).toEqual([])
+    expect(nothing.headers.get('x-engine-task-version')).toBe(version)
+
+    const waiting = worker.call('GET', `/v1/task?since=${version}`, { headers: { 'x-engine-max-wait': '20s' } })
+    const taskId = await largeTask()
+    const tokens: number[] = []
+    let since = version
+    let answer = await waiting
+    for (let state = ''; state !== 'FINISHED';) {
+      since = answer.headers.get('x-engine-task-version')!
+      for (const status of (await answer.json()) as TaskStatus[]) {
+        expect(status.taskId).toBe(taskId)
+        tokens.push(...status.pages.map(({ token }) => token))
+        state = status.state
+      }
+      answer = await worker.call('GET', `/v1/task?since=${since}`, { headers: { 'x-engine-max-wait': '50ms' } })
+    }
+    const count = worker.tasks.get(taskId as never)!.status().pages.length
+    expect(tokens).toEqual(Array.from({ length: count }, (_, token) => token))
+  })
+
+  it('refuses a lower epoch before any effect, also after a restart', async () => {
+    const taskId = worker.nextTaskId()
+    expect((await worker.call('GET', '/v1/task', { epoch: 7 })).status).toBe(200)
+    const body = await nation()
+    const stale = await worker.call('POST', `/v1/task/${taskId}`, { body, epoch: 6 })
+    expect(stale.status).toBe(409)
+    expect(worker.tasks.get(taskId)).toBeUndefined()
+    expect((await worker.call('POST', `/v1/task/${taskId}`, { body, epoch: 7 })).status).toBe(200)
+    for (const [method, path] of [
+      ['DELETE', `/v1/task/${taskId}`],
+      ['DELETE', `/v1/task/${taskId}/results/0`],
+      ['GET', `/v1/task/${taskId}/results/0/0`],
+      ['GET', `/v1/task/${taskId}`],
+      ['GET', '/v1/task?since='],
+    ] as const) {
+      expect((await worker.call(method, path, { epoch: 6 })).status).toBe(409)
+    }
+    expect((await worker.call('GET', `/v1/task/${taskId}/results/0/0`, { epoch: 7 })).status).toBe(200)
+    await using other = await openTestWorker()
+    await other.call('GET', '/v1/task', { epoch: 9 })
+    await other.restart()
+    expect((await other.call('GET', '/v1/task', { epoch: 8 })).status).toBe(409)
+  })
+
+  it('needs the secret, but to look at tasks on loopback', async () => {
+    await using closed = await openTestWorker({ openReads: false })
+    const taskId = worker.nextTaskId()
+    for (const [method, path] of [
+      ['POST', `/v1/task/${taskId}`],
+      ['DELETE', `/v1/task/${taskId}`],
+      ['GET', `/v1/task/${taskId}/results/0/0`],
+      ['DELETE', `/v1/task/${taskId}/results/0`],
+    ] as const) {
+      expect((await worker.call(method, path, { anonymous: true, epoch: 7 })).status).toBe(401)
+      const wrong = { authorization: 'Bearer wrong' }
+      expect((await worker.call(method, path, { anonymous: true, epoch: 7, headers: wrong })).status).toBe(401)
+    }
+    expect((await worker.call('GET', '/v1/task', { anonymous: true, epoch: 7 })).status).toBe(200)
+    expect((await worker.call('GET', `/v1/task/${taskId}`, { anonymous: true, epoch: 7 })).status).toBe(404)
+    expect((await closed.call('GET', '/v1/task', { anonymous: true })).status).toBe(401)
+    expect((await closed.call('GET', `/v1/task/${taskId}`, { anonymous: true })).status).toBe(401)
+    expect((await closed.call('GET', '/v1/task')).status).toBe(200)
+  })
+
+  it.each([
+    ['GET', '/v1/task/nonsense', 404],
+    ['GET', '/v1/task/20260101_000000_00000_00001.1.99', 404],
+    ['DELETE', '/v1/task/20260101_000000_00000_00001.1.99', 404],
+    ['GET', '/v1/task/20260101_000000_00000_00001.1.0/other', 404],
+    ['GET', '/v1/task/20260101_000000_00000_00001.1.0/results/1/0', 404],
+    ['GET', '/v1/task/20260101_000000_00000_00001.1.0/results/0/x', 400],
+    ['GET', '/v1/task/20260101_000000_00000_00001.1.0/results/0/0/more', 404],
+    ['PUT', '/v1/task/20260101_000000_00000_00001.1.0', 405],
+    ['POST', '/v1/task', 405],
+    ['GET', '/v1/task?since=soon', 400],
+    ['GET', '/v1/task/..%2f..%2fetc', 404],
+    ['GET', '/v1/tasks', 404],
+  ])('answers %s %s with %i', async (method, path, status) => {
+    expect((await worker.call(method, path, { epoch: 7 })).status).toBe(status)
+  })
+
+  it('refuses bodies that are no update', async () => {
+    const path = `/v1/task/${worker.nextTaskId()}`
+    const post = async (body: string, headers = {}) => {
+      const answer = await worker.call('POST', path, { body, epoch: 7, headers })
+      return [answer.status, answer.headers.get('content-type')]
+    }
+    const problem = 'application/problem+json'
+    expect(await post('{')).toEqual([400, problem])
+    expect(await post('')).toEqual([400, problem])
+    expect(await post('{"fragment": 1}')).toEqual([400, problem])
+    expect(await post('{}', { accept: 'text/plain' })).toEqual([400, 'text/plain; charset=utf-8'])
+    const large = await worker.call('POST', path, { body: `"${'x'.repeat(16 * 1024 * 1024)}"`, epoch: 7 })
+    expect(large.status).toBe(413)
+    expect((await worker.call('POST', path, { body: '{}', epoch: -1 })).status).toBe(400)
+    expect(await worker.call('GET', '/v1/task', { epoch: 7 }).then(({ status }) => status)).toBe(200)
+  })
+})
