@@ -1,0 +1,162 @@
+import { existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import type { DiskSpace } from '../../../src/execution/worker/disk-space.ts'
+import { splitTaskId, type TaskId } from '../../../src/shared/ids.ts'
+import { openTestWorker, updateFor, type TestWorker, type TestWorkerOptions } from '../../support/worker.ts'
+
+const GB = 1024 ** 3
+const streaming = { streams: true, estimate: { small: false } }
+
+/** Two columns of lineitem: about 2 MB of pages. */
+const lineitem = (worker: TestWorker) =>
+  updateFor(
+    [{ connector: worker.tpch, schema: 'tiny', table: 'lineitem', columns: ['orderkey', 'comment'] }],
+    'SELECT orderkey AS c0, comment AS c1 FROM "$s0"',
+    2,
+    streaming,
+  )
+
+function pageFiles(worker: TestWorker, taskId: TaskId): string[] {
+  const { queryId, stage, task } = splitTaskId(taskId)!
+  const folder = join(worker.folder, 'pages', queryId, `${stage}.${task}`)
+  return existsSync(folder)
+    ? readdirSync(folder)
+        .filter((name) => name !== 'index.jsonl')
+        .sort()
+    : []
+}
+
+describe('the page store', () => {
+  it('lies below the worker’s folder, a file a page', async () => {
+    await using worker = await openTestWorker()
+    const taskId = worker.nextTaskId()
+    const { pages } = await worker.run(taskId, await lineitem(worker))
+    expect(pages.length).toBeGreaterThan(1)
+    expect(pageFiles(worker, taskId)).toEqual(pages.map(({ token }) => `${token}.json`))
+    await worker.tasks.get(taskId)!.acknowledge(1)
+    expect(pageFiles(worker, taskId)).toEqual(pages.slice(1).map(({ token }) => `${token}.json`))
+    await worker.tasks.delete(taskId, 'CANCELED')
+    expect(readdirSync(join(worker.folder, 'pages'))).toEqual([])
+    expect(worker.tasks.usage()).toEqual({ tasks: 0, running: 0, pageBytes: 0 })
+  })
+
+  it.each([
+    ['2 GB', { freeBytes: 2 * GB - 1, totalBytes: 10 * GB }, { freeBytes: 2 * GB, totalBytes: 10 * GB }],
+    ['5 %', { freeBytes: 4.9 * GB, totalBytes: 100 * GB }, { freeBytes: 5 * GB, totalBytes: 100 * GB }],
+  ])('stops at a floor of %s of free disk', async (_, below, above) => {
+    let space: DiskSpace = below
+    const options: TestWorkerOptions = { diskSpace: () => Promise.resolve(space) }
+    await using worker = await openTestWorker(options)
+    const failed = await worker.run(worker.nextTaskId(), await lineitem(worker))
+    expect(failed).toMatchObject({ state: 'FAILED', pages: [], failure: { errorName: 'OUT_OF_SPILL_SPACE' } })
+    expect(worker.tasks.usage().pageBytes).toBe(0)
+    space = above
+    expect((await worker.run(worker.nextTaskId(), await lineitem(worker))).state).toBe('FINISHED')
+  })
+
+  it('keeps the engine waiting while a query holds too much, and goes on as its pages are acknowledged', async () => {
+    await using worker = await openTestWorker({ limits: { pageBytes: 64 * 1024, queryBytes: 256 * 1024 } })
+    const taskId = worker.nextTaskId()
+    const task = worker.tasks.update(taskId, await lineitem(worker))
+    await expect.poll(() => task.status().bufferedPages).toBeGreaterThanOrEqual(4)
+    // Held for good: what is in flight may still be written, and no more.
+    await new Promise((resolve) => setTimeout(resolve, 700))
+    const held = task.status().bufferedPages
+    expect(held).toBeLessThan(12)
+    expect(task.state()).toBe('RUNNING')
+    let rows = 0
+    for (let token = 0; ; token++) {
+      await task.waitForPage(token, 5_000)
+      const found = await task.page(token)
+      if (!found) break
+      rows += (JSON.parse(found.bytes.toString()) as unknown[]).length
+      await task.acknowledge(token + 1)
+      expect(worker.tasks.usage().pageBytes).toBeLessThan(1024 * 1024)
+    }
+    expect(await task.ended).toBe('FINISHED')
+    expect(rows).toBe(60175)
+    expect(task.status().stats.blockedNanos).toBeGreaterThan(500e6)
+    expect(worker.tasks.usage().pageBytes).toBe(0)
+  })
+
+  it('lets one query’s full store be no matter of another’s', async () => {
+    await using worker = await openTestWorker({ limits: { pageBytes: 64 * 1024, queryBytes: 256 * 1024 } })
+    const stuck = worker.tasks.update(worker.nextTaskId(), await lineitem(worker))
+    await expect.poll(() => stuck.status().bufferedPages).toBeGreaterThanOrEqual(4)
+    const scan = { connector: worker.tpch, schema: 'tiny', table: 'nation', columns: ['name'] }
+    const other = await worker.run(
+      worker.nextTaskId(),
+      await updateFor([scan], 'SELECT name AS c0 FROM "$s0"', 1, streaming),
+    )
+    expect(other.state).toBe('FINISHED')
+    stuck.cancel('CANCELED')
+    await expect.poll(() => worker.engines.pool.children().some(({ state }) => state === 'busy')).toBe(false)
+  })
+
+  it('serves pages on after a restart', async () => {
+    await using worker = await openTestWorker()
+    const taskId = worker.nextTaskId()
+    const before = await worker.run(taskId, await lineitem(worker))
+    const rows = await worker.rows(taskId)
+    await worker.tasks.get(taskId)!.acknowledge(1)
+    const tasks = await worker.restart()
+    const after = tasks.get(taskId)!.status()
+    expect(after).toMatchObject({
+      state: 'FINISHED',
+      instanceId: before.instanceId,
+      pages: before.pages,
+      batchesDone: [0],
+      pagesSent: 1,
+      bufferState: 'FLUSHING',
+    })
+    expect(after.version).toBeGreaterThan(before.version)
+    expect(after.stats).toEqual(before.stats)
+    expect(tasks.get(taskId)!.isAcknowledged(0)).toBe(true)
+    const read: unknown[][] = []
+    for (const { token } of after.pages.slice(1)) {
+      read.push(...(JSON.parse((await tasks.get(taskId)!.page(token))!.bytes.toString()) as unknown[][]))
+    }
+    expect(read).toEqual(rows.slice(before.pages[0]!.rows))
+    expect(tasks.usage().pageBytes).toBe(before.pages.slice(1).reduce((sum, { bytes }) => sum + bytes, 0))
+    await tasks.delete(taskId, 'CANCELED')
+    expect(tasks.usage().pageBytes).toBe(0)
+  })
+
+  it('fails a task that ran when its worker was restarted, and keeps what it had listed', async () => {
+    await using worker = await openTestWorker({ limits: { pageBytes: 64 * 1024, queryBytes: 256 * 1024 } })
+    const taskId = worker.nextTaskId()
+    const task = worker.tasks.update(taskId, await lineitem(worker))
+    await expect.poll(() => task.status().bufferedPages).toBeGreaterThanOrEqual(4)
+    const { queryId, stage, task: number } = splitTaskId(taskId)!
+    const index = join(worker.folder, 'pages', queryId, `${stage}.${number}`, 'index.jsonl')
+    const { readFileSync } = await import('node:fs')
+    const asKilled = readFileSync(index, 'utf8')
+    const listed = task.status().pages
+    const tasks = await worker.restart()
+    // A killed process writes no end, and may leave a line torn and a page half written.
+    await tasks.stop()
+    writeFileSync(index, `${asKilled}{"type":"page","tok`)
+    writeFileSync(join(index, '..', '999.json.tmp'), '[[1')
+    const again = await worker.restart()
+    expect(again.get(taskId)!.status()).toMatchObject({
+      state: 'FAILED',
+      failure: { errorName: 'REMOTE_TASK_ERROR' },
+    })
+    expect(again.get(taskId)!.status().pages.slice(0, listed.length)).toEqual(listed)
+    expect((await again.get(taskId)!.page(0))!.bytes.length).toBe(listed[0]!.bytes)
+    expect(pageFiles(worker, taskId)).not.toContain('999.json.tmp')
+  })
+
+  it('checks the hash of what an earlier process wrote, at its first use', async () => {
+    await using worker = await openTestWorker()
+    const taskId = worker.nextTaskId()
+    const { pages } = await worker.run(taskId, await lineitem(worker))
+    const { queryId, stage, task } = splitTaskId(taskId)!
+    const path = join(worker.folder, 'pages', queryId, `${stage}.${task}`, '1.json')
+    writeFileSync(path, Buffer.alloc(pages[1]!.bytes, 'x'))
+    await worker.restart()
+    expect((await worker.call('GET', `/v1/task/${taskId}/results/0/0`)).status).toBe(200)
+    expect((await worker.call('GET', `/v1/task/${taskId}/results/0/1`)).status).toBe(410)
+  })
+})
