@@ -1,6 +1,12 @@
 import { Agent, request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 import { z } from 'zod'
-import { internalHeaders, taskStatusJson, taskStatusSchema, type TaskStatus, type TaskUpdate } from '../../execution/api/task.ts'
+import {
+  internalHeaders,
+  taskStatusJson,
+  taskStatusSchema,
+  type TaskStatus,
+  type TaskUpdate,
+} from '../../execution/api/task.ts'
 
 export interface WorkerAnswer {
   readonly status: number
