@@ -1,8 +1,48 @@
-import type { RequestListener } from 'node:http'
-import { Client } from 'pg'
-import { ExitError } from '../shared/engine-error.ts'
+import type { IncomingMessage, RequestListener } from 'node:http'
+import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import express from 'express'
+import pg from 'pg'
+import { allowedDirectories, loadCatalogs } from '../connectors/spi/catalog-files.ts'
+import { createMetadataPort } from '../coordinator/dispatch/catalog-metadata.ts'
+import { createResourceGroups } from '../coordinator/dispatch/resource-groups.ts'
+import { startQueryExecution, type ExecutionDeps, type QueryExecution } from '../coordinator/query/query-execution.ts'
+import { createQueryRegistry } from '../coordinator/query/query-registry.ts'
+import { createResultPageSource } from '../coordinator/query/result-page-source.ts'
+import { createStatementService } from '../coordinator/query/statement-service.ts'
+import { claimEpoch } from '../coordinator/recovery/claim-epoch.ts'
+import { endOpenQueries } from '../coordinator/recovery/end-open-queries.ts'
+import { createMembership, type Membership } from '../coordinator/nodes/membership.ts'
+import { createTaskHub } from '../coordinator/scheduler/task-hub.ts'
+import { createWorkerClient } from '../coordinator/scheduler/worker-client.ts'
+import { isBelow, MisconfiguredLog, type EventLog } from '../events/event-log.ts'
+import { migrate, MigrationError } from '../events/postgres/migrate.ts'
+import { createProjectionRunner } from '../events/projection-runner.ts'
+import { createEnginePool } from '../execution/engine/engine-pool.ts'
+import { createStatementUris } from '../protocol/statement/next-uri.ts'
+import { baseUri, createStatementRoutes } from '../protocol/statement/statement-routes.ts'
+import { createInfoRoutes } from '../protocol/info/info-routes.ts'
+import { createNodeRoutes } from '../protocol/node/node-routes.ts'
+import type { LiveQueryView } from '../protocol/query/live-queries.ts'
+import { createQueryRoutes } from '../protocol/query/query-routes.ts'
+import { headerFamily, sessionFromHeaders } from '../protocol/statement/session-headers.ts'
+import { isAuthorized } from '../protocol/task/internal-request.ts'
+import { allowAll } from '../security/authorization.ts'
+import { entitySpanId, formatTraceparent, isSampled, newTraceId, parseTraceparent } from '../telemetry/trace-context.ts'
+import { createQueryTelemetry } from '../coordinator/query/query-telemetry.ts'
+import { createCoordinatorListener } from './coordinator-http.ts'
+import { createProcessTelemetry } from './process-telemetry.ts'
+import { createReadModelsProjection } from '../readmodels/projection.ts'
+import { deriveKey, internalBearer, loadClusterSecret } from '../security/cluster-secret.ts'
+import { systemClock } from '../shared/clock.ts'
+import { EngineError, ExitError, failureOf } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
+import { createQueryIds } from '../shared/ids.ts'
+import { createSqlFrontEnd } from '../sql/create-front-end.ts'
 import type { ChildLife } from './child-life.ts'
+import { connectorFactories } from './connector-factories.ts'
+import { engineSettings } from './engine-settings.ts'
+import { eventLogOf } from './event-log-of.ts'
 import { version } from './version.ts'
 
 /** A coordinator whose parts are wired. */
@@ -14,36 +54,373 @@ export interface WiredCoordinator {
   stop(): Promise<void>
 }
 
+const clock = systemClock
+
+/** Files shipped with the project, seen from `dist/cli`. */
+const SHIPPED = fileURLToPath(new URL('../../etc', import.meta.url))
+
+/** A result of a statement without tables is kept in memory while it is made. */
+const INLINE_BYTES = 16 * 1024 * 1024
+
+/** A statement that ends within this after its POST is one append. */
+const FIRST_APPEND_HOLD_MS = 8
+
 /**
  * Puts the coordinator together.
  * @throws ExitError 64 or 69 with one line when something it needs is wrong or missing
  */
 export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator> {
-  const startedAt = performance.now()
-  const database = new Client({ connectionString: await life.database(), connectionTimeoutMillis: 5_000 })
-  try {
-    await database.connect()
-  } catch (error) {
-    throw new ExitError(exitCodes.dependency, `Cannot connect to Postgres: ${(error as Error).message}`)
-  }
-  database.on('error', (error) =>
-    life.fail(new ExitError(exitCodes.dependency, `Lost the connection to Postgres: ${error.message}`)),
-  )
-  return {
-    listener: (request, response) => {
-      response.setHeader('Content-Type', 'application/json')
-      if (request.url !== '/v1/info') return void response.writeHead(404).end('{"status":404}')
-      response.end(
-        JSON.stringify({
-          nodeVersion: { version },
-          environment: life.config.environment,
-          coordinator: true,
-          starting: false,
-          uptime: `${((performance.now() - startedAt) / 1000).toFixed(2)}s`,
-        }),
-      )
+  const startedAt = clock.monotonicMs()
+  const { config } = life
+  const nodeId = `coordinator-${process.pid}`
+  const telemetry = createProcessTelemetry(config, 'coordinator', nodeId)
+  const { logger } = telemetry
+  const queryTelemetry = createQueryTelemetry({
+    meters: telemetry.meters,
+    spans: telemetry.spans,
+    logger,
+    now: clock.now,
+  })
+  const { timeouts, limits } = config
+  const dataDir = resolve(config.dataDir)
+  const secret = loadClusterSecret(dataDir, config.sharedSecret)
+  const bearer = internalBearer(secret)
+  let bound: { query: ReturnType<typeof createEnginePool>['query'] } | undefined
+  const catalogs = loadCatalogs(resolve(config.catalogDir), connectorFactories, {
+    dataDir,
+    shippedDir: SHIPPED,
+    query: (sql) => {
+      if (!bound) throw new Error('catalogs are asked before the engine is there')
+      return bound.query(sql)
     },
-    drain: async () => {},
-    stop: () => database.end(),
+  })
+  const engine = createEnginePool(
+    engineSettings(config, {
+      folder: join(dataDir, 'coordinator'),
+      allowedDirectories: allowedDirectories(catalogs),
+      sharers: config.workers + 1,
+      translateError: (text) =>
+        new EngineError('GENERIC_INTERNAL_ERROR', 'The engine failed', { cause: new Error(text) }),
+    }),
+  )
+  bound = engine
+  const engineStarted = engine.start()
+  engineStarted.catch(() => {})
+
+  const connection: pg.ClientConfig = { connectionString: await life.database() }
+  await usable(migrate(connection), 'Postgres')
+  const log = await eventLogOf(config, connection.connectionString!, {
+    onTrouble: (error) => logger.warn('log.trouble', { err: error }, 'The event log is in trouble; it goes on trying'),
+  })
+  await usable(log.open(), 'the event log')
+  const address = config.advertisedUrl ?? life.url ?? `http://${config.host}:${config.port}`
+  const { epoch, writer } = await claimEpoch(log, {
+    address,
+    version,
+    deadWriter: life.deadWriter,
+    silentMs: timeouts.writerSilentMs,
+    jitterMs: timeouts.writerSilentJitterMs,
+    clock,
+  })
+  life.claimed(writer)
+  logger.bind({ epoch })
+  logger.info('epoch.won', {}, 'Writes the event log from now on')
+  const { logId } = await log.tip()
+  void log.fenced.then((reason) => life.fail(new ExitError(exitCodes.fenced, reason.message)))
+
+  const projection = createProjectionRunner({
+    log,
+    projection: createReadModelsProjection(),
+    database: connection,
+    clock,
+    onTrouble: (trouble) =>
+      trouble.kind === 'dead_letter'
+        ? logger.error('dead_letter', { trouble }, 'An event could not be projected')
+        : logger.warn('projection.trouble', { kind: trouble.kind, err: trouble.error }, 'The projection is in trouble'),
+  })
+  await projection.start()
+  await endOpenQueries(log, clock, await openQueries(log, connection, projection.barrier.bind(projection)))
+  await engineStarted
+
+  let membership: Membership | undefined
+  const client = createWorkerClient({
+    onOutcome: (url, error) => membership?.outcome(url, error),
+    epoch: () => epoch,
+    bearer,
+    requestTimeoutMs: 5_000,
+    onStaleEpoch: () => life.fail(new ExitError(exitCodes.fenced, 'A worker has seen a higher epoch')),
+  })
+  const workers = createMembership({
+    log,
+    clock,
+    limits: { beatMs: timeouts.workerBeatMs, failedMs: timeouts.workerFailedMs },
+    writes: () => true,
+  })
+  membership = workers
+  await workers.start()
+  const hub = createTaskHub(client, workers, { lostAfterMs: timeouts.workerFailedMs, monotonicMs: clock.monotonicMs })
+  const groups = createResourceGroups({ running: 100, queued: limits.queuedQueries })
+  const ids = createQueryIds(epoch, clock.now)
+  const execution: ExecutionDeps = {
+    log,
+    clock,
+    frontEnd: createSqlFrontEnd(),
+    catalogs,
+    metadata: createMetadataPort(catalogs),
+    engine,
+    groups,
+    client,
+    hub,
+    workers,
+    version,
+    nodeId,
+    selfUrl: address,
+    maxAttempts: 4,
+    workerWaitMs: 3_000,
+    limits: { pageBytes: limits.pageBytes, inlineBytes: INLINE_BYTES, queryRunMs: timeouts.queryRunMs },
+    firstAppendHoldMs: FIRST_APPEND_HOLD_MS,
+    onInternalError: (queryId, error) =>
+      logger.error('query.internal_error', { queryId, err: error }, 'A query failed by a fault of ours'),
+  }
+  const registry = createQueryRegistry(clock, timeouts, (query) => {
+    const { position } = query.aggregate
+    return position !== undefined && isBelow(position, projection.committed)
+  })
+  let draining = false
+  const service = createStatementService({
+    clock,
+    log,
+    registry,
+    pages: createResultPageSource(log, client),
+    start: (submission) => {
+      const started = startQueryExecution(execution, ids(), submission)
+      queryTelemetry.follow(started)
+      return started
+    },
+    limits: {
+      openQueries: limits.openQueries,
+      postLogWaitMs: timeouts.postLogWaitMs,
+      postPlanWaitMs: timeouts.postPlanWaitMs,
+      answersKeptMs: timeouts.answersKeptMs,
+    },
+    accepting: () => !draining,
+  })
+  const statements = createStatementRoutes({
+    service,
+    uris: createStatementUris(deriveKey(secret, 'statement-token')),
+    clock,
+    redact: (sql) => ({ sql, redacted: false }),
+    trace: (request) => traceOf(request, telemetry.sampleRatio),
+    groupOf: (session) => groups.groupOf(session),
+    defaultTimeZone: 'UTC',
+    limits: {
+      statementBytes: limits.statementBytes,
+      longPollMs: timeouts.longPollMs,
+      deleteValidityWaitMs: timeouts.deleteValidityWaitMs,
+    },
+    forwarded: false,
+    onDelivered: queryTelemetry.firstRows,
+  })
+  const pool = new pg.Pool({ ...connection, max: 8, options: '-c search_path=m,quipu_log,public' })
+  pool.on('error', (error) => logger.warn('log.trouble', { err: error }, 'A connection to Postgres was lost'))
+  const read = async (text: string, values: readonly unknown[]) => (await pool.query(text, [...values])).rows
+  const onError = (error: unknown): void => logger.error('request.failed', { err: error }, 'A request failed')
+  const identify = (request: IncomingMessage) => ({ user: userOf(request) })
+  const app = express()
+  app.disable('x-powered-by')
+  app.disable('etag')
+  app.use(
+    createInfoRoutes({
+      clock,
+      startedAtMs: startedAt,
+      nodeId,
+      version,
+      environment: config.environment,
+      ready: () => !draining,
+      status: async () => ({
+        writer: true,
+        epoch,
+        lag: await projection.lag(),
+        deadLetters: projection.deadLetters,
+        restarts: life
+          .restarts()
+          .filter((one) => one.process === 'coordinator')
+          .reduce((sum, one) => sum + one.count, 0),
+        workers: countStates(workers.nodes()),
+        openQueries: registry.open,
+      }),
+      openApi: () => ({}),
+      onError,
+    }),
+  )
+  app.use(
+    createNodeRoutes({
+      membership: workers,
+      isInternal: (request) => isAuthorized(request, bearer),
+      identify,
+      authorize: allowAll,
+      epoch: () => epoch,
+      onError,
+    }),
+  )
+  app.use(
+    createQueryRoutes({
+      live: {
+        get: (queryId) => viewOf(registry.get(queryId)),
+        list: () =>
+          registry
+            .list()
+            .map(viewOf)
+            .filter((view) => view !== undefined),
+      },
+      read,
+      projection,
+      isWriter: () => true,
+      cancel: (queryId, _by, message) =>
+        service.cancel(
+          queryId,
+          message === undefined
+            ? failureOf('USER_CANCELED', 'Query was canceled')
+            : failureOf('ADMINISTRATIVELY_KILLED', `Query killed. Message: ${message}`),
+          timeouts.deleteValidityWaitMs,
+        ),
+      identify,
+      authorize: allowAll,
+      baseUri: (request) => baseUri(request, false),
+      clock,
+      logId: () => logId,
+      ownWritesWaitMs: timeouts.ownWritesWaitMs,
+      onError,
+    }),
+  )
+  app.get('/metrics', (_request, response, next) => {
+    telemetry
+      .meters()
+      .text()
+      .then(({ contentType, body }) => response.writeHead(200, { 'content-type': contentType }).end(body), next)
+  })
+  const listener = createCoordinatorListener({
+    policy: { authenticated: false, publicHosts: config.publicHosts, insecure: config.insecure },
+    statements,
+    rest: app,
+    meters: telemetry.meters,
+    onError,
+  })
+  void telemetry
+    .load((meters) =>
+      meters.onScrape(async () => {
+        const lag = await projection.lag()
+        meters.set('writer', {}, 1)
+        meters.set('epoch', {}, epoch)
+        meters.set('logUp', {}, 1)
+        meters.set('ready', {}, draining ? 0 : 1)
+        meters.set('projectionLagEvents', { projection: 'readmodels' }, lag.events)
+        meters.set('projectionLag', { projection: 'readmodels' }, lag.oldestMillis / 1000)
+        meters.set('deadLetters', { projection: 'readmodels' }, projection.deadLetters)
+        for (const state of OPEN_STATES)
+          meters.set(
+            'queriesOpen',
+            { state },
+            registry.list().filter((one) => one.aggregate.state.kind === state).length,
+          )
+        const states = countStates(workers.nodes())
+        for (const state of ['active', 'suspect', 'failed'] as const) meters.set('workers', { state }, states[state])
+        const children = engine.children()
+        for (const state of ['starting', 'spare', 'busy', 'idle'] as const)
+          meters.set('engineChildren', { state }, children.filter((one) => one.state === state).length)
+        for (const { group, running, queued, limits: room } of groups.figures()) {
+          meters.set('groupRunningQueries', { group }, running)
+          meters.set('groupQueuedQueries', { group }, queued)
+          meters.set('groupRunningLimitQueries', { group }, room.running)
+          meters.set('groupQueuedLimitQueries', { group }, room.queued)
+        }
+      }),
+    )
+    .catch((error: unknown) => logger.error('telemetry.trouble', { err: error }, 'Telemetry could not be loaded'))
+  logger.info('ready', { epoch, milliseconds: Math.round(clock.monotonicMs() - startedAt) }, 'Coordinator is ready')
+  return {
+    listener,
+    drain: async () => {
+      draining = true
+    },
+    stop: async () => {
+      registry.stop()
+      await workers.stop()
+      hub.stop()
+      client.close()
+      await projection.stop()
+      await log.close()
+      await pool.end()
+      await engine.stop()
+      await telemetry.stop()
+    },
+  }
+}
+
+const OPEN_STATES = ['QUEUED', 'PLANNING', 'STARTING', 'RUNNING', 'FINISHING'] as const
+
+function viewOf(execution: QueryExecution | undefined): LiveQueryView | undefined {
+  const query = execution?.aggregate.state
+  if (!execution || !query || query.kind === 'NONE') return undefined
+  return { query, liveStats: execution.liveStats, queuedReason: execution.queuedReason }
+}
+
+function countStates(nodes: readonly { readonly state: string }[]): {
+  active: number
+  suspect: number
+  failed: number
+} {
+  const count = (state: string): number => nodes.filter((node) => node.state === state).length
+  return { active: count('active'), suspect: count('suspect'), failed: count('failed') }
+}
+
+function userOf(request: IncomingMessage): string {
+  return sessionFromHeaders(request, headerFamily(request.headers), 'UTC').user
+}
+
+/** A new query's place in the client's trace, or in one of its own. */
+function traceOf(request: IncomingMessage, ratio: number) {
+  const header = request.headers['traceparent']
+  const client = parseTraceparent(Array.isArray(header) ? header[0] : header)
+  const traceId = client?.traceId ?? newTraceId()
+  const sampled = isSampled(client, traceId, ratio)
+  const spanId = client?.spanId ?? entitySpanId('root', traceId)
+  const tracestate = request.headers['tracestate']
+  return {
+    traceparent: formatTraceparent({ traceId, spanId, sampled }),
+    sampled,
+    ...(typeof tracestate === 'string' && tracestate.length <= 512 ? { tracestate } : {}),
+  }
+}
+
+/** Streams of queries without an end, as the read models know them once they hold the whole log. */
+async function openQueries(
+  log: EventLog,
+  connection: pg.ClientConfig,
+  barrier: (timeoutMs: number) => Promise<boolean>,
+): Promise<readonly string[]> {
+  while (!(await barrier(10_000))) await log.tip()
+  const database = new pg.Client(connection)
+  await database.connect()
+  try {
+    const { rows } = await database.query<{ query_id: string }>(
+      `select query_id from m.queries where state not in ('FINISHED', 'FAILED')`,
+    )
+    return rows.map((row) => row.query_id)
+  } finally {
+    await database.end()
+  }
+}
+
+/** One line for what is wrong or missing at the start. */
+async function usable<T>(opening: Promise<T>, what: string): Promise<T> {
+  try {
+    return await opening
+  } catch (error) {
+    const code =
+      error instanceof MigrationError || error instanceof MisconfiguredLog
+        ? exitCodes.configuration
+        : exitCodes.dependency
+    throw new ExitError(code, `Cannot use ${what}: ${error instanceof Error ? error.message : String(error)}`)
   }
 }

@@ -41,7 +41,8 @@ export function querySpans(query: KnownQuery): readonly SpanRecord[] {
     name: 'query',
     kind: 'INTERNAL',
     spanId: querySpan,
-    ...(parent.spanId === querySpan ? {} : { parentSpanId: parent.spanId }),
+    // Without a client's context the query is the root.
+    ...(parent.spanId === entitySpanId('root', traceId) ? {} : { parentSpanId: parent.spanId }),
     startMs: start,
     endMs: end,
     attributes: queryAttributes(query),
