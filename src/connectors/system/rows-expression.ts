@@ -1,0 +1,71 @@
+import { EngineError } from '../../shared/engine-error.ts'
+import { quoteName, quoteText } from '../spi/duckdb-text.ts'
+import type { SystemColumns } from './information-schema-tables.ts'
+
+/** A value of a row as it fits JSON: a time with zone as its UTC text `2026-03-01T10:00:00.000Z`. */
+export type SystemValue = string | number | boolean | null | readonly string[]
+/** A row by column name; what is left out is null. */
+export type SystemRow = Readonly<Record<string, SystemValue>>
+
+/** Rows as they travel: by position, in the order of the table's columns. */
+export function rowArrays(columns: SystemColumns, rows: readonly SystemRow[]): SystemValue[][] {
+  const names = Object.keys(columns)
+  return rows.map((row) => names.map((name) => row[name] ?? null))
+}
+
+/**
+ * A DuckDB SELECT of rows that lie in the text of the statement itself, typed and named: every fragment reads its scans
+ * the same way, whether from files or from these.
+ */
+export function rowsExpression(
+  columns: SystemColumns,
+  rows: readonly (readonly SystemValue[])[],
+  wanted: readonly string[],
+): string {
+  const names = Object.keys(columns)
+  const taken = wanted.map((name) => ({ name, index: names.indexOf(name) }))
+  const missing = taken.find(({ index }) => index < 0)
+  if (missing) throw new EngineError('COLUMN_NOT_FOUND', `Column '${missing.name}' cannot be resolved`)
+  const objects = rows.map((row) =>
+    Object.fromEntries(taken.map(({ name, index }) => [name, shaped(columns[name]!, row[index] ?? null)])),
+  )
+  // Without columns there is still a row for each.
+  const shape =
+    taken.length === 0 ? { _: 'INTEGER' } : Object.fromEntries(taken.map(({ name }) => [name, shapeOf(columns[name]!)]))
+  const source = `unnest(from_json(${quoteText(JSON.stringify(objects))}, ${quoteText(JSON.stringify([shape]))}))`
+  const list = taken.length === 0 ? ['1 AS "_"'] : taken.map(({ name }) => `r.${quoteName(name)} AS ${quoteName(name)}`)
+  return `SELECT ${list.join(', ')} FROM (SELECT ${source} AS r)`
+}
+
+const ZONED = /^timestamp\((\d+)\) with time zone$/
+
+/** How DuckDB's `from_json` is told the type that holds a SQL type. */
+function shapeOf(type: string): unknown {
+  const zoned = ZONED.exec(type)
+  if (zoned)
+    return Number(zoned[1]) > 6 ? { t: 'TIMESTAMP', p: 'INTEGER', z: 'VARCHAR' } : { t: 'TIMESTAMP', z: 'VARCHAR' }
+  switch (type) {
+    case 'varchar':
+      return 'VARCHAR'
+    case 'bigint':
+      return 'BIGINT'
+    case 'boolean':
+      return 'BOOLEAN'
+    case 'double':
+      return 'DOUBLE'
+    case 'array(varchar)':
+      return ['VARCHAR']
+    case 'map(double, double)':
+      return 'MAP(DOUBLE, DOUBLE)'
+    default:
+      throw new Error(`No system table has a column of type ${type}`)
+  }
+}
+
+function shaped(type: string, value: SystemValue): unknown {
+  if (value === null) return null
+  const zoned = ZONED.exec(type)
+  if (!zoned) return value
+  const t = String(value).replace('T', ' ').replace('Z', '')
+  return Number(zoned[1]) > 6 ? { t, p: 0, z: 'UTC' } : { t, z: 'UTC' }
+}

@@ -1,0 +1,126 @@
+import type { Catalogs } from '../spi/catalogs.ts'
+import type { Connector, SchemaTableName, TableHandle } from '../spi/connector.ts'
+import type { SystemColumns } from './information-schema-tables.ts'
+import { connectorColumns, withInformationSchema } from './information-schema.ts'
+import { jdbcRows, overCatalogs } from './jdbc-rows.ts'
+import { jdbcTables } from './jdbc-tables.ts'
+import { metadataTables } from './metadata-tables.ts'
+import { rowArrays, rowsExpression, type SystemRow, type SystemValue } from './rows-expression.ts'
+import { runtimeTables } from './runtime-tables.ts'
+
+export const SYSTEM_CATALOG = 'system'
+
+/** Where the rows of `system.runtime` come from: the coordinator's memory and its read models. */
+export type RuntimeSources = {
+  readonly [T in keyof typeof runtimeTables]: () => Promise<readonly SystemRow[]>
+}
+
+const schemas = { runtime: runtimeTables, metadata: metadataTables, jdbc: jdbcTables } as const
+
+/**
+ * The configured catalogs with `system` among them and `information_schema` in each: tables like any other, so that the
+ * front end, plans and engines know no special case. Rows are made where splits are listed, in the coordinator, and
+ * travel in the splits.
+ * @param sources absent in workers, which only turn splits into expressions
+ */
+export function withSystemCatalog(catalogs: Catalogs, sources?: RuntimeSources): Catalogs {
+  const connectors = new Map<string, Connector>()
+  const names = [...new Set([...catalogs.names(), SYSTEM_CATALOG])].sort()
+  const all: Catalogs = { names: () => names, get: (catalog) => connectors.get(catalog) }
+  for (const name of catalogs.names()) connectors.set(name, withInformationSchema(catalogs.get(name)!))
+  connectors.set(SYSTEM_CATALOG, withInformationSchema(createSystemConnector(all, sources)))
+  return all
+}
+
+function createSystemConnector(catalogs: Catalogs, sources: RuntimeSources | undefined): Connector {
+  const columnsOf = (schema: string, table: string): SystemColumns | undefined => {
+    if (!isSchema(schema)) return undefined
+    const tables: Readonly<Record<string, SystemColumns>> = schemas[schema]
+    return Object.hasOwn(tables, table) ? tables[table] : undefined
+  }
+  const tablesOf = (schema: keyof typeof schemas): SchemaTableName[] =>
+    Object.keys(schemas[schema]).map((table) => ({ schema, table, kind: 'TABLE' }))
+
+  return {
+    catalog: SYSTEM_CATALOG,
+    connectorName: 'system',
+    abilities: { createSchema: false, createTable: false, insert: false, views: false, snapshots: false },
+    listSchemas: async () => Object.keys(schemas),
+    async listTables(schema) {
+      if (schema !== undefined) return isSchema(schema) ? tablesOf(schema) : []
+      return Object.keys(schemas).flatMap((one) => (isSchema(one) ? tablesOf(one) : []))
+    },
+    async getTable(schema, table) {
+      const columns = columnsOf(schema, table)
+      const handle: TableHandle = { schema, table }
+      return columns && { schema, table, kind: 'TABLE', handle, columns: connectorColumns(columns) }
+    },
+    getStatistics: async () => ({}),
+    async listSplits(handle) {
+      const { schema, table } = handle as { schema: string; table: string }
+      const rows = rowArrays(columnsOf(schema, table)!, await rowsOf(schema, table, catalogs, sources))
+      return [{ catalog: SYSTEM_CATALOG, data: { schema, table, rows }, rows: rows.length }]
+    },
+    async tableExpression(splits, wanted) {
+      const { schema, table } = splits[0]!.data as { schema: string; table: string }
+      const rows = splits.flatMap(({ data }) => data['rows'] as SystemValue[][])
+      return rowsExpression(columnsOf(schema, table)!, rows, wanted)
+    },
+    verifySplits: async () => {},
+    allowedDirectories: () => [],
+  }
+}
+
+function isSchema(schema: string): schema is keyof typeof schemas {
+  return Object.hasOwn(schemas, schema)
+}
+
+async function rowsOf(
+  schema: string,
+  table: string,
+  catalogs: Catalogs,
+  sources: RuntimeSources | undefined,
+): Promise<readonly SystemRow[]> {
+  switch (schema) {
+    case 'runtime':
+      if (!sources) throw new Error('Splits of system tables are listed in the coordinator')
+      return sources[table as keyof typeof runtimeTables]()
+    case 'metadata':
+      return metadataRows(table as keyof typeof metadataTables, catalogs)
+    default:
+      return jdbcRows(table as keyof typeof jdbcTables, catalogs)
+  }
+}
+
+async function metadataRows(table: keyof typeof metadataTables, catalogs: Catalogs): Promise<SystemRow[]> {
+  switch (table) {
+    case 'catalogs':
+      return catalogs.names().map((name) => ({
+        catalog_name: name,
+        connector_id: name,
+        connector_name: catalogs.get(name)?.connectorName ?? null,
+      }))
+    case 'table_comments':
+      return overCatalogs(catalogs, async (connector) => {
+        const tables = await connector.listTables()
+        return Promise.all(
+          tables.map(async ({ schema, table: name }) => ({
+            catalog_name: connector.catalog,
+            schema_name: schema,
+            table_name: name,
+            comment: (await connector.getTable(schema, name).catch(() => undefined))?.comment ?? null,
+          })),
+        )
+      })
+    // No connector declares properties, and there are no materialized views.
+    case 'analyze_properties':
+    case 'column_properties':
+    case 'materialized_view_properties':
+    case 'materialized_views':
+    case 'schema_properties':
+    case 'table_properties':
+      return []
+    default:
+      throw new Error(`Unknown table: ${JSON.stringify(table satisfies never)}`)
+  }
+}

@@ -1,0 +1,160 @@
+import type { Membership } from '../../coordinator/nodes/membership.ts'
+import type { QueryRows } from '../../events/projection.ts'
+import type { ProjectionRunner } from '../../events/projection-runner.ts'
+import { readStreams } from '../../readmodels/query-events/queries.ts'
+import { readQueries, type QueryFilter, type QueryListRow } from '../../readmodels/queries/queries.ts'
+import { taskRow } from '../../readmodels/queries/rows.ts'
+import { readOperators, readTasks, taskListRow, type TaskListRow } from '../../readmodels/queries/task-queries.ts'
+import type { Clock } from '../../shared/clock.ts'
+import type { LiveQueries } from './live-queries.ts'
+import { liveRow, overlay } from './query-list.ts'
+
+export interface RuntimeSourceDeps {
+  readonly live: LiveQueries
+  readonly read: QueryRows
+  readonly projection: Pick<ProjectionRunner, 'barrier'>
+  readonly membership: Pick<Membership, 'nodes'>
+  readonly clock: Clock
+  /** This process. */
+  readonly self: { readonly nodeId: string; readonly url: string; readonly version: string }
+  readonly ownWritesWaitMs: number
+}
+
+type Row = Readonly<Record<string, string | number | boolean | null | readonly string[]>>
+
+/** Queries shown in `system.runtime`: as the list of the query resource, open ones and those of the last 15 minutes. */
+const RECENT_MS = 15 * 60_000
+const MAX_QUERIES = 1000
+/** Queries whose events are shown; an event may be long. */
+const MAX_EVENT_QUERIES = 100
+
+/** The rows of `system.runtime`: what is in memory over what the read models have, own writes included. */
+export function createRuntimeSources(deps: RuntimeSourceDeps) {
+  const { live, read, projection, clock } = deps
+
+  async function queries(): Promise<QueryListRow[]> {
+    await projection.barrier(deps.ownWritesWaitMs)
+    const filter: QueryFilter = { endedSince: new Date(clock.now() - RECENT_MS).toISOString() }
+    const inMemory = live.list().map((view) => liveRow(view, clock.now()))
+    return overlay(await readQueries(read, filter, MAX_QUERIES + inMemory.length), inMemory, filter, MAX_QUERIES)
+  }
+
+  async function tasks(): Promise<TaskListRow[]> {
+    const ids = (await queries()).map((row) => row.query_id)
+    const inMemory = ids.flatMap((queryId) => live.get(queryId) ?? [])
+    const known = new Set(inMemory.map((view) => view.query.queryId))
+    const fresh = inMemory.flatMap(({ query, liveStats }) =>
+      [...query.tasks.values()].map((task) => {
+        const stats = liveStats.get(task.taskId)
+        return taskListRow.parse(
+          taskRow(query.queryId, task.endedAt === undefined && stats ? { ...task, stats } : task),
+        )
+      }),
+    )
+    return [
+      ...fresh,
+      ...(await readTasks(
+        read,
+        ids.filter((queryId) => !known.has(queryId)),
+      )),
+    ]
+  }
+
+  return {
+    queries: async (): Promise<Row[]> => (await queries()).map(queryRowOf),
+    tasks: async (): Promise<Row[]> => (await tasks()).map(taskRowOf),
+    async operators(): Promise<Row[]> {
+      const ids = (await queries()).map((row) => row.query_id)
+      return (await readOperators(read, ids)).map((row) => ({ ...row, stage_id: `${row.query_id}.${row.stage_id}` }))
+    },
+    async events(): Promise<Row[]> {
+      const ids = (await queries()).slice(0, MAX_EVENT_QUERIES).map((row) => row.query_id)
+      return (await readStreams(read, ids)).map((event) => ({
+        stream: event.stream,
+        sequence: event.sequence,
+        epoch: event.epoch,
+        type: event.type,
+        version: event.v,
+        time: event.time,
+        hash: event.hash,
+        data: event.forgotten ? null : JSON.stringify(event.data),
+      }))
+    },
+    async nodes(): Promise<Row[]> {
+      const { self } = deps
+      return [
+        {
+          node_id: self.nodeId,
+          http_uri: self.url,
+          node_version: self.version,
+          coordinator: true,
+          state: 'active',
+        },
+        ...deps.membership.nodes().map((node) => ({
+          node_id: node.nodeId,
+          http_uri: node.url,
+          node_version: node.version,
+          coordinator: false,
+          state: node.state,
+        })),
+      ]
+    },
+    /** Statements outside a transaction of their own have none that could be listed. */
+    transactions: async (): Promise<Row[]> => [],
+    /** The optimiser of a fragment is the engine's; it counts no rules. */
+    optimizer_rule_stats: async (): Promise<Row[]> => [],
+  }
+}
+
+function queryRowOf(row: QueryListRow): Row {
+  return {
+    query_id: row.query_id,
+    state: row.state,
+    user: row.user_name,
+    source: row.source,
+    query: row.sql_text,
+    resource_group_id: row.resource_group.split('.'),
+    queued_time_ms: wholeMillis(row.queued_ms),
+    analysis_time_ms: wholeMillis(row.analysis_ms),
+    planning_time_ms: wholeMillis(row.planning_ms),
+    created: row.created_at,
+    started: row.execution_started_at,
+    last_heartbeat: row.last_event_at,
+    end: row.ended_at,
+    error_type: row.error_type,
+    error_code: row.error_name,
+  }
+}
+
+function taskRowOf(row: TaskListRow): Row {
+  return {
+    node_id: row.node_id,
+    task_id: row.task_id,
+    stage_id: `${row.query_id}.${row.stage_id}`,
+    query_id: row.query_id,
+    state: row.state,
+    splits: row.splits,
+    queued_splits: row.queued_splits,
+    running_splits: row.running_splits,
+    completed_splits: row.completed_splits,
+    split_scheduled_time_ms: wholeMillis(row.scheduled_ms),
+    split_cpu_time_ms: wholeMillis(row.cpu_ms),
+    split_blocked_time_ms: wholeMillis(row.blocked_ms),
+    raw_input_bytes: row.raw_input_bytes,
+    raw_input_rows: row.raw_input_rows,
+    processed_input_bytes: row.processed_input_bytes,
+    processed_input_rows: row.processed_input_rows,
+    output_bytes: row.output_bytes,
+    output_rows: row.output_rows,
+    physical_input_bytes: row.raw_input_bytes,
+    physical_written_bytes: 0,
+    created: row.created_at,
+    start: row.started_at,
+    last_heartbeat: row.last_heartbeat_at,
+    end: row.ended_at,
+  }
+}
+
+function wholeMillis(millis: number | null): number | null {
+  return millis === null ? null : Math.round(millis)
+}

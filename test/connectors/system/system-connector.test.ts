@@ -1,0 +1,283 @@
+import { readFileSync } from 'node:fs'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { createCatalogs } from '../../../src/connectors/spi/catalog-files.ts'
+import type { Catalogs } from '../../../src/connectors/spi/catalogs.ts'
+import type { Connector, ConnectorTable } from '../../../src/connectors/spi/connector.ts'
+import { withSystemCatalog, type RuntimeSources } from '../../../src/connectors/system/system-connector.ts'
+import { connectorContract } from '../../contract/connector.contract.ts'
+import { openDuckDb, type Rows } from '../../support/duckdb.ts'
+
+const empty = async () => []
+const sources: RuntimeSources = {
+  queries: async () => [
+    {
+      query_id: 'q1',
+      state: 'FINISHED',
+      user: "o'brien",
+      query: `SELECT 'a"b\\'`,
+      resource_group_id: ['global', 'etl'],
+      queued_time_ms: 3,
+      created: '2026-03-01T10:00:00.123Z',
+    },
+    { query_id: 'q2', state: 'QUEUED', resource_group_id: [] },
+  ],
+  tasks: empty,
+  nodes: async () => [{ node_id: 'n1', http_uri: 'http://x', node_version: '1', coordinator: true, state: 'active' }],
+  operators: empty,
+  events: empty,
+  transactions: empty,
+  optimizer_rule_stats: empty,
+}
+
+const shopTables: ConnectorTable[] = [
+  {
+    schema: 's',
+    table: 'orders',
+    kind: 'TABLE',
+    handle: { t: 'orders' },
+    comment: 'what was sold',
+    columns: [
+      { name: 'id', type: 'bigint', nullable: false },
+      { name: 'price', type: 'decimal(12, 2)', nullable: true, comment: 'net' },
+      { name: '$path', type: 'varchar', nullable: true, hidden: true },
+      { name: 'name', type: 'varchar(25)', nullable: true },
+    ],
+  },
+  {
+    schema: 's',
+    table: 'recent',
+    kind: 'VIEW',
+    handle: { t: 'recent' },
+    columns: [{ name: 'id', type: 'bigint', nullable: true }],
+    view: { sql: 'SELECT id FROM orders' },
+  },
+]
+
+/** A catalog of two tables that says where it was asked for rows. */
+const shop: Connector = {
+  catalog: 'shop',
+  connectorName: 'lake',
+  abilities: { createSchema: false, createTable: false, insert: false, views: true, snapshots: false },
+  listSchemas: async () => ['s'],
+  listTables: async (schema) =>
+    shopTables
+      .filter((one) => schema === undefined || one.schema === schema)
+      .map(({ schema: s, table, kind }) => ({ schema: s, table, kind })),
+  getTable: async (schema, table) => shopTables.find((one) => one.schema === schema && one.table === table),
+  getStatistics: async () => ({ rows: 7 }),
+  listSplits: async () => [{ catalog: 'shop', data: { own: true } }],
+  tableExpression: async () => 'SELECT 1 AS id',
+  verifySplits: async (splits) => {
+    if (splits.length > 0) throw new Error('verified')
+  },
+  allowedDirectories: () => ['/shop/'],
+}
+
+let catalogs: Catalogs
+let duckdb: Awaited<ReturnType<typeof openDuckDb>>
+
+beforeAll(async () => {
+  catalogs = withSystemCatalog(createCatalogs(new Map([['shop', shop]])), sources)
+  duckdb = await openDuckDb()
+})
+
+/** Reads a table as a fragment does: splits through JSON, the expression made by a process without sources. */
+async function rows(catalog: string, schema: string, table: string, columns?: string[]): Promise<Rows> {
+  const connector = catalogs.get(catalog)!
+  const described = (await connector.getTable(schema, table))!
+  const splits = JSON.parse(JSON.stringify(await connector.listSplits(described.handle)))
+  const worker = withSystemCatalog(createCatalogs(new Map([['shop', shop]]))).get(catalog)!
+  return duckdb.query(await worker.tableExpression(splits, columns ?? described.columns.map((column) => column.name)))
+}
+
+connectorContract('system', async () => ({
+  connector: withSystemCatalog(createCatalogs(new Map([['shop', shop]])), sources).get('system')!,
+  schema: 'metadata',
+  table: 'catalogs',
+  truth: `SELECT * FROM (VALUES ('shop', 'shop', 'lake'), ('system', 'system', 'system')) AS t(catalog_name, connector_id, connector_name)`,
+}))
+
+describe('tables of the system', () => {
+  const recorded = readFileSync(new URL('../../fixtures/system-tables.tsv', import.meta.url), 'utf8')
+    .trim()
+    .split('\n')
+    .slice(1)
+    .map((line) => line.split('\t') as [string, string, string, string, string])
+    .filter(([catalog]) => catalog !== '(statement)')
+
+  it('have the columns and types that Trino has, in order', async () => {
+    const wanted = new Map<string, string[]>()
+    for (const [catalog, schema, table, column, type] of recorded) {
+      const key = `${catalog === 'system' ? 'system' : 'shop'}.${schema}.${table}`
+      wanted.set(key, [...(wanted.get(key) ?? []), `${column} ${type}`])
+    }
+    expect(wanted.size).toBeGreaterThan(30)
+    for (const [key, columns] of wanted) {
+      const [catalog, schema, table] = key.split('.') as [string, string, string]
+      const described = await catalogs.get(catalog)!.getTable(schema, table)
+      expect([key, described?.columns.map(({ name, type }) => `${name} ${type}`)]).toEqual([key, columns])
+    }
+  })
+
+  it('can all be read, every column of them', async () => {
+    for (const catalog of catalogs.names()) {
+      const connector = catalogs.get(catalog)!
+      for (const { schema, table } of await connector.listTables()) {
+        if (catalog === 'shop' && schema === 's') continue
+        await expect(rows(catalog, schema, table)).resolves.toBeInstanceOf(Array)
+      }
+    }
+  })
+
+  it('hold times with their zone, arrays and quotes as the engine holds such values', async () => {
+    const found = await rows('system', 'runtime', 'queries', [
+      'query_id',
+      'user',
+      'query',
+      'resource_group_id',
+      'queued_time_ms',
+      'created',
+      'end',
+    ])
+    expect(found).toEqual([
+      {
+        query_id: 'q1',
+        user: "o'brien",
+        query: `SELECT 'a"b\\'`,
+        resource_group_id: ['global', 'etl'],
+        queued_time_ms: expect.toSatisfy((value) => Number(value) === 3),
+        created: { t: expect.stringContaining('2026-03-01 10:00:00.123'), z: 'UTC' },
+        end: null,
+      },
+      {
+        query_id: 'q2',
+        user: null,
+        query: null,
+        resource_group_id: [],
+        queued_time_ms: null,
+        created: null,
+        end: null,
+      },
+    ])
+  })
+
+  it('count their rows without a column', async () => {
+    expect(await rows('system', 'runtime', 'queries', [])).toHaveLength(2)
+    expect(await rows('system', 'runtime', 'tasks', [])).toHaveLength(0)
+  })
+})
+
+describe('information_schema', () => {
+  it('is a schema of every catalog', async () => {
+    for (const name of ['shop', 'system']) {
+      expect(await catalogs.get(name)!.listSchemas()).toContain('information_schema')
+      expect(
+        (await rows(name, 'information_schema', 'tables', ['table_name', 'table_schema'])).map(
+          (row) => row['table_name'],
+        ),
+      ).toEqual(
+        expect.arrayContaining([
+          'applicable_roles',
+          'columns',
+          'enabled_roles',
+          'roles',
+          'schemata',
+          'table_privileges',
+          'tables',
+          'views',
+        ]),
+      )
+    }
+  })
+
+  it('lists tables and views', async () => {
+    const found = await rows('shop', 'information_schema', 'tables')
+    expect(found.filter((row) => row['table_schema'] === 's')).toEqual([
+      { table_catalog: 'shop', table_schema: 's', table_name: 'orders', table_type: 'BASE TABLE' },
+      { table_catalog: 'shop', table_schema: 's', table_name: 'recent', table_type: 'VIEW' },
+    ])
+    expect(await rows('shop', 'information_schema', 'views')).toEqual([
+      { table_catalog: 'shop', table_schema: 's', table_name: 'recent', view_definition: 'SELECT id FROM orders' },
+    ])
+    expect(await rows('shop', 'information_schema', 'schemata')).toEqual([
+      { catalog_name: 'shop', schema_name: 's' },
+      { catalog_name: 'shop', schema_name: 'information_schema' },
+    ])
+  })
+
+  it('lists visible columns with their types as DESCRIBE writes them', async () => {
+    const found = await rows('shop', 'information_schema', 'columns')
+    expect(
+      found
+        .filter((row) => row['table_name'] === 'orders')
+        .map((row) => [
+          row['column_name'],
+          Number(row['ordinal_position']),
+          row['is_nullable'],
+          row['data_type'],
+          row['column_default'],
+        ]),
+    ).toEqual([
+      ['id', 1, 'NO', 'bigint', null],
+      ['price', 2, 'YES', 'decimal(12,2)', null],
+      ['name', 3, 'YES', 'varchar(25)', null],
+    ])
+  })
+
+  it('leaves the catalog its own tables', async () => {
+    const connector = catalogs.get('shop')!
+    expect(await connector.listSplits({ t: 'orders' })).toEqual([{ catalog: 'shop', data: { own: true } }])
+    expect(await connector.getStatistics({ t: 'orders' })).toEqual({ rows: 7 })
+    expect(connector.allowedDirectories()).toEqual(['/shop/'])
+    await expect(connector.verifySplits([{ catalog: 'shop', data: { own: true } }])).rejects.toThrow('verified')
+  })
+})
+
+describe('jdbc', () => {
+  it('describes columns in java.sql.Types', async () => {
+    const found = (await rows('system', 'jdbc', 'columns')).filter((row) => row['table_name'] === 'orders')
+    expect(
+      found.map((row) => [
+        row['table_cat'],
+        row['column_name'],
+        Number(row['data_type']),
+        row['type_name'],
+        Number(row['column_size']),
+        row['decimal_digits'] === null ? null : Number(row['decimal_digits']),
+        Number(row['nullable']),
+        row['is_nullable'],
+        row['remarks'],
+      ]),
+    ).toEqual([
+      ['shop', 'id', -5, 'bigint', 19, 0, 0, 'NO', null],
+      ['shop', 'price', 3, 'decimal(12,2)', 12, 2, 1, 'YES', 'net'],
+      ['shop', 'name', 12, 'varchar(25)', 25, null, 1, 'YES', null],
+    ])
+  })
+
+  it('lists catalogs, schemas, tables and types', async () => {
+    expect(await rows('system', 'jdbc', 'catalogs')).toEqual([{ table_cat: 'shop' }, { table_cat: 'system' }])
+    expect(await rows('system', 'jdbc', 'schemas')).toContainEqual({ table_schem: 's', table_catalog: 'shop' })
+    expect(await rows('system', 'jdbc', 'table_types')).toEqual([{ table_type: 'TABLE' }, { table_type: 'VIEW' }])
+    expect(
+      (await rows('system', 'jdbc', 'tables', ['table_name', 'table_type'])).filter(
+        (row) => row['table_name'] === 'recent',
+      ),
+    ).toEqual([{ table_name: 'recent', table_type: 'VIEW' }])
+    const types = await rows('system', 'jdbc', 'types', ['type_name', 'data_type'])
+    expect(types.map((row) => [row['type_name'], Number(row['data_type'])])).toEqual(
+      expect.arrayContaining([
+        ['bigint', -5],
+        ['varchar', 12],
+        ['timestamp with time zone', 2014],
+        ['decimal', 3],
+      ]),
+    )
+  })
+})
+
+it('comments are in metadata', async () => {
+  expect((await rows('system', 'metadata', 'table_comments')).filter((row) => row['comment'] !== null)).toEqual([
+    { catalog_name: 'shop', schema_name: 's', table_name: 'orders', comment: 'what was sold' },
+  ])
+})
