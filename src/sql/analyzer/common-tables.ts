@@ -209,7 +209,7 @@ function recursiveTable(
   if (step.columns.length !== columns.length) {
     throw errorAt(
       context,
-      union,
+      union.right,
       'TYPE_MISMATCH',
       `base and step relations of recursion have different number of fields: ${columns.length}, ${step.columns.length}`,
     )
@@ -221,7 +221,7 @@ function recursiveTable(
     if (!canCoerce(type, wanted)) {
       throw errorAt(
         context,
-        union,
+        union.right,
         'TYPE_MISMATCH',
         `recursion step relation output type (${typeName(type)}) is not coercible to recursion base relation output type (${typeName(wanted)}) at column ${i + 1}`,
       )

@@ -25,6 +25,12 @@ export function typeOf(node: DataType): SqlType {
       if (node.from === 'DAY' && node.to === 'SECOND') return { kind: 'interval day to second' }
       throw unknownType(node)
     case 'DateTimeDataType': {
+      if (node.precision?.kind === 'TypeParameter') {
+        throw new EngineError(
+          'GENERIC_INTERNAL_ERROR',
+          `Parameter to datetime type must be either a number or a type variable: ${parameterText(node.precision)}`,
+        )
+      }
       const name = node.type.toLowerCase() + (node.withTimeZone ? ' with time zone' : '')
       try {
         return resolveTypeName(name, node.precision === undefined ? [] : [argumentOf(node.precision)])

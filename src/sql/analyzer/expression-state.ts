@@ -33,14 +33,13 @@ export interface Found {
 }
 
 /** Refuses aggregates, windows and GROUPING where a clause takes none. */
-export function verifyScalar(context: AnalysisContext, analyzed: Found, clause: string): void {
+export function verifyScalar(context: AnalysisContext, node: Expression, analyzed: Found, clause: string): void {
   const nodes = [...analyzed.aggregates, ...analyzed.windows, ...analyzed.groupings.map((each) => each.node)]
-  const [first] = nodes
-  if (first === undefined) return
-  const texts = nodes.map((node) => context.print(node as Expression))
+  if (nodes.length === 0) return
+  const texts = nodes.map((each) => context.print(each as Expression))
   throw errorAt(
     context,
-    first,
+    node,
     'EXPRESSION_NOT_SCALAR',
     `${clause} cannot contain aggregations, window functions or grouping operations: [${texts.join(', ')}]`,
   )

@@ -148,12 +148,12 @@ function groupKey(
         `GROUP BY position ${expression.value} is not in select list`,
       )
     }
-    verifyScalar(context, output.analyzed, 'GROUP BY clause')
+    verifyScalar(context, output.node, output.analyzed, 'GROUP BY clause')
     expr = output.analyzed.expr
   } else {
     const selected = outputs.find(({ node }) => node === expression)
     const analyzed = selected?.analyzed ?? analyzeExpression(context, expression, scope)
-    verifyScalar(context, analyzed, 'GROUP BY clause')
+    verifyScalar(context, expression, analyzed, 'GROUP BY clause')
     expr = analyzed.expr
   }
   if (!isComparable(expr.type)) {

@@ -78,6 +78,15 @@ function invalid(context: AnalysisContext, node: Literal, text: string, type: st
   return errorAt(context, node, 'INVALID_LITERAL', `'${text}' is not a valid ${type} literal`)
 }
 
+function tooPrecise(context: AnalysisContext, node: Literal, type: string, digits: number): Error {
+  return errorAt(
+    context,
+    node,
+    'NUMERIC_VALUE_OUT_OF_RANGE',
+    `${type} precision must be in range [0, ${MAX_DATETIME_PRECISION}]: ${digits}`,
+  )
+}
+
 function genericLiteral(context: AnalysisContext, node: GenericLiteral): Expr {
   const name = node.type.toUpperCase()
   const { value } = node
@@ -92,8 +101,11 @@ function genericLiteral(context: AnalysisContext, node: GenericLiteral): Expr {
       const day = parseDate(value)
       return orInvalid(day === undefined ? undefined : constantOf(DATE, day))
     }
-    case 'TIME':
+    case 'TIME': {
+      const digits = /\.(\d+)/.exec(value)?.[1]?.length ?? 0
+      if (digits > MAX_DATETIME_PRECISION) throw tooPrecise(context, node, 'TIME', digits)
       return orInvalid(timeLiteral(value))
+    }
     case 'TIMESTAMP': {
       let parsed: ParsedTimestamp | undefined
       try {
@@ -102,12 +114,7 @@ function genericLiteral(context: AnalysisContext, node: GenericLiteral): Expr {
         parsed = undefined
       }
       if (parsed !== undefined && parsed.precision > MAX_DATETIME_PRECISION) {
-        throw errorAt(
-          context,
-          node,
-          'NUMERIC_VALUE_OUT_OF_RANGE',
-          `TIMESTAMP precision must be in range [0, ${MAX_DATETIME_PRECISION}]: ${parsed.precision}`,
-        )
+        throw tooPrecise(context, node, 'TIMESTAMP', parsed.precision)
       }
       return orInvalid(parsed && timestampLiteral(parsed))
     }

@@ -1,3 +1,4 @@
+import { EngineError } from '../../shared/engine-error.ts'
 import { resolveSubscript } from '../functions/operators.ts'
 import type {
   DereferenceExpression,
@@ -42,6 +43,14 @@ function findColumn(
   const found = findField(state.scope, name)
   if (found === 'ambiguous') throw errorAt(state.context, node, 'AMBIGUOUS_NAME', `Column '${shown}' is ambiguous`)
   if (found === undefined) return undefined
+  if (found.refused !== undefined) {
+    throw errorAt(
+      state.context,
+      node,
+      found.refused.errorName,
+      found.refused.message.replace('%', () => shown),
+    )
+  }
   const column = columnOf(found.field.column, found.field.type)
   if (!found.local) state.context.origins.set(column, node)
   return column
@@ -137,6 +146,9 @@ function rowSubscript(state: ExpressionState, node: SubscriptExpression, base: E
 const MAX_GROUPING_ARGUMENTS = 63
 
 export function analyzeGrouping(state: ExpressionState, node: GroupingOperation): Expr {
+  if (node.columns.length === 0) {
+    throw new EngineError('GENERIC_INTERNAL_ERROR', 'grouping operation columns cannot be empty')
+  }
   if (node.columns.length > MAX_GROUPING_ARGUMENTS) {
     throw errorAt(
       state.context,

@@ -37,8 +37,8 @@ function analyzeBody(context: AnalysisContext, query: Query, scope: Scope): Anal
   if (query.orderBy !== undefined) {
     const orderScope: Scope = { fields: fieldsOf(columns), parent: scope, boundary: false }
     const items = analyzeOrderBy(context, query, query.orderBy, orderScope, columns)
-    const targets = items.map(({ output, analyzed: item, descending, nullsFirst }) => {
-      if (item !== undefined) verifyScalar(context, item, 'ORDER BY clause')
+    const targets = items.map(({ node: sortNode, output, analyzed: item, descending, nullsFirst }) => {
+      if (item !== undefined) verifyScalar(context, sortNode, item, 'ORDER BY clause')
       const expr = output === undefined ? item!.expr : columnOf(columns[output]!.column, columns[output]!.type)
       return { expr, descending, nullsFirst }
     })
@@ -74,9 +74,7 @@ function analyzeQueryBody(context: AnalysisContext, body: QueryBody, scope: Scop
 
 function analyzeValues(context: AnalysisContext, values: Values, scope: Scope): AnalyzedQuery {
   const rows = values.rows.map((expression) => {
-    const analyzed = analyzeExpression(context, expression, scope)
-    verifyScalar(context, analyzed, 'VALUES')
-    return analyzed.expr
+    return analyzeExpression(context, expression, scope).expr
   })
   const rowTypes = rows.map((expr): RowType => (expr.type.kind === 'row' ? expr.type : anonymousRow([expr.type])))
   const first = rowTypes[0]!

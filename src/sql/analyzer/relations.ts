@@ -17,6 +17,7 @@ import { typeName } from '../types/type-text.ts'
 import { errorAt, locatedAt, newId, type AnalysisContext, type AnalyzedQuery } from './context.ts'
 import { castTo, columnOf, comparison, constant } from './build.ts'
 import { analyzeExpression } from './expressions.ts'
+import { verifyCorrelation } from './correlation.ts'
 import { verifyScalar } from './expression-state.ts'
 import { analyzeJsonTable } from './json-table.ts'
 import { qualify, viewSession, type ResolvedTable, type TableName } from './resolve.ts'
@@ -32,6 +33,13 @@ export interface AnalyzedRelation {
 }
 
 const MAX_VIEW_NESTING = 50
+
+/** Queries in the condition of a FULL JOIN stand alone. */
+const uncorrelated: NonNullable<Scope['refused']> = {
+  within: 'query',
+  errorName: 'NOT_SUPPORTED',
+  message: `Reference to column '%' from outer scope not allowed in this context`,
+}
 
 /** `scope` is what names in the relation see besides itself: common tables, outer queries, for LATERAL the left side. */
 export function analyzeRelation(context: AnalysisContext, relation: Relation, scope: Scope): AnalyzedRelation {
@@ -61,8 +69,21 @@ export function analyzeRelation(context: AnalysisContext, relation: Relation, sc
   }
 }
 
-function analyzeSubquery(context: AnalysisContext, { query }: TableSubquery | Lateral, scope: Scope): AnalyzedQuery {
-  return context.analyzeQuery(context, query, scope)
+function analyzeSubquery(
+  context: AnalysisContext,
+  { kind, query }: TableSubquery | Lateral,
+  scope: Scope,
+): AnalyzedQuery {
+  const analyzed = context.analyzeQuery(context, query, scope)
+  if (kind === 'Lateral') {
+    verifyCorrelation(
+      context,
+      query,
+      analyzed.node,
+      analyzed.columns.map((column) => column.column),
+    )
+  }
+  return analyzed
 }
 
 function fromQuery({ node, columns }: AnalyzedQuery): AnalyzedRelation {
@@ -188,7 +209,7 @@ function analyzeJoin(context: AnalysisContext, join: Join, scope: Scope): Analyz
   const left = analyzeRelation(context, join.left, scope)
   const bare = withoutAliases(join.right)
   const lateral = bare.kind === 'Lateral' || bare.kind === 'Unnest' || bare.kind === 'JsonTable'
-  const rightScope: Scope = lateral ? { fields: left.fields, parent: scope, boundary: bare.kind === 'Lateral' } : scope
+  const rightScope: Scope = lateral ? lateralScope(left.fields, scope, join, bare) : scope
   const right = analyzeRelation(context, join.right, rightScope)
   if (lateral) verifyLateralJoin(context, join, bare)
 
@@ -206,7 +227,12 @@ function analyzeJoin(context: AnalysisContext, join: Join, scope: Scope): Analyz
   if (join.criteria.kind === 'JoinUsing') return analyzeUsing(context, join.criteria.columns, type, left, right, node)
 
   const { expression } = join.criteria
-  const analyzed = analyzeExpression(context, expression, { fields: both, parent: scope, boundary: false })
+  const onScope: Scope = { fields: both, parent: scope, boundary: false }
+  const analyzed = analyzeExpression(
+    context,
+    expression,
+    join.type === 'FULL' ? { ...onScope, refused: uncorrelated } : onScope,
+  )
   let condition = analyzed.expr
   if (condition.type.kind === 'unknown') condition = castTo(condition, BOOLEAN)
   if (condition.type.kind !== 'boolean') {
@@ -217,8 +243,16 @@ function analyzeJoin(context: AnalysisContext, join: Join, scope: Scope): Analyz
       `JOIN ON clause must evaluate to a boolean: actual type ${typeName(condition.type)}`,
     )
   }
-  verifyScalar(context, analyzed, 'JOIN clause')
+  verifyScalar(context, expression, analyzed, 'JOIN clause')
   return { node: node(condition), fields: both }
+}
+
+/** What LATERAL and UNNEST see of the left side; of RIGHT and FULL joins nothing, though the names are known. */
+function lateralScope(fields: readonly Field[], parent: Scope, join: Join, bare: Relation): Scope {
+  const scope: Scope = { fields, parent, boundary: bare.kind === 'Lateral' }
+  if (join.type !== 'RIGHT' && join.type !== 'FULL') return scope
+  const message = `LATERAL reference not allowed in ${join.type} JOIN`
+  return { ...scope, refused: { within: 'everywhere', errorName: 'INVALID_COLUMN_REFERENCE', message } }
 }
 
 function withoutAliases(relation: Relation): Relation {
@@ -336,7 +370,7 @@ function analyzeUnnest(context: AnalysisContext, unnest: Unnest, scope: Scope): 
   }
   const args = unnest.expressions.map((expression) => {
     const analyzed = analyzeExpression(context, expression, scope)
-    verifyScalar(context, analyzed, 'UNNEST')
+    verifyScalar(context, expression, analyzed, 'UNNEST')
     const value = analyzed.expr
     const { type } = value
     switch (type.kind) {

@@ -1,3 +1,4 @@
+import type { ErrorName } from '../../shared/engine-error.ts'
 import type { WindowSpecification } from '../syntax/ast.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import type { ColumnId } from './tree.ts'
@@ -22,6 +23,12 @@ export interface Scope {
   readonly boundary: boolean
   readonly tables?: ReadonlyMap<string, NamedQuery>
   /** The WINDOW clause of the query. */
+  /** Why its fields may not be used from inside a query of it, or at all; `%` stands for the name. */
+  readonly refused?: {
+    readonly within: 'query' | 'everywhere'
+    readonly errorName: ErrorName
+    readonly message: string
+  }
   readonly windows?: ReadonlyMap<string, WindowSpecification>
 }
 
@@ -37,6 +44,7 @@ export interface Found {
   readonly field: Field
   /** Of this query, not of one around it. */
   readonly local: boolean
+  readonly refused: Scope['refused']
 }
 
 export const emptyScope: Scope = { fields: [], parent: undefined, boundary: false }
@@ -71,7 +79,10 @@ export function findField(scope: Scope, name: readonly string[]): Found | 'ambig
       if (match !== undefined) return 'ambiguous'
       match = field
     }
-    if (match !== undefined) return { field: match, local }
+    if (match !== undefined) {
+      const refused = at.refused?.within === 'query' && local ? undefined : at.refused
+      return { field: match, local, refused }
+    }
     if (prefixIsColumn(at, name)) return undefined
     if (at.boundary) local = false
   }

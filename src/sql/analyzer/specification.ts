@@ -43,10 +43,11 @@ export function analyzeSpecification(
   if (spec.where !== undefined) {
     node = { kind: 'filter', input: node, predicate: condition(context, spec.where, scope, 'WHERE clause') }
   }
+  const local = new Set(from.fields.map((field) => field.column))
   const selected = analyzeSelect(context, spec, scope)
   const grouping = spec.groupBy === undefined ? undefined : analyzeGroupBy(context, spec, spec.groupBy, scope, selected)
   const having = spec.having === undefined ? undefined : analyzeHaving(context, spec.having, scope)
-  const outputs = selected.map((output): Output => toOutput(context, output))
+  const outputs = selected.map((output): Output => toOutput(context, output, local))
   if (spec.select.distinct) verifyDistinct(context, spec, outputs)
 
   const redundantOrder = queryScope.parent !== undefined && tail.limit === undefined && tail.offset === undefined
@@ -82,13 +83,7 @@ export function analyzeSpecification(
       ...(having === undefined ? [] : [{ node: spec.having!, expr: having.expr }]),
       ...sorts.flatMap((sort) => (sort.expr === undefined ? [] : [{ node: sort.item.node, expr: sort.expr }])),
     ]
-    const result = aggregate(
-      context,
-      node,
-      grouping ?? { keys: [], sets: undefined },
-      sourced,
-      new Set(from.fields.map((field) => field.column)),
-    )
+    const result = aggregate(context, node, grouping ?? { keys: [], sets: undefined }, sourced, local)
     rewrite = result.rewrite
     node = result.node
     if (having !== undefined) node = { kind: 'filter', input: node, predicate: rewrite(having.expr) }
@@ -103,9 +98,11 @@ export function analyzeSpecification(
   const sortExpressions = sorts.map((sort) => ({ ...sort, expr: sort.expr && finish(sort.expr) }))
   if (extraction.columns.length > 0) node = { kind: 'window', input: node, columns: extraction.columns }
 
+  // Columns of outer queries become columns of this one: the output of a query is its own.
+  const outer = new Set(outputs.flatMap(({ expr }) => (expr.kind === 'column' && !local.has(expr.id) ? [expr.id] : [])))
   const definitions: ColumnDefinition[] = []
   const columns = finished.map(({ name, expr, column }): QueryColumn => {
-    if (expr.kind === 'column') return { name, type: expr.type, column: expr.id }
+    if (expr.kind === 'column' && !outer.has(expr.id)) return { name, type: expr.type, column: expr.id }
     definitions.push({ id: column, expression: expr })
     return { name, type: expr.type, column }
   })
@@ -135,7 +132,7 @@ function distinctColumns(
 /** A boolean over the columns of FROM. */
 function condition(context: AnalysisContext, node: Expression, scope: Scope, clause: string): Expr {
   const analyzed = analyzeExpression(context, node, scope)
-  verifyScalar(context, analyzed, clause)
+  verifyScalar(context, node, analyzed, clause)
   return toBoolean(context, node, analyzed.expr, clause)
 }
 
@@ -164,10 +161,14 @@ function analyzeHaving(context: AnalysisContext, node: Expression, scope: Scope)
   return { ...analyzed, expr: toBoolean(context, node, analyzed.expr, 'HAVING clause') }
 }
 
-/** A bare column keeps its number: nothing is computed for it. */
-function toOutput(context: AnalysisContext, { name, node, analyzed }: SelectOutput): Output {
+/** A bare column of FROM keeps its number: nothing is computed for it. */
+function toOutput(
+  context: AnalysisContext,
+  { name, node, analyzed }: SelectOutput,
+  local: ReadonlySet<ColumnId>,
+): Output {
   const { expr } = analyzed
-  return { name, node, expr, column: expr.kind === 'column' ? expr.id : newId(context) }
+  return { name, node, expr, column: expr.kind === 'column' && local.has(expr.id) ? expr.id : newId(context) }
 }
 
 function verifyDistinct(context: AnalysisContext, spec: QuerySpecification, outputs: readonly Output[]): void {

@@ -9,6 +9,7 @@ import { commonSuperType } from '../types/coercion.ts'
 import { anonymousRow, BOOLEAN, isComparable, isOrderable, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { castTo, columnOf } from './build.ts'
+import { verifyCorrelation } from './correlation.ts'
 import { errorAt, newId } from './context.ts'
 import type { ExpressionState } from './expression-state.ts'
 import type { Expr, Subquery } from './tree.ts'
@@ -16,6 +17,12 @@ import type { Expr, Subquery } from './tree.ts'
 function analyzeSubquery(state: ExpressionState, node: SubqueryExpression): Subquery {
   state.found.subqueries.push(node)
   const { node: relation, columns } = state.context.analyzeQuery(state.context, node.query, state.scope)
+  verifyCorrelation(
+    state.context,
+    node.query,
+    relation,
+    columns.map((column) => column.column),
+  )
   return { node: relation, columns: columns.map(({ column, type }) => ({ id: column, type })) }
 }
 

@@ -15,7 +15,6 @@ import type {
 } from '../syntax/ast.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { EngineError } from '../../shared/engine-error.ts'
-import { resolveFunction } from '../functions/resolve-function.ts'
 import {
   DATE,
   MAX_DATETIME_PRECISION,
@@ -24,6 +23,7 @@ import {
   timestampWithTimeZone,
   timeWithTimeZone,
   VARCHAR,
+  type SqlType,
 } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { castTo, constantOf } from './build.ts'
@@ -62,12 +62,36 @@ const extractNames: Readonly<Record<ExtractField, string>> = {
   TIMEZONE_HOUR: 'timezone_hour',
 }
 
+const timeFields: readonly ExtractField[] = ['HOUR', 'MINUTE', 'SECOND']
+const zoneFields: readonly ExtractField[] = ['TIMEZONE_HOUR', 'TIMEZONE_MINUTE']
+
+function hasField({ kind }: SqlType, field: ExtractField): boolean {
+  const ofTime = timeFields.includes(field)
+  const ofZone = zoneFields.includes(field)
+  switch (kind) {
+    case 'unknown':
+    case 'timestamp with time zone':
+      return true
+    case 'timestamp':
+      return !ofZone
+    case 'date':
+      return !ofTime && !ofZone
+    case 'time':
+      return ofTime
+    case 'time with time zone':
+      return ofTime || ofZone
+    case 'interval day to second':
+      return ofTime || field === 'DAY' || field === 'DAY_OF_MONTH'
+    case 'interval year to month':
+      return field === 'YEAR' || field === 'MONTH'
+    default:
+      return false
+  }
+}
+
 export function analyzeExtract(state: ExpressionState, node: Extract): Expr {
   const value = state.analyze(node.expression)
-  try {
-    resolveFunction(extractNames[node.field], [{ kind: 'value', type: value.type }])
-  } catch (error) {
-    if (!(error instanceof EngineError)) throw error
+  if (!hasField(value.type, node.field)) {
     throw errorAt(
       state.context,
       node.expression,
@@ -83,7 +107,7 @@ export function analyzeAtTimeZone(state: ExpressionState, node: AtTimeZone): Exp
   if (!['time', 'time with time zone', 'timestamp', 'timestamp with time zone'].includes(value.type.kind)) {
     throw errorAt(
       state.context,
-      node,
+      node.value,
       'TYPE_MISMATCH',
       `Type of value must be a time or timestamp with or without time zone (actual ${typeName(value.type)})`,
     )
@@ -100,6 +124,7 @@ export function analyzeAtTimeZone(state: ExpressionState, node: AtTimeZone): Exp
 }
 
 const MINUTE_MILLIS = 60_000n
+const MAX_OFFSET_MINUTES = 14 * 60
 
 /** The zone as text; an interval is an offset. */
 function zoneOf(state: ExpressionState, { timeZone }: AtTimeZone): Expr {
@@ -107,6 +132,9 @@ function zoneOf(state: ExpressionState, { timeZone }: AtTimeZone): Expr {
   if (zone.kind !== 'constant' || zone.type.kind !== 'interval day to second') return zone
   const minutes = Number((zone.value as bigint) / MINUTE_MILLIS)
   const total = Math.abs(minutes)
+  if (total > MAX_OFFSET_MINUTES) {
+    throw new EngineError('INVALID_FUNCTION_ARGUMENT', `Invalid offset minutes ${minutes}`)
+  }
   return constantOf(VARCHAR, `${minutes < 0 ? '-' : '+'}${pad(Math.trunc(total / 60))}:${pad(total % 60)}`)
 }
 

@@ -19,7 +19,7 @@ export function analyzeTableFunction(
 ): { readonly node: RelationNode; readonly fields: readonly Field[] } {
   const name = node.name.parts.map((part) => part.value.toLowerCase()).join('.')
   if (name !== 'sequence' && name !== 'system.builtin.sequence') {
-    throw errorAt(context, node, 'FUNCTION_NOT_FOUND', `Table function '${name}' not registered`)
+    throw errorAt(context, node.name, 'FUNCTION_NOT_FOUND', `Table function '${name}' not registered`)
   }
   if (node.arguments.length > parameters.length) {
     throw errorAt(
@@ -33,17 +33,17 @@ export function analyzeTableFunction(
   node.arguments.forEach((argument, i) => {
     const key = argument.name === undefined ? parameters[i]! : argument.name.value.toUpperCase()
     if (given.has(key)) {
-      throw errorAt(context, argument, 'INVALID_ARGUMENTS', `Duplicate argument name: ${key}`)
+      throw errorAt(context, argument, 'INVALID_FUNCTION_ARGUMENT', `Duplicate argument name: ${key}`)
     }
     if (!(parameters as readonly string[]).includes(key)) {
-      throw errorAt(context, argument, 'INVALID_ARGUMENTS', `Unexpected argument name: ${key}`)
+      throw errorAt(context, argument, 'INVALID_FUNCTION_ARGUMENT', `Unexpected argument name: ${key}`)
     }
     const { value } = argument
     if (value.kind === 'TableFunctionTableArgument' || value.kind === 'TableFunctionDescriptorArgument') {
       throw errorAt(
         context,
         argument,
-        'INVALID_ARGUMENTS',
+        'INVALID_FUNCTION_ARGUMENT',
         `Invalid argument ${key}. Expected expression, got ${value.kind === 'TableFunctionTableArgument' ? 'table' : 'descriptor'}`,
       )
     }

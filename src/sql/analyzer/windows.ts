@@ -10,6 +10,7 @@ import type {
   WindowFrame,
   WindowSpecification,
 } from '../syntax/ast.ts'
+import type { Span } from '../syntax/span.ts'
 import { isComparable, isDateTime, isInteger, isNumeric, isOrderable, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { resolveArithmetic } from '../functions/operators.ts'
@@ -69,7 +70,7 @@ function resolveSpecification(
   if (specification.orderBy !== undefined && base.orderBy !== undefined) {
     throw errorAt(
       context,
-      specification.existingWindowName!,
+      specification.orderBy,
       'INVALID_ORDER_BY',
       'Cannot specify ORDER BY if referenced named WINDOW specifies ORDER BY',
     )
@@ -247,7 +248,12 @@ function verifyCall(
   }
   if (name === 'lag' || name === 'lead') {
     if (specification.orderBy === undefined) {
-      throw errorAt(context, node.window!, 'MISSING_ORDER_BY', `${name} function requires an ORDER BY window clause`)
+      throw errorAt(
+        context,
+        contentOf(node.window!),
+        'MISSING_ORDER_BY',
+        `${name} function requires an ORDER BY window clause`,
+      )
     }
     if (specification.frame !== undefined) {
       throw errorAt(
@@ -258,6 +264,14 @@ function verifyCall(
       )
     }
   }
+}
+
+/** A specification stands where its first clause does: an empty one at its closing parenthesis. */
+function contentOf(window: Window): { readonly span: Span } {
+  if (window.kind === 'WindowReference') return window
+  const first = window.existingWindowName ?? window.partitionBy[0] ?? window.orderBy ?? window.frame
+  const at = first === undefined ? window.span.end - 1 : window.span.start + 1
+  return { span: { ...window.span, at } }
 }
 
 function analyzeFrame(

@@ -1,0 +1,105 @@
+import type { Query } from '../syntax/ast-query.ts'
+import { errorAt, type AnalysisContext } from './context.ts'
+import type { ColumnId, Expr, RelationNode } from './tree.ts'
+import { visitColumns } from './walk.ts'
+
+/**
+ * Refuses a correlated query that Trino cannot take apart, as it does: ORDER BY, aggregates and set operations over
+ * columns of the outer query, LIMIT 1 over correlated rows, groups over comparisons other than `=`, conditions on an
+ * UNNEST of outer arrays. DuckDB could calculate some; a statement should mean the same on both.
+ */
+export function verifyCorrelation(
+  context: AnalysisContext,
+  query: Query,
+  node: RelationNode,
+  outputs: readonly ColumnId[],
+): void {
+  const inner = new Set<ColumnId>()
+  collectDefined(node, inner)
+  const usesOuter = (tree: Expr | RelationNode): boolean => {
+    let found = false
+    visitColumns(tree, (id) => {
+      if (!inner.has(id)) found = true
+    })
+    return found
+  }
+  if (!usesOuter(node)) return
+  if (isSupported(node, usesOuter, outputs)) return
+  throw errorAt(context, query, 'NOT_SUPPORTED', 'Given correlated subquery is not supported')
+}
+
+type UsesOuter = (tree: Expr | RelationNode) => boolean
+
+function isSupported(node: RelationNode, usesOuter: UsesOuter, outputs: readonly ColumnId[]): boolean {
+  switch (node.kind) {
+    case 'filter':
+      return !unnestsOuter(node.input, usesOuter) && isSupported(node.input, usesOuter, outputs)
+    case 'project': {
+      const computed = new Set(node.columns.map((column) => column.id))
+      const sorted = outputs.filter((column) => !computed.has(column))
+      return isSupported(node.input, usesOuter, sorted)
+    }
+    case 'sort': {
+      const { input } = node
+      const keys = new Set(node.keys.map((key) => key.column))
+      const outerKey =
+        input.kind === 'project' && input.columns.some(({ id, expression }) => keys.has(id) && usesOuter(expression))
+      return !outerKey && isSupported(input, usesOuter, outputs)
+    }
+    case 'limit':
+      if (node.count === '1' && node.input.kind !== 'sort' && correlatedFilter(node.input, usesOuter)) {
+        return singleRow(node.input)
+      }
+      return isSupported(node.input, usesOuter, outputs)
+    case 'aggregate':
+      if (node.aggregates.some(({ call }) => usesOuter(call))) return false
+      if (node.keys.length > 0 && unequalFilter(node.input, usesOuter)) return false
+      return isSupported(node.input, usesOuter, outputs)
+    case 'set':
+      return !usesOuter(node)
+    default:
+      return true
+  }
+}
+
+function singleRow(node: RelationNode): boolean {
+  if (node.kind === 'project') return singleRow(node.input)
+  return node.kind === 'aggregate' && node.keys.length === 0
+}
+
+function unnestsOuter(node: RelationNode, usesOuter: UsesOuter): boolean {
+  return node.kind === 'unnest' && usesOuter(node)
+}
+
+function correlatedFilter(node: RelationNode, usesOuter: UsesOuter): boolean {
+  if (node.kind === 'project') return correlatedFilter(node.input, usesOuter)
+  return node.kind === 'filter' && usesOuter(node.predicate)
+}
+
+/** A condition that compares with the outer query other than by `=`. */
+function unequalFilter(node: RelationNode, usesOuter: UsesOuter): boolean {
+  if (node.kind === 'project') return unequalFilter(node.input, usesOuter)
+  if (node.kind !== 'filter') return false
+  const terms = node.predicate.kind === 'and' ? node.predicate.terms : [node.predicate]
+  return terms.some((term) => usesOuter(term) && !(term.kind === 'compare' && term.operator === '='))
+}
+
+/** Every column that a node or a query inside its expressions makes. */
+function collectDefined(tree: unknown, defined: Set<ColumnId>): void {
+  if (typeof tree !== 'object' || tree === null) return
+  if (Array.isArray(tree)) {
+    for (const item of tree) collectDefined(item, defined)
+    return
+  }
+  const { kind, id } = tree as { readonly kind?: unknown; readonly id?: unknown }
+  // All objects with a number but references to columns are definitions.
+  if (typeof id === 'number' && kind !== 'column') defined.add(id)
+  for (const [name, value] of Object.entries(tree)) {
+    if (kind === 'unnest' && name === 'ordinality' && typeof value === 'number') defined.add(value)
+    if (name === 'columns' && Array.isArray(value)) {
+      for (const column of value as unknown[]) if (typeof column === 'number' && kind !== 'set') defined.add(column)
+    }
+    if (name !== 'type' && name !== 'function' && name !== 'operator' && name !== 'handle')
+      collectDefined(value, defined)
+  }
+}
