@@ -1,0 +1,302 @@
+import { connect } from 'node:net'
+import { gunzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
+import { follow, post, raw, run, trinoHeaders } from '../support/statement-client.ts'
+
+const folder = temporaryFolder()
+let server: QuipuProcess
+let base: string
+
+beforeAll(async () => {
+  server = spawnQuipu(['start', '--data-dir', `${folder.path}/data`, '--port', '0', '--log-level', 'warn'])
+  base = await server.url
+}, 60_000)
+
+afterAll(async () => {
+  server.signal('SIGTERM')
+  await server.exit
+  await folder.remove()
+}, 60_000)
+
+describe('POST /v1/statement', () => {
+  it('answers with the plan: columns, stage tree, partialCancelUri, never rows', async () => {
+    const { status, headers, json } = await post(base, 'SELECT nationkey, name FROM nation')
+    expect(status).toBe(200)
+    expect(headers['content-type']).toBe('application/json')
+    expect(headers['x-content-type-options']).toBe('nosniff')
+    expect(headers['transfer-encoding']).toBe('chunked')
+    expect(headers['cache-control']).toBe('no-store')
+    expect(json.id).toMatch(/^\d{8}_\d{6}_\d{5}_[0-9a-v]{5}$/)
+    expect(json.infoUri).toBe(`${base}/v1/query/${json.id}`)
+    expect(json.nextUri).toMatch(new RegExp(`^${base}/v1/statement/${json.id}/0\\.[\\w-]{22}$`))
+    expect(json.partialCancelUri).toMatch(new RegExp(`^${base}/v1/stage/${json.id}\\.1/[\\w-]{22}$`))
+    expect(json.columns).toEqual([
+      { name: 'nationkey', type: 'bigint', typeSignature: { rawType: 'bigint', arguments: [] } },
+      {
+        name: 'name',
+        type: 'varchar(25)',
+        typeSignature: { rawType: 'varchar', arguments: [{ kind: 'LONG', value: 25 }] },
+      },
+    ])
+    expect(json.data).toBeUndefined()
+    expect(['QUEUED', 'PLANNING', 'STARTING', 'RUNNING']).toContain(json.stats.state)
+    expect(json.stats.rootStage).toMatchObject({
+      stageId: '0',
+      state: 'SCHEDULED',
+      done: false,
+      subStages: [{ stageId: '1', done: false, subStages: [] }],
+    })
+  })
+
+  it('never carries an error: it comes with the first GET, HTTP 200', async () => {
+    const first = await post(base, 'SELECT nope FROM nation')
+    expect(first.json.error).toBeUndefined()
+    expect(first.json.nextUri).toBeDefined()
+    const { error, answers } = await follow(first)
+    expect(error).toMatchObject({
+      errorName: 'COLUMN_NOT_FOUND',
+      errorCode: 47,
+      errorType: 'USER_ERROR',
+      message: "line 1:8: Column 'nope' cannot be resolved",
+      errorLocation: { lineNumber: 1, columnNumber: 8 },
+    })
+    expect(answers.at(-1)!.stats.state).toBe('FAILED')
+    expect(answers.at(-1)!.nextUri).toBeUndefined()
+  })
+
+  it.each([
+    ['SELEC 1', 'SYNTAX_ERROR', 1, 1],
+    ['SELECT * FROM nowhere', 'TABLE_NOT_FOUND', 1, 15],
+    ['SELECT * FROM tpch.nope.t', 'SCHEMA_NOT_FOUND', 1, 15],
+    ['SELECT * FROM nope.s.t', 'CATALOG_NOT_FOUND', 1, 15],
+    ['SELECT 1\n  + true', 'TYPE_MISMATCH', 2, 3],
+    ['SELECT \u0000', 'SYNTAX_ERROR', 1, 8],
+  ])('%j fails as %s at %i:%i', async (sql, errorName, lineNumber, columnNumber) => {
+    const { error } = await run(base, sql)
+    expect(error).toMatchObject({ errorName, errorLocation: { lineNumber, columnNumber } })
+  })
+
+  it('does nothing for a session statement that nobody follows', async () => {
+    const first = await post(base, "SET SESSION query_max_run_time = '5m'")
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    const info = await raw(first.json.infoUri)
+    expect(JSON.parse(info.text)).toMatchObject({ state: expect.not.stringMatching(/FINISHED|FAILED/) })
+    const { last } = await follow(first)
+    expect(last.headers['x-trino-set-session']).toBe('query_max_run_time=5m')
+    expect(last.json).toMatchObject({ updateType: 'SET SESSION', columns: [], stats: { state: 'FINISHED' } })
+  })
+})
+
+describe('GET /v1/statement/{queryId}/{token}', () => {
+  it('gives every row once, in pages, and ends with rows, FINISHED and no nextUri in one answer', async () => {
+    const { rows, answers } = await run(base, 'SELECT orderkey, partkey, linenumber, comment FROM lineitem')
+    expect(rows).toHaveLength(60_175)
+    expect(new Set(rows.map(([order, , line]) => `${String(order)}/${String(line)}`)).size).toBe(60_175)
+    expect(answers.filter((answer) => answer.data).length).toBeGreaterThan(2)
+    expect(answers.at(-1)).toMatchObject({ stats: { state: 'FINISHED' }, data: expect.any(Array) })
+    for (const answer of answers.filter((one) => one.data)) expect(answer.columns).toHaveLength(4)
+  })
+
+  it('gives the same bytes for the same token again, until the next is asked for: then 410', async () => {
+    const first = await post(base, 'SELECT comment FROM lineitem')
+    const uri0 = first.json.nextUri!
+    let page0 = await raw(uri0)
+    while (!page0.json.data) page0 = await raw(page0.json.nextUri!)
+    const again = await raw(uri0)
+    expect(again.text).toBe(page0.text)
+    const uri1 = page0.json.nextUri!
+    expect(uri1).not.toBe(uri0)
+    let page1 = await raw(uri1)
+    while (!page1.json.data) page1 = await raw(uri1)
+    expect((await raw(uri1)).text).toBe(page1.text)
+    expect((await raw(uri0)).status).toBe(410)
+  })
+
+  it('repeats the last answer, and knows nothing of tokens after it', async () => {
+    const { last, answers } = await run(base, 'SELECT 1')
+    const uri = answers.at(-2)!.nextUri!
+    expect((await raw(uri)).text).toBe(last.text)
+    expect((await raw(uri)).text).toBe(last.text)
+  })
+
+  it('repeats its own nextUri while there is nothing to tell', async () => {
+    const first = await post(base, 'SELECT count(*) FROM lineitem a, lineitem b, nation c WHERE a.comment > b.comment')
+    const second = await raw(first.json.nextUri!)
+    expect(second.json.data).toBeUndefined()
+    expect(second.json.nextUri).toBe(first.json.nextUri)
+    expect((await raw(second.json.nextUri!, { method: 'DELETE' })).status).toBe(204)
+  })
+
+  it('answers 404 for a wrong mac, a wrong token, an unknown or malformed query', async () => {
+    const { json } = await post(base, 'SELECT 1')
+    const uri = json.nextUri!
+    for (const wrong of [
+      `${uri.slice(0, -1)}${uri.endsWith('A') ? 'B' : 'A'}`,
+      uri.replace('/0.', '/1.'),
+      `${base}/v1/statement/${json.id}/0`,
+      `${base}/v1/statement/${json.id}/x`,
+      uri.replace(json.id, '20200101_000000_00000_00001'),
+      uri.replace(json.id, 'nonsense'),
+    ]) {
+      const answer = await raw(wrong)
+      expect([answer.status, wrong]).toEqual([404, wrong])
+    }
+  })
+
+  it('HEAD is a heartbeat', async () => {
+    const { json } = await post(base, 'SELECT 1')
+    const head = await raw(json.nextUri!, { method: 'HEAD' })
+    expect([head.status, head.text]).toEqual([200, ''])
+    expect((await raw(`${base}/v1/statement/${json.id}/0.AAAAAAAAAAAAAAAAAAAAAA`, { method: 'HEAD' })).status).toBe(404)
+  })
+
+  it('two GETs on one token both get the page', async () => {
+    const first = await post(base, 'SELECT name FROM nation')
+    const [a, b] = await Promise.all([raw(first.json.nextUri!), raw(first.json.nextUri!)])
+    expect(a.json.data).toHaveLength(25)
+    expect(b.json.data).toHaveLength(25)
+  })
+})
+
+describe('DELETE', () => {
+  it('cancels; a GET beside it and after it tells FAILED, USER_CANCELED; again 204', async () => {
+    const first = await post(base, 'SELECT count(*) FROM lineitem a, lineitem b, nation c WHERE a.comment > b.comment')
+    const uri = first.json.nextUri!
+    const [beside, canceled] = await Promise.all([raw(uri), raw(uri, { method: 'DELETE' })])
+    expect(canceled.status).toBe(204)
+    expect(beside.status).toBe(200)
+    const after = await raw(uri)
+    expect(after.json).toMatchObject({
+      stats: { state: 'FAILED' },
+      error: { errorName: 'USER_CANCELED', message: 'Query was canceled' },
+    })
+    expect(after.json.nextUri).toBeUndefined()
+    expect((await raw(uri, { method: 'DELETE' })).status).toBe(204)
+    expect((await raw(uri.replace(/.$/, 'x'), { method: 'DELETE' })).status).toBe(404)
+  })
+
+  it('of a finished query leaves it finished', async () => {
+    const { answers } = await run(base, 'SELECT 1')
+    const uri = answers.at(-2)!.nextUri!
+    expect((await raw(uri, { method: 'DELETE' })).status).toBe(204)
+    expect((await raw(uri)).json.stats.state).toBe('FINISHED')
+  })
+
+  it('of partialCancelUri lets the query finish with what it has', async () => {
+    const first = await post(base, 'SELECT name FROM nation')
+    expect((await raw(first.json.partialCancelUri!, { method: 'DELETE' })).status).toBe(204)
+    expect((await raw(`${first.json.partialCancelUri}x`, { method: 'DELETE' })).status).toBe(404)
+    const { answers, error } = await follow(first)
+    expect(error).toBeUndefined()
+    expect(answers.at(-1)!.stats.state).toBe('FINISHED')
+  })
+})
+
+describe('headers', () => {
+  it.each(['Engine', 'Trino', 'Presto'])('X-%s-* decide the session and the answer', async (family) => {
+    const prefix = `x-${family.toLowerCase()}-`
+    const headers = { [`${prefix}user`]: 'someone', [`${prefix}catalog`]: 'TPCH', [`${prefix}schema`]: 'tiny' }
+    const { rows, id, columns } = await run(base, 'SELECT count(*) AS c FROM nation', headers)
+    expect(rows).toEqual([[25]])
+    expect(columns![0]).toMatchObject({ name: 'c', type: 'bigint' })
+    const info = JSON.parse((await raw(`${base}/v1/query/${id}`)).text) as {
+      session: { user: string; catalog: string }
+    }
+    expect(info.session).toMatchObject({ user: 'someone', catalog: 'tpch', schema: 'tiny' })
+    const use = await run(base, 'USE tpch.sf1', headers)
+    expect(use.last.headers[`${prefix}set-schema`] ?? use.error).toBeDefined()
+  })
+
+  it('no user is anonymous', async () => {
+    const { id } = await run(base, 'SELECT 1', {})
+    const info = JSON.parse((await raw(`${base}/v1/query/${id}`)).text) as { session: { user: string } }
+    expect(info.session.user).toBe('anonymous')
+  })
+
+  it.each([
+    ['two families', { 'x-trino-user': 'a', 'x-presto-user': 'a' }, 400],
+    ['schema without catalog', { 'x-trino-user': 'a', 'x-trino-schema': 's' }, 400],
+    ['malformed session', { 'x-trino-user': 'a', 'x-trino-session': 'nonsense' }, 400],
+    ['bad transaction id', { 'x-trino-user': 'a', 'x-trino-transaction-id': 'zzz' }, 400],
+    ['bad resource estimate', { 'x-trino-user': 'a', 'x-trino-resource-estimate': 'LUCK=1' }, 400],
+    ['no JSON accepted', { 'x-trino-user': 'a', accept: 'text/html' }, 406],
+    ['a foreign origin', { 'x-trino-user': 'a', origin: 'http://evil.example' }, 403],
+    ['a cross-site fetch', { 'x-trino-user': 'a', 'sec-fetch-site': 'cross-site' }, 403],
+    ['a foreign host', { 'x-trino-user': 'a', host: 'evil.example' }, 403],
+  ])('%s: %o -> %i', async (_what, headers, status) => {
+    const answer = await post(base, 'SELECT 1', headers)
+    expect(answer.status).toBe(status)
+  })
+})
+
+describe('requests of all kinds', () => {
+  it('chunked bodies, any content type, absolute-form targets', async () => {
+    const chunked = await raw(`${base}/v1/statement`, {
+      method: 'POST',
+      body: 'SELECT 1',
+      chunked: true,
+      headers: { 'transfer-encoding': 'chunked', 'content-type': 'application/x-www-form-urlencoded' },
+    })
+    expect(chunked.status).toBe(200)
+    const target = `${base}/v1/query/${chunked.json.id}`
+    const deleted = await raw(base, { method: 'DELETE', target })
+    expect(deleted.status).toBe(204)
+  })
+
+  it.each([
+    ['an empty body', Buffer.from(''), 400],
+    ['blank text', Buffer.from(' \n '), 400],
+    ['not UTF-8', Buffer.from([0x53, 0xff, 0xfe]), 400],
+    ['more than 1 MB', Buffer.alloc(1_100_000, 0x20), 413],
+  ])('%s -> %s', async (_what, body, status) => {
+    const answer = await raw(`${base}/v1/statement`, { method: 'POST', body, headers: { 'x-trino-user': 'a' } })
+    expect(answer.status).toBe(status)
+    expect(answer.headers['content-type']).toContain('text/plain')
+    const json = await raw(`${base}/v1/statement`, { method: 'POST', body, headers: { accept: 'application/json' } })
+    expect(json.headers['content-type']).toBe('application/problem+json')
+    expect(JSON.parse(json.text)).toMatchObject({ status })
+  })
+
+  it('a statement of almost 1 MB', async () => {
+    const { rows, error } = await run(base, `SELECT length('${'x'.repeat(1_000_000)}')`)
+    expect(error).toBeUndefined()
+    expect(rows).toEqual([[1_000_000]])
+  })
+
+  it.each(['PUT', 'PATCH', 'GET'])('%s of /v1/statement is not allowed', async (method) => {
+    const answer = await raw(`${base}/v1/statement`, { method })
+    expect(answer.status).toBe(405)
+    expect(answer.headers['allow']).toContain('POST')
+  })
+
+  it('an unknown path is 404, OPTIONS answers', async () => {
+    expect((await raw(`${base}/v1/nothing`)).status).toBe(404)
+    expect((await raw(`${base}/v1/statement`, { method: 'OPTIONS' })).headers['allow']).toContain('POST')
+  })
+
+  it('headers over 64 kB are 431, bytes that are not HTTP are 400; neither hangs', async () => {
+    const { port } = new URL(base)
+    const talk = (text: string): Promise<string> =>
+      new Promise((resolve, reject) => {
+        const socket = connect(Number(port), '127.0.0.1', () => socket.write(text))
+        let answer = ''
+        socket.setTimeout(10_000, () => reject(new Error('no answer')))
+        socket.on('data', (part) => (answer += part.toString()))
+        socket.on('close', () => resolve(answer))
+        socket.on('error', () => resolve(answer))
+      })
+    expect(await talk(`GET /v1/info HTTP/1.1\r\nHost: localhost\r\nX-Long: ${'a'.repeat(70_000)}\r\n\r\n`)).toContain(
+      ' 431 ',
+    )
+    expect(await talk('not http at all\r\n\r\n')).toContain(' 400 ')
+  })
+
+  it('large answers are not gzipped for this host, and are whole', async () => {
+    const { rows } = await run(base, 'SELECT comment FROM orders', { ...trinoHeaders, 'accept-encoding': 'gzip' })
+    expect(rows).toHaveLength(15_000)
+    const info = await raw(`${base}/v1/info`)
+    expect(info.headers['content-encoding']).toBeUndefined()
+    expect(() => gunzipSync(Buffer.from(info.text))).toThrow()
+  })
+})
