@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { fileURLToPath } from 'node:url'
+import { reservedCodeBytes } from './code-range.ts'
 import { createFrameDecoder, encodeFrame, type Frame } from './frames.ts'
 import type { EngineArguments, EngineReply, EngineRequest } from './messages.ts'
 import { openResidentMemory } from './resident-memory.ts'
@@ -70,8 +71,9 @@ export function startEngineChild(options: EngineChildOptions): EngineChild {
     Array.from({ length: options.connections }, (_, index) => fifo(index)),
   )
 
+  const dataLimit = Math.floor((options.dataLimitBytes + reservedCodeBytes()) / 1024)
   const command = [process.execPath, PROGRAM, JSON.stringify(options.arguments)]
-  const child = spawn('/bin/sh', ['-c', SHELL, String(Math.floor(options.dataLimitBytes / 1024)), ...command], {
+  const child = spawn('/bin/sh', ['-c', SHELL, String(dataLimit), ...command], {
     // Standard output is no channel: DuckDB can be made to write there.
     stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'],
     env: { PATH: process.env['PATH'], UV_THREADPOOL_SIZE: '16' },

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { reservedCodeBytes } from '../../../src/execution/engine/code-range.ts'
 import { processMemoryLimit } from '../../../src/execution/engine/sandbox.ts'
 import { openTestPool, type TestPool } from '../../support/engines.ts'
 
@@ -108,7 +109,7 @@ describe.runIf(process.platform === 'linux')('the process', () => {
     expect(environment.map((entry) => entry.split('=')[0]).toSorted()).toEqual(['PATH', 'PWD', 'UV_THREADPOOL_SIZE'])
     const limits = readFileSync(`/proc/${pid}/limits`, 'utf8')
     const shared = engines.settings.memoryLimitBytes / 4
-    const kilobytes = Math.floor(processMemoryLimit(shared) / 1024)
+    const kilobytes = Math.floor((processMemoryLimit(shared) + reservedCodeBytes()) / 1024)
     expect(/Max data size\s+(\d+)/.exec(limits)?.[1]).toBe(String(kilobytes * 1024))
     expect(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8').trim()).toBe('1000')
   })
