@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import express from 'express'
 import pg from 'pg'
 import { allowedDirectories, loadCatalogs } from '../connectors/spi/catalog-files.ts'
+import { withSystemCatalog } from '../connectors/system/system-connector.ts'
 import { createMetadataPort } from '../coordinator/dispatch/catalog-metadata.ts'
 import { createResourceGroups } from '../coordinator/dispatch/resource-groups.ts'
 import { startQueryExecution, type ExecutionDeps, type QueryExecution } from '../coordinator/query/query-execution.ts'
@@ -86,7 +87,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   const secret = loadClusterSecret(dataDir, config.sharedSecret)
   const bearer = internalBearer(secret)
   let bound: { query: ReturnType<typeof createEnginePool>['query'] } | undefined
-  const catalogs = loadCatalogs(resolve(config.catalogDir), connectorFactories, {
+  const configured = loadCatalogs(resolve(config.catalogDir), connectorFactories, {
     dataDir,
     shippedDir: SHIPPED,
     query: (sql) => {
@@ -94,6 +95,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
       return bound.query(sql)
     },
   })
+  const catalogs = withSystemCatalog(configured)
   const engine = createEnginePool(
     engineSettings(config, {
       folder: join(dataDir, 'coordinator'),

@@ -3,6 +3,7 @@ import { availableParallelism, totalmem } from 'node:os'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { allowedDirectories, loadCatalogs } from '../connectors/spi/catalog-files.ts'
+import { withSystemCatalog } from '../connectors/system/system-connector.ts'
 import { createEnginePool } from '../execution/engine/engine-pool.ts'
 import { createAnnouncer } from '../execution/worker/announcer.ts'
 import { nodeIdOf } from '../execution/worker/node-id.ts'
@@ -41,11 +42,13 @@ export async function wireWorker(life: ChildLife, url: string): Promise<WiredWor
   const startedAt = performance.now()
   const dataDir = resolve(config.dataDir)
   const bearer = internalBearer(loadClusterSecret(dataDir, config.sharedSecret))
-  const catalogs = loadCatalogs(resolve(config.catalogDir), connectorFactories, {
-    dataDir,
-    shippedDir: SHIPPED,
-    query: (sql) => engines.query(sql),
-  })
+  const catalogs = withSystemCatalog(
+    loadCatalogs(resolve(config.catalogDir), connectorFactories, {
+      dataDir,
+      shippedDir: SHIPPED,
+      query: (sql) => engines.query(sql),
+    }),
+  )
   const engines = createEnginePool(
     engineSettings(config, {
       folder: dataDir,
