@@ -8,6 +8,11 @@ import type { EventLogOptions } from '../events/folded-event-log.ts'
  */
 export async function eventLogOf(config: Config, databaseUrl: string, options: EventLogOptions): Promise<EventLog> {
   // Each is loaded when it is the one: kafkajs alone costs a tenth of a second at every start.
+  if (config.kafkaBrokers.length > 0) {
+    const { createKafkaEventLog } = await import('../events/kafka-beside-postgres.ts')
+    const database = { connectionString: databaseUrl }
+    return createKafkaEventLog({ brokers: config.kafkaBrokers, topic: config.kafkaTopic, database }, options)
+  }
   const { createPostgresEventLog } = await import('../events/postgres/postgres-event-log.ts')
   return createPostgresEventLog({ connectionString: databaseUrl }, options)
 }
