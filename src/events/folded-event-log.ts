@@ -33,6 +33,7 @@ export interface EventLogOptions {
 /** Parts that tests replace to show that the contract suite catches a broken one. */
 export interface EventLogSeams {
   readonly fold?: Fold
+  readonly createReader?: (store: RecordStore, fold?: Fold) => LogReader
   readonly createWriter?: (parts: WriterParts, partition: number) => PartitionWriter
 }
 
@@ -58,7 +59,7 @@ export class FoldedEventLog implements EventLog {
     this.#store = store
     this.#options = options
     this.#seams = seams
-    this.#reader = new LogReader(store, seams.fold)
+    this.#reader = seams.createReader?.(store, seams.fold) ?? new LogReader(store, seams.fold)
   }
 
   get fenced(): Promise<Fenced | LogWentBackwards> {

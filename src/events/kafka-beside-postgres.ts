@@ -21,27 +21,20 @@ export function createKafkaEventLog(
   log: EventLogOptions = {},
   seams: EventLogSeams = {},
 ): EventLog {
-  return new FoldedEventLog(createKafkaRecordStore(options, log), log, seams)
+  return new FoldedEventLog(new KafkaStoreBesidePostgres(options, log), log, seams)
 }
 
-/** @param wrapPages lets a test stop between a page and its event */
-export function createKafkaRecordStore(
-  options: KafkaEventLogOptions,
-  log: EventLogOptions = {},
-  wrapPages: (pages: ResultPageStore) => ResultPageStore = (pages) => pages,
-): KafkaRecordStore {
-  return new KafkaStoreWithDatabase(options, log, wrapPages)
-}
-
-class KafkaStoreWithDatabase extends KafkaRecordStore {
+/** Kafka for the records, Postgres for what it does not have. */
+export class KafkaStoreBesidePostgres extends KafkaRecordStore {
   readonly #pool: pg.Pool
   readonly #log: EventLogOptions
   #housekeeping: NodeJS.Timeout | undefined
 
+  /** @param wrapPages lets a test stop between a page and its event */
   constructor(
     options: KafkaEventLogOptions,
-    log: EventLogOptions,
-    wrapPages: (pages: ResultPageStore) => ResultPageStore,
+    log: EventLogOptions = {},
+    wrapPages: (pages: ResultPageStore) => ResultPageStore = (pages) => pages,
   ) {
     const pool = new pg.Pool({
       ...options.database,

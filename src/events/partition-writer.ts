@@ -177,6 +177,11 @@ export class PartitionWriter {
     return this.place.state.number + 1
   }
 
+  /** The same at every attempt: a number belongs to its event for ever. */
+  protected numberOf(append: PendingAppend): number {
+    return append.firstNumber
+  }
+
   protected cutBatch(queue: PendingAppend[]): PendingAppend[] {
     let bytes = 0
     let events = 0
@@ -333,7 +338,7 @@ export class PartitionWriter {
   #send(pending: readonly PendingAppend[]): Promise<boolean> {
     const records: OutRecord[] = []
     for (const append of pending) {
-      let number = append.firstNumber
+      let number = this.numberOf(append)
       for (const sealed of append.sealed) {
         const { sequence, time, hash } = sealed.envelope
         const record = { number: number++, stream: append.stream, sequence, time, text: sealed.text, hash }

@@ -13,14 +13,21 @@ import { FoldedEventLog } from '../../../src/events/folded-event-log.ts'
 import { formatHeader } from '../../../src/events/fold.ts'
 import {
   createKafkaEventLog,
-  createKafkaRecordStore,
+  KafkaStoreBesidePostgres,
   type KafkaEventLogOptions,
 } from '../../../src/events/kafka-beside-postgres.ts'
 import { ensureTopic } from '../../../src/events/kafka/topic.ts'
 import type { RecordStore, StoredRecord } from '../../../src/events/record-store.ts'
 import { startFaultProxy, type FaultProxy } from '../fault-proxy.ts'
 import { sharedKafka, startKafka } from '../kafka.ts'
-import type { Broken, FixtureOptions, LogAdapter, LogFixture, OpenOptions } from './log-fixture.ts'
+import {
+  openedQuietly,
+  type Broken,
+  type FixtureOptions,
+  type LogAdapter,
+  type LogFixture,
+  type OpenOptions,
+} from './log-fixture.ts'
 import { spawnLogProcess, type LogProcess } from './log-process.ts'
 import { createMigratedDatabase } from './migrated-database.ts'
 
@@ -64,14 +71,15 @@ async function createKafkaFixture(options: FixtureOptions = {}, broken: Broken =
     partitions,
     details: { topic, url: database.url, broker: broker.brokers[0]! },
     async open(open: OpenOptions = {}) {
-      const plain: RecordStore = createKafkaRecordStore(configOf(open.via), open)
-      const log = new FoldedEventLog(broken.wrapStore?.(plain, open) ?? plain, open, broken.seams)
+      const config = configOf(open.via)
+      const store = broken.kafkaStore?.(config, open) ?? new KafkaStoreBesidePostgres(config, open)
+      const log = openedQuietly(new FoldedEventLog(store, open, broken.seams), broken)
       logs.push(log)
       await log.open()
       return log
     },
     async store(open: OpenOptions = {}) {
-      const store = createKafkaRecordStore(configOf(open.via), open)
+      const store = new KafkaStoreBesidePostgres(configOf(open.via), open)
       stores.push(store)
       await store.open()
       return store
@@ -82,7 +90,7 @@ async function createKafkaFixture(options: FixtureOptions = {}, broken: Broken =
       return proxy
     },
     async spawn() {
-      const process = await spawnLogProcess({ technology: 'kafka', kafka: configOf() })
+      const process = await spawnLogProcess({ technology: 'kafka', kafka: configOf(), split: broken.splitInProcess })
       processes.push(process)
       return process
     },

@@ -1,7 +1,9 @@
+import type pg from 'pg'
 import { expect } from 'vitest'
 import type { Appended, Event, EventLog, Recorded } from '../../../src/events/event-log.ts'
 import type { EventLogOptions, EventLogSeams } from '../../../src/events/folded-event-log.ts'
 import { zeroState, type State, type Verdict } from '../../../src/events/fold.ts'
+import type { KafkaEventLogOptions } from '../../../src/events/kafka-beside-postgres.ts'
 import { LogReader } from '../../../src/events/log-reader.ts'
 import type { RecordStore, StoredRecord } from '../../../src/events/record-store.ts'
 import type { FaultProxy } from '../fault-proxy.ts'
@@ -53,7 +55,25 @@ export interface FixtureOptions {
 /** Replaces parts of every client a fixture opens: how broken adapters come into the suite. */
 export interface Broken {
   readonly seams?: EventLogSeams
-  readonly wrapStore?: (store: RecordStore, options: OpenOptions) => RecordStore
+  readonly postgresStore?: (config: pg.ClientConfig, options: OpenOptions) => RecordStore
+  readonly kafkaStore?: (options: KafkaEventLogOptions, log: OpenOptions) => RecordStore
+  /** Appends of a process of its own go out in two halves. */
+  readonly splitInProcess?: boolean
+}
+
+/** How long a log may take to get over a fault that has ended; shorter where a log is expected not to. */
+export const patience = { ms: 12_000 }
+
+/** A client of a broken adapter: a test that fails half-way leaves appends that nobody waits for. */
+export function openedQuietly(log: EventLog, broken: Broken): EventLog {
+  if (Object.keys(broken).length === 0) return log
+  const append = log.append.bind(log)
+  log.append = (...args) => {
+    const appended = append(...args)
+    appended.catch(() => {})
+    return appended
+  }
+  return log
 }
 
 export interface LogAdapter {

@@ -1,6 +1,7 @@
 // An event log of the built program in a process that tests stop and kill; commands come over IPC.
 
 import { FoldedEventLog } from '../../../dist/events/folded-event-log.js'
+import { fold } from '../../../dist/events/fold.js'
 import { PartitionWriter } from '../../../dist/events/partition-writer.js'
 import { PostgresRecordStore } from '../../../dist/events/postgres/postgres-record-store.js'
 
@@ -22,6 +23,29 @@ class StoppingWriter extends PartitionWriter {
   }
 }
 
+/** An append sent as two: what must never be done. */
+async function putInHalves(store, batch) {
+  const half = batch.records.length >> 1
+  if (half === 0) return store.put(batch)
+  const first = await store.put({ ...batch, records: batch.records.slice(0, half) })
+  if (first.kind !== 'landed') return first
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  let { offset, state } = batch.seen
+  for (const { number, hash } of batch.records.slice(0, half)) {
+    const { kind, epoch, writer, seen } = batch
+    state = fold(state, { header: { kind, epoch, writer, number, seen }, hash }).state
+    offset++
+  }
+  const second = await store.put({
+    ...batch,
+    seen: { offset, state },
+    records: batch.records.slice(half),
+    pages: [],
+    newStreams: [],
+  })
+  return second.kind === 'landed' ? first : second
+}
+
 function stopping(store) {
   const put = async (batch) => {
     if (batch.kind === 'epoch') {
@@ -30,7 +54,7 @@ function stopping(store) {
       return outcome
     }
     pass('before-send')
-    const sent = store.put(batch)
+    const sent = config.split ? putInHalves(store, batch) : store.put(batch)
     if (armed?.point === 'after-send') setTimeout(() => pass('after-send'), 1)
     const outcome = await sent
     pass('after-ack')
@@ -47,8 +71,8 @@ function stopping(store) {
 
 async function createStore() {
   if (config.technology === 'postgres') return new PostgresRecordStore(config.connection)
-  const { createKafkaRecordStore } = await import('../../../dist/events/kafka-beside-postgres.js')
-  return createKafkaRecordStore(config.kafka, {}, (pages) => ({
+  const { KafkaStoreBesidePostgres } = await import('../../../dist/events/kafka-beside-postgres.js')
+  return new KafkaStoreBesidePostgres(config.kafka, {}, (pages) => ({
     write: async (batch) => {
       await pages.write(batch)
       pass('after-pages')

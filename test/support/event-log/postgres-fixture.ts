@@ -7,7 +7,14 @@ import { PostgresRecordStore } from '../../../src/events/postgres/postgres-recor
 import type { RecordStore, StoredRecord } from '../../../src/events/record-store.ts'
 import { startFaultProxy, type FaultProxy } from '../fault-proxy.ts'
 import { sharedPostgres, startPostgres, type TestPostgres } from '../postgres.ts'
-import type { Broken, FixtureOptions, LogAdapter, LogFixture, OpenOptions } from './log-fixture.ts'
+import {
+  openedQuietly,
+  type Broken,
+  type FixtureOptions,
+  type LogAdapter,
+  type LogFixture,
+  type OpenOptions,
+} from './log-fixture.ts'
 import { spawnLogProcess, type LogProcess } from './log-process.ts'
 import { createMigratedDatabase } from './migrated-database.ts'
 
@@ -40,9 +47,9 @@ async function createPostgresFixture(options: FixtureOptions = {}, broken: Broke
     partitions: 1,
     details: { url: database.url },
     async open(open: OpenOptions = {}) {
-      const plain: RecordStore = new PostgresRecordStore(connectionOf(open.via), open)
-      const store = broken.wrapStore?.(plain, open) ?? plain
-      const log = new FoldedEventLog(store, open, broken.seams)
+      const config = connectionOf(open.via)
+      const store = broken.postgresStore?.(config, open) ?? new PostgresRecordStore(config, open)
+      const log = openedQuietly(new FoldedEventLog(store, open, broken.seams), broken)
       await log.open()
       logs.push(log)
       return log
@@ -59,7 +66,11 @@ async function createPostgresFixture(options: FixtureOptions = {}, broken: Broke
       return proxy
     },
     async spawn() {
-      const process = await spawnLogProcess({ technology: 'postgres', connection: connectionOf(undefined) })
+      const process = await spawnLogProcess({
+        technology: 'postgres',
+        connection: connectionOf(undefined),
+        split: broken.splitInProcess,
+      })
       processes.push(process)
       return process
     },

@@ -1,0 +1,44 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { brokenAdapters } from '../support/event-log/broken-adapters.ts'
+import { kafkaAdapter } from '../support/event-log/kafka-fixture.ts'
+import { patience, within, type Broken, type LogAdapter } from '../support/event-log/log-fixture.ts'
+import { postgresAdapter } from '../support/event-log/postgres-fixture.ts'
+import { kafkaIsAvailable } from '../support/kafka.ts'
+import { contractTests } from './event-log.contract.ts'
+import type { ContractTest } from './event-log/contract-test.ts'
+import { projectOnce } from './event-log/readers.ts'
+
+const kafka = await kafkaIsAvailable()
+const adapters = [postgresAdapter, ...(kafka ? [kafkaAdapter] : [])]
+
+describe('the contract suite catches an adapter that', () => {
+  const before = patience.ms
+  beforeAll(() => void (patience.ms = 3000))
+  afterAll(() => void (patience.ms = before))
+
+  for (const { name, what, technologies, broken, caughtBy } of brokenAdapters)
+    for (const adapter of adapters.filter((each) => technologies.includes(each.technology)))
+      it.each(caughtBy)(`${what} (${name}, ${adapter.technology}), by test %i`, { timeout: 60_000 }, async (number) => {
+        const test = contractTests.find((each) => each.number === number)!
+        await expectFailure(adapter, broken, test)
+      })
+
+  it('stores its checkpoint in a transaction of its own (B13), by test 20', async () => {
+    const run = (fixture: Parameters<ContractTest['run']>[0]): Promise<void> => projectOnce(fixture, 'apart')
+    await expectFailure(postgresAdapter, {}, { number: 20, title: '', run })
+  })
+})
+
+async function expectFailure(adapter: LogAdapter, broken: Broken, test: ContractTest): Promise<void> {
+  const fixture = await adapter.fixture(test.fixture, broken)
+  try {
+    const failure = await within(25_000, test.run(fixture)).then(
+      () => undefined,
+      (error: unknown) => error,
+    )
+    expect(failure, `test ${test.number} passes with an adapter that is broken`).toBeDefined()
+    if (process.env['QUIPU_TEST_SHOW_FAILURES']) console.log(test.number, String(failure).split('\n', 2).join(' '))
+  } finally {
+    await fixture.close()
+  }
+}
