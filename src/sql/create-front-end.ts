@@ -3,12 +3,13 @@ import { analyzeParameters, analyzeStatementQuery, type AnalysisInput, type Sour
 import { printSource } from './analyzer/print.ts'
 import { resolve } from './analyzer/resolve.ts'
 import type { AnalyzedStatement, MetadataPort, QueryType, SqlFrontEnd } from './front-end.ts'
-import { renderAnalysis } from './renderer/render.ts'
+import { renderAnalysis, resultColumn } from './renderer/render.ts'
 import type { SessionContext } from './session.ts'
 import type { Query } from './syntax/ast-query.ts'
-import type { Execute, ExecuteImmediate, Statement } from './syntax/ast-statements.ts'
+import type { Execute, ExecuteImmediate, Explain, ExplainAnalyze, Statement } from './syntax/ast-statements.ts'
 import { parseWithParameters } from './syntax/parser.ts'
 import { locate, textOrigin } from './syntax/span.ts'
+import { BOOLEAN, VARCHAR } from './types/sql-type.ts'
 
 /** The front end: text to what is to be done, by Trino's rules. It keeps nothing between statements. */
 export function createSqlFrontEnd(): SqlFrontEnd {
@@ -65,10 +66,41 @@ async function analyzeParsed(
       const prepared = { text: inner, ...parseWithParameters(inner.sql, inner.origin) }
       return analyzeParsed(prepared, session, metadata, statement.parameters, text)
     }
+    case 'Explain':
+    case 'ExplainAnalyze':
+      return analyzeExplain({ text, statement, parameterCount }, session, metadata, using, around)
     default:
       throw new EngineError('NOT_SUPPORTED', `This statement is not supported: ${statement.kind}`, {
         location: locate(text.sql, statement.span.at, text.origin),
       })
+  }
+}
+
+async function analyzeExplain(
+  parsed: Parsed & { readonly statement: Explain | ExplainAnalyze },
+  session: SessionContext,
+  metadata: MetadataPort,
+  using: Execute['parameters'],
+  around: SourceText,
+): Promise<AnalyzedStatement> {
+  const { statement: explain } = parsed
+  const statement = await analyzeParsed({ ...parsed, statement: explain.statement }, session, metadata, using, around)
+  const analyze = explain.kind === 'ExplainAnalyze'
+  const options = analyze ? [] : explain.options
+  const planType = options.flatMap((option) => (option.kind === 'ExplainType' ? [option.type] : []))[0] ?? 'DISTRIBUTED'
+  const format = options.flatMap((option) => (option.kind === 'ExplainFormat' ? [option.format] : []))[0]
+  return {
+    kind: 'explain',
+    queryType: 'EXPLAIN',
+    analyze,
+    verbose: analyze && explain.verbose,
+    planType,
+    format: format ?? (planType === 'IO' ? 'JSON' : 'TEXT'),
+    statement,
+    columns: [
+      planType === 'VALIDATE' ? resultColumn('Valid', BOOLEAN, session) : resultColumn('Query Plan', VARCHAR, session),
+    ],
+    warnings: statement.warnings,
   }
 }
 

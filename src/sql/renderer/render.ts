@@ -2,6 +2,7 @@ import type { RenderedQuery, ResultColumn, TableRead } from '../front-end.ts'
 import type { SessionContext } from '../session.ts'
 import { canonicalZone } from '../analyzer/datetime.ts'
 import type { QueryAnalysis } from '../analyzer/analyze.ts'
+import type { SqlType } from '../types/sql-type.ts'
 import { typeSignature, wireTypeText, type WireOptions } from '../types/type-signature.ts'
 import { wireEncoding } from '../types/wire-encoding.ts'
 import { columnUses } from './needed-columns.ts'
@@ -18,10 +19,7 @@ export interface Rendered {
 
 /** An analysed query as one DuckDB SELECT, and what is known of it. */
 export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext): Rendered {
-  const options: WireOptions = {
-    parametricDatetime: session.clientCapabilities.includes('PARAMETRIC_DATETIME'),
-    prestoFamily: session.headerFamily === 'Presto',
-  }
+  const options = wireOptions(session)
   const columns = analysis.columns.filter((column) => column.hidden !== true)
   const { needed, sourcesOf } = columnUses(
     analysis.node,
@@ -72,6 +70,19 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
     })),
     reads: reads(state),
   }
+}
+
+function wireOptions(session: SessionContext): WireOptions {
+  return {
+    parametricDatetime: session.clientCapabilities.includes('PARAMETRIC_DATETIME'),
+    prestoFamily: session.headerFamily === 'Presto',
+  }
+}
+
+/** A result column that no query computes. */
+export function resultColumn(name: string, type: SqlType, session: SessionContext): ResultColumn {
+  const options = wireOptions(session)
+  return { name, type: wireTypeText(type, options), typeSignature: typeSignature(type, options), lineage: [] }
 }
 
 /** Each table once, with all columns read of it. */
