@@ -13,6 +13,8 @@ export interface StatementConnection {
 export interface Connections {
   /** The numbered connection, opened at its first use; the profiled one writes each statement's profile to the file. */
   take(number: number, profileFile?: string): Promise<StatementConnection>
+  /** Does the instance still run the simplest statement? */
+  works(): Promise<boolean>
 }
 
 /** Statements kept a connection: a small statement's plan is some 10–100 kB, and there are 16 connections. */
@@ -24,6 +26,7 @@ export function createConnections(instance: DuckDBInstance): Connections {
   const plain = new Map<number, StatementConnection>()
   // Profiling costs half a millisecond a statement and is switched by a statement: two connections, no switching.
   const profiled = new Map<number, StatementConnection>()
+  let probe: DuckDBConnection | undefined
 
   return {
     async take(number, profileFile) {
@@ -36,6 +39,16 @@ export function createConnections(instance: DuckDBInstance): Connections {
         opened.set(number, connection)
       }
       return connection
+    },
+
+    async works() {
+      try {
+        probe ??= await instance.connect()
+        await probe.run('SELECT 1')
+        return true
+      } catch {
+        return false
+      }
     },
   }
 }

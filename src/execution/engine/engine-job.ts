@@ -100,8 +100,11 @@ export function createEngineJob(statement: JobStatement, deps: EngineJobDeps): E
       `Query exceeded per-node memory limit of ${Math.round(deps.memoryLimit(lane) / 2 ** 20)}MB`,
     )
 
-  const onError = ({ text, alone, delivered }: Extract<Outcome, { kind: 'error' }>, engine: RunningEngine): void => {
-    const fault = faultOf(text)
+  const onError = (
+    { text, broken, alone, delivered }: Extract<Outcome, { kind: 'error' }>,
+    engine: RunningEngine,
+  ): void => {
+    const fault = faultOf(text) ?? (broken ? 'broken before' : undefined)
     switch (fault) {
       case undefined:
         return reject(settings.translateError(text))

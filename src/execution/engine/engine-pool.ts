@@ -158,7 +158,8 @@ export function createEnginePool(settings: EngineSettings): EnginePool {
     if (member.ended) return
     member.ended = true
     const { slot, pid } = member.child
-    const lastWords = member.child.lastWords()
+    // Of an end that we chose they say nothing.
+    const lastWords = stopping || reason === 'cancel' || reason === 'recycle' ? '' : member.child.lastWords()
     settings.onEvent?.({
       type: 'ended',
       slot,

@@ -34,6 +34,11 @@ interface Outcome {
 const NOTHING = Buffer.alloc(0)
 /** Small statements that end sooner send no `started`: it would cost them a tenth of their time. */
 const STARTED_AFTER_MS = 50
+/**
+ * Errors that rendered statements do not give. A statement that got past the renderer can break its instance for all
+ * that follow (`planner.md` 2: logging and profiling into a file that cannot be written), and they would fail with these.
+ */
+const SUSPICIOUS = /^(Permission|IO|Invalid Configuration|FATAL|INTERNAL) Error/
 /** One interrupt can fall between two phases of a statement and be forgotten. */
 const INTERRUPT_AGAIN_MS = 20
 
@@ -64,6 +69,13 @@ export function createStatements(
     account()
     running.delete(statement.id)
     clearInterval(statement.repeat)
+  }
+
+  const fail = async (statement: Running, error: unknown): Promise<void> => {
+    const message = textOf(error)
+    const broken = SUSPICIOUS.test(message) && !(await connections.works())
+    end(statement)
+    send({ type: 'error', id: statement.id, message, ...(broken ? { broken } : {}) })
   }
 
   const checkInterrupted = (statement: Running): void => {
@@ -157,8 +169,7 @@ export function createStatements(
           profile.length > 0 ? Buffer.concat([outcome.body, profile]) : outcome.body,
         )
       } catch (error) {
-        end(statement)
-        send({ type: 'error', id: request.id, message: textOf(error) })
+        await fail(statement, error)
       }
     },
 
@@ -177,8 +188,7 @@ export function createStatements(
           Buffer.from(JSON.stringify(rows)),
         )
       } catch (error) {
-        end(statement)
-        send({ type: 'error', id: request.id, message: textOf(error) })
+        await fail(statement, error)
       }
     },
 

@@ -44,7 +44,8 @@ export type EngineReply =
   | { readonly type: 'started'; readonly id: number }
   /** Body: rows (inline) or JSON rows (query), then the profile. */
   | ({ readonly type: 'done'; readonly id: number } & EngineFigures)
-  | { readonly type: 'error'; readonly id: number; readonly message: string }
+  /** Broken: not even `SELECT 1` works any more in this instance. */
+  | { readonly type: 'error'; readonly id: number; readonly message: string; readonly broken?: true }
 
 export interface EngineFigures {
   readonly rows: number

@@ -20,8 +20,16 @@ export interface Work {
 /** How an attempt ended. */
 export type Outcome =
   | { readonly kind: 'result'; readonly result: EngineResult; readonly body: Buffer }
-  /** DuckDB's text; `alone` when no other statement ran in the engine meanwhile. */
-  | { readonly kind: 'error'; readonly text: string; readonly alone: boolean; readonly delivered: boolean }
+  | {
+      readonly kind: 'error'
+      /** DuckDB's. */
+      readonly text: string
+      /** No statement works in this engine any more. */
+      readonly broken: boolean
+      /** No other statement ran in the engine meanwhile. */
+      readonly alone: boolean
+      readonly delivered: boolean
+    }
   /** The rows could not be taken: the reader's or the consumer's own error. */
   | { readonly kind: 'refused'; readonly error: unknown }
   | { readonly kind: 'canceled' }
@@ -247,7 +255,8 @@ export function createRunningEngine(options: RunningEngineOptions): RunningEngin
       } else if (header.type === 'error') {
         const { hadNeighbours, reader } = statement
         const delivered = reader?.delivered() ?? false
-        finish(header.id, statement, { kind: 'error', text: header.message, alone: !hadNeighbours, delivered })
+        const { message: text, broken = false } = header
+        finish(header.id, statement, { kind: 'error', text, broken, alone: !hadNeighbours, delivered })
       } else if (statement.reader) {
         statement.reader.ended.then(
           () => finish(header.id, statement, resultOf(statement, header, body)),

@@ -78,6 +78,17 @@ describe('an engine killed at work', { timeout: 60_000 }, () => {
   })
 })
 
+describe('an engine that a statement broke', { timeout: 60_000 }, () => {
+  it('is replaced at the next one, which never knows', async () => {
+    // Accepted in spite of the lock, and every later statement of the instance fails: why the renderer is an allow-list.
+    await engines.run(`SELECT * FROM enable_logging(storage := 'file', storage_path := '/nowhere')`).done
+    const { pid } = engines.pool.children()[0]!
+    expect(await engines.rows(`SELECT '[1]'`)).toEqual([[1]])
+    await expect.poll(() => isAlive(pid), patient).toBe(false)
+    expect(await engines.pool.query('SELECT 1 AS a')).toEqual([{ a: 1 }])
+  })
+})
+
 describe('an engine that stands still', { timeout: 60_000 }, () => {
   it('is killed when its beat stops, and its statement tried again', async () => {
     const rows = engines.rows(work)
