@@ -172,7 +172,8 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
     const stage = STAGE.exec(path)
     if (stage) {
       const [, id = '', number = '', mac = ''] = stage
-      if (request.method !== 'DELETE') throw new HttpProblem(405, 'A stage is canceled with DELETE', { allow: 'DELETE' })
+      if (request.method !== 'DELETE')
+        throw new HttpProblem(405, 'A stage is canceled with DELETE', { allow: 'DELETE' })
       if (!deps.uris.verifyStage(id, Number(number), mac)) throw new HttpProblem(404, 'Query not found')
       if (!(await deps.service.cancelStage(id, Number(number)))) throw new HttpProblem(404, 'Query not found')
       response.writeHead(204, NO_BODY).end()

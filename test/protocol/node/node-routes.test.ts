@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createMembership, type Membership } from '../../../src/coordinator/nodes/membership.ts'
 import { createNodeRoutes } from '../../../src/protocol/node/node-routes.ts'
+import { nodeInfo } from '../../../src/protocol/info/wire-schemas.ts'
 import { allowAll } from '../../../src/security/authorization.ts'
 import { serve, type HttpApp } from '../../support/http-app.ts'
 
@@ -74,6 +75,10 @@ describe('GET /v1/node', () => {
     const { recentRequests, recentSuccesses } = await node('good')
     expect(Math.abs((recentRequests as number) - 367)).toBeLessThanOrEqual(1)
     expect(recentSuccesses).toBe(recentRequests)
+  })
+
+  it('fits the schema that /openapi.json shows', async () => {
+    for (const one of (await list('/v1/node')).nodes) expect(nodeInfo.parse(one)).toEqual(one)
   })
 
   it('a node without failures tells of none', async () => {

@@ -4,6 +4,7 @@ import type { KnownQuery } from '../../../src/coordinator/query/state.ts'
 import type { ProjectionRunner } from '../../../src/events/projection-runner.ts'
 import type { LiveQueryView } from '../../../src/protocol/query/live-queries.ts'
 import { createQueryRoutes, type QueryRoutesDeps } from '../../../src/protocol/query/query-routes.ts'
+import { queryInfo, queryListItem } from '../../../src/protocol/info/wire-schemas.ts'
 import { allowAll, ownersAndAdministrators } from '../../../src/security/authorization.ts'
 import { systemClock } from '../../../src/shared/clock.ts'
 import { serve, type HttpApp } from '../../support/http-app.ts'
@@ -183,6 +184,10 @@ describe('GET /v1/query/{queryId}', () => {
     ])
   })
 
+  it('fits the schema that /openapi.json shows', () => {
+    expect(queryInfo.parse(body)).toEqual(body)
+  })
+
   it('has no key without a value', () => {
     expect(JSON.stringify(body)).not.toContain('null')
     expect(body).not.toHaveProperty('errorCode')
@@ -304,6 +309,7 @@ describe('GET /v1/query', () => {
       [open, 'FINISHED'],
       [finished, 'FINISHED'],
     ])
+    for (const item of body) expect(queryListItem.parse(item)).toEqual(item)
     expect(body[2]).toMatchObject({
       self: `http://here:8080/v1/query/${finished}`,
       query: 'SELECT name FROM nation',

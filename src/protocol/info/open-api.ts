@@ -1,0 +1,281 @@
+import { z } from 'zod'
+import { announcementSchema, taskUpdateSchema } from '../../execution/api/task.ts'
+import * as wire from './wire-schemas.ts'
+
+/** Schemas that have a name in the document. */
+const named = {
+  Problem: wire.problem,
+  QueryResults: wire.queryResults,
+  StageStats: wire.stageStats,
+  TaskInfo: wire.taskInfo,
+  TaskUpdate: taskUpdateSchema,
+  NodeInfo: wire.nodeInfo,
+  Announcement: announcementSchema,
+  QueryListItem: wire.queryListItem,
+  QueryInfo: wire.queryInfo,
+  StageInfo: wire.stageInfo,
+  CloudEvent: wire.cloudEvent,
+  ServerInfo: wire.serverInfo,
+  ServerStatus: wire.serverStatus,
+} as const
+type SchemaName = keyof typeof named
+
+type Json = Readonly<Record<string, unknown>>
+
+const ref = (name: SchemaName): Json => ({ $ref: `#/components/schemas/${name}` })
+const listOf = (name: SchemaName): Json => ({ type: 'array', items: ref(name) })
+const json = (description: string, schema: Json, type = 'application/json', headers?: Json): Json => ({
+  description,
+  content: { [type]: { schema } },
+  ...(headers ? { headers } : {}),
+})
+const nothing = (description: string): Json => ({ description })
+const problem = (description: string): Json => ({
+  description,
+  content: { 'application/problem+json': { schema: ref('Problem') }, 'text/plain': { schema: { type: 'string' } } },
+})
+
+const parameter = (
+  where: 'path' | 'query' | 'header',
+  name: string,
+  description: string,
+  schema: Json = { type: 'string' },
+): Json => ({
+  name,
+  in: where,
+  description,
+  required: where === 'path',
+  schema,
+})
+const path = (name: string, description: string): Json => parameter('path', name, description)
+const query = (name: string, description: string, schema?: Json): Json => parameter('query', name, description, schema)
+
+const queryId = path('queryId', 'Identifier from the POST, yyyymmdd_hhmmss_NNNNN_xxxxx')
+const taskId = path('taskId', 'Query identifier, stage and task number, with dots between')
+const token = path('token', 'Last segment of nextUri')
+const sessionHeaders = ['User', 'Source', 'Catalog', 'Schema'].map((name) =>
+  parameter(
+    'header',
+    `X-Engine-${name}`,
+    `${name} of the statement; X-Trino-${name} and X-Presto-${name} mean the same`,
+  ),
+)
+const integer: Json = { type: 'integer', minimum: 0 }
+const internal = [{ clusterSecret: [] }]
+
+const results = json('Status, or rows', ref('QueryResults'))
+const unknownQuery = problem('No such query')
+const stale = { 'X-Engine-Stale': { description: 'Milliseconds the list may be behind', schema: integer } }
+
+const paths = {
+  '/v1/statement': {
+    post: {
+      summary: 'Submit a statement',
+      parameters: sessionHeaders,
+      requestBody: { required: true, content: { 'text/plain': { schema: { type: 'string' } } } },
+      responses: {
+        200: results,
+        400: problem('Empty, not UTF-8, or headers of more than one family'),
+        413: problem('The statement is too long'),
+        429: problem('Too many open queries'),
+        503: problem('The event log does not answer'),
+      },
+    },
+  },
+  '/v1/statement/{queryId}/{token}': {
+    get: {
+      summary: 'Status of a statement, or its next rows',
+      parameters: [queryId, token],
+      responses: { 200: results, 404: unknownQuery, 410: problem('A later page was asked for') },
+    },
+    delete: {
+      summary: 'Cancel a statement',
+      parameters: [queryId, token, ...sessionHeaders],
+      responses: { 204: nothing('Canceled, or ended before'), 404: unknownQuery, 503: problem('Not yet certain') },
+    },
+  },
+  '/v1/stage/{stageId}/{mac}': {
+    delete: {
+      summary: 'End a stage early: the query goes on with what it has',
+      parameters: [path('stageId', 'Query identifier and stage'), path('mac', 'Part of partialCancelUri')],
+      responses: { 204: nothing('Done'), 404: unknownQuery, 409: problem('The query writes') },
+    },
+  },
+  '/v1/query': {
+    get: {
+      summary: 'Open queries and those that ended within 15 minutes, newest first; with filters all others too',
+      parameters: [
+        query('state', 'One or more states, with commas between'),
+        query('user', 'Whose'),
+        query('since', 'Created at or after, ISO 8601', { type: 'string', format: 'date-time' }),
+        query('q', 'Part of the text'),
+        query('limit', 'At most so many', { type: 'integer', minimum: 1, maximum: 1000 }),
+        query('cursor', 'From the header Link of the page before'),
+      ],
+      responses: {
+        200: json('Queries', listOf('QueryListItem'), undefined, stale),
+        400: problem('A parameter is wrong'),
+        503: problem('The history cannot be read'),
+      },
+    },
+  },
+  '/v1/query/{queryId}': {
+    get: {
+      summary: 'Everything about a query',
+      parameters: [queryId, query('asOf', 'As it was at a sequence or an ISO 8601 time')],
+      responses: {
+        200: json('The query', ref('QueryInfo')),
+        303: nothing('To a browser: the page about it'),
+        403: problem('Not yours'),
+        404: unknownQuery,
+        503: problem('Cannot be said now'),
+      },
+    },
+    delete: {
+      summary: 'Cancel a query',
+      parameters: [queryId],
+      responses: {
+        204: nothing('Canceled, ended before, or never there'),
+        403: problem('Not yours'),
+        503: problem('Not yet certain'),
+      },
+    },
+  },
+  '/v1/query/{queryId}/events': {
+    get: {
+      summary: 'The events of a query as CloudEvents',
+      parameters: [
+        queryId,
+        query('after', 'Sequence to begin after', integer),
+        query('limit', 'At most so many', integer),
+      ],
+      responses: {
+        200: json('Events, oldest first', listOf('CloudEvent'), 'application/cloudevents-batch+json', stale),
+        403: problem('Not yours'),
+        404: unknownQuery,
+      },
+    },
+  },
+  '/v1/node': {
+    get: {
+      summary: 'The workers known, with decaying counters',
+      responses: { 200: json('Nodes', listOf('NodeInfo'), 'application/javascript') },
+    },
+  },
+  '/v1/node/failed': {
+    get: {
+      summary: 'Workers that failed the last heartbeat check',
+      responses: { 200: json('Nodes', listOf('NodeInfo'), 'application/javascript') },
+    },
+  },
+  '/v1/announcement': {
+    put: {
+      summary: 'A worker tells that it is there, each second',
+      security: internal,
+      requestBody: { required: true, content: { 'application/json': { schema: ref('Announcement') } } },
+      responses: {
+        204: nothing('Heard'),
+        400: problem('Not an announcement'),
+        401: problem('Without the cluster secret'),
+      },
+    },
+  },
+  '/v1/announcement/{nodeId}': {
+    delete: {
+      summary: 'A worker leaves',
+      security: internal,
+      parameters: [path('nodeId', 'Which')],
+      responses: { 204: nothing('Gone'), 401: problem('Without the cluster secret') },
+    },
+  },
+  '/v1/task': {
+    get: {
+      summary: 'Every task known to the server',
+      parameters: [query('since', 'Internal: wait for tasks that changed since a version')],
+      responses: { 200: json('Tasks', listOf('TaskInfo')), 401: problem('Without the cluster secret') },
+    },
+  },
+  '/v1/task/{taskId}': {
+    get: {
+      summary: 'A task',
+      parameters: [taskId],
+      responses: { 200: json('The task', ref('TaskInfo')), 404: problem('No such task') },
+    },
+    post: {
+      summary: 'Create or update a task',
+      security: internal,
+      parameters: [taskId],
+      requestBody: { required: true, content: { 'application/json': { schema: ref('TaskUpdate') } } },
+      responses: {
+        200: json('The task', ref('TaskInfo')),
+        400: problem('Not a task update'),
+        401: problem('Without the cluster secret'),
+        409: problem('A coordinator with a higher epoch has taken over'),
+      },
+    },
+    delete: {
+      summary: 'Delete a task',
+      security: internal,
+      parameters: [taskId],
+      responses: { 200: json('The task at its end', ref('TaskInfo')), 404: problem('No such task') },
+    },
+  },
+  '/v1/task/{taskId}/results/{outputId}/{token}': {
+    get: {
+      summary: 'A page of a task',
+      security: internal,
+      parameters: [taskId, path('outputId', 'Output buffer'), path('token', 'Number of the page')],
+      responses: {
+        200: json('Rows', { type: 'array' }),
+        204: nothing('Not there yet, or nothing follows'),
+        410: problem('The page was acknowledged'),
+      },
+    },
+  },
+  '/v1/task/{taskId}/results/{outputId}': {
+    delete: {
+      summary: 'Drop output of a task',
+      security: internal,
+      parameters: [taskId, path('outputId', 'Output buffer'), query('before', 'Only pages before this one', integer)],
+      responses: { 204: nothing('Dropped'), 404: problem('No such task') },
+    },
+  },
+  '/v1/info': {
+    get: { summary: 'What this server is', responses: { 200: json('The server', ref('ServerInfo')) } },
+  },
+  '/v1/status': {
+    get: { summary: 'How this server does', responses: { 200: json('Its state', ref('ServerStatus')) } },
+  },
+  '/metrics': {
+    get: {
+      summary: 'Figures for Prometheus',
+      responses: { 200: json('OpenMetrics text', { type: 'string' }, 'application/openmetrics-text') },
+    },
+  },
+  '/openapi.json': {
+    get: { summary: 'This document', responses: { 200: json('OpenAPI 3.1', { type: 'object' }) } },
+  },
+} as const satisfies Json
+
+/** The REST interface as an OpenAPI 3.1 document, its bodies from the schemas that tests hold real answers against. */
+export function openApiDocument(version: string): Json {
+  const registry = z.registry<{ id: string }>()
+  for (const [id, schema] of Object.entries(named)) registry.add(schema, { id })
+  const { schemas } = z.toJSONSchema(registry, { uri: (id) => `#/components/schemas/${id}`, io: 'input' })
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Quipu',
+      version,
+      description: 'Coordinator of a distributed SQL engine; clients of Presto and Trino connect unchanged.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    paths,
+    components: {
+      schemas: Object.fromEntries(
+        Object.entries(schemas).map(([id, { $schema: _dialect, $id: _id, ...schema }]) => [id, schema]),
+      ),
+      securitySchemes: { clusterSecret: { type: 'http', scheme: 'bearer' } },
+    },
+  }
+}

@@ -1,0 +1,311 @@
+import { z } from 'zod'
+import { distributionSchema, taskStates, outputBufferStates } from '../../execution/api/task.ts'
+
+/*
+ * The bodies of the REST interface as clients see them, for `/openapi.json` and for tests that hold real answers against
+ * them. Fields are only ever added: objects are open.
+ */
+
+export const duration = z
+  .string()
+  .regex(/^\d+\.\d\d(ns|us|ms|s|m)$/)
+  .describe('A number and its unit: ns, us, ms, s or m')
+export const dataSize = z
+  .string()
+  .regex(/^\d+(\.\d\d)?(B|kB)$/)
+  .describe('A number and its unit: B or kB, of 1024 bytes')
+export const timestamp = z.iso.datetime({ offset: true })
+const count = z.int().min(0)
+const uri = z.url()
+
+const location = z.looseObject({ lineNumber: z.int().min(1), columnNumber: z.int().min(1) })
+
+export const problem = z.looseObject({
+  type: z.string(),
+  title: z.string(),
+  status: z.int(),
+  detail: z.string(),
+})
+
+// --- statements -------------------------------------------------------------------------------------------------------
+
+export const stageStats = z.looseObject({
+  stageId: z.string(),
+  state: z.string(),
+  done: z.boolean(),
+  nodes: count,
+  totalSplits: count,
+  queuedSplits: count,
+  runningSplits: count,
+  completedSplits: count,
+  cpuTimeMillis: count,
+  wallTimeMillis: count,
+  processedRows: count,
+  processedBytes: count,
+  get subStages(): z.ZodArray<typeof stageStats> {
+    return z.array(stageStats)
+  },
+})
+
+export const statementStats = z.looseObject({
+  state: z.enum(['QUEUED', 'PLANNING', 'STARTING', 'RUNNING', 'FINISHING', 'FINISHED', 'FAILED']),
+  queued: z.boolean(),
+  scheduled: z.boolean(),
+  nodes: count,
+  totalSplits: count,
+  queuedSplits: count,
+  runningSplits: count,
+  completedSplits: count,
+  cpuTimeMillis: count,
+  wallTimeMillis: count,
+  queuedTimeMillis: count,
+  elapsedTimeMillis: count,
+  processedRows: count,
+  processedBytes: count,
+  peakMemoryBytes: count,
+  spilledBytes: count,
+  progressPercentage: z.number().optional(),
+  rootStage: stageStats.optional(),
+})
+
+export const queryError = z.looseObject({
+  message: z.string(),
+  errorCode: z.int(),
+  errorName: z.string(),
+  errorType: z.enum(['USER_ERROR', 'INTERNAL_ERROR', 'INSUFFICIENT_RESOURCES', 'EXTERNAL']),
+  errorLocation: location.optional(),
+  failureInfo: z.looseObject({ type: z.string(), message: z.string() }),
+})
+
+export const warning = z.looseObject({
+  warningCode: z.looseObject({ code: z.int(), name: z.string() }),
+  message: z.string(),
+})
+
+export const queryResults = z.looseObject({
+  id: z.string(),
+  infoUri: uri,
+  partialCancelUri: uri.optional(),
+  nextUri: uri.optional().describe('Where to fetch more; absent in the last answer'),
+  columns: z.array(z.looseObject({ name: z.string(), type: z.string(), typeSignature: z.unknown() })).optional(),
+  data: z.array(z.array(z.unknown())).optional().describe('Rows; absent when the answer carries none'),
+  stats: statementStats,
+  error: queryError.optional(),
+  warnings: z.array(warning),
+  updateType: z.string().optional(),
+  updateCount: count.optional(),
+})
+
+// --- tasks ------------------------------------------------------------------------------------------------------------
+
+const figures = {
+  totalDrivers: count,
+  queuedDrivers: count,
+  runningDrivers: count,
+  completedDrivers: count,
+  memoryReservation: dataSize,
+  totalScheduledTime: duration,
+  totalCpuTime: duration,
+  totalBlockedTime: duration,
+  rawInputDataSize: dataSize,
+  rawInputPositions: count,
+  processedInputDataSize: dataSize,
+  processedInputPositions: count,
+  outputDataSize: dataSize,
+  outputPositions: count,
+}
+
+export const operatorSummary = z.looseObject({
+  operatorId: count,
+  operatorType: z.string(),
+  addInputCalls: count,
+  getOutputCalls: count,
+  finishCalls: count,
+  addInputWall: duration,
+  addInputCpu: duration,
+  addInputUser: duration,
+  getOutputWall: duration,
+  getOutputCpu: duration,
+  getOutputUser: duration,
+  blockedWall: duration,
+  finishWall: duration,
+  finishCpu: duration,
+  finishUser: duration,
+  inputDataSize: dataSize,
+  outputDataSize: dataSize,
+  memoryReservation: dataSize,
+  inputPositions: count,
+  outputPositions: count,
+  info: z.looseObject({}).optional(),
+})
+
+export const pipelineInfo = z.looseObject({
+  inputPipeline: z.boolean(),
+  outputPipeline: z.boolean(),
+  ...figures,
+  queuedTime: distributionSchema,
+  elapsedTime: distributionSchema,
+  operatorSummaries: z.array(operatorSummary),
+  drivers: z.array(z.looseObject({})),
+})
+
+export const taskInfo = z.looseObject({
+  taskId: z.string(),
+  version: z.int(),
+  state: z.enum(taskStates),
+  self: z.string().describe('Address of the task resource, or the word unknown'),
+  lastHeartbeat: timestamp,
+  outputBuffers: z.looseObject({
+    state: z.enum(outputBufferStates),
+    masterSequenceId: z.int(),
+    pagesAdded: count,
+    buffers: z.array(
+      z.looseObject({ bufferId: z.string(), finished: z.boolean(), bufferedPages: count, pagesSent: count }),
+    ),
+  }),
+  noMoreSplits: z.array(z.string()),
+  stats: z.looseObject({
+    createTime: timestamp,
+    startTime: timestamp.optional(),
+    endTime: timestamp.optional(),
+    elapsedTime: duration,
+    queuedTime: duration,
+    ...figures,
+    pipelines: z.array(pipelineInfo),
+  }),
+  failures: z.array(z.looseObject({ type: z.string(), message: z.string() })),
+  outputs: z.looseObject({}),
+})
+
+// --- nodes ------------------------------------------------------------------------------------------------------------
+
+export const nodeInfo = z.looseObject({
+  uri,
+  age: duration,
+  recentRequests: z.number(),
+  recentFailures: z.number(),
+  recentSuccesses: z.number(),
+  recentFailureRatio: z.number(),
+  recentFailuresByType: z.record(z.string(), z.number()),
+  lastRequestTime: timestamp.optional(),
+  lastResponseTime: timestamp.optional(),
+  lastFailureInfo: z
+    .looseObject({
+      type: z.string(),
+      message: z.string(),
+      stack: z.array(z.string()),
+      suppressed: z.array(z.unknown()),
+    })
+    .optional(),
+  nodeId: z.string(),
+  nodeVersion: z.looseObject({ version: z.string() }),
+  state: z.enum(['active', 'suspect', 'failed']),
+})
+
+// --- queries ----------------------------------------------------------------------------------------------------------
+
+export const stageInfo = z.looseObject({
+  stageId: z.string(),
+  state: z.string(),
+  done: z.boolean(),
+  self: uri,
+  types: z.array(z.string()),
+  stageStats: z.looseObject({ totalTasks: count, totalCpuTime: duration }),
+  tasks: z.array(taskInfo),
+  get subStages(): z.ZodArray<typeof stageInfo> {
+    return z.array(stageInfo)
+  },
+})
+
+const session = z.looseObject({
+  user: z.string(),
+  source: z.string().optional(),
+  catalog: z.string().optional(),
+  schema: z.string().optional(),
+  startTime: z.int().describe('Milliseconds since the epoch'),
+})
+
+const listedQueryStats = z.looseObject({
+  createTime: timestamp,
+  executionStartTime: timestamp.optional(),
+  lastHeartbeat: timestamp,
+  endTime: timestamp.optional(),
+  elapsedTime: duration,
+  queuedTime: duration,
+  analysisTime: duration,
+  totalScheduledTime: duration,
+  totalCpuTime: duration,
+  totalBlockedTime: duration,
+  totalTasks: count,
+  totalDrivers: count,
+  completedDrivers: count,
+  rawInputDataSize: dataSize,
+  processedInputDataSize: dataSize,
+  outputDataSize: dataSize,
+  rawInputPositions: count,
+  processedInputPositions: count,
+  outputPositions: count,
+})
+
+const queryState = z.enum(['QUEUED', 'PLANNING', 'STARTING', 'RUNNING', 'FINISHING', 'FINISHED', 'FAILED'])
+
+export const queryListItem = z.looseObject({
+  queryId: z.string(),
+  session,
+  state: queryState,
+  self: uri,
+  query: z.string(),
+  queryStats: listedQueryStats,
+})
+
+export const queryInfo = z.looseObject({
+  queryId: z.string(),
+  session: session.extend({ remoteUserAddress: z.string(), userAgent: z.string().optional() }),
+  state: queryState,
+  self: uri,
+  fieldNames: z.array(z.string()),
+  query: z.string(),
+  queryStats: listedQueryStats.extend({
+    runningTasks: count,
+    completedTasks: count,
+    queuedDrivers: count,
+    runningDrivers: count,
+    totalMemoryReservation: dataSize,
+  }),
+  outputStage: stageInfo.optional().describe('Absent until the query is planned'),
+  errorType: z.string().optional(),
+  errorCode: z.looseObject({ code: z.int(), name: z.string(), type: z.string() }).optional(),
+})
+
+export const cloudEvent = z.looseObject({
+  specversion: z.literal('1.0'),
+  id: z.string(),
+  source: z.string(),
+  type: z.string(),
+  subject: z.string(),
+  time: timestamp,
+  datacontenttype: z.literal('application/json'),
+  data: z.unknown(),
+})
+
+// --- the server -------------------------------------------------------------------------------------------------------
+
+export const serverInfo = z.looseObject({
+  nodeVersion: z.looseObject({ version: z.string() }),
+  environment: z.string(),
+  coordinator: z.boolean(),
+  starting: z.boolean(),
+  uptime: duration,
+})
+
+export const serverStatus = z.looseObject({
+  live: z.literal(true),
+  ready: z.boolean(),
+  writer: z.boolean(),
+  epoch: count,
+  lag: z.looseObject({ events: count, oldestMillis: z.number() }).optional(),
+  deadLetters: count,
+  restarts: count,
+  workers: z.looseObject({ active: count, suspect: count, failed: count }),
+  openQueries: count,
+})
