@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import express from 'express'
 import pg from 'pg'
 import { allowedDirectories, loadCatalogs } from '../connectors/spi/catalog-files.ts'
-import { withSystemCatalog } from '../connectors/system/system-connector.ts'
+import { withSystemCatalog, type RuntimeSources } from '../connectors/system/system-connector.ts'
 import { createMetadataPort } from '../coordinator/dispatch/catalog-metadata.ts'
 import { createResourceGroups } from '../coordinator/dispatch/resource-groups.ts'
 import { startQueryExecution, type ExecutionDeps, type QueryExecution } from '../coordinator/query/query-execution.ts'
@@ -24,7 +24,9 @@ import { createStatementUris } from '../protocol/statement/next-uri.ts'
 import { baseUri, createStatementRoutes } from '../protocol/statement/statement-routes.ts'
 import { createInfoRoutes } from '../protocol/info/info-routes.ts'
 import { createNodeRoutes } from '../protocol/node/node-routes.ts'
-import type { LiveQueryView } from '../protocol/query/live-queries.ts'
+import { openApiDocument } from '../protocol/info/open-api.ts'
+import type { LiveQueries, LiveQueryView } from '../protocol/query/live-queries.ts'
+import { createRuntimeSources } from '../protocol/query/runtime-sources.ts'
 import { createQueryRoutes } from '../protocol/query/query-routes.ts'
 import { headerFamily, sessionFromHeaders } from '../protocol/statement/session-headers.ts'
 import { isAuthorized } from '../protocol/task/internal-request.ts'
@@ -33,7 +35,9 @@ import { entitySpanId, formatTraceparent, isSampled, newTraceId, parseTraceparen
 import { createQueryTelemetry } from '../coordinator/query/query-telemetry.ts'
 import { createCoordinatorListener } from './coordinator-http.ts'
 import { createProcessTelemetry } from './process-telemetry.ts'
+import { readKnownWorkers } from '../readmodels/nodes/queries.ts'
 import { createReadModelsProjection } from '../readmodels/projection.ts'
+import { rebuildIfNeeded } from '../readmodels/rebuild.ts'
 import { deriveKey, internalBearer, loadClusterSecret } from '../security/cluster-secret.ts'
 import { systemClock } from '../shared/clock.ts'
 import { EngineError, ExitError, failureOf } from '../shared/engine-error.ts'
@@ -87,6 +91,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   const secret = loadClusterSecret(dataDir, config.sharedSecret)
   const bearer = internalBearer(secret)
   let bound: { query: ReturnType<typeof createEnginePool>['query'] } | undefined
+  let runtime: RuntimeSources | undefined
   const configured = loadCatalogs(resolve(config.catalogDir), connectorFactories, {
     dataDir,
     shippedDir: SHIPPED,
@@ -95,7 +100,10 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
       return bound.query(sql)
     },
   })
-  const catalogs = withSystemCatalog(configured)
+  const catalogs = withSystemCatalog(configured, () => {
+    if (!runtime) throw new Error('system tables are read before they are there')
+    return runtime
+  })
   const engine = createEnginePool(
     engineSettings(config, {
       folder: join(dataDir, 'coordinator'),
@@ -130,6 +138,8 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   const { logId } = await log.tip()
   void log.fenced.then((reason) => life.fail(new ExitError(exitCodes.fenced, reason.message)))
 
+  const rebuilt = await rebuildIfNeeded({ log, database: connection, clock })
+  if (rebuilt) logger.info('projection.rebuilt', { ...rebuilt }, 'Read models were made anew from the event log')
   const projection = createProjectionRunner({
     log,
     projection: createReadModelsProjection(),
@@ -143,6 +153,10 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   await projection.start()
   await endOpenQueries(log, clock, await openQueries(log, connection, projection.barrier.bind(projection)))
   await engineStarted
+
+  const pool = new pg.Pool({ ...connection, max: 8, options: '-c search_path=m,quipu_log,public' })
+  pool.on('error', (error) => logger.warn('log.trouble', { err: error }, 'A connection to Postgres was lost'))
+  const read = async (text: string, values: readonly unknown[]) => (await pool.query(text, [...values])).rows
 
   let membership: Membership | undefined
   const client = createWorkerClient({
@@ -159,6 +173,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     writes: () => true,
   })
   membership = workers
+  workers.remember(await readKnownWorkers(read))
   await workers.start()
   const hub = createTaskHub(client, workers, { lostAfterMs: timeouts.workerFailedMs, monotonicMs: clock.monotonicMs })
   const groups = createResourceGroups({ running: 100, queued: limits.queuedQueries })
@@ -187,6 +202,23 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   const registry = createQueryRegistry(clock, timeouts, (query) => {
     const { position } = query.aggregate
     return position !== undefined && isBelow(position, projection.committed)
+  })
+  const live: LiveQueries = {
+    get: (queryId) => viewOf(registry.get(queryId)),
+    list: () =>
+      registry
+        .list()
+        .map(viewOf)
+        .filter((view) => view !== undefined),
+  }
+  runtime = createRuntimeSources({
+    live,
+    read,
+    projection,
+    membership: workers,
+    clock,
+    self: { nodeId, url: address, version },
+    ownWritesWaitMs: timeouts.ownWritesWaitMs,
   })
   let draining = false
   const service = createStatementService({
@@ -223,9 +255,6 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     forwarded: false,
     onDelivered: queryTelemetry.firstRows,
   })
-  const pool = new pg.Pool({ ...connection, max: 8, options: '-c search_path=m,quipu_log,public' })
-  pool.on('error', (error) => logger.warn('log.trouble', { err: error }, 'A connection to Postgres was lost'))
-  const read = async (text: string, values: readonly unknown[]) => (await pool.query(text, [...values])).rows
   const onError = (error: unknown): void => logger.error('request.failed', { err: error }, 'A request failed')
   const identify = (request: IncomingMessage) => ({ user: userOf(request) })
   const app = express()
@@ -251,7 +280,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
         workers: countStates(workers.nodes()),
         openQueries: registry.open,
       }),
-      openApi: () => ({}),
+      openApi: () => openApiDocument(version),
       onError,
     }),
   )
@@ -267,14 +296,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   )
   app.use(
     createQueryRoutes({
-      live: {
-        get: (queryId) => viewOf(registry.get(queryId)),
-        list: () =>
-          registry
-            .list()
-            .map(viewOf)
-            .filter((view) => view !== undefined),
-      },
+      live,
       read,
       projection,
       isWriter: () => true,

@@ -97,6 +97,7 @@ export async function wireWorker(life: ChildLife, url: string): Promise<WiredWor
       cores: availableParallelism(),
       memoryBytes,
       epochSeen: tasks.epochs.seen(),
+      uptimeMillis: Math.round(performance.now()),
     }),
   })
   await announcer.start()

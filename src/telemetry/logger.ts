@@ -17,6 +17,7 @@ export type LogEvent =
   | 'dead_letter'
   | 'log.trouble'
   | 'projection.trouble'
+  | 'projection.rebuilt'
   | 'request.failed'
   | 'announcement.failed'
   | 'telemetry.trouble'

@@ -21,9 +21,9 @@ const schemas = { runtime: runtimeTables, metadata: metadataTables, jdbc: jdbcTa
  * The configured catalogs with `system` among them and `information_schema` in each: tables like any other, so that the
  * front end, plans and engines know no special case. Rows are made where splits are listed, in the coordinator, and
  * travel in the splits.
- * @param sources absent in workers, which only turn splits into expressions
+ * @param sources asked when rows are; absent in workers, which only turn splits into expressions
  */
-export function withSystemCatalog(catalogs: Catalogs, sources?: RuntimeSources): Catalogs {
+export function withSystemCatalog(catalogs: Catalogs, sources?: () => RuntimeSources): Catalogs {
   const connectors = new Map<string, Connector>()
   const names = [...new Set([...catalogs.names(), SYSTEM_CATALOG])].sort()
   const all: Catalogs = { names: () => names, get: (catalog) => connectors.get(catalog) }
@@ -32,7 +32,7 @@ export function withSystemCatalog(catalogs: Catalogs, sources?: RuntimeSources):
   return all
 }
 
-function createSystemConnector(catalogs: Catalogs, sources: RuntimeSources | undefined): Connector {
+function createSystemConnector(catalogs: Catalogs, sources: (() => RuntimeSources) | undefined): Connector {
   const columnsOf = (schema: string, table: string): SystemColumns | undefined => {
     if (!isSchema(schema)) return undefined
     const tables: Readonly<Record<string, SystemColumns>> = schemas[schema]
@@ -79,12 +79,12 @@ async function rowsOf(
   schema: string,
   table: string,
   catalogs: Catalogs,
-  sources: RuntimeSources | undefined,
+  sources: (() => RuntimeSources) | undefined,
 ): Promise<readonly SystemRow[]> {
   switch (schema) {
     case 'runtime':
       if (!sources) throw new Error('Splits of system tables are listed in the coordinator')
-      return sources[table as keyof typeof runtimeTables]()
+      return sources()[table as keyof typeof runtimeTables]()
     case 'metadata':
       return metadataRows(table as keyof typeof metadataTables, catalogs)
     default:

@@ -77,7 +77,7 @@ let catalogs: Catalogs
 let duckdb: Awaited<ReturnType<typeof openDuckDb>>
 
 beforeAll(async () => {
-  catalogs = withSystemCatalog(createCatalogs(new Map([['shop', shop]])), sources)
+  catalogs = withSystemCatalog(createCatalogs(new Map([['shop', shop]])), () => sources)
   duckdb = await openDuckDb()
 })
 
@@ -91,7 +91,7 @@ async function rows(catalog: string, schema: string, table: string, columns?: st
 }
 
 connectorContract('system', async () => ({
-  connector: withSystemCatalog(createCatalogs(new Map([['shop', shop]])), sources).get('system')!,
+  connector: withSystemCatalog(createCatalogs(new Map([['shop', shop]])), () => sources).get('system')!,
   schema: 'metadata',
   table: 'catalogs',
   truth: `SELECT * FROM (VALUES ('shop', 'shop', 'lake'), ('system', 'system', 'system')) AS t(catalog_name, connector_id, connector_name)`,

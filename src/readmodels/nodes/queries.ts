@@ -1,0 +1,25 @@
+import { z } from 'zod'
+import type { QueryRows } from '../../events/projection.ts'
+
+const knownWorker = z.object({
+  nodeId: z.string(),
+  url: z.string(),
+  version: z.string(),
+  state: z.enum(['active', 'suspect', 'failed']),
+  cores: z
+    .number()
+    .nullable()
+    .transform((cores) => cores ?? 0),
+  memoryBytes: z.coerce.number(),
+})
+export type KnownWorker = z.output<typeof knownWorker>
+
+/** Workers that have not left, as far as the read models know. */
+export async function readKnownWorkers(query: QueryRows): Promise<KnownWorker[]> {
+  const rows = await query(
+    `select node_id as "nodeId", url, version, state, cores, coalesce(memory_bytes, 0) as "memoryBytes"
+     from nodes where role = 'worker' and state <> 'gone' order by node_id`,
+    [],
+  )
+  return rows.map((row) => knownWorker.parse(row))
+}
