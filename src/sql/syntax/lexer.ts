@@ -93,8 +93,8 @@ export function skipBlank(text: string, from: number): number {
   }
 }
 
-/** One token, written to `scan` to spare an object for each: its type is returned, its end is in `scan.end`. */
-function scanToken(text: string, at: number, scan: { end: number }): string {
+/** The token that begins at `at`: its type is returned, its end goes to `scan`, which spares an object for each. */
+export function scanToken(text: string, at: number, scan: { end: number }): string {
   const unit = text.charCodeAt(at)
   const next = text.charCodeAt(at + 1)
   if (isLetter(unit) || unit === UNDERSCORE) return scanWord(text, at, next, scan)

@@ -55,11 +55,9 @@ export function isInterval(cursor: TokenCursor): boolean {
   if (!cursor.is('INTERVAL')) return false
   const signed = cursor.peek(1) === '-' || cursor.peek(1) === '+' ? 1 : 0
   const string = cursor.peek(1 + signed)
-  if (string === 'STRING_LITERAL') {
-    if (cursor.peek(2 + signed) === 'UESCAPE') return isIntervalField(cursor.peek(4 + signed))
-    return signed === 1 || isIntervalField(cursor.peek(2 + signed))
-  }
-  return string === 'UNICODE_STRING'
+  if (string !== 'STRING_LITERAL' && string !== 'UNICODE_STRING') return false
+  const escaped = cursor.peek(2 + signed) === 'UESCAPE' ? 2 : 0
+  return isIntervalField(cursor.peek(2 + signed + escaped))
 }
 
 export function parseInterval(cursor: TokenCursor): IntervalLiteral {

@@ -1,0 +1,250 @@
+import { unreachable } from '../../shared/unreachable.ts'
+import type { StringLiteral } from './ast.ts'
+import type {
+  ColumnDefinition,
+  DefinitionStatement,
+  Principal,
+  Property,
+  SaveMode,
+  Statement,
+  TableElement,
+} from './ast-statements.ts'
+import { printInterval } from './print-expressions.ts'
+import { printIdentifier, printNames, printQualifiedName, printString, printType } from './print-names.ts'
+import { printFunctionSpecification, printParameters } from './print-routines.ts'
+import { phrase, type Printer } from './printing.ts'
+
+const definitionKinds: Readonly<Record<DefinitionStatement['kind'], true>> = {
+  CreateCatalog: true,
+  DropCatalog: true,
+  CreateSchema: true,
+  DropSchema: true,
+  RenameSchema: true,
+  CreateTable: true,
+  CreateTableAsSelect: true,
+  DropTable: true,
+  RenameTable: true,
+  SetProperties: true,
+  CommentOn: true,
+  AddColumn: true,
+  RenameColumn: true,
+  DropColumn: true,
+  SetColumnType: true,
+  DropNotNullConstraint: true,
+  CreateView: true,
+  DropView: true,
+  RenameView: true,
+  RefreshView: true,
+  CreateMaterializedView: true,
+  DropMaterializedView: true,
+  RenameMaterializedView: true,
+  SetAuthorization: true,
+  CreateFunction: true,
+  DropFunction: true,
+}
+
+export function isDefinition(node: Statement): node is DefinitionStatement {
+  return Object.hasOwn(definitionKinds, node.kind)
+}
+
+export function printPropertyList(printer: Printer, properties: readonly Property[]): string {
+  return properties
+    .map((property) => {
+      const value = property.value === undefined ? 'DEFAULT' : printer.expression(property.value)
+      const isName = property.value?.kind === 'Identifier' && value.toUpperCase() === 'DEFAULT'
+      return `${printIdentifier(property.name)} = ${isName ? `(${value})` : value}`
+    })
+    .join(', ')
+}
+
+export function printProperties(printer: Printer, properties: readonly Property[]): string {
+  return properties.length === 0 ? '' : `WITH ( ${printPropertyList(printer, properties)} )`
+}
+
+function printComment(comment: StringLiteral | undefined): string {
+  return comment === undefined ? '' : `COMMENT ${printString(comment)}`
+}
+
+function printPrincipal(node: Principal): string {
+  return phrase(node.type !== 'UNSPECIFIED' && node.type, printIdentifier(node.name))
+}
+
+function printColumn(printer: Printer, node: ColumnDefinition): string {
+  return phrase(
+    printQualifiedName(node.name),
+    printType(node.type),
+    !node.nullable && 'NOT NULL',
+    printComment(node.comment),
+    printProperties(printer, node.properties),
+  )
+}
+
+function printElement(printer: Printer, node: TableElement): string {
+  if (node.kind === 'ColumnDefinition') return printColumn(printer, node)
+  return phrase(`LIKE ${printQualifiedName(node.table)}`, node.properties && `${node.properties} PROPERTIES`)
+}
+
+function createTable(mode: SaveMode): string {
+  return phrase('CREATE', mode === 'REPLACE' && 'OR REPLACE', 'TABLE', mode === 'IGNORE' && 'IF NOT EXISTS')
+}
+
+const ifExists = (exists: boolean): string => (exists ? 'IF EXISTS' : '')
+const ifNotExists = (notExists: boolean): string => (notExists ? 'IF NOT EXISTS' : '')
+
+export function printDefinition(printer: Printer, node: DefinitionStatement): string {
+  const properties = 'properties' in node ? printProperties(printer, node.properties) : ''
+  switch (node.kind) {
+    case 'CreateCatalog':
+      return phrase(
+        'CREATE CATALOG',
+        ifNotExists(node.notExists),
+        `${printIdentifier(node.name)} USING ${printIdentifier(node.connector)}`,
+        printComment(node.comment),
+        node.principal && `AUTHORIZATION ${printPrincipal(node.principal)}`,
+        properties,
+      )
+    case 'DropCatalog':
+      return phrase('DROP CATALOG', ifExists(node.exists), printIdentifier(node.name), node.cascade && 'CASCADE')
+    case 'CreateSchema':
+      return phrase(
+        'CREATE SCHEMA',
+        ifNotExists(node.notExists),
+        printQualifiedName(node.name),
+        node.principal && `AUTHORIZATION ${printPrincipal(node.principal)}`,
+        properties,
+      )
+    case 'DropSchema':
+      return phrase('DROP SCHEMA', ifExists(node.exists), printQualifiedName(node.name), node.cascade && 'CASCADE')
+    case 'RenameSchema':
+      return `ALTER SCHEMA ${printQualifiedName(node.source)} RENAME TO ${printIdentifier(node.target)}`
+    case 'CreateTable': {
+      const elements = node.elements.map((element) => `   ${printElement(printer, element)}`)
+      const head = `${createTable(node.saveMode)} ${printQualifiedName(node.name)}`
+      return phrase(`${head} (\n${elements.join(',\n')}\n)`, printComment(node.comment), properties)
+    }
+    case 'CreateTableAsSelect': {
+      const text = printer.query(node.query, 0)
+      const head = phrase(
+        createTable(node.saveMode),
+        printQualifiedName(node.name),
+        node.columnAliases && printNames(node.columnAliases),
+        printComment(node.comment),
+        properties,
+      )
+      // Parentheses around a whole query belong to the statement: a query that has some of its own needs a second pair.
+      const query = text.startsWith('(') ? `(\n${text})\n` : text
+      return `${head} AS\n${query}${node.withData ? '' : ' WITH NO DATA'}`
+    }
+    case 'DropTable':
+      return phrase('DROP TABLE', ifExists(node.exists), printQualifiedName(node.name))
+    case 'RenameTable':
+      return phrase(
+        'ALTER TABLE',
+        ifExists(node.exists),
+        `${printQualifiedName(node.source)} RENAME TO ${printQualifiedName(node.target)}`,
+      )
+    case 'SetProperties': {
+      const type = node.type.replace('_', ' ')
+      return `ALTER ${type} ${printQualifiedName(node.name)} SET PROPERTIES ${printPropertyList(printer, node.properties)}`
+    }
+    case 'CommentOn': {
+      const comment = node.comment === undefined ? 'NULL' : printString(node.comment)
+      return `COMMENT ON ${node.type} ${printQualifiedName(node.name)} IS ${comment}`
+    }
+    case 'AddColumn': {
+      const { position } = node
+      const place = position?.position === 'AFTER' ? `AFTER ${printIdentifier(position.column)}` : position?.position
+      return phrase(
+        'ALTER TABLE',
+        ifExists(node.tableExists),
+        printQualifiedName(node.table),
+        'ADD COLUMN',
+        ifNotExists(node.columnNotExists),
+        printColumn(printer, node.column),
+        place,
+      )
+    }
+    case 'RenameColumn':
+      return phrase(
+        'ALTER TABLE',
+        ifExists(node.tableExists),
+        printQualifiedName(node.table),
+        'RENAME COLUMN',
+        ifExists(node.columnExists),
+        `${printQualifiedName(node.source)} TO ${printIdentifier(node.target)}`,
+      )
+    case 'DropColumn':
+      return phrase(
+        'ALTER TABLE',
+        ifExists(node.tableExists),
+        printQualifiedName(node.table),
+        'DROP COLUMN',
+        ifExists(node.columnExists),
+        printQualifiedName(node.field),
+      )
+    case 'SetColumnType':
+      return phrase(
+        'ALTER TABLE',
+        ifExists(node.tableExists),
+        printQualifiedName(node.table),
+        `ALTER COLUMN ${printQualifiedName(node.column)} SET DATA TYPE ${printType(node.type)}`,
+      )
+    case 'DropNotNullConstraint':
+      return phrase(
+        'ALTER TABLE',
+        ifExists(node.tableExists),
+        printQualifiedName(node.table),
+        `ALTER COLUMN ${printIdentifier(node.column)} DROP NOT NULL`,
+      )
+    case 'CreateView': {
+      const head = phrase(
+        'CREATE',
+        node.replace && 'OR REPLACE',
+        `VIEW ${printQualifiedName(node.name)}`,
+        printComment(node.comment),
+        node.security && `SECURITY ${node.security}`,
+        properties,
+      )
+      return `${head} AS\n${printer.query(node.query, 0)}`
+    }
+    case 'DropView':
+      return phrase('DROP VIEW', ifExists(node.exists), printQualifiedName(node.name))
+    case 'RenameView':
+      return `ALTER VIEW ${printQualifiedName(node.source)} RENAME TO ${printQualifiedName(node.target)}`
+    case 'RefreshView':
+      return `ALTER VIEW ${printQualifiedName(node.name)} REFRESH`
+    case 'CreateMaterializedView': {
+      const head = phrase(
+        'CREATE',
+        node.replace && 'OR REPLACE',
+        'MATERIALIZED VIEW',
+        ifNotExists(node.notExists),
+        printQualifiedName(node.name),
+        node.gracePeriod && `GRACE PERIOD ${printInterval(node.gracePeriod)}`,
+        printComment(node.comment),
+        properties,
+      )
+      return `${head} AS\n${printer.query(node.query, 0)}`
+    }
+    case 'DropMaterializedView':
+      return phrase('DROP MATERIALIZED VIEW', ifExists(node.exists), printQualifiedName(node.name))
+    case 'RenameMaterializedView':
+      return phrase(
+        'ALTER MATERIALIZED VIEW',
+        ifExists(node.exists),
+        `${printQualifiedName(node.source)} RENAME TO ${printQualifiedName(node.target)}`,
+      )
+    case 'SetAuthorization':
+      return `ALTER ${node.entityKind} ${printQualifiedName(node.name)} SET AUTHORIZATION ${printPrincipal(node.principal)}`
+    case 'CreateFunction':
+      return phrase('CREATE', node.replace && 'OR REPLACE', printFunctionSpecification(printer, node.specification))
+    case 'DropFunction':
+      return phrase(
+        'DROP FUNCTION',
+        ifExists(node.exists),
+        `${printQualifiedName(node.name)}${printParameters(node.parameters)}`,
+      )
+    default:
+      return unreachable(node)
+  }
+}

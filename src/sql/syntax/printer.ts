@@ -1,0 +1,34 @@
+import type { DataType, Expression } from './ast.ts'
+import type { Query } from './ast-query.ts'
+import type { Statement } from './ast-statements.ts'
+import { printAnyExpression } from './print-expressions.ts'
+import { printType as type } from './print-names.ts'
+import { printAnyQuery } from './print-query.ts'
+import { printAnyStatement } from './print-statements.ts'
+import type { Printer } from './printing.ts'
+
+const printer: Printer = {
+  expression: (node) => printAnyExpression(printer, node),
+  query: (node, indent) => printAnyQuery(printer, node, indent),
+  statement: (node, indent) => printAnyStatement(printer, node, indent),
+}
+
+/**
+ * A statement as SQL, laid out as Trino's SqlFormatter does (PREPARE's echo, SHOW CREATE VIEW). Every compound
+ * expression is in parentheses. What the parser made of a text, it makes of the printed text again, places apart.
+ */
+export function printStatement(statement: Statement): string {
+  return printer.statement(statement, 0).trimEnd()
+}
+
+export function printQuery(query: Query): string {
+  return printer.query(query, 0).trimEnd()
+}
+
+export function printExpression(expression: Expression): string {
+  return printer.expression(expression)
+}
+
+export function printType(node: DataType): string {
+  return type(node)
+}
