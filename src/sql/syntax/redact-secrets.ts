@@ -1,3 +1,4 @@
+import { tokenSet } from './keywords.ts'
 import { scanToken, skipBlank } from './lexer.ts'
 
 export interface RedactedText {
@@ -12,10 +13,9 @@ const suspicious =
   /pass|pwd|secret|token|credential|key|identified|bearer|basic |authorization|AKIA|eyJ|:\/\/[^\s/?#'"@]*@/i
 
 /** Names of secrets, as whole words of a name written in any style: `db_password`, `s3.aws-secret-key`, `apiToken`. */
-const secretWords: ReadonlySet<string> = new Set([
-  ...['password', 'passwd', 'pwd', 'passphrase', 'passcode', 'secret', 'secrets', 'token', 'tokens'],
-  ...['credential', 'credentials', 'apikey', 'secretkey', 'accesskey', 'privatekey', 'authorization', 'identified'],
-])
+const secretWords = tokenSet(`
+  password passwd pwd passphrase passcode secret secrets token tokens credential credentials apikey secretkey accesskey
+  privatekey authorization identified`)
 
 /** Keys of data, not of doors. */
 const plainKeys = /(?:^|_)(?:partition|primary|foreign|sort|group|join|row|order|cluster|hash|surrogate|natural)key$/
@@ -46,26 +46,9 @@ const literals: ReadonlySet<string> = new Set(['STRING_LITERAL', 'UNICODE_STRING
 const numbers: ReadonlySet<string> = new Set(['INTEGER_VALUE', 'DECIMAL_VALUE', 'DOUBLE_VALUE', 'DIGIT_IDENTIFIER'])
 
 /** What may stand between a name and its literal. */
-const connectors: ReadonlySet<string> = new Set([
-  ...['=', '<>', '<', '<=', '>', '>=', '=>', ':', '(', '[', ',', ')', ']', '.', '||', '+', '-', 'UNRECOGNIZED'],
-  ...[
-    'LIKE',
-    'IN',
-    'NOT',
-    'IS',
-    'BY',
-    'TO',
-    'AS',
-    'VALUE',
-    'VALUES',
-    'ROW',
-    'ARRAY',
-    'CAST',
-    'BETWEEN',
-    'DISTINCT',
-    'FROM',
-  ],
-])
+const connectors = tokenSet(`
+  = <> < <= > >= => : ( [ , ) ] . || + - UNRECOGNIZED LIKE IN NOT IS BY TO AS VALUE VALUES ROW ARRAY CAST BETWEEN
+  DISTINCT FROM`)
 
 interface Edit {
   readonly start: number
