@@ -54,6 +54,8 @@ const START_TIMEOUT_MS = 60_000
 /** A running server that has not answered for so long is stopped or hung: it is ended and started anew. */
 const SILENCE_MS = 5_000
 const STOP_TIMEOUT_MS = 10_000
+const FIRST_PAUSE_MS = 5
+const LONGEST_PAUSE_MS = 100
 const LARGEST_LOG = 10 * 1024 * 1024
 
 const DEFAULTS: Readonly<Record<string, string>> = {
@@ -178,13 +180,16 @@ async function launch(server: Server): Promise<EmbeddedPostgres> {
     let gone = false
     void exited.then(() => (gone = true))
     child.unref()
+    let pauseMs = FIRST_PAUSE_MS
     while (!gone && performance.now() < until) {
       if (existsSync(socketPath(server))) {
         const answer = await probePostgres(socketPath(server), USER, DATABASE, 2_000)
         const identity = child.pid === undefined ? undefined : identify(child.pid)
         if (answer === 'answers' && identity && !gone) return handle(server, identity, false, exited)
+        // Each question while it recovers is a line in its log.
+        pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)
       }
-      await sleep(5)
+      await sleep(pauseMs)
     }
     const lines = readFileSync(server.log, 'utf8').slice(from)
     // After a kill -9 of the server its sessions may need a moment to notice and let go of the shared memory.

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** A process named so that its number given to another process later is not mistaken for it. */
@@ -16,7 +16,7 @@ export function identify(pid: number): ProcessIdentity | undefined {
       const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
       // The name in parentheses may itself hold spaces and parentheses: count fields after the last one.
       const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-      if (fields[0] === 'Z' || fields[0] === 'X') return undefined
+      if (fields[0] === 'X' || (fields[0] === 'Z' && !hasThreads(pid))) return undefined
       return { pid, startTime: `${bootId()}/${fields[19]}` }
     }
     const startTime = execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], {
@@ -27,6 +27,11 @@ export function identify(pid: number): ProcessIdentity | undefined {
   } catch {
     return undefined
   }
+}
+
+/** A killed process whose first thread is gone already holds its sockets until the last one is. */
+function hasThreads(pid: number): boolean {
+  return readdirSync(`/proc/${pid}/task`).length > 1
 }
 
 /** Whether this very process still runs. */
