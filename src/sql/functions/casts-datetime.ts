@@ -14,7 +14,6 @@ function unit(precision: number): number {
 
 /** A cast to a date or time type; rules A, B, D of datetime-casts.md 2 for local times that a zone has twice or never. */
 export function castToDateTime(x: string, from: SqlType, to: SqlType, { session }: Context): string {
-  const zone = quote(session.timeZone)
   switch (to.kind) {
     case 'date':
       return castToDate(x, from)
@@ -23,7 +22,7 @@ export function castToDateTime(x: string, from: SqlType, to: SqlType, { session 
     case 'timestamp':
       return castToTimestamp(x, from, to, session)
     case 'time with time zone':
-      return castToTimeWithZone(x, from, to, zone)
+      return castToTimeWithZone(x, from, to, session)
     case 'timestamp with time zone':
       return castToTimestampWithZone(x, from, to, session)
     default:
@@ -120,13 +119,14 @@ function refine(x: string, to: TimestampType): string {
   return isFine(to) ? `CASE WHEN ${x} IS NOT NULL THEN {'t': ${x}, 'p': CAST(0 AS INTEGER)} END` : x
 }
 
-function castToTimeWithZone(x: string, from: SqlType, to: TimeType, zone: string): string {
+function castToTimeWithZone(x: string, from: SqlType, to: TimeType, session: RenderSession): string {
+  const zone = quote(session.timeZone)
   if (isFine(to) || isFine(from)) throw notSupportedPrecision(isFine(to) ? to : from)
   switch (from.kind) {
     case 'varchar':
       return `q_text_to_time_zone(${x}, ${to.precision})`
     case 'time':
-      return `CASE WHEN ${x} IS NOT NULL THEN {'t': ${roundTime(x, from.precision, to.precision)}, 'o': CAST(q_offset_now(${zone}) AS INTEGER)} END`
+      return `CASE WHEN ${x} IS NOT NULL THEN {'t': ${roundTime(x, from.precision, to.precision)}, 'o': CAST(${offsetMillis(session) / 60_000} AS INTEGER)} END`
     case 'time with time zone':
       return `CASE WHEN ${x} IS NOT NULL THEN {'t': ${roundTime(`${x}.t`, from.precision, to.precision)}, 'o': ${x}.o} END`
     case 'timestamp':

@@ -1,10 +1,23 @@
+import { aggregateMacros } from './macros/aggregate-macros.ts'
+import { castMacros } from './macros/cast-macros.ts'
 import { collectionMacros } from './macros/collection-macros.ts'
 import { datetimeMacros } from './macros/datetime-macros.ts'
 import type { Macro } from './macros/macro.ts'
 import { numericMacros } from './macros/numeric-macros.ts'
+import { stringMacros } from './macros/string-macros.ts'
 import { textMacros } from './macros/text-macros.ts'
+import { textValueMacros } from './macros/text-value-macros.ts'
 
-const all: readonly Macro[] = [...numericMacros, ...datetimeMacros, ...textMacros, ...collectionMacros]
+const all: readonly Macro[] = [
+  ...numericMacros,
+  ...datetimeMacros,
+  ...textMacros,
+  ...textValueMacros,
+  ...castMacros,
+  ...stringMacros,
+  ...collectionMacros,
+  ...aggregateMacros,
+]
 
 /** The CREATE MACRO statements of a new engine, in an order in which each finds those it calls. */
 export const macros: readonly string[] = all.map(({ head, body }) => `CREATE OR REPLACE MACRO ${head} AS ${body}`)

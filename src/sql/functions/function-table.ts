@@ -1,9 +1,35 @@
 import { aggregateFunctions } from './families/aggregate.ts'
+import { arrayFunctions } from './families/array.ts'
+import { binaryFunctions } from './families/binary.ts'
+import { datetimeFunctions } from './families/datetime.ts'
+import { generalFunctions } from './families/general.ts'
+import { jsonFunctions } from './families/json.ts'
+import { lambdaFunctions } from './families/lambda.ts'
+import { mapFunctions } from './families/map.ts'
+import { mathFunctions } from './families/math.ts'
+import { regexpFunctions } from './families/regexp.ts'
+import { sketchFunctions } from './families/sketch.ts'
+import { stringFunctions } from './families/string.ts'
+import { urlFunctions } from './families/url.ts'
+import { windowFunctions } from './families/window.ts'
 import type { FunctionDefinition } from './function-definition.ts'
 
 /** The function table: every function of the dialect, one family a file. */
 const families: Readonly<Record<string, readonly FunctionDefinition[]>> = {
-  aggregate: aggregateFunctions,
+  Aggregate: aggregateFunctions,
+  Window: windowFunctions,
+  Array: arrayFunctions,
+  Map: mapFunctions,
+  Lambda: lambdaFunctions,
+  String: stringFunctions,
+  'Regular expression': regexpFunctions,
+  JSON: jsonFunctions,
+  'Date and time': datetimeFunctions,
+  Mathematical: mathFunctions,
+  Binary: binaryFunctions,
+  URL: urlFunctions,
+  Sketch: sketchFunctions,
+  'Conversion, comparison and others': generalFunctions,
 }
 
 let byName: ReadonlyMap<string, readonly FunctionDefinition[]> | undefined

@@ -1,2 +1,233 @@
-import type { FunctionDefinition } from '../function-definition.ts'
-export const aggregateFunctions: readonly FunctionDefinition[] = []
+import { duckdbType } from '../../types/duckdb-representation.ts'
+import { decimal, isFloating, type DecimalType } from '../../types/sql-type.ts'
+import { comparisonKey, needsKey } from '../comparison.ts'
+import { scaled, unscaled } from '../decimal-operators.ts'
+import { aggregate, named, type FunctionDefinition } from '../function-definition.ts'
+import type { RenderContext } from '../rendering.ts'
+
+/** Key of an argument as DuckDB must see it: two zones of one instant are one value. */
+function key(context: RenderContext, index: number): string {
+  return comparisonKey(context.types[index]!, context.value(index), context.names)
+}
+
+function extreme(context: RenderContext, name: 'min' | 'max'): string {
+  const type = context.types[0]!
+  // NaN counts only where there is nothing else.
+  if (isFloating(type)) return context.fill(`coalesce(${name}($1)$F(NOT isnan($1))$E, ${name}($1)$F)`)
+  if (needsKey(type)) return context.fill(`arg_${name}($1, ${key(context, 0)})$F`)
+  return context.fill(`${name}($1)$F`)
+}
+
+function extremes(context: RenderContext, name: 'min' | 'max'): string {
+  const order = name === 'min' ? 'ASC' : 'DESC'
+  return context.fill(
+    `list_slice(list($1 ORDER BY ${key(context, 0)} ${order})$F($1 IS NOT NULL)$E, 1, q_result_count($2, '${name}'))`,
+  )
+}
+
+function extremeBy(context: RenderContext, name: 'min' | 'max'): string {
+  return context.fill(`arg_${name}_null($1, ${key(context, 1)})$F`)
+}
+
+function extremesBy(context: RenderContext, name: 'min' | 'max'): string {
+  const order = name === 'min' ? 'ASC' : 'DESC'
+  return context.fill(
+    `list_slice(list($1 ORDER BY ${key(context, 1)} ${order})$F($2 IS NOT NULL)$E, 1, q_result_count($3, '${name}_by'))`,
+  )
+}
+
+function sumOfDecimals(context: RenderContext): string {
+  const { precision, scale } = context.types[0] as DecimalType
+  const sum = context.fill('sum($D$1)$F')
+  if (precision < 38) return `CAST(${sum} AS DECIMAL(38,${scale}))`
+  // DuckDB does not check sums of 38 digits.
+  const nines = '9'.repeat(38 - scale) + (scale > 0 ? `.${'9'.repeat(scale)}` : '')
+  const bound = (sign: string): string => `CAST('${sign}${nines}' AS DECIMAL(38,${scale}))`
+  return `CASE WHEN ${sum} NOT BETWEEN ${bound('-')} AND ${bound('')} THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Decimal overflow') ELSE ${sum} END`
+}
+
+function averageOfDecimals(context: RenderContext): string {
+  const type = context.types[0] as DecimalType
+  const sum = unscaled(context.fill('sum($D$1)$F'), decimal(38, type.scale))
+  const count = context.fill('count($D$1)$F')
+  const divided = `q_ddiv(${sum}, CAST(${count} AS HUGEINT), 0)`
+  return scaled(`CASE WHEN ${count} > 0 THEN ${divided} END`, type)
+}
+
+/** Sample statistics need two values; any infinity or NaN makes them NaN, where DuckDB fails. */
+function spread(name: string, duckdb: string, sample: boolean): FunctionDefinition[] {
+  const enough = sample ? ' AND count($1)$F > 1' : ''
+  return [
+    aggregate(
+      `${name}(double)`,
+      'double',
+      `CASE WHEN bool_or(NOT isfinite($1))$F${enough} THEN CAST('NaN' AS DOUBLE) ELSE ${duckdb}($D$1)$F(isfinite($1))$E END`,
+    ),
+    aggregate(`${name}(bigint)`, 'double', `${duckdb}($D$1)$F`),
+  ]
+}
+
+function ofDoublesAndReals(name: string, rendering: string): FunctionDefinition[] {
+  return [
+    aggregate(`${name}(double, double)`, 'double', rendering),
+    aggregate(`${name}(real, real)`, 'real', `q_f32(${rendering})`),
+  ]
+}
+
+const notNan = (call: string): string => `CASE WHEN isnan(${call}) THEN NULL ELSE ${call} END`
+
+function reduceAgg(context: RenderContext): string {
+  const { names } = context
+  const [state, next] = [names.fresh(), names.fresh()]
+  const [elementType, stateType] = [duckdbType(context.types[0]!), duckdbType(context.types[1]!)]
+  const items = context.fill(
+    `list({'s': CAST(NULL AS ${stateType}), 'x': CAST($1 AS ${elementType})})$F($1 IS NOT NULL)$E`,
+  )
+  const body = context.lambda(2).apply(`${state}.s`, `${next}.x`)
+  const start = `{'s': CAST(${context.value(1)} AS ${stateType}), 'x': CAST(NULL AS ${elementType})}`
+  return `(list_reduce(${items}, lambda ${state}, ${next}: {'s': CAST(${body} AS ${stateType}), 'x': ${next}.x}, ${start})).s`
+}
+
+/** The value at a share of the sorted values; as Trino's digests do on few values. */
+function percentile(value: 'bigint' | 'double' | 'real'): FunctionDefinition[] {
+  const sorted = 'list($1 ORDER BY $1)$F($1 IS NOT NULL)$E'
+  const weighted =
+    'flatten(list(list_transform(range(CAST($2 AS BIGINT)), lambda q1: $1) ORDER BY $1)$F($1 IS NOT NULL)$E)'
+  const note = 'exact, where Trino approximates large inputs'
+  return [
+    aggregate(`approx_percentile(${value}, double)`, value, `q_pick(${sorted}, q_percentile($2))`, { note }),
+    aggregate(`approx_percentile(${value}, double, double)`, value, `q_pick(${weighted}, q_percentile($3))`, { note }),
+    aggregate(`approx_percentile(${value}, double, double, double)`, value, `q_pick(${weighted}, q_percentile($3))`, {
+      note,
+    }),
+    aggregate(`approx_percentile(${value}, array(double))`, `array(${value})`, `q_picks(${sorted}, $2)`, { note }),
+    aggregate(`approx_percentile(${value}, double, array(double))`, `array(${value})`, `q_picks(${weighted}, $3)`, {
+      note,
+    }),
+  ]
+}
+
+const approximate = { note: 'exact, where Trino approximates' } as const
+
+export const aggregateFunctions: readonly FunctionDefinition[] = [
+  aggregate('count()', 'bigint', 'count(*)$F', { calledOnNull: true }),
+  aggregate('count(T)', 'bigint', (context) => context.fill(`count($D${key(context, 0)})$F`)),
+  aggregate('count_if(boolean)', 'bigint', 'count(*)$F($1)$E'),
+  aggregate('sum(bigint)', 'bigint', 'CAST(sum($D$1)$F AS BIGINT)'),
+  aggregate('sum(double)', 'double', 'sum($D$1)$F'),
+  aggregate('sum(real)', 'real', 'q_f32(sum($DCAST($1 AS DOUBLE))$F)'),
+  aggregate('sum(decimal(p,s))', ({ numbers }) => decimal(38, numbers['s'] ?? 0), sumOfDecimals),
+  aggregate('sum(interval day to second)', 'interval day to second', 'CAST(sum($D$1)$F AS BIGINT)'),
+  aggregate('sum(interval year to month)', 'interval year to month', 'CAST(sum($D$1)$F AS INTEGER)'),
+  aggregate('avg(bigint)', 'double', 'avg($DCAST($1 AS DOUBLE))$F'),
+  aggregate('avg(double)', 'double', 'avg($D$1)$F'),
+  aggregate('avg(real)', 'real', 'q_f32(avg($DCAST($1 AS DOUBLE))$F)'),
+  aggregate('avg(decimal(p,s))', 'decimal(p,s)', averageOfDecimals),
+  aggregate('avg(interval day to second)', 'interval day to second', 'CAST(round(avg($D$1)$F) AS BIGINT)'),
+  aggregate('avg(interval year to month)', 'interval year to month', 'CAST(round(avg($D$1)$F) AS INTEGER)'),
+  aggregate('min(T) where T orderable', 'T', (context) => extreme(context, 'min')),
+  aggregate('max(T) where T orderable', 'T', (context) => extreme(context, 'max')),
+  aggregate('min(E, bigint) where E orderable', 'array(E)', (context) => extremes(context, 'min')),
+  aggregate('max(E, bigint) where E orderable', 'array(E)', (context) => extremes(context, 'max')),
+  aggregate('min_by(V, K) where K orderable', 'V', (context) => extremeBy(context, 'min')),
+  aggregate('max_by(V, K) where K orderable', 'V', (context) => extremeBy(context, 'max')),
+  aggregate('min_by(V, K, bigint) where K orderable', 'array(V)', (context) => extremesBy(context, 'min')),
+  aggregate('max_by(V, K, bigint) where K orderable', 'array(V)', (context) => extremesBy(context, 'max')),
+  ...named(['any_value', 'arbitrary'], (name) => aggregate(`${name}(T)`, 'T', 'any_value($1)$F')),
+  aggregate('array_agg(T)', 'array(T)', 'list($D$1$O)$F', { calledOnNull: true, orderSensitive: true }),
+  ...named(['bool_and', 'every'], (name) => aggregate(`${name}(boolean)`, 'boolean', 'bool_and($1)$F')),
+  aggregate('bool_or(boolean)', 'boolean', 'bool_or($1)$F'),
+  aggregate('bitwise_and_agg(bigint)', 'bigint', 'bit_and($1)$F'),
+  aggregate('bitwise_or_agg(bigint)', 'bigint', 'bit_or($1)$F'),
+  aggregate('bitwise_xor_agg(bigint)', 'bigint', 'bit_xor($D$1)$F'),
+  ...spread('stddev', 'stddev_samp', true),
+  ...spread('stddev_samp', 'stddev_samp', true),
+  ...spread('stddev_pop', 'stddev_pop', false),
+  ...spread('variance', 'var_samp', true),
+  ...spread('var_samp', 'var_samp', true),
+  ...spread('var_pop', 'var_pop', false),
+  ...named(['double', 'bigint'], (type) =>
+    aggregate(
+      `skewness(${type})`,
+      'double',
+      'CASE WHEN count($1)$F >= 3 THEN (count($1)$F - 2) / sqrt(CAST(count($1)$F AS DOUBLE) * (count($1)$F - 1)) * skewness($1)$F END',
+    ),
+  ),
+  ...named(['double', 'bigint'], (type) =>
+    aggregate(
+      `kurtosis(${type})`,
+      'double',
+      `CASE WHEN count($1)$F >= 4 THEN coalesce(kurtosis($1)$F, CAST('NaN' AS DOUBLE)) END`,
+    ),
+  ),
+  ...named(['double', 'bigint'], (type) =>
+    aggregate(`geometric_mean(${type})`, 'double', 'exp(avg(q_ln(CAST($1 AS DOUBLE)))$F)'),
+  ),
+  aggregate('geometric_mean(real)', 'real', 'q_f32(exp(avg(q_ln(CAST($1 AS DOUBLE)))$F))'),
+  ...ofDoublesAndReals('corr', notNan('corr($1, $2)$F')),
+  ...ofDoublesAndReals('covar_pop', 'covar_pop($1, $2)$F'),
+  ...ofDoublesAndReals('covar_samp', 'covar_samp($1, $2)$F'),
+  ...ofDoublesAndReals('regr_slope', notNan('regr_slope($1, $2)$F')),
+  ...ofDoublesAndReals('regr_intercept', notNan('regr_intercept($1, $2)$F')),
+  aggregate('histogram(T) where T comparable', 'map(T,bigint)', (context) =>
+    needsKey(context.types[0]!)
+      ? context.fill(`q_ahist(list($1)$F($1 IS NOT NULL)$E)`)
+      : context.fill('CAST(histogram($1)$F AS $R)'),
+  ),
+  aggregate(
+    'map_agg(K, V) where K comparable',
+    'map(K,V)',
+    (context) => context.fill(`q_map_first(list({'k': $1, 'v': $2} ORDER BY ${key(context, 0)})$F($1 IS NOT NULL)$E)`),
+    { calledOnNull: true },
+  ),
+  aggregate(
+    'multimap_agg(K, V) where K comparable',
+    'map(K,array(V))',
+    `q_multimap(list({'k': $1, 'v': $2}$O)$F($1 IS NOT NULL)$E)`,
+    { calledOnNull: true, orderSensitive: true },
+  ),
+  aggregate('map_union(map(K,V)) where K comparable', 'map(K,V)', 'q_map_union(list($1)$F($1 IS NOT NULL)$E)'),
+  aggregate(
+    'listagg(varchar, varchar, boolean, varchar, boolean)',
+    'varchar',
+    'q_listagg(string_agg($D$1, $2$O)$F, $3)',
+    { orderSensitive: true },
+  ),
+  aggregate('reduce_agg(T, S, function(S,T,S), function(S,S,S))', 'S', reduceAgg),
+  aggregate(
+    'approx_distinct(T) where T comparable',
+    'bigint',
+    (context) => context.fill(`count(DISTINCT ${key(context, 0)})$F`),
+    approximate,
+  ),
+  aggregate(
+    'approx_distinct(T, double) where T comparable',
+    'bigint',
+    (context) => context.fill(`count(DISTINCT ${key(context, 0)})$F`),
+    approximate,
+  ),
+  ...percentile('bigint'),
+  ...percentile('double'),
+  ...percentile('real'),
+  ...named(['bigint', 'varchar'], (type) =>
+    aggregate(
+      `approx_most_frequent(bigint, ${type}, bigint)`,
+      `map(${type},bigint)`,
+      'CAST(q_most_frequent(histogram($2)$F, $1) AS $R)',
+      approximate,
+    ),
+  ),
+  ...named(['double', 'real'], (type) =>
+    aggregate(
+      `numeric_histogram(bigint, ${type})`,
+      `map(${type},${type})`,
+      'CAST(q_pairs_map(u_numeric_histogram($1, list(CAST($2 AS DOUBLE))$F($2 IS NOT NULL)$E)) AS $R)',
+    ),
+  ),
+  aggregate(
+    'checksum(T) where T comparable',
+    'varbinary',
+    'q_checksum(sum(CAST(coalesce(hash($1), 1) AS HUGEINT) % 1000000007)$F)',
+    { calledOnNull: true, note: 'equal inputs give equal values, but not those of Trino' },
+  ),
+]

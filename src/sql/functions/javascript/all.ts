@@ -1,4 +1,23 @@
+import { binaryFunctions } from './binary.ts'
+import { colorFunctions } from './color.ts'
+import { datetimeFunctions } from './datetime.ts'
+import { jsonFunctions } from './json.ts'
+import { networkFunctions } from './network.ts'
+import { regexpFunctions } from './regexp.ts'
 import type { ScalarFunction } from './scalar-function.ts'
+import { statisticsFunctions } from './statistics.ts'
+import { textFunctions } from './text.ts'
+import { urlFunctions } from './url.ts'
 
 /** Every function of the engine written in JavaScript. */
-export const scalarFunctions: readonly ScalarFunction[] = []
+export const scalarFunctions: readonly ScalarFunction[] = [
+  ...textFunctions,
+  ...binaryFunctions,
+  ...regexpFunctions,
+  ...jsonFunctions,
+  ...urlFunctions,
+  ...networkFunctions,
+  ...datetimeFunctions,
+  ...statisticsFunctions,
+  ...colorFunctions,
+]

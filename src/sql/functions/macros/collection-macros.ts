@@ -116,4 +116,41 @@ export const collectionMacros: readonly Macro[] = [
     `CASE WHEN a IS NULL OR b IS NULL THEN NULL WHEN cardinality(a) <> cardinality(b) THEN false ELSE q_all(list_transform(map_keys(a), lambda q8: CASE WHEN map_contains(b, q8) THEN a[q8] = b[q8] ELSE false END)) END`,
   ),
   macro('q_mnorm(m)', `list_sort(map_entries(m))`),
+  macro(
+    'q_array_intersect(a, b)',
+    `CASE WHEN a IS NULL OR b IS NULL THEN NULL WHEN len(a) < len(b) THEN list_filter(q_array_distinct(b), lambda q3: list_position(a, q3) IS NOT NULL) ELSE list_filter(q_array_distinct(a), lambda q3: list_position(b, q3) IS NOT NULL) END`,
+  ),
+  macro(
+    'q_array_except(a, b)',
+    `CASE WHEN a IS NULL OR b IS NULL THEN NULL WHEN len(b) = 0 THEN a ELSE list_filter(q_array_distinct(a), lambda q3: list_position(b, q3) IS NULL) END`,
+  ),
+  macro(
+    'q_array_max_floating(a)',
+    `CASE WHEN list_position(a, NULL) IS NULL THEN coalesce(list_max(list_filter(a, lambda q3: NOT isnan(q3))), list_max(a)) END`,
+  ),
+  macro(
+    'q_array_min_floating(a)',
+    `CASE WHEN list_position(a, NULL) IS NULL THEN coalesce(list_min(list_filter(a, lambda q3: NOT isnan(q3))), list_min(a)) END`,
+  ),
+  macro(
+    'q_sequence_days(a, b, i)',
+    `CASE WHEN i % 86400000 <> 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: sequence step must be a day interval if start and end values are dates') ELSE list_transform(q_sequence(CAST(a - DATE '1970-01-01' AS BIGINT), CAST(b - DATE '1970-01-01' AS BIGINT), i // 86400000), lambda q3: DATE '1970-01-01' + CAST(q3 AS INTEGER)) END`,
+  ),
+  macro(
+    'q_sequence_millis(a, b, i)',
+    `list_transform(q_sequence(epoch_us(a), epoch_us(b), i * 1000), lambda q3: make_timestamp(q3))`,
+  ),
+  macro(
+    'q_sequence_months(a, b, i)',
+    `CASE WHEN a IS NULL OR b IS NULL OR i IS NULL THEN NULL WHEN i = 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: step must not be zero') WHEN (i > 0 AND b < a) OR (i < 0 AND b > a) THEN u_raise('INVALID_FUNCTION_ARGUMENT: sequence stop value should be greater than or equal to start value if step is greater than zero otherwise stop should be less than or equal to start') WHEN abs(date_sub('month', a, b)) // abs(i) >= 10000 THEN u_raise('INVALID_FUNCTION_ARGUMENT: result of sequence function must not have more than 10000 entries') ELSE list_filter(list_transform(range(0, abs(date_sub('month', a, b)) // abs(i) + 2), lambda q3: a + to_months(CAST(q3 * i AS INTEGER))), lambda q4: CASE WHEN i > 0 THEN q4 <= b ELSE q4 >= b END) END`,
+  ),
+  macro(
+    'q_multimap_from_entries(l)',
+    `CASE WHEN l IS NULL THEN NULL WHEN len(list_filter(l, lambda q0: q0 IS NULL)) > 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: map entry cannot be null') WHEN len(list_filter(l, lambda q0: q0.f0 IS NULL)) > 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: map key cannot be null') ELSE map_from_entries(list_transform(list_distinct(list_transform(l, lambda q1: q1.f0)), lambda q2: {'k': q2, 'v': list_transform(list_filter(l, lambda q3: q3.f0 = q2), lambda q4: q4.f1)})) END`,
+  ),
+  macro('q_map_norm(m)', `sqrt(list_sum(list_transform(map_values(m), lambda q5: q5 * q5)))`),
+  macro(
+    'q_map_cosine(a, b)',
+    `CASE WHEN q_map_norm(a) = 0 OR q_map_norm(b) = 0 THEN CAST(NULL AS DOUBLE) ELSE coalesce(list_sum(list_transform(map_keys(a), lambda q6: a[q6] * b[q6])), 0) / (q_map_norm(a) * q_map_norm(b)) END`,
+  ),
 ]

@@ -1,0 +1,197 @@
+import { duckdbType, rowField } from '../../types/duckdb-representation.ts'
+import { isFloating, type ArrayType, type SqlType } from '../../types/sql-type.ts'
+import { textOf } from '../casts.ts'
+import { comparisonKey, equals, needsKey } from '../comparison.ts'
+import { scalar, type FunctionDefinition } from '../function-definition.ts'
+import type { RenderContext } from '../rendering.ts'
+
+function elementOf(context: RenderContext, index = 0): SqlType {
+  return (context.types[index] as ArrayType).element
+}
+
+/** DuckDB's NaN is the largest number, Trino's counts only where there is nothing else. */
+function arrayExtreme(name: 'max' | 'min'): (context: RenderContext) => string {
+  return (context) => {
+    const element = elementOf(context)
+    if (isFloating(element)) return context.fill(`q_array_${name}_floating($1)`)
+    if (needsKey(element)) {
+      const item = context.names.fresh()
+      const sorted = `list_sort(list_transform($1, lambda ${item}: {'k': ${comparisonKey(element, item, context.names)}, 'v': ${item}}))`
+      return context.fill(`CASE WHEN list_position($1, NULL) IS NULL THEN ${sorted}[${name === 'min' ? 1 : -1}].v END`)
+    }
+    return context.fill(`CASE WHEN list_position($1, NULL) IS NULL THEN list_${name}($1) END`)
+  }
+}
+
+/** `array_join` takes any element that has a text. */
+function arrayJoin(context: RenderContext): string {
+  const item = context.names.fresh()
+  const text = textOf(item, elementOf(context), context)
+  const texts = `list_transform(${context.value(0)}, lambda ${item}: ${text})`
+  return context.args.length === 2
+    ? `q_array_join(${texts}, ${context.value(1)})`
+    : `q_array_join3(${texts}, ${context.value(1)}, ${context.value(2)})`
+}
+
+/** Equality of elements where DuckDB's own would tell equal ones apart. */
+function withKeys(plain: string, keyed: (context: RenderContext) => string): (context: RenderContext) => string {
+  return (context) => (needsKey(elementOf(context)) ? keyed(context) : context.fill(plain))
+}
+
+function firstOfEach(context: RenderContext): string {
+  const [item, index, other] = [context.names.fresh(), context.names.fresh(), context.names.fresh()]
+  const element = elementOf(context)
+  const keys = `list_transform($1, lambda ${other}: ${comparisonKey(element, other, context.names)})`
+  return context.fill(
+    `list_filter($1, lambda ${item}, ${index}: list_position(${keys}, ${comparisonKey(element, item, context.names)}) = ${index})`,
+  )
+}
+
+function contains(context: RenderContext): string {
+  const element = elementOf(context)
+  if (!isFloating(element) && !needsKey(element) && element.kind !== 'row' && element.kind !== 'array') {
+    return context.fill('q_contains($1, $2)')
+  }
+  const item = context.names.fresh()
+  const same = equals(element, item, context.value(1), context.names)
+  return `q_any(list_transform(${context.value(0)}, lambda ${item}: ${same}))`
+}
+
+function removed(context: RenderContext): string {
+  const item = context.names.fresh()
+  const same = equals(elementOf(context), item, context.value(1), context.names)
+  return context.fill(`CASE WHEN $2 IS NOT NULL THEN list_filter($1, lambda ${item}: coalesce(NOT ${same}, true)) END`)
+}
+
+function concatenated(context: RenderContext): string {
+  const parts = context.args.map((_, i) => context.value(i))
+  const known = parts.map((part) => `${part} IS NOT NULL`).join(' AND ')
+  const all = parts.reduce((left, right) => `list_concat(${left}, ${right})`)
+  return `CASE WHEN ${known} THEN ${all} END`
+}
+
+function zipped(context: RenderContext): string {
+  const lists = context.args.map((_, i) => context.value(i))
+  const item = context.names.fresh()
+  const fields = lists.map((_, i) => `'${rowField(i)}': ${item}[${i + 1}]`)
+  const known = lists.map((list) => `${list} IS NOT NULL`).join(' AND ')
+  return `CASE WHEN ${known} THEN list_transform(list_zip(${lists.join(', ')}), lambda ${item}: {${fields.join(', ')}}) END`
+}
+
+const zips = [2, 3, 4, 5].map((count) => {
+  const variables = Array.from({ length: count }, (_, i) => `T${i + 1}`)
+  return scalar(
+    `zip(${variables.map((variable) => `array(${variable})`).join(', ')})`,
+    `array(row(${variables.join(',')}))`,
+    zipped,
+  )
+})
+
+/** The comparator of array_sort: merge sort needs calls back and forth, so a rank is computed by comparing all pairs. */
+function sortedBy(context: RenderContext): string {
+  const { names } = context
+  const [item, index, other, at, ranked] = [names.fresh(), names.fresh(), names.fresh(), names.fresh(), names.fresh()]
+  const compare = context.lambda(1)
+  const list = context.value(0)
+  const before = `coalesce(${compare.apply(other, item)}, 0)`
+  const rank = `len(list_filter(list_transform(${list}, lambda ${other}, ${at}: ${before} < 0 OR (${before} = 0 AND ${at} < ${index})), lambda ${ranked}: ${ranked}))`
+  const sorted = names.fresh()
+  return `list_transform(list_sort(list_transform(${list}, lambda ${item}, ${index}: {'r': ${rank}, 'v': ${item}})), lambda ${sorted}: ${sorted}.v)`
+}
+
+export const arrayFunctions: readonly FunctionDefinition[] = [
+  scalar('cardinality(array(E))', 'bigint', 'CAST(len($1) AS BIGINT)'),
+  scalar('array_distinct(array(E)) where E comparable', 'array(E)', withKeys('q_array_distinct($1)', firstOfEach)),
+  scalar('array_sort(array(E)) where E orderable', 'array(E)', (context) => {
+    const element = elementOf(context)
+    if (!needsKey(element)) return context.fill('q_array_sort($1)')
+    const item = context.names.fresh()
+    const pair = context.names.fresh()
+    const keyed = `{'n': ${item} IS NULL, 'k': ${comparisonKey(element, item, context.names)}, 'v': ${item}}`
+    return `list_transform(list_sort(list_transform(${context.value(0)}, lambda ${item}: ${keyed})), lambda ${pair}: ${pair}.v)`
+  }),
+  scalar('array_sort(array(T), function(T,T,integer))', 'array(T)', sortedBy),
+  scalar(
+    'array_union(array(E), array(E)) where E comparable',
+    'array(E)',
+    'CASE WHEN $1 IS NULL OR $2 IS NULL THEN NULL ELSE q_array_union($1, $2) END',
+  ),
+  scalar('array_intersect(array(E), array(E)) where E comparable', 'array(E)', 'q_array_intersect($1, $2)'),
+  scalar('array_except(array(E), array(E)) where E comparable', 'array(E)', 'q_array_except($1, $2)'),
+  scalar('arrays_overlap(array(E), array(E)) where E comparable', 'boolean', 'q_overlap($1, $2)'),
+  scalar('array_remove(array(E), E) where E comparable', 'array(E)', removed),
+  scalar(
+    'array_position(array(T), T) where T comparable',
+    'bigint',
+    'CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN CAST(coalesce(list_position($1, $2), 0) AS BIGINT) END',
+  ),
+  scalar('contains(array(T), T) where T comparable', 'boolean', contains),
+  scalar('array_max(array(T)) where T orderable', 'T', arrayExtreme('max')),
+  scalar('array_min(array(T)) where T orderable', 'T', arrayExtreme('min')),
+  scalar('array_join(array(E), varchar)', 'varchar', arrayJoin),
+  scalar('array_join(array(E), varchar, varchar)', 'varchar', arrayJoin),
+  scalar('array_histogram(array(T)) where T comparable', 'map(T,bigint)', 'q_ahist($1)'),
+  scalar('reverse(array(E))', 'array(E)', 'list_reverse($1)'),
+  scalar('flatten(array(array(E)))', 'array(E)', 'flatten($1)'),
+  scalar('concat(array(E)...)', 'array(E)', concatenated),
+  scalar('concat(array(E), E)', 'array(E)', 'CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN list_append($1, $2) END'),
+  scalar(
+    'concat(E, array(E))',
+    'array(E)',
+    'CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN list_prepend($1, $2) END',
+  ),
+  scalar(
+    'element_at(array(E), bigint)',
+    'E',
+    `CASE WHEN $2 = 0 AND $1 IS NOT NULL THEN u_raise('INVALID_FUNCTION_ARGUMENT: SQL array indices start at 1') ELSE $1[$2] END`,
+  ),
+  scalar('slice(array(E), bigint, bigint)', 'array(E)', 'q_slice($1, $2, $3)'),
+  scalar('trim_array(array(E), bigint)', 'array(E)', 'q_trim_array($1, $2)'),
+  scalar('repeat(T, bigint)', 'array(T)', 'q_repeat($1, $2)', { calledOnNull: true }),
+  scalar(
+    'shuffle(array(E))',
+    'array(E)',
+    `list_transform(list_sort(list_transform($1, lambda q1: {'r': random(), 'v': q1})), lambda q2: q2.v)`,
+    { deterministic: false },
+  ),
+  scalar('ngrams(array(T), integer)', 'array(array(T))', 'q_ngrams($1, $2)'),
+  scalar('combinations(array(T), integer)', 'array(array(T))', 'q_comb($1, $2)'),
+  scalar('contains_sequence(array(T), array(T)) where T comparable', 'boolean', 'q_cseq($1, $2)'),
+  scalar('dot_product(array(double), array(double))', 'double', 'q_dot($1, $2)'),
+  scalar('euclidean_distance(array(double), array(double))', 'double', 'q_euc($1, $2)'),
+  scalar('cosine_similarity(array(double), array(double))', 'double', 'q_cos($1, $2)'),
+  scalar('cosine_distance(array(double), array(double))', 'double', '(1 - q_cos($1, $2))'),
+  ...zips,
+  scalar(
+    'sequence(bigint, bigint)',
+    'array(bigint)',
+    'q_sequence($1, $2, CASE WHEN $1 <= $2 THEN CAST(1 AS BIGINT) ELSE CAST(-1 AS BIGINT) END)',
+  ),
+  scalar('sequence(bigint, bigint, bigint)', 'array(bigint)', 'q_sequence($1, $2, $3)'),
+  scalar(
+    'sequence(date, date)',
+    'array(date)',
+    'q_sequence_days($1, $2, CASE WHEN $2 >= $1 THEN CAST(86400000 AS BIGINT) ELSE CAST(-86400000 AS BIGINT) END)',
+  ),
+  scalar('sequence(date, date, interval day to second)', 'array(date)', 'q_sequence_days($1, $2, $3)'),
+  scalar(
+    'sequence(date, date, interval year to month)',
+    'array(date)',
+    'list_transform(q_sequence_months(CAST($1 AS TIMESTAMP), CAST($2 AS TIMESTAMP), $3), lambda q9: CAST(q9 AS DATE))',
+  ),
+  scalar(
+    'sequence(timestamp(p), timestamp(p), interval day to second)',
+    'array(timestamp(p))',
+    'q_sequence_millis($1, $2, $3)',
+  ),
+  scalar(
+    'sequence(timestamp(p), timestamp(p), interval year to month)',
+    'array(timestamp(p))',
+    'q_sequence_months($1, $2, $3)',
+  ),
+]
+
+/** The DuckDB type of an empty list of the element: `ARRAY[]` needs one. */
+export function emptyArray(element: SqlType): string {
+  return `CAST([] AS ${duckdbType(element)}[])`
+}

@@ -1,0 +1,32 @@
+import { rowField } from '../../types/duckdb-representation.ts'
+import type { MapType } from '../../types/sql-type.ts'
+import { scalar, type FunctionDefinition } from '../function-definition.ts'
+import type { RenderContext } from '../rendering.ts'
+
+/** The maps joined from left to right: the last value of a key wins. */
+function concatenated(context: RenderContext): string {
+  const maps = context.args.map((_, i) => context.value(i))
+  const known = maps.map((map) => `${map} IS NOT NULL`).join(' AND ')
+  return `CASE WHEN ${known} THEN ${maps.length === 1 ? maps[0]! : `map_concat(${maps.join(', ')})`} END`
+}
+
+function entries(context: RenderContext): string {
+  const entry = context.names.fresh()
+  return `list_transform(map_entries(${context.value(0)}), lambda ${entry}: {'${rowField(0)}': ${entry}.key, '${rowField(1)}': ${entry}.value})`
+}
+
+export const mapFunctions: readonly FunctionDefinition[] = [
+  scalar('cardinality(map(K,V))', 'bigint', 'CAST(cardinality($1) AS BIGINT)'),
+  scalar('map()', 'map(unknown,unknown)', 'CAST(MAP {} AS $R)'),
+  scalar('map(array(K), array(V)) where K comparable', 'map(K,V)', 'q_map($1, $2)'),
+  scalar('map_keys(map(K,V))', 'array(K)', 'map_keys($1)'),
+  scalar('map_values(map(K,V))', 'array(V)', 'map_values($1)'),
+  scalar('map_entries(map(K,V))', 'array(row(K,V))', entries),
+  scalar('element_at(map(K,V), K)', 'V', (context) =>
+    (context.types[0] as MapType).key.kind === 'unknown' ? 'NULL' : context.fill('$1[$2]'),
+  ),
+  scalar('map_concat(map(K,V)...)', 'map(K,V)', concatenated),
+  scalar('map_from_entries(array(row(K,V))) where K comparable', 'map(K,V)', 'q_mfe($1)'),
+  scalar('multimap_from_entries(array(row(K,V))) where K comparable', 'map(K,array(V))', 'q_multimap_from_entries($1)'),
+  scalar('cosine_similarity(map(varchar,double), map(varchar,double))', 'double', 'q_map_cosine($1, $2)'),
+]

@@ -1,0 +1,132 @@
+import { decimal, type DecimalType } from '../../types/sql-type.ts'
+import { decimalOperator } from '../decimal-operators.ts'
+import { named, scalar, type Bindings, type FunctionDefinition } from '../function-definition.ts'
+import type { RenderContext } from '../rendering.ts'
+
+const integers = ['tinyint', 'smallint', 'integer', 'bigint'] as const
+const NAN = `CAST('NaN' AS DOUBLE)`
+
+/** p - s + min(s, 1) digits: rounding may carry into one more. */
+function rounded({ numbers }: Bindings): DecimalType {
+  const [p, s] = [numbers['p'] ?? 1, numbers['s'] ?? 0]
+  return decimal(Math.max(1, p - s + Math.min(s, 1)), 0)
+}
+
+function widened({ numbers }: Bindings): DecimalType {
+  return decimal(Math.min(38, (numbers['p'] ?? 1) + 1), numbers['s'] ?? 0)
+}
+
+/** round(x, n) computes with a digit more, which 38 digits do not have. */
+function roundDecimal(context: RenderContext): string {
+  return context.fill('CAST(round(CAST($1 AS $R), CAST($2 AS INTEGER)) AS $R)')
+}
+
+const perInteger = integers.flatMap((type) => [
+  scalar(`abs(${type})`, type, 'abs($1)'),
+  scalar(`sign(${type})`, type, `CAST(sign($1) AS $R)`),
+  scalar(`floor(${type})`, type, '$1'),
+  ...named(['ceil', 'ceiling'], (name) => scalar(`${name}(${type})`, type, '$1')),
+  scalar(`round(${type})`, type, '$1'),
+  scalar(`round(${type}, integer)`, type, `q_iround_${type}($1, $2)`),
+  scalar(`mod(${type}, ${type})`, type, 'q_imodf($1, $2)'),
+  scalar(`bitwise_left_shift(${type}, integer)`, type, `q_shl_${type}($1, $2)`),
+  scalar(`bitwise_right_shift(${type}, integer)`, type, `q_shr_${type}($1, $2)`),
+  scalar(`bitwise_right_shift_arithmetic(${type}, integer)`, type, `q_sar_${type}($1, $2)`),
+  ...named(['rand', 'random'], (name) =>
+    scalar(`${name}(${type})`, type, 'CAST(floor(random() * q_random_bound($1)) AS $R)', { deterministic: false }),
+  ),
+  ...named(['rand', 'random'], (name) =>
+    scalar(`${name}(${type}, ${type})`, type, 'CAST($1 + floor(random() * q_random_range($1, $2)) AS $R)', {
+      deterministic: false,
+    }),
+  ),
+])
+
+const perFloating = ['double', 'real'].flatMap((type) => [
+  scalar(`abs(${type})`, type, 'abs($1)'),
+  scalar(`sign(${type})`, type, 'CAST(q_fsign($1) AS $R)'),
+  scalar(`floor(${type})`, type, 'floor($1)'),
+  ...named(['ceil', 'ceiling'], (name) => scalar(`${name}(${type})`, type, 'ceil($1)')),
+  scalar(`round(${type})`, type, '(round($1) + 0)'),
+  scalar(
+    `round(${type}, integer)`,
+    type,
+    type === 'double' ? 'q_fround($1, $2)' : 'CAST(q_fround(CAST($1 AS DOUBLE), $2) AS FLOAT)',
+  ),
+  scalar(`truncate(${type})`, type, 'trunc($1)'),
+  scalar(`mod(${type}, ${type})`, type, '($1 % $2)'),
+  scalar(`is_nan(${type})`, 'boolean', 'isnan($1)'),
+])
+
+const perDecimal = [
+  scalar('abs(decimal(p,s))', 'decimal(p,s)', 'abs($1)'),
+  scalar('sign(decimal(p,s))', 'decimal(1,0)', 'CAST(sign($1) AS DECIMAL(1,0))'),
+  scalar('floor(decimal(p,s))', rounded, 'CAST(floor($1) AS $R)'),
+  ...named(['ceil', 'ceiling'], (name) => scalar(`${name}(decimal(p,s))`, rounded, 'CAST(ceil($1) AS $R)')),
+  scalar('round(decimal(p,s))', rounded, 'CAST(round($1) AS $R)'),
+  scalar('round(decimal(p,s), integer)', widened, roundDecimal),
+  scalar(
+    'truncate(decimal(p,s))',
+    ({ numbers }) => decimal(Math.max((numbers['p'] ?? 1) - (numbers['s'] ?? 0), 1), 0),
+    'CAST(trunc($1) AS $R)',
+  ),
+  scalar('truncate(decimal(p,s), integer)', 'decimal(p,s)', 'CAST(trunc($1, CAST($2 AS INTEGER)) AS $R)'),
+  scalar(
+    'mod(decimal(p,s), decimal(u,v))',
+    ({ numbers }) =>
+      decimalOperator('%', decimal(numbers['p'] ?? 1, numbers['s'] ?? 0), decimal(numbers['u'] ?? 1, numbers['v'] ?? 0))
+        .result,
+    (context) =>
+      decimalOperator('%', context.types[0] as DecimalType, context.types[1] as DecimalType).render(
+        context.value(0),
+        context.value(1),
+        context,
+      ),
+  ),
+]
+
+const outside = (condition: string, call: string): string => `CASE WHEN ${condition} THEN ${NAN} ELSE ${call} END`
+
+export const mathFunctions: readonly FunctionDefinition[] = [
+  ...perInteger,
+  ...perFloating,
+  ...perDecimal,
+  ...named(['rand', 'random'], (name) => scalar(`${name}()`, 'double', 'random()', { deterministic: false })),
+  scalar('is_finite(double)', 'boolean', 'isfinite($1)'),
+  scalar('is_infinite(double)', 'boolean', 'isinf($1)'),
+  scalar('infinity()', 'double', `CAST('Infinity' AS DOUBLE)`),
+  scalar('nan()', 'double', NAN),
+  scalar('pi()', 'double', 'pi()'),
+  scalar('e()', 'double', 'exp(CAST(1 AS DOUBLE))'),
+  scalar('sqrt(double)', 'double', outside('$1 < 0', 'sqrt($1)')),
+  scalar('cbrt(double)', 'double', 'cbrt($1)'),
+  scalar('exp(double)', 'double', 'exp($1)'),
+  scalar('ln(double)', 'double', 'q_ln($1)'),
+  scalar('log10(double)', 'double', 'q_log10($1)'),
+  scalar('log2(double)', 'double', 'q_log2($1)'),
+  scalar('log(double, double)', 'double', '(q_ln($2) / q_ln($1))'),
+  ...named(['pow', 'power'], (name) => scalar(`${name}(double, double)`, 'double', 'q_pow($1, $2)')),
+  ...named(['sin', 'cos', 'tan'], (name) => scalar(`${name}(double)`, 'double', outside('isinf($1)', `${name}($1)`))),
+  ...named(['asin', 'acos'], (name) => scalar(`${name}(double)`, 'double', outside('abs($1) > 1', `${name}($1)`))),
+  ...named(['atan', 'sinh', 'cosh', 'tanh', 'degrees', 'radians'], (name) =>
+    scalar(`${name}(double)`, 'double', `${name}($1)`),
+  ),
+  scalar('atan2(double, double)', 'double', 'atan2($1, $2)'),
+  scalar('width_bucket(double, double, double, bigint)', 'bigint', 'q_width_bucket($1, $2, $3, $4)'),
+  scalar('width_bucket(double, array(double))', 'bigint', 'q_width_bucket_a($1, $2)'),
+  scalar('bit_count(bigint, bigint)', 'bigint', 'q_bitcount($1, $2)'),
+  scalar('bitwise_and(bigint, bigint)', 'bigint', '($1 & $2)'),
+  scalar('bitwise_or(bigint, bigint)', 'bigint', '($1 | $2)'),
+  scalar('bitwise_xor(bigint, bigint)', 'bigint', 'xor($1, $2)'),
+  scalar('bitwise_not(bigint)', 'bigint', '(~ $1)'),
+  scalar('wilson_interval_lower(bigint, bigint, double)', 'double', 'q_wilson($1, $2, $3, -1)'),
+  scalar('wilson_interval_upper(bigint, bigint, double)', 'double', 'q_wilson($1, $2, $3, 1)'),
+  scalar('normal_cdf(double, double, double)', 'double', 'u_normal_cdf($1, $2, $3)'),
+  scalar('inverse_normal_cdf(double, double, double)', 'double', 'u_inverse_normal_cdf($1, $2, $3)'),
+  scalar('beta_cdf(double, double, double)', 'double', 'u_beta_cdf($1, $2, $3)'),
+  scalar('inverse_beta_cdf(double, double, double)', 'double', 'u_inverse_beta_cdf($1, $2, $3)'),
+  scalar('t_cdf(double, double)', 'double', 'u_t_cdf($1, $2)'),
+  scalar('t_pdf(double, double)', 'double', 'u_t_pdf($1, $2)'),
+  scalar('to_base(bigint, bigint)', 'varchar(64)', 'q_to_base($1, $2)'),
+  scalar('from_base(varchar(x), bigint)', 'bigint', 'u_from_base($1, $2)'),
+]

@@ -1,0 +1,145 @@
+import { createHash, createHmac } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import { murmur3, xxhash64 } from './hashes.ts'
+import { invalidArgument, SqlFailure, type ScalarFunction } from './scalar-function.ts'
+
+const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
+
+function toBase32(bytes: Uint8Array): string {
+  let [bits, value, out] = [0, 0, '']
+  for (const byte of bytes) {
+    value = (value << 8) | byte
+    bits += 8
+    while (bits >= 5) {
+      out += BASE32[(value >>> (bits - 5)) & 31]
+      bits -= 5
+      value &= (1 << bits) - 1
+    }
+  }
+  if (bits > 0) out += BASE32[(value << (5 - bits)) & 31]
+  return out.padEnd(Math.ceil(out.length / 8) * 8, '=')
+}
+
+function fromBase32(text: string): Uint8Array {
+  const body = text.replace(/=+$/, '')
+  const out: number[] = []
+  let [bits, value] = [0, 0]
+  for (const char of body) {
+    const digit = BASE32.indexOf(char)
+    if (digit < 0) throw invalidArgument(`Unrecognized character: ${char}`)
+    value = (value << 5) | digit
+    bits += 5
+    if (bits >= 8) {
+      out.push((value >>> (bits - 8)) & 255)
+      bits -= 8
+      value &= (1 << bits) - 1
+    }
+  }
+  if ([1, 3, 6].includes(body.length % 8)) throw invalidArgument(`Invalid input length ${body.length}`)
+  return Uint8Array.from(out)
+}
+
+/** java.util.Base64: no character outside of the alphabet, padding right or absent. */
+function fromBase64(text: string, alphabet: RegExp): Uint8Array {
+  const body = text.replace(/={1,2}$/, '')
+  const bad = [...body].find((char) => !alphabet.test(char))
+  if (bad !== undefined) {
+    throw invalidArgument(`Illegal base64 character ${bad.codePointAt(0)!.toString(16)}`)
+  }
+  if (body.length % 4 === 1) throw invalidArgument('Input byte[] should at least have 2 bytes for base64 bytes')
+  if (text !== body && text.length % 4 !== 0) throw invalidArgument('Input byte array has wrong 4-byte ending unit')
+  return new Uint8Array(Buffer.from(body.replaceAll('-', '+').replaceAll('_', '/'), 'base64'))
+}
+
+/** One replacement for each bad lead byte with its continuation bytes, as Slice counts; unlike TextDecoder. */
+function fromUtf8(bytes: Uint8Array, replacement: string): string {
+  if ([...replacement].length > 1) {
+    throw invalidArgument('Replacement character string must empty or a single character')
+  }
+  let out = ''
+  let at = 0
+  while (at < bytes.length) {
+    const lead = bytes[at]!
+    const length =
+      lead < 0x80
+        ? 1
+        : lead < 0xc0
+          ? 0
+          : lead < 0xe0
+            ? 2
+            : lead < 0xf0
+              ? 3
+              : lead < 0xf8
+                ? 4
+                : lead < 0xfc
+                  ? 5
+                  : lead < 0xfe
+                    ? 6
+                    : 0
+    let end = at + 1
+    while (end < bytes.length && end < at + Math.max(length, 1) && (bytes[end]! & 0xc0) === 0x80) end++
+    const valid = end - at === length ? decodeOne(bytes.subarray(at, end)) : undefined
+    out += valid ?? replacement
+    at = end
+  }
+  return out
+}
+
+const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+function decodeOne(bytes: Uint8Array): string | undefined {
+  try {
+    return strict.decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+function hmac(name: string): (data: Uint8Array, key: Uint8Array) => Uint8Array {
+  return (data, key) => {
+    if (key.length === 0) throw new SqlFailure('GENERIC_INTERNAL_ERROR', 'Empty key')
+    return new Uint8Array(createHmac(name, key).update(data).digest())
+  }
+}
+
+function bigEndian(value: bigint): Uint8Array {
+  const out = Buffer.alloc(8)
+  out.writeBigUInt64BE(value)
+  return new Uint8Array(out)
+}
+
+const blob = (name: string, call: (bytes: Uint8Array) => Uint8Array): ScalarFunction => ({
+  name,
+  parameters: ['BLOB'],
+  returns: 'BLOB',
+  call,
+})
+
+export const binaryFunctions: readonly ScalarFunction[] = [
+  blob('u_reverse_bytes', (bytes) => bytes.toReversed()),
+  blob('u_sha512', (bytes) => new Uint8Array(createHash('sha512').update(bytes).digest())),
+  blob('u_xxhash64', (bytes) => bigEndian(xxhash64(bytes))),
+  blob('u_murmur3', murmur3),
+  ...['md5', 'sha1', 'sha256', 'sha512'].map((name): ScalarFunction => ({
+    name: `u_hmac_${name}`,
+    parameters: ['BLOB', 'BLOB'],
+    returns: 'BLOB',
+    call: hmac(name),
+  })),
+  { name: 'u_crc32', parameters: ['BLOB'], returns: 'BIGINT', call: (bytes: Uint8Array) => BigInt(crc32(bytes)) },
+  { name: 'u_to_base32', parameters: ['BLOB'], returns: 'VARCHAR', call: toBase32 },
+  { name: 'u_from_base32', parameters: ['VARCHAR'], returns: 'BLOB', call: fromBase32 },
+  {
+    name: 'u_from_base64',
+    parameters: ['VARCHAR'],
+    returns: 'BLOB',
+    call: (text: string) => fromBase64(text, /[A-Za-z0-9+/]/),
+  },
+  {
+    name: 'u_from_base64url',
+    parameters: ['VARCHAR'],
+    returns: 'BLOB',
+    call: (text: string) => fromBase64(text, /[\w-]/),
+  },
+  { name: 'u_from_utf8', parameters: ['BLOB', 'VARCHAR'], returns: 'VARCHAR', call: fromUtf8 },
+]

@@ -1,0 +1,281 @@
+import { daysFromCivil, daysInMonth, offsetMinutes } from '../datetime-text.ts'
+import { canonicalZone } from '../time-zones.ts'
+import { invalidArgument, type SqlFailure } from './scalar-function.ts'
+
+/** A local date and time read from text. */
+export interface ParsedFields {
+  readonly days: number
+  readonly millis: number
+  /** Minutes east of Greenwich. */
+  readonly offset: number | undefined
+  readonly zone: string | undefined
+}
+
+type Key =
+  | 'year'
+  | 'weekYear'
+  | 'month'
+  | 'day'
+  | 'dayOfYear'
+  | 'week'
+  | 'weekday'
+  | 'hour'
+  | 'hour12'
+  | 'half'
+  | 'minute'
+  | 'second'
+  | 'millis'
+  | 'offset'
+  | 'zone'
+  | 'skip'
+
+interface Item {
+  readonly source: string
+  readonly key: Key
+  read(text: string): number | string
+}
+
+interface Compiled {
+  readonly expression: RegExp
+  readonly items: readonly Item[]
+}
+
+const monthNames = [
+  'january',
+  'february',
+  'march',
+  'april',
+  'may',
+  'june',
+  'july',
+  'august',
+  'september',
+  'october',
+  'november',
+  'december',
+]
+const dayNames = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday']
+
+const named = (names: readonly string[]): string => names.flatMap((name) => [name, name.slice(0, 3)]).join('|')
+const indexOf = (names: readonly string[], text: string): number =>
+  names.findIndex((name) => name.startsWith(text.slice(0, 3).toLowerCase())) + 1
+
+const number = (key: Key, source: string): Item => ({ key, source, read: Number })
+const month: Item = { key: 'month', source: named(monthNames), read: (text) => indexOf(monthNames, text) }
+const weekdayName: Item = { key: 'weekday', source: named(dayNames), read: (text) => indexOf(dayNames, text) }
+const half: Item = { key: 'half', source: 'am|pm', read: (text) => (text.toLowerCase() === 'pm' ? 12 : 0) }
+const fraction = (most: number): Item => ({
+  key: 'millis',
+  source: `\\d{1,${most}}`,
+  read: (text) => Number(text.padEnd(3, '0').slice(0, 3)),
+})
+const twoDigitYear: Item = {
+  key: 'year',
+  source: '\\d{2}',
+  read: (text) => Number(text) + (Number(text) < 70 ? 2000 : 1900),
+}
+
+const cache = new Map<string, Compiled>()
+
+function compiled(language: string, format: string, compile: () => readonly (string | Item)[]): Compiled {
+  const key = `${language} ${format}`
+  const known = cache.get(key)
+  if (known !== undefined) return known
+  const parts = compile()
+  // A number that digits follow takes its usual width only.
+  const source = parts
+    .map((part, i) => {
+      if (typeof part === 'string') return part.replaceAll(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
+      const next = parts[i + 1]
+      const tight = next !== undefined && typeof next !== 'string' && next.source.startsWith('\\d')
+      return `(${tight ? part.source.replace('[+-]?\\d{1,9}', '\\d{4}').replace('\\d{1,2}', '\\d{2}') : part.source})`
+    })
+    .join('')
+  const result = { expression: new RegExp(`^${source}$`, 'i'), items: parts.filter((part) => typeof part !== 'string') }
+  if (cache.size > 200) cache.clear()
+  cache.set(key, result)
+  return result
+}
+
+function read(text: string, { expression, items }: Compiled, failure: SqlFailure): ParsedFields {
+  const match = expression.exec(text)
+  if (match === null) throw failure
+  const fields: Partial<Record<Key, number | string>> = {}
+  items.forEach((item, i) => {
+    fields[item.key] = item.read(match[i + 1]!)
+  })
+  const get = (key: Key, otherwise: number): number => (fields[key] as number | undefined) ?? otherwise
+  const days = daysOf(fields, get, failure)
+  const hour = fields.hour12 === undefined ? get('hour', 0) : (get('hour12', 12) % 12) + get('half', 0)
+  const [minute, second] = [get('minute', 0), get('second', 0)]
+  if (hour > 23 || minute > 59 || second > 59) throw failure
+  if (fields.hour12 !== undefined && (get('hour12', 12) < 1 || get('hour12', 12) > 12)) throw failure
+  return {
+    days,
+    millis: ((hour * 60 + minute) * 60 + second) * 1000 + get('millis', 0),
+    offset: fields.offset as number | undefined,
+    zone: fields.zone as string | undefined,
+  }
+}
+
+function daysOf(
+  fields: Partial<Record<Key, number | string>>,
+  get: (key: Key, otherwise: number) => number,
+  failure: SqlFailure,
+): number {
+  const year = get('year', 1970)
+  if (fields.dayOfYear !== undefined) {
+    const day = get('dayOfYear', 1)
+    if (day < 1 || day > 365 + (daysInMonth(year, 2) - 28)) throw failure
+    return daysFromCivil(year, 1, 1) + day - 1
+  }
+  if (fields.weekYear !== undefined || fields.week !== undefined) {
+    const fourth = daysFromCivil(get('weekYear', 1970), 1, 4)
+    const week = get('week', 1)
+    if (week < 1 || week > 53) throw failure
+    return fourth - ((((fourth + 3) % 7) + 7) % 7) + (week - 1) * 7 + get('weekday', 1) - 1
+  }
+  const [monthOfYear, day] = [get('month', 1), get('day', 1)]
+  if (monthOfYear < 1 || monthOfYear > 12 || day < 1 || day > daysInMonth(year, monthOfYear)) throw failure
+  return daysFromCivil(year, monthOfYear, day)
+}
+
+const mysqlItems: Readonly<Record<string, readonly (string | Item)[]>> = {
+  a: [weekdayName],
+  b: [month],
+  c: [number('month', '\\d{1,2}')],
+  d: [number('day', '\\d{1,2}')],
+  e: [number('day', '\\d{1,2}')],
+  f: [fraction(9)],
+  H: [number('hour', '\\d{1,2}')],
+  h: [number('hour12', '\\d{1,2}')],
+  I: [number('hour12', '\\d{1,2}')],
+  i: [number('minute', '\\d{1,2}')],
+  j: [number('dayOfYear', '\\d{1,3}')],
+  k: [number('hour', '\\d{1,2}')],
+  l: [number('hour12', '\\d{1,2}')],
+  M: [month],
+  m: [number('month', '\\d{1,2}')],
+  p: [half],
+  r: [number('hour12', '\\d{1,2}'), ':', number('minute', '\\d{1,2}'), ':', number('second', '\\d{1,2}'), ' ', half],
+  S: [number('second', '\\d{1,2}')],
+  s: [number('second', '\\d{1,2}')],
+  T: [number('hour', '\\d{1,2}'), ':', number('minute', '\\d{1,2}'), ':', number('second', '\\d{1,2}')],
+  v: [number('week', '\\d{1,2}')],
+  W: [weekdayName],
+  x: [number('weekYear', '[+-]?\\d{1,9}')],
+  Y: [number('year', '[+-]?\\d{1,9}')],
+  y: [twoDigitYear],
+  '%': ['%'],
+}
+
+/** date_parse: missing fields are those of 1970-01-01 00:00:00. */
+export function parseMysql(text: string, format: string): ParsedFields {
+  const pattern = compiled('mysql', format, () =>
+    [...format.matchAll(/%([^])|[^%]+|%$/g)].flatMap(([part, letter]) => {
+      if (letter === undefined) return [part]
+      if ('DUuVwX'.includes(letter)) throw invalidArgument(`%${letter} not supported in date format string`)
+      return mysqlItems[letter] ?? [letter]
+    }),
+  )
+  return read(text, pattern, malformed(text))
+}
+
+function malformed(text: string): SqlFailure {
+  return invalidArgument(`Invalid format: "${text}"`)
+}
+
+const offset: Item = {
+  key: 'offset',
+  source: '[+-]\\d{2}:?\\d{2}|Z',
+  read: (text) => (text.toUpperCase() === 'Z' ? 0 : (offsetMinutes(text) ?? 0)),
+}
+const zone: Item = {
+  key: 'zone',
+  source: '[A-Za-z][\\w/+-]*|[+-]\\d{2}:\\d{2}',
+  read: (text) => canonicalZone(text) ?? '',
+}
+
+function jodaItem(letter: string, count: number): Item | undefined {
+  switch (letter) {
+    case 'y':
+    case 'Y':
+      return count === 2
+        ? { key: 'year', source: '\\d{2}', read: (text) => Number(text) + 2000 }
+        : number('year', '[+-]?\\d{1,9}')
+    case 'x':
+      return number('weekYear', '[+-]?\\d{1,9}')
+    case 'w':
+      return number('week', '\\d{1,2}')
+    case 'e':
+      return number('weekday', '\\d')
+    case 'E':
+      return weekdayName
+    case 'M':
+      return count >= 3 ? month : number('month', '\\d{1,2}')
+    case 'd':
+      return number('day', '\\d{1,2}')
+    case 'D':
+      return number('dayOfYear', '\\d{1,3}')
+    case 'H':
+    case 'k':
+      return number('hour', '\\d{1,2}')
+    case 'h':
+    case 'K':
+      return number('hour12', '\\d{1,2}')
+    case 'a':
+      return half
+    case 'm':
+      return number('minute', '\\d{1,2}')
+    case 's':
+      return number('second', '\\d{1,2}')
+    case 'S':
+      return fraction(9)
+    case 'Z':
+      return count >= 3 ? zone : offset
+    case 'z':
+      return zone
+    default:
+      return undefined
+  }
+}
+
+/** parse_datetime: Joda's patterns. */
+export function parseJoda(text: string, format: string): ParsedFields {
+  const pattern = compiled('joda', format, () =>
+    [...format.matchAll(/''|'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+/g)].map(([part, quoted, letter]) => {
+      if (part === "''") return "'"
+      if (quoted !== undefined) return quoted.replaceAll("''", "'")
+      if (letter === undefined) return part
+      const item = jodaItem(letter, part.length)
+      if (item === undefined) throw invalidArgument(`Illegal pattern component: ${part}`)
+      return item
+    }),
+  )
+  return read(text, pattern, invalidArgument(`Invalid format: "${text}"`))
+}
+
+const teradataItems: Readonly<Record<string, Item>> = {
+  yyyy: number('year', '\\d{4}'),
+  yy: twoDigitYear,
+  mm: number('month', '\\d{1,2}'),
+  dd: number('day', '\\d{1,2}'),
+  hh24: number('hour', '\\d{1,2}'),
+  hh: number('hour12', '\\d{1,2}'),
+  mi: number('minute', '\\d{1,2}'),
+  ss: number('second', '\\d{1,2}'),
+}
+
+/** to_date and to_timestamp: Teradata's words. */
+export function parseTeradata(text: string, format: string): ParsedFields {
+  const pattern = compiled('teradata', format, () =>
+    [...format.matchAll(/hh24|yyyy|yy|mm|dd|hh|mi|ss|[a-z]+|[^a-z]+/gi)].map(([part]) => {
+      const item = teradataItems[part.toLowerCase()]
+      if (item === undefined && /[a-z]/i.test(part)) {
+        throw invalidArgument(`Failed to tokenize string [${part}] at offset [${format.indexOf(part)}]`)
+      }
+      return item ?? part
+    }),
+  )
+  return read(text, pattern, malformed(text))
+}

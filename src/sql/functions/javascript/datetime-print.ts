@@ -1,0 +1,209 @@
+import { invalidArgument } from './scalar-function.ts'
+
+const months = [
+  'January',
+  'February',
+  'March',
+  'April',
+  'May',
+  'June',
+  'July',
+  'August',
+  'September',
+  'October',
+  'November',
+  'December',
+]
+const weekdays = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday']
+
+interface Fields {
+  readonly year: number
+  readonly month: number
+  readonly day: number
+  readonly hour: number
+  readonly minute: number
+  readonly second: number
+  readonly millis: number
+  readonly weekday: number
+  readonly dayOfYear: number
+  readonly week: number
+  readonly weekYear: number
+}
+
+function fieldsOf(micros: bigint): Fields {
+  const date = new Date(Number(micros / 1000n))
+  const year = date.getUTCFullYear()
+  const weekday = date.getUTCDay()
+  const startOfYear = Date.UTC(2000, 0, 1)
+  const first = new Date(startOfYear)
+  first.setUTCFullYear(year)
+  const dayOfYear = Math.floor((date.getTime() - first.getTime()) / 86_400_000) + 1
+  // ISO: the week belongs to the year of its Thursday.
+  const thursday = new Date(date.getTime() + (4 - (weekday === 0 ? 7 : weekday)) * 86_400_000)
+  const weekYear = thursday.getUTCFullYear()
+  const firstOfWeekYear = new Date(startOfYear)
+  firstOfWeekYear.setUTCFullYear(weekYear)
+  const week = Math.floor((thursday.getTime() - firstOfWeekYear.getTime()) / 604_800_000) + 1
+  return {
+    year,
+    month: date.getUTCMonth() + 1,
+    day: date.getUTCDate(),
+    hour: date.getUTCHours(),
+    minute: date.getUTCMinutes(),
+    second: date.getUTCSeconds(),
+    millis: date.getUTCMilliseconds(),
+    weekday,
+    dayOfYear,
+    week,
+    weekYear,
+  }
+}
+
+function pad(value: number, digits: number): string {
+  return (value < 0 ? '-' : '') + String(Math.abs(value)).padStart(digits, '0')
+}
+
+const hour12 = (hour: number): number => ((hour + 11) % 12) + 1
+
+/** date_format for formats known only when it runs. */
+export function formatMysql(micros: bigint, _zone: string, _offset: bigint, format: string): string {
+  const f = fieldsOf(micros)
+  return format.replaceAll(/%([^])/g, (_all, letter: string) => {
+    switch (letter) {
+      case 'a':
+        return weekdays[f.weekday]!.slice(0, 3)
+      case 'b':
+        return months[f.month - 1]!.slice(0, 3)
+      case 'c':
+        return String(f.month)
+      case 'd':
+        return pad(f.day, 2)
+      case 'e':
+        return String(f.day)
+      case 'f':
+        return `${pad(f.millis, 3)}000`
+      case 'H':
+        return pad(f.hour, 2)
+      case 'h':
+      case 'I':
+        return pad(hour12(f.hour), 2)
+      case 'i':
+        return pad(f.minute, 2)
+      case 'j':
+        return pad(f.dayOfYear, 3)
+      case 'k':
+        return String(f.hour)
+      case 'l':
+        return String(hour12(f.hour))
+      case 'M':
+        return months[f.month - 1]!
+      case 'm':
+        return pad(f.month, 2)
+      case 'p':
+        return f.hour < 12 ? 'AM' : 'PM'
+      case 'r':
+        return `${pad(hour12(f.hour), 2)}:${pad(f.minute, 2)}:${pad(f.second, 2)} ${f.hour < 12 ? 'AM' : 'PM'}`
+      case 'S':
+      case 's':
+        return pad(f.second, 2)
+      case 'T':
+        return `${pad(f.hour, 2)}:${pad(f.minute, 2)}:${pad(f.second, 2)}`
+      case 'v':
+        return pad(f.week, 2)
+      case 'W':
+        return weekdays[f.weekday]!
+      case 'x':
+        return pad(f.weekYear, 4)
+      case 'Y':
+        return pad(f.year, 4)
+      case 'y':
+        return pad(Math.abs(f.year) % 100, 2)
+      case 'D':
+      case 'U':
+      case 'u':
+      case 'V':
+      case 'w':
+      case 'X':
+        throw invalidArgument(`%${letter} not supported in date format string`)
+      default:
+        return letter
+    }
+  })
+}
+
+/** format_datetime for formats known only when it runs, and for names of zones. */
+export function formatDateTime(micros: bigint, zone: string, offset: bigint, format: string): string {
+  const f = fieldsOf(micros)
+  return format.replaceAll(
+    /''|'((?:[^']|'')*)'|([A-Za-z])\2*/g,
+    (part, quoted: string | undefined, letter: string | undefined) => {
+      if (part === "''") return "'"
+      if (letter === undefined) return (quoted ?? '').replaceAll("''", "'")
+      return field(f, letter, part.length, zone, Number(offset), Number(micros / 1000n))
+    },
+  )
+}
+
+function field(f: Fields, letter: string, count: number, zone: string, offset: number, localMillis: number): string {
+  const era = f.year <= 0 ? 1 - f.year : f.year
+  switch (letter) {
+    case 'G':
+      return f.year > 0 ? 'AD' : 'BC'
+    case 'C':
+      return pad(Math.trunc(era / 100), count)
+    case 'Y':
+      return count === 2 ? pad(era % 100, 2) : pad(era, count)
+    case 'y':
+      return count === 2 ? pad(Math.abs(f.year) % 100, 2) : pad(f.year, count)
+    case 'x':
+      return count === 2 ? pad(Math.abs(f.weekYear) % 100, 2) : pad(f.weekYear, count)
+    case 'w':
+      return pad(f.week, count)
+    case 'e':
+      return pad(f.weekday === 0 ? 7 : f.weekday, count)
+    case 'E':
+      return count >= 4 ? weekdays[f.weekday]! : weekdays[f.weekday]!.slice(0, 3)
+    case 'D':
+      return pad(f.dayOfYear, count)
+    case 'M':
+      return count >= 4 ? months[f.month - 1]! : count === 3 ? months[f.month - 1]!.slice(0, 3) : pad(f.month, count)
+    case 'd':
+      return pad(f.day, count)
+    case 'a':
+      return f.hour < 12 ? 'AM' : 'PM'
+    case 'K':
+      return pad(f.hour % 12, count)
+    case 'h':
+      return pad(hour12(f.hour), count)
+    case 'H':
+      return pad(f.hour, count)
+    case 'k':
+      return pad(((f.hour + 23) % 24) + 1, count)
+    case 'm':
+      return pad(f.minute, count)
+    case 's':
+      return pad(f.second, count)
+    case 'S':
+      return pad(f.millis, 3).padEnd(count, '0').slice(0, count)
+    case 'z':
+      return zoneName(zone, localMillis - offset * 60_000, count >= 4)
+    case 'Z':
+      return count >= 3 ? zone || 'UTC' : offsetText(offset, count === 2)
+    default:
+      throw invalidArgument(`Illegal pattern component: ${letter.repeat(count)}`)
+  }
+}
+
+function offsetText(minutes: number, colon: boolean): string {
+  const size = Math.abs(minutes)
+  return `${minutes < 0 ? '-' : '+'}${pad(Math.floor(size / 60), 2)}${colon ? ':' : ''}${pad(size % 60, 2)}`
+}
+
+function zoneName(zone: string, millis: number, long: boolean): string {
+  if (/^[+-]/.test(zone)) return zone
+  const parts = new Intl.DateTimeFormat('en-US', {
+    timeZone: zone || 'UTC',
+    timeZoneName: long ? 'long' : 'short',
+  }).formatToParts(millis)
+  return parts.find((part) => part.type === 'timeZoneName')?.value ?? zone
+}

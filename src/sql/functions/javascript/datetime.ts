@@ -1,0 +1,185 @@
+import { daysFromCivil, daysInMonth, parseDate, parseTime, parseTimestamp } from '../datetime-text.ts'
+import { canonicalZone, zoneOfOffset } from '../time-zones.ts'
+import { formatDateTime, formatMysql } from './datetime-print.ts'
+import { parseJoda, parseMysql, parseTeradata, type ParsedFields } from './datetime-parse.ts'
+import { invalidArgument, invalidCast, type ScalarFunction } from './scalar-function.ts'
+
+const DAY = 86_400_000_000n
+
+function rounded(micros: bigint, picos: number, precision: number): bigint {
+  const unit = 10n ** BigInt(12 - precision)
+  const all = micros * 1_000_000n + BigInt(picos)
+  const floor = (value: bigint): bigint => (value >= 0n ? value / unit : -((-value + unit - 1n) / unit))
+  return floor(all + unit / 2n) * unit
+}
+
+/** Local microseconds of a timestamp's text, rounded to the precision. */
+function timestampMicros(text: string, precision: bigint): bigint {
+  const parsed = parseTimestamp(text)
+  if (parsed === undefined) throw invalidCast(`Value cannot be cast to timestamp: ${text}`)
+  return rounded(parsed.micros, parsed.picos, Number(precision)) / 1_000_000n
+}
+
+/** `micros picos`: local time finer than microseconds. */
+function timestampFine(text: string, precision: bigint): string {
+  const parsed = parseTimestamp(text)
+  if (parsed === undefined) throw invalidCast(`Value cannot be cast to timestamp: ${text}`)
+  const all = rounded(parsed.micros, parsed.picos, Number(precision))
+  const micros = all >= 0n ? all / 1_000_000n : -((-all + 999_999n) / 1_000_000n)
+  return `${micros} ${all - micros * 1_000_000n}`
+}
+
+/** The zone in a timestamp's text; empty where there is none. */
+const timestampZone = (text: string): string => parseTimestamp(text)?.zone ?? ''
+
+function date(text: string): bigint {
+  const days = parseDate(text)
+  if (days === undefined) throw invalidCast(`Value cannot be cast to date: ${text}`)
+  return BigInt(days)
+}
+
+function timePicos(text: string, precision: bigint): bigint {
+  const parsed = parseTime(text)
+  if (parsed === undefined || parsed.offset !== undefined) throw invalidCast(`Value cannot be cast to time: ${text}`)
+  return (
+    rounded(0n, 0, 12) +
+    (rounded(parsed.picos / 1_000_000n, Number(parsed.picos % 1_000_000n), Number(precision)) % (DAY * 1_000_000n))
+  )
+}
+
+function timeZonePicos(text: string, precision: bigint): bigint {
+  const parsed = parseTime(text)
+  if (parsed === undefined || parsed.offset === undefined) {
+    throw invalidCast(`Value cannot be cast to time with time zone: ${text}`)
+  }
+  return rounded(parsed.picos / 1_000_000n, Number(parsed.picos % 1_000_000n), Number(precision)) % (DAY * 1_000_000n)
+}
+
+const timeOffset = (text: string): bigint => BigInt(parseTime(text)?.offset ?? 0)
+
+function zone(text: string): string {
+  const found = canonicalZone(text)
+  if (found === undefined) throw invalidArgument(`'${text}' is not a valid time zone`)
+  return found
+}
+
+function isoDate(text: string): bigint {
+  const failure = invalidArgument(`Invalid format: "${text}"`)
+  const calendar = /^([+-]?\d{1,9})(?:-(\d{1,2})(?:-(\d{1,2}))?)?$/.exec(text)
+  const ordinal = /^(\d{4})-(\d{3})$/.exec(text)
+  if (ordinal !== null) {
+    const [year, day] = [Number(ordinal[1]), Number(ordinal[2])]
+    if (day < 1 || day > 365 + (daysInMonth(year, 2) - 28)) throw failure
+    return BigInt(daysFromCivil(year, 1, 1) + day - 1)
+  }
+  const week = /^([+-]?\d{1,9})-W(\d{1,2})(?:-(\d))?$/.exec(text)
+  if (week !== null) return BigInt(isoWeek(Number(week[1]), Number(week[2]), Number(week[3] ?? 1), failure))
+  if (calendar === null) throw failure
+  const [year, month, day] = [Number(calendar[1]), Number(calendar[2] ?? 1), Number(calendar[3] ?? 1)]
+  if (month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) throw failure
+  return BigInt(daysFromCivil(year, month, day))
+}
+
+function isoWeek(year: number, week: number, day: number, failure: Error): number {
+  const first = mondayOfWeekOne(year)
+  const weeks = (mondayOfWeekOne(year + 1) - first) / 7
+  if (week < 1 || week > weeks || day < 1 || day > 7) throw failure
+  return first + (week - 1) * 7 + day - 1
+}
+
+function mondayOfWeekOne(year: number): number {
+  const fourth = daysFromCivil(year, 1, 4)
+  return fourth - ((((fourth + 3) % 7) + 7) % 7)
+}
+
+/** `micros picos zone`: the local time and its zone, which is empty where the text has none. */
+function isoTimestamp(text: string, precision: bigint): string {
+  const match = /^([^T]+)(?:T(\d{1,2})(?::?(\d{2})(?::?(\d{2})(?:[.,](\d+))?)?)?)?(Z|[+-]\d{2}(?::?\d{2})?)?$/.exec(
+    text,
+  )
+  const failure = invalidArgument(`Invalid format: "${text}"`)
+  if (match === null) throw failure
+  const [, day = '', hour = '0', minute = '0', second = '0', fraction = '', offset = ''] = match
+  if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) throw failure
+  const seconds = isoDate(day) * 86400n + BigInt(Number(hour) * 3600 + Number(minute) * 60 + Number(second))
+  const kept = fraction.slice(0, Number(precision)).padEnd(12, '0')
+  const micros = seconds * 1_000_000n + BigInt(kept.slice(0, 6))
+  return `${micros} ${Number(kept.slice(6))} ${offset === '' ? '' : (canonicalZone(offset) ?? '')}`
+}
+
+function micros(fields: ParsedFields): bigint {
+  return BigInt(fields.days) * DAY + BigInt(fields.millis) * 1000n
+}
+
+function parseDatetime(text: string, format: string): string {
+  const fields = parseJoda(text, format)
+  const itsZone = fields.offset === undefined ? (fields.zone ?? '') : zoneOfOffset(fields.offset)
+  return `${micros(fields)} 0 ${itsZone}`
+}
+
+export const datetimeFunctions: readonly ScalarFunction[] = [
+  { name: 'u_text_to_date', parameters: ['VARCHAR'], returns: 'BIGINT', call: date },
+  { name: 'u_text_to_timestamp', parameters: ['VARCHAR', 'BIGINT'], returns: 'BIGINT', call: timestampMicros },
+  { name: 'u_text_to_timestamp_fine', parameters: ['VARCHAR', 'BIGINT'], returns: 'VARCHAR', call: timestampFine },
+  { name: 'u_text_zone', parameters: ['VARCHAR'], returns: 'VARCHAR', call: timestampZone },
+  { name: 'u_text_to_time_picos', parameters: ['VARCHAR', 'BIGINT'], returns: 'BIGINT', call: timePicos },
+  { name: 'u_text_to_time_zone_picos', parameters: ['VARCHAR', 'BIGINT'], returns: 'BIGINT', call: timeZonePicos },
+  { name: 'u_text_time_offset', parameters: ['VARCHAR'], returns: 'BIGINT', call: timeOffset },
+  { name: 'u_zone', parameters: ['VARCHAR'], returns: 'VARCHAR', call: zone },
+  { name: 'u_iso_date', parameters: ['VARCHAR'], returns: 'BIGINT', call: isoDate },
+  { name: 'u_iso_timestamp', parameters: ['VARCHAR', 'BIGINT'], returns: 'VARCHAR', call: isoTimestamp },
+  {
+    name: 'u_date_parse',
+    parameters: ['VARCHAR', 'VARCHAR'],
+    returns: 'BIGINT',
+    call: (text: string, format: string) => micros(parseMysql(text, format)),
+  },
+  { name: 'u_parse_datetime', parameters: ['VARCHAR', 'VARCHAR'], returns: 'VARCHAR', call: parseDatetime },
+  {
+    name: 'u_teradata_parse',
+    parameters: ['VARCHAR', 'VARCHAR'],
+    returns: 'BIGINT',
+    call: (text: string, format: string) => micros(parseTeradata(text, format)),
+  },
+  {
+    name: 'u_date_format',
+    parameters: ['BIGINT', 'VARCHAR', 'BIGINT', 'VARCHAR'],
+    returns: 'VARCHAR',
+    call: formatMysql,
+  },
+  {
+    name: 'u_format_datetime',
+    parameters: ['BIGINT', 'VARCHAR', 'BIGINT', 'VARCHAR'],
+    returns: 'VARCHAR',
+    call: formatDateTime,
+  },
+  {
+    name: 'u_teradata_format',
+    parameters: ['BIGINT', 'VARCHAR'],
+    returns: 'VARCHAR',
+    call: (local: bigint, format: string) => {
+      const joda = teradataToJoda(format)
+      return formatDateTime(local, '', 0n, joda)
+    },
+  },
+]
+
+/** Teradata's words for fields as Joda's: yyyy mm dd hh24 mi ss, anything else is punctuation. */
+function teradataToJoda(format: string): string {
+  const words: Readonly<Record<string, string>> = {
+    yyyy: 'yyyy',
+    yy: 'yy',
+    mm: 'MM',
+    dd: 'dd',
+    hh24: 'HH',
+    hh: 'hh',
+    mi: 'mm',
+    ss: 'ss',
+  }
+  return format.replaceAll(/hh24|yyyy|yy|mm|dd|hh|mi|ss|[a-z]+/gi, (word) => {
+    const joda = words[word.toLowerCase()]
+    if (joda === undefined)
+      throw invalidArgument(`Failed to tokenize string [${word}] at offset [${format.indexOf(word)}]`)
+    return joda
+  })
+}

@@ -1,0 +1,178 @@
+import { isArray, isContainer, JsonReader, sqlDouble, writeJson, type JsonValue } from './json-document.ts'
+import { invalidCast, type SqlFailure } from './scalar-function.ts'
+
+/** A type as casts-json.ts describes it: a name, or a list that begins with one. */
+type Descriptor = string | readonly [string, ...unknown[]]
+
+/** CAST(json AS varchar): the content of text, numbers as SQL writes them; containers have no text. */
+export function jsonText(text: string): string | null {
+  const value = JsonReader.parse(text)
+  return scalarText(value, () => invalidCast(`Cannot cast '${text}' to varchar`))
+}
+
+function scalarText(value: JsonValue, failure: () => SqlFailure): string | null {
+  if (value === null) return null
+  if (typeof value === 'string') return value
+  if (typeof value === 'boolean') return String(value)
+  if (isContainer(value)) throw failure()
+  const { number } = value as { readonly number: string }
+  return /^-?\d+$/.test(number) ? number : sqlDouble(Number(number))
+}
+
+const descriptors = new Map<string, Descriptor>()
+
+/** The value as JSON that DuckDB reads as the held form of the type; NULL for JSON null. */
+export function castJson(text: string, type: string): string | null {
+  let descriptor = descriptors.get(type)
+  if (descriptor === undefined) {
+    descriptor = JSON.parse(type) as Descriptor
+    descriptors.set(type, descriptor)
+  }
+  const value = JsonReader.parse(text)
+  const result = convert(value, descriptor, text)
+  return result === 'null' ? null : result
+}
+
+const integerLimits: Readonly<Record<string, bigint>> = {
+  tinyint: 128n,
+  smallint: 32768n,
+  integer: 2147483648n,
+  bigint: 9223372036854775808n,
+}
+
+/** JSON text of the converted value. */
+function convert(value: JsonValue, type: Descriptor, document: string): string {
+  const [kind, ...parameters] = typeof type === 'string' ? [type] : type
+  if (kind === 'json')
+    return value === null && parameters.length === 0 ? '"null"' : JSON.stringify(writeJson(value, true))
+  if (value === null) return 'null'
+  switch (kind) {
+    case 'boolean':
+      return toBoolean(value, document)
+    case 'tinyint':
+    case 'smallint':
+    case 'integer':
+    case 'bigint':
+      return toInteger(value, kind, document)
+    case 'real':
+    case 'double':
+      return toDouble(value, kind, document)
+    case 'decimal':
+      return toDecimal(value, document, parameters as [number, number])
+    case 'varchar': {
+      const text = scalarText(value, () => invalidCast(`Cannot cast '${document}' to varchar`))!
+      const length = parameters[0] as number | undefined
+      return JSON.stringify(length === undefined ? text : [...text].slice(0, length).join(''))
+    }
+    case 'array': {
+      if (!isArray(value))
+        throw invalidCast(`Cannot cast to array. Expected a json array, but got ${shown(value)}\n${document}`)
+      return `[${value.map((item) => convert(item, parameters[0] as Descriptor, document)).join(',')}]`
+    }
+    case 'map':
+      return toMap(value, parameters as [Descriptor, Descriptor, string], document)
+    case 'row':
+      return toRow(value, parameters as [readonly (readonly [string, Descriptor])[], string], document)
+    default:
+      throw invalidCast(`Cannot cast '${document}' to ${kind}`)
+  }
+}
+
+function shown(value: JsonValue): string {
+  if (isArray(value)) return '['
+  if (value !== null && typeof value === 'object' && 'members' in value) return '{'
+  if (typeof value === 'string') return value
+  return value !== null && typeof value === 'object' ? value.number : String(value)
+}
+
+function numberOf(value: JsonValue): string | undefined {
+  return value !== null && typeof value === 'object' && 'number' in value ? value.number : undefined
+}
+
+function toBoolean(value: JsonValue, document: string): string {
+  if (typeof value === 'boolean') return String(value)
+  const number = numberOf(value)
+  if (number !== undefined) return String(Number(number) !== 0)
+  if (typeof value === 'string' && /^(?:true|t|1)$/i.test(value)) return 'true'
+  if (typeof value === 'string' && /^(?:false|f|0)$/i.test(value)) return 'false'
+  throw invalidCast(`Cannot cast '${document}' to boolean`)
+}
+
+function toInteger(value: JsonValue, kind: string, document: string): string {
+  const limit = integerLimits[kind]!
+  const failure = invalidCast(`Cannot cast '${document}' to ${kind}`)
+  let result: bigint
+  const number = numberOf(value)
+  if (typeof value === 'boolean') result = value ? 1n : 0n
+  else if (typeof value === 'string') {
+    if (!/^\s*[+-]?\d+\s*$/.test(value)) throw failure
+    result = BigInt(value.trim().replace(/^\+/, ''))
+  } else if (number === undefined) throw failure
+  else if (/^-?\d+$/.test(number)) result = BigInt(number)
+  else {
+    const double = Number(number)
+    if (!Number.isFinite(double)) throw failure
+    result = BigInt(Math.trunc(Math.abs(double) + 0.5)) * (double < 0 ? -1n : 1n)
+  }
+  if (result >= limit || result < -limit) throw failure
+  return String(result)
+}
+
+function toDouble(value: JsonValue, kind: string, document: string): string {
+  if (typeof value === 'boolean') return value ? '1.0' : '0.0'
+  const text = numberOf(value) ?? (typeof value === 'string' ? value.trim() : undefined)
+  if (text === undefined || !/^[+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)$/.test(text)) {
+    throw invalidCast(`Cannot cast '${document}' to ${kind}`)
+  }
+  const double = kind === 'real' ? Math.fround(Number(text)) : Number(text)
+  return Number.isFinite(double) ? String(double) : JSON.stringify(String(double))
+}
+
+/** The text of a decimal, which DuckDB rounds; too many digits are refused here. */
+function toDecimal(value: JsonValue, document: string, [precision, scale]: [number, number]): string {
+  const failure = invalidCast(`Cannot cast '${document}' to DECIMAL(${precision},${scale})`)
+  if (typeof value === 'boolean') return value ? '"1"' : '"0"'
+  const text = numberOf(value) ?? (typeof value === 'string' ? value.trim() : undefined)
+  if (text === undefined || !/^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text)) throw failure
+  if (Math.abs(Number(text)) >= 10 ** (precision - scale)) throw failure
+  return JSON.stringify(text)
+}
+
+function toMap(value: JsonValue, [key, item, name]: [Descriptor, Descriptor, string], document: string): string {
+  if (value === null || typeof value !== 'object' || !('members' in value)) {
+    throw invalidCast(`Cannot cast to ${name}. Expected a json object, but got ${shown(value)}\n${document}`)
+  }
+  const members = [...value.members].map(([member, inner]) => {
+    const converted = convert(member, key, document)
+    const text = converted.startsWith('"') ? converted : JSON.stringify(converted)
+    return `${text}:${convert(inner, item, document)}`
+  })
+  return `{${members.join(',')}}`
+}
+
+/** Rows come from arrays by position, from objects by name in any case; missing fields are NULL. */
+function toRow(
+  value: JsonValue,
+  [fields, name]: [readonly (readonly [string, Descriptor])[], string],
+  document: string,
+): string {
+  let items: readonly JsonValue[]
+  if (isArray(value)) {
+    if (value.length !== fields.length) {
+      throw invalidCast(
+        `Cannot cast to ${name}. Expected ${fields.length} fields, but got ${value.length}\n${document}`,
+      )
+    }
+    items = value
+  } else if (value !== null && typeof value === 'object' && 'members' in value) {
+    const byName = new Map([...value.members].map(([member, inner]) => [member.toLowerCase(), inner]))
+    items = fields.map(([field]) => byName.get(field.toLowerCase()) ?? null)
+  } else {
+    throw invalidCast(`Cannot cast to ${name}. Expected a json array or object, but got ${shown(value)}\n${document}`)
+  }
+  return `{${fields.map(([, type], i) => `"f${i}":${nullable(items[i]!, type, document)}`).join(',')}}`
+}
+
+function nullable(value: JsonValue, type: Descriptor, document: string): string {
+  return value === null ? 'null' : convert(value, type, document)
+}

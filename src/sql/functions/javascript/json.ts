@@ -1,0 +1,138 @@
+import {
+  canonicalNumber,
+  isArray,
+  isContainer,
+  JsonReader,
+  JsonSyntaxError,
+  quoteJson,
+  writeJson,
+  type JsonValue,
+} from './json-document.ts'
+import { castJson, jsonText } from './json-cast.ts'
+import { invalidArgument, type ScalarFunction } from './scalar-function.ts'
+
+function parseJson(text: string): string {
+  try {
+    return writeJson(JsonReader.parse(text), true)
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) throw invalidArgument(`Cannot convert value to JSON: '${text}'`)
+    throw error
+  }
+}
+
+const paths = new Map<string, readonly string[]>()
+
+/** The steps of a path: `$`, `.name`, `[0]`, `["any"]` and nothing else. */
+function pathOf(text: string): readonly string[] {
+  const known = paths.get(text)
+  if (known !== undefined) return known
+  if (!text.startsWith('$')) throw invalidArgument(`Invalid JSON path: '${text}'`)
+  const steps: string[] = []
+  const step = /\.([\p{L}\p{N}_]+)|\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]/uy
+  step.lastIndex = 1
+  while (step.lastIndex < text.length) {
+    const match = step.exec(text)
+    if (match === null) throw invalidArgument(`Invalid JSON path: '${text}'`)
+    steps.push(match[1] ?? match[2] ?? match[3]!.replaceAll(/\\(.)/g, '$1'))
+  }
+  if (paths.size > 1000) paths.clear()
+  paths.set(text, steps)
+  return steps
+}
+
+/** What of a document is at a path; undefined also where the document is broken before it. */
+function found(text: string, path: string): JsonValue | undefined {
+  const steps = pathOf(path)
+  try {
+    return new JsonReader(text).find(steps)
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) return undefined
+    throw error
+  }
+}
+
+function document(text: string): JsonValue | undefined {
+  try {
+    return JsonReader.parse(text)
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) return undefined
+    throw error
+  }
+}
+
+function extract(text: string, path: string): string | null {
+  const value = found(text, path)
+  return value === undefined ? null : writeJson(value, false)
+}
+
+function extractScalar(text: string, path: string): string | null {
+  const value = found(text, path)
+  if (value === undefined || value === null || isContainer(value)) return null
+  if (typeof value === 'string') return value
+  return typeof value === 'boolean' ? String(value) : (value as { readonly number: string }).number
+}
+
+function size(text: string, path: string): bigint | null {
+  const value = found(text, path)
+  if (value === undefined) return null
+  if (isArray(value)) return BigInt(value.length)
+  return value !== null && typeof value === 'object' && 'members' in value ? BigInt(value.members.size) : 0n
+}
+
+function arrayLength(text: string): bigint | null {
+  const value = document(text)
+  return value !== undefined && isArray(value) ? BigInt(value.length) : null
+}
+
+/** An element; text comes without quotes, as Trino gives it. */
+function arrayGet(text: string, index: bigint): string | null {
+  const value = document(text)
+  if (value === undefined || !isArray(value)) return null
+  const item = value.at(Number(index))
+  if (item === undefined || item === null || (index < 0n && -index > BigInt(value.length))) return null
+  return typeof item === 'string' ? item : writeJson(item, false)
+}
+
+function arrayContains(text: string, kind: string, wanted: string): boolean | null {
+  const value = document(text)
+  if (value === undefined || !isArray(value)) return null
+  return value.some((item) => {
+    if (item === null) return false
+    switch (kind) {
+      case 'text':
+        return item === wanted
+      case 'boolean':
+        return typeof item === 'boolean' && String(item) === wanted
+      default: {
+        if (typeof item !== 'object' || !('number' in item)) return false
+        const whole = /^-?\d+$/.test(item.number)
+        return kind === 'integer' ? whole && item.number === wanted : !whole && canonicalNumber(item.number) === wanted
+      }
+    }
+  })
+}
+
+function isScalar(text: string): boolean {
+  const value = document(text)
+  if (value === undefined) throw invalidArgument(`Invalid JSON value: ${text}`)
+  return !isContainer(value)
+}
+
+export const jsonFunctions: readonly ScalarFunction[] = [
+  { name: 'u_json_parse', parameters: ['VARCHAR'], returns: 'VARCHAR', call: parseJson },
+  { name: 'u_json_quote', parameters: ['VARCHAR'], returns: 'VARCHAR', call: quoteJson },
+  { name: 'u_json_extract', parameters: ['VARCHAR', 'VARCHAR'], returns: 'VARCHAR', call: extract },
+  { name: 'u_json_extract_scalar', parameters: ['VARCHAR', 'VARCHAR'], returns: 'VARCHAR', call: extractScalar },
+  { name: 'u_json_size', parameters: ['VARCHAR', 'VARCHAR'], returns: 'BIGINT', call: size },
+  { name: 'u_json_array_length', parameters: ['VARCHAR'], returns: 'BIGINT', call: arrayLength },
+  { name: 'u_json_array_get', parameters: ['VARCHAR', 'BIGINT'], returns: 'VARCHAR', call: arrayGet },
+  {
+    name: 'u_json_array_contains',
+    parameters: ['VARCHAR', 'VARCHAR', 'VARCHAR'],
+    returns: 'BOOLEAN',
+    call: arrayContains,
+  },
+  { name: 'u_is_json_scalar', parameters: ['VARCHAR'], returns: 'BOOLEAN', call: isScalar },
+  { name: 'u_json_text', parameters: ['VARCHAR'], returns: 'VARCHAR', call: jsonText },
+  { name: 'u_json_cast', parameters: ['VARCHAR', 'VARCHAR'], returns: 'VARCHAR', call: castJson },
+]

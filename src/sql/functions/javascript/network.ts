@@ -1,0 +1,75 @@
+import { isIPv4, isIPv6 } from 'node:net'
+import { invalidArgument, invalidCast, type ScalarFunction } from './scalar-function.ts'
+
+// Addresses are 16 bytes; those of IPv4 are mapped into ::ffff:0:0/96.
+const MAPPED = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255]
+
+function bytesOf(text: string): Uint8Array | undefined {
+  if (isIPv4(text)) return Uint8Array.from([...MAPPED, ...text.split('.').map(Number)])
+  if (!isIPv6(text) || text.includes('%')) return undefined
+  const dotted = /^(.*:)(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(text)
+  const plain =
+    dotted === null
+      ? text
+      : `${dotted[1]}${((Number(dotted[2]) << 8) | Number(dotted[3])).toString(16)}:${((Number(dotted[4]) << 8) | Number(dotted[5])).toString(16)}`
+  const [head = '', tail] = plain.split('::')
+  const left = head === '' ? [] : head.split(':')
+  const right = tail === undefined || tail === '' ? [] : tail.split(':')
+  const zeros = tail === undefined ? [] : Array.from({ length: 8 - left.length - right.length }, () => '0')
+  return Uint8Array.from(
+    [...left, ...zeros, ...right].flatMap((group) => [
+      Number.parseInt(group, 16) >> 8,
+      Number.parseInt(group, 16) & 255,
+    ]),
+  )
+}
+
+function parse(text: string): Uint8Array {
+  const bytes = bytesOf(text)
+  if (bytes === undefined) throw invalidCast(`Cannot cast value to IPADDRESS: ${text}`)
+  return bytes
+}
+
+function fromBinary(bytes: Uint8Array): Uint8Array {
+  if (bytes.length === 4) return Uint8Array.from([...MAPPED, ...bytes])
+  if (bytes.length !== 16) throw invalidCast(`Invalid InetAddress binary length: ${bytes.length}`)
+  return bytes
+}
+
+const isMapped = (bytes: Uint8Array): boolean => MAPPED.every((byte, i) => bytes[i] === byte)
+
+/** RFC 5952; mapped addresses as dotted quads. */
+function textOf(bytes: Uint8Array): string {
+  if (isMapped(bytes)) return [...bytes.subarray(12)].join('.')
+  const groups = Array.from({ length: 8 }, (_, i) => ((bytes[2 * i]! << 8) | bytes[2 * i + 1]!).toString(16))
+  let best = { at: -1, length: 1 }
+  for (let at = 0; at < 8; at++) {
+    let length = 0
+    while (at + length < 8 && groups[at + length] === '0') length++
+    if (length > best.length) best = { at, length }
+  }
+  if (best.at < 0) return groups.join(':')
+  return `${groups.slice(0, best.at).join(':')}::${groups.slice(best.at + best.length).join(':')}`
+}
+
+function cidrContains(cidr: string, address: Uint8Array): boolean {
+  const [network = '', length = ''] = cidr.split('/')
+  const bytes = bytesOf(network)
+  const v4 = isIPv4(network)
+  if (bytes === undefined || !/^\d+$/.test(length) || Number(length) > (v4 ? 32 : 128))
+    throw invalidArgument('Invalid CIDR')
+  if (v4 !== isMapped(address)) return false
+  const bits = Number(length) + (v4 ? 96 : 0)
+  for (let bit = 0; bit < bits; bit++) {
+    const mask = 128 >> (bit & 7)
+    if ((bytes[bit >> 3]! & mask) !== (address[bit >> 3]! & mask)) return false
+  }
+  return true
+}
+
+export const networkFunctions: readonly ScalarFunction[] = [
+  { name: 'u_ip_parse', parameters: ['VARCHAR'], returns: 'BLOB', call: parse },
+  { name: 'u_ip_from_binary', parameters: ['BLOB'], returns: 'BLOB', call: fromBinary },
+  { name: 'u_ip_text', parameters: ['BLOB'], returns: 'VARCHAR', call: textOf },
+  { name: 'u_cidr_contains', parameters: ['VARCHAR', 'BLOB'], returns: 'BOOLEAN', call: cidrContains },
+]

@@ -1,0 +1,148 @@
+import { invalidArgument, type ScalarFunction } from './scalar-function.ts'
+
+/** ln Γ(x), Lanczos' approximation. */
+function logGamma(x: number): number {
+  const g = [
+    676.5203681218851, -1259.1392167224028, 771.3234287776531, -176.6150291621406, 12.507343278686905,
+    -0.13857109526572012, 9.984369578019572e-6, 1.5056327351493116e-7,
+  ]
+  if (x < 0.5) return Math.log(Math.PI / Math.sin(Math.PI * x)) - logGamma(1 - x)
+  const z = x - 1
+  const sum = g.reduce((total, factor, i) => total + factor / (z + i + 1), 0.99999999999980993)
+  const t = z + g.length - 0.5
+  return 0.5 * Math.log(2 * Math.PI) + (z + 0.5) * Math.log(t) - t + Math.log(sum)
+}
+
+/** The regularised incomplete beta function, by its continued fraction (Lentz). */
+function incompleteBeta(x: number, a: number, b: number): number {
+  if (x <= 0) return 0
+  if (x >= 1) return 1
+  const front = Math.exp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log(1 - x))
+  return x < (a + 1) / (a + b + 2) ? (front * fraction(x, a, b)) / a : 1 - (front * fraction(1 - x, b, a)) / b
+}
+
+function fraction(x: number, a: number, b: number): number {
+  const tiny = 1e-300
+  let c = 1
+  let d = 1 - ((a + b) * x) / (a + 1)
+  d = 1 / (Math.abs(d) < tiny ? tiny : d)
+  let result = d
+  for (let m = 1; m <= 500; m++) {
+    for (const term of [
+      (m * (b - m) * x) / ((a + 2 * m - 1) * (a + 2 * m)),
+      (-(a + m) * (a + b + m) * x) / ((a + 2 * m) * (a + 2 * m + 1)),
+    ]) {
+      d = 1 + term * d
+      d = 1 / (Math.abs(d) < tiny ? tiny : d)
+      c = 1 + term / c
+      if (Math.abs(c) < tiny) c = tiny
+      result *= d * c
+    }
+    if (Math.abs(d * c - 1) < 1e-16) break
+  }
+  return result
+}
+
+/** erfc by the incomplete gamma function: series below 1.5, continued fraction above. */
+function erfc(x: number): number {
+  if (x < 0) return 2 - erfc(-x)
+  const square = x * x
+  if (square < 2.25) {
+    let term = x
+    let sum = x
+    for (let n = 1; n < 200; n++) {
+      term *= -square / n
+      sum += term / (2 * n + 1)
+      if (Math.abs(term) < 1e-18 * Math.abs(sum)) break
+    }
+    return 1 - (2 / Math.sqrt(Math.PI)) * sum
+  }
+  let value = 0
+  for (let n = 200; n >= 1; n--) value = n / 2 / (x + value)
+  return Math.exp(-square) / Math.sqrt(Math.PI) / (x + value)
+}
+
+const normalCdf = (mean: number, deviation: number, value: number): number => {
+  if (!(deviation > 0)) throw invalidArgument('standardDeviation must be > 0')
+  return 0.5 * erfc(-(value - mean) / (deviation * Math.SQRT2))
+}
+
+/** A monotone function turned around by bisection to the last bit. */
+function inverse(cdf: (x: number) => number, p: number, low: number, high: number): number {
+  let [from, to] = [low, high]
+  for (let i = 0; i < 2000; i++) {
+    const middle = (from + to) / 2
+    if (middle === from || middle === to) break
+    if (cdf(middle) < p) from = middle
+    else to = middle
+  }
+  return (from + to) / 2
+}
+
+function inverseNormal(mean: number, deviation: number, p: number): number {
+  if (!(p > 0 && p < 1)) throw invalidArgument('p must be 0 > p > 1')
+  if (!(deviation > 0)) throw invalidArgument('standardDeviation must be > 0')
+  return mean + deviation * inverse((x) => 0.5 * erfc(-x / Math.SQRT2), p, -40, 40)
+}
+
+function beta(a: number, b: number, x: number): number {
+  if (x < 0 || x > 1) throw invalidArgument('value must be in the interval [0, 1]')
+  if (!(a > 0) || !(b > 0)) throw invalidArgument('a, b must be > 0')
+  return incompleteBeta(x, a, b)
+}
+
+function inverseBeta(a: number, b: number, p: number): number {
+  if (p < 0 || p > 1) throw invalidArgument('p must be in the interval [0, 1]')
+  if (!(a > 0) || !(b > 0)) throw invalidArgument('a, b must be > 0')
+  return inverse((x) => incompleteBeta(x, a, b), p, 0, 1)
+}
+
+function tCdf(x: number, degrees: number): number {
+  if (!(degrees > 0)) throw invalidArgument('df must be greater than 0')
+  const tail = 0.5 * incompleteBeta(degrees / (degrees + x * x), degrees / 2, 0.5)
+  return x > 0 ? 1 - tail : tail
+}
+
+function tPdf(x: number, degrees: number): number {
+  if (!(degrees > 0)) throw invalidArgument('df must be greater than 0')
+  const scale = logGamma((degrees + 1) / 2) - logGamma(degrees / 2) - 0.5 * Math.log(degrees * Math.PI)
+  return Math.exp(scale - ((degrees + 1) / 2) * Math.log(1 + (x * x) / degrees))
+}
+
+/** Ben-Haim and Tom-Tov's histogram: the two closest buckets are joined until few enough are left. */
+function numericHistogram(buckets: bigint, values: readonly number[]): number[] {
+  const limit = Number(buckets)
+  if (limit < 2) throw invalidArgument('numeric_histogram bucket count must be greater than one')
+  const bins: [number, number][] = []
+  for (const value of [...values].toSorted((a, b) => a - b)) {
+    const last = bins.at(-1)
+    if (last !== undefined && last[0] === value) last[1]++
+    else bins.push([value, 1])
+  }
+  while (bins.length > limit) {
+    let at = 0
+    for (let i = 1; i + 1 < bins.length; i++) {
+      if (bins[i + 1]![0] - bins[i]![0] < bins[at + 1]![0] - bins[at]![0]) at = i
+    }
+    const [[x, n], [y, m]] = [bins[at]!, bins[at + 1]!]
+    bins.splice(at, 2, [(x * n + y * m) / (n + m), n + m])
+  }
+  return bins.flat()
+}
+
+const three = (name: string, call: (a: number, b: number, c: number) => number): ScalarFunction => ({
+  name,
+  parameters: ['DOUBLE', 'DOUBLE', 'DOUBLE'],
+  returns: 'DOUBLE',
+  call,
+})
+
+export const statisticsFunctions: readonly ScalarFunction[] = [
+  three('u_normal_cdf', normalCdf),
+  three('u_inverse_normal_cdf', inverseNormal),
+  three('u_beta_cdf', beta),
+  three('u_inverse_beta_cdf', inverseBeta),
+  { name: 'u_t_cdf', parameters: ['DOUBLE', 'DOUBLE'], returns: 'DOUBLE', call: tCdf },
+  { name: 'u_t_pdf', parameters: ['DOUBLE', 'DOUBLE'], returns: 'DOUBLE', call: tPdf },
+  { name: 'u_numeric_histogram', parameters: ['BIGINT', 'DOUBLE[]'], returns: 'DOUBLE[]', call: numericHistogram },
+]

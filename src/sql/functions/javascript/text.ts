@@ -1,0 +1,92 @@
+import { invalidArgument, type ScalarFunction } from './scalar-function.ts'
+import { stem } from './stemmer.ts'
+
+/** Code points of a text; surrogate pairs are one. */
+const points = (text: string): string[] => [...text]
+
+function levenshtein(a: string, b: string): bigint {
+  const [x, y] = [points(a), points(b)]
+  let row = Array.from({ length: y.length + 1 }, (_, i) => i)
+  for (let i = 1; i <= x.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= y.length; j++) {
+      next[j] = Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (x[i - 1] === y[j - 1] ? 0 : 1))
+    }
+    row = next
+  }
+  return BigInt(row[y.length]!)
+}
+
+function hamming(a: string, b: string): bigint {
+  const [x, y] = [points(a), points(b)]
+  if (x.length !== y.length) {
+    throw invalidArgument('The input strings to hamming_distance function must have the same length')
+  }
+  return BigInt(x.filter((char, i) => char !== y[i]).length)
+}
+
+function normalize(text: string, form: string): string {
+  if (!/^NFK?[CD]$/.test(form)) {
+    throw invalidArgument('Normalization form must be one of [NFD, NFC, NFKD, NFKC]')
+  }
+  return text.normalize(form)
+}
+
+// American Soundex as Apache Commons Codec has it: H and W do not separate equal codes, vowels do.
+const SOUNDEX = '01230120022455012623010202'
+
+function soundex(text: string): string {
+  const letters = points(text.toUpperCase()).filter((char) => /\p{L}/u.test(char))
+  for (const letter of letters) {
+    if (!/[A-Z]/.test(letter)) {
+      throw invalidArgument(`The character is not mapped: ${letter} (index=${letter.codePointAt(0)! - 65})`)
+    }
+  }
+  if (letters.length === 0) return ''
+  const code = (letter: string): string => SOUNDEX[letter.charCodeAt(0) - 65]!
+  let out = letters[0]!
+  let last = code(letters[0]!)
+  for (const letter of letters.slice(1)) {
+    if (letter === 'H' || letter === 'W') continue
+    const digit = code(letter)
+    if (digit !== '0' && digit !== last) out += digit
+    last = digit
+  }
+  return out.slice(0, 4).padEnd(4, '0')
+}
+
+function fromBase(text: string, radix: bigint): bigint {
+  if (radix < 2n || radix > 36n) throw invalidArgument('Radix must be between 2 and 36')
+  const failure = invalidArgument(`Not a valid base-${radix} number: ${text}`)
+  const match = /^([+-]?)([0-9a-z]+)$/i.exec(text)
+  if (match === null) throw failure
+  let value = 0n
+  for (const char of match[2]!) {
+    const digit = Number.parseInt(char, 36)
+    if (digit >= Number(radix)) throw failure
+    value = value * radix + BigInt(digit)
+  }
+  if (match[1] === '-') value = -value
+  if (BigInt.asIntN(64, value) !== value) throw failure
+  return value
+}
+
+function wordStem(word: string, language: string): string {
+  if (language !== 'en') throw invalidArgument(`Unknown stemmer language: ${language}`)
+  return stem(word)
+}
+
+export const textFunctions: readonly ScalarFunction[] = [
+  {
+    name: 'u_reverse',
+    parameters: ['VARCHAR'],
+    returns: 'VARCHAR',
+    call: (text: string) => points(text).toReversed().join(''),
+  },
+  { name: 'u_levenshtein', parameters: ['VARCHAR', 'VARCHAR'], returns: 'BIGINT', call: levenshtein },
+  { name: 'u_hamming', parameters: ['VARCHAR', 'VARCHAR'], returns: 'BIGINT', call: hamming },
+  { name: 'u_normalize', parameters: ['VARCHAR', 'VARCHAR'], returns: 'VARCHAR', call: normalize },
+  { name: 'u_soundex', parameters: ['VARCHAR'], returns: 'VARCHAR', call: soundex },
+  { name: 'u_word_stem', parameters: ['VARCHAR', 'VARCHAR'], returns: 'VARCHAR', call: wordStem },
+  { name: 'u_from_base', parameters: ['VARCHAR', 'BIGINT'], returns: 'BIGINT', call: fromBase },
+]

@@ -1,0 +1,67 @@
+import { invalidArgument, type ScalarFunction } from './scalar-function.ts'
+
+interface Parts {
+  readonly protocol: string
+  readonly host: string
+  readonly port: string | null
+  readonly path: string
+  readonly query: string
+  readonly fragment: string
+}
+
+// java.net.URI: illegal characters and broken escapes make it no URI at all; other letters than ASCII may stand.
+const ILLEGAL = /[\s"<>\\^`{|}\u0000-\u001f\u007f]|%(?![0-9a-fA-F]{2})/
+const URI = /^(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#([^#]*))?$/
+
+function parse(url: string): Parts | undefined {
+  if (ILLEGAL.test(url)) return undefined
+  const match = URI.exec(url)
+  if (match === null) return undefined
+  const [, protocol = '', authority = '', path = '', query = '', fragment = ''] = match
+  if (/[[\]]/.test(path + fragment)) return undefined
+  if (protocol !== '' && authority === '' && path === '' && query === '') return undefined
+  const server = /^(?:[^@]*@)?(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]*)(?::(\d*))?$/.exec(authority)
+  return {
+    protocol,
+    host: server?.[1] ?? '',
+    port: server?.[2] === undefined || server[2] === '' ? null : server[2],
+    path: decoded(path),
+    query: decoded(query),
+    fragment: decoded(fragment),
+  }
+}
+
+/** Percent escapes as UTF-8, bad bytes replaced. */
+function decoded(text: string): string {
+  return text.replaceAll(/(?:%[0-9a-fA-F]{2})+/g, (run) => Buffer.from(run.replaceAll('%', ''), 'hex').toString('utf8'))
+}
+
+function part(url: string, name: string): string | null {
+  const parts = parse(url)
+  return parts === undefined ? null : parts[name as keyof Parts]
+}
+
+function parameter(url: string, name: string): string | null {
+  if (parse(url) === undefined) return null
+  const query = URI.exec(url)?.[4]
+  if (query === undefined) return null
+  for (const pair of query.split('&')) {
+    const at = pair.indexOf('=')
+    if ((at < 0 ? pair : pair.slice(0, at)) === name) return at < 0 ? '' : decoded(pair.slice(at + 1))
+  }
+  return null
+}
+
+function decode(text: string): string {
+  const broken = /%(?![0-9a-fA-F]{2})/.exec(text)
+  if (broken !== null) {
+    throw invalidArgument('URLDecoder: Illegal hex characters in escape (%) pattern')
+  }
+  return decoded(text.replaceAll('+', ' '))
+}
+
+export const urlFunctions: readonly ScalarFunction[] = [
+  { name: 'u_url_part', parameters: ['VARCHAR', 'VARCHAR'], returns: 'VARCHAR', call: part },
+  { name: 'u_url_parameter', parameters: ['VARCHAR', 'VARCHAR'], returns: 'VARCHAR', call: parameter },
+  { name: 'u_url_decode', parameters: ['VARCHAR'], returns: 'VARCHAR', call: decode },
+]
