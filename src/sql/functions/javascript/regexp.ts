@@ -44,7 +44,7 @@ function position(text: string, pattern: string, start: bigint, occurrence: bigi
   if (start > BigInt(points.length)) return -1n
   const from = points.slice(0, Number(start) - 1).join('').length
   const found = matches(text, pattern).filter((match) => match.index >= from)[Number(occurrence) - 1]
-  return found === undefined ? -1n : BigInt([...text.slice(0, found.index)].length + 1)
+  return found === undefined ? -1n : BigInt(Array.from(text.slice(0, found.index)).length + 1)
 }
 
 /** Java's replacement: `$1`, `${name}`, `\x` for x. */
