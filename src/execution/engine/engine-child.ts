@@ -63,7 +63,7 @@ export function startEngineChild(options: EngineChildOptions): EngineChild {
   const folder = join(options.folder, `${options.slot}`, '/')
   const spillFolder = join(options.spillFolder, `${options.slot}`, '/')
   const fifo = (connection: number): string => `${folder}fifo-${connection}`
-  mkdirSync(folder, { recursive: true })
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
 
   // A process costs 5 ms: one for all, beside the engine's own start.
   const fifos = promisify(execFile)(

@@ -281,7 +281,7 @@ export function createEnginePool(settings: EngineSettings): EnginePool {
     start() {
       started ??= (async () => {
         for (const folder of [settings.folder, settings.spillFolder]) {
-          mkdirSync(folder, { recursive: true })
+          mkdirSync(folder, { recursive: true, mode: 0o700 })
           for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true, force: true })
         }
         try {
