@@ -8,7 +8,8 @@ type EndFigures = Omit<Data<'QueryFailed'>, 'failure'>
 
 /** A wish that may be refused: a late, repeated or contradicting one gives no events. */
 export type QueryCommand =
-  | { readonly type: 'CreateQuery'; readonly data: Data<'QueryCreated'> }
+  /** `at`: when the client came, ISO UTC; the append may wait a little for company. */
+  | { readonly type: 'CreateQuery'; readonly data: Data<'QueryCreated'>; readonly at?: string }
   | { readonly type: 'QueueQuery'; readonly data: Data<'QueryQueued'> }
   | { readonly type: 'AdmitQuery'; readonly data: Data<'QueryAdmitted'> }
   | { readonly type: 'PlanQuery'; readonly data: Data<'QueryPlanned'> }

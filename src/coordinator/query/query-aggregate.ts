@@ -62,7 +62,8 @@ export function createQueryAggregate(
       const events: QueryEvent[] = []
       for (const step of steps) {
         for (const command of typeof step === 'function' ? step(intended) : [step]) {
-          for (const event of decide(intended, command, at)) {
+          const when = command.type === 'CreateQuery' ? (command.at ?? at) : at
+          for (const event of decide(intended, command, when)) {
             events.push(event)
             intended = evolve(queryId, intended, event)
           }

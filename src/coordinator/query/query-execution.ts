@@ -128,7 +128,7 @@ export function startQueryExecution(deps: ExecutionDeps, queryId: QueryId, submi
 
   // --- the first append, which waits a little for company -------------------------------------------------------
   let held: { steps: Step[]; pages: ResultPage[] } | undefined = {
-    steps: [{ type: 'CreateQuery', data: created }],
+    steps: [{ type: 'CreateQuery', data: created, at: new Date(startTimeMillis).toISOString() }],
     pages: [],
   }
   const first = deferred()
@@ -278,6 +278,11 @@ export function startQueryExecution(deps: ExecutionDeps, queryId: QueryId, submi
     analysisNanos: number,
   ): Promise<void> {
     const planStart = clock.monotonicMs()
+    // Who asks which queries there are is one of them.
+    if (analyzed.query.scans.some((scan) => scan.catalog === 'system')) {
+      flush()
+      await first.promise
+    }
     const input = await listSplits(deps.catalogs, analyzed.query)
     abort.signal.throwIfAborted()
     const stages = planStages(analyzed.query, analyzed.columns, input)
