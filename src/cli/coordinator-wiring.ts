@@ -44,6 +44,7 @@ import { EngineError, ExitError, failureOf } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { createQueryIds } from '../shared/ids.ts'
 import { createSqlFrontEnd } from '../sql/create-front-end.ts'
+import { redactSecrets } from '../sql/syntax/redact-secrets.ts'
 import type { ChildLife } from './child-life.ts'
 import { connectorFactories } from './connector-factories.ts'
 import { engineSettings } from './engine-settings.ts'
@@ -243,7 +244,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     service,
     uris: createStatementUris(deriveKey(secret, 'statement-token')),
     clock,
-    redact: (sql) => ({ sql, redacted: false }),
+    redact: redactSecrets,
     trace: (request) => traceOf(request, telemetry.sampleRatio),
     groupOf: (session) => groups.groupOf(session),
     defaultTimeZone: 'UTC',
