@@ -1,12 +1,289 @@
-import type { JsonArray, JsonExists, JsonObject, JsonQuery, JsonValue } from '../syntax/ast-json.ts'
-import { errorAt } from './context.ts'
+import { EngineError } from '../../shared/engine-error.ts'
+import { unreachable } from '../../shared/unreachable.ts'
+import { parseJsonPath, PathNotSupported, PathSyntaxError } from '../functions/json-path/json-path.ts'
+import type { DataType, Expression, Node, StringLiteral } from '../syntax/ast.ts'
+import type {
+  JsonArray,
+  JsonExists,
+  JsonFormat,
+  JsonObject,
+  JsonPathInvocation,
+  JsonQuery,
+  JsonValue,
+  JsonValueBehavior,
+} from '../syntax/ast-json.ts'
+import { locate } from '../syntax/span.ts'
+import { canCast } from '../types/coercion.ts'
+import {
+  array,
+  BIGINT,
+  BOOLEAN,
+  DOUBLE,
+  INTEGER,
+  isCharacter,
+  JSON_TYPE,
+  sameType,
+  VARBINARY,
+  VARCHAR,
+  type SqlType,
+} from '../types/sql-type.ts'
+import { typeName } from '../types/type-text.ts'
+import { castTo, constantOf } from './build.ts'
+import { errorAt, locatedAt } from './context.ts'
+import { dataTypeText, typeOf } from './data-types.ts'
 import type { ExpressionState } from './expression-state.ts'
-import type { Expr } from './tree.ts'
+import { functionOf } from './literals.ts'
+import type { EngineFunction, Expr } from './tree.ts'
 
 /** JSON_EXISTS, JSON_VALUE, JSON_QUERY, JSON_OBJECT, JSON_ARRAY. */
 export function analyzeJsonFunction(
   state: ExpressionState,
   node: JsonExists | JsonValue | JsonQuery | JsonObject | JsonArray,
 ): Expr {
-  throw errorAt(state.context, node, 'NOT_SUPPORTED', 'SQL/JSON functions are not supported')
+  switch (node.kind) {
+    case 'JsonExists':
+      return engineCall('u_json_exists', BOOLEAN, [
+        ...invocation(state, node.pathInvocation),
+        text(node.errorBehavior ?? 'FALSE'),
+      ])
+    case 'JsonValue':
+      return jsonValue(state, node)
+    case 'JsonQuery': {
+      const options = [
+        node.wrapperBehavior ?? 'WITHOUT',
+        node.quotesBehavior ?? 'KEEP',
+        node.emptyBehavior ?? 'NULL',
+        node.errorBehavior ?? 'NULL',
+      ]
+      const type = returnedType(state, node, node.returnedType, VARCHAR)
+      const args = [...invocation(state, node.pathInvocation), text(options.join(','))]
+      return output(state, node, engineCall('u_json_query', VARCHAR, args), type, node.outputFormat)
+    }
+    case 'JsonObject':
+      return jsonObject(state, node)
+    case 'JsonArray':
+      return jsonArray(state, node)
+    default:
+      return unreachable(node)
+  }
+}
+
+function engineCall(name: EngineFunction, type: SqlType, args: readonly Expr[]): Expr {
+  return { kind: 'engineCall', type, name, arguments: args }
+}
+
+function text(value: string): Expr {
+  return constantOf(VARCHAR, value)
+}
+
+/** Document, path and passed values: the first arguments of every path function. */
+function invocation(state: ExpressionState, node: JsonPathInvocation): readonly [Expr, Expr, Expr] {
+  const { jsonPath } = node
+  verifyPath(state, jsonPath)
+  const value = state.analyze(node.inputExpression)
+  const input = readable(state, node.inputExpression, value, node.inputFormat ?? 'JSON')
+  const parts = node.pathParameters.flatMap(({ name, parameter, format }) => [
+    text(name.quoted ? name.value : name.value.toUpperCase()),
+    document(state, parameter, format),
+  ])
+  const passed =
+    parts.length === 0 ? text('{}') : engineCall('u_json_object', VARCHAR, [listOf(parts), constantOf(BOOLEAN, false)])
+  return [input, text(jsonPath.value), passed]
+}
+
+function verifyPath(state: ExpressionState, literal: StringLiteral): void {
+  try {
+    parseJsonPath(literal.value)
+  } catch (error) {
+    if (error instanceof PathNotSupported) throw errorAt(state.context, literal, 'NOT_SUPPORTED', error.message)
+    if (!(error instanceof PathSyntaxError)) throw error
+    const { sql, origin } = state.context.text
+    const start = locate(sql, literal.span.start, origin)
+    // The path begins behind the quote; line breaks in it are not looked for, as in Trino.
+    const columnNumber = start.columnNumber + 1 + error.offset
+    throw new EngineError('SYNTAX_ERROR', error.message, { location: { ...start, columnNumber } })
+  }
+}
+
+/** The text of a JSON document. */
+function readable(state: ExpressionState, node: Expression, value: Expr, format: JsonFormat): Expr {
+  const { type } = value
+  if (type.kind === 'unknown') return castTo(value, VARCHAR)
+  if (format === 'JSON' && (isCharacter(type) || type.kind === 'json')) return value
+  if (type.kind === 'varbinary' && (format === 'JSON' || format === 'UTF8')) return functionOf('from_utf8', [value])
+  const shown = format === 'JSON' ? 'JSON' : `JSON ENCODING ${format}`
+  if (type.kind === 'varbinary') {
+    throw errorAt(state.context, node, 'NOT_SUPPORTED', `Reading JSON in ${shown} is not supported`)
+  }
+  throw errorAt(
+    state.context,
+    node,
+    'TYPE_MISMATCH',
+    `Cannot read input of type ${typeName(type)} as JSON using formatting ${shown}`,
+  )
+}
+
+/** A value as a JSON document: JSON functions and FORMAT JSON give documents, all else becomes a scalar. */
+function document(state: ExpressionState, node: Expression, format: JsonFormat | undefined): Expr {
+  const value = state.analyze(node)
+  if (node.kind === 'JsonQuery' || node.kind === 'JsonObject' || node.kind === 'JsonArray') return value
+  if (format !== undefined) {
+    return engineCall('u_json_document', JSON_TYPE, [readable(state, node, value, format)])
+  }
+  const { type } = value
+  if (type.kind === 'unknown') return castTo(value, JSON_TYPE)
+  if (type.kind !== 'json' && canCast(type, JSON_TYPE) && !['array', 'map', 'row'].includes(type.kind)) {
+    return castTo(value, JSON_TYPE)
+  }
+  if (!canCast(type, VARCHAR)) {
+    throw errorAt(
+      state.context,
+      node,
+      'NOT_SUPPORTED',
+      `Unsupported type of value passed to JSON function: ${typeName(type)}`,
+    )
+  }
+  return castTo(castTo(value, VARCHAR), JSON_TYPE)
+}
+
+function listOf(items: readonly Expr[]): Expr {
+  return { kind: 'array', type: array(VARCHAR), items }
+}
+
+function orNull(value: Expr): Expr {
+  return { kind: 'coalesce', type: VARCHAR, operands: [value, text('null')] }
+}
+
+function jsonObject(state: ExpressionState, node: JsonObject): Expr {
+  const type = returnedType(state, node, node.returnedType, VARCHAR)
+  const members = node.members.map((member) => {
+    const key = state.analyze(member.key)
+    if (!isCharacter(key.type) && key.type.kind !== 'unknown') {
+      throw errorAt(
+        state.context,
+        member.key,
+        'INVALID_FUNCTION_ARGUMENT',
+        `Invalid type of JSON object key: ${typeName(key.type)}`,
+      )
+    }
+    return { key: castTo(key, VARCHAR), value: document(state, member.value, member.format) }
+  })
+  const parts: Expr = node.absentOnNull
+    ? engineCall('flatten', array(VARCHAR), [
+        {
+          kind: 'array',
+          type: array(array(VARCHAR)),
+          items: members.map(({ key, value }): Expr => ({
+            kind: 'case',
+            type: array(VARCHAR),
+            branches: [{ when: { kind: 'isNull', type: BOOLEAN, value }, then: listOf([]) }],
+            otherwise: listOf([key, value]),
+          })),
+        },
+      ])
+    : listOf(members.flatMap(({ key, value }) => [key, orNull(value)]))
+  const object = engineCall('u_json_object', VARCHAR, [parts, constantOf(BOOLEAN, node.uniqueKeys)])
+  return output(state, node, object, type, node.outputFormat)
+}
+
+function jsonArray(state: ExpressionState, node: JsonArray): Expr {
+  const type = returnedType(state, node, node.returnedType, VARCHAR)
+  const items = node.elements.map(({ value, format }) => {
+    const item = document(state, value, format)
+    return node.absentOnNull ? item : orNull(item)
+  })
+  const joined = engineCall('array_to_string', VARCHAR, [listOf(items), text(',')])
+  return output(state, node, engineCall('concat', VARCHAR, [text('['), joined, text(']')]), type, node.outputFormat)
+}
+
+function returnedType(
+  state: ExpressionState,
+  node: Node<string>,
+  written: DataType | undefined,
+  otherwise: SqlType,
+): SqlType {
+  if (written === undefined) return otherwise
+  try {
+    return typeOf(written)
+  } catch (error) {
+    if (!(error instanceof EngineError) || error.errorName !== 'TYPE_NOT_FOUND') throw error
+    throw errorAt(state.context, node, 'TYPE_MISMATCH', `Unknown type: ${dataTypeText(written)}`)
+  }
+}
+
+/** A document in the type that RETURNING asks for. */
+function output(
+  state: ExpressionState,
+  node: Node<string>,
+  value: Expr,
+  type: SqlType,
+  format: JsonFormat = 'JSON',
+): Expr {
+  if (isCharacter(type) && format === 'JSON') return castTo(value, type)
+  if (sameType(type, VARBINARY) && (format === 'JSON' || format === 'UTF8')) return functionOf('to_utf8', [value])
+  throw errorAt(
+    state.context,
+    node,
+    'TYPE_MISMATCH',
+    `Cannot output JSON value as ${typeName(type)} using formatting ${format === 'JSON' ? 'JSON' : `JSON ENCODING ${format}`}`,
+  )
+}
+
+// ---- JSON_VALUE
+
+function jsonValue(state: ExpressionState, node: JsonValue): Expr {
+  const type = returnedType(state, node, node.returnedType, VARCHAR)
+  const onEmpty = defaultOf(state, node.emptyBehavior, type)
+  const onError = defaultOf(state, node.errorBehavior, type)
+  const tagged = engineCall('u_json_value', VARCHAR, [
+    ...invocation(state, node.pathInvocation),
+    text(node.emptyBehavior?.behavior ?? 'NULL'),
+    text(node.errorBehavior?.behavior ?? 'NULL'),
+  ])
+  const body = engineCall('substr', VARCHAR, [tagged, constantOf(INTEGER, '2')])
+  if (onEmpty === undefined && onError === undefined && sameType(type, VARCHAR)) return body
+  const tag = engineCall('left', VARCHAR, [tagged, constantOf(INTEGER, '1')])
+  const is = (letter: string): Expr => ({
+    kind: 'compare',
+    type: BOOLEAN,
+    operator: '=',
+    left: tag,
+    right: text(letter),
+  })
+  const through = (letter: string, inner: SqlType): { readonly when: Expr; readonly then: Expr }[] =>
+    canCast(inner, type) ? [{ when: is(letter), then: converted(castTo(body, inner), type) }] : []
+  const scalar: Expr = {
+    kind: 'case',
+    type,
+    branches: isCharacter(type)
+      ? [{ when: { kind: 'constant', type: BOOLEAN, value: true }, then: converted(body, type) }]
+      : [...through('s', VARCHAR), ...through('i', BIGINT), ...through('d', DOUBLE), ...through('b', BOOLEAN)],
+    otherwise: undefined,
+  }
+  const fails = node.errorBehavior?.behavior === 'ERROR'
+  const guarded: Expr = fails ? scalar : { kind: 'try', type, value: scalar }
+  const branches = [
+    ...(onEmpty === undefined ? [] : [{ when: is('e'), then: onEmpty }]),
+    ...(onError === undefined ? [] : [{ when: is('x'), then: onError }]),
+    { when: { kind: 'isNull', type: BOOLEAN, value: tagged } as const, then: constantOf(type, null) },
+  ]
+  const otherwise: Expr = onError === undefined ? guarded : { kind: 'coalesce', type, operands: [guarded, onError] }
+  return { kind: 'case', type, branches, otherwise }
+}
+
+function converted(value: Expr, type: SqlType): Expr {
+  return sameType(value.type, type) ? value : { kind: 'cast', type, value, safe: false }
+}
+
+function defaultOf(state: ExpressionState, behavior: JsonValueBehavior | undefined, type: SqlType): Expr | undefined {
+  if (behavior?.behavior !== 'DEFAULT') return undefined
+  const { value: node } = behavior
+  const value = state.analyze(node)
+  return locatedAt(state.context, node, () => {
+    if (canCast(value.type, type)) return castTo(value, type)
+    throw new EngineError(
+      'TYPE_MISMATCH',
+      `Function json_value default value must evaluate to a ${typeName(type)} (actual: ${typeName(value.type)})`,
+    )
+  })
 }

@@ -193,6 +193,7 @@ export type Expr =
   | ColumnExpr
   | LambdaArgumentExpr
   | CallExpr
+  | EngineCallExpr
   | OperatorExpr
   | NegateExpr
   | CompareExpr
@@ -252,6 +253,24 @@ export interface CallExpr extends Typed<'call'> {
   readonly function: ResolvedFunction
   readonly arguments: readonly Expr[]
 }
+
+/** A function of the engine that no name of the language reaches: what syntax of its own is made of. */
+export interface EngineCallExpr extends Typed<'engineCall'> {
+  readonly name: EngineFunction
+  readonly arguments: readonly Expr[]
+}
+
+export type EngineFunction =
+  | 'u_json_exists'
+  | 'u_json_value'
+  | 'u_json_query'
+  | 'u_json_document'
+  | 'u_json_object'
+  | 'array_to_string'
+  | 'concat'
+  | 'flatten'
+  | 'left'
+  | 'substr'
 
 /** Arithmetic or a subscript; operands are of exactly the operator's types. */
 export interface OperatorExpr extends Typed<'operator'> {

@@ -15,6 +15,7 @@ export function mapChildren(expr: Expr, change: (child: Expr) => Expr): Expr {
     case 'exists':
       return expr
     case 'call':
+    case 'engineCall':
       return { ...expr, arguments: all(expr.arguments) }
     case 'operator':
     case 'compare':
@@ -150,6 +151,8 @@ export function exprKey(expr: Expr): string {
       return `@${expr.id}`
     case 'call':
       return `${expr.function.name}/${typeName(expr.type)}(${keys(expr.arguments)})`
+    case 'engineCall':
+      return `${expr.name}(${keys(expr.arguments)})`
     case 'cast':
       return `${expr.safe ? 'try_cast' : 'cast'}(${exprKey(expr.value)} as ${typeName(expr.type)})`
     case 'operator':

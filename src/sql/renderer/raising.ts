@@ -28,6 +28,8 @@ export function canRaise(expr: Expr): boolean {
     switch (part.kind) {
       case 'call':
         return !total.has(part.function.name)
+      case 'engineCall':
+        return true
       case 'operator':
         return (
           part.name === '[]' ||

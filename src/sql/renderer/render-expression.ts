@@ -41,6 +41,8 @@ export function renderExpr(state: RenderState, expr: Expr): string {
         session: state.session,
         names: state.names,
       })
+    case 'engineCall':
+      return `${expr.name}(${expr.arguments.map(render).join(', ')})`
     case 'operator':
       return expr.operator.render(render(expr.left), render(expr.right), state)
     case 'negate':

@@ -1,0 +1,159 @@
+import { evaluatePath, PathEvaluationError } from '../json-path/evaluate-path.ts'
+import { parseJsonPath, type JsonPath } from '../json-path/json-path.ts'
+import {
+  isArray,
+  isContainer,
+  JsonReader,
+  JsonSyntaxError,
+  quoteJson,
+  sqlDouble,
+  writeJson,
+  type JsonValue,
+} from './json-document.ts'
+import { SqlFailure, type ScalarFunction } from './scalar-function.ts'
+
+// JSON_EXISTS, JSON_VALUE and JSON_QUERY: a path over a document, with values passed as members of a JSON object.
+
+const MAX_CACHED = 200
+const paths = new Map<string, JsonPath>()
+
+function pathOf(text: string): JsonPath {
+  let path = paths.get(text)
+  if (path === undefined) {
+    path = parseJsonPath(text)
+    if (paths.size >= MAX_CACHED) paths.clear()
+    paths.set(text, path)
+  }
+  return path
+}
+
+function itemsOf(input: string, path: string, passed: string): readonly JsonValue[] {
+  let document: JsonValue
+  try {
+    document = JsonReader.parse(input)
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error
+    throw new SqlFailure('JSON_INPUT_CONVERSION_ERROR', 'conversion to JSON failed: ')
+  }
+  const variables = JsonReader.parse(passed) as { readonly members: ReadonlyMap<string, JsonValue> }
+  try {
+    return evaluatePath(pathOf(path), document, variables.members)
+  } catch (error) {
+    if (!(error instanceof PathEvaluationError)) throw error
+    throw new SqlFailure('PATH_EVALUATION_ERROR', error.message)
+  }
+}
+
+function exists(input: string, path: string, passed: string, onError: string): boolean | null {
+  try {
+    return itemsOf(input, path, passed).length > 0
+  } catch (error) {
+    if (!(error instanceof SqlFailure) || onError === 'ERROR') throw error
+    return onError === 'UNKNOWN' ? null : onError === 'TRUE'
+  }
+}
+
+/** A scalar behind a letter for its kind (s, i, d, b), `e` and `x` where the default on empty or error is due. */
+function value(input: string, path: string, passed: string, onEmpty: string, onError: string): string | null {
+  try {
+    const items = itemsOf(input, path, passed)
+    if (items.length === 0) {
+      if (onEmpty === 'ERROR') throw resultError('JSON path found no items')
+      return onEmpty === 'DEFAULT' ? 'e' : null
+    }
+    const [item] = items as readonly [JsonValue]
+    if (items.length > 1) throw resultError('JSON path found multiple items')
+    if (isContainer(item)) throw resultError('JSON path found an item that cannot be converted to an SQL value')
+    return tagged(item)
+  } catch (error) {
+    if (!(error instanceof SqlFailure) || onError === 'ERROR') throw error
+    return onError === 'DEFAULT' ? 'x' : null
+  }
+}
+
+function resultError(reason: string): SqlFailure {
+  return new SqlFailure('JSON_VALUE_RESULT_ERROR', `cannot extract SQL scalar from JSON: ${reason}`)
+}
+
+function tagged(item: JsonValue): string | null {
+  if (item === null) return null
+  if (typeof item === 'string') return `s${item}`
+  if (typeof item === 'boolean') return `b${item}`
+  if (isArray(item) || !('number' in item)) return null
+  return /^-?\d+$/.test(item.number) ? `i${item.number}` : `d${sqlDouble(Number(item.number))}`
+}
+
+/** `options`: wrapper, quotes, on empty, on error, divided by commas. */
+function query(input: string, path: string, passed: string, options: string): string | null {
+  const [wrapper, quotes, onEmpty, onError] = options.split(',')
+  const otherwise = (behavior: string | undefined, error: SqlFailure): string | null => {
+    switch (behavior) {
+      case 'ERROR':
+        throw error
+      case 'EMPTY ARRAY':
+        return '[]'
+      case 'EMPTY OBJECT':
+        return '{}'
+      default:
+        return null
+    }
+  }
+  let items: readonly JsonValue[]
+  try {
+    items = itemsOf(input, path, passed)
+  } catch (error) {
+    if (!(error instanceof SqlFailure)) throw error
+    return otherwise(onError, error)
+  }
+  if (items.length === 0) return otherwise(onEmpty, outputError('JSON path found no items'))
+  const wraps =
+    wrapper === 'UNCONDITIONAL' || (wrapper === 'CONDITIONAL' && (items.length > 1 || !isContainer(items[0]!)))
+  const result: JsonValue | undefined = wraps ? items : items.length === 1 ? items[0] : undefined
+  if (result === undefined) return otherwise(onError, outputError('JSON path found multiple items'))
+  if (quotes === 'OMIT' && typeof result === 'string') return result
+  return writeJson(result, false)
+}
+
+function outputError(reason: string): SqlFailure {
+  return new SqlFailure('JSON_OUTPUT_CONVERSION_ERROR', `conversion from JSON failed: ${reason}`)
+}
+
+/** The document of a FORMAT JSON argument, written as Trino writes it. */
+function document(input: string): string {
+  try {
+    return writeJson(JsonReader.parse(input), false)
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error
+    throw new SqlFailure('JSON_INPUT_CONVERSION_ERROR', 'conversion to JSON failed: ')
+  }
+}
+
+/** An object of keys and documents in turn; a key twice: the last wins, or fails where keys must be unique. */
+function object(parts: readonly (string | null)[], unique: boolean): string {
+  const members = new Map<string, string | null>()
+  for (let i = 0; i < parts.length; i += 2) {
+    const name = parts[i]
+    if (name === null || name === undefined) {
+      throw new SqlFailure('INVALID_FUNCTION_ARGUMENT', 'null value passed for JSON object key to JSON_OBJECT function')
+    }
+    if (unique && members.has(name)) {
+      throw new SqlFailure('INVALID_FUNCTION_ARGUMENT', 'duplicate key passed to JSON_OBJECT function')
+    }
+    members.set(name, parts[i + 1] ?? null)
+  }
+  const sorted = [...members].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
+  return `{${sorted.map(([name, member]) => `${quoteJson(name)}:${member ?? 'null'}`).join(',')}}`
+}
+
+export const sqlJsonFunctions: readonly ScalarFunction[] = [
+  { name: 'u_json_exists', parameters: ['VARCHAR', 'VARCHAR', 'VARCHAR', 'VARCHAR'], returns: 'BOOLEAN', call: exists },
+  {
+    name: 'u_json_value',
+    parameters: ['VARCHAR', 'VARCHAR', 'VARCHAR', 'VARCHAR', 'VARCHAR'],
+    returns: 'VARCHAR',
+    call: value,
+  },
+  { name: 'u_json_query', parameters: ['VARCHAR', 'VARCHAR', 'VARCHAR', 'VARCHAR'], returns: 'VARCHAR', call: query },
+  { name: 'u_json_document', parameters: ['VARCHAR'], returns: 'VARCHAR', call: document },
+  { name: 'u_json_object', parameters: ['VARCHAR[]', 'BOOLEAN'], returns: 'VARCHAR', call: object },
+]

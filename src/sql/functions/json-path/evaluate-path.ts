@@ -1,0 +1,317 @@
+import { isArray, type JsonValue } from '../javascript/json-document.ts'
+import { unreachable } from '../../../shared/unreachable.ts'
+import type { JsonPath, PathNode, PathPredicate, Subscript } from './json-path.ts'
+
+/** The path does not fit the document, in strict mode or by its types. */
+export class PathEvaluationError extends Error {
+  constructor(message: string) {
+    super(`path evaluation failed: ${message}`)
+  }
+}
+
+interface Environment {
+  readonly lax: boolean
+  readonly context: JsonValue
+  readonly variables: ReadonlyMap<string, JsonValue>
+  readonly current?: JsonValue
+  /** The last index of the array whose subscripts are calculated. */
+  readonly last?: number
+}
+
+/** The items a path finds. @throws PathEvaluationError */
+export function evaluatePath(
+  path: JsonPath,
+  document: JsonValue,
+  variables: ReadonlyMap<string, JsonValue>,
+): readonly JsonValue[] {
+  return evaluate(path.root, { lax: path.lax, context: document, variables })
+}
+
+function evaluate(node: PathNode, env: Environment): readonly JsonValue[] {
+  switch (node.kind) {
+    case 'context':
+      return [env.context]
+    case 'current':
+      return [env.current ?? null]
+    case 'null':
+      return [null]
+    case 'last':
+      return [{ number: String(env.last ?? 0) }]
+    case 'literal':
+      return [node.value]
+    case 'variable': {
+      const value = env.variables.get(node.name)
+      if (value === undefined) throw new PathEvaluationError(`no value passed for parameter ${node.name}`)
+      return [value]
+    }
+    case 'member':
+      return unwrapped(node.base, env).flatMap((item) => members(item, node.name, env))
+    case 'descendant':
+      return evaluate(node.base, env).flatMap((item) => descendants(item, node.name))
+    case 'elements':
+      return evaluate(node.base, env).flatMap((item) => elements(item, node.subscripts, env))
+    case 'filter':
+      return unwrapped(node.base, env).filter((item) => test(node.predicate, { ...env, current: item }) === true)
+    case 'method': {
+      const base =
+        node.method === 'type' || node.method === 'size' ? evaluate(node.base, env) : unwrapped(node.base, env)
+      return base.flatMap((item) => callMethod(node.method, item, env))
+    }
+    case 'unary':
+      return unwrapped(node.base, env).map((item) => {
+        const value = numberOf(item)
+        return node.sign === '-' ? { number: written(-value, isWhole(item)) } : item
+      })
+    case 'binary': {
+      const [left, right] = [single(node.left, env), single(node.right, env)]
+      return [arithmetic(node.operator, left, right)]
+    }
+    default:
+      return unreachable(node)
+  }
+}
+
+/** In lax mode arrays are opened before their items are looked at. */
+function unwrapped(node: PathNode, env: Environment): readonly JsonValue[] {
+  const items = evaluate(node, env)
+  return env.lax ? items.flatMap((item) => (isArray(item) ? item : [item])) : items
+}
+
+function single(node: PathNode, env: Environment): JsonValue {
+  const items = unwrapped(node, env)
+  if (items.length !== 1) {
+    throw new PathEvaluationError('arithmetic binary expression requires singleton operands')
+  }
+  return items[0]!
+}
+
+function membersOf(item: JsonValue): ReadonlyMap<string, JsonValue> | undefined {
+  return item !== null && typeof item === 'object' && 'members' in item ? item.members : undefined
+}
+
+function members(item: JsonValue, name: string | undefined, env: Environment): readonly JsonValue[] {
+  const all = membersOf(item)
+  if (all === undefined) {
+    if (env.lax) return []
+    throw new PathEvaluationError(`invalid item type. Expected: OBJECT, actual: ${typeOf(item).toUpperCase()}`)
+  }
+  if (name === undefined) return [...all.values()]
+  const found = all.get(name)
+  if (found !== undefined) return [found]
+  if (env.lax) return []
+  throw new PathEvaluationError(`structural error: missing member '${name}' in JSON object`)
+}
+
+function descendants(item: JsonValue, name: string): readonly JsonValue[] {
+  const all = membersOf(item)
+  if (all !== undefined) {
+    const own = all.get(name)
+    return [...(own === undefined ? [] : [own]), ...[...all.values()].flatMap((each) => descendants(each, name))]
+  }
+  return isArray(item) ? item.flatMap((each) => descendants(each, name)) : []
+}
+
+function elements(
+  item: JsonValue,
+  subscripts: readonly Subscript[] | undefined,
+  env: Environment,
+): readonly JsonValue[] {
+  if (!isArray(item) && !env.lax) {
+    throw new PathEvaluationError(`invalid item type. Expected: ARRAY, actual: ${typeOf(item).toUpperCase()}`)
+  }
+  const list = isArray(item) ? item : [item]
+  if (subscripts === undefined) return list
+  const inner = { ...env, last: list.length - 1 }
+  return subscripts.flatMap(({ from, to }) => {
+    const first = indexOf(from, inner)
+    const end = to === undefined ? first : indexOf(to, inner)
+    if (!env.lax && (first < 0 || end >= list.length || first > end)) {
+      throw new PathEvaluationError(
+        `structural error: invalid array subscript for array of size ${list.length}: [${first}, ${end}]`,
+      )
+    }
+    return list.slice(Math.max(first, 0), Math.max(end + 1, 0))
+  })
+}
+
+function indexOf(node: PathNode, env: Environment): number {
+  return Math.trunc(numberOf(single(node, env)))
+}
+
+function typeOf(item: JsonValue): string {
+  if (item === null) return 'null'
+  if (isArray(item)) return 'array'
+  if (typeof item !== 'object') return typeof item
+  return 'number' in item ? 'number' : 'object'
+}
+
+function isWhole(item: JsonValue): boolean {
+  return item !== null && typeof item === 'object' && 'number' in item && /^-?\d+$/.test(item.number)
+}
+
+function numberOf(item: JsonValue): number {
+  if (item === null || typeof item !== 'object' || !('number' in item)) {
+    throw new PathEvaluationError(`invalid item type. Expected: NUMBER, actual: ${typeOf(item).toUpperCase()}`)
+  }
+  return Number(item.number)
+}
+
+/** Whole results of whole numbers keep their digits; others get a point, so that they stay doubles. */
+function written(value: number, whole: boolean): string {
+  if (whole && Number.isSafeInteger(value)) return String(value)
+  return Number.isInteger(value) ? `${value}.0` : String(value)
+}
+
+function arithmetic(operator: '+' | '-' | '*' | '/' | '%', left: JsonValue, right: JsonValue): JsonValue {
+  const [a, b] = [numberOf(left), numberOf(right)]
+  const whole = isWhole(left) && isWhole(right)
+  if (whole && b === 0 && (operator === '/' || operator === '%')) throw new PathEvaluationError('division by zero')
+  switch (operator) {
+    case '+':
+      return { number: written(a + b, whole) }
+    case '-':
+      return { number: written(a - b, whole) }
+    case '*':
+      return { number: written(a * b, whole) }
+    case '/':
+      return { number: written(whole ? Math.trunc(a / b) : a / b, whole) }
+    case '%':
+      return { number: written(a % b, whole) }
+    default:
+      return unreachable(operator)
+  }
+}
+
+function callMethod(
+  method: 'type' | 'size' | 'double' | 'ceiling' | 'floor' | 'abs' | 'keyvalue',
+  item: JsonValue,
+  env: Environment,
+): readonly JsonValue[] {
+  switch (method) {
+    case 'type':
+      return [typeOf(item)]
+    case 'size':
+      if (isArray(item)) return [{ number: String(item.length) }]
+      if (env.lax) return [{ number: '1' }]
+      throw new PathEvaluationError(`invalid item type. Expected: ARRAY, actual: ${typeOf(item).toUpperCase()}`)
+    case 'double': {
+      const value = typeof item === 'string' ? Number(item.trim() === '' ? Number.NaN : item) : numberOf(item)
+      if (Number.isNaN(value)) throw new PathEvaluationError(`invalid item: cannot convert to double`)
+      return [{ number: written(value, false) }]
+    }
+    case 'ceiling':
+      return [{ number: written(Math.ceil(numberOf(item)), isWhole(item)) }]
+    case 'floor':
+      return [{ number: written(Math.floor(numberOf(item)), isWhole(item)) }]
+    case 'abs':
+      return [{ number: written(Math.abs(numberOf(item)), isWhole(item)) }]
+    case 'keyvalue': {
+      const all = membersOf(item)
+      if (all === undefined) {
+        throw new PathEvaluationError(`invalid item type. Expected: OBJECT, actual: ${typeOf(item).toUpperCase()}`)
+      }
+      return [...all].map(([name, value]) => ({
+        members: new Map<string, JsonValue>([
+          ['name', name],
+          ['value', value],
+          ['id', { number: '0' }],
+        ]),
+      }))
+    }
+    default:
+      return unreachable(method)
+  }
+}
+
+// ---- Predicates: true, false or undefined for unknown
+
+function test(predicate: PathPredicate, env: Environment): boolean | undefined {
+  switch (predicate.kind) {
+    case 'and': {
+      const left = test(predicate.left, env)
+      if (left === false) return false
+      const right = test(predicate.right, env)
+      return right === false ? false : left === undefined ? undefined : right
+    }
+    case 'or': {
+      const left = test(predicate.left, env)
+      if (left === true) return true
+      const right = test(predicate.right, env)
+      return right === true ? true : left === undefined ? undefined : right
+    }
+    case 'not': {
+      const inner = test(predicate.predicate, env)
+      return inner === undefined ? undefined : !inner
+    }
+    case 'isUnknown':
+      return test(predicate.predicate, env) === undefined
+    case 'exists':
+      return attempt(() => evaluate(predicate.path, env).length > 0)
+    case 'compare':
+      return attempt(() => anyPair(predicate.operator, unwrapped(predicate.left, env), unwrapped(predicate.right, env)))
+    case 'startsWith':
+      return attempt(() => {
+        const [prefix] = evaluate(predicate.prefix, env)
+        const items = unwrapped(predicate.path, env)
+        if (typeof prefix !== 'string' || items.some((item) => typeof item !== 'string')) return undefined
+        return items.some((item) => (item as string).startsWith(prefix))
+      })
+    default:
+      return unreachable(predicate)
+  }
+}
+
+function attempt(compute: () => boolean | undefined): boolean | undefined {
+  try {
+    return compute()
+  } catch (error) {
+    if (error instanceof PathEvaluationError) return undefined
+    throw error
+  }
+}
+
+function anyPair(
+  operator: '==' | '<>' | '<' | '<=' | '>' | '>=',
+  left: readonly JsonValue[],
+  right: readonly JsonValue[],
+): boolean | undefined {
+  let unknown = false
+  for (const a of left) {
+    for (const b of right) {
+      const order = compare(a, b)
+      if (order === undefined) unknown = true
+      else if (holds(operator, order)) return true
+    }
+  }
+  return unknown ? undefined : false
+}
+
+/** Below, equal or above zero; NaN for values that are different without an order; undefined for types that do not compare. */
+function compare(a: JsonValue, b: JsonValue): number | undefined {
+  if (a === null || b === null) return a === b ? 0 : Number.NaN
+  if (typeof a === 'string' && typeof b === 'string') return a < b ? -1 : a > b ? 1 : 0
+  if (typeof a === 'boolean' && typeof b === 'boolean') return Number(a) - Number(b)
+  if (typeof a === 'object' && typeof b === 'object' && 'number' in a && 'number' in b) {
+    return Number(a.number) - Number(b.number)
+  }
+  return undefined
+}
+
+function holds(operator: '==' | '<>' | '<' | '<=' | '>' | '>=', order: number): boolean {
+  switch (operator) {
+    case '==':
+      return order === 0
+    case '<>':
+      return order !== 0
+    case '<':
+      return order < 0
+    case '<=':
+      return order <= 0
+    case '>':
+      return order > 0
+    case '>=':
+      return order >= 0
+    default:
+      return unreachable(operator)
+  }
+}
