@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   Fenced,
+  LogUnavailable,
   LogWentBackwards,
   MisconfiguredLog,
   type Appended,
@@ -108,14 +110,16 @@ export class FoldedEventLog implements EventLog {
   async claim(as: { readonly address: string; readonly version: string }): Promise<number> {
     const { partitions } = this.#opened()
     if (this.#epoch !== undefined) throw new Error('This process already holds the log')
-    const from = await this.#store.foldStart()
-    // A projection of another log, or of another past, must not tell this writer its streams.
-    const start = from && (await this.#reader.begin(from))
-    await Promise.all(this.#writers.map((writer) => writer.catchUp(start)))
+    await this.#patiently(async () => {
+      const from = await this.#store.foldStart()
+      // A projection of another log, or of another past, must not tell this writer its streams.
+      const start = from && (await this.#reader.begin(from))
+      await Promise.all(this.#writers.map((writer) => writer.catchUp(start)))
+    })
     const [first, ...others] = this.#writers
     const epoch = first!.state.epoch + 1
     const writer = randomUUID()
-    const logId = (await this.#reader.logId()) || randomUUID()
+    const logId = (await this.#patiently(() => this.#reader.logId())) || randomUUID()
     const claim: Omit<ClaimData, 'time'> = { epoch, writer, partitions, logId, ...as }
     const textOf = (time: string): string => JSON.stringify({ ...claim, time })
     // The compare-and-set is in log partition 0; only its winner goes on to the others.
@@ -126,6 +130,19 @@ export class FoldedEventLog implements EventLog {
     for (const each of this.#writers) this.#store.prepareFor(each.folded.offset)
     await this.#announce(claim)
     return epoch
+  }
+
+  /** A claim, like an append, waits for a log that is away. */
+  async #patiently<T>(work: () => Promise<T>): Promise<T> {
+    for (let delay = 20; ; delay = Math.min(delay * 2, 500)) {
+      try {
+        return await work()
+      } catch (error) {
+        if (!(error instanceof LogUnavailable) || this.#closing) throw error
+        this.#options.onTrouble?.(error)
+        await sleep(delay)
+      }
+    }
   }
 
   /** The claim record is no event; this one is, and projections see it. Nothing else was appended by this writer before. */

@@ -29,8 +29,11 @@ export const faultTests: readonly ContractTest[] = [
         proxy.dropAnswers()
         const pending = log.append('s', 1 + round, [anEvent({ round })])
         await new Promise((resolve) => setTimeout(resolve, 100))
+        // Away long enough that whoever tries once more at once has failed for good.
+        proxy.refuse()
         proxy.deliverAnswers()
-        proxy.cut()
+        await new Promise((resolve) => setTimeout(resolve, 150))
+        proxy.accept()
         acknowledged.push(await within(patience.ms, pending))
       }
       const found = await audit(fixture)

@@ -97,7 +97,7 @@ class IdempotentProducer extends KafkaStoreBesidePostgres {
       allowAutoTopicCreation: false,
       idempotent: true,
       maxInFlightRequests: 1,
-      retry: { retries: 0 },
+      retry: { retries: 1, initialRetryTime: 5, maxRetryTime: 5 },
     })
   }
 }
