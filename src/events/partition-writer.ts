@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openEnvelope, sealEvent, type Sealed } from './envelope.ts'
+import { openEnvelope, type Sealed } from './envelope.ts'
 import {
   Fenced,
   LogUnavailable,
   LogWentBackwards,
   SequenceConflict,
-  TooLarge,
   type Appended,
   type Checkpoint,
   type Event,
@@ -17,6 +16,7 @@ import { fold as trueFold, type Fold } from './fold.ts'
 import type { LogReader } from './log-reader.ts'
 import type { RecentEvents } from './recent-events.ts'
 import type { Batch, OutRecord, Place, RecordStore, StoreLimits } from './record-store.ts'
+import { sealAppend, type SealedAppend } from './seal-append.ts'
 import { StreamHeads } from './stream-heads.ts'
 
 export interface WriterParts {
@@ -34,11 +34,7 @@ export interface WriterParts {
 }
 
 /** An append on its way. Its numbers are given when it is first sent, and stay. */
-export interface PendingAppend {
-  readonly stream: string
-  readonly sealed: readonly Sealed[]
-  readonly pages: Batch['pages']
-  readonly bytes: number
+export interface PendingAppend extends SealedAppend {
   assumedNew: boolean
   firstNumber: number
   readonly resolve: (appended: Appended) => void
@@ -47,9 +43,6 @@ export interface PendingAppend {
 
 const MAX_BATCH_BYTES = 512 << 10
 const MAX_BATCH_EVENTS = 1000
-const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
-// eslint-disable-next-line no-control-regex
-const STREAM = /^[^\u0000-\u001f\u007f]{1,255}$/
 
 /**
  * The writer's side of one log partition: one batch in flight, what arrives meanwhile is the next (group commit).
@@ -134,13 +127,17 @@ export class PartitionWriter {
     const known = this.#heads.get(stream)
     const assumedNew = !known && expected === 0 && this.parts.store.checksNewStreams
     if (!known && !assumedNew) {
-      if (!STREAM.test(stream)) return Promise.reject(new TypeError(`Not a stream: ${JSON.stringify(stream)}`))
       return this.#learnHead(stream).then(() => this.append(stream, expected, events, pages))
     }
     return new Promise((resolve, reject) => {
-      const pending = this.#seal(stream, expected, events, pages, known ?? { sequence: 0, hash: '' })
-      this.#queue.push({ ...pending, assumedNew, firstNumber: 0, resolve, reject })
-      const last = pending.sealed.at(-1)!.envelope
+      const { limits, now } = this.parts
+      const sealed = sealAppend(
+        { stream, expected, events, pages },
+        { head: known ?? { sequence: 0, hash: '' }, epoch: this.#epoch, notBefore: this.#lastTime, limits, now },
+      )
+      this.#queue.push({ ...sealed, assumedNew, firstNumber: 0, resolve, reject })
+      const last = sealed.sealed.at(-1)!.envelope
+      this.#lastTime = last.time
       this.#heads.queued(stream, { sequence: last.sequence, hash: last.hash })
       this.#run()
     })
@@ -230,41 +227,6 @@ export class PartitionWriter {
   }
 
   readonly #sealedOf = new WeakMap<OutRecord, Sealed>()
-
-  #seal(
-    stream: string,
-    expected: number,
-    events: readonly Event[],
-    pages: readonly ResultPage[],
-    head: { sequence: number; hash: string },
-  ): Pick<PendingAppend, 'stream' | 'sealed' | 'pages' | 'bytes'> {
-    if (head.sequence !== expected) throw new SequenceConflict(stream, expected, head.sequence)
-    if (events.length === 0) throw new TypeError('An append needs an event')
-    if (head.sequence === 0 && !STREAM.test(stream)) throw new TypeError(`Not a stream: ${JSON.stringify(stream)}`)
-    const { maxEventBytes, maxAppendBytes } = this.parts.limits
-    let { sequence, hash: prevhash } = head
-    let time = this.#lastTime
-    let bytes = 0
-    const sealed = events.map((event) => {
-      if (!ISO_TIME.test(event.time)) throw new TypeError(`Not an ISO time in UTC with milliseconds: ${event.time}`)
-      if (event.time > time) time = event.time
-      const made = sealEvent(event, { stream, sequence: ++sequence, epoch: this.#epoch, time, prevhash })
-      prevhash = made.envelope.hash
-      const size = Buffer.byteLength(made.text)
-      if (size > maxEventBytes) throw new TooLarge(size, maxEventBytes)
-      bytes += size
-      return made
-    })
-    if (bytes > maxAppendBytes) throw new TooLarge(bytes, maxAppendBytes)
-    this.#lastTime = time
-    const created = pages.length > 0 ? new Date(this.parts.now()).toISOString() : ''
-    return {
-      stream,
-      sealed,
-      bytes,
-      pages: pages.map((page) => ({ stream, token: page.token, epoch: this.#epoch, created, bytes: page.bytes })),
-    }
-  }
 
   #nextTime(time: string): string {
     if (time > this.#lastTime) this.#lastTime = time

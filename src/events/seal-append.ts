@@ -1,0 +1,64 @@
+import { sealEvent, type Sealed } from './envelope.ts'
+import { SequenceConflict, TooLarge, type Event, type ResultPage } from './event-log.ts'
+import type { OutPage, StoreLimits, StreamHead } from './record-store.ts'
+
+const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+// Control characters separate columns in the text of a statement.
+const STREAM = /^[^\u0000-\u001f\u007f]{1,255}$/
+
+/** An append with its place in its stream, ready to be sent as often as it takes. */
+export interface SealedAppend {
+  readonly stream: string
+  readonly sealed: readonly Sealed[]
+  readonly pages: readonly OutPage[]
+  /** Encoded size of its events. */
+  readonly bytes: number
+}
+
+/**
+ * Chains the events of an append to its stream.
+ * @param known the stream's last event, queued ones included; times are not before `notBefore`
+ * @throws SequenceConflict | TooLarge | TypeError nothing of it may be sent
+ */
+export function sealAppend(
+  append: {
+    readonly stream: string
+    readonly expected: number
+    readonly events: readonly Event[]
+    readonly pages: readonly ResultPage[]
+  },
+  known: {
+    readonly head: StreamHead
+    readonly epoch: number
+    readonly notBefore: string
+    readonly limits: StoreLimits
+    readonly now: () => number
+  },
+): SealedAppend {
+  const { stream, expected, events, pages } = append
+  const { head, epoch, limits } = known
+  if (head.sequence !== expected) throw new SequenceConflict(stream, expected, head.sequence)
+  if (events.length === 0) throw new TypeError('An append needs an event')
+  if (!STREAM.test(stream)) throw new TypeError(`Not a stream: ${JSON.stringify(stream)}`)
+  let { sequence, hash: prevhash } = head
+  let time = known.notBefore
+  let bytes = 0
+  const sealed = events.map((event) => {
+    if (!ISO_TIME.test(event.time)) throw new TypeError(`Not an ISO time in UTC with milliseconds: ${event.time}`)
+    if (event.time > time) time = event.time
+    const made = sealEvent(event, { stream, sequence: ++sequence, epoch, time, prevhash })
+    prevhash = made.envelope.hash
+    const size = Buffer.byteLength(made.text)
+    if (size > limits.maxEventBytes) throw new TooLarge(size, limits.maxEventBytes)
+    bytes += size
+    return made
+  })
+  if (bytes > limits.maxAppendBytes) throw new TooLarge(bytes, limits.maxAppendBytes)
+  const created = pages.length > 0 ? new Date(known.now()).toISOString() : ''
+  return {
+    stream,
+    sealed,
+    bytes,
+    pages: pages.map((page) => ({ stream, token: page.token, epoch, created, bytes: page.bytes })),
+  }
+}

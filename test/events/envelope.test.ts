@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto'
+import { gunzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import { cloudEventType, parseEnvelope, sealEvent, toCloudEvent, toRecorded } from '../../src/events/envelope.ts'
+import { LogChanged, type Event } from '../../src/events/event-log.ts'
+
+const event: Event = {
+  type: 'QueryCreated',
+  v: 2,
+  time: '2026-01-02T03:04:05.678Z',
+  traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+  data: { sql: 'SELECT 1', user: 'a\u0000b' },
+}
+const at = { stream: 'q', sequence: 3, epoch: 5, time: event.time, prevhash: 'ff00' }
+const position = { partition: 0, offset: 9n }
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+
+describe('the stored envelope', () => {
+  it('has the hashes that anybody can recompute', () => {
+    const { envelope, text } = sealEvent(event, at)
+    const data = JSON.stringify(event.data)
+    expect(envelope.data).toBe(data)
+    expect(envelope.digest).toBe(sha256(data))
+    const header = JSON.stringify(['q', 3, 5, 'QueryCreated', 2, event.time, event.traceparent, 'none'])
+    expect(envelope.hash).toBe(sha256(`ff00${header}${envelope.digest}`))
+    expect(text).not.toMatch(/[\n\t]/)
+    expect(Object.keys(JSON.parse(text) as object)).toEqual(
+      ['sequence', 'epoch', 'type', 'v', 'time', 'traceparent', 'prevhash', 'hash', 'digest', 'enc', 'data'], // prettier-ignore
+    )
+  })
+
+  it('leaves out what is absent', () => {
+    const { traceparent: _, ...rest } = event
+    const { envelope, text } = sealEvent(rest, at)
+    expect(text).not.toContain('traceparent')
+    const header = JSON.stringify(['q', 3, 5, 'QueryCreated', 2, event.time, '', 'none'])
+    expect(envelope.hash).toBe(sha256(`ff00${header}${envelope.digest}`))
+    expect(toRecorded('q', parseEnvelope(text), position)).not.toHaveProperty('traceparent')
+  })
+
+  it('is read back as it was written', () => {
+    const { text } = sealEvent(event, at)
+    const recorded = toRecorded('q', parseEnvelope(text), position)
+    expect(recorded).toMatchObject({
+      ...event,
+      stream: 'q',
+      sequence: 3,
+      epoch: 5,
+      prevhash: 'ff00',
+      enc: 'none',
+      position,
+    })
+  })
+
+  it('zips data above 8 kB', () => {
+    const data = { text: 'é'.repeat(5000) }
+    const { envelope } = sealEvent({ ...event, data }, at)
+    expect(envelope.enc).toBe('gzip')
+    expect(gunzipSync(Buffer.from(envelope.data, 'base64')).toString()).toBe(JSON.stringify(data))
+    expect(envelope.digest).toBe(sha256(envelope.data))
+    expect(toRecorded('q', envelope, position).data).toEqual(data)
+    expect(sealEvent({ ...event, data: 'x'.repeat(8190) }, at).envelope.enc).toBe('none')
+    expect(sealEvent({ ...event, data: 'x'.repeat(8191) }, at).envelope.enc).toBe('gzip')
+  })
+
+  it.each([
+    ['data', { data: '{"sql":"SELECT 2"}' }],
+    ['type', { type: 'QueryFailed' }],
+    ['time', { time: '2026-01-02T03:04:05.679Z' }],
+    ['sequence', { sequence: 4 }],
+    ['prevhash', { prevhash: 'ff01' }],
+    ['digest', { digest: 'aa' }],
+  ])('is refused when its %s was changed', (_, change) => {
+    const { envelope } = sealEvent(event, at)
+    expect(() => toRecorded('q', { ...envelope, ...change }, position)).toThrow(LogChanged)
+  })
+
+  it('belongs to its stream', () => {
+    expect(() => toRecorded('r', sealEvent(event, at).envelope, position)).toThrow(LogChanged)
+  })
+
+  it('still verifies when its data was forgotten', () => {
+    const { envelope } = sealEvent({ ...event, data: 'x'.repeat(9000) }, at)
+    const recorded = toRecorded('q', { ...envelope, data: '', forgotten: true }, position)
+    expect(recorded).toMatchObject({ data: null, forgotten: true, hash: envelope.hash })
+  })
+
+  it('refuses what JSON cannot say', () => {
+    expect(() => sealEvent({ ...event, data: undefined }, at)).toThrow(TypeError)
+  })
+})
+
+describe('CloudEvents', () => {
+  it('give out an event in version 1.0', () => {
+    const { envelope } = sealEvent(event, at)
+    expect(toCloudEvent(toRecorded('q', envelope, position), '/quipu/log')).toEqual({
+      specversion: '1.0',
+      id: 'q/3',
+      source: '/quipu/log',
+      type: 'quipu.query.created.v2',
+      subject: 'q',
+      time: event.time,
+      datacontenttype: 'application/json',
+      sequence: 3,
+      epoch: 5,
+      traceparent: event.traceparent,
+      prevhash: 'ff00',
+      hash: envelope.hash,
+      digest: envelope.digest,
+      data: event.data,
+    })
+  })
+
+  it.each([
+    ['QueryCreated', 'quipu.query.created.v1'],
+    ['ResultPagesPublished', 'quipu.resultpages.published.v1'],
+    ['EpochStarted', 'quipu.epoch.started.v1'],
+  ])('name %s %s', (type, expected) => expect(cloudEventType(type, 1)).toBe(expected))
+})
