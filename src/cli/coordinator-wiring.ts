@@ -124,6 +124,21 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     onTrouble: (error) => logger.warn('log.trouble', { err: error }, 'The event log is in trouble; it goes on trying'),
   })
   await usable(log.open(), 'the event log')
+  // Before the claim: a log in Kafka reads streams, its own claim's too, from what was projected.
+  const rebuilt = await rebuildIfNeeded({ log, database: connection, clock })
+  if (rebuilt) logger.info('projection.rebuilt', { ...rebuilt }, 'Read models were made anew from the event log')
+  const projection = createProjectionRunner({
+    log,
+    projection: createReadModelsProjection(),
+    database: connection,
+    clock,
+    onTrouble: (trouble) =>
+      trouble.kind === 'dead_letter'
+        ? logger.error('dead_letter', { trouble }, 'An event could not be projected')
+        : logger.warn('projection.trouble', { kind: trouble.kind, err: trouble.error }, 'The projection is in trouble'),
+  })
+  await projection.start()
+
   const address = config.advertisedUrl ?? life.url ?? `http://${config.host}:${config.port}`
   const { epoch, writer } = await claimEpoch(log, {
     address,
@@ -138,20 +153,6 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   logger.info('epoch.won', {}, 'Writes the event log from now on')
   const { logId } = await log.tip()
   void log.fenced.then((reason) => life.fail(new ExitError(exitCodes.fenced, reason.message)))
-
-  const rebuilt = await rebuildIfNeeded({ log, database: connection, clock })
-  if (rebuilt) logger.info('projection.rebuilt', { ...rebuilt }, 'Read models were made anew from the event log')
-  const projection = createProjectionRunner({
-    log,
-    projection: createReadModelsProjection(),
-    database: connection,
-    clock,
-    onTrouble: (trouble) =>
-      trouble.kind === 'dead_letter'
-        ? logger.error('dead_letter', { trouble }, 'An event could not be projected')
-        : logger.warn('projection.trouble', { kind: trouble.kind, err: trouble.error }, 'The projection is in trouble'),
-  })
-  await projection.start()
   await endOpenQueries(log, clock, await openQueries(log, connection, projection.barrier.bind(projection)))
   await engineStarted
 

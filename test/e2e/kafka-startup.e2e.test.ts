@@ -1,0 +1,63 @@
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import kafkajs from 'kafkajs'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { kafkaIsAvailable, sharedKafka } from '../support/kafka.ts'
+import { spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
+
+const available = await kafkaIsAvailable()
+
+let folder: ReturnType<typeof temporaryFolder>
+beforeAll(() => void (folder = temporaryFolder()))
+afterAll(() => folder.remove())
+
+function start(name: string, brokers: string, topic: string): QuipuProcess {
+  return spawnQuipu(['start', '--port', '0', '--data-dir', join(folder.path, name), '--kafka-topic', topic], {
+    env: { KAFKA_BROKERS: brokers, QUIPU_LOG_LEVEL: 'silent' },
+  })
+}
+
+async function refusalOf(quipu: QuipuProcess): Promise<string> {
+  const { code, stderr, stdout } = await quipu.exit
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  expect(stderr.trim().split('\n')).toHaveLength(1)
+  return stderr.trim()
+}
+
+const newTopic = () => `test-start-${randomBytes(6).toString('hex')}`
+
+describe('a start with the event log in Kafka', () => {
+  it('names a broker that cannot be reached', { timeout: 60_000 }, async () => {
+    expect(await refusalOf(start('unreachable', '127.0.0.1:1', newTopic()))).toMatch(/^quipu: .*Kafka/)
+  })
+
+  describe.runIf(available)('that is there', () => {
+    let brokers: readonly string[]
+    beforeAll(async () => {
+      brokers = (await sharedKafka()).brokers
+    }, 120_000)
+
+    it('names the setting of a topic that would delete events', { timeout: 60_000 }, async () => {
+      const topic = newTopic()
+      const admin = new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).admin()
+      await admin.connect()
+      const configEntries = [{ name: 'retention.ms', value: '604800000' }]
+      await admin.createTopics({ waitForLeaders: true, topics: [{ topic, numPartitions: 1, configEntries }] })
+      await admin.disconnect()
+      const line = await refusalOf(start('deleting', brokers.join(), topic))
+      expect(line).toContain(`Topic ${topic} has retention.ms=604800000`)
+    })
+
+    it('makes the topic, and goes on with it the next time', { timeout: 90_000 }, async () => {
+      const topic = newTopic()
+      for (let round = 0; round < 2; round++) {
+        const quipu = start('kept', brokers.join(), topic)
+        await quipu.url
+        quipu.signal('SIGTERM')
+        const { code, stdout } = await quipu.exit
+        expect(code).toBe(0)
+        expect(stdout).toContain(`Kafka at ${brokers.join(', ')}`)
+      }
+    })
+  })
+})
