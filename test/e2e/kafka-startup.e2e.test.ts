@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import kafkajs from 'kafkajs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -48,16 +49,35 @@ describe('a start with the event log in Kafka', () => {
       expect(line).toContain(`Topic ${topic} has retention.ms=604800000`)
     })
 
-    it('makes the topic, and goes on with it the next time', { timeout: 90_000 }, async () => {
+    it('makes the topic, and has everything back when the database was deleted', { timeout: 90_000 }, async () => {
       const topic = newTopic()
-      for (let round = 0; round < 2; round++) {
-        const quipu = start('kept', brokers.join(), topic)
-        await quipu.url
-        quipu.signal('SIGTERM')
-        const { code, stdout } = await quipu.exit
-        expect(code).toBe(0)
-        expect(stdout).toContain(`Kafka at ${brokers.join(', ')}`)
-      }
+      const first = start('kept', brokers.join(), topic)
+      const id = await runToTheEnd(await first.url, "SELECT 'kept' AS word")
+      first.signal('SIGTERM')
+      const { code, stdout } = await first.exit
+      expect(code).toBe(0)
+      expect(stdout).toContain(`Kafka at ${brokers.join(', ')}`)
+
+      rmSync(join(folder.path, 'kept', 'postgres'), { recursive: true })
+      const second = start('kept', brokers.join(), topic)
+      const query = (await (await fetch(`${await second.url}/v1/query/${id}`)).json()) as object
+      expect(query).toMatchObject({ queryId: id, state: 'FINISHED', query: "SELECT 'kept' AS word" })
+      second.signal('SIGTERM')
+      expect((await second.exit).code).toBe(0)
     })
   })
 })
+
+/** Runs a statement and follows it; gives its query id. */
+async function runToTheEnd(url: string, sql: string): Promise<string> {
+  let answer = (await (await fetch(`${url}/v1/statement`, { method: 'POST', body: sql })).json()) as Answer
+  while (answer.nextUri !== undefined) answer = (await (await fetch(answer.nextUri)).json()) as Answer
+  expect(answer.stats.state).toBe('FINISHED')
+  return answer.id
+}
+
+interface Answer {
+  readonly id: string
+  readonly nextUri?: string
+  readonly stats: { readonly state: string }
+}
