@@ -155,7 +155,11 @@ async function readAll(base, rows, { check = false } = {}) {
     first ??= performance.now() - start
     bytes += answer.body.length
     if (answer.body.length > 0) pages++
-    if (check && createHash('sha256').update(answer.body).digest('hex') !== answer.headers[internalHeaders.pageSha256])
+    if (
+      check &&
+      answer.status === 200 &&
+      createHash('sha256').update(answer.body).digest('hex') !== answer.headers[internalHeaders.pageSha256]
+    )
       throw new Error('wrong hash')
     token = Number(answer.headers[internalHeaders.pageNextToken])
     if (answer.headers[internalHeaders.bufferComplete] === 'true') break

@@ -74,7 +74,9 @@ function rawInputs(
         Math.round(timingSeconds * 1e9) === source.timeNanos,
     )
     const named = filesOf(leaf)
-    const scans = [...inputs.keys()].filter((scan) => [...inputs[scan]!.files].some((file) => named.includes(`/${file}`)))
+    const scans = [...inputs.keys()].filter((scan) =>
+      [...inputs[scan]!.files].some((file) => named.includes(`/${file}`)),
+    )
     places.push({ index, scans })
   }
   const found = new Map<number, { positions: number; bytes: number }>()

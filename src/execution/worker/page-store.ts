@@ -16,6 +16,7 @@ import { splitTaskId, taskId as makeTaskId, isQueryId, type QueryId, type TaskId
 import type { ClosedPage } from '../api/task.ts'
 import { diskSpaceOf, isBelowFloor, type DiskSpace } from './disk-space.ts'
 import { parseIndex, type IndexLine } from './page-index.ts'
+import { createRecentPages } from './recent-pages.ts'
 
 export interface PageStoreOptions {
   /** `<data>/worker-<n>/pages`, absolute. */
@@ -69,6 +70,7 @@ export interface PageStore {
 
 /** A page this small is written at once: the thread pool would cost more than the write. */
 const WRITE_AT_ONCE_BYTES = 64 * 1024
+const RECENT_BYTES = 8 * 1024 * 1024
 
 export function createPageStore(options: PageStoreOptions): PageStore {
   const { folder } = options
@@ -78,6 +80,7 @@ export function createPageStore(options: PageStoreOptions): PageStore {
   let waiting: { queryId: QueryId; resolve: () => void }[] = []
   /** Pages whose bytes this process has not written or checked itself. */
   const unchecked = new Set<string>()
+  const recent = createRecentPages(RECENT_BYTES)
 
   mkdirSync(folder, { recursive: true })
 
@@ -154,6 +157,7 @@ export function createPageStore(options: PageStoreOptions): PageStore {
         await rename(`${path}.tmp`, path)
       }
       count(splitTaskId(taskId)!.queryId, bytes.length)
+      recent.add(path, bytes)
     },
 
     async list(taskId, page) {
@@ -173,6 +177,8 @@ export function createPageStore(options: PageStoreOptions): PageStore {
 
     async read(taskId, page) {
       const path = pathOf(taskId, page.token)
+      const kept = recent.get(path)
+      if (kept) return kept
       const bytes = await readFile(path).catch((cause: NodeJS.ErrnoException) => {
         throw new EngineError('PAGE_TRANSPORT_ERROR', `Page ${page.token} of task ${taskId} is lost`, { cause })
       })
@@ -188,6 +194,7 @@ export function createPageStore(options: PageStoreOptions): PageStore {
     async remove(taskId, token, bytes) {
       const path = pathOf(taskId, token)
       unchecked.delete(path)
+      recent.remove(path)
       count(splitTaskId(taskId)!.queryId, -bytes)
       await rm(path, { force: true })
     },
