@@ -5,6 +5,7 @@ import { jsonFunctions } from './json.ts'
 import { networkFunctions } from './network.ts'
 import { regexpFunctions } from './regexp.ts'
 import type { ScalarFunction } from './scalar-function.ts'
+import { sqlJsonFunctions } from './sql-json.ts'
 import { statisticsFunctions } from './statistics.ts'
 import { textFunctions } from './text.ts'
 import { urlFunctions } from './url.ts'
@@ -15,6 +16,7 @@ export const scalarFunctions: readonly ScalarFunction[] = [
   ...binaryFunctions,
   ...regexpFunctions,
   ...jsonFunctions,
+  ...sqlJsonFunctions,
   ...urlFunctions,
   ...networkFunctions,
   ...datetimeFunctions,
