@@ -5,7 +5,7 @@ import { comparisonKey, needsKey, sortItems } from '../functions/comparison.ts'
 import { renderBetween, renderComparison, renderIn, resolveNegation } from '../functions/operators.ts'
 import type { CallClauses, RenderArgument } from '../functions/rendering.ts'
 import { duckdbType, rowField, rowFieldOf, typedNull } from '../types/duckdb-representation.ts'
-import { isNumeric } from '../types/sql-type.ts'
+import { isInteger, isNumeric } from '../types/sql-type.ts'
 import type {
   AggregateExpr,
   CompareExpr,
@@ -162,7 +162,9 @@ function isFloat(expr: Expr): boolean {
   return expr.type.kind === 'double' || expr.type.kind === 'real'
 }
 
+/** Never NaN nor infinite: a literal, or what was a whole number or a decimal. */
 function isFinite(expr: Expr): boolean {
+  if (expr.kind === 'cast') return isInteger(expr.value.type) || expr.value.type.kind === 'decimal'
   return expr.kind === 'constant' && isNumeric(expr.type) && Number.isFinite(Number(expr.value ?? Number.NaN))
 }
 
