@@ -63,10 +63,11 @@ const DEFAULTS: Readonly<Record<string, string>> = {
   unix_socket_permissions: '0700',
   timezone: 'UTC',
   log_timezone: 'UTC',
-  // One machine, few sessions: three processes less than by default, and no compilation of short statements.
+  // One machine, few sessions: four processes less than by default, and no compilation of short statements.
   io_method: 'sync',
   max_connections: '100',
   jit: 'off',
+  max_logical_replication_workers: '0',
 }
 
 /**
