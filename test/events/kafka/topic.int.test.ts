@@ -1,0 +1,96 @@
+import { randomBytes } from 'node:crypto'
+import { ConfigResourceTypes, Kafka, logLevel, type Admin } from 'kafkajs'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { MisconfiguredLog } from '../../../src/events/event-log.ts'
+import { FoldedEventLog } from '../../../src/events/folded-event-log.ts'
+import { KafkaStoreBesidePostgres } from '../../../src/events/kafka-beside-postgres.ts'
+import { ensureTopic } from '../../../src/events/kafka/topic.ts'
+import { kafkaAdapter } from '../../support/event-log/kafka-fixture.ts'
+import { events, me } from '../../support/event-log/log-fixture.ts'
+import { kafkaIsAvailable, sharedKafka } from '../../support/kafka.ts'
+
+describe.runIf(await kafkaIsAvailable())("the log's topic", () => {
+  let kafka: Kafka
+  let admin: Admin
+  let topic: string
+  beforeAll(async () => {
+    kafka = new Kafka({ brokers: [...(await sharedKafka()).brokers], logLevel: logLevel.NOTHING })
+    admin = kafka.admin()
+    await admin.connect()
+  })
+  afterAll(() => admin.disconnect())
+  beforeEach(() => void (topic = `topic-${randomBytes(5).toString('hex')}`))
+
+  const alter = async (name: string, value: string): Promise<void> => {
+    const resource = { type: ConfigResourceTypes.TOPIC, name: topic }
+    await admin.alterConfigs({
+      validateOnly: false,
+      resources: [
+        { ...resource, configEntries: [...(await wanted()).filter((entry) => entry.name !== name), { name, value }] },
+      ],
+    })
+  }
+  // What is not named goes back to the default.
+  const wanted = async (): Promise<{ name: string; value: string }[]> => {
+    const resource = { type: ConfigResourceTypes.TOPIC, name: topic }
+    const { resources } = await admin.describeConfigs({ includeSynonyms: false, resources: [resource] })
+    return resources[0]!.configEntries
+      .filter((entry) => !entry.isDefault)
+      .map((entry) => ({ name: entry.configName, value: entry.configValue }))
+  }
+
+  it('is made to keep everything, by whoever comes first', async () => {
+    await Promise.all([1, 2, 3].map(() => ensureTopic(kafka, { topic, partitions: 1 })))
+    const settings = new Map((await wanted()).map(({ name, value }) => [name, value]))
+    expect(settings.get('retention.ms')).toBe('-1')
+    expect(settings.get('max.message.bytes')).toBe(String(16 << 20))
+    expect(settings.get('flush.messages')).toBe('1')
+  })
+
+  it.each([
+    ['retention.ms', '604800000'],
+    ['retention.bytes', '1000000'],
+    ['cleanup.policy', 'compact'],
+    ['max.message.bytes', '1048588'],
+    ['unclean.leader.election.enable', 'true'],
+  ])('is refused with %s=%s', async (name, value) => {
+    await ensureTopic(kafka, { topic, partitions: 1 })
+    await alter(name, value)
+    await expect(ensureTopic(kafka, { topic, partitions: 1 })).rejects.toThrow(MisconfiguredLog)
+    await expect(ensureTopic(kafka, { topic, partitions: 1 })).rejects.toThrow(`${name}=${value}`)
+  })
+
+  it('is refused when its past was deleted', async () => {
+    await ensureTopic(kafka, { topic, partitions: 1 })
+    const producer = kafka.producer()
+    await producer.connect()
+    await producer.send({ topic, messages: [{ value: 'a' }, { value: 'b' }] })
+    await producer.disconnect()
+    const fresh = kafka.admin()
+    await fresh.connect()
+    await fresh.fetchTopicOffsets(topic)
+    await fresh.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '1' }] })
+    await fresh.disconnect()
+    await expect(ensureTopic(kafka, { topic, partitions: 1 })).rejects.toThrow('begins at offset 1')
+  })
+
+  it('is refused with another number of partitions than it began with', async () => {
+    const fixture = await kafkaAdapter.fixture()
+    const log = await fixture.open()
+    await log.claim(me)
+    await log.append('s', 0, events(1))
+    await admin.createPartitions({ topicPartitions: [{ topic: fixture.details['topic']!, count: 2 }] })
+    await expect(fixture.open()).rejects.toThrow('has 2 partitions instead of 1')
+    const store = new KafkaStoreBesidePostgres({
+      brokers: [fixture.details['broker']!],
+      topic: fixture.details['topic']!,
+      partitions: 2,
+      database: { connectionString: fixture.details['url']! },
+    })
+    // Nor does it help to say that there are two.
+    const other = new FoldedEventLog(store)
+    await expect(other.open()).rejects.toThrow('was begun with 1 log partitions')
+    await other.close()
+    await fixture.close()
+  })
+})
