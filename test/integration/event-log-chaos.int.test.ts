@@ -10,7 +10,7 @@ import type { FaultProxy } from '../support/fault-proxy.ts'
 import { kafkaIsAvailable } from '../support/kafka.ts'
 
 /** Minutes of it: QUIPU_CHAOS_SECONDS=300. A failing run is told with its seed; QUIPU_CHAOS_SEED repeats the faults. */
-const SECONDS = Number(process.env['QUIPU_CHAOS_SECONDS'] ?? 10)
+const SECONDS = Number(process.env['QUIPU_CHAOS_SECONDS'] ?? 8)
 const SEED = Number(process.env['QUIPU_CHAOS_SEED'] ?? Date.now() % 1_000_000)
 const PROGRAM = new URL('../support/event-log/chaos-writer.mjs', import.meta.url).pathname
 

@@ -185,7 +185,7 @@ export async function within<T>(ms: number, promise: Promise<T>, what = 'this'):
 /** Waits until a condition holds. */
 export async function until(
   condition: () => boolean | Promise<boolean>,
-  ms = 10_000,
+  ms = patience.ms,
   what = 'condition',
 ): Promise<void> {
   const deadline = performance.now() + ms
