@@ -57,7 +57,10 @@ export function bindSignature(
     const type = working.types[variable]!
     if (!(ability === 'orderable' ? isOrderable(type) : isComparable(type))) return undefined
   }
-  const argumentTypes = patterns.map((pattern) => applyPattern(pattern, working))
+  const argumentTypes = patterns.map((pattern, i) => {
+    const argument = args[i]!
+    return pattern.kind === 'any' && argument.kind === 'value' ? argument.type : applyPattern(pattern, working)
+  })
   for (const [i, argument] of args.entries()) {
     const wanted = argumentTypes[i]!
     if (argument.kind === 'lambda') continue
@@ -109,6 +112,8 @@ function bindPattern(pattern: TypePattern, actual: SqlType, working: Working, al
       working.types[pattern.name] = next
       return true
     }
+    case 'any':
+      return true
     case 'plain':
       return allowCoercion ? coercible(actual, pattern.type) : sameType(actual, pattern.type)
     case 'sized':
@@ -209,6 +214,8 @@ export function applyPattern(
   switch (pattern.kind) {
     case 'variable':
       return bound.types[pattern.name] ?? UNKNOWN
+    case 'any':
+      return UNKNOWN
     case 'plain':
       return pattern.type
     case 'sized': {

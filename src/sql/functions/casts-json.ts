@@ -1,4 +1,4 @@
-import { duckdbType, rowFieldOf } from '../types/duckdb-representation.ts'
+import { decimalText, duckdbType, rowFieldOf } from '../types/duckdb-representation.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { dateTimeText } from './casts-datetime.ts'
@@ -40,6 +40,8 @@ export function castToJson(x: string, from: SqlType, context: Context): string {
       )
       return `CASE WHEN ${x} IS NOT NULL THEN '{'||${fields.join(`||','||`)}||'}' END`
     }
+    case 'decimal':
+      return decimalText(x, from)
     default:
       return `CAST(${x} AS VARCHAR)`
   }

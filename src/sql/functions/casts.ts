@@ -1,6 +1,6 @@
 import { EngineError, type ErrorLocation } from '../../shared/engine-error.ts'
 import { canCast } from '../types/coercion.ts'
-import { duckdbType, rowField, rowFieldOf, typedNull } from '../types/duckdb-representation.ts'
+import { decimalText, duckdbType, rowField, rowFieldOf, typedNull } from '../types/duckdb-representation.ts'
 import { isInteger, sameType, type SqlType } from '../types/sql-type.ts'
 import { typeName, typeText } from '../types/type-text.ts'
 import { castToDateTime, dateTimeText } from './casts-datetime.ts'
@@ -209,7 +209,7 @@ function castToDecimal(x: string, from: SqlType, to: Extract<SqlType, { kind: 'd
     }
     case 'double':
     case 'real':
-      return `coalesce(CASE WHEN isfinite(${x}) THEN TRY_CAST(${x} AS ${type}) END, q_not_decimal(q_java_${from.kind}(${x}), '${from.kind.toUpperCase()}', '${shown}'))`
+      return `coalesce(CASE WHEN isfinite(${x}) THEN TRY_CAST(CAST(${x} AS VARCHAR) AS ${type}) END, q_not_decimal(q_java_${from.kind}(${x}), '${from.kind.toUpperCase()}', '${shown}'))`
     default: {
       const digits = { tinyint: 3, smallint: 5, integer: 10, bigint: 19 }[from.kind as 'bigint']
       if (integral >= digits) return `CAST(${x} AS ${type})`
@@ -232,8 +232,11 @@ function castToVarchar(x: string, from: SqlType, length: number | undefined, con
     case 'smallint':
     case 'integer':
     case 'bigint':
-    case 'decimal':
       return fit(`CAST(${x} AS VARCHAR)`, length, `''`)
+    case 'decimal':
+      return fit(decimalText(x, from), length, `''`)
+    case 'unknown':
+      return 'CAST(NULL AS VARCHAR)'
     case 'double':
       return fit(`q_sci(${x})`, length, `q_java_double(${x})`)
     case 'real':

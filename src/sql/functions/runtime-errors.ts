@@ -26,13 +26,19 @@ const cannotCast = (message: string): EngineError => new EngineError('INVALID_CA
 /** DuckDB's own texts, where Trino has an error of its own for them; the first that fits decides. */
 const rules: readonly Rule[] = [
   [/Out of Memory|failed to (?:allocate|pin)|could not allocate|std::bad_alloc/i, () => exceededMemory()],
-  [/No space left on device|max_temp_directory_size|failed to offload/i, () => new EngineError('EXCEEDED_SPILL_LIMIT', 'Query exceeded the limit of data spilled to disk')],
+  [
+    /No space left on device|max_temp_directory_size|failed to offload/i,
+    () => new EngineError('EXCEEDED_SPILL_LIMIT', 'Query exceeded the limit of data spilled to disk'),
+  ],
   [/^(?:INTERRUPT Error: )?Interrupted/i, () => new EngineError('USER_CANCELED', 'Query was canceled')],
   [
     /Overflow in (addition|subtraction|multiplication) of (INT8|INT16|INT32|INT64) \((.*)\)!/,
     ([, operation, type, operands]) => outOfRange(`${integerNames[type!]} ${operation} overflow: ${operands}`),
   ],
-  [/Overflow in (?:addition|subtraction|multiplication) of (?:INT128|DECIMAL)|Overflow in HUGEINT|to DECIMAL|DECIMAL\(38/, decimalOverflow],
+  [
+    /Overflow in (?:addition|subtraction|multiplication) of (?:INT128|DECIMAL)|Overflow in HUGEINT|to DECIMAL|DECIMAL\(38/,
+    decimalOverflow,
+  ],
   [
     /Overflow on abs\((-?\d+)\)/,
     ([, value]) => outOfRange(`Value ${value} is out of range for abs(${typeOfSmallest(value!)})`),
@@ -48,13 +54,28 @@ const rules: readonly Rule[] = [
   [/Type INT128 with value .* can't be cast .* INT64/, () => outOfRange('bigint addition overflow')],
   [/Type (?:INT\d+|UINT\d+|HUGEINT) with value .* can't be cast .* INT32/, () => outOfRange('integer overflow')],
   [/Overflow|out of range|Out of Range|value is out of range/, () => outOfRange('Numeric value out of range')],
-  [/Could not convert string '([^\u0001]*)' to (\w+)/, ([, value, type]) => cannotCast(`Cannot cast '${value}' to ${type}`)],
-  [/invalid (?:date|timestamp|time) field format|(?:date|timestamp|time) field value out of range/, () => cannotCast('Value cannot be cast to a date or time')],
-  [/More than one row returned by a subquery/i, () => new EngineError('SUBQUERY_MULTIPLE_ROWS', 'Scalar sub-query has returned multiple rows')],
-  [/max_expression_depth|maximum recursion depth|Max expression depth|stack overflow/i, () => new EngineError('STACK_OVERFLOW', 'statement is too large (stack overflow during analysis)')],
+  [
+    /Could not convert string '([^\u0001]*)' to (\w+)/,
+    ([, value, type]) => cannotCast(`Cannot cast '${value}' to ${type}`),
+  ],
+  [
+    /invalid (?:date|timestamp|time) field format|(?:date|timestamp|time) field value out of range/,
+    () => cannotCast('Value cannot be cast to a date or time'),
+  ],
+  [
+    /More than one row returned by a subquery/i,
+    () => new EngineError('SUBQUERY_MULTIPLE_ROWS', 'Scalar sub-query has returned multiple rows'),
+  ],
+  [
+    /max_expression_depth|maximum recursion depth|Max expression depth|stack overflow/i,
+    () => new EngineError('STACK_OVERFLOW', 'statement is too large (stack overflow during analysis)'),
+  ],
   [/Map keys must be unique/, () => new EngineError('INVALID_FUNCTION_ARGUMENT', 'Duplicate map keys are not allowed')],
   [/Map keys can not be NULL/, () => new EngineError('INVALID_FUNCTION_ARGUMENT', 'map key cannot be null')],
-  [/Invalid unicode|Invalid UTF-?8|not valid UTF8/i, () => new EngineError('INVALID_FUNCTION_ARGUMENT', 'Invalid UTF-8')],
+  [
+    /Invalid unicode|Invalid UTF-?8|not valid UTF8/i,
+    () => new EngineError('INVALID_FUNCTION_ARGUMENT', 'Invalid UTF-8'),
+  ],
 ]
 
 function exceededMemory(): EngineError {

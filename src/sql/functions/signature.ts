@@ -6,6 +6,8 @@ import { simpleKinds, type SqlType } from '../types/sql-type.ts'
  */
 export type TypePattern =
   | { readonly kind: 'variable'; readonly name: string }
+  /** Written `any`: takes every type and keeps it. */
+  | { readonly kind: 'any' }
   | { readonly kind: 'plain'; readonly type: SqlType }
   /** A type of which each parameter is a number or the name of a variable: decimal, varchar, char, time, timestamp. */
   | { readonly kind: 'sized'; readonly base: SizedKind; readonly parameters: readonly (number | string)[] }
@@ -56,6 +58,7 @@ export function parseSignature(text: string): Signature {
 export function parsePattern(text: string): TypePattern {
   const written = text.trim()
   if (VARIABLE.test(written)) return { kind: 'variable', name: written }
+  if (written === 'any') return { kind: 'any' }
   const plain = plainNames.get(written.toLowerCase())
   if (plain !== undefined) return { kind: 'plain', type: plain }
   if (written === 'varchar') return { kind: 'plain', type: { kind: 'varchar', length: undefined } }
@@ -116,6 +119,7 @@ function collectVariables(pattern: TypePattern, into: string[]): void {
     case 'function':
       pattern.parameters.forEach((parameter) => collectVariables(parameter, into))
       return collectVariables(pattern.result, into)
+    case 'any':
     case 'plain':
     case 'sized':
   }

@@ -1,5 +1,5 @@
 import { EngineError } from '../../shared/engine-error.ts'
-import { MAX_NATIVE_PRECISION, type SqlType } from './sql-type.ts'
+import { MAX_NATIVE_PRECISION, type DecimalType, type SqlType } from './sql-type.ts'
 import { typeName } from './type-text.ts'
 
 /**
@@ -112,4 +112,9 @@ export function isFine(type: SqlType): boolean {
 /** NULL with its type. */
 export function typedNull(type: SqlType): string {
   return `CAST(NULL AS ${duckdbType(type)})`
+}
+
+/** The text of a decimal: DuckDB leaves out the zero before the point where all digits are behind it. */
+export function decimalText(x: string, type: DecimalType): string {
+  return type.precision === type.scale ? `q_text_fraction(${x})` : `CAST(${x} AS VARCHAR)`
 }

@@ -47,7 +47,7 @@ function write(type: SqlType, style: Style): string {
     case 'map':
       return `map(${write(type.key, style)}, ${write(type.value, style)})`
     case 'row':
-      return `row(${type.fields.map(({ name, type: field }) => (name === undefined ? '' : `${fieldName(name)} `) + write(field, style)).join(', ')})`
+      return `row(${type.fields.map(({ name, type: field }) => (name === undefined ? '' : `${style === 'wire' ? fieldName(name) : name} `) + write(field, style)).join(', ')})`
     case 'function':
       return `function(${[...type.arguments, type.result].map((part) => write(part, style)).join(',')})`
     default:

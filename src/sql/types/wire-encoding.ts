@@ -1,5 +1,5 @@
 import { EngineError } from '../../shared/engine-error.ts'
-import { rowFieldOf } from './duckdb-representation.ts'
+import { decimalText, rowFieldOf } from './duckdb-representation.ts'
 import type { SqlType } from './sql-type.ts'
 import type { WireOptions } from './type-signature.ts'
 import { typeName } from './type-text.ts'
@@ -90,6 +90,8 @@ function plainText(x: string, type: SqlType, context: Context): string {
       return `q_java_real(${x})`
     case 'double':
       return `q_java_double(${x})`
+    case 'decimal':
+      return decimalText(x, type)
     case 'varbinary':
       return `to_base64(${x})`
     case 'date':

@@ -94,7 +94,7 @@ function sortedBy(context: RenderContext): string {
   const compare = context.lambda(1)
   const list = context.value(0)
   const before = `coalesce(${compare.apply(other, item)}, 0)`
-  const rank = `len(list_filter(list_transform(${list}, lambda ${other}, ${at}: ${before} < 0 OR (${before} = 0 AND ${at} < ${index})), lambda ${ranked}: ${ranked}))`
+  const rank = `len(list_filter(list_transform(${list}, lambda ${other}, ${at}: ${at} <> ${index} AND (${before} < 0 OR (${before} = 0 AND ${at} < ${index}))), lambda ${ranked}: ${ranked}))`
   const sorted = names.fresh()
   return `list_transform(list_sort(list_transform(${list}, lambda ${item}, ${index}: {'r': ${rank}, 'v': ${item}})), lambda ${sorted}: ${sorted}.v)`
 }

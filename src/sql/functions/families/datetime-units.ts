@@ -24,7 +24,8 @@ function byUnit(context: RenderContext, moment: SqlType, template: (unit: Unit) 
     const unit = units.find((each) => each === constant.toLowerCase())
     if (unit !== undefined) return context.fill(template(unit))
     const nulls = context.args.map((_, i) => `${context.value(i)} IS NOT NULL`).join(' AND ')
-    return `CASE WHEN ${nulls} THEN u_raise(${quote(`INVALID_FUNCTION_ARGUMENT: '${constant}' is not a valid ${name} field`)}) END`
+    const message = quote(`INVALID_FUNCTION_ARGUMENT: '${constant}' is not a valid ${name} field`)
+    return context.fill(`CAST(CASE WHEN ${nulls} THEN u_raise(${message}) END AS $R)`)
   }
   const branches = units.map((unit) => `WHEN '${unit}' THEN ${template(unit)}`)
   const other = `CASE WHEN $1 IS NOT NULL THEN u_raise('INVALID_FUNCTION_ARGUMENT: '''||$1||''' is not a valid ${name} field') END`

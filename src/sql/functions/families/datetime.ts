@@ -70,7 +70,7 @@ function zoneArgument(context: RenderContext, index: number): string {
   if (typeof constant !== 'string') return `u_zone(${context.value(index)})`
   const zone = canonicalZone(constant)
   if (zone !== undefined) return quote(zone)
-  return `u_raise(${quote(`INVALID_FUNCTION_ARGUMENT: '${constant}' is not a valid time zone`)})`
+  return `CAST(u_raise(${quote(`INVALID_FUNCTION_ARGUMENT: '${constant}' is not a valid time zone`)}) AS VARCHAR)`
 }
 
 function zoned(context: RenderContext, instant: string, zone: string): string {
@@ -172,7 +172,7 @@ function formatted(style: FormatStyle): (context: RenderContext) => string {
       )
     }
     if (typeof compiled === 'object')
-      return `CASE WHEN ${context.value(0)} IS NOT NULL THEN u_raise(${quote(compiled.error)}) END`
+      return `CAST(CASE WHEN ${context.value(0)} IS NOT NULL THEN u_raise(${quote(compiled.error)}) END AS VARCHAR)`
     const name = context.names.fresh()
     const zone = context.names.fresh()
     const body = compiled

@@ -1,5 +1,7 @@
-import { isFloating } from '../../types/sql-type.ts'
+import { EngineError } from '../../../shared/engine-error.ts'
+import { isFloating, type SqlType } from '../../types/sql-type.ts'
 import { typeName } from '../../types/type-text.ts'
+import { textOf } from '../casts.ts'
 import { comparisonKey, needsKey } from '../comparison.ts'
 import { named, scalar, type FunctionDefinition } from '../function-definition.ts'
 import { quote, type RenderContext } from '../rendering.ts'
@@ -15,11 +17,50 @@ function extreme(context: RenderContext, name: 'greatest' | 'least'): string {
   return `CASE WHEN ${anyNull} THEN NULL ELSE (list_sort([${pairs.join(', ')}], '${name === 'greatest' ? 'DESC' : 'ASC'}')[1]).v END`
 }
 
+/** `format`: each value as the JSON that `u_format` reads, with the kind that decides which conversions it takes. */
+function formatted(context: RenderContext): string {
+  const values = context.args.slice(1).map((_, i) => {
+    const [x, type] = [context.value(i + 1), context.types[i + 1]!]
+    return `{'k': ${quote(formatKind(type))}, 'v': ${formatValue(x, type, context)}}`
+  })
+  return `u_format(${context.value(0)}, CAST(to_json([${values.join(', ')}]) AS VARCHAR))`
+}
+
+function formatKind(type: SqlType): string {
+  switch (type.kind) {
+    case 'array':
+    case 'map':
+    case 'row':
+    case 'varbinary':
+      throw new EngineError('NOT_SUPPORTED', `Type not supported for formatting: ${typeName(type)}`)
+    case 'tinyint':
+    case 'smallint':
+    case 'integer':
+    case 'bigint':
+      return 'integer'
+    case 'real':
+    case 'double':
+      return 'double'
+    default:
+      return type.kind
+  }
+}
+
+function formatValue(x: string, type: SqlType, context: RenderContext): string {
+  if (type.kind === 'real' || type.kind === 'double') return `q_java_${type.kind}(${x})`
+  if (type.kind === 'json') return x
+  if (type.kind === 'timestamp' && type.precision <= 6) {
+    return `replace(regexp_replace(q_text_timestamp(${x}, ${type.precision}), ':00(\\.0*)?$', ''), ' ', 'T')`
+  }
+  return textOf(x, type, context)
+}
+
 export const generalFunctions: readonly FunctionDefinition[] = [
   ...named(['greatest', 'least'], (name) =>
     scalar(`${name}(E, E...) where E orderable`, 'E', (context) => extreme(context, name as 'greatest' | 'least')),
   ),
   scalar('typeof(T)', 'varchar', (context) => quote(typeName(context.types[0]!)), { calledOnNull: true }),
+  scalar('format(varchar, any, any...)', 'varchar', formatted, { calledOnNull: true }),
   scalar('uuid()', 'uuid', 'uuid()', { deterministic: false }),
   scalar('format_number(bigint)', 'varchar', 't_fnum($1)'),
   scalar('format_number(double)', 'varchar', 't_fnum(t_trunc($1))'),

@@ -106,7 +106,7 @@ export const regexpFunctions: readonly FunctionDefinition[] = [
       const [x, y] = [numbers['x'], numbers['y']]
       return x === undefined || y === undefined
         ? varchar()
-        : varchar(Math.min(2147483647, x + Math.max((x * y) / 2, y) * (x + 1)))
+        : varchar(Math.min(2147483647, x + Math.max(Math.floor((x * y) / 2), y) * (x + 1)))
     },
     routed(replaced, 'u_rx_replace($1, $2, $3)', true),
   ),

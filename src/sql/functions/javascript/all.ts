@@ -1,6 +1,7 @@
 import { binaryFunctions } from './binary.ts'
 import { colorFunctions } from './color.ts'
 import { datetimeFunctions } from './datetime.ts'
+import { formatFunctions } from './format.ts'
 import { jsonFunctions } from './json.ts'
 import { networkFunctions } from './network.ts'
 import { regexpFunctions } from './regexp.ts'
@@ -22,4 +23,5 @@ export const scalarFunctions: readonly ScalarFunction[] = [
   ...datetimeFunctions,
   ...statisticsFunctions,
   ...colorFunctions,
+  ...formatFunctions,
 ]

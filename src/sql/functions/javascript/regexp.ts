@@ -20,7 +20,10 @@ function compiled(pattern: string): RegExp {
 }
 
 function matches(text: string, pattern: string): RegExpExecArray[] {
-  return [...text.matchAll(compiled(pattern))]
+  const expression = compiled(pattern)
+  // matchAll begins where the expression stopped last.
+  expression.lastIndex = 0
+  return [...text.matchAll(expression)]
 }
 
 function checkGroup(pattern: string, group: bigint): number {

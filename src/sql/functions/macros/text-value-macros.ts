@@ -4,6 +4,7 @@ const printable = `'[ !#-\\[\\]-~]*'`
 
 /** Texts of values: as CAST to varchar, JSON, Java and the wire write them. */
 export const textValueMacros: readonly Macro[] = [
+  macro('q_text_fraction(x)', `CASE WHEN x < 0 THEN '-0' ELSE '0' END||ltrim(CAST(x AS VARCHAR), '-')`),
   macro('q_java_real(x)', `q_java_double(x)`),
   macro('q_json_double(x)', `CASE WHEN isfinite(x) THEN q_java_double(x) ELSE '"'||q_java_double(x)||'"' END`),
   macro('q_json_real(x)', `CASE WHEN isfinite(x) THEN q_java_double(x) ELSE '"'||q_java_double(x)||'"' END`),
