@@ -148,6 +148,16 @@ function resultType({ definition, bound }: Pick<Applicable, 'definition' | 'boun
     : applyPattern(parsePattern(definition.result), bound)
 }
 
+/** One definition bound to argument types, with coercions; undefined where it does not take them. */
+export function resolveDefinition(
+  definition: FunctionDefinition,
+  args: readonly ArgumentType[],
+): ResolvedFunction | undefined {
+  const signature = parseSignature(definition.signature)
+  const bound = bindSignature(signature, args, true)
+  return bound && resolved({ definition, signature, bound })
+}
+
 function resolved(chosen: Applicable): ResolvedFunction {
   const { definition, signature, bound } = chosen
   const result = resultType(chosen)

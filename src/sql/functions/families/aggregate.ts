@@ -10,6 +10,11 @@ function key(context: RenderContext, index: number): string {
   return comparisonKey(context.types[index]!, context.value(index), context.names)
 }
 
+/** A parameter of an aggregate: one value for the group, though it may be written as an expression over its rows. */
+function parameter(context: RenderContext, index: number): string {
+  return context.constant(index) === undefined ? context.fill(`any_value($${index + 1})$F`) : context.value(index)
+}
+
 function extreme(context: RenderContext, name: 'min' | 'max'): string {
   const type = context.types[0]!
   // NaN counts only where there is nothing else.
@@ -21,7 +26,7 @@ function extreme(context: RenderContext, name: 'min' | 'max'): string {
 function extremes(context: RenderContext, name: 'min' | 'max'): string {
   const order = name === 'min' ? 'ASC' : 'DESC'
   return context.fill(
-    `list_slice(list($1 ORDER BY ${key(context, 0)} ${order})$F($1 IS NOT NULL)$E, 1, q_result_count($2, '${name}'))`,
+    `list_slice(list($1 ORDER BY ${key(context, 0)} ${order})$F($1 IS NOT NULL)$E, 1, q_result_count(${parameter(context, 1)}, '${name}'))`,
   )
 }
 
@@ -32,7 +37,7 @@ function extremeBy(context: RenderContext, name: 'min' | 'max'): string {
 function extremesBy(context: RenderContext, name: 'min' | 'max'): string {
   const order = name === 'min' ? 'ASC' : 'DESC'
   return context.fill(
-    `list_slice(list($1 ORDER BY ${key(context, 1)} ${order})$F($2 IS NOT NULL)$E, 1, q_result_count($3, '${name}_by'))`,
+    `list_slice(list($1 ORDER BY ${key(context, 1)} ${order})$F($2 IS NOT NULL)$E, 1, q_result_count(${parameter(context, 2)}, '${name}_by'))`,
   )
 }
 
@@ -84,7 +89,7 @@ function reduceAgg(context: RenderContext): string {
     `list({'s': CAST(NULL AS ${stateType}), 'x': CAST($1 AS ${elementType})})$F($1 IS NOT NULL)$E`,
   )
   const body = context.lambda(2).apply(`${state}.s`, `${next}.x`)
-  const start = `{'s': CAST(${context.value(1)} AS ${stateType}), 'x': CAST(NULL AS ${elementType})}`
+  const start = `{'s': CAST(${parameter(context, 1)} AS ${stateType}), 'x': CAST(NULL AS ${elementType})}`
   return `(list_reduce(${items}, lambda ${state}, ${next}: {'s': CAST(${body} AS ${stateType}), 'x': ${next}.x}, ${start})).s`
 }
 
@@ -94,16 +99,16 @@ function percentile(value: 'bigint' | 'double' | 'real'): FunctionDefinition[] {
   const weighted =
     'flatten(list(list_transform(range(CAST($2 AS BIGINT)), lambda q1: $1) ORDER BY $1)$F($1 IS NOT NULL)$E)'
   const note = 'exact, where Trino approximates large inputs'
+  const one = (list: string, share: number) => (context: RenderContext) =>
+    context.fill(`q_pick(${list}, q_percentile(${parameter(context, share)}))`)
+  const several = (list: string, shares: number) => (context: RenderContext) =>
+    context.fill(`q_picks(${list}, ${parameter(context, shares)})`)
   return [
-    aggregate(`approx_percentile(${value}, double)`, value, `q_pick(${sorted}, q_percentile($2))`, { note }),
-    aggregate(`approx_percentile(${value}, double, double)`, value, `q_pick(${weighted}, q_percentile($3))`, { note }),
-    aggregate(`approx_percentile(${value}, double, double, double)`, value, `q_pick(${weighted}, q_percentile($3))`, {
-      note,
-    }),
-    aggregate(`approx_percentile(${value}, array(double))`, `array(${value})`, `q_picks(${sorted}, $2)`, { note }),
-    aggregate(`approx_percentile(${value}, double, array(double))`, `array(${value})`, `q_picks(${weighted}, $3)`, {
-      note,
-    }),
+    aggregate(`approx_percentile(${value}, double)`, value, one(sorted, 1), { note }),
+    aggregate(`approx_percentile(${value}, double, double)`, value, one(weighted, 2), { note }),
+    aggregate(`approx_percentile(${value}, double, double, double)`, value, one(weighted, 2), { note }),
+    aggregate(`approx_percentile(${value}, array(double))`, `array(${value})`, several(sorted, 1), { note }),
+    aggregate(`approx_percentile(${value}, double, array(double))`, `array(${value})`, several(weighted, 2), { note }),
   ]
 }
 
@@ -190,7 +195,7 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
   aggregate(
     'listagg(varchar, varchar, boolean, varchar, boolean)',
     'varchar',
-    'q_listagg(string_agg($D$1, $2$O)$F, $3)',
+    (context) => context.fill(`q_listagg(string_agg($D$1, $2$O)$F, ${parameter(context, 2)})`),
     { orderSensitive: true },
   ),
   aggregate('reduce_agg(T, S, function(S,T,S), function(S,S,S))', 'S', reduceAgg),
@@ -213,15 +218,15 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
     aggregate(
       `approx_most_frequent(bigint, ${type}, bigint)`,
       `map(${type},bigint)`,
-      'CAST(q_most_frequent(histogram($2)$F, $1) AS $R)',
+      (context) => context.fill(`CAST(q_most_frequent(histogram($2)$F, ${parameter(context, 0)}) AS $R)`),
       approximate,
     ),
   ),
   ...named(['double', 'real'], (type) =>
-    aggregate(
-      `numeric_histogram(bigint, ${type})`,
-      `map(${type},${type})`,
-      'CAST(q_pairs_map(u_numeric_histogram($1, list(CAST($2 AS DOUBLE))$F($2 IS NOT NULL)$E)) AS $R)',
+    aggregate(`numeric_histogram(bigint, ${type})`, `map(${type},${type})`, (context) =>
+      context.fill(
+        `CAST(q_pairs_map(u_numeric_histogram(${parameter(context, 0)}, list(CAST($2 AS DOUBLE))$F($2 IS NOT NULL)$E)) AS $R)`,
+      ),
     ),
   ),
   aggregate(

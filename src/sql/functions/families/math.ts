@@ -16,9 +16,27 @@ function widened({ numbers }: Bindings): DecimalType {
   return decimal(Math.min(38, (numbers['p'] ?? 1) + 1), numbers['s'] ?? 0)
 }
 
-/** round(x, n) computes with a digit more, which 38 digits do not have. */
-function roundDecimal(context: RenderContext): string {
-  return context.fill('CAST(round(CAST($1 AS $R), CAST($2 AS INTEGER)) AS $R)')
+/**
+ * round(x, n) and truncate(x, n) of decimals. DuckDB wants n to be a literal: for a value there is a branch for each n
+ * that makes a difference.
+ */
+function cutDecimal(name: 'round' | 'trunc'): (context: RenderContext) => string {
+  return (context) => {
+    const type = context.types[0] as DecimalType
+    const cut = (digits: number): string => `CAST(${name}(CAST($1 AS $R), ${digits}) AS $R)`
+    const constant = context.constant(1)
+    if (typeof constant === 'bigint' || typeof constant === 'number') {
+      const digits = Number(constant)
+      const least = type.scale - type.precision - 1
+      return context.fill(digits >= type.scale ? 'CAST($1 AS $R)' : cut(Math.max(digits, least)))
+    }
+    const branches: string[] = []
+    for (let digits = type.scale - 1; digits >= type.scale - type.precision - 1; digits--) {
+      branches.push(`WHEN ${digits} THEN ${cut(digits)}`)
+    }
+    const beyond = `CASE WHEN $2 >= ${type.scale} THEN CAST($1 AS $R) WHEN $2 IS NOT NULL AND $1 IS NOT NULL THEN CAST(0 AS $R) END`
+    return context.fill(`CASE $2 ${branches.join(' ')} ELSE ${beyond} END`)
+  }
 }
 
 const perInteger = integers.flatMap((type) => [
@@ -64,13 +82,13 @@ const perDecimal = [
   scalar('floor(decimal(p,s))', rounded, 'CAST(floor($1) AS $R)'),
   ...named(['ceil', 'ceiling'], (name) => scalar(`${name}(decimal(p,s))`, rounded, 'CAST(ceil($1) AS $R)')),
   scalar('round(decimal(p,s))', rounded, 'CAST(round($1) AS $R)'),
-  scalar('round(decimal(p,s), integer)', widened, roundDecimal),
+  scalar('round(decimal(p,s), integer)', widened, cutDecimal('round')),
   scalar(
     'truncate(decimal(p,s))',
     ({ numbers }) => decimal(Math.max((numbers['p'] ?? 1) - (numbers['s'] ?? 0), 1), 0),
     'CAST(trunc($1) AS $R)',
   ),
-  scalar('truncate(decimal(p,s), integer)', 'decimal(p,s)', 'CAST(trunc($1, CAST($2 AS INTEGER)) AS $R)'),
+  scalar('truncate(decimal(p,s), integer)', 'decimal(p,s)', cutDecimal('trunc')),
   scalar(
     'mod(decimal(p,s), decimal(u,v))',
     ({ numbers }) =>
