@@ -23,18 +23,29 @@ export function defineTable<const C extends Readonly<Record<string, ColumnType>>
 ): Table<C> {
   const names = Object.keys(columns)
   const quoted = names.map((column) => `"${column}"`)
-  const arrays = names.map((column, index) => `$${index + 1}::${columns[column]}[]`)
+  const typed = names.map((column) => `"${column}" ${columns[column]}`)
   const keys = key.map((column) => `"${column}"`).join(', ')
-  const insert = `insert into ${name} (${quoted.join(', ')}) select * from unnest(${arrays.join(', ')}) on conflict`
+  const insert = `insert into ${name} (${quoted.join(', ')})
+    select ${quoted.join(', ')} from json_to_recordset($1::json) as r (${typed.join(', ')}) on conflict`
   const rest = names.filter((column) => !key.includes(column))
   const updates = rest.map((column) => `"${column}" = excluded."${column}"`)
   const upsertText = `${insert} (${keys}) do update set ${updates.join(', ')}`
   const insertText = `${insert} do nothing`
+  const jsonColumns = names.filter((column) => columns[column] === 'jsonb')
 
+  /** The row as a JSON object, with JSON text of its own put in as it is. */
+  const toJson = (row: RowOf<C>): string => {
+    if (jsonColumns.length === 0) return JSON.stringify(row)
+    const plain: Record<string, Cell> = { ...row }
+    for (const column of jsonColumns) delete plain[column]
+    const nested = jsonColumns.map((column) => `,"${column}":${row[column] ?? 'null'}`)
+    return JSON.stringify(plain).slice(0, -1) + nested.join('') + '}'
+  }
+  // One text, not an array a column: pg's escaping of arrays costs ten times as much as this, and their reading twice.
   const write = (statement: string, text: string, rows: readonly RowOf<C>[]): TableWrite | undefined => {
     if (rows.length === 0) return undefined
     const unique = rows.length === 1 ? rows : [...new Map(rows.map((row) => [keyOf(row, key), row])).values()]
-    return { name: statement, text, values: names.map((column) => unique.map((row) => row[column] ?? null)) }
+    return { name: statement, text, values: [`[${unique.map(toJson).join(',')}]`] }
   }
   return {
     name,
