@@ -72,8 +72,20 @@ function exponentEnd(text: string, from: number): number {
   return end
 }
 
+/** What is known while a text is read; an object for all its tokens. */
+export interface Scan {
+  /** Where the last token ended. */
+  end: number
+  /** No bracketed comment is closed from here on: looked for once, or a text of open comments takes for ever. */
+  commentsEnd: boolean
+}
+
+export function startScan(): Scan {
+  return { end: 0, commentsEnd: false }
+}
+
 /** Where whitespace and comments that begin at `from` end; an unclosed bracketed comment is none. */
-export function skipBlank(text: string, from: number): number {
+export function skipBlank(text: string, from: number, scan: Scan): number {
   let at = from
   for (;;) {
     const unit = text.charCodeAt(at)
@@ -84,8 +96,11 @@ export function skipBlank(text: string, from: number): number {
       for (let c = text.charCodeAt(at); at < text.length && c !== LINE_FEED && c !== RETURN; c = text.charCodeAt(at))
         at++
     } else if (unit === SLASH && text.charCodeAt(at + 1) === ASTERISK) {
-      const close = text.indexOf('*/', at + 2)
-      if (close === -1) return at
+      const close = scan.commentsEnd ? -1 : text.indexOf('*/', at + 2)
+      if (close === -1) {
+        scan.commentsEnd = true
+        return at
+      }
       at = close + 2
     } else {
       return at
@@ -94,7 +109,7 @@ export function skipBlank(text: string, from: number): number {
 }
 
 /** The token that begins at `at`: its type is returned, its end goes to `scan`, which spares an object for each. */
-export function scanToken(text: string, at: number, scan: { end: number }): string {
+export function scanToken(text: string, at: number, scan: Scan): string {
   const unit = text.charCodeAt(at)
   const next = text.charCodeAt(at + 1)
   if (isLetter(unit) || unit === UNDERSCORE) return scanWord(text, at, next, scan)
@@ -147,7 +162,7 @@ function symbolPair(unit: number, next: number): string | undefined {
   }
 }
 
-function scanWord(text: string, at: number, next: number, scan: { end: number }): string {
+function scanWord(text: string, at: number, next: number, scan: Scan): string {
   const letter = text.charCodeAt(at) | 32
   if (letter === 120 && next === QUOTE) {
     const close = text.indexOf("'", at + 2)
@@ -170,7 +185,7 @@ function scanWord(text: string, at: number, next: number, scan: { end: number })
 }
 
 /** The longest of the numbers and of an identifier that wrongly starts with a digit; a number where they tie. */
-function scanNumber(text: string, at: number, scan: { end: number }): string {
+function scanNumber(text: string, at: number, scan: Scan): string {
   let type = 'INTEGER_VALUE'
   let end = digitsEnd(text, at, isDigit)
   if (text.charCodeAt(at) === ZERO) {
@@ -210,7 +225,7 @@ function scanNumber(text: string, at: number, scan: { end: number }): string {
   return type
 }
 
-function unrecognized(text: string, at: number, scan: { end: number }): string {
+function unrecognized(text: string, at: number, scan: Scan): string {
   scan.end = at + ((text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1)
   return 'UNRECOGNIZED'
 }
@@ -223,15 +238,15 @@ export function tokenize(text: string): Tokens {
   const types: string[] = []
   const starts: number[] = []
   const ends: number[] = []
-  const scan = { end: 0 }
-  let at = skipBlank(text, 0)
+  const scan = startScan()
+  let at = skipBlank(text, 0, scan)
   while (at < text.length) {
     const type = scanToken(text, at, scan)
     types.push(type)
     starts.push(at)
     ends.push(scan.end)
     if (type === 'UNRECOGNIZED') break
-    at = skipBlank(text, scan.end)
+    at = skipBlank(text, scan.end, scan)
   }
   types.push('EOF')
   starts.push(text.length)

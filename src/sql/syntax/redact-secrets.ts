@@ -1,5 +1,5 @@
 import { tokenSet } from './keywords.ts'
-import { scanToken, skipBlank } from './lexer.ts'
+import { scanToken, skipBlank, startScan } from './lexer.ts'
 
 export interface RedactedText {
   readonly sql: string
@@ -81,7 +81,7 @@ interface Seen {
 
 function findSecrets(sql: string): Edit[] {
   const edits: Edit[] = []
-  const scan = { end: 0 }
+  const scan = startScan()
   let previous: Seen | undefined
   let beforeThat: Seen | undefined
   /** Set after the name of a secret: how deep in parentheses it stood. */
@@ -91,7 +91,7 @@ function findSecrets(sql: string): Edit[] {
   let isInsert = false
   let at = 0
   for (;;) {
-    const blankEnd = skipBlank(sql, at)
+    const blankEnd = skipBlank(sql, at, scan)
     editComment(sql, at, blankEnd, edits)
     at = blankEnd
     if (at >= sql.length) return edits
@@ -156,6 +156,11 @@ function editComment(sql: string, start: number, end: number, edits: Edit[]): vo
   if (!suspicious.test(blank)) return
   const clean = blank.replace(assignedValue, '$1***')
   // A value that ran into the comment's end took its closing with it: keep the comment closed.
-  const closed = skipBlank(clean, 0) === clean.length ? clean : ' '
+  const closed =
+    skipBlank(clean, 0, startScan()) === clean.length
+      ? clean
+      : blank.slice(0, 1).trim() === ''
+        ? blank.slice(0, 1)
+        : ' '
   if (clean !== blank) edits.push({ start, end, text: closed })
 }

@@ -3,21 +3,25 @@ import type { Expression, Identifier, Node } from './ast.ts'
 /** Any node of the tree, where only its kind matters. */
 export type AnyNode = Node<string>
 
-function isNode(value: unknown): value is AnyNode {
-  return typeof value === 'object' && value !== null && 'kind' in value && 'span' in value
-}
-
 /** The nodes right below this one. */
 export function childrenOf(node: AnyNode): readonly AnyNode[] {
   const children: AnyNode[] = []
-  const collect = (value: unknown): void => {
-    if (typeof value !== 'object' || value === null) return
-    if (Array.isArray(value)) value.forEach(collect)
-    else if (isNode(value)) children.push(value)
-    else Object.values(value).forEach(collect)
+  const fields = node as unknown as Readonly<Record<string, unknown>>
+  for (const name in fields) {
+    const value = fields[name]
+    if (typeof value === 'object' && value !== null && name !== 'span') collect(value, children)
   }
-  for (const [name, value] of Object.entries(node)) if (name !== 'span') collect(value)
   return children
+}
+
+/** Lists are walked through, and so are the few plain objects that are no nodes. */
+function collect(value: object, children: AnyNode[]): void {
+  if ('kind' in value) {
+    children.push(value as AnyNode)
+  } else {
+    const items: readonly unknown[] = Array.isArray(value) ? value : Object.values(value)
+    for (const item of items) if (typeof item === 'object' && item !== null) collect(item, children)
+  }
 }
 
 /** The names of `a.b.c`, undefined for any expression that is not just a chain of names. */

@@ -1,0 +1,141 @@
+import { EngineError, type ErrorLocation } from '../../shared/engine-error.ts'
+import type { Expression, LogicalExpression } from './ast.ts'
+import { locate, textOrigin } from './span.ts'
+import { childrenOf, type AnyNode } from './tree.ts'
+
+/** What a statement may hold; beyond these DuckDB plans for seconds or without end (each was measured). */
+export const syntaxLimits = {
+  /** Characters of a statement. */
+  textLength: 1_000_000,
+  /** Levels of an expression, chains of AND or OR counted as the balanced trees they are rendered to. */
+  expressionDepth: 250,
+  /** Terms of one OR, besides those that compare with a constant. */
+  orTerms: 500,
+  /** Terms of one OR that compare with a constant: they are planned as an IN list is. */
+  constantOrTerms: 5_000,
+  /** Joins of one FROM, those of the queries in it included; of set operations and of WITH, the part with most counts. */
+  joins: 40,
+} as const
+
+/** Shorter texts cannot exceed any limit: not looked at. */
+const HARMLESS_LENGTH = 240
+
+/** @throws EngineError QUERY_TEXT_TOO_LARGE */
+export function checkTextLength(sql: string): void {
+  if (sql.length <= syntaxLimits.textLength) return
+  const message = `Query text length (${sql.length}) exceeds the maximum length (${syntaxLimits.textLength})`
+  throw new EngineError('QUERY_TEXT_TOO_LARGE', message)
+}
+
+/**
+ * The limits on the tree of a statement (or of a view's query) with text `sql`.
+ * @throws EngineError QUERY_EXCEEDED_COMPILER_LIMIT at the place of what is too much
+ */
+export function checkLimits(sql: string, root: AnyNode, origin: ErrorLocation = textOrigin): void {
+  if (sql.length < HARMLESS_LENGTH) return
+  const refuse = (node: AnyNode, what: string, count: number, limit: number): never => {
+    throw new EngineError(
+      'QUERY_EXCEEDED_COMPILER_LIMIT',
+      `Query has ${what}: ${count}, at most ${limit} are allowed`,
+      {
+        location: locate(sql, node.span.at, origin),
+      },
+    )
+  }
+  // Parents before children, so that going backwards meets every node after all that is below it: no recursion.
+  const nodes: AnyNode[] = [root]
+  const parents: number[] = [-1]
+  for (let at = 0; at < nodes.length; at++) {
+    for (const child of childrenOf(nodes[at]!)) {
+      nodes.push(child)
+      parents.push(at)
+    }
+  }
+  const depths = new Uint32Array(nodes.length)
+  const joins = new Uint32Array(nodes.length)
+  for (let at = nodes.length - 1; at >= 0; at--) {
+    const node = nodes[at]!
+    const parent = parents[at]!
+    if (node.kind === 'LogicalExpression') {
+      const logical = node as LogicalExpression
+      depths[at]! += Math.ceil(Math.log2(logical.terms.length))
+      const isPart =
+        nodes[parent]?.kind === 'LogicalExpression' && (nodes[parent] as LogicalExpression).operator === 'OR'
+      if (logical.operator === 'OR' && !isPart && logical.terms.length > 1) checkOr(logical, refuse)
+    } else {
+      depths[at]! += 1
+    }
+    if (node.kind === 'Join') joins[at]! += 1
+    if (depths[at]! > syntaxLimits.expressionDepth) {
+      refuse(node, 'levels of nested expressions', depths[at]!, syntaxLimits.expressionDepth)
+    }
+    if (joins[at]! > syntaxLimits.joins) refuse(node, 'joins', joins[at]!, syntaxLimits.joins)
+    if (parent === -1) continue
+    // A relation or query on the way stacks no expressions: only what is inside one counts.
+    if (depths[at]! > depths[parent]!) depths[parent] = isStacked(nodes[parent]!) ? depths[at]! : depths[parent]!
+    if (isApart(nodes[parent]!)) joins[parent] = Math.max(joins[parent]!, joins[at]!)
+    else joins[parent]! += joins[at]!
+  }
+}
+
+/** What is below such a node is planned part by part. */
+function isApart(node: AnyNode): boolean {
+  return node.kind === 'SetOperation' || node.kind === 'With' || node.kind === 'Query'
+}
+
+/** Joins and set operations are chains of relations, with limits of their own. */
+function isStacked(node: AnyNode): boolean {
+  return node.kind !== 'Join' && node.kind !== 'SetOperation'
+}
+
+function checkOr(
+  node: LogicalExpression,
+  refuse: (node: AnyNode, what: string, count: number, limit: number) => never,
+): void {
+  const terms = flattenTerms(node)
+  const constants = terms.filter(comparesWithConstant).length
+  if (constants > syntaxLimits.constantOrTerms) {
+    refuse(node, 'terms in one OR', terms.length, syntaxLimits.constantOrTerms)
+  }
+  const others = terms.length - constants
+  if (others > syntaxLimits.orTerms) {
+    refuse(node, 'terms in one OR (use IN for lists of constants)', others, syntaxLimits.orTerms)
+  }
+}
+
+/** All terms of a chain of one operator, whatever parentheses group them. */
+export function flattenTerms(node: LogicalExpression): readonly Expression[] {
+  const terms: Expression[] = []
+  const waiting: Expression[] = [node]
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if (next.kind !== 'LogicalExpression' || next.operator !== node.operator) terms.push(next)
+    else for (let at = next.terms.length - 1; at >= 0; at--) waiting.push(next.terms[at]!)
+  }
+  return terms
+}
+
+function comparesWithConstant(term: Expression): boolean {
+  if (term.kind === 'ComparisonExpression')
+    return term.operator === '=' && (isConstant(term.left) || isConstant(term.right))
+  return (
+    term.kind === 'InPredicate' && term.valueList.kind === 'InListExpression' && term.valueList.values.every(isConstant)
+  )
+}
+
+function isConstant(node: Expression): boolean {
+  switch (node.kind) {
+    case 'NullLiteral':
+    case 'BooleanLiteral':
+    case 'LongLiteral':
+    case 'DecimalLiteral':
+    case 'DoubleLiteral':
+    case 'StringLiteral':
+    case 'BinaryLiteral':
+    case 'GenericLiteral':
+    case 'IntervalLiteral':
+    case 'Parameter':
+      return true
+    default:
+      return false
+  }
+}

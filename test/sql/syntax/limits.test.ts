@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest'
+import { checkLimits, checkTextLength, flattenTerms, syntaxLimits } from '../../../src/sql/syntax/limits.ts'
+import { parseExpression, parseStatement } from '../../../src/sql/syntax/parser.ts'
+
+const check = (sql: string) => (): void => checkLimits(sql, parseStatement(sql))
+const times = (text: string, count: number): string => text.repeat(count)
+
+describe('limits on the tree', () => {
+  it.each([
+    ['200 calls', `SELECT ${times('abs(', 200)}1${times(')', 200)}`],
+    ['240 additions', `SELECT a${times(' + a', 230)}`],
+    ['5,000 terms of AND', `SELECT a${times(' AND a <> 1', 5_000)}`],
+    ['500 terms of OR', `SELECT a${times(' OR (a = 1 AND b <> 2)', 499)}`],
+    ['5,000 terms of OR with constants', `SELECT a = 0${times(" OR a = 'x'", 4_999)}`],
+    ['an IN list', `SELECT a IN (1${times(', 1', 50_000)})`],
+    ['40 joins', `SELECT 1 FROM t${times(' CROSS JOIN t', 40)}`],
+    ['30 joins on either side of UNION', `SELECT 1 FROM t${times(', t', 30)} UNION SELECT 1 FROM t${times(', t', 30)}`],
+    [
+      'many queries with a join',
+      `WITH ${Array.from({ length: 60 }, (_, i) => `t${i} AS (SELECT 1 FROM a, b)`).join()} SELECT 1`,
+    ],
+    ['500 queries in UNION', `SELECT 1${times(' UNION SELECT 1', 500)}`],
+  ])('%s pass', (_, sql) => expect(check(sql)).not.toThrow())
+
+  it.each([
+    ['251 calls', `SELECT ${times('abs(', 260)}1${times(')', 260)}`, /nested expressions/],
+    ['additions', `SELECT a${times(' + a', 260)}`, /nested expressions/],
+    ['501 terms of OR', `SELECT a${times(' OR (a = 1 AND b <> 2)', 501)}`, /terms in one OR \(use IN/],
+    [
+      'terms in parentheses',
+      `SELECT (a${times(' OR a > b', 300)}) OR (a${times(' OR a > b', 300)})`,
+      /terms in one OR/,
+    ],
+    ['terms with constants', `SELECT a = 0${times(' OR a = 1', 5_001)}`, /terms in one OR/],
+    ['41 joins', `SELECT 1 FROM t${times(' CROSS JOIN t', 41)}`, /joins: 41, at most 40/],
+    ['41 joins through queries', `SELECT 1 FROM t${times(' JOIN (SELECT 1 FROM a, b) x ON true', 21)}`, /joins/],
+  ])('%s are refused', (_, sql, message) => {
+    expect(check(sql)).toThrow(expect.objectContaining({ errorName: 'QUERY_EXCEEDED_COMPILER_LIMIT' }))
+    expect(check(sql)).toThrow(message)
+    expect(check(sql)).toThrow(/^line 1:\d+: /)
+  })
+
+  it('a statement has at most a million characters', () => {
+    expect(() => checkTextLength(times('x', syntaxLimits.textLength))).not.toThrow()
+    expect(() => checkTextLength(times('x', syntaxLimits.textLength + 1))).toThrow(
+      expect.objectContaining({ errorName: 'QUERY_TEXT_TOO_LARGE' }),
+    )
+  })
+
+  it('terms of one operator are found through parentheses, in order', () => {
+    const expression = parseExpression('(a OR (b OR c)) OR (d AND e) OR f')
+    if (expression.kind !== 'LogicalExpression') throw new Error('not logical')
+    const kinds = flattenTerms(expression).map((term) => (term.kind === 'Identifier' ? term.value : term.kind))
+    expect(kinds).toEqual(['a', 'b', 'c', 'LogicalExpression', 'f'])
+  })
+})
