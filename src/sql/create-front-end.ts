@@ -7,7 +7,8 @@ import { renderAnalysis, resultColumn } from './renderer/render.ts'
 import type { SessionContext } from './session.ts'
 import type { Query } from './syntax/ast-query.ts'
 import type { Execute, ExecuteImmediate, Explain, ExplainAnalyze, Statement } from './syntax/ast-statements.ts'
-import { parseWithParameters } from './syntax/parser.ts'
+import { checkLimits, checkTextLength } from './syntax/limits.ts'
+import { parseWithParameters, type ParsedStatement } from './syntax/parser.ts'
 import { locate, textOrigin } from './syntax/span.ts'
 import { BOOLEAN, VARCHAR } from './types/sql-type.ts'
 
@@ -22,8 +23,15 @@ async function analyzeStatement(
   metadata: MetadataPort,
 ): Promise<AnalyzedStatement> {
   const text: SourceText = { sql, origin: textOrigin }
-  const { statement, parameterCount } = parseWithParameters(sql)
-  return analyzeParsed({ text, statement, parameterCount }, session, metadata, [])
+  return analyzeParsed({ text, ...read(text) }, session, metadata, [])
+}
+
+/** Parsed, and within what DuckDB is known to plan. */
+function read({ sql, origin }: SourceText): ParsedStatement {
+  checkTextLength(sql)
+  const parsed = parseWithParameters(sql, origin)
+  checkLimits(sql, parsed.statement, origin)
+  return parsed
 }
 
 interface Parsed {
@@ -58,13 +66,12 @@ async function analyzeParsed(
       if (sql === undefined) {
         throw new EngineError('NOT_FOUND', `Prepared statement not found: ${statement.name.value}`)
       }
-      const prepared = { text: { sql, origin: textOrigin }, ...parseWithParameters(sql) }
-      return analyzeParsed(prepared, session, metadata, statement.parameters, text)
+      const prepared: SourceText = { sql, origin: textOrigin }
+      return analyzeParsed({ text: prepared, ...read(prepared) }, session, metadata, statement.parameters, text)
     }
     case 'ExecuteImmediate': {
       const inner = { sql: statement.statement.value, origin: originOf(text, statement) }
-      const prepared = { text: inner, ...parseWithParameters(inner.sql, inner.origin) }
-      return analyzeParsed(prepared, session, metadata, statement.parameters, text)
+      return analyzeParsed({ text: inner, ...read(inner) }, session, metadata, statement.parameters, text)
     }
     case 'Explain':
     case 'ExplainAnalyze':

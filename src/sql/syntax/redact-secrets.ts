@@ -156,11 +156,6 @@ function editComment(sql: string, start: number, end: number, edits: Edit[]): vo
   if (!suspicious.test(blank)) return
   const clean = blank.replace(assignedValue, '$1***')
   // A value that ran into the comment's end took its closing with it: keep the comment closed.
-  const closed =
-    skipBlank(clean, 0, startScan()) === clean.length
-      ? clean
-      : blank.slice(0, 1).trim() === ''
-        ? blank.slice(0, 1)
-        : ' '
+  const closed = skipBlank(clean, 0, startScan()) === clean.length ? clean : ' '
   if (clean !== blank) edits.push({ start, end, text: closed })
 }
