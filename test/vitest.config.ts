@@ -7,6 +7,8 @@ export default defineConfig({
     globalSetup: ['test/support/global-setup.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // Waits are for what must happen, not for how soon.
+    expect: { poll: { timeout: 20_000 } },
     // Two cores, real servers: more files at once only makes every one of them slow.
     maxWorkers: 2,
   },

@@ -38,7 +38,7 @@ describe('the task manager', () => {
     task.cancel('ABORTED')
     expect(task.state()).toBe('ABORTED')
     // Interrupt and kill are 150 ms apart; the rest is room for a busy machine.
-    await expect.poll(() => busy(worker), { interval: 5, timeout: 1_000 }).toBe(false)
+    await expect.poll(() => busy(worker), { interval: 5, timeout: 5_000 }).toBe(false)
     expect(task.status().stats.runningDrivers).toBe(0)
     const taskId = worker.nextTaskId()
     expect((await worker.run(taskId, await nation(worker))).state).toBe('FINISHED')
