@@ -12,7 +12,7 @@ import { createQueryRegistry } from '../coordinator/query/query-registry.ts'
 import { createResultPageSource } from '../coordinator/query/result-page-source.ts'
 import { createStatementService } from '../coordinator/query/statement-service.ts'
 import { claimEpoch } from '../coordinator/recovery/claim-epoch.ts'
-import { endOpenQueries } from '../coordinator/recovery/end-open-queries.ts'
+import { recoverQueries } from '../coordinator/recovery/recover-queries.ts'
 import { createMembership, type Membership } from '../coordinator/nodes/membership.ts'
 import { createTaskHub } from '../coordinator/scheduler/task-hub.ts'
 import { createWorkerClient } from '../coordinator/scheduler/worker-client.ts'
@@ -153,7 +153,6 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   logger.info('epoch.won', {}, 'Writes the event log from now on')
   const { logId } = await log.tip()
   void log.fenced.then((reason) => life.fail(new ExitError(exitCodes.fenced, reason.message)))
-  await endOpenQueries(log, clock, await openQueries(log, connection, projection.barrier.bind(projection)))
   await engineStarted
 
   const pool = new pg.Pool({ ...connection, max: 8, options: '-c search_path=m,quipu_log,public' })
@@ -241,6 +240,31 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     },
     accepting: () => !draining,
   })
+  const recovering = clock.monotonicMs()
+  const known = await readKnownWorkers(read)
+  // Every worker learns of this epoch before anything is told on: what an old coordinator still sends has no effect.
+  await Promise.allSettled(known.map(({ url }) => client.taskNews(url, undefined, AbortSignal.timeout(1000))))
+  const open = await openQueries(log, connection, projection.barrier.bind(projection))
+  const recovered = await recoverQueries(
+    {
+      log,
+      clock,
+      epoch,
+      resume(queryId, resumption) {
+        const { created } = resumption.state
+        const resumed = startQueryExecution(execution, queryId, { sql: created.sql, created }, resumption)
+        registry.add(resumed)
+        queryTelemetry.follow(resumed)
+      },
+    },
+    open,
+  )
+  if (open.length > 0)
+    logger.info(
+      'recovery',
+      { ...recovered, milliseconds: Math.round(clock.monotonicMs() - recovering) },
+      'Queries of the coordinator before were taken over',
+    )
   const statements = createStatementRoutes({
     service,
     uris: createStatementUris(deriveKey(secret, 'statement-token')),

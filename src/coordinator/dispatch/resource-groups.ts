@@ -23,6 +23,8 @@ export interface GroupFigures {
 export interface ResourceGroups {
   /** The group of a query; one for all until rules are configured. */
   groupOf(session: { readonly user: string; readonly source?: string | undefined }): string
+  /** A place whatever the limit says: admitted queries keep theirs over a restart. */
+  occupy(group: string): Place
   /** A place at once, or undefined when the group is full. */
   tryEnter(group: string): Place | undefined
   /**
@@ -70,6 +72,7 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
   }
   return {
     groupOf: () => GLOBAL_GROUP,
+    occupy: (name) => take(of(name)),
     tryEnter(name) {
       const group = of(name)
       return group.running < limits.running && group.waiting.length === 0 ? take(group) : undefined

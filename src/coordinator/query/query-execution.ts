@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
-import type { EventLog, ResultPage } from '../../events/event-log.ts'
+import type { EventLog } from '../../events/event-log.ts'
 import { composeStatement } from '../../execution/api/compose-statement.ts'
 import type { TaskStats } from '../../execution/api/task.ts'
 import type { EnginePool, EngineRun } from '../../execution/engine/engine.ts'
 import { planStages } from '../../planner/plan-stages.ts'
 import type { StagePlan } from '../../planner/stage-plan.ts'
+import { deferred } from '../../shared/deferred.ts'
 import { EngineError, toFailure, type Failure } from '../../shared/engine-error.ts'
 import { taskId, type QueryId } from '../../shared/ids.ts'
 import { unreachable } from '../../shared/unreachable.ts'
@@ -16,10 +17,11 @@ import { coordinatorTaskStats, cutPages, type MadePage } from './coordinator-sta
 import type { QueryCommand } from './decider.ts'
 import type { QueryEventOf } from './events.ts'
 import { explainColumn, explainText } from './explain-text.ts'
+import { createRecorder } from './first-append.ts'
 import { createQueryAggregate, type QueryAggregate, type Step } from './query-aggregate.ts'
 import { responseHeaders } from './session-headers.ts'
 import { sessionContext } from './session-context.ts'
-import { isTerminal, type KnownQuery, resultSize } from './state.ts'
+import { isTerminal, resultSize, type KnownQuery, type LiveQuery } from './state.ts'
 import { queryTotals, stagesAtEnd } from './totals.ts'
 import { runWorkerStage, type WorkerStageDeps } from './worker-stage.ts'
 
@@ -66,6 +68,8 @@ export interface QueryExecution {
   readonly created: Promise<void>
   /** Resolves when the plan, or the failure, is known. */
   readonly planKnown: Promise<void>
+  /** Tokens below were passed before this coordinator took the query over. */
+  readonly firstToken: number
   /** Was a nextUri of it ever asked for? */
   readonly followed: boolean
   /** The client follows: statements that change anything go on now. */
@@ -92,19 +96,30 @@ export interface QueryExecution {
   dispose(): void
 }
 
-export function startQueryExecution(deps: ExecutionDeps, queryId: QueryId, submission: Submission): QueryExecution {
+/** A query that another coordinator left open: its stream as far as it is valid, QueryRecovered included. */
+export interface Resumption {
+  readonly state: LiveQuery
+  readonly sequence: number
+}
+
+export function startQueryExecution(
+  deps: ExecutionDeps,
+  queryId: QueryId,
+  submission: Submission,
+  resumed?: Resumption,
+): QueryExecution {
   const { clock } = deps
   const { created } = submission
-  const startTimeMillis = clock.now()
+  const startTimeMillis = resumed ? Date.parse(resumed.state.createdAt) : clock.now()
   const traceparent = created.traceparent
-  const aggregate = createQueryAggregate(queryId, deps.log, clock, () => traceparent)
+  const aggregate = createQueryAggregate(queryId, deps.log, clock, () => traceparent, resumed)
   const abort = new AbortController()
   const liveStats = new Map<string, TaskStats>()
   const memory = new Map<number, Buffer>()
   const place: { current: Place | undefined } = { current: undefined }
   let engineRun: EngineRun | undefined
   let queuedReason: string | undefined
-  let followed = false
+  let followed = (resumed?.state.delivered ?? -1) >= 0
   let partial = false
   let dropPending: (() => Promise<void>) | undefined
   let waiters: (() => void)[] = []
@@ -126,35 +141,9 @@ export function startQueryExecution(deps: ExecutionDeps, queryId: QueryId, submi
     wake()
   })
 
-  // --- the first append, which waits a little for company -------------------------------------------------------
-  let held: { steps: Step[]; pages: ResultPage[] } | undefined = {
-    steps: [{ type: 'CreateQuery', data: created, at: new Date(startTimeMillis).toISOString() }],
-    pages: [],
-  }
-  const first = deferred()
-  const holdTimer = setTimeout(() => flush(), deps.firstAppendHoldMs)
-  function flush(): void {
-    if (!held) return
-    const { steps, pages } = held
-    held = undefined
-    clearTimeout(holdTimer)
-    aggregate.execute(steps, pages).then(() => first.resolve(), first.reject)
-  }
-  async function record(steps: readonly Step[], pages: readonly ResultPage[] = []): Promise<void> {
-    if (held) {
-      held.steps.push(...steps)
-      held.pages.push(...pages)
-      flush()
-      return first.promise
-    }
-    await aggregate.execute(steps, pages)
-  }
-  /** For commands that may ride with whatever comes next, but need not wait for it longer than the hold. */
-  function recordSoon(steps: readonly Step[]): Promise<void> {
-    if (!held) return record(steps)
-    held.steps.push(...steps)
-    return first.promise
-  }
+  const create: Step = { type: 'CreateQuery', data: created, at: new Date(startTimeMillis).toISOString() }
+  const recorder = createRecorder(aggregate, resumed ? undefined : create, deps.firstAppendHoldMs)
+  const { record, recordSoon, flush } = recorder
 
   // --- ends ------------------------------------------------------------------------------------------------------
   function endFigures(query: KnownQuery, end: 'FINISHED' | 'FAILED' | 'CANCELED') {
@@ -230,15 +219,38 @@ export function startQueryExecution(deps: ExecutionDeps, queryId: QueryId, submi
   }
 
   async function run(): Promise<void> {
+    if (resumed?.state.planned) return goOn(resumed.state.planned)
+    if (resumed && created.redacted)
+      throw new EngineError(
+        'COORDINATOR_RESTARTED',
+        'The coordinator was restarted before the statement was planned; its secrets are not kept',
+      )
     await enter()
     const analysisStart = clock.monotonicMs()
-    const analyzed = await deps.frontEnd.analyzeStatement(
+    const analyzed = await analyze()
+    const analysisNanos = Math.round((clock.monotonicMs() - analysisStart) * 1e6)
+    await carryOut(analyzed, analysisNanos)
+  }
+
+  /** A planned query after a restart: it is not planned again, and what is published is not computed again. */
+  async function goOn(planned: Planned): Promise<void> {
+    planKnown.resolve()
+    place.current = deps.groups.occupy(created.resourceGroup)
+    if (aggregate.intended.kind === 'FINISHING') return
+    const root = planned.stages[0]
+    const work = planned.stages.find((stage) => stage.fragment !== undefined)
+    if (work && root?.fragment) return runOnCoordinator(toStagePlan(root), undefined)
+    if (work) return runOnWorker(toStagePlan(work), undefined)
+    // No stage computes: a session statement or an EXPLAIN, which say the same again.
+    await carryOut(await analyze(), 0)
+  }
+
+  function analyze(): Promise<AnalyzedStatement> {
+    return deps.frontEnd.analyzeStatement(
       submission.sql,
       sessionContext(queryId, created, startTimeMillis),
       deps.metadata,
     )
-    const analysisNanos = Math.round((clock.monotonicMs() - analysisStart) * 1e6)
-    await carryOut(analyzed, analysisNanos)
   }
 
   async function carryOut(analyzed: AnalyzedStatement, analysisNanos: number): Promise<void> {
@@ -257,7 +269,10 @@ export function startQueryExecution(deps: ExecutionDeps, queryId: QueryId, submi
         await Promise.all([recorded, follow.promise])
         abort.signal.throwIfAborted()
         await record([
-          finishStep({ responseHeaders: [...responseHeaders(analyzed.changes)], updateType: analyzed.updateType }),
+          finishStep({
+            responseHeaders: [...responseHeaders(queryId, analyzed.changes)],
+            updateType: analyzed.updateType,
+          }),
         ])
         return
       }
@@ -281,7 +296,7 @@ export function startQueryExecution(deps: ExecutionDeps, queryId: QueryId, submi
     // Who asks which queries there are is one of them.
     if (analyzed.query.scans.some((scan) => scan.catalog === 'system')) {
       flush()
-      await first.promise
+      await recorder.first
     }
     const input = await listSplits(deps.catalogs, analyzed.query)
     abort.signal.throwIfAborted()
@@ -301,7 +316,13 @@ export function startQueryExecution(deps: ExecutionDeps, queryId: QueryId, submi
     )
     const plan: QueryCommand = { type: 'PlanQuery', data: planned }
     if (root.fragment) return runOnCoordinator(root, plan)
-    const work = stages.find((stage) => stage.fragment !== undefined)!
+    await runOnWorker(
+      stages.find((stage) => stage.fragment !== undefined)!,
+      plan,
+    )
+  }
+
+  async function runOnWorker(work: StagePlan, plan: QueryCommand | undefined): Promise<void> {
     await runWorkerStage(
       deps,
       {
@@ -327,7 +348,7 @@ export function startQueryExecution(deps: ExecutionDeps, queryId: QueryId, submi
     )
   }
 
-  async function runOnCoordinator(stage: StagePlan, plan: QueryCommand): Promise<void> {
+  async function runOnCoordinator(stage: StagePlan, plan: QueryCommand | undefined): Promise<void> {
     const fragment = stage.fragment!
     const expressions = await Promise.all(
       fragment.scans.map((scan, index) =>
@@ -348,8 +369,7 @@ export function startQueryExecution(deps: ExecutionDeps, queryId: QueryId, submi
       output: { kind: 'inline', maxBytes: deps.limits.inlineBytes },
       remainingMillis: deps.limits.queryRunMs,
     })
-    const planRecorded = recordSoon([plan])
-    planRecorded.catch(() => {})
+    if (plan) recordSoon([plan]).catch(() => {})
     const result = await engineRun.done
     abort.signal.throwIfAborted()
     if (result.overflow)
@@ -496,8 +516,9 @@ export function startQueryExecution(deps: ExecutionDeps, queryId: QueryId, submi
     queryId,
     aggregate,
     liveStats,
-    created: first.promise,
+    created: recorder.first,
     planKnown: planKnown.promise,
+    firstToken: Math.max(0, resumed?.state.delivered ?? 0),
     get queuedReason() {
       return queuedReason
     },
@@ -555,7 +576,7 @@ export function startQueryExecution(deps: ExecutionDeps, queryId: QueryId, submi
       record([{ type: 'LosePages', data: { tokens: [token], reason } }]).catch(() => {})
     },
     dispose() {
-      clearTimeout(holdTimer)
+      recorder.dispose()
       memory.clear()
       const query = aggregate.state
       if (query.kind === 'NONE') return
@@ -568,22 +589,10 @@ export function startQueryExecution(deps: ExecutionDeps, queryId: QueryId, submi
 /** The query has ended while something of it still ran: nobody needs to be told. */
 class Ended extends Error {}
 
-interface Deferred {
-  readonly promise: Promise<void>
-  resolve(): void
-  reject(error: unknown): void
-}
-
-function deferred(): Deferred {
-  let resolve!: () => void
-  let reject!: (error: unknown) => void
-  const promise = new Promise<void>((yes, no) => {
-    resolve = yes
-    reject = no
-  })
-  // Whoever waits gets the rejection; nobody waiting is no fault.
-  promise.catch(() => {})
-  return { promise, resolve, reject }
+/** A stage as its plan's event has it. */
+function toStagePlan(stage: Planned['stages'][number]): StagePlan {
+  const { id, distribution, inputs, splits, fragment } = stage
+  return { id, distribution, inputs, splits, ...(fragment ? { fragment } : {}) }
 }
 
 function withoutAbsent<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {

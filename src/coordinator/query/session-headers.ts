@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { SessionChange } from '../../sql/front-end.ts'
 
@@ -15,8 +15,14 @@ function encode(text: string): string {
     .replace(/[!'()~]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`)
 }
 
+/** A transaction's id follows from the query that started it: told again after a restart, it is the same. */
+export function transactionIdOf(queryId: string): string {
+  const hex = createHash('sha256').update(`transaction/${queryId}`).digest('hex')
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+}
+
 /** What the client must remember, as response headers (protocol.md 1.3); they are repeated on every answer of the query. */
-export function responseHeaders(changes: readonly SessionChange[]): readonly ResponseHeader[] {
+export function responseHeaders(queryId: string, changes: readonly SessionChange[]): readonly ResponseHeader[] {
   return changes.map((change): ResponseHeader => {
     switch (change.kind) {
       case 'SetCatalog':
@@ -36,7 +42,7 @@ export function responseHeaders(changes: readonly SessionChange[]): readonly Res
       case 'DeallocatedPrepare':
         return { header: 'Deallocated-Prepare', value: encode(change.name) }
       case 'StartTransaction':
-        return { header: 'Started-Transaction-Id', value: randomUUID() }
+        return { header: 'Started-Transaction-Id', value: transactionIdOf(queryId) }
       case 'Commit':
       case 'Rollback':
         return { header: 'Clear-Transaction-Id', value: 'true' }

@@ -3,12 +3,11 @@ import { EngineError, failureOf, type Failure } from '../../shared/engine-error.
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
 import type { TaskStats } from '../../execution/api/task.ts'
 import type { EventLog } from '../../events/event-log.ts'
-import { decodeQueryEvent } from './decode-event.ts'
-import { evolve } from './evolve.ts'
 import type { QueryExecution, Submission } from './query-execution.ts'
 import type { QueryRegistry } from './query-registry.ts'
 import type { ResultPageSource } from './result-page-source.ts'
-import { initialQueryState, isTerminal, type KnownQuery, type QueryState } from './state.ts'
+import { readQuery } from './read-query.ts'
+import { isTerminal, type KnownQuery } from './state.ts'
 
 /** What a client is told of a query at one token. */
 export type StatementAnswer =
@@ -73,7 +72,7 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
   async function pollLive(execution: QueryExecution, token: number, waitMs: number): Promise<StatementAnswer> {
     registry.touch(execution.queryId)
     execution.follow()
-    const highest = asked.get(execution) ?? 0
+    const highest = asked.get(execution) ?? execution.firstToken
     if (token < highest) return confirmed({ kind: 'gone' })
     if (token > highest) {
       asked.set(execution, token)
@@ -179,7 +178,7 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
 
   /** Queries that ended before this process, or that it has forgotten: the log knows them. */
   async function pollPast(queryId: QueryId, token: number): Promise<StatementAnswer> {
-    const query = await pastQuery(queryId)
+    const query = (await readQuery(deps.log, queryId)).state
     if (query.kind !== 'FINISHED' && query.kind !== 'FAILED') return { kind: 'unknown' }
     if (clock.now() - Date.parse(query.endedAt) > deps.limits.answersKeptMs) return { kind: 'unknown' }
     const base = { kind: 'answer', query, liveStats: new Map(), queuedReason: undefined, settled: true } as const
@@ -196,15 +195,6 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
       page: { token, bytes, rows: record.rows },
       failure: undefined,
     }
-  }
-
-  async function pastQuery(queryId: QueryId): Promise<QueryState> {
-    let state: QueryState = initialQueryState
-    for await (const recorded of deps.log.readStream(queryId)) {
-      const event = decodeQueryEvent(recorded)
-      if (event) state = evolve(queryId, state, event)
-    }
-    return state
   }
 
   /** A negative answer speaks about the whole log: this process may have been fenced in its sleep. */
@@ -236,7 +226,7 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
     async cancel(queryId, failure, waitMs) {
       if (!isQueryId(queryId)) return 'unknown'
       const execution = registry.get(queryId)
-      if (!execution) return (await pastQuery(queryId)).kind === 'NONE' ? 'unknown' : 'done'
+      if (!execution) return (await readQuery(deps.log, queryId)).state.kind === 'NONE' ? 'unknown' : 'done'
       const deadline = clock.monotonicMs() + waitMs
       void execution.fail(failure).catch(() => {})
       while (!isTerminal(execution.aggregate.state.kind)) {
@@ -259,7 +249,7 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
         registry.touch(queryId)
         return true
       }
-      return (await pastQuery(queryId)).kind !== 'NONE'
+      return (await readQuery(deps.log, queryId)).state.kind !== 'NONE'
     },
   }
 }

@@ -6,13 +6,14 @@ import { EngineError, failureOf, type Failure } from '../../shared/engine-error.
 import type { QueryId } from '../../shared/ids.ts'
 import { taskId as makeTaskId } from '../../shared/ids.ts'
 import type { StagePlan } from '../../planner/stage-plan.ts'
-import { createBatchPublisher, type PublishableGroup } from '../scheduler/batch-publisher.ts'
+import { createBatchPublisher, type PublishableGroup, type PublishedBefore } from '../scheduler/batch-publisher.ts'
 import type { TaskHub } from '../scheduler/task-hub.ts'
-import { StaleEpoch, type WorkerClient } from '../scheduler/worker-client.ts'
+import { StaleEpoch, WorkerUnreachable, type WorkerClient } from '../scheduler/worker-client.ts'
 import type { WorkerDirectory, WorkerNode } from '../scheduler/workers.ts'
 import type { QueryCommand } from './decider.ts'
 import type { QueryAggregate, Step } from './query-aggregate.ts'
 import { relayTaskStats } from './relay-stats.ts'
+import { isTaskTerminal, type TaskRecord } from './state.ts'
 
 /** Result pages up to this many bytes are kept beside the log (design 3). */
 export const DURABLE_PAGE_BYTES = 64 * 1024
@@ -56,13 +57,22 @@ export interface WorkerStageInput {
 export async function runWorkerStage(
   deps: WorkerStageDeps,
   input: WorkerStageInput,
-  first: QueryCommand,
+  plan: QueryCommand | undefined,
 ): Promise<void> {
-  const retriedFrom: { taskId: string; reason: string }[] = []
-  for (let attempt = 0; ; attempt++) {
+  let lost: { readonly taskId: string; readonly reason: string } | undefined
+  let failures = 0
+  const adopted = openTask(input)
+  if (adopted) {
+    const outcome = await adoptTask(deps, input, adopted)
+    lost = await settle(input, adopted.taskId, outcome)
+    if (!lost) return
+    failures++
+  }
+  // Each recovery numbers on from the next thousand: no coordinator reuses an id that another gave out unseen.
+  const firstNumber = recoveries(input.aggregate) * 1000
+  for (let number = firstNumber; ; number++) {
     const node = await chooseWorker(deps, input.signal)
-    const taskId = makeTaskId(input.queryId, input.stage.id, attempt)
-    const previous = retriedFrom.at(-1)
+    const taskId = makeTaskId(input.queryId, input.stage.id, number)
     const create: QueryCommand = {
       type: 'CreateTask',
       data: {
@@ -71,46 +81,109 @@ export async function runWorkerStage(
         nodeId: node.nodeId,
         nodeUrl: node.url,
         splits: input.stage.splits.length,
-        attempt,
-        ...(previous ? { retryOf: previous.taskId, retryReason: previous.reason } : {}),
+        attempt: failures,
+        ...(lost ? { retryOf: lost.taskId, retryReason: lost.reason } : {}),
       },
     }
-    const begun: QueryCommand[] = previous
-      ? [{ type: 'RetryTask', data: { taskId: previous.taskId, newTaskId: taskId, reason: previous.reason } }, create]
-      : [first, create]
+    const retry: QueryCommand[] = lost
+      ? [{ type: 'RetryTask', data: { taskId: lost.taskId, newTaskId: taskId, reason: lost.reason } }]
+      : []
     // Not waited for: the task's POST goes out beside the append. A task that the log does not know is deleted at adoption.
-    const appended = input.record(begun)
-    const [outcome] = await Promise.all([runTask(deps, input, node, taskId, attempt), appended])
-    if (outcome.kind === 'done') return
-    const pinned = input.aggregate.intended.kind !== 'NONE' && input.aggregate.intended.pages.length > 0
-    await input.record([{ type: 'FailTask', data: { taskId, failure: outcome.failure } }])
-    if (outcome.kind === 'failed') throw engineError(outcome.failure)
-    if (pinned)
-      throw new EngineError(
-        'REMOTE_TASK_FAILED',
-        `Task ${taskId} was lost after part of its result was published: ${outcome.failure.message}`,
-      )
-    if (attempt + 1 >= deps.maxAttempts) throw engineError(outcome.failure)
-    retriedFrom.push({ taskId, reason: outcome.reason })
+    const begun = number === firstNumber && plan ? [plan, ...retry, create] : [...retry, create]
+    const [outcome] = await Promise.all([createTask(deps, input, node, taskId, failures), input.record(begun)])
+    lost = await settle(input, taskId, outcome)
+    if (!lost) return
+    if (++failures >= deps.maxAttempts && outcome.kind === 'lost') throw engineError(outcome.failure)
   }
 }
+
+/** Records how a task ended badly. Undefined when the stage is done. @throws EngineError when it cannot be tried again */
+async function settle(
+  input: WorkerStageInput,
+  taskId: string,
+  outcome: TaskOutcome,
+): Promise<{ taskId: string; reason: string } | undefined> {
+  if (outcome.kind === 'done') return undefined
+  const pinned = input.aggregate.intended.kind !== 'NONE' && input.aggregate.intended.pages.length > 0
+  await input.record([{ type: 'FailTask', data: { taskId, failure: outcome.failure } }])
+  if (outcome.kind === 'failed') throw engineError(outcome.failure)
+  if (pinned)
+    throw new EngineError(
+      'REMOTE_TASK_FAILED',
+      `Task ${taskId} was lost after part of its result was published: ${outcome.failure.message}`,
+    )
+  return { taskId, reason: outcome.reason }
+}
+
+/** The stage's task that the log has no end of: another coordinator created it. */
+function openTask(input: WorkerStageInput): TaskRecord | undefined {
+  const query = input.aggregate.intended
+  if (query.kind === 'NONE') return undefined
+  return [...query.tasks.values()].findLast((task) => task.stage === input.stage.id && !isTaskTerminal(task.state))
+}
+
+function recoveries(aggregate: QueryAggregate): number {
+  return aggregate.intended.kind === 'NONE' ? 0 : aggregate.intended.recoveries
+}
+
+/** Goes on with a task that runs, or ran, on its worker: nothing it did is done again. */
+async function adoptTask(deps: WorkerStageDeps, input: WorkerStageInput, task: TaskRecord): Promise<TaskOutcome> {
+  const node = { nodeId: task.nodeId, url: task.nodeUrl }
+  const unreachable = (message: string): TaskOutcome => ({
+    kind: 'lost',
+    failure: failureOf('REMOTE_HOST_GONE', message),
+    reason: 'worker_lost',
+  })
+  for (let attempt = 0; ; attempt++) {
+    try {
+      const status = await deps.client.getTask(node.url, task.taskId)
+      if (!status) return unreachable(`Worker ${node.url} has no task ${task.taskId}`)
+      return await followTask(deps, input, node, task.taskId, task.attempt, { adopted: status })
+    } catch (error) {
+      input.signal.throwIfAborted()
+      if (error instanceof StaleEpoch || !(error instanceof WorkerUnreachable)) throw error
+      // It may be starting again: its pages lie on its disk.
+      if (attempt >= ADOPTION_TRIES) return unreachable(error.message)
+      await new Promise((resolve) => setTimeout(resolve, ADOPTION_PAUSE_MS))
+    }
+  }
+}
+
+const ADOPTION_TRIES = 12
+const ADOPTION_PAUSE_MS = 250
 
 type TaskOutcome =
   | { readonly kind: 'done' }
   | { readonly kind: 'failed'; readonly failure: Failure }
   | { readonly kind: 'lost'; readonly failure: Failure; readonly reason: string }
 
-function runTask(
+function createTask(
   deps: WorkerStageDeps,
   input: WorkerStageInput,
   node: WorkerNode,
   taskId: string,
   attempt: number,
 ): Promise<TaskOutcome> {
+  return followTask(deps, input, node, taskId, attempt, {})
+}
+
+/** Follows a task until its whole output is published: one it creates, or one that is there already. */
+function followTask(
+  deps: WorkerStageDeps,
+  input: WorkerStageInput,
+  node: WorkerNode,
+  taskId: string,
+  attempt: number,
+  from: { readonly adopted?: TaskStatus },
+): Promise<TaskOutcome> {
   const { clock, client, hub } = deps
   const fragment = input.stage.fragment
   if (!fragment) throw new Error('a worker stage has a fragment')
-  const publisher = createBatchPublisher(fragment.streams, () => clock.monotonicMs())
+  const publisher = createBatchPublisher(
+    fragment.streams,
+    () => clock.monotonicMs(),
+    publishedBefore(input.aggregate, taskId),
+  )
   const createdAt = clock.now()
   let firstListedAt: number | undefined
   let newest: TaskStatus | undefined
@@ -284,6 +357,7 @@ function runTask(
     input.onRunning(async () => {
       await client.createTask(node.url, taskId, { ...update, dropPendingBatches: true })
     })
+    if (from.adopted) return onStatus(from.adopted)
     client.createTask(node.url, taskId, update).then(onStatus, (error: unknown) => {
       if (error instanceof StaleEpoch) end(undefined, error)
       // Whether it got there is unknown: the attempt is given up, a task that runs all the same is deleted.
@@ -296,6 +370,12 @@ function runTask(
 }
 
 class PageGone extends Error {}
+
+function publishedBefore(aggregate: QueryAggregate, taskId: string): PublishedBefore {
+  const query = aggregate.intended
+  const pages = query.kind === 'NONE' ? [] : query.pages.filter((page) => page.taskId === taskId)
+  return { tokens: new Set(pages.map((page) => page.taskToken)), batches: new Set(pages.map((page) => page.batch)) }
+}
 
 function resultPages(aggregate: QueryAggregate): number {
   return aggregate.intended.kind === 'NONE' ? 0 : aggregate.intended.pages.length

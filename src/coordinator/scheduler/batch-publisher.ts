@@ -25,12 +25,22 @@ export interface BatchPublisher {
 const HOLD_BYTES = 64 * 1024 * 1024
 const HOLD_MS = 2000
 
-export function createBatchPublisher(streams: boolean, monotonicMs: () => number): BatchPublisher {
+/** What of a task's output was published before: its pages by their tokens, the batches they belong to. */
+export interface PublishedBefore {
+  readonly tokens: ReadonlySet<number>
+  readonly batches: ReadonlySet<number>
+}
+
+export function createBatchPublisher(
+  streams: boolean,
+  monotonicMs: () => number,
+  before: PublishedBefore = { tokens: new Set(), batches: new Set() },
+): BatchPublisher {
   let listed: ClosedPage[] = []
   let nextToken = 0
   const done = new Set<number>()
   /** Batches that began to publish: the rest of their pages follow at once. */
-  const begun = new Set<number>()
+  const begun = new Set<number>(before.batches)
   const since = new Map<number, number>()
 
   function publishable(batch: number): boolean {
@@ -48,6 +58,7 @@ export function createBatchPublisher(streams: boolean, monotonicMs: () => number
         // A repeated answer tells of pages again.
         if (page.token < nextToken) continue
         nextToken = page.token + 1
+        if (before.tokens.has(page.token)) continue
         listed.push(page)
         if (!since.has(page.batch)) since.set(page.batch, monotonicMs())
       }

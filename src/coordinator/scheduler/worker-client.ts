@@ -34,6 +34,8 @@ export interface TaskNews {
 /** What the coordinator asks of workers; every request carries its epoch and the cluster secret. */
 export interface WorkerClient {
   createTask(nodeUrl: string, taskId: string, update: TaskUpdate): Promise<TaskStatus>
+  /** The task as the worker has it, every closed page included; undefined when it has none. */
+  getTask(nodeUrl: string, taskId: string): Promise<TaskStatus | undefined>
   /** Resolves when the worker has no such task any more. */
   deleteTask(nodeUrl: string, taskId: string, abort: boolean): Promise<void>
   /** The bytes of a closed page, or undefined when the worker has it no more. */
@@ -130,6 +132,11 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
         JSON.stringify(update),
       )
       return taskStatusSchema.parse(JSON.parse(expectOk(answer, `POST task ${taskId}`).body.toString('utf8')))
+    },
+    async getTask(nodeUrl, taskId) {
+      const answer = await send(nodeUrl, 'GET', `/v1/task/${taskId}`, { accept: taskStatusJson })
+      if (answer.status === 404) return undefined
+      return taskStatusSchema.parse(JSON.parse(expectOk(answer, `GET task ${taskId}`).body.toString('utf8')))
     },
     async deleteTask(nodeUrl, taskId, abort) {
       const answer = await send(nodeUrl, 'DELETE', `/v1/task/${taskId}?abort=${abort}`, { accept: taskStatusJson })

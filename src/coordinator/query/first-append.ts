@@ -1,0 +1,57 @@
+import type { ResultPage } from '../../events/event-log.ts'
+import { deferred } from '../../shared/deferred.ts'
+import type { QueryAggregate, Step } from './query-aggregate.ts'
+
+/** Appends a query's steps; the first of them wait a little for company, so that a statement that ends at once is one append. */
+export interface Recorder {
+  /** Resolves when the steps' events are valid. */
+  record(steps: readonly Step[], pages?: readonly ResultPage[]): Promise<void>
+  /** For steps that may ride with whatever comes next, but wait no longer than the hold. */
+  recordSoon(steps: readonly Step[]): Promise<void>
+  /** Sends what waits. */
+  flush(): void
+  /** Resolves when the query's first event is valid. */
+  readonly first: Promise<void>
+  dispose(): void
+}
+
+/** @param create the query's first step; undefined for a query that is in the log already */
+export function createRecorder(aggregate: QueryAggregate, create: Step | undefined, holdMs: number): Recorder {
+  let held: { readonly steps: Step[]; readonly pages: ResultPage[] } | undefined = create && {
+    steps: [create],
+    pages: [],
+  }
+  const first = deferred()
+  if (!held) first.resolve()
+  const timer = held ? setTimeout(flush, holdMs) : undefined
+
+  function flush(): void {
+    if (!held) return
+    const { steps, pages } = held
+    held = undefined
+    clearTimeout(timer)
+    aggregate.execute(steps, pages).then(() => first.resolve(), first.reject)
+  }
+
+  async function record(steps: readonly Step[], pages: readonly ResultPage[] = []): Promise<void> {
+    if (held) {
+      held.steps.push(...steps)
+      held.pages.push(...pages)
+      flush()
+      return first.promise
+    }
+    await aggregate.execute(steps, pages)
+  }
+
+  return {
+    record,
+    recordSoon(steps) {
+      if (!held) return record(steps)
+      held.steps.push(...steps)
+      return first.promise
+    },
+    flush,
+    first: first.promise,
+    dispose: () => clearTimeout(timer),
+  }
+}

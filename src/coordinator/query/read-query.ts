@@ -1,0 +1,19 @@
+import type { EventLog } from '../../events/event-log.ts'
+import { decodeQueryEvent } from './decode-event.ts'
+import { evolve } from './evolve.ts'
+import { initialQueryState, type QueryState } from './state.ts'
+
+/** Folds a query's stream as it stands. */
+export async function readQuery(
+  log: Pick<EventLog, 'readStream'>,
+  queryId: string,
+): Promise<{ readonly state: QueryState; readonly sequence: number }> {
+  let state: QueryState = initialQueryState
+  let sequence = 0
+  for await (const recorded of log.readStream(queryId)) {
+    sequence = recorded.sequence
+    const event = decodeQueryEvent(recorded)
+    if (event) state = evolve(queryId, state, event)
+  }
+  return { state, sequence }
+}

@@ -1,0 +1,93 @@
+import type { EventLog } from '../../events/event-log.ts'
+import type { Clock } from '../../shared/clock.ts'
+import { failureOf, type ErrorName, type Failure } from '../../shared/engine-error.ts'
+import { isQueryId, type QueryId } from '../../shared/ids.ts'
+import { createQueryAggregate, type QueryAggregate } from '../query/query-aggregate.ts'
+import type { Resumption } from '../query/query-execution.ts'
+import { readQuery } from '../query/read-query.ts'
+import { isTerminal, type LiveQuery } from '../query/state.ts'
+import { queryTotals, stagesAtEnd } from '../query/totals.ts'
+
+export interface RecoveredQueries {
+  readonly resumed: number
+  readonly failed: number
+  /** Ended by their last coordinator, which the caller did not know. */
+  readonly ended: number
+}
+
+export interface RecoveryDeps {
+  readonly log: Pick<EventLog, 'append' | 'readStream'>
+  readonly clock: Clock
+  readonly epoch: number
+  /** Goes on with a query; QueryRecovered is valid. */
+  readonly resume: (queryId: QueryId, resumption: Resumption) => void
+}
+
+/**
+ * Takes over every query that the coordinator before left open. QueryRecovered is valid before a query is touched; one
+ * that was recovered before and has no event of its own since is failed: no statement can kill the coordinator for ever.
+ */
+export async function recoverQueries(deps: RecoveryDeps, open: readonly string[]): Promise<RecoveredQueries> {
+  let resumed = 0
+  let failed = 0
+  let ended = 0
+  // Side by side, so that their appends share a commit.
+  await Promise.all(
+    open.map(async (queryId) => {
+      const { state, sequence } = await readQuery(deps.log, queryId)
+      if (!isQueryId(queryId) || state.kind === 'NONE' || isTerminal(state.kind)) {
+        ended++
+        return
+      }
+      const live = state as LiveQuery
+      const aggregate = createQueryAggregate(queryId, deps.log, deps.clock, () => live.created.traceparent, {
+        state,
+        sequence,
+      })
+      const refusal = reasonNotToTouch(live)
+      if (refusal) {
+        await failQuery(aggregate, deps.clock, refusal)
+        failed++
+        return
+      }
+      const data = { count: live.recoveries + 1, phase: live.kind, epoch: deps.epoch }
+      const events = await aggregate.execute([{ type: 'RecoverQuery', data }])
+      deps.resume(queryId, { state: aggregate.state as LiveQuery, sequence: sequence + events })
+      resumed++
+    }),
+  )
+  return { resumed, failed, ended }
+}
+
+function reasonNotToTouch(query: LiveQuery): Failure | undefined {
+  const restarted: ErrorName = 'COORDINATOR_RESTARTED'
+  if (query.recoveries > 0 && query.eventsSinceRecovery === 0)
+    return failureOf(
+      restarted,
+      'The coordinator was restarted again while it recovered the query; it is not tried once more',
+    )
+  if (query.created.redacted && !query.planned)
+    return failureOf(
+      restarted,
+      'The coordinator was restarted before the statement was planned; the secrets in it are not kept, so submit it again',
+    )
+  return undefined
+}
+
+async function failQuery(aggregate: QueryAggregate, clock: Clock, failure: Failure): Promise<void> {
+  await aggregate.execute([
+    (query) =>
+      query.kind === 'NONE'
+        ? []
+        : [...query.tasks.keys()].map((taskId) => ({ type: 'CancelTask', data: { taskId, reason: 'aborted' } })),
+    (query) => {
+      if (query.kind === 'NONE') return []
+      const now = clock.now()
+      const figures = {
+        stages: [...stagesAtEnd(query, 'FAILED', new Date(now).toISOString())],
+        totals: queryTotals(query, new Map(), now),
+      }
+      return [{ type: 'FailQuery', failure, figures }]
+    },
+  ])
+}
