@@ -34,6 +34,7 @@ import { allowAll } from '../security/authorization.ts'
 import { entitySpanId, formatTraceparent, isSampled, newTraceId, parseTraceparent } from '../telemetry/trace-context.ts'
 import { createQueryTelemetry } from '../coordinator/query/query-telemetry.ts'
 import { createCoordinatorListener } from './coordinator-http.ts'
+import { createRestartMeter } from './restart-meter.ts'
 import { createProcessTelemetry } from './process-telemetry.ts'
 import { readKnownWorkers } from '../readmodels/nodes/queries.ts'
 import { createReadModelsProjection } from '../readmodels/projection.ts'
@@ -357,7 +358,8 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     onError,
   })
   void telemetry
-    .load((meters) =>
+    .load((meters) => {
+      meters.onScrape(createRestartMeter(life, meters))
       meters.onScrape(async () => {
         const lag = await projection.lag()
         meters.set('writer', {}, 1)
@@ -384,8 +386,8 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
           meters.set('groupRunningLimitQueries', { group }, room.running)
           meters.set('groupQueuedLimitQueries', { group }, room.queued)
         }
-      }),
-    )
+      })
+    })
     .catch((error: unknown) => logger.error('telemetry.trouble', { err: error }, 'Telemetry could not be loaded'))
   logger.info('ready', { epoch, milliseconds: Math.round(clock.monotonicMs() - startedAt) }, 'Coordinator is ready')
   return {

@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
 
@@ -116,6 +115,10 @@ describe('a coordinator that goes', () => {
       const next = await another(coordinator)
       expect(await waiting).toBe('answered')
       expect(coordinators()).toEqual([next])
+      await waitUntil('the metrics tell of it', async () => {
+        const text = await (await fetch(`${url}/metrics`)).text()
+        return text.includes('quipu_process_restarts_total{process="coordinator",reason="hang"} 1')
+      })
       expect(quipu.stderr()).toContain('coordinator has been silent for 2000 ms: killing it')
     },
   )
@@ -128,9 +131,8 @@ describe('a coordinator that goes', () => {
       return children.length === 2 && children[1] !== worker
     })
     expect(processesOf(data).children[0]).toBe(coordinator)
-    await sleep(200)
-    process.kill(coordinator, 'SIGKILL')
     const after = processesOf(data).children[1]
+    process.kill(coordinator, 'SIGKILL')
     await another(coordinator)
     expect(processesOf(data).children[1]).toBe(after)
   })
