@@ -19,6 +19,7 @@ import { createWorkerClient } from '../coordinator/scheduler/worker-client.ts'
 import { isBelow, MisconfiguredLog, type EventLog } from '../events/event-log.ts'
 import { migrate, MigrationError } from '../events/postgres/migrate.ts'
 import { createProjectionRunner } from '../events/projection-runner.ts'
+import { eventsBelow } from '../events/projection-store.ts'
 import { createEnginePool } from '../execution/engine/engine-pool.ts'
 import { createStatementUris } from '../protocol/statement/next-uri.ts'
 import { baseUri, createStatementRoutes } from '../protocol/statement/statement-routes.ts'
@@ -38,7 +39,7 @@ import { createRestartMeter } from './restart-meter.ts'
 import { createProcessTelemetry } from './process-telemetry.ts'
 import { readKnownWorkers } from '../readmodels/nodes/queries.ts'
 import { createReadModelsProjection } from '../readmodels/projection.ts'
-import { rebuildIfNeeded } from '../readmodels/rebuild.ts'
+import { rebuildIfNeeded, rebuildProgress } from '../readmodels/rebuild.ts'
 import { deriveKey, internalBearer, loadClusterSecret } from '../security/cluster-secret.ts'
 import { systemClock } from '../shared/clock.ts'
 import { EngineError, ExitError, failureOf } from '../shared/engine-error.ts'
@@ -137,6 +138,9 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
       trouble.kind === 'dead_letter'
         ? logger.error('dead_letter', { trouble }, 'An event could not be projected')
         : logger.warn('projection.trouble', { kind: trouble.kind, err: trouble.error }, 'The projection is in trouble'),
+    onBatch: ({ events }) => telemetry.meters().count('projectionEvents', { projection: 'readmodels' }, events),
+    onWait: ({ passed, milliseconds }) =>
+      telemetry.meters().observe('projectionWait', { result: passed ? 'passed' : 'timeout' }, milliseconds / 1000),
   })
   await projection.start()
 
@@ -173,6 +177,16 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     clock,
     limits: { beatMs: timeouts.workerBeatMs, failedMs: timeouts.workerFailedMs },
     writes: () => true,
+    onEvent: (event) => {
+      const { nodeId, url } = event.data
+      if (event.type === 'NodeJoined' || event.type === 'NodeRecovered')
+        logger.info('worker.joined', { nodeId, url }, 'A worker takes tasks')
+      if (event.type === 'NodeLeft') telemetry.meters().count('workerFailures', { reason: 'left' })
+      if (event.type !== 'NodeFailed') return
+      const { reason } = event.data
+      logger.warn('worker.lost', { nodeId, url, reason }, 'A worker failed')
+      telemetry.meters().count('workerFailures', { reason })
+    },
   })
   membership = workers
   workers.remember(await readKnownWorkers(read))
@@ -369,6 +383,8 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
         meters.set('projectionLagEvents', { projection: 'readmodels' }, lag.events)
         meters.set('projectionLag', { projection: 'readmodels' }, lag.oldestMillis / 1000)
         meters.set('deadLetters', { projection: 'readmodels' }, projection.deadLetters)
+        const events = eventsBelow(projection.committed) + lag.events
+        meters.set('projectionRebuildRatio', { projection: 'readmodels' }, await rebuildProgress(read, events))
         for (const state of OPEN_STATES)
           meters.set(
             'queriesOpen',

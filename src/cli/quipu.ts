@@ -8,6 +8,7 @@ const USAGE = `usage: quipu <command> [options]
   coordinator     one coordinator, for Postgres and workers that run elsewhere
   worker          one worker, for coordinators that run elsewhere
   rebuild         makes the read models anew from the event log; a server may run meanwhile
+                  (--query ID: the rows of one query)
   query "SQL"     runs a statement and prints its rows; quipu query --help
   help, --help    this text with all settings
   --version       the version

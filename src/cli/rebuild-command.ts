@@ -1,23 +1,28 @@
 import { loadConfig, type Config } from '../config/load-config.ts'
 import { LogChanged, MisconfiguredLog } from '../events/event-log.ts'
 import { migrate } from '../events/postgres/migrate.ts'
+import { mendQuery } from '../readmodels/mend-query.ts'
 import { rebuildReadModels } from '../readmodels/rebuild.ts'
 import { systemClock } from '../shared/clock.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
+import { isQueryId } from '../shared/ids.ts'
 import { lockDataFolder } from '../supervisor/data-folder-lock.ts'
 import { startEmbeddedPostgres } from '../supervisor/embedded-postgres.ts'
 import { eventLogOf } from './event-log-of.ts'
 
 /**
- * `quipu rebuild`: makes the read models anew from the event log, while a server serves or without one.
+ * `quipu rebuild`: makes the read models anew from the event log, while a server serves or without one. With
+ * `--query ID` the rows of one query alone, from its stored events: after a dead letter was dealt with.
  * @returns the exit code
  */
 export async function rebuildCommand(argv: readonly string[]): Promise<number> {
-  const config = loadConfig(argv, process.env)
+  const { queryId, rest } = takeQuery(argv)
+  const config = loadConfig(rest, process.env)
   const database = await openDatabase(config)
   try {
-    await rebuild(config, database.url)
+    if (queryId === undefined) await rebuild(config, database.url)
+    else await mend(queryId, database.url)
     return exitCodes.drained
   } finally {
     await database.close()
@@ -51,6 +56,25 @@ async function rebuild(config: Config, databaseUrl: string): Promise<void> {
   } finally {
     await log.close()
   }
+}
+
+/** The one flag that is no setting. */
+function takeQuery(argv: readonly string[]): { queryId: string | undefined; rest: readonly string[] } {
+  const at = argv.findIndex((one) => one === '--query' || one.startsWith('--query='))
+  if (at < 0) return { queryId: undefined, rest: argv }
+  const inline = argv[at]!.startsWith('--query=')
+  const queryId = inline ? argv[at]!.slice('--query='.length) : argv[at + 1]
+  if (queryId === undefined || !isQueryId(queryId))
+    throw new ExitError(exitCodes.configuration, `--query: '${queryId ?? ''}' is no query id`)
+  return { queryId, rest: argv.toSpliced(at, inline ? 1 : 2) }
+}
+
+async function mend(queryId: string, databaseUrl: string): Promise<void> {
+  const { events, deadLetters } = await mendQuery({ connectionString: databaseUrl }, queryId).catch((error: Error) => {
+    throw new ExitError(exitCodes.dependency, `The rows of ${queryId} cannot be made: ${error.message}`)
+  })
+  if (events === 0) throw new ExitError(exitCodes.configuration, `There are no events of query ${queryId}`)
+  process.stdout.write(`Rebuilt ${queryId} from ${events} events; ${deadLetters} dead letters are dealt with\n`)
 }
 
 function showProgress(done: number, total: number): void {

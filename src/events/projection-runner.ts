@@ -35,6 +35,8 @@ export interface ProjectionRunnerOptions {
   readonly maxBatch?: number
   /** Things an operator should know; the loop goes on by itself. */
   readonly onTrouble?: (trouble: ProjectionTrouble) => void
+  /** A read had to wait for its writes. */
+  readonly onWait?: (wait: { readonly passed: boolean; readonly milliseconds: number }) => void
   /** After each commit. */
   readonly onBatch?: (batch: { readonly events: number; readonly milliseconds: number }) => void
 }
@@ -135,20 +137,27 @@ class Runner implements ProjectionRunner {
   }
 
   async waitFor(target: Position | Checkpoint, timeoutMs: number): Promise<boolean> {
-    if ('offset' in target) {
-      if (isBelow(target, this.#committed)) return true
-      const passed = heapAt(this.#offsetWaiters, target.partition).wait(target.offset + 1n, timeoutMs)
-      this.#wake()
-      return passed
-    }
+    const waits = this.#waitsFor(target, timeoutMs)
+    if (waits.length === 0) return true
+    const { clock, onWait } = this.#options
+    const started = clock.monotonicMs()
+    this.#wake()
+    const passed = (await Promise.all(waits)).every(Boolean)
+    onWait?.({ passed, milliseconds: clock.monotonicMs() - started })
+    return passed
+  }
+
+  #waitsFor(target: Position | Checkpoint, timeoutMs: number): Promise<boolean>[] {
+    if ('offset' in target)
+      return isBelow(target, this.#committed)
+        ? []
+        : [heapAt(this.#offsetWaiters, target.partition).wait(target.offset + 1n, timeoutMs)]
     // Counted, not by offset: the log may end with records that do not count, which nobody delivers.
-    const waits = target.at.flatMap((place, partition) =>
+    return target.at.flatMap((place, partition) =>
       place.state.count <= countAt(this.#committed, partition)
         ? []
         : [heapAt(this.#countWaiters, partition).wait(BigInt(place.state.count), timeoutMs)],
     )
-    if (waits.length > 0) this.#wake()
-    return (await Promise.all(waits)).every(Boolean)
   }
 
   async barrier(timeoutMs: number): Promise<boolean> {

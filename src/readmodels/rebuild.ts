@@ -3,6 +3,7 @@ import pg from 'pg'
 import { checkpointFromJson, LogChanged, type Checkpoint, type EventLog } from '../events/event-log.ts'
 import { ProjectionApplier } from '../events/projection-applier.ts'
 import { eventsBelow, ProjectionStore } from '../events/projection-store.ts'
+import type { QueryRows } from '../events/projection.ts'
 import type { Clock } from '../shared/clock.ts'
 import { READ_MODEL_SCHEMA } from '../events/postgres/migrate.ts'
 import { makeReadModelTables } from './make-tables.ts'
@@ -76,6 +77,17 @@ export async function rebuildReadModels(options: RebuildOptions): Promise<Rebuil
     await store?.close()
     await admin.end().catch(() => undefined)
   }
+}
+
+/**
+ * How far a rebuild beside this process is, by the events there are.
+ * @returns 1 when none runs
+ */
+export async function rebuildProgress(query: QueryRows, events: number): Promise<number> {
+  const [there] = await query(`select to_regclass('${NEW}.checkpoints') is not null as there`, [])
+  if (!there?.['there'] || events === 0) return 1
+  const [row] = await query(`select events from ${NEW}.checkpoints where name = $1`, [READ_MODELS.name])
+  return Math.min(1, Number(row?.['events'] ?? 0) / events)
 }
 
 /** Until what serves has all that is in the new tables: nobody who reads now may be shown less later, or more too early. */

@@ -10,7 +10,7 @@ import {
 } from '../../src/events/projection-runner.ts'
 import { createReadModelsProjection } from '../../src/readmodels/projection.ts'
 import { systemClock } from '../../src/shared/clock.ts'
-import { createDatabase, type TestDatabase } from './postgres.ts'
+import { createDatabase, type TestDatabase, type TestPostgres } from './postgres.ts'
 
 export interface ReadModelBed {
   readonly database: TestDatabase
@@ -24,9 +24,12 @@ export interface ReadModelBed {
   close(): Promise<void>
 }
 
-/** A migrated database with a claimed Postgres log; close it to end all that was started from it. */
-export async function openReadModelBed(): Promise<ReadModelBed> {
-  const database = await createDatabase()
+/**
+ * A migrated database with a claimed Postgres log; close it to end all that was started from it.
+ * @param server one of the test's own, to be killed; else the shared one
+ */
+export async function openReadModelBed(server?: TestPostgres): Promise<ReadModelBed> {
+  const database = await (server?.createDatabase() ?? createDatabase())
   const config: pg.ClientConfig = { connectionString: database.url }
   await migrate(config)
   // Times in a log never go back: a clock that stands lets tests choose those of their events.
