@@ -5,6 +5,7 @@ import kafkajs from 'kafkajs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { kafkaIsAvailable, sharedKafka } from '../support/kafka.ts'
 import { spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
+import { run } from '../support/statement-client.ts'
 
 const available = await kafkaIsAvailable()
 
@@ -52,7 +53,7 @@ describe('a start with the event log in Kafka', () => {
     it('makes the topic, and has everything back when the database was deleted', { timeout: 90_000 }, async () => {
       const topic = newTopic()
       const first = start('kept', brokers.join(), topic)
-      const id = await runToTheEnd(await first.url, "SELECT 'kept' AS word")
+      const { id } = await run(await first.url, "SELECT 'kept' AS word")
       first.signal('SIGTERM')
       const { code, stdout } = await first.exit
       expect(code).toBe(0)
@@ -67,17 +68,3 @@ describe('a start with the event log in Kafka', () => {
     })
   })
 })
-
-/** Runs a statement and follows it; gives its query id. */
-async function runToTheEnd(url: string, sql: string): Promise<string> {
-  let answer = (await (await fetch(`${url}/v1/statement`, { method: 'POST', body: sql })).json()) as Answer
-  while (answer.nextUri !== undefined) answer = (await (await fetch(answer.nextUri)).json()) as Answer
-  expect(answer.stats.state).toBe('FINISHED')
-  return answer.id
-}
-
-interface Answer {
-  readonly id: string
-  readonly nextUri?: string
-  readonly stats: { readonly state: string }
-}

@@ -12,7 +12,7 @@ let url: string
 beforeAll(async () => {
   folder = temporaryFolder()
   data = join(folder.path, 'data')
-  const env = { QUIPU_LOG_LEVEL: 'error', QUIPU_COORDINATOR_DEAD_MS: '2s', QUIPU_RESTART_BACKOFF_MAX_MS: '200ms' }
+  const env = { QUIPU_LOG_LEVEL: 'error', QUIPU_COORDINATOR_DEAD_MS: '3s', QUIPU_RESTART_BACKOFF_MAX_MS: '200ms' }
   quipu = spawnQuipu(['start', '--port', '0', '--data-dir', data], { env })
   url = await quipu.url
 })
@@ -119,7 +119,7 @@ describe('a coordinator that goes', () => {
         const text = await (await fetch(`${url}/metrics`)).text()
         return text.includes('quipu_process_restarts_total{process="coordinator",reason="hang"} 1')
       })
-      expect(quipu.stderr()).toContain('coordinator has been silent for 2000 ms: killing it')
+      expect(quipu.stderr()).toContain('coordinator has been silent for 3000 ms: killing it')
     },
   )
 
