@@ -12,11 +12,12 @@ import { isLoopback } from '../protocol/edge/browser-policy.ts'
 import { HttpProblem, sendProblem } from '../protocol/edge/problem.ts'
 import { createTaskRoutes } from '../protocol/task/task-routes.ts'
 import { internalBearer, loadClusterSecret } from '../security/cluster-secret.ts'
-import { EngineError } from '../shared/engine-error.ts'
 import type { ChildLife } from './child-life.ts'
 import { connectorFactories } from './connector-factories.ts'
 import { engineSettings } from './engine-settings.ts'
+import { createProcessTelemetry } from './process-telemetry.ts'
 import { version } from './version.ts'
+import { collectWorker, onEngineEvent, onWorkerEvent, translateAndLog } from './worker-telemetry.ts'
 
 /** A worker whose parts are wired. */
 export interface WiredWorker {
@@ -42,6 +43,10 @@ export async function wireWorker(life: ChildLife, url: string): Promise<WiredWor
   const startedAt = performance.now()
   const dataDir = resolve(config.dataDir)
   const bearer = internalBearer(loadClusterSecret(dataDir, config.sharedSecret))
+  const nodeId = nodeIdOf(dataDir)
+  const telemetry = createProcessTelemetry(config, 'worker', nodeId)
+  const { logger } = telemetry
+  const onEvent = onWorkerEvent(telemetry)
   const catalogs = withSystemCatalog(
     loadCatalogs(resolve(config.catalogDir), connectorFactories, {
       dataDir,
@@ -49,16 +54,15 @@ export async function wireWorker(life: ChildLife, url: string): Promise<WiredWor
       query: (sql) => engines.query(sql),
     }),
   )
-  const engines = createEnginePool(
-    engineSettings(config, {
-      folder: dataDir,
-      allowedDirectories: allowedDirectories(catalogs),
-      // The coordinator's engines take a part as well.
-      sharers: config.workers + 1,
-      translateError: (text) =>
-        new EngineError('GENERIC_INTERNAL_ERROR', 'The engine failed', { cause: new Error(text) }),
-    }),
-  )
+  const settings = engineSettings(config, {
+    folder: dataDir,
+    allowedDirectories: allowedDirectories(catalogs),
+    // The coordinator's engines take a part as well.
+    sharers: config.workers + 1,
+    translateError: translateAndLog(telemetry),
+    onEvent: onEngineEvent(telemetry),
+  })
+  const engines = createEnginePool(settings)
   const tasks = createTaskManager({
     folder: dataDir,
     engines,
@@ -70,9 +74,7 @@ export async function wireWorker(life: ChildLife, url: string): Promise<WiredWor
       queryBytes: limits.pageStoreQueryBytes,
       totalBytes: limits.pageStoreBytes,
     },
-    onEvent: (event) => {
-      if (event.type === 'failedOutside') process.stderr.write(`${event.what}: ${textOf(event.error)}\n`)
-    },
+    onEvent,
   })
   await Promise.all([engines.start(), tasks.start()])
 
@@ -82,13 +84,13 @@ export async function wireWorker(life: ChildLife, url: string): Promise<WiredWor
     openReads: isLoopback(config.host),
     url,
     maxBodyBytes: limits.taskBodyBytes,
-    onError: (error) => process.stderr.write(`Request failed: ${textOf(error)}\n`),
+    onError: (error) => logger.error('request.failed', { err: error }, 'A request failed'),
   })
-  const nodeId = nodeIdOf(dataDir)
   const memoryBytes = Math.min(process.constrainedMemory() || Infinity, totalmem())
   const announcer = createAnnouncer({
     coordinators: config.coordinators,
     bearer,
+    onEvent,
     everyMs: timeouts.workerBeatMs,
     announcement: () => ({
       nodeId,
@@ -101,6 +103,12 @@ export async function wireWorker(life: ChildLife, url: string): Promise<WiredWor
     }),
   })
   await announcer.start()
+  const { pageStoreBytes } = limits
+  telemetry
+    .load((meters) =>
+      collectWorker(meters, { engines, tasks, pageStoreBytes, engineMemoryBytes: settings.memoryLimitBytes }),
+    )
+    .catch((error: unknown) => logger.warn('telemetry.trouble', { err: error }, 'There are no metrics'))
 
   const info = (): string =>
     JSON.stringify({
@@ -115,7 +123,12 @@ export async function wireWorker(life: ChildLife, url: string): Promise<WiredWor
   return {
     listener: (request, response) => {
       if (routes(request, response)) return
-      if (request.url === '/v1/info') {
+      if (request.url === '/metrics') {
+        void telemetry
+          .meters()
+          .text()
+          .then(({ contentType, body }) => response.writeHead(200, { 'Content-Type': contentType }).end(body))
+      } else if (request.url === '/v1/info') {
         response.writeHead(200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' }).end(info())
       } else sendProblem(request, response, new HttpProblem(404, 'Not found'))
     },
@@ -130,10 +143,7 @@ export async function wireWorker(life: ChildLife, url: string): Promise<WiredWor
     async stop() {
       await tasks.stop()
       await engines.stop()
+      await telemetry.stop()
     },
   }
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }

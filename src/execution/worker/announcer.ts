@@ -25,8 +25,9 @@ export function createAnnouncer(options: AnnouncerOptions): Service {
     const announcement = options.announcement()
     const body = JSON.stringify(announcement)
     for (const url of options.coordinators) {
-      void put(url, body, announcement.epochSeen).catch((error: unknown) =>
-        options.onEvent?.({ type: 'announcementFailed', url, error }),
+      put(url, body, announcement.epochSeen).then(
+        () => options.onEvent?.({ type: 'announced', url }),
+        (error: unknown) => options.onEvent?.({ type: 'announcementFailed', url, error }),
       )
     }
   }

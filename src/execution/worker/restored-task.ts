@@ -2,6 +2,7 @@ import { failureOf } from '../../shared/engine-error.ts'
 import type { TaskStatus } from '../api/task.ts'
 import { createOutputBuffer } from './output-buffer.ts'
 import type { StoredTask } from './page-store.ts'
+import { readPage } from './read-page.ts'
 import type { TaskDeps, WorkerTask } from './task.ts'
 import { taskStats } from './task-figures.ts'
 import { wireFailure } from './wire-failure.ts'
@@ -79,10 +80,7 @@ export function restoreTask(deps: TaskDeps, stored: StoredTask): WorkerTask {
         bufferedPages: buffer.listed() - buffer.acknowledged(),
       }
     },
-    async page(token) {
-      const page = buffer.page(token)
-      return page && { page, bytes: await pages.read(taskId, page) }
-    },
+    page: (token) => readPage(deps, taskId, buffer.page(token)),
     isAcknowledged: (token) => token < buffer.acknowledged(),
     isComplete: () => true,
     waitForPage: () => Promise.resolve(),

@@ -12,6 +12,7 @@ import { createOutputBuffer } from './output-buffer.ts'
 import { addPipelines } from './pipelines.ts'
 import type { PageStore } from './page-store.ts'
 import { taskStats } from './task-figures.ts'
+import { readPage } from './read-page.ts'
 import { wireFailure } from './wire-failure.ts'
 import type { WorkerEvent } from './worker-events.ts'
 
@@ -250,10 +251,7 @@ export function createTask(deps: TaskDeps, taskId: TaskId, first: TaskUpdate): W
       end(final)
       running?.run.cancel()
     },
-    async page(token) {
-      const page = buffer.page(token)
-      return page && { page, bytes: await pages.read(taskId, page) }
-    },
+    page: (token) => readPage(deps, taskId, buffer.page(token)),
     isAcknowledged: (token) => token < buffer.acknowledged(),
     isComplete: () => !isLive(),
     waitForPage: (token, millis) => buffer.wait(token, millis),

@@ -18,7 +18,11 @@ export type WorkerEvent =
     }
   | { readonly type: 'pageListed'; readonly taskId: string; readonly rows: number; readonly bytes: number }
   | { readonly type: 'taskEnded'; readonly status: TaskStatus; readonly traceparent: string | undefined }
-  | { readonly type: 'staleEpoch'; readonly epoch: number; readonly seen: number }
+  /** Bytes of a page were handed to a reader. */
+  | { readonly type: 'pageRead'; readonly taskId: string; readonly bytes: number }
+  /** A listed page is not there any more, or not as it was. */
+  | { readonly type: 'pageLost'; readonly taskId: string; readonly token: number }
   | { readonly type: 'coordinatorSilent'; readonly tasksDropped: number }
+  | { readonly type: 'announced'; readonly url: string }
   | { readonly type: 'announcementFailed'; readonly url: string; readonly error: unknown }
   | { readonly type: 'failedOutside'; readonly what: string; readonly error: unknown }
