@@ -70,6 +70,9 @@ const SHIPPED = fileURLToPath(new URL('../../etc', import.meta.url))
 /** A result of a statement without tables is kept in memory while it is made. */
 const INLINE_BYTES = 16 * 1024 * 1024
 
+/** A page whose worker was not reached for so long is lost. */
+const PAGE_LOST_MS = 15_000
+
 /** A statement that ends within this after its POST is one append. */
 const FIRST_APPEND_HOLD_MS = 8
 
@@ -241,7 +244,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     clock,
     log,
     registry,
-    pages: createResultPageSource(log, client),
+    pages: createResultPageSource({ log, client, workers, clock, lostAfterMs: PAGE_LOST_MS }),
     start: (submission) => {
       const started = startQueryExecution(execution, ids(), submission)
       queryTelemetry.follow(started)

@@ -184,6 +184,10 @@ export function createMembership(options: MembershipOptions): Membership {
       [...nodes.values()]
         .filter((node) => node.state === 'active')
         .map(({ announcement: { nodeId, url } }) => ({ nodeId, url })),
+    byId(nodeId) {
+      const node = nodes.get(nodeId)
+      return node && { nodeId, url: node.announcement.url }
+    },
     byUrl(url) {
       const node = [...nodes.values()].find((one) => one.announcement.url === url)
       return node && { nodeId: node.announcement.nodeId, url }

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { EventLog } from '../../events/event-log.ts'
-import type { WorkerClient } from '../scheduler/worker-client.ts'
+import type { Clock } from '../../shared/clock.ts'
+import { WorkerUnreachable, type WorkerClient } from '../scheduler/worker-client.ts'
+import type { WorkerDirectory } from '../scheduler/workers.ts'
 import type { KnownQuery } from './state.ts'
 
 /** Where the bytes of a published page come from; they are checked against the hash the log has. */
@@ -13,19 +15,46 @@ export interface ResultPageSource {
   read(query: KnownQuery, token: number, inMemory: Buffer | undefined): Promise<Buffer | 'lost'>
 }
 
-export function createResultPageSource(
-  log: Pick<EventLog, 'readPage'>,
-  client: Pick<WorkerClient, 'fetchPage'>,
-): ResultPageSource {
+export interface ResultPageSourceDeps {
+  readonly log: Pick<EventLog, 'readPage'>
+  readonly client: Pick<WorkerClient, 'fetchPage'>
+  readonly workers: Pick<WorkerDirectory, 'byId'>
+  readonly clock: Clock
+  /** A page whose worker has not been reached for so long is lost, milliseconds. */
+  readonly lostAfterMs: number
+}
+
+export function createResultPageSource(deps: ResultPageSourceDeps): ResultPageSource {
+  const { log, client, workers, clock } = deps
+  /** Since when the worker of a query's page has not been reached. */
+  const away = new Map<string, number>()
+
+  async function fromWorker(query: KnownQuery, token: number): Promise<Buffer | undefined> {
+    const page = query.pages[token]!
+    const nodeId = query.tasks.get(page.taskId)?.nodeId
+    const url = (nodeId === undefined ? undefined : workers.byId(nodeId)?.url) ?? page.nodeUrl ?? ''
+    const key = `${query.queryId}/${token}`
+    try {
+      const bytes = await client.fetchPage(url, page.taskId, page.taskToken, firstUnpassed(query, token))
+      away.delete(key)
+      return bytes
+    } catch (error) {
+      if (!(error instanceof WorkerUnreachable)) throw error
+      const since = away.get(key) ?? clock.monotonicMs()
+      away.set(key, since)
+      if (clock.monotonicMs() - since < deps.lostAfterMs) throw error
+      away.delete(key)
+      return undefined
+    }
+  }
+
   return {
     async read(query, token, inMemory) {
       const page = query.pages[token]
       if (!page) throw new Error(`page ${token} of ${query.queryId} is not published`)
       if (inMemory) return inMemory
       const bytes =
-        page.kept === 'log'
-          ? asBuffer(await log.readPage(query.queryId, token))
-          : await client.fetchPage(page.nodeUrl ?? '', page.taskId, page.taskToken, firstUnpassed(query, token))
+        page.kept === 'log' ? asBuffer(await log.readPage(query.queryId, token)) : await fromWorker(query, token)
       if (!bytes) return 'lost'
       return createHash('sha256').update(bytes).digest('hex') === page.sha256 ? bytes : 'lost'
     },

@@ -90,7 +90,10 @@ export async function runWorkerStage(
       : []
     // Not waited for: the task's POST goes out beside the append. A task that the log does not know is deleted at adoption.
     const begun = number === firstNumber && plan ? [plan, ...retry, create] : [...retry, create]
-    const [outcome] = await Promise.all([createTask(deps, input, node, taskId, failures), input.record(begun)])
+    const [first] = await Promise.all([createTask(deps, input, node, taskId, failures), input.record(begun)])
+    const task = openTask(input)
+    // Part of its output is the result already: only the pages on its worker's disk can complete it.
+    const outcome = first.kind === 'lost' && isPinned(input) && task ? await adoptTask(deps, input, task) : first
     lost = await settle(input, taskId, outcome)
     if (!lost) return
     if (++failures >= deps.maxAttempts && outcome.kind === 'lost') throw engineError(outcome.failure)
@@ -104,7 +107,7 @@ async function settle(
   outcome: TaskOutcome,
 ): Promise<{ taskId: string; reason: string } | undefined> {
   if (outcome.kind === 'done') return undefined
-  const pinned = input.aggregate.intended.kind !== 'NONE' && input.aggregate.intended.pages.length > 0
+  const pinned = isPinned(input)
   await input.record([{ type: 'FailTask', data: { taskId, failure: outcome.failure } }])
   if (outcome.kind === 'failed') throw engineError(outcome.failure)
   if (pinned)
@@ -113,6 +116,10 @@ async function settle(
       `Task ${taskId} was lost after part of its result was published: ${outcome.failure.message}`,
     )
   return { taskId, reason: outcome.reason }
+}
+
+function isPinned(input: WorkerStageInput): boolean {
+  return input.aggregate.intended.kind !== 'NONE' && input.aggregate.intended.pages.length > 0
 }
 
 /** The stage's task that the log has no end of: another coordinator created it. */
@@ -128,13 +135,13 @@ function recoveries(aggregate: QueryAggregate): number {
 
 /** Goes on with a task that runs, or ran, on its worker: nothing it did is done again. */
 async function adoptTask(deps: WorkerStageDeps, input: WorkerStageInput, task: TaskRecord): Promise<TaskOutcome> {
-  const node = { nodeId: task.nodeId, url: task.nodeUrl }
   const unreachable = (message: string): TaskOutcome => ({
     kind: 'lost',
     failure: failureOf('REMOTE_HOST_GONE', message),
     reason: 'worker_lost',
   })
   for (let attempt = 0; ; attempt++) {
+    const node = deps.workers.byId(task.nodeId) ?? { nodeId: task.nodeId, url: task.nodeUrl }
     try {
       const status = await deps.client.getTask(node.url, task.taskId)
       if (!status) return unreachable(`Worker ${node.url} has no task ${task.taskId}`)

@@ -4,6 +4,8 @@ export interface WorkerDirectory {
   active(): readonly WorkerNode[]
   /** A worker that answered is known under its url as well. */
   byUrl(url: string): WorkerNode | undefined
+  /** Where a worker is now: started again, it may have another address and still its pages. */
+  byId(nodeId: string): WorkerNode | undefined
   /** Called whenever a worker joins, fails or leaves. */
   onChange(listener: () => void): void
 }
