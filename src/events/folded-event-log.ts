@@ -30,6 +30,16 @@ export interface EventLogOptions {
   readonly now?: () => number
   /** Told of each failed attempt; the log goes on by itself. */
   readonly onTrouble?: (error: Error) => void
+  /**
+   * Result pages made before this may be dropped: nobody can ask for them any more. Asked every few minutes.
+   * @default 25 hours ago: no query runs longer than a day
+   */
+  readonly pagesNeededSince?: () => Date
+  /**
+   * Encoded events that may wait for a log that is away; beyond, appends are refused with LogUnavailable at once.
+   * @default 256 MiB
+   */
+  readonly maxQueuedBytes?: number
 }
 
 /** Parts that tests replace to show that the contract suite catches a broken one. */
@@ -94,6 +104,7 @@ export class FoldedEventLog implements EventLog {
             limits,
             fold,
             now: this.#options.now ?? Date.now,
+            maxQueuedBytes: this.#options.maxQueuedBytes ?? 256 << 20,
             onLost: (error) => this.#lose(error),
             onTrouble: (error) => this.#options.onTrouble?.(error),
           },

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import type { EventLog } from './event-log.ts'
 import { FoldedEventLog, type EventLogOptions, type EventLogSeams } from './folded-event-log.ts'
-import { makePagePartitions } from './postgres/partitions.ts'
+import { startPageHousekeeping } from './postgres/partitions.ts'
 import { ProjectedStreams, type ProjectedStreamsOptions } from './postgres/projected-streams.ts'
 import { PostgresResultPages } from './postgres/result-page-store.ts'
 import { KafkaRecordStore, type KafkaOptions } from './kafka/kafka-record-store.ts'
@@ -12,8 +12,6 @@ export interface KafkaEventLogOptions extends KafkaOptions {
   readonly database: pg.ClientConfig
   readonly streams?: ProjectedStreamsOptions
 }
-
-const PAGE_PARTITIONS_EVERY_MS = 300_000
 
 /** The event log in a Kafka topic, with small result pages and streams by key in Postgres beside it. */
 export function createKafkaEventLog(
@@ -28,7 +26,7 @@ export function createKafkaEventLog(
 export class KafkaStoreBesidePostgres extends KafkaRecordStore {
   readonly #pool: pg.Pool
   readonly #log: EventLogOptions
-  #housekeeping: NodeJS.Timeout | undefined
+  #housekeeping: { stop(): void } | undefined
 
   /** @param wrapPages lets a test stop between a page and its event */
   constructor(
@@ -54,17 +52,11 @@ export class KafkaStoreBesidePostgres extends KafkaRecordStore {
   }
 
   override prepareFor(): void {
-    if (this.#housekeeping) return
-    const make = (): void => {
-      const now = (this.#log.now ?? Date.now)()
-      makePagePartitions(this.#pool, now).catch((error: Error) => this.#log.onTrouble?.(error))
-    }
-    this.#housekeeping = setInterval(make, PAGE_PARTITIONS_EVERY_MS).unref()
-    make()
+    this.#housekeeping ??= startPageHousekeeping(this.#pool, this.#log)
   }
 
   override async close(): Promise<void> {
-    clearInterval(this.#housekeeping)
+    this.#housekeeping?.stop()
     await super.close()
     await this.#pool.end().catch(() => {})
   }

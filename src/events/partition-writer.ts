@@ -27,6 +27,8 @@ export interface WriterParts {
   readonly fold?: Fold
   /** Wall clock, milliseconds. */
   readonly now: () => number
+  /** Encoded events that may wait. */
+  readonly maxQueuedBytes: number
   /** This process may write no more, in any log partition. */
   readonly onLost: (error: Fenced | LogWentBackwards) => void
   /** The log does not take records just now; the writer goes on trying. */
@@ -62,6 +64,7 @@ export class PartitionWriter {
   protected validThrough = 0
   readonly #landed = new Map<number, Recorded>()
   #queue: PendingAppend[] = []
+  #queuedBytes = 0
   #running: Promise<void> | undefined
   #start: Checkpoint | undefined
   #closed = false
@@ -124,6 +127,8 @@ export class PartitionWriter {
 
   append(stream: string, expected: number, events: readonly Event[], pages: readonly ResultPage[]): Promise<Appended> {
     if (this.#lost) return Promise.reject(this.#lost)
+    if (this.#queuedBytes > this.parts.maxQueuedBytes)
+      return Promise.reject(new LogUnavailable('Too much waits for the event log already'))
     const known = this.#heads.get(stream)
     const assumedNew = !known && expected === 0 && this.parts.store.checksNewStreams
     if (!known && !assumedNew) {
@@ -136,6 +141,7 @@ export class PartitionWriter {
         { head: known ?? { sequence: 0, hash: '' }, epoch: this.#epoch, notBefore: this.#lastTime, limits, now },
       )
       this.#queue.push({ ...sealed, assumedNew, firstNumber: 0, resolve, reject })
+      this.#queuedBytes += sealed.bytes
       const last = sealed.sealed.at(-1)!.envelope
       this.#lastTime = last.time
       this.#heads.queued(stream, { sequence: last.sequence, hash: last.hash })
@@ -156,6 +162,7 @@ export class PartitionWriter {
   stop(error: EventLogError): void {
     this.#lost ??= error
     for (const append of this.#queue.splice(0)) append.reject(error)
+    this.#queuedBytes = 0
   }
 
   async close(): Promise<void> {
@@ -246,7 +253,12 @@ export class PartitionWriter {
     this.#running = this.#guard(async () => {
       // A turn of the microtask queue gathers appends made together.
       await undefined
-      while (this.#queue.length > 0 && !this.#lost) await this.commit(this.cutBatch(this.#queue))
+      while (this.#queue.length > 0 && !this.#lost) {
+        const batch = this.cutBatch(this.#queue)
+        this.#queuedBytes =
+          this.#queue.length === 0 ? 0 : batch.reduce((left, each) => left - each.bytes, this.#queuedBytes)
+        await this.commit(batch)
+      }
     })
   }
 

@@ -21,7 +21,7 @@ export function runFolder(): string {
   return folder
 }
 
-/** One holder at a time among the processes of a run; a holder that died is passed over after a minute. */
+/** One holder at a time among the processes of a run; a holder that died is passed over after two minutes. */
 export async function withRunLock<T>(name: string, work: () => Promise<T>): Promise<T> {
   const lock = join(runFolder(), `${name}.lock`)
   for (;;) {
@@ -34,7 +34,7 @@ export async function withRunLock<T>(name: string, work: () => Promise<T>): Prom
         (found) => Date.now() - found.mtimeMs,
         () => 0,
       )
-      if (age > 60_000) await rm(lock, { recursive: true, force: true })
+      if (age > 120_000) await rm(lock, { recursive: true, force: true })
       await sleep(25)
     }
   }

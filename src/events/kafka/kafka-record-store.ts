@@ -43,6 +43,7 @@ export class KafkaRecordStore implements RecordStore {
   readonly #follower: LogPartitionReader
   /** What a long poll brought, by log partition, until somebody asks for it. */
   readonly #polled = new Map<number, StoredRecord[]>()
+  readonly #polls = new Map<string, Promise<void>>()
   #connected: Promise<void> | undefined
   #closed = false
 
@@ -146,13 +147,25 @@ export class KafkaRecordStore implements RecordStore {
 
   async awaitMore(offsets: readonly bigint[], signal: AbortSignal): Promise<void> {
     const aborted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
-    const polls = offsets.map(async (offset, partition) => {
-      const messages = await this.#follower.fetch(partition, offset, 2000, LONG_POLL_MS)
-      if (messages.length > 0) this.#polled.set(partition, messages.map(toStoredRecord))
-    })
+    const polls = offsets.map((offset, partition) => this.#poll(partition, offset))
     const polled = Promise.race(polls).catch(() => sleep(LONG_POLL_MS, undefined, { ref: false }))
-    for (const poll of polls) poll.catch(() => {})
     await Promise.race([polled, aborted])
+  }
+
+  /** Subscribers at the end share one long poll: on one connection the second would be answered after the first. */
+  #poll(partition: number, offset: bigint): Promise<void> {
+    const key = `${partition}/${offset}`
+    const running = this.#polls.get(key)
+    if (running) return running
+    const poll = this.#follower
+      .fetch(partition, offset, 2000, LONG_POLL_MS)
+      .then((messages) => {
+        if (messages.length > 0) this.#polled.set(partition, messages.map(toStoredRecord))
+      })
+      .finally(() => this.#polls.delete(key))
+    poll.catch(() => {})
+    this.#polls.set(key, poll)
+    return poll
   }
 
   partitionOf(stream: string): number {

@@ -3,6 +3,8 @@ import type pg from 'pg'
 /** Positions in one partition of `events`. */
 export const EVENTS_IN_PARTITION = 10_000_000n
 const PAGE_PARTITION_MS = 600_000
+const HOUSEKEEPING_EVERY_MS = 300_000
+const LONGEST_QUERY_MS = 25 * 3_600_000
 
 interface Queries {
   query(text: string): Promise<pg.QueryResult>
@@ -39,11 +41,32 @@ export async function dropResultPages(sql: Queries, before: Date): Promise<numbe
   for (const { name } of rows as { name: string }[]) {
     const end = (Number(name.slice('result_pages_'.length)) + 1) * PAGE_PARTITION_MS
     if (end > before.getTime()) continue
-    await sql.query(`drop table quipu_log.${name}`)
+    // A reader of the table must not make the writer wait behind this: better later than long.
+    await sql.query(`set local lock_timeout = '200ms'; drop table quipu_log.${name}`)
     dropped++
   }
   await sql.query(`delete from quipu_log.result_pages_other where created < '${before.toISOString()}'`)
   return dropped
+}
+
+/** Makes page partitions ahead and drops old ones, now and every few minutes; the process may end meanwhile. */
+export function startPageHousekeeping(
+  sql: Queries,
+  options: {
+    readonly now?: () => number
+    readonly pagesNeededSince?: () => Date
+    readonly onTrouble?: (error: Error) => void
+  },
+): { stop(): void } {
+  const now = options.now ?? Date.now
+  const round = async (): Promise<void> => {
+    await makePagePartitions(sql, now())
+    await dropResultPages(sql, options.pagesNeededSince?.() ?? new Date(now() - LONGEST_QUERY_MS))
+  }
+  const run = (): void => void round().catch((error: Error) => options.onTrouble?.(error))
+  const timer = setInterval(run, HOUSEKEEPING_EVERY_MS).unref()
+  run()
+  return { stop: () => clearInterval(timer) }
 }
 
 /** Attaching, unlike creating in place, does not stop readers and writers of the parent. */

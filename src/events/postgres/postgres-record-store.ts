@@ -5,7 +5,7 @@ import { LogChanged, LogUnavailable, MisconfiguredLog, type Checkpoint, type Rec
 import { parseSeen } from '../fold.ts'
 import type { EventLogOptions } from '../folded-event-log.ts'
 import type { Batch, PutOutcome, RecordStore, StoredRecord, StoreLimits, StreamHead } from '../record-store.ts'
-import { EVENTS_IN_PARTITION, makeEventPartition, makePagePartitions } from './partitions.ts'
+import { EVENTS_IN_PARTITION, makeEventPartition, makePagePartitions, startPageHousekeeping } from './partitions.ts'
 import {
   insertStatement,
   SELECT_END,
@@ -21,7 +21,6 @@ import { WriterConnection } from './writer-connection.ts'
 const LIMITS: StoreLimits = { partitions: 1, maxEventBytes: 8 << 20, maxAppendBytes: 15 << 20 }
 /** A lost notification costs this long. */
 const POLL_MS = 1000
-const PAGE_PARTITIONS_EVERY_MS = 300_000
 
 /** Records as rows of one table. The writer assigns positions, so the primary key is the compare-and-set. */
 export class PostgresRecordStore implements RecordStore {
@@ -31,18 +30,18 @@ export class PostgresRecordStore implements RecordStore {
   protected readonly pool: pg.Pool
   readonly #config: pg.ClientConfig
   readonly #onTrouble: (error: Error) => void
-  readonly #now: () => number
+  readonly #options: EventLogOptions
   #listener: pg.Client | undefined
   #listening: Promise<void> | undefined
   readonly #waiting = new Set<() => void>()
   #eventPartitionsMade = -1n
-  #housekeeping: NodeJS.Timeout | undefined
+  #housekeeping: { stop(): void } | undefined
   #closed = false
 
   constructor(config: pg.ClientConfig, options: EventLogOptions = {}) {
     this.#config = config
     this.#onTrouble = options.onTrouble ?? ((): void => {})
-    this.#now = options.now ?? Date.now
+    this.#options = options
     this.writer = new WriterConnection(config)
     this.pool = new pg.Pool({
       ...config,
@@ -186,25 +185,26 @@ export class PostgresRecordStore implements RecordStore {
   prepareFor(end: bigint): void {
     if (end / EVENTS_IN_PARTITION < this.#eventPartitionsMade || this.#closed) return
     this.#eventPartitionsMade = end / EVENTS_IN_PARTITION + 1n
-    void this.#makePartitions().catch((error: Error) => {
+    void this.#makeEventPartitions().catch((error: Error) => {
       this.#eventPartitionsMade = -1n
       this.#onTrouble(error)
     })
-    this.#housekeeping ??= setInterval(
-      () => void makePagePartitions(this.pool, this.#now()).catch(this.#onTrouble),
-      PAGE_PARTITIONS_EVERY_MS,
-    ).unref()
+    this.#housekeeping ??= startPageHousekeeping(this.pool, this.#options)
   }
 
+  async #makeEventPartitions(): Promise<void> {
+    if (this.#eventPartitionsMade > 1n) await makeEventPartition(this.pool, this.#eventPartitionsMade)
+  }
+
+  /** For an insert that found no partition: whatever it lacks. */
   async #makePartitions(): Promise<void> {
-    const next = this.#eventPartitionsMade
-    if (next > 1n) await makeEventPartition(this.pool, next)
-    await makePagePartitions(this.pool, this.#now())
+    await this.#makeEventPartitions()
+    await makePagePartitions(this.pool, (this.#options.now ?? Date.now)())
   }
 
   async close(): Promise<void> {
     this.#closed = true
-    clearInterval(this.#housekeeping)
+    this.#housekeeping?.stop()
     for (const wake of this.#waiting) wake()
     await this.#listening?.catch(() => {})
     const listener = this.#listener

@@ -4,7 +4,12 @@ export interface Statement {
   readonly name: string
   readonly text: string
   readonly values: unknown[]
+  /** How long to wait for the answer, when not as long as the connection says. */
+  readonly query_timeout?: number
 }
+
+/** Past this an answer is given up as unknown; sending again at the same positions is harmless. */
+export const ANSWER_TIMEOUT_MS = 3000
 
 /**
  * All rows of an append in two text parameters, split in SQL: arrays would cost a third more on both sides. The guard
@@ -53,9 +58,11 @@ export function insertStatement(batch: Batch): Statement {
     data,
     batch.newStreams.join('\n'),
   ]
-  if (pages.length === 0) return { name: 'append', text: INSERT_EVENTS, values }
+  // A slow disk takes a large append at a megabyte a second.
+  const query_timeout = ANSWER_TIMEOUT_MS + Math.ceil(data.length / 1000)
+  if (pages.length === 0) return { name: 'append', text: INSERT_EVENTS, values, query_timeout }
   const packed = packPages(pages)
-  return { name: 'append-pages', text: INSERT_BOTH, values: [...values, packed.headers, packed.bytes] }
+  return { name: 'append-pages', text: INSERT_BOTH, values: [...values, packed.headers, packed.bytes], query_timeout }
 }
 
 /** The pages alone, for a log that is elsewhere. */

@@ -1,13 +1,12 @@
 import { Socket } from 'node:net'
 import pg from 'pg'
+import { ANSWER_TIMEOUT_MS } from './statements.ts'
 
 /** Settings without which a promise of the log does not hold; `transaction_timeout` needs Postgres 17. */
 const SESSION = `set synchronous_commit = on; set lock_timeout = '500ms'; set transaction_timeout = '5s';
   set client_connection_check_interval = '1s'; set standard_conforming_strings = on`
 export const WRITER_NAME = 'quipu-event-log-writer'
 const CONNECT_TIMEOUT_MS = 1500
-/** Past this an answer is given up as unknown; sending again at the same positions is harmless. */
-const STATEMENT_TIMEOUT_MS = 3000
 
 /** The one connection that inserts: made when needed, thrown away at the first doubt. */
 export class WriterConnection {
@@ -38,7 +37,7 @@ export class WriterConnection {
       ...this.#config,
       application_name: WRITER_NAME,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      query_timeout: STATEMENT_TIMEOUT_MS,
+      query_timeout: ANSWER_TIMEOUT_MS,
       keepAlive: true,
       // pg connects it; held here to be destroyed when an answer is given up.
       stream: () => socket,

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { dropResultPages, makeEventPartition, makePagePartitions } from '../../../src/events/postgres/partitions.ts'
-import { audit, events, expectKept, me, within, type LogFixture } from '../../support/event-log/log-fixture.ts'
+import { audit, events, expectKept, me, until, within, type LogFixture } from '../../support/event-log/log-fixture.ts'
 import { postgresAdapter } from '../../support/event-log/postgres-fixture.ts'
 
 let fixture: LogFixture
@@ -57,7 +57,7 @@ describe('the Postgres event log', () => {
     await earlier.claim(me)
     const page = (text: string) => [{ token: 0, bytes: Buffer.from(text) }]
     await earlier.append('old', 0, events(1), page('old'))
-    const later = await fixture.open({ now: () => Date.now() + 86_400_000 })
+    const later = await fixture.open({ now: () => Date.now() + 72_000_000 })
     await later.claim(me)
     await later.append('far', 0, events(1), page('far'))
     const now = await fixture.open()
@@ -68,6 +68,18 @@ describe('the Postgres event log', () => {
     expect(await now.readPage('old', 0)).toBeUndefined()
     expect(Buffer.from((await now.readPage('new', 0))!).toString()).toBe('new')
     expect(Buffer.from((await now.readPage('far', 0))!).toString()).toBe('far')
+  })
+
+  it('drops by itself the pages that nobody can need', async () => {
+    const old = Date.now() - 7_200_000
+    await makePagePartitions(client, old)
+    const earlier = await fixture.open({ now: () => old })
+    await earlier.claim(me)
+    await earlier.append('old', 0, events(1), [{ token: 0, bytes: Buffer.from('old') }])
+    const now = await fixture.open({ pagesNeededSince: () => new Date(Date.now() - 3_600_000) })
+    expect(await now.readPage('old', 0)).toBeDefined()
+    await now.claim(me)
+    await until(async () => (await now.readPage('old', 0)) === undefined)
   })
 
   it('refuses a database without the log', async () => {
