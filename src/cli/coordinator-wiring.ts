@@ -46,6 +46,7 @@ import { EngineError, ExitError, failureOf } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { createQueryIds } from '../shared/ids.ts'
 import { createSqlFrontEnd } from '../sql/create-front-end.ts'
+import { translateError } from '../sql/functions/runtime-errors.ts'
 import { redactSecrets } from '../sql/syntax/redact-secrets.ts'
 import type { ChildLife } from './child-life.ts'
 import { connectorFactories } from './connector-factories.ts'
@@ -115,8 +116,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
       folder: join(dataDir, 'coordinator'),
       allowedDirectories: allowedDirectories(catalogs),
       sharers: config.workers + 1,
-      translateError: (text) =>
-        new EngineError('GENERIC_INTERNAL_ERROR', 'The engine failed', { cause: new Error(text) }),
+      translateError,
     }),
   )
   bound = engine

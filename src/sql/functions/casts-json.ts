@@ -79,7 +79,7 @@ type Descriptor = string | readonly unknown[]
 function describe(type: SqlType): Descriptor {
   switch (type.kind) {
     case 'array':
-      return ['array', describe(type.element)]
+      return ['array', describe(type.element), typeName(type)]
     case 'map':
       return ['map', describe(type.key), describe(type.value), typeName(type)]
     case 'row':

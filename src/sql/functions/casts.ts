@@ -1,6 +1,13 @@
 import { EngineError, type ErrorLocation } from '../../shared/engine-error.ts'
 import { canCast } from '../types/coercion.ts'
-import { decimalText, duckdbType, rowField, rowFieldOf, typedNull } from '../types/duckdb-representation.ts'
+import {
+  decimalText,
+  duckdbType,
+  isTypedNull,
+  rowField,
+  rowFieldOf,
+  typedNull,
+} from '../types/duckdb-representation.ts'
 import { isInteger, sameType, type SqlType } from '../types/sql-type.ts'
 import { typeName, typeText } from '../types/type-text.ts'
 import { castToDateTime, dateTimeText } from './casts-datetime.ts'
@@ -16,10 +23,15 @@ export interface CastContext {
 /** Longer operands are bound to a name before a cast repeats them. */
 const REPEATABLE = 120
 
-/** Throws TYPE_MISMATCH where Trino knows no such cast. */
-export function requireCast(from: SqlType, to: SqlType, location?: ErrorLocation): void {
+/** Throws TYPE_MISMATCH where Trino knows no such cast; functions that cast within themselves name another error. */
+export function requireCast(
+  from: SqlType,
+  to: SqlType,
+  location?: ErrorLocation,
+  errorName: 'TYPE_MISMATCH' | 'OPERATOR_NOT_FOUND' = 'TYPE_MISMATCH',
+): void {
   if (!canCast(from, to)) {
-    throw new EngineError('TYPE_MISMATCH', `Cannot cast ${typeName(from)} to ${typeName(to)}`, { location })
+    throw new EngineError(errorName, `Cannot cast ${typeName(from)} to ${typeName(to)}`, { location })
   }
 }
 
@@ -29,7 +41,7 @@ export function requireCast(from: SqlType, to: SqlType, location?: ErrorLocation
  */
 export function renderCast(x: string, from: SqlType, to: SqlType, context: CastContext): string {
   if (sameType(from, to)) return x
-  if (from.kind === 'unknown') return typedNull(to)
+  if (from.kind === 'unknown' || isTypedNull(x)) return typedNull(to)
   if (sameRepresentation(from, to)) return x
   if (x.length <= REPEATABLE) return convert(x, from, to, context)
   const name = context.names.fresh()
@@ -40,7 +52,7 @@ export function renderCast(x: string, from: SqlType, to: SqlType, context: CastC
 
 /** `TRY_CAST(x AS to)`: NULL where the conversion fails; what fails in `x` itself still fails. */
 export function renderTryCast(x: string, from: SqlType, to: SqlType, context: CastContext): string {
-  if (sameType(from, to) || from.kind === 'unknown' || sameRepresentation(from, to)) {
+  if (sameType(from, to) || from.kind === 'unknown' || isTypedNull(x) || sameRepresentation(from, to)) {
     return renderCast(x, from, to, context)
   }
   if (/^[\w."']+$/.test(x)) return `TRY(${convert(x, from, to, context)})`

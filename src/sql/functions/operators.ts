@@ -1,5 +1,6 @@
 import { EngineError, type ErrorLocation } from '../../shared/engine-error.ts'
 import { canCoerce, commonSuperType, decimalOfInteger } from '../types/coercion.ts'
+import { isTypedNull, typedNull } from '../types/duckdb-representation.ts'
 import {
   BIGINT,
   BOOLEAN,
@@ -39,7 +40,13 @@ export function resolveArithmetic(
   location?: ErrorLocation,
 ): ResolvedOperator {
   const found = arithmetic(operator, left, right)
-  if (found !== undefined) return found
+  if (found !== undefined) {
+    return {
+      ...found,
+      render: (a, b, context) =>
+        isTypedNull(a) || isTypedNull(b) ? typedNull(found.result) : found.render(a, b, context),
+    }
+  }
   throw new EngineError('TYPE_MISMATCH', `Cannot apply operator: ${typeName(left)} ${operator} ${typeName(right)}`, {
     location,
   })
@@ -137,6 +144,8 @@ export function renderComparison(
   b: string,
   names: Names,
 ): string {
+  const nullForNull = operator !== 'IS DISTINCT FROM' && operator !== 'IS NOT DISTINCT FROM'
+  if (nullForNull && (isTypedNull(a) || isTypedNull(b))) return typedNull(BOOLEAN)
   switch (operator) {
     case '=':
       return equals(type, a, b, names)

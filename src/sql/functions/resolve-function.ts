@@ -1,4 +1,5 @@
 import { EngineError, type ErrorLocation } from '../../shared/engine-error.ts'
+import { isTypedNull, typedNull } from '../types/duckdb-representation.ts'
 import { sameType, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { applyPattern, bindSignature, type ArgumentType, type Bound } from './bind-signature.ts'
@@ -169,7 +170,13 @@ function resolved(chosen: Applicable): ResolvedFunction {
     deterministic: definition.deterministic,
     calledOnNull: definition.calledOnNull,
     orderSensitive: definition.orderSensitive,
-    render: (call) => render(definition.rendering, call, bound.argumentTypes, result),
+    render(call) {
+      const nullForNull = definition.kind === 'scalar' && !definition.calledOnNull
+      if (nullForNull && call.args.some((argument) => argument.kind === 'value' && isTypedNull(argument.sql))) {
+        return typedNull(result)
+      }
+      return render(definition.rendering, call, bound.argumentTypes, result)
+    },
   }
 }
 
@@ -197,6 +204,15 @@ export function describe(signature: Signature): string {
     const ability = signature.constraints[variable]
     return ability === undefined ? variable : `${variable}:${ability}`
   })
-  const text = signature.text.replaceAll('...', '').replaceAll(/, (?=[^()]*\))/g, ', ')
+  // Trino writes the type of a variadic parameter once.
+  const text = signature.variadic
+    ? `${signature.name}(${uniqueLast(signature.text.slice(signature.text.indexOf('(') + 1, -1))})`
+    : signature.text
   return variables.length === 0 ? text : `${text} ${variables.join(', ')}`
+}
+
+function uniqueLast(parameters: string): string {
+  const plain = parameters.replace('...', '')
+  const [first, second] = plain.split(', ')
+  return first === second ? first! : plain
 }

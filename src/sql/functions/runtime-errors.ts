@@ -102,7 +102,9 @@ export function translateError(text: string): EngineError {
     const match = expression.exec(text)
     if (match !== null) return translate(match)
   }
-  return new EngineError('GENERIC_INTERNAL_ERROR', 'The query engine failed on this statement')
+  return new EngineError('GENERIC_INTERNAL_ERROR', 'The query engine failed on this statement', {
+    cause: new Error(text),
+  })
 }
 
 /** DuckDB may append where in its statement the error arose. */

@@ -45,6 +45,7 @@ export function duckdbType(type: SqlType): string {
     case 'json2016':
     case 'JoniRegExp':
     case 'LikePattern':
+    case 'CodePoints':
       return 'VARCHAR'
     case 'varbinary':
     case 'ipaddress':
@@ -62,8 +63,6 @@ export function duckdbType(type: SqlType): string {
     case 'interval year to month':
     case 'color':
       return 'INTEGER'
-    case 'CodePoints':
-      return 'INTEGER[]'
     case 'array':
       return `${duckdbType(type.element)}[]`
     case 'map':
@@ -112,6 +111,24 @@ export function isFine(type: SqlType): boolean {
 /** NULL with its type. */
 export function typedNull(type: SqlType): string {
   return `CAST(NULL AS ${duckdbType(type)})`
+}
+
+/**
+ * Whether an expression is the NULL above. DuckDB folds a function of a NULL literal while it binds and forgets its type,
+ * which then fits no overload: what is NULL for NULL is rendered as NULL of its own type instead.
+ */
+export function isTypedNull(sql: string): boolean {
+  return /^CAST\(NULL AS [A-Z0-9_(), a-z[\]]+\)$/.test(sql) && balanced(sql)
+}
+
+/** The parenthesis after CAST is closed by the last character and by none before. */
+function balanced(sql: string): boolean {
+  let depth = 0
+  for (let i = 4; i < sql.length; i++) {
+    if (sql[i] === '(') depth++
+    else if (sql[i] === ')' && --depth === 0) return i === sql.length - 1
+  }
+  return false
 }
 
 /** The text of a decimal: DuckDB leaves out the zero before the point where all digits are behind it. */

@@ -159,6 +159,38 @@ describe('every rendering of the function table', () => {
   })
 })
 
+const scalars = definitions.filter(
+  ({ definition }) =>
+    definition.kind === 'scalar' &&
+    !definition.calledOnNull &&
+    !definition.signature.includes('function(') &&
+    !definition.signature.includes('()'),
+)
+
+describe('scalar functions', () => {
+  let duckdb: InProcessDuckDB
+  beforeAll(async () => {
+    duckdb = await openDuckDB()
+  })
+  afterAll(() => duckdb.close())
+
+  it.each(scalars)('$text of NULLs is NULL, literals or not', async ({ definition }) => {
+    const types = parseSignature(definition.signature).parameters.map((pattern): ArgumentType => ({
+      kind: 'value',
+      type: typeOf(pattern),
+    }))
+    const resolved = resolveDefinition(definition, types)!
+    const nulls = resolved.argumentTypes.map((type) => `CAST(NULL AS ${duckdbType(type)})`)
+    const literals = nulls.map((sql): RenderArgument => ({ kind: 'value', sql, constant: null }))
+    const columns = nulls.map((_, i): RenderArgument => ({ kind: 'value', sql: `c${i}` }))
+    const over = nulls.map((sql, i) => `${sql} AS c${i}`).join(', ')
+    const [row] = await duckdb.rows(
+      `SELECT ${resolved.render({ args: literals, session, names })} IS NULL, ${resolved.render({ args: columns, session, names })} IS NULL FROM (SELECT ${over})`,
+    )
+    expect(row).toEqual([true, true])
+  })
+})
+
 /** Arguments that must make sense together, and those that DuckDB wants to be literals. */
 function constantOf(name: string, index: number, type: SqlType): string | undefined {
   if (/^date_(trunc|add|diff)$/.test(name) && index === 0) return `'hour'`

@@ -1,6 +1,6 @@
 import { duckdbType, rowField } from '../../types/duckdb-representation.ts'
-import { isFloating, type ArrayType, type SqlType } from '../../types/sql-type.ts'
-import { textOf } from '../casts.ts'
+import { isFloating, VARCHAR, type ArrayType, type SqlType } from '../../types/sql-type.ts'
+import { requireCast, textOf } from '../casts.ts'
 import { comparisonKey, equals, needsKey } from '../comparison.ts'
 import { scalar, type FunctionDefinition } from '../function-definition.ts'
 import type { RenderContext } from '../rendering.ts'
@@ -25,6 +25,7 @@ function arrayExtreme(name: 'max' | 'min'): (context: RenderContext) => string {
 
 /** `array_join` takes any element that has a text. */
 function arrayJoin(context: RenderContext): string {
+  requireCast(elementOf(context), VARCHAR, undefined, 'OPERATOR_NOT_FOUND')
   const item = context.names.fresh()
   const text = textOf(item, elementOf(context), context)
   const texts = `list_transform(${context.value(0)}, lambda ${item}: ${text})`

@@ -66,7 +66,9 @@ function convert(value: JsonValue, type: Descriptor, document: string): string {
     }
     case 'array': {
       if (!isArray(value))
-        throw invalidCast(`Cannot cast to array. Expected a json array, but got ${shown(value)}\n${document}`)
+        throw invalidCast(
+          `Cannot cast to ${parameters[1] as string}. Expected a json array, but got ${shown(value)}\n${document}`,
+        )
       return `[${value.map((item) => convert(item, parameters[0] as Descriptor, document)).join(',')}]`
     }
     case 'map':
@@ -105,7 +107,9 @@ function toInteger(value: JsonValue, kind: string, document: string): string {
   const number = numberOf(value)
   if (typeof value === 'boolean') result = value ? 1n : 0n
   else if (typeof value === 'string') {
-    if (!/^\s*[+-]?\d+\s*$/.test(value)) throw failure
+    if (!/^\s*[+-]?\d+\s*$/.test(value)) {
+      throw invalidCast(`Cannot cast '${value}' to ${kind === 'integer' ? 'INT' : kind.toUpperCase()}`)
+    }
     result = BigInt(value.trim().replace(/^\+/, ''))
   } else if (number === undefined) throw failure
   else if (/^-?\d+$/.test(number)) result = BigInt(number)
@@ -122,7 +126,11 @@ function toDouble(value: JsonValue, kind: string, document: string): string {
   if (typeof value === 'boolean') return value ? '1.0' : '0.0'
   const text = numberOf(value) ?? (typeof value === 'string' ? value.trim() : undefined)
   if (text === undefined || !/^[+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)$/.test(text)) {
-    throw invalidCast(`Cannot cast '${document}' to ${kind}`)
+    throw invalidCast(
+      typeof value === 'string'
+        ? `Cannot cast '${value}' to ${kind.toUpperCase()}`
+        : `Cannot cast '${document}' to ${kind}`,
+    )
   }
   const double = kind === 'real' ? Math.fround(Number(text)) : Number(text)
   return Number.isFinite(double) ? String(double) : JSON.stringify(String(double))
