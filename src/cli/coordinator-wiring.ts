@@ -9,6 +9,7 @@ import { createMetadataPort } from '../coordinator/dispatch/catalog-metadata.ts'
 import { createResourceGroups } from '../coordinator/dispatch/resource-groups.ts'
 import { startQueryExecution, type ExecutionDeps, type QueryExecution } from '../coordinator/query/query-execution.ts'
 import { createQueryRegistry } from '../coordinator/query/query-registry.ts'
+import { isTerminal } from '../coordinator/query/state.ts'
 import { createResultPageSource } from '../coordinator/query/result-page-source.ts'
 import { createStatementService } from '../coordinator/query/statement-service.ts'
 import { claimEpoch } from '../coordinator/recovery/claim-epoch.ts'
@@ -224,9 +225,14 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   })
   const live: LiveQueries = {
     get: (queryId) => viewOf(registry.get(queryId)),
+    // Those that ended a while ago are in the tables: a busy registry has very many.
     list: () =>
       registry
         .list()
+        .filter(
+          ({ aggregate: { state, position } }) =>
+            !isTerminal(state.kind) || !position || !isBelow(position, projection.committed),
+        )
         .map(viewOf)
         .filter((view) => view !== undefined),
   }

@@ -9,9 +9,11 @@ import { queryEventWrites } from './query-events/table.ts'
 
 export const READ_MODELS = { name: 'readmodels', version: 1 } as const
 
-/** All read models of the log: they move together, under one checkpoint. */
-export function createReadModelsProjection(): Projection {
-  const queries = new QueryFolds()
+/**
+ * All read models of the log: they move together, under one checkpoint.
+ * @param queries folds that are kept from batch to batch
+ */
+export function createReadModelsProjection(queries = new QueryFolds()): Projection {
   let days = new Set<string>()
   return {
     ...READ_MODELS,

@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { beginning, type Event } from '../../src/events/event-log.ts'
 import type { DeadLetter } from '../../src/events/projection.ts'
+import { createReadModelsProjection } from '../../src/readmodels/projection.ts'
+import { QueryFolds } from '../../src/readmodels/queries/projection.ts'
 import { mendQuery } from '../../src/readmodels/mend-query.ts'
 import { appendLives, queryLife, taskStats, testQueryId, toLogEvents } from '../support/query-life.ts'
 import { openReadModelBed, tableHashes, type ReadModelBed } from '../support/read-models.ts'
@@ -56,6 +58,22 @@ describe('batches', () => {
     await runner.barrier(10_000)
     expect(await tableHashes(bed)).toEqual(stepwise)
     expect(await bed.query('select state from queries')).toEqual([{ state: 'FINISHED' }])
+  })
+
+  it('are folded alike when folds were let go in between', async () => {
+    await appendLives(bed.log, lives(40))
+    const hashes = []
+    for (const kept of [
+      { open: 1, ended: 0 },
+      { open: 1000, ended: 1000 },
+    ]) {
+      await clearTables()
+      const runner = await bed.startRunner({ maxBatch: 9, enough: 9 }, createReadModelsProjection(new QueryFolds(kept)))
+      expect(await runner.barrier(20_000)).toBe(true)
+      await runner.stop()
+      hashes.push(await tableHashes(bed))
+    }
+    expect(hashes[0]).toEqual(hashes[1])
   })
 
   it('of two runners on one checkpoint are applied once', async () => {

@@ -128,8 +128,13 @@ export function taskInfoOf(
   baseUri: string,
 ): TaskInfo {
   const done = isTaskTerminal(task.state)
-  const pages = query.pages.filter((page) => page.taskId === task.taskId).length
-  const sent = query.pages.filter((page, token) => page.taskId === task.taskId && token <= query.delivered).length
+  // Stage 0 hands on what any other made: the whole result is its output.
+  const isOutput = (page: { readonly taskId: string }): boolean => task.stage === 0 || page.taskId === task.taskId
+  const pages = query.pages.filter(isOutput).length
+  const sent =
+    query.kind === 'FINISHED'
+      ? pages
+      : query.pages.filter((page, token) => isOutput(page) && token <= query.delivered).length
   return taskInfo(
     {
       taskId: task.taskId,

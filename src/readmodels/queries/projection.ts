@@ -1,5 +1,5 @@
 import { evolve } from '../../coordinator/query/evolve.ts'
-import { initialQueryState, type KnownQuery, type QueryState } from '../../coordinator/query/state.ts'
+import { initialQueryState, isTerminal, type KnownQuery, type QueryState } from '../../coordinator/query/state.ts'
 import type { Recorded } from '../../events/event-log.ts'
 import type { QueryRows, TableWrite } from '../../events/projection.ts'
 import { readStreams } from '../query-events/queries.ts'
@@ -30,18 +30,24 @@ export interface QueryBatch {
   keep(): void
 }
 
-/** Folds of queries that may get more events. */
-export class QueryFolds {
-  readonly #cache = new Map<string, QueryFold>()
-  readonly #capacity: number
+/** Queries kept while they are open … */
+const OPEN_KEPT = 20_000
+/** … and after their end: little more comes, and a plan is large. */
+const ENDED_KEPT = 500
 
-  /** @param capacity queries kept; one that was let go is folded again from its stored events */
-  constructor(capacity = 20_000) {
-    this.#capacity = capacity
+/** Folds of queries that may get more events; one that was let go is folded again from its stored events. */
+export class QueryFolds {
+  readonly #open = new Map<string, QueryFold>()
+  readonly #ended = new Map<string, QueryFold>()
+  readonly #kept: { readonly open: number; readonly ended: number }
+
+  constructor(kept = { open: OPEN_KEPT, ended: ENDED_KEPT }) {
+    this.#kept = kept
   }
 
   clear(): void {
-    this.#cache.clear()
+    this.#open.clear()
+    this.#ended.clear()
   }
 
   async begin(events: readonly Recorded[], query: QueryRows): Promise<QueryBatch> {
@@ -49,7 +55,7 @@ export class QueryFolds {
     const missing = new Set<string>()
     for (const { stream, sequence } of events) {
       if (before.has(stream)) continue
-      const kept = this.#cache.get(stream)
+      const kept = this.#open.get(stream) ?? this.#ended.get(stream)
       before.set(stream, kept ?? nothing)
       if (!kept && sequence > 1) missing.add(stream)
     }
@@ -60,13 +66,19 @@ export class QueryFolds {
 
   #keep(after: ReadonlyMap<string, QueryFold>): void {
     for (const [stream, fold] of after) {
-      this.#cache.delete(stream)
-      this.#cache.set(stream, fold)
+      this.#open.delete(stream)
+      this.#ended.delete(stream)
+      ;(isTerminal(fold.state.kind) ? this.#ended : this.#open).set(stream, fold)
     }
-    for (const oldest of this.#cache.keys()) {
-      if (this.#cache.size <= this.#capacity) return
-      this.#cache.delete(oldest)
-    }
+    forgetOldest(this.#open, this.#kept.open)
+    forgetOldest(this.#ended, this.#kept.ended)
+  }
+}
+
+function forgetOldest(folds: Map<string, QueryFold>, kept: number): void {
+  for (const oldest of folds.keys()) {
+    if (folds.size <= kept) return
+    folds.delete(oldest)
   }
 }
 

@@ -4,7 +4,7 @@ import type { KnownQuery } from '../../../src/coordinator/query/state.ts'
 import type { ProjectionRunner } from '../../../src/events/projection-runner.ts'
 import type { LiveQueryView } from '../../../src/protocol/query/live-queries.ts'
 import { createQueryRoutes, type QueryRoutesDeps } from '../../../src/protocol/query/query-routes.ts'
-import { queryInfo, queryListItem } from '../../../src/protocol/info/wire-schemas.ts'
+import { queryInfo, queryListItem, taskInfo } from '../../../src/protocol/info/wire-schemas.ts'
 import { allowAll, ownersAndAdministrators } from '../../../src/security/authorization.ts'
 import { systemClock } from '../../../src/shared/clock.ts'
 import { serve, type HttpApp } from '../../support/http-app.ts'
@@ -165,6 +165,13 @@ describe('GET /v1/query/{queryId}', () => {
     expect(root).toMatchObject({ stageId: `${queryId}.0`, state: 'FINISHED', done: true, types: ['varchar(25)'] })
     expect(root.tasks.map((task: Json) => task.taskId)).toEqual([`${queryId}.0.0`])
     expect(root.tasks[0].self).toBe(`http://here:8080/v1/task/${queryId}.0.0`)
+    expect(root.tasks[0].outputBuffers).toEqual({
+      state: 'FINISHED',
+      masterSequenceId: 0,
+      pagesAdded: 1,
+      buffers: [{ bufferId: '0', finished: true, bufferedPages: 0, pagesSent: 1 }],
+    })
+    expect(taskInfo.parse(root.tasks[0])).toEqual(root.tasks[0])
     expect(root.subStages).toHaveLength(1)
     const [leaf] = root.subStages
     expect(leaf).toMatchObject({ stageId: `${queryId}.1`, state: 'FINISHED', subStages: [] })
