@@ -7,6 +7,13 @@ import { renderAnalysis, resultColumn } from './renderer/render.ts'
 import type { SessionContext } from './session.ts'
 import type { Query } from './syntax/ast-query.ts'
 import type { Execute, ExecuteImmediate, Explain, ExplainAnalyze, Statement } from './syntax/ast-statements.ts'
+import { describeInputQuery, describeOutputQuery } from './statements/described-statements.ts'
+import { deallocate, prepare, preparedText } from './statements/prepared-statements.ts'
+import { refuse } from './statements/refused-statements.ts'
+import { ZONE_PROPERTY, sessionEffect, useSchema, type SessionEffect } from './statements/session-statements.ts'
+import { showQuery } from './statements/show-statements.ts'
+import type { StatementInput } from './statements/statement-input.ts'
+import { transactionEffect } from './statements/transaction-statements.ts'
 import { checkLimits, checkTextLength } from './syntax/limits.ts'
 import { parseWithParameters, type ParsedStatement } from './syntax/parser.ts'
 import { locate, textOrigin } from './syntax/span.ts'
@@ -23,7 +30,9 @@ async function analyzeStatement(
   metadata: MetadataPort,
 ): Promise<AnalyzedStatement> {
   const text: SourceText = { sql, origin: textOrigin }
-  return analyzeParsed({ text, ...read(text) }, session, metadata, [])
+  // SET TIME ZONE reaches the next statement as a session property: it goes before the client's own zone.
+  const timeZone = session.properties[ZONE_PROPERTY] ?? session.timeZone
+  return analyzeParsed({ text, ...read(text) }, { ...session, timeZone }, metadata, [])
 }
 
 /** Parsed, and within what DuckDB is known to plan. */
@@ -60,13 +69,7 @@ async function analyzeParsed(
       return analyzeSelect(text, statement, session, metadata, using, around, 'SELECT')
     }
     case 'Execute': {
-      const sql = Object.entries(session.preparedStatements).find(
-        ([name]) => name.toLowerCase() === statement.name.value.toLowerCase(),
-      )?.[1]
-      if (sql === undefined) {
-        throw new EngineError('NOT_FOUND', `Prepared statement not found: ${statement.name.value}`)
-      }
-      const prepared: SourceText = { sql, origin: textOrigin }
+      const prepared: SourceText = { sql: preparedText(session, statement.name.value), origin: textOrigin }
       return analyzeParsed({ text: prepared, ...read(prepared) }, session, metadata, statement.parameters, text)
     }
     case 'ExecuteImmediate': {
@@ -77,10 +80,91 @@ async function analyzeParsed(
     case 'ExplainAnalyze':
       return analyzeExplain({ text, statement, parameterCount }, session, metadata, using, around)
     default:
-      throw new EngineError('NOT_SUPPORTED', `This statement is not supported: ${statement.kind}`, {
-        location: locate(text.sql, statement.span.at, text.origin),
-      })
+      return analyzeOther(statement, { ...text, session, metadata })
   }
+}
+
+/** Statements about the session and the catalogs: no data changes. */
+async function analyzeOther(
+  statement: Exclude<Statement, Query | Execute | ExecuteImmediate | Explain | ExplainAnalyze>,
+  input: StatementInput,
+): Promise<AnalyzedStatement> {
+  switch (statement.kind) {
+    case 'Use':
+      return remembered(await useSchema(input, statement))
+    case 'SetSession':
+    case 'ResetSession':
+    case 'SetSessionAuthorization':
+    case 'ResetSessionAuthorization':
+    case 'SetTimeZone':
+    case 'SetPath':
+    case 'SetRole':
+      return remembered(sessionEffect(input, statement))
+    case 'StartTransaction':
+    case 'Commit':
+    case 'Rollback':
+      return remembered(transactionEffect(input, statement))
+    case 'Prepare':
+      return remembered(prepare(input, statement))
+    case 'Deallocate':
+      return remembered(deallocate(input, statement))
+    case 'DescribeInput':
+      return analyzeGenerated(await describeInput(input, statement.name.value), input)
+    case 'DescribeOutput':
+      return analyzeGenerated(await describeOutput(input, statement.name.value), input)
+    case 'ShowCatalogs':
+    case 'ShowSchemas':
+    case 'ShowTables':
+    case 'ShowColumns':
+    case 'ShowFunctions':
+    case 'ShowSession':
+    case 'ShowCreate':
+    case 'ShowStats':
+    case 'ShowGrants':
+    case 'ShowRoles':
+    case 'ShowRoleGrants':
+      return analyzeGenerated(await showQuery(input, statement), input)
+    default:
+      return refuse(input, statement)
+  }
+}
+
+function remembered({ updateType, changes }: SessionEffect): AnalyzedStatement {
+  return { kind: 'session', queryType: 'DATA_DEFINITION', updateType, changes, warnings: [] }
+}
+
+/** A query of our own making. */
+async function analyzeGenerated(sql: string, { session, metadata }: StatementInput): Promise<AnalyzedStatement> {
+  const text: SourceText = { sql, origin: textOrigin }
+  const { statement } = parseWithParameters(sql)
+  if (statement.kind !== 'Query') throw new Error(`Generated text is no query: ${sql}`)
+  return analyzeSelect(text, statement, session, metadata, [], text, 'DESCRIBE')
+}
+
+/** A prepared query without values for its parameters; undefined for any other statement. */
+async function analyzePrepared({ session, metadata }: StatementInput, name: string) {
+  const text: SourceText = { sql: preparedText(session, name), origin: textOrigin }
+  const { statement, parameterCount } = read(text)
+  if (statement.kind !== 'Query') return { parameterCount, query: undefined, analysis: undefined }
+  const resolved = await resolve(statement, session, metadata)
+  const print: AnalysisInput['print'] = (expression) => printSource(text.sql, expression)
+  const input: AnalysisInput = { session, metadata: resolved, text, print }
+  const analysis = analyzeStatementQuery(input, statement, { kind: 'describe', types: new Map() })
+  return { parameterCount, query: statement, analysis }
+}
+
+async function describeInput(input: StatementInput, name: string): Promise<string> {
+  const { parameterCount, analysis } = await analyzePrepared(input, name)
+  return describeInputQuery(Array.from({ length: parameterCount }, (_, index) => analysis?.parameterTypes.get(index)))
+}
+
+async function describeOutput(input: StatementInput, name: string): Promise<string> {
+  const { query, analysis } = await analyzePrepared(input, name)
+  if (analysis === undefined) return describeOutputQuery([], [])
+  const items = query.body.kind === 'QuerySpecification' ? query.body.select.items : []
+  const isList = items.every((item) => item.kind === 'SingleColumn')
+  const aliased = isList ? items.map((item) => item.kind === 'SingleColumn' && item.alias !== undefined) : []
+  return describeOutputQuery(renderAnalysis(analysis, input.session).columns, aliased)
 }
 
 async function analyzeExplain(

@@ -1,0 +1,63 @@
+import type { ResultColumn } from '../front-end.ts'
+import { parseTypeText } from '../types/type-names.ts'
+import type { SqlType } from '../types/sql-type.ts'
+import { typeName } from '../types/type-text.ts'
+import { rowsQuery } from './rows-query.ts'
+
+/** DESCRIBE INPUT: the parameters' types as far as the statement tells them. */
+export function describeInputQuery(types: readonly (SqlType | undefined)[]): string {
+  const rows = types.map((type, position) => [position, type === undefined ? 'unknown' : typeName(type)])
+  return rowsQuery({
+    columns: [
+      { name: 'Position', ...(rows.length === 0 && { type: 'integer' }) },
+      { name: 'Type', ...(rows.length === 0 && { type: 'varchar' }) },
+    ],
+    rows,
+  })
+}
+
+/** Bytes of a value of fixed width; 0 for all others. */
+function typeSize(type: SqlType): number {
+  switch (type.kind) {
+    case 'boolean':
+    case 'tinyint':
+      return 1
+    case 'smallint':
+      return 2
+    case 'integer':
+    case 'real':
+    case 'date':
+    case 'interval year to month':
+      return 4
+    case 'bigint':
+    case 'double':
+    case 'interval day to second':
+    case 'time':
+      return 8
+    case 'timestamp':
+      return type.precision > 6 ? 12 : 8
+    case 'decimal':
+      return type.precision > 18 ? 16 : 8
+    case 'uuid':
+    case 'ipaddress':
+      return 16
+    default:
+      return 0
+  }
+}
+
+/** DESCRIBE OUTPUT; `aliased` says of each column whether its name was written with AS. */
+export function describeOutputQuery(columns: readonly ResultColumn[], aliased: readonly boolean[]): string {
+  const rows = columns.map((column, index) => {
+    const source = column.lineage.length === 1 ? column.lineage[0]!.split('.') : []
+    const [catalog = '', schema = '', table = ''] = source.length === 4 ? source : []
+    const type = parseTypeText(column.type)
+    return [column.name, catalog, schema, table, typeName(type), typeSize(type), aliased[index] ?? false]
+  })
+  const described = ['Column Name', 'Catalog', 'Schema', 'Table', 'Type', 'Type Size', 'Aliased']
+  const types = ['varchar', 'varchar', 'varchar', 'varchar', 'varchar', 'integer', 'boolean']
+  return rowsQuery({
+    columns: described.map((name, index) => ({ name, ...(rows.length === 0 && { type: types[index]! }) })),
+    rows,
+  })
+}

@@ -1,0 +1,35 @@
+import { EngineError } from '../../shared/engine-error.ts'
+import type { SessionContext } from '../session.ts'
+import type { Deallocate, Prepare } from '../syntax/ast-statements.ts'
+import type { SessionEffect } from './session-statements.ts'
+import type { StatementInput } from './statement-input.ts'
+
+/** The text of a prepared statement the client sent. @throws EngineError NOT_FOUND */
+export function preparedText(session: SessionContext, name: string): string {
+  const wanted = name.toLowerCase()
+  const text = Object.entries(session.preparedStatements).find(([known]) => known.toLowerCase() === wanted)?.[1]
+  if (text === undefined) throw new EngineError('NOT_FOUND', `Prepared statement not found: ${name}`)
+  return text
+}
+
+const notPrepared: Readonly<Record<string, string>> = {
+  Prepare: 'PREPARE',
+  Execute: 'EXECUTE',
+  ExecuteImmediate: 'EXECUTEIMMEDIATE',
+  Deallocate: 'DEALLOCATE',
+}
+
+export function prepare(input: StatementInput, node: Prepare): SessionEffect {
+  const refused = notPrepared[node.statement.kind]
+  if (refused !== undefined) {
+    throw new EngineError('NOT_SUPPORTED', `Invalid statement type for prepared statement: ${refused}`)
+  }
+  const { start, end } = node.statement.span
+  const sql = input.sql.slice(start, end)
+  return { updateType: 'PREPARE', changes: [{ kind: 'AddedPrepare', name: node.name.value, sql }] }
+}
+
+export function deallocate(input: StatementInput, node: Deallocate): SessionEffect {
+  preparedText(input.session, node.name.value)
+  return { updateType: 'DEALLOCATE', changes: [{ kind: 'DeallocatedPrepare', name: node.name.value }] }
+}

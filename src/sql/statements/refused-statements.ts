@@ -1,0 +1,29 @@
+import { EngineError } from '../../shared/engine-error.ts'
+import type { Statement } from '../syntax/ast-statements.ts'
+import { errorAt, type StatementInput } from './statement-input.ts'
+
+/** What is not carried out, by the words users know it by. */
+function wordsOf(kind: Statement['kind']): string {
+  return kind.replace(/([a-z])([A-Z])/g, '$1 $2').toUpperCase()
+}
+
+const functionSchema = 'Catalog and schema must be specified when function schema is not configured'
+
+/** Refuses what the grammar knows and nobody carries out, in Trino's words where Trino refuses it as well. */
+export function refuse(input: StatementInput, node: Statement): never {
+  switch (node.kind) {
+    case 'CreateRole':
+      throw new EngineError('NOT_SUPPORTED', 'System roles are not enabled')
+    case 'DropRole':
+      throw errorAt(input, node, 'ROLE_NOT_FOUND', `Role '${node.name.value.toLowerCase()}' does not exist`)
+    case 'CreateCatalog':
+      throw new EngineError('NOT_SUPPORTED', 'CREATE CATALOG is not supported by the static catalog store')
+    case 'DropCatalog':
+      throw new EngineError('NOT_SUPPORTED', 'DROP CATALOG is not supported by the static catalog store')
+    case 'CreateFunction':
+    case 'DropFunction':
+      throw errorAt(input, node, 'NOT_SUPPORTED', functionSchema)
+    default:
+      throw errorAt(input, node, 'NOT_SUPPORTED', `${wordsOf(node.kind)} is not supported`)
+  }
+}

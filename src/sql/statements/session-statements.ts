@@ -1,0 +1,228 @@
+import { EngineError } from '../../shared/engine-error.ts'
+import { unreachable } from '../../shared/unreachable.ts'
+import type { SessionChange } from '../front-end.ts'
+import { canonicalZone, zoneOfOffset } from '../functions/time-zones.ts'
+import type { Expression } from '../syntax/ast.ts'
+import type {
+  SessionStatement,
+  SetPath,
+  SetRole,
+  SetSession,
+  SetTimeZone,
+  ResetSession,
+  Use,
+} from '../syntax/ast-statements.ts'
+import { printExpression } from '../syntax/printer.ts'
+import { typeName } from '../types/type-text.ts'
+import { constantValue } from './constant-values.ts'
+import {
+  acceptsType,
+  complaintAbout,
+  propertyType,
+  sessionProperty,
+  type SessionProperty,
+} from './session-properties.ts'
+import { errorAt, type StatementInput } from './statement-input.ts'
+
+/** What the client must remember of USE, SET and RESET. */
+export interface SessionEffect {
+  readonly updateType: string
+  readonly changes: readonly SessionChange[]
+}
+
+export async function useSchema(input: StatementInput, node: Use): Promise<SessionEffect> {
+  const { session, metadata } = input
+  const named = node.catalog?.value.toLowerCase()
+  const catalog = named ?? session.catalog
+  const schema = node.schema.value.toLowerCase()
+  if (catalog === undefined) {
+    throw errorAt(input, node, 'MISSING_CATALOG_NAME', 'Catalog must be specified when session catalog is not set')
+  }
+  if (!metadata.catalogs().includes(catalog)) {
+    throw new EngineError('CATALOG_NOT_FOUND', `Catalog '${catalog}' not found`)
+  }
+  if (!(await metadata.schemas(catalog)).includes(schema)) {
+    throw new EngineError('NOT_FOUND', `Schema does not exist: ${catalog}.${schema}`)
+  }
+  const setCatalog: readonly SessionChange[] = named === undefined ? [] : [{ kind: 'SetCatalog', catalog }]
+  return { updateType: 'USE', changes: [...setCatalog, { kind: 'SetSchema', schema }] }
+}
+
+export function sessionEffect(input: StatementInput, node: SessionStatement): SessionEffect {
+  switch (node.kind) {
+    case 'SetSession':
+      return { updateType: 'SET SESSION', changes: [setSession(input, node)] }
+    case 'ResetSession': {
+      const name = isZoneProperty(node) ? ZONE_PROPERTY : (propertyOf(input, node)?.name ?? fail(input, node))
+      return { updateType: 'RESET SESSION', changes: [{ kind: 'ClearSession', name }] }
+    }
+    case 'SetTimeZone':
+      return { updateType: 'SET TIME ZONE', changes: [setTimeZone(node)] }
+    case 'SetPath':
+      return { updateType: 'SET PATH', changes: [setPath(input, node)] }
+    case 'SetRole':
+      return { updateType: 'SET ROLE', changes: [setRole(input, node)] }
+    case 'SetSessionAuthorization': {
+      const user = node.user.value
+      requireCapability(input, 'SESSION_AUTHORIZATION', 'SET SESSION AUTHORIZATION')
+      requireNoTransaction(input)
+      if (user !== input.session.user) {
+        const message = `Access Denied: User ${input.session.user} cannot impersonate user ${user}`
+        throw new EngineError('PERMISSION_DENIED', message)
+      }
+      return { updateType: 'SET SESSION AUTHORIZATION', changes: [{ kind: 'SetAuthorizationUser', user }] }
+    }
+    case 'ResetSessionAuthorization':
+      requireCapability(input, 'SESSION_AUTHORIZATION', 'RESET SESSION AUTHORIZATION')
+      requireNoTransaction(input)
+      return { updateType: 'RESET SESSION AUTHORIZATION', changes: [{ kind: 'ResetAuthorizationUser' }] }
+    default:
+      return unreachable(node)
+  }
+}
+
+function requireCapability(input: StatementInput, capability: string, statement: string): void {
+  if (input.session.clientCapabilities.includes(capability)) return
+  throw new EngineError('NOT_SUPPORTED', `${statement} not supported by client`)
+}
+
+function requireNoTransaction({ session }: StatementInput): void {
+  if (session.transactionId === undefined || session.transactionId === 'NONE') return
+  throw new EngineError('GENERIC_USER_ERROR', "Can't set authorization user in the middle of a transaction")
+}
+
+/** The property a statement names; undefined where there is none of that name. */
+function propertyOf(input: StatementInput, node: SetSession | ResetSession): SessionProperty | undefined {
+  const parts = node.name.parts.map((part) => part.value.toLowerCase())
+  if (parts.length > 2) {
+    throw errorAt(input, node, 'INVALID_SESSION_PROPERTY', `Invalid session property '${parts.join('.')}'`)
+  }
+  if (parts.length === 2) {
+    const catalog = parts[0]!
+    if (!input.metadata.catalogs().includes(catalog)) {
+      throw errorAt(input, node, 'CATALOG_NOT_FOUND', `Catalog '${catalog}' not found`)
+    }
+    // No catalog has properties of its own.
+    return undefined
+  }
+  return sessionProperty(parts[0]!)
+}
+
+function fail(input: StatementInput, node: SetSession | ResetSession): never {
+  const name = node.name.parts.map((part) => part.value.toLowerCase()).join('.')
+  throw errorAt(input, node, 'INVALID_SESSION_PROPERTY', `Session property '${name}' does not exist`)
+}
+
+function setSession(input: StatementInput, node: SetSession): SessionChange {
+  if (isZoneProperty(node)) return { kind: 'SetSession', name: ZONE_PROPERTY, value: zoneOf(node.value) }
+  const property = propertyOf(input, node) ?? fail(input, node)
+  const constant = constantValue(node.value)
+  if (constant === undefined) {
+    const message = `A session property is set to a literal, not to ${printExpression(node.value)}`
+    throw errorAt(input, node.value, 'NOT_SUPPORTED', message)
+  }
+  if (!acceptsType(property, constant)) {
+    const what = `Unable to set session property '${property.name}' to '${printExpression(node.value)}'`
+    const why = `Cannot cast type ${typeName(constant.type)} to ${typeName(propertyType(property))}`
+    throw new EngineError('INVALID_SESSION_PROPERTY', `${what}: ${why}`)
+  }
+  if (constant.text === undefined) {
+    throw errorAt(input, node.value, 'INVALID_SESSION_PROPERTY', 'Session property value must not be null')
+  }
+  const complaint = complaintAbout(property, constant.text)
+  if (complaint !== undefined) throw errorAt(input, node.value, 'INVALID_SESSION_PROPERTY', complaint)
+  return { kind: 'SetSession', name: property.name, value: constant.text }
+}
+
+/** The session property that carries the zone between statements. */
+export const ZONE_PROPERTY = 'time_zone_id'
+
+/** It can be set by its name as well, and is not shown. */
+function isZoneProperty({ name }: SetSession | ResetSession): boolean {
+  return name.parts.length === 1 && name.parts[0]!.value.toLowerCase() === ZONE_PROPERTY
+}
+
+function setTimeZone(node: SetTimeZone): SessionChange {
+  if (node.timeZone === undefined) return { kind: 'ClearSession', name: ZONE_PROPERTY }
+  return { kind: 'SetSession', name: ZONE_PROPERTY, value: zoneOf(node.timeZone) }
+}
+
+function zoneOf(node: Expression): string {
+  if (node.kind === 'StringLiteral') {
+    const zone = canonicalZone(node.value)
+    if (zone === undefined) throw new EngineError('NOT_SUPPORTED', `Time zone not supported: ${node.value}`)
+    return zone
+  }
+  if (node.kind === 'IntervalLiteral') {
+    const minutes = offsetMinutes(node)
+    if (minutes !== undefined) {
+      if (!Number.isInteger(minutes)) {
+        throw new EngineError(
+          'INVALID_FUNCTION_ARGUMENT',
+          'Invalid time zone offset interval: interval contains seconds',
+        )
+      }
+      if (Math.abs(minutes) > 14 * 60) {
+        throw new EngineError('INVALID_FUNCTION_ARGUMENT', `Invalid offset minutes ${minutes}`)
+      }
+      return zoneOfOffset(minutes)
+    }
+  }
+  const constant = constantValue(node)
+  const type = constant === undefined ? 'another' : typeName(constant.type)
+  throw new EngineError(
+    'TYPE_MISMATCH',
+    `Expected expression of varchar or interval day-time type, but '${printExpression(node)}' has ${type} type`,
+  )
+}
+
+const secondsPerUnit = { DAY: 86_400, HOUR: 3_600, MINUTE: 60, SECOND: 1 } as const
+
+/** `INTERVAL '1' HOUR`, `INTERVAL '05:30' HOUR TO MINUTE`; undefined for years and months. */
+function offsetMinutes(node: Extract<Expression, { kind: 'IntervalLiteral' }>): number | undefined {
+  if (node.startField === 'YEAR' || node.startField === 'MONTH') return undefined
+  const units = ['DAY', 'HOUR', 'MINUTE', 'SECOND'] as const
+  const first = units.indexOf(node.startField)
+  const match = /^\s*([+-]?)\s*(\d+(?:[\s:]+\d+)*(?:\.\d+)?)\s*$/.exec(node.value)
+  if (match === null) return undefined
+  const seconds = match[2]!
+    .split(/[\s:]+/)
+    .reduce((total, part, index) => total + Number(part) * secondsPerUnit[units[first + index] ?? 'SECOND'], 0)
+  const isNegative = (match[1] === '-') !== (node.sign === 'NEGATIVE')
+  return seconds === 0 ? 0 : (isNegative ? -seconds : seconds) / 60
+}
+
+function setPath(input: StatementInput, node: SetPath): SessionChange {
+  requireCapability(input, 'PATH', 'SET PATH')
+  const elements = node.path.map((element) => {
+    const schema = element.schema.value
+    if (element.catalog === undefined) {
+      if (input.session.catalog === undefined) {
+        const message = 'Catalog must be specified for each path element when session catalog is not set'
+        throw errorAt(input, node, 'MISSING_CATALOG_NAME', message)
+      }
+      return schema
+    }
+    const catalog = element.catalog.value
+    if (!input.metadata.catalogs().includes(catalog.toLowerCase())) {
+      throw errorAt(input, element, 'CATALOG_NOT_FOUND', `Catalog '${catalog}' not found`)
+    }
+    return `${catalog}.${schema}`
+  })
+  return { kind: 'SetPath', path: elements.join(', ') }
+}
+
+/** Nobody has roles here but those that everybody has: ALL and NONE of them can be set. */
+function setRole(input: StatementInput, node: SetRole): SessionChange {
+  const catalog = node.catalog?.value.toLowerCase()
+  if (catalog !== undefined) {
+    if (!input.metadata.catalogs().includes(catalog)) {
+      throw errorAt(input, node, 'CATALOG_NOT_FOUND', `Catalog '${catalog}' not found`)
+    }
+    throw errorAt(input, node, 'NOT_SUPPORTED', `Catalog '${catalog}' does not support role management`)
+  }
+  if (node.role !== undefined) {
+    throw errorAt(input, node, 'ROLE_NOT_FOUND', `Role '${node.role.value.toLowerCase()}' does not exist`)
+  }
+  return { kind: 'SetRole', catalog: 'system', role: node.type }
+}

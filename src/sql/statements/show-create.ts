@@ -1,0 +1,88 @@
+import type { ConnectorTable } from '../../connectors/spi/connector.ts'
+import { qualify } from '../analyzer/resolve.ts'
+import type { ShowCreate } from '../syntax/ast-statements.ts'
+import { printName, printText } from '../syntax/print-names.ts'
+import { parseTypeText } from '../types/type-names.ts'
+import { typeName } from '../types/type-text.ts'
+import type { RowsQuery } from './rows-query.ts'
+import { errorAt, type StatementInput } from './statement-input.ts'
+
+/** SHOW CREATE: one row with the statement that would make the thing. */
+export async function showCreate(input: StatementInput, node: ShowCreate): Promise<RowsQuery> {
+  switch (node.type) {
+    case 'SCHEMA':
+      return one('Create Schema', await createSchema(input, node))
+    case 'TABLE':
+      return one('Create Table', await createTable(input, node))
+    case 'VIEW':
+      return one('Create View', await createView(input, node))
+    case 'MATERIALIZED_VIEW': {
+      const { table, name } = await find(input, node, 'Materialized view')
+      const kind = table.kind === 'VIEW' ? 'view' : 'table'
+      throw errorAt(input, node, 'NOT_SUPPORTED', `Relation '${name}' is a ${kind}, not a materialized view`)
+    }
+    case 'FUNCTION':
+      throw errorAt(
+        input,
+        node,
+        'NOT_SUPPORTED',
+        'Catalog and schema must be specified when function schema is not configured',
+      )
+  }
+}
+
+function one(column: string, text: string): RowsQuery {
+  return { columns: [{ name: column }], rows: [[text]] }
+}
+
+async function createSchema(input: StatementInput, node: ShowCreate): Promise<string> {
+  const parts = node.name.parts.map((part) => part.value.toLowerCase())
+  const schema = parts.at(-1)!
+  const catalog = parts.length > 1 ? parts.at(-2)! : input.session.catalog
+  if (catalog === undefined) {
+    throw errorAt(input, node, 'MISSING_CATALOG_NAME', 'Catalog must be specified when session catalog is not set')
+  }
+  const exists =
+    parts.length <= 2 &&
+    input.metadata.catalogs().includes(catalog) &&
+    (await input.metadata.schemas(catalog)).includes(schema)
+  if (!exists) throw errorAt(input, node, 'SCHEMA_NOT_FOUND', `Schema '${catalog}.${schema}' does not exist`)
+  return `CREATE SCHEMA ${printName(catalog)}.${printName(schema)}`
+}
+
+async function find(input: StatementInput, node: ShowCreate, what: string) {
+  const { catalog, schema, table } = qualify(node.name, input.session)
+  const name = `${catalog}.${schema}.${table}`
+  if (!input.metadata.catalogs().includes(catalog)) {
+    throw errorAt(input, node, 'CATALOG_NOT_FOUND', `Catalog '${catalog}' not found`)
+  }
+  const found = await input.metadata.table(catalog, schema, table)
+  if (found === undefined) throw errorAt(input, node, 'TABLE_NOT_FOUND', `${what} '${name}' does not exist`)
+  const printed = [catalog, schema, table].map(printName).join('.')
+  return { table: found, name, printed }
+}
+
+async function createTable(input: StatementInput, node: ShowCreate): Promise<string> {
+  const { table, name, printed } = await find(input, node, 'Table')
+  if (table.kind === 'VIEW') {
+    throw errorAt(input, node, 'NOT_SUPPORTED', `Relation '${name}' is a view, not a table`)
+  }
+  const columns = table.columns.filter((column) => column.hidden !== true).map(columnText)
+  const comment = table.comment === undefined ? '' : `\nCOMMENT ${printText(table.comment)}`
+  return `CREATE TABLE ${printed} (\n${columns.join(',\n')}\n)${comment}`
+}
+
+function columnText(column: ConnectorTable['columns'][number]): string {
+  const nullable = column.nullable ? '' : ' NOT NULL'
+  const comment = column.comment === undefined || column.comment === '' ? '' : ` COMMENT ${printText(column.comment)}`
+  return `   ${printName(column.name)} ${typeName(parseTypeText(column.type))}${nullable}${comment}`
+}
+
+async function createView(input: StatementInput, node: ShowCreate): Promise<string> {
+  const { table, name, printed } = await find(input, node, 'View')
+  if (table.view === undefined) {
+    throw errorAt(input, node, 'NOT_SUPPORTED', `Relation '${name}' is a table, not a view`)
+  }
+  const comment = table.comment === undefined ? '' : ` COMMENT ${printText(table.comment)}`
+  return `CREATE VIEW ${printed}${comment} SECURITY DEFINER AS\n${table.view.sql}`
+}

@@ -1,0 +1,239 @@
+import { EngineError } from '../../shared/engine-error.ts'
+import { unreachable } from '../../shared/unreachable.ts'
+import type { ConnectorTable } from '../../connectors/spi/connector.ts'
+import { qualify, type TableName } from '../analyzer/resolve.ts'
+import { functionFamilies, nameOf } from '../functions/function-table.ts'
+import { parseSignature } from '../functions/signature.ts'
+import type { QualifiedName } from '../syntax/ast.ts'
+import type { LikeClause, ShowColumns, ShowStatement, ShowTables } from '../syntax/ast-statements.ts'
+import type { AnyNode } from '../syntax/tree.ts'
+import { parseTypeText } from '../types/type-names.ts'
+import { typeName } from '../types/type-text.ts'
+import { rowsQuery, type RowsQuery, type RowValue } from './rows-query.ts'
+import { sessionProperties } from './session-properties.ts'
+import { showCreate } from './show-create.ts'
+import { errorAt, type StatementInput } from './statement-input.ts'
+
+/**
+ * SHOW and DESCRIBE as the query that gives their rows.
+ * @throws EngineError with Trino's name and place where the thing to be shown is not there
+ */
+export async function showQuery(input: StatementInput, node: ShowStatement): Promise<string> {
+  const { session, metadata } = input
+  switch (node.kind) {
+    case 'ShowCatalogs':
+      return rowsQuery({ ...names('Catalog', metadata.catalogs().toSorted()), like: likeOf(node) })
+    case 'ShowSchemas': {
+      const catalog = catalogOf(input, node, node.catalog?.value)
+      const schemas = (await metadata.schemas(catalog)).toSorted()
+      return rowsQuery({ ...names('Schema', schemas, 'varchar'), like: likeOf(node) })
+    }
+    case 'ShowTables':
+      return showTables(input, node)
+    case 'ShowColumns':
+      return showColumns(input, node)
+    case 'ShowFunctions':
+      return rowsQuery({ ...functionRows(), like: likeOf(node) })
+    case 'ShowSession':
+      return rowsQuery({ ...sessionRows(session.properties), like: likeOf(node) })
+    case 'ShowCreate':
+      return rowsQuery(await showCreate(input, node))
+    case 'ShowStats': {
+      if (node.relation.kind !== 'Table') {
+        throw errorAt(input, node, 'NOT_SUPPORTED', 'SHOW STATS FOR (query) is not supported')
+      }
+      return rowsQuery(await statsRows(input, node.relation.name))
+    }
+    case 'ShowGrants':
+      return rowsQuery(emptyRows(grantColumns))
+    case 'ShowRoles':
+      return rowsQuery(emptyRows(['Role']))
+    case 'ShowRoleGrants':
+      return rowsQuery(emptyRows(['Role Grants']))
+    default:
+      return unreachable(node)
+  }
+}
+
+function names(column: string, values: readonly string[], type?: string): RowsQuery {
+  return { columns: [{ name: column, ...(type && { type }) }], rows: values.map((value) => [value]) }
+}
+
+const grantColumns = [
+  'Grantor',
+  'Grantor Type',
+  'Grantee',
+  'Grantee Type',
+  'Catalog',
+  'Schema',
+  'Table',
+  'Privilege',
+  'Grantable',
+  'With Hierarchy',
+]
+
+function emptyRows(columns: readonly string[]): RowsQuery {
+  return { columns: columns.map((name) => ({ name, type: 'varchar' })), rows: [] }
+}
+
+function likeOf(node: LikeClause): RowsQuery['like'] {
+  return node.likePattern && { pattern: node.likePattern.value, escape: node.escape?.value }
+}
+
+/** The catalog named, or the session's. */
+export function catalogOf(input: StatementInput, node: AnyNode, named: string | undefined): string {
+  const catalog = named?.toLowerCase() ?? input.session.catalog
+  if (catalog === undefined) {
+    throw errorAt(input, node, 'MISSING_CATALOG_NAME', 'Catalog must be specified when session catalog is not set')
+  }
+  if (!input.metadata.catalogs().includes(catalog)) {
+    throw errorAt(input, node, 'CATALOG_NOT_FOUND', `Catalog '${catalog}' not found`)
+  }
+  return catalog
+}
+
+/** `schema` or `catalog.schema`, completed from the session. */
+export function schemaOf(
+  input: StatementInput,
+  node: AnyNode,
+  name: QualifiedName | undefined,
+): { catalog: string; schema: string } {
+  const parts = name?.parts.map((part) => part.value.toLowerCase()) ?? []
+  if (parts.length > 2) {
+    throw errorAt(input, node, 'SYNTAX_ERROR', `Too many parts in schema name: ${parts.join('.')}`)
+  }
+  const catalog = catalogOf(input, node, parts.length === 2 ? parts[0] : undefined)
+  const schema = parts.at(-1) ?? input.session.schema
+  if (schema === undefined) {
+    throw errorAt(input, node, 'MISSING_SCHEMA_NAME', 'Schema must be specified when session schema is not set')
+  }
+  return { catalog, schema }
+}
+
+async function showTables(input: StatementInput, node: ShowTables): Promise<string> {
+  const { catalog, schema } = schemaOf(input, node, node.schema)
+  if (!(await input.metadata.schemas(catalog)).includes(schema)) {
+    throw errorAt(input, node, 'SCHEMA_NOT_FOUND', `Schema '${schema}' does not exist`)
+  }
+  const tables = (await input.metadata.tables(catalog, schema)).map(({ table }) => table).toSorted()
+  return rowsQuery({ ...names('Table', tables, 'varchar'), like: likeOf(node) })
+}
+
+/** The parts of a table's name, where a missing one is reported at the statement. */
+export function tableNameOf(input: StatementInput, node: AnyNode, name: QualifiedName): TableName {
+  try {
+    return qualify(name, input.session)
+  } catch (error) {
+    if (error instanceof EngineError && error.errorName.startsWith('MISSING')) {
+      throw errorAt(input, node, error.errorName, error.message)
+    }
+    throw error
+  }
+}
+
+async function showColumns(input: StatementInput, node: ShowColumns): Promise<string> {
+  const name = tableNameOf(input, node, node.table)
+  const { catalog, schema } = name
+  catalogOf(input, node, catalog)
+  const table = await input.metadata.table(catalog, schema, name.table)
+  if (table === undefined) {
+    if (!(await input.metadata.schemas(catalog)).includes(schema)) {
+      throw errorAt(input, node, 'SCHEMA_NOT_FOUND', `Schema '${schema}' does not exist`)
+    }
+    throw errorAt(input, node, 'TABLE_NOT_FOUND', `Table '${catalog}.${schema}.${name.table}' does not exist`)
+  }
+  const rows = visibleColumns(table).map((column) => [
+    column.name,
+    typeName(parseTypeText(column.type)),
+    '',
+    column.comment ?? '',
+  ])
+  const columns = ['Column', 'Type', 'Extra', 'Comment'].map((column) => ({ name: column, type: 'varchar' }))
+  return rowsQuery({ columns, rows, like: likeOf(node) })
+}
+
+function visibleColumns(table: ConnectorTable): ConnectorTable['columns'] {
+  return table.columns.filter((column) => column.hidden !== true)
+}
+
+/** Trino's width of a column, or ours where our text is longer. */
+function width(trinos: number, rows: readonly (readonly RowValue[])[], index: number): string {
+  const ours = rows.map((row) => {
+    const value = row[index]
+    return typeof value === 'string' ? [...value].length : 0
+  })
+  return `varchar(${ours.reduce((most, length) => Math.max(most, length), trinos)})`
+}
+
+function functionRows(): RowsQuery {
+  const rows = Object.values(functionFamilies())
+    .flat()
+    .filter((definition) => !definition.hidden)
+    .map((definition): RowValue[] => {
+      const text = parseSignature(definition.signature).text
+      const list = text.slice(text.indexOf('(') + 1, text.lastIndexOf(')'))
+      const result = typeof definition.result === 'string' ? definition.result : 'unknown'
+      return [nameOf(definition), result, list, definition.kind, definition.deterministic, definition.note]
+    })
+    .toSorted((a, b) => compare(String(a[0]), String(b[0])) || compare(String(a[2]), String(b[2])))
+  return {
+    columns: [
+      { name: 'Function', type: width(31, rows, 0) },
+      { name: 'Return Type', type: width(28, rows, 1) },
+      { name: 'Argument Types', type: width(78, rows, 2) },
+      { name: 'Function Type', type: 'varchar(9)' },
+      { name: 'Deterministic', type: 'boolean' },
+      { name: 'Description', type: width(205, rows, 5) },
+    ],
+    rows,
+  }
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+
+function sessionRows(values: Readonly<Record<string, string>>): RowsQuery {
+  const rows = sessionProperties().map((property): RowValue[] => {
+    const standard = property.defaultValue ?? ''
+    return [property.name, values[property.name] ?? standard, standard, property.type, property.description]
+  })
+  return {
+    columns: [
+      { name: 'Name', type: width(57, rows, 0) },
+      { name: 'Value', type: width(14, rows, 1) },
+      { name: 'Default', type: width(14, rows, 2) },
+      { name: 'Type', type: width(14, rows, 3) },
+      { name: 'Description', type: width(162, rows, 4) },
+    ],
+    rows,
+  }
+}
+
+const statsColumns = [
+  { name: 'column_name', type: 'varchar' },
+  { name: 'data_size', type: 'double' },
+  { name: 'distinct_values_count', type: 'double' },
+  { name: 'nulls_fraction', type: 'double' },
+  { name: 'row_count', type: 'double' },
+  { name: 'low_value', type: 'varchar' },
+  { name: 'high_value', type: 'varchar' },
+]
+
+/** One row a column, then one for the table; catalogs know the rows of a table and nothing of its columns. */
+async function statsRows(input: StatementInput, table: QualifiedName): Promise<RowsQuery> {
+  const { catalog, schema, table: name } = qualify(table, input.session)
+  const found = await input.metadata.table(catalog, schema, name)
+  if (found === undefined) {
+    throw new EngineError('TABLE_NOT_FOUND', `Table '${catalog}.${schema}.${name}' does not exist`)
+  }
+  const { rows: rowCount } = await input.metadata.statistics(catalog, found.handle)
+  const columnRows = visibleColumns(found).map((column): RowValue[] => [
+    column.name,
+    null,
+    null,
+    null,
+    null,
+    null,
+    null,
+  ])
+  return { columns: statsColumns, rows: [...columnRows, [null, null, null, null, rowCount ?? null, null, null]] }
+}

@@ -1,0 +1,217 @@
+import { describe, expect, it } from 'vitest'
+import { EngineError } from '../../../src/shared/engine-error.ts'
+import { createSqlFrontEnd } from '../../../src/sql/create-front-end.ts'
+import type { AnalyzedStatement } from '../../../src/sql/front-end.ts'
+import type { SessionContext } from '../../../src/sql/session.ts'
+import { fixedMetadata, recordedSession } from '../../support/sql/fixed-metadata.ts'
+import { refusedStatements } from '../../support/sql/recorded-statements.ts'
+
+const frontEnd = createSqlFrontEnd()
+
+function analyze(sql: string, session: Partial<SessionContext> = {}): Promise<AnalyzedStatement> {
+  return frontEnd.analyzeStatement(sql, recordedSession(session), fixedMetadata)
+}
+
+async function changesOf(sql: string, session: Partial<SessionContext> = {}) {
+  const analyzed = await analyze(sql, session)
+  if (analyzed.kind !== 'session') throw new Error(`${sql} is ${analyzed.kind}`)
+  return { updateType: analyzed.updateType, changes: analyzed.changes }
+}
+
+describe('what the client must remember', () => {
+  it.each([
+    ['USE sf1', 'USE', [{ kind: 'SetSchema', schema: 'sf1' }]],
+    [
+      'USE TPCH."SF1"',
+      'USE',
+      [
+        { kind: 'SetCatalog', catalog: 'tpch' },
+        { kind: 'SetSchema', schema: 'sf1' },
+      ],
+    ],
+    [
+      "SET SESSION query_max_run_time = '1h'",
+      'SET SESSION',
+      [{ kind: 'SetSession', name: 'query_max_run_time', value: '1h' }],
+    ],
+    ['SET SESSION task_concurrency = 8', 'SET SESSION', [{ kind: 'SetSession', name: 'task_concurrency', value: '8' }]],
+    ['RESET SESSION query_max_run_time', 'RESET SESSION', [{ kind: 'ClearSession', name: 'query_max_run_time' }]],
+    [
+      "SET TIME ZONE 'Asia/Tokyo'",
+      'SET TIME ZONE',
+      [{ kind: 'SetSession', name: 'time_zone_id', value: 'Asia/Tokyo' }],
+    ],
+    [
+      "SET TIME ZONE INTERVAL '5' HOUR",
+      'SET TIME ZONE',
+      [{ kind: 'SetSession', name: 'time_zone_id', value: '+05:00' }],
+    ],
+    [
+      "SET TIME ZONE INTERVAL -'05:30' HOUR TO MINUTE",
+      'SET TIME ZONE',
+      [{ kind: 'SetSession', name: 'time_zone_id', value: '-05:30' }],
+    ],
+    ['SET TIME ZONE LOCAL', 'SET TIME ZONE', [{ kind: 'ClearSession', name: 'time_zone_id' }]],
+    ['SET PATH tpch.tiny, other', 'SET PATH', [{ kind: 'SetPath', path: 'tpch.tiny, other' }]],
+    ['SET ROLE NONE', 'SET ROLE', [{ kind: 'SetRole', catalog: 'system', role: 'NONE' }]],
+    [
+      'SET SESSION AUTHORIZATION conformance',
+      'SET SESSION AUTHORIZATION',
+      [{ kind: 'SetAuthorizationUser', user: 'conformance' }],
+    ],
+    ['RESET SESSION AUTHORIZATION', 'RESET SESSION AUTHORIZATION', [{ kind: 'ResetAuthorizationUser' }]],
+    ['PREPARE p FROM SELECT ? + 1 -- x', 'PREPARE', [{ kind: 'AddedPrepare', name: 'p', sql: 'SELECT ? + 1' }]],
+    [
+      'START TRANSACTION READ ONLY',
+      'START TRANSACTION',
+      [{ kind: 'StartTransaction', isolation: 'READ UNCOMMITTED', readOnly: true }],
+    ],
+    [
+      'START TRANSACTION ISOLATION LEVEL SERIALIZABLE',
+      'START TRANSACTION',
+      [{ kind: 'StartTransaction', isolation: 'SERIALIZABLE', readOnly: false }],
+    ],
+  ])('%s', async (sql, updateType, changes) => expect(await changesOf(sql)).toEqual({ updateType, changes }))
+
+  it('a prepared statement is given back', async () => {
+    const session = { preparedStatements: { p: 'SELECT 1' } }
+    const deallocated = { updateType: 'DEALLOCATE', changes: [{ kind: 'DeallocatedPrepare', name: 'P' }] }
+    expect(await changesOf('DEALLOCATE PREPARE P', session)).toEqual(deallocated)
+  })
+
+  it('an open transaction ends', async () => {
+    const session = { transactionId: '7fe1a2b0-0000-4000-8000-000000000000' }
+    expect(await changesOf('COMMIT', session)).toEqual({ updateType: 'COMMIT', changes: [{ kind: 'Commit' }] })
+    expect(await changesOf('ROLLBACK WORK', session)).toEqual({
+      updateType: 'ROLLBACK',
+      changes: [{ kind: 'Rollback' }],
+    })
+    await expect(analyze('START TRANSACTION', session)).rejects.toThrow('Nested transactions not supported')
+  })
+})
+
+describe('columns of what is shown', () => {
+  it.each<[string, Record<string, string>]>([
+    ['SHOW CATALOGS', { Catalog: 'varchar(6)' }],
+    ["SHOW SCHEMAS FROM tpch LIKE 's%'", { Schema: 'varchar' }],
+    ['SHOW TABLES', { Table: 'varchar' }],
+    ['SHOW TABLES FROM information_schema', { Table: 'varchar' }],
+    ['DESCRIBE nation', { Column: 'varchar', Type: 'varchar', Extra: 'varchar', Comment: 'varchar' }],
+    ['SHOW CREATE TABLE nation', { 'Create Table': 'varchar(156)' }],
+    ['SHOW CREATE SCHEMA tiny', { 'Create Schema': 'varchar(23)' }],
+    ['SHOW CREATE VIEW big_nation', { 'Create View': 'varchar(76)' }],
+    [
+      "SHOW SESSION LIKE 'query%'",
+      {
+        Name: 'varchar(57)',
+        Value: 'varchar(14)',
+        Default: 'varchar(14)',
+        Type: 'varchar(14)',
+        Description: 'varchar(162)',
+      },
+    ],
+    ['SHOW ROLES', { Role: 'varchar' }],
+    ['SHOW ROLE GRANTS', { 'Role Grants': 'varchar' }],
+    [
+      'SHOW STATS FOR nation',
+      {
+        column_name: 'varchar',
+        data_size: 'double',
+        distinct_values_count: 'double',
+        nulls_fraction: 'double',
+        row_count: 'double',
+        low_value: 'varchar',
+        high_value: 'varchar',
+      },
+    ],
+    ['DESCRIBE INPUT p', { Position: 'integer', Type: 'varchar(7)' }],
+    [
+      'DESCRIBE OUTPUT p',
+      {
+        'Column Name': 'varchar(5)',
+        Catalog: 'varchar(4)',
+        Schema: 'varchar(4)',
+        Table: 'varchar(6)',
+        Type: 'varchar(11)',
+        'Type Size': 'integer',
+        Aliased: 'boolean',
+      },
+    ],
+  ])('%s', async (sql, columns) => {
+    const preparedStatements = { p: 'SELECT name, nationkey AS k, ? AS other FROM nation' }
+    const analyzed = await analyze(sql, { preparedStatements })
+    if (analyzed.kind !== 'query') throw new Error(`${sql} is ${analyzed.kind}`)
+    expect(analyzed.queryType).toBe('DESCRIBE')
+    expect(Object.fromEntries(analyzed.columns.map(({ name, type }) => [name, type]))).toEqual(columns)
+  })
+
+  it('functions have at least the width of columns that Trino has', async () => {
+    const analyzed = await analyze("SHOW FUNCTIONS LIKE 'array%'")
+    if (analyzed.kind !== 'query') throw new Error(analyzed.kind)
+    const names = ['Function', 'Return Type', 'Argument Types', 'Function Type', 'Deterministic', 'Description']
+    expect(analyzed.columns.map(({ name }) => name)).toEqual(names)
+    expect(analyzed.columns[0]!.type).toBe('varchar(31)')
+  })
+})
+
+describe('mistakes', () => {
+  const statements =
+    /^(?:SHOW|DESC|USE|SET|RESET|PREPARE|EXECUTE|DEALLOCATE|START|COMMIT|ROLLBACK|CREATE (?:ROLE|FUNCTION)|DROP (?:ROLE|CATALOG))\b/i
+  // Names of the place where they were recorded: a user, the schema `memory`.
+  const cases = refusedStatements().filter(
+    ({ sql, errorName }) => statements.test(sql) && errorName !== 'SYNTAX_ERROR' && !/AUTHORIZATION|memory/.test(sql),
+  )
+  it.each(cases.map(({ sql, errorName, message }) => [sql, errorName, message] as const))(
+    '%s',
+    async (sql, errorName, message) => {
+      const error = await analyze(sql).then(
+        () => undefined,
+        (reason: unknown) => reason,
+      )
+      expect(error).toBeInstanceOf(EngineError)
+      expect({ errorName: (error as EngineError).errorName, message: (error as EngineError).message }).toEqual({
+        errorName,
+        message,
+      })
+    },
+  )
+
+  it.each([
+    ['SHOW TABLES FROM missing', 'SCHEMA_NOT_FOUND', "line 1:1: Schema 'missing' does not exist"],
+    ['SHOW TABLES FROM a.b.c', 'SYNTAX_ERROR', 'line 1:1: Too many parts in schema name: a.b.c'],
+    ['USE nowhere.x', 'CATALOG_NOT_FOUND', "Catalog 'nowhere' not found"],
+    ['SET SESSION nope = 1', 'INVALID_SESSION_PROPERTY', "line 1:1: Session property 'nope' does not exist"],
+    [
+      "SET SESSION query_max_run_time = 'soon'",
+      'INVALID_SESSION_PROPERTY',
+      'line 1:34: duration is not a valid data duration string: soon',
+    ],
+    [
+      'SET SESSION task_concurrency = random()',
+      'NOT_SUPPORTED',
+      'line 1:32: A session property is set to a literal, not to random()',
+    ],
+    [
+      'SET SESSION AUTHORIZATION eve',
+      'PERMISSION_DENIED',
+      'Access Denied: User conformance cannot impersonate user eve',
+    ],
+    ['CALL system.runtime.x()', 'NOT_SUPPORTED', 'line 1:1: CALL is not supported'],
+    ['GRANT a TO b', 'NOT_SUPPORTED', 'line 1:1: GRANT ROLES is not supported'],
+  ])('%s', async (sql, errorName, message) => {
+    await expect(analyze(sql)).rejects.toThrow(expect.objectContaining({ errorName, message }))
+  })
+
+  it('what the client cannot do is refused', async () => {
+    const session = { clientCapabilities: [] }
+    await expect(analyze('SET PATH a', session)).rejects.toThrow('SET PATH not supported by client')
+    const { transactionId: _, ...noTransactions } = recordedSession()
+    const started = frontEnd.analyzeStatement('START TRANSACTION', noTransactions, fixedMetadata)
+    await expect(started).rejects.toThrow(expect.objectContaining({ errorName: 'INCOMPATIBLE_CLIENT' }))
+  })
+
+  it('a zone set for the session is that of the next statement', async () => {
+    const analyzed = await analyze('SELECT current_timezone()', { properties: { time_zone_id: 'Asia/Tokyo' } })
+    expect(analyzed.kind === 'query' && analyzed.query.sql).toContain('Asia/Tokyo')
+  })
+})
