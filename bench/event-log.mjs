@@ -1,7 +1,7 @@
 // How fast the event log takes appends. `node bench/event-log.mjs`: Postgres (DATABASE_URL, else an embedded one in a
 // temporary folder), and Kafka too where KAFKA_BROKERS is set. Every figure rests on the disk's fdatasync, printed first.
 import { randomBytes } from 'node:crypto'
-import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import { chmodSync, closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -11,6 +11,8 @@ import { startEmbeddedPostgres } from '../dist/supervisor/embedded-postgres.js'
 
 const SECONDS = Number(process.env.SECONDS ?? 3)
 const folder = mkdtempSync(join(process.env.BENCH_FOLDER ?? tmpdir(), 'quipu-bench-'))
+// Postgres has a user of its own when this is root: it must be able to enter.
+chmodSync(folder, 0o711)
 
 function percentile(values, share) {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? NaN

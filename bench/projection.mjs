@@ -1,6 +1,6 @@
 // How fast events become rows. `node bench/projection.mjs`: Postgres by DATABASE_URL, else an embedded one in a temporary
 // folder. Seven events a query over a worker stage with an operator tree, as `SELECT … FROM nation` gives them.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -17,6 +17,8 @@ const QUERIES = Number(process.env.QUERIES ?? 3000)
 const TOGETHER = 32
 
 const folder = mkdtempSync(join(process.env.BENCH_FOLDER ?? tmpdir(), 'quipu-bench-'))
+// Postgres has a user of its own when this is root: it must be able to enter.
+chmodSync(folder, 0o711)
 const embedded = process.env.DATABASE_URL ? undefined : await startEmbeddedPostgres({ dataDir: folder, tell() {} })
 const url = process.env.DATABASE_URL ?? embedded.connectionString
 const name = `bench_${process.pid}`
