@@ -116,7 +116,8 @@ const approximate = { note: 'exact, where Trino approximates' } as const
 
 export const aggregateFunctions: readonly FunctionDefinition[] = [
   aggregate('count()', 'bigint', 'count(*)$F', { calledOnNull: true }),
-  aggregate('count(T)', 'bigint', (context) => context.fill(`count($D${key(context, 0)})$F`)),
+  // DISTINCT of what needs a key comes with the key in its place.
+  aggregate('count(T)', 'bigint', 'count($D$1)$F'),
   aggregate('count_if(boolean)', 'bigint', 'count(*)$F($1)$E'),
   aggregate('sum(bigint)', 'bigint', 'CAST(sum($D$1)$F AS BIGINT)'),
   aggregate('sum(double)', 'double', 'sum($D$1)$F'),

@@ -97,15 +97,15 @@ export const collectionMacros: readonly Macro[] = [
   ),
   macro(
     'q_mget(m, k)',
-    `CASE WHEN m IS NULL OR k IS NULL THEN NULL WHEN map_contains(m, k) THEN m[k] ELSE u_raise('INVALID_FUNCTION_ARGUMENT: Key not present in map: ' || k) END`,
+    `CASE WHEN m IS NULL OR k IS NULL THEN NULL WHEN map_contains(m, k) THEN m[k] ELSE u_raise('INVALID_FUNCTION_ARGUMENT: Key not present in map: ' || CAST(k AS VARCHAR)) END`,
   ),
   macro(
     'q_mk(l)',
-    `CASE WHEN len(list_filter(l, lambda q1: q1.k IS NULL)) > 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: map key cannot be null') WHEN len(list_distinct(list_transform(l, lambda q2: q2.k))) < len(l) THEN u_raise('INVALID_FUNCTION_ARGUMENT: Duplicate map keys (' || list_filter(l, lambda q3, q4: list_position(list_transform(l, lambda q5: q5.k), q3.k) < q4)[1].k || ') are not allowed') ELSE map_from_entries(l) END`,
+    `CASE WHEN len(list_filter(l, lambda q1: q1.k IS NULL)) > 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: map key cannot be null') WHEN len(list_distinct(list_transform(l, lambda q2: q2.k))) < len(l) THEN u_raise('INVALID_FUNCTION_ARGUMENT: Duplicate map keys (' || CAST(list_filter(l, lambda q3, q4: list_position(list_transform(l, lambda q5: q5.k), q3.k) < q4)[1].k AS VARCHAR) || ') are not allowed') ELSE map_from_entries(l) END`,
   ),
   macro(
     'q_map(ks, vs)',
-    `CASE WHEN ks IS NULL OR vs IS NULL THEN NULL WHEN len(ks) <> len(vs) THEN u_raise('INVALID_FUNCTION_ARGUMENT: Key and value arrays must be the same length') WHEN list_position(ks, NULL) IS NOT NULL THEN u_raise('INVALID_FUNCTION_ARGUMENT: map key cannot be null') WHEN len(list_distinct(ks)) < len(ks) THEN u_raise('INVALID_FUNCTION_ARGUMENT: Duplicate map keys (' || list_filter(ks, lambda q1, q2: list_position(ks, q1) < q2)[1] || ') are not allowed') ELSE map(ks, vs) END`,
+    `CASE WHEN ks IS NULL OR vs IS NULL THEN NULL WHEN len(ks) <> len(vs) THEN u_raise('INVALID_FUNCTION_ARGUMENT: Key and value arrays must be the same length') WHEN list_position(ks, NULL) IS NOT NULL THEN u_raise('INVALID_FUNCTION_ARGUMENT: map key cannot be null') WHEN len(list_distinct(ks)) < len(ks) THEN u_raise('INVALID_FUNCTION_ARGUMENT: Duplicate map keys (' || CAST(list_filter(ks, lambda q1, q2: list_position(ks, q1) < q2)[1] AS VARCHAR) || ') are not allowed') ELSE map(ks, vs) END`,
   ),
   macro(
     'q_mfe(l)',
