@@ -22,6 +22,7 @@ import { migrate, MigrationError } from '../events/postgres/migrate.ts'
 import { createProjectionRunner } from '../events/projection-runner.ts'
 import { eventsBelow } from '../events/projection-store.ts'
 import { createEnginePool } from '../execution/engine/engine-pool.ts'
+import { isLoopback } from '../protocol/edge/browser-policy.ts'
 import { createStatementUris } from '../protocol/statement/next-uri.ts'
 import { baseUri, createStatementRoutes } from '../protocol/statement/statement-routes.ts'
 import { createInfoRoutes } from '../protocol/info/info-routes.ts'
@@ -32,6 +33,8 @@ import { createRuntimeSources } from '../protocol/query/runtime-sources.ts'
 import { createQueryRoutes } from '../protocol/query/query-routes.ts'
 import { headerFamily, sessionFromHeaders } from '../protocol/statement/session-headers.ts'
 import { isAuthorized } from '../protocol/task/internal-request.ts'
+import { createRecentQueries } from '../protocol/task/recent-queries.ts'
+import { createTaskProxyRoutes } from '../protocol/task/task-proxy-routes.ts'
 import { allowAll } from '../security/authorization.ts'
 import { entitySpanId, formatTraceparent, isSampled, newTraceId, parseTraceparent } from '../telemetry/trace-context.ts'
 import { createQueryTelemetry } from '../coordinator/query/query-telemetry.ts'
@@ -367,6 +370,18 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
       onError,
     }),
   )
+  const taskRoutes = createTaskProxyRoutes({
+    ...createRecentQueries(live, read, clock),
+    forward: client.forward,
+    bearer,
+    openReads: isLoopback(config.host),
+    baseUri: (request) => baseUri(request, false),
+    maxBodyBytes: limits.taskBodyBytes,
+    onError,
+  })
+  app.use((request, response, next) => {
+    if (!taskRoutes(request, response)) next()
+  })
   app.get('/metrics', (_request, response, next) => {
     telemetry
       .meters()

@@ -34,3 +34,16 @@ export function parsePageToken(text: string): number {
   if (!/^\d{1,15}$/.test(text)) throw new HttpProblem(400, `Not a page token: ${text.slice(0, 40)}`)
   return Number(text)
 }
+
+type Method = 'GET' | 'POST' | 'DELETE'
+
+/**
+ * The handler of a method; HEAD is a GET without its body.
+ * @throws HttpProblem 405 naming those there are
+ */
+export function pickMethod<H>(method: string, handlers: Partial<Record<Method, H>>): H {
+  const handler = handlers[(method === 'HEAD' ? 'GET' : method) as Method]
+  if (handler) return handler
+  const allow = Object.keys(handlers).join(', ')
+  throw new HttpProblem(405, `Allowed here: ${allow}`, { allow })
+}

@@ -8,7 +8,7 @@ import type { WorkerTask } from '../../execution/worker/task.ts'
 import { HttpProblem, sendProblem, toProblem } from '../edge/problem.ts'
 import { decodeUtf8, readBody } from '../edge/request-body.ts'
 import { requestTarget } from '../edge/request-target.ts'
-import { isAuthorized, maxWaitMs, parsePageToken } from './internal-request.ts'
+import { isAuthorized, maxWaitMs, parsePageToken, pickMethod } from './internal-request.ts'
 import { taskInfo } from './task-info.ts'
 
 export interface TaskRoutesDeps {
@@ -161,15 +161,15 @@ export function createTaskRoutes(
 
   function route(method: string, path: string): Handler {
     const [id, results, output, token, ...rest] = path.split('/').slice(3)
-    if (id === undefined || (id === '' && results === undefined)) return pick(method, { GET: list })
+    if (id === undefined || (id === '' && results === undefined)) return pickMethod(method, { GET: list })
     const taskId = parseTaskId(id)
     if (results === undefined) {
-      return pick(method, { GET: getTask(taskId), POST: postTask(taskId), DELETE: deleteTask(taskId) })
+      return pickMethod(method, { GET: getTask(taskId), POST: postTask(taskId), DELETE: deleteTask(taskId) })
     }
     if (results !== 'results' || output !== '0' || rest.length > 0) throw new HttpProblem(404, 'Output not found')
     return token === undefined
-      ? pick(method, { DELETE: deleteOutput(taskId) })
-      : pick(method, { GET: getPage(taskId, parsePageToken(token)) })
+      ? pickMethod(method, { DELETE: deleteOutput(taskId) })
+      : pickMethod(method, { GET: getPage(taskId, parsePageToken(token)) })
   }
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -199,15 +199,6 @@ function sendJson(response: ServerResponse, body: unknown): void {
     'X-Content-Type-Options': 'nosniff',
   })
   response.end(bytes)
-}
-
-type Method = 'GET' | 'POST' | 'DELETE'
-
-function pick(method: string, handlers: Partial<Record<Method, Handler>>): Handler {
-  const handler = handlers[(method === 'HEAD' ? 'GET' : method) as Method]
-  if (handler) return handler
-  const allow = Object.keys(handlers).join(', ')
-  throw new HttpProblem(405, `Allowed here: ${allow}`, { allow })
 }
 
 function wantsStatus(request: IncomingMessage): boolean {

@@ -1,0 +1,166 @@
+import { once } from 'node:events'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import type { TaskRecord } from '../../coordinator/query/state.ts'
+import { internalHeaders } from '../../execution/api/task.ts'
+import { parseTaskId, splitTaskId, type TaskId } from '../../shared/ids.ts'
+import { HttpProblem, sendProblem, toProblem } from '../edge/problem.ts'
+import { readBody } from '../edge/request-body.ts'
+import { requestTarget } from '../edge/request-target.ts'
+import type { LiveQueryView } from '../query/live-queries.ts'
+import { taskInfoOf } from '../query/stage-tree.ts'
+import { isAuthorized, pickMethod } from './internal-request.ts'
+
+export interface TaskProxyDeps {
+  /** Queries that are open or ended less than 15 minutes ago, one at a time: the list is streamed. */
+  recent(): AsyncIterable<LiveQueryView>
+  /** A query from memory, else from the log's read model; undefined when there is none. */
+  find(queryId: string): Promise<LiveQueryView | undefined>
+  /** Passes a request on to a worker, with this coordinator's epoch and the secret. Rejects when it does not answer. */
+  forward(
+    nodeUrl: string,
+    method: string,
+    path: string,
+    headers: Record<string, string>,
+    body?: Buffer,
+  ): Promise<{ readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Buffer }>
+  readonly bearer: string
+  /** `GET /v1/task` and `GET /v1/task/{id}` without the key: a loopback listener without authentication. */
+  readonly openReads: boolean
+  readonly baseUri: (request: IncomingMessage) => string
+  readonly maxBodyBytes: number
+  readonly onError?: (error: unknown) => void
+}
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>
+
+interface Found {
+  readonly view: LiveQueryView
+  readonly task: TaskRecord
+}
+
+/** Headers of a request that mean something to the worker. */
+const PASSED_ON = ['accept', 'content-type', internalHeaders.maxWait, internalHeaders.acknowledge] as const
+/** Headers of an answer that belong to one connection, not to the message. */
+const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date'])
+
+/**
+ * The task resource of the coordinator: it lists what it knows of all tasks, and passes on what belongs to a worker;
+ * `self` of a task names that worker. Tasks of stage 0 live here and are read only: their output is the statement's.
+ * @returns a handler that answers false, having done nothing, when the path is not of this resource
+ */
+export function createTaskProxyRoutes(
+  deps: TaskProxyDeps,
+): (request: IncomingMessage, response: ServerResponse) => boolean {
+  function authorize(request: IncomingMessage, open: boolean): void {
+    if ((open && deps.openReads) || isAuthorized(request, deps.bearer)) return
+    throw new HttpProblem(401, 'The internal interface needs the cluster secret', { 'www-authenticate': 'Bearer' })
+  }
+
+  async function find(taskId: TaskId): Promise<Found> {
+    const view = await deps.find(splitTaskId(taskId)!.queryId)
+    const task = view?.query.tasks.get(taskId)
+    if (!view || !task) throw new HttpProblem(404, 'Task not found')
+    return { view, task }
+  }
+
+  const infoOf = ({ view, task }: Found, baseUri: string): unknown =>
+    taskInfoOf(view.query, task, task.stats ?? view.liveStats.get(task.taskId), baseUri)
+
+  const list: Handler = async (request, response) => {
+    authorize(request, true)
+    const baseUri = deps.baseUri(request)
+    response.writeHead(200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' })
+    let separator = '['
+    for await (const view of deps.recent()) {
+      for (const task of view.query.tasks.values()) {
+        const room = response.write(separator + JSON.stringify(infoOf({ view, task }, baseUri)))
+        separator = ','
+        if (response.destroyed) return
+        if (!room) await Promise.race([once(response, 'drain'), once(response, 'close')])
+      }
+    }
+    response.end(separator === '[' ? '[]' : ']')
+  }
+
+  async function passOn(request: IncomingMessage, response: ServerResponse, nodeUrl: string): Promise<void> {
+    const body = request.method === 'POST' ? await readBody(request, deps.maxBodyBytes) : undefined
+    const headers: Record<string, string> = {}
+    for (const name of PASSED_ON) {
+      const value = request.headers[name]
+      if (typeof value === 'string') headers[name] = value
+    }
+    const answer = await deps
+      .forward(nodeUrl, request.method ?? 'GET', request.url ?? '/', headers, body)
+      .catch((cause: unknown) => {
+        throw new HttpProblem(503, `The task's worker ${nodeUrl} does not answer: ${String(cause)}`, {
+          'retry-after': '1',
+        })
+      })
+    for (const [name, value] of Object.entries(answer.headers)) {
+      if (value !== undefined && !HOP_BY_HOP.has(name)) response.setHeader(name, value)
+    }
+    response.writeHead(answer.status).end(answer.body)
+  }
+
+  function getTask(taskId: TaskId): Handler {
+    return async (request, response) => {
+      authorize(request, true)
+      const found = await find(taskId)
+      if (found.task.nodeUrl !== '' && found.task.stage !== 0) {
+        const answer = await deps
+          .forward(found.task.nodeUrl, 'GET', `/v1/task/${taskId}`, { accept: request.headers.accept ?? '*/*' })
+          .catch(() => undefined)
+        if (answer?.status === 200) return sendBytes(response, answer.body)
+      }
+      // The worker has dropped it, or is away: what the log tells of it.
+      sendBytes(response, Buffer.from(JSON.stringify(infoOf(found, deps.baseUri(request)))))
+    }
+  }
+
+  function atWorker(taskId: TaskId): Handler {
+    return async (request, response) => {
+      authorize(request, false)
+      const { task } = await find(taskId)
+      if (task.stage === 0 || task.nodeUrl === '') {
+        throw new HttpProblem(409, 'A task of stage 0 is a part of its statement and ends with it')
+      }
+      await passOn(request, response, task.nodeUrl)
+    }
+  }
+
+  function route(method: string, path: string): Handler {
+    const [id, results, output, token, ...rest] = path.split('/').slice(3)
+    if (id === undefined || (id === '' && results === undefined)) return pickMethod(method, { GET: list })
+    const taskId = parseTaskId(id)
+    const worker = atWorker(taskId)
+    if (results === undefined) return pickMethod(method, { GET: getTask(taskId), POST: worker, DELETE: worker })
+    if (results !== 'results' || output === undefined || rest.length > 0) throw new HttpProblem(404, 'Output not found')
+    return token === undefined ? pickMethod(method, { DELETE: worker }) : pickMethod(method, { GET: worker })
+  }
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      await route(request.method ?? 'GET', requestTarget(request).path)(request, response)
+    } catch (error) {
+      const problem = toProblem(error)
+      if (problem.status === 500) deps.onError?.(error)
+      sendProblem(request, response, problem)
+    }
+  }
+
+  return (request, response) => {
+    if (!/^\/v1\/task(?:\/|$)/.test(requestTarget(request).path)) return false
+    void handle(request, response)
+    return true
+  }
+}
+
+function sendBytes(response: ServerResponse, bytes: Buffer): void {
+  response.writeHead(200, {
+    'Content-Type': 'application/json',
+    'Content-Length': bytes.length,
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+  })
+  response.end(bytes)
+}
