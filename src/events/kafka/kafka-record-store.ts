@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import kafkajs, { type ISocketFactory, type Kafka, type Producer, type SASLOptions } from 'kafkajs'
 import type { ConnectionOptions } from 'node:tls'
-import { LogUnavailable, type Checkpoint, type Recorded, beginning } from '../event-log.ts'
+import { beginning, hasReached, LogUnavailable, type Checkpoint, type Recorded } from '../event-log.ts'
 import { formatHeader, parseHeader } from '../fold.ts'
 import type { Batch, PutOutcome, RecordStore, StoredRecord, StoreLimits, StreamHead } from '../record-store.ts'
 import { logPartitionOf, type ClusterOptions, type FetchedMessage } from './kafka-internals.ts'
@@ -180,8 +180,11 @@ export class KafkaRecordStore implements RecordStore {
 
   async head(stream: string, atLeast: Checkpoint): Promise<StreamHead> {
     return this.#retry(async () => {
-      await this.#streams.reached(atLeast)
-      return this.#streams.head(stream)
+      for (;;) {
+        const { head, checkpoint } = await this.#streams.head(stream)
+        if (hasReached(checkpoint ?? beginning(this.#limits.partitions), atLeast)) return head
+        await this.#streams.reached(atLeast)
+      }
     })
   }
 

@@ -7,8 +7,8 @@ export interface StreamReader {
   checkpoint(): Promise<Checkpoint | undefined>
   /** Resolves when the projection has passed a checkpoint. */
   reached(target: Checkpoint): Promise<void>
-  /** Last event of a stream, as far as the projection is. */
-  head(stream: string): Promise<StreamHead>
+  /** Last event of a stream as far as the projection is, and how far that is, in one look. */
+  head(stream: string): Promise<{ readonly head: StreamHead; readonly checkpoint: Checkpoint | undefined }>
   read(stream: string, after: number): AsyncIterable<Recorded>
 }
 

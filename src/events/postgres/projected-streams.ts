@@ -56,13 +56,23 @@ export class ProjectedStreams {
     }
   }
 
-  async head(stream: string): Promise<StreamHead> {
-    const { rows } = await this.#ask<{ sequence: string; hash: string }>({
+  async head(stream: string): Promise<{ head: StreamHead; checkpoint: Checkpoint | undefined }> {
+    const { rows } = await this.#ask<{ checkpoint: string | null; sequence: string | null; hash: string | null }>({
       name: 'projected-head',
-      text: `select sequence, hash from ${this.#schema}.query_events where stream = $1 order by sequence desc limit 1`,
-      values: [stream],
+      text: `select checkpoint, sequence, hash from (select) always
+        left join lateral (
+          select checkpoint from ${this.#schema}.checkpoints where name = $1 order by version desc limit 1
+        ) progress on true
+        left join lateral (
+          select sequence, hash from ${this.#schema}.query_events where stream = $2 order by sequence desc limit 1
+        ) last on true`,
+      values: [this.#projection, stream],
     })
-    return rows[0] ? { sequence: Number(rows[0].sequence), hash: rows[0].hash } : { sequence: 0, hash: '' }
+    const { checkpoint, sequence, hash } = rows[0]!
+    return {
+      head: sequence === null || hash === null ? { sequence: 0, hash: '' } : { sequence: Number(sequence), hash },
+      checkpoint: checkpoint === null ? undefined : checkpointFromJson(checkpoint),
+    }
   }
 
   async *read(stream: string, after: number): AsyncIterable<Recorded> {
