@@ -24,9 +24,12 @@ export function createGatedServer(
 ): GatedServer {
   let listener: RequestListener | undefined
   const waiting: Parameters<RequestListener>[] = []
+  let closing = false
   const server = createServer(
     { maxHeaderSize: config.limits.headerBytes, keepAliveTimeout: KEEP_ALIVE_MS, noDelay: true },
     (request, response) => {
+      // A client that goes on polling on its connection would keep a closing server open for ever.
+      if (closing) response.shouldKeepAlive = false
       if (listener) return listener(request, response)
       if (!early(request, response)) waiting.push([request, response])
     },
@@ -39,6 +42,7 @@ export function createGatedServer(
     },
     close: () =>
       new Promise((resolve) => {
+        closing = true
         // A connection that was busy when the server closed is kept alive after its answer: look again.
         const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
         server.close(() => {

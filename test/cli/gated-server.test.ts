@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
 import { createGatedServer, type GatedServer } from '../../src/cli/gated-server.ts'
 import { loadConfig } from '../../src/config/load-config.ts'
+import { waitUntil } from '../support/quipu-process.ts'
 
 async function listening(gate: GatedServer): Promise<number> {
   await new Promise<void>((resolve) => gate.server.listen(0, '127.0.0.1', resolve))
@@ -49,5 +50,24 @@ it('closes when the answers under way are out, although their clients keep conne
   expect(await waiting).toBe('at last')
   await closed
   await expect(get(port, '/')).rejects.toThrow('ECONNREFUSED')
+  agent.destroy()
+})
+
+it('closes although a client goes on asking on the same connection', async () => {
+  const gate = createGatedServer(loadConfig([], {}), () => false)
+  const port = await listening(gate)
+  gate.open((_request, response) => void setTimeout(() => response.end('again'), 5))
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  let answers = 0
+  const polling = (async () => {
+    for (;;) {
+      await get(port, '/', agent)
+      answers++
+    }
+  })()
+  await waitUntil('the client polls', () => answers > 3)
+  await gate.close()
+  // Reset: the request crossed the end of its idle connection.
+  await expect(polling).rejects.toThrow(/ECONNREFUSED|ECONNRESET|socket hang up/)
   agent.destroy()
 })
