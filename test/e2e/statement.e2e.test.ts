@@ -259,9 +259,11 @@ describe('requests of all kinds', () => {
   })
 
   it('a statement of almost 1 MB', async () => {
-    const { rows, error } = await run(base, `SELECT length('${'x'.repeat(1_000_000)}')`)
+    const { rows, error } = await run(base, `SELECT length('${'x'.repeat(999_000)}')`)
     expect(error).toBeUndefined()
-    expect(rows).toEqual([[1_000_000]])
+    expect(rows).toEqual([[999_000]])
+    const longer = await run(base, `SELECT '${'x'.repeat(1_000_000)}'`)
+    expect(longer.error).toMatchObject({ errorName: 'QUERY_TEXT_TOO_LARGE' })
   })
 
   it.each(['PUT', 'PATCH', 'GET'])('%s of /v1/statement is not allowed', async (method) => {
