@@ -1,0 +1,3 @@
+export function tpchLake(scale: number): Promise<string>
+export function tpchViews(folder: string | undefined): string[]
+export const tpchTables: readonly string[]

@@ -1,0 +1,1 @@
+export const tpchQueries: Readonly<Record<string, string>>
