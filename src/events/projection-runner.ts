@@ -60,8 +60,12 @@ export interface ProjectionRunner extends Service {
    * a checkpoint. @returns false when the time is over first
    */
   waitFor(target: Position | Checkpoint, timeoutMs: number): Promise<boolean>
-  /** Waits until the read models hold all that is valid now, whoever wrote it: asks the log where it ends. */
+  /**
+   * Waits until the read models hold all that is valid now, whoever wrote it: asks the log where it ends.
+   * @returns false when the time is over first, or the log does not answer
+   */
   barrier(timeoutMs: number): Promise<boolean>
+  /** Never rejects: with a log that is away, what was delivered counts. */
   lag(): Promise<ProjectionLag>
 }
 
@@ -77,6 +81,8 @@ interface TipQuestion {
   next?: Promise<Checkpoint>
 }
 
+/** For figures the log is not waited for long: without it the events at hand are counted. */
+const LAG_WAIT_MS = 1000
 const RETRY_MIN_MS = 20
 const RETRY_MAX_MS = 2000
 
@@ -100,8 +106,8 @@ class Runner implements ProjectionRunner {
   #wake: () => void = () => undefined
   #room: () => void = () => undefined
   #tip: TipQuestion | undefined
-  /** Time of the oldest event of the batch being applied. */
-  #applying: string | undefined
+  /** The batch being applied, and the time of its oldest event. */
+  #applying: { readonly events: number; readonly time: string } | undefined
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
   #loop: Promise<void> | undefined
@@ -162,23 +168,31 @@ class Runner implements ProjectionRunner {
 
   async barrier(timeoutMs: number): Promise<boolean> {
     const started = this.#options.clock.monotonicMs()
-    const timer = new AbortController()
-    const tip = await Promise.race([
-      this.#askTip(),
-      sleep(timeoutMs, undefined, { signal: timer.signal }).catch(() => undefined),
-    ])
-    timer.abort()
+    const tip = await this.#tipWithin(timeoutMs)
     if (!tip) return false
     return this.waitFor(tip, Math.max(0, timeoutMs - (this.#options.clock.monotonicMs() - started)))
   }
 
   async lag(): Promise<ProjectionLag> {
-    const tip = await this.#askTip()
-    const oldest = this.#applying ?? this.#deliveries[0]?.events[0]?.time
-    const events = Math.max(0, eventsBelow(tip) - eventsBelow(this.#committed))
+    const tip = await this.#tipWithin(LAG_WAIT_MS)
+    const oldest = this.#applying?.time ?? this.#deliveries[0]?.events[0]?.time
+    const events = tip
+      ? Math.max(0, eventsBelow(tip) - eventsBelow(this.#committed))
+      : this.#delivered + (this.#applying?.events ?? 0)
     return {
       events,
       oldestMillis: events > 0 && oldest ? Math.max(0, this.#options.clock.now() - Date.parse(oldest)) : 0,
+    }
+  }
+
+  /** @returns undefined when the log does not say within the time */
+  async #tipWithin(timeoutMs: number): Promise<Checkpoint | undefined> {
+    const timer = new AbortController()
+    const over = sleep(timeoutMs, undefined, { signal: timer.signal }).catch(() => undefined)
+    try {
+      return await Promise.race([this.#askTip().catch(() => undefined), over])
+    } finally {
+      timer.abort()
     }
   }
 
@@ -331,7 +345,7 @@ class Runner implements ProjectionRunner {
     }
     if (this.#delivered < maxBatch) this.#room()
     if (!next || hasReached(this.#committed, next)) return
-    this.#applying = events[0]?.time
+    this.#applying = events[0] && { events: events.length, time: events[0].time }
     try {
       await this.#applier!.apply(events, next)
     } finally {

@@ -12,6 +12,9 @@ export interface StoredProgress {
   readonly deadLetters: number
 }
 
+const CONNECT_MS = 5_000
+const STATEMENT_MS = 60_000
+
 /** Somebody else moved the checkpoint: another runner, a rebuild, a repair. */
 export class CheckpointMoved extends Error {
   override readonly name = 'CheckpointMoved'
@@ -43,6 +46,10 @@ export class ProjectionStore {
     const client = new pg.Client({
       ...database,
       application_name: 'quipu projection',
+      // A server that is gone without a word must not hold the projection for ever.
+      connectionTimeoutMillis: CONNECT_MS,
+      query_timeout: STATEMENT_MS,
+      keepAlive: true,
       options: `${database.options ?? ''} -c search_path=${schema},public -c synchronous_commit=off`.trim(),
     })
     const store = new ProjectionStore(projection.name, projection.version, client)

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { beginning, type Event } from '../../src/events/event-log.ts'
+import { beginning, LogUnavailable, type Event, type EventLog } from '../../src/events/event-log.ts'
 import type { DeadLetter } from '../../src/events/projection.ts'
 import { createReadModelsProjection } from '../../src/readmodels/projection.ts'
 import { QueryFolds } from '../../src/readmodels/queries/projection.ts'
@@ -132,6 +132,29 @@ describe('own writes', () => {
     const answers = await Promise.all([runner.barrier(10_000), runner.barrier(10_000), runner.barrier(10_000)])
     expect(answers).toEqual([true, true, true])
     expect(await bed.query('select count(*) from queries')).toEqual([{ count: '1' }])
+  })
+
+  it('are not vouched for while the log does not say where it ends', async () => {
+    const log: EventLog = {
+      open: () => bed.log.open(),
+      claim: (as) => bed.log.claim(as),
+      append: (...one) => bed.log.append(...one),
+      read: (...one) => bed.log.read(...one),
+      readStream: (...one) => bed.log.readStream(...one),
+      readPage: (...one) => bed.log.readPage(...one),
+      subscribe: (...one) => bed.log.subscribe(...one),
+      tip: async () => {
+        throw new LogUnavailable('away')
+      },
+      fenced: bed.log.fenced,
+      close: async () => {},
+    }
+    const runner = await bed.startRunner({ log, lingerMs: 60_000, enough: 100_000 })
+    const queryId = testQueryId(3)
+    const position = await bed.log.append(queryId, 0, toLogEvents(queryLife(queryId, { end: 'open' })))
+    expect(await runner.barrier(1000)).toBe(false)
+    expect(await runner.waitFor(position, 10_000)).toBe(true)
+    expect(await runner.lag()).toEqual({ events: 0, oldestMillis: 0 })
   })
 
   it('are told to listeners, and the lag shrinks to nothing', async () => {
