@@ -1,0 +1,139 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  cloudEvent,
+  nodeInfo,
+  queryInfo,
+  queryListItem,
+  queryResults,
+  serverInfo,
+  serverStatus,
+  taskInfo,
+} from '../../src/protocol/info/wire-schemas.ts'
+import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { post, run } from '../support/statement-client.ts'
+
+// oxlint-disable-next-line typescript/no-explicit-any -- answers are looked at field by field
+type Json = any
+
+const folder = temporaryFolder()
+const data = `${folder.path}/data`
+let server: QuipuProcess
+let base: string
+let queryId: string
+
+beforeAll(async () => {
+  server = spawnQuipu(['start', '--data-dir', data, '--port', '0', '--log-level', 'error'])
+  base = await server.url
+  const ran = await run(base, 'SELECT name, regionkey FROM nation WHERE regionkey < 3')
+  queryId = ran.answers[0]!.id
+  expect(ran.rows).toHaveLength(15)
+}, 60_000)
+
+afterAll(async () => {
+  server.signal('SIGTERM')
+  await server.exit
+  await folder.remove()
+}, 60_000)
+
+async function get(path: string): Promise<Json> {
+  const response = await fetch(base + path, { headers: { accept: 'application/json' } })
+  expect([path, response.status]).toEqual([path, 200])
+  return response.json()
+}
+
+describe('answers of a running system', () => {
+  it('fit the schemas that /openapi.json shows', async () => {
+    const first = await post(base, 'SELECT 1')
+    expect(queryResults.parse(first.json)).toEqual(first.json)
+    const info = await get(`/v1/query/${queryId}`)
+    expect(queryInfo.parse(info)).toEqual(info)
+    for (const item of await get('/v1/query')) expect(queryListItem.parse(item)).toEqual(item)
+    const nodes = await get('/v1/node')
+    expect(nodes).toHaveLength(1)
+    expect(nodeInfo.parse(nodes[0])).toEqual(nodes[0])
+    expect(await get('/v1/node/failed')).toEqual([])
+    for (const task of await get('/v1/task')) expect(taskInfo.parse(task)).toEqual(task)
+    for (const event of await get(`/v1/query/${queryId}/events`)) expect(cloudEvent.parse(event)).toEqual(event)
+    const about = await get('/v1/info')
+    expect(serverInfo.parse(about)).toEqual(about)
+    const status = await get('/v1/status')
+    expect(serverStatus.parse(status)).toEqual(status)
+    expect(status).toMatchObject({ ready: true, writer: true, deadLetters: 0, workers: { active: 1 } })
+    expect((await get('/openapi.json')).openapi).toBe('3.1.0')
+  })
+
+  it('have figures whose answer is known: 25 rows read, 15 handed out', async () => {
+    const { queryStats, outputStage } = await get(`/v1/query/${queryId}`)
+    expect(queryStats).toMatchObject({
+      rawInputPositions: 25,
+      outputPositions: 15,
+      totalTasks: 2,
+      completedTasks: 2,
+      runningTasks: 0,
+    })
+    const [relay] = outputStage.tasks
+    const [work] = outputStage.subStages[0].tasks
+    expect(relay.taskId).toBe(`${queryId}.0.0`)
+    expect(work.stats).toMatchObject({ rawInputPositions: 25, outputPositions: 15 })
+    expect(relay.stats).toMatchObject({ rawInputPositions: 15, outputPositions: 15 })
+    const exchange = relay.stats.pipelines[0].operatorSummaries[0]
+    expect(exchange.operatorType).toBe('ExchangeOperator')
+    expect(exchange.info.pageBufferClientStatuses[0]).toMatchObject({ state: 'closed', pagesReceived: 1 })
+  })
+})
+
+describe('system tables', () => {
+  it('show what was just done', async () => {
+    const { rows } = await run(base, `SELECT state, "user" FROM system.runtime.queries WHERE query_id = '${queryId}'`)
+    expect(rows).toEqual([['FINISHED', expect.any(String)]])
+    const tasks = await run(
+      base,
+      `SELECT output_rows FROM system.runtime.tasks WHERE query_id = '${queryId}' ORDER BY task_id`,
+    )
+    expect(tasks.rows).toEqual([[15], [15]])
+    const nodes = await run(base, "SELECT count(*) FROM system.runtime.nodes WHERE state = 'active'")
+    expect(nodes.rows).toEqual([[2]])
+  })
+
+  it('join with tables of other catalogs', async () => {
+    const { rows, error } = await run(
+      base,
+      `SELECT c.column_name, n.name FROM information_schema.columns c JOIN nation n ON n.nationkey = c.ordinal_position
+       WHERE c.table_schema = 'tiny' AND c.table_name = 'region' ORDER BY c.ordinal_position`,
+    )
+    expect(error).toBeUndefined()
+    expect(rows).toEqual([
+      ['regionkey', 'ARGENTINA'],
+      ['name', 'BRAZIL'],
+      ['comment', 'CANADA'],
+    ])
+  })
+})
+
+it(
+  'the history of a killed coordinator is told by the next, and its worker is known',
+  { timeout: 60_000 },
+  async () => {
+    const before = await get(`/v1/query/${queryId}`)
+    const epoch = (await get('/v1/status')).epoch
+    const coordinator = await coordinatorPid()
+    process.kill(coordinator, 'SIGKILL')
+    await waitUntil('another coordinator serves', async () => {
+      const response = await fetch(`${base}/v1/status`).catch(() => undefined)
+      if (response?.status !== 200) return false
+      const status = (await response.json()) as Json
+      return status.epoch > epoch && status.workers.active === 1
+    })
+    const after = await get(`/v1/query/${queryId}`)
+    expect(after).toEqual(before)
+    expect((await get('/v1/query')).map((item: Json) => item.queryId)).toContain(queryId)
+    expect((await get(`/v1/query/${queryId}/events`)).at(-1).type).toBe('quipu.query.finished.v1')
+  },
+)
+
+async function coordinatorPid(): Promise<number> {
+  const { nodeId } = await get('/v1/info')
+  const pid = Number(String(nodeId).split('-').at(-1))
+  expect(processesOf(data).children).toContain(pid)
+  return pid
+}
