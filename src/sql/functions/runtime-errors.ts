@@ -58,6 +58,7 @@ const rules: readonly Rule[] = [
     /Could not convert string '([^\u0001]*)' to (\w+)/,
     ([, value, type]) => cannotCast(`Cannot cast '${value}' to ${type}`),
   ],
+  [/Malformed JSON/, () => cannotCast('The value cannot be read as the type')],
   [
     /invalid (?:date|timestamp|time) field format|(?:date|timestamp|time) field value out of range/,
     () => cannotCast('Value cannot be cast to a date or time'),
