@@ -1,6 +1,6 @@
 import { resolveComparison, type ComparisonOperator } from '../functions/operators.ts'
 import { BOOLEAN, sameType, type SqlType } from '../types/sql-type.ts'
-import type { ColumnExpr, ColumnId, ConstantExpr, Expr } from './tree.ts'
+import type { ColumnExpr, ColumnId, ConstantExpr, Expr, LambdaArgumentExpr } from './tree.ts'
 
 // Makers of typed expressions that several parts of the analyser need.
 
@@ -48,6 +48,14 @@ function widen(expr: ConstantExpr, type: SqlType): ConstantExpr | undefined {
     default:
       return undefined
   }
+}
+
+/** `body` over a value that is calculated once; the value itself where it costs nothing. */
+export function letIn(id: ColumnId, value: Expr, body: (value: Expr) => Expr): Expr {
+  if (value.kind === 'column' || value.kind === 'constant' || value.kind === 'lambdaArgument') return body(value)
+  const name: LambdaArgumentExpr = { kind: 'lambdaArgument', type: value.type, id }
+  const inner = body(name)
+  return { kind: 'let', type: inner.type, name, value, body: inner }
 }
 
 /** `left op right` after coercion to their common type. @throws EngineError without place */

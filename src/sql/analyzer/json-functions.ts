@@ -28,8 +28,8 @@ import {
   type SqlType,
 } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
-import { castTo, constantOf } from './build.ts'
-import { errorAt, locatedAt } from './context.ts'
+import { castTo, constantOf, letIn } from './build.ts'
+import { errorAt, locatedAt, newId } from './context.ts'
 import { dataTypeText, typeOf } from './data-types.ts'
 import type { ExpressionState } from './expression-state.ts'
 import { functionOf } from './literals.ts'
@@ -235,13 +235,29 @@ function jsonValue(state: ExpressionState, node: JsonValue): Expr {
   const type = returnedType(state, node, node.returnedType, VARCHAR)
   const onEmpty = defaultOf(state, node.emptyBehavior, type)
   const onError = defaultOf(state, node.errorBehavior, type)
-  const tagged = engineCall('u_json_value', VARCHAR, [
+  const value = engineCall('u_json_value', VARCHAR, [
     ...invocation(state, node.pathInvocation),
     text(node.emptyBehavior?.behavior ?? 'NULL'),
     text(node.errorBehavior?.behavior ?? 'NULL'),
   ])
-  const body = engineCall('substr', VARCHAR, [tagged, constantOf(INTEGER, '2')])
-  if (onEmpty === undefined && onError === undefined && sameType(type, VARCHAR)) return body
+  if (onEmpty === undefined && onError === undefined && sameType(type, VARCHAR)) return bodyOf(value)
+  const fails = node.errorBehavior?.behavior === 'ERROR'
+  return letIn(newId(state.context), value, (tagged) => scalarOf(tagged, type, onEmpty, onError, fails))
+}
+
+function bodyOf(tagged: Expr): Expr {
+  return engineCall('substr', VARCHAR, [tagged, constantOf(INTEGER, '2')])
+}
+
+/** The scalar of a text that begins with the letter of its kind, in the type asked for. */
+function scalarOf(
+  tagged: Expr,
+  type: SqlType,
+  onEmpty: Expr | undefined,
+  onError: Expr | undefined,
+  fails: boolean,
+): Expr {
+  const body = bodyOf(tagged)
   const tag = engineCall('left', VARCHAR, [tagged, constantOf(INTEGER, '1')])
   const is = (letter: string): Expr => ({
     kind: 'compare',
@@ -260,7 +276,6 @@ function jsonValue(state: ExpressionState, node: JsonValue): Expr {
       : [...through('s', VARCHAR), ...through('i', BIGINT), ...through('d', DOUBLE), ...through('b', BOOLEAN)],
     otherwise: undefined,
   }
-  const fails = node.errorBehavior?.behavior === 'ERROR'
   const guarded: Expr = fails ? scalar : { kind: 'try', type, value: scalar }
   const branches = [
     ...(onEmpty === undefined ? [] : [{ when: is('e'), then: onEmpty }]),

@@ -13,8 +13,8 @@ import type {
 import { commonSuperType, commonSuperTypeOf } from '../types/coercion.ts'
 import { BOOLEAN, isCharacter, isComparable, isOrderable, VARCHAR, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
-import { castTo } from './build.ts'
-import { errorAt } from './context.ts'
+import { castTo, constantOf, letIn } from './build.ts'
+import { errorAt, newId } from './context.ts'
 import { asBoolean, unified, type ExpressionState } from './expression-state.ts'
 import { analyzeInSubquery } from './subqueries.ts'
 import type { Expr } from './tree.ts'
@@ -128,14 +128,12 @@ export function analyzeNullIf(state: ExpressionState, node: NullIfExpression): E
       `Types are not comparable with NULLIF: ${typeName(first.type)} vs ${typeName(second.type)}`,
     )
   }
-  const equal: Expr = {
-    kind: 'compare',
-    type: BOOLEAN,
-    operator: '=',
-    left: castTo(first, common),
-    right: castTo(second, common),
-  }
-  return { kind: 'nullIf', type: first.type, first, equal }
+  return letIn(newId(state.context), first, (value) => ({
+    kind: 'case',
+    type: first.type,
+    branches: [{ when: equal(castTo(value, common), castTo(second, common)), then: constantOf(first.type, null) }],
+    otherwise: value,
+  }))
 }
 
 export function analyzeCoalesce(state: ExpressionState, node: CoalesceExpression): Expr {
@@ -170,15 +168,17 @@ export function analyzeSimpleCase(state: ExpressionState, node: SimpleCaseExpres
     }
     common = next
   }
-  const value = castTo(operand, common)
-  const conditions = whens.map(({ expr }): Expr => ({
-    kind: 'compare',
-    type: BOOLEAN,
-    operator: '=',
-    left: value,
-    right: castTo(expr, common),
-  }))
-  return caseOf(state, node, conditions)
+  return letIn(newId(state.context), castTo(operand, common), (value) =>
+    caseOf(
+      state,
+      node,
+      whens.map(({ expr }) => equal(value, castTo(expr, common))),
+    ),
+  )
+}
+
+function equal(left: Expr, right: Expr): Expr {
+  return { kind: 'compare', type: BOOLEAN, operator: '=', left, right }
 }
 
 function caseOf(

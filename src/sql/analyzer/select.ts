@@ -6,6 +6,9 @@ import { columnOf } from './build.ts'
 import { analyzeExpression, plainExpression, type AnalyzedExpression } from './expressions.ts'
 import { fieldMatches, fieldsOfRelation, type Field, type Scope } from './scope.ts'
 
+/** Of one select list, `*` spread out: queries that double their columns would grow without end. */
+const MAX_COLUMNS = 10_000
+
 /** An output column of a SELECT, `*` spread out. */
 export interface SelectOutput {
   readonly name: string | undefined
@@ -14,12 +17,24 @@ export interface SelectOutput {
 }
 
 export function analyzeSelect(context: AnalysisContext, spec: QuerySpecification, scope: Scope): SelectOutput[] {
-  return spec.select.items.flatMap((item): SelectOutput[] => {
-    if (item.kind === 'AllColumns') return allColumns(context, spec, item, scope)
-    const { expression, alias } = item
-    const name = alias?.value ?? qualifiedNameOf(expression)?.at(-1)?.value
-    return [{ name, node: expression, analyzed: analyzeExpression(context, expression, scope) }]
-  })
+  const outputs: SelectOutput[] = []
+  for (const item of spec.select.items) {
+    if (item.kind === 'AllColumns') outputs.push(...allColumns(context, spec, item, scope))
+    else {
+      const { expression, alias } = item
+      const name = alias?.value ?? qualifiedNameOf(expression)?.at(-1)?.value
+      outputs.push({ name, node: expression, analyzed: analyzeExpression(context, expression, scope) })
+    }
+    if (outputs.length > MAX_COLUMNS) {
+      throw errorAt(
+        context,
+        item,
+        'QUERY_EXCEEDED_COMPILER_LIMIT',
+        `Query has a select list of ${outputs.length} columns, at most ${MAX_COLUMNS} are allowed`,
+      )
+    }
+  }
+  return outputs
 }
 
 function allColumns(

@@ -203,7 +203,7 @@ export type Expr =
   | IsNullExpr
   | CaseExpr
   | CoalesceExpr
-  | NullIfExpr
+  | LetExpr
   | TryExpr
   | InListExpr
   | LikeExpr
@@ -320,10 +320,11 @@ export interface CoalesceExpr extends Typed<'coalesce'> {
   readonly operands: readonly Expr[]
 }
 
-/** `first` unless `equal` (a comparison of both, after coercion) is true. */
-export interface NullIfExpr extends Typed<'nullIf'> {
-  readonly first: Expr
-  readonly equal: Expr
+/** `value` under a name in `body`: calculated once however often the body uses it. */
+export interface LetExpr extends Typed<'let'> {
+  readonly name: LambdaArgumentExpr
+  readonly value: Expr
+  readonly body: Expr
 }
 
 export interface TryExpr extends Typed<'try'> {

@@ -37,8 +37,8 @@ export function mapChildren(expr: Expr, change: (child: Expr) => Expr): Expr {
       }
     case 'coalesce':
       return { ...expr, operands: all(expr.operands) }
-    case 'nullIf':
-      return { ...expr, first: change(expr.first), equal: change(expr.equal) }
+    case 'let':
+      return { ...expr, value: change(expr.value), body: change(expr.body) }
     case 'inList':
       return { ...expr, value: change(expr.value), values: all(expr.values) }
     case 'like':
@@ -186,9 +186,17 @@ export function exprKey(expr: Expr): string {
       return `case ${expr.branches.map(({ when, then }) => `${exprKey(when)}:${exprKey(then)}`).join(',')} else ${expr.otherwise ? exprKey(expr.otherwise) : ''}`
     case 'lambda':
       return `(${keys(expr.parameters)})->${exprKey(expr.body)}`
+    case 'let':
+      return exprKey(substituted(expr.body, expr.name.id, expr.value))
     default:
       return `${expr.kind}/${typeName(expr.type)}(${keys(childrenOfExpr(expr))})`
   }
+}
+
+/** The expression with another in the place of a name. */
+function substituted(expr: Expr, name: ColumnId, value: Expr): Expr {
+  if (expr.kind === 'lambdaArgument') return expr.id === name ? value : expr
+  return mapChildren(expr, (child) => substituted(child, name, value))
 }
 
 function keys(list: readonly Expr[]): string {

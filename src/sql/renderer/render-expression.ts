@@ -1,6 +1,7 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { renderCast, renderTryCast } from '../functions/casts.ts'
+import { bindName } from '../functions/fill-template.ts'
 import { comparisonKey, needsKey, sortItems } from '../functions/comparison.ts'
 import { renderBetween, renderComparison, renderIn, resolveNegation } from '../functions/operators.ts'
 import type { CallClauses, RenderArgument } from '../functions/rendering.ts'
@@ -8,26 +9,45 @@ import { duckdbType, rowField, rowFieldOf, typedNull } from '../types/duckdb-rep
 import { isInteger, isNumeric } from '../types/sql-type.ts'
 import type {
   AggregateExpr,
+  CallExpr,
   CompareExpr,
   Expr,
   ExprSortKey,
   Frame,
   FrameEnd,
   LambdaExpr,
+  LetExpr,
   Subquery,
   WindowExpr,
 } from '../analyzer/tree.ts'
 import { constantValue, renderConstant } from './constants.ts'
 import { renderLike } from './like.ts'
+import { composed, hasSubquery, weightOf } from './composition.ts'
 import { canRaise } from './raising.ts'
 import { balanced, columnName, type RenderState } from './render-state.ts'
 
 /** Longer conditions are not repeated to keep their order of evaluation. */
 const REPEATABLE_CONDITION = 2000
+/** What a name for a value costs is more than repeating what is lighter and shorter. */
+const LIGHT = 4
+const SHORT = 60
+/** Of expressions: DuckDB plans deeper ones for seconds (planner.md 1). */
+const MAX_DEPTH = 250
 
 /** A value of the expression's type, held as `duckdbType` says. */
 export function renderExpr(state: RenderState, expr: Expr): string {
+  if (++state.depth.now > MAX_DEPTH) {
+    throw new EngineError('STACK_OVERFLOW', `Expression is nested too deeply: more than ${MAX_DEPTH} levels`)
+  }
+  const text = renderNode(state, expr)
+  state.depth.now--
+  return text
+}
+
+function renderNode(state: RenderState, expr: Expr): string {
   const render = (child: Expr): string => renderExpr(state, child)
+  const compose = (parts: readonly Expr[], build: (texts: readonly string[]) => string): string =>
+    composed(state, expr, parts, parts.map(render), build)
   switch (expr.kind) {
     case 'constant':
       return renderConstant(expr)
@@ -36,21 +56,21 @@ export function renderExpr(state: RenderState, expr: Expr): string {
     case 'lambdaArgument':
       return state.lambdaArguments.get(expr.id) ?? columnName(expr.id)
     case 'call':
-      return expr.function.render({
-        args: expr.arguments.map((argument) => renderArgument(state, argument)),
-        session: state.session,
-        names: state.names,
-      })
+      return renderCall(state, expr)
     case 'engineCall':
       return `${expr.name}(${expr.arguments.map(render).join(', ')})`
     case 'operator':
-      return expr.operator.render(render(expr.left), render(expr.right), state)
+      return compose([expr.left, expr.right], ([left, right]) => expr.operator.render(left!, right!, state))
     case 'negate':
-      return resolveNegation(expr.type).render(render(expr.value))
+      return compose([expr.value], ([value]) => resolveNegation(expr.type).render(value!))
     case 'compare':
-      return renderComparison(expr.operator, expr.left.type, render(expr.left), render(expr.right), state.names)
+      return compose([expr.left, expr.right], ([left, right]) =>
+        renderComparison(expr.operator, expr.left.type, left!, right!, state.names),
+      )
     case 'cast':
-      return (expr.safe ? renderTryCast : renderCast)(render(expr.value), expr.value.type, expr.type, state)
+      return compose([expr.value], ([value]) =>
+        (expr.safe ? renderTryCast : renderCast)(value!, expr.value.type, expr.type, state),
+      )
     case 'and':
     case 'or':
       return renderLogical(expr.kind, expr.terms, expr.terms.map(render))
@@ -64,16 +84,18 @@ export function renderExpr(state: RenderState, expr: Expr): string {
     }
     case 'coalesce':
       return `coalesce(${expr.operands.map(render).join(', ')})`
-    case 'nullIf':
-      return `CASE WHEN ${render(expr.equal)} THEN NULL ELSE ${render(expr.first)} END`
+    case 'let':
+      return renderLet(state, expr)
     case 'try':
       return `TRY(${render(expr.value)})`
     case 'inList':
-      return renderIn(expr.value.type, render(expr.value), expr.values.map(render), state.names)
+      return compose([expr.value], ([value]) => renderIn(expr.value.type, value!, expr.values.map(render), state.names))
     case 'like':
       return renderLike(state.names, render(expr.value), expr, render)
     case 'between':
-      return renderBetween(expr.value.type, render(expr.value), render(expr.min), render(expr.max), state.names)
+      return compose([expr.value, expr.min, expr.max], ([value, min, max]) =>
+        renderBetween(expr.value.type, value!, min!, max!, state.names),
+      )
     case 'row':
       return `{${expr.items.map((item, i) => `'${rowField(i)}': ${render(item)}`).join(', ')}}`
     case 'field':
@@ -195,6 +217,37 @@ function renderComparisonCondition(state: RenderState, expr: CompareExpr): strin
 }
 
 // ---- Calls
+
+function renderCall(state: RenderState, call: CallExpr): string {
+  const values = call.arguments.filter((argument) => argument.kind !== 'lambda')
+  const texts = values.map((argument) => renderExpr(state, argument))
+  return composed(state, call, values, texts, (bound) => {
+    const args = call.arguments.map((argument): RenderArgument => {
+      if (argument.kind === 'lambda') return renderArgument(state, argument)
+      const constant = argument.kind === 'constant' ? constantValue(argument) : undefined
+      return {
+        kind: 'value',
+        sql: bound[values.indexOf(argument)]!,
+        ...(constant === undefined ? {} : { constant }),
+      }
+    })
+    return call.function.render({ args, session: state.session, names: state.names })
+  })
+}
+
+/** The value under a name of its own, unless repeating it costs less. */
+function renderLet(state: RenderState, { name, value, body }: LetExpr): string {
+  const text = renderExpr(state, value)
+  const weight = weightOf(state, value)
+  if ((weight <= LIGHT && text.length <= SHORT) || hasSubquery(body)) {
+    state.lambdaArguments.set(name.id, text)
+    state.argumentWeights.set(name.id, weight)
+    return renderExpr(state, body)
+  }
+  const bound = state.names.fresh()
+  state.lambdaArguments.set(name.id, bound)
+  return bindName(bound, text, renderExpr(state, body))
+}
 
 function renderArgument(state: RenderState, expr: Expr): RenderArgument {
   if (expr.kind === 'lambda') return { kind: 'lambda', apply: (...names) => renderLambda(state, expr, names) }

@@ -1,5 +1,5 @@
 import type { Names, RenderSession } from '../functions/rendering.ts'
-import type { ColumnId, RelationNode, ScanNode } from '../analyzer/tree.ts'
+import type { ColumnId, Expr, RelationNode, ScanNode } from '../analyzer/tree.ts'
 
 /** What the rendering of one statement shares. */
 export interface RenderState {
@@ -11,6 +11,11 @@ export interface RenderState {
   readonly scans: { readonly scan: ScanNode; readonly columns: readonly string[] }[]
   /** What the arguments of the lambdas being rendered are called. */
   readonly lambdaArguments: Map<ColumnId, string>
+  /** How many expressions an expression comes to once its repetitions and macros are spread out. */
+  readonly weights: WeakMap<Expr, number>
+  readonly argumentWeights: Map<ColumnId, number>
+  /** Of the expression being rendered. */
+  readonly depth: { now: number }
   /** Under what names common tables are read, where not their own. */
   readonly tableNames: Map<number, string>
   /** A query inside an expression; here because queries and expressions nest. */

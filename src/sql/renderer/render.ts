@@ -38,6 +38,9 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
     needed,
     scans: [],
     lambdaArguments: new Map(),
+    weights: new WeakMap(),
+    argumentWeights: new Map(),
+    depth: { now: 0 },
     tableNames: new Map(),
     renderQuery,
   }

@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { EngineError } from '../../src/shared/engine-error.ts'
+import { corpusSession, openLibraryRunner, type LibraryRunner } from '../support/library-runner.ts'
+
+interface ErrorEntry {
+  readonly sql: string
+  readonly errorName: string
+  readonly message: string
+  readonly line: number | null
+  readonly column: number | null
+}
+
+const entries = readFileSync(new URL('../fixtures/analyzer-errors.jsonl', import.meta.url), 'utf8')
+  .split('\n')
+  .filter((line) => line !== '')
+  .map((line) => JSON.parse(line) as ErrorEntry)
+
+/** Percent of the statements that must give Trino's error name, and of those with a place that must give it. */
+const floors = { names: 90, places: 97 }
+
+describe('errors of the analyser', { timeout: 300_000 }, () => {
+  let runner: LibraryRunner
+  beforeAll(async () => {
+    runner = await openLibraryRunner()
+  })
+  afterAll(() => runner.close())
+
+  it('have Trino’s names and places', async () => {
+    const wrong: string[] = []
+    let [names, places, placed] = [0, 0, 0]
+    for (const entry of entries) {
+      const error = await errorOf(entry.sql)
+      const located = entry.line !== null
+      const sameName = error?.errorName === entry.errorName
+      const samePlace = error?.location?.lineNumber === entry.line && error?.location?.columnNumber === entry.column
+      if (sameName) names++
+      if (located) placed++
+      if (located && samePlace) places++
+      if (!sameName || (located && !samePlace)) {
+        wrong.push(
+          `${entry.sql}\n    ${error?.errorName} ${error?.message}, expected ${entry.errorName} ${entry.message}`,
+        )
+      }
+    }
+    if (process.env['CONFORMANCE_DETAILS'] !== undefined) console.log(wrong.join('\n'))
+    console.log(`error names ${names} of ${entries.length}, places ${places} of ${placed}`)
+    expect((100 * names) / entries.length).toBeGreaterThanOrEqual(floors.names)
+    expect((100 * places) / placed).toBeGreaterThanOrEqual(floors.places)
+  })
+
+  async function errorOf(sql: string): Promise<EngineError | undefined> {
+    try {
+      await runner.run(sql, { ...corpusSession, user: 'lab' })
+      return undefined
+    } catch (error) {
+      return error instanceof EngineError ? error : undefined
+    }
+  }
+})

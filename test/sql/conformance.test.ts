@@ -1,0 +1,66 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { EngineError } from '../../src/shared/engine-error.ts'
+import { openLibraryRunner, type LibraryRunner } from '../support/library-runner.ts'
+import { compareAnswers, type CorpusEntry } from '../support/corpus.ts'
+
+const folder = new URL('../conformance/', import.meta.url)
+
+const topics = readdirSync(folder)
+  .filter((file) => file.endsWith('.jsonl'))
+  .map((file) => file.replace('.jsonl', ''))
+
+const entriesOf = (topic: string): CorpusEntry[] =>
+  readFileSync(new URL(`${topic}.jsonl`, folder), 'utf8')
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as CorpusEntry)
+
+/** What must pass, in percent: of all statements, and of those that fail in Trino. Raised as the front end gets better. */
+const floors = { all: 96, errors: 95 }
+
+describe('conformance of the library with Trino', { timeout: 300_000 }, () => {
+  let runner: LibraryRunner
+  beforeAll(async () => {
+    runner = await openLibraryRunner()
+  })
+  afterAll(() => runner.close())
+
+  it('gives the rows, types and errors of the corpus', async () => {
+    const table: string[] = []
+    let [all, passed, errors, named] = [0, 0, 0, 0]
+    for (const topic of topics) {
+      const entries = entriesOf(topic)
+      let good = 0
+      for (const entry of entries) {
+        const difference = await run(entry)
+        if (difference === undefined) good++
+        else if (process.env['CONFORMANCE_DETAILS'] !== undefined)
+          table.push(`${entry.id} ${entry.sql}\n    ${difference}`)
+        if (entry.error !== undefined) {
+          errors++
+          if (difference === undefined) named++
+        }
+      }
+      table.push(`${topic.padEnd(20)} ${String(good).padStart(4)} of ${String(entries.length).padStart(4)}`)
+      all += entries.length
+      passed += good
+    }
+    table.push(`${'all'.padEnd(20)} ${passed} of ${all}; errors ${named} of ${errors}`)
+    console.log(table.join('\n'))
+    expect((100 * passed) / all).toBeGreaterThanOrEqual(floors.all)
+    expect((100 * named) / errors).toBeGreaterThanOrEqual(floors.errors)
+  })
+
+  async function run(entry: CorpusEntry): Promise<string | undefined> {
+    try {
+      const answer = await runner.run(entry.sql)
+      if (entry.error !== undefined) return `succeeded, expected ${entry.error.errorName}`
+      return compareAnswers(entry, answer)
+    } catch (error) {
+      const name = error instanceof EngineError ? error.errorName : undefined
+      if (entry.error !== undefined && name === entry.error.errorName) return undefined
+      return `${name ?? 'not an EngineError'}: ${error instanceof Error ? error.message : String(error)}`
+    }
+  }
+})

@@ -1,0 +1,201 @@
+import { readFileSync } from 'node:fs'
+import { DuckDBInstance } from '@duckdb/node-api'
+import { tpchConnector } from '../../src/connectors/tpch/tpch-connector.ts'
+import { tpchTables } from '../../src/connectors/tpch/tables.ts'
+import type { ConnectorTable } from '../../src/connectors/spi/connector.ts'
+import { createSqlFrontEnd } from '../../src/sql/create-front-end.ts'
+import type { AnalyzedStatement, MetadataPort, RenderedQuery, ResultColumn } from '../../src/sql/front-end.ts'
+import registerAll from '../../src/sql/functions/javascript/register.ts'
+import { translateError } from '../../src/sql/functions/runtime-errors.ts'
+import type { SessionContext } from '../../src/sql/session.ts'
+
+const root = new URL('../../', import.meta.url).pathname
+
+/** The session in which the corpus was recorded. */
+export const corpusSession: SessionContext = {
+  queryId: '20240101_000000_00000_tests',
+  user: 'conformance',
+  catalog: 'tpch',
+  schema: 'tiny',
+  timeZone: 'UTC',
+  startTimeMillis: Date.UTC(2024, 5, 1, 12, 34, 56, 789),
+  properties: {},
+  preparedStatements: {},
+  transactionId: 'NONE',
+  roles: {},
+  clientCapabilities: ['PATH', 'PARAMETRIC_DATETIME', 'SESSION_AUTHORIZATION'],
+  headerFamily: 'Trino',
+}
+
+export interface LibraryRunner {
+  readonly metadata: MetadataPort
+  analyze(sql: string, session?: SessionContext): Promise<AnalyzedStatement>
+  /** Columns and rows of a statement; what gives none has no columns. @throws EngineError */
+  run(sql: string, session?: SessionContext): Promise<{ columns: readonly ResultColumn[]; rows: readonly unknown[][] }>
+  close(): void
+}
+
+/** The front end over TPC-H `tiny` and the catalogs' own tables, its SQL run by a DuckDB of this process. */
+export async function openLibraryRunner(): Promise<LibraryRunner> {
+  const instance = await DuckDBInstance.create(':memory:', {
+    threads: '2',
+    memory_limit: '1GB',
+    preserve_insertion_order: 'false',
+    max_expression_depth: '1000',
+  })
+  const connection = await instance.connect()
+  await connection.run(`SET GLOBAL TimeZone='UTC'`)
+  await registerAll(connection)
+  const tpch = tpchConnector.create(
+    'tpch',
+    { connector: 'tpch' },
+    {
+      dataDir: '/nonexistent',
+      shippedDir: `${root}etc`,
+      query: () => Promise.reject(new Error('no metadata queries')),
+    },
+  )
+  for (const [table, { columns }] of Object.entries(tpchTables)) {
+    const { handle } = (await tpch.getTable('tiny', table))!
+    const names = columns.map(([name]) => name)
+    const expression = await tpch.tableExpression(await tpch.listSplits(handle), names)
+    await connection.run(`CREATE TABLE tpch_tiny_${table} AS ${expression}`)
+  }
+  const metadata = testMetadata()
+  const frontEnd = createSqlFrontEnd()
+  const rowsOf = async (query: RenderedQuery): Promise<unknown[][]> => {
+    const scans = query.scans.map(({ schema, table, columns }, i) => {
+      const list = columns.map((column) => `"${column}"`).join(', ')
+      // Nation and region are the same at every scale.
+      const source = tpchTables[table] !== undefined ? `tpch_tiny_${table}` : `(${catalogRows(schema, table)})`
+      return `"$s${i}" AS (SELECT ${list === '' ? '1' : list} FROM ${source})`
+    })
+    const rows = `SELECT CAST(json_array(${query.wire.join(', ')}) AS VARCHAR) FROM (${query.sql})`
+    try {
+      const reader = await connection.runAndReadAll(scans.length === 0 ? rows : `WITH ${scans.join(', ')} ${rows}`)
+      return reader.getRows().map(([row]) => JSON.parse(row as string) as unknown[])
+    } catch (error) {
+      throw translateError(error instanceof Error ? error.message : String(error))
+    }
+  }
+  return {
+    metadata,
+    analyze: (sql, session = corpusSession) => frontEnd.analyzeStatement(sql, session, metadata),
+    async run(sql, session = corpusSession) {
+      const analyzed = await frontEnd.analyzeStatement(sql, session, metadata)
+      if (analyzed.kind === 'query') return { columns: analyzed.columns, rows: await rowsOf(analyzed.query) }
+      const valid = analyzed.kind === 'explain' && analyzed.planType === 'VALIDATE'
+      return { columns: analyzed.kind === 'session' ? [] : analyzed.columns, rows: valid ? [[true]] : [] }
+    },
+    close() {
+      connection.closeSync()
+      instance.closeSync()
+    },
+  }
+}
+
+const informationSchema = readFileSync(`${root}test/fixtures/system-tables.tsv`, 'utf8')
+  .split('\n')
+  .slice(1)
+  .map((line) => line.split('\t'))
+  .filter(([catalog]) => catalog === '(every catalog)' || catalog === 'system')
+
+const schemas = ['information_schema', 'sf1', 'tiny']
+
+/** Catalogs `tpch` (with the schemas tiny and sf1), `memory` (one table, as when the errors were recorded), `system`. */
+function testMetadata(): MetadataPort {
+  const table = (catalog: string, schema: string, name: string): ConnectorTable | undefined => {
+    const make = (columns: readonly (readonly [string, string])[], nullable: boolean): ConnectorTable => ({
+      schema,
+      table: name,
+      kind: 'TABLE',
+      handle: { schema, table: name },
+      columns: columns.map(([column, type]) => ({ name: column, type, nullable })),
+    })
+    if (catalog === 'tpch' && (schema === 'tiny' || schema === 'sf1')) {
+      const found = tpchTables[name]
+      return found && make(found.columns, false)
+    }
+    if (catalog === 'memory' && schema === 'default' && name === 's3_a') {
+      return make([['a', 'bigint'], ['b', 'varchar(5)'], ['c', 'decimal(5,2)']], true) // prettier-ignore
+    }
+    const rows = informationSchema.filter(
+      ([at, itsSchema, itsTable]) =>
+        itsSchema === schema && itsTable === name && (at === '(every catalog)' || at === catalog),
+    )
+    return rows.length === 0
+      ? undefined
+      : make(
+          rows.map((row) => [row[3]!, row[4]!] as const),
+          true,
+        )
+  }
+  const tables = (catalog: string, schema: string): string[] => {
+    if (catalog === 'tpch' && (schema === 'tiny' || schema === 'sf1')) return Object.keys(tpchTables)
+    if (catalog === 'memory' && schema === 'default') return ['s3_a']
+    return [...new Set(informationSchema.filter(([, itsSchema]) => itsSchema === schema).map((row) => row[2]!))]
+  }
+  const schemasOf = (catalog: string): readonly string[] =>
+    catalog === 'tpch'
+      ? schemas
+      : catalog === 'memory'
+        ? ['default', 'information_schema']
+        : ['information_schema', 'jdbc', 'metadata', 'runtime']
+  return {
+    catalogs: () => ['memory', 'system', 'tpch'],
+    schemas: (catalog) => Promise.resolve(schemasOf(catalog)),
+    tables: (catalog, schema) =>
+      Promise.resolve(
+        (schema === undefined ? schemasOf(catalog) : [schema]).flatMap((each) =>
+          tables(catalog, each).map((name) => ({ schema: each, table: name, kind: 'TABLE' as const })),
+        ),
+      ),
+    table: (catalog, schema, name) => Promise.resolve(table(catalog, schema, name)),
+    statistics: () => Promise.resolve({}),
+  }
+}
+
+/** Rows of information_schema for the TPC-H schemas; of the other tables of the catalogs none. */
+function catalogRows(schema: string, table: string): string {
+  const values = (rows: readonly (readonly (string | number | null)[])[], columns: readonly string[]): string => {
+    const text = rows.map(
+      (row) =>
+        `(${row.map((value) => (value === null ? 'NULL' : typeof value === 'number' ? `${value}::BIGINT` : `'${value}'`)).join(', ')})`,
+    )
+    return `SELECT * FROM (VALUES ${text.join(', ')}) t(${columns.map((column) => `"${column}"`).join(', ')})`
+  }
+  if (schema === 'information_schema') {
+    const allTables = ['tiny', 'sf1'].flatMap((each) => Object.keys(tpchTables).map((name) => [each, name] as const))
+    const own = [...new Set(informationSchema.filter((row) => row[1] === schema).map((row) => row[2]!))]
+    switch (table) {
+      case 'tables':
+        return values(
+          [...allTables, ...own.map((name) => [schema, name] as const)].map(([s, t]) => ['tpch', s, t, 'BASE TABLE']),
+          ['table_catalog', 'table_schema', 'table_name', 'table_type'],
+        )
+      case 'columns':
+        return values(
+          allTables.flatMap(([s, t]) =>
+            tpchTables[t]!.columns.map(([name, type], i) => ['tpch', s, t, name, i + 1, null, 'NO', type]),
+          ),
+          [
+            'table_catalog',
+            'table_schema',
+            'table_name',
+            'column_name',
+            'ordinal_position',
+            'column_default',
+            'is_nullable',
+            'data_type',
+          ],
+        )
+      case 'schemata':
+        return values(
+          schemas.map((each) => ['tpch', each]),
+          ['catalog_name', 'schema_name'],
+        )
+    }
+  }
+  const columns = informationSchema.filter((row) => row[1] === schema && row[2] === table)
+  return `SELECT ${columns.map((row) => `NULL::${row[4] === 'bigint' ? 'BIGINT' : 'VARCHAR'} AS "${row[3]}"`).join(', ')} WHERE false`
+}
