@@ -52,6 +52,7 @@ export async function openLibraryRunner(): Promise<LibraryRunner> {
     {
       dataDir: '/nonexistent',
       shippedDir: `${root}etc`,
+      catalogDir: `${root}etc/catalog`,
       query: () => Promise.reject(new Error('no metadata queries')),
     },
   )
