@@ -1,0 +1,131 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { evolve } from '../../../src/coordinator/query/evolve.ts'
+import { createWorkerClient, type WorkerClient } from '../../../src/coordinator/scheduler/worker-client.ts'
+import { initialQueryState, type KnownQuery, type QueryState } from '../../../src/coordinator/query/state.ts'
+import type { LiveQueryView } from '../../../src/protocol/query/live-queries.ts'
+import type { TaskInfo } from '../../../src/protocol/task/task-info.ts'
+import { createTaskProxyRoutes } from '../../../src/protocol/task/task-proxy-routes.ts'
+import type { TaskId } from '../../../src/shared/ids.ts'
+import { queryLife } from '../../support/query-life.ts'
+import { bearer, openTestWorker, updateFor, type TestWorker } from '../../support/worker.ts'
+
+const queryId = '20260101_000000_00077_00001'
+const workerTask = `${queryId}.1.0` as TaskId
+const rootTask = `${queryId}.0.0`
+
+/** A query whose stage 1 ran on the worker given, as its events tell. */
+function viewOf(nodeUrl: string): LiveQueryView {
+  const known = queryLife(queryId).reduce<QueryState>(
+    (state, event) => evolve(queryId, state, event),
+    initialQueryState,
+  ) as KnownQuery
+  const tasks = new Map(
+    [...known.tasks].map(([id, task]) => [id, { ...task, ...(task.stage === 0 ? {} : { nodeUrl }) }]),
+  )
+  return { query: { ...known, tasks }, liveStats: new Map() }
+}
+
+describe('the coordinator’s task resource', () => {
+  let worker: TestWorker
+  let client: WorkerClient
+  let server: Server
+  let base: string
+  let view: LiveQueryView
+
+  beforeAll(async () => {
+    worker = await openTestWorker({ openReads: false })
+    client = createWorkerClient({ epoch: () => 1, bearer, requestTimeoutMs: 5_000, onStaleEpoch: () => {} })
+    view = viewOf(worker.url)
+    const routes = createTaskProxyRoutes({
+      recent: async function* () {
+        yield view
+      },
+      find: (id) => Promise.resolve(id === queryId ? view : undefined),
+      forward: client.forward,
+      bearer,
+      openReads: true,
+      baseUri: () => base,
+      maxBodyBytes: 1024 * 1024,
+    })
+    server = createServer((request, response) => {
+      if (!routes(request, response)) response.writeHead(404).end()
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  })
+  afterAll(async () => {
+    server.closeAllConnections()
+    server.close()
+    client.close()
+    await worker[Symbol.asyncDispose]()
+  })
+
+  const call = (method: string, path: string, options: { body?: unknown; anonymous?: boolean } = {}) =>
+    fetch(`${base}${path}`, {
+      method,
+      headers: options.anonymous ? {} : { authorization: `Bearer ${bearer}` },
+      ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
+    })
+
+  it('lists all tasks, each with the address of the process it lives in', async () => {
+    const list = (await (await call('GET', '/v1/task', { anonymous: true })).json()) as TaskInfo[]
+    expect(list.map(({ taskId, self }) => [taskId, self]).sort()).toEqual([
+      [rootTask, `${base}/v1/task/${rootTask}`],
+      [workerTask, `${worker.url}/v1/task/${workerTask}`],
+    ])
+    for (const { stats } of list) expect(stats.totalCpuTime).toMatch(/^\d+\.\d\d/)
+  })
+
+  it('tells of a task what the log knows when its worker has it no more', async () => {
+    const info = (await (await call('GET', `/v1/task/${workerTask}`, { anonymous: true })).json()) as TaskInfo
+    expect(info).toMatchObject({ taskId: workerTask, state: 'FINISHED' })
+  })
+
+  it('passes on what belongs to a worker, epoch and secret with it', async () => {
+    const scan = { connector: worker.tpch, schema: 'tiny', table: 'nation', columns: ['nationkey'] }
+    const body = await updateFor([scan], 'SELECT count(*) AS c0 FROM "$s0"', 1)
+    const posted = await call('POST', `/v1/task/${workerTask}`, { body })
+    expect(posted.status).toBe(200)
+    await worker.tasks.get(workerTask)!.ended
+    expect(await (await call('GET', `/v1/task/${workerTask}`)).json()).toMatchObject({
+      self: `${worker.url}/v1/task/${workerTask}`,
+      stats: { rawInputPositions: 25 },
+    })
+    const page = await call('GET', `/v1/task/${workerTask}/results/0/0`)
+    expect([page.status, page.headers.get('x-engine-page-next-token'), await page.text()]).toEqual([200, '1', '[[25]]'])
+    expect((await call('DELETE', `/v1/task/${workerTask}/results/0?before=1`)).status).toBe(204)
+    expect((await call('GET', `/v1/task/${workerTask}/results/0/0`)).status).toBe(410)
+    expect((await call('DELETE', `/v1/task/${workerTask}`)).status).toBe(200)
+    expect(worker.tasks.get(workerTask)).toBeUndefined()
+  })
+
+  it.each([
+    ['GET', `/v1/task/20260101_000000_00001_00001.1.0`, 404],
+    ['GET', `/v1/task/${queryId}.1.9`, 404],
+    ['GET', '/v1/task/nonsense', 404],
+    ['DELETE', `/v1/task/${rootTask}`, 409],
+    ['GET', `/v1/task/${rootTask}`, 200],
+    ['GET', `/v1/task/${rootTask}/results/0/0`, 409],
+    ['PUT', `/v1/task/${workerTask}`, 405],
+  ])('answers %s %s with %i', async (method, path, status) => {
+    expect((await call(method, path)).status).toBe(status)
+  })
+
+  it('needs the secret for all but looking', async () => {
+    for (const [method, path] of [
+      ['POST', `/v1/task/${workerTask}`],
+      ['DELETE', `/v1/task/${workerTask}`],
+      ['GET', `/v1/task/${workerTask}/results/0/0`],
+    ] as const) {
+      expect((await call(method, path, { anonymous: true })).status).toBe(401)
+    }
+  })
+
+  it('says so when the worker does not answer', async () => {
+    view = viewOf('http://127.0.0.1:1')
+    expect((await call('GET', `/v1/task/${workerTask}/results/0/0`)).status).toBe(503)
+    expect((await call('GET', `/v1/task/${workerTask}`)).status).toBe(200)
+  })
+})
