@@ -20,7 +20,6 @@ import { createWorkerClient } from '../coordinator/scheduler/worker-client.ts'
 import { isBelow, MisconfiguredLog, type EventLog } from '../events/event-log.ts'
 import { migrate, MigrationError } from '../events/postgres/migrate.ts'
 import { createProjectionRunner } from '../events/projection-runner.ts'
-import { eventsBelow } from '../events/projection-store.ts'
 import { createEnginePool } from '../execution/engine/engine-pool.ts'
 import { isLoopback } from '../protocol/edge/browser-policy.ts'
 import { createStatementUris } from '../protocol/statement/next-uri.ts'
@@ -36,14 +35,18 @@ import { isAuthorized } from '../protocol/task/internal-request.ts'
 import { createRecentQueries } from '../protocol/task/recent-queries.ts'
 import { createTaskProxyRoutes } from '../protocol/task/task-proxy-routes.ts'
 import { allowAll } from '../security/authorization.ts'
-import { entitySpanId, formatTraceparent, isSampled, newTraceId, parseTraceparent } from '../telemetry/trace-context.ts'
+import { countProjected, createNodeEvents, observeCoordinator, timedRead } from './coordinator-metrics.ts'
+import { createEngineEvents } from './engine-telemetry.ts'
+import { createEventLogTelemetry } from './event-log-telemetry.ts'
+import { processMemoryLimit } from '../execution/engine/sandbox.ts'
+import { createStatementSpans } from '../protocol/statement/statement-spans.ts'
 import { createQueryTelemetry } from '../coordinator/query/query-telemetry.ts'
 import { createCoordinatorListener } from './coordinator-http.ts'
 import { createRestartMeter } from './restart-meter.ts'
 import { createProcessTelemetry } from './process-telemetry.ts'
 import { readKnownWorkers } from '../readmodels/nodes/queries.ts'
 import { createReadModelsProjection } from '../readmodels/projection.ts'
-import { rebuildIfNeeded, rebuildProgress } from '../readmodels/rebuild.ts'
+import { rebuildIfNeeded } from '../readmodels/rebuild.ts'
 import { deriveKey, internalBearer, loadClusterSecret } from '../security/cluster-secret.ts'
 import { systemClock } from '../shared/clock.ts'
 import { ExitError, failureOf } from '../shared/engine-error.ts'
@@ -72,6 +75,9 @@ const clock = systemClock
 /** Files shipped with the project, seen from `dist/cli`. */
 const SHIPPED = fileURLToPath(new URL('../../etc', import.meta.url))
 
+/** To Postgres, for reads of the read models. */
+const POOL_CONNECTIONS = 8
+
 /** A result of a statement without tables is kept in memory while it is made. */
 const INLINE_BYTES = 16 * 1024 * 1024
 
@@ -91,12 +97,6 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   const nodeId = `coordinator-${process.pid}`
   const telemetry = createProcessTelemetry(config, 'coordinator', nodeId)
   const { logger } = telemetry
-  const queryTelemetry = createQueryTelemetry({
-    meters: telemetry.meters,
-    spans: telemetry.spans,
-    logger,
-    now: clock.now,
-  })
   const { timeouts, limits } = config
   const dataDir = resolve(config.dataDir)
   const secret = loadClusterSecret(dataDir, config.sharedSecret)
@@ -115,23 +115,34 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     if (!runtime) throw new Error('system tables are read before they are there')
     return runtime
   })
-  const engine = createEnginePool(
-    engineSettings(config, {
-      folder: join(dataDir, 'coordinator'),
-      allowedDirectories: allowedDirectories(catalogs),
-      sharers: config.workers + 1,
-      translateError,
-    }),
-  )
+  const queryTelemetry = createQueryTelemetry({
+    meters: telemetry.meters,
+    spans: telemetry.spans,
+    logger,
+    now: clock.now,
+    connectorOf: (catalog) => catalogs.get(catalog)?.connectorName ?? 'none',
+    slowMs: timeouts.slowQueryMs,
+  })
+  const engineUse = engineSettings(config, {
+    folder: join(dataDir, 'coordinator'),
+    allowedDirectories: allowedDirectories(catalogs),
+    sharers: config.workers + 1,
+    translateError,
+    onEvent: createEngineEvents(telemetry.meters, logger),
+  })
+  const engine = createEnginePool(engineUse)
   bound = engine
   const engineStarted = engine.start()
   engineStarted.catch(() => {})
 
   const connection: pg.ClientConfig = { connectionString: await life.database() }
   await usable(migrate(connection), 'Postgres')
-  const log = await eventLogOf(config, connection.connectionString!, {
+  const logTelemetry = createEventLogTelemetry({
+    meters: telemetry.meters,
+    spans: telemetry.spans,
     onTrouble: (error) => logger.warn('log.trouble', { err: error }, 'The event log is in trouble; it goes on trying'),
   })
+  const log = await eventLogOf(config, connection.connectionString!, logTelemetry.hooks)
   await usable(log.open(), 'the event log')
   // Before the claim: a log in Kafka reads streams, its own claim's too, from what was projected.
   const rebuilt = await rebuildIfNeeded({ log, database: connection, clock })
@@ -141,11 +152,11 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     projection: createReadModelsProjection(),
     database: connection,
     clock,
+    onBatch: (batch) => countProjected(telemetry.meters(), batch),
     onTrouble: (trouble) =>
       trouble.kind === 'dead_letter'
         ? logger.error('dead_letter', { trouble }, 'An event could not be projected')
         : logger.warn('projection.trouble', { kind: trouble.kind, err: trouble.error }, 'The projection is in trouble'),
-    onBatch: ({ events }) => telemetry.meters().count('projectionEvents', { projection: 'readmodels' }, events),
     onWait: ({ passed, milliseconds }) =>
       telemetry.meters().observe('projectionWait', { result: passed ? 'passed' : 'timeout' }, milliseconds / 1000),
   })
@@ -163,13 +174,14 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   life.claimed(writer)
   logger.bind({ epoch })
   logger.info('epoch.won', {}, 'Writes the event log from now on')
+  telemetry.meters().count('epochClaims', { result: 'won' })
   const { logId } = await log.tip()
   void log.fenced.then((reason) => life.fail(new ExitError(exitCodes.fenced, reason.message)))
   await engineStarted
 
-  const pool = new pg.Pool({ ...connection, max: 8, options: '-c search_path=m,quipu_log,public' })
+  const pool = new pg.Pool({ ...connection, max: POOL_CONNECTIONS, options: '-c search_path=m,quipu_log,public' })
   pool.on('error', (error) => logger.warn('log.trouble', { err: error }, 'A connection to Postgres was lost'))
-  const read = async (text: string, values: readonly unknown[]) => (await pool.query(text, [...values])).rows
+  const read = timedRead(pool, telemetry.meters)
 
   let membership: Membership | undefined
   const client = createWorkerClient({
@@ -184,16 +196,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     clock,
     limits: { beatMs: timeouts.workerBeatMs, failedMs: timeouts.workerFailedMs },
     writes: () => true,
-    onEvent: (event) => {
-      const { nodeId, url } = event.data
-      if (event.type === 'NodeJoined' || event.type === 'NodeRecovered')
-        logger.info('worker.joined', { nodeId, url }, 'A worker takes tasks')
-      if (event.type === 'NodeLeft') telemetry.meters().count('workerFailures', { reason: 'left' })
-      if (event.type !== 'NodeFailed') return
-      const { reason } = event.data
-      logger.warn('worker.lost', { nodeId, url, reason }, 'A worker failed')
-      telemetry.meters().count('workerFailures', { reason })
-    },
+    onEvent: createNodeEvents(telemetry.meters, logger),
   })
   membership = workers
   workers.remember(await readKnownWorkers(read))
@@ -281,15 +284,21 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
         const { created } = resumption.state
         const resumed = startQueryExecution(execution, queryId, { sql: created.sql, created }, resumption)
         registry.add(resumed)
-        queryTelemetry.follow(resumed)
+        queryTelemetry.resumed(resumed)
       },
+      onFailed: queryTelemetry.recovered,
     },
     open,
   )
+  const recoveryMillis = clock.monotonicMs() - recovering
+  telemetry.meters().set('recoveryDuration', {}, recoveryMillis / 1000)
+  telemetry.meters().count('recoveredQueries', { outcome: 'resumed' }, recovered.resumed)
+  telemetry.meters().count('recoveredQueries', { outcome: 'failed' }, recovered.failed)
+  telemetry.meters().count('recoveredQueries', { outcome: 'finished' }, recovered.ended)
   if (open.length > 0)
     logger.info(
       'recovery',
-      { ...recovered, milliseconds: Math.round(clock.monotonicMs() - recovering) },
+      { ...recovered, milliseconds: Math.round(recoveryMillis) },
       'Queries of the coordinator before were taken over',
     )
   const statements = createStatementRoutes({
@@ -297,7 +306,12 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     uris: createStatementUris(deriveKey(secret, 'statement-token')),
     clock,
     redact: redactSecrets,
-    trace: (request) => traceOf(request, telemetry.sampleRatio),
+    spans: createStatementSpans({
+      spans: telemetry.spans,
+      sampler: telemetry.sampler,
+      clock,
+      onUnsampled: () => telemetry.meters().count('spans', { result: 'unsampled' }),
+    }),
     groupOf: (session) => groups.groupOf(session),
     defaultTimeZone: 'UTC',
     limits: {
@@ -307,6 +321,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     },
     forwarded: false,
     onDelivered: queryTelemetry.firstRows,
+    onPolled: (result) => telemetry.meters().count('polls', { result }),
   })
   const onError = (error: unknown): void => logger.error('request.failed', { err: error }, 'A request failed')
   const identify = (request: IncomingMessage) => ({ user: userOf(request) })
@@ -398,35 +413,24 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   void telemetry
     .load((meters) => {
       meters.onScrape(createRestartMeter(life, meters))
-      meters.onScrape(async () => {
-        const lag = await projection.lag()
-        meters.set('writer', {}, 1)
-        meters.set('epoch', {}, epoch)
-        meters.set('logUp', {}, 1)
-        meters.set('ready', {}, draining ? 0 : 1)
-        meters.set('projectionLagEvents', { projection: 'readmodels' }, lag.events)
-        meters.set('projectionLag', { projection: 'readmodels' }, lag.oldestMillis / 1000)
-        meters.set('deadLetters', { projection: 'readmodels' }, projection.deadLetters)
-        const events = eventsBelow(projection.committed) + lag.events
-        meters.set('projectionRebuildRatio', { projection: 'readmodels' }, await rebuildProgress(read, events))
-        for (const state of OPEN_STATES)
-          meters.set(
-            'queriesOpen',
-            { state },
-            registry.list().filter((one) => one.aggregate.state.kind === state).length,
-          )
-        const states = countStates(workers.nodes())
-        for (const state of ['active', 'suspect', 'failed'] as const) meters.set('workers', { state }, states[state])
-        const children = engine.children()
-        for (const state of ['starting', 'spare', 'busy', 'idle'] as const)
-          meters.set('engineChildren', { state }, children.filter((one) => one.state === state).length)
-        for (const { group, running, queued, limits: room } of groups.figures()) {
-          meters.set('groupRunningQueries', { group }, running)
-          meters.set('groupQueuedQueries', { group }, queued)
-          meters.set('groupRunningLimitQueries', { group }, room.running)
-          meters.set('groupQueuedLimitQueries', { group }, room.queued)
-        }
-      })
+      observeCoordinator(
+        {
+          epoch,
+          ready: () => !draining,
+          log,
+          logTelemetry,
+          projection,
+          read,
+          registry,
+          workers,
+          engine,
+          engineKillBytes: processMemoryLimit(engineUse.memoryLimitBytes),
+          groups,
+          pool,
+          poolLimit: POOL_CONNECTIONS,
+        },
+        meters,
+      )
     })
     .catch((error: unknown) => logger.error('telemetry.trouble', { err: error }, 'Telemetry could not be loaded'))
   logger.info('ready', { epoch, milliseconds: Math.round(clock.monotonicMs() - startedAt) }, 'Coordinator is ready')
@@ -449,8 +453,6 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   }
 }
 
-const OPEN_STATES = ['QUEUED', 'PLANNING', 'STARTING', 'RUNNING', 'FINISHING'] as const
-
 function viewOf(execution: QueryExecution | undefined): LiveQueryView | undefined {
   const query = execution?.aggregate.state
   if (!execution || !query || query.kind === 'NONE') return undefined
@@ -468,21 +470,6 @@ function countStates(nodes: readonly { readonly state: string }[]): {
 
 function userOf(request: IncomingMessage): string {
   return sessionFromHeaders(request, headerFamily(request.headers), 'UTC').user
-}
-
-/** A new query's place in the client's trace, or in one of its own. */
-function traceOf(request: IncomingMessage, ratio: number) {
-  const header = request.headers['traceparent']
-  const client = parseTraceparent(Array.isArray(header) ? header[0] : header)
-  const traceId = client?.traceId ?? newTraceId()
-  const sampled = isSampled(client, traceId, ratio)
-  const spanId = client?.spanId ?? entitySpanId('root', traceId)
-  const tracestate = request.headers['tracestate']
-  return {
-    traceparent: formatTraceparent({ traceId, spanId, sampled }),
-    sampled,
-    ...(typeof tracestate === 'string' && tracestate.length <= 512 ? { tracestate } : {}),
-  }
 }
 
 /** Streams of queries without an end, as the read models know them once they hold the whole log. */

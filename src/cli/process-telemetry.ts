@@ -1,16 +1,17 @@
 import type { Config } from '../config/load-config.ts'
 import { createLogger, type Logger } from '../telemetry/logger.ts'
-import { createMeters, noMeters, type Meters } from '../telemetry/meters.ts'
-import { noSpans, type SpanSink } from '../telemetry/span.ts'
-import { version } from './version.ts'
+import { createMeters, createPendingMeters, type Meters } from '../telemetry/meters.ts'
+import { createSampler, type Sampler } from '../telemetry/sampler.ts'
+import { createPendingSpans, noSpans, type SpanSink } from '../telemetry/span.ts'
+import { duckdbVersion, revision, version } from './version.ts'
 
 /** What a process tells of itself. Meters and spans come once it serves: loading them takes longer than all else. */
 export interface ProcessTelemetry {
   readonly logger: Logger
+  /** What is told before they are loaded is kept. */
   meters(): Meters
   spans(): SpanSink
-  /** Part of the traces that are taken when the client does not say. */
-  readonly sampleRatio: number
+  readonly sampler: Sampler
   /** Loads what was put off; `ready` is called with the meters, to hang collectors on. */
   load(ready: (meters: Meters) => void): Promise<void>
   stop(): Promise<void>
@@ -23,24 +24,34 @@ export function createProcessTelemetry(
 ): ProcessTelemetry {
   const { telemetry } = config
   const logger = createLogger({ level: config.logLevel, service: `quipu-${service}`, instance, version })
-  let meters: Meters = noMeters
-  let spans: SpanSink = noSpans
+  // Workers emit no spans: the coordinator makes theirs of the figures that their tasks' events carry.
   const exporting =
-    !telemetry.sdkDisabled && (telemetry.otlpEndpoint !== undefined || telemetry.otlpTracesEndpoint !== undefined)
+    service === 'coordinator' &&
+    !telemetry.sdkDisabled &&
+    (telemetry.otlpEndpoint !== undefined || telemetry.otlpTracesEndpoint !== undefined)
+  const pendingMeters = createPendingMeters()
+  const pendingSpans = createPendingSpans()
+  let meters: Meters = pendingMeters
+  let spans: SpanSink = exporting ? pendingSpans : noSpans
   return {
     logger,
     meters: () => meters,
     spans: () => spans,
-    sampleRatio: sampleRatio(telemetry.tracesSampler, telemetry.tracesSamplerArg, exporting),
+    sampler: createSampler({
+      ratio: sampleRatio(telemetry.tracesSampler, telemetry.tracesSamplerArg, exporting),
+      monotonicMs: () => performance.now(),
+    }),
     async load(ready) {
-      meters = await createMeters({ on: service, processMetrics: true })
-      meters.set(
+      const loaded = await createMeters({ on: service, processMetrics: true })
+      loaded.set(
         'buildInfo',
-        { version, revision: 'unknown', node: process.versions.node, duckdb: '1.5.6', log: logKind(config) },
+        { version, revision, node: process.versions.node, duckdb: duckdbVersion, log: logKind(config) },
         1,
       )
-      ready(meters)
-      if (!exporting || service === 'worker') return
+      ready(loaded)
+      meters = loaded
+      pendingMeters.replay(loaded)
+      if (!exporting) return
       const { startSpanExport } = await import('../telemetry/otlp-spans.ts')
       spans = await startSpanExport({
         serviceName: telemetry.serviceName ?? `quipu-${service}`,
@@ -49,6 +60,7 @@ export function createProcessTelemetry(
         environment: config.environment,
         onSpans: (result, count) => meters.count('spans', { result }, count),
       })
+      pendingSpans.replay(spans)
     },
     stop: () => spans.stop(),
   }

@@ -1,17 +1,17 @@
-import type { EngineEvent, EnginePool } from '../execution/engine/engine.ts'
+import type { EnginePool } from '../execution/engine/engine.ts'
 import type { TaskManager } from '../execution/worker/task-manager.ts'
 import type { WorkerEvent } from '../execution/worker/worker-events.ts'
 import { EngineError } from '../shared/engine-error.ts'
 import { unreachable } from '../shared/unreachable.ts'
 import { translateError } from '../sql/functions/runtime-errors.ts'
 import type { Meters } from '../telemetry/meters.ts'
-import { parseTraceparent } from '../telemetry/trace-context.ts'
+import { entitySpanId, parseTraceparent } from '../telemetry/trace-context.ts'
+import { observeEngines } from './engine-telemetry.ts'
 import type { ProcessTelemetry } from './process-telemetry.ts'
 
 const NANOS = 1e9
 /** Announcements in a row without an answer, one a second, until the log tells of it. */
 const UNANSWERED = 5
-const ENGINE_STATES = ['starting', 'spare', 'busy'] as const
 
 /** A worker's tasks as metrics and log lines; spans are made by the coordinator, from the tasks' statistics. */
 export function onWorkerEvent({ meters, logger }: ProcessTelemetry): (event: WorkerEvent) => void {
@@ -25,14 +25,12 @@ export function onWorkerEvent({ meters, logger }: ProcessTelemetry): (event: Wor
       case 'batchEnded': {
         const { figures } = event
         if (!figures) return
-        meters().observe('engineStatementDuration', { kind: 'fragment' }, figures.wallNanos / NANOS)
-        if (figures.spilledBytes > 0) meters().count('spilledBytes', {}, figures.spilledBytes)
         if (figures.blockedNanos > 0) {
           meters().count('exchangeBlockedSeconds', { side: 'producer' }, figures.blockedNanos / NANOS)
         }
         for (const { operators } of figures.pipelines ?? []) {
-          for (const { operatorType, timeNanos } of operators) {
-            meters().count('operatorTimeSeconds', { operator: operatorType }, timeNanos / NANOS)
+          for (const { engineOperator, timeNanos } of operators) {
+            meters().count('operatorTimeSeconds', { operator: engineOperator }, timeNanos / NANOS)
           }
         }
         return
@@ -40,7 +38,11 @@ export function onWorkerEvent({ meters, logger }: ProcessTelemetry): (event: Wor
       case 'taskEnded': {
         const { state, stats } = event.status
         if (state === 'PLANNED' || state === 'RUNNING' || state === 'FLUSHING') return
-        const trace = parseTraceparent(event.traceparent)
+        // The body's context is the stage's span; the task's own id follows from the task.
+        const stage = parseTraceparent(event.traceparent)
+        const trace = stage?.sampled
+          ? { traceId: stage.traceId, spanId: entitySpanId('task', event.status.taskId) }
+          : undefined
         return meters().observe('taskDuration', { state }, stats.elapsedNanos / NANOS, trace)
       }
       case 'pageRead':
@@ -67,25 +69,6 @@ export function onWorkerEvent({ meters, logger }: ProcessTelemetry): (event: Wor
   }
 }
 
-export function onEngineEvent({ meters, logger }: ProcessTelemetry): (event: EngineEvent) => void {
-  return (event) => {
-    switch (event.type) {
-      case 'started':
-        return
-      case 'ended': {
-        const { reason, slot, pid, statements } = event
-        if (reason === 'stopped') return
-        meters().count('engineRestarts', { reason })
-        return logger.warn('engine.killed', { reason, slot, pid, statements }, 'An engine ended and is replaced')
-      }
-      case 'canceled':
-        return meters().observe('cancelDuration', { how: event.how }, event.milliseconds / 1000)
-      default:
-        return unreachable(event)
-    }
-  }
-}
-
 /** DuckDB's error in Trino's words; what has none is kept for the log, since its text never reaches a client. */
 export function translateAndLog({ logger }: ProcessTelemetry): (text: string) => EngineError {
   return (text) => {
@@ -101,24 +84,16 @@ export interface WorkerGauges {
   readonly engines: EnginePool
   readonly tasks: TaskManager
   readonly pageStoreBytes: number
-  readonly engineMemoryBytes: number
+  /** Resident memory at which an engine is killed. */
+  readonly engineKillBytes: number
 }
 
 /** Gauges that are read at each scrape. */
-export function collectWorker(
-  meters: Meters,
-  { engines, tasks, pageStoreBytes, engineMemoryBytes }: WorkerGauges,
-): void {
+export function collectWorker(meters: Meters, { engines, tasks, pageStoreBytes, engineKillBytes }: WorkerGauges): void {
   meters.set('pageStoreLimitBytes', { kind: 'result' }, pageStoreBytes)
-  meters.set('engineMemoryLimitBytes', {}, engineMemoryBytes)
   meters.onScrape(() => {
     meters.set('pageStoreBytes', { kind: 'result' }, tasks.usage().pageBytes)
-    const children = engines.children()
-    for (const state of ENGINE_STATES) {
-      meters.set('engineChildren', { state }, children.filter((child) => child.state === state).length)
-    }
-    for (const { slot, residentBytes } of children) {
-      meters.set('engineResidentMemoryBytes', { slot: String(slot) }, residentBytes)
-    }
+    meters.set('ready', {}, 1)
+    observeEngines(engines, engineKillBytes, meters)
   })
 }

@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { allowedDirectories, loadCatalogs } from '../connectors/spi/catalog-files.ts'
 import { withSystemCatalog } from '../connectors/system/system-connector.ts'
+import { processMemoryLimit } from '../execution/engine/sandbox.ts'
 import { createEnginePool } from '../execution/engine/engine-pool.ts'
 import { createAnnouncer } from '../execution/worker/announcer.ts'
 import { nodeIdOf } from '../execution/worker/node-id.ts'
@@ -14,10 +15,11 @@ import { createTaskRoutes } from '../protocol/task/task-routes.ts'
 import { internalBearer, loadClusterSecret } from '../security/cluster-secret.ts'
 import type { ChildLife } from './child-life.ts'
 import { connectorFactories } from './connector-factories.ts'
+import { createEngineEvents } from './engine-telemetry.ts'
 import { engineSettings } from './engine-settings.ts'
 import { createProcessTelemetry } from './process-telemetry.ts'
 import { version } from './version.ts'
-import { collectWorker, onEngineEvent, onWorkerEvent, translateAndLog } from './worker-telemetry.ts'
+import { collectWorker, onWorkerEvent, translateAndLog } from './worker-telemetry.ts'
 
 /** A worker whose parts are wired. */
 export interface WiredWorker {
@@ -60,7 +62,7 @@ export async function wireWorker(life: ChildLife, url: string): Promise<WiredWor
     // The coordinator's engines take a part as well.
     sharers: config.workers + 1,
     translateError: translateAndLog(telemetry),
-    onEvent: onEngineEvent(telemetry),
+    onEvent: createEngineEvents(telemetry.meters, logger),
   })
   const engines = createEnginePool(settings)
   const tasks = createTaskManager({
@@ -106,7 +108,12 @@ export async function wireWorker(life: ChildLife, url: string): Promise<WiredWor
   const { pageStoreBytes } = limits
   telemetry
     .load((meters) =>
-      collectWorker(meters, { engines, tasks, pageStoreBytes, engineMemoryBytes: settings.memoryLimitBytes }),
+      collectWorker(meters, {
+        engines,
+        tasks,
+        pageStoreBytes,
+        engineKillBytes: processMemoryLimit(settings.memoryLimitBytes),
+      }),
     )
     .catch((error: unknown) => logger.warn('telemetry.trouble', { err: error }, 'There are no metrics'))
 

@@ -40,6 +40,7 @@ const timeouts = z.strictObject({
   clientAbsentMs: duration('A query that no client asked about is abandoned after', 5 * minute),
   answersKeptMs: duration('Last answers and small pages are kept so long after the end of a query', 5 * minute),
   ownWritesWaitMs: duration('How long a read waits for its own writes before it is marked stale', 2 * second),
+  slowQueryMs: duration('A query that takes longer gets a line in the log with its plan and operators', 5 * second),
   queryRunMs: duration('Longest run of a query', 24 * 60 * minute),
   logLockMs: duration("`lock_timeout` of the event log's statements in Postgres", 500),
   logTransactionMs: duration("`transaction_timeout` of the event log's statements in Postgres", 5 * second),

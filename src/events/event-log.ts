@@ -69,6 +69,22 @@ export interface ResultPage {
   readonly bytes: Uint8Array
 }
 
+/** An append that became valid, as telemetry wants to know it. */
+export interface AppendTold {
+  readonly stream: string
+  /** Of its last event. */
+  readonly sequence: number
+  readonly epoch: number
+  readonly types: readonly string[]
+  /** Encoded. */
+  readonly bytes: number
+  readonly traceparent: string | undefined
+  /** Milliseconds: waiting for its turn, until the log acknowledged it, until it was read back as valid. */
+  readonly queueMs: number
+  readonly sendMs: number
+  readonly readBackMs: number
+}
+
 export interface Subscription {
   /** What was delivered and returned from. */
   readonly checkpoint: Checkpoint

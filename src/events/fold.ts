@@ -33,7 +33,9 @@ export interface LogRecord {
   readonly hash: string
 }
 
-export type Verdict = 'epoch' | 'valid' | 'stale' | 'duplicate' | 'gap' | 'foreign'
+export type Verdict = 'epoch' | 'valid' | IgnoredVerdict
+/** Of records that change nothing. */
+export type IgnoredVerdict = 'stale' | 'duplicate' | 'gap' | 'foreign'
 
 /**
  * Decides what a record means after all before it. This one function fences: writer, followers, projections and audit

@@ -6,6 +6,7 @@ import {
   LogWentBackwards,
   MisconfiguredLog,
   type Appended,
+  type AppendTold,
   type Checkpoint,
   type Event,
   type EventLog,
@@ -15,7 +16,7 @@ import {
   type ResultPage,
   type Subscription,
 } from './event-log.ts'
-import { fold as trueFold, type Fold } from './fold.ts'
+import { fold as trueFold, type Fold, type IgnoredVerdict } from './fold.ts'
 import { LogReader, type ClaimData } from './log-reader.ts'
 import { PartitionWriter, type WriterParts } from './partition-writer.ts'
 import { RecentEvents } from './recent-events.ts'
@@ -40,6 +41,12 @@ export interface EventLogOptions {
    * @default 256 MiB
    */
   readonly maxQueuedBytes?: number
+  /** Told of each append once it is valid. */
+  readonly onAppended?: (told: AppendTold) => void
+  /** Told of records that do not count: a fenced writer's, copies. */
+  readonly onIgnored?: (verdict: IgnoredVerdict) => void
+  /** Told why an append was not taken. */
+  readonly onAppendRefused?: (error: Error) => void
 }
 
 /** Parts that tests replace to show that the contract suite catches a broken one. */
@@ -107,6 +114,8 @@ export class FoldedEventLog implements EventLog {
             maxQueuedBytes: this.#options.maxQueuedBytes ?? 256 << 20,
             onLost: (error) => this.#lose(error),
             onTrouble: (error) => this.#options.onTrouble?.(error),
+            onAppended: (told) => this.#options.onAppended?.(told),
+            onIgnored: (verdict) => this.#options.onIgnored?.(verdict),
           },
           partition,
         ),
@@ -171,7 +180,9 @@ export class FoldedEventLog implements EventLog {
     pages: readonly ResultPage[] = [],
   ): Promise<Appended> {
     if (this.#epoch === undefined) return Promise.reject(new Fenced('This process does not hold the log'))
-    return this.#writers[this.#store.partitionOf(stream)]!.append(stream, expected, events, pages)
+    const appended = this.#writers[this.#store.partitionOf(stream)]!.append(stream, expected, events, pages)
+    if (this.#options.onAppendRefused) appended.catch(this.#options.onAppendRefused)
+    return appended
   }
 
   async read(from: ReadFrom, limit: number): Promise<{ events: Recorded[]; next: Checkpoint }> {

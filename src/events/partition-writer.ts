@@ -6,13 +6,14 @@ import {
   LogWentBackwards,
   SequenceConflict,
   type Appended,
+  type AppendTold,
   type Checkpoint,
   type Event,
   type EventLogError,
   type Recorded,
   type ResultPage,
 } from './event-log.ts'
-import { fold as trueFold, type Fold } from './fold.ts'
+import { fold as trueFold, type Fold, type IgnoredVerdict } from './fold.ts'
 import type { LogReader } from './log-reader.ts'
 import type { RecentEvents } from './recent-events.ts'
 import type { Batch, OutRecord, Place, RecordStore, StoreLimits } from './record-store.ts'
@@ -33,12 +34,18 @@ export interface WriterParts {
   readonly onLost: (error: Fenced | LogWentBackwards) => void
   /** The log does not take records just now; the writer goes on trying. */
   readonly onTrouble: (error: Error) => void
+  readonly onAppended?: (told: AppendTold) => void
+  /** A record that does not count was read. */
+  readonly onIgnored?: (verdict: IgnoredVerdict) => void
 }
 
 /** An append on its way. Its numbers are given when it is first sent, and stay. */
 export interface PendingAppend extends SealedAppend {
   assumedNew: boolean
   firstNumber: number
+  /** Monotonic milliseconds: when it came, and when it was first sent. */
+  readonly queuedAt: number
+  sentAt: number
   readonly resolve: (appended: Appended) => void
   readonly reject: (error: Error) => void
 }
@@ -66,6 +73,8 @@ export class PartitionWriter {
   #queue: PendingAppend[] = []
   #queuedBytes = 0
   #running: Promise<void> | undefined
+  /** When the store last answered, monotonic milliseconds. */
+  #answeredAt = 0
   #start: Checkpoint | undefined
   #closed = false
   #lost: EventLogError | undefined = new Fenced('This process has not claimed the log')
@@ -140,7 +149,15 @@ export class PartitionWriter {
         { stream, expected, events, pages },
         { head: known ?? { sequence: 0, hash: '' }, epoch: this.#epoch, notBefore: this.#lastTime, limits, now },
       )
-      this.#queue.push({ ...sealed, assumedNew, firstNumber: 0, resolve, reject })
+      this.#queue.push({
+        ...sealed,
+        assumedNew,
+        firstNumber: 0,
+        queuedAt: performance.now(),
+        sentAt: 0,
+        resolve,
+        reject,
+      })
       this.#queuedBytes += sealed.bytes
       const last = sealed.sealed.at(-1)!.envelope
       this.#lastTime = last.time
@@ -283,8 +300,10 @@ export class PartitionWriter {
 
   protected async commit(batch: PendingAppend[]): Promise<void> {
     let number = this.firstNumberOfBatch()
+    const sentAt = performance.now()
     for (const append of batch) {
       append.firstNumber = number
+      append.sentAt = sentAt
       number += append.sealed.length
     }
     let pending = batch
@@ -342,6 +361,7 @@ export class PartitionWriter {
       newStreams,
     }
     const outcome = await this.parts.store.put(batch)
+    this.#answeredAt = performance.now()
     if (outcome.kind === 'landed') await this.onLanded(outcome.at, batch)
     else {
       if (outcome.kind === 'unknown') this.parts.onTrouble(outcome.error)
@@ -357,7 +377,23 @@ export class PartitionWriter {
       const events = append.sealed.map((_, index) => this.#landed.get(append.firstNumber + index)!)
       this.#heads.settled(append.stream)
       append.resolve({ ...events.at(-1)!.position, events })
+      this.#tell(append, events)
       return false
+    })
+  }
+
+  #tell(append: PendingAppend, events: readonly Recorded[]): void {
+    const last = events.at(-1)!
+    this.parts.onAppended?.({
+      stream: append.stream,
+      sequence: last.sequence,
+      epoch: last.epoch,
+      types: events.map((event) => event.type),
+      bytes: append.bytes,
+      traceparent: last.traceparent,
+      queueMs: append.sentAt - append.queuedAt,
+      sendMs: Math.max(0, this.#answeredAt - append.sentAt),
+      readBackMs: Math.max(0, performance.now() - this.#answeredAt),
     })
   }
 
@@ -406,6 +442,7 @@ export class PartitionWriter {
           const records = await store.fetch(this.partition, from.offset, 1000)
           if (records.length === 0) break
           const folded = reader.foldRecords(this.partition, from, records, (verdict, record, event) => {
+            if (verdict !== 'valid' && verdict !== 'epoch') this.parts.onIgnored?.(verdict)
             if (verdict !== 'valid' || !event) return
             this.#heads.folded(event.stream, event, record.offset)
             const { header } = record

@@ -36,6 +36,9 @@ export interface MetersOptions {
   readonly processMetrics: boolean
 }
 
+/** A collector gets so long; Prometheus waits 10 s in all. */
+const COLLECT_MS = 2000
+
 type Kinds = { counter: Counter; gauge: Gauge; histogram: Histogram }
 
 /** Loads prom-client (70 ms of CPU): called once the process serves. */
@@ -128,11 +131,24 @@ export async function createMeters(options: MetersOptions): Promise<Meters> {
     },
     onScrape: (collect) => void collectors.push(collect),
     async text() {
-      for (const collect of collectors) await collect()
+      await Promise.all(collectors.map(bearably))
       return { contentType: registry.contentType, body: await registry.metrics() }
     },
   }
   return meters
+}
+
+/** What is away must not take the rest of the figures with it: then the gauges are those of the last scrape. */
+async function bearably(collect: () => void | Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, COLLECT_MS)))
+  try {
+    await Promise.race([collect(), late])
+  } catch {
+    // Whoever owns the figure tells of its trouble in the log.
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 /** With exemplars on, prom-client takes this form alone. */
@@ -151,12 +167,25 @@ function closedCombinations(labels: Readonly<Record<string, LabelValues>>): Reco
   return combinations
 }
 
-/** Before the meters are loaded, and where nobody scrapes. */
-export const noMeters: Meters = {
-  count: () => {},
-  set: () => {},
-  unset: () => {},
-  observe: () => {},
-  onScrape: () => {},
-  text: async () => ({ contentType: 'text/plain', body: '' }),
+/** Meters before they are loaded: what is told to them is kept, and told again to the real ones. */
+export function createPendingMeters(): Meters & { replay(to: Meters): void } {
+  let kept: ((to: Meters) => void)[] = []
+  const keep = (one: (to: Meters) => void): void => {
+    if (kept.length < MOST_KEPT) kept.push(one)
+  }
+  return {
+    count: (name, labels, by, trace) => keep((to) => to.count(name, labels, by, trace)),
+    set: (name, labels, value) => keep((to) => to.set(name, labels, value)),
+    unset: (name) => keep((to) => to.unset(name)),
+    observe: (name, labels, value, trace) => keep((to) => to.observe(name, labels, value, trace)),
+    onScrape: (collect) => keep((to) => to.onScrape(collect)),
+    text: async () => ({ contentType: 'text/plain; charset=utf-8', body: '' }),
+    replay(to) {
+      for (const one of kept) one(to)
+      kept = []
+    },
+  }
 }
+
+/** Loading takes a tenth of a second; more than this is not told by then. */
+const MOST_KEPT = 10_000

@@ -24,6 +24,23 @@ export const buckets = {
   ratio: [0.01, 0.1, 0.5, 0.9, 1.1, 2, 4, 10, 100],
 } as const
 
+/** What well-known clients call themselves; others count as `other`. */
+const knownSources = [
+  'none',
+  'quipu query',
+  'trino-cli',
+  'trino-jdbc',
+  'trino-python-client',
+  'trino-go-client',
+  'trino-js-client',
+  'presto-cli',
+  'presto-jdbc',
+  'presto-python-client',
+  'superset',
+  'metabase',
+  'grafana',
+] as const
+
 /** Every metric there is; code, dashboards, rules and tests take their names from here. */
 export const metricNames = {
   // Statements
@@ -165,7 +182,7 @@ export const metricNames = {
     unit: '',
     on: 'coordinator',
     help: 'which client',
-    labels: { source: { atMost: 13 } },
+    labels: { source: knownSources },
   },
   polls: {
     name: 'quipu.polls',
@@ -636,7 +653,7 @@ export const metricNames = {
     unit: '',
     on: 'both',
     help: 'capacity',
-    labels: { state: ['starting', 'spare', 'busy'] },
+    labels: { state: ['starting', 'spare', 'idle', 'busy'] },
   },
   engineRestarts: {
     name: 'quipu.engine.restarts',
@@ -701,7 +718,7 @@ export const metricNames = {
     unit: 's',
     on: 'both',
     help: 'DuckDB alone',
-    labels: { kind: ['scan', 'fragment', 'metadata', 'ddl'] },
+    labels: { kind: ['fragment', 'metadata'] },
     buckets: 'query',
   },
   // Both processes

@@ -1,4 +1,4 @@
-import type { Attributes, Context, SpanKind, Tracer } from '@opentelemetry/api'
+import type { Attributes, Context, HrTime, SpanKind, Tracer } from '@opentelemetry/api'
 import type { SpanRecord, SpanSink } from './span.ts'
 
 export interface SpanExport {
@@ -101,7 +101,7 @@ export async function startSpanExport(options: SpanExport): Promise<SpanSink> {
           span.name,
           {
             kind: kinds[span.kind],
-            startTime: new Date(span.startMs),
+            startTime: hrTime(span.startMs),
             attributes: span.attributes as Attributes,
             links: span.links.map((link) => ({ context: { ...link, traceFlags: flags } })),
           },
@@ -109,16 +109,22 @@ export async function startSpanExport(options: SpanExport): Promise<SpanSink> {
         )
         delete next.traceId
         delete next.spanId
-        for (const event of span.events) made.addEvent(event.name, event.attributes as Attributes, new Date(event.atMs))
+        for (const event of span.events) made.addEvent(event.name, event.attributes as Attributes, hrTime(event.atMs))
         if (span.status !== 'UNSET')
           made.setStatus({
             code: span.status === 'OK' ? api.SpanStatusCode.OK : api.SpanStatusCode.ERROR,
             ...(span.statusMessage === undefined ? {} : { message: span.statusMessage }),
           })
-        made.end(new Date(span.endMs))
+        made.end(hrTime(span.endMs))
       }
     },
     // Its rejection says that the collector is away, which is no reason not to stop.
     stop: () => sdk.shutdown().catch(() => {}),
   }
+}
+
+/** Seconds and nanoseconds: a Date has whole milliseconds, which most operators do not take. */
+function hrTime(milliseconds: number): HrTime {
+  const seconds = Math.floor(milliseconds / 1000)
+  return [seconds, Math.round((milliseconds - seconds * 1000) * 1e6)]
 }

@@ -32,3 +32,19 @@ export interface SpanSink {
 }
 
 export const noSpans: SpanSink = { enabled: false, emit: () => {}, stop: async () => {} }
+
+/** A sink before the exporter is loaded: spans are kept, up to what its queue would hold. */
+export function createPendingSpans(): SpanSink & { replay(to: SpanSink): void } {
+  let kept: SpanRecord[] = []
+  return {
+    enabled: true,
+    emit: (spans) => void (kept.length < MOST_KEPT && kept.push(...spans)),
+    stop: async () => {},
+    replay(to) {
+      to.emit(kept)
+      kept = []
+    },
+  }
+}
+
+const MOST_KEPT = 16_000

@@ -26,6 +26,11 @@ export function newTraceId(): string {
   return randomBytes(16).toString('hex')
 }
 
+/** For spans that stand for one call; those of entities follow from what they stand for. */
+export function newSpanId(): string {
+  return randomBytes(8).toString('hex')
+}
+
 /**
  * Span ids of queries, stages, tasks, pipelines and operators follow from what they stand for, so that whoever emits
  * the span after a crash gives it the same id: the first 8 bytes of SHA-256(span name + entity id).

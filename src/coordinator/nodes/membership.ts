@@ -29,6 +29,8 @@ export interface NodeSnapshot extends WorkerNode {
   readonly state: NodeStateName
   /** Milliseconds the process has run, as far as is known here. */
   readonly ageMillis: number
+  /** Milliseconds since it was heard of. */
+  readonly silentMillis: number
   readonly recentRequests: number
   readonly recentFailures: number
   readonly recentSuccesses: number
@@ -220,6 +222,7 @@ function snapshot(node: Node, now: number): NodeSnapshot {
     epochSeen,
     state,
     ageMillis: Math.max(0, now - bornAt),
+    silentMillis: Math.max(0, now - health.heardAt),
     recentRequests: countAt(health.requests, now),
     recentFailures: countAt(health.failures, now),
     recentSuccesses: countAt(health.successes, now),

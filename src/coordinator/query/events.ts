@@ -143,8 +143,11 @@ export const queryEventSchemas = {
     baseUri: z.string(),
     session: querySessionSchema,
     resourceGroup: z.string(),
+    /** The POST's span, whose child the query is. */
     traceparent: z.string().optional(),
     tracestate: z.string().optional(),
+    /** The client's span that the POST's is a child of. */
+    parentSpanId: z.string().optional(),
     sampled: z.boolean(),
   }),
   QueryQueued: z.object({ resourceGroup: z.string(), reason: z.string(), position: count }),

@@ -10,6 +10,7 @@ import { deferred } from '../../shared/deferred.ts'
 import { EngineError, toFailure, type Failure } from '../../shared/engine-error.ts'
 import { taskId, type QueryId } from '../../shared/ids.ts'
 import { unreachable } from '../../shared/unreachable.ts'
+import { entitySpanId, formatTraceparent, parseTraceparent } from '../../telemetry/trace-context.ts'
 import type { AnalyzedStatement, MetadataPort, ResultColumn, SqlFrontEnd } from '../../sql/front-end.ts'
 import { connectorOf, listSplits } from '../dispatch/catalog-metadata.ts'
 import type { Place, ResourceGroups } from '../dispatch/resource-groups.ts'
@@ -111,8 +112,12 @@ export function startQueryExecution(
   const { clock } = deps
   const { created } = submission
   const startTimeMillis = resumed ? Date.parse(resumed.state.createdAt) : clock.now()
-  const traceparent = created.traceparent
-  const aggregate = createQueryAggregate(queryId, deps.log, clock, () => traceparent, resumed)
+  const trace = parseTraceparent(created.traceparent)
+  /** What is caused by an entity of the query is its span's child. */
+  const spanContext = (name: string, entity: string): string | undefined =>
+    trace && formatTraceparent({ ...trace, spanId: entitySpanId(name, entity) })
+  const ofQuery = spanContext('query', queryId)
+  const aggregate = createQueryAggregate(queryId, deps.log, clock, () => ofQuery, resumed)
   const abort = new AbortController()
   const liveStats = new Map<string, TaskStats>()
   const memory = new Map<number, Buffer>()
@@ -331,7 +336,7 @@ export function startQueryExecution(
         user: created.session.user,
         startTimeMillis,
         profile: created.sampled || !(work.fragment?.estimate.small ?? false),
-        traceparent,
+        traceparent: spanContext('stage', `${queryId}.${work.id}`),
         remainingMillis: deps.limits.queryRunMs,
         aggregate,
         signal: abort.signal,

@@ -2,19 +2,29 @@ import type { DriverStats, PipelineStats, TaskStats } from '../../execution/api/
 import type { Failure } from '../../shared/engine-error.ts'
 import { attributes as names } from '../../telemetry/attribute-names.ts'
 import type { AttributeValue, SpanEvent, SpanRecord } from '../../telemetry/span.ts'
-import { entitySpanId, parseTraceparent } from '../../telemetry/trace-context.ts'
-import { isTaskTerminal, type KnownQuery, type TaskRecord } from './state.ts'
+import { entitySpanId, formatTraceparent, parseTraceparent } from '../../telemetry/trace-context.ts'
+import { isTaskTerminal, type KnownQuery, type QueryState, type TaskRecord } from './state.ts'
 import { stageTimes } from './totals.ts'
 
 /** Batches of a task that get a span of their own: the slowest. */
 const BATCH_SPANS = 50
 const MAX_TEXT = 4096
 
+export interface QuerySpansOptions {
+  /**
+   * Also a stand-in for the POST's span, as far as events know it: for a coordinator that died before its own left, and
+   * for whoever looks at a trace that was not taken. No span is without its parent.
+   */
+  readonly withRequest?: boolean
+  /** Polls that got no span of their own. */
+  readonly pollsUnrecorded?: number
+}
+
 /**
  * The trace of an ended query, from its events alone: query → stage → task → pipeline → batch and operator. The same
  * spans, ids and times whoever makes them: the coordinator that saw the end, its successor, or `/v1/query/{id}/trace`.
  */
-export function querySpans(query: KnownQuery): readonly SpanRecord[] {
+export function querySpans(query: KnownQuery, options: QuerySpansOptions = {}): readonly SpanRecord[] {
   const parent = parseTraceparent(query.created.traceparent)
   if (!parent || (query.kind !== 'FINISHED' && query.kind !== 'FAILED')) return []
   const { traceId } = parent
@@ -37,15 +47,29 @@ export function querySpans(query: KnownQuery): readonly SpanRecord[] {
     })
   }
 
+  if (options.withRequest)
+    add({
+      name: 'POST /v1/statement',
+      kind: 'SERVER',
+      spanId: parent.spanId,
+      ...(query.created.parentSpanId === undefined ? {} : { parentSpanId: query.created.parentSpanId }),
+      startMs: start,
+      endMs: query.plannedAt ? Date.parse(query.plannedAt) : start,
+      attributes: { [names.httpMethod]: 'POST', [names.httpRoute]: '/v1/statement', [names.rebuilt]: true },
+      status: 'UNSET',
+    })
   add({
     name: 'query',
     kind: 'INTERNAL',
     spanId: querySpan,
-    // Without a client's context the query is the root.
-    ...(parent.spanId === entitySpanId('root', traceId) ? {} : { parentSpanId: parent.spanId }),
+    parentSpanId: parent.spanId,
     startMs: start,
     endMs: end,
-    attributes: queryAttributes(query),
+    attributes: {
+      ...queryAttributes(query),
+      ...failureAttributes(failure),
+      ...(options.pollsUnrecorded ? { [names.pollsUnrecorded]: options.pollsUnrecorded } : {}),
+    },
     ...ending(failure, end, 'OK', stateEvents(query, end)),
   })
   if (query.queued)
@@ -93,7 +117,7 @@ export function querySpans(query: KnownQuery): readonly SpanRecord[] {
       parentSpanId: querySpan,
       startMs: start,
       endMs: end,
-      attributes: {},
+      attributes: failureAttributes(failure),
       ...ending(failure, end, 'UNSET', []),
     })
   }
@@ -164,6 +188,7 @@ export function querySpans(query: KnownQuery): readonly SpanRecord[] {
         [names.cpuNanos]: stats.cpuNanos,
         [names.peakMemoryBytes]: stats.peakMemoryBytes,
         [names.spilledBytes]: stats.spilledBytes,
+        ...failureAttributes(failed),
       },
       ...ending(failed, endMs, 'UNSET', []),
     })
@@ -284,6 +309,13 @@ function queryAttributes(query: KnownQuery): Record<string, AttributeValue> {
   }
 }
 
+/** Context of what a query causes: its own span. */
+export function querySpanContext(query: QueryState): string | undefined {
+  if (query.kind === 'NONE') return undefined
+  const trace = parseTraceparent(query.created.traceparent)
+  return trace && formatTraceparent({ ...trace, spanId: entitySpanId('query', query.queryId) })
+}
+
 /** Literals as `?`: a trace store is read by more people than the database. */
 export function withoutLiterals(sql: string): string {
   return sql.replaceAll(/'(?:[^']|'')*'/g, '?').replaceAll(/\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b/g, '?')
@@ -307,12 +339,7 @@ function ending(
   events: readonly SpanEvent[],
 ): Pick<SpanRecord, 'status' | 'events'> & { statusMessage?: string } {
   if (!failure) return { status: good, events }
-  const about = {
-    [names.errorName]: failure.errorName,
-    [names.errorCode]: failure.errorCode,
-    [names.trinoErrorType]: failure.errorType,
-    [names.errorType]: failure.errorName,
-  }
+  const about = failureAttributes(failure)
   const exception: SpanEvent = {
     name: 'exception',
     atMs,
@@ -323,6 +350,16 @@ function ending(
     },
   }
   return { status: 'ERROR', statusMessage: failure.message.slice(0, MAX_TEXT), events: [...events, exception] }
+}
+
+function failureAttributes(failure: Failure | undefined): Record<string, AttributeValue> {
+  if (!failure) return {}
+  return {
+    [names.errorName]: failure.errorName,
+    [names.errorCode]: failure.errorCode,
+    [names.trinoErrorType]: failure.errorType,
+    [names.errorType]: failure.errorName,
+  }
 }
 
 function clamp(value: number, low: number, high: number): number {

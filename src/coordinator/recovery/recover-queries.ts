@@ -4,8 +4,9 @@ import { failureOf, type ErrorName, type Failure } from '../../shared/engine-err
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
 import { createQueryAggregate, type QueryAggregate } from '../query/query-aggregate.ts'
 import type { Resumption } from '../query/query-execution.ts'
+import { querySpanContext } from '../query/query-spans.ts'
 import { readQuery } from '../query/read-query.ts'
-import { isTerminal, type LiveQuery } from '../query/state.ts'
+import { isTerminal, type KnownQuery, type LiveQuery } from '../query/state.ts'
 import { queryTotals, stagesAtEnd } from '../query/totals.ts'
 
 export interface RecoveredQueries {
@@ -21,6 +22,8 @@ export interface RecoveryDeps {
   readonly epoch: number
   /** Goes on with a query; QueryRecovered is valid. */
   readonly resume: (queryId: QueryId, resumption: Resumption) => void
+  /** Of a query that was ended, not resumed. */
+  readonly onFailed?: (query: KnownQuery) => void
 }
 
 /**
@@ -40,13 +43,14 @@ export async function recoverQueries(deps: RecoveryDeps, open: readonly string[]
         return
       }
       const live = state as LiveQuery
-      const aggregate = createQueryAggregate(queryId, deps.log, deps.clock, () => live.created.traceparent, {
+      const aggregate = createQueryAggregate(queryId, deps.log, deps.clock, () => querySpanContext(live), {
         state,
         sequence,
       })
       const refusal = reasonNotToTouch(live)
       if (refusal) {
         await failQuery(aggregate, deps.clock, refusal)
+        if (aggregate.state.kind !== 'NONE') deps.onFailed?.(aggregate.state)
         failed++
         return
       }

@@ -148,7 +148,14 @@ export function createEngineJob(statement: JobStatement, deps: EngineJobDeps): E
     if (settled) return
     switch (outcome.kind) {
       case 'result':
-        if (settle()) resolveDone(outcome)
+        if (!settle()) return
+        settings.onEvent?.({
+          type: 'statement',
+          kind: isQuery ? 'metadata' : 'fragment',
+          milliseconds: outcome.result.wallNanos / 1e6,
+          spilledBytes: outcome.result.spilledBytes,
+        })
+        resolveDone(outcome)
         return
       case 'error':
         return onError(outcome, engine)

@@ -143,3 +143,10 @@ export type EngineEvent =
       readonly lastWords?: string
     }
   | { readonly type: 'canceled'; readonly milliseconds: number; readonly how: 'interrupt' | 'kill' }
+  /** A statement gave its result. */
+  | {
+      readonly type: 'statement'
+      readonly kind: 'fragment' | 'metadata'
+      readonly milliseconds: number
+      readonly spilledBytes: number
+    }

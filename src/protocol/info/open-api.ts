@@ -15,6 +15,7 @@ const named = {
   QueryInfo: wire.queryInfo,
   StageInfo: wire.stageInfo,
   CloudEvent: wire.cloudEvent,
+  OtlpTrace: wire.otlpTrace,
   ServerInfo: wire.serverInfo,
   ServerStatus: wire.serverStatus,
 } as const
@@ -153,6 +154,18 @@ const paths = {
         200: json('Events, oldest first', listOf('CloudEvent'), 'application/cloudevents-batch+json', stale),
         403: problem('Not yours'),
         404: unknownQuery,
+      },
+    },
+  },
+  '/v1/query/{queryId}/trace': {
+    get: {
+      summary: 'The trace of an ended query, made of its events, in the JSON of OTLP',
+      parameters: [queryId],
+      responses: {
+        200: json('Resource spans', ref('OtlpTrace')),
+        403: problem('Not yours'),
+        404: unknownQuery,
+        409: problem('It has not ended'),
       },
     },
   },

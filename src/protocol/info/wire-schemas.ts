@@ -288,6 +288,17 @@ export const cloudEvent = z.looseObject({
   data: z.unknown(),
 })
 
+export const otlpTrace = z.looseObject({
+  resourceSpans: z.array(
+    z.looseObject({
+      resource: z.looseObject({ attributes: z.array(z.unknown()) }),
+      scopeSpans: z.array(
+        z.looseObject({ spans: z.array(z.looseObject({ traceId: z.string(), spanId: z.string() })) }),
+      ),
+    }),
+  ),
+})
+
 // --- the server -------------------------------------------------------------------------------------------------------
 
 export const serverInfo = z.looseObject({

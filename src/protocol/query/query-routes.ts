@@ -4,6 +4,9 @@ import { toCloudEvent } from '../../events/envelope.ts'
 import type { Recorded } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
+import { querySpans } from '../../coordinator/query/query-spans.ts'
+import { isTerminal } from '../../coordinator/query/state.ts'
+import { toOtlpJson } from '../../telemetry/otlp-json.ts'
 import { readStoredStream, readStreamPage } from '../../readmodels/query-events/queries.ts'
 import { foldQueryStream } from '../../readmodels/queries/projection.ts'
 import { readQueries, type QueryFilter } from '../../readmodels/queries/queries.ts'
@@ -71,7 +74,7 @@ const eventsParameters = z.object({
   limit: limit(MAX_EVENTS).default(100),
 })
 
-/** The query resource: `/v1/query`, `/v1/query/{queryId}`, `/v1/query/{queryId}/events`. */
+/** The query resource: `/v1/query`, `/v1/query/{queryId}`, `/v1/query/{queryId}/events`, `/v1/query/{queryId}/trace`. */
 export function createQueryRoutes(deps: QueryRoutesDeps): Router {
   const { live, read, projection, clock } = deps
   const router = express.Router()
@@ -224,6 +227,16 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
             : {}),
         },
       )
+    },
+  })
+
+  resource(router, '/v1/query/:queryId/trace', {
+    /** Made of events, so for queries that were not sampled too; of an open query there is none yet. */
+    async GET(request, response) {
+      const { query } = await find(request)
+      if (!isTerminal(query.kind))
+        throw new HttpProblem(409, 'The query has not ended: its trace is made at the end', { 'retry-after': '1' })
+      sendJson(response, toOtlpJson(querySpans(query, { withRequest: true }), 'quipu-coordinator'))
     },
   })
 

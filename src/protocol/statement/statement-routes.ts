@@ -16,16 +16,14 @@ import { decodeUtf8, readBody } from '../edge/request-body.ts'
 import { answerText, emptyStats } from './query-results.ts'
 import { headerFamily, headerPrefix, sessionFromHeaders } from './session-headers.ts'
 import type { StatementUris } from './next-uri.ts'
+import type { StatementSpans } from './statement-spans.ts'
 
 export interface StatementRouteDeps {
   readonly service: StatementService
   readonly uris: StatementUris
   readonly clock: Clock
   readonly redact: (sql: string) => { readonly sql: string; readonly redacted: boolean }
-  /** Trace context of a new query, from what the client sent. */
-  readonly trace: (
-    request: IncomingMessage,
-  ) => Pick<QueryEventOf<'QueryCreated'>['data'], 'traceparent' | 'tracestate' | 'sampled'>
+  readonly spans: StatementSpans
   readonly groupOf: (session: QueryEventOf<'QueryCreated'>['data']['session']) => string
   readonly defaultTimeZone: string
   readonly limits: {
@@ -36,6 +34,8 @@ export interface StatementRouteDeps {
   /** Is `X-Forwarded-*` to be believed? */
   readonly forwarded: boolean
   readonly onDelivered?: (query: KnownQuery, rows: number) => void
+  /** How a client's look at its result ended. */
+  readonly onPolled?: (result: 'data' | 'empty' | 'last' | 'gone' | 'not_found') => void
 }
 
 /**
@@ -53,6 +53,7 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
   const settled = createSettledAnswers()
 
   async function post(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const trace = deps.spans.post(request, response)
     acceptsJson(request)
     const family = headerFamily(request.headers)
     const session = sessionFromHeaders(request, family, deps.defaultTimeZone)
@@ -69,7 +70,7 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
         baseUri: baseUri(request, deps.forwarded),
         session,
         resourceGroup: deps.groupOf(session),
-        ...deps.trace(request),
+        ...trace,
       },
     }
     const execution = await deps.service.submit(submission).catch((error: unknown) => {
@@ -94,6 +95,7 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
   }
 
   async function get(request: IncomingMessage, response: ServerResponse, id: string, segment: string): Promise<void> {
+    const startedAt = deps.clock.now()
     acceptsJson(request)
     const token = deps.uris.verifyToken(id, segment)
     if (token === undefined) throw new HttpProblem(404, 'Query not found')
@@ -102,14 +104,19 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
       if (isPassing(error)) return undefined
       throw error
     })
-    if (!answer) return waiting(request, response, id, token)
+    if (!answer) {
+      deps.onPolled?.('empty')
+      return waiting(request, response, id, token)
+    }
     switch (answer.kind) {
       case 'gone':
+        deps.onPolled?.('gone')
         throw new HttpProblem(410, 'Page is gone: a later one was asked for')
       case 'unknown':
+        deps.onPolled?.('not_found')
         throw new HttpProblem(404, 'Query not found')
       case 'answer':
-        return tell(request, response, token, answer)
+        return tell(request, response, token, answer, startedAt)
       default:
         throw new Error(`Unknown answer: ${JSON.stringify(answer satisfies never)}`)
     }
@@ -120,6 +127,7 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
     response: ServerResponse,
     token: number,
     answer: Extract<StatementAnswer, { kind: 'answer' }>,
+    startedAt: number,
   ): void {
     const { query, page } = answer
     const hasRows = page !== undefined && page.rows > 0
@@ -131,6 +139,14 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
       for (const { header, value } of query.finished.responseHeaders) (headers[prefix + header] ??= []).push(value)
     }
     send(request, response, hasRows ? [text.head, page.bytes, text.tail] : [text.head], headers)
+    deps.onPolled?.(answer.nextToken === undefined ? 'last' : hasRows ? 'data' : 'empty')
+    deps.spans.polled(request, response, {
+      query,
+      token,
+      rows: page?.rows ?? 0,
+      bytes: page?.bytes.length ?? 0,
+      startedAt,
+    })
     if (page) deps.onDelivered?.(query, page.rows)
   }
 

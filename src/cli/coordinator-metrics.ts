@@ -1,0 +1,120 @@
+import type { ResourceGroups } from '../coordinator/dispatch/resource-groups.ts'
+import type { Membership } from '../coordinator/nodes/membership.ts'
+import type { NodeEvent } from '../coordinator/nodes/events.ts'
+import type { QueryRegistry } from '../coordinator/query/query-registry.ts'
+import type { EventLog } from '../events/event-log.ts'
+import type { QueryRows } from '../events/projection.ts'
+import type { ProjectionRunner } from '../events/projection-runner.ts'
+import { eventsBelow } from '../events/projection-store.ts'
+import type { EnginePool } from '../execution/engine/engine.ts'
+import type { Logger } from '../telemetry/logger.ts'
+import { rebuildProgress } from '../readmodels/rebuild.ts'
+import type { Meters } from '../telemetry/meters.ts'
+import { observeEngines } from './engine-telemetry.ts'
+import type { EventLogTelemetry } from './event-log-telemetry.ts'
+
+/** What a coordinator's gauges are read from, once before each scrape. */
+export interface CoordinatorGauges {
+  readonly epoch: number
+  readonly ready: () => boolean
+  readonly log: EventLog
+  readonly logTelemetry: EventLogTelemetry
+  readonly projection: ProjectionRunner
+  readonly read: QueryRows
+  readonly registry: QueryRegistry
+  readonly workers: Membership
+  readonly engine: Pick<EnginePool, 'children'>
+  readonly engineKillBytes: number
+  readonly groups: ResourceGroups
+  readonly pool: { readonly totalCount: number; readonly idleCount: number; readonly waitingCount: number }
+  readonly poolLimit: number
+}
+
+const OPEN_STATES = ['QUEUED', 'PLANNING', 'STARTING', 'RUNNING', 'FINISHING'] as const
+const PROJECTION = 'readmodels'
+
+export function observeCoordinator(gauges: CoordinatorGauges, meters: Meters): void {
+  const { projection, registry, workers, groups, pool } = gauges
+  meters.onScrape(() => {
+    meters.set('writer', {}, 1)
+    meters.set('writerSilence', {}, 0)
+    meters.set('epoch', {}, gauges.epoch)
+    meters.set('ready', {}, gauges.ready() ? 1 : 0)
+    for (const state of OPEN_STATES)
+      meters.set('queriesOpen', { state }, registry.list().filter((one) => one.aggregate.state.kind === state).length)
+    const nodes = workers.nodes()
+    for (const state of ['active', 'suspect', 'failed'] as const)
+      meters.set('workers', { state }, nodes.filter((node) => node.state === state).length)
+    meters.unset('workerHeartbeatAge')
+    for (const node of nodes) meters.set('workerHeartbeatAge', { worker: node.nodeId }, node.silentMillis / 1000)
+    observeEngines(gauges.engine, gauges.engineKillBytes, meters)
+    for (const { group, running, queued, limits: room } of groups.figures()) {
+      meters.set('groupRunningQueries', { group }, running)
+      meters.set('groupQueuedQueries', { group }, queued)
+      meters.set('groupRunningLimitQueries', { group }, room.running)
+      meters.set('groupQueuedLimitQueries', { group }, room.queued)
+    }
+    meters.set('postgresConnections', { state: 'idle' }, pool.idleCount)
+    meters.set('postgresConnections', { state: 'used' }, pool.totalCount - pool.idleCount)
+    meters.set('postgresConnections', { state: 'limit' }, gauges.poolLimit)
+    meters.set('postgresConnections', { state: 'waiting' }, pool.waitingCount)
+  })
+  meters.onScrape(() => gauges.logTelemetry.observe(gauges.log, meters))
+  meters.onScrape(async () => {
+    meters.set('deadLetters', { projection: PROJECTION }, projection.deadLetters)
+    const lag = await projection.lag()
+    meters.set('projectionLagEvents', { projection: PROJECTION }, lag.events)
+    meters.set('projectionLag', { projection: PROJECTION }, lag.oldestMillis / 1000)
+    const events = eventsBelow(projection.committed) + lag.events
+    meters.set('projectionRebuildRatio', { projection: PROJECTION }, await rebuildProgress(gauges.read, events))
+  })
+}
+
+export function countProjected(
+  meters: Meters,
+  batch: { readonly events: number; readonly milliseconds: number },
+): void {
+  meters.count('projectionEvents', { projection: PROJECTION }, batch.events)
+  meters.observe('postgresQueryDuration', { operation: 'project' }, batch.milliseconds / 1000)
+}
+
+/** Workers that came and went, as log lines and a counter. */
+export function createNodeEvents(meters: () => Meters, logger: Logger): (event: NodeEvent) => void {
+  return ({ type, data }) => {
+    const about = { worker: data.nodeId, url: data.url }
+    switch (type) {
+      case 'NodeJoined':
+      case 'NodeRecovered':
+        return logger.info('worker.joined', about, 'A worker serves')
+      case 'NodeSuspected':
+        return
+      case 'NodeFailed':
+        meters().count('workerFailures', { reason: data.reason })
+        return logger.error('worker.lost', { ...about, reason: data.reason }, 'A worker is lost')
+      case 'NodeLeft':
+        meters().count('workerFailures', { reason: 'left' })
+        return logger.info('worker.lost', { ...about, reason: 'left' }, 'A worker left')
+    }
+  }
+}
+
+/** Reads of the read models, timed; errors by the class of their SQLSTATE. */
+export function timedRead(
+  pool: { query(text: string, values: unknown[]): Promise<{ rows: Record<string, unknown>[] }> },
+  meters: () => Meters,
+): (text: string, values: readonly unknown[]) => Promise<Record<string, unknown>[]> {
+  return async (text, values) => {
+    const start = performance.now()
+    try {
+      return (await pool.query(text, [...values])).rows
+    } catch (error) {
+      const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+      meters().count('postgresErrors', { class: CLASSES.find((one) => code.startsWith(one)) ?? 'other' })
+      throw error
+    } finally {
+      meters().observe('postgresQueryDuration', { operation: 'read' }, (performance.now() - start) / 1000)
+    }
+  }
+}
+
+const CLASSES = ['08', '23', '40', '53', '57']

@@ -1,0 +1,38 @@
+import type { EngineEvent, EnginePool } from '../execution/engine/engine.ts'
+import type { Logger } from '../telemetry/logger.ts'
+import type { Meters } from '../telemetry/meters.ts'
+
+/** What an engine pool tells, as metrics and log lines. */
+export function createEngineEvents(meters: () => Meters, logger: Logger): (event: EngineEvent) => void {
+  return (event) => {
+    switch (event.type) {
+      case 'started':
+        return
+      case 'canceled':
+        return meters().observe('cancelDuration', { how: event.how }, event.milliseconds / 1000)
+      case 'statement':
+        meters().observe('engineStatementDuration', { kind: event.kind }, event.milliseconds / 1000)
+        return meters().count('spilledBytes', {}, event.spilledBytes)
+      case 'ended': {
+        if (event.reason === 'stopped') return
+        meters().count('engineRestarts', { reason: event.reason })
+        const { type: _, ...about } = event
+        return logger.warn('engine.killed', about, `An engine ended: ${event.reason}`)
+      }
+      default:
+        throw new Error(`Unknown engine event: ${JSON.stringify(event satisfies never)}`)
+    }
+  }
+}
+
+/** Gauges of a pool's children, before each scrape. */
+export function observeEngines(engines: Pick<EnginePool, 'children'>, killBytes: number, meters: Meters): void {
+  const children = engines.children()
+  for (const state of ['starting', 'spare', 'idle', 'busy'] as const)
+    meters.set('engineChildren', { state }, children.filter((one) => one.state === state).length)
+  // Slots of engines that are gone must not stay.
+  meters.unset('engineResidentMemoryBytes')
+  for (const { slot, residentBytes } of children)
+    meters.set('engineResidentMemoryBytes', { slot: String(slot) }, residentBytes)
+  meters.set('engineMemoryLimitBytes', {}, killBytes)
+}

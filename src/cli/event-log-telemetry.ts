@@ -1,0 +1,101 @@
+import {
+  Fenced,
+  LogUnavailable,
+  LogWentBackwards,
+  SequenceConflict,
+  TooLarge,
+  type AppendTold,
+  type EventLog,
+} from '../events/event-log.ts'
+import type { EventLogOptions } from '../events/folded-event-log.ts'
+import { attributes as names } from '../telemetry/attribute-names.ts'
+import type { Meters } from '../telemetry/meters.ts'
+import type { SpanSink } from '../telemetry/span.ts'
+import { newSpanId, parseTraceparent } from '../telemetry/trace-context.ts'
+
+export interface EventLogTelemetry {
+  /** What the log is to tell of itself. */
+  readonly hooks: EventLogOptions
+  /** To be called before each scrape, once the log is open. */
+  observe(log: EventLog, meters: Meters): Promise<void>
+}
+
+export interface EventLogTelemetryParts {
+  readonly meters: () => Meters
+  readonly spans: () => SpanSink
+  readonly onTrouble: (error: Error) => void
+}
+
+/** Appends counted, timed and traced; whether the log takes them. */
+export function createEventLogTelemetry(parts: EventLogTelemetryParts): EventLogTelemetry {
+  let troubled = false
+
+  function appended(told: AppendTold): void {
+    troubled = false
+    const meters = parts.meters()
+    const context = parseTraceparent(told.traceparent)
+    const trace = context?.sampled ? { traceId: context.traceId, spanId: newSpanId() } : undefined
+    for (const type of told.types) meters.count('eventsAppended', { event: type })
+    meters.count('eventBytes', {}, told.bytes)
+    meters.observe('eventAppendDuration', { step: 'queue' }, told.queueMs / 1000, trace)
+    meters.observe('eventAppendDuration', { step: 'send' }, told.sendMs / 1000, trace)
+    meters.observe('eventAppendDuration', { step: 'read_back' }, told.readBackMs / 1000, trace)
+    if (!trace || !context || !parts.spans().enabled) return
+    const endMs = Date.now()
+    parts.spans().emit([
+      {
+        name: 'append',
+        kind: 'INTERNAL',
+        ...trace,
+        parentSpanId: context.spanId,
+        startMs: endMs - told.queueMs - told.sendMs - told.readBackMs,
+        endMs,
+        attributes: {
+          [names.queryId]: told.stream,
+          [names.stream]: told.stream,
+          [names.sequence]: told.sequence,
+          [names.epoch]: told.epoch,
+          [names.appendQueueNanos]: nanos(told.queueMs),
+          [names.appendSendNanos]: nanos(told.sendMs),
+          [names.appendReadBackNanos]: nanos(told.readBackMs),
+        },
+        status: 'UNSET',
+        events: [],
+        links: [],
+      },
+    ])
+  }
+
+  return {
+    hooks: {
+      onAppended: appended,
+      onAppendRefused: (error) => parts.meters().count('eventAppendFailures', { reason: reasonOf(error) }),
+      onIgnored: (verdict) => parts.meters().count('eventsIgnored', { reason: verdict }),
+      onTrouble(error) {
+        troubled = true
+        parts.meters().count('eventAppendFailures', { reason: reasonOf(error) })
+        parts.onTrouble(error)
+      },
+    },
+    async observe(log, meters) {
+      // Until it answers, or an append goes through, it counts as down.
+      meters.set('logUp', {}, troubled ? 0 : 1)
+      if (!troubled) return
+      await log.tip()
+      troubled = false
+      meters.set('logUp', {}, 1)
+    },
+  }
+}
+
+function reasonOf(error: Error): string {
+  if (error instanceof Fenced) return 'fenced'
+  if (error instanceof LogWentBackwards) return 'backwards'
+  if (error instanceof SequenceConflict) return 'conflict'
+  if (error instanceof TooLarge) return 'too_large'
+  return error instanceof LogUnavailable ? 'unavailable' : 'unknown'
+}
+
+function nanos(milliseconds: number): number {
+  return Math.round(milliseconds * 1e6)
+}

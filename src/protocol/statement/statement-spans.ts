@@ -1,0 +1,152 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { QueryEventOf } from '../../coordinator/query/events.ts'
+import type { KnownQuery } from '../../coordinator/query/state.ts'
+import type { Clock } from '../../shared/clock.ts'
+import { attributes as names } from '../../telemetry/attribute-names.ts'
+import type { Sampler } from '../../telemetry/sampler.ts'
+import type { AttributeValue, SpanRecord, SpanSink } from '../../telemetry/span.ts'
+import {
+  entitySpanId,
+  formatTraceparent,
+  newSpanId,
+  newTraceId,
+  parseTraceparent,
+  type TraceContext,
+} from '../../telemetry/trace-context.ts'
+
+/** What QueryCreated keeps of the trace it belongs to. */
+export type QueryTrace = Pick<
+  QueryEventOf<'QueryCreated'>['data'],
+  'traceparent' | 'tracestate' | 'parentSpanId' | 'sampled'
+>
+
+/** The spans of the statement resource's requests; live only, but for the root of a trace whose coordinator died. */
+export interface StatementSpans {
+  /** Begins the POST's span, in the client's trace or in one of its own; it ends with the answer. */
+  post(request: IncomingMessage, response: ServerResponse): QueryTrace
+  /** The span of a GET whose answer about a query is about to leave. */
+  polled(request: IncomingMessage, response: ServerResponse, poll: Poll): void
+}
+
+export interface Poll {
+  readonly query: KnownQuery
+  readonly token: number
+  readonly rows: number
+  readonly bytes: number
+  /** Wall clock, milliseconds. */
+  readonly startedAt: number
+}
+
+export interface StatementSpansParts {
+  readonly spans: () => SpanSink
+  readonly sampler: Sampler
+  readonly clock: Clock
+  /** Of traces that are not taken. */
+  readonly onUnsampled?: () => void
+}
+
+const POST_ROUTE = '/v1/statement'
+const GET_ROUTE = '/v1/statement/{queryId}/{token}'
+/** Polls of a query that get a span; the others are counted on `query`. */
+const POLL_SPANS = 100
+const MAX_TRACESTATE = 512
+
+export function createStatementSpans(parts: StatementSpansParts): StatementSpans {
+  const { spans, clock } = parts
+  /** By what is the same in all states of a query. */
+  const polls = new WeakMap<KnownQuery['created'], number>()
+
+  /** Emits when the answer has left, or its connection is gone. */
+  function whenAnswered(response: ServerResponse, make: (endMs: number) => SpanRecord): void {
+    const start = clock.monotonicMs()
+    const startedAt = clock.now()
+    response.once('close', () => spans().emit([make(startedAt + clock.monotonicMs() - start)]))
+  }
+
+  return {
+    post(request, response) {
+      const client = clientContext(request)
+      const traceId = client?.traceId ?? newTraceId()
+      const sampled = parts.sampler(client, traceId)
+      const spanId = newSpanId()
+      const tracestate = request.headers['tracestate']
+      if (!sampled) parts.onUnsampled?.()
+      else if (spans().enabled) {
+        const startMs = clock.now()
+        whenAnswered(response, (endMs) => ({
+          ...answered('POST', POST_ROUTE, request, response),
+          traceId,
+          spanId,
+          ...(client ? { parentSpanId: client.spanId } : {}),
+          startMs,
+          endMs,
+          links: [],
+        }))
+      }
+      return {
+        traceparent: formatTraceparent({ traceId, spanId, sampled }),
+        sampled,
+        ...(client ? { parentSpanId: client.spanId } : {}),
+        ...(typeof tracestate === 'string' && tracestate.length <= MAX_TRACESTATE ? { tracestate } : {}),
+      }
+    },
+
+    polled(request, response, { query, token, rows, bytes, startedAt }) {
+      if (!spans().enabled) return
+      const own = parseTraceparent(query.created.traceparent)
+      const client = clientContext(request)
+      if (!own || !(client ? client.sampled : own.sampled)) return
+      const count = (polls.get(query.created) ?? 0) + 1
+      polls.set(query.created, count)
+      if (count > POLL_SPANS) return
+      const ofQuery = { traceId: own.traceId, spanId: entitySpanId('query', query.queryId) }
+      const span = answered('GET', GET_ROUTE, request, response, {
+        [names.queryId]: query.queryId,
+        [names.pollToken]: token,
+        [names.resultRows]: rows,
+        [names.resultBytes]: bytes,
+      })
+      whenAnswered(response, (endMs) => ({
+        ...span,
+        spanId: newSpanId(),
+        traceId: client?.traceId ?? own.traceId,
+        parentSpanId: client?.spanId ?? ofQuery.spanId,
+        startMs: startedAt,
+        endMs: Math.max(startedAt, endMs),
+        links: client ? [ofQuery] : [],
+      }))
+    },
+  }
+}
+
+/** A GET's header that only repeats the POST's trace is still the parent of that GET. */
+function clientContext(request: IncomingMessage): TraceContext | undefined {
+  const header = request.headers['traceparent']
+  return parseTraceparent(Array.isArray(header) ? header[0] : header)
+}
+
+function answered(
+  method: 'GET' | 'POST',
+  route: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+  more: Readonly<Record<string, AttributeValue>> = {},
+): Pick<SpanRecord, 'name' | 'kind' | 'attributes' | 'status' | 'events'> {
+  const agent = request.headers['user-agent']
+  const address = request.socket.remoteAddress?.replace(/^::ffff:/, '')
+  return {
+    // Never the address itself: its mac is the lock on the result.
+    name: `${method} ${route}`,
+    kind: 'SERVER',
+    attributes: {
+      [names.httpMethod]: method,
+      [names.httpRoute]: route,
+      [names.httpStatus]: response.statusCode,
+      ...(agent === undefined ? {} : { [names.userAgent]: agent.slice(0, 256) }),
+      ...(address === undefined ? {} : { [names.clientAddress]: address }),
+      ...more,
+    },
+    status: response.statusCode >= 500 ? 'ERROR' : 'UNSET',
+    events: [],
+  }
+}

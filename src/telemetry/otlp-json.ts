@@ -1,0 +1,75 @@
+import type { AttributeValue, SpanRecord } from './span.ts'
+
+/** Attributes of a resource or span in OTLP's JSON. */
+export interface OtlpAttribute {
+  readonly key: string
+  readonly value: object
+}
+
+/** A trace in OTLP's JSON form, which trace viewers take as a file. */
+export interface OtlpTrace {
+  readonly resourceSpans: readonly {
+    readonly resource: { readonly attributes: readonly OtlpAttribute[] }
+    readonly scopeSpans: readonly { readonly scope: { readonly name: string }; readonly spans: readonly object[] }[]
+  }[]
+}
+
+const KINDS = { INTERNAL: 1, SERVER: 2, CLIENT: 3, PRODUCER: 4, CONSUMER: 5 } as const
+const STATUS = { UNSET: 0, OK: 1, ERROR: 2 } as const
+
+export function toOtlpJson(spans: readonly SpanRecord[], serviceName: string): OtlpTrace {
+  return {
+    resourceSpans: [
+      {
+        resource: { attributes: attributesOf({ 'service.name': serviceName }) },
+        scopeSpans: [{ scope: { name: 'quipu' }, spans: spans.map(spanOf) }],
+      },
+    ],
+  }
+}
+
+function spanOf(span: SpanRecord): object {
+  return {
+    traceId: span.traceId,
+    spanId: span.spanId,
+    ...(span.parentSpanId === undefined ? {} : { parentSpanId: span.parentSpanId }),
+    name: span.name,
+    kind: KINDS[span.kind],
+    startTimeUnixNano: nanosOf(span.startMs),
+    endTimeUnixNano: nanosOf(span.endMs),
+    attributes: attributesOf(span.attributes),
+    events: span.events.map((event) => ({
+      name: event.name,
+      timeUnixNano: nanosOf(event.atMs),
+      attributes: attributesOf(event.attributes),
+    })),
+    links: span.links,
+    status: {
+      code: STATUS[span.status],
+      ...(span.statusMessage === undefined ? {} : { message: span.statusMessage }),
+    },
+  }
+}
+
+function attributesOf(attributes: Readonly<Record<string, AttributeValue>>): readonly OtlpAttribute[] {
+  return Object.entries(attributes).map(([key, value]) => ({ key, value: valueOf(value) }))
+}
+
+function valueOf(value: AttributeValue): object {
+  switch (typeof value) {
+    case 'string':
+      return { stringValue: value }
+    case 'boolean':
+      return { boolValue: value }
+    case 'number':
+      return Number.isInteger(value) ? { intValue: value } : { doubleValue: value }
+    default:
+      return { arrayValue: { values: value.map((stringValue) => ({ stringValue })) } }
+  }
+}
+
+/** Nanoseconds since the epoch, as OTLP's JSON has 64-bit numbers: text. */
+function nanosOf(milliseconds: number): string {
+  const whole = Math.floor(milliseconds)
+  return String(BigInt(whole) * 1_000_000n + BigInt(Math.round((milliseconds - whole) * 1e6)))
+}

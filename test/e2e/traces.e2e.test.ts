@@ -1,0 +1,197 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  readOtlp,
+  startOtlpReceiver,
+  type OtlpJson,
+  type OtlpReceiver,
+  type ReceivedSpan,
+} from '../support/otlp-receiver.ts'
+import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { post, raw, run, trinoHeaders } from '../support/statement-client.ts'
+
+const folder = temporaryFolder()
+const data = `${folder.path}/data`
+let collector: OtlpReceiver
+let server: QuipuProcess
+let base: string
+
+const JOIN = `SELECT n.name, count(*) FROM customer c JOIN nation n ON c.nationkey = n.nationkey GROUP BY n.name ORDER BY 2`
+
+beforeAll(async () => {
+  collector = await startOtlpReceiver()
+  server = spawnQuipu(['start', '--data-dir', data, '--port', '0', '--log-level', 'warn'], {
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url },
+  })
+  base = await server.url
+})
+afterAll(async () => {
+  server.signal('SIGTERM')
+  await server.exit
+  await collector.close()
+  await folder.remove()
+})
+
+describe('a trace', () => {
+  it('has one root, no missing parent and a span for every operator, in fewer than 60 spans', async () => {
+    const { id } = await run(base, JOIN)
+    const spans = await traceOf(id)
+    const roots = spans.filter((span) => span.parentSpanId === undefined)
+    expect(roots.map((span) => span.name)).toEqual(['POST /v1/statement'])
+    expect(missingParents(spans)).toEqual([])
+    expect(spans.length).toBeLessThan(60)
+    const names = spans.map((span) => span.name)
+    for (const name of ['query', 'analyzer', 'planner', 'stage', 'remote-task', 'task', 'pipeline', 'batch', 'append'])
+      expect(names).toContain(name)
+    expect(names).toContain('GET /v1/statement/{queryId}/{token}')
+    expect(names.some((name) => /^operator .*JOIN/.test(name))).toBe(true)
+    const scan = spans.find((span) => span.name.startsWith('operator') && span.attributes['quipu.rows_out'] === 1500)
+    expect(scan?.attributes['quipu.rows_estimated']).toBeGreaterThan(0)
+    for (const span of spans) expect(span.endMs).toBeGreaterThanOrEqual(span.startMs)
+    for (const span of spans.filter((one) => one.name !== 'POST /v1/statement'))
+      expect(span.attributes['trino.query_id']).toBe(id)
+  })
+
+  it('has the times of the events', async () => {
+    const { id } = await run(base, JOIN)
+    const spans = await traceOf(id)
+    const events = (await raw(`${base}/v1/query/${id}/events`)).json as unknown as { type: string; time: string }[]
+    const query = spans.find((span) => span.name === 'query')!
+    const timeOf = (verb: string): number => Date.parse(events.find(({ type }) => type.includes(verb))!.time)
+    expect(query.startMs).toBe(timeOf('created'))
+    expect(query.endMs).toBe(timeOf('finished'))
+    expect(query.attributes['quipu.rows']).toBe(25)
+    expect(query.statusCode).toBe(1)
+  })
+
+  it('equals the one made of the events, also of a query that was not sampled', async () => {
+    const { id } = await run(base, JOIN)
+    const exported = (await traceOf(id)).filter(({ name }) => !isLiveOnly(name))
+    const rebuilt = (await rebuiltTrace(id)).filter(({ name }) => !isLiveOnly(name))
+    expect(byId(rebuilt)).toEqual(byId(exported))
+
+    const unsampled = await run(base, 'SELECT 1', {
+      ...trinoHeaders,
+      traceparent: '00-11111111111111111111111111111111-2222222222222222-00',
+    })
+    const spans = await rebuiltTrace(unsampled.id)
+    expect(missingParents(spans)).toEqual(['2222222222222222'])
+    expect(collector.trace('1'.repeat(32))).toEqual([])
+  })
+
+  it("joins the client's trace; a poll with a context of its own is linked", async () => {
+    const traceId = 'abcdefabcdefabcdefabcdefabcdefab'
+    const first = await post(base, 'SELECT 42', {
+      ...trinoHeaders,
+      traceparent: `00-${traceId}-00f067aa0ba902b7-01`,
+      tracestate: 'vendor=1',
+    })
+    const polled = `00-${'5'.repeat(32)}-${'6'.repeat(16)}-01`
+    await raw(first.json.nextUri!, { headers: { traceparent: polled } })
+    await until(() => collector.trace(traceId).some((span) => span.name === 'query'))
+    const spans = collector.trace(traceId)
+    const request = spans.find((span) => span.name === 'POST /v1/statement')!
+    expect(request.parentSpanId).toBe('00f067aa0ba902b7')
+    expect(missingParents(spans)).toEqual(['00f067aa0ba902b7'])
+    const query = spans.find((span) => span.name === 'query')!
+    expect(query.parentSpanId).toBe(request.spanId)
+    await until(() => collector.trace('5'.repeat(32)).length > 0)
+    const [poll] = collector.trace('5'.repeat(32))
+    expect(poll).toMatchObject({ parentSpanId: '6'.repeat(16), links: [{ traceId, spanId: query.spanId }] })
+  })
+
+  it.each(['x', `00-${'0'.repeat(32)}-00f067aa0ba902b7-01`, 'ff-'])('begins anew on traceparent %j', async (text) => {
+    const { id, error } = await run(base, 'SELECT 1', { ...trinoHeaders, traceparent: text })
+    expect(error).toBeUndefined()
+    expect((await traceOf(id)).some((span) => span.name === 'query')).toBe(true)
+  })
+
+  it('tells of a failure where it happened and on the query', async () => {
+    const { id, error } = await run(base, 'SELECT nothing FROM nation')
+    expect(error?.errorName).toBe('COLUMN_NOT_FOUND')
+    const spans = await traceOf(id)
+    const failed = spans.filter((span) => span.statusCode === 2).map((span) => span.name)
+    expect(failed.toSorted()).toEqual(['analyzer', 'query'])
+    for (const span of spans.filter((one) => one.statusCode === 2)) {
+      expect(span.attributes).toMatchObject({ 'error.type': 'COLUMN_NOT_FOUND', 'trino.error_type': 'USER_ERROR' })
+      expect(span.events.some((event) => event.name === 'exception')).toBe(true)
+    }
+  })
+
+  it('holds no literal, and no key to a result', async () => {
+    const { id, answers } = await run(base, `SELECT 'top secret', 4711`)
+    const text = JSON.stringify(await traceOf(id))
+    expect(text).not.toContain('top secret')
+    expect(text).not.toContain('4711')
+    const mac = answers[0]!.nextUri!.split('.').at(-1)!
+    expect(mac.length).toBeGreaterThan(10)
+    expect(JSON.stringify(collector.spans)).not.toContain(mac)
+  })
+
+  it('is completed by the successor of a coordinator that was killed', async () => {
+    const begun = await post(base, 'SELECT o.orderkey, l.comment FROM orders o CROSS JOIN lineitem l LIMIT 3000000')
+    const { id } = begun.json
+    const [coordinator] = processesOf(data).children
+    process.kill(coordinator!, 'SIGKILL')
+    await until(async () => (await raw(`${base}/v1/info`)).status === 200)
+    await raw(`${base}/v1/query/${id}`, { method: 'DELETE', headers: trinoHeaders })
+    const spans = await traceOf(id)
+    expect(missingParents(spans)).toEqual([])
+    expect(spans.filter((span) => span.parentSpanId === undefined).map(({ name }) => name)).toEqual([
+      'POST /v1/statement',
+    ])
+    expect(spans.find((span) => span.name === 'query')?.statusCode).toBe(2)
+  })
+})
+
+describe('a collector that is away', () => {
+  it.each(['never', 'with 503'] as const)('answering %s slows no statement', async (answer) => {
+    const away = await startOtlpReceiver(answer)
+    const other = temporaryFolder()
+    const slow = spawnQuipu(['start', '--data-dir', `${other.path}/data`, '--port', '0', '--log-level', 'warn'], {
+      env: { OTEL_EXPORTER_OTLP_ENDPOINT: away.url },
+    })
+    try {
+      const url = await slow.url
+      for (let count = 0; count < 50; count++) expect((await run(url, 'SELECT 1')).rows).toEqual([[1]])
+    } finally {
+      slow.signal('SIGTERM')
+      expect((await slow.exit).code).toBe(0)
+      await away.close()
+      await other.remove()
+    }
+  })
+})
+
+/** The exported spans of a query's trace, once `query` and the POST are there. */
+async function traceOf(queryId: string): Promise<readonly ReceivedSpan[]> {
+  const find = (): ReceivedSpan | undefined =>
+    collector.spans.find((span) => span.name === 'query' && span.attributes['trino.query_id'] === queryId)
+  await until(() => {
+    const query = find()
+    return query !== undefined && collector.trace(query.traceId).some((span) => span.spanId === query.parentSpanId)
+  })
+  return collector.trace(find()!.traceId)
+}
+
+async function rebuiltTrace(queryId: string): Promise<readonly ReceivedSpan[]> {
+  const { text } = await raw(`${base}/v1/query/${queryId}/trace`, { headers: trinoHeaders })
+  return readOtlp(JSON.parse(text) as OtlpJson)
+}
+
+function missingParents(spans: readonly ReceivedSpan[]): readonly string[] {
+  const ids = new Set(spans.map((span) => span.spanId))
+  return spans.map((span) => span.parentSpanId).filter((id) => id !== undefined && !ids.has(id)) as string[]
+}
+
+/** Spans of calls, which no event tells of. */
+function isLiveOnly(name: string): boolean {
+  return name === 'append' || /^(GET|POST) /.test(name)
+}
+
+function byId(spans: readonly ReceivedSpan[]): readonly ReceivedSpan[] {
+  return spans.toSorted((a, b) => (a.spanId < b.spanId ? -1 : 1))
+}
+
+function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  return waitUntil('the spans are there', condition, 20_000)
+}
