@@ -22,19 +22,25 @@ describe('the Postgres event log', () => {
     const old = await fixture.open()
     await old.claim(me)
     const acknowledged = [await old.append('s', 0, events(1))]
-    // Such a writer's row is inserted and not committed, in an open transaction of a session that says nothing more.
     const frozen = new pg.Client(fixture.details['url'])
     frozen.on('error', () => {})
     await frozen.connect()
-    await frozen.query('begin')
-    await frozen.query(
+    executeWithoutSync(
+      frozen,
       `insert into quipu_log.events select position + 1, 'event', epoch, writer, number + 1, stream, sequence + 1, time, seen, data
        from quipu_log.events order by position desc limit 1`,
     )
+    await until(async () => {
+      const { rows } = await client.query(
+        `select 1 from pg_locks where mode = 'RowExclusiveLock' and pid <> pg_backend_pid()`,
+      )
+      return rows.length > 0
+    })
+    const gone = new Promise((resolve) => frozen.once('end', resolve))
     const next = await fixture.open()
     expect(await within(4000, next.claim(me), 'the claim')).toBe(2)
     acknowledged.push(await next.append('s', 1, events(1)))
-    await expect(frozen.query('commit')).rejects.toThrow()
+    await within(1000, gone, 'the end of the frozen session')
     expectKept(await audit(fixture), acknowledged)
   })
 
@@ -87,3 +93,14 @@ describe('the Postgres event log', () => {
     await expect(fixture.open()).rejects.toMatchObject({ name: 'MisconfiguredLog' })
   })
 })
+
+/** What a writer has sent when it is stopped in the middle of a statement: the server waits for more, its row locked. */
+function executeWithoutSync(client: pg.Client, text: string): void {
+  const { connection } = client as unknown as {
+    connection: { parse(query: object): void; bind(query: object): void; execute(query: object): void; flush(): void }
+  }
+  connection.parse({ text })
+  connection.bind({})
+  connection.execute({})
+  connection.flush()
+}
