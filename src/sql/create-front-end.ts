@@ -14,6 +14,7 @@ import { ZONE_PROPERTY, sessionEffect, useSchema, type SessionEffect } from './s
 import { showQuery } from './statements/show-statements.ts'
 import type { StatementInput } from './statements/statement-input.ts'
 import { transactionEffect } from './statements/transaction-statements.ts'
+import { checkWrite, type ColumnsOf } from './statements/write-checks.ts'
 import { checkLimits, checkTextLength } from './syntax/limits.ts'
 import { parseWithParameters, type ParsedStatement } from './syntax/parser.ts'
 import { locate, textOrigin } from './syntax/span.ts'
@@ -125,8 +126,17 @@ async function analyzeOther(
     case 'ShowRoleGrants':
       return analyzeGenerated(await showQuery(input, statement), input)
     default:
+      await checkWrite(input, statement, (query) => columnsOf(query, input))
       return refuse(input, statement)
   }
+}
+
+/** Names and types of a query inside a statement. */
+async function columnsOf(query: Query, { sql, origin, session, metadata }: StatementInput): ReturnType<ColumnsOf> {
+  const resolved = await resolve(query, session, metadata)
+  const print: AnalysisInput['print'] = (expression) => printSource(sql, expression)
+  const input: AnalysisInput = { session, metadata: resolved, text: { sql, origin }, print }
+  return analyzeStatementQuery(input, query, { kind: 'values', values: [] }).columns
 }
 
 function remembered({ updateType, changes }: SessionEffect): AnalyzedStatement {

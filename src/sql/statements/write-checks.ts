@@ -1,0 +1,351 @@
+import { EngineError } from '../../shared/engine-error.ts'
+import type { ConnectorTable } from '../../connectors/spi/connector.ts'
+import { qualify, type TableName } from '../analyzer/resolve.ts'
+import { typeOf } from '../analyzer/data-types.ts'
+import type { Identifier, QualifiedName } from '../syntax/ast.ts'
+import type { Query } from '../syntax/ast-query.ts'
+import type { Call, CreateTable, Grant, Insert, Privileges, Statement, Update } from '../syntax/ast-statements.ts'
+import type { AnyNode } from '../syntax/tree.ts'
+import { canInsert, isStorable } from '../types/coercion.ts'
+import type { SqlType } from '../types/sql-type.ts'
+import { parseTypeText } from '../types/type-names.ts'
+import { typeName } from '../types/type-text.ts'
+import { errorAt, type StatementInput } from './statement-input.ts'
+
+/** The columns of a query that a statement contains. */
+export type ColumnsOf = (
+  query: Query,
+) => Promise<readonly { readonly name: string | undefined; readonly type: SqlType }[]>
+
+/**
+ * What Trino finds wrong with a statement that changes data or definitions, before a connector is asked: missing and
+ * existing objects, columns and their types. @throws EngineError
+ */
+export async function checkWrite(input: StatementInput, node: Statement, columnsOf: ColumnsOf): Promise<void> {
+  const checks = new WriteChecks(input, node)
+  switch (node.kind) {
+    case 'CreateSchema':
+      return checks.newSchema(node.name, node.notExists)
+    case 'DropSchema':
+      return checks.dropSchema(node.name, node.exists)
+    case 'RenameSchema':
+      await checks.schema(node.source, false)
+      return
+    case 'CreateTable':
+      return checks.createTable(node)
+    case 'CreateTableAsSelect':
+      await checks.newTable(node.name, node.saveMode !== 'FAIL', 'Destination table')
+      return checks.queryColumns(await columnsOf(node.query), node.columnAliases)
+    case 'CreateView': {
+      checks.queryColumns(await columnsOf(node.query), undefined)
+      const { name, found } = await checks.find(node.name)
+      if (found !== undefined && (found.view === undefined || !node.replace)) {
+        throw checks.error(
+          'TABLE_ALREADY_EXISTS',
+          `${found.view === undefined ? 'Table' : 'View'} already exists: '${shown(name)}'`,
+        )
+      }
+      return
+    }
+    case 'CreateMaterializedView':
+      return checks.queryColumns(await columnsOf(node.query), undefined)
+    case 'Insert':
+      return checks.insert(node, await columnsOf(node.query))
+    case 'Update':
+      return checks.update(node)
+    case 'Delete':
+    case 'TruncateTable':
+    case 'Analyze':
+      await checks.table(node.table, false)
+      return
+    case 'Merge':
+      await checks.table(node.target, false)
+      return
+    case 'TableExecute':
+      await checks.table(node.table, false)
+      throw new EngineError(
+        'PROCEDURE_NOT_FOUND',
+        `Table procedure not registered: ${node.procedure.value.toUpperCase()}`,
+      )
+    case 'DropTable':
+      await checks.table(node.name, node.exists)
+      return
+    case 'RenameTable':
+      await checks.table(node.source, node.exists)
+      return
+    case 'SetProperties':
+      await checks.table(node.name, false)
+      return
+    case 'DropView':
+      return checks.dropView(node.name, node.exists, 'View')
+    case 'DropMaterializedView':
+      return checks.dropView(node.name, node.exists, 'Materialized view')
+    case 'RenameView':
+      return checks.missingView(node.source, 'View')
+    case 'RenameMaterializedView':
+      return checks.missingView(node.source, 'Materialized view')
+    case 'CommentOn':
+      return checks.comment(node.type, node.name)
+    case 'AddColumn': {
+      const table = await checks.table(node.table, node.tableExists)
+      const name = node.column.name.parts[0]!
+      if (columnOf(table, name) !== undefined && !node.columnNotExists) {
+        throw checks.error('COLUMN_ALREADY_EXISTS', `Column '${name.value}' already exists`)
+      }
+      return
+    }
+    case 'RenameColumn':
+      return checks.column(await checks.table(node.table, node.tableExists), node.source.parts[0]!, node.columnExists)
+    case 'DropColumn':
+      return checks.column(await checks.table(node.table, node.tableExists), node.field.parts[0]!, node.columnExists)
+    case 'SetColumnType':
+      return checks.column(await checks.table(node.table, node.tableExists), node.column.parts[0]!, false)
+    case 'DropNotNullConstraint':
+      return checks.column(await checks.table(node.table, node.tableExists), node.column, false)
+    case 'Grant':
+    case 'Revoke':
+    case 'Deny':
+      return checks.access(node)
+    case 'Call':
+      return checks.call(node)
+    default:
+      return
+  }
+}
+
+function shown({ catalog, schema, table }: TableName): string {
+  return `${catalog}.${schema}.${table}`
+}
+
+function columnOf(table: ConnectorTable | undefined, name: Identifier): ConnectorTable['columns'][number] | undefined {
+  return table?.columns.find((column) => column.name.toLowerCase() === name.value.toLowerCase())
+}
+
+const PRIVILEGES = new Set(['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'CREATE', 'CREATE BRANCH'])
+const KILL_ARGUMENTS = ['QUERY_ID', 'MESSAGE']
+
+class WriteChecks {
+  private readonly input: StatementInput
+  private readonly node: AnyNode
+
+  constructor(input: StatementInput, node: Statement) {
+    this.input = input
+    this.node = node
+  }
+
+  error(name: EngineError['errorName'], message: string, node: AnyNode = this.node): EngineError {
+    return errorAt(this.input, node, name, message)
+  }
+
+  async find(
+    written: QualifiedName,
+  ): Promise<{ readonly name: TableName; readonly found: ConnectorTable | undefined }> {
+    const { metadata, session } = this.input
+    const name = qualify(written, session)
+    if (!metadata.catalogs().includes(name.catalog)) {
+      throw this.error('CATALOG_NOT_FOUND', `Catalog '${name.catalog}' not found`)
+    }
+    return { name, found: await metadata.table(name.catalog, name.schema, name.table) }
+  }
+
+  async table(written: QualifiedName, ifExists: boolean): Promise<ConnectorTable | undefined> {
+    const { name, found } = await this.find(written)
+    if (found !== undefined || ifExists) return found
+    throw this.error('TABLE_NOT_FOUND', `Table '${shown(name)}' does not exist`)
+  }
+
+  async newTable(written: QualifiedName, tolerant: boolean, what: string): Promise<void> {
+    const { name, found } = await this.find(written)
+    if (found === undefined) {
+      const schemas = await this.input.metadata.schemas(name.catalog)
+      if (!schemas.includes(name.schema)) throw this.error('SCHEMA_NOT_FOUND', `Schema '${name.schema}' does not exist`)
+      return
+    }
+    if (!tolerant) throw this.error('TABLE_ALREADY_EXISTS', `${what} '${shown(name)}' already exists`)
+  }
+
+  async createTable(node: CreateTable): Promise<void> {
+    await this.newTable(node.name, node.saveMode !== 'FAIL', 'Table')
+    const names = new Set<string>()
+    for (const element of node.elements) {
+      if (element.kind === 'LikeTable') {
+        const { name, found } = await this.find(element.table)
+        if (found === undefined) throw this.error('TABLE_NOT_FOUND', `LIKE table '${shown(name)}' does not exist`)
+        continue
+      }
+      const name = element.name.parts[0]!
+      if (names.has(name.value.toLowerCase())) {
+        throw this.error('DUPLICATE_COLUMN_NAME', `Column name '${name.value}' specified more than once`, element)
+      }
+      names.add(name.value.toLowerCase())
+      try {
+        typeOf(element.type)
+      } catch (error) {
+        if (!(error instanceof EngineError) || error.errorName !== 'TYPE_NOT_FOUND') throw error
+        const type = error.message.replace('Unknown type: ', '')
+        throw this.error('TYPE_NOT_FOUND', `Unknown type '${type}' for column '${name.value}'`, element)
+      }
+    }
+  }
+
+  queryColumns(
+    columns: readonly { readonly name: string | undefined; readonly type: SqlType }[],
+    aliases: readonly Identifier[] | undefined,
+  ): void {
+    if (aliases !== undefined && aliases.length !== columns.length) {
+      throw this.error(
+        'MISMATCHED_COLUMN_ALIASES',
+        `Column alias list has ${aliases.length} entries but relation has ${columns.length} columns`,
+        aliases[0]!,
+      )
+    }
+    const names = new Set<string>()
+    columns.forEach(({ name: own, type }, i) => {
+      const name = aliases?.[i]?.value ?? own
+      if (name === undefined) {
+        throw this.error('MISSING_COLUMN_NAME', `Column name not specified at position ${i + 1}`)
+      }
+      if (names.has(name.toLowerCase())) {
+        throw this.error('DUPLICATE_COLUMN_NAME', `Column name '${name}' specified more than once`)
+      }
+      names.add(name.toLowerCase())
+      if (!isStorable(type)) throw this.error('COLUMN_TYPE_UNKNOWN', `Column type is unknown at position ${i + 1}`)
+    })
+  }
+
+  async insert(node: Insert, query: readonly { readonly type: SqlType }[]): Promise<void> {
+    const table = (await this.table(node.target, false))!
+    if (table.view !== undefined) throw this.error('NOT_SUPPORTED', 'Inserting into views is not supported')
+    const names = new Set<string>()
+    for (const column of node.columns ?? []) {
+      const name = column.value.toLowerCase()
+      if (columnOf(table, column) === undefined) {
+        throw this.error('COLUMN_NOT_FOUND', `Insert column name does not exist in target table: ${name}`)
+      }
+      if (names.has(name)) {
+        throw this.error('DUPLICATE_COLUMN_NAME', `Insert column name is specified more than once: ${name}`)
+      }
+      names.add(name)
+    }
+    const columns =
+      node.columns?.map((column) => columnOf(table, column)!) ??
+      table.columns.filter((column) => column.hidden !== true)
+    const types = columns.map((column) => parseTypeText(column.type))
+    if (types.length === query.length && types.every((type, i) => canInsert(query[i]!.type, type))) return
+    const list = (all: readonly SqlType[]): string => all.map(typeName).join(', ')
+    throw this.error(
+      'TYPE_MISMATCH',
+      `Insert query has mismatched column types: Table: [${list(types)}], Query: [${list(query.map((each) => each.type))}]`,
+    )
+  }
+
+  async update(node: Update): Promise<void> {
+    const table = await this.table(node.table, false)
+    for (const { name } of node.assignments) {
+      if (columnOf(table, name) !== undefined) continue
+      throw this.error('COLUMN_NOT_FOUND', `The UPDATE SET target column ${name.value} doesn't exist`, name)
+    }
+  }
+
+  column(table: ConnectorTable | undefined, name: Identifier, ifExists: boolean): void {
+    if (table === undefined || ifExists || columnOf(table, name) !== undefined) return
+    throw this.error('COLUMN_NOT_FOUND', `Column '${name.value}' does not exist`)
+  }
+
+  async dropView(written: QualifiedName, ifExists: boolean, what: string): Promise<void> {
+    const { name, found } = await this.find(written)
+    if (found?.view !== undefined || ifExists) return
+    const hint =
+      found === undefined ? '' : `, but a table with that name exists. Did you mean DROP TABLE ${shown(name)}?`
+    throw this.error('GENERIC_USER_ERROR', `${what} '${shown(name)}' does not exist${hint}`)
+  }
+
+  async missingView(written: QualifiedName, what: string): Promise<void> {
+    const { name, found } = await this.find(written)
+    if (found?.view === undefined) throw this.error('TABLE_NOT_FOUND', `${what} '${shown(name)}' does not exist`)
+  }
+
+  async comment(type: 'TABLE' | 'VIEW' | 'COLUMN', written: QualifiedName): Promise<void> {
+    if (type !== 'COLUMN') {
+      const { name, found } = await this.find(written)
+      if (found === undefined) {
+        const what = type === 'TABLE' ? 'Table' : 'View'
+        throw this.error('TABLE_NOT_FOUND', `${what} does not exist: ${shown(name)}`)
+      }
+      return
+    }
+    const column = written.parts.at(-1)!
+    const { name, found } = await this.find({ ...written, parts: written.parts.slice(0, -1) })
+    if (found === undefined) throw this.error('TABLE_NOT_FOUND', `Table does not exist: ${shown(name)}`)
+    if (columnOf(found, column) === undefined) {
+      throw this.error('COLUMN_NOT_FOUND', `Column does not exist: ${column.value}`)
+    }
+  }
+
+  // ---- Schemas
+
+  private schemaName(written: QualifiedName): { readonly catalog: string; readonly schema: string } {
+    const [schema, catalog = this.input.session.catalog] = written.parts
+      .map((part) => part.value.toLowerCase())
+      .reverse()
+    if (catalog === undefined) {
+      throw this.error('MISSING_CATALOG_NAME', 'Catalog must be specified when session catalog is not set')
+    }
+    if (!this.input.metadata.catalogs().includes(catalog)) {
+      throw this.error('CATALOG_NOT_FOUND', `Catalog '${catalog}' not found`)
+    }
+    return { catalog, schema: schema! }
+  }
+
+  /** Whether there is such a schema; missing ones are refused unless that is allowed. */
+  async schema(written: QualifiedName, ifExists: boolean): Promise<boolean> {
+    const { catalog, schema } = this.schemaName(written)
+    const found = (await this.input.metadata.schemas(catalog)).includes(schema)
+    if (!found && !ifExists) throw this.error('SCHEMA_NOT_FOUND', `Schema '${catalog}.${schema}' does not exist`)
+    return found
+  }
+
+  async newSchema(written: QualifiedName, notExists: boolean): Promise<void> {
+    const { catalog, schema } = this.schemaName(written)
+    if ((await this.schema(written, true)) && !notExists) {
+      throw this.error('SCHEMA_ALREADY_EXISTS', `Schema '${catalog}.${schema}' already exists`)
+    }
+  }
+
+  async dropSchema(written: QualifiedName, ifExists: boolean): Promise<void> {
+    if (!(await this.schema(written, ifExists))) return
+    const { catalog, schema } = this.schemaName(written)
+    if ((await this.input.metadata.tables(catalog, schema)).length > 0) {
+      throw this.error('SCHEMA_NOT_EMPTY', `Cannot drop non-empty schema '${schema}'`)
+    }
+  }
+
+  // ---- Access and procedures
+
+  async access(node: Pick<Grant, 'object'> & { readonly privileges: Privileges }): Promise<void> {
+    if (node.object.entityKind !== 'SCHEMA') await this.table(node.object.name, false)
+    for (const { value } of node.privileges ?? []) {
+      if (!PRIVILEGES.has(value.toUpperCase())) throw this.error('INVALID_PRIVILEGE', `Unknown privilege: '${value}'`)
+    }
+  }
+
+  call(node: Call): void {
+    const name = node.name.parts.map((part) => part.value.toLowerCase()).join('.')
+    if (name !== 'system.runtime.kill_query') {
+      throw this.error('PROCEDURE_NOT_FOUND', `Procedure not registered: ${name}`)
+    }
+    if (node.arguments.length > KILL_ARGUMENTS.length) {
+      throw this.error('INVALID_ARGUMENTS', 'Too many arguments for procedure')
+    }
+    const seen = new Set<string>()
+    for (const argument of node.arguments) {
+      const key = argument.name?.value.toUpperCase()
+      if (key === undefined) continue
+      if (!KILL_ARGUMENTS.includes(key)) {
+        throw this.error('INVALID_ARGUMENTS', `Unknown argument name: ${key}`, argument)
+      }
+      if (seen.has(key)) throw this.error('INVALID_ARGUMENTS', `Duplicate procedure argument: ${key}`, argument)
+      seen.add(key)
+    }
+  }
+}
