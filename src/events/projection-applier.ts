@@ -64,17 +64,26 @@ export class ProjectionApplier {
    * @param firstLimit events of the first batch; grows to the most allowed as batches succeed
    */
   async readOn(untilEvents: number, firstLimit: number = this.#options.maxBatch, stopped = () => false): Promise<void> {
+    const { log, maxBatch } = this.#options
     let limit = firstLimit
+    let ahead: ReturnType<EventLog['read']> | undefined
     while (!stopped()) {
       const missing = untilEvents - eventsBelow(this.#committed)
-      if (missing <= 0) return
-      const { events, next } = await this.#options.log.read(this.#committed, Math.min(limit, missing))
-      if (events.length === 0) return
+      if (missing <= 0) break
+      const { events, next } = await (ahead ?? log.read(this.#committed, Math.min(limit, missing)))
+      ahead = undefined
+      if (events.length === 0) break
+      // The next batch is read while the database writes this one.
+      if (missing > events.length && limit === maxBatch) {
+        ahead = log.read(next, Math.min(limit, missing - events.length))
+        ahead.catch(() => undefined)
+      }
       try {
         await this.#fold(events, next)
-        limit = Math.min(limit * 2, this.#options.maxBatch)
+        limit = Math.min(limit * 2, maxBatch)
       } catch (error) {
         if (!isDataError(error)) throw error
+        ahead = undefined
         if (events.length === 1) await this.#bury(events[0]!, error, next)
         else limit = Math.floor(events.length / 2)
       }
