@@ -109,11 +109,16 @@ export function createMembership(options: MembershipOptions): Membership {
     for (const listener of listeners) listener()
   }
 
+  let tickedAt = clock.monotonicMs()
   function tick(): void {
     const now = clock.monotonicMs()
+    // While this process stood still nobody could be heard: that silence is its own.
+    const asleep = Math.max(0, now - tickedAt - limits.beatMs)
+    tickedAt = now
     for (const node of nodes.values()) {
-      if (now - node.health.heardAt > forgetMs) forget(node)
-      else put(node, withMissedBeats(node.health, limits, now))
+      const health = { ...node.health, heardAt: Math.min(now, node.health.heardAt + asleep) }
+      if (now - health.heardAt > forgetMs) forget(node)
+      else put(node, withMissedBeats(health, limits, now))
     }
   }
 
@@ -125,6 +130,7 @@ export function createMembership(options: MembershipOptions): Membership {
 
   return {
     async start() {
+      tickedAt = clock.monotonicMs()
       timer ??= setInterval(tick, TICK_MS)
       timer.unref()
     },

@@ -15,11 +15,14 @@ let membership: Membership
 /** What the log holds, by stream; as a log does it refuses a wrong sequence. */
 let streams: Map<string, Event[]>
 let writes = true
+/** Milliseconds in which no timer of this process ran. */
+let stoodStill = 0
 
 beforeEach(async () => {
   vi.useFakeTimers()
   streams = new Map()
   writes = true
+  stoodStill = 0
   membership = createMembership({
     log: {
       async append(stream, expected, events): Promise<Appended> {
@@ -29,7 +32,7 @@ beforeEach(async () => {
         return { partition: 0, offset: 0n, events: [] }
       },
     },
-    clock: { now: () => Date.now(), monotonicMs: () => performance.now() },
+    clock: { now: () => Date.now(), monotonicMs: () => performance.now() + stoodStill },
     limits: { beatMs: 1000, failedMs: 5000 },
     writes: () => writes,
   })
@@ -78,6 +81,17 @@ describe('a worker', () => {
     await beats(1)
     expect(only().state).toBe('active')
     expect(told()).toEqual(['NodeJoined', 'NodeSuspected', 'NodeRecovered'])
+  })
+
+  it('is not blamed for the time in which the coordinator itself stood still', async () => {
+    await beats(3)
+    stoodStill = 30_000
+    await vi.advanceTimersByTimeAsync(250)
+    await beats(3)
+    expect(only().state).toBe('active')
+    expect(told()).not.toContain('NodeFailed')
+    await vi.advanceTimersByTimeAsync(5500)
+    expect(only().state).toBe('failed')
   })
 
   it('that is silent for five seconds has failed', async () => {
