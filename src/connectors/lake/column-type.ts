@@ -24,6 +24,7 @@ export function columnType(source: DuckDbType): ColumnType | undefined {
       const element = columnType(source.element)
       if (!element) return undefined
       const { convert } = element
+      // No column has this parameter's name: DuckDB takes `e.x` for a field of a column `e`, if there is one.
       return {
         type: `array(${element.type})`,
         ...(convert && { convert: (x: string) => `list_transform(${x}, lambda "$e": ${convert('"$e"')})` }),
