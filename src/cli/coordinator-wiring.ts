@@ -438,6 +438,8 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     listener,
     drain: async () => {
       draining = true
+      // What runs is left to the next coordinator as it is; open polls are answered with its state.
+      for (const query of registry.list()) query.suspend()
     },
     stop: async () => {
       registry.stop()

@@ -24,6 +24,7 @@ import { responseHeaders } from './session-headers.ts'
 import { sessionContext } from './session-context.ts'
 import { isTerminal, resultSize, type KnownQuery, type LiveQuery } from './state.ts'
 import { queryTotals, stagesAtEnd } from './totals.ts'
+import { Suspended } from './suspended.ts'
 import { runWorkerStage, type WorkerStageDeps } from './worker-stage.ts'
 
 type Created = QueryEventOf<'QueryCreated'>['data']
@@ -93,6 +94,8 @@ export interface QueryExecution {
   totals(): ReturnType<typeof queryTotals> | undefined
   recordDelivery(token: number, rows: number, bytes: number): void
   recordLoss(token: number, reason: string): void
+  /** This process stops: nothing is told or undone any more, the next coordinator goes on. */
+  suspend(): void
   /** Frees what it holds; the query has ended. */
   dispose(): void
 }
@@ -148,7 +151,10 @@ export function startQueryExecution(
 
   const create: Step = { type: 'CreateQuery', data: created, at: new Date(startTimeMillis).toISOString() }
   const recorder = createRecorder(aggregate, resumed ? undefined : create, deps.firstAppendHoldMs)
-  const { record, recordSoon, flush } = recorder
+  const { recordSoon, flush } = recorder
+  let suspended = false
+  const record: typeof recorder.record = (steps, pages) =>
+    suspended ? Promise.reject(new Suspended()) : recorder.record(steps, pages)
 
   // --- ends ------------------------------------------------------------------------------------------------------
   function endFigures(query: KnownQuery, end: 'FINISHED' | 'FAILED' | 'CANCELED') {
@@ -161,7 +167,7 @@ export function startQueryExecution(
     }
   }
   async function fail(failure: Failure): Promise<void> {
-    if (isTerminal(aggregate.intended.kind)) return
+    if (suspended || isTerminal(aggregate.intended.kind)) return
     abort.abort(new Ended())
     engineRun?.cancel()
     const canceled = failure.errorName === 'USER_CANCELED'
@@ -507,11 +513,13 @@ export function startQueryExecution(
 
   run()
     .catch(async (error: unknown) => {
-      if (error instanceof Ended) return
+      if (suspended || error instanceof Ended) return
       if (!(error instanceof EngineError)) deps.onInternalError(queryId, error)
       await fail(toFailure(error))
     })
-    .catch((error: unknown) => deps.onInternalError(queryId, error))
+    .catch((error: unknown) => {
+      if (!suspended) deps.onInternalError(queryId, error)
+    })
     .finally(() => {
       planKnown.resolve()
       place.current?.release()
@@ -579,6 +587,13 @@ export function startQueryExecution(
     },
     recordLoss(token, reason) {
       record([{ type: 'LosePages', data: { tokens: [token], reason } }]).catch(() => {})
+    },
+    suspend() {
+      flush()
+      suspended = true
+      abort.abort(new Suspended())
+      engineRun?.cancel()
+      wake()
     },
     dispose() {
       recorder.dispose()

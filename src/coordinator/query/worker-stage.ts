@@ -14,6 +14,7 @@ import type { QueryCommand } from './decider.ts'
 import type { QueryAggregate, Step } from './query-aggregate.ts'
 import { relayTaskStats } from './relay-stats.ts'
 import { isTaskTerminal, type TaskRecord } from './state.ts'
+import { Suspended } from './suspended.ts'
 
 /** Result pages up to this many bytes are kept beside the log (design 3). */
 export const DURABLE_PAGE_BYTES = 64 * 1024
@@ -214,7 +215,8 @@ function followTask(
       else reject(error)
     }
     const onAbort = (): void => {
-      void client.deleteTask(node.url, taskId, true).catch(() => {})
+      const { reason } = input.signal as { reason: unknown }
+      if (!(reason instanceof Suspended)) void client.deleteTask(node.url, taskId, true).catch(() => {})
       end(undefined, input.signal.reason)
     }
     if (input.signal.aborted) return onAbort()
