@@ -55,7 +55,7 @@ const allowed: Record<string, readonly string[]> = {
 }
 
 /** Files of an aggregate that projections may use: pure, no I/O. */
-const PURE = /^coordinator\/[^/]+\/(events|state|evolve|totals|upcasters|[a-z-]+-(events|state))\.ts$/
+const PURE = /^coordinator\/[^/]+\/(events|state|evolve|totals|decode-event|upcasters|[a-z-]+-(events|state))\.ts$/
 
 function files(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>

@@ -1,9 +1,5 @@
-import {
-  isQueryEventType,
-  queryEventSchemas,
-  queryEventVersions,
-  type QueryEvent,
-} from '../../coordinator/query/events.ts'
+import { decodeQueryEvent } from '../../coordinator/query/decode-event.ts'
+import { isQueryEventType, queryEventVersions, type QueryEvent } from '../../coordinator/query/events.ts'
 import type { Recorded } from '../../events/event-log.ts'
 
 /**
@@ -12,10 +8,8 @@ import type { Recorded } from '../../events/event-log.ts'
  * @throws ZodError when the data is not what the type promises; Error when a newer program wrote it
  */
 export function parseQueryEvent(recorded: Recorded): QueryEvent | undefined {
-  const { type, time } = recorded
-  if (!isQueryEventType(type) || recorded.forgotten) return undefined
-  const version = queryEventVersions[type]
-  if (recorded.v !== version) throw new Error(`${type} v${recorded.v} is unknown here; this program knows v${version}`)
-  // One cast: the compiler cannot see that type and data come from the same entry.
-  return { type, time, data: queryEventSchemas[type].parse(recorded.data) } as QueryEvent
+  const { type, v } = recorded
+  if (isQueryEventType(type) && v !== queryEventVersions[type])
+    throw new Error(`${type} v${v} is unknown here; this program knows v${queryEventVersions[type]}`)
+  return decodeQueryEvent(recorded)
 }
