@@ -12,6 +12,7 @@ import { isInteger, sameType, type SqlType } from '../types/sql-type.ts'
 import { typeName, typeText } from '../types/type-text.ts'
 import { castToDateTime, dateTimeText } from './casts-datetime.ts'
 import { castFromJson, castToJson } from './casts-json.ts'
+import { bindHeavy } from './bind-heavy.ts'
 import { bindName } from './fill-template.ts'
 import { quote, type Names, type RenderSession } from './rendering.ts'
 
@@ -19,9 +20,6 @@ export interface CastContext {
   readonly session: RenderSession
   readonly names: Names
 }
-
-/** Longer operands are bound to a name before a cast repeats them. */
-const REPEATABLE = 120
 
 /** Throws TYPE_MISMATCH where Trino knows no such cast; functions that cast within themselves name another error. */
 export function requireCast(
@@ -43,11 +41,7 @@ export function renderCast(x: string, from: SqlType, to: SqlType, context: CastC
   if (sameType(from, to)) return x
   if (from.kind === 'unknown' || isTypedNull(x)) return typedNull(to)
   if (sameRepresentation(from, to)) return x
-  if (x.length <= REPEATABLE) return convert(x, from, to, context)
-  const name = context.names.fresh()
-  const body = convert(name, from, to, context)
-  // A name costs a list: only where the operand would be repeated.
-  return occurrences(body, name) > 1 ? bindName(name, x, body) : convert(x, from, to, context)
+  return bindHeavy([x], context.names, ([operand]) => convert(operand!, from, to, context))
 }
 
 /** `TRY_CAST(x AS to)`: NULL where the conversion fails; what fails in `x` itself still fails. */
@@ -71,10 +65,6 @@ export function renderInsertCast(x: string, from: SqlType, to: SqlType, context:
     }
   }
   return renderCast(x, from, to, context)
-}
-
-function occurrences(text: string, part: string): number {
-  return text.split(part).length - 1
 }
 
 /** Types that only the analyser tells apart. */

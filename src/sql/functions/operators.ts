@@ -13,6 +13,7 @@ import {
 import { typeName } from '../types/type-text.ts'
 import { decimalOperator } from './decimal-operators.ts'
 import { datetimeOperator } from './datetime-operators.ts'
+import { bindHeavy, isHeavy } from './bind-heavy.ts'
 import { equals, isDistinct, lessThan, notEquals } from './comparison.ts'
 import type { Names, RenderSession } from './rendering.ts'
 
@@ -44,7 +45,9 @@ export function resolveArithmetic(
     return {
       ...found,
       render: (a, b, context) =>
-        isTypedNull(a) || isTypedNull(b) ? typedNull(found.result) : found.render(a, b, context),
+        isTypedNull(a) || isTypedNull(b)
+          ? typedNull(found.result)
+          : bindHeavy([a, b], context.names, ([x, y]) => found.render(x!, y!, context)),
     }
   }
   throw new EngineError('TYPE_MISMATCH', `Cannot apply operator: ${typeName(left)} ${operator} ${typeName(right)}`, {
@@ -100,7 +103,8 @@ export function resolveNegation(
     case 'smallint':
     case 'integer':
     case 'bigint':
-      return { result: type, render: (x) => `q_neg_${type.kind}(${x})` }
+      // A subtraction names its operand once; its overflow is told apart from others by the zero.
+      return { result: type, render: (x) => `(CAST(0 AS ${type.kind.toUpperCase()}) - ${x})` }
     case 'decimal':
     case 'real':
     case 'double':
@@ -146,6 +150,10 @@ export function renderComparison(
 ): string {
   const nullForNull = operator !== 'IS DISTINCT FROM' && operator !== 'IS NOT DISTINCT FROM'
   if (nullForNull && (isTypedNull(a) || isTypedNull(b))) return typedNull(BOOLEAN)
+  return bindHeavy([a, b], names, ([x, y]) => compared(operator, type, x!, y!, names))
+}
+
+function compared(operator: ComparisonOperator, type: SqlType, a: string, b: string, names: Names): string {
   switch (operator) {
     case '=':
       return equals(type, a, b, names)
@@ -169,29 +177,48 @@ export function renderComparison(
 /** `base[index]`: arrays, maps and rows (whose index is a constant). Throws TYPE_MISMATCH or INVALID_FUNCTION_ARGUMENT. */
 export function resolveSubscript(base: SqlType, index: SqlType, location?: ErrorLocation): ResolvedOperator {
   if (base.kind === 'array' && canCoerce(index, BIGINT)) {
-    return { left: base, right: BIGINT, result: base.element, render: (a, i) => `q_subscript(${a}, ${i})` }
+    return { left: base, right: BIGINT, result: base.element, render: subscript('q_subscript') }
   }
   if (base.kind === 'map' && canCoerce(index, base.key)) {
-    return { left: base, right: base.key, result: base.value, render: (m, k) => `q_mget(${m}, ${k})` }
+    return { left: base, right: base.key, result: base.value, render: subscript('q_mget') }
   }
   throw new EngineError('TYPE_MISMATCH', `Cannot use ${typeName(index)} for subscript of ${typeName(base)}`, {
     location,
   })
 }
 
+function subscript(macro: string): ResolvedOperator['render'] {
+  return (base, index, { names }) => bindHeavy([base, index], names, ([x, i]) => `${macro}(${x}, ${i})`)
+}
+
 /** BETWEEN: `x >= low AND x <= high` over one common type. */
 export function renderBetween(type: SqlType, x: string, low: string, high: string, names: Names): string {
-  if (type.kind === 'real' || type.kind === 'double' || type.kind === 'array' || type.kind === 'row') {
-    return `(${lessThan(type, low, x, true, names)} AND ${lessThan(type, x, high, true, names)})`
+  switch (type.kind) {
+    case 'real':
+    case 'double':
+    case 'array':
+    case 'row':
+    case 'timestamp with time zone':
+    case 'time with time zone':
+      return bindHeavy(
+        [x, low, high],
+        names,
+        ([value, from, to]) =>
+          `(${lessThan(type, from!, value!, true, names)} AND ${lessThan(type, value!, to!, true, names)})`,
+      )
+    default:
+      return `(${x} BETWEEN ${low} AND ${high})`
   }
-  if (type.kind === 'timestamp with time zone' || type.kind === 'time with time zone') {
-    return `(${lessThan(type, low, x, true, names)} AND ${lessThan(type, x, high, true, names)})`
-  }
-  return `(${x} BETWEEN ${low} AND ${high})`
 }
 
 /** `x IN (…)` over one common type; `items` have at least one element. */
 export function renderIn(type: SqlType, x: string, items: readonly string[], names: Names): string {
+  return isHeavy(x) || items.some(isHeavy)
+    ? bindHeavy([x, ...items], names, ([value, ...others]) => memberOf(type, value!, others, names))
+    : memberOf(type, x, items, names)
+}
+
+function memberOf(type: SqlType, x: string, items: readonly string[], names: Names): string {
   switch (type.kind) {
     case 'real':
     case 'double':

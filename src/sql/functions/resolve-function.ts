@@ -175,7 +175,7 @@ function resolved(chosen: Applicable): ResolvedFunction {
       if (nullForNull && call.args.some((argument) => argument.kind === 'value' && isTypedNull(argument.sql))) {
         return typedNull(result)
       }
-      return render(definition.rendering, call, bound.argumentTypes, result)
+      return render(definition.rendering, call, bound.argumentTypes, result, definition.kind === 'scalar')
     },
   }
 }

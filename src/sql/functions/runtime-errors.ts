@@ -33,7 +33,11 @@ const rules: readonly Rule[] = [
   [/^(?:INTERRUPT Error: )?Interrupted/i, () => new EngineError('USER_CANCELED', 'Query was canceled')],
   [
     /Overflow in (addition|subtraction|multiplication) of (INT8|INT16|INT32|INT64) \((.*)\)!/,
-    ([, operation, type, operands]) => outOfRange(`${integerNames[type!]} ${operation} overflow: ${operands}`),
+    ([, operation, type, operands]) => {
+      const negated = operation === 'subtraction' ? /^0 - (-\d+)$/.exec(operands!)?.[1] : undefined
+      if (negated !== undefined) return outOfRange(`${integerNames[type!]} negation overflow: ${negated}`)
+      return outOfRange(`${integerNames[type!]} ${operation} overflow: ${operands}`)
+    },
   ],
   [
     /Overflow in (?:addition|subtraction|multiplication) of (?:INT128|DECIMAL)|Overflow in HUGEINT|to DECIMAL|DECIMAL\(38/,
