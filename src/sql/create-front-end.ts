@@ -7,7 +7,7 @@ import { renderAnalysis, resultColumn } from './renderer/render.ts'
 import type { SessionContext } from './session.ts'
 import type { Query } from './syntax/ast-query.ts'
 import type { Execute, ExecuteImmediate, Explain, ExplainAnalyze, Statement } from './syntax/ast-statements.ts'
-import { describeInputQuery, describeOutputQuery } from './statements/described-statements.ts'
+import { describeInputQuery, describeOutputQuery, parameterTypesIn } from './statements/described-statements.ts'
 import { deallocate, prepare, preparedText } from './statements/prepared-statements.ts'
 import { refuse } from './statements/refused-statements.ts'
 import { ZONE_PROPERTY, sessionEffect, useSchema, type SessionEffect } from './statements/session-statements.ts'
@@ -18,7 +18,7 @@ import { checkWrite, type ColumnsOf } from './statements/write-checks.ts'
 import { checkLimits, checkTextLength } from './syntax/limits.ts'
 import { parseWithParameters, type ParsedStatement } from './syntax/parser.ts'
 import { locate, textOrigin } from './syntax/span.ts'
-import { BOOLEAN, VARCHAR } from './types/sql-type.ts'
+import { BOOLEAN, VARCHAR, type SqlType } from './types/sql-type.ts'
 
 /** The front end: text to what is to be done, by Trino's rules. It keeps nothing between statements. */
 export function createSqlFrontEnd(): SqlFrontEnd {
@@ -165,7 +165,12 @@ async function analyzePrepared({ session, metadata }: StatementInput, name: stri
 
 async function describeInput(input: StatementInput, name: string): Promise<string> {
   const { parameterCount, analysis } = await analyzePrepared(input, name)
-  return describeInputQuery(Array.from({ length: parameterCount }, (_, index) => analysis?.parameterTypes.get(index)))
+  const coerced = analysis === undefined ? new Map<number, SqlType>() : parameterTypesIn(analysis.node)
+  const types = Array.from(
+    { length: parameterCount },
+    (_, index) => analysis?.parameterTypes.get(index) ?? coerced.get(index),
+  )
+  return describeInputQuery(types)
 }
 
 async function describeOutput(input: StatementInput, name: string): Promise<string> {

@@ -16,7 +16,8 @@ export function constantOf(type: SqlType, value: ConstantExpr['value']): Constan
 export function castTo(expr: Expr, type: SqlType): Expr {
   if (sameType(expr.type, type)) return expr
   if (expr.kind === 'constant') {
-    if (expr.value === null) return { kind: 'constant', type, value: null }
+    // A parameter without value keeps its number: DESCRIBE INPUT asks for the type it takes.
+    if (expr.value === null) return { ...expr, type }
     const widened = widen(expr, type)
     if (widened !== undefined) return widened
   }

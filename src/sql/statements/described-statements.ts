@@ -1,8 +1,26 @@
+import type { ConstantExpr, RelationNode } from '../analyzer/tree.ts'
 import type { ResultColumn } from '../front-end.ts'
 import { parseTypeText } from '../types/type-names.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { rowsQuery } from './rows-query.ts'
+
+/** The types that the parameters of a described query took on, by number: those of the coercions around them. */
+export function parameterTypesIn(node: RelationNode): ReadonlyMap<number, SqlType> {
+  const types = new Map<number, SqlType>()
+  const visit = (value: unknown): void => {
+    if (typeof value !== 'object' || value === null) return
+    if (isParameter(value) && value.type.kind !== 'unknown') types.set(value.parameter, value.type)
+    // Functions and operators of the function table hold no part of the query.
+    for (const [name, child] of Object.entries(value)) if (name !== 'function' && name !== 'operator') visit(child)
+  }
+  visit(node)
+  return types
+}
+
+function isParameter(value: object): value is ConstantExpr & { readonly parameter: number } {
+  return 'parameter' in value && 'kind' in value && value.kind === 'constant' && typeof value.parameter === 'number'
+}
 
 /** DESCRIBE INPUT: the parameters' types as far as the statement tells them. */
 export function describeInputQuery(types: readonly (SqlType | undefined)[]): string {
@@ -21,6 +39,7 @@ function typeSize(type: SqlType): number {
   switch (type.kind) {
     case 'boolean':
     case 'tinyint':
+    case 'unknown':
       return 1
     case 'smallint':
       return 2

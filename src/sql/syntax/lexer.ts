@@ -162,6 +162,16 @@ function symbolPair(unit: number, next: number): string | undefined {
   }
 }
 
+/** Length, first and last letter of a word: most names differ from every keyword in these, and need no look-up. */
+function shapeOf(length: number, first: number, last: number): number {
+  return (length << 10) | ((first & 31) << 5) | (last & 31)
+}
+
+const mayBeKeyword = new Uint8Array((longestKeyword + 1) << 10)
+for (const word of keywords.keys()) {
+  mayBeKeyword[shapeOf(word.length, word.charCodeAt(0), word.charCodeAt(word.length - 1))] = 1
+}
+
 function scanWord(text: string, at: number, next: number, scan: Scan): string {
   const letter = text.charCodeAt(at) | 32
   if (letter === 120 && next === QUOTE) {
@@ -180,7 +190,8 @@ function scanWord(text: string, at: number, next: number, scan: Scan): string {
   let end = at + 1
   while (isWord(text.charCodeAt(end))) end++
   scan.end = end
-  if (end - at > longestKeyword) return 'IDENTIFIER'
+  const length = end - at
+  if (length > longestKeyword || !mayBeKeyword[shapeOf(length, letter, text.charCodeAt(end - 1))]) return 'IDENTIFIER'
   return keywords.get(text.slice(at, end).toUpperCase()) ?? 'IDENTIFIER'
 }
 

@@ -253,7 +253,9 @@ function parseValue(cursor: TokenCursor, above: number): Expression {
     }
     cursor.grow()
   }
-  for (const type of ['%', '*', '+', '-', '/', 'AT', '||']) if (precedence(type) > above) cursor.note(`'${type}'`)
+  if (cursor.isTarget()) {
+    for (const type of ['%', '*', '+', '-', '/', 'AT', '||']) if (precedence(type) > above) cursor.note(`'${type}'`)
+  }
   if (siblings > cursor.height) cursor.height = siblings
   return left
 }

@@ -23,10 +23,11 @@ export function parseNumber(cursor: TokenCursor): Literal {
   return { kind: 'LongLiteral', span, value: toLong(cursor, minus, digits, written, start), text: minus + written }
 }
 
+const ZERO = 48
 const MAX_LONG = 9223372036854775807n
 
 function toLong(cursor: TokenCursor, minus: string, digits: string, written: string, start: number): string {
-  if (digits.length <= 15 && !/^0./.test(digits)) return minus + digits
+  if (digits.length <= 15 && (digits.length === 1 || digits.charCodeAt(0) !== ZERO)) return minus + digits
   // A number of a megabyte is wrong without being computed.
   const significant = digits.replace(/^0+(?=\d)/, '')
   const value = significant.length > 70 ? undefined : BigInt(significant)

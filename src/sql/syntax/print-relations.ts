@@ -127,7 +127,8 @@ function printTableArgument(printer: Printer, node: TableFunctionTableArgument):
 }
 
 function printRecognition(printer: Printer, node: PatternRecognitionRelation, indent: number): string {
-  const isAliased = node.input.kind === 'AliasedRelation'
+  // An alias right before is the input's own, unless that alias names what another MATCH_RECOGNIZE gives.
+  const isAliased = node.input.kind === 'AliasedRelation' && node.input.relation.kind !== 'PatternRecognitionRelation'
   const input = isAliased ? printRelation(printer, node.input, indent) : printPart(printer, node.input, indent)
   const pad = margin(indent)
   const clauses = [

@@ -1,8 +1,9 @@
-import { describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { EngineError } from '../../../src/shared/engine-error.ts'
 import { createSqlFrontEnd } from '../../../src/sql/create-front-end.ts'
 import type { AnalyzedStatement } from '../../../src/sql/front-end.ts'
 import type { SessionContext } from '../../../src/sql/session.ts'
+import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 import { fixedMetadata, recordedSession } from '../../support/sql/fixed-metadata.ts'
 import { refusedStatements } from '../../support/sql/recorded-statements.ts'
 
@@ -151,6 +152,88 @@ describe('columns of what is shown', () => {
     const names = ['Function', 'Return Type', 'Argument Types', 'Function Type', 'Deterministic', 'Description']
     expect(analyzed.columns.map(({ name }) => name)).toEqual(names)
     expect(analyzed.columns[0]!.type).toBe('varchar(31)')
+  })
+})
+
+describe('rows of what is shown', () => {
+  let database: InProcessDuckDB
+  beforeAll(async () => {
+    database = await openDuckDB()
+  })
+  afterAll(() => database.close())
+
+  async function rowsOf(sql: string, session: Partial<SessionContext> = {}): Promise<unknown[][]> {
+    const analyzed = await analyze(sql, session)
+    if (analyzed.kind !== 'query') throw new Error(`${sql} is ${analyzed.kind}`)
+    return database.rows(analyzed.query.sql)
+  }
+
+  it.each([
+    ['SHOW CATALOGS', [['system'], ['tpch']]],
+    ["SHOW CATALOGS LIKE 't%'", [['tpch']]],
+    ["SHOW SCHEMAS LIKE 's_1'", [['sf1']]],
+    ['SHOW TABLES', [['nation'], ['orders'], ['region']]],
+    ["SHOW TABLES IN sf1 LIKE '%ion'", [['nation'], ['region']]],
+    ["SHOW TABLES LIKE 'x%'", []],
+    ['SHOW TABLES FROM information_schema', []],
+    [
+      'DESCRIBE orders',
+      [
+        ['orderkey', 'bigint', '', ''],
+        ['totalprice', 'double', '', ''],
+        ['orderdate', 'date', '', ''],
+      ],
+    ],
+    [
+      "SHOW COLUMNS FROM nation LIKE '%key'",
+      [
+        ['nationkey', 'bigint', '', ''],
+        ['regionkey', 'bigint', '', ''],
+      ],
+    ],
+    [
+      'SHOW CREATE VIEW big_nation',
+      [['CREATE VIEW tpch.tiny.big_nation SECURITY DEFINER AS\nSELECT name FROM nation']],
+    ],
+    ['SHOW GRANTS', []],
+    [
+      'DESCRIBE INPUT p',
+      [
+        [0, 'unknown'],
+        [1, 'bigint'],
+      ],
+    ],
+    ['DESCRIBE INPUT none', []],
+    [
+      'DESCRIBE OUTPUT p',
+      [
+        ['name', 'tpch', 'tiny', 'nation', 'varchar(25)', 0, false],
+        ['k', 'tpch', 'tiny', 'nation', 'bigint', 8, true],
+        ['_col2', '', '', '', 'unknown', 1, false],
+      ],
+    ],
+  ])('%s', async (sql, rows) => {
+    const preparedStatements = {
+      p: 'SELECT name, nationkey AS k, ? FROM nation WHERE nationkey = ?',
+      none: 'SELECT 1',
+    }
+    expect(await rowsOf(sql, { preparedStatements })).toEqual(rows)
+  })
+
+  it('SHOW SESSION has the values of the session', async () => {
+    const rows = await rowsOf("SHOW SESSION LIKE 'query_max_run_time'", { properties: { query_max_run_time: '5m' } })
+    expect(rows.map((row) => row.slice(0, 4))).toEqual([['query_max_run_time', '5m', '100.00d', 'varchar']])
+  })
+
+  it('SHOW FUNCTIONS has every function of the table', async () => {
+    const rows = await rowsOf("SHOW FUNCTIONS LIKE 'array_join'")
+    expect(rows.map((row) => row.slice(0, 5))).toContainEqual([
+      'array_join',
+      'varchar',
+      'array(E), varchar',
+      'scalar',
+      true,
+    ])
   })
 })
 

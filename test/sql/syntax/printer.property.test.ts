@@ -1,0 +1,41 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { parseExpression, parseStatement, parseType } from '../../../src/sql/syntax/parser.ts'
+import { printExpression, printStatement, printType } from '../../../src/sql/syntax/printer.ts'
+import { arbitraryExpression, arbitraryStatement, arbitraryType } from '../../support/sql/arbitrary-statement.ts'
+import { withoutSpans } from '../../support/sql/without-spans.ts'
+
+const options = { numRuns: 700, seed: 20241121 }
+
+/** The failure shows the text: a tree of this size says little. */
+function survives<T>(node: T, print: (node: T) => string, parse: (text: string) => T): void {
+  const text = print(node)
+  try {
+    expect(withoutSpans(parse(text))).toEqual(withoutSpans(node))
+  } catch (error) {
+    throw new Error(`Not the same after printing:\n${text}`, { cause: error })
+  }
+}
+
+describe('parse(print(tree)) is the tree', () => {
+  it('for types', () => {
+    fc.assert(
+      fc.property(arbitraryType, (type) => survives(type, printType, parseType)),
+      options,
+    )
+  })
+
+  it('for expressions', () => {
+    fc.assert(
+      fc.property(arbitraryExpression, (expression) => survives(expression, printExpression, parseExpression)),
+      options,
+    )
+  })
+
+  it('for statements', () => {
+    fc.assert(
+      fc.property(arbitraryStatement, (statement) => survives(statement, printStatement, parseStatement)),
+      options,
+    )
+  })
+})
