@@ -1,0 +1,97 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { Agent, request } from 'node:http'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { compareAnswers, type CorpusEntry } from '../support/corpus.ts'
+import { spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
+import type { StatementJson } from '../support/statement-client.ts'
+
+const corpus = new URL('../conformance/', import.meta.url)
+const folder = temporaryFolder()
+const agent = new Agent({ keepAlive: true })
+let server: QuipuProcess
+let base: URL
+
+beforeAll(async () => {
+  server = spawnQuipu(['start', '--data-dir', join(folder.path, 'data'), '--port', '0', '--log-level', 'error'])
+  base = new URL(await server.url)
+}, 60_000)
+
+afterAll(async () => {
+  agent.destroy()
+  server.signal('SIGTERM')
+  await server.exit
+  await folder.remove()
+}, 60_000)
+
+const headers = {
+  'x-trino-user': 'conformance',
+  'x-trino-catalog': 'tpch',
+  'x-trino-schema': 'tiny',
+  'x-trino-time-zone': 'UTC',
+  'x-trino-transaction-id': 'NONE',
+  'x-trino-client-capabilities': 'PATH,PARAMETRIC_DATETIME,SESSION_AUTHORIZATION',
+}
+
+function send(method: string, path: string, body?: string): Promise<StatementJson> {
+  return new Promise((resolve, reject) => {
+    const sent = request({ hostname: base.hostname, port: base.port, agent, method, path, headers }, (response) => {
+      const parts: Buffer[] = []
+      response.on('data', (part: Buffer) => parts.push(part))
+      response.on('error', reject)
+      response.on('end', () => {
+        const text = Buffer.concat(parts).toString('utf8')
+        if (response.statusCode !== 200) reject(new Error(`HTTP ${response.statusCode}: ${text}`))
+        else resolve(JSON.parse(text) as StatementJson)
+      })
+    })
+    sent.on('error', reject)
+    sent.end(body)
+  })
+}
+
+async function difference(entry: CorpusEntry): Promise<string | undefined> {
+  let answer = await send('POST', '/v1/statement', entry.sql)
+  const rows: unknown[][] = []
+  let { columns } = answer
+  while (answer.nextUri) {
+    answer = await send('GET', new URL(answer.nextUri).pathname)
+    columns = answer.columns ?? columns
+    rows.push(...((answer.data ?? []) as unknown[][]))
+  }
+  if (answer.error) {
+    if (entry.error === undefined) return `${answer.error.errorName}: ${answer.error.message}`
+    return answer.error.errorName === entry.error.errorName
+      ? undefined
+      : `${answer.error.errorName}, expected ${entry.error.errorName}`
+  }
+  if (entry.error !== undefined) return `succeeded, expected ${entry.error.errorName}`
+  const plain = (columns ?? []).map(({ name, type }) => ({ name, type }))
+  return compareAnswers(entry, { columns: plain, rows })
+}
+
+describe('conformance of the server with Trino', () => {
+  it('gives the rows, types and errors of the corpus over HTTP', async () => {
+    const entries = readdirSync(corpus)
+      .filter((file) => file.endsWith('.jsonl'))
+      .flatMap((file) => readFileSync(new URL(file, corpus), 'utf8').split('\n'))
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as CorpusEntry)
+    const failed: string[] = []
+    const left = [...entries]
+    await Promise.all(
+      Array.from({ length: 4 }, async () => {
+        for (let entry = left.shift(); entry; entry = left.shift()) {
+          const different = await difference(entry)
+          if (different !== undefined) failed.push(`${entry.id}: ${different}`)
+        }
+      }),
+    )
+    console.log(
+      `${entries.length - failed.length} of ${entries.length} as in Trino; not: \n${failed.sort().join('\n')}`,
+    )
+    expect(failed.length / entries.length).toBeLessThan(0.015)
+    // Nothing may have been an accident of ours.
+    expect(failed.filter((one) => /GENERIC_INTERNAL_ERROR|HTTP/.test(one))).toEqual([])
+  }, 300_000)
+})
