@@ -34,6 +34,10 @@ const splitSchema = z.object({
 })
 
 const SCHEMA_NAME = /^(tiny|sf[1-9]\d*)$/
+/** Trino's own schemas: they can be described whether or not their data was made. */
+const STANDARD_SCHEMAS = ['sf1', 'sf100', 'sf300', 'sf1000', 'sf3000', 'sf10000', 'sf30000', 'sf100000']
+/** Nations and regions do not depend on the scale (TPC-H 4.2.5): any schema has them. */
+const FIXED_TABLES: ReadonlySet<string> = new Set(['nation', 'region'])
 const SPLIT_BYTES = 16 * 1024 * 1024
 
 /**
@@ -58,14 +62,24 @@ interface SchemaFolder {
 }
 
 function createTpch(catalog: string, roots: readonly string[]): Connector {
-  const schemas = findSchemas(roots)
+  const made = findSchemas(roots)
+  const schemas: ReadonlySet<string> = new Set([...made.keys(), ...STANDARD_SCHEMAS])
 
-  function folderOf(schema: string, table: string): SchemaFolder {
-    const found = schemas.get(schema)
-    if (!found || !Object.hasOwn(tpchTables, table)) {
+  /** Where the files of a table are; undefined when the data of its scale was not made. */
+  function madeFolderOf(schema: string, table: string): SchemaFolder | undefined {
+    if (!schemas.has(schema) || !Object.hasOwn(tpchTables, table)) {
       throw new EngineError('TABLE_NOT_FOUND', `Table '${catalog}.${schema}.${table}' does not exist`)
     }
-    return found
+    return made.get(schema) ?? (FIXED_TABLES.has(table) ? made.get('tiny') : undefined)
+  }
+
+  function folderOf(schema: string, table: string): SchemaFolder {
+    const found = madeFolderOf(schema, table)
+    if (found) return found
+    throw new EngineError(
+      'NOT_SUPPORTED',
+      `The data of '${catalog}.${schema}' was not made here: make it with etc/tpch/make-tiny.sh and name its folder as "location" of the catalog`,
+    )
   }
 
   async function checkFile(path: string, size: number): Promise<void> {
@@ -80,10 +94,10 @@ function createTpch(catalog: string, roots: readonly string[]): Connector {
     connectorName: 'tpch',
     abilities: { createSchema: false, createTable: false, insert: false, views: false, snapshots: true },
 
-    listSchemas: async () => [...schemas.keys()],
+    listSchemas: async () => [...schemas],
 
     async listTables(schema) {
-      const asked = schema === undefined ? [...schemas.keys()] : schemas.has(schema) ? [schema] : []
+      const asked = schema === undefined ? [...schemas] : schemas.has(schema) ? [schema] : []
       return asked.flatMap((name) =>
         Object.keys(tpchTables).map((table): SchemaTableName => ({ schema: name, table, kind: 'TABLE' })),
       )
@@ -102,7 +116,9 @@ function createTpch(catalog: string, roots: readonly string[]): Connector {
 
     async getStatistics(handle: TableHandle): Promise<TableStatistics> {
       const { schema, table } = handleSchema.parse(handle)
-      const files = folderOf(schema, table).manifest.tables[table] ?? []
+      const folder = madeFolderOf(schema, table)
+      if (!folder) return {}
+      const files = folder.manifest.tables[table] ?? []
       let rows = 0
       let bytes = 0
       for (const file of files) {
