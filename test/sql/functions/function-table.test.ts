@@ -15,7 +15,7 @@ const recorded = readFileSync(new URL('trino-functions.tsv', import.meta.url), '
 
 /** Plug-ins that are left out: geospatial, machine learning, MongoDB; table functions belong to the analyser. */
 const leftOut =
-  /^(st_|geometr|spherical|bing_tile|to_geometry|to_spherical|from_geo|to_geo|to_encoded|from_encoded|great_circle|line_|simplify|convex|learn_|classif|regress|features|evaluate_class|objectid|timestamp_objectid|to_simplify|spatial_|spooky)/i
+  /^(st_|geometr|spherical|bing_tile|to_geometry|to_spherical|from_geo|to_geo|to_encoded|from_encoded|great_circle|line_|simplify|convex|learn_|classif|regress|features|evaluate_class|objectid|timestamp_objectid|to_simplify|spatial_)/i
 
 const args = (...types: string[]): ArgumentType[] => types.map((text) => ({ kind: 'value', type: parseTypeText(text) }))
 

@@ -30,6 +30,8 @@ export const binaryFunctions: readonly FunctionDefinition[] = [
   scalar('crc32(varbinary)', 'bigint', 'u_crc32($1)'),
   scalar('xxhash64(varbinary)', 'varbinary', 'u_xxhash64($1)'),
   scalar('murmur3(varbinary)', 'varbinary', 'u_murmur3($1)'),
+  scalar('spooky_hash_v2_32(varbinary)', 'varbinary', 'u_spooky_32($1)', { note: 'NOT_SUPPORTED from 192 bytes on' }),
+  scalar('spooky_hash_v2_64(varbinary)', 'varbinary', 'u_spooky_64($1)', { note: 'NOT_SUPPORTED from 192 bytes on' }),
   scalar('to_big_endian_64(bigint)', 'varbinary', `unhex(printf('%016x', $1))`),
   scalar('to_big_endian_32(integer)', 'varbinary', `unhex(right(printf('%016x', CAST($1 AS BIGINT)), 8))`),
   scalar(

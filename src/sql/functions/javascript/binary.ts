@@ -2,6 +2,7 @@ import { createHash, createHmac } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { murmur3, xxhash64 } from './hashes.ts'
 import { invalidArgument, SqlFailure, type ScalarFunction } from './scalar-function.ts'
+import { spookyHash } from './spooky-hash.ts'
 
 const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
@@ -120,6 +121,8 @@ export const binaryFunctions: readonly ScalarFunction[] = [
   blob('u_sha512', (bytes) => new Uint8Array(createHash('sha512').update(bytes).digest())),
   blob('u_xxhash64', (bytes) => bigEndian(xxhash64(bytes))),
   blob('u_murmur3', murmur3),
+  blob('u_spooky_32', (bytes) => bigEndian(spookyHash(bytes)).subarray(4)),
+  blob('u_spooky_64', (bytes) => bigEndian(spookyHash(bytes))),
   ...['md5', 'sha1', 'sha256', 'sha512'].map((name): ScalarFunction => ({
     name: `u_hmac_${name}`,
     parameters: ['BLOB', 'BLOB'],
