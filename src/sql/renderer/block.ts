@@ -1,6 +1,9 @@
 import type { ColumnId } from '../analyzer/tree.ts'
 import { columnName, type Output, type RenderState } from './render-state.ts'
 
+/** A column in ORDER BY: by its name in the select list where it stands `alone`; in an expression such names are none. */
+export type SortText = (column: ColumnId, alone: boolean) => string
+
 /** A SELECT being put together. Clauses are added in their order; what comes too late goes around it. */
 export interface Block {
   /** Common tables in front of it, `name AS (…)`. */
@@ -16,7 +19,7 @@ export interface Block {
   readonly computed: boolean
   readonly distinct: boolean
   /** Sort items over names or expressions, made when the SELECT is written. */
-  readonly orderBy: ((text: (column: ColumnId) => string) => readonly string[]) | undefined
+  readonly orderBy: ((text: SortText) => readonly string[]) | undefined
   readonly limit: string
 }
 
@@ -86,7 +89,7 @@ export function selectText(block: Block, outputs: readonly Output[]): string {
     block.tail,
     block.orderBy === undefined
       ? ''
-      : `ORDER BY ${block.orderBy((column) => names.get(column) ?? block.columns.get(column) ?? columnName(column)).join(', ')}`,
+      : `ORDER BY ${block.orderBy((column, alone) => (alone ? names.get(column) : undefined) ?? block.columns.get(column) ?? columnName(column)).join(', ')}`,
     block.limit,
   ]
   return parts.filter((part) => part !== '').join(' ')

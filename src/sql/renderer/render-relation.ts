@@ -18,7 +18,17 @@ import type {
   WindowNode,
   WithNode,
 } from '../analyzer/tree.ts'
-import { asFromItem, fromBlock, isOpen, neededOutputs, opened, selectText, wrapped, type Block } from './block.ts'
+import {
+  asFromItem,
+  fromBlock,
+  isOpen,
+  neededOutputs,
+  opened,
+  selectText,
+  wrapped,
+  type Block,
+  type SortText,
+} from './block.ts'
 import { renderAggregate, renderConjuncts, renderExpr, renderWindow } from './render-expression.ts'
 import { balanced, columnName, type Output, type RenderState } from './render-state.ts'
 
@@ -103,10 +113,11 @@ function tableName(id: number): string {
   return `w${id}`
 }
 
-function sortText(state: RenderState, keys: readonly SortKey[], text: (column: ColumnId) => string): readonly string[] {
-  return keys.flatMap(({ column, type, descending, nullsFirst }) =>
-    sortItems(type, text(column), !descending, nullsFirst, state.names),
-  )
+function sortText(state: RenderState, keys: readonly SortKey[], text: SortText): readonly string[] {
+  return keys.flatMap(({ column, type, descending, nullsFirst }) => {
+    const alone = !needsKey(type) && !(nullsFirst && (type.kind === 'double' || type.kind === 'real'))
+    return sortItems(type, text(column, alone), !descending, nullsFirst, state.names)
+  })
 }
 
 function renderScan(state: RenderState, scan: ScanNode): Block {
