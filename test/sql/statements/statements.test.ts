@@ -239,7 +239,7 @@ describe('rows of what is shown', () => {
 
 describe('mistakes', () => {
   const statements =
-    /^(?:SHOW|DESC|USE|SET|RESET|PREPARE|EXECUTE|DEALLOCATE|START|COMMIT|ROLLBACK|CREATE (?:ROLE|FUNCTION)|DROP (?:ROLE|CATALOG))\b/i
+    /^(?:SHOW|DESC|USE|SET|RESET|PREPARE|EXECUTE|DEALLOCATE|START|COMMIT|ROLLBACK|CREATE (?:ROLE|FUNCTION)|DROP (?:ROLE|CATALOG|TABLE|VIEW)|UPDATE nosuch|MERGE INTO nosuch|TRUNCATE TABLE nosuch)\b/i
   // Names of the place where they were recorded: a user, the schema `memory`.
   const cases = refusedStatements().filter(
     ({ sql, errorName }) => statements.test(sql) && errorName !== 'SYNTAX_ERROR' && !/AUTHORIZATION|memory/.test(sql),
@@ -279,7 +279,7 @@ describe('mistakes', () => {
       'PERMISSION_DENIED',
       'Access Denied: User conformance cannot impersonate user eve',
     ],
-    ['CALL system.runtime.x()', 'NOT_SUPPORTED', 'line 1:1: CALL is not supported'],
+    ['CALL system.runtime.x()', 'PROCEDURE_NOT_FOUND', 'line 1:1: Procedure not registered: system.runtime.x'],
     ['GRANT a TO b', 'NOT_SUPPORTED', 'line 1:1: GRANT ROLES is not supported'],
   ])('%s', async (sql, errorName, message) => {
     await expect(analyze(sql)).rejects.toThrow(expect.objectContaining({ errorName, message }))
