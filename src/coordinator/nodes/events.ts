@@ -16,14 +16,18 @@ const node = z.object({
 })
 
 export const nodeEventSchemas = {
-  NodeJoined: node.extend({ cores: z.number(), memoryBytes: z.number() }),
-  NodeSuspected: node.extend({ reason: z.string() }),
-  NodeFailed: node.extend({
-    reason: z.enum(['no_answer', 'failure_ratio', 'refused', 'left']),
-    lastFailure: nodeFailureSchema.optional(),
-  }),
-  NodeRecovered: node,
-  NodeLeft: node,
+  NodeJoined: node
+    .extend({ cores: z.number(), memoryBytes: z.number() })
+    .describe('A worker announced itself for the first time, or as a new process'),
+  NodeSuspected: node.extend({ reason: z.string() }).describe('A worker missed an answer: it gets no new tasks'),
+  NodeFailed: node
+    .extend({
+      reason: z.enum(['no_answer', 'failure_ratio', 'refused', 'left']),
+      lastFailure: nodeFailureSchema.optional(),
+    })
+    .describe('A worker does not answer, or fails too often'),
+  NodeRecovered: node.describe('A suspect or failed worker answers again'),
+  NodeLeft: node.describe('A worker said that it goes'),
 } as const
 
 export type NodeEventType = keyof typeof nodeEventSchemas

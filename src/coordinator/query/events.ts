@@ -27,8 +27,7 @@ export const querySessionSchema = z.object({
   language: z.string().optional(),
   properties: z.record(z.string(), z.string()),
   preparedStatements: z.record(z.string(), z.string()),
-  /** Absent: the client cannot do transactions; `NONE`: none open. */
-  transactionId: z.string().optional(),
+  transactionId: z.string().optional().describe('Absent: the client cannot do transactions; `NONE`: none open'),
   capabilities: z.array(z.string()),
   clientTags: z.array(z.string()),
   clientInfo: z.string().optional(),
@@ -79,12 +78,13 @@ export const plannedStageSchema = z.object({
   id: z.number().int().min(0),
   distribution: z.enum(['coordinator', 'single']),
   inputs: z.array(z.number().int()),
-  /** SHA-256 of the fragment's canonical JSON; absent on a stage that only relays. */
-  fragmentDigest: z.string().optional(),
+  fragmentDigest: z
+    .string()
+    .optional()
+    .describe("SHA-256 of the fragment's canonical JSON; absent on a stage that only relays"),
   fragment: fragmentSchema.optional(),
   splits: z.array(splitSchema),
   scheduledAt: time.optional(),
-  /** Names of DuckDB's or our operators in the plan are known only when the task ends. */
 })
 
 /** States and times of stages, as far as they are known when the event is made. */
@@ -100,10 +100,12 @@ export const publishedPageSchema = z.object({
   rows: count,
   bytes: count,
   sha256: z.string(),
-  /** Where its bytes are: beside the log under this stream and token, or on the worker under the task's token. */
-  kept: z.enum(['log', 'worker']),
-  /** The task's own token of the page. */
-  taskToken: count,
+  kept: z
+    .enum(['log', 'worker'])
+    .describe(
+      "Where its bytes are: beside the log under this stream and token, or on the worker under the task's token",
+    ),
+  taskToken: count.describe("The task's own token of the page"),
 })
 
 export const sessionChangeSchema = z.object({ header: z.string(), value: z.string() })
@@ -134,114 +136,145 @@ export const queryTotalsSchema = z.object({
 })
 
 export const queryEventSchemas = {
-  QueryCreated: z.object({
-    sql: z.string(),
-    /** True when literals were taken out of `sql`: a successor cannot run it. */
-    redacted: z.boolean(),
-    headerFamily: z.enum(headerFamilies),
-    /** Scheme, host and port that the client used: the base of every URI it is given. */
-    baseUri: z.string(),
-    session: querySessionSchema,
-    resourceGroup: z.string(),
-    /** The POST's span, whose child the query is. */
-    traceparent: z.string().optional(),
-    tracestate: z.string().optional(),
-    /** The client's span that the POST's is a child of. */
-    parentSpanId: z.string().optional(),
-    sampled: z.boolean(),
-  }),
-  QueryQueued: z.object({ resourceGroup: z.string(), reason: z.string(), position: count }),
-  QueryAdmitted: z.object({ resourceGroup: z.string(), queuedNanos: count }),
-  QueryPlanned: z.object({
-    queryType: z.string(),
-    route: z.enum(['local', 'coordinator', 'delegated']),
-    updateType: z.string().optional(),
-    columns: z.array(resultColumnSchema),
-    tables: z.array(tableAccessSchema),
-    stages: z.array(plannedStageSchema),
-    outline: planOutlineSchema.optional(),
-    ordered: z.boolean(),
-    parseNanos: count,
-    analysisNanos: count,
-    planningNanos: count,
-    warnings: z.array(warningSchema),
-    executionStartedAt: time.optional(),
-  }),
-  TaskCreated: z.object({
-    taskId: z.string(),
-    stage: z.number().int(),
-    nodeId: z.string(),
-    nodeUrl: z.string(),
-    splits: count,
-    attempt: count,
-    retryOf: z.string().optional(),
-    retryReason: z.string().optional(),
-  }),
-  TaskFailed: z.object({
-    taskId: z.string(),
-    failure: failureSchema,
-    stats: taskStatsSchema.optional(),
-  }),
-  TaskRetried: z.object({ taskId: z.string(), newTaskId: z.string(), reason: z.string() }),
-  TaskCanceled: z.object({
-    taskId: z.string(),
-    reason: z.enum(['canceled', 'aborted']),
-    stats: taskStatsSchema.optional(),
-  }),
-  TaskFinished: z.object({
-    taskId: z.string(),
-    stage: z.number().int(),
-    nodeId: z.string(),
-    nodeUrl: z.string(),
-    stats: taskStatsSchema,
-  }),
-  QueryProgressed: z.object({
-    tasks: z.array(z.object({ taskId: z.string(), state: z.enum(taskStates), stats: taskStatsSchema })),
-  }),
-  ResultPagesPublished: z.object({
-    taskId: z.string(),
-    nodeUrl: z.string().optional(),
-    batch: count,
-    /** Result token of `pages[0]`; they go on without gaps. */
-    firstToken: count,
-    pages: z.array(publishedPageSchema),
-    lastOfBatch: z.boolean(),
-    /** No further page follows in the whole result. */
-    lastOfResult: z.boolean(),
-  }),
-  ResultsDelivered: z.object({ token: count, rows: count, bytes: count }),
-  ResultPagesLost: z.object({ tokens: z.array(count), reason: z.string() }),
-  WritePrepared: z.object({
-    catalog: z.string(),
-    schema: z.string(),
-    table: z.string().optional(),
-    operation: z.string(),
-    baseVersion: z.string().optional(),
-    files: z.array(z.object({ path: z.string(), rows: count, bytes: count, sha256: z.string().optional() })),
-  }),
-  WriteCommitted: z.object({ version: z.string().optional(), outcome: z.enum(['committed', 'rolledForward']) }),
-  QueryRecovered: z.object({ count: z.number().int().min(1), phase: z.string(), epoch: count }),
-  QueryFinished: z.object({
-    rows: count,
-    bytes: count,
-    ordered: z.boolean(),
-    rowsDigest: z.string().optional(),
-    updateType: z.string().optional(),
-    updateCount: count.optional(),
-    /** Suffixes and values of response headers: `Set-Session`, `zone=UTC`. */
-    responseHeaders: z.array(sessionChangeSchema),
-    warnings: z.array(warningSchema),
-    partial: z.boolean(),
-    stages: z.array(stageTimesSchema),
-    totals: queryTotalsSchema,
-    executionStartedAt: time.optional(),
-  }),
-  QueryFailed: z.object({
-    failure: failureSchema,
-    stages: z.array(stageTimesSchema),
-    totals: queryTotalsSchema,
-    executionStartedAt: time.optional(),
-  }),
+  QueryCreated: z
+    .object({
+      sql: z.string().describe('As posted, secrets taken out'),
+      redacted: z.boolean().describe('True when literals were taken out of `sql`: a successor cannot run it'),
+      headerFamily: z.enum(headerFamilies),
+      baseUri: z.string().describe('Scheme, host and port that the client used: the base of every URI it is given'),
+      session: querySessionSchema,
+      resourceGroup: z.string(),
+      traceparent: z.string().optional().describe("The POST's span, whose child the query is"),
+      tracestate: z.string().optional(),
+      parentSpanId: z.string().optional().describe("The client's span that the POST's is a child of"),
+      sampled: z.boolean(),
+    })
+    .describe('A client posted a statement; valid before anyone sees the query id'),
+  QueryQueued: z
+    .object({ resourceGroup: z.string(), reason: z.string(), position: count })
+    .describe('The query waits for a place in its resource group'),
+  QueryAdmitted: z
+    .object({ resourceGroup: z.string(), queuedNanos: count })
+    .describe('A query that waited got its place'),
+  QueryPlanned: z
+    .object({
+      queryType: z.string(),
+      route: z.enum(['local', 'coordinator', 'delegated']),
+      updateType: z.string().optional(),
+      columns: z.array(resultColumnSchema),
+      tables: z.array(tableAccessSchema),
+      stages: z.array(plannedStageSchema),
+      outline: planOutlineSchema.optional(),
+      ordered: z.boolean(),
+      parseNanos: count,
+      analysisNanos: count,
+      planningNanos: count,
+      warnings: z.array(warningSchema),
+      executionStartedAt: time.optional(),
+    })
+    .describe('The statement is parsed, analysed, rendered and cut into stages'),
+  TaskCreated: z
+    .object({
+      taskId: z.string(),
+      stage: z.number().int(),
+      nodeId: z.string(),
+      nodeUrl: z.string(),
+      splits: count,
+      attempt: count,
+      retryOf: z.string().optional(),
+      retryReason: z.string().optional(),
+    })
+    .describe('A stage is given to a worker as a task; not made for tasks of the coordinator itself'),
+  TaskFailed: z
+    .object({
+      taskId: z.string(),
+      failure: failureSchema,
+      stats: taskStatsSchema.optional(),
+    })
+    .describe('A task ended with an error'),
+  TaskRetried: z
+    .object({ taskId: z.string(), newTaskId: z.string(), reason: z.string() })
+    .describe('A lost task is run again under a new id'),
+  TaskCanceled: z
+    .object({
+      taskId: z.string(),
+      reason: z.enum(['canceled', 'aborted']),
+      stats: taskStatsSchema.optional(),
+    })
+    .describe('A task was ended because nobody wants it (canceled) or the query ended (aborted)'),
+  TaskFinished: z
+    .object({
+      taskId: z.string(),
+      stage: z.number().int(),
+      nodeId: z.string(),
+      nodeUrl: z.string(),
+      stats: taskStatsSchema,
+    })
+    .describe('A task ended well; its final figures, with pipelines and operators when it was profiled'),
+  QueryProgressed: z
+    .object({
+      tasks: z.array(z.object({ taskId: z.string(), state: z.enum(taskStates), stats: taskStatsSchema })),
+    })
+    .describe('Figures of running tasks'),
+  ResultPagesPublished: z
+    .object({
+      taskId: z.string(),
+      nodeUrl: z.string().optional(),
+      batch: count,
+      firstToken: count.describe('Result token of `pages[0]`; they go on without gaps'),
+      pages: z.array(publishedPageSchema),
+      lastOfBatch: z.boolean(),
+      lastOfResult: z.boolean().describe('No further page follows in the whole result'),
+    })
+    .describe('Pages belong to the result from here on: token n means these bytes, for ever'),
+  ResultsDelivered: z
+    .object({ token: count, rows: count, bytes: count })
+    .describe('A page was handed to the socket of the client; may follow the end'),
+  ResultPagesLost: z
+    .object({ tokens: z.array(count), reason: z.string() })
+    .describe('Published pages that cannot be had any more; may follow the end'),
+  WritePrepared: z
+    .object({
+      catalog: z.string(),
+      schema: z.string(),
+      table: z.string().optional(),
+      operation: z.string(),
+      baseVersion: z.string().optional(),
+      files: z.array(z.object({ path: z.string(), rows: count, bytes: count, sha256: z.string().optional() })),
+    })
+    .describe('The decision to commit: from here on the query can neither fail nor be canceled'),
+  WriteCommitted: z
+    .object({ version: z.string().optional(), outcome: z.enum(['committed', 'rolledForward']) })
+    .describe('The files of a prepared write are part of the table'),
+  QueryRecovered: z
+    .object({ count: z.number().int().min(1), phase: z.string(), epoch: count })
+    .describe('A new coordinator took the open query over; valid before it touches anything of it'),
+  QueryFinished: z
+    .object({
+      rows: count,
+      bytes: count,
+      ordered: z.boolean(),
+      rowsDigest: z.string().optional(),
+      updateType: z.string().optional(),
+      updateCount: count.optional(),
+      responseHeaders: z
+        .array(sessionChangeSchema)
+        .describe('Suffixes and values of response headers: `Set-Session`, `zone=UTC`'),
+      warnings: z.array(warningSchema),
+      partial: z.boolean(),
+      stages: z.array(stageTimesSchema),
+      totals: queryTotalsSchema,
+      executionStartedAt: time.optional(),
+    })
+    .describe('The end: every page is published and, where it is not durable, was asked for'),
+  QueryFailed: z
+    .object({
+      failure: failureSchema,
+      stages: z.array(stageTimesSchema),
+      totals: queryTotalsSchema,
+      executionStartedAt: time.optional(),
+    })
+    .describe('The end with an error; a cancel is USER_CANCELED'),
 } as const
 
 /** Version of each event type's payload; a change of shape raises it and adds an upcaster. */

@@ -37,7 +37,7 @@ export async function claimEpoch(log: EventLog, options: ClaimOptions): Promise<
     if (answer === 'alive')
       throw new ExitError(
         exitCodes.dependency,
-        `Another coordinator is writing this event log at ${last.address}: stop it, or start with --standby`,
+        `Another coordinator is writing this event log at ${last.address}: stop it first`,
       )
     if (answer === 'silent') await sleep(options.silentMs + Math.random() * options.jitterMs)
   }

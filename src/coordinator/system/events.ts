@@ -2,46 +2,62 @@ import { z } from 'zod'
 
 /** Facts of the stream `system`. */
 export const systemEventSchemas = {
-  EpochStarted: z.object({
-    epoch: z.number().int(),
-    writer: z.string(),
-    partitions: z.number().int(),
-    logId: z.string(),
-    address: z.string(),
-    version: z.string(),
-  }),
-  ConfigurationLoaded: z.object({ version: z.string(), settings: z.record(z.string(), z.unknown()) }),
-  AuthenticationFailed: z.object({
-    user: z.string(),
-    method: z.string(),
-    remoteAddress: z.string().optional(),
-    count: z.number().int(),
-    minute: z.string(),
-  }),
-  AccessDenied: z.object({
-    user: z.string(),
-    action: z.string(),
-    object: z.string(),
-    queryId: z.string().optional(),
-    remoteAddress: z.string().optional(),
-    count: z.number().int(),
-    minute: z.string(),
-  }),
-  QueryKilled: z.object({
-    queryId: z.string(),
-    by: z.string(),
-    message: z.string().optional(),
-    remoteAddress: z.string().optional(),
-  }),
-  ProjectionRebuilt: z.object({ events: z.number(), milliseconds: z.number() }),
-  DataForgotten: z.object({ stream: z.string(), sequences: z.array(z.number().int()), by: z.string() }),
-  LogAnchored: z.object({
-    root: z.string(),
-    previous: z.string(),
-    signature: z.string(),
-    key: z.string(),
-    at: z.unknown(),
-  }),
+  EpochStarted: z
+    .object({
+      epoch: z.number().int(),
+      writer: z.string(),
+      partitions: z.number().int(),
+      logId: z.string(),
+      address: z.string(),
+      version: z.string(),
+    })
+    .describe('A coordinator won the right to write the log; its first event in each epoch'),
+  ConfigurationLoaded: z
+    .object({ version: z.string(), settings: z.record(z.string(), z.unknown()) })
+    .describe('Settings that a coordinator started with, secrets taken out'),
+  AuthenticationFailed: z
+    .object({
+      user: z.string(),
+      method: z.string(),
+      remoteAddress: z.string().optional(),
+      count: z.number().int(),
+      minute: z.string(),
+    })
+    .describe('Refused identities, by user and minute'),
+  AccessDenied: z
+    .object({
+      user: z.string(),
+      action: z.string(),
+      object: z.string(),
+      queryId: z.string().optional(),
+      remoteAddress: z.string().optional(),
+      count: z.number().int(),
+      minute: z.string(),
+    })
+    .describe('Refused actions, by user and minute'),
+  QueryKilled: z
+    .object({
+      queryId: z.string(),
+      by: z.string(),
+      message: z.string().optional(),
+      remoteAddress: z.string().optional(),
+    })
+    .describe('Somebody else than its client ended a query'),
+  ProjectionRebuilt: z
+    .object({ events: z.number(), milliseconds: z.number() })
+    .describe('The read models were made anew'),
+  DataForgotten: z
+    .object({ stream: z.string(), sequences: z.array(z.number().int()), by: z.string() })
+    .describe('Data of events was replaced by tombstones; their digests stay'),
+  LogAnchored: z
+    .object({
+      root: z.string(),
+      previous: z.string(),
+      signature: z.string(),
+      key: z.string(),
+      at: z.unknown(),
+    })
+    .describe('A signed root over all streams'),
 } as const
 
 export type SystemEventType = keyof typeof systemEventSchemas

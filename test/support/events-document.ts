@@ -1,0 +1,165 @@
+import { z } from 'zod'
+import { nodeEventSchemas } from '../../src/coordinator/nodes/events.ts'
+import * as query from '../../src/coordinator/query/events.ts'
+import { systemEventSchemas } from '../../src/coordinator/system/events.ts'
+import { cloudEventType } from '../../src/events/envelope.ts'
+import { fragmentSchema, outputColumnSchema, scanSchema, splitSchema } from '../../src/execution/api/fragment.ts'
+import * as task from '../../src/execution/api/task.ts'
+
+/** Types that the log accepts and readers understand, but that no program makes so far. */
+const notMadeYet: ReadonlySet<string> = new Set([
+  'QueryProgressed',
+  'WritePrepared',
+  'WriteCommitted',
+  'ConfigurationLoaded',
+  'AuthenticationFailed',
+  'AccessDenied',
+  'QueryKilled',
+  'ProjectionRebuilt',
+  'DataForgotten',
+  'LogAnchored',
+])
+
+/** Parts that more than one event has, or that are too long for a row. */
+const shapes = {
+  Session: query.querySessionSchema,
+  Column: query.resultColumnSchema,
+  TableAccess: query.tableAccessSchema,
+  PlannedStage: query.plannedStageSchema,
+  Fragment: fragmentSchema,
+  Scan: scanSchema,
+  OutputColumn: outputColumnSchema,
+  Split: splitSchema,
+  PlanOutline: query.planOutlineSchema,
+  StageTimes: query.stageTimesSchema,
+  PublishedPage: query.publishedPageSchema,
+  QueryTotals: query.queryTotalsSchema,
+  TaskStats: task.taskStatsSchema,
+  PipelineStats: task.pipelineStatsSchema,
+  OperatorStats: task.operatorStatsSchema,
+  DriverStats: task.driverStatsSchema,
+  Failure: task.failureSchema,
+  ErrorName: task.errorNameSchema,
+  Warning: query.warningSchema,
+  SessionChange: query.sessionChangeSchema,
+} as const
+
+const streams = [
+  {
+    title: 'Stream of a query',
+    about: 'Named by the query id. Its stages and tasks are part of it: one total order of all that happened.',
+    events: query.queryEventSchemas,
+  },
+  {
+    title: 'Stream of a node',
+    about: '`node/{nodeId}`: a worker, as the coordinator that writes sees it.',
+    events: nodeEventSchemas,
+  },
+  { title: 'Stream `system`', about: 'What concerns the whole system.', events: systemEventSchemas },
+] as const
+
+const PREFACE = `# Events
+
+Every change in the life of a query, stage, task or node is one of these, in an append-only log; [the event log](event-log.md)
+says who may write it and when an event counts. Made from the schemas in \`src/coordinator/{query,nodes,system}/events.ts\`
+by \`npm run docs:events\`; \`test/events-document.test.ts\` fails when this page is behind.
+
+Stored and given out (\`GET /v1/query/{queryId}/events\`, as CloudEvents 1.0), each event has beside its \`data\`:
+
+| field | what |
+|---|---|
+| \`id\`, \`subject\` | stream and sequence, \`20261121_192137_00003_00001/2\`; the stream |
+| \`type\` | the CloudEvents type of the tables below, with the version of its data |
+| \`time\` | ISO 8601 UTC; never decreases within the log |
+| \`sequence\` | 1, 2, 3 … within the stream, without gaps |
+| \`epoch\` | of the coordinator that wrote it |
+| \`traceparent\` | W3C trace context of what made it |
+| \`digest\` | SHA-256 of the data as stored |
+| \`prevhash\`, \`hash\` | hash of the event before in the stream; SHA-256(prevhash ‖ header ‖ digest) |
+
+Durations are integers in nanoseconds (\`…Nanos\`), sizes in bytes (\`…Bytes\`), times ISO 8601 UTC; what is not known is absent,
+never null. A stored event is never edited; an unknown field is ignored, so fields may be added.
+`
+
+interface JsonSchema {
+  readonly $ref?: string
+  readonly type?: string
+  readonly format?: string
+  readonly description?: string
+  readonly enum?: readonly string[]
+  readonly items?: JsonSchema
+  readonly properties?: Readonly<Record<string, JsonSchema>>
+  readonly required?: readonly string[]
+  readonly additionalProperties?: JsonSchema | boolean
+}
+
+/** `docs/events.md`. */
+export function eventsDocument(): string {
+  const schemas = jsonSchemas()
+  const parts = streams.map(({ title, about, events }) => {
+    const names = Object.keys(events)
+    return [
+      `## ${title}\n`,
+      `${about}\n`,
+      '| event | CloudEvents type | when |',
+      '|---|---|---|',
+      ...names.map((name) => `| [${name}](#${name.toLowerCase()}) | \`${cloudType(name)}\` | ${when(name, schemas)} |`),
+      '',
+      ...names.map((name) => `### ${name}\n\n${fields(schemas[name]!)}\n`),
+    ].join('\n')
+  })
+  const shared = Object.keys(shapes).map((name) => `### ${name}\n\n${fields(schemas[name]!)}\n`)
+  return [PREFACE, ...parts, '## Shapes\n', ...shared].join('\n')
+}
+
+function jsonSchemas(): Readonly<Record<string, JsonSchema>> {
+  const registry = z.registry<{ id: string }>()
+  for (const [id, schema] of Object.entries(shapes)) registry.add(schema, { id })
+  for (const { events } of streams) for (const [id, schema] of Object.entries(events)) registry.add(schema, { id })
+  return z.toJSONSchema(registry, { uri: (id) => id, io: 'input' }).schemas as Record<string, JsonSchema>
+}
+
+function cloudType(name: string): string {
+  return cloudEventType(name, query.isQueryEventType(name) ? query.queryEventVersions[name] : 1)
+}
+
+function when(name: string, schemas: Readonly<Record<string, JsonSchema>>): string {
+  const description = schemas[name]!.description
+  if (description === undefined) throw new Error(`${name} has no description`)
+  return notMadeYet.has(name) ? `${description}. *Not made yet*` : description
+}
+
+function fields(schema: JsonSchema): string {
+  if (schema.enum) return schema.enum.map((value) => `\`${value}\``).join(', ')
+  const required = new Set(schema.required)
+  const rows = Object.entries(schema.properties ?? {}).map(
+    ([name, field]) =>
+      `| \`${name}\` | ${typeText(field)}${required.has(name) ? '' : ', optional'} | ${field.description ?? ''} |`,
+  )
+  return rows.length === 0 ? 'Nothing.' : ['| field | type | |', '|---|---|---|', ...rows].join('\n')
+}
+
+function typeText(schema: JsonSchema): string {
+  if (schema.$ref !== undefined) return `[${schema.$ref}](#${schema.$ref.toLowerCase()})`
+  if (schema.enum) return schema.enum.map((value) => `\`${value}\``).join(' / ')
+  if (schema.format === 'date-time') return 'time'
+  switch (schema.type) {
+    case 'array':
+      return schema.items ? `list of ${typeText(schema.items)}` : 'list'
+    case 'object':
+      if (schema.properties) {
+        const required = new Set(schema.required)
+        const parts = Object.entries(schema.properties).map(
+          ([name, field]) => `${name}${required.has(name) ? '' : '?'}: ${typeText(field)}`,
+        )
+        return `{ ${parts.join(', ')} }`
+      }
+      return typeof schema.additionalProperties === 'object' && Object.keys(schema.additionalProperties).length > 0
+        ? `map of ${typeText(schema.additionalProperties)}`
+        : 'object'
+    case undefined:
+      return 'any JSON'
+    default:
+      return schema.type
+  }
+}
