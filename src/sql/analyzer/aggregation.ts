@@ -32,6 +32,9 @@ export interface Aggregated {
   readonly rewrite: (expr: Expr) => Expr
 }
 
+/** Of the expressions in an aggregate's argument. */
+const LONG = 6
+
 /** GROUPING of more keys than this gives a bigint. */
 const INTEGER_GROUPING = 31
 
@@ -70,6 +73,20 @@ export function aggregate(
     return columnOf(found.id, found.type)
   }
 
+  /** A rendering may repeat its arguments: long ones are calculated below the aggregation. */
+  const calculated = new Map<string, ColumnId>()
+  const argument = (expr: Expr): Expr => {
+    if (expr.kind === 'column' || expr.kind === 'constant' || expr.kind === 'lambda' || !isLong(expr)) return expr
+    const key = exprKey(expr)
+    let id = calculated.get(key)
+    if (id === undefined) {
+      id = newId(context)
+      calculated.set(key, id)
+      computed.push({ id, expression: expr })
+    }
+    return columnOf(id, expr.type)
+  }
+
   const rewrite = (expr: Expr): Expr => {
     if (expr.kind === 'column' || expr.kind === 'constant') {
       const key = onlyColumns ? undefined : keyColumns.get(exprKey(expr))
@@ -79,7 +96,7 @@ export function aggregate(
     if (expr.kind === 'aggregate') {
       let found = aggregates.get(text)
       if (found === undefined) {
-        found = { id: newId(context), call: expr }
+        found = { id: newId(context), call: { ...expr, arguments: expr.arguments.map(argument) } }
         aggregates.set(text, found)
       }
       return columnOf(found.id, expr.type)
@@ -108,6 +125,19 @@ export function aggregate(
     },
     rewrite,
   }
+}
+
+/** More than plain arithmetic over a few columns. */
+function isLong(expr: Expr): boolean {
+  let size = 0
+  let calls = false
+  const visit = (part: Expr): void => {
+    size++
+    if (part.kind === 'call' || part.kind === 'cast' || part.kind === 'engineCall' || part.kind === 'let') calls = true
+    childrenOfExpr(part).forEach(visit)
+  }
+  visit(expr)
+  return calls && size > LONG
 }
 
 interface Verifier {

@@ -1,14 +1,11 @@
 import { bindName } from '../functions/fill-template.ts'
 import type { Expr } from '../analyzer/tree.ts'
 import { childrenOfExpr, someExpr } from '../analyzer/walk.ts'
+import { measure } from './macro-cost.ts'
 import type { RenderState } from './render-state.ts'
 
-/** Heavier operands are calculated once, under a name, where a rendering would repeat them. */
-const HEAVY = 40
-/** How often a macro uses an argument, at a guess: DuckDB binds it as often. */
-const MACRO_USES = 3
-
-const MACRO = /\b[qt]_\w+\(/
+/** Operands that come to more expressions than this by being repeated are calculated once, under a name. */
+const MAX_REPEATED = 300
 
 /**
  * Puts operands into a rendering. A rendering may use an operand several times, openly or in a macro, and each use
@@ -23,20 +20,21 @@ export function composed(
   build: (texts: readonly string[]) => string,
 ): string {
   const weights = parts.map((part) => weightOf(state, part))
-  const plain = build(texts)
-  const own = texts.reduce((text, part) => (part.length > 2 ? text.replaceAll(part, '') : text), plain)
-  const factor = MACRO.test(own) ? MACRO_USES : 1
-  const uses = texts.map((text) => (text.length > 2 ? plain.split(text).length - 1 : 1))
-  const repeats = weights.some((weight, i) => weight > HEAVY && factor * uses[i]! > 1)
-  if (!repeats) {
-    state.weights.set(expr, 1 + sum(weights.map((weight, i) => weight * Math.max(uses[i]!, 1) * factor)))
-    return plain
+  const placeholders = parts.map((part, i) => (part.kind === 'constant' ? texts[i]! : `zz${i}_`))
+  const { own, uses } = measure(build(placeholders), placeholders)
+  const repeated = weights.map((weight, i) => uses[i]! > 1 && uses[i]! * weight > MAX_REPEATED)
+  if (!repeated.includes(true)) {
+    state.weights.set(expr, own + sum(weights.map((weight, i) => weight * Math.max(uses[i]!, 1))))
+    return build(texts)
   }
   // A query cannot stand inside of the lambda that binds names: it is bound as well.
-  const bound = parts.map((part, i) => weights[i]! > HEAVY || hasSubquery(part))
+  const bound = parts.map((part, i) => repeated[i]! || hasSubquery(part))
   const names = bound.map((isBound, i) => (isBound ? state.names.fresh() : texts[i]!))
   const body = build(names)
-  state.weights.set(expr, 1 + sum(weights) + factor * parts.length)
+  state.weights.set(
+    expr,
+    own + sum(weights.map((weight, i) => (bound[i] ? weight + uses[i]! : weight * Math.max(uses[i]!, 1)))),
+  )
   return names.reduceRight((text, name, i) => (bound[i] ? bindName(name, texts[i]!, text) : text), body)
 }
 
@@ -52,10 +50,11 @@ export function weightOf(state: RenderState, expr: Expr): number {
 }
 
 export function hasSubquery(expr: Expr): boolean {
-  return someExpr(
-    expr,
-    ({ kind }) => kind === 'scalarSubquery' || kind === 'exists' || kind === 'inSubquery' || kind === 'quantified',
-  )
+  return someExpr(expr, isSubquery)
+}
+
+export function isSubquery({ kind }: Expr): boolean {
+  return kind === 'scalarSubquery' || kind === 'exists' || kind === 'inSubquery' || kind === 'quantified'
 }
 
 function sum(numbers: readonly number[]): number {

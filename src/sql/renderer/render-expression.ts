@@ -22,7 +22,8 @@ import type {
 } from '../analyzer/tree.ts'
 import { constantValue, renderConstant } from './constants.ts'
 import { renderLike } from './like.ts'
-import { composed, hasSubquery, weightOf } from './composition.ts'
+import { mapChildren, someExpr } from '../analyzer/walk.ts'
+import { composed, hasSubquery, isSubquery, weightOf } from './composition.ts'
 import { canRaise } from './raising.ts'
 import { balanced, columnName, type RenderState } from './render-state.ts'
 
@@ -87,7 +88,7 @@ function renderNode(state: RenderState, expr: Expr): string {
     case 'let':
       return renderLet(state, expr)
     case 'try':
-      return `TRY(${render(expr.value)})`
+      return renderTry(state, expr.value)
     case 'inList':
       return compose([expr.value], ([value]) => renderIn(expr.value.type, value!, expr.values.map(render), state.names))
     case 'like':
@@ -233,6 +234,26 @@ function renderCall(state: RenderState, call: CallExpr): string {
     })
     return call.function.render({ args, session: state.session, names: state.names })
   })
+}
+
+/**
+ * DuckDB's TRY takes neither queries nor volatile functions: queries are calculated before it, and what is volatile
+ * goes without.
+ */
+function renderTry(state: RenderState, value: Expr): string {
+  if (someExpr(value, (part) => part.kind === 'call' && !part.function.deterministic)) return renderExpr(state, value)
+  const queries: { readonly name: string; readonly text: string }[] = []
+  const lift = (part: Expr): Expr => {
+    if (!isSubquery(part)) return mapChildren(part, lift)
+    const name = state.names.fresh()
+    queries.push({ name, text: renderExpr(state, part) })
+    // Lambda arguments and columns share their numbers; those of names made here lie below zero.
+    const id = -1 - state.lambdaArguments.size
+    state.lambdaArguments.set(id, name)
+    return { kind: 'lambdaArgument', type: part.type, id }
+  }
+  const body = `TRY(${renderExpr(state, lift(value))})`
+  return queries.reduceRight((text, query) => bindName(query.name, query.text, text), body)
 }
 
 /** The value under a name of its own, unless repeating it costs less. */
