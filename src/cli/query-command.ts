@@ -7,11 +7,11 @@ import { ROWS_MEASURED, tableFormat, type TableFormat } from './table-text.ts'
 
 const USAGE = `usage: quipu query [options] "SQL"
 
-  --server <url>      coordinator (QUIPU_SERVER, else http://127.0.0.1:8080, or the port of QUIPU_PORT)
-  --user <name>       on whose behalf (the user of this session)
-  --catalog <name>    catalog of names without one
-  --schema <name>     schema of names without one
-  --source <name>     shown in the history (quipu query)
+  --server <url>      coordinator (QUIPU_SERVER; default: http://127.0.0.1:8080, or that port of QUIPU_PORT)
+  --user <name>       on whose behalf (default: the user of this shell)
+  --catalog <name>    catalog of table names that say none
+  --schema <name>     schema of table names that say none
+  --source <name>     which program asks, shown in the history (default: quipu query)
 
 The SQL may also come on standard input. Exit code 1 when the statement fails.
 `
@@ -41,6 +41,7 @@ export async function queryCommand(argv: readonly string[]): Promise<number> {
       if (answer.error) {
         printer.clearProgress()
         process.stderr.write(`Query ${answer.id} failed: ${answer.error.errorName}: ${answer.error.message}\n`)
+        process.stderr.write(placeOf(sql, answer.error.errorLocation))
         return EXIT_STATEMENT_FAILED
       }
       await printer.take(answer)
@@ -71,11 +72,22 @@ async function parse(argv: readonly string[]) {
     })
     if (positionals.length > 1) throw new Error('One statement at a time: put it in quotes')
     const given = positionals[0] ?? (values.help || process.stdin.isTTY ? undefined : await readStandardInput())
-    if (given === undefined && !values.help) throw new Error('No statement: quipu query "SELECT 1"')
-    return { values, sql: (given ?? '').trim().replace(/;$/, '') }
+    const sql = (given ?? '').trim().replace(/;$/, '')
+    if (sql === '' && !values.help) throw new Error('No statement: quipu query "SELECT 1"')
+    return { values, sql }
   } catch (error) {
-    throw new ExitError(exitCodes.configuration, (error as Error).message)
+    // Of a wrong option Node tells more than helps.
+    const [message] = (error as Error).message.split(/\. (?=To )/)
+    throw new ExitError(exitCodes.configuration, `${message}; see quipu query --help`)
   }
+}
+
+/** The line of an error and a caret under its place, as the Trino CLI shows them; '' when the place is not known. */
+function placeOf(sql: string, location: { lineNumber: number; columnNumber: number } | undefined): string {
+  const line = location && sql.split('\n')[location.lineNumber - 1]
+  if (line === undefined) return ''
+  const head = `LINE ${location!.lineNumber}: `
+  return `${head}${line}\n${' '.repeat(head.length + location!.columnNumber - 1)}^\n`
 }
 
 async function readStandardInput(): Promise<string> {

@@ -6,7 +6,11 @@ export interface StatementAnswer {
   readonly data?: readonly (readonly unknown[])[]
   readonly updateType?: string
   readonly updateCount?: number
-  readonly error?: { readonly message: string; readonly errorName: string }
+  readonly error?: {
+    readonly message: string
+    readonly errorName: string
+    readonly errorLocation?: { readonly lineNumber: number; readonly columnNumber: number }
+  }
   readonly stats: {
     readonly state: string
     readonly totalSplits?: number

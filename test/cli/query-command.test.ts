@@ -106,6 +106,18 @@ describe('quipu query', () => {
     })
   })
 
+  it('shows the place of an error', async () => {
+    const error = {
+      message: "line 2:6: Table 'x' does not exist",
+      errorName: 'TABLE_NOT_FOUND',
+      errorLocation: { lineNumber: 2, columnNumber: 6 },
+    }
+    const { url } = await coordinator([{ error }])
+    expect((await quipu(['query', '--server', url, 'SELECT 1\nFROM x'])).stderr).toBe(
+      `Query q1 failed: TABLE_NOT_FOUND: ${error.message}\nLINE 2: FROM x\n             ^\n`,
+    )
+  })
+
   it('asks a GET again whose connection was cut, and not a POST', async () => {
     const cut = await coordinator([{}, 'cut', 'cut', { columns, data: [[1, 'one']] }])
     expect(await quipu(['query', '--server', cut.url, 'SELECT 1'])).toMatchObject({ code: 0, stderr: '' })
@@ -143,7 +155,14 @@ describe('quipu query', () => {
 
   it('explains itself', async () => {
     expect((await quipu(['query', '--help'])).stdout).toContain('--catalog')
-    expect((await quipu(['query', '--none'])).code).toBe(64)
+    expect(await quipu(['query', '--none'])).toMatchObject({
+      code: 64,
+      stderr: "quipu: Unknown option '--none'; see quipu query --help\n",
+    })
+    expect(await quipu(['query'])).toMatchObject({
+      code: 64,
+      stderr: 'quipu: No statement: quipu query "SELECT 1"; see quipu query --help\n',
+    })
     expect((await quipu(['--help'])).stdout).toContain('QUIPU_DATA_DIR')
     expect((await quipu(['--version'])).stdout).toMatch(/^quipu \d+\.\d+\.\d+\n$/)
     expect(await quipu(['strat'])).toMatchObject({

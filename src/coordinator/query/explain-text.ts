@@ -55,13 +55,13 @@ function detailsOf(node: PlanNode): string {
   return details.length > 0 ? `[${details.join(', ')}]` : ''
 }
 
-function textNode(node: PlanNode, indent: string): string {
-  const lines = [`${indent}${node.name}${detailsOf(node)}`, `${indent}│   Layout: [${node.layout.join(', ')}]`]
+/** @param indent of the lines below the first, whose own is `first` */
+function textNode(node: PlanNode, indent: string, first = indent): string {
+  const bar = node.children.length > 0 ? '│' : ' '
+  const lines = [`${first}${node.name}${detailsOf(node)}`, `${indent}${bar}   Layout: [${node.layout.join(', ')}]`]
   for (const [index, child] of node.children.entries()) {
     const last = index === node.children.length - 1
-    lines.push(
-      textNode(child, indent + (last ? '└─ ' : '├─ ')).replaceAll('\n', '\n' + indent + (last ? '   ' : '│  ')),
-    )
+    lines.push(textNode(child, `${indent}${last ? '   ' : '│  '}`, `${indent}${last ? '└─ ' : '├─ '}`))
   }
   return lines.join('\n')
 }
