@@ -142,7 +142,12 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     spans: telemetry.spans,
     onTrouble: (error) => logger.warn('log.trouble', { err: error }, 'The event log is in trouble; it goes on trying'),
   })
-  const log = await eventLogOf(config, connection.connectionString!, logTelemetry.hooks)
+  /** Creation of the oldest open query, milliseconds since the epoch: its pages are still needed. */
+  let oldestOpen = (): number => clock.now()
+  const log = await eventLogOf(config, connection.connectionString!, {
+    ...logTelemetry.hooks,
+    pagesNeededSince: () => new Date(oldestOpen() - timeouts.answersKeptMs),
+  })
   await usable(log.open(), 'the event log')
   // Before the claim: a log in Kafka reads streams, its own claim's too, from what was projected.
   const rebuilt = await rebuildIfNeeded({ log, database: connection, clock })
@@ -251,6 +256,14 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     self: { nodeId, url: address, version },
     ownWritesWaitMs: timeouts.ownWritesWaitMs,
   })
+  oldestOpen = () =>
+    registry
+      .list()
+      .reduce(
+        (oldest, { aggregate: { state } }) =>
+          state.kind === 'NONE' ? oldest : Math.min(oldest, Date.parse(state.createdAt)),
+        clock.now(),
+      )
   let draining = false
   const service = createStatementService({
     clock,

@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts'
 import { EngineError, failureOf, type Failure } from '../../shared/engine-error.ts'
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
 import type { TaskStats } from '../../execution/api/task.ts'
-import type { EventLog } from '../../events/event-log.ts'
+import { LogUnavailable as LogOverloaded, type EventLog } from '../../events/event-log.ts'
 import type { QueryExecution, Submission } from './query-execution.ts'
 import type { QueryRegistry } from './query-registry.ts'
 import type { ResultPageSource } from './result-page-source.ts'
@@ -213,8 +213,12 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
         )
       const execution = deps.start(submission)
       registry.add(execution)
-      if (!(await within(execution.created, deps.limits.postLogWaitMs)))
-        throw new LogUnavailable('The event log does not answer; the statement was not accepted')
+      const accepted = await within(execution.created, deps.limits.postLogWaitMs).catch((error: unknown) => {
+        // Too much waits for a log that is away: it says so at once.
+        if (error instanceof LogOverloaded) return false
+        throw error
+      })
+      if (!accepted) throw new LogUnavailable('The event log does not answer; the statement was not accepted')
       await within(execution.planKnown, deps.limits.postPlanWaitMs)
       return execution
     },
