@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { runStatement, type StatementAnswer } from './statement-client.ts'
-import { ROWS_MEASURED, tableFormat, type TableFormat } from './table-text.ts'
+import { ROWS_MEASURED, tableFormat, valueText, type TableFormat } from './table-text.ts'
 
 const USAGE = `usage: quipu query [options] "SQL"
 
@@ -135,6 +135,12 @@ function createPrinter() {
   }
   const printHeld = async () => {
     if (columns === undefined) return
+    const document = format === undefined && columns.length === 1 && held.length === 1 ? held[0]?.[0] : undefined
+    if (typeof document === 'string' && document.includes('\n')) {
+      // A plan, a view's text: read in lines, not in a cell.
+      held = []
+      return write(`${document.trimEnd().split('\n').map(valueText).join('\n')}\n`)
+    }
     const first = format === undefined
     const chosen = (format ??= tableFormat(columns, held))
     const lines = [...(first ? [chosen.header()] : []), ...held.map((row) => chosen.row(row))]

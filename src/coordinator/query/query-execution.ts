@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
 import type { EventLog } from '../../events/event-log.ts'
 import { composeStatement } from '../../execution/api/compose-statement.ts'
@@ -17,25 +16,20 @@ import type { Place, ResourceGroups } from '../dispatch/resource-groups.ts'
 import { coordinatorTaskStats, cutPages, type MadePage } from './coordinator-stage.ts'
 import type { QueryCommand } from './decider.ts'
 import type { QueryEventOf } from './events.ts'
+import { explainAnalyzeText, runForFigures } from './explain-analyze.ts'
 import { explainColumn, explainText } from './explain-text.ts'
 import { createRecorder } from './first-append.ts'
-import { createQueryAggregate, type QueryAggregate, type Step } from './query-aggregate.ts'
+import { plannedData, toStagePlan, type PlanFacts } from './planned-data.ts'
+import type { QueryExecution, Resumption, Submission } from './query-handle.ts'
+import { createQueryAggregate, type Step } from './query-aggregate.ts'
 import { responseHeaders } from './session-headers.ts'
 import { sessionContext } from './session-context.ts'
-import { isTerminal, resultSize, type KnownQuery, type LiveQuery } from './state.ts'
+import { isTerminal, resultSize, type KnownQuery } from './state.ts'
 import { queryTotals, stagesAtEnd } from './totals.ts'
 import { Suspended } from './suspended.ts'
 import { runWorkerStage, type WorkerStageDeps } from './worker-stage.ts'
 
-type Created = QueryEventOf<'QueryCreated'>['data']
 type Planned = QueryEventOf<'QueryPlanned'>['data']
-
-/** A statement as it was posted, its secrets taken out for the log. */
-export interface Submission {
-  /** As typed: what is run. */
-  readonly sql: string
-  readonly created: Created
-}
 
 export interface ExecutionDeps extends WorkerStageDeps {
   readonly log: EventLog
@@ -57,53 +51,6 @@ export interface ExecutionDeps extends WorkerStageDeps {
   /** QueryCreated waits so long for company: a statement that ends by then is one append. Milliseconds. */
   readonly firstAppendHoldMs: number
   readonly onInternalError: (queryId: string, error: unknown) => void
-}
-
-/** A query of this coordinator from its POST until it is forgotten. */
-export interface QueryExecution {
-  readonly queryId: QueryId
-  readonly aggregate: QueryAggregate
-  /** Newest figures of running tasks, by task id. */
-  readonly liveStats: ReadonlyMap<string, TaskStats>
-  readonly queuedReason: string | undefined
-  /** Resolves when QueryCreated is valid; rejects when it never will be told. */
-  readonly created: Promise<void>
-  /** Resolves when the plan, or the failure, is known. */
-  readonly planKnown: Promise<void>
-  /** Tokens below were passed before this coordinator took the query over. */
-  readonly firstToken: number
-  /** Was a nextUri of it ever asked for? */
-  readonly followed: boolean
-  /** The client follows: statements that change anything go on now. */
-  follow(): void
-  /** Rises with everything worth telling. */
-  readonly revision: number
-  /** Resolves when there is something newer than revision `since`, or after `ms`. */
-  news(since: number, ms: number): Promise<void>
-  /** Bytes of a page that happen to be in memory. */
-  pageInMemory(token: number): Buffer | undefined
-  /** The client has passed all pages before this token. */
-  acknowledge(before: number): void
-  /** The client has the last page in hand: QueryFinished is appended. Resolves when it is valid. */
-  finish(): Promise<void>
-  /** Resolves when QueryFailed with USER_CANCELED is valid, or the query had ended. */
-  cancel(): Promise<void>
-  fail(failure: Failure): Promise<void>
-  /** Batches of the stage that have not begun are dropped; the query goes on with what it has. */
-  cancelStage(stage: number): Promise<void>
-  totals(): ReturnType<typeof queryTotals> | undefined
-  recordDelivery(token: number, rows: number, bytes: number): void
-  recordLoss(token: number, reason: string): void
-  /** This process stops: nothing is told or undone any more, the next coordinator goes on. */
-  suspend(): void
-  /** Frees what it holds; the query has ended. */
-  dispose(): void
-}
-
-/** A query that another coordinator left open: its stream as far as it is valid, QueryRecovered included. */
-export interface Resumption {
-  readonly state: LiveQuery
-  readonly sequence: number
 }
 
 export function startQueryExecution(
@@ -269,11 +216,10 @@ export function startQueryExecution(
       case 'query':
         return runQuery(analyzed, analysisNanos)
       case 'session': {
-        const planned = plannedData(analyzed.queryType, 'coordinator', [], [], [], analysisNanos, 0, {
-          updateType: analyzed.updateType,
-          warnings: analyzed.warnings,
-        })
-        const recorded = recordSoon([{ type: 'PlanQuery', data: planned }])
+        const { queryType, updateType, warnings } = analyzed
+        const recorded = recordSoon([
+          planned({ ...NO_STAGES, queryType, analysisNanos, updateType, warnings, columns: [] }),
+        ])
         // Clients repeat a POST whose answer was lost: it has no effect and no place before its first GET.
         place.current?.release()
         flush()
@@ -288,6 +234,7 @@ export function startQueryExecution(
         return
       }
       case 'explain': {
+        if (analyzed.analyze) return runExplainAnalyze(analyzed, analysisNanos)
         const text = await explain(analyzed)
         const columns = analyzed.columns.map((column) => explainColumn(column, text))
         return makeRows(columns, [[text]], analyzed.queryType, analysisNanos)
@@ -314,18 +261,18 @@ export function startQueryExecution(
     const stages = planStages(analyzed.query, analyzed.columns, input)
     const root = stages[0]!
     const tables = analyzed.reads.map((read) => ({ ...read, columns: [...read.columns], mode: 'READ' as const }))
-    const route = root.fragment ? 'coordinator' : 'local'
-    const planned = plannedData(
-      analyzed.queryType,
-      route,
-      analyzed.columns,
+    const plan = planned({
+      queryType: analyzed.queryType,
+      route: root.fragment ? 'coordinator' : 'local',
+      columns: analyzed.columns,
       tables,
       stages,
       analysisNanos,
-      Math.round((clock.monotonicMs() - planStart) * 1e6),
-      { warnings: analyzed.warnings, ordered: analyzed.query.ordered, outline: analyzed.query.outline },
-    )
-    const plan: QueryCommand = { type: 'PlanQuery', data: planned }
+      planningNanos: Math.round((clock.monotonicMs() - planStart) * 1e6),
+      warnings: analyzed.warnings,
+      ordered: analyzed.query.ordered,
+      outline: analyzed.query.outline,
+    })
     if (root.fragment) return runOnCoordinator(root, plan)
     await runOnWorker(
       stages.find((stage) => stage.fragment !== undefined)!,
@@ -411,8 +358,7 @@ export function startQueryExecution(
   ): Promise<void> {
     const createdAt = clock.now()
     const stage: StagePlan = { id: 0, distribution: 'coordinator', inputs: [], splits: [] }
-    const plan = plannedData(queryType, 'coordinator', columns, [], [stage], analysisNanos, 0, {})
-    recordSoon([{ type: 'PlanQuery', data: plan }]).catch(() => {})
+    recordSoon([planned({ ...NO_STAGES, queryType, columns, stages: [stage], analysisNanos })]).catch(() => {})
     const text = Buffer.from(rows.map((row) => JSON.stringify(row)).join(',\n'))
     const pages = cutPages(text, rows.length, deps.limits.pageBytes)
     const stats = coordinatorTaskStats({
@@ -455,56 +401,71 @@ export function startQueryExecution(
     )
   }
 
-  function plannedData(
-    queryType: string,
-    route: Planned['route'],
-    columns: readonly ResultColumn[],
-    tables: Planned['tables'],
-    stages: readonly StagePlan[],
-    analysisNanos: number,
-    planningNanos: number,
-    more: {
-      readonly updateType?: string
-      readonly warnings?: Planned['warnings'] | Extract<AnalyzedStatement, { kind: 'query' }>['warnings']
-      readonly ordered?: boolean
-      readonly outline?: Planned['outline']
-    },
-  ): Planned {
-    const now = new Date(clock.now()).toISOString()
-    const planned: Planned = {
-      queryType,
-      route,
-      columns: columns.map((column) => ({ ...column, lineage: [...column.lineage] })),
-      tables,
-      stages: stages.map((stage) => ({
-        id: stage.id,
-        distribution: stage.distribution,
-        inputs: [...stage.inputs],
-        splits: [...stage.splits],
-        scheduledAt: now,
-        ...(stage.fragment
-          ? {
-              fragment: stage.fragment,
-              fragmentDigest: createHash('sha256').update(JSON.stringify(stage.fragment)).digest('hex'),
-            }
-          : {}),
-      })),
-      ordered: more.ordered ?? false,
-      parseNanos: 0,
-      analysisNanos,
-      planningNanos,
-      warnings: [...(more.warnings ?? [])],
-      executionStartedAt: now,
-      ...(more.updateType === undefined ? {} : { updateType: more.updateType }),
-      ...(more.outline === undefined ? {} : { outline: more.outline }),
-    }
+  /** The plan as its event has it; from now on the POST can be answered with it. */
+  function planned(facts: PlanFacts): QueryCommand {
+    const data = plannedData(facts, new Date(clock.now()).toISOString())
     planKnown.resolve()
     wake()
-    return planned
+    return { type: 'PlanQuery', data }
+  }
+
+  /** Runs the statement, tells what each operator did, and throws its rows away. */
+  async function runExplainAnalyze(
+    analyzed: Extract<AnalyzedStatement, { kind: 'explain' }>,
+    analysisNanos: number,
+  ): Promise<void> {
+    const inner = analyzed.statement
+    if (inner.kind !== 'query')
+      throw new EngineError('NOT_SUPPORTED', 'EXPLAIN ANALYZE of a statement that changes something is not supported')
+    const planStart = clock.monotonicMs()
+    const input = await listSplits(deps.catalogs, inner.query)
+    const tables = inner.reads.map((read) => ({ ...read, columns: [...read.columns], mode: 'READ' as const }))
+    // Operators run on a worker, whatever the statement is.
+    const stages = planStages({ ...inner.query, simple: false }, inner.columns, input)
+    const work = stages.find((stage) => stage.fragment !== undefined)!
+    const planningNanos = Math.round((clock.monotonicMs() - planStart) * 1e6)
+    const { columns } = analyzed
+    const plan = planned({
+      queryType: 'EXPLAIN',
+      route: 'local',
+      columns,
+      tables,
+      stages,
+      analysisNanos,
+      planningNanos,
+    })
+    const stats = await runForFigures(
+      deps,
+      {
+        queryId,
+        stage: work,
+        user: created.session.user,
+        startTimeMillis,
+        profile: true,
+        traceparent: spanContext('stage', `${queryId}.${work.id}`),
+        remainingMillis: deps.limits.queryRunMs,
+        aggregate,
+        signal: abort.signal,
+        record,
+        onStats(task, figures) {
+          liveStats.set(task, figures)
+          wake()
+        },
+      },
+      plan,
+    )
+    const text = explainAnalyzeText({ stage: work, stats }, { analysisNanos, planningNanos }, analyzed.verbose)
+    const createdAt = clock.now()
+    const pages = cutPages(Buffer.from(JSON.stringify([text])), 1, deps.limits.pageBytes)
+    const bytes = text.length
+    const source = 'ExplainAnalyzeOperator'
+    await publishMade(
+      pages,
+      coordinatorTaskStats({ createdAt, endedAt: clock.now(), rows: 1, bytes, splits: 1, source }),
+    )
   }
 
   async function explain(analyzed: Extract<AnalyzedStatement, { kind: 'explain' }>): Promise<string | boolean> {
-    if (analyzed.analyze) throw new EngineError('NOT_SUPPORTED', 'EXPLAIN ANALYZE is not supported')
     const inner = analyzed.statement
     if (inner.kind !== 'query') return explainText(analyzed, [])
     const input = await listSplits(deps.catalogs, inner.query)
@@ -609,11 +570,13 @@ export function startQueryExecution(
 /** The query has ended while something of it still ran: nobody needs to be told. */
 class Ended extends Error {}
 
-/** A stage as its plan's event has it. */
-function toStagePlan(stage: Planned['stages'][number]): StagePlan {
-  const { id, distribution, inputs, splits, fragment } = stage
-  return { id, distribution, inputs, splits, ...(fragment ? { fragment } : {}) }
-}
+/** What nothing runs for. */
+const NO_STAGES = {
+  route: 'coordinator' as const,
+  tables: [],
+  stages: [],
+  planningNanos: 0,
+} satisfies Partial<PlanFacts>
 
 function withoutAbsent<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as {

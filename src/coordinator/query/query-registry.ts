@@ -1,6 +1,6 @@
 import { failureOf } from '../../shared/engine-error.ts'
 import type { Clock } from '../../shared/clock.ts'
-import type { QueryExecution } from './query-execution.ts'
+import type { QueryExecution } from './query-handle.ts'
 import { isTerminal } from './state.ts'
 
 /** The queries of this coordinator: open ones, and ended ones while their last answer may be asked for again. */

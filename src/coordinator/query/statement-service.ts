@@ -3,7 +3,7 @@ import { EngineError, failureOf, type Failure } from '../../shared/engine-error.
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
 import type { TaskStats } from '../../execution/api/task.ts'
 import { LogUnavailable as LogOverloaded, type EventLog } from '../../events/event-log.ts'
-import type { QueryExecution, Submission } from './query-execution.ts'
+import type { QueryExecution, Submission } from './query-handle.ts'
 import type { QueryRegistry } from './query-registry.ts'
 import type { ResultPageSource } from './result-page-source.ts'
 import { readQuery } from './read-query.ts'

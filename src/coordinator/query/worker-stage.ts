@@ -390,7 +390,7 @@ function resultPages(aggregate: QueryAggregate): number {
   return aggregate.intended.kind === 'NONE' ? 0 : aggregate.intended.pages.length
 }
 
-async function chooseWorker(deps: WorkerStageDeps, signal: AbortSignal): Promise<WorkerNode> {
+export async function chooseWorker(deps: WorkerStageDeps, signal: AbortSignal): Promise<WorkerNode> {
   const deadline = deps.clock.monotonicMs() + deps.workerWaitMs
   for (;;) {
     const [node] = deps.workers.active()
@@ -402,7 +402,8 @@ async function chooseWorker(deps: WorkerStageDeps, signal: AbortSignal): Promise
   }
 }
 
-function engineError(failure: Failure): EngineError {
+/** A task's failure as the query's. */
+export function engineError(failure: Failure): EngineError {
   const at = failure.location
   // The message carries its place already.
   const message = at ? failure.message.replace(/^line \d+:\d+: /, '') : failure.message

@@ -40,6 +40,8 @@ export interface WorkerClient {
   deleteTask(nodeUrl: string, taskId: string, abort: boolean): Promise<void>
   /** The bytes of a closed page, or undefined when the worker has it no more. */
   fetchPage(nodeUrl: string, taskId: string, token: number, acknowledgeBefore?: number): Promise<Buffer | undefined>
+  /** Pages below a token are passed for good. */
+  acknowledge(nodeUrl: string, taskId: string, before: number): Promise<void>
   /** Long-polls all tasks of a worker that changed since a version. */
   taskNews(nodeUrl: string, since: string | undefined, signal: AbortSignal): Promise<TaskNews>
   /** Any request of the task resource, passed on as it is. */
@@ -149,6 +151,10 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
       })
       if (answer.status === 404 || answer.status === 410) return undefined
       return expectOk(answer, `page ${token} of ${taskId}`).body
+    },
+    async acknowledge(nodeUrl, taskId, before) {
+      const answer = await send(nodeUrl, 'DELETE', `/v1/task/${taskId}/results/0?before=${before}`, {})
+      if (answer.status !== 404) expectOk(answer, `acknowledge ${taskId}`)
     },
     async taskNews(nodeUrl, since, signal) {
       const query = since === undefined ? '?since=' : `?since=${encodeURIComponent(since)}`

@@ -8,7 +8,7 @@ import {
   type StatementAnswer,
   type StatementService,
 } from '../../coordinator/query/statement-service.ts'
-import type { Submission } from '../../coordinator/query/query-execution.ts'
+import type { Submission } from '../../coordinator/query/query-handle.ts'
 import type { KnownQuery } from '../../coordinator/query/state.ts'
 import { isLoopback } from '../edge/browser-policy.ts'
 import { HttpProblem } from '../edge/problem.ts'

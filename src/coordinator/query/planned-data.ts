@@ -1,0 +1,59 @@
+import { createHash } from 'node:crypto'
+import type { StagePlan } from '../../planner/stage-plan.ts'
+import type { PlanNode, ResultColumn, Warning } from '../../sql/front-end.ts'
+import type { QueryEventOf } from './events.ts'
+
+type Planned = QueryEventOf<'QueryPlanned'>['data']
+
+/** What planning found out; the rest of QueryPlanned follows from it. */
+export interface PlanFacts {
+  readonly queryType: string
+  readonly route: Planned['route']
+  readonly columns: readonly ResultColumn[]
+  readonly tables: Planned['tables']
+  readonly stages: readonly StagePlan[]
+  readonly analysisNanos: number
+  readonly planningNanos: number
+  readonly updateType?: string
+  readonly warnings?: readonly Warning[]
+  readonly ordered?: boolean
+  readonly outline?: PlanNode
+}
+
+/** @param at when the stages are scheduled, ISO UTC */
+export function plannedData(facts: PlanFacts, at: string): Planned {
+  const { updateType, outline } = facts
+  return {
+    queryType: facts.queryType,
+    route: facts.route,
+    columns: facts.columns.map((column) => ({ ...column, lineage: [...column.lineage] })),
+    tables: facts.tables,
+    stages: facts.stages.map((stage) => ({
+      id: stage.id,
+      distribution: stage.distribution,
+      inputs: [...stage.inputs],
+      splits: [...stage.splits],
+      scheduledAt: at,
+      ...(stage.fragment
+        ? {
+            fragment: stage.fragment,
+            fragmentDigest: createHash('sha256').update(JSON.stringify(stage.fragment)).digest('hex'),
+          }
+        : {}),
+    })),
+    ordered: facts.ordered ?? false,
+    parseNanos: 0,
+    analysisNanos: facts.analysisNanos,
+    planningNanos: facts.planningNanos,
+    warnings: [...(facts.warnings ?? [])],
+    executionStartedAt: at,
+    ...(updateType === undefined ? {} : { updateType }),
+    ...(outline === undefined ? {} : { outline }),
+  }
+}
+
+/** A stage as its plan's event has it. */
+export function toStagePlan(stage: Planned['stages'][number]): StagePlan {
+  const { id, distribution, inputs, splits, fragment } = stage
+  return { id, distribution, inputs, splits, ...(fragment ? { fragment } : {}) }
+}
