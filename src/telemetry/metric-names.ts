@@ -347,16 +347,6 @@ export const metricNames = {
     help: 'network',
     labels: { direction: ['sent', 'received'] },
   },
-  exchangeRequestDuration: {
-    name: 'quipu.exchange.request.duration',
-    text: 'quipu_exchange_request_duration_seconds',
-    kind: 'histogram',
-    unit: 's',
-    on: 'worker',
-    help: 'fetches, without the long poll',
-    labels: { result: ['ok', 'retry', 'failed'] },
-    buckets: 'fast',
-  },
   exchangeBlockedSeconds: {
     name: 'quipu.exchange.blocked',
     text: 'quipu_exchange_blocked_seconds_total',
@@ -692,15 +682,6 @@ export const metricNames = {
     on: 'both',
     help: 'where the watch kills',
     labels: {},
-  },
-  duckdbMemoryBytes: {
-    name: 'quipu.duckdb.memory',
-    text: 'quipu_duckdb_memory_bytes',
-    kind: 'gauge',
-    unit: 'By',
-    on: 'both',
-    help: '`duckdb_memory()` by tag',
-    labels: { tag: { atMost: 20 } },
   },
   spilledBytes: {
     name: 'quipu.spilled',

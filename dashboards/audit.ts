@@ -1,0 +1,29 @@
+import { lines, red, type DashboardSpec } from './panel.ts'
+import { panelQuery as q } from './promql.ts'
+import { oneUser, refusals, tablesMostRead } from './tables.ts'
+
+export const audit: DashboardSpec = {
+  name: 'audit',
+  title: 'audit',
+  question: 'Who did what?',
+  textVariables: [{ name: 'user', label: 'User', value: 'admin' }],
+  panels: [
+    lines(
+      'Refused logins',
+      'A second, by method. Many at once: somebody guesses, or a secret expired.',
+      'reqps',
+      [{ expr: q.rate('authentications', ['method'], 'result="refused"'), legend: '{{method}}' }],
+      { thresholds: [red(1)], width: 12 },
+    ),
+    lines(
+      'Denied actions',
+      'A second, by action: rules that bite.',
+      'reqps',
+      [{ expr: q.rate('accessDenied', ['action']), legend: '{{action}}' }],
+      { width: 12 },
+    ),
+    refusals,
+    tablesMostRead,
+    oneUser,
+  ],
+}

@@ -1,0 +1,51 @@
+import { amber, lines, red, type DashboardSpec } from './panel.ts'
+import { panelQuery as q } from './promql.ts'
+
+export const queues: DashboardSpec = {
+  name: 'queues',
+  title: 'queues',
+  question: 'Who waits for whom?',
+  panels: [
+    lines(
+      'Slots used',
+      'Running statements over the slots of the resource group. At 1 the next one waits.',
+      'percentunit',
+      [
+        {
+          expr: `${q.sum('groupRunningQueries', ['group'])} / ${q.sum('groupRunningLimitQueries', ['group'])}`,
+          legend: '{{group}}',
+        },
+      ],
+      { thresholds: [amber(0.9)], width: 12 },
+    ),
+    lines(
+      'Queue fill',
+      'Waiting statements over the room of the queue. At 1 statements are turned away with QUERY_QUEUE_FULL.',
+      'percentunit',
+      [
+        {
+          expr: `${q.sum('groupQueuedQueries', ['group'])} / ${q.sum('groupQueuedLimitQueries', ['group'])}`,
+          legend: '{{group}}',
+        },
+      ],
+      { thresholds: [amber(0.5), red(0.8)], width: 12 },
+    ),
+    lines(
+      'Wait, 95th percentile',
+      'Of the statements that waited, how long. Minutes: raise the limit, or find the user who fills the group.',
+      's',
+      [{ expr: q.quantile(0.95, 'queryPhaseDuration', [], 'phase="queued"'), legend: 'wait', exemplar: true }],
+      { thresholds: [amber(10)] },
+    ),
+    lines(
+      'Turned away',
+      'Statements that were not taken. log_down: the event log does not answer.',
+      'reqps',
+      [{ expr: q.rate('groupRejections', ['group', 'reason']), legend: '{{group}} {{reason}}' }],
+      { thresholds: [red(0.001)] },
+    ),
+    lines('CPU by resource group', 'Seconds of CPU a second that statements took.', 's', [
+      { expr: q.rate('queryCpuSeconds', ['group']), legend: '{{group}}' },
+    ]),
+  ],
+}

@@ -1,0 +1,75 @@
+import type { TablePanel } from './panel.ts'
+
+/*
+ * Rows of the read models: schema `m`, which rebuilds switch. `$__timeFilter` is Grafana's.
+ */
+
+const ROWS = 50
+
+const columns = `created_at, query_id, user_name, source, state, elapsed_ms, queued_ms, cpu_ms, peak_memory_bytes,
+  output_rows, left(sql_text, 120) as sql, trace_id`
+
+const units = { elapsed_ms: 'ms', queued_ms: 'ms', cpu_ms: 'ms', peak_memory_bytes: 'bytes' } as const
+
+export const slowest: TablePanel = {
+  kind: 'table',
+  title: 'Slowest statements',
+  description: 'In the time shown; the id leads to the statement, the trace to where its time went.',
+  sql: `select ${columns}
+from m.queries where $__timeFilter(created_at)
+order by elapsed_ms desc nulls last limit ${ROWS}`,
+  units,
+  leadsTo: ['query', 'trace'],
+}
+
+export const latestFailures: TablePanel = {
+  kind: 'table',
+  title: 'Latest failures',
+  description: 'What failed last, and of what.',
+  sql: `select ended_at, error_name, left(error_message, 120) as error, ${columns}
+from m.queries where $__timeFilter(ended_at) and state = 'FAILED'
+order by ended_at desc limit ${ROWS}`,
+  units,
+  leadsTo: ['query', 'trace'],
+}
+
+export const refusals: TablePanel = {
+  kind: 'table',
+  title: 'Denied and refused',
+  description: 'Logins that were refused and actions that rules denied, by user and minute.',
+  sql: `select at, kind, user_name, count, action, object, remote_address, query_id
+from m.audit_log where $__timeFilter(at) and kind in ('AuthenticationFailed', 'AccessDenied')
+order by at desc limit ${ROWS}`,
+  leadsTo: ['query'],
+}
+
+export const openDeadLetters: TablePanel = {
+  kind: 'table',
+  title: 'Open dead letters',
+  description: 'Events that could not be projected: mend the cause, then `quipu rebuild --query`.',
+  sql: `select "time", projection, stream as query_id, sequence, kind, type, sqlstate, left(error_message, 120) as error
+from m.dead_letters where resolved_at is null and $__timeFilter("time")
+order by "time" desc limit ${ROWS}`,
+  leadsTo: ['query'],
+}
+
+export const tablesMostRead: TablePanel = {
+  kind: 'table',
+  title: 'Tables most read',
+  description: 'Statements that read each table in the time shown.',
+  sql: `select catalog_name, schema_name, table_name, count(distinct query_id) as queries, max(at) as last_read
+from m.table_access where mode = 'READ' and $__timeFilter(at)
+group by 1, 2, 3 order by 4 desc limit ${ROWS}`,
+  leadsTo: [],
+}
+
+export const oneUser: TablePanel = {
+  kind: 'table',
+  title: 'Statements of $user',
+  description: 'What one user did, latest first.',
+  sql: `select ${columns}
+from m.queries where $__timeFilter(created_at) and user_name = '$user'
+order by created_at desc limit ${ROWS}`,
+  units,
+  leadsTo: ['query', 'trace'],
+}

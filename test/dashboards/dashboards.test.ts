@@ -1,0 +1,95 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { alerts } from '../../dashboards/alerts.ts'
+import { recordingRules } from '../../dashboards/recording-rules.ts'
+import { dashboards, files } from '../../dashboards/files.ts'
+import { toGrafana, type GrafanaPanel } from '../../dashboards/grafana.ts'
+import { metricNames, type MetricDefinition } from '../../src/telemetry/metric-names.ts'
+
+const folder = new URL('../../dashboards/', import.meta.url)
+const read = (name: string): string => readFileSync(new URL(name, folder), 'utf8')
+
+// To mend it: npm run dashboards
+it.each([...files()])('dashboards/%s is what its code makes', (name, text) => {
+  expect(parse(read(name))).toEqual(parse(text))
+})
+
+describe.each(dashboards.map((spec) => [spec.name, toGrafana(spec)] as const))('dashboard %s', (name, dashboard) => {
+  it('has a uid, a question, and panels with ids, titles, descriptions and units of their own', () => {
+    expect(dashboard.uid).toBe(`quipu-${name}`)
+    expect(dashboard.description).toMatch(/\?$/)
+    const { panels } = dashboard
+    expect(new Set(panels.map((panel) => panel.id)).size).toBe(panels.length)
+    expect(new Set(panels.map((panel) => panel.title)).size).toBe(panels.length)
+    for (const panel of panels) {
+      expect(panel.description.length, panel.title).toBeGreaterThan(20)
+      expect(panel.targets.length, panel.title).toBeGreaterThan(0)
+      if (panel.type !== 'table') expect(panel.fieldConfig.defaults['unit'], panel.title).toBeDefined()
+    }
+  })
+
+  it('names no data source of its own', () => {
+    for (const panel of dashboard.panels) expect(panel.datasource.uid).toMatch(/^\$\{\w+\}$/)
+    expect(JSON.stringify(dashboard)).not.toMatch(/"datasource":"(?!\$)/)
+  })
+
+  it('draws no panel over another or over the edge', () => {
+    const taken = new Set<string>()
+    for (const { gridPos } of dashboard.panels) {
+      expect(gridPos.x + gridPos.w).toBeLessThanOrEqual(24)
+      for (let x = gridPos.x; x < gridPos.x + gridPos.w; x++) {
+        const place = `${x}/${gridPos.y}`
+        expect(taken.has(place), place).toBe(false)
+        taken.add(place)
+      }
+    }
+  })
+
+  it('asks for exemplars only where a metric has them', () => {
+    for (const target of dashboard.panels.flatMap((panel) => panel.targets)) {
+      if (target['exemplar'] !== true) continue
+      const used = Object.values<MetricDefinition>(metricNames).filter(({ text }) => target.expr?.includes(text))
+      expect(
+        used.some((metric) => metric.exemplars),
+        target.expr,
+      ).toBe(true)
+    }
+  })
+})
+
+describe('metrics, panels and rules', () => {
+  const expressions = [
+    ...dashboards.flatMap((spec) => toGrafana(spec).panels.flatMap((panel: GrafanaPanel) => panel.targets)),
+  ].map((target) => target.expr ?? '')
+  const all = [...expressions, ...recordingRules.map(({ expr }) => expr), ...alerts.map(({ expr }) => expr)]
+
+  it('know only metrics that there are', () => {
+    const names = new Set(Object.values<MetricDefinition>(metricNames).map(({ text }) => text))
+    for (const expr of all)
+      for (const [used] of expr.matchAll(/(?<![:\w])quipu_[a-z0-9_]+(?![:\w])/g))
+        expect(names.has(used) || names.has(used.replace(/_(count|sum|bucket)$/, '')), `${used} in ${expr}`).toBe(true)
+  })
+
+  it('know only recorded series that there are', () => {
+    const records = new Set(recordingRules.map(({ record }) => record))
+    for (const expr of all)
+      for (const [used] of expr.matchAll(/\b(?:quipu|route|phase|group):[\w:]+/g)) expect(records).toContain(used)
+  })
+
+  it('leave no metric unread', () => {
+    const unread = Object.values<MetricDefinition>(metricNames)
+      .filter(({ text }) => !all.some((expr) => new RegExp(`\\b${text}(_bucket|_sum|_count)?\\b`).test(expr)))
+      .map(({ text }) => text)
+    expect(unread).toEqual([])
+  })
+
+  it('give every alert a section in the runbook', () => {
+    const headings = [
+      ...readFileSync(new URL('../../docs/runbooks.md', import.meta.url), 'utf8').matchAll(/^## (.+)$/gm),
+    ]
+      .map(([, heading]) => heading)
+      .filter((heading) => heading?.startsWith('Quipu'))
+    expect(headings.toSorted()).toEqual([...new Set(alerts.map(({ alert }) => alert))].toSorted())
+  })
+})

@@ -1,0 +1,37 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { alerts } from '../../dashboards/alerts.ts'
+import { testedAlerts } from '../../dashboards/alert-tests.ts'
+import { findPrometheus, type PrometheusPrograms } from '../support/prometheus.ts'
+
+const run = promisify(execFile)
+const cwd = fileURLToPath(new URL('../../dashboards/rules', import.meta.url))
+let programs: PrometheusPrograms | undefined
+
+beforeAll(async () => {
+  programs = await findPrometheus()
+}, 90_000)
+
+describe('the rules', () => {
+  it('have a situation in which each alert fires, and one in which it does not', () => {
+    const names = [...new Set(alerts.map(({ alert }) => alert))].toSorted()
+    const { firing, silent } = testedAlerts()
+    expect(firing.toSorted()).toEqual(names)
+    expect(silent.toSorted()).toEqual(names)
+  })
+
+  it('are what Prometheus takes', async ({ skip }) => {
+    if (!programs) return skip()
+    const { stdout } = await run(programs.promtool, ['check', 'rules', 'quipu.yaml'], { cwd })
+    expect(stdout).toContain('SUCCESS')
+  })
+
+  it('fire when they should and are silent when they should', { timeout: 180_000 }, async ({ skip }) => {
+    if (!programs) return skip()
+    // Fails with what differs.
+    const { stdout } = await run(programs.promtool, ['test', 'rules', 'quipu.test.yaml'], { cwd, maxBuffer: 1 << 24 })
+    expect(stdout).toContain('SUCCESS')
+  })
+})

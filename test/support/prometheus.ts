@@ -1,0 +1,157 @@
+import { execFile, spawn, type ChildProcess } from 'node:child_process'
+import { access, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { homedir, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+
+/** Programs of Prometheus: installed, or unpacked from Debian's package into the cache of tests. */
+export interface PrometheusPrograms {
+  readonly prometheus: string
+  readonly promtool: string
+}
+
+/**
+ * Finds or fetches Prometheus. Without it tests are skipped aloud; under CI that is a failure.
+ * @returns undefined when there is none
+ */
+export async function findPrometheus(): Promise<PrometheusPrograms | undefined> {
+  const found = (await installed()) ?? (await cached()) ?? (await fetched())
+  if (found) return found
+  const line = 'SKIPPED: no Prometheus (apt-get install prometheus)'
+  if (process.env['CI'] === 'true') throw new Error(line)
+  process.stderr.write(`${line}\n`)
+  return undefined
+}
+
+async function installed(): Promise<PrometheusPrograms | undefined> {
+  const programs = { prometheus: 'prometheus', promtool: 'promtool' }
+  return run('promtool', ['--version']).then(
+    () => programs,
+    () => undefined,
+  )
+}
+
+const folder = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'quipu', 'prometheus')
+const programs: PrometheusPrograms = {
+  prometheus: join(folder, 'usr/bin/prometheus'),
+  promtool: join(folder, 'usr/bin/promtool'),
+}
+
+async function cached(): Promise<PrometheusPrograms | undefined> {
+  return access(programs.promtool).then(
+    () => programs,
+    () => undefined,
+  )
+}
+
+/** Needs no root: the package is downloaded and unpacked, not installed. */
+async function fetched(): Promise<PrometheusPrograms | undefined> {
+  const work = await mkdtemp(join(tmpdir(), 'quipu-prometheus-'))
+  try {
+    await run('apt-get', ['download', 'prometheus'], { cwd: work, timeout: 60_000 })
+    const name = (await readdir(work)).find((file) => file.endsWith('.deb'))
+    if (!name) return undefined
+    await mkdir(folder, { recursive: true })
+    await run('dpkg', ['-x', join(work, name), folder])
+    return await cached()
+  } catch {
+    return undefined
+  } finally {
+    await rm(work, { recursive: true, force: true })
+  }
+}
+
+export interface RunningPrometheus {
+  readonly url: string
+  /** Values of an instant query, by their labels as JSON. @throws Error with Prometheus's own words */
+  query(expr: string): Promise<readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[]>
+  get(path: string): Promise<unknown>
+  stop(): Promise<void>
+}
+
+export interface ScrapeTarget {
+  readonly job: string
+  /** host:port */
+  readonly address: string
+}
+
+/** Starts a Prometheus on loopback that scrapes each second and evaluates the rules. */
+export async function startPrometheus(
+  { prometheus }: PrometheusPrograms,
+  targets: readonly ScrapeTarget[],
+  ruleFile: string,
+): Promise<RunningPrometheus> {
+  const work = await mkdtemp(join(tmpdir(), 'quipu-prometheus-'))
+  const port = await freePort()
+  const jobs = [...new Set(targets.map(({ job }) => job))]
+  await writeFile(
+    join(work, 'prometheus.json'),
+    JSON.stringify({
+      global: { scrape_interval: '1s', evaluation_interval: '1s' },
+      rule_files: [ruleFile],
+      scrape_configs: jobs.map((job) => ({
+        job_name: job,
+        static_configs: [{ targets: targets.filter((target) => target.job === job).map(({ address }) => address) }],
+      })),
+    }),
+  )
+  const child = spawn(
+    prometheus,
+    [
+      `--config.file=${join(work, 'prometheus.json')}`,
+      `--storage.tsdb.path=${join(work, 'data')}`,
+      `--web.listen-address=127.0.0.1:${port}`,
+      '--enable-feature=exemplar-storage',
+      '--log.level=error',
+    ],
+    { stdio: ['ignore', 'ignore', 'pipe'] },
+  )
+  let words = ''
+  child.stderr?.on('data', (text: Buffer) => (words += text.toString()))
+  const url = `http://127.0.0.1:${port}`
+  await ready(url, child, () => words)
+  const get = async (path: string): Promise<unknown> => {
+    const answer = (await (await fetch(url + path)).json()) as { status: string; error?: string; data: unknown }
+    if (answer.status !== 'success') throw new Error(`${path}: ${answer.error}`)
+    return answer.data
+  }
+  return {
+    url,
+    get,
+    async query(expr) {
+      const data = (await get(`/api/v1/query?query=${encodeURIComponent(expr)}`)) as {
+        result: readonly { metric: Record<string, string>; value: [number, string] }[]
+      }
+      return data.result.map(({ metric, value }) => ({ labels: metric, value: Number(value[1]) }))
+    },
+    async stop() {
+      const ended = new Promise((resolve) => child.once('exit', resolve))
+      child.kill('SIGTERM')
+      await ended
+      await rm(work, { recursive: true, force: true })
+    },
+  }
+}
+
+async function ready(url: string, child: ChildProcess, words: () => string): Promise<void> {
+  for (const until = performance.now() + 30_000; performance.now() < until;) {
+    if (child.exitCode !== null) throw new Error(`Prometheus ended: ${words()}`)
+    const answer = await fetch(`${url}/-/ready`).catch(() => undefined)
+    if (answer?.ok) return
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  child.kill('SIGKILL')
+  throw new Error(`Prometheus did not get ready: ${words()}`)
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
+    })
+  })
+}
