@@ -59,9 +59,9 @@ describe.each(dashboards.map((spec) => [spec.name, toGrafana(spec)] as const))('
 })
 
 describe('metrics, panels and rules', () => {
-  const expressions = [
-    ...dashboards.flatMap((spec) => toGrafana(spec).panels.flatMap((panel: GrafanaPanel) => panel.targets)),
-  ].map((target) => target.expr ?? '')
+  const expressions = dashboards
+    .flatMap((spec) => toGrafana(spec).panels.flatMap((panel: GrafanaPanel) => panel.targets))
+    .map((target) => target.expr ?? '')
   const all = [...expressions, ...recordingRules.map(({ expr }) => expr), ...alerts.map(({ expr }) => expr)]
 
   it('know only metrics that there are', () => {
