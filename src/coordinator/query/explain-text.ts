@@ -56,12 +56,13 @@ function detailsOf(node: PlanNode): string {
 }
 
 /** @param indent of the lines below the first, whose own is `first` */
-function textNode(node: PlanNode, indent: string, first = indent): string {
-  const bar = node.children.length > 0 ? '│' : ' '
-  const lines = [`${first}${node.name}${detailsOf(node)}`, `${indent}${bar}   Layout: [${node.layout.join(', ')}]`]
+/** @param lead before the node's name, @param rest before every line below it */
+function textNode(node: PlanNode, lead: string, rest = lead): string {
+  const branch = node.children.length > 0 ? '│  ' : '   '
+  const lines = [`${lead}${node.name}${detailsOf(node)}`, `${rest}${branch} Layout: [${node.layout.join(', ')}]`]
   for (const [index, child] of node.children.entries()) {
     const last = index === node.children.length - 1
-    lines.push(textNode(child, `${indent}${last ? '   ' : '│  '}`, `${indent}${last ? '└─ ' : '├─ '}`))
+    lines.push(textNode(child, `${rest}${last ? '└─ ' : '├─ '}`, `${rest}${last ? '   ' : '│  '}`))
   }
   return lines.join('\n')
 }

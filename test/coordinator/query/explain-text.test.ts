@@ -4,39 +4,65 @@ import type { AnalyzedStatement, PlanNode } from '../../../src/sql/front-end.ts'
 
 const scan = (table: string): PlanNode => ({
   name: 'TableScan',
-  details: { table: `tpch:tiny:${table}` },
-  layout: ['key:bigint'],
+  details: { table },
+  layout: ['k:bigint'],
   children: [],
 })
 const outline: PlanNode = {
   name: 'Output',
   details: {},
-  layout: ['count:bigint'],
-  children: [
-    {
-      name: 'InnerJoin',
-      details: {},
-      layout: ['key:bigint'],
-      children: [{ name: 'Filter', details: {}, layout: ['key:bigint'], children: [scan('orders')] }, scan('customer')],
-    },
-  ],
+  layout: ['k:bigint'],
+  children: [{ name: 'InnerJoin', details: {}, layout: ['k:bigint'], children: [scan('a'), scan('b')] }],
 }
+const query: Extract<AnalyzedStatement, { kind: 'query' }> = {
+  kind: 'query',
+  queryType: 'SELECT',
+  columns: [],
+  query: { sql: '', scans: [], wire: [], streams: false, ordered: false, risky: false, simple: true, outline },
+  reads: [{ catalog: 'c', schema: 's', table: 'a', columns: ['k'] }],
+  warnings: [],
+}
+const explained = (planType: 'LOGICAL' | 'VALIDATE' | 'IO', format: 'TEXT' | 'JSON' | 'GRAPHVIZ' = 'TEXT') =>
+  explainText(
+    {
+      kind: 'explain',
+      queryType: 'EXPLAIN',
+      analyze: false,
+      verbose: false,
+      planType,
+      format,
+      statement: query,
+      columns: [],
+      warnings: [],
+    },
+    [],
+  )
 
-it('draws the tree of a plan', () => {
-  const explained = {
-    kind: 'explain',
-    planType: 'LOGICAL',
-    format: 'TEXT',
-    statement: { kind: 'query', query: { outline } },
-  } as unknown as Extract<AnalyzedStatement, { kind: 'explain' }>
-  expect(explainText(explained, [])).toBe(`Output
-│   Layout: [count:bigint]
-└─ InnerJoin
-   │   Layout: [key:bigint]
-   ├─ Filter
-   │  │   Layout: [key:bigint]
-   │  └─ TableScan[table = tpch:tiny:orders]
-   │         Layout: [key:bigint]
-   └─ TableScan[table = tpch:tiny:customer]
-          Layout: [key:bigint]`)
+it('draws the plan as a tree', () => {
+  expect(explained('LOGICAL')).toBe(
+    [
+      'Output',
+      '│   Layout: [k:bigint]',
+      '└─ InnerJoin',
+      '   │   Layout: [k:bigint]',
+      '   ├─ TableScan[table = a]',
+      '   │      Layout: [k:bigint]',
+      '   └─ TableScan[table = b]',
+      '          Layout: [k:bigint]',
+    ].join('\n'),
+  )
+})
+
+it('gives JSON and graphviz of the same nodes, validity, and the tables read', () => {
+  expect(JSON.parse(String(explained('LOGICAL', 'JSON')))).toMatchObject({
+    name: 'Output',
+    children: [{ name: 'InnerJoin', children: [{ name: 'TableScan' }, { name: 'TableScan' }] }],
+  })
+  const drawn = String(explained('LOGICAL', 'GRAPHVIZ'))
+  expect(drawn.match(/plannode_\d+\[/g)).toHaveLength(4)
+  expect(drawn.match(/ -> /g)).toHaveLength(3)
+  expect(explained('VALIDATE')).toBe(true)
+  expect(JSON.parse(String(explained('IO')))).toMatchObject({
+    inputTableColumnInfos: [{ table: { catalog: 'c', schemaTable: { schema: 's', table: 'a' } } }],
+  })
 })
