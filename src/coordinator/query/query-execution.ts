@@ -2,7 +2,7 @@ import type { Catalogs } from '../../connectors/spi/catalogs.ts'
 import type { EventLog } from '../../events/event-log.ts'
 import { composeStatement } from '../../execution/api/compose-statement.ts'
 import type { TaskStats } from '../../execution/api/task.ts'
-import type { EnginePool, EngineRun } from '../../execution/engine/engine.ts'
+import { EngineLost, type EnginePool, type EngineRun } from '../../execution/engine/engine.ts'
 import { planStages } from '../../planner/plan-stages.ts'
 import type { StagePlan } from '../../planner/stage-plan.ts'
 import { deferred } from '../../shared/deferred.ts'
@@ -328,7 +328,15 @@ export function startQueryExecution(
       remainingMillis: deps.limits.queryRunMs,
     })
     if (plan) recordSoon([plan]).catch(() => {})
-    const result = await engineRun.done
+    const result = await engineRun.done.catch((error: unknown) => {
+      // The pool has tried it twice.
+      if (error instanceof EngineLost)
+        throw new EngineError(
+          'REMOTE_TASK_ERROR',
+          `The engine of the coordinator was lost (${error.reason}) while the statement ran`,
+        )
+      throw error
+    })
     abort.signal.throwIfAborted()
     if (result.overflow)
       throw new EngineError(

@@ -261,6 +261,7 @@ function followTask(
         }
       } catch (error) {
         if (error instanceof PageGone) lost(error.message, 'pages_lost')
+        else if (error instanceof WorkerUnreachable) lost(error.message, 'worker_lost')
         else end(undefined, error)
       } finally {
         publishing = false

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import kafkajs, { type Admin, type Kafka } from 'kafkajs'
 import { LogUnavailable, MisconfiguredLog } from '../event-log.ts'
 
@@ -58,6 +59,22 @@ async function createTopic(admin: Admin, { topic, partitions, replication }: Top
     })
 }
 
+/** A topic just made, or a broker just back, has no leader for a moment. */
+async function whenLed<T>(ask: () => Promise<T>): Promise<T> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await ask()
+    } catch (error) {
+      const retriable = error instanceof kafkajs.KafkaJSError && error.retriable
+      if (!retriable || attempt >= LEADER_TRIES) throw error
+      await sleep(LEADER_PAUSE_MS)
+    }
+  }
+}
+
+const LEADER_TRIES = 25
+const LEADER_PAUSE_MS = 200
+
 async function checkTopic(admin: Admin, { topic, partitions }: TopicSettings): Promise<void> {
   const metadata = await admin.fetchTopicMetadata({ topics: [topic] })
   const found = metadata.topics[0]!.partitions
@@ -79,7 +96,7 @@ async function checkTopic(admin: Admin, { topic, partitions }: TopicSettings): P
     if (!ok && name !== 'flush.messages')
       throw new MisconfiguredLog(`Topic ${topic} has ${name}=${is}, which would lose or refuse events: set ${value}`)
   }
-  const offsets = await admin.fetchTopicOffsets(topic)
+  const offsets = await whenLed(() => admin.fetchTopicOffsets(topic))
   for (const { partition, low } of offsets)
     if (low !== '0')
       throw new MisconfiguredLog(
