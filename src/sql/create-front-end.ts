@@ -33,7 +33,13 @@ async function analyzeStatement(
   const text: SourceText = { sql, origin: textOrigin }
   // SET TIME ZONE reaches the next statement as a session property: it goes before the client's own zone.
   const timeZone = session.properties[ZONE_PROPERTY] ?? session.timeZone
-  return analyzeParsed({ text, ...read(text) }, { ...session, timeZone }, metadata, [])
+  try {
+    return await analyzeParsed({ text, ...read(text) }, { ...session, timeZone }, metadata, [])
+  } catch (error) {
+    // Depths are counted; running out of stack is the last resort, where the caller left little of it.
+    if (!(error instanceof RangeError)) throw error
+    throw new EngineError('STACK_OVERFLOW', 'statement is too large (stack overflow during analysis)', { cause: error })
+  }
 }
 
 /** Parsed, and within what DuckDB is known to plan. */

@@ -297,8 +297,10 @@ function renderDistinct(state: RenderState, { input, columns }: DistinctNode): B
 
 function renderLimit(state: RenderState, node: LimitNode): Block {
   const inner = renderRelation(state, node.input)
-  const { count, offset, ties } = node
-  if (ties !== undefined) {
+  const { offset, ties } = node
+  // Sorted by constants alone, every row ties with the first.
+  const count = ties?.length === 0 ? undefined : node.count
+  if (ties !== undefined && ties.length > 0) {
     const block = opened(state, inner.orderBy === undefined ? inner : { ...inner, orderBy: undefined })
     const order = sortText(state, ties, columnName).join(', ')
     const rank = state.names.fresh()
