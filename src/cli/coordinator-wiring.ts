@@ -180,7 +180,8 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   life.claimed(writer)
   logger.bind({ epoch })
   logger.info('epoch.won', {}, 'Writes the event log from now on')
-  telemetry.meters().count('epochClaims', { result: 'won' })
+  // Each claim raises the epoch by one: so the counter goes on where the last process left it.
+  telemetry.meters().count('epochClaims', { result: 'won' }, epoch)
   const { logId } = await log.tip()
   void log.fenced.then((reason) => life.fail(new ExitError(exitCodes.fenced, reason.message)))
   await engineStarted

@@ -14,7 +14,10 @@ const NANOS = 1e9
 const UNANSWERED = 5
 
 /** A worker's tasks as metrics and log lines; spans are made by the coordinator, from the tasks' statistics. */
-export function onWorkerEvent({ meters, logger }: ProcessTelemetry): (event: WorkerEvent) => void {
+export function onWorkerEvent(
+  { meters, logger }: ProcessTelemetry,
+  connectorOf: (catalog: string) => string,
+): (event: WorkerEvent) => void {
   const unanswered = new Map<string, number>()
   return (event) => {
     switch (event.type) {
@@ -23,8 +26,12 @@ export function onWorkerEvent({ meters, logger }: ProcessTelemetry): (event: Wor
       case 'pageListed':
         return meters().count('pagesSpooled', { kind: 'result' })
       case 'batchEnded': {
-        const { figures } = event
+        const { figures, catalogs, splits } = event
         if (!figures) return
+        for (const catalog of catalogs) {
+          const seconds = figures.wallNanos / NANOS / Math.max(1, splits)
+          meters().observe('splitDuration', { connector: connectorOf(catalog) }, seconds)
+        }
         if (figures.blockedNanos > 0) {
           meters().count('exchangeBlockedSeconds', { side: 'producer' }, figures.blockedNanos / NANOS)
         }

@@ -48,7 +48,7 @@ export async function wireWorker(life: ChildLife, url: string): Promise<WiredWor
   const nodeId = nodeIdOf(dataDir)
   const telemetry = createProcessTelemetry(config, 'worker', nodeId)
   const { logger } = telemetry
-  const onEvent = onWorkerEvent(telemetry)
+  const onEvent = onWorkerEvent(telemetry, (catalog) => catalogs.get(catalog)?.connectorName ?? 'none')
   const catalogs = withSystemCatalog(
     loadCatalogs(resolve(config.catalogDir), connectorFactories, {
       dataDir,

@@ -72,8 +72,17 @@ export async function createMeters(options: MetersOptions): Promise<Meters> {
         if (definition.exemplars) counter.inc(exemplary(labels, 0) as never)
         else counter.inc(labels, 0)
       }
-    } else if (definition.kind === 'gauge') made.set(name, new prom.Gauge(common))
-    else made.set(name, new prom.Histogram({ ...common, buckets: [...buckets[definition.buckets ?? 'fast']] }))
+    } else if (definition.kind === 'gauge') {
+      const gauge = new prom.Gauge(common)
+      made.set(name, gauge)
+      // One without labels would begin at 0, which is a statement: never verified, no writer, not ready.
+      if (common.labelNames.length === 0) gauge.remove()
+    } else {
+      const histogram = new prom.Histogram({ ...common, buckets: [...buckets[definition.buckets ?? 'fast']] })
+      made.set(name, histogram)
+      if (common.labelNames.length > 0)
+        for (const labels of closedCombinations(definition.labels)) histogram.zero(labels)
+    }
   }
 
   function bounded(name: MetricName, labels: Readonly<Record<string, string>>): Record<string, string> {

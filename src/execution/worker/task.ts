@@ -167,6 +167,8 @@ export function createTask(deps: TaskDeps, taskId: TaskId, first: TaskUpdate): W
         type: 'batchEnded',
         taskId,
         batch: batch.batch,
+        catalogs: [...new Set(batch.splits.map((split) => split.catalog))],
+        splits: batch.splits.length,
         traceparent,
         startedAt: figures?.startedAt ?? readyAt,
         endedAt: clock.now(),

@@ -8,6 +8,9 @@ export type WorkerEvent =
       readonly type: 'batchEnded'
       readonly taskId: string
       readonly batch: number
+      /** Of what it read. */
+      readonly catalogs: readonly string[]
+      readonly splits: number
       readonly traceparent: string | undefined
       /** Wall clock, milliseconds. */
       readonly startedAt: number
