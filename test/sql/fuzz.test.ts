@@ -1,0 +1,64 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { EngineError } from '../../src/shared/engine-error.ts'
+import { openLibraryRunner, type LibraryRunner } from '../support/library-runner.ts'
+import { mutate, SqlGenerator } from '../support/sql-generator.ts'
+
+/** Statements a kind; `SQL_FUZZ=25000` for a whole run. */
+const count = Number(process.env['SQL_FUZZ'] ?? 400)
+const seed = Number(process.env['SQL_FUZZ_SEED'] ?? 1)
+
+/** Words of DuckDB that no message to a client may have. */
+const DUCKDB_TEXT = /\b(Binder|Parser|Catalog|Conversion|Invalid Input|Not implemented|INTERNAL) Error\b|DuckDB|u_raise/
+
+/** What would run long by its own meaning, not by a fault of ours. */
+const EXPENSIVE = /repeat|sequence|levenshtein|combinations|lpad|rpad|ngrams|\d{7,}/i
+
+describe('statements nobody has written', { timeout: 1_800_000 }, () => {
+  let runner: LibraryRunner
+  beforeAll(async () => {
+    runner = await openLibraryRunner()
+  })
+  afterAll(() => runner.close())
+
+  /** What is wrong with how a statement ends; undefined for rows and for errors in Trino's words. */
+  async function fault(sql: string): Promise<string | undefined> {
+    try {
+      await runner.run(sql)
+      return undefined
+    } catch (error) {
+      if (!(error instanceof EngineError)) return `${sql}\n    ${error instanceof Error ? error.stack : String(error)}`
+      const failed = error.errorName === 'GENERIC_INTERNAL_ERROR' && error.cause !== undefined
+      if (failed) return `${sql}\n    ${error.message}: ${String(error.cause)}`
+      return DUCKDB_TEXT.test(error.message) ? `${sql}\n    ${error.message}` : undefined
+    }
+  }
+
+  it('made by the grammar: rows, or an error of the dialect', async () => {
+    const generator = new SqlGenerator(seed)
+    const faults: string[] = []
+    for (let i = 0; i < count; i++) {
+      const found = await fault(generator.next())
+      if (found !== undefined) faults.push(found)
+    }
+    expect(faults).toEqual([])
+  })
+
+  it('made of pieces of the corpus: rows, or an error of the dialect', async () => {
+    const folder = new URL('../conformance/', import.meta.url)
+    const corpus = readdirSync(folder)
+      .filter((file) => file.endsWith('.jsonl') && file !== 'tpch.jsonl')
+      .flatMap((file) => readFileSync(new URL(file, folder), 'utf8').split('\n'))
+      .filter((line) => line !== '')
+      .map((line) => (JSON.parse(line) as { sql: string }).sql)
+    const next = mutate(corpus, seed)
+    const faults: string[] = []
+    for (let i = 0; i < count; i++) {
+      const sql = next()
+      if (EXPENSIVE.test(sql)) continue
+      const found = await fault(sql)
+      if (found !== undefined) faults.push(found)
+    }
+    expect(faults).toEqual([])
+  })
+})
