@@ -81,8 +81,8 @@ async function createCluster(folder: string): Promise<Cluster> {
   const owner = await unprivileged()
   const binaries = await reachable(await nativeFolder(), owner)
   await mkdir(folder, { recursive: true, mode: 0o755 })
-  // The cluster's owner must be able to enter every folder above it.
-  if (owner) await run('chmod', ['755', folder, dirname(folder)])
+  // The cluster's owner must be able to enter every folder of ours above it; the machine's temporary folder stays as it is.
+  if (owner) await run('chmod', ['755', ...[folder, dirname(folder)].filter((one) => one !== tmpdir())])
   const data = join(folder, 'data')
   await mkdir(data, { mode: 0o700 })
   if (owner) await chown(data, owner.uid, owner.gid)
