@@ -158,6 +158,8 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     projection: createReadModelsProjection(),
     database: connection,
     clock,
+    // Nobody waits: reads of one's own writes come from memory, and a barrier ends the lingering.
+    lingerMs: 100,
     onBatch: (batch) => countProjected(telemetry.meters(), batch),
     onTrouble: (trouble) =>
       trouble.kind === 'dead_letter'

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { TaskStats } from '../../execution/api/task.ts'
 import type { EngineResult } from '../../execution/engine/engine.ts'
+import { oneDriverStats } from './one-driver-stats.ts'
 
 /** A result page made in the coordinator: its bytes are the JSON array of its rows. */
 export interface MadePage {
@@ -56,84 +57,29 @@ export interface CoordinatorWork {
   readonly engine?: EngineResult
 }
 
-/** Figures of a coordinator-only task: one pipeline of a source and the output, one driver. */
+/** Figures of a coordinator-only task: a source and the output. */
 export function coordinatorTaskStats(work: CoordinatorWork): TaskStats {
-  const createTime = new Date(work.createdAt).toISOString()
-  const startTime = new Date(Math.min(work.engine?.startedAt ?? work.createdAt, work.endedAt)).toISOString()
-  const endTime = new Date(work.endedAt).toISOString()
-  const elapsedNanos = Math.max(0, work.endedAt - work.createdAt) * 1e6
-  const wallNanos = Math.round(work.engine?.wallNanos ?? 0)
-  const cpuNanos = Math.round(work.engine?.cpuNanos ?? 0)
-  const splits = Math.max(1, work.splits)
-  const operator = (operatorId: number, operatorType: string, engineOperator: string, timeNanos: number) => ({
-    operatorId,
-    operatorType,
-    engineOperator,
-    inputPositions: work.rows,
-    outputPositions: work.rows,
-    inputBytes: work.bytes,
-    outputBytes: work.bytes,
-    timeNanos,
-    blockedNanos: 0,
-    addInputCalls: 0,
-    getOutputCalls: 0,
-    finishCalls: 1,
-  })
-  const figures = {
-    memoryBytes: 0,
-    rawInputBytes: 0,
-    rawInputPositions: 0,
-    processedInputBytes: 0,
-    processedInputPositions: work.rows,
-    outputBytes: work.bytes,
-    outputPositions: work.rows,
-    totalDrivers: 1,
-    queuedDrivers: 0,
-    runningDrivers: 0,
-    completedDrivers: 1,
-    scheduledNanos: wallNanos,
-    cpuNanos,
-    blockedNanos: 0,
-  }
-  return {
-    ...figures,
-    createTime,
-    startTime,
-    endTime,
-    elapsedNanos,
-    queuedNanos: 0,
-    totalSplits: splits,
-    queuedSplits: 0,
-    runningSplits: 0,
-    completedSplits: splits,
-    peakMemoryBytes: Math.round(work.engine?.peakMemoryBytes ?? 0),
-    spilledBytes: 0,
-    cpuExact: work.engine?.cpuExact ?? false,
+  const { engine, createdAt, endedAt, rows, bytes } = work
+  const wallNanos = Math.round(engine?.wallNanos ?? 0)
+  return oneDriverStats({
+    createdAt,
+    startedAt: engine?.startedAt ?? createdAt,
+    endedAt,
+    rows,
+    bytes,
+    rawRows: 0,
+    rawBytes: 0,
+    splits: Math.max(1, work.splits),
     wallNanos,
+    cpuNanos: Math.round(engine?.cpuNanos ?? 0),
+    scheduledNanos: wallNanos,
+    cpuExact: engine?.cpuExact ?? false,
+    blockedNanos: 0,
+    peakMemoryBytes: Math.round(engine?.peakMemoryBytes ?? 0),
     profiled: false,
-    pipelines: [
-      {
-        pipelineId: 0,
-        inputPipeline: true,
-        outputPipeline: true,
-        ...figures,
-        operators: [
-          operator(0, work.source, 'COLUMN_DATA_SCAN', wallNanos),
-          operator(1, 'TaskOutputOperator', 'RESULT', 0),
-        ],
-        drivers: [
-          {
-            batch: 0,
-            startTime,
-            endTime,
-            queuedNanos: 0,
-            elapsedNanos,
-            scheduledNanos: wallNanos,
-            cpuNanos,
-            blockedNanos: 0,
-          },
-        ],
-      },
+    operators: [
+      { operatorType: work.source, engineOperator: 'COLUMN_DATA_SCAN', timeNanos: wallNanos },
+      { operatorType: 'TaskOutputOperator', engineOperator: 'RESULT' },
     ],
-  }
+  })
 }
