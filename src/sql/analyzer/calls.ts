@@ -141,6 +141,8 @@ function functionName(node: FunctionCall): string {
 
 export function analyzeCall(state: ExpressionState, node: FunctionCall): Expr {
   const { context } = state
+  const ofPattern = context.patternCall?.(state, node)
+  if (ofPattern !== undefined) return ofPattern
   const name = functionName(node)
   // What arguments contain is the call's own affair: an aggregate may not nest another, a window may.
   const inner = nothingFound()

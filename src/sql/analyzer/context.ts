@@ -1,10 +1,11 @@
 import { EngineError, type ErrorLocation, type ErrorName } from '../../shared/engine-error.ts'
 import type { Warning } from '../front-end.ts'
-import type { Expression } from '../syntax/ast.ts'
+import type { Expression, FunctionCall } from '../syntax/ast.ts'
 import type { Query } from '../syntax/ast-query.ts'
 import { locate, type Span } from '../syntax/span.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import type { SessionContext } from '../session.ts'
+import type { ExpressionState } from './expression-state.ts'
 import type { ResolvedMetadata } from './resolve.ts'
 import type { Scope } from './scope.ts'
 import type { ColumnId, Expr, RelationNode } from './tree.ts'
@@ -25,6 +26,8 @@ export interface AnalysisContext {
   /** What in the text some expressions come from: columns, and the parts of windows. */
   readonly origins: WeakMap<Expr, Expression>
   readonly warnings: Warning[]
+  /** Inside MATCH_RECOGNIZE: what its own functions mean; undefined for all others. */
+  readonly patternCall?: (state: ExpressionState, node: FunctionCall) => Expr | undefined
   /** An expression as messages show it. */
   print(expression: Expression): string
   /** Analyses a query inside an expression or relation; here because queries, relations and expressions nest. */

@@ -21,6 +21,7 @@ import { verifyCorrelation } from './correlation.ts'
 import { verifyScalar } from './expression-state.ts'
 import { analyzeJsonTable } from './json-table.ts'
 import { qualify, viewSession, type ResolvedTable, type TableName } from './resolve.ts'
+import { analyzeRowPattern } from './row-patterns.ts'
 import { findNamedQuery, type Field, type NamedQuery, type Scope } from './scope.ts'
 import { analyzeTableFunction } from './table-functions.ts'
 import { someExpr } from './walk.ts'
@@ -63,7 +64,7 @@ export function analyzeRelation(context: AnalysisContext, relation: Relation, sc
     case 'JsonTable':
       return analyzeJsonTable(context, relation, scope)
     case 'PatternRecognitionRelation':
-      throw errorAt(context, relation, 'NOT_SUPPORTED', 'MATCH_RECOGNIZE is not supported')
+      return analyzeRowPattern(context, relation, analyzeRelation(context, relation.input, scope), scope)
     default:
       return unreachable(relation)
   }

@@ -13,6 +13,8 @@ export interface Field {
   readonly column: ColumnId
   /** Reached by name only, not by `*`. */
   readonly hidden?: boolean
+  /** Reached only behind the name of its relation: `A.price` in a row pattern. */
+  readonly qualified?: boolean
 }
 
 /** Fields, and where to look when they do not have the name. Common tables are found along the same chain. */
@@ -52,7 +54,8 @@ export const emptyScope: Scope = { fields: [], parent: undefined, boundary: fals
 export function fieldMatches(field: Field, name: readonly string[]): boolean {
   const last = name.length - 1
   if (field.name === undefined || field.name.toLowerCase() !== name[last]) return false
-  return last === 0 || (field.relation !== undefined && endsWith(field.relation, name, last))
+  if (last === 0) return field.qualified !== true
+  return field.relation !== undefined && endsWith(field.relation, name, last)
 }
 
 /** `relation` ends with the first `length` parts of `prefix`. */

@@ -261,6 +261,10 @@ export interface EngineCallExpr extends Typed<'engineCall'> {
 }
 
 export type EngineFunction =
+  | 'chr'
+  | 'length'
+  | 'split_part'
+  | 'u_match_rows'
   | 'u_json_exists'
   | 'u_json_value'
   | 'u_json_query'

@@ -5,6 +5,7 @@ import { formatFunctions } from './format.ts'
 import { jsonFunctions } from './json.ts'
 import { networkFunctions } from './network.ts'
 import { regexpFunctions } from './regexp.ts'
+import { rowPatternFunctions } from './row-patterns.ts'
 import type { ScalarFunction } from './scalar-function.ts'
 import { sqlJsonFunctions } from './sql-json.ts'
 import { statisticsFunctions } from './statistics.ts'
@@ -18,6 +19,7 @@ export const scalarFunctions: readonly ScalarFunction[] = [
   ...regexpFunctions,
   ...jsonFunctions,
   ...sqlJsonFunctions,
+  ...rowPatternFunctions,
   ...urlFunctions,
   ...networkFunctions,
   ...datetimeFunctions,

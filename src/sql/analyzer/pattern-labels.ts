@@ -1,0 +1,144 @@
+import { unreachable } from '../../shared/unreachable.ts'
+import type { PatternCode, PatternProgram } from '../functions/javascript/row-patterns.ts'
+import type { Identifier } from '../syntax/ast.ts'
+import type { PatternRecognitionRelation, RowPattern } from '../syntax/ast-patterns.ts'
+import { errorAt, type AnalysisContext } from './context.ts'
+
+/** A row's mask has a bit for each. */
+const MAX_VARIABLES = 15
+
+/** The variables of a row pattern, by their canonical names. */
+export interface Labels {
+  /** Of the pattern, numbered. */
+  readonly primary: ReadonlyMap<string, number>
+  /** Those and the subsets: the variables each stands for. */
+  readonly names: ReadonlyMap<string, readonly number[]>
+  /** Which of the definitions a variable has; without one it fits every row. */
+  readonly defined: ReadonlyMap<string, number>
+  nameOf(name: Identifier): string
+  variablesOf(name: Identifier): readonly number[]
+}
+
+function canonical(name: Identifier): string {
+  return name.quoted ? name.value : name.value.toUpperCase()
+}
+
+export function labelsOf(context: AnalysisContext, node: PatternRecognitionRelation): Labels {
+  const primary = new Map<string, number>()
+  const collect = (pattern: RowPattern): void => {
+    switch (pattern.kind) {
+      case 'PatternVariable':
+        if (!primary.has(canonical(pattern.name))) primary.set(canonical(pattern.name), primary.size)
+        return
+      case 'EmptyPattern':
+      case 'AnchorPattern':
+        return
+      case 'ExcludedPattern':
+      case 'QuantifiedPattern':
+        return collect(pattern.pattern)
+      case 'PatternConcatenation':
+      case 'PatternAlternation':
+      case 'PatternPermutation':
+        return pattern.patterns.forEach(collect)
+      default:
+        return unreachable(pattern)
+    }
+  }
+  collect(node.pattern)
+  if (primary.size > MAX_VARIABLES) {
+    throw errorAt(
+      context,
+      node,
+      'NOT_SUPPORTED',
+      `Row patterns of more than ${MAX_VARIABLES} variables are not supported`,
+    )
+  }
+  const names = new Map<string, readonly number[]>([...primary].map(([name, index]) => [name, [index]]))
+  for (const { name, identifiers } of node.subsets) {
+    if (names.has(canonical(name))) {
+      throw errorAt(
+        context,
+        name,
+        'INVALID_LABEL',
+        `union pattern variable name: ${canonical(name)} is a duplicate of primary pattern variable name`,
+      )
+    }
+    const members = identifiers.map((identifier) => {
+      const index = primary.get(canonical(identifier))
+      if (index === undefined) {
+        throw errorAt(
+          context,
+          identifier,
+          'INVALID_LABEL',
+          `subset element: ${canonical(identifier)} is not a primary pattern variable`,
+        )
+      }
+      return index
+    })
+    names.set(canonical(name), members)
+  }
+  const defined = new Map<string, number>()
+  node.variableDefinitions.forEach(({ name }, i) => {
+    const key = canonical(name)
+    if (!primary.has(key)) {
+      throw errorAt(context, name, 'INVALID_LABEL', `defined variable: ${key} is not a primary pattern variable`)
+    }
+    if (defined.has(key)) {
+      throw errorAt(context, name, 'INVALID_LABEL', `pattern variable with name: ${key} is defined twice`)
+    }
+    defined.set(key, i)
+  })
+  return {
+    primary,
+    names,
+    defined,
+    nameOf: canonical,
+    variablesOf(name) {
+      const variables = names.get(canonical(name))
+      if (variables !== undefined) return variables
+      throw errorAt(context, name, 'INVALID_LABEL', `${canonical(name)} is not a primary or union pattern variable`)
+    },
+  }
+}
+
+export function skipOf(labels: Labels, { afterMatchSkipTo: skip }: PatternRecognitionRelation): PatternProgram['skip'] {
+  const words = { PAST_LAST: 'past last', NEXT: 'next', FIRST: 'first', LAST: 'last' } as const
+  if (skip === undefined) return { to: 'past last', variables: [] }
+  const variables = skip.identifier === undefined ? [] : labels.variablesOf(skip.identifier)
+  return { to: words[skip.position], variables }
+}
+
+/** The pattern for the matcher. Exclusions show only where all rows of a match are given. */
+export function codeOf(labels: Labels, pattern: RowPattern): PatternCode {
+  const inner = (each: RowPattern): PatternCode => codeOf(labels, each)
+  switch (pattern.kind) {
+    case 'PatternVariable':
+      return labels.primary.get(canonical(pattern.name))!
+    case 'EmptyPattern':
+      return { all: [] }
+    case 'AnchorPattern':
+      return pattern.type === 'PARTITION_START' ? { start: true } : { end: true }
+    case 'ExcludedPattern':
+      return inner(pattern.pattern)
+    case 'PatternConcatenation':
+      return { all: pattern.patterns.map(inner) }
+    case 'PatternAlternation':
+      return { any: pattern.patterns.map(inner) }
+    case 'PatternPermutation':
+      return { any: permutations(pattern.patterns.map(inner)).map((all) => ({ all })) }
+    case 'QuantifiedPattern': {
+      const { symbol, atLeast, atMost, greedy } = pattern.quantifier
+      const least = symbol === '+' ? 1 : symbol === '{}' ? Number(atLeast ?? 0) : 0
+      const most = symbol === '?' ? 1 : symbol === '{}' && atMost !== undefined ? Number(atMost) : null
+      return { repeat: inner(pattern.pattern), least, most, greedy }
+    }
+    default:
+      return unreachable(pattern)
+  }
+}
+
+/** In lexicographical order of the written places, as the standard has it. */
+function permutations(items: readonly PatternCode[]): PatternCode[][] {
+  if (items.length <= 1) return [[...items]]
+  return items.flatMap((item, i) => permutations(items.toSpliced(i, 1)).map((rest) => [item, ...rest]))
+}
