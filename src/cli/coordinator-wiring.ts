@@ -6,6 +6,7 @@ import pg from 'pg'
 import { allowedDirectories, loadCatalogs } from '../connectors/spi/catalog-files.ts'
 import { withSystemCatalog, type RuntimeSources } from '../connectors/system/system-connector.ts'
 import { createMetadataPort } from '../coordinator/dispatch/catalog-metadata.ts'
+import { createDiskRoom } from '../coordinator/dispatch/disk-room.ts'
 import { createResourceGroups } from '../coordinator/dispatch/resource-groups.ts'
 import { startQueryExecution, type ExecutionDeps } from '../coordinator/query/query-execution.ts'
 import type { QueryExecution } from '../coordinator/query/query-handle.ts'
@@ -21,6 +22,7 @@ import { createWorkerClient } from '../coordinator/scheduler/worker-client.ts'
 import { isBelow, MisconfiguredLog, type EventLog } from '../events/event-log.ts'
 import { migrate, MigrationError } from '../events/postgres/migrate.ts'
 import { createProjectionRunner } from '../events/projection-runner.ts'
+import { diskSpaceOf } from '../execution/worker/disk-space.ts'
 import { createEnginePool } from '../execution/engine/engine-pool.ts'
 import { isLoopback } from '../protocol/edge/browser-policy.ts'
 import { createStatementUris } from '../protocol/statement/next-uri.ts'
@@ -228,7 +230,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     nodeId,
     selfUrl: address,
     maxAttempts: 4,
-    workerWaitMs: 3_000,
+    workerWaitMs: timeouts.workerWaitMs,
     limits: { pageBytes: limits.pageBytes, inlineBytes: INLINE_BYTES, queryRunMs: timeouts.queryRunMs },
     firstAppendHoldMs: FIRST_APPEND_HOLD_MS,
     onInternalError: (queryId, error) =>
@@ -269,6 +271,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
         clock.now(),
       )
   let draining = false
+  const diskRoom = createDiskRoom(limits.diskFloorBytes, () => diskSpaceOf(dataDir), clock)
   const service = createStatementService({
     clock,
     log,
@@ -286,6 +289,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
       answersKeptMs: timeouts.answersKeptMs,
     },
     accepting: () => !draining,
+    hasDiskRoom: () => diskRoom.enough(),
   })
   const recovering = clock.monotonicMs()
   const known = await readKnownWorkers(read)

@@ -42,11 +42,9 @@ const timeouts = z.strictObject({
   ownWritesWaitMs: duration('How long a read waits for its own writes before it is marked stale', 2 * second),
   slowQueryMs: duration('A query that takes longer gets a line in the log with its plan and operators', 5 * second),
   queryRunMs: duration('Longest run of a query', 24 * 60 * minute),
-  logLockMs: duration("`lock_timeout` of the event log's statements in Postgres", 500),
-  logTransactionMs: duration("`transaction_timeout` of the event log's statements in Postgres", 5 * second),
   writerSilentMs: duration('Silence of the writing coordinator before another claims', 2 * second),
   writerSilentJitterMs: duration('Random addition to that silence, at most', 300),
-  recoveryWorkersMs: duration('How long recovery waits for the workers last known', 3 * second),
+  workerWaitMs: duration('How long a query waits for a worker to be there, after a restart too', 3 * second),
   coordinatorBeatMs: duration("Between two beats of the coordinator's and the workers' event loops", second),
   coordinatorDeadMs: duration('Silence of a coordinator or worker after which its supervisor kills it', 10 * second),
   restartBackoffMinMs: duration('First pause before a process is started again', 100),
@@ -65,7 +63,6 @@ const timeouts = z.strictObject({
 /** Every bound; passing one is a clear error. */
 const limits = z.strictObject({
   statementBytes: bytes('Longest statement', MB),
-  eventBytes: bytes('Largest encoded event', 8 * MB),
   headerBytes: bytes('Request headers in all', 64 * kB),
   taskBodyBytes: bytes('Largest body of a task update', 16 * MB),
   pageBytes: bytes('Size that result pages are cut at', MB),
@@ -74,13 +71,8 @@ const limits = z.strictObject({
   queuedQueries: integer('Queued queries of a resource group', 5_000, { min: 0, max: 1_000_000 }),
   pageStoreQueryBytes: bytes('Pages that one query keeps on disk', GB),
   pageStoreBytes: bytes('Pages that a worker keeps on disk', 10 * GB),
-  diskFloorBytes: bytes('Free disk below which no statement is accepted', GB),
+  diskFloorBytes: bytes('Free disk under the data folder below which no statement is accepted', GB),
   engineMemoryPercent: integer("Part of the machine's memory that its workers' engines share", 60, { min: 1, max: 95 }),
-  parserDepth: integer('Nesting of a statement', 1_000, { min: 10, max: 10_000 }),
-  expressionDepth: integer('Nesting of an expression sent to an engine', 250, { min: 10, max: 1_000 }),
-  orTerms: integer('Terms of one OR sent to an engine', 500, { min: 1, max: 10_000 }),
-  joins: integer('Joins of a statement sent to an engine', 40, { min: 0, max: 1_000 }),
-  columns: integer('Columns of a statement sent to an engine', 10_000, { min: 1, max: 100_000 }),
 })
 
 /** All settings of all programs. Flags, variables and the file are read into this one shape; unknown keys are errors. */
@@ -116,7 +108,7 @@ export const configSchema = z.strictObject({
   limits: limits.prefault({}),
 })
 
-/** The settings that lie one level deeper, as in the file: `{"limits": {"joins": 20}}`. */
+/** The settings that lie one level deeper, as in the file: `{"limits": {"openQueries": 20}}`. */
 export const sections = { telemetry, timeouts, limits } as const
 
 /** The validated, frozen configuration of a process. */

@@ -38,15 +38,15 @@ describe('configuration', () => {
   })
 
   it('prefers flags to variables, variables to the file, the file to defaults', () => {
-    const path = file('{"port": 1, "workers": 2, "logLevel": "warn", "limits": {"joins": 7, "columns": 9}}')
-    const config = loadConfig(['--config', path, '--port=3', '--columns', '11'], {
+    const path = file('{"port": 1, "workers": 2, "logLevel": "warn", "limits": {"openQueries": 7, "queuedQueries": 9}}')
+    const config = loadConfig(['--config', path, '--port=3', '--queued-queries', '11'], {
       QUIPU_PORT: '2',
       QUIPU_WORKERS: '4',
     })
     expect(config.port).toBe(3)
     expect(config.workers).toBe(4)
     expect(config.logLevel).toBe('warn')
-    expect(config.limits).toMatchObject({ joins: 7, columns: 11, orTerms: 500 })
+    expect(config.limits).toMatchObject({ openQueries: 7, queuedQueries: 11, engineMemoryPercent: 60 })
   })
 
   it('reads lists, sizes, durations and flags from text', () => {
@@ -65,8 +65,8 @@ describe('configuration', () => {
   })
 
   it('cannot be changed', () => {
-    const config = loadConfig([], {}) as { limits: { joins: number } }
-    expect(() => (config.limits.joins = 1)).toThrow(TypeError)
+    const config = loadConfig([], {}) as { limits: { openQueries: number } }
+    expect(() => (config.limits.openQueries = 1)).toThrow(TypeError)
   })
 
   it('refuses with exit code 64 and one line what it does not know', () => {

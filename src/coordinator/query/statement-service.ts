@@ -30,7 +30,7 @@ export type StatementAnswer =
 export interface StatementService {
   /**
    * Starts a query. Resolves when its id may be told and its plan is known, or a moment after the former.
-   * @throws EngineError TOO_MANY_REQUESTS_FAILED too many open queries; SERVER_SHUTTING_DOWN; LogUnavailable after its wait
+   * @throws EngineError TOO_MANY_REQUESTS_FAILED too many open queries; SERVER_SHUTTING_DOWN; LogUnavailable after its wait, or with a full disk
    */
   submit(submission: Submission): Promise<QueryExecution>
   /** What token n has to say now; waits for something new at most `waitMs`. */
@@ -61,6 +61,8 @@ export interface StatementServiceDeps {
     readonly answersKeptMs: number
   }
   readonly accepting: () => boolean
+  /** False when the disk is too full for more of the event log. */
+  readonly hasDiskRoom: () => boolean
 }
 
 export function createStatementService(deps: StatementServiceDeps): StatementService {
@@ -211,6 +213,8 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
           'TOO_MANY_REQUESTS_FAILED',
           `Too many open queries: ${deps.limits.openQueries} are allowed`,
         )
+      if (!deps.hasDiskRoom())
+        throw new LogUnavailable('The disk of the data folder is almost full: no statement is accepted')
       const execution = deps.start(submission)
       registry.add(execution)
       const accepted = await within(execution.created, deps.limits.postLogWaitMs).catch((error: unknown) => {
