@@ -12,6 +12,7 @@ const all = [
   'engine',
   'worker',
   'sql-front-end',
+  'telemetry',
 ]
 const names = process.argv.slice(2).length > 0 ? process.argv.slice(2) : all
 for (const name of names) {

@@ -1,4 +1,4 @@
-import type { Attributes, Context, HrTime, SpanKind, Tracer } from '@opentelemetry/api'
+import type { Attributes, Context, ContextManager, HrTime, SpanKind, Tracer } from '@opentelemetry/api'
 import type { SpanRecord, SpanSink } from './span.ts'
 
 export interface SpanExport {
@@ -61,6 +61,8 @@ export async function startSpanExport(options: SpanExport): Promise<SpanSink> {
     sampler: new tracing.AlwaysOnSampler(),
     spanProcessors: [processor],
     instrumentations: [],
+    // Contexts are passed by hand. The SDK's own manager would switch async hooks on for the whole process.
+    contextManager: noContexts(api.ROOT_CONTEXT),
     autoDetectResources: false,
     metricReaders: [],
     logRecordProcessors: [],
@@ -121,6 +123,17 @@ export async function startSpanExport(options: SpanExport): Promise<SpanSink> {
     // Its rejection says that the collector is away, which is no reason not to stop.
     stop: () => sdk.shutdown().catch(() => {}),
   }
+}
+
+function noContexts(root: Context): ContextManager {
+  const manager: ContextManager = {
+    active: () => root,
+    with: (_, work, thisArg, ...args) => work.call(thisArg as ThisParameterType<typeof work>, ...args),
+    bind: (_, target) => target,
+    enable: () => manager,
+    disable: () => manager,
+  }
+  return manager
 }
 
 /** Seconds and nanoseconds: a Date has whole milliseconds, which most operators do not take. */
