@@ -54,19 +54,60 @@ const query = (name: string, description: string, schema?: Json): Json => parame
 const queryId = path('queryId', 'Identifier from the POST, yyyymmdd_hhmmss_NNNNN_xxxxx')
 const taskId = path('taskId', 'Query identifier, stage and task number, with dots between')
 const token = path('token', 'Last segment of nextUri')
-const sessionHeaders = ['User', 'Source', 'Catalog', 'Schema'].map((name) =>
-  parameter(
-    'header',
-    `X-Engine-${name}`,
-    `${name} of the statement; X-Trino-${name} and X-Presto-${name} mean the same`,
-  ),
+/** Suffixes of the three header families and what they say; a POST uses one family, its answers the same. */
+const sessionParts = {
+  User: 'On whose behalf; without it `anonymous`',
+  'Original-User': 'Who asked first, when the user was changed since',
+  Source: 'Which program asks',
+  Catalog: 'Catalog of names that say none',
+  Schema: 'Schema of names that say none; needs a catalog',
+  Path: 'Where functions are looked for',
+  'Time-Zone': 'Zone of the session; without it the zone of the server',
+  Language: 'Language tag',
+  Session: '`name=value` pairs, URL-encoded, with commas between',
+  'Prepared-Statement': '`name=text` pairs, URL-encoded, with commas between',
+  'Transaction-Id': 'An open transaction, or NONE',
+  Role: '`catalog=role` pairs',
+  'Client-Capabilities': 'What the client can read, with commas between',
+  'Client-Tags': 'Tags, with commas between',
+  'Client-Info': 'Anything the client says of itself',
+  'Trace-Token': 'Anything that finds the query again',
+  'Resource-Estimate': '`EXECUTION_TIME`, `CPU_TIME`, `PEAK_MEMORY`',
+} as const
+const sessionHeaders = Object.entries(sessionParts).map(([name, description]) =>
+  parameter('header', `X-Engine-${name}`, `${description}. X-Trino-${name} and X-Presto-${name} mean the same`),
 )
 const integer: Json = { type: 'integer', minimum: 0 }
+const header = (description: string, schema: Json = { type: 'string' }): Json => ({ description, schema })
+/** On the answers of a query that changed the session, in the family of its POST. */
+const sessionChanges = Object.fromEntries(
+  Object.entries({
+    'Set-Catalog': 'USE: catalog from now on',
+    'Set-Schema': 'USE: schema from now on',
+    'Set-Path': 'SET PATH',
+    'Set-Session': 'SET SESSION: `name=value`, URL-encoded',
+    'Clear-Session': 'RESET SESSION: name',
+    'Set-Role': 'SET ROLE: `catalog=role`, URL-encoded',
+    'Added-Prepare': 'PREPARE: `name=text`, URL-encoded',
+    'Deallocated-Prepare': 'DEALLOCATE PREPARE: name',
+    'Started-Transaction-Id': 'START TRANSACTION: to be sent from now on',
+    'Clear-Transaction-Id': 'COMMIT, ROLLBACK',
+    'Set-Authorization-User': 'SET SESSION AUTHORIZATION',
+    'Reset-Authorization-User': 'RESET SESSION AUTHORIZATION',
+  }).map(([name, description]) => [`X-Engine-${name}`, header(description)]),
+)
 const internal = [{ clusterSecret: [] }]
 
-const results = json('Status, or rows', ref('QueryResults'))
+const results = json('Status, or rows', ref('QueryResults'), undefined, sessionChanges)
 const unknownQuery = problem('No such query')
-const stale = { 'X-Engine-Stale': { description: 'Milliseconds the list may be behind', schema: integer } }
+const stale = { 'X-Engine-Stale': header('Milliseconds the list may be behind', integer) }
+const epoch = parameter(
+  'header',
+  'X-Engine-Epoch',
+  "The coordinator's epoch; a lower one than the worker has seen is 409",
+  integer,
+)
+const staleEpoch = problem('A coordinator with a higher epoch has taken over')
 
 const paths = {
   '/v1/statement': {
@@ -217,29 +258,51 @@ const paths = {
     post: {
       summary: 'Create or update a task',
       security: internal,
-      parameters: [taskId],
+      parameters: [taskId, epoch],
       requestBody: { required: true, content: { 'application/json': { schema: ref('TaskUpdate') } } },
       responses: {
         200: json('The task', ref('TaskInfo')),
         400: problem('Not a task update'),
         401: problem('Without the cluster secret'),
-        409: problem('A coordinator with a higher epoch has taken over'),
+        409: staleEpoch,
       },
     },
     delete: {
       summary: 'Delete a task',
       security: internal,
       parameters: [taskId],
-      responses: { 200: json('The task at its end', ref('TaskInfo')), 404: problem('No such task') },
+      responses: {
+        200: json('The task at its end', ref('TaskInfo')),
+        404: problem('No such task'),
+        409: staleEpoch,
+      },
     },
   },
   '/v1/task/{taskId}/results/{outputId}/{token}': {
     get: {
       summary: 'A page of a task',
       security: internal,
-      parameters: [taskId, path('outputId', 'Output buffer'), path('token', 'Number of the page')],
+      parameters: [
+        taskId,
+        path('outputId', 'Output buffer'),
+        path('token', 'Number of the page'),
+        epoch,
+        parameter('header', 'X-Engine-Max-Wait', 'How long to wait for the page, `500ms`'),
+        parameter(
+          'header',
+          'X-Engine-Acknowledge',
+          'Pages before this one may go; fetching alone lets none go',
+          integer,
+        ),
+      ],
       responses: {
-        200: json('Rows', { type: 'array' }),
+        200: json('Rows', { type: 'array' }, undefined, {
+          'X-Engine-Task-Instance-Id': header('Of the process that holds the task'),
+          'X-Engine-Page-Token': header('Number of this page', integer),
+          'X-Engine-Page-Next-Token': header('Number to ask for next', integer),
+          'X-Engine-Buffer-Complete': header('`true`: nothing follows'),
+          'X-Engine-Page-Sha256': header("SHA-256 of the page's bytes"),
+        }),
         204: nothing('Not there yet, or nothing follows'),
         410: problem('The page was acknowledged'),
       },
