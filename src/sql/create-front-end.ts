@@ -1,6 +1,5 @@
 import { EngineError } from '../shared/engine-error.ts'
 import { analyzeParameters, analyzeStatementQuery, type AnalysisInput, type SourceText } from './analyzer/analyze.ts'
-import { printSource } from './analyzer/print.ts'
 import { resolve } from './analyzer/resolve.ts'
 import type { AnalyzedStatement, MetadataPort, QueryType, SqlFrontEnd } from './front-end.ts'
 import { renderAnalysis, resultColumn } from './renderer/render.ts'
@@ -140,8 +139,7 @@ async function analyzeOther(
 /** Names and types of a query inside a statement. */
 async function columnsOf(query: Query, { sql, origin, session, metadata }: StatementInput): ReturnType<ColumnsOf> {
   const resolved = await resolve(query, session, metadata)
-  const print: AnalysisInput['print'] = (expression) => printSource(sql, expression)
-  const input: AnalysisInput = { session, metadata: resolved, text: { sql, origin }, print }
+  const input: AnalysisInput = { session, metadata: resolved, text: { sql, origin } }
   return analyzeStatementQuery(input, query, { kind: 'values', values: [] }).columns
 }
 
@@ -163,8 +161,7 @@ async function analyzePrepared({ session, metadata }: StatementInput, name: stri
   const { statement, parameterCount } = read(text)
   if (statement.kind !== 'Query') return { parameterCount, query: undefined, analysis: undefined }
   const resolved = await resolve(statement, session, metadata)
-  const print: AnalysisInput['print'] = (expression) => printSource(text.sql, expression)
-  const input: AnalysisInput = { session, metadata: resolved, text, print }
+  const input: AnalysisInput = { session, metadata: resolved, text }
   const analysis = analyzeStatementQuery(input, statement, { kind: 'describe', types: new Map() })
   return { parameterCount, query: statement, analysis }
 }
@@ -236,7 +233,6 @@ async function analyzeSelect(
     session,
     metadata: resolved,
     text: source,
-    print: (expression) => printSource(source.sql, expression),
   })
   const values = analyzeParameters(input(around), using)
   const analysis = analyzeStatementQuery(input(text), query, { kind: 'values', values })

@@ -3,6 +3,7 @@ import type { Warning } from '../front-end.ts'
 import type { SessionContext } from '../session.ts'
 import type { Expression } from '../syntax/ast.ts'
 import type { Query } from '../syntax/ast-query.ts'
+import { printExpression } from '../syntax/printer.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import type { AnalysisContext, AnalyzedQuery, Parameters } from './context.ts'
 import { analyzeExpression } from './expressions.ts'
@@ -28,7 +29,6 @@ export interface AnalysisInput {
   readonly session: SessionContext
   readonly metadata: ResolvedMetadata
   readonly text: SourceText
-  readonly print: (expression: Expression) => string
 }
 
 /** The meaning of a whole query. @throws EngineError with Trino's name and place */
@@ -58,7 +58,7 @@ function createContext(input: AnalysisInput, parameters: Parameters): AnalysisCo
     views: [],
     origins: new WeakMap(),
     warnings: [],
-    print: input.print,
+    print: printExpression,
     analyzeQuery,
   }
 }

@@ -1,3 +1,4 @@
+import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { Identifier } from '../syntax/ast.ts'
 import type {
@@ -125,7 +126,17 @@ export function missingTable(context: AnalysisContext, node: Table, { catalog, s
   if (!context.metadata.hasSchema(catalog, schema)) {
     return errorAt(context, node, 'SCHEMA_NOT_FOUND', `Schema '${schema}' does not exist`)
   }
-  return errorAt(context, node, 'TABLE_NOT_FOUND', `Table '${catalog}.${schema}.${table}' does not exist`)
+  return errorAt(
+    context,
+    node,
+    'TABLE_NOT_FOUND',
+    `Table '${[catalog, schema, table].map(quoted).join('.')}' does not exist`,
+  )
+}
+
+/** A part of a name as messages show it. */
+function quoted(part: string): string {
+  return /^[a-z_][a-z0-9_]*$/.test(part) ? part : `"${part.replaceAll('"', '""')}"`
 }
 
 function scanCommonTable(context: AnalysisContext, name: Identifier, named: NamedQuery): AnalyzedRelation {
@@ -386,7 +397,7 @@ function analyzeUnnest(context: AnalysisContext, unnest: Unnest, scope: Scope): 
       case 'map':
         return { value, columns: [add(type.key), add(type.value)] }
       default:
-        throw errorAt(context, unnest, 'INVALID_FUNCTION_ARGUMENT', `Cannot unnest type: ${typeName(type)}`)
+        throw new EngineError('INVALID_FUNCTION_ARGUMENT', `Cannot unnest type: ${typeName(type)}`)
     }
   })
   const ordinality = unnest.withOrdinality ? add(BIGINT) : undefined
