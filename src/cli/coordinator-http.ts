@@ -21,6 +21,8 @@ export function createCoordinatorListener(parts: HttpParts): RequestListener {
     const start = performance.now()
     const { path } = requestTarget(request)
     response.once('finish', () => {
+      // How long somebody followed the live feed says nothing about how fast this server answers.
+      if (response.getHeader('content-type')?.toString().startsWith('text/event-stream')) return
       parts
         .meters()
         .observe(

@@ -27,6 +27,7 @@ import { createEnginePool } from '../execution/engine/engine-pool.ts'
 import { isLoopback } from '../protocol/edge/browser-policy.ts'
 import { createStatementUris } from '../protocol/statement/next-uri.ts'
 import { baseUri, createStatementRoutes } from '../protocol/statement/statement-routes.ts'
+import { createEventRoutes } from '../protocol/events/event-routes.ts'
 import { createInfoRoutes } from '../protocol/info/info-routes.ts'
 import { createNodeRoutes } from '../protocol/node/node-routes.ts'
 import { openApiDocument } from '../protocol/info/open-api.ts'
@@ -406,6 +407,8 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
       onError,
     }),
   )
+  const feed = createEventRoutes({ log, identify, authorize: allowAll, onError })
+  app.use(feed.router)
   const taskRoutes = createTaskProxyRoutes({
     ...createRecentQueries(live, read, clock),
     forward: client.forward,
@@ -461,6 +464,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
       draining = true
       // What runs is left to the next coordinator as it is; open polls are answered with its state.
       for (const query of registry.list()) query.suspend()
+      await feed.close()
     },
     stop: async () => {
       registry.stop()

@@ -1,7 +1,7 @@
-import { userInfo } from 'node:os'
 import { parseArgs } from 'node:util'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
+import { serverOf, userName } from './server-address.ts'
 import { runStatement, type StatementAnswer } from './statement-client.ts'
 import { ROWS_MEASURED, tableFormat, valueText, type TableFormat } from './table-text.ts'
 
@@ -94,24 +94,6 @@ async function readStandardInput(): Promise<string> {
   const chunks: Buffer[] = []
   for await (const chunk of process.stdin) chunks.push(chunk as Buffer)
   return Buffer.concat(chunks).toString('utf8')
-}
-
-function serverOf(flag: string | undefined): string {
-  const text = flag ?? process.env['QUIPU_SERVER'] ?? `http://127.0.0.1:${process.env['QUIPU_PORT'] ?? 8080}`
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
-    throw new ExitError(exitCodes.configuration, `'${text}' is no address of the form http://host:port`)
-  }
-  return url.href
-}
-
-function userName(): string {
-  try {
-    return userInfo().username
-  } catch {
-    // A container's user need not have a name.
-    return 'anonymous'
-  }
 }
 
 function createPrinter() {

@@ -10,6 +10,7 @@ const USAGE = `usage: quipu <command> [options]
   rebuild         makes the read models anew from the event log; a server may run meanwhile
                   (--query ID: the rows of one query)
   query "SQL"     runs a statement and prints its rows; quipu query --help
+  tail            prints events as they happen, one a line; quipu tail --help
   help, --help    this text with all settings
   --version       the version
 
@@ -35,6 +36,10 @@ async function run(argv: readonly string[]): Promise<number> {
     case 'query': {
       const { queryCommand } = await import('./query-command.ts')
       return queryCommand(rest)
+    }
+    case 'tail': {
+      const { tailCommand } = await import('./tail-command.ts')
+      return tailCommand(rest)
     }
     case '--version':
     case 'version': {

@@ -210,6 +210,30 @@ const paths = {
       },
     },
   },
+  '/v1/events': {
+    get: {
+      summary: 'All valid events as server-sent events, from now on or after an id',
+      description:
+        'Each has its place in the log as `id`, its type as `event` and its CloudEvent as `data`. A client that comes again with the last id it has misses nothing and gets nothing twice, from any coordinator of the log. Without the right to see all, the events of own queries only.',
+      parameters: [
+        query('query', 'Only of these queries; ids with commas between'),
+        query('user', 'Only of queries of these users'),
+        query('type', 'Only of these types: `QueryFinished` or `quipu.query.finished`'),
+        query('state', 'Only of queries that are in one of these states after the event'),
+        query('after', 'An id, or `beginning`; the header comes first'),
+        parameter('header', 'Last-Event-ID', 'The last id that was received'),
+      ],
+      responses: {
+        200: json('Events without end; a comment every 15 seconds', { type: 'string' }, 'text/event-stream'),
+        400: problem('A parameter is wrong'),
+        403: problem('Not yours'),
+        404: unknownQuery,
+        410: problem('The log ends before that id'),
+        429: problem('Too many readers'),
+        503: problem('The event log does not answer, or the coordinator is about to end'),
+      },
+    },
+  },
   '/v1/node': {
     get: {
       summary: 'The workers known, with decaying counters',

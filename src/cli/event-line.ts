@@ -1,0 +1,102 @@
+import type { NodeEvent, NodeEventType } from '../coordinator/nodes/events.ts'
+import type { QueryEvent, QueryEventType } from '../coordinator/query/events.ts'
+import type { SystemEvent, SystemEventType } from '../coordinator/system/events.ts'
+import type { CloudEvent } from '../events/envelope.ts'
+import { valueText } from './table-text.ts'
+
+type KnownEvent = QueryEvent | NodeEvent | SystemEvent
+type KnownType = QueryEventType | NodeEventType | SystemEventType
+type DataOf<T extends KnownType> = Extract<KnownEvent, { type: T }>['data']
+
+/** What a person wants to know of an event at a glance. */
+const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
+  QueryCreated: ({ session, sql }) => `${session.user}: ${sql}`,
+  QueryQueued: ({ resourceGroup, reason, position }) => `${resourceGroup}, place ${position}: ${reason}`,
+  QueryAdmitted: ({ resourceGroup, queuedNanos }) => `${resourceGroup}, waited ${seconds(queuedNanos)}`,
+  QueryPlanned: ({ queryType, stages, tables }) =>
+    `${queryType}, ${counted(stages.length, 'stage')}${tables.length > 0 ? `, ${tableNames(tables)}` : ''}`,
+  TaskCreated: ({ taskId, nodeId, splits }) => `${local(taskId)} on ${nodeId}, ${counted(splits, 'split')}`,
+  TaskFailed: ({ taskId, failure }) => `${local(taskId)}: ${failure.errorName}: ${failure.message}`,
+  TaskRetried: ({ taskId, newTaskId, reason }) => `${local(taskId)} as ${local(newTaskId)}: ${reason}`,
+  TaskCanceled: ({ taskId, reason }) => `${local(taskId)}: ${reason}`,
+  TaskFinished: ({ taskId, nodeId, stats }) =>
+    `${local(taskId)} on ${nodeId}, ${counted(stats.outputPositions, 'row')} out`,
+  QueryProgressed: ({ tasks }) => counted(tasks.length, 'task'),
+  ResultPagesPublished: ({ firstToken, pages, lastOfResult }) =>
+    `${counted(pages.length, 'page')} from ${firstToken}, ${counted(sum(pages.map((page) => page.rows)), 'row')}${lastOfResult ? ', the last' : ''}`,
+  ResultsDelivered: ({ token, rows, bytes }) => `page ${token}, ${counted(rows, 'row')}, ${size(bytes)}`,
+  ResultPagesLost: ({ tokens, reason }) => `${counted(tokens.length, 'page')}: ${reason}`,
+  WritePrepared: ({ catalog, schema, table, operation, files }) =>
+    `${operation} ${[catalog, schema, ...(table === undefined ? [] : [table])].join('.')}, ${counted(files.length, 'file')}`,
+  WriteCommitted: ({ outcome, version }) => (version === undefined ? outcome : `${outcome}, version ${version}`),
+  QueryRecovered: ({ count, phase, epoch }) => `${phase}, time ${count}, epoch ${epoch}`,
+  QueryFinished: ({ rows, bytes, totals }) =>
+    `${counted(rows, 'row')}, ${size(bytes)} in ${seconds(totals.elapsedNanos)}`,
+  QueryFailed: ({ failure, totals }) =>
+    `${failure.errorName} after ${seconds(totals.elapsedNanos)}: ${failure.message}`,
+  NodeJoined: ({ role, url, cores }) => `${role} ${url}, ${counted(cores, 'core')}`,
+  NodeSuspected: ({ url, reason }) => `${url}: ${reason}`,
+  NodeFailed: ({ url, reason }) => `${url}: ${reason}`,
+  NodeRecovered: ({ url }) => url,
+  NodeLeft: ({ url }) => url,
+  EpochStarted: ({ epoch, address, version }) => `epoch ${epoch}, ${address}, version ${version}`,
+  ConfigurationLoaded: ({ version }) => `version ${version}`,
+  AuthenticationFailed: ({ user, method, count }) => `${user} by ${method}, ${count} in a minute`,
+  AccessDenied: ({ user, action, object, count }) => `${user}: ${action} ${object}, ${count} in a minute`,
+  QueryKilled: ({ queryId, by, message }) => `${queryId} by ${by}${message === undefined ? '' : `: ${message}`}`,
+  ProjectionRebuilt: ({ events, milliseconds }) => `${counted(events, 'event')} in ${milliseconds} ms`,
+  DataForgotten: ({ stream, sequences, by }) => `${stream}, ${counted(sequences.length, 'event')} by ${by}`,
+  LogAnchored: ({ root }) => root,
+}
+
+const TYPE_WIDTH = Math.max(...Object.keys(summaries).map((type) => type.length))
+/** Of a query's id. */
+const STREAM_WIDTH = 27
+const SUMMARY_WIDTH = 160
+
+/**
+ * An event on one line: time, stream, type and what it is about.
+ * @param type as the log names it, e.g. `QueryFinished`
+ */
+export function eventLine(type: string, { time, subject, data }: CloudEvent): string {
+  const summary = valueText(summaryOf(type, data).replaceAll(/\s+/g, ' ').trim())
+  const short = summary.length > SUMMARY_WIDTH ? `${summary.slice(0, SUMMARY_WIDTH - 1)}…` : summary
+  return `${valueText(time)}  ${valueText(subject).padEnd(STREAM_WIDTH)}  ${valueText(type).padEnd(TYPE_WIDTH)}  ${short}`.trimEnd()
+}
+
+function summaryOf(type: string, data: unknown): string {
+  if (data === null) return '(forgotten)'
+  if (!Object.hasOwn(summaries, type)) return JSON.stringify(data)
+  try {
+    return (summaries[type as KnownType] as (data: unknown) => string)(data)
+  } catch {
+    // Of a server of another version.
+    return JSON.stringify(data)
+  }
+}
+
+/** Within a query: stage and number. */
+function local(taskId: string): string {
+  return taskId.slice(taskId.indexOf('.') + 1)
+}
+
+function tableNames(tables: DataOf<'QueryPlanned'>['tables']): string {
+  return tables.map(({ catalog, schema, table }) => `${catalog}.${schema}.${table}`).join(' ')
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0)
+}
+
+function seconds(nanos: number): string {
+  return `${(nanos / 1e9).toFixed(3)} s`
+}
+
+function size(bytes: number): string {
+  if (bytes < 1000) return `${bytes} B`
+  return bytes < 1_000_000 ? `${(bytes / 1000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`
+}

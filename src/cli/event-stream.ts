@@ -1,0 +1,120 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** One block of `text/event-stream`, as a browser's EventSource would hand it over. */
+export interface ServerSentEvent {
+  /** The last id the server told, this block's included. */
+  readonly id: string
+  readonly event: string
+  readonly data: string
+}
+
+/**
+ * Parses `text/event-stream`. A block that only tells an id is given too, with empty data: a client that comes again
+ * goes on from there. A block cut off by the end is no block.
+ */
+export async function* parseEventStream(
+  bytes: AsyncIterable<Uint8Array>,
+  lastId = '',
+): AsyncGenerator<ServerSentEvent> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  let id = lastId
+  let told = false
+  let event = ''
+  let data: string[] = []
+  for await (const part of bytes) {
+    const lines = (rest + decoder.decode(part, { stream: true })).split('\n')
+    rest = lines.pop()!
+    for (const withReturn of lines) {
+      const line = withReturn.endsWith('\r') ? withReturn.slice(0, -1) : withReturn
+      if (line === '') {
+        if (data.length > 0 || told) yield { id, event: event || 'message', data: data.join('\n') }
+        told = false
+        event = ''
+        data = []
+        continue
+      }
+      const colon = line.indexOf(':')
+      const field = colon < 0 ? line : line.slice(0, colon)
+      const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '')
+      if (field === 'data') data.push(value)
+      else if (field === 'event') event = value
+      else if (field === 'id') {
+        id = value
+        told = true
+      }
+    }
+  }
+}
+
+export interface FollowRequest {
+  /** With its filters. */
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  /** Begin after this id; undefined: from now on. */
+  readonly after: string | undefined
+  readonly signal: AbortSignal
+  /** Told why the connection was lost, once each time. */
+  readonly onLost?: (error: Error) => void
+}
+
+/** The server says something every 15 s; a connection that is silent for longer is dead. */
+const SILENT_MS = 45_000
+const LONGEST_PAUSE_MS = 2_000
+
+/**
+ * Follows a feed for ever: a connection that ends is made again after the last id, so no event is lost or given twice.
+ * @throws FeedRefusedError when the server says that asking again is no use
+ */
+export async function* followEvents(request: FollowRequest): AsyncGenerator<ServerSentEvent> {
+  const { signal } = request
+  let id = request.after
+  for (let pauseMs = 100; !signal.aborted; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+    const silence = new AbortController()
+    const timer = setTimeout(() => silence.abort(new Error('The server has been silent for too long')), SILENT_MS)
+    try {
+      const response = await fetch(request.url, {
+        headers: { ...request.headers, accept: 'text/event-stream', ...(id ? { 'last-event-id': id } : {}) },
+        signal: AbortSignal.any([signal, silence.signal]),
+      })
+      if (!response.ok || !response.body) throw await refusal(response)
+      for await (const event of parseEventStream(refreshed(response.body, timer), id)) {
+        pauseMs = 100
+        id = event.id
+        if (event.data !== '') yield event
+      }
+      // The server ended it: it drains, and its successor goes on.
+    } catch (error) {
+      if (signal.aborted) return
+      if (error instanceof FeedRefusedError) throw error
+      request.onLost?.(error as Error)
+    } finally {
+      clearTimeout(timer)
+      silence.abort()
+    }
+    await sleep(pauseMs, undefined, { signal }).catch(() => {})
+  }
+}
+
+/** Asking again will not help. */
+export class FeedRefusedError extends Error {}
+
+async function refusal(response: Response): Promise<Error> {
+  const text = await response.text()
+  let detail = text.trim().split('\n')[0] ?? ''
+  try {
+    detail = (JSON.parse(text) as { detail?: string }).detail ?? detail
+  } catch {
+    // An answer of something between.
+  }
+  const message = `The server answered ${response.status}: ${detail}`
+  const passing = response.status === 429 || response.status >= 500
+  return passing ? new Error(message) : new FeedRefusedError(message)
+}
+
+async function* refreshed(body: AsyncIterable<Uint8Array>, timer: NodeJS.Timeout): AsyncGenerator<Uint8Array> {
+  for await (const part of body) {
+    timer.refresh()
+    yield part
+  }
+}

@@ -1,0 +1,97 @@
+import { once } from 'node:events'
+import { parseArgs } from 'node:util'
+import type { CloudEvent } from '../events/envelope.ts'
+import { ExitError } from '../shared/engine-error.ts'
+import { exitCodes } from '../shared/exit-codes.ts'
+import { eventLine } from './event-line.ts'
+import { FeedRefusedError, followEvents } from './event-stream.ts'
+import { serverOf, userName } from './server-address.ts'
+
+const USAGE = `usage: quipu tail [options]
+
+  --server <url>     coordinator (QUIPU_SERVER; default: http://127.0.0.1:8080, or that port of QUIPU_PORT)
+  --query <id,…>     only events of these queries
+  --user <name,…>    only events of queries of these users
+  --type <name,…>    only events of these types, e.g. QueryFinished,QueryFailed
+  --state <name,…>   only events after which their query is in one of these states, e.g. RUNNING
+  --after <id>       begin after this event of the log ("beginning": with the first; default: from now on)
+  --json             each event as a CloudEvent, one a line
+
+Goes on until it is interrupted; a coordinator that is away is asked again, and no event is lost or printed twice.
+`
+
+const EXIT_REFUSED = 1
+
+/**
+ * `quipu tail`: the live feed of events, one a line on standard output.
+ * @returns the exit code
+ */
+export async function tailCommand(argv: readonly string[]): Promise<number> {
+  const values = parse(argv)
+  if (values.help) {
+    process.stdout.write(USAGE)
+    return 0
+  }
+  const url = new URL('/v1/events', serverOf(values.server))
+  for (const name of ['query', 'user', 'type', 'state'] as const) {
+    const value = values[name]
+    if (value !== undefined) url.searchParams.set(name, value)
+  }
+  const stopping = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort())
+  // `quipu tail | head` is a good use.
+  process.stdout.on('error', () => stopping.abort())
+  let lost = false
+  try {
+    const events = followEvents({
+      url: url.href,
+      headers: { 'X-Engine-User': userName(), 'X-Engine-Source': 'quipu tail' },
+      after: values.after,
+      signal: stopping.signal,
+      onLost: (error) => {
+        if (!lost) process.stderr.write(`quipu: ${reasonOf(error)}; trying again\n`)
+        lost = true
+      },
+    })
+    for await (const { event, data } of events) {
+      lost = false
+      const line = values.json ? data : eventLine(event, JSON.parse(data) as CloudEvent)
+      // Who reads this slowly slows the feed, and no memory fills up.
+      if (!process.stdout.write(`${line}\n`))
+        await once(process.stdout, 'drain', { signal: stopping.signal }).catch(() => {})
+    }
+    return 0
+  } catch (error) {
+    if (!(error instanceof FeedRefusedError)) throw error
+    process.stderr.write(`quipu: ${error.message}\n`)
+    return EXIT_REFUSED
+  }
+}
+
+function parse(argv: readonly string[]) {
+  try {
+    const text = { type: 'string' } as const
+    const { values } = parseArgs({
+      args: [...argv],
+      options: {
+        server: text,
+        query: text,
+        user: text,
+        type: text,
+        state: text,
+        after: text,
+        json: { type: 'boolean' },
+        help: { type: 'boolean' },
+      },
+    })
+    return values
+  } catch (error) {
+    // Of a wrong option Node tells more than helps.
+    const [message] = (error as Error).message.split(/\. (?=To )/)
+    throw new ExitError(exitCodes.configuration, `${message}; see quipu tail --help`)
+  }
+}
+
+function reasonOf(error: Error): string {
+  return error.cause instanceof Error ? `${error.message} (${error.cause.message})` : error.message
+}

@@ -1,0 +1,114 @@
+import type { ServerResponse } from 'node:http'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { toCloudEvent } from '../../events/envelope.ts'
+import { LogUnavailable, type EventLog, type Recorded } from '../../events/event-log.ts'
+import type { AcceptEvent } from './feed-filter.ts'
+import { formatFeedId } from './feed-position.ts'
+
+export interface EventFeedParts {
+  readonly log: Pick<EventLog, 'subscribe'>
+  readonly logId: string
+  /** By log partition, the first offset not read yet. */
+  readonly from: readonly bigint[]
+  readonly accept: AcceptEvent
+  readonly response: ServerResponse
+  /** Something is written at least so often, in milliseconds: proxies cut what is silent. */
+  readonly keepAliveMs: number
+  readonly onError?: ((error: unknown) => void) | undefined
+}
+
+/** One reader's server-sent events. */
+export interface EventFeed {
+  /** Resolves when the reader is gone or has been told to come again. */
+  readonly closed: Promise<void>
+  /** Ends the answer after the event under way; the reader comes again with the last id he has. */
+  end(): void
+}
+
+/** Written at once, in characters: the socket takes no more before it was emptied. */
+const CHUNK = 64 * 1024
+/** Others have a turn after so many events that are not sent. */
+const EVENTS_A_TURN = 256
+/** A client waits so long before it comes again, in milliseconds. */
+const RETRY_MS = 1000
+/** A reader who does not even take the rest of an ended answer is cut off. */
+const LINGER_MS = 1000
+
+/**
+ * Sends the log to one reader as fast as he reads: the subscription waits for the socket, so what is held in memory is
+ * one batch of it and one chunk, however slow he is.
+ */
+export function startEventFeed(parts: EventFeedParts): EventFeed {
+  const { response, accept, logId } = parts
+  const source = `/quipu/${logId}`
+  const next = [...parts.from]
+  let ended = false
+  let busy = false
+
+  // Told at once: who is cut off before the first event comes again to this place.
+  response.write(`retry: ${RETRY_MS}\nid: ${formatFeedId(next)}\n\n`)
+
+  async function deliver(batch: readonly Recorded[]): Promise<void> {
+    let text = ''
+    for (const [index, event] of batch.entries()) {
+      if (index % EVENTS_A_TURN === EVENTS_A_TURN - 1) await nextTurn()
+      if (ended) return
+      next[event.position.partition] = event.position.offset + 1n
+      if (!(await accept(event))) continue
+      const data = JSON.stringify(toCloudEvent(event, source))
+      text += `id: ${formatFeedId(next)}\nevent: ${event.type}\ndata: ${data}\n\n`
+      if (text.length < CHUNK) continue
+      await send(text)
+      text = ''
+    }
+    if (text !== '' && !ended) await send(text)
+  }
+
+  async function send(text: string): Promise<void> {
+    if (response.write(text) || response.destroyed) return
+    await new Promise<void>((resolve) => {
+      const go = (): void => {
+        response.off('drain', go).off('close', go)
+        resolve()
+      }
+      response.once('drain', go).once('close', go)
+    })
+  }
+
+  const subscription = parts.log.subscribe({ logId, at: parts.from.map((offset) => ({ offset })) }, async (batch) => {
+    busy = true
+    try {
+      await deliver(batch)
+    } catch (error) {
+      // Were this thrown on, the subscription would hand over the whole batch again: part of it is sent.
+      fail(error)
+    } finally {
+      busy = false
+    }
+  })
+  subscription.done.then(end, fail)
+
+  // The id goes with it: a reader whose filter lets little pass need not look through all that again.
+  const keepAlive = setInterval(() => {
+    if (!busy && !response.writableNeedDrain) response.write(`: keep-alive\nid: ${formatFeedId(next)}\n\n`)
+  }, parts.keepAliveMs)
+
+  function fail(error: unknown): void {
+    if (!ended && !(error instanceof LogUnavailable)) parts.onError?.(error)
+    end()
+  }
+
+  function end(): void {
+    if (ended) return
+    ended = true
+    clearInterval(keepAlive)
+    void subscription.stop()
+    response.end()
+    setTimeout(() => response.destroy(), LINGER_MS).unref()
+  }
+
+  const closed = new Promise<void>((resolve) => response.once('close', resolve))
+  void closed.then(end)
+  if (response.destroyed) end()
+  return { closed, end }
+}

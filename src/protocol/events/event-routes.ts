@@ -1,0 +1,123 @@
+import express, { type Request, type Router } from 'express'
+import { z } from 'zod'
+import { LogUnavailable, type Checkpoint, type EventLog } from '../../events/event-log.ts'
+import type { Authorize, Identity } from '../../security/authorization.ts'
+import { HttpProblem } from '../edge/problem.ts'
+import { problemHandler, resource } from '../edge/resource.ts'
+import { startEventFeed, type EventFeed } from './event-feed.ts'
+import { createFeedFilter, feedParameters } from './feed-filter.ts'
+import { BEGINNING, parseFeedId } from './feed-position.ts'
+
+export interface EventRoutesDeps {
+  readonly log: Pick<EventLog, 'tip' | 'subscribe' | 'readStream'>
+  /** @throws HttpProblem 401 */
+  readonly identify: (request: Request) => Identity
+  readonly authorize: Authorize
+  /** @default 15_000 */
+  readonly keepAliveMs?: number
+  /** Readers at once; one more gets 429. Each may hold a batch of the log in memory. @default 100 */
+  readonly maxReaders?: number
+  readonly onError?: (error: unknown) => void
+}
+
+export interface EventRoutes {
+  readonly router: Router
+  /** Ends all feeds, so that their readers go to the next coordinator; takes no more. */
+  close(): Promise<void>
+}
+
+/** The live feed: `/v1/events`, all valid events as server-sent events. */
+export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
+  const { log, keepAliveMs = 15_000, maxReaders = 100 } = deps
+  const router = express.Router()
+  const feeds = new Set<EventFeed>()
+  let closing = false
+
+  resource(router, '/v1/events', {
+    async GET(request, response) {
+      if (closing) throw new HttpProblem(503, 'This coordinator is about to end', { 'retry-after': '1' })
+      const parsed = feedParameters.safeParse(request.query)
+      if (!parsed.success) throw new HttpProblem(400, z.prettifyError(parsed.error).replaceAll('\n', ' '))
+      const { after, ...filter } = parsed.data
+      const identity = deps.identify(request)
+      for (const user of filter.user ?? [])
+        if (!deps.authorize(identity, { action: 'view', query: { owner: user } }))
+          throw new HttpProblem(403, `Access denied: user ${identity.user} cannot view queries of ${user}`)
+      const tip = await asked(() => log.tip())
+      // A browser that comes again repeats the address, and says in the header where it is by now.
+      const from = placeOf(request.get('last-event-id') || after, tip)
+      await mustExist(filter.query ?? [], identity)
+      if (feeds.size >= maxReaders) throw new HttpProblem(429, 'Too many readers of the feed', { 'retry-after': '5' })
+      if (closing || response.destroyed) return void response.destroy()
+      response.writeHead(200, {
+        'content-type': 'text/event-stream; charset=utf-8',
+        'cache-control': 'no-store',
+        'x-content-type-options': 'nosniff',
+        // nginx would hold events back until a buffer is full.
+        'x-accel-buffering': 'no',
+      })
+      if (request.method === 'HEAD') return void response.end()
+      const feed = startEventFeed({
+        log,
+        logId: tip.logId,
+        from,
+        accept: createFeedFilter(log, filter, identity, deps.authorize),
+        response,
+        keepAliveMs,
+        onError: deps.onError,
+      })
+      feeds.add(feed)
+      void feed.closed.then(() => feeds.delete(feed))
+    },
+  })
+  router.use(problemHandler(deps.onError))
+
+  /** Who asks for certain queries learns that there are none, or that they are not his. */
+  async function mustExist(queries: readonly string[], identity: Identity): Promise<void> {
+    const seesAll = deps.authorize(identity, { action: 'viewAll' })
+    for (const queryId of queries) {
+      const owner = await asked(() => ownerOf(log, queryId))
+      if (!owner) throw new HttpProblem(404, `Query ${queryId} not found`)
+      if (!seesAll && !deps.authorize(identity, { action: 'view', query: { owner: owner.user } }))
+        throw new HttpProblem(403, `Access denied: user ${identity.user} cannot view query ${queryId}`)
+    }
+  }
+
+  return {
+    router,
+    async close() {
+      closing = true
+      for (const feed of feeds) feed.end()
+      await Promise.all([...feeds].map((feed) => feed.closed))
+    },
+  }
+}
+
+const createdData = z.object({ session: z.object({ user: z.string() }) })
+
+/** @returns undefined when the log has no such stream; nobody's name when its first event was forgotten */
+async function ownerOf(log: Pick<EventLog, 'readStream'>, queryId: string): Promise<{ user: string } | undefined> {
+  for await (const { data } of log.readStream(queryId))
+    return { user: createdData.safeParse(data).data?.session.user ?? '' }
+  return undefined
+}
+
+/** By log partition, the first offset to read; from now on where nothing is asked. */
+function placeOf(id: string | undefined, tip: Checkpoint): readonly bigint[] {
+  const ends = tip.at.map(({ offset }) => offset)
+  if (id === undefined) return ends
+  const from = parseFeedId(id, ends.length)
+  if (!from) throw new HttpProblem(400, `'${id}' is neither '${BEGINNING}' nor an id that this feed gave out`)
+  if (from.some((offset, partition) => offset > ends[partition]!))
+    throw new HttpProblem(410, `The log ends before ${id}: it is another one, or part of it is gone`)
+  return from
+}
+
+async function asked<T>(question: () => Promise<T>): Promise<T> {
+  try {
+    return await question()
+  } catch (error) {
+    if (!(error instanceof LogUnavailable)) throw error
+    throw new HttpProblem(503, 'The event log does not answer', { 'retry-after': '1' })
+  }
+}

@@ -1,0 +1,92 @@
+import { z } from 'zod'
+import { nodeEventSchemas, nodeStreamPrefix } from '../../coordinator/nodes/events.ts'
+import { queryEventSchemas } from '../../coordinator/query/events.ts'
+import type { QueryStateKind } from '../../coordinator/query/state.ts'
+import { systemEventSchemas } from '../../coordinator/system/events.ts'
+import { cloudEventType } from '../../events/envelope.ts'
+import type { EventLog, Recorded } from '../../events/event-log.ts'
+import type { Authorize, Identity } from '../../security/authorization.ts'
+import { isQueryId } from '../../shared/ids.ts'
+import { createQueryTracker } from './query-tracker.ts'
+
+const STATES = [
+  'QUEUED',
+  'PLANNING',
+  'STARTING',
+  'RUNNING',
+  'FINISHING',
+  'FINISHED',
+  'FAILED',
+] as const satisfies readonly QueryStateKind[]
+
+/** Event types by the names that may be asked for: their own and, without the version, that of their CloudEvents. */
+const typeNames = new Map(
+  [...Object.keys(queryEventSchemas), ...Object.keys(nodeEventSchemas), ...Object.keys(systemEventSchemas)].flatMap(
+    (type) => [
+      [type.toLowerCase(), type],
+      [withoutVersion(cloudEventType(type, 1)), type],
+    ],
+  ),
+)
+
+const list = z
+  .union([z.string(), z.array(z.string())])
+  .transform((given) => [given].flat().flatMap((text) => text.split(',')))
+  .transform((items) => items.map((item) => item.trim()).filter((item) => item !== ''))
+
+/** Of `/v1/events`; lists have commas between, an event passes that fits one item of every list. */
+export const feedParameters = z.object({
+  query: list.refine((ids) => ids.every(isQueryId), 'not a query id').optional(),
+  user: list.optional(),
+  type: list
+    .transform((names) => names.map((name) => typeNames.get(withoutVersion(name.toLowerCase())) ?? ''))
+    .refine((types) => !types.includes(''), 'no event has such a type')
+    .optional(),
+  state: list
+    .transform((states) => states.map((state) => state.toUpperCase()))
+    .pipe(z.array(z.enum(STATES)))
+    .optional(),
+  after: z.string().optional(),
+})
+
+export type FeedFilter = Omit<z.output<typeof feedParameters>, 'after'>
+
+/** May the event go to this reader, and does he want it? Asked of every event, in the order of the log. */
+export type AcceptEvent = (event: Recorded) => Promise<boolean>
+
+/** Filter and rights together: both ask whose a query is. */
+export function createFeedFilter(
+  log: Pick<EventLog, 'readStream'>,
+  { query, user, type, state }: FeedFilter,
+  identity: Identity,
+  authorize: Authorize,
+): AcceptEvent {
+  const queries = query && new Set(query)
+  const users = user && new Set(user)
+  const types = type && new Set(type)
+  const states = state && new Set<QueryStateKind>(state)
+  const seesAll = authorize(identity, { action: 'viewAll' })
+  const seesNodes = seesAll || authorize(identity, { action: 'viewNodes' })
+  const ofQueriesOnly = queries !== undefined || users !== undefined || states !== undefined
+  const tracker = createQueryTracker(log, { states: states !== undefined })
+
+  return async (event) => {
+    const wantedType = types === undefined || types.has(event.type)
+    if (!isQueryId(event.stream)) {
+      const maySee = event.stream.startsWith(nodeStreamPrefix) ? seesNodes : seesAll
+      return wantedType && maySee && !ofQueriesOnly
+    }
+    if (queries && !queries.has(event.stream)) return false
+    // A query's state is followed through events of every type.
+    if (!wantedType && !states) return false
+    if (!users && !states && seesAll) return true
+    const { owner, state: now } = await tracker.after(event)
+    if (!wantedType || (states && !(now && states.has(now)))) return false
+    if (users && !(owner !== undefined && users.has(owner))) return false
+    return seesAll || (owner !== undefined && authorize(identity, { action: 'view', query: { owner } }))
+  }
+}
+
+function withoutVersion(type: string): string {
+  return type.replace(/\.v\d+$/, '')
+}

@@ -1,0 +1,115 @@
+import { decodeQueryEvent } from '../../coordinator/query/decode-event.ts'
+import type { QueryEvent } from '../../coordinator/query/events.ts'
+import { evolve } from '../../coordinator/query/evolve.ts'
+import { initialQueryState, isTerminal, type QueryState, type QueryStateKind } from '../../coordinator/query/state.ts'
+import type { EventLog, Recorded } from '../../events/event-log.ts'
+
+/** What a reader of the feed may ask about a query; absent where the log does not tell (forgotten data). */
+export interface QueryFacts {
+  readonly owner: string | undefined
+  /** After the event; undefined also where states are not followed. */
+  readonly state: QueryStateKind | undefined
+}
+
+/** Knows of the queries whose events pass by; what passed before the reader came is read from the query's stream. */
+export interface QueryTracker {
+  /**
+   * @param event of a query; where states are followed, those of a stream best come without gaps
+   * @throws LogUnavailable
+   */
+  after(event: Recorded): Promise<QueryFacts>
+}
+
+interface Entry {
+  sequence: number
+  owner: string | undefined
+  kind: QueryStateKind
+  /** Dropped at the end: nothing changes it any more. */
+  state: QueryState | undefined
+}
+
+/** Those heard of longest ago are read again when they are heard of. */
+const MAX_QUERIES = 1000
+
+export function createQueryTracker(
+  log: Pick<EventLog, 'readStream'>,
+  follow: { readonly states: boolean },
+  maxQueries = MAX_QUERIES,
+): QueryTracker {
+  const entries = new Map<string, Entry>()
+
+  function advance(entry: Entry, recorded: Recorded): void {
+    entry.sequence = recorded.sequence
+    const event = entry.state && (follow.states || recorded.sequence === 1) ? decoded(recorded) : undefined
+    if (!entry.state || !event) return
+    if (event.type === 'QueryCreated') entry.owner = event.data.session.user
+    if (!follow.states) return
+    const state = evolve(recorded.stream, entry.state, slim(event))
+    entry.kind = state.kind
+    entry.state = isTerminal(state.kind) ? undefined : state
+  }
+
+  async function entryAfter(event: Recorded): Promise<Entry> {
+    const known = entries.get(event.stream)
+    if (known && !follow.states) return known
+    if (known && known.sequence >= event.sequence - 1) {
+      if (known.sequence < event.sequence) advance(known, event)
+      return known
+    }
+    const entry: Entry = { sequence: 0, owner: undefined, kind: 'NONE', state: initialQueryState }
+    if (event.sequence === 1) advance(entry, event)
+    else {
+      for await (const earlier of log.readStream(event.stream)) {
+        if (earlier.sequence > event.sequence) break
+        advance(entry, earlier)
+        if (!follow.states) break
+      }
+    }
+    return entry
+  }
+
+  return {
+    async after(event) {
+      const entry = await entryAfter(event)
+      entries.delete(event.stream)
+      entries.set(event.stream, entry)
+      if (entries.size > maxQueries) entries.delete(entries.keys().next().value!)
+      return { owner: entry.owner, state: follow.states && entry.kind !== 'NONE' ? entry.kind : undefined }
+    },
+  }
+}
+
+/** An event whose data does not fit its schema changes no state here; the projection makes a dead letter of it. */
+function decoded(recorded: Recorded): QueryEvent | undefined {
+  try {
+    return decodeQueryEvent(recorded)
+  } catch {
+    return undefined
+  }
+}
+
+/** Without what takes room and has no say in the state: texts, plans, figures of operators. */
+function slim(event: QueryEvent): QueryEvent {
+  switch (event.type) {
+    case 'QueryCreated':
+      return { ...event, data: { ...event.data, sql: '' } }
+    case 'QueryPlanned': {
+      const { outline: _outline, ...data } = event.data
+      return { ...event, data: { ...data, stages: [], columns: [], tables: [] } }
+    }
+    case 'TaskFinished':
+      return { ...event, data: { ...event.data, stats: { ...event.data.stats, pipelines: [] } } }
+    case 'QueryProgressed':
+      return {
+        ...event,
+        data: { tasks: event.data.tasks.map((task) => ({ ...task, stats: { ...task.stats, pipelines: [] } })) },
+      }
+    case 'TaskFailed':
+    case 'TaskCanceled': {
+      const { stats: _stats, ...data } = event.data
+      return { ...event, data } as QueryEvent
+    }
+    default:
+      return event
+  }
+}
