@@ -33,7 +33,7 @@ export interface ResultColumn {
   readonly lineage: readonly string[]
 }
 
-/** Something the client must remember: becomes response headers (protocol.md 1.3). */
+/** Something the client must remember: becomes response headers. */
 export type SessionChange =
   | { readonly kind: 'SetCatalog'; readonly catalog: string }
   | { readonly kind: 'SetSchema'; readonly schema: string }
@@ -83,7 +83,7 @@ export interface RenderedQuery {
   readonly streams: boolean
   /** A top-level ORDER BY fixes the order of the rows. */
   readonly ordered: boolean
-  /** What DuckDB may blow up on while preparing (planner.md 1): prepared apart. */
+  /** What DuckDB may blow up on while preparing: prepared apart. */
   readonly risky: boolean
   /** No UNNEST, sequence, lambda, recursion; at most 5 joins: may share an engine if its tables are small. */
   readonly simple: boolean

@@ -20,6 +20,6 @@ export interface SessionContext {
   readonly transactionId?: string
   readonly roles: Readonly<Record<string, string>>
   readonly clientCapabilities: readonly string[]
-  /** Decides wire details of types (protocol.md 2.6, 2.8). */
+  /** Decides wire details of types. */
   readonly headerFamily: 'Engine' | 'Trino' | 'Presto'
 }

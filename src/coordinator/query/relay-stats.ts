@@ -20,7 +20,7 @@ export interface RelayWork {
   readonly blockedNanos: number
 }
 
-/** Figures of the relay task: ExchangeOperator and TaskOutputOperator (groundwork 3). */
+/** Figures of the relay task: ExchangeOperator and TaskOutputOperator. */
 export function relayTaskStats(work: RelayWork): TaskStats {
   const { createdAt, rows, bytes, pages, cpuNanos, blockedNanos } = work
   const startedAt = work.firstListedAt ?? work.lastPublishedAt

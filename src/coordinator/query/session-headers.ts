@@ -21,7 +21,7 @@ export function transactionIdOf(queryId: string): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
-/** What the client must remember, as response headers (protocol.md 1.3); they are repeated on every answer of the query. */
+/** What the client must remember, as response headers; they are repeated on every answer of the query. */
 export function responseHeaders(queryId: string, changes: readonly SessionChange[]): readonly ResponseHeader[] {
   return changes.map((change): ResponseHeader => {
     switch (change.kind) {

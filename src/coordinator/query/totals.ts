@@ -51,7 +51,7 @@ export function statsOf(task: TaskRecord, live: ReadonlyMap<string, TaskStats>):
   return isTaskTerminal(task.state) ? task.stats : (live.get(task.taskId) ?? task.stats)
 }
 
-/** Stage states follow from those of their tasks and of the query (design 4). */
+/** Stage states follow from those of their tasks and of the query. */
 export function stageTimes(query: KnownQuery): readonly StageTimes[] {
   if (query.kind === 'FINISHED') return query.finished.stages
   if (query.kind === 'FAILED' && query.failed.stages.length > 0) return query.failed.stages

@@ -16,7 +16,7 @@ import { relayTaskStats } from './relay-stats.ts'
 import { isTaskTerminal, type TaskRecord } from './state.ts'
 import { Suspended } from './suspended.ts'
 
-/** Result pages up to this many bytes are kept beside the log (design 3). */
+/** Result pages up to this many bytes are kept beside the log. */
 export const DURABLE_PAGE_BYTES = 64 * 1024
 
 export interface WorkerStageDeps {

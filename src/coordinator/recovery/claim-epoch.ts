@@ -25,7 +25,7 @@ export interface Claimed {
 const infoSchema = z.looseObject({ starting: z.boolean().optional() })
 
 /**
- * Becomes the writer by the rule of groundwork 3: at once on an empty log, after a writer seen to exit, or one whose
+ * Becomes the writer: at once on an empty log, after a writer seen to exit, or one whose
  * address nobody can hold but this process; else that writer is asked first. When to claim is liveness only: the log
  * fences whoever guesses wrong.
  * @throws ExitError 69 when another coordinator is alive

@@ -9,7 +9,7 @@ export interface PublishableGroup {
 
 /**
  * Decides when listed pages become part of the result. A streaming batch publishes as its pages close; any other when
- * it ends, or at 64 MB, or after 2 s of output: that pins it (design 3), so it is put off as long as that is cheap.
+ * it ends, or at 64 MB, or after 2 s of output: that pins it, so it is put off as long as that is cheap.
  */
 export interface BatchPublisher {
   list(pages: readonly ClosedPage[]): void

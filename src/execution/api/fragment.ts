@@ -19,7 +19,7 @@ export const outputColumnSchema = z.object({
   name: z.string(),
   /** Trino's display text, as the client sees it. */
   type: z.string(),
-  /** Wire typeSignature (protocol.md 2.6), ready to send. */
+  /** Wire typeSignature, ready to send. */
   typeSignature: z.unknown(),
   /** DuckDB expression over the columns of `sql` (named `c0`, `c1` …) for use as an argument of `json_array(…)`. */
   wire: z.string(),
@@ -41,7 +41,7 @@ export const fragmentSchema = z.object({
     rows: z.number().optional(),
     bytes: z.number().optional(),
   }),
-  /** Prepared apart first: `planner.md` 1 names what makes it risky. */
+  /** DuckDB may blow up on it while only preparing it: prepared apart first. */
   risky: z.boolean(),
 })
 export type Fragment = z.infer<typeof fragmentSchema>

@@ -36,7 +36,7 @@ const NOTHING = Buffer.alloc(0)
 const STARTED_AFTER_MS = 50
 /**
  * Errors that rendered statements do not give. A statement that got past the renderer can break its instance for all
- * that follow (`planner.md` 2: logging and profiling into a file that cannot be written), and they would fail with these.
+ * that follow (logging and profiling into a file that cannot be written), and they would fail with these.
  */
 const SUSPICIOUS = /^(Permission|IO|Invalid Configuration|FATAL|INTERNAL) Error/
 /** One interrupt can fall between two phases of a statement and be forgotten. */

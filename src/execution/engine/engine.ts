@@ -22,7 +22,7 @@ export interface EngineStatement {
   readonly sql: string
   /** Small statements share one engine; any other gets an engine to itself from the pool. */
   readonly placement: 'shared' | 'dedicated'
-  /** Prepared apart first (`planner.md` 1). */
+  /** Prepared apart first. */
   readonly risky: boolean
   /** DuckDB's profiler on: `EngineResult.profile` is there unless DuckDB wrote none. */
   readonly profile: boolean
@@ -65,7 +65,7 @@ export interface EngineResult {
   readonly enginePid: number
 }
 
-/** DuckDB's JSON profile (`planner.md` 4), read as written, unknown fields kept out. */
+/** DuckDB's JSON profile, read as written, unknown fields kept out. */
 export interface DuckDbProfile {
   readonly latencySeconds: number
   /** Wall seconds summed over threads. */

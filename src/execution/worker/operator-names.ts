@@ -32,7 +32,7 @@ const FILTER_AND_PROJECT = 'FilterAndProjectOperator'
 export const LOCAL_EXCHANGE_SOURCE = 'LocalExchangeSourceOperator'
 export const LOCAL_EXCHANGE_SINK = 'LocalExchangeSinkOperator'
 
-/** DuckDB's physical operators in Trino's names (`planner.md` 4); joins and scans need a closer look. */
+/** DuckDB's physical operators in Trino's names; joins and scans need a closer look. */
 const shapes: Readonly<Record<string, OperatorShape>> = {
   PROJECTION: pass(FILTER_AND_PROJECT),
   FILTER: pass(FILTER_AND_PROJECT),

@@ -1,7 +1,7 @@
 import type { NodeSnapshot } from '../../coordinator/nodes/membership.ts'
 import { formatDuration } from '../../shared/durations.ts'
 
-/** A server as the node resource shows it (interface.md 2.3), and which one it is. */
+/** A server as the node resource shows it, and which one it is. */
 export interface NodeInfo {
   readonly uri: string
   readonly age: string

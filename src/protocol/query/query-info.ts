@@ -15,7 +15,7 @@ export interface QueryInfoContext {
   readonly incomplete?: boolean
 }
 
-/** Body of `GET /v1/query/{queryId}`: interface.md 2.4 and what today's clients of the family look for beside it. */
+/** Body of `GET /v1/query/{queryId}`: the interface's fields and what today's clients of the family look for beside it. */
 export function queryInfo(view: LiveQueryView, context: QueryInfoContext): Record<string, unknown> {
   const { query, queuedReason } = view
   const { created, planned } = query

@@ -25,7 +25,7 @@ export interface AnswerText {
 }
 
 /**
- * The body of a statement's answer (interface.md 2.1, protocol.md 2.1): keys in Trino's order, absent keys left out.
+ * The body of a statement's answer: keys in Trino's order, absent keys left out.
  * With a page the body is `head + page + tail`, else `head + tail`.
  */
 export function answerText(view: AnswerView, uris: StatementUris, hasPage: boolean): AnswerText {
@@ -61,14 +61,14 @@ function figuresOf({ query, liveStats, now }: AnswerView): QueryTotals {
   return queryTotals(query, liveStats, now)
 }
 
-/** Presto's clients read `type` alone, strictly, and its old signature shape differs: none is sent (protocol.md 2.8). */
+/** Presto's clients read `type` alone, strictly, and its old signature shape differs: none is sent. */
 function wireColumns(query: KnownQuery, family: HeaderFamily): readonly unknown[] {
   return (query.planned?.columns ?? []).map(({ name, type, typeSignature }) =>
     family === 'Presto' ? { name, type } : { name, type, typeSignature },
   )
 }
 
-/** The protocol's `error` object (protocol.md 2.7). */
+/** The protocol's `error` object. */
 export function wireError(failure: Failure): Record<string, unknown> {
   const { errorName, errorCode, errorType, message, location } = failure
   const errorLocation = location ? { errorLocation: location } : {}

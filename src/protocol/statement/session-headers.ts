@@ -30,7 +30,7 @@ export function headerFamily(headers: IncomingHttpHeaders): HeaderFamily {
 
 const names = z.string().max(1024)
 
-/** The session of a POST, from the headers of its family (protocol.md 1.2). */
+/** The session of a POST, from the headers of its family. */
 export function sessionFromHeaders(
   request: IncomingMessage,
   family: HeaderFamily,

@@ -39,7 +39,7 @@ export interface StatementRouteDeps {
 }
 
 /**
- * The statement resource on bare `node:http`: no library lies on the way of a small statement (hotpath.md 1).
+ * The statement resource on bare `node:http`: no library lies on the way of a small statement.
  * @returns false when the path is not this resource's
  * Rejects with HttpProblem (or a bug): the caller answers it.
  */
@@ -226,7 +226,7 @@ const NO_BODY = { 'cache-control': 'no-store', 'x-content-type-options': 'nosnif
 
 const GZIP_ABOVE_BYTES = 64 * 1024
 
-/** Sends a whole body in one write, chunked as `interface.md` says; gzip for large bodies to peers that are not this host. */
+/** Sends a whole body in one write, chunked; gzip for large bodies to peers that are not this host. */
 function send(
   request: IncomingMessage,
   response: ServerResponse,

@@ -32,7 +32,7 @@ const REPEATABLE_CONDITION = 2000
 /** What a name for a value costs is more than repeating what is lighter and shorter. */
 const LIGHT = 4
 const SHORT = 60
-/** Of expressions: DuckDB plans deeper ones for seconds (planner.md 1). */
+/** Of expressions: DuckDB plans deeper ones for seconds. */
 const MAX_DEPTH = 250
 
 /** A value of the expression's type, held as `duckdbType` says. */

@@ -3,7 +3,7 @@ import type { Expr, RelationNode } from '../analyzer/tree.ts'
 import { childrenOfExpr } from '../analyzer/walk.ts'
 
 const MAX_SIMPLE_JOINS = 5
-/** DuckDB plans chains of joins longer than this for seconds (planner.md 1). */
+/** DuckDB plans chains of joins longer than this for seconds. */
 const MAX_HARMLESS_JOINS = 20
 const MAX_HARMLESS_TEXT = 50_000
 

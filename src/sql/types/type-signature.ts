@@ -1,7 +1,7 @@
 import type { SqlType } from './sql-type.ts'
 import { bareDatetimeTypeText, typeText, varcharLength } from './type-text.ts'
 
-/** `columns[].typeSignature` (protocol.md 2.6). Clients index `arguments` blindly: they are always there. */
+/** `columns[].typeSignature`. Clients index `arguments` blindly: they are always there. */
 export interface TypeSignature {
   readonly rawType: string
   readonly arguments: readonly TypeSignatureArgument[]

@@ -8,7 +8,7 @@ import { typeName } from './type-text.ts'
 const BARE_DIGITS = 3
 
 /**
- * The expression that stands for a column inside `json_array(…)`: values come out as protocol.md 2.6 says.
+ * The expression that stands for a column inside `json_array(…)`: values come out as the protocol has them.
  * `column` is evaluated more than once: pass a column, not an expression that costs. Uses macros of engine-setup.ts.
  */
 export function wireEncoding(column: string, type: SqlType, options: Pick<WireOptions, 'parametricDatetime'>): string {
