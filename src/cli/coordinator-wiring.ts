@@ -17,6 +17,7 @@ import { createStatementService } from '../coordinator/query/statement-service.t
 import { claimEpoch } from '../coordinator/recovery/claim-epoch.ts'
 import { recoverQueries } from '../coordinator/recovery/recover-queries.ts'
 import { createMembership, type Membership } from '../coordinator/nodes/membership.ts'
+import { createTaskCleaner } from '../coordinator/scheduler/task-cleaner.ts'
 import { createTaskHub } from '../coordinator/scheduler/task-hub.ts'
 import { createWorkerClient } from '../coordinator/scheduler/worker-client.ts'
 import { isBelow, MisconfiguredLog, type EventLog } from '../events/event-log.ts'
@@ -87,6 +88,9 @@ const INLINE_BYTES = 16 * 1024 * 1024
 
 /** A page whose worker was not reached for so long is lost. */
 const PAGE_LOST_MS = 15_000
+
+/** An ended query is answered from memory so long after its last request, then from the log. */
+const ENDED_IN_MEMORY_MS = 10_000
 
 /** A statement that ends within this after its POST is one append. */
 const FIRST_APPEND_HOLD_MS = 8
@@ -216,6 +220,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   const hub = createTaskHub(client, workers, { lostAfterMs: timeouts.workerFailedMs, monotonicMs: clock.monotonicMs })
   const groups = createResourceGroups({ running: 100, queued: limits.queuedQueries })
   const ids = createQueryIds(epoch, clock.now)
+  const cleaner = createTaskCleaner(client, workers, clock)
   const execution: ExecutionDeps = {
     log,
     clock,
@@ -232,12 +237,18 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     selfUrl: address,
     maxAttempts: 4,
     workerWaitMs: timeouts.workerWaitMs,
-    limits: { pageBytes: limits.pageBytes, inlineBytes: INLINE_BYTES, queryRunMs: timeouts.queryRunMs },
+    limits: {
+      pageBytes: limits.pageBytes,
+      inlineBytes: INLINE_BYTES,
+      queryRunMs: timeouts.queryRunMs,
+      answersKeptMs: timeouts.answersKeptMs,
+    },
+    cleaner,
     firstAppendHoldMs: FIRST_APPEND_HOLD_MS,
     onInternalError: (queryId, error) =>
       logger.error('query.internal_error', { queryId, err: error }, 'A query failed by a fault of ours'),
   }
-  const registry = createQueryRegistry(clock, timeouts, (query) => {
+  const registry = createQueryRegistry(clock, { ...timeouts, inMemoryMs: ENDED_IN_MEMORY_MS }, (query) => {
     const { position } = query.aggregate
     return position !== undefined && isBelow(position, projection.committed)
   })
@@ -470,6 +481,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
       registry.stop()
       await workers.stop()
       hub.stop()
+      cleaner.stop()
       client.close()
       await projection.stop()
       await log.close()

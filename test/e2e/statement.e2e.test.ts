@@ -120,6 +120,16 @@ describe('GET /v1/statement/{queryId}/{token}', () => {
     expect((await raw(uri)).text).toBe(last.text)
   })
 
+  it('repeats it to the byte once memory has forgotten the query: from the log', async () => {
+    const { answers, last } = await run(base, 'SELECT name, regionkey FROM nation ORDER BY name')
+    const uri = answers.at(-2)!.nextUri!
+    await new Promise((resolve) => setTimeout(resolve, 13_000))
+    const again = await raw(uri)
+    expect(again.text).toBe(last.text)
+    const info = JSON.parse((await raw(last.json.infoUri)).text) as { state: string }
+    expect(info.state).toBe('FINISHED')
+  })
+
   it('repeats its own nextUri while there is nothing to tell', async () => {
     const first = await post(base, 'SELECT count(*) FROM lineitem a, lineitem b, nation c WHERE a.comment > b.comment')
     const second = await raw(first.json.nextUri!)

@@ -11,6 +11,7 @@ import { taskId, type QueryId } from '../../shared/ids.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { entitySpanId, formatTraceparent, parseTraceparent } from '../../telemetry/trace-context.ts'
 import type { AnalyzedStatement, MetadataPort, ResultColumn, SqlFrontEnd } from '../../sql/front-end.ts'
+import type { TaskCleaner } from '../scheduler/task-cleaner.ts'
 import { connectorOf, listSplits } from '../dispatch/catalog-metadata.ts'
 import type { Place, ResourceGroups } from '../dispatch/resource-groups.ts'
 import { coordinatorTaskStats, cutPages, type MadePage } from './coordinator-stage.ts'
@@ -47,7 +48,9 @@ export interface ExecutionDeps extends WorkerStageDeps {
     /** Rows of a coordinator-only result held in memory at most. */
     readonly inlineBytes: number
     readonly queryRunMs: number
+    readonly answersKeptMs: number
   }
+  readonly cleaner: TaskCleaner
   /** QueryCreated waits so long for company: a statement that ends by then is one append. Milliseconds. */
   readonly firstAppendHoldMs: number
   readonly onInternalError: (queryId: string, error: unknown) => void
@@ -81,6 +84,7 @@ export function startQueryExecution(
   const follow = deferred()
   const planKnown = deferred()
 
+  let released = false
   let revision = 0
   const wake = (): void => {
     revision++
@@ -92,9 +96,28 @@ export function startQueryExecution(
     if (isTerminal(aggregate.state.kind)) {
       planKnown.resolve()
       place.current?.release()
+      releaseTasks()
     }
     wake()
   })
+
+  /** Tasks whose pages are all beside the log are done with; others serve their pages as long as answers are kept. */
+  function releaseTasks(): void {
+    const query = aggregate.state
+    if (released || query.kind === 'NONE') return
+    released = true
+    const serving = new Set(query.pages.filter((page) => page.kept === 'worker').map((page) => page.taskId))
+    const tasks = [...query.tasks.values()].filter((task) => task.stage !== 0)
+    const needed = query.kind === 'FINISHED'
+    deps.cleaner.release(
+      tasks.filter((task) => needed && serving.has(task.taskId)),
+      deps.limits.answersKeptMs,
+    )
+    deps.cleaner.release(
+      tasks.filter((task) => !(needed && serving.has(task.taskId))),
+      0,
+    )
+  }
 
   const create: Step = { type: 'CreateQuery', data: created, at: new Date(startTimeMillis).toISOString() }
   const recorder = createRecorder(aggregate, resumed ? undefined : create, deps.firstAppendHoldMs)
@@ -567,10 +590,6 @@ export function startQueryExecution(
     dispose() {
       recorder.dispose()
       memory.clear()
-      const query = aggregate.state
-      if (query.kind === 'NONE') return
-      for (const task of query.tasks.values())
-        if (task.stage !== 0) deps.client.deleteTask(task.nodeUrl, task.taskId, false).catch(() => {})
     },
   }
 }

@@ -19,7 +19,8 @@ export interface QueryRegistry {
 export interface RetentionLimits {
   readonly firstFollowMs: number
   readonly clientAbsentMs: number
-  readonly answersKeptMs: number
+  /** An ended query leaves memory so long after the last request for it, milliseconds. */
+  readonly inMemoryMs: number
 }
 
 interface Entry {
@@ -49,7 +50,8 @@ export function createQueryRegistry(
         const absent = now - entry.touchedAt
         if (!execution.followed && now - entry.addedAt > limits.firstFollowMs) abandon(execution, limits.firstFollowMs)
         else if (absent > limits.clientAbsentMs) abandon(execution, limits.clientAbsentMs)
-      } else if (now - Math.max(entry.endedAt, entry.touchedAt) > limits.answersKeptMs && mayForget(execution)) {
+      } else if (now - Math.max(entry.endedAt, entry.touchedAt) > limits.inMemoryMs && mayForget(execution)) {
+        // Who asks again is answered from the log, whose pages are kept longer than this object.
         entries.delete(queryId)
         execution.dispose()
         for (const listener of removed) listener(execution)

@@ -38,6 +38,8 @@ export interface WorkerClient {
   getTask(nodeUrl: string, taskId: string): Promise<TaskStatus | undefined>
   /** Resolves when the worker has no such task any more. */
   deleteTask(nodeUrl: string, taskId: string, abort: boolean): Promise<void>
+  /** Tasks of ended queries, many at once; unknown ones are gone already. */
+  deleteTasks(nodeUrl: string, taskIds: readonly string[]): Promise<void>
   /** The bytes of a closed page, or undefined when the worker has it no more. */
   fetchPage(nodeUrl: string, taskId: string, token: number, acknowledgeBefore?: number): Promise<Buffer | undefined>
   /** Pages below a token are passed for good. */
@@ -143,6 +145,9 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
     async deleteTask(nodeUrl, taskId, abort) {
       const answer = await send(nodeUrl, 'DELETE', `/v1/task/${taskId}?abort=${abort}`, { accept: taskStatusJson })
       if (answer.status !== 404) expectOk(answer, `DELETE task ${taskId}`)
+    },
+    async deleteTasks(nodeUrl, taskIds) {
+      expectOk(await send(nodeUrl, 'DELETE', '/v1/task', {}, JSON.stringify({ taskIds })), 'DELETE tasks')
     },
     async fetchPage(nodeUrl, taskId, token, acknowledgeBefore) {
       const answer = await send(nodeUrl, 'GET', `/v1/task/${taskId}/results/0/${token}`, {

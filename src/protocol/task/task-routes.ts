@@ -86,6 +86,18 @@ export function createTaskRoutes(
     sendJson(response, tasks.statuses(after))
   }
 
+  /** Many at once: what ended queries leave behind. Unknown ones are gone already. */
+  const deleteTasks: Handler = async (request, response) => {
+    authorize(request, false)
+    checkEpoch(request, true)
+    const body = forgetSchema.safeParse(parseJson(decodeUtf8(await readBody(request, maxBodyBytes))))
+    if (!body.success) throw new HttpProblem(400, 'The body must be {"taskIds": […]}')
+    const taskIds = body.data.taskIds.map(parseTaskId)
+    checkEpoch(request, true)
+    await Promise.all(taskIds.map((taskId) => tasks.delete(taskId, 'CANCELED')))
+    response.writeHead(204, { 'Cache-Control': 'no-store' }).end()
+  }
+
   function getTask(taskId: TaskId): Handler {
     return async (request, response) => {
       authorize(request, true)
@@ -161,7 +173,8 @@ export function createTaskRoutes(
 
   function route(method: string, path: string): Handler {
     const [id, results, output, token, ...rest] = path.split('/').slice(3)
-    if (id === undefined || (id === '' && results === undefined)) return pickMethod(method, { GET: list })
+    if (id === undefined || (id === '' && results === undefined))
+      return pickMethod(method, { GET: list, DELETE: deleteTasks })
     const taskId = parseTaskId(id)
     if (results === undefined) {
       return pickMethod(method, { GET: getTask(taskId), POST: postTask(taskId), DELETE: deleteTask(taskId) })
@@ -205,14 +218,18 @@ function wantsStatus(request: IncomingMessage): boolean {
   return request.headers.accept === taskStatusJson
 }
 
-function parseUpdate(body: string): z.infer<typeof taskUpdateSchema> {
-  let json: unknown
+const forgetSchema = z.object({ taskIds: z.array(z.string()).max(1000) })
+
+function parseJson(body: string): unknown {
   try {
-    json = JSON.parse(body)
+    return JSON.parse(body)
   } catch {
     throw new HttpProblem(400, 'The body is not JSON')
   }
-  const parsed = taskUpdateSchema.safeParse(json)
+}
+
+function parseUpdate(body: string): z.infer<typeof taskUpdateSchema> {
+  const parsed = taskUpdateSchema.safeParse(parseJson(body))
   if (!parsed.success) throw new HttpProblem(400, `Not a task update: ${z.prettifyError(parsed.error)}`)
   return parsed.data
 }

@@ -154,6 +154,18 @@ describe('the task resource', () => {
     }
   })
 
+  it('takes away many tasks at once, unknown ones among them', async () => {
+    const taskIds = [worker.nextTaskId(), worker.nextTaskId()]
+    for (const taskId of taskIds) await worker.call('POST', `/v1/task/${taskId}`, { body: await nation() })
+    const unknown = worker.nextTaskId()
+    const answer = await worker.call('DELETE', '/v1/task', { body: { taskIds: [...taskIds, unknown] } })
+    expect([answer.status, await answer.text()]).toEqual([204, ''])
+    for (const taskId of taskIds)
+      expect((await worker.call('GET', `/v1/task/${taskId}/results/0/0`)).status).toBe(404)
+    expect((await worker.call('DELETE', '/v1/task', { body: { taskIds: ['nonsense'] } })).status).toBe(404)
+    expect((await worker.call('DELETE', '/v1/task', { body: { tasks: [] } })).status).toBe(400)
+  })
+
   it('tells of a task that failed', async () => {
     const taskId = worker.nextTaskId()
     const update = { ...(await nation()), remainingMillis: 0 }
