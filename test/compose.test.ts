@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
@@ -20,6 +20,18 @@ const compose = parse(text, { merge: true }) as {
   readonly volumes: object
 }
 
+/** Images of a program alone. */
+const WITHOUT_SHELL = ['collector', 'tempo']
+
+/** A service's volumes by name, and what it takes from the project. */
+function volumesOf(service: Service): { readonly named: readonly string[]; readonly files: readonly string[] } {
+  const sources = (service.volumes ?? []).map((volume) => volume.split(':')[0]!)
+  return {
+    named: sources.filter((source) => !source.startsWith('.')),
+    files: sources.filter((source) => source.startsWith('.')),
+  }
+}
+
 /** As compose itself does with variables: those that must be set are, the others take their default. */
 function substituted(value: string): string {
   return value.replaceAll(/\$\{(\w+)(?::([?-])([^}]*))?\}/g, (_, name: string, sign?: string, rest?: string) =>
@@ -37,14 +49,37 @@ describe('docker-compose.yml', () => {
   })
 
   it('has Kafka, Postgres, a coordinator and two workers, each with a health check and its data in a volume', () => {
-    expect(Object.keys(compose.services)).toEqual(['kafka', 'postgres', 'coordinator', 'worker-1', 'worker-2'])
+    expect(Object.keys(compose.services).slice(0, 5)).toEqual([
+      'kafka',
+      'postgres',
+      'coordinator',
+      'worker-1',
+      'worker-2',
+    ])
     for (const [name, service] of Object.entries(compose.services)) {
-      expect(service.healthcheck, name).toBeDefined()
-      expect(service.image, `${name} has a version`).toMatch(/:\d+\.\d+/)
-      const volumes = (service.volumes ?? []).map((volume) => volume.split(':')[0])
-      expect(Object.keys(compose.volumes), name).toEqual(expect.arrayContaining(volumes))
-      expect(volumes, name).toHaveLength(1)
+      if (!WITHOUT_SHELL.includes(name)) expect(service.healthcheck, name).toBeDefined()
+      expect(service.image, `${name} has a version`).toMatch(/:v?\d+\.\d+/)
+      const { named } = volumesOf(service)
+      expect(Object.keys(compose.volumes), name).toEqual(expect.arrayContaining([...named]))
+      expect(named, name).toHaveLength(name === 'collector' ? 0 : 1)
     }
+  })
+
+  it('has Prometheus, a collector, Tempo and Grafana, whose files are there', () => {
+    expect(Object.keys(compose.services).slice(5)).toEqual(['prometheus', 'collector', 'tempo', 'grafana'])
+    for (const [name, service] of Object.entries(compose.services))
+      for (const path of volumesOf(service).files)
+        expect(existsSync(new URL(path, root)), `${name}: ${path}`).toBe(true)
+    const sources = parse(readFileSync(new URL('dashboards/provisioning/datasources/quipu.yaml', root), 'utf8')) as {
+      readonly datasources: readonly { readonly url: string }[]
+    }
+    for (const { url } of sources.datasources)
+      expect(Object.keys(compose.services), url).toContain(url.replace(/^http:\/\//, '').split(':')[0])
+    const { scrape_configs: jobs } = parse(
+      readFileSync(new URL('dashboards/provisioning/prometheus/quipu.yaml', root), 'utf8'),
+    ) as { readonly scrape_configs: readonly { readonly static_configs: readonly { readonly targets: string[] }[] }[] }
+    const targets = jobs.flatMap((job) => job.static_configs.flatMap((one) => one.targets))
+    expect(targets).toEqual(['coordinator:8080', 'worker-1:8080', 'worker-2:8080'])
   })
 
   it.each(['coordinator', 'worker-1', 'worker-2'])('gives %s settings that Quipu accepts', (name) => {

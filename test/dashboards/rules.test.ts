@@ -28,6 +28,16 @@ describe('the rules', () => {
     expect(stdout).toContain('SUCCESS')
   })
 
+  it('are read by the Prometheus that is provisioned', async ({ skip }) => {
+    if (!programs) return skip()
+    const { stdout } = await run(
+      programs.promtool,
+      ['check', 'config', '--syntax-only', '../provisioning/prometheus/quipu.yaml'],
+      { cwd },
+    )
+    expect(stdout).toContain('SUCCESS')
+  })
+
   it('fire when they should and are silent when they should', { timeout: 180_000 }, async ({ skip }) => {
     if (!programs) return skip()
     // Fails with what differs.
