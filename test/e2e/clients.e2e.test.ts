@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Client as PrestoClient } from 'presto-client'
 import { BasicAuth, Trino } from 'trino-client'
 import { spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
 import { finished, pythonClients, trinoCli, type Finished } from '../support/real-clients.ts'
@@ -166,6 +167,33 @@ describe('trino-client for JavaScript', () => {
     await trino.cancel(id)
     const info = (await trino.queryInfo(id)) as unknown as { state: string }
     expect(info.state).toBe('FAILED')
+  })
+})
+
+describe.each(['presto', 'trino'] as const)('presto-client for JavaScript, as %s', (engine) => {
+  const execute = async (query: string): Promise<unknown[][]> => {
+    const { hostname: host, port } = new URL(base)
+    const names = { user: 'old', catalog: 'tpch', schema: 'tiny' }
+    const client = new PrestoClient({ host, port: Number(port), ...names, engine, checkInterval: 20 })
+    const rows: unknown[][] = []
+    await new Promise<void>((resolve, reject) =>
+      client.execute({
+        query,
+        data: (error, page) => void (error ? reject(error) : rows.push(...page)),
+        success: resolve,
+        error: reject,
+      }),
+    )
+    return rows
+  }
+
+  it('queries', async () => {
+    expect(await execute('SELECT name FROM nation ORDER BY name LIMIT 2')).toEqual([['ALGERIA'], ['ARGENTINA']])
+  })
+  it('tells an error with its place', async () => {
+    await expect(execute('SELECT nope FROM nation')).rejects.toMatchObject({
+      message: expect.stringContaining("line 1:8: Column 'nope' cannot be resolved"),
+    })
   })
 })
 

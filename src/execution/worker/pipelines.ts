@@ -26,8 +26,8 @@ interface Walk {
 const NANOS = 1e9
 
 /**
- * DuckDB's operator tree, cut at the operators that take all their rows in before they give any, in Trino's names
- *. Leaves first: a pipeline comes after those that feed it, and the output's comes last. An operator
+ * DuckDB's operator tree, cut at the operators that take all their rows in before they give any, in Trino's names.
+ * Leaves first: a pipeline comes after those that feed it, and the output's comes last. An operator
  * that ends one pipeline and begins the next is in both: rows in and time are with the first, rows out with the second,
  * so sums over all are right.
  *
