@@ -27,15 +27,30 @@ export function composed(
     state.weights.set(expr, own + sum(weights.map((weight, i) => weight * Math.max(uses[i]!, 1))))
     return build(texts)
   }
-  // A query cannot stand inside of the lambda that binds names: it is bound as well.
-  const bound = parts.map((part, i) => repeated[i]! || hasSubquery(part))
-  const names = bound.map((isBound, i) => (isBound ? state.names.fresh() : texts[i]!))
-  const body = build(names)
-  state.weights.set(
-    expr,
-    own + sum(weights.map((weight, i) => (bound[i] ? weight + uses[i]! : weight * Math.max(uses[i]!, 1)))),
+  state.weights.set(expr, own + sum(weights) + sum(uses))
+  const bound = parts.map((part) => part.kind !== 'constant')
+  return bindAll(
+    state,
+    texts.filter((_, i) => bound[i]),
+    (names) => {
+      let next = 0
+      return build(texts.map((text, i) => (bound[i] ? names[next++]! : text)))
+    },
   )
-  return names.reduceRight((text, name, i) => (bound[i] ? bindName(name, texts[i]!, text) : text), body)
+}
+
+/**
+ * `body` over values that are calculated once. They are the fields of one struct, so that all of them stand outside of
+ * the lambda that names it: DuckDB takes no query in a lambda, and in a query without FROM no column of an outer one.
+ */
+export function bindAll(
+  state: RenderState,
+  values: readonly string[],
+  body: (names: readonly string[]) => string,
+): string {
+  const bound = state.names.fresh()
+  const fields = values.map((value, i) => `'p${i}': ${value}`)
+  return bindName(bound, `{${fields.join(', ')}}`, body(values.map((_, i) => `${bound}.p${i}`)))
 }
 
 /** Known for what was composed; otherwise that of the parts. */

@@ -1,7 +1,6 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { renderCast, renderTryCast } from '../functions/casts.ts'
-import { bindName } from '../functions/fill-template.ts'
 import { comparisonKey, needsKey, sortItems } from '../functions/comparison.ts'
 import { renderBetween, renderComparison, renderIn, resolveNegation } from '../functions/operators.ts'
 import type { CallClauses, RenderArgument } from '../functions/rendering.ts'
@@ -10,6 +9,7 @@ import { isInteger, isNumeric } from '../types/sql-type.ts'
 import type {
   AggregateExpr,
   CallExpr,
+  ColumnId,
   CompareExpr,
   Expr,
   ExprSortKey,
@@ -22,16 +22,16 @@ import type {
 } from '../analyzer/tree.ts'
 import { constantValue, renderConstant } from './constants.ts'
 import { renderLike } from './like.ts'
-import { mapChildren, someExpr } from '../analyzer/walk.ts'
-import { composed, hasSubquery, isSubquery, weightOf } from './composition.ts'
+import { mapChildren, someExpr, visitColumns } from '../analyzer/walk.ts'
+import { bindAll, composed, hasSubquery, isSubquery, weightOf } from './composition.ts'
 import { canRaise } from './raising.ts'
 import { balanced, columnName, type RenderState } from './render-state.ts'
 
 /** Longer conditions are not repeated to keep their order of evaluation. */
 const REPEATABLE_CONDITION = 2000
 /** What a name for a value costs is more than repeating what is lighter and shorter. */
-const LIGHT = 4
-const SHORT = 60
+const LIGHT = 14
+const SHORT = 80
 /** Of expressions: DuckDB plans deeper ones for seconds. */
 const MAX_DEPTH = 250
 
@@ -53,7 +53,7 @@ function renderNode(state: RenderState, expr: Expr): string {
     case 'constant':
       return renderConstant(expr)
     case 'column':
-      return columnName(expr.id)
+      return state.columnNames.get(expr.id) ?? columnName(expr.id)
     case 'lambdaArgument':
       return state.lambdaArguments.get(expr.id) ?? columnName(expr.id)
     case 'call':
@@ -242,18 +242,25 @@ function renderCall(state: RenderState, call: CallExpr): string {
  */
 function renderTry(state: RenderState, value: Expr): string {
   if (someExpr(value, (part) => part.kind === 'call' && !part.function.deterministic)) return renderExpr(state, value)
-  const queries: { readonly name: string; readonly text: string }[] = []
+  const queries: { readonly id: ColumnId; readonly text: string }[] = []
   const lift = (part: Expr): Expr => {
     if (!isSubquery(part)) return mapChildren(part, lift)
-    const name = state.names.fresh()
-    queries.push({ name, text: renderExpr(state, part) })
     // Lambda arguments and columns share their numbers; those of names made here lie below zero.
     const id = -1 - state.lambdaArguments.size
-    state.lambdaArguments.set(id, name)
+    state.lambdaArguments.set(id, '')
+    queries.push({ id, text: renderExpr(state, part) })
     return { kind: 'lambdaArgument', type: part.type, id }
   }
-  const body = `TRY(${renderExpr(state, lift(value))})`
-  return queries.reduceRight((text, query) => bindName(query.name, query.text, text), body)
+  const lifted = lift(value)
+  if (queries.length === 0) return `TRY(${renderExpr(state, lifted)})`
+  return bindAll(
+    state,
+    queries.map((query) => query.text),
+    (names) => {
+      queries.forEach(({ id }, i) => state.lambdaArguments.set(id, names[i]!))
+      return `TRY(${renderExpr(state, lifted)})`
+    },
+  )
 }
 
 /** The value under a name of its own, unless repeating it costs less. */
@@ -265,9 +272,20 @@ function renderLet(state: RenderState, { name, value, body }: LetExpr): string {
     state.argumentWeights.set(name.id, weight)
     return renderExpr(state, body)
   }
-  const bound = state.names.fresh()
-  state.lambdaArguments.set(name.id, bound)
-  return bindName(bound, text, renderExpr(state, body))
+  const columns = new Set<ColumnId>()
+  visitColumns(body, (id) => columns.add(id))
+  const ids = [...columns]
+  const outside = ids.map((id) => state.columnNames.get(id) ?? columnName(id))
+  return bindAll(state, [text, ...outside], ([bound, ...names]) => {
+    state.lambdaArguments.set(name.id, bound!)
+    ids.forEach((id, i) => state.columnNames.set(id, names[i]!))
+    const inside = renderExpr(state, body)
+    ids.forEach((id, i) => {
+      if (outside[i] === columnName(id)) state.columnNames.delete(id)
+      else state.columnNames.set(id, outside[i]!)
+    })
+    return inside
+  })
 }
 
 function renderArgument(state: RenderState, expr: Expr): RenderArgument {

@@ -14,6 +14,8 @@ export interface RenderState {
   /** How many expressions an expression comes to once its repetitions and macros are spread out. */
   readonly weights: WeakMap<Expr, number>
   readonly argumentWeights: Map<ColumnId, number>
+  /** What columns are called inside of a lambda that has their values. */
+  readonly columnNames: Map<ColumnId, string>
   /** Of the expression being rendered. */
   readonly depth: { now: number }
   /** Under what names common tables are read, where not their own. */

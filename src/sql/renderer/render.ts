@@ -40,6 +40,7 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
     lambdaArguments: new Map(),
     weights: new WeakMap(),
     argumentWeights: new Map(),
+    columnNames: new Map(),
     depth: { now: 0 },
     tableNames: new Map(),
     renderQuery,
