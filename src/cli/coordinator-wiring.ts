@@ -1,7 +1,6 @@
-import type { IncomingMessage, RequestListener } from 'node:http'
+import type { RequestListener } from 'node:http'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import express from 'express'
 import pg from 'pg'
 import { allowedDirectories, loadCatalogs } from '../connectors/spi/catalog-files.ts'
 import { withSystemCatalog, type RuntimeSources } from '../connectors/system/system-connector.ts'
@@ -25,27 +24,17 @@ import { migrate, MigrationError } from '../events/postgres/migrate.ts'
 import { createProjectionRunner } from '../events/projection-runner.ts'
 import { diskSpaceOf } from '../execution/worker/disk-space.ts'
 import { createEnginePool } from '../execution/engine/engine-pool.ts'
-import { isLoopback } from '../protocol/edge/browser-policy.ts'
 import { createStatementUris } from '../protocol/statement/next-uri.ts'
-import { baseUri, createStatementRoutes } from '../protocol/statement/statement-routes.ts'
-import { createEventRoutes } from '../protocol/events/event-routes.ts'
-import { createInfoRoutes } from '../protocol/info/info-routes.ts'
-import { createNodeRoutes } from '../protocol/node/node-routes.ts'
-import { openApiDocument } from '../protocol/info/open-api.ts'
+import { createStatementRoutes } from '../protocol/statement/statement-routes.ts'
 import type { LiveQueries, LiveQueryView } from '../protocol/query/live-queries.ts'
 import { createRuntimeSources } from '../protocol/query/runtime-sources.ts'
-import { createQueryRoutes } from '../protocol/query/query-routes.ts'
-import { headerFamily, sessionFromHeaders } from '../protocol/statement/session-headers.ts'
-import { isAuthorized } from '../protocol/task/internal-request.ts'
-import { createRecentQueries } from '../protocol/task/recent-queries.ts'
-import { createTaskProxyRoutes } from '../protocol/task/task-proxy-routes.ts'
-import { allowAll } from '../security/authorization.ts'
 import { countProjected, createNodeEvents, observeCoordinator, timedRead } from './coordinator-metrics.ts'
 import { createEngineEvents } from './engine-telemetry.ts'
 import { createEventLogTelemetry } from './event-log-telemetry.ts'
 import { processMemoryLimit } from '../execution/engine/sandbox.ts'
 import { createStatementSpans } from '../protocol/statement/statement-spans.ts'
 import { createQueryTelemetry } from '../coordinator/query/query-telemetry.ts'
+import { createCoordinatorApp } from './coordinator-app.ts'
 import { createCoordinatorListener } from './coordinator-http.ts'
 import { createRestartMeter } from './restart-meter.ts'
 import { createProcessTelemetry } from './process-telemetry.ts'
@@ -54,7 +43,7 @@ import { createReadModelsProjection } from '../readmodels/projection.ts'
 import { rebuildIfNeeded } from '../readmodels/rebuild.ts'
 import { deriveKey, internalBearer, loadClusterSecret } from '../security/cluster-secret.ts'
 import { systemClock } from '../shared/clock.ts'
-import { ExitError, failureOf } from '../shared/engine-error.ts'
+import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { createQueryIds } from '../shared/ids.ts'
 import { createSqlFrontEnd } from '../sql/create-front-end.ts'
@@ -357,86 +346,26 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     onPolled: (result) => telemetry.meters().count('polls', { result }),
   })
   const onError = (error: unknown): void => logger.error('request.failed', { err: error }, 'A request failed')
-  const identify = (request: IncomingMessage) => ({ user: userOf(request) })
-  const app = express()
-  app.disable('x-powered-by')
-  app.disable('etag')
-  app.use(
-    createInfoRoutes({
-      clock,
-      startedAtMs: startedAt,
-      nodeId,
-      version,
-      environment: config.environment,
-      ready: () => !draining,
-      status: async () => ({
-        writer: true,
-        epoch,
-        lag: await projection.lag(),
-        deadLetters: projection.deadLetters,
-        restarts: life
-          .restarts()
-          .filter((one) => one.process === 'coordinator')
-          .reduce((sum, one) => sum + one.count, 0),
-        workers: countStates(workers.nodes()),
-        openQueries: registry.open,
-      }),
-      openApi: () => openApiDocument(version),
-      onError,
-    }),
-  )
-  app.use(
-    createNodeRoutes({
-      membership: workers,
-      isInternal: (request) => isAuthorized(request, bearer),
-      identify,
-      authorize: allowAll,
-      epoch: () => epoch,
-      onError,
-    }),
-  )
-  app.use(
-    createQueryRoutes({
-      live,
-      read,
-      projection,
-      isWriter: () => true,
-      cancel: (queryId, _by, message) =>
-        service.cancel(
-          queryId,
-          message === undefined
-            ? failureOf('USER_CANCELED', 'Query was canceled')
-            : failureOf('ADMINISTRATIVELY_KILLED', `Query killed. Message: ${message}`),
-          timeouts.deleteValidityWaitMs,
-        ),
-      identify,
-      authorize: allowAll,
-      baseUri: (request) => baseUri(request, false),
-      clock,
-      logId: () => logId,
-      ownWritesWaitMs: timeouts.ownWritesWaitMs,
-      onError,
-    }),
-  )
-  const feed = createEventRoutes({ log, identify, authorize: allowAll, onError })
-  app.use(feed.router)
-  const taskRoutes = createTaskProxyRoutes({
-    ...createRecentQueries(live, read, clock),
-    forward: client.forward,
+  const { app, feed } = createCoordinatorApp({
+    clock,
+    config,
+    startedAt,
+    nodeId,
+    epoch,
+    logId,
     bearer,
-    openReads: isLoopback(config.host),
-    baseUri: (request) => baseUri(request, false),
-    maxBodyBytes: limits.taskBodyBytes,
+    log,
+    live,
+    read,
+    projection,
+    workers,
+    registry,
+    service,
+    client,
+    meters: telemetry.meters,
+    restarts: life.restarts,
+    ready: () => !draining,
     onError,
-  })
-  app.use((request, response, next) => {
-    if (!taskRoutes(request, response)) next()
-  })
-  app.get('/metrics', (_request, response, next) => {
-    telemetry
-      .meters()
-      .text()
-      .then(({ contentType, body }) => response.writeHead(200, { 'content-type': contentType }).end(body), next)
   })
   const listener = createCoordinatorListener({
     policy: { authenticated: false, publicHosts: config.publicHosts, insecure: config.insecure },
@@ -496,19 +425,6 @@ function viewOf(execution: QueryExecution | undefined): LiveQueryView | undefine
   const query = execution?.aggregate.state
   if (!execution || !query || query.kind === 'NONE') return undefined
   return { query, liveStats: execution.liveStats, queuedReason: execution.queuedReason }
-}
-
-function countStates(nodes: readonly { readonly state: string }[]): {
-  active: number
-  suspect: number
-  failed: number
-} {
-  const count = (state: string): number => nodes.filter((node) => node.state === state).length
-  return { active: count('active'), suspect: count('suspect'), failed: count('failed') }
-}
-
-function userOf(request: IncomingMessage): string {
-  return sessionFromHeaders(request, headerFamily(request.headers), 'UTC').user
 }
 
 /** Streams of queries without an end, as the read models know them once they hold the whole log. */
