@@ -64,7 +64,7 @@ Every change in the life of a query, stage, task or node is one of these, in an 
 says who may write it and when an event counts. Made from the schemas in \`src/coordinator/{query,nodes,system}/events.ts\`
 by \`npm run docs:events\`; \`test/events-document.test.ts\` fails when this page is behind.
 
-Stored and given out (\`GET /v1/query/{queryId}/events\`, as CloudEvents 1.0), each event has beside its \`data\`:
+Stored and given out as CloudEvents 1.0 (\`GET /v1/query/{queryId}/events\`, \`GET /v1/events\`, \`quipu tail --json\`), each event has beside its \`data\`:
 
 | field | what |
 |---|---|

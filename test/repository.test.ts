@@ -1,0 +1,51 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+const top = new URL('..', import.meta.url).pathname
+const tracked = execFileSync('git', ['ls-files', '-z'], { cwd: top, encoding: 'utf8' })
+  .split('\0')
+  .filter((file) => file !== '' && existsSync(join(top, file)))
+
+function linesOf(files: readonly string[], pattern: RegExp): string[] {
+  return files.flatMap((file) =>
+    readFileSync(join(top, file), 'utf8')
+      .split('\n')
+      .flatMap((line, index) => (pattern.test(line) ? [`${file}:${index + 1}: ${line.slice(0, 120)}`] : [])),
+  )
+}
+
+const texts = tracked.filter((file) => /\.(ts|mts|mjs|json|jsonl|md|sql|sh|ya?ml|svg|tsv)$|^[^.]+$|^\.ci\//.test(file))
+
+describe('tracked files', () => {
+  it('name no folder of one machine', () => {
+    const folders = ['work', 'root', 'Users', 'farm'].join('|')
+    expect(linesOf(texts, new RegExp(`(^|[^A-Za-z0-9_.])/(${folders})/`))).toEqual([])
+  })
+
+  it('lock packages by version and hash, not by address', () => {
+    expect(linesOf(['package-lock.json'], /"resolved": *"https?:/)).toEqual([])
+  })
+
+  it('leave nothing for later', () => {
+    const code = tracked.filter(
+      (file) => /^(src|test|bench|dashboards)\/.*\.m?ts$/.test(file) && file !== 'test/repository.test.ts',
+    )
+    expect(
+      linesOf(code, /\b(TODO|FIXME|HACK)\b|\b(it|test|describe)\.(skip|only|todo)\(|@ts-(ignore|nocheck)/),
+    ).toEqual([])
+  })
+
+  it('link to files that are there', () => {
+    const pages = tracked.filter((file) => /^(README|docs\/[^/]+)\.md$/.test(file))
+    const dead = pages.flatMap((page) =>
+      [...readFileSync(join(top, page), 'utf8').matchAll(/\]\(([^)#:\s]+)(?:#[^)]*)?\)/g)]
+        .map((match) => match[1]!)
+        .filter((link) => !existsSync(join(top, dirname(page), link)))
+        .map((link) => `${page}: ${link}`),
+    )
+    expect(pages.length).toBeGreaterThan(5)
+    expect(dead).toEqual([])
+  })
+})
