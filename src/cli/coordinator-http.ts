@@ -4,6 +4,7 @@ import { HttpProblem, sendProblem, toProblem } from '../protocol/edge/problem.ts
 import { requestTarget } from '../protocol/edge/request-target.ts'
 import type { StatementRoutes } from '../protocol/statement/statement-routes.ts'
 import type { Meters } from '../telemetry/meters.ts'
+import { observeRequest } from './http-metrics.ts'
 
 export interface HttpParts {
   readonly policy: BrowserPolicy
@@ -18,31 +19,17 @@ export interface HttpParts {
 /** Every request: the browser check, the statement routes, the rest; what is thrown becomes a problem. */
 export function createCoordinatorListener(parts: HttpParts): RequestListener {
   return (request, response) => {
-    const start = performance.now()
     const { path } = requestTarget(request)
-    response.once('finish', () => {
-      // How long somebody followed the live feed says nothing about how fast this server answers.
-      if (response.getHeader('content-type')?.toString().startsWith('text/event-stream')) return
-      parts
-        .meters()
-        .observe(
-          'httpRequestDuration',
-          { method: request.method ?? 'GET', route: routeOf(path), code: `${Math.floor(response.statusCode / 100)}xx` },
-          (performance.now() - start) / 1000,
-        )
-    })
+    observeRequest(request, response, path, parts.meters)
     const fail = (error: unknown): void => {
       const problem = toProblem(error)
       if (problem.status === 500) parts.onError(error)
-      if (problem.status === 413) refused('body_limit')
-      if (problem.status === 429) refused('overload')
       sendProblem(request, response, problem)
     }
-    const refused = (reason: string): void => parts.meters().count('httpRefusals', { reason })
     try {
       checkBrowser(request, parts.policy)
     } catch (error) {
-      refused('origin')
+      parts.meters().count('httpRefusals', { reason: 'origin' })
       return fail(error)
     }
     parts.statements(request, response, path).then((handled) => {
@@ -59,37 +46,3 @@ function pathOf(target: string): string {
   const slash = target.indexOf('/', target.indexOf('://') + 3)
   return slash < 0 ? '/' : target.slice(slash)
 }
-
-/** Routes as templates: ids and macs never become labels. */
-function routeOf(path: string): string {
-  const parts = path.split('/').filter((part) => part !== '')
-  if (parts[0] !== 'v1') return KNOWN.has(path) ? path : 'other'
-  switch (parts[1]) {
-    case 'statement':
-      return parts.length <= 2 ? '/v1/statement' : '/v1/statement/{queryId}/{token}'
-    case 'stage':
-      return '/v1/stage/{stageId}/{mac}'
-    case 'query':
-      return parts.length <= 2
-        ? '/v1/query'
-        : parts.length === 3
-          ? '/v1/query/{queryId}'
-          : `/v1/query/{queryId}/${sub(parts[3])}`
-    case 'task':
-      return parts.length <= 2 ? '/v1/task' : parts.length === 3 ? '/v1/task/{taskId}' : '/v1/task/{taskId}/results'
-    case 'node':
-    case 'info':
-    case 'status':
-    case 'announcement':
-    case 'events':
-      return `/v1/${parts[1]}`
-    default:
-      return 'other'
-  }
-}
-
-function sub(part: string | undefined): string {
-  return part === 'events' || part === 'trace' ? part : 'other'
-}
-
-const KNOWN = new Set(['/metrics', '/openapi.json', '/ui', '/'])

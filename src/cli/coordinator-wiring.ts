@@ -137,6 +137,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   const logTelemetry = createEventLogTelemetry({
     meters: telemetry.meters,
     spans: telemetry.spans,
+    inPostgres: config.kafkaBrokers.length === 0,
     onTrouble: (error) => logger.warn('log.trouble', { err: error }, 'The event log is in trouble; it goes on trying'),
   })
   /** Creation of the oldest open query, milliseconds since the epoch: its pages are still needed. */
@@ -343,6 +344,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     },
     forwarded: false,
     onDelivered: queryTelemetry.firstRows,
+    onRejected: (group, reason) => telemetry.meters().count('groupRejections', { group, reason }),
     onPolled: (result) => telemetry.meters().count('polls', { result }),
   })
   const onError = (error: unknown): void => logger.error('request.failed', { err: error }, 'A request failed')

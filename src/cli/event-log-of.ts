@@ -1,17 +1,31 @@
 import type { Config } from '../config/load-config.ts'
 import type { EventLog } from '../events/event-log.ts'
+import type { KafkaRequest } from '../events/kafka/ports.ts'
 import type { EventLogOptions } from '../events/folded-event-log.ts'
 
 /**
  * The event log that the configuration names: Kafka where there are brokers, else the table in Postgres. Not opened.
  * @param databaseUrl of the Postgres in use, the embedded one included
  */
-export async function eventLogOf(config: Config, databaseUrl: string, options: EventLogOptions): Promise<EventLog> {
+export async function eventLogOf(
+  config: Config,
+  databaseUrl: string,
+  options: EventLogOptions & { readonly onKafkaRequest?: (request: KafkaRequest) => void },
+): Promise<EventLog> {
   // Each is loaded when it is the one: kafkajs alone costs a tenth of a second at every start.
   if (config.kafkaBrokers.length > 0) {
     const { createKafkaEventLog } = await import('../events/kafka-beside-postgres.ts')
     const database = { connectionString: databaseUrl }
-    return createKafkaEventLog({ brokers: config.kafkaBrokers, topic: config.kafkaTopic, database }, options)
+    const { onKafkaRequest } = options
+    return createKafkaEventLog(
+      {
+        brokers: config.kafkaBrokers,
+        topic: config.kafkaTopic,
+        database,
+        ...(onKafkaRequest ? { onRequest: onKafkaRequest } : {}),
+      },
+      options,
+    )
   }
   const { createPostgresEventLog } = await import('../events/postgres/postgres-event-log.ts')
   return createPostgresEventLog({ connectionString: databaseUrl }, options)

@@ -7,6 +7,7 @@ import {
   type AppendTold,
   type EventLog,
 } from '../events/event-log.ts'
+import type { KafkaRequest } from '../events/kafka/ports.ts'
 import type { EventLogOptions } from '../events/folded-event-log.ts'
 import { attributes as names } from '../telemetry/attribute-names.ts'
 import type { Meters } from '../telemetry/meters.ts'
@@ -15,14 +16,20 @@ import { newSpanId, parseTraceparent } from '../telemetry/trace-context.ts'
 
 export interface EventLogTelemetry {
   /** What the log is to tell of itself. */
-  readonly hooks: EventLogOptions
+  readonly hooks: EventLogHooks
   /** To be called before each scrape, once the log is open. */
   observe(log: EventLog, meters: Meters): Promise<void>
+}
+
+export interface EventLogHooks extends EventLogOptions {
+  readonly onKafkaRequest: (request: KafkaRequest) => void
 }
 
 export interface EventLogTelemetryParts {
   readonly meters: () => Meters
   readonly spans: () => SpanSink
+  /** Is Postgres the log? Then the time of an append is a statement's there. */
+  readonly inPostgres: boolean
   readonly onTrouble: (error: Error) => void
 }
 
@@ -40,6 +47,14 @@ export function createEventLogTelemetry(parts: EventLogTelemetryParts): EventLog
     meters.observe('eventAppendDuration', { step: 'queue' }, told.queueMs / 1000, trace)
     meters.observe('eventAppendDuration', { step: 'send' }, told.sendMs / 1000, trace)
     meters.observe('eventAppendDuration', { step: 'read_back' }, told.readBackMs / 1000, trace)
+    if (told.types.includes('QueryCreated'))
+      meters.observe(
+        'queryPhaseDuration',
+        { phase: 'append' },
+        (told.queueMs + told.sendMs + told.readBackMs) / 1000,
+        trace,
+      )
+    if (parts.inPostgres) meters.observe('postgresQueryDuration', { operation: 'append' }, told.sendMs / 1000)
     if (!trace || !context || !parts.spans().enabled) return
     const endMs = Date.now()
     parts.spans().emit([
@@ -70,6 +85,10 @@ export function createEventLogTelemetry(parts: EventLogTelemetryParts): EventLog
     hooks: {
       onAppended: appended,
       onAppendRefused: (error) => parts.meters().count('eventAppendFailures', { reason: reasonOf(error) }),
+      onKafkaRequest({ api, milliseconds, error }) {
+        parts.meters().observe('kafkaRequestDuration', { api }, milliseconds / 1000)
+        if (error !== undefined) parts.meters().count('kafkaErrors', { kind: kafkaFault(error) })
+      },
       onIgnored: (verdict) => parts.meters().count('eventsIgnored', { reason: verdict }),
       onTrouble(error) {
         troubled = true
@@ -94,6 +113,12 @@ function reasonOf(error: Error): string {
   if (error instanceof SequenceConflict) return 'conflict'
   if (error instanceof TooLarge) return 'too_large'
   return error instanceof LogUnavailable ? 'unavailable' : 'unknown'
+}
+
+function kafkaFault(error: unknown): string {
+  const name = error instanceof Error ? error.name : ''
+  if (/Timeout/.test(name)) return 'timeout'
+  return /Connection|Closed|Socket/.test(name) ? 'disconnect' : 'crash'
 }
 
 function nanos(milliseconds: number): number {

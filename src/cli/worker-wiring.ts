@@ -10,12 +10,14 @@ import { createAnnouncer } from '../execution/worker/announcer.ts'
 import { nodeIdOf } from '../execution/worker/node-id.ts'
 import { createTaskManager } from '../execution/worker/task-manager.ts'
 import { isLoopback } from '../protocol/edge/browser-policy.ts'
+import { requestTarget } from '../protocol/edge/request-target.ts'
 import { HttpProblem, sendProblem } from '../protocol/edge/problem.ts'
 import { createTaskRoutes } from '../protocol/task/task-routes.ts'
 import { internalBearer, loadClusterSecret } from '../security/cluster-secret.ts'
 import type { ChildLife } from './child-life.ts'
 import { connectorFactories } from './connector-factories.ts'
 import { createEngineEvents } from './engine-telemetry.ts'
+import { observeRequest } from './http-metrics.ts'
 import { engineSettings } from './engine-settings.ts'
 import { createProcessTelemetry } from './process-telemetry.ts'
 import { version } from './version.ts'
@@ -129,6 +131,7 @@ export async function wireWorker(life: ChildLife, url: string): Promise<WiredWor
 
   return {
     listener: (request, response) => {
+      observeRequest(request, response, requestTarget(request).path, telemetry.meters)
       if (routes(request, response)) return
       if (request.url === '/metrics') {
         void telemetry

@@ -19,6 +19,8 @@ export function countQuery(query: EndedQuery, meters: Meters, connectorOf: (cata
     route,
   }
   meters.count('queries', labels, 1, trace)
+  if (failure?.errorName === 'QUERY_QUEUE_FULL')
+    meters.count('groupRejections', { group: query.created.resourceGroup, reason: 'queue_full' })
   if (failure) meters.count('queryErrors', { error_type: failure.errorType, error_name: failure.errorName })
   meters.observe('queryDuration', { state: query.kind, route }, secondsBetween(query.createdAt, query.endedAt), trace)
   meters.count('queryCpuSeconds', { group: query.created.resourceGroup }, totals.cpuNanos / 1e9)

@@ -6,7 +6,7 @@ import { formatHeader, parseHeader } from '../fold.ts'
 import type { Batch, PutOutcome, RecordStore, StoredRecord, StoreLimits, StreamHead } from '../record-store.ts'
 import { logPartitionOf, type ClusterOptions, type FetchedMessage } from './kafka-internals.ts'
 import { LogPartitionReader } from './log-partition-reader.ts'
-import type { ResultPageStore, StreamReader } from './ports.ts'
+import type { KafkaRequest, ResultPageStore, StreamReader } from './ports.ts'
 import { ensureTopic } from './topic.ts'
 
 export interface KafkaOptions {
@@ -21,6 +21,8 @@ export interface KafkaOptions {
   readonly sasl?: SASLOptions
   /** How connections are made; for tests that hurt them. */
   readonly socketFactory?: ISocketFactory
+  /** Told of each request to write or to read back; long polls wait for news and are not told. */
+  readonly onRequest?: (request: KafkaRequest) => void
 }
 
 const CONNECT_TIMEOUT_MS = 1500
@@ -107,18 +109,31 @@ export class KafkaRecordStore implements RecordStore {
 
   protected async send(batch: Batch): Promise<PutOutcome> {
     const { kind, epoch, writer, seen, partition } = batch
-    const [answer] = await this.producer.send({
-      topic: this.topic,
-      acks: -1,
-      messages: batch.records.map((record) => ({
-        partition,
-        key: record.stream,
-        value: record.text,
-        headers: { quipu: formatHeader({ kind, epoch, writer, number: record.number, seen }) },
-      })),
-    })
+    const messages = batch.records.map((record) => ({
+      partition,
+      key: record.stream,
+      value: record.text,
+      headers: { quipu: formatHeader({ kind, epoch, writer, number: record.number, seen }) },
+    }))
+    const [answer] = await this.#timed('Produce', () => this.producer.send({ topic: this.topic, acks: -1, messages }))
     if (answer?.baseOffset === undefined) throw new LogUnavailable('The broker answered without an offset')
     return { kind: 'landed', at: BigInt(answer.baseOffset) }
+  }
+
+  async #timed<T>(api: KafkaRequest['api'], request: () => Promise<T>): Promise<T> {
+    const { onRequest } = this.#options
+    if (!onRequest) return request()
+    const start = performance.now()
+    const tell = (error?: unknown): void =>
+      onRequest({ api, milliseconds: performance.now() - start, ...(error === undefined ? {} : { error }) })
+    try {
+      const answer = await request()
+      tell()
+      return answer
+    } catch (error) {
+      tell(error)
+      throw error
+    }
   }
 
   async #connect(): Promise<void> {
@@ -138,7 +153,8 @@ export class KafkaRecordStore implements RecordStore {
       this.#polled.delete(partition)
       return polled
     }
-    return (await this.#readBack.fetch(partition, from, limit, 0)).map(toStoredRecord)
+    const messages = await this.#timed('Fetch', () => this.#readBack.fetch(partition, from, limit, 0))
+    return messages.map(toStoredRecord)
   }
 
   end(partition: number): Promise<bigint> {

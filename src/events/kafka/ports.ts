@@ -18,3 +18,11 @@ export interface ResultPageStore {
   write(pages: readonly OutPage[]): Promise<void>
   read(stream: string, token: number): Promise<Uint8Array | undefined>
 }
+
+/** A request to the brokers that was answered, or not. */
+export interface KafkaRequest {
+  readonly api: 'Produce' | 'Fetch'
+  readonly milliseconds: number
+  /** Absent when it was answered well. */
+  readonly error?: unknown
+}

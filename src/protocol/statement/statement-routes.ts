@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createGzip, constants as zlib } from 'node:zlib'
-import { failureOf } from '../../shared/engine-error.ts'
+import { EngineError, failureOf } from '../../shared/engine-error.ts'
 import type { Clock } from '../../shared/clock.ts'
 import type { QueryEventOf } from '../../coordinator/query/events.ts'
 import {
@@ -34,6 +34,8 @@ export interface StatementRouteDeps {
   /** Is `X-Forwarded-*` to be believed? */
   readonly forwarded: boolean
   readonly onDelivered?: (query: KnownQuery, rows: number) => void
+  /** A statement was not taken. */
+  readonly onRejected?: (group: string, reason: 'shed' | 'log_down') => void
   /** How a client's look at its result ended. */
   readonly onPolled?: (result: 'data' | 'empty' | 'last' | 'gone' | 'not_found') => void
 }
@@ -74,6 +76,10 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
       },
     }
     const execution = await deps.service.submit(submission).catch((error: unknown) => {
+      const { resourceGroup } = submission.created
+      if (error instanceof LogUnavailable) deps.onRejected?.(resourceGroup, 'log_down')
+      if (error instanceof EngineError && error.errorName === 'TOO_MANY_REQUESTS_FAILED')
+        deps.onRejected?.(resourceGroup, 'shed')
       if (error instanceof LogUnavailable) throw new HttpProblem(503, error.message, { 'retry-after': '1' })
       throw error
     })
