@@ -7,13 +7,11 @@ import type {
   Lateral,
   Relation,
   SampledRelation,
-  Table,
   TableSubquery,
   Unnest,
 } from '../syntax/ast-query.ts'
 import { commonSuperType } from '../types/coercion.ts'
 import { BIGINT, BOOLEAN, isNumeric, type SqlType } from '../types/sql-type.ts'
-import { parseTypeText } from '../types/type-names.ts'
 import { typeName } from '../types/type-text.ts'
 import { errorAt, locatedAt, newId, type AnalysisContext, type AnalyzedQuery } from './context.ts'
 import { castTo, columnOf, comparison, constant } from './build.ts'
@@ -21,20 +19,12 @@ import { analyzeExpression } from './expressions.ts'
 import { verifyCorrelation } from './correlation.ts'
 import { verifyScalar } from './expression-state.ts'
 import { analyzeJsonTable } from './json-table.ts'
-import { qualify, viewSession, type ResolvedTable, type TableName } from './resolve.ts'
 import { analyzeRowPattern } from './row-patterns.ts'
-import { findNamedQuery, type Field, type NamedQuery, type Scope } from './scope.ts'
+import type { Field, Scope } from './scope.ts'
+import { analyzeTable, type AnalyzedRelation } from './tables.ts'
 import { analyzeTableFunction } from './table-functions.ts'
 import { someExpr } from './walk.ts'
-import type { CteScanNode, Expr, JoinNode, JoinType, RelationNode } from './tree.ts'
-
-/** A relation of FROM, and what names of it reach. */
-export interface AnalyzedRelation {
-  readonly node: RelationNode
-  readonly fields: readonly Field[]
-}
-
-const MAX_VIEW_NESTING = 50
+import type { Expr, JoinNode, JoinType } from './tree.ts'
 
 /** Queries in the condition of a FULL JOIN stand alone. */
 const uncorrelated: NonNullable<Scope['refused']> = {
@@ -90,111 +80,6 @@ function analyzeSubquery(
 
 function fromQuery({ node, columns }: AnalyzedQuery): AnalyzedRelation {
   return { node, fields: columns.map((column) => ({ ...column, relation: undefined })) }
-}
-
-function analyzeTable(context: AnalysisContext, table: Table, scope: Scope): AnalyzedRelation {
-  const { parts } = table.name
-  if (parts.length === 1) {
-    const named = findNamedQuery(scope, parts[0]!.value.toLowerCase())
-    if (named !== undefined) return scanCommonTable(context, parts[0]!, named)
-  }
-  const name = locatedAt(context, table, () => qualify(table.name, context.session))
-  const found = context.metadata.table(name)
-  if (found === undefined) throw missingTable(context, table, name)
-  if (table.queryPeriod !== undefined) {
-    throw errorAt(context, table, 'NOT_SUPPORTED', 'This connector does not support versioned tables')
-  }
-  const relation = [name.catalog, name.schema, name.table]
-  if (found.view !== undefined) return analyzeView(context, table, found, name)
-  const columns = found.columns.map((column) => ({
-    id: newId(context),
-    name: column.name,
-    type: parseTypeText(column.type),
-    hidden: column.hidden === true,
-  }))
-  for (const { id, name: column } of columns) context.sources.set(id, [...relation, column].join('.'))
-  return {
-    node: { kind: 'scan', ...name, handle: found.handle, columns },
-    fields: columns.map(({ id, name: column, type, hidden }) => ({ name: column, relation, type, column: id, hidden })),
-  }
-}
-
-export function missingTable(context: AnalysisContext, node: Table, { catalog, schema, table }: TableName): Error {
-  if (!context.metadata.hasCatalog(catalog)) {
-    return errorAt(context, node, 'CATALOG_NOT_FOUND', `Catalog '${catalog}' not found`)
-  }
-  if (!context.metadata.hasSchema(catalog, schema)) {
-    return errorAt(context, node, 'SCHEMA_NOT_FOUND', `Schema '${schema}' does not exist`)
-  }
-  return errorAt(
-    context,
-    node,
-    'TABLE_NOT_FOUND',
-    `Table '${[catalog, schema, table].map(quoted).join('.')}' does not exist`,
-  )
-}
-
-/** A part of a name as messages show it. */
-function quoted(part: string): string {
-  return /^[a-z_][a-z0-9_]*$/.test(part) ? part : `"${part.replaceAll('"', '""')}"`
-}
-
-function scanCommonTable(context: AnalysisContext, name: Identifier, named: NamedQuery): AnalyzedRelation {
-  const columns = named.columns.map(({ column, type }) => ({ id: newId(context), source: column, type }))
-  const node: CteScanNode = { kind: 'cte', table: named.table, columns }
-  const relation = [name.value.toLowerCase()]
-  return {
-    node,
-    fields: named.columns.map(({ name: column, type }, i) => ({
-      name: column,
-      relation,
-      type,
-      column: columns[i]!.id,
-    })),
-  }
-}
-
-/** A view is analysed as its own text in the session it was made in, then given the types it was declared with. */
-function analyzeView(context: AnalysisContext, node: Table, table: ResolvedTable, name: TableName): AnalyzedRelation {
-  const label = `${name.catalog}.${name.schema}.${name.table}`
-  if (context.views.includes(label) || context.views.length >= MAX_VIEW_NESTING) {
-    throw errorAt(context, node, 'VIEW_IS_RECURSIVE', 'View is recursive')
-  }
-  if (table.query === undefined) {
-    throw errorAt(context, node, 'INVALID_VIEW', `Invalid view '${label}': its text cannot be parsed`)
-  }
-  const inner: AnalysisContext = {
-    ...context,
-    text: { sql: table.view!.sql, origin: { lineNumber: 1, columnNumber: 1 } },
-    session: { ...context.session, ...viewSession(table, name) },
-    parameters: { kind: 'values', values: [] },
-    views: [...context.views, label],
-  }
-  let query: AnalyzedQuery
-  try {
-    query = inner.analyzeQuery(inner, table.query, undefined)
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    throw errorAt(context, node, 'INVALID_VIEW', `Failed analyzing stored view '${label}': ${reason}`)
-  }
-  const declared = table.columns.filter((column) => column.hidden !== true)
-  if (declared.length !== query.columns.length) {
-    throw errorAt(context, node, 'VIEW_IS_STALE', `View '${label}' is stale or in invalid state: column count mismatch`)
-  }
-  const relation = [name.catalog, name.schema, name.table]
-  const columns = declared.map((column, i) => {
-    const { column: source, type } = query.columns[i]!
-    return { id: newId(context), expression: castTo(columnOf(source, type), parseTypeText(column.type)) }
-  })
-  return {
-    node: { kind: 'project', input: query.node, columns },
-    fields: declared.map((column, i) => ({
-      name: column.name,
-      relation,
-      type: columns[i]!.expression.type,
-      column: columns[i]!.id,
-    })),
-  }
 }
 
 function analyzeAlias(context: AnalysisContext, aliased: AliasedRelation, scope: Scope): AnalyzedRelation {
