@@ -109,6 +109,8 @@ class Follower {
   }
 
   async #wait(): Promise<void> {
+    // Stopped during the round: nobody would wake this any more.
+    if (this.#signal.aborted) return
     const { recent, isWriter, store } = this.#parts
     const over = new AbortController()
     const releases: (() => void)[] = []

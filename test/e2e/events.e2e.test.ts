@@ -1,0 +1,245 @@
+import { request, type IncomingMessage } from 'node:http'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { CloudEvent } from '../../src/events/envelope.ts'
+import { openFeed, type FeedClient } from '../support/feed-client.ts'
+import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { run, trinoHeaders } from '../support/statement-client.ts'
+
+let folder: ReturnType<typeof temporaryFolder>
+let data: string
+let quipu: QuipuProcess
+let url: string
+
+beforeAll(async () => {
+  folder = temporaryFolder()
+  data = join(folder.path, 'data')
+  const env = { QUIPU_LOG_LEVEL: 'error', QUIPU_RESTART_BACKOFF_MAX_MS: '200ms' }
+  quipu = spawnQuipu(['start', '--port', '0', '--data-dir', data], { env })
+  url = await quipu.url
+})
+afterAll(async () => {
+  quipu.signal('SIGTERM')
+  await quipu.exit
+  await folder.remove()
+})
+
+/** The last id of the log at this moment. */
+async function here(): Promise<string> {
+  const feed = await openFeed(`${url}/v1/events`)
+  await waitUntil('an id came', () => feed.lastId !== undefined)
+  feed.drop()
+  return feed.lastId!
+}
+
+/** Ids of events after one id up to another, read in one go. */
+async function between(after: string, until: string): Promise<string[]> {
+  const feed = await openFeed(`${url}/v1/events?after=${after}`)
+  await waitUntil(`the feed is at ${until}`, () => offsetOf(feed.lastId) >= offsetOf(until))
+  feed.drop()
+  return feed
+    .cloudEvents()
+    .flatMap((event, index) => (offsetOf(feed.blocks[index]!.id) <= offsetOf(until) ? [event.id] : []))
+}
+
+function offsetOf(id: string | undefined): number {
+  return Number(id?.split('-')[1] ?? -1)
+}
+
+function killCoordinator(): void {
+  process.kill(processesOf(data).children[0]!, 'SIGKILL')
+}
+
+/** Statements one after the other until told to stop; whatever becomes of them. */
+function startLoad() {
+  let stopping = false
+  let ran = 0
+  const running = (async () => {
+    for (let number = 0; !stopping; number++) {
+      await run(url, `SELECT ${number}, count(*) FROM nation`).catch(() => sleep(50))
+      ran++
+    }
+  })()
+  return {
+    ran: () => ran,
+    stop: async () => {
+      stopping = true
+      await running
+    },
+  }
+}
+
+/** Reads the feed and comes again, after the last id, whenever the connection is gone; `drop` cuts it. */
+function startReader(from: string) {
+  const ids: string[] = []
+  let last = from
+  let current: FeedClient | undefined
+  let stopping = false
+  let connections = 0
+  const reading = (async () => {
+    while (!stopping) {
+      const feed = await openFeed(`${url}/v1/events`, { 'last-event-id': last }).catch(() => undefined)
+      if (feed?.status === 200) {
+        current = feed
+        connections++
+        await feed.end
+        ids.push(...feed.ids())
+        last = feed.lastId ?? last
+      } else await sleep(50)
+    }
+  })()
+  return {
+    connections: () => connections,
+    seen: () => ids.length + (current?.blocks.length ?? 0),
+    last: () => current?.lastId ?? last,
+    drop: () => current?.drop(),
+    stop: async (): Promise<string[]> => {
+      stopping = true
+      current?.drop()
+      await reading
+      return ids
+    },
+  }
+}
+
+describe('the live feed', () => {
+  it(
+    'loses nothing and tells nothing twice over dropped connections and killed coordinators',
+    { timeout: 120_000 },
+    async () => {
+      const from = await here()
+      const reader = startReader(from)
+      const load = startLoad()
+      for (let drop = 0; drop < 5; drop++) {
+        const { seen, connections } = { seen: reader.seen(), connections: reader.connections() }
+        await waitUntil('more events came', () => reader.seen() > seen + 5 && reader.connections() > connections - 1)
+        reader.drop()
+        await waitUntil('the reader is there again', () => reader.connections() > connections)
+      }
+      for (let kill = 0; kill < 2; kill++) {
+        const connections = reader.connections()
+        killCoordinator()
+        await waitUntil('the reader is at the next coordinator', () => reader.connections() > connections, 30_000)
+        const ran = load.ran()
+        await waitUntil('statements run again', () => load.ran() > ran + 1, 30_000)
+      }
+      await load.stop()
+      const until = await here()
+      await waitUntil('the reader has all', () => offsetOf(reader.last()) >= offsetOf(until), 30_000)
+      const got = await reader.stop()
+      expect(reader.connections()).toBeGreaterThanOrEqual(8)
+      const expected = await between(from, until)
+      expect(expected.length).toBeGreaterThan(50)
+      expect(got.slice(0, expected.length)).toEqual(expected)
+      expect(new Set(got).size).toBe(got.length)
+    },
+  )
+
+  it('gives of one query, or user, or type what the query resource has', { timeout: 60_000 }, async () => {
+    const from = await here()
+    const mine = await run(url, 'SELECT name FROM nation', { ...trinoHeaders, 'x-trino-user': 'ada' })
+    const other = await run(url, 'SELECT 1/0', { ...trinoHeaders, 'x-trino-user': 'bob' })
+    const until = await here()
+    const events = async (id: string): Promise<CloudEvent[]> =>
+      (await (await fetch(`${url}/v1/query/${id}/events`)).json()) as CloudEvent[]
+    async function feedOf(filter: string, count: number): Promise<CloudEvent[]> {
+      const feed = await openFeed(`${url}/v1/events?after=${from}&${filter}`)
+      await feed.received(count)
+      feed.drop()
+      return feed.cloudEvents()
+    }
+    const upToEnd = (all: CloudEvent[]): CloudEvent[] => all.filter(({ type }) => !type.includes('delivered'))
+    const [ofMine, ofOther] = [upToEnd(await events(mine.id)), upToEnd(await events(other.id))]
+    expect(ofMine.length).toBeGreaterThan(3)
+    expect(upToEnd(await feedOf(`query=${mine.id}`, ofMine.length))).toEqual(ofMine)
+    expect(upToEnd(await feedOf('user=bob', ofOther.length))).toEqual(ofOther)
+    const ends = await feedOf('state=FINISHED,FAILED&type=QueryFinished,QueryFailed', 2)
+    expect(ends.map(({ subject, type }) => [subject, type])).toEqual([
+      [mine.id, 'quipu.query.finished.v1'],
+      [other.id, 'quipu.query.failed.v1'],
+    ])
+    expect(offsetOf(until)).toBeGreaterThan(offsetOf(from))
+  })
+
+  it('waits for a reader who does not read, and nobody else does', { timeout: 60_000 }, async () => {
+    const from = await here()
+    const slow = await new Promise<IncomingMessage>((resolve, reject) => {
+      request(`${url}/v1/events?after=${from}`, { agent: false }, resolve).on('error', reject).end()
+    })
+    // Texts that no socket between holds: several megabytes of them.
+    const filler = 'x'.repeat(700_000)
+    for (let number = 0; number < 20; number++)
+      expect((await run(url, `SELECT ${number} /* ${filler} */`)).rows).toEqual([[number]])
+    const until = await here()
+    const expected = await between(from, until)
+    let text = ''
+    slow.setEncoding('utf8').on('data', (part: string) => (text += part))
+    const got = (): string[] => [...text.matchAll(/^data: \{"specversion":"1.0","id":"([^"]+)/gm)].map((one) => one[1]!)
+    await waitUntil('the slow reader has all', () => text.includes(`id: ${until}\n`) && text.endsWith('\n\n'), 30_000)
+    expect(got().slice(0, expected.length)).toEqual(expected)
+    slow.destroy()
+  })
+})
+
+describe('quipu tail', () => {
+  it('prints events as they happen and goes on over a killed coordinator', { timeout: 90_000 }, async () => {
+    const from = await here()
+    const tail = spawnQuipu(['tail', '--server', url, '--after', from, '--user', 'tess'])
+    const json = spawnQuipu([
+      'tail',
+      '--server',
+      url,
+      '--after',
+      from,
+      '--json',
+      '--type',
+      'QueryFinished',
+      '--user',
+      'tess',
+    ])
+    const headers = { ...trinoHeaders, 'x-trino-user': 'tess' }
+    const first = await run(url, 'SELECT count(*) FROM nation', headers)
+    const ended = (id: string) => () => new RegExp(`  ${id}  QueryFinished  `).test(tail.stdout())
+    await waitUntil('the first statement is told', ended(first.id))
+    killCoordinator()
+    await waitUntil('tail has noticed', () => tail.stderr().includes('trying again'))
+    await run(url, 'SELECT 7', { ...headers, 'x-trino-user': 'somebody else' })
+    const second = await run(url, "SELECT 'two\nlines'", headers)
+    await waitUntil('the second statement is told', ended(second.id))
+    await waitUntil('both ends are told as JSON', () => json.stdout().trim().split('\n').length >= 2)
+    tail.signal('SIGINT')
+    json.signal('SIGTERM')
+    expect((await tail.exit).code).toBe(0)
+    expect((await json.exit).code).toBe(0)
+
+    const lines = tail.stdout().trim().split('\n')
+    for (const line of lines)
+      expect(line).toMatch(
+        /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z {2}\d{8}_\d{6}_\d{5}_\w{5} {2}[A-Z]\w+( {2,}\S.*)?$/,
+      )
+    expect(lines[0]).toContain(`  ${first.id}  QueryCreated          tess: SELECT count(*) FROM nation`)
+    expect(lines.filter((line) => line.includes('QueryCreated')).at(-1)).toMatch(/tess: SELECT 'two lines'$/)
+    expect(new Set(lines.map((line) => line.split('  ')[1]))).toEqual(new Set([first.id, second.id]))
+    const ends = json
+      .stdout()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as CloudEvent)
+    expect(ends.map(({ subject, type }) => [subject, type])).toEqual([
+      [first.id, 'quipu.query.finished.v1'],
+      [second.id, 'quipu.query.finished.v1'],
+    ])
+  })
+
+  it('says in one line what the server refused or what is no option', { timeout: 60_000 }, async () => {
+    const unknown = await spawnQuipu(['tail', '--server', url, '--type', 'QueryFinnished']).exit
+    expect(unknown).toMatchObject({ code: 1, stdout: '' })
+    expect(unknown.stderr).toMatch(/^quipu: The server answered 400: .*no event has such a type.*\n$/)
+    const wrong = await spawnQuipu(['tail', '--sever', url]).exit
+    expect(wrong).toMatchObject({ code: 64, stderr: "quipu: Unknown option '--sever'; see quipu tail --help\n" })
+    const help = await spawnQuipu(['tail', '--help']).exit
+    expect(help.code).toBe(0)
+    expect(help.stdout).toContain('--after <id>')
+  })
+})

@@ -1,0 +1,311 @@
+import { randomBytes } from 'node:crypto'
+import { request } from 'node:http'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
+import type { QueryEvent } from '../../../src/coordinator/query/events.ts'
+import { toCloudEvent } from '../../../src/events/envelope.ts'
+import type { EventLog, Recorded, Subscription } from '../../../src/events/event-log.ts'
+import { createPostgresEventLog } from '../../../src/events/postgres/postgres-event-log.ts'
+import { createEventRoutes, type EventRoutes, type EventRoutesDeps } from '../../../src/protocol/events/event-routes.ts'
+import { cloudEvent } from '../../../src/protocol/info/wire-schemas.ts'
+import { allowAll, ownersAndAdministrators } from '../../../src/security/authorization.ts'
+import { openFeed, type FeedClient } from '../../support/feed-client.ts'
+import { serve, type HttpApp } from '../../support/http-app.ts'
+import { waitUntil } from '../../support/quipu-process.ts'
+import { appendLives, queryLife, testQueryId, toLogEvents } from '../../support/query-life.ts'
+import { openReadModelBed, type ReadModelBed } from '../../support/read-models.ts'
+
+let bed: ReadModelBed
+let routes: EventRoutes
+let apps: HttpApp[]
+let feeds: FeedClient[]
+
+beforeEach(async () => {
+  bed = await openReadModelBed()
+  apps = []
+  feeds = []
+})
+afterEach(async () => {
+  for (const feed of feeds) feed.drop()
+  await routes.close()
+  for (const app of apps) await app.close()
+  await bed.close()
+})
+
+async function start(over: Partial<EventRoutesDeps> = {}): Promise<string> {
+  routes = createEventRoutes({
+    log: bed.log,
+    identify: (asker) => ({ user: asker.get('x-trino-user') ?? 'anonymous' }),
+    authorize: allowAll,
+    ...over,
+  })
+  const app = await serve(routes.router)
+  apps.push(app)
+  return `${app.base}/v1/events`
+}
+
+async function open(url: string, headers: Record<string, string> = {}): Promise<FeedClient> {
+  const feed = await openFeed(url, headers)
+  expect(feed.status).toBe(200)
+  feeds.push(feed)
+  return feed
+}
+
+/** Every valid event, as the log itself has it. */
+async function all(log: EventLog = bed.log): Promise<Recorded[]> {
+  const { partitions } = await log.open()
+  const { events } = await log.read({ logId: '', at: Array.from({ length: partitions }, () => ({ offset: 0n })) }, 1e6)
+  return events
+}
+
+const idOf = (event: Pick<Recorded, 'stream' | 'sequence'>): string => `${event.stream}/${event.sequence}`
+
+const lives = [
+  { queryId: testQueryId(1), user: 'alice', events: queryLife(testQueryId(1), { user: 'alice' }) },
+  { queryId: testQueryId(2), user: 'bob', events: queryLife(testQueryId(2), { user: 'bob', end: 'failed' }) },
+  { queryId: testQueryId(3), user: 'alice', events: queryLife(testQueryId(3), { user: 'alice', end: 'open' }) },
+]
+const nodeJoined = {
+  type: 'NodeJoined',
+  v: 1,
+  time: '2026-03-01T10:00:00.000Z',
+  data: { nodeId: 'w', url: 'http://127.0.0.1:1', version: '1', role: 'worker', cores: 2, memoryBytes: 1 },
+}
+
+async function writeLives(): Promise<void> {
+  await appendLives(bed.log, lives)
+  await bed.log.append('node/w', 0, [nodeJoined])
+}
+
+describe('the feed', () => {
+  it('is every valid event in the order of the log, as the CloudEvent of the query resource', async () => {
+    await writeLives()
+    const url = await start()
+    const stored = await all()
+    const { logId } = await bed.log.tip()
+    const feed = await open(`${url}?after=beginning`)
+    await feed.received(stored.length)
+    expect(feed.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+    expect(feed.headers.get('cache-control')).toBe('no-store')
+    expect(feed.cloudEvents()).toEqual(stored.map((event) => toCloudEvent(event, `/quipu/${logId}`)))
+    for (const event of feed.cloudEvents()) expect(cloudEvent.parse(event)).toEqual(event)
+    expect(feed.blocks.map(({ id, event }) => [id, event])).toEqual(
+      stored.map(({ position, type }) => [`0-${position.offset}`, type]),
+    )
+  })
+
+  it('begins now where nothing else is asked, and goes on as events become valid', async () => {
+    await writeLives()
+    const feed = await open(await start())
+    const late = queryLife(testQueryId(9))
+    await bed.log.append(testQueryId(9), 0, toLogEvents(late.slice(0, 2)))
+    await bed.log.append(testQueryId(9), 2, toLogEvents(late.slice(2)))
+    await feed.received(late.length)
+    expect(feed.ids()).toEqual(late.map((_, index) => `${testQueryId(9)}/${index + 1}`))
+  })
+
+  it('tells at once where it begins, so that nothing is missed by who is cut off before the first event', async () => {
+    const url = await start()
+    const feed = await open(url)
+    await waitUntil('an id came', () => feed.lastId !== undefined)
+    feed.drop()
+    await writeLives()
+    const again = await open(url, { 'last-event-id': feed.lastId! })
+    await again.received(1)
+    expect(again.ids()[0]).toBe(`${testQueryId(1)}/1`)
+  })
+
+  it('goes on after each of its ids with nothing lost and nothing twice, whichever coordinator is asked', async () => {
+    await writeLives()
+    const url = await start()
+    const before = await open(`${url}?after=beginning`)
+    const first = await all()
+    await before.received(first.length)
+    const ids = before.blocks.map((block) => block.id)
+
+    const successor = createPostgresEventLog(bed.config, { now: () => Date.parse('2026-01-01T00:00:00Z') })
+    await successor.open()
+    await successor.claim({ address: 'http://127.0.0.1:8081', version: 'test' })
+    await successor.append(testQueryId(4), 0, toLogEvents(queryLife(testQueryId(4))))
+    try {
+      const stored = (await all(successor)).map(idOf)
+      expect(stored.length).toBeGreaterThan(first.length)
+      await routes.close()
+      const other = await start({ log: successor })
+      for (const [index, id] of ids.entries()) {
+        // The header is where the reader is by now; the address is where it began.
+        const feed = await open(`${other}?after=beginning`, { 'last-event-id': id })
+        await feed.received(stored.length - index - 1)
+        expect(feed.ids()).toEqual(stored.slice(index + 1))
+        feed.drop()
+      }
+      await routes.close()
+    } finally {
+      await successor.close()
+    }
+  })
+
+  it('says something from time to time, and then also how far a strict filter has looked', async () => {
+    const url = await start({ keepAliveMs: 30 })
+    const feed = await open(`${url}?type=QueryKilled`)
+    await writeLives()
+    const end = (await bed.log.tip()).at[0]!.offset
+    await waitUntil('the id has moved', () => feed.lastId === `0-${end - 1n}`)
+    expect(feed.blocks).toEqual([])
+  })
+
+  it('ends in order when the coordinator drains, and takes no more', async () => {
+    const url = await start()
+    const feed = await open(url)
+    await routes.close()
+    expect(await feed.end).toBe('ended')
+    const refused = await fetch(url)
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1'])
+  })
+})
+
+describe('filters', () => {
+  const event = (life: (typeof lives)[number], index: number): string => `${life.queryId}/${index + 1}`
+  /** Ids of the events of these lives that fit, in no order. */
+  function fitting(
+    fits: (event: QueryEvent, life: (typeof lives)[number], stateAfter: string) => boolean,
+  ): readonly string[] {
+    return lives.flatMap((life) =>
+      life.events.flatMap((one, index) =>
+        fits(one, life, foldQuery(life.queryId, life.events.slice(0, index + 1)).kind) ? [event(life, index)] : [],
+      ),
+    )
+  }
+  const cases: [string, readonly string[]][] = [
+    [`query=${testQueryId(2)}`, fitting((_, life) => life.queryId === testQueryId(2))],
+    [`query=${testQueryId(1)},${testQueryId(3)}`, fitting((_, life) => life.user === 'alice')],
+    ['user=bob', fitting((_, life) => life.user === 'bob')],
+    ['user=bob,alice', fitting(() => true)],
+    ['type=QueryFinished,QueryFailed', fitting(({ type }) => type === 'QueryFinished' || type === 'QueryFailed')],
+    ['type=quipu.query.planned', fitting(({ type }) => type === 'QueryPlanned')],
+    ['type=quipu.query.planned.v1&type=querycreated', fitting(({ type }) => /^Query(Planned|Created)$/.test(type))],
+    ['type=NodeJoined', ['node/w/1']],
+    ['state=RUNNING', fitting((_, __, state) => state === 'RUNNING')],
+    ['state=finished,failed', fitting((_, __, state) => state === 'FINISHED' || state === 'FAILED')],
+    ['state=QUEUED&type=QueryPlanned', []],
+    [
+      'user=alice&state=STARTING&type=TaskCreated',
+      fitting(({ type }, life, state) => life.user === 'alice' && type === 'TaskCreated' && state === 'STARTING'),
+    ],
+  ]
+
+  it.each(cases)('%s', async (filter, expected) => {
+    await writeLives()
+    const url = await start({ keepAliveMs: 30 })
+    const stored = await all()
+    const end = `0-${stored.at(-1)!.position.offset}`
+    const order = new Map(stored.map((one, index) => [idOf(one), index]))
+    const sorted = [...expected].sort((a, b) => order.get(a)! - order.get(b)!)
+    const feed = await open(`${url}?after=beginning&${filter}`)
+    await waitUntil('all was looked at', () => feed.lastId === end)
+    expect(feed.ids()).toEqual(sorted)
+    // From the middle of every query's life the answer is the same: what came before is read from the stream.
+    const half = Math.floor(stored.length / 2)
+    const middle = await open(`${url}?after=0-${stored[half]!.position.offset}&${filter}`)
+    await waitUntil('all was looked at', () => middle.lastId === end)
+    expect(middle.ids()).toEqual(sorted.filter((id) => order.get(id)! > half))
+  })
+
+  it.each(['query=nonsense', 'type=QueryFinnished', 'state=DONE', 'after=tomorrow', 'after=7-1'])(
+    '%s is refused',
+    async (filter) => {
+      const response = await fetch(`${await start()}?${filter}`)
+      expect([response.status, response.headers.get('content-type')]).toEqual([400, 'application/problem+json'])
+    },
+  )
+
+  it('refuses an id beyond the end of the log, an unknown query, another method, one reader too many', async () => {
+    const url = await start({ maxReaders: 1 })
+    expect((await fetch(`${url}?after=0-12345`)).status).toBe(410)
+    expect((await fetch(`${url}?query=${testQueryId(77)}`)).status).toBe(404)
+    expect((await fetch(url, { method: 'POST' })).status).toBe(405)
+    const head = await fetch(url, { method: 'HEAD' })
+    expect([head.status, head.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
+    const only = await open(url)
+    expect((await fetch(url)).status).toBe(429)
+    only.drop()
+    await waitUntil('the place is free', async () => {
+      const feed = await openFeed(url)
+      feeds.push(feed)
+      return feed.status === 200
+    })
+  })
+})
+
+describe('rights', () => {
+  const administrators = ownersAndAdministrators(new Set(['root']))
+
+  it('are those of queries: own events, to administrators all', async () => {
+    await writeLives()
+    const url = await start({ authorize: administrators, keepAliveMs: 30 })
+    const stored = await all()
+    const end = `0-${stored.at(-1)!.position.offset}`
+    async function seenBy(user: string): Promise<string[]> {
+      const feed = await open(`${url}?after=beginning`, { 'x-trino-user': user })
+      await waitUntil('all was looked at', () => feed.lastId === end)
+      return feed.ids()
+    }
+    expect(await seenBy('root')).toEqual(stored.map(idOf))
+    expect(await seenBy('bob')).toEqual(
+      stored.filter(({ stream }) => stream === testQueryId(2) || stream === 'node/w').map(idOf),
+    )
+    expect(await seenBy('eve')).toEqual(['node/w/1'])
+  })
+
+  it('are looked at before anything is sent where somebody asks by name', async () => {
+    await writeLives()
+    const url = await start({ authorize: administrators })
+    const status = async (filter: string, user: string): Promise<number> => {
+      const response = await fetch(`${url}?${filter}`, { headers: { 'x-trino-user': user } })
+      await response.body?.cancel()
+      return response.status
+    }
+    expect(await status(`query=${testQueryId(1)}`, 'bob')).toBe(403)
+    expect(await status(`query=${testQueryId(1)}`, 'alice')).toBe(200)
+    expect(await status(`query=${testQueryId(1)}`, 'root')).toBe(200)
+    expect(await status('user=alice', 'bob')).toBe(403)
+    expect(await status('user=bob', 'bob')).toBe(200)
+  })
+})
+
+it('waits for a slow reader, who gets all in the end, while the log and other readers go on', async () => {
+  const subscriptions: Subscription[] = []
+  const url = await start({
+    log: {
+      tip: () => bed.log.tip(),
+      readStream: (stream, after) => bed.log.readStream(stream, after),
+      subscribe(from, on) {
+        const subscription = bed.log.subscribe(from, on)
+        subscriptions.push(subscription)
+        return subscription
+      },
+    },
+  })
+  // Much more than the sockets between can hold.
+  const count = 80
+  const slow = await new Promise<import('node:http').IncomingMessage>((resolve, reject) => {
+    request(url, { agent: false }, resolve).on('error', reject).end()
+  })
+  const quick = await open(url)
+  for (let number = 1; number <= count; number++) {
+    const [created] = queryLife(testQueryId(number), { sql: randomBytes(100_000).toString('hex') })
+    await bed.log.append(testQueryId(number), 0, toLogEvents([created!]))
+  }
+  await quick.received(count)
+  const tip = (await bed.log.tip()).at[0]!.offset
+  expect(quick.ids()).toHaveLength(count)
+  expect(subscriptions[0]!.checkpoint.at[0]!.offset).toBeLessThan(tip)
+
+  let text = ''
+  slow.setEncoding('utf8').on('data', (part: string) => (text += part))
+  const sequenceOf = (): string[] =>
+    [...text.matchAll(/^data: \{"specversion":"1.0","id":"([^"]+)/gm)].map((m) => m[1]!)
+  await waitUntil('the slow reader has all', () => text.endsWith('}\n\n') && sequenceOf().length >= count)
+  expect(sequenceOf()).toEqual(quick.ids())
+  slow.destroy()
+})
