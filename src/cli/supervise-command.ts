@@ -1,3 +1,4 @@
+import { existsSync, readdirSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { loadConfig, type Config } from '../config/load-config.ts'
@@ -127,17 +128,28 @@ function banner(program: SupervisedProgram, config: Config, { url, postgres }: R
   if (program === 'worker') return `Worker up in ${seconds} s, announced to ${config.coordinators.join(', ')}\n`
   const database = postgres ? `embedded Postgres (${postgres})` : 'the Postgres of DATABASE_URL'
   const log = config.kafkaBrokers.length > 0 ? `Kafka at ${config.kafkaBrokers.join(', ')}` : 'Postgres'
+  const catalogs = catalogNames(config.catalogDir)
+  const sample = catalogs.includes('tpch') ? 'SELECT * FROM tpch.tiny.nation LIMIT 5' : 'SHOW CATALOGS'
   return [
     `Quipu is up in ${seconds} s: ${url}`,
     ``,
-    `  try       ${ownCommand()} query --server ${url} "SELECT * FROM tpch.tiny.nation LIMIT 5"`,
-    `            trino --server ${url} --catalog tpch --schema tiny`,
+    `  try       ${ownCommand()} query --server ${url} "${sample}"`,
+    `            trino --server ${url}${catalogs.includes('tpch') ? ' --catalog tpch --schema tiny' : ''}`,
     `  data      ${config.dataDir}`,
-    `  catalogs  ${config.catalogDir}`,
+    `  catalogs  ${config.catalogDir}: ${catalogs.join(', ') || 'none'}`,
     `  log       ${log}; read models in ${database}`,
     ``,
     ``,
   ].join('\n')
+}
+
+/** By their files; a folder that is not there has none, as for the coordinator. */
+function catalogNames(folder: string): string[] {
+  if (!existsSync(folder)) return []
+  return readdirSync(folder)
+    .filter((file) => file.endsWith('.json'))
+    .map((file) => file.slice(0, -'.json'.length))
+    .sort()
 }
 
 /** How this program was called: in a clone there is no `quipu` on the path. */
