@@ -4,7 +4,7 @@ import type { NodeEvent } from '../coordinator/nodes/events.ts'
 import type { QueryRegistry } from '../coordinator/query/query-registry.ts'
 import type { EventLog } from '../events/event-log.ts'
 import type { QueryRows } from '../events/projection.ts'
-import type { ProjectionRunner } from '../events/projection-runner.ts'
+import type { ProjectedBatch, ProjectionRunner } from '../events/projection-runner.ts'
 import { eventsBelow } from '../events/projection-store.ts'
 import type { EnginePool } from '../execution/engine/engine.ts'
 import type { Logger } from '../telemetry/logger.ts'
@@ -70,10 +70,7 @@ export function observeCoordinator(gauges: CoordinatorGauges, meters: Meters): v
   })
 }
 
-export function countProjected(
-  meters: Meters,
-  batch: { readonly events: number; readonly milliseconds: number },
-): void {
+export function countProjected(meters: Meters, batch: ProjectedBatch): void {
   meters.count('projectionEvents', { projection: PROJECTION }, batch.events)
   meters.observe('postgresQueryDuration', { operation: 'project' }, batch.milliseconds / 1000)
 }

@@ -33,6 +33,8 @@ import { createEngineEvents } from './engine-telemetry.ts'
 import { createEventLogTelemetry } from './event-log-telemetry.ts'
 import { processMemoryLimit } from '../execution/engine/sandbox.ts'
 import { createStatementSpans } from '../protocol/statement/statement-spans.ts'
+import { querySpanContext } from '../coordinator/query/query-spans.ts'
+import { emitProjection, emitRecovery } from './link-spans.ts'
 import { createQueryTelemetry } from '../coordinator/query/query-telemetry.ts'
 import { createCoordinatorApp } from './coordinator-app.ts'
 import { createCoordinatorListener } from './coordinator-http.ts'
@@ -112,9 +114,16 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     if (!runtime) throw new Error('system tables are read before they are there')
     return runtime
   })
+  const statementSpans = createStatementSpans({
+    spans: telemetry.spans,
+    sampler: telemetry.sampler,
+    clock,
+    onUnsampled: () => telemetry.meters().count('spans', { result: 'unsampled' }),
+  })
   const queryTelemetry = createQueryTelemetry({
     meters: telemetry.meters,
     spans: telemetry.spans,
+    pollsUnrecorded: statementSpans.pollsUnrecorded,
     logger,
     now: clock.now,
     connectorOf: (catalog) => catalogs.get(catalog)?.connectorName ?? 'none',
@@ -157,7 +166,10 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     clock,
     // Nobody waits: reads of one's own writes come from memory, and a barrier ends the lingering.
     lingerMs: 100,
-    onBatch: (batch) => countProjected(telemetry.meters(), batch),
+    onBatch(batch) {
+      countProjected(telemetry.meters(), batch)
+      emitProjection(telemetry.spans(), 'readmodels', batch)
+    },
     onTrouble: (trouble) =>
       trouble.kind === 'dead_letter'
         ? logger.error('dead_letter', { trouble }, 'An event could not be projected')
@@ -298,6 +310,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   // Every worker learns of this epoch before anything is told on: what an old coordinator still sends has no effect.
   await Promise.allSettled(known.map(({ url }) => client.taskNews(url, undefined, AbortSignal.timeout(1000))))
   const open = await openQueries(log, connection, projection.barrier.bind(projection))
+  const takenOver: (string | undefined)[] = []
   const recovered = await recoverQueries(
     {
       log,
@@ -308,6 +321,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
         const resumed = startQueryExecution(execution, queryId, { sql: created.sql, created }, resumption)
         registry.add(resumed)
         queryTelemetry.resumed(resumed)
+        takenOver.push(querySpanContext(resumption.state))
       },
       onFailed: queryTelemetry.recovered,
     },
@@ -318,6 +332,12 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   telemetry.meters().count('recoveredQueries', { outcome: 'resumed' }, recovered.resumed)
   telemetry.meters().count('recoveredQueries', { outcome: 'failed' }, recovered.failed)
   telemetry.meters().count('recoveredQueries', { outcome: 'finished' }, recovered.ended)
+  emitRecovery(telemetry.spans(), {
+    epoch,
+    milliseconds: recoveryMillis,
+    queries: open.length,
+    traceparents: takenOver,
+  })
   if (open.length > 0)
     logger.info(
       'recovery',
@@ -329,12 +349,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     uris: createStatementUris(deriveKey(secret, 'statement-token')),
     clock,
     redact: redactSecrets,
-    spans: createStatementSpans({
-      spans: telemetry.spans,
-      sampler: telemetry.sampler,
-      clock,
-      onUnsampled: () => telemetry.meters().count('spans', { result: 'unsampled' }),
-    }),
+    spans: statementSpans,
     groupOf: (session) => groups.groupOf(session),
     defaultTimeZone: 'UTC',
     limits: {

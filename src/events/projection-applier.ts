@@ -10,7 +10,8 @@ export interface ApplierOptions {
   readonly maxBatch: number
   readonly onDeadLetter?: (letter: DeadLetter) => void
   /** After each commit, with the events it held. */
-  readonly onCommitted?: (committed: Checkpoint, events: number) => void
+  /** @param milliseconds from folding to the commit's answer */
+  readonly onCommitted?: (committed: Checkpoint, events: readonly Recorded[], milliseconds: number) => void
 }
 
 /**
@@ -20,6 +21,8 @@ export interface ApplierOptions {
  */
 export class ProjectionApplier {
   readonly #options: ApplierOptions
+  /** When the batch in work began to be folded, monotonic milliseconds. */
+  #foldedAt = 0
   #committed: Checkpoint
   #revision: bigint
   #parked: ReadonlySet<string>
@@ -102,6 +105,7 @@ export class ProjectionApplier {
 
   async #fold(events: readonly Recorded[], next: Checkpoint, refused = new Map<string, unknown>()): Promise<void> {
     const { projection, store } = this.#options
+    this.#foldedAt = performance.now()
     const folded = await projection.fold(events, { query: store.query, parked: this.#parked, refused })
     await this.#commit(events, folded, next)
   }
@@ -116,7 +120,7 @@ export class ProjectionApplier {
       this.#deadLetters += folded.dead.filter((letter) => letter.kind === 'failed').length
       for (const letter of folded.dead) onDeadLetter?.(letter)
     }
-    onCommitted?.(next, events.length)
+    onCommitted?.(next, events, performance.now() - this.#foldedAt)
   }
 }
 

@@ -38,7 +38,14 @@ export interface ProjectionRunnerOptions {
   /** A read had to wait for its writes. */
   readonly onWait?: (wait: { readonly passed: boolean; readonly milliseconds: number }) => void
   /** After each commit. */
-  readonly onBatch?: (batch: { readonly events: number; readonly milliseconds: number }) => void
+  readonly onBatch?: (batch: ProjectedBatch) => void
+}
+
+export interface ProjectedBatch {
+  readonly events: number
+  readonly recorded: readonly Recorded[]
+  /** From folding to the commit's answer. */
+  readonly milliseconds: number
 }
 
 export type ProjectionTrouble =
@@ -213,19 +220,16 @@ class Runner implements ProjectionRunner {
   }
 
   async #open(): Promise<void> {
-    const { database, schema, projection, log, clock, maxBatch, onTrouble, onBatch } = this.#options
+    const { database, schema, projection, log, maxBatch, onTrouble, onBatch } = this.#options
     this.#store = await ProjectionStore.connect(database, schema, projection)
-    let started = clock.monotonicMs()
     this.#applier = await ProjectionApplier.open({
       store: this.#store,
       projection,
       log,
       maxBatch,
       onDeadLetter: (letter) => onTrouble?.({ kind: 'dead_letter', letter }),
-      onCommitted: (committed, events) => {
-        const now = clock.monotonicMs()
-        onBatch?.({ events, milliseconds: now - started })
-        started = now
+      onCommitted: (committed, recorded, milliseconds) => {
+        onBatch?.({ events: recorded.length, recorded, milliseconds })
         this.#settle(committed)
       },
     })

@@ -99,6 +99,16 @@ describe('a trace', () => {
     expect(poll).toMatchObject({ parentSpanId: '6'.repeat(16), links: [{ traceId, spanId: query.spanId }] })
   })
 
+  it('is linked by the projection that wrote its events, which is a trace of its own', async () => {
+    const { id } = await run(base, 'SELECT 3')
+    const query = (await traceOf(id)).find((span) => span.name === 'query')!
+    const projected = (): ReceivedSpan | undefined =>
+      collector.spans.find((span) => span.name === 'process' && span.links.some((link) => link.spanId === query.spanId))
+    await until(() => projected() !== undefined)
+    expect(projected()!.traceId).not.toBe(query.traceId)
+    expect(projected()!.parentSpanId).toBeUndefined()
+  })
+
   it.each(['x', `00-${'0'.repeat(32)}-00f067aa0ba902b7-01`, 'ff-'])('begins anew on traceparent %j', async (text) => {
     const { id, error } = await run(base, 'SELECT 1', { ...trinoHeaders, traceparent: text })
     expect(error).toBeUndefined()
@@ -139,7 +149,11 @@ describe('a trace', () => {
     expect(spans.filter((span) => span.parentSpanId === undefined).map(({ name }) => name)).toEqual([
       'POST /v1/statement',
     ])
-    expect(spans.find((span) => span.name === 'query')?.statusCode).toBe(2)
+    const query = spans.find((span) => span.name === 'query')
+    expect(query?.statusCode).toBe(2)
+    const recovery = collector.spans.find((span) => span.name === 'recover')
+    expect(recovery?.links).toContainEqual({ traceId: query!.traceId, spanId: query!.spanId })
+    expect(recovery?.attributes['quipu.epoch']).toBe(2)
   })
 })
 

@@ -25,6 +25,8 @@ export interface QueryTelemetryParts {
   readonly now: () => number
   /** The connector behind a catalog. */
   readonly connectorOf: (catalog: string) => string
+  /** Polls of a query that got no span of their own. */
+  readonly pollsUnrecorded: (query: KnownQuery) => number
   /** Queries that take at least so long get a line with their plan and operators, milliseconds. */
   readonly slowMs: number
 }
@@ -39,7 +41,7 @@ export function createQueryTelemetry(parts: QueryTelemetryParts): QueryTelemetry
     logEnd(query, recovered)
     if (!query.created.sampled || !parts.spans().enabled) return
     // The POST's span may have died with the coordinator that answered it; the ids are the same if it did not.
-    parts.spans().emit(querySpans(query, { withRequest: recovered }))
+    parts.spans().emit(querySpans(query, { withRequest: recovered, pollsUnrecorded: parts.pollsUnrecorded(query) }))
   }
 
   function logEnd(query: Extract<KnownQuery, { kind: 'FINISHED' | 'FAILED' }>, recovered: boolean): void {

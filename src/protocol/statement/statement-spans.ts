@@ -26,6 +26,8 @@ export interface StatementSpans {
   post(request: IncomingMessage, response: ServerResponse): QueryTrace
   /** The span of a GET whose answer about a query is about to leave. */
   polled(request: IncomingMessage, response: ServerResponse, poll: Poll): void
+  /** How many polls of a query got no span. */
+  pollsUnrecorded(query: KnownQuery): number
 }
 
 export interface Poll {
@@ -116,6 +118,8 @@ export function createStatementSpans(parts: StatementSpansParts): StatementSpans
         links: client ? [ofQuery] : [],
       }))
     },
+
+    pollsUnrecorded: (query) => Math.max(0, (polls.get(query.created) ?? 0) - POLL_SPANS),
   }
 }
 
