@@ -11,6 +11,8 @@ export interface FeedClient {
   /** Ids of their CloudEvents: stream and sequence. */
   ids(): string[]
   cloudEvents(): CloudEvent[]
+  /** The id of the place where the feed begins. */
+  readonly firstId: string | undefined
   /** The last id told, by whatever block. */
   readonly lastId: string | undefined
   /** Waits for so many blocks with data. */
@@ -25,10 +27,12 @@ export async function openFeed(url: string, headers: Readonly<Record<string, str
   const dropping = new AbortController()
   const response = await fetch(url, { headers, signal: dropping.signal })
   const blocks: ServerSentEvent[] = []
+  let firstId: string | undefined
   let lastId: string | undefined
   const end = (async () => {
     try {
       for await (const block of parseEventStream(response.body!)) {
+        firstId ??= block.id
         lastId = block.id
         if (block.data !== '') blocks.push(block)
       }
@@ -44,6 +48,9 @@ export async function openFeed(url: string, headers: Readonly<Record<string, str
     blocks,
     cloudEvents,
     ids: () => cloudEvents().map((event) => event.id),
+    get firstId() {
+      return firstId
+    },
     get lastId() {
       return lastId
     },

@@ -1,6 +1,6 @@
 import express, { type Request, type Router } from 'express'
 import { z } from 'zod'
-import { LogUnavailable, type Checkpoint, type EventLog } from '../../events/event-log.ts'
+import { LogUnavailable, type Checkpoint, type EventLog, type Position, type Recorded } from '../../events/event-log.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { problemHandler, resource } from '../edge/resource.ts'
@@ -43,10 +43,10 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
       for (const user of filter.user ?? [])
         if (!deps.authorize(identity, { action: 'view', query: { owner: user } }))
           throw new HttpProblem(403, `Access denied: user ${identity.user} cannot view queries of ${user}`)
-      const tip = await asked(() => log.tip())
+      const tip = await answered(() => log.tip())
       // A browser that comes again repeats the address, and says in the header where it is by now.
-      const from = placeOf(request.get('last-event-id') || after, tip)
-      await mustExist(filter.query ?? [], identity)
+      const asked = placeOf(request.get('last-event-id') || after, tip)
+      const from = filter.query ? skipTo(asked, tip, await firstPlaces(filter.query, identity)) : asked
       if (feeds.size >= maxReaders) throw new HttpProblem(429, 'Too many readers of the feed', { 'retry-after': '5' })
       if (closing || response.destroyed) return void response.destroy()
       response.writeHead(200, {
@@ -72,15 +72,20 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
   })
   router.use(problemHandler(deps.onError))
 
-  /** Who asks for certain queries learns that there are none, or that they are not his. */
-  async function mustExist(queries: readonly string[], identity: Identity): Promise<void> {
+  /** Where queries begin. Who asks for them learns now that there are none, or that they are not his. */
+  async function firstPlaces(queries: readonly string[], identity: Identity): Promise<Position[]> {
     const seesAll = deps.authorize(identity, { action: 'viewAll' })
+    const places: Position[] = []
     for (const queryId of queries) {
-      const owner = await asked(() => ownerOf(log, queryId))
-      if (!owner) throw new HttpProblem(404, `Query ${queryId} not found`)
-      if (!seesAll && !deps.authorize(identity, { action: 'view', query: { owner: owner.user } }))
+      const first = await answered(() => firstEvent(log, queryId))
+      if (!first) throw new HttpProblem(404, `Query ${queryId} not found`)
+      const owner = createdData.safeParse(first.data).data?.session.user
+      const mayView = owner !== undefined && deps.authorize(identity, { action: 'view', query: { owner } })
+      if (!seesAll && !mayView)
         throw new HttpProblem(403, `Access denied: user ${identity.user} cannot view query ${queryId}`)
+      places.push(first.position)
     }
+    return places
   }
 
   return {
@@ -95,11 +100,19 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
 
 const createdData = z.object({ session: z.object({ user: z.string() }) })
 
-/** @returns undefined when the log has no such stream; nobody's name when its first event was forgotten */
-async function ownerOf(log: Pick<EventLog, 'readStream'>, queryId: string): Promise<{ user: string } | undefined> {
-  for await (const { data } of log.readStream(queryId))
-    return { user: createdData.safeParse(data).data?.session.user ?? '' }
+async function firstEvent(log: Pick<EventLog, 'readStream'>, queryId: string): Promise<Recorded | undefined> {
+  for await (const first of log.readStream(queryId)) return first
   return undefined
+}
+
+/** Nothing before the first of these places is wanted: a long log need not be read for one query of today. */
+function skipTo(from: readonly bigint[], tip: Checkpoint, places: readonly Position[]): readonly bigint[] {
+  return from.map((offset, partition) => {
+    const first = places
+      .filter((place) => place.partition === partition)
+      .reduce((least, place) => (place.offset < least ? place.offset : least), tip.at[partition]!.offset)
+    return first > offset ? first : offset
+  })
 }
 
 /** By log partition, the first offset to read; from now on where nothing is asked. */
@@ -113,7 +126,7 @@ function placeOf(id: string | undefined, tip: Checkpoint): readonly bigint[] {
   return from
 }
 
-async function asked<T>(question: () => Promise<T>): Promise<T> {
+async function answered<T>(question: () => Promise<T>): Promise<T> {
   try {
     return await question()
   } catch (error) {
