@@ -2,6 +2,7 @@ import type { Config } from '../config/load-config.ts'
 import type { EventLog } from '../events/event-log.ts'
 import type { KafkaRequest } from '../events/kafka/ports.ts'
 import type { EventLogOptions } from '../events/folded-event-log.ts'
+import type { RecordStore } from '../events/record-store.ts'
 
 /**
  * The event log that the configuration names: Kafka where there are brokers, else the table in Postgres. Not opened.
@@ -29,4 +30,15 @@ export async function eventLogOf(
   }
   const { createPostgresEventLog } = await import('../events/postgres/postgres-event-log.ts')
   return createPostgresEventLog({ connectionString: databaseUrl }, options)
+}
+
+/** The records below that event log, as an audit reads them. Not opened. */
+export async function recordStoreOf(config: Config, databaseUrl: string): Promise<RecordStore> {
+  const database = { connectionString: databaseUrl }
+  if (config.kafkaBrokers.length > 0) {
+    const { KafkaStoreBesidePostgres } = await import('../events/kafka-beside-postgres.ts')
+    return new KafkaStoreBesidePostgres({ brokers: config.kafkaBrokers, topic: config.kafkaTopic, database }, {})
+  }
+  const { PostgresRecordStore } = await import('../events/postgres/postgres-record-store.ts')
+  return new PostgresRecordStore(database)
 }

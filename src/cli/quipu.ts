@@ -9,6 +9,7 @@ const USAGE = `usage: quipu <command> [options]
   worker          one worker, for coordinators that run elsewhere
   rebuild         makes the read models anew from the event log; a server may run meanwhile
                   (--query ID: the rows of one query)
+  audit verify    checks the event log: hashes, order, the end of each query; quipu audit --help
   query "SQL"     runs a statement and prints its rows; quipu query --help
   tail            prints events as they happen, one a line; quipu tail --help
   help, --help    this text with all settings
@@ -32,6 +33,10 @@ async function run(argv: readonly string[]): Promise<number> {
       if (rest.includes('--help')) return help()
       const { rebuildCommand } = await import('./rebuild-command.ts')
       return rebuildCommand(rest)
+    }
+    case 'audit': {
+      const { auditCommand } = await import('./audit-command.ts')
+      return auditCommand(rest)
     }
     case 'query': {
       const { queryCommand } = await import('./query-command.ts')

@@ -7,9 +7,8 @@ import { systemClock } from '../shared/clock.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { isQueryId } from '../shared/ids.ts'
-import { lockDataFolder } from '../supervisor/data-folder-lock.ts'
-import { startEmbeddedPostgres } from '../supervisor/embedded-postgres.ts'
 import { eventLogOf } from './event-log-of.ts'
+import { openDatabase } from './open-database.ts'
 
 /**
  * `quipu rebuild`: makes the read models anew from the event log, while a server serves or without one. With
@@ -79,28 +78,4 @@ async function mend(queryId: string, databaseUrl: string): Promise<void> {
 
 function showProgress(done: number, total: number): void {
   process.stderr.write(`\r${done} of ${total} events\u001b[K${done >= total ? '\n' : ''}`)
-}
-
-/** The database in use. An embedded one that does not run is started for the while, with the data folder held. */
-async function openDatabase(config: Config): Promise<{ url: string; close(): Promise<void> }> {
-  if (config.databaseUrl !== undefined) return { url: config.databaseUrl, close: async () => {} }
-  // Refused: a server runs, and with it its Postgres, which is taken over below and left alone afterwards.
-  const lock = await lockDataFolder(config.dataDir).catch(() => undefined)
-  try {
-    const postgres = await startEmbeddedPostgres({ dataDir: config.dataDir, tell: tellOperator })
-    return {
-      url: postgres.connectionString,
-      close: async () => {
-        if (lock) await postgres.stop()
-        lock?.release()
-      },
-    }
-  } catch (error) {
-    lock?.release()
-    throw new ExitError(exitCodes.dependency, (error as Error).message)
-  }
-}
-
-function tellOperator(line: string): void {
-  process.stderr.write(`quipu: ${line}\n`)
 }

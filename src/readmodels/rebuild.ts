@@ -27,6 +27,9 @@ export interface Rebuilt {
   readonly deadLetters: number
 }
 
+/** Held by whoever makes tables beside those that serve. */
+export const TAKE_REBUILD_LOCK = `select pg_try_advisory_lock(hashtext('quipu rebuild')) as held`
+
 const NEW = `${READ_MODEL_SCHEMA}_new`
 const OLD = `${READ_MODEL_SCHEMA}_old`
 /** Events that the running projection applies from nothing within a second. */
@@ -48,9 +51,7 @@ export async function rebuildReadModels(options: RebuildOptions): Promise<Rebuil
   await admin.connect()
   let store: ProjectionStore | undefined
   try {
-    const { rows } = await admin.query<{ held: boolean }>(
-      `select pg_try_advisory_lock(hashtext('quipu rebuild')) as held`,
-    )
+    const { rows } = await admin.query<{ held: boolean }>(TAKE_REBUILD_LOCK)
     if (!rows[0]?.held) throw new Error('Another rebuild is running')
     await admin.query('set client_min_messages = warning')
     await admin.query(`drop schema if exists ${NEW} cascade; drop schema if exists ${OLD} cascade`)

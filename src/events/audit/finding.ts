@@ -1,0 +1,34 @@
+/** What an audit can find wrong. */
+export type FindingKind =
+  /** Places of the log that hold no record. */
+  | 'missing-record'
+  /** A record that does not count, in a store where no writer can have written one. */
+  | 'not-counted'
+  /** A text that is no envelope. */
+  | 'unreadable'
+  /** The hash is not that of the header and the digest. */
+  | 'header'
+  /** The stored data is not what the digest was made of. */
+  | 'data'
+  /** A sequence left out, taken twice, or out of order in its stream. */
+  | 'sequence'
+  /** `prevhash` is not the hash of the event before. */
+  | 'chain'
+  /** The past is not what a later record, or a reader's checkpoint, says it was. */
+  | 'history'
+  /** A tombstone that no event tells of. */
+  | 'forgotten'
+  | 'query-without-end'
+  | 'query-with-two-ends'
+  /** A table differs from what the log makes of it. */
+  | 'read-model'
+
+export interface Finding {
+  readonly kind: FindingKind
+  /** Absent where no stream is known, as for a missing record. */
+  readonly stream?: string
+  readonly sequence?: number
+  /** `partition/offset` in the log. */
+  readonly place?: string
+  readonly what: string
+}

@@ -1,0 +1,99 @@
+import pg from 'pg'
+import { checkpointFromJson, type Checkpoint, type EventLog } from '../../events/event-log.ts'
+import type { Finding } from '../../events/audit/finding.ts'
+import { READ_MODEL_SCHEMA } from '../../events/postgres/migrate.ts'
+import { ProjectionApplier } from '../../events/projection-applier.ts'
+import { eventsBelow, ProjectionStore } from '../../events/projection-store.ts'
+import { makeReadModelTables } from '../make-tables.ts'
+import { createReadModelsProjection, READ_MODELS } from '../projection.ts'
+import { TAKE_REBUILD_LOCK } from '../rebuild.ts'
+
+const MADE = `${READ_MODEL_SCHEMA}_audit`
+
+/** What the read models that serve have read of the log; undefined where there are none yet. */
+export async function readModelCheckpoint(database: pg.ClientConfig): Promise<Checkpoint | undefined> {
+  const client = await connect(database)
+  try {
+    const { rows } = await client.query<{ there: string | null }>(
+      `select to_regclass('${READ_MODEL_SCHEMA}.checkpoints')::text as there`,
+    )
+    return rows[0]?.there ? await checkpointOf(client) : undefined
+  } finally {
+    await client.end().catch(() => undefined)
+  }
+}
+
+/**
+ * Folds the log into tables beside those that serve, up to where they have come, and compares all rows. What serves goes
+ * on meanwhile: a snapshot of it is compared.
+ * @returns the tables compared
+ */
+export async function compareReadModels(
+  log: Pick<EventLog, 'read'>,
+  database: pg.ClientConfig,
+  onFinding: (finding: Finding) => void,
+): Promise<number> {
+  const [live, made] = [await connect(database), await connect(database)]
+  let store: ProjectionStore | undefined
+  try {
+    const { rows } = await made.query<{ held: boolean }>(TAKE_REBUILD_LOCK)
+    if (!rows[0]?.held) throw new Error('A rebuild is running')
+    await live.query('begin isolation level repeatable read read only')
+    const checkpoint = await checkpointOf(live)
+    if (!checkpoint) return 0
+    await made.query(`drop schema if exists ${MADE} cascade`)
+    await makeReadModelTables(made, MADE, 'before rows')
+    store = await ProjectionStore.connect(database, MADE, READ_MODELS)
+    const projection = createReadModelsProjection()
+    const applier = await ProjectionApplier.open({ store, projection, log, maxBatch: 5000 })
+    await applier.readOn(eventsBelow(checkpoint))
+    const tables = await tablesOf(live)
+    for (const table of tables) {
+      const [theirs, ours] = [await contentOf(live, READ_MODEL_SCHEMA, table), await contentOf(made, MADE, table)]
+      if (theirs.rows !== ours.rows)
+        onFinding({ kind: 'read-model', what: `${table} has ${theirs.rows} rows, the log makes ${ours.rows}` })
+      else if (theirs.sum !== ours.sum)
+        onFinding({ kind: 'read-model', what: `${table} has other rows than the ${ours.rows} the log makes` })
+    }
+    return tables.length
+  } finally {
+    await store?.close()
+    await made.query(`drop schema if exists ${MADE} cascade`).catch(() => undefined)
+    await Promise.all([live.end().catch(() => undefined), made.end().catch(() => undefined)])
+  }
+}
+
+async function connect(database: pg.ClientConfig): Promise<pg.Client> {
+  // Times are compared as text.
+  const client = new pg.Client({ ...database, application_name: 'quipu audit', options: '-c timezone=UTC' })
+  client.on('error', () => undefined)
+  await client.connect()
+  await client.query('set client_min_messages = warning')
+  return client
+}
+
+async function checkpointOf(client: pg.Client): Promise<Checkpoint | undefined> {
+  const { rows } = await client.query<{ checkpoint: string }>(
+    `select checkpoint from ${READ_MODEL_SCHEMA}.checkpoints where name = $1 and version = $2`,
+    [READ_MODELS.name, READ_MODELS.version],
+  )
+  return rows[0] && checkpointFromJson(rows[0].checkpoint)
+}
+
+/** All but those about the projection itself: dead letters have the times of their repair. */
+async function tablesOf(client: pg.Client): Promise<string[]> {
+  const { rows } = await client.query<{ name: string }>(
+    `select relname as name from pg_class where relnamespace = '${READ_MODEL_SCHEMA}'::regnamespace
+       and relkind in ('r', 'p') and not relispartition and relname not in ('checkpoints', 'dead_letters') order by 1`,
+  )
+  return rows.map((row) => row.name)
+}
+
+/** Rows, and a sum of their hashes: whatever the order, and in no memory. */
+async function contentOf(client: pg.Client, schema: string, table: string): Promise<{ rows: string; sum: string }> {
+  const { rows } = await client.query<{ rows: string; sum: string }>(
+    `select count(*)::text as rows, coalesce(sum(hashtextextended(t::text, 0)::numeric), 0)::text as sum
+     from ${schema}."${table}" t`,
+  )
+  return rows[0]!
+}

@@ -1,0 +1,85 @@
+import { systemEventSchemas, systemStream } from '../../coordinator/system/events.ts'
+import { nodeStreamPrefix } from '../../coordinator/nodes/events.ts'
+import type { AuditedEvent } from '../../events/audit/audit-log.ts'
+import type { Finding } from '../../events/audit/finding.ts'
+
+/** What an audit must still see of a query. */
+interface OpenQuery {
+  sequence: number
+  epoch: number
+  place: string
+}
+
+const ENDS: ReadonlySet<string> = new Set(['QueryFinished', 'QueryFailed'])
+
+/** Checks over all events of a log what its hashes do not say: each query has one end, each tombstone its reason. */
+export class QueryEnds {
+  readonly #onFinding: (finding: Finding) => void
+  readonly #open = new Map<string, OpenQuery>()
+  readonly #ended = new Set<string>()
+  readonly #tombstones = new Map<string, Omit<Finding, 'kind' | 'what'>>()
+  readonly #told = new Set<string>()
+
+  constructor(onFinding: (finding: Finding) => void) {
+    this.#onFinding = onFinding
+  }
+
+  take({ stream, envelope, place }: AuditedEvent): void {
+    const { sequence, epoch, type } = envelope
+    if (envelope.forgotten) this.#tombstones.set(keyOf(stream, sequence), { stream, sequence, place })
+    if (stream === systemStream) {
+      if (type === 'DataForgotten' && !envelope.forgotten) this.#forgotten(envelope.data)
+      return
+    }
+    if (stream.startsWith(nodeStreamPrefix)) return
+    if (ENDS.has(type)) {
+      if (this.#ended.has(stream))
+        this.#onFinding({ kind: 'query-with-two-ends', stream, sequence, place, what: `It has ended; now ${type}` })
+      this.#ended.add(stream)
+      this.#open.delete(stream)
+    } else if (!this.#ended.has(stream)) this.#open.set(stream, { sequence, epoch, place })
+  }
+
+  /**
+   * To be called at the end of the log.
+   * @param epoch the newest: its writer may yet end the queries it wrote of
+   * @returns queries, and how many of them are open
+   */
+  finish(epoch: number): { readonly queries: number; readonly open: number } {
+    let open = 0
+    for (const [stream, last] of this.#open) {
+      if (last.epoch === epoch) {
+        open++
+        continue
+      }
+      const { sequence, place } = last
+      const what = `Its last event is of epoch ${last.epoch}; epoch ${epoch} neither went on nor ended it`
+      this.#onFinding({ kind: 'query-without-end', stream, sequence, place, what })
+    }
+    for (const [key, at] of this.#tombstones)
+      if (!this.#told.has(key)) {
+        const what = 'Its data is gone, and no DataForgotten tells of it'
+        this.#onFinding({ kind: 'forgotten', ...at, what })
+      }
+    return { queries: this.#ended.size + this.#open.size, open }
+  }
+
+  #forgotten(data: string): void {
+    // Stored small, so never compressed; what does not fit was reported as altered data.
+    const parsed = systemEventSchemas.DataForgotten.safeParse(parseJson(data))
+    if (!parsed.success) return
+    for (const sequence of parsed.data.sequences) this.#told.add(keyOf(parsed.data.stream, sequence))
+  }
+}
+
+function keyOf(stream: string, sequence: number): string {
+  return `${stream}/${sequence}`
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
