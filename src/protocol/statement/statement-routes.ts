@@ -260,10 +260,13 @@ function send(
     stream.end()
     return
   }
-  response.cork()
-  for (const part of parts) response.write(part)
-  response.end()
-  response.uncork()
+  // One part, one write: Node 24 loses what is written in a cork of one's own before the end.
+  const [only] = parts
+  response.end(
+    parts.length === 1
+      ? only
+      : Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part))),
+  )
 }
 
 function acceptsJson(request: IncomingMessage): void {
