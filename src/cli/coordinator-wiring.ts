@@ -34,6 +34,7 @@ import { createEventLogTelemetry } from './event-log-telemetry.ts'
 import { processMemoryLimit } from '../execution/engine/sandbox.ts'
 import { createStatementSpans } from '../protocol/statement/statement-spans.ts'
 import { querySpanContext } from '../coordinator/query/query-spans.ts'
+import { sendLastSpans } from './last-spans.ts'
 import { emitProjection, emitRecovery } from './link-spans.ts'
 import { createQueryTelemetry } from '../coordinator/query/query-telemetry.ts'
 import { createCoordinatorApp } from './coordinator-app.ts'
@@ -188,6 +189,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     jitterMs: timeouts.writerSilentJitterMs,
     clock,
   })
+  const claimedAt = new Date(clock.now()).toISOString()
   life.claimed(writer)
   logger.bind({ epoch })
   logger.info('epoch.won', {}, 'Writes the event log from now on')
@@ -413,6 +415,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
         meters,
       )
     })
+    .then(() => (life.deadWriter === undefined ? undefined : sendLastSpans(log, read, telemetry.spans(), claimedAt)))
     .catch((error: unknown) => logger.error('telemetry.trouble', { err: error }, 'Telemetry could not be loaded'))
   logger.info('ready', { epoch, milliseconds: Math.round(clock.monotonicMs() - startedAt) }, 'Coordinator is ready')
   return {

@@ -157,6 +157,16 @@ describe('a trace', () => {
   })
 })
 
+describe('a coordinator that is killed', () => {
+  it('leaves no trace behind that it had not sent', async () => {
+    const { id } = await run(base, 'SELECT 7')
+    process.kill(processesOf(data).children[0]!, 'SIGKILL')
+    const spans = await traceOf(id)
+    expect(spans.find((span) => span.name === 'query')?.statusCode).toBe(1)
+    expect(missingParents(spans)).toEqual([])
+  })
+})
+
 describe('a collector that is away', () => {
   it.each(['never', 'with 503'] as const)('answering %s slows no statement', async (answer) => {
     const away = await startOtlpReceiver(answer)

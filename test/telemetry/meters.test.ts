@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createMeters } from '../../src/telemetry/meters.ts'
+import { createMeters, createPendingMeters } from '../../src/telemetry/meters.ts'
 import { metricNames } from '../../src/telemetry/metric-names.ts'
 
 const meters = (on: 'coordinator' | 'worker' = 'coordinator') => createMeters({ on, processMetrics: false })
@@ -39,6 +39,29 @@ describe('meters', () => {
   it('begin a counter with closed labels at 0, so that its first increase shows', async () => {
     const { body } = await (await meters()).text()
     expect(body).toContain('quipu_audit_findings_total{kind="chain"} 0')
+  })
+
+  it('say nothing with a gauge that was not set: 0 would be a statement', async () => {
+    const one = await meters()
+    expect((await one.text()).body).not.toMatch(/^quipu_audit_verified_timestamp_seconds /m)
+    one.set('writer', {}, 0)
+    expect((await one.text()).body).toMatch(/^quipu_writer 0$/m)
+  })
+
+  it('answer a scrape although a collector fails', async () => {
+    const one = await meters()
+    one.onScrape(() => Promise.reject(new Error('Postgres is away')))
+    one.onScrape(() => one.set('epoch', {}, 3))
+    expect((await one.text()).body).toMatch(/^quipu_epoch 3$/m)
+  })
+
+  it('tell what was counted before they were loaded', async () => {
+    const pending = createPendingMeters()
+    pending.count('epochClaims', { result: 'won' }, 4)
+    const one = await meters()
+    pending.replay(one)
+    pending.replay(one)
+    expect((await one.text()).body).toContain('quipu_epoch_claims_total{result="won"} 4')
   })
 
   it('lead from a bucket to a trace', async () => {
