@@ -79,6 +79,7 @@ export function startQueryExecution(
   let queuedReason: string | undefined
   let followed = (resumed?.state.delivered ?? -1) >= 0
   let partial = false
+  let progressAt = clock.monotonicMs()
   let dropPending: (() => Promise<void>) | undefined
   let waiters: (() => void)[] = []
   const follow = deferred()
@@ -158,6 +159,21 @@ export function startQueryExecution(
           : [{ type: 'FailQuery', failure, figures: endFigures(query, canceled ? 'CANCELED' : 'FAILED') }],
     ])
   }
+  /** New figures of a running task; the log has them once a second at most, and nobody waits for that. */
+  function progressed(task: string, stats: TaskStats): void {
+    liveStats.set(task, stats)
+    wake()
+    const now = clock.monotonicMs()
+    if (now - progressAt < PROGRESS_MS || stats.endTime !== undefined || suspended) return
+    progressAt = now
+    record([
+      (query) =>
+        query.kind === 'NONE' || isTerminal(query.kind)
+          ? []
+          : [{ type: 'ReportProgress', data: { tasks: [{ taskId: task, state: 'RUNNING', stats }] } }],
+    ]).catch(() => {})
+  }
+
   /** QueryFinished, its figures taken when everything before it in the same append is counted. */
   function finishStep(extra: Partial<QueryEventOf<'QueryFinished'>['data']> = {}): Step {
     return (query) => {
@@ -318,10 +334,7 @@ export function startQueryExecution(
         signal: abort.signal,
         record,
         finish: finishStep(),
-        onStats(task, stats) {
-          liveStats.set(task, stats)
-          wake()
-        },
+        onStats: progressed,
         onRunning: (drop) => void (dropPending = drop),
         onPageBytes: (token, bytes) => void memory.set(token, bytes),
       },
@@ -478,10 +491,7 @@ export function startQueryExecution(
         aggregate,
         signal: abort.signal,
         record,
-        onStats(task, figures) {
-          liveStats.set(task, figures)
-          wake()
-        },
+        onStats: progressed,
       },
       plan,
     )
@@ -593,6 +603,9 @@ export function startQueryExecution(
     },
   }
 }
+
+/** At most one QueryProgressed a query in this time, and none for a query that is over sooner. */
+const PROGRESS_MS = 1000
 
 /** The query has ended while something of it still ran: nobody needs to be told. */
 class Ended extends Error {}
