@@ -1,0 +1,102 @@
+import { hash } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { nodeEventSchemas } from '../../../src/coordinator/nodes/events.ts'
+import { queryEventSchemas, queryEventVersions, type QueryEventType } from '../../../src/coordinator/query/events.ts'
+import { queryEventUpcasters, upcastQueryEvent } from '../../../src/coordinator/query/upcasters.ts'
+import { systemEventSchemas } from '../../../src/coordinator/system/events.ts'
+import { toRecorded } from '../../../src/events/envelope.ts'
+import { foldedOf, readRecordedLogs } from '../../support/recorded-logs.ts'
+
+const logs = readRecordedLogs()
+
+describe('streams that earlier versions recorded', () => {
+  it('are there, of every kind of run', () => {
+    expect(logs.map((log) => log.name)).toEqual(
+      expect.arrayContaining(['canceled', 'failed', 'recovered', 'select-1', 'set-session', 'worker-pages']),
+    )
+    const types = new Set(logs.flatMap((log) => log.events.map((event) => event.type)))
+    expect([...types]).toEqual(
+      expect.arrayContaining([
+        'TaskFinished',
+        'ResultPagesPublished',
+        'QueryRecovered',
+        'QueryFinished',
+        'QueryFailed',
+      ]),
+    )
+  })
+
+  it.each(logs)('$name: its hashes hold, it decodes, and folds to the state of then', ({ events, state }) => {
+    let prevhash = ''
+    const recorded = events.map((event, index) => {
+      expect(event).toMatchObject({ sequence: index + 1, prevhash })
+      prevhash = event.hash
+      const { stored, stream, ...header } = event
+      return toRecorded(stream, { ...header, data: stored }, { partition: 0, offset: BigInt(index) })
+    })
+    expect(foldedOf(recorded)).toEqual(state)
+  })
+})
+
+const DIGESTS = new URL('../../fixtures/event-schemas.json', import.meta.url)
+
+/** `Type@version` and the digest of what its schema says as JSON Schema, descriptions aside. */
+function digestsOfToday(): Record<string, string> {
+  const versioned = [
+    ...Object.entries(queryEventSchemas).map(([type, schema]) => ({
+      type,
+      schema,
+      v: queryEventVersions[type as QueryEventType],
+    })),
+    ...Object.entries({ ...nodeEventSchemas, ...systemEventSchemas }).map(([type, schema]) => ({ type, schema, v: 1 })),
+  ]
+  return Object.fromEntries(
+    versioned.map(({ type, schema, v }) => [
+      `${type}@${v}`,
+      hash('sha256', digestible(z.toJSONSchema(schema, { io: 'input' }))),
+    ]),
+  )
+}
+
+/** Keys in order, so that neither words nor the order of fields count. */
+function digestible(schema: unknown): string {
+  return JSON.stringify(schema, (key, value: unknown) => {
+    if (key === 'description' && typeof value === 'string') return undefined
+    if (value === null || typeof value !== 'object' || Array.isArray(value)) return value
+    return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+  })
+}
+
+describe('schemas of events', () => {
+  const today = digestsOfToday()
+  const kept = JSON.parse(readFileSync(DIGESTS, 'utf8')) as Record<string, string>
+  // npm run record:logs adds what is new; it never writes over a version that may be in somebody's log.
+  if (process.env['QUIPU_RECORD_LOGS'] === '1')
+    writeFileSync(DIGESTS, `${JSON.stringify({ ...today, ...kept }, null, 2)}\n`)
+
+  it('do not change without a new version: raise it, add an upcaster, run `npm run record:logs`', () => {
+    const unchanged = Object.fromEntries(Object.keys(today).map((key) => [key, kept[key]]))
+    expect(today).toEqual(process.env['QUIPU_RECORD_LOGS'] === '1' ? { ...today, ...definedOf(unchanged) } : unchanged)
+  })
+
+  it('have an upcaster from each version before', () => {
+    const missing = Object.keys(kept).filter((key) => {
+      const [type, version] = key.split('@') as [QueryEventType, string]
+      const current = queryEventVersions[type] ?? 1
+      return Number(version) < current && !queryEventUpcasters[type]?.[Number(version)]
+    })
+    expect(missing).toEqual([])
+  })
+
+  it('are reached a version at a time; what no upcaster takes is refused', () => {
+    expect(() => upcastQueryEvent('QueryQueued', 0, {})).toThrow('No upcaster takes QueryQueued from version 0')
+    const upcasters = { QueryQueued: { 0: (data: unknown) => ({ ...(data as object), position: 1 }) } }
+    expect(upcastQueryEvent('QueryQueued', 0, { reason: 'full' }, upcasters)).toEqual({ reason: 'full', position: 1 })
+  })
+})
+
+function definedOf(record: Record<string, string | undefined>): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined))
+}
