@@ -12,6 +12,8 @@ export interface StoredRecord {
   readonly offset: bigint
   readonly header: RecordHeader | undefined
   readonly stream: string
+  /** Where the store keeps it beside the envelope, to find it by. */
+  readonly sequence?: number
   /** The envelope of an event, the data of a claim. */
   readonly text: string
 }

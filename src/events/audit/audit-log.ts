@@ -183,6 +183,8 @@ class PartitionAudit {
     if (made !== envelope.hash) this.#find('header', at, 'Its hash is not that of its header and digest')
     else if (envelope.epoch !== header.epoch)
       this.#find('header', at, `It says epoch ${envelope.epoch}, its record epoch ${header.epoch}`)
+    else if (record.sequence !== undefined && record.sequence !== envelope.sequence)
+      this.#find('header', at, `It says sequence ${envelope.sequence}, its record sequence ${record.sequence}`)
     if (!envelope.forgotten && hash('sha256', envelope.data) !== envelope.digest)
       this.#find('data', at, 'Its data is not what was digested')
     const head = this.#heads.get(stream) ?? { sequence: 0, hash: '' }

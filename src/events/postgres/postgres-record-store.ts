@@ -256,6 +256,7 @@ interface RecordRow {
   number: string
   seen: string
   stream: string
+  sequence: number
   data: string
 }
 
@@ -267,12 +268,13 @@ interface StreamRow {
 
 function toStoredRecord(row: RecordRow): StoredRecord {
   const seen = parseSeen(row.seen.split('|'))
-  const { kind, stream, data: text } = row
+  const { kind, stream, sequence, data: text } = row
   const ours = seen && (kind === 'epoch' || kind === 'event')
   return {
     offset: BigInt(row.position),
     header: ours ? { kind, epoch: Number(row.epoch), writer: row.writer, number: Number(row.number), seen } : undefined,
     stream,
+    sequence,
     text,
   }
 }

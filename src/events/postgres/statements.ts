@@ -86,7 +86,7 @@ function packPages(pages: Batch['pages']): { headers: string; bytes: Buffer } {
 }
 
 /** As many as asked for, or fewer when they are large: some megabytes, and one record at least. */
-export const SELECT_RECORDS = `select position, kind, epoch, writer, number, seen, stream, data from (
+export const SELECT_RECORDS = `select position, kind, epoch, writer, number, seen, stream, sequence, data from (
   select *, sum(pg_column_size(data)) over (order by position rows unbounded preceding) - pg_column_size(data) as before
   from quipu_log.events where position >= $1 order by position limit $2
 ) as sized where before < 8388608 order by position`
