@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
@@ -12,8 +12,9 @@ import { foldedOf, LOGS_FOLDER, recordedLine } from '../support/recorded-logs.ts
 import { follow, post, raw, run, type RawAnswer } from '../support/statement-client.ts'
 
 /*
- * Runs of every kind in a real server, whose log must then pass its audit. `npm run record:logs` keeps their streams in
- * test/fixtures/logs: a new file for a new kind, or after a change of an event; old files stay, versions of today read them.
+ * Runs of every kind in a real server, whose log must then pass its audit. `npm run record:logs` keeps the streams that
+ * test/fixtures/logs does not have yet. It writes over none: versions of today must read what earlier ones recorded, so
+ * after a change of an event record under a new name.
  */
 const keep = process.env['QUIPU_RECORD_LOGS'] === '1'
 
@@ -53,7 +54,7 @@ async function streamOf(queryId: string): Promise<Recorded[]> {
 /** Types of the stream, once each; the stream is kept as `name` when asked for. */
 async function record(name: string, queryId: string): Promise<ReadonlySet<QueryEventType>> {
   const events = await streamOf(queryId)
-  if (keep) {
+  if (keep && !existsSync(new URL(`${name}.jsonl`, LOGS_FOLDER))) {
     writeFileSync(new URL(`${name}.jsonl`, LOGS_FOLDER), events.map((event) => `${recordedLine(event)}\n`).join(''))
     writeFileSync(new URL(`${name}.state.json`, LOGS_FOLDER), `${JSON.stringify(foldedOf(events), null, 2)}\n`)
   }
