@@ -307,10 +307,16 @@ function renderSort(state: RenderState, keys: readonly ExprSortKey[]): string {
     .join(', ')
 }
 
+function isConstantKey(value: Expr): boolean {
+  return value.kind === 'constant' || (value.kind === 'cast' && isConstantKey(value.value))
+}
+
 export function renderAggregate(state: RenderState, call: AggregateExpr): string {
+  // A constant orders nothing, and DuckDB takes a bare literal for a mistake.
+  const orderBy = call.orderBy.filter(({ value }) => !isConstantKey(value))
   const clauses: CallClauses = {
     distinct: call.distinct,
-    ...(call.orderBy.length === 0 ? {} : { orderBy: renderSort(state, call.orderBy) }),
+    ...(orderBy.length === 0 ? {} : { orderBy: renderSort(state, orderBy) }),
     ...(call.filter === undefined ? {} : { filter: renderExpr(state, call.filter) }),
   }
   const args = call.arguments.map((argument): RenderArgument => {
