@@ -236,6 +236,12 @@ export function startQueryExecution(
     if (aggregate.intended.kind === 'FINISHING') return
     const root = planned.stages[0]
     const work = planned.stages.find((stage) => stage.fragment !== undefined)
+    // The stage's rows are not the answer: EXPLAIN ANALYZE tells the figures of one run, and that run was cut.
+    if (work && planned.queryType === 'EXPLAIN')
+      throw new EngineError(
+        'COORDINATOR_RESTARTED',
+        'The coordinator was restarted while the statement was measured; submit it again',
+      )
     if (work && root?.fragment) return runOnCoordinator(toStagePlan(root), undefined)
     if (work) return runOnWorker(toStagePlan(work), undefined)
     // No stage computes: a session statement or an EXPLAIN, which say the same again.
