@@ -3,12 +3,12 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { TaskRecord } from '../../coordinator/query/state.ts'
 import { internalHeaders } from '../../execution/api/task.ts'
 import { parseTaskId, splitTaskId, type TaskId } from '../../shared/ids.ts'
-import { HttpProblem, sendProblem, toProblem } from '../edge/problem.ts'
+import { HttpProblem } from '../edge/problem.ts'
 import { readBody } from '../edge/request-body.ts'
-import { requestTarget } from '../edge/request-target.ts'
 import type { LiveQueryView } from '../query/live-queries.ts'
 import { taskInfoOf } from '../query/stage-tree.ts'
 import { isAuthorized, pickMethod } from './internal-request.ts'
+import { createTaskResource, sendJsonBytes, type TaskResource } from './task-resource.ts'
 
 export interface TaskProxyDeps {
   /** Queries that are open or ended less than 15 minutes ago, one at a time: the list is streamed. */
@@ -48,9 +48,7 @@ const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding', 'da
  * `self` of a task names that worker. Tasks of stage 0 live here and are read only: their output is the statement's.
  * @returns a handler that answers false, having done nothing, when the path is not of this resource
  */
-export function createTaskProxyRoutes(
-  deps: TaskProxyDeps,
-): (request: IncomingMessage, response: ServerResponse) => boolean {
+export function createTaskProxyRoutes(deps: TaskProxyDeps): TaskResource {
   function authorize(request: IncomingMessage, open: boolean): void {
     if ((open && deps.openReads) || isAuthorized(request, deps.bearer)) return
     throw new HttpProblem(401, 'The internal interface needs the cluster secret', { 'www-authenticate': 'Bearer' })
@@ -110,10 +108,10 @@ export function createTaskProxyRoutes(
         const answer = await deps
           .forward(found.task.nodeUrl, 'GET', `/v1/task/${taskId}`, { accept: request.headers.accept ?? '*/*' })
           .catch(() => undefined)
-        if (answer?.status === 200) return sendBytes(response, answer.body)
+        if (answer?.status === 200) return sendJsonBytes(response, answer.body)
       }
       // The worker has dropped it, or is away: what the log tells of it.
-      sendBytes(response, Buffer.from(JSON.stringify(infoOf(found, deps.baseUri(request)))))
+      sendJsonBytes(response, Buffer.from(JSON.stringify(infoOf(found, deps.baseUri(request)))))
     }
   }
 
@@ -138,29 +136,8 @@ export function createTaskProxyRoutes(
     return token === undefined ? pickMethod(method, { DELETE: worker }) : pickMethod(method, { GET: worker })
   }
 
-  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    try {
-      await route(request.method ?? 'GET', requestTarget(request).path)(request, response)
-    } catch (error) {
-      const problem = toProblem(error)
-      if (problem.status === 500) deps.onError?.(error)
-      sendProblem(request, response, problem)
-    }
-  }
-
-  return (request, response) => {
-    if (!/^\/v1\/task(?:\/|$)/.test(requestTarget(request).path)) return false
-    void handle(request, response)
-    return true
-  }
-}
-
-function sendBytes(response: ServerResponse, bytes: Buffer): void {
-  response.writeHead(200, {
-    'Content-Type': 'application/json',
-    'Content-Length': bytes.length,
-    'Cache-Control': 'no-store',
-    'X-Content-Type-Options': 'nosniff',
-  })
-  response.end(bytes)
+  return createTaskResource(
+    (request, response, { path }) => route(request.method ?? 'GET', path)(request, response),
+    deps.onError,
+  )
 }

@@ -5,11 +5,11 @@ import { parseTaskId, type TaskId } from '../../shared/ids.ts'
 import { internalHeaders, taskStatusJson, taskUpdateSchema, type TaskStatus } from '../../execution/api/task.ts'
 import type { TaskManager } from '../../execution/worker/task-manager.ts'
 import type { WorkerTask } from '../../execution/worker/task.ts'
-import { HttpProblem, sendProblem, toProblem } from '../edge/problem.ts'
+import { HttpProblem } from '../edge/problem.ts'
 import { decodeUtf8, readBody } from '../edge/request-body.ts'
-import { requestTarget } from '../edge/request-target.ts'
 import { isAuthorized, maxWaitMs, parsePageToken, pickMethod } from './internal-request.ts'
 import { taskInfo } from './task-info.ts'
+import { createTaskResource, sendJsonBytes, type TaskResource } from './task-resource.ts'
 
 export interface TaskRoutesDeps {
   readonly tasks: TaskManager
@@ -37,9 +37,7 @@ type Handler = (request: IncomingMessage, response: ServerResponse, query: URLSe
  * A worker's task resource: `/v1/task`, `/v1/task/{taskId}`, `/v1/task/{taskId}/results/{outputId}[/{token}]`.
  * @returns a handler that answers false, having done nothing, when the path is not of this resource
  */
-export function createTaskRoutes(
-  deps: TaskRoutesDeps,
-): (request: IncomingMessage, response: ServerResponse) => boolean {
+export function createTaskRoutes(deps: TaskRoutesDeps): TaskResource {
   const { tasks } = deps
   const maxBodyBytes = deps.maxBodyBytes ?? 16 * 1024 * 1024
 
@@ -185,33 +183,14 @@ export function createTaskRoutes(
       : pickMethod(method, { GET: getPage(taskId, parsePageToken(token)) })
   }
 
-  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    try {
-      const { path, query } = requestTarget(request)
-      await route(request.method ?? 'GET', path)(request, response, query)
-    } catch (error) {
-      const problem = toProblem(error)
-      if (problem.status === 500) deps.onError?.(error)
-      sendProblem(request, response, problem)
-    }
-  }
-
-  return (request, response) => {
-    if (!/^\/v1\/task(?:\/|$)/.test(requestTarget(request).path)) return false
-    void handle(request, response)
-    return true
-  }
+  return createTaskResource(
+    (request, response, { path, query }) => route(request.method ?? 'GET', path)(request, response, query),
+    deps.onError,
+  )
 }
 
 function sendJson(response: ServerResponse, body: unknown): void {
-  const bytes = Buffer.from(JSON.stringify(body))
-  response.writeHead(200, {
-    'Content-Type': 'application/json',
-    'Content-Length': bytes.length,
-    'Cache-Control': 'no-store',
-    'X-Content-Type-Options': 'nosniff',
-  })
-  response.end(bytes)
+  sendJsonBytes(response, Buffer.from(JSON.stringify(body)))
 }
 
 function wantsStatus(request: IncomingMessage): boolean {
