@@ -146,6 +146,17 @@ export function hasReached(reached: Checkpoint, target: Checkpoint): boolean {
   return target.at.every((place, partition) => (reached.at[partition]?.offset ?? 0n) >= place.offset)
 }
 
+/**
+ * Whether a reader has every event below `target`. Counted where the offset does not say so: a log may end with records
+ * that do not count, for which nobody is called.
+ */
+export function hasEventsOf(reached: Checkpoint, target: Checkpoint): boolean {
+  return target.at.every((place, partition) => {
+    const own = reached.at[partition]
+    return (own?.offset ?? 0n) >= place.offset || (own?.state.count ?? 0) >= place.state.count
+  })
+}
+
 /** Whether the event at a position lies below a checkpoint. */
 export function isBelow(position: Position, checkpoint: Checkpoint): boolean {
   return position.offset < (checkpoint.at[position.partition]?.offset ?? 0n)

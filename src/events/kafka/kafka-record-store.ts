@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import kafkajs, { type ISocketFactory, type Kafka, type Producer, type SASLOptions } from 'kafkajs'
 import type { ConnectionOptions } from 'node:tls'
-import { beginning, hasReached, LogUnavailable, type Checkpoint, type Recorded } from '../event-log.ts'
+import { beginning, hasEventsOf, LogUnavailable, type Checkpoint, type Recorded } from '../event-log.ts'
 import { formatHeader, parseHeader } from '../fold.ts'
 import type { Batch, PutOutcome, RecordStore, StoredRecord, StoreLimits, StreamHead } from '../record-store.ts'
 import { logPartitionOf, type ClusterOptions, type FetchedMessage } from './kafka-internals.ts'
@@ -198,7 +198,7 @@ export class KafkaRecordStore implements RecordStore {
     return this.#retry(async () => {
       for (;;) {
         const { head, checkpoint } = await this.#streams.head(stream)
-        if (hasReached(checkpoint ?? beginning(this.#limits.partitions), atLeast)) return head
+        if (hasEventsOf(checkpoint ?? beginning(this.#limits.partitions), atLeast)) return head
         await this.#streams.reached(atLeast)
       }
     })

@@ -2,8 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { toRecorded } from '../envelope.ts'
 import {
+  beginning,
   checkpointFromJson,
-  hasReached,
+  hasEventsOf,
   LogUnavailable,
   type Checkpoint,
   type Encoding,
@@ -47,11 +48,11 @@ export class ProjectedStreams {
   }
 
   async reached(target: Checkpoint): Promise<void> {
-    if (target.at.every((place) => place.offset === 0n)) return
+    if (hasEventsOf(beginning(target.at.length), target)) return
     if (this.#whenReached) return this.#whenReached(target)
     for (;;) {
       const checkpoint = await this.checkpoint()
-      if (checkpoint && hasReached(checkpoint, target)) return
+      if (checkpoint && hasEventsOf(checkpoint, target)) return
       await sleep(POLL_MS)
     }
   }

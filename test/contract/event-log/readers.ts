@@ -129,6 +129,22 @@ export const readerTests: readonly ContractTest[] = [
     },
   },
   {
+    number: 38,
+    title: 'reads a stream to its end although the log ends with records that do not count',
+    async run(fixture) {
+      const log = await fixture.open()
+      await log.claim(me)
+      await log.append('s', 0, events(2))
+      // What is left of an append that was sent twice, or of a claimant that died before its first event.
+      await fixture.putForeign('not ours')
+      expect(await within(10_000, collect((await fixture.open()).readStream('s')))).toHaveLength(2)
+      expect(await within(10_000, collect((await fixture.open()).readStream('nobody')))).toHaveLength(0)
+      const next = await fixture.open()
+      await within(10_000, next.claim(me))
+      await within(10_000, next.append('s', 2, events(1)))
+    },
+  },
+  {
     number: 36,
     title: 'refuses an event whose stored bytes were changed',
     async run(fixture) {
