@@ -1,3 +1,5 @@
+import type { ConnectorWriter } from './table-writer.ts'
+
 /**
  * What a catalog offers, and all that anybody may know of it. A connector runs twice: in the coordinator for
  * metadata and splits, in workers for turning the splits of a batch into a table expression. Fragments and splits
@@ -7,6 +9,8 @@ export interface Connector {
   readonly catalog: string
   readonly connectorName: string
   readonly abilities: ConnectorAbilities
+  /** How changes are made; absent when `abilities` allow none. */
+  readonly writer?: ConnectorWriter
 
   listSchemas(): Promise<readonly string[]>
   /** Tables of one schema, or of all; an unknown schema gives an empty list. */
@@ -37,6 +41,7 @@ export interface Connector {
 
 export interface ConnectorAbilities {
   readonly createSchema: boolean
+  /** CREATE TABLE, CREATE TABLE AS and DROP TABLE. */
   readonly createTable: boolean
   readonly insert: boolean
   readonly views: boolean
@@ -58,7 +63,15 @@ export interface ConnectorTable extends SchemaTableName {
   readonly columns: readonly ConnectorColumn[]
   readonly comment?: string
   /** For a view: what it was created from. */
-  readonly view?: { readonly sql: string; readonly catalog?: string; readonly schema?: string; readonly owner?: string }
+  readonly view?: {
+    readonly sql: string
+    readonly catalog?: string
+    readonly schema?: string
+    readonly owner?: string
+    readonly runAsInvoker?: boolean
+  }
+  /** The manifest version the handle names, for connectors that have versions; QueryPlanned records it. */
+  readonly version?: number
 }
 
 export interface ConnectorColumn {

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { writeTargetSchema } from '../../connectors/spi/table-writer.ts'
 
 /**
  * One SELECT over `"$s0"`, `"$s1"` …: the scans. The worker puts each scan's table expression, made by its own
@@ -43,6 +44,18 @@ export const fragmentSchema = z.object({
   }),
   /** DuckDB may blow up on it while only preparing it: prepared apart first. */
   risky: z.boolean(),
+  /**
+   * The rows are written, not returned: they become files of the target, `TaskStatus.written` tells them, and there is no
+   * page (the coordinator makes the one row with the count, once the write is committed). One batch, whatever `streams`
+   * says; `output` is not looked at.
+   */
+  write: z
+    .object({
+      target: writeTargetSchema,
+      /** DuckDB's type of each of the target's columns (`sql/types/duckdb-representation.ts`): `c0` … are cast to it. */
+      duckdbTypes: z.array(z.string()),
+    })
+    .optional(),
 })
 export type Fragment = z.infer<typeof fragmentSchema>
 

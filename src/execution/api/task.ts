@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { writtenFileSchema } from '../../connectors/spi/table-writer.ts'
 import { errorTable, type ErrorName } from '../../shared/error-table.ts'
 import { fragmentSchema, splitSchema } from './fragment.ts'
 
@@ -238,6 +239,8 @@ export const taskStatusSchema = z.object({
   failedBatch: z.number().int().optional(),
   failure: failureSchema.optional(),
   stats: taskStatsSchema,
+  /** Of a writing task that is FINISHED: all it wrote, durable, not part of the table yet. */
+  written: z.object({ rows: z.number().int(), files: z.array(writtenFileSchema) }).optional(),
   /** Bytes of the pages, as text, where they are few and small: only in the answer of a POST that saw the task end. */
   inlinePages: z.array(z.object({ token: z.number().int(), data: z.string() })).optional(),
 })

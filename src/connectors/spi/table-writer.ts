@@ -1,0 +1,183 @@
+import { z } from 'zod'
+
+/**
+ * Writes of a connector, exactly once. The life of a write:
+ *
+ * 1. `begin` (coordinator, while planning): checks names, resolves the target to a snapshot; no effect.
+ * 2. Rows, if the change has any: the fragment carries the target (`Fragment.write`); the worker asks `openAttempt` for a
+ *    folder of this attempt alone, lets DuckDB write Parquet into it, and `sealAttempt` makes the files durable and
+ *    describes them. A retried task is another attempt with another folder: what the lost one wrote is never read.
+ * 3. `prepare` (coordinator): checks names again, says on which version the change rests. Its answer is what
+ *    WritePrepared records: once that event is valid, the query cannot fail any more.
+ * 4. `commit`: by the same coordinator or whoever recovers the query, as often as it likes, also two at once and one of
+ *    them stale: the change is in the table once.
+ *
+ * Names are the caller's to guard: from before `prepare` until `commit` is done no other change of the same object may be
+ * prepared, but for inserts, which do not disturb each other (`conflicts`). Only one that writes the same folder from
+ * outside this event log can then make a prepared change impossible.
+ */
+export interface ConnectorWriter {
+  /**
+   * Checks that the change can be made now and resolves it; has no effect. `queryId` names the folders of the attempts.
+   * @throws EngineError SCHEMA_NOT_FOUND, SCHEMA_ALREADY_EXISTS, SCHEMA_NOT_EMPTY, TABLE_NOT_FOUND, TABLE_ALREADY_EXISTS,
+   *   NOT_SUPPORTED
+   */
+  begin(queryId: string, change: TableChange): Promise<WriteTarget>
+  /**
+   * Worker: makes the folder of an attempt, absolute, no trailing slash, empty, inside `allowedDirectories()`. Files in it
+   * are the attempt's as soon as they are sealed.
+   * @param attempt unique for each try: the task id and the try of the batch
+   * @throws EngineError SCHEMA_NOT_FOUND when the schema is gone, OUT_OF_SPILL_SPACE when the disk has too little room
+   */
+  openAttempt(target: WriteTarget, attempt: string): Promise<string>
+  /** Worker: makes the attempt's files durable (contents, names, folders) and describes them. */
+  sealAttempt(target: WriteTarget, attempt: string, written: readonly EngineFile[]): Promise<readonly WrittenFile[]>
+  /** Worker: removes what an attempt that failed or was canceled has written; safe when there is nothing. */
+  dropAttempt(target: WriteTarget, attempt: string): Promise<void>
+  /**
+   * What WritePrepared records. Checks names again.
+   * @throws EngineError as `begin`; TRANSACTION_CONFLICT when the table is not the one that `begin` found
+   */
+  prepare(target: WriteTarget, files: readonly WrittenFile[]): Promise<PreparedWrite>
+  /**
+   * Makes the change, or finds it made. Idempotent for 24 hours and at least 1,000 later changes of the same object.
+   * Errors of the file system are thrown as they are and leave the change made or not made: call again.
+   * @throws EngineError TRANSACTION_CONFLICT when something outside the event log has made it impossible
+   */
+  commit(prepared: PreparedWrite): Promise<CommittedWrite>
+  /** Removes what nobody can need any more. One process at a time, after its recovery has listed the open queries. */
+  sweep(options: SweepOptions): Promise<SweepReport>
+}
+
+/** A column as it is stored. */
+export const storedColumnSchema = z.object({
+  /** Lower case, unique. */
+  name: z.string(),
+  /** Trino's type text, `varchar(25)`. */
+  type: z.string(),
+  nullable: z.boolean(),
+  comment: z.string().optional(),
+})
+export type StoredColumn = z.infer<typeof storedColumnSchema>
+
+/** What Trino keeps of a view. */
+export const viewDefinitionSchema = z.object({
+  /** The query as it was written. */
+  sql: z.string(),
+  /** Where its unqualified names resolve: the session's catalog and schema when it was created. */
+  catalog: z.string().optional(),
+  schema: z.string().optional(),
+  columns: z.array(storedColumnSchema),
+  /** Whose rights it reads with; absent for SECURITY INVOKER. */
+  owner: z.string().optional(),
+  runAsInvoker: z.boolean(),
+  comment: z.string().optional(),
+})
+export type ViewDefinition = z.infer<typeof viewDefinitionSchema>
+
+/** A change of one schema, table or view; names are lower case. `IF [NOT] EXISTS` is decided before by the metadata. */
+export const tableChangeSchema = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('createSchema'), schema: z.string() }),
+  /** With `cascade` its tables and views go with it. */
+  z.object({ kind: z.literal('dropSchema'), schema: z.string(), cascade: z.boolean() }),
+  /** CREATE TABLE without files, CREATE TABLE AS with those of the attempt. */
+  z.object({
+    kind: z.literal('createTable'),
+    schema: z.string(),
+    table: z.string(),
+    columns: z.array(storedColumnSchema),
+    comment: z.string().optional(),
+    /** OR REPLACE: a table of that name is replaced in one step. */
+    replace: z.boolean(),
+  }),
+  z.object({ kind: z.literal('insert'), schema: z.string(), table: z.string() }),
+  z.object({ kind: z.literal('dropTable'), schema: z.string(), table: z.string() }),
+  /** A view takes a name like a table does: both are in one list. */
+  z.object({
+    kind: z.literal('createView'),
+    schema: z.string(),
+    table: z.string(),
+    definition: viewDefinitionSchema,
+    /** OR REPLACE: a view (not a table) of that name is replaced in one step. */
+    replace: z.boolean(),
+  }),
+  z.object({ kind: z.literal('dropView'), schema: z.string(), table: z.string() }),
+])
+export type TableChange = z.infer<typeof tableChangeSchema>
+
+/** A change resolved to a snapshot; plain JSON, so that it fits a fragment. */
+export const writeTargetSchema = z.object({
+  catalog: z.string(),
+  queryId: z.string(),
+  change: tableChangeSchema,
+  /** Manifest version the change was resolved at; 0 when there was none. */
+  baseVersion: z.number().int().min(0),
+  /** Which table of that name an insert means: one that was dropped and created again is another. */
+  tableId: z.string().optional(),
+  /** The columns rows are written in, in order: those of the change or of the table; empty for changes without rows. */
+  columns: z.array(storedColumnSchema),
+})
+export type WriteTarget = z.infer<typeof writeTargetSchema>
+
+/** A file as the engine wrote it: DuckDB's RETURN_STATS. */
+export interface EngineFile {
+  /** Absolute, inside the attempt's folder. */
+  readonly path: string
+  readonly rows: number
+  readonly bytes: number
+  /** Compressed bytes by column name. */
+  readonly columnBytes?: Readonly<Record<string, number>>
+}
+
+/** A file that belongs to a write. */
+export const writtenFileSchema = z.object({
+  /** Relative to the table's folder. */
+  path: z.string(),
+  rows: z.number().int(),
+  bytes: z.number().int(),
+  /** SHA-256 of the file's last 64 kB, lower hex: the Parquet footer, which names every column chunk. */
+  footer: z.string(),
+  /** Compressed bytes by column name. */
+  columnBytes: z.record(z.string(), z.number()).optional(),
+})
+export type WrittenFile = z.infer<typeof writtenFileSchema>
+
+/** The decision to commit, as WritePrepared records it; plain JSON. */
+export const preparedWriteSchema = z.object({
+  ...writeTargetSchema.shape,
+  files: z.array(writtenFileSchema),
+  /** For a dropped schema with cascade: the tables and views that go with it. */
+  cascade: z.array(z.string()).optional(),
+})
+export type PreparedWrite = z.infer<typeof preparedWriteSchema>
+
+export interface CommittedWrite {
+  /** Manifest version that first had the change, as far as it is known still. */
+  readonly version: number
+  /** False when another call had committed it before. */
+  readonly changed: boolean
+}
+
+export interface SweepOptions {
+  /** Milliseconds since the epoch. */
+  readonly now: number
+  /** Files of attempts of open queries are kept whatever their age: they may be prepared, or become so. */
+  isOpen(queryId: string): boolean
+  /** When the oldest open query was created, milliseconds since the epoch: what it may read is kept. */
+  readonly oldestOpenQuery?: number
+}
+
+export interface SweepReport {
+  readonly filesRemoved: number
+  readonly bytesRemoved: number
+}
+
+/**
+ * Whether two changes of one catalog must not be prepared at the same time. Inserts into one table may; changes of a
+ * schema wait for all changes within it.
+ */
+export function conflicts(a: TableChange, b: TableChange): boolean {
+  if (a.schema !== b.schema) return false
+  if (!('table' in a) || !('table' in b)) return true
+  return a.table === b.table && !(a.kind === 'insert' && b.kind === 'insert')
+}
