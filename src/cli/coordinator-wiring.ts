@@ -251,6 +251,8 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     firstAppendHoldMs: FIRST_APPEND_HOLD_MS,
     onInternalError: (queryId, error) =>
       logger.error('query.internal_error', { queryId, err: error }, 'A query failed by a fault of ours'),
+    onUnrecorded: (queryId) =>
+      life.fail(new ExitError(exitCodes.internal, `The end of query ${queryId} could not be recorded`)),
   }
   const registry = createQueryRegistry(clock, { ...timeouts, inMemoryMs: ENDED_IN_MEMORY_MS }, (query) => {
     const { position } = query.aggregate

@@ -16,7 +16,7 @@ import {
 import { fold as trueFold, type Fold, type IgnoredVerdict } from './fold.ts'
 import type { LogReader } from './log-reader.ts'
 import type { RecentEvents } from './recent-events.ts'
-import type { Batch, OutRecord, Place, RecordStore, StoreLimits } from './record-store.ts'
+import type { Batch, OutRecord, Place, RecordStore, StoreLimits, StreamHead } from './record-store.ts'
 import { sealAppend, type SealedAppend } from './seal-append.ts'
 import { StreamHeads } from './stream-heads.ts'
 
@@ -130,7 +130,7 @@ export class PartitionWriter {
 
   /** Sequence of a stream's last event, queued ones included. */
   async headOf(stream: string): Promise<number> {
-    if (!this.#heads.get(stream)) await this.#learnHead(stream)
+    if (!this.#heads.get(stream)) await new Promise<void>((resolve, reject) => this.#learnHead(stream, resolve, reject))
     return this.#heads.get(stream)?.sequence ?? 0
   }
 
@@ -140,9 +140,10 @@ export class PartitionWriter {
       return Promise.reject(new LogUnavailable('Too much waits for the event log already'))
     const known = this.#heads.get(stream)
     const assumedNew = !known && expected === 0 && this.parts.store.checksNewStreams
-    if (!known && !assumedNew) {
-      return this.#learnHead(stream).then(() => this.append(stream, expected, events, pages))
-    }
+    if (this.#learning.has(stream) || (!known && !assumedNew))
+      return new Promise((resolve, reject) =>
+        this.#learnHead(stream, () => this.append(stream, expected, events, pages).then(resolve, reject), reject),
+      )
     return new Promise((resolve, reject) => {
       const { limits, now } = this.parts
       const sealed = sealAppend(
@@ -257,12 +258,36 @@ export class PartitionWriter {
     return this.#lastTime
   }
 
-  async #learnHead(stream: string): Promise<void> {
+  /** What waits for a stream's head, in the order it came: appends to it must not overtake one another. */
+  readonly #learning = new Map<string, { readonly learned: () => void; readonly failed: (error: Error) => void }[]>()
+
+  #learnHead(stream: string, learned: () => void, failed: (error: Error) => void): void {
+    const others = this.#learning.get(stream)
+    if (others) {
+      others.push({ learned, failed })
+      return
+    }
+    const waiting = [{ learned, failed }]
+    this.#learning.set(stream, waiting)
+    this.#headInStore(stream).then(
+      (head) => {
+        this.#heads.learn(stream, head)
+        this.#learning.delete(stream)
+        for (const each of waiting) each.learned()
+      },
+      (error: Error) => {
+        this.#learning.delete(stream)
+        for (const each of waiting) each.failed(error)
+      },
+    )
+  }
+
+  #headInStore(stream: string): Promise<StreamHead> {
     const at = Array.from({ length: this.parts.limits.partitions }, (_, partition) => ({
       offset: partition === this.partition ? this.#heads.knownFrom : 0n,
       state: this.place.state,
     }))
-    this.#heads.learn(stream, await this.parts.store.head(stream, { logId: this.#start?.logId ?? '', at }))
+    return this.parts.store.head(stream, { logId: this.#start?.logId ?? '', at })
   }
 
   #run(): void {

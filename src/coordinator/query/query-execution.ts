@@ -1,5 +1,5 @@
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
-import type { EventLog } from '../../events/event-log.ts'
+import { Fenced, LogUnavailable, LogWentBackwards, type EventLog } from '../../events/event-log.ts'
 import { composeStatement } from '../../execution/api/compose-statement.ts'
 import type { TaskStats } from '../../execution/api/task.ts'
 import { EngineLost, type EnginePool, type EngineRun } from '../../execution/engine/engine.ts'
@@ -54,6 +54,8 @@ export interface ExecutionDeps extends WorkerStageDeps {
   /** QueryCreated waits so long for company: a statement that ends by then is one append. Milliseconds. */
   readonly firstAppendHoldMs: number
   readonly onInternalError: (queryId: string, error: unknown) => void
+  /** A query's end could not be recorded: only a successor that reads the log anew can end it. */
+  readonly onUnrecorded: (queryId: string) => void
 }
 
 export function startQueryExecution(
@@ -526,7 +528,12 @@ export function startQueryExecution(
       await fail(toFailure(error))
     })
     .catch((error: unknown) => {
-      if (!suspended) deps.onInternalError(queryId, error)
+      if (suspended) return
+      deps.onInternalError(queryId, error)
+      // The log itself tells of these, and a query nobody saw needs no end.
+      const told = error instanceof Fenced || error instanceof LogWentBackwards
+      const unseen = error instanceof LogUnavailable && aggregate.state.kind === 'NONE'
+      if (!told && !unseen) deps.onUnrecorded(queryId)
     })
     .finally(() => {
       planKnown.resolve()
