@@ -1,5 +1,11 @@
 import { EngineError } from '../shared/engine-error.ts'
-import { analyzeParameters, analyzeStatementQuery, type AnalysisInput, type SourceText } from './analyzer/analyze.ts'
+import {
+  analyzeParameters,
+  analyzeStatementQuery,
+  type AnalysisInput,
+  type QueryAnalysis,
+  type SourceText,
+} from './analyzer/analyze.ts'
 import { resolve } from './analyzer/resolve.ts'
 import type { AnalyzedStatement, MetadataPort, QueryType, SqlFrontEnd } from './front-end.ts'
 import { renderAnalysis, resultColumn } from './renderer/render.ts'
@@ -13,7 +19,8 @@ import { ZONE_PROPERTY, sessionEffect, useSchema, type SessionEffect } from './s
 import { showQuery } from './statements/show-statements.ts'
 import type { StatementInput } from './statements/statement-input.ts'
 import { transactionEffect } from './statements/transaction-statements.ts'
-import { checkWrite, type ColumnsOf } from './statements/write-checks.ts'
+import { checkWrite } from './statements/write-checks.ts'
+import { analyzeWrite, isConnectorStatement } from './statements/write-statements.ts'
 import { checkLimits, checkTextLength } from './syntax/limits.ts'
 import { parseWithParameters, type ParsedStatement } from './syntax/parser.ts'
 import { locate, textOrigin } from './syntax/span.ts'
@@ -66,11 +73,7 @@ async function analyzeParsed(
   switch (statement.kind) {
     case 'Query': {
       if (parameterCount !== using.length) {
-        throw new EngineError(
-          'INVALID_PARAMETER_USAGE',
-          `Incorrect number of parameters: expected ${parameterCount} but found ${using.length}`,
-          { location: locate(text.sql, statement.span.at, text.origin) },
-        )
+        throw parameterMismatch(text, statement, parameterCount, using.length)
       }
       return analyzeSelect(text, statement, session, metadata, using, around, 'SELECT')
     }
@@ -86,7 +89,7 @@ async function analyzeParsed(
     case 'ExplainAnalyze':
       return analyzeExplain({ text, statement, parameterCount }, session, metadata, using, around)
     default:
-      return analyzeOther(statement, { ...text, session, metadata })
+      return analyzeOther(statement, { ...text, session, metadata }, { count: parameterCount, using, around })
   }
 }
 
@@ -94,6 +97,7 @@ async function analyzeParsed(
 async function analyzeOther(
   statement: Exclude<Statement, Query | Execute | ExecuteImmediate | Explain | ExplainAnalyze>,
   input: StatementInput,
+  parameters: GivenParameters,
 ): Promise<AnalyzedStatement> {
   switch (statement.kind) {
     case 'Use':
@@ -130,17 +134,47 @@ async function analyzeOther(
     case 'ShowRoles':
     case 'ShowRoleGrants':
       return analyzeGenerated(await showQuery(input, statement), input)
-    default:
-      await checkWrite(input, statement, (query) => columnsOf(query, input))
-      return refuse(input, statement)
+    default: {
+      const analyze = innerQueries(input, parameters)
+      await checkWrite(input, statement, async (query) => (await analyze(query)).columns)
+      return isConnectorStatement(statement) ? analyzeWrite(input, statement, analyze) : refuse(input, statement)
+    }
   }
 }
 
-/** Names and types of a query inside a statement. */
-async function columnsOf(query: Query, { sql, origin, session, metadata }: StatementInput): ReturnType<ColumnsOf> {
-  const resolved = await resolve(query, session, metadata)
-  const input: AnalysisInput = { session, metadata: resolved, text: { sql, origin } }
-  return analyzeStatementQuery(input, query, { kind: 'values', values: [] }).columns
+/** The parameters of EXECUTE for a statement with `count` of them, in the text `around`. */
+interface GivenParameters {
+  readonly count: number
+  readonly using: Execute['parameters']
+  readonly around: SourceText
+}
+
+/** The meaning of the query inside a statement; analysed once however often it is asked for. */
+function innerQueries(
+  { sql, origin, session, metadata }: StatementInput,
+  { count, using, around }: GivenParameters,
+): (query: Query) => Promise<QueryAnalysis> {
+  const known = new Map<Query, Promise<QueryAnalysis>>()
+  const analyze = async (query: Query): Promise<QueryAnalysis> => {
+    if (count !== using.length) throw parameterMismatch({ sql, origin }, query, count, using.length)
+    const resolved = await resolve(query, session, metadata)
+    const input = (text: SourceText): AnalysisInput => ({ session, metadata: resolved, text })
+    const values = analyzeParameters(input(around), using)
+    return analyzeStatementQuery(input({ sql, origin }), query, { kind: 'values', values })
+  }
+  return (query) => {
+    const found = known.get(query) ?? analyze(query)
+    known.set(query, found)
+    return found
+  }
+}
+
+function parameterMismatch(text: SourceText, node: Query, expected: number, found: number): EngineError {
+  return new EngineError(
+    'INVALID_PARAMETER_USAGE',
+    `Incorrect number of parameters: expected ${expected} but found ${found}`,
+    { location: locate(text.sql, node.span.at, text.origin) },
+  )
 }
 
 function remembered({ updateType, changes }: SessionEffect): AnalyzedStatement {

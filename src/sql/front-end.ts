@@ -1,4 +1,12 @@
-import type { ConnectorTable, SchemaTableName, TableHandle, TableStatistics } from '../connectors/spi/connector.ts'
+import type {
+  ConnectorAbilities,
+  ConnectorTable,
+  SchemaTableName,
+  TableHandle,
+  TableStatistics,
+} from '../connectors/spi/connector.ts'
+import type { TableChange } from '../connectors/spi/table-writer.ts'
+import type { ErrorName } from '../shared/error-table.ts'
 import type { SessionContext } from './session.ts'
 
 export type { SessionContext } from './session.ts'
@@ -14,6 +22,8 @@ export interface MetadataPort {
   tables(catalog: string, schema?: string): Promise<readonly SchemaTableName[]>
   table(catalog: string, schema: string, table: string): Promise<ConnectorTable | undefined>
   statistics(catalog: string, handle: TableHandle): Promise<TableStatistics>
+  /** What a catalog can be asked to change; undefined for no such catalog. */
+  abilities(catalog: string): ConnectorAbilities | undefined
 }
 
 /** One table the query reads. */
@@ -138,55 +148,23 @@ export type AnalyzedStatement =
       readonly kind: 'write'
       readonly queryType: QueryType
       readonly updateType: string
-      readonly write: WriteOperation
+      readonly catalog: string
+      readonly change: TableChange
+      /** IF [NOT] EXISTS or the like was written, and things are so already: the statement succeeds and changes nothing. */
+      readonly settled: boolean
+      /** The error that means `settled` when others were faster; absent where such words were not written. */
+      readonly tolerated?: ErrorName
+      /** `rows`, the number of rows written, for CREATE TABLE AS and INSERT; none otherwise. */
       readonly columns: readonly ResultColumn[]
-      /** The rows to write: CREATE TABLE AS, INSERT. */
+      /** Columns of the target that the statement names or makes, for who asks which tables are written. */
+      readonly writes: readonly string[]
+      /** The rows to write; `c0` … are the target's columns in order. Absent where there are none. */
       readonly source?: {
         readonly columns: readonly ResultColumn[]
         readonly query: RenderedQuery
         readonly reads: readonly TableRead[]
       }
       readonly warnings: readonly Warning[]
-    }
-
-export interface QualifiedName {
-  readonly catalog: string
-  readonly schema: string
-  readonly table: string
-}
-
-export type WriteOperation =
-  | {
-      readonly kind: 'CreateTableAs' | 'CreateTable'
-      readonly table: QualifiedName
-      readonly columns: readonly { readonly name: string; readonly type: string; readonly comment?: string }[]
-      readonly ifNotExists: boolean
-      readonly orReplace: boolean
-      readonly withData: boolean
-      readonly comment?: string
-    }
-  | {
-      readonly kind: 'Insert'
-      readonly table: QualifiedName
-      readonly handle: TableHandle
-      readonly columns: readonly string[]
-    }
-  | { readonly kind: 'DropTable' | 'DropView'; readonly table: QualifiedName; readonly ifExists: boolean }
-  | { readonly kind: 'CreateSchema'; readonly catalog: string; readonly schema: string; readonly ifNotExists: boolean }
-  | {
-      readonly kind: 'DropSchema'
-      readonly catalog: string
-      readonly schema: string
-      readonly ifExists: boolean
-      readonly cascade: boolean
-    }
-  | {
-      readonly kind: 'CreateView'
-      readonly table: QualifiedName
-      readonly sql: string
-      readonly columns: readonly { readonly name: string; readonly type: string }[]
-      readonly orReplace: boolean
-      readonly comment?: string
     }
 
 /**

@@ -60,6 +60,7 @@ export function shopMetadata(asked: string[] = []): MetadataPort {
       return Promise.resolve(tables.find((each) => each.schema === schema && each.table === name))
     },
     statistics: () => Promise.resolve({}),
+    abilities: () => ({ createSchema: false, createTable: false, insert: false, views: false, snapshots: false }),
   }
 }
 

@@ -153,6 +153,7 @@ function testMetadata(): MetadataPort {
       ),
     table: (catalog, schema, name) => Promise.resolve(table(catalog, schema, name)),
     statistics: () => Promise.resolve({}),
+    abilities: () => ({ createSchema: false, createTable: false, insert: false, views: false, snapshots: false }),
   }
 }
 

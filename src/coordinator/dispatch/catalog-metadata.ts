@@ -13,6 +13,7 @@ export function createMetadataPort(catalogs: Catalogs): MetadataPort {
     tables: async (catalog, schema) => (await of(catalog)?.listTables(schema)) ?? [],
     table: async (catalog, schema, table) => of(catalog)?.getTable(schema, table),
     statistics: async (catalog, handle) => (await of(catalog)?.getStatistics(handle)) ?? {},
+    abilities: (catalog) => of(catalog)?.abilities,
   }
 }
 

@@ -23,6 +23,8 @@ export interface QueryAnalysis extends AnalyzedQuery {
   readonly warnings: readonly Warning[]
   /** Types of the parameters as far as they were found out, for DESCRIBE INPUT. */
   readonly parameterTypes: ReadonlyMap<number, SqlType>
+  /** The numbers of its columns end here: what is put around the query takes the next. */
+  readonly ids: { next: number }
 }
 
 export interface AnalysisInput {
@@ -36,7 +38,7 @@ export function analyzeStatementQuery(input: AnalysisInput, query: Query, parame
   const context = createContext(input, parameters)
   const analyzed = analyzeQuery(context, query, undefined)
   const types = parameters.kind === 'describe' ? parameters.types : new Map<number, SqlType>()
-  return { ...analyzed, sources: context.sources, warnings: context.warnings, parameterTypes: types }
+  return { ...analyzed, sources: context.sources, warnings: context.warnings, parameterTypes: types, ids: context.ids }
 }
 
 /** The values of `EXECUTE … USING`: expressions without columns. */

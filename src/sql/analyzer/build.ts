@@ -24,6 +24,12 @@ export function castTo(expr: Expr, type: SqlType): Expr {
   return { kind: 'cast', type, value: expr, safe: false }
 }
 
+/** The conversion of INSERT: it takes more types than a coercion, and text that does not fit fails. */
+export function storeAs(expr: Expr, type: SqlType): Expr {
+  if (sameType(expr.type, type)) return expr
+  return { kind: 'cast', type, value: expr, safe: false, stored: true }
+}
+
 /** Constants whose value is written the same in the wider type. */
 function widen(expr: ConstantExpr, type: SqlType): ConstantExpr | undefined {
   switch (expr.type.kind) {

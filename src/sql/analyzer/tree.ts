@@ -300,6 +300,8 @@ export interface CastExpr extends Typed<'cast'> {
   readonly value: Expr
   /** TRY_CAST */
   readonly safe: boolean
+  /** A value on its way into a table: text that does not fit fails instead of being cut. */
+  readonly stored?: true
 }
 
 export interface LogicalExpr extends Typed<'and' | 'or'> {

@@ -154,7 +154,7 @@ export function exprKey(expr: Expr): string {
     case 'engineCall':
       return `${expr.name}(${keys(expr.arguments)})`
     case 'cast':
-      return `${expr.safe ? 'try_cast' : 'cast'}(${exprKey(expr.value)} as ${typeName(expr.type)})`
+      return `${expr.safe ? 'try_cast' : expr.stored ? 'store' : 'cast'}(${exprKey(expr.value)} as ${typeName(expr.type)})`
     case 'operator':
       return `(${exprKey(expr.left)}${expr.name}${exprKey(expr.right)})`
     case 'compare':

@@ -1,6 +1,6 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
-import { renderCast, renderTryCast } from '../functions/casts.ts'
+import { renderCast, renderInsertCast, renderTryCast } from '../functions/casts.ts'
 import { comparisonKey, needsKey, sortItems } from '../functions/comparison.ts'
 import { renderBetween, renderComparison, renderIn, resolveNegation } from '../functions/operators.ts'
 import type { CallClauses, RenderArgument } from '../functions/rendering.ts'
@@ -70,7 +70,12 @@ function renderNode(state: RenderState, expr: Expr): string {
       )
     case 'cast':
       return compose([expr.value], ([value]) =>
-        (expr.safe ? renderTryCast : renderCast)(value!, expr.value.type, expr.type, state),
+        (expr.safe ? renderTryCast : expr.stored ? renderInsertCast : renderCast)(
+          value!,
+          expr.value.type,
+          expr.type,
+          state,
+        ),
       )
     case 'and':
     case 'or':

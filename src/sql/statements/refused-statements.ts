@@ -2,6 +2,29 @@ import { EngineError } from '../../shared/engine-error.ts'
 import type { Statement } from '../syntax/ast-statements.ts'
 import { errorAt, type StatementInput } from './statement-input.ts'
 
+/** What no connector here does, as Trino's connectors say it. */
+const words: Readonly<Partial<Record<Statement['kind'], string>>> = {
+  RenameSchema: 'renaming schemas',
+  RenameTable: 'renaming tables',
+  TruncateTable: 'truncating tables',
+  Delete: 'modifying table rows',
+  Update: 'modifying table rows',
+  Merge: 'modifying table rows',
+  AddColumn: 'adding columns',
+  DropColumn: 'dropping columns',
+  RenameColumn: 'renaming columns',
+  SetColumnType: 'setting column types',
+  DropNotNullConstraint: 'dropping a not null constraint',
+  SetProperties: 'setting table properties',
+  CreateMaterializedView: 'creating materialized views',
+  RenameView: 'renaming views',
+  Analyze: 'analyze',
+}
+
+function unsupported(doing: string): EngineError {
+  return new EngineError('NOT_SUPPORTED', `This connector does not support ${doing}`)
+}
+
 /** What is not carried out, by the words users know it by. */
 function wordsOf(kind: Statement['kind']): string {
   return kind.replace(/([a-z])([A-Z])/g, '$1 $2').toUpperCase()
@@ -23,7 +46,12 @@ export function refuse(input: StatementInput, node: Statement): never {
     case 'CreateFunction':
     case 'DropFunction':
       throw errorAt(input, node, 'NOT_SUPPORTED', functionSchema)
-    default:
+    case 'CommentOn':
+      throw unsupported(`setting ${node.type.toLowerCase()} comments`)
+    default: {
+      const doing = words[node.kind]
+      if (doing !== undefined) throw unsupported(doing)
       throw errorAt(input, node, 'NOT_SUPPORTED', `${wordsOf(node.kind)} is not supported`)
+    }
   }
 }

@@ -27,7 +27,7 @@ export async function checkWrite(input: StatementInput, node: Statement, columns
     case 'CreateSchema':
       return checks.newSchema(node.name, node.notExists)
     case 'DropSchema':
-      return checks.dropSchema(node.name, node.exists)
+      return checks.dropSchema(node.name, node.exists, node.cascade)
     case 'RenameSchema':
       await checks.schema(node.source, false)
       return
@@ -312,8 +312,8 @@ class WriteChecks {
     }
   }
 
-  async dropSchema(written: QualifiedName, ifExists: boolean): Promise<void> {
-    if (!(await this.schema(written, ifExists))) return
+  async dropSchema(written: QualifiedName, ifExists: boolean, cascade: boolean): Promise<void> {
+    if (!(await this.schema(written, ifExists)) || cascade) return
     const { catalog, schema } = this.schemaName(written)
     if ((await this.input.metadata.tables(catalog, schema)).length > 0) {
       throw this.error('SCHEMA_NOT_EMPTY', `Cannot drop non-empty schema '${schema}'`)

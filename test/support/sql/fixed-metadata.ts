@@ -18,6 +18,7 @@ export const fixedMetadata: MetadataPort = {
       : [],
   table: async (catalog, schema, table) => (catalog === 'tpch' ? tableOf(schema, table) : undefined),
   statistics: async () => ({ rows: 25 }),
+  abilities: () => ({ createSchema: false, createTable: false, insert: false, views: false, snapshots: false }),
 }
 
 function tableOf(schema: string, table: string): ConnectorTable | undefined {

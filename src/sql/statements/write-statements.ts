@@ -1,0 +1,369 @@
+import type { ConnectorAbilities } from '../../connectors/spi/connector.ts'
+import type { StoredColumn, TableChange } from '../../connectors/spi/table-writer.ts'
+import { EngineError } from '../../shared/engine-error.ts'
+import type { ErrorName } from '../../shared/error-table.ts'
+import { typeOf } from '../analyzer/data-types.ts'
+import type { QueryAnalysis } from '../analyzer/analyze.ts'
+import { qualify, type TableName } from '../analyzer/resolve.ts'
+import type { AnalyzedStatement, QueryType } from '../front-end.ts'
+import { renderAnalysis, resultColumn } from '../renderer/render.ts'
+import type { QualifiedName, StringLiteral } from '../syntax/ast.ts'
+import type { Query } from '../syntax/ast-query.ts'
+import type {
+  CreateSchema,
+  CreateTable,
+  CreateTableAsSelect,
+  CreateView,
+  DropSchema,
+  DropTable,
+  DropView,
+  Insert,
+  Property,
+  Statement,
+} from '../syntax/ast-statements.ts'
+import { duckdbType } from '../types/duckdb-representation.ts'
+import { BIGINT } from '../types/sql-type.ts'
+import { parseTypeText } from '../types/type-names.ts'
+import { typeName } from '../types/type-text.ts'
+import { errorAt, type StatementInput } from './statement-input.ts'
+import { storedRows } from './stored-rows.ts'
+
+/** A statement that a connector may carry out. */
+export type ConnectorStatement =
+  CreateSchema | DropSchema | CreateTable | CreateTableAsSelect | Insert | DropTable | CreateView | DropView
+
+export type AnalyzedWrite = Extract<AnalyzedStatement, { kind: 'write' }>
+
+export function isConnectorStatement(node: Statement): node is ConnectorStatement {
+  return Object.hasOwn(needed, node.kind)
+}
+
+/** What a connector must be able to do, and Trino's words where it is not. */
+const needed: Readonly<
+  Record<ConnectorStatement['kind'], { readonly ability: keyof ConnectorAbilities; readonly doing: string }>
+> = {
+  CreateSchema: { ability: 'createSchema', doing: 'creating schemas' },
+  DropSchema: { ability: 'createSchema', doing: 'dropping schemas' },
+  CreateTable: { ability: 'createTable', doing: 'creating tables' },
+  CreateTableAsSelect: { ability: 'createTable', doing: 'creating tables with data' },
+  Insert: { ability: 'insert', doing: 'inserts' },
+  DropTable: { ability: 'createTable', doing: 'dropping tables' },
+  CreateView: { ability: 'views', doing: 'creating views' },
+  DropView: { ability: 'views', doing: 'dropping views' },
+}
+
+/**
+ * What a checked statement changes. `analyze` gives the meaning of a query in it.
+ * @throws EngineError NOT_SUPPORTED the connector cannot; AUTOCOMMIT_WRITE_CONFLICT a transaction is open;
+ *   INVALID_TABLE_PROPERTY and the like
+ */
+export async function analyzeWrite(
+  input: StatementInput,
+  node: ConnectorStatement,
+  analyze: (query: Query) => Promise<QueryAnalysis>,
+): Promise<AnalyzedWrite> {
+  switch (node.kind) {
+    case 'CreateSchema':
+      return createSchema(input, node)
+    case 'DropSchema':
+      return dropSchema(input, node)
+    case 'CreateTable':
+      return createTable(input, node)
+    case 'CreateTableAsSelect':
+      return createTableAs(input, node, await analyze(node.query))
+    case 'Insert':
+      return insert(input, node, await analyze(node.query))
+    case 'DropTable':
+      return dropTable(input, node)
+    case 'CreateView':
+      return createView(input, node, await analyze(node.query))
+    case 'DropView':
+      return dropView(input, node)
+  }
+}
+
+// ---- Schemas
+
+async function createSchema(input: StatementInput, node: CreateSchema): Promise<AnalyzedWrite> {
+  const { catalog, schema } = schemaName(input, node.name)
+  allow(input, node, catalog)
+  refuseProperties(input, catalog, 'schema', node.properties)
+  const exists = (await input.metadata.schemas(catalog)).includes(schema)
+  return definition(
+    catalog,
+    'CREATE SCHEMA',
+    { kind: 'createSchema', schema },
+    {
+      settled: exists && node.notExists,
+      ...(node.notExists && { tolerated: 'SCHEMA_ALREADY_EXISTS' }),
+    },
+  )
+}
+
+async function dropSchema(input: StatementInput, node: DropSchema): Promise<AnalyzedWrite> {
+  const { catalog, schema } = schemaName(input, node.name)
+  allow(input, node, catalog)
+  const exists = (await input.metadata.schemas(catalog)).includes(schema)
+  return definition(
+    catalog,
+    'DROP SCHEMA',
+    { kind: 'dropSchema', schema, cascade: node.cascade },
+    {
+      settled: !exists && node.exists,
+      ...(node.exists && { tolerated: 'SCHEMA_NOT_FOUND' }),
+    },
+  )
+}
+
+function schemaName(input: StatementInput, name: QualifiedName): { readonly catalog: string; readonly schema: string } {
+  const [schema, catalog] = name.parts.map((part) => part.value.toLowerCase()).reverse()
+  return { schema: schema!, catalog: catalog ?? input.session.catalog! }
+}
+
+// ---- Tables
+
+async function createTable(input: StatementInput, node: CreateTable): Promise<AnalyzedWrite> {
+  const { name, exists } = await find(input, node.name)
+  allow(input, node, name.catalog)
+  checkTableProperties(input, name.catalog, node.properties)
+  const columns: StoredColumn[] = []
+  for (const element of node.elements) {
+    if (element.kind === 'LikeTable') {
+      const other = qualify(element.table, input.session)
+      const like = await input.metadata.table(other.catalog, other.schema, other.table)
+      for (const column of like?.columns ?? []) {
+        if (column.hidden === true) continue
+        columns.push(storedColumn(column.name, typeName(parseTypeText(column.type)), column.comment))
+      }
+      continue
+    }
+    const column = element.name.parts[0]!.value
+    if (!element.nullable) {
+      const message = `Catalog '${name.catalog}' does not support non-null column for column name '${column}'`
+      throw errorAt(input, element, 'NOT_SUPPORTED', message)
+    }
+    refuseProperties(input, name.catalog, 'column', element.properties)
+    const type = typeOf(element.type)
+    duckdbType(type)
+    columns.push(storedColumn(column, typeName(type), element.comment?.value))
+  }
+  const names = new Set<string>()
+  for (const column of columns) {
+    if (names.has(column.name)) {
+      throw errorAt(input, node, 'DUPLICATE_COLUMN_NAME', `Column name '${column.name}' specified more than once`)
+    }
+    names.add(column.name)
+  }
+  const change = tableChange(name, columns, node)
+  return {
+    ...definition(name.catalog, 'CREATE TABLE', change, creation(node, exists)),
+    writes: columns.map((column) => column.name),
+  }
+}
+
+async function createTableAs(
+  input: StatementInput,
+  node: CreateTableAsSelect,
+  analysis: QueryAnalysis,
+): Promise<AnalyzedWrite> {
+  const { name, exists } = await find(input, node.name)
+  allow(input, node, name.catalog)
+  checkTableProperties(input, name.catalog, node.properties)
+  const visible = analysis.columns.filter((column) => column.hidden !== true)
+  const targets = visible.map(({ name: own, type }, source) => ({
+    name: (node.columnAliases?.[source]?.value ?? own!).toLowerCase(),
+    type,
+    source,
+  }))
+  for (const { type } of targets) duckdbType(type)
+  const columns = targets.map((target) => storedColumn(target.name, typeName(target.type), undefined))
+  const change = tableChange(name, columns, node)
+  return {
+    ...definition(name.catalog, 'CREATE TABLE', change, creation(node, exists)),
+    queryType: 'INSERT',
+    columns: [resultColumn('rows', BIGINT, input.session)],
+    writes: columns.map((column) => column.name),
+    warnings: analysis.warnings,
+    ...(node.withData && { source: renderAnalysis(storedRows(analysis, targets), input.session) }),
+  }
+}
+
+async function insert(input: StatementInput, node: Insert, analysis: QueryAnalysis): Promise<AnalyzedWrite> {
+  const { name, found } = await find(input, node.target)
+  allow(input, node, name.catalog)
+  const columns = (found?.columns ?? []).filter((column) => column.hidden !== true)
+  const written = node.columns?.map((column) => column.value.toLowerCase()) ?? columns.map((column) => column.name)
+  const targets = columns.map((column) => {
+    const source = written.indexOf(column.name)
+    return { name: column.name, type: parseTypeText(column.type), source: source < 0 ? undefined : source }
+  })
+  return {
+    ...definition(name.catalog, 'INSERT', { kind: 'insert', schema: name.schema, table: name.table }, {}),
+    queryType: 'INSERT',
+    columns: [resultColumn('rows', BIGINT, input.session)],
+    writes: written,
+    warnings: analysis.warnings,
+    source: renderAnalysis(storedRows(analysis, targets), input.session),
+  }
+}
+
+async function dropTable(input: StatementInput, node: DropTable): Promise<AnalyzedWrite> {
+  const { name, found, exists } = await find(input, node.name)
+  const shown = `${name.catalog}.${name.schema}.${name.table}`
+  if (found?.kind === 'VIEW') {
+    const message = `Table '${shown}' does not exist, but a view with that name exists. Did you mean DROP VIEW ${shown}?`
+    throw errorAt(input, node, 'GENERIC_USER_ERROR', message)
+  }
+  allow(input, node, name.catalog)
+  const change = { kind: 'dropTable', schema: name.schema, table: name.table } as const
+  return definition(name.catalog, 'DROP TABLE', change, {
+    settled: !exists && node.exists,
+    ...(node.exists && { tolerated: 'TABLE_NOT_FOUND' }),
+  })
+}
+
+function tableChange(
+  { schema, table }: TableName,
+  columns: StoredColumn[],
+  node: { readonly saveMode: CreateTable['saveMode']; readonly comment: StringLiteral | undefined },
+): TableChange {
+  return {
+    kind: 'createTable',
+    schema,
+    table,
+    columns,
+    replace: node.saveMode === 'REPLACE',
+    ...(node.comment && { comment: node.comment.value }),
+  }
+}
+
+function creation(node: { readonly saveMode: CreateTable['saveMode'] }, exists: boolean): Tolerance {
+  if (node.saveMode !== 'IGNORE') return {}
+  return { settled: exists, tolerated: 'TABLE_ALREADY_EXISTS' }
+}
+
+function storedColumn(name: string, type: string, comment: string | undefined): StoredColumn {
+  return { name: name.toLowerCase(), type, nullable: true, ...(comment !== undefined && { comment }) }
+}
+
+// ---- Views
+
+async function createView(input: StatementInput, node: CreateView, analysis: QueryAnalysis): Promise<AnalyzedWrite> {
+  const { name } = await find(input, node.name)
+  allow(input, node, name.catalog)
+  refuseProperties(input, name.catalog, 'view', node.properties)
+  const { session } = input
+  const invoker = node.security === 'INVOKER'
+  const columns = analysis.columns
+    .filter((column) => column.hidden !== true)
+    .map((column) => storedColumn(column.name!, typeName(column.type), undefined))
+  const change: TableChange = {
+    kind: 'createView',
+    schema: name.schema,
+    table: name.table,
+    replace: node.replace,
+    definition: {
+      sql: input.sql.slice(node.query.span.start, node.query.span.end),
+      columns,
+      runAsInvoker: invoker,
+      ...(session.catalog !== undefined && { catalog: session.catalog }),
+      ...(session.schema !== undefined && { schema: session.schema }),
+      ...(!invoker && { owner: session.user }),
+      ...(node.comment && { comment: node.comment.value }),
+    },
+  }
+  return {
+    ...definition(name.catalog, 'CREATE VIEW', change, {}),
+    writes: columns.map((column) => column.name),
+    warnings: analysis.warnings,
+  }
+}
+
+async function dropView(input: StatementInput, node: DropView): Promise<AnalyzedWrite> {
+  const { name, found } = await find(input, node.name)
+  allow(input, node, name.catalog)
+  const change = { kind: 'dropView', schema: name.schema, table: name.table } as const
+  return definition(name.catalog, 'DROP VIEW', change, {
+    settled: found?.kind !== 'VIEW' && node.exists,
+    ...(node.exists && { tolerated: 'TABLE_NOT_FOUND' }),
+  })
+}
+
+// ---- Common parts
+
+interface Tolerance {
+  readonly settled?: boolean
+  readonly tolerated?: ErrorName
+}
+
+function definition(catalog: string, updateType: string, change: TableChange, tolerance: Tolerance): AnalyzedWrite {
+  const queryType: QueryType = 'DATA_DEFINITION'
+  return {
+    kind: 'write',
+    queryType,
+    updateType,
+    catalog,
+    change,
+    settled: false,
+    columns: [],
+    writes: [],
+    warnings: [],
+    ...tolerance,
+  }
+}
+
+async function find(input: StatementInput, written: QualifiedName) {
+  const name = qualify(written, input.session)
+  const found = await input.metadata.table(name.catalog, name.schema, name.table)
+  return { name, found, exists: found !== undefined }
+}
+
+/** Statements of a transaction would have to be taken back with it, which no connector here can. */
+function allow(input: StatementInput, node: ConnectorStatement, catalog: string): void {
+  const { ability, doing } = needed[node.kind]
+  if (input.metadata.abilities(catalog)?.[ability] !== true) {
+    throw new EngineError('NOT_SUPPORTED', `This connector does not support ${doing}`)
+  }
+  const { transactionId } = input.session
+  if (transactionId !== undefined && transactionId !== 'NONE') {
+    throw new EngineError('AUTOCOMMIT_WRITE_CONFLICT', `Catalog only supports writes using autocommit: ${catalog}`)
+  }
+}
+
+const propertyErrors = {
+  schema: 'INVALID_SCHEMA_PROPERTY',
+  table: 'INVALID_TABLE_PROPERTY',
+  view: 'INVALID_VIEW_PROPERTY',
+  column: 'INVALID_COLUMN_PROPERTY',
+} as const satisfies Record<string, ErrorName>
+
+function refuseProperties(
+  input: StatementInput,
+  catalog: string,
+  what: keyof typeof propertyErrors,
+  properties: readonly Property[],
+): void {
+  const [first] = properties
+  if (first === undefined) return
+  const name = first.name.value.toLowerCase()
+  throw errorAt(input, first, propertyErrors[what], `Catalog '${catalog}' ${what} property '${name}' does not exist`)
+}
+
+/** Tables are kept in Parquet: `format` may say so. */
+function checkTableProperties(input: StatementInput, catalog: string, properties: readonly Property[]): void {
+  refuseProperties(
+    input,
+    catalog,
+    'table',
+    properties.filter(({ name }) => name.value.toLowerCase() !== 'format'),
+  )
+  for (const property of properties) {
+    const { value } = property
+    if (value === undefined) continue
+    const text = value.kind === 'StringLiteral' ? value.value : undefined
+    if (text?.toUpperCase() === 'PARQUET') continue
+    const shown = text === undefined ? 'the value' : `['${text}']`
+    const message = `Unable to set catalog '${catalog}' table property 'format' to ${shown}: Invalid value. Valid values: [PARQUET]`
+    throw errorAt(input, property, 'INVALID_TABLE_PROPERTY', message)
+  }
+}
