@@ -9,10 +9,10 @@ import {
 } from '../events/event-log.ts'
 import type { KafkaRequest } from '../events/kafka/ports.ts'
 import type { EventLogOptions } from '../events/folded-event-log.ts'
-import { attributes as names } from '../telemetry/attribute-names.ts'
 import type { Meters } from '../telemetry/meters.ts'
 import type { SpanSink } from '../telemetry/span.ts'
 import { newSpanId, parseTraceparent } from '../telemetry/trace-context.ts'
+import { tracedAppend } from './append-span.ts'
 
 export interface EventLogTelemetry {
   /** What the log is to tell of itself. */
@@ -42,12 +42,12 @@ export function createEventLogTelemetry(parts: EventLogTelemetryParts): EventLog
     const meters = parts.meters()
     const context = parseTraceparent(told.traceparent)
     const trace = context?.sampled ? { traceId: context.traceId, spanId: newSpanId() } : undefined
-    for (const type of told.types) meters.count('eventsAppended', { event: type })
+    for (const { type } of told.events) meters.count('eventsAppended', { event: type })
     meters.count('eventBytes', {}, told.bytes)
     meters.observe('eventAppendDuration', { step: 'queue' }, told.queueMs / 1000, trace)
     meters.observe('eventAppendDuration', { step: 'send' }, told.sendMs / 1000, trace)
     meters.observe('eventAppendDuration', { step: 'read_back' }, told.readBackMs / 1000, trace)
-    if (told.types.includes('QueryCreated'))
+    if (told.events[0]?.type === 'QueryCreated')
       meters.observe(
         'queryPhaseDuration',
         { phase: 'append' },
@@ -55,30 +55,8 @@ export function createEventLogTelemetry(parts: EventLogTelemetryParts): EventLog
         trace,
       )
     if (parts.inPostgres) meters.observe('postgresQueryDuration', { operation: 'append' }, told.sendMs / 1000)
-    if (!trace || !context || !parts.spans().enabled) return
-    const endMs = Date.now()
-    parts.spans().emit([
-      {
-        name: 'append',
-        kind: 'INTERNAL',
-        ...trace,
-        parentSpanId: context.spanId,
-        startMs: endMs - told.queueMs - told.sendMs - told.readBackMs,
-        endMs,
-        attributes: {
-          [names.queryId]: told.stream,
-          [names.stream]: told.stream,
-          [names.sequence]: told.sequence,
-          [names.epoch]: told.epoch,
-          [names.appendQueueNanos]: nanos(told.queueMs),
-          [names.appendSendNanos]: nanos(told.sendMs),
-          [names.appendReadBackNanos]: nanos(told.readBackMs),
-        },
-        status: 'UNSET',
-        events: [],
-        links: [],
-      },
-    ])
+    if (trace && context && parts.spans().enabled)
+      parts.spans().later(tracedAppend(told, { ...trace, parentSpanId: context.spanId }))
   }
 
   return {
@@ -119,8 +97,4 @@ function kafkaFault(error: unknown): string {
   const name = error instanceof Error ? error.name : ''
   if (/Timeout/.test(name)) return 'timeout'
   return /Connection|Closed|Socket/.test(name) ? 'disconnect' : 'crash'
-}
-
-function nanos(milliseconds: number): number {
-  return Math.round(milliseconds * 1e6)
 }

@@ -52,13 +52,15 @@ export function createProcessTelemetry(
       meters = loaded
       pendingMeters.replay(loaded)
       if (!exporting) return
-      const { startSpanExport } = await import('../telemetry/otlp-spans.ts')
-      spans = await startSpanExport({
+      const { startThreadedSpans } = await import('../telemetry/threaded-spans.ts')
+      spans = startThreadedSpans({
+        program: new URL('./span-thread.js', import.meta.url),
         serviceName: telemetry.serviceName ?? `quipu-${service}`,
         instance,
         version,
         environment: config.environment,
         onSpans: (result, count) => meters.count('spans', { result }, count),
+        onTrouble: (error) => logger.warn('telemetry.trouble', { err: error }, 'The thread that sends spans ended'),
       })
       pendingSpans.replay(spans)
     },

@@ -75,7 +75,7 @@ export interface AppendTold {
   /** Of its last event. */
   readonly sequence: number
   readonly epoch: number
-  readonly types: readonly string[]
+  readonly events: readonly Recorded[]
   /** Encoded. */
   readonly bytes: number
   readonly traceparent: string | undefined

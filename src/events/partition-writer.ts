@@ -413,7 +413,7 @@ export class PartitionWriter {
       stream: append.stream,
       sequence: last.sequence,
       epoch: last.epoch,
-      types: events.map((event) => event.type),
+      events,
       bytes: append.bytes,
       traceparent: last.traceparent,
       queueMs: append.sentAt - append.queuedAt,

@@ -15,10 +15,9 @@ const BATCH = 512
 
 /**
  * Sends spans by OTLP over HTTP; where to is the standard environment's say (`OTEL_EXPORTER_OTLP_ENDPOINT` …). Loads
- * the SDK (200 ms of CPU), so it is called once the process serves, and only when there is an endpoint. A slow or dead
- * collector costs spans, never a query.
+ * the SDK (200 ms of CPU): called in a thread of its own, once the process serves, and only when there is an endpoint.
  */
-export async function startSpanExport(options: SpanExport): Promise<SpanSink> {
+export async function startSpanExport(options: SpanExport): Promise<Pick<SpanSink, 'emit' | 'stop'>> {
   const [api, { NodeSDK, tracing, resources }, { OTLPTraceExporter }] = await Promise.all([
     import('@opentelemetry/api'),
     import('@opentelemetry/sdk-node'),
@@ -43,7 +42,7 @@ export async function startSpanExport(options: SpanExport): Promise<SpanSink> {
   const processor = new tracing.BatchSpanProcessor(counted, {
     maxQueueSize: QUEUE,
     maxExportBatchSize: BATCH,
-    scheduledDelayMillis: 1000,
+    scheduledDelayMillis: 500,
     exportTimeoutMillis: 1000,
   })
   const sdk = new NodeSDK({
@@ -89,7 +88,6 @@ export async function startSpanExport(options: SpanExport): Promise<SpanSink> {
   }
 
   return {
-    enabled: true,
     emit(spans) {
       for (const span of spans) {
         if (queued >= QUEUE) {

@@ -23,28 +23,39 @@ export interface SpanEvent {
   readonly attributes: Readonly<Record<string, AttributeValue>>
 }
 
+/** What spans are made of where they are sent from. Plain data: it crosses to another thread. */
+export interface SpansLater {
+  readonly kind: string
+}
+
 /** Where spans go. Never slows or fails whoever hands one over. */
 export interface SpanSink {
   /** Is anybody there to take them? */
   readonly enabled: boolean
   emit(spans: readonly SpanRecord[]): void
+  /** Spans that are to be made off this process's event loop. */
+  later(source: SpansLater): void
   stop(): Promise<void>
 }
 
-export const noSpans: SpanSink = { enabled: false, emit: () => {}, stop: async () => {} }
+export const noSpans: SpanSink = { enabled: false, emit: () => {}, later: () => {}, stop: async () => {} }
 
-/** A sink before the exporter is loaded: spans are kept, up to what its queue would hold. */
+/** A sink before the exporter is loaded: what it is told is kept, up to what its queue would hold. */
 export function createPendingSpans(): SpanSink & { replay(to: SpanSink): void } {
-  let kept: SpanRecord[] = []
+  let kept: ((to: SpanSink) => void)[] = []
+  const keep = (one: (to: SpanSink) => void): void => {
+    if (kept.length < MOST_KEPT) kept.push(one)
+  }
   return {
     enabled: true,
-    emit: (spans) => void (kept.length < MOST_KEPT && kept.push(...spans)),
+    emit: (spans) => keep((to) => to.emit(spans)),
+    later: (source) => keep((to) => to.later(source)),
     stop: async () => {},
     replay(to) {
-      to.emit(kept)
+      for (const one of kept) one(to)
       kept = []
     },
   }
 }
 
-const MOST_KEPT = 16_000
+const MOST_KEPT = 8_000

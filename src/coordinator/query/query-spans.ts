@@ -20,6 +20,13 @@ export interface QuerySpansOptions {
   readonly pollsUnrecorded?: number
 }
 
+/** A query whose events were told of has ended: its spans can be made. */
+export interface QueryEnded {
+  readonly kind: 'queryEnded'
+  readonly queryId: string
+  readonly options: QuerySpansOptions
+}
+
 /**
  * The trace of an ended query, from its events alone: query → stage → task → pipeline → batch and operator. The same
  * spans, ids and times whoever makes them: the coordinator that saw the end, its successor, or `/v1/query/{id}/trace`.

@@ -4,7 +4,7 @@ import type { SpanSink } from '../../telemetry/span.ts'
 import { parseTraceparent } from '../../telemetry/trace-context.ts'
 import type { QueryExecution } from './query-handle.ts'
 import { countQuery, traceOf } from './query-metrics.ts'
-import { querySpans } from './query-spans.ts'
+import { querySpans, type QueryEnded } from './query-spans.ts'
 import { resultSize, type KnownQuery } from './state.ts'
 
 export interface QueryTelemetry {
@@ -40,8 +40,12 @@ export function createQueryTelemetry(parts: QueryTelemetryParts): QueryTelemetry
     countQuery(query, parts.meters(), parts.connectorOf)
     logEnd(query, recovered)
     if (!query.created.sampled || !parts.spans().enabled) return
-    // The POST's span may have died with the coordinator that answered it; the ids are the same if it did not.
-    parts.spans().emit(querySpans(query, { withRequest: recovered, pollsUnrecorded: parts.pollsUnrecorded(query) }))
+    const options = { withRequest: recovered, pollsUnrecorded: parts.pollsUnrecorded(query) }
+    // The POST's span may have died with the coordinator that answered it; the ids are the same if it did not. Of the
+    // query's first events only that coordinator told; of its own, this one told with its appends.
+    if (recovered) return parts.spans().emit(querySpans(query, options))
+    const end: QueryEnded = { kind: 'queryEnded', queryId: query.queryId, options }
+    parts.spans().later(end)
   }
 
   function logEnd(query: Extract<KnownQuery, { kind: 'FINISHED' | 'FAILED' }>, recovered: boolean): void {
