@@ -20,6 +20,9 @@ import { createRecentQueries } from '../protocol/task/recent-queries.ts'
 import { createTaskProxyRoutes } from '../protocol/task/task-proxy-routes.ts'
 import { baseUri } from '../protocol/statement/statement-routes.ts'
 import type { LiveQueries } from '../protocol/query/live-queries.ts'
+import { recordDenials, recordKills } from '../coordinator/system/recorded-rights.ts'
+import { isTerminal } from '../coordinator/query/state.ts'
+import type { Auditing } from './auditing.ts'
 import { allowAll } from '../security/authorization.ts'
 import type { Clock } from '../shared/clock.ts'
 import { failureOf } from '../shared/engine-error.ts'
@@ -48,6 +51,7 @@ export interface CoordinatorAppParts {
   readonly restarts: () => readonly RestartCount[]
   /** Does it take statements? */
   readonly ready: () => boolean
+  readonly auditing: Auditing
   readonly onError: (error: unknown) => void
 }
 
@@ -59,7 +63,18 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
   const { clock, config, startedAt, nodeId, epoch, logId, bearer, log, live, read, projection } = parts
   const { workers, registry, service, client, onError } = parts
   const { timeouts, limits } = config
-  const identify = (request: IncomingMessage) => ({ user: userOf(request) })
+  const { refusals, journal } = parts.auditing
+  const identify = (request: IncomingMessage) => ({
+    user: userOf(request),
+    ...(request.socket.remoteAddress === undefined ? {} : { remoteAddress: request.socket.remoteAddress }),
+  })
+  const authorize = recordDenials(allowAll, refusals)
+  const onRefused = (request: IncomingMessage): void =>
+    refusals.authenticationFailed({
+      user: 'internal',
+      method: 'shared_secret',
+      remoteAddress: request.socket.remoteAddress,
+    })
   const app = express()
   app.disable('x-powered-by')
   app.disable('etag')
@@ -90,9 +105,13 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
   app.use(
     createNodeRoutes({
       membership: workers,
-      isInternal: (request) => isAuthorized(request, bearer),
+      isInternal: (request) => {
+        const internal = isAuthorized(request, bearer)
+        if (!internal) onRefused(request)
+        return internal
+      },
       identify,
-      authorize: allowAll,
+      authorize,
       epoch: () => epoch,
       onError,
     }),
@@ -103,16 +122,23 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
       read,
       projection,
       isWriter: () => true,
-      cancel: (queryId, _by, message) =>
-        service.cancel(
-          queryId,
-          message === undefined
-            ? failureOf('USER_CANCELED', 'Query was canceled')
-            : failureOf('ADMINISTRATIVELY_KILLED', `Query killed. Message: ${message}`),
-          timeouts.deleteValidityWaitMs,
-        ),
+      cancel: recordKills(
+        (queryId, _by, message) =>
+          service.cancel(
+            queryId,
+            message === undefined
+              ? failureOf('USER_CANCELED', 'Query was canceled')
+              : failureOf('ADMINISTRATIVELY_KILLED', `Query killed. Message: ${message}`),
+            timeouts.deleteValidityWaitMs,
+          ),
+        (queryId) => {
+          const query = live.get(queryId)?.query
+          return query !== undefined && !isTerminal(query.kind)
+        },
+        journal,
+      ),
       identify,
-      authorize: allowAll,
+      authorize,
       baseUri: (request) => baseUri(request, false),
       clock,
       logId: () => logId,
@@ -126,6 +152,7 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
     ...createRecentQueries(live, read, clock),
     forward: client.forward,
     bearer,
+    onRefused,
     openReads: isLoopback(config.host),
     baseUri: (request) => baseUri(request, false),
     maxBodyBytes: limits.taskBodyBytes,

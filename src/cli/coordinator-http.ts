@@ -1,4 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { RefusalLog } from '../coordinator/system/refusal-log.ts'
 import { checkBrowser, type BrowserPolicy } from '../protocol/edge/browser-policy.ts'
 import { HttpProblem, sendProblem, toProblem } from '../protocol/edge/problem.ts'
 import { requestTarget } from '../protocol/edge/request-target.ts'
@@ -13,6 +14,7 @@ export interface HttpParts {
   /** All other resources. */
   readonly rest: (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => void
   readonly meters: () => Meters
+  readonly refusals: RefusalLog
   readonly onError: (error: unknown) => void
 }
 
@@ -30,6 +32,13 @@ export function createCoordinatorListener(parts: HttpParts): RequestListener {
       checkBrowser(request, parts.policy)
     } catch (error) {
       parts.meters().count('httpRefusals', { reason: 'origin' })
+      const { origin, host } = request.headers
+      parts.refusals.accessDenied({
+        user: 'anonymous',
+        action: 'call from a browser',
+        object: `origin ${origin ?? '-'}, host ${host ?? '-'}`,
+        remoteAddress: request.socket.remoteAddress,
+      })
       return fail(error)
     }
     parts.statements(request, response, path).then((handled) => {

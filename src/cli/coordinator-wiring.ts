@@ -41,6 +41,7 @@ import { createCoordinatorApp } from './coordinator-app.ts'
 import { createCoordinatorListener } from './coordinator-http.ts'
 import { createRestartMeter } from './restart-meter.ts'
 import { createProcessTelemetry } from './process-telemetry.ts'
+import { beforeLastEpoch } from '../readmodels/audit/queries.ts'
 import { readKnownWorkers } from '../readmodels/nodes/queries.ts'
 import { createReadModelsProjection } from '../readmodels/projection.ts'
 import { rebuildIfNeeded } from '../readmodels/rebuild.ts'
@@ -53,6 +54,7 @@ import { createSqlFrontEnd } from '../sql/create-front-end.ts'
 import { translateError } from '../sql/functions/runtime-errors.ts'
 import { redactSecrets } from '../sql/syntax/redact-secrets.ts'
 import type { ChildLife } from './child-life.ts'
+import { startAuditing } from './auditing.ts'
 import { connectorFactories } from './connector-factories.ts'
 import { engineSettings } from './engine-settings.ts'
 import { eventLogOf } from './event-log-of.ts'
@@ -188,6 +190,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     silentMs: timeouts.writerSilentMs,
     jitterMs: timeouts.writerSilentJitterMs,
     clock,
+    systemAfter: await beforeLastEpoch(connection),
   })
   const claimedAt = new Date(clock.now()).toISOString()
   life.claimed(writer)
@@ -348,6 +351,16 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
       { ...recovered, milliseconds: Math.round(recoveryMillis) },
       'Queries of the coordinator before were taken over',
     )
+  const auditing = startAuditing({
+    log,
+    clock,
+    config,
+    catalogs,
+    digestKey: deriveKey(secret, 'catalog-digest'),
+    read,
+    rebuilt,
+    logger,
+  })
   const statements = createStatementRoutes({
     service,
     uris: createStatementUris(deriveKey(secret, 'statement-token')),
@@ -386,6 +399,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     meters: telemetry.meters,
     restarts: life.restarts,
     ready: () => !draining,
+    auditing,
     onError,
   })
   const listener = createCoordinatorListener({
@@ -393,6 +407,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     statements,
     rest: app,
     meters: telemetry.meters,
+    refusals: auditing.refusals,
     onError,
   })
   void telemetry
@@ -431,6 +446,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     stop: async () => {
       registry.stop()
       await workers.stop()
+      await auditing.stop()
       hub.stop()
       cleaner.stop()
       client.close()

@@ -46,7 +46,7 @@ const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
   QueryKilled: ({ queryId, by, message }) => `${queryId} by ${by}${message === undefined ? '' : `: ${message}`}`,
   ProjectionRebuilt: ({ events, milliseconds }) => `${counted(events, 'event')} in ${milliseconds} ms`,
   DataForgotten: ({ stream, sequences, by }) => `${stream}, ${counted(sequences.length, 'event')} by ${by}`,
-  LogAnchored: ({ root }) => root,
+  LogAnchored: ({ number, heads, root }) => `anchor ${number}, ${counted(heads, 'stream')}, ${root}`,
 }
 
 const TYPE_WIDTH = Math.max(...Object.keys(summaries).map((type) => type.length))

@@ -40,6 +40,7 @@ const timeouts = z.strictObject({
   clientAbsentMs: duration('A query that no client asked about is abandoned after', 5 * minute),
   answersKeptMs: duration('Last answers and small pages are kept so long after the end of a query', 5 * minute),
   ownWritesWaitMs: duration('How long a read waits for its own writes before it is marked stale', 2 * second),
+  anchorMs: duration('Between two anchors of an event log in which something changed', minute),
   slowQueryMs: duration('A query that takes longer gets a line in the log with its plan and operators', 5 * second),
   queryRunMs: duration('Longest run of a query', 24 * 60 * minute),
   writerSilentMs: duration('Silence of the writing coordinator before another claims', 2 * second),
@@ -69,6 +70,7 @@ const limits = z.strictObject({
   pageMaxBytes: bytes('Largest page: one wide row', 64 * MB),
   openQueries: integer('Open queries', 10_000, { min: 1, max: 1_000_000 }),
   queuedQueries: integer('Queued queries of a resource group', 5_000, { min: 0, max: 1_000_000 }),
+  anchorEvents: integer('Events after which an anchor is made at once', 1000, { min: 1, max: 1_000_000 }),
   pageStoreQueryBytes: bytes('Pages that one query keeps on disk', GB),
   pageStoreBytes: bytes('Pages that a worker keeps on disk', 10 * GB),
   diskFloorBytes: bytes('Free disk under the data folder below which no statement is accepted', GB),
@@ -93,6 +95,13 @@ export const configSchema = z.strictObject({
   sharedSecret: optionalText('Secret that coordinators and workers share; made in the data folder when absent', {
     secret: true,
   }),
+  anchorKey: optionalText('Ed25519 key that signs anchors of the event log, made at the first start', {
+    shownDefault: '<data>/anchor-key.pem',
+  }),
+  anchorFile: optionalText('File that anchors are appended to; audits read it', {
+    shownDefault: '<data>/anchors.jsonl',
+  }),
+  anchorWebhook: optionalText('Address that each anchor is posted to, as JSON', { secret: true }),
   environment: text('Name of the deployment, shown in answers, metrics and traces', 'production'),
   coordinators: list('Addresses of the coordinators that a worker announces itself to'),
   advertisedUrl: optionalText('Address under which others reach this process, when it is not the one listened on'),

@@ -1,6 +1,7 @@
 /** Who asks. */
 export interface Identity {
   readonly user: string
+  readonly remoteAddress?: string
 }
 
 /** What somebody wants to do with what. */

@@ -16,6 +16,7 @@ export type LogEvent =
   | 'recovery'
   | 'dead_letter'
   | 'log.trouble'
+  | 'anchor.trouble'
   | 'projection.trouble'
   | 'projection.rebuilt'
   | 'request.failed'

@@ -15,6 +15,11 @@ export interface ClaimOptions {
   readonly silentMs: number
   readonly jitterMs: number
   readonly clock: Clock
+  /**
+   * A sequence of the stream `system` below the last EpochStarted: there may be very many anchors before.
+   * @default 0
+   */
+  readonly systemAfter?: number
 }
 
 export interface Claimed {
@@ -31,7 +36,7 @@ const infoSchema = z.looseObject({ starting: z.boolean().optional() })
  * @throws ExitError 69 when another coordinator is alive
  */
 export async function claimEpoch(log: EventLog, options: ClaimOptions): Promise<Claimed> {
-  const last = await lastWriter(log)
+  const last = await lastWriter(log, options.systemAfter ?? 0)
   if (last && last.writer !== options.deadWriter && last.address !== options.address) {
     const answer = await askInfo(last.address)
     if (answer === 'alive')
@@ -57,12 +62,12 @@ export async function claimEpoch(log: EventLog, options: ClaimOptions): Promise<
   }
 }
 
-async function lastWriter(log: EventLog): Promise<{ writer: string; address: string } | undefined> {
+async function lastWriter(log: EventLog, after: number): Promise<{ writer: string; address: string } | undefined> {
   const tip = await log.tip()
   const writer = tip.at[0]?.state.writer ?? ''
   if (writer === '') return undefined
   let address = ''
-  for await (const event of log.readStream(systemStream)) {
+  for await (const event of log.readStream(systemStream, after)) {
     if (event.type !== 'EpochStarted') continue
     const data = systemEventSchemas.EpochStarted.safeParse(event.data)
     if (data.success) address = data.data.address

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { anchorSchema } from '../../events/audit/anchor.ts'
 
 /** Facts of the stream `system`. */
 export const systemEventSchemas = {
@@ -13,8 +14,18 @@ export const systemEventSchemas = {
     })
     .describe('A coordinator won the right to write the log; its first event in each epoch'),
   ConfigurationLoaded: z
-    .object({ version: z.string(), settings: z.record(z.string(), z.unknown()) })
-    .describe('Settings that a coordinator started with, secrets taken out'),
+    .object({
+      version: z.string(),
+      versions: z.record(z.string(), z.string()).optional().describe('Of what it runs on: node, duckdb …'),
+      settings: z
+        .record(z.string(), z.unknown())
+        .describe('By path, `timeouts.longPollMs`; a secret is only said to be set'),
+      catalogs: z
+        .array(z.object({ name: z.string(), connector: z.string(), digest: z.string().optional() }))
+        .optional()
+        .describe('`digest`: HMAC-SHA256 of the file, by a key of the cluster'),
+    })
+    .describe('What a coordinator started with'),
   AuthenticationFailed: z
     .object({
       user: z.string(),
@@ -49,15 +60,9 @@ export const systemEventSchemas = {
   DataForgotten: z
     .object({ stream: z.string(), sequences: z.array(z.number().int()), by: z.string() })
     .describe('Data of events was replaced by tombstones; their digests stay'),
-  LogAnchored: z
-    .object({
-      root: z.string(),
-      previous: z.string(),
-      signature: z.string(),
-      key: z.string(),
-      at: z.unknown(),
-    })
-    .describe('A signed root over all streams'),
+  LogAnchored: anchorSchema.describe(
+    'What the log holds, signed; each minute or 1,000 events in which something changed',
+  ),
 } as const
 
 export type SystemEventType = keyof typeof systemEventSchemas

@@ -9,6 +9,7 @@ import type { Finding, FindingKind } from './finding.ts'
 export interface AuditedEvent {
   readonly stream: string
   readonly envelope: StoredEnvelope
+  readonly partition: number
   /** `partition/offset`. */
   readonly place: string
 }
@@ -20,6 +21,8 @@ export interface AuditLogOptions {
   readonly checkpoints?: readonly { readonly name: string; readonly checkpoint: Checkpoint }[]
   readonly onFinding: (finding: Finding) => void
   readonly onEvent?: (event: AuditedEvent) => void
+  /** Told of every offset in order, and what all below it fold to. */
+  readonly onPlace?: (partition: number, offset: bigint, state: State) => void
 }
 
 export interface AuditedLog {
@@ -193,12 +196,18 @@ class PartitionAudit {
     else if (envelope.prevhash !== head.hash)
       this.#find('chain', at, 'Its prevhash is not the hash of the event before it')
     this.#heads.set(stream, { sequence: envelope.sequence, hash: envelope.hash })
-    this.#options.onEvent?.({ stream, envelope, place: `${this.#partition}/${record.offset}` })
+    this.#options.onEvent?.({
+      stream,
+      envelope,
+      partition: this.#partition,
+      place: `${this.#partition}/${record.offset}`,
+    })
   }
 
   #remember(): void {
     this.#states.set(this.offset, this.state)
     this.#states.delete(this.offset - BigInt(REMEMBERED_STATES))
+    this.#options.onPlace?.(this.#partition, this.offset, this.state)
     for (const { name, checkpoint } of this.#options.checkpoints ?? []) {
       const place = checkpoint.at[this.#partition]
       if (place?.offset === this.offset && this.#damagedAt === undefined && !sameState(place.state, this.state))

@@ -16,7 +16,9 @@ export type FindingKind =
   | 'chain'
   /** The past is not what a later record, or a reader's checkpoint, says it was. */
   | 'history'
-  /** A tombstone that no event tells of. */
+  /** The log, or an anchor in it, is not what was signed. */
+  | 'anchor'
+  /** A tombstone that no event tells of, or data that an event says is gone. */
   | 'forgotten'
   | 'query-without-end'
   | 'query-with-two-ends'

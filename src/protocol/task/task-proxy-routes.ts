@@ -24,6 +24,8 @@ export interface TaskProxyDeps {
     body?: Buffer,
   ): Promise<{ readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Buffer }>
   readonly bearer: string
+  /** A request came without the cluster's key. */
+  readonly onRefused?: (request: IncomingMessage) => void
   /** `GET /v1/task` and `GET /v1/task/{id}` without the key: a loopback listener without authentication. */
   readonly openReads: boolean
   readonly baseUri: (request: IncomingMessage) => string
@@ -51,6 +53,7 @@ const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding', 'da
 export function createTaskProxyRoutes(deps: TaskProxyDeps): TaskResource {
   function authorize(request: IncomingMessage, open: boolean): void {
     if ((open && deps.openReads) || isAuthorized(request, deps.bearer)) return
+    deps.onRefused?.(request)
     throw new HttpProblem(401, 'The internal interface needs the cluster secret', { 'www-authenticate': 'Bearer' })
   }
 

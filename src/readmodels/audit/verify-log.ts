@@ -1,10 +1,14 @@
+import type { KeyObject } from 'node:crypto'
 import type pg from 'pg'
+import type { ExportedAnchor } from '../../events/audit/anchor.ts'
+import { AnchorChecks } from '../../events/audit/anchor-checks.ts'
 import { auditLog } from '../../events/audit/audit-log.ts'
 import type { Finding } from '../../events/audit/finding.ts'
 import { LogChanged, type EventLog } from '../../events/event-log.ts'
 import type { RecordStore } from '../../events/record-store.ts'
 import { compareReadModels, readModelCheckpoint } from './compare-read-models.ts'
 import { QueryEnds } from './query-ends.ts'
+import { recordedAnchors } from './recorded-anchors.ts'
 
 export interface VerifyOptions {
   /** Opened. */
@@ -12,6 +16,10 @@ export interface VerifyOptions {
   readonly partitions: number
   /** Where the read models are; migrated. */
   readonly database: pg.ClientConfig
+  /** Anchors that left the system: the log must be what they signed. */
+  readonly exported?: readonly ExportedAnchor[]
+  /** Whose signatures are believed; without them those of the exported anchors. */
+  readonly keys?: readonly KeyObject[]
   /** To compare the read models with; they are not, without it. */
   readonly compareWith?: Pick<EventLog, 'read'>
   readonly onFinding: (finding: Finding) => void
@@ -28,6 +36,9 @@ export interface AuditSummary {
   readonly open: number
   /** Tables compared with the log. */
   readonly tables: number
+  readonly anchors: number
+  /** Anchors whose signature was verified: none without a key. */
+  readonly signatures: number
 }
 
 /**
@@ -43,14 +54,29 @@ export async function verifyLog(options: VerifyOptions): Promise<AuditSummary> {
   }
   // Read before the end of the log is: it cannot have read more than there is then.
   const checkpoint = await readModelCheckpoint(database)
+  const { anchors: recorded, logId } = await recordedAnchors(store, partitions)
+  const { exported, keys } = options
+  const anchors = new AnchorChecks({
+    logId,
+    partitions,
+    recorded,
+    ...(exported && { exported }),
+    ...(keys && { keys }),
+    onFinding,
+  })
   const ends = new QueryEnds(onFinding)
   const { records, events, epoch } = await auditLog({
     store,
     partitions,
     checkpoints: checkpoint ? [{ name: 'the projection', checkpoint }] : [],
     onFinding,
-    onEvent: (event) => ends.take(event),
+    onEvent: (event) => {
+      ends.take(event)
+      anchors.event(event.partition, event)
+    },
+    onPlace: (partition, offset, state) => anchors.place(partition, offset, state),
   })
+  anchors.finish()
   const { queries, open } = ends.finish(epoch)
   let tables = 0
   if (compareWith && checkpoint) {
@@ -61,5 +87,5 @@ export async function verifyLog(options: VerifyOptions): Promise<AuditSummary> {
       onFinding({ kind: 'read-model', what: `The log cannot be folded to compare: ${error.message}` })
     }
   }
-  return { findings, records, events, queries, open, tables }
+  return { findings, records, events, queries, open, tables, anchors: anchors.count, signatures: anchors.signed }
 }

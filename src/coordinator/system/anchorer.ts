@@ -1,0 +1,96 @@
+import {
+  anchorCheckpoint,
+  exportAnchor,
+  makeAnchor,
+  type Anchor,
+  type AnchorKey,
+  type ExportedAnchor,
+  type Head,
+} from '../../events/audit/anchor.ts'
+import { beginning, type Checkpoint, type EventLog, type Recorded, type Subscription } from '../../events/event-log.ts'
+import type { SystemJournal } from './system-journal.ts'
+
+export interface AnchorerOptions {
+  readonly log: Pick<EventLog, 'subscribe'>
+  readonly partitions: number
+  readonly journal: SystemJournal
+  readonly key: AnchorKey
+  /** The last anchor of the log. */
+  readonly previous: Anchor | undefined
+  readonly everyMs: number
+  readonly everyEvents: number
+  /** Told of each anchor once it is valid. */
+  readonly onAnchored: (anchor: ExportedAnchor) => void
+  /** No more anchors are made: the log is not what the last one signed, or this process may not write any more. */
+  readonly onEnd: (error: unknown) => void
+}
+
+export interface Anchorer {
+  /** A last anchor of what changed, then none any more. */
+  stop(): Promise<void>
+}
+
+/**
+ * Signs what the log holds, each `everyMs` or `everyEvents`, whichever comes first, and only when something else than an
+ * anchor came. It reads the log as any subscriber does, so nothing waits for it.
+ */
+export function startAnchorer(options: AnchorerOptions): Anchorer {
+  const { log, journal, key, everyMs, everyEvents, onAnchored, onEnd } = options
+  const start = options.previous ? anchorCheckpoint(options.previous) : beginning(options.partitions)
+  let previous = options.previous
+  let place: Checkpoint = start
+  let heads = new Map<string, Head>()
+  /** Events since the last anchor, anchors apart. */
+  let changes = 0
+  let ended = false
+  let making: Promise<void> = Promise.resolve()
+
+  const anchor = (): Promise<void> => (making = making.then(make))
+
+  async function make(): Promise<void> {
+    if (changes === 0 || ended) return
+    const taken = { heads, changes }
+    const made = makeAnchor(place, heads, previous, key)
+    heads = new Map()
+    changes = 0
+    try {
+      const { events } = await journal.record('LogAnchored', { ...made, at: [...made.at] })
+      previous = made
+      onAnchored(exportAnchor(made, events[0]!.time, key.public))
+    } catch (error) {
+      // Refused before it was sent, or by a log that is lost to this process: what was taken is still not anchored.
+      heads = new Map([...taken.heads, ...heads])
+      changes += taken.changes
+      end(error)
+    }
+  }
+
+  function end(error: unknown): void {
+    if (ended) return
+    ended = true
+    clearInterval(timer)
+    onEnd(error)
+  }
+
+  async function take(batch: readonly Recorded[], next: Checkpoint): Promise<void> {
+    for (const { stream, sequence, hash, type } of batch) {
+      heads.set(stream, { sequence, hash })
+      if (type !== 'LogAnchored') changes++
+    }
+    place = next
+    if (changes >= everyEvents) await anchor()
+  }
+
+  const timer = setInterval(() => void anchor(), everyMs)
+  timer.unref()
+  const subscription: Subscription = log.subscribe(start, take)
+  subscription.done.catch(end)
+  return {
+    async stop() {
+      clearInterval(timer)
+      await subscription.stop()
+      await anchor()
+      ended = true
+    },
+  }
+}

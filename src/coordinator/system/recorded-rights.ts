@@ -1,0 +1,45 @@
+import type { Authorize, Identity } from '../../security/authorization.ts'
+import { unreachable } from '../../shared/unreachable.ts'
+import type { RefusalLog } from './refusal-log.ts'
+import type { SystemJournal } from './system-journal.ts'
+
+/** Tells of what is refused. `viewAll` is no attempt of anybody: lists ask what to leave out. */
+export function recordDenials(authorize: Authorize, refusals: RefusalLog): Authorize {
+  return (identity, permission) => {
+    const allowed = authorize(identity, permission)
+    if (allowed || permission.action === 'viewAll') return allowed
+    refusals.accessDenied({ ...identity, action: permission.action, object: objectOf(permission) })
+    return allowed
+  }
+}
+
+type Cancel = (queryId: string, by: Identity, message?: string) => Promise<'done' | 'unknown' | 'waiting'>
+
+/** Tells who ended a query by its id, rather than by the address that its own client was given. */
+export function recordKills(cancel: Cancel, isOpen: (queryId: string) => boolean, journal: SystemJournal): Cancel {
+  return async (queryId, by, message) => {
+    const open = isOpen(queryId)
+    const outcome = await cancel(queryId, by, message)
+    if (open && outcome === 'done') {
+      const { user, remoteAddress } = by
+      const about = { queryId, by: user, ...(message === undefined ? {} : { message }) }
+      // The query has ended, whatever becomes of this.
+      journal
+        .record('QueryKilled', { ...about, ...(remoteAddress === undefined ? {} : { remoteAddress }) })
+        .catch(() => {})
+    }
+    return outcome
+  }
+}
+
+function objectOf(permission: Exclude<Parameters<Authorize>[1], { action: 'viewAll' }>): string {
+  switch (permission.action) {
+    case 'view':
+    case 'kill':
+      return `query of ${permission.query.owner}`
+    case 'viewNodes':
+      return 'nodes'
+    default:
+      return unreachable(permission)
+  }
+}

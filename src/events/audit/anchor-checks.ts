@@ -1,0 +1,149 @@
+import type { KeyObject } from 'node:crypto'
+import type { State } from '../fold.ts'
+import {
+  anchorHash,
+  exportedKey,
+  fingerprint,
+  headsRoot,
+  isSignedBy,
+  type Anchor,
+  type ExportedAnchor,
+  type Head,
+} from './anchor.ts'
+import type { AuditedEvent } from './audit-log.ts'
+import type { Finding } from './finding.ts'
+
+export interface AnchorChecksOptions {
+  readonly logId: string
+  readonly partitions: number
+  /** Those of the log. */
+  readonly recorded: readonly { readonly sequence: number; readonly anchor: Anchor }[]
+  /** Those that left the system and are believed. */
+  readonly exported?: readonly ExportedAnchor[]
+  /** Whose signatures are believed; undefined: those of the exported anchors, and without any none is looked at. */
+  readonly keys?: readonly KeyObject[]
+  readonly onFinding: (finding: Finding) => void
+}
+
+/** Compares the log with what was signed of it, while an audit walks it. */
+export class AnchorChecks {
+  readonly #signed = new Set<string>()
+  readonly #options: AnchorChecksOptions
+  /** In the order of their numbers. */
+  readonly #anchors: readonly Anchor[]
+  /** By log partition: the anchor that signs the events to come. */
+  readonly #next: number[]
+  readonly #heads = new Map<number, Map<string, Head>>()
+  /** What an anchor signs is other than the log from here on: told once. */
+  readonly #broken: boolean[]
+
+  constructor(options: AnchorChecksOptions) {
+    this.#options = options
+    this.#next = Array.from({ length: options.partitions }, () => 0)
+    this.#broken = Array.from({ length: options.partitions }, () => false)
+    const { recorded, exported = [], logId } = options
+    const keys = new Map((options.keys ?? exported.map(exportedKey)).map((key) => [fingerprint(key), key]))
+    const byNumber = new Map<number, Anchor>()
+    /** @returns whether the anchor can be believed */
+    const verify = (anchor: Anchor, where: Pick<Finding, 'stream' | 'sequence'>): boolean => {
+      if (keys.size === 0) return true
+      const key = keys.get(anchor.key)
+      if (key && isSignedBy(anchor, key)) {
+        this.#signed.add(anchorHash(anchor))
+        return true
+      }
+      const what = key ? 'is not what its key signed' : `is signed by a key that is not known: ${anchor.key}`
+      this.#find(`Anchor ${anchor.number} ${what}`, where)
+      return false
+    }
+    for (const anchor of exported) {
+      if (anchor.logId !== logId) this.#find(`Exported anchor ${anchor.number} is of another log: ${anchor.logId}`)
+      else if (verify(anchor, {})) byNumber.set(anchor.number, anchor)
+    }
+    const inLog = new Set<string>()
+    for (const { sequence, anchor } of recorded) {
+      const where = { stream: 'system', sequence }
+      inLog.add(anchorHash(anchor))
+      if (!verify(anchor, where)) continue
+      const known = byNumber.get(anchor.number)
+      if (!known) byNumber.set(anchor.number, anchor)
+      else if (anchorHash(known) !== anchorHash(anchor))
+        this.#find(
+          `Anchor ${anchor.number} is another than ${exported.includes(known as never) ? 'the exported one' : 'the one before'}`,
+          where,
+        )
+    }
+    for (const anchor of exported)
+      if (anchor.logId === logId && !inLog.has(anchorHash(anchor)))
+        this.#find(`Exported anchor ${anchor.number} of ${anchor.time} is not in the log`)
+    this.#anchors = [...byNumber.values()].sort((a, b) => a.number - b.number)
+    for (const [index, anchor] of this.#anchors.entries()) {
+      const before = this.#anchors[index - 1]
+      const expected = before ? anchorHash(before) : ''
+      if (anchor.number !== (before?.number ?? 0) + 1)
+        this.#find(`Anchor ${anchor.number} is there, the one before it is not`)
+      else if (anchor.previous !== expected) this.#find(`Anchor ${anchor.number} does not follow the one before it`)
+    }
+  }
+
+  /** Anchors whose signature was verified. */
+  get signed(): number {
+    return this.#signed.size
+  }
+
+  get count(): number {
+    return this.#anchors.length
+  }
+
+  /** The fold of the log partition below an offset; to be called with every offset, in order. */
+  place(partition: number, offset: bigint, state: State): void {
+    for (;;) {
+      const index = this.#next[partition]!
+      const anchor = this.#anchors[index]
+      const signed = anchor?.at[partition]
+      if (!anchor || !signed || BigInt(signed.offset) > offset) return
+      if (BigInt(signed.offset) === offset && (signed.count !== state.count || signed.hash !== state.hash))
+        this.#tellPlace(anchor, partition, `${state.count} events, other than the ${signed.count} it signed`)
+      this.#next[partition] = index + 1
+      if (this.#next.every((next) => next > index)) this.#compareHeads(index, anchor)
+    }
+  }
+
+  event(partition: number, { stream, envelope }: AuditedEvent): void {
+    const index = this.#next[partition]!
+    if (index >= this.#anchors.length) return
+    let heads = this.#heads.get(index)
+    if (!heads) this.#heads.set(index, (heads = new Map()))
+    heads.set(stream, { sequence: envelope.sequence, hash: envelope.hash })
+  }
+
+  /** At the end of the log: what was signed must lie below it. */
+  finish(): void {
+    for (let partition = 0; partition < this.#options.partitions; partition++) {
+      const anchor = this.#anchors[this.#next[partition]!]
+      if (anchor) this.#tellPlace(anchor, partition, `the log ends before offset ${anchor.at[partition]?.offset}`)
+    }
+  }
+
+  #compareHeads(index: number, anchor: Anchor): void {
+    const heads = this.#heads.get(index) ?? new Map<string, Head>()
+    this.#heads.delete(index)
+    const follows = index === 0 ? anchor.number === 1 : this.#anchors[index - 1]!.number === anchor.number - 1
+    if (!follows) return
+    if (heads.size !== anchor.heads)
+      this.#find(`Anchor ${anchor.number} signed the heads of ${anchor.heads} streams; the log has ${heads.size} there`)
+    else if (headsRoot(heads) !== anchor.root)
+      this.#find(`Anchor ${anchor.number} signed other heads of its ${anchor.heads} streams than the log has`)
+  }
+
+  #tellPlace(anchor: Anchor, partition: number, what: string): void {
+    if (this.#broken[partition]) return
+    this.#broken[partition] = true
+    const place = `${partition}/${anchor.at[partition]?.offset}`
+    this.#options.onFinding({ kind: 'anchor', place, what: `Below anchor ${anchor.number}: ${what}` })
+  }
+
+  #find(what: string, where: Pick<Finding, 'stream' | 'sequence'> = {}): void {
+    this.#options.onFinding({ kind: 'anchor', ...where, what })
+  }
+}

@@ -1,0 +1,122 @@
+import { createPublicKey, hash, sign, verify, type KeyObject } from 'node:crypto'
+import { z } from 'zod'
+import type { Checkpoint } from '../event-log.ts'
+import { merkleRoot } from './merkle.ts'
+
+const placeSchema = z.object({
+  offset: z.string().regex(/^\d{1,19}$/),
+  epoch: z.number().int(),
+  writer: z.string(),
+  number: z.number().int(),
+  count: z.number().int(),
+  hash: z.string(),
+})
+
+/** What the event LogAnchored carries. */
+export const anchorSchema = z.object({
+  number: z.number().int().min(1).describe('1, 2, 3 … in this log'),
+  logId: z.string(),
+  at: z
+    .array(placeSchema)
+    .describe('By log partition: the first offset not anchored, and what all below it fold to (count and hash)'),
+  heads: z.number().int().min(0).describe('Streams that changed since the previous anchor'),
+  root: z.string().describe('Merkle root over their last events: stream, sequence, hash; sorted by stream'),
+  previous: z.string().describe("SHA-256 of the previous anchor's signed text and signature; empty for the first"),
+  key: z.string().describe('Fingerprint of the key: SHA-256 of its SPKI form, the first 32 hex digits'),
+  signature: z.string().describe('Ed25519, base64, over the text that docs/audit.md names'),
+})
+
+export type Anchor = Readonly<z.infer<typeof anchorSchema>>
+
+/** An anchor as it leaves the system: a line of the anchor file, the body sent to the webhook. */
+export const exportedAnchorSchema = anchorSchema.extend({
+  /** Of the event. */
+  time: z.string(),
+  /** SPKI, DER, base64. */
+  publicKey: z.string(),
+})
+
+export type ExportedAnchor = Readonly<z.infer<typeof exportedAnchorSchema>>
+
+/** The last event of a stream. */
+export interface Head {
+  readonly sequence: number
+  readonly hash: string
+}
+
+export interface AnchorKey {
+  readonly private: KeyObject
+  readonly public: KeyObject
+}
+
+/** Signs what the log holds up to a checkpoint. */
+export function makeAnchor(
+  checkpoint: Checkpoint,
+  heads: ReadonlyMap<string, Head>,
+  previous: Anchor | undefined,
+  key: AnchorKey,
+): Anchor {
+  const unsigned = {
+    number: (previous?.number ?? 0) + 1,
+    logId: checkpoint.logId,
+    at: checkpoint.at.map(({ offset, state: { epoch, writer, number, count, hash: folded } }) => ({
+      offset: String(offset),
+      epoch,
+      writer,
+      number,
+      count,
+      hash: folded,
+    })),
+    heads: heads.size,
+    root: headsRoot(heads),
+    previous: previous ? anchorHash(previous) : '',
+    key: fingerprint(key.public),
+  }
+  return { ...unsigned, signature: sign(null, Buffer.from(signedText(unsigned)), key.private).toString('base64') }
+}
+
+/** Where an anchor ends, as a place to read on from; it is proved against the log when it is used. */
+export function anchorCheckpoint(anchor: Anchor): Checkpoint {
+  return {
+    logId: anchor.logId,
+    at: anchor.at.map(({ offset, ...state }) => ({ offset: BigInt(offset), state })),
+  }
+}
+
+export function headsRoot(heads: ReadonlyMap<string, Head>): string {
+  // By code units, which is the same everywhere.
+  const streams = [...heads.keys()].sort()
+  return merkleRoot(
+    streams.map((stream) => {
+      const { sequence, hash: last } = heads.get(stream)!
+      return JSON.stringify([stream, sequence, last])
+    }),
+  )
+}
+
+/** What the next anchor calls `previous`. */
+export function anchorHash(anchor: Anchor): string {
+  return hash('sha256', signedText(anchor) + anchor.signature)
+}
+
+export function isSignedBy(anchor: Anchor, key: KeyObject): boolean {
+  return verify(null, Buffer.from(signedText(anchor)), key, Buffer.from(anchor.signature, 'base64'))
+}
+
+export function exportAnchor(anchor: Anchor, time: string, publicKey: KeyObject): ExportedAnchor {
+  return { ...anchor, time, publicKey: publicKey.export({ type: 'spki', format: 'der' }).toString('base64') }
+}
+
+export function exportedKey(exported: ExportedAnchor): KeyObject {
+  return createPublicKey({ key: Buffer.from(exported.publicKey, 'base64'), type: 'spki', format: 'der' })
+}
+
+export function fingerprint(publicKey: KeyObject): string {
+  return hash('sha256', publicKey.export({ type: 'spki', format: 'der' })).slice(0, 32)
+}
+
+function signedText(anchor: Omit<Anchor, 'signature'>): string {
+  const { number, logId, at, heads, root, previous, key } = anchor
+  const places = at.map((place) => [place.offset, place.epoch, place.writer, place.number, place.count, place.hash])
+  return JSON.stringify(['quipu.anchor.v1', logId, number, places, heads, root, previous, key])
+}

@@ -1,0 +1,48 @@
+import pg from 'pg'
+import { anchorSchema, type Anchor } from '../../events/audit/anchor.ts'
+import { READ_MODEL_SCHEMA } from '../../events/postgres/migrate.ts'
+import type { QueryRows } from '../../events/projection.ts'
+
+export interface StoredAnchor {
+  readonly anchor: Anchor
+  /** Of the event. */
+  readonly time: string
+}
+
+/** The last anchor that the read models know; ask a barrier first. */
+export async function readLastAnchor(query: QueryRows): Promise<StoredAnchor | undefined> {
+  const rows = await query(
+    `select details, at from audit_log where kind = 'LogAnchored' order by at desc, sequence desc limit 1`,
+    [],
+  )
+  return rows[0] && toAnchor(rows[0])
+}
+
+/** Anchors with a number above one, the first of them. */
+export async function readAnchorsAfter(query: QueryRows, number: number, limit: number): Promise<StoredAnchor[]> {
+  const rows = await query(
+    `select details, at from audit_log where kind = 'LogAnchored' and (details->>'number')::bigint > $1
+     order by (details->>'number')::bigint limit $2`,
+    [number, limit],
+  )
+  return rows.map(toAnchor)
+}
+
+/** The sequence in the stream `system` before the last EpochStarted that the read models know; 0 without one. */
+export async function beforeLastEpoch(database: pg.ClientConfig): Promise<number> {
+  const client = new pg.Client(database)
+  client.on('error', () => undefined)
+  await client.connect()
+  try {
+    const { rows } = await client.query<{ sequence: string }>(
+      `select sequence from ${READ_MODEL_SCHEMA}.audit_log where kind = 'EpochStarted' order by at desc, sequence desc limit 1`,
+    )
+    return rows[0] ? Number(rows[0].sequence) - 1 : 0
+  } finally {
+    await client.end().catch(() => undefined)
+  }
+}
+
+function toAnchor(row: Record<string, unknown>): StoredAnchor {
+  return { anchor: anchorSchema.parse(row['details']), time: (row['at'] as Date).toISOString() }
+}

@@ -1,0 +1,69 @@
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { ExitError } from '../shared/engine-error.ts'
+import { exitCodes } from '../shared/exit-codes.ts'
+
+/**
+ * The Ed25519 key that signs anchors. It lies outside log and database: who can write those must not be able to sign.
+ * Made at the first start, readable by its owner only; the public half is put beside it as `<path>.pub`.
+ * @throws ExitError 64 when the file cannot be read or holds another kind of key
+ */
+export function loadAnchorKey(path: string): { readonly private: KeyObject; readonly public: KeyObject } {
+  const text = readOrMake(path)
+  try {
+    const key = createPrivateKey(text)
+    if (key.asymmetricKeyType !== 'ed25519') throw new Error(`it is a key of type ${key.asymmetricKeyType}`)
+    return { private: key, public: createPublicKey(key) }
+  } catch (error) {
+    throw new ExitError(exitCodes.configuration, `${path} is no Ed25519 key: ${(error as Error).message}`)
+  }
+}
+
+/**
+ * Public keys of a PEM file.
+ * @throws ExitError 64
+ */
+export function readPublicKeys(path: string): readonly KeyObject[] {
+  const text = read(path)
+  if (text === undefined) throw new ExitError(exitCodes.configuration, `There is no file ${path}`)
+  try {
+    const blocks = text.match(/-----BEGIN PUBLIC KEY-----[^-]+-----END PUBLIC KEY-----/g) ?? []
+    if (blocks.length === 0) throw new Error('there is no public key in it')
+    return blocks.map((block) => createPublicKey(block))
+  } catch (error) {
+    throw new ExitError(exitCodes.configuration, `${path}: ${(error as Error).message}`)
+  }
+}
+
+export function publicKeyPath(path: string): string {
+  return `${path}.pub`
+}
+
+function readOrMake(path: string): string {
+  const there = read(path)
+  if (there !== undefined) return there
+  mkdirSync(dirname(path), { recursive: true, mode: 0o711 })
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+  const own = `${path}.${process.pid}`
+  writeFileSync(own, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
+  try {
+    // Two coordinators may come here at once: a link made whole, and only one of them makes it.
+    linkSync(own, path)
+    writeFileSync(publicKeyPath(path), publicKey.export({ type: 'spki', format: 'pem' }), { mode: 0o644 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  } finally {
+    rmSync(own, { force: true })
+  }
+  return read(path)!
+}
+
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw new ExitError(exitCodes.configuration, `Cannot read ${path}: ${(error as Error).message}`)
+  }
+}

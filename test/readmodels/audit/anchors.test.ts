@@ -1,0 +1,212 @@
+import { generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { startAnchorer } from '../../../src/coordinator/system/anchorer.ts'
+import { createSystemJournal } from '../../../src/coordinator/system/system-journal.ts'
+import type { AnchorKey, ExportedAnchor } from '../../../src/events/audit/anchor.ts'
+import type { Finding } from '../../../src/events/audit/finding.ts'
+import { PostgresRecordStore } from '../../../src/events/postgres/postgres-record-store.ts'
+import { verifyLog, type AuditSummary } from '../../../src/readmodels/audit/verify-log.ts'
+import { systemClock } from '../../../src/shared/clock.ts'
+import { appendLives, queryLife, testQueryId } from '../../support/query-life.ts'
+import { openReadModelBed, type ReadModelBed } from '../../support/read-models.ts'
+import { rewriteLog } from '../../support/rewrite-log.ts'
+import { waitUntil } from '../../support/quipu-process.ts'
+
+let bed: ReadModelBed
+let exported: ExportedAnchor[]
+const key = newKey()
+const streams = [0, 1, 2, 3].map(testQueryId)
+const victim = streams[1]!
+
+beforeEach(async () => {
+  bed = await openReadModelBed()
+  exported = []
+})
+afterEach(() => bed.close())
+
+function newKey(): AnchorKey {
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+  return { private: privateKey, public: publicKey }
+}
+
+function anchorer(by: AnchorKey = key, previous?: ExportedAnchor) {
+  return startAnchorer({
+    log: bed.log,
+    partitions: 1,
+    journal: createSystemJournal(bed.log, systemClock),
+    key: by,
+    previous,
+    everyMs: 60_000,
+    everyEvents: 7,
+    onAnchored: (anchor) => exported.push(anchor),
+    onEnd: (error) => {
+      throw error
+    },
+  })
+}
+
+/** Four queries of seven events each, an anchor after each, and one for what is left. */
+async function fill(): Promise<void> {
+  const running = anchorer()
+  for (const [index, queryId] of streams.entries()) {
+    await appendLives(bed.log, [{ queryId, events: queryLife(queryId) }])
+    await waitUntil('an anchor is made', () => exported.length > index)
+  }
+  await running.stop()
+}
+
+interface Known {
+  readonly exported?: readonly ExportedAnchor[]
+  readonly keys?: readonly KeyObject[]
+}
+
+async function audit(known: Known = { exported }): Promise<{ summary: AuditSummary; findings: Finding[] }> {
+  const store = new PostgresRecordStore(bed.config)
+  const findings: Finding[] = []
+  try {
+    const { partitions } = await store.open()
+    const summary = await verifyLog({
+      store,
+      partitions,
+      database: bed.config,
+      onFinding: (finding) => findings.push(finding),
+      ...known,
+    })
+    return { summary, findings }
+  } finally {
+    await store.close()
+  }
+}
+
+describe('anchors', () => {
+  it('are made when something changed, each on the one before, and verify', async () => {
+    await fill()
+    const counts = exported.map(({ number }) => number)
+    expect(counts).toEqual(counts.map((_, index) => index + 1))
+    expect(exported.at(-1)!.at[0]!.count).toBeGreaterThanOrEqual(29)
+    for (const known of [{ exported }, { keys: [key.public] }, {}]) {
+      const { findings, summary } = await audit(known)
+      expect(findings).toEqual([])
+      expect(summary).toMatchObject({
+        anchors: counts.length,
+        signatures: 'keys' in known || 'exported' in known ? counts.length : 0,
+      })
+    }
+    // Only anchors came since: nothing to sign.
+    await anchorer(key, exported.at(-1)).stop()
+    expect(exported).toHaveLength(counts.length)
+  })
+
+  it('go on after a restart, with another key too', async () => {
+    await fill()
+    const before = exported.length
+    const other = newKey()
+    const next = anchorer(other, exported.at(-1))
+    await appendLives(bed.log, [{ queryId: testQueryId(9), events: queryLife(testQueryId(9)) }])
+    await waitUntil('an anchor is made', () => exported.length > before)
+    await next.stop()
+    expect((await audit()).findings).toEqual([])
+    expect((await audit({ keys: [key.public, other.public] })).findings).toEqual([])
+    const { findings } = await audit({ keys: [key.public] })
+    expect(findings[0]).toMatchObject({ kind: 'anchor', what: expect.stringContaining('key that is not known') })
+  })
+
+  it('are not made on a log that is not what the last one signed', async () => {
+    await fill()
+    await bed.query(`update quipu_log.events set position = position + 1000000 where position >= 20`)
+    await bed.query(`update quipu_log.events set position = position - 1000001 where position >= 1000021`)
+    let ended: unknown
+    const running = startAnchorer({
+      log: bed.log,
+      partitions: 1,
+      journal: createSystemJournal(bed.log, systemClock),
+      key,
+      previous: { ...exported.at(-1)!, logId: 'another' },
+      everyMs: 60_000,
+      everyEvents: 1,
+      onAnchored: () => {},
+      onEnd: (error) => (ended = error),
+    })
+    await waitUntil('it ends', () => ended !== undefined)
+    expect(String(ended)).toContain('LogChanged')
+    await running.stop()
+  })
+})
+
+describe('a log written anew by somebody who can compute all its hashes', () => {
+  const toMallory = (stream: string, envelope: { data: string }) =>
+    stream === victim ? { ...envelope, data: envelope.data.replaceAll('alice', 'mallory') } : envelope
+
+  it.each([
+    ['an event altered', toMallory],
+    [
+      'an event removed',
+      (stream: string, e: { sequence: number }) => (stream === victim && e.sequence === 4 ? undefined : e),
+    ],
+    ['a query removed', (stream: string, e: object) => (stream === victim ? undefined : e)],
+  ])('fits itself, yet not its exported anchors: %s', async (_what, change) => {
+    await fill()
+    await rewriteLog(bed, { change: change as never, anchors: 'drop' })
+    const without = await audit({})
+    expect(without.findings.filter(({ kind }) => kind !== 'query-without-end')).toEqual([])
+    const { findings } = await audit()
+    expect(findings.map(({ kind }) => kind)).toContain('anchor')
+    expect(findings).toContainEqual(
+      expect.objectContaining({
+        what: expect.stringMatching(/^Below anchor 2: \d+ events, other than the \d+ it signed$/),
+      }),
+    )
+  })
+
+  it('with the anchors left in it: they contradict it without any key', async () => {
+    await fill()
+    await rewriteLog(bed, { change: toMallory as never })
+    const { findings } = await audit({})
+    expect(findings).toContainEqual(
+      expect.objectContaining({
+        kind: 'anchor',
+        what: expect.stringMatching(/^Anchor 2 signed other heads of its \d+ streams than the log has$/),
+      }),
+    )
+  })
+
+  it('with anchors signed anew: by no key that is believed', async () => {
+    await fill()
+    await rewriteLog(bed, { change: toMallory as never, anchors: 'sign' })
+    expect((await audit({})).findings).toEqual([])
+    const byKey = await audit({ keys: [key.public] })
+    expect(byKey.findings[0]).toMatchObject({ kind: 'anchor', what: expect.stringContaining('key that is not known') })
+    const byFile = await audit()
+    expect(byFile.findings.map(({ what }) => what).join('\n')).toContain('is not in the log')
+  })
+
+  it('with its end cut off', async () => {
+    await fill()
+    const cut = Number(exported.at(-2)!.at[0]!.offset)
+    await bed.query('delete from quipu_log.events where position >= $1', [cut])
+    expect((await audit({ keys: [key.public] })).findings).toEqual([])
+    expect((await audit()).findings.map(({ what }) => what).join('\n')).toContain('the log ends before offset')
+  })
+
+  it('another log in its place', async () => {
+    await fill()
+    const other = await openReadModelBed()
+    try {
+      await bed.query('delete from quipu_log.events')
+      for (const row of await other.query<Record<string, unknown>>('select * from quipu_log.events order by position'))
+        await bed.query(
+          'insert into quipu_log.events values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)',
+          Object.values(row),
+        )
+      expect((await audit()).findings[0]!.what).toContain('is of another log')
+    } finally {
+      await other.close()
+    }
+  })
+})
+
+it('an exported anchor that was altered is none of its key', async () => {
+  await fill()
+  const forged = exported.map((one) => (one.number === 2 ? { ...one, heads: one.heads + 1 } : one))
+  expect((await audit({ exported: forged })).findings[0]!.what).toBe('Anchor 2 is not what its key signed')
+})
