@@ -1,4 +1,5 @@
-// Small statements through HTTP, POST to last page, keep-alive: SELECT 1 and a GROUP BY over 15,000 rows of Parquet.
+// Small statements through HTTP, POST to last page, keep-alive: SELECT 1 (literals, no engine), SELECT 1 + 1 (the
+// coordinator's engine) and a GROUP BY over 15,000 rows of Parquet (a worker).
 // Beside each, in the same run, a probe: one durable commit of 2.5 kB and two HTTP round trips, with no logic at all.
 import { closeSync, fdatasyncSync, openSync, writeSync } from 'node:fs'
 import { Agent, createServer, request } from 'node:http'
@@ -84,14 +85,18 @@ const shown = (figures) =>
 
 await new Promise((resolve) => setTimeout(resolve, 7000))
 const selectOne = () => client.bytes('SELECT 1')
+const addition = () => client.bytes('SELECT 1 + 1')
 const groupBy = () => client.bytes(GROUP_BY)
-for (const warm of [selectOne, groupBy, probe]) await measure(warm, 4, 100)
+for (const warm of [selectOne, addition, groupBy, probe]) await measure(warm, 4, 100)
 console.log(`fdatasync of this disk, 2.5 kB: p50 ${fdatasync().toFixed(2)} ms`)
 const one = await measure(selectOne, 1, COUNT)
 const base = await measure(probe, 1, COUNT)
 console.log(`SELECT 1, 1 client: ${shown(one)}`)
 console.log(`probe, 1 client: ${shown(base)}; ratio ${(one.p50 / base.p50).toFixed(2)}`)
 console.log(`SELECT 1, 16 clients: ${shown(await measure(selectOne, 16, COUNT * 6))}`)
+const sum = await measure(addition, 1, COUNT)
+console.log(`SELECT 1 + 1, 1 client: ${shown(sum)}; ratio to the probe ${(sum.p50 / base.p50).toFixed(2)}`)
+console.log(`SELECT 1 + 1, 16 clients: ${shown(await measure(addition, 16, COUNT * 4))}`)
 const group = await measure(groupBy, 1, COUNT)
 console.log(
   `GROUP BY over 15,000 rows, 1 client: ${shown(group)}; ratio to the probe ${(group.p50 / base.p50).toFixed(2)}`,

@@ -26,6 +26,7 @@ export interface Sealed {
   readonly envelope: StoredEnvelope
   /** The stored text; has no raw newline or tab. */
   readonly text: string
+  readonly typed: boolean
 }
 
 /** Gives an event its place in its stream's hash chain. */
@@ -53,7 +54,7 @@ export function sealEvent(
     traceparent === undefined
       ? { sequence, epoch, type, v, time, ...rest }
       : { sequence, epoch, type, v, time, traceparent, ...rest }
-  return { envelope, text: JSON.stringify(envelope) }
+  return { envelope, text: JSON.stringify(envelope), typed: event.typed ?? false }
 }
 
 /** SHA-256(prevhash ‖ header ‖ digest): does not need the data, so a tombstone leaves the chain whole. */
@@ -88,7 +89,7 @@ export function toRecorded(stream: string, envelope: StoredEnvelope, position: P
 }
 
 /** As `toRecorded`, for an envelope this process sealed itself. */
-export function openEnvelope(stream: string, envelope: StoredEnvelope, position: Position): Recorded {
+export function openEnvelope(stream: string, envelope: StoredEnvelope, position: Position, typed = false): Recorded {
   // Written out: a spread here was a tenth of a busy writer's time.
   const recorded: { -readonly [Key in keyof Recorded]: Recorded[Key] } = {
     stream,
@@ -107,6 +108,7 @@ export function openEnvelope(stream: string, envelope: StoredEnvelope, position:
   }
   if (envelope.traceparent !== undefined) recorded.traceparent = envelope.traceparent
   if (envelope.forgotten) recorded.forgotten = true
+  if (typed) recorded.typed = true
   return recorded
 }
 

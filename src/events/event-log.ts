@@ -16,6 +16,8 @@ export interface Event {
   /** W3C trace context; one an append. */
   readonly traceparent?: string
   readonly data: unknown
+  /** This process built the data by its type: it need not be checked when it is read again here. Never stored. */
+  readonly typed?: true
 }
 
 export type Encoding = 'none' | 'gzip'

@@ -243,7 +243,8 @@ export class PartitionWriter {
       if (folded.verdict !== 'valid') continue
       const sealed = this.#sealedOf.get(record)
       if (!sealed) continue
-      const event = openEnvelope(record.stream, sealed.envelope, { partition: this.partition, offset })
+      const position = { partition: this.partition, offset }
+      const event = openEnvelope(record.stream, sealed.envelope, position, sealed.typed)
       events.push(event)
       this.#heads.folded(event.stream, event, offset)
       this.#noteValid(record.number, event)

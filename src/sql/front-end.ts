@@ -99,6 +99,8 @@ export interface RenderedQuery {
   readonly simple: boolean
   /** Operators as a tree, for EXPLAIN: Trino's node names. */
   readonly outline: PlanNode
+  /** The only row, as the wire has it, when all it has are literals. */
+  readonly literalRow: string | undefined
 }
 
 /** A node of the logical plan as EXPLAIN shows it. */

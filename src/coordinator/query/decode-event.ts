@@ -8,10 +8,10 @@ import { upcastQueryEvent } from './upcasters.ts'
  * @throws ZodError when a known type carries what its schema refuses
  */
 export function decodeQueryEvent(
-  recorded: Pick<Recorded, 'type' | 'v' | 'time' | 'data' | 'forgotten'>,
+  recorded: Pick<Recorded, 'type' | 'v' | 'time' | 'data' | 'forgotten' | 'typed'>,
 ): QueryEvent | undefined {
   const { type, v, time } = recorded
   if (!isQueryEventType(type) || recorded.forgotten) return undefined
-  const data = queryEventSchemas[type].parse(upcastQueryEvent(type, v, recorded.data))
+  const data = recorded.typed ? recorded.data : queryEventSchemas[type].parse(upcastQueryEvent(type, v, recorded.data))
   return { type, time, data } as QueryEvent
 }

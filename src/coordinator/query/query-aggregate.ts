@@ -95,6 +95,7 @@ function toEvent(event: QueryEvent, traceparent: string | undefined): Event {
     v: queryEventVersions[event.type],
     time: event.time,
     data: event.data,
+    typed: true,
     ...(traceparent === undefined ? {} : { traceparent }),
   }
 }

@@ -284,7 +284,7 @@ export function startQueryExecution(
         if (analyzed.analyze) return runExplainAnalyze(analyzed, analysisNanos)
         const text = await explain(analyzed)
         const columns = analyzed.columns.map((column) => explainColumn(column, text))
-        return makeRows(columns, [[text]], analyzed.queryType, analysisNanos)
+        return makeRow(JSON.stringify([text]), { queryType: analyzed.queryType, columns, analysisNanos })
       }
       case 'write':
         throw new EngineError('NOT_SUPPORTED', `${analyzed.updateType} is not supported by the configured catalogs`)
@@ -297,6 +297,11 @@ export function startQueryExecution(
     analyzed: Extract<AnalyzedStatement, { kind: 'query' }>,
     analysisNanos: number,
   ): Promise<void> {
+    const { literalRow, outline } = analyzed.query
+    if (literalRow !== undefined) {
+      const { queryType, columns, warnings } = analyzed
+      return makeRow(literalRow, { queryType, columns, warnings, outline, analysisNanos })
+    }
     const planStart = clock.monotonicMs()
     // Who asks which queries there are is one of them.
     if (analyzed.query.scans.some((scan) => scan.catalog === 'system')) {
@@ -401,22 +406,17 @@ export function startQueryExecution(
     await publishMade(pages, stats)
   }
 
-  /** Rows made here, without an engine: EXPLAIN. */
-  async function makeRows(
-    columns: readonly ResultColumn[],
-    rows: readonly (readonly unknown[])[],
-    queryType: string,
-    analysisNanos: number,
-  ): Promise<void> {
+  /** One row made here, without an engine: EXPLAIN, literals. */
+  async function makeRow(row: string, facts: Omit<PlanFacts, keyof typeof NO_STAGES>): Promise<void> {
     const createdAt = clock.now()
     const stage: StagePlan = { id: 0, distribution: 'coordinator', inputs: [], splits: [] }
-    recordSoon([planned({ ...NO_STAGES, queryType, columns, stages: [stage], analysisNanos })]).catch(() => {})
-    const text = Buffer.from(rows.map((row) => JSON.stringify(row)).join(',\n'))
-    const pages = cutPages(text, rows.length, deps.limits.pageBytes)
+    recordSoon([planned({ ...NO_STAGES, ...facts, stages: [stage] })]).catch(() => {})
+    const text = Buffer.from(row)
+    const pages = cutPages(text, 1, deps.limits.pageBytes)
     const stats = coordinatorTaskStats({
       createdAt,
       endedAt: clock.now(),
-      rows: rows.length,
+      rows: 1,
       bytes: text.length,
       splits: 1,
       source: 'ValuesOperator',

@@ -5,6 +5,7 @@ import type { QueryAnalysis } from '../analyzer/analyze.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import { typeSignature, wireTypeText, type WireOptions } from '../types/type-signature.ts'
 import { wireEncoding } from '../types/wire-encoding.ts'
+import { literalRow } from './literal-row.ts'
 import { columnUses } from './needed-columns.ts'
 import { outline } from './outline.ts'
 import { renderQuery, renderTop } from './render-relation.ts'
@@ -65,6 +66,7 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
       ...shape,
       ordered: analysis.ordered,
       outline: outline(analysis.node, columns, (column) => analysis.sources.get(column)),
+      literalRow: literalRow(analysis.node, columns),
     },
     columns: columns.map(({ name, type, column }, i) => ({
       name: name ?? `_col${i}`,

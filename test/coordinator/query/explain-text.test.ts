@@ -18,7 +18,17 @@ const query: Extract<AnalyzedStatement, { kind: 'query' }> = {
   kind: 'query',
   queryType: 'SELECT',
   columns: [],
-  query: { sql: '', scans: [], wire: [], streams: false, ordered: false, risky: false, simple: true, outline },
+  query: {
+    sql: '',
+    scans: [],
+    wire: [],
+    streams: false,
+    ordered: false,
+    risky: false,
+    simple: true,
+    outline,
+    literalRow: undefined,
+  },
   reads: [{ catalog: 'c', schema: 's', table: 'a', columns: ['k'] }],
   warnings: [],
 }

@@ -1,0 +1,38 @@
+import type { Expr, RelationNode } from '../analyzer/tree.ts'
+
+/**
+ * The one row of a SELECT of literals, as a result page has it; undefined for any other query. What drivers and pools
+ * send to see whether a server lives needs no engine.
+ */
+export function literalRow(node: RelationNode, columns: readonly { readonly column: number }[]): string | undefined {
+  if (node.kind !== 'project' || node.input.kind !== 'values') return undefined
+  const { input } = node
+  if (input.columns.length > 0 || input.rows.length !== 1) return undefined
+  const values: string[] = []
+  for (const { column } of columns) {
+    const text = wireText(node.columns.find(({ id }) => id === column)?.expression)
+    if (text === undefined) return undefined
+    values.push(text)
+  }
+  return `[${values.join(', ')}]`
+}
+
+/** JSON text of a literal whose wire form is its value; undefined where a type has a form of its own. */
+function wireText(expression: Expr | undefined): string | undefined {
+  if (expression?.kind !== 'constant') return undefined
+  const { type, value } = expression
+  if (value === null) return 'null'
+  switch (type.kind) {
+    case 'boolean':
+      return String(value)
+    case 'tinyint':
+    case 'smallint':
+    case 'integer':
+    case 'bigint':
+      return String(value)
+    case 'varchar':
+      return JSON.stringify(value)
+    default:
+      return undefined
+  }
+}
