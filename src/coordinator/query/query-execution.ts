@@ -10,7 +10,7 @@ import { EngineError, toFailure, type Failure } from '../../shared/engine-error.
 import { taskId, type QueryId } from '../../shared/ids.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { entitySpanId, formatTraceparent, parseTraceparent } from '../../telemetry/trace-context.ts'
-import type { AnalyzedStatement, MetadataPort, ResultColumn, SqlFrontEnd } from '../../sql/front-end.ts'
+import type { AnalyzedStatement, MetadataPort, SqlFrontEnd } from '../../sql/front-end.ts'
 import type { TaskCleaner } from '../scheduler/task-cleaner.ts'
 import { connectorOf, listSplits } from '../dispatch/catalog-metadata.ts'
 import type { Place, ResourceGroups } from '../dispatch/resource-groups.ts'
