@@ -1,8 +1,10 @@
 import { closeSync, constants, openSync, readFileSync, readSync, rmSync } from 'node:fs'
 import { StatementType, type DuckDBPreparedStatement, type DuckDBResult } from '@duckdb/node-api'
+import { unreachable } from '../../shared/unreachable.ts'
 import type { Connections, StatementConnection } from './engine-connections.ts'
 import type { EngineFigures, EngineReply, EngineRequest } from './messages.ts'
-import { copyToFifo } from './sandbox.ts'
+import { fileStats } from './file-stats.ts'
+import { copyToFifo, copyToParquet } from './sandbox.ts'
 
 type RunRequest = Extract<EngineRequest, { type: 'run' }>
 type QueryRequest = Extract<EngineRequest, { type: 'query' }>
@@ -139,6 +141,27 @@ export function createStatements(
     }
   }
 
+  const write = (statement: Running, request: RunRequest, path: string): Promise<Outcome> =>
+    prepared(statement, copyToParquet(request.sql, path), request.cache, async (plan) => {
+      const reader = await plan.runAndReadAll()
+      const { rows, ...file } = fileStats(reader.getRowObjectsJson())
+      return { rows, overflow: false, body: Buffer.from(JSON.stringify(file)) }
+    })
+
+  const outcomeOf = (statement: Running, request: RunRequest): Promise<Outcome> => {
+    const { output } = request
+    switch (output.kind) {
+      case 'inline':
+        return inline(statement, request, output.maxBytes)
+      case 'fifo':
+        return copy(statement, request, output.path)
+      case 'parquet':
+        return write(statement, request, output.path)
+      default:
+        return unreachable(output)
+    }
+  }
+
   return {
     async run(request) {
       const statement = begin(request.id, request.announce)
@@ -147,11 +170,7 @@ export function createStatements(
       try {
         if (request.profile !== undefined) rmSync(request.profile, { force: true })
         statement.connection = await connections.take(request.connection, request.profile)
-        const { output } = request
-        const outcome =
-          output.kind === 'inline'
-            ? await inline(statement, request, output.maxBytes)
-            : await copy(statement, request, output.path)
+        const outcome = await outcomeOf(statement, request)
         const profile = request.profile === undefined ? NOTHING : readProfile(request.profile)
         end(statement)
         const figures: EngineFigures = {

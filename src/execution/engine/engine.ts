@@ -41,6 +41,11 @@ export type EngineOutput =
    * the promise is pending (back-pressure).
    */
   | { readonly kind: 'stream'; onRows(lines: Buffer): void | Promise<void> }
+  /**
+   * Nothing comes back but `EngineResult.file`: the rows of any SELECT are written as one Parquet file, its columns those
+   * of the SELECT. Run again after a loss, it writes the same path anew.
+   */
+  | { readonly kind: 'parquet'; readonly path: string }
 
 export interface EngineRun {
   /** Rejects with an EngineError (Trino's names; DuckDB's own text never comes through) or `EngineLost`. */
@@ -54,6 +59,8 @@ export interface EngineResult {
   /** For inline output: the rows `[…],[…]` without enclosing brackets; empty without rows. */
   readonly inline?: Buffer
   readonly overflow?: boolean
+  /** Of Parquet output: the file's size, and compressed bytes by column name. */
+  readonly file?: EngineFileStats
   readonly profile?: DuckDbProfile
   readonly startedAt: number
   readonly wallNanos: number
@@ -63,6 +70,11 @@ export interface EngineResult {
   readonly peakMemoryBytes: number
   readonly spilledBytes: number
   readonly enginePid: number
+}
+
+export interface EngineFileStats {
+  readonly bytes: number
+  readonly columnBytes: Readonly<Record<string, number>>
 }
 
 /** DuckDB's JSON profile, read as written, unknown fields kept out. */

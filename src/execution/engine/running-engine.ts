@@ -1,8 +1,9 @@
 import { readdirSync, statSync } from 'node:fs'
-import type { EngineEvent, EngineLost, EngineOutput, EngineResult } from './engine.ts'
+import { unreachable } from '../../shared/unreachable.ts'
+import type { EngineEvent, EngineFileStats, EngineLost, EngineOutput, EngineResult } from './engine.ts'
 import type { EngineChild } from './engine-child.ts'
 import type { Frame } from './frames.ts'
-import type { EngineFigures, EngineReply } from './messages.ts'
+import type { EngineFigures, EngineReply, EngineRequest } from './messages.ts'
 import { parseProfile } from './profile.ts'
 import { openRowReader, type RowReader } from './row-reader.ts'
 
@@ -177,6 +178,7 @@ export function createRunningEngine(options: RunningEngineOptions): RunningEngin
       rows: figures.rows,
       ...(statement.work.output.kind === 'inline' && !figures.overflow ? { inline: rows } : {}),
       ...(figures.overflow ? { overflow: true } : {}),
+      ...(statement.work.output.kind === 'parquet' ? { file: parseFileStats(rows) } : {}),
       ...(profile ? { profile } : {}),
       startedAt: figures.startedAt,
       wallNanos: figures.wallNanos,
@@ -234,10 +236,7 @@ export function createRunningEngine(options: RunningEngineOptions): RunningEngin
           cache: work.cachePrepared,
           announce: options.announceStarts,
           ...(work.profile ? { profile: child.profile(connection) } : {}),
-          output:
-            output.kind === 'inline'
-              ? { kind: 'inline', maxBytes: output.maxBytes }
-              : { kind: 'fifo', path: child.fifo(connection) },
+          output: requestedOutput(output, () => child.fifo(connection)),
         })
       }
       return { outcome: promise, cancel: () => cancel(id, statement) }
@@ -294,6 +293,23 @@ export function createRunningEngine(options: RunningEngineOptions): RunningEngin
     // A process that cannot get memory aborts, V8 before all.
     onExit: () => die(lastBytes > options.killBytes * NEARLY ? 'memory' : 'crash'),
   }
+}
+
+function requestedOutput(output: EngineOutput, fifo: () => string): Extract<EngineRequest, { type: 'run' }>['output'] {
+  switch (output.kind) {
+    case 'inline':
+      return { kind: 'inline', maxBytes: output.maxBytes }
+    case 'stream':
+      return { kind: 'fifo', path: fifo() }
+    case 'parquet':
+      return { kind: 'parquet', path: output.path }
+    default:
+      return unreachable(output)
+  }
+}
+
+function parseFileStats(body: Buffer): EngineFileStats {
+  return JSON.parse(body.toString()) as EngineFileStats
 }
 
 function outcomePromise(): { promise: Promise<Outcome>; settle(outcome: Outcome): void } {

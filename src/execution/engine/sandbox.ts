@@ -63,6 +63,11 @@ export function copyToFifo(sql: string, fifo: string): string {
   )
 }
 
+/** `COPY` of any SELECT's rows into one Parquet file; its result is a row of figures. */
+export function copyToParquet(sql: string, path: string): string {
+  return `COPY (SELECT * FROM (${sql}\n) AS "$rows") TO ${quote(path)} (FORMAT parquet, RETURN_STATS true)`
+}
+
 export function enableProfiling(file: string): string {
   return `CALL enable_profiling(format := 'json', save_location := ${quote(file)})`
 }

@@ -10,7 +10,16 @@ import type { Batch } from './batches.ts'
  * @throws EngineError when a catalog is not configured here or a split has changed since it was listed
  */
 export async function batchSql(fragment: Fragment, batch: Batch, catalogs: Catalogs): Promise<string> {
-  const scans = await Promise.all(
+  const scans = await scanExpressions(fragment, batch, catalogs)
+  const row = fragment.output.map(({ wire }) => wire).join(', ')
+  const columns = fragment.output.map((_, i) => `c${i}`).join(', ')
+  const select = `SELECT CAST(json_array(${row}) AS VARCHAR) FROM (${fragment.sql}) AS q(${columns})`
+  return scans.length > 0 ? `WITH ${scans.join(', ')} ${select}` : select
+}
+
+/** The common tables `"$s0"`, `"$s1"` … that the fragment reads. */
+export function scanExpressions(fragment: Fragment, batch: Batch, catalogs: Catalogs): Promise<readonly string[]> {
+  return Promise.all(
     fragment.scans.map(async ({ catalog, columns }, scan) => {
       const splits = splitsOf(batch, scan)
       const expression = await connectorOf(catalogs, catalog).tableExpression(splits, columns)
@@ -18,10 +27,6 @@ export async function batchSql(fragment: Fragment, batch: Batch, catalogs: Catal
       return `"$s${scan}" AS NOT MATERIALIZED (${expression})`
     }),
   )
-  const row = fragment.output.map(({ wire }) => wire).join(', ')
-  const columns = fragment.output.map((_, i) => `c${i}`).join(', ')
-  const select = `SELECT CAST(json_array(${row}) AS VARCHAR) FROM (${fragment.sql}) AS q(${columns})`
-  return scans.length > 0 ? `WITH ${scans.join(', ')} ${select}` : select
 }
 
 /** @throws EngineError when a split that was read has changed meanwhile */

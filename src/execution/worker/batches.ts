@@ -12,7 +12,7 @@ export const BATCH_BYTES = 64 * 1024 * 1024
 /**
  * The batches that the splits known so far make; a pure function of the splits' order, so that every attempt of a task
  * has the same batches. A streaming fragment runs over disjoint sets of scan 0's splits, with all splits of its other
- * scans in each; any other fragment is one batch, which exists once all splits are known.
+ * scans in each; any other fragment, and one that writes, is one batch, which exists once all splits are known.
  */
 export function planBatches(
   fragment: Fragment,
@@ -20,7 +20,8 @@ export function planBatches(
   noMoreSplits: boolean,
   batchBytes = BATCH_BYTES,
 ): readonly Batch[] {
-  if (!fragment.streams || fragment.scans.length === 0) return noMoreSplits ? [{ batch: 0, splits }] : []
+  if (!fragment.streams || fragment.scans.length === 0 || fragment.write)
+    return noMoreSplits ? [{ batch: 0, splits }] : []
   // The other scans must be whole before the first batch can run.
   if (fragment.scans.length > 1 && !noMoreSplits) return []
   const others = splits.filter(({ scan }) => scan !== 0)

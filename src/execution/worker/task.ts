@@ -12,6 +12,7 @@ import { createOutputBuffer } from './output-buffer.ts'
 import { addPipelines } from './pipelines.ts'
 import type { PageStore } from './page-store.ts'
 import { taskStats } from './task-figures.ts'
+import { runWrite, type Written } from './write-run.ts'
 import { readPage } from './read-page.ts'
 import { wireFailure } from './wire-failure.ts'
 import type { WorkerEvent } from './worker-events.ts'
@@ -71,7 +72,9 @@ export function createTask(deps: TaskDeps, taskId: TaskId, first: TaskUpdate): W
   let batches: readonly Batch[] = []
   /** Batches begun or skipped so far: they run in order, one at a time. */
   let next = 0
-  let running: { readonly batch: Batch; readonly run: BatchRun } | undefined
+  let running:
+    { readonly batch: Batch; readonly run: Pick<BatchRun, 'cancel'> & { readonly done: Promise<unknown> } } | undefined
+  let written: Written | undefined
   let state: TaskState = 'PLANNED'
   let startedAt: number | undefined
   let endedAt: number | undefined
@@ -133,6 +136,43 @@ export function createTask(deps: TaskDeps, taskId: TaskId, first: TaskUpdate): W
       first.remainingMillis === undefined
         ? undefined
         : Math.max(0, first.remainingMillis - (clock.monotonicMs() - createdMonotonic))
+    const batchInput = { taskId, fragment, batch, profile: first.profile, remainingMillis: remaining, readyAt }
+    const tell = (figures: BatchFigures | undefined, error: unknown): void =>
+      deps.onEvent({
+        type: 'batchEnded',
+        taskId,
+        batch: batch.batch,
+        catalogs: [...new Set(batch.splits.map((split) => split.catalog))],
+        splits: batch.splits.length,
+        traceparent,
+        startedAt: figures?.startedAt ?? readyAt,
+        endedAt: clock.now(),
+        figures,
+        error,
+      })
+    const finished = (figures: BatchFigures): void => {
+      running = undefined
+      tell(figures, undefined)
+      if (!isLive()) return
+      done.push(figures)
+      if (figures.pipelines) pipelines = addPipelines(pipelines, figures.pipelines)
+      version = deps.nextVersion()
+      advance()
+    }
+    const broken = (error: unknown): void => {
+      running = undefined
+      tell(undefined, error)
+      fail(error, batch.batch)
+    }
+    if (fragment.write) {
+      const run = runWrite({ ...deps, now: clock.now }, batchInput)
+      running = { batch, run }
+      run.done.then(({ figures, written: files }) => {
+        written = files
+        finished(figures)
+      }, broken)
+      return
+    }
     const run = runBatch(
       {
         ...deps,
@@ -151,46 +191,10 @@ export function createTask(deps: TaskDeps, taskId: TaskId, first: TaskUpdate): W
           },
         },
       },
-      {
-        taskId,
-        fragment,
-        batch,
-        profile: first.profile,
-        remainingMillis: remaining,
-        firstToken: buffer.listed(),
-        readyAt,
-      },
+      { ...batchInput, firstToken: buffer.listed() },
     )
     running = { batch, run }
-    const tell = (figures: BatchFigures | undefined, error: unknown): void =>
-      deps.onEvent({
-        type: 'batchEnded',
-        taskId,
-        batch: batch.batch,
-        catalogs: [...new Set(batch.splits.map((split) => split.catalog))],
-        splits: batch.splits.length,
-        traceparent,
-        startedAt: figures?.startedAt ?? readyAt,
-        endedAt: clock.now(),
-        figures,
-        error,
-      })
-    run.done.then(
-      (figures) => {
-        running = undefined
-        tell(figures, undefined)
-        if (!isLive()) return
-        done.push(figures)
-        if (figures.pipelines) pipelines = addPipelines(pipelines, figures.pipelines)
-        version = deps.nextVersion()
-        advance()
-      },
-      (error: unknown) => {
-        running = undefined
-        tell(undefined, error)
-        fail(error, batch.batch)
-      },
-    )
+    run.done.then(finished, broken)
   }
 
   function statusNow(since: number | undefined): TaskStatus {
@@ -211,6 +215,7 @@ export function createTask(deps: TaskDeps, taskId: TaskId, first: TaskUpdate): W
       bufferedPages: buffer.listed() - buffer.acknowledged(),
       ...(failedBatch !== undefined && { failedBatch }),
       ...(failure && { failure: wireFailure(failure) }),
+      ...(written && state === 'FINISHED' && { written: { rows: written.rows, files: [...written.files] } }),
       stats: taskStats({
         createdAt,
         startedAt,
@@ -219,8 +224,8 @@ export function createTask(deps: TaskDeps, taskId: TaskId, first: TaskUpdate): W
         batchesTotal: Math.max(0, known - skipped.size),
         batchesRunning: running && isLive() ? 1 : 0,
         done,
-        outputPositions: buffer.rows(),
-        outputBytes: buffer.bytes(),
+        outputPositions: written?.rows ?? buffer.rows(),
+        outputBytes: written?.files.reduce((sum, file) => sum + file.bytes, 0) ?? buffer.bytes(),
         profile: first.profile,
         pipelines,
       }),

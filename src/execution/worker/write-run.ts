@@ -1,0 +1,124 @@
+import { join } from 'node:path'
+import type { Catalogs } from '../../connectors/spi/catalogs.ts'
+import { quoteName } from '../../connectors/spi/duckdb-text.ts'
+import type { ConnectorWriter, WrittenFile } from '../../connectors/spi/table-writer.ts'
+import { EngineError } from '../../shared/engine-error.ts'
+import type { Fragment } from '../api/fragment.ts'
+import { EngineLost, type EnginePool, type EngineRun } from '../engine/engine.ts'
+import { batchFigures, type BatchFigures } from './batch-figures.ts'
+import { scanExpressions, verifyBatch } from './batch-sql.ts'
+import type { BatchLimits, BatchRunInput } from './batch-run.ts'
+
+/** What a batch wrote: durable, and part of no table yet. */
+export interface Written {
+  readonly rows: number
+  readonly files: readonly WrittenFile[]
+}
+
+/** A batch whose rows are written, while it runs. */
+export interface WriteRun {
+  /** Rejects with an EngineError, or with EngineLost when it cannot be tried again here; then nothing is left behind. */
+  readonly done: Promise<{ readonly figures: BatchFigures; readonly written: Written }>
+  cancel(): void
+}
+
+export interface WriteRunDeps {
+  readonly engines: Pick<EnginePool, 'run'>
+  readonly catalogs: Catalogs
+  readonly limits: Pick<BatchLimits, 'attempts'>
+  readonly now: () => number
+}
+
+/** The engine writes one file of an attempt's own folder; nobody reads it before the query's write is committed. */
+const FILE_NAME = 'rows.parquet'
+
+export function runWrite(deps: WriteRunDeps, input: Omit<BatchRunInput, 'firstToken'>): WriteRun {
+  const { fragment, batch } = input
+  const write = fragment.write!
+  let current: EngineRun | undefined
+  let canceled = false
+
+  function checkCanceled(): void {
+    if (canceled) throw new EngineError('USER_CANCELED', 'Query was canceled')
+  }
+
+  async function attemptOnce(writer: ConnectorWriter, attempt: string) {
+    const folder = await writer.openAttempt(write.target, attempt)
+    try {
+      const path = join(folder, FILE_NAME)
+      const sql = await writeSql(fragment, batch, deps.catalogs)
+      checkCanceled()
+      current = deps.engines.run({
+        id: `${input.taskId} batch ${batch.batch}`,
+        sql,
+        placement: fragment.estimate.small ? 'shared' : 'dedicated',
+        risky: fragment.risky,
+        profile: input.profile,
+        cachePrepared: false,
+        output: { kind: 'parquet', path },
+        ...(input.remainingMillis !== undefined && { remainingMillis: input.remainingMillis }),
+      })
+      const result = await current.done
+      await verifyBatch(fragment, batch, deps.catalogs)
+      checkCanceled()
+      const { rows } = result
+      const { bytes, columnBytes } = result.file!
+      const files =
+        rows === 0 ? [] : await writer.sealAttempt(write.target, attempt, [{ path, rows, bytes, columnBytes }])
+      if (rows === 0) await writer.dropAttempt(write.target, attempt)
+      const figures = batchFigures({
+        result,
+        fragment,
+        batch,
+        queuedMs: Math.max(0, result.startedAt - input.readyAt),
+        endedAt: deps.now(),
+        blockedMs: 0,
+        outputPositions: rows,
+        outputBytes: rows === 0 ? 0 : bytes,
+      })
+      return { figures, written: { rows, files } }
+    } catch (error) {
+      // What it leaves is nobody's; a sweep takes what cannot be removed now.
+      await writer.dropAttempt(write.target, attempt).catch(() => undefined)
+      throw error
+    } finally {
+      current = undefined
+    }
+  }
+
+  async function run(): Promise<{ readonly figures: BatchFigures; readonly written: Written }> {
+    const writer = writerOf(deps.catalogs, write.target.catalog)
+    for (let attempt = 1; ; attempt++) {
+      checkCanceled()
+      try {
+        return await attemptOnce(writer, `${input.taskId}.${attempt}`)
+      } catch (error) {
+        if (!(error instanceof EngineLost) || canceled || attempt >= deps.limits.attempts) throw error
+      }
+    }
+  }
+
+  return {
+    done: run(),
+    cancel() {
+      canceled = true
+      current?.cancel()
+    },
+  }
+}
+
+/** The rows in the columns and types of the target. */
+async function writeSql(fragment: Fragment, batch: BatchRunInput['batch'], catalogs: Catalogs): Promise<string> {
+  const { target, duckdbTypes } = fragment.write!
+  const scans = await scanExpressions(fragment, batch, catalogs)
+  const columns = target.columns.map(({ name }, i) => `CAST(c${i} AS ${duckdbTypes[i]}) AS ${quoteName(name)}`)
+  const names = target.columns.map((_, i) => `c${i}`).join(', ')
+  const select = `SELECT ${columns.join(', ')} FROM (${fragment.sql}) AS q(${names})`
+  return scans.length > 0 ? `WITH ${scans.join(', ')} ${select}` : select
+}
+
+function writerOf(catalogs: Catalogs, catalog: string): ConnectorWriter {
+  const writer = catalogs.get(catalog)?.writer
+  if (!writer) throw new EngineError('CATALOG_NOT_AVAILABLE', `Catalog '${catalog}' cannot be written on the worker`)
+  return writer
+}
