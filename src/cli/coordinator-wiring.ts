@@ -9,6 +9,7 @@ import { createDiskRoom } from '../coordinator/dispatch/disk-room.ts'
 import { createResourceGroups } from '../coordinator/dispatch/resource-groups.ts'
 import { startQueryExecution, type ExecutionDeps } from '../coordinator/query/query-execution.ts'
 import type { QueryExecution } from '../coordinator/query/query-handle.ts'
+import { createWriteGuard } from '../coordinator/query/write-guard.ts'
 import { createQueryRegistry } from '../coordinator/query/query-registry.ts'
 import { isTerminal } from '../coordinator/query/state.ts'
 import { createResultPageSource } from '../coordinator/query/result-page-source.ts'
@@ -228,11 +229,13 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   const groups = createResourceGroups({ running: 100, queued: limits.queuedQueries })
   const ids = createQueryIds(epoch, clock.now)
   const cleaner = createTaskCleaner(client, workers, clock)
+  const writeGuard = createWriteGuard()
   const execution: ExecutionDeps = {
     log,
     clock,
     frontEnd: createSqlFrontEnd(),
     catalogs,
+    guard: writeGuard,
     metadata: createMetadataPort(catalogs),
     engine,
     groups,
@@ -334,6 +337,8 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     },
     open,
   )
+  // What was decided before is under way: names may be checked again.
+  writeGuard.open()
   const recoveryMillis = clock.monotonicMs() - recovering
   telemetry.meters().set('recoveryDuration', {}, recoveryMillis / 1000)
   telemetry.meters().count('recoveredQueries', { outcome: 'resumed' }, recovered.resumed)

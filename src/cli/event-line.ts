@@ -26,8 +26,8 @@ const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
     `${counted(pages.length, 'page')} from ${firstToken}, ${counted(sum(pages.map((page) => page.rows)), 'row')}${lastOfResult ? ', the last' : ''}`,
   ResultsDelivered: ({ token, rows, bytes }) => `page ${token}, ${counted(rows, 'row')}, ${size(bytes)}`,
   ResultPagesLost: ({ tokens, reason }) => `${counted(tokens.length, 'page')}: ${reason}`,
-  WritePrepared: ({ catalog, schema, table, operation, files }) =>
-    `${operation} ${[catalog, schema, ...(table === undefined ? [] : [table])].join('.')}, ${counted(files.length, 'file')}`,
+  WritePrepared: ({ catalog, schema, table, operation, rows, prepared }) =>
+    `${operation} ${[catalog, schema, ...(table === undefined ? [] : [table])].join('.')}, ${counted(rows, 'row')} in ${counted(prepared.files.length, 'file')}`,
   WriteCommitted: ({ outcome, version }) => (version === undefined ? outcome : `${outcome}, version ${version}`),
   QueryRecovered: ({ count, phase, epoch }) => `${phase}, time ${count}, epoch ${epoch}`,
   QueryFinished: ({ rows, bytes, totals }) =>

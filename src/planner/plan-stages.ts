@@ -26,9 +26,23 @@ export function planStages(
   const fragment = toFragment(query, columns, input.splits)
   const onCoordinator = query.simple && !query.risky && (query.scans.length === 0 || input.coordinatorOnly)
   if (onCoordinator) return [{ id: 0, fragment, distribution: 'coordinator', inputs: [], splits: input.splits }]
+  return onWorker(fragment, input.splits)
+}
+
+/** A query whose rows are written: always work for a worker. Stage 0 commits what stage 1 wrote. */
+export function planWriteStages(
+  query: RenderedQuery,
+  columns: readonly ResultColumn[],
+  input: QueryInput,
+  write: NonNullable<Fragment['write']>,
+): readonly StagePlan[] {
+  return onWorker({ ...toFragment(query, columns, input.splits), write }, input.splits)
+}
+
+function onWorker(fragment: Fragment, splits: readonly Split[]): readonly StagePlan[] {
   return [
     { id: 0, distribution: 'coordinator', inputs: [1], splits: [] },
-    { id: 1, fragment, distribution: 'single', inputs: [], splits: input.splits },
+    { id: 1, fragment, distribution: 'single', inputs: [], splits },
   ]
 }
 

@@ -99,7 +99,22 @@ export const sampleData: { [T in QueryEventType]: QueryEventOf<T>['data'] } = {
   },
   ResultsDelivered: { token: 0, rows: 3, bytes: 30 },
   ResultPagesLost: { tokens: [0], reason: 'gone' },
-  WritePrepared: { catalog: 'lake', schema: 's', operation: 'INSERT', files: [] },
+  WritePrepared: {
+    catalog: 'lake',
+    schema: 's',
+    table: 't',
+    operation: 'insert',
+    rows: 0,
+    bytes: 0,
+    prepared: {
+      catalog: 'lake',
+      queryId: QUERY_ID,
+      change: { kind: 'insert', schema: 's', table: 't' },
+      baseVersion: 1,
+      columns: [],
+      files: [],
+    },
+  },
   WriteCommitted: { outcome: 'committed' },
   QueryRecovered: { count: 1, phase: 'RUNNING', epoch: 2 },
   QueryFinished: {

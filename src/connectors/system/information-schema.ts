@@ -26,6 +26,7 @@ export function withInformationSchema(connector: Connector): Connector {
     catalog,
     connectorName: connector.connectorName,
     abilities: connector.abilities,
+    ...(connector.writer && { writer: connector.writer }),
     async listSchemas() {
       return [...new Set([...(await connector.listSchemas()), INFORMATION_SCHEMA])]
     },

@@ -1,7 +1,7 @@
 import { failureOf, type Failure } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { QueryEvent, QueryEventOf, QueryEventType } from './events.ts'
-import { isTaskTerminal, isTerminal, type QueryState } from './state.ts'
+import { isCommitted, isDecided, isTaskTerminal, isTerminal, type QueryState } from './state.ts'
 
 type Data<T extends QueryEventType> = QueryEventOf<T>['data']
 type EndFigures = Omit<Data<'QueryFailed'>, 'failure'>
@@ -84,7 +84,7 @@ export function decide(state: QueryState, command: QueryCommand, at: string): re
       // Rows once and whole: a result that is not complete cannot end well, a prepared write ends with its commit.
       return planned &&
         (state.resultComplete || state.planned?.columns.length === 0) &&
-        (!state.write || state.committed)
+        (!state.write || isCommitted(state))
         ? [{ type: 'QueryFinished', time: at, data: command.data }]
         : []
     case 'FailQuery':
@@ -98,7 +98,7 @@ export function decide(state: QueryState, command: QueryCommand, at: string): re
 
 function fail(state: QueryState, failure: Failure, figures: EndFigures, at: string): readonly QueryEvent[] {
   // A prepared write is decided: nothing can fail the query any more.
-  if (state.kind === 'NONE' || state.write) return []
+  if (state.kind === 'NONE' || isDecided(state)) return []
   return [{ type: 'QueryFailed', time: at, data: { failure, ...figures } }]
 }
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import { preparedWriteSchema } from '../../connectors/spi/table-writer.ts'
 import { fragmentSchema, splitSchema } from '../../execution/api/fragment.ts'
-import { failureSchema, taskStatsSchema, taskStates } from '../../execution/api/task.ts'
+import { errorNameSchema, failureSchema, taskStatsSchema, taskStates } from '../../execution/api/task.ts'
 
 /*
  * The facts of a query's one stream: its own, its stages' and its tasks'. Payloads are what replay needs; the envelope
@@ -171,6 +172,14 @@ export const queryEventSchemas = {
       planningNanos: count,
       warnings: z.array(warningSchema),
       executionStartedAt: time.optional(),
+      write: z
+        .object({
+          tolerated: errorNameSchema
+            .optional()
+            .describe('Things are so already, says this error: IF [NOT] EXISTS was written'),
+        })
+        .optional()
+        .describe('The statement changes something; absent on all others'),
     })
     .describe('The statement is parsed, analysed, rendered and cut into stages'),
   TaskCreated: z
@@ -238,14 +247,22 @@ export const queryEventSchemas = {
       catalog: z.string(),
       schema: z.string(),
       table: z.string().optional(),
-      operation: z.string(),
-      baseVersion: z.string().optional(),
-      files: z.array(z.object({ path: z.string(), rows: count, bytes: count, sha256: z.string().optional() })),
+      operation: z.string().describe('`createTable`, `insert` …'),
+      rows: count,
+      bytes: count.describe('Of the files'),
+      prepared: preparedWriteSchema.describe("The connector's own: files, base version; all that a commit takes"),
     })
     .describe('The decision to commit: from here on the query can neither fail nor be canceled'),
   WriteCommitted: z
-    .object({ version: z.string().optional(), outcome: z.enum(['committed', 'rolledForward']) })
-    .describe('The files of a prepared write are part of the table'),
+    .object({
+      version: count.optional().describe("Of the table's manifest"),
+      outcome: z
+        .enum(['committed', 'rolledForward', 'impossible'])
+        .describe(
+          '`rolledForward`: by a coordinator that found it prepared; `impossible`: the folder was changed from outside',
+        ),
+    })
+    .describe('The prepared write is part of the table'),
   QueryRecovered: z
     .object({ count: z.number().int().min(1), phase: z.string(), epoch: count })
     .describe('A new coordinator took the open query over; valid before it touches anything of it'),
@@ -282,7 +299,7 @@ export const queryEventVersions: Readonly<Record<QueryEventType, number>> = {
   QueryCreated: 1,
   QueryQueued: 1,
   QueryAdmitted: 1,
-  QueryPlanned: 1,
+  QueryPlanned: 2,
   TaskCreated: 1,
   TaskFailed: 1,
   TaskRetried: 1,
@@ -292,8 +309,8 @@ export const queryEventVersions: Readonly<Record<QueryEventType, number>> = {
   ResultPagesPublished: 1,
   ResultsDelivered: 1,
   ResultPagesLost: 1,
-  WritePrepared: 1,
-  WriteCommitted: 1,
+  WritePrepared: 2,
+  WriteCommitted: 2,
   QueryRecovered: 1,
   QueryFinished: 1,
   QueryFailed: 1,

@@ -3,6 +3,7 @@ import { unreachable } from '../../shared/unreachable.ts'
 import type { QueryEvent } from './events.ts'
 import {
   initialQueryState,
+  isDecided,
   isTaskTerminal,
   type KnownQuery,
   type LiveQuery,
@@ -165,7 +166,7 @@ function live(state: LiveQuery, event: QueryEvent): QueryState {
       return { ...state, kind: 'FINISHED', finished: event.data, endedAt: event.time }
     case 'QueryFailed':
       // A prepared write is the decision to commit: from then on the query can only finish.
-      if (state.write) return state
+      if (isDecided(state)) return state
       return {
         ...state,
         kind: 'FAILED',

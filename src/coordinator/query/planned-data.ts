@@ -18,11 +18,12 @@ export interface PlanFacts {
   readonly warnings?: readonly Warning[]
   readonly ordered?: boolean
   readonly outline?: PlanNode
+  readonly write?: Planned['write']
 }
 
 /** @param at when the stages are scheduled, ISO UTC */
 export function plannedData(facts: PlanFacts, at: string): Planned {
-  const { updateType, outline } = facts
+  const { updateType, outline, write } = facts
   return {
     queryType: facts.queryType,
     route: facts.route,
@@ -49,6 +50,7 @@ export function plannedData(facts: PlanFacts, at: string): Planned {
     executionStartedAt: at,
     ...(updateType === undefined ? {} : { updateType }),
     ...(outline === undefined ? {} : { outline }),
+    ...(write === undefined ? {} : { write }),
   }
 }
 

@@ -25,14 +25,15 @@ import type { QueryExecution, Resumption, Submission } from './query-handle.ts'
 import { createQueryAggregate, type Step } from './query-aggregate.ts'
 import { responseHeaders } from './session-headers.ts'
 import { sessionContext } from './session-context.ts'
-import { isTerminal, resultSize, type KnownQuery } from './state.ts'
+import { isDecided, isTerminal, resultSize, type KnownQuery } from './state.ts'
 import { queryTotals, stagesAtEnd } from './totals.ts'
 import { Suspended } from './suspended.ts'
-import { runWorkerStage, type WorkerStageDeps } from './worker-stage.ts'
+import { runWorkerStage, type FinishedTask, type WorkerStageDeps } from './worker-stage.ts'
+import { carryOutWrite, resumeWrite, type WriteDeps, type WriteRun } from './write-execution.ts'
 
 type Planned = QueryEventOf<'QueryPlanned'>['data']
 
-export interface ExecutionDeps extends WorkerStageDeps {
+export interface ExecutionDeps extends WorkerStageDeps, WriteDeps {
   readonly log: EventLog
   readonly frontEnd: SqlFrontEnd
   readonly catalogs: Catalogs
@@ -140,7 +141,8 @@ export function startQueryExecution(
     }
   }
   async function fail(failure: Failure): Promise<void> {
-    if (suspended || isTerminal(aggregate.intended.kind)) return
+    const { intended } = aggregate
+    if (suspended || isTerminal(intended.kind) || (intended.kind !== 'NONE' && isDecided(intended))) return
     abort.abort(new Ended())
     engineRun?.cancel()
     const canceled = failure.errorName === 'USER_CANCELED'
@@ -244,8 +246,16 @@ export function startQueryExecution(
         'COORDINATOR_RESTARTED',
         'The coordinator was restarted while the statement was measured; submit it again',
       )
+    if (planned.write) {
+      const resumedWrite = resumeWrite(deps, writeRun, planned)
+      if (resumedWrite !== 'analyze') return resumedWrite
+      return carryOutWrite(deps, writeRun, await analyzeWrite(), 0)
+    }
     if (work && root?.fragment) return runOnCoordinator(toStagePlan(root), undefined)
-    if (work) return runOnWorker(toStagePlan(work), undefined)
+    if (work) {
+      await runOnWorker(toStagePlan(work), undefined)
+      return
+    }
     // No stage computes: a session statement or an EXPLAIN, which say the same again.
     await carryOut(await analyze(), 0)
   }
@@ -256,6 +266,12 @@ export function startQueryExecution(
       sessionContext(queryId, created, startTimeMillis),
       deps.metadata,
     )
+  }
+
+  async function analyzeWrite(): Promise<Extract<AnalyzedStatement, { kind: 'write' }>> {
+    const analyzed = await analyze()
+    if (analyzed.kind !== 'write') throw new Error('a statement that writes has become another')
+    return analyzed
   }
 
   async function carryOut(analyzed: AnalyzedStatement, analysisNanos: number): Promise<void> {
@@ -286,8 +302,18 @@ export function startQueryExecution(
         const columns = analyzed.columns.map((column) => explainColumn(column, text))
         return makeRow(JSON.stringify([text]), { queryType: analyzed.queryType, columns, analysisNanos })
       }
-      case 'write':
-        throw new EngineError('NOT_SUPPORTED', `${analyzed.updateType} is not supported by the configured catalogs`)
+      case 'write': {
+        // Clients repeat a POST whose answer was lost: it has no effect and no place before its first GET.
+        place.current?.release()
+        flush()
+        planKnown.resolve()
+        wake()
+        await follow.promise
+        abort.signal.throwIfAborted()
+        await enter()
+        // Nobody followed until now: the catalogs may have changed since.
+        return carryOutWrite(deps, writeRun, await analyzeWrite(), analysisNanos)
+      }
       default:
         return unreachable(analyzed)
     }
@@ -332,8 +358,8 @@ export function startQueryExecution(
     )
   }
 
-  async function runOnWorker(work: StagePlan, plan: QueryCommand | undefined): Promise<void> {
-    await runWorkerStage(
+  async function runOnWorker(work: StagePlan, plan: QueryCommand | undefined): Promise<FinishedTask | undefined> {
+    return runWorkerStage(
       deps,
       {
         queryId,
@@ -348,7 +374,9 @@ export function startQueryExecution(
         record,
         finish: finishStep(),
         onStats: progressed,
-        onRunning: (drop) => void (dropPending = drop),
+        onRunning: (drop) => {
+          if (!work.fragment?.write) dropPending = drop
+        },
         onPageBytes: (token, bytes) => void memory.set(token, bytes),
       },
       plan,
@@ -519,6 +547,21 @@ export function startQueryExecution(
     if (inner.kind !== 'query') return explainText(analyzed, [])
     const input = await listSplits(deps.catalogs, inner.query)
     return explainText(analyzed, planStages(inner.query, inner.columns, input))
+  }
+
+  const writeRun: WriteRun = {
+    queryId,
+    aggregate,
+    signal: abort.signal,
+    record,
+    planned,
+    async runStage(stage, plan) {
+      const finished = await runOnWorker(stage, plan)
+      if (!finished) throw new Error('a stage that writes ends with its task')
+      return finished
+    },
+    finish: finishStep,
+    onPage: (token, bytes) => void memory.set(token, bytes),
   }
 
   run()

@@ -99,6 +99,16 @@ export function isTaskTerminal(state: TaskState): boolean {
   return state === 'FINISHED' || state === 'CANCELED' || state === 'ABORTED' || state === 'FAILED'
 }
 
+/** A write is prepared and can still be committed: the query can neither fail nor be canceled. */
+export function isDecided(state: QueryCore): boolean {
+  return state.write !== undefined && state.committed?.outcome !== 'impossible'
+}
+
+/** The write is part of its table. */
+export function isCommitted(state: QueryCore): boolean {
+  return state.committed !== undefined && state.committed.outcome !== 'impossible'
+}
+
 /** Rows and bytes of all published pages. */
 export function resultSize(pages: readonly ResultPageRecord[]): { rows: number; bytes: number } {
   let rows = 0

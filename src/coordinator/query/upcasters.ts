@@ -1,10 +1,48 @@
+import { z } from 'zod'
 import { queryEventVersions, type QueryEventType } from './events.ts'
 
 /** Data of one version as the next one has it. */
 export type Upcaster = (data: unknown) => unknown
 
-/** By type, and by the version it takes; none so far, every type is at its first version. */
-export const queryEventUpcasters: Readonly<Partial<Record<QueryEventType, Readonly<Record<number, Upcaster>>>>> = {}
+/** By type, and by the version it takes. */
+export const queryEventUpcasters: Readonly<Partial<Record<QueryEventType, Readonly<Record<number, Upcaster>>>>> = {
+  // No statement changed anything then: nothing to add.
+  QueryPlanned: { 1: (data) => data },
+  WritePrepared: { 1: (data) => preparedOf(firstPrepared.parse(data)) },
+  WriteCommitted: { 1: (data) => committedOf(firstCommitted.parse(data)) },
+}
+
+const firstPrepared = z.object({
+  catalog: z.string(),
+  schema: z.string(),
+  table: z.string().optional(),
+  operation: z.string(),
+  baseVersion: z.string().optional(),
+  files: z.array(z.object({ path: z.string(), rows: z.number(), bytes: z.number(), sha256: z.string().optional() })),
+})
+
+function preparedOf({ baseVersion, files, ...named }: z.infer<typeof firstPrepared>): unknown {
+  const { catalog, schema, table = '' } = named
+  return {
+    ...named,
+    rows: files.reduce((sum, file) => sum + file.rows, 0),
+    bytes: files.reduce((sum, file) => sum + file.bytes, 0),
+    prepared: {
+      catalog,
+      queryId: '',
+      change: { kind: 'insert', schema, table },
+      baseVersion: Number(baseVersion ?? 0),
+      columns: [],
+      files: files.map(({ path, rows, bytes, sha256 = '' }) => ({ path, rows, bytes, footer: sha256 })),
+    },
+  }
+}
+
+const firstCommitted = z.object({ version: z.string().optional(), outcome: z.string() })
+
+function committedOf({ version, outcome }: z.infer<typeof firstCommitted>): unknown {
+  return { outcome, ...(version !== undefined && { version: Number(version) }) }
+}
 
 /**
  * Brings stored data up to the version of today, a version at a time.

@@ -50,23 +50,32 @@ export interface WorkerStageInput {
   onPageBytes(token: number, bytes: Buffer): void
 }
 
+/** A task whose rows were written, at its end: nothing of it is published or recorded yet. */
+export interface FinishedTask {
+  readonly taskId: string
+  readonly stage: number
+  readonly node: Pick<WorkerNode, 'nodeId' | 'url'>
+  readonly status: TaskStatus
+}
+
 /**
  * Stage 1 on one worker and stage 0's relay: creates the task, follows its news, publishes its pages, tries it again
- * elsewhere while nothing of it is published. Resolves when the whole result is published.
+ * elsewhere while nothing of it is published. Resolves when the whole result is published; of a stage that writes, when
+ * its task has ended, with that task: its end is the caller's to record.
  * @throws EngineError | the task's failure as EngineError
  */
 export async function runWorkerStage(
   deps: WorkerStageDeps,
   input: WorkerStageInput,
   plan: QueryCommand | undefined,
-): Promise<void> {
+): Promise<FinishedTask | undefined> {
   let lost: { readonly taskId: string; readonly reason: string } | undefined
   let failures = 0
   const adopted = openTask(input)
   if (adopted) {
     const outcome = await adoptTask(deps, input, adopted)
     lost = await settle(input, adopted.taskId, outcome)
-    if (!lost) return
+    if (!lost) return finishedTask(outcome)
     failures++
   }
   // Each recovery numbers on from the next thousand: no coordinator reuses an id that another gave out unseen.
@@ -96,7 +105,7 @@ export async function runWorkerStage(
     // Part of its output is the result already: only the pages on its worker's disk can complete it.
     const outcome = first.kind === 'lost' && isPinned(input) && task ? await adoptTask(deps, input, task) : first
     lost = await settle(input, taskId, outcome)
-    if (!lost) return
+    if (!lost) return finishedTask(outcome)
     if (++failures >= deps.maxAttempts && outcome.kind === 'lost') throw engineError(outcome.failure)
   }
 }
@@ -117,6 +126,10 @@ async function settle(
       `Task ${taskId} was lost after part of its result was published: ${outcome.failure.message}`,
     )
   return { taskId, reason: outcome.reason }
+}
+
+function finishedTask(outcome: TaskOutcome): FinishedTask | undefined {
+  return outcome.kind === 'done' ? outcome.finished : undefined
 }
 
 function isPinned(input: WorkerStageInput): boolean {
@@ -161,7 +174,7 @@ const ADOPTION_TRIES = 12
 const ADOPTION_PAUSE_MS = 250
 
 type TaskOutcome =
-  | { readonly kind: 'done' }
+  | { readonly kind: 'done'; readonly finished?: FinishedTask }
   | { readonly kind: 'failed'; readonly failure: Failure }
   | { readonly kind: 'lost'; readonly failure: Failure; readonly reason: string }
 
@@ -242,6 +255,10 @@ function followTask(
           end({ kind: 'lost', failure: known, reason: 'engine_crash' })
         else end({ kind: 'failed', failure: known })
         return
+      }
+      if (fragment?.write) {
+        if (status.state !== 'FINISHED') return
+        return end({ kind: 'done', finished: { taskId, stage: input.stage.id, node, status } })
       }
       void publish()
     }

@@ -6,7 +6,7 @@ import { createQueryAggregate, type QueryAggregate } from '../query/query-aggreg
 import type { Resumption } from '../query/query-handle.ts'
 import { querySpanContext } from '../query/query-spans.ts'
 import { readQuery } from '../query/read-query.ts'
-import { isTerminal, type KnownQuery, type LiveQuery } from '../query/state.ts'
+import { isDecided, isTerminal, type KnownQuery, type LiveQuery } from '../query/state.ts'
 import { queryTotals, stagesAtEnd } from '../query/totals.ts'
 
 export interface RecoveredQueries {
@@ -64,6 +64,8 @@ export async function recoverQueries(deps: RecoveryDeps, open: readonly string[]
 }
 
 function reasonNotToTouch(query: LiveQuery): Failure | undefined {
+  // It cannot fail any more, and what is left to do takes nothing of the statement.
+  if (isDecided(query)) return undefined
   const restarted: ErrorName = 'COORDINATOR_RESTARTED'
   if (query.recoveries > 0 && query.eventsSinceRecovery === 0)
     return failureOf(

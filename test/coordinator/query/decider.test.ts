@@ -132,6 +132,28 @@ describe('decide', () => {
       .when(commands.finish)
       .then('QueryFinished')
   })
+  it('lets a write that was made impossible from outside fail, and never finish', () => {
+    const impossible = [...complete, event('WritePrepared'), event('WriteCommitted', 0, { outcome: 'impossible' })]
+    given(...impossible)
+      .when(commands.finish)
+      .then()
+    given(...impossible)
+      .when(commands.fail)
+      .then('QueryFailed')
+    expect(foldQuery(QUERY_ID, [...impossible, event('QueryFailed')]).kind).toBe('FAILED')
+  })
+  it('prepares and commits a write once', () => {
+    const prepared = [...planned, event('WritePrepared')]
+    given(...prepared)
+      .when(commands.prepare)
+      .then()
+    given(...planned)
+      .when(commands.commit)
+      .then()
+    given(...prepared, event('WriteCommitted'))
+      .when(commands.commit)
+      .then()
+  })
   it('tells of pages after the end, each once', () => {
     const ended = [...complete, event('QueryFinished')]
     given(...ended)

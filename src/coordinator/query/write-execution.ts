@@ -1,0 +1,305 @@
+import type { Catalogs } from '../../connectors/spi/catalogs.ts'
+import type {
+  CommittedWrite,
+  ConnectorWriter,
+  PreparedWrite,
+  WriteTarget,
+  WrittenFile,
+} from '../../connectors/spi/table-writer.ts'
+import type { ResultPage } from '../../events/event-log.ts'
+import type { Clock } from '../../shared/clock.ts'
+import { EngineError, failureOf } from '../../shared/engine-error.ts'
+import { taskId as makeTaskId, type QueryId } from '../../shared/ids.ts'
+import { planWriteStages } from '../../planner/plan-stages.ts'
+import type { StagePlan } from '../../planner/stage-plan.ts'
+import type { AnalyzedStatement, PlanNode } from '../../sql/front-end.ts'
+import { duckdbType } from '../../sql/types/duckdb-representation.ts'
+import { parseTypeText } from '../../sql/types/type-names.ts'
+import { connectorOf, listSplits } from '../dispatch/catalog-metadata.ts'
+import { coordinatorTaskStats, cutPages } from './coordinator-stage.ts'
+import type { QueryCommand } from './decider.ts'
+import type { QueryEventOf } from './events.ts'
+import type { PlanFacts } from './planned-data.ts'
+import { toStagePlan } from './planned-data.ts'
+import type { QueryAggregate, Step } from './query-aggregate.ts'
+import type { KnownQuery } from './state.ts'
+import type { WriteGuard } from './write-guard.ts'
+import type { FinishedTask } from './worker-stage.ts'
+
+type AnalyzedWrite = Extract<AnalyzedStatement, { kind: 'write' }>
+type Planned = QueryEventOf<'QueryPlanned'>['data']
+type Finished = QueryEventOf<'QueryFinished'>['data']
+
+export interface WriteDeps {
+  readonly clock: Clock
+  readonly catalogs: Catalogs
+  readonly guard: WriteGuard
+  readonly nodeId: string
+  readonly selfUrl: string
+  readonly onInternalError: (queryId: string, error: unknown) => void
+}
+
+/** What a write needs of the query it belongs to. */
+export interface WriteRun {
+  readonly queryId: QueryId
+  readonly aggregate: QueryAggregate
+  /** Aborted when the query ends otherwise, and when this process stops. */
+  readonly signal: AbortSignal
+  record(steps: readonly Step[], pages?: readonly ResultPage[]): Promise<void>
+  /** The plan as its event has it; from now on a POST can be answered with it. */
+  planned(facts: PlanFacts): QueryCommand
+  runStage(stage: StagePlan, plan: QueryCommand | undefined): Promise<FinishedTask>
+  /** QueryFinished, with its figures. */
+  finish(extra: Partial<Finished>): Step
+  onPage(token: number, bytes: Buffer): void
+}
+
+/**
+ * Carries out a statement that changes something, exactly once. WritePrepared is the decision: before it nothing can be
+ * seen of the change, after it the query can only finish.
+ */
+export async function carryOutWrite(
+  deps: WriteDeps,
+  run: WriteRun,
+  analyzed: AnalyzedWrite,
+  analysisNanos: number,
+): Promise<void> {
+  const planStart = deps.clock.monotonicMs()
+  const facts = (stages: readonly StagePlan[], outline?: PlanNode): PlanFacts => ({
+    queryType: analyzed.queryType,
+    route: stages.length > 1 ? 'local' : 'coordinator',
+    columns: analyzed.columns,
+    tables: tablesOf(analyzed),
+    stages,
+    analysisNanos,
+    planningNanos: Math.round((deps.clock.monotonicMs() - planStart) * 1e6),
+    updateType: analyzed.updateType,
+    warnings: analyzed.warnings,
+    write: analyzed.tolerated === undefined ? {} : { tolerated: analyzed.tolerated },
+    ...(outline && { outline }),
+  })
+  const root: StagePlan = { id: 0, distribution: 'coordinator', inputs: [], splits: [] }
+  const withoutWorker = (): QueryCommand => run.planned(facts(analyzed.columns.length > 0 ? [root] : []))
+  if (analyzed.settled) return changeNothing(deps, run, [withoutWorker()])
+
+  const { source, change, catalog } = analyzed
+  let target: WriteTarget
+  try {
+    target = await writerOf(deps.catalogs, catalog).begin(run.queryId, change)
+  } catch (error) {
+    if (!isTolerated(error, analyzed.tolerated)) throw error
+    return changeNothing(deps, run, [withoutWorker()])
+  }
+  run.signal.throwIfAborted()
+  if (!source) return decide(deps, run, target, [], [withoutWorker()], analyzed.tolerated)
+
+  const input = await listSplits(deps.catalogs, source.query)
+  run.signal.throwIfAborted()
+  const duckdbTypes = target.columns.map(({ type }) => duckdbType(parseTypeText(type)))
+  const stages = planWriteStages(source.query, source.columns, input, { target, duckdbTypes })
+  const written = await run.runStage(
+    stages.find((stage) => stage.fragment !== undefined)!,
+    run.planned(facts(stages, outlineOf(analyzed, source.query.outline))),
+  )
+  return decide(deps, run, target, filesOf(written), [finishTask(written)], analyzed.tolerated)
+}
+
+/**
+ * A write that the coordinator before had planned.
+ * @returns 'analyze' when it has no rows and was not decided: then it is carried out from its beginning
+ */
+export function resumeWrite(deps: WriteDeps, run: WriteRun, planned: Planned): Promise<void> | 'analyze' {
+  const query = run.aggregate.intended
+  if (query.kind === 'NONE') throw new Error('a planned query has a state')
+  if (query.write) {
+    const { prepared } = query.write
+    // Before anything waits: no new change of the object may be checked until this one is carried out.
+    const leave = deps.guard.resume(prepared.catalog, prepared.change)
+    return commitAndFinish(deps, run, prepared, 'rolledForward').finally(leave)
+  }
+  const work = planned.stages.find((stage) => stage.fragment?.write !== undefined)
+  if (!work) return 'analyze'
+  return (async () => {
+    const written = await run.runStage(toStagePlan(work), undefined)
+    const { target } = work.fragment!.write!
+    await decide(deps, run, target, filesOf(written), [finishTask(written)], planned.write?.tolerated)
+  })()
+}
+
+/** From the check of names to the end; conflicting changes wait. */
+async function decide(
+  deps: WriteDeps,
+  run: WriteRun,
+  target: WriteTarget,
+  files: readonly WrittenFile[],
+  before: readonly QueryCommand[],
+  tolerated: AnalyzedWrite['tolerated'],
+): Promise<void> {
+  const leave = await deps.guard.enter(target.catalog, target.change)
+  try {
+    run.signal.throwIfAborted()
+    let prepared: PreparedWrite
+    try {
+      prepared = await writerOf(deps.catalogs, target.catalog).prepare(target, files)
+    } catch (error) {
+      if (isTolerated(error, tolerated)) return await changeNothing(deps, run, before)
+      await run.record(before)
+      throw error
+    }
+    run.signal.throwIfAborted()
+    const { catalog, change } = prepared
+    await run.record([
+      ...before,
+      {
+        type: 'PrepareWrite',
+        data: {
+          catalog,
+          schema: change.schema,
+          ...('table' in change && { table: change.table }),
+          operation: change.kind,
+          rows: files.reduce((sum, file) => sum + file.rows, 0),
+          bytes: files.reduce((sum, file) => sum + file.bytes, 0),
+          prepared,
+        },
+      },
+    ])
+    // A cancel was faster: then there is no decision, and nothing to carry out.
+    if (known(run).write === undefined) return
+    await commitAndFinish(deps, run, prepared, 'committed')
+  } finally {
+    leave()
+  }
+}
+
+/** Commits until it is known to be done, tells the number of rows, and ends the query. */
+async function commitAndFinish(
+  deps: WriteDeps,
+  run: WriteRun,
+  prepared: PreparedWrite,
+  outcome: 'committed' | 'rolledForward',
+): Promise<void> {
+  const before = known(run).committed
+  if (before && before.outcome !== 'impossible') return finish(deps, run, [], known(run).write?.rows ?? 0)
+  const committed = before ? impossible() : await commit(deps, run, prepared)
+  if (committed instanceof EngineError) {
+    await run.record([{ type: 'CommitWrite', data: { outcome: 'impossible' } }])
+    throw committed
+  }
+  await finish(
+    deps,
+    run,
+    [{ type: 'CommitWrite', data: { version: committed.version, outcome } }],
+    known(run).write?.rows ?? 0,
+  )
+}
+
+const FIRST_PAUSE_MS = 50
+const LONGEST_PAUSE_MS = 5_000
+
+/** @returns the conflict that makes the change impossible, made from outside of the event log */
+async function commit(deps: WriteDeps, run: WriteRun, prepared: PreparedWrite): Promise<CommittedWrite | EngineError> {
+  const writer = writerOf(deps.catalogs, prepared.catalog)
+  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(LONGEST_PAUSE_MS, pause * 2)) {
+    try {
+      return await writer.commit(prepared)
+    } catch (error) {
+      if (error instanceof EngineError && error.errorName === 'TRANSACTION_CONFLICT') return error
+      // The disk is full or away: the decision stands, so it is tried until the change is made.
+      deps.onInternalError(run.queryId, error)
+    }
+    await new Promise((resolve) => setTimeout(resolve, pause))
+    run.signal.throwIfAborted()
+  }
+}
+
+function impossible(): EngineError {
+  return new EngineError('TRANSACTION_CONFLICT', 'The table was changed from outside while the statement committed')
+}
+
+/** IF [NOT] EXISTS, and it is so. */
+function changeNothing(deps: WriteDeps, run: WriteRun, before: readonly Step[]): Promise<void> {
+  return finish(deps, run, before, 0)
+}
+
+/** The end: one row with the number of rows where the statement has a result. */
+async function finish(deps: WriteDeps, run: WriteRun, before: readonly Step[], rows: number): Promise<void> {
+  const createdAt = deps.clock.now()
+  // Statements of definitions have no rows, not even a count.
+  const hasCount = (query: KnownQuery): boolean => (query.planned?.columns.length ?? 0) > 0
+  const [page] = cutPages(Buffer.from(JSON.stringify([rows])), 1, Infinity)
+  const stats = coordinatorTaskStats({
+    createdAt,
+    endedAt: deps.clock.now(),
+    rows: 1,
+    bytes: page!.bytes.length,
+    splits: 1,
+    source: 'TableFinishOperator',
+  })
+  const taskId = makeTaskId(run.queryId, 0, 0)
+  const result: readonly QueryCommand[] = [
+    { type: 'FinishTask', data: { taskId, stage: 0, nodeId: deps.nodeId, nodeUrl: deps.selfUrl, stats } },
+    {
+      type: 'PublishPages',
+      data: {
+        taskId,
+        batch: 0,
+        firstToken: 0,
+        pages: [{ rows: 1, bytes: page!.bytes.length, sha256: page!.sha256, kept: 'log', taskToken: 0 }],
+        lastOfBatch: true,
+        lastOfResult: true,
+      },
+    },
+  ]
+  const query = run.aggregate.intended
+  const counted =
+    (query.kind !== 'NONE' && hasCount(query)) ||
+    before.some((step) => typeof step === 'object' && step.type === 'PlanQuery' && step.data.columns.length > 0)
+  if (counted) run.onPage(0, page!.bytes)
+  await run.record(
+    [...before, ...(counted ? result : []), run.finish(counted ? { updateCount: rows } : {})],
+    counted ? [{ token: 0, bytes: page!.bytes }] : [],
+  )
+}
+
+function known(run: WriteRun): KnownQuery {
+  const { intended } = run.aggregate
+  if (intended.kind === 'NONE') throw new Error('a query that writes has a state')
+  return intended
+}
+
+function writerOf(catalogs: Catalogs, catalog: string): ConnectorWriter {
+  const { writer } = connectorOf(catalogs, catalog)
+  if (!writer) throw new EngineError('NOT_SUPPORTED', `Catalog '${catalog}' cannot be written`)
+  return writer
+}
+
+function isTolerated(error: unknown, tolerated: AnalyzedWrite['tolerated']): boolean {
+  return tolerated !== undefined && error instanceof EngineError && error.errorName === tolerated
+}
+
+function filesOf({ taskId, status }: FinishedTask): readonly WrittenFile[] {
+  if (status.written) return status.written.files
+  const { message } = failureOf('REMOTE_TASK_ERROR', `Task ${taskId} does not say what it wrote`)
+  throw new EngineError('REMOTE_TASK_ERROR', message)
+}
+
+function finishTask({ taskId, stage, node, status }: FinishedTask): QueryCommand {
+  return {
+    type: 'FinishTask',
+    data: { taskId, stage, nodeId: node.nodeId, nodeUrl: node.url, stats: status.stats },
+  }
+}
+
+function tablesOf({ catalog, change, source, writes }: AnalyzedWrite): Planned['tables'] {
+  const reads = (source?.reads ?? []).map((read) => ({ ...read, columns: [...read.columns], mode: 'READ' as const }))
+  if (!('table' in change)) return reads
+  const { schema, table } = change
+  return [...reads, { catalog, schema, table, columns: [...writes], mode: 'WRITE' }]
+}
+
+/** The rows' plan under the operators that write them. */
+function outlineOf({ catalog, change }: AnalyzedWrite, rows: PlanNode): PlanNode {
+  const target = [catalog, change.schema, ...('table' in change ? [change.table] : [])].join(':')
+  const writing: PlanNode = { name: 'TableWriter', details: {}, layout: ['rows:bigint'], children: [rows] }
+  return { name: 'TableCommit', details: { target }, layout: ['rows:bigint'], children: [writing] }
+}

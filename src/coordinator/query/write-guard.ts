@@ -1,0 +1,66 @@
+import { conflicts, type TableChange } from '../../connectors/spi/table-writer.ts'
+
+/**
+ * Keeps changes of the same object apart: names are checked, the decision is made valid and carried out by one of them
+ * at a time, so that no change that is decided can be made impossible by another. Changes of all queries go through the
+ * one coordinator that may write the event log.
+ */
+export interface WriteGuard {
+  /** Resolves when no conflicting change is under way; those that came before go first. The answer lets the next in. */
+  enter(catalog: string, change: TableChange): Promise<() => void>
+  /** At once: a change that the coordinator before has decided. Only before `open`. */
+  resume(catalog: string, change: TableChange): () => void
+  /** All changes that were decided before are under way: new ones may enter. */
+  open(): void
+}
+
+interface Entry {
+  readonly catalog: string
+  readonly change: TableChange
+}
+
+export function createWriteGuard(): WriteGuard {
+  const inside = new Set<Entry>()
+  let waiting: { readonly entry: Entry; readonly go: () => void }[] = []
+  let isOpen = false
+
+  function hold(entry: Entry): () => void {
+    inside.add(entry)
+    return () => {
+      if (inside.delete(entry)) admit()
+    }
+  }
+
+  function admit(): void {
+    if (!isOpen) return
+    const still: typeof waiting = []
+    for (const one of waiting) {
+      const before = [...inside, ...still.map(({ entry }) => entry)]
+      if (before.some((other) => disturbs(other, one.entry))) still.push(one)
+      else {
+        inside.add(one.entry)
+        one.go()
+      }
+    }
+    waiting = still
+  }
+
+  return {
+    enter(catalog, change) {
+      const entry = { catalog, change }
+      return new Promise((resolve) => {
+        waiting.push({ entry, go: () => resolve(hold(entry)) })
+        admit()
+      })
+    },
+    resume: (catalog, change) => hold({ catalog, change }),
+    open() {
+      isOpen = true
+      admit()
+    },
+  }
+}
+
+function disturbs(a: Entry, b: Entry): boolean {
+  return a.catalog === b.catalog && conflicts(a.change, b.change)
+}
