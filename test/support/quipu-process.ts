@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LockState } from '../../src/supervisor/data-folder-lock.ts'
 import { isRunning, programOf } from '../../src/supervisor/process-identity.ts'
+import { repository } from './repository.ts'
 
-const PROGRAM = new URL('../../dist/cli/quipu.js', import.meta.url).pathname
-const REPOSITORY = new URL('../..', import.meta.url).pathname
+const PROGRAM = join(repository, 'dist', 'cli', 'quipu.js')
 
 /** A running `quipu`, started from dist/ as a user would. */
 export interface QuipuProcess {
@@ -30,7 +30,7 @@ export interface QuipuOptions {
 /** Runs `quipu` with these arguments, in a process group of its own, without the settings of this environment. */
 export function spawnQuipu(args: readonly string[], options: QuipuOptions = {}): QuipuProcess {
   const child = spawn(process.execPath, [PROGRAM, ...args], {
-    cwd: options.cwd ?? REPOSITORY,
+    cwd: options.cwd ?? repository,
     env: { PATH: process.env['PATH'], HOME: tmpdir(), ...options.env },
     ...options.user,
     detached: true,

@@ -253,6 +253,9 @@ function followTask(
         const known: Failure = location ? { ...rest, location } : rest
         if (known.errorName === 'REMOTE_TASK_ERROR' || known.errorName === 'REMOTE_HOST_GONE')
           end({ kind: 'lost', failure: known, reason: 'engine_crash' })
+        // Not by this coordinator, which listens no longer once it aborts: the worker stopped, or heard nobody for long.
+        else if (status.state === 'ABORTED' && !status.failure)
+          end({ kind: 'lost', failure: known, reason: 'worker_lost' })
         else end({ kind: 'failed', failure: known })
         return
       }

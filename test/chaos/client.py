@@ -18,15 +18,15 @@ def digest(rows):
     """Order does not matter, every row does."""
     total = 0
     for row in rows:
-        total += int.from_bytes(hashlib.md5(json.dumps(row).encode()).digest(), 'big')
+        total += int.from_bytes(hashlib.md5(json.dumps(row, separators=(',', ':'), ensure_ascii=False).encode()).digest(), 'big')
     return f'{len(rows)}:{total % 2**128:032x}'
 
 
 while time.time() < end:
     name = rng.choice(sorted(STATEMENTS))
-    conn = trino.dbapi.connect(host=host, port=port, user='crash', catalog='tpch', schema='tiny')
+    conn = trino.dbapi.connect(host=host, port=port, user='python', catalog='tpch', schema='tiny')
     cur = conn.cursor()
-    out = {'name': name}
+    out = {'name': name, 'from': time.time()}
     try:
         cur.execute(STATEMENTS[name])
         out['rows'] = digest(cur.fetchall())
@@ -37,5 +37,6 @@ while time.time() < end:
         out['connection'] = type(error).__name__ + ': ' + str(error)[:120]
     except Exception as error:
         out['broken'] = type(error).__name__ + ': ' + str(error)[:300]
+    out['to'] = time.time()
     out['id'] = cur.query_id if hasattr(cur, 'query_id') else None
     print(json.dumps(out), flush=True)

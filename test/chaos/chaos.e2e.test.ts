@@ -1,0 +1,53 @@
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { temporaryFolder } from '../support/quipu-process.ts'
+import { Harness } from './harness.ts'
+import { planOf } from './plan.ts'
+import { runLine } from './report.ts'
+
+describe('plan of a seed', () => {
+  const can = { log: 'mixed', disk: true, faults: 'all' } as const
+
+  it('is the same for the same seed, and another for another', () => {
+    const plans = Array.from({ length: 50 }, (_, seed) => JSON.stringify(planOf(seed, 3000, can)))
+    expect(Array.from({ length: 50 }, (_, seed) => JSON.stringify(planOf(seed, 3000, can)))).toEqual(plans)
+    expect(new Set(plans).size).toBe(50)
+  })
+
+  it('does only what can be done', () => {
+    for (let seed = 0; seed < 200; seed++) {
+      const plan = planOf(seed, 3000, { log: 'postgres', disk: false, faults: 'processes' })
+      expect(plan.ownDisk).toBe(false)
+      for (const { kind } of plan.faults) expect(kind).toMatch(/^(kill|stop) (coordinator|worker|engine)$/)
+    }
+  })
+})
+
+/** The short form of `npm run chaos`, which finds more the longer it runs. */
+describe('a server under faults', () => {
+  const kept = temporaryFolder()
+  let harness: Harness
+
+  beforeAll(async () => {
+    harness = await Harness.open({
+      log: 'postgres',
+      faults: 'all',
+      clients: 5,
+      loadMs: 1_500,
+      keepIn: join(kept.path, 'kept'),
+      withoutPython: true,
+    })
+  }, 120_000)
+
+  afterAll(async () => {
+    await harness.close()
+    await kept.remove()
+  }, 60_000)
+
+  it.each([33, 58])('seed %i: every statement ends right or cleanly', { timeout: 240_000 }, async (seed) => {
+    const result = await harness.run(seed)
+    console.log(runLine(result))
+    expect(result.wrong).toEqual([])
+    expect(result.outcomes.length).toBeGreaterThan(0)
+  })
+})

@@ -1,0 +1,155 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { z } from 'zod'
+import type { Recorded } from '../../src/events/event-log.ts'
+import { readStreams } from '../../src/readmodels/query-events/queries.ts'
+import { embeddedConnection } from '../support/embedded-connection.ts'
+import { isAlive } from '../support/quipu-process.ts'
+import type { Outcome } from './outcome.ts'
+import type { SeenProcesses } from './process-tree.ts'
+import type { RightAnswer } from './right-answers.ts'
+import type { ChaosServer } from './server.ts'
+import { statementOf, type StatementName } from './statements.ts'
+import { foldStream } from './stream-rules.ts'
+
+const QUIET_MS = 40_000
+const CLEAN_MS = 45_000
+const ENDS: ReadonlySet<string> = new Set(['FINISHED', 'CANCELED', 'ABORTED', 'FAILED'])
+const taskListSchema = z.array(
+  z.object({ taskId: z.string(), state: z.string(), outputBuffers: z.object({ state: z.string() }) }),
+)
+const OPEN_STATES = 'QUEUED,PLANNING,STARTING,RUNNING,FINISHING'
+
+/** Waits until no query is open; what is found wrong, a line each. */
+export async function becomesQuiet(server: ChaosServer): Promise<string[]> {
+  let open: unknown = 'nothing was answered'
+  const quiet = await within(QUIET_MS, async () => {
+    open = await json(`${server.base}/v1/query?state=${OPEN_STATES}`)
+    return Array.isArray(open) && open.length === 0
+  })
+  return quiet ? [] : [`queries are open ${QUIET_MS} ms after the last client: ${JSON.stringify(open).slice(0, 500)}`]
+}
+
+/**
+ * Nothing of ended queries may stay on workers: no task, no page.
+ * @param pagesToo else tasks that ended well may serve their pages yet
+ */
+export async function workersAreClean(server: ChaosServer, pagesToo: boolean): Promise<string[]> {
+  let left: string[] = []
+  const clean = await within(CLEAN_MS, async () => {
+    left = []
+    const nodes = (await json(`${server.base}/v1/node`)) as { uri: string; state: string }[]
+    for (const { uri, state } of nodes) {
+      if (uri === server.base || state !== 'active') continue
+      const tasks = taskListSchema.parse(await json(`${uri}/v1/task`))
+      for (const { taskId, state: taskState, outputBuffers } of tasks) {
+        // Deleted ones are listed for minutes, with a buffer that is FINISHED.
+        const holds = pagesToo && outputBuffers.state !== 'FINISHED'
+        if (!ENDS.has(taskState) || holds) left.push(`task ${taskId} (${taskState}) is left on ${uri}`)
+      }
+    }
+    if (!pagesToo) return left.length === 0
+    for (const worker of readdirSync(server.dataDir).filter((name) => name.startsWith('worker-'))) {
+      const pages = join(server.dataDir, worker, 'pages')
+      if (existsSync(pages)) for (const name of readdirSync(pages)) left.push(`pages ${name} are left on ${worker}`)
+    }
+    return left.length === 0
+  })
+  return clean ? [] : left.length > 0 ? left.slice(0, 5) : ['the workers do not say which tasks they have']
+}
+
+/** Every query's stream against the state machine, and what clients were told against the streams. */
+export async function checkStreams(
+  server: ChaosServer,
+  outcomes: readonly Outcome[],
+  right: ReadonlyMap<StatementName, RightAnswer>,
+): Promise<string[]> {
+  const streams = await readAllStreams(server.dataDir)
+  const broken: string[] = []
+  const folded = new Map(
+    [...streams].map(([queryId, events]) => {
+      const stream = foldStream(queryId, events)
+      broken.push(...stream.broken)
+      return [queryId, stream.state] as const
+    }),
+  )
+  for (const { id, name, result, behaviour, why } of outcomes) {
+    if (id === undefined) continue
+    const state = folded.get(id)
+    if (!state) broken.push(`${id} was given out and is not in the log`)
+    else if (result === 'right' && !behaviour.startsWith('cancel')) {
+      const { error } = statementOf(name)
+      const is = state.kind === 'FAILED' ? state.failure.errorName : state.kind
+      if (is !== (error ?? 'FINISHED')) broken.push(`${id} ${name}: the client saw it whole, the log says ${is}`)
+      const rows = right.get(name)?.rows.length
+      if (state.kind === 'FINISHED' && rows !== undefined && state.finished.rows !== rows) {
+        broken.push(`${id} ${name}: ${rows} rows, the log says ${state.finished.rows}`)
+      }
+    } else if (result === 'clean' && state.kind !== 'FAILED' && !why?.startsWith('PAGE_TRANSPORT_ERROR')) {
+      broken.push(`${id} ${name}: the client was told ${why}, the log says ${state.kind}`)
+    }
+  }
+  return broken
+}
+
+async function readAllStreams(dataDir: string): Promise<Map<string, Recorded[]>> {
+  const database = new pg.Client({ ...embeddedConnection(dataDir), options: '-c search_path=m,public' })
+  await database.connect()
+  try {
+    const query = async (text: string, values: readonly unknown[] = []) =>
+      (await database.query<Record<string, unknown>>(text, [...values])).rows
+    const ids = await query("select distinct stream from query_events where type = 'QueryCreated'")
+    const streams = new Map<string, Recorded[]>()
+    const events = await readStreams(
+      query,
+      ids.map(({ stream }) => String(stream)),
+    )
+    for (const event of events) {
+      const known = streams.get(event.stream)
+      if (known) known.push(event)
+      else streams.set(event.stream, [event])
+    }
+    return streams
+  } finally {
+    await database.end()
+  }
+}
+
+/** `quipu audit verify --read-models` beside the server: hash chains, one end a query, tables against a rebuild. */
+export async function auditLog(server: ChaosServer): Promise<string[]> {
+  const { code, stdout, stderr } = await server.command('audit', 'verify', '--read-models', '--json').exit
+  const lines = stdout.split('\n').filter(Boolean)
+  const { summary } = JSON.parse(lines.at(-1) ?? '{}') as { summary?: { open: number } }
+  if (!summary) return [`the audit ended with ${code}: ${stderr.slice(-500)}`]
+  return [...lines.slice(0, -1).slice(0, 5), ...(summary.open > 0 ? [`${summary.open} queries without an end`] : [])]
+}
+
+/** SIGTERM: exit 0, and nothing runs on. */
+export async function stopsWhole(server: ChaosServer, seen: SeenProcesses): Promise<string[]> {
+  await seen.look()
+  seen.stop()
+  const code = await server.stop()
+  const gone = await within(5_000, async () => seen.running().length === 0)
+  const left = gone ? [] : seen.running()
+  for (const pid of left) if (isAlive(pid)) process.kill(pid, 'SIGKILL')
+  return [
+    ...(code === 0 ? [] : [code === undefined ? 'it does not end on SIGTERM' : `it ended with ${code} on SIGTERM`]),
+    ...(left.length > 0 ? [`processes ${left.join(', ')} are left after SIGTERM`] : []),
+  ]
+}
+
+async function json(url: string): Promise<unknown> {
+  const answer = await fetch(url, { headers: { 'x-trino-user': 'chaos' }, signal: AbortSignal.timeout(10_000) })
+  if (answer.status !== 200) throw new Error(`${url}: ${answer.status}`)
+  return answer.json()
+}
+
+/** Whether a condition comes true in time; what throws is not true yet. */
+async function within(timeoutMs: number, condition: () => Promise<boolean>): Promise<boolean> {
+  for (const until = performance.now() + timeoutMs; performance.now() < until; await sleep(150)) {
+    if (await condition().catch(() => false)) return true
+  }
+  return false
+}

@@ -1,0 +1,291 @@
+import { createHash } from 'node:crypto'
+import { Agent } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { StatementJson } from '../support/statement-client.ts'
+import { ask, NoAnswer, type Answer, type Asked } from './http.ts'
+import { cleanErrors, type Behaviour, type Outcome } from './outcome.ts'
+import type { EventPoint } from './plan.ts'
+import type { Random } from './random.ts'
+import { wrongRows, type RightAnswer } from './right-answers.ts'
+import { statementMix, statementOf, type StatementName } from './statements.ts'
+
+export interface ClientOptions {
+  readonly base: string
+  readonly name: string
+  readonly random: Random
+  readonly right: ReadonlyMap<StatementName, RightAnswer>
+  /** Milliseconds since the clients began. */
+  readonly now: () => number
+  readonly passed: (point: EventPoint) => void
+  /** No statement is begun after this. */
+  readonly untilMs: number
+}
+
+/** So long a client goes on asking; what has not ended then never will. */
+const PATIENCE_MS = 45_000
+const PAUSE_MS = 50
+/** So many each, however slow the machine is. */
+const LEAST_STATEMENTS = 2
+
+/** The server did what it must never do. */
+class Wrong extends Error {}
+
+/** Runs statements one after the other, each followed as the protocol has it, until the time is over. */
+export async function runClient(options: ClientOptions): Promise<Outcome[]> {
+  const outcomes: Outcome[] = []
+  const agent = new Agent({ keepAlive: true, maxSockets: 4 })
+  const { random } = options
+  try {
+    while (options.now() < options.untilMs || outcomes.length < LEAST_STATEMENTS) {
+      const name = random.pick(statementMix)
+      const behaviour = pickBehaviour(random)
+      outcomes.push(await new Following(options, agent, name, behaviour).run())
+      if (random.chance(0.3)) await sleep(random.whole(0, 80))
+    }
+  } finally {
+    agent.destroy()
+  }
+  return outcomes
+}
+
+function pickBehaviour(random: Random): Behaviour {
+  const drawn = random.next()
+  if (drawn < 0.35) return 'follow'
+  if (drawn < 0.6) return 'repeat'
+  if (drawn < 0.7) return 'slow'
+  if (drawn < 0.8) return 'cut'
+  if (drawn < 0.88) return 'cancel'
+  if (drawn < 0.94) return 'cancel beside'
+  return drawn < 0.97 ? 'abandon post' : 'walk away'
+}
+
+/** One statement and its client. */
+class Following {
+  readonly #options: ClientOptions
+  readonly #agent: Agent
+  readonly #name: StatementName
+  readonly #behaviour: Behaviour
+  readonly #fromMs: number
+  readonly #rows: string[] = []
+  /** Hash of the rows that an address gave. */
+  readonly #given = new Map<string, string>()
+  readonly #headers = new Map<string, string>()
+  #id: string | undefined
+  #answers = 0
+
+  constructor(options: ClientOptions, agent: Agent, name: StatementName, behaviour: Behaviour) {
+    this.#options = options
+    this.#agent = agent
+    this.#name = name
+    this.#behaviour = behaviour
+    this.#fromMs = options.now()
+  }
+
+  async run(): Promise<Outcome> {
+    const [result, why] = await this.#run().catch((error: unknown): [Outcome['result'], string] => {
+      if (error instanceof Wrong) return ['wrong', error.message]
+      throw error
+    })
+    this.#options.passed('ended')
+    return {
+      name: this.#name,
+      client: this.#options.name,
+      behaviour: this.#behaviour,
+      ...(this.#id === undefined ? {} : { id: this.#id }),
+      result,
+      ...(why === '' ? {} : { why }),
+      fromMs: Math.round(this.#fromMs),
+      toMs: Math.round(this.#options.now()),
+    }
+  }
+
+  async #run(): Promise<[Outcome['result'], string]> {
+    const { random } = this.#options
+    const behaviour = this.#behaviour
+    if (behaviour === 'abandon post') {
+      await this.#post({ cutAfterBytes: 0 }).catch(() => {})
+      return ['left', '']
+    }
+    let last = await this.#posted()
+    this.#options.passed('first answer')
+    const leaveAt = random.whole(0, 4)
+    for (let uri = last.nextUri; uri !== undefined; uri = last.nextUri) {
+      const leaving = this.#answers > leaveAt
+      if (leaving && behaviour === 'walk away') return ['left', '']
+      if (leaving && behaviour === 'cancel') return this.#cancel(uri)
+      if (leaving && behaviour === 'cancel beside') return this.#cancelBeside(uri)
+      if (behaviour === 'slow') await sleep(random.whole(20, 250))
+      if (behaviour === 'cut' && random.chance(0.4)) {
+        const cutAfterBytes = random.pick([0, 1, 1000, 40_000])
+        await ask(uri, { agent: this.#agent, cutAfterBytes }).catch(() => {})
+      }
+      if (behaviour === 'repeat' && random.chance(0.3)) {
+        const [first, second] = await Promise.all([this.#get(uri), this.#get(uri)])
+        this.#take(uri, first)
+        last = this.#take(uri, second)
+      } else {
+        last = this.#take(uri, await this.#get(uri))
+        if (behaviour === 'repeat' && random.chance(0.3)) last = this.#take(uri, await this.#get(uri))
+      }
+      if (last.nextUri === undefined && random.chance(0.4)) await this.#sameEnd(uri, last)
+    }
+    return this.#verdict(last)
+  }
+
+  /** An end is told again to whoever asks again. */
+  async #sameEnd(uri: string, end: StatementJson): Promise<void> {
+    const again = this.#take(uri, await this.#get(uri))
+    if (again.nextUri !== undefined || again.error?.errorName !== end.error?.errorName) {
+      throw new Wrong(
+        `ended with ${end.error?.errorName ?? 'rows'}, asked again: ${JSON.stringify(again).slice(0, 300)}`,
+      )
+    }
+  }
+
+  #verdict({ error, stats }: StatementJson): [Outcome['result'], string] {
+    const statement = statementOf(this.#name)
+    const right = this.#options.right.get(this.#name)
+    if (right) {
+      const wrong = wrongRows(this.#rows, right, error === undefined)
+      if (wrong !== undefined) return ['wrong', wrong]
+    }
+    if (error) {
+      if (error.errorName === statement.error) return ['right', '']
+      const why = `${error.errorName}: ${error.message}`.slice(0, 300)
+      return [cleanErrors.has(error.errorName) ? 'clean' : 'wrong', why]
+    }
+    if (statement.error !== undefined) return ['wrong', `no ${statement.error}`]
+    if (stats.state !== 'FINISHED') return ['wrong', `no nextUri, yet ${stats.state}`]
+    const [name, value] = statement.header ?? []
+    if (name !== undefined && this.#headers.get(name) !== value) {
+      return ['wrong', `header ${name} is ${this.#headers.get(name) ?? 'absent'}`]
+    }
+    return ['right', '']
+  }
+
+  async #cancel(uri: string): Promise<[Outcome['result'], string]> {
+    this.#options.passed('canceling')
+    await this.#delete(uri)
+    return this.#afterCancel(uri)
+  }
+
+  async #cancelBeside(uri: string): Promise<[Outcome['result'], string]> {
+    this.#options.passed('canceling')
+    const [answer] = await Promise.all([this.#get(uri), this.#delete(uri)])
+    const told = this.#take(uri, answer)
+    if (told.nextUri === undefined) {
+      return told.error?.errorName === 'USER_CANCELED' ? ['right', ''] : this.#verdict(told)
+    }
+    return this.#afterCancel(told.nextUri)
+  }
+
+  /** A cancel that was answered is valid: whoever asks learns of an end, at once. */
+  async #afterCancel(uri: string): Promise<[Outcome['result'], string]> {
+    // A stale coordinator may tell a stale status once; that it goes on is wrong.
+    for (let times = 0, at = uri; times < 20; times++) {
+      const last = this.#take(at, await this.#get(at))
+      if (last.nextUri === undefined) {
+        return last.error?.errorName === 'USER_CANCELED' ? ['right', ''] : this.#verdict(last)
+      }
+      at = last.nextUri
+      await sleep(PAUSE_MS)
+    }
+    return ['wrong', 'it goes on after its cancel was answered']
+  }
+
+  async #posted(): Promise<StatementJson> {
+    const answer = await this.#again('POST', () => this.#post({}), [200], [429, 503])
+    this.#answers++
+    this.#keepHeaders(answer)
+    const first = parse(answer)
+    this.#id = first.id
+    if (first.data !== undefined || first.error !== undefined)
+      throw new Wrong('the answer of a POST has rows or an error')
+    return first
+  }
+
+  #post(more: Pick<Asked, 'cutAfterBytes'>): Promise<Answer> {
+    const asked = ask(`${this.#options.base}/v1/statement`, {
+      method: 'POST',
+      body: statementOf(this.#name).sql,
+      headers: {
+        'x-trino-user': this.#options.name,
+        'x-trino-catalog': 'tpch',
+        'x-trino-schema': 'tiny',
+        'x-trino-client-capabilities': 'PATH,PARAMETRIC_DATETIME,SESSION_AUTHORIZATION',
+      },
+      agent: this.#agent,
+      ...more,
+    })
+    this.#options.passed('posted')
+    return asked
+  }
+
+  async #get(uri: string): Promise<Answer> {
+    const answer = await this.#again('GET', () => ask(uri, { agent: this.#agent }), [200], [])
+    this.#answers++
+    return answer
+  }
+
+  async #delete(uri: string): Promise<void> {
+    await this.#again('DELETE', () => ask(uri, { method: 'DELETE', agent: this.#agent }), [204], [503])
+  }
+
+  /** Asks until there is an answer, as published clients do; one with another status is wrong. */
+  async #again(
+    what: string,
+    send: () => Promise<Answer>,
+    good: readonly number[],
+    later: readonly number[],
+  ): Promise<Answer> {
+    const { now } = this.#options
+    const until = now() + PATIENCE_MS
+    for (let why = ''; now() < until; await sleep(PAUSE_MS)) {
+      try {
+        const answer = await send()
+        if (good.includes(answer.status)) return answer
+        if (!later.includes(answer.status)) {
+          throw new Wrong(`${what} answered ${answer.status}: ${answer.text.slice(0, 200)}`)
+        }
+        why = String(answer.status)
+      } catch (error) {
+        if (!(error instanceof NoAnswer)) throw error
+        why = error.message
+      }
+      if (now() + PAUSE_MS >= until) throw new Wrong(`${what}: no answer in ${PATIENCE_MS} ms, last ${why}`)
+    }
+    throw new Wrong(`${what}: no answer in ${PATIENCE_MS} ms`)
+  }
+
+  /** Takes an answer's rows once, and holds it to what its address gave before. */
+  #take(uri: string, answer: Answer): StatementJson {
+    const json = parse(answer)
+    this.#keepHeaders(answer)
+    if (this.#options.now() - this.#fromMs > 2 * PATIENCE_MS) throw new Wrong(`not ended: ${json.stats.state}`)
+    if (json.id !== this.#id) throw new Wrong(`the answer is of query ${json.id}`)
+    if (json.data === undefined || json.data.length === 0) return json
+    const rows = json.data.map((row) => JSON.stringify(row))
+    const hash = createHash('sha256').update(rows.join('\n')).digest('hex')
+    const before = this.#given.get(uri)
+    if (before === undefined) {
+      this.#options.passed(this.#given.size === 0 ? 'first page' : 'page')
+      this.#given.set(uri, hash)
+      for (const row of rows) this.#rows.push(row)
+    } else if (before !== hash) throw new Wrong(`${uri} gave other rows than before`)
+    return json
+  }
+
+  #keepHeaders({ headers }: Answer): void {
+    for (const [name, value] of Object.entries(headers)) {
+      if (typeof value === 'string') this.#headers.set(name, value)
+    }
+  }
+}
+
+function parse({ text }: Answer): StatementJson {
+  try {
+    return JSON.parse(text) as StatementJson
+  } catch {
+    throw new Wrong(`an answer that is no JSON: ${text.slice(0, 200)}`)
+  }
+}

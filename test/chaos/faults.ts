@@ -1,0 +1,200 @@
+import { writeFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { unreachable } from '../../src/shared/unreachable.ts'
+import type { TestKafka } from '../support/kafka.ts'
+import { isAlive } from '../support/quipu-process.ts'
+import type { OwnDisk } from './own-disk.ts'
+import type { EventPoint, FaultKind, Plan, PlannedFault } from './plan.ts'
+import { processTree } from './process-tree.ts'
+import type { ChaosServer } from './server.ts'
+
+/** What was done, and when, in milliseconds since the clients began. */
+export interface DoneFault {
+  readonly kind: FaultKind
+  readonly fromMs: number
+  readonly toMs: number
+  /** Nothing was there to do it to. */
+  readonly missed?: true
+}
+
+export interface FaultTargets {
+  readonly server: ChaosServer
+  readonly disk?: OwnDisk
+  readonly kafka?: TestKafka
+}
+
+/** A hang is longer than the supervisor bears; see the server's short waits. */
+const HANG_MS = 6_000
+const BURST_MS = 60
+const PAUSE_MS = 30
+/** Room for pages ends at 2 GB, that for statements at 1 GB. */
+const LOW_BYTES = 1.5 * 1024 ** 3
+const FULL_BYTES = 1024 * 1024
+
+/** Does to a server what a plan says, at the times and the moments it says. */
+export class FaultRunner {
+  readonly done: DoneFault[] = []
+  readonly #targets: FaultTargets
+  readonly #now: () => number
+  readonly #counts = new Map<EventPoint, number>()
+  readonly #waiting: { readonly fault: PlannedFault; readonly point: EventPoint; readonly nth: number }[] = []
+  readonly #running = new Set<Promise<void>>()
+  readonly #timers: NodeJS.Timeout[] = []
+  #over = false
+
+  constructor(plan: Plan, targets: FaultTargets, now: () => number) {
+    this.#targets = targets
+    this.#now = now
+    for (const fault of plan.faults) {
+      const { when } = fault
+      if ('point' in when) this.#waiting.push({ fault, ...when })
+      else this.#timers.push(setTimeout(() => this.#begin(fault), when.atMs - now()))
+    }
+  }
+
+  /** A client got to a point. */
+  passed(point: EventPoint): void {
+    const count = (this.#counts.get(point) ?? 0) + 1
+    this.#counts.set(point, count)
+    for (const one of this.#waiting) if (one.point === point && one.nth === count) this.#begin(one.fault)
+  }
+
+  /** No more faults; resolves when those that run have ended. */
+  async end(): Promise<void> {
+    this.#over = true
+    for (const timer of this.#timers) clearTimeout(timer)
+    await Promise.all(this.#running)
+  }
+
+  #begin(fault: PlannedFault): void {
+    if (this.#over) return
+    const fromMs = Math.round(this.#now())
+    const running = this.#do(fault)
+      .catch((error: unknown) => {
+        this.#targets.server.note(`fault ${fault.kind}: ${String(error)}\n`)
+        return false
+      })
+      .then((hit) => {
+        const toMs = Math.round(this.#now())
+        this.done.push({ kind: fault.kind, fromMs, toMs, ...(hit ? {} : { missed: true as const }) })
+        this.#running.delete(running)
+      })
+    this.#running.add(running)
+    this.#targets.server.note(`— ${new Date().toISOString()} ${fault.kind} —\n`)
+  }
+
+  /** @returns whether there was something to do it to */
+  async #do({ kind, forMs, choice, shiftMs }: PlannedFault): Promise<boolean> {
+    const { server, disk, kafka } = this.#targets
+    const tree = await processTree(server.dataDir)
+    const coordinator = some(tree.coordinator)
+    const worker = some(tree.workers[Math.floor(choice * tree.workers.length)])
+    const engine = some(tree.engines[Math.floor(choice * tree.engines.length)])
+    switch (kind) {
+      case 'kill supervisor':
+        return kill(some(tree.supervisor))
+      case 'stop supervisor':
+        return stop(some(tree.supervisor), forMs)
+      case 'restart':
+        server.restart()
+        return true
+      case 'kill coordinator':
+        return kill(coordinator)
+      case 'stop coordinator':
+        return stop(coordinator, forMs)
+      case 'hang coordinator':
+        return stop(coordinator, HANG_MS)
+      case 'slow coordinator':
+        return slow(coordinator, forMs)
+      case 'kill worker':
+        return kill(worker)
+      case 'stop worker':
+        return stop(worker, forMs)
+      case 'slow worker':
+        return slow(worker, forMs)
+      case 'kill engine':
+        return kill(engine)
+      case 'stop engine':
+        return stop(engine, forMs * 2)
+      case 'kill postgres':
+        return kill(tree.postgres.slice(0, 1))
+      case 'stop postgres':
+        return stop(tree.postgres, forMs)
+      case 'slow postgres':
+        return slow(tree.postgres, forMs)
+      case 'restart postgres':
+        return send(tree.postgres.slice(0, 1), 'SIGINT')
+      case 'cut postgres sessions':
+        return send(tree.postgres.slice(1), 'SIGTERM')
+      case 'jump clock':
+        writeFileSync(server.clockFile, String(shiftMs))
+        return true
+      case 'kill broker':
+        if (!kafka) return false
+        await kafka.kill()
+        await sleep(forMs)
+        await kafka.start()
+        return true
+      case 'stop broker':
+        return frozen(kafka, forMs)
+      case 'slow broker':
+        for (const until = this.#now() + forMs; this.#now() < until; await sleep(PAUSE_MS))
+          await frozen(kafka, BURST_MS)
+        return kafka !== undefined
+      case 'fill disk':
+        await disk?.leave(FULL_BYTES)
+        await sleep(forMs)
+        await disk?.makeRoom()
+        return disk !== undefined
+      case 'low disk':
+        await disk?.leave(LOW_BYTES)
+        await sleep(forMs)
+        await disk?.makeRoom()
+        return disk !== undefined
+      default:
+        return unreachable(kind)
+    }
+  }
+}
+
+const some = (pid: number | undefined): number[] => (pid === undefined ? [] : [pid])
+
+function send(pids: readonly number[], signal: NodeJS.Signals): boolean {
+  let hit = false
+  for (const pid of pids) {
+    if (!isAlive(pid)) continue
+    try {
+      process.kill(pid, signal)
+      hit = true
+    } catch {
+      // It ended just now.
+    }
+  }
+  return hit
+}
+
+const kill = (pids: readonly number[]): boolean => send(pids, 'SIGKILL')
+
+async function stop(pids: readonly number[], forMs: number): Promise<boolean> {
+  const hit = send(pids, 'SIGSTOP')
+  if (hit) await sleep(forMs)
+  send(pids, 'SIGCONT')
+  return hit
+}
+
+/** A process that gets a third of the time, in bursts: what a slow disk or a busy machine looks like to others. */
+async function slow(pids: readonly number[], forMs: number): Promise<boolean> {
+  let hit = false
+  for (const until = performance.now() + forMs * 2; performance.now() < until; await sleep(PAUSE_MS)) {
+    hit = (await stop(pids, BURST_MS)) || hit
+  }
+  return hit
+}
+
+async function frozen(kafka: TestKafka | undefined, forMs: number): Promise<boolean> {
+  if (!kafka) return false
+  const thaw = await kafka.freeze()
+  await sleep(forMs)
+  await thaw()
+  return true
+}

@@ -1,0 +1,42 @@
+import type { StatementName } from './statements.ts'
+
+/** How a client treats a statement. */
+export const behaviours = [
+  'follow',
+  'repeat',
+  'slow',
+  'cut',
+  'cancel',
+  'cancel beside',
+  'abandon post',
+  'walk away',
+] as const
+export type Behaviour = (typeof behaviours)[number]
+
+/** What became of one statement, as its client saw it. */
+export interface Outcome {
+  readonly name: StatementName
+  readonly client: string
+  readonly behaviour: Behaviour
+  readonly id?: string
+  /** `right`: all it must be; `clean`: an error that says what was lost; `left`: the client went; `wrong`: a fault of the server. */
+  readonly result: 'right' | 'clean' | 'left' | 'wrong'
+  readonly why?: string
+  /** Milliseconds since the clients began. */
+  readonly fromMs: number
+  readonly toMs: number
+}
+
+/** Errors that tell truly that a process, a page or a disk was lost. */
+export const cleanErrors: ReadonlySet<string> = new Set([
+  'COORDINATOR_RESTARTED',
+  'REMOTE_TASK_FAILED',
+  'REMOTE_HOST_GONE',
+  'REMOTE_TASK_ERROR',
+  'PAGE_TRANSPORT_ERROR',
+  'PAGE_TRANSPORT_TIMEOUT',
+  'NO_NODES_AVAILABLE',
+  'ABANDONED_QUERY',
+  'OUT_OF_SPILL_SPACE',
+  'SERVER_SHUTTING_DOWN',
+])

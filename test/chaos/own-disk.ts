@@ -1,0 +1,49 @@
+import { execFile } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { statfs } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+const ROOMY = '16g'
+
+/** A file system in memory: its size is set at will, so a full one costs no memory. */
+export interface OwnDisk {
+  /** Leaves so much room. */
+  leave(bytes: number): Promise<void>
+  makeRoom(): Promise<void>
+  remove(): Promise<void>
+}
+
+/** Mounts one at a folder, which is made. Needs the right to mount. */
+export async function mountDisk(folder: string): Promise<OwnDisk> {
+  mkdirSync(folder, { recursive: true })
+  await run('mount', ['-t', 'tmpfs', '-o', `size=${ROOMY},mode=0711`, 'quipu-chaos', folder])
+  const resize = (size: string) => run('mount', ['-o', `remount,size=${size}`, folder])
+  return {
+    async leave(bytes) {
+      const { blocks, bfree, bsize } = await statfs(folder)
+      await resize(String((blocks - bfree) * bsize + bytes))
+    },
+    async makeRoom() {
+      await resize(ROOMY)
+    },
+    async remove() {
+      await run('umount', ['-l', folder])
+    },
+  }
+}
+
+/** Whether a disk can be mounted here at all. */
+export async function canMount(): Promise<boolean> {
+  const folder = mkdtempSync(join(tmpdir(), 'quipu-chaos-disk-'))
+  try {
+    await (await mountDisk(folder)).remove()
+    return true
+  } catch {
+    return false
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}

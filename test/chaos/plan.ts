@@ -1,0 +1,107 @@
+import { createRandom } from './random.ts'
+
+export const processFaults = [
+  'kill coordinator',
+  'stop coordinator',
+  'kill worker',
+  'stop worker',
+  'kill engine',
+  'stop engine',
+] as const
+
+export const serverFaults = [
+  'kill supervisor',
+  'stop supervisor',
+  'restart',
+  'hang coordinator',
+  'slow coordinator',
+  'slow worker',
+  'kill postgres',
+  'stop postgres',
+  'slow postgres',
+  'restart postgres',
+  'cut postgres sessions',
+  'jump clock',
+] as const
+
+export const brokerFaults = ['kill broker', 'stop broker', 'slow broker'] as const
+export const diskFaults = ['fill disk', 'low disk'] as const
+
+export type FaultKind =
+  | (typeof processFaults)[number]
+  | (typeof serverFaults)[number]
+  | (typeof brokerFaults)[number]
+  | (typeof diskFaults)[number]
+
+/** Moments in the life of a statement, as the clients see them. */
+export const eventPoints = ['posted', 'first answer', 'first page', 'page', 'canceling', 'ended'] as const
+export type EventPoint = (typeof eventPoints)[number]
+
+export interface PlannedFault {
+  readonly kind: FaultKind
+  /** So long after the clients began, or when a client gets to a point for the nth time. */
+  readonly when: { readonly atMs: number } | { readonly point: EventPoint; readonly nth: number }
+  /** How long what is stopped stays stopped; kills take no time. */
+  readonly forMs: number
+  /** Which of several processes: from 0, below 1. */
+  readonly choice: number
+  /** By how much the clock jumps. */
+  readonly shiftMs: number
+}
+
+export interface Plan {
+  readonly seed: number
+  readonly log: 'postgres' | 'kafka'
+  readonly workers: number
+  readonly pageBytes: number
+  /** The published Python client is among the clients. */
+  readonly python: boolean
+  /** Answers are kept for seconds, not minutes, and the run waits until workers have dropped their pages. */
+  readonly waitsForPages: boolean
+  /** The data folder lies on a disk of its own, which can be filled. */
+  readonly ownDisk: boolean
+  readonly faults: readonly PlannedFault[]
+}
+
+/** What this machine, and whoever asked, allow. */
+export interface Abilities {
+  readonly log: 'postgres' | 'kafka' | 'mixed'
+  readonly disk: boolean
+  readonly faults: 'all' | 'processes'
+}
+
+const HOUR_MS = 3_600_000
+const SHIFTS_MS = [-25 * HOUR_MS, -HOUR_MS, -30_000, -2_000, 2_000, 30_000, HOUR_MS, 25 * HOUR_MS]
+
+/** What a seed does: a pure function of the seed and what is possible. */
+export function planOf(seed: number, loadMs: number, can: Abilities): Plan {
+  const random = createRandom(seed, 'plan')
+  const log = can.log === 'mixed' ? (random.chance(0.3) ? 'kafka' : 'postgres') : can.log
+  const workers = random.chance(0.3) ? 2 : 1
+  const pageBytes = random.pick([64 * 1024, 256 * 1024, 1024 * 1024])
+  const python = random.chance(0.35)
+  const waitsForPages = random.chance(0.2)
+  const ownDisk = random.chance(0.12) && can.disk && can.faults === 'all'
+  const kinds: readonly FaultKind[] =
+    can.faults === 'processes'
+      ? processFaults
+      : [
+          ...processFaults,
+          ...processFaults,
+          ...serverFaults,
+          ...(log === 'kafka' ? [...brokerFaults, ...brokerFaults] : []),
+        ]
+  const faults = Array.from({ length: random.whole(2, 4) }, (_, index): PlannedFault => {
+    const kind = ownDisk && index === 0 ? random.pick(diskFaults) : random.pick(kinds)
+    return {
+      kind,
+      when: random.chance(0.5)
+        ? { atMs: random.whole(150, loadMs) }
+        : { point: random.pick(eventPoints), nth: random.whole(1, 8) },
+      forMs: random.whole(200, 1_500),
+      choice: random.next(),
+      shiftMs: random.pick(SHIFTS_MS),
+    }
+  })
+  return { seed, log, workers, pageBytes, python, waitsForPages, ownDisk, faults }
+}

@@ -1,0 +1,78 @@
+import { readFileSync } from 'node:fs'
+import { childrenOf } from '../support/process-children.ts'
+import { isAlive, postgresOf, processesOf } from '../support/quipu-process.ts'
+import { identify, isRunning, type ProcessIdentity } from '../../src/supervisor/process-identity.ts'
+
+/** The processes of a data folder as they are now. */
+export interface ProcessTree {
+  readonly supervisor: number | undefined
+  readonly coordinator: number | undefined
+  readonly workers: readonly number[]
+  /** Of workers and of the coordinator. */
+  readonly engines: readonly number[]
+  /** The server first, then its sessions. */
+  readonly postgres: readonly number[]
+}
+
+export async function processTree(dataDir: string): Promise<ProcessTree> {
+  const supervisor = supervisorOf(dataDir)
+  const children = supervisor === undefined ? [] : await childrenOf(supervisor)
+  const running = (program: string): number[] => children.filter((pid) => commandOf(pid).includes(program))
+  const coordinator = running('coordinator-process')[0]
+  const workers = running('worker-process')
+  const engines: number[] = []
+  for (const parent of [...workers, ...(coordinator === undefined ? [] : [coordinator])]) {
+    for (const pid of await childrenOf(parent)) if (commandOf(pid).includes('engine-process')) engines.push(pid)
+  }
+  const server = postgresOf(dataDir)
+  const postgres =
+    server !== undefined && commandOf(server).includes('postgres') ? [server, ...(await childrenOf(server))] : []
+  return { supervisor, coordinator, workers, engines, postgres }
+}
+
+function supervisorOf(dataDir: string): number | undefined {
+  try {
+    const { supervisor } = processesOf(dataDir)
+    return isAlive(supervisor) && commandOf(supervisor).includes('quipu.js') ? supervisor : undefined
+  } catch {
+    // Between two starts there is none.
+    return undefined
+  }
+}
+
+function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+/** Every process that was ever seen of a data folder, so that none is left when all have ended. */
+export class SeenProcesses {
+  readonly #dataDir: string
+  readonly #seen = new Map<number, ProcessIdentity>()
+  readonly #timer: NodeJS.Timeout
+
+  constructor(dataDir: string) {
+    this.#dataDir = dataDir
+    this.#timer = setInterval(() => void this.look(), 250)
+  }
+
+  async look(): Promise<void> {
+    const { supervisor, coordinator, workers, engines, postgres } = await processTree(this.#dataDir)
+    for (const pid of [supervisor, coordinator, ...workers, ...engines, ...postgres]) {
+      const identity = pid === undefined ? undefined : identify(pid)
+      if (identity) this.#seen.set(identity.pid, identity)
+    }
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  /** Those that run yet. */
+  running(): number[] {
+    return [...this.#seen.values()].filter(isRunning).map(({ pid }) => pid)
+  }
+}

@@ -1,0 +1,118 @@
+import { cpSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { TestKafka } from '../support/kafka.ts'
+import { temporaryFolder } from '../support/quipu-process.ts'
+import type { pythonClients } from '../support/real-clients.ts'
+import { auditLog, becomesQuiet, checkStreams, stopsWhole, workersAreClean } from './checks.ts'
+import { runClient } from './client.ts'
+import { FaultRunner, type DoneFault } from './faults.ts'
+import type { Outcome } from './outcome.ts'
+import { mountDisk } from './own-disk.ts'
+import type { Plan } from './plan.ts'
+import { SeenProcesses } from './process-tree.ts'
+import { runPythonClient } from './python-client.ts'
+import { createRandom } from './random.ts'
+import type { RightAnswer } from './right-answers.ts'
+import { ChaosServer } from './server.ts'
+import type { StatementName } from './statements.ts'
+import type { DataTemplate } from './template.ts'
+
+export interface SeedOptions {
+  readonly plan: Plan
+  readonly loadMs: number
+  readonly clients: number
+  readonly template: DataTemplate
+  readonly right: ReadonlyMap<StatementName, RightAnswer>
+  readonly python?: Awaited<ReturnType<typeof pythonClients>>
+  readonly kafka?: TestKafka
+  /** Data and logs of a run with something wrong are copied below this folder. */
+  readonly keepIn: string
+}
+
+/** What came of a seed; a line of the results file. */
+export interface SeedResult {
+  readonly plan: Plan
+  /** `survived`: every statement right; `failed cleanly`: some lost, and said so; `wrong`: the server broke a promise. */
+  readonly verdict: 'survived' | 'failed cleanly' | 'wrong'
+  /** What is wrong, a line each. */
+  readonly wrong: readonly string[]
+  readonly faults: readonly DoneFault[]
+  readonly outcomes: readonly Outcome[]
+  readonly wallMs: number
+  readonly keptIn?: string
+}
+
+/** Runs one seed: a server of its own, clients, faults, and then everything that must be true of what is left. */
+export async function runSeed(options: SeedOptions): Promise<SeedResult> {
+  const { plan, template, right, kafka, loadMs } = options
+  const python = plan.python ? options.python : undefined
+  const began = performance.now()
+  const folder = temporaryFolder()
+  const dataDir = join(folder.path, 'data')
+  const disk = plan.ownDisk ? await mountDisk(dataDir) : undefined
+  let server: ChaosServer | undefined
+  let seen: SeenProcesses | undefined
+  try {
+    await template.copyTo(disk ? `${folder.path}/` : dataDir)
+    const started = await ChaosServer.start({ folder: folder.path, plan, ...(kafka ? { brokers: kafka.brokers } : {}) })
+    server = started
+    seen = new SeenProcesses(dataDir)
+    const { base } = started
+    const start = performance.now()
+    const beganAt = Date.now()
+    const now = (): number => performance.now() - start
+    const faults = new FaultRunner(
+      plan,
+      { server: started, ...(disk ? { disk } : {}), ...(kafka ? { kafka } : {}) },
+      now,
+    )
+    const clients = Array.from({ length: options.clients - (python ? 1 : 0) }, (_, index) =>
+      runClient({
+        base,
+        name: `client-${index + 1}`,
+        random: createRandom(plan.seed, `client ${index + 1}`),
+        right,
+        now,
+        passed: (point) => faults.passed(point),
+        untilMs: loadMs,
+      }),
+    )
+    const published = python ? [runPythonClient({ python, base, seed: plan.seed, forMs: loadMs, right, beganAt })] : []
+    const outcomes = (await Promise.all([...clients, ...published])).flat()
+    await faults.end()
+    const wrong = outcomes
+      .filter(({ result }) => result === 'wrong')
+      .map(({ id, name, client, behaviour, why }) => `${client} (${behaviour}) ${name} ${id ?? ''}: ${why}`)
+    wrong.push(...(await becomesQuiet(started)))
+    wrong.push(...(await workersAreClean(started, plan.waitsForPages)))
+    wrong.push(...(await auditLog(started)))
+    wrong.push(...(await failing('the streams', () => checkStreams(started, outcomes, right))))
+    wrong.push(...(await stopsWhole(started, seen)))
+    const verdict =
+      wrong.length > 0 ? 'wrong' : outcomes.some(({ result }) => result === 'clean') ? 'failed cleanly' : 'survived'
+    const result = { plan, verdict, wrong, faults: faults.done, outcomes, wallMs: performance.now() - began } as const
+    if (verdict !== 'wrong') return result
+    const keptIn = join(options.keepIn, `seed-${plan.seed}`)
+    cpSync(folder.path, keptIn, { recursive: true, filter: (path) => !/\/fifo-\d+$|\.s\.PGSQL/.test(path) })
+    writeFileSync(join(keptIn, 'result.json'), JSON.stringify(result, undefined, 2))
+    return { ...result, keptIn }
+  } finally {
+    seen?.stop()
+    await server?.stop()
+    // What an error left running on the folder is ended with it.
+    if (disk) await disk.makeRoom().catch(() => {})
+    await folder.remove().catch(() => {})
+    if (disk) {
+      await disk.remove().catch(() => {})
+      await folder.remove().catch(() => {})
+    }
+  }
+}
+
+async function failing(what: string, check: () => Promise<string[]>): Promise<string[]> {
+  try {
+    return await check()
+  } catch (error) {
+    return [`${what} could not be checked: ${String(error)}`]
+  }
+}

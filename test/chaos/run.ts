@@ -1,0 +1,97 @@
+// npm run chaos -- [--seed N] [--runs M] [--parallel P] …: real servers, faults drawn from a seed, and a checker.
+import { appendFileSync, mkdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { Harness } from './harness.ts'
+import { reportTable, runLine } from './report.ts'
+import type { SeedResult } from './run-seed.ts'
+
+const USAGE = `usage: npm run chaos -- [options]
+
+  --seed N         the first seed (1)
+  --runs M         how many, one seed after the other (10)
+  --parallel P     so many at the same time (1)
+  --log WHICH      postgres, kafka, or mixed (mixed, where a broker can be had)
+  --faults WHICH   all, or processes: kills and stops of coordinator, worker, engine only (all)
+  --clients C      concurrent clients (8)
+  --load-ms T      how long they begin statements (3000)
+  --minutes X      no run is begun after so long
+  --out FILE       a JSON line a run is appended here
+  --keep FOLDER    data and logs of runs with something wrong (below the temporary folder)
+
+Exit code 1 when anything was wrong.
+`
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string', default: '1' },
+    runs: { type: 'string', default: '10' },
+    parallel: { type: 'string', default: '1' },
+    log: { type: 'string', default: 'mixed' },
+    faults: { type: 'string', default: 'all' },
+    clients: { type: 'string', default: '8' },
+    'load-ms': { type: 'string', default: '3000' },
+    minutes: { type: 'string' },
+    out: { type: 'string' },
+    keep: { type: 'string', default: join(tmpdir(), 'quipu-chaos') },
+    help: { type: 'boolean', default: false },
+  },
+})
+const log = (['postgres', 'kafka', 'mixed'] as const).find((one) => one === values.log)
+const faults = (['all', 'processes'] as const).find((one) => one === values.faults)
+if (values.help || !log || !faults) {
+  process.stdout.write(USAGE)
+  process.exit(values.help ? 0 : 64)
+}
+
+mkdirSync(values.keep, { recursive: true })
+const harness = await Harness.open({
+  log,
+  faults,
+  clients: Number(values.clients),
+  loadMs: Number(values['load-ms']),
+  keepIn: values.keep,
+})
+if (faults === 'all' && !harness.abilities.disk) console.log('No right to mount: no seed fills a disk')
+
+const results: SeedResult[] = []
+const first = Number(values.seed)
+const runs = Number(values.runs)
+const until = performance.now() + Number(values.minutes ?? Number.POSITIVE_INFINITY) * 60_000
+let next = first
+let stopped = false
+for (const name of ['SIGINT', 'SIGTERM'] as const) {
+  // Runs that have begun end as they do; nothing of theirs is left.
+  process.once(name, () => (stopped = true))
+}
+
+async function lane(index: number): Promise<void> {
+  while (next < first + runs && !stopped && performance.now() < until) {
+    const seed = next++
+    try {
+      const result = await harness.run(seed, index)
+      results.push(result)
+      console.log(runLine(result))
+      if (result.verdict === 'wrong') console.log(`    again: ${again(seed)}`)
+      if (values.out !== undefined) appendFileSync(values.out, `${JSON.stringify(result)}\n`)
+    } catch (error) {
+      console.log(`seed ${seed}: the run itself failed: ${error instanceof Error ? error.stack : String(error)}`)
+      process.exitCode = 2
+    }
+  }
+}
+
+function again(seed: number): string {
+  const { log: had } = harness.abilities
+  return `npm run chaos -- --seed ${seed} --runs 1 --log ${had} --faults ${faults} --load-ms ${values['load-ms']}`
+}
+
+await Promise.all(Array.from({ length: Number(values.parallel) }, (_, index) => lane(index)))
+await harness.close()
+console.log(`\n${reportTable(results)}\n`)
+const wrong = results.filter(({ verdict }) => verdict === 'wrong')
+console.log(
+  `${results.length} runs, ${wrong.length} wrong${wrong.length > 0 ? `: ${wrong.map(({ plan }) => plan.seed)}` : ''}`,
+)
+if (wrong.length > 0) process.exitCode = 1

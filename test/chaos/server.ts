@@ -1,0 +1,131 @@
+import { spawn } from 'node:child_process'
+import { appendFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { freePort } from '../support/postgres.ts'
+import { spawnQuipu, type QuipuProcess } from '../support/quipu-process.ts'
+import { repository } from '../support/repository.ts'
+import type { Plan } from './plan.ts'
+
+export interface ChaosServerOptions {
+  readonly folder: string
+  readonly plan: Plan
+  readonly brokers?: readonly string[]
+}
+
+/** Waits are short here: what nobody comes for must end while the run looks on. */
+const SHORT_WAITS = {
+  QUIPU_FIRST_FOLLOW_MS: '5s',
+  QUIPU_CLIENT_ABSENT_MS: '8s',
+  QUIPU_COORDINATOR_DEAD_MS: '4s',
+  QUIPU_DRAIN_MS: '2s',
+}
+const CLOCK_HOOK = join(repository, 'test', 'chaos', 'shifted-clock.mjs')
+const STOP_MS = 30_000
+
+/** `quipu start` on a data folder, started again whenever it ends, as a service manager does. */
+export class ChaosServer {
+  readonly base: string
+  readonly dataDir: string
+  readonly clockFile: string
+  readonly #args: readonly string[]
+  readonly #env: Readonly<Record<string, string>>
+  readonly #logFile: string
+  #process: QuipuProcess | undefined
+  #stopping = false
+  #stopped: Promise<number | null | undefined> | undefined
+  #kept: Promise<void> | undefined
+
+  private constructor({ folder, plan, brokers }: ChaosServerOptions, port: number) {
+    this.base = `http://127.0.0.1:${port}`
+    this.dataDir = join(folder, 'data')
+    this.clockFile = join(folder, 'clock')
+    this.#logFile = join(folder, 'quipu.log')
+    const kafka = brokers
+      ? ['--kafka-brokers', brokers.join(','), '--kafka-topic', `quipu.chaos-${plan.seed}-${port}`]
+      : []
+    this.#args = ['--data-dir', this.dataDir, ...kafka]
+    this.#env = {
+      ...SHORT_WAITS,
+      QUIPU_PORT: String(port),
+      QUIPU_WORKERS: String(plan.workers),
+      QUIPU_PAGE_BYTES: String(plan.pageBytes),
+      ...(plan.waitsForPages ? { QUIPU_ANSWERS_KEPT_MS: '25s' } : {}),
+      QUIPU_LOG_LEVEL: 'info',
+      NODE_OPTIONS: `--import ${CLOCK_HOOK}`,
+      CHAOS_CLOCK_FILE: this.clockFile,
+    }
+  }
+
+  /** Starts it and waits until it is up. */
+  static async start(options: ChaosServerOptions): Promise<ChaosServer> {
+    const server = new ChaosServer(options, await freePort())
+    const first = server.#spawn()
+    server.#kept = server.#keep(first)
+    try {
+      await first.url
+    } catch (error) {
+      server.#stopping = true
+      throw error
+    }
+    return server
+  }
+
+  #spawn(): QuipuProcess {
+    this.#process = spawnQuipu(['start', ...this.#args], { env: this.#env })
+    stopWithOwner(this.#process.pid)
+    return this.#process
+  }
+
+  async #keep(first: QuipuProcess): Promise<void> {
+    for (let process = first; ; process = this.#spawn()) {
+      const { code, stdout, stderr } = await process.exit
+      this.note(`${stdout}${stderr}\n— ended with ${code} —\n`)
+      if (this.#stopping) return
+      await sleep(100)
+      if (this.#stopping) return
+    }
+  }
+
+  /** A line beside the server's own. */
+  note(text: string): void {
+    appendFileSync(this.#logFile, text)
+  }
+
+  /** SIGTERM; the next start follows by itself. */
+  restart(): void {
+    this.#process?.signal('SIGTERM')
+  }
+
+  /** Runs another program of Quipu on the same data folder. */
+  command(...args: string[]): QuipuProcess {
+    const { NODE_OPTIONS: _, ...env } = this.#env
+    return spawnQuipu([...args, ...this.#args], { env })
+  }
+
+  /** SIGTERM for good. @returns the exit code; undefined when it did not end by itself */
+  stop(): Promise<number | null | undefined> {
+    return (this.#stopped ??= this.#stop())
+  }
+
+  async #stop(): Promise<number | null | undefined> {
+    this.#stopping = true
+    const process = this.#process!
+    try {
+      process.signal('SIGTERM')
+    } catch {
+      // It has ended.
+    }
+    const late = Symbol()
+    const ended = await Promise.race([process.exit, sleep(STOP_MS, late, { ref: false })])
+    if (typeof ended === 'symbol') return undefined
+    await this.#kept
+    return ended.code
+  }
+}
+
+/** A harness that was killed leaves no server behind. */
+function stopWithOwner(pid: number): void {
+  const watch = `while kill -0 ${process.pid} && kill -0 ${pid}; do sleep 1; done; kill -TERM ${pid}; kill -CONT ${pid}`
+  spawn('/bin/sh', ['-c', `{ ${watch}; } 2>/dev/null`], { detached: true, stdio: 'ignore' }).unref()
+}
