@@ -41,7 +41,7 @@ const rowsOf = async (sql) => (await duckdb.runAndReadAll(sql)).getRowObjectsJso
 const connector = lakeConnector.create(
   'lake',
   { connector: 'lake', location: lake },
-  { dataDir: folder, shippedDir: folder, catalogDir, query: rowsOf },
+  { dataDir: folder, tablesDir: folder, shippedDir: folder, catalogDir, query: rowsOf, duckdbType: String },
 )
 
 const secret = 'secret of the benchmark'

@@ -56,7 +56,7 @@ import { translateError } from '../sql/functions/runtime-errors.ts'
 import { redactSecrets } from '../sql/syntax/redact-secrets.ts'
 import type { ChildLife } from './child-life.ts'
 import { startAuditing } from './auditing.ts'
-import { connectorFactories } from './connector-factories.ts'
+import { connectorFactories, duckdbTypeOf, tablesFolder } from './connector-factories.ts'
 import { engineSettings } from './engine-settings.ts'
 import { eventLogOf } from './event-log-of.ts'
 import { version } from './version.ts'
@@ -108,7 +108,9 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   let runtime: RuntimeSources | undefined
   const configured = loadCatalogs(resolve(config.catalogDir), connectorFactories, {
     dataDir,
+    tablesDir: tablesFolder(config),
     shippedDir: SHIPPED,
+    duckdbType: duckdbTypeOf,
     query: (sql) => {
       if (!bound) throw new Error('catalogs are asked before the engine is there')
       return bound.query(sql)

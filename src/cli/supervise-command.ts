@@ -107,6 +107,7 @@ function childrenOf(program: SupervisedProgram, config: Config, url: string | un
       advertisedUrl: undefined,
       coordinators: url === undefined ? [] : [url],
       dataDir: join(config.dataDir, `worker-${index + 1}`),
+      tablesDir: config.tablesDir ?? join(config.dataDir, 'tables'),
       // Their one coordinator has ended before them: nobody comes for what they still run.
       timeouts: { ...config.timeouts, drainMs: 0 },
     }),

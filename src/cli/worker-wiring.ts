@@ -15,7 +15,7 @@ import { HttpProblem, sendProblem } from '../protocol/edge/problem.ts'
 import { createTaskRoutes } from '../protocol/task/task-routes.ts'
 import { internalBearer, loadClusterSecret } from '../security/cluster-secret.ts'
 import type { ChildLife } from './child-life.ts'
-import { connectorFactories } from './connector-factories.ts'
+import { connectorFactories, duckdbTypeOf, tablesFolder } from './connector-factories.ts'
 import { createEngineEvents } from './engine-telemetry.ts'
 import { observeRequest } from './http-metrics.ts'
 import { engineSettings } from './engine-settings.ts'
@@ -54,7 +54,9 @@ export async function wireWorker(life: ChildLife, url: string): Promise<WiredWor
   const catalogs = withSystemCatalog(
     loadCatalogs(resolve(config.catalogDir), connectorFactories, {
       dataDir,
+      tablesDir: tablesFolder(config),
       shippedDir: SHIPPED,
+      duckdbType: duckdbTypeOf,
       query: (sql) => engines.query(sql),
     }),
   )

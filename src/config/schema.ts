@@ -82,6 +82,9 @@ export const configSchema = z.strictObject({
   port: integer('Port that clients connect to; 0 takes a free one', 8080, { min: 0, max: 65_535 }),
   host: text('Address to listen on; one that is not loopback needs `--insecure`', '127.0.0.1'),
   dataDir: text('Folder of everything that is kept', '.quipu'),
+  tablesDir: optionalText(
+    'Folder of the tables of `memory` catalogs, the same for coordinator and workers; `tables` in the data folder when absent',
+  ),
   workers: integer('Workers that `quipu start` runs', 1, { min: 0, max: 64 }),
   catalogDir: text('Folder of the catalogs: one `<name>.json` each', 'etc/catalog'),
   databaseUrl: optionalText('Postgres to use; without one, `quipu start` runs its own below the data folder', {

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { DuckDBInstance } from '@duckdb/node-api'
+import { duckdbTypeOf } from '../../src/cli/connector-factories.ts'
 import { tpchConnector } from '../../src/connectors/tpch/tpch-connector.ts'
 import { tpchTables } from '../../src/connectors/tpch/tables.ts'
 import type { ConnectorTable } from '../../src/connectors/spi/connector.ts'
@@ -52,6 +53,8 @@ export async function openLibraryRunner(): Promise<LibraryRunner> {
     {
       dataDir: '/nonexistent',
       shippedDir: `${root}etc`,
+      tablesDir: `${root}tables`,
+      duckdbType: duckdbTypeOf,
       catalogDir: `${root}etc/catalog`,
       query: () => Promise.reject(new Error('no metadata queries')),
     },

@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { duckdbTypeOf } from '../../src/cli/connector-factories.ts'
 import { lakeConnector } from '../../src/connectors/lake/lake-connector.ts'
 import { allowedDirectories, createCatalogs } from '../../src/connectors/spi/catalog-files.ts'
 import type { Connector } from '../../src/connectors/spi/connector.ts'
@@ -70,7 +71,14 @@ export async function openTestWorker(options: TestWorkerOptions = {}): Promise<T
   const folder = join(root, 'worker-1')
   const lake = realpathSync(mkdtempSync(join(root, 'lake-')))
   let query: EnginePool['query'] = () => Promise.reject(new Error('not started'))
-  const context = { dataDir: root, shippedDir: etc, catalogDir: root, query: (sql: string) => query(sql) }
+  const context = {
+    dataDir: root,
+    tablesDir: join(root, 'tables'),
+    shippedDir: etc,
+    catalogDir: root,
+    query: (sql: string) => query(sql),
+    duckdbType: duckdbTypeOf,
+  }
   const tpch = tpchConnector.create('tpch', { connector: 'tpch' }, context)
   const lakeCatalog = lakeConnector.create('lake', { connector: 'lake', location: lake }, context)
   const catalogs = createCatalogs(

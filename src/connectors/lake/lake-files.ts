@@ -2,6 +2,7 @@ import { open, readdir, realpath, stat } from 'node:fs/promises'
 import { createHash } from 'node:crypto'
 import { join, sep } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
+import { nameOfFolder } from './folder-names.ts'
 
 export const fileFormats = ['parquet', 'csv', 'json'] as const
 export type FileFormat = (typeof fileFormats)[number]
@@ -20,7 +21,7 @@ export interface LakeFile {
   readonly mtime: string
 }
 
-/** A folder's entries by SQL name: lower case. Names that differ only in case have several and cannot be used. */
+/** A folder's entries by SQL name (`folder-names.ts`). Names that differ only in case have several and cannot be used. */
 export type Names = ReadonlyMap<string, readonly string[]>
 
 /** Folders below `folder`, by SQL name; what begins with `.` or `_` is not data. */
@@ -36,7 +37,7 @@ export async function listFolders(folder: string): Promise<Names> {
       entry.isDirectory() ||
       (entry.isSymbolicLink() && (await stat(join(folder, entry.name)).catch(() => undefined))?.isDirectory())
     if (!isFolder) continue
-    const name = entry.name.toLowerCase()
+    const name = nameOfFolder(entry.name)
     names.set(name, [...(names.get(name) ?? []), entry.name])
   }
   return names

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { fileFormats } from './lake-files.ts'
 
-/** A split's own data: which rows of which version of a file, and how its columns become the table's. */
-export const lakeSplitSchema = z.object({
+/** Rows of a file that lay in the folder: which version of it, and how its columns become the table's. */
+const foundSplitSchema = z.object({
   format: z.enum(fileFormats),
   file: z.string(),
   size: z.number(),
@@ -23,4 +23,27 @@ export const lakeSplitSchema = z.object({
     }),
   ),
 })
+export type FoundSplit = z.infer<typeof foundSplitSchema>
+
+/** Rows of a Parquet file that Quipu wrote: its columns are the table's, held as their types are. */
+const writtenSplitSchema = z.object({
+  written: z.literal(true),
+  /** Relative to the catalog's location. */
+  file: z.string(),
+  size: z.number(),
+  footer: z.string(),
+  firstRow: z.number(),
+  rows: z.number(),
+  fileRows: z.number(),
+})
+export type WrittenSplit = z.infer<typeof writtenSplitSchema>
+
+/** The one split of a table without files: of which types the no rows are. */
+const emptySplitSchema = z.object({
+  empty: z.literal(true),
+  columns: z.array(z.object({ name: z.string(), duckdbType: z.string() })),
+})
+export type EmptySplit = z.infer<typeof emptySplitSchema>
+
+export const lakeSplitSchema = z.union([writtenSplitSchema, emptySplitSchema, foundSplitSchema])
 export type LakeSplit = z.infer<typeof lakeSplitSchema>

@@ -107,8 +107,10 @@ export interface ConnectorFactory {
 }
 
 export interface ConnectorContext {
-  /** The data folder of this installation, absolute. */
+  /** The data folder of this process, absolute. */
   readonly dataDir: string
+  /** Where the tables of `memory` catalogs lie, absolute: the same folder for coordinator and workers. */
+  readonly tablesDir: string
   /** Where files shipped with the project lie (`etc/`), absolute. */
   readonly shippedDir: string
   /** The folder of the catalog file: relative paths in it start there; absolute. */
@@ -119,4 +121,6 @@ export interface ConnectorContext {
    * them. There is no DuckDB in the coordinator's or the worker's own process.
    */
   query(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]>
+  /** How values of a type are held in DuckDB: Trino's type text to DuckDB's. */
+  duckdbType(type: string): string
 }

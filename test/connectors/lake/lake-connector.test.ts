@@ -11,6 +11,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { duckdbTypeOf } from '../../../src/cli/connector-factories.ts'
 import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
 import type { Connector } from '../../../src/connectors/spi/connector.ts'
 import { connectorContract } from '../../contract/connector.contract.ts'
@@ -31,7 +32,14 @@ function open(folder = location): Connector {
   return lakeConnector.create(
     'lake',
     { connector: 'lake', location: folder },
-    { dataDir: root, shippedDir: root, catalogDir: root, query: duckdb.query },
+    {
+      dataDir: root,
+      tablesDir: join(root, 'tables'),
+      shippedDir: root,
+      catalogDir: root,
+      query: duckdb.query,
+      duckdbType: duckdbTypeOf,
+    },
   )
 }
 async function read(table: string, columns?: readonly string[], schema = 'sales'): Promise<unknown> {

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
-import { connectorFactories } from '../../../src/cli/connector-factories.ts'
+import { connectorFactories, duckdbTypeOf } from '../../../src/cli/connector-factories.ts'
 import { allowedDirectories, loadCatalogs } from '../../../src/connectors/spi/catalog-files.ts'
 import { ExitError } from '../../../src/shared/engine-error.ts'
 
@@ -10,7 +10,13 @@ const root = mkdtempSync(join(tmpdir(), 'quipu-catalogs-'))
 const folder = join(root, 'catalog')
 const etc = new URL('../../../etc', import.meta.url).pathname
 const load = () =>
-  loadCatalogs(folder, connectorFactories, { dataDir: root, shippedDir: etc, query: () => Promise.resolve([]) })
+  loadCatalogs(folder, connectorFactories, {
+    dataDir: root,
+    tablesDir: join(root, 'tables'),
+    shippedDir: etc,
+    query: () => Promise.resolve([]),
+    duckdbType: duckdbTypeOf,
+  })
 const write = (file: string, text: string) => writeFileSync(join(folder, file), text)
 
 describe('catalog files', () => {

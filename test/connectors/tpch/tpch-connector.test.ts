@@ -2,6 +2,7 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { duckdbTypeOf } from '../../../src/cli/connector-factories.ts'
 import { tpchConnector } from '../../../src/connectors/tpch/tpch-connector.ts'
 import { connectorContract } from '../../contract/connector.contract.ts'
 import { openDuckDb } from '../../support/duckdb.ts'
@@ -10,6 +11,8 @@ const etc = new URL('../../../etc', import.meta.url).pathname
 const context = {
   dataDir: mkdtempSync(join(tmpdir(), 'quipu-tpch-')),
   shippedDir: etc,
+  tablesDir: etc,
+  duckdbType: duckdbTypeOf,
   catalogDir: join(etc, 'catalog'),
   query: () => Promise.reject(new Error('the tpch connector reads its manifest')),
 }

@@ -1,0 +1,80 @@
+import { mkdir, open, rm, rmdir } from 'node:fs/promises'
+import { dirname, join, relative, sep } from 'node:path'
+import { EngineError } from '../../shared/engine-error.ts'
+import type { ConnectorWriter, EngineFile, WriteTarget, WrittenFile } from '../spi/table-writer.ts'
+import type { LakeFolders } from './lake-folders.ts'
+import { hashFooter } from './lake-files.ts'
+import { makeFolder, syncFolder } from './version-chain.ts'
+
+/** Files that Quipu writes lie here below a table's folder: `_data/<query id>/<attempt>/…`. */
+export const DATA_FOLDER = '_data'
+const SAFE = /^[A-Za-z0-9][A-Za-z0-9._-]*$/
+
+/** Folders of attempts to write rows. */
+export function createAttempts(
+  folders: LakeFolders,
+): Pick<ConnectorWriter, 'openAttempt' | 'sealAttempt' | 'dropAttempt'> {
+  async function tableFolder({ change }: WriteTarget): Promise<string> {
+    const parent = await folders.schemaFolder(change.schema)
+    // Made anew, it would be a schema again.
+    if (parent === undefined || !('table' in change)) {
+      throw new EngineError('SCHEMA_NOT_FOUND', `Schema '${change.schema}' does not exist`)
+    }
+    return folders.objectFolder(parent, change.table)
+  }
+
+  function attemptFolder(table: string, { queryId }: WriteTarget, attempt: string): string {
+    if (!SAFE.test(queryId) || !SAFE.test(attempt)) throw new Error(`not an attempt: ${queryId} ${attempt}`)
+    return join(table, DATA_FOLDER, queryId, attempt)
+  }
+
+  async function seal(table: string, folder: string, file: EngineFile): Promise<WrittenFile> {
+    if (dirname(file.path) !== folder) throw new Error(`${file.path} is not a file of ${folder}`)
+    const handle = await open(file.path, 'r')
+    try {
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+    return {
+      path: relative(table, file.path).split(sep).join('/'),
+      rows: file.rows,
+      bytes: file.bytes,
+      footer: await hashFooter(file.path, file.bytes),
+      ...(file.columnBytes && { columnBytes: { ...file.columnBytes } }),
+    }
+  }
+
+  return {
+    async openAttempt(target, attempt) {
+      const table = await tableFolder(target)
+      const folder = attemptFolder(table, target, attempt)
+      await makeFolder(table)
+      await rm(folder, { recursive: true, force: true })
+      await mkdir(folder, { recursive: true })
+      return folder
+    },
+
+    async sealAttempt(target, attempt, written) {
+      const table = await tableFolder(target)
+      const folder = attemptFolder(table, target, attempt)
+      const full = written.filter(({ rows }) => rows > 0)
+      const sealed = await Promise.all(full.map((file) => seal(table, folder, file)))
+      if (sealed.length === 0) await rm(folder, { recursive: true, force: true })
+      else for (let path = folder; path !== table; path = dirname(path)) await syncFolder(path)
+      await syncFolder(table)
+      return sealed
+    },
+
+    async dropAttempt(target, attempt) {
+      const table = await tableFolder(target).catch(() => undefined)
+      if (table === undefined) return
+      const folder = attemptFolder(table, target, attempt)
+      await rm(folder, { recursive: true, force: true })
+      // The folders above go with the last attempt; the table's own may be getting its manifest just now.
+      await rmdir(dirname(folder))
+        .then(() => rmdir(dirname(dirname(folder))))
+        .catch(() => {})
+    },
+  }
+}

@@ -1,0 +1,45 @@
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { hashFooter, resolveInside } from './lake-files.ts'
+import type { LakeSplit } from './lake-split.ts'
+import { changed } from './manifest-table.ts'
+
+/** Whether the files of splits are still those that were listed. */
+export interface FileCheck {
+  /** @throws EngineError TRANSACTION_CONFLICT when one is not */
+  verify(splits: readonly LakeSplit[]): Promise<void>
+}
+
+const MAX_KNOWN = 50_000
+
+export function createFileCheck(location: string): FileCheck {
+  /** Size and time are asked every time; the footer is read again only for a file seen with another size or time. */
+  const footers = new Map<string, { readonly key: string; readonly footer: string }>()
+
+  async function checkFile(split: Exclude<LakeSplit, { empty: true }>): Promise<void> {
+    const path = await resolveInside(location, join(location, split.file)).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') throw changed()
+      throw error
+    })
+    const stats = await stat(path, { bigint: true })
+    if (Number(stats.size) !== split.size) throw changed()
+    // What Quipu wrote may have been copied since (a backup that was restored): its bytes count, not their time.
+    if ('mtime' in split && String(stats.mtimeNs) !== split.mtime) throw changed()
+    const key = `${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}`
+    let known = footers.get(path)
+    if (known?.key !== key) {
+      known = { key, footer: await hashFooter(path, split.size) }
+      if (footers.size > MAX_KNOWN) footers.clear()
+      footers.set(path, known)
+    }
+    if (known.footer !== split.footer) throw changed()
+  }
+
+  return {
+    async verify(splits) {
+      const byFile = new Map<string, Exclude<LakeSplit, { empty: true }>>()
+      for (const split of splits) if (!('empty' in split)) byFile.set(split.file, split)
+      await Promise.all([...byFile.values()].map(checkFile))
+    },
+  }
+}

@@ -1,0 +1,30 @@
+import { EngineError } from '../../shared/engine-error.ts'
+
+/** What would be hidden, or another folder, or no name at all for a file system. */
+// oxlint-disable-next-line no-control-regex
+const ODD = /^[._]|[/%\u0000-\u001f\u007f]/g
+/** Most file systems take 255 bytes; temporary names need some of them. */
+const MAX_BYTES = 200
+
+/**
+ * The folder of a schema or table that Quipu makes: its SQL name, with `%2F` and the like for what a folder cannot be
+ * called.
+ * @throws EngineError NOT_SUPPORTED when it is empty or too long
+ */
+export function folderOfName(name: string): string {
+  const folder = encoded(name)
+  if (folder === '' || Buffer.byteLength(folder) > MAX_BYTES) {
+    throw new EngineError('NOT_SUPPORTED', `Names must have 1 to ${MAX_BYTES} bytes: '${name.slice(0, 50)}'`)
+  }
+  return folder
+}
+
+/** The SQL name of a folder: lower case; what `folderOfName` wrote is read back. */
+export function nameOfFolder(folder: string): string {
+  const name = folder.replaceAll(/%[0-9A-F]{2}/g, (code) => String.fromCharCode(parseInt(code.slice(1), 16)))
+  return (encoded(name) === folder ? name : folder).toLowerCase()
+}
+
+function encoded(name: string): string {
+  return name.replaceAll(ODD, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`)
+}

@@ -1,0 +1,113 @@
+import { join } from 'node:path'
+import type { SchemaTableName } from '../spi/connector.ts'
+import { folderOfName } from './folder-names.ts'
+import { listDataFiles, listFolders, pickName, resolveInside } from './lake-files.ts'
+import type { Manifest } from './manifest.ts'
+import { readNewest } from './version-chain.ts'
+
+/**
+ * What a name in a schema stands for: what its newest manifest says, else the data files of its folder; undefined for
+ * nothing at all (no folder, no files, dropped).
+ */
+export type NamedObject =
+  | { readonly kind: 'TABLE' | 'VIEW'; readonly folder: string; readonly manifest: Manifest }
+  | { readonly kind: 'PLAIN'; readonly folder: string }
+
+/** Schemas, tables and views of a location, by SQL names. */
+export interface LakeFolders {
+  /** The schema's folder, links followed, dropped or not; undefined when there is none. */
+  schemaFolder(schema: string): Promise<string | undefined>
+  /** Where a new schema goes: a folder that is there already, or one named for it. */
+  newSchemaFolder(schema: string): Promise<string>
+  isSchema(schema: string): Promise<boolean>
+  listSchemas(): Promise<string[]>
+  /** The folder of a name below a schema's folder, whatever is in it; one that is not there is named for it. */
+  objectFolder(schemaFolder: string, name: string): Promise<string>
+  find(schema: string, name: string): Promise<NamedObject | undefined>
+  list(schema: string): Promise<SchemaTableName[]>
+}
+
+export function createLakeFolders(location: string): LakeFolders {
+  async function schemaFolder(schema: string): Promise<string | undefined> {
+    const name = pickName(await listFolders(location), schema, 'Schema')
+    return name === undefined ? undefined : resolveInside(location, join(location, name))
+  }
+
+  async function objectAt(folder: string): Promise<NamedObject | undefined> {
+    const manifest = await readNewest(folder)
+    switch (manifest?.content.kind) {
+      case undefined:
+        return (await listDataFiles(location, folder)) && { kind: 'PLAIN', folder }
+      case 'table':
+        return { kind: 'TABLE', folder, manifest: manifest! }
+      case 'view':
+        return { kind: 'VIEW', folder, manifest: manifest! }
+      case 'schema':
+      case 'dropped':
+        return undefined
+    }
+  }
+
+  /** Objects of a schema's folder; what cannot be read (mixed formats, links that lead out) is passed over. */
+  async function objectsIn(folder: string): Promise<(NamedObject & { readonly name: string })[]> {
+    const objects: (NamedObject & { readonly name: string })[] = []
+    for (const [name, found] of [...(await listFolders(folder))].sort()) {
+      if (found.length > 1) continue
+      const object = await resolveInside(location, join(folder, found[0]!))
+        .then(objectAt)
+        .catch(() => undefined)
+      if (object) objects.push({ ...object, name })
+    }
+    return objects
+  }
+
+  /** Dropped, but for a table that another writer put into it at the same moment: nothing that was committed is lost. */
+  async function isLive(folder: string): Promise<boolean> {
+    return (await readNewest(folder))?.content.kind !== 'dropped' || (await objectsIn(folder)).length > 0
+  }
+
+  return {
+    schemaFolder,
+
+    async newSchemaFolder(schema) {
+      return (await schemaFolder(schema)) ?? join(location, folderOfName(schema))
+    },
+
+    async isSchema(schema) {
+      const folder = await schemaFolder(schema)
+      return folder !== undefined && isLive(folder)
+    },
+
+    async listSchemas() {
+      const schemas: string[] = []
+      for (const [name, found] of await listFolders(location)) {
+        if (found.length > 1) continue
+        const folder = await resolveInside(location, join(location, found[0]!)).catch(() => undefined)
+        // A schema that leads out of the location is named, and refused when it is used.
+        if (folder === undefined || (await isLive(folder))) schemas.push(name)
+      }
+      return schemas.sort()
+    },
+
+    async objectFolder(parent, name) {
+      const found = pickName(await listFolders(parent), name, 'Table')
+      return found === undefined ? join(parent, folderOfName(name)) : resolveInside(location, join(parent, found))
+    },
+
+    async find(schema, name) {
+      const parent = await schemaFolder(schema)
+      const found = parent && pickName(await listFolders(parent), name, 'Table')
+      return found ? objectAt(await resolveInside(location, join(parent, found))) : undefined
+    },
+
+    async list(schema) {
+      const folder = await schemaFolder(schema)
+      if (folder === undefined) return []
+      return (await objectsIn(folder)).map(({ name, kind }) => ({
+        schema,
+        table: name,
+        kind: kind === 'VIEW' ? 'VIEW' : 'TABLE',
+      }))
+    },
+  }
+}

@@ -1,0 +1,121 @@
+import { join, relative } from 'node:path'
+import { stat } from 'node:fs/promises'
+import { EngineError } from '../../shared/engine-error.ts'
+import type { ConnectorSplit, TableStatistics } from '../spi/connector.ts'
+import { joinRowGroups } from '../spi/parquet-scan.ts'
+import type { WrittenFile } from '../spi/table-writer.ts'
+import type { FileFactsCache } from './file-facts.ts'
+import type { EmptySplit, WrittenSplit } from './lake-split.ts'
+import { ADOPTED_ID, type TableContent } from './manifest.ts'
+import { foundSplits, SPLIT_BYTES, type FoundFiles } from './plain-table.ts'
+
+/** A table's first manifest: the files that lay in its folder, as they were found. */
+export function adoptedContent(
+  { format, files, facts, columns, shapesDiffer }: FoundFiles,
+  duckdbType: (type: string) => string,
+): TableContent {
+  return {
+    kind: 'table',
+    id: ADOPTED_ID,
+    // As Quipu holds them: the files themselves may have another type, which `adopted` tells.
+    columns: columns.map(({ name, type }) => ({ name, type, nullable: true, duckdbType: duckdbType(type) })),
+    files: [],
+    adopted: {
+      format,
+      shapesDiffer,
+      columns: columns.map(({ name, source, duckdbType: stored }) => ({ name, source, duckdbType: stored })),
+      files: files.map((file, index) => ({ ...file, footer: facts[index]!.footer })),
+    },
+  }
+}
+
+/** All splits of one version of a table. */
+export async function manifestSplits(
+  catalog: string,
+  location: string,
+  folder: string,
+  content: TableContent,
+  cache: FileFactsCache,
+): Promise<readonly ConnectorSplit[]> {
+  const large = content.files.filter((file) => storedBytes(file) > SPLIT_BYTES)
+  const largeSplits = await splitsOfLarge(catalog, location, folder, large, cache)
+  const splits: ConnectorSplit[] = []
+  for (const file of content.files) {
+    const cut = largeSplits.get(file.path)
+    if (cut) splits.push(...cut)
+    else splits.push(wholeFile(catalog, location, folder, file))
+  }
+  const { adopted } = content
+  if (adopted && adopted.files.length > 0) {
+    const facts = await cache.facts(adopted.format, adopted.files)
+    splits.push(
+      ...foundSplits(catalog, {
+        ...adopted,
+        files: adopted.files.map(({ file, size, mtime }) => ({ file, size, mtime })),
+        facts: facts.map((fact, index) => ({ ...fact, footer: adopted.files[index]!.footer })),
+      }),
+    )
+  }
+  if (splits.length > 0) return splits
+  const columns = content.columns.map(({ name, duckdbType }) => ({ name, duckdbType }))
+  return [{ catalog, data: { empty: true, columns } satisfies EmptySplit, rows: 0, bytes: 0 }]
+}
+
+/** From the manifest's own figures, as far as all its files were written by Quipu. */
+export function manifestStatistics({ files }: TableContent): Required<TableStatistics> {
+  return {
+    rows: files.reduce((sum, { rows }) => sum + rows, 0),
+    bytes: files.reduce((sum, file) => sum + storedBytes(file), 0),
+  }
+}
+
+function wholeFile(catalog: string, location: string, folder: string, file: WrittenFile): ConnectorSplit {
+  const { rows, bytes, footer, columnBytes } = file
+  const data: WrittenSplit = {
+    written: true,
+    file: relative(location, join(folder, file.path)),
+    size: bytes,
+    footer,
+    firstRow: 0,
+    rows,
+    fileRows: rows,
+  }
+  return { catalog, data, rows, bytes: storedBytes(file), ...(columnBytes && { columnBytes }) }
+}
+
+async function splitsOfLarge(
+  catalog: string,
+  location: string,
+  folder: string,
+  files: readonly WrittenFile[],
+  cache: FileFactsCache,
+): Promise<ReadonlyMap<string, readonly ConnectorSplit[]>> {
+  const lakeFiles = await Promise.all(
+    files.map(async ({ path, bytes }) => {
+      const { size, mtimeNs } = await stat(join(folder, path), { bigint: true }).catch(() => {
+        throw changed()
+      })
+      if (Number(size) !== bytes) throw changed()
+      return { file: relative(location, join(folder, path)), size: bytes, mtime: String(mtimeNs) }
+    }),
+  )
+  const facts = lakeFiles.length > 0 ? await cache.facts('parquet', lakeFiles) : []
+  return new Map(
+    files.map((file, index) => [
+      file.path,
+      joinRowGroups(facts[index]!.rowGroups, SPLIT_BYTES).map(({ firstRow, rows, bytes, columnBytes }) => {
+        const whole = wholeFile(catalog, location, folder, file)
+        return { ...whole, data: { ...whole.data, firstRow, rows }, rows, bytes, columnBytes }
+      }),
+    ]),
+  )
+}
+
+/** Compressed bytes of the columns; what a footer takes is not read as data. */
+function storedBytes({ bytes, columnBytes }: WrittenFile): number {
+  return columnBytes ? Object.values(columnBytes).reduce((sum, each) => sum + each, 0) : bytes
+}
+
+export function changed(): EngineError {
+  return new EngineError('TRANSACTION_CONFLICT', 'A file of the table was changed while the query ran; run it again')
+}

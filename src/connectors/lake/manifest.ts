@@ -1,0 +1,160 @@
+import { z } from 'zod'
+import { EngineError } from '../../shared/engine-error.ts'
+import { storedColumnSchema, viewDefinitionSchema, writtenFileSchema } from '../spi/table-writer.ts'
+import type { PreparedWrite, WrittenFile } from '../spi/table-writer.ts'
+import { fileFormats } from './lake-files.ts'
+
+/** A column with the type its values have in the table's Parquet files. */
+const manifestColumnSchema = storedColumnSchema.extend({ duckdbType: z.string() })
+export type ManifestColumn = z.infer<typeof manifestColumnSchema>
+
+/** Files that lay in the folder before its first manifest: read as they are, by what was seen of them then. */
+const adoptedSchema = z.object({
+  format: z.enum(fileFormats),
+  shapesDiffer: z.boolean(),
+  columns: z.array(z.object({ name: z.string(), source: z.string(), duckdbType: z.string() })),
+  files: z.array(
+    z.object({
+      /** Relative to the catalog's location. */
+      file: z.string(),
+      size: z.number(),
+      mtime: z.string(),
+      footer: z.string(),
+    }),
+  ),
+})
+export type Adopted = z.infer<typeof adoptedSchema>
+
+const tableSchema = z.object({
+  kind: z.literal('table'),
+  /** Tells tables that had the same name one after the other: the query that created it, or `adopted`. */
+  id: z.string(),
+  comment: z.string().optional(),
+  columns: z.array(manifestColumnSchema),
+  /** Parquet files that Quipu wrote. */
+  files: z.array(writtenFileSchema),
+  adopted: adoptedSchema.optional(),
+})
+
+const contentSchema = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('schema') }),
+  tableSchema,
+  z.object({ kind: z.literal('view'), definition: viewDefinitionSchema }),
+  /** There was something of that name. */
+  z.object({ kind: z.literal('dropped') }),
+])
+export type ManifestContent = z.infer<typeof contentSchema>
+export type TableContent = z.infer<typeof tableSchema>
+
+const manifestSchema = z.object({
+  format: z.literal(1),
+  version: z.number().int().min(1),
+  /** When this version was made, milliseconds since the epoch, by the clock of whoever made it. */
+  time: z.number(),
+  /** Queries whose changes are in, oldest first, each with the version that first had it: a change is made once. */
+  committed: z.array(z.object({ queryId: z.string(), version: z.number(), time: z.number() })),
+  content: contentSchema,
+})
+export type Manifest = z.infer<typeof manifestSchema>
+
+/** Commits that are remembered however many follow, and those that are however old they are. */
+export const REMEMBERED_MILLIS = 24 * 3600 * 1000
+export const REMEMBERED_COUNT = 1000
+
+/** The id of a table whose files were there before its first manifest. */
+export const ADOPTED_ID = 'adopted'
+
+export function parseManifest(text: string, path: string): Manifest {
+  try {
+    return manifestSchema.parse(JSON.parse(text))
+  } catch (cause) {
+    throw new EngineError('GENERIC_INTERNAL_ERROR', `Manifest ${path} cannot be read`, { cause })
+  }
+}
+
+/** The version that first had a query's change; undefined when it is not in, or forgotten. */
+export function committedVersion(manifest: Manifest, queryId: string): number | undefined {
+  return manifest.committed.findLast((commit) => commit.queryId === queryId)?.version
+}
+
+/** The first version of a table whose files were there before: by nobody's commit. */
+export function adoption(content: TableContent, now: number): Manifest {
+  return { format: 1, version: 1, time: now, committed: [], content }
+}
+
+/** What is needed to make the next version. */
+export interface NextVersion {
+  readonly prepared: PreparedWrite
+  readonly now: number
+  /** The name's folder holds data files that no manifest names. */
+  readonly plainData: boolean
+  duckdbType(type: string): string
+}
+
+/**
+ * The version after `newest` with the prepared change in it.
+ * @throws EngineError TRANSACTION_CONFLICT when the change cannot be made on it
+ */
+export function nextManifest(newest: Manifest | undefined, next: NextVersion): Manifest {
+  const { prepared, now } = next
+  const version = (newest?.version ?? 0) + 1
+  const all = [...(newest?.committed ?? []), { queryId: prepared.queryId, version, time: now }]
+  const committed = all.filter(
+    ({ time }, index) => index >= all.length - REMEMBERED_COUNT || time > now - REMEMBERED_MILLIS,
+  )
+  return { format: 1, version, time: now, committed, content: nextContent(newest, next) }
+}
+
+function nextContent(newest: Manifest | undefined, next: NextVersion): ManifestContent {
+  const { prepared } = next
+  const { change } = prepared
+  const content = newest?.content
+  const free = content ? content.kind === 'dropped' : !next.plainData
+  switch (change.kind) {
+    case 'createSchema':
+      if (content && content.kind !== 'dropped')
+        throw conflict(`Schema '${change.schema}' was created by another writer`)
+      return { kind: 'schema' }
+    case 'dropSchema':
+      return { kind: 'dropped' }
+    case 'createTable':
+      if (!free && !(change.replace && content?.kind === 'table')) {
+        throw conflict(`Table '${change.schema}.${change.table}' was created by another writer`)
+      }
+      return {
+        kind: 'table',
+        id: prepared.queryId,
+        ...(change.comment !== undefined && { comment: change.comment }),
+        columns: change.columns.map((column) => ({ ...column, duckdbType: next.duckdbType(column.type) })),
+        files: nonEmpty(prepared.files),
+      }
+    case 'insert':
+      if (content?.kind !== 'table' || content.id !== prepared.tableId) {
+        throw conflict(`Table '${change.schema}.${change.table}' was dropped by another writer`)
+      }
+      return { ...content, files: [...content.files, ...nonEmpty(prepared.files)] }
+    case 'dropTable':
+      // Without an id it goes with its schema, whichever it is.
+      if (content?.kind !== 'table' || (prepared.tableId !== undefined && content.id !== prepared.tableId)) {
+        throw conflict(`Table '${change.schema}.${change.table}' was dropped by another writer`)
+      }
+      return { kind: 'dropped' }
+    case 'createView':
+      if (!free && !(change.replace && content?.kind === 'view')) {
+        throw conflict(`View '${change.schema}.${change.table}' was created by another writer`)
+      }
+      return { kind: 'view', definition: change.definition }
+    case 'dropView':
+      if (content?.kind !== 'view')
+        throw conflict(`View '${change.schema}.${change.table}' was dropped by another writer`)
+      return { kind: 'dropped' }
+  }
+}
+
+function nonEmpty(files: readonly WrittenFile[]): WrittenFile[] {
+  return files.filter(({ rows }) => rows > 0)
+}
+
+function conflict(message: string): EngineError {
+  return new EngineError('TRANSACTION_CONFLICT', message)
+}

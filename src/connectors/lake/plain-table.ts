@@ -1,0 +1,77 @@
+import { createHash } from 'node:crypto'
+import type { ConnectorSplit } from '../spi/connector.ts'
+import { joinRowGroups } from '../spi/parquet-scan.ts'
+import type { FileFacts, FileFactsCache } from './file-facts.ts'
+import { listDataFiles, type FileFormat, type LakeFile } from './lake-files.ts'
+import type { FoundSplit } from './lake-split.ts'
+import type { Adopted } from './manifest.ts'
+
+/** Splits of large Parquet files are cut at row groups into about so many compressed bytes. */
+export const SPLIT_BYTES = 16 * 1024 * 1024
+
+/** Data files of a folder as they were found at one moment. */
+export interface FoundFiles {
+  readonly format: FileFormat
+  readonly files: readonly LakeFile[]
+  readonly facts: readonly FileFacts[]
+  readonly columns: readonly {
+    readonly name: string
+    readonly source: string
+    readonly duckdbType: string
+    /** Trino's type text. */
+    readonly type: string
+  }[]
+  readonly shapesDiffer: boolean
+}
+
+/** What lies in a folder now; undefined without data files. */
+export async function findFiles(
+  location: string,
+  folder: string,
+  cache: FileFactsCache,
+): Promise<FoundFiles | undefined> {
+  const listed = await listDataFiles(location, folder)
+  if (!listed) return undefined
+  const { format, files } = listed
+  const facts = await cache.facts(format, files)
+  const shapesDiffer = facts.some(({ shape }) => shape !== facts[0]!.shape)
+  return { format, files, facts, columns: await cache.columns(format, files, shapesDiffer), shapesDiffer }
+}
+
+/** Names a folder's state: another one as soon as a file comes, goes or changes. */
+export function snapshotId({ files, facts }: FoundFiles): string {
+  const id = createHash('sha256')
+  for (const [index, { file, size, mtime }] of files.entries()) {
+    id.update(`${size} ${mtime} ${facts[index]!.footer} ${file}\n`)
+  }
+  return id.digest('hex')
+}
+
+export function foundSplits(
+  catalog: string,
+  {
+    format,
+    files,
+    facts,
+    columns,
+    shapesDiffer,
+  }: Omit<FoundFiles, 'columns'> & { readonly columns: readonly Adopted['columns'][number][] },
+): ConnectorSplit[] {
+  return files.flatMap((file, index): ConnectorSplit[] => {
+    const { footer, names, rowGroups } = facts[index]!
+    const own = columns.map(({ name, source, duckdbType }) => ({ name, source, duckdbType, present: names.has(name) }))
+    const data = { ...file, format, footer, unionByName: shapesDiffer, columns: own }
+    const none = { firstRow: 0, rows: 0, fileRows: 0 }
+    if (format !== 'parquet') return [{ catalog, data: { ...data, ...none } satisfies FoundSplit, bytes: file.size }]
+    // A table has at least one split: an empty one says of which types the no rows are.
+    if (rowGroups.length === 0) return [{ catalog, data: { ...data, ...none }, rows: 0, bytes: 0 }]
+    const fileRows = rowGroups.reduce((sum, { rows }) => sum + rows, 0)
+    return joinRowGroups(rowGroups, SPLIT_BYTES).map(({ firstRow, rows, bytes, columnBytes }) => ({
+      catalog,
+      data: { ...data, firstRow, rows, fileRows } satisfies FoundSplit,
+      rows,
+      bytes,
+      columnBytes,
+    }))
+  })
+}

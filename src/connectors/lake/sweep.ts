@@ -1,0 +1,137 @@
+import { readdir, rm, rmdir, stat, unlink } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { SweepOptions, SweepReport } from '../spi/table-writer.ts'
+import { DATA_FOLDER } from './attempts.ts'
+import { listFolders, resolveInside } from './lake-files.ts'
+import { REMEMBERED_MILLIS, type Manifest } from './manifest.ts'
+import { listVersions, MANIFEST_FOLDER, readVersion, versionPath } from './version-chain.ts'
+
+/** What nobody names is kept so long: whoever wrote it may still be about to. */
+const UNNAMED_MILLIS = 24 * 3600 * 1000
+
+/**
+ * Removes versions that were followed by another long ago, the files that only they name, and files of attempts that were
+ * never committed. The newest version of a name always stays, also of one that was dropped: it remembers what was
+ * committed, and a committer that slept may come for it.
+ */
+export async function sweepLake(location: string, options: SweepOptions): Promise<SweepReport> {
+  const report = { filesRemoved: 0, bytesRemoved: 0 }
+  for (const schema of await subfolders(location, location)) {
+    await sweepManifests(schema, await loadVersions(schema), options)
+    for (const folder of await subfolders(location, schema)) await sweepObject(location, folder, options, report)
+  }
+  return report
+}
+
+type Report = { -readonly [K in keyof SweepReport]: SweepReport[K] }
+
+async function sweepObject(location: string, folder: string, options: SweepOptions, report: Report): Promise<void> {
+  const age = await stat(folder)
+  // Asked before the manifests are read: a query that has ended by now has its files in them, if it committed any.
+  const queries = (await names(join(folder, DATA_FOLDER))).filter((queryId) => !options.isOpen(queryId))
+  const versions = await loadVersions(folder)
+  const { kept, swept } = split(versions, options)
+  const named = new Set(kept.flatMap(dataFiles))
+  for (const queryId of queries) await sweepQuery(folder, queryId, named, options, report)
+  await rmdir(join(folder, DATA_FOLDER)).catch(() => {})
+
+  const adopted = new Set(kept.flatMap((manifest) => adoptedFiles(location, manifest)))
+  for (const path of swept.flatMap((manifest) => adoptedFiles(location, manifest))) {
+    // What a link led to belongs to somebody else.
+    if (dirname(path) === folder && !adopted.has(path)) await remove(path, report)
+  }
+  await sweepManifests(folder, versions, options)
+  // Nothing was ever committed: what attempts left is an empty folder.
+  if (versions.length === 0 && age.mtimeMs < options.now - UNNAMED_MILLIS) await rmdir(folder).catch(() => {})
+}
+
+async function sweepQuery(
+  folder: string,
+  queryId: string,
+  named: ReadonlySet<string>,
+  options: SweepOptions,
+  report: Report,
+): Promise<void> {
+  const queryFolder = join(folder, DATA_FOLDER, queryId)
+  for (const attempt of await names(queryFolder)) {
+    for (const file of await names(join(queryFolder, attempt))) {
+      const path = join(queryFolder, attempt, file)
+      if (named.has(`${DATA_FOLDER}/${queryId}/${attempt}/${file}`)) continue
+      const { mtimeMs } = await stat(path)
+      if (mtimeMs < options.now - UNNAMED_MILLIS) await remove(path, report)
+    }
+    await rmdir(join(queryFolder, attempt)).catch(() => {})
+  }
+  await rmdir(queryFolder).catch(() => {})
+}
+
+/** Old versions last, after what only they name: a sweep that is cut short is done again. */
+async function sweepManifests(folder: string, versions: readonly Manifest[], options: SweepOptions): Promise<void> {
+  for (const { version } of split(versions, options).swept) await rm(versionPath(folder, version), { force: true })
+  for (const name of await names(join(folder, MANIFEST_FOLDER))) {
+    if (!name.startsWith('.')) continue
+    const path = join(folder, MANIFEST_FOLDER, name)
+    const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: Infinity }))
+    if (mtimeMs < options.now - UNNAMED_MILLIS) await rm(path, { force: true })
+  }
+}
+
+/** A version is wanted until a day after the next one came, and while a query is open that may have begun before that. */
+function split(
+  versions: readonly Manifest[],
+  { now, oldestOpenQuery = Infinity }: SweepOptions,
+): { readonly kept: readonly Manifest[]; readonly swept: readonly Manifest[] } {
+  const before = Math.min(now - REMEMBERED_MILLIS, oldestOpenQuery)
+  const isKept = (index: number): boolean => (versions[index + 1]?.time ?? Infinity) >= before
+  return {
+    kept: versions.filter((_, index) => isKept(index)),
+    swept: versions.filter((_, index) => !isKept(index)),
+  }
+}
+
+async function loadVersions(folder: string): Promise<readonly Manifest[]> {
+  const manifests: Manifest[] = []
+  for (const version of await listVersions(folder)) {
+    const manifest = await readVersion(folder, version)
+    if (manifest) manifests.push(manifest)
+  }
+  return manifests
+}
+
+function dataFiles({ content }: Manifest): string[] {
+  return content.kind === 'table' ? content.files.map(({ path }) => path) : []
+}
+
+function adoptedFiles(location: string, { content }: Manifest): string[] {
+  return content.kind === 'table' ? (content.adopted?.files ?? []).map(({ file }) => join(location, file)) : []
+}
+
+async function subfolders(location: string, folder: string): Promise<string[]> {
+  const found = [...(await listFolders(folder)).values()].flat()
+  const resolved = await Promise.all(
+    found.map((name) => resolveInside(location, join(folder, name)).catch(() => undefined)),
+  )
+  return resolved.filter((path) => path !== undefined)
+}
+
+async function names(folder: string): Promise<string[]> {
+  return readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return []
+    throw error
+  })
+}
+
+async function remove(path: string, report: Report): Promise<void> {
+  const size = await stat(path).then(
+    (stats) => stats.size,
+    () => 0,
+  )
+  await unlink(path)
+    .then(() => {
+      report.filesRemoved++
+      report.bytesRemoved += size
+    })
+    .catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error
+    })
+}

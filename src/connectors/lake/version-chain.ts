@@ -1,0 +1,122 @@
+import { randomUUID } from 'node:crypto'
+import { link, mkdir, open, readdir, readFile, stat, unlink } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { parseManifest, type Manifest } from './manifest.ts'
+
+/** Manifests of a schema, table or view lie here, below its folder. */
+export const MANIFEST_FOLDER = '_manifest'
+const VERSION = /^v(\d{8,})\.json$/
+
+/** Where a committer is; tests stop and kill it there. */
+export type CommitStep =
+  'read' | 'beforeWrite' | 'beforeSync' | 'beforeLink' | 'afterLink' | 'beforeFolderSync' | 'afterFolderSync'
+export type OnStep = (step: CommitStep, version: number) => void | Promise<void>
+
+/** Versions by path: one never changes unless somebody replaces the whole folder, which its inode and time tell. */
+const MAX_CACHED = 500
+const cached = new Map<string, { readonly file: string; readonly manifest: Manifest }>()
+
+/** The versions that are there, ascending. */
+export async function listVersions(folder: string): Promise<readonly number[]> {
+  const names = await readdir(join(folder, MANIFEST_FOLDER)).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return []
+    throw error
+  })
+  return names
+    .map((name) => VERSION.exec(name)?.[1])
+    .filter((digits) => digits !== undefined)
+    .map(Number)
+    .sort((a, b) => a - b)
+}
+
+/** The newest version; undefined for a folder without any. */
+export async function readNewest(folder: string): Promise<Manifest | undefined> {
+  for (;;) {
+    const newest = (await listVersions(folder)).at(-1)
+    if (newest === undefined) return undefined
+    const manifest = await readVersion(folder, newest)
+    // Swept between the two: newer ones are there.
+    if (manifest) return manifest
+  }
+}
+
+/** One version; undefined when it never was or is swept. */
+export async function readVersion(folder: string, version: number): Promise<Manifest | undefined> {
+  const path = versionPath(folder, version)
+  try {
+    const { ino, mtimeNs, size } = await stat(path, { bigint: true })
+    const file = `${ino} ${mtimeNs} ${size}`
+    const known = cached.get(path)
+    if (known?.file === file) return known.manifest
+    const manifest = parseManifest(await readFile(path, 'utf8'), path)
+    cached.delete(path)
+    cached.set(path, { file, manifest })
+    if (cached.size > MAX_CACHED) cached.delete(cached.keys().next().value!)
+    return manifest
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
+    throw error
+  }
+}
+
+/**
+ * Creates a version if nobody has: written under another name, made durable, then given its own name by `link`, which
+ * fails when there is one; so a version is there whole or not at all. False when somebody else's is there.
+ */
+export async function createVersion(folder: string, manifest: Manifest, onStep: OnStep = () => {}): Promise<boolean> {
+  const { version } = manifest
+  const manifests = join(folder, MANIFEST_FOLDER)
+  await makeFolder(manifests)
+  const temporary = join(manifests, `.v${version}-${randomUUID()}.tmp`)
+  await onStep('beforeWrite', version)
+  try {
+    const file = await open(temporary, 'wx')
+    try {
+      await file.writeFile(`${JSON.stringify(manifest)}\n`)
+      await onStep('beforeSync', version)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    await onStep('beforeLink', version)
+    try {
+      await link(temporary, versionPath(folder, version))
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+      throw error
+    }
+    await onStep('afterLink', version)
+  } finally {
+    await unlink(temporary).catch(() => {})
+  }
+  await onStep('beforeFolderSync', version)
+  await syncFolder(manifests)
+  await onStep('afterFolderSync', version)
+  return true
+}
+
+export function versionPath(folder: string, version: number): string {
+  return join(folder, MANIFEST_FOLDER, `v${String(version).padStart(8, '0')}.json`)
+}
+
+/** Makes one folder durable below a folder that is there. */
+export async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    // Whoever made it may have died before this: what is put into it must not be lost with its name.
+  }
+  await syncFolder(dirname(folder))
+}
+
+/** A folder's entries are durable once it is synced itself. */
+export async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}

@@ -1,0 +1,108 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { duckdbTypeOf } from '../../../src/cli/connector-factories.ts'
+import { lakeConnector, memoryConnector } from '../../../src/connectors/lake/lake-connector.ts'
+import type { Connector, ConnectorContext } from '../../../src/connectors/spi/connector.ts'
+import { connectorContract } from '../../contract/connector.contract.ts'
+import { tableWriterContract } from '../../contract/table-writer.contract.ts'
+import { openDuckDb } from '../../support/duckdb.ts'
+import { column, filesBelow, tableWrites } from '../../support/table-writes.ts'
+
+const root = realpathSync(mkdtempSync(join(tmpdir(), "quipu writes' ü-")))
+afterAll(() => rmSync(root, { recursive: true }))
+const duckdb = await openDuckDb()
+const context: ConnectorContext = {
+  dataDir: root,
+  tablesDir: join(root, 'tables'),
+  shippedDir: root,
+  catalogDir: root,
+  query: duckdb.query,
+  duckdbType: duckdbTypeOf,
+}
+const emptyLake = (location = mkdtempSync(join(root, 'lake-'))): Connector =>
+  lakeConnector.create('lake', { connector: 'lake', location }, context)
+const memory = (catalog: string): Connector => memoryConnector.create(catalog, { connector: 'memory' }, context)
+
+tableWriterContract('lake', async () => emptyLake())
+tableWriterContract('memory', async () => memory('memory'))
+
+const squares = 'SELECT i, i * i, CAST(i AS VARCHAR) FROM range(1000) t(i)'
+for (const [name, connector] of [
+  ['lake with manifests', emptyLake()],
+  ['memory with manifests', memory('other_memory')],
+] as const) {
+  connectorContract(name, async () => {
+    const writes = tableWrites(connector, duckdb)
+    const columns = [column('i', 'bigint'), column('sq', 'bigint'), column('txt', 'varchar')]
+    await writes.write({ kind: 'createSchema', schema: 's' })
+    await writes.write({ kind: 'createTable', schema: 's', table: 'squares', columns, replace: false }, squares)
+    await writes.write({ kind: 'insert', schema: 's', table: 'squares' }, `SELECT -1, 1, 'minus'`)
+    return {
+      connector,
+      schema: 's',
+      table: 'squares',
+      truth: `SELECT i, i * i AS sq, CAST(i AS VARCHAR) AS txt FROM range(1000) t(i) UNION ALL SELECT -1, 1, 'minus'`,
+    }
+  })
+}
+
+describe('memory', () => {
+  it('begins with the schema default, once', async () => {
+    const connector = memory('fresh')
+    expect(await connector.listSchemas()).toEqual(['default'])
+    await tableWrites(connector, duckdb).write({ kind: 'dropSchema', schema: 'default', cascade: false })
+    expect(await memory('fresh').listSchemas()).toEqual([])
+  })
+})
+
+describe('a lake of plain files', () => {
+  it('is written to: the files that lay there stay part of the table', async () => {
+    const location = mkdtempSync(join(root, 'plain-'))
+    mkdirSync(join(location, 'S/T'), { recursive: true })
+    writeFileSync(join(location, 'S/T/1.csv'), 'n,d\n1,2020-01-01\n2,2020-01-02\n')
+    const connector = emptyLake(location)
+    const writes = tableWrites(connector, duckdb)
+    const before = (await writes.table('s', 't'))!
+    await writes.write({ kind: 'insert', schema: 's', table: 't' }, `SELECT 3, DATE '2020-01-03'`)
+    const rows = [
+      { n: 1, d: '2020-01-01' },
+      { n: 2, d: '2020-01-02' },
+      { n: 3, d: '2020-01-03' },
+    ]
+    expect(await writes.read('s', 't')).toEqual(rows)
+    expect((await writes.table('s', 't'))!.columns).toEqual(before.columns)
+    // Splits listed before are of the same files.
+    const splits = await connector.listSplits({ schema: 's', table: 't', version: 1, id: 'adopted' })
+    await connector.verifySplits(splits)
+    // From now on the manifest says what is in it.
+    writeFileSync(join(location, 'S/T/2.csv'), 'n,d\n9,2020-01-09\n')
+    expect(await writes.read('s', 't')).toEqual(rows)
+    await writes.write({ kind: 'dropTable', schema: 's', table: 't' })
+    expect(await writes.table('s', 't')).toBeUndefined()
+    expect(await connector.listTables('s')).toEqual([])
+    await writes.write({ kind: 'dropSchema', schema: 's', cascade: false })
+    expect(await connector.listSchemas()).toEqual([])
+  })
+
+  it('is dropped with its schema', async () => {
+    const location = mkdtempSync(join(root, 'plain-'))
+    mkdirSync(join(location, 's/t'), { recursive: true })
+    writeFileSync(join(location, 's/t/1.csv'), 'n\n1\n')
+    const connector = emptyLake(location)
+    const writes = tableWrites(connector, duckdb)
+    await writes.write({ kind: 'dropSchema', schema: 's', cascade: true })
+    expect(await connector.listSchemas()).toEqual([])
+    expect(filesBelow(location)).toContain('s/t/1.csv')
+    await writes.write({ kind: 'createSchema', schema: 's' })
+    expect(await connector.listTables()).toEqual([])
+  })
+
+  it('is read only when it is told to be', () => {
+    const location = mkdtempSync(join(root, 'plain-'))
+    const connector = lakeConnector.create('lake', { connector: 'lake', location, readOnly: true }, context)
+    expect(connector.writer).toBeUndefined()
+    expect(connector.abilities).toMatchObject({ createTable: false, insert: false, createSchema: false, views: false })
+  })
+})

@@ -1,0 +1,85 @@
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Connector, ConnectorTable } from '../../src/connectors/spi/connector.ts'
+import { quoteName } from '../../src/connectors/spi/duckdb-text.ts'
+import type {
+  ConnectorWriter,
+  PreparedWrite,
+  StoredColumn,
+  TableChange,
+} from '../../src/connectors/spi/table-writer.ts'
+import { duckdbTypeOf } from '../../src/cli/connector-factories.ts'
+import type { openDuckDb, Rows } from './duckdb.ts'
+
+type DuckDb = Awaited<ReturnType<typeof openDuckDb>>
+
+/** Writes and reads through a connector as coordinator and worker do, with DuckDB in the test's process. */
+export interface TableWrites {
+  readonly writer: ConnectorWriter
+  /** A fresh query id. */
+  nextQuery(): string
+  /** Up to what WritePrepared records; `rows` is a SELECT of DuckDB in the order of the columns. */
+  prepare(change: TableChange, rows?: string, queryId?: string): Promise<PreparedWrite>
+  /** The whole write. */
+  write(change: TableChange, rows?: string): Promise<void>
+  table(schema: string, table: string): Promise<ConnectorTable | undefined>
+  /** All rows of a table as of now, or as of what was looked up before. */
+  read(schema: string, table: string | ConnectorTable): Promise<Rows>
+}
+
+let counter = 0
+
+export function tableWrites(connector: Connector, duckdb: DuckDb): TableWrites {
+  const writer = connector.writer!
+  const nextQuery = (): string => `20260101_000000_${String(counter++).padStart(5, '0')}_tests`
+
+  const writes: TableWrites = {
+    writer,
+    nextQuery,
+    async prepare(change, rows, queryId = nextQuery()) {
+      const target = await writer.begin(queryId, change)
+      if (rows === undefined) return writer.prepare(target, [])
+      const attempt = `${queryId}.1.0-1`
+      const folder = await writer.openAttempt(target, attempt)
+      const path = join(folder, 'data_0.parquet')
+      const list = target.columns.map(
+        ({ name, type }, i) => `CAST(c${i} AS ${duckdbTypeOf(type)}) AS ${quoteName(name)}`,
+      )
+      const names = target.columns.map((_, i) => `c${i}`).join(', ')
+      await duckdb.run(
+        `COPY (SELECT ${list.join(', ')} FROM (${rows}) q(${names})) TO '${path.replaceAll("'", "''")}' (FORMAT parquet)`,
+      )
+      const [counted] = await duckdb.query(
+        `SELECT count(*)::INTEGER AS n FROM read_parquet('${path.replaceAll("'", "''")}')`,
+      )
+      const file = { path, rows: counted!.n as number, bytes: statSync(path).size }
+      return writer.prepare(target, await writer.sealAttempt(target, attempt, [file]))
+    },
+    async write(change, rows) {
+      await writer.commit(await writes.prepare(change, rows))
+    },
+    table: (schema, table) => connector.getTable(schema, table),
+    async read(schema, table) {
+      const found = typeof table === 'string' ? await connector.getTable(schema, table) : table
+      if (!found) throw new Error(`no table ${schema}.${String(table)}`)
+      const splits = await connector.listSplits(found.handle)
+      const names = found.columns.map(({ name }) => name)
+      const rows = await duckdb.query(`FROM (${await connector.tableExpression(splits, names)}) ORDER BY ALL`)
+      await connector.verifySplits(splits)
+      return rows
+    },
+  }
+  return writes
+}
+
+export function column(name: string, type: string): StoredColumn {
+  return { name, type, nullable: true }
+}
+
+/** Every file below a folder, relative, sorted. */
+export function filesBelow(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
+    .sort()
+}
