@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
 import type {
   CommittedWrite,
