@@ -50,7 +50,7 @@ import { deriveKey, internalBearer, loadClusterSecret } from '../security/cluste
 import { systemClock } from '../shared/clock.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
-import { createQueryIds } from '../shared/ids.ts'
+import { createQueryIds, epochOf } from '../shared/ids.ts'
 import { createSqlFrontEnd } from '../sql/create-front-end.ts'
 import { translateError } from '../sql/functions/runtime-errors.ts'
 import { redactSecrets } from '../sql/syntax/redact-secrets.ts'
@@ -159,6 +159,8 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   let oldestOpen = (): number => clock.now()
   const log = await eventLogOf(config, connection.connectionString!, {
     ...logTelemetry.hooks,
+    bornIn: epochOf,
+    pagesKey: deriveKey(secret, 'result-pages'),
     pagesNeededSince: () => new Date(oldestOpen() - timeouts.answersKeptMs),
   })
   await usable(log.open(), 'the event log')

@@ -11,18 +11,23 @@ import type { RecordStore } from '../events/record-store.ts'
 export async function eventLogOf(
   config: Config,
   databaseUrl: string,
-  options: EventLogOptions & { readonly onKafkaRequest?: (request: KafkaRequest) => void },
+  options: EventLogOptions & {
+    readonly onKafkaRequest?: (request: KafkaRequest) => void
+    /** What pages in Kafka are encrypted with; absent where only events are read. */
+    readonly pagesKey?: Buffer
+  },
 ): Promise<EventLog> {
   // Each is loaded when it is the one: kafkajs alone costs a tenth of a second at every start.
   if (config.kafkaBrokers.length > 0) {
     const { createKafkaEventLog } = await import('../events/kafka-beside-postgres.ts')
     const database = { connectionString: databaseUrl }
-    const { onKafkaRequest } = options
+    const { onKafkaRequest, pagesKey } = options
     return createKafkaEventLog(
       {
         brokers: config.kafkaBrokers,
         topic: config.kafkaTopic,
         database,
+        ...(pagesKey ? { pages: { key: pagesKey } } : {}),
         ...(onKafkaRequest ? { onRequest: onKafkaRequest } : {}),
       },
       options,

@@ -1,6 +1,8 @@
 import type { State } from './fold.ts'
+import type { KeptPages, PagePlace, ResultPage } from './result-page-store.ts'
 
 export type { State } from './fold.ts'
+export type { KeptPages, PagePlace, ResultPage } from './result-page-store.ts'
 
 /**
  * A fact as its author hands it over. The log gives it sequence, epoch and hashes.
@@ -65,12 +67,6 @@ export interface ReadFrom {
   readonly at: readonly { readonly offset: bigint; readonly state?: State }[]
 }
 
-/** A small result page kept beside the log until dropped. */
-export interface ResultPage {
-  readonly token: number
-  readonly bytes: Uint8Array
-}
-
 /** An append that became valid, as telemetry wants to know it. */
 export interface AppendTold {
   readonly stream: string
@@ -117,7 +113,7 @@ export interface EventLog {
    * All or nothing. Resolves when the events are durable and valid for every reader for ever; goes on trying while the log
    * is away, so callers set their own deadline: the events may become valid after it.
    * @param expected sequence of the stream's last event, 0 for a new stream
-   * @param pages kept beside the log; there whenever the events are valid
+   * @param pages what `keepPages` gave to go with the append; there whenever the events are valid
    * @throws SequenceConflict | TooLarge nothing was sent
    * @throws Fenced | LogWentBackwards not valid as far as was read: answer nobody
    */
@@ -126,8 +122,13 @@ export interface EventLog {
   read(from: ReadFrom, limit: number): Promise<{ events: Recorded[]; next: Checkpoint }>
   /** A stream's events after a sequence, up to the tip at the call. */
   readStream(stream: string, after?: number): AsyncIterable<Recorded>
-  /** undefined once dropped. Ask only for a page a valid event names, and check its hash. */
-  readPage(stream: string, token: number): Promise<Uint8Array | undefined>
+  /**
+   * Makes small result pages ready for the append of the event that names them. Goes on trying while the log is away.
+   * @returns places for the event to carry, and what to hand to `append`
+   */
+  keepPages(stream: string, pages: readonly ResultPage[]): Promise<KeptPages>
+  /** undefined once dropped. Ask only for a page a valid event names, with the place it names, and check its hash. */
+  readPage(stream: string, token: number, place?: PagePlace): Promise<Uint8Array | undefined>
   /** Delivers batches in order and waits for each; store `next` together with the effect of the batch. */
   subscribe(from: ReadFrom, on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>): Subscription
   /** The end of the log, asked of the log and not of memory. */

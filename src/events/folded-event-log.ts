@@ -10,7 +10,9 @@ import {
   type Checkpoint,
   type Event,
   type EventLog,
+  type KeptPages,
   type OpenedLog,
+  type PagePlace,
   type ReadFrom,
   type Recorded,
   type ResultPage,
@@ -29,6 +31,11 @@ export const SYSTEM_STREAM = 'system'
 export interface EventLogOptions {
   /** Wall clock in milliseconds; stored times never decrease whatever it does. @default Date.now */
   readonly now?: () => number
+  /**
+   * The epoch in which a stream's name was made, where the name says so: in its own epoch a stream that was never
+   * written to needs no look at the store.
+   */
+  readonly bornIn?: (stream: string) => number | undefined
   /** Told of each failed attempt; the log goes on by itself. */
   readonly onTrouble?: (error: Error) => void
   /**
@@ -112,6 +119,7 @@ export class FoldedEventLog implements EventLog {
             fold,
             now: this.#options.now ?? Date.now,
             maxQueuedBytes: this.#options.maxQueuedBytes ?? 256 << 20,
+            bornIn: (stream) => this.#options.bornIn?.(stream),
             onLost: (error) => this.#lose(error),
             onTrouble: (error) => this.#options.onTrouble?.(error),
             onAppended: (told) => this.#options.onAppended?.(told),
@@ -211,8 +219,12 @@ export class FoldedEventLog implements EventLog {
     yield* this.#store.readStream(stream, after, await this.tip())
   }
 
-  readPage(stream: string, token: number): Promise<Uint8Array | undefined> {
-    return this.#store.readPage(stream, token)
+  keepPages(stream: string, pages: readonly ResultPage[]): Promise<KeptPages> {
+    return this.#store.pages.keep(stream, pages)
+  }
+
+  readPage(stream: string, token: number, place?: PagePlace): Promise<Uint8Array | undefined> {
+    return this.#store.pages.read(stream, token, place)
   }
 
   subscribe(from: ReadFrom, on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>): Subscription {

@@ -3,17 +3,16 @@ import type { EventLog } from './event-log.ts'
 import { FoldedEventLog, type EventLogOptions, type EventLogSeams } from './folded-event-log.ts'
 import { startPageHousekeeping } from './postgres/partitions.ts'
 import { ProjectedStreams, type ProjectedStreamsOptions } from './postgres/projected-streams.ts'
-import { PostgresResultPages } from './postgres/result-page-store.ts'
+import { PostgresResultPages } from './postgres/postgres-result-pages.ts'
 import { KafkaRecordStore, type KafkaOptions } from './kafka/kafka-record-store.ts'
-import type { ResultPageStore } from './kafka/ports.ts'
 
 export interface KafkaEventLogOptions extends KafkaOptions {
-  /** Where result pages and the projection `query_events` are; migrated before. */
+  /** Where the projection `query_events` is; migrated before. */
   readonly database: pg.ClientConfig
   readonly streams?: ProjectedStreamsOptions
 }
 
-/** The event log in a Kafka topic, with small result pages and streams by key in Postgres beside it. */
+/** The event log in a Kafka topic, small result pages in another, streams by key in Postgres beside it. */
 export function createKafkaEventLog(
   options: KafkaEventLogOptions,
   log: EventLogOptions = {},
@@ -28,12 +27,7 @@ export class KafkaStoreBesidePostgres extends KafkaRecordStore {
   readonly #log: EventLogOptions
   #housekeeping: { stop(): void } | undefined
 
-  /** @param wrapPages lets a test stop between a page and its event */
-  constructor(
-    options: KafkaEventLogOptions,
-    log: EventLogOptions = {},
-    wrapPages: (pages: ResultPageStore) => ResultPageStore = (pages) => pages,
-  ) {
+  constructor(options: KafkaEventLogOptions, log: EventLogOptions = {}) {
     const pool = new pg.Pool({
       ...options.database,
       application_name: 'quipu-event-log-beside',
@@ -43,15 +37,19 @@ export class KafkaStoreBesidePostgres extends KafkaRecordStore {
       allowExitOnIdle: true,
     })
     pool.on('error', () => {})
-    super(options, {
-      pages: wrapPages(new PostgresResultPages(pool)),
-      streams: new ProjectedStreams(pool, options.streams),
-    })
+    super(
+      { onTrouble: log.onTrouble, ...options },
+      {
+        pagesOfOld: new PostgresResultPages(pool),
+        streams: new ProjectedStreams(pool, options.streams),
+      },
+    )
     this.#pool = pool
     this.#log = log
   }
 
   override prepareFor(): void {
+    super.prepareFor()
     this.#housekeeping ??= startPageHousekeeping(this.#pool, this.#log)
   }
 

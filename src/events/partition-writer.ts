@@ -30,6 +30,8 @@ export interface WriterParts {
   readonly now: () => number
   /** Encoded events that may wait. */
   readonly maxQueuedBytes: number
+  /** The epoch in which a stream's name was made, where that is known. */
+  readonly bornIn?: (stream: string) => number | undefined
   /** This process may write no more, in any log partition. */
   readonly onLost: (error: Fenced | LogWentBackwards) => void
   /** The log does not take records just now; the writer goes on trying. */
@@ -50,6 +52,7 @@ export interface PendingAppend extends SealedAppend {
   readonly reject: (error: Error) => void
 }
 
+const NO_EVENTS: StreamHead = { sequence: 0, hash: '' }
 const MAX_BATCH_BYTES = 512 << 10
 const MAX_BATCH_EVENTS = 1000
 
@@ -138,7 +141,7 @@ export class PartitionWriter {
     if (this.#lost) return Promise.reject(this.#lost)
     if (this.#queuedBytes > this.parts.maxQueuedBytes)
       return Promise.reject(new LogUnavailable('Too much waits for the event log already'))
-    const known = this.#heads.get(stream)
+    const known = this.#heads.get(stream) ?? (expected === 0 && this.#isNew(stream) ? NO_EVENTS : undefined)
     const assumedNew = !known && expected === 0 && this.parts.store.checksNewStreams
     if (this.#learning.has(stream) || (!known && !assumedNew))
       return new Promise((resolve, reject) =>
@@ -148,7 +151,7 @@ export class PartitionWriter {
       const { limits, now } = this.parts
       const sealed = sealAppend(
         { stream, expected, events, pages },
-        { head: known ?? { sequence: 0, hash: '' }, epoch: this.#epoch, notBefore: this.#lastTime, limits, now },
+        { head: known ?? NO_EVENTS, epoch: this.#epoch, notBefore: this.#lastTime, limits, now },
       )
       this.#queue.push({
         ...sealed,
@@ -165,6 +168,12 @@ export class PartitionWriter {
       this.#heads.queued(stream, { sequence: last.sequence, hash: last.hash })
       this.#run()
     })
+  }
+
+  /** Of a stream without a head here: whether it is certain, without asking the store, that nobody wrote to it. */
+  #isNew(stream: string): boolean {
+    const foldedWhole = this.#start?.at.every((place) => place.offset === 0n) && this.#heads.knownFrom === 0n
+    return foldedWhole === true || this.parts.bornIn?.(stream) === this.#epoch
   }
 
   /** Somebody's reader saw this epoch: if it is not ours, settle what is on its way and step down. */

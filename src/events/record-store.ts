@@ -1,5 +1,6 @@
 import type { Checkpoint, Recorded } from './event-log.ts'
 import type { RecordHeader, State } from './fold.ts'
+import type { ResultPageStore } from './result-page-store.ts'
 
 /** A place in a log partition and what all records below it add up to. */
 export interface Place {
@@ -98,7 +99,7 @@ export interface RecordStore {
   /** Last valid event of a stream below a checkpoint at least. */
   head(stream: string, atLeast: Checkpoint): Promise<StreamHead>
   readStream(stream: string, after: number, tip: Checkpoint): AsyncIterable<Recorded>
-  readPage(stream: string, token: number): Promise<Uint8Array | undefined>
+  readonly pages: ResultPageStore
   /** Called after a successful claim and as the log grows, for what is made ahead. */
   prepareFor(end: bigint): void
   close(): Promise<void>

@@ -49,6 +49,11 @@ export function parseTaskId(text: string): TaskId {
   return text as TaskId
 }
 
+/** The epoch whose coordinator gave a query id out; undefined for any other text. */
+export function epochOf(text: string): number | undefined {
+  return isQueryId(text) ? Number.parseInt(text.slice(text.lastIndexOf('_') + 1), 32) : undefined
+}
+
 /** The epoch as the last part of a query id: base 32, at least five digits. */
 export function epochSuffix(epoch: number): string {
   return epoch.toString(32).padStart(5, '0')

@@ -5,12 +5,14 @@ import { claimTests } from './event-log/claims.ts'
 import type { ContractTest } from './event-log/contract-test.ts'
 import { faultTests } from './event-log/faults.ts'
 import { readerTests } from './event-log/readers.ts'
+import { resultPageTests } from './event-log/result-pages.ts'
 
 export const contractTests: readonly ContractTest[] = [
   ...appendTests,
   ...faultTests,
   ...claimTests,
   ...readerTests,
+  ...resultPageTests,
 ].sort((a, b) => a.number - b.number)
 
 /** What every event log promises, on a real server with real faults. */

@@ -141,6 +141,7 @@ describe('own writes', () => {
       append: (...one) => bed.log.append(...one),
       read: (...one) => bed.log.read(...one),
       readStream: (...one) => bed.log.readStream(...one),
+      keepPages: (...one) => bed.log.keepPages(...one),
       readPage: (...one) => bed.log.readPage(...one),
       subscribe: (...one) => bed.log.subscribe(...one),
       tip: async () => {

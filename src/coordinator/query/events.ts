@@ -106,6 +106,10 @@ export const publishedPageSchema = z.object({
     .describe(
       "Where its bytes are: beside the log under this stream and token, or on the worker under the task's token",
     ),
+  place: z
+    .object({ partition: count, offset: count })
+    .optional()
+    .describe('Kept in the log: where it lies in the topic of result pages; absent where stream and token find it'),
   taskToken: count.describe("The task's own token of the page"),
 })
 
@@ -306,7 +310,7 @@ export const queryEventVersions: Readonly<Record<QueryEventType, number>> = {
   TaskCanceled: 1,
   TaskFinished: 1,
   QueryProgressed: 1,
-  ResultPagesPublished: 1,
+  ResultPagesPublished: 2,
   ResultsDelivered: 1,
   ResultPagesLost: 1,
   WritePrepared: 2,

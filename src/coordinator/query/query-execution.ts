@@ -28,7 +28,7 @@ import { sessionContext } from './session-context.ts'
 import { isDecided, isTerminal, resultSize, type KnownQuery } from './state.ts'
 import { queryTotals, stagesAtEnd } from './totals.ts'
 import { Suspended } from './suspended.ts'
-import { runWorkerStage, type FinishedTask, type WorkerStageDeps } from './worker-stage.ts'
+import { placed, runWorkerStage, type FinishedTask, type WorkerStageDeps } from './worker-stage.ts'
 import { carryOutWrite, resumeWrite, type WriteDeps, type WriteRun } from './write-execution.ts'
 
 type Planned = QueryEventOf<'QueryPlanned'>['data']
@@ -455,6 +455,10 @@ export function startQueryExecution(
   async function publishMade(pages: readonly MadePage[], stats: TaskStats): Promise<void> {
     const task = taskId(queryId, 0, 0)
     for (const [token, page] of pages.entries()) memory.set(token, page.bytes)
+    const kept = await deps.log.keepPages(
+      queryId,
+      pages.map((page, token) => ({ token, bytes: page.bytes })),
+    )
     await record(
       [
         { type: 'FinishTask', data: { taskId: task, stage: 0, nodeId: deps.nodeId, nodeUrl: deps.selfUrl, stats } },
@@ -469,6 +473,7 @@ export function startQueryExecution(
               bytes: page.bytes.length,
               sha256: page.sha256,
               kept: 'log' as const,
+              ...placed(kept.places[index]),
               taskToken: index,
             })),
             lastOfBatch: true,
@@ -477,7 +482,7 @@ export function startQueryExecution(
         },
         finishStep(),
       ],
-      pages.map((page, token) => ({ token, bytes: page.bytes })),
+      kept.beside,
     )
   }
 

@@ -54,7 +54,9 @@ export function createResultPageSource(deps: ResultPageSourceDeps): ResultPageSo
       if (!page) throw new Error(`page ${token} of ${query.queryId} is not published`)
       if (inMemory) return inMemory
       const bytes =
-        page.kept === 'log' ? asBuffer(await log.readPage(query.queryId, token)) : await fromWorker(query, token)
+        page.kept === 'log'
+          ? asBuffer(await log.readPage(query.queryId, token, page.place))
+          : await fromWorker(query, token)
       if (!bytes) return 'lost'
       return createHash('sha256').update(bytes).digest('hex') === page.sha256 ? bytes : 'lost'
     },

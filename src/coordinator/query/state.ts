@@ -1,5 +1,6 @@
 import type { Failure } from '../../shared/engine-error.ts'
 import type { TaskState, TaskStats } from '../../execution/api/task.ts'
+import type { PagePlace } from '../../events/result-page-store.ts'
 import type { QueryEventOf, QueryEventType } from './events.ts'
 
 /**
@@ -86,6 +87,7 @@ export interface ResultPageRecord {
   readonly bytes: number
   readonly sha256: string
   readonly kept: 'log' | 'worker'
+  readonly place?: PagePlace | undefined
   readonly taskToken: number
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { ClosedPage, TaskStats, TaskStatus, TaskUpdate } from '../../execution/api/task.ts'
-import type { ResultPage } from '../../events/event-log.ts'
+import type { EventLog, KeptPages, PagePlace, ResultPage } from '../../events/event-log.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { EngineError, failureOf, type Failure } from '../../shared/engine-error.ts'
 import type { QueryId } from '../../shared/ids.ts'
@@ -20,6 +20,7 @@ import { Suspended } from './suspended.ts'
 export const DURABLE_PAGE_BYTES = 64 * 1024
 
 export interface WorkerStageDeps {
+  readonly log: Pick<EventLog, 'keepPages'>
   readonly clock: Clock
   readonly client: WorkerClient
   readonly hub: TaskHub
@@ -293,19 +294,22 @@ function followTask(
 
     async function publishGroup(group: PublishableGroup | undefined, last: boolean): Promise<void> {
       const firstToken = resultPages(input.aggregate)
-      const kept: ResultPage[] = []
+      const small: ResultPage[] = []
       for (const [index, page] of (group?.pages ?? []).entries()) {
         if (page.bytes > DURABLE_PAGE_BYTES) continue
         const bytes = await fetchSmall(page)
-        kept.push({ token: firstToken + index, bytes })
+        small.push({ token: firstToken + index, bytes })
         input.onPageBytes(firstToken + index, bytes)
       }
+      const kept = small.length > 0 ? await deps.log.keepPages(input.queryId, small) : NOTHING_KEPT
+      const places = new Map(small.map(({ token }, index) => [token, kept.places[index]]))
       if (settled) return
-      const pages = (group?.pages ?? []).map((page) => ({
+      const pages = (group?.pages ?? []).map((page, index) => ({
         rows: page.rows,
         bytes: page.bytes,
         sha256: page.sha256,
         kept: page.bytes > DURABLE_PAGE_BYTES ? ('worker' as const) : ('log' as const),
+        ...placed(places.get(firstToken + index)),
         taskToken: page.token,
       }))
       const publishCommand: QueryCommand = {
@@ -320,7 +324,7 @@ function followTask(
           lastOfResult: last,
         },
       }
-      if (!last || !newest) return input.record([publishCommand], kept)
+      if (!last || !newest) return input.record([publishCommand], kept.beside)
       const before = input.aggregate.intended
       const earlier = before.kind === 'NONE' ? [] : before.pages
       const totals = [...earlier, ...pages]
@@ -356,7 +360,7 @@ function followTask(
         },
       ]
       if (totals.every((page) => page.kept === 'log')) commands.push(input.finish)
-      return input.record(commands, kept)
+      return input.record(commands, kept.beside)
     }
 
     async function fetchSmall(page: ClosedPage): Promise<Buffer> {
@@ -400,6 +404,13 @@ function followTask(
 }
 
 class PageGone extends Error {}
+
+const NOTHING_KEPT: KeptPages = { places: [], beside: [] }
+
+/** A page's place, as an event has it: absent where stream and token find the page. */
+export function placed(place: PagePlace | undefined): { readonly place?: PagePlace } {
+  return place ? { place } : {}
+}
 
 function publishedBefore(aggregate: QueryAggregate, taskId: string): PublishedBefore {
   const query = aggregate.intended

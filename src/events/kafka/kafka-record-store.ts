@@ -4,10 +4,12 @@ import type { ConnectionOptions } from 'node:tls'
 import { beginning, hasEventsOf, LogUnavailable, type Checkpoint, type Recorded } from '../event-log.ts'
 import { formatHeader, parseHeader } from '../fold.ts'
 import type { Batch, PutOutcome, RecordStore, StoredRecord, StoreLimits, StreamHead } from '../record-store.ts'
+import type { ResultPageStore } from '../result-page-store.ts'
 import { logPartitionOf, type ClusterOptions, type FetchedMessage } from './kafka-internals.ts'
 import { LogPartitionReader } from './log-partition-reader.ts'
-import type { KafkaRequest, ResultPageStore, StreamReader } from './ports.ts'
-import { ensureTopic } from './topic.ts'
+import { KafkaResultPages } from './kafka-result-pages.ts'
+import type { KafkaRequest, StreamReader } from './ports.ts'
+import { ensureTopics } from './topic.ts'
 
 export interface KafkaOptions {
   readonly brokers: readonly string[]
@@ -19,8 +21,17 @@ export interface KafkaOptions {
   readonly replication?: number
   readonly ssl?: boolean | ConnectionOptions
   readonly sasl?: SASLOptions
+  /** Where small result pages go. Absent: this process only reads events. */
+  readonly pages?: {
+    /** @default that of `pagesTopicOf` */
+    readonly topic?: string
+    /** 32 bytes that pages are encrypted with. */
+    readonly key: Buffer
+  }
   /** How connections are made; for tests that hurt them. */
   readonly socketFactory?: ISocketFactory
+  /** Told of each page that could not be kept at once. */
+  readonly onTrouble?: ((error: Error) => void) | undefined
   /** Told of each request to write or to read back; long polls wait for news and are not told. */
   readonly onRequest?: (request: KafkaRequest) => void
 }
@@ -37,7 +48,9 @@ export class KafkaRecordStore implements RecordStore {
   protected readonly topic: string
   readonly #limits: StoreLimits
   readonly #options: KafkaOptions
-  readonly #pages: ResultPageStore
+  readonly pages: ResultPageStore
+  readonly #inTopic: KafkaResultPages | undefined
+  readonly #pagesTopic: string | undefined
   readonly #streams: StreamReader
   readonly #kafka: Kafka
   protected readonly producer: Producer
@@ -48,10 +61,14 @@ export class KafkaRecordStore implements RecordStore {
   readonly #polls = new Map<string, Promise<void>>()
   #connected: Promise<void> | undefined
   #closed = false
+  #prepared = false
 
-  constructor(options: KafkaOptions, parts: { readonly pages: ResultPageStore; readonly streams: StreamReader }) {
+  /** @param parts with the pages of events that name no place: a version before wrote them */
+  constructor(
+    options: KafkaOptions,
+    parts: { readonly pagesOfOld: Pick<ResultPageStore, 'read'>; readonly streams: StreamReader },
+  ) {
     this.#options = options
-    this.#pages = parts.pages
     this.#streams = parts.streams
     this.topic = options.topic ?? 'quipu.events.v1'
     this.#limits = { partitions: options.partitions ?? 1, maxEventBytes: 8 << 20, maxAppendBytes: 15 << 20 }
@@ -79,27 +96,49 @@ export class KafkaRecordStore implements RecordStore {
     }
     this.#readBack = new LogPartitionReader(cluster, this.topic)
     this.#follower = new LogPartitionReader(cluster, this.topic)
+    const { pages } = options
+    this.#pagesTopic = pages && (pages.topic ?? pagesTopicOf(this.topic))
+    this.#inTopic =
+      pages &&
+      new KafkaResultPages({
+        topic: this.#pagesTopic!,
+        key: pages.key,
+        kafka: this.#kafka,
+        createProducer,
+        cluster: { ...cluster, clientId: 'quipu-result-pages' },
+        onTrouble: options.onTrouble,
+      })
+    const inTopic = this.#inTopic
+    const here = (): KafkaResultPages => {
+      if (!inTopic) throw new Error('This event log was opened without its result pages')
+      return inTopic
+    }
+    this.pages = {
+      keep: (stream, made) => here().keep(stream, made),
+      read: (stream, token, place) =>
+        place ? here().read(stream, token, place) : parts.pagesOfOld.read(stream, token, undefined),
+    }
   }
 
-  /** Not idempotent: an idempotent producer of kafkajs acknowledges what it never writes. Numbers do that work here. */
+  /** Numbers do the work of an idempotent producer. */
   protected createProducer(kafka: Kafka): Producer {
-    return kafka.producer({
-      createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
-      allowAutoTopicCreation: false,
-      idempotent: false,
-      retry: { retries: 0 },
-    })
+    return createProducer(kafka)
   }
 
   async open(): Promise<StoreLimits> {
     const { partitions } = this.#limits
-    await ensureTopic(this.#kafka, { topic: this.topic, partitions, replication: this.#options.replication })
+    const { replication } = this.#options
+    await ensureTopics(this.#kafka, [
+      { topic: this.topic, holds: 'events', partitions, replication },
+      ...(this.#pagesTopic === undefined
+        ? []
+        : [{ topic: this.#pagesTopic, holds: 'result pages', partitions: 1, replication } as const]),
+    ])
     return this.#limits
   }
 
   async put(batch: Batch): Promise<PutOutcome> {
     try {
-      if (batch.pages.length > 0) await this.#pages.write(batch.pages)
       await this.#connect()
       return await this.send(batch)
     } catch (error) {
@@ -212,16 +251,21 @@ export class KafkaRecordStore implements RecordStore {
     }
   }
 
-  readPage(stream: string, token: number): Promise<Uint8Array | undefined> {
-    return this.#pages.read(stream, token)
+  prepareFor(): void {
+    if (this.#prepared) return
+    this.#prepared = true
+    this.#inTopic?.prepare()
   }
-
-  prepareFor(): void {}
 
   async close(): Promise<void> {
     this.#closed = true
     await this.#connected?.catch(() => {})
-    await Promise.all([this.producer.disconnect().catch(() => {}), this.#readBack.close(), this.#follower.close()])
+    await Promise.all([
+      this.producer.disconnect().catch(() => {}),
+      this.#readBack.close(),
+      this.#follower.close(),
+      this.#inTopic?.close(),
+    ])
   }
 
   /** Appends and claims wait for the projection's database as they wait for the log. */
@@ -235,6 +279,21 @@ export class KafkaRecordStore implements RecordStore {
       }
     }
   }
+}
+
+/** The topic of result pages that belongs to a topic of events. */
+export function pagesTopicOf(eventsTopic: string): string {
+  return eventsTopic === 'quipu.events.v1' ? 'quipu.result-pages' : `${eventsTopic}.result-pages`
+}
+
+/** Not idempotent: an idempotent producer of kafkajs acknowledges what it never writes. */
+function createProducer(kafka: Kafka): Producer {
+  return kafka.producer({
+    createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
+    allowAutoTopicCreation: false,
+    idempotent: false,
+    retry: { retries: 0 },
+  })
 }
 
 function toStoredRecord(message: FetchedMessage): StoredRecord {

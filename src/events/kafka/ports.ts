@@ -1,5 +1,5 @@
 import type { Checkpoint, Recorded } from '../event-log.ts'
-import type { OutPage, StreamHead } from '../record-store.ts'
+import type { StreamHead } from '../record-store.ts'
 
 /** Streams by key, which Kafka does not have: the projection `query_events` serves them. */
 export interface StreamReader {
@@ -10,13 +10,6 @@ export interface StreamReader {
   /** Last event of a stream as far as the projection is, and how far that is, in one look. */
   head(stream: string): Promise<{ readonly head: StreamHead; readonly checkpoint: Checkpoint | undefined }>
   read(stream: string, after: number): AsyncIterable<Recorded>
-}
-
-/** Small result pages, written before the event that names them. */
-export interface ResultPageStore {
-  /** Writing the same pages again changes nothing. */
-  write(pages: readonly OutPage[]): Promise<void>
-  read(stream: string, token: number): Promise<Uint8Array | undefined>
 }
 
 /** A request to the brokers that was answered, or not. */

@@ -4,37 +4,65 @@ import { LogUnavailable, MisconfiguredLog } from '../event-log.ts'
 
 export const MAX_MESSAGE_BYTES = 16 << 20
 
+/** A page's JSON and what encryption adds: a coordinator-only result of one very wide row is the largest. */
+export const MAX_PAGE_BYTES = 20 << 20
+
 export interface TopicSettings {
   readonly topic: string
+  readonly holds: 'events' | 'result pages'
   readonly partitions: number
   /** Copies of the log; with 3, two must have a record before it counts. Defaults to as many as there are brokers, 3 at most. */
   readonly replication?: number | undefined
 }
 
-/** What the truth needs; each default of Kafka's loses or refuses something. */
-function wanted(replication: number): Record<string, string> {
-  return {
-    'retention.ms': '-1',
-    'retention.bytes': '-1',
-    'cleanup.policy': 'delete',
-    'max.message.bytes': String(MAX_MESSAGE_BYTES),
-    'unclean.leader.election.enable': 'false',
-    'min.insync.replicas': replication >= 3 ? '2' : '1',
-    // One broker alone has no copy elsewhere: it must not answer before its disk has the record.
-    ...(replication === 1 ? { 'flush.messages': '1' } : {}),
-  }
+/** What is made, and how a setting that is there already must stand to it. */
+interface Wanted {
+  readonly name: string
+  readonly value: string
+  readonly must: 'equal' | 'at least' | 'nothing'
 }
 
+/** What the topic needs; each default of Kafka's loses or refuses something. */
+function wanted(holds: TopicSettings['holds'], replication: number): readonly Wanted[] {
+  const common: Wanted[] = [
+    { name: 'cleanup.policy', value: 'delete', must: 'equal' },
+    { name: 'unclean.leader.election.enable', value: 'false', must: 'equal' },
+    { name: 'min.insync.replicas', value: replication >= 3 ? '2' : '1', must: 'at least' },
+  ]
+  if (holds === 'result pages')
+    return [
+      ...common,
+      // No result is asked for longer than the minutes that its query lives on after its end.
+      { name: 'retention.ms', value: String(PAGES_KEPT_MS), must: 'at least' },
+      // Only whole segments are deleted.
+      { name: 'segment.ms', value: String(PAGES_KEPT_MS / 6), must: 'nothing' },
+      { name: 'max.message.bytes', value: String(MAX_PAGE_BYTES), must: 'at least' },
+    ]
+  return [
+    ...common,
+    { name: 'retention.ms', value: '-1', must: 'equal' },
+    { name: 'retention.bytes', value: '-1', must: 'equal' },
+    { name: 'max.message.bytes', value: String(MAX_MESSAGE_BYTES), must: 'at least' },
+    // One broker alone has no copy elsewhere: it must not answer before its disk has the record. The operator who sets
+    // it otherwise trades that for speed.
+    ...(replication === 1 ? [{ name: 'flush.messages', value: '1', must: 'nothing' } as const] : []),
+  ]
+}
+
+const PAGES_KEPT_MS = 3_600_000
+
 /**
- * Makes the topic unless it is there, and checks that it keeps everything.
+ * Makes the topics unless they are there, and checks that they keep what they must.
  * @throws MisconfiguredLog with one line that names the setting
  */
-export async function ensureTopic(kafka: Kafka, settings: TopicSettings): Promise<void> {
+export async function ensureTopics(kafka: Kafka, topics: readonly TopicSettings[]): Promise<void> {
   const admin = kafka.admin({ retry: { retries: 2 } })
   try {
     await admin.connect()
-    await createTopic(admin, settings)
-    await checkTopic(admin, settings)
+    for (const settings of topics) {
+      await createTopic(admin, settings)
+      await checkTopic(admin, settings)
+    }
   } catch (cause) {
     if (cause instanceof MisconfiguredLog) throw cause
     throw new LogUnavailable(`Kafka does not answer: ${(cause as Error).message}`, { cause })
@@ -43,11 +71,11 @@ export async function ensureTopic(kafka: Kafka, settings: TopicSettings): Promis
   }
 }
 
-async function createTopic(admin: Admin, { topic, partitions, replication }: TopicSettings): Promise<void> {
+async function createTopic(admin: Admin, { topic, holds, partitions, replication }: TopicSettings): Promise<void> {
   if ((await admin.listTopics()).includes(topic)) return
   const brokers = (await admin.describeCluster()).brokers.length
   const copies = replication ?? Math.min(3, brokers)
-  const configEntries = Object.entries(wanted(copies)).map(([name, value]) => ({ name, value }))
+  const configEntries = wanted(holds, copies).map(({ name, value }) => ({ name, value }))
   await admin
     .createTopics({
       waitForLeaders: true,
@@ -75,7 +103,7 @@ async function whenLed<T>(ask: () => Promise<T>): Promise<T> {
 const LEADER_TRIES = 25
 const LEADER_PAUSE_MS = 200
 
-async function checkTopic(admin: Admin, { topic, partitions }: TopicSettings): Promise<void> {
+async function checkTopic(admin: Admin, { topic, holds, partitions }: TopicSettings): Promise<void> {
   const metadata = await admin.fetchTopicMetadata({ topics: [topic] })
   const found = metadata.topics[0]!.partitions
   if (found.length !== partitions)
@@ -88,14 +116,15 @@ async function checkTopic(admin: Admin, { topic, partitions }: TopicSettings): P
     resources: [{ type: kafkajs.ConfigResourceTypes.TOPIC, name: topic }],
   })
   const actual = new Map(resources[0]!.configEntries.map((entry) => [entry.configName, entry.configValue]))
-  for (const [name, value] of Object.entries(wanted(copies))) {
+  for (const { name, value, must } of wanted(holds, copies)) {
     const is = actual.get(name)
-    const ok =
-      name === 'max.message.bytes' || name === 'min.insync.replicas' ? Number(is) >= Number(value) : is === value
-    // A single broker may trade the flush for speed; the operator who sets it otherwise knows why.
-    if (!ok && name !== 'flush.messages')
-      throw new MisconfiguredLog(`Topic ${topic} has ${name}=${is}, which would lose or refuse events: set ${value}`)
+    // -1 is without end for a retention.
+    const enough =
+      must === 'nothing' || is === value || (must === 'at least' && (Number(is) >= Number(value) || is === '-1'))
+    if (!enough)
+      throw new MisconfiguredLog(`Topic ${topic} has ${name}=${is}, which would lose or refuse ${holds}: set ${value}`)
   }
+  if (holds === 'result pages') return
   const offsets = await whenLed(() => admin.fetchTopicOffsets(topic))
   for (const { partition, low } of offsets)
     if (low !== '0')

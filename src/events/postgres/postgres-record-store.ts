@@ -10,12 +10,12 @@ import {
   insertStatement,
   SELECT_END,
   SELECT_HEAD,
-  SELECT_PAGE,
   SELECT_RECORDS,
   SELECT_STREAM,
   TERMINATE_BLOCKERS,
   type Statement,
 } from './statements.ts'
+import { PostgresResultPages } from './postgres-result-pages.ts'
 import { WriterConnection } from './writer-connection.ts'
 
 const LIMITS: StoreLimits = { partitions: 1, maxEventBytes: 8 << 20, maxAppendBytes: 15 << 20 }
@@ -28,6 +28,7 @@ export class PostgresRecordStore implements RecordStore {
   readonly checksNewStreams = true
   protected readonly writer: WriterConnection
   protected readonly pool: pg.Pool
+  readonly pages: PostgresResultPages
   readonly #config: pg.ClientConfig
   readonly #onTrouble: (error: Error) => void
   readonly #options: EventLogOptions
@@ -53,6 +54,7 @@ export class PostgresRecordStore implements RecordStore {
       allowExitOnIdle: true,
     })
     this.pool.on('error', () => {})
+    this.pages = new PostgresResultPages(this.pool)
   }
 
   async open(): Promise<StoreLimits> {
@@ -158,11 +160,6 @@ export class PostgresRecordStore implements RecordStore {
       }
       if (rows.length < chunk) return
     }
-  }
-
-  async readPage(stream: string, token: number): Promise<Uint8Array | undefined> {
-    const { rows } = await this.#read<{ bytes: Buffer }>({ name: 'page', text: SELECT_PAGE, values: [stream, token] })
-    return rows[0]?.bytes
   }
 
   async awaitMore(offsets: readonly bigint[], signal: AbortSignal): Promise<void> {

@@ -65,16 +65,6 @@ export function insertStatement(batch: Batch): Statement {
   return { name: 'append-pages', text: INSERT_BOTH, values: [...values, packed.headers, packed.bytes], query_timeout }
 }
 
-/** The pages alone, for a log that is elsewhere. */
-export function insertPagesStatement(pages: Batch['pages']): Statement {
-  const packed = packPages(pages)
-  return {
-    name: 'pages',
-    text: INSERT_PAGES.replace('$PAGES', '$2').replace('$HEADERS', '$1'),
-    values: [packed.headers, packed.bytes],
-  }
-}
-
 function packPages(pages: Batch['pages']): { headers: string; bytes: Buffer } {
   let from = 1
   const headers = pages.map((page) => {

@@ -1,6 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'vitest'
-import { LogUnavailable, SequenceConflict, TooLarge, type Appended } from '../../../src/events/event-log.ts'
+import {
+  LogUnavailable,
+  SequenceConflict,
+  TooLarge,
+  type Appended,
+  type PagePlace,
+} from '../../../src/events/event-log.ts'
 import {
   anEvent,
   audit,
@@ -244,10 +250,10 @@ export const appendTests: readonly ContractTest[] = [
       const from = { logId: '', at: Array.from({ length: fixture.partitions }, () => ({ offset: 0n })) }
       const watching = follower.subscribe(from, async (batch) => {
         for (const event of batch) {
-          const { page } = event.data as { page?: number }
+          const { page, place } = event.data as { page?: number; place?: PagePlace }
           if (page === undefined) continue
           seen++
-          const bytes = await follower.readPage(event.stream, page)
+          const bytes = await follower.readPage(event.stream, page, place)
           if (bytes === undefined || Buffer.from(bytes).toString() !== `[["${event.stream}",${page}]]`)
             missing.push(`${event.stream}/${page}`)
         }
@@ -255,7 +261,8 @@ export const appendTests: readonly ContractTest[] = [
       const publish = async (stream: string): Promise<void> => {
         for (let token = 0; token < 10; token++) {
           const page = { token, bytes: Buffer.from(`[["${stream}",${token}]]`) }
-          await log.append(stream, token, [anEvent({ page: token })], [page])
+          const { places, beside } = await log.keepPages(stream, [page])
+          await log.append(stream, token, [anEvent({ page: token, place: places[0] })], beside)
         }
       }
       await Promise.all(['a', 'b', 'c'].map(publish))

@@ -299,7 +299,8 @@ export const faultTests: readonly ContractTest[] = [
       const process = await fixture.spawn()
       await process.claim()
       await process.append('s', 0, [anEvent()])
-      await process.arm(fixture.technology === 'kafka' ? 'after-pages' : 'before-send', 'SIGKILL')
+      // With Kafka the page of the dead is there by now; nobody has the place to ask for it.
+      await process.arm('before-send', 'SIGKILL')
       expect(await process.append('s', 1, [anEvent()], [{ token: 0, text: 'of the dead' }])).toMatchObject({
         ok: false,
       })
@@ -307,8 +308,9 @@ export const faultTests: readonly ContractTest[] = [
       await log.claim(me)
       expect((await audit(fixture)).valid.filter((event) => event.stream === 's')).toHaveLength(1)
       if (fixture.technology === 'postgres') expect(await log.readPage('s', 0)).toBeUndefined()
-      await log.append('s', 1, events(1), [{ token: 0, bytes: Buffer.from('of the living') }])
-      expect(Buffer.from((await log.readPage('s', 0))!).toString()).toBe('of the living')
+      const kept = await log.keepPages('s', [{ token: 0, bytes: Buffer.from('of the living') }])
+      await log.append('s', 1, events(1), kept.beside)
+      expect(Buffer.from((await log.readPage('s', 0, kept.places[0]))!).toString()).toBe('of the living')
     },
   },
 ]

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { MisconfiguredLog } from '../../../src/events/event-log.ts'
 import { FoldedEventLog } from '../../../src/events/folded-event-log.ts'
 import { KafkaStoreBesidePostgres } from '../../../src/events/kafka-beside-postgres.ts'
-import { ensureTopic } from '../../../src/events/kafka/topic.ts'
+import { ensureTopics } from '../../../src/events/kafka/topic.ts'
 import { kafkaAdapter } from '../../support/event-log/kafka-fixture.ts'
 import { events, me } from '../../support/event-log/log-fixture.ts'
 import { kafkaIsAvailable, sharedKafka } from '../../support/kafka.ts'
@@ -40,7 +40,7 @@ describe.runIf(await kafkaIsAvailable())("the log's topic", () => {
   }
 
   it('is made to keep everything, by whoever comes first', async () => {
-    await Promise.all([1, 2, 3].map(() => ensureTopic(kafka, { topic, partitions: 1 })))
+    await Promise.all([1, 2, 3].map(() => ensureTopics(kafka, [{ topic, holds: 'events', partitions: 1 }])))
     const settings = new Map((await wanted()).map(({ name, value }) => [name, value]))
     expect(settings.get('retention.ms')).toBe('-1')
     expect(settings.get('max.message.bytes')).toBe(String(16 << 20))
@@ -54,14 +54,14 @@ describe.runIf(await kafkaIsAvailable())("the log's topic", () => {
     ['max.message.bytes', '1048588'],
     ['unclean.leader.election.enable', 'true'],
   ])('is refused with %s=%s', async (name, value) => {
-    await ensureTopic(kafka, { topic, partitions: 1 })
+    await ensureTopics(kafka, [{ topic, holds: 'events', partitions: 1 }])
     await alter(name, value)
-    await expect(ensureTopic(kafka, { topic, partitions: 1 })).rejects.toThrow(MisconfiguredLog)
-    await expect(ensureTopic(kafka, { topic, partitions: 1 })).rejects.toThrow(`${name}=${value}`)
+    await expect(ensureTopics(kafka, [{ topic, holds: 'events', partitions: 1 }])).rejects.toThrow(MisconfiguredLog)
+    await expect(ensureTopics(kafka, [{ topic, holds: 'events', partitions: 1 }])).rejects.toThrow(`${name}=${value}`)
   })
 
   it('is refused when its past was deleted', async () => {
-    await ensureTopic(kafka, { topic, partitions: 1 })
+    await ensureTopics(kafka, [{ topic, holds: 'events', partitions: 1 }])
     const producer = kafka.producer()
     await producer.connect()
     await producer.send({ topic, messages: [{ value: 'a' }, { value: 'b' }] })
@@ -71,7 +71,7 @@ describe.runIf(await kafkaIsAvailable())("the log's topic", () => {
     await fresh.fetchTopicOffsets(topic)
     await fresh.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '1' }] })
     await fresh.disconnect()
-    await expect(ensureTopic(kafka, { topic, partitions: 1 })).rejects.toThrow('begins at offset 1')
+    await expect(ensureTopics(kafka, [{ topic, holds: 'events', partitions: 1 }])).rejects.toThrow('begins at offset 1')
   })
 
   it('is refused with another number of partitions than it began with', async () => {

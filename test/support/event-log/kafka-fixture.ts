@@ -16,9 +16,10 @@ import {
   KafkaStoreBesidePostgres,
   type KafkaEventLogOptions,
 } from '../../../src/events/kafka-beside-postgres.ts'
-import { ensureTopic } from '../../../src/events/kafka/topic.ts'
+import { ensureTopics } from '../../../src/events/kafka/topic.ts'
 import type { RecordStore, StoredRecord } from '../../../src/events/record-store.ts'
 import { startFaultProxy, type FaultProxy } from '../fault-proxy.ts'
+import { pagesTopicOf } from '../../../src/events/kafka/kafka-record-store.ts'
 import { sharedKafka, startKafka } from '../kafka.ts'
 import {
   openedQuietly,
@@ -37,6 +38,7 @@ async function createKafkaFixture(options: FixtureOptions = {}, broken: Broken =
   const broker = options.ownServer ? await startKafka() : await sharedKafka()
   const database = await createMigratedDatabase()
   const topic = `test-${randomBytes(6).toString('hex')}`
+  const key = randomBytes(32)
   const partitions = options.partitions ?? 1
   const logs: EventLog[] = []
   const stores: RecordStore[] = []
@@ -47,6 +49,7 @@ async function createKafkaFixture(options: FixtureOptions = {}, broken: Broken =
     brokers: broker.brokers,
     topic,
     partitions,
+    pages: { key },
     database: { connectionString: database.url },
     ...(via ? { socketFactory: through(via) } : {}),
   })
@@ -105,7 +108,7 @@ async function createKafkaFixture(options: FixtureOptions = {}, broken: Broken =
       await admin.deleteTopics({ topics: [topic] })
       while ((await admin.listTopics()).includes(topic)) await new Promise((resolve) => setTimeout(resolve, 20))
       await admin.disconnect()
-      await ensureTopic(kafka, { topic, partitions })
+      await ensureTopics(kafka, [{ topic, holds: 'events', partitions }])
       if (records.length > 0)
         await produce(
           records.map(({ stream, text, header }) => ({
@@ -129,7 +132,7 @@ async function createKafkaFixture(options: FixtureOptions = {}, broken: Broken =
       else {
         const admin = kafka.admin()
         await admin.connect()
-        await admin.deleteTopics({ topics: [topic] }).catch(() => {})
+        await admin.deleteTopics({ topics: [topic, pagesTopicOf(topic)] }).catch(() => {})
         await admin.disconnect()
       }
       await database.drop()

@@ -72,13 +72,8 @@ function stopping(store) {
 async function createStore() {
   if (config.technology === 'postgres') return new PostgresRecordStore(config.connection)
   const { KafkaStoreBesidePostgres } = await import('../../../dist/events/kafka-beside-postgres.js')
-  return new KafkaStoreBesidePostgres(config.kafka, {}, (pages) => ({
-    write: async (batch) => {
-      await pages.write(batch)
-      pass('after-pages')
-    },
-    read: (stream, token) => pages.read(stream, token),
-  }))
+  const pages = { ...config.kafka.pages, key: Buffer.from(config.kafka.pages.key.data) }
+  return new KafkaStoreBesidePostgres({ ...config.kafka, pages })
 }
 
 const log = new FoldedEventLog(
@@ -96,7 +91,8 @@ async function run(command) {
       return String(await log.claim({ address: 'http://process', version: '0' }))
     case 'append': {
       const pages = command.pages.map((page) => ({ token: page.token, bytes: Buffer.from(page.text) }))
-      const { offset } = await log.append(command.stream, command.expected, command.events, pages)
+      const { beside } = await log.keepPages(command.stream, pages)
+      const { offset } = await log.append(command.stream, command.expected, command.events, beside)
       pass('before-answer')
       return String(offset)
     }

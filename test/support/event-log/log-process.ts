@@ -6,8 +6,7 @@ import type { Event } from '../../../src/events/event-log.ts'
 import { until } from './log-fixture.ts'
 
 /** Where the process stops or dies, once, on its way through its next append (or claim, for `claim-record`). */
-export type Point =
-  'before-send' | 'after-pages' | 'after-send' | 'after-ack' | 'after-fold' | 'before-answer' | 'claim-record'
+export type Point = 'before-send' | 'after-send' | 'after-ack' | 'after-fold' | 'before-answer' | 'claim-record'
 
 export interface Answer {
   readonly ok: boolean

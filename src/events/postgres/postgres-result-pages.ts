@@ -1,0 +1,31 @@
+import type pg from 'pg'
+import { LogUnavailable } from '../event-log.ts'
+import type { KeptPages, ResultPage, ResultPageStore } from '../result-page-store.ts'
+import { SELECT_PAGE } from './statements.ts'
+
+/** Result pages in a table beside the events, written by the append's own statement. */
+export class PostgresResultPages implements ResultPageStore {
+  readonly #pool: pg.Pool
+
+  constructor(pool: pg.Pool) {
+    this.#pool = pool
+  }
+
+  async keep(_stream: string, pages: readonly ResultPage[]): Promise<KeptPages> {
+    return { places: pages.map(() => undefined), beside: pages }
+  }
+
+  /** Of several, that of the highest epoch: a valid event that names a page ends all older writers' wish to write it. */
+  async read(stream: string, token: number): Promise<Uint8Array | undefined> {
+    try {
+      const { rows } = await this.#pool.query<{ bytes: Buffer }>({
+        name: 'page',
+        text: SELECT_PAGE,
+        values: [stream, token],
+      })
+      return rows[0]?.bytes
+    } catch (cause) {
+      throw new LogUnavailable(`The page store does not answer: ${(cause as Error).message}`, { cause })
+    }
+  }
+}

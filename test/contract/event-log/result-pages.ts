@@ -1,0 +1,153 @@
+import { randomBytes } from 'node:crypto'
+import { Kafka, logLevel } from 'kafkajs'
+import { expect } from 'vitest'
+import { LogUnavailable, type EventLog, type PagePlace } from '../../../src/events/event-log.ts'
+import { pagesTopicOf } from '../../../src/events/kafka/kafka-record-store.ts'
+import { anEvent, me, until, within, type LogFixture } from '../../support/event-log/log-fixture.ts'
+import type { ContractTest } from './contract-test.ts'
+
+/** Small result pages beside the log: what both stores of them promise. */
+export const resultPageTests: readonly ContractTest[] = [
+  {
+    number: 39,
+    title: 'gives back every byte of a page, to whoever knows the event that names it',
+    async run(fixture) {
+      const log = await fixture.open()
+      await log.claim(me)
+      const made = [Buffer.alloc(0), Buffer.from([0, 255, 10, 9, 92]), Buffer.from('[["ü"]]'), randomBytes(1 << 20)]
+      const places = await publish(log, 's', made)
+      const single = await publish(log, 't', [Buffer.from('alone')])
+      await log.close()
+      const later = await fixture.open()
+      for (const [token, bytes] of made.entries()) {
+        const found = await later.readPage('s', token, places[token])
+        expect(Buffer.compare(Buffer.from(found!), bytes), `page ${token}`).toBe(0)
+      }
+      expect(Buffer.from((await later.readPage('t', 0, single[0]))!).toString()).toBe('alone')
+    },
+  },
+  {
+    number: 40,
+    title: 'keeps the pages of many streams apart that are published at once',
+    async run(fixture) {
+      const log = await fixture.open()
+      await log.claim(me)
+      const text = (stream: number, token: number): string => `[["page ${token} of ${stream}"]]`
+      const streams = Array.from({ length: 40 }, (_, stream) => stream)
+      const places = await Promise.all(
+        streams.map((stream) =>
+          publish(
+            log,
+            `s${stream}`,
+            [0, 1, 2].map((token) => Buffer.from(text(stream, token))),
+          ),
+        ),
+      )
+      const reader = await fixture.open()
+      for (const stream of streams)
+        for (const token of [0, 1, 2]) {
+          const found = await reader.readPage(`s${stream}`, token, places[stream]![token])
+          expect(Buffer.from(found!).toString()).toBe(text(stream, token))
+        }
+    },
+  },
+  {
+    number: 41,
+    title: 'waits with a page for a store that is away, and goes on by itself',
+    async run(fixture) {
+      const proxy = await fixture.proxy()
+      const log = await fixture.open({ via: proxy })
+      await log.claim(me)
+      await publish(log, 'before', [Buffer.from('1')])
+      proxy.refuse()
+      let done = false
+      const published = publish(log, 's', [Buffer.from('late')]).finally(() => (done = true))
+      await new Promise((resolve) => setTimeout(resolve, 1500))
+      expect(done).toBe(false)
+      proxy.accept()
+      const [place] = await within(20_000, published)
+      const reader = await fixture.open()
+      expect(Buffer.from((await reader.readPage('s', 0, place))!).toString()).toBe('late')
+    },
+  },
+  {
+    number: 42,
+    title: 'leaves a page open when it is closed',
+    async run(fixture) {
+      const proxy = await fixture.proxy()
+      const log = await fixture.open({ via: proxy })
+      await log.claim(me)
+      proxy.refuse()
+      const published = expect(publish(log, 's', [Buffer.from('late')])).rejects.toBeInstanceOf(LogUnavailable)
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      await within(10_000, log.close(), 'close')
+      await published
+    },
+  },
+  {
+    number: 43,
+    title: 'shows the pages of its topic to nobody without the key, and under no other name',
+    only: 'kafka',
+    async run(fixture) {
+      const log = await fixture.open()
+      await log.claim(me)
+      const secret = 'the salary of everybody'
+      const [first, second] = await publish(log, 's', [Buffer.from(secret), Buffer.from(secret)])
+      const raw = await rawPages(fixture, 2)
+      // Twice the same page is not the same text either.
+      expect(raw[0]!.equals(raw[1]!)).toBe(false)
+      for (const one of raw) expect(one.includes(Buffer.from('salary'))).toBe(false)
+      const reader = await fixture.open()
+      expect(await reader.readPage('other', 0, first)).toBeUndefined()
+      expect(await reader.readPage('s', 1, first)).toBeUndefined()
+      expect(Buffer.from((await reader.readPage('s', 1, second))!).toString()).toBe(secret)
+    },
+  },
+  {
+    number: 44,
+    title: 'says that a page is gone once its topic has dropped it',
+    only: 'kafka',
+    async run(fixture) {
+      const log = await fixture.open()
+      await log.claim(me)
+      const [old] = await publish(log, 's', [Buffer.from('old')])
+      const topic = pagesTopicOf(fixture.details['topic']!)
+      const admin = new Kafka({ brokers: [fixture.details['broker']!], logLevel: logLevel.NOTHING }).admin()
+      await admin.connect()
+      await admin.fetchTopicOffsets(topic)
+      await admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: String(old!.offset + 1) }] })
+      await admin.disconnect()
+      const [young] = await publish(log, 't', [Buffer.from('young')])
+      const reader = await fixture.open()
+      expect(await reader.readPage('s', 0, old)).toBeUndefined()
+      expect(Buffer.from((await reader.readPage('t', 0, young))!).toString()).toBe('young')
+    },
+  },
+]
+
+/** Pages of one event, the first of its stream. @returns the places that the event names */
+async function publish(
+  log: EventLog,
+  stream: string,
+  pages: readonly Buffer[],
+): Promise<readonly (PagePlace | undefined)[]> {
+  const kept = await log.keepPages(
+    stream,
+    pages.map((bytes, token) => ({ token, bytes })),
+  )
+  await log.append(stream, 0, [anEvent({ places: kept.places })], kept.beside)
+  return kept.places
+}
+
+/** The topic's messages as anybody reads them who may. */
+async function rawPages(fixture: LogFixture, count: number): Promise<Buffer[]> {
+  const kafka = new Kafka({ brokers: [fixture.details['broker']!], logLevel: logLevel.NOTHING })
+  const consumer = kafka.consumer({ groupId: `look-${randomBytes(4).toString('hex')}` })
+  const found: Buffer[] = []
+  await consumer.connect()
+  await consumer.subscribe({ topic: pagesTopicOf(fixture.details['topic']!), fromBeginning: true })
+  await consumer.run({ eachMessage: async ({ message }) => void found.push(message.value!) })
+  await until(() => found.length >= count, 30_000, 'messages of the topic')
+  await consumer.disconnect()
+  return found
+}
