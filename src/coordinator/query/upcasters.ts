@@ -6,11 +6,9 @@ export type Upcaster = (data: unknown) => unknown
 
 /** By type, and by the version it takes. */
 export const queryEventUpcasters: Readonly<Partial<Record<QueryEventType, Readonly<Record<number, Upcaster>>>>> = {
+  // Pages had no place: stream and token find them, as they do where none is named today.
+  ResultPagesPublished: { 1: (data) => data },
   // No statement changed anything then: nothing to add.
-  ResultPagesPublished: {
-    // Pages had no place: stream and token find them, as they do where none is named today.
-    1: (data) => data,
-  },
   QueryPlanned: { 1: (data) => data },
   WritePrepared: { 1: (data) => preparedOf(firstPrepared.parse(data)) },
   WriteCommitted: { 1: (data) => committedOf(firstCommitted.parse(data)) },
