@@ -79,29 +79,35 @@ export interface ScrapeTarget {
 }
 
 /** Starts a Prometheus on loopback that scrapes each second and evaluates the rules. */
-export async function startPrometheus(
-  { prometheus }: PrometheusPrograms,
+export function startPrometheus(
+  programs: PrometheusPrograms,
   targets: readonly ScrapeTarget[],
   ruleFile: string,
 ): Promise<RunningPrometheus> {
+  const jobs = [...new Set(targets.map(({ job }) => job))]
+  const config = {
+    global: { scrape_interval: '1s', evaluation_interval: '1s' },
+    rule_files: [ruleFile],
+    scrape_configs: jobs.map((job) => ({
+      job_name: job,
+      static_configs: [{ targets: targets.filter((target) => target.job === job).map(({ address }) => address) }],
+    })),
+  }
+  return startPrometheusFrom(programs, JSON.stringify(config))
+}
+
+/** @param config what stands in its configuration file */
+export async function startPrometheusFrom(
+  { prometheus }: PrometheusPrograms,
+  config: string,
+): Promise<RunningPrometheus> {
   const work = await mkdtemp(join(tmpdir(), 'quipu-prometheus-'))
   const port = await freePort()
-  const jobs = [...new Set(targets.map(({ job }) => job))]
-  await writeFile(
-    join(work, 'prometheus.json'),
-    JSON.stringify({
-      global: { scrape_interval: '1s', evaluation_interval: '1s' },
-      rule_files: [ruleFile],
-      scrape_configs: jobs.map((job) => ({
-        job_name: job,
-        static_configs: [{ targets: targets.filter((target) => target.job === job).map(({ address }) => address) }],
-      })),
-    }),
-  )
+  await writeFile(join(work, 'prometheus.yaml'), config)
   const child = spawn(
     prometheus,
     [
-      `--config.file=${join(work, 'prometheus.json')}`,
+      `--config.file=${join(work, 'prometheus.yaml')}`,
       `--storage.tsdb.path=${join(work, 'data')}`,
       `--web.listen-address=127.0.0.1:${port}`,
       '--enable-feature=exemplar-storage',

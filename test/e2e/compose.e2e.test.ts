@@ -1,0 +1,122 @@
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { kafkaIsAvailable, sharedKafka } from '../support/kafka.ts'
+import { createDatabase, freePort } from '../support/postgres.ts'
+import { findPrometheus, startPrometheusFrom } from '../support/prometheus.ts'
+import { spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { raw, run } from '../support/statement-client.ts'
+
+const root = new URL('../../', import.meta.url)
+const compose = parse(readFileSync(new URL('docker-compose.yml', root), 'utf8'), { merge: true }) as {
+  readonly services: Readonly<
+    Record<
+      string,
+      {
+        readonly command: readonly string[]
+        readonly environment: Readonly<Record<string, string>>
+        readonly healthcheck: { readonly test: readonly string[] }
+      }
+    >
+  >
+}
+
+const OURS = ['coordinator', 'worker-1', 'worker-2'] as const
+const available = await kafkaIsAvailable()
+
+/**
+ * The command lines of docker-compose.yml as written, in one host's processes: names of containers become ports of
+ * loopback, variables get values, and each has a data folder of its own.
+ */
+describe.runIf(available)('the services of docker-compose.yml', () => {
+  const folder = temporaryFolder()
+  const processes = new Map<string, QuipuProcess>()
+  const ports = new Map<string, number>()
+  let here: (text: string) => string
+
+  beforeAll(async () => {
+    const { brokers } = await sharedKafka()
+    const database = await createDatabase()
+    for (const name of OURS) ports.set(name, await freePort())
+    here = (text) =>
+      [...ports]
+        .reduce((now, [name, port]) => now.replaceAll(`${name}:8080`, `127.0.0.1:${port}`), text)
+        .replaceAll('kafka:9092', brokers.join(','))
+        .replace(/^postgresql:.*@postgres:5432\/quipu$/, database.url)
+        .replace(/\$\{QUIPU_SHARED_SECRET[^}]*\}/, 'a secret of the whole cluster')
+        .replace(/\$\{OTEL_EXPORTER_OTLP_ENDPOINT[^}]*\}/, '')
+    for (const name of OURS) {
+      const { command, environment } = compose.services[name]!
+      const env = Object.fromEntries(Object.entries(environment).map(([key, value]) => [key, here(value)]))
+      processes.set(
+        name,
+        spawnQuipu(command, {
+          env: {
+            // Those of the image.
+            QUIPU_HOST: '0.0.0.0',
+            QUIPU_DATA_DIR: join(folder.path, name),
+            QUIPU_CATALOG_DIR: new URL('etc/catalog', root).pathname,
+            ...env,
+            QUIPU_PORT: String(ports.get(name)),
+            QUIPU_PUBLIC_HOSTS: `${env['QUIPU_PUBLIC_HOSTS']},127.0.0.1`,
+            QUIPU_KAFKA_TOPIC: `test-compose-${randomBytes(4).toString('hex')}`,
+            QUIPU_LOG_LEVEL: 'error',
+          },
+        }),
+      )
+    }
+  }, 120_000)
+
+  afterAll(async () => {
+    for (const quipu of processes.values()) quipu.signal('SIGTERM')
+    const ends = await Promise.all([...processes.values()].map((quipu) => quipu.exit))
+    await folder.remove()
+    expect(ends.map(({ code, stderr }) => ({ code, stderr }))).toEqual(OURS.map(() => ({ code: 0, stderr: '' })))
+  }, 120_000)
+
+  it('become healthy by their own health checks', { timeout: 180_000 }, async () => {
+    for (const name of OURS) {
+      const [kind, program, ...args] = compose.services[name]!.healthcheck.test
+      expect([kind, program]).toEqual(['CMD', 'node'])
+      const check = args.map((arg) => arg.replace('127.0.0.1:8080', `127.0.0.1:${ports.get(name)}`))
+      const healthy = () => promisify(execFile)(process.execPath, check).then(Boolean, () => false)
+      await waitUntil(`${name} is healthy`, healthy, 120_000)
+    }
+  })
+
+  it('answer a statement on two workers that serve', { timeout: 120_000 }, async () => {
+    const base = here('http://coordinator:8080')
+    await waitUntil('both workers serve', async () => (await nodes(base)).length === 2, 60_000)
+    expect((await nodes(base)).map(({ uri }) => uri).toSorted()).toEqual(
+      ['worker-1', 'worker-2'].map((name) => here(`http://${name}:8080`)).toSorted(),
+    )
+    expect((await run(base, 'SELECT count(*) FROM tpch.tiny.lineitem')).rows).toEqual([[60_175]])
+  })
+
+  it('are scraped by Prometheus with the configuration it is given', { timeout: 120_000 }, async () => {
+    const programs = await findPrometheus()
+    if (!programs) return
+    const config = readFileSync(new URL('dashboards/provisioning/prometheus/quipu.yaml', root), 'utf8')
+    const rules = new URL('dashboards/rules/quipu.yaml', root).pathname
+    const prometheus = await startPrometheusFrom(
+      programs,
+      here(config).replace('/etc/prometheus/rules/quipu.yaml', rules),
+    )
+    try {
+      const up = async () => (await prometheus.query('up')).filter(({ value }) => value === 1).length
+      await waitUntil('all are scraped', async () => (await up()) === 3, 60_000)
+      const loaded = (await prometheus.get('/api/v1/rules')) as { groups: readonly unknown[] }
+      expect(loaded.groups.length).toBeGreaterThan(0)
+    } finally {
+      await prometheus.stop()
+    }
+  })
+})
+
+async function nodes(base: string): Promise<readonly { readonly uri: string }[]> {
+  return (await raw(`${base}/v1/node`)).json as unknown as { uri: string }[]
+}
