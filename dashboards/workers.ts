@@ -62,6 +62,12 @@ export const workers: DashboardSpec = {
     lines('Exchange', 'Page bytes a second over the network.', 'Bps', [
       { expr: q.rate('exchangeBytes', ['direction']), legend: '{{direction}}' },
     ]),
+    lines(
+      'Page fetch, 99th percentile',
+      'One request for a page, by how it went. retry: the worker was not reached; failed: the page is gone.',
+      's',
+      [{ expr: q.quantile(0.99, 'exchangeRequestDuration', ['result']), legend: '{{result}}' }],
+    ),
     lines('Exchange blocked', 'Seconds a second that one side waited for the other.', 's', [
       { expr: q.rate('exchangeBlockedSeconds', ['side']), legend: '{{side}}' },
     ]),
@@ -119,6 +125,9 @@ export const workers: DashboardSpec = {
       [{ expr: q.quantile(0.99, 'cancelDuration', ['how']), legend: '{{how}}', exemplar: true }],
       { thresholds: [amber(0.2)] },
     ),
+    lines('DuckDB memory by tag', 'What the engine that small statements share holds, by what it is for.', 'bytes', [
+      { expr: q.sum('duckdbMemoryBytes', ['tag']), legend: '{{tag}}' },
+    ]),
     lines('Spill', 'Bytes a second that engines wrote to disk for want of memory.', 'Bps', [
       { expr: q.rate('spilledBytes', ['instance']), legend: '{{instance}}' },
     ]),

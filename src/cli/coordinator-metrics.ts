@@ -2,6 +2,7 @@ import type { ResourceGroups } from '../coordinator/dispatch/resource-groups.ts'
 import type { Membership } from '../coordinator/nodes/membership.ts'
 import type { NodeEvent } from '../coordinator/nodes/events.ts'
 import type { QueryRegistry } from '../coordinator/query/query-registry.ts'
+import type { PageFetch } from '../coordinator/scheduler/worker-client.ts'
 import type { EventLog } from '../events/event-log.ts'
 import type { QueryRows } from '../events/projection.ts'
 import type { ProjectedBatch, ProjectionRunner } from '../events/projection-runner.ts'
@@ -10,7 +11,7 @@ import type { EnginePool } from '../execution/engine/engine.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import { rebuildProgress } from '../readmodels/rebuild.ts'
 import type { Meters } from '../telemetry/meters.ts'
-import { observeEngines } from './engine-telemetry.ts'
+import { observeDuckDbMemory, observeEngines } from './engine-telemetry.ts'
 import type { EventLogTelemetry } from './event-log-telemetry.ts'
 
 /** What a coordinator's gauges are read from, once before each scrape. */
@@ -23,7 +24,7 @@ export interface CoordinatorGauges {
   readonly read: QueryRows
   readonly registry: QueryRegistry
   readonly workers: Membership
-  readonly engine: Pick<EnginePool, 'children'>
+  readonly engine: Pick<EnginePool, 'children' | 'query'>
   readonly engineKillBytes: number
   readonly groups: ResourceGroups
   readonly pool: { readonly totalCount: number; readonly idleCount: number; readonly waitingCount: number }
@@ -59,6 +60,7 @@ export function observeCoordinator(gauges: CoordinatorGauges, meters: Meters): v
     meters.set('postgresConnections', { state: 'limit' }, gauges.poolLimit)
     meters.set('postgresConnections', { state: 'waiting' }, pool.waitingCount)
   })
+  observeDuckDbMemory(gauges.engine, meters)
   meters.onScrape(() => gauges.logTelemetry.observe(gauges.log, meters))
   meters.onScrape(async () => {
     meters.set('deadLetters', { projection: PROJECTION }, projection.deadLetters)
@@ -105,12 +107,26 @@ export function timedRead(
     try {
       return (await pool.query(text, [...values])).rows
     } catch (error) {
-      const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-      meters().count('postgresErrors', { class: CLASSES.find((one) => code.startsWith(one)) ?? 'other' })
+      countPostgresError(meters(), error)
       throw error
     } finally {
       meters().observe('postgresQueryDuration', { operation: 'read' }, (performance.now() - start) / 1000)
     }
+  }
+}
+
+/** By the class of its SQLSTATE; 08 is also what never reached the server. */
+export function countPostgresError(meters: Meters, error: unknown): void {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const known = /^E[A-Z]+$/.test(code) ? '08' : CLASSES.find((one) => code.startsWith(one))
+  meters.count('postgresErrors', { class: known ?? 'other' })
+}
+
+/** Pages that the coordinator fetches of workers: it is the consumer of their exchange. */
+export function createFetchMeter(meters: () => Meters): (fetch: PageFetch) => void {
+  return ({ result, bytes, milliseconds }) => {
+    meters().observe('exchangeRequestDuration', { result }, milliseconds / 1000)
+    if (bytes > 0) meters().count('exchangeBytes', { direction: 'received' }, bytes)
   }
 }
 

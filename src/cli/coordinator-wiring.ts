@@ -29,7 +29,14 @@ import { createStatementUris } from '../protocol/statement/next-uri.ts'
 import { createStatementRoutes } from '../protocol/statement/statement-routes.ts'
 import type { LiveQueries, LiveQueryView } from '../protocol/query/live-queries.ts'
 import { createRuntimeSources } from '../protocol/query/runtime-sources.ts'
-import { countProjected, createNodeEvents, observeCoordinator, timedRead } from './coordinator-metrics.ts'
+import {
+  countPostgresError,
+  countProjected,
+  createFetchMeter,
+  createNodeEvents,
+  observeCoordinator,
+  timedRead,
+} from './coordinator-metrics.ts'
 import { createEngineEvents } from './engine-telemetry.ts'
 import { createEventLogTelemetry } from './event-log-telemetry.ts'
 import { processMemoryLimit } from '../execution/engine/sandbox.ts'
@@ -40,11 +47,13 @@ import { emitProjection, emitRecovery } from './link-spans.ts'
 import { createQueryTelemetry } from '../coordinator/query/query-telemetry.ts'
 import { createCoordinatorApp } from './coordinator-app.ts'
 import { createCoordinatorListener } from './coordinator-http.ts'
+import { restoreCounters } from './restored-counters.ts'
 import { createRestartMeter } from './restart-meter.ts'
 import { createProcessTelemetry } from './process-telemetry.ts'
 import { beforeLastEpoch } from '../readmodels/audit/queries.ts'
 import { readKnownWorkers } from '../readmodels/nodes/queries.ts'
 import { createReadModelsProjection } from '../readmodels/projection.ts'
+import { beginLifetimeCounts, type LifetimeCounts } from '../readmodels/lifetime-counts.ts'
 import { rebuildIfNeeded } from '../readmodels/rebuild.ts'
 import { deriveKey, internalBearer, loadClusterSecret } from '../security/cluster-secret.ts'
 import { systemClock } from '../shared/clock.ts'
@@ -148,13 +157,20 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   engineStarted.catch(() => {})
 
   const connection: pg.ClientConfig = { connectionString: await life.database() }
+  const migrating = clock.monotonicMs()
   await usable(migrate(connection), 'Postgres')
+  const migrateSeconds = (clock.monotonicMs() - migrating) / 1000
+  telemetry.meters().observe('postgresQueryDuration', { operation: 'migrate' }, migrateSeconds)
   const logTelemetry = createEventLogTelemetry({
     meters: telemetry.meters,
     spans: telemetry.spans,
     inPostgres: config.kafkaBrokers.length === 0,
     onTrouble: (error) => logger.warn('log.trouble', { err: error }, 'The event log is in trouble; it goes on trying'),
   })
+  const projectionTrouble = (kind: string, error: unknown): void => {
+    countPostgresError(telemetry.meters(), error)
+    logger.warn('projection.trouble', { kind, err: error }, 'The projection is in trouble')
+  }
   /** Creation of the oldest open query, milliseconds since the epoch: its pages are still needed. */
   let oldestOpen = (): number => clock.now()
   const log = await eventLogOf(config, connection.connectionString!, {
@@ -181,7 +197,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     onTrouble: (trouble) =>
       trouble.kind === 'dead_letter'
         ? logger.error('dead_letter', { trouble }, 'An event could not be projected')
-        : logger.warn('projection.trouble', { kind: trouble.kind, err: trouble.error }, 'The projection is in trouble'),
+        : projectionTrouble(trouble.kind, trouble.error),
     onWait: ({ passed, milliseconds }) =>
       telemetry.meters().observe('projectionWait', { result: passed ? 'passed' : 'timeout' }, milliseconds / 1000),
   })
@@ -214,6 +230,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   let membership: Membership | undefined
   const client = createWorkerClient({
     onOutcome: (url, error) => membership?.outcome(url, error),
+    onPageFetched: createFetchMeter(telemetry.meters),
     epoch: () => epoch,
     bearer,
     requestTimeoutMs: 5_000,
@@ -324,6 +341,11 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   // Every worker learns of this epoch before anything is told on: what an old coordinator still sends has no effect.
   await Promise.allSettled(known.map(({ url }) => client.taskNews(url, undefined, AbortSignal.timeout(1000))))
   const open = await openQueries(log, connection, projection.barrier.bind(projection))
+  // Nothing of this epoch has ended yet: what is in the read models now, this process does not count.
+  const lifetime = await beginLifetimeCounts(connection, epoch).catch((error: unknown) => ({
+    counts: Promise.reject<LifetimeCounts>(error),
+  }))
+  lifetime.counts.catch(() => {})
   const takenOver: (string | undefined)[] = []
   const recovered = await recoverQueries(
     {
@@ -420,27 +442,30 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     onError,
   })
   void telemetry
-    .load((meters) => {
-      meters.onScrape(createRestartMeter(life, meters))
-      observeCoordinator(
-        {
-          epoch,
-          ready: () => !draining,
-          log,
-          logTelemetry,
-          projection,
-          read,
-          registry,
-          workers,
-          engine,
-          engineKillBytes: processMemoryLimit(engineUse.memoryLimitBytes),
-          groups,
-          pool,
-          poolLimit: POOL_CONNECTIONS,
-        },
-        meters,
-      )
-    })
+    .load(
+      (meters) => {
+        meters.onScrape(createRestartMeter(life, meters))
+        observeCoordinator(
+          {
+            epoch,
+            ready: () => !draining,
+            log,
+            logTelemetry,
+            projection,
+            read,
+            registry,
+            workers,
+            engine,
+            engineKillBytes: processMemoryLimit(engineUse.memoryLimitBytes),
+            groups,
+            pool,
+            poolLimit: POOL_CONNECTIONS,
+          },
+          meters,
+        )
+      },
+      async (meters) => restoreCounters(await lifetime.counts, meters),
+    )
     .then(() => (life.deadWriter === undefined ? undefined : sendLastSpans(log, read, telemetry.spans(), claimedAt)))
     .catch((error: unknown) => logger.error('telemetry.trouble', { err: error }, 'Telemetry could not be loaded'))
   logger.info('ready', { epoch, milliseconds: Math.round(clock.monotonicMs() - startedAt) }, 'Coordinator is ready')

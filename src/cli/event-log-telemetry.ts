@@ -13,6 +13,7 @@ import type { Meters } from '../telemetry/meters.ts'
 import type { SpanSink } from '../telemetry/span.ts'
 import { newSpanId, parseTraceparent } from '../telemetry/trace-context.ts'
 import { tracedAppend } from './append-span.ts'
+import { countFact } from './event-counters.ts'
 
 export interface EventLogTelemetry {
   /** What the log is to tell of itself. */
@@ -42,7 +43,10 @@ export function createEventLogTelemetry(parts: EventLogTelemetryParts): EventLog
     const meters = parts.meters()
     const context = parseTraceparent(told.traceparent)
     const trace = context?.sampled ? { traceId: context.traceId, spanId: newSpanId() } : undefined
-    for (const { type } of told.events) meters.count('eventsAppended', { event: type })
+    for (const event of told.events) {
+      meters.count('eventsAppended', { event: event.type })
+      countFact(event, meters)
+    }
     meters.count('eventBytes', {}, told.bytes)
     meters.observe('eventAppendDuration', { step: 'queue' }, told.queueMs / 1000, trace)
     meters.observe('eventAppendDuration', { step: 'send' }, told.sendMs / 1000, trace)

@@ -12,8 +12,11 @@ export interface ProcessTelemetry {
   meters(): Meters
   spans(): SpanSink
   readonly sampler: Sampler
-  /** Loads what was put off; `ready` is called with the meters, to hang collectors on. */
-  load(ready: (meters: Meters) => void): Promise<void>
+  /**
+   * Loads what was put off; `ready` is called with the meters, to hang collectors on. The page is not given out before
+   * `restored` has settled: a counter that is seen to jump would count as events.
+   */
+  load(ready: (meters: Meters) => void, restored?: (meters: Meters) => Promise<void>): Promise<void>
   stop(): Promise<void>
 }
 
@@ -41,7 +44,7 @@ export function createProcessTelemetry(
       ratio: sampleRatio(telemetry.tracesSampler, telemetry.tracesSamplerArg, exporting),
       monotonicMs: () => performance.now(),
     }),
-    async load(ready) {
+    async load(ready, restored) {
       const loaded = await createMeters({ on: service, processMetrics: true })
       loaded.set(
         'buildInfo',
@@ -49,7 +52,10 @@ export function createProcessTelemetry(
         1,
       )
       ready(loaded)
-      meters = loaded
+      const whole = restored?.(loaded).catch((error: unknown) =>
+        logger.warn('telemetry.trouble', { err: error }, 'Counters begin anew: those of before could not be read'),
+      )
+      meters = whole ? { ...loaded, text: () => whole.then(loaded.text) } : loaded
       pendingMeters.replay(loaded)
       if (!exporting) return
       const { startThreadedSpans } = await import('../telemetry/threaded-spans.ts')

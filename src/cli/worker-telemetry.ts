@@ -6,7 +6,7 @@ import { unreachable } from '../shared/unreachable.ts'
 import { translateError } from '../sql/functions/runtime-errors.ts'
 import type { Meters } from '../telemetry/meters.ts'
 import { entitySpanId, parseTraceparent } from '../telemetry/trace-context.ts'
-import { observeEngines } from './engine-telemetry.ts'
+import { observeDuckDbMemory, observeEngines } from './engine-telemetry.ts'
 import type { ProcessTelemetry } from './process-telemetry.ts'
 
 const NANOS = 1e9
@@ -98,6 +98,7 @@ export interface WorkerGauges {
 /** Gauges that are read at each scrape. */
 export function collectWorker(meters: Meters, { engines, tasks, pageStoreBytes, engineKillBytes }: WorkerGauges): void {
   meters.set('pageStoreLimitBytes', { kind: 'result' }, pageStoreBytes)
+  observeDuckDbMemory(engines, meters)
   meters.onScrape(() => {
     meters.set('pageStoreBytes', { kind: 'result' }, tasks.usage().pageBytes)
     meters.set('ready', {}, 1)

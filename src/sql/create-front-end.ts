@@ -7,7 +7,7 @@ import {
   type SourceText,
 } from './analyzer/analyze.ts'
 import { resolve } from './analyzer/resolve.ts'
-import type { AnalyzedStatement, MetadataPort, QueryType, SqlFrontEnd } from './front-end.ts'
+import type { AnalyzedStatement, FrontEndTimes, MetadataPort, QueryType, SqlFrontEnd } from './front-end.ts'
 import { renderAnalysis, resultColumn } from './renderer/render.ts'
 import type { SessionContext } from './session.ts'
 import type { Query } from './syntax/ast-query.ts'
@@ -35,12 +35,19 @@ async function analyzeStatement(
   sql: string,
   session: SessionContext,
   metadata: MetadataPort,
+  told?: (times: FrontEndTimes) => void,
 ): Promise<AnalyzedStatement> {
   const text: SourceText = { sql, origin: textOrigin }
   // SET TIME ZONE reaches the next statement as a session property: it goes before the client's own zone.
   const timeZone = session.properties[ZONE_PROPERTY] ?? session.timeZone
   try {
-    return await analyzeParsed({ text, ...read(text) }, { ...session, timeZone }, metadata, [])
+    const start = performance.now()
+    const parsed = read(text)
+    const parseMs = performance.now() - start
+    told?.({ parseMs, renderMs: 0 })
+    const analyzed = await analyzeParsed({ text, ...parsed }, { ...session, timeZone }, metadata, [])
+    told?.({ parseMs, renderMs: renderMsOf(analyzed) })
+    return analyzed
   } catch (error) {
     // Depths are counted; running out of stack is the last resort, where the caller left little of it.
     if (!(error instanceof RangeError)) throw error
@@ -247,6 +254,11 @@ async function analyzeExplain(
   }
 }
 
+function renderMsOf(analyzed: AnalyzedStatement): number {
+  if (analyzed.kind === 'explain') return renderMsOf(analyzed.statement)
+  return analyzed.kind === 'query' ? (analyzed.renderMs ?? 0) : 0
+}
+
 /** The text of EXECUTE IMMEDIATE begins right behind its opening quote. */
 function originOf(text: SourceText, { statement }: ExecuteImmediate): SourceText['origin'] {
   const { lineNumber, columnNumber } = locate(text.sql, statement.span.start, text.origin)
@@ -270,6 +282,7 @@ async function analyzeSelect(
   })
   const values = analyzeParameters(input(around), using)
   const analysis = analyzeStatementQuery(input(text), query, { kind: 'values', values })
+  const start = performance.now()
   const rendered = renderAnalysis(analysis, session)
-  return { kind: 'query', queryType, ...rendered, warnings: analysis.warnings }
+  return { kind: 'query', queryType, ...rendered, warnings: analysis.warnings, renderMs: performance.now() - start }
 }

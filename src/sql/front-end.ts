@@ -114,6 +114,13 @@ export interface PlanNode {
   readonly children: readonly PlanNode[]
 }
 
+/** How long steps took that are not told apart from outside, milliseconds. */
+export interface FrontEndTimes {
+  readonly parseMs: number
+  /** 0 for what is not rendered. */
+  readonly renderMs: number
+}
+
 /** What a statement turned out to be. */
 export type AnalyzedStatement =
   | {
@@ -124,6 +131,8 @@ export type AnalyzedStatement =
       readonly query: RenderedQuery
       readonly reads: readonly TableRead[]
       readonly warnings: readonly Warning[]
+      /** How long its rendering took, milliseconds. */
+      readonly renderMs?: number
     }
   | {
       /** USE, SET SESSION, PREPARE, START TRANSACTION …: no rows; its effect is what the client remembers. */
@@ -176,5 +185,11 @@ export type AnalyzedStatement =
  * 3. `analyze(statement, session, resolved)`          src/sql/analyzer/analyze.ts
  */
 export interface SqlFrontEnd {
-  analyzeStatement(sql: string, session: SessionContext, metadata: MetadataPort): Promise<AnalyzedStatement>
+  /** @param told how long the steps took, also of a statement that is refused later */
+  analyzeStatement(
+    sql: string,
+    session: SessionContext,
+    metadata: MetadataPort,
+    told?: (times: FrontEndTimes) => void,
+  ): Promise<AnalyzedStatement>
 }

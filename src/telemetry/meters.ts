@@ -1,4 +1,5 @@
 import type { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { createTopValues, type TopValues } from './top-values.ts'
 import {
   buckets,
   metricNames,
@@ -39,6 +40,15 @@ export interface MetersOptions {
 /** A collector gets so long; Prometheus waits 10 s in all. */
 const COLLECT_MS = 2000
 
+/** Counters with one label, whose most frequent values are kept apart. */
+const topLabels = new Map(
+  (Object.entries(metricNames) as [MetricName, MetricDefinition][]).flatMap(([name, { labels }]) =>
+    Object.entries(labels).flatMap(([label, values]) =>
+      'top' in values ? [[name, { label, top: values.top }] as const] : [],
+    ),
+  ),
+)
+
 type Kinds = { counter: Counter; gauge: Gauge; histogram: Histogram }
 
 /** Loads prom-client (70 ms of CPU): called once the process serves. */
@@ -51,6 +61,9 @@ export async function createMeters(options: MetersOptions): Promise<Meters> {
   const collectors: (() => void | Promise<void>)[] = []
   const made = new Map<MetricName, Kinds[keyof Kinds]>()
   const seen = new Map<string, Set<string>>()
+  const tops = new Map<MetricName, TopValues>()
+  /** What counters with a `top` label have for each value. */
+  const placed = new Map<MetricName, Map<string, number>>()
   /** Series of each gauge, by their label values. */
   const series = new Map<MetricName, Map<string, Record<string, string>>>()
 
@@ -100,6 +113,8 @@ export async function createMeters(options: MetersOptions): Promise<Meters> {
   }
   function admits(key: string, values: LabelValues, value: string): boolean {
     if (Array.isArray(values)) return values.includes(value)
+    // Those that have a place were looked up before.
+    if ('top' in values) return true
     const set = seen.get(key) ?? new Set<string>()
     if (set.has(value)) return true
     if (set.size >= (values as { atMost: number }).atMost) return false
@@ -107,10 +122,29 @@ export async function createMeters(options: MetersOptions): Promise<Meters> {
     return true
   }
 
+  /** Counts one of the most frequent values under its own name; whoever lost its place is added to `other`. */
+  function countTop(counter: Counter, name: MetricName, label: string, top: number, value: string, by: number): void {
+    const values = tops.get(name) ?? createTopValues(top, () => performance.now())
+    tops.set(name, values)
+    const series = placed.get(name) ?? new Map<string, number>()
+    placed.set(name, series)
+    const { placed: own, instead } = values.offer(value)
+    if (instead !== undefined) {
+      counter.remove({ [label]: instead })
+      counter.inc({ [label]: 'other' }, series.get(instead) ?? 0)
+      series.delete(instead)
+    }
+    counter.inc({ [label]: own ? value : 'other' }, by)
+    if (own) series.set(value, (series.get(value) ?? 0) + by)
+    else meters.count('labelOverflow', { label })
+  }
+
   const meters: Meters = {
     count(name, labels, by = 1, trace) {
       const counter = made.get(name) as Counter | undefined
       if (!counter) return
+      const top = topLabels.get(name)
+      if (top) return countTop(counter, name, top.label, top.top, (labels as Record<string, string>)[top.label]!, by)
       const definition: MetricDefinition = metricNames[name]
       const of = bounded(name, labels as Record<string, string>)
       if (definition.exemplars) counter.inc(exemplary(of, by, trace) as never)

@@ -1,5 +1,8 @@
-/** Values a label may take: a closed list, or anything up to a number of values; the rest is `other`. */
-export type LabelValues = readonly string[] | { readonly atMost: number }
+/**
+ * Values a label may take: a closed list, anything up to a number of values, or those that occur most often (of the one
+ * label of a counter); the rest is `other`.
+ */
+export type LabelValues = readonly string[] | { readonly atMost: number } | { readonly top: number }
 
 export interface MetricDefinition {
   /** Dotted name without unit, as OpenTelemetry has it. */
@@ -23,23 +26,6 @@ export const buckets = {
   query: [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 86400],
   ratio: [0.01, 0.1, 0.5, 0.9, 1.1, 2, 4, 10, 100],
 } as const
-
-/** What well-known clients call themselves; others count as `other`. */
-const knownSources = [
-  'none',
-  'quipu query',
-  'trino-cli',
-  'trino-jdbc',
-  'trino-python-client',
-  'trino-go-client',
-  'trino-js-client',
-  'presto-cli',
-  'presto-jdbc',
-  'presto-python-client',
-  'superset',
-  'metabase',
-  'grafana',
-] as const
 
 /** Every metric there is; code, dashboards, rules and tests take their names from here. */
 export const metricNames = {
@@ -173,7 +159,7 @@ export const metricNames = {
     unit: '',
     on: 'coordinator',
     help: 'which user',
-    labels: { user: { atMost: 20 } },
+    labels: { user: { top: 20 } },
   },
   sourceQueries: {
     name: 'quipu.source.queries',
@@ -182,7 +168,7 @@ export const metricNames = {
     unit: '',
     on: 'coordinator',
     help: 'which client',
-    labels: { source: knownSources },
+    labels: { source: { top: 12 } },
   },
   polls: {
     name: 'quipu.polls',
@@ -343,16 +329,26 @@ export const metricNames = {
     text: 'quipu_exchange_bytes_total',
     kind: 'counter',
     unit: 'By',
-    on: 'worker',
+    on: 'both',
     help: 'network',
     labels: { direction: ['sent', 'received'] },
+  },
+  exchangeRequestDuration: {
+    name: 'quipu.exchange.request.duration',
+    text: 'quipu_exchange_request_duration_seconds',
+    kind: 'histogram',
+    unit: 's',
+    on: 'both',
+    help: 'fetches, without the long poll',
+    labels: { result: ['ok', 'retry', 'failed'] },
+    buckets: 'fast',
   },
   exchangeBlockedSeconds: {
     name: 'quipu.exchange.blocked',
     text: 'quipu_exchange_blocked_seconds_total',
     kind: 'counter',
     unit: 's',
-    on: 'worker',
+    on: 'both',
     help: 'who waits for whom',
     labels: { side: ['producer', 'consumer'] },
   },
@@ -682,6 +678,15 @@ export const metricNames = {
     on: 'both',
     help: 'where the watch kills',
     labels: {},
+  },
+  duckdbMemoryBytes: {
+    name: 'quipu.duckdb.memory',
+    text: 'quipu_duckdb_memory_bytes',
+    kind: 'gauge',
+    unit: 'By',
+    on: 'both',
+    help: '`duckdb_memory()` by tag',
+    labels: { tag: { atMost: 20 } },
   },
   spilledBytes: {
     name: 'quipu.spilled',

@@ -156,9 +156,9 @@ function live(state: LiveQuery, event: QueryEvent): QueryState {
     case 'ResultPagesLost':
       return lost(state, event.data.tokens)
     case 'WritePrepared':
-      return isPlanned(state) && !state.write ? { ...state, write: event.data } : state
+      return isPlanned(state) && !state.write ? { ...state, write: { ...event.data, at: event.time } } : state
     case 'WriteCommitted':
-      return state.write && !state.committed ? { ...state, committed: event.data } : state
+      return state.write && !state.committed ? { ...state, committed: { ...event.data, at: event.time } } : state
     case 'QueryRecovered':
       return { ...state, recoveries: state.recoveries + 1, eventsSinceRecovery: 0 }
     case 'QueryFinished':

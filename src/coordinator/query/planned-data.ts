@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { StagePlan } from '../../planner/stage-plan.ts'
-import type { PlanNode, ResultColumn, Warning } from '../../sql/front-end.ts'
+import type { FrontEndTimes, PlanNode, ResultColumn, Warning } from '../../sql/front-end.ts'
 import type { QueryEventOf } from './events.ts'
 
 type Planned = QueryEventOf<'QueryPlanned'>['data']
@@ -12,8 +12,10 @@ export interface PlanFacts {
   readonly columns: readonly ResultColumn[]
   readonly tables: Planned['tables']
   readonly stages: readonly StagePlan[]
+  /** Parsing, analysis and rendering together, where they are not told apart. */
   readonly analysisNanos: number
   readonly planningNanos: number
+  readonly parseNanos?: number
   readonly updateType?: string
   readonly warnings?: readonly Warning[]
   readonly ordered?: boolean
@@ -43,7 +45,7 @@ export function plannedData(facts: PlanFacts, at: string): Planned {
         : {}),
     })),
     ordered: facts.ordered ?? false,
-    parseNanos: 0,
+    parseNanos: facts.parseNanos ?? 0,
     analysisNanos: facts.analysisNanos,
     planningNanos: facts.planningNanos,
     warnings: [...(facts.warnings ?? [])],
@@ -51,6 +53,19 @@ export function plannedData(facts: PlanFacts, at: string): Planned {
     ...(updateType === undefined ? {} : { updateType }),
     ...(outline === undefined ? {} : { outline }),
     ...(write === undefined ? {} : { write }),
+  }
+}
+
+/** Parsing told apart from analysis; rendering is a part of planning. */
+export function withTimes(facts: PlanFacts, times: FrontEndTimes | undefined): PlanFacts {
+  if (!times) return facts
+  const parseNanos = Math.round(times.parseMs * 1e6)
+  const renderNanos = Math.round(times.renderMs * 1e6)
+  return {
+    ...facts,
+    parseNanos,
+    analysisNanos: Math.max(0, facts.analysisNanos - parseNanos - renderNanos),
+    planningNanos: facts.planningNanos + renderNanos,
   }
 }
 

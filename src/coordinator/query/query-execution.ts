@@ -10,7 +10,7 @@ import { EngineError, toFailure, type Failure } from '../../shared/engine-error.
 import { taskId, type QueryId } from '../../shared/ids.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { entitySpanId, formatTraceparent, parseTraceparent } from '../../telemetry/trace-context.ts'
-import type { AnalyzedStatement, MetadataPort, SqlFrontEnd } from '../../sql/front-end.ts'
+import type { AnalyzedStatement, FrontEndTimes, MetadataPort, SqlFrontEnd } from '../../sql/front-end.ts'
 import type { TaskCleaner } from '../scheduler/task-cleaner.ts'
 import { connectorOf, listSplits } from '../dispatch/catalog-metadata.ts'
 import type { Place, ResourceGroups } from '../dispatch/resource-groups.ts'
@@ -20,7 +20,7 @@ import type { QueryEventOf } from './events.ts'
 import { explainAnalyzeText, runForFigures } from './explain-analyze.ts'
 import { explainColumn, explainText } from './explain-text.ts'
 import { createRecorder } from './first-append.ts'
-import { plannedData, toStagePlan, type PlanFacts } from './planned-data.ts'
+import { plannedData, toStagePlan, withTimes, type PlanFacts } from './planned-data.ts'
 import type { QueryExecution, Resumption, Submission } from './query-handle.ts'
 import { createQueryAggregate, type Step } from './query-aggregate.ts'
 import { responseHeaders } from './session-headers.ts'
@@ -80,6 +80,7 @@ export function startQueryExecution(
   const place: { current: Place | undefined } = { current: undefined }
   let engineRun: EngineRun | undefined
   let queuedReason: string | undefined
+  let times: FrontEndTimes | undefined
   let followed = (resumed?.state.delivered ?? -1) >= 0
   let partial = false
   let progressAt = clock.monotonicMs()
@@ -265,6 +266,7 @@ export function startQueryExecution(
       submission.sql,
       sessionContext(queryId, created, startTimeMillis),
       deps.metadata,
+      (told) => void (times = told),
     )
   }
 
@@ -488,7 +490,7 @@ export function startQueryExecution(
 
   /** The plan as its event has it; from now on the POST can be answered with it. */
   function planned(facts: PlanFacts): QueryCommand {
-    const data = plannedData(facts, new Date(clock.now()).toISOString())
+    const data = plannedData(withTimes(facts, times), new Date(clock.now()).toISOString())
     planKnown.resolve()
     wake()
     return { type: 'PlanQuery', data }
@@ -597,6 +599,9 @@ export function startQueryExecution(
     firstToken: Math.max(0, resumed?.state.delivered ?? 0),
     get queuedReason() {
       return queuedReason
+    },
+    get times() {
+      return times
     },
     get followed() {
       return followed

@@ -1,6 +1,7 @@
 import type { TaskStats } from '../../execution/api/task.ts'
 import type { Failure } from '../../shared/engine-error.ts'
 import type { QueryId } from '../../shared/ids.ts'
+import type { FrontEndTimes } from '../../sql/front-end.ts'
 import type { QueryEventOf } from './events.ts'
 import type { QueryAggregate } from './query-aggregate.ts'
 import type { LiveQuery } from './state.ts'
@@ -20,6 +21,8 @@ export interface QueryExecution {
   /** Newest figures of running tasks, by task id. */
   readonly liveStats: ReadonlyMap<string, TaskStats>
   readonly queuedReason: string | undefined
+  /** Steps of the front end, once they are done; this process alone knows of them. */
+  readonly times: FrontEndTimes | undefined
   /** Resolves when QueryCreated is valid; rejects when it never will be told. */
   readonly created: Promise<void>
   /** Resolves when the plan, or the failure, is known. */

@@ -1,17 +1,25 @@
 import type { Meters, TraceRef } from '../../telemetry/meters.ts'
 import { parseTraceparent } from '../../telemetry/trace-context.ts'
-import { resultSize, type KnownQuery, type TaskRecord } from './state.ts'
+import type { ErrorName } from '../../shared/error-table.ts'
+import type { FrontEndTimes } from '../../sql/front-end.ts'
+import { type KnownQuery, type TaskRecord } from './state.ts'
 
 type EndedQuery = Extract<KnownQuery, { kind: 'FINISHED' | 'FAILED' }>
 
-/** Everything that is counted of a query once it has ended, from its events alone. */
-export function countQuery(query: EndedQuery, meters: Meters, connectorOf: (catalog: string) => string): void {
+/** Everything that is counted of a query once it has ended, from its events and from what its process measured. */
+export function countQuery(
+  query: EndedQuery,
+  times: FrontEndTimes | undefined,
+  meters: Meters,
+  connectorOf: (catalog: string) => string,
+): void {
   const { session } = query.created
   const totals = query.kind === 'FINISHED' ? query.finished.totals : query.failed.totals
   const failure = query.kind === 'FAILED' ? query.failure : undefined
   const route = query.planned?.route ?? 'none'
   const trace = traceOf(query)
-  const { rows, bytes } = resultSize(query.pages)
+  const { rows, bytes } =
+    query.kind === 'FINISHED' ? query.finished : { rows: totals.outputPositions, bytes: totals.outputBytes }
   const labels = {
     state: query.kind,
     error_type: failure?.errorType ?? 'none',
@@ -30,7 +38,8 @@ export function countQuery(query: EndedQuery, meters: Meters, connectorOf: (cata
   meters.count('queryBytes', { direction: 'output' }, bytes)
   meters.count('userQueries', { user: session.user })
   meters.count('sourceQueries', { source: session.source ?? 'none' })
-  countPhases(query, meters, trace)
+  if (failure) countRefusal(query, failure.errorName, meters)
+  countPhases(query, times, meters, trace)
   countPlan(query, meters, connectorOf)
   for (const task of query.tasks.values()) countTask(task, meters)
   for (const ratio of stageSkews(query)) meters.observe('stageSkewRatio', {}, ratio)
@@ -43,13 +52,35 @@ export function traceOf(query: KnownQuery): TraceRef | undefined {
   return context && { traceId: context.traceId, spanId: context.spanId }
 }
 
-function countPhases(query: EndedQuery, meters: Meters, trace: TraceRef | undefined): void {
+/** A write that was turned away, and what the rules of a catalog forbid. */
+function countRefusal(query: EndedQuery, errorName: ErrorName, meters: Meters): void {
+  const queryType = query.planned?.queryType ?? 'none'
+  if (query.planned?.tables.some(({ mode }) => mode === 'WRITE')) meters.count('writes', { outcome: 'refused' })
+  if (errorName === 'PERMISSION_DENIED') meters.count('accessDenied', { action: DENIED[queryType] ?? 'select' })
+}
+
+const DENIED: Readonly<Record<string, string>> = {
+  INSERT: 'insert',
+  UPDATE: 'insert',
+  MERGE: 'insert',
+  DELETE: 'drop',
+  DATA_DEFINITION: 'create',
+}
+
+function countPhases(
+  query: EndedQuery,
+  times: FrontEndTimes | undefined,
+  meters: Meters,
+  trace: TraceRef | undefined,
+): void {
   const totals = query.kind === 'FINISHED' ? query.finished.totals : query.failed.totals
   const phase = (name: string, seconds: number): void => {
     if (seconds > 0) meters.observe('queryPhaseDuration', { phase: name }, seconds, trace)
   }
   phase('queued', totals.queuedNanos / 1e9)
-  phase('analyze', totals.analysisNanos / 1e9)
+  phase('parse', (times?.parseMs ?? 0) / 1000)
+  phase('render', (times?.renderMs ?? 0) / 1000)
+  phase('analyze', (query.planned?.analysisNanos ?? 0) / 1e9)
   phase('plan', totals.planningNanos / 1e9)
   const stats = [...query.tasks.values()].map((task) => task.stats).filter((one) => one !== undefined)
   const starts = stats.map((one) => one.startTime).filter((one) => one !== undefined)
@@ -59,6 +90,10 @@ function countPhases(query: EndedQuery, meters: Meters, trace: TraceRef | undefi
   if (query.planned?.executionStartedAt && began)
     phase('start', secondsBetween(query.planned.executionStartedAt, began))
   if (began && done) phase('execute', secondsBetween(began, done))
+  const relay = [...query.tasks.values()].find(({ stage, stats: of }) => stage === 0 && of?.startTime)?.stats
+  if (relay && relay.blockedNanos > 0)
+    meters.count('exchangeBlockedSeconds', { side: 'consumer' }, relay.blockedNanos / 1e9)
+  if (relay?.startTime && relay.endTime) phase('publish', secondsBetween(relay.startTime, relay.endTime))
   // What is left once the work is done is the client's time.
   if (done) phase('deliver', secondsBetween(done, query.endedAt))
 }
@@ -66,17 +101,23 @@ function countPhases(query: EndedQuery, meters: Meters, trace: TraceRef | undefi
 function countPlan(query: EndedQuery, meters: Meters, connectorOf: (catalog: string) => string): void {
   const { planned } = query
   if (!planned) return
-  const distribution = { coordinator: 'coordinator', local: 'single', delegated: 'delegated' }[planned.route]
-  meters.count('plans', { distribution })
+  meters.count('plans', { distribution: distributionOf(planned.route) })
   for (const stage of planned.stages)
     for (const split of stage.splits) meters.count('splits', { connector: connectorOf(split.catalog) })
 }
 
+export function distributionOf(route: 'coordinator' | 'local' | 'delegated'): string {
+  return { coordinator: 'coordinator', local: 'single', delegated: 'delegated' }[route]
+}
+
+/** How a task of an ended query ended: one that was not heard of again failed. */
+export function endStateOf(state: string): string {
+  return state === 'FINISHED' || state === 'CANCELED' || state === 'ABORTED' ? state : 'FAILED'
+}
+
 function countTask(task: TaskRecord, meters: Meters): void {
   const { state, stats } = task
-  meters.count('tasks', {
-    state: state === 'FINISHED' || state === 'CANCELED' || state === 'ABORTED' ? state : 'FAILED',
-  })
+  meters.count('tasks', { state: endStateOf(state) })
   if (task.retryReason !== undefined) meters.count('taskRetries', { reason: task.retryReason })
   if (!stats) return
   if (task.stage !== 0 && stats.startTime)

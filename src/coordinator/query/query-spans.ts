@@ -4,6 +4,7 @@ import { attributes as names } from '../../telemetry/attribute-names.ts'
 import type { AttributeValue, SpanEvent, SpanRecord } from '../../telemetry/span.ts'
 import { entitySpanId, formatTraceparent, parseTraceparent } from '../../telemetry/trace-context.ts'
 import { isTaskTerminal, type KnownQuery, type QueryState, type TaskRecord } from './state.ts'
+import type { FrontEndTimes } from '../../sql/front-end.ts'
 import { stageTimes } from './totals.ts'
 
 /** Batches of a task that get a span of their own: the slowest. */
@@ -18,6 +19,8 @@ export interface QuerySpansOptions {
   readonly withRequest?: boolean
   /** Polls that got no span of their own. */
   readonly pollsUnrecorded?: number
+  /** Calls that only their process knows of. */
+  readonly times?: FrontEndTimes | undefined
 }
 
 /** A query whose events were told of has ended: its spans can be made. */
@@ -93,14 +96,16 @@ export function querySpans(query: KnownQuery, options: QuerySpansOptions = {}): 
   const planned = query.planned
   if (planned && query.plannedAt) {
     const plannedMs = Date.parse(planned.executionStartedAt ?? query.plannedAt)
-    const analyzed = plannedMs - planned.planningNanos / 1e6
+    const analyzed = Math.max(start, plannedMs - planned.planningNanos / 1e6)
+    const parsed = Math.max(start, analyzed - planned.analysisNanos / 1e6)
+    const began = Math.max(start, parsed - planned.parseNanos / 1e6)
     add({
       name: 'analyzer',
       kind: 'INTERNAL',
       spanId: entitySpanId('analyzer', query.queryId),
       parentSpanId: querySpan,
-      startMs: Math.max(start, analyzed - (planned.analysisNanos + planned.parseNanos) / 1e6),
-      endMs: Math.max(start, analyzed),
+      startMs: began,
+      endMs: analyzed,
       attributes: {
         [names.tables]: planned.tables.map(({ catalog, schema, table }) => `${catalog}.${schema}.${table}`),
       },
@@ -111,11 +116,20 @@ export function querySpans(query: KnownQuery, options: QuerySpansOptions = {}): 
       kind: 'INTERNAL',
       spanId: entitySpanId('planner', query.queryId),
       parentSpanId: querySpan,
-      startMs: Math.max(start, analyzed),
+      startMs: analyzed,
       endMs: Math.max(start, plannedMs),
       attributes: { [names.planStages]: planned.stages.length },
       status: 'UNSET',
     })
+    if (planned.parseNanos > 0) {
+      call('parse', 'analyzer', began, parsed)
+      call('analyze', 'analyzer', parsed, analyzed)
+    }
+    if (options.times && options.times.renderMs > 0) {
+      const rendered = Math.min(plannedMs, analyzed + options.times.renderMs)
+      call('render', 'planner', analyzed, rendered)
+      call('fragment', 'planner', rendered, plannedMs)
+    }
   } else if (failure) {
     add({
       name: 'analyzer',
@@ -152,7 +166,72 @@ export function querySpans(query: KnownQuery, options: QuerySpansOptions = {}): 
     })
     for (const task of tasks) taskSpans(task, stageSpan)
   }
+  writeSpan()
   return spans
+
+  /** A step of the analyzer or the planner. */
+  function call(name: string, of: 'analyzer' | 'planner', startMs: number, endMs: number): void {
+    add({
+      name,
+      kind: 'INTERNAL',
+      spanId: entitySpanId(name, query.queryId),
+      parentSpanId: entitySpanId(of, query.queryId),
+      startMs,
+      endMs: Math.max(startMs, endMs),
+      status: 'UNSET',
+    })
+  }
+
+  /** The relay of stage 0: what it fetched of the task before it, and when it became the result. */
+  function relaySpans(task: TaskRecord, stats: TaskStats, taskSpan: string, startMs: number, endMs: number): void {
+    const exchange = stats.pipelines
+      .flatMap(({ operators }) => operators)
+      .find(({ engineOperator }) => engineOperator === 'EXCHANGE')
+    if (!exchange) return
+    const producers = [...query.tasks.values()].filter(({ stage, state }) => stage !== 0 && state === 'FINISHED')
+    add({
+      name: 'exchange',
+      kind: 'CLIENT',
+      spanId: entitySpanId('exchange', task.taskId),
+      parentSpanId: taskSpan,
+      startMs,
+      endMs,
+      attributes: {
+        [names.taskId]: task.taskId,
+        [names.exchangePages]: query.pages.length,
+        [names.exchangeBytes]: stats.outputBytes,
+        [names.exchangeBlockedNanos]: stats.blockedNanos,
+        [names.exchangeRetries]: producers.filter((one) => one.retryOf !== undefined).length,
+      },
+      links: producers.map((one) => ({ traceId, spanId: entitySpanId('task', one.taskId) })),
+      status: 'UNSET',
+    })
+    add({
+      name: 'publish',
+      kind: 'INTERNAL',
+      spanId: entitySpanId('publish', query.queryId),
+      parentSpanId: querySpan,
+      startMs,
+      endMs,
+      attributes: { [names.pages]: query.pages.length, [names.bytes]: stats.outputBytes },
+      status: 'UNSET',
+    })
+  }
+
+  function writeSpan(): void {
+    const { write, committed } = query
+    if (!write || !committed) return
+    add({
+      name: 'commit',
+      kind: 'INTERNAL',
+      spanId: entitySpanId('commit', query.queryId),
+      parentSpanId: querySpan,
+      startMs: Date.parse(write.at),
+      endMs: Date.parse(committed.at),
+      attributes: { [names.dbOperation]: write.operation, [names.writeOutcome]: committed.outcome },
+      status: 'UNSET',
+    })
+  }
 
   function taskSpans(task: TaskRecord, stageSpan: string): void {
     const stats = task.stats
@@ -199,6 +278,7 @@ export function querySpans(query: KnownQuery, options: QuerySpansOptions = {}): 
       },
       ...ending(failed, endMs, 'UNSET', []),
     })
+    if (task.stage === 0) relaySpans(task, stats, taskSpan, startMs, endMs)
     for (const pipeline of stats.pipelines) pipelineSpans(task.taskId, pipeline, stats, taskSpan, startMs, endMs)
   }
 

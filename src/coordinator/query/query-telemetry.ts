@@ -2,6 +2,7 @@ import type { Logger } from '../../telemetry/logger.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 import type { SpanSink } from '../../telemetry/span.ts'
 import { parseTraceparent } from '../../telemetry/trace-context.ts'
+import type { FrontEndTimes } from '../../sql/front-end.ts'
 import type { QueryExecution } from './query-handle.ts'
 import { countQuery, traceOf } from './query-metrics.ts'
 import { querySpans, type QueryEnded } from './query-spans.ts'
@@ -35,12 +36,12 @@ export interface QueryTelemetryParts {
 export function createQueryTelemetry(parts: QueryTelemetryParts): QueryTelemetry {
   const firstSeen = new WeakSet<object>()
 
-  function ended(query: KnownQuery, recovered: boolean): void {
+  function ended(query: KnownQuery, recovered: boolean, times?: FrontEndTimes): void {
     if (query.kind !== 'FINISHED' && query.kind !== 'FAILED') return
-    countQuery(query, parts.meters(), parts.connectorOf)
+    countQuery(query, times, parts.meters(), parts.connectorOf)
     logEnd(query, recovered)
     if (!query.created.sampled || !parts.spans().enabled) return
-    const options = { withRequest: recovered, pollsUnrecorded: parts.pollsUnrecorded(query) }
+    const options = { withRequest: recovered, pollsUnrecorded: parts.pollsUnrecorded(query), times }
     // The POST's span may have died with the coordinator that answered it; the ids are the same if it did not. Of the
     // query's first events only that coordinator told; of its own, this one told with its appends.
     if (recovered) return parts.spans().emit(querySpans(query, options))
@@ -104,7 +105,7 @@ export function createQueryTelemetry(parts: QueryTelemetryParts): QueryTelemetry
       if (state.kind !== 'FINISHED' && state.kind !== 'FAILED') return
       done = true
       // After the answer: the client does not wait for what is said about it.
-      setImmediate(ended, state, recovered)
+      setImmediate(ended, state, recovered, execution.times)
     })
   }
 

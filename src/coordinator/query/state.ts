@@ -50,8 +50,8 @@ export interface QueryCore {
   /** Highest token handed to the client's socket, -1 for none. */
   readonly delivered: number
   readonly lostTokens: readonly number[]
-  readonly write?: Data<'WritePrepared'>
-  readonly committed?: Data<'WriteCommitted'>
+  readonly write?: Data<'WritePrepared'> & { readonly at: string }
+  readonly committed?: Data<'WriteCommitted'> & { readonly at: string }
   readonly recoveries: number
   /** Events since the last QueryRecovered other than it. */
   readonly eventsSinceRecovery: number

@@ -64,6 +64,14 @@ export interface WorkerClientOptions {
   /** Told of every request's outcome: feeds the decaying counters of the node resource. */
   readonly onOutcome?: (nodeUrl: string, error: Error | undefined) => void
   readonly onStaleEpoch: () => void
+  /** Told of every request for a page. `retry`: not reached, whoever wants it asks again; `failed`: it is gone. */
+  readonly onPageFetched?: (fetch: PageFetch) => void
+}
+
+export interface PageFetch {
+  readonly result: 'ok' | 'retry' | 'failed'
+  readonly bytes: number
+  readonly milliseconds: number
 }
 
 export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
@@ -150,12 +158,22 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
       expectOk(await send(nodeUrl, 'DELETE', '/v1/task', {}, JSON.stringify({ taskIds })), 'DELETE tasks')
     },
     async fetchPage(nodeUrl, taskId, token, acknowledgeBefore) {
-      const answer = await send(nodeUrl, 'GET', `/v1/task/${taskId}/results/0/${token}`, {
-        [internalHeaders.maxWait]: '0ms',
-        ...(acknowledgeBefore === undefined ? {} : { [internalHeaders.acknowledge]: String(acknowledgeBefore) }),
-      })
-      if (answer.status === 404 || answer.status === 410) return undefined
-      return expectOk(answer, `page ${token} of ${taskId}`).body
+      const start = performance.now()
+      const told = (result: PageFetch['result'], bytes = 0): void =>
+        options.onPageFetched?.({ result, bytes, milliseconds: performance.now() - start })
+      try {
+        const answer = await send(nodeUrl, 'GET', `/v1/task/${taskId}/results/0/${token}`, {
+          [internalHeaders.maxWait]: '0ms',
+          ...(acknowledgeBefore === undefined ? {} : { [internalHeaders.acknowledge]: String(acknowledgeBefore) }),
+        })
+        const gone = answer.status === 404 || answer.status === 410
+        const body = gone ? undefined : expectOk(answer, `page ${token} of ${taskId}`).body
+        told(gone ? 'failed' : 'ok', body?.length)
+        return body
+      } catch (error) {
+        told('retry')
+        throw error
+      }
     },
     async acknowledge(nodeUrl, taskId, before) {
       const answer = await send(nodeUrl, 'DELETE', `/v1/task/${taskId}/results/0?before=${before}`, {})

@@ -1,0 +1,35 @@
+import type { QueryEventOf } from '../coordinator/query/events.ts'
+import type { Recorded } from '../events/event-log.ts'
+import type { Meters } from '../telemetry/meters.ts'
+
+/** What a valid event says by itself, whoever appended it: ends of writes, pages kept and lost, refusals. */
+export function countFact(event: Pick<Recorded, 'type' | 'data'>, meters: Meters): void {
+  switch (event.type) {
+    case 'WriteCommitted': {
+      const { outcome } = event.data as QueryEventOf<'WriteCommitted'>['data']
+      return meters.count('writes', { outcome: WRITE_OUTCOMES[outcome] ?? 'refused' })
+    }
+    case 'ResultPagesPublished': {
+      const { pages } = event.data as QueryEventOf<'ResultPagesPublished'>['data']
+      const kept = pages.filter((page) => page.kept === 'log').length
+      return kept > 0 ? meters.count('pagesSpooled', { kind: 'result' }, kept) : undefined
+    }
+    case 'ResultPagesLost': {
+      const { tokens } = event.data as QueryEventOf<'ResultPagesLost'>['data']
+      return meters.count('pagesLost', { kind: 'result' }, tokens.length)
+    }
+    case 'AccessDenied': {
+      const { action, count } = event.data as { readonly action: string; readonly count: number }
+      return meters.count('accessDenied', { action: ACTIONS[action] ?? action }, count)
+    }
+    default:
+  }
+}
+
+const WRITE_OUTCOMES: Readonly<Record<string, string>> = { committed: 'committed', rolledForward: 'rolled_forward' }
+/** Permissions of `security/authorization.ts` in the words of the metric. */
+const ACTIONS: Readonly<Record<string, string>> = {
+  view: 'view_query',
+  viewAll: 'view_query',
+  viewNodes: 'view_query',
+}

@@ -1,0 +1,166 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { metricNames, type MetricDefinition } from '../../src/telemetry/metric-names.ts'
+import { parseOpenMetrics, type Sample } from '../support/openmetrics.ts'
+import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { post, raw, run, trinoHeaders } from '../support/statement-client.ts'
+
+const folder = temporaryFolder()
+const data = `${folder.path}/data`
+let server: QuipuProcess
+let base: string
+
+const JOIN = `SELECT n.name, count(*) FROM customer c JOIN nation n ON c.nationkey = n.nationkey GROUP BY n.name`
+/** Larger than what is kept beside the log: its pages are fetched of the worker. */
+const LARGE = 'SELECT * FROM orders'
+const ENDLESS = `SELECT count(*) FROM lineitem a CROSS JOIN lineitem b CROSS JOIN lineitem c`
+
+beforeAll(async () => {
+  server = spawnQuipu(['start', '--data-dir', data, '--port', '0', '--log-level', 'warn'], {
+    // Nobody listens there: spans are dropped, and that is counted.
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' },
+  })
+  base = await server.url
+  await waitUntil('a worker serves', async () => (await workerAddress()) !== undefined)
+  for (const sql of ['SELECT 1', JOIN, LARGE, 'DESCRIBE nation', 'SELECT nothing FROM nation', 'SELEKT 1'])
+    await run(base, sql)
+  await run(base, 'SELECT 2', { ...trinoHeaders, traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-00` })
+  const { json } = await post(base, ENDLESS)
+  await raw(json.nextUri!)
+  await raw(json.nextUri!, { method: 'DELETE' })
+  await waitUntil('all ends are counted', async () => total(await samplesOf(base), 'quipu_queries_total') === 8)
+}, 120_000)
+
+afterAll(async () => {
+  server.signal('SIGTERM')
+  await server.exit
+  await folder.remove()
+}, 60_000)
+
+describe('after a load', () => {
+  it('every metric has been fed, but for those of a fault', { timeout: 30_000 }, async () => {
+    const worker = `http://${(await workerAddress())!}`
+    const silent = async (): Promise<string[]> => {
+      const pages = { coordinator: await samplesOf(base), worker: await samplesOf(worker) }
+      return Object.values<MetricDefinition>(metricNames)
+        .filter(({ on, text, kind }) => {
+          const name = kind === 'histogram' ? `${text}_count` : text
+          const from = on === 'both' ? [...pages.coordinator, ...pages.worker] : pages[on]
+          const found = from.filter((sample) => sample.name === name)
+          // A gauge may well be 0; that it is there says that somebody looked.
+          return kind === 'gauge' ? found.length === 0 : !found.some(({ value }) => value > 0)
+        })
+        .map(({ text }) => text)
+    }
+    await waitUntil('what is told late is told', async () => (await silent()).every((name) => OF_FAULTS.has(name)))
+    expect((await silent()).filter((name) => !OF_FAULTS.has(name))).toEqual([])
+  })
+
+  it('every phase of a statement has been timed, but for those that others give their time to', async () => {
+    const samples = await samplesOf(base)
+    const timed = samples
+      .filter(({ name, value }) => name === 'quipu_query_phase_duration_seconds_count' && value > 0)
+      .map(({ labels }) => labels['phase'])
+    expect(timed).toEqual(
+      expect.arrayContaining([
+        'append',
+        'parse',
+        'analyze',
+        'render',
+        'plan',
+        'start',
+        'execute',
+        'publish',
+        'deliver',
+      ]),
+    )
+  })
+})
+
+describe('a coordinator that is killed', () => {
+  it('leaves its counts to the next one', { timeout: 60_000 }, async () => {
+    const before = await samplesOf(base)
+    const [coordinator] = processesOf(data).children
+    process.kill(coordinator!, 'SIGKILL')
+    let after: readonly Sample[] = []
+    await waitUntil(
+      'the next one counts',
+      async () => {
+        after = await samplesOf(base)
+        return total(after, 'quipu_epoch') === 2
+      },
+      40_000,
+    )
+    for (const name of RESTORED) {
+      const seriesOf = (samples: readonly Sample[]): Record<string, number> =>
+        Object.fromEntries(
+          samples
+            .filter((sample) => sample.name === name && sample.value > 0)
+            .map(({ labels, value }) => [JSON.stringify(Object.entries(labels).toSorted()), value]),
+        )
+      const were = seriesOf(before)
+      const are = seriesOf(after)
+      expect(Object.keys(were).length, name).toBeGreaterThan(0)
+      for (const [series, value] of Object.entries(were)) {
+        // A counter that fell by a hair would count as new.
+        expect(are[series], `${name} ${series}`).toBeGreaterThanOrEqual(value)
+        if (name !== 'quipu_events_appended_total') expect(are[series]).toBeCloseTo(value, 3)
+      }
+      if (name !== 'quipu_events_appended_total')
+        expect(Object.keys(are).toSorted()).toEqual(Object.keys(were).toSorted())
+    }
+    await run(base, 'SELECT 3')
+    await waitUntil('it goes on', async () => total(await samplesOf(base), 'quipu_queries_total') === 9)
+  })
+})
+
+/** Counters that go on across a crash. */
+const RESTORED = [
+  'quipu_queries_total',
+  'quipu_query_errors_total',
+  'quipu_query_cpu_seconds_total',
+  'quipu_query_rows_total',
+  'quipu_query_bytes_total',
+  'quipu_plans_total',
+  'quipu_tasks_total',
+  'quipu_events_appended_total',
+]
+
+/** What only a fault, a rule or another log feeds; the faults are provoked where their alerts are proved. */
+const OF_FAULTS = new Set([
+  'quipu_group_rejections_total',
+  'quipu_task_retries_total',
+  'quipu_worker_failures_total',
+  'quipu_pages_lost_total',
+  'quipu_event_append_failures_total',
+  'quipu_events_ignored_total',
+  'quipu_audit_findings_total',
+  'quipu_audit_verified_timestamp_seconds',
+  'quipu_postgres_errors_total',
+  'quipu_kafka_request_duration_seconds',
+  'quipu_kafka_errors_total',
+  'quipu_engine_restarts_total',
+  'quipu_spilled_bytes_total',
+  'quipu_http_refusals_total',
+  'quipu_access_denied_total',
+  'quipu_writes_total',
+  'quipu_recovered_queries_total',
+  'quipu_process_restarts_total',
+  'quipu_label_overflow_total',
+  'quipu_exchange_blocked_seconds_total',
+])
+
+async function workerAddress(): Promise<string | undefined> {
+  const nodes = (await raw(`${base}/v1/node`, { headers: trinoHeaders })).json as unknown as { uri: string }[]
+  const uri = nodes[0]?.uri
+  return uri === undefined ? undefined : new URL(uri).host
+}
+
+async function samplesOf(address: string): Promise<readonly Sample[]> {
+  const { text } = await raw(`${address}/metrics`)
+  // A process that has just begun has no figures yet.
+  return text === '' ? [] : parseOpenMetrics(text)
+}
+
+function total(samples: readonly Sample[], name: string): number {
+  return samples.filter((sample) => sample.name === name).reduce((sum, sample) => sum + sample.value, 0)
+}
