@@ -15,6 +15,7 @@ import { isTerminal } from '../coordinator/query/state.ts'
 import { createResultPageSource } from '../coordinator/query/result-page-source.ts'
 import { createStatementService } from '../coordinator/query/statement-service.ts'
 import { claimEpoch } from '../coordinator/recovery/claim-epoch.ts'
+import { releaseLeftTasks } from '../coordinator/recovery/left-tasks.ts'
 import { recoverQueries } from '../coordinator/recovery/recover-queries.ts'
 import { createMembership, type Membership } from '../coordinator/nodes/membership.ts'
 import { createTaskCleaner } from '../coordinator/scheduler/task-cleaner.ts'
@@ -365,6 +366,15 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   )
   // What was decided before is under way: names may be checked again.
   writeGuard.open()
+  const stopLeftTasks = releaseLeftTasks({
+    client,
+    workers,
+    log,
+    cleaner,
+    held: (queryId) => registry.get(queryId)?.aggregate.intended,
+    answersKeptMs: timeouts.answersKeptMs,
+    onError: (error) => logger.warn('request.failed', { err: error }, 'A worker did not say which tasks it has'),
+  })
   const recoveryMillis = clock.monotonicMs() - recovering
   telemetry.meters().set('recoveryDuration', {}, recoveryMillis / 1000)
   telemetry.meters().count('recoveredQueries', { outcome: 'resumed' }, recovered.resumed)
@@ -478,6 +488,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
       await feed.close()
     },
     stop: async () => {
+      stopLeftTasks()
       registry.stop()
       await workers.stop()
       await auditing.stop()

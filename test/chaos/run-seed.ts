@@ -53,7 +53,7 @@ export async function runSeed(options: SeedOptions): Promise<SeedResult> {
   let server: ChaosServer | undefined
   let seen: SeenProcesses | undefined
   try {
-    await template.copyTo(disk ? `${folder.path}/` : dataDir)
+    await template.copyTo(disk ? `${folder.path}/` : dataDir, plan.log)
     const started = await ChaosServer.start({ folder: folder.path, plan, ...(kafka ? { brokers: kafka.brokers } : {}) })
     server = started
     seen = new SeenProcesses(dataDir)

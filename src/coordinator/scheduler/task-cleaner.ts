@@ -15,15 +15,25 @@ export interface FinishedTask {
   readonly taskId: string
 }
 
+interface Due {
+  readonly task: FinishedTask
+  /** On the monotonic clock, both. */
+  readonly at: number
+  readonly until: number
+}
+
 const EVERY_MS = 1000
 const AT_ONCE = 1000
+/** A worker that did not answer is asked again, as long as it would keep tasks without hearing of a coordinator. */
+const AGAIN_MS = 5_000
+const GIVE_UP_MS = 10 * 60_000
 
 export function createTaskCleaner(
   client: Pick<WorkerClient, 'deleteTasks'>,
   workers: Pick<WorkerDirectory, 'byId'>,
   clock: Clock,
 ): TaskCleaner {
-  const due: { readonly task: FinishedTask; readonly at: number }[] = []
+  let due: Due[] = []
   const timer = setInterval(() => void clean(), EVERY_MS)
   timer.unref()
   let cleaning = false
@@ -33,27 +43,41 @@ export function createTaskCleaner(
     cleaning = true
     try {
       const now = clock.monotonicMs()
-      const byWorker = new Map<string, string[]>()
-      for (let index = due.length - 1; index >= 0; index--) {
-        const { task, at } = due[index]!
-        if (at > now) continue
-        due.splice(index, 1)
-        const url = workers.byId(task.nodeId)?.url ?? task.nodeUrl
-        byWorker.set(url, [...(byWorker.get(url) ?? []), task.taskId])
+      const byWorker = new Map<string, Due[]>()
+      const later: Due[] = []
+      for (const one of due) {
+        const url = workers.byId(one.task.nodeId)?.url ?? one.task.nodeUrl
+        const ofWorker = byWorker.get(url)
+        if (one.at > now) later.push(one)
+        else if (ofWorker) ofWorker.push(one)
+        else byWorker.set(url, [one])
       }
-      for (const [url, taskIds] of byWorker)
-        for (let from = 0; from < taskIds.length; from += AT_ONCE)
-          // A worker that is away drops them by itself when it hears no coordinator.
-          await client.deleteTasks(url, taskIds.slice(from, from + AT_ONCE)).catch(() => {})
+      due = later
+      for (const [url, ofWorker] of byWorker)
+        for (let from = 0; from < ofWorker.length; from += AT_ONCE)
+          await remove(url, ofWorker.slice(from, from + AT_ONCE))
     } finally {
       cleaning = false
+    }
+  }
+
+  async function remove(url: string, some: readonly Due[]): Promise<void> {
+    try {
+      await client.deleteTasks(
+        url,
+        some.map(({ task }) => task.taskId),
+      )
+    } catch {
+      // Started again, it has them still; one that stays away for long has dropped them.
+      const at = clock.monotonicMs() + AGAIN_MS
+      for (const one of some) if (at < one.until) due.push({ ...one, at })
     }
   }
 
   return {
     release(tasks, afterMs) {
       const at = clock.monotonicMs() + afterMs
-      for (const task of tasks) due.push({ task, at })
+      for (const task of tasks) due.push({ task, at, until: at + GIVE_UP_MS })
     },
     stop: () => clearInterval(timer),
   }

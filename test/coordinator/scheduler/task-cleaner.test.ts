@@ -56,4 +56,21 @@ describe('task cleaner', () => {
     await pass(1000)
     expect(sizes).toEqual([1000, 1000, 500, 1])
   })
+
+  it('asks a worker again that did not answer, until it must have dropped them itself', async () => {
+    let asked = 0
+    const pass = start(async () => {
+      asked++
+      throw new Error('away')
+    })
+    cleaner!.release([task(1)], 0)
+    await pass(1000)
+    expect(asked).toBe(1)
+    await pass(10_000)
+    expect(asked).toBeGreaterThan(1)
+    await pass(600_000)
+    const inAll = asked
+    await pass(30_000)
+    expect(asked).toBe(inAll)
+  })
 })

@@ -1,0 +1,115 @@
+import type { EventLog } from '../../events/event-log.ts'
+import type { TaskStatus } from '../../execution/api/task.ts'
+import { splitTaskId, type QueryId } from '../../shared/ids.ts'
+import { readQuery } from '../query/read-query.ts'
+import { isTaskTerminal, isTerminal, type QueryState } from '../query/state.ts'
+import type { FinishedTask, TaskCleaner } from '../scheduler/task-cleaner.ts'
+import type { WorkerClient } from '../scheduler/worker-client.ts'
+import type { WorkerDirectory, WorkerNode } from '../scheduler/workers.ts'
+
+export interface LeftTasksDeps {
+  readonly client: Pick<WorkerClient, 'taskNews'>
+  readonly workers: Pick<WorkerDirectory, 'active' | 'onChange'>
+  readonly log: Pick<EventLog, 'readStream'>
+  readonly cleaner: TaskCleaner
+  /** A query that this coordinator holds; undefined for any other. */
+  readonly held: (queryId: QueryId) => QueryState | undefined
+  /** How long the pages of a query that ended may still be asked for, milliseconds. */
+  readonly answersKeptMs: number
+  /** From seeing a worker to asking for its tasks: recovery comes first. @default 2000 */
+  readonly afterMs?: number
+  readonly onError?: (error: unknown) => void
+}
+
+const DEFAULT_AFTER_MS = 2_000
+const ASK_MS = 5_000
+
+/**
+ * Takes off the workers what coordinators before this one left there: they knew when the tasks of their ended queries
+ * are needed no more, and died with that. Each worker process is asked once, when this coordinator first sees it; what
+ * this coordinator creates, it releases itself.
+ * @returns ends it
+ */
+export function releaseLeftTasks(deps: LeftTasksDeps): () => void {
+  const seen = new Set<string>()
+  const timers = new Set<NodeJS.Timeout>()
+  let stopped = false
+
+  function look(): void {
+    for (const node of deps.workers.active()) {
+      // A worker that was started again has another address, and still its pages.
+      const key = `${node.nodeId} ${node.url}`
+      if (stopped || seen.has(key)) continue
+      seen.add(key)
+      const timer = setTimeout(() => {
+        timers.delete(timer)
+        release(node).catch((error: unknown) => {
+          // Asked again when it is seen again.
+          seen.delete(key)
+          deps.onError?.(error)
+        })
+      }, deps.afterMs ?? DEFAULT_AFTER_MS)
+      timer.unref()
+      timers.add(timer)
+    }
+  }
+
+  async function release(node: WorkerNode): Promise<void> {
+    const { tasks } = await deps.client.taskNews(node.url, undefined, AbortSignal.timeout(ASK_MS))
+    for (const [queryId, left] of byQuery(tasks.filter(holdsSomething))) {
+      const held = deps.held(queryId)
+      const query = held ?? (await readQuery(deps.log, queryId)).state
+      const ofNode = (task: TaskStatus): FinishedTask => ({
+        nodeId: node.nodeId,
+        nodeUrl: node.url,
+        taskId: task.taskId,
+      })
+      const serving = servingTasks(query)
+      const needless = left.filter((task) => isNeedless(query, task.taskId) && !serving.has(task.taskId))
+      deps.cleaner.release(needless.map(ofNode), 0)
+      // A query that this coordinator saw end releases these itself.
+      if (held) continue
+      deps.cleaner.release(left.filter((task) => serving.has(task.taskId)).map(ofNode), deps.answersKeptMs)
+    }
+  }
+
+  deps.workers.onChange(look)
+  look()
+  return () => {
+    stopped = true
+    for (const timer of timers) clearTimeout(timer)
+  }
+}
+
+function byQuery(tasks: readonly TaskStatus[]): ReadonlyMap<QueryId, readonly TaskStatus[]> {
+  const groups = new Map<QueryId, TaskStatus[]>()
+  for (const task of tasks) {
+    const queryId = splitTaskId(task.taskId)?.queryId
+    if (queryId === undefined) continue
+    const group = groups.get(queryId)
+    if (group) group.push(task)
+    else groups.set(queryId, [task])
+  }
+  return groups
+}
+
+/** Deleted tasks are listed for a while; nothing is left of them. */
+function holdsSomething({ state, bufferState }: TaskStatus): boolean {
+  return !isTaskTerminal(state) || bufferState !== 'FINISHED'
+}
+
+/** Tasks whose pages an ended query's client may ask for again. */
+function servingTasks(query: QueryState): ReadonlySet<string> {
+  if (query.kind !== 'FINISHED') return new Set()
+  return new Set(query.pages.filter((page) => page.kept === 'worker').map((page) => page.taskId))
+}
+
+/**
+ * Nobody needs a task of a query that ended or never was; nor one of an open query that its stream does not know and
+ * whose number is of a coordinator before: each recovery numbers on from the next thousand.
+ */
+function isNeedless(query: QueryState, taskId: string): boolean {
+  if (query.kind === 'NONE' || isTerminal(query.kind)) return true
+  const number = splitTaskId(taskId)?.task
+  return !query.tasks.has(taskId) && number !== undefined && number < query.recoveries * 1000
+}

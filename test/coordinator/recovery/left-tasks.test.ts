@@ -1,0 +1,113 @@
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { releaseLeftTasks } from '../../../src/coordinator/recovery/left-tasks.ts'
+import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
+import { queryEventVersions, type QueryEvent } from '../../../src/coordinator/query/events.ts'
+import type { QueryState } from '../../../src/coordinator/query/state.ts'
+import type { FinishedTask } from '../../../src/coordinator/scheduler/task-cleaner.ts'
+import type { WorkerNode } from '../../../src/coordinator/scheduler/workers.ts'
+import type { Recorded } from '../../../src/events/event-log.ts'
+import type { TaskStatus } from '../../../src/execution/api/task.ts'
+import { queryLife, taskStats, testQueryId } from '../../support/query-life.ts'
+
+const KEPT_MS = 300_000
+const status = (taskId: string, more: Partial<TaskStatus> = {}): TaskStatus => ({
+  taskId,
+  version: 1,
+  state: 'FINISHED',
+  instanceId: 'i',
+  attempt: 0,
+  lastHeartbeat: '2026-03-01T10:00:00.000Z',
+  bufferState: 'FLUSHING',
+  noMoreSplits: [],
+  batchesDone: [],
+  batchesTotal: 1,
+  pagesSent: 0,
+  bufferedPages: 1,
+  pages: [],
+  stats: taskStats(),
+  ...more,
+})
+
+describe('tasks that a coordinator left on workers', () => {
+  afterEach(() => void vi.useRealTimers())
+
+  /** Events of each query in the log, and those whose queries this coordinator holds. */
+  async function release(
+    tasks: readonly TaskStatus[],
+    stored: ReadonlyMap<string, readonly QueryEvent[]>,
+    held: ReadonlyMap<string, QueryState> = new Map(),
+  ): Promise<Record<string, number>> {
+    vi.useFakeTimers()
+    const released: Record<string, number> = {}
+    const workers: WorkerNode[] = []
+    const listeners: (() => void)[] = []
+    const stop = releaseLeftTasks({
+      client: { taskNews: async () => ({ version: '1', tasks }) },
+      workers: { active: () => workers, onChange: (listener) => void listeners.push(listener) },
+      log: {
+        async *readStream(stream) {
+          for (const event of stored.get(stream) ?? [])
+            yield { ...event, v: queryEventVersions[event.type], stream } as unknown as Recorded
+        },
+      },
+      cleaner: {
+        release(some: readonly FinishedTask[], afterMs) {
+          for (const { taskId } of some) released[taskId] = afterMs
+        },
+        stop: () => {},
+      },
+      held: (queryId) => held.get(queryId),
+      answersKeptMs: KEPT_MS,
+    })
+    workers.push({ nodeId: 'worker-1', url: 'http://127.0.0.1:18081' })
+    for (const listener of listeners) listener()
+    await vi.advanceTimersByTimeAsync(10_000)
+    stop()
+    return released
+  }
+
+  const [ended, failed, unknown, open] = [1, 2, 3, 4].map(testQueryId) as [string, string, string, string]
+  const published = (queryId: string): QueryEvent[] =>
+    queryLife(queryId).map((event) =>
+      event.type === 'ResultPagesPublished'
+        ? {
+            ...event,
+            data: {
+              ...event.data,
+              taskId: `${queryId}.1.0`,
+              pages: event.data.pages.map((page) => ({ ...page, kept: 'worker' as const })),
+            },
+          }
+        : event,
+    )
+
+  it('go at once when their query failed or never was, and with its answers when it finished', async () => {
+    const stored = new Map([
+      [ended, published(ended)],
+      [failed, queryLife(failed, { end: 'failed' })],
+    ])
+    const tasks = [status(`${ended}.1.0`), status(`${ended}.1.1`), status(`${failed}.1.0`), status(`${unknown}.1.0`)]
+    expect(await release(tasks, stored)).toEqual({
+      [`${ended}.1.0`]: KEPT_MS,
+      [`${ended}.1.1`]: 0,
+      [`${failed}.1.0`]: 0,
+      [`${unknown}.1.0`]: 0,
+    })
+  })
+
+  it('stay while their query is open, but for those that its stream does not know and a coordinator before made', async () => {
+    const life: QueryEvent[] = [
+      ...queryLife(open, { end: 'open' }),
+      { type: 'QueryRecovered', time: '2026-03-01T11:00:00.000Z', data: { count: 1, phase: 'RUNNING', epoch: 2 } },
+    ]
+    const held = new Map([[open, foldQuery(open, life)]])
+    const running = (taskId: string): TaskStatus => status(taskId, { state: 'RUNNING', bufferState: 'OPEN' })
+    const tasks = [`${open}.1.0`, `${open}.1.1`, `${open}.1.1000`].map(running)
+    expect(await release(tasks, new Map(), held)).toEqual({ [`${open}.1.1`]: 0 })
+  })
+
+  it('that were deleted already are let be', async () => {
+    const deleted = status(`${unknown}.1.0`, { state: 'ABORTED', bufferState: 'FINISHED' })
+    expect(await release([deleted], new Map())).toEqual({})
+  })
+})
