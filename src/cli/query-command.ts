@@ -144,7 +144,8 @@ function createPrinter() {
       }
     },
     end: async () => {
-      await printHeld()
+      // Of a statement that changes something the one row is its count, said below.
+      if (last?.updateType === undefined) await printHeld()
       clearProgress()
       if (last?.updateType !== undefined) {
         const count = last.updateCount === undefined ? '' : `: ${last.updateCount} rows`

@@ -6,7 +6,7 @@ import type {
   WriteTarget,
   WrittenFile,
 } from '../../connectors/spi/table-writer.ts'
-import type { ResultPage } from '../../events/event-log.ts'
+import type { EventLog, ResultPage } from '../../events/event-log.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { EngineError, failureOf } from '../../shared/engine-error.ts'
 import { taskId as makeTaskId, type QueryId } from '../../shared/ids.ts'
@@ -24,13 +24,14 @@ import { toStagePlan } from './planned-data.ts'
 import type { QueryAggregate, Step } from './query-aggregate.ts'
 import type { KnownQuery } from './state.ts'
 import type { WriteGuard } from './write-guard.ts'
-import type { FinishedTask } from './worker-stage.ts'
+import { placed, type FinishedTask } from './worker-stage.ts'
 
 type AnalyzedWrite = Extract<AnalyzedStatement, { kind: 'write' }>
 type Planned = QueryEventOf<'QueryPlanned'>['data']
 type Finished = QueryEventOf<'QueryFinished'>['data']
 
 export interface WriteDeps {
+  readonly log: Pick<EventLog, 'keepPages'>
   readonly clock: Clock
   readonly catalogs: Catalogs
   readonly guard: WriteGuard
@@ -225,7 +226,11 @@ function changeNothing(deps: WriteDeps, run: WriteRun, before: readonly Step[]):
 async function finish(deps: WriteDeps, run: WriteRun, before: readonly Step[], rows: number): Promise<void> {
   const createdAt = deps.clock.now()
   // Statements of definitions have no rows, not even a count.
-  const hasCount = (query: KnownQuery): boolean => (query.planned?.columns.length ?? 0) > 0
+  const hasCount = (columns: Planned['columns'] | undefined): boolean => columns !== undefined && columns.length > 0
+  const query = run.aggregate.intended
+  const counted =
+    (query.kind !== 'NONE' && hasCount(query.planned?.columns)) ||
+    before.some((step) => typeof step === 'object' && step.type === 'PlanQuery' && hasCount(step.data.columns))
   const [page] = cutPages(Buffer.from(JSON.stringify([rows])), 1, Infinity)
   const stats = coordinatorTaskStats({
     createdAt,
@@ -235,6 +240,8 @@ async function finish(deps: WriteDeps, run: WriteRun, before: readonly Step[], r
     splits: 1,
     source: 'TableFinishOperator',
   })
+  if (counted) run.onPage(0, page!.bytes)
+  const kept = counted ? await deps.log.keepPages(run.queryId, [{ token: 0, bytes: page!.bytes }]) : undefined
   const taskId = makeTaskId(run.queryId, 0, 0)
   const result: readonly QueryCommand[] = [
     { type: 'FinishTask', data: { taskId, stage: 0, nodeId: deps.nodeId, nodeUrl: deps.selfUrl, stats } },
@@ -244,20 +251,24 @@ async function finish(deps: WriteDeps, run: WriteRun, before: readonly Step[], r
         taskId,
         batch: 0,
         firstToken: 0,
-        pages: [{ rows: 1, bytes: page!.bytes.length, sha256: page!.sha256, kept: 'log', taskToken: 0 }],
+        pages: [
+          {
+            rows: 1,
+            bytes: page!.bytes.length,
+            sha256: page!.sha256,
+            kept: 'log',
+            ...placed(kept?.places[0]),
+            taskToken: 0,
+          },
+        ],
         lastOfBatch: true,
         lastOfResult: true,
       },
     },
   ]
-  const query = run.aggregate.intended
-  const counted =
-    (query.kind !== 'NONE' && hasCount(query)) ||
-    before.some((step) => typeof step === 'object' && step.type === 'PlanQuery' && step.data.columns.length > 0)
-  if (counted) run.onPage(0, page!.bytes)
   await run.record(
     [...before, ...(counted ? result : []), run.finish(counted ? { updateCount: rows } : {})],
-    counted ? [{ token: 0, bytes: page!.bytes }] : [],
+    kept?.beside ?? [],
   )
 }
 
