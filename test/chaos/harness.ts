@@ -11,6 +11,8 @@ export interface HarnessOptions {
   readonly log: Abilities['log']
   readonly faults: Abilities['faults']
   readonly clients: number
+  /** Clients that write, beside those that read. @default 0 */
+  readonly writers?: number
   /** So long clients begin statements, and faults happen. */
   readonly loadMs: number
   readonly keepIn: string
@@ -56,13 +58,14 @@ export class Harness {
 
   /** @param lane of those that run at the same time */
   async run(seed: number, lane = 0): Promise<SeedResult> {
-    const { loadMs, clients, keepIn } = this.#options
+    const { loadMs, clients, writers = 0, keepIn } = this.#options
     const plan = planOf(seed, loadMs, this.#can)
     const kafka = plan.log === 'kafka' ? await this.#broker(lane) : undefined
     return runSeed({
       plan,
       loadMs,
       clients,
+      writers,
       keepIn,
       template: this.#template,
       right: this.#right,

@@ -2,6 +2,7 @@ import type { DoneFault } from './faults.ts'
 import type { Outcome } from './outcome.ts'
 import type { FaultKind } from './plan.ts'
 import type { SeedResult } from './run-seed.ts'
+import type { WriteEnd } from './writing-client.ts'
 
 /** A statement counts for a fault that began while it ran, or in whose wake it began. */
 const WAKE_MS = 1_000
@@ -36,14 +37,20 @@ const hitBy = ({ fromMs, toMs }: DoneFault, outcome: Outcome): boolean =>
   outcome.fromMs <= toMs + WAKE_MS && outcome.toMs >= fromMs
 
 /** One line a run. */
-export function runLine({ plan, verdict, faults, outcomes, wallMs, wrong, keptIn }: SeedResult): string {
+export function runLine({ plan, verdict, faults, outcomes, writes, wallMs, wrong, keptIn }: SeedResult): string {
   const count = (result: Outcome['result']): number => outcomes.filter((one) => one.result === result).length
   const kinds = faults.map(({ kind, missed }) => (missed ? `(${kind})` : kind)).join(', ')
   const line =
     `seed ${plan.seed} ${plan.log}: ${verdict}; ${kinds || 'no fault'}; ${outcomes.length} statements: ` +
     `${count('right')} right, ${count('clean')} failed cleanly, ${count('left')} left, ${count('wrong')} wrong; ` +
-    `${(wallMs / 1000).toFixed(1)} s`
+    `${writeCounts(writes)}${(wallMs / 1000).toFixed(1)} s`
   return [line, ...wrong.map((one) => `    ${one}`), ...(keptIn ? [`    kept in ${keptIn}`] : [])].join('\n')
+}
+
+function writeCounts(writes: SeedResult['writes']): string {
+  if (writes.length === 0) return ''
+  const count = (end: WriteEnd): number => writes.filter((one) => one.end === end).length
+  return `${writes.length} writes: ${count('done')} done, ${count('not done')} not done, ${count('unknown')} unknown; `
 }
 
 /** The table by kind of fault: runs that had one, and the statements that ran while it lasted. */

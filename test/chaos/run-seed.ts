@@ -6,7 +6,9 @@ import type { pythonClients } from '../support/real-clients.ts'
 import { auditLog, becomesQuiet, checkStreams, stopsWhole, workersAreClean } from './checks.ts'
 import { runClient } from './client.ts'
 import { FaultRunner, type DoneFault } from './faults.ts'
-import type { Outcome } from './outcome.ts'
+import { run } from '../support/statement-client.ts'
+import { checkWrites } from './check-writes.ts'
+import { cleanErrors, type Outcome } from './outcome.ts'
 import { mountDisk } from './own-disk.ts'
 import type { Plan } from './plan.ts'
 import { SeenProcesses } from './process-tree.ts'
@@ -16,11 +18,14 @@ import type { RightAnswer } from './right-answers.ts'
 import { ChaosServer } from './server.ts'
 import type { StatementName } from './statements.ts'
 import type { DataTemplate } from './template.ts'
+import { CREATE_LEDGER, runWritingClient, type WriteOutcome } from './writing-client.ts'
 
 export interface SeedOptions {
   readonly plan: Plan
   readonly loadMs: number
   readonly clients: number
+  /** Clients that write, beside those that read. */
+  readonly writers?: number
   readonly template: DataTemplate
   readonly right: ReadonlyMap<StatementName, RightAnswer>
   readonly python?: Awaited<ReturnType<typeof pythonClients>>
@@ -38,6 +43,7 @@ export interface SeedResult {
   readonly wrong: readonly string[]
   readonly faults: readonly DoneFault[]
   readonly outcomes: readonly Outcome[]
+  readonly writes: readonly WriteOutcome[]
   readonly wallMs: number
   readonly keptIn?: string
 }
@@ -58,6 +64,10 @@ export async function runSeed(options: SeedOptions): Promise<SeedResult> {
     server = started
     seen = new SeenProcesses(dataDir)
     const { base } = started
+    if (options.writers) {
+      const { error } = await run(base, CREATE_LEDGER)
+      if (error) throw new Error(`No table to write to: ${error.message}`)
+    }
     const start = performance.now()
     const beganAt = Date.now()
     const now = (): number => performance.now() - start
@@ -78,19 +88,34 @@ export async function runSeed(options: SeedOptions): Promise<SeedResult> {
       }),
     )
     const published = python ? [runPythonClient({ python, base, seed: plan.seed, forMs: loadMs, right, beganAt })] : []
+    const writing = Array.from({ length: options.writers ?? 0 }, (_, index) =>
+      runWritingClient({
+        base,
+        name: `writer-${index + 1}`,
+        random: createRandom(plan.seed, `writer ${index + 1}`),
+        now,
+        passed: (point) => faults.passed(point),
+        untilMs: loadMs,
+      }),
+    )
     const outcomes = (await Promise.all([...clients, ...published])).flat()
+    const writes = (await Promise.all(writing)).flat()
     await faults.end()
     const wrong = outcomes
       .filter(({ result }) => result === 'wrong')
       .map(({ id, name, client, behaviour, why }) => `${client} (${behaviour}) ${name} ${id ?? ''}: ${why}`)
     wrong.push(...(await becomesQuiet(started)))
+    if (options.writers) wrong.push(...(await failing('the writes', () => checkWrites(base, writes))))
     wrong.push(...(await workersAreClean(started, plan.waitsForPages)))
     wrong.push(...(await auditLog(started)))
     wrong.push(...(await failing('the streams', () => checkStreams(started, outcomes, right))))
     wrong.push(...(await stopsWhole(started, seen)))
-    const verdict =
-      wrong.length > 0 ? 'wrong' : outcomes.some(({ result }) => result === 'clean') ? 'failed cleanly' : 'survived'
-    const result = { plan, verdict, wrong, faults: faults.done, outcomes, wallMs: performance.now() - began } as const
+    const lost =
+      outcomes.some(({ result }) => result === 'clean') ||
+      writes.some(({ end, why }) => end === 'not done' && why !== undefined && cleanErrors.has(why))
+    const verdict = wrong.length > 0 ? 'wrong' : lost ? 'failed cleanly' : 'survived'
+    const wallMs = performance.now() - began
+    const result = { plan, verdict, wrong, faults: faults.done, outcomes, writes, wallMs } as const
     if (verdict !== 'wrong') return result
     const keptIn = join(options.keepIn, `seed-${plan.seed}`)
     cpSync(folder.path, keptIn, { recursive: true, filter: (path) => !/\/fifo-\d+$|\.s\.PGSQL/.test(path) })

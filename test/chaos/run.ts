@@ -15,6 +15,8 @@ const USAGE = `usage: npm run chaos -- [options]
   --log WHICH      postgres, kafka, or mixed (mixed, where a broker can be had)
   --faults WHICH   all, or processes: kills and stops of coordinator, worker, engine only (all)
   --clients C      concurrent clients (8)
+  --writers W      clients that write beside them (0)
+  --writes         four clients that write, and two that read
   --load-ms T      how long they begin statements (3000)
   --minutes X      no run is begun after so long
   --out FILE       a JSON line a run is appended here
@@ -30,7 +32,9 @@ const { values } = parseArgs({
     parallel: { type: 'string', default: '1' },
     log: { type: 'string', default: 'mixed' },
     faults: { type: 'string', default: 'all' },
-    clients: { type: 'string', default: '8' },
+    clients: { type: 'string' },
+    writers: { type: 'string' },
+    writes: { type: 'boolean', default: false },
     'load-ms': { type: 'string', default: '3000' },
     minutes: { type: 'string' },
     out: { type: 'string' },
@@ -49,7 +53,8 @@ mkdirSync(values.keep, { recursive: true })
 const harness = await Harness.open({
   log,
   faults,
-  clients: Number(values.clients),
+  clients: Number(values.clients ?? (values.writes ? 2 : 8)),
+  writers: Number(values.writers ?? (values.writes ? 4 : 0)),
   loadMs: Number(values['load-ms']),
   keepIn: values.keep,
 })
@@ -84,7 +89,7 @@ async function lane(index: number): Promise<void> {
 
 function again(seed: number): string {
   const { log: had } = harness.abilities
-  return `npm run chaos -- --seed ${seed} --runs 1 --log ${had} --faults ${faults} --load-ms ${values['load-ms']}`
+  return `npm run chaos -- --seed ${seed} --runs 1 --log ${had} --faults ${faults} --load-ms ${values['load-ms']}${values.writes ? ' --writes' : ''}`
 }
 
 await Promise.all(Array.from({ length: Number(values.parallel) }, (_, index) => lane(index)))

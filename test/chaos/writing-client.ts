@@ -1,0 +1,240 @@
+import { Agent } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { StatementJson } from '../support/statement-client.ts'
+import { ask, NoAnswer, type Answer } from './http.ts'
+import { cleanErrors } from './outcome.ts'
+import type { EventPoint } from './plan.ts'
+import type { Random } from './random.ts'
+
+/** What a client may say of a write: what the server must have made of it follows. */
+export type WriteEnd =
+  /** Told that it is done: it is there, once. */
+  | 'done'
+  /** Told that it failed, or never followed: it is not there. */
+  | 'not done'
+  /** The client left while it was carried out: whole or not at all. */
+  | 'unknown'
+
+export interface WriteOutcome {
+  readonly id?: string
+  readonly client: string
+  readonly behaviour: string
+  readonly write: Write
+  readonly end: WriteEnd
+  /** Why it was not done, or what the server must never do. */
+  readonly why?: string
+  readonly wrong?: true
+}
+
+/** A write of the mix; names are never used twice. */
+export type Write =
+  | { readonly kind: 'insert'; readonly batch: string; readonly rows: number }
+  | { readonly kind: 'create table'; readonly table: string; readonly rows: number }
+  | { readonly kind: 'drop table'; readonly table: string }
+  | { readonly kind: 'create view'; readonly view: string }
+  | { readonly kind: 'drop view'; readonly view: string }
+
+export const SCHEMA = 'memory.default'
+export const LEDGER = `${SCHEMA}.ledger`
+export const CREATE_LEDGER = `CREATE TABLE ${LEDGER} (batch varchar, n bigint)`
+
+/** Rows of what a write reads, by table. */
+const SOURCES = [
+  ['nation', 'nationkey', 25],
+  ['lineitem', 'orderkey', 60_175],
+] as const
+
+const BEHAVIOURS = ['follow', 'repeat', 'repeat', 'cut', 'post twice', 'cancel', 'leave after post', 'leave'] as const
+type Behaviour = (typeof BEHAVIOURS)[number]
+
+const PATIENCE_MS = 45_000
+const PAUSE_MS = 50
+
+class Wrong extends Error {}
+
+export interface WritingClientOptions {
+  readonly base: string
+  readonly name: string
+  readonly random: Random
+  readonly now: () => number
+  readonly passed: (point: EventPoint) => void
+  readonly untilMs: number
+}
+
+/** Writes one after the other until the time is over, and reads between them what all have written. */
+export async function runWritingClient(options: WritingClientOptions): Promise<WriteOutcome[]> {
+  const { random, name } = options
+  const agent = new Agent({ keepAlive: true, maxSockets: 4 })
+  const outcomes: WriteOutcome[] = []
+  const done = (write: Write['kind'], also: (outcome: WriteOutcome) => boolean) =>
+    outcomes.filter((one) => one.write.kind === write && one.end === 'done' && also(one))
+  try {
+    for (let number = 0; options.now() < options.untilMs || number < 2; number++) {
+      const label = `${name.replaceAll('-', '_')}_${number}`
+      const tables = done('create table', ({ write }) => 'table' in write && !isTouched(outcomes, write.table))
+      const views = done('create view', ({ write }) => 'view' in write && !isTouched(outcomes, write.view))
+      const write = nextWrite(random, label, tables.at(-1)?.write, views.at(-1)?.write)
+      const behaviour = random.pick(BEHAVIOURS)
+      outcomes.push(await new Writing(options, agent, write, behaviour).run())
+    }
+  } finally {
+    agent.destroy()
+  }
+  return outcomes
+}
+
+/** Has anybody tried to drop it? */
+function isTouched(outcomes: readonly WriteOutcome[], name: string): boolean {
+  return outcomes.some(
+    ({ write }) =>
+      (write.kind === 'drop table' && write.table === name) || (write.kind === 'drop view' && write.view === name),
+  )
+}
+
+function nextWrite(random: Random, label: string, table: Write | undefined, view: Write | undefined): Write {
+  const drawn = random.next()
+  if (drawn < 0.15 && table && 'table' in table) return { kind: 'drop table', table: table.table }
+  if (drawn < 0.25 && view && 'view' in view) return { kind: 'drop view', view: view.view }
+  if (drawn < 0.45) return { kind: 'create table', table: `t_${label}`, rows: random.pick(SOURCES)[2] }
+  if (drawn < 0.55) return { kind: 'create view', view: `v_${label}` }
+  return { kind: 'insert', batch: label, rows: random.chance(0.4) ? 1 : random.pick(SOURCES)[2] }
+}
+
+function textOf(write: Write): string {
+  const source = 'rows' in write ? SOURCES.find(([, , rows]) => rows === write.rows) : undefined
+  switch (write.kind) {
+    case 'insert':
+      return source
+        ? `INSERT INTO ${LEDGER} SELECT '${write.batch}', ${source[1]} FROM tpch.tiny.${source[0]}`
+        : `INSERT INTO ${LEDGER} VALUES ('${write.batch}', 1)`
+    case 'create table':
+      return `CREATE TABLE ${SCHEMA}.${write.table} AS SELECT ${source![1]} AS n FROM tpch.tiny.${source![0]}`
+    case 'drop table':
+      return `DROP TABLE ${SCHEMA}.${write.table}`
+    case 'create view':
+      return `CREATE VIEW ${SCHEMA}.${write.view} AS SELECT count(*) AS n FROM ${LEDGER}`
+    case 'drop view':
+      return `DROP VIEW ${SCHEMA}.${write.view}`
+  }
+}
+
+/** One statement and its client. */
+class Writing {
+  readonly #options: WritingClientOptions
+  readonly #agent: Agent
+  readonly #write: Write
+  readonly #behaviour: Behaviour
+  #id: string | undefined
+
+  constructor(options: WritingClientOptions, agent: Agent, write: Write, behaviour: Behaviour) {
+    this.#options = options
+    this.#agent = agent
+    this.#write = write
+    this.#behaviour = behaviour
+  }
+
+  async run(): Promise<WriteOutcome> {
+    const base = { client: this.#options.name, behaviour: this.#behaviour, write: this.#write }
+    try {
+      const [end, why] = await this.#run()
+      this.#options.passed('ended')
+      return { ...base, ...this.#named(), end, ...(why === undefined ? {} : { why }) }
+    } catch (error) {
+      if (!(error instanceof Wrong)) throw error
+      return { ...base, ...this.#named(), end: 'unknown', why: error.message, wrong: true }
+    }
+  }
+
+  #named(): { readonly id?: string } {
+    return this.#id === undefined ? {} : { id: this.#id }
+  }
+
+  async #run(): Promise<[WriteEnd, string?]> {
+    const { random } = this.#options
+    const behaviour = this.#behaviour
+    // An answer that gets lost: published clients send the POST again, and the first must come to nothing.
+    if (behaviour === 'post twice') await this.#post(0).catch(() => {})
+    let last = parse(await this.#again('POST', () => this.#post(), [200], [429, 503]))
+    this.#id = last.id
+    this.#options.passed('first answer')
+    if (behaviour === 'leave after post') return ['not done', 'nobody followed']
+    for (let gets = 0, uri = last.nextUri; uri !== undefined; uri = last.nextUri, gets++) {
+      const at = uri
+      if (behaviour === 'leave' && gets > 0) return ['unknown']
+      if (behaviour === 'cut' && random.chance(0.5)) {
+        await ask(at, { agent: this.#agent, cutAfterBytes: random.pick([0, 1, 500]) }).catch(() => {})
+      }
+      if (behaviour === 'cancel' && gets === random.whole(0, 1)) {
+        this.#options.passed('canceling')
+        const send = () => ask(at, { method: 'DELETE', agent: this.#agent })
+        const [answer] = await Promise.all([this.#get(at), this.#again('DELETE', send, [204], [503])])
+        last = parse(answer)
+        continue
+      }
+      const answers = behaviour === 'repeat' ? [this.#get(at), this.#get(at)] : [this.#get(at)]
+      const told = (await Promise.all(answers)).map(parse)
+      last = told.at(-1)!
+      if (behaviour === 'repeat' && last.nextUri === undefined) this.#sameEnd(last, parse(await this.#get(at)))
+    }
+    if (last.error) {
+      const { errorName, message } = last.error
+      if (errorName !== 'USER_CANCELED' && !cleanErrors.has(errorName)) throw new Wrong(`${errorName}: ${message}`)
+      return ['not done', errorName]
+    }
+    this.#checkCount(last)
+    return ['done']
+  }
+
+  /** The count that the client is told. */
+  #checkCount({ stats, data, ...rest }: StatementJson): void {
+    if (stats.state !== 'FINISHED') throw new Wrong(`no nextUri, yet ${stats.state}`)
+    const { updateCount, updateType } = rest as { updateCount?: number; updateType?: string }
+    const expected = 'rows' in this.#write ? this.#write.rows : undefined
+    if (updateCount !== expected || updateType === undefined || data?.[0]?.[0] !== expected) {
+      throw new Wrong(`told ${updateType} ${updateCount} ${JSON.stringify(data)} in place of ${expected}`)
+    }
+  }
+
+  #sameEnd(end: StatementJson, again: StatementJson): void {
+    if (again.nextUri !== undefined || again.error?.errorName !== end.error?.errorName) {
+      throw new Wrong(`ended with ${end.error?.errorName ?? 'success'}, asked again: ${JSON.stringify(again)}`)
+    }
+  }
+
+  #post(cutAfterBytes?: number): Promise<Answer> {
+    const asked = ask(`${this.#options.base}/v1/statement`, {
+      method: 'POST',
+      body: textOf(this.#write),
+      headers: { 'x-trino-user': this.#options.name, 'x-trino-client-capabilities': 'PATH,PARAMETRIC_DATETIME' },
+      agent: this.#agent,
+      ...(cutAfterBytes === undefined ? {} : { cutAfterBytes }),
+    })
+    this.#options.passed('posted')
+    return asked
+  }
+
+  #get(uri: string): Promise<Answer> {
+    return this.#again('GET', () => ask(uri, { agent: this.#agent }), [200], [])
+  }
+
+  /** Asks until there is an answer, as published clients do. */
+  async #again(what: string, send: () => Promise<Answer>, good: readonly number[], later: readonly number[]) {
+    const until = this.#options.now() + PATIENCE_MS
+    for (let why = ''; ; await sleep(PAUSE_MS)) {
+      if (this.#options.now() > until) throw new Wrong(`${what}: no answer in ${PATIENCE_MS} ms, last ${why}`)
+      try {
+        const answer = await send()
+        if (good.includes(answer.status)) return answer
+        if (!later.includes(answer.status)) throw new Wrong(`${what} answered ${answer.status}: ${answer.text}`)
+        why = String(answer.status)
+      } catch (error) {
+        if (!(error instanceof NoAnswer)) throw error
+        why = error.message
+      }
+    }
+  }
+}
+
+function parse({ text }: Answer): StatementJson {
+  return JSON.parse(text) as StatementJson
+}
