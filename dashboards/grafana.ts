@@ -51,20 +51,7 @@ export function toGrafana(spec: DashboardSpec): GrafanaDashboard {
     refresh: '10s',
     time: { from: 'now-1h', to: 'now' },
     annotations: { list: [] },
-    links: dashboardNames
-      .filter((name) => name !== spec.name)
-      .map((name) => ({
-        type: 'link',
-        title: name,
-        url: `/d/quipu-${name}`,
-        keepTime: true,
-        includeVars: true,
-        targetBlank: false,
-        asDropdown: false,
-        icon: 'dashboard',
-        tags: [],
-        tooltip: '',
-      })),
+    links: dashboardNames.filter((name) => name !== spec.name).map((name) => dashboardLink(name, `/d/quipu-${name}`)),
     templating: { list: variables(spec) },
     panels: placed(spec.panels),
   }
@@ -82,7 +69,8 @@ function variables(spec: DashboardSpec): readonly Json[] {
     includeAll: false,
     regex: '',
     options: [],
-    current: {},
+    // Grafana takes the first of its kind.
+    current: { text: '', value: '' },
   })
   const labels = (name: string, label: string, query: string): Json => ({
     name,
@@ -90,7 +78,6 @@ function variables(spec: DashboardSpec): readonly Json[] {
     type: 'query',
     datasource: prometheus,
     query: { query, refId: name },
-    definition: query,
     refresh: 2,
     sort: 1,
     hide: 0,
@@ -149,7 +136,7 @@ function drawn(panel: PanelSpec): DrawnPanel {
         { refId: 'A', datasource: postgres, format: 'table', rawQuery: true, rawSql: panel.sql, editorMode: 'code' },
       ],
       fieldConfig: { defaults: { custom: { align: 'auto', filterable: true } }, overrides: columnsOf(panel) },
-      options: { showHeader: true, cellHeight: 'sm', footer: { show: false, reducer: [], fields: '' } },
+      options: { showHeader: true, cellHeight: 'sm', frameIndex: 0 },
     }
   const targets = panel.targets.map(({ expr, legend, exemplar }, index) => ({
     refId: String.fromCharCode(65 + index),
@@ -234,7 +221,22 @@ function linksOf(panel: PanelSpec): readonly Json[] {
   if (!panel.link) return []
   const url =
     panel.link === 'runbook' ? '${runbooks}' : `/d/quipu-${panel.link}?\${__url_time_range}&\${job:queryparam}`
-  return [{ title: panel.link === 'runbook' ? 'Runbooks' : `More: ${panel.link}`, url, targetBlank: false }]
+  return [dashboardLink(panel.link === 'runbook' ? 'Runbooks' : `More: ${panel.link}`, url)]
+}
+
+function dashboardLink(title: string, url: string): Json {
+  return {
+    type: 'link',
+    title,
+    url,
+    keepTime: true,
+    includeVars: true,
+    targetBlank: false,
+    asDropdown: false,
+    icon: 'dashboard',
+    tags: [],
+    tooltip: '',
+  }
 }
 
 function thresholdsOf(thresholds: readonly Threshold[]): Json {
