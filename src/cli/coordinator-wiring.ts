@@ -69,6 +69,7 @@ import { startAuditing } from './auditing.ts'
 import { connectorFactories, duckdbTypeOf, tablesFolder } from './connector-factories.ts'
 import { engineSettings } from './engine-settings.ts'
 import { eventLogOf } from './event-log-of.ts'
+import { startSweeping } from './sweeping.ts'
 import { version } from './version.ts'
 
 /** A coordinator whose parts are wired. */
@@ -375,6 +376,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     answersKeptMs: timeouts.answersKeptMs,
     onError: (error) => logger.warn('request.failed', { err: error }, 'A worker did not say which tasks it has'),
   })
+  const sweeper = startSweeping({ catalogs, clock, registry, logger, active: () => !draining })
   const recoveryMillis = clock.monotonicMs() - recovering
   telemetry.meters().set('recoveryDuration', {}, recoveryMillis / 1000)
   telemetry.meters().count('recoveredQueries', { outcome: 'resumed' }, recovered.resumed)
@@ -490,6 +492,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     stop: async () => {
       stopLeftTasks()
       registry.stop()
+      await sweeper.stop()
       await workers.stop()
       await auditing.stop()
       hub.stop()

@@ -8,6 +8,8 @@ export type LogEvent =
   | 'query.completed'
   | 'query.slow'
   | 'query.internal_error'
+  | 'tables.swept'
+  | 'sweep.trouble'
   | 'epoch.won'
   | 'epoch.lost'
   | 'worker.joined'

@@ -26,7 +26,8 @@ export async function sweepLake(location: string, options: SweepOptions): Promis
 type Report = { -readonly [K in keyof SweepReport]: SweepReport[K] }
 
 async function sweepObject(location: string, folder: string, options: SweepOptions, report: Report): Promise<void> {
-  const age = await stat(folder)
+  const { mtimeMs } = await stat(folder)
+  const hadAttempts = (await stat(join(folder, DATA_FOLDER)).catch(() => undefined)) !== undefined
   // Asked before the manifests are read: a query that has ended by now has its files in them, if it committed any.
   const queries = (await names(join(folder, DATA_FOLDER))).filter((queryId) => !options.isOpen(queryId))
   const versions = await loadVersions(folder)
@@ -42,7 +43,8 @@ async function sweepObject(location: string, folder: string, options: SweepOptio
   }
   await sweepManifests(folder, versions, options)
   // Nothing was ever committed: what attempts left is an empty folder.
-  if (versions.length === 0 && age.mtimeMs < options.now - UNNAMED_MILLIS) await rmdir(folder).catch(() => {})
+  if (versions.length === 0 && hadAttempts && mtimeMs < options.now - UNNAMED_MILLIS)
+    await rmdir(folder).catch(() => {})
 }
 
 async function sweepQuery(

@@ -1,0 +1,80 @@
+import type { Catalogs } from '../../connectors/spi/catalogs.ts'
+import type { SweepReport } from '../../connectors/spi/table-writer.ts'
+import type { Clock } from '../../shared/clock.ts'
+
+export interface TableSweeperDeps {
+  readonly catalogs: Catalogs
+  readonly clock: Clock
+  /**
+   * All queries that have not ended, with the time each was created (ISO); undefined while that is not known or this
+   * coordinator may not write the log: then nothing is swept.
+   */
+  openQueries(): readonly { readonly queryId: string; readonly createdAt: string | undefined }[] | undefined
+  onSwept(catalog: string, report: SweepReport): void
+  onTrouble(catalog: string, error: unknown): void
+  /** From the start to the first sweep. @default 300_000 */
+  readonly firstAfterMs?: number
+  /** @default 3_600_000 */
+  readonly everyMs?: number
+}
+
+/** Lets the catalogs remove what nobody can need any more: files of lost attempts, old versions of tables. */
+export interface TableSweeper {
+  /** All catalogs once, one after the other. */
+  sweep(): Promise<void>
+  /** Ends the timer and waits for a sweep that runs. */
+  stop(): Promise<void>
+}
+
+const FIRST_AFTER_MS = 300_000
+const HOUR_MS = 3_600_000
+
+export function createTableSweeper(deps: TableSweeperDeps): TableSweeper {
+  const { catalogs, clock } = deps
+  let running: Promise<void> = Promise.resolve()
+  let stopped = false
+  let timer: NodeJS.Timeout
+  const plan = (afterMs: number): void => {
+    timer = setTimeout(() => {
+      void sweeper.sweep()
+      plan(deps.everyMs ?? HOUR_MS)
+    }, afterMs)
+    timer.unref()
+  }
+  plan(deps.firstAfterMs ?? FIRST_AFTER_MS)
+
+  async function sweepAll(): Promise<void> {
+    for (const catalog of catalogs.names()) {
+      const writer = catalogs.get(catalog)?.writer
+      // Asked before each catalog: queries come and go while another one is swept.
+      const open = deps.openQueries()
+      if (stopped || !open) return
+      if (!writer) continue
+      const ids = new Set(open.map(({ queryId }) => queryId))
+      const began = open.map(({ createdAt }) => (createdAt === undefined ? clock.now() : Date.parse(createdAt)))
+      try {
+        const report = await writer.sweep({
+          now: clock.now(),
+          isOpen: (queryId) => ids.has(queryId),
+          ...(began.length > 0 && { oldestOpenQuery: Math.min(...began) }),
+        })
+        deps.onSwept(catalog, report)
+      } catch (error) {
+        deps.onTrouble(catalog, error)
+      }
+    }
+  }
+
+  const sweeper: TableSweeper = {
+    sweep() {
+      running = running.then(sweepAll)
+      return running
+    },
+    async stop() {
+      stopped = true
+      clearTimeout(timer)
+      await running
+    },
+  }
+  return sweeper
+}

@@ -1,0 +1,109 @@
+import { mkdtempSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
+import { duckdbTypeOf } from '../../../src/cli/connector-factories.ts'
+import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
+import { createCatalogs } from '../../../src/connectors/spi/catalog-files.ts'
+import type { PreparedWrite } from '../../../src/connectors/spi/table-writer.ts'
+import { createTableSweeper, type TableSweeperDeps } from '../../../src/coordinator/recovery/table-sweeper.ts'
+import { column, filesBelow } from '../../support/table-writes.ts'
+
+const HOUR = 3600 * 1000
+const root = realpathSync(mkdtempSync(join(tmpdir(), 'quipu-sweeper-')))
+afterAll(() => rmSync(root, { recursive: true }))
+
+function lake() {
+  const location = mkdtempSync(join(root, 'lake-'))
+  const connector = lakeConnector.create(
+    'lake',
+    { connector: 'lake', location },
+    {
+      dataDir: root,
+      tablesDir: root,
+      shippedDir: root,
+      catalogDir: root,
+      duckdbType: duckdbTypeOf,
+      query: () => Promise.resolve([]),
+    },
+  )
+  const writer = connector.writer!
+  return {
+    connector,
+    writer,
+    data: () => filesBelow(location).filter((path) => path.includes('_data')),
+    async prepare(queryId: string, table: string): Promise<PreparedWrite> {
+      const columns = [column('a', 'bigint')]
+      const target = await writer.begin(queryId, { kind: 'createTable', schema: 's', table, columns, replace: false })
+      const path = join(await writer.openAttempt(target, 'x'), 'f.parquet')
+      writeFileSync(path, table)
+      const files = await writer.sealAttempt(target, 'x', [{ path, rows: 1, bytes: statSync(path).size }])
+      return writer.prepare(target, files)
+    },
+  }
+}
+
+function sweeper(
+  deps: Pick<TableSweeperDeps, 'catalogs' | 'openQueries'> & { readonly later: number },
+): ReturnType<typeof createTableSweeper> & { readonly swept: unknown[]; readonly troubles: unknown[] } {
+  const swept: unknown[] = []
+  const troubles: unknown[] = []
+  const made = createTableSweeper({
+    ...deps,
+    clock: { now: () => Date.now() + deps.later, monotonicMs: () => performance.now() },
+    onSwept: (catalog, { filesRemoved }) => swept.push([catalog, filesRemoved]),
+    onTrouble: (catalog) => troubles.push(catalog),
+  })
+  onTestFinished(() => made.stop())
+  return { ...made, swept, troubles }
+}
+
+describe('the sweeper of tables', () => {
+  it('removes what lost attempts left, not what an open query may still commit', async () => {
+    const { connector, writer, data, prepare } = lake()
+    await writer.commit(await writer.prepare(await writer.begin('q0', { kind: 'createSchema', schema: 's' }), []))
+    await prepare('lost', 'a')
+    const open = await prepare('open', 'b')
+    await writer.commit(await prepare('done', 'c'))
+    const catalogs = createCatalogs(new Map([['lake', connector]]))
+    const createdAt = new Date(Date.now() - HOUR).toISOString()
+    const { sweep, swept, troubles } = sweeper({
+      catalogs,
+      later: 30 * HOUR,
+      openQueries: () => [{ queryId: 'open', createdAt }],
+    })
+    await sweep()
+    expect({ swept, troubles }).toEqual({ swept: [['lake', 1]], troubles: [] })
+    expect(data()).toEqual(['s/b/_data/open/x/f.parquet', 's/c/_data/done/x/f.parquet'])
+    expect(await writer.commit(open)).toMatchObject({ changed: true })
+  })
+
+  it('does nothing while the open queries are not known', async () => {
+    const { connector, writer, data, prepare } = lake()
+    await writer.commit(await writer.prepare(await writer.begin('q0', { kind: 'createSchema', schema: 's' }), []))
+    await prepare('lost', 'a')
+    const { sweep, swept } = sweeper({
+      catalogs: createCatalogs(new Map([['lake', connector]])),
+      later: 30 * HOUR,
+      openQueries: () => undefined,
+    })
+    await sweep()
+    expect(swept).toEqual([])
+    expect(data()).toHaveLength(1)
+  })
+
+  it('goes on with the next catalog when one is in trouble', async () => {
+    const broken = lake()
+    const good = lake()
+    const writer = { ...broken.writer, sweep: () => Promise.reject(new Error('the disk is gone')) }
+    const catalogs = createCatalogs(
+      new Map([
+        ['broken', { ...broken.connector, writer }],
+        ['good', good.connector],
+      ]),
+    )
+    const { sweep, swept, troubles } = sweeper({ catalogs, later: 0, openQueries: () => [] })
+    await sweep()
+    expect({ swept, troubles }).toEqual({ swept: [['good', 0]], troubles: ['broken'] })
+  })
+})
