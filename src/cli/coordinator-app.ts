@@ -5,7 +5,10 @@ import type { Membership } from '../coordinator/nodes/membership.ts'
 import type { QueryRegistry } from '../coordinator/query/query-registry.ts'
 import type { StatementService } from '../coordinator/query/statement-service.ts'
 import type { WorkerClient } from '../coordinator/scheduler/worker-client.ts'
-import type { EventLog } from '../events/event-log.ts'
+import { forgetQuery } from '../coordinator/system/forget-query.ts'
+import { createAuditRoutes } from '../protocol/audit/audit-routes.ts'
+import { HttpProblem } from '../protocol/edge/problem.ts'
+import { Unforgettable, type EventLog } from '../events/event-log.ts'
 import type { QueryRows } from '../events/projection.ts'
 import type { ProjectionRunner } from '../events/projection-runner.ts'
 import { isLoopback } from '../protocol/edge/browser-policy.ts'
@@ -69,6 +72,11 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
     ...(request.socket.remoteAddress === undefined ? {} : { remoteAddress: request.socket.remoteAddress }),
   })
   const authorize = recordDenials(allowAll, refusals)
+  const isInternal = (request: IncomingMessage): boolean => {
+    const internal = isAuthorized(request, bearer)
+    if (!internal) onRefused(request)
+    return internal
+  }
   const onRefused = (request: IncomingMessage): void =>
     refusals.authenticationFailed({
       user: 'internal',
@@ -105,14 +113,27 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
   app.use(
     createNodeRoutes({
       membership: workers,
-      isInternal: (request) => {
-        const internal = isAuthorized(request, bearer)
-        if (!internal) onRefused(request)
-        return internal
-      },
+      isInternal,
       identify,
       authorize,
       epoch: () => epoch,
+      onError,
+    }),
+  )
+  app.use(
+    createAuditRoutes({
+      isInternal,
+      async forget(queryId, by) {
+        try {
+          const outcome = await forgetQuery({ log, journal }, queryId, by)
+          registry.remove(queryId)
+          await projection.barrier(timeouts.ownWritesWaitMs)
+          return outcome
+        } catch (error) {
+          throw error instanceof Unforgettable ? new HttpProblem(409, error.message) : error
+        }
+      },
+      rebuilt: async (rebuilt) => void (await journal.record('ProjectionRebuilt', rebuilt)),
       onError,
     }),
   )

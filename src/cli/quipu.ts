@@ -10,6 +10,7 @@ const USAGE = `usage: quipu <command> [options]
   rebuild         makes the read models anew from the event log; a server may run meanwhile
                   (--query ID: the rows of one query)
   audit verify    checks the event log: hashes, order, the end of each query; quipu audit --help
+  forget          takes the data of one query out of the event log; quipu forget --help
   query "SQL"     runs a statement and prints its rows; quipu query --help
   tail            prints events as they happen, one a line; quipu tail --help
   help, --help    this text with all settings
@@ -37,6 +38,10 @@ async function run(argv: readonly string[]): Promise<number> {
     case 'audit': {
       const { auditCommand } = await import('./audit-command.ts')
       return auditCommand(rest)
+    }
+    case 'forget': {
+      const { forgetCommand } = await import('./forget-command.ts')
+      return forgetCommand(rest)
     }
     case 'query': {
       const { queryCommand } = await import('./query-command.ts')

@@ -1,12 +1,13 @@
 import { loadConfig, type Config } from '../config/load-config.ts'
-import { LogChanged, MisconfiguredLog } from '../events/event-log.ts'
+import { LogChanged, MisconfiguredLog, type EventLog } from '../events/event-log.ts'
 import { migrate } from '../events/postgres/migrate.ts'
 import { mendQuery } from '../readmodels/mend-query.ts'
-import { rebuildReadModels } from '../readmodels/rebuild.ts'
+import { rebuildReadModels, type Rebuilt } from '../readmodels/rebuild.ts'
 import { systemClock } from '../shared/clock.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { isQueryId } from '../shared/ids.ts'
+import { asWriter } from './as-writer.ts'
 import { eventLogOf } from './event-log-of.ts'
 import { openDatabase } from './open-database.ts'
 
@@ -46,6 +47,7 @@ async function rebuild(config: Config, databaseUrl: string): Promise<void> {
     const seconds = rebuilt.milliseconds / 1000
     const rate = Math.round(rebuilt.events / Math.max(seconds, 0.001))
     process.stdout.write(`Rebuilt from ${rebuilt.events} events in ${seconds.toFixed(2)} s (${rate} a second)\n`)
+    await tell(config, databaseUrl, log, rebuilt)
     if (rebuilt.deadLetters > 0) process.stdout.write(`${rebuilt.deadLetters} events could not be projected\n`)
   } catch (error) {
     if (error instanceof LogChanged || error instanceof MisconfiguredLog) {
@@ -54,6 +56,29 @@ async function rebuild(config: Config, databaseUrl: string): Promise<void> {
     throw error
   } finally {
     await log.close()
+  }
+}
+
+/** ProjectionRebuilt; the tables serve whether it is told or not. */
+async function tell(
+  config: Config,
+  databaseUrl: string,
+  log: EventLog,
+  { events, milliseconds }: Rebuilt,
+): Promise<void> {
+  try {
+    await asWriter(
+      { log, config, databaseUrl },
+      {
+        ask: async (post) => {
+          const answer = await post('/v1/system/rebuilt', { events, milliseconds })
+          if (!answer.ok) throw new Error(`the coordinator answered ${answer.status}`)
+        },
+        write: async (journal) => void (await journal.record('ProjectionRebuilt', { events, milliseconds })),
+      },
+    )
+  } catch (error) {
+    process.stderr.write(`quipu: the rebuild could not be told to the event log: ${(error as Error).message}\n`)
   }
 }
 

@@ -88,6 +88,11 @@ export function toRecorded(stream: string, envelope: StoredEnvelope, position: P
   return openEnvelope(stream, envelope, position)
 }
 
+/** The stored text of an event whose data is gone: its digest stays, and with it the chain. */
+export function tombstoneOf(text: string): string {
+  return JSON.stringify({ ...parseEnvelope(text), data: '', forgotten: true } satisfies StoredEnvelope)
+}
+
 /** As `toRecorded`, for an envelope this process sealed itself. */
 export function openEnvelope(stream: string, envelope: StoredEnvelope, position: Position, typed = false): Recorded {
   // Written out: a spread here was a tenth of a busy writer's time.

@@ -129,6 +129,12 @@ export interface EventLog {
   keepPages(stream: string, pages: readonly ResultPage[]): Promise<KeptPages>
   /** undefined once dropped. Ask only for a page a valid event names, with the place it names, and check its hash. */
   readPage(stream: string, token: number, place?: PagePlace): Promise<Uint8Array | undefined>
+  /**
+   * Replaces the data of events by tombstones that keep its digest, and drops the stream's pages; what is forgotten already
+   * stays so. Say so in the log before: an audit takes a tombstone that no event tells of for an alteration.
+   * @throws Unforgettable where records cannot be rewritten
+   */
+  forget(stream: string, sequences: readonly number[]): Promise<void>
   /** Delivers batches in order and waits for each; store `next` together with the effect of the batch. */
   subscribe(from: ReadFrom, on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>): Subscription
   /** The end of the log, asked of the log and not of memory. */
@@ -231,6 +237,11 @@ export class LogChanged extends EventLogError {
 /** The log's settings could lose or alter the truth; the message is one line that says what to change. */
 export class MisconfiguredLog extends EventLogError {
   override readonly name = 'MisconfiguredLog'
+}
+
+/** The log keeps its records as they are for ever. */
+export class Unforgettable extends EventLogError {
+  override readonly name = 'Unforgettable'
 }
 
 /** The log does not answer. Appends and subscriptions go on trying by themselves; reads say so with this. */

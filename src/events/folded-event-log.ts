@@ -227,6 +227,12 @@ export class FoldedEventLog implements EventLog {
     return this.#store.pages.read(stream, token, place)
   }
 
+  async forget(stream: string, sequences: readonly number[]): Promise<void> {
+    if (this.#epoch === undefined) throw new Fenced('This process does not hold the log')
+    await this.#store.forget(stream, sequences)
+    for (const recent of this.#recent) recent.forget(stream, new Set(sequences))
+  }
+
   subscribe(from: ReadFrom, on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>): Subscription {
     this.#opened()
     const subscription = startSubscription(

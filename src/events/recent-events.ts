@@ -48,6 +48,19 @@ export class RecentEvents {
     return at === place ? undefined : { events, place: at }
   }
 
+  /** Data of these events is not handed out any more. */
+  forget(stream: string, sequences: ReadonlySet<number>): void {
+    for (const [offset, chunk] of this.#chunks) {
+      if (!chunk.events.some((event) => event.stream === stream)) continue
+      const events = chunk.events.map((event) =>
+        event.stream === stream && sequences.has(event.sequence)
+          ? { ...event, stored: '', data: null, forgotten: true as const }
+          : event,
+      )
+      this.#chunks.set(offset, { ...chunk, events })
+    }
+  }
+
   /** Whether the writer has folded nothing beyond a place. */
   endsAt(place: Place): boolean {
     return this.#end === place.offset

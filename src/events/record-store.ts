@@ -100,6 +100,8 @@ export interface RecordStore {
   head(stream: string, atLeast: Checkpoint): Promise<StreamHead>
   readStream(stream: string, after: number, tip: Checkpoint): AsyncIterable<Recorded>
   readonly pages: ResultPageStore
+  /** @throws Unforgettable | LogUnavailable */
+  forget(stream: string, sequences: readonly number[]): Promise<void>
   /** Called after a successful claim and as the log grows, for what is made ahead. */
   prepareFor(end: bigint): void
   close(): Promise<void>

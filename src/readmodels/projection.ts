@@ -4,6 +4,7 @@ import type { Recorded } from '../events/event-log.ts'
 import { eventKey, type DeadLetter, type FoldContext, type Folded, type Projection } from '../events/projection.ts'
 import { AuditBatch } from './audit/projection.ts'
 import { beginNodes } from './nodes/projection.ts'
+import { ForgetBatch } from './queries/forget.ts'
 import { QueryFolds } from './queries/projection.ts'
 import { queryEventWrites } from './query-events/table.ts'
 
@@ -27,19 +28,29 @@ export function createReadModelsProjection(queries = new QueryFolds()): Projecti
       const queryBatch = await queries.begin(ofQueries, context.query)
       const nodeBatch = await beginNodes(ofNodes, context.query)
       const auditBatch = new AuditBatch()
+      const forgetBatch = new ForgetBatch()
       const dead = deadLettersOf(batch, context, (event) => {
         if (isNodeEvent(event)) nodeBatch.apply(event)
-        else if (isSystemEvent(event)) auditBatch.apply(event)
-        else queryBatch.apply(event)
+        else if (isSystemEvent(event)) {
+          auditBatch.apply(event)
+          forgetBatch.apply(event)
+        } else queryBatch.apply(event)
       })
       for (const { kind, event } of dead)
         if (kind === 'failed' && !isNodeEvent(event) && !isSystemEvent(event)) queryBatch.leaveOut(event)
       const events = queryEventWrites(batch, days)
       return {
-        writes: [...events.writes, ...queryBatch.writes(), ...nodeBatch.writes(), ...auditBatch.writes()],
+        writes: [
+          ...events.writes,
+          ...queryBatch.writes(),
+          ...nodeBatch.writes(),
+          ...auditBatch.writes(),
+          ...forgetBatch.writes(),
+        ],
         dead,
         keep() {
           queryBatch.keep()
+          for (const stream of forgetBatch.streams) queries.forget(stream)
           days = new Set([...days, ...events.newDays])
         },
       } satisfies Folded

@@ -13,6 +13,8 @@ export interface QueryRegistry {
   /** Any request of the client counts. */
   touch(queryId: string): void
   onRemoved(listener: (execution: QueryExecution) => void): void
+  /** Of an ended query: whoever asks is answered from the log. */
+  remove(queryId: string): void
   stop(): void
 }
 
@@ -52,11 +54,17 @@ export function createQueryRegistry(
         else if (absent > limits.clientAbsentMs) abandon(execution, limits.clientAbsentMs)
       } else if (now - Math.max(entry.endedAt, entry.touchedAt) > limits.inMemoryMs && mayForget(execution)) {
         // Who asks again is answered from the log, whose pages are kept longer than this object.
-        entries.delete(queryId)
-        execution.dispose()
-        for (const listener of removed) listener(execution)
+        remove(queryId)
       }
     }
+  }
+
+  function remove(queryId: string): void {
+    const entry = entries.get(queryId)
+    if (entry?.endedAt === undefined) return
+    entries.delete(queryId)
+    entry.execution.dispose()
+    for (const listener of removed) listener(entry.execution)
   }
   const timer = setInterval(sweep, 1000)
   timer.unref()
@@ -88,6 +96,7 @@ export function createQueryRegistry(
       const entry = entries.get(queryId)
       if (entry) entry.touchedAt = clock.monotonicMs()
     },
+    remove,
     onRemoved: (listener) => void removed.push(listener),
     stop: () => clearInterval(timer),
   }

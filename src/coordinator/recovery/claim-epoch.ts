@@ -62,6 +62,15 @@ export async function claimEpoch(log: EventLog, options: ClaimOptions): Promise<
   }
 }
 
+/** Who wrote the log last, and whether that one answers; undefined for a log nobody has claimed. */
+export async function findWriter(
+  log: EventLog,
+  systemAfter: number,
+): Promise<{ readonly address: string; readonly answers: 'alive' | 'gone' | 'silent' } | undefined> {
+  const last = await lastWriter(log, systemAfter)
+  return last && { address: last.address, answers: await askInfo(last.address) }
+}
+
 async function lastWriter(log: EventLog, after: number): Promise<{ writer: string; address: string } | undefined> {
   const tip = await log.tip()
   const writer = tip.at[0]?.state.writer ?? ''

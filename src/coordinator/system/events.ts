@@ -76,3 +76,6 @@ export type SystemEvent = {
 }[SystemEventType]
 
 export const systemStream = 'system'
+
+/** In the EpochStarted of a command that writes a fact while no coordinator runs: nobody serves there, no query is taken over. */
+export const VISITOR_ADDRESS = ''

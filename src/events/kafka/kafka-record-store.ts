@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import kafkajs, { type ISocketFactory, type Kafka, type Producer, type SASLOptions } from 'kafkajs'
 import type { ConnectionOptions } from 'node:tls'
-import { beginning, hasEventsOf, LogUnavailable, type Checkpoint, type Recorded } from '../event-log.ts'
+import { beginning, hasEventsOf, LogUnavailable, Unforgettable, type Checkpoint, type Recorded } from '../event-log.ts'
 import { formatHeader, parseHeader } from '../fold.ts'
 import type { Batch, PutOutcome, RecordStore, StoredRecord, StoreLimits, StreamHead } from '../record-store.ts'
 import type { ResultPageStore } from '../result-page-store.ts'
@@ -255,6 +255,10 @@ export class KafkaRecordStore implements RecordStore {
     if (this.#prepared) return
     this.#prepared = true
     this.#inTopic?.prepare()
+  }
+
+  forget(_stream: string, _sequences: readonly number[]): Promise<void> {
+    return Promise.reject(new Unforgettable('Records of a Kafka topic cannot be rewritten'))
   }
 
   async close(): Promise<void> {

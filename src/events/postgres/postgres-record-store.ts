@@ -1,18 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { parseEnvelope, toRecorded } from '../envelope.ts'
+import { parseEnvelope, tombstoneOf, toRecorded } from '../envelope.ts'
 import { LogChanged, LogUnavailable, MisconfiguredLog, type Checkpoint, type Recorded } from '../event-log.ts'
 import { parseSeen } from '../fold.ts'
 import type { EventLogOptions } from '../folded-event-log.ts'
 import type { Batch, PutOutcome, RecordStore, StoredRecord, StoreLimits, StreamHead } from '../record-store.ts'
 import { EVENTS_IN_PARTITION, makeEventPartition, makePagePartitions, startPageHousekeeping } from './partitions.ts'
 import {
+  DELETE_PAGES,
   insertStatement,
   SELECT_END,
+  SELECT_FORGETTABLE,
   SELECT_HEAD,
   SELECT_RECORDS,
   SELECT_STREAM,
   TERMINATE_BLOCKERS,
+  UPDATE_DATA,
   type Statement,
 } from './statements.ts'
 import { PostgresResultPages } from './postgres-result-pages.ts'
@@ -160,6 +163,19 @@ export class PostgresRecordStore implements RecordStore {
       }
       if (rows.length < chunk) return
     }
+  }
+
+  /** Rows of the log are rewritten here alone, and only their data: what readers fold stays as it is. */
+  async forget(stream: string, sequences: readonly number[]): Promise<void> {
+    const { rows } = await this.#read<{ position: string; data: string }>({
+      name: 'forgettable',
+      text: SELECT_FORGETTABLE,
+      values: [stream, sequences],
+    })
+    const positions = rows.map((row) => row.position)
+    const texts = rows.map((row) => tombstoneOf(row.data))
+    await this.#read({ name: 'forget', text: UPDATE_DATA, values: [positions, texts] })
+    await this.#read({ name: 'forget-pages', text: DELETE_PAGES, values: [stream] })
   }
 
   async awaitMore(offsets: readonly bigint[], signal: AbortSignal): Promise<void> {

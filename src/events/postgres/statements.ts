@@ -102,6 +102,13 @@ export const SELECT_HEAD = `select e.sequence, e.data ${VALID_ROWS} order by e.s
 export const SELECT_PAGE = `select bytes from quipu_log.result_pages
 where stream = $1 and token = $2 order by epoch desc, created desc limit 1`
 
+export const SELECT_FORGETTABLE = `select e.position, e.data ${VALID_ROWS} and e.sequence = any($2)`
+
+export const UPDATE_DATA = `update quipu_log.events e set data = f.data
+from rows from (unnest($1::bigint[]), unnest($2::text[])) as f (position, data) where e.position = f.position`
+
+export const DELETE_PAGES = 'delete from quipu_log.result_pages where stream = $1'
+
 /**
  * Ends whoever holds the place at the end of the log without finishing: a writer frozen between sending and committing.
  * Only row locks of writers count; readers and maintenance hold others.

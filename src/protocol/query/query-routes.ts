@@ -109,6 +109,7 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
     const events: Recorded[] = []
     if (until) events.push(...(await ask(() => readStreamPage(read, queryId, 0, MAX_REPLAYED, until))))
     else await ask(async () => void events.push(...(await toArray(readStoredStream(read, queryId)))))
+    if (events[0]?.forgotten) throw new HttpProblem(410, 'The data of this query was forgotten')
     const fold = foldQueryStream(events)
     return fold.state.kind === 'NONE'
       ? undefined

@@ -1,4 +1,4 @@
-import { systemEventSchemas, systemStream } from '../../coordinator/system/events.ts'
+import { systemEventSchemas, systemStream, VISITOR_ADDRESS } from '../../coordinator/system/events.ts'
 import { nodeStreamPrefix } from '../../coordinator/nodes/events.ts'
 import type { AuditedEvent } from '../../events/audit/audit-log.ts'
 import type { Finding } from '../../events/audit/finding.ts'
@@ -18,7 +18,9 @@ export class QueryEnds {
   readonly #open = new Map<string, OpenQuery>()
   readonly #ended = new Set<string>()
   readonly #tombstones = new Map<string, Omit<Finding, 'kind' | 'what'>>()
-  readonly #told = new Set<string>()
+  readonly #told = new Map<string, Omit<Finding, 'kind' | 'what'>>()
+  /** Epochs of somebody who only wrote a fact or two, and took over no query. */
+  readonly #visits = new Set<number>()
 
   constructor(onFinding: (finding: Finding) => void) {
     this.#onFinding = onFinding
@@ -28,6 +30,7 @@ export class QueryEnds {
     const { sequence, epoch, type } = envelope
     if (envelope.forgotten) this.#tombstones.set(keyOf(stream, sequence), { stream, sequence, place })
     if (stream === systemStream) {
+      if (type === 'EpochStarted' && !envelope.forgotten) this.#claimed(epoch, envelope.data)
       if (type === 'DataForgotten' && !envelope.forgotten) this.#forgotten(envelope.data)
       return
     }
@@ -47,13 +50,15 @@ export class QueryEnds {
    */
   finish(epoch: number): { readonly queries: number; readonly open: number } {
     let open = 0
+    let newest = epoch
+    while (this.#visits.has(newest)) newest--
     for (const [stream, last] of this.#open) {
-      if (last.epoch === epoch) {
+      if (last.epoch >= newest) {
         open++
         continue
       }
       const { sequence, place } = last
-      const what = `Its last event is of epoch ${last.epoch}; epoch ${epoch} neither went on nor ended it`
+      const what = `Its last event is of epoch ${last.epoch}; epoch ${newest} neither went on nor ended it`
       this.#onFinding({ kind: 'query-without-end', stream, sequence, place, what })
     }
     for (const [key, at] of this.#tombstones)
@@ -61,14 +66,25 @@ export class QueryEnds {
         const what = 'Its data is gone, and no DataForgotten tells of it'
         this.#onFinding({ kind: 'forgotten', ...at, what })
       }
+    for (const [key, at] of this.#told)
+      if (!this.#tombstones.has(key)) {
+        const what = 'DataForgotten tells that its data is gone, and it is there: forget the query again'
+        this.#onFinding({ kind: 'forgotten', ...at, what })
+      }
     return { queries: this.#ended.size + this.#open.size, open }
+  }
+
+  #claimed(epoch: number, data: string): void {
+    const parsed = systemEventSchemas.EpochStarted.safeParse(parseJson(data))
+    if (parsed.success && parsed.data.address === VISITOR_ADDRESS) this.#visits.add(epoch)
   }
 
   #forgotten(data: string): void {
     // Stored small, so never compressed; what does not fit was reported as altered data.
     const parsed = systemEventSchemas.DataForgotten.safeParse(parseJson(data))
     if (!parsed.success) return
-    for (const sequence of parsed.data.sequences) this.#told.add(keyOf(parsed.data.stream, sequence))
+    const { stream, sequences } = parsed.data
+    for (const sequence of sequences) this.#told.set(keyOf(stream, sequence), { stream, sequence })
   }
 }
 

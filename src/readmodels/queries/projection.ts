@@ -50,6 +50,11 @@ export class QueryFolds {
     this.#ended.clear()
   }
 
+  forget(stream: string): void {
+    this.#open.delete(stream)
+    this.#ended.delete(stream)
+  }
+
   async begin(events: readonly Recorded[], query: QueryRows): Promise<QueryBatch> {
     const before = new Map<string, QueryFold>()
     const missing = new Set<string>()

@@ -1,0 +1,34 @@
+import type { EventLog } from '../../events/event-log.ts'
+import type { SystemJournal } from './system-journal.ts'
+
+export interface ForgetDeps {
+  /** Written by this process. */
+  readonly log: Pick<EventLog, 'readStream' | 'forget'>
+  readonly journal: SystemJournal
+}
+
+/** `open`: the query has not ended, nothing was done. `forgotten`: so many events lost their data, 0 when none had any. */
+export type ForgetOutcome =
+  { readonly kind: 'unknown' } | { readonly kind: 'open' } | { readonly kind: 'forgotten'; readonly events: number }
+
+const ENDS: ReadonlySet<string> = new Set(['QueryFinished', 'QueryFailed'])
+
+/**
+ * Takes all that is known of an ended query out of the log but that it was there. DataForgotten is valid first: whatever
+ * happens after it, an audit knows why the data is gone, or that it should be, and asking again finishes the work.
+ */
+export async function forgetQuery({ log, journal }: ForgetDeps, queryId: string, by: string): Promise<ForgetOutcome> {
+  const sequences: number[] = []
+  let known = false
+  let ended = false
+  for await (const { sequence, type, forgotten } of log.readStream(queryId)) {
+    known = true
+    if (ENDS.has(type)) ended = true
+    if (!forgotten) sequences.push(sequence)
+  }
+  if (!known) return { kind: 'unknown' }
+  if (!ended) return { kind: 'open' }
+  if (sequences.length > 0) await journal.record('DataForgotten', { stream: queryId, sequences, by })
+  await log.forget(queryId, sequences)
+  return { kind: 'forgotten', events: sequences.length }
+}

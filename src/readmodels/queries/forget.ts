@@ -1,0 +1,41 @@
+import { systemEventSchemas } from '../../coordinator/system/events.ts'
+import type { Recorded } from '../../events/event-log.ts'
+import type { TableWrite } from '../../events/projection.ts'
+
+const TABLES = ['queries', 'stages', 'tasks', 'operators', 'table_access']
+
+/** What a batch says is to be forgotten. An event that does not fit its type is a dead letter, and tells nothing here. */
+export class ForgetBatch {
+  readonly #forgotten: { readonly stream: string; readonly sequence: number }[] = []
+  readonly #streams = new Set<string>()
+
+  apply({ type, data, forgotten }: Recorded): void {
+    if (type !== 'DataForgotten' || forgotten) return
+    const { stream, sequences } = systemEventSchemas.DataForgotten.parse(data)
+    this.#streams.add(stream)
+    for (const sequence of sequences) this.#forgotten.push({ stream, sequence })
+  }
+
+  get streams(): ReadonlySet<string> {
+    return this.#streams
+  }
+
+  /**
+   * To come after all others of the batch: rows of its earlier events go with them. A log folded anew has only the
+   * tombstones, and so no rows to begin with.
+   */
+  writes(): readonly TableWrite[] {
+    if (this.#streams.size === 0) return []
+    const streams = [...this.#streams]
+    return [
+      ...TABLES.map((table) => ({ text: `delete from ${table} where query_id = any($1)`, values: [streams] })),
+      {
+        text: `update query_events e set data = '', forgotten = true
+               from rows from (unnest($1::text[]), unnest($2::bigint[])) as f (stream, sequence)
+               where e.stream = f.stream and e.sequence = f.sequence`,
+        values: [this.#forgotten.map((one) => one.stream), this.#forgotten.map((one) => one.sequence)],
+      },
+      { text: `update dead_letters set data = '' where stream = any($1)`, values: [streams] },
+    ]
+  }
+}
