@@ -44,7 +44,8 @@ import { processMemoryLimit } from '../execution/engine/sandbox.ts'
 import { createStatementSpans } from '../protocol/statement/statement-spans.ts'
 import { querySpanContext } from '../coordinator/query/query-spans.ts'
 import { sendLastSpans } from './last-spans.ts'
-import { emitProjection, emitRecovery } from './link-spans.ts'
+import { emitTaskCall } from './task-call-spans.ts'
+import { emitClaim, emitProjection, emitRecovery } from './link-spans.ts'
 import { createQueryTelemetry } from '../coordinator/query/query-telemetry.ts'
 import { createCoordinatorApp } from './coordinator-app.ts'
 import { createCoordinatorListener } from './coordinator-http.ts'
@@ -166,7 +167,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   const logTelemetry = createEventLogTelemetry({
     meters: telemetry.meters,
     spans: telemetry.spans,
-    inPostgres: config.kafkaBrokers.length === 0,
+    topic: config.kafkaBrokers.length === 0 ? undefined : config.kafkaTopic,
     onTrouble: (error) => logger.warn('log.trouble', { err: error }, 'The event log is in trouble; it goes on trying'),
   })
   const projectionTrouble = (kind: string, error: unknown): void => {
@@ -206,6 +207,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   await projection.start()
 
   const address = config.advertisedUrl ?? life.url ?? `http://${config.host}:${config.port}`
+  const claiming = clock.monotonicMs()
   const { epoch, writer } = await claimEpoch(log, {
     address,
     version,
@@ -221,6 +223,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   logger.info('epoch.won', {}, 'Writes the event log from now on')
   // Each claim raises the epoch by one: so the counter goes on where the last process left it.
   telemetry.meters().count('epochClaims', { result: 'won' }, epoch)
+  emitClaim(telemetry.spans(), epoch, clock.monotonicMs() - claiming)
   const { logId } = await log.tip()
   void log.fenced.then((reason) => life.fail(new ExitError(exitCodes.fenced, reason.message)))
   await engineStarted
@@ -233,6 +236,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   const client = createWorkerClient({
     onOutcome: (url, error) => membership?.outcome(url, error),
     onPageFetched: createFetchMeter(telemetry.meters),
+    onTaskCall: (call) => emitTaskCall(telemetry.spans(), call),
     epoch: () => epoch,
     bearer,
     requestTimeoutMs: 5_000,

@@ -5,14 +5,16 @@ import {
   SequenceConflict,
   TooLarge,
   type AppendTold,
+  type CommitTold,
   type EventLog,
 } from '../events/event-log.ts'
 import type { KafkaRequest } from '../events/kafka/ports.ts'
 import type { EventLogOptions } from '../events/folded-event-log.ts'
 import type { Meters } from '../telemetry/meters.ts'
 import type { SpanSink } from '../telemetry/span.ts'
-import { newSpanId, parseTraceparent } from '../telemetry/trace-context.ts'
+import { entitySpanId, parseTraceparent, type TraceContext } from '../telemetry/trace-context.ts'
 import { tracedAppend } from './append-span.ts'
+import type { TracedCommit } from './commit-spans.ts'
 import { countFact } from './event-counters.ts'
 
 export interface EventLogTelemetry {
@@ -29,8 +31,8 @@ export interface EventLogHooks extends EventLogOptions {
 export interface EventLogTelemetryParts {
   readonly meters: () => Meters
   readonly spans: () => SpanSink
-  /** Is Postgres the log? Then the time of an append is a statement's there. */
-  readonly inPostgres: boolean
+  /** Of Kafka; absent with the log in Postgres, where the time of an append is a statement's. */
+  readonly topic: string | undefined
   readonly onTrouble: (error: Error) => void
 }
 
@@ -42,7 +44,7 @@ export function createEventLogTelemetry(parts: EventLogTelemetryParts): EventLog
     troubled = false
     const meters = parts.meters()
     const context = parseTraceparent(told.traceparent)
-    const trace = context?.sampled ? { traceId: context.traceId, spanId: newSpanId() } : undefined
+    const trace = context && appendSpanOf(told.stream, told.sequence, context)
     for (const event of told.events) {
       meters.count('eventsAppended', { event: event.type })
       countFact(event, meters)
@@ -58,14 +60,37 @@ export function createEventLogTelemetry(parts: EventLogTelemetryParts): EventLog
         (told.queueMs + told.sendMs + told.readBackMs) / 1000,
         trace,
       )
-    if (parts.inPostgres) meters.observe('postgresQueryDuration', { operation: 'append' }, told.sendMs / 1000)
+    if (parts.topic === undefined) meters.observe('postgresQueryDuration', { operation: 'append' }, told.sendMs / 1000)
     if (trace && context && parts.spans().enabled)
       parts.spans().later(tracedAppend(told, { ...trace, parentSpanId: context.spanId }))
+  }
+
+  function committed(told: CommitTold): void {
+    if (!parts.spans().enabled) return
+    const appends = told.appends.flatMap(({ stream, sequence, traceparent }) => {
+      const span = appendSpanOf(stream, sequence, parseTraceparent(traceparent))
+      return span ? [{ queryId: stream, ...span }] : []
+    })
+    if (appends.length === 0) return
+    const { partition, records, sendMs, readBackMs } = told
+    const source: TracedCommit = {
+      kind: 'commit',
+      topic: parts.topic,
+      partition,
+      offset: Number(told.offset),
+      records,
+      appends,
+      sendMs,
+      readBackMs,
+      endMs: Date.now(),
+    }
+    parts.spans().later(source)
   }
 
   return {
     hooks: {
       onAppended: appended,
+      onCommitted: committed,
       onAppendRefused: (error) => parts.meters().count('eventAppendFailures', { reason: reasonOf(error) }),
       onKafkaRequest({ api, milliseconds, error }) {
         parts.meters().observe('kafkaRequestDuration', { api }, milliseconds / 1000)
@@ -87,6 +112,16 @@ export function createEventLogTelemetry(parts: EventLogTelemetryParts): EventLog
       meters.set('logUp', {}, 1)
     },
   }
+}
+
+/** The span of a traced append; its id follows from the append, so that whatever serves it can name it. */
+function appendSpanOf(
+  stream: string,
+  sequence: number,
+  context: TraceContext | undefined,
+): { readonly traceId: string; readonly spanId: string } | undefined {
+  if (!context?.sampled) return undefined
+  return { traceId: context.traceId, spanId: entitySpanId('append', `${stream}/${sequence}`) }
 }
 
 function reasonOf(error: Error): string {

@@ -5,10 +5,11 @@ import { querySpans, type QueryEnded } from '../coordinator/query/query-spans.ts
 import { initialQueryState, type QueryState } from '../coordinator/query/state.ts'
 import { unreachable } from '../shared/unreachable.ts'
 import type { SpanRecord } from '../telemetry/span.ts'
+import { commitSpans, type TracedCommit } from './commit-spans.ts'
 import { appendSpan, type TracedAppend } from './append-span.ts'
 
 /** What the spans of a process are made of: what it says anyway, as it is. */
-export type SpanSource = TracedAppend | QueryEnded
+export type SpanSource = TracedAppend | TracedCommit | QueryEnded
 
 /** Queries followed at once; beyond it the one that was silent for longest is let go. */
 const MOST_QUERIES = 10_000
@@ -45,6 +46,8 @@ export function createSpanMaker(emit: (spans: readonly SpanRecord[]) => void): S
         case 'append':
           follow(source)
           return emit([appendSpan(source)])
+        case 'commit':
+          return emit(commitSpans(source))
         case 'queryEnded': {
           const state = queries.get(source.queryId)
           queries.delete(source.queryId)

@@ -83,6 +83,23 @@ export interface AppendTold {
   readonly readBackMs: number
 }
 
+/** Appends that were committed together, once they are valid. */
+export interface CommitTold {
+  readonly partition: number
+  /** Of the last record. */
+  readonly offset: bigint
+  readonly records: number
+  readonly appends: readonly {
+    readonly stream: string
+    /** Of its last event. */
+    readonly sequence: number
+    readonly traceparent: string | undefined
+  }[]
+  /** Milliseconds: until the log acknowledged it, and from then until it was read back as valid. */
+  readonly sendMs: number
+  readonly readBackMs: number
+}
+
 export interface Subscription {
   /** What was delivered and returned from. */
   readonly checkpoint: Checkpoint

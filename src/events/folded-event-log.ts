@@ -7,6 +7,7 @@ import {
   MisconfiguredLog,
   type Appended,
   type AppendTold,
+  type CommitTold,
   type Checkpoint,
   type Event,
   type EventLog,
@@ -50,6 +51,8 @@ export interface EventLogOptions {
   readonly maxQueuedBytes?: number
   /** Told of each append once it is valid. */
   readonly onAppended?: (told: AppendTold) => void
+  /** Told of each group of appends that was committed together, after each of them was told of. */
+  readonly onCommitted?: (told: CommitTold) => void
   /** Told of records that do not count: a fenced writer's, copies. */
   readonly onIgnored?: (verdict: IgnoredVerdict) => void
   /** Told why an append was not taken. */
@@ -123,6 +126,7 @@ export class FoldedEventLog implements EventLog {
             onLost: (error) => this.#lose(error),
             onTrouble: (error) => this.#options.onTrouble?.(error),
             onAppended: (told) => this.#options.onAppended?.(told),
+            onCommitted: (told) => this.#options.onCommitted?.(told),
             onIgnored: (verdict) => this.#options.onIgnored?.(verdict),
           },
           partition,

@@ -7,6 +7,7 @@ import {
   SequenceConflict,
   type Appended,
   type AppendTold,
+  type CommitTold,
   type Checkpoint,
   type Event,
   type EventLogError,
@@ -37,6 +38,7 @@ export interface WriterParts {
   /** The log does not take records just now; the writer goes on trying. */
   readonly onTrouble: (error: Error) => void
   readonly onAppended?: (told: AppendTold) => void
+  readonly onCommitted?: (told: CommitTold) => void
   /** A record that does not count was read. */
   readonly onIgnored?: (verdict: IgnoredVerdict) => void
 }
@@ -78,6 +80,8 @@ export class PartitionWriter {
   #running: Promise<void> | undefined
   /** When the store last answered, monotonic milliseconds. */
   #answeredAt = 0
+  /** Of the newest attempt to store something, monotonic milliseconds. */
+  #attemptedAt = 0
   #start: Checkpoint | undefined
   #closed = false
   #lost: EventLogError | undefined = new Fenced('This process has not claimed the log')
@@ -395,6 +399,7 @@ export class PartitionWriter {
       pages,
       newStreams,
     }
+    this.#attemptedAt = performance.now()
     const outcome = await this.parts.store.put(batch)
     this.#answeredAt = performance.now()
     if (outcome.kind === 'landed') await this.onLanded(outcome.at, batch)
@@ -406,14 +411,30 @@ export class PartitionWriter {
   }
 
   #settle(pending: readonly PendingAppend[]): PendingAppend[] {
-    return pending.filter((append) => {
+    const settled: Recorded[] = []
+    const left = pending.filter((append) => {
       const last = append.firstNumber + append.sealed.length - 1
       if (last > this.validThrough) return true
       const events = append.sealed.map((_, index) => this.#landed.get(append.firstNumber + index)!)
       this.#heads.settled(append.stream)
       append.resolve({ ...events.at(-1)!.position, events })
       this.#tell(append, events)
+      settled.push(events.at(-1)!)
       return false
+    })
+    if (settled.length > 0) this.#tellCommit(pending, settled)
+    return left
+  }
+
+  #tellCommit(sent: readonly PendingAppend[], settled: readonly Recorded[]): void {
+    const now = performance.now()
+    this.parts.onCommitted?.({
+      partition: this.partition,
+      offset: settled.at(-1)!.position.offset,
+      records: sent.reduce((sum, append) => sum + append.sealed.length, 0),
+      appends: settled.map(({ stream, sequence, traceparent }) => ({ stream, sequence, traceparent })),
+      sendMs: Math.max(0, this.#answeredAt - this.#attemptedAt),
+      readBackMs: Math.max(0, now - this.#answeredAt),
     })
   }
 

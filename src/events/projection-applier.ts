@@ -1,6 +1,6 @@
 import { isBelow, type Checkpoint, type EventLog, type Recorded } from './event-log.ts'
 import { eventKey, type DeadLetter, type Folded, type Projection } from './projection.ts'
-import { eventsBelow, sqlStateOf, type ProjectionStore } from './projection-store.ts'
+import { eventsBelow, sqlStateOf, type ProjectionStore, type StatementTold } from './projection-store.ts'
 
 export interface ApplierOptions {
   readonly store: ProjectionStore
@@ -11,7 +11,12 @@ export interface ApplierOptions {
   readonly onDeadLetter?: (letter: DeadLetter) => void
   /** After each commit, with the events it held. */
   /** @param milliseconds from folding to the commit's answer */
-  readonly onCommitted?: (committed: Checkpoint, events: readonly Recorded[], milliseconds: number) => void
+  readonly onCommitted?: (
+    committed: Checkpoint,
+    events: readonly Recorded[],
+    milliseconds: number,
+    statements: readonly StatementTold[],
+  ) => void
 }
 
 /**
@@ -120,7 +125,7 @@ export class ProjectionApplier {
       this.#deadLetters += folded.dead.filter((letter) => letter.kind === 'failed').length
       for (const letter of folded.dead) onDeadLetter?.(letter)
     }
-    onCommitted?.(next, events, performance.now() - this.#foldedAt)
+    onCommitted?.(next, events, performance.now() - this.#foldedAt, store.told)
   }
 }
 

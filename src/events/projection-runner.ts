@@ -14,7 +14,7 @@ import {
 } from './event-log.ts'
 import type { DeadLetter, Projection, ProjectionLag } from './projection.ts'
 import { ProjectionApplier } from './projection-applier.ts'
-import { CheckpointMoved, ProjectionStore, eventsBelow } from './projection-store.ts'
+import { CheckpointMoved, ProjectionStore, eventsBelow, type StatementTold } from './projection-store.ts'
 import { WaitHeap } from './wait-heap.ts'
 
 export interface ProjectionRunnerOptions {
@@ -46,6 +46,7 @@ export interface ProjectedBatch {
   readonly recorded: readonly Recorded[]
   /** From folding to the commit's answer. */
   readonly milliseconds: number
+  readonly statements: readonly StatementTold[]
 }
 
 export type ProjectionTrouble =
@@ -228,8 +229,8 @@ class Runner implements ProjectionRunner {
       log,
       maxBatch,
       onDeadLetter: (letter) => onTrouble?.({ kind: 'dead_letter', letter }),
-      onCommitted: (committed, recorded, milliseconds) => {
-        onBatch?.({ events: recorded.length, recorded, milliseconds })
+      onCommitted: (committed, recorded, milliseconds, statements) => {
+        onBatch?.({ events: recorded.length, recorded, milliseconds, statements })
         this.#settle(committed)
       },
     })

@@ -12,6 +12,13 @@ export interface StoredProgress {
   readonly deadLetters: number
 }
 
+/** A statement that wrote rows; monotonic milliseconds. */
+export interface StatementTold {
+  readonly text: string
+  readonly startMs: number
+  readonly endMs: number
+}
+
 const CONNECT_MS = 5_000
 const STATEMENT_MS = 60_000
 
@@ -29,6 +36,7 @@ export class ProjectionStore {
   readonly #version: number
   readonly #client: pg.Client
   #broken: Error | undefined
+  #told: StatementTold[] = []
 
   private constructor(name: string, version: number, client: pg.Client) {
     this.#name = name
@@ -85,6 +93,11 @@ export class ProjectionStore {
     return { checkpoint, revision: 0n, parked, deadLetters }
   }
 
+  /** Statements of the last commit that wrote rows. */
+  get told(): readonly StatementTold[] {
+    return this.#told
+  }
+
   /**
    * @returns the new revision
    * @throws CheckpointMoved nothing was written
@@ -105,7 +118,12 @@ export class ProjectionStore {
         values: [this.#name, this.#version, checkpointToJson(batch.next), eventsBelow(batch.next), String(revision)],
       })
       if (moved.rowCount !== 1) throw new CheckpointMoved(`Checkpoint ${this.#name} is not at revision ${revision}`)
-      for (const write of batch.writes) await client.query({ ...write, values: [...write.values] })
+      this.#told = []
+      for (const write of batch.writes) {
+        const start = performance.now()
+        await client.query({ ...write, values: [...write.values] })
+        this.#told.push({ text: write.text, startMs: start, endMs: performance.now() })
+      }
       if (batch.dead.length > 0) await this.#writeDeadLetters(batch.dead)
       await client.query('commit')
       return revision + 1n

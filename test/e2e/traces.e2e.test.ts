@@ -43,6 +43,14 @@ describe('a trace', () => {
     for (const name of ['query', 'analyzer', 'planner', 'stage', 'remote-task', 'task', 'pipeline', 'batch', 'append'])
       expect(names).toContain(name)
     expect(names).toContain('GET /v1/statement/{queryId}/{token}')
+    const steps = ['parse', 'analyze', 'render', 'fragment', 'connector table', 'connector splits']
+    const work = ['task-update', 'exchange', 'publish', 'INSERT events']
+    for (const name of [...steps, ...work]) expect(names).toContain(name)
+    const exchange = spans.find((span) => span.name === 'exchange')!
+    const produced = spans.find((span) => span.spanId === exchange.links[0]?.spanId)
+    expect(produced?.name).toBe('task')
+    expect(produced?.spanId).not.toBe(exchange.parentSpanId)
+    expect(exchange.attributes['quipu.exchange.pages']).toBe(1)
     expect(names.some((name) => /^operator .*JOIN/.test(name))).toBe(true)
     const scan = spans.find((span) => span.name.startsWith('operator') && span.attributes['quipu.rows_out'] === 1500)
     expect(scan?.attributes['quipu.rows_estimated']).toBeGreaterThan(0)
@@ -107,6 +115,15 @@ describe('a trace', () => {
     await until(() => projected() !== undefined)
     expect(projected()!.traceId).not.toBe(query.traceId)
     expect(projected()!.parentSpanId).toBeUndefined()
+    const statements = collector.trace(projected()!.traceId).filter((span) => span.parentSpanId !== undefined)
+    expect(statements.map((span) => span.name)).toContain('INSERT queries')
+    for (const span of statements) expect(span.attributes['db.system.name']).toBe('postgresql')
+  })
+
+  it('of a claim of the log is one of its own', () => {
+    const claim = collector.spans.find((span) => span.name === 'claim-epoch')
+    expect(claim?.attributes['quipu.epoch']).toBe(1)
+    expect(claim?.parentSpanId).toBeUndefined()
   })
 
   it.each(['x', `00-${'0'.repeat(32)}-00f067aa0ba902b7-01`, 'ff-'])('begins anew on traceparent %j', async (text) => {
@@ -209,7 +226,7 @@ function missingParents(spans: readonly ReceivedSpan[]): readonly string[] {
 
 /** Spans of calls, which no event tells of. */
 function isLiveOnly(name: string): boolean {
-  return name === 'append' || /^(GET|POST) /.test(name)
+  return /^(append|render|fragment|task-(update|delete)|(GET|POST|INSERT|connector) .*)$/.test(name)
 }
 
 function byId(spans: readonly ReceivedSpan[]): readonly ReceivedSpan[] {

@@ -41,6 +41,11 @@ export async function listSplits(
   return { splits: perScan.flat(), coordinatorOnly }
 }
 
+/** The catalogs that a query reads, for people. */
+export function catalogsOf({ scans }: RenderedQuery): string {
+  return [...new Set(scans.map(({ catalog }) => catalog))].join(', ')
+}
+
 export function connectorOf(catalogs: Catalogs, catalog: string): Connector {
   const connector = catalogs.get(catalog)
   if (!connector) throw new EngineError('CATALOG_NOT_FOUND', `Catalog '${catalog}' not found`)

@@ -12,9 +12,10 @@ import { unreachable } from '../../shared/unreachable.ts'
 import { entitySpanId, formatTraceparent, parseTraceparent } from '../../telemetry/trace-context.ts'
 import type { AnalyzedStatement, FrontEndTimes, MetadataPort, SqlFrontEnd } from '../../sql/front-end.ts'
 import type { TaskCleaner } from '../scheduler/task-cleaner.ts'
-import { connectorOf, listSplits } from '../dispatch/catalog-metadata.ts'
+import { catalogsOf, connectorOf, listSplits } from '../dispatch/catalog-metadata.ts'
 import type { Place, ResourceGroups } from '../dispatch/resource-groups.ts'
 import { coordinatorTaskStats, cutPages, type MadePage } from './coordinator-stage.ts'
+import { createConnectorCalls } from './connector-calls.ts'
 import type { QueryCommand } from './decider.ts'
 import type { QueryEventOf } from './events.ts'
 import { explainAnalyzeText, runForFigures } from './explain-analyze.ts'
@@ -81,6 +82,7 @@ export function startQueryExecution(
   let engineRun: EngineRun | undefined
   let queuedReason: string | undefined
   let times: FrontEndTimes | undefined
+  const calls = created.sampled ? createConnectorCalls() : undefined
   let followed = (resumed?.state.delivered ?? -1) >= 0
   let partial = false
   let progressAt = clock.monotonicMs()
@@ -265,7 +267,7 @@ export function startQueryExecution(
     return deps.frontEnd.analyzeStatement(
       submission.sql,
       sessionContext(queryId, created, startTimeMillis),
-      deps.metadata,
+      calls ? calls.noting(deps.metadata) : deps.metadata,
       (told) => void (times = told),
     )
   }
@@ -336,7 +338,8 @@ export function startQueryExecution(
       flush()
       await recorder.first
     }
-    const input = await listSplits(deps.catalogs, analyzed.query)
+    const list = () => listSplits(deps.catalogs, analyzed.query)
+    const input = await (calls ? calls.timed('splits', catalogsOf(analyzed.query), list) : list())
     abort.signal.throwIfAborted()
     const stages = planStages(analyzed.query, analyzed.columns, input)
     const root = stages[0]!
@@ -603,6 +606,7 @@ export function startQueryExecution(
     get times() {
       return times
     },
+    calls: calls?.made ?? [],
     get followed() {
       return followed
     },

@@ -2,6 +2,7 @@ import type { TaskStats } from '../../execution/api/task.ts'
 import type { Failure } from '../../shared/engine-error.ts'
 import type { QueryId } from '../../shared/ids.ts'
 import type { FrontEndTimes } from '../../sql/front-end.ts'
+import type { ConnectorCall } from './connector-calls.ts'
 import type { QueryEventOf } from './events.ts'
 import type { QueryAggregate } from './query-aggregate.ts'
 import type { LiveQuery } from './state.ts'
@@ -23,6 +24,8 @@ export interface QueryExecution {
   readonly queuedReason: string | undefined
   /** Steps of the front end, once they are done; this process alone knows of them. */
   readonly times: FrontEndTimes | undefined
+  /** What was asked of connectors; of a traced query, and known to this process alone. */
+  readonly calls: readonly ConnectorCall[]
   /** Resolves when QueryCreated is valid; rejects when it never will be told. */
   readonly created: Promise<void>
   /** Resolves when the plan, or the failure, is known. */

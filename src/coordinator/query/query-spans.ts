@@ -4,6 +4,7 @@ import { attributes as names } from '../../telemetry/attribute-names.ts'
 import type { AttributeValue, SpanEvent, SpanRecord } from '../../telemetry/span.ts'
 import { entitySpanId, formatTraceparent, parseTraceparent } from '../../telemetry/trace-context.ts'
 import { isTaskTerminal, type KnownQuery, type QueryState, type TaskRecord } from './state.ts'
+import type { ConnectorCall } from './connector-calls.ts'
 import type { FrontEndTimes } from '../../sql/front-end.ts'
 import { stageTimes } from './totals.ts'
 
@@ -21,6 +22,7 @@ export interface QuerySpansOptions {
   readonly pollsUnrecorded?: number
   /** Calls that only their process knows of. */
   readonly times?: FrontEndTimes | undefined
+  readonly calls?: readonly ConnectorCall[]
 }
 
 /** A query whose events were told of has ended: its spans can be made. */
@@ -167,6 +169,7 @@ export function querySpans(query: KnownQuery, options: QuerySpansOptions = {}): 
     for (const task of tasks) taskSpans(task, stageSpan)
   }
   writeSpan()
+  options.calls?.forEach(connectorSpan)
   return spans
 
   /** A step of the analyzer or the planner. */
@@ -214,6 +217,19 @@ export function querySpans(query: KnownQuery, options: QuerySpansOptions = {}): 
       startMs,
       endMs,
       attributes: { [names.pages]: query.pages.length, [names.bytes]: stats.outputBytes },
+      status: 'UNSET',
+    })
+  }
+
+  function connectorSpan({ operation, catalog, startMs, endMs }: ConnectorCall, index: number): void {
+    add({
+      name: `connector ${operation}`,
+      kind: 'CLIENT',
+      spanId: entitySpanId('connector', `${query.queryId}.${index}`),
+      parentSpanId: entitySpanId(planned && operation === 'splits' ? 'planner' : 'analyzer', query.queryId),
+      startMs,
+      endMs,
+      attributes: { [names.catalog]: catalog },
       status: 'UNSET',
     })
   }

@@ -3,6 +3,7 @@ import type { Meters } from '../../telemetry/meters.ts'
 import type { SpanSink } from '../../telemetry/span.ts'
 import { parseTraceparent } from '../../telemetry/trace-context.ts'
 import type { FrontEndTimes } from '../../sql/front-end.ts'
+import type { ConnectorCall } from './connector-calls.ts'
 import type { QueryExecution } from './query-handle.ts'
 import { countQuery, traceOf } from './query-metrics.ts'
 import { querySpans, type QueryEnded } from './query-spans.ts'
@@ -36,12 +37,17 @@ export interface QueryTelemetryParts {
 export function createQueryTelemetry(parts: QueryTelemetryParts): QueryTelemetry {
   const firstSeen = new WeakSet<object>()
 
-  function ended(query: KnownQuery, recovered: boolean, times?: FrontEndTimes): void {
+  function ended(
+    query: KnownQuery,
+    recovered: boolean,
+    times?: FrontEndTimes,
+    calls: readonly ConnectorCall[] = [],
+  ): void {
     if (query.kind !== 'FINISHED' && query.kind !== 'FAILED') return
     countQuery(query, times, parts.meters(), parts.connectorOf)
     logEnd(query, recovered)
     if (!query.created.sampled || !parts.spans().enabled) return
-    const options = { withRequest: recovered, pollsUnrecorded: parts.pollsUnrecorded(query), times }
+    const options = { withRequest: recovered, pollsUnrecorded: parts.pollsUnrecorded(query), times, calls }
     // The POST's span may have died with the coordinator that answered it; the ids are the same if it did not. Of the
     // query's first events only that coordinator told; of its own, this one told with its appends.
     if (recovered) return parts.spans().emit(querySpans(query, options))
@@ -105,7 +111,7 @@ export function createQueryTelemetry(parts: QueryTelemetryParts): QueryTelemetry
       if (state.kind !== 'FINISHED' && state.kind !== 'FAILED') return
       done = true
       // After the answer: the client does not wait for what is said about it.
-      setImmediate(ended, state, recovered, execution.times)
+      setImmediate(ended, state, recovered, execution.times, execution.calls)
     })
   }
 

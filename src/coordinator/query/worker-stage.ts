@@ -230,7 +230,8 @@ function followTask(
     }
     const onAbort = (): void => {
       const { reason } = input.signal as { reason: unknown }
-      if (!(reason instanceof Suspended)) void client.deleteTask(node.url, taskId, true).catch(() => {})
+      if (!(reason instanceof Suspended))
+        void client.deleteTask(node.url, taskId, true, input.traceparent).catch(() => {})
       end(undefined, input.signal.reason)
     }
     if (input.signal.aborted) return onAbort()
@@ -396,7 +397,7 @@ function followTask(
       if (error instanceof StaleEpoch) end(undefined, error)
       // Whether it got there is unknown: the attempt is given up, a task that runs all the same is deleted.
       else {
-        void client.deleteTask(node.url, taskId, true).catch(() => {})
+        void client.deleteTask(node.url, taskId, true, input.traceparent).catch(() => {})
         lost(error instanceof Error ? error.message : String(error), 'worker_lost')
       }
     })

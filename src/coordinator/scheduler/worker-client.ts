@@ -37,7 +37,7 @@ export interface WorkerClient {
   /** The task as the worker has it, every closed page included; undefined when it has none. */
   getTask(nodeUrl: string, taskId: string): Promise<TaskStatus | undefined>
   /** Resolves when the worker has no such task any more. */
-  deleteTask(nodeUrl: string, taskId: string, abort: boolean): Promise<void>
+  deleteTask(nodeUrl: string, taskId: string, abort: boolean, traceparent?: string): Promise<void>
   /** Tasks of ended queries, many at once; unknown ones are gone already. */
   deleteTasks(nodeUrl: string, taskIds: readonly string[]): Promise<void>
   /** The bytes of a closed page, or undefined when the worker has it no more. */
@@ -65,7 +65,21 @@ export interface WorkerClientOptions {
   readonly onOutcome?: (nodeUrl: string, error: Error | undefined) => void
   readonly onStaleEpoch: () => void
   /** Told of every request for a page. `retry`: not reached, whoever wants it asks again; `failed`: it is gone. */
+  /** Told of every request that made, changed or ended a task of a query with a trace. */
+  readonly onTaskCall?: (call: TaskCall) => void
   readonly onPageFetched?: (fetch: PageFetch) => void
+}
+
+/** A request that changes a task of a traced query. */
+export interface TaskCall {
+  readonly name: 'task-update' | 'task-delete'
+  readonly taskId: string
+  readonly nodeUrl: string
+  /** Of the stage. */
+  readonly traceparent: string
+  /** Absent when there was no answer. */
+  readonly status: number | undefined
+  readonly milliseconds: number
 }
 
 export interface PageFetch {
@@ -129,6 +143,25 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
     })
   }
 
+  async function told(
+    name: TaskCall['name'],
+    nodeUrl: string,
+    taskId: string,
+    traceparent: string | undefined,
+    call: () => Promise<WorkerAnswer>,
+  ): Promise<WorkerAnswer> {
+    if (traceparent === undefined || !options.onTaskCall) return call()
+    const start = performance.now()
+    let status: number | undefined
+    try {
+      const answer = await call()
+      status = answer.status
+      return answer
+    } finally {
+      options.onTaskCall({ name, taskId, nodeUrl, traceparent, status, milliseconds: performance.now() - start })
+    }
+  }
+
   const expectOk = (answer: WorkerAnswer, what: string): WorkerAnswer => {
     if (answer.status >= 200 && answer.status < 300) return answer
     throw new WorkerUnreachable(`${what}: HTTP ${answer.status} ${answer.body.toString('utf8', 0, 200)}`)
@@ -136,12 +169,8 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
 
   return {
     async createTask(nodeUrl, taskId, update) {
-      const answer = await send(
-        nodeUrl,
-        'POST',
-        `/v1/task/${taskId}`,
-        { accept: taskStatusJson },
-        JSON.stringify(update),
+      const answer = await told('task-update', nodeUrl, taskId, update.traceparent, () =>
+        send(nodeUrl, 'POST', `/v1/task/${taskId}`, { accept: taskStatusJson }, JSON.stringify(update)),
       )
       return taskStatusSchema.parse(JSON.parse(expectOk(answer, `POST task ${taskId}`).body.toString('utf8')))
     },
@@ -150,8 +179,10 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
       if (answer.status === 404) return undefined
       return taskStatusSchema.parse(JSON.parse(expectOk(answer, `GET task ${taskId}`).body.toString('utf8')))
     },
-    async deleteTask(nodeUrl, taskId, abort) {
-      const answer = await send(nodeUrl, 'DELETE', `/v1/task/${taskId}?abort=${abort}`, { accept: taskStatusJson })
+    async deleteTask(nodeUrl, taskId, abort, traceparent) {
+      const answer = await told('task-delete', nodeUrl, taskId, traceparent, () =>
+        send(nodeUrl, 'DELETE', `/v1/task/${taskId}?abort=${abort}`, { accept: taskStatusJson }),
+      )
       if (answer.status !== 404) expectOk(answer, `DELETE task ${taskId}`)
     },
     async deleteTasks(nodeUrl, taskIds) {
