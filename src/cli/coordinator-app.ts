@@ -31,6 +31,7 @@ import type { Clock } from '../shared/clock.ts'
 import { failureOf } from '../shared/engine-error.ts'
 import type { RestartCount } from '../supervisor/messages.ts'
 import type { Meters } from '../telemetry/meters.ts'
+import type { DependencyHealth } from './dependency-health.ts'
 import { version } from './version.ts'
 
 export interface CoordinatorAppParts {
@@ -52,6 +53,7 @@ export interface CoordinatorAppParts {
   readonly client: WorkerClient
   readonly meters: () => Meters
   readonly restarts: () => readonly RestartCount[]
+  readonly health: Pick<DependencyHealth, 'log' | 'database'>
   /** Does it take statements? */
   readonly ready: () => boolean
   readonly auditing: Auditing
@@ -95,6 +97,8 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
       environment: config.environment,
       ready: parts.ready,
       status: async () => ({
+        log: parts.health.log,
+        database: parts.health.database,
         writer: true,
         epoch,
         lag: await projection.lag(),

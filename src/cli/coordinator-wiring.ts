@@ -67,6 +67,7 @@ import { translateError } from '../sql/functions/runtime-errors.ts'
 import { redactSecrets } from '../sql/syntax/redact-secrets.ts'
 import type { ChildLife } from './child-life.ts'
 import { startAuditing } from './auditing.ts'
+import { watchDependencies } from './dependency-health.ts'
 import { connectorFactories, duckdbTypeOf, tablesFolder } from './connector-factories.ts'
 import { engineSettings } from './engine-settings.ts'
 import { eventLogOf } from './event-log-of.ts'
@@ -89,6 +90,8 @@ const SHIPPED = fileURLToPath(new URL('../../etc', import.meta.url))
 
 /** To Postgres, for reads of the read models. */
 const POOL_CONNECTIONS = 8
+/** A server that is stopped takes connections and never answers. */
+const READ_WAITS = { connectionTimeoutMillis: 2000, query_timeout: 30_000 }
 
 /** A result of a statement without tables is kept in memory while it is made. */
 const INLINE_BYTES = 16 * 1024 * 1024
@@ -228,9 +231,19 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   void log.fenced.then((reason) => life.fail(new ExitError(exitCodes.fenced, reason.message)))
   await engineStarted
 
-  const pool = new pg.Pool({ ...connection, max: POOL_CONNECTIONS, options: '-c search_path=m,quipu_log,public' })
+  const pool = new pg.Pool({
+    ...connection,
+    max: POOL_CONNECTIONS,
+    options: '-c search_path=m,quipu_log,public',
+    ...READ_WAITS,
+  })
   pool.on('error', (error) => logger.warn('log.trouble', { err: error }, 'A connection to Postgres was lost'))
-  const read = timedRead(pool, telemetry.meters)
+  const health = watchDependencies(log, connection, (name, is) =>
+    is === 'down'
+      ? logger.error('dependency.down', { dependency: name }, 'It does not answer; what needs it waits')
+      : logger.info('dependency.up', { dependency: name }, 'It answers again'),
+  )
+  const read = health.failFast(timedRead(pool, telemetry.meters))
 
   let membership: Membership | undefined
   const client = createWorkerClient({
@@ -445,6 +458,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
     client,
     meters: telemetry.meters,
     restarts: life.restarts,
+    health,
     ready: () => !draining,
     auditing,
     onError,
@@ -502,6 +516,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
       hub.stop()
       cleaner.stop()
       client.close()
+      await health.stop()
       await projection.stop()
       await log.close()
       await pool.end()

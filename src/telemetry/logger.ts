@@ -18,6 +18,8 @@ export type LogEvent =
   | 'recovery'
   | 'dead_letter'
   | 'log.trouble'
+  | 'dependency.down'
+  | 'dependency.up'
   | 'anchor.trouble'
   | 'projection.trouble'
   | 'projection.rebuilt'

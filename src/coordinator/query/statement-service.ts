@@ -75,7 +75,7 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
     registry.touch(execution.queryId)
     execution.follow()
     const highest = asked.get(execution) ?? execution.firstToken
-    if (token < highest) return confirmed({ kind: 'gone' })
+    if (token < highest) return confirmed({ kind: 'gone' }, waitMs)
     if (token > highest) {
       asked.set(execution, token)
       execution.acknowledge(token)
@@ -109,7 +109,9 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
       const record = query.pages[token]!
       let bytes: Buffer | 'lost'
       try {
-        bytes = await deps.pages.read(query, token, execution.pageInMemory(token))
+        const reading = deps.pages.read(query, token, execution.pageInMemory(token))
+        // A worker may take its time with a large page; what is beside the log comes at once, or the log is away.
+        bytes = await (record.kept === 'log' ? timely(reading, Math.max(leftMs, PAGE_WAIT_MS)) : reading)
       } catch {
         // The worker or the log is away: a page that is published will be there again, or is lost; status until then.
         return leftMs <= 0 ? status(execution, token) : undefined
@@ -132,7 +134,7 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
       if (ended.kind !== 'FINISHED') return undefined
       return { ...base, query: ended, nextToken: undefined, page: undefined, failure: undefined, settled: true }
     }
-    if (query.kind === 'FINISHED') return confirmed({ kind: 'unknown' })
+    if (query.kind === 'FINISHED') return confirmed({ kind: 'unknown' }, Math.max(leftMs, PAGE_WAIT_MS))
     return undefined
   }
 
@@ -179,8 +181,8 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
   }
 
   /** Queries that ended before this process, or that it has forgotten: the log knows them. */
-  async function pollPast(queryId: QueryId, token: number): Promise<StatementAnswer> {
-    const query = (await readQuery(deps.log, queryId)).state
+  async function pollPast(queryId: QueryId, token: number, waitMs: number): Promise<StatementAnswer> {
+    const query = (await timely(readQuery(deps.log, queryId), waitMs)).state
     if (query.kind !== 'FINISHED' && query.kind !== 'FAILED') return { kind: 'unknown' }
     if (clock.now() - Date.parse(query.endedAt) > deps.limits.answersKeptMs) return { kind: 'unknown' }
     const base = { kind: 'answer', query, liveStats: new Map(), queuedReason: undefined, settled: true } as const
@@ -189,7 +191,11 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
     if (token > query.pages.length || (token === query.pages.length && token > 0)) return { kind: 'unknown' }
     const record = query.pages[token]
     if (!record) return { ...base, nextToken: undefined, page: undefined, failure: undefined }
-    const bytes = await deps.pages.read(query, token, undefined).catch(() => 'lost' as const)
+    const reading = deps.pages.read(query, token, undefined).catch((cause: unknown) => {
+      // Not to be had now is not lost: that the page source says by itself, in time.
+      throw new LogUnavailable('The page cannot be had now', { cause })
+    })
+    const bytes = await (record.kept === 'log' ? timely(reading, Math.max(waitMs, PAGE_WAIT_MS)) : reading)
     if (bytes === 'lost') return { ...base, nextToken: undefined, page: undefined, failure: lostFailure(token) }
     return {
       ...base,
@@ -200,8 +206,8 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
   }
 
   /** A negative answer speaks about the whole log: this process may have been fenced in its sleep. */
-  async function confirmed(answer: StatementAnswer): Promise<StatementAnswer> {
-    await deps.log.tip()
+  async function confirmed(answer: StatementAnswer, waitMs: number): Promise<StatementAnswer> {
+    await timely(deps.log.tip(), waitMs)
     return answer
   }
 
@@ -222,14 +228,19 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
         if (error instanceof LogOverloaded) return false
         throw error
       })
-      if (!accepted) throw new LogUnavailable('The event log does not answer; the statement was not accepted')
+      if (!accepted) {
+        const message = 'The event log did not answer in time; the client was told that the statement was not accepted'
+        // It may become valid yet: then it ends at once, and nobody waits for it.
+        void execution.fail(failureOf('ABANDONED_QUERY', message)).catch(() => {})
+        throw new LogUnavailable('The event log does not answer; the statement was not accepted')
+      }
       await within(execution.planKnown, deps.limits.postPlanWaitMs)
       return execution
     },
     async poll(queryId, token, waitMs) {
       if (!isQueryId(queryId)) return { kind: 'unknown' }
       const execution = registry.get(queryId)
-      return execution ? pollLive(execution, token, waitMs) : pollPast(queryId, token)
+      return execution ? pollLive(execution, token, waitMs) : pollPast(queryId, token, waitMs)
     },
     async cancel(queryId, failure, waitMs) {
       if (!isQueryId(queryId)) return 'unknown'
@@ -264,6 +275,23 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
 
 function lostFailure(token: number): Failure {
   return failureOf('PAGE_TRANSPORT_ERROR', `Page ${token} of the result is lost`)
+}
+
+/** A page whose look-up has begun gets so long, whatever is left of the poll's time. */
+const PAGE_WAIT_MS = 200
+
+/** @throws LogUnavailable when it takes longer; what was asked goes on */
+async function timely<T>(asked: Promise<T>, ms: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new LogUnavailable('The event log does not answer')), Math.max(0, ms))
+  })
+  try {
+    return await Promise.race([asked, late])
+  } finally {
+    clearTimeout(timer)
+    asked.catch(() => {})
+  }
 }
 
 /** True when the promise settled well within `ms`; its rejection passes through. */

@@ -6,8 +6,12 @@ import { problemHandler, resource, sendJson } from '../edge/resource.ts'
 /** How this process does; what a load balancer or an operator asks. */
 export interface ServerStatus {
   readonly live: true
-  /** It takes statements. */
+  /** It takes statements: not while it starts or drains, nor while the event log is away. */
   readonly ready: boolean
+  /** Whether the event log answers. */
+  readonly log: 'up' | 'down'
+  /** Whether the Postgres of the read models answers; without it there is no history, and with Kafka all else. */
+  readonly database: 'up' | 'down'
   /** It holds the log. */
   readonly writer: boolean
   readonly epoch: number
@@ -53,8 +57,9 @@ export function createInfoRoutes(deps: InfoRoutesDeps): Router {
   })
   resource(router, '/v1/status', {
     async GET(_request, response) {
-      const status: ServerStatus = { live: true, ready: deps.ready(), ...(await deps.status()) }
-      sendJson(response, status)
+      const status = await deps.status()
+      const ready = deps.ready() && status.log === 'up'
+      sendJson(response, { live: true, ready, ...status } satisfies ServerStatus)
     },
   })
   resource(router, '/openapi.json', {

@@ -312,6 +312,8 @@ export const serverInfo = z.looseObject({
 export const serverStatus = z.looseObject({
   live: z.literal(true),
   ready: z.boolean(),
+  log: z.enum(['up', 'down']),
+  database: z.enum(['up', 'down']),
   writer: z.boolean(),
   epoch: count,
   lag: z.looseObject({ events: count, oldestMillis: z.number() }).optional(),

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createGzip, constants as zlib } from 'node:zlib'
 import { EngineError, failureOf } from '../../shared/engine-error.ts'
 import type { Clock } from '../../shared/clock.ts'
@@ -111,6 +112,8 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
       throw error
     })
     if (!answer) {
+      // At once would have the client ask again at once.
+      await sleep(Math.max(0, deps.limits.longPollMs - (deps.clock.now() - startedAt)))
       deps.onPolled?.('empty')
       return waiting(request, response, id, token)
     }
@@ -294,7 +297,8 @@ export function baseUri(request: IncomingMessage, forwarded: boolean): string {
 
 /** The log, Postgres or a worker is away: it comes back, or recovery says what became of the query. */
 function isPassing(error: unknown): boolean {
-  if (error instanceof LogUnavailable) return true
+  // The service's own, and the event log's.
+  if (error instanceof Error && error.name === 'LogUnavailable') return true
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   return (
     /^(ECONN|EPIPE|ENOENT|ETIMEDOUT|57|08|53)/.test(code) ||

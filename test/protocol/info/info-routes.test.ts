@@ -7,6 +7,7 @@ import { serve, type HttpApp } from '../../support/http-app.ts'
 let app: HttpApp
 let ready = true
 
+const dependencies: { log: 'up' | 'down'; database: 'up' | 'down' } = { log: 'up', database: 'up' }
 beforeAll(async () => {
   app = await serve(
     createInfoRoutes({
@@ -17,6 +18,7 @@ beforeAll(async () => {
       environment: 'test',
       ready: () => ready,
       status: async () => ({
+        ...dependencies,
         writer: true,
         epoch: 3,
         lag: { events: 2, oldestMillis: 40 },
@@ -53,6 +55,13 @@ describe('GET /v1/info', () => {
     expect((await get('/v1/info')).body['starting']).toBe(true)
     expect((await get('/v1/status')).body['ready']).toBe(false)
     ready = true
+    dependencies.log = 'down'
+    expect((await get('/v1/status')).body).toMatchObject({ live: true, ready: false, log: 'down' })
+    dependencies.log = 'up'
+    // Statements may go on without it.
+    dependencies.database = 'down'
+    expect((await get('/v1/status')).body).toMatchObject({ ready: true, database: 'down' })
+    dependencies.database = 'up'
   })
 
   it('fits its schema', async () => {
@@ -68,6 +77,8 @@ describe('GET /v1/status', () => {
     expect(body).toEqual({
       live: true,
       ready: true,
+      log: 'up',
+      database: 'up',
       writer: true,
       epoch: 3,
       lag: { events: 2, oldestMillis: 40 },

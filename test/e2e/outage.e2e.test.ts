@@ -1,0 +1,261 @@
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { kafkaIsAvailable, sharedKafka, startKafka, type TestKafka } from '../support/kafka.ts'
+import { startPostgres, type TestPostgres } from '../support/postgres.ts'
+import {
+  isAlive,
+  postgresOf,
+  processesOf,
+  spawnQuipu,
+  temporaryFolder,
+  waitUntil,
+  type QuipuProcess,
+} from '../support/quipu-process.ts'
+import { follow, post, raw, run, trinoHeaders, type RawAnswer } from '../support/statement-client.ts'
+
+/*
+ * The event log and the database go away, by kill -9 and by SIGSTOP, under a server that serves: nothing is lost, the
+ * answers are those of the interface, and all goes on by itself.
+ */
+
+const GROUPED = 'SELECT regionkey, count(*) FROM nation GROUP BY regionkey ORDER BY 1'
+const GROUPED_ROWS = [0, 1, 2, 3, 4].map((region) => [region, 5])
+/** Pages above 64 kB, which stay on the worker. */
+const STREAMED = 'SELECT orderkey, linenumber, comment FROM lineitem'
+const STREAMED_ROWS = 60_175
+const SESSION = "SET SESSION query_max_run_time = '1h'"
+
+let folder: ReturnType<typeof temporaryFolder>
+let quipu: QuipuProcess
+let url: string
+/** Ends what a test has stopped, should it fail meanwhile. */
+let goOn: (() => Promise<void>) | undefined
+beforeAll(() => void (folder = temporaryFolder()))
+afterAll(() => folder.remove())
+afterEach(async () => {
+  await goOn?.()
+  goOn = undefined
+  quipu.signal('SIGTERM')
+  await quipu.exit
+})
+
+async function start(name: string, env: Record<string, string>): Promise<void> {
+  quipu = spawnQuipu(['start', '--port', '0', '--data-dir', join(folder.path, name)], {
+    env: { QUIPU_LOG_LEVEL: 'error', QUIPU_POST_LOG_WAIT_MS: '2s', ...env },
+  })
+  url = await quipu.url
+}
+
+async function status(): Promise<{ ready: boolean; log: string; database: string }> {
+  return (await raw(`${url}/v1/status`)).json as unknown as { ready: boolean; log: string; database: string }
+}
+
+/** The end of an open query that is asked for while something is away: 200, nothing new, the same place again. */
+async function waitsAt(nextUri: string): Promise<void> {
+  const began = performance.now()
+  const answer = await raw(nextUri)
+  expect(answer.status).toBe(200)
+  expect(answer.json.error).toBeUndefined()
+  expect(answer.json.nextUri).toBe(nextUri)
+  // It waits for something new, and not for ever; how long exactly is not the test's business.
+  expect(performance.now() - began).toBeGreaterThan(500)
+}
+
+function expectRefused(answer: RawAnswer): void {
+  expect(answer.status).toBe(503)
+  expect(answer.headers['retry-after']).toBe('1')
+  expect(answer.headers['content-type']).toContain('application/problem+json')
+}
+
+/** Asks for the first pages of a result that is larger. */
+async function firstPages(): Promise<{ nextUri: string; rows: number }> {
+  let { json } = await post(url, STREAMED)
+  let rows = 0
+  while (rows === 0) {
+    json = (await raw(json.nextUri!)).json
+    rows += json.data?.length ?? 0
+  }
+  return { nextUri: json.nextUri!, rows }
+}
+
+/** The rows from a place on. */
+async function rest(nextUri: string): Promise<(readonly unknown[])[]> {
+  const first = await raw(nextUri)
+  const ran = await follow(first)
+  expect(ran.error).toBeUndefined()
+  return [...(first.json.data ?? []), ...ran.rows]
+}
+
+const json = { accept: 'application/json' }
+const newTopic = () => `test-outage-${randomBytes(6).toString('hex')}`
+
+describe.runIf(await kafkaIsAvailable())('with the log in Kafka', () => {
+  describe('a database that is away', () => {
+    let postgres: TestPostgres
+    let brokers: string
+    beforeAll(async () => {
+      postgres = await startPostgres()
+      brokers = (await sharedKafka()).brokers.join()
+    }, 120_000)
+    afterAll(() => postgres.stop())
+
+    it('holds up no statement, and has its history later', { timeout: 120_000 }, async () => {
+      await start('stopped', { KAFKA_BROKERS: brokers, QUIPU_KAFKA_TOPIC: newTopic(), DATABASE_URL: postgres.url() })
+      expect((await run(url, GROUPED)).rows).toEqual(GROUPED_ROWS)
+      expect(await status()).toMatchObject({ ready: true, log: 'up', database: 'up' })
+
+      goOn = await postgres.freeze()
+      await waitUntil('the database is missed', async () => (await status()).database === 'down')
+      expect(await status()).toMatchObject({ ready: true, log: 'up' })
+      const meanwhile = await run(url, GROUPED)
+      expect(meanwhile.rows).toEqual(GROUPED_ROWS)
+      expect((await run(url, 'SELECT 1')).rows).toEqual([[1]])
+      const { nextUri, rows } = await firstPages()
+      expect(rows + (await rest(nextUri)).length).toBe(STREAMED_ROWS)
+      expectRefused(await raw(`${url}/v1/query`, { headers: json }))
+      // What this process has in memory it tells all the same.
+      expect((await raw(`${url}/v1/query/${meanwhile.id}`)).status).toBe(200)
+      await goOn()
+      await hasInHistory(meanwhile.id)
+
+      await postgres.kill('SIGKILL')
+      const dead = await run(url, GROUPED)
+      expect(dead.rows).toEqual(GROUPED_ROWS)
+      await postgres.start()
+      await hasInHistory(dead.id)
+      await waitUntil('the database is back', async () => (await status()).database === 'up')
+    })
+  })
+
+  describe('a broker that is away', () => {
+    let kafka: TestKafka
+    beforeAll(async () => void (kafka = await startKafka()), 120_000)
+    afterAll(() => kafka.stop())
+
+    it('refuses statements, keeps those that run waiting, and goes on', { timeout: 120_000 }, async () => {
+      await start('broker', { KAFKA_BROKERS: kafka.brokers.join(), QUIPU_KAFKA_TOPIC: newTopic() })
+      const { supervisor, children } = processesOf(join(folder.path, 'broker'))
+      for (const way of ['stopped', 'killed'] as const) {
+        const open = await openStatements()
+        const streamed = await firstPages()
+        goOn = way === 'stopped' ? await kafka.freeze() : undefined
+        if (!goOn) await kafka.kill()
+        await expectOutage(open)
+        await waitUntil('the log is missed', async () => (await status()).log === 'down')
+        expect(await status()).toMatchObject({ live: true, ready: false, database: 'up' })
+        await sleep(500)
+        await (goOn ? goOn() : kafka.start())
+        await expectEnds(open)
+        expect(streamed.rows + (await rest(streamed.nextUri)).length).toBe(STREAMED_ROWS)
+        expect((await run(url, GROUPED)).rows).toEqual(GROUPED_ROWS)
+        await waitUntil('the log is back', async () => (await status()).log === 'up')
+      }
+      // The same processes all the while.
+      expect(processesOf(join(folder.path, 'broker'))).toEqual({ supervisor, children })
+    })
+  })
+})
+
+describe('with the log in Postgres', () => {
+  it('waits for a server of its own that was killed, and starts it again', { timeout: 120_000 }, async () => {
+    await start('embedded', {})
+    const data = join(folder.path, 'embedded')
+    const { children } = processesOf(data)
+    for (const way of ['killed', 'stopped'] as const) {
+      const streamed = await firstPages()
+      const begun = (await post(url, GROUPED)).json
+      const server = postgresOf(data)!
+      if (way === 'stopped') {
+        process.kill(server, 'SIGSTOP')
+      } else process.kill(server, 'SIGKILL')
+      const late = run(url, GROUPED).catch((error: Error) => error.message)
+      if (way === 'stopped') {
+        await sleep(1000)
+        process.kill(server, 'SIGCONT')
+      }
+      expect(await rest(begun.nextUri!)).toEqual(GROUPED_ROWS)
+      expect(streamed.rows + (await rest(streamed.nextUri)).length).toBe(STREAMED_ROWS)
+      const answer = await late
+      if (typeof answer === 'string') expect(answer).toMatch(/^POST: 503/)
+      else expect(answer.rows).toEqual(GROUPED_ROWS)
+      await hasInHistory(begun.id)
+    }
+    expect(children.every(isAlive)).toBe(true)
+    expect(quipu.stderr()).toMatch(/postgres ended; starting it again/)
+  })
+
+  describe('of somebody else', () => {
+    let postgres: TestPostgres
+    beforeAll(async () => void (postgres = await startPostgres()), 120_000)
+    afterAll(() => postgres.stop())
+
+    it('refuses statements, keeps those that run waiting, and goes on', { timeout: 120_000 }, async () => {
+      await start('external', { DATABASE_URL: postgres.url() })
+      const { children } = processesOf(join(folder.path, 'external'))
+      for (const way of ['stopped', 'killed'] as const) {
+        const open = await openStatements()
+        const streamed = await firstPages()
+        goOn = way === 'stopped' ? await postgres.freeze() : undefined
+        if (!goOn) await postgres.kill('SIGKILL')
+        await expectOutage(open)
+        await waitUntil('both are missed', async () => {
+          const { log, database } = await status()
+          return log === 'down' && database === 'down'
+        })
+        expect(await status()).toMatchObject({ live: true, ready: false })
+        await (goOn ? goOn() : postgres.start())
+        await expectEnds(open)
+        expect(streamed.rows + (await rest(streamed.nextUri)).length).toBe(STREAMED_ROWS)
+        await waitUntil('both are back', async () => (await status()).ready)
+        await hasInHistory((await run(url, GROUPED)).id)
+      }
+      expect(children.every(isAlive)).toBe(true)
+    })
+  })
+})
+
+/** Statements that end by their first GET, and so by an append: one to follow, one to cancel. */
+async function openStatements(): Promise<{ followed: string; canceled: string }> {
+  const [followed, canceled] = await Promise.all([post(url, SESSION), post(url, SESSION)])
+  return { followed: followed.json.nextUri!, canceled: canceled.json.nextUri! }
+}
+
+/** What clients are told while the log takes nothing. */
+async function expectOutage({ followed, canceled }: Awaited<ReturnType<typeof openStatements>>): Promise<void> {
+  const [refused, uncanceled] = await Promise.all([
+    post(url, 'SELECT 2', { ...trinoHeaders, ...json }),
+    raw(canceled, { method: 'DELETE', headers: json }),
+    waitsAt(followed),
+  ])
+  expectRefused(refused)
+  expectRefused(uncanceled)
+}
+
+/** What becomes of them by itself once the log is back. */
+async function expectEnds({ followed, canceled }: Awaited<ReturnType<typeof openStatements>>): Promise<void> {
+  const last = await lastAnswer(followed)
+  expect(last.json.error).toBeUndefined()
+  expect(last.headers['x-trino-set-session']).toBe('query_max_run_time=1h')
+  expect((await lastAnswer(canceled)).json.error).toMatchObject({ errorName: 'USER_CANCELED' })
+}
+
+async function lastAnswer(nextUri: string): Promise<RawAnswer> {
+  let answer = await raw(nextUri)
+  while (answer.json.nextUri !== undefined) answer = await raw(answer.json.nextUri)
+  return answer
+}
+
+async function hasInHistory(id: string): Promise<void> {
+  await waitUntil(
+    `${id} is in the history`,
+    async () => {
+      const answer = await raw(`${url}/v1/query?state=FINISHED`)
+      return (
+        answer.status === 200 && (answer.json as unknown as { queryId: string }[]).some(({ queryId }) => queryId === id)
+      )
+    },
+    30_000,
+  )
+}
