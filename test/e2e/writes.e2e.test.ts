@@ -1,0 +1,197 @@
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
+import { pythonClients, trinoCli } from '../support/real-clients.ts'
+import { post, raw, run, trinoHeaders, type StatementJson } from '../support/statement-client.ts'
+
+let folder: ReturnType<typeof temporaryFolder>
+let quipu: QuipuProcess
+let url: string
+
+beforeAll(async () => {
+  folder = temporaryFolder()
+  const env = { QUIPU_LOG_LEVEL: 'error' }
+  quipu = spawnQuipu(['start', '--port', '0', '--data-dir', join(folder.path, 'data')], { env })
+  url = await quipu.url
+}, 60_000)
+afterAll(async () => {
+  quipu.signal('SIGTERM')
+  await quipu.exit
+  await folder.remove()
+}, 60_000)
+
+/** The end of a statement, as far as it does not depend on when and where it ran. */
+async function end(sql: string, headers = trinoHeaders as Readonly<Record<string, string>>) {
+  const { rows, columns, error, last } = await run(url, sql, headers)
+  const { updateType, updateCount, stats } = last.json as StatementJson & { readonly updateCount?: number }
+  return {
+    rows,
+    columns: columns?.map(({ name, type }) => `${name} ${type}`),
+    updateType,
+    updateCount,
+    state: stats.state,
+    error: error?.errorName,
+  }
+}
+
+async function rowsOf(sql: string): Promise<unknown> {
+  const { rows, error } = await run(url, sql)
+  return error ?? rows
+}
+
+const counted = (updateType: string, rows: number) => ({
+  rows: [[rows]],
+  columns: ['rows bigint'],
+  updateType,
+  updateCount: rows,
+  state: 'FINISHED',
+  error: undefined,
+})
+const defined = (updateType: string) => ({
+  rows: [],
+  columns: [],
+  updateType,
+  updateCount: undefined,
+  state: 'FINISHED',
+  error: undefined,
+})
+
+describe('statements that change something', () => {
+  it('tables: created, filled, read, dropped, each answer as Trino gives it', { timeout: 60_000 }, async () => {
+    expect(await end('CREATE SCHEMA memory.shop')).toEqual(defined('CREATE SCHEMA'))
+    expect(await end('CREATE TABLE memory.shop.n AS SELECT * FROM nation')).toEqual(counted('CREATE TABLE', 25))
+    expect(await end('CREATE TABLE IF NOT EXISTS memory.shop.n AS SELECT 1 x')).toEqual(counted('CREATE TABLE', 0))
+    expect(await end("INSERT INTO memory.shop.n (name, nationkey) VALUES ('ATLANTIS', 25), (NULL, 26)")).toEqual(
+      counted('INSERT', 2),
+    )
+    expect(
+      await rowsOf('SELECT nationkey, name, regionkey FROM memory.shop.n WHERE nationkey > 23 ORDER BY 1'),
+    ).toEqual([
+      [24, 'UNITED STATES', 1],
+      [25, 'ATLANTIS', null],
+      [26, null, null],
+    ])
+    expect(await end("CREATE TABLE memory.shop.e (a integer, b varchar(3)) WITH (format = 'parquet')")).toEqual(
+      defined('CREATE TABLE'),
+    )
+    expect(await end("INSERT INTO memory.shop.e VALUES (1, 'abc  ')")).toEqual(counted('INSERT', 1))
+    expect(await end("INSERT INTO memory.shop.e VALUES (1, 'abcd')")).toMatchObject({ error: 'INVALID_CAST_ARGUMENT' })
+    expect(await end('INSERT INTO memory.shop.e SELECT 5000000000, NULL')).toMatchObject({
+      error: 'NUMERIC_VALUE_OUT_OF_RANGE',
+    })
+    expect(await end('INSERT INTO memory.shop.e SELECT 1, NULL WHERE false')).toEqual(counted('INSERT', 0))
+    expect(await rowsOf('SELECT * FROM memory.shop.e')).toEqual([[1, 'abc']])
+    expect(await end('DROP SCHEMA memory.shop')).toMatchObject({ error: 'SCHEMA_NOT_EMPTY' })
+    expect(await end('DROP TABLE memory.shop.e')).toEqual(defined('DROP TABLE'))
+    expect(await end('DROP TABLE memory.shop.e')).toMatchObject({ error: 'TABLE_NOT_FOUND' })
+    expect(await end('DROP TABLE IF EXISTS memory.shop.e')).toEqual(defined('DROP TABLE'))
+    expect(await end('DROP SCHEMA memory.shop CASCADE')).toEqual(defined('DROP SCHEMA'))
+    expect(await rowsOf("SHOW SCHEMAS FROM memory LIKE 'shop'")).toEqual([])
+  })
+
+  it('views: read with what was current when they were made', { timeout: 60_000 }, async () => {
+    const view = 'CREATE VIEW memory.default.far AS SELECT name, nationkey FROM nation WHERE nationkey > 22'
+    expect(await end(view)).toEqual(defined('CREATE VIEW'))
+    expect(await end(view)).toMatchObject({ error: 'TABLE_ALREADY_EXISTS' })
+    expect(await end(view.replace('> 22', '> 23').replace('CREATE', 'CREATE OR REPLACE'))).toEqual(
+      defined('CREATE VIEW'),
+    )
+    const elsewhere = { ...trinoHeaders, 'x-trino-catalog': 'memory', 'x-trino-schema': 'default' }
+    expect((await run(url, 'SELECT name FROM far', elsewhere)).rows).toEqual([['UNITED STATES']])
+    expect(
+      await rowsOf("SELECT table_name, table_type FROM memory.information_schema.tables WHERE table_name = 'far'"),
+    ).toEqual([['far', 'VIEW']])
+    expect(await rowsOf('SHOW CREATE VIEW memory.default.far')).toEqual([
+      ['CREATE VIEW memory.default.far SECURITY DEFINER AS\nSELECT name, nationkey FROM nation WHERE nationkey > 23'],
+    ])
+    expect(await end('DROP TABLE memory.default.far')).toMatchObject({ error: 'GENERIC_USER_ERROR' })
+    expect(await end('DROP VIEW memory.default.far')).toEqual(defined('DROP VIEW'))
+    expect(await end('DROP VIEW IF EXISTS memory.default.far')).toEqual(defined('DROP VIEW'))
+  })
+
+  it('have no effect until somebody follows, and one however often somebody does', { timeout: 60_000 }, async () => {
+    await end('CREATE TABLE memory.default.once (n bigint)')
+    const insert = 'INSERT INTO memory.default.once VALUES 1'
+    const lost = await post(url, insert)
+    const followed = await post(url, insert)
+    let last = followed.json
+    const answers: string[] = []
+    while (last.nextUri !== undefined) {
+      const at = last.nextUri
+      const twice = await Promise.all([raw(at), raw(at)])
+      last = twice[1].json
+      if (last.nextUri === undefined) answers.push(...twice.map((answer) => answer.text), (await raw(at)).text)
+    }
+    expect(new Set(answers).size).toBe(1)
+    expect(await rowsOf('SELECT count(*) FROM memory.default.once')).toEqual([[1]])
+    // It was never followed: that it can be canceled shows that it waits.
+    expect((await raw(lost.json.nextUri!, { method: 'DELETE' })).status).toBe(204)
+    expect((await raw(lost.json.nextUri!)).json.error?.errorName).toBe('USER_CANCELED')
+    expect(await rowsOf('SELECT count(*) FROM memory.default.once')).toEqual([[1]])
+    await end('DROP TABLE memory.default.once')
+  })
+
+  it('are refused in an open transaction', async () => {
+    const started = await run(url, 'START TRANSACTION', { ...trinoHeaders, 'x-trino-transaction-id': 'NONE' })
+    const id = String(started.last.headers['x-trino-started-transaction-id'])
+    const inside = { ...trinoHeaders, 'x-trino-transaction-id': id }
+    expect(await end('CREATE TABLE memory.default.t AS SELECT 1 x', inside)).toMatchObject({
+      error: 'AUTOCOMMIT_WRITE_CONFLICT',
+    })
+  })
+
+  it('are told of: tables written in the history, parameters of EXECUTE', { timeout: 60_000 }, async () => {
+    await end('CREATE TABLE memory.default.told (a bigint, b varchar)')
+    const prepared = {
+      ...trinoHeaders,
+      'x-trino-prepared-statement': `p=${encodeURIComponent('INSERT INTO memory.default.told SELECT nationkey, ? FROM nation')}`,
+    }
+    expect(await end("EXECUTE p USING 'x'", prepared)).toEqual(counted('INSERT', 25))
+    const { id } = await run(url, 'INSERT INTO memory.default.told (a) SELECT regionkey FROM region')
+    const info = (await raw(`${url}/v1/query/${id}`)).json as unknown as Record<string, unknown>
+    expect(info).toMatchObject({ updateType: 'INSERT', updateCount: 5, queryType: 'INSERT' })
+    expect(info['outputs']).toEqual([
+      expect.objectContaining({ catalogName: 'memory', schema: 'default', table: 'told' }),
+    ])
+    await end('DROP TABLE memory.default.told')
+  })
+})
+
+describe('published clients', () => {
+  it('the Trino CLI writes and reads', { timeout: 120_000 }, async ({ skip }) => {
+    const cli = await trinoCli()
+    if (!cli) return skip()
+    const statements = [
+      'CREATE TABLE memory.default.cli AS SELECT * FROM tpch.tiny.region',
+      "INSERT INTO memory.default.cli VALUES (5, 'X', 'y')",
+      'SELECT count(*) FROM memory.default.cli',
+      'DROP TABLE memory.default.cli',
+    ]
+    const { code, stdout, stderr } = await cli(['--server', url, '--execute', statements.join('; ')])
+    expect({ code, stdout }, stderr).toEqual({ code: 0, stdout: '"6"\n' })
+    expect(stderr).toContain('CREATE TABLE: 5 rows\nINSERT: 1 row\nDROP TABLE\n')
+  })
+
+  it('the Python client writes and reads', { timeout: 120_000 }, async ({ skip }) => {
+    const python = await pythonClients()
+    if (!python) return skip()
+    const script = [
+      'import sys, trino',
+      "cur = trino.dbapi.connect(host=sys.argv[1], port=int(sys.argv[2]), user='x', catalog='memory', schema='default').cursor()",
+      'for sql in sys.argv[3:]:',
+      '    cur.execute(sql)',
+      '    print(cur.fetchall(), cur.update_type, cur.rowcount)',
+    ].join('\n')
+    const { hostname, port } = new URL(url)
+    const statements = [
+      'CREATE TABLE py AS SELECT * FROM tpch.tiny.region',
+      'INSERT INTO py SELECT * FROM py',
+      'DROP TABLE py',
+    ]
+    const { code, stdout, stderr } = await python(script, [hostname, port, ...statements])
+    expect({ code, stdout }, stderr).toEqual({
+      code: 0,
+      stdout: '[[5]] CREATE TABLE 5\n[[5]] INSERT 5\n[] DROP TABLE -1\n',
+    })
+  })
+})
