@@ -266,7 +266,7 @@ export async function wireCoordinator(life: ChildLife): Promise<WiredCoordinator
   workers.remember(await readKnownWorkers(read))
   await workers.start()
   const hub = createTaskHub(client, workers, { lostAfterMs: timeouts.workerFailedMs, monotonicMs: clock.monotonicMs })
-  const groups = createResourceGroups({ running: 100, queued: limits.queuedQueries })
+  const groups = createResourceGroups({ running: limits.runningQueries, queued: limits.queuedQueries })
   const ids = createQueryIds(epoch, clock.now)
   const cleaner = createTaskCleaner(client, workers, clock)
   const writeGuard = createWriteGuard()

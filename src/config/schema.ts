@@ -69,6 +69,7 @@ const limits = z.strictObject({
   pageBytes: bytes('Size that result pages are cut at', MB),
   pageMaxBytes: bytes('Largest page: one wide row', 64 * MB),
   openQueries: integer('Open queries', 10_000, { min: 1, max: 1_000_000 }),
+  runningQueries: integer('Queries of a resource group that run at once', 100, { min: 1, max: 100_000 }),
   queuedQueries: integer('Queued queries of a resource group', 5_000, { min: 0, max: 1_000_000 }),
   anchorEvents: integer('Events after which an anchor is made at once', 1000, { min: 1, max: 1_000_000 }),
   pageStoreQueryBytes: bytes('Pages that one query keeps on disk', GB),

@@ -1,0 +1,120 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { dashboards } from '../../dashboards/files.ts'
+import { findPrometheus, startPrometheus, type RunningPrometheus } from '../support/prometheus.ts'
+import { postgresOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { post, raw, run } from '../support/statement-client.ts'
+
+const ENDLESS = 'SELECT count(*) FROM lineitem a CROSS JOIN lineitem b CROSS JOIN lineitem c'
+
+const programs = await findPrometheus()
+
+describe.runIf(programs)('what an operator sees of', () => {
+  const folder = temporaryFolder()
+  const data = `${folder.path}/data`
+  let server: QuipuProcess
+  let base: string
+  let prometheus: RunningPrometheus
+
+  beforeAll(async () => {
+    const settings = ['--running-queries', '1', '--queued-queries', '1', '--log-level', 'silent']
+    server = spawnQuipu(['start', '--data-dir', data, '--port', '0', ...settings])
+    base = await server.url
+    const rules = `${folder.path}/rules.yaml`
+    writeFileSync(rules, hurried(readFileSync(new URL('../../dashboards/rules/quipu.yaml', import.meta.url), 'utf8')))
+    prometheus = await startPrometheus(programs!, [{ job: 'quipu-coordinator', address: new URL(base).host }], rules)
+  }, 120_000)
+
+  afterAll(async () => {
+    await prometheus.stop()
+    server.signal('SIGTERM')
+    await server.exit
+    await folder.remove()
+  }, 120_000)
+
+  const firing = async (): Promise<readonly string[]> => {
+    const { alerts } = (await prometheus.get('/api/v1/alerts')) as {
+      alerts: readonly { labels: { alertname: string }; state: string }[]
+    }
+    return alerts.filter(({ state }) => state === 'firing').map(({ labels }) => labels.alertname)
+  }
+  const fires = (name: string, wanted = true): Promise<void> =>
+    waitUntil(
+      `${name} ${wanted ? 'fires' : 'is silent'}`,
+      async () => (await firing()).includes(name) === wanted,
+      60_000,
+    )
+  /** The expressions of a panel have values now. */
+  const shows = (dashboard: string, title: string): Promise<void> => {
+    const panel = dashboards.find((spec) => spec.name === dashboard)!.panels.find((one) => one.title === title)!
+    if (panel.kind === 'table') throw new Error(`${title} is a table`)
+    const expressions = panel.targets.map(({ expr }) =>
+      expr.replaceAll('$__rate_interval', '15s').replaceAll('$job', '.*'),
+    )
+    return waitUntil(
+      `${title} shows something`,
+      async () => {
+        for (const expr of expressions)
+          if ((await prometheus.query(expr)).some(({ value }) => Number.isFinite(value) && value > 0)) return true
+        return false
+      },
+      60_000,
+    )
+  }
+
+  it('a full queue: who waits, who is turned away', { timeout: 180_000 }, async () => {
+    const running = await post(base, ENDLESS)
+    await raw(running.json.nextUri!)
+    const waiting = await post(base, 'SELECT count(*) FROM nation')
+    await raw(waiting.json.nextUri!)
+    const refused = async () => (await run(base, 'SELECT count(*) FROM nation')).error?.errorName
+    expect(await refused()).toBe('QUERY_QUEUE_FULL')
+    await fires('QuipuQueueFilling')
+    await waitUntil(
+      'QuipuTurningAway fires',
+      async () => {
+        expect(await refused()).toBe('QUERY_QUEUE_FULL')
+        return (await firing()).includes('QuipuTurningAway')
+      },
+      60_000,
+    )
+    await shows('queues', 'Turned away')
+    expect((await raw(running.json.nextUri!, { method: 'DELETE' })).status).toBe(204)
+    let answer = await raw(waiting.json.nextUri!)
+    const rows = [...(answer.json.data ?? [])]
+    while (answer.json.nextUri) {
+      answer = await raw(answer.json.nextUri)
+      rows.push(...(answer.json.data ?? []))
+    }
+    expect(rows).toEqual([[25]])
+    await shows('queues', 'Wait, 95th percentile')
+    await fires('QuipuQueueFilling', false)
+  })
+
+  it('a database that is stopped: the log is down, then up again', { timeout: 180_000 }, async () => {
+    const postgres = postgresOf(data)!
+    process.kill(postgres, 'SIGSTOP')
+    for (const pid of childrenOf(postgres)) process.kill(pid, 'SIGSTOP')
+    try {
+      const refused = await post(base, 'SELECT 1')
+      expect(refused.status).toBe(503)
+      expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0)
+      await fires('QuipuEventLogDown')
+    } finally {
+      for (const pid of childrenOf(postgres)) process.kill(pid, 'SIGCONT')
+      process.kill(postgres, 'SIGCONT')
+    }
+    await waitUntil('statements are taken again', async () => (await post(base, 'SELECT 1')).status === 200, 60_000)
+    await fires('QuipuEventLogDown', false)
+    expect((await run(base, 'SELECT count(*) FROM nation')).rows).toEqual([[25]])
+  })
+})
+
+/** The rules as they are, evaluated each second and without patience. */
+function hurried(rules: string): string {
+  return rules.replaceAll(/interval: \S+/g, 'interval: 1s').replaceAll(/\bfor: \S+/g, 'for: 1s')
+}
+
+function childrenOf(pid: number): readonly number[] {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)
+}
