@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { loadConfig, type Config } from '../config/load-config.ts'
 import type { Finding } from '../events/audit/finding.ts'
 import { EventLogError } from '../events/event-log.ts'
+import { recordAuditRun } from '../readmodels/audit/audit-runs.ts'
 import { verifyLog, type AuditSummary } from '../readmodels/audit/verify-log.ts'
 import { publicKeyPath, readPublicKeys } from '../security/anchor-key.ts'
 import { ExitError } from '../shared/engine-error.ts'
@@ -66,7 +67,9 @@ async function verify([verb, ...rest]: readonly string[]): Promise<number> {
   const database = await openDatabase(config)
   const store = await recordStoreOf(config, database.url)
   const log = flags['read-models'] ? await eventLogOf(config, database.url, {}) : undefined
+  const findings: Finding[] = []
   const onFinding = (finding: Finding): void => {
+    findings.push(finding)
     process.stdout.write(json ? `${JSON.stringify(finding)}\n` : `${lineOf(finding)}\n`)
   }
   try {
@@ -81,6 +84,9 @@ async function verify([verb, ...rest]: readonly string[]): Promise<number> {
       ...(log && { compareWith: log }),
       onFinding,
     })
+    await recordAuditRun({ connectionString: database.url }, findings).catch((error: unknown) =>
+      process.stderr.write(`quipu: metrics will not tell of this audit: ${String(error)}\n`),
+    )
     process.stdout.write(json ? `${JSON.stringify({ summary })}\n` : `${textOf(summary)}\n`)
     return summary.findings > 0 ? FOUND : 0
   } catch (error) {

@@ -11,6 +11,7 @@ import type { EnginePool } from '../execution/engine/engine.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import { rebuildProgress } from '../readmodels/rebuild.ts'
 import type { Meters } from '../telemetry/meters.ts'
+import { observeAudits } from './audit-meter.ts'
 import { observeDuckDbMemory, observeEngines } from './engine-telemetry.ts'
 import type { EventLogTelemetry } from './event-log-telemetry.ts'
 
@@ -61,6 +62,7 @@ export function observeCoordinator(gauges: CoordinatorGauges, meters: Meters): v
     meters.set('postgresConnections', { state: 'waiting' }, pool.waitingCount)
   })
   observeDuckDbMemory(gauges.engine, meters)
+  observeAudits(gauges.read, meters)
   meters.onScrape(() => gauges.logTelemetry.observe(gauges.log, meters))
   meters.onScrape(async () => {
     meters.set('deadLetters', { projection: PROJECTION }, projection.deadLetters)

@@ -1,4 +1,5 @@
-import type { Attributes, Context, ContextManager, HrTime, SpanKind, Tracer } from '@opentelemetry/api'
+import type { Attributes, HrTime, SpanKind, SpanStatusCode } from '@opentelemetry/api'
+import type { resources, tracing } from '@opentelemetry/sdk-node'
 import type { SpanRecord, SpanSink } from './span.ts'
 
 export interface SpanExport {
@@ -14,22 +15,21 @@ const QUEUE = 16_384
 const BATCH = 512
 
 /**
- * Sends spans by OTLP over HTTP; where to is the standard environment's say (`OTEL_EXPORTER_OTLP_ENDPOINT` …). Loads
- * the SDK (200 ms of CPU): called in a thread of its own, once the process serves, and only when there is an endpoint.
+ * Sends spans by OTLP over HTTP; where to and how is the standard environment's say (`OTEL_EXPORTER_OTLP_ENDPOINT` …).
+ * Loads the SDK (200 ms of CPU): called in a thread of its own, once the process serves, and only when there is an
+ * endpoint. The SDK's batches, encoding and exporter are used; its tracer is not, since our spans have ended when they
+ * are made, and it would make each of them twice.
  */
 export async function startSpanExport(options: SpanExport): Promise<Pick<SpanSink, 'emit' | 'stop'>> {
-  const [api, { NodeSDK, tracing, resources }, { OTLPTraceExporter }] = await Promise.all([
+  const [api, { tracing: sdk, resources: resourcesOf }, { OTLPTraceExporter }] = await Promise.all([
     import('@opentelemetry/api'),
     import('@opentelemetry/sdk-node'),
     import('@opentelemetry/exporter-trace-otlp-http'),
   ])
-  /** Ids of the span that is started next: spans of entities have their own. */
-  const next: { traceId?: string; spanId?: string } = {}
-  const random = new tracing.RandomIdGenerator()
   const exporter = new OTLPTraceExporter({ timeoutMillis: 1000 })
   let queued = 0
-  const counted = {
-    export(spans: Parameters<typeof exporter.export>[0], done: Parameters<typeof exporter.export>[1]) {
+  const counted: tracing.SpanExporter = {
+    export(spans, done) {
       exporter.export(spans, (result) => {
         queued = Math.max(0, queued - spans.length)
         options.onSpans(result.code === 0 ? 'exported' : 'dropped', spans.length)
@@ -39,35 +39,20 @@ export async function startSpanExport(options: SpanExport): Promise<Pick<SpanSin
     shutdown: () => exporter.shutdown(),
     forceFlush: () => exporter.forceFlush(),
   }
-  const processor = new tracing.BatchSpanProcessor(counted, {
+  const processor = new sdk.BatchSpanProcessor(counted, {
     maxQueueSize: QUEUE,
     maxExportBatchSize: BATCH,
     scheduledDelayMillis: 500,
     exportTimeoutMillis: 1000,
   })
-  const sdk = new NodeSDK({
-    resource: resources.resourceFromAttributes({
+  const resource = resourcesOf.detectResources({ detectors: [resourcesOf.envDetector] }).merge(
+    resourcesOf.resourceFromAttributes({
       'service.name': options.serviceName,
       'service.instance.id': options.instance,
       'service.version': options.version,
       'deployment.environment.name': options.environment,
     }),
-    idGenerator: {
-      generateTraceId: () => next.traceId ?? random.generateTraceId(),
-      generateSpanId: () => next.spanId ?? random.generateSpanId(),
-    },
-    // Whether a trace is taken was decided when the query came; what arrives here is to be sent.
-    sampler: new tracing.AlwaysOnSampler(),
-    spanProcessors: [processor],
-    instrumentations: [],
-    // Contexts are passed by hand. The SDK's own manager would switch async hooks on for the whole process.
-    contextManager: noContexts(api.ROOT_CONTEXT),
-    autoDetectResources: false,
-    metricReaders: [],
-    logRecordProcessors: [],
-  })
-  sdk.start()
-  const tracer: Tracer = api.trace.getTracer('quipu', options.version)
+  )
   const kinds: Record<SpanRecord['kind'], SpanKind> = {
     INTERNAL: api.SpanKind.INTERNAL,
     SERVER: api.SpanKind.SERVER,
@@ -75,17 +60,12 @@ export async function startSpanExport(options: SpanExport): Promise<Pick<SpanSin
     PRODUCER: api.SpanKind.PRODUCER,
     CONSUMER: api.SpanKind.CONSUMER,
   }
-  const flags = api.TraceFlags.SAMPLED
-
-  function parentOf(span: SpanRecord): Context {
-    if (span.parentSpanId === undefined) return api.ROOT_CONTEXT
-    return api.trace.setSpanContext(api.ROOT_CONTEXT, {
-      traceId: span.traceId,
-      spanId: span.parentSpanId,
-      traceFlags: flags,
-      isRemote: true,
-    })
+  const statuses: Record<SpanRecord['status'], SpanStatusCode> = {
+    UNSET: api.SpanStatusCode.UNSET,
+    OK: api.SpanStatusCode.OK,
+    ERROR: api.SpanStatusCode.ERROR,
   }
+  const scope = { name: 'quipu', version: options.version }
 
   return {
     emit(spans) {
@@ -95,43 +75,51 @@ export async function startSpanExport(options: SpanExport): Promise<Pick<SpanSin
           continue
         }
         queued++
-        next.traceId = span.traceId
-        next.spanId = span.spanId
-        const made = tracer.startSpan(
-          span.name,
-          {
-            kind: kinds[span.kind],
-            startTime: hrTime(span.startMs),
-            attributes: span.attributes as Attributes,
-            links: span.links.map((link) => ({ context: { ...link, traceFlags: flags } })),
-          },
-          parentOf(span),
-        )
-        delete next.traceId
-        delete next.spanId
-        for (const event of span.events) made.addEvent(event.name, event.attributes as Attributes, hrTime(event.atMs))
-        if (span.status !== 'UNSET')
-          made.setStatus({
-            code: span.status === 'OK' ? api.SpanStatusCode.OK : api.SpanStatusCode.ERROR,
-            ...(span.statusMessage === undefined ? {} : { message: span.statusMessage }),
-          })
-        made.end(hrTime(span.endMs))
+        processor.onEnd(readable(span, kinds[span.kind], statuses[span.status], resource, scope))
       }
     },
     // Its rejection says that the collector is away, which is no reason not to stop.
-    stop: () => sdk.shutdown().catch(() => {}),
+    stop: () => processor.shutdown().catch(() => {}),
   }
 }
 
-function noContexts(root: Context): ContextManager {
-  const manager: ContextManager = {
-    active: () => root,
-    with: (_, work, thisArg, ...args) => work.call(thisArg as ThisParameterType<typeof work>, ...args),
-    bind: (_, target) => target,
-    enable: () => manager,
-    disable: () => manager,
+/** W3C flag of a trace that is taken: what arrives here is to be sent. */
+const SAMPLED = 1
+
+/** A span as the SDK's exporter reads it. */
+function readable(
+  span: SpanRecord,
+  kind: SpanKind,
+  code: SpanStatusCode,
+  resource: resources.Resource,
+  instrumentationScope: { readonly name: string; readonly version: string },
+): tracing.ReadableSpan {
+  const { traceId, parentSpanId, statusMessage } = span
+  const contextOf = (spanId: string, isRemote: boolean) => ({ traceId, spanId, traceFlags: SAMPLED, isRemote })
+  const own = contextOf(span.spanId, false)
+  return {
+    name: span.name,
+    kind,
+    spanContext: () => own,
+    ...(parentSpanId === undefined ? {} : { parentSpanContext: contextOf(parentSpanId, true) }),
+    startTime: hrTime(span.startMs),
+    endTime: hrTime(span.endMs),
+    status: { code, ...(statusMessage === undefined ? {} : { message: statusMessage }) },
+    attributes: span.attributes as Attributes,
+    links: span.links.map((link) => ({ context: { ...link, traceFlags: SAMPLED } })),
+    events: span.events.map(({ name, atMs, attributes }) => ({
+      name,
+      time: hrTime(atMs),
+      attributes: attributes as Attributes,
+    })),
+    duration: hrTime(Math.max(0, span.endMs - span.startMs)),
+    ended: true,
+    resource,
+    instrumentationScope,
+    droppedAttributesCount: 0,
+    droppedEventsCount: 0,
+    droppedLinksCount: 0,
   }
-  return manager
 }
 
 /** Seconds and nanoseconds: a Date has whole milliseconds, which most operators do not take. */

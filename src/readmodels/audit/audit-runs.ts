@@ -1,0 +1,39 @@
+import pg from 'pg'
+import type { Finding, FindingKind } from '../../events/audit/finding.ts'
+import type { QueryRows } from '../../events/projection.ts'
+
+/** Keeps how often an audit found what: the coordinator's metrics tell of it. */
+export async function recordAuditRun(database: pg.ClientConfig, findings: readonly Finding[]): Promise<void> {
+  const counts: Partial<Record<FindingKind, number>> = {}
+  for (const { kind } of findings) counts[kind] = (counts[kind] ?? 0) + 1
+  const client = new pg.Client(database)
+  await client.connect()
+  try {
+    await client.query('insert into quipu_log.audit_runs (findings) values ($1)', [JSON.stringify(counts)])
+  } finally {
+    await client.end()
+  }
+}
+
+export interface AuditRuns {
+  /** When the last audit that found nothing ended, seconds since the epoch; absent without one. */
+  readonly cleanAt: number | undefined
+  /** Of all audits together. */
+  readonly findings: readonly { readonly kind: FindingKind; readonly count: number }[]
+}
+
+export async function readAuditRuns(read: QueryRows): Promise<AuditRuns> {
+  const [clean] = await read(
+    `select extract(epoch from max(ended_at))::float8 as at from quipu_log.audit_runs where findings = '{}'`,
+    [],
+  )
+  const findings = await read(
+    `select kind, sum(count::bigint)::float8 as count from quipu_log.audit_runs, jsonb_each_text(findings) as f(kind, count)
+     group by 1`,
+    [],
+  )
+  return {
+    cleanAt: clean?.['at'] === null || clean === undefined ? undefined : Number(clean['at']),
+    findings: findings.map(({ kind, count }) => ({ kind: String(kind) as FindingKind, count: Number(count) })),
+  }
+}
