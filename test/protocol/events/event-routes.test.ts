@@ -184,7 +184,7 @@ describe('filters', () => {
     ['user=bob,alice', fitting(() => true)],
     ['type=QueryFinished,QueryFailed', fitting(({ type }) => type === 'QueryFinished' || type === 'QueryFailed')],
     ['type=quipu.query.planned', fitting(({ type }) => type === 'QueryPlanned')],
-    ['type=quipu.query.planned.v1&type=querycreated', fitting(({ type }) => /^Query(Planned|Created)$/.test(type))],
+    ['type=quipu.query.planned.v2&type=querycreated', fitting(({ type }) => /^Query(Planned|Created)$/.test(type))],
     ['type=NodeJoined', ['node/w/1']],
     ['state=RUNNING', fitting((_, __, state) => state === 'RUNNING')],
     ['state=finished,failed', fitting((_, __, state) => state === 'FINISHED' || state === 'FAILED')],
