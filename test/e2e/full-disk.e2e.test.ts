@@ -1,0 +1,95 @@
+import { execFileSync } from 'node:child_process'
+import { chmodSync, closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { post, raw, run, trinoHeaders } from '../support/statement-client.ts'
+
+/*
+ * A data folder on a file system of its own that is really full. It takes a mount: root, and a kernel that lets it.
+ */
+
+let folder: ReturnType<typeof temporaryFolder>
+let disk: string
+let quipu: QuipuProcess
+
+function mounted(): boolean {
+  folder = temporaryFolder()
+  disk = join(folder.path, 'disk')
+  mkdirSync(disk)
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=400m,mode=0711', 'tmpfs', disk], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+const available = mounted()
+if (!available) console.warn('SKIPPED: a full disk (no file system can be mounted here: not root, or not allowed)')
+
+afterAll(async () => {
+  if (available) execFileSync('umount', ['-l', disk])
+  await folder.remove()
+})
+
+/** Writes until there is no room for a byte. @returns gives the room back */
+function fill(): () => void {
+  const path = join(disk, 'filler')
+  const file = openSync(path, 'w')
+  for (const bytes of [1 << 20, 4096, 1]) {
+    const block = Buffer.alloc(bytes, 1)
+    try {
+      while (writeSync(file, block) > 0);
+    } catch (error) {
+      expect((error as NodeJS.ErrnoException).code).toBe('ENOSPC')
+    }
+  }
+  closeSync(file)
+  return () => rmSync(path)
+}
+
+describe.runIf(available)('a disk without room', () => {
+  beforeAll(async () => {
+    chmodSync(folder.path, 0o711)
+    quipu = spawnQuipu(['start', '--port', '0', '--data-dir', join(disk, 'data')], {
+      // A floor that fits this small disk.
+      env: { QUIPU_LOG_LEVEL: 'error', QUIPU_DISK_FLOOR_BYTES: '64MB', QUIPU_RESTART_BACKOFF_MAX_MS: '500ms' },
+    })
+    await quipu.url
+  }, 60_000)
+  afterAll(async () => {
+    quipu.signal('SIGTERM')
+    await quipu.exit
+  }, 60_000)
+
+  it('ends what needs room for pages, and answers what needs none', { timeout: 60_000 }, async () => {
+    const url = await quipu.url
+    // All of it is below the floor of the page store: 5 %, and 2 GB.
+    const { error } = await run(url, 'SELECT orderkey, comment FROM lineitem')
+    expect(error).toMatchObject({ errorName: 'OUT_OF_SPILL_SPACE' })
+    expect((await run(url, 'SELECT 1')).rows).toEqual([[1]])
+  })
+
+  it('takes no statement when it is full, and goes on by itself when there is room', { timeout: 120_000 }, async () => {
+    const url = await quipu.url
+    const before = await run(url, "SELECT 'before' AS word")
+    const free = fill()
+    const ask = () => post(url, 'SELECT 2', { ...trinoHeaders, accept: 'application/json' })
+    let refused = await ask()
+    await waitUntil('statements are refused for want of room', async () => {
+      refused = await ask()
+      return refused.status === 503 && refused.text.includes('disk')
+    })
+    expect(refused.headers['retry-after']).toBe('1')
+    expect(refused.headers['content-type']).toContain('application/problem+json')
+    free()
+    await waitUntil('statements are taken again', async () => (await post(url, 'SELECT 3')).status === 200, 60_000)
+    expect((await run(url, 'SELECT 4')).rows).toEqual([[4]])
+    await waitUntil(
+      'the history is whole',
+      async () => (await raw(`${url}/v1/query/${before.id}`)).status === 200,
+      30_000,
+    )
+  })
+})
