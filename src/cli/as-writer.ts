@@ -1,5 +1,5 @@
 import type { Config } from '../config/load-config.ts'
-import { findWriter } from '../coordinator/recovery/claim-epoch.ts'
+import { findWriter } from '../coordinator/recovery/find-writer.ts'
 import { VISITOR_ADDRESS } from '../coordinator/system/events.ts'
 import { createSystemJournal, type SystemJournal } from '../coordinator/system/system-journal.ts'
 import { Fenced, type EventLog } from '../events/event-log.ts'
@@ -34,7 +34,7 @@ export async function asWriter<T>(
       exitCodes.dependency,
       `The coordinator at ${last.address}, which wrote the event log last, does not answer: start it again`,
     )
-  if (last?.answers === 'alive') {
+  if (last?.answers === 'writes') {
     const bearer = internalBearer(loadClusterSecret(config.dataDir, config.sharedSecret))
     return work.ask((path, body) =>
       fetch(new URL(path, last.address), {

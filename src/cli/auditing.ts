@@ -16,8 +16,10 @@ import { anchorPaths } from './anchor-paths.ts'
 import { configurationLoaded } from './configuration-loaded.ts'
 
 export interface AuditingParts {
-  /** Claimed by this process; the read models hold all that is in it. */
+  /** Claimed by this process. */
   readonly log: EventLog
+  /** Resolves when the read models hold all that was in it then. */
+  readonly caughtUp: Promise<void>
   readonly clock: Clock
   readonly config: Config
   readonly catalogs: Catalogs
@@ -77,7 +79,7 @@ export function startAuditing(parts: AuditingParts): Auditing {
 }
 
 async function startAnchoring(
-  { log, config, read, logger }: AuditingParts,
+  { log, caughtUp, config, read, logger }: AuditingParts,
   journal: SystemJournal,
 ): Promise<Pick<Anchorer, 'stop'>> {
   const paths = anchorPaths(config)
@@ -88,6 +90,7 @@ async function startAnchoring(
     onTrouble: (error) =>
       logger.warn('anchor.trouble', { err: error }, 'An anchor could not be exported; it is tried again'),
   })
+  await caughtUp
   const last = await readLastAnchor(read)
   // Valid, yet not in the file: the process ended in between.
   for (let number = await exported.lastNumber(); number < (last?.anchor.number ?? 0);) {

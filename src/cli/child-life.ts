@@ -15,6 +15,8 @@ export interface ChildLife {
    * Undefined: ask that writer first, and wait for its silence.
    */
   readonly deadWriter: string | undefined
+  /** It may follow another writer of the log and wait for its turn. */
+  readonly follow: boolean
   /** The bound socket, for `server.listen`. */
   readonly socket: Promise<unknown>
   /** How often this supervisor started processes again, by process and reason; changes while the child runs. */
@@ -97,6 +99,7 @@ export function runChild(program: ChildProgram): void {
       config,
       url: given.url,
       deadWriter: given.deadWriter,
+      follow: given.follow,
       socket,
       restarts: () => restarts,
       database: () => (config.databaseUrl === undefined ? database : Promise.resolve(config.databaseUrl)),

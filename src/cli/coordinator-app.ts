@@ -2,16 +2,13 @@ import type { IncomingMessage } from 'node:http'
 import express, { type Express } from 'express'
 import type { Config } from '../config/load-config.ts'
 import type { Membership } from '../coordinator/nodes/membership.ts'
-import type { QueryRegistry } from '../coordinator/query/query-registry.ts'
 import type { StatementService } from '../coordinator/query/statement-service.ts'
-import type { WorkerClient } from '../coordinator/scheduler/worker-client.ts'
 import { forgetQuery } from '../coordinator/system/forget-query.ts'
 import { createAuditRoutes } from '../protocol/audit/audit-routes.ts'
 import { HttpProblem } from '../protocol/edge/problem.ts'
 import { Unforgettable, type EventLog } from '../events/event-log.ts'
 import type { QueryRows } from '../events/projection.ts'
 import type { ProjectionRunner } from '../events/projection-runner.ts'
-import { isLoopback } from '../protocol/edge/browser-policy.ts'
 import { createEventRoutes } from '../protocol/events/event-routes.ts'
 import { createInfoRoutes } from '../protocol/info/info-routes.ts'
 import { createNodeRoutes } from '../protocol/node/node-routes.ts'
@@ -19,13 +16,14 @@ import { openApiDocument } from '../protocol/info/open-api.ts'
 import { createQueryRoutes } from '../protocol/query/query-routes.ts'
 import { headerFamily, sessionFromHeaders } from '../protocol/statement/session-headers.ts'
 import { isAuthorized } from '../protocol/task/internal-request.ts'
-import { createRecentQueries } from '../protocol/task/recent-queries.ts'
-import { createTaskProxyRoutes } from '../protocol/task/task-proxy-routes.ts'
+import type { TaskResource } from '../protocol/task/task-resource.ts'
 import { baseUri } from '../protocol/statement/statement-routes.ts'
 import type { LiveQueries } from '../protocol/query/live-queries.ts'
-import { recordDenials, recordKills } from '../coordinator/system/recorded-rights.ts'
+import { recordDenials, recordKills, type Cancel } from '../coordinator/system/recorded-rights.ts'
 import { isTerminal } from '../coordinator/query/state.ts'
-import type { Auditing } from './auditing.ts'
+import type { RefusalLog } from '../coordinator/system/refusal-log.ts'
+import type { SystemJournal } from '../coordinator/system/system-journal.ts'
+import { remoteAddressOf } from '../protocol/relay/relayed-request.ts'
 import { allowAll } from '../security/authorization.ts'
 import type { Clock } from '../shared/clock.ts'
 import { failureOf } from '../shared/engine-error.ts'
@@ -40,23 +38,31 @@ export interface CoordinatorAppParts {
   /** Monotonic time at which the process began, milliseconds. */
   readonly startedAt: number
   readonly nodeId: string
-  readonly epoch: number
-  readonly logId: string
+  readonly logId: () => string
   readonly bearer: string
   readonly log: EventLog
   readonly live: LiveQueries
   readonly read: QueryRows
-  readonly projection: ProjectionRunner
+  readonly projection: Pick<ProjectionRunner, 'barrier' | 'lag'>
+  readonly deadLetters: () => number
   readonly workers: Membership
-  readonly registry: QueryRegistry
-  readonly service: StatementService
-  readonly client: WorkerClient
+  /** Does this process write the log, and the epoch it knows. */
+  readonly place: () => { readonly writer: boolean; readonly epoch: number }
+  readonly openQueries: () => number
+  /** Ends a query; of the writer alone. */
+  readonly cancel: StatementService['cancel']
+  /** Takes a forgotten query out of memory. */
+  readonly remove: (queryId: string) => void
+  /** The task resource; of the writer alone. */
+  readonly tasks: TaskResource
   readonly meters: () => Meters
   readonly restarts: () => readonly RestartCount[]
   readonly health: Pick<DependencyHealth, 'log' | 'database'>
   /** Does it take statements? */
   readonly ready: () => boolean
-  readonly auditing: Auditing
+  readonly refusals: RefusalLog
+  /** Of the writer alone: who ended which query. */
+  readonly journal: SystemJournal | undefined
   readonly onError: (error: unknown) => void
 }
 
@@ -65,26 +71,32 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
   readonly app: Express
   readonly feed: ReturnType<typeof createEventRoutes>
 } {
-  const { clock, config, startedAt, nodeId, epoch, logId, bearer, log, live, read, projection } = parts
-  const { workers, registry, service, client, onError } = parts
-  const { timeouts, limits } = config
-  const { refusals, journal } = parts.auditing
-  const identify = (request: IncomingMessage) => ({
-    user: userOf(request),
-    ...(request.socket.remoteAddress === undefined ? {} : { remoteAddress: request.socket.remoteAddress }),
-  })
+  const { clock, config, startedAt, nodeId, logId, bearer, log, live, read, projection } = parts
+  const { workers, place, refusals, journal, onError } = parts
+  const { timeouts } = config
+  const identify = (request: IncomingMessage) => {
+    const remoteAddress = remoteAddressOf(request)
+    return { user: userOf(request), ...(remoteAddress === undefined ? {} : { remoteAddress }) }
+  }
   const authorize = recordDenials(allowAll, refusals)
+  const onRefused = refuseInternal(refusals)
   const isInternal = (request: IncomingMessage): boolean => {
     const internal = isAuthorized(request, bearer)
     if (!internal) onRefused(request)
     return internal
   }
-  const onRefused = (request: IncomingMessage): void =>
-    refusals.authenticationFailed({
-      user: 'internal',
-      method: 'shared_secret',
-      remoteAddress: request.socket.remoteAddress,
-    })
+  const cancel: Cancel = (queryId, _by, message) =>
+    parts.cancel(
+      queryId,
+      message === undefined
+        ? failureOf('USER_CANCELED', 'Query was canceled')
+        : failureOf('ADMINISTRATIVELY_KILLED', `Query killed. Message: ${message}`),
+      timeouts.deleteValidityWaitMs,
+    )
+  const isOpen = (queryId: string): boolean => {
+    const query = live.get(queryId)?.query
+    return query !== undefined && !isTerminal(query.kind)
+  }
   const app = express()
   app.disable('x-powered-by')
   app.disable('etag')
@@ -96,19 +108,18 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
       version,
       environment: config.environment,
       ready: parts.ready,
+      place,
       status: async () => ({
         log: parts.health.log,
         database: parts.health.database,
-        writer: true,
-        epoch,
         lag: await projection.lag(),
-        deadLetters: projection.deadLetters,
+        deadLetters: parts.deadLetters(),
         restarts: parts
           .restarts()
           .filter((one) => one.process === 'coordinator')
           .reduce((sum, one) => sum + one.count, 0),
         workers: countStates(workers.nodes()),
-        openQueries: registry.open,
+        openQueries: parts.openQueries(),
       }),
       openApi: () => openApiDocument(version),
       onError,
@@ -120,71 +131,48 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
       isInternal,
       identify,
       authorize,
-      epoch: () => epoch,
+      epoch: () => place().epoch,
       onError,
     }),
   )
-  app.use(
-    createAuditRoutes({
-      isInternal,
-      async forget(queryId, by) {
-        try {
-          const outcome = await forgetQuery({ log, journal }, queryId, by)
-          registry.remove(queryId)
-          await projection.barrier(timeouts.ownWritesWaitMs)
-          return outcome
-        } catch (error) {
-          throw error instanceof Unforgettable ? new HttpProblem(409, error.message) : error
-        }
-      },
-      rebuilt: async (rebuilt) => void (await journal.record('ProjectionRebuilt', rebuilt)),
-      onError,
-    }),
-  )
+  if (journal)
+    app.use(
+      createAuditRoutes({
+        isInternal,
+        async forget(queryId, by) {
+          try {
+            const outcome = await forgetQuery({ log, journal }, queryId, by)
+            parts.remove(queryId)
+            await projection.barrier(timeouts.ownWritesWaitMs)
+            return outcome
+          } catch (error) {
+            throw error instanceof Unforgettable ? new HttpProblem(409, error.message) : error
+          }
+        },
+        rebuilt: async (rebuilt) => void (await journal.record('ProjectionRebuilt', rebuilt)),
+        onError,
+      }),
+    )
   app.use(
     createQueryRoutes({
       live,
       read,
       projection,
-      isWriter: () => true,
-      cancel: recordKills(
-        (queryId, _by, message) =>
-          service.cancel(
-            queryId,
-            message === undefined
-              ? failureOf('USER_CANCELED', 'Query was canceled')
-              : failureOf('ADMINISTRATIVELY_KILLED', `Query killed. Message: ${message}`),
-            timeouts.deleteValidityWaitMs,
-          ),
-        (queryId) => {
-          const query = live.get(queryId)?.query
-          return query !== undefined && !isTerminal(query.kind)
-        },
-        journal,
-      ),
+      isWriter: () => place().writer,
+      cancel: journal ? recordKills(cancel, isOpen, journal) : cancel,
       identify,
       authorize,
       baseUri: (request) => baseUri(request, false),
       clock,
-      logId: () => logId,
+      logId,
       ownWritesWaitMs: timeouts.ownWritesWaitMs,
       onError,
     }),
   )
   const feed = createEventRoutes({ log, identify, authorize: allowAll, onError })
   app.use(feed.router)
-  const taskRoutes = createTaskProxyRoutes({
-    ...createRecentQueries(live, read, clock),
-    forward: client.forward,
-    bearer,
-    onRefused,
-    openReads: isLoopback(config.host),
-    baseUri: (request) => baseUri(request, false),
-    maxBodyBytes: limits.taskBodyBytes,
-    onError,
-  })
   app.use((request, response, next) => {
-    if (!taskRoutes(request, response)) next()
+    if (!parts.tasks(request, response)) next()
   })
   app.get('/metrics', (_request, response, next) => {
     parts
@@ -193,6 +181,16 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
       .then(({ contentType, body }) => response.writeHead(200, { 'content-type': contentType }).end(body), next)
   })
   return { app, feed }
+}
+
+/** Tells of a request to the internal interface without its key. */
+export function refuseInternal(refusals: RefusalLog): (request: IncomingMessage) => void {
+  return (request) =>
+    refusals.authenticationFailed({
+      user: 'internal',
+      method: 'shared_secret',
+      remoteAddress: remoteAddressOf(request),
+    })
 }
 
 function countStates(nodes: readonly { readonly state: string }[]): {

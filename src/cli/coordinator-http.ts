@@ -2,6 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { RefusalLog } from '../coordinator/system/refusal-log.ts'
 import { checkBrowser, type BrowserPolicy } from '../protocol/edge/browser-policy.ts'
 import { HttpProblem, sendProblem, toProblem } from '../protocol/edge/problem.ts'
+import { remoteAddressOf } from '../protocol/relay/relayed-request.ts'
 import { requestTarget } from '../protocol/edge/request-target.ts'
 import type { StatementRoutes } from '../protocol/statement/statement-routes.ts'
 import type { Meters } from '../telemetry/meters.ts'
@@ -11,6 +12,8 @@ export interface HttpParts {
   readonly policy: BrowserPolicy
   /** The statement resource, before everything else and without libraries. */
   readonly statements: StatementRoutes
+  /** Was the request passed on by another coordinator, which has looked at its browser? */
+  readonly isRelayed: (request: IncomingMessage) => boolean
   /** All other resources. */
   readonly rest: (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => void
   readonly meters: () => Meters
@@ -29,7 +32,7 @@ export function createCoordinatorListener(parts: HttpParts): RequestListener {
       sendProblem(request, response, problem)
     }
     try {
-      checkBrowser(request, parts.policy)
+      if (!parts.isRelayed(request)) checkBrowser(request, parts.policy)
     } catch (error) {
       parts.meters().count('httpRefusals', { reason: 'origin' })
       const { origin, host } = request.headers
@@ -37,7 +40,7 @@ export function createCoordinatorListener(parts: HttpParts): RequestListener {
         user: 'anonymous',
         action: 'call from a browser',
         object: `origin ${origin ?? '-'}, host ${host ?? '-'}`,
-        remoteAddress: request.socket.remoteAddress,
+        remoteAddress: remoteAddressOf(request),
       })
       return fail(error)
     }

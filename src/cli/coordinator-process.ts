@@ -33,9 +33,8 @@ runChild(async (life) => {
     gate.server.listen(socket, resolve)
   })
 
-  const { wireCoordinator } = await import('./coordinator-wiring.ts')
-  const coordinator = await wireCoordinator(life)
-  gate.open(coordinator.listener)
+  const { startCoordinator } = await import('./coordinator-life.ts')
+  const coordinator = await startCoordinator(life, gate.open, gate.close)
   life.ready()
   return {
     stop: async () => {

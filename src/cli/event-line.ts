@@ -40,6 +40,7 @@ const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
   NodeRecovered: ({ url }) => url,
   NodeLeft: ({ url }) => url,
   EpochStarted: ({ epoch, address, version }) => `epoch ${epoch}, ${address}, version ${version}`,
+  EpochEnded: ({ epoch, reason }) => `epoch ${epoch}, ${reason}`,
   ConfigurationLoaded: ({ version }) => `version ${version}`,
   AuthenticationFailed: ({ user, method, count }) => `${user} by ${method}, ${count} in a minute`,
   AccessDenied: ({ user, action, object, count }) => `${user}: ${action} ${object}, ${count} in a minute`,

@@ -97,6 +97,7 @@ function childrenOf(program: SupervisedProgram, config: Config, url: string | un
     process: 'coordinator',
     program: programFile('coordinator-process'),
     config,
+    standby: config.standby,
   }
   if (program === 'coordinator') return [coordinator]
   const workers = Array.from({ length: config.workers }, (_, index) =>

@@ -109,6 +109,7 @@ export const configSchema = z.strictObject({
   environment: text('Name of the deployment, shown in answers, metrics and traces', 'production'),
   coordinators: list('Addresses of the coordinators that a worker announces itself to'),
   advertisedUrl: optionalText('Address under which others reach this process, when it is not the one listened on'),
+  standby: flag('Follows the coordinator that writes the event log, and takes its place when it is gone'),
   insecure: flag('Allows a listener that is not loopback although nobody is authenticated'),
   publicHosts: list('Host names, besides loopback, under which clients may call'),
   logLevel: oneOf(

@@ -28,10 +28,12 @@ const PATIENCE_MS = 10_000
  * Counts what is in the read models at the moment of the call, beside whatever is written afterwards: a snapshot is
  * taken before it resolves, and read while the caller goes on.
  * @param epoch this coordinator's: its own events it counts itself
+ * @param since when that epoch began, ISO: what ended since, this coordinator counts
  */
 export async function beginLifetimeCounts(
   connection: pg.ClientConfig,
   epoch: number,
+  since: string,
 ): Promise<{ readonly counts: Promise<LifetimeCounts> }> {
   const client = new pg.Client({ ...connection, application_name: 'quipu counts', statement_timeout: PATIENCE_MS })
   client.on('error', () => {})
@@ -43,12 +45,12 @@ export async function beginLifetimeCounts(
     await client.end().catch(() => {})
     throw error
   }
-  const counts = read(client, epoch).finally(() => client.end().catch(() => {}))
+  const counts = read(client, epoch, since).finally(() => client.end().catch(() => {}))
   counts.catch(() => {})
   return { counts }
 }
 
-async function read(client: pg.Client, epoch: number): Promise<LifetimeCounts> {
+async function read(client: pg.Client, epoch: number, since: string): Promise<LifetimeCounts> {
   const rows = async <R>(text: string, values: readonly unknown[] = []): Promise<R[]> =>
     (await client.query(text, [...values])).rows as R[]
   return {
@@ -60,11 +62,13 @@ async function read(client: pg.Client, epoch: number): Promise<LifetimeCounts> {
               coalesce(sum(raw_input_bytes), 0)::float8 as "inputBytes",
               coalesce(sum(output_rows), 0)::float8 as "outputRows",
               coalesce(sum(output_bytes), 0)::float8 as "outputBytes"
-       from m.queries where ended_at is not null group by 1, 2, 3, 4, 5, 6`,
+       from m.queries where ended_at < $1 group by 1, 2, 3, 4, 5, 6`,
+      [since],
     ),
     tasks: await rows(
       `select t.state, t.retry_reason as "retryReason", count(*)::float8 as count
-       from m.tasks t join m.queries q using (query_id) where q.ended_at is not null group by 1, 2`,
+       from m.tasks t join m.queries q using (query_id) where q.ended_at < $1 group by 1, 2`,
+      [since],
     ),
     // Epochs begin with an event that nobody appends.
     events: await rows(

@@ -20,6 +20,8 @@ export interface ChildSpec {
   /** The program, a JavaScript file. */
   readonly program: string
   readonly config: unknown
+  /** It may follow another writer of the log from its first start on. */
+  readonly standby?: boolean
 }
 
 export interface KeeperTimes {
@@ -209,6 +211,7 @@ export class ChildKeeper {
       config: this.#spec.config,
       url: this.#host.url,
       deadWriter: this.#deadWriter,
+      follow: this.#spec.standby === true || this.#wasReady,
       restarts: this.#host.restarts(),
     }
     this.#send({ type: 'start', start })

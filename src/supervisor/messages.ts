@@ -32,6 +32,11 @@ export interface ChildStart {
    * not fenced: the child may claim at once if that writer is still the last one in the log.
    */
   readonly deadWriter: string | undefined
+  /**
+   * It may follow another writer: told so by the operator, or a successor. Else a log that another one writes is a mistake
+   * of whoever started this.
+   */
+  readonly follow: boolean
   readonly restarts: readonly RestartCount[]
 }
 

@@ -6,6 +6,8 @@ import { isTerminal } from './state.ts'
 /** The queries of this coordinator: open ones, and ended ones while their last answer may be asked for again. */
 export interface QueryRegistry {
   add(execution: QueryExecution): void
+  /** Resolves when a query was added, or after `ms`. */
+  added(ms: number): Promise<void>
   get(queryId: string): QueryExecution | undefined
   list(): readonly QueryExecution[]
   /** Queries that have not ended. */
@@ -43,6 +45,7 @@ export function createQueryRegistry(
   const entries = new Map<string, Entry>()
   const removed: ((execution: QueryExecution) => void)[] = []
   let open = 0
+  let waiting: (() => void)[] = []
 
   function sweep(): void {
     const now = clock.monotonicMs()
@@ -81,12 +84,25 @@ export function createQueryRegistry(
       const entry: Entry = { execution, addedAt: now, touchedAt: now, endedAt: undefined }
       entries.set(execution.queryId, entry)
       open++
+      const woken = waiting
+      waiting = []
+      for (const wake of woken) wake()
       execution.aggregate.onValid(() => {
         if (entry.endedAt !== undefined || !isTerminal(execution.aggregate.state.kind)) return
         entry.endedAt = clock.monotonicMs()
         open--
       })
     },
+    added: (ms) =>
+      new Promise((resolve) => {
+        const wake = (): void => {
+          clearTimeout(timer)
+          waiting = waiting.filter((one) => one !== wake)
+          resolve()
+        }
+        const timer = setTimeout(wake, ms)
+        waiting.push(wake)
+      }),
     get: (queryId) => entries.get(queryId)?.execution,
     list: () => [...entries.values()].map((entry) => entry.execution),
     get open() {

@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts'
 import { EngineError, failureOf, type Failure } from '../../shared/engine-error.ts'
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
 import type { TaskStats } from '../../execution/api/task.ts'
-import { LogUnavailable as LogOverloaded, type EventLog } from '../../events/event-log.ts'
+import { Fenced, LogUnavailable as LogOverloaded, type EventLog } from '../../events/event-log.ts'
 import type { QueryExecution, Submission } from './query-handle.ts'
 import type { QueryRegistry } from './query-registry.ts'
 import type { ResultPageSource } from './result-page-source.ts'
@@ -61,6 +61,8 @@ export interface StatementServiceDeps {
     readonly answersKeptMs: number
   }
   readonly accepting: () => boolean
+  /** Of this coordinator: a higher one in the log is another's, who decides what a client is told. */
+  readonly epoch: number
   /** False when the disk is too full for more of the event log. */
   readonly hasDiskRoom: () => boolean
 }
@@ -156,7 +158,7 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
   }
 
   async function pageLost(execution: QueryExecution, query: KnownQuery, token: number): Promise<StatementAnswer> {
-    const failure = lostFailure(token)
+    const failure = await confirmed(lostFailure(token), CONFIRM_LOSS_MS)
     execution.recordLoss(token, failure.message)
     if (!isTerminal(query.kind)) await execution.fail(failure)
     const { liveStats, queuedReason } = execution
@@ -183,7 +185,8 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
   /** Queries that ended before this process, or that it has forgotten: the log knows them. */
   async function pollPast(queryId: QueryId, token: number, waitMs: number): Promise<StatementAnswer> {
     const query = (await timely(readQuery(deps.log, queryId), waitMs)).state
-    if (query.kind !== 'FINISHED' && query.kind !== 'FAILED') return { kind: 'unknown' }
+    if (query.kind === 'NONE') return confirmed({ kind: 'unknown' }, Math.max(waitMs, PAGE_WAIT_MS))
+    if (query.kind !== 'FINISHED' && query.kind !== 'FAILED') return pollUnclaimed(queryId, token, waitMs, query)
     if (clock.now() - Date.parse(query.endedAt) > deps.limits.answersKeptMs) return { kind: 'unknown' }
     const base = { kind: 'answer', query, liveStats: new Map(), queuedReason: undefined, settled: true } as const
     if (query.kind === 'FAILED') return { ...base, nextToken: undefined, page: undefined, failure: query.failure }
@@ -205,10 +208,31 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
     }
   }
 
-  /** A negative answer speaks about the whole log: this process may have been fenced in its sleep. */
-  async function confirmed(answer: StatementAnswer, waitMs: number): Promise<StatementAnswer> {
-    await timely(deps.log.tip(), waitMs)
+  /**
+   * A negative answer, and one that makes an end, speaks about the whole log: this process may have been fenced in its
+   * sleep. @throws Fenced then: who writes now decides; LogUnavailable when the log does not say in time
+   */
+  async function confirmed<T>(answer: T, waitMs: number): Promise<T> {
+    const tip = await timely(deps.log.tip(), waitMs)
+    if (tip.at.some(({ state }) => state.epoch > deps.epoch)) throw new Fenced('Another coordinator writes the log')
     return answer
+  }
+
+  /** Open in the log, yet not here: recovery comes to it, or another coordinator has it. */
+  async function pollUnclaimed(
+    queryId: QueryId,
+    token: number,
+    waitMs: number,
+    query: KnownQuery,
+  ): Promise<StatementAnswer> {
+    const until = clock.monotonicMs() + waitMs
+    for (let left = waitMs; left > 0; left = until - clock.monotonicMs()) {
+      const execution = registry.get(queryId)
+      if (execution) return pollLive(execution, token, left)
+      await registry.added(left)
+    }
+    const unknown = { liveStats: new Map(), queuedReason: undefined, page: undefined, failure: undefined }
+    return { kind: 'answer', query, ...unknown, nextToken: token, settled: false }
   }
 
   return {
@@ -244,9 +268,18 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
     },
     async cancel(queryId, failure, waitMs) {
       if (!isQueryId(queryId)) return 'unknown'
-      const execution = registry.get(queryId)
-      if (!execution) return (await readQuery(deps.log, queryId)).state.kind === 'NONE' ? 'unknown' : 'done'
       const deadline = clock.monotonicMs() + waitMs
+      let execution = registry.get(queryId)
+      while (!execution) {
+        const { state } = await readQuery(deps.log, queryId)
+        if (state.kind === 'NONE')
+          return confirmed('unknown' as const, Math.max(deadline - clock.monotonicMs(), PAGE_WAIT_MS))
+        if (isTerminal(state.kind)) return 'done'
+        const left = deadline - clock.monotonicMs()
+        if (left <= 0) return 'waiting'
+        await registry.added(left)
+        execution = registry.get(queryId)
+      }
       void execution.fail(failure).catch(() => {})
       while (!isTerminal(execution.aggregate.state.kind)) {
         const left = deadline - clock.monotonicMs()
@@ -276,6 +309,9 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
 function lostFailure(token: number): Failure {
   return failureOf('PAGE_TRANSPORT_ERROR', `Page ${token} of the result is lost`)
 }
+
+/** That a page is lost is the end of its query: better later than wrong. */
+const CONFIRM_LOSS_MS = 2000
 
 /** A page whose look-up has begun gets so long, whatever is left of the poll's time. */
 const PAGE_WAIT_MS = 200

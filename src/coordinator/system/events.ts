@@ -13,6 +13,9 @@ export const systemEventSchemas = {
       version: z.string(),
     })
     .describe('A coordinator won the right to write the log; its first event in each epoch'),
+  EpochEnded: z
+    .object({ epoch: z.number().int(), writer: z.string(), reason: z.literal('drained') })
+    .describe('The writer stopped on purpose and leaves its place to whoever claims next'),
   ConfigurationLoaded: z
     .object({
       version: z.string(),

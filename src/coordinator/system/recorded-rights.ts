@@ -13,7 +13,7 @@ export function recordDenials(authorize: Authorize, refusals: RefusalLog): Autho
   }
 }
 
-type Cancel = (queryId: string, by: Identity, message?: string) => Promise<'done' | 'unknown' | 'waiting'>
+export type Cancel = (queryId: string, by: Identity, message?: string) => Promise<'done' | 'unknown' | 'waiting'>
 
 /** Tells who ended a query by its id, rather than by the address that its own client was given. */
 export function recordKills(cancel: Cancel, isOpen: (queryId: string) => boolean, journal: SystemJournal): Cancel {

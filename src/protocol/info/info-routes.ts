@@ -33,7 +33,9 @@ export interface InfoRoutesDeps {
   readonly environment: string
   /** Does it take statements? */
   readonly ready: () => boolean
-  readonly status: () => Promise<Omit<ServerStatus, 'live' | 'ready'>>
+  /** Does it write the log, and in which epoch? Followers ask for this: it must cost nothing. */
+  readonly place: () => Pick<ServerStatus, 'writer' | 'epoch'>
+  readonly status: () => Promise<Omit<ServerStatus, 'live' | 'ready' | 'writer' | 'epoch'>>
   /** The document of `/openapi.json`. */
   readonly openApi: () => unknown
   readonly onError?: (error: unknown) => void
@@ -52,6 +54,7 @@ export function createInfoRoutes(deps: InfoRoutesDeps): Router {
         environment: deps.environment,
         coordinator: true,
         starting: !deps.ready(),
+        ...deps.place(),
         uptime: formatDuration((deps.clock.monotonicMs() - deps.startedAtMs) * 1e6),
       }),
   })
@@ -59,7 +62,7 @@ export function createInfoRoutes(deps: InfoRoutesDeps): Router {
     async GET(_request, response) {
       const status = await deps.status()
       const ready = deps.ready() && status.log === 'up'
-      sendJson(response, { live: true, ready, ...status } satisfies ServerStatus)
+      sendJson(response, { live: true, ready, ...deps.place(), ...status } satisfies ServerStatus)
     },
   })
   resource(router, '/openapi.json', {

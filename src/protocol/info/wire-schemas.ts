@@ -306,6 +306,9 @@ export const serverInfo = z.looseObject({
   environment: z.string(),
   coordinator: z.boolean(),
   starting: z.boolean(),
+  /** Does it write the event log, and the epoch it knows; of a coordinator once it serves. */
+  writer: z.boolean().optional(),
+  epoch: count.optional(),
   uptime: duration,
 })
 

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { z } from 'zod'
 import { headerFamilies, type QuerySession } from '../../coordinator/query/events.ts'
 import { HttpProblem } from '../edge/problem.ts'
+import { remoteAddressOf } from '../relay/relayed-request.ts'
 
 export type HeaderFamily = (typeof headerFamilies)[number]
 
@@ -75,7 +76,7 @@ export function sessionFromHeaders(
     capabilities: commaList(get('client-capabilities')),
     clientTags: commaList(get('client-tags')),
     resourceEstimates: resourceEstimates(get('resource-estimate'), family),
-    remoteUserAddress: request.socket.remoteAddress ?? '',
+    remoteUserAddress: remoteAddressOf(request) ?? '',
     ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined)),
   }
 }

@@ -9,11 +9,13 @@ import {
   type StatementAnswer,
   type StatementService,
 } from '../../coordinator/query/statement-service.ts'
+import { EventLogError, Fenced } from '../../events/event-log.ts'
 import type { Submission } from '../../coordinator/query/query-handle.ts'
 import type { KnownQuery } from '../../coordinator/query/state.ts'
 import { isLoopback } from '../edge/browser-policy.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { decodeUtf8, readBody } from '../edge/request-body.ts'
+import { remoteAddressOf } from '../relay/relayed-request.ts'
 import { answerText, emptyStats } from './query-results.ts'
 import { headerFamily, headerPrefix, sessionFromHeaders } from './session-headers.ts'
 import type { StatementUris } from './next-uri.ts'
@@ -81,7 +83,8 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
       if (error instanceof LogUnavailable) deps.onRejected?.(resourceGroup, 'log_down')
       if (error instanceof EngineError && error.errorName === 'TOO_MANY_REQUESTS_FAILED')
         deps.onRejected?.(resourceGroup, 'shed')
-      if (error instanceof LogUnavailable) throw new HttpProblem(503, error.message, { 'retry-after': '1' })
+      if (error instanceof LogUnavailable || error instanceof Fenced)
+        throw new HttpProblem(503, error.message, { 'retry-after': '1' })
       throw error
     })
     const { intended, state } = execution.aggregate
@@ -115,7 +118,7 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
       // At once would have the client ask again at once.
       await sleep(Math.max(0, deps.limits.longPollMs - (deps.clock.now() - startedAt)))
       deps.onPolled?.('empty')
-      return waiting(request, response, id, token)
+      return sendWaiting(request, response, deps.uris, baseUri(request, deps.forwarded), id, token)
     }
     switch (answer.kind) {
       case 'gone':
@@ -159,22 +162,12 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
     if (page) deps.onDelivered?.(query, page.rows)
   }
 
-  function waiting(request: IncomingMessage, response: ServerResponse, id: string, token: number): void {
-    const base = baseUri(request, deps.forwarded)
-    const body = {
-      id,
-      infoUri: deps.uris.infoUri(base, id),
-      nextUri: deps.uris.nextUri(base, id, token),
-      stats: emptyStats(),
-      warnings: [],
-    }
-    send(request, response, [JSON.stringify(body)], {})
-  }
-
   async function remove(response: ServerResponse, id: string, segment: string): Promise<void> {
     if (deps.uris.verifyToken(id, segment) === undefined) throw new HttpProblem(404, 'Query not found')
     const failure = failureOf('USER_CANCELED', 'Query was canceled')
-    const outcome = await deps.service.cancel(id, failure, deps.limits.deleteValidityWaitMs)
+    const outcome = await deps.service
+      .cancel(id, failure, deps.limits.deleteValidityWaitMs)
+      .catch((error: unknown) => (isPassing(error) ? ('waiting' as const) : Promise.reject(error)))
     if (outcome === 'unknown') throw new HttpProblem(404, 'Query not found')
     if (outcome === 'waiting')
       throw new HttpProblem(503, 'The cancel is not in the event log yet', { 'retry-after': '1' })
@@ -213,7 +206,9 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
         return true
       case 'HEAD': {
         // A heartbeat of clients that are busy with the rows they have.
-        const known = deps.uris.verifyToken(id, segment) !== undefined && (await deps.service.heartbeat(id))
+        const known =
+          deps.uris.verifyToken(id, segment) !== undefined &&
+          (await deps.service.heartbeat(id).catch((error: unknown) => isPassing(error) || Promise.reject(error)))
         response.writeHead(known ? 200 : 404, NO_BODY).end()
         return true
       }
@@ -246,7 +241,7 @@ function send(
   const gzip =
     bytes > GZIP_ABOVE_BYTES &&
     /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? '')) &&
-    !isLoopback((request.socket.remoteAddress ?? '').replace(/^::ffff:/, ''))
+    !isLoopback((remoteAddressOf(request) ?? '').replace(/^::ffff:/, ''))
   response.writeHead(200, {
     'content-type': 'application/json',
     'x-content-type-options': 'nosniff',
@@ -272,6 +267,25 @@ function send(
   )
 }
 
+/** Says of a query of which nothing is known here now that it waits; its nextUri stays. */
+export function sendWaiting(
+  request: IncomingMessage,
+  response: ServerResponse,
+  uris: StatementUris,
+  base: string,
+  id: string,
+  token: number,
+): void {
+  const body = {
+    id,
+    infoUri: uris.infoUri(base, id),
+    nextUri: uris.nextUri(base, id, token),
+    stats: emptyStats(),
+    warnings: [],
+  }
+  send(request, response, [JSON.stringify(body)], {})
+}
+
 function acceptsJson(request: IncomingMessage): void {
   const accept = request.headers.accept
   if (accept === undefined || /application\/(\*|json)|\*\/\*/.test(accept)) return
@@ -295,10 +309,10 @@ export function baseUri(request: IncomingMessage, forwarded: boolean): string {
   return `${scheme}://${address}:${localPort}`
 }
 
-/** The log, Postgres or a worker is away: it comes back, or recovery says what became of the query. */
+/** The log, Postgres or a worker is away, or another coordinator writes: it comes back, or recovery says what became of the query. */
 function isPassing(error: unknown): boolean {
   // The service's own, and the event log's.
-  if (error instanceof Error && error.name === 'LogUnavailable') return true
+  if (error instanceof LogUnavailable || error instanceof EventLogError) return true
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   return (
     /^(ECONN|EPIPE|ENOENT|ETIMEDOUT|57|08|53)/.test(code) ||

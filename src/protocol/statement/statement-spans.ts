@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { QueryEventOf } from '../../coordinator/query/events.ts'
+import { remoteAddressOf } from '../relay/relayed-request.ts'
 import type { KnownQuery } from '../../coordinator/query/state.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { attributes as names } from '../../telemetry/attribute-names.ts'
@@ -137,7 +138,7 @@ function answered(
   more: Readonly<Record<string, AttributeValue>> = {},
 ): Pick<SpanRecord, 'name' | 'kind' | 'attributes' | 'status' | 'events'> {
   const agent = request.headers['user-agent']
-  const address = request.socket.remoteAddress?.replace(/^::ffff:/, '')
+  const address = remoteAddressOf(request)?.replace(/^::ffff:/, '')
   return {
     // Never the address itself: its mac is the lock on the result.
     name: `${method} ${route}`,

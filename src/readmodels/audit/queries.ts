@@ -28,6 +28,16 @@ export async function readAnchorsAfter(query: QueryRows, number: number, limit: 
   return rows.map(toAnchor)
 }
 
+/** The last two beginnings and ends of epochs that the read models know, the older first. */
+export async function readLastEpochs(query: QueryRows): Promise<{ readonly type: string; readonly data: unknown }[]> {
+  const rows = await query(
+    `select kind, details from audit_log where kind in ('EpochStarted', 'EpochEnded')
+     order by at desc, sequence desc limit 2`,
+    [],
+  )
+  return rows.map((row) => ({ type: String(row['kind']), data: row['details'] })).toReversed()
+}
+
 /** The sequence in the stream `system` before the last EpochStarted that the read models know; 0 without one. */
 export async function beforeLastEpoch(database: pg.ClientConfig): Promise<number> {
   const client = new pg.Client(database)

@@ -17,10 +17,9 @@ beforeAll(async () => {
       version: '0.1.0',
       environment: 'test',
       ready: () => ready,
+      place: () => ({ writer: true, epoch: 3 }),
       status: async () => ({
         ...dependencies,
-        writer: true,
-        epoch: 3,
         lag: { events: 2, oldestMillis: 40 },
         deadLetters: 1,
         restarts: 4,
@@ -44,6 +43,8 @@ describe('GET /v1/info', () => {
     ['environment', 'test'],
     ['coordinator', true],
     ['starting', false],
+    ['writer', true],
+    ['epoch', 3],
     ['uptime', '1.50m'],
     ['nodeId', 'c1'],
   ])('%s', async (field, value) => {

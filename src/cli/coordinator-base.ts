@@ -1,0 +1,183 @@
+import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import pg from 'pg'
+import { allowedDirectories, loadCatalogs } from '../connectors/spi/catalog-files.ts'
+import { withSystemCatalog, type RuntimeSources } from '../connectors/system/system-connector.ts'
+import { MisconfiguredLog } from '../events/event-log.ts'
+import { migrate, MigrationError } from '../events/postgres/migrate.ts'
+import { createProjectionRunner, type ProjectionRunner } from '../events/projection-runner.ts'
+import { createEnginePool } from '../execution/engine/engine-pool.ts'
+import { createReadModelsProjection } from '../readmodels/projection.ts'
+import { deriveKey, internalBearer, loadClusterSecret } from '../security/cluster-secret.ts'
+import { systemClock } from '../shared/clock.ts'
+import { ExitError } from '../shared/engine-error.ts'
+import { exitCodes } from '../shared/exit-codes.ts'
+import { epochOf } from '../shared/ids.ts'
+import { translateError } from '../sql/functions/runtime-errors.ts'
+import type { ChildLife } from './child-life.ts'
+import { connectorFactories, duckdbTypeOf, tablesFolder } from './connector-factories.ts'
+import { countPostgresError, countProjected, timedRead } from './coordinator-metrics.ts'
+import { watchDependencies } from './dependency-health.ts'
+import { createEngineEvents } from './engine-telemetry.ts'
+import { engineSettings } from './engine-settings.ts'
+import { eventLogOf } from './event-log-of.ts'
+import { createEventLogTelemetry } from './event-log-telemetry.ts'
+import { emitProjection } from './link-spans.ts'
+import { createProcessTelemetry } from './process-telemetry.ts'
+
+const clock = systemClock
+
+/** Files shipped with the project, seen from `dist/cli`. */
+const SHIPPED = fileURLToPath(new URL('../../etc', import.meta.url))
+
+/** To Postgres, for reads of the read models. */
+export const POOL_CONNECTIONS = 8
+/** A server that is stopped takes connections and never answers. */
+const READ_WAITS = { connectionTimeoutMillis: 2000, query_timeout: 30_000 }
+
+/** What a coordinator has whether it writes the log or follows it. */
+export type CoordinatorBase = Awaited<ReturnType<typeof wireBase>>
+
+/**
+ * Everything that comes before the claim: catalogs, engine, event log (open), Postgres.
+ * @throws ExitError 64 or 69 with one line when something it needs is wrong or missing
+ */
+export async function wireBase(life: ChildLife) {
+  const startedAt = clock.monotonicMs()
+  const { config } = life
+  const nodeId = `coordinator-${process.pid}`
+  const telemetry = createProcessTelemetry(config, 'coordinator', nodeId)
+  const { logger } = telemetry
+  const dataDir = resolve(config.dataDir)
+  const secret = loadClusterSecret(dataDir, config.sharedSecret)
+  const bearer = internalBearer(secret)
+  let bound: { query: ReturnType<typeof createEnginePool>['query'] } | undefined
+  let runtime: RuntimeSources | undefined
+  const configured = loadCatalogs(resolve(config.catalogDir), connectorFactories, {
+    dataDir,
+    tablesDir: tablesFolder(config),
+    shippedDir: SHIPPED,
+    duckdbType: duckdbTypeOf,
+    query: (sql) => {
+      if (!bound) throw new Error('catalogs are asked before the engine is there')
+      return bound.query(sql)
+    },
+  })
+  const catalogs = withSystemCatalog(configured, () => {
+    if (!runtime) throw new Error('system tables are read before they are there')
+    return runtime
+  })
+  const engineUse = engineSettings(config, {
+    // A stand-by may share the data folder of the coordinator it follows.
+    folder: join(dataDir, config.standby ? 'coordinator-standby' : 'coordinator'),
+    allowedDirectories: allowedDirectories(catalogs),
+    sharers: config.workers + 1,
+    translateError,
+    onEvent: createEngineEvents(telemetry.meters, logger),
+  })
+  const engine = createEnginePool(engineUse)
+  bound = engine
+  const engineStarted = engine.start()
+  engineStarted.catch(() => {})
+
+  const connection: pg.ClientConfig = { connectionString: await life.database() }
+  const migrating = clock.monotonicMs()
+  await usable(migrate(connection), 'Postgres')
+  const migrateSeconds = (clock.monotonicMs() - migrating) / 1000
+  telemetry.meters().observe('postgresQueryDuration', { operation: 'migrate' }, migrateSeconds)
+  const logTelemetry = createEventLogTelemetry({
+    meters: telemetry.meters,
+    spans: telemetry.spans,
+    topic: config.kafkaBrokers.length === 0 ? undefined : config.kafkaTopic,
+    onTrouble: (error) => logger.warn('log.trouble', { err: error }, 'The event log is in trouble; it goes on trying'),
+  })
+  const projectionTrouble = (kind: string, error: unknown): void => {
+    countPostgresError(telemetry.meters(), error)
+    logger.warn('projection.trouble', { kind, err: error }, 'The projection is in trouble')
+  }
+  let pagesNeededSince = (): number => clock.now()
+  const log = await eventLogOf(config, connection.connectionString!, {
+    ...logTelemetry.hooks,
+    bornIn: epochOf,
+    pagesKey: deriveKey(secret, 'result-pages'),
+    pagesNeededSince: () => new Date(pagesNeededSince() - config.timeouts.answersKeptMs),
+  })
+  await usable(log.open(), 'the event log')
+  const pool = new pg.Pool({
+    ...connection,
+    max: POOL_CONNECTIONS,
+    options: '-c search_path=m,quipu_log,public',
+    ...READ_WAITS,
+  })
+  pool.on('error', (error) => logger.warn('log.trouble', { err: error }, 'A connection to Postgres was lost'))
+
+  const health = watchDependencies(log, connection, (name, is) =>
+    is === 'down'
+      ? logger.error('dependency.down', { dependency: name }, 'It does not answer; what needs it waits')
+      : logger.info('dependency.up', { dependency: name }, 'It answers again'),
+  )
+
+  return {
+    config,
+    startedAt,
+    nodeId,
+    telemetry,
+    dataDir,
+    secret,
+    bearer,
+    catalogs,
+    engine,
+    engineUse,
+    engineStarted,
+    connection,
+    logTelemetry,
+    log,
+    pool,
+    health,
+    read: health.failFast(timedRead(pool, telemetry.meters)),
+    /** Under which others reach this process. */
+    address: config.advertisedUrl ?? life.url ?? `http://${config.host}:${config.port}`,
+    useRuntime: (sources: RuntimeSources) => void (runtime = sources),
+    /** @param since creation of the oldest open query, milliseconds since the epoch: its pages are still needed */
+    keepPagesSince: (since: () => number) => void (pagesNeededSince = since),
+    createProjection: (): ProjectionRunner =>
+      createProjectionRunner({
+        log,
+        projection: createReadModelsProjection(),
+        database: connection,
+        clock,
+        // Nobody waits: reads of one's own writes come from memory, and a barrier ends the lingering.
+        lingerMs: 100,
+        onBatch(batch) {
+          countProjected(telemetry.meters(), batch)
+          emitProjection(telemetry.spans(), 'readmodels', batch)
+        },
+        onTrouble: (trouble) =>
+          trouble.kind === 'dead_letter'
+            ? logger.error('dead_letter', { trouble }, 'An event could not be projected')
+            : projectionTrouble(trouble.kind, trouble.error),
+        onWait: ({ passed, milliseconds }) =>
+          telemetry.meters().observe('projectionWait', { result: passed ? 'passed' : 'timeout' }, milliseconds / 1000),
+      }),
+    async stop() {
+      await health.stop()
+      await log.close()
+      await pool.end()
+      await engine.stop()
+      await telemetry.stop()
+    },
+  }
+}
+
+/** One line for what is wrong or missing at the start. */
+async function usable<T>(opening: Promise<T>, what: string): Promise<T> {
+  try {
+    return await opening
+  } catch (error) {
+    const code =
+      error instanceof MigrationError || error instanceof MisconfiguredLog
+        ? exitCodes.configuration
+        : exitCodes.dependency
+    throw new ExitError(code, `Cannot use ${what}: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}

@@ -1,0 +1,145 @@
+import type { RequestListener } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { anotherWrites, claimEpoch, type Claimed } from '../coordinator/recovery/claim-epoch.ts'
+import { nextPlace, startEpochFollower, type WriterPlace } from '../coordinator/recovery/epoch-follower.ts'
+import { createTurn, LOOK_EVERY_MS } from '../coordinator/recovery/turn.ts'
+import { systemStream } from '../coordinator/system/events.ts'
+import type { QueryRows } from '../events/projection.ts'
+import type { ProjectionRunner } from '../events/projection-runner.ts'
+import { createProjectionWatch } from '../events/projection-watch.ts'
+import { READ_MODELS } from '../readmodels/projection.ts'
+import { readLastEpochs } from '../readmodels/audit/queries.ts'
+import { rebuildIfNeeded, type Rebuilt } from '../readmodels/rebuild.ts'
+import { systemClock as clock } from '../shared/clock.ts'
+import { ExitError } from '../shared/engine-error.ts'
+import { exitCodes } from '../shared/exit-codes.ts'
+import type { ChildLife } from './child-life.ts'
+import { wireBase } from './coordinator-base.ts'
+import { wireFollower, type FollowingCoordinator } from './coordinator-follower.ts'
+import { wireWriter, type CoordinatorPhase } from './coordinator-wiring.ts'
+import { version } from './version.ts'
+
+interface Won {
+  readonly claimed: Claimed
+  readonly projection: ProjectionRunner
+  readonly rebuilt: Rebuilt | undefined
+  /** How long the claim took. */
+  readonly milliseconds: number
+}
+
+/**
+ * Starts a coordinator: it claims the log when nobody writes it, else follows until it may. Resolves when it serves.
+ * @param serve takes the listener of each phase, in place of the one before
+ * @param closeListener accepts no more; resolves when the answers under way are out
+ * @throws ExitError 64 or 69 with one line when something it needs is wrong or missing, or another coordinator writes
+ */
+export async function startCoordinator(
+  life: ChildLife,
+  serve: (listener: RequestListener) => void,
+  closeListener: () => Promise<void>,
+): Promise<CoordinatorPhase> {
+  const base = await wireBase(life)
+  const { config, log, read, telemetry } = base
+  const { logger } = telemetry
+  const watch = createProjectionWatch(log, read, READ_MODELS.name)
+  const from = await watch.checkpoint()
+  const epochs = startEpochFollower({
+    log,
+    from,
+    last: await lastPlace(read),
+    onStopped: (error) => life.fail(error),
+  })
+  const turn = createTurn({
+    follower: epochs,
+    ownAddress: base.address,
+    deadWriter: life.deadWriter,
+    silentMs: config.timeouts.writerSilentMs,
+    jitterMs: config.timeouts.writerSilentJitterMs,
+    clock,
+  })
+  let following: FollowingCoordinator | undefined
+  let stopping = false
+
+  /** @returns undefined when another one was first */
+  async function claim(): Promise<Won | undefined> {
+    // Before the claim: a log in Kafka reads streams, its own claim's too, from what was projected.
+    const rebuilt = await rebuildIfNeeded({ log, database: base.connection, clock })
+    if (rebuilt) logger.info('projection.rebuilt', { ...rebuilt }, 'Read models were made anew from the event log')
+    const projection = base.createProjection()
+    await projection.start()
+    const start = clock.monotonicMs()
+    const claimed = await claimEpoch(log, { address: base.address, version })
+    if (claimed) return { claimed, projection, rebuilt, milliseconds: clock.monotonicMs() - start }
+    await projection.stop()
+    return undefined
+  }
+
+  async function becomeWriter({ claimed, projection, rebuilt, milliseconds }: Won): Promise<CoordinatorPhase> {
+    void epochs.stop()
+    const heard = following?.heard() ?? []
+    return wireWriter(life, base, projection, claimed, rebuilt, milliseconds, heard, serve, closeListener)
+  }
+
+  /** Looks again and again until it is this one's turn. */
+  async function untilTurn(): Promise<void> {
+    let pause = FIRST_LOOK_MS
+    for (let look = await turn.look(); look !== 'claim' && !stopping; look = await turn.look()) {
+      pause = look === 'behind' ? Math.min(pause * 2, LOOK_EVERY_MS) : LOOK_EVERY_MS
+      await sleep(pause)
+    }
+  }
+
+  let look = await turn.look()
+  for (let pause = FIRST_LOOK_MS; look === 'behind'; look = await turn.look()) {
+    await sleep(pause)
+    pause = Math.min(pause * 2, LOOK_EVERY_MS)
+  }
+  if (look !== 'claim' && !life.follow) {
+    if (look === 'writes') throw anotherWrites(epochs.place?.address ?? 'another address')
+    await untilTurn()
+  }
+  if (look === 'claim' || !life.follow) {
+    const won = await claim()
+    if (won) return becomeWriter(won)
+    if (!life.follow) throw new ExitError(exitCodes.fenced, 'Another coordinator claimed the event log first')
+  }
+
+  following = await wireFollower(life, { base, epochs, watch, turn })
+  serve(following.listener)
+  logger.info('epoch.followed', { writer: epochs.place?.address }, 'Follows the coordinator that writes the event log')
+  let phase: CoordinatorPhase = following
+  const promoted = (async () => {
+    while (!stopping) {
+      await untilTurn()
+      if (stopping) return
+      const won = await claim()
+      if (!won) continue
+      phase = await becomeWriter(won)
+      following.promoted()
+      return
+    }
+  })()
+  promoted.catch((error: unknown) => life.fail(error))
+  return {
+    drain: async () => {
+      stopping = true
+      await promoted
+      await phase.drain()
+    },
+    stop: async () => {
+      await epochs.stop()
+      await phase.stop()
+    },
+  }
+}
+
+const FIRST_LOOK_MS = 5
+
+/** Who wrote the log last, as far as the read models know. */
+async function lastPlace(read: QueryRows): Promise<WriterPlace | undefined> {
+  const events = await readLastEpochs(read)
+  return events.reduce<WriterPlace | undefined>(
+    (place, event) => nextPlace(place, { stream: systemStream, ...event }),
+    undefined,
+  )
+}

@@ -1,0 +1,73 @@
+import type { QueryId } from '../shared/ids.ts'
+import type { KnownQuery } from '../coordinator/query/state.ts'
+import type { Resumption } from '../coordinator/query/query-handle.ts'
+import { querySpanContext } from '../coordinator/query/query-spans.ts'
+import { recoverQueries } from '../coordinator/recovery/recover-queries.ts'
+import type { WorkerClient } from '../coordinator/scheduler/worker-client.ts'
+import type { EventLog } from '../events/event-log.ts'
+import type { QueryRows } from '../events/projection.ts'
+import { readKnownWorkers } from '../readmodels/nodes/queries.ts'
+import { systemClock as clock } from '../shared/clock.ts'
+import type { CoordinatorBase } from './coordinator-base.ts'
+import { emitRecovery } from './link-spans.ts'
+
+export interface TakeOverParts {
+  readonly base: Pick<CoordinatorBase, 'telemetry' | 'read'>
+  readonly log: EventLog
+  /** Resolves when the read models hold all that the coordinator before wrote. */
+  readonly caughtUp: Promise<void>
+  readonly epoch: number
+  readonly client: Pick<WorkerClient, 'taskNews'>
+  /** Is the query one of this coordinator's own? It serves new ones already. */
+  readonly isOwn: (queryId: string) => boolean
+  /** Goes on with a query. */
+  readonly resume: (queryId: QueryId, resumption: Resumption) => void
+  /** Of a query that was ended, not resumed. */
+  readonly onFailed: (query: KnownQuery) => void
+}
+
+/** Goes on with what the coordinator before left open, while this one serves already. */
+export async function takeOver(parts: TakeOverParts): Promise<void> {
+  const { base, log, epoch, client } = parts
+  const { telemetry } = base
+  const start = clock.monotonicMs()
+  const known = await readKnownWorkers(base.read)
+  // Every worker learns of this epoch before anything is told on: what an old coordinator still sends has no effect.
+  await Promise.allSettled(known.map(({ url }) => client.taskNews(url, undefined, AbortSignal.timeout(1000))))
+  await parts.caughtUp
+  const left = await openQueries(base.read)
+  const open = left.filter((queryId) => !parts.isOwn(queryId))
+  const takenOver: (string | undefined)[] = []
+  const recovered = await recoverQueries(
+    {
+      log,
+      clock,
+      epoch,
+      resume(queryId, resumption) {
+        parts.resume(queryId, resumption)
+        takenOver.push(querySpanContext(resumption.state))
+      },
+      onFailed: parts.onFailed,
+    },
+    open,
+  )
+  const milliseconds = clock.monotonicMs() - start
+  const meters = telemetry.meters()
+  meters.set('recoveryDuration', {}, milliseconds / 1000)
+  meters.count('recoveredQueries', { outcome: 'resumed' }, recovered.resumed)
+  meters.count('recoveredQueries', { outcome: 'failed' }, recovered.failed)
+  meters.count('recoveredQueries', { outcome: 'finished' }, recovered.ended)
+  emitRecovery(telemetry.spans(), { epoch, milliseconds, queries: open.length, traceparents: takenOver })
+  if (open.length > 0)
+    telemetry.logger.info(
+      'recovery',
+      { ...recovered, milliseconds: Math.round(milliseconds) },
+      'Queries of the coordinator before were taken over',
+    )
+}
+
+/** Streams of queries without an end, in the order of their creation. */
+async function openQueries(read: QueryRows): Promise<readonly string[]> {
+  const rows = await read(`select query_id from queries where ended_at is null order by created_at, query_id`, [])
+  return rows.map((row) => String(row['query_id']))
+}

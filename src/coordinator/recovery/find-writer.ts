@@ -1,0 +1,17 @@
+import type { EventLog } from '../../events/event-log.ts'
+import { systemStream } from '../system/events.ts'
+import { nextPlace, type WriterPlace } from './epoch-follower.ts'
+import { askInfo, type Answer } from './turn.ts'
+
+/**
+ * Who wrote the log last, and whether that one answers; undefined for a log nobody has claimed.
+ * @param systemAfter a sequence of the stream `system` before the last EpochStarted
+ */
+export async function findWriter(
+  log: Pick<EventLog, 'readStream'>,
+  systemAfter: number,
+): Promise<{ readonly address: string; readonly answers: Answer } | undefined> {
+  let place: WriterPlace | undefined
+  for await (const event of log.readStream(systemStream, systemAfter)) place = nextPlace(place, event)
+  return place && { address: place.address, answers: place.ended ? 'gone' : await askInfo(place) }
+}

@@ -1,0 +1,69 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { beginning, checkpointFromJson, type Checkpoint, type EventLog } from './event-log.ts'
+import type { ProjectionLag, QueryRows } from './projection.ts'
+import type { ProjectionRunner } from './projection-runner.ts'
+import { eventsBelow } from './projection-store.ts'
+
+/** How far the read models are, for a process that reads them and leaves the writing to another. */
+export interface ProjectionWatch extends Pick<ProjectionRunner, 'barrier' | 'lag'> {
+  /** As the database says now. */
+  checkpoint(): Promise<Checkpoint>
+}
+
+interface Progress {
+  readonly checkpoint: Checkpoint
+  /** Milliseconds since it moved. */
+  readonly ageMillis: number
+}
+
+const POLL_MS = 25
+
+/**
+ * @param read rows of the read models, which are first in the search path
+ * @param name of the projection
+ */
+export function createProjectionWatch(log: Pick<EventLog, 'tip'>, read: QueryRows, name: string): ProjectionWatch {
+  let asked: Promise<Progress> | undefined
+
+  /** One question serves all who ask while it runs. */
+  function progress(): Promise<Progress> {
+    return (asked ??= (async () => {
+      const [row] = await read(
+        `select checkpoint, extract(epoch from now() - updated_at) * 1000 as age from checkpoints
+         where name = $1 order by version desc limit 1`,
+        [name],
+      )
+      return row
+        ? { checkpoint: checkpointFromJson(String(row['checkpoint'])), ageMillis: Number(row['age']) }
+        : { checkpoint: beginning(), ageMillis: 0 }
+    })().finally(() => (asked = undefined)))
+  }
+
+  return {
+    checkpoint: async () => (await progress()).checkpoint,
+    async barrier(timeoutMs) {
+      const until = performance.now() + timeoutMs
+      try {
+        const tip = await Promise.race([log.tip(), sleep(timeoutMs, undefined, { ref: false })])
+        if (!tip) return false
+        while (!holds((await progress()).checkpoint, tip)) {
+          if (performance.now() >= until) return false
+          await sleep(POLL_MS)
+        }
+        return true
+      } catch {
+        return false
+      }
+    },
+    async lag(): Promise<ProjectionLag> {
+      const [tip, { checkpoint, ageMillis }] = await Promise.all([log.tip(), progress()])
+      const events = Math.max(0, eventsBelow(tip) - eventsBelow(checkpoint))
+      return { events, oldestMillis: events > 0 ? Math.max(0, Math.round(ageMillis)) : 0 }
+    },
+  }
+}
+
+/** Counted, not by offset: the log may end with records that do not count, which nobody projects. */
+function holds(reached: Checkpoint, tip: Checkpoint): boolean {
+  return tip.at.every((place, partition) => (reached.at[partition]?.state.count ?? 0) >= place.state.count)
+}

@@ -1,0 +1,145 @@
+import { Agent, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { Clock } from '../../shared/clock.ts'
+import { HttpProblem } from '../edge/problem.ts'
+import { readBody } from '../edge/request-body.ts'
+import type { StatementUris } from '../statement/next-uri.ts'
+import { baseUri, sendWaiting, type StatementRoutes } from '../statement/statement-routes.ts'
+import { relayHeaders } from './relayed-request.ts'
+import { sendRelayed, tellRelayed, type RelayedAnswer, type RelayedRequest } from './send-relayed.ts'
+
+export interface WriterRelayDeps {
+  readonly clock: Clock
+  /** Base address of the coordinator that writes the log; this one's own once it does. Undefined while nobody does. */
+  readonly writer: () => string | undefined
+  /** Milliseconds since the writer was last heard of. */
+  readonly writerSilentMs: () => number
+  /** Was the request passed on to this process? It must not go round. */
+  readonly isRelayed: (request: IncomingMessage) => boolean
+  readonly bearer: string
+  readonly uris: StatementUris
+  readonly forwarded: boolean
+  readonly limits: {
+    readonly bodyBytes: number
+    readonly longPollMs: number
+    readonly postLogWaitMs: number
+    readonly deleteValidityWaitMs: number
+  }
+}
+
+export interface WriterRelay {
+  /** For what only the writer can do; false, having done nothing, for all else. */
+  readonly routes: StatementRoutes
+  close(): void
+}
+
+const STATEMENT = /^\/v1\/statement\/([^/]+)\/([^/]+)\/?$/
+/** The writer answers a poll after the long poll's time, and may then read a page. */
+const POLL_GRACE_MS = 500
+/** A writer that was heard of within this lives: its answer is worth waiting for. */
+const LIVES_MS = 1_000
+/** No answer takes longer. */
+const LONGEST_MS = 15_000
+const RETRY_MS = 50
+
+/**
+ * Passes statements, and whatever else changes something, on to the coordinator that writes the log. A take-over is a
+ * pause: a request is sent again, to whoever writes then. A POST whose answer was lost is repeated as its client would:
+ * a statement that nobody follows does nothing.
+ */
+export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
+  const { clock, limits } = deps
+  const agent = new Agent({ keepAlive: true, maxSockets: 512, noDelay: true })
+
+  /** Until the writer answers, or the time is over while nothing is heard of it. */
+  async function ask(sent: RelayedRequest, waitMs: number, gone: AbortSignal): Promise<RelayedAnswer | undefined> {
+    const start = clock.monotonicMs()
+    const over = (): boolean => {
+      const passed = clock.monotonicMs() - start
+      return gone.aborted || passed > LONGEST_MS || (passed > waitMs && deps.writerSilentMs() > LIVES_MS)
+    }
+    while (!over()) {
+      const base = deps.writer()
+      const answer = base === undefined ? undefined : await attempt(base, sent, gone, over)
+      if (answer && !answer.notWriter) return answer
+      if (clock.monotonicMs() - start > waitMs) return undefined
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+    }
+    return undefined
+  }
+
+  async function attempt(
+    base: string,
+    sent: RelayedRequest,
+    gone: AbortSignal,
+    over: () => boolean,
+  ): Promise<RelayedAnswer | undefined> {
+    const stop = new AbortController()
+    const onGone = (): void => stop.abort()
+    gone.addEventListener('abort', onGone, { once: true })
+    // A writer that was replaced meanwhile may be stopped and never answer.
+    const watch = setInterval(() => (over() || deps.writer() !== base) && stop.abort(), RETRY_MS)
+    try {
+      return await sendRelayed(base, sent, deps.bearer, agent, stop.signal)
+    } catch {
+      return undefined
+    } finally {
+      clearInterval(watch)
+      gone.removeEventListener('abort', onGone)
+    }
+  }
+
+  async function relay(request: IncomingMessage, response: ServerResponse, waitMs: number): Promise<boolean> {
+    const sent: RelayedRequest = {
+      method: request.method ?? 'GET',
+      path: request.url ?? '/',
+      rawHeaders: request.rawHeaders,
+      body: await readBody(request, limits.bodyBytes),
+      clientAddress: request.socket.remoteAddress,
+    }
+    const gone = new AbortController()
+    const onClose = (): void => gone.abort()
+    response.once('close', onClose)
+    const answer = await ask(sent, waitMs, gone.signal)
+    response.off('close', onClose)
+    if (!answer) return false
+    tellRelayed(response, answer)
+    return true
+  }
+
+  async function poll(request: IncomingMessage, response: ServerResponse, id: string, segment: string): Promise<void> {
+    const token = deps.uris.verifyToken(id, segment)
+    if (token === undefined) throw new HttpProblem(404, 'Query not found')
+    if (await relay(request, response, limits.longPollMs + POLL_GRACE_MS)) return
+    if (request.method === 'HEAD') return void response.writeHead(200, { 'cache-control': 'no-store' }).end()
+    // The query is known by its mac; what it does is told once somebody writes the log again.
+    sendWaiting(request, response, deps.uris, baseUri(request, deps.forwarded), id, token)
+  }
+
+  return {
+    async routes(request, response, path) {
+      if (!isWriters(request.method ?? 'GET', path)) return false
+      if (deps.isRelayed(request))
+        throw new HttpProblem(503, 'This coordinator does not write the log', {
+          [relayHeaders.notWriter]: 'true',
+          'retry-after': '1',
+        })
+      const statement = STATEMENT.exec(path)
+      if (statement && (request.method === 'GET' || request.method === 'HEAD')) {
+        const [, id = '', segment = ''] = statement
+        await poll(request, response, id, segment)
+        return true
+      }
+      const waitMs = request.method === 'DELETE' ? limits.deleteValidityWaitMs : limits.postLogWaitMs
+      if (!(await relay(request, response, waitMs)))
+        throw new HttpProblem(503, 'No coordinator writes the event log now', { 'retry-after': '1' })
+      return true
+    },
+    close: () => agent.destroy(),
+  }
+}
+
+/** Statements, tasks, and what ends a query. */
+function isWriters(method: string, path: string): boolean {
+  if (/^\/v1\/(statement|stage|task)(\/|$)/.test(path)) return true
+  return method === 'DELETE' && path.startsWith('/v1/query/')
+}
