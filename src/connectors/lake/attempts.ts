@@ -70,7 +70,8 @@ export function createAttempts(
       const table = await tableFolder(target).catch(() => undefined)
       if (table === undefined) return
       const folder = attemptFolder(table, target, attempt)
-      await rm(folder, { recursive: true, force: true })
+      // An engine that was just canceled may still be putting a file there.
+      await rm(folder, { recursive: true, force: true, maxRetries: 5 })
       // The folders above go with the last attempt; the table's own may be getting its manifest just now.
       await rmdir(dirname(folder))
         .then(() => rmdir(dirname(dirname(folder))))

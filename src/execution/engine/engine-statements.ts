@@ -141,11 +141,12 @@ export function createStatements(
     }
   }
 
-  const write = (statement: Running, request: RunRequest, path: string): Promise<Outcome> =>
-    prepared(statement, copyToParquet(request.sql, path), request.cache, async (plan) => {
+  const write = (statement: Running, request: RunRequest, folder: string): Promise<Outcome> =>
+    prepared(statement, copyToParquet(request.sql, folder), request.cache, async (plan) => {
       const reader = await plan.runAndReadAll()
-      const { rows, ...file } = fileStats(reader.getRowObjectsJson())
-      return { rows, overflow: false, body: Buffer.from(JSON.stringify(file)) }
+      const files = fileStats(reader.getRowObjectsJson())
+      const rows = files.reduce((sum, file) => sum + file.rows, 0)
+      return { rows, overflow: false, body: Buffer.from(JSON.stringify(files)) }
     })
 
   const outcomeOf = (statement: Running, request: RunRequest): Promise<Outcome> => {
@@ -156,7 +157,7 @@ export function createStatements(
       case 'fifo':
         return copy(statement, request, output.path)
       case 'parquet':
-        return write(statement, request, output.path)
+        return write(statement, request, output.folder)
       default:
         return unreachable(output)
     }

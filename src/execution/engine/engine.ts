@@ -42,10 +42,11 @@ export type EngineOutput =
    */
   | { readonly kind: 'stream'; onRows(lines: Buffer): void | Promise<void> }
   /**
-   * Nothing comes back but `EngineResult.file`: the rows of any SELECT are written as one Parquet file, its columns those
-   * of the SELECT. Run again after a loss, it writes the same path anew.
+   * Nothing comes back but `EngineResult.files`: the rows of any SELECT are written as Parquet files of about 128 MB into
+   * the folder, their columns those of the SELECT. Run again after a loss, it writes files of other names: only those
+   * that come back count.
    */
-  | { readonly kind: 'parquet'; readonly path: string }
+  | { readonly kind: 'parquet'; readonly folder: string }
 
 export interface EngineRun {
   /** Rejects with an EngineError (Trino's names; DuckDB's own text never comes through) or `EngineLost`. */
@@ -59,8 +60,8 @@ export interface EngineResult {
   /** For inline output: the rows `[…],[…]` without enclosing brackets; empty without rows. */
   readonly inline?: Buffer
   readonly overflow?: boolean
-  /** Of Parquet output: the file's size, and compressed bytes by column name. */
-  readonly file?: EngineFileStats
+  /** Of Parquet output; without rows one file with none. */
+  readonly files?: readonly EngineFileStats[]
   readonly profile?: DuckDbProfile
   readonly startedAt: number
   readonly wallNanos: number
@@ -73,7 +74,11 @@ export interface EngineResult {
 }
 
 export interface EngineFileStats {
+  /** Absolute. */
+  readonly path: string
+  readonly rows: number
   readonly bytes: number
+  /** Compressed bytes by column name. */
   readonly columnBytes: Readonly<Record<string, number>>
 }
 

@@ -3,6 +3,7 @@ import type { EngineFileStats } from './engine.ts'
 
 /** A row of `RETURN_STATS`, values as `getRowObjectsJson` gives them. */
 const statsSchema = z.object({
+  filename: z.string(),
   count: z.coerce.number(),
   file_size_bytes: z.coerce.number(),
   column_statistics: z.array(
@@ -10,21 +11,20 @@ const statsSchema = z.object({
   ),
 })
 
-/** What a COPY to one file says of it. Nested columns count for the column they are part of. */
-export function fileStats(result: readonly unknown[]): EngineFileStats & { readonly rows: number } {
-  let rows = 0
-  let bytes = 0
-  const columnBytes: Record<string, number> = {}
-  for (const stats of z.array(statsSchema).parse(result)) {
-    rows += stats.count
-    bytes += stats.file_size_bytes
-    for (const { key, value } of stats.column_statistics) {
-      const size = Number(value.find((one) => one.key === 'column_size_bytes')?.value ?? 0)
-      const column = columnName(key)
-      columnBytes[column] = (columnBytes[column] ?? 0) + size
-    }
-  }
-  return { rows, bytes, columnBytes }
+/** What a COPY to Parquet says of the files it wrote. Nested columns count for the column they are part of. */
+export function fileStats(result: readonly unknown[]): readonly EngineFileStats[] {
+  return z
+    .array(statsSchema)
+    .parse(result)
+    .map((stats) => {
+      const columnBytes: Record<string, number> = {}
+      for (const { key, value } of stats.column_statistics) {
+        const size = Number(value.find((one) => one.key === 'column_size_bytes')?.value ?? 0)
+        const column = columnName(key)
+        columnBytes[column] = (columnBytes[column] ?? 0) + size
+      }
+      return { path: stats.filename, rows: stats.count, bytes: stats.file_size_bytes, columnBytes }
+    })
 }
 
 /** The first name of `"a b"."element"`. */

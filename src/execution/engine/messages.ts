@@ -32,7 +32,7 @@ export type EngineRequest =
       readonly output:
         | { readonly kind: 'inline'; readonly maxBytes: number }
         | { readonly kind: 'fifo'; readonly path: string }
-        | { readonly kind: 'parquet'; readonly path: string }
+        | { readonly kind: 'parquet'; readonly folder: string }
     }
   | { readonly type: 'query'; readonly id: number; readonly connection: number; readonly sql: string }
   | { readonly type: 'interrupt'; readonly id: number }
@@ -44,7 +44,7 @@ export type EngineReply =
   | { readonly type: 'failed'; readonly message: string }
   /** Prepared, now running. Left out when a statement ends at once. */
   | { readonly type: 'started'; readonly id: number }
-  /** Body: rows (inline), JSON rows (query) or JSON figures of the file (parquet), then the profile. */
+  /** Body: rows (inline), JSON rows (query) or JSON figures of the files (parquet), then the profile. */
   | ({ readonly type: 'done'; readonly id: number } & EngineFigures)
   /** Broken: not even `SELECT 1` works any more in this instance. */
   | { readonly type: 'error'; readonly id: number; readonly message: string; readonly broken?: true }

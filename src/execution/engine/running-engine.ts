@@ -178,7 +178,7 @@ export function createRunningEngine(options: RunningEngineOptions): RunningEngin
       rows: figures.rows,
       ...(statement.work.output.kind === 'inline' && !figures.overflow ? { inline: rows } : {}),
       ...(figures.overflow ? { overflow: true } : {}),
-      ...(statement.work.output.kind === 'parquet' ? { file: parseFileStats(rows) } : {}),
+      ...(statement.work.output.kind === 'parquet' ? { files: parseFileStats(rows) } : {}),
       ...(profile ? { profile } : {}),
       startedAt: figures.startedAt,
       wallNanos: figures.wallNanos,
@@ -302,14 +302,14 @@ function requestedOutput(output: EngineOutput, fifo: () => string): Extract<Engi
     case 'stream':
       return { kind: 'fifo', path: fifo() }
     case 'parquet':
-      return { kind: 'parquet', path: output.path }
+      return { kind: 'parquet', folder: output.folder }
     default:
       return unreachable(output)
   }
 }
 
-function parseFileStats(body: Buffer): EngineFileStats {
-  return JSON.parse(body.toString()) as EngineFileStats
+function parseFileStats(body: Buffer): readonly EngineFileStats[] {
+  return JSON.parse(body.toString()) as EngineFileStats[]
 }
 
 function outcomePromise(): { promise: Promise<Outcome>; settle(outcome: Outcome): void } {

@@ -63,10 +63,19 @@ export function copyToFifo(sql: string, fifo: string): string {
   )
 }
 
-/** `COPY` of any SELECT's rows into one Parquet file; its result is a row of figures. */
-export function copyToParquet(sql: string, path: string): string {
-  return `COPY (SELECT * FROM (${sql}\n) AS "$rows") TO ${quote(path)} (FORMAT parquet, RETURN_STATS true)`
+/**
+ * `COPY` of any SELECT's rows into Parquet files of a folder; its result is a row of figures for each file. Names are made
+ * up anew each time: what an engine that was killed has left there is in nobody's way.
+ */
+export function copyToParquet(sql: string, folder: string): string {
+  return (
+    `COPY (SELECT * FROM (${sql}\n) AS "$rows") TO ${quote(folder)} (FORMAT parquet, COMPRESSION zstd, RETURN_STATS true, ` +
+    `FILE_SIZE_BYTES '${TABLE_FILE_BYTES}B', FILENAME_PATTERN '{uuidv7}', OVERWRITE_OR_IGNORE true)`
+  )
 }
+
+/** Files of tables are cut at about this size. */
+const TABLE_FILE_BYTES = 128 * 1024 * 1024
 
 export function enableProfiling(file: string): string {
   return `CALL enable_profiling(format := 'json', save_location := ${quote(file)})`

@@ -7,7 +7,7 @@ import type { Service } from '../../shared/service.ts'
 import type { TaskStatus, TaskUpdate } from '../api/task.ts'
 import type { EnginePool } from '../engine/engine.ts'
 import { BATCH_BYTES } from './batches.ts'
-import type { DiskSpace } from './disk-space.ts'
+import { diskSpaceOf, type DiskSpace } from './disk-space.ts'
 import { createEpochGuard, type EpochGuard } from './epoch-guard.ts'
 import { createPageStore } from './page-store.ts'
 import { restoreTask } from './restored-task.ts'
@@ -112,6 +112,7 @@ export function createTaskManager(options: TaskManagerOptions): TaskManager {
     catalogs: options.catalogs,
     pages,
     clock,
+    diskSpace: options.diskSpace ?? diskSpaceOf,
     limits: { ...limits, inlineBytes: INLINE_BYTES, flushMs: 500, holdMs: 50 },
     nextVersion() {
       version++

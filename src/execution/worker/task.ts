@@ -8,6 +8,7 @@ import { EngineLost, type EnginePool } from '../engine/engine.ts'
 import type { BatchFigures } from './batch-figures.ts'
 import { BatchPinned, runBatch, type BatchLimits, type BatchRun } from './batch-run.ts'
 import { planBatches, type Batch } from './batches.ts'
+import type { DiskSpace } from './disk-space.ts'
 import { createOutputBuffer } from './output-buffer.ts'
 import { addPipelines } from './pipelines.ts'
 import type { PageStore } from './page-store.ts'
@@ -22,6 +23,8 @@ export interface TaskDeps {
   readonly catalogs: Catalogs
   readonly pages: PageStore
   readonly clock: Clock
+  /** Asked before and while a table is written. */
+  readonly diskSpace: (folder: string) => Promise<DiskSpace>
   readonly limits: BatchLimits & { readonly batchBytes: number }
   /** The worker's next version: every change that a coordinator may want to know has one. */
   nextVersion(): number

@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
 import { quoteName } from '../../connectors/spi/duckdb-text.ts'
 import type { ConnectorWriter, WrittenFile } from '../../connectors/spi/table-writer.ts'
@@ -6,8 +5,10 @@ import { EngineError } from '../../shared/engine-error.ts'
 import type { Fragment } from '../api/fragment.ts'
 import { EngineLost, type EnginePool, type EngineRun } from '../engine/engine.ts'
 import { batchFigures, type BatchFigures } from './batch-figures.ts'
-import { scanExpressions, verifyBatch } from './batch-sql.ts'
 import type { BatchLimits, BatchRunInput } from './batch-run.ts'
+import { scanExpressions, verifyBatch } from './batch-sql.ts'
+import type { DiskSpace } from './disk-space.ts'
+import { diskFull, isDiskFull, watchDisk } from './disk-watch.ts'
 
 /** What a batch wrote: durable, and part of no table yet. */
 export interface Written {
@@ -27,11 +28,10 @@ export interface WriteRunDeps {
   readonly catalogs: Catalogs
   readonly limits: Pick<BatchLimits, 'attempts'>
   readonly now: () => number
+  readonly diskSpace: (folder: string) => Promise<DiskSpace>
 }
 
-/** The engine writes one file of an attempt's own folder; nobody reads it before the query's write is committed. */
-const FILE_NAME = 'rows.parquet'
-
+/** The engine writes files into an attempt's own folder; nobody reads them before the query's write is committed. */
 export function runWrite(deps: WriteRunDeps, input: Omit<BatchRunInput, 'firstToken'>): WriteRun {
   const { fragment, batch } = input
   const write = fragment.write!
@@ -43,10 +43,13 @@ export function runWrite(deps: WriteRunDeps, input: Omit<BatchRunInput, 'firstTo
   }
 
   async function attemptOnce(writer: ConnectorWriter, attempt: string) {
-    const folder = await writer.openAttempt(write.target, attempt)
+    const folder = await writer.openAttempt(write.target, attempt).catch((error: unknown) => {
+      throw isDiskFull(error) ? diskFull() : error
+    })
+    const disk = watchDisk(folder, deps.diskSpace, () => current?.cancel())
     try {
-      const path = join(folder, FILE_NAME)
       const sql = await writeSql(fragment, batch, deps.catalogs)
+      await disk.check()
       checkCanceled()
       current = deps.engines.run({
         id: `${input.taskId} batch ${batch.batch}`,
@@ -55,17 +58,14 @@ export function runWrite(deps: WriteRunDeps, input: Omit<BatchRunInput, 'firstTo
         risky: fragment.risky,
         profile: input.profile,
         cachePrepared: false,
-        output: { kind: 'parquet', path },
+        output: { kind: 'parquet', folder },
         ...(input.remainingMillis !== undefined && { remainingMillis: input.remainingMillis }),
       })
       const result = await current.done
       await verifyBatch(fragment, batch, deps.catalogs)
       checkCanceled()
-      const { rows } = result
-      const { bytes, columnBytes } = result.file!
-      const files =
-        rows === 0 ? [] : await writer.sealAttempt(write.target, attempt, [{ path, rows, bytes, columnBytes }])
-      if (rows === 0) await writer.dropAttempt(write.target, attempt)
+      const { rows, files = [] } = result
+      const sealed = await writer.sealAttempt(write.target, attempt, files)
       const figures = batchFigures({
         result,
         fragment,
@@ -74,14 +74,15 @@ export function runWrite(deps: WriteRunDeps, input: Omit<BatchRunInput, 'firstTo
         endedAt: deps.now(),
         blockedMs: 0,
         outputPositions: rows,
-        outputBytes: rows === 0 ? 0 : bytes,
+        outputBytes: sealed.reduce((sum, { bytes }) => sum + bytes, 0),
       })
-      return { figures, written: { rows, files } }
+      return { figures, written: { rows, files: sealed } }
     } catch (error) {
       // What it leaves is nobody's; a sweep takes what cannot be removed now.
       await writer.dropAttempt(write.target, attempt).catch(() => undefined)
-      throw error
+      throw disk.isFull() || isDiskFull(error) ? diskFull() : error
     } finally {
+      disk.stop()
       current = undefined
     }
   }

@@ -24,7 +24,7 @@ import type {
 import { duckdbType } from '../types/duckdb-representation.ts'
 import { BIGINT } from '../types/sql-type.ts'
 import { parseTypeText } from '../types/type-names.ts'
-import { typeName } from '../types/type-text.ts'
+import { typeText } from '../types/type-text.ts'
 import { errorAt, type StatementInput } from './statement-input.ts'
 import { storedRows } from './stored-rows.ts'
 
@@ -133,7 +133,7 @@ async function createTable(input: StatementInput, node: CreateTable): Promise<An
       const like = await input.metadata.table(other.catalog, other.schema, other.table)
       for (const column of like?.columns ?? []) {
         if (column.hidden === true) continue
-        columns.push(storedColumn(column.name, typeName(parseTypeText(column.type)), column.comment))
+        columns.push(storedColumn(column.name, typeText(parseTypeText(column.type)), column.comment))
       }
       continue
     }
@@ -145,7 +145,7 @@ async function createTable(input: StatementInput, node: CreateTable): Promise<An
     refuseProperties(input, name.catalog, 'column', element.properties)
     const type = typeOf(element.type)
     duckdbType(type)
-    columns.push(storedColumn(column, typeName(type), element.comment?.value))
+    columns.push(storedColumn(column, typeText(type), element.comment?.value))
   }
   const names = new Set<string>()
   for (const column of columns) {
@@ -176,7 +176,7 @@ async function createTableAs(
     source,
   }))
   for (const { type } of targets) duckdbType(type)
-  const columns = targets.map((target) => storedColumn(target.name, typeName(target.type), undefined))
+  const columns = targets.map((target) => storedColumn(target.name, typeText(target.type), undefined))
   const change = tableChange(name, columns, node)
   return {
     ...definition(name.catalog, 'CREATE TABLE', change, creation(node, exists)),
@@ -256,7 +256,7 @@ async function createView(input: StatementInput, node: CreateView, analysis: Que
   const invoker = node.security === 'INVOKER'
   const columns = analysis.columns
     .filter((column) => column.hidden !== true)
-    .map((column) => storedColumn(column.name!, typeName(column.type), undefined))
+    .map((column) => storedColumn(column.name!, typeText(column.type), undefined))
   const change: TableChange = {
     kind: 'createView',
     schema: name.schema,
