@@ -114,6 +114,7 @@ export async function wireWriter(
   const queryTelemetry = createQueryTelemetry({
     meters: telemetry.meters,
     spans: telemetry.spans,
+    polls: statementSpans.polls,
     pollsUnrecorded: statementSpans.pollsUnrecorded,
     logger,
     now: clock.now,

@@ -47,7 +47,9 @@ export function watchDependencies(
       const over = sleep(SILENCE_MS, 'down' as const, { signal: late.signal }).catch(() => 'down' as const)
       tell(name, await Promise.race([asked, over]))
       late.abort()
-      tell(name, await Promise.race([asked, aborted(stopping.signal)]))
+      const answered = new AbortController()
+      tell(name, await Promise.race([asked, aborted(stopping.signal, answered.signal)]))
+      answered.abort()
       await sleep(ASKED_EVERY_MS, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
     }
   }
@@ -76,9 +78,10 @@ export function watchDependencies(
   }
 }
 
-function aborted(signal: AbortSignal): Promise<undefined> {
+/** @param until who waits no longer leaves no listener behind */
+function aborted(signal: AbortSignal, until: AbortSignal): Promise<undefined> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve(undefined)
-    signal.addEventListener('abort', () => resolve(undefined), { once: true })
+    signal.addEventListener('abort', () => resolve(undefined), { once: true, signal: until })
   })
 }

@@ -27,6 +27,8 @@ export interface QueryTelemetryParts {
   readonly now: () => number
   /** The connector behind a catalog. */
   readonly connectorOf: (catalog: string) => string
+  /** How often the query's client has asked. */
+  readonly polls: (query: KnownQuery) => number
   /** Polls of a query that got no span of their own. */
   readonly pollsUnrecorded: (query: KnownQuery) => number
   /** Queries that take at least so long get a line with their plan and operators, milliseconds. */
@@ -81,6 +83,7 @@ export function createQueryTelemetry(parts: QueryTelemetryParts): QueryTelemetry
       outputBytes: bytes,
       tasks: totals.totalTasks,
       retries: [...query.tasks.values()].filter((task) => task.retryOf !== undefined).length,
+      polls: parts.polls(query),
       ...(recovered ? { recovered } : {}),
       traceId: context?.traceId,
       spanId: context?.spanId,

@@ -201,10 +201,14 @@ export class KafkaRecordStore implements RecordStore {
   }
 
   async awaitMore(offsets: readonly bigint[], signal: AbortSignal): Promise<void> {
-    const aborted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+    const over = new AbortController()
+    const aborted = new Promise<void>((resolve) =>
+      signal.addEventListener('abort', () => resolve(), { once: true, signal: over.signal }),
+    )
     const polls = offsets.map((offset, partition) => this.#poll(partition, offset))
     const polled = Promise.race(polls).catch(() => sleep(LONG_POLL_MS, undefined, { ref: false }))
     await Promise.race([polled, aborted])
+    over.abort()
   }
 
   /** Subscribers at the end share one long poll: on one connection the second would be answered after the first. */

@@ -27,7 +27,9 @@ export interface StatementSpans {
   post(request: IncomingMessage, response: ServerResponse): QueryTrace
   /** The span of a GET whose answer about a query is about to leave. */
   polled(request: IncomingMessage, response: ServerResponse, poll: Poll): void
-  /** How many polls of a query got no span. */
+  /** How often a query's client has asked so far. */
+  polls(query: KnownQuery): number
+  /** How many of a traced query's polls got no span. */
   pollsUnrecorded(query: KnownQuery): number
 }
 
@@ -95,12 +97,12 @@ export function createStatementSpans(parts: StatementSpansParts): StatementSpans
     },
 
     polled(request, response, { query, token, rows, bytes, startedAt }) {
+      const count = (polls.get(query.created) ?? 0) + 1
+      polls.set(query.created, count)
       if (!spans().enabled) return
       const own = parseTraceparent(query.created.traceparent)
       const client = clientContext(request)
       if (!own || !(client ? client.sampled : own.sampled)) return
-      const count = (polls.get(query.created) ?? 0) + 1
-      polls.set(query.created, count)
       if (count > POLL_SPANS) return
       const ofQuery = { traceId: own.traceId, spanId: entitySpanId('query', query.queryId) }
       const span = answered('GET', GET_ROUTE, request, response, {
@@ -120,6 +122,7 @@ export function createStatementSpans(parts: StatementSpansParts): StatementSpans
       }))
     },
 
+    polls: (query) => polls.get(query.created) ?? 0,
     pollsUnrecorded: (query) => Math.max(0, (polls.get(query.created) ?? 0) - POLL_SPANS),
   }
 }
