@@ -156,7 +156,7 @@ describe('what DuckDB has and the dialect has not', { timeout: 120_000 }, () => 
   it('every statement of the corpus becomes one SELECT', async () => {
     const folder = new URL('../conformance/', import.meta.url)
     const wrong: string[] = []
-    for (const file of readdirSync(folder).filter((each) => each.endsWith('.jsonl'))) {
+    for (const file of readdirSync(folder).filter((each) => each.endsWith('.jsonl') && !each.startsWith('extra-'))) {
       for (const line of readFileSync(new URL(file, folder), 'utf8')
         .split('\n')
         .filter((each) => each !== '')) {

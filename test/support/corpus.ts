@@ -7,6 +7,8 @@ export interface CorpusEntry {
   readonly columns?: readonly { readonly name: string; readonly type: string }[]
   readonly rows?: readonly (readonly unknown[])[]
   readonly error?: { readonly errorName: string; readonly errorType: string }
+  /** Where Trino put the error; in the further statements alone. */
+  readonly location?: { readonly lineNumber: number; readonly columnNumber: number }
 }
 
 interface Answer {

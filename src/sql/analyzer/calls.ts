@@ -1,3 +1,4 @@
+import { EngineError } from '../../shared/engine-error.ts'
 import { resolveFunction, type ArgumentType, type ResolvedFunction } from '../functions/resolve-function.ts'
 import { overloadsOf } from '../functions/function-table.ts'
 import { parseSignature } from '../functions/signature.ts'
@@ -96,6 +97,13 @@ function resolveCall(
 ): { readonly resolved: ResolvedFunction; readonly exprs: readonly Expr[] } {
   const location = locate(state.context.text.sql, node.span.at, state.context.text.origin)
   verifyLambdas(state, name, args)
+  if (name === 'concat' && args.length === 0) {
+    throw new EngineError(
+      'AMBIGUOUS_FUNCTION_CALL',
+      'Could not choose a best candidate operator. Explicit type casts must be added.',
+      { location },
+    )
+  }
   const resolved = resolveFunction(
     name,
     args.map((argument) => argument.type),
@@ -153,8 +161,12 @@ export function analyzeCall(state: ExpressionState, node: FunctionCall): Expr {
       ? undefined
       : asBoolean(within, node.filter, within.analyze(node.filter), 'Filter expression')
   const { resolved, exprs } = resolveCall(state, node, name, args)
+  if ((name === 'concat' || name === 'map_concat') && exprs.length === 1) {
+    throw new EngineError('INVALID_FUNCTION_ARGUMENT', `There must be two or more arguments to ${name}`)
+  }
   if (node.window !== undefined) {
-    return analyzeWindowCall(state, inner, node, node.window, resolved, exprs, filter)
+    const order = resolved.kind === 'aggregate' ? aggregateOrder(within, node.orderBy) : []
+    return analyzeWindowCall(state, inner, node, node.window, resolved, exprs, order, filter)
   }
   state.found.subqueries.push(...inner.subqueries)
   switch (resolved.kind) {
@@ -236,10 +248,11 @@ function verifyAggregate(
       )
     }
     const listed = new Set(call.arguments.map((argument) => exprKey(withoutCoercion(argument))))
-    if (call.orderBy.some(({ value: key }) => !listed.has(exprKey(withoutCoercion(key))))) {
+    const unlisted = call.orderBy.findIndex(({ value: key }) => !listed.has(exprKey(withoutCoercion(key))))
+    if (unlisted >= 0) {
       throw errorAt(
         context,
-        node,
+        node.orderBy?.sortItems[unlisted]?.sortKey ?? node,
         'EXPRESSION_NOT_IN_DISTINCT',
         'For aggregate function with DISTINCT, ORDER BY expressions must appear in arguments',
       )
@@ -304,13 +317,18 @@ export function analyzeListagg(state: ExpressionState, node: Listagg): Expr {
       true,
     ),
   )
+  const exprs = args.map((argument, i) => castTo(argument, resolved.argumentTypes[i]!))
+  const orderBy = aggregateOrder(within, node.orderBy)
+  if (node.window !== undefined) {
+    return analyzeWindowCall(state, inner, node, node.window, resolved, exprs, orderBy, filter)
+  }
   const call: AggregateExpr = {
     kind: 'aggregate',
     type: resolved.resultType,
     function: resolved,
-    arguments: args.map((argument, i) => castTo(argument, resolved.argumentTypes[i]!)),
+    arguments: exprs,
     distinct: node.distinct,
-    orderBy: aggregateOrder(within, node.orderBy),
+    orderBy,
     filter,
   }
   verifyAggregate(state, node, 'listagg', inner, { ...call, arguments: call.arguments.slice(0, 1) })

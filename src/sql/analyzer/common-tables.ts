@@ -31,6 +31,7 @@ export function analyzeWith(
         `WITH query name '${query.name.value}' specified more than once`,
       )
     }
+    verifyDistinctNames(context, query.columnNames)
     const recursion = clause.recursive ? recursionOf(context, query, name) : undefined
     const { table, columns } =
       recursion === undefined
@@ -62,6 +63,17 @@ function tableOf(context: AnalysisContext, query: WithQuery, { node, columns }: 
     columns: unique.map(({ column, type }) => ({ id: column, type })),
   }
   return { table, columns: named }
+}
+
+function verifyDistinctNames(context: AnalysisContext, names: readonly Identifier[] | undefined): void {
+  const seen = new Set<string>()
+  for (const name of names ?? []) {
+    const key = name.value.toLowerCase()
+    if (seen.has(key)) {
+      throw errorAt(context, name, 'DUPLICATE_COLUMN_NAME', `Column name '${name.value}' specified more than once`)
+    }
+    seen.add(key)
+  }
 }
 
 function verifyAliases(context: AnalysisContext, aliases: readonly Identifier[] | undefined, count: number): void {
@@ -100,10 +112,10 @@ function withUniqueColumns(
 function recursionOf(context: AnalysisContext, query: WithQuery, name: string): SetOperation | undefined {
   const { body } = query.query
   const references = [...referencesTo(query.query, name)]
+  if (query.columnNames === undefined) {
+    throw errorAt(context, query, 'MISSING_COLUMN_ALIASES', 'missing column aliases in recursive WITH query')
+  }
   if (body.kind === 'SetOperation' && body.operator === 'UNION') {
-    if (query.columnNames === undefined) {
-      throw errorAt(context, query, 'MISSING_COLUMN_ALIASES', 'missing column aliases in recursive WITH query')
-    }
     if (references.length === 0) return undefined
     const base = [...referencesTo(body.left, name)]
     if (base[0] !== undefined) {

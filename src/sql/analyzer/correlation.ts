@@ -50,6 +50,7 @@ function isSupported(node: RelationNode, usesOuter: UsesOuter, outputs: readonly
       if (node.count === '1' && node.input.kind !== 'sort' && correlatedFilter(node.input, usesOuter)) {
         return singleRow(node.input)
       }
+      if (node.input.kind === 'sort' && unequalFilter(node.input.input, usesOuter)) return false
       return isSupported(node.input, usesOuter, outputs)
     case 'aggregate':
       if (node.aggregates.some(({ call }) => usesOuter(call))) return false

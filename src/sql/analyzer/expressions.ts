@@ -34,7 +34,13 @@ import {
 } from './predicates.ts'
 import type { Scope } from './scope.ts'
 import { analyzeExists, analyzeQuantified, analyzeScalarSubquery } from './subqueries.ts'
-import { analyzeAtTimeZone, analyzeExtract, analyzeSessionValue, analyzeTrim } from './syntax-functions.ts'
+import {
+  analyzeAtTimeZone,
+  analyzeExtract,
+  analyzeFormat,
+  analyzeSessionValue,
+  analyzeTrim,
+} from './syntax-functions.ts'
 import type { Expr } from './tree.ts'
 
 /** An expression, and what it contains that not every clause allows. */
@@ -168,7 +174,7 @@ function analyzeNode(state: ExpressionState, node: Expression): Expr {
       return { kind: 'try', type: value.type, value }
     }
     case 'Format':
-      return locatedAt(context, node, () => functionOf('format', node.arguments.map(state.analyze)))
+      return analyzeFormat(state, node)
     case 'SimpleCaseExpression':
       return analyzeSimpleCase(state, node)
     case 'SearchedCaseExpression':

@@ -94,11 +94,7 @@ function setsOf(
       const columns = element.sets.map((set) =>
         set.map((expression) => {
           const index = keyOf(expression)
-          if (
-            expression.kind !== 'Identifier' &&
-            expression.kind !== 'DereferenceExpression' &&
-            expression.kind !== 'LongLiteral'
-          ) {
+          if (expression.kind !== 'Identifier' && expression.kind !== 'DereferenceExpression') {
             throw errorAt(
               context,
               expression,

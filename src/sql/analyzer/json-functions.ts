@@ -276,7 +276,15 @@ function scalarOf(
       : [...through('s', VARCHAR), ...through('i', BIGINT), ...through('d', DOUBLE), ...through('b', BOOLEAN)],
     otherwise: undefined,
   }
-  const guarded: Expr = fails ? scalar : { kind: 'try', type, value: scalar }
+  const tried: Expr = { kind: 'try', type, value: scalar }
+  const failure: Expr = {
+    kind: 'cast',
+    type,
+    value: engineCall('u_raise', VARCHAR, [text('JSON_VALUE_RESULT_ERROR: cannot extract SQL scalar from JSON')]),
+    safe: false,
+  }
+  const guarded: Expr =
+    fails && !isCharacter(type) ? { kind: 'coalesce', type, operands: [tried, failure] } : fails ? scalar : tried
   const branches = [
     ...(onEmpty === undefined ? [] : [{ when: is('e'), then: onEmpty }]),
     ...(onError === undefined ? [] : [{ when: is('x'), then: onError }]),

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { GenericLiteral, IntervalField, IntervalLiteral, Literal } from '../syntax/ast.ts'
 import {
@@ -191,6 +192,15 @@ function typedLiteral(context: AnalysisContext, node: GenericLiteral): Expr {
     case 'uuid':
       if (!/^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i.test(value)) throw failed()
       return constantOf(type, value.toLowerCase())
+    case 'char':
+      // Its length is that of the text, where none is written.
+      return castTo(
+        constantOf(varchar([...value].length), value),
+        /\(/.test(node.type) ? type : char(Math.max(1, [...value].length)),
+      )
+    case 'ipaddress':
+      if (isIP(value) === 0 || value.includes('%')) throw failed()
+      return castTo(constantOf(varchar([...value].length), value), type)
     default:
       return castTo(constantOf(varchar([...value].length), value), type)
   }

@@ -112,6 +112,7 @@ export class PatternRows {
       ignoreNulls: false,
       distinct: false,
       filter: undefined,
+      argumentOrder: [],
       partitionBy: this.partitionBy,
       orderBy: this.orderBy,
       frame: undefined,

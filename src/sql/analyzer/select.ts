@@ -72,7 +72,8 @@ function relationFields(
   for (let at: Scope | undefined = scope; at !== undefined; at = at.parent) {
     const fields = fieldsOfRelation(at, prefix)
     if (fields.length > 0) return fields.filter((field) => field.hidden !== true)
-    for (let length = prefix.length; length > 0; length--) {
+    // A name alone is a relation's, never that of a column that holds a row.
+    for (let length = prefix.length; length > 0 && prefix.length > 1; length--) {
       const name = prefix.slice(0, length)
       if (at.fields.some((field) => fieldMatches(field, name))) return undefined
     }

@@ -1,3 +1,4 @@
+import { EngineError } from '../../shared/engine-error.ts'
 import type { Expression } from '../syntax/ast.ts'
 import type { Query, QuerySpecification } from '../syntax/ast-query.ts'
 import { BOOLEAN, isComparable } from '../types/sql-type.ts'
@@ -67,6 +68,8 @@ export function analyzeSpecification(
           outputScope,
           outputs.map((output) => output.expr),
         )
+
+  verifyOrderGroupings(sortItems, outputs)
 
   // ---- aggregation
   const analyzed = [
@@ -220,6 +223,18 @@ function verifyDistinctOrder(context: AnalysisContext, spec: QuerySpecification,
     'EXPRESSION_NOT_IN_DISTINCT',
     'For SELECT DISTINCT, ORDER BY expressions must appear in select list',
   )
+}
+
+/** GROUPING in ORDER BY is of the columns of FROM: names that outputs have are the outputs'. */
+function verifyOrderGroupings(items: readonly SortItemAnalysis[], outputs: readonly Output[]): void {
+  const names = new Set(outputs.map((output) => output.name?.toLowerCase()))
+  for (const { node } of items.flatMap((item) => item.analyzed?.groupings ?? [])) {
+    if (!node.columns.some(({ parts }) => parts.length === 1 && names.has(parts[0]!.value.toLowerCase()))) continue
+    throw new EngineError(
+      'INVALID_ARGUMENTS',
+      'Invalid reference to output of SELECT clause from grouping() expression in ORDER BY',
+    )
+  }
 }
 
 function verifyGroupings(

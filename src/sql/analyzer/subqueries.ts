@@ -64,7 +64,9 @@ function comparedWith(
   query: Subquery,
 ): { readonly value: Expr; readonly query: Subquery; readonly type: SqlType } {
   const result = resultType(query)
-  const common = sameShape(value.type, result) ? commonSuperType(value.type, result) : undefined
+  // A row is compared with the columns of the query, never with its only column.
+  const nested = result.kind === 'row' && query.columns.length === 1
+  const common = sameShape(value.type, result) && !nested ? commonSuperType(value.type, result) : undefined
   if (common === undefined) {
     const shown = (type: SqlType, isRow: boolean): string => typeName(isRow ? type : anonymousRow([type]))
     throw errorAt(

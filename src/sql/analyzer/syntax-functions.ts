@@ -1,4 +1,5 @@
 import type {
+  Format,
   AtTimeZone,
   CurrentCatalog,
   CurrentDate,
@@ -188,6 +189,32 @@ export function analyzeSessionValue(state: ExpressionState, node: SessionValue):
     default:
       return unreachable(node)
   }
+}
+
+const UNFORMATTED = new Set(['array', 'map', 'row', 'varbinary'])
+
+/** `format(text, value, …)` */
+export function analyzeFormat(state: ExpressionState, node: Format): Expr {
+  const args = node.arguments.map(state.analyze)
+  args.forEach(({ type }, i) => {
+    if (i === 0 && type.kind !== 'varchar' && type.kind !== 'unknown') {
+      throw errorAt(
+        state.context,
+        node.arguments[0]!,
+        'TYPE_MISMATCH',
+        `Type of first argument to format() must be VARCHAR (actual: ${typeName(type)})`,
+      )
+    }
+    if (i > 0 && UNFORMATTED.has(type.kind)) {
+      throw errorAt(
+        state.context,
+        node.arguments[i]!,
+        'NOT_SUPPORTED',
+        `Type not supported for formatting: ${typeName(type)}`,
+      )
+    }
+  })
+  return locatedAt(state.context, node, () => functionOf('format', args))
 }
 
 function now(context: AnalysisContext): {

@@ -28,7 +28,8 @@ export function analyzeTable(context: AnalysisContext, table: Table, scope: Scop
   if (table.queryPeriod !== undefined) {
     throw errorAt(context, table, 'NOT_SUPPORTED', 'This connector does not support versioned tables')
   }
-  const relation = [name.catalog, name.schema, name.table]
+  // Columns are reached by as much of the table's name as the statement gives.
+  const relation = parts.map((part) => part.value.toLowerCase())
   if (found.view !== undefined) return analyzeView(context, table, found, name)
   const columns = found.columns.map((column) => ({
     id: newId(context),
@@ -36,7 +37,8 @@ export function analyzeTable(context: AnalysisContext, table: Table, scope: Scop
     type: parseTypeText(column.type),
     hidden: column.hidden === true,
   }))
-  for (const { id, name: column } of columns) context.sources.set(id, [...relation, column].join('.'))
+  for (const { id, name: column } of columns)
+    context.sources.set(id, [name.catalog, name.schema, name.table, column].join('.'))
   return {
     node: { kind: 'scan', ...name, handle: found.handle, columns },
     fields: columns.map(({ id, name: column, type, hidden }) => ({ name: column, relation, type, column: id, hidden })),
@@ -105,7 +107,7 @@ function analyzeView(context: AnalysisContext, node: Table, table: ResolvedTable
   if (declared.length !== query.columns.length) {
     throw errorAt(context, node, 'VIEW_IS_STALE', `View '${label}' is stale or in invalid state: column count mismatch`)
   }
-  const relation = [name.catalog, name.schema, name.table]
+  const relation = node.name.parts.map((part) => part.value.toLowerCase())
   const columns = declared.map((column, i) => {
     const { column: source, type } = query.columns[i]!
     return { id: newId(context), expression: castTo(columnOf(source, type), parseTypeText(column.type)) }

@@ -265,6 +265,7 @@ export type EngineFunction =
   | 'length'
   | 'split_part'
   | 'u_match_rows'
+  | 'u_raise'
   | 'u_json_exists'
   | 'u_json_value'
   | 'u_json_query'
@@ -423,6 +424,8 @@ export interface WindowExpr extends Typed<'window'> {
   readonly ignoreNulls: boolean
   readonly distinct: boolean
   readonly filter: Expr | undefined
+  /** The ORDER BY of the aggregate's own arguments. */
+  readonly argumentOrder: readonly ExprSortKey[]
   readonly partitionBy: readonly Expr[]
   readonly orderBy: readonly ExprSortKey[]
   readonly frame: Frame | undefined

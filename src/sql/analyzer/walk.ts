@@ -72,6 +72,7 @@ export function mapChildren(expr: Expr, change: (child: Expr) => Expr): Expr {
         ...expr,
         arguments: all(expr.arguments),
         filter: expr.filter && change(expr.filter),
+        argumentOrder: sortKeys(expr.argumentOrder),
         partitionBy: all(expr.partitionBy),
         orderBy: sortKeys(expr.orderBy),
         frame: expr.frame && mapFrame(expr.frame, change),
@@ -180,7 +181,7 @@ export function exprKey(expr: Expr): string {
         frame.type,
         ...[frame.start, frame.end].map((end) => `${end.type}${end.value ? exprKey(end.value) : ''}`),
       ]
-      return `${expr.function.name}(${expr.distinct ? 'distinct ' : ''}${keys(expr.arguments)}${expr.ignoreNulls ? ' ignore' : ''} filter ${expr.filter ? exprKey(expr.filter) : ''}) over (${keys(expr.partitionBy)} order ${sortKeysKey(expr.orderBy)} ${ends?.join(' ') ?? ''})`
+      return `${expr.function.name}(${expr.distinct ? 'distinct ' : ''}${keys(expr.arguments)}${expr.ignoreNulls ? ' ignore' : ''} order ${sortKeysKey(expr.argumentOrder)} filter ${expr.filter ? exprKey(expr.filter) : ''}) over (${keys(expr.partitionBy)} order ${sortKeysKey(expr.orderBy)} ${ends?.join(' ') ?? ''})`
     }
     case 'case':
       return `case ${expr.branches.map(({ when, then }) => `${exprKey(when)}:${exprKey(then)}`).join(',')} else ${expr.otherwise ? exprKey(expr.otherwise) : ''}`

@@ -4,6 +4,7 @@ import type {
   FrameBound,
   FunctionCall,
   Identifier,
+  Listagg,
   Node,
   Window,
   WindowDefinition,
@@ -101,14 +102,21 @@ function windowsInScope(scope: Scope): ReadonlyMap<string, WindowSpecification> 
 
 const navigation = new Set(['lag', 'lead', 'first_value', 'last_value', 'nth_value'])
 
+/** Of the whole partition, whatever the frame. */
+const frameless = new Set(['lag', 'lead', 'rank', 'dense_rank', 'row_number', 'percent_rank', 'cume_dist', 'ntile'])
+
+/** Where Trino puts errors that it gives no place. */
+const START = { span: { start: 0, end: 0, at: 0 } }
+
 /** A call with OVER; `inner` is what its arguments contain. */
 export function analyzeWindowCall(
   state: ExpressionState,
   inner: Found,
-  node: FunctionCall,
+  node: FunctionCall | Listagg,
   window: Window,
   resolved: ResolvedFunction,
   args: readonly Expr[],
+  argumentOrder: readonly ExprSortKey[],
   filter: Expr | undefined,
 ): Expr {
   const { context } = state
@@ -159,9 +167,10 @@ export function analyzeWindowCall(
     type: resolved.resultType,
     function: resolved,
     arguments: args,
-    ignoreNulls: node.nullTreatment === 'IGNORE',
+    ignoreNulls: node.kind === 'FunctionCall' && node.nullTreatment === 'IGNORE',
     distinct: node.distinct,
     filter,
+    argumentOrder,
     partitionBy,
     orderBy,
     frame,
@@ -205,40 +214,35 @@ function verifyNesting(
 
 function verifyCall(
   context: AnalysisContext,
-  node: FunctionCall,
+  node: FunctionCall | Listagg,
   specification: WindowSpecification,
   resolved: ResolvedFunction,
   filter: Expr | undefined,
 ): void {
   const { name, kind } = resolved
-  if (node.distinct) {
+  if (node.distinct && kind !== 'aggregate') {
     throw errorAt(
       context,
-      node,
+      START,
       'NOT_SUPPORTED',
-      `DISTINCT in window function parameters not yet supported: ${context.print(node)}`,
+      `Only aggregation window functions with DISTINCT are supported: ${context.print(node)}`,
     )
   }
   if (filter !== undefined) {
     throw errorAt(
       context,
-      node,
+      START,
       'NOT_SUPPORTED',
       `FILTER is not yet supported for window functions: ${context.print(node)}`,
     )
   }
-  if (node.orderBy !== undefined) {
-    throw errorAt(context, node, 'NOT_SUPPORTED', 'Window function with ORDER BY is not supported')
+  if (node.orderBy !== undefined && kind !== 'aggregate') {
+    throw errorAt(context, node, 'NOT_SUPPORTED', 'Only aggregation window functions with ORDER BY are supported')
   }
   if (kind === 'scalar') {
-    throw errorAt(
-      context,
-      { span: { start: 0, end: 0, at: 0 } },
-      'FUNCTION_NOT_WINDOW',
-      `Not a window function: ${name}`,
-    )
+    throw errorAt(context, START, 'FUNCTION_NOT_WINDOW', `Not a window function: ${name}`)
   }
-  if (node.nullTreatment !== undefined && !navigation.has(name)) {
+  if (node.kind === 'FunctionCall' && node.nullTreatment !== undefined && !navigation.has(name)) {
     throw errorAt(
       context,
       node,
@@ -255,14 +259,14 @@ function verifyCall(
         `${name} function requires an ORDER BY window clause`,
       )
     }
-    if (specification.frame !== undefined) {
-      throw errorAt(
-        context,
-        specification.frame,
-        'INVALID_WINDOW_FRAME',
-        `Cannot specify window frame for ${name} function`,
-      )
-    }
+  }
+  if (frameless.has(name) && specification.frame !== undefined) {
+    throw errorAt(
+      context,
+      specification.frame,
+      'INVALID_WINDOW_FRAME',
+      `Cannot specify window frame for ${name} function`,
+    )
   }
 }
 
@@ -324,7 +328,7 @@ function verifyExactInteger(
   isStart: boolean,
 ): void {
   const { type } = value
-  if (isInteger(type) || type.kind === 'unknown' || (type.kind === 'decimal' && type.scale === 0)) return
+  if (isInteger(type) || (type.kind === 'decimal' && type.scale === 0)) return
   throw errorAt(
     context,
     bound.value!,

@@ -59,7 +59,7 @@ function castToTime(x: string, from: SqlType, to: TimeType): string {
       return roundTime(`${x}.t`, from.precision, to.precision)
     case 'timestamp':
       if (isFine(to)) throw notSupportedPrecision(to)
-      return roundTime(`CAST(${isFine(from) ? `${x}.t` : x} AS TIME)`, from.precision, to.precision)
+      return roundTime(`CAST(${isFine(from) ? microsOf(x, to) : x} AS TIME)`, from.precision, to.precision)
     case 'timestamp with time zone':
       if (isFine(to)) throw notSupportedPrecision(to)
       return roundTime(`CAST(q_local(${x}.t, ${x}.z) AS TIME)`, from.precision, to.precision)
@@ -88,12 +88,7 @@ function castToTimestamp(x: string, from: SqlType, to: TimestampType, session: R
       return refine(`CAST(${x} AS TIMESTAMP)`, to)
     case 'timestamp':
       if (isFine(from) && isFine(to)) return `q_round_fine(${x}, ${to.precision})`
-      if (isFine(from))
-        return roundTimestamp(
-          to.precision === 6 ? `(${x}.t + to_microseconds(CASE WHEN ${x}.p >= 500000 THEN 1 ELSE 0 END))` : `${x}.t`,
-          6,
-          to.precision,
-        )
+      if (isFine(from)) return roundTimestamp(microsOf(x, to), 6, to.precision)
       return isFine(to) ? refine(x, to) : roundTimestamp(x, from.precision, to.precision)
     case 'timestamp with time zone': {
       const local = `q_local(${x}.t, ${x}.z)`
@@ -106,12 +101,18 @@ function castToTimestamp(x: string, from: SqlType, to: TimestampType, session: R
     case 'time':
     case 'time with time zone': {
       const time = from.kind === 'time' ? x : `${x}.t`
-      if (isFine(from) || isFine(to)) throw notSupportedPrecision(isFine(from) ? from : to)
-      return `(DATE '${currentDate(session)}' + ${roundTime(time, from.precision, to.precision)})`
+      if (isFine(from)) throw notSupportedPrecision(from)
+      const moment = `(DATE '${currentDate(session)}' + ${time})`
+      return isFine(to) ? refine(moment, to) : roundTimestamp(moment, from.precision, to.precision)
     }
     default:
       throw new Error(`No cast from ${from.kind} to timestamp`)
   }
+}
+
+/** The microseconds of a finer timestamp, rounded where they are what is asked for. */
+function microsOf(x: string, to: TimestampType | TimeType): string {
+  return to.precision === 6 ? `(${x}.t + to_microseconds(CASE WHEN ${x}.p >= 500000 THEN 1 ELSE 0 END))` : `${x}.t`
 }
 
 /** A native timestamp as one finer than microseconds. */
@@ -151,7 +152,7 @@ function castToTimestampWithZone(x: string, from: SqlType, to: TimestampType, se
       return made(`CAST(${x} AS TIMESTAMP) - q_off(CAST(${x} AS TIMESTAMP), ${zone})`, zone)
     case 'timestamp':
       if (isFine(from)) {
-        if (!isFine(to)) return made(`q_joda(${roundTimestamp(`${x}.t`, 6, to.precision)}, ${zone})`, zone)
+        if (!isFine(to)) return made(`q_joda(${roundTimestamp(microsOf(x, to), 6, to.precision)}, ${zone})`, zone)
         return `CASE WHEN ${x} IS NOT NULL THEN {'t': q_joda(${x}.t, ${zone}), 'p': ${x}.p, 'z': ${zone}} END`
       }
       return made(`q_joda(${roundTimestamp(x, from.precision, to.precision)}, ${zone})`, zone)
@@ -164,8 +165,11 @@ function castToTimestampWithZone(x: string, from: SqlType, to: TimestampType, se
     case 'time with time zone': {
       if (isFine(from) || isFine(to)) throw notSupportedPrecision(isFine(from) ? from : to)
       const date = `DATE '${currentDate(session)}'`
-      if (from.kind === 'time') return made(`q_joda(${date} + ${x}, ${zone})`, zone)
-      return made(`${date} + ${x}.t - to_minutes(${x}.o)`, `q_offset_zone(${x}.o)`)
+      if (from.kind === 'time') {
+        return made(`q_joda(${roundTimestamp(`(${date} + ${x})`, from.precision, to.precision)}, ${zone})`, zone)
+      }
+      const moment = roundTimestamp(`(${date} + ${x}.t)`, from.precision, to.precision)
+      return made(`${moment} - to_minutes(${x}.o)`, `q_offset_zone(${x}.o)`)
     }
     default:
       throw new Error(`No cast from ${from.kind} to timestamp with time zone`)

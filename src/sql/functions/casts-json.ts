@@ -59,7 +59,7 @@ export function castFromJson(x: string, to: SqlType): string {
   const general = `CAST(CAST(u_json_cast(${x}, ${quote(descriptor(to))}) AS JSON) AS ${duckdbType(to)})`
   switch (to.kind) {
     case 'varchar':
-      return to.length === undefined ? `u_json_text(${x})` : `left(u_json_text(${x}), ${to.length})`
+      return to.length === undefined ? `u_json_text(${x})` : `q_limit(u_json_text(${x}), ${to.length})`
     case 'bigint':
       return `CASE WHEN regexp_full_match(${x}, '-?[0-9]{1,18}') THEN CAST(${x} AS BIGINT) ELSE ${general} END`
     case 'boolean':

@@ -49,9 +49,30 @@ export function renderTryCast(x: string, from: SqlType, to: SqlType, context: Ca
   if (sameType(from, to) || from.kind === 'unknown' || isTypedNull(x) || sameRepresentation(from, to)) {
     return renderCast(x, from, to, context)
   }
+  const limited = limitedText(x, from, to, context)
+  if (limited !== undefined) return limited
   if (/^[\w."']+$/.test(x)) return `TRY(${convert(x, from, to, context)})`
   const name = context.names.fresh()
   return bindName(name, x, `TRY(${convert(name, from, to, context)})`)
+}
+
+/** Text longer than the type allows is an internal error of Trino's, which TRY_CAST does not catch. */
+function limitedText(x: string, from: SqlType, to: SqlType, context: CastContext): string | undefined {
+  if (to.kind !== 'varchar' || to.length === undefined) return undefined
+  switch (from.kind) {
+    case 'json':
+      return limit(`TRY(u_json_text(${x}))`, to.length)
+    case 'boolean':
+    case 'interval day to second':
+    case 'interval year to month':
+    case 'time':
+    case 'time with time zone':
+    case 'timestamp':
+    case 'timestamp with time zone':
+      return renderCast(x, from, to, context)
+    default:
+      return undefined
+  }
 }
 
 /** The conversion of INSERT: text that does not fit fails unless it loses blanks only. */

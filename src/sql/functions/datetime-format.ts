@@ -135,7 +135,8 @@ function jodaPieces(format: string, zoned: boolean): readonly Piece[] | { readon
       pieces.push({ strftime: part.slice(1, -1).replaceAll("''", "'").replaceAll('%', '%%') })
     else if (/^[A-Za-z]/.test(part)) {
       const letter = part[0]!
-      const piece = letter === 'Z' || letter === 'z' ? zonePiece(part, zoned) : joda(letter, part.length)
+      if (!zoned && (letter === 'Z' || letter === 'z')) return { error: NO_ZONE }
+      const piece = letter === 'Z' || letter === 'z' ? zonePiece(part) : joda(letter, part.length)
       if (piece === undefined) {
         if (letter === 'z' || letter === 'Z') return undefined
         return { error: `INVALID_FUNCTION_ARGUMENT: Illegal pattern component: ${part}` }
@@ -146,15 +147,10 @@ function jodaPieces(format: string, zoned: boolean): readonly Piece[] | { readon
   return pieces
 }
 
-function zonePiece(part: string, zoned: boolean): Piece | undefined {
-  if (!zoned)
-    return part === 'ZZZ'
-      ? { strftime: 'UTC' }
-      : part === 'ZZ'
-        ? { strftime: '+00:00' }
-        : part === 'Z'
-          ? { strftime: '+0000' }
-          : undefined
+const NO_ZONE =
+  "INVALID_FUNCTION_ARGUMENT: format_datetime for TIMESTAMP type, cannot use 'Z' nor 'z' in format, as this type does not contain TZ information"
+
+function zonePiece(part: string): Piece | undefined {
   if (part === 'ZZZ') return { sql: '@z' }
   if (part === 'ZZ') return { sql: 'q_offset_text(@o)' }
   return part === 'Z' ? { sql: `replace(q_offset_text(@o), ':', '')` } : undefined

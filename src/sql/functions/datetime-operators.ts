@@ -65,7 +65,7 @@ function scaledInterval(interval: SqlType, factor: SqlType, divide: boolean): Re
   }
   const render: Render = divide
     ? (a, b) =>
-        `CASE WHEN ${b} = 0 AND ${a} IS NOT NULL THEN u_raise('DIVISION_BY_ZERO: Cannot divide by double 0.0') ELSE CAST(trunc(${a} / ${b}) AS ${duckdb}) END`
+        `CASE WHEN ${b} = 0 AND ${a} IS NOT NULL THEN u_raise('INVALID_FUNCTION_ARGUMENT: Cannot divide by double 0.0') ELSE CAST(trunc(${a} / ${b}) AS ${duckdb}) END`
     : (a, b) => `CAST(trunc(${a} * ${b}) AS ${duckdb})`
   return { left: interval, right: DOUBLE, result: interval, render }
 }
@@ -85,14 +85,14 @@ function difference(left: SqlType, right: SqlType): ResolvedOperator | undefined
   if (kinds.every((kind) => kind === 'time' || kind === 'time with time zone')) {
     return same(
       { kind: 'time with time zone', precision },
-      (a, b) => `((q_time_zone_key(${a}) - q_time_zone_key(${b})) // 1000)`,
+      (a, b) => `q_floordiv(q_time_zone_key(${a}) - q_time_zone_key(${b}) + 500, 1000)`,
     )
   }
   if (kinds.some((kind) => kind === 'time' || kind === 'time with time zone')) return undefined
   if (kinds.includes('timestamp with time zone')) {
     return same(
       { kind: 'timestamp with time zone', precision },
-      (a, b) => `((epoch_us(${a}.t) - epoch_us(${b}.t)) // 1000)`,
+      (a, b) => `q_floordiv(epoch_us(${a}.t) - epoch_us(${b}.t) + 500, 1000)`,
     )
   }
   const fine = precision > 6

@@ -4,6 +4,7 @@ import { isTypedNull, typedNull } from '../types/duckdb-representation.ts'
 import {
   BIGINT,
   BOOLEAN,
+  decimal,
   isComparable,
   isInteger,
   isOrderable,
@@ -59,8 +60,8 @@ function arithmetic(operator: ArithmeticOperator, left: SqlType, right: SqlType)
   const ofTime = datetimeOperator(operator, left, right)
   if (ofTime !== undefined) return ofTime
   if (left.kind === 'unknown' && right.kind === 'unknown') return numeric(operator, BIGINT)
-  if (left.kind === 'unknown') return isNumber(right) ? arithmetic(operator, right, right) : undefined
-  if (right.kind === 'unknown') return isNumber(left) ? arithmetic(operator, left, left) : undefined
+  if (left.kind === 'unknown') return isNumber(right) ? arithmetic(operator, beside(right), right) : undefined
+  if (right.kind === 'unknown') return isNumber(left) ? arithmetic(operator, left, beside(left)) : undefined
   if (!isNumber(left) || !isNumber(right)) return undefined
   if (left.kind === 'decimal' || right.kind === 'decimal') {
     const [a, b] = [asDecimal(left), asDecimal(right)]
@@ -68,6 +69,11 @@ function arithmetic(operator: ArithmeticOperator, left: SqlType, right: SqlType)
   }
   const common = commonSuperType(left, right)
   return common === undefined ? undefined : numeric(operator, common)
+}
+
+/** What NULL is taken for beside a number: of decimals the smallest. */
+function beside(type: SqlType): SqlType {
+  return type.kind === 'decimal' ? decimal(1, 0) : type
 }
 
 function isNumber(type: SqlType): boolean {

@@ -24,7 +24,7 @@ export function renderLike(
   if (constant !== undefined && (escape === undefined || escapeText !== undefined)) {
     return renderTokens(value, tokensOf(constant, escapeText))
   }
-  if (escapeText !== undefined && escapeText !== '' && [...escapeText].length !== 1) {
+  if (escapeText !== undefined && [...escapeText].length !== 1) {
     throw new EngineError('INVALID_FUNCTION_ARGUMENT', LONG_ESCAPE)
   }
   const name = names.fresh()
@@ -38,7 +38,7 @@ function constantText(expr: Expr): string | null | undefined {
 }
 
 function tokensOf(pattern: string, escape: string | undefined): readonly Token[] {
-  if (escape !== undefined && escape !== '' && [...escape].length !== 1) {
+  if (escape !== undefined && [...escape].length !== 1) {
     throw new EngineError('INVALID_FUNCTION_ARGUMENT', LONG_ESCAPE)
   }
   const tokens: Token[] = []

@@ -317,14 +317,21 @@ function isConstantKey(value: Expr): boolean {
 }
 
 export function renderAggregate(state: RenderState, call: AggregateExpr): string {
-  // A constant orders nothing, and DuckDB takes a bare literal for a mistake.
-  const orderBy = call.orderBy.filter(({ value }) => !isConstantKey(value))
   const clauses: CallClauses = {
-    distinct: call.distinct,
-    ...(orderBy.length === 0 ? {} : { orderBy: renderSort(state, orderBy) }),
+    ...ofArguments(state, call.distinct, call.orderBy),
     ...(call.filter === undefined ? {} : { filter: renderExpr(state, call.filter) }),
   }
-  const args = call.arguments.map((argument): RenderArgument => {
+  return call.function.render({ args: aggregated(state, call), session: state.session, names: state.names, clauses })
+}
+
+function ofArguments(state: RenderState, distinct: boolean, order: readonly ExprSortKey[]): CallClauses {
+  // A constant orders nothing, and DuckDB takes a bare literal for a mistake.
+  const orderBy = order.filter(({ value }) => !isConstantKey(value))
+  return { distinct, ...(orderBy.length === 0 ? {} : { orderBy: renderSort(state, orderBy) }) }
+}
+
+function aggregated(state: RenderState, call: AggregateExpr | WindowExpr): readonly RenderArgument[] {
+  return call.arguments.map((argument): RenderArgument => {
     const rendered = renderArgument(state, argument)
     // Equal instants of two zones are one value.
     if (call.distinct && call.function.name === 'count' && rendered.kind === 'value' && needsKey(argument.type)) {
@@ -332,7 +339,6 @@ export function renderAggregate(state: RenderState, call: AggregateExpr): string
     }
     return rendered
   })
-  return call.function.render({ args, session: state.session, names: state.names, clauses })
 }
 
 export function renderWindow(state: RenderState, call: WindowExpr): string {
@@ -343,10 +349,14 @@ export function renderWindow(state: RenderState, call: WindowExpr): string {
     call.frame === undefined ? '' : renderFrame(state, call.frame, call.orderBy),
   ]
   return call.function.render({
-    args: call.arguments.map((argument) => renderArgument(state, argument)),
+    args: aggregated(state, call),
     session: state.session,
     names: state.names,
-    clauses: { over: over.filter((part) => part !== '').join(' '), ignoreNulls: call.ignoreNulls },
+    clauses: {
+      ...ofArguments(state, call.distinct, call.argumentOrder),
+      over: over.filter((part) => part !== '').join(' '),
+      ignoreNulls: call.ignoreNulls,
+    },
   })
 }
 

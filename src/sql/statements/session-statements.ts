@@ -12,6 +12,7 @@ import type {
   ResetSession,
   Use,
 } from '../syntax/ast-statements.ts'
+import type { Span } from '../syntax/span.ts'
 import { printExpression } from '../syntax/printer.ts'
 import { typeName } from '../types/type-text.ts'
 import { constantValue } from './constant-values.ts'
@@ -92,6 +93,11 @@ function requireNoTransaction({ session }: StatementInput): void {
 }
 
 /** The property a statement names; undefined where there is none of that name. */
+/** Trino points at the value of SET SESSION. */
+function placeOf(node: SetSession | ResetSession): { readonly span: Span } {
+  return node.kind === 'SetSession' ? node.value : node
+}
+
 function propertyOf(input: StatementInput, node: SetSession | ResetSession): SessionProperty | undefined {
   const parts = node.name.parts.map((part) => part.value.toLowerCase())
   if (parts.length > 2) {
@@ -100,7 +106,7 @@ function propertyOf(input: StatementInput, node: SetSession | ResetSession): Ses
   if (parts.length === 2) {
     const catalog = parts[0]!
     if (!input.metadata.catalogs().includes(catalog)) {
-      throw errorAt(input, node, 'CATALOG_NOT_FOUND', `Catalog '${catalog}' not found`)
+      throw errorAt(input, placeOf(node), 'CATALOG_NOT_FOUND', `Catalog '${catalog}' not found`)
     }
     // No catalog has properties of its own.
     return undefined
@@ -110,7 +116,7 @@ function propertyOf(input: StatementInput, node: SetSession | ResetSession): Ses
 
 function fail(input: StatementInput, node: SetSession | ResetSession): never {
   const name = node.name.parts.map((part) => part.value.toLowerCase()).join('.')
-  throw errorAt(input, node, 'INVALID_SESSION_PROPERTY', `Session property '${name}' does not exist`)
+  throw errorAt(input, placeOf(node), 'INVALID_SESSION_PROPERTY', `Session property '${name}' does not exist`)
 }
 
 function setSession(input: StatementInput, node: SetSession): SessionChange {

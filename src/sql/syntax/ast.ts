@@ -304,6 +304,7 @@ export interface Listagg extends Node<'Listagg'> {
   readonly overflow: ListaggOverflow | undefined
   readonly orderBy: OrderBy
   readonly filter: Expression | undefined
+  readonly window: Window | undefined
 }
 
 /** ON OVERFLOW ERROR (the default) or TRUNCATE, whose filler is `...` by default. */

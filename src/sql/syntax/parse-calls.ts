@@ -161,7 +161,8 @@ export function parseListagg(cursor: TokenCursor): Listagg {
   const orderBy = parseOrderBy(cursor)
   cursor.expect(')')
   const filter = parseFilter(cursor)
-  return { kind: 'Listagg', span: cursor.span(start), distinct, value, separator, overflow, orderBy, filter }
+  const window = isOver(cursor) ? parseOver(cursor) : undefined
+  return { kind: 'Listagg', span: cursor.span(start), distinct, value, separator, overflow, orderBy, filter, window }
 }
 
 function parseOverflow(cursor: TokenCursor): ListaggOverflow {

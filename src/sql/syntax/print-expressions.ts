@@ -246,6 +246,7 @@ function printListagg(printer: Printer, node: Listagg): string {
     `LISTAGG(${phrase(node.distinct && 'DISTINCT', value + separator, overflow)})`,
     `WITHIN GROUP (${printOrderBy(printer, node.orderBy)})`,
     printFilter(printer, node.filter),
+    node.window && `OVER ${printWindow(printer, node.window)}`,
   )
 }
 

@@ -263,7 +263,7 @@ describe('mistakes', () => {
     ['SHOW TABLES FROM missing', 'SCHEMA_NOT_FOUND', "line 1:1: Schema 'missing' does not exist"],
     ['SHOW TABLES FROM a.b.c', 'SYNTAX_ERROR', 'line 1:1: Too many parts in schema name: a.b.c'],
     ['USE nowhere.x', 'CATALOG_NOT_FOUND', "Catalog 'nowhere' not found"],
-    ['SET SESSION nope = 1', 'INVALID_SESSION_PROPERTY', "line 1:1: Session property 'nope' does not exist"],
+    ['SET SESSION nope = 1', 'INVALID_SESSION_PROPERTY', "line 1:20: Session property 'nope' does not exist"],
     [
       "SET SESSION query_max_run_time = 'soon'",
       'INVALID_SESSION_PROPERTY',

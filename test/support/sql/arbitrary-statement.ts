@@ -280,6 +280,7 @@ const parts = fc.letrec((tie: fc.LetrecTypedTie<Parts>) => {
         ),
         orderBy,
         filter: optional(expression),
+        window: optional(window),
       }),
       node('WindowOperation', { name: safeName, window }),
       tie('lambda'),

@@ -22,7 +22,7 @@ function jsonLines(url: URL): readonly Record<string, unknown>[] {
 export function conformanceStatements(): readonly RecordedStatement[] {
   const folder = new URL('../../conformance/', import.meta.url)
   return readdirSync(folder)
-    .filter((file) => file.endsWith('.jsonl'))
+    .filter((file) => file.endsWith('.jsonl') && !file.startsWith('extra-'))
     .flatMap((file) => jsonLines(new URL(file, folder)))
     .map((line) => {
       const error = line['error'] as { errorName: string } | undefined

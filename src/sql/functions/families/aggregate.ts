@@ -31,7 +31,14 @@ function extremes(context: RenderContext, name: 'min' | 'max'): string {
 }
 
 function extremeBy(context: RenderContext, name: 'min' | 'max'): string {
-  return context.fill(`arg_${name}_null($1, ${key(context, 1)})$F`)
+  const found = `arg_${name}_null($1, ${key(context, 1)})`
+  // As of max and min: NaN counts only where there is nothing else.
+  if (isFloating(context.types[1]!)) {
+    return context.fill(
+      `CASE WHEN count(*)$F(NOT isnan($2))$E > 0 THEN ${found}$F(NOT isnan($2))$E ELSE ${found}$F END`,
+    )
+  }
+  return context.fill(`${found}$F`)
 }
 
 function extremesBy(context: RenderContext, name: 'min' | 'max'): string {
@@ -183,8 +190,12 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
   aggregate(
     'map_agg(K, V) where K comparable',
     'map(K,V)',
-    (context) => context.fill(`q_map_first(list({'k': $1, 'v': $2} ORDER BY ${key(context, 0)})$F($1 IS NOT NULL)$E)`),
-    { calledOnNull: true },
+    (context) => {
+      const order = context.clauses?.orderBy
+      const by = `${key(context, 0)}${order === undefined ? '' : `, ${order}`}`
+      return context.fill(`q_map_first(list({'k': $1, 'v': $2} ORDER BY ${by})$F($1 IS NOT NULL)$E)`)
+    },
+    { calledOnNull: true, orderSensitive: true },
   ),
   aggregate(
     'multimap_agg(K, V) where K comparable',
@@ -209,7 +220,13 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
   aggregate(
     'approx_distinct(T, double) where T comparable',
     'bigint',
-    (context) => context.fill(`count(DISTINCT ${key(context, 0)})$F`),
+    (context) => {
+      const error = parameter(context, 1)
+      const range = 'INVALID_FUNCTION_ARGUMENT: Max standard error must be in [0.0040625, 0.26]: '
+      return context.fill(
+        `CASE WHEN ${error} NOT BETWEEN 0.0040625 AND 0.26 THEN u_raise('${range}' || ${error}) ELSE count(DISTINCT ${key(context, 0)})$F END`,
+      )
+    },
     approximate,
   ),
   ...percentile('bigint'),

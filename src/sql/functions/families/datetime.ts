@@ -65,12 +65,16 @@ const intervalFields = [
 ]
 
 /** A zone argument as Trino's id: checked while rendering where it is a literal, else for each value. */
-function zoneArgument(context: RenderContext, index: number): string {
+function zoneArgument(
+  context: RenderContext,
+  index: number,
+  error = (zone: string): string => `INVALID_FUNCTION_ARGUMENT: '${zone}' is not a valid time zone`,
+): string {
   const constant = context.constant(index)
   if (typeof constant !== 'string') return `u_zone(${context.value(index)})`
   const zone = canonicalZone(constant)
   if (zone !== undefined) return quote(zone)
-  return `CAST(u_raise(${quote(`INVALID_FUNCTION_ARGUMENT: '${constant}' is not a valid time zone`)}) AS VARCHAR)`
+  return `CAST(u_raise(${quote(error(constant))}) AS VARCHAR)`
 }
 
 function zoned(context: RenderContext, instant: string, zone: string): string {
@@ -229,7 +233,10 @@ export const datetimeFunctions: readonly FunctionDefinition[] = [
     fromUnixTime(context, quote(context.session.timeZone)),
   ),
   scalar('from_unixtime(double, varchar(x))', 'timestamp(3) with time zone', (context) =>
-    fromUnixTime(context, zoneArgument(context, 1)),
+    fromUnixTime(
+      context,
+      zoneArgument(context, 1, (zone) => `NOT_SUPPORTED: Time zone not supported: ${zone}`),
+    ),
   ),
   scalar('from_unixtime(double, bigint, bigint)', 'timestamp(3) with time zone', (context) =>
     fromUnixTime(context, context.fill('q_offset_zone($2 * 60 + $3)')),

@@ -52,6 +52,9 @@ function formatValue(x: string, type: SqlType, context: RenderContext): string {
   if (type.kind === 'timestamp' && type.precision <= 6) {
     return `replace(regexp_replace(q_text_timestamp(${x}, ${type.precision}), ':00(\\.0*)?$', ''), ' ', 'T')`
   }
+  if (type.kind === 'time' && type.precision <= 6) {
+    return `regexp_replace(q_text_time(${x}, ${type.precision}), ':00(\\.0*)?$', '')`
+  }
   return textOf(x, type, context)
 }
 

@@ -47,9 +47,9 @@ const perInteger = integers.flatMap((type) => [
   scalar(`round(${type})`, type, '$1'),
   scalar(`round(${type}, integer)`, type, `q_iround_${type}($1, $2)`),
   scalar(`mod(${type}, ${type})`, type, 'q_imodf($1, $2)'),
-  scalar(`bitwise_left_shift(${type}, integer)`, type, `q_shl_${type}($1, $2)`),
-  scalar(`bitwise_right_shift(${type}, integer)`, type, `q_shr_${type}($1, $2)`),
-  scalar(`bitwise_right_shift_arithmetic(${type}, integer)`, type, `q_sar_${type}($1, $2)`),
+  scalar(`bitwise_left_shift(${type}, integer)`, type, `q_shl_${type}($1, q_shift($2))`),
+  scalar(`bitwise_right_shift(${type}, integer)`, type, `q_shr_${type}($1, q_shift($2))`),
+  scalar(`bitwise_right_shift_arithmetic(${type}, integer)`, type, `q_sar_${type}($1, q_shift($2))`),
   ...named(['rand', 'random'], (name) =>
     scalar(`${name}(${type})`, type, 'CAST(floor(random() * q_random_bound($1)) AS $R)', { deterministic: false }),
   ),

@@ -23,8 +23,8 @@ function trims(name: string): FunctionDefinition[] {
   return [
     scalar(`${name}(varchar(x))`, 'varchar(x)', `${name}($1, ${WHITESPACE})`),
     scalar(`${name}(varchar(x), CodePoints)`, 'varchar(x)', `${name}($1, $2)`),
-    scalar(`${name}(char(x))`, 'varchar(x)', `${name}($1, ${WHITESPACE})`),
-    scalar(`${name}(char(x), CodePoints)`, 'varchar(x)', `${name}($1, $2)`),
+    scalar(`${name}(char(x))`, 'varchar(x)', `${name}(rtrim($1, ' '), ${WHITESPACE})`),
+    scalar(`${name}(char(x), CodePoints)`, 'varchar(x)', `${name}(rtrim($1, ' '), $2)`),
   ]
 }
 

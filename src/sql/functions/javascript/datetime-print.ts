@@ -139,6 +139,11 @@ export function formatDateTime(micros: bigint, zone: string, offset: bigint, for
     (part, quoted: string | undefined, letter: string | undefined) => {
       if (part === "''") return "'"
       if (letter === undefined) return (quoted ?? '').replaceAll("''", "'")
+      if (zone === '' && (letter === 'z' || letter === 'Z')) {
+        throw invalidArgument(
+          "format_datetime for TIMESTAMP type, cannot use 'Z' nor 'z' in format, as this type does not contain TZ information",
+        )
+      }
       return field(f, letter, part.length, zone, Number(offset), Number(micros / 1000n))
     },
   )

@@ -58,7 +58,7 @@ function value(input: string, path: string, passed: string, onEmpty: string, onE
   try {
     const items = itemsOf(input, path, passed)
     if (items.length === 0) {
-      if (onEmpty === 'ERROR') throw resultError('JSON path found no items')
+      if (onEmpty === 'ERROR') throw new EmptyResult()
       return onEmpty === 'DEFAULT' ? 'e' : null
     }
     const [item] = items as readonly [JsonValue]
@@ -66,10 +66,14 @@ function value(input: string, path: string, passed: string, onEmpty: string, onE
     if (isContainer(item)) throw resultError('JSON path found an item that cannot be converted to an SQL value')
     return tagged(item)
   } catch (error) {
+    if (error instanceof EmptyResult) throw resultError('JSON path found no items')
     if (!(error instanceof SqlFailure) || onError === 'ERROR') throw error
     return onError === 'DEFAULT' ? 'x' : null
   }
 }
+
+/** ERROR ON EMPTY fails whatever ON ERROR says. */
+class EmptyResult extends Error {}
 
 function resultError(reason: string): SqlFailure {
   return new SqlFailure('JSON_VALUE_RESULT_ERROR', `cannot extract SQL scalar from JSON: ${reason}`)

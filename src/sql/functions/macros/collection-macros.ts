@@ -77,7 +77,7 @@ export const collectionMacros: readonly Macro[] = [
   ),
   macro(
     'q_acmp(a, b, r)',
-    `CASE WHEN a IS NULL OR b IS NULL THEN NULL WHEN len(list_filter(list_zip(list_slice(a, 1, least(len(a), len(b))), list_slice(b, 1, least(len(a), len(b)))), lambda q1: q1[1] IS NULL OR q1[2] IS NULL)) > 0 THEN u_raise('NOT_SUPPORTED: ARRAY comparison not supported for arrays with null elements') ELSE r END`,
+    `CASE WHEN a IS NULL OR b IS NULL THEN NULL WHEN list_filter(list_transform(list_zip(list_slice(a, 1, least(len(a), len(b))), list_slice(b, 1, least(len(a), len(b)))), lambda q1: CASE WHEN q1[1] IS NULL OR q1[2] IS NULL THEN 2 WHEN q1[1] <> q1[2] THEN 1 ELSE 0 END), lambda q2: q2 > 0)[1] = 2 THEN u_raise('NOT_SUPPORTED: ARRAY comparison not supported for arrays with null elements') ELSE r END`,
   ),
   macro(
     'q_aeq(a, b)',
