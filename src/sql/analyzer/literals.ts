@@ -1,4 +1,3 @@
-import { isIP } from 'node:net'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { GenericLiteral, IntervalField, IntervalLiteral, Literal } from '../syntax/ast.ts'
 import {
@@ -23,6 +22,7 @@ import {
   type SqlType,
 } from '../types/sql-type.ts'
 import { resolveTypeName } from '../types/type-names.ts'
+import { isAddress } from '../functions/javascript/network.ts'
 import { resolveFunction } from '../functions/resolve-function.ts'
 import { castTo, constantOf } from './build.ts'
 import { errorAt, type AnalysisContext } from './context.ts'
@@ -199,7 +199,7 @@ function typedLiteral(context: AnalysisContext, node: GenericLiteral): Expr {
         /\(/.test(node.type) ? type : char(Math.max(1, [...value].length)),
       )
     case 'ipaddress':
-      if (isIP(value) === 0 || value.includes('%')) throw failed()
+      if (!isAddress(value)) throw failed()
       return castTo(constantOf(varchar([...value].length), value), type)
     default:
       return castTo(constantOf(varchar([...value].length), value), type)

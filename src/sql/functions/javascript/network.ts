@@ -24,6 +24,11 @@ function bytesOf(text: string): Uint8Array | undefined {
   )
 }
 
+/** Whether a text is an address of either version. */
+export function isAddress(text: string): boolean {
+  return bytesOf(text) !== undefined
+}
+
 function parse(text: string): Uint8Array {
   const bytes = bytesOf(text)
   if (bytes === undefined) throw invalidCast(`Cannot cast value to IPADDRESS: ${text}`)
