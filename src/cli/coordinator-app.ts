@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { fileURLToPath } from 'node:url'
 import express, { type Express } from 'express'
 import type { Config } from '../config/load-config.ts'
 import type { Membership } from '../coordinator/nodes/membership.ts'
@@ -29,8 +30,12 @@ import type { Clock } from '../shared/clock.ts'
 import { failureOf } from '../shared/engine-error.ts'
 import type { RestartCount } from '../supervisor/messages.ts'
 import type { Meters } from '../telemetry/meters.ts'
+import { createUiRoutes } from '../ui/ui-routes.ts'
 import type { DependencyHealth } from './dependency-health.ts'
 import { version } from './version.ts'
+
+/** Files of the page, seen from `dist/cli`. */
+const UI_FILES = fileURLToPath(new URL('../../etc/ui', import.meta.url))
 
 export interface CoordinatorAppParts {
   readonly clock: Clock
@@ -169,6 +174,7 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
       onError,
     }),
   )
+  app.use(createUiRoutes(UI_FILES, onError))
   const feed = createEventRoutes({ log, identify, authorize: allowAll, onError })
   app.use(feed.router)
   app.use((request, response, next) => {

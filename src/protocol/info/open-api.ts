@@ -184,6 +184,19 @@ const paths = {
       },
     },
   },
+  '/v1/query/{queryId}/forget': {
+    post: {
+      summary: 'Take the data of an ended query out of log and read models',
+      security: internal,
+      parameters: [queryId],
+      responses: {
+        200: json('Done', { type: 'object', properties: { events: integer } }),
+        401: problem('Without the cluster secret'),
+        404: unknownQuery,
+        409: problem('It has not ended, or lies in a log that cannot forget'),
+      },
+    },
+  },
   '/v1/query/{queryId}/events': {
     get: {
       summary: 'The events of a query as CloudEvents',

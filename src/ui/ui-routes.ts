@@ -1,0 +1,58 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import express, { type Router } from 'express'
+import { HttpProblem } from '../protocol/edge/problem.ts'
+import { problemHandler, resource } from '../protocol/edge/resource.ts'
+
+const TYPES = {
+  'app.js': 'text/javascript',
+  'dom.js': 'text/javascript',
+  'views.js': 'text/javascript',
+  'app.css': 'text/css',
+  'index.html': 'text/html',
+} as const
+
+/** Nothing from elsewhere, nothing inline, in nobody's frame. */
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+/**
+ * The page at `/ui`: static files that read the resources any client may read, and so with the rights of whoever looks.
+ * @param folder of the files
+ */
+export function createUiRoutes(folder: string, onError?: (error: unknown) => void): Router {
+  const router = express.Router()
+  const files = new Map<string, Buffer>()
+
+  function fileOf(name: keyof typeof TYPES): Buffer {
+    let bytes = files.get(name)
+    if (!bytes) files.set(name, (bytes = readFileSync(join(folder, name))))
+    return bytes
+  }
+
+  function send(response: express.Response, name: keyof typeof TYPES): void {
+    const bytes = fileOf(name)
+    response.writeHead(200, {
+      'content-type': `${TYPES[name]}; charset=utf-8`,
+      'content-length': bytes.length,
+      // A new version's page must not run with the old one's script.
+      'cache-control': 'no-cache',
+      'content-security-policy': POLICY,
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+    })
+    response.end(response.req.method === 'HEAD' ? undefined : bytes)
+  }
+
+  for (const path of ['/ui', '/ui/nodes', '/ui/query/:queryId'])
+    resource(router, path, { GET: (_request, response) => send(response, 'index.html') })
+  resource(router, '/ui/:file', {
+    GET(request, response) {
+      const { file } = request.params
+      if (typeof file !== 'string' || !Object.hasOwn(TYPES, file)) throw new HttpProblem(404, 'There is no such page')
+      send(response, file as keyof typeof TYPES)
+    },
+  })
+  router.use(problemHandler(onError))
+  return router
+}

@@ -1,0 +1,155 @@
+import { beforeAll, afterAll, describe, expect, it } from 'vitest'
+import { queryInfo } from '../../src/protocol/query/query-info.ts'
+import { toCloudEvent } from '../../src/events/envelope.ts'
+import { foldQuery } from '../../src/coordinator/query/evolve.ts'
+import type { QueryEvent } from '../../src/coordinator/query/events.ts'
+import type { KnownQuery } from '../../src/coordinator/query/state.ts'
+import { queryLife, testQueryId } from '../support/query-life.ts'
+import { elementsOf, smallDocument, textOf, type SmallElement } from '../support/small-document.ts'
+
+interface Views {
+  listPage(queries: unknown[], filter: object, on: object): unknown[]
+  queryPage(query: unknown, events: unknown[], asOf: number | undefined, on: object): unknown[]
+  nodesPage(nodes: unknown[]): unknown[]
+  statement(sql: string, place?: { lineNumber: number; columnNumber: number }): SmallElement
+}
+
+let views: Views
+beforeAll(async () => {
+  Object.assign(globalThis, { document: smallDocument })
+  views = (await import(new URL('../../etc/ui/views.js', import.meta.url).href)) as Views
+})
+afterAll(() => void Reflect.deleteProperty(globalThis, 'document'))
+
+const HOSTILE = `</pre><img src=x onerror="alert(1)"><script>alert('2')</script>&lt;javascript:alert(3)`
+const queryId = testQueryId(1)
+
+/** A query whose every text is hostile, as the server's own functions show it. */
+function shown(end: 'finished' | 'failed' = 'finished', until = Infinity) {
+  const life = queryLife(queryId, end === 'failed' ? { end } : {}).map((event) => hostile(event))
+  const recorded = life.map((event, index) => ({
+    ...event,
+    v: 1,
+    stream: queryId,
+    sequence: index + 1,
+    epoch: 1,
+    prevhash: '',
+    hash: '',
+    digest: '',
+    enc: 'none' as const,
+    stored: '',
+    position: { partition: 0, offset: BigInt(index) },
+  }))
+  const query = foldQuery(queryId, life.slice(0, until)) as KnownQuery
+  const info = queryInfo({ query, liveStats: new Map() } as never, { baseUri: 'http://localhost:8080', now: 0 })
+  return {
+    query: JSON.parse(JSON.stringify(info)) as Record<string, unknown>,
+    events: recorded.map((event) => toCloudEvent(event, '/quipu')),
+  }
+}
+
+function hostile(event: QueryEvent): QueryEvent {
+  const text = JSON.stringify(event).replaceAll('alice', JSON.stringify(HOSTILE).slice(1, -1))
+  const changed = JSON.parse(text) as QueryEvent
+  if (changed.type === 'QueryCreated') Object.assign(changed.data, { sql: `select ${HOSTILE}` })
+  if (changed.type === 'QueryFailed') Object.assign(changed.data.failure, { message: HOSTILE, errorName: HOSTILE })
+  return changed
+}
+
+const KNOWN_TAGS = new Set(
+  'a b button code dd details div dl dt form h1 h2 input label mark option p pre select span summary table td th time tr'.split(
+    ' ',
+  ),
+)
+
+function expectHarmless(parts: readonly unknown[]): SmallElement[] {
+  const elements = elementsOf(parts)
+  for (const { tag, attributes } of elements) {
+    expect(KNOWN_TAGS).toContain(tag)
+    for (const [name, value] of attributes) {
+      expect(name).not.toMatch(/^on|^style$|^srcdoc$/)
+      if (name === 'href') expect(value).toMatch(/^\/(ui|v1)\/[\w/.?=-]*$/)
+      if (name === 'class') expect(value).not.toContain('<')
+    }
+  }
+  return elements
+}
+
+const on = { onTravel: () => {}, onCancel: () => {}, onFilter: () => {} }
+
+describe('hostile text', () => {
+  it('of a statement, its user and its error stays text', () => {
+    for (const end of ['finished', 'failed'] as const) {
+      const { query, events } = shown(end)
+      const elements = expectHarmless(views.queryPage(query, events, undefined, on))
+      const sql = elements.find(({ attributes }) => attributes.get('id') === 'sql')!
+      expect(textOf(sql)).toBe(`select ${HOSTILE}`)
+      expect(elements.filter(({ children }) => children.includes(HOSTILE)).length).toBeGreaterThan(0)
+    }
+  })
+
+  it('in lists and of nodes too, and an id that is none is no link', () => {
+    const { query } = shown()
+    const listed = { ...query, queryId: `javascript:${HOSTILE}`, state: HOSTILE, errorCode: { name: HOSTILE } }
+    const elements = expectHarmless(views.listPage([listed], { state: '', user: HOSTILE, q: HOSTILE }, on))
+    expect(elements.filter(({ tag }) => tag === 'a')).toEqual([])
+    const node = { nodeId: HOSTILE, uri: HOSTILE, state: HOSTILE, recentRequests: 1, recentFailures: 0 }
+    expectHarmless(views.nodesPage([{ ...node, nodeVersion: { version: HOSTILE } }]))
+  })
+})
+
+describe('the page of a query', () => {
+  it('shows stages with their tasks, figures and every event', () => {
+    const { query, events } = shown()
+    const elements = elementsOf(views.queryPage(query, events, undefined, on))
+    expect(elements.filter(({ attributes }) => attributes.get('class') === 'stage')).toHaveLength(2)
+    const table = elements.find(({ attributes }) => attributes.get('id') === 'events')!
+    expect(table.children).toHaveLength(1 + events.length)
+    expect(elements.filter(({ tag }) => tag === 'a').map(({ attributes }) => attributes.get('href'))).toEqual([
+      `/v1/query/${queryId}`,
+      `/v1/query/${queryId}/trace`,
+    ])
+  })
+
+  it('travels in time: the slider has a place for each event, what came later is grey', () => {
+    const { query } = shown('finished', 3)
+    const { events } = shown()
+    const asked: (number | undefined)[] = []
+    const elements = elementsOf(views.queryPage(query, events, 3, { ...on, onTravel: (to: number) => asked.push(to) }))
+    const slider = elements.find(({ attributes }) => attributes.get('type') === 'range')!
+    expect([...slider.attributes]).toEqual(
+      expect.arrayContaining([
+        ['max', String(events.length)],
+        ['value', '3'],
+      ]),
+    )
+    slider.listeners.get('input')!({ currentTarget: { value: '2' } })
+    expect(asked).toEqual([2])
+    expect(elements.filter(({ attributes }) => attributes.get('class') === 'future')).toHaveLength(events.length - 3)
+    expect(elements.map(textOf)).not.toContain('Cancel')
+  })
+
+  it('lets a query that runs be canceled', () => {
+    const { query, events } = shown('finished', 3)
+    let canceled = 0
+    const elements = elementsOf(
+      views.queryPage(query, events.slice(0, 3), undefined, { ...on, onCancel: () => canceled++ }),
+    )
+    elements.find((one) => one.tag === 'button' && textOf(one) === 'Cancel')!.listeners.get('click')!({})
+    expect(canceled).toBe(1)
+  })
+
+  it.each([
+    ['select nope from t', 1, 8, 'nope'],
+    ['select 1,\n  from t', 2, 3, 'from'],
+    ['select (1', 1, 10, ' '],
+  ])('marks where the error in %j is', (sql, lineNumber, columnNumber, marked) => {
+    const shownSql = views.statement(sql, { lineNumber, columnNumber })
+    expect(
+      elementsOf([shownSql])
+        .filter(({ tag }) => tag === 'mark')
+        .map(textOf),
+    ).toEqual([marked])
+    expect(textOf(shownSql).trimEnd()).toBe(sql)
+  })
+})
