@@ -283,7 +283,7 @@ export async function wireWriter(
   })
   const onError = (error: unknown): void => logger.error('request.failed', { err: error }, 'A request failed')
   const tasks = createTaskProxyRoutes({
-    ...createRecentQueries(live, read, clock),
+    ...createRecentQueries({ live, read, projection, clock, ownWritesWaitMs: timeouts.ownWritesWaitMs }),
     forward: client.forward,
     bearer,
     onRefused: refuseInternal(auditing.refusals),
@@ -429,7 +429,8 @@ async function projected(log: EventLog, projection: ProjectionRunner): Promise<v
 }
 
 function viewOf(execution: QueryExecution | undefined): LiveQueryView | undefined {
-  const query = execution?.aggregate.state
-  if (!execution || !query || query.kind === 'NONE') return undefined
-  return { query, liveStats: execution.liveStats, queuedReason: execution.queuedReason }
+  if (!execution) return undefined
+  const { state: query, sequence } = execution.aggregate
+  if (query.kind === 'NONE') return undefined
+  return { query, sequence, liveStats: execution.liveStats, queuedReason: execution.queuedReason }
 }

@@ -13,6 +13,8 @@ export interface QueryAggregate {
   readonly queryId: string
   readonly state: QueryState
   readonly intended: QueryState
+  /** How many events `state` is folded from. */
+  readonly sequence: number
   /** Of the last valid event. */
   readonly position: Position | undefined
   /**
@@ -43,6 +45,7 @@ export function createQueryAggregate(
   let state = start.state
   let intended = start.state
   let sequence = start.sequence
+  let validSequence = start.sequence
   let position: Position | undefined
   const listeners: ((events: readonly QueryEvent[]) => void)[] = []
   return {
@@ -52,6 +55,9 @@ export function createQueryAggregate(
     },
     get intended() {
       return intended
+    },
+    get sequence() {
+      return validSequence
     },
     get position() {
       return position
@@ -83,6 +89,7 @@ export function createQueryAggregate(
       // The log may have moved the time on: fold what was stored.
       const valid = events.map((event, index) => ({ ...event, time: appended.events[index]?.time ?? event.time }))
       for (const event of valid) state = evolve(queryId, state, event)
+      validSequence += valid.length
       for (const listener of listeners) listener(valid)
       return events.length
     },

@@ -119,7 +119,8 @@ async function settle(
 ): Promise<{ taskId: string; reason: string } | undefined> {
   if (outcome.kind === 'done') return undefined
   const pinned = isPinned(input)
-  await input.record([{ type: 'FailTask', data: { taskId, failure: outcome.failure } }])
+  const { failure, stats } = outcome
+  await input.record([{ type: 'FailTask', data: { taskId, failure, ...(stats ? { stats } : {}) } }])
   if (outcome.kind === 'failed') throw engineError(outcome.failure)
   if (pinned)
     throw new EngineError(
@@ -176,8 +177,8 @@ const ADOPTION_PAUSE_MS = 250
 
 type TaskOutcome =
   | { readonly kind: 'done'; readonly finished?: FinishedTask }
-  | { readonly kind: 'failed'; readonly failure: Failure }
-  | { readonly kind: 'lost'; readonly failure: Failure; readonly reason: string }
+  | { readonly kind: 'failed'; readonly failure: Failure; readonly stats?: TaskStats }
+  | { readonly kind: 'lost'; readonly failure: Failure; readonly reason: string; readonly stats?: TaskStats }
 
 function createTask(
   deps: WorkerStageDeps,
@@ -254,11 +255,11 @@ function followTask(
         const { location, ...rest } = failure
         const known: Failure = location ? { ...rest, location } : rest
         if (known.errorName === 'REMOTE_TASK_ERROR' || known.errorName === 'REMOTE_HOST_GONE')
-          end({ kind: 'lost', failure: known, reason: 'engine_crash' })
+          end({ kind: 'lost', failure: known, reason: 'engine_crash', stats: status.stats })
         // Not by this coordinator, which listens no longer once it aborts: the worker stopped, or heard nobody for long.
         else if (status.state === 'ABORTED' && !status.failure)
-          end({ kind: 'lost', failure: known, reason: 'worker_lost' })
-        else end({ kind: 'failed', failure: known })
+          end({ kind: 'lost', failure: known, reason: 'worker_lost', stats: status.stats })
+        else end({ kind: 'failed', failure: known, stats: status.stats })
         return
       }
       if (fragment?.write) {

@@ -100,6 +100,8 @@ const internal = [{ clusterSecret: [] }]
 
 const results = json('Status, or rows', ref('QueryResults'), undefined, sessionChanges)
 const unknownQuery = problem('No such query')
+const sequence = { 'X-Engine-Sequence': header('Event of the query that was the last when it was so', integer) }
+const asOf = query('asOf', 'As it was after an event of the query (its sequence), or at an ISO 8601 time')
 const stale = { 'X-Engine-Stale': header('Milliseconds the list may be behind', integer) }
 const epoch = parameter(
   'header',
@@ -164,10 +166,11 @@ const paths = {
   '/v1/query/{queryId}': {
     get: {
       summary: 'Everything about a query',
-      parameters: [queryId, query('asOf', 'As it was at a sequence or an ISO 8601 time')],
+      parameters: [queryId, asOf],
       responses: {
-        200: json('The query', ref('QueryInfo')),
+        200: json('The query', ref('QueryInfo'), undefined, sequence),
         303: nothing('To a browser: the page about it'),
+        400: problem('Not a moment'),
         403: problem('Not yours'),
         404: unknownQuery,
         410: problem('Its data was forgotten'),
@@ -292,8 +295,13 @@ const paths = {
   '/v1/task/{taskId}': {
     get: {
       summary: 'A task',
-      parameters: [taskId],
-      responses: { 200: json('The task', ref('TaskInfo')), 404: problem('No such task') },
+      parameters: [taskId, asOf],
+      responses: {
+        200: json('The task', ref('TaskInfo'), undefined, sequence),
+        400: problem('Not a moment, or asked of a worker'),
+        404: problem('No such task, or not then'),
+        503: problem('What was then cannot be said now'),
+      },
     },
     post: {
       summary: 'Create or update a task',

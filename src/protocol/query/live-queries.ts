@@ -4,6 +4,8 @@ import type { KnownQuery } from '../../coordinator/query/state.ts'
 /** A query as this coordinator holds it: folded from valid events, with figures that no event carries yet. */
 export interface LiveQueryView {
   readonly query: KnownQuery
+  /** Of the newest event that is folded in. */
+  readonly sequence: number
   /** Newest figures of running tasks, by task id. */
   readonly liveStats: ReadonlyMap<string, TaskStats>
   readonly queuedReason?: string | undefined

@@ -1,20 +1,28 @@
 import express, { type Request, type Router } from 'express'
 import { z } from 'zod'
 import { toCloudEvent } from '../../events/envelope.ts'
-import type { Recorded } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import { querySpans } from '../../coordinator/query/query-spans.ts'
 import { isTerminal } from '../../coordinator/query/state.ts'
 import { toOtlpJson } from '../../telemetry/otlp-json.ts'
 import { readStoredStream, readStreamPage } from '../../readmodels/query-events/queries.ts'
-import { foldQueryStream } from '../../readmodels/queries/projection.ts'
 import { readQueries, type QueryFilter } from '../../readmodels/queries/queries.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { isQueryId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { problemHandler, resource, sendJson } from '../edge/resource.ts'
+import {
+  momentOf,
+  parseAsOf,
+  readAsOf,
+  refuseForgotten,
+  SEQUENCE_HEADER,
+  storedView,
+  type AsOf,
+  type StoredView,
+} from './as-of.ts'
 import type { LiveQueries, LiveQueryView } from './live-queries.ts'
 import { queryInfo } from './query-info.ts'
 import { decodeCursor, encodeCursor, liveRow, overlay, queryListItem } from './query-list.ts'
@@ -66,7 +74,7 @@ const listParameters = z.object({
 })
 
 const infoParameters = z.object({
-  asOf: z.union([z.coerce.number().int().min(1), z.iso.datetime({ offset: true })]).optional(),
+  asOf: z.string().transform(parseAsOf).optional(),
 })
 
 const eventsParameters = z.object({
@@ -90,6 +98,7 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
     try {
       return await question()
     } catch (error) {
+      if (error instanceof HttpProblem) throw error
       deps.onError?.(error)
       throw new HttpProblem(503, 'The history of queries cannot be read now', { 'retry-after': '1' })
     }
@@ -102,34 +111,27 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
     return { 'x-engine-stale': String(Math.max(1, Math.round(lag?.oldestMillis ?? deps.ownWritesWaitMs))) }
   }
 
-  async function storedView(
-    queryId: string,
-    until?: { readonly sequence?: number; readonly time?: string },
-  ): Promise<(LiveQueryView & { incomplete: boolean }) | undefined> {
-    const events: Recorded[] = []
-    if (until) events.push(...(await ask(() => readStreamPage(read, queryId, 0, MAX_REPLAYED, until))))
-    else await ask(async () => void events.push(...(await toArray(readStoredStream(read, queryId)))))
-    if (events[0]?.forgotten) throw new HttpProblem(410, 'The data of this query was forgotten')
-    const fold = foldQueryStream(events)
-    return fold.state.kind === 'NONE'
-      ? undefined
-      : { query: fold.state, liveStats: new Map(), incomplete: fold.incomplete }
+  async function stored(queryId: string): Promise<StoredView | undefined> {
+    return ask(async () => {
+      const events = await toArray(readStoredStream(read, queryId))
+      refuseForgotten(events)
+      return storedView(events)
+    })
   }
 
   /**
    * @throws HttpProblem 404 when the whole log, up to now, knows no such query; 403; 503 when that cannot be known
    */
-  async function find(
-    request: Request,
-    until?: { readonly sequence?: number; readonly time?: string },
-  ): Promise<LiveQueryView & { incomplete?: boolean }> {
+  async function find(request: Request, asOf?: AsOf): Promise<LiveQueryView & { incomplete?: boolean }> {
     const queryId = idOf(request)
     const identity = deps.identify(request)
-    let found = until ? undefined : (live.get(queryId) ?? (await storedView(queryId)))
+    let found = asOf ? undefined : (live.get(queryId) ?? (await stored(queryId)))
     if (!found) {
       // A negative answer speaks about the whole log, and this process may have been fenced asleep.
       const passed = await projection.barrier(deps.ownWritesWaitMs)
-      found = await storedView(queryId, until)
+      // Without what is newest, the past may look otherwise than it was.
+      if (asOf && !passed) throw new HttpProblem(503, 'What was then cannot be said now', { 'retry-after': '1' })
+      found = await (asOf ? ask(() => readAsOf(read, queryId, asOf)) : stored(queryId))
       if (!found && !passed)
         throw new HttpProblem(503, 'Whether there is such a query cannot be said now', { 'retry-after': '1' })
     }
@@ -179,16 +181,11 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
         return
       }
       const { asOf } = parse(infoParameters, request)
-      const until =
-        asOf === undefined
-          ? undefined
-          : typeof asOf === 'number'
-            ? { sequence: asOf }
-            : { time: new Date(asOf).toISOString() }
-      const view = await find(request, until)
-      const now = until ? (until.time ? Date.parse(until.time) : Date.parse(view.query.updatedAt)) : clock.now()
+      const view = await find(request, asOf)
+      const now = asOf ? momentOf(asOf, view, clock.now()) : clock.now()
       const context = { baseUri: deps.baseUri(request), now, incomplete: view.incomplete ?? false }
-      sendJson(response, queryInfo(view, context), undefined, { vary: 'Accept' })
+      const headers = { vary: 'Accept', [SEQUENCE_HEADER]: String(view.sequence) }
+      sendJson(response, queryInfo(view, context), undefined, headers)
     },
     /** Always 204 for what is not there: clients of the family cancel this way and look no further. */
     async DELETE(request, response) {
@@ -244,9 +241,6 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
   router.use(problemHandler(deps.onError))
   return router
 }
-
-/** Events folded for a look at the past at most; a query has few. */
-const MAX_REPLAYED = 100_000
 
 function idOf(request: Request): string {
   const { queryId } = request.params

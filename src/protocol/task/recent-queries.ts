@@ -1,8 +1,10 @@
 import type { QueryRows } from '../../events/projection.ts'
 import { readStoredStream } from '../../readmodels/query-events/queries.ts'
-import { foldQueryStream } from '../../readmodels/queries/projection.ts'
 import { readQueries } from '../../readmodels/queries/queries.ts'
+import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import type { Clock } from '../../shared/clock.ts'
+import { HttpProblem } from '../edge/problem.ts'
+import { readAsOf, storedView, type AsOf } from '../query/as-of.ts'
 import type { LiveQueries, LiveQueryView } from '../query/live-queries.ts'
 
 const RECENT_MS = 15 * 60_000
@@ -11,15 +13,27 @@ const MOST = 10_000
 export interface RecentQueries {
   recent(): AsyncIterable<LiveQueryView>
   find(queryId: string): Promise<LiveQueryView | undefined>
+  /** @throws HttpProblem 404 when the query was not there then, 503 when that cannot be known */
+  findAsOf(queryId: string, asOf: AsOf): Promise<LiveQueryView | undefined>
+}
+
+export interface RecentQueriesDeps {
+  readonly live: LiveQueries
+  readonly read: QueryRows
+  readonly projection: Pick<ProjectionRunner, 'barrier'>
+  readonly clock: Clock
+  /** How long a look at the past waits for the read models. */
+  readonly ownWritesWaitMs: number
 }
 
 /** Queries that are open or ended lately: from memory where this process holds them, else folded from the read model. */
-export function createRecentQueries(live: LiveQueries, read: QueryRows, clock: Clock): RecentQueries {
+export function createRecentQueries(deps: RecentQueriesDeps): RecentQueries {
+  const { live, read, clock } = deps
+
   async function stored(queryId: string): Promise<LiveQueryView | undefined> {
     const events = []
     for await (const event of readStoredStream(read, queryId)) events.push(event)
-    const { state } = foldQueryStream(events)
-    return state.kind === 'NONE' ? undefined : { query: state, liveStats: new Map() }
+    return storedView(events)
   }
 
   return {
@@ -37,5 +51,10 @@ export function createRecentQueries(live: LiveQueries, read: QueryRows, clock: C
       }
     },
     find: async (queryId) => live.get(queryId) ?? (await stored(queryId)),
+    async findAsOf(queryId, asOf) {
+      if (!(await deps.projection.barrier(deps.ownWritesWaitMs)))
+        throw new HttpProblem(503, 'What was then cannot be said now', { 'retry-after': '1' })
+      return readAsOf(read, queryId, asOf)
+    },
   }
 }

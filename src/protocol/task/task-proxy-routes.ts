@@ -5,6 +5,7 @@ import { internalHeaders } from '../../execution/api/task.ts'
 import { parseTaskId, splitTaskId, type TaskId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { readBody } from '../edge/request-body.ts'
+import { parseAsOf, SEQUENCE_HEADER, type AsOf } from '../query/as-of.ts'
 import type { LiveQueryView } from '../query/live-queries.ts'
 import { taskInfoOf } from '../query/stage-tree.ts'
 import { isAuthorized, pickMethod } from './internal-request.ts'
@@ -15,6 +16,8 @@ export interface TaskProxyDeps {
   recent(): AsyncIterable<LiveQueryView>
   /** A query from memory, else from the log's read model; undefined when there is none. */
   find(queryId: string): Promise<LiveQueryView | undefined>
+  /** A query as it was. @throws HttpProblem 404 when it was not there then, 503 when that cannot be known */
+  findAsOf(queryId: string, asOf: AsOf): Promise<LiveQueryView | undefined>
   /** Passes a request on to a worker, with this coordinator's epoch and the secret. Rejects when it does not answer. */
   forward(
     nodeUrl: string,
@@ -103,17 +106,39 @@ export function createTaskProxyRoutes(deps: TaskProxyDeps): TaskResource {
     response.writeHead(answer.status).end(answer.body)
   }
 
-  function getTask(taskId: TaskId): Handler {
+  /** From the log alone: a worker knows only how its tasks are now. */
+  async function getTaskAsOf(
+    request: IncomingMessage,
+    response: ServerResponse,
+    taskId: TaskId,
+    text: string,
+  ): Promise<void> {
+    const asOf = parseAsOf(text)
+    const view = await deps.findAsOf(splitTaskId(taskId)!.queryId, asOf)
+    if (!view) throw new HttpProblem(404, 'Task not found')
+    const task = view.query.tasks.get(taskId)
+    const moment = asOf.time ?? `event ${asOf.sequence} of its query`
+    if (!task) throw new HttpProblem(404, `Task ${taskId} was not there at ${moment}`)
+    response.setHeader(SEQUENCE_HEADER, String(view.sequence))
+    sendJsonBytes(response, Buffer.from(JSON.stringify(infoOf({ view, task }, deps.baseUri(request)))))
+  }
+
+  function getTask(taskId: TaskId, asOf: string | null): Handler {
     return async (request, response) => {
       authorize(request, true)
+      if (asOf !== null) return getTaskAsOf(request, response, taskId, asOf)
       const found = await find(taskId)
       if (found.task.nodeUrl !== '' && found.task.stage !== 0) {
         const answer = await deps
           .forward(found.task.nodeUrl, 'GET', `/v1/task/${taskId}`, { accept: request.headers.accept ?? '*/*' })
           .catch(() => undefined)
-        if (answer?.status === 200) return sendJsonBytes(response, answer.body)
+        if (answer?.status === 200) {
+          response.setHeader(SEQUENCE_HEADER, String(found.view.sequence))
+          return sendJsonBytes(response, answer.body)
+        }
       }
       // The worker has dropped it, or is away: what the log tells of it.
+      response.setHeader(SEQUENCE_HEADER, String(found.view.sequence))
       sendJsonBytes(response, Buffer.from(JSON.stringify(infoOf(found, deps.baseUri(request)))))
     }
   }
@@ -129,18 +154,22 @@ export function createTaskProxyRoutes(deps: TaskProxyDeps): TaskResource {
     }
   }
 
-  function route(method: string, path: string): Handler {
+  function route(method: string, path: string, query: URLSearchParams): Handler {
     const [id, results, output, token, ...rest] = path.split('/').slice(3)
-    if (id === undefined || (id === '' && results === undefined)) return pickMethod(method, { GET: list })
+    if (id === undefined || (id === '' && results === undefined)) {
+      if (query.has('asOf')) throw new HttpProblem(400, 'asOf is for one task: /v1/task/{taskId}?asOf=')
+      return pickMethod(method, { GET: list })
+    }
     const taskId = parseTaskId(id)
     const worker = atWorker(taskId)
-    if (results === undefined) return pickMethod(method, { GET: getTask(taskId), POST: worker, DELETE: worker })
+    if (results === undefined)
+      return pickMethod(method, { GET: getTask(taskId, query.get('asOf')), POST: worker, DELETE: worker })
     if (results !== 'results' || output === undefined || rest.length > 0) throw new HttpProblem(404, 'Output not found')
     return token === undefined ? pickMethod(method, { DELETE: worker }) : pickMethod(method, { GET: worker })
   }
 
   return createTaskResource(
-    (request, response, { path }) => route(request.method ?? 'GET', path)(request, response),
+    (request, response, { path, query }) => route(request.method ?? 'GET', path, query)(request, response),
     deps.onError,
   )
 }

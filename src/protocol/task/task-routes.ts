@@ -97,8 +97,9 @@ export function createTaskRoutes(deps: TaskRoutesDeps): TaskResource {
   }
 
   function getTask(taskId: TaskId): Handler {
-    return async (request, response) => {
+    return async (request, response, query) => {
       authorize(request, true)
+      if (query.has('asOf')) throw new HttpProblem(400, 'A worker knows only the present: ask a coordinator for asOf')
       checkEpoch(request, false)
       const status = tasks.get(taskId)?.status() ?? tasks.deleted(taskId)
       if (!status) throw new HttpProblem(404, 'Task not found')

@@ -65,8 +65,9 @@ async function storedNow(number: number, options: Parameters<typeof queryLife>[1
 }
 
 function holdLive(queryId: string, options: Parameters<typeof queryLife>[1] = {}): void {
-  const query = foldQuery(queryId, queryLife(queryId, options)) as KnownQuery
-  live.set(queryId, { query, liveStats: new Map() })
+  const events = queryLife(queryId, options)
+  const query = foldQuery(queryId, events) as KnownQuery
+  live.set(queryId, { query, sequence: events.length, liveStats: new Map() })
 }
 
 async function get(
@@ -233,7 +234,8 @@ describe('a query', () => {
     const queryId = testQueryId(3)
     const query = foldQuery(queryId, queryLife(queryId, { end: 'open' }).slice(0, 3)) as KnownQuery
     const stats = taskStats({ memoryBytes: 3072, rawInputPositions: 99 })
-    live.set(queryId, { query, liveStats: new Map([[`${queryId}.1.0`, stats]]), lastHeartbeatAt: 1_772_359_200_000 })
+    const liveStats = new Map([[`${queryId}.1.0`, stats]])
+    live.set(queryId, { query, sequence: 3, liveStats, lastHeartbeatAt: 1_772_359_200_000 })
     const { body } = await get(`/v1/query/${queryId}`)
     expect(body.state).toBe('STARTING')
     expect(body.queryStats).toMatchObject({
@@ -271,8 +273,24 @@ describe('a query', () => {
     expect((await get(`/v1/query/${queryId}?asOf=2`)).body.state).toBe('STARTING')
     const planned = (await get(`/v1/query/${queryId}?asOf=2`)).body
     expect((await get(`/v1/query/${queryId}?asOf=${planned.queryStats.lastHeartbeat}`)).body.state).toBe('STARTING')
-    expect((await get(`/v1/query/${queryId}?asOf=2020-01-01T00:00:00Z`)).status).toBe(404)
-    expect((await get(`/v1/query/${queryId}?asOf=never`)).status).toBe(400)
+    expect((await get(`/v1/query/${queryId}?asOf=2`)).headers.get('x-engine-sequence')).toBe('2')
+  })
+
+  it('says why it cannot be seen as it was', async () => {
+    const queryId = await storedNow(7)
+    const last = (await get(`/v1/query/${queryId}`)).headers.get('x-engine-sequence')
+    const refused = async (asOf: string): Promise<string> => {
+      const { status, body } = await get(`/v1/query/${queryId}?asOf=${asOf}`, { accept: 'application/json' })
+      return `${status} ${body.detail}`
+    }
+    expect(await refused('2020-01-01T00:00:00Z')).toMatch(
+      /^404 .* was not there at 2020-01-01T00:00:00.000Z: it was created at /,
+    )
+    expect(await refused('1000')).toBe(`404 Query ${queryId} has no event 1000: its last is ${last}`)
+    for (const bad of ['never', '0', '-1', '1.5', '2026-01-31', '2026-01-31T12:00:00', '2026-13-31T12:00:00Z', ''])
+      expect(await refused(bad)).toMatch(/^400 asOf must be the sequence of an event/)
+    expect(await refused('2026-01-31T12:00:00+01:00')).toMatch(/write \+ as %2B$/)
+    expect((await get(`/v1/query/${testQueryId(998)}?asOf=1`)).status).toBe(404)
   })
 
   it('that nobody knows, or that is no id, is 404 with a problem', async () => {

@@ -28,7 +28,7 @@ beforeAll(async () => {
   })
   await bed.log.append(stored, 0, toLogEvents(queryLife(stored, { startMillis: Date.now() - 1000 })))
   const query = foldQuery(open, queryLife(open, { startMillis: Date.now(), end: 'open' }).slice(0, 3)) as KnownQuery
-  live.set(open, { query, liveStats: new Map([[`${open}.1.0`, taskStats({ rawInputPositions: 77 })]]) })
+  live.set(open, { query, sequence: 3, liveStats: new Map([[`${open}.1.0`, taskStats({ rawInputPositions: 77 })]]) })
 })
 afterAll(() => bed.close())
 

@@ -1,9 +1,9 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { evolve } from '../../../src/coordinator/query/evolve.ts'
+import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
 import { createWorkerClient, type WorkerClient } from '../../../src/coordinator/scheduler/worker-client.ts'
-import { initialQueryState, type KnownQuery, type QueryState } from '../../../src/coordinator/query/state.ts'
+import type { KnownQuery } from '../../../src/coordinator/query/state.ts'
 import type { LiveQueryView } from '../../../src/protocol/query/live-queries.ts'
 import type { TaskInfo } from '../../../src/protocol/task/task-info.ts'
 import { createTaskProxyRoutes } from '../../../src/protocol/task/task-proxy-routes.ts'
@@ -16,15 +16,12 @@ const workerTask = `${queryId}.1.0` as TaskId
 const rootTask = `${queryId}.0.0`
 
 /** A query whose stage 1 ran on the worker given, as its events tell. */
-function viewOf(nodeUrl: string): LiveQueryView {
-  const known = queryLife(queryId).reduce<QueryState>(
-    (state, event) => evolve(queryId, state, event),
-    initialQueryState,
-  ) as KnownQuery
+function viewOf(nodeUrl: string, events = 7): LiveQueryView {
+  const known = foldQuery(queryId, queryLife(queryId).slice(0, events)) as KnownQuery
   const tasks = new Map(
     [...known.tasks].map(([id, task]) => [id, { ...task, ...(task.stage === 0 ? {} : { nodeUrl }) }]),
   )
-  return { query: { ...known, tasks }, liveStats: new Map() }
+  return { query: { ...known, tasks }, sequence: events, liveStats: new Map() }
 }
 
 describe('the coordinator’s task resource', () => {
@@ -43,6 +40,7 @@ describe('the coordinator’s task resource', () => {
         yield view
       },
       find: (id) => Promise.resolve(id === queryId ? view : undefined),
+      findAsOf: (id, { sequence }) => Promise.resolve(id === queryId ? viewOf(worker.url, sequence ?? 4) : undefined),
       forward: client.forward,
       bearer,
       openReads: true,
@@ -81,6 +79,29 @@ describe('the coordinator’s task resource', () => {
   it('tells of a task what the log knows when its worker has it no more', async () => {
     const info = (await (await call('GET', `/v1/task/${workerTask}`, { anonymous: true })).json()) as TaskInfo
     expect(info).toMatchObject({ taskId: workerTask, state: 'FINISHED' })
+  })
+
+  it('tells of a task as it was, from the log alone', async () => {
+    const asOf = (id: string, when: string) => call('GET', `/v1/task/${id}?asOf=${when}`, { anonymous: true })
+    const states = await Promise.all(
+      ['3', '2026-03-01T10:00:01Z', '7'].map(async (when) => {
+        const answer = await asOf(workerTask, when)
+        return [((await answer.json()) as TaskInfo).state, answer.headers.get('x-engine-sequence')]
+      }),
+    )
+    expect(states).toEqual([
+      ['PLANNED', '3'],
+      ['FINISHED', '4'],
+      ['FINISHED', '7'],
+    ])
+    expect((await asOf(workerTask, '2')).status).toBe(404)
+    expect((await asOf(`${queryId}.1.9`, '7')).status).toBe(404)
+    expect((await asOf(workerTask, 'never')).status).toBe(400)
+    expect((await call('GET', '/v1/task?asOf=7', { anonymous: true })).status).toBe(400)
+    expect(
+      (await fetch(`${worker.url}/v1/task/${workerTask}?asOf=7`, { headers: { authorization: `Bearer ${bearer}` } }))
+        .status,
+    ).toBe(400)
   })
 
   it('passes on what belongs to a worker, epoch and secret with it', async () => {

@@ -1,0 +1,74 @@
+import type { Recorded } from '../../events/event-log.ts'
+import type { QueryRows } from '../../events/projection.ts'
+import { readStreamPage } from '../../readmodels/query-events/queries.ts'
+import { foldQueryStream } from '../../readmodels/queries/projection.ts'
+import { HttpProblem } from '../edge/problem.ts'
+import type { LiveQueryView } from './live-queries.ts'
+
+/** A moment of a query's past: after its nth event, or after all events up to a time (ISO UTC). */
+export type AsOf =
+  { readonly sequence: number; readonly time?: never } | { readonly time: string; readonly sequence?: never }
+
+/** A query as its events alone tell it. */
+export interface StoredView extends LiveQueryView {
+  readonly incomplete: boolean
+}
+
+/** Of an answer about a query or a task: the event that was the last when it was so. `asOf` with it gives the same again. */
+export const SEQUENCE_HEADER = 'x-engine-sequence'
+
+/** Events folded for a look at the past at most; a query has few. */
+const MAX_REPLAYED = 100_000
+const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2})$/
+
+/**
+ * The parameter `asOf`.
+ * @throws HttpProblem 400
+ */
+export function parseAsOf(text: string): AsOf {
+  if (/^\d{1,15}$/.test(text) && Number(text) > 0) return { sequence: Number(text) }
+  const time = TIME.test(text) ? new Date(text) : undefined
+  if (time && !Number.isNaN(time.getTime())) return { time: time.toISOString() }
+  // In a URL a plus sign that is not escaped is a space.
+  const hint = / \d{2}:\d{2}$/.test(text) ? '; write + as %2B' : ''
+  throw new HttpProblem(
+    400,
+    `asOf must be the sequence of an event (1, 2, …) or an ISO 8601 time with a zone, like 2026-01-31T12:00:00.000Z; it is '${text}'${hint}`,
+  )
+}
+
+/**
+ * Folds a query's stored events up to a moment, with the fold that live queries use. Ask a barrier first.
+ * @returns undefined when the log has no such query
+ * @throws HttpProblem 404 with the reason when the query is known, and not yet at that moment, or never at that sequence
+ */
+export async function readAsOf(read: QueryRows, queryId: string, asOf: AsOf): Promise<StoredView | undefined> {
+  const events = await readStreamPage(read, queryId, 0, MAX_REPLAYED, asOf)
+  const last = events.at(-1)
+  if (!last) {
+    const [first] = await readStreamPage(read, queryId, 0, 1)
+    if (first)
+      throw new HttpProblem(404, `Query ${queryId} was not there at ${asOf.time}: it was created at ${first.time}`)
+    return undefined
+  }
+  refuseForgotten(events)
+  if (asOf.sequence !== undefined && last.sequence < asOf.sequence)
+    throw new HttpProblem(404, `Query ${queryId} has no event ${asOf.sequence}: its last is ${last.sequence}`)
+  return storedView(events)
+}
+
+/** @throws HttpProblem 410 */
+export function refuseForgotten(events: readonly Recorded[]): void {
+  if (events[0]?.forgotten) throw new HttpProblem(410, 'The data of this query was forgotten')
+}
+
+/** @returns undefined for a stream without a query */
+export function storedView(events: readonly Recorded[]): StoredView | undefined {
+  const { state, sequence, incomplete } = foldQueryStream(events)
+  return state.kind === 'NONE' ? undefined : { query: state, sequence, liveStats: new Map(), incomplete }
+}
+
+/** What "now" is in an answer about the past: nothing of it has gone on since. */
+export function momentOf(asOf: AsOf, view: LiveQueryView, now: number): number {
+  return asOf.time === undefined ? Date.parse(view.query.updatedAt) : Math.min(now, Date.parse(asOf.time))
+}
