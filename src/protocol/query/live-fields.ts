@@ -6,7 +6,7 @@ export interface LiveFields {
   readonly always: readonly string[]
   /** Until the query, or the task, has ended in the log. */
   readonly whileOpen: readonly string[]
-  /** Unless it ended well: the log has the figures that were told last, the worker the very last ones. */
+  /** Unless it ended well: the log has what was told or decided, the worker what came of it. */
   readonly unlessFinished: readonly string[]
 }
 
@@ -54,6 +54,6 @@ export const liveQueryFields: LiveFields = {
  */
 export const liveTaskFields: LiveFields = {
   always: ['version', 'lastHeartbeat', 'outputBuffers', 'noMoreSplits'],
-  whileOpen: ['state', 'failures'],
-  unlessFinished: ['stats'],
+  whileOpen: [],
+  unlessFinished: ['state', 'failures', 'stats'],
 }

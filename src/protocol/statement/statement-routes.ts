@@ -309,10 +309,14 @@ export function baseUri(request: IncomingMessage, forwarded: boolean): string {
   return `${scheme}://${address}:${localPort}`
 }
 
-/** The log, Postgres or a worker is away, or another coordinator writes: it comes back, or recovery says what became of the query. */
+/**
+ * The log, Postgres or a worker is away, or another coordinator writes: it comes back, or recovery says what became of the
+ * query. Or this process drains: the next coordinator says it.
+ */
 function isPassing(error: unknown): boolean {
-  // The service's own, and the event log's.
+  // The service's own, the event log's, and a query's whose coordinator drains.
   if (error instanceof LogUnavailable || error instanceof EventLogError) return true
+  if (error instanceof Error && error.name === 'Suspended') return true
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   return (
     /^(ECONN|EPIPE|ENOENT|ETIMEDOUT|57|08|53)/.test(code) ||
