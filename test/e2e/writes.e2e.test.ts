@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
 import { pythonClients, trinoCli } from '../support/real-clients.ts'
+import { storedValues } from '../support/sql/stored-values.ts'
 import { post, raw, run, trinoHeaders, type StatementJson } from '../support/statement-client.ts'
 
 let folder: ReturnType<typeof temporaryFolder>
@@ -87,6 +88,19 @@ describe('statements that change something', () => {
     expect(await end('DROP TABLE IF EXISTS memory.shop.e')).toEqual(defined('DROP TABLE'))
     expect(await end('DROP SCHEMA memory.shop CASCADE')).toEqual(defined('DROP SCHEMA'))
     expect(await rowsOf("SHOW SCHEMAS FROM memory LIKE 'shop'")).toEqual([])
+  })
+
+  it('values of every type come back as they were written', { timeout: 60_000 }, async () => {
+    const select = `SELECT ${storedValues.map((value, i) => `${value} AS c${i}`).join(', ')}`
+    const headers = { ...trinoHeaders, 'X-Trino-Client-Capabilities': 'PARAMETRIC_DATETIME' }
+    const wanted = await run(url, select, headers)
+    expect(wanted.error).toBeUndefined()
+    expect(await rowsOf(`CREATE TABLE memory.default.every_type AS ${select}`)).toEqual([[1]])
+    expect(await rowsOf(`INSERT INTO memory.default.every_type ${select}`)).toEqual([[1]])
+    const stored = await run(url, 'SELECT * FROM memory.default.every_type', headers)
+    expect(stored.rows).toEqual([...wanted.rows, ...wanted.rows])
+    expect(stored.columns).toEqual(wanted.columns)
+    expect(await rowsOf('DROP TABLE memory.default.every_type')).toEqual([])
   })
 
   it('views: read with what was current when they were made', { timeout: 60_000 }, async () => {
