@@ -11,7 +11,7 @@ import { createCommitters, type Commit, type Fate } from '../../support/committe
 import { column } from '../../support/table-writes.ts'
 
 /** More of them, and others, to look further: `COMMIT_RUNS=300 COMMIT_SEED=7`. */
-const runs = Number(process.env['COMMIT_RUNS'] ?? 30)
+const runs = Number(process.env['COMMIT_RUNS'] ?? 20)
 const seed = Number(process.env['COMMIT_SEED'] ?? 20241121)
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'quipu-commits-')))
