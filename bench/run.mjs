@@ -15,6 +15,7 @@ const all = [
   'worker',
   'sql-front-end',
   'telemetry',
+  'alerts',
 ]
 const names = process.argv.slice(2).length > 0 ? process.argv.slice(2) : all
 for (const name of names) {

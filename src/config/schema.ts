@@ -45,7 +45,7 @@ const timeouts = z.strictObject({
   queryRunMs: duration('Longest run of a query', 24 * 60 * minute),
   writerSilentMs: duration('Silence of the writing coordinator before another claims', 2 * second),
   writerSilentJitterMs: duration('Random addition to that silence, at most', 300),
-  workerWaitMs: duration('How long a query waits for a worker to be there, after a restart too', 3 * second),
+  workerWaitMs: duration('How long a query waits for a worker to be there, after a restart too', 10 * second),
   coordinatorBeatMs: duration("Between two beats of the coordinator's and the workers' event loops", second),
   coordinatorDeadMs: duration('Silence of a coordinator or worker after which its supervisor kills it', 10 * second),
   restartBackoffMinMs: duration('First pause before a process is started again', 100),
