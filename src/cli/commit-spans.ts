@@ -83,6 +83,9 @@ export function commitSpans(commit: TracedCommit): readonly SpanRecord[] {
   ]
 }
 
+/** The projection's statements name every column of their table; their beginning says which they are. */
+const MOST_TEXT = 256
+
 /** A statement in Postgres, as its client sees it; trace, parent and times are the caller's. */
 export function sqlSpan(
   operation: string,
@@ -100,7 +103,7 @@ export function sqlSpan(
       [names.dbCollection]: table,
       [names.dbSummary]: summary,
       // Parameterised: no value of anybody's is in it.
-      ...(text === undefined ? {} : { [names.dbText]: text.slice(0, 4096) }),
+      ...(text === undefined ? {} : { [names.dbText]: text.replaceAll(/\s+/g, ' ').trim().slice(0, MOST_TEXT) }),
     },
     status: 'UNSET',
     events: [],

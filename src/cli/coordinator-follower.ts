@@ -12,9 +12,9 @@ import { deriveKey } from '../security/cluster-secret.ts'
 import { systemClock as clock } from '../shared/clock.ts'
 import type { ChildLife } from './child-life.ts'
 import { createCoordinatorApp } from './coordinator-app.ts'
-import type { CoordinatorBase } from './coordinator-base.ts'
+import { POOL_CONNECTIONS, type CoordinatorBase } from './coordinator-base.ts'
 import { createCoordinatorListener } from './coordinator-http.ts'
-import { createNodeEvents } from './coordinator-metrics.ts'
+import { createNodeEvents, observeFollower } from './coordinator-metrics.ts'
 import type { CoordinatorPhase } from './coordinator-wiring.ts'
 
 export interface FollowerParts {
@@ -97,6 +97,20 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
     journal: undefined,
     onError,
   })
+  void telemetry
+    .load((meters) => {
+      observeFollower(
+        {
+          follows: () => own === undefined,
+          ready: () => !draining,
+          writerSilentMs: () => turn.silentMs(),
+          pool: base.pool,
+          poolLimit: POOL_CONNECTIONS,
+        },
+        meters,
+      )
+    })
+    .catch((error: unknown) => logger.error('telemetry.trouble', { err: error }, 'Telemetry could not be loaded'))
   return {
     listener: createCoordinatorListener({
       policy: { authenticated: false, publicHosts: config.publicHosts, insecure: config.insecure },

@@ -35,6 +35,38 @@ export interface CoordinatorGauges {
 const OPEN_STATES = ['QUEUED', 'PLANNING', 'STARTING', 'RUNNING', 'FINISHING'] as const
 const PROJECTION = 'readmodels'
 
+/** What a coordinator tells that follows another one; figures of the cluster are the writer's to tell. */
+export interface FollowerGauges {
+  /** Not once this process writes. */
+  readonly follows: () => boolean
+  readonly ready: () => boolean
+  /** Since the writer's last sign of life. */
+  readonly writerSilentMs: () => number
+  readonly pool: CoordinatorGauges['pool']
+  readonly poolLimit: number
+}
+
+export function observeFollower(
+  { follows, ready, writerSilentMs, pool, poolLimit }: FollowerGauges,
+  meters: Meters,
+): void {
+  meters.onScrape(() => {
+    if (!follows()) return
+    meters.set('writer', {}, 0)
+    meters.set('epoch', {}, 0)
+    meters.set('writerSilence', {}, writerSilentMs() / 1000)
+    meters.set('ready', {}, ready() ? 1 : 0)
+    observePool(pool, poolLimit, meters)
+  })
+}
+
+function observePool(pool: CoordinatorGauges['pool'], limit: number, meters: Meters): void {
+  meters.set('postgresConnections', { state: 'idle' }, pool.idleCount)
+  meters.set('postgresConnections', { state: 'used' }, pool.totalCount - pool.idleCount)
+  meters.set('postgresConnections', { state: 'limit' }, limit)
+  meters.set('postgresConnections', { state: 'waiting' }, pool.waitingCount)
+}
+
 export function observeCoordinator(gauges: CoordinatorGauges, meters: Meters): void {
   const { projection, registry, workers, groups, pool } = gauges
   meters.onScrape(() => {
@@ -56,10 +88,7 @@ export function observeCoordinator(gauges: CoordinatorGauges, meters: Meters): v
       meters.set('groupRunningLimitQueries', { group }, room.running)
       meters.set('groupQueuedLimitQueries', { group }, room.queued)
     }
-    meters.set('postgresConnections', { state: 'idle' }, pool.idleCount)
-    meters.set('postgresConnections', { state: 'used' }, pool.totalCount - pool.idleCount)
-    meters.set('postgresConnections', { state: 'limit' }, gauges.poolLimit)
-    meters.set('postgresConnections', { state: 'waiting' }, pool.waitingCount)
+    observePool(pool, gauges.poolLimit, meters)
   })
   observeDuckDbMemory(gauges.engine, meters)
   observeAudits(gauges.read, meters)

@@ -14,7 +14,8 @@ export interface ProcessTelemetry {
   readonly sampler: Sampler
   /**
    * Loads what was put off; `ready` is called with the meters, to hang collectors on. The page is not given out before
-   * `restored` has settled: a counter that is seen to jump would count as events.
+   * `restored` has settled: a counter that is seen to jump would count as events. Nor is anything restored at a second
+   * call, of a process that takes another role: its page was given out before.
    */
   load(ready: (meters: Meters) => void, restored?: (meters: Meters) => Promise<void>): Promise<void>
   stop(): Promise<void>
@@ -36,6 +37,22 @@ export function createProcessTelemetry(
   const pendingSpans = createPendingSpans()
   let meters: Meters = pendingMeters
   let spans: SpanSink = exporting ? pendingSpans : noSpans
+  let loading: Promise<Meters> | undefined
+
+  async function exportSpans(): Promise<void> {
+    const { startThreadedSpans } = await import('../telemetry/threaded-spans.ts')
+    spans = startThreadedSpans({
+      program: new URL('./span-thread.js', import.meta.url),
+      serviceName: telemetry.serviceName ?? `quipu-${service}`,
+      instance,
+      version,
+      environment: config.environment,
+      onSpans: (result, count) => meters.count('spans', { result }, count),
+      onTrouble: (error) => logger.warn('telemetry.trouble', { err: error }, 'The thread that sends spans ended'),
+    })
+    pendingSpans.replay(spans)
+  }
+
   return {
     logger,
     meters: () => meters,
@@ -45,7 +62,9 @@ export function createProcessTelemetry(
       monotonicMs: () => performance.now(),
     }),
     async load(ready, restored) {
-      const loaded = await createMeters({ on: service, processMetrics: true })
+      if (loading) return ready(await loading)
+      loading = createMeters({ on: service, processMetrics: true })
+      const loaded = await loading
       loaded.set(
         'buildInfo',
         { version, revision, node: process.versions.node, duckdb: duckdbVersion, log: logKind(config) },
@@ -57,18 +76,7 @@ export function createProcessTelemetry(
       )
       meters = whole ? { ...loaded, text: () => whole.then(loaded.text) } : loaded
       pendingMeters.replay(loaded)
-      if (!exporting) return
-      const { startThreadedSpans } = await import('../telemetry/threaded-spans.ts')
-      spans = startThreadedSpans({
-        program: new URL('./span-thread.js', import.meta.url),
-        serviceName: telemetry.serviceName ?? `quipu-${service}`,
-        instance,
-        version,
-        environment: config.environment,
-        onSpans: (result, count) => meters.count('spans', { result }, count),
-        onTrouble: (error) => logger.warn('telemetry.trouble', { err: error }, 'The thread that sends spans ended'),
-      })
-      pendingSpans.replay(spans)
+      if (exporting) await exportSpans()
     },
     stop: () => spans.stop(),
   }

@@ -11,6 +11,8 @@ import { stageTimes } from './totals.ts'
 /** Batches of a task that get a span of their own: the slowest. */
 const BATCH_SPANS = 50
 const MAX_TEXT = 4096
+/** A statement that needs no worker is over in milliseconds: of its steps only those that took one have a span. */
+const BRIEF_MS = 1
 
 export interface QuerySpansOptions {
   /**
@@ -44,6 +46,7 @@ export function querySpans(query: KnownQuery, options: QuerySpansOptions = {}): 
   const start = Date.parse(query.createdAt)
   const end = Date.parse(query.endedAt)
   const failure = query.kind === 'FAILED' ? query.failure : undefined
+  const onCoordinator = query.planned?.route === 'coordinator'
   const spans: SpanRecord[] = []
 
   function add(span: Omit<SpanRecord, 'traceId' | 'events' | 'links' | 'attributes'> & Partial<SpanRecord>): void {
@@ -174,6 +177,7 @@ export function querySpans(query: KnownQuery, options: QuerySpansOptions = {}): 
 
   /** A step of the analyzer or the planner. */
   function call(name: string, of: 'analyzer' | 'planner', startMs: number, endMs: number): void {
+    if (onCoordinator && endMs - startMs < BRIEF_MS) return
     add({
       name,
       kind: 'INTERNAL',
@@ -295,6 +299,8 @@ export function querySpans(query: KnownQuery, options: QuerySpansOptions = {}): 
       ...ending(failed, endMs, 'UNSET', []),
     })
     if (task.stage === 0) relaySpans(task, stats, taskSpan, startMs, endMs)
+    // Without a profile its one pipeline says what the task says.
+    if (onCoordinator && !stats.profiled) return
     for (const pipeline of stats.pipelines) pipelineSpans(task.taskId, pipeline, stats, taskSpan, startMs, endMs)
   }
 
