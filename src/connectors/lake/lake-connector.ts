@@ -59,7 +59,10 @@ export const memoryConnector: ConnectorFactory = {
     const { location } = parsed.data
     const folder = location === undefined ? join(context.tablesDir, catalog) : resolve(context.catalogDir, location)
     // Once: a schema `default` that was dropped does not come back. Coordinator and workers begin at the same time.
-    if (!statSync(folder, { throwIfNoEntry: false })) mkdirSync(join(folder, 'default'), { recursive: true })
+    // Its tables are read through Quipu only: no other user of the machine looks into them.
+    if (!statSync(folder, { throwIfNoEntry: false })) {
+      mkdirSync(join(folder, 'default'), { recursive: true, mode: 0o700 })
+    }
     return createLake(catalog, 'memory', realpathSync(folder), context, { readOnly: false })
   },
 }

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -52,6 +52,7 @@ describe('memory', () => {
   it('begins with the schema default, once', async () => {
     const connector = memory('fresh')
     expect(await connector.listSchemas()).toEqual(['default'])
+    expect(statSync(join(root, 'tables/fresh')).mode & 0o777).toBe(0o700)
     await tableWrites(connector, duckdb).write({ kind: 'dropSchema', schema: 'default', cascade: false })
     expect(await memory('fresh').listSchemas()).toEqual([])
   })
