@@ -67,6 +67,11 @@ export function plainExpression(expr: Expr): AnalyzedExpression {
   return { expr, ...nothingFound() }
 }
 
+/** For parts of relations that are made of expressions. */
+export function inScope(context: AnalysisContext, scope: Scope): ExpressionState {
+  return createState(context, scope, undefined, nothingFound())
+}
+
 function createState(
   context: AnalysisContext,
   scope: Scope,

@@ -68,16 +68,16 @@ export function analyzeJsonFunction(
   }
 }
 
-function engineCall(name: EngineFunction, type: SqlType, args: readonly Expr[]): Expr {
+export function engineCall(name: EngineFunction, type: SqlType, args: readonly Expr[]): Expr {
   return { kind: 'engineCall', type, name, arguments: args }
 }
 
-function text(value: string): Expr {
+export function text(value: string): Expr {
   return constantOf(VARCHAR, value)
 }
 
 /** Document, path and passed values: the first arguments of every path function. */
-function invocation(state: ExpressionState, node: JsonPathInvocation): readonly [Expr, Expr, Expr] {
+export function invocation(state: ExpressionState, node: JsonPathInvocation): readonly [Expr, Expr, Expr] {
   const { jsonPath } = node
   verifyPath(state, jsonPath)
   const value = state.analyze(node.inputExpression)
@@ -91,7 +91,7 @@ function invocation(state: ExpressionState, node: JsonPathInvocation): readonly 
   return [input, text(jsonPath.value), passed]
 }
 
-function verifyPath(state: ExpressionState, literal: StringLiteral): void {
+export function verifyPath(state: ExpressionState, literal: StringLiteral): void {
   try {
     parseJsonPath(literal.value)
   } catch (error) {
@@ -196,7 +196,7 @@ function jsonArray(state: ExpressionState, node: JsonArray): Expr {
   return output(state, node, engineCall('concat', VARCHAR, [text('['), joined, text(']')]), type, node.outputFormat)
 }
 
-function returnedType(
+export function returnedType(
   state: ExpressionState,
   node: Node<string>,
   written: DataType | undefined,
@@ -212,7 +212,7 @@ function returnedType(
 }
 
 /** A document in the type that RETURNING asks for. */
-function output(
+export function output(
   state: ExpressionState,
   node: Node<string>,
   value: Expr,
@@ -243,6 +243,18 @@ function jsonValue(state: ExpressionState, node: JsonValue): Expr {
   if (onEmpty === undefined && onError === undefined && sameType(type, VARCHAR)) return bodyOf(value)
   const fails = node.errorBehavior?.behavior === 'ERROR'
   return letIn(newId(state.context), value, (tagged) => scalarOf(tagged, type, onEmpty, onError, fails))
+}
+
+/** The value of a JSON_TABLE column from the scalar that the engine found. */
+export function tableValue(
+  state: ExpressionState,
+  tagged: Expr,
+  type: SqlType,
+  onEmpty: JsonValueBehavior | undefined,
+  onError: JsonValueBehavior | undefined,
+): Expr {
+  const [empty, failed] = [defaultOf(state, onEmpty, type), defaultOf(state, onError, type)]
+  return scalarOf(tagged, type, empty, failed, onError?.behavior === 'ERROR')
 }
 
 function bodyOf(tagged: Expr): Expr {
@@ -277,12 +289,7 @@ function scalarOf(
     otherwise: undefined,
   }
   const tried: Expr = { kind: 'try', type, value: scalar }
-  const failure: Expr = {
-    kind: 'cast',
-    type,
-    value: engineCall('u_raise', VARCHAR, [text('JSON_VALUE_RESULT_ERROR: cannot extract SQL scalar from JSON')]),
-    safe: false,
-  }
+  const failure = engineCall('u_raise', type, [text('JSON_VALUE_RESULT_ERROR: cannot extract SQL scalar from JSON')])
   const guarded: Expr =
     fails && !isCharacter(type) ? { kind: 'coalesce', type, operands: [tried, failure] } : fails ? scalar : tried
   const branches = [

@@ -1,12 +1,199 @@
-import type { JsonTable } from '../syntax/ast-json.ts'
-import { errorAt, type AnalysisContext } from './context.ts'
+import { unreachable } from '../../shared/unreachable.ts'
+import type { TableBelow, TableColumn, TablePath, TableProgram } from '../functions/javascript/json-table.ts'
+import type { Identifier, StringLiteral } from '../syntax/ast.ts'
+import type {
+  JsonTable,
+  JsonTableColumn,
+  JsonTableNestedColumns,
+  JsonTableSpecificPlan,
+  JsonTableValueColumn,
+} from '../syntax/ast-json.ts'
+import { array, BIGINT, VARCHAR } from '../types/sql-type.ts'
+import { castTo, columnOf } from './build.ts'
+import { errorAt, newId, type AnalysisContext } from './context.ts'
+import { inScope } from './expressions.ts'
+import type { ExpressionState } from './expression-state.ts'
+import { engineCall, invocation, output, returnedType, tableValue, text, verifyPath } from './json-functions.ts'
 import type { Field, Scope } from './scope.ts'
-import type { RelationNode } from './tree.ts'
+import type { ColumnDefinition, Expr, RelationNode } from './tree.ts'
 
+/** JSON_TABLE: a function of the engine makes its rows, plan and errors included; the columns are read from them. */
 export function analyzeJsonTable(
   context: AnalysisContext,
   node: JsonTable,
-  _scope: Scope,
+  scope: Scope,
 ): { readonly node: RelationNode; readonly fields: readonly Field[] } {
-  throw errorAt(context, node, 'NOT_SUPPORTED', 'JSON_TABLE is not supported')
+  const state = inScope(context, scope)
+  verifyNames(context, node)
+  const table = new TableColumns(state, node)
+  const root = table.path(node.pathInvocation.jsonPath, node.columns, node.pathInvocation.pathName)
+  const program: TableProgram = { width: table.width, root, errorOnError: node.errorBehavior === 'ERROR' }
+  const [input, , passed] = invocation(state, node.pathInvocation)
+  const rows = engineCall('u_json_table', array(VARCHAR), [input, passed, text(JSON.stringify(program))])
+  const row = newId(context)
+  const { fields, columns } = table.over(columnOf(row, VARCHAR))
+  const unnest: RelationNode = { kind: 'unnest', arguments: [{ value: rows, columns: [row] }], ordinality: undefined }
+  return { node: { kind: 'project', input: unnest, columns }, fields }
+}
+
+/** Columns and paths have different names; with a plan every nested path has one. */
+function verifyNames(context: AnalysisContext, node: JsonTable): void {
+  const seen = new Set<string>()
+  const add = (name: Identifier | undefined): void => {
+    if (name === undefined) return
+    if (seen.has(canonical(name))) {
+      const message = 'All column and path names in JSON_TABLE invocation must be unique'
+      throw errorAt(context, name, 'DUPLICATE_COLUMN_OR_PATH_NAME', message)
+    }
+    seen.add(canonical(name))
+  }
+  const visit = (column: JsonTableColumn): void => {
+    if (column.kind !== 'JsonTableNestedColumns') return add(column.name)
+    if (node.plan !== undefined && column.pathName === undefined) {
+      const which = node.plan.kind === 'JsonTableDefaultPlan' ? 'default' : 'specific'
+      const message = `All nested JSON paths must be named when ${which} plan is given`
+      throw errorAt(context, column.jsonPath, 'MISSING_PATH_NAME', message)
+    }
+    add(column.pathName)
+    column.columns.forEach(visit)
+  }
+  add(node.pathInvocation.pathName)
+  node.columns.forEach(visit)
+}
+
+type ReadColumn = Exclude<JsonTableColumn, JsonTableNestedColumns>
+
+class TableColumns {
+  private readonly state: ExpressionState
+  private readonly table: JsonTable
+  private readonly columns: ReadColumn[] = []
+
+  constructor(state: ExpressionState, table: JsonTable) {
+    this.state = state
+    this.table = table
+  }
+
+  get width(): number {
+    return this.columns.length
+  }
+
+  path(path: StringLiteral, columns: readonly JsonTableColumn[], name: Identifier | undefined): TablePath {
+    verifyPath(this.state, path)
+    const { plan } = this.table
+    const own: TableColumn[] = []
+    const below: TablePath[] = []
+    const named = new Map<string, TablePath>()
+    for (const column of columns) {
+      if (column.kind === 'JsonTableNestedColumns') {
+        const inner = this.path(column.jsonPath, column.columns, column.pathName)
+        below.push(inner)
+        if (column.pathName !== undefined) named.set(canonical(column.pathName), inner)
+      } else own.push(this.read(column))
+    }
+    const specific = plan !== undefined && plan.kind !== 'JsonTableDefaultPlan' ? planOf(plan, name) : undefined
+    if (specific !== undefined && below.length > 0) {
+      const { child, outer } = specific
+      return { path: path.value, columns: own, below: this.arranged(child, named), outer }
+    }
+    const siblings = plan?.kind === 'JsonTableDefaultPlan' && plan.siblings === 'CROSS' ? 'cross' : 'union'
+    const outer = !(plan?.kind === 'JsonTableDefaultPlan' && plan.parentChild === 'INNER')
+    const parts = below.map((inner): TableBelow => ({ kind: 'path', path: inner }))
+    const under: TableBelow | undefined = parts.length > 1 ? { kind: siblings, parts } : parts[0]
+    return { path: path.value, columns: own, below: under, outer }
+  }
+
+  /** What a specific plan puts below a path, by the names of the nested paths. */
+  private arranged(plan: JsonTableSpecificPlan, named: ReadonlyMap<string, TablePath>): TableBelow {
+    switch (plan.kind) {
+      case 'JsonTablePlanLeaf':
+      case 'JsonTablePlanParentChild': {
+        const name = plan.kind === 'JsonTablePlanLeaf' ? plan.name : plan.parent.name
+        const path = named.get(canonical(name))
+        if (path === undefined) {
+          throw errorAt(
+            this.state.context,
+            name,
+            'INVALID_PLAN',
+            `JSON_TABLE plan must contain all paths of the table: ${canonical(name)} is none of them`,
+          )
+        }
+        return { kind: 'path', path }
+      }
+      case 'JsonTablePlanSiblings':
+        return {
+          kind: plan.type === 'CROSS' ? 'cross' : 'union',
+          parts: plan.siblings.map((each) => this.arranged(each, named)),
+        }
+      default:
+        return unreachable(plan)
+    }
+  }
+
+  private read(column: ReadColumn): TableColumn {
+    const at = this.columns.push(column) - 1
+    if (column.kind === 'JsonTableOrdinalityColumn') return { at, kind: 'ordinality' }
+    if (column.jsonPath !== undefined) verifyPath(this.state, column.jsonPath)
+    const path = column.jsonPath?.value ?? `lax $."${canonical(column.name).replaceAll('"', '""')}"`
+    const otherwise = this.table.errorBehavior === 'ERROR' ? 'ERROR' : 'NULL'
+    if (column.kind === 'JsonTableValueColumn') {
+      const onEmpty = column.emptyBehavior?.behavior ?? 'NULL'
+      return { at, kind: 'value', path, onEmpty, onError: column.errorBehavior?.behavior ?? otherwise }
+    }
+    const options = [
+      column.wrapperBehavior ?? 'WITHOUT',
+      column.quotesBehavior ?? 'KEEP',
+      column.emptyBehavior ?? 'NULL',
+      column.errorBehavior ?? otherwise,
+    ]
+    return { at, kind: 'query', path, options: options.join(',') }
+  }
+
+  /** The columns over a row that the engine made. */
+  over(row: Expr): { readonly fields: readonly Field[]; readonly columns: readonly ColumnDefinition[] } {
+    const columns = this.columns.map((column, i): ColumnDefinition => {
+      const cell = engineCall('json_extract_string', VARCHAR, [row, text(`$[${i}]`)])
+      return { id: newId(this.state.context), expression: this.value(column, cell) }
+    })
+    const fields = columns.map(({ id, expression }, i): Field => ({
+      name: canonical(this.columns[i]!.name),
+      relation: undefined,
+      type: expression.type,
+      column: id,
+    }))
+    return { fields, columns }
+  }
+
+  private value(column: ReadColumn, cell: Expr): Expr {
+    if (column.kind === 'JsonTableOrdinalityColumn') return castTo(cell, BIGINT)
+    const type = returnedType(this.state, column, column.type, VARCHAR)
+    if (column.kind === 'JsonTableQueryColumn') return output(this.state, column, cell, type, column.format)
+    return tableValue(this.state, cell, type, column.emptyBehavior, this.errorBehavior(column))
+  }
+
+  private errorBehavior({ errorBehavior }: JsonTableValueColumn): JsonTableValueColumn['errorBehavior'] {
+    return errorBehavior ?? { behavior: this.table.errorBehavior === 'ERROR' ? 'ERROR' : 'NULL' }
+  }
+}
+
+function canonical(name: Identifier): string {
+  return name.quoted ? name.value : name.value.toUpperCase()
+}
+
+/** The part of a specific plan that is about the path of a name. */
+function planOf(
+  plan: JsonTableSpecificPlan,
+  name: Identifier | undefined,
+): { readonly child: JsonTableSpecificPlan; readonly outer: boolean } | undefined {
+  if (plan.kind === 'JsonTablePlanSiblings') {
+    for (const each of plan.siblings) {
+      const found = planOf(each, name)
+      if (found !== undefined) return found
+    }
+    return undefined
+  }
+  if (plan.kind === 'JsonTablePlanLeaf') return undefined
+  if (name !== undefined && canonical(plan.parent.name) === canonical(name)) {
+    return { child: plan.child, outer: plan.type === 'OUTER' }
+  }
+  return planOf(plan.child, name)
 }

@@ -269,6 +269,8 @@ export type EngineFunction =
   | 'u_json_exists'
   | 'u_json_value'
   | 'u_json_query'
+  | 'u_json_table'
+  | 'json_extract_string'
   | 'u_json_document'
   | 'u_json_object'
   | 'array_to_string'

@@ -3,6 +3,7 @@ import { colorFunctions } from './color.ts'
 import { datetimeFunctions } from './datetime.ts'
 import { formatFunctions } from './format.ts'
 import { jsonFunctions } from './json.ts'
+import { jsonTableFunctions } from './json-table.ts'
 import { networkFunctions } from './network.ts'
 import { regexpFunctions } from './regexp.ts'
 import { rowPatternFunctions } from './row-patterns.ts'
@@ -19,6 +20,7 @@ export const scalarFunctions: readonly ScalarFunction[] = [
   ...regexpFunctions,
   ...jsonFunctions,
   ...sqlJsonFunctions,
+  ...jsonTableFunctions,
   ...rowPatternFunctions,
   ...urlFunctions,
   ...networkFunctions,

@@ -17,7 +17,7 @@ import { SqlFailure, type ScalarFunction } from './scalar-function.ts'
 const MAX_CACHED = 200
 const paths = new Map<string, JsonPath>()
 
-function pathOf(text: string): JsonPath {
+export function pathOf(text: string): JsonPath {
   let path = paths.get(text)
   if (path === undefined) {
     path = parseJsonPath(text)
@@ -27,17 +27,30 @@ function pathOf(text: string): JsonPath {
   return path
 }
 
-function itemsOf(input: string, path: string, passed: string): readonly JsonValue[] {
-  let document: JsonValue
+export function documentOf(input: string): JsonValue {
   try {
-    document = JsonReader.parse(input)
+    return JsonReader.parse(input)
   } catch (error) {
     if (!(error instanceof JsonSyntaxError)) throw error
     throw new SqlFailure('JSON_INPUT_CONVERSION_ERROR', 'conversion to JSON failed: ')
   }
-  const variables = JsonReader.parse(passed) as { readonly members: ReadonlyMap<string, JsonValue> }
+}
+
+export type Variables = ReadonlyMap<string, JsonValue>
+
+/** Values passed to a path: a JSON object's members. */
+export function variablesOf(passed: string): Variables {
+  return (JsonReader.parse(passed) as { readonly members: Variables }).members
+}
+
+function itemsOf(input: string, path: string, passed: string): readonly JsonValue[] {
+  return itemsAt(documentOf(input), path, variablesOf(passed))
+}
+
+/** The items that a path finds from `document` on. */
+export function itemsAt(document: JsonValue, path: string, variables: Variables): readonly JsonValue[] {
   try {
-    return evaluatePath(pathOf(path), document, variables.members)
+    return evaluatePath(pathOf(path), document, variables)
   } catch (error) {
     if (!(error instanceof PathEvaluationError)) throw error
     throw new SqlFailure('PATH_EVALUATION_ERROR', error.message)
@@ -55,8 +68,13 @@ function exists(input: string, path: string, passed: string, onError: string): b
 
 /** A scalar behind a letter for its kind (s, i, d, b), `e` and `x` where the default on empty or error is due. */
 function value(input: string, path: string, passed: string, onEmpty: string, onError: string): string | null {
+  return scalarOf(() => itemsOf(input, path, passed), onEmpty, onError)
+}
+
+/** JSON_VALUE of what a path finds. */
+export function scalarOf(find: () => readonly JsonValue[], onEmpty: string, onError: string): string | null {
   try {
-    const items = itemsOf(input, path, passed)
+    const items = find()
     if (items.length === 0) {
       if (onEmpty === 'ERROR') throw new EmptyResult()
       return onEmpty === 'DEFAULT' ? 'e' : null
@@ -89,6 +107,11 @@ function tagged(item: JsonValue): string | null {
 
 /** `options`: wrapper, quotes, on empty, on error, divided by commas. */
 function query(input: string, path: string, passed: string, options: string): string | null {
+  return documentFrom(() => itemsOf(input, path, passed), options)
+}
+
+/** JSON_QUERY of what a path finds. */
+export function documentFrom(find: () => readonly JsonValue[], options: string): string | null {
   const [wrapper, quotes, onEmpty, onError] = options.split(',')
   const otherwise = (behavior: string | undefined, error: SqlFailure): string | null => {
     switch (behavior) {
@@ -104,7 +127,7 @@ function query(input: string, path: string, passed: string, options: string): st
   }
   let items: readonly JsonValue[]
   try {
-    items = itemsOf(input, path, passed)
+    items = find()
   } catch (error) {
     if (!(error instanceof SqlFailure)) throw error
     return otherwise(onError, error)
