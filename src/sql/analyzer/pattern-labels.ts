@@ -108,7 +108,7 @@ export function skipOf(labels: Labels, { afterMatchSkipTo: skip }: PatternRecogn
   return { to: words[skip.position], variables }
 }
 
-/** The pattern for the matcher. Exclusions show only where all rows of a match are given. */
+/** The pattern for the matcher. */
 export function codeOf(labels: Labels, pattern: RowPattern): PatternCode {
   const inner = (each: RowPattern): PatternCode => codeOf(labels, each)
   switch (pattern.kind) {
@@ -119,7 +119,7 @@ export function codeOf(labels: Labels, pattern: RowPattern): PatternCode {
     case 'AnchorPattern':
       return pattern.type === 'PARTITION_START' ? { start: true } : { end: true }
     case 'ExcludedPattern':
-      return inner(pattern.pattern)
+      return { excluded: inner(pattern.pattern) }
     case 'PatternConcatenation':
       return { all: pattern.patterns.map(inner) }
     case 'PatternAlternation':

@@ -81,7 +81,7 @@ export interface BuiltRows {
 export class PatternRows {
   readonly partitionBy: readonly Expr[]
   readonly partitionNames: readonly (string | undefined)[]
-  private readonly orderBy: readonly ExprSortKey[]
+  readonly orderBy: readonly ExprSortKey[]
   private readonly navigations: { readonly id: ColumnId; readonly call: WindowExpr }[] = []
   private readonly context: AnalysisContext
   private readonly input: Relation
@@ -143,7 +143,11 @@ export class PatternRows {
       ...this.context,
       patternCall: (state, node) => this.inCondition(state, node),
     }
-    const { expr } = analyzeExpression(context, expression, { ...this.scope, fields: [...plain, ...fields] })
+    const { expr, aggregates } = analyzeExpression(context, expression, {
+      ...this.scope,
+      fields: [...plain, ...fields],
+    })
+    if (aggregates.length > 0) throw this.notSupported(expression)
     if (expr.type.kind !== 'boolean' && expr.type.kind !== 'unknown') {
       throw errorAt(
         this.context,

@@ -1,12 +1,13 @@
-import type { ResolvedFunction } from '../functions/resolve-function.ts'
-import { VARIABLE_BASE, type PatternProgram } from '../functions/javascript/row-patterns.ts'
+import { EXCLUDED, type PatternProgram } from '../functions/javascript/row-patterns.ts'
 import type { Expression, FunctionCall } from '../syntax/ast.ts'
 import type { PatternRecognitionRelation } from '../syntax/ast-patterns.ts'
 import { array, BIGINT, BOOLEAN, INTEGER, VARCHAR, type SqlType } from '../types/sql-type.ts'
 import { castTo, columnOf, constantOf } from './build.ts'
-import { errorAt, newId, type AnalysisContext } from './context.ts'
+import { analyzeCall } from './calls.ts'
+import { newId, type AnalysisContext } from './context.ts'
 import type { ExpressionState } from './expression-state.ts'
 import { analyzeExpression } from './expressions.ts'
+import { concatenated, letterOf, lettersOf, named, overMatch } from './pattern-expressions.ts'
 import { codeOf, labelsOf, skipOf, type Labels } from './pattern-labels.ts'
 import {
   aggregateOf,
@@ -19,7 +20,7 @@ import {
   type Relation,
 } from './pattern-rows.ts'
 import type { Field, Scope } from './scope.ts'
-import type { AggregateExpr, ColumnId, Expr, RelationNode } from './tree.ts'
+import type { AggregateExpr, ColumnId, Expr, RelationNode, WindowExpr } from './tree.ts'
 import { mapChildren, visitColumns } from './walk.ts'
 
 /** A name in a measure: the column of the rows that one of the variables was matched to (all rows: undefined). */
@@ -28,12 +29,14 @@ interface Placeholder {
   readonly value: Expr
   readonly from: 'first' | 'last'
   readonly skip: number
+  /** Of the whole match, also where its rows are given one by one. */
+  readonly final: boolean
 }
 
 /**
- * MATCH_RECOGNIZE with ONE ROW PER MATCH: every row of a partition gets a mask of the variables whose conditions it
+ * MATCH_RECOGNIZE: every row of a partition gets a mask of the variables whose conditions it
  * meets, a function of the engine finds the matches in the sequence of masks, and the measures are aggregates over the
- * rows of a match. So conditions may look at rows around (PREV, NEXT), but not at what was matched before.
+ * rows of a match, or windows over them where all rows are given. So conditions may look at rows around (PREV, NEXT), but not at what was matched before.
  */
 export function analyzeRowPattern(
   context: AnalysisContext,
@@ -41,9 +44,6 @@ export function analyzeRowPattern(
   input: Relation,
   scope: Scope,
 ): Relation {
-  if (node.rowsPerMatch !== undefined && node.rowsPerMatch !== 'ONE') {
-    throw errorAt(context, node, 'NOT_SUPPORTED', 'ALL ROWS PER MATCH is not supported')
-  }
   const labels = labelsOf(context, node)
   const rows = new PatternRows(context, node, input, scope)
   const conditions = node.variableDefinitions.map((definition) => rows.condition(labels, definition))
@@ -57,6 +57,7 @@ export function analyzeRowPattern(
     rows.build(labels, conditions),
     { pattern: codeOf(labels, node.pattern), skip: skipOf(labels, node) },
     columns,
+    node.rowsPerMatch ?? 'ONE',
   )
 }
 
@@ -70,6 +71,8 @@ interface Measure {
 class PatternMeasures {
   private readonly placeholders = new Map<ColumnId, Placeholder>()
   private readonly classifiers = new Map<ColumnId, readonly number[] | undefined>()
+  /** Aggregates of the whole match, also where its rows are given one by one. */
+  private readonly finals = new Set<Expr>()
   private readonly numberOfMatch: ColumnId
   private readonly context: AnalysisContext
   private readonly labels: Labels
@@ -88,7 +91,13 @@ class PatternMeasures {
         ...field,
         relation,
         qualified: relation !== undefined,
-        column: this.placeholder({ variables, value: columnOf(field.column, field.type), from: 'last', skip: 0 }),
+        column: this.placeholder({
+          variables,
+          value: columnOf(field.column, field.type),
+          from: 'last',
+          skip: 0,
+          final: false,
+        }),
       }))
     const fields = [
       ...of(undefined, undefined),
@@ -108,6 +117,15 @@ class PatternMeasures {
   }
 
   private inMeasure(state: ExpressionState, node: FunctionCall): Expr | undefined {
+    const final = node.processingMode?.mode === 'FINAL'
+    const special = this.specialMeasure(state, node, final)
+    if (special !== undefined || !final) return special
+    const value = analyzeCall(state, { ...node, processingMode: undefined })
+    this.finals.add(value)
+    return value
+  }
+
+  private specialMeasure(state: ExpressionState, node: FunctionCall, final: boolean): Expr | undefined {
     const name = node.name.parts.at(-1)!.value.toLowerCase()
     const [argument] = node.arguments
     if (name === 'match_number') return columnOf(this.numberOfMatch, BIGINT)
@@ -119,14 +137,15 @@ class PatternMeasures {
     if (argument === undefined) return undefined
     if (name === 'count' && argument.kind === 'LabelDereference') {
       const variables = this.labels.variablesOf(argument.label)
-      const id = this.placeholder({ variables, value: constantOf(BOOLEAN, true), from: 'last', skip: 0 })
+      const id = this.placeholder({ variables, value: constantOf(BOOLEAN, true), from: 'last', skip: 0, final: false })
       return aggregateOf('count', [columnOf(id, BOOLEAN)], undefined)
     }
     switch (name) {
       case 'first':
       case 'last': {
         const { variables, value } = this.plain(state.analyze(argument))
-        return columnOf(this.placeholder({ variables, value, from: name, skip: offsetOf(state, node, 0) }), value.type)
+        const skip = offsetOf(state, node, 0)
+        return columnOf(this.placeholder({ variables, value, from: name, skip, final }), value.type)
       }
       case 'prev':
       case 'next': {
@@ -134,7 +153,7 @@ class PatternMeasures {
         const known = inner.kind === 'column' ? this.placeholders.get(inner.id) : undefined
         const { variables, value } = known ?? this.plain(inner)
         const moved = this.rows.navigation(name, value, offsetOf(state, node, 1))
-        const at = { from: known?.from ?? 'last', skip: known?.skip ?? 0 } as const
+        const at = { from: known?.from ?? 'last', skip: known?.skip ?? 0, final: known?.final ?? final } as const
         return columnOf(this.placeholder({ variables, value: moved, ...at }), moved.type)
       }
       default:
@@ -155,8 +174,14 @@ class PatternMeasures {
     return { variables, value }
   }
 
-  build(rows: BuiltRows, program: PatternProgram, measures: readonly Measure[]): Relation {
+  build(
+    rows: BuiltRows,
+    program: PatternProgram,
+    measures: readonly Measure[],
+    perMatch: NonNullable<PatternRecognitionRelation['rowsPerMatch']>,
+  ): Relation {
     const { context } = this
+    const all = perMatch !== 'ONE'
     const scan = (): { readonly node: RelationNode; readonly of: (expr: Expr) => Expr } => {
       const columns = rows.table.columns.map(({ id, type }) => ({ id: newId(context), source: id, type }))
       const byId = new Map(columns.map((column) => [column.source, column]))
@@ -234,23 +259,38 @@ class PatternMeasures {
     // The rows of each match; a match without rows keeps its row.
     const first = columnOf(start, BIGINT)
     const length: Expr = { kind: 'engineCall', type: BIGINT, name: 'length', arguments: [columnOf(variables, VARCHAR)] }
+    // An empty match shows the row at which it begins.
+    const shown: Expr = {
+      kind: 'case',
+      type: BIGINT,
+      branches: [{ when: compare('=', length, constantOf(BIGINT, '0')), then: constantOf(BIGINT, '1') }],
+      otherwise: length,
+    }
     const row = matched.of(number)
     const label = newId(context)
     const joined: RelationNode = {
       kind: 'project',
       input: {
         kind: 'join',
-        type: 'left',
+        type: perMatch === 'ONE' || perMatch === 'ALL_WITH_UNMATCHED' ? 'left' : 'inner',
         lateral: false,
-        left: one,
-        right: matched.node,
+        left: perMatch === 'ALL_WITH_UNMATCHED' ? matched.node : one,
+        right: perMatch === 'ALL_WITH_UNMATCHED' ? one : matched.node,
         condition: {
           kind: 'and',
           type: BOOLEAN,
           terms: [
             ...rows.partition.map((expr) => compare('IS NOT DISTINCT FROM', sequence.of(expr), matched.of(expr))),
             compare('>=', row, first),
-            compare('<', row, arithmetic('+', first, length)),
+            compare(
+              '<',
+              row,
+              arithmetic(
+                '+',
+                first,
+                perMatch === 'ALL_SHOW_EMPTY' || perMatch === 'ALL_WITH_UNMATCHED' ? shown : length,
+              ),
+            ),
           ],
         },
       },
@@ -272,28 +312,40 @@ class PatternMeasures {
     }
 
     const aggregates: { readonly id: ColumnId; readonly call: AggregateExpr }[] = []
-    const add = (aggregate: AggregateExpr): Expr => {
+    const windows: { readonly id: ColumnId; readonly call: WindowExpr }[] = []
+    const partition = [...rows.partition.map((expr) => matched.of(expr)), columnOf(this.numberOfMatch, BIGINT)]
+    const add = (aggregate: AggregateExpr, final: boolean): Expr => {
       const id = newId(context)
-      aggregates.push({ id, call: aggregate })
+      if (all) windows.push({ id, call: overMatch(aggregate, partition, row, final) })
+      else aggregates.push({ id, call: aggregate })
       return columnOf(id, aggregate.type)
     }
-    const fits = (wanted: readonly number[] | undefined): Expr =>
-      wanted === undefined
-        ? { kind: 'not', type: BOOLEAN, value: { kind: 'isNull', type: BOOLEAN, value: row } }
-        : {
-            kind: 'inList',
-            type: BOOLEAN,
-            value: columnOf(label, VARCHAR),
-            values: wanted.map((variable) => text(letterOf(variable))),
-          }
-    const picked = (value: Expr, wanted: readonly number[] | undefined, from: 'first' | 'last', skip: number): Expr => {
+    const letter = columnOf(label, VARCHAR)
+    const oneOf = (letters: readonly string[]): Expr => ({
+      kind: 'inList',
+      type: BOOLEAN,
+      value: letter,
+      values: letters.map(text),
+    })
+    const fits = (wanted: readonly number[] | undefined): Expr => {
+      if (wanted !== undefined) return oneOf(wanted.flatMap(lettersOf))
+      if (all) return { kind: 'not', type: BOOLEAN, value: compare('=', letter, text('')) }
+      return { kind: 'not', type: BOOLEAN, value: { kind: 'isNull', type: BOOLEAN, value: row } }
+    }
+    const picked = (
+      value: Expr,
+      wanted: readonly number[] | undefined,
+      from: 'first' | 'last',
+      skip: number,
+      final: boolean,
+    ): Expr => {
       const over = matched.of(value)
-      if (skip === 0) return add(aggregateOf(from === 'first' ? 'min_by' : 'max_by', [over, row], fits(wanted)))
+      if (skip === 0) return add(aggregateOf(from === 'first' ? 'min_by' : 'max_by', [over, row], fits(wanted)), final)
       const ordered: AggregateExpr = {
         ...aggregateOf('array_agg', [over], fits(wanted)),
         orderBy: [{ value: row, descending: from === 'last', nullsFirst: false }],
       }
-      const { resolved, args } = call('element_at', [add(ordered), constantOf(BIGINT, String(skip + 1))])
+      const { resolved, args } = call('element_at', [add(ordered, final), constantOf(BIGINT, String(skip + 1))])
       return { kind: 'call', type: resolved.resultType, function: resolved, arguments: args }
     }
     const finish = (expr: Expr): Expr => {
@@ -306,16 +358,21 @@ class PatternMeasures {
           filter === undefined
             ? condition
             : { kind: 'and', type: BOOLEAN, terms: [condition, matched.of(this.plain(filter).value)] }
-        return add({ ...base, filter: both })
+        return add({ ...base, filter: both }, this.finals.has(expr))
       }
       if (expr.kind !== 'column') return mapChildren(expr, finish)
       if (this.classifiers.has(expr.id)) {
-        return named(this.labels, picked(columnOf(label, VARCHAR), this.classifiers.get(expr.id), 'last', 0))
+        return named(this.labels, picked(letter, this.classifiers.get(expr.id), 'last', 0, false))
       }
       const known = this.placeholders.get(expr.id)
-      return known === undefined ? expr : picked(known.value, known.variables, known.from, known.skip)
+      return known === undefined ? expr : picked(known.value, known.variables, known.from, known.skip, known.final)
     }
     const finished = measures.map(({ id, expr }) => ({ id, expression: finish(expr) }))
+    if (all) {
+      const excluded = oneOf([...this.labels.primary.values()].map((variable) => letterOf(variable + EXCLUDED)))
+      const { node, fields } = this.allRows(joined, windows, excluded, finished, measures, (expr) => matched.of(expr))
+      return { node: { kind: 'with', tables: [rows.table], body: node }, fields }
+    }
     const groupKeys = [
       ...keys,
       { id: this.numberOfMatch, input: this.numberOfMatch, type: BIGINT as SqlType },
@@ -348,50 +405,63 @@ class PatternMeasures {
     }
   }
 
+  /** Every row of the matches: partition and order, the measures, and the other columns of the input. */
+  private allRows(
+    joined: RelationNode,
+    windows: readonly { readonly id: ColumnId; readonly call: WindowExpr }[],
+    excluded: Expr,
+    finished: readonly { readonly id: ColumnId; readonly expression: Expr }[],
+    measures: readonly Measure[],
+    of: (expr: Expr) => Expr,
+  ): Relation {
+    const measured: RelationNode = windows.length === 0 ? joined : { kind: 'window', input: joined, columns: windows }
+    const isExcluded: Expr = { kind: 'coalesce', type: BOOLEAN, operands: [excluded, constantOf(BOOLEAN, false)] }
+    const columns = finished.map(({ id, expression }) => ({
+      id,
+      expression: {
+        kind: 'case',
+        type: expression.type,
+        branches: [
+          {
+            when: { kind: 'isNull', type: BOOLEAN, value: columnOf(this.numberOfMatch, BIGINT) },
+            then: constantOf(expression.type, null),
+          },
+        ],
+        otherwise: expression,
+      } satisfies Expr,
+    }))
+    const leading = new Set(
+      [...this.rows.partitionBy, ...this.rows.orderBy.map(({ value }) => value)].flatMap((expr) =>
+        expr.kind === 'column' ? [expr.id] : [],
+      ),
+    )
+    const field = ({ name, column, type }: Field): Field => {
+      const moved = of(columnOf(column, type)) as Expr & { readonly id: ColumnId }
+      return { name, relation: undefined, type, column: moved.id }
+    }
+    const byColumn = new Map(this.input.fields.map((each) => [each.column, each]))
+    return {
+      node: {
+        kind: 'project',
+        input: { kind: 'filter', input: measured, predicate: { kind: 'not', type: BOOLEAN, value: isExcluded } },
+        columns,
+      },
+      fields: [
+        ...[...leading].flatMap((column) => byColumn.get(column) ?? []).map(field),
+        ...measures.map(({ id, name }, i) => ({
+          name,
+          relation: undefined,
+          type: finished[i]!.expression.type,
+          column: id,
+        })),
+        ...this.input.fields.filter(({ column }) => !leading.has(column)).map(field),
+      ],
+    }
+  }
+
   private variablesIn(expr: Expr): readonly number[] | undefined {
     let variables: readonly number[] | undefined
     visitColumns(expr, (id) => (variables ??= this.placeholders.get(id)?.variables))
     return variables
-  }
-}
-
-function letterOf(variable: number): string {
-  return String.fromCharCode(VARIABLE_BASE + variable)
-}
-
-/** The variable's name for its letter. */
-function named(labels: Labels, letter: Expr): Expr {
-  return {
-    kind: 'case',
-    type: VARCHAR,
-    branches: [...labels.primary].map(([name, index]) => ({
-      when: compare('=', letter, constantOf(VARCHAR, letterOf(index))),
-      then: constantOf(VARCHAR, name),
-    })),
-    otherwise: undefined,
-  }
-}
-
-/** Texts of rows in their order, one behind the other. */
-function concatenated(value: Expr, order: Expr): AggregateExpr {
-  const joined: ResolvedFunction = {
-    name: 'string_agg',
-    kind: 'aggregate',
-    argumentTypes: [VARCHAR],
-    resultType: VARCHAR,
-    deterministic: true,
-    calledOnNull: false,
-    orderSensitive: true,
-    render: ({ args, clauses }) =>
-      `string_agg(${args[0]?.kind === 'value' ? args[0].sql : ''}, '' ORDER BY ${clauses?.orderBy ?? '1'})`,
-  }
-  return {
-    kind: 'aggregate',
-    type: VARCHAR,
-    function: joined,
-    arguments: [value],
-    distinct: false,
-    orderBy: [{ value: order, descending: false, nullsFirst: false }],
-    filter: undefined,
   }
 }

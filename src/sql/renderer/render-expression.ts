@@ -354,6 +354,7 @@ export function renderWindow(state: RenderState, call: WindowExpr): string {
     names: state.names,
     clauses: {
       ...ofArguments(state, call.distinct, call.argumentOrder),
+      ...(call.filter === undefined ? {} : { filter: renderExpr(state, call.filter) }),
       over: over.filter((part) => part !== '').join(' '),
       ignoreNulls: call.ignoreNulls,
     },

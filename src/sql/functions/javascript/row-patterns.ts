@@ -5,6 +5,8 @@ export type PatternCode =
   | number
   | { readonly all: readonly PatternCode[] }
   | { readonly any: readonly PatternCode[] }
+  /** Its rows are part of the match, but not of what ALL ROWS PER MATCH gives. */
+  | { readonly excluded: PatternCode }
   | { readonly start: true }
   | { readonly end: true }
   | { readonly repeat: PatternCode; readonly least: number; readonly most: number | null; readonly greedy: boolean }
@@ -21,6 +23,9 @@ export const MASK_BASE = 0x4e00
 /** Variables of a match's rows are characters from here on. */
 export const VARIABLE_BASE = 0x41
 
+/** Added to the variable of a row that is matched, but excluded. */
+export const EXCLUDED = 32
+
 /** Attempts per partition; a pattern that needs more explodes. */
 const MAX_STEPS = 5_000_000
 
@@ -30,30 +35,31 @@ type Next = (at: number) => boolean
 export function findMatches(masks: readonly number[], { pattern, skip }: PatternProgram): string[] {
   const variables: number[] = []
   let steps = 0
-  const run = (code: PatternCode, at: number, next: Next): boolean => {
+  const run = (code: PatternCode, at: number, next: Next, excluded = 0): boolean => {
     if (++steps > MAX_STEPS) {
       throw new SqlFailure('EXCEEDED_FUNCTION_MEMORY_LIMIT', 'Row pattern needs too many attempts')
     }
     if (typeof code === 'number') {
       if (at >= masks.length || (masks[at]! & (1 << code)) === 0) return false
-      variables.push(code)
+      variables.push(code + excluded)
       if (next(at + 1)) return true
       variables.pop()
       return false
     }
     if ('all' in code) {
       const step = (index: number, from: number): boolean =>
-        index === code.all.length ? next(from) : run(code.all[index]!, from, (to) => step(index + 1, to))
+        index === code.all.length ? next(from) : run(code.all[index]!, from, (to) => step(index + 1, to), excluded)
       return step(0, at)
     }
-    if ('any' in code) return code.any.some((each) => run(each, at, next))
+    if ('any' in code) return code.any.some((each) => run(each, at, next, excluded))
+    if ('excluded' in code) return run(code.excluded, at, next, EXCLUDED)
     if ('start' in code) return at === 0 && next(at)
     if ('end' in code) return at === masks.length && next(at)
     const more = (count: number, from: number): boolean => {
       const again = (): boolean =>
         (code.most === null || count < code.most) &&
         // A round without rows would go on for ever.
-        run(code.repeat, from, (to) => (to === from && count >= code.least ? false : more(count + 1, to)))
+        run(code.repeat, from, (to) => (to === from && count >= code.least ? false : more(count + 1, to)), excluded)
       if (count < code.least) return again()
       return code.greedy ? again() || next(from) : next(from) || again()
     }
@@ -86,7 +92,7 @@ function nextStart(
 ): number {
   if (to === 'past last') return end
   if (to === 'next') return start + 1
-  const wanted = (variable: number): boolean => targets.includes(variable)
+  const wanted = (variable: number): boolean => targets.includes(variable % EXCLUDED)
   const index = to === 'first' ? variables.findIndex(wanted) : variables.findLastIndex(wanted)
   if (index < 0) {
     throw new SqlFailure('GENERIC_USER_ERROR', 'AFTER MATCH SKIP TO failed: pattern variable is not present in match')

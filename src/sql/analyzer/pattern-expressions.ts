@@ -1,0 +1,84 @@
+import { EXCLUDED, VARIABLE_BASE } from '../functions/javascript/row-patterns.ts'
+import type { ResolvedFunction } from '../functions/resolve-function.ts'
+import { BOOLEAN, VARCHAR } from '../types/sql-type.ts'
+import { constantOf } from './build.ts'
+import type { Labels } from './pattern-labels.ts'
+import type { AggregateExpr, Expr, WindowExpr } from './tree.ts'
+
+/** An aggregate over the rows of a match as far as the row at hand, or over all of them. */
+export function overMatch(
+  aggregate: AggregateExpr,
+  partitionBy: readonly Expr[],
+  row: Expr,
+  final: boolean,
+): WindowExpr {
+  const { type, function: called, arguments: args, distinct, filter, orderBy: argumentOrder } = aggregate
+  return {
+    kind: 'window',
+    type,
+    function: called,
+    arguments: args,
+    ignoreNulls: false,
+    distinct,
+    filter,
+    argumentOrder,
+    partitionBy,
+    orderBy: [{ value: row, descending: false, nullsFirst: false }],
+    frame: {
+      type: 'ROWS',
+      start: { type: 'UNBOUNDED_PRECEDING', value: undefined },
+      end: { type: final ? 'UNBOUNDED_FOLLOWING' : 'CURRENT_ROW', value: undefined },
+    },
+  }
+}
+
+/** A variable's letter, and that of its rows that are matched but excluded. */
+export function lettersOf(variable: number): readonly string[] {
+  return [letterOf(variable), letterOf(variable + EXCLUDED)]
+}
+
+export function letterOf(variable: number): string {
+  return String.fromCharCode(VARIABLE_BASE + variable)
+}
+
+/** The variable's name for its letter. */
+export function named(labels: Labels, letter: Expr): Expr {
+  return {
+    kind: 'case',
+    type: VARCHAR,
+    branches: [...labels.primary].map(([name, index]) => ({
+      when: {
+        kind: 'inList' as const,
+        type: BOOLEAN,
+        value: letter,
+        values: lettersOf(index).map((each) => constantOf(VARCHAR, each)),
+      },
+      then: constantOf(VARCHAR, name),
+    })),
+    otherwise: undefined,
+  }
+}
+
+/** Texts of rows in their order, one behind the other. */
+export function concatenated(value: Expr, order: Expr): AggregateExpr {
+  const joined: ResolvedFunction = {
+    name: 'string_agg',
+    kind: 'aggregate',
+    argumentTypes: [VARCHAR],
+    resultType: VARCHAR,
+    deterministic: true,
+    calledOnNull: false,
+    orderSensitive: true,
+    render: ({ args, clauses }) =>
+      `string_agg(${args[0]?.kind === 'value' ? args[0].sql : ''}, '' ORDER BY ${clauses?.orderBy ?? '1'})`,
+  }
+  return {
+    kind: 'aggregate',
+    type: VARCHAR,
+    function: joined,
+    arguments: [value],
+    distinct: false,
+    orderBy: [{ value: order, descending: false, nullsFirst: false }],
+    filter: undefined,
+  }
+}
