@@ -1,0 +1,80 @@
+import { join } from 'node:path'
+import { createDatabase } from './postgres.ts'
+import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from './quipu-process.ts'
+
+/** One coordinator program of a cluster: its supervisor, on a data folder and a port that stay. */
+export interface ClusterNode {
+  readonly name: string
+  url: string
+  process: QuipuProcess
+  /** Pid of the coordinator itself. */
+  coordinator(): number
+  /** kill -9 of the supervisor and the coordinator: the machine is gone. */
+  kill(): Promise<void>
+  /** Starts the program again, on the same port. */
+  start(): Promise<void>
+}
+
+export interface StandbyCluster {
+  readonly a: ClusterNode
+  readonly b: ClusterNode
+  readonly databaseUrl: string
+  stop(): Promise<void>
+}
+
+/** Two coordinators that follow each other on one database, and a worker that knows both. */
+export async function startStandbyCluster(env: Readonly<Record<string, string>> = {}): Promise<StandbyCluster> {
+  const folder = temporaryFolder()
+  const database = await createDatabase()
+  const shared = { QUIPU_SHARED_SECRET: 'a secret that all of them know', QUIPU_LOG_LEVEL: 'error', ...env }
+
+  async function node(name: string): Promise<ClusterNode> {
+    const dataDir = join(folder.path, name)
+    const spawn = (port: string): QuipuProcess =>
+      spawnQuipu(['coordinator', '--standby', '--port', port, '--data-dir', dataDir], {
+        env: { ...shared, DATABASE_URL: database.url },
+      })
+    const process = spawn('0')
+    const one: ClusterNode = {
+      name,
+      process,
+      url: await process.url,
+      coordinator: () => processesOf(dataDir).children[0]!,
+      async kill() {
+        const pids = [one.process.pid, one.coordinator()]
+        for (const pid of pids) globalThis.process.kill(pid, 'SIGKILL')
+        await one.process.exit
+      },
+      async start() {
+        one.process = spawn(new URL(one.url).port)
+        await one.process.url
+      },
+    }
+    return one
+  }
+
+  const a = await node('a')
+  const b = await node('b')
+  const worker = spawnQuipu(
+    ['worker', '--port', '0', '--data-dir', join(folder.path, 'worker'), '--coordinators', `${a.url},${b.url}`],
+    { env: shared },
+  )
+  await waitUntil('the worker is up', () => worker.stdout().startsWith('Worker up in '), 60_000)
+  return {
+    a,
+    b,
+    databaseUrl: database.url,
+    async stop() {
+      for (const { process } of [a, b, { process: worker }]) {
+        try {
+          process.signal('SIGTERM')
+        } catch {
+          // Killed by a test.
+        }
+      }
+      await Promise.all([a, b, { process: worker }].map(({ process }) => process.exit))
+      await folder.remove()
+      await database.drop()
+    },
+  }
+}
