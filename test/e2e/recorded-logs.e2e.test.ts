@@ -90,6 +90,17 @@ it('streams of every kind of run pass the audit', { timeout: 120_000 }, async ()
   expect(session.error).toBeUndefined()
   expect(await record('set-session', session.id)).toContain('QueryFinished')
 
+  const written = [
+    ['create-table-as', 'CREATE TABLE memory.default.t AS SELECT nationkey, name FROM tpch.tiny.nation'],
+    ['insert', "INSERT INTO memory.default.t VALUES (25, 'ATLANTIS')"],
+    ['create-view', 'CREATE VIEW memory.default.v AS SELECT count(*) AS n FROM memory.default.t'],
+  ] as const
+  for (const [name, sql] of written) {
+    const { id, error } = await run(url, sql)
+    expect(error).toBeUndefined()
+    expect(await record(name, id)).toContain('WriteCommitted')
+  }
+
   const canceled = await post(url, WIDE)
   const second = await raw(canceled.json.nextUri!)
   await raw(second.json.nextUri!, { method: 'DELETE' })
@@ -107,7 +118,7 @@ it('streams of every kind of run pass the audit', { timeout: 120_000 }, async ()
 
   const audit = await spawnQuipu(['audit', 'verify', '--read-models', ...settings]).exit
   expect(audit).toMatchObject({ code: 0, stderr: '' })
-  expect(audit.stdout).toMatch(/^Nothing found in \d+ records, \d+ events, 6 queries \(0 open\), 8 tables compared\n$/)
+  expect(audit.stdout).toMatch(/^Nothing found in \d+ records, \d+ events, 9 queries \(0 open\), 8 tables compared\n$/)
 
   // One letter of the statement, as somebody with the database's password could change it.
   const client = new pg.Client(database.url)

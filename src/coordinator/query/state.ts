@@ -111,6 +111,11 @@ export function isCommitted(state: QueryCore): boolean {
   return state.committed !== undefined && state.committed.outcome !== 'impossible'
 }
 
+/** What the query has added to tables: nothing before its write is committed. */
+export function writtenBy(state: QueryCore): { readonly rows: number; readonly bytes: number } {
+  return state.write && isCommitted(state) ? state.write : { rows: 0, bytes: 0 }
+}
+
 /** Rows and bytes of all published pages. */
 export function resultSize(pages: readonly ResultPageRecord[]): { rows: number; bytes: number } {
   let rows = 0

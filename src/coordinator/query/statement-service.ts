@@ -37,8 +37,8 @@ export interface StatementService {
   poll(queryId: string, token: number, waitMs: number): Promise<StatementAnswer>
   /** @returns 'done' when the cancel (or an earlier end) is valid, 'unknown' for no such query, 'waiting' after `waitMs` */
   cancel(queryId: string, failure: Failure, waitMs: number): Promise<'done' | 'unknown' | 'waiting'>
-  /** Ends a stage early; the query goes on with what it has. False when there is no such open query. */
-  cancelStage(queryId: string, stage: number): Promise<boolean>
+  /** Ends a stage early; the query goes on with what it has. `unknown`: no such open query; `writes`: refused, it writes. */
+  cancelStage(queryId: string, stage: number): Promise<'done' | 'unknown' | 'writes'>
   /** Is there such a query, open or ended a while ago? Counts as a sign of life of its client. */
   heartbeat(queryId: string): Promise<boolean>
 }
@@ -290,10 +290,13 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
     },
     async cancelStage(queryId, stage) {
       const execution = registry.get(queryId)
-      if (!execution) return false
+      if (!execution) return 'unknown'
       registry.touch(queryId)
+      const { intended } = execution.aggregate
+      // A part of its rows in the table would be neither the old table nor the new one.
+      if (intended.kind !== 'NONE' && intended.planned?.write) return 'writes'
       await execution.cancelStage(stage)
-      return true
+      return 'done'
     },
     async heartbeat(queryId) {
       if (!isQueryId(queryId)) return false

@@ -1,4 +1,4 @@
-import { isTaskTerminal } from '../../coordinator/query/state.ts'
+import { isTaskTerminal, writtenBy } from '../../coordinator/query/state.ts'
 import { queryTotals, statsOf, type QueryTotals } from '../../coordinator/query/totals.ts'
 import { executionStartedAt } from '../../readmodels/queries/rows.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
@@ -129,6 +129,8 @@ function queryStats(view: LiveQueryView, now: number): Record<string, unknown> {
     processedInputPositions: totals.processedInputPositions,
     outputDataSize: formatSize(totals.outputBytes),
     outputPositions: totals.outputPositions,
+    writtenPositions: query.planned?.write && writtenBy(query).rows,
+    physicalWrittenDataSize: query.planned?.write && formatSize(writtenBy(query).bytes),
     ...(totals.totalSplits > 0
       ? { progressPercentage: ended === undefined ? (100 * totals.completedSplits) / totals.totalSplits : 100 }
       : {}),

@@ -2,7 +2,7 @@ import type { Failure } from '../../shared/engine-error.ts'
 import type { TaskStats } from '../../execution/api/task.ts'
 import type { HeaderFamily } from './session-headers.ts'
 import type { StatementUris } from './next-uri.ts'
-import { isTaskTerminal, type KnownQuery } from '../../coordinator/query/state.ts'
+import { isTaskTerminal, writtenBy, type KnownQuery } from '../../coordinator/query/state.ts'
 import { queryTotals, stageTimes, statsOf, type QueryTotals, type StageTimes } from '../../coordinator/query/totals.ts'
 
 /** What an answer shows besides the query itself. */
@@ -133,7 +133,7 @@ function statementStats(view: AnswerView, totals: QueryTotals, stages: readonly 
     processedRows: totals.processedInputPositions,
     processedBytes: totals.processedInputBytes,
     physicalInputBytes: totals.rawInputBytes,
-    physicalWrittenBytes: 0,
+    physicalWrittenBytes: writtenBy(query).bytes,
     internalNetworkInputBytes: query.planned && query.planned.stages.length > 1 ? totals.outputBytes : 0,
     peakMemoryBytes: totals.peakMemoryBytes,
     spilledBytes: totals.spilledBytes,

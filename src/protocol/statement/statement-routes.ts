@@ -193,7 +193,9 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
       if (request.method !== 'DELETE')
         throw new HttpProblem(405, 'A stage is canceled with DELETE', { allow: 'DELETE' })
       if (!deps.uris.verifyStage(id, Number(number), mac)) throw new HttpProblem(404, 'Query not found')
-      if (!(await deps.service.cancelStage(id, Number(number)))) throw new HttpProblem(404, 'Query not found')
+      const canceled = await deps.service.cancelStage(id, Number(number))
+      if (canceled === 'unknown') throw new HttpProblem(404, 'Query not found')
+      if (canceled === 'writes') throw new HttpProblem(409, 'A query that writes has no partial result')
       response.writeHead(204, NO_BODY).end()
       return true
     }

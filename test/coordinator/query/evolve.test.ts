@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { QueryEvent, QueryEventType } from '../../../src/coordinator/query/events.ts'
 import { evolve, foldQuery } from '../../../src/coordinator/query/evolve.ts'
 import { initialQueryState, type QueryState, type QueryStateKind } from '../../../src/coordinator/query/state.ts'
-import { event, QUERY_ID, queryEventTypes } from '../../support/query-events.ts'
+import { event, QUERY_ID, queryEventTypes, sampleData } from '../../support/query-events.ts'
 
 const openResult = { lastOfResult: false } as const
 
@@ -116,6 +116,21 @@ describe('evolve, whatever comes', () => {
         }
       }),
     )
+  })
+
+  it('a write that is prepared ends well, unless it was made impossible from outside', () => {
+    fc.assert(
+      fc.property(fc.array(anyEvent, { maxLength: 30 }), (events) => {
+        let state: QueryState = foldQuery(QUERY_ID, [...into.RUNNING, event('WritePrepared')])
+        for (const one of events) {
+          state = evolve(QUERY_ID, state, one)
+          expect(state).toMatchObject({ write: sampleData.WritePrepared })
+          expect(state.kind).not.toBe('FAILED')
+        }
+      }),
+    )
+    const decided = [...into.RUNNING, event('WritePrepared'), event('WriteCommitted', 0, { outcome: 'impossible' })]
+    expect(foldQuery(QUERY_ID, [...decided, event('QueryFailed')]).kind).toBe('FAILED')
   })
 
   it('does not change a state it was given', () => {

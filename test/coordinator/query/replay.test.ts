@@ -14,7 +14,17 @@ const logs = readRecordedLogs()
 describe('streams that earlier versions recorded', () => {
   it('are there, of every kind of run', () => {
     expect(logs.map((log) => log.name)).toEqual(
-      expect.arrayContaining(['canceled', 'failed', 'recovered', 'select-1', 'set-session', 'worker-pages']),
+      expect.arrayContaining([
+        'canceled',
+        'create-table-as',
+        'create-view',
+        'failed',
+        'insert',
+        'recovered',
+        'select-1',
+        'set-session',
+        'worker-pages',
+      ]),
     )
     const types = new Set(logs.flatMap((log) => log.events.map((event) => event.type)))
     expect([...types]).toEqual(
@@ -22,6 +32,8 @@ describe('streams that earlier versions recorded', () => {
         'TaskFinished',
         'ResultPagesPublished',
         'QueryRecovered',
+        'WritePrepared',
+        'WriteCommitted',
         'QueryFinished',
         'QueryFailed',
       ]),
@@ -88,6 +100,28 @@ describe('schemas of events', () => {
       return Number(version) < current && !queryEventUpcasters[type]?.[Number(version)]
     })
     expect(missing).toEqual([])
+  })
+
+  it('of every past version come out as the schema of today has it', () => {
+    const past = {
+      WritePrepared: {
+        catalog: 'lake',
+        schema: 's',
+        table: 't',
+        operation: 'insert',
+        baseVersion: '3',
+        files: [{ path: 'a/rows.parquet', rows: 2, bytes: 100, sha256: 'ab' }],
+      },
+      WriteCommitted: { version: '4', outcome: 'committed' },
+    } as const
+    for (const [type, data] of Object.entries(past) as [keyof typeof past, unknown][]) {
+      const upcast = queryEventSchemas[type].parse(upcastQueryEvent(type, 1, data))
+      expect(upcast).toMatchObject(
+        type === 'WritePrepared'
+          ? { operation: 'insert', rows: 2, bytes: 100, prepared: { baseVersion: 3, files: [{ footer: 'ab' }] } }
+          : { version: 4, outcome: 'committed' },
+      )
+    }
   })
 
   it('are reached a version at a time; what no upcaster takes is refused', () => {

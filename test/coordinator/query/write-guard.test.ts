@@ -1,0 +1,77 @@
+import { expect, it } from 'vitest'
+import type { TableChange } from '../../../src/connectors/spi/table-writer.ts'
+import { createWriteGuard, type WriteGuard } from '../../../src/coordinator/query/write-guard.ts'
+
+const insert = (table: string): TableChange => ({ kind: 'insert', schema: 's', table })
+const drop = (table: string): TableChange => ({ kind: 'dropTable', schema: 's', table })
+const dropSchema: TableChange = { kind: 'dropSchema', schema: 's', cascade: true }
+
+/** Enters when it may; `order` tells in which order changes did. */
+function visitor(guard: WriteGuard) {
+  const order: string[] = []
+  const leave = new Map<string, () => void>()
+  return {
+    order,
+    enter(name: string, change: TableChange, catalog = 'lake') {
+      void guard.enter(catalog, change).then((left) => {
+        order.push(name)
+        leave.set(name, left)
+      })
+    },
+    leave: (name: string) => leave.get(name)!(),
+    settled: () => new Promise((resolve) => setImmediate(resolve)),
+  }
+}
+
+it('lets inserts into one table in together, and keeps a DROP of it out until they are done', async () => {
+  const guard = createWriteGuard()
+  guard.open()
+  const { order, enter, leave, settled } = visitor(guard)
+  enter('a', insert('t'))
+  enter('b', insert('t'))
+  enter('drop', drop('t'))
+  enter('other', drop('u'))
+  enter('elsewhere', drop('t'), 'memory')
+  await settled()
+  expect(order).toEqual(['a', 'b', 'other', 'elsewhere'])
+  leave('a')
+  await settled()
+  expect(order).not.toContain('drop')
+  leave('b')
+  leave('b')
+  await settled()
+  expect(order.at(-1)).toBe('drop')
+})
+
+it('lets nobody pass who came after one that waits for the same object', async () => {
+  const guard = createWriteGuard()
+  guard.open()
+  const { order, enter, leave, settled } = visitor(guard)
+  enter('a', insert('t'))
+  enter('schema', dropSchema)
+  enter('b', insert('t'))
+  await settled()
+  expect(order).toEqual(['a'])
+  leave('a')
+  await settled()
+  expect(order).toEqual(['a', 'schema'])
+  leave('schema')
+  await settled()
+  expect(order).toEqual(['a', 'schema', 'b'])
+})
+
+it('puts what was decided before ahead of all that is new', async () => {
+  const guard = createWriteGuard()
+  const { order, enter, settled } = visitor(guard)
+  enter('new', drop('t'))
+  enter('free', drop('u'))
+  const done = guard.resume('lake', insert('t'))
+  await settled()
+  expect(order).toEqual([])
+  guard.open()
+  await settled()
+  expect(order).toEqual(['free'])
+  done()
+  await settled()
+  expect(order).toEqual(['free', 'new'])
+})
