@@ -1,5 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { run } from '../support/statement-client.ts'
+import { cleanErrors } from './outcome.ts'
 import { LEDGER, SCHEMA, type WriteOutcome } from './writing-client.ts'
+
+const PATIENCE_MS = 45_000
 
 /**
  * The tables against what the clients were told: every write that is done is there once and whole, one that is not done
@@ -73,8 +77,11 @@ function describe({ write }: WriteOutcome): string {
   return `${write.kind} ${'batch' in write ? write.batch : 'table' in write ? write.table : write.view}`
 }
 
+/** What was killed last may be starting yet: a read that is told so is asked again. */
 async function rowsOf(base: string, sql: string): Promise<[unknown, unknown][]> {
-  const { rows, error } = await run(base, sql)
-  if (error) throw new Error(`${sql}: ${error.message}`)
-  return rows as unknown as [unknown, unknown][]
+  for (const until = performance.now() + PATIENCE_MS; ; await sleep(200)) {
+    const { rows, error } = await run(base, sql)
+    if (!error) return rows as unknown as [unknown, unknown][]
+    if (!cleanErrors.has(error.errorName) || performance.now() > until) throw new Error(`${sql}: ${error.message}`)
+  }
 }
