@@ -36,7 +36,7 @@ export type Write =
 
 export const SCHEMA = 'memory.default'
 export const LEDGER = `${SCHEMA}.ledger`
-export const CREATE_LEDGER = `CREATE TABLE ${LEDGER} (batch varchar, n bigint)`
+export const CREATE_LEDGER = `CREATE TABLE IF NOT EXISTS ${LEDGER} (batch varchar, n bigint)`
 
 /** Rows of what a write reads, by table. */
 const SOURCES = [
