@@ -1,4 +1,5 @@
 import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { allowedDirectories, loadCatalogs } from '../connectors/spi/catalog-files.ts'
@@ -33,6 +34,7 @@ const SHIPPED = fileURLToPath(new URL('../../etc', import.meta.url))
 /** To Postgres, for reads of the read models. */
 export const POOL_CONNECTIONS = 8
 /** A server that is stopped takes connections and never answers. */
+const MIGRATE_WAITS = { connectionTimeoutMillis: 3000 }
 const READ_WAITS = { connectionTimeoutMillis: 2000, query_timeout: 30_000 }
 
 /** What a coordinator has whether it writes the log or follows it. */
@@ -82,7 +84,17 @@ export async function wireBase(life: ChildLife) {
 
   const connection: pg.ClientConfig = { connectionString: await life.database() }
   const migrating = clock.monotonicMs()
-  await usable(migrate(connection), 'Postgres')
+  const successor = life.follow && !config.standby
+  const patience: Patience = {
+    // What ran before waits for what it needs; a first start says what is missing.
+    waits: successor,
+    onWait: (what, error) =>
+      logger.error('dependency.down', { dependency: what, err: error }, 'The start waits for it'),
+  }
+  // With the log elsewhere statements need no Postgres.
+  const databaseThere = await usable(() => migrate({ ...connection, ...MIGRATE_WAITS }), 'Postgres', patience, {
+    without: successor && config.kafkaBrokers.length > 0,
+  })
   const migrateSeconds = (clock.monotonicMs() - migrating) / 1000
   telemetry.meters().observe('postgresQueryDuration', { operation: 'migrate' }, migrateSeconds)
   const logTelemetry = createEventLogTelemetry({
@@ -102,7 +114,7 @@ export async function wireBase(life: ChildLife) {
     pagesKey: deriveKey(secret, 'result-pages'),
     pagesNeededSince: () => new Date(pagesNeededSince() - config.timeouts.answersKeptMs),
   })
-  await usable(log.open(), 'the event log')
+  await usable(() => log.open(), 'the event log', patience)
   const pool = new pg.Pool({
     ...connection,
     max: POOL_CONNECTIONS,
@@ -130,6 +142,8 @@ export async function wireBase(life: ChildLife) {
     engineUse,
     engineStarted,
     connection,
+    /** Did Postgres answer at the start? A successor with the log in Kafka starts without. */
+    databaseThere,
     logTelemetry,
     log,
     pool,
@@ -169,15 +183,38 @@ export async function wireBase(life: ChildLife) {
   }
 }
 
-/** One line for what is wrong or missing at the start. */
-async function usable<T>(opening: Promise<T>, what: string): Promise<T> {
-  try {
-    return await opening
-  } catch (error) {
-    const code =
-      error instanceof MigrationError || error instanceof MisconfiguredLog
-        ? exitCodes.configuration
-        : exitCodes.dependency
-    throw new ExitError(code, `Cannot use ${what}: ${error instanceof Error ? error.message : String(error)}`)
+interface Patience {
+  readonly waits: boolean
+  readonly onWait: (what: string, error: Error) => void
+}
+
+const LONGEST_PAUSE_MS = 1000
+
+/**
+ * One line for what is wrong or missing at the start; where it is only missing and this process waits, tried until it
+ * is there.
+ * @returns false when it is missing and can be done without
+ */
+async function usable(
+  open: () => Promise<unknown>,
+  what: string,
+  { waits, onWait }: Patience,
+  { without = false }: { readonly without?: boolean } = {},
+): Promise<boolean> {
+  for (let pause = 50; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+    try {
+      await open()
+      return true
+    } catch (error) {
+      const wrong = error instanceof MigrationError || error instanceof MisconfiguredLog
+      if (wrong || !waits)
+        throw new ExitError(
+          wrong ? exitCodes.configuration : exitCodes.dependency,
+          `Cannot use ${what}: ${error instanceof Error ? error.message : String(error)}`,
+        )
+      if (pause === 50) onWait(what, error as Error)
+      if (without) return false
+      await sleep(pause)
+    }
   }
 }

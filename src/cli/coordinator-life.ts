@@ -7,6 +7,8 @@ import { systemStream } from '../coordinator/system/events.ts'
 import type { QueryRows } from '../events/projection.ts'
 import type { ProjectionRunner } from '../events/projection-runner.ts'
 import { createProjectionWatch } from '../events/projection-watch.ts'
+import { beginning } from '../events/event-log.ts'
+import { migrate } from '../events/postgres/migrate.ts'
 import { READ_MODELS } from '../readmodels/projection.ts'
 import { readLastEpochs } from '../readmodels/audit/queries.ts'
 import { rebuildIfNeeded, type Rebuilt } from '../readmodels/rebuild.ts'
@@ -42,11 +44,12 @@ export async function startCoordinator(
   const { config, log, read, telemetry } = base
   const { logger } = telemetry
   const watch = createProjectionWatch(log, read, READ_MODELS.name)
-  const from = await watch.checkpoint()
+  // Without the read models the writers before are found in the log itself.
+  const from = base.databaseThere ? await watch.checkpoint() : beginning((await log.tip()).at.length)
   const epochs = startEpochFollower({
     log,
     from,
-    last: await lastPlace(read),
+    last: base.databaseThere ? await lastPlace(read) : undefined,
     onStopped: (error) => life.fail(error),
   })
   const turn = createTurn({
@@ -63,15 +66,34 @@ export async function startCoordinator(
   /** @returns undefined when another one was first */
   async function claim(): Promise<Won | undefined> {
     // Before the claim: a log in Kafka reads streams, its own claim's too, from what was projected.
-    const rebuilt = await rebuildIfNeeded({ log, database: base.connection, clock })
-    if (rebuilt) logger.info('projection.rebuilt', { ...rebuilt }, 'Read models were made anew from the event log')
     const projection = base.createProjection()
-    await projection.start()
+    const rebuilt = base.databaseThere ? await startProjection(projection) : undefined
+    if (!base.databaseThere) void untilStarted(projection)
     const start = clock.monotonicMs()
     const claimed = await claimEpoch(log, { address: base.address, version })
     if (claimed) return { claimed, projection, rebuilt, milliseconds: clock.monotonicMs() - start }
     await projection.stop()
     return undefined
+  }
+
+  async function startProjection(projection: ProjectionRunner): Promise<Rebuilt | undefined> {
+    const rebuilt = await rebuildIfNeeded({ log, database: base.connection, clock })
+    if (rebuilt) logger.info('projection.rebuilt', { ...rebuilt }, 'Read models were made anew from the event log')
+    await projection.start()
+    return rebuilt
+  }
+
+  /** Statements go on; history waits for its database. */
+  async function untilStarted(projection: ProjectionRunner): Promise<void> {
+    while (!stopping) {
+      try {
+        await migrate(base.connection)
+        await startProjection(projection)
+        return
+      } catch {
+        await sleep(DATABASE_AGAIN_MS)
+      }
+    }
   }
 
   async function becomeWriter({ claimed, projection, rebuilt, milliseconds }: Won): Promise<CoordinatorPhase> {
@@ -134,6 +156,7 @@ export async function startCoordinator(
 }
 
 const FIRST_LOOK_MS = 5
+const DATABASE_AGAIN_MS = 500
 
 /** Who wrote the log last, as far as the read models know. */
 async function lastPlace(read: QueryRows): Promise<WriterPlace | undefined> {

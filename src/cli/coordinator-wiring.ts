@@ -39,6 +39,8 @@ import { createCoordinatorApp, refuseInternal } from './coordinator-app.ts'
 import { createCoordinatorListener } from './coordinator-http.ts'
 import { restoreCounters } from './restored-counters.ts'
 import { takeOver } from './take-over.ts'
+import { withStreams } from '../coordinator/recovery/with-streams.ts'
+import type { StreamsOfLog } from '../coordinator/recovery/streams-of-log.ts'
 import { createRestartMeter } from './restart-meter.ts'
 import { readKnownWorkers } from '../readmodels/nodes/queries.ts'
 import { beginLifetimeCounts } from '../readmodels/lifetime-counts.ts'
@@ -102,7 +104,9 @@ export async function wireWriter(
   closeListener: () => Promise<void>,
 ): Promise<CoordinatorPhase> {
   const { config, startedAt, nodeId, telemetry, dataDir, secret, bearer, catalogs, engine, engineUse } = base
-  const { log, logTelemetry, pool, read, address, health } = base
+  const { logTelemetry, pool, read, address, health } = base
+  let streams: StreamsOfLog | undefined
+  const log = withStreams(base.log, () => streams)
   const { logger } = telemetry
   const { timeouts, limits } = config
   const statementSpans = createStatementSpans({
@@ -149,7 +153,7 @@ export async function wireWriter(
     onEvent: createNodeEvents(telemetry.meters, logger),
   })
   membership = workers
-  workers.remember(await readKnownWorkers(read))
+  if (base.databaseThere) workers.remember(await readKnownWorkers(read))
   for (const announcement of heard) workers.announce(announcement)
   await workers.start()
   const hub = createTaskHub(client, workers, { lostAfterMs: timeouts.workerFailedMs, monotonicMs: clock.monotonicMs })
@@ -345,6 +349,11 @@ export async function wireWriter(
     caughtUp,
     epoch,
     client,
+    onStreams(found) {
+      streams = found
+      void caughtUp.then(() => (streams = undefined))
+    },
+    endedSince: new Date(clock.now() - timeouts.answersKeptMs).toISOString(),
     isOwn: (queryId) => registry.get(queryId) !== undefined,
     resume(queryId, resumption) {
       const { created } = resumption.state

@@ -3,6 +3,7 @@ import type { KnownQuery } from '../coordinator/query/state.ts'
 import type { Resumption } from '../coordinator/query/query-handle.ts'
 import { querySpanContext } from '../coordinator/query/query-spans.ts'
 import { recoverQueries } from '../coordinator/recovery/recover-queries.ts'
+import { readStreamsOfLog, type StreamsOfLog } from '../coordinator/recovery/streams-of-log.ts'
 import type { WorkerClient } from '../coordinator/scheduler/worker-client.ts'
 import type { EventLog } from '../events/event-log.ts'
 import type { QueryRows } from '../events/projection.ts'
@@ -12,12 +13,16 @@ import type { CoordinatorBase } from './coordinator-base.ts'
 import { emitRecovery } from './link-spans.ts'
 
 export interface TakeOverParts {
-  readonly base: Pick<CoordinatorBase, 'telemetry' | 'read'>
+  readonly base: Pick<CoordinatorBase, 'telemetry' | 'read' | 'databaseThere'>
   readonly log: EventLog
   /** Resolves when the read models hold all that the coordinator before wrote. */
   readonly caughtUp: Promise<void>
   readonly epoch: number
   readonly client: Pick<WorkerClient, 'taskNews'>
+  /** Streams read from the log itself, where the read models are not there; `log` gives them by then. */
+  readonly onStreams: (streams: StreamsOfLog) => void
+  /** Ends of queries from then on are still asked for. */
+  readonly endedSince: string
   /** Is the query one of this coordinator's own? It serves new ones already. */
   readonly isOwn: (queryId: string) => boolean
   /** Goes on with a query. */
@@ -31,11 +36,18 @@ export async function takeOver(parts: TakeOverParts): Promise<void> {
   const { base, log, epoch, client } = parts
   const { telemetry } = base
   const start = clock.monotonicMs()
-  const known = await readKnownWorkers(base.read)
+  const known = base.databaseThere ? await readKnownWorkers(base.read) : []
   // Every worker learns of this epoch before anything is told on: what an old coordinator still sends has no effect.
   await Promise.allSettled(known.map(({ url }) => client.taskNews(url, undefined, AbortSignal.timeout(1000))))
-  await parts.caughtUp
-  const left = await openQueries(base.read)
+  let left: readonly string[]
+  if (base.databaseThere) {
+    await parts.caughtUp
+    left = await openQueries(base.read)
+  } else {
+    const streams = await readStreamsOfLog(log, parts.endedSince)
+    parts.onStreams(streams)
+    left = streams.open
+  }
   const open = left.filter((queryId) => !parts.isOwn(queryId))
   const takenOver: (string | undefined)[] = []
   const recovered = await recoverQueries(

@@ -136,9 +136,16 @@ class Runner implements ProjectionRunner {
 
   /** Resolves when the checkpoint is known; catching up is the loop's business. */
   start(): Promise<void> {
-    return (this.#starting ??= this.#open().then(() => {
-      this.#loop = this.#run()
-    }))
+    return (this.#starting ??= this.#open().then(
+      () => {
+        this.#loop = this.#run()
+      },
+      (error: unknown) => {
+        // The database may be there the next time.
+        this.#starting = undefined
+        throw error
+      },
+    ))
   }
 
   stop(): Promise<void> {

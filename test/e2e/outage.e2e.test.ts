@@ -25,6 +25,8 @@ const GROUPED_ROWS = [0, 1, 2, 3, 4].map((region) => [region, 5])
 /** Pages above 64 kB, which stay on the worker. */
 const STREAMED = 'SELECT orderkey, linenumber, comment FROM lineitem'
 const STREAMED_ROWS = 60_175
+/** A page below 64 kB. */
+const SMALL_PAGES = 'SELECT name FROM nation'
 const SESSION = "SET SESSION query_max_run_time = '1h'"
 
 let folder: ReturnType<typeof temporaryFolder>
@@ -100,9 +102,10 @@ describe.runIf(await kafkaIsAvailable())('with the log in Kafka', () => {
       brokers = (await sharedKafka()).brokers.join()
     }, 120_000)
     afterAll(() => postgres.stop())
+    const freshUrl = async () => (await postgres.createDatabase()).url
 
     it('holds up no statement, and has its history later', { timeout: 120_000 }, async () => {
-      await start('stopped', { KAFKA_BROKERS: brokers, QUIPU_KAFKA_TOPIC: newTopic(), DATABASE_URL: postgres.url() })
+      await start('stopped', { KAFKA_BROKERS: brokers, QUIPU_KAFKA_TOPIC: newTopic(), DATABASE_URL: await freshUrl() })
       expect((await run(url, GROUPED)).rows).toEqual(GROUPED_ROWS)
       expect(await status()).toMatchObject({ ready: true, log: 'up', database: 'up' })
 
@@ -126,6 +129,32 @@ describe.runIf(await kafkaIsAvailable())('with the log in Kafka', () => {
       await postgres.start()
       await hasInHistory(dead.id)
       await waitUntil('the database is back', async () => (await status()).database === 'up')
+    })
+
+    it('is not needed by a successor either', { timeout: 120_000 }, async () => {
+      await start('successor', {
+        KAFKA_BROKERS: brokers,
+        QUIPU_KAFKA_TOPIC: newTopic(),
+        DATABASE_URL: await freshUrl(),
+      })
+      const small = (await post(url, SMALL_PAGES)).json.nextUri!
+      const first = await raw(small)
+      const open = await openStatements()
+      const streamed = await firstPages()
+      goOn = await postgres.freeze()
+      const [coordinator] = processesOf(join(folder.path, 'successor')).children
+      process.kill(coordinator!, 'SIGKILL')
+
+      // New statements, those that were open, and a result whose query had ended; each page is in its topic.
+      expect((await run(url, GROUPED)).rows).toEqual(GROUPED_ROWS)
+      expect((await raw(open.canceled, { method: 'DELETE' })).status).toBe(204)
+      await expectEnds(open)
+      expect(streamed.rows + (await rest(streamed.nextUri)).length).toBe(STREAMED_ROWS)
+      expect((await raw(small)).json.data).toEqual(first.json.data)
+      expect(await status()).toMatchObject({ ready: true, log: 'up', database: 'down' })
+      await goOn()
+      await hasInHistory(first.json.id)
+      await hasInHistory((await run(url, GROUPED)).id)
     })
   })
 

@@ -231,9 +231,15 @@ export class KafkaRecordStore implements RecordStore {
     return logPartitionOf(stream, this.#limits.partitions)
   }
 
-  /** Streams the writer has not folded itself are looked up in the projection: so it folds from where that one is. */
+  /**
+   * Streams the writer has not folded itself are looked up in the projection: so it folds from where that one is. Where
+   * its database is away the whole log is folded, and nothing needs to be looked up.
+   */
   async foldStart(): Promise<Checkpoint> {
-    const checkpoint = await this.#retry(() => this.#streams.checkpoint())
+    const checkpoint = await this.#streams.checkpoint().catch((error: unknown) => {
+      if (error instanceof LogUnavailable) return undefined
+      throw error
+    })
     return checkpoint ?? beginning(this.#limits.partitions)
   }
 
