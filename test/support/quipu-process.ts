@@ -25,11 +25,13 @@ export interface QuipuOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly user?: { readonly uid: number; readonly gid: number }
   readonly cwd?: string
+  /** Another build's. */
+  readonly program?: string
 }
 
 /** Runs `quipu` with these arguments, in a process group of its own, without the settings of this environment. */
 export function spawnQuipu(args: readonly string[], options: QuipuOptions = {}): QuipuProcess {
-  const child = spawn(process.execPath, [PROGRAM, ...args], {
+  const child = spawn(process.execPath, [options.program ?? PROGRAM, ...args], {
     cwd: options.cwd ?? repository,
     env: { PATH: process.env['PATH'], HOME: tmpdir(), ...options.env },
     ...options.user,
