@@ -10,7 +10,8 @@ import { follow, post, raw, run } from '../support/statement-client.ts'
 const STREAM = 'SELECT orderkey, linenumber, comment FROM lineitem'
 const GROUP = 'SELECT orderpriority, count(*) FROM orders GROUP BY orderpriority ORDER BY 1'
 /** Seconds of work in one batch, so that a take-over falls into it. */
-const LONG = 'SELECT count(*) FROM lineitem a CROSS JOIN nation b CROSS JOIN (VALUES 1, 2) c(x) WHERE a.comment < b.comment'
+const LONG =
+  'SELECT count(*) FROM lineitem a CROSS JOIN nation b CROSS JOIN (VALUES 1, 2) c(x) WHERE a.comment < b.comment'
 
 let cluster: StandbyCluster
 let rowsOfStream: string
