@@ -2,6 +2,7 @@ import type { Expression } from '../syntax/ast.ts'
 import { INTEGER, BIGINT } from '../types/sql-type.ts'
 import { errorAt, newId, type AnalysisContext } from './context.ts'
 import { columnOf } from './build.ts'
+import { sumsProduct } from './decimal-products.ts'
 import type {
   AggregateExpr,
   AggregateNode,
@@ -96,7 +97,8 @@ export function aggregate(
     if (expr.kind === 'aggregate') {
       let found = aggregates.get(text)
       if (found === undefined) {
-        found = { id: newId(context), call: { ...expr, arguments: expr.arguments.map(argument) } }
+        const args = sumsProduct(expr) ? expr.arguments : expr.arguments.map(argument)
+        found = { id: newId(context), call: { ...expr, arguments: args } }
         aggregates.set(text, found)
       }
       return columnOf(found.id, expr.type)

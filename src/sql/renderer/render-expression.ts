@@ -22,8 +22,10 @@ import type {
 } from '../analyzer/tree.ts'
 import { constantValue, renderConstant } from './constants.ts'
 import { renderLike } from './like.ts'
+import { narrowFactors } from '../analyzer/decimal-products.ts'
 import { mapChildren, someExpr, visitColumns } from '../analyzer/walk.ts'
 import { bindAll, composed, hasSubquery, isSubquery, weightOf } from './composition.ts'
+import { narrowProduct } from './narrow-sum.ts'
 import { canRaise } from './raising.ts'
 import { balanced, columnName, type RenderState } from './render-state.ts'
 
@@ -321,7 +323,19 @@ export function renderAggregate(state: RenderState, call: AggregateExpr): string
     ...ofArguments(state, call.distinct, call.orderBy),
     ...(call.filter === undefined ? {} : { filter: renderExpr(state, call.filter) }),
   }
-  return call.function.render({ args: aggregated(state, call), session: state.session, names: state.names, clauses })
+  const render = (args: readonly RenderArgument[]): string =>
+    call.function.render({ args, session: state.session, names: state.names, clauses })
+  const factors = call.function.name === 'sum' && !call.distinct ? narrowFactors(call.arguments[0]!) : undefined
+  if (factors === undefined) return render(aggregated(state, call))
+  // Rows whose product fits 64 bits are summed apart: exact, and many times faster.
+  const { fits, product } = narrowProduct(factors, (factor) => renderExpr(state, factor))
+  const filter = clauses.filter === undefined ? '' : ` FILTER (WHERE ${clauses.filter})`
+  const type = duckdbType(call.type)
+  const narrow = `CAST(sum(CASE WHEN ${fits} THEN ${product} END)${filter} AS ${type})`
+  const wide = render([
+    { kind: 'value', sql: `CASE WHEN ${fits} THEN NULL ELSE ${renderExpr(state, call.arguments[0]!)} END` },
+  ])
+  return `CASE WHEN ${wide} IS NULL THEN ${narrow} WHEN ${narrow} IS NULL THEN ${wide} ELSE CAST(${narrow} + ${wide} AS ${type}) END`
 }
 
 function ofArguments(state: RenderState, distinct: boolean, order: readonly ExprSortKey[]): CallClauses {

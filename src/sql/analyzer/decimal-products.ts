@@ -1,0 +1,82 @@
+import type { DecimalType } from '../types/sql-type.ts'
+import type { AggregateExpr, Expr } from './tree.ts'
+
+/** Digits of a decimal that DuckDB holds in 64 bits. */
+const NARROW = 18
+
+/** Digits before the point that a calculated factor, as `1 - discount`, is expected to need. */
+const CALCULATED = 2
+
+/** Expressions that may be written several times. */
+const SMALL = 6
+
+/** A factor of a product: the digits of it that the narrow product takes. */
+export interface Factor {
+  readonly expr: Expr
+  readonly type: DecimalType
+  readonly digits: number
+}
+
+/**
+ * The factors of a product of decimals whose type needs 128 bits, with digits for each so that their product fits 64:
+ * rows whose factors fit can be multiplied many times faster. Undefined where `expr` is no such product.
+ */
+export function narrowFactors(expr: Expr): readonly Factor[] | undefined {
+  if (expr.type.kind !== 'decimal' || expr.type.precision <= NARROW) return undefined
+  const leaves = leavesOf(expr)
+  if (leaves.length < 2) return undefined
+  const typed: { readonly expr: Expr; readonly type: DecimalType }[] = []
+  for (const leaf of leaves) {
+    if (leaf.type.kind !== 'decimal' || leaf.type.precision > NARROW || !isSmall(leaf)) return undefined
+    typed.push({ expr: leaf, type: leaf.type })
+  }
+  const calculated = (leaf: Expr): boolean => leaf.kind !== 'column'
+  const wanted = typed.map(({ expr: leaf, type: { precision, scale } }) =>
+    calculated(leaf) ? Math.min(precision, scale + CALCULATED) : 0,
+  )
+  const columns = typed.filter((each) => !calculated(each.expr)).length
+  const left = NARROW - wanted.reduce((sum, digits) => sum + digits, 0)
+  const share = columns === 0 ? 0 : Math.floor(left / columns)
+  const factors = typed.map(({ expr: leaf, type }, i): Factor => ({
+    expr: leaf,
+    type,
+    digits: calculated(leaf) ? wanted[i]! : Math.min(type.precision, share),
+  }))
+  const fits = left >= 0 && factors.every(({ type, digits }) => digits > type.scale)
+  return fits ? factors : undefined
+}
+
+/** Whether an aggregate is rendered by the factors of its argument. */
+export function sumsProduct(call: AggregateExpr): boolean {
+  const [argument] = call.arguments
+  return (
+    call.function.name === 'sum' && !call.distinct && argument !== undefined && narrowFactors(argument) !== undefined
+  )
+}
+
+function leavesOf(expr: Expr): readonly Expr[] {
+  if (expr.kind !== 'operator' || expr.name !== '*') return [expr]
+  const { left, right } = expr
+  if (left.type.kind !== 'decimal' || right.type.kind !== 'decimal') return [expr]
+  return [...leavesOf(left), ...leavesOf(right)]
+}
+
+/** Sums and differences of columns and literals. */
+function isSmall(expr: Expr): boolean {
+  let size = 0
+  const visit = (part: Expr): boolean => {
+    size++
+    switch (part.kind) {
+      case 'column':
+      case 'constant':
+        return true
+      case 'cast':
+        return !part.safe && part.type.kind === 'decimal' && visit(part.value)
+      case 'operator':
+        return (part.name === '+' || part.name === '-') && visit(part.left) && visit(part.right)
+      default:
+        return false
+    }
+  }
+  return visit(expr) && size <= SMALL
+}
