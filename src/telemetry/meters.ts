@@ -175,7 +175,9 @@ export async function createMeters(options: MetersOptions): Promise<Meters> {
     onScrape: (collect) => void collectors.push(collect),
     async text() {
       await Promise.all(collectors.map(bearably))
-      return { contentType: registry.contentType, body: await registry.metrics() }
+      // prom-client writes `Nan` for the event loop's lag where two scrapes follow each other at once; readers want `NaN`.
+      const body = (await registry.metrics()).replaceAll(/ Nan$/gm, ' NaN')
+      return { contentType: registry.contentType, body }
     },
   }
   return meters

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createMeters, createPendingMeters } from '../../src/telemetry/meters.ts'
+import { parseOpenMetrics } from '../support/openmetrics.ts'
 import { metricNames } from '../../src/telemetry/metric-names.ts'
 
 const meters = (on: 'coordinator' | 'worker' = 'coordinator') => createMeters({ on, processMetrics: false })
@@ -46,6 +47,15 @@ describe('meters', () => {
     expect((await one.text()).body).not.toMatch(/^quipu_audit_verified_timestamp_seconds /m)
     one.set('writer', {}, 0)
     expect((await one.text()).body).toMatch(/^quipu_writer 0$/m)
+  })
+
+  it('write no number that a strict reader refuses, however fast scrapes follow each other', async () => {
+    const one = await createMeters({ on: 'coordinator', processMetrics: true })
+    one.set('recoveryDuration', {}, Number.NaN)
+    await one.text()
+    const { body } = await one.text()
+    expect(() => parseOpenMetrics(body)).not.toThrow()
+    expect(body).toMatch(/^quipu_recovery_duration_seconds NaN$/m)
   })
 
   it('answer a scrape although a collector fails', async () => {
