@@ -32,12 +32,13 @@ describe('a server under faults', () => {
     harness = await Harness.open({
       log: 'postgres',
       faults: 'all',
-      clients: 5,
+      clients: 4,
+      writers: 1,
       loadMs: 1_500,
       keepIn: join(kept.path, 'kept'),
       withoutPython: true,
     })
-  }, 120_000)
+  }, 240_000)
 
   afterAll(async () => {
     await harness.close()

@@ -1,5 +1,5 @@
 // npm run chaos -- [--seed N] [--runs M] [--parallel P] …: real servers, faults drawn from a seed, and a checker.
-import { appendFileSync, mkdirSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -14,13 +14,14 @@ const USAGE = `usage: npm run chaos -- [options]
   --parallel P     so many at the same time (1)
   --log WHICH      postgres, kafka, or mixed (mixed, where a broker can be had)
   --faults WHICH   all, or processes: kills and stops of coordinator, worker, engine only (all)
-  --clients C      concurrent clients (8)
-  --writers W      clients that write beside them (0)
+  --clients C      clients that read (6)
+  --writers W      clients that write beside them (2)
   --writes         four clients that write, and two that read
   --load-ms T      how long they begin statements (3000)
   --minutes X      no run is begun after so long
   --out FILE       a JSON line a run is appended here
   --keep FOLDER    data and logs of runs with something wrong (below the temporary folder)
+  --report FILE    runs nothing: the table of a file that --out wrote
 
 Exit code 1 when anything was wrong.
 `
@@ -38,6 +39,7 @@ const { values } = parseArgs({
     'load-ms': { type: 'string', default: '3000' },
     minutes: { type: 'string' },
     out: { type: 'string' },
+    report: { type: 'string' },
     keep: { type: 'string', default: join(tmpdir(), 'quipu-chaos') },
     help: { type: 'boolean', default: false },
   },
@@ -49,12 +51,20 @@ if (values.help || !log || !faults) {
   process.exit(values.help ? 0 : 64)
 }
 
+if (values.report !== undefined) {
+  const lines = readFileSync(values.report, 'utf8').split('\n').filter(Boolean)
+  tell(lines.map((line) => JSON.parse(line) as SeedResult))
+  process.exit()
+}
+
+const clients = values.clients ?? (values.writes ? '2' : '6')
+const writers = values.writers ?? (values.writes ? '4' : '2')
 mkdirSync(values.keep, { recursive: true })
 const harness = await Harness.open({
   log,
   faults,
-  clients: Number(values.clients ?? (values.writes ? 2 : 8)),
-  writers: Number(values.writers ?? (values.writes ? 4 : 0)),
+  clients: Number(clients),
+  writers: Number(writers),
   loadMs: Number(values['load-ms']),
   keepIn: values.keep,
 })
@@ -89,14 +99,17 @@ async function lane(index: number): Promise<void> {
 
 function again(seed: number): string {
   const { log: had } = harness.abilities
-  return `npm run chaos -- --seed ${seed} --runs 1 --log ${had} --faults ${faults} --load-ms ${values['load-ms']}${values.writes ? ' --writes' : ''}`
+  const load = `--clients ${clients} --writers ${writers} --load-ms ${values['load-ms']}`
+  return `npm run chaos -- --seed ${seed} --runs 1 --log ${had} --faults ${faults} ${load}`
+}
+
+function tell(all: readonly SeedResult[]): void {
+  console.log(`\n${reportTable(all)}\n`)
+  const wrong = all.filter(({ verdict }) => verdict === 'wrong').map(({ plan }) => plan.seed)
+  console.log(`${all.length} runs, ${wrong.length} wrong${wrong.length > 0 ? `: ${wrong.join(', ')}` : ''}`)
+  if (wrong.length > 0) process.exitCode = 1
 }
 
 await Promise.all(Array.from({ length: Number(values.parallel) }, (_, index) => lane(index)))
 await harness.close()
-console.log(`\n${reportTable(results)}\n`)
-const wrong = results.filter(({ verdict }) => verdict === 'wrong')
-console.log(
-  `${results.length} runs, ${wrong.length} wrong${wrong.length > 0 ? `: ${wrong.map(({ plan }) => plan.seed)}` : ''}`,
-)
-if (wrong.length > 0) process.exitCode = 1
+tell(results)
