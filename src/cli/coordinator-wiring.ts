@@ -217,6 +217,7 @@ export async function wireWriter(
       clock,
       self: { nodeId, url: address, version },
       ownWritesWaitMs: timeouts.ownWritesWaitMs,
+      onError: (error) => logger.warn('request.failed', { err: error }, 'The read models could not be read'),
     }),
   )
   base.keepPagesSince(() =>

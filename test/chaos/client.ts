@@ -132,10 +132,11 @@ class Following {
     return this.#verdict(last)
   }
 
-  /** An end is told again to whoever asks again. */
+  /** An end is told again to whoever asks again; where its page cannot be had right now, there is a status before. */
   async #sameEnd(uri: string, end: StatementJson): Promise<void> {
-    const again = this.#take(uri, await this.#get(uri))
-    if (again.nextUri !== undefined || again.error?.errorName !== end.error?.errorName) {
+    let again = this.#take(uri, await this.#get(uri))
+    while (again.nextUri !== undefined) again = this.#take(again.nextUri, await this.#get(again.nextUri))
+    if (again.error?.errorName !== end.error?.errorName) {
       throw new Wrong(
         `ended with ${end.error?.errorName ?? 'rows'}, asked again: ${JSON.stringify(again).slice(0, 300)}`,
       )

@@ -6,6 +6,7 @@ import { readQueries, type QueryFilter, type QueryListRow } from '../../readmode
 import { taskRow } from '../../readmodels/queries/rows.ts'
 import { readOperators, readTasks, taskListRow, type TaskListRow } from '../../readmodels/queries/task-queries.ts'
 import type { Clock } from '../../shared/clock.ts'
+import { EngineError } from '../../shared/engine-error.ts'
 import type { LiveQueries } from './live-queries.ts'
 import { liveRow, overlay } from './query-list.ts'
 
@@ -18,6 +19,8 @@ export interface RuntimeSourceDeps {
   /** This process. */
   readonly self: { readonly nodeId: string; readonly url: string; readonly version: string }
   readonly ownWritesWaitMs: number
+  /** Why the database could not be read; the statement is told in other words. */
+  readonly onError?: (error: unknown) => void
 }
 
 type Row = Readonly<Record<string, string | number | boolean | null | readonly string[]>>
@@ -30,7 +33,15 @@ const MAX_EVENT_QUERIES = 100
 
 /** The rows of `system.runtime`: what is in memory over what the read models have, own writes included. */
 export function createRuntimeSources(deps: RuntimeSourceDeps) {
-  const { live, read, projection, clock } = deps
+  const { live, projection, clock } = deps
+  const read: QueryRows = async (text, values) => {
+    try {
+      return await deps.read(text, values)
+    } catch (error) {
+      deps.onError?.(error)
+      throw new EngineError('REMOTE_HOST_GONE', 'The history of queries cannot be read now: its database is away')
+    }
+  }
 
   async function queries(): Promise<QueryListRow[]> {
     await projection.barrier(deps.ownWritesWaitMs)

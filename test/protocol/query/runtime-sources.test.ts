@@ -90,4 +90,20 @@ describe('system.runtime', () => {
       { node_id: 'c1', http_uri: 'http://127.0.0.1:8080', node_version: '0.1.0', coordinator: true, state: 'active' },
     ])
   })
+
+  it('says that the database is away, not what it said', async () => {
+    const told: unknown[] = []
+    const away = createRuntimeSources({
+      live: { get: () => undefined, list: () => [] },
+      read: () => Promise.reject(new Error('write EPIPE')),
+      projection: { barrier: async () => true },
+      membership: { nodes: () => [] },
+      clock: systemClock,
+      self: { nodeId: 'c1', url: 'http://127.0.0.1:8080', version: '0.1.0' },
+      ownWritesWaitMs: 10_000,
+      onError: (error) => told.push(error),
+    })
+    await expect(away.queries()).rejects.toMatchObject({ errorName: 'REMOTE_HOST_GONE' })
+    expect(told).toEqual([new Error('write EPIPE')])
+  })
 })
