@@ -29,6 +29,7 @@ export async function superviseCommand(program: SupervisedProgram, argv: readonl
     dataDir: config.dataDir,
     ...(program === 'worker' ? {} : { listen: { host: config.host, port: config.port } }),
     embeddedPostgres: program === 'start' && config.databaseUrl === undefined,
+    standby: program === 'start' && config.standby,
     children: (url) => childrenOf(program, config, url),
     times: {
       deadMs: config.timeouts.coordinatorDeadMs,
@@ -107,7 +108,8 @@ function childrenOf(program: SupervisedProgram, config: Config, url: string | un
       port: 0,
       advertisedUrl: undefined,
       coordinators: url === undefined ? [] : [url],
-      dataDir: join(config.dataDir, `worker-${index + 1}`),
+      // A stand-by may run on the data folder of the start it stands by for.
+      dataDir: join(config.dataDir, `${config.standby ? 'standby-' : ''}worker-${index + 1}`),
       tablesDir: config.tablesDir ?? join(config.dataDir, 'tables'),
       // Their one coordinator has ended before them: nobody comes for what they still run.
       timeouts: { ...config.timeouts, drainMs: 0 },
@@ -134,6 +136,7 @@ function banner(program: SupervisedProgram, config: Config, { url, postgres }: R
   const sample = catalogs.includes('tpch') ? 'SELECT * FROM tpch.tiny.nation LIMIT 5' : 'SHOW CATALOGS'
   return [
     `Quipu is up in ${seconds} s: ${url}`,
+    ...(config.standby ? ['  stand-by  it takes over when the coordinator that writes the event log is gone'] : []),
     ``,
     `  try       ${ownCommand()} query --server ${url} "${sample}"`,
     `            trino --server ${url}${catalogs.includes('tpch') ? ' --catalog tpch --schema tiny' : ''}`,

@@ -2,12 +2,14 @@ import type { QueryId } from '../shared/ids.ts'
 import type { KnownQuery } from '../coordinator/query/state.ts'
 import type { Resumption } from '../coordinator/query/query-handle.ts'
 import { querySpanContext } from '../coordinator/query/query-spans.ts'
-import { recoverQueries } from '../coordinator/recovery/recover-queries.ts'
+import { recoverQueries, type QueryStream } from '../coordinator/recovery/recover-queries.ts'
 import { readStreamsOfLog, type StreamsOfLog } from '../coordinator/recovery/streams-of-log.ts'
 import type { WorkerClient } from '../coordinator/scheduler/worker-client.ts'
-import type { EventLog } from '../events/event-log.ts'
+import type { EventLog, Recorded } from '../events/event-log.ts'
 import type { QueryRows } from '../events/projection.ts'
 import { readKnownWorkers } from '../readmodels/nodes/queries.ts'
+import { foldQueryStream } from '../readmodels/queries/projection.ts'
+import { readStreams } from '../readmodels/query-events/queries.ts'
 import { systemClock as clock } from '../shared/clock.ts'
 import type { CoordinatorBase } from './coordinator-base.ts'
 import { emitRecovery } from './link-spans.ts'
@@ -55,6 +57,7 @@ export async function takeOver(parts: TakeOverParts): Promise<void> {
       log,
       clock,
       epoch,
+      ...(base.databaseThere ? { readMany: (queryIds) => projectedStreams(base.read, queryIds) } : {}),
       resume(queryId, resumption) {
         parts.resume(queryId, resumption)
         takenOver.push(querySpanContext(resumption.state))
@@ -76,6 +79,26 @@ export async function takeOver(parts: TakeOverParts): Promise<void> {
       { ...recovered, milliseconds: Math.round(milliseconds) },
       'Queries of the coordinator before were taken over',
     )
+}
+
+/** The read models hold all that was written before: a hundred streams cost one question, not as many. */
+async function projectedStreams(
+  read: QueryRows,
+  queryIds: readonly string[],
+): Promise<ReadonlyMap<string, QueryStream>> {
+  const streams = new Map<string, Recorded[]>()
+  for (const event of await readStreams(read, queryIds)) {
+    const events = streams.get(event.stream)
+    if (events) events.push(event)
+    else streams.set(event.stream, [event])
+  }
+  const folded = new Map<string, QueryStream>()
+  for (const [queryId, events] of streams) {
+    const { state, sequence, incomplete } = foldQueryStream(events)
+    // An event that could not be projected: the log has it.
+    if (!incomplete && events.length === sequence) folded.set(queryId, { state, sequence })
+  }
+  return folded
 }
 
 /** Streams of queries without an end, in the order of their creation. */

@@ -20,7 +20,10 @@ export interface DataFolderLock {
   release(): void
 }
 
-const FILE = 'supervisor.json'
+/** Of the supervisor that a data folder belongs to, and of one that stands by for it. */
+const FILES = { owner: 'supervisor.json', standby: 'standby.json' } as const
+
+export type LockRole = keyof typeof FILES
 /** Children see their supervisor's end within a second; what then still lives is stopped or hung. */
 const ORPHANS_END_MS = 1_500
 
@@ -29,9 +32,9 @@ const ORPHANS_END_MS = 1_500
  * while the process it names, by number and start time, runs. What that one left running is ended first.
  * @throws Error with one line when another supervisor lives
  */
-export async function lockDataFolder(dataDir: string): Promise<DataFolderLock> {
+export async function lockDataFolder(dataDir: string, role: LockRole = 'owner'): Promise<DataFolderLock> {
   mkdirSync(dataDir, { recursive: true, mode: 0o711 })
-  const path = join(dataDir, FILE)
+  const path = join(dataDir, FILES[role])
   const supervisor = identify(process.pid)
   if (!supervisor) throw new Error('Cannot tell when this process started')
   let before: LockState | undefined
@@ -56,6 +59,12 @@ export async function lockDataFolder(dataDir: string): Promise<DataFolderLock> {
       else replace(path, { supervisor, children: [], writer })
     },
   }
+}
+
+/** Whether a supervisor lives that has this role on a data folder. */
+export function isHeld(dataDir: string, role: LockRole): boolean {
+  const found = read(join(dataDir, FILES[role]))
+  return found !== undefined && isRunning(found.supervisor)
 }
 
 /** Creates the file whole or not at all; false when there is one. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ChildKeeper, type ChildSpec, type KeeperHost, type KeeperTimes } from './child-keeper.ts'
-import { lockDataFolder, type DataFolderLock } from './data-folder-lock.ts'
+import { isHeld, lockDataFolder, type DataFolderLock, type LockRole } from './data-folder-lock.ts'
 import { startEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgres.ts'
 import { bindSocket, type ListeningSocket } from './listening-socket.ts'
 import type { RestartCount } from './messages.ts'
@@ -11,6 +11,8 @@ export interface SupervisorOptions {
   readonly listen?: { readonly host: string; readonly port: number }
   /** Whether to run a Postgres of its own; else children know theirs from their configuration. */
   readonly embeddedPostgres: boolean
+  /** Beside another supervisor on the same data folder, whose Postgres it shares: the last one out stops it. */
+  readonly standby?: boolean
   /** All children, given the address of the socket. The first is the coordinator when there is a socket. */
   readonly children: (url: string | undefined) => readonly ChildSpec[]
   readonly times: KeeperTimes
@@ -23,6 +25,8 @@ export interface Running {
   readonly url: string | undefined
   readonly postgres: 'started' | 'adopted' | undefined
 }
+
+const LEAVE_TO_OWNER_MS = 1_000
 
 /**
  * Owns the listening socket, the data folder, the embedded Postgres and the processes. It holds no state of queries
@@ -59,7 +63,7 @@ export class Supervisor {
 
   async #start(): Promise<Running> {
     const { dataDir, listen, embeddedPostgres, children, times } = this.#options
-    this.#lock = await lockDataFolder(dataDir)
+    this.#lock = await lockDataFolder(dataDir, this.#role)
     if (listen) this.#socket = await bindSocket(listen.host, listen.port)
     // Before the children: their processes take the processors that initdb needs.
     if (embeddedPostgres) this.#postgresStart = this.#startPostgres()
@@ -84,7 +88,7 @@ export class Supervisor {
   kill(): void {
     this.#stopping.abort()
     for (const keeper of this.#keepers) keeper.kill()
-    this.#postgres?.kill()
+    if (!this.#postgresIsShared) this.#postgres?.kill()
   }
 
   async #stop(): Promise<void> {
@@ -95,8 +99,10 @@ export class Supervisor {
     await coordinator?.stop()
     await Promise.all(workers.map((keeper) => keeper.stop()))
     await this.#postgresStart?.catch(() => {})
-    await this.#postgres?.stop()
-    await this.#postgresKept
+    if (!this.#postgresIsShared) {
+      await this.#postgres?.stop()
+      await this.#postgresKept
+    }
     this.#lock?.release()
   }
 
@@ -145,6 +151,9 @@ export class Supervisor {
     while (this.#postgres) {
       const since = performance.now()
       await this.#postgres.exited
+      // The other supervisor starts it, if it lives; two at once would be in each other's way.
+      if (this.#options.standby)
+        await sleep(LEAVE_TO_OWNER_MS, undefined, { signal: this.#stopping.signal }).catch(() => {})
       if (this.#stopping.signal.aborted) return
       if (performance.now() - since > 10 * pauseMs) pauseMs = times.backoffMinMs
       this.#countRestart('postgres', 'exit')
@@ -161,9 +170,17 @@ export class Supervisor {
         }
       }
       // Stopped while it was starting: stop() has seen the old one only.
-      if (this.#stopping.signal.aborted) return this.#postgres.stop()
+      if (this.#stopping.signal.aborted) return this.#postgresIsShared ? undefined : this.#postgres.stop()
       this.#tellDatabase()
     }
+  }
+
+  get #role(): LockRole {
+    return this.#options.standby ? 'standby' : 'owner'
+  }
+
+  get #postgresIsShared(): boolean {
+    return isHeld(this.#options.dataDir, this.#role === 'owner' ? 'standby' : 'owner')
   }
 
   #tellDatabase(): void {

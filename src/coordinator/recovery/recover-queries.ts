@@ -6,7 +6,7 @@ import { createQueryAggregate, type QueryAggregate } from '../query/query-aggreg
 import type { Resumption } from '../query/query-handle.ts'
 import { querySpanContext } from '../query/query-spans.ts'
 import { readQuery } from '../query/read-query.ts'
-import { isDecided, isTerminal, type KnownQuery, type LiveQuery } from '../query/state.ts'
+import { isDecided, isTerminal, type KnownQuery, type LiveQuery, type QueryState } from '../query/state.ts'
 import { queryTotals, stagesAtEnd } from '../query/totals.ts'
 
 export interface RecoveredQueries {
@@ -20,46 +20,69 @@ export interface RecoveryDeps {
   readonly log: Pick<EventLog, 'append' | 'readStream'>
   readonly clock: Clock
   readonly epoch: number
-  /** Goes on with a query; QueryRecovered is valid. */
+  /**
+   * Streams of many queries at once, folded, as far as that can be had: for the others the log is asked.
+   * @default none
+   */
+  readonly readMany?: (queryIds: readonly string[]) => Promise<ReadonlyMap<string, QueryStream>>
+  /** Goes on with a query; QueryRecovered is valid. Called in the order of the queries' creation. */
   readonly resume: (queryId: QueryId, resumption: Resumption) => void
   /** Of a query that was ended, not resumed. */
   readonly onFailed?: (query: KnownQuery) => void
 }
 
+/** A query's stream as it stands. */
+export interface QueryStream {
+  readonly state: QueryState
+  readonly sequence: number
+}
+
+/** Read and appended together. */
+const CHUNK = 200
+
 /**
- * Takes over every query that the coordinator before left open. QueryRecovered is valid before a query is touched; one
+ * Takes over every query that the coordinator before left open, in the order given. QueryRecovered is valid before a query is touched; one
  * that was recovered before and has no event of its own since is failed: no statement can kill the coordinator for ever.
  */
 export async function recoverQueries(deps: RecoveryDeps, open: readonly string[]): Promise<RecoveredQueries> {
   let resumed = 0
   let failed = 0
   let ended = 0
-  // Side by side, so that their appends share a commit.
-  await Promise.all(
-    open.map(async (queryId) => {
-      const { state, sequence } = await readQuery(deps.log, queryId)
-      if (!isQueryId(queryId) || state.kind === 'NONE' || isTerminal(state.kind)) {
-        ended++
-        return
-      }
-      const live = state as LiveQuery
-      const aggregate = createQueryAggregate(queryId, deps.log, deps.clock, () => querySpanContext(live), {
-        state,
-        sequence,
-      })
-      const refusal = reasonNotToTouch(live)
-      if (refusal) {
-        await failQuery(aggregate, deps.clock, refusal)
-        if (aggregate.state.kind !== 'NONE') deps.onFailed?.(aggregate.state)
-        failed++
-        return
-      }
-      const data = { count: live.recoveries + 1, phase: live.kind, epoch: deps.epoch }
-      const events = await aggregate.execute([{ type: 'RecoverQuery', data }])
-      deps.resume(queryId, { state: aggregate.state as LiveQuery, sequence: sequence + events })
+  for (let from = 0; from < open.length; from += CHUNK) {
+    const ids = open.slice(from, from + CHUNK)
+    const streams = (await deps.readMany?.(ids).catch(() => undefined)) ?? new Map<string, QueryStream>()
+    // Side by side, so that their appends share a commit.
+    const resumptions = await Promise.all(
+      ids.map(async (queryId) => {
+        const { state, sequence } = streams.get(queryId) ?? (await readQuery(deps.log, queryId))
+        if (!isQueryId(queryId) || state.kind === 'NONE' || isTerminal(state.kind)) {
+          ended++
+          return undefined
+        }
+        const live = state as LiveQuery
+        const aggregate = createQueryAggregate(queryId, deps.log, deps.clock, () => querySpanContext(live), {
+          state,
+          sequence,
+        })
+        const refusal = reasonNotToTouch(live)
+        if (refusal) {
+          await failQuery(aggregate, deps.clock, refusal)
+          if (aggregate.state.kind !== 'NONE') deps.onFailed?.(aggregate.state)
+          failed++
+          return undefined
+        }
+        const data = { count: live.recoveries + 1, phase: live.kind, epoch: deps.epoch }
+        const events = await aggregate.execute([{ type: 'RecoverQuery', data }])
+        return { queryId, resumption: { state: aggregate.state as LiveQuery, sequence: sequence + events } }
+      }),
+    )
+    // Those that waited wait again in the order in which they came.
+    for (const one of resumptions) {
+      if (!one) continue
+      deps.resume(one.queryId, one.resumption)
       resumed++
-    }),
-  )
+    }
+  }
   return { resumed, failed, ended }
 }
 
