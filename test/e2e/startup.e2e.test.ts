@@ -76,6 +76,29 @@ describe('a start that cannot be', () => {
     await first.exit
   })
 
+  it(
+    'but for a stand-by, which takes over with the Postgres of the one that was killed',
+    { timeout: 120_000 },
+    async () => {
+      const data = join(folder.path, 'standby')
+      const first = start(data)
+      await first.url
+      const second = start(data, ['--standby'])
+      const url = await second.url
+      const writes = async (): Promise<boolean> =>
+        ((await (await fetch(`${url}/v1/info`)).json()) as { writer: boolean }).writer
+      expect(await writes()).toBe(false)
+      const postgres = postgresOf(data)!
+      for (const pid of [first.pid, ...processesOf(data).children]) process.kill(pid, 'SIGKILL')
+      await first.exit
+      await waitUntil('the stand-by writes', writes, 60_000)
+      expect(isAlive(postgres)).toBe(true)
+      second.signal('SIGTERM')
+      expect((await second.exit).code).toBe(0)
+      expect(isAlive(postgres)).toBe(false)
+    },
+  )
+
   it('names a port that is taken', { timeout: 60_000 }, async () => {
     const other = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => other.once('listening', resolve))

@@ -1,0 +1,137 @@
+import { describe, expect, it } from 'vitest'
+import { nextPlace, type WriterPlace } from '../../../src/coordinator/recovery/epoch-follower.ts'
+import { createTurn, type Answer } from '../../../src/coordinator/recovery/turn.ts'
+
+const writer: WriterPlace = { epoch: 3, writer: 'w3', address: 'http://a:1', ended: false }
+
+function turnOf(given: { place?: WriterPlace | undefined; deadWriter?: string; own?: string } = {}) {
+  const world = {
+    now: 0,
+    place: 'place' in given ? given.place : writer,
+    end: 3 as number | undefined,
+    answer: 'writes' as Answer,
+    asked: 0,
+  }
+  const turn = createTurn({
+    follower: {
+      get place() {
+        return world.place
+      },
+      epochAtEnd: async () => world.end,
+    },
+    ownAddress: given.own ?? 'http://b:1',
+    deadWriter: given.deadWriter,
+    silentMs: 2000,
+    jitterMs: 0,
+    clock: { now: () => 0, monotonicMs: () => world.now },
+    ask: async () => {
+      world.asked++
+      return world.answer
+    },
+  })
+  return { turn, world }
+}
+
+describe('the turn of a coordinator', () => {
+  it('is at once where nobody ever wrote, or the writer is known to be gone', async () => {
+    for (const [given, end] of [
+      [{ place: undefined }, 0],
+      [{ deadWriter: 'w3' }, 3],
+      [{ own: 'http://a:1' }, 3],
+      [{ place: { ...writer, ended: true } }, 3],
+    ] as const) {
+      const { turn, world } = turnOf(given)
+      world.end = end
+      expect(await turn.look()).toBe('claim')
+      expect(world.asked).toBe(0)
+    }
+  })
+
+  it('is at once when nobody listens at the writer’s address', async () => {
+    const { turn, world } = turnOf()
+    world.answer = 'gone'
+    expect(await turn.look()).toBe('claim')
+  })
+
+  it('waits for two seconds of silence, counted from the last answer', async () => {
+    const { turn, world } = turnOf()
+    expect(await turn.look()).toBe('writes')
+    world.answer = 'silent'
+    for (world.now = 500; world.now <= 2000; world.now += 500) expect(await turn.look()).toBe('waiting')
+    world.answer = 'writes'
+    expect(await turn.look()).toBe('writes')
+    world.answer = 'silent'
+    world.now += 1500
+    expect(await turn.look()).toBe('waiting')
+    world.now += 600
+    expect(await turn.look()).toBe('claim')
+  })
+
+  it('does not count the time in which this process itself stood still', async () => {
+    const { turn, world } = turnOf()
+    expect(await turn.look()).toBe('writes')
+    world.answer = 'silent'
+    world.now = 60_000
+    expect(await turn.look()).toBe('waiting')
+    expect(turn.silentMs()).toBe(0)
+  })
+
+  it('never comes before the log is read to its end', async () => {
+    const { turn, world } = turnOf({ deadWriter: 'w3' })
+    world.end = undefined
+    expect(await turn.look()).toBe('behind')
+    world.end = 3
+    expect(await turn.look()).toBe('claim')
+  })
+
+  it('gives a new writer its own time', async () => {
+    const { turn, world } = turnOf()
+    expect(await turn.look()).toBe('writes')
+    world.answer = 'silent'
+    world.now = 1900
+    expect(await turn.look()).toBe('waiting')
+    world.place = { ...writer, epoch: 4, writer: 'w4' }
+    world.end = 4
+    world.now = 2100
+    expect(await turn.look()).toBe('waiting')
+    for (world.now = 2600; world.now <= 4100; world.now += 500) expect(await turn.look()).toBe('waiting')
+    world.now = 4200
+    expect(await turn.look()).toBe('claim')
+  })
+
+  it('waits for who claimed and has not told its address, and not for ever', async () => {
+    const { turn, world } = turnOf({ deadWriter: 'w3' })
+    world.end = 4
+    expect(await turn.look()).toBe('waiting')
+    world.now = 1500
+    expect(await turn.look()).toBe('waiting')
+    world.now = 2100
+    expect(await turn.look()).toBe('claim')
+  })
+})
+
+describe('who writes', () => {
+  const data = { epoch: 4, writer: 'w4', partitions: 1, logId: 'l', address: 'http://b:1', version: '1' }
+  const started = { stream: 'system', type: 'EpochStarted', data }
+
+  it('is whom the newest EpochStarted names', () => {
+    const next = { epoch: 4, writer: 'w4', address: 'http://b:1', ended: false }
+    expect(nextPlace(undefined, started)).toEqual(next)
+    expect(nextPlace(writer, started)).toEqual(next)
+    expect(nextPlace({ ...next, epoch: 5 }, started)).toEqual({ ...next, epoch: 5 })
+  })
+
+  it('has gone on purpose once its own epoch is ended', () => {
+    const ended = (epoch: number) => ({
+      stream: 'system',
+      type: 'EpochEnded',
+      data: { epoch, writer: 'w', reason: 'drained' },
+    })
+    expect(nextPlace(writer, ended(3))).toEqual({ ...writer, ended: true })
+    expect(nextPlace(writer, ended(2))).toBe(writer)
+  })
+
+  it('is not told by other streams', () => {
+    expect(nextPlace(writer, { ...started, stream: 'node/a' })).toBe(writer)
+  })
+})
