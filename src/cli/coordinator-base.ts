@@ -10,7 +10,7 @@ import { createProjectionRunner, type ProjectionRunner } from '../events/project
 import { createEnginePool } from '../execution/engine/engine-pool.ts'
 import { createReadModelsProjection } from '../readmodels/projection.ts'
 import { deriveKey, internalBearer, loadClusterSecret } from '../security/cluster-secret.ts'
-import { systemClock } from '../shared/clock.ts'
+import { steadyWall, systemClock } from '../shared/clock.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { epochOf } from '../shared/ids.ts'
@@ -107,12 +107,14 @@ export async function wireBase(life: ChildLife) {
     countPostgresError(telemetry.meters(), error)
     logger.warn('projection.trouble', { kind, err: error }, 'The projection is in trouble')
   }
+  const wall = steadyWall(clock)
   let pagesNeededSince = (): number => clock.now()
   const log = await eventLogOf(config, connection.connectionString!, {
     ...logTelemetry.hooks,
     bornIn: epochOf,
     pagesKey: deriveKey(secret, 'result-pages'),
-    pagesNeededSince: () => new Date(pagesNeededSince() - config.timeouts.answersKeptMs),
+    // A clock that jumped ahead makes no page old.
+    pagesNeededSince: () => new Date(Math.min(pagesNeededSince(), wall()) - config.timeouts.answersKeptMs),
   })
   await usable(() => log.open(), 'the event log', patience)
   const pool = new pg.Pool({

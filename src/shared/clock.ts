@@ -10,3 +10,9 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonicMs: () => performance.now(),
 }
+
+/** Wall time as it was at the call, carried on by the monotonic clock: a jump of the wall clock does not move it. */
+export function steadyWall(clock: Clock): () => number {
+  const offset = clock.now() - clock.monotonicMs()
+  return () => offset + clock.monotonicMs()
+}

@@ -1,4 +1,4 @@
-import type { Clock } from '../../shared/clock.ts'
+import { steadyWall, type Clock } from '../../shared/clock.ts'
 import { EngineError, failureOf, type Failure } from '../../shared/engine-error.ts'
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
 import type { TaskStats } from '../../execution/api/task.ts'
@@ -72,6 +72,12 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
   /** The highest token each query's client asked for: it has all pages before. */
   const asked = new WeakMap<QueryExecution, number>()
   const delivered = new WeakMap<QueryExecution, number>()
+
+  const wall = steadyWall(clock)
+  const begunMs = clock.monotonicMs()
+  /** Counted from this process's start at the earliest: the wall clock may have jumped between the end and that. */
+  const isForgotten = (endedAt: string): boolean =>
+    Math.min(wall() - Date.parse(endedAt), clock.monotonicMs() - begunMs) > deps.limits.answersKeptMs
 
   async function pollLive(execution: QueryExecution, token: number, waitMs: number): Promise<StatementAnswer> {
     registry.touch(execution.queryId)
@@ -187,7 +193,7 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
     const query = (await timely(readQuery(deps.log, queryId), waitMs)).state
     if (query.kind === 'NONE') return confirmed({ kind: 'unknown' }, Math.max(waitMs, PAGE_WAIT_MS))
     if (query.kind !== 'FINISHED' && query.kind !== 'FAILED') return pollUnclaimed(queryId, token, waitMs, query)
-    if (clock.now() - Date.parse(query.endedAt) > deps.limits.answersKeptMs) return { kind: 'unknown' }
+    if (isForgotten(query.endedAt)) return { kind: 'unknown' }
     const base = { kind: 'answer', query, liveStats: new Map(), queuedReason: undefined, settled: true } as const
     if (query.kind === 'FAILED') return { ...base, nextToken: undefined, page: undefined, failure: query.failure }
     if (token < query.delivered) return { kind: 'gone' }
