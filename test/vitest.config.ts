@@ -5,8 +5,8 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: 90_000,
+    hookTimeout: 120_000,
     // Waits are for what must happen, not for how soon.
     expect: { poll: { timeout: 20_000 } },
     // Two cores, real servers: more files at once only makes every one of them slow.

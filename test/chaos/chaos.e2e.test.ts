@@ -43,7 +43,7 @@ describe('a server under faults', () => {
   afterAll(async () => {
     await harness.close()
     await kept.remove()
-  }, 60_000)
+  }, 120_000)
 
   it.each([33, 58])('seed %i: every statement ends right or cleanly', { timeout: 240_000 }, async (seed) => {
     const result = await harness.run(seed)

@@ -18,10 +18,14 @@ describe('the contract suite catches an adapter that', () => {
 
   for (const { name, what, technologies, broken, caughtBy } of brokenAdapters)
     for (const adapter of adapters.filter((each) => technologies.includes(each.technology)))
-      it.each(caughtBy)(`${what} (${name}, ${adapter.technology}), by test %i`, { timeout: 60_000 }, async (number) => {
-        const test = contractTests.find((each) => each.number === number)!
-        await expectFailure(adapter, broken, test)
-      })
+      it.each(caughtBy)(
+        `${what} (${name}, ${adapter.technology}), by test %i`,
+        { timeout: 120_000 },
+        async (number) => {
+          const test = contractTests.find((each) => each.number === number)!
+          await expectFailure(adapter, broken, test)
+        },
+      )
 
   it('stores its checkpoint in a transaction of its own (B13), by test 20', async () => {
     const run = (fixture: Parameters<ContractTest['run']>[0]): Promise<void> => projectOnce(fixture, 'apart')

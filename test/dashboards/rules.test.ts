@@ -12,7 +12,7 @@ let programs: PrometheusPrograms | undefined
 
 beforeAll(async () => {
   programs = await findPrometheus()
-}, 90_000)
+}, 120_000)
 
 describe('the rules', () => {
   it('have a situation in which each alert fires, and one in which it does not', () => {

@@ -34,7 +34,7 @@ beforeAll(async () => {
   const args = ['--port', '0', '--data-dir', data, '--anchor-ms', '300ms', '--anchor-webhook', hook]
   quipu = spawnQuipu(['start', ...args], { env })
   url = await quipu.url
-}, 60_000)
+}, 120_000)
 afterAll(async () => {
   webhook.close()
   await folder.remove()
@@ -63,7 +63,7 @@ async function firstTold(type: string): Promise<Record<string, unknown>> {
   return (await told(type))[0]!
 }
 
-it('tells in the log what it runs with, who ended a query, and whom it refused', { timeout: 60_000 }, async () => {
+it('tells in the log what it runs with, who ended a query, and whom it refused', { timeout: 120_000 }, async () => {
   const posting = await fetch(`${url}/v1/statement`, {
     method: 'POST',
     headers: { 'x-trino-user': 'alice' },

@@ -140,7 +140,7 @@ describe('the live feed', () => {
     },
   )
 
-  it('gives of one query, or user, or type what the query resource has', { timeout: 60_000 }, async () => {
+  it('gives of one query, or user, or type what the query resource has', { timeout: 120_000 }, async () => {
     const from = await here()
     const mine = await run(url, 'SELECT name FROM nation', { ...trinoHeaders, 'x-trino-user': 'ada' })
     const other = await run(url, 'SELECT 1/0', { ...trinoHeaders, 'x-trino-user': 'bob' })
@@ -166,7 +166,7 @@ describe('the live feed', () => {
     expect(offsetOf(until)).toBeGreaterThan(offsetOf(from))
   })
 
-  it('waits for a reader who does not read, and nobody else does', { timeout: 60_000 }, async () => {
+  it('waits for a reader who does not read, and nobody else does', { timeout: 120_000 }, async () => {
     const from = await here()
     const slow = await new Promise<IncomingMessage>((resolve, reject) => {
       request(`${url}/v1/events?after=${from}`, { agent: false }, resolve).on('error', reject).end()
@@ -187,7 +187,7 @@ describe('the live feed', () => {
 })
 
 describe('quipu tail', () => {
-  it('prints events as they happen and goes on over a killed coordinator', { timeout: 90_000 }, async () => {
+  it('prints events as they happen and goes on over a killed coordinator', { timeout: 120_000 }, async () => {
     const from = await here()
     const tail = spawnQuipu(['tail', '--server', url, '--after', from, '--user', 'tess'])
     const json = spawnQuipu([
@@ -236,7 +236,7 @@ describe('quipu tail', () => {
     ])
   })
 
-  it('says in one line what the server refused or what is no option', { timeout: 60_000 }, async () => {
+  it('says in one line what the server refused or what is no option', { timeout: 120_000 }, async () => {
     const unknown = await spawnQuipu(['tail', '--server', url, '--type', 'QueryFinnished']).exit
     expect(unknown).toMatchObject({ code: 1, stdout: '' })
     expect(unknown.stderr).toMatch(/^quipu: The server answered 400: .*no event has such a type.*\n$/)
@@ -248,7 +248,7 @@ describe('quipu tail', () => {
   })
 })
 
-it('ends feeds in order when the server drains, also of a reader who does not read', { timeout: 60_000 }, async () => {
+it('ends feeds in order when the server drains, also of a reader who does not read', { timeout: 120_000 }, async () => {
   const feed = await openFeed(`${url}/v1/events`)
   const stuck = await new Promise<IncomingMessage>((resolve, reject) => {
     request(`${url}/v1/events?after=beginning`, { agent: false }, resolve).on('error', reject).end()

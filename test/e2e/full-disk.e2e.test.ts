@@ -57,13 +57,13 @@ describe.runIf(available)('a disk without room', () => {
       env: { QUIPU_LOG_LEVEL: 'error', QUIPU_DISK_FLOOR_BYTES: '64MB', QUIPU_RESTART_BACKOFF_MAX_MS: '500ms' },
     })
     await quipu.url
-  }, 60_000)
+  }, 120_000)
   afterAll(async () => {
     quipu.signal('SIGTERM')
     await quipu.exit
-  }, 60_000)
+  }, 120_000)
 
-  it('ends what needs room for pages, and answers what needs none', { timeout: 60_000 }, async () => {
+  it('ends what needs room for pages, and answers what needs none', { timeout: 120_000 }, async () => {
     const url = await quipu.url
     // All of it is below the floor of the page store: 5 %, and 2 GB.
     const { error } = await run(url, 'SELECT orderkey, comment FROM lineitem')

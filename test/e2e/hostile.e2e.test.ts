@@ -11,13 +11,13 @@ let base: string
 beforeAll(async () => {
   server = spawnQuipu(['start', '--data-dir', join(folder.path, 'data'), '--port', '0', '--log-level', 'error'])
   base = await server.url
-}, 60_000)
+}, 120_000)
 
 afterAll(async () => {
   server.signal('SIGTERM')
   await server.exit
   await folder.remove()
-}, 60_000)
+}, 120_000)
 
 const sides = Array.from({ length: 2000 }, (_, i) => `(a = ${i} AND b <> ${i})`).join(' OR ')
 const joins = Array.from({ length: 100 }, (_, i) => `JOIN region r${i} ON n.regionkey = r${i}.regionkey`).join(' ')
@@ -80,7 +80,7 @@ describe('statements that blow up', () => {
         expect(error.message).not.toMatch(/DuckDB|duckdb|Binder|Catalog Error|Parser Error/)
       } else expect(answer.json.stats.state).toBe('FINISHED')
     },
-    60_000,
+    120_000,
   )
 
   it('the coordinator and the worker are the ones that were started', async () => {

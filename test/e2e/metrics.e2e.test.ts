@@ -34,10 +34,10 @@ afterAll(async () => {
   server.signal('SIGTERM')
   await server.exit
   await folder.remove()
-}, 60_000)
+}, 120_000)
 
 describe('after a load', () => {
-  it('every metric has been fed, but for those of a fault', { timeout: 30_000 }, async () => {
+  it('every metric has been fed, but for those of a fault', { timeout: 120_000 }, async () => {
     const worker = `http://${(await workerAddress())!}`
     const silent = async (): Promise<string[]> => {
       const pages = { coordinator: await samplesOf(base), worker: await samplesOf(worker) }
@@ -77,7 +77,7 @@ describe('after a load', () => {
 })
 
 describe('a coordinator that is killed', () => {
-  it('leaves its counts to the next one', { timeout: 60_000 }, async () => {
+  it('leaves its counts to the next one', { timeout: 120_000 }, async () => {
     const before = await samplesOf(base)
     const [coordinator] = processesOf(data).children
     process.kill(coordinator!, 'SIGKILL')
@@ -88,7 +88,7 @@ describe('a coordinator that is killed', () => {
         after = await samplesOf(base)
         return total(after, 'quipu_epoch') === 2
       },
-      40_000,
+      120_000,
     )
     for (const name of RESTORED) {
       const seriesOf = (samples: readonly Sample[]): Record<string, number> =>

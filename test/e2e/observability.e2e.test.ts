@@ -55,7 +55,7 @@ afterAll(async () => {
   await server.exit
   await collector.close()
   await folder.remove()
-}, 60_000)
+}, 120_000)
 
 describe('the metrics', () => {
   it('are pages that a strict reader takes, within their budget', async () => {
@@ -141,7 +141,7 @@ describe('dashboards', () => {
     spec.panels.map((panel): [string, PanelSpec] => [`${spec.name}: ${panel.title}`, panel]),
   )
 
-  it('have an answer of a live Prometheus for every panel', { timeout: 60_000 }, async ({ skip }) => {
+  it('have an answer of a live Prometheus for every panel', { timeout: 120_000 }, async ({ skip }) => {
     if (!prometheus) return skip()
     const asked = panels
       .filter((entry): entry is [string, MetricPanel] => entry[1].kind !== 'table')
@@ -197,7 +197,7 @@ describe('rules', () => {
     expect(sick.map((rule) => `${rule.name}: ${rule.lastError}`)).toEqual([])
   })
 
-  it('fire for what is killed: a worker, and a coordinator again and again', { timeout: 90_000 }, async ({ skip }) => {
+  it('fire for what is killed: a worker, and a coordinator again and again', { timeout: 120_000 }, async ({ skip }) => {
     const live = prometheus
     if (!live) return skip()
     const firing = async (): Promise<Set<string>> => {

@@ -58,7 +58,7 @@ describe.runIf(programs)('what an operator sees of', () => {
           if ((await prometheus.query(expr)).some(({ value }) => Number.isFinite(value) && value > 0)) return true
         return false
       },
-      60_000,
+      120_000,
     )
   }
 
@@ -76,7 +76,7 @@ describe.runIf(programs)('what an operator sees of', () => {
         expect(await refused()).toBe('QUERY_QUEUE_FULL')
         return (await firing()).includes('QuipuTurningAway')
       },
-      60_000,
+      120_000,
     )
     await shows('queues', 'Turned away')
     expect((await raw(running.json.nextUri!, { method: 'DELETE' })).status).toBe(204)

@@ -285,6 +285,6 @@ async function hasInHistory(id: string): Promise<void> {
         answer.status === 200 && (answer.json as unknown as { queryId: string }[]).some(({ queryId }) => queryId === id)
       )
     },
-    30_000,
+    120_000,
   )
 }

@@ -88,7 +88,7 @@ it('a worker works with a coordinator of the version before', { timeout: 120_000
           now = ((await news.json()) as { taskId: string; state: string }[]).find((one) => one.taskId === taskId)
           return now?.state === last.state
         },
-        60_000,
+        120_000,
       )
       expectSameShape(last, now, 'status')
     } else if (method === 'GET') {

@@ -26,14 +26,14 @@ beforeAll(async () => {
   quipu = spawnQuipu(['start', '--port', '0', ...args], { env })
   url = await quipu.url
   appends = await createBlockedAppends(database.url)
-}, 60_000)
+}, 120_000)
 afterAll(async () => {
   await appends.close()
   quipu.signal('SIGTERM')
   await quipu.exit
   await database.drop()
   await folder.remove()
-}, 60_000)
+}, 120_000)
 
 /** Goes on through a restart, as clients do. */
 async function patient(uri: string): Promise<RawAnswer> {
@@ -115,7 +115,7 @@ async function seen(sql: string): Promise<unknown> {
 describe.each(changes)('$name', ({ before, sql, look, after, at }) => {
   let undisturbed: { readonly said: unknown; readonly seen: unknown }
 
-  it('undisturbed', { timeout: 60_000 }, async () => {
+  it('undisturbed', { timeout: 120_000 }, async () => {
     await must(before)
     undisturbed = { said: await end(sql), seen: await seen(look) }
     await must(after)

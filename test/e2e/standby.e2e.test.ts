@@ -52,7 +52,7 @@ async function roles(): Promise<{ writer: ClusterNode; other: ClusterNode }> {
       else if ((await writes(b)) && (await follows(a))) found = { writer: b, other: a }
       return found !== undefined
     },
-    60_000,
+    120_000,
   )
   return found!
 }
@@ -69,7 +69,7 @@ async function epochs(): Promise<number> {
 }
 
 describe('a coordinator that follows', () => {
-  it('answers reads itself and passes statements on', { timeout: 60_000 }, async () => {
+  it('answers reads itself and passes statements on', { timeout: 120_000 }, async () => {
     const { writer, other } = await roles()
     const { id, rows } = await run(other.url, GROUP)
     expect(digest(rows)).toBe(rowsOfGroup)
@@ -86,7 +86,7 @@ describe('a coordinator that follows', () => {
 
   it(
     "gives a statement's addresses as its client reached it, and takes those of the other",
-    { timeout: 60_000 },
+    { timeout: 120_000 },
     async () => {
       const { writer, other } = await roles()
       const posted = await post(other.url, STREAM)
@@ -104,7 +104,7 @@ describe('a coordinator that follows', () => {
 })
 
 describe('the writer goes', () => {
-  it('by kill -9 of its machine: its queries go on at the other address', { timeout: 90_000 }, async () => {
+  it('by kill -9 of its machine: its queries go on at the other address', { timeout: 120_000 }, async () => {
     const { writer, other } = await roles()
     const before = await epochs()
     const bases = [writer.url, other.url]
@@ -125,7 +125,7 @@ describe('the writer goes', () => {
     expect(digest((await run(writer.url, GROUP)).rows)).toBe(rowsOfGroup)
   })
 
-  it('by SIGTERM: it hands its epoch over, and what runs goes on', { timeout: 90_000 }, async () => {
+  it('by SIGTERM: it hands its epoch over, and what runs goes on', { timeout: 120_000 }, async () => {
     const { writer, other } = await roles()
     const before = await epochs()
     const running = runOnEither([writer.url, other.url], LONG)
@@ -178,7 +178,7 @@ describe('the writer goes', () => {
     expect(await epochs()).toBe(before + 1)
   })
 
-  it('and nobody else: without a fault the epoch stays', { timeout: 60_000 }, async () => {
+  it('and nobody else: without a fault the epoch stays', { timeout: 120_000 }, async () => {
     await roles()
     const before = await epochs()
     await sleep(4_000)

@@ -37,7 +37,7 @@ async function refusalOf(quipu: QuipuProcess): Promise<string> {
 }
 
 describe('the first start', () => {
-  it('makes all it needs, says where, and Ctrl-C leaves nothing behind', { timeout: 60_000 }, async () => {
+  it('makes all it needs, says where, and Ctrl-C leaves nothing behind', { timeout: 120_000 }, async () => {
     const data = join(folder.path, 'first')
     const quipu = start(data)
     const url = await quipu.url
@@ -66,7 +66,7 @@ describe('the first start', () => {
 })
 
 describe('a start that cannot be', () => {
-  it('refuses a second start on the same data folder', { timeout: 60_000 }, async () => {
+  it('refuses a second start on the same data folder', { timeout: 120_000 }, async () => {
     const data = join(folder.path, 'second')
     const first = start(data)
     const url = await first.url
@@ -99,7 +99,7 @@ describe('a start that cannot be', () => {
     },
   )
 
-  it('names a port that is taken', { timeout: 60_000 }, async () => {
+  it('names a port that is taken', { timeout: 120_000 }, async () => {
     const other = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => other.once('listening', resolve))
     const { port } = other.address() as { port: number }
@@ -111,7 +111,7 @@ describe('a start that cannot be', () => {
     other.close()
   })
 
-  it('names a Postgres that does not answer', { timeout: 60_000 }, async () => {
+  it('names a Postgres that does not answer', { timeout: 120_000 }, async () => {
     const data = join(folder.path, 'database')
     const line = await refusalOf(start(data, [], { DATABASE_URL: 'postgresql://nobody:secret@127.0.0.1:1/none' }))
     expect(line).toMatch(/^quipu: .*Postgres.*ECONNREFUSED/)
@@ -119,7 +119,7 @@ describe('a start that cannot be', () => {
     expect(existsSync(join(data, 'postgres'))).toBe(false)
   })
 
-  it('names a catalog file that is broken', { timeout: 60_000 }, async () => {
+  it('names a catalog file that is broken', { timeout: 120_000 }, async () => {
     const catalogs = join(folder.path, 'catalogs')
     mkdirSync(catalogs)
     writeFileSync(join(catalogs, 'sales.json'), '{"connector": "lake", ')
@@ -137,7 +137,7 @@ describe('a start that cannot be', () => {
 })
 
 describe('a start after the worst', () => {
-  it('comes back after kill -9 of everything', { timeout: 60_000 }, async () => {
+  it('comes back after kill -9 of everything', { timeout: 120_000 }, async () => {
     const data = join(folder.path, 'all')
     const first = start(data)
     await first.url
@@ -152,7 +152,7 @@ describe('a start after the worst', () => {
 
   it(
     'takes over the Postgres of a killed supervisor and ends its stopped coordinator',
-    { timeout: 60_000 },
+    { timeout: 120_000 },
     async () => {
       const data = join(folder.path, 'adopt')
       const first = start(data)
@@ -176,7 +176,7 @@ describe('a start after the worst', () => {
     },
   )
 
-  it('starts Postgres again when it is killed', { timeout: 60_000 }, async () => {
+  it('starts Postgres again when it is killed', { timeout: 120_000 }, async () => {
     const data = join(folder.path, 'postgres')
     const quipu = start(data)
     const url = await quipu.url
@@ -190,7 +190,7 @@ describe('a start after the worst', () => {
 })
 
 describe.runIf(process.getuid?.() === 0)('another user than root', () => {
-  it('starts and stops', { timeout: 60_000 }, async () => {
+  it('starts and stops', { timeout: 120_000 }, async () => {
     const nobody = { uid: 65534, gid: 65534 }
     const parent = join(folder.path, 'open')
     mkdirSync(parent)

@@ -11,13 +11,13 @@ let base: string
 beforeAll(async () => {
   server = spawnQuipu(['start', '--data-dir', `${folder.path}/data`, '--port', '0', '--log-level', 'warn'])
   base = await server.url
-}, 60_000)
+}, 120_000)
 
 afterAll(async () => {
   server.signal('SIGTERM')
   await server.exit
   await folder.remove()
-}, 60_000)
+}, 120_000)
 
 describe('POST /v1/statement', () => {
   it('answers with the plan: columns, stage tree, partialCancelUri, never rows', async () => {

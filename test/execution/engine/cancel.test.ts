@@ -29,14 +29,14 @@ describe('cancel', () => {
       const seen = engines.events.length
       const run = engines.run(sql, { placement: 'dedicated', output })
       await expect
-        .poll(() => engines.pool.children().some(({ running }) => running > 0), { timeout: 10_000 })
+        .poll(() => engines.pool.children().some(({ running }) => running > 0), { timeout: 120_000 })
         .toBe(true)
       await wait(300)
       run.cancel()
       run.cancel()
       await expect(run.done).rejects.toMatchObject({ errorName: 'USER_CANCELED' })
       await expect
-        .poll(() => engines.events.slice(seen).some((event) => event.type === 'canceled'), { timeout: 10_000 })
+        .poll(() => engines.events.slice(seen).some((event) => event.type === 'canceled'), { timeout: 120_000 })
         .toBe(true)
       expect(await engines.rows(`SELECT '[1]'`, { placement: 'dedicated' })).toEqual([[1]])
     }
@@ -55,11 +55,11 @@ describe('cancel', () => {
       placement: 'dedicated',
       output,
     })
-    await expect.poll(() => calls, { timeout: 10_000 }).toBe(1)
+    await expect.poll(() => calls, { timeout: 120_000 }).toBe(1)
     run.cancel()
     await expect(run.done).rejects.toMatchObject({ errorName: 'USER_CANCELED' })
     await expect
-      .poll(() => engines.pool.children().every(({ running }) => running === 0), { timeout: 10_000 })
+      .poll(() => engines.pool.children().every(({ running }) => running === 0), { timeout: 120_000 })
       .toBe(true)
     expect(calls).toBe(1)
   })

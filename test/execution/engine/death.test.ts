@@ -14,7 +14,7 @@ afterEach(async () => {
   await engines[Symbol.asyncDispose]()
 })
 
-const patient = { timeout: 15_000 }
+const patient = { timeout: 120_000 }
 /** About a second of work with a known answer. */
 const work = `SELECT json_array(count(*))::VARCHAR FROM range(80000000) r(i) WHERE i % 3 = 0`
 const answer = [[26_666_667]]
@@ -43,7 +43,7 @@ async function startParent(folder: string): Promise<{ parent: ChildProcess; pids
   return { parent, pids: JSON.parse(line) as number[] }
 }
 
-describe('an engine killed at work', { timeout: 60_000 }, () => {
+describe('an engine killed at work', { timeout: 120_000 }, () => {
   it.each(['shared', 'dedicated'] as const)('is replaced and its %s statement tried again', async (placement) => {
     const rows = engines.rows(work, { placement })
     const pid = await busyPid()
@@ -78,7 +78,7 @@ describe('an engine killed at work', { timeout: 60_000 }, () => {
   })
 })
 
-describe('an engine that a statement broke', { timeout: 60_000 }, () => {
+describe('an engine that a statement broke', { timeout: 120_000 }, () => {
   it('is replaced at the next one, which never knows', async () => {
     // Accepted in spite of the lock, and every later statement of the instance fails: why the renderer is an allow-list.
     await engines.run(`SELECT * FROM enable_logging(storage := 'file', storage_path := '/nowhere')`).done
@@ -89,7 +89,7 @@ describe('an engine that a statement broke', { timeout: 60_000 }, () => {
   })
 })
 
-describe('an engine that stands still', { timeout: 60_000 }, () => {
+describe('an engine that stands still', { timeout: 120_000 }, () => {
   it('is killed when its beat stops, and its statement tried again', async () => {
     const rows = engines.rows(work)
     const pid = await busyPid()
@@ -110,7 +110,7 @@ describe('an engine that stands still', { timeout: 60_000 }, () => {
   })
 })
 
-describe('a parent that stood still', { timeout: 60_000 }, () => {
+describe('a parent that stood still', { timeout: 120_000 }, () => {
   it('does not take its own silence for that of its engines', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'quipu-still-'))
     const { parent, pids } = await startParent(folder)

@@ -5,11 +5,11 @@ import { describe, expect, it } from 'vitest'
 import { ExitError } from '../../../src/shared/engine-error.ts'
 import { openTestPool } from '../../support/engines.ts'
 
-const patient = { timeout: 15_000 }
+const patient = { timeout: 120_000 }
 const long = `SELECT count(*)::VARCHAR FROM range(100000) a(i), range(100000) b(j) WHERE i + j = 7`
 const functionsModule = new URL('../../support/engine-functions.mjs', import.meta.url).href
 
-describe('functions', { timeout: 60_000 }, () => {
+describe('functions', { timeout: 120_000 }, () => {
   it('of the module are there in every engine, on every connection', async () => {
     await using engines = await openTestPool({ functionsModule })
     const sql = `SELECT json_array(plus_one(twice(i)))::VARCHAR FROM range(3) r(i)`
@@ -45,7 +45,7 @@ describe('functions', { timeout: 60_000 }, () => {
   })
 })
 
-describe('engines', { timeout: 60_000 }, () => {
+describe('engines', { timeout: 120_000 }, () => {
   it('are made at first need, as many as cores, and the rest of the statements waits', async () => {
     await using engines = await openTestPool({ cores: 1 })
     expect(engines.pool.children()).toHaveLength(1)
@@ -79,7 +79,7 @@ describe('engines', { timeout: 60_000 }, () => {
   })
 })
 
-describe('a start', { timeout: 60_000 }, () => {
+describe('a start', { timeout: 120_000 }, () => {
   it('removes what a former process left behind', async () => {
     const root = mkdtempSync(join(tmpdir(), 'quipu-leftovers-'))
     for (let time = 0; time < 2; time++) {
@@ -92,7 +92,7 @@ describe('a start', { timeout: 60_000 }, () => {
   })
 })
 
-describe('figures', { timeout: 60_000 }, () => {
+describe('figures', { timeout: 120_000 }, () => {
   it('tell wall and CPU time, memory, and whether the CPU is the statement’s own', async () => {
     await using engines = await openTestPool()
     const before = Date.now()

@@ -6,7 +6,7 @@ import { sandboxSettings } from '../../../src/execution/engine/sandbox.ts'
 import { openTestPool, type TestPool } from '../../support/engines.ts'
 
 const MB = 2 ** 20
-const patient = { timeout: 15_000 }
+const patient = { timeout: 120_000 }
 let engines: TestPool
 beforeAll(async () => {
   engines = await openTestPool()

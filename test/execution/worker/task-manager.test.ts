@@ -38,7 +38,7 @@ describe('the task manager', () => {
     task.cancel('ABORTED')
     expect(task.state()).toBe('ABORTED')
     // Interrupt and kill are 150 ms apart; the rest is room for a busy machine.
-    await expect.poll(() => busy(worker), { interval: 5, timeout: 5_000 }).toBe(false)
+    await expect.poll(() => busy(worker), { interval: 5, timeout: 120_000 }).toBe(false)
     expect(task.status().stats.runningDrivers).toBe(0)
     const taskId = worker.nextTaskId()
     expect((await worker.run(taskId, await nation(worker))).state).toBe('FINISHED')
@@ -56,7 +56,7 @@ describe('the task manager', () => {
     await new Promise((resolve) => setTimeout(resolve, 1_100))
     expect(worker.tasks.usage().tasks).toBe(2)
     clock.advance(1_500)
-    await expect.poll(() => worker.tasks.usage(), { timeout: 5_000 }).toEqual({ tasks: 0, running: 0, pageBytes: 0 })
+    await expect.poll(() => worker.tasks.usage(), { timeout: 120_000 }).toEqual({ tasks: 0, running: 0, pageBytes: 0 })
     expect(await running.ended).toBe('ABORTED')
     expect(worker.events.find(({ type }) => type === 'coordinatorSilent')).toMatchObject({ tasksDropped: 2 })
     expect(worker.tasks.deleted(taskId)).toMatchObject({ state: 'FINISHED', bufferState: 'FINISHED' })
@@ -74,7 +74,7 @@ describe('the task manager', () => {
     await new Promise((resolve) => setTimeout(resolve, 1_100))
     expect(worker.tasks.statuses().map((status) => status.taskId)).toEqual([taskId])
     clock.advance(2_000)
-    await expect.poll(() => worker.tasks.statuses(), { timeout: 5_000 }).toEqual([])
+    await expect.poll(() => worker.tasks.statuses(), { timeout: 120_000 }).toEqual([])
   })
 
   it('takes no new task while draining, and goes on with those it has', async () => {
