@@ -161,7 +161,7 @@ describe('read models of queries', () => {
         sequence: String(event.sequence),
         epoch: String(event.epoch),
         type: event.type,
-        v: 1,
+        v: event.v,
         time: new Date(event.time),
         traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
         prevhash: event.prevhash,

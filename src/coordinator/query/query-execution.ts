@@ -1,20 +1,20 @@
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
 import { Fenced, LogUnavailable, LogWentBackwards, type EventLog } from '../../events/event-log.ts'
-import { composeStatement } from '../../execution/api/compose-statement.ts'
 import type { TaskStats } from '../../execution/api/task.ts'
-import { EngineLost, type EnginePool, type EngineRun } from '../../execution/engine/engine.ts'
+import type { EngineRun } from '../../execution/engine/engine.ts'
 import { planStages } from '../../planner/plan-stages.ts'
 import type { StagePlan } from '../../planner/stage-plan.ts'
 import { deferred } from '../../shared/deferred.ts'
 import { EngineError, toFailure, type Failure } from '../../shared/engine-error.ts'
-import { taskId, type QueryId } from '../../shared/ids.ts'
+import type { QueryId } from '../../shared/ids.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { entitySpanId, formatTraceparent, parseTraceparent } from '../../telemetry/trace-context.ts'
 import type { AnalyzedStatement, FrontEndTimes, MetadataPort, SqlFrontEnd } from '../../sql/front-end.ts'
 import type { TaskCleaner } from '../scheduler/task-cleaner.ts'
-import { catalogsOf, connectorOf, listSplits } from '../dispatch/catalog-metadata.ts'
+import { catalogsOf, listSplits } from '../dispatch/catalog-metadata.ts'
 import type { Place, ResourceGroups } from '../dispatch/resource-groups.ts'
-import { coordinatorTaskStats, cutPages, type MadePage } from './coordinator-stage.ts'
+import { makeRow, NO_STAGES, publishRow, runOnCoordinator } from './coordinator-run.ts'
+import type { CoordinatorRun, CoordinatorRunDeps } from './coordinator-run.ts'
 import { createConnectorCalls } from './connector-calls.ts'
 import type { QueryCommand } from './decider.ts'
 import type { QueryEventOf } from './events.ts'
@@ -29,18 +29,16 @@ import { sessionContext } from './session-context.ts'
 import { isDecided, isTerminal, resultSize, type KnownQuery } from './state.ts'
 import { queryTotals, stagesAtEnd } from './totals.ts'
 import { Suspended } from './suspended.ts'
-import { placed, runWorkerStage, type FinishedTask, type WorkerStageDeps } from './worker-stage.ts'
+import { runWorkerStage, type FinishedTask, type WorkerStageDeps } from './worker-stage.ts'
 import { carryOutWrite, resumeWrite, type WriteDeps, type WriteRun } from './write-execution.ts'
 
 type Planned = QueryEventOf<'QueryPlanned'>['data']
 
-export interface ExecutionDeps extends WorkerStageDeps, WriteDeps {
+export interface ExecutionDeps extends WorkerStageDeps, WriteDeps, CoordinatorRunDeps {
   readonly log: EventLog
   readonly frontEnd: SqlFrontEnd
   readonly catalogs: Catalogs
   readonly metadata: MetadataPort
-  /** The coordinator's own engine, for stages that need no worker. */
-  readonly engine: EnginePool
   readonly groups: ResourceGroups
   readonly version: string
   readonly nodeId: string
@@ -254,7 +252,7 @@ export function startQueryExecution(
       if (resumedWrite !== 'analyze') return resumedWrite
       return carryOutWrite(deps, writeRun, await analyzeWrite(), 0)
     }
-    if (work && root?.fragment) return runOnCoordinator(toStagePlan(root), undefined)
+    if (work && root?.fragment) return runOnCoordinator(deps, coordinatorRun, toStagePlan(root), undefined)
     if (work) {
       await runOnWorker(toStagePlan(work), undefined)
       return
@@ -304,7 +302,11 @@ export function startQueryExecution(
         if (analyzed.analyze) return runExplainAnalyze(analyzed, analysisNanos)
         const text = await explain(analyzed)
         const columns = analyzed.columns.map((column) => explainColumn(column, text))
-        return makeRow(JSON.stringify([text]), { queryType: analyzed.queryType, columns, analysisNanos })
+        return makeRow(deps, coordinatorRun, JSON.stringify([text]), {
+          queryType: analyzed.queryType,
+          columns,
+          analysisNanos,
+        })
       }
       case 'write': {
         // Clients repeat a POST whose answer was lost: it has no effect and no place before its first GET.
@@ -330,7 +332,7 @@ export function startQueryExecution(
     const { literalRow, outline } = analyzed.query
     if (literalRow !== undefined) {
       const { queryType, columns, warnings } = analyzed
-      return makeRow(literalRow, { queryType, columns, warnings, outline, analysisNanos })
+      return makeRow(deps, coordinatorRun, literalRow, { queryType, columns, warnings, outline, analysisNanos })
     }
     const planStart = clock.monotonicMs()
     // Who asks which queries there are is one of them.
@@ -356,7 +358,7 @@ export function startQueryExecution(
       ordered: analyzed.query.ordered,
       outline: analyzed.query.outline,
     })
-    if (root.fragment) return runOnCoordinator(root, plan)
+    if (root.fragment) return runOnCoordinator(deps, coordinatorRun, root, plan)
     await runOnWorker(
       stages.find((stage) => stage.fragment !== undefined)!,
       plan,
@@ -385,109 +387,6 @@ export function startQueryExecution(
         onPageBytes: (token, bytes) => void memory.set(token, bytes),
       },
       plan,
-    )
-  }
-
-  async function runOnCoordinator(stage: StagePlan, plan: QueryCommand | undefined): Promise<void> {
-    const fragment = stage.fragment!
-    const expressions = await Promise.all(
-      fragment.scans.map((scan, index) =>
-        connectorOf(deps.catalogs, scan.catalog).tableExpression(
-          stage.splits.filter((split) => split.scan === index).map(({ scan: _, ...split }) => withoutAbsent(split)),
-          scan.columns,
-        ),
-      ),
-    )
-    const createdAt = clock.now()
-    engineRun = deps.engine.run({
-      id: queryId,
-      sql: composeStatement(fragment, expressions),
-      placement: 'shared',
-      risky: fragment.risky,
-      profile: false,
-      cachePrepared: fragment.scans.length === 0,
-      output: { kind: 'inline', maxBytes: deps.limits.inlineBytes },
-      remainingMillis: deps.limits.queryRunMs,
-    })
-    if (plan) recordSoon([plan]).catch(() => {})
-    const result = await engineRun.done.catch((error: unknown) => {
-      // The pool has tried it twice.
-      if (error instanceof EngineLost)
-        throw new EngineError(
-          'REMOTE_TASK_ERROR',
-          `The engine of the coordinator was lost (${error.reason}) while the statement ran`,
-        )
-      throw error
-    })
-    abort.signal.throwIfAborted()
-    if (result.overflow)
-      throw new EngineError(
-        'EXCEEDED_LOCAL_MEMORY_LIMIT',
-        `The result of a statement without tables is larger than ${deps.limits.inlineBytes} bytes`,
-      )
-    const pages = cutPages(result.inline ?? Buffer.alloc(0), result.rows, deps.limits.pageBytes)
-    const bytes = pages.reduce((sum, page) => sum + page.bytes.length, 0)
-    const stats = coordinatorTaskStats({
-      createdAt,
-      endedAt: clock.now(),
-      rows: result.rows,
-      bytes,
-      splits: stage.splits.length,
-      source: 'ValuesOperator',
-      engine: result,
-    })
-    await publishMade(pages, stats)
-  }
-
-  /** One row made here, without an engine: EXPLAIN, literals. */
-  async function makeRow(row: string, facts: Omit<PlanFacts, keyof typeof NO_STAGES>): Promise<void> {
-    const createdAt = clock.now()
-    const stage: StagePlan = { id: 0, distribution: 'coordinator', inputs: [], splits: [] }
-    recordSoon([planned({ ...NO_STAGES, ...facts, stages: [stage] })]).catch(() => {})
-    const text = Buffer.from(row)
-    const pages = cutPages(text, 1, deps.limits.pageBytes)
-    const stats = coordinatorTaskStats({
-      createdAt,
-      endedAt: clock.now(),
-      rows: 1,
-      bytes: text.length,
-      splits: 1,
-      source: 'ValuesOperator',
-    })
-    await publishMade(pages, stats)
-  }
-
-  async function publishMade(pages: readonly MadePage[], stats: TaskStats): Promise<void> {
-    const task = taskId(queryId, 0, 0)
-    for (const [token, page] of pages.entries()) memory.set(token, page.bytes)
-    const kept = await deps.log.keepPages(
-      queryId,
-      pages.map((page, token) => ({ token, bytes: page.bytes })),
-    )
-    await record(
-      [
-        { type: 'FinishTask', data: { taskId: task, stage: 0, nodeId: deps.nodeId, nodeUrl: deps.selfUrl, stats } },
-        {
-          type: 'PublishPages',
-          data: {
-            taskId: task,
-            batch: 0,
-            firstToken: 0,
-            pages: pages.map((page, index) => ({
-              rows: page.rows,
-              bytes: page.bytes.length,
-              sha256: page.sha256,
-              kept: 'log' as const,
-              ...placed(kept.places[index]),
-              taskToken: index,
-            })),
-            lastOfBatch: true,
-            lastOfResult: true,
-          },
-        },
-        finishStep(),
-      ],
-      kept.beside,
     )
   }
 
@@ -542,14 +441,7 @@ export function startQueryExecution(
       plan,
     )
     const text = explainAnalyzeText({ stage: work, stats }, { analysisNanos, planningNanos }, analyzed.verbose)
-    const createdAt = clock.now()
-    const pages = cutPages(Buffer.from(JSON.stringify([text])), 1, deps.limits.pageBytes)
-    const bytes = text.length
-    const source = 'ExplainAnalyzeOperator'
-    await publishMade(
-      pages,
-      coordinatorTaskStats({ createdAt, endedAt: clock.now(), rows: 1, bytes, splits: 1, source }),
-    )
+    await publishRow(deps, coordinatorRun, JSON.stringify([text]), 'ExplainAnalyzeOperator')
   }
 
   async function explain(analyzed: Extract<AnalyzedStatement, { kind: 'explain' }>): Promise<string | boolean> {
@@ -557,6 +449,17 @@ export function startQueryExecution(
     if (inner.kind !== 'query') return explainText(analyzed, [])
     const input = await listSplits(deps.catalogs, inner.query)
     return explainText(analyzed, planStages(inner.query, inner.columns, input))
+  }
+
+  const coordinatorRun: CoordinatorRun = {
+    queryId,
+    signal: abort.signal,
+    record,
+    recordSoon,
+    planned,
+    finish: finishStep,
+    onEngineRun: (running) => void (engineRun = running),
+    onPage: (token, bytes) => void memory.set(token, bytes),
   }
 
   const writeRun: WriteRun = {
@@ -679,17 +582,3 @@ const PROGRESS_MS = 1000
 
 /** The query has ended while something of it still ran: nobody needs to be told. */
 class Ended extends Error {}
-
-/** What nothing runs for. */
-const NO_STAGES = {
-  route: 'coordinator' as const,
-  tables: [],
-  stages: [],
-  planningNanos: 0,
-} satisfies Partial<PlanFacts>
-
-function withoutAbsent<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as {
-    [K in keyof T]: Exclude<T[K], undefined>
-  }
-}

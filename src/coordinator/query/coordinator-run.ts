@@ -1,0 +1,177 @@
+import type { Catalogs } from '../../connectors/spi/catalogs.ts'
+import type { EventLog, ResultPage } from '../../events/event-log.ts'
+import { composeStatement } from '../../execution/api/compose-statement.ts'
+import type { TaskStats } from '../../execution/api/task.ts'
+import { EngineLost, type EnginePool, type EngineRun } from '../../execution/engine/engine.ts'
+import type { StagePlan } from '../../planner/stage-plan.ts'
+import type { Clock } from '../../shared/clock.ts'
+import { EngineError } from '../../shared/engine-error.ts'
+import { taskId, type QueryId } from '../../shared/ids.ts'
+import { connectorOf } from '../dispatch/catalog-metadata.ts'
+import { coordinatorTaskStats, cutPages, type MadePage } from './coordinator-stage.ts'
+import type { QueryCommand } from './decider.ts'
+import type { PlanFacts } from './planned-data.ts'
+import type { Step } from './query-aggregate.ts'
+import { placed } from './worker-stage.ts'
+
+export interface CoordinatorRunDeps {
+  readonly log: Pick<EventLog, 'keepPages'>
+  readonly clock: Clock
+  readonly catalogs: Catalogs
+  /** The coordinator's own engine, for stages that need no worker. */
+  readonly engine: EnginePool
+  readonly nodeId: string
+  readonly selfUrl: string
+  readonly limits: { readonly pageBytes: number; readonly inlineBytes: number; readonly queryRunMs: number }
+}
+
+/** The query whose stage 0 is computed here. */
+export interface CoordinatorRun {
+  readonly queryId: QueryId
+  readonly signal: AbortSignal
+  record(steps: readonly Step[], pages?: readonly ResultPage[]): Promise<void>
+  recordSoon(steps: readonly Step[]): Promise<void>
+  planned(facts: PlanFacts): QueryCommand
+  finish(): Step
+  /** So that a cancel reaches it. */
+  onEngineRun(run: EngineRun): void
+  onPage(token: number, bytes: Buffer): void
+}
+
+/** What nothing runs for. */
+export const NO_STAGES = {
+  route: 'coordinator' as const,
+  tables: [],
+  stages: [],
+  planningNanos: 0,
+} satisfies Partial<PlanFacts>
+
+/** Runs a stage in the coordinator's engine and publishes its result. @param plan to be recorded first; undefined when it is */
+export async function runOnCoordinator(
+  deps: CoordinatorRunDeps,
+  run: CoordinatorRun,
+  stage: StagePlan,
+  plan: QueryCommand | undefined,
+): Promise<void> {
+  const fragment = stage.fragment!
+  const expressions = await Promise.all(
+    fragment.scans.map((scan, index) =>
+      connectorOf(deps.catalogs, scan.catalog).tableExpression(
+        stage.splits.filter((split) => split.scan === index).map(({ scan: _, ...split }) => withoutAbsent(split)),
+        scan.columns,
+      ),
+    ),
+  )
+  const createdAt = deps.clock.now()
+  const engineRun = deps.engine.run({
+    id: run.queryId,
+    sql: composeStatement(fragment, expressions),
+    placement: 'shared',
+    risky: fragment.risky,
+    profile: false,
+    cachePrepared: fragment.scans.length === 0,
+    output: { kind: 'inline', maxBytes: deps.limits.inlineBytes },
+    remainingMillis: deps.limits.queryRunMs,
+  })
+  run.onEngineRun(engineRun)
+  if (plan) run.recordSoon([plan]).catch(() => {})
+  const result = await engineRun.done.catch((error: unknown) => {
+    // The pool has tried it twice.
+    if (error instanceof EngineLost)
+      throw new EngineError(
+        'REMOTE_TASK_ERROR',
+        `The engine of the coordinator was lost (${error.reason}) while the statement ran`,
+      )
+    throw error
+  })
+  run.signal.throwIfAborted()
+  if (result.overflow)
+    throw new EngineError(
+      'EXCEEDED_LOCAL_MEMORY_LIMIT',
+      `The result of a statement without tables is larger than ${deps.limits.inlineBytes} bytes`,
+    )
+  const pages = cutPages(result.inline ?? Buffer.alloc(0), result.rows, deps.limits.pageBytes)
+  const bytes = pages.reduce((sum, page) => sum + page.bytes.length, 0)
+  const stats = coordinatorTaskStats({
+    createdAt,
+    endedAt: deps.clock.now(),
+    rows: result.rows,
+    bytes,
+    splits: stage.splits.length,
+    source: 'ValuesOperator',
+    engine: result,
+  })
+  await publishMade(deps, run, pages, stats)
+}
+
+/** One row made here, without an engine: EXPLAIN, literals. */
+export async function makeRow(
+  deps: CoordinatorRunDeps,
+  run: CoordinatorRun,
+  row: string,
+  facts: Omit<PlanFacts, keyof typeof NO_STAGES>,
+): Promise<void> {
+  const stage: StagePlan = { id: 0, distribution: 'coordinator', inputs: [], splits: [] }
+  run.recordSoon([run.planned({ ...NO_STAGES, ...facts, stages: [stage] })]).catch(() => {})
+  await publishRow(deps, run, row, 'ValuesOperator')
+}
+
+/** @param row its JSON; `source` the operator that is said to have made it */
+export async function publishRow(
+  deps: CoordinatorRunDeps,
+  run: CoordinatorRun,
+  row: string,
+  source: string,
+): Promise<void> {
+  const createdAt = deps.clock.now()
+  const text = Buffer.from(row)
+  const pages = cutPages(text, 1, deps.limits.pageBytes)
+  const endedAt = deps.clock.now()
+  const stats = coordinatorTaskStats({ createdAt, endedAt, rows: 1, bytes: text.length, splits: 1, source })
+  await publishMade(deps, run, pages, stats)
+}
+
+async function publishMade(
+  deps: CoordinatorRunDeps,
+  run: CoordinatorRun,
+  pages: readonly MadePage[],
+  stats: TaskStats,
+): Promise<void> {
+  const task = taskId(run.queryId, 0, 0)
+  for (const [token, page] of pages.entries()) run.onPage(token, page.bytes)
+  const kept = await deps.log.keepPages(
+    run.queryId,
+    pages.map((page, token) => ({ token, bytes: page.bytes })),
+  )
+  await run.record(
+    [
+      { type: 'FinishTask', data: { taskId: task, stage: 0, nodeId: deps.nodeId, nodeUrl: deps.selfUrl, stats } },
+      {
+        type: 'PublishPages',
+        data: {
+          taskId: task,
+          batch: 0,
+          firstToken: 0,
+          pages: pages.map((page, index) => ({
+            rows: page.rows,
+            bytes: page.bytes.length,
+            sha256: page.sha256,
+            kept: 'log' as const,
+            ...placed(kept.places[index]),
+            taskToken: index,
+          })),
+          lastOfBatch: true,
+          lastOfResult: true,
+        },
+      },
+      run.finish(),
+    ],
+    kept.beside,
+  )
+}
+
+function withoutAbsent<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as {
+    [K in keyof T]: Exclude<T[K], undefined>
+  }
+}
