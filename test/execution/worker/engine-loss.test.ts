@@ -7,7 +7,7 @@ import { openTestWorker, updateFor, type TestScan, type TestWorker } from '../..
 const tiny = new URL('../../../etc/tpch/tiny', import.meta.url).pathname
 const duckdb = await openDuckDb()
 /** So small that a few thousand rows are many pages, larger than a pipe. */
-const PAGE_BYTES = 64 * 1024
+const PAGE_BYTES = 32 * 1024
 
 /** Fragments of many pages; `truth` gives the same rows in plain DuckDB. */
 const cases = {
