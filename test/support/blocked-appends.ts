@@ -2,10 +2,10 @@ import pg from 'pg'
 import type { QueryEventType } from '../../src/coordinator/query/events.ts'
 import { waitUntil } from './quipu-process.ts'
 
-/** A Postgres event log in which appends with an event of one type fail, until they are let through. */
+/** A Postgres event log in which appends with an event of some types fail, until they are let through. */
 export interface BlockedAppends {
-  /** From now on; those of other types go through. */
-  block(type: QueryEventType): Promise<void>
+  /** From now on; those of other types go through, also of those that were blocked before. */
+  block(...types: QueryEventType[]): Promise<void>
   /** Resolves once an append was turned away. */
   reached(): Promise<void>
   /** Appends go through again. */
@@ -36,9 +36,12 @@ export async function createBlockedAppends(database: string): Promise<BlockedApp
     `create trigger turn_away before insert on quipu_log.events for each row execute function public.turn_away()`,
   )
   return {
-    async block(type) {
+    async block(...types) {
       await client.query(`alter sequence public.turned_away restart`)
-      await client.query('insert into public.blocked values ($1)', [type])
+      await client.query(
+        'with before as (delete from public.blocked) insert into public.blocked select unnest($1::text[])',
+        [types],
+      )
     },
     reached: () =>
       waitUntil(

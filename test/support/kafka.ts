@@ -136,7 +136,8 @@ delete.topic.enable=true
 
 /** Kafka's form of a UUID: base 64, 22 digits. */
 function uuid(): string {
-  return randomBytes(16).toString('base64url')
+  // It is an argument of a command: none begins with a dash.
+  return `k${randomBytes(16).toString('base64url').slice(1)}`
 }
 
 async function startBroker(broker: Broker): Promise<void> {

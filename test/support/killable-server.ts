@@ -1,0 +1,87 @@
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createBlockedAppends, type BlockedAppends } from './blocked-appends.ts'
+import { createDatabase } from './postgres.ts'
+import { processesOf, spawnQuipu, temporaryFolder } from './quipu-process.ts'
+import { raw, type RawAnswer, type RawRequest, type StatementJson } from './statement-client.ts'
+
+/** A server whose coordinator is killed right before an append, and comes back soon. */
+export interface KillableServer {
+  readonly url: string
+  readonly appends: BlockedAppends
+  /** kill -9 of the coordinator; its supervisor starts another. */
+  kill(): void
+  /** Stops the worker, or lets it go on: until then no task ends. */
+  signalWorker(name: 'SIGSTOP' | 'SIGCONT'): void
+  close(): Promise<void>
+}
+
+export async function startKillableServer(settings: Readonly<Record<string, string>> = {}): Promise<KillableServer> {
+  const folder = temporaryFolder()
+  const data = join(folder.path, 'data')
+  const database = await createDatabase()
+  const env = { QUIPU_LOG_LEVEL: 'error', QUIPU_RESTART_BACKOFF_MAX_MS: '200ms', ...settings }
+  const quipu = spawnQuipu(['start', '--port', '0', '--data-dir', data, '--database-url', database.url], { env })
+  const url = await quipu.url
+  const appends = await createBlockedAppends(database.url)
+  return {
+    url,
+    appends,
+    kill: () => void process.kill(processesOf(data).children[0]!, 'SIGKILL'),
+    signalWorker: (name) => void process.kill(processesOf(data).children[1]!, name),
+    async close() {
+      await appends.close()
+      quipu.signal('SIGTERM')
+      await quipu.exit
+      await database.drop()
+      await folder.remove()
+    },
+  }
+}
+
+/** Goes on through a restart, as clients do. @throws Error of an answer that says no */
+export async function patient(uri: string, options: RawRequest = {}): Promise<RawAnswer> {
+  const until = performance.now() + 60_000
+  for (;;) {
+    const answer = await raw(uri, options).catch(() => undefined)
+    if (answer && answer.status < 300) return answer
+    if ((answer && answer.status < 500) || performance.now() > until)
+      throw new Error(
+        `${options.method ?? 'GET'} ${uri}: ${answer ? `${answer.status} ${answer.text}` : 'no connection'}`,
+      )
+    await sleep(50)
+  }
+}
+
+/** What a statement's client reads, but for what names the run. */
+export interface StatementEnd {
+  readonly columns: StatementJson['columns']
+  /** Rows of all answers. */
+  readonly data: readonly unknown[]
+  readonly error: StatementJson['error']
+  readonly warnings: unknown
+  readonly updateType: unknown
+  readonly updateCount: unknown
+  readonly state: string
+  /** Of the last answer. */
+  readonly headers: RawAnswer['headers']
+}
+
+/** Follows a statement from its first answer to its end. */
+export async function endOf(first: RawAnswer): Promise<StatementEnd> {
+  if (first.status !== 200) throw new Error(`POST: ${first.status} ${first.text}`)
+  let last = first
+  let columns = first.json.columns
+  const data = [...(first.json.data ?? [])]
+  for (let next = first.json.nextUri; next !== undefined; next = last.json.nextUri) {
+    last = await patient(next)
+    columns = last.json.columns ?? columns
+    data.push(...(last.json.data ?? []))
+  }
+  const { error, warnings, updateType, updateCount, stats } = last.json as StatementJson &
+    Readonly<Record<'warnings' | 'updateType' | 'updateCount', unknown>>
+  const { date: _, ...headers } = last.headers
+  // Those of a statement that fails are told for as long as it runs.
+  if (error) columns = last.json.columns
+  return { columns, data, error, warnings, updateType, updateCount, state: stats.state, headers }
+}
