@@ -2,7 +2,7 @@ import type { EventLog } from '../../events/event-log.ts'
 import type { TaskStatus } from '../../execution/api/task.ts'
 import { splitTaskId, type QueryId } from '../../shared/ids.ts'
 import { readQuery } from '../query/read-query.ts'
-import { isTaskTerminal, isTerminal, type QueryState } from '../query/state.ts'
+import { isTerminal, type QueryState } from '../query/state.ts'
 import type { FinishedTask, TaskCleaner } from '../scheduler/task-cleaner.ts'
 import type { WorkerClient } from '../scheduler/worker-client.ts'
 import type { WorkerDirectory, WorkerNode } from '../scheduler/workers.ts'
@@ -93,9 +93,12 @@ function byQuery(tasks: readonly TaskStatus[]): ReadonlyMap<QueryId, readonly Ta
   return groups
 }
 
-/** Deleted tasks are listed for a while; nothing is left of them. */
-function holdsSomething({ state, bufferState }: TaskStatus): boolean {
-  return !isTaskTerminal(state) || bufferState !== 'FINISHED'
+/**
+ * Deleted tasks are listed for a while; nothing is left of them. One that ended without pages, as those that write, has
+ * a buffer that is FINISHED all the same, and its folder.
+ */
+function holdsSomething({ deleted }: TaskStatus): boolean {
+  return deleted === undefined
 }
 
 /** Tasks whose pages an ended query's client may ask for again. */

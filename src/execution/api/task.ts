@@ -235,6 +235,8 @@ export const taskStatusSchema = z.object({
   batchesTotal: z.number().int(),
   pagesSent: z.number(),
   bufferedPages: z.number(),
+  /** It was deleted: nothing of it is left on the worker. A worker of a version before does not say so. */
+  deleted: z.literal(true).optional(),
   /** The batch that failed, when it is one: its listed pages stay, nothing follows them. */
   failedBatch: z.number().int().optional(),
   failure: failureSchema.optional(),

@@ -145,7 +145,12 @@ export function createTaskManager(options: TaskManagerOptions): TaskManager {
     task.cancel(how)
     // Out of the list before its pages go: nobody may be offered a page that is being removed.
     tasks.delete(taskId)
-    const status = { ...task.status(Infinity), bufferState: 'FINISHED' as const, version: deps.nextVersion() }
+    const status: TaskStatus = {
+      ...task.status(Infinity),
+      bufferState: 'FINISHED',
+      deleted: true,
+      version: deps.nextVersion(),
+    }
     deleted.set(taskId, { status, at: clock.monotonicMs() })
     await task.drop().catch((error: unknown) => onEvent({ type: 'failedOutside', what: `pages of ${taskId}`, error }))
     return status

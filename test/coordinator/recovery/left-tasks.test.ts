@@ -107,7 +107,13 @@ describe('tasks that a coordinator left on workers', () => {
   })
 
   it('that were deleted already are let be', async () => {
-    const deleted = status(`${unknown}.1.0`, { state: 'ABORTED', bufferState: 'FINISHED' })
+    const deleted = status(`${unknown}.1.0`, { state: 'ABORTED', bufferState: 'FINISHED', deleted: true })
     expect(await release([deleted], new Map())).toEqual({})
+  })
+
+  it('go also when they ended without a page, as those that write', async () => {
+    const stored = new Map([[ended, published(ended)]])
+    const wrote = status(`${ended}.2.0`, { bufferState: 'FINISHED', bufferedPages: 0 })
+    expect(await release([wrote], stored)).toEqual({ [`${ended}.2.0`]: 0 })
   })
 })
