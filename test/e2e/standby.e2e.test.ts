@@ -144,10 +144,13 @@ describe('the writer goes', () => {
   it('by SIGSTOP, and wakes up: what it still says is true, and it follows', { timeout: 120_000 }, async () => {
     const { writer, other } = await roles()
     const before = await epochs()
+    // One statement for each request: a second one for a later token would let go of the first one's page.
+    const again = await post(writer.url, STREAM)
+    await raw(again.json.nextUri!)
     const stream = await post(writer.url, STREAM)
     const page = await raw(stream.json.nextUri!)
     const asked = await post(writer.url, LONG)
-    const held = [stream.json.nextUri!, page.json.nextUri!, asked.json.nextUri!]
+    const held = [again.json.nextUri!, page.json.nextUri!, asked.json.nextUri!]
     process.kill(writer.coordinator(), 'SIGSTOP')
     // These lie in its sockets until it wakes up; a query that the next writer made is among them below.
     const waiting = held.map((uri) => raw(uri, { timeoutMs: 60_000 }).catch(() => 'cut' as const))
