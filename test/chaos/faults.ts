@@ -96,7 +96,7 @@ export class FaultRunner {
       case 'stop supervisor':
         return stop(some(tree.supervisor), forMs)
       case 'restart':
-        server.restart()
+        await server.restart()
         return true
       case 'kill coordinator':
         return kill(coordinator)

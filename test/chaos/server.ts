@@ -92,9 +92,11 @@ export class ChaosServer {
     appendFileSync(this.#logFile, text)
   }
 
-  /** SIGTERM; the next start follows by itself. */
-  restart(): void {
-    this.#process?.signal('SIGTERM')
+  /** SIGTERM; the next start follows by itself. Resolves once the old server has ended, and answers no more. */
+  async restart(): Promise<void> {
+    const process = this.#process
+    process?.signal('SIGTERM')
+    await process?.exit
   }
 
   /** Runs another program of Quipu on the same data folder. */
