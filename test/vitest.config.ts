@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { LongestFirst } from './longest-first.ts'
 
 export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
@@ -11,5 +12,6 @@ export default defineConfig({
     expect: { poll: { timeout: 20_000 } },
     // Two cores, real servers: more files at once only makes every one of them slow.
     maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
   },
 })

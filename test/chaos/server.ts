@@ -72,7 +72,7 @@ export class ChaosServer {
   }
 
   #spawn(): QuipuProcess {
-    this.#process = spawnQuipu(['start', ...this.#args], { env: this.#env })
+    this.#process = spawnQuipu(['start', ...this.#args], { env: this.#env, productWaits: true })
     stopWithOwner(this.#process.pid)
     return this.#process
   }
@@ -102,7 +102,7 @@ export class ChaosServer {
   /** Runs another program of Quipu on the same data folder. */
   command(...args: string[]): QuipuProcess {
     const { NODE_OPTIONS: _, ...env } = this.#env
-    return spawnQuipu([...args, ...this.#args], { env })
+    return spawnQuipu([...args, ...this.#args], { env, productWaits: true })
   }
 
   /** SIGTERM for good. @returns the exit code; undefined when it did not end by itself */

@@ -47,7 +47,7 @@ export async function createBlockedAppends(database: string): Promise<BlockedApp
       waitUntil(
         'an append is turned away',
         async () => (await client.query(`select is_called from public.turned_away`)).rows[0]?.is_called === true,
-        30_000,
+        60_000,
       ),
     letThrough: async () => void (await client.query('delete from public.blocked')),
     close: () => client.end(),

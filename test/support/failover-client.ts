@@ -21,7 +21,7 @@ export async function runOnEither(
   let at = 0
   let retries = 0
   async function patiently(ask: (base: string) => Promise<RawAnswer>): Promise<StatementJson> {
-    const until = performance.now() + 30_000
+    const until = performance.now() + 90_000
     for (;;) {
       const base = bases[at % bases.length]!
       const answer = await ask(base).catch((error: NodeJS.ErrnoException) => error)

@@ -2,11 +2,12 @@ import { execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { access, mkdir, mkdtemp, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
-import { homedir, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { freePort } from './postgres.ts'
+import { testCache, withCached } from './test-cache.ts'
 import { RUN_PID, runFolder, withRunLock } from './run-folder.ts'
 
 const run = promisify(execFile)
@@ -235,20 +236,17 @@ function javaOptions(folder: string): string[] {
 }
 
 function cacheFolder(): string {
-  return join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'quipu', `kafka-${VERSION}`)
+  return join(testCache, `kafka-${VERSION}`)
 }
 
 /** Folder with Kafka's jars, from Maven once a machine (43 MB). */
 async function jars(): Promise<string> {
   const folder = cacheFolder()
   const found = join(folder, 'jars')
-  if (
-    await access(found).then(
-      () => true,
-      () => false,
-    )
-  )
-    return found
+  return withCached(found, 'maven', () => fetchJars(folder)).then(() => found)
+}
+
+async function fetchJars(folder: string): Promise<void> {
   const fresh = `${folder}.${process.pid}`
   await mkdir(fresh, { recursive: true })
   await writeFile(
@@ -265,9 +263,7 @@ async function jars(): Promise<string> {
     cwd: fresh,
     timeout: 300_000,
   })
-  // Another process may have been quicker; either folder will do.
-  await rename(fresh, folder).catch(() => rm(fresh, { recursive: true, force: true }))
-  return found
+  await rename(fresh, folder)
 }
 
 function listens(port: number): Promise<boolean> {

@@ -20,7 +20,13 @@ export async function startKillableServer(settings: Readonly<Record<string, stri
   const folder = temporaryFolder()
   const data = join(folder.path, 'data')
   const database = await createDatabase()
-  const env = { QUIPU_LOG_LEVEL: 'error', QUIPU_RESTART_BACKOFF_MAX_MS: '200ms', ...settings }
+  const env = {
+    QUIPU_LOG_LEVEL: 'error',
+    QUIPU_RESTART_BACKOFF_MAX_MS: '200ms',
+    // A worker that a test has stopped is not given up.
+    QUIPU_WORKER_FAILED_MS: '60s',
+    ...settings,
+  }
   const quipu = spawnQuipu(['start', '--port', '0', '--data-dir', data, '--database-url', database.url], { env })
   const url = await quipu.url
   const appends = await createBlockedAppends(database.url)

@@ -1,9 +1,10 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
-import { access, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
-import { homedir, tmpdir } from 'node:os'
+import { access, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { freePort } from './postgres.ts'
+import { testCache, withCached } from './test-cache.ts'
 
 const run = promisify(execFile)
 
@@ -34,7 +35,7 @@ async function installed(): Promise<PrometheusPrograms | undefined> {
   )
 }
 
-const folder = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'quipu', 'prometheus')
+const folder = join(testCache, 'prometheus')
 const programs: PrometheusPrograms = {
   prometheus: join(folder, 'usr/bin/prometheus'),
   promtool: join(folder, 'usr/bin/promtool'),
@@ -49,14 +50,22 @@ async function cached(): Promise<PrometheusPrograms | undefined> {
 
 /** Needs no root: the package is downloaded and unpacked, not installed. */
 async function fetched(): Promise<PrometheusPrograms | undefined> {
-  const work = await mkdtemp(join(tmpdir(), 'quipu-prometheus-'))
+  const work = `${folder}.${process.pid}`
   try {
-    await run('apt-get', ['download', 'prometheus'], { cwd: work, timeout: 60_000 })
-    const name = (await readdir(work)).find((file) => file.endsWith('.deb'))
-    if (!name) return undefined
-    await mkdir(folder, { recursive: true })
-    await run('dpkg', ['-x', join(work, name), folder])
-    return await cached()
+    await withCached(programs.promtool, 'prometheus', async () => {
+      const download = await mkdtemp(join(tmpdir(), 'quipu-prometheus-'))
+      try {
+        await run('apt-get', ['download', 'prometheus'], { cwd: download, timeout: 60_000 })
+        const name = (await readdir(download)).find((file) => file.endsWith('.deb'))
+        if (!name) throw new Error('No package was downloaded')
+        await run('dpkg', ['-x', join(download, name), work])
+        await rm(folder, { recursive: true, force: true })
+        await rename(work, folder)
+      } finally {
+        await rm(download, { recursive: true, force: true })
+      }
+    })
+    return programs
   } catch {
     return undefined
   } finally {
@@ -151,13 +160,4 @@ async function ready(url: string, child: ChildProcess, words: () => string): Pro
   }
   child.kill('SIGKILL')
   throw new Error(`Prometheus did not get ready: ${words()}`)
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
-    })
-  })
 }

@@ -27,13 +27,29 @@ export interface QuipuOptions {
   readonly cwd?: string
   /** Another build's. */
   readonly program?: string
+  /** Keeps the waits of the product: for tests of what it says when something takes too long. */
+  readonly productWaits?: true
+}
+
+/** A machine that stands still for a while makes nobody give up. */
+const LONG_WAITS = {
+  QUIPU_POST_LOG_WAIT_MS: '60s',
+  QUIPU_DELETE_VALIDITY_WAIT_MS: '60s',
+  QUIPU_OWN_WRITES_WAIT_MS: '30s',
+  QUIPU_WORKER_WAIT_MS: '60s',
+  QUIPU_COORDINATOR_DEAD_MS: '60s',
 }
 
 /** Runs `quipu` with these arguments, in a process group of its own, without the settings of this environment. */
 export function spawnQuipu(args: readonly string[], options: QuipuOptions = {}): QuipuProcess {
   const child = spawn(process.execPath, [options.program ?? PROGRAM, ...args], {
     cwd: options.cwd ?? repository,
-    env: { PATH: process.env['PATH'], HOME: tmpdir(), ...options.env },
+    env: {
+      PATH: process.env['PATH'],
+      HOME: tmpdir(),
+      ...(options.productWaits ? {} : LONG_WAITS),
+      ...options.env,
+    },
     ...options.user,
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -94,6 +110,16 @@ export function postgresOf(dataDir: string): number | undefined {
   return existsSync(path) ? Number(readFileSync(path, 'utf8').split('\n')[0]) : undefined
 }
 
+/** kill -9 of all at once; those that ended because another did are passed over. */
+export function killAll(pids: readonly number[]): void {
+  for (const pid of pids)
+    try {
+      process.kill(pid, 'SIGKILL')
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+    }
+}
+
 /** Whether a process runs; zombies do not. */
 export function isAlive(pid: number): boolean {
   try {
@@ -121,6 +147,6 @@ async function endAll(dataDir: string): Promise<void> {
   const running = processes.filter(isRunning).map((one) => one.pid)
   const postgres = postgresOf(dataDir)
   if (postgres !== undefined && programOf(postgres) === 'postgres') running.push(postgres)
-  for (const pid of running) process.kill(pid, 'SIGKILL')
+  killAll(running)
   await waitUntil('the processes of a test end', () => !running.some(isAlive))
 }

@@ -1,11 +1,10 @@
 import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync } from 'node:fs'
-import { homedir } from 'node:os'
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { testCache, withCached } from './test-cache.ts'
 
 const run = promisify(execFile)
-const CACHE = join(homedir(), '.cache', 'quipu')
 const CLI = 'io.trino:trino-cli:476:jar:executable'
 const PYTHON_PACKAGES = ['trino==0.340.0', 'presto-python-client==0.8.4']
 
@@ -25,18 +24,19 @@ function missing(what: string, error: unknown): undefined {
 
 /** The published Trino CLI 476, fetched by Maven once; undefined where that cannot be. */
 export async function trinoCli(): Promise<((args: readonly string[]) => Promise<Finished>) | undefined> {
-  const jar = join(CACHE, 'trino-cli', 'trino-cli-476-executable.jar')
+  const folder = join(testCache, 'trino-cli')
+  const name = 'trino-cli-476-executable.jar'
+  const jar = join(folder, name)
   try {
-    if (!existsSync(jar)) {
-      mkdirSync(join(CACHE, 'trino-cli'), { recursive: true })
-      await run(
-        'mvn',
-        ['-q', '-B', 'dependency:copy', `-Dartifact=${CLI}`, `-DoutputDirectory=${join(CACHE, 'trino-cli')}`],
-        {
-          timeout: 300_000,
-        },
-      )
-    }
+    await withCached(jar, 'maven', async () => {
+      const fresh = `${folder}.${process.pid}`
+      await mkdir(folder, { recursive: true })
+      await run('mvn', ['-q', '-B', 'dependency:copy', `-Dartifact=${CLI}`, `-DoutputDirectory=${fresh}`], {
+        timeout: 300_000,
+      })
+      await rename(join(fresh, name), jar)
+      await rm(fresh, { recursive: true })
+    })
     return (args) => finished('java', ['-jar', jar, ...args])
   } catch (error) {
     return missing('Trino CLI 476', error)
@@ -47,14 +47,16 @@ export async function trinoCli(): Promise<((args: readonly string[]) => Promise<
 export async function pythonClients(): Promise<
   ((script: string, args: readonly string[]) => Promise<Finished>) | undefined
 > {
-  const python = join(CACHE, 'python', 'bin', 'python')
+  const folder = join(testCache, 'python')
+  const python = join(folder, 'bin', 'python')
+  const done = join(folder, PYTHON_PACKAGES.join('+'))
   try {
-    if (!existsSync(python)) {
-      mkdirSync(CACHE, { recursive: true })
-      await run('python3', ['-m', 'venv', join(CACHE, 'python')], { timeout: 120_000 })
-    }
-    await run(python, ['-m', 'pip', 'install', '-q', '--disable-pip-version-check', ...PYTHON_PACKAGES], {
-      timeout: 300_000,
+    await withCached(done, 'python', async () => {
+      await run('python3', ['-m', 'venv', folder], { timeout: 120_000 })
+      await run(python, ['-m', 'pip', 'install', '-q', '--disable-pip-version-check', ...PYTHON_PACKAGES], {
+        timeout: 300_000,
+      })
+      await writeFile(done, '')
     })
     return (script, args) => finished(python, ['-c', script, ...args])
   } catch (error) {

@@ -1,6 +1,6 @@
-import { mkdir, mkdtemp, rm, stat } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, stat, utimes } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Environment variable with the folder that all test files of one run share; set by the global set-up. */
@@ -22,8 +22,13 @@ export function runFolder(): string {
 }
 
 /** One holder at a time among the processes of a run; a holder that died is passed over after two minutes. */
-export async function withRunLock<T>(name: string, work: () => Promise<T>): Promise<T> {
-  const lock = join(runFolder(), `${name}.lock`)
+export function withRunLock<T>(name: string, work: () => Promise<T>): Promise<T> {
+  return withLock(join(runFolder(), `${name}.lock`), work)
+}
+
+/** One holder of a lock at a time on this machine; a holder that died is passed over after two minutes. */
+export async function withLock<T>(lock: string, work: () => Promise<T>): Promise<T> {
+  await mkdir(dirname(lock), { recursive: true })
   for (;;) {
     try {
       await mkdir(lock)
@@ -38,9 +43,11 @@ export async function withRunLock<T>(name: string, work: () => Promise<T>): Prom
       await sleep(25)
     }
   }
+  const living = setInterval(() => void utimes(lock, new Date(), new Date()).catch(() => {}), 10_000)
   try {
     return await work()
   } finally {
+    clearInterval(living)
     await rm(lock, { recursive: true, force: true })
   }
 }

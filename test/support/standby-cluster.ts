@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { createDatabase } from './postgres.ts'
-import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from './quipu-process.ts'
+import { createDatabase, freePort } from './postgres.ts'
+import { killAll, processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from './quipu-process.ts'
 
 /** One coordinator program of a cluster: its supervisor, on a data folder and a port that stay. */
 export interface ClusterNode {
@@ -26,7 +26,13 @@ export interface StandbyCluster {
 export async function startStandbyCluster(env: Readonly<Record<string, string>> = {}): Promise<StandbyCluster> {
   const folder = temporaryFolder()
   const database = await createDatabase()
-  const shared = { QUIPU_SHARED_SECRET: 'a secret that all of them know', QUIPU_LOG_LEVEL: 'error', ...env }
+  const shared = {
+    QUIPU_SHARED_SECRET: 'a secret that all of them know',
+    QUIPU_LOG_LEVEL: 'error',
+    // A busy machine lets no writer lose its place.
+    QUIPU_WRITER_SILENT_MS: '5s',
+    ...env,
+  }
 
   async function node(name: string): Promise<ClusterNode> {
     const dataDir = join(folder.path, name)
@@ -34,7 +40,8 @@ export async function startStandbyCluster(env: Readonly<Record<string, string>> 
       spawnQuipu(['coordinator', '--standby', '--port', port, '--data-dir', dataDir], {
         env: { ...shared, DATABASE_URL: database.url },
       })
-    const process = spawn('0')
+    const port = String(await freePort())
+    const process = spawn(port)
     const one: ClusterNode = {
       name,
       process,
@@ -42,11 +49,11 @@ export async function startStandbyCluster(env: Readonly<Record<string, string>> 
       coordinator: () => processesOf(dataDir).children[0]!,
       async kill() {
         const pids = [one.process.pid, one.coordinator()]
-        for (const pid of pids) globalThis.process.kill(pid, 'SIGKILL')
+        killAll(pids)
         await one.process.exit
       },
       async start() {
-        one.process = spawn(new URL(one.url).port)
+        one.process = spawn(port)
         await one.process.url
       },
     }

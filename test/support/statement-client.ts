@@ -77,7 +77,7 @@ export function raw(url: string, options: RawRequest = {}): Promise<RawAnswer> {
         })
       },
     )
-    request.setTimeout(options.timeoutMs ?? 20_000, () => request.destroy(new Error('no answer')))
+    request.setTimeout(options.timeoutMs ?? 60_000, () => request.destroy(new Error('no answer')))
     request.on('error', reject)
     request.end(body)
   })
