@@ -124,7 +124,9 @@ it('signs the log, and what is forgotten leaves it without a trace but its hashe
   const numbers = anchors().map((line) => (JSON.parse(line) as { number: number }).number)
   expect(numbers).toEqual(numbers.map((_, index) => index + 1))
   expect(refusals).toBeGreaterThan(posted.length)
-  expect(posted.map((anchor) => anchor.number)).toEqual(posted.map((_, index) => index + 1))
+  // One whose answer came too late is sent again.
+  const told = posted.map((anchor) => anchor.number).filter((number, index, all) => number !== all[index - 1])
+  expect(told).toEqual(told.map((_, index) => index + 1))
   expect(posted.length).toBeGreaterThan(0)
 
   // Without a server the command writes the log itself.

@@ -121,7 +121,9 @@ def go():
   try:
     cur.execute('${SLOW}'); cur.fetchall()
   except Exception as e: done.append(getattr(e, 'error_name', type(e).__name__))
-t = threading.Thread(target=go); t.start(); time.sleep(1); cur.cancel(); t.join(20); print(done or 'ended')`)
+t = threading.Thread(target=go, daemon=True); t.start()
+while not cur.query_id: time.sleep(0.05)
+time.sleep(0.5); cur.cancel(); t.join(60); print(done or 'ended')`)
     expect(stdout).toMatch(/USER_CANCELED|ended/)
   })
   it('presto-python-client: queries', async () => {

@@ -90,10 +90,16 @@ describe.runIf(available)('the services of docker-compose.yml', () => {
 
   it('answer a statement on two workers that serve', { timeout: 120_000 }, async () => {
     const base = here('http://coordinator:8080')
-    await waitUntil('both workers serve', async () => (await nodes(base)).length === 2, 60_000)
-    expect((await nodes(base)).map(({ uri }) => uri).toSorted()).toEqual(
-      ['worker-1', 'worker-2'].map((name) => here(`http://${name}:8080`)).toSorted(),
+    let serving: readonly string[] = []
+    await waitUntil(
+      'both workers serve',
+      async () => {
+        serving = (await nodes(base)).map(({ uri }) => uri)
+        return serving.length === 2
+      },
+      60_000,
     )
+    expect(serving.toSorted()).toEqual(['worker-1', 'worker-2'].map((name) => here(`http://${name}:8080`)).toSorted())
     expect((await run(base, 'SELECT count(*) FROM tpch.tiny.lineitem')).rows).toEqual([[60_175]])
   })
 

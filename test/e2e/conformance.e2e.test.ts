@@ -45,7 +45,11 @@ function send(method: string, path: string, body?: string): Promise<StatementJso
         else resolve(JSON.parse(text) as StatementJson)
       })
     })
-    sent.on('error', reject)
+    // The other end may have closed a connection that was idle, however short: that request was never read.
+    sent.on('error', (error: NodeJS.ErrnoException) => {
+      if (sent.reusedSocket && error.code === 'ECONNRESET') resolve(send(method, path, body))
+      else reject(error)
+    })
     sent.end(body)
   })
 }

@@ -37,7 +37,7 @@ describe('EXPLAIN ANALYZE', () => {
   it('killed while it is measured, ends cleanly: rows of the statement are never its answer', async () => {
     const first = await post(
       base,
-      'EXPLAIN ANALYZE SELECT count(*) FROM lineitem a, orders b WHERE a.comment > b.comment',
+      'EXPLAIN ANALYZE SELECT count(*) FROM lineitem a, lineitem b, nation c WHERE a.comment > b.comment',
     )
     await waitUntil('its task is created', async () => (await raw(first.json.infoUri)).text.includes('"totalTasks":1'))
     process.kill(processesOf(dataDir).children[0]!, 'SIGKILL')

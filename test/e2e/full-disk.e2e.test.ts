@@ -55,6 +55,7 @@ describe.runIf(available)('a disk without room', () => {
     quipu = spawnQuipu(['start', '--port', '0', '--data-dir', join(disk, 'data')], {
       // A floor that fits this small disk.
       env: { QUIPU_LOG_LEVEL: 'error', QUIPU_DISK_FLOOR_BYTES: '64MB', QUIPU_RESTART_BACKOFF_MAX_MS: '500ms' },
+      productWaits: true,
     })
     await quipu.url
   }, 120_000)

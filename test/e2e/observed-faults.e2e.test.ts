@@ -18,7 +18,7 @@ describe.runIf(programs)('what an operator sees of', () => {
 
   beforeAll(async () => {
     const settings = ['--running-queries', '1', '--queued-queries', '1', '--log-level', 'silent']
-    server = spawnQuipu(['start', '--data-dir', data, '--port', '0', ...settings])
+    server = spawnQuipu(['start', '--data-dir', data, '--port', '0', ...settings], { productWaits: true })
     base = await server.url
     const rules = `${folder.path}/rules.yaml`
     writeFileSync(rules, hurried(readFileSync(new URL('../../dashboards/rules/quipu.yaml', import.meta.url), 'utf8')))
@@ -49,7 +49,7 @@ describe.runIf(programs)('what an operator sees of', () => {
     const panel = dashboards.find((spec) => spec.name === dashboard)!.panels.find((one) => one.title === title)!
     if (panel.kind === 'table') throw new Error(`${title} is a table`)
     const expressions = panel.targets.map(({ expr }) =>
-      expr.replaceAll('$__rate_interval', '15s').replaceAll('$job', '.*'),
+      expr.replaceAll('$__rate_interval', '1m').replaceAll('$job', '.*'),
     )
     return waitUntil(
       `${title} shows something`,
@@ -106,6 +106,8 @@ describe.runIf(programs)('what an operator sees of', () => {
     }
     await waitUntil('statements are taken again', async () => (await post(base, 'SELECT 1')).status === 200, 60_000)
     await fires('QuipuEventLogDown', false)
+    // Those of above are done: there is one place, and one to wait for it.
+    await waitUntil('statements run', async () => (await run(base, 'SELECT 1')).error === undefined)
     expect((await run(base, 'SELECT count(*) FROM nation')).rows).toEqual([[25]])
   })
 })

@@ -46,6 +46,7 @@ afterEach(async () => {
 async function start(name: string, env: Record<string, string>): Promise<void> {
   quipu = spawnQuipu(['start', '--port', '0', '--data-dir', join(folder.path, name)], {
     env: { QUIPU_LOG_LEVEL: 'error', QUIPU_POST_LOG_WAIT_MS: '2s', ...env },
+    productWaits: true,
   })
   url = await quipu.url
 }
@@ -118,8 +119,11 @@ describe.runIf(await kafkaIsAvailable())('with the log in Kafka', () => {
       const { nextUri, rows } = await firstPages()
       expect(rows + (await rest(nextUri)).length).toBe(STREAMED_ROWS)
       expectRefused(await raw(`${url}/v1/query`, { headers: json }))
-      // What this process has in memory it tells all the same.
-      expect((await raw(`${url}/v1/query/${meanwhile.id}`)).status).toBe(200)
+      // What this process has in memory, which is so for some seconds, it tells all the same.
+      await waitUntil('a query is told from memory', async () => {
+        const { id } = await run(url, 'SELECT 1')
+        return (await raw(`${url}/v1/query/${id}`)).status === 200
+      })
       await goOn()
       await hasInHistory(meanwhile.id)
 

@@ -117,7 +117,7 @@ describe('a coordinator that goes', () => {
       expect(coordinators()).toEqual([next])
       await waitUntil('the metrics tell of it', async () => {
         const text = await (await fetch(`${url}/metrics`)).text()
-        return text.includes('quipu_process_restarts_total{process="coordinator",reason="hang"} 1')
+        return /quipu_process_restarts_total\{process="coordinator",reason="hang"\} [1-9]/.test(text)
       })
       expect(quipu.stderr()).toContain('coordinator has been silent for 3000 ms: killing it')
     },

@@ -74,6 +74,9 @@ describe('a coordinator that follows', () => {
     const { id, rows } = await run(other.url, GROUP)
     expect(digest(rows)).toBe(rowsOfGroup)
     for (const node of [writer, other]) {
+      await waitUntil('the history has it', async () =>
+        (await raw(`${node.url}/v1/query/${id}`)).text.includes('"state":"FINISHED"'),
+      )
       const info = await raw(`${node.url}/v1/query/${id}`)
       expect(info.json).toMatchObject({ queryId: id, state: 'FINISHED', self: `${node.url}/v1/query/${id}` })
       const list = JSON.parse((await raw(`${node.url}/v1/query`)).text) as { queryId: string }[]

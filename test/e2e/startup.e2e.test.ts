@@ -2,8 +2,10 @@ import { createServer } from 'node:net'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { freePort } from '../support/postgres.ts'
 import {
   isAlive,
+  killAll,
   postgresOf,
   processesOf,
   spawnQuipu,
@@ -89,7 +91,7 @@ describe('a start that cannot be', () => {
         ((await (await fetch(`${url}/v1/info`)).json()) as { writer: boolean }).writer
       expect(await writes()).toBe(false)
       const postgres = postgresOf(data)!
-      for (const pid of [first.pid, ...processesOf(data).children]) process.kill(pid, 'SIGKILL')
+      killAll([first.pid, ...processesOf(data).children])
       await first.exit
       await waitUntil('the stand-by writes', writes, 60_000)
       expect(isAlive(postgres)).toBe(true)
@@ -142,7 +144,7 @@ describe('a start after the worst', () => {
     const first = start(data)
     await first.url
     const pids = [first.pid, ...processesOf(data).children, postgresOf(data)!]
-    for (const pid of pids) process.kill(pid, 'SIGKILL')
+    killAll(pids)
     await first.exit
     const second = start(data)
     expect(await isStarting(await second.url)).toBe(false)
@@ -155,18 +157,19 @@ describe('a start after the worst', () => {
     { timeout: 120_000 },
     async () => {
       const data = join(folder.path, 'adopt')
-      const first = start(data)
+      const port = String(await freePort())
+      const first = start(data, ['--port', port])
       const url = await first.url
       const [coordinator, worker] = processesOf(data).children as [number, number]
       const postgres = postgresOf(data)!
       process.kill(coordinator, 'SIGSTOP')
       process.kill(first.pid, 'SIGKILL')
       await first.exit
-      await waitUntil('the worker sees that its supervisor is gone', () => !isAlive(worker), 2_000)
+      await waitUntil('the worker sees that its supervisor is gone', () => !isAlive(worker))
       expect([coordinator, postgres].every(isAlive)).toBe(true)
 
       // The same port: the stopped coordinator holds it until it is ended.
-      const second = start(data, ['--port', new URL(url).port])
+      const second = start(data, ['--port', port])
       expect(await second.url).toBe(url)
       expect(isAlive(coordinator)).toBe(false)
       expect(postgresOf(data)).toBe(postgres)

@@ -34,7 +34,8 @@ afterAll(async () => {
 describe('a trace', () => {
   it('has one root, no missing parent and a span for every operator, in fewer than 60 spans', async () => {
     const { id } = await run(base, JOIN)
-    const spans = await traceOf(id)
+    const called = ['GET /v1/statement/{queryId}/{token}', 'task-update', 'INSERT events', 'connector splits', 'append']
+    const spans = await traceOf(id, [...called, 'batch', 'task', 'exchange', 'publish'])
     const roots = spans.filter((span) => span.parentSpanId === undefined)
     expect(roots.map((span) => span.name)).toEqual(['POST /v1/statement'])
     expect(missingParents(spans)).toEqual([])
@@ -73,9 +74,11 @@ describe('a trace', () => {
 
   it('equals the one made of the events, also of a query that was not sampled', async () => {
     const { id } = await run(base, JOIN)
-    const exported = (await traceOf(id)).filter(({ name }) => !isLiveOnly(name))
+    const [{ traceId }] = (await traceOf(id)) as [ReceivedSpan]
+    const exported = () => collector.trace(traceId).filter(({ name }) => !isLiveOnly(name))
     const rebuilt = (await rebuiltTrace(id)).filter(({ name }) => !isLiveOnly(name))
-    expect(byId(rebuilt)).toEqual(byId(exported))
+    await until(() => exported().length >= rebuilt.length)
+    expect(byId(rebuilt)).toEqual(byId(exported()))
 
     const unsampled = await run(base, 'SELECT 1', {
       ...trinoHeaders,
@@ -95,7 +98,10 @@ describe('a trace', () => {
     })
     const polled = `00-${'5'.repeat(32)}-${'6'.repeat(16)}-01`
     await raw(first.json.nextUri!, { headers: { traceparent: polled } })
-    await until(() => collector.trace(traceId).some((span) => span.name === 'query'))
+    await until(() => {
+      const sent = collector.trace(traceId)
+      return sent.some((span) => span.name === 'query') && missingParents(sent).join() === '00f067aa0ba902b7'
+    })
     const spans = collector.trace(traceId)
     const request = spans.find((span) => span.name === 'POST /v1/statement')!
     expect(request.parentSpanId).toBe('00f067aa0ba902b7')
@@ -120,12 +126,13 @@ describe('a trace', () => {
     await until(() => projected() !== undefined)
     expect(projected()!.traceId).not.toBe(query.traceId)
     expect(projected()!.parentSpanId).toBeUndefined()
-    const statements = collector.trace(projected()!.traceId).filter((span) => span.parentSpanId !== undefined)
-    expect(statements.map((span) => span.name)).toContain('INSERT queries')
-    for (const span of statements) expect(span.attributes['db.system.name']).toBe('postgresql')
+    const statements = () => collector.trace(projected()!.traceId).filter((span) => span.parentSpanId !== undefined)
+    await until(() => statements().some((span) => span.name === 'INSERT queries'))
+    for (const span of statements()) expect(span.attributes['db.system.name']).toBe('postgresql')
   })
 
-  it('of a claim of the log is one of its own', () => {
+  it('of a claim of the log is one of its own', async () => {
+    await until(() => collector.spans.some((span) => span.name === 'claim-epoch'))
     const claim = collector.spans.find((span) => span.name === 'claim-epoch')
     expect(claim?.attributes['quipu.epoch']).toBe(1)
     expect(claim?.parentSpanId).toBeUndefined()
@@ -164,8 +171,8 @@ describe('a trace', () => {
     const { id } = begun.json
     const [coordinator] = processesOf(data).children
     process.kill(coordinator!, 'SIGKILL')
-    await until(async () => (await raw(`${base}/v1/info`)).status === 200)
-    await raw(`${base}/v1/query/${id}`, { method: 'DELETE', headers: trinoHeaders })
+    await until(async () => (await raw(`${base}/v1/info`).catch(() => undefined))?.status === 200)
+    expect((await raw(`${base}/v1/query/${id}`, { method: 'DELETE', headers: trinoHeaders })).status).toBe(204)
     const spans = await traceOf(id)
     expect(missingParents(spans)).toEqual([])
     expect(spans.filter((span) => span.parentSpanId === undefined).map(({ name }) => name)).toEqual([
@@ -173,6 +180,7 @@ describe('a trace', () => {
     ])
     const query = spans.find((span) => span.name === 'query')
     expect(query?.statusCode).toBe(2)
+    await until(() => collector.spans.some((span) => span.name === 'recover'))
     const recovery = collector.spans.find((span) => span.name === 'recover')
     expect(recovery?.links).toContainEqual({ traceId: query!.traceId, spanId: query!.spanId })
     expect(recovery?.attributes['quipu.epoch']).toBe(2)
@@ -208,13 +216,18 @@ describe('a collector that is away', () => {
   })
 })
 
-/** The exported spans of a query's trace, once `query` and the POST are there. */
-async function traceOf(queryId: string): Promise<readonly ReceivedSpan[]> {
+/**
+ * The exported spans of a query's trace, once `query`, all parents and some more are there: spans that ended later come
+ * with a later batch.
+ */
+async function traceOf(queryId: string, names: readonly string[] = []): Promise<readonly ReceivedSpan[]> {
   const find = (): ReceivedSpan | undefined =>
     collector.spans.find((span) => span.name === 'query' && span.attributes['trino.query_id'] === queryId)
   await until(() => {
     const query = find()
-    return query !== undefined && collector.trace(query.traceId).some((span) => span.spanId === query.parentSpanId)
+    if (query === undefined) return false
+    const spans = collector.trace(query.traceId)
+    return missingParents(spans).length === 0 && names.every((name) => spans.some((span) => span.name === name))
   })
   return collector.trace(find()!.traceId)
 }
@@ -239,5 +252,5 @@ function byId(spans: readonly ReceivedSpan[]): readonly ReceivedSpan[] {
 }
 
 function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  return waitUntil('the spans are there', condition, 20_000)
+  return waitUntil('the spans are there', condition)
 }

@@ -134,8 +134,11 @@ describe('statements that change something', () => {
       const at = last.nextUri
       const twice = await Promise.all([raw(at), raw(at)])
       last = twice[1].json
-      if (last.nextUri === undefined) answers.push(...twice.map((answer) => answer.text), (await raw(at)).text)
+      // One may be told that there is nothing yet, and the other the end.
+      answers.push(...twice.filter((answer) => answer.json.nextUri === undefined).map((answer) => answer.text))
+      if (last.nextUri === undefined) answers.push((await raw(at)).text)
     }
+    expect(answers.length).toBeGreaterThan(1)
     expect(new Set(answers).size).toBe(1)
     expect(await rowsOf('SELECT count(*) FROM memory.default.once')).toEqual([[1]])
     // It was never followed: that it can be canceled shows that it waits.
