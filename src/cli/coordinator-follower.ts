@@ -16,6 +16,8 @@ import { POOL_CONNECTIONS, type CoordinatorBase } from './coordinator-base.ts'
 import { createCoordinatorListener } from './coordinator-http.ts'
 import { createNodeEvents, observeFollower } from './coordinator-metrics.ts'
 import type { CoordinatorPhase } from './coordinator-wiring.ts'
+import { restorePast } from './restored-counters.ts'
+import { projected } from './take-over.ts'
 
 export interface FollowerParts {
   readonly base: CoordinatorBase
@@ -97,19 +99,23 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
     journal: undefined,
     onError,
   })
+  const ownPast = { base, caughtUp: () => projected(log, watch), before: (epochs.place?.epoch ?? 0) + 1 }
   void telemetry
-    .load((meters) => {
-      observeFollower(
-        {
-          follows: () => own === undefined,
-          ready: () => !draining,
-          writerSilentMs: () => turn.silentMs(),
-          pool: base.pool,
-          poolLimit: POOL_CONNECTIONS,
-        },
-        meters,
-      )
-    })
+    .load(
+      (meters) =>
+        observeFollower(
+          {
+            follows: () => own === undefined,
+            ready: () => !draining,
+            writerSilentMs: () => turn.silentMs(),
+            pool: base.pool,
+            poolLimit: POOL_CONNECTIONS,
+          },
+          meters,
+        ),
+      // When it writes again, its counters go on from there.
+      base.databaseThere ? (meters) => restorePast(ownPast, meters) : undefined,
+    )
     .catch((error: unknown) => logger.error('telemetry.trouble', { err: error }, 'Telemetry could not be loaded'))
   return {
     listener: createCoordinatorListener({

@@ -37,13 +37,12 @@ import { emitClaim } from './link-spans.ts'
 import { createQueryTelemetry } from '../coordinator/query/query-telemetry.ts'
 import { createCoordinatorApp, refuseInternal } from './coordinator-app.ts'
 import { createCoordinatorListener } from './coordinator-http.ts'
-import { restoreCounters } from './restored-counters.ts'
-import { takeOver } from './take-over.ts'
+import { restorePast } from './restored-counters.ts'
+import { projected, takeOver } from './take-over.ts'
 import { withStreams } from '../coordinator/recovery/with-streams.ts'
 import type { StreamsOfLog } from '../coordinator/recovery/streams-of-log.ts'
 import { createRestartMeter } from './restart-meter.ts'
 import { readKnownWorkers } from '../readmodels/nodes/queries.ts'
-import { beginLifetimeCounts } from '../readmodels/lifetime-counts.ts'
 import type { Rebuilt } from '../readmodels/rebuild.ts'
 import { deriveKey } from '../security/cluster-secret.ts'
 import { systemClock } from '../shared/clock.ts'
@@ -129,8 +128,7 @@ export async function wireWriter(
   life.claimed(writer)
   logger.bind({ epoch })
   logger.info('epoch.won', {}, 'Writes the event log from now on')
-  // Each claim raises the epoch by one: so the counter goes on where the last process left it.
-  telemetry.meters().count('epochClaims', { result: 'won' }, epoch)
+  telemetry.meters().count('epochClaims', { result: 'won' })
   emitClaim(telemetry.spans(), epoch, claimMillis)
   const { logId } = await log.tip()
   await base.engineStarted
@@ -253,10 +251,6 @@ export async function wireWriter(
     hasDiskRoom: () => diskRoom.enough(),
   })
   const caughtUp = projected(log, projection)
-  const lifetime = caughtUp
-    .then(() => beginLifetimeCounts(base.connection, epoch, claimedAt))
-    .then(({ counts }) => counts)
-  lifetime.catch(() => {})
   const auditing = startAuditing({
     log,
     caughtUp,
@@ -405,7 +399,9 @@ export async function wireWriter(
           meters,
         )
       },
-      async (meters) => restoreCounters(await lifetime, meters),
+      base.databaseThere
+        ? (meters) => restorePast({ base, caughtUp: () => caughtUp, before: epoch }, meters)
+        : undefined,
     )
     .then(() => (life.deadWriter === undefined ? undefined : sendLastSpans(log, read, telemetry.spans(), claimedAt)))
     .catch((error: unknown) => logger.error('telemetry.trouble', { err: error }, 'Telemetry could not be loaded'))
@@ -431,11 +427,6 @@ export async function wireWriter(
       await base.stop()
     },
   }
-}
-
-/** Resolves when the read models hold all that is valid now. */
-async function projected(log: EventLog, projection: ProjectionRunner): Promise<void> {
-  while (!(await projection.barrier(10_000))) await log.tip()
 }
 
 function viewOf(execution: QueryExecution | undefined): LiveQueryView | undefined {

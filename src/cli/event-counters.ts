@@ -7,7 +7,7 @@ export function countFact(event: Pick<Recorded, 'type' | 'data'>, meters: Meters
   switch (event.type) {
     case 'WriteCommitted': {
       const { outcome } = event.data as QueryEventOf<'WriteCommitted'>['data']
-      return meters.count('writes', { outcome: WRITE_OUTCOMES[outcome] ?? 'refused' })
+      return meters.count('writes', { outcome: writeOutcome(outcome) })
     }
     case 'ResultPagesPublished': {
       const { pages } = event.data as QueryEventOf<'ResultPagesPublished'>['data']
@@ -20,14 +20,23 @@ export function countFact(event: Pick<Recorded, 'type' | 'data'>, meters: Meters
     }
     case 'AccessDenied': {
       const { action, count } = event.data as { readonly action: string; readonly count: number }
-      return meters.count('accessDenied', { action: ACTIONS[action] ?? action }, count)
+      return meters.count('accessDenied', { action: deniedPermission(action) }, count)
     }
     default:
   }
 }
 
+/** How a prepared write ended, in the words of the metric. */
+export function writeOutcome(outcome: string): string {
+  return WRITE_OUTCOMES[outcome] ?? 'refused'
+}
+
+/** A permission of `security/authorization.ts` in the words of the metric. */
+export function deniedPermission(action: string): string {
+  return ACTIONS[action] ?? action
+}
+
 const WRITE_OUTCOMES: Readonly<Record<string, string>> = { committed: 'committed', rolledForward: 'rolled_forward' }
-/** Permissions of `security/authorization.ts` in the words of the metric. */
 const ACTIONS: Readonly<Record<string, string>> = {
   view: 'view_query',
   viewAll: 'view_query',

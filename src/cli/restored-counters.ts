@@ -1,23 +1,62 @@
-import { distributionOf, endStateOf } from '../coordinator/query/query-metrics.ts'
-import type { LifetimeCounts } from '../readmodels/lifetime-counts.ts'
+import { deniedAction, distributionOf, endStateOf } from '../coordinator/query/query-metrics.ts'
+import { readLifetimeCounts, type LifetimeCounts } from '../readmodels/lifetime-counts.ts'
 import type { Meters } from '../telemetry/meters.ts'
+import { buckets, metricNames } from '../telemetry/metric-names.ts'
+import type { CoordinatorBase } from './coordinator-base.ts'
+import { deniedPermission, writeOutcome } from './event-counters.ts'
+
+const { user, source } = {
+  user: metricNames.userQueries.labels.user,
+  source: metricNames.sourceQueries.labels.source,
+}
+
+export interface PastOfCoordinator {
+  readonly base: Pick<CoordinatorBase, 'address' | 'connection' | 'catalogs'>
+  /** Resolves when the read models hold all that coordinators at this address wrote. */
+  readonly caughtUp: () => Promise<unknown>
+  /** Epochs below this one. */
+  readonly before: number
+}
 
 /**
- * Counters go on where the coordinators before left them, so that the increase over a day is right across a crash: what
- * was counted between the last scrape and the crash shows at the next. Not for what only its process knew (requests,
- * times) and for labels whose values change with the load (users, sources): those begin anew, which Prometheus sees.
+ * Counters go on where the coordinators before at this address left them, so that the increase over a day is right across
+ * a crash: what was counted between the last scrape and the crash shows at the next, whoever wrote the log meanwhile. What
+ * others counted is under their own address. Not for what only a process knew (requests, most times).
+ * @throws when it takes too long, or the read models are away: then nothing is restored, which Prometheus sees
  */
-export function restoreCounters(counts: LifetimeCounts, meters: Meters): void {
+export async function restorePast({ base, caughtUp, before }: PastOfCoordinator, meters: Meters): Promise<void> {
+  await soonEnough(caughtUp())
+  const { connection, address, catalogs } = base
+  const counts = await readLifetimeCounts(connection, { address, before, bounds: buckets.query })
+  if (counts) restoreCounters(counts, meters, (catalog) => catalogs.get(catalog)?.connectorName ?? 'none')
+}
+
+/** So long the page of metrics is not given out: half a count would show as a jump. */
+const CAUGHT_UP_MS = 30_000
+
+async function soonEnough(done: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error('the read models are behind')), CAUGHT_UP_MS)
+  })
+  await Promise.race([done, late]).finally(() => clearTimeout(timer))
+}
+
+/** @param connectorOf the connector behind a catalog */
+export function restoreCounters(
+  counts: LifetimeCounts,
+  meters: Meters,
+  connectorOf: (catalog: string) => string,
+): void {
+  meters.count('epochClaims', { result: 'won' }, counts.epochs)
   for (const one of counts.queries) {
     const { state, route, count, resourceGroup: group } = one
     const errorType = one.errorType ?? 'none'
-    meters.count(
-      'queries',
-      { state, error_type: errorType, query_type: one.queryType ?? 'none', route: route ?? 'none' },
-      count,
-    )
+    const queryType = one.queryType ?? 'none'
+    meters.count('queries', { state, error_type: errorType, query_type: queryType, route: route ?? 'none' }, count)
     if (one.errorName !== null) meters.count('queryErrors', { error_type: errorType, error_name: one.errorName }, count)
     if (one.errorName === 'QUERY_QUEUE_FULL') meters.count('groupRejections', { group, reason: 'queue_full' }, count)
+    if (one.errorName === 'PERMISSION_DENIED') meters.count('accessDenied', { action: deniedAction(queryType) }, count)
     meters.count('queryCpuSeconds', { group }, notLess(one.cpuSeconds))
     meters.count('queryRows', { direction: 'input' }, one.inputRows)
     meters.count('queryRows', { direction: 'output' }, one.outputRows)
@@ -26,11 +65,31 @@ export function restoreCounters(counts: LifetimeCounts, meters: Meters): void {
     if (route === 'local' || route === 'coordinator' || route === 'delegated')
       meters.count('plans', { distribution: distributionOf(route) }, count)
   }
+  // Which of more had a place of their own is not known: then they begin anew.
+  if (counts.users.length <= user.top)
+    for (const { value, count } of counts.users) meters.count('userQueries', { user: value }, count)
+  if (counts.sources.length <= source.top)
+    for (const { value, count } of counts.sources) meters.count('sourceQueries', { source: value ?? 'none' }, count)
+  for (const { state, route, bucket, count, seconds } of counts.durations)
+    meters.restore(
+      'queryDuration',
+      { state, route: route ?? 'none' },
+      { counts: [...Array<number>(bucket).fill(0), count], sum: notLess(seconds) },
+    )
   for (const { state, retryReason, count } of counts.tasks) {
     meters.count('tasks', { state: endStateOf(state) }, count)
     if (retryReason !== null) meters.count('taskRetries', { reason: retryReason }, count)
   }
-  for (const { type, count } of counts.events) meters.count('eventsAppended', { event: type }, count)
+  for (const { catalog, count } of counts.splits) meters.count('splits', { connector: connectorOf(catalog) }, count)
+  for (const { type, count, bytes } of counts.events) {
+    meters.count('eventsAppended', { event: type }, count)
+    meters.count('eventBytes', {}, bytes)
+  }
+  if (counts.refusedWrites > 0) meters.count('writes', { outcome: 'refused' }, counts.refusedWrites)
+  for (const { type, detail, count } of counts.facts)
+    if (type === 'WriteCommitted') meters.count('writes', { outcome: writeOutcome(detail ?? '') }, count)
+    else if (type === 'ResultPagesLost') meters.count('pagesLost', { kind: 'result' }, count)
+    else meters.count('accessDenied', { action: deniedPermission(detail ?? '') }, count)
 }
 
 /** Sums of fractions depend on their order: one that came out less by a hair would look like a counter's new beginning. */

@@ -7,6 +7,7 @@ import { readStreamsOfLog, type StreamsOfLog } from '../coordinator/recovery/str
 import type { WorkerClient } from '../coordinator/scheduler/worker-client.ts'
 import type { EventLog, Recorded } from '../events/event-log.ts'
 import type { QueryRows } from '../events/projection.ts'
+import type { ProjectionRunner } from '../events/projection-runner.ts'
 import { readKnownWorkers } from '../readmodels/nodes/queries.ts'
 import { foldQueryStream } from '../readmodels/queries/projection.ts'
 import { readStreams } from '../readmodels/query-events/queries.ts'
@@ -31,6 +32,11 @@ export interface TakeOverParts {
   readonly resume: (queryId: QueryId, resumption: Resumption) => void
   /** Of a query that was ended, not resumed. */
   readonly onFailed: (query: KnownQuery) => void
+}
+
+/** Resolves when the read models hold all that is valid now. */
+export async function projected(log: EventLog, projection: Pick<ProjectionRunner, 'barrier'>): Promise<void> {
+  while (!(await projection.barrier(10_000))) await log.tip()
 }
 
 /** Goes on with what the coordinator before left open, while this one serves already. */

@@ -25,10 +25,17 @@ export interface Meters {
   /** Takes a gauge's series away: what another process is to tell from now on. */
   unset<N extends GaugeName>(name: N): void
   observe<N extends HistogramName>(name: N, labels: LabelsOf<N>, value: number, trace?: TraceRef): void
+  /** Adds what was observed before: `counts` of each bucket by itself, beyond the last bound too. */
+  restore<N extends HistogramName>(name: N, labels: LabelsOf<N>, past: PastObservations): void
   /** Called before each scrape: sets gauges that are read, not kept. */
   onScrape(collect: () => void | Promise<void>): void
   /** The exposition, OpenMetrics text. */
   text(): Promise<{ readonly contentType: string; readonly body: string }>
+}
+
+export interface PastObservations {
+  readonly counts: readonly number[]
+  readonly sum: number
 }
 
 export interface MetersOptions {
@@ -49,6 +56,17 @@ const topLabels = new Map(
   ),
 )
 
+/** Of prom-client's histogram, which offers no other way to begin elsewhere than at 0. */
+interface Restorable {
+  readonly hashMap: Readonly<Record<string, HistogramSeries>>
+}
+interface HistogramSeries {
+  readonly labels: Readonly<Record<string, string>>
+  readonly bucketValues: Record<number, number>
+  count: number
+  sum: number
+}
+
 type Kinds = { counter: Counter; gauge: Gauge; histogram: Histogram }
 
 /** Loads prom-client (70 ms of CPU): called once the process serves. */
@@ -62,8 +80,6 @@ export async function createMeters(options: MetersOptions): Promise<Meters> {
   const made = new Map<MetricName, Kinds[keyof Kinds]>()
   const seen = new Map<string, Set<string>>()
   const tops = new Map<MetricName, TopValues>()
-  /** What counters with a `top` label have for each value. */
-  const placed = new Map<MetricName, Map<string, number>>()
   /** Series of each gauge, by their label values. */
   const series = new Map<MetricName, Map<string, Record<string, string>>>()
 
@@ -122,21 +138,17 @@ export async function createMeters(options: MetersOptions): Promise<Meters> {
     return true
   }
 
-  /** Counts one of the most frequent values under its own name; whoever lost its place is added to `other`. */
+  /**
+   * Counts one of the most frequent values under its own name. Who loses its place goes with what was counted: added to
+   * `other`, it would be counted once more in every increase.
+   */
   function countTop(counter: Counter, name: MetricName, label: string, top: number, value: string, by: number): void {
     const values = tops.get(name) ?? createTopValues(top, () => performance.now())
     tops.set(name, values)
-    const series = placed.get(name) ?? new Map<string, number>()
-    placed.set(name, series)
     const { placed: own, instead } = values.offer(value)
-    if (instead !== undefined) {
-      counter.remove({ [label]: instead })
-      counter.inc({ [label]: 'other' }, series.get(instead) ?? 0)
-      series.delete(instead)
-    }
+    if (instead !== undefined) counter.remove({ [label]: instead })
     counter.inc({ [label]: own ? value : 'other' }, by)
-    if (own) series.set(value, (series.get(value) ?? 0) + by)
-    else meters.count('labelOverflow', { label })
+    if (!own) meters.count('labelOverflow', { label })
   }
 
   const meters: Meters = {
@@ -171,6 +183,21 @@ export async function createMeters(options: MetersOptions): Promise<Meters> {
       const of = bounded(name, labels as Record<string, string>)
       if (definition.exemplars) histogram.observe(exemplary(of, value, trace) as never)
       else histogram.observe(of, value)
+    },
+    restore(name, labels, { counts, sum }) {
+      const histogram = made.get(name) as (Histogram & Restorable) | undefined
+      if (!histogram) return
+      const of = bounded(name, labels as Record<string, string>)
+      const key = JSON.stringify(Object.entries(of).toSorted())
+      const find = (): HistogramSeries | undefined =>
+        Object.values(histogram.hashMap).find((one) => JSON.stringify(Object.entries(one.labels).toSorted()) === key)
+      if (!find()) histogram.zero(of)
+      const series = find()!
+      const bounds: readonly number[] = buckets[(metricNames[name] as MetricDefinition).buckets ?? 'fast']
+      for (const [index, bound] of bounds.entries())
+        series.bucketValues[bound] = (series.bucketValues[bound] ?? 0) + (counts[index] ?? 0)
+      series.count += counts.reduce((total, count) => total + count, 0)
+      series.sum += sum
     },
     onScrape: (collect) => void collectors.push(collect),
     async text() {
@@ -223,6 +250,7 @@ export function createPendingMeters(): Meters & { replay(to: Meters): void } {
     set: (name, labels, value) => keep((to) => to.set(name, labels, value)),
     unset: (name) => keep((to) => to.unset(name)),
     observe: (name, labels, value, trace) => keep((to) => to.observe(name, labels, value, trace)),
+    restore: (name, labels, past) => keep((to) => to.restore(name, labels, past)),
     onScrape: (collect) => keep((to) => to.onScrape(collect)),
     text: async () => ({ contentType: 'text/plain; charset=utf-8', body: '' }),
     replay(to) {

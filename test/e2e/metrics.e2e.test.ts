@@ -25,7 +25,14 @@ beforeAll(async () => {
     await run(base, sql)
   await run(base, 'SELECT 2', { ...trinoHeaders, traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-00` })
   const { json } = await post(base, ENDLESS)
-  await raw(json.nextUri!)
+  const worker = `http://${(await workerAddress())!}`
+  // Canceled before an engine works on it, it would leave nothing to be timed.
+  await waitUntil('an engine works on it', async () => {
+    await raw(json.nextUri!)
+    return (await samplesOf(worker)).some(
+      ({ name, labels, value }) => name === 'quipu_engine_children' && labels['state'] === 'busy' && value > 0,
+    )
+  })
   await raw(json.nextUri!, { method: 'DELETE' })
   await waitUntil('all ends are counted', async () => total(await samplesOf(base), 'quipu_queries_total') === 8)
 }, 120_000)
@@ -51,7 +58,10 @@ describe('after a load', () => {
         })
         .map(({ text }) => text)
     }
-    await waitUntil('what is told late is told', async () => (await silent()).every((name) => OF_FAULTS.has(name)))
+    // In vain or not: the assertion names what is missing.
+    await waitUntil('what is told late is told', async () =>
+      (await silent()).every((name) => OF_FAULTS.has(name)),
+    ).catch(() => {})
     expect((await silent()).filter((name) => !OF_FAULTS.has(name))).toEqual([])
   })
 
@@ -103,10 +113,9 @@ describe('a coordinator that is killed', () => {
       for (const [series, value] of Object.entries(were)) {
         // A counter that fell by a hair would count as new.
         expect(are[series], `${name} ${series}`).toBeGreaterThanOrEqual(value)
-        if (name !== 'quipu_events_appended_total') expect(are[series]).toBeCloseTo(value, 3)
+        if (!GROWS.has(name)) expect(are[series]).toBeCloseTo(value, 3)
       }
-      if (name !== 'quipu_events_appended_total')
-        expect(Object.keys(are).toSorted()).toEqual(Object.keys(were).toSorted())
+      if (!GROWS.has(name)) expect(Object.keys(are).toSorted()).toEqual(Object.keys(were).toSorted())
     }
     await run(base, 'SELECT 3')
     await waitUntil('it goes on', async () => total(await samplesOf(base), 'quipu_queries_total') === 9)
@@ -122,8 +131,17 @@ const RESTORED = [
   'quipu_query_bytes_total',
   'quipu_plans_total',
   'quipu_tasks_total',
+  'quipu_query_duration_seconds_bucket',
+  'quipu_query_duration_seconds_count',
+  'quipu_query_duration_seconds_sum',
+  'quipu_user_queries_total',
+  'quipu_source_queries_total',
+  'quipu_splits_total',
   'quipu_events_appended_total',
+  'quipu_event_bytes_total',
 ]
+/** What the next one's own events make larger. */
+const GROWS = new Set(['quipu_events_appended_total', 'quipu_event_bytes_total'])
 
 /** What only a fault, a rule or another log feeds; the faults are provoked where their alerts are proved. */
 const OF_FAULTS = new Set([

@@ -3,6 +3,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { runOnEither } from '../support/failover-client.ts'
 import { waitUntil } from '../support/quipu-process.ts'
+import { parseOpenMetrics } from '../support/openmetrics.ts'
 import { startStandbyCluster, type ClusterNode, type StandbyCluster } from '../support/standby-cluster.ts'
 import { follow, post, raw, run } from '../support/statement-client.ts'
 
@@ -68,6 +69,28 @@ async function epochs(): Promise<number> {
   }
 }
 
+/** How often a coordinator has claimed the log. */
+async function claimsOf(address: string): Promise<number> {
+  const database = new pg.Client({ connectionString: cluster.databaseUrl })
+  await database.connect()
+  try {
+    const text = `select count(*)::int as claims from m.audit_log where kind = 'EpochStarted' and details->>'address' = $1`
+    return (await database.query<{ claims: number }>(text, [address])).rows[0]!.claims
+  } finally {
+    await database.end()
+  }
+}
+
+/** The sum of a metric's series. */
+async function figure(node: ClusterNode, name: string, of: Readonly<Record<string, string>> = {}): Promise<number> {
+  const { text } = await raw(`${node.url}/metrics`, { timeoutMs: 60_000 })
+  return (text === '' ? [] : parseOpenMetrics(text))
+    .filter(
+      (sample) => sample.name === name && Object.entries(of).every(([label, value]) => sample.labels[label] === value),
+    )
+    .reduce((sum, { value }) => sum + value, 0)
+}
+
 describe('a coordinator that follows', () => {
   it('answers reads itself and passes statements on', { timeout: 120_000 }, async () => {
     const { writer, other } = await roles()
@@ -113,6 +136,8 @@ describe('the writer goes', () => {
     const bases = [writer.url, other.url]
     const running = [LONG, STREAM, LONG, GROUP].map((sql) => runOnEither(bases, sql))
     await sleep(200)
+    const counted = await figure(writer, 'quipu_queries_total')
+    expect(counted).toBeGreaterThan(0)
     await writer.kill()
     await waitUntil('the other one writes', () => writes(other), 60_000)
     const [long, stream, again, group] = await Promise.all(running)
@@ -126,6 +151,11 @@ describe('the writer goes', () => {
     await writer.start()
     expect((await roles()).writer).toBe(other)
     expect(digest((await run(writer.url, GROUP)).rows)).toBe(rowsOfGroup)
+    // What it had counted is found again, though it follows now; who took over tells of its own claims alone.
+    await waitUntil('its counters go on', async () => (await figure(writer, 'quipu_queries_total')) >= counted, 60_000)
+    const claims = async (): Promise<boolean> =>
+      (await figure(other, 'quipu_epoch_claims_total', { result: 'won' })) === (await claimsOf(other.url))
+    await waitUntil('the claims of the other one are told', claims, 60_000)
   })
 
   it('by SIGTERM: it hands its epoch over, and what runs goes on', { timeout: 120_000 }, async () => {

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { migrate } from '../../src/events/postgres/migrate.ts'
 import { createPostgresEventLog } from '../../src/events/postgres/postgres-event-log.ts'
+import type { EventLogOptions } from '../../src/events/folded-event-log.ts'
 import type { EventLog } from '../../src/events/event-log.ts'
 import type { Projection } from '../../src/events/projection.ts'
 import {
@@ -28,12 +29,12 @@ export interface ReadModelBed {
  * A migrated database with a claimed Postgres log; close it to end all that was started from it.
  * @param server one of the test's own, to be killed; else the shared one
  */
-export async function openReadModelBed(server?: TestPostgres): Promise<ReadModelBed> {
+export async function openReadModelBed(server?: TestPostgres, hooks: EventLogOptions = {}): Promise<ReadModelBed> {
   const database = await (server?.createDatabase() ?? createDatabase())
   const config: pg.ClientConfig = { connectionString: database.url }
   await migrate(config)
   // Times in a log never go back: a clock that stands lets tests choose those of their events.
-  const log = createPostgresEventLog(config, { now: () => Date.parse('2026-01-01T00:00:00Z') })
+  const log = createPostgresEventLog(config, { now: () => Date.parse('2026-01-01T00:00:00Z'), ...hooks })
   await log.open()
   await log.claim({ address: 'http://127.0.0.1:8080', version: 'test' })
   const pool = new pg.Pool({ ...config, options: '-c search_path=m,public', max: 4 })

@@ -50,15 +50,14 @@ describe('the most frequent values', () => {
 })
 
 describe('a counter of the most frequent values', () => {
-  it('adds what lost its place to the others: nothing is lost', async () => {
+  it('lets go of who loses its place: added to the others, its count would be an increase again', async () => {
     const meters = await createMeters({ on: 'coordinator', processMetrics: false })
     for (let user = 0; user < 20; user++) meters.count('userQueries', { user: `first ${user}` })
     for (let count = 0; count < 5; count++) meters.count('userQueries', { user: 'busy' })
     const { body } = await meters.text()
     const series = body.split('\n').filter((line) => line.startsWith('quipu_user_queries_total{'))
     expect(series).toHaveLength(21)
-    expect(series.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)).toBe(25)
     expect(series).toContain('quipu_user_queries_total{user="busy"} 4')
-    expect(series).toContain('quipu_user_queries_total{user="other"} 2')
+    expect(series).toContain('quipu_user_queries_total{user="other"} 1')
   })
 })

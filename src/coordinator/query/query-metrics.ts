@@ -56,7 +56,12 @@ export function traceOf(query: KnownQuery): TraceRef | undefined {
 function countRefusal(query: EndedQuery, errorName: ErrorName, meters: Meters): void {
   const queryType = query.planned?.queryType ?? 'none'
   if (query.planned?.tables.some(({ mode }) => mode === 'WRITE')) meters.count('writes', { outcome: 'refused' })
-  if (errorName === 'PERMISSION_DENIED') meters.count('accessDenied', { action: DENIED[queryType] ?? 'select' })
+  if (errorName === 'PERMISSION_DENIED') meters.count('accessDenied', { action: deniedAction(queryType) })
+}
+
+/** What the rules of a catalog forbade, by the type of the statement. */
+export function deniedAction(queryType: string): string {
+  return DENIED[queryType] ?? 'select'
 }
 
 const DENIED: Readonly<Record<string, string>> = {

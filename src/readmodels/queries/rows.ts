@@ -137,9 +137,16 @@ export function stageRows(query: KnownQuery): StageRow[] {
         inputs: stage.inputs,
         fragmentDigest: stage.fragmentDigest,
         splits: stage.splits.length,
+        splitsOf: splitsByCatalog(stage.splits),
       }),
     }
   })
+}
+
+function splitsByCatalog(splits: readonly { readonly catalog: string }[]): Readonly<Record<string, number>> {
+  const counts = new Map<string, number>()
+  for (const { catalog } of splits) counts.set(catalog, (counts.get(catalog) ?? 0) + 1)
+  return Object.fromEntries(counts)
 }
 
 /** Depends on the task alone: a task that no event touched has its row already. */

@@ -1,0 +1,166 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createEventLogTelemetry } from '../../src/cli/event-log-telemetry.ts'
+import { restoreCounters } from '../../src/cli/restored-counters.ts'
+import type { QueryEvent } from '../../src/coordinator/query/events.ts'
+import { evolve } from '../../src/coordinator/query/evolve.ts'
+import { countQuery } from '../../src/coordinator/query/query-metrics.ts'
+import { initialQueryState, type QueryState } from '../../src/coordinator/query/state.ts'
+import { createPostgresEventLog } from '../../src/events/postgres/postgres-event-log.ts'
+import { readLifetimeCounts, type LifetimeCounts } from '../../src/readmodels/lifetime-counts.ts'
+import { noSpans } from '../../src/telemetry/span.ts'
+import { createMeters, type Meters } from '../../src/telemetry/meters.ts'
+import { buckets } from '../../src/telemetry/metric-names.ts'
+import { parseOpenMetrics } from '../support/openmetrics.ts'
+import { appendLives, queryLife, testQueryId, toLogEvents } from '../support/query-life.ts'
+import { openReadModelBed, type ReadModelBed } from '../support/read-models.ts'
+
+const HERE = 'http://127.0.0.1:8080'
+const ELSEWHERE = 'http://127.0.0.1:8081'
+const LATER = '2026-03-02T00:00:00.000Z'
+const connectorOf = (catalog: string): string => (catalog === 'tpch' ? 'tpch' : 'lake')
+
+let live: Meters
+let bed: ReadModelBed
+beforeEach(async () => {
+  live = await createMeters({ on: 'coordinator', processMetrics: false })
+  const { hooks } = createEventLogTelemetry({
+    meters: () => live,
+    spans: () => noSpans,
+    topic: undefined,
+    onTrouble: () => {},
+  })
+  bed = await openReadModelBed(undefined, hooks)
+})
+afterEach(() => bed.close())
+
+/** Queries of several kinds; what their coordinator counts at each end is counted. */
+function lives(count: number, from = 0): { queryId: string; events: QueryEvent[] }[] {
+  return Array.from({ length: count }, (_, index) => {
+    const queryId = testQueryId(from + index)
+    const events = queryLife(queryId, {
+      user: `user ${index % 3}`,
+      source: index % 2 === 0 ? 'dbt' : 'quipu-test',
+      end: index % 4 === 3 ? 'failed' : 'finished',
+      // One after the other: times of the log never go back.
+      startMillis: Date.parse('2026-03-01T10:00:00.000Z') + index * 60_000,
+    }).map((event) => changed(event, index))
+    return { queryId, events }
+  })
+}
+
+/** What ended after other times, with splits of two catalogs; every fifth was to write. */
+function changed(event: QueryEvent, index: number): QueryEvent {
+  if (event.type === 'QueryFinished' || event.type === 'QueryFailed')
+    return { ...event, time: new Date(Date.parse(event.time) + index ** 4).toISOString() }
+  if (event.type !== 'QueryPlanned') return event
+  const split = (catalog: string) => ({ scan: 0, catalog, data: {} })
+  const splits = [split('tpch'), split('tpch'), split('files')].slice(0, 1 + (index % 3))
+  return {
+    ...event,
+    data: {
+      ...event.data,
+      stages: event.data.stages.map((stage) => (stage.id === 1 ? { ...stage, splits } : stage)),
+      tables: event.data.tables.map((table) => (index % 5 === 0 ? { ...table, mode: 'WRITE' as const } : table)),
+    },
+  } as QueryEvent
+}
+
+function countLive(all: readonly { queryId: string; events: readonly QueryEvent[] }[]): void {
+  for (const { queryId, events } of all) {
+    const state = events.reduce<QueryState>((now, event) => evolve(queryId, now, event), initialQueryState)
+    if (state.kind === 'FINISHED' || state.kind === 'FAILED') countQuery(state, undefined, live, connectorOf)
+  }
+}
+
+async function countsOf(address: string, before = 1000): Promise<LifetimeCounts | undefined> {
+  const runner = await bed.startRunner()
+  expect(await runner.barrier(30_000)).toBe(true)
+  return readLifetimeCounts(bed.config, { address, before, bounds: buckets.query })
+}
+
+async function restored(counts: LifetimeCounts): Promise<Record<string, number>> {
+  const meters = await createMeters({ on: 'coordinator', processMetrics: false })
+  restoreCounters(counts, meters, connectorOf)
+  return figuresOf(meters)
+}
+
+async function figuresOf(meters: Meters): Promise<Record<string, number>> {
+  const samples = parseOpenMetrics((await meters.text()).body)
+  return Object.fromEntries(
+    samples
+      .filter(({ name, value }) => value !== 0 && RESTORED.test(name))
+      .map(({ name, labels, value }) => [`${name} ${JSON.stringify(Object.entries(labels).toSorted())}`, value]),
+  )
+}
+
+const RESTORED =
+  /^quipu_(queries_total|query_errors|query_cpu|query_rows|query_bytes|query_duration|user_queries|source_queries|plans|tasks|splits|writes|event_bytes|events_appended|access_denied|pages_lost)/
+
+describe('what coordinators at an address counted', () => {
+  it('is found again in the read models, to the last label', async () => {
+    const all = lives(12)
+    await appendLives(bed.log, all, 1)
+    countLive(all)
+    const [first] = all
+    const lost: QueryEvent = { type: 'ResultPagesLost', time: LATER, data: { tokens: [1, 2, 3], reason: 'gone' } }
+    await bed.log.append(first!.queryId, first!.events.length, toLogEvents([lost]))
+    const denied = { user: 'eve "\u0001', action: 'kill', object: 'x', count: 4, minute: '2026-03-02T00:00' }
+    await bed.log.append('system', 1, [{ type: 'AccessDenied', v: 1, time: LATER, data: denied }])
+    const before = await figuresOf(live)
+    const after = await restored((await countsOf(HERE))!)
+    expect(Object.keys(after).toSorted()).toEqual(Object.keys(before).toSorted())
+    for (const [series, value] of Object.entries(before)) {
+      expect(after[series], series).toBeGreaterThanOrEqual(value)
+      expect(after[series], series).toBeCloseTo(value, 4)
+    }
+    const [kinds] = Object.entries(after).filter(([series]) => series.startsWith('quipu_splits_total'))
+    expect(kinds).toBeDefined()
+    expect(Object.keys(after).some((series) => series.startsWith('quipu_query_duration_seconds_bucket'))).toBe(true)
+  })
+
+  it('is not what others counted, nor what this epoch counts itself', async () => {
+    const ours = lives(4)
+    await appendLives(bed.log, ours)
+    const other = createPostgresEventLog(bed.config, { now: () => Date.parse('2026-03-02T00:00:00Z') })
+    await other.open()
+    try {
+      await other.claim({ address: ELSEWHERE, version: 'test' })
+      await appendLives(other, lives(2, 100))
+      const sum = (counts: LifetimeCounts | undefined): number =>
+        counts!.queries.reduce((total, { count }) => total + count, 0)
+      const here = await countsOf(HERE)
+      expect([here!.epochs, sum(here)]).toEqual([1, 4])
+      const elsewhere = await readLifetimeCounts(bed.config, { address: ELSEWHERE, before: 3, bounds: [1] })
+      expect([elsewhere!.epochs, sum(elsewhere)]).toEqual([1, 2])
+      const own = await readLifetimeCounts(bed.config, { address: ELSEWHERE, before: 2, bounds: [1] })
+      expect([own!.epochs, sum(own), own!.events]).toEqual([0, 0, []])
+    } finally {
+      await other.close()
+    }
+  })
+
+  it('begins anew where data was forgotten: less than it was would count as a beginning', async () => {
+    await appendLives(bed.log, lives(2))
+    expect(await countsOf(HERE)).toBeDefined()
+    await bed.query(`update query_events set forgotten = true where sequence = 1 and stream like '2026%'`)
+    expect(await readLifetimeCounts(bed.config, { address: HERE, before: 9, bounds: [1] })).toBeUndefined()
+  })
+})
+
+describe('counters of the most frequent values', () => {
+  it('begin anew when more of them came than have places', async () => {
+    const counts: LifetimeCounts = {
+      epochs: 0,
+      queries: [],
+      users: Array.from({ length: 21 }, (_, index) => ({ value: `user ${index}`, count: 1 })),
+      sources: [{ value: null, count: 2 }],
+      durations: [],
+      tasks: [],
+      splits: [],
+      refusedWrites: 0,
+      events: [],
+      facts: [],
+    }
+    expect(await restored(counts)).toEqual({ 'quipu_source_queries_total [["source","none"]]': 2 })
+  })
+})
