@@ -16,7 +16,7 @@ import { createMembership, type Membership } from '../coordinator/nodes/membersh
 import { createTaskCleaner } from '../coordinator/scheduler/task-cleaner.ts'
 import { createTaskHub } from '../coordinator/scheduler/task-hub.ts'
 import { createWorkerClient } from '../coordinator/scheduler/worker-client.ts'
-import { isBelow, type EventLog } from '../events/event-log.ts'
+import { isBelow } from '../events/event-log.ts'
 import type { ProjectionRunner } from '../events/projection-runner.ts'
 import type { Announcement } from '../execution/api/task.ts'
 import { isLoopback } from '../protocol/edge/browser-policy.ts'
