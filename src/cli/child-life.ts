@@ -17,6 +17,8 @@ export interface ChildLife {
   readonly deadWriter: string | undefined
   /** It may follow another writer of the log and wait for its turn. */
   readonly follow: boolean
+  /** A process before this one was ready: what is missing now is waited for. */
+  readonly successor: boolean
   /** The bound socket, for `server.listen`. */
   readonly socket: Promise<unknown>
   /** How often this supervisor started processes again, by process and reason; changes while the child runs. */
@@ -100,6 +102,7 @@ export function runChild(program: ChildProgram): void {
       url: given.url,
       deadWriter: given.deadWriter,
       follow: given.follow,
+      successor: given.successor,
       socket,
       restarts: () => restarts,
       database: () => (config.databaseUrl === undefined ? database : Promise.resolve(config.databaseUrl)),

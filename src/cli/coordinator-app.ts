@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import express, { type Express } from 'express'
 import type { Config } from '../config/load-config.ts'
@@ -8,7 +9,7 @@ import { forgetQuery } from '../coordinator/system/forget-query.ts'
 import { createAuditRoutes } from '../protocol/audit/audit-routes.ts'
 import { HttpProblem } from '../protocol/edge/problem.ts'
 import { Unforgettable, type EventLog } from '../events/event-log.ts'
-import type { QueryRows } from '../events/projection.ts'
+import type { ProjectionLag, QueryRows } from '../events/projection.ts'
 import type { ProjectionRunner } from '../events/projection-runner.ts'
 import { createEventRoutes } from '../protocol/events/event-routes.ts'
 import { createInfoRoutes } from '../protocol/info/info-routes.ts'
@@ -36,6 +37,9 @@ import { version } from './version.ts'
 
 /** Files of the page, seen from `dist/cli`. */
 const UI_FILES = fileURLToPath(new URL('../../etc/ui', import.meta.url))
+
+/** The writer has an answer of its own after a second. */
+const LAG_WAIT_MS = 1500
 
 export interface CoordinatorAppParts {
   readonly clock: Clock
@@ -117,7 +121,7 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
       status: async () => ({
         log: parts.health.log,
         database: parts.health.database,
-        lag: await projection.lag(),
+        ...(await lagOf(projection)),
         deadLetters: parts.deadLetters(),
         restarts: parts
           .restarts()
@@ -187,6 +191,18 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
       .then(({ contentType, body }) => response.writeHead(200, { 'content-type': contentType }).end(body), next)
   })
   return { app, feed }
+}
+
+/** @returns nothing where log or read models do not say soon: what is down is told without */
+async function lagOf(projection: Pick<ProjectionRunner, 'lag'>): Promise<{ readonly lag?: ProjectionLag }> {
+  const late = new AbortController()
+  const asked = projection.lag().then(
+    (lag) => ({ lag }),
+    () => ({}),
+  )
+  const answer = await Promise.race([asked, sleep(LAG_WAIT_MS, {}, { signal: late.signal }).catch(() => ({}))])
+  late.abort()
+  return answer
 }
 
 /** Tells of a request to the internal interface without its key. */

@@ -25,6 +25,7 @@ import { eventLogOf } from './event-log-of.ts'
 import { createEventLogTelemetry } from './event-log-telemetry.ts'
 import { emitProjection } from './link-spans.ts'
 import { createProcessTelemetry } from './process-telemetry.ts'
+import type { Need, StartNeeds } from './start-needs.ts'
 
 const clock = systemClock
 
@@ -44,7 +45,7 @@ export type CoordinatorBase = Awaited<ReturnType<typeof wireBase>>
  * Everything that comes before the claim: catalogs, engine, event log (open), Postgres.
  * @throws ExitError 64 or 69 with one line when something it needs is wrong or missing
  */
-export async function wireBase(life: ChildLife) {
+export async function wireBase(life: ChildLife, needs: StartNeeds) {
   const startedAt = clock.monotonicMs()
   const { config } = life
   const nodeId = `coordinator-${process.pid}`
@@ -82,18 +83,27 @@ export async function wireBase(life: ChildLife) {
   const engineStarted = engine.start()
   engineStarted.catch(() => {})
 
-  const connection: pg.ClientConfig = { connectionString: await life.database() }
+  const connection: pg.ClientConfig = { connectionString: await needs.during('database', life.database) }
+  const pool = new pg.Pool({
+    ...connection,
+    max: POOL_CONNECTIONS,
+    options: '-c search_path=m,quipu_log,public',
+    ...READ_WAITS,
+  })
+  pool.on('error', (error) => logger.warn('log.trouble', { err: error }, 'A connection to Postgres was lost'))
+  const readPool = timedRead(pool, telemetry.meters)
+  needs.read = readPool
   const migrating = clock.monotonicMs()
-  const successor = life.follow && !config.standby
   const patience: Patience = {
     // What ran before waits for what it needs; a first start says what is missing.
-    waits: successor,
+    waits: life.successor,
+    needs,
     onWait: (what, error) =>
       logger.error('dependency.down', { dependency: what, err: error }, 'The start waits for it'),
   }
   // With the log elsewhere statements need no Postgres.
-  const databaseThere = await usable(() => migrate({ ...connection, ...MIGRATE_WAITS }), 'Postgres', patience, {
-    without: successor && config.kafkaBrokers.length > 0,
+  const databaseThere = await usable('database', () => migrate({ ...connection, ...MIGRATE_WAITS }), patience, {
+    without: life.successor && config.kafkaBrokers.length > 0,
   })
   const migrateSeconds = (clock.monotonicMs() - migrating) / 1000
   telemetry.meters().observe('postgresQueryDuration', { operation: 'migrate' }, migrateSeconds)
@@ -116,20 +126,14 @@ export async function wireBase(life: ChildLife) {
     // A clock that jumped ahead makes no page old.
     pagesNeededSince: () => new Date(Math.min(pagesNeededSince(), wall()) - config.timeouts.answersKeptMs),
   })
-  await usable(() => log.open(), 'the event log', patience)
-  const pool = new pg.Pool({
-    ...connection,
-    max: POOL_CONNECTIONS,
-    options: '-c search_path=m,quipu_log,public',
-    ...READ_WAITS,
-  })
-  pool.on('error', (error) => logger.warn('log.trouble', { err: error }, 'A connection to Postgres was lost'))
+  await usable('log', () => log.open(), patience)
 
   const health = watchDependencies(log, connection, (name, is) =>
     is === 'down'
       ? logger.error('dependency.down', { dependency: name }, 'It does not answer; what needs it waits')
       : logger.info('dependency.up', { dependency: name }, 'It answers again'),
   )
+  needs.follow(health)
 
   return {
     config,
@@ -150,7 +154,7 @@ export async function wireBase(life: ChildLife) {
     log,
     pool,
     health,
-    read: health.failFast(timedRead(pool, telemetry.meters)),
+    read: health.failFast(readPool),
     /** Under which others reach this process. */
     address: config.advertisedUrl ?? life.url ?? `http://${config.host}:${config.port}`,
     useRuntime: (sources: RuntimeSources) => void (runtime = sources),
@@ -187,10 +191,12 @@ export async function wireBase(life: ChildLife) {
 
 interface Patience {
   readonly waits: boolean
+  readonly needs: StartNeeds
   readonly onWait: (what: string, error: Error) => void
 }
 
 const LONGEST_PAUSE_MS = 1000
+const nameOf: Readonly<Record<Need, string>> = { log: 'the event log', database: 'Postgres' }
 
 /**
  * One line for what is wrong or missing at the start; where it is only missing and this process waits, tried until it
@@ -198,14 +204,15 @@ const LONGEST_PAUSE_MS = 1000
  * @returns false when it is missing and can be done without
  */
 async function usable(
+  need: Need,
   open: () => Promise<unknown>,
-  what: string,
-  { waits, onWait }: Patience,
+  { waits, needs, onWait }: Patience,
   { without = false }: { readonly without?: boolean } = {},
 ): Promise<boolean> {
+  const what = nameOf[need]
   for (let pause = 50; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
     try {
-      await open()
+      await needs.during(need, open)
       return true
     } catch (error) {
       const wrong = error instanceof MigrationError || error instanceof MisconfiguredLog
@@ -214,6 +221,7 @@ async function usable(
           wrong ? exitCodes.configuration : exitCodes.dependency,
           `Cannot use ${what}: ${error instanceof Error ? error.message : String(error)}`,
         )
+      needs.failed(need)
       if (pause === 50) onWait(what, error as Error)
       if (without) return false
       await sleep(pause)

@@ -8,6 +8,7 @@ import type { Announcement } from '../execution/api/task.ts'
 import { acceptRelay } from '../protocol/relay/relayed-request.ts'
 import { createWriterRelay } from '../protocol/relay/writer-relay.ts'
 import { createStatementUris } from '../protocol/statement/next-uri.ts'
+import { lastKnownOf } from '../protocol/statement/waiting-answer.ts'
 import { deriveKey } from '../security/cluster-secret.ts'
 import { systemClock as clock } from '../shared/clock.ts'
 import type { ChildLife } from './child-life.ts'
@@ -57,6 +58,7 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
     isRelayed: (request) => acceptRelay(request, bearer),
     bearer,
     uris: createStatementUris(deriveKey(base.secret, 'statement-token')),
+    lastKnown: lastKnownOf(base.read),
     forwarded: false,
     limits: {
       bodyBytes: Math.max(limits.statementBytes, limits.taskBodyBytes),

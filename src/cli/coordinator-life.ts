@@ -16,14 +16,18 @@ import { systemClock as clock } from '../shared/clock.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import type { ChildLife } from './child-life.ts'
-import { wireBase } from './coordinator-base.ts'
+import { wireBase, type CoordinatorBase } from './coordinator-base.ts'
 import { wireFollower, type FollowingCoordinator } from './coordinator-follower.ts'
 import { wireWriter, type CoordinatorPhase } from './coordinator-wiring.ts'
+import { createStartNeeds } from './start-needs.ts'
+import { wireStarting } from './starting-server.ts'
 import { version } from './version.ts'
 
 interface Won {
   readonly claimed: Claimed
   readonly projection: ProjectionRunner
+  /** Were the read models there? Statements go on without them where the log lies elsewhere. */
+  readonly databaseThere: boolean
   readonly rebuilt: Rebuilt | undefined
   /** How long the claim took. */
   readonly milliseconds: number
@@ -31,16 +35,28 @@ interface Won {
 
 /**
  * Starts a coordinator: it claims the log when nobody writes it, else follows until it may. Resolves when it serves.
+ * @param info the answer of `/v1/info` until then
  * @param serve takes the listener of each phase, in place of the one before
  * @param closeListener accepts no more; resolves when the answers under way are out
  * @throws ExitError 64 or 69 with one line when something it needs is wrong or missing, or another coordinator writes
  */
 export async function startCoordinator(
   life: ChildLife,
+  info: () => Record<string, unknown>,
   serve: (listener: RequestListener) => void,
   closeListener: () => Promise<void>,
 ): Promise<CoordinatorPhase> {
-  const base = await wireBase(life)
+  const needs = createStartNeeds(life.config.kafkaBrokers.length === 0)
+  if (life.successor) {
+    const starting = wireStarting(life, needs, info)
+    const serveLast = serve
+    serveLast(starting.listener)
+    serve = (listener) => {
+      starting.handOver(listener)
+      serveLast(listener)
+    }
+  }
+  const base = await wireBase(life, needs)
   const { config, log, read, telemetry } = base
   const { logger } = telemetry
   const watch = createProjectionWatch(log, read, READ_MODELS.name)
@@ -67,11 +83,10 @@ export async function startCoordinator(
   async function claim(): Promise<Won | undefined> {
     // Before the claim: a log in Kafka reads streams, its own claim's too, from what was projected.
     const projection = base.createProjection()
-    const rebuilt = base.databaseThere ? await startProjection(projection) : undefined
-    if (!base.databaseThere) void untilStarted(projection)
+    const { databaseThere, rebuilt } = await startOrLeave(projection)
     const start = clock.monotonicMs()
     const claimed = await claimEpoch(log, { address: base.address, version })
-    if (claimed) return { claimed, projection, rebuilt, milliseconds: clock.monotonicMs() - start }
+    if (claimed) return { claimed, projection, databaseThere, rebuilt, milliseconds: clock.monotonicMs() - start }
     await projection.stop()
     return undefined
   }
@@ -81,6 +96,26 @@ export async function startCoordinator(
     if (rebuilt) logger.info('projection.rebuilt', { ...rebuilt }, 'Read models were made anew from the event log')
     await projection.start()
     return rebuilt
+  }
+
+  /** The projection runs, or will as soon as its database is there: a log that lies elsewhere does not wait for it. */
+  async function startOrLeave(projection: ProjectionRunner): Promise<Pick<Won, 'databaseThere' | 'rebuilt'>> {
+    if (config.kafkaBrokers.length === 0) return { databaseThere: true, rebuilt: await startProjection(projection) }
+    if (base.databaseThere && base.health.database === 'up') {
+      const started = startProjection(projection)
+      started.catch(() => {})
+      const settled = new AbortController()
+      // A server that was stopped neither answers nor refuses: its health is asked beside.
+      await Promise.race([started.catch(() => whenDown(AbortSignal.timeout(NOTICED_MS))), whenDown(settled.signal)])
+      settled.abort()
+      if (base.health.database === 'up') return { databaseThere: true, rebuilt: await started }
+      void started.catch(() => untilStarted(projection))
+    } else void untilStarted(projection)
+    return { databaseThere: false, rebuilt: undefined }
+  }
+
+  async function whenDown(until: AbortSignal): Promise<void> {
+    while (base.health.database === 'up' && !until.aborted && !stopping) await sleep(LOOK_EVERY_MS)
   }
 
   /** Statements go on; history waits for its database. */
@@ -96,10 +131,12 @@ export async function startCoordinator(
     }
   }
 
-  async function becomeWriter({ claimed, projection, rebuilt, milliseconds }: Won): Promise<CoordinatorPhase> {
+  async function becomeWriter(won: Won): Promise<CoordinatorPhase> {
+    const { claimed, projection, databaseThere, rebuilt, milliseconds } = won
     void epochs.stop()
     const heard = following?.heard() ?? []
-    return wireWriter(life, base, projection, claimed, rebuilt, milliseconds, heard, serve, closeListener)
+    const found: CoordinatorBase = { ...base, databaseThere }
+    return wireWriter(life, found, projection, claimed, rebuilt, milliseconds, heard, serve, closeListener)
   }
 
   /** Looks again and again until it is this one's turn. */
@@ -157,6 +194,8 @@ export async function startCoordinator(
 
 const FIRST_LOOK_MS = 5
 const DATABASE_AGAIN_MS = 500
+/** By then a database that went away is known to be. */
+const NOTICED_MS = 3000
 
 /** Who wrote the log last, as far as the read models know. */
 async function lastPlace(read: QueryRows): Promise<WriterPlace | undefined> {

@@ -7,18 +7,17 @@ import { version } from './version.ts'
 /** The coordinator's program. It accepts connections first and loads its parts then: loading takes longest. */
 runChild(async (life) => {
   const startedAt = performance.now()
+  const info = () => ({
+    nodeVersion: { version },
+    environment: life.config.environment,
+    coordinator: true,
+    starting: true,
+    uptime: `${((performance.now() - startedAt) / 1000).toFixed(2)}s`,
+  })
   const gate = createGatedServer(life.config, (request, response) => {
     if (request.url !== '/v1/info' || request.method !== 'GET') return false
     response.setHeader('Content-Type', 'application/json')
-    response.end(
-      JSON.stringify({
-        nodeVersion: { version },
-        environment: life.config.environment,
-        coordinator: true,
-        starting: true,
-        uptime: `${((performance.now() - startedAt) / 1000).toFixed(2)}s`,
-      }),
-    )
+    response.end(JSON.stringify(info()))
     return true
   })
   const socket = await life.socket
@@ -34,7 +33,7 @@ runChild(async (life) => {
   })
 
   const { startCoordinator } = await import('./coordinator-life.ts')
-  const coordinator = await startCoordinator(life, gate.open, gate.close)
+  const coordinator = await startCoordinator(life, info, gate.open, gate.close)
   life.ready()
   return {
     stop: async () => {

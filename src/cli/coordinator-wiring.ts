@@ -26,6 +26,7 @@ import { createTaskProxyRoutes } from '../protocol/task/task-proxy-routes.ts'
 import { diskSpaceOf } from '../execution/worker/disk-space.ts'
 import { createStatementUris } from '../protocol/statement/next-uri.ts'
 import { baseUri, createStatementRoutes } from '../protocol/statement/statement-routes.ts'
+import { lastKnownOf } from '../protocol/statement/waiting-answer.ts'
 import type { LiveQueries, LiveQueryView } from '../protocol/query/live-queries.ts'
 import { createRuntimeSources } from '../protocol/query/runtime-sources.ts'
 import { createFetchMeter, createNodeEvents, observeCoordinator } from './coordinator-metrics.ts'
@@ -268,6 +269,7 @@ export async function wireWriter(
     clock,
     redact: redactSecrets,
     spans: statementSpans,
+    lastKnown: lastKnownOf(read),
     groupOf: (session) => groups.groupOf(session),
     defaultTimeZone: 'UTC',
     limits: {
@@ -344,6 +346,7 @@ export async function wireWriter(
     caughtUp,
     epoch,
     client,
+    reservation: groups.reserve(),
     onStreams(found) {
       streams = found
       void caughtUp.then(() => (streams = undefined))

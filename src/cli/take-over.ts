@@ -1,4 +1,5 @@
 import type { QueryId } from '../shared/ids.ts'
+import type { Reservation } from '../coordinator/dispatch/resource-groups.ts'
 import type { KnownQuery } from '../coordinator/query/state.ts'
 import type { Resumption } from '../coordinator/query/query-handle.ts'
 import { querySpanContext } from '../coordinator/query/query-spans.ts'
@@ -22,6 +23,7 @@ export interface TakeOverParts {
   readonly caughtUp: Promise<void>
   readonly epoch: number
   readonly client: Pick<WorkerClient, 'taskNews'>
+  readonly reservation: Reservation
   /** Streams read from the log itself, where the read models are not there; `log` gives them by then. */
   readonly onStreams: (streams: StreamsOfLog) => void
   /** Ends of queries from then on are still asked for. */
@@ -39,23 +41,34 @@ export async function projected(log: EventLog, projection: Pick<ProjectionRunner
   while (!(await projection.barrier(10_000))) await log.tip()
 }
 
+/** New statements wait no longer until it is known how many come before them. */
+const LONGEST_COUNT_MS = 10_000
+
 /** Goes on with what the coordinator before left open, while this one serves already. */
 export async function takeOver(parts: TakeOverParts): Promise<void> {
-  const { base, log, epoch, client } = parts
+  const { base, log, epoch, client, reservation } = parts
   const { telemetry } = base
   const start = clock.monotonicMs()
   const known = base.databaseThere ? await readKnownWorkers(base.read) : []
   // Every worker learns of this epoch before anything is told on: what an old coordinator still sends has no effect.
-  await Promise.allSettled(known.map(({ url }) => client.taskNews(url, undefined, AbortSignal.timeout(1000))))
+  const presented = Promise.allSettled(
+    known.map(({ url }) => client.taskNews(url, undefined, AbortSignal.timeout(1000))),
+  )
   let left: readonly string[]
   if (base.databaseThere) {
+    const late = setTimeout(() => reservation.end(), LONGEST_COUNT_MS)
     await parts.caughtUp
     left = await openQueries(base.read)
+    clearTimeout(late)
+    reservation.expect(left.length)
   } else {
+    // Nobody new waits for as long as the whole log takes.
+    reservation.end()
     const streams = await readStreamsOfLog(log, parts.endedSince)
     parts.onStreams(streams)
     left = streams.open
   }
+  await presented
   const open = left.filter((queryId) => !parts.isOwn(queryId))
   const takenOver: (string | undefined)[] = []
   const recovered = await recoverQueries(
@@ -66,12 +79,16 @@ export async function takeOver(parts: TakeOverParts): Promise<void> {
       ...(base.databaseThere ? { readMany: (queryIds) => projectedStreams(base.read, queryIds) } : {}),
       resume(queryId, resumption) {
         parts.resume(queryId, resumption)
+        reservation.came()
         takenOver.push(querySpanContext(resumption.state))
       },
-      onFailed: parts.onFailed,
+      onFailed(query) {
+        parts.onFailed(query)
+        reservation.came()
+      },
     },
     open,
-  )
+  ).finally(() => reservation.end())
   const milliseconds = clock.monotonicMs() - start
   const meters = telemetry.meters()
   meters.set('recoveryDuration', {}, milliseconds / 1000)

@@ -212,6 +212,7 @@ export class ChildKeeper {
       url: this.#host.url,
       deadWriter: this.#deadWriter,
       follow: this.#spec.standby === true || this.#wasReady,
+      successor: this.#wasReady,
       restarts: this.#host.restarts(),
     }
     this.#send({ type: 'start', start })

@@ -37,6 +37,8 @@ export interface ChildStart {
    * of whoever started this.
    */
   readonly follow: boolean
+  /** One before it was ready: what is missing now will come back. */
+  readonly successor: boolean
   readonly restarts: readonly RestartCount[]
 }
 

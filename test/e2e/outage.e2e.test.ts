@@ -51,8 +51,29 @@ async function start(name: string, env: Record<string, string>): Promise<void> {
   url = await quipu.url
 }
 
-async function status(): Promise<{ ready: boolean; log: string; database: string }> {
-  return (await raw(`${url}/v1/status`)).json as unknown as { ready: boolean; log: string; database: string }
+interface Status {
+  readonly ready: boolean
+  readonly log: string
+  readonly database: string
+  readonly lag?: { readonly events: number }
+}
+
+async function status(): Promise<Status> {
+  return (await raw(`${url}/v1/status`)).json as unknown as Status
+}
+
+/** kill -9 of the coordinator; its supervisor starts another at once. */
+async function killCoordinator(name: string): Promise<void> {
+  const [coordinator] = processesOf(join(folder.path, name)).children
+  process.kill(coordinator!, 'SIGKILL')
+  await waitUntil('it is gone', () => !isAlive(coordinator!))
+}
+
+/** It would wait for what is away as long as that takes: clients are answered all the same. */
+async function expectOutageAtStart(open: Awaited<ReturnType<typeof openStatements>>): Promise<void> {
+  await waitUntil('its successor misses the log', async () => (await status()).log === 'down')
+  expect(await status()).toMatchObject({ live: true, ready: false, writer: false })
+  await expectOutage(open)
 }
 
 /** The end of an open query that is asked for while something is away: 200, nothing new, the same place again. */
@@ -142,7 +163,8 @@ describe.runIf(await kafkaIsAvailable())('with the log in Kafka', () => {
         DATABASE_URL: await freshUrl(),
       })
       const small = (await post(url, SMALL_PAGES)).json.nextUri!
-      const first = await raw(small)
+      let first = await raw(small)
+      while (first.json.data === undefined) first = await raw(small)
       const open = await openStatements()
       const streamed = await firstPages()
       goOn = await postgres.freeze()
@@ -187,6 +209,17 @@ describe.runIf(await kafkaIsAvailable())('with the log in Kafka', () => {
       }
       // The same processes all the while.
       expect(processesOf(join(folder.path, 'broker'))).toEqual({ supervisor, children })
+
+      // What the read models know of a query, a successor tells that cannot ask the log yet.
+      const open = await openStatements()
+      await waitUntil('all is projected', async () => (await status()).lag?.events === 0)
+      goOn = await kafka.freeze()
+      await killCoordinator('broker')
+      await expectOutageAtStart(open)
+      expect(await status()).toMatchObject({ database: 'up' })
+      await waitUntil('its state is told', async () => (await raw(open.followed)).json.stats.state === 'STARTING')
+      await goOn()
+      await expectEndsWithSuccessor(open)
     })
   })
 })
@@ -245,6 +278,14 @@ describe('with the log in Postgres', () => {
         await hasInHistory((await run(url, GROUPED)).id)
       }
       expect(children.every(isAlive)).toBe(true)
+
+      const open = await openStatements()
+      await postgres.kill('SIGKILL')
+      await killCoordinator('external')
+      await expectOutageAtStart(open)
+      expect(await status()).toMatchObject({ database: 'down' })
+      await postgres.start()
+      await expectEndsWithSuccessor(open)
     })
   })
 })
@@ -272,6 +313,13 @@ async function expectEnds({ followed, canceled }: Awaited<ReturnType<typeof open
   expect(last.json.error).toBeUndefined()
   expect(last.headers['x-trino-set-session']).toBe('query_max_run_time=1h')
   expect((await lastAnswer(canceled)).json.error).toMatchObject({ errorName: 'USER_CANCELED' })
+}
+
+/** Who was not there yet when the client canceled has not heard of that: the client was told to try again. */
+async function expectEndsWithSuccessor(open: Awaited<ReturnType<typeof openStatements>>): Promise<void> {
+  await waitUntil('it takes the cancel', async () => (await raw(open.canceled, { method: 'DELETE' })).status === 204)
+  await expectEnds(open)
+  expect((await run(url, GROUPED)).rows).toEqual(GROUPED_ROWS)
 }
 
 async function lastAnswer(nextUri: string): Promise<RawAnswer> {

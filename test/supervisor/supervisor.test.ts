@@ -74,7 +74,7 @@ describe('the first start', () => {
   it('gives the child its configuration and the address of the socket', async () => {
     const { supervisor, starts } = supervise('await ready()')
     const { url } = await supervisor.start()
-    expect(starts()).toEqual([{ config: { answer: 42 }, url, follow: false, restarts: [] }])
+    expect(starts()).toEqual([{ config: { answer: 42 }, url, follow: false, successor: false, restarts: [] }])
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
     await supervisor.stop()
   })

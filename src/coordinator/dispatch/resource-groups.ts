@@ -1,3 +1,4 @@
+import { deferred } from '../../shared/deferred.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 
 /** A place in a resource group; given back once, later calls do nothing. */
@@ -19,37 +20,72 @@ export interface GroupFigures {
   readonly limits: GroupLimits
 }
 
+/** Places and turns that queries of the coordinator before have, until they are here to take them. */
+export interface Reservation {
+  /** Resolves when it is known how many there are; nobody new should ask for a place before. */
+  readonly counted: Promise<void>
+  /** So many come; places are kept for them. */
+  expect(queries: number): void
+  /** One has come, or ended. */
+  came(): void
+  /** Nothing is kept any more. */
+  end(): void
+}
+
 /** Admission: who runs now and who waits, first come first served within a group. */
 export interface ResourceGroups {
+  /** Of a coordinator that takes queries over; undefined once it has ended. */
+  readonly reservation: Reservation | undefined
+  /** @returns the reservation, for one that begins now */
+  reserve(): Reservation
   /** The group of a query; one for all until rules are configured. */
   groupOf(session: { readonly user: string; readonly source?: string | undefined }): string
   /** A place whatever the limit says: admitted queries keep theirs over a restart. */
   occupy(group: string): Place
-  /** A place at once, or undefined when the group is full. */
-  tryEnter(group: string): Place | undefined
+  /**
+   * A place at once, or undefined when the group is full.
+   * @param recovered it came to the coordinator before: earlier than whoever is new
+   */
+  tryEnter(group: string, recovered?: boolean): Place | undefined
   /**
    * Waits for a place.
-   * @param onPlace told the position in the queue, from 1, when it must wait
+   * @param recovered it waits before whoever is new, however many wait
+   * @returns its position in the queue, from 1
    * @throws EngineError QUERY_QUEUE_FULL
    */
-  enter(group: string, signal: AbortSignal): { readonly position: number; readonly place: Promise<Place | undefined> }
+  enter(
+    group: string,
+    signal: AbortSignal,
+    recovered?: boolean,
+  ): { readonly position: number; readonly place: Promise<Place | undefined> }
   figures(): readonly GroupFigures[]
+}
+
+interface Waiting {
+  wake(place: Place | undefined): void
+  readonly signal: AbortSignal
 }
 
 interface Group {
   running: number
-  readonly waiting: { wake(place: Place | undefined): void; readonly signal: AbortSignal }[]
+  /** Those that waited for the coordinator before, in their old order. */
+  readonly recovered: Waiting[]
+  readonly waiting: Waiting[]
 }
 
 export const GLOBAL_GROUP = 'global'
 
 export function createResourceGroups(limits: GroupLimits): ResourceGroups {
-  const groups = new Map<string, Group>([[GLOBAL_GROUP, { running: 0, waiting: [] }]])
+  const groups = new Map<string, Group>()
+  /** Queries that are still to come. */
+  let expected = 0
+  let reservation: Reservation | undefined
   const of = (name: string): Group => {
     let group = groups.get(name)
-    if (!group) groups.set(name, (group = { running: 0, waiting: [] }))
+    if (!group) groups.set(name, (group = { running: 0, recovered: [], waiting: [] }))
     return group
   }
+  of(GLOBAL_GROUP)
   function take(group: Group): Place {
     group.running++
     let held = true
@@ -63,42 +99,78 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
     }
   }
   function admit(group: Group): void {
-    while (group.running < limits.running) {
-      const next = group.waiting.shift()
+    for (;;) {
+      if (group.running >= limits.running) return
+      const next =
+        group.recovered.shift() ?? (group.running + expected < limits.running ? group.waiting.shift() : undefined)
       if (!next) return
       if (next.signal.aborted) next.wake(undefined)
       else next.wake(take(group))
     }
   }
+  function expectOnly(queries: number): void {
+    expected = Math.max(0, queries)
+    for (const group of groups.values()) admit(group)
+  }
   return {
+    get reservation() {
+      return reservation
+    },
+    reserve() {
+      const counted = deferred()
+      expected = Number.POSITIVE_INFINITY
+      return (reservation = {
+        counted: counted.promise,
+        expect(queries) {
+          expectOnly(queries)
+          counted.resolve()
+        },
+        came: () => expectOnly(expected - 1),
+        end() {
+          reservation = undefined
+          expectOnly(0)
+          counted.resolve()
+        },
+      })
+    },
     groupOf: () => GLOBAL_GROUP,
     occupy: (name) => take(of(name)),
-    tryEnter(name) {
+    tryEnter(name, recovered = false) {
       const group = of(name)
-      return group.running < limits.running && group.waiting.length === 0 ? take(group) : undefined
+      if (group.recovered.length > 0) return undefined
+      const free = recovered
+        ? group.running < limits.running
+        : group.running + expected < limits.running && group.waiting.length === 0
+      return free ? take(group) : undefined
     },
-    enter(name, signal) {
+    enter(name, signal, recovered = false) {
       const group = of(name)
-      if (group.waiting.length >= limits.queued)
+      const queue = recovered ? group.recovered : group.waiting
+      if (!recovered && group.recovered.length + queue.length >= limits.queued)
         throw new EngineError('QUERY_QUEUE_FULL', `Too many queued queries for "${name}"`)
       const place = new Promise<Place | undefined>((resolve) => {
         const entry = { wake: resolve, signal }
-        group.waiting.push(entry)
+        queue.push(entry)
         signal.addEventListener(
           'abort',
           () => {
-            const index = group.waiting.indexOf(entry)
-            if (index >= 0) group.waiting.splice(index, 1)
+            const index = queue.indexOf(entry)
+            if (index >= 0) queue.splice(index, 1)
             resolve(undefined)
           },
           { once: true },
         )
       })
-      const position = group.waiting.length
+      const position = queue.length + (recovered ? 0 : group.recovered.length)
       admit(group)
       return { position, place }
     },
     figures: () =>
-      [...groups].map(([group, { running, waiting }]) => ({ group, running, queued: waiting.length, limits })),
+      [...groups].map(([group, { running, recovered, waiting }]) => ({
+        group,
+        running,
+        queued: recovered.length + waiting.length,
+        limits,
+      })),
   }
 }

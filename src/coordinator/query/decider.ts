@@ -1,7 +1,7 @@
 import { failureOf, type Failure } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { QueryEvent, QueryEventOf, QueryEventType } from './events.ts'
-import { isCommitted, isDecided, isTaskTerminal, isTerminal, type QueryState } from './state.ts'
+import { isCommitted, isDecided, isTaskTerminal, isTerminal, type QueryCore, type QueryState } from './state.ts'
 
 type Data<T extends QueryEventType> = QueryEventOf<T>['data']
 type EndFigures = Omit<Data<'QueryFailed'>, 'failure'>
@@ -47,7 +47,10 @@ export function decide(state: QueryState, command: QueryCommand, at: string): re
   const planned = state.kind !== 'QUEUED' && state.kind !== 'PLANNING'
   switch (command.type) {
     case 'QueueQuery':
-      return state.kind === 'QUEUED' && !state.queued ? [{ type: 'QueryQueued', time: at, data: command.data }] : []
+      // Again after a restart: it waits, and has done nothing that could end a coordinator.
+      return state.kind === 'QUEUED' && (!state.queued || isFreshlyRecovered(state))
+        ? [{ type: 'QueryQueued', time: at, data: command.data }]
+        : []
     case 'AdmitQuery':
       // Only a query that waited is admitted by an event; any other by its plan.
       return state.kind === 'QUEUED' && state.queued ? [{ type: 'QueryAdmitted', time: at, data: command.data }] : []
@@ -100,6 +103,10 @@ function fail(state: QueryState, failure: Failure, figures: EndFigures, at: stri
   // A prepared write is decided: nothing can fail the query any more.
   if (state.kind === 'NONE' || isDecided(state)) return []
   return [{ type: 'QueryFailed', time: at, data: { failure, ...figures } }]
+}
+
+function isFreshlyRecovered(state: QueryCore): boolean {
+  return state.recoveries > 0 && state.eventsSinceRecovery === 0
 }
 
 function isOpenTask(state: QueryState, taskId: string): boolean {

@@ -77,11 +77,18 @@ function live(state: LiveQuery, event: QueryEvent): QueryState {
     case 'QueryCreated':
       return state
     case 'QueryQueued':
-      return state.kind === 'QUEUED' ? { ...state, queued: { ...event.data, at: event.time } } : state
-    case 'QueryAdmitted':
       return state.kind === 'QUEUED'
-        ? { ...state, kind: 'PLANNING', admitted: { ...event.data, at: event.time } }
+        ? { ...state, queued: { ...event.data, at: state.queued?.at ?? event.time } }
         : state
+    case 'QueryAdmitted':
+      if (state.kind !== 'QUEUED') return state
+      return {
+        ...state,
+        kind: 'PLANNING',
+        admitted: { ...event.data, at: event.time },
+        // That it waited in between says nothing about what it does from here on.
+        eventsSinceRecovery: state.recoveries > 0 ? 0 : state.eventsSinceRecovery,
+      }
     case 'QueryPlanned':
       if (state.kind !== 'QUEUED' && state.kind !== 'PLANNING') return state
       return { ...state, kind: 'STARTING', planned: event.data, plannedAt: event.time }

@@ -199,15 +199,21 @@ export function startQueryExecution(
   }
 
   // --- the way from text to result ---------------------------------------------------------------------------------
-  async function enter(): Promise<void> {
+  async function enter(recovered = false): Promise<void> {
     const group = created.resourceGroup
-    const free = deps.groups.tryEnter(group)
+    if (deps.groups.reservation && !recovered) {
+      queuedReason = 'queries that waited before the coordinator was restarted come first'
+      await deps.groups.reservation.counted
+      abort.signal.throwIfAborted()
+      queuedReason = undefined
+    }
+    const free = deps.groups.tryEnter(group, recovered)
     if (free) {
       place.current = free
       return
     }
     const since = clock.monotonicMs()
-    const waiting = deps.groups.enter(group, abort.signal)
+    const waiting = deps.groups.enter(group, abort.signal, recovered)
     queuedReason = `resource group "${group}" is full; position ${waiting.position}`
     await record([
       { type: 'QueueQuery', data: { resourceGroup: group, reason: queuedReason, position: waiting.position } },
@@ -227,7 +233,9 @@ export function startQueryExecution(
         'COORDINATOR_RESTARTED',
         'The coordinator was restarted before the statement was planned; its secrets are not kept',
       )
-    await enter()
+    // One that had a place keeps it.
+    if (resumed?.state.kind === 'PLANNING') place.current = deps.groups.occupy(created.resourceGroup)
+    else await enter(resumed !== undefined)
     const analysisStart = clock.monotonicMs()
     const analyzed = await analyze()
     const analysisNanos = Math.round((clock.monotonicMs() - analysisStart) * 1e6)

@@ -53,7 +53,7 @@ export interface QueryCore {
   readonly write?: Data<'WritePrepared'> & { readonly at: string }
   readonly committed?: Data<'WriteCommitted'> & { readonly at: string }
   readonly recoveries: number
-  /** Events since the last QueryRecovered other than it. */
+  /** Events since the last QueryRecovered, or the admission after it, other than these. */
   readonly eventsSinceRecovery: number
   /** Time of the newest event. */
   readonly updatedAt: string

@@ -3,7 +3,8 @@ import type { Clock } from '../../shared/clock.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { readBody } from '../edge/request-body.ts'
 import type { StatementUris } from '../statement/next-uri.ts'
-import { baseUri, sendWaiting, type StatementRoutes } from '../statement/statement-routes.ts'
+import { baseUri, statementPath, type StatementRoutes } from '../statement/statement-routes.ts'
+import { tellWaiting, type LastKnown } from '../statement/waiting-answer.ts'
 import { relayHeaders } from './relayed-request.ts'
 import { sendRelayed, tellRelayed, type RelayedAnswer, type RelayedRequest } from './send-relayed.ts'
 
@@ -17,6 +18,8 @@ export interface WriterRelayDeps {
   readonly isRelayed: (request: IncomingMessage) => boolean
   readonly bearer: string
   readonly uris: StatementUris
+  /** Of queries whose writer does not answer. */
+  readonly lastKnown: LastKnown
   readonly forwarded: boolean
   readonly limits: {
     readonly bodyBytes: number
@@ -32,7 +35,6 @@ export interface WriterRelay {
   close(): void
 }
 
-const STATEMENT = /^\/v1\/statement\/([^/]+)\/([^/]+)\/?$/
 /** The writer answers a poll after the long poll's time, and may then read a page. */
 const POLL_GRACE_MS = 500
 /** A writer that was heard of within this lives: its answer is worth waiting for. */
@@ -111,8 +113,9 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
     if (token === undefined) throw new HttpProblem(404, 'Query not found')
     if (await relay(request, response, limits.longPollMs + POLL_GRACE_MS)) return
     if (request.method === 'HEAD') return void response.writeHead(200, { 'cache-control': 'no-store' }).end()
-    // The query is known by its mac; what it does is told once somebody writes the log again.
-    sendWaiting(request, response, deps.uris, baseUri(request, deps.forwarded), id, token)
+    // The query is known by its mac; what it does now is told once somebody writes the log again.
+    const waiting = { uris: deps.uris, lastKnown: deps.lastKnown, now: clock.now }
+    await tellWaiting(request, response, waiting, baseUri(request, deps.forwarded), id, token)
   }
 
   return {
@@ -123,10 +126,9 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
           [relayHeaders.notWriter]: 'true',
           'retry-after': '1',
         })
-      const statement = STATEMENT.exec(path)
+      const statement = statementPath(path)
       if (statement && (request.method === 'GET' || request.method === 'HEAD')) {
-        const [, id = '', segment = ''] = statement
-        await poll(request, response, id, segment)
+        await poll(request, response, statement.id, statement.segment)
         return true
       }
       const waitMs = request.method === 'DELETE' ? limits.deleteValidityWaitMs : limits.postLogWaitMs

@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createGzip, constants as zlib } from 'node:zlib'
 import { EngineError, failureOf } from '../../shared/engine-error.ts'
 import type { Clock } from '../../shared/clock.ts'
 import type { QueryEventOf } from '../../coordinator/query/events.ts'
@@ -12,14 +11,14 @@ import {
 import { EventLogError, Fenced } from '../../events/event-log.ts'
 import type { Submission } from '../../coordinator/query/query-handle.ts'
 import type { KnownQuery } from '../../coordinator/query/state.ts'
-import { isLoopback } from '../edge/browser-policy.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { decodeUtf8, readBody } from '../edge/request-body.ts'
-import { remoteAddressOf } from '../relay/relayed-request.ts'
-import { answerText, emptyStats } from './query-results.ts'
+import { answerText } from './query-results.ts'
 import { headerFamily, headerPrefix, sessionFromHeaders } from './session-headers.ts'
 import type { StatementUris } from './next-uri.ts'
+import { sendAnswer } from './send-answer.ts'
 import type { StatementSpans } from './statement-spans.ts'
+import { tellWaiting, type LastKnown } from './waiting-answer.ts'
 
 export interface StatementRouteDeps {
   readonly service: StatementService
@@ -34,6 +33,8 @@ export interface StatementRouteDeps {
     readonly longPollMs: number
     readonly deleteValidityWaitMs: number
   }
+  /** Of queries of which the log says nothing now. */
+  readonly lastKnown: LastKnown
   /** Is `X-Forwarded-*` to be believed? */
   readonly forwarded: boolean
   readonly onDelivered?: (query: KnownQuery, rows: number) => void
@@ -53,9 +54,16 @@ export type StatementRoutes = (request: IncomingMessage, response: ServerRespons
 const STAGE = /^\/v1\/stage\/([^/.]+)\.(\d{1,6})\/([^/]+)\/?$/
 const STATEMENT = /^\/v1\/statement\/([^/]+)\/([^/]+)\/?$/
 
+/** Query and last segment of a statement's address. */
+export function statementPath(path: string): { readonly id: string; readonly segment: string } | undefined {
+  const [, id, segment] = STATEMENT.exec(path) ?? []
+  return id === undefined || segment === undefined ? undefined : { id, segment }
+}
+
 export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes {
   /** What was answered at a settled token: asked again, it is the same to the byte. */
   const settled = createSettledAnswers()
+  const waiting = { uris: deps.uris, lastKnown: deps.lastKnown, now: deps.clock.now }
 
   async function post(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const trace = deps.spans.post(request, response)
@@ -101,7 +109,7 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
       initial: true,
     }
     const text = answerText(view, deps.uris, false)
-    send(request, response, [text.head], {})
+    sendAnswer(request, response, [text.head], {})
   }
 
   async function get(request: IncomingMessage, response: ServerResponse, id: string, segment: string): Promise<void> {
@@ -118,7 +126,7 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
       // At once would have the client ask again at once.
       await sleep(Math.max(0, deps.limits.longPollMs - (deps.clock.now() - startedAt)))
       deps.onPolled?.('empty')
-      return sendWaiting(request, response, deps.uris, baseUri(request, deps.forwarded), id, token)
+      return tellWaiting(request, response, waiting, baseUri(request, deps.forwarded), id, token)
     }
     switch (answer.kind) {
       case 'gone':
@@ -150,7 +158,7 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
       const prefix = headerPrefix(query.created.headerFamily)
       for (const { header, value } of query.finished.responseHeaders) (headers[prefix + header] ??= []).push(value)
     }
-    send(request, response, hasRows ? [text.head, page.bytes, text.tail] : [text.head], headers)
+    sendAnswer(request, response, hasRows ? [text.head, page.bytes, text.tail] : [text.head], headers)
     deps.onPolled?.(answer.nextToken === undefined ? 'last' : hasRows ? 'data' : 'empty')
     deps.spans.polled(request, response, {
       query,
@@ -199,9 +207,9 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
       response.writeHead(204, NO_BODY).end()
       return true
     }
-    const match = STATEMENT.exec(path)
-    if (!match) return false
-    const [, id = '', segment = ''] = match
+    const statement = statementPath(path)
+    if (!statement) return false
+    const { id, segment } = statement
     switch (request.method) {
       case 'GET':
         await get(request, response, id, segment)
@@ -229,64 +237,6 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
 }
 
 const NO_BODY = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
-
-const GZIP_ABOVE_BYTES = 64 * 1024
-
-/** Sends a whole body in one write, chunked; gzip for large bodies to peers that are not this host. */
-function send(
-  request: IncomingMessage,
-  response: ServerResponse,
-  parts: readonly (string | Buffer)[],
-  headers: Record<string, string[]>,
-): void {
-  const bytes = parts.reduce((sum, part) => sum + part.length, 0)
-  const gzip =
-    bytes > GZIP_ABOVE_BYTES &&
-    /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? '')) &&
-    !isLoopback((remoteAddressOf(request) ?? '').replace(/^::ffff:/, ''))
-  response.writeHead(200, {
-    'content-type': 'application/json',
-    'x-content-type-options': 'nosniff',
-    'cache-control': 'no-store',
-    'transfer-encoding': 'chunked',
-    ...(gzip ? { 'content-encoding': 'gzip', vary: 'Accept-Encoding' } : {}),
-    ...headers,
-  })
-  if (gzip) {
-    // Level 6 costs 28 ms of CPU a megabyte.
-    const stream = createGzip({ level: zlib.Z_BEST_SPEED })
-    stream.pipe(response)
-    for (const part of parts) stream.write(part)
-    stream.end()
-    return
-  }
-  // One part, one write: Node 24 loses what is written in a cork of one's own before the end.
-  const [only] = parts
-  response.end(
-    parts.length === 1
-      ? only
-      : Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part))),
-  )
-}
-
-/** Says of a query of which nothing is known here now that it waits; its nextUri stays. */
-export function sendWaiting(
-  request: IncomingMessage,
-  response: ServerResponse,
-  uris: StatementUris,
-  base: string,
-  id: string,
-  token: number,
-): void {
-  const body = {
-    id,
-    infoUri: uris.infoUri(base, id),
-    nextUri: uris.nextUri(base, id, token),
-    stats: emptyStats(),
-    warnings: [],
-  }
-  send(request, response, [JSON.stringify(body)], {})
-}
 
 function acceptsJson(request: IncomingMessage): void {
   const accept = request.headers.accept

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { QueryEvent, QueryEventType } from '../../../src/coordinator/query/events.ts'
 import { evolve, foldQuery } from '../../../src/coordinator/query/evolve.ts'
 import { initialQueryState, type QueryState, type QueryStateKind } from '../../../src/coordinator/query/state.ts'
-import { event, QUERY_ID, queryEventTypes, sampleData } from '../../support/query-events.ts'
+import { at, event, QUERY_ID, queryEventTypes, sampleData } from '../../support/query-events.ts'
 
 const openResult = { lastOfResult: false } as const
 
@@ -83,6 +83,19 @@ describe('evolve', () => {
     const once = foldQuery(QUERY_ID, [...into.RUNNING, event('QueryRecovered')])
     expect(once).toMatchObject({ recoveries: 1, eventsSinceRecovery: 0 })
     expect(evolve(QUERY_ID, once, event('QueryProgressed'))).toMatchObject({ recoveries: 1, eventsSinceRecovery: 1 })
+  })
+
+  it('counts the wait for a place for what it is: nothing that could end a coordinator, nor a step on', () => {
+    const waits = foldQuery(QUERY_ID, [event('QueryCreated'), event('QueryRecovered'), event('QueryQueued')])
+    expect(waits).toMatchObject({ kind: 'QUEUED', recoveries: 1, eventsSinceRecovery: 1 })
+    expect(evolve(QUERY_ID, waits, event('QueryAdmitted'))).toMatchObject({ kind: 'PLANNING', eventsSinceRecovery: 0 })
+  })
+
+  it('keeps since when a query waits, whoever lets it wait', () => {
+    const waits = foldQuery(QUERY_ID, [event('QueryCreated'), event('QueryQueued', 1), event('QueryRecovered', 2)])
+    expect(evolve(QUERY_ID, waits, event('QueryQueued', 3, { position: 7 }))).toMatchObject({
+      queued: { position: 7, at: at(1) },
+    })
   })
 })
 

@@ -1,0 +1,139 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  createResourceGroups,
+  type Place,
+  type ResourceGroups,
+} from '../../../src/coordinator/dispatch/resource-groups.ts'
+
+const GROUP = 'global'
+
+/** Queries that enter and leave, in the order in which they got a place. */
+function createRunners(groups: ResourceGroups) {
+  const admitted: string[] = []
+  const places = new Map<string, Place>()
+  const admit = (name: string, place: Place): void => {
+    admitted.push(name)
+    places.set(name, place)
+  }
+  return {
+    admitted,
+    get running() {
+      return places.size
+    },
+    enter(name: string, recovered = false): void {
+      const free = groups.tryEnter(GROUP, recovered)
+      if (free) return admit(name, free)
+      const waiting = groups.enter(GROUP, new AbortController().signal, recovered)
+      void waiting.place.then((place) => place && admit(name, place))
+    },
+    occupy: (name: string) => void places.set(name, groups.occupy(GROUP)),
+    /** Ends the one that runs longest. */
+    end(): void {
+      const [first] = places
+      if (!first) return
+      places.delete(first[0])
+      first[1].release()
+    },
+  }
+}
+
+const settled = () => new Promise((resolve) => setImmediate(resolve))
+
+describe('places', () => {
+  it('are given in the order in which queries came', async () => {
+    const runners = createRunners(createResourceGroups({ running: 1, queued: 3 }))
+    for (const name of ['a', 'b', 'c', 'd']) runners.enter(name)
+    expect(() => runners.enter('e')).toThrow('Too many queued queries')
+    for (let ended = 0; ended < 4; ended++) {
+      runners.end()
+      await settled()
+    }
+    expect(runners.admitted).toEqual(['a', 'b', 'c', 'd'])
+  })
+
+  it('are kept for queries of the coordinator before, and no more', async () => {
+    const groups = createResourceGroups({ running: 3, queued: 10 })
+    const runners = createRunners(groups)
+    const reservation = groups.reserve()
+    let counted = false
+    void reservation.counted.then(() => (counted = true))
+    await settled()
+    expect(counted).toBe(false)
+    reservation.expect(2)
+    await settled()
+    expect(counted).toBe(true)
+    runners.enter('new')
+    runners.enter('new too')
+    expect(runners.admitted).toEqual(['new'])
+    runners.occupy('before')
+    reservation.came()
+    // The other one had ended.
+    reservation.came()
+    await settled()
+    expect(runners.admitted).toEqual(['new', 'new too'])
+    reservation.end()
+    expect(groups.reservation).toBeUndefined()
+  })
+
+  it('are there for those who waited before, however many may wait', async () => {
+    const groups = createResourceGroups({ running: 1, queued: 1 })
+    const runners = createRunners(groups)
+    groups.reserve().expect(2)
+    runners.enter('new')
+    for (const name of ['x', 'y']) runners.enter(name, true)
+    expect(groups.figures()).toMatchObject([{ running: 1, queued: 2 }])
+    for (let ended = 0; ended < 3; ended++) {
+      groups.reservation?.came()
+      runners.end()
+      await settled()
+    }
+    expect(runners.admitted).toEqual(['x', 'y', 'new'])
+  })
+
+  it('never go to who is new before who waited for the coordinator before', async () => {
+    const step = fc.constantFrom('new', 'recovered', 'gone', 'end')
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 4 }), fc.array(step, { maxLength: 40 }), async (running, steps) => {
+        const groups = createResourceGroups({ running, queued: 1000 })
+        const runners = createRunners(groups)
+        const coming = steps.filter((one) => one === 'recovered' || one === 'gone').length
+        const reservation = groups.reserve()
+        reservation.expect(coming)
+        const recovered: string[] = []
+        const fresh: string[] = []
+        let newsBefore = 0
+        for (const [index, one] of steps.entries()) {
+          if (one === 'end') runners.end()
+          else if (one === 'gone') reservation.came()
+          else {
+            const name = `${one} ${index}`
+            ;(one === 'new' ? fresh : recovered).push(name)
+            runners.enter(name, one === 'recovered')
+            if (one === 'recovered') reservation.came()
+          }
+          await settled()
+          expect(runners.running).toBeLessThanOrEqual(running)
+          const left =
+            coming - steps.slice(0, index + 1).filter((step) => step === 'recovered' || step === 'gone').length
+          const news = fresh.filter((name) => runners.admitted.includes(name)).length
+          const waits = recovered.filter((name) => !runners.admitted.includes(name)).length
+          // Whoever waited before has a place as soon as there is one.
+          expect(waits === 0 || runners.running === running).toBe(true)
+          // Who is new was let in only where there was room for all who came before.
+          if (news > newsBefore) expect(runners.running + left).toBeLessThanOrEqual(running)
+          newsBefore = news
+        }
+        reservation.end()
+        while (runners.running > 0) {
+          runners.end()
+          await settled()
+        }
+        const order = (kind: string) => runners.admitted.filter((name) => name.startsWith(kind))
+        expect(order('recovered')).toEqual(recovered)
+        expect(order('new')).toEqual(fresh)
+      }),
+      { numRuns: 60 },
+    )
+  })
+})

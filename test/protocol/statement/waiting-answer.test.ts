@@ -1,0 +1,176 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, describe, expect, it } from 'vitest'
+import { createStartingServer, type StartingServer } from '../../../src/cli/starting-server.ts'
+import { createStartNeeds, type StartNeeds } from '../../../src/cli/start-needs.ts'
+import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
+import type { QueryEventType } from '../../../src/coordinator/query/events.ts'
+import type { KnownQuery } from '../../../src/coordinator/query/state.ts'
+import { sendProblem, toProblem } from '../../../src/protocol/edge/problem.ts'
+import { createWriterRelay } from '../../../src/protocol/relay/writer-relay.ts'
+import { createStatementUris } from '../../../src/protocol/statement/next-uri.ts'
+import type { LastKnown } from '../../../src/protocol/statement/waiting-answer.ts'
+import { systemClock } from '../../../src/shared/clock.ts'
+import { event, QUERY_ID } from '../../support/query-events.ts'
+import { raw } from '../../support/statement-client.ts'
+
+const uris = createStatementUris(randomBytes(32))
+const waits = { longPollMs: 20, postLogWaitMs: 40, deleteValidityWaitMs: 30 }
+let server: Server
+
+async function serve(listener: RequestListener): Promise<string> {
+  server = createServer(listener)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+afterEach(async () => {
+  server.closeAllConnections()
+  server.close()
+  await once(server, 'close')
+})
+
+function after(...types: readonly QueryEventType[]): KnownQuery {
+  const state = foldQuery(
+    QUERY_ID,
+    types.map((type) => event(type)),
+  )
+  if (state.kind === 'NONE') throw new Error('a query is created')
+  return state
+}
+
+const published = ['QueryCreated', 'QueryPlanned', 'TaskCreated', 'ResultPagesPublished'] as const
+
+describe('a coordinator that follows while nobody writes', () => {
+  const relayed = (lastKnown: LastKnown) => {
+    const relay = createWriterRelay({
+      clock: systemClock,
+      writer: () => undefined,
+      writerSilentMs: () => 60_000,
+      isRelayed: () => false,
+      bearer: 'key',
+      uris,
+      lastKnown,
+      forwarded: false,
+      limits: { ...waits, bodyBytes: 1000 },
+    })
+    return serve((request, response) => {
+      relay
+        .routes(request, response, request.url!)
+        .catch((error: unknown) => sendProblem(request, response, toProblem(error)))
+    })
+  }
+
+  it('tells state and columns of a query as it last knew them, and no page', async () => {
+    const base = await relayed(async () => after(...published))
+    const { status, json } = await raw(uris.nextUri(base, QUERY_ID, 0))
+    expect(status).toBe(200)
+    expect(json).toMatchObject({ id: QUERY_ID, nextUri: uris.nextUri(base, QUERY_ID, 0), columns: [{ name: 'a' }] })
+    expect(json.infoUri).toBe(`${base}/v1/query/${QUERY_ID}`)
+    expect(json.stats).toMatchObject({ state: 'FINISHING', queued: false })
+    expect(json.data).toBeUndefined()
+  })
+
+  it('tells no end of a result whose last page it cannot give', async () => {
+    const base = await relayed(async () => after(...published, 'QueryFinished'))
+    const { json } = await raw(uris.nextUri(base, QUERY_ID, 1))
+    expect(json.nextUri).toBe(uris.nextUri(base, QUERY_ID, 1))
+    expect(json.stats.state).toBe('FINISHING')
+  })
+
+  it('tells a failure, which is the whole answer', async () => {
+    const base = await relayed(async () => after('QueryCreated', 'QueryFailed'))
+    const { json } = await raw(uris.nextUri(base, QUERY_ID, 0))
+    expect(json.nextUri).toBeUndefined()
+    expect(json.error).toMatchObject({ errorName: 'DIVISION_BY_ZERO' })
+    expect(json.stats.state).toBe('FAILED')
+  })
+
+  it('says QUEUED where it knows nothing, and 503 to a POST', async () => {
+    const base = await relayed(async () => undefined)
+    const { json } = await raw(uris.nextUri(base, QUERY_ID, 0))
+    expect(json).toMatchObject({ nextUri: uris.nextUri(base, QUERY_ID, 0), stats: { state: 'QUEUED', nodes: 0 } })
+    expect((await raw(`${base}/v1/statement/${QUERY_ID}/0.wrong`)).status).toBe(404)
+    const refused = await raw(`${base}/v1/statement`, { method: 'POST', body: 'SELECT 1' })
+    expect(refused).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
+  })
+})
+
+describe('a coordinator that starts in the place of another', () => {
+  let starting: StartingServer
+  let needs: StartNeeds
+  const started = () => {
+    needs = createStartNeeds(true)
+    starting = createStartingServer({
+      clock: systemClock,
+      needs,
+      info: () => ({ starting: true }),
+      restarts: () => 3,
+      uris,
+      lastKnown: async () => after(...published),
+      policy: { authenticated: false, publicHosts: [], insecure: false },
+      bearer: 'key',
+      waits,
+      onError: (error) => {
+        throw error
+      },
+    })
+    return serve(starting.listener)
+  }
+
+  it('answers what may be said while the log is away', async () => {
+    const base = await started()
+    needs.failed('database')
+    expect((await raw(`${base}/v1/info`)).json).toEqual({ starting: true })
+    expect((await raw(`${base}/v1/status`)).json).toMatchObject({
+      live: true,
+      ready: false,
+      writer: false,
+      log: 'down',
+      database: 'down',
+      restarts: 3,
+    })
+    const polled = await raw(uris.nextUri(base, QUERY_ID, 0))
+    expect(polled.status).toBe(200)
+    expect(polled.json.nextUri).toBe(uris.nextUri(base, QUERY_ID, 0))
+    expect(polled.json.stats.state).toBe('FINISHING')
+    expect((await raw(uris.nextUri(base, QUERY_ID, 0), { method: 'HEAD' })).status).toBe(200)
+    expect((await raw(`${base}/v1/statement/${QUERY_ID}/0.wrong`)).status).toBe(404)
+    for (const [path, method] of [
+      ['/v1/statement', 'POST'],
+      [`/v1/query/${QUERY_ID}`, 'GET'],
+    ] as const)
+      expect(await raw(base + path, { method })).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
+    const canceled = await raw(uris.nextUri(base, QUERY_ID, 0), { method: 'DELETE' })
+    expect(canceled).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
+    const foreign = await raw(`${base}/v1/status`, { headers: { origin: 'http://elsewhere.example' } })
+    expect(foreign.status).toBe(403)
+  })
+
+  it('keeps everything waiting where nothing is away, and hands it over', async () => {
+    const base = await started()
+    const waiting = [
+      raw(`${base}/v1/statement`, { method: 'POST', body: 'SELECT 1' }),
+      raw(uris.nextUri(base, QUERY_ID, 0)),
+      raw(`${base}/v1/status`),
+    ]
+    let early = false
+    for (const one of waiting) void one.then(() => (early = true))
+    // Longer than any of them would wait for a log that is away.
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    expect(early).toBe(false)
+    starting.handOver((request, response) => {
+      request.resume()
+      response.end(`${request.method} by the coordinator`)
+    })
+    expect((await Promise.all(waiting)).map(({ text }) => text)).toEqual([
+      'POST by the coordinator',
+      'GET by the coordinator',
+      'GET by the coordinator',
+    ])
+    expect((await raw(`${base}/v1/info`)).text).toBe('GET by the coordinator')
+  })
+})
