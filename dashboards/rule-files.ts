@@ -32,7 +32,7 @@ export function ruleFile(): string {
 /** dashboards/rules/quipu.test.yaml: for `promtool test rules`. */
 export function ruleTestFile(): string {
   return yaml(
-    { rule_files: ['quipu.yaml'], evaluation_interval: '30s', tests: alertTests },
+    { rule_files: ['quipu.yaml'], evaluation_interval: '1m', tests: alertTests },
     '# Made by `npm run dashboards` from dashboards/alert-tests.ts; run by `promtool test rules`.',
   )
 }

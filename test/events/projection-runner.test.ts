@@ -35,7 +35,7 @@ describe('batches', () => {
     for (const maxBatch of [1, 7, 100, 2000]) {
       await clearTables()
       const runner = await bed.startRunner({ maxBatch, enough: Math.min(maxBatch, 500) })
-      expect(await runner.barrier(20_000)).toBe(true)
+      expect(await runner.barrier(60_000)).toBe(true)
       await runner.stop()
       hashes.push(await tableHashes(bed))
     }
@@ -49,13 +49,13 @@ describe('batches', () => {
     for (const [index, event] of all.entries()) {
       await bed.log.append(first!.queryId, index, [event])
       const runner = await bed.startRunner()
-      expect(await runner.barrier(10_000)).toBe(true)
+      expect(await runner.barrier(60_000)).toBe(true)
       await runner.stop()
     }
     const stepwise = await tableHashes(bed)
     await clearTables()
     const runner = await bed.startRunner()
-    await runner.barrier(10_000)
+    await runner.barrier(60_000)
     expect(await tableHashes(bed)).toEqual(stepwise)
     expect(await bed.query('select state from queries')).toEqual([{ state: 'FINISHED' }])
   })
@@ -69,7 +69,7 @@ describe('batches', () => {
     ]) {
       await clearTables()
       const runner = await bed.startRunner({ maxBatch: 9, enough: 9 }, createReadModelsProjection(new QueryFolds(kept)))
-      expect(await runner.barrier(20_000)).toBe(true)
+      expect(await runner.barrier(60_000)).toBe(true)
       await runner.stop()
       hashes.push(await tableHashes(bed))
     }
@@ -79,12 +79,12 @@ describe('batches', () => {
   it('of two runners on one checkpoint are applied once', async () => {
     const runners = [await bed.startRunner({ maxBatch: 13 }), await bed.startRunner({ maxBatch: 17 })]
     await appendLives(bed.log, lives(40))
-    for (const runner of runners) expect(await runner.barrier(20_000)).toBe(true)
+    for (const runner of runners) expect(await runner.barrier(60_000)).toBe(true)
     for (const runner of runners) await runner.stop()
     const together = await tableHashes(bed)
     await clearTables()
     const alone = await bed.startRunner()
-    await alone.barrier(10_000)
+    await alone.barrier(60_000)
     expect(await tableHashes(bed)).toEqual(together)
   })
 })
@@ -95,7 +95,7 @@ describe('own writes', () => {
     const runner = await bed.startRunner({ lingerMs: 60_000, enough: 100_000 })
     const queryId = testQueryId(1)
     const position = await bed.log.append(queryId, 0, toLogEvents(queryLife(queryId, { end: 'open' })))
-    expect(await runner.waitFor(position, 10_000)).toBe(true)
+    expect(await runner.waitFor(position, 60_000)).toBe(true)
     expect(await bed.query('select query_id from queries')).toEqual([{ query_id: queryId }])
   })
 
@@ -104,7 +104,7 @@ describe('own writes', () => {
     const seen = await Promise.all(
       lives(20).map(async ({ queryId, events }) => {
         const position = await bed.log.append(queryId, 0, toLogEvents(events))
-        await runner.waitFor(position, 20_000)
+        await runner.waitFor(position, 60_000)
         return (await bed.query('select last_sequence from queries where query_id = $1', [queryId]))[0]![
           'last_sequence'
         ]
@@ -120,16 +120,16 @@ describe('own writes', () => {
 
   it('are passed at once when they are there', async () => {
     const runner = await bed.startRunner()
-    await runner.barrier(10_000)
+    await runner.barrier(60_000)
     expect(await runner.waitFor(beginning(), 0)).toBe(true)
-    expect(await runner.barrier(1000)).toBe(true)
+    expect(await runner.barrier(60_000)).toBe(true)
   })
 
   it('of another process are covered by a barrier', async () => {
     const runner = await bed.startRunner({ lingerMs: 60_000, enough: 100_000 })
     const queryId = testQueryId(2)
     await bed.log.append(queryId, 0, toLogEvents(queryLife(queryId, { end: 'open' })))
-    const answers = await Promise.all([runner.barrier(10_000), runner.barrier(10_000), runner.barrier(10_000)])
+    const answers = await Promise.all([runner.barrier(60_000), runner.barrier(60_000), runner.barrier(60_000)])
     expect(answers).toEqual([true, true, true])
     expect(await bed.query('select count(*) from queries')).toEqual([{ count: '1' }])
   })
@@ -155,7 +155,7 @@ describe('own writes', () => {
     const queryId = testQueryId(3)
     const position = await bed.log.append(queryId, 0, toLogEvents(queryLife(queryId, { end: 'open' })))
     expect(await runner.barrier(1000)).toBe(false)
-    expect(await runner.waitFor(position, 10_000)).toBe(true)
+    expect(await runner.waitFor(position, 60_000)).toBe(true)
     expect(await runner.lag()).toEqual({ events: 0, oldestMillis: 0 })
   })
 
@@ -164,7 +164,7 @@ describe('own writes', () => {
     const counts: number[] = []
     const end = runner.onCommitted((committed) => counts.push(committed.at[0]!.state.count))
     await appendLives(bed.log, lives(5))
-    await runner.barrier(10_000)
+    await runner.barrier(60_000)
     end()
     expect(counts.at(-1)).toBe((await bed.log.tip()).at[0]!.state.count)
     expect([...counts].sort((a, b) => a - b)).toEqual(counts)
@@ -197,7 +197,7 @@ describe('an event that cannot be applied', () => {
         if (trouble.kind === 'dead_letter') letters.push(trouble.letter)
       },
     })
-    expect(await runner.barrier(20_000)).toBe(true)
+    expect(await runner.barrier(60_000)).toBe(true)
     expect(runner.deadLetters).toBe(1)
     return letters
   }
@@ -248,7 +248,7 @@ describe('an event that cannot be applied', () => {
       { type: 'QueryKilled', v: 1, time, data: { queryId: 'q', by: 'root' } },
     ])
     const runner = await bed.startRunner()
-    await runner.barrier(10_000)
+    await runner.barrier(60_000)
     expect(await bed.query(`select user_name from audit_log where kind = 'QueryKilled'`)).toEqual([
       { user_name: 'root' },
     ])
@@ -265,7 +265,7 @@ describe('an event that cannot be applied', () => {
     })
     const runner = await bed.startRunner()
     await bed.log.append(bad, 0, life.slice(0, 5))
-    await runner.barrier(10_000)
+    await runner.barrier(60_000)
     expect(runner.deadLetters).toBe(1)
     await expect(mendQuery(bed.config, bad)).rejects.toThrow('odd')
     expect(await bed.query('select incomplete from queries')).toEqual([{ incomplete: true }])
@@ -273,7 +273,7 @@ describe('an event that cannot be applied', () => {
     await bed.query('alter table tasks drop constraint odd')
     expect(await mendQuery(bed.config, bad)).toEqual({ events: 5, deadLetters: 2 })
     const position = await bed.log.append(bad, 5, life.slice(5))
-    expect(await runner.waitFor(position, 10_000)).toBe(true)
+    expect(await runner.waitFor(position, 60_000)).toBe(true)
     expect(runner.deadLetters).toBe(0)
     expect(await bed.query('select state, incomplete, last_sequence from queries')).toEqual([
       { state: 'FINISHED', incomplete: false, last_sequence: '7' },

@@ -86,6 +86,9 @@ async function chaos(adapter: LogAdapter): Promise<void> {
     await serverAway
     for (const child of children) child.kill('SIGCONT')
     await sleep(2500)
+    // A server that was away for most of the time left little of it.
+    for (const until = Date.now() + 60_000; acknowledged.length <= 20 && Date.now() < until; await sleep(100))
+      while (children.size < 2) await start()
     for (const child of children) child.kill('SIGKILL')
     await sleep(1000)
 

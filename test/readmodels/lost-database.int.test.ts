@@ -30,7 +30,7 @@ describe.skipIf(!(await kafkaIsAvailable()))('a lost database beside a log in Ka
           return { queryId, events: queryLife(queryId, { end: index % 3 === 0 ? 'failed' : 'finished' }) }
         }),
       )
-      expect(await runner.barrier(30_000)).toBe(true)
+      expect(await runner.barrier(60_000)).toBe(true)
       await runner.stop()
       const before = await tableHashes(bed)
       expect(before['queries']).toMatch(/^40 rows/)
@@ -45,7 +45,7 @@ describe.skipIf(!(await kafkaIsAvailable()))('a lost database beside a log in Ka
       // Few events: the running projection is there as soon.
       expect(await rebuildIfNeeded({ log, database: bed.config, clock: systemClock })).toBeUndefined()
       const again = await bed.startRunner({ log })
-      expect(await again.barrier(30_000)).toBe(true)
+      expect(await again.barrier(60_000)).toBe(true)
       expect(await tableHashes(bed)).toEqual(before)
     } finally {
       await log.close()
@@ -59,7 +59,7 @@ it('tables that an older projection filled are made anew', async () => {
     const queryId = testQueryId(1)
     await appendLives(bed.log, [{ queryId, events: queryLife(queryId) }])
     const runner = await bed.startRunner()
-    await runner.barrier(10_000)
+    await runner.barrier(60_000)
     await runner.stop()
     const fresh = await tableHashes(bed)
     await bed.query(`update checkpoints set version = 0; update queries set state = 'of old'`)

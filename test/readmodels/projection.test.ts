@@ -11,7 +11,7 @@ afterEach(() => bed.close())
 
 async function projected(): Promise<void> {
   const runner = await bed.startRunner()
-  expect(await runner.barrier(10_000)).toBe(true)
+  expect(await runner.barrier(60_000)).toBe(true)
 }
 
 describe('read models of queries', () => {
@@ -203,14 +203,14 @@ describe('read models of nodes and the system', () => {
       { type: 'NodeSuspected', v: 1, time, data: { ...node, reason: 'no_answer' } },
     ])
     const runner = await bed.startRunner()
-    await runner.barrier(10_000)
+    await runner.barrier(60_000)
     expect(await bed.query('select node_id, state, reason, cores, memory_bytes from nodes')).toEqual([
       { node_id: 'w1', state: 'suspect', reason: 'no_answer', cores: 4, memory_bytes: '1024' },
     ])
     await bed.log.append('node/w1', 2, [
       { type: 'NodeFailed', v: 1, time, data: { ...node, reason: 'no_answer', lastFailure } },
     ])
-    await runner.barrier(10_000)
+    await runner.barrier(60_000)
     expect(await bed.query('select state, cores, last_failure from nodes')).toEqual([
       { state: 'failed', cores: 4, last_failure: lastFailure },
     ])

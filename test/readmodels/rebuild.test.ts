@@ -33,7 +33,7 @@ describe('rebuild', () => {
   it.each([3, 50, 5000])('in batches of %d gives the rows of the live projection', async (batch) => {
     await appendLives(bed.log, lives(30))
     const runner = await bed.startRunner()
-    await runner.barrier(10_000)
+    await runner.barrier(60_000)
     const live = await tableHashes(bed)
     const before = await indexes()
     const rebuilt = await rebuild(batch)
@@ -46,7 +46,7 @@ describe('rebuild', () => {
   it('mends rows that were altered, while queries go on and are read', async () => {
     await appendLives(bed.log, lives(20))
     const runner = await bed.startRunner()
-    await runner.barrier(10_000)
+    await runner.barrier(60_000)
     await bed.query(`update queries set state = 'WRONG', user_name = 'nobody'`)
     await bed.query('delete from operators')
     let done = false
@@ -60,7 +60,7 @@ describe('rebuild', () => {
     done = true
     expect(await reading).toBeGreaterThan(0)
     await writing
-    expect(await runner.barrier(10_000)).toBe(true)
+    expect(await runner.barrier(60_000)).toBe(true)
     const mended = await tableHashes(bed)
     expect(await bed.query(`select count(*) from queries where state = 'WRONG'`)).toEqual([{ count: '0' }])
     await runner.stop()
@@ -73,10 +73,10 @@ describe('rebuild', () => {
     const life = toLogEvents(queryLife(queryId))
     const runner = await bed.startRunner()
     await bed.log.append(queryId, 0, life.slice(0, 4))
-    await runner.barrier(10_000)
+    await runner.barrier(60_000)
     await rebuild()
     const position = await bed.log.append(queryId, 4, life.slice(4))
-    expect(await runner.waitFor(position, 10_000)).toBe(true)
+    expect(await runner.waitFor(position, 60_000)).toBe(true)
     expect(await bed.query('select state, last_sequence from queries')).toEqual([
       { state: 'FINISHED', last_sequence: '7' },
     ])
@@ -85,7 +85,7 @@ describe('rebuild', () => {
   it('makes lost read models again', async () => {
     await appendLives(bed.log, lives(12))
     const runner = await bed.startRunner()
-    await runner.barrier(10_000)
+    await runner.barrier(60_000)
     const live = await tableHashes(bed)
     await runner.stop()
     await bed.query('drop schema m cascade')
@@ -96,7 +96,7 @@ describe('rebuild', () => {
   it('is refused over tables that another log made', async () => {
     await appendLives(bed.log, lives(3))
     const runner = await bed.startRunner()
-    await runner.barrier(10_000)
+    await runner.barrier(60_000)
     await runner.stop()
     await bed.query(
       `update checkpoints set checkpoint = regexp_replace(checkpoint, '"hash":"[0-9a-f]{4}', '"hash":"beef')`,

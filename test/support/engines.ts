@@ -27,7 +27,7 @@ export interface TestPool extends AsyncDisposable {
 
 const MB = 2 ** 20
 
-/** A started pool over temporary folders. Deadlines are those of the product; no spare unless asked for. */
+/** A started pool over temporary folders, with deadlines that a busy machine keeps; no spare unless asked for. */
 export async function openTestPool(overrides: Partial<EngineSettings> = {}): Promise<TestPool> {
   const root = mkdtempSync(join(tmpdir(), 'quipu-engines-'))
   const data = join(root, 'data', '/')
@@ -41,10 +41,10 @@ export async function openTestPool(overrides: Partial<EngineSettings> = {}): Pro
     cores: 2,
     sharedConnections: 16,
     dedicatedConnections: 2,
-    prepareDeadlineMs: 2_500,
+    prepareDeadlineMs: 15_000,
     interruptToKillMs: 150,
     beatMs: 250,
-    deadAfterMs: 2_000,
+    deadAfterMs: 10_000,
     spareAfterMs: 3_600_000,
     translateError: (text) => new Error(text),
     onEvent: (event) => events.push(event),

@@ -129,6 +129,8 @@ broker.heartbeat.interval.ms=300
 controller.quorum.election.timeout.ms=300
 controller.quorum.fetch.timeout.ms=600
 delete.topic.enable=true
+# No second member comes: 3 s by default.
+group.initial.rebalance.delay.ms=0
 `,
   )
   await java(folder, ['kafka.tools.StorageTool', 'format', '--standalone', '-t', uuid(), '-c', 'server.properties'])

@@ -14,6 +14,7 @@ import {
   events,
   expectKept,
   me,
+  patience,
   readAll,
   until,
   within,
@@ -139,7 +140,10 @@ export const appendTests: readonly ContractTest[] = [
       // Bytes that gzip cannot shrink.
       const large = randomBytes(4_500_000).toString('base64')
       const small = Array.from({ length: 100 }, (_, n) => log.append(`small${n}`, 0, events(1)))
-      const acknowledged = await within(20_000, Promise.all([...small, log.append('large', 0, [anEvent({ large })])]))
+      const acknowledged = await within(
+        patience.ms,
+        Promise.all([...small, log.append('large', 0, [anEvent({ large })])]),
+      )
       const before = await log.tip()
       const tooLarge = randomBytes(6_800_000).toString('base64')
       await expect(log.append('huge', 0, [anEvent({ tooLarge })])).rejects.toBeInstanceOf(TooLarge)
@@ -234,7 +238,7 @@ export const appendTests: readonly ContractTest[] = [
       expect(tip.at).toEqual((await two.tip()).at)
       expect(await collect(one.readStream('s'))).toHaveLength(4)
       // Seeing the other's epoch is enough to step down.
-      expect(await within(5000, one.fenced)).toMatchObject({ name: 'Fenced' })
+      expect(await within(patience.ms, one.fenced)).toMatchObject({ name: 'Fenced' })
       await expect(one.append('s', 4, events(1))).rejects.toMatchObject({ name: 'Fenced' })
     },
   },
@@ -284,7 +288,7 @@ export const appendTests: readonly ContractTest[] = [
       const rejected = expect(pending).rejects.toBeInstanceOf(LogUnavailable)
       await until(() => proxy.holding > 0)
       proxy.refuse()
-      await within(8000, log.close(), 'close')
+      await within(patience.ms, log.close(), 'close')
       await rejected
     },
   },

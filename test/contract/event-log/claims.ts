@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { Fenced } from '../../../src/events/event-log.ts'
-import { anEvent, audit, events, expectKept, me, within } from '../../support/event-log/log-fixture.ts'
+import { anEvent, audit, events, expectKept, me, patience, within } from '../../support/event-log/log-fixture.ts'
 import type { Point } from '../../support/event-log/log-process.ts'
 import type { ContractTest } from './contract-test.ts'
 
@@ -20,11 +20,11 @@ export const claimTests: readonly ContractTest[] = [
         const pending = old.append(stream, 1, [anEvent({ by: 'old' })])
         await old.stopped()
         const next = await fixture.open()
-        await within(15_000, next.claim(me), `claim over a writer stopped ${point}`)
+        await within(patience.ms, next.claim(me), `claim over a writer stopped ${point}`)
         const before = (await audit(fixture)).valid.filter((event) => event.stream === stream).length
         const acknowledged = [await next.append(stream, before, [anEvent({ by: 'new' })])]
         old.resume()
-        const answer = await within(15_000, pending, `answer of a writer stopped ${point}`)
+        const answer = await within(patience.ms, pending, `answer of a writer stopped ${point}`)
         // What it says must be what everybody else had concluded already.
         expect(answer, point).toMatchObject(before === 2 ? { ok: true } : { ok: false, error: 'Fenced' })
         expect(await old.append(stream, before, [anEvent()]), point).toMatchObject({ ok: false })
@@ -57,7 +57,7 @@ export const claimTests: readonly ContractTest[] = [
       expect(new Set(started.map((event) => event.epoch)).size).toBe(started.length)
       // Whoever is in office is exactly one of them.
       const open = await Promise.allSettled(
-        claimants.map((each, n) => within(5000, each.append(`mine${n}`, 0, events(1)))),
+        claimants.map((each, n) => within(patience.ms, each.append(`mine${n}`, 0, events(1)))),
       )
       expect(open.filter((each) => each.status === 'fulfilled')).toHaveLength(1)
     },
@@ -75,7 +75,7 @@ export const claimTests: readonly ContractTest[] = [
       // Its epoch is in log partition 0: the first writer is over, though nobody took its place.
       const store = await fixture.store()
       const there = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].find((stream) => store.partitionOf(stream) === 0)!
-      await expect(within(10_000, first.append(there, 0, events(1)))).rejects.toBeInstanceOf(Fenced)
+      await expect(within(patience.ms, first.append(there, 0, events(1)))).rejects.toBeInstanceOf(Fenced)
       // Seen in one log partition, it is over in all.
       await expect(first.append('s', 1, events(1))).rejects.toBeInstanceOf(Fenced)
       const third = await fixture.open()

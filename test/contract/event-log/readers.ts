@@ -14,6 +14,7 @@ import {
   events,
   expectKept,
   me,
+  patience,
   readAll,
   within,
 } from '../../support/event-log/log-fixture.ts'
@@ -69,7 +70,7 @@ export const readerTests: readonly ContractTest[] = [
       const acknowledged = [await log.append('s', 0, events(1))]
       for (const text of ['', 'junk', '{"type":"QueryCreated"}', '[1,2']) {
         await fixture.putForeign(text)
-        acknowledged.push(await within(10_000, log.append('s', acknowledged.length, events(1))))
+        acknowledged.push(await within(patience.ms, log.append('s', acknowledged.length, events(1))))
       }
       const found = await audit(fixture)
       expectKept(found, acknowledged)
@@ -92,10 +93,10 @@ export const readerTests: readonly ContractTest[] = [
       for (let n = 0; n < 5; n++) await log.append('s', n, events(1))
       const { next } = await log.read(await log.tip(), 1)
       await fixture.restore([])
-      await expect(within(15_000, log.append('s', 5, events(1)))).rejects.toMatchObject({
+      await expect(within(patience.ms, log.append('s', 5, events(1)))).rejects.toMatchObject({
         name: expect.stringMatching(/LogWentBackwards|Fenced/),
       })
-      expect(await within(5000, log.fenced)).toBeInstanceOf(LogWentBackwards)
+      expect(await within(patience.ms, log.fenced)).toBeInstanceOf(LogWentBackwards)
       await expect((await fixture.open()).read(plain(next), 10)).rejects.toBeInstanceOf(LogChanged)
       const fresh = await fixture.open()
       expect(await fresh.claim(me)).toBe(1)
@@ -124,7 +125,7 @@ export const readerTests: readonly ContractTest[] = [
       // Longer, of the same identity: the past is another.
       await expect((await fixture.open()).read(checkpoint, 10)).rejects.toBeInstanceOf(LogChanged)
       const following = (await fixture.open()).subscribe(checkpoint, async () => {})
-      await expect(within(5000, following.done)).rejects.toBeInstanceOf(LogChanged)
+      await expect(within(patience.ms, following.done)).rejects.toBeInstanceOf(LogChanged)
       await audit(fixture)
     },
   },
@@ -137,11 +138,11 @@ export const readerTests: readonly ContractTest[] = [
       await log.append('s', 0, events(2))
       // What is left of an append that was sent twice, or of a claimant that died before its first event.
       await fixture.putForeign('not ours')
-      expect(await within(10_000, collect((await fixture.open()).readStream('s')))).toHaveLength(2)
-      expect(await within(10_000, collect((await fixture.open()).readStream('nobody')))).toHaveLength(0)
+      expect(await within(patience.ms, collect((await fixture.open()).readStream('s')))).toHaveLength(2)
+      expect(await within(patience.ms, collect((await fixture.open()).readStream('nobody')))).toHaveLength(0)
       const next = await fixture.open()
-      await within(10_000, next.claim(me))
-      await within(10_000, next.append('s', 2, events(1)))
+      await within(patience.ms, next.claim(me))
+      await within(patience.ms, next.append('s', 2, events(1)))
     },
   },
   {
@@ -175,7 +176,7 @@ export const readerTests: readonly ContractTest[] = [
       await next.claim(me)
       await expect(next.append('s1', 0, events(1))).rejects.toMatchObject({ name: 'SequenceConflict', actual: 5 })
       acknowledged.push(await next.append('s1', 5, events(1)))
-      expect(await within(10_000, collect(next.readStream('s1')))).toHaveLength(6)
+      expect(await within(patience.ms, collect(next.readStream('s1')))).toHaveLength(6)
       expectKept(await audit(fixture), acknowledged)
     },
   },

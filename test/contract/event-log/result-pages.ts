@@ -3,7 +3,7 @@ import { Kafka, logLevel } from 'kafkajs'
 import { expect } from 'vitest'
 import { LogUnavailable, type EventLog, type PagePlace } from '../../../src/events/event-log.ts'
 import { pagesTopicOf } from '../../../src/events/kafka/kafka-record-store.ts'
-import { anEvent, me, until, within, type LogFixture } from '../../support/event-log/log-fixture.ts'
+import { anEvent, me, patience, until, within, type LogFixture } from '../../support/event-log/log-fixture.ts'
 import type { ContractTest } from './contract-test.ts'
 
 /** Small result pages beside the log: what both stores of them promise. */
@@ -65,7 +65,7 @@ export const resultPageTests: readonly ContractTest[] = [
       await new Promise((resolve) => setTimeout(resolve, 1500))
       expect(done).toBe(false)
       proxy.accept()
-      const [place] = await within(20_000, published)
+      const [place] = await within(patience.ms, published)
       const reader = await fixture.open()
       expect(Buffer.from((await reader.readPage('s', 0, place))!).toString()).toBe('late')
     },
@@ -80,7 +80,7 @@ export const resultPageTests: readonly ContractTest[] = [
       proxy.refuse()
       const published = expect(publish(log, 's', [Buffer.from('late')])).rejects.toBeInstanceOf(LogUnavailable)
       await new Promise((resolve) => setTimeout(resolve, 100))
-      await within(10_000, log.close(), 'close')
+      await within(patience.ms, log.close(), 'close')
       await published
     },
   },
@@ -147,7 +147,7 @@ async function rawPages(fixture: LogFixture, count: number): Promise<Buffer[]> {
   await consumer.connect()
   await consumer.subscribe({ topic: pagesTopicOf(fixture.details['topic']!), fromBeginning: true })
   await consumer.run({ eachMessage: async ({ message }) => void found.push(message.value!) })
-  await until(() => found.length >= count, 30_000, 'messages of the topic')
+  await until(() => found.length >= count, patience.ms, 'messages of the topic')
   await consumer.disconnect()
   return found
 }

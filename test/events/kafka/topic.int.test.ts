@@ -6,7 +6,7 @@ import { FoldedEventLog } from '../../../src/events/folded-event-log.ts'
 import { KafkaStoreBesidePostgres } from '../../../src/events/kafka-beside-postgres.ts'
 import { ensureTopics } from '../../../src/events/kafka/topic.ts'
 import { kafkaAdapter } from '../../support/event-log/kafka-fixture.ts'
-import { events, me } from '../../support/event-log/log-fixture.ts'
+import { events, me, until } from '../../support/event-log/log-fixture.ts'
 import { kafkaIsAvailable, sharedKafka } from '../../support/kafka.ts'
 
 describe.runIf(await kafkaIsAvailable())("the log's topic", () => {
@@ -29,6 +29,8 @@ describe.runIf(await kafkaIsAvailable())("the log's topic", () => {
         { ...resource, configEntries: [...(await wanted()).filter((entry) => entry.name !== name), { name, value }] },
       ],
     })
+    // A broker has it some time after its controller.
+    await until(async () => (await wanted()).some((entry) => entry.name === name && entry.value === value))
   }
   // What is not named goes back to the default.
   const wanted = async (): Promise<{ name: string; value: string }[]> => {
@@ -80,6 +82,8 @@ describe.runIf(await kafkaIsAvailable())("the log's topic", () => {
     await log.claim(me)
     await log.append('s', 0, events(1))
     await admin.createPartitions({ topicPartitions: [{ topic: fixture.details['topic']!, count: 2 }] })
+    const topics = [fixture.details['topic']!]
+    await until(async () => (await admin.fetchTopicMetadata({ topics })).topics[0]!.partitions.length === 2)
     await expect(fixture.open()).rejects.toThrow('has 2 partitions instead of 1')
     const store = new KafkaStoreBesidePostgres({
       brokers: [fixture.details['broker']!],

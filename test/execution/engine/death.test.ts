@@ -8,7 +8,7 @@ import { openTestPool, type TestPool } from '../../support/engines.ts'
 
 let engines: TestPool
 beforeEach(async () => {
-  engines = await openTestPool()
+  engines = await openTestPool({ deadAfterMs: 4_000 })
 })
 afterEach(async () => {
   await engines[Symbol.asyncDispose]()
@@ -18,6 +18,8 @@ const patient = { timeout: 120_000 }
 /** About a second of work with a known answer. */
 const work = `SELECT json_array(count(*))::VARCHAR FROM range(80000000) r(i) WHERE i % 3 = 0`
 const answer = [[26_666_667]]
+/** Not over before it is killed. */
+const longWork = `SELECT json_array(count(*))::VARCHAR FROM range(80000000000) r(i) WHERE i % 3 = 0`
 
 async function busyPid(except?: number): Promise<number> {
   const busy = (): number | undefined =>
@@ -49,12 +51,14 @@ describe('an engine killed at work', { timeout: 120_000 }, () => {
     const pid = await busyPid()
     process.kill(pid, 'SIGKILL')
     expect(await rows).toEqual(answer)
-    expect(engines.events).toContainEqual(expect.objectContaining({ type: 'ended', pid, reason: 'crash' }))
+    await expect
+      .poll(() => engines.events, patient)
+      .toContainEqual(expect.objectContaining({ type: 'ended', pid, reason: 'crash' }))
     expect(await engines.rows(`SELECT '[1]'`)).toEqual([[1]])
   })
 
   it('twice under one statement is lost', async () => {
-    const lost = expect(engines.run(work, { placement: 'dedicated' }).done).rejects.toBeInstanceOf(EngineLost)
+    const lost = expect(engines.run(longWork, { placement: 'dedicated' }).done).rejects.toBeInstanceOf(EngineLost)
     const first = await busyPid()
     process.kill(first, 'SIGKILL')
     process.kill(await busyPid(first), 'SIGKILL')
@@ -99,7 +103,7 @@ describe('an engine that stands still', { timeout: 120_000 }, () => {
   })
 
   it('is killed by a cancel', async () => {
-    const run = engines.run(work)
+    const run = engines.run(longWork)
     const pid = await busyPid()
     process.kill(pid, 'SIGSTOP')
     run.cancel()
@@ -127,7 +131,7 @@ describe('a parent that stood still', { timeout: 120_000 }, () => {
 
 describe('the end', () => {
   it('of the pool is the end of all engines, what runs included', async () => {
-    const runs = [engines.run(work), engines.run(work, { placement: 'dedicated' })]
+    const runs = [engines.run(longWork), engines.run(longWork, { placement: 'dedicated' })]
     const failures = Promise.all(
       runs.map(({ done }) => expect(done).rejects.toMatchObject({ errorName: 'SERVER_SHUTTING_DOWN' })),
     )

@@ -40,6 +40,8 @@ let sampler: NodeJS.Timeout
 beforeAll(async () => {
   engines = await openTestPool({
     spareAfterMs: 0,
+    // What takes long to plan is to end soon.
+    prepareDeadlineMs: 2_500,
     translateError: (text) => new EngineError('GENERIC_USER_ERROR', text),
   })
   sampler = setInterval(() => {

@@ -67,7 +67,7 @@ describe('the page store', () => {
     expect(task.state()).toBe('RUNNING')
     let rows = 0
     for (let token = 0; ; token++) {
-      await task.waitForPage(token, 5_000)
+      await task.waitForPage(token, 60_000)
       const found = await task.page(token)
       if (!found) break
       rows += (JSON.parse(found.bytes.toString()) as unknown[]).length

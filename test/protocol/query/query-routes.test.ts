@@ -92,7 +92,7 @@ describe('GET /v1/query/{queryId}', () => {
     await open()
     await start()
     await store(queryId)
-    await runner.barrier(10_000)
+    await runner.barrier(60_000)
     const answer = await get(`/v1/query/${queryId}`)
     expect(answer.status).toBe(200)
     body = answer.body
@@ -324,7 +324,7 @@ describe('GET /v1/query', () => {
     holdLive(open, { startMillis: Date.now() - 900, end: 'finished' })
     const onlyInMemory = testQueryId(13)
     holdLive(onlyInMemory, { startMillis: Date.now(), end: 'open' })
-    await runner.barrier(10_000)
+    await runner.barrier(60_000)
     const { body, headers, status } = await get('/v1/query')
     expect(status).toBe(200)
     expect(headers.get('content-type')).toBe('application/json')
@@ -348,7 +348,7 @@ describe('GET /v1/query', () => {
     const old = testQueryId(20)
     await store(old, { startMillis: Date.now() - 3_600_000, user: 'bob', sql: 'SELECT 100%_done' })
     const failed = await storedNow(21, { end: 'failed' })
-    await runner.barrier(10_000)
+    await runner.barrier(60_000)
     const ids = async (search: string) => (await get(`/v1/query?${search}`)).body.map((one: Json) => one.queryId)
     expect(await ids('user=bob')).toEqual([old])
     expect(await ids('state=failed')).toEqual([failed])
@@ -362,7 +362,7 @@ describe('GET /v1/query', () => {
     await start()
     const all = []
     for (let number = 30; number < 35; number++) all.unshift(await storedNow(number))
-    await runner.barrier(10_000)
+    await runner.barrier(60_000)
     const seen: string[] = []
     let path: string | undefined = '/v1/query?limit=2'
     let pages = 0
@@ -480,7 +480,7 @@ describe('rights', () => {
     await start({ authorize: ownersAndAdministrators(new Set(['root'])) })
     const queryId = await storedNow(70)
     holdLive(testQueryId(71), { user: 'bob', end: 'open', startMillis: Date.now() })
-    await runner.barrier(10_000)
+    await runner.barrier(60_000)
     const as = (user: string) => ({ 'x-trino-user': user })
     expect((await get(`/v1/query/${queryId}`, as('alice'))).status).toBe(200)
     expect((await get(`/v1/query/${queryId}`, as('root'))).status).toBe(200)

@@ -42,7 +42,7 @@ describe('Task info of a join', () => {
   const before = Date.now()
 
   beforeAll(async () => {
-    worker = await openTestWorker({ postWaitMs: 10_000 })
+    worker = await openTestWorker({ postWaitMs: 60_000 })
     taskId = worker.nextTaskId()
     const update = await updateFor(
       [

@@ -7,7 +7,7 @@ const streaming = { streams: true, estimate: { small: false } }
 describe('the task resource', () => {
   let worker: TestWorker
   beforeAll(async () => {
-    worker = await openTestWorker({ postWaitMs: 5_000 })
+    worker = await openTestWorker({ postWaitMs: 60_000 })
   })
   afterAll(() => worker[Symbol.asyncDispose]())
 

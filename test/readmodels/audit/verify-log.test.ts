@@ -49,7 +49,7 @@ async function positionOf(stream: string, sequence: number): Promise<number> {
 
 async function project(): Promise<void> {
   const runner = await bed.startRunner()
-  expect(await runner.barrier(10_000)).toBe(true)
+  expect(await runner.barrier(60_000)).toBe(true)
   await runner.stop()
 }
 

@@ -62,7 +62,7 @@ export interface Broken {
 }
 
 /** How long a log may take to get over a fault that has ended; shorter where a log is expected not to. */
-export const patience = { ms: 12_000 }
+export const patience = { ms: 60_000 }
 
 /** A client of a broken adapter: a test that fails half-way leaves appends that nobody waits for. */
 export function openedQuietly(log: EventLog, broken: Broken): EventLog {

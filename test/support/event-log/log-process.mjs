@@ -29,7 +29,8 @@ async function putInHalves(store, batch) {
   if (half === 0) return store.put(batch)
   const first = await store.put({ ...batch, records: batch.records.slice(0, half) })
   if (first.kind !== 'landed') return first
-  await new Promise((resolve) => setTimeout(resolve, 20))
+  // By far the longest part of an append: whoever kills the process at any time kills it here.
+  await new Promise((resolve) => setTimeout(resolve, 300))
   let { offset, state } = batch.seen
   for (const { number, hash } of batch.records.slice(0, half)) {
     const { kind, epoch, writer, seen } = batch

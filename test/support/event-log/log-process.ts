@@ -64,7 +64,7 @@ export async function spawnLogProcess(config: object): Promise<LogProcess> {
     claim: () => ask({ do: 'claim' }),
     append: (stream, expected, events, pages = []) => ask({ do: 'append', stream, expected, events, pages }),
     arm: async (point, signal) => void (await ask({ do: 'arm', point, signal })),
-    stopped: () => until(async () => (await stateOf(child.pid!)).startsWith('T'), 10_000, 'the process stops'),
+    stopped: () => until(async () => (await stateOf(child.pid!)).startsWith('T'), 60_000, 'the process stops'),
     resume: () => void child.kill('SIGCONT'),
     async kill() {
       child.kill('SIGKILL')
