@@ -31,8 +31,10 @@ import type { Clock } from '../shared/clock.ts'
 import { failureOf } from '../shared/engine-error.ts'
 import type { RestartCount } from '../supervisor/messages.ts'
 import type { Meters } from '../telemetry/meters.ts'
+import type { SpanSink } from '../telemetry/span.ts'
 import { createUiRoutes } from '../ui/ui-routes.ts'
 import type { DependencyHealth } from './dependency-health.ts'
+import { traceReads } from './request-spans.ts'
 import { version } from './version.ts'
 
 /** Files of the page, seen from `dist/cli`. */
@@ -65,6 +67,7 @@ export interface CoordinatorAppParts {
   /** The task resource; of the writer alone. */
   readonly tasks: TaskResource
   readonly meters: () => Meters
+  readonly spans: () => SpanSink
   readonly restarts: () => readonly RestartCount[]
   readonly health: Pick<DependencyHealth, 'log' | 'database'>
   /** Does it take statements? */
@@ -162,6 +165,7 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
         onError,
       }),
     )
+  app.use(traceReads(parts.spans))
   app.use(
     createQueryRoutes({
       live,

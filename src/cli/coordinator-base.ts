@@ -25,6 +25,7 @@ import { eventLogOf } from './event-log-of.ts'
 import { createEventLogTelemetry } from './event-log-telemetry.ts'
 import { emitProjection } from './link-spans.ts'
 import { createProcessTelemetry } from './process-telemetry.ts'
+import { tracedRead } from './request-spans.ts'
 import type { Need, StartNeeds } from './start-needs.ts'
 
 const clock = systemClock
@@ -107,10 +108,11 @@ export async function wireBase(life: ChildLife, needs: StartNeeds) {
   })
   const migrateSeconds = (clock.monotonicMs() - migrating) / 1000
   telemetry.meters().observe('postgresQueryDuration', { operation: 'migrate' }, migrateSeconds)
+  const topic = config.kafkaBrokers.length === 0 ? undefined : config.kafkaTopic
   const logTelemetry = createEventLogTelemetry({
     meters: telemetry.meters,
     spans: telemetry.spans,
-    topic: config.kafkaBrokers.length === 0 ? undefined : config.kafkaTopic,
+    topic,
     onTrouble: (error) => logger.warn('log.trouble', { err: error }, 'The event log is in trouble; it goes on trying'),
   })
   const projectionTrouble = (kind: string, error: unknown): void => {
@@ -154,7 +156,7 @@ export async function wireBase(life: ChildLife, needs: StartNeeds) {
     log,
     pool,
     health,
-    read: health.failFast(readPool),
+    read: health.failFast(tracedRead(readPool, telemetry.spans)),
     /** Under which others reach this process. */
     address: config.advertisedUrl ?? life.url ?? `http://${config.host}:${config.port}`,
     useRuntime: (sources: RuntimeSources) => void (runtime = sources),
@@ -170,7 +172,7 @@ export async function wireBase(life: ChildLife, needs: StartNeeds) {
         lingerMs: 100,
         onBatch(batch) {
           countProjected(telemetry.meters(), batch)
-          emitProjection(telemetry.spans(), 'readmodels', batch)
+          emitProjection(telemetry.spans(), 'readmodels', batch, topic)
         },
         onTrouble: (trouble) =>
           trouble.kind === 'dead_letter'

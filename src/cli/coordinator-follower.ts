@@ -94,6 +94,7 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
     remove: () => {},
     tasks: () => false,
     meters: telemetry.meters,
+    spans: telemetry.spans,
     restarts: life.restarts,
     health: base.health,
     ready: () => !draining,

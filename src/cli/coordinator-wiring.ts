@@ -38,6 +38,7 @@ import { emitClaim } from './link-spans.ts'
 import { createQueryTelemetry } from '../coordinator/query/query-telemetry.ts'
 import { createCoordinatorApp, refuseInternal } from './coordinator-app.ts'
 import { createCoordinatorListener } from './coordinator-http.ts'
+import { withinSpan } from './request-spans.ts'
 import { restorePast } from './restored-counters.ts'
 import { projected, takeOver } from './take-over.ts'
 import { withStreams } from '../coordinator/recovery/with-streams.ts'
@@ -56,6 +57,7 @@ import type { ChildLife } from './child-life.ts'
 import { startAuditing } from './auditing.ts'
 import { POOL_CONNECTIONS, type CoordinatorBase } from './coordinator-base.ts'
 import { startSweeping } from './sweeping.ts'
+import { parseTraceparent } from '../telemetry/trace-context.ts'
 import { version } from './version.ts'
 
 /** What a coordinator is at a time, the writer of the log or a follower of it. */
@@ -187,6 +189,8 @@ export async function wireWriter(
     firstAppendHoldMs: FIRST_APPEND_HOLD_MS,
     onInternalError: (queryId, error) =>
       logger.error('query.internal_error', { queryId, err: error }, 'A query failed by a fault of ours'),
+    withinSpan: (traceparent, run) =>
+      withinSpan(telemetry.spans().enabled ? parseTraceparent(traceparent) : undefined, run),
     onUnrecorded: (queryId) =>
       life.fail(new ExitError(exitCodes.internal, `The end of query ${queryId} could not be recorded`)),
   }
@@ -312,6 +316,7 @@ export async function wireWriter(
     remove: registry.remove,
     tasks,
     meters: telemetry.meters,
+    spans: telemetry.spans,
     restarts: life.restarts,
     health,
     ready: () => !draining,

@@ -39,7 +39,7 @@ const REFUSALS: Readonly<Record<number, string>> = {
 const INTERNAL = /^\/v1\/(task|announcement)/
 
 /** Routes as templates: ids and macs never become labels. */
-function routeOf(path: string): string {
+export function routeOf(path: string): string {
   const parts = path.split('/').filter((part) => part !== '')
   if (parts[0] !== 'v1') return KNOWN.has(path) ? path : 'other'
   switch (parts[1]) {

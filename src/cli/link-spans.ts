@@ -14,20 +14,31 @@ const REPLAYED_MS = 60_000
 /**
  * A batch of the projection: a trace of its own, linked to the traces whose events it wrote, since it serves many.
  * Emits nothing for batches without a taken trace.
+ * @param topic of the log in Kafka: there the batch begins with a poll
  */
-export function emitProjection(spans: SpanSink, projection: string, batch: ProjectedBatch): void {
+export function emitProjection(
+  spans: SpanSink,
+  projection: string,
+  batch: ProjectedBatch,
+  topic: string | undefined,
+): void {
   if (!spans.enabled) return
   const endMs = Date.now()
   const young = batch.recorded.filter((event) => endMs - Date.parse(event.time) < REPLAYED_MS)
   const links = linksTo(young.map((event) => event.traceparent))
   if (links.length === 0) return
+  const startMs = endMs - batch.milliseconds
+  const about = { [names.projection]: projection, [names.projectionEvents]: batch.events }
+  const poll = topic === undefined ? undefined : pollSpan(topic, batch, startMs, links)
   const span: SpanRecord = {
-    ...root('process', 'CONSUMER', endMs - batch.milliseconds, endMs),
-    attributes: { [names.projection]: projection, [names.projectionEvents]: batch.events },
+    ...root(topic === undefined ? 'process' : `process ${topic}`, 'CONSUMER', startMs, endMs),
+    ...(poll ? { traceId: poll.traceId, parentSpanId: poll.spanId } : {}),
+    attributes: topic === undefined ? about : { ...about, ...ofTopic(topic, batch, 'process') },
     links,
   }
   const toWall = endMs - performance.now()
   spans.emit([
+    ...(poll ? [poll] : []),
     span,
     ...batch.statements.slice(0, MOST_STATEMENTS).map(({ text, startMs, endMs: until }): SpanRecord => {
       const [, operation = 'WRITE', table = 'rows'] = STATEMENT.exec(text) ?? []
@@ -41,6 +52,27 @@ export function emitProjection(spans: SpanSink, projection: string, batch: Proje
       }
     }),
   ])
+}
+
+/** From the first events' arrival until the batch is taken on. */
+function pollSpan(topic: string, batch: ProjectedBatch, endMs: number, links: SpanRecord['links']): SpanRecord {
+  return {
+    ...root(`poll ${topic}`, 'CLIENT', endMs - batch.waitedMillis, endMs),
+    attributes: ofTopic(topic, batch, 'poll'),
+    links,
+  }
+}
+
+function ofTopic(topic: string, batch: ProjectedBatch, verb: 'poll' | 'process'): SpanRecord['attributes'] {
+  const last = batch.recorded.at(-1)?.position
+  return {
+    [names.messagingSystem]: 'kafka',
+    [names.messagingDestination]: topic,
+    [names.messagingOperation]: verb,
+    [names.messagingOperationType]: verb === 'poll' ? 'receive' : 'process',
+    [names.messagingCount]: batch.events,
+    ...(last ? { [names.messagingPartition]: String(last.partition), [names.kafkaOffset]: Number(last.offset) } : {}),
+  }
 }
 
 /** What a new coordinator did with the queries of the one before; each has its own trace. */

@@ -28,11 +28,9 @@ export function createProcessTelemetry(
 ): ProcessTelemetry {
   const { telemetry } = config
   const logger = createLogger({ level: config.logLevel, service: `quipu-${service}`, instance, version })
-  // Workers emit no spans: the coordinator makes theirs of the figures that their tasks' events carry.
+  // Of a worker these are its requests': the coordinator makes those of tasks of the figures that their events carry.
   const exporting =
-    service === 'coordinator' &&
-    !telemetry.sdkDisabled &&
-    (telemetry.otlpEndpoint !== undefined || telemetry.otlpTracesEndpoint !== undefined)
+    !telemetry.sdkDisabled && (telemetry.otlpEndpoint !== undefined || telemetry.otlpTracesEndpoint !== undefined)
   const pendingMeters = createPendingMeters()
   const pendingSpans = createPendingSpans()
   let meters: Meters = pendingMeters

@@ -2,7 +2,7 @@ import type { TaskCall } from '../coordinator/scheduler/worker-client.ts'
 import { splitTaskId } from '../shared/ids.ts'
 import { attributes as names } from '../telemetry/attribute-names.ts'
 import type { SpanSink } from '../telemetry/span.ts'
-import { entitySpanId, newSpanId, parseTraceparent } from '../telemetry/trace-context.ts'
+import { entitySpanId, parseTraceparent } from '../telemetry/trace-context.ts'
 
 const METHODS = { 'task-update': 'POST', 'task-delete': 'DELETE' } as const
 
@@ -17,7 +17,7 @@ export function emitTaskCall(spans: SpanSink, call: TaskCall): void {
       name,
       kind: 'CLIENT',
       traceId: context.traceId,
-      spanId: newSpanId(),
+      spanId: call.spanId,
       parentSpanId: entitySpanId('remote-task', taskId),
       startMs: endMs - call.milliseconds,
       endMs,

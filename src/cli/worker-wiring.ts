@@ -20,6 +20,7 @@ import { createEngineEvents } from './engine-telemetry.ts'
 import { observeRequest } from './http-metrics.ts'
 import { engineSettings } from './engine-settings.ts'
 import { createProcessTelemetry } from './process-telemetry.ts'
+import { traceTaskRequest } from './request-spans.ts'
 import { version } from './version.ts'
 import { collectWorker, onWorkerEvent, translateAndLog } from './worker-telemetry.ts'
 
@@ -133,7 +134,9 @@ export async function wireWorker(life: ChildLife, url: string): Promise<WiredWor
 
   return {
     listener: (request, response) => {
-      observeRequest(request, response, requestTarget(request).path, telemetry.meters)
+      const { path } = requestTarget(request)
+      observeRequest(request, response, path, telemetry.meters)
+      traceTaskRequest(request, response, path, telemetry.spans)
       if (routes(request, response)) return
       if (request.url === '/metrics') {
         void telemetry

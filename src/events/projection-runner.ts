@@ -46,6 +46,8 @@ export interface ProjectedBatch {
   readonly recorded: readonly Recorded[]
   /** From folding to the commit's answer. */
   readonly milliseconds: number
+  /** From the arrival of its first events: they waited for company. */
+  readonly waitedMillis: number
   readonly statements: readonly StatementTold[]
 }
 
@@ -115,7 +117,7 @@ class Runner implements ProjectionRunner {
   #room: () => void = () => undefined
   #tip: TipQuestion | undefined
   /** The batch being applied, and the time of its oldest event. */
-  #applying: { readonly events: number; readonly time: string } | undefined
+  #applying: { readonly events: number; readonly time: string; readonly waited: number } | undefined
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
   #loop: Promise<void> | undefined
@@ -237,7 +239,13 @@ class Runner implements ProjectionRunner {
       maxBatch,
       onDeadLetter: (letter) => onTrouble?.({ kind: 'dead_letter', letter }),
       onCommitted: (committed, recorded, milliseconds, statements) => {
-        onBatch?.({ events: recorded.length, recorded, milliseconds, statements })
+        onBatch?.({
+          events: recorded.length,
+          recorded,
+          milliseconds,
+          waitedMillis: this.#applying?.waited ?? 0,
+          statements,
+        })
         this.#settle(committed)
       },
     })
@@ -345,8 +353,9 @@ class Runner implements ProjectionRunner {
 
   /** Takes one batch of what was delivered. */
   async #applyWaiting(): Promise<void> {
-    const { maxBatch } = this.#options
+    const { maxBatch, clock } = this.#options
     const events: Recorded[] = []
+    const arrived = this.#deliveries[0]?.at ?? clock.monotonicMs()
     let next: Checkpoint | undefined
     for (let delivery = this.#deliveries[0]; delivery; delivery = this.#deliveries[0]) {
       if (next && events.length + delivery.events.length > maxBatch) break
@@ -357,7 +366,8 @@ class Runner implements ProjectionRunner {
     }
     if (this.#delivered < maxBatch) this.#room()
     if (!next || hasReached(this.#committed, next)) return
-    this.#applying = events[0] && { events: events.length, time: events[0].time }
+    const waited = clock.monotonicMs() - arrived
+    this.#applying = events[0] && { events: events.length, time: events[0].time, waited }
     try {
       await this.#applier!.apply(events, next)
     } finally {

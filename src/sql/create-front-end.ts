@@ -44,9 +44,9 @@ async function analyzeStatement(
     const start = performance.now()
     const parsed = read(text)
     const parseMs = performance.now() - start
-    told?.({ parseMs, renderMs: 0 })
+    told?.({ parseMs, resolveMs: 0, renderMs: 0 })
     const analyzed = await analyzeParsed({ text, ...parsed }, { ...session, timeZone }, metadata, [])
-    told?.({ parseMs, renderMs: renderMsOf(analyzed) })
+    told?.({ parseMs, ...timesOf(analyzed) })
     return analyzed
   } catch (error) {
     // Depths are counted; running out of stack is the last resort, where the caller left little of it.
@@ -254,9 +254,10 @@ async function analyzeExplain(
   }
 }
 
-function renderMsOf(analyzed: AnalyzedStatement): number {
-  if (analyzed.kind === 'explain') return renderMsOf(analyzed.statement)
-  return analyzed.kind === 'query' ? (analyzed.renderMs ?? 0) : 0
+function timesOf(analyzed: AnalyzedStatement): Omit<FrontEndTimes, 'parseMs'> {
+  if (analyzed.kind === 'explain') return timesOf(analyzed.statement)
+  const { renderMs = 0, resolveMs = 0 } = analyzed.kind === 'query' ? analyzed : {}
+  return { renderMs, resolveMs }
 }
 
 /** The text of EXECUTE IMMEDIATE begins right behind its opening quote. */
@@ -274,7 +275,9 @@ async function analyzeSelect(
   around: SourceText,
   queryType: QueryType,
 ): Promise<AnalyzedStatement> {
+  const asked = performance.now()
   const resolved = await resolve(query, session, metadata)
+  const resolveMs = performance.now() - asked
   const input = (source: SourceText): AnalysisInput => ({
     session,
     metadata: resolved,
@@ -284,5 +287,6 @@ async function analyzeSelect(
   const analysis = analyzeStatementQuery(input(text), query, { kind: 'values', values })
   const start = performance.now()
   const rendered = renderAnalysis(analysis, session)
-  return { kind: 'query', queryType, ...rendered, warnings: analysis.warnings, renderMs: performance.now() - start }
+  const renderMs = performance.now() - start
+  return { kind: 'query', queryType, ...rendered, warnings: analysis.warnings, renderMs, resolveMs }
 }

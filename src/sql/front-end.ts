@@ -117,6 +117,8 @@ export interface PlanNode {
 /** How long steps took that are not told apart from outside, milliseconds. */
 export interface FrontEndTimes {
   readonly parseMs: number
+  /** Names resolved against what there is for this user to see: the only step that asks the catalogs. */
+  readonly resolveMs: number
   /** 0 for what is not rendered. */
   readonly renderMs: number
 }
@@ -133,6 +135,8 @@ export type AnalyzedStatement =
       readonly warnings: readonly Warning[]
       /** How long its rendering took, milliseconds. */
       readonly renderMs?: number
+      /** How long its names took to be resolved, milliseconds. */
+      readonly resolveMs?: number
     }
   | {
       /** USE, SET SESSION, PREPARE, START TRANSACTION …: no rows; its effect is what the client remembers. */

@@ -70,6 +70,7 @@ export const attributes = {
   dbOperation: 'db.operation.name',
   dbText: 'db.query.text',
   dbCollection: 'db.collection.name',
+  dbStatus: 'db.response.status_code',
   errorType: 'error.type',
   // Incubating in the conventions: their strings may still change there, not here.
   messagingSystem: 'messaging.system',

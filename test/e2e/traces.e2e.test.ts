@@ -35,7 +35,14 @@ describe('a trace', () => {
   it('has one root, no missing parent and a span for every operator, in fewer than 60 spans', async () => {
     const { id } = await run(base, JOIN)
     const called = ['GET /v1/statement/{queryId}/{token}', 'task-update', 'INSERT events', 'connector splits', 'append']
-    const spans = await traceOf(id, [...called, 'batch', 'task', 'exchange', 'publish'])
+    // Workers send theirs themselves.
+    const served = 'POST /v1/task/{taskId}'
+    const spans = await traceOf(id, [...called, served, 'batch', 'task', 'exchange', 'publish'])
+    const asked = spans.find(({ name }) => name === 'task-update')!
+    expect(spans.find(({ name }) => name === served)).toMatchObject({
+      parentSpanId: asked.spanId,
+      attributes: { 'http.response.status_code': 200 },
+    })
     const roots = spans.filter((span) => span.parentSpanId === undefined)
     expect(roots.map((span) => span.name)).toEqual(['POST /v1/statement'])
     expect(missingParents(spans)).toEqual([])
@@ -44,7 +51,7 @@ describe('a trace', () => {
     for (const name of ['query', 'analyzer', 'planner', 'stage', 'remote-task', 'task', 'pipeline', 'batch', 'append'])
       expect(names).toContain(name)
     expect(names).toContain('GET /v1/statement/{queryId}/{token}')
-    const steps = ['parse', 'analyze', 'render', 'fragment', 'connector table', 'connector splits']
+    const steps = ['parse', 'access-control', 'analyze', 'render', 'fragment', 'connector table', 'connector splits']
     const work = ['task-update', 'exchange', 'publish', 'INSERT events']
     for (const name of [...steps, ...work]) expect(names).toContain(name)
     const exchange = spans.find((span) => span.name === 'exchange')!
@@ -117,9 +124,9 @@ describe('a trace', () => {
     const { id } = await run(base, 'SELECT 3')
     const spans = await traceOf(id)
     // A small statement is not worth more.
-    expect(spans.filter(({ name }) => !['parse', 'analyze', 'render', 'fragment'].includes(name)).length).toBeLessThan(
-      12,
-    )
+    expect(
+      spans.filter(({ name }) => !['parse', 'access-control', 'analyze', 'render', 'fragment'].includes(name)).length,
+    ).toBeLessThan(12)
     const query = spans.find((span) => span.name === 'query')!
     const projected = (): ReceivedSpan | undefined =>
       collector.spans.find((span) => span.name === 'process' && span.links.some((link) => link.spanId === query.spanId))
@@ -129,6 +136,22 @@ describe('a trace', () => {
     const statements = () => collector.trace(projected()!.traceId).filter((span) => span.parentSpanId !== undefined)
     await until(() => statements().some((span) => span.name === 'INSERT queries'))
     for (const span of statements()) expect(span.attributes['db.system.name']).toBe('postgresql')
+  })
+
+  it('holds what the read models were asked, by SQL and over HTTP', async () => {
+    const { id } = await run(base, 'SELECT count(*) FROM system.runtime.queries')
+    const spans = await traceOf(id, ['SELECT queries'])
+    const read = spans.find(({ name }) => name === 'SELECT queries')!
+    expect(read.parentSpanId).toBe(spans.find(({ name }) => name === 'query')!.spanId)
+    expect(read.attributes).toMatchObject({ 'db.system.name': 'postgresql', 'db.operation.name': 'SELECT' })
+
+    const traceId = '7'.repeat(32)
+    await raw(`${base}/v1/query`, { headers: { ...trinoHeaders, traceparent: `00-${traceId}-${'8'.repeat(16)}-01` } })
+    const named = (name: string): ReceivedSpan | undefined =>
+      collector.trace(traceId).find((span) => span.name === name)
+    await until(() => named('GET /v1/query') !== undefined && named('SELECT queries') !== undefined)
+    expect(named('GET /v1/query')!.parentSpanId).toBe('8'.repeat(16))
+    expect(named('SELECT queries')!.parentSpanId).toBe(named('GET /v1/query')!.spanId)
   })
 
   it('of a claim of the log is one of its own', async () => {
@@ -244,7 +267,9 @@ function missingParents(spans: readonly ReceivedSpan[]): readonly string[] {
 
 /** Spans of calls, which no event tells of. */
 function isLiveOnly(name: string): boolean {
-  return /^(append|render|fragment|task-(update|delete)|(GET|POST|INSERT|connector) .*)$/.test(name)
+  return /^(append|access-control|render|fragment|task-(update|delete)|(GET|POST|INSERT|SELECT|connector) .*)$/.test(
+    name,
+  )
 }
 
 function byId(spans: readonly ReceivedSpan[]): readonly ReceivedSpan[] {

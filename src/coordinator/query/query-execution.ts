@@ -56,6 +56,8 @@ export interface ExecutionDeps extends WorkerStageDeps, WriteDeps, CoordinatorRu
   readonly onInternalError: (queryId: string, error: unknown) => void
   /** A query's end could not be recorded: only a successor that reads the log anew can end it. */
   readonly onUnrecorded: (queryId: string) => void
+  /** What is read for a statement over `system` belongs to its span. */
+  readonly withinSpan?: <T>(traceparent: string | undefined, run: () => Promise<T>) => Promise<T>
 }
 
 export function startQueryExecution(
@@ -344,12 +346,14 @@ export function startQueryExecution(
     }
     const planStart = clock.monotonicMs()
     // Who asks which queries there are is one of them.
-    if (analyzed.query.scans.some((scan) => scan.catalog === 'system')) {
+    const readsSystem = analyzed.query.scans.some((scan) => scan.catalog === 'system')
+    if (readsSystem) {
       flush()
       await recorder.first
     }
     const list = () => listSplits(deps.catalogs, analyzed.query)
-    const input = await (calls ? calls.timed('splits', catalogsOf(analyzed.query), list) : list())
+    const listed = readsSystem && deps.withinSpan ? () => deps.withinSpan!(ofQuery, list) : list
+    const input = await (calls ? calls.timed('splits', catalogsOf(analyzed.query), listed) : listed())
     abort.signal.throwIfAborted()
     const stages = planStages(analyzed.query, analyzed.columns, input)
     const root = stages[0]!

@@ -85,6 +85,7 @@ function countPhases(
   phase('queued', totals.queuedNanos / 1e9)
   phase('parse', (times?.parseMs ?? 0) / 1000)
   phase('render', (times?.renderMs ?? 0) / 1000)
+  phase('access_control', (times?.resolveMs ?? 0) / 1000)
   phase('analyze', (query.planned?.analysisNanos ?? 0) / 1e9)
   phase('plan', totals.planningNanos / 1e9)
   const stats = [...query.tasks.values()].map((task) => task.stats).filter((one) => one !== undefined)

@@ -16,7 +16,7 @@ const BRIEF_MS = 1
 
 export interface QuerySpansOptions {
   /**
-   * Also a stand-in for the POST's span, as far as events know it: for a coordinator that died before its own left, and
+   * Also stand-ins for the spans of requests, POST's and those that made tasks, as far as events know them: for a coordinator that died before its own left, and
    * for whoever looks at a trace that was not taken. No span is without its parent.
    */
   readonly withRequest?: boolean
@@ -128,6 +128,8 @@ export function querySpans(query: KnownQuery, options: QuerySpansOptions = {}): 
     })
     if (planned.parseNanos > 0) {
       call('parse', 'analyzer', began, parsed)
+      if (options.times && options.times.resolveMs > 0)
+        call('access-control', 'analyzer', parsed, Math.min(analyzed, parsed + options.times.resolveMs))
       call('analyze', 'analyzer', parsed, analyzed)
     }
     if (options.times && options.times.renderMs > 0) {
@@ -275,6 +277,17 @@ export function querySpans(query: KnownQuery, options: QuerySpansOptions = {}): 
         },
         status: 'UNSET',
         events: [{ name: 'task_state', atMs: endedMs, attributes: { [names.state]: task.state } }],
+      })
+    if (task.stage !== 0 && options.withRequest)
+      add({
+        name: 'task-update',
+        kind: 'CLIENT',
+        spanId: entitySpanId('task-update', task.taskId),
+        parentSpanId: entitySpanId('remote-task', task.taskId),
+        startMs: createdMs,
+        endMs: stats?.startTime ? Date.parse(stats.startTime) : createdMs,
+        attributes: { [names.taskId]: task.taskId, [names.httpMethod]: 'POST', [names.rebuilt]: true },
+        status: 'UNSET',
       })
     if (!stats) return
     const taskSpan = entitySpanId('task', task.taskId)

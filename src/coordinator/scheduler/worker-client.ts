@@ -7,6 +7,7 @@ import {
   type TaskStatus,
   type TaskUpdate,
 } from '../../execution/api/task.ts'
+import { entitySpanId, formatTraceparent, newSpanId, parseTraceparent } from '../../telemetry/trace-context.ts'
 
 export interface WorkerAnswer {
   readonly status: number
@@ -64,9 +65,9 @@ export interface WorkerClientOptions {
   /** Told of every request's outcome: feeds the decaying counters of the node resource. */
   readonly onOutcome?: (nodeUrl: string, error: Error | undefined) => void
   readonly onStaleEpoch: () => void
-  /** Told of every request for a page. `retry`: not reached, whoever wants it asks again; `failed`: it is gone. */
   /** Told of every request that made, changed or ended a task of a query with a trace. */
   readonly onTaskCall?: (call: TaskCall) => void
+  /** Told of every request for a page. `retry`: not reached, whoever wants it asks again; `failed`: it is gone. */
   readonly onPageFetched?: (fetch: PageFetch) => void
 }
 
@@ -77,6 +78,8 @@ export interface TaskCall {
   readonly nodeUrl: string
   /** Of the stage. */
   readonly traceparent: string
+  /** The request's own: the worker's span is below it. */
+  readonly spanId: string
   /** Absent when there was no answer. */
   readonly status: number | undefined
   readonly milliseconds: number
@@ -148,17 +151,21 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
     nodeUrl: string,
     taskId: string,
     traceparent: string | undefined,
-    call: () => Promise<WorkerAnswer>,
+    call: (headers: Readonly<Record<string, string>>) => Promise<WorkerAnswer>,
   ): Promise<WorkerAnswer> {
-    if (traceparent === undefined || !options.onTaskCall) return call()
+    const context = options.onTaskCall ? parseTraceparent(traceparent) : undefined
+    if (traceparent === undefined || !context?.sampled) return call({})
     const start = performance.now()
+    // As a successor would name it, whose stand-in is the parent of the worker's span when this one is lost.
+    const spanId = name === 'task-update' ? entitySpanId(name, taskId) : newSpanId()
     let status: number | undefined
     try {
-      const answer = await call()
+      const answer = await call({ traceparent: formatTraceparent({ ...context, spanId }) })
       status = answer.status
       return answer
     } finally {
-      options.onTaskCall({ name, taskId, nodeUrl, traceparent, status, milliseconds: performance.now() - start })
+      const milliseconds = performance.now() - start
+      options.onTaskCall?.({ name, taskId, nodeUrl, traceparent, spanId, status, milliseconds })
     }
   }
 
@@ -169,8 +176,8 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
 
   return {
     async createTask(nodeUrl, taskId, update) {
-      const answer = await told('task-update', nodeUrl, taskId, update.traceparent, () =>
-        send(nodeUrl, 'POST', `/v1/task/${taskId}`, { accept: taskStatusJson }, JSON.stringify(update)),
+      const answer = await told('task-update', nodeUrl, taskId, update.traceparent, (headers) =>
+        send(nodeUrl, 'POST', `/v1/task/${taskId}`, { accept: taskStatusJson, ...headers }, JSON.stringify(update)),
       )
       return taskStatusSchema.parse(JSON.parse(expectOk(answer, `POST task ${taskId}`).body.toString('utf8')))
     },
@@ -180,8 +187,8 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
       return taskStatusSchema.parse(JSON.parse(expectOk(answer, `GET task ${taskId}`).body.toString('utf8')))
     },
     async deleteTask(nodeUrl, taskId, abort, traceparent) {
-      const answer = await told('task-delete', nodeUrl, taskId, traceparent, () =>
-        send(nodeUrl, 'DELETE', `/v1/task/${taskId}?abort=${abort}`, { accept: taskStatusJson }),
+      const answer = await told('task-delete', nodeUrl, taskId, traceparent, (headers) =>
+        send(nodeUrl, 'DELETE', `/v1/task/${taskId}?abort=${abort}`, { accept: taskStatusJson, ...headers }),
       )
       if (answer.status !== 404) expectOk(answer, `DELETE task ${taskId}`)
     },
