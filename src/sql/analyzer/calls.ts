@@ -10,7 +10,8 @@ import { typeName } from '../types/type-text.ts'
 import { castTo, constantOf } from './build.ts'
 import { errorAt, locatedAt, newId } from './context.ts'
 import { asBoolean, nothingFound, verifyScalar, type ExpressionState, type LambdaScope } from './expression-state.ts'
-import type { AggregateExpr, Expr, ExprSortKey, LambdaArgumentExpr, LambdaExpr } from './tree.ts'
+import { findInlineFunction } from './inline-functions.ts'
+import type { AggregateExpr, Expr, ExprSortKey, LambdaArgumentExpr, LambdaExpr, Routine } from './tree.ts'
 import { exprKey } from './walk.ts'
 import { analyzeWindowCall } from './windows.ts'
 
@@ -94,8 +95,17 @@ function resolveCall(
   node: Expression,
   name: string,
   args: readonly Argument[],
-): { readonly resolved: ResolvedFunction; readonly exprs: readonly Expr[] } {
-  const location = locate(state.context.text.sql, node.span.at, state.context.text.origin)
+): { readonly resolved: ResolvedFunction; readonly exprs: readonly Expr[]; readonly routine?: Routine } {
+  const { context } = state
+  const location = locate(context.text.sql, node.span.at, context.text.origin)
+  const types = args.map((argument) => argument.type)
+  const inline = isQualified(node)
+    ? undefined
+    : findInlineFunction(context, name, types, overloadsOf(name).length > 0, location)
+  if (inline?.routine !== undefined) {
+    const { resolved, routine } = inline
+    return { resolved, routine, exprs: args.map((argument, i) => argument.finish(resolved.argumentTypes[i]!)) }
+  }
   verifyLambdas(state, name, args)
   if (name === 'concat' && args.length === 0) {
     throw new EngineError(
@@ -104,12 +114,12 @@ function resolveCall(
       { location },
     )
   }
-  const resolved = resolveFunction(
-    name,
-    args.map((argument) => argument.type),
-    location,
-  )
+  const resolved = resolveFunction(name, types, location)
   return { resolved, exprs: args.map((argument, i) => argument.finish(resolved.argumentTypes[i]!)) }
+}
+
+function isQualified(node: Expression): boolean {
+  return node.kind !== 'FunctionCall' || node.name.parts.length > 1
 }
 
 /** A lambda whose number of parameters fits no overload is said to be wrong itself. */
@@ -160,8 +170,8 @@ export function analyzeCall(state: ExpressionState, node: FunctionCall): Expr {
     node.filter === undefined
       ? undefined
       : asBoolean(within, node.filter, within.analyze(node.filter), 'Filter expression')
-  const { resolved, exprs } = resolveCall(state, node, name, args)
-  if ((name === 'concat' || name === 'map_concat') && exprs.length === 1) {
+  const { resolved, exprs, routine } = resolveCall(state, node, name, args)
+  if (routine === undefined && (name === 'concat' || name === 'map_concat') && exprs.length === 1) {
     throw new EngineError('INVALID_FUNCTION_ARGUMENT', `There must be two or more arguments to ${name}`)
   }
   if (node.window !== undefined) {
@@ -195,7 +205,13 @@ export function analyzeCall(state: ExpressionState, node: FunctionCall): Expr {
       state.found.aggregates.push(...inner.aggregates)
       state.found.windows.push(...inner.windows)
       state.found.groupings.push(...inner.groupings)
-      return { kind: 'call', type: resolved.resultType, function: resolved, arguments: exprs }
+      return {
+        kind: 'call',
+        type: resolved.resultType,
+        function: resolved,
+        arguments: exprs,
+        ...(routine === undefined ? {} : { routine }),
+      }
     case 'aggregate': {
       const orderBy = aggregateOrder(within, node.orderBy)
       const call: AggregateExpr = {

@@ -6,6 +6,7 @@ import { locate, type Span } from '../syntax/span.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import type { SessionContext } from '../session.ts'
 import type { ExpressionState } from './expression-state.ts'
+import type { InlineFunction } from './inline-functions.ts'
 import type { ResolvedMetadata } from './resolve.ts'
 import type { Scope } from './scope.ts'
 import type { ColumnId, Expr, RelationNode } from './tree.ts'
@@ -26,6 +27,8 @@ export interface AnalysisContext {
   /** What in the text some expressions come from: columns, and the parts of windows. */
   readonly origins: WeakMap<Expr, Expression>
   readonly warnings: Warning[]
+  /** What WITH FUNCTION declares, by lower-case name. */
+  readonly functions?: ReadonlyMap<string, readonly InlineFunction[]>
   /** Inside MATCH_RECOGNIZE: what its own functions mean; undefined for all others. */
   readonly patternCall?: (state: ExpressionState, node: FunctionCall) => Expr | undefined
   /** An expression as messages show it. */

@@ -8,6 +8,7 @@ import { analyzeWith } from './common-tables.ts'
 import { errorAt, newId, type AnalysisContext, type AnalyzedQuery, type QueryColumn } from './context.ts'
 import { analyzeExpression } from './expressions.ts'
 import { verifyScalar } from './expression-state.ts'
+import { declareFunctions } from './declare-functions.ts'
 import { analyzeOrderBy, limited, sortBy } from './order.ts'
 import { analyzeRelation } from './relations.ts'
 import type { Scope } from './scope.ts'
@@ -17,8 +18,9 @@ import type { Expr, RelationNode, SortKey } from './tree.ts'
 
 /** A whole query. `outer` is the scope around it: of a subquery's statement, of LATERAL's left side; none at the top. */
 export function analyzeQuery(context: AnalysisContext, query: Query, outer: Scope | undefined): AnalyzedQuery {
-  const [declared] = query.functions
-  if (declared !== undefined) throw errorAt(context, declared, 'NOT_SUPPORTED', 'Inline functions are not supported')
+  if (query.functions.length > 0) {
+    return analyzeQuery(declareFunctions(context, query.functions), { ...query, functions: [] }, outer)
+  }
   const plain: Scope = { fields: [], parent: outer, boundary: true }
   if (query.with === undefined) return analyzeBody(context, query, plain)
   const { tables, scope } = analyzeWith(context, query.with, plain)

@@ -95,6 +95,7 @@ function analyzeView(context: AnalysisContext, node: Table, table: ResolvedTable
     session: { ...context.session, ...viewSession(table, name) },
     parameters: { kind: 'values', values: [] },
     views: [...context.views, label],
+    functions: new Map(),
   }
   let query: AnalyzedQuery
   try {

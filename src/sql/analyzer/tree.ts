@@ -252,6 +252,14 @@ export interface LambdaArgumentExpr extends Typed<'lambdaArgument'> {
 export interface CallExpr extends Typed<'call'> {
   readonly function: ResolvedFunction
   readonly arguments: readonly Expr[]
+  /** What a function that the query declares itself does. */
+  readonly routine?: Routine
+}
+
+/** The value of `body` once the parameters have their arguments; it uses no columns. */
+export interface Routine {
+  readonly parameters: readonly LambdaArgumentExpr[]
+  readonly body: Expr
 }
 
 /** A function of the engine that no name of the language reaches: what syntax of its own is made of. */
@@ -277,6 +285,7 @@ export type EngineFunction =
   | 'concat'
   | 'flatten'
   | 'left'
+  | 'range'
   | 'substr'
 
 /** Arithmetic or a subscript; operands are of exactly the operator's types. */
@@ -334,6 +343,8 @@ export interface LetExpr extends Typed<'let'> {
   readonly name: LambdaArgumentExpr
   readonly value: Expr
   readonly body: Expr
+  /** The value is calculated where the body does not use it, too: it may fail. */
+  readonly strict?: true
 }
 
 export interface TryExpr extends Typed<'try'> {

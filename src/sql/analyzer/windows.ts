@@ -240,7 +240,8 @@ function verifyCall(
     throw errorAt(context, node, 'NOT_SUPPORTED', 'Only aggregation window functions with ORDER BY are supported')
   }
   if (kind === 'scalar') {
-    throw errorAt(context, START, 'FUNCTION_NOT_WINDOW', `Not a window function: ${name}`)
+    const at = context.functions?.has(name) === true ? { span: { ...node.span, at: node.span.start } } : START
+    throw errorAt(context, at, 'FUNCTION_NOT_WINDOW', `Not a window function: ${name}`)
   }
   if (node.kind === 'FunctionCall' && node.nullTreatment !== undefined && !navigation.has(name)) {
     throw errorAt(

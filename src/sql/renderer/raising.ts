@@ -27,7 +27,7 @@ export function canRaise(expr: Expr): boolean {
   return someExpr(expr, (part) => {
     switch (part.kind) {
       case 'call':
-        return !total.has(part.function.name)
+        return part.routine !== undefined || !total.has(part.function.name)
       case 'engineCall':
         return true
       case 'operator':

@@ -17,6 +17,7 @@ import type {
   FrameEnd,
   LambdaExpr,
   LetExpr,
+  Routine,
   Subquery,
   WindowExpr,
 } from '../analyzer/tree.ts'
@@ -227,6 +228,7 @@ function renderComparisonCondition(state: RenderState, expr: CompareExpr): strin
 // ---- Calls
 
 function renderCall(state: RenderState, call: CallExpr): string {
+  if (call.routine !== undefined) return renderRoutine(state, call, call.routine)
   const values = call.arguments.filter((argument) => argument.kind !== 'lambda')
   const texts = values.map((argument) => renderExpr(state, argument))
   return composed(state, call, values, texts, (bound) => {
@@ -241,6 +243,32 @@ function renderCall(state: RenderState, call: CallExpr): string {
     })
     return call.function.render({ args, session: state.session, names: state.names })
   })
+}
+
+/** The body in the place of a call; arguments are calculated before it, also those it does not use. */
+function renderRoutine(state: RenderState, call: CallExpr, { parameters, body }: Routine): string {
+  const texts = call.arguments.map((argument) => renderExpr(state, argument))
+  const light = call.arguments.map((argument, i) => isLight(state, argument, texts[i]!) && !canRaise(argument))
+  const apply = (names: readonly string[]): string => {
+    parameters.forEach(({ id }, i) => {
+      state.lambdaArguments.set(id, names[i]!)
+      state.argumentWeights.set(id, light[i]! ? weightOf(state, call.arguments[i]!) : 1)
+    })
+    return renderExpr(state, body)
+  }
+  if (!light.includes(false)) return apply(texts)
+  return bindAll(
+    state,
+    texts.filter((_, i) => !light[i]),
+    (names) => {
+      let next = 0
+      return apply(texts.map((text, i) => (light[i] ? text : names[next++]!)))
+    },
+  )
+}
+
+function isLight(state: RenderState, expr: Expr, text: string): boolean {
+  return weightOf(state, expr) <= LIGHT && text.length <= SHORT
 }
 
 /**
@@ -271,12 +299,11 @@ function renderTry(state: RenderState, value: Expr): string {
 }
 
 /** The value under a name of its own, unless repeating it costs less. */
-function renderLet(state: RenderState, { name, value, body }: LetExpr): string {
+function renderLet(state: RenderState, { name, value, body, strict }: LetExpr): string {
   const text = renderExpr(state, value)
-  const weight = weightOf(state, value)
-  if ((weight <= LIGHT && text.length <= SHORT) || hasSubquery(body)) {
+  if ((isLight(state, value, text) && (strict !== true || !canRaise(value))) || hasSubquery(body)) {
     state.lambdaArguments.set(name.id, text)
-    state.argumentWeights.set(name.id, weight)
+    state.argumentWeights.set(name.id, weightOf(state, value))
     return renderExpr(state, body)
   }
   const columns = new Set<ColumnId>()

@@ -3,9 +3,13 @@ import type { DataType, Expression, Identifier, Node, QualifiedName, StringLiter
 export interface FunctionSpecification extends Node<'FunctionSpecification'> {
   readonly name: QualifiedName
   readonly parameters: readonly ParameterDeclaration[]
-  readonly returnType: DataType
+  readonly returns: ReturnsClause
   readonly characteristics: readonly RoutineCharacteristic[]
   readonly statement: ControlStatement
+}
+
+export interface ReturnsClause extends Node<'ReturnsClause'> {
+  readonly type: DataType
 }
 
 export interface ParameterDeclaration extends Node<'ParameterDeclaration'> {

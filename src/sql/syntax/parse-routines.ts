@@ -4,6 +4,7 @@ import type {
   ControlStatement,
   FunctionSpecification,
   ParameterDeclaration,
+  ReturnsClause,
   RoutineCharacteristic,
   VariableDeclaration,
 } from './ast-routines.ts'
@@ -17,8 +18,7 @@ export function parseFunctionSpecification(cursor: TokenCursor): FunctionSpecifi
   cursor.expect('FUNCTION')
   const name = parseQualifiedName(cursor)
   const parameters = parseParameters(cursor)
-  cursor.expect('RETURNS')
-  const returnType = parseType(cursor)
+  const returns = parseReturns(cursor)
   const characteristics: RoutineCharacteristic[] = []
   for (;;) {
     const characteristic = parseCharacteristic(cursor)
@@ -31,10 +31,17 @@ export function parseFunctionSpecification(cursor: TokenCursor): FunctionSpecifi
     span: cursor.span(start),
     name,
     parameters,
-    returnType,
+    returns,
     characteristics,
     statement,
   }
+}
+
+function parseReturns(cursor: TokenCursor): ReturnsClause {
+  const { start } = cursor
+  cursor.expect('RETURNS')
+  const type = parseType(cursor)
+  return { kind: 'ReturnsClause', span: cursor.span(start), type }
 }
 
 /** `(a bigint, varchar)` */

@@ -12,7 +12,7 @@ import { phrase, type Printer } from './printing.ts'
 export function printFunctionSpecification(printer: Printer, node: FunctionSpecification): string {
   return phrase(
     `FUNCTION ${printQualifiedName(node.name)} ${printParameters(node.parameters)}`,
-    `RETURNS ${printType(node.returnType)}`,
+    `RETURNS ${printType(node.returns.type)}`,
     ...node.characteristics.map(printCharacteristic),
     printControl(printer, node.statement),
   )

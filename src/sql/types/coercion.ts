@@ -26,6 +26,11 @@ export function canCoerce(from: SqlType, to: SqlType): boolean {
   return common !== undefined && sameType(common, to)
 }
 
+/** As `canCoerce`, where names of fields do not matter: arguments and values of declared functions. */
+export function canCoerceUnnamed(from: SqlType, to: SqlType): boolean {
+  return canCoerce(withoutFieldNames(from), withoutFieldNames(to))
+}
+
 /** The type both become in CASE, COALESCE, IN, BETWEEN, UNION, VALUES, ARRAY[…]; undefined where there is none. */
 export function commonSuperType(a: SqlType, b: SqlType): SqlType | undefined {
   if (sameType(a, b)) return a
