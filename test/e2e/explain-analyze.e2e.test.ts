@@ -30,8 +30,25 @@ describe('EXPLAIN ANALYZE', () => {
     expect(rows).toHaveLength(1)
     const text = String(rows[0]![0])
     expect(text).toContain('Fragment 1 [SINGLE]')
-    expect(text).toMatch(/LookupJoin\[HASH_JOIN\]\n.*Output: 1500 rows/)
-    expect(text).toMatch(/TableScan\[TABLE_SCAN\]\n.*Output: 25 rows/)
+    expect(text).toMatch(/LookupJoin\[HASH_JOIN\]\n.*Output: 1500 rows\n +Estimates: \{rows: \d+ /)
+    expect(text).toMatch(/TableScan\[TABLE_SCAN\]\n.*Output: 25 rows\n +Estimates: \{rows: 25 /)
+  })
+
+  it('is told from EXPLAIN by what is known before: rows of tables, and what follows from them', async () => {
+    const { rows } = await run(base, 'EXPLAIN SELECT * FROM nation CROSS JOIN region ORDER BY 1 LIMIT 10')
+    const estimates = String(rows[0]![0]).matchAll(
+      /(\w+)(?:\[[^\n]*)?\n[^\n]*Layout[^\n]*\n[^\n]*rows: (\S+) \((\S+)\)/g,
+    )
+    const known = [...estimates].map(([, name, count, size]) => [name, count, size])
+    expect(known).toEqual([
+      ['Output', '10', '?'],
+      ['TopN', '10', '?'],
+      ['CrossJoin', '125', '?'],
+      ['TableScan', '25', expect.stringMatching(/^[\d.]+k?B$/)],
+      ['TableScan', '5', expect.stringMatching(/^[\d.]+k?B$/)],
+    ])
+    const stats = await run(base, 'SHOW STATS FOR nation')
+    expect(stats.rows.find(([column]) => column === null)?.[4]).toBe(25)
   })
 
   it('killed while it is measured, ends cleanly: rows of the statement are never its answer', async () => {

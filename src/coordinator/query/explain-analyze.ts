@@ -3,6 +3,7 @@ import type { StagePlan } from '../../planner/stage-plan.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
 import { EngineError, failureOf } from '../../shared/engine-error.ts'
 import { taskId as makeTaskId } from '../../shared/ids.ts'
+import { estimateText } from './plan-estimates.ts'
 import type { QueryCommand } from './decider.ts'
 import { chooseWorker, engineError, type WorkerStageDeps, type WorkerStageInput } from './worker-stage.ts'
 
@@ -103,11 +104,11 @@ function pipelineText(pipeline: PipelineStats, verbose: boolean): string[] {
 
 function operatorText(operator: OperatorStats, depth: number, verbose: boolean): string[] {
   const indent = `    ${'   '.repeat(depth)}`
-  const estimate =
-    operator.estimatedPositions === undefined ? '' : `, Estimated output: ${rows(operator.estimatedPositions)}`
   const lines = [
     `${indent}└─ ${operator.operatorType.replace(/Operator$/, '')}[${operator.engineOperator}]`,
-    `${indent}       Time: ${formatDuration(operator.timeNanos)}, Input: ${rows(operator.inputPositions)}, Output: ${rows(operator.outputPositions)}${estimate}`,
+    `${indent}       Time: ${formatDuration(operator.timeNanos)}, Input: ${rows(operator.inputPositions)}, Output: ${rows(operator.outputPositions)}`,
+    // What the engine's optimiser expected.
+    `${indent}       ${estimateText(operator.estimatedPositions === undefined ? {} : { rows: operator.estimatedPositions })}`,
   ]
   if (verbose)
     lines.push(

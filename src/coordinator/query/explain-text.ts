@@ -1,3 +1,4 @@
+import { estimateJson, estimatePlan, estimateText, type PlanEstimate } from './plan-estimates.ts'
 import type { StagePlan } from '../../planner/stage-plan.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { AnalyzedStatement, PlanNode, ResultColumn } from '../../sql/front-end.ts'
@@ -23,17 +24,22 @@ export function explainText(analyzed: Explained, stages: readonly StagePlan[]): 
   }
   if (statement.kind !== 'query') return `${'updateType' in statement ? statement.updateType : statement.queryType}\n`
   const { outline } = statement.query
+  const estimates = estimatePlan(outline, stages)
   switch (analyzed.format) {
     case 'JSON':
       return JSON.stringify(
-        analyzed.planType === 'LOGICAL' ? jsonNode(outline, counter()) : fragmentsJson(outline, stages),
+        analyzed.planType === 'LOGICAL'
+          ? jsonNode(outline, counter(), estimates)
+          : fragmentsJson(outline, stages, estimates),
         undefined,
         3,
       )
     case 'GRAPHVIZ':
       return graphviz(outline)
     case 'TEXT':
-      return analyzed.planType === 'LOGICAL' ? textNode(outline, '') : fragmentsText(outline, stages)
+      return analyzed.planType === 'LOGICAL'
+        ? textNode(outline, estimates, '')
+        : fragmentsText(outline, stages, estimates)
     default:
       return unreachable(analyzed.format)
   }
@@ -55,25 +61,30 @@ function detailsOf(node: PlanNode): string {
   return details.length > 0 ? `[${details.join(', ')}]` : ''
 }
 
-/** @param indent of the lines below the first, whose own is `first` */
+type Estimates = ReadonlyMap<PlanNode, PlanEstimate>
+
 /** @param lead before the node's name, @param rest before every line below it */
-function textNode(node: PlanNode, lead: string, rest = lead): string {
+function textNode(node: PlanNode, estimates: Estimates, lead: string, rest = lead): string {
   const branch = node.children.length > 0 ? '│  ' : '   '
-  const lines = [`${lead}${node.name}${detailsOf(node)}`, `${rest}${branch} Layout: [${node.layout.join(', ')}]`]
+  const lines = [
+    `${lead}${node.name}${detailsOf(node)}`,
+    `${rest}${branch} Layout: [${node.layout.join(', ')}]`,
+    `${rest}${branch} ${estimateText(estimates.get(node) ?? {})}`,
+  ]
   for (const [index, child] of node.children.entries()) {
     const last = index === node.children.length - 1
-    lines.push(textNode(child, `${rest}${last ? '└─ ' : '├─ '}`, `${rest}${last ? '   ' : '│  '}`))
+    lines.push(textNode(child, estimates, `${rest}${last ? '└─ ' : '├─ '}`, `${rest}${last ? '   ' : '│  '}`))
   }
   return lines.join('\n')
 }
 
 /** Stage 0 relays what stage 1 does; a stage that does the work itself shows it. */
-function fragmentsText(outline: PlanNode, stages: readonly StagePlan[]): string {
+function fragmentsText(outline: PlanNode, stages: readonly StagePlan[], estimates: Estimates): string {
   const blocks = stages.map((stage) => {
     const head = `Fragment ${stage.id} [${stage.distribution === 'coordinator' ? 'COORDINATOR_ONLY' : 'SINGLE'}]`
     const layout = `    Output layout: [${outline.layout.join(', ')}]\n    Output partitioning: SINGLE []`
     const body = stage.fragment
-      ? textNode(outline, '    ')
+      ? textNode(outline, estimates, '    ')
       : `    Output[columnNames = [${outline.layout.map((column) => column.split(':')[0]).join(', ')}]]\n` +
         `    └─ RemoteSource[sourceFragmentIds = [${stage.inputs.join(', ')}]]\n` +
         `           Layout: [${outline.layout.join(', ')}]`
@@ -87,7 +98,7 @@ function counter(): () => string {
   return () => String(next++)
 }
 
-function jsonNode(node: PlanNode, nextId: () => string): Record<string, unknown> {
+function jsonNode(node: PlanNode, nextId: () => string, estimates: Estimates): Record<string, unknown> {
   const id = nextId()
   return {
     id,
@@ -98,18 +109,18 @@ function jsonNode(node: PlanNode, nextId: () => string): Record<string, unknown>
       return { symbol: column.slice(0, at), type: column.slice(at + 1) }
     }),
     details: [],
-    estimates: [],
-    children: node.children.map((child) => jsonNode(child, nextId)),
+    estimates: [estimateJson(estimates.get(node) ?? {})],
+    children: node.children.map((child) => jsonNode(child, nextId, estimates)),
   }
 }
 
-function fragmentsJson(outline: PlanNode, stages: readonly StagePlan[]): Record<string, unknown> {
+function fragmentsJson(outline: PlanNode, stages: readonly StagePlan[], estimates: Estimates): Record<string, unknown> {
   const nextId = counter()
   return Object.fromEntries(
     stages.map((stage) => [
       String(stage.id),
       stage.fragment
-        ? jsonNode(outline, nextId)
+        ? jsonNode(outline, nextId, estimates)
         : jsonNode(
             {
               name: 'RemoteSource',
@@ -118,6 +129,7 @@ function fragmentsJson(outline: PlanNode, stages: readonly StagePlan[]): Record<
               children: [],
             },
             nextId,
+            estimates,
           ),
     ]),
   )

@@ -48,17 +48,23 @@ const explained = (planType: 'LOGICAL' | 'VALIDATE' | 'IO', format: 'TEXT' | 'JS
     [],
   )
 
+const UNKNOWN = 'Estimates: {rows: ? (?), cpu: ?, memory: ?, network: ?}'
+
 it('draws the plan as a tree', () => {
   expect(explained('LOGICAL')).toBe(
     [
       'Output',
       '│   Layout: [k:bigint]',
+      `│   ${UNKNOWN}`,
       '└─ InnerJoin',
       '   │   Layout: [k:bigint]',
+      `   │   ${UNKNOWN}`,
       '   ├─ TableScan[table = a]',
       '   │      Layout: [k:bigint]',
+      `   │      ${UNKNOWN}`,
       '   └─ TableScan[table = b]',
       '          Layout: [k:bigint]',
+      `          ${UNKNOWN}`,
     ].join('\n'),
   )
 })

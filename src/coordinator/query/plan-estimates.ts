@@ -1,0 +1,111 @@
+import type { StagePlan } from '../../planner/stage-plan.ts'
+import { formatSize } from '../../shared/durations.ts'
+import type { PlanNode } from '../../sql/front-end.ts'
+
+/** What is known of a node's output before it runs; absent is unknown. */
+export interface PlanEstimate {
+  readonly rows?: number
+  /** Compressed, as stored: of scans alone, and of what passes them on. */
+  readonly bytes?: number
+}
+
+/**
+ * Rows of each node of a plan, from the splits that its scans will read. What depends on values (filters, joins by key,
+ * groups) is unknown, as it is to Trino without statistics of columns: the engine optimises a fragment itself, and EXPLAIN
+ * ANALYZE tells what it expected of each of its operators.
+ */
+export function estimatePlan(outline: PlanNode, stages: readonly StagePlan[]): ReadonlyMap<PlanNode, PlanEstimate> {
+  const tables = tableSizes(stages)
+  const estimates = new Map<PlanNode, PlanEstimate>()
+  const estimate = (node: PlanNode): PlanEstimate => {
+    const found = estimateOf(node, node.children.map(estimate), tables)
+    estimates.set(node, found)
+    return found
+  }
+  estimate(outline)
+  return estimates
+}
+
+/** By `catalog:schema:table`, as scans are shown; every scan of a table reads all its splits. */
+function tableSizes(stages: readonly StagePlan[]): ReadonlyMap<string, PlanEstimate> {
+  const sizes = new Map<string, PlanEstimate>()
+  for (const { fragment, splits } of stages)
+    fragment?.scans.forEach(({ catalog, schema, table, columns }, index) => {
+      const own = splits.filter(({ scan }) => scan === index)
+      const rows = sum(own.map((split) => split.rows))
+      const bytes = sum(own.flatMap((split) => columns.map((column) => split.columnBytes?.[column])))
+      sizes.set(`${catalog}:${schema}:${table}`, {
+        ...(rows === undefined ? {} : { rows }),
+        ...(bytes === undefined ? {} : { bytes }),
+      })
+    })
+  return sizes
+}
+
+function sum(values: readonly (number | undefined)[]): number | undefined {
+  return values.reduce((total, value) => (total === undefined || value === undefined ? undefined : total + value), 0)
+}
+
+function estimateOf(
+  { name, details, layout }: PlanNode,
+  inputs: readonly PlanEstimate[],
+  tables: ReadonlyMap<string, PlanEstimate>,
+): PlanEstimate {
+  const [input = {}] = inputs
+  const rows = (count: number | undefined): PlanEstimate => (count === undefined ? {} : { rows: count })
+  switch (name) {
+    case 'TableScan':
+    case 'ScanProject':
+      return tables.get(details['table'] ?? '') ?? {}
+    case 'Values':
+      return rows(Number(details['rows']))
+    case 'Output':
+    case 'Sort':
+      return input
+    case 'Project':
+    case 'Window':
+      return rows(input.rows)
+    case 'TopN':
+    case 'Limit':
+      return rows(atMost(details['count'], input.rows))
+    case 'Aggregate':
+      // Without keys and columns of its own it is the DISTINCT of a UNION.
+      return rows('keys' in details || layout.length === 0 ? undefined : 1)
+    case 'CrossJoin':
+      return rows(inputs.reduce<number | undefined>((product, one) => times(product, one.rows), 1))
+    case 'Union':
+      return rows(sum(inputs.map((one) => one.rows)))
+    case 'Sample':
+      return rows(times(input.rows, Number(details['ratio'])))
+    default:
+      return {}
+  }
+}
+
+function times(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || b === undefined ? undefined : a * b
+}
+
+/** A count that is not known before it runs, as `ALL`, bounds nothing. */
+function atMost(count: string | undefined, rows: number | undefined): number | undefined {
+  const bound = count !== undefined && /^\d+$/.test(count) ? Number(count) : Infinity
+  const least = Math.min(bound, rows ?? Infinity)
+  return least === Infinity ? undefined : least
+}
+
+/** In Trino's form; what is not known is `?`. */
+export function estimateText({ rows, bytes }: PlanEstimate): string {
+  const count = rows === undefined ? '?' : String(Math.round(rows))
+  return `Estimates: {rows: ${count} (${bytes === undefined ? '?' : formatSize(bytes)}), cpu: ?, memory: ?, network: ?}`
+}
+
+/** In Trino's JSON, which has a text where a number is not known. */
+export function estimateJson({ rows, bytes }: PlanEstimate): Record<string, number | 'NaN'> {
+  return {
+    outputRowCount: rows ?? 'NaN',
+    outputSizeInBytes: bytes ?? 'NaN',
+    cpuCost: 'NaN',
+    memoryCost: 'NaN',
+    networkCost: 'NaN',
+  }
+}

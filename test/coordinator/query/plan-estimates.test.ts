@@ -1,0 +1,76 @@
+import { expect, it } from 'vitest'
+import { estimateJson, estimatePlan, estimateText } from '../../../src/coordinator/query/plan-estimates.ts'
+import type { StagePlan } from '../../../src/planner/stage-plan.ts'
+import type { PlanNode } from '../../../src/sql/front-end.ts'
+
+const node = (name: string, children: PlanNode[] = [], details: Record<string, string> = {}): PlanNode => ({
+  name,
+  details,
+  layout: ['k:bigint'],
+  children,
+})
+const scan = (table: string, name = 'TableScan'): PlanNode => node(name, [], { table: `c:s:${table}` })
+
+const scanOf = (table: string) => ({ catalog: 'c', schema: 's', table, handle: {}, columns: ['k', 'v'] })
+const split = (index: number, rows?: number) => ({
+  scan: index,
+  catalog: 'c',
+  data: {},
+  ...(rows === undefined ? {} : { rows, columnBytes: { k: rows, v: rows, unread: 9 } }),
+})
+/** Tables `a` of two splits with 30 rows, `b` with 4, and `unknown`. */
+const stages: readonly StagePlan[] = [
+  { id: 0, distribution: 'coordinator', inputs: [1], splits: [] },
+  {
+    id: 1,
+    distribution: 'single',
+    inputs: [],
+    splits: [split(0, 10), split(0, 20), split(1, 4), split(2)],
+    fragment: {
+      sql: '',
+      scans: [scanOf('a'), scanOf('b'), scanOf('unknown')],
+      output: [],
+      streams: false,
+      ordered: false,
+      estimate: { small: true },
+      risky: false,
+    },
+  },
+]
+const rowsOf = (plan: PlanNode): number | undefined => estimatePlan(plan, stages).get(plan)?.rows
+
+it.each<[string, PlanNode, number | undefined]>([
+  ['a table', scan('a'), 30],
+  ['a table whose source does not say', scan('unknown'), undefined],
+  ['a table that no stage reads', scan('elsewhere'), undefined],
+  ['a projected table', scan('b', 'ScanProject'), 4],
+  ['a filtered table', scan('a', 'ScanFilter'), undefined],
+  ['a filter', node('Filter', [scan('a')]), undefined],
+  ['a projection', node('Project', [scan('a')]), 30],
+  ['values', node('Values', [], { rows: '3' }), 3],
+  ['a limit above', node('Limit', [scan('b')], { count: '10' }), 4],
+  ['a limit below', node('Limit', [scan('a')], { count: '10' }), 10],
+  ['a limit of what is not known', node('TopN', [scan('unknown')], { count: '10' }), 10],
+  ['LIMIT ALL', node('Limit', [scan('a')], { count: 'ALL' }), 30],
+  ['LIMIT ALL of what is not known', node('Limit', [scan('unknown')], { count: 'ALL' }), undefined],
+  ['one group', node('Aggregate', [scan('unknown')], { type: 'FINAL' }), 1],
+  ['groups', node('Aggregate', [scan('a')], { type: 'FINAL', keys: '[k]' }), undefined],
+  ['a cross join', node('CrossJoin', [scan('a'), scan('b')]), 120],
+  ['a cross join with what is not known', node('CrossJoin', [scan('a'), scan('unknown')]), undefined],
+  ['a join by key', node('InnerJoin', [scan('a'), scan('b')]), undefined],
+  ['a union', node('Union', [scan('a'), scan('b')]), 34],
+  ['a union without duplicates', { ...node('Aggregate', [node('Union', [scan('a')])]), layout: [] }, undefined],
+  ['a sample', node('Sample', [scan('a')], { ratio: '0.5' }), 15],
+  ['sorted rows', node('Output', [node('Sort', [scan('a')])]), 30],
+])('%s', (_what, plan, rows) => {
+  expect(rowsOf(plan)).toBe(rows)
+})
+
+it('counts the bytes of the columns that are read', () => {
+  expect(estimatePlan(scan('a'), stages).values().next().value).toEqual({ rows: 30, bytes: 60 })
+})
+
+it('says in both forms what is not known', () => {
+  expect(estimateText({ rows: 30, bytes: 2048 })).toBe('Estimates: {rows: 30 (2.00kB), cpu: ?, memory: ?, network: ?}')
+  expect(estimateJson({ rows: 30 })).toMatchObject({ outputRowCount: 30, outputSizeInBytes: 'NaN' })
+})
