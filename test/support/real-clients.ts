@@ -15,7 +15,7 @@ export interface Finished {
 }
 
 /** Says aloud that a client is missing; under CI that is a failure. */
-function missing(what: string, error: unknown): undefined {
+export function missing(what: string, error: unknown): undefined {
   const reason = error instanceof Error ? error.message.split('\n')[0] : String(error)
   if (process.env['CI'] === 'true') throw new Error(`${what} is missing: ${reason}`)
   console.warn(`SKIPPED: no ${what} (${reason})`)
@@ -24,23 +24,31 @@ function missing(what: string, error: unknown): undefined {
 
 /** The published Trino CLI 476, fetched by Maven once; undefined where that cannot be. */
 export async function trinoCli(): Promise<((args: readonly string[]) => Promise<Finished>) | undefined> {
-  const folder = join(testCache, 'trino-cli')
-  const name = 'trino-cli-476-executable.jar'
-  const jar = join(folder, name)
   try {
-    await withCached(jar, 'maven', async () => {
-      const fresh = `${folder}.${process.pid}`
-      await mkdir(folder, { recursive: true })
-      await run('mvn', ['-q', '-B', 'dependency:copy', `-Dartifact=${CLI}`, `-DoutputDirectory=${fresh}`], {
-        timeout: 300_000,
-      })
-      await rename(join(fresh, name), jar)
-      await rm(fresh, { recursive: true })
-    })
+    const jar = await fetchedJar(CLI, 'trino-cli', 'trino-cli-476-executable.jar')
     return (args) => finished('java', ['-jar', jar, ...args])
   } catch (error) {
     return missing('Trino CLI 476', error)
   }
+}
+
+/**
+ * A published artifact (`group:name:version[:packaging[:classifier]]`), fetched by Maven once.
+ * @param folder of the cache
+ * @param name of its file
+ */
+export async function fetchedJar(artifact: string, folder: string, name: string): Promise<string> {
+  const jar = join(testCache, folder, name)
+  await withCached(jar, 'maven', async () => {
+    const fresh = `${join(testCache, folder)}.${process.pid}`
+    await mkdir(join(testCache, folder), { recursive: true })
+    await run('mvn', ['-q', '-B', 'dependency:copy', `-Dartifact=${artifact}`, `-DoutputDirectory=${fresh}`], {
+      timeout: 300_000,
+    })
+    await rename(join(fresh, name), jar)
+    await rm(fresh, { recursive: true })
+  })
+  return jar
 }
 
 /** A Python with the published clients, in an environment of its own; undefined where that cannot be. */
@@ -66,7 +74,7 @@ export async function pythonClients(): Promise<
 
 export async function finished(command: string, args: readonly string[]): Promise<Finished> {
   try {
-    const { stdout, stderr } = await run(command, [...args], { timeout: 120_000, maxBuffer: 256 * 1024 * 1024 })
+    const { stdout, stderr } = await run(command, [...args], { timeout: 300_000, maxBuffer: 256 * 1024 * 1024 })
     return { code: 0, stdout, stderr }
   } catch (error) {
     const failed = error as { code?: number; stdout?: string; stderr?: string; message: string }
