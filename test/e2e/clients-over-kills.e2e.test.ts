@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startAnswerRelay, type Place } from '../support/answer-relay.ts'
-import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { processesOf, spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
 import { rowReaders, type RowReader } from '../support/row-readers.ts'
 import { run } from '../support/statement-client.ts'
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { runOnEither } from '../support/failover-client.ts'
 import { waitUntil } from '../support/quipu-process.ts'
 import { parseOpenMetrics } from '../support/openmetrics.ts'
-import { startStandbyCluster, type ClusterNode, type StandbyCluster } from '../support/standby-cluster.ts'
+import { rolesOf, startStandbyCluster, writes, type ClusterNode, type StandbyCluster } from '../support/standby-cluster.ts'
 import { follow, post, raw, run } from '../support/statement-client.ts'
 
 /** Streams for a while: 60,175 rows with their keys. */
@@ -33,30 +33,7 @@ function digest(rows: readonly (readonly unknown[])[]): string {
   return JSON.stringify(rows.map((row) => JSON.stringify(row)).sort())
 }
 
-async function writes(node: ClusterNode): Promise<boolean> {
-  const answer = await raw(`${node.url}/v1/info`, { timeoutMs: 1000 }).catch(() => undefined)
-  return answer?.status === 200 && (JSON.parse(answer.text) as { writer?: boolean }).writer === true
-}
-
-async function follows(node: ClusterNode): Promise<boolean> {
-  const answer = await raw(`${node.url}/v1/info`, { timeoutMs: 1000 }).catch(() => undefined)
-  return answer?.status === 200 && (JSON.parse(answer.text) as { writer?: boolean }).writer === false
-}
-
-async function roles(): Promise<{ writer: ClusterNode; other: ClusterNode }> {
-  const { a, b } = cluster
-  let found: { writer: ClusterNode; other: ClusterNode } | undefined
-  await waitUntil(
-    'one writes and one follows',
-    async () => {
-      if ((await writes(a)) && (await follows(b))) found = { writer: a, other: b }
-      else if ((await writes(b)) && (await follows(a))) found = { writer: b, other: a }
-      return found !== undefined
-    },
-    120_000,
-  )
-  return found!
-}
+const roles = () => rolesOf(cluster)
 
 async function epochs(): Promise<number> {
   const database = new pg.Client({ connectionString: cluster.databaseUrl })

@@ -1,18 +1,20 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
+import { processesOf, spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
 import { pythonClients, trinoCli } from '../support/real-clients.ts'
 import { storedValues } from '../support/sql/stored-values.ts'
-import { post, raw, run, trinoHeaders, type StatementJson } from '../support/statement-client.ts'
+import { follow, post, raw, run, trinoHeaders, type StatementJson } from '../support/statement-client.ts'
 
 let folder: ReturnType<typeof temporaryFolder>
+let data: string
 let quipu: QuipuProcess
 let url: string
 
 beforeAll(async () => {
   folder = temporaryFolder()
   const env = { QUIPU_LOG_LEVEL: 'error' }
-  quipu = spawnQuipu(['start', '--port', '0', '--data-dir', join(folder.path, 'data')], { env })
+  data = join(folder.path, 'data')
+  quipu = spawnQuipu(['start', '--port', '0', '--data-dir', data], { env })
   url = await quipu.url
 }, 120_000)
 afterAll(async () => {
@@ -146,6 +148,22 @@ describe('statements that change something', () => {
     expect((await raw(lost.json.nextUri!)).json.error?.errorName).toBe('USER_CANCELED')
     expect(await rowsOf('SELECT count(*) FROM memory.default.once')).toEqual([[1]])
     await end('DROP TABLE memory.default.once')
+  })
+
+  it('cannot be ended early with a part of their rows', { timeout: 120_000 }, async () => {
+    await end('CREATE TABLE memory.default.part (n bigint)')
+    const worker = processesOf(data).children[1]!
+    // Until it goes on, the write does not end.
+    process.kill(worker, 'SIGSTOP')
+    const first = await post(url, 'INSERT INTO memory.default.part SELECT orderkey FROM orders')
+    let last = first
+    while (last.json.partialCancelUri === undefined) last = await raw(last.json.nextUri!)
+    const refused = await raw(last.json.partialCancelUri, { method: 'DELETE' })
+    process.kill(worker, 'SIGCONT')
+    expect(refused.status).toBe(409)
+    expect((await follow(last)).rows).toEqual([[15_000]])
+    expect(await rowsOf('SELECT count(*) FROM memory.default.part')).toEqual([[15_000]])
+    await end('DROP TABLE memory.default.part')
   })
 
   it('are refused in an open transaction', async () => {

@@ -6,12 +6,17 @@ import { waitUntil } from './quipu-process.ts'
 export interface BlockedAppends {
   /** From now on; those of other types go through, also of those that were blocked before. */
   block(...types: QueryEventType[]): Promise<void>
-  /** Resolves once an append was turned away. */
+  /** As `block`, but what is appended waits, and becomes valid when it is let through, whoever then listens. */
+  hold(type: QueryEventType): Promise<void>
+  /** Resolves once an append was turned away, or waits. */
   reached(): Promise<void>
   /** Appends go through again. */
   letThrough(): Promise<void>
   close(): Promise<void>
 }
+
+/** What appends that are held wait for. */
+const GATE = 4711
 
 /**
  * The log keeps trying what it could not append: the coordinator stands right before an event, for as long as a test
@@ -22,13 +27,16 @@ export async function createBlockedAppends(database: string): Promise<BlockedApp
   await client.connect()
   // A sequence, since what a failed statement writes elsewhere is taken back with it.
   await client.query(`create sequence public.turned_away`)
-  await client.query(`create table public.blocked (type text)`)
+  await client.query(`create table public.blocked (type text, held boolean not null default false)`)
   await client.query(`
     create function public.turn_away() returns trigger language plpgsql as $$
+    declare held_back boolean;
     begin
-      if exists (select from public.blocked where position('"type":"' || type || '"' in new.data) > 0) then
+      select held into held_back from public.blocked where position('"type":"' || type || '"' in new.data) > 0;
+      if found then
         perform nextval('public.turned_away');
-        raise exception 'turned away';
+        if not held_back then raise exception 'turned away'; end if;
+        perform pg_advisory_xact_lock_shared(${GATE});
       end if;
       return new;
     end $$`)
@@ -43,13 +51,23 @@ export async function createBlockedAppends(database: string): Promise<BlockedApp
         [types],
       )
     },
+    async hold(type) {
+      await client.query(`select pg_advisory_lock(${GATE})`)
+      await client.query(`alter sequence public.turned_away restart`)
+      await client.query('with before as (delete from public.blocked) insert into public.blocked values ($1, true)', [
+        type,
+      ])
+    },
     reached: () =>
       waitUntil(
         'an append is turned away',
         async () => (await client.query(`select is_called from public.turned_away`)).rows[0]?.is_called === true,
         60_000,
       ),
-    letThrough: async () => void (await client.query('delete from public.blocked')),
+    async letThrough() {
+      await client.query('delete from public.blocked')
+      await client.query('select pg_advisory_unlock_all()')
+    },
     close: () => client.end(),
   }
 }

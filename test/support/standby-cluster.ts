@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { createDatabase, freePort } from './postgres.ts'
 import { killAll, processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from './quipu-process.ts'
+import { raw } from './statement-client.ts'
 
 /** One coordinator program of a cluster: its supervisor, on a data folder and a port that stay. */
 export interface ClusterNode {
@@ -84,4 +85,31 @@ export async function startStandbyCluster(env: Readonly<Record<string, string>> 
       await database.drop()
     },
   }
+}
+
+/** Whether it says that it writes the log. */
+export async function writes(node: ClusterNode): Promise<boolean> {
+  const answer = await raw(`${node.url}/v1/info`, { timeoutMs: 1000 }).catch(() => undefined)
+  return answer?.status === 200 && (JSON.parse(answer.text) as { writer?: boolean }).writer === true
+}
+
+/** Whether it says that it follows. */
+export async function follows(node: ClusterNode): Promise<boolean> {
+  const answer = await raw(`${node.url}/v1/info`, { timeoutMs: 1000 }).catch(() => undefined)
+  return answer?.status === 200 && (JSON.parse(answer.text) as { writer?: boolean }).writer === false
+}
+
+/** Who writes and who follows, once that is settled. */
+export async function rolesOf({ a, b }: StandbyCluster): Promise<{ writer: ClusterNode; other: ClusterNode }> {
+  let found: { writer: ClusterNode; other: ClusterNode } | undefined
+  await waitUntil(
+    'one writes and one follows',
+    async () => {
+      if ((await writes(a)) && (await follows(b))) found = { writer: a, other: b }
+      else if ((await writes(b)) && (await follows(a))) found = { writer: b, other: a }
+      return found !== undefined
+    },
+    120_000,
+  )
+  return found!
 }

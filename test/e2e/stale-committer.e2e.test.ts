@@ -1,0 +1,78 @@
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createBlockedAppends, type BlockedAppends } from '../support/blocked-appends.ts'
+import { runOnEither } from '../support/failover-client.ts'
+import { temporaryFolder, waitUntil } from '../support/quipu-process.ts'
+import { follows, rolesOf, startStandbyCluster, writes, type StandbyCluster } from '../support/standby-cluster.ts'
+import { run } from '../support/statement-client.ts'
+
+/*
+ * A coordinator falls asleep in the middle of a write's commit, another one takes the write over and ends it, and then the
+ * first one wakes up and goes on with what it was about to do.
+ */
+
+let tables: ReturnType<typeof temporaryFolder>
+let cluster: StandbyCluster
+let appends: BlockedAppends
+
+beforeAll(async () => {
+  tables = temporaryFolder()
+  cluster = await startStandbyCluster({
+    // A stopped coordinator stays stopped until it is woken here.
+    QUIPU_COORDINATOR_DEAD_MS: '300s',
+    QUIPU_TABLES_DIR: join(tables.path, 'tables'),
+  })
+  appends = await createBlockedAppends(cluster.databaseUrl)
+}, 240_000)
+afterAll(async () => {
+  await appends.close()
+  await cluster.stop()
+  await tables.remove()
+}, 240_000)
+
+const INSERT = 'INSERT INTO memory.default.t SELECT nationkey FROM nation'
+const COUNTS = 'SELECT count(*), count(DISTINCT n) FROM memory.default.t'
+
+const cases = [
+  // The decision becomes valid while its maker sleeps, who then wakes up to commit it.
+  { sleeps: 'after WritePrepared', stop: 'hold', at: 'WritePrepared', write: INSERT, between: true },
+  // The table has its new version, and the log does not know it yet.
+  { sleeps: 'before WriteCommitted', stop: 'block', at: 'WriteCommitted', write: INSERT, between: true },
+  {
+    sleeps: 'after WritePrepared',
+    stop: 'hold',
+    at: 'WritePrepared',
+    write: 'CREATE TABLE memory.default.t AS SELECT nationkey AS n FROM nation',
+    between: false,
+  },
+] as const
+
+it.each(cases)(
+  '$write is done once when its coordinator sleeps $sleeps (with another INSERT: $between)',
+  { timeout: 300_000 },
+  async ({ stop, at, write, between }) => {
+    const { writer, other } = await rolesOf(cluster)
+    const must = async (base: string, sql: string): Promise<unknown> => {
+      const { rows, error } = await run(base, sql)
+      expect(error, sql).toBeUndefined()
+      return rows
+    }
+    if (write === INSERT) await must(writer.url, 'CREATE TABLE memory.default.t (n bigint)')
+    await appends[stop](at)
+    const writing = runOnEither([writer.url, other.url], write)
+    writing.catch(() => {})
+    await appends.reached()
+    const asleep = writer.coordinator()
+    process.kill(asleep, 'SIGSTOP')
+    await appends.letThrough()
+    await waitUntil('the other one writes', () => writes(other), 120_000)
+    expect(await writing).toMatchObject({ rows: [[25]], error: undefined })
+    if (between) await must(other.url, 'INSERT INTO memory.default.t VALUES 100')
+    const right = between ? [[26, 26]] : [[25, 25]]
+    expect(await must(other.url, COUNTS)).toEqual(right)
+    process.kill(asleep, 'SIGCONT')
+    await waitUntil('the first one follows', () => follows(writer), 120_000)
+    for (const { url } of [other, writer]) expect(await must(url, COUNTS)).toEqual(right)
+    await must(other.url, 'DROP TABLE memory.default.t')
+  },
+)
