@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import express, { type Express } from 'express'
+import express from 'express'
 import type { Config } from '../config/load-config.ts'
 import type { Membership } from '../coordinator/nodes/membership.ts'
 import type { StatementService } from '../coordinator/query/statement-service.ts'
@@ -33,7 +33,9 @@ import type { RestartCount } from '../supervisor/messages.ts'
 import type { Meters } from '../telemetry/meters.ts'
 import type { SpanSink } from '../telemetry/span.ts'
 import { createUiRoutes } from '../ui/ui-routes.ts'
+import type { HttpParts } from './coordinator-http.ts'
 import type { DependencyHealth } from './dependency-health.ts'
+import { refuseInternal } from './refuse-internal.ts'
 import { traceReads } from './request-spans.ts'
 import { version } from './version.ts'
 
@@ -80,7 +82,7 @@ export interface CoordinatorAppParts {
 
 /** Every resource but statements: nothing of it lies on the way of a small query. */
 export function createCoordinatorApp(parts: CoordinatorAppParts): {
-  readonly app: Express
+  readonly app: HttpParts['rest']
   readonly feed: ReturnType<typeof createEventRoutes>
 } {
   const { clock, config, startedAt, nodeId, logId, bearer, log, live, read, projection } = parts
@@ -207,16 +209,6 @@ async function lagOf(projection: Pick<ProjectionRunner, 'lag'>): Promise<{ reado
   const answer = await Promise.race([asked, sleep(LAG_WAIT_MS, {}, { signal: late.signal }).catch(() => ({}))])
   late.abort()
   return answer
-}
-
-/** Tells of a request to the internal interface without its key. */
-export function refuseInternal(refusals: RefusalLog): (request: IncomingMessage) => void {
-  return (request) =>
-    refusals.authenticationFailed({
-      user: 'internal',
-      method: 'shared_secret',
-      remoteAddress: remoteAddressOf(request),
-    })
 }
 
 function countStates(nodes: readonly { readonly state: string }[]): {

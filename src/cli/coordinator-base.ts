@@ -80,9 +80,15 @@ export async function wireBase(life: ChildLife, needs: StartNeeds) {
     onEvent: createEngineEvents(telemetry.meters, logger),
   })
   const engine = createEnginePool(engineUse)
-  bound = engine
   const engineStarted = engine.start()
   engineStarted.catch(() => {})
+  // Its own time for an answer does not begin before it is there.
+  bound = {
+    query: async (sql) => {
+      await engineStarted
+      return engine.query(sql)
+    },
+  }
 
   const connection: pg.ClientConfig = { connectionString: await needs.during('database', life.database) }
   const pool = new pg.Pool({

@@ -17,7 +17,7 @@ import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import type { ChildLife } from './child-life.ts'
 import { wireBase, type CoordinatorBase } from './coordinator-base.ts'
-import { wireFollower, type FollowingCoordinator } from './coordinator-follower.ts'
+import type { FollowingCoordinator } from './coordinator-follower.ts'
 import { wireWriter, type CoordinatorPhase } from './coordinator-wiring.ts'
 import { createStartNeeds } from './start-needs.ts'
 import { wireStarting } from './starting-server.ts'
@@ -163,6 +163,8 @@ export async function startCoordinator(
     if (!life.follow) throw new ExitError(exitCodes.fenced, 'Another coordinator claimed the event log first')
   }
 
+  // Not loaded by one that writes at once: with it come the libraries of all resources.
+  const { wireFollower } = await import('./coordinator-follower.ts')
   following = await wireFollower(life, { base, epochs, watch, turn })
   serve(following.listener)
   logger.info('epoch.followed', { writer: epochs.place?.address }, 'Follows the coordinator that writes the event log')

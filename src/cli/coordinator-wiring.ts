@@ -36,7 +36,8 @@ import { sendLastSpans } from './last-spans.ts'
 import { emitTaskCall } from './task-call-spans.ts'
 import { emitClaim } from './link-spans.ts'
 import { createQueryTelemetry } from '../coordinator/query/query-telemetry.ts'
-import { createCoordinatorApp, refuseInternal } from './coordinator-app.ts'
+import { createLateApp } from './late-app.ts'
+import { refuseInternal } from './refuse-internal.ts'
 import { createCoordinatorListener } from './coordinator-http.ts'
 import { withinSpan } from './request-spans.ts'
 import { restorePast } from './restored-counters.ts'
@@ -134,7 +135,9 @@ export async function wireWriter(
   telemetry.meters().count('epochClaims', { result: 'won' })
   emitClaim(telemetry.spans(), epoch, claimMillis)
   const { logId } = await log.tip()
-  await base.engineStarted
+  // Whose clients wait already has statements to take; those that need the engine wait for it by themselves.
+  if (life.successor) base.engineStarted.catch(life.fail)
+  else await base.engineStarted
 
   let membership: Membership | undefined
   const client = createWorkerClient({
@@ -297,7 +300,7 @@ export async function wireWriter(
     maxBodyBytes: limits.taskBodyBytes,
     onError,
   })
-  const { app, feed } = createCoordinatorApp({
+  const app = createLateApp({
     clock,
     config,
     startedAt,
@@ -328,7 +331,7 @@ export async function wireWriter(
     policy: { authenticated: false, publicHosts: config.publicHosts, insecure: config.insecure },
     statements,
     isRelayed: (request) => acceptRelay(request, bearer),
-    rest: app,
+    rest: app.handle,
     meters: telemetry.meters,
     refusals: auditing.refusals,
     onError,
@@ -344,14 +347,16 @@ export async function wireWriter(
     life.fail(new ExitError(exitCodes.fenced, reason))
   }
   void log.fenced.then((reason) => resign(reason.message))
+  const reservation = groups.reserve()
   serve(listener)
+  app.load()
   const recovered = takeOver({
     base,
     log,
     caughtUp,
     epoch,
     client,
-    reservation: groups.reserve(),
+    reservation,
     onStreams(found) {
       streams = found
       void caughtUp.then(() => (streams = undefined))
@@ -421,7 +426,7 @@ export async function wireWriter(
       for (const query of registry.list()) query.suspend()
       await Promise.race([auditing.stop(), sleep(HAND_OVER_MS, undefined, { ref: false })])
       await handOver(auditing.journal, { epoch, writer }, HAND_OVER_MS)
-      await feed.close()
+      await app.close()
     },
     stop: async () => {
       registry.stop()
