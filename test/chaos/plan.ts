@@ -1,3 +1,4 @@
+import { unreachable } from '../../src/shared/unreachable.ts'
 import { createRandom } from './random.ts'
 
 export const processFaults = [
@@ -25,6 +26,14 @@ export const serverFaults = [
 ] as const
 
 export const brokerFaults = ['kill broker', 'stop broker', 'slow broker'] as const
+/** Log and database go away, and coordinators with them: what takes their place finds neither. */
+export const outageFaults = [
+  'kill postgres',
+  'stop postgres',
+  'restart postgres',
+  'cut postgres sessions',
+  'kill coordinator',
+] as const
 export const diskFaults = ['fill disk', 'low disk'] as const
 
 export type FaultKind =
@@ -67,7 +76,7 @@ export interface Plan {
 export interface Abilities {
   readonly log: 'postgres' | 'kafka' | 'mixed'
   readonly disk: boolean
-  readonly faults: 'all' | 'processes'
+  readonly faults: 'all' | 'processes' | 'outages'
 }
 
 const HOUR_MS = 3_600_000
@@ -82,15 +91,8 @@ export function planOf(seed: number, loadMs: number, can: Abilities): Plan {
   const python = random.chance(0.35)
   const waitsForPages = random.chance(0.2)
   const ownDisk = random.chance(0.12) && can.disk && can.faults === 'all'
-  const kinds: readonly FaultKind[] =
-    can.faults === 'processes'
-      ? processFaults
-      : [
-          ...processFaults,
-          ...processFaults,
-          ...serverFaults,
-          ...(log === 'kafka' ? [...brokerFaults, ...brokerFaults] : []),
-        ]
+  const kinds = kindsOf(log, can.faults)
+  const longestMs = can.faults === 'outages' ? 6_000 : 1_500
   const faults = Array.from({ length: random.whole(2, 4) }, (_, index): PlannedFault => {
     const kind = ownDisk && index === 0 ? random.pick(diskFaults) : random.pick(kinds)
     return {
@@ -98,10 +100,24 @@ export function planOf(seed: number, loadMs: number, can: Abilities): Plan {
       when: random.chance(0.5)
         ? { atMs: random.whole(150, loadMs) }
         : { point: random.pick(eventPoints), nth: random.whole(1, 8) },
-      forMs: random.whole(200, 1_500),
+      forMs: random.whole(200, longestMs),
       choice: random.next(),
       shiftMs: random.pick(SHIFTS_MS),
     }
   })
   return { seed, log, workers, pageBytes, python, waitsForPages, ownDisk, faults }
+}
+
+function kindsOf(log: Plan['log'], faults: Abilities['faults']): readonly FaultKind[] {
+  const broker = log === 'kafka' ? brokerFaults : []
+  switch (faults) {
+    case 'processes':
+      return processFaults
+    case 'outages':
+      return [...outageFaults, ...broker]
+    case 'all':
+      return [...processFaults, ...processFaults, ...serverFaults, ...broker, ...broker]
+    default:
+      return unreachable(faults)
+  }
 }

@@ -13,7 +13,8 @@ const USAGE = `usage: npm run chaos -- [options]
   --runs M         how many, one seed after the other (10)
   --parallel P     so many at the same time (1)
   --log WHICH      postgres, kafka, or mixed (mixed, where a broker can be had)
-  --faults WHICH   all, or processes: kills and stops of coordinator, worker, engine only (all)
+  --faults WHICH   all; processes: kills and stops of coordinator, worker, engine only; or outages: of log and database,
+                   coordinators killed meanwhile (all)
   --clients C      clients that read (6)
   --writers W      clients that write beside them (2)
   --writes         four clients that write, and two that read
@@ -45,7 +46,7 @@ const { values } = parseArgs({
   },
 })
 const log = (['postgres', 'kafka', 'mixed'] as const).find((one) => one === values.log)
-const faults = (['all', 'processes'] as const).find((one) => one === values.faults)
+const faults = (['all', 'processes', 'outages'] as const).find((one) => one === values.faults)
 if (values.help || !log || !faults) {
   process.stdout.write(USAGE)
   process.exit(values.help ? 0 : 64)
