@@ -16,7 +16,7 @@ import { createMembership, type Membership } from '../coordinator/nodes/membersh
 import { createTaskCleaner } from '../coordinator/scheduler/task-cleaner.ts'
 import { createTaskHub } from '../coordinator/scheduler/task-hub.ts'
 import { createWorkerClient } from '../coordinator/scheduler/worker-client.ts'
-import { isBelow } from '../events/event-log.ts'
+import { isBelow, type Position } from '../events/event-log.ts'
 import type { ProjectionRunner } from '../events/projection-runner.ts'
 import type { Announcement } from '../execution/api/task.ts'
 import { isLoopback } from '../protocol/edge/browser-policy.ts'
@@ -42,6 +42,7 @@ import { createCoordinatorListener } from './coordinator-http.ts'
 import { withinSpan } from './request-spans.ts'
 import { restorePast } from './restored-counters.ts'
 import { projected, takeOver } from './take-over.ts'
+import { createEndedStreams } from '../coordinator/recovery/ended-streams.ts'
 import { withStreams } from '../coordinator/recovery/with-streams.ts'
 import type { StreamsOfLog } from '../coordinator/recovery/streams-of-log.ts'
 import { createRestartMeter } from './restart-meter.ts'
@@ -80,6 +81,9 @@ const PAGE_LOST_MS = 15_000
 /** An ended query is answered from memory so long after its last request, then from the log. */
 const ENDED_IN_MEMORY_MS = 10_000
 
+/** So many wait there for read models that are away; of the others only their places in the log are kept. */
+const ENDED_IN_MEMORY = 2_000
+
 /** How long a coordinator that stops waits until its successor may know of it. */
 const HAND_OVER_MS = 1_000
 
@@ -109,7 +113,8 @@ export async function wireWriter(
   const { config, startedAt, nodeId, telemetry, dataDir, secret, bearer, catalogs, engine, engineUse } = base
   const { logTelemetry, pool, read, address, health } = base
   let streams: StreamsOfLog | undefined
-  const log = withStreams(base.log, () => streams)
+  const endedStreams = createEndedStreams(base.log)
+  const log = withStreams(base.log, () => streams, endedStreams)
   const { logger } = telemetry
   const { timeouts, limits } = config
   const statementSpans = createStatementSpans({
@@ -197,20 +202,29 @@ export async function wireWriter(
     onUnrecorded: (queryId) =>
       life.fail(new ExitError(exitCodes.internal, `The end of query ${queryId} could not be recorded`)),
   }
-  const registry = createQueryRegistry(clock, { ...timeouts, inMemoryMs: ENDED_IN_MEMORY_MS }, (query) => {
-    const { position } = query.aggregate
-    return position !== undefined && isBelow(position, projection.committed)
-  })
+  const isProjected = (position: Position): boolean => isBelow(position, projection.committed)
+  const registry = createQueryRegistry(
+    clock,
+    { ...timeouts, inMemoryMs: ENDED_IN_MEMORY_MS, endedInMemory: ENDED_IN_MEMORY },
+    ({ aggregate: { position } }) => {
+      endedStreams.projected(isProjected)
+      return position !== undefined && isProjected(position)
+    },
+    ({ queryId, aggregate: { firstPosition: first, position: last } }) => {
+      // The log in Postgres finds a stream by itself.
+      if (config.kafkaBrokers.length === 0) return true
+      if (!first || !last || first.partition !== last.partition) return false
+      endedStreams.add(queryId, { first, last })
+      return true
+    },
+  )
   const live: LiveQueries = {
     get: (queryId) => viewOf(registry.get(queryId)),
     // Those that ended a while ago are in the tables: a busy registry has very many.
     list: () =>
       registry
         .list()
-        .filter(
-          ({ aggregate: { state, position } }) =>
-            !isTerminal(state.kind) || !position || !isBelow(position, projection.committed),
-        )
+        .filter(({ aggregate: { state, position } }) => !isTerminal(state.kind) || !position || !isProjected(position))
         .map(viewOf)
         .filter((view) => view !== undefined),
   }

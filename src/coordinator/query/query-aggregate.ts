@@ -17,6 +17,8 @@ export interface QueryAggregate {
   readonly sequence: number
   /** Of the last valid event. */
   readonly position: Position | undefined
+  /** Of the first event, when this process appended it. */
+  readonly firstPosition: Position | undefined
   /**
    * Decides the commands one after the other and appends all their events in one append, the pages beside them.
    * Resolves when they are valid, with the number of events; 0 when every command was refused.
@@ -47,6 +49,7 @@ export function createQueryAggregate(
   let sequence = start.sequence
   let validSequence = start.sequence
   let position: Position | undefined
+  let firstPosition: Position | undefined
   const listeners: ((events: readonly QueryEvent[]) => void)[] = []
   return {
     queryId,
@@ -61,6 +64,9 @@ export function createQueryAggregate(
     },
     get position() {
       return position
+    },
+    get firstPosition() {
+      return firstPosition
     },
     onValid: (listener) => void listeners.push(listener),
     async execute(steps, pages) {
@@ -86,6 +92,7 @@ export function createQueryAggregate(
         pages,
       )
       position = { partition: appended.partition, offset: appended.offset }
+      if (expected === 0) firstPosition = appended.events[0]?.position ?? position
       // The log may have moved the time on: fold what was stored.
       const valid = events.map((event, index) => ({ ...event, time: appended.events[index]?.time ?? event.time }))
       for (const event of valid) state = evolve(queryId, state, event)

@@ -25,6 +25,8 @@ export interface RetentionLimits {
   readonly clientAbsentMs: number
   /** An ended query leaves memory so long after the last request for it, milliseconds. */
   readonly inMemoryMs: number
+  /** Ended queries beyond that leave memory, when they can be answered for otherwise, although reads still need them. */
+  readonly endedInMemory: number
 }
 
 interface Entry {
@@ -36,11 +38,13 @@ interface Entry {
 
 /**
  * @param mayForget is the projection past the query's last event, so that reads no longer need the aggregate?
+ * @param leave of an ended query that the projection does not know yet: can its statement be answered for without it?
  */
 export function createQueryRegistry(
   clock: Clock,
   limits: RetentionLimits,
   mayForget: (execution: QueryExecution) => boolean,
+  leave: (execution: QueryExecution) => boolean = () => false,
 ): QueryRegistry {
   const entries = new Map<string, Entry>()
   const removed: ((execution: QueryExecution) => void)[] = []
@@ -49,15 +53,20 @@ export function createQueryRegistry(
 
   function sweep(): void {
     const now = clock.monotonicMs()
+    let tooMany = entries.size - open - limits.endedInMemory
     for (const [queryId, entry] of entries) {
       const { execution } = entry
       if (entry.endedAt === undefined) {
         const absent = now - entry.touchedAt
         if (!execution.followed && now - entry.addedAt > limits.firstFollowMs) abandon(execution, limits.firstFollowMs)
         else if (absent > limits.clientAbsentMs) abandon(execution, limits.clientAbsentMs)
-      } else if (now - Math.max(entry.endedAt, entry.touchedAt) > limits.inMemoryMs && mayForget(execution)) {
+      } else if (
+        now - Math.max(entry.endedAt, entry.touchedAt) > limits.inMemoryMs &&
+        (mayForget(execution) || (tooMany > 0 && leave(execution)))
+      ) {
         // Who asks again is answered from the log, whose pages are kept longer than this object.
         remove(queryId)
+        tooMany--
       }
     }
   }

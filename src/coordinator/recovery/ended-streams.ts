@@ -1,0 +1,72 @@
+import { LogUnavailable, type Checkpoint, type EventLog, type Position, type Recorded } from '../../events/event-log.ts'
+
+/** Where in the log a stream's events lie, all of them. */
+export interface StreamSpan {
+  readonly first: Position
+  readonly last: Position
+}
+
+/**
+ * Ended queries that have left memory before the read models knew them: of each only where its events lie. A log without
+ * an index by stream is read there.
+ */
+export interface EndedStreams {
+  /** May drop the oldest of them: whoever asks for that waits for the read models. */
+  add(stream: string, span: StreamSpan): void
+  has(stream: string): boolean
+  /** @throws LogUnavailable where other streams' events lie too thick between its own */
+  read(stream: string): Promise<readonly Recorded[]>
+  /** The read models have all below: they are asked from now on. */
+  projected(isBelow: (position: Position) => boolean): void
+}
+
+/** A hundred bytes each. */
+const MOST_STREAMS = 100_000
+const EVENTS_AT_ONCE = 1000
+/** A query that ran for hours on a busy server: a poll does not read all of that. */
+const MOST_EVENTS = 100_000
+
+export function createEndedStreams(log: Pick<EventLog, 'read' | 'tip'>, most = MOST_STREAMS): EndedStreams {
+  const spans = new Map<string, StreamSpan>()
+
+  /** Only the stream's log partition is read: the others are at their end. */
+  async function start({ first }: StreamSpan): Promise<{ logId: string; at: { offset: bigint }[] }> {
+    const { logId, at } = await log.tip()
+    return {
+      logId,
+      at: at.map(({ offset }, partition) => ({ offset: partition === first.partition ? first.offset : offset })),
+    }
+  }
+
+  return {
+    add(stream, span) {
+      spans.set(stream, span)
+      if (spans.size > most) spans.delete(spans.keys().next().value!)
+    },
+    has: (stream) => spans.has(stream),
+    async read(stream) {
+      const span = spans.get(stream)
+      if (!span) return []
+      const { partition, offset: end } = span.last
+      const found: Recorded[] = []
+      let passed = 0
+      let next: Parameters<EventLog['read']>[0] | Checkpoint = await start(span)
+      while (next.at[partition]!.offset <= end) {
+        const read = await log.read(next, EVENTS_AT_ONCE)
+        if (read.next.at[partition]!.offset === next.at[partition]!.offset) break
+        next = read.next
+        passed += read.events.length
+        for (const event of read.events) if (event.stream === stream && event.position.offset <= end) found.push(event)
+        if (passed > MOST_EVENTS) throw new LogUnavailable(`The events of ${stream} lie too far apart`)
+      }
+      return found
+    },
+    projected(isBelow) {
+      // In the order of their ends, nearly: the first that is not there yet ends the look.
+      for (const [stream, { last }] of spans) {
+        if (!isBelow(last)) return
+        spans.delete(stream)
+      }
+    },
+  }
+}
