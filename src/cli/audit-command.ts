@@ -10,7 +10,7 @@ import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { readAnchorFile } from './anchor-export.ts'
 import { anchorPaths } from './anchor-paths.ts'
-import { eventLogOf, recordStoreOf } from './event-log-of.ts'
+import { dataKeysOf, eventLogOf, recordStoreOf } from './event-log-of.ts'
 import { openDatabase } from './open-database.ts'
 
 const USAGE = `usage: quipu audit verify [options] [settings]
@@ -67,6 +67,7 @@ async function verify([verb, ...rest]: readonly string[]): Promise<number> {
   const database = await openDatabase(config)
   const store = await recordStoreOf(config, database.url)
   const log = flags['read-models'] ? await eventLogOf(config, database.url, {}) : undefined
+  const held = await dataKeysOf(config, database.url)
   const findings: Finding[] = []
   const onFinding = (finding: Finding): void => {
     findings.push(finding)
@@ -75,6 +76,8 @@ async function verify([verb, ...rest]: readonly string[]): Promise<number> {
   try {
     const { partitions } = await store.open()
     await log?.open()
+    await held?.keys.open()
+    await held?.keys.refresh()
     const summary = await verifyLog({
       store,
       partitions,
@@ -82,6 +85,7 @@ async function verify([verb, ...rest]: readonly string[]): Promise<number> {
       ...(exported && { exported }),
       ...(keys && { keys }),
       ...(log && { compareWith: log }),
+      ...(held && { dataKeys: held.keys }),
       onFinding,
     })
     await recordAuditRun({ connectionString: database.url }, findings).catch((error: unknown) =>
@@ -95,6 +99,7 @@ async function verify([verb, ...rest]: readonly string[]): Promise<number> {
   } finally {
     await log?.close()
     await store.close()
+    await held?.close()
     await database.close()
   }
 }

@@ -15,6 +15,7 @@ const KINDS: Readonly<Record<FindingKind, string>> = {
   history: 'chain',
   anchor: 'chain',
   forgotten: 'chain',
+  key: 'chain',
   'query-without-end': 'missing_end',
   'query-with-two-ends': 'double_end',
   'read-model': 'read_model',

@@ -1,8 +1,13 @@
+import { join } from 'node:path'
+import pg from 'pg'
 import type { Config } from '../config/load-config.ts'
 import type { EventLog } from '../events/event-log.ts'
 import type { KafkaRequest } from '../events/kafka/ports.ts'
 import type { EventLogOptions } from '../events/folded-event-log.ts'
+import type { DataKeyOptions } from '../events/kafka-beside-postgres.ts'
+import type { KeyRing } from '../events/data-keys/key-ring.ts'
 import type { RecordStore } from '../events/record-store.ts'
+import { isQueryId } from '../shared/ids.ts'
 
 /**
  * The event log that the configuration names: Kafka where there are brokers, else the table in Postgres. Not opened.
@@ -15,18 +20,21 @@ export async function eventLogOf(
     readonly onKafkaRequest?: (request: KafkaRequest) => void
     /** What pages in Kafka are encrypted with; absent where only events are read. */
     readonly pagesKey?: Buffer
+    /** Whether this process, a coordinator, keeps the keys of queries in its data folder. */
+    readonly keepsDataKeys?: boolean
   },
 ): Promise<EventLog> {
   // Each is loaded when it is the one: kafkajs alone costs a tenth of a second at every start.
   if (config.kafkaBrokers.length > 0) {
     const { createKafkaEventLog } = await import('../events/kafka-beside-postgres.ts')
     const database = { connectionString: databaseUrl }
-    const { onKafkaRequest, pagesKey } = options
+    const { onKafkaRequest, pagesKey, keepsDataKeys = false } = options
     return createKafkaEventLog(
       {
         brokers: config.kafkaBrokers,
         topic: config.kafkaTopic,
         database,
+        dataKeys: dataKeyOptions(config, keepsDataKeys),
         ...(pagesKey ? { pages: { key: pagesKey } } : {}),
         ...(onKafkaRequest ? { onRequest: onKafkaRequest } : {}),
       },
@@ -35,6 +43,29 @@ export async function eventLogOf(
   }
   const { createPostgresEventLog } = await import('../events/postgres/postgres-event-log.ts')
   return createPostgresEventLog({ connectionString: databaseUrl }, options)
+}
+
+function dataKeyOptions({ dataDir }: Config, keepsFile: boolean): DataKeyOptions {
+  return { file: join(dataDir, 'data-keys.jsonl'), keepsFile, encrypts: isQueryId }
+}
+
+/** The keys of queries, where the log has any, and how to let go of them. */
+export async function dataKeysOf(
+  config: Config,
+  databaseUrl: string,
+): Promise<{ readonly keys: KeyRing; close(): Promise<void> } | undefined> {
+  if (config.kafkaBrokers.length === 0) return undefined
+  const { createKeyRing } = await import('../events/kafka-beside-postgres.ts')
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 })
+  pool.on('error', () => {})
+  const keys = createKeyRing(pool, config.kafkaTopic, dataKeyOptions(config, false))
+  return {
+    keys,
+    async close() {
+      keys.close()
+      await pool.end()
+    },
+  }
 }
 
 /** The records below that event log, as an audit reads them. Not opened. */

@@ -1,9 +1,14 @@
 import { hash } from 'node:crypto'
 import { gunzipSync, gzipSync } from 'node:zlib'
+import { decryptData, encryptData } from './data-keys/encrypt.ts'
 import { LogChanged, type Encoding, type Event, type Position, type Recorded } from './event-log.ts'
+import type { KeySource, StreamCipher } from './record-store.ts'
 
 /** Data above this many bytes is stored as gzip in base64. */
 export const GZIP_ABOVE_BYTES = 8192
+
+/** How data lies in the log; encrypted it names its key: `aes:block.index`. */
+export type StoredEncoding = Encoding | `aes:${string}` | `aes+gzip:${string}`
 
 /** An event as stored: compact JSON, its data a string so that the bytes hashed are the bytes kept. */
 export interface StoredEnvelope {
@@ -16,20 +21,30 @@ export interface StoredEnvelope {
   readonly prevhash: string
   readonly hash: string
   readonly digest: string
-  readonly enc: Encoding
+  readonly enc: StoredEncoding
   readonly data: string
   /** The data was replaced by a tombstone; the digest, and so the chain, still stands. */
   readonly forgotten?: true
 }
 
+/** Data of an event as text, however the log has it. */
+interface OpenedData {
+  readonly enc: Encoding
+  readonly stored: string
+}
+
 export interface Sealed {
   readonly envelope: StoredEnvelope
+  readonly opened: OpenedData
   /** The stored text; has no raw newline or tab. */
   readonly text: string
   readonly typed: boolean
 }
 
-/** Gives an event its place in its stream's hash chain. */
+/**
+ * Gives an event its place in its stream's hash chain.
+ * @param cipher encrypts the data of some streams
+ */
 export function sealEvent(
   event: Event,
   at: {
@@ -39,31 +54,61 @@ export function sealEvent(
     readonly time: string
     readonly prevhash: string
   },
+  cipher?: Pick<StreamCipher, 'keyFor'>,
 ): Sealed {
   const json = JSON.stringify(event.data)
   if (json === undefined) throw new TypeError(`Data of ${event.type} is no JSON value`)
-  const enc: Encoding = Buffer.byteLength(json) > GZIP_ABOVE_BYTES ? 'gzip' : 'none'
   // Level 1: events wait for this on the event loop, and the text of a statement shrinks well at any level.
-  const data = enc === 'gzip' ? gzipSync(json, { level: 1 }).toString('base64') : json
-  const digest = hash('sha256', data)
+  const packed = Buffer.byteLength(json) > GZIP_ABOVE_BYTES ? gzipSync(json, { level: 1 }) : undefined
+  const opened: OpenedData = packed ? { enc: 'gzip', stored: packed.toString('base64') } : { enc: 'none', stored: json }
   const { stream, sequence, epoch, time, prevhash } = at
   const { type, v, traceparent } = event
-  const hashOf = eventHash(stream, { sequence, epoch, type, v, time, traceparent, prevhash, digest, enc })
-  const rest = { prevhash, hash: hashOf, digest, enc, data }
+  const key = cipher?.keyFor(stream)
+  const enc = key ? encryptedBy(key.name, opened.enc) : opened.enc
+  const header = headerText(stream, { sequence, epoch, type, v, time, traceparent, enc })
+  const data = key ? encryptData(key.secret, header, packed ?? json) : opened.stored
+  const digest = hash('sha256', data)
+  const rest = { prevhash, hash: hash('sha256', prevhash + header + digest), digest, enc, data }
   const envelope: StoredEnvelope =
     traceparent === undefined
       ? { sequence, epoch, type, v, time, ...rest }
       : { sequence, epoch, type, v, time, traceparent, ...rest }
-  return { envelope, text: JSON.stringify(envelope), typed: event.typed ?? false }
+  return { envelope, opened, text: JSON.stringify(envelope), typed: event.typed ?? false }
 }
 
 /** SHA-256(prevhash ‖ header ‖ digest): does not need the data, so a tombstone leaves the chain whole. */
-export function eventHash(
-  stream: string,
-  e: Omit<StoredEnvelope, 'hash' | 'data' | 'traceparent' | 'forgotten'> & { traceparent?: string | undefined },
-): string {
-  const header = JSON.stringify([stream, e.sequence, e.epoch, e.type, e.v, e.time, e.traceparent ?? '', e.enc])
-  return hash('sha256', e.prevhash + header + e.digest)
+export function eventHash(stream: string, e: HeaderFields & Pick<StoredEnvelope, 'prevhash' | 'digest'>): string {
+  return hash('sha256', e.prevhash + headerText(stream, e) + e.digest)
+}
+
+type HeaderFields = Pick<StoredEnvelope, 'sequence' | 'epoch' | 'type' | 'v' | 'time' | 'enc'> & {
+  readonly traceparent?: string | undefined
+}
+
+function headerText(stream: string, e: HeaderFields): string {
+  return JSON.stringify([stream, e.sequence, e.epoch, e.type, e.v, e.time, e.traceparent ?? '', e.enc])
+}
+
+function encryptedBy(key: string, enc: Encoding): StoredEncoding {
+  return enc === 'gzip' ? `aes+gzip:${key}` : `aes:${key}`
+}
+
+/** How the log has the data of an event. */
+export function storedEncoding({ enc, key }: Pick<Recorded, 'enc' | 'key'>): StoredEncoding {
+  return key === undefined ? enc : encryptedBy(key, enc)
+}
+
+/** @returns the name of the key that data is encrypted with, undefined for data in the clear */
+export function keyNameOf(enc: string): string | undefined {
+  return /^aes(?:\+gzip)?:(.+)$/.exec(enc)?.[1]
+}
+
+const KEY_IN_ENVELOPE = /"enc":"aes(?:\+gzip)?:([^"]+)"/
+
+/** As `keyNameOf`, of an envelope's text; quick, since it is asked of every record. */
+export function keyNameInText(text: string): string | undefined {
+  // Data in the clear cannot have it: quotes are escaped there.
+  return text.includes('"enc":"aes') ? KEY_IN_ENVELOPE.exec(text)?.[1] : undefined
 }
 
 /** @throws LogChanged when the text is no envelope */
@@ -77,15 +122,68 @@ export function parseEnvelope(text: string): StoredEnvelope {
 
 /**
  * What readers get of an envelope.
- * @throws LogChanged when the stored bytes are not those that were hashed
+ * @throws LogChanged when the stored bytes are not those that were hashed, or are encrypted with a key that is not there
  */
-export function toRecorded(stream: string, envelope: StoredEnvelope, position: Position): Recorded {
-  if (
-    envelope.hash !== eventHash(stream, envelope) ||
-    (!envelope.forgotten && envelope.digest !== hash('sha256', envelope.data))
+export function toRecorded(stream: string, envelope: StoredEnvelope, position: Position, keys?: KeySource): Recorded {
+  checkHash(stream, envelope)
+  if (!envelope.forgotten && envelope.digest !== hash('sha256', envelope.data)) throw altered(stream, envelope)
+  return recordedOf(stream, envelope, position, openData(stream, envelope, keys))
+}
+
+/** As `toRecorded`, for an envelope this process sealed itself. */
+export function openSealed(stream: string, { envelope, opened, typed }: Sealed, position: Position): Recorded {
+  return recordedOf(stream, envelope, position, opened, typed)
+}
+
+/**
+ * As `toRecorded`, for a row of `query_events`: it has the data as readers had it.
+ * @throws LogChanged when it is not that of the event any more, as far as its hashes tell
+ */
+export function toProjected(stream: string, row: StoredEnvelope, position: Position): Recorded {
+  checkHash(stream, row)
+  if (!row.forgotten && keyNameOf(row.enc) === undefined && row.digest !== hash('sha256', row.data))
+    throw altered(stream, row)
+  return openProjected(stream, row, position)
+}
+
+/** As `toProjected`, unchecked. */
+export function openProjected(stream: string, row: StoredEnvelope, position: Position): Recorded {
+  return recordedOf(
+    stream,
+    row,
+    position,
+    row.forgotten ? undefined : { enc: plainEncoding(row.enc), stored: row.data },
   )
-    throw new LogChanged(`Event ${stream}/${envelope.sequence} was altered after it was written`)
-  return openEnvelope(stream, envelope, position)
+}
+
+/**
+ * Data as text; undefined when it was forgotten.
+ * @throws LogChanged when there is no key for it, or the key does not open it
+ */
+export function openData(stream: string, envelope: StoredEnvelope, keys?: KeySource): OpenedData | undefined {
+  if (envelope.forgotten) return undefined
+  const name = keyNameOf(envelope.enc)
+  if (name === undefined) return { enc: plainEncoding(envelope.enc), stored: envelope.data }
+  if (!keys) throw new LogChanged(`Event ${stream}/${envelope.sequence} is encrypted, and this process has no keys`)
+  const key = keys.keyOf(name)
+  if (!key) return undefined
+  const data = decryptData(key, headerText(stream, envelope), envelope.data)
+  if (!data)
+    throw new LogChanged(`Event ${stream}/${envelope.sequence} was not encrypted with key ${name}, which it names`)
+  const enc = plainEncoding(envelope.enc)
+  return { enc, stored: data.toString(enc === 'gzip' ? 'base64' : 'utf8') }
+}
+
+function plainEncoding(enc: StoredEncoding): Encoding {
+  return enc === 'gzip' || enc.startsWith('aes+gzip:') ? 'gzip' : 'none'
+}
+
+function checkHash(stream: string, envelope: StoredEnvelope): void {
+  if (envelope.hash !== eventHash(stream, envelope)) throw altered(stream, envelope)
+}
+
+function altered(stream: string, { sequence }: StoredEnvelope): LogChanged {
+  return new LogChanged(`Event ${stream}/${sequence} was altered after it was written`)
 }
 
 /** The stored text of an event whose data is gone: its digest stays, and with it the chain. */
@@ -93,8 +191,13 @@ export function tombstoneOf(text: string): string {
   return JSON.stringify({ ...parseEnvelope(text), data: '', forgotten: true } satisfies StoredEnvelope)
 }
 
-/** As `toRecorded`, for an envelope this process sealed itself. */
-export function openEnvelope(stream: string, envelope: StoredEnvelope, position: Position, typed = false): Recorded {
+function recordedOf(
+  stream: string,
+  envelope: StoredEnvelope,
+  position: Position,
+  opened: OpenedData | undefined,
+  typed = false,
+): Recorded {
   // Written out: a spread here was a tenth of a busy writer's time.
   const recorded: { -readonly [Key in keyof Recorded]: Recorded[Key] } = {
     stream,
@@ -106,19 +209,21 @@ export function openEnvelope(stream: string, envelope: StoredEnvelope, position:
     prevhash: envelope.prevhash,
     hash: envelope.hash,
     digest: envelope.digest,
-    enc: envelope.enc,
-    stored: envelope.data,
-    data: envelope.forgotten ? null : JSON.parse(plainText(envelope)),
+    enc: plainEncoding(envelope.enc),
+    stored: opened?.stored ?? '',
+    data: opened ? JSON.parse(jsonOf(opened)) : null,
     position,
   }
+  const key = keyNameOf(envelope.enc)
+  if (key !== undefined) recorded.key = key
   if (envelope.traceparent !== undefined) recorded.traceparent = envelope.traceparent
-  if (envelope.forgotten) recorded.forgotten = true
+  if (!opened) recorded.forgotten = true
   if (typed) recorded.typed = true
   return recorded
 }
 
-function plainText(envelope: StoredEnvelope): string {
-  return envelope.enc === 'gzip' ? gunzipSync(Buffer.from(envelope.data, 'base64')).toString() : envelope.data
+function jsonOf({ enc, stored }: OpenedData): string {
+  return enc === 'gzip' ? gunzipSync(Buffer.from(stored, 'base64')).toString() : stored
 }
 
 /** CloudEvents 1.0 in structured mode; extension attributes in lower case as it demands. */

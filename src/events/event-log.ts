@@ -33,10 +33,12 @@ export interface Recorded extends Event {
   /** The previous event's `hash` in the stream, '' for the first. */
   readonly prevhash: string
   readonly hash: string
-  /** SHA-256 of `stored`. */
+  /** SHA-256 of the data as the log has it: of `stored`, or of that encrypted. */
   readonly digest: string
   readonly enc: Encoding
-  /** The data as stored: JSON text, or its gzip in base64 when `enc` says so. */
+  /** Names the key that the data is encrypted with in the log; absent where it lies there as `stored`. */
+  readonly key?: string
+  /** The data as text: JSON, or its gzip in base64 when `enc` says so. */
   readonly stored: string
   /** Set when the data was replaced by a tombstone: `data` is null, the digest that of the forgotten bytes. */
   readonly forgotten?: true
@@ -147,9 +149,14 @@ export interface EventLog {
   /** undefined once dropped. Ask only for a page a valid event names, with the place it names, and check its hash. */
   readPage(stream: string, token: number, place?: PagePlace): Promise<Uint8Array | undefined>
   /**
+   * All events of a stream, so that `forget` may take them and leave what is appended from now on.
+   * @throws Unforgettable when one lies in the clear where records cannot be rewritten
+   */
+  forgettable(stream: string): Promise<readonly Recorded[]>
+  /**
    * Replaces the data of events by tombstones that keep its digest, and drops the stream's pages; what is forgotten already
-   * stays so. Say so in the log before: an audit takes a tombstone that no event tells of for an alteration.
-   * @throws Unforgettable where records cannot be rewritten
+   * stays so. Where records cannot be rewritten their keys go. Ask `forgettable` before, and say in the log what goes: an
+   * audit takes a tombstone that no event tells of for an alteration.
    */
   forget(stream: string, sequences: readonly number[]): Promise<void>
   /** Delivers batches in order and waits for each; store `next` together with the effect of the batch. */
@@ -256,7 +263,7 @@ export class MisconfiguredLog extends EventLogError {
   override readonly name = 'MisconfiguredLog'
 }
 
-/** The log keeps its records as they are for ever. */
+/** The log keeps its records as they are for ever, and these are not encrypted. */
 export class Unforgettable extends EventLogError {
   override readonly name = 'Unforgettable'
 }

@@ -5,6 +5,7 @@ import {
   LogUnavailable,
   LogWentBackwards,
   MisconfiguredLog,
+  Unforgettable,
   type Appended,
   type AppendTold,
   type CommitTold,
@@ -28,6 +29,8 @@ import { startSubscription } from './subscription.ts'
 
 /** Stream of facts about the whole system; a claim's event goes there. */
 export const SYSTEM_STREAM = 'system'
+
+const LOOK_AGAIN_MS = 20
 
 export interface EventLogOptions {
   /** Wall clock in milliseconds; stored times never decrease whatever it does. @default Date.now */
@@ -150,6 +153,7 @@ export class FoldedEventLog implements EventLog {
     })
     const [first, ...others] = this.#writers
     const epoch = first!.state.epoch + 1
+    await this.#patiently(async () => this.#store.cipher?.prepare(epoch))
     const writer = randomUUID()
     const logId = (await this.#patiently(() => this.#reader.logId())) || randomUUID()
     const claim: Omit<ClaimData, 'time'> = { epoch, writer, partitions, logId, ...as }
@@ -231,10 +235,38 @@ export class FoldedEventLog implements EventLog {
     return this.#store.pages.read(stream, token, place)
   }
 
+  async forgettable(stream: string): Promise<readonly Recorded[]> {
+    const { cipher } = this.#store
+    // What was encrypted with the key of before is on its way at most, and is waited for: none of it is left out.
+    cipher?.retire(stream)
+    for (let sealed = Infinity; ; await sleep(LOOK_AGAIN_MS)) {
+      // Again each time: what is refused after all is not waited for, nor is anything once this process is fenced.
+      sealed = cipher ? Math.min(sealed, await this.#headOf(stream)) : 0
+      const events: Recorded[] = []
+      for await (const event of this.readStream(stream)) events.push(event)
+      if ((events.at(-1)?.sequence ?? 0) >= sealed) {
+        if (cipher?.encrypts(stream)) refuseInTheClear(events)
+        return events
+      }
+    }
+  }
+
+  /** With what is queued. @throws Fenced */
+  async #headOf(stream: string): Promise<number> {
+    if (this.#epoch === undefined) throw new Fenced('This process does not hold the log')
+    return this.#writers[this.#store.partitionOf(stream)]!.headOf(stream)
+  }
+
   async forget(stream: string, sequences: readonly number[]): Promise<void> {
     if (this.#epoch === undefined) throw new Fenced('This process does not hold the log')
     await this.#store.forget(stream, sequences)
-    for (const recent of this.#recent) recent.forget(stream, new Set(sequences))
+    const gone = new Set(sequences)
+    const { cipher } = this.#store
+    for (const recent of this.#recent)
+      recent.forget(
+        stream,
+        ({ sequence, key }) => gone.has(sequence) || (key !== undefined && cipher?.isForgotten(key) === true),
+      )
   }
 
   subscribe(from: ReadFrom, on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>): Subscription {
@@ -301,6 +333,14 @@ export class FoldedEventLog implements EventLog {
     for (const writer of this.#writers) writer.stop(error)
     this.#fenced.resolve(error)
   }
+}
+
+function refuseInTheClear(events: readonly Recorded[]): void {
+  const bare = events.find((event) => event.key === undefined && !event.forgotten)
+  if (bare)
+    throw new Unforgettable(
+      `Event ${bare.stream}/${bare.sequence} was written before data was encrypted, and records of this log cannot be rewritten`,
+    )
 }
 
 function newPromise<T>(): { readonly promise: Promise<T>; readonly resolve: (value: T) => void } {

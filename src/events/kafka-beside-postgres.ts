@@ -1,15 +1,31 @@
 import pg from 'pg'
 import type { EventLog } from './event-log.ts'
-import { FoldedEventLog, type EventLogOptions, type EventLogSeams } from './folded-event-log.ts'
+import { KeyRing } from './data-keys/key-ring.ts'
+import { KeyTable } from './data-keys/key-table.ts'
+import { FoldedEventLog, SYSTEM_STREAM, type EventLogOptions, type EventLogSeams } from './folded-event-log.ts'
 import { startPageHousekeeping } from './postgres/partitions.ts'
 import { ProjectedStreams, type ProjectedStreamsOptions } from './postgres/projected-streams.ts'
 import { PostgresResultPages } from './postgres/postgres-result-pages.ts'
-import { KafkaRecordStore, type KafkaOptions } from './kafka/kafka-record-store.ts'
+import { DEFAULT_TOPIC, KafkaRecordStore, type KafkaOptions } from './kafka/kafka-record-store.ts'
 
 export interface KafkaEventLogOptions extends KafkaOptions {
   /** Where the projection `query_events` is; migrated before. */
   readonly database: pg.ClientConfig
   readonly streams?: ProjectedStreamsOptions
+  /** Absent: data is written in the clear, and encrypted data cannot be read. */
+  readonly dataKeys?: DataKeyOptions
+}
+
+export interface DataKeyOptions {
+  /** Copy of the keys in the data folder. */
+  readonly file: string
+  /** Whether this process keeps that copy. @default true */
+  readonly keepsFile?: boolean
+  /** Whose data is encrypted. @default all but that of the stream `system` */
+  readonly encrypts?: (stream: string) => boolean
+  /** As of `KeyRing`; for tests. */
+  readonly depth?: number
+  readonly lookMs?: number
 }
 
 /** The event log in a Kafka topic, small result pages in another, streams by key in Postgres beside it. */
@@ -19,6 +35,25 @@ export function createKafkaEventLog(
   seams: EventLogSeams = {},
 ): EventLog {
   return new FoldedEventLog(new KafkaStoreBesidePostgres(options, log), log, seams)
+}
+
+/** The keys of a topic's queries, in Postgres and in a file. */
+export function createKeyRing(
+  pool: pg.Pool,
+  topic: string,
+  { file, keepsFile = true, encrypts, depth, lookMs }: DataKeyOptions,
+  onTrouble?: (error: Error) => void,
+): KeyRing {
+  return new KeyRing({
+    table: new KeyTable(pool, topic),
+    file,
+    keepsFile,
+    log: topic,
+    encrypts: encrypts ?? ((stream) => stream !== SYSTEM_STREAM),
+    onTrouble,
+    ...(depth === undefined ? {} : { depth }),
+    ...(lookMs === undefined ? {} : { lookMs }),
+  })
 }
 
 /** Kafka for the records, Postgres for what it does not have. */
@@ -37,11 +72,13 @@ export class KafkaStoreBesidePostgres extends KafkaRecordStore {
       allowExitOnIdle: true,
     })
     pool.on('error', () => {})
+    const { dataKeys } = options
     super(
       { onTrouble: log.onTrouble, ...options },
       {
         pagesOfOld: new PostgresResultPages(pool),
         streams: new ProjectedStreams(pool, options.streams),
+        keys: dataKeys && createKeyRing(pool, options.topic ?? DEFAULT_TOPIC, dataKeys, log.onTrouble),
       },
     )
     this.#pool = pool

@@ -139,7 +139,9 @@ export class LogReader {
       }
       state = folded.state
       const event =
-        folded.verdict === 'valid' && envelope ? toRecorded(record.stream, envelope, { partition, offset }) : undefined
+        folded.verdict === 'valid' && envelope
+          ? toRecorded(record.stream, envelope, { partition, offset }, this.#store.cipher)
+          : undefined
       if (event) events.push(event)
       const time = envelope?.time ?? (header ? (JSON.parse(record.text) as ClaimData).time : '')
       if (time > lastTime) lastTime = time

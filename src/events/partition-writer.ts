@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openEnvelope, type Sealed } from './envelope.ts'
+import { openSealed, type Sealed } from './envelope.ts'
 import {
   Fenced,
   LogUnavailable,
@@ -152,10 +152,10 @@ export class PartitionWriter {
         this.#learnHead(stream, () => this.append(stream, expected, events, pages).then(resolve, reject), reject),
       )
     return new Promise((resolve, reject) => {
-      const { limits, now } = this.parts
+      const { limits, now, store } = this.parts
       const sealed = sealAppend(
         { stream, expected, events, pages },
-        { head: known ?? NO_EVENTS, epoch: this.#epoch, notBefore: this.#lastTime, limits, now },
+        { head: known ?? NO_EVENTS, epoch: this.#epoch, notBefore: this.#lastTime, limits, now, cipher: store.cipher },
       )
       this.#queue.push({
         ...sealed,
@@ -257,7 +257,7 @@ export class PartitionWriter {
       const sealed = this.#sealedOf.get(record)
       if (!sealed) continue
       const position = { partition: this.partition, offset }
-      const event = openEnvelope(record.stream, sealed.envelope, position, sealed.typed)
+      const event = openSealed(record.stream, sealed, position)
       events.push(event)
       this.#heads.folded(event.stream, event, offset)
       this.#noteValid(record.number, event)

@@ -49,11 +49,11 @@ export class RecentEvents {
   }
 
   /** Data of these events is not handed out any more. */
-  forget(stream: string, sequences: ReadonlySet<number>): void {
+  forget(stream: string, isGone: (event: Recorded) => boolean): void {
     for (const [offset, chunk] of this.#chunks) {
       if (!chunk.events.some((event) => event.stream === stream)) continue
       const events = chunk.events.map((event) =>
-        event.stream === stream && sequences.has(event.sequence)
+        event.stream === stream && isGone(event)
           ? { ...event, stored: '', data: null, forgotten: true as const }
           : event,
       )

@@ -74,6 +74,36 @@ export interface StoreLimits {
   readonly maxAppendBytes: number
 }
 
+/** A query's own key. */
+export interface StreamKey {
+  readonly name: string
+  /** 32 bytes. */
+  readonly secret: Buffer
+}
+
+/** Where readers find the keys of encrypted data. */
+export interface KeySource {
+  /**
+   * Of a name that `learn` has seen.
+   * @returns undefined for a key that was forgotten
+   * @throws LogChanged when it is nowhere, and was not forgotten
+   */
+  keyOf(name: string): Buffer | undefined
+}
+
+/** Keys for the data of streams, in a log that forgets by losing them. */
+export interface StreamCipher extends KeySource {
+  /** To be called before a claim. @throws LogUnavailable when there are no keys for that epoch yet */
+  prepare(epoch: number): Promise<void>
+  encrypts(stream: string): boolean
+  /** For the stream's next event; undefined where its data is not encrypted. @throws LogUnavailable when all are used */
+  keyFor(stream: string): StreamKey | undefined
+  /** False, too, for one this process does not know. */
+  isForgotten(name: string): boolean
+  /** What comes from now on is encrypted with another key. */
+  retire(stream: string): void
+}
+
 /** What a technology adds to the algorithm of `FoldedEventLog`: records in dense offsets, one attempt at a time. */
 export interface RecordStore {
   /** Connects and checks the settings. */
@@ -100,7 +130,9 @@ export interface RecordStore {
   head(stream: string, atLeast: Checkpoint): Promise<StreamHead>
   readStream(stream: string, after: number, tip: Checkpoint): AsyncIterable<Recorded>
   readonly pages: ResultPageStore
-  /** @throws Unforgettable | LogUnavailable */
+  /** Absent where records can be rewritten, and in a process that looks at records alone. */
+  readonly cipher?: StreamCipher | undefined
+  /** @throws LogUnavailable */
   forget(stream: string, sequences: readonly number[]): Promise<void>
   /** Called after a successful claim and as the log grows, for what is made ahead. */
   prepareFor(end: bigint): void

@@ -1,6 +1,6 @@
 import { sealEvent, type Sealed } from './envelope.ts'
 import { SequenceConflict, TooLarge, type Event, type ResultPage } from './event-log.ts'
-import type { OutPage, StoreLimits, StreamHead } from './record-store.ts'
+import type { OutPage, StoreLimits, StreamCipher, StreamHead } from './record-store.ts'
 
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 // Control characters separate columns in the text of a statement.
@@ -32,6 +32,7 @@ export function sealAppend(
     readonly epoch: number
     readonly notBefore: string
     readonly limits: StoreLimits
+    readonly cipher?: StreamCipher | undefined
     readonly now: () => number
   },
 ): SealedAppend {
@@ -46,7 +47,7 @@ export function sealAppend(
   const sealed = events.map((event) => {
     if (!ISO_TIME.test(event.time)) throw new TypeError(`Not an ISO time in UTC with milliseconds: ${event.time}`)
     if (event.time > time) time = event.time
-    const made = sealEvent(event, { stream, sequence: ++sequence, epoch, time, prevhash })
+    const made = sealEvent(event, { stream, sequence: ++sequence, epoch, time, prevhash }, known.cipher)
     prevhash = made.envelope.hash
     const size = Buffer.byteLength(made.text)
     if (size > limits.maxEventBytes) throw new TooLarge(size, limits.maxEventBytes)

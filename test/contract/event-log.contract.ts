@@ -4,6 +4,7 @@ import { appendTests } from './event-log/appends.ts'
 import { claimTests } from './event-log/claims.ts'
 import type { ContractTest } from './event-log/contract-test.ts'
 import { faultTests } from './event-log/faults.ts'
+import { forgettingTests } from './event-log/forgetting.ts'
 import { readerTests } from './event-log/readers.ts'
 import { resultPageTests } from './event-log/result-pages.ts'
 
@@ -13,6 +14,7 @@ export const contractTests: readonly ContractTest[] = [
   ...claimTests,
   ...readerTests,
   ...resultPageTests,
+  ...forgettingTests,
 ].sort((a, b) => a.number - b.number)
 
 /** What every event log promises, on a real server with real faults. */

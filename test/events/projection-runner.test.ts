@@ -143,6 +143,7 @@ describe('own writes', () => {
       readStream: (...one) => bed.log.readStream(...one),
       keepPages: (...one) => bed.log.keepPages(...one),
       readPage: (...one) => bed.log.readPage(...one),
+      forgettable: (stream) => bed.log.forgettable(stream),
       forget: (...one) => bed.log.forget(...one),
       subscribe: (...one) => bed.log.subscribe(...one),
       tip: async () => {

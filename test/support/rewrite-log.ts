@@ -2,17 +2,19 @@ import type { KeyObject } from 'node:crypto'
 import { generateKeyPairSync, hash } from 'node:crypto'
 import { anchorCheckpoint, makeAnchor, type Anchor, type Head } from '../../src/events/audit/anchor.ts'
 import { eventHash, type StoredEnvelope } from '../../src/events/envelope.ts'
-import { fold, formatSeen, parseSeen, zeroState, type State } from '../../src/events/fold.ts'
+import { fold, formatSeen, parseHeader, zeroState, type RecordHeader, type State } from '../../src/events/fold.ts'
+import type { StoredRecord } from '../../src/events/record-store.ts'
 import type { ReadModelBed } from './read-models.ts'
 
 interface Row {
   readonly position: string
-  readonly kind: 'event' | 'epoch'
+  readonly kind: string
   readonly epoch: string
   readonly writer: string
+  readonly number: string
+  readonly seen: string
   readonly stream: string
   readonly time: Date
-  readonly seen: string
   readonly data: string
 }
 
@@ -24,68 +26,82 @@ export interface Rewriting {
 }
 
 /**
- * Writes a whole log in Postgres anew as somebody would who may write the table and knows how everything in it is made,
- * but has no key: digests, hashes, chains, numbers, positions and what each writer saw all agree afterwards.
+ * The records of a whole log as somebody would write them anew who may write the log and knows how everything in it is
+ * made, but has no key: digests, hashes, chains, numbers, places and what each writer saw all agree.
  */
-export async function rewriteLog(bed: ReadModelBed, { change, anchors = 'keep' }: Rewriting): Promise<void> {
-  const rows = await bed.query<Row & Record<string, unknown>>('select * from quipu_log.events order by position')
+export function rewriteRecords<T extends StoredRecord>(
+  records: readonly T[],
+  { change, anchors = 'keep' }: Rewriting,
+): (T & { readonly header: RecordHeader; readonly sequence: number })[] {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519')
   const chain = new Map<string, Head>()
   const states: State[] = [zeroState]
   /** New offset of what was at an old one. */
-  const moved = new Map<string, number>()
-  const made: { row: Row; position: number; number: number; sequence: number; seen: string; text: string }[] = []
+  const moved = new Map<bigint, number>()
+  const made: (T & { readonly header: RecordHeader; readonly sequence: number })[] = []
   const resign = createResigner({ private: privateKey, public: publicKey })
-  for (const row of rows) {
+  for (const record of records) {
+    const { stream } = record
+    const was = record.header!
     const position = made.length
-    moved.set(row.position, position)
-    const { offset } = parseSeen(row.seen.split('|'))!
-    const seenAt = moved.get(String(offset))!
-    const seen = formatSeen({ offset: BigInt(seenAt), state: states[seenAt]! })
+    const offset = BigInt(position)
+    moved.set(record.offset, position)
+    const seenAt = moved.get(was.seen.offset)!
+    const seen = { offset: BigInt(seenAt), state: states[seenAt]! }
     const before = states[position]!
-    if (row.kind === 'epoch') {
-      const header = { kind: 'epoch', epoch: Number(row.epoch), writer: row.writer, number: 0 } as const
-      states.push(fold(before, { header: { ...header, seen: { offset: 0n, state: zeroState } }, hash: '' }).state)
-      made.push({ row, position, number: 0, sequence: 0, seen, text: row.data })
+    if (was.kind === 'epoch') {
+      const header = { ...was, seen }
+      states.push(fold(before, { header, hash: '' }).state)
+      made.push({ ...record, offset, header, sequence: 0 })
       continue
     }
-    const stored = JSON.parse(row.data) as StoredEnvelope
+    const stored = JSON.parse(record.text) as StoredEnvelope
     const isAnchor = stored.type === 'LogAnchored'
-    let changed = isAnchor && anchors === 'drop' ? undefined : change(row.stream, stored)
+    let changed = isAnchor && anchors === 'drop' ? undefined : change(stream, stored)
     if (changed && isAnchor && anchors === 'sign')
       changed = { ...changed, data: JSON.stringify(resign.anchor(JSON.parse(changed.data) as Anchor, moved, states)) }
     if (!changed) continue
-    const head = chain.get(row.stream) ?? { sequence: 0, hash: '' }
+    const head = chain.get(stream) ?? { sequence: 0, hash: '' }
     const unhashed = {
       ...changed,
       sequence: head.sequence + 1,
       prevhash: head.hash,
       digest: changed.forgotten ? changed.digest : hash('sha256', changed.data),
     }
-    const envelope = { ...unhashed, hash: eventHash(row.stream, unhashed) }
-    chain.set(row.stream, { sequence: envelope.sequence, hash: envelope.hash })
-    resign.event(position, row.stream, envelope)
-    const number = before.number + 1
-    const header = { kind: 'event', epoch: before.epoch, writer: before.writer, number } as const
-    const folded = fold(before, {
-      header: { ...header, seen: { offset: 0n, state: zeroState } },
-      hash: envelope.hash,
-    })
-    states.push(folded.state)
-    made.push({ row, position, number, sequence: envelope.sequence, seen, text: JSON.stringify(envelope) })
+    const envelope = { ...unhashed, hash: eventHash(stream, unhashed) }
+    chain.set(stream, { sequence: envelope.sequence, hash: envelope.hash })
+    resign.event(position, stream, envelope)
+    const { epoch, writer } = before
+    const header = { kind: 'event', epoch, writer, number: before.number + 1, seen } as const
+    states.push(fold(before, { header, hash: envelope.hash }).state)
+    made.push({ ...record, offset, header, sequence: envelope.sequence, text: JSON.stringify(envelope) })
   }
+  return made
+}
+
+/** Writes a whole log in Postgres anew, as `rewriteRecords` says. */
+export async function rewriteLog(bed: ReadModelBed, rewriting: Rewriting): Promise<void> {
+  const rows = await bed.query<Row & Record<string, unknown>>('select * from quipu_log.events order by position')
+  const records = rows.map((row) => ({
+    offset: BigInt(row.position),
+    header: parseHeader(`${row.kind}|${row.epoch}|${row.writer}|${row.number}|${row.seen}`),
+    stream: row.stream,
+    text: row.data,
+    time: row.time,
+  }))
+  const made = rewriteRecords(records, rewriting)
   await bed.query('delete from quipu_log.events')
-  for (const { row, position, number, sequence, seen, text } of made)
+  for (const { offset, header, stream, sequence, time, text } of made)
     await bed.query('insert into quipu_log.events values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)', [
-      position,
-      row.kind,
-      row.epoch,
-      row.writer,
-      number,
-      row.stream,
+      String(offset),
+      header.kind,
+      header.epoch,
+      header.writer,
+      header.number,
+      stream,
       sequence,
-      row.time,
-      seen,
+      time,
+      formatSeen(header.seen),
       text,
     ])
 }
@@ -97,8 +113,8 @@ function createResigner(key: { private: KeyObject; public: KeyObject }) {
     event(position: number, stream: string, { sequence, hash: own }: StoredEnvelope): void {
       events.push({ position, stream, head: { sequence, hash: own } })
     },
-    anchor(was: Anchor, moved: ReadonlyMap<string, number>, states: readonly State[]): Anchor {
-      const end = moved.get(was.at[0]!.offset)!
+    anchor(was: Anchor, moved: ReadonlyMap<bigint, number>, states: readonly State[]): Anchor {
+      const end = moved.get(BigInt(was.at[0]!.offset))!
       const from = previous ? Number(previous.at[0]!.offset) : 0
       const heads = new Map<string, Head>()
       for (const { position, stream, head } of events) if (position >= from && position < end) heads.set(stream, head)

@@ -23,6 +23,7 @@ export function withStreams(
     },
     keepPages: (...one) => log.keepPages(...one),
     readPage: (...one) => log.readPage(...one),
+    forgettable: (stream) => log.forgettable(stream),
     forget: (...one) => log.forget(...one),
     subscribe: (...one) => log.subscribe(...one),
     tip: () => log.tip(),

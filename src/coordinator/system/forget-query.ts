@@ -3,7 +3,7 @@ import type { SystemJournal } from './system-journal.ts'
 
 export interface ForgetDeps {
   /** Written by this process. */
-  readonly log: Pick<EventLog, 'readStream' | 'forget'>
+  readonly log: Pick<EventLog, 'forgettable' | 'forget'>
   readonly journal: SystemJournal
 }
 
@@ -18,16 +18,10 @@ const ENDS: ReadonlySet<string> = new Set(['QueryFinished', 'QueryFailed'])
  * happens after it, an audit knows why the data is gone, or that it should be, and asking again finishes the work.
  */
 export async function forgetQuery({ log, journal }: ForgetDeps, queryId: string, by: string): Promise<ForgetOutcome> {
-  const sequences: number[] = []
-  let known = false
-  let ended = false
-  for await (const { sequence, type, forgotten } of log.readStream(queryId)) {
-    known = true
-    if (ENDS.has(type)) ended = true
-    if (!forgotten) sequences.push(sequence)
-  }
-  if (!known) return { kind: 'unknown' }
-  if (!ended) return { kind: 'open' }
+  const events = await log.forgettable(queryId)
+  if (events.length === 0) return { kind: 'unknown' }
+  if (!events.some(({ type }) => ENDS.has(type))) return { kind: 'open' }
+  const sequences = events.filter(({ forgotten }) => !forgotten).map(({ sequence }) => sequence)
   if (sequences.length > 0) await journal.record('DataForgotten', { stream: queryId, sequences, by })
   await log.forget(queryId, sequences)
   return { kind: 'forgotten', events: sequences.length }

@@ -20,6 +20,8 @@ export type FindingKind =
   | 'anchor'
   /** A tombstone that no event tells of, or data that an event says is gone. */
   | 'forgotten'
+  /** Encrypted data whose key is gone though nobody forgot it. */
+  | 'key'
   | 'query-without-end'
   | 'query-with-two-ends'
   /** A table differs from what the log makes of it. */

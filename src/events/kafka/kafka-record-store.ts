@@ -1,14 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import kafkajs, { type ISocketFactory, type Kafka, type Producer, type SASLOptions } from 'kafkajs'
 import type { ConnectionOptions } from 'node:tls'
-import { beginning, hasEventsOf, LogUnavailable, Unforgettable, type Checkpoint, type Recorded } from '../event-log.ts'
+import { beginning, hasEventsOf, LogUnavailable, type Checkpoint, type Recorded } from '../event-log.ts'
+import { keyNameInText } from '../envelope.ts'
 import { formatHeader, parseHeader } from '../fold.ts'
 import type { Batch, PutOutcome, RecordStore, StoredRecord, StoreLimits, StreamHead } from '../record-store.ts'
 import type { ResultPageStore } from '../result-page-store.ts'
 import { logPartitionOf, type ClusterOptions, type FetchedMessage } from './kafka-internals.ts'
 import { LogPartitionReader } from './log-partition-reader.ts'
 import { KafkaResultPages } from './kafka-result-pages.ts'
-import type { KafkaRequest, StreamReader } from './ports.ts'
+import type { KafkaRequest, KeyStore, StreamReader } from './ports.ts'
 import { ensureTopics } from './topic.ts'
 
 export interface KafkaOptions {
@@ -36,6 +37,7 @@ export interface KafkaOptions {
   readonly onRequest?: (request: KafkaRequest) => void
 }
 
+export const DEFAULT_TOPIC = 'quipu.events.v1'
 const CONNECT_TIMEOUT_MS = 1500
 /** Past this an answer counts as unknown; the records are looked for, or sent again. */
 const REQUEST_TIMEOUT_MS = 3000
@@ -52,6 +54,7 @@ export class KafkaRecordStore implements RecordStore {
   readonly #inTopic: KafkaResultPages | undefined
   readonly #pagesTopic: string | undefined
   readonly #streams: StreamReader
+  readonly cipher: KeyStore | undefined
   readonly #kafka: Kafka
   protected readonly producer: Producer
   readonly #readBack: LogPartitionReader
@@ -63,14 +66,22 @@ export class KafkaRecordStore implements RecordStore {
   #closed = false
   #prepared = false
 
-  /** @param parts with the pages of events that name no place: a version before wrote them */
+  /**
+   * @param parts with the pages of events that name no place: a version before wrote them; without keys data is written in
+   * the clear, and encrypted data cannot be read
+   */
   constructor(
     options: KafkaOptions,
-    parts: { readonly pagesOfOld: Pick<ResultPageStore, 'read'>; readonly streams: StreamReader },
+    parts: {
+      readonly pagesOfOld: Pick<ResultPageStore, 'read'>
+      readonly streams: StreamReader
+      readonly keys?: KeyStore | undefined
+    },
   ) {
     this.#options = options
+    this.cipher = parts.keys
     this.#streams = parts.streams
-    this.topic = options.topic ?? 'quipu.events.v1'
+    this.topic = options.topic ?? DEFAULT_TOPIC
     this.#limits = { partitions: options.partitions ?? 1, maxEventBytes: 8 << 20, maxAppendBytes: 15 << 20 }
     const { brokers, ssl, sasl, socketFactory } = options
     this.#kafka = new kafkajs.Kafka({
@@ -134,6 +145,7 @@ export class KafkaRecordStore implements RecordStore {
         ? []
         : [{ topic: this.#pagesTopic, holds: 'result pages', partitions: 1, replication } as const]),
     ])
+    await this.cipher?.open()
     return this.#limits
   }
 
@@ -189,11 +201,23 @@ export class KafkaRecordStore implements RecordStore {
   async fetch(partition: number, from: bigint, limit: number): Promise<StoredRecord[]> {
     const polled = this.#polled.get(partition)
     if (polled?.[0]?.offset === from && polled.length <= limit) {
+      await this.#learnKeys(polled)
       this.#polled.delete(partition)
       return polled
     }
     const messages = await this.#timed('Fetch', () => this.#readBack.fetch(partition, from, limit, 0))
-    return messages.map(toStoredRecord)
+    const records = messages.map(toStoredRecord)
+    await this.#learnKeys(records)
+    return records
+  }
+
+  /** Whoever folds records does not wait: their keys are here, or known to be nowhere. */
+  async #learnKeys(records: readonly StoredRecord[]): Promise<void> {
+    if (!this.cipher) return
+    const names = new Set(
+      records.map(({ header, text }) => (header?.kind === 'event' ? keyNameInText(text) : undefined)),
+    )
+    await this.cipher.learn([...names].filter((name) => name !== undefined))
   }
 
   end(partition: number): Promise<bigint> {
@@ -257,7 +281,10 @@ export class KafkaRecordStore implements RecordStore {
     await this.#streams.reached(tip)
     for await (const event of this.#streams.read(stream, after)) {
       // The projection may be beyond the tip already.
-      if (event.position.offset < tip.at[event.position.partition]!.offset) yield event
+      if (event.position.offset >= tip.at[event.position.partition]!.offset) continue
+      // Nor need it have read yet that an event was forgotten.
+      const gone = event.key !== undefined && this.cipher?.isForgotten(event.key) === true
+      yield gone ? tombstone(event) : event
     }
   }
 
@@ -267,12 +294,14 @@ export class KafkaRecordStore implements RecordStore {
     this.#inTopic?.prepare()
   }
 
-  forget(_stream: string, _sequences: readonly number[]): Promise<void> {
-    return Promise.reject(new Unforgettable('Records of a Kafka topic cannot be rewritten'))
+  /** Records stay as they are; their keys go, and with the last copy of a key its data. */
+  async forget(stream: string, sequences: readonly number[]): Promise<void> {
+    await this.cipher?.forget(await this.#streams.keysOf(stream, sequences))
   }
 
   async close(): Promise<void> {
     this.#closed = true
+    this.cipher?.close()
     await this.#connected?.catch(() => {})
     await Promise.all([
       this.producer.disconnect().catch(() => {}),
@@ -295,9 +324,13 @@ export class KafkaRecordStore implements RecordStore {
   }
 }
 
+function tombstone(event: Recorded): Recorded {
+  return { ...event, stored: '', data: null, forgotten: true }
+}
+
 /** The topic of result pages that belongs to a topic of events. */
 export function pagesTopicOf(eventsTopic: string): string {
-  return eventsTopic === 'quipu.events.v1' ? 'quipu.result-pages' : `${eventsTopic}.result-pages`
+  return eventsTopic === DEFAULT_TOPIC ? 'quipu.result-pages' : `${eventsTopic}.result-pages`
 }
 
 /** Not idempotent: an idempotent producer of kafkajs acknowledges what it never writes. */

@@ -1,5 +1,5 @@
 import type { Checkpoint, Recorded } from '../event-log.ts'
-import type { StreamHead } from '../record-store.ts'
+import type { StreamCipher, StreamHead } from '../record-store.ts'
 
 /** Streams by key, which Kafka does not have: the projection `query_events` serves them. */
 export interface StreamReader {
@@ -10,6 +10,18 @@ export interface StreamReader {
   /** Last event of a stream as far as the projection is, and how far that is, in one look. */
   head(stream: string): Promise<{ readonly head: StreamHead; readonly checkpoint: Checkpoint | undefined }>
   read(stream: string, after: number): AsyncIterable<Recorded>
+  /** Names of the keys of some of its events, and of those that were forgotten. */
+  keysOf(stream: string, sequences: readonly number[]): Promise<readonly string[]>
+}
+
+/** The keys of queries, which live where they can be deleted. */
+export interface KeyStore extends StreamCipher {
+  open(): Promise<void>
+  /** Makes names known to `keyOf`. @throws LogUnavailable */
+  learn(names: Iterable<string>): Promise<void>
+  /** Deletes keys for good, wherever they are kept. @throws LogUnavailable */
+  forget(names: Iterable<string>): Promise<void>
+  close(): void
 }
 
 /** A request to the brokers that was answered, or not. */

@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import { toRecorded } from '../envelope.ts'
+import { keyNameOf, toProjected, type StoredEncoding } from '../envelope.ts'
 import {
   beginning,
   checkpointFromJson,
   hasEventsOf,
   LogUnavailable,
   type Checkpoint,
-  type Encoding,
   type Recorded,
 } from '../event-log.ts'
 import type { StreamHead } from '../record-store.ts'
@@ -91,6 +90,16 @@ export class ProjectedStreams {
     }
   }
 
+  async keysOf(stream: string, sequences: readonly number[]): Promise<string[]> {
+    const { rows } = await this.#ask<{ enc: string }>({
+      name: 'projected-keys',
+      text: `select distinct enc from ${this.#schema}.query_events
+        where stream = $1 and (forgotten or sequence = any($2))`,
+      values: [stream, sequences],
+    })
+    return rows.map((row) => keyNameOf(row.enc)).filter((key) => key !== undefined)
+  }
+
   async #ask<Row extends pg.QueryResultRow>(query: pg.QueryConfig): Promise<pg.QueryResult<Row>> {
     try {
       return await this.#pool.query<Row>(query)
@@ -112,7 +121,7 @@ interface EventRow {
   prevhash: string
   hash: string
   digest: string
-  enc: Encoding
+  enc: StoredEncoding
   data: string
   forgotten: boolean
 }
@@ -133,5 +142,5 @@ function fromRow(stream: string, row: EventRow): Recorded {
     data,
     ...(row.forgotten ? { forgotten: true as const } : {}),
   }
-  return toRecorded(stream, envelope, { partition: row.partition, offset: BigInt(row.position) })
+  return toProjected(stream, envelope, { partition: row.partition, offset: BigInt(row.position) })
 }

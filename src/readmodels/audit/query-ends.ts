@@ -1,6 +1,7 @@
 import { systemEventSchemas, systemStream, VISITOR_ADDRESS } from '../../coordinator/system/events.ts'
 import { nodeStreamPrefix } from '../../coordinator/nodes/events.ts'
 import type { AuditedEvent } from '../../events/audit/audit-log.ts'
+import type { DataLeft } from '../../events/audit/encrypted-data.ts'
 import type { Finding } from '../../events/audit/finding.ts'
 
 /** What an audit must still see of a query. */
@@ -12,12 +13,18 @@ interface OpenQuery {
 
 const ENDS: ReadonlySet<string> = new Set(['QueryFinished', 'QueryFailed'])
 
+const UNTOLD = {
+  forgotten: { kind: 'forgotten', what: 'Its data is gone, and no DataForgotten tells of it' },
+  'key missing': { kind: 'key', what: 'Its data cannot be read: its key is gone, and no DataForgotten tells of it' },
+} as const
+
 /** Checks over all events of a log what its hashes do not say: each query has one end, each tombstone its reason. */
 export class QueryEnds {
   readonly #onFinding: (finding: Finding) => void
   readonly #open = new Map<string, OpenQuery>()
   readonly #ended = new Set<string>()
-  readonly #tombstones = new Map<string, Omit<Finding, 'kind' | 'what'>>()
+  /** What there is to say of data that is gone, where nobody told of it. */
+  readonly #tombstones = new Map<string, Finding>()
   readonly #told = new Map<string, Omit<Finding, 'kind' | 'what'>>()
   /** Epochs of somebody who only wrote a fact or two, and took over no query. */
   readonly #visits = new Set<number>()
@@ -26,9 +33,9 @@ export class QueryEnds {
     this.#onFinding = onFinding
   }
 
-  take({ stream, envelope, place }: AuditedEvent): void {
+  take({ stream, envelope, place }: AuditedEvent, data: DataLeft): void {
     const { sequence, epoch, type } = envelope
-    if (envelope.forgotten) this.#tombstones.set(keyOf(stream, sequence), { stream, sequence, place })
+    if (data !== 'there') this.#tombstones.set(keyOf(stream, sequence), { ...UNTOLD[data], stream, sequence, place })
     if (stream === systemStream) {
       if (type === 'EpochStarted' && !envelope.forgotten) this.#claimed(epoch, envelope.data)
       if (type === 'DataForgotten' && !envelope.forgotten) this.#forgotten(envelope.data)
@@ -61,11 +68,7 @@ export class QueryEnds {
       const what = `Its last event is of epoch ${last.epoch}; epoch ${newest} neither went on nor ended it`
       this.#onFinding({ kind: 'query-without-end', stream, sequence, place, what })
     }
-    for (const [key, at] of this.#tombstones)
-      if (!this.#told.has(key)) {
-        const what = 'Its data is gone, and no DataForgotten tells of it'
-        this.#onFinding({ kind: 'forgotten', ...at, what })
-      }
+    for (const [key, untold] of this.#tombstones) if (!this.#told.has(key)) this.#onFinding(untold)
     for (const [key, at] of this.#told)
       if (!this.#tombstones.has(key)) {
         const what = 'DataForgotten tells that its data is gone, and it is there: forget the query again'

@@ -3,6 +3,7 @@ import type pg from 'pg'
 import type { ExportedAnchor } from '../../events/audit/anchor.ts'
 import { AnchorChecks } from '../../events/audit/anchor-checks.ts'
 import { auditLog } from '../../events/audit/audit-log.ts'
+import { EncryptedData, type AuditedKeys } from '../../events/audit/encrypted-data.ts'
 import type { Finding } from '../../events/audit/finding.ts'
 import { LogChanged, type EventLog } from '../../events/event-log.ts'
 import type { RecordStore } from '../../events/record-store.ts'
@@ -20,6 +21,8 @@ export interface VerifyOptions {
   readonly exported?: readonly ExportedAnchor[]
   /** Whose signatures are believed; without them those of the exported anchors. */
   readonly keys?: readonly KeyObject[]
+  /** Of data that is encrypted; without them it is not looked into. */
+  readonly dataKeys?: AuditedKeys
   /** To compare the read models with; they are not, without it. */
   readonly compareWith?: Pick<EventLog, 'read'>
   readonly onFinding: (finding: Finding) => void
@@ -65,13 +68,14 @@ export async function verifyLog(options: VerifyOptions): Promise<AuditSummary> {
     onFinding,
   })
   const ends = new QueryEnds(onFinding)
+  const data = new EncryptedData(options.dataKeys, onFinding)
   const { records, events, epoch } = await auditLog({
     store,
     partitions,
     checkpoints: checkpoint ? [{ name: 'the projection', checkpoint }] : [],
     onFinding,
     onEvent: (event) => {
-      ends.take(event)
+      ends.take(event, data.take(event))
       anchors.event(event.partition, event)
     },
     onPlace: (partition, offset, state) => anchors.place(partition, offset, state),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { openEnvelope } from '../../events/envelope.ts'
+import { openProjected, type StoredEncoding } from '../../events/envelope.ts'
 import type { Recorded } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
 
@@ -16,7 +16,7 @@ const rowSchema = z.object({
   prevhash: z.string(),
   hash: z.string(),
   digest: z.string(),
-  enc: z.enum(['none', 'gzip']),
+  enc: z.string().transform((enc) => enc as StoredEncoding),
   data: z.string(),
   forgotten: z.boolean(),
 })
@@ -68,7 +68,7 @@ export async function* readStoredStream(query: QueryRows, stream: string, after 
 
 function toRecorded(row: Record<string, unknown>): Recorded {
   const { position, partition, stream, time, traceparent, forgotten, ...rest } = rowSchema.parse(row)
-  return openEnvelope(
+  return openProjected(
     stream,
     {
       ...rest,

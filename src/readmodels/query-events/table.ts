@@ -1,5 +1,6 @@
 import type { Recorded } from '../../events/event-log.ts'
 import type { TableWrite } from '../../events/projection.ts'
+import { storedEncoding } from '../../events/envelope.ts'
 import { storableText } from '../../events/storable-text.ts'
 
 /** Columns but `data`, with their types, as they stand in a line of the first parameter. */
@@ -29,7 +30,11 @@ const INSERT = `insert into query_events (${HEADER.map(([name]) => name).join(',
   select ${HEADER.map(([, type], index) => `${part(index)}::${type}`).join(', ')}, nullif(${part(HEADER.length)}, ''), coalesce(d, '')
   from rows from (string_to_table($1, E'\\n'), string_to_table($2, E'\\n')) as u (h, d)`
 
-/** Keeps every event as stored, in partitions by day that are made when the first event of the day before comes. */
+/**
+ * Keeps every event with its data as readers have it, and with the `enc` of the log: it names the key of data that is
+ * encrypted there,
+ * in partitions by day that are made when the first event of the day before comes.
+ */
 export function queryEventWrites(
   batch: readonly Recorded[],
   madeDays: ReadonlySet<string>,
@@ -59,7 +64,7 @@ function headerLine(event: Recorded): string {
     event.prevhash,
     event.hash,
     event.digest,
-    event.enc,
+    storedEncoding(event),
     event.forgotten ?? false,
     oneLine(event.traceparent ?? ''),
   ].join('\t')

@@ -1,5 +1,8 @@
 import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Kafka, logLevel, Partitioners, type ISocketFactory } from 'kafkajs'
 import pg from 'pg'
 import {
@@ -9,6 +12,7 @@ import {
   type Recorded,
   type Checkpoint,
 } from '../../../src/events/event-log.ts'
+import { storedEncoding } from '../../../src/events/envelope.ts'
 import { FoldedEventLog } from '../../../src/events/folded-event-log.ts'
 import { formatHeader } from '../../../src/events/fold.ts'
 import {
@@ -45,12 +49,16 @@ async function createKafkaFixture(options: FixtureOptions = {}, broken: Broken =
   const proxies: FaultProxy[] = []
   const processes: LogProcess[] = []
   const kafka = new Kafka({ brokers: [...broker.brokers], logLevel: logLevel.NOTHING })
+  const folder = mkdtempSync(join(tmpdir(), 'quipu-keys-'))
+  let clients = 0
   const configOf = (via?: FaultProxy): KafkaEventLogOptions => ({
     brokers: broker.brokers,
     topic,
     partitions,
     pages: { key },
     database: { connectionString: database.url },
+    // Each client as on a machine of its own.
+    dataKeys: { file: join(folder, `${++clients}.jsonl`) },
     ...(via ? { socketFactory: through(via) } : {}),
   })
   const produce = async (
@@ -136,6 +144,7 @@ async function createKafkaFixture(options: FixtureOptions = {}, broken: Broken =
         await admin.disconnect()
       }
       await database.drop()
+      rmSync(folder, { recursive: true })
     },
   }
 }
@@ -175,7 +184,7 @@ async function startProjector(options: KafkaEventLogOptions): Promise<{ stop(): 
         event.prevhash,
         event.hash,
         event.digest,
-        event.enc,
+        storedEncoding(event),
         event.stored,
         event.forgotten ?? false,
       ]

@@ -1,0 +1,54 @@
+import { keyNameOf, openData } from '../envelope.ts'
+import { LogChanged } from '../event-log.ts'
+import type { KeySource } from '../record-store.ts'
+import type { AuditedEvent } from './audit-log.ts'
+import type { Finding } from './finding.ts'
+
+/** The keys of a log's queries, as an audit looks at them. */
+export interface AuditedKeys extends KeySource {
+  encrypts(stream: string): boolean
+  stateOf(name: string): 'held' | 'forgotten' | 'missing'
+}
+
+export type DataLeft = 'there' | 'forgotten' | 'key missing'
+
+/**
+ * Looks into encrypted data while an audit walks the log. Hashes can be computed by anybody who can write the log; what
+ * opens was written by somebody who has the keys.
+ */
+export class EncryptedData {
+  readonly #keys: AuditedKeys | undefined
+  readonly #onFinding: (finding: Finding) => void
+  /** A log that was begun before data was encrypted has it in the clear first, and not again. */
+  #begun = false
+
+  /** @param keys absent: encrypted data is believed to be there */
+  constructor(keys: AuditedKeys | undefined, onFinding: (finding: Finding) => void) {
+    this.#keys = keys
+    this.#onFinding = onFinding
+  }
+
+  /** What is left of an event's data. */
+  take({ stream, envelope, place }: AuditedEvent): DataLeft {
+    if (envelope.forgotten) return 'forgotten'
+    if (!this.#keys?.encrypts(stream)) return 'there'
+    const find = (what: string): void =>
+      this.#onFinding({ kind: 'data', stream, sequence: envelope.sequence, place, what })
+    const name = keyNameOf(envelope.enc)
+    if (name === undefined) {
+      if (this.#begun) find('Its data lies in the clear, and that of events before it is encrypted')
+      return 'there'
+    }
+    this.#begun = true
+    const state = this.#keys.stateOf(name)
+    if (state === 'missing') return 'key missing'
+    if (state === 'forgotten') return 'forgotten'
+    try {
+      openData(stream, envelope, this.#keys)
+    } catch (error) {
+      if (!(error instanceof LogChanged)) throw error
+      find(`Its data was not encrypted with key ${name}, which it names`)
+    }
+    return 'there'
+  }
+}

@@ -1,0 +1,278 @@
+import { existsSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { LogChanged, LogUnavailable } from '../event-log.ts'
+import type { StreamCipher, StreamKey } from '../record-store.ts'
+import { BLOCK_DEPTH, keyName, makeKeyBlock, parseKeyName, type KeyBlock, type KeyName } from './key-block.ts'
+import { readKeyFile, writeKeyFile } from './key-file.ts'
+import type { KeyTable } from './key-table.ts'
+
+export interface KeyRingOptions {
+  /** Where keys live. */
+  readonly table: Pick<KeyTable, 'stamp' | 'read' | 'add' | 'forget'>
+  /** The copy in the data folder, for when Postgres is away or was lost. */
+  readonly file: string
+  /** Whether this process keeps the copy, as a coordinator does; others read it, and take out of it what they forget. */
+  readonly keepsFile: boolean
+  /** The topic. */
+  readonly log: string
+  /** Whose data is encrypted; of other streams it lies in the clear. */
+  readonly encrypts: (stream: string) => boolean
+  readonly onTrouble?: ((error: Error) => void) | undefined
+  /** 2^depth queries a block. @default 20 */
+  readonly depth?: number
+  /** How often what others changed is looked for, and what could not be done is tried again. @default 15 s */
+  readonly lookMs?: number
+}
+
+/** A start waits so long for Postgres where the file has keys: what others forgot is then known. */
+const OPEN_WAIT_MS = 1000
+const LOOK_MS = 15_000
+/** Epochs ahead that have a block: so many times the log may change hands while Postgres is away. */
+const EPOCHS_AHEAD = 8
+/** Streams whose key is remembered; one beyond gets another key with its next event. */
+const MAX_STREAMS = 20_000
+
+/**
+ * The keys that this process has, of all queries of a log. They are made ahead by the million, in Postgres and in a file
+ * of the data folder, before any is used: so no statement waits for Postgres, and none stops when it is away.
+ */
+export class KeyRing implements StreamCipher {
+  readonly #options: KeyRingOptions
+  readonly #blocks = new Map<string, KeyBlock>()
+  readonly #ofStreams = new Map<string, StreamKey>()
+  #epoch: number | undefined
+  /** The block that gives out keys, the next of them; blocks that gave out all. */
+  #current: { readonly block: KeyBlock; next: number } | undefined
+  readonly #used = new Set<string>()
+  #stamp = ''
+  #filed = false
+  #looking: Promise<void> | undefined
+  #timer: NodeJS.Timeout | undefined
+  #closed = false
+
+  constructor(options: KeyRingOptions) {
+    this.#options = options
+  }
+
+  /** @throws MisconfiguredLog when the file is none */
+  async open(): Promise<void> {
+    if (this.#timer) return
+    const { log, lookMs = LOOK_MS } = this.#options
+    for (const block of this.#inFile()) if (block.log === log) this.#blocks.set(block.id, block)
+    this.#timer = setInterval(() => void this.#look().catch(() => {}), lookMs).unref()
+    const looked = this.#look().catch(() => {})
+    const timer = new AbortController()
+    await Promise.race([looked, sleep(OPEN_WAIT_MS, undefined, { signal: timer.signal }).catch(() => {})])
+    timer.abort()
+  }
+
+  /** Brings what others did since. @throws LogUnavailable */
+  refresh(): Promise<void> {
+    return this.#lookAnew()
+  }
+
+  close(): void {
+    this.#closed = true
+    clearInterval(this.#timer)
+  }
+
+  /** Keys for the streams of an epoch. @throws LogUnavailable when there are none yet and Postgres is away */
+  async prepare(epoch: number): Promise<void> {
+    this.#epoch = epoch
+    this.#current = undefined
+    this.#ofStreams.clear()
+    if (this.#unused().length === 0) await this.#lookAnew()
+    else void this.#look().catch(() => {})
+  }
+
+  keyFor(stream: string): StreamKey | undefined {
+    if (!this.#options.encrypts(stream)) return undefined
+    const known = this.#ofStreams.get(stream)
+    if (known) return known
+    const key = this.#take()
+    this.#ofStreams.set(stream, key)
+    const [oldest] = this.#ofStreams.size > MAX_STREAMS ? this.#ofStreams.keys() : []
+    if (oldest !== undefined) this.#ofStreams.delete(oldest)
+    return key
+  }
+
+  encrypts(stream: string): boolean {
+    return this.#options.encrypts(stream)
+  }
+
+  retire(stream: string): void {
+    this.#ofStreams.delete(stream)
+  }
+
+  keyOf(name: KeyName): Buffer | undefined {
+    const parsed = parseKeyName(name)
+    const block = parsed && this.#blocks.get(parsed.block)
+    if (!block || parsed.index >= 2 ** block.tree.depth)
+      throw new LogChanged(
+        `Data key ${name} is neither in Postgres nor in ${this.#options.file}: bring back the table quipu_log.data_keys, or that file of any coordinator`,
+      )
+    return block.tree.key(parsed.index)
+  }
+
+  /** What has become of a key. */
+  stateOf(name: KeyName): 'held' | 'forgotten' | 'missing' {
+    const parsed = parseKeyName(name)
+    const block = parsed && this.#blocks.get(parsed.block)
+    if (!block || parsed.index >= 2 ** block.tree.depth) return 'missing'
+    return block.tree.key(parsed.index) ? 'held' : 'forgotten'
+  }
+
+  isForgotten(name: KeyName): boolean {
+    return this.stateOf(name) === 'forgotten'
+  }
+
+  async learn(names: Iterable<KeyName>): Promise<void> {
+    const isKnown = (name: KeyName): boolean => this.#blocks.has(parseKeyName(name)?.block ?? '')
+    if ([...names].every(isKnown)) return
+    // One that was made after this process looked.
+    await this.#lookAnew()
+  }
+
+  async forget(names: Iterable<KeyName>): Promise<void> {
+    const byBlock = new Map<string, number[]>()
+    for (const parsed of [...names].map(parseKeyName)) {
+      if (!parsed) continue
+      const indexes = byBlock.get(parsed.block)
+      if (indexes) indexes.push(parsed.index)
+      else byBlock.set(parsed.block, [parsed.index])
+    }
+    // A block that only the file has comes to the table first, or it would bring the keys back.
+    await this.#lookAnew()
+    for (const [id, indexes] of byBlock) {
+      await this.#ask(() => this.#options.table.forget(id, indexes))
+      for (const index of indexes) this.#blocks.get(id)?.tree.forget(index)
+    }
+    if (this.#options.keepsFile || existsSync(this.#options.file)) this.#write()
+  }
+
+  #take(): StreamKey {
+    for (;;) {
+      const current = (this.#current ??= this.#nextBlock())
+      const { block } = current
+      const size = 2 ** block.tree.depth
+      const index = current.next++
+      if (index === size / 2) void this.#look().catch(() => {})
+      if (index < size) {
+        const secret = block.tree.key(index)
+        // Forgotten in another log that had this one's name.
+        if (secret) return { name: keyName(block.id, index), secret }
+        continue
+      }
+      this.#used.add(block.id)
+      this.#current = undefined
+    }
+  }
+
+  #nextBlock(): { block: KeyBlock; next: number } {
+    const [block] = this.#unused()
+    if (!block) throw new LogUnavailable('All keys made ahead are used, and Postgres does not take new ones')
+    return { block, next: 0 }
+  }
+
+  /** Blocks of this epoch that have given out no key. */
+  #unused(): KeyBlock[] {
+    return [...this.#blocks.values()].filter(
+      ({ id, epoch }) => epoch === this.#epoch && !this.#used.has(id) && id !== this.#current?.block.id,
+    )
+  }
+
+  /** A look that begins from now on. */
+  async #lookAnew(): Promise<void> {
+    await this.#looking?.catch(() => {})
+    await this.#look()
+  }
+
+  #look(): Promise<void> {
+    this.#looking ??= this.#ask(() => this.#compare()).finally(() => (this.#looking = undefined))
+    return this.#looking
+  }
+
+  async #ask<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (cause) {
+      const error = new LogUnavailable(
+        `Data keys could not be brought to or from Postgres: ${(cause as Error).message}`,
+        { cause },
+      )
+      if (!this.#closed) this.#options.onTrouble?.(error)
+      throw error
+    }
+  }
+
+  /** Brings memory, table and file together: a key that is forgotten in one of them is so in all. */
+  async #compare(): Promise<void> {
+    const { table } = this.#options
+    const stamp = await table.stamp()
+    if (stamp !== this.#stamp) {
+      const there = new Map((await table.read()).map((block) => [block.id, block]))
+      await table.add([...this.#blocks.values()].filter(({ id }) => !there.has(id)))
+      for (const block of there.values()) {
+        const own = this.#blocks.get(block.id)
+        if (!own) {
+          this.#blocks.set(block.id, block)
+          this.#filed = false
+        } else if (await this.#reconcile(own, block)) this.#filed = false
+      }
+    }
+    const made = this.#missing()
+    await table.add(made)
+    for (const block of made) this.#blocks.set(block.id, block)
+    if (this.#options.keepsFile && (made.length > 0 || !this.#filed)) this.#write()
+    if (made.length === 0) this.#stamp = stamp
+  }
+
+  /** @returns whether memory learned something */
+  async #reconcile(own: KeyBlock, there: KeyBlock): Promise<boolean> {
+    const [ours, theirs] = [own.tree.forgotten, there.tree.forgotten]
+    if (ours.length === theirs.length) return false
+    const known = new Set(theirs)
+    const more = ours.filter((index) => !known.has(index))
+    // The table was brought back from a time before.
+    if (more.length > 0) await this.#options.table.forget(own.id, more)
+    return theirs.map((index) => own.tree.forget(index)).some(Boolean)
+  }
+
+  /** What should have been made ahead. */
+  #missing(): KeyBlock[] {
+    const { log, depth = BLOCK_DEPTH } = this.#options
+    if (this.#epoch === undefined) return []
+    const there = new Set([...this.#blocks.values()].map(({ epoch }) => epoch))
+    const ahead = Array.from({ length: EPOCHS_AHEAD }, (_, index) => this.#epoch! + 1 + index)
+    const epochs = ahead.filter((epoch) => !there.has(epoch))
+    // One in use and one to come.
+    const own = (this.#current ? 1 : 2) - this.#unused().length
+    for (let count = 0; count < own; count++) epochs.unshift(this.#epoch)
+    return epochs.map((epoch) => makeKeyBlock(log, epoch, depth))
+  }
+
+  /** What other logs, or other processes of this data folder, put there stays. */
+  #write(): void {
+    const { file, log } = this.#options
+    const blocks = new Map<string, KeyBlock>()
+    for (const block of this.#inFile()) {
+      const own = block.log === log ? this.#blocks.get(block.id) : undefined
+      if (own) for (const index of block.tree.forgotten) own.tree.forget(index)
+      else blocks.set(block.id, block)
+    }
+    for (const [id, block] of this.#blocks) blocks.set(id, block)
+    writeKeyFile(file, blocks.values())
+    this.#filed = true
+  }
+
+  #inFile(): KeyBlock[] {
+    const { file, keepsFile } = this.#options
+    try {
+      return readKeyFile(file)
+    } catch (error) {
+      // Postgres has them all; whose file it is says what is wrong with it.
+      if (!keepsFile) return []
+      throw error
+    }
+  }
+}

@@ -1,0 +1,108 @@
+import type pg from 'pg'
+import type { KeyBlock } from './key-block.ts'
+import { KeyTree } from './key-tree.ts'
+
+/** The blocks of one log in Postgres: where keys live. */
+export class KeyTable {
+  readonly #pool: pg.Pool
+  readonly #log: string
+
+  constructor(pool: pg.Pool, log: string) {
+    this.#pool = pool
+    this.#log = log
+  }
+
+  /** Another text whenever anything in the table has changed. */
+  async stamp(): Promise<string> {
+    const { rows } = await this.#pool.query<{ stamp: string }>({
+      name: 'data-keys-stamp',
+      text: `select count(*) || '/' || coalesce(sum(changed), 0) as stamp from quipu_log.data_keys`,
+    })
+    return rows[0]!.stamp
+  }
+
+  async read(): Promise<KeyBlock[]> {
+    const { rows } = await this.#pool.query<{
+      id: string
+      epoch: string
+      depth: number
+      path: string
+      secret: Buffer | null
+    }>(
+      `select b.id, b.epoch, b.depth, k.path, k.secret from quipu_log.key_blocks b
+       join quipu_log.data_keys k on k.block = b.id where b.log = $1 order by b.epoch, b.id`,
+      [this.#log],
+    )
+    const blocks = new Map<string, { epoch: number; depth: number; secrets: Map<string, Buffer | null> }>()
+    for (const { id, epoch, depth, path, secret } of rows) {
+      const known = blocks.get(id)
+      if (known) known.secrets.set(path, secret)
+      else blocks.set(id, { epoch: Number(epoch), depth, secrets: new Map([[path, secret]]) })
+    }
+    return [...blocks].map(([id, { epoch, depth, secrets }]) => ({
+      id,
+      log: this.#log,
+      epoch,
+      tree: new KeyTree(depth, secrets),
+    }))
+  }
+
+  /** All or none; one that is there already stays as it is. */
+  async add(blocks: readonly KeyBlock[]): Promise<void> {
+    if (blocks.length === 0) return
+    const keys = blocks.flatMap(({ id, tree }) => [...tree.secrets].map(([path, secret]) => ({ id, path, secret })))
+    await this.#pool.query(
+      `with made as (
+         insert into quipu_log.key_blocks (id, log, epoch, depth)
+         select * from unnest($1::text[], $2::text[], $3::bigint[], $4::smallint[])
+         on conflict do nothing returning id
+       )
+       insert into quipu_log.data_keys (block, path, secret)
+       select k.* from unnest($5::text[], $6::text[], $7::bytea[]) as k (block, path, secret)
+       where k.block in (select id from made)`,
+      [
+        blocks.map((block) => block.id),
+        blocks.map((block) => block.log),
+        blocks.map((block) => block.epoch),
+        blocks.map((block) => block.tree.depth),
+        keys.map((key) => key.id),
+        keys.map((key) => key.path),
+        keys.map((key) => key.secret),
+      ],
+    )
+  }
+
+  /** Takes keys of a block out of the table. What was forgotten before stays so. */
+  async forget(block: string, indexes: readonly number[]): Promise<void> {
+    const client = await this.#pool.connect()
+    let broken: Error | undefined
+    try {
+      await client.query('begin')
+      const { rows: blocks } = await client.query<{ depth: number }>(
+        'select depth from quipu_log.key_blocks where id = $1 for update',
+        [block],
+      )
+      const { rows } = await client.query<{ path: string; secret: Buffer | null }>(
+        'select path, secret from quipu_log.data_keys where block = $1',
+        [block],
+      )
+      const tree = new KeyTree(blocks[0]?.depth ?? 0, new Map(rows.map((row) => [row.path, row.secret])))
+      for (const index of blocks.length > 0 ? indexes : []) {
+        const puncture = tree.forget(index)
+        if (!puncture) continue
+        await client.query('delete from quipu_log.data_keys where block = $1 and path = $2', [block, puncture.removed])
+        await client.query(
+          `insert into quipu_log.data_keys (block, path, secret) select $1, * from unnest($2::text[], $3::bytea[])`,
+          [block, [...puncture.added.keys()], [...puncture.added.values()]],
+        )
+      }
+      await client.query('commit')
+    } catch (error) {
+      broken = error as Error
+      throw error
+    } finally {
+      // A connection in the middle of a transaction serves nobody.
+      client.release(broken)
+    }
+  }
+}
