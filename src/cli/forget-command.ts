@@ -8,6 +8,7 @@ import { exitCodes } from '../shared/exit-codes.ts'
 import { isQueryId } from '../shared/ids.ts'
 import { asWriter } from './as-writer.ts'
 import { eventLogOf } from './event-log-of.ts'
+import { createLoneFollower } from './follow-alone.ts'
 import { openDatabase } from './open-database.ts'
 import { userName } from './server-address.ts'
 
@@ -36,14 +37,22 @@ export async function forgetCommand(argv: readonly string[]): Promise<number> {
   const config = loadConfig(settings, process.env)
   const database = await openDatabase(config)
   const log = await eventLogOf(config, database.url, {})
+  // In Kafka streams are found by the read models.
+  const follower = config.kafkaBrokers.length > 0 ? createLoneFollower(log, database.url) : undefined
   try {
     await migrate({ connectionString: database.url })
     await log.open()
+    await follower?.reach()
     const outcome = await asWriter(
       { log, config, databaseUrl: database.url },
       {
         ask: async (post) => outcomeOf(await post(`/v1/query/${queryId}/forget`, { by })),
-        write: (journal) => forgetQuery({ log, journal }, queryId, by),
+        async write(journal) {
+          await follower?.start()
+          const outcome = await forgetQuery({ log, journal }, queryId, by)
+          await follower?.reach()
+          return outcome
+        },
       },
     )
     process.stdout.write(`${textOf(queryId, outcome)}\n`)
@@ -53,6 +62,7 @@ export async function forgetCommand(argv: readonly string[]): Promise<number> {
     if (error instanceof EventLogError) throw new ExitError(exitCodes.dependency, error.message)
     throw error
   } finally {
+    await follower?.stop()
     await log.close()
     await database.close()
   }

@@ -63,7 +63,7 @@ Stored and given out as CloudEvents 1.0 (\`GET /v1/query/{queryId}/events\`, \`G
 | \`sequence\` | 1, 2, 3 … within the stream, without gaps |
 | \`epoch\` | of the coordinator that wrote it |
 | \`traceparent\` | W3C trace context of what made it |
-| \`digest\` | SHA-256 of the data as stored |
+| \`digest\` | SHA-256 of the data as the log has it: with the log in Kafka, encrypted |
 | \`prevhash\`, \`hash\` | hash of the event before in the stream; SHA-256(prevhash ‖ header ‖ digest) |
 
 Durations are integers in nanoseconds (\`…Nanos\`), sizes in bytes (\`…Bytes\`), times ISO 8601 UTC; what is not known is absent,
