@@ -161,6 +161,10 @@ export function analyzeCall(state: ExpressionState, node: FunctionCall): Expr {
   const { context } = state
   const ofPattern = context.patternCall?.(state, node)
   if (ofPattern !== undefined) return ofPattern
+  if (node.processingMode !== undefined && context.patternCall === undefined) {
+    const message = `${node.processingMode.mode} semantics is not supported out of pattern recognition context`
+    throw errorAt(context, node, 'INVALID_PROCESSING_MODE', message)
+  }
   const name = functionName(node)
   // What arguments contain is the call's own affair: an aggregate may not nest another, a window may.
   const inner = nothingFound()
@@ -300,6 +304,10 @@ function withoutCoercion(expr: Expr): Expr {
 
 /** `listagg(value, separator ON OVERFLOW …) WITHIN GROUP (ORDER BY …)` */
 export function analyzeListagg(state: ExpressionState, node: Listagg): Expr {
+  if (state.context.patternCall !== undefined) {
+    const message = 'Cannot use ORDER BY with listagg aggregate function in pattern recognition context'
+    throw errorAt(state.context, node, 'NOT_SUPPORTED', message)
+  }
   const inner = nothingFound()
   const within = state.within({ lambda: state.lambda, found: inner })
   let input = within.analyze(node.value)

@@ -1,7 +1,8 @@
 import { unreachable } from '../../shared/unreachable.ts'
 import type { PatternCode, PatternProgram } from '../functions/javascript/row-patterns.ts'
 import type { Identifier } from '../syntax/ast.ts'
-import type { PatternRecognitionRelation, RowPattern } from '../syntax/ast-patterns.ts'
+import type { PatternQuantifier, PatternRecognitionRelation, RowPattern } from '../syntax/ast-patterns.ts'
+import { childrenOf, type AnyNode } from '../syntax/tree.ts'
 import { errorAt, type AnalysisContext } from './context.ts'
 
 /** A row's mask has a bit for each. */
@@ -98,6 +99,36 @@ export function labelsOf(context: AnalysisContext, node: PatternRecognitionRelat
       if (variables !== undefined) return variables
       throw errorAt(context, name, 'INVALID_LABEL', `${canonical(name)} is not a primary or union pattern variable`)
     },
+  }
+}
+
+/** What the grammar takes and Trino does not. */
+export function verifyPattern(context: AnalysisContext, node: PatternRecognitionRelation): void {
+  if (node.patternSearchMode !== undefined) {
+    const message = `Pattern search modifier: ${node.patternSearchMode} is not allowed in MATCH_RECOGNIZE clause`
+    throw errorAt(context, node, 'NOT_SUPPORTED', message)
+  }
+  const visit = (part: AnyNode): void => {
+    if (part.kind === 'ExcludedPattern' && node.rowsPerMatch === 'ALL_WITH_UNMATCHED') {
+      const message = 'Pattern exclusion syntax is not allowed when ALL ROWS PER MATCH WITH UNMATCHED ROWS is specified'
+      throw errorAt(context, part, 'INVALID_ROW_PATTERN', message)
+    }
+    if (part.kind === 'PatternQuantifier') verifyBounds(context, part as PatternQuantifier)
+    childrenOf(part).forEach(visit)
+  }
+  visit(node.pattern)
+}
+
+function verifyBounds(context: AnalysisContext, quantifier: PatternQuantifier): void {
+  const { atLeast, atMost } = quantifier
+  if (atMost === undefined) return
+  if (Number(atMost) < 1) {
+    const message = 'Pattern quantifier upper bound must be greater than or equal to 1'
+    throw errorAt(context, quantifier, 'NUMERIC_VALUE_OUT_OF_RANGE', message)
+  }
+  if (atLeast !== undefined && Number(atLeast) > Number(atMost)) {
+    const message = 'Pattern quantifier lower bound must not exceed upper bound'
+    throw errorAt(context, quantifier, 'INVALID_RANGE', message)
   }
 }
 

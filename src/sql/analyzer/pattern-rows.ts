@@ -1,10 +1,9 @@
 import { resolveArithmetic } from '../functions/operators.ts'
 import { resolveFunction, type ResolvedFunction } from '../functions/resolve-function.ts'
 import { MASK_BASE } from '../functions/javascript/row-patterns.ts'
-import type { Expression, FunctionCall } from '../syntax/ast.ts'
+import type { FunctionCall } from '../syntax/ast.ts'
 import type { PatternRecognitionRelation } from '../syntax/ast-patterns.ts'
 import { BIGINT, BOOLEAN, INTEGER, VARCHAR } from '../types/sql-type.ts'
-import { typeName } from '../types/type-text.ts'
 import { castTo, columnOf, constant, constantOf } from './build.ts'
 import { errorAt, newId, type AnalysisContext } from './context.ts'
 import type { ExpressionState } from './expression-state.ts'
@@ -12,7 +11,6 @@ import { analyzeExpression } from './expressions.ts'
 import type { Labels } from './pattern-labels.ts'
 import type { Field, Scope } from './scope.ts'
 import type { AggregateExpr, ColumnId, CommonTable, Expr, ExprSortKey, RelationNode, WindowExpr } from './tree.ts'
-import { visitColumns } from './walk.ts'
 
 export interface Relation {
   readonly node: RelationNode
@@ -74,6 +72,8 @@ export interface BuiltRows {
   readonly table: CommonTable
   readonly number: ColumnId
   readonly mask: ColumnId
+  /** The values of the row that conditions on the whole match ask for. */
+  readonly texts: ColumnId | undefined
   readonly partition: readonly Expr[]
 }
 
@@ -127,87 +127,37 @@ export class PatternRows {
     return columnOf(id, value.type)
   }
 
-  condition(labels: Labels, { name, expression }: PatternRecognitionRelation['variableDefinitions'][number]): Expr {
-    const own = labels.nameOf(name)
-    const others = new Set<ColumnId>()
-    const fields = [...labels.names.keys()].flatMap((label) =>
-      this.input.fields.map((field): Field => {
-        if (label === own) return { ...field, relation: [label.toLowerCase()], qualified: true }
-        const column = newId(this.context)
-        others.add(column)
-        return { ...field, relation: [label.toLowerCase()], qualified: true, column }
-      }),
-    )
-    const plain = this.input.fields.map((field) => ({ ...field, relation: undefined }))
-    const context: AnalysisContext = {
-      ...this.context,
-      patternCall: (state, node) => this.inCondition(state, node),
-    }
-    const { expr, aggregates } = analyzeExpression(context, expression, {
-      ...this.scope,
-      fields: [...plain, ...fields],
-    })
-    if (aggregates.length > 0) throw this.notSupported(expression)
-    if (expr.type.kind !== 'boolean' && expr.type.kind !== 'unknown') {
-      throw errorAt(
-        this.context,
-        expression,
-        'TYPE_MISMATCH',
-        `Expression defining a label must be boolean (actual type: ${typeName(expr.type)})`,
-      )
-    }
-    const refuse = (id: ColumnId): void => {
-      if (others.has(id)) throw this.notSupported(expression)
-    }
-    visitColumns(expr, refuse)
-    for (const { call: navigated } of this.navigations) visitColumns(navigated, refuse)
-    return castTo(expr, BOOLEAN)
-  }
-
-  private notSupported(node: Expression): Error {
-    return errorAt(
-      this.context,
-      node,
-      'NOT_SUPPORTED',
-      'Conditions of a row pattern that depend on the rows matched before are not supported',
-    )
-  }
-
-  private inCondition(state: ExpressionState, node: FunctionCall): Expr | undefined {
-    const name = node.name.parts.at(-1)!.value.toLowerCase()
-    switch (name) {
-      case 'prev':
-      case 'next':
-        return this.navigation(name, state.analyze(node.arguments[0]!), offsetOf(state, node, 1))
-      case 'last':
-        // Of its own variable the last row is this one.
-        if (offsetOf(state, node, 0) === 0) return state.analyze(node.arguments[0]!)
-        throw this.notSupported(node)
-      case 'first':
-      case 'classifier':
-      case 'match_number':
-        throw this.notSupported(node)
-      default:
-        return undefined
-    }
-  }
-
-  build(labels: Labels, conditions: readonly Expr[]): BuiltRows {
+  /** `conditions` by their order in DEFINE: those that a row meets by itself. `values`: what the others ask of each row. */
+  build(labels: Labels, conditions: readonly (Expr | undefined)[], values: readonly Expr[]): BuiltRows {
     const number = newId(this.context)
     const windows = [{ id: number, call: this.window('row_number', []) }, ...this.navigations]
     const partition = this.partitionBy.map((expr) => ({ id: newId(this.context), expression: expr }))
     const bits = [...labels.primary].map(([name, index]): Expr => {
       const bit = constantOf(INTEGER, String(1 << index))
       const defined = labels.defined.get(name)
-      if (defined === undefined) return bit
+      const condition = defined === undefined ? undefined : conditions[defined]
+      if (condition === undefined) return bit
       return {
         kind: 'case',
         type: INTEGER,
-        branches: [{ when: conditions[defined]!, then: bit }],
+        branches: [{ when: condition, then: bit }],
         otherwise: constantOf(INTEGER, '0'),
       }
     })
     const mask = newId(this.context)
+    const texts = newId(this.context)
+    const list: Expr = {
+      kind: 'engineCall',
+      type: VARCHAR,
+      name: 'json_array',
+      arguments: values.map((value) => castTo(value, VARCHAR)),
+    }
+    const text: Expr = {
+      kind: 'engineCall',
+      type: VARCHAR,
+      name: 'concat',
+      arguments: [list, constantOf(VARCHAR, ',')],
+    }
     const sum = bits.reduce((total, bit) => arithmetic('+', total, bit), constantOf(INTEGER, String(MASK_BASE)) as Expr)
     const node: RelationNode = {
       kind: 'project',
@@ -216,19 +166,24 @@ export class PatternRows {
         input: { kind: 'project', input: this.input.node, columns: partition },
         columns: windows,
       },
-      columns: [{ id: mask, expression: { kind: 'engineCall', type: VARCHAR, name: 'chr', arguments: [sum] } }],
+      columns: [
+        { id: mask, expression: { kind: 'engineCall', type: VARCHAR, name: 'chr', arguments: [sum] } },
+        ...(values.length === 0 ? [] : [{ id: texts, expression: text }]),
+      ],
     }
     const columns = [
       ...this.input.fields.map((field) => ({ id: field.column, type: field.type })),
       ...partition.map(({ id, expression }) => ({ id, type: expression.type })),
       ...windows.map(({ id, call: { type } }) => ({ id, type })),
       { id: mask, type: VARCHAR },
+      ...(values.length === 0 ? [] : [{ id: texts, type: VARCHAR }]),
     ]
     const unique = [...new Map(columns.map((column) => [column.id, column])).values()]
     return {
       table: { id: newId(this.context), node, columns: unique },
       number,
       mask,
+      texts: values.length === 0 ? undefined : texts,
       partition: partition.map(({ id, expression }) => columnOf(id, expression.type)),
     }
   }

@@ -4,11 +4,13 @@ import type { PatternRecognitionRelation } from '../syntax/ast-patterns.ts'
 import { array, BIGINT, BOOLEAN, INTEGER, VARCHAR, type SqlType } from '../types/sql-type.ts'
 import { castTo, columnOf, constantOf } from './build.ts'
 import { analyzeCall } from './calls.ts'
-import { newId, type AnalysisContext } from './context.ts'
+import { errorAt, newId, type AnalysisContext } from './context.ts'
 import type { ExpressionState } from './expression-state.ts'
 import { analyzeExpression } from './expressions.ts'
+import { verifyPatternCall } from './pattern-checks.ts'
+import { PatternConditions, type ConditionColumn } from './pattern-conditions.ts'
 import { concatenated, letterOf, lettersOf, named, overMatch } from './pattern-expressions.ts'
-import { codeOf, labelsOf, skipOf, type Labels } from './pattern-labels.ts'
+import { codeOf, labelsOf, skipOf, verifyPattern, type Labels } from './pattern-labels.ts'
 import {
   aggregateOf,
   arithmetic,
@@ -36,7 +38,7 @@ interface Placeholder {
 /**
  * MATCH_RECOGNIZE: every row of a partition gets a mask of the variables whose conditions it
  * meets, a function of the engine finds the matches in the sequence of masks, and the measures are aggregates over the
- * rows of a match, or windows over them where all rows are given. So conditions may look at rows around (PREV, NEXT), but not at what was matched before.
+ * rows of a match, or windows over them where all rows are given. Conditions that look at what was matched before are asked while matching.
  */
 export function analyzeRowPattern(
   context: AnalysisContext,
@@ -44,19 +46,41 @@ export function analyzeRowPattern(
   input: Relation,
   scope: Scope,
 ): Relation {
+  verifyPattern(context, node)
   const labels = labelsOf(context, node)
   const rows = new PatternRows(context, node, input, scope)
-  const conditions = node.variableDefinitions.map((definition) => rows.condition(labels, definition))
+  const columns: ConditionColumn[] = []
+  const conditions = node.variableDefinitions.map((definition) => {
+    const own = labels.primary.get(labels.nameOf(definition.name))!
+    const of = new PatternConditions(context, labels, own, input.fields, scope, rows, columns)
+    return { own, ...of.analyze(definition) }
+  })
   const measures = new PatternMeasures(context, labels, input, scope, rows)
-  const columns = node.measures.map(({ expression, name }) => ({
+  const measured = node.measures.map(({ expression, name }) => ({
     id: newId(context),
     name: name.value,
     expr: measures.analyze(expression),
   }))
   return measures.build(
-    rows.build(labels, conditions),
-    { pattern: codeOf(labels, node.pattern), skip: skipOf(labels, node) },
-    columns,
+    rows.build(
+      labels,
+      conditions.map((condition) => (condition.of === 'row' ? condition.expr : undefined)),
+      columns.map(({ value }) => value),
+    ),
+    {
+      pattern: codeOf(labels, node.pattern),
+      skip: skipOf(labels, node),
+      ...(conditions.every((condition) => condition.of === 'row') && columns.length === 0
+        ? {}
+        : {
+            conditions: Object.fromEntries(
+              conditions.flatMap((each) => (each.of === 'match' ? [[String(each.own), each.code]] : [])),
+            ),
+            columns: columns.map(({ kind }) => kind),
+            names: [...labels.primary.keys()],
+          }),
+    },
+    measured,
     node.rowsPerMatch ?? 'ONE',
   )
 }
@@ -70,10 +94,13 @@ interface Measure {
 /** The measures over the rows of a match: names of columns mean the last row that fits, aggregates all that do. */
 class PatternMeasures {
   private readonly placeholders = new Map<ColumnId, Placeholder>()
-  private readonly classifiers = new Map<ColumnId, readonly number[] | undefined>()
+  private readonly classifiers = new Set<ColumnId>()
   /** Aggregates of the whole match, also where its rows are given one by one. */
   private readonly finals = new Set<Expr>()
   private readonly numberOfMatch: ColumnId
+  /** Of the rows of a match: the letters of its variables, and the row's place among them from 1. */
+  private readonly letters: ColumnId
+  private readonly place: ColumnId
   private readonly context: AnalysisContext
   private readonly labels: Labels
   private readonly input: Relation
@@ -85,6 +112,8 @@ class PatternMeasures {
     this.input = input
     this.rows = rows
     this.numberOfMatch = newId(context)
+    this.letters = newId(context)
+    this.place = newId(context)
     this.context = { ...context, patternCall: (state, node) => this.inMeasure(state, node) }
     const of = (relation: readonly string[] | undefined, variables: readonly number[] | undefined): Field[] =>
       input.fields.map((field) => ({
@@ -113,10 +142,15 @@ class PatternMeasures {
   }
 
   analyze(expression: Expression): Expr {
-    return analyzeExpression(this.context, expression, this.measureScope).expr
+    const { expr, windows } = analyzeExpression(this.context, expression, this.measureScope)
+    const [nested] = windows
+    if (nested === undefined) return expr
+    const message = 'Cannot nest window functions or row pattern measures inside pattern recognition expressions'
+    throw errorAt(this.context, nested, 'NESTED_WINDOW', message)
   }
 
   private inMeasure(state: ExpressionState, node: FunctionCall): Expr | undefined {
+    verifyPatternCall(this.context, this.labels, node, false)
     const final = node.processingMode?.mode === 'FINAL'
     const special = this.specialMeasure(state, node, final)
     if (special !== undefined || !final) return special
@@ -130,8 +164,9 @@ class PatternMeasures {
     const [argument] = node.arguments
     if (name === 'match_number') return columnOf(this.numberOfMatch, BIGINT)
     if (name === 'classifier') {
-      const id = newId(this.context)
-      this.classifiers.set(id, argument?.kind === 'Identifier' ? this.labels.variablesOf(argument) : undefined)
+      const variables = argument?.kind === 'Identifier' ? this.labels.variablesOf(argument) : undefined
+      const id = this.placeholder({ variables, value: this.classifier(0), from: 'last', skip: 0, final: false })
+      this.classifiers.add(id)
       return columnOf(id, VARCHAR)
     }
     if (argument === undefined) return undefined
@@ -143,22 +178,44 @@ class PatternMeasures {
     switch (name) {
       case 'first':
       case 'last': {
-        const { variables, value } = this.plain(state.analyze(argument))
+        const inner = state.analyze(argument)
+        const { variables, value } = this.plain(inner)
         const skip = offsetOf(state, node, 0)
-        return columnOf(this.placeholder({ variables, value, from: name, skip, final }), value.type)
+        const id = this.placeholder({ variables, value, from: name, skip, final })
+        if (inner.kind === 'column' && this.classifiers.has(inner.id)) this.classifiers.add(id)
+        return columnOf(id, value.type)
       }
       case 'prev':
       case 'next': {
         const inner = state.analyze(argument)
         const known = inner.kind === 'column' ? this.placeholders.get(inner.id) : undefined
         const { variables, value } = known ?? this.plain(inner)
-        const moved = this.rows.navigation(name, value, offsetOf(state, node, 1))
+        const offset = offsetOf(state, node, 1)
+        const moved =
+          inner.kind === 'column' && this.classifiers.has(inner.id)
+            ? this.classifier(name === 'prev' ? -offset : offset)
+            : this.rows.navigation(name, value, offset)
         const at = { from: known?.from ?? 'last', skip: known?.skip ?? 0, final: known?.final ?? final } as const
         return columnOf(this.placeholder({ variables, value: moved, ...at }), moved.type)
       }
       default:
         return undefined
     }
+  }
+
+  /** The name of the variable that a row of the match was matched to, some rows further on. */
+  private classifier(move: number): Expr {
+    const at = arithmetic('+', columnOf(this.place, BIGINT), constantOf(BIGINT, String(move)))
+    const letter: Expr = {
+      kind: 'engineCall',
+      type: VARCHAR,
+      name: 'substr',
+      arguments: [columnOf(this.letters, VARCHAR), at, constantOf(INTEGER, '1')],
+    }
+    const name = named(this.labels, letter)
+    if (move >= 0) return name
+    const inside = compare('>=', at, constantOf(BIGINT, '1'))
+    return { kind: 'case', type: VARCHAR, branches: [{ when: inside, then: name }], otherwise: undefined }
   }
 
   /** An expression over columns of the rows, and the variables its names ask for. */
@@ -198,9 +255,11 @@ class PatternMeasures {
 
     // One row a partition: the masks of its rows in order; then one row a match.
     const masks = newId(context)
+    const values = newId(context)
     const matches = newId(context)
     const match = newId(context)
-    const [start, variables] = [newId(context), newId(context)]
+    const start = newId(context)
+    const variables = this.letters
     const keys = rows.partition
       .map((expr) => sequence.of(expr))
       .map((expr) => ({
@@ -215,7 +274,12 @@ class PatternMeasures {
         input: sequence.node,
         keys,
         sets: undefined,
-        aggregates: [{ id: masks, call: concatenated(sequence.of(columnOf(rows.mask, VARCHAR)), sequence.of(number)) }],
+        aggregates: [
+          { id: masks, call: concatenated(sequence.of(columnOf(rows.mask, VARCHAR)), sequence.of(number)) },
+          ...(rows.texts === undefined
+            ? []
+            : [{ id: values, call: concatenated(sequence.of(columnOf(rows.texts, VARCHAR)), sequence.of(number)) }]),
+        ],
         groupings: [],
       },
       columns: [
@@ -225,7 +289,11 @@ class PatternMeasures {
             kind: 'engineCall',
             type: array(VARCHAR),
             name: 'u_match_rows',
-            arguments: [columnOf(masks, VARCHAR), text(JSON.stringify(program))],
+            arguments: [
+              columnOf(masks, VARCHAR),
+              text(JSON.stringify(program)),
+              rows.texts === undefined ? text('') : columnOf(values, VARCHAR),
+            ],
           },
         },
       ],
@@ -268,6 +336,7 @@ class PatternMeasures {
     }
     const row = matched.of(number)
     const label = newId(context)
+    const place = arithmetic('+', arithmetic('-', row, first), constantOf(BIGINT, '1'))
     const joined: RelationNode = {
       kind: 'project',
       input: {
@@ -295,17 +364,14 @@ class PatternMeasures {
         },
       },
       columns: [
+        { id: this.place, expression: place },
         {
           id: label,
           expression: {
             kind: 'engineCall',
             type: VARCHAR,
             name: 'substr',
-            arguments: [
-              columnOf(variables, VARCHAR),
-              arithmetic('+', arithmetic('-', row, first), constantOf(BIGINT, '1')),
-              constantOf(INTEGER, '1'),
-            ],
+            arguments: [columnOf(variables, VARCHAR), place, constantOf(INTEGER, '1')],
           },
         },
       ],
@@ -358,12 +424,11 @@ class PatternMeasures {
           filter === undefined
             ? condition
             : { kind: 'and', type: BOOLEAN, terms: [condition, matched.of(this.plain(filter).value)] }
-        return add({ ...base, filter: both }, this.finals.has(expr))
+        const inOrder = !all && base.function.orderSensitive && base.orderBy.length === 0
+        const orderBy = inOrder ? [{ value: row, descending: false, nullsFirst: false }] : base.orderBy
+        return add({ ...base, orderBy, filter: both }, this.finals.has(expr))
       }
       if (expr.kind !== 'column') return mapChildren(expr, finish)
-      if (this.classifiers.has(expr.id)) {
-        return named(this.labels, picked(letter, this.classifiers.get(expr.id), 'last', 0, false))
-      }
       const known = this.placeholders.get(expr.id)
       return known === undefined ? expr : picked(known.value, known.variables, known.from, known.skip, known.final)
     }

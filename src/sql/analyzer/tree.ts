@@ -279,6 +279,7 @@ export type EngineFunction =
   | 'u_json_query'
   | 'u_json_table'
   | 'json_extract_string'
+  | 'json_array'
   | 'u_json_document'
   | 'u_json_object'
   | 'array_to_string'

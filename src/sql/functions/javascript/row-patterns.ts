@@ -1,3 +1,4 @@
+import { holds, readRows, type ColumnKind, type ConditionCode, type Rows } from './pattern-conditions.ts'
 import { SqlFailure, type ScalarFunction } from './scalar-function.ts'
 
 /** A row pattern as the analyser hands it over; variables by their number. */
@@ -15,6 +16,10 @@ export interface PatternProgram {
   readonly pattern: PatternCode
   /** Where the next match may begin; `first` and `last` go to a row with one of the variables. */
   readonly skip: { readonly to: 'past last' | 'next' | 'first' | 'last'; readonly variables: readonly number[] }
+  /** Conditions that look at rows matched before, by variable, and what they need. */
+  readonly conditions?: Readonly<Record<string, ConditionCode>>
+  readonly columns?: readonly ColumnKind[]
+  readonly names?: readonly string[]
 }
 
 /** Row masks are characters from here on: bit i is set where the row may be variable i. */
@@ -32,8 +37,11 @@ const MAX_STEPS = 5_000_000
 type Next = (at: number) => boolean
 
 /** The matches of one partition: `start,variables`, rows counted from 1. */
-export function findMatches(masks: readonly number[], { pattern, skip }: PatternProgram): string[] {
+export function findMatches(masks: readonly number[], program: PatternProgram, rows: Rows = []): string[] {
+  const { pattern, skip, conditions = {}, names = [] } = program
+  const matches: string[] = []
   const variables: number[] = []
+  let begun = 0
   let steps = 0
   const run = (code: PatternCode, at: number, next: Next, excluded = 0): boolean => {
     if (++steps > MAX_STEPS) {
@@ -42,7 +50,9 @@ export function findMatches(masks: readonly number[], { pattern, skip }: Pattern
     if (typeof code === 'number') {
       if (at >= masks.length || (masks[at]! & (1 << code)) === 0) return false
       variables.push(code + excluded)
-      if (next(at + 1)) return true
+      const condition = conditions[code]
+      const match = { start: begun, variables, matchNumber: matches.length + 1 }
+      if ((condition === undefined || holds(condition, rows, names, match)) && next(at + 1)) return true
       variables.pop()
       return false
     }
@@ -66,9 +76,9 @@ export function findMatches(masks: readonly number[], { pattern, skip }: Pattern
     return more(0, at)
   }
 
-  const matches: string[] = []
   for (let start = 0; start < masks.length;) {
     variables.length = 0
+    begun = start
     let end = -1
     const found = run(pattern, start, (at) => {
       end = at
@@ -106,7 +116,7 @@ function nextStart(
 const programs = new Map<string, PatternProgram>()
 const MAX_CACHED = 100
 
-function matchRows(masks: string, program: string): string[] {
+function matchRows(masks: string, program: string, values: string): string[] {
   let parsed = programs.get(program)
   if (parsed === undefined) {
     parsed = JSON.parse(program) as PatternProgram
@@ -116,9 +126,10 @@ function matchRows(masks: string, program: string): string[] {
   return findMatches(
     Array.from(masks, (character) => character.charCodeAt(0) - MASK_BASE),
     parsed,
+    parsed.columns === undefined ? [] : readRows(values, parsed.columns),
   )
 }
 
 export const rowPatternFunctions: readonly ScalarFunction[] = [
-  { name: 'u_match_rows', parameters: ['VARCHAR', 'VARCHAR'], returns: 'VARCHAR[]', call: matchRows },
+  { name: 'u_match_rows', parameters: ['VARCHAR', 'VARCHAR', 'VARCHAR'], returns: 'VARCHAR[]', call: matchRows },
 ]
