@@ -218,15 +218,24 @@ describe('the task resource', () => {
     expect(stale.status).toBe(409)
     expect(worker.tasks.get(taskId)).toBeUndefined()
     expect((await worker.call('POST', `/v1/task/${taskId}`, { body, epoch: 7 })).status).toBe(200)
-    for (const [method, path] of [
+    const before = await (await worker.call('GET', `/v1/task/${taskId}`, { epoch: 7 })).json()
+    for (const [method, path, more] of [
+      ['POST', `/v1/task/${taskId}`, { body }],
       ['DELETE', `/v1/task/${taskId}`],
+      ['DELETE', `/v1/task/${taskId}?abort=true`],
+      ['DELETE', '/v1/task', { body: { taskIds: [taskId] } }],
       ['DELETE', `/v1/task/${taskId}/results/0`],
+      ['DELETE', `/v1/task/${taskId}/results/0?before=1`],
+      ['GET', `/v1/task/${taskId}/results/0/1`, { headers: { 'x-engine-acknowledge': '1' } }],
       ['GET', `/v1/task/${taskId}/results/0/0`],
       ['GET', `/v1/task/${taskId}`],
       ['GET', '/v1/task?since='],
     ] as const) {
-      expect((await worker.call(method, path, { epoch: 6 })).status).toBe(409)
+      expect([path, (await worker.call(method, path, { ...more, epoch: 6 })).status]).toEqual([path, 409])
     }
+    const after = await (await worker.call('GET', `/v1/task/${taskId}`, { epoch: 7 })).json()
+    const heard = { lastHeartbeat: expect.any(String) as unknown }
+    expect(after).toEqual({ ...(before as object), ...heard })
     expect((await worker.call('GET', `/v1/task/${taskId}/results/0/0`, { epoch: 7 })).status).toBe(200)
     await using other = await openTestWorker()
     await other.call('GET', '/v1/task', { epoch: 9 })

@@ -1,0 +1,141 @@
+import { createHash } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { cleanErrors } from '../chaos/outcome.ts'
+import { endOf, patient } from '../support/killable-server.ts'
+import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { post, raw, run, type RawAnswer } from '../support/statement-client.ts'
+
+/*
+ * Statements of every kind are open, each where it must be, while a process is stopped, killed or told to end: the coordinator
+ * by SIGSTOP (recovered-*.e2e kill it at every event), the worker in every way.
+ */
+
+const CALC = `SELECT count(*) FROM lineitem a CROSS JOIN nation b CROSS JOIN (VALUES 1, 2) c(x)
+  WHERE a.comment < b.comment`
+const GROUP = 'SELECT orderpriority, count(*) FROM orders GROUP BY orderpriority'
+/** More than a query may keep on disk: it goes on only while somebody reads. */
+const LONG = 'SELECT orderkey, linenumber, comment FROM lineitem'
+/** Less than that: it is computed to its end without anybody. */
+const SHORT = 'SELECT orderkey, custkey, orderdate FROM orders'
+const TABLE = 'memory.default.written'
+
+let folder: ReturnType<typeof temporaryFolder>
+let data: string
+let quipu: QuipuProcess
+let url: string
+const right = new Map<string, string>()
+
+beforeAll(async () => {
+  folder = temporaryFolder()
+  data = `${folder.path}/data`
+  quipu = spawnQuipu(['start', '--port', '0', '--data-dir', data], {
+    env: {
+      QUIPU_LOG_LEVEL: 'error',
+      QUIPU_PAGE_BYTES: '100kB',
+      QUIPU_PAGE_STORE_QUERY_BYTES: '1MB',
+      QUIPU_RUNNING_QUERIES: '4',
+      QUIPU_COORDINATOR_DEAD_MS: '6s',
+      QUIPU_RESTART_BACKOFF_MAX_MS: '200ms',
+      QUIPU_DRAIN_MS: '1s',
+      // A busy machine may take its time.
+      QUIPU_WORKER_WAIT_MS: '120s',
+    },
+  })
+  url = await quipu.url
+  for (const sql of [CALC, GROUP, LONG, SHORT]) right.set(sql, digest((await run(url, sql)).rows))
+}, 240_000)
+afterAll(async () => {
+  quipu.signal('SIGTERM')
+  await quipu.exit
+  await folder.remove()
+}, 120_000)
+
+/** Order does not matter, every row does. */
+function digest(rows: readonly unknown[]): string {
+  const lines = rows.map((row) => JSON.stringify(row)).toSorted()
+  return `${lines.length} rows ${createHash('sha256').update(lines.join('\n')).digest('hex')}`
+}
+
+/** Reads up to the first answer with rows. */
+async function begun(first: RawAnswer): Promise<RawAnswer> {
+  let last = first
+  while (last.json.data === undefined) last = await patient(last.json.nextUri!)
+  return last
+}
+
+async function reaches(first: RawAnswer, ...states: string[]): Promise<void> {
+  await waitUntil(`${first.json.id} is ${states.join(' or ')}`, async () => {
+    const info = JSON.parse((await raw(`${url}/v1/query/${first.json.id}`)).text) as { readonly state: string }
+    return states.includes(info.state)
+  })
+}
+
+/** Rows of a statement that ends well, else its error's name. */
+async function outcome(from: RawAnswer): Promise<string> {
+  const end = await endOf(from)
+  return end.error ? end.error.errorName : digest(end.data)
+}
+
+interface Fault {
+  readonly name: string
+  readonly apply: (pids: { readonly coordinator: number; readonly worker: number }) => void
+  /** The process that another one takes the place of. */
+  readonly hits: 'coordinator' | 'worker'
+}
+
+const faults: readonly Fault[] = [
+  {
+    name: 'SIGSTOP of the coordinator',
+    hits: 'coordinator',
+    apply: ({ coordinator }) => void process.kill(coordinator, 'SIGSTOP'),
+  },
+  { name: 'kill -9 of the worker', hits: 'worker', apply: ({ worker }) => void process.kill(worker, 'SIGKILL') },
+  { name: 'SIGSTOP of the worker', hits: 'worker', apply: ({ worker }) => void process.kill(worker, 'SIGSTOP') },
+  { name: 'SIGTERM of the worker', hits: 'worker', apply: ({ worker }) => void process.kill(worker, 'SIGTERM') },
+]
+
+describe.each(faults)('$name', ({ hits, apply }) => {
+  it('is survived by statements of every kind', { timeout: 300_000 }, async () => {
+    const before = processesOf(data).children
+    // Computed; its pages lie on the worker, the first one read.
+    const delivering = await begun(await post(url, SHORT))
+    await reaches(delivering, 'FINISHING')
+    // In the middle of its computation, the engine waiting for readers.
+    const streaming = await begun(await post(url, LONG))
+    const canceled = await post(url, CALC)
+    const aggregating = await post(url, CALC)
+    const writing = await post(url, `CREATE TABLE ${TABLE} AS ${LONG}`)
+    const written = outcome(writing)
+    written.catch(() => {})
+    await reaches(aggregating, 'STARTING', 'RUNNING', 'FINISHING')
+    // These wait for a place. Should they have one already, they are computed again: no row of theirs was told.
+    const queued = await Promise.all([post(url, GROUP), post(url, CALC), post(url, GROUP)])
+
+    apply({ coordinator: before[0]!, worker: before[1]! })
+    const cancel = patient(canceled.json.nextUri!, { method: 'DELETE' })
+    const ends = Promise.all([
+      cancel.then(() => outcome(canceled)),
+      outcome(delivering),
+      outcome(aggregating),
+      ...queued.map(outcome),
+    ])
+    const stream = outcome(streaming)
+    const [wasCanceled, ...others] = await ends
+    // Its cancel may come too late.
+    expect(['USER_CANCELED', right.get(CALC)]).toContain(wasCanceled)
+    expect(others).toEqual([right.get(SHORT), right.get(CALC), right.get(GROUP), right.get(CALC), right.get(GROUP)])
+    // Rows that were told are never computed again: they may be lost with the worker that computed them.
+    const streamed = await stream
+    if (hits === 'coordinator' || !cleanErrors.has(streamed)) expect(streamed).toBe(right.get(LONG))
+    expect(await written).toBe(digest([[60_175]]))
+    const { rows, error } = await run(url, `SELECT * FROM ${TABLE}`)
+    expect(error).toBeUndefined()
+    expect(digest(rows)).toBe(right.get(LONG))
+    await run(url, `DROP TABLE ${TABLE}`)
+    const place = hits === 'coordinator' ? 0 : 1
+    await waitUntil(`another ${hits} runs`, () => {
+      const { children } = processesOf(data)
+      return children.length === 2 && children[place] !== before[place]
+    })
+  })
+})
