@@ -74,7 +74,7 @@ function countLive(all: readonly { queryId: string; events: readonly QueryEvent[
 
 async function countsOf(address: string, before = 1000): Promise<LifetimeCounts | undefined> {
   const runner = await bed.startRunner()
-  expect(await runner.barrier(30_000)).toBe(true)
+  expect(await runner.barrier(60_000)).toBe(true)
   return readLifetimeCounts(bed.config, { address, before, bounds: buckets.query })
 }
 

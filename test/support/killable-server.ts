@@ -25,6 +25,7 @@ export async function startKillableServer(settings: Readonly<Record<string, stri
     QUIPU_RESTART_BACKOFF_MAX_MS: '200ms',
     // A worker that a test has stopped is not given up.
     QUIPU_WORKER_FAILED_MS: '60s',
+    QUIPU_COORDINATOR_DEAD_MS: '10m',
     ...settings,
   }
   const quipu = spawnQuipu(['start', '--port', '0', '--data-dir', data, '--database-url', database.url], { env })
