@@ -4,7 +4,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { runOnEither } from '../support/failover-client.ts'
 import { waitUntil } from '../support/quipu-process.ts'
 import { parseOpenMetrics } from '../support/openmetrics.ts'
-import { rolesOf, startStandbyCluster, writes, type ClusterNode, type StandbyCluster } from '../support/standby-cluster.ts'
+import {
+  rolesOf,
+  startStandbyCluster,
+  writes,
+  type ClusterNode,
+  type StandbyCluster,
+} from '../support/standby-cluster.ts'
 import { follow, post, raw, run } from '../support/statement-client.ts'
 
 /** Streams for a while: 60,175 rows with their keys. */
