@@ -232,7 +232,7 @@ describe('rules', () => {
   })
 })
 
-/** Panels that only a fault fills which is not provoked here, or an event log in Kafka. */
+/** Panels that a fault fills, or an event log in Kafka: shown where those are, in observed-faults and standby-kafka. */
 const WITHOUT_DATA = new Set([
   'queues: Wait, 95th percentile',
   'queues: Turned away',

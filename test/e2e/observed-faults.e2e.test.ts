@@ -1,9 +1,16 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { dashboards } from '../../dashboards/files.ts'
+import { panelShows } from '../support/panels.ts'
 import { findPrometheus, startPrometheus, type RunningPrometheus } from '../support/prometheus.ts'
-import { postgresOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
-import { post, raw, run } from '../support/statement-client.ts'
+import {
+  postgresOf,
+  processesOf,
+  spawnQuipu,
+  temporaryFolder,
+  waitUntil,
+  type QuipuProcess,
+} from '../support/quipu-process.ts'
+import { post, raw, run, trinoHeaders } from '../support/statement-client.ts'
 
 const ENDLESS = 'SELECT count(*) FROM lineitem a CROSS JOIN lineitem b CROSS JOIN lineitem c'
 
@@ -44,23 +51,8 @@ describe.runIf(programs)('what an operator sees of', () => {
       async () => (await firing()).includes(name) === wanted,
       60_000,
     )
-  /** The expressions of a panel have values now. */
-  const shows = (dashboard: string, title: string): Promise<void> => {
-    const panel = dashboards.find((spec) => spec.name === dashboard)!.panels.find((one) => one.title === title)!
-    if (panel.kind === 'table') throw new Error(`${title} is a table`)
-    const expressions = panel.targets.map(({ expr }) =>
-      expr.replaceAll('$__rate_interval', '1m').replaceAll('$job', '.*'),
-    )
-    return waitUntil(
-      `${title} shows something`,
-      async () => {
-        for (const expr of expressions)
-          if ((await prometheus.query(expr)).some(({ value }) => Number.isFinite(value) && value > 0)) return true
-        return false
-      },
-      120_000,
-    )
-  }
+  const shows = (dashboard: string, title: string, meanwhile?: () => Promise<unknown>): Promise<void> =>
+    panelShows(prometheus, dashboard, title, meanwhile)
 
   it('a full queue: who waits, who is turned away', { timeout: 180_000 }, async () => {
     const running = await post(base, ENDLESS)
@@ -89,6 +81,23 @@ describe.runIf(programs)('what an operator sees of', () => {
     expect(rows).toEqual([[25]])
     await shows('queues', 'Wait, 95th percentile')
     await fires('QuipuQueueFilling', false)
+  })
+
+  it('a worker that is stopped, and more clients than have places of their own', { timeout: 180_000 }, async () => {
+    const worker = processesOf(data).children[1]!
+    process.kill(worker, 'SIGSTOP')
+    let client = 0
+    try {
+      // Each time another one: those beyond the most frequent are folded.
+      await shows('runtime', 'Labels folded, 1 h', () =>
+        run(base, 'SELECT 1', { ...trinoHeaders, 'X-Trino-Source': `client ${++client}` }),
+      )
+      await shows('workers', 'Workers lost, 1 h')
+    } finally {
+      process.kill(worker, 'SIGCONT')
+    }
+    expect(client).toBeGreaterThan(12)
+    expect((await run(base, 'SELECT count(*) FROM nation')).rows).toEqual([[25]])
   })
 
   it('a database that is stopped: the log is down, then up again', { timeout: 180_000 }, async () => {

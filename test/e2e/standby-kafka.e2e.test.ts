@@ -1,16 +1,21 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { runOnEither } from '../support/failover-client.ts'
 import { kafkaIsAvailable, sharedKafka } from '../support/kafka.ts'
+import { panelShows } from '../support/panels.ts'
+import { findPrometheus, startPrometheus } from '../support/prometheus.ts'
 import { waitUntil } from '../support/quipu-process.ts'
 import { startStandbyCluster } from '../support/standby-cluster.ts'
 import { raw, run } from '../support/statement-client.ts'
 
 const STREAM = 'SELECT orderkey, linenumber, comment FROM lineitem'
+const RULES = fileURLToPath(new URL('../../dashboards/rules/quipu.yaml', import.meta.url))
+const programs = await findPrometheus()
 const available = await kafkaIsAvailable()
 
-it.runIf(available)('a stand-by takes over a log in Kafka', { timeout: 180_000 }, async () => {
+it.runIf(available)('a stand-by takes over a log in Kafka', { timeout: 300_000 }, async () => {
   const { brokers } = await sharedKafka()
   const cluster = await startStandbyCluster({
     KAFKA_BROKERS: brokers.join(),
@@ -35,6 +40,15 @@ it.runIf(available)('a stand-by takes over a log in Kafka', { timeout: 180_000 }
     await a.start()
     expect(await Promise.all([writes(a.url), writes(b.url)])).toEqual([false, true])
     expect((await run(a.url, 'SELECT 1')).rows).toEqual([[1]])
+    if (!programs) return
+    const targets = [{ job: 'quipu-coordinator', address: new URL(b.url).host }]
+    const prometheus = await startPrometheus(programs, targets, RULES)
+    try {
+      for (const title of ['Kafka, 99th percentile', 'Requests by route'])
+        await panelShows(prometheus, 'runtime', title, () => run(b.url, 'SELECT 1'))
+    } finally {
+      await prometheus.stop()
+    }
   } finally {
     await cluster.stop()
   }
