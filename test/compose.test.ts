@@ -48,11 +48,12 @@ describe('docker-compose.yml', () => {
     expect(validate({ ...compose, services: { wrong: { imagine: 'x' } } })).toBe(false)
   })
 
-  it('has Kafka, Postgres, a coordinator and two workers, each with a health check and its data in a volume', () => {
-    expect(Object.keys(compose.services).slice(0, 5)).toEqual([
+  it('has Kafka, Postgres, two coordinators and two workers, each with a health check and its data in a volume', () => {
+    expect(Object.keys(compose.services).slice(0, 6)).toEqual([
       'kafka',
       'postgres',
       'coordinator',
+      'coordinator-2',
       'worker-1',
       'worker-2',
     ])
@@ -69,7 +70,7 @@ describe('docker-compose.yml', () => {
   })
 
   it('has Prometheus, a collector, Tempo and Grafana, whose files are there', () => {
-    expect(Object.keys(compose.services).slice(5)).toEqual(['prometheus', 'collector', 'tempo', 'grafana'])
+    expect(Object.keys(compose.services).slice(6)).toEqual(['prometheus', 'collector', 'tempo', 'grafana'])
     for (const [name, service] of Object.entries(compose.services))
       for (const path of volumesOf(service).files)
         expect(existsSync(new URL(path, root)), `${name}: ${path}`).toBe(true)
@@ -82,19 +83,20 @@ describe('docker-compose.yml', () => {
       readFileSync(new URL('dashboards/provisioning/prometheus/quipu.yaml', root), 'utf8'),
     ) as { readonly scrape_configs: readonly { readonly static_configs: readonly { readonly targets: string[] }[] }[] }
     const targets = jobs.flatMap((job) => job.static_configs.flatMap((one) => one.targets))
-    expect(targets).toEqual(['coordinator:8080', 'worker-1:8080', 'worker-2:8080'])
+    expect(targets).toEqual(['coordinator:8080', 'coordinator-2:8080', 'worker-1:8080', 'worker-2:8080'])
   })
 
-  it.each(['coordinator', 'worker-1', 'worker-2'])('gives %s settings that Quipu accepts', (name) => {
+  it.each(['coordinator', 'coordinator-2', 'worker-1', 'worker-2'])('gives %s settings that Quipu accepts', (name) => {
     const { environment, command } = compose.services[name]!
     const image = /^ENV ([\s\S]*?[^\\])\n/m.exec(readFileSync(new URL('Dockerfile', root), 'utf8'))![1]!
     const ofImage = Object.fromEntries(image.split(/\s*\\?\s+/).map((pair) => pair.split('=') as [string, string]))
     const env = Object.fromEntries(Object.entries(environment!).map(([key, value]) => [key, substituted(value)]))
-    const config = loadConfig([], { ...ofImage, ...env })
+    const config = loadConfig(command!.slice(1), { ...ofImage, ...env })
     expect(config).toMatchObject({ host: '0.0.0.0', port: 8080, insecure: true, dataDir: '/var/lib/quipu' })
     expect(config.advertisedUrl).toBe(`http://${name}:8080`)
-    if (command![0] === 'worker') expect(config.coordinators).toEqual(['http://coordinator:8080'])
-    else expect(config.kafkaBrokers).toEqual(['kafka:9092'])
+    if (command![0] === 'worker')
+      expect(config.coordinators).toEqual(['http://coordinator:8080', 'http://coordinator-2:8080'])
+    else expect(config).toMatchObject({ kafkaBrokers: ['kafka:9092'], standby: true })
   })
 })
 
