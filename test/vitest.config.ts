@@ -6,10 +6,10 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
-    testTimeout: 90_000,
-    hookTimeout: 120_000,
+    testTimeout: 180_000,
+    hookTimeout: 240_000,
     // Waits are for what must happen, not for how soon.
-    expect: { poll: { timeout: 20_000 } },
+    expect: { poll: { timeout: 60_000 } },
     // Two cores, real servers: more files at once only makes every one of them slow.
     maxWorkers: 2,
     sequence: { sequencer: LongestFirst },

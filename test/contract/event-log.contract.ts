@@ -26,7 +26,7 @@ export function eventLogContract(
   describe(`the event log over ${over} keeps its contract`, () => {
     for (const test of tests) {
       if (test.only && test.only !== adapter.technology) continue
-      it(`${test.number} ${test.title}`, { timeout: 150_000 }, async () => {
+      it(`${test.number} ${test.title}`, { timeout: 300_000 }, async () => {
         const fixture = await adapter.fixture({ ...test.fixture, partitions })
         try {
           await test.run(fixture)

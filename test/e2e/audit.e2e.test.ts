@@ -34,7 +34,7 @@ beforeAll(async () => {
   const args = ['--port', '0', '--data-dir', data, '--anchor-ms', '300ms', '--anchor-webhook', hook]
   quipu = spawnQuipu(['start', ...args], { env })
   url = await quipu.url
-}, 120_000)
+}, 240_000)
 afterAll(async () => {
   webhook.close()
   await folder.remove()
@@ -63,7 +63,7 @@ async function firstTold(type: string): Promise<Record<string, unknown>> {
   return (await told(type))[0]!
 }
 
-it('tells in the log what it runs with, who ended a query, and whom it refused', { timeout: 120_000 }, async () => {
+it('tells in the log what it runs with, who ended a query, and whom it refused', { timeout: 240_000 }, async () => {
   const posting = await fetch(`${url}/v1/statement`, {
     method: 'POST',
     headers: { 'x-trino-user': 'alice' },
@@ -96,7 +96,7 @@ it('tells in the log what it runs with, who ended a query, and whom it refused',
   expect(JSON.stringify(loaded)).not.toContain('/anchors"')
 })
 
-it('signs the log, and what is forgotten leaves it without a trace but its hashes', { timeout: 120_000 }, async () => {
+it('signs the log, and what is forgotten leaves it without a trace but its hashes', { timeout: 240_000 }, async () => {
   const { id } = await run(url, `select 'Rosalinde'`)
   const { id: kept } = await run(url, `select 'Eisenstein'`)
   const anchors = () => readFileSync(join(data, 'anchors.jsonl'), 'utf8').split('\n').slice(0, -1)

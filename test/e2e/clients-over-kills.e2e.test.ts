@@ -42,7 +42,7 @@ afterAll(async () => {
   quipu.signal('SIGTERM')
   await quipu.exit
   await folder.remove()
-}, 120_000)
+}, 240_000)
 
 /** Order does not matter, every row does. */
 function digest(lines: readonly string[]): string {

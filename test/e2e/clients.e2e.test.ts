@@ -13,13 +13,13 @@ const python = await pythonClients()
 beforeAll(async () => {
   server = spawnQuipu(['start', '--data-dir', `${folder.path}/data`, '--port', '0', '--log-level', 'warn'])
   base = await server.url
-}, 120_000)
+}, 240_000)
 
 afterAll(async () => {
   server.signal('SIGTERM')
   await server.exit
   await folder.remove()
-}, 120_000)
+}, 240_000)
 
 /** 100,000 rows and a sum that shows that each came once. */
 const MANY = 'SELECT a.n * 1000 + b.n FROM UNNEST(sequence(0, 99)) AS a(n) CROSS JOIN UNNEST(sequence(1, 1000)) AS b(n)'

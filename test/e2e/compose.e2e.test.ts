@@ -72,7 +72,7 @@ describe.runIf(available)('the services of docker-compose.yml', () => {
         }),
       )
     }
-  }, 120_000)
+  }, 240_000)
 
   afterAll(async () => {
     // One after the other: a coordinator that takes over, only to end, says more than it would.
@@ -84,7 +84,7 @@ describe.runIf(available)('the services of docker-compose.yml', () => {
     const ends = await Promise.all([...processes.values()].map((quipu) => quipu.exit))
     await folder.remove()
     expect(ends.map(({ code, stderr }) => ({ code, stderr }))).toEqual(OURS.map(() => ({ code: 0, stderr: '' })))
-  }, 120_000)
+  }, 240_000)
 
   it('become healthy by their own health checks', { timeout: 180_000 }, async () => {
     for (const name of OURS) {
@@ -96,7 +96,7 @@ describe.runIf(available)('the services of docker-compose.yml', () => {
     }
   })
 
-  it('answer a statement on two workers that serve', { timeout: 120_000 }, async () => {
+  it('answer a statement on two workers that serve', { timeout: 240_000 }, async () => {
     const base = here('http://coordinator:8080')
     let serving: readonly string[] = []
     await waitUntil(
@@ -118,7 +118,7 @@ describe.runIf(available)('the services of docker-compose.yml', () => {
     expect(writers.toSorted()).toEqual([false, true])
   })
 
-  it('are scraped by Prometheus with the configuration it is given', { timeout: 120_000 }, async () => {
+  it('are scraped by Prometheus with the configuration it is given', { timeout: 240_000 }, async () => {
     const programs = await findPrometheus()
     if (!programs) return
     const config = readFileSync(new URL('dashboards/provisioning/prometheus/quipu.yaml', root), 'utf8')

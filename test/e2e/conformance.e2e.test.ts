@@ -15,14 +15,14 @@ let base: URL
 beforeAll(async () => {
   server = spawnQuipu(['start', '--data-dir', join(folder.path, 'data'), '--port', '0', '--log-level', 'error'])
   base = new URL(await server.url)
-}, 120_000)
+}, 240_000)
 
 afterAll(async () => {
   agent.destroy()
   server.signal('SIGTERM')
   await server.exit
   await folder.remove()
-}, 120_000)
+}, 240_000)
 
 const headers = {
   'x-trino-user': 'conformance',

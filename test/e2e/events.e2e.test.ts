@@ -108,7 +108,7 @@ function startReader(from: string) {
 describe('the live feed', () => {
   it(
     'loses nothing and tells nothing twice over dropped connections and killed coordinators',
-    { timeout: 120_000 },
+    { timeout: 240_000 },
     async () => {
       const from = await here()
       const reader = startReader(from)
@@ -140,7 +140,7 @@ describe('the live feed', () => {
     },
   )
 
-  it('gives of one query, or user, or type what the query resource has', { timeout: 120_000 }, async () => {
+  it('gives of one query, or user, or type what the query resource has', { timeout: 240_000 }, async () => {
     const from = await here()
     const mine = await run(url, 'SELECT name FROM nation', { ...trinoHeaders, 'x-trino-user': 'ada' })
     const other = await run(url, 'SELECT 1/0', { ...trinoHeaders, 'x-trino-user': 'bob' })
@@ -168,7 +168,7 @@ describe('the live feed', () => {
     expect(offsetOf(until)).toBeGreaterThan(offsetOf(from))
   })
 
-  it('waits for a reader who does not read, and nobody else does', { timeout: 120_000 }, async () => {
+  it('waits for a reader who does not read, and nobody else does', { timeout: 240_000 }, async () => {
     const from = await here()
     const slow = await new Promise<IncomingMessage>((resolve, reject) => {
       request(`${url}/v1/events?after=${from}`, { agent: false }, resolve).on('error', reject).end()
@@ -189,7 +189,7 @@ describe('the live feed', () => {
 })
 
 describe('quipu tail', () => {
-  it('prints events as they happen and goes on over a killed coordinator', { timeout: 120_000 }, async () => {
+  it('prints events as they happen and goes on over a killed coordinator', { timeout: 240_000 }, async () => {
     const from = await here()
     const tail = spawnQuipu(['tail', '--server', url, '--after', from, '--user', 'tess'])
     const json = spawnQuipu([
@@ -238,7 +238,7 @@ describe('quipu tail', () => {
     ])
   })
 
-  it('says in one line what the server refused or what is no option', { timeout: 120_000 }, async () => {
+  it('says in one line what the server refused or what is no option', { timeout: 240_000 }, async () => {
     const unknown = await spawnQuipu(['tail', '--server', url, '--type', 'QueryFinnished']).exit
     expect(unknown).toMatchObject({ code: 1, stdout: '' })
     expect(unknown.stderr).toMatch(/^quipu: The server answered 400: .*no event has such a type.*\n$/)
@@ -250,7 +250,7 @@ describe('quipu tail', () => {
   })
 })
 
-it('ends feeds in order when the server drains, also of a reader who does not read', { timeout: 120_000 }, async () => {
+it('ends feeds in order when the server drains, also of a reader who does not read', { timeout: 240_000 }, async () => {
   const feed = await openFeed(`${url}/v1/events`)
   const stuck = await new Promise<IncomingMessage>((resolve, reject) => {
     request(`${url}/v1/events?after=beginning`, { agent: false }, resolve).on('error', reject).end()

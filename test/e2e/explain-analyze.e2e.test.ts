@@ -11,13 +11,13 @@ let base: string
 beforeAll(async () => {
   server = spawnQuipu(['start', '--data-dir', dataDir, '--port', '0', '--log-level', 'error'])
   base = await server.url
-}, 120_000)
+}, 240_000)
 
 afterAll(async () => {
   server.signal('SIGTERM')
   await server.exit
   await folder.remove()
-}, 120_000)
+}, 240_000)
 
 describe('EXPLAIN ANALYZE', () => {
   it('runs the statement and tells what each operator did', async () => {
@@ -61,5 +61,5 @@ describe('EXPLAIN ANALYZE', () => {
     const { rows, error } = await follow(first)
     expect(rows).toEqual([])
     expect(error).toMatchObject({ errorName: 'COORDINATOR_RESTARTED', errorType: 'INTERNAL_ERROR' })
-  }, 120_000)
+  }, 240_000)
 })

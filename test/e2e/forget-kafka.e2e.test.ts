@@ -19,7 +19,7 @@ describe.runIf(await kafkaIsAvailable())('quipu forget with the event log in Kaf
       QUIPU_KAFKA_TOPIC: `test-forget-${randomBytes(6).toString('hex')}`,
     }
     await start()
-  }, 120_000)
+  }, 240_000)
   afterAll(() => folder.remove())
 
   async function start(): Promise<void> {

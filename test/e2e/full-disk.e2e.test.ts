@@ -58,13 +58,13 @@ describe.runIf(available)('a disk without room', () => {
       productWaits: true,
     })
     await quipu.url
-  }, 120_000)
+  }, 240_000)
   afterAll(async () => {
     quipu.signal('SIGTERM')
     await quipu.exit
-  }, 120_000)
+  }, 240_000)
 
-  it('ends what needs room for pages, and answers what needs none', { timeout: 120_000 }, async () => {
+  it('ends what needs room for pages, and answers what needs none', { timeout: 240_000 }, async () => {
     const url = await quipu.url
     // All of it is below the floor of the page store: 5 %, and 2 GB.
     const { error } = await run(url, 'SELECT orderkey, comment FROM lineitem')
@@ -72,7 +72,7 @@ describe.runIf(available)('a disk without room', () => {
     expect((await run(url, 'SELECT 1')).rows).toEqual([[1]])
   })
 
-  it('takes no statement when it is full, and goes on by itself when there is room', { timeout: 120_000 }, async () => {
+  it('takes no statement when it is full, and goes on by itself when there is room', { timeout: 240_000 }, async () => {
     const url = await quipu.url
     const before = await run(url, "SELECT 'before' AS word")
     const free = fill()

@@ -11,13 +11,13 @@ let base: string
 beforeAll(async () => {
   server = spawnQuipu(['start', '--data-dir', join(folder.path, 'data'), '--port', '0', '--log-level', 'error'])
   base = await server.url
-}, 120_000)
+}, 240_000)
 
 afterAll(async () => {
   server.signal('SIGTERM')
   await server.exit
   await folder.remove()
-}, 120_000)
+}, 240_000)
 
 const sides = Array.from({ length: 2000 }, (_, i) => `(a = ${i} AND b <> ${i})`).join(' OR ')
 const joins = Array.from({ length: 100 }, (_, i) => `JOIN region r${i} ON n.regionkey = r${i}.regionkey`).join(' ')

@@ -29,7 +29,7 @@ async function refusalOf(quipu: QuipuProcess): Promise<string> {
 const newTopic = () => `test-start-${randomBytes(6).toString('hex')}`
 
 describe('a start with the event log in Kafka', () => {
-  it('names a broker that cannot be reached', { timeout: 120_000 }, async () => {
+  it('names a broker that cannot be reached', { timeout: 240_000 }, async () => {
     expect(await refusalOf(start('unreachable', '127.0.0.1:1', newTopic()))).toMatch(/^quipu: .*Kafka/)
   })
 
@@ -37,9 +37,9 @@ describe('a start with the event log in Kafka', () => {
     let brokers: readonly string[]
     beforeAll(async () => {
       brokers = (await sharedKafka()).brokers
-    }, 120_000)
+    }, 240_000)
 
-    it('names the setting of a topic that would delete events', { timeout: 120_000 }, async () => {
+    it('names the setting of a topic that would delete events', { timeout: 240_000 }, async () => {
       const topic = newTopic()
       const admin = new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).admin()
       await admin.connect()
@@ -50,7 +50,7 @@ describe('a start with the event log in Kafka', () => {
       expect(line).toContain(`Topic ${topic} has retention.ms=604800000`)
     })
 
-    it('makes the topic, and has everything back when the database was deleted', { timeout: 120_000 }, async () => {
+    it('makes the topic, and has everything back when the database was deleted', { timeout: 240_000 }, async () => {
       const topic = newTopic()
       const first = start('kept', brokers.join(), topic)
       const { id } = await run(await first.url, "SELECT 'kept' AS word")

@@ -35,16 +35,16 @@ beforeAll(async () => {
   })
   await raw(json.nextUri!, { method: 'DELETE' })
   await waitUntil('all ends are counted', async () => total(await samplesOf(base), 'quipu_queries_total') === 8)
-}, 120_000)
+}, 240_000)
 
 afterAll(async () => {
   server.signal('SIGTERM')
   await server.exit
   await folder.remove()
-}, 120_000)
+}, 240_000)
 
 describe('after a load', () => {
-  it('every metric has been fed, but for those of a fault', { timeout: 120_000 }, async () => {
+  it('every metric has been fed, but for those of a fault', { timeout: 240_000 }, async () => {
     const worker = `http://${(await workerAddress())!}`
     const silent = async (): Promise<string[]> => {
       const pages = { coordinator: await samplesOf(base), worker: await samplesOf(worker) }
@@ -87,7 +87,7 @@ describe('after a load', () => {
 })
 
 describe('a coordinator that is killed', () => {
-  it('leaves its counts to the next one', { timeout: 120_000 }, async () => {
+  it('leaves its counts to the next one', { timeout: 240_000 }, async () => {
     const before = await samplesOf(base)
     const [coordinator] = processesOf(data).children
     process.kill(coordinator!, 'SIGKILL')

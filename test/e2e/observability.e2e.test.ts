@@ -47,7 +47,7 @@ beforeAll(async () => {
     )
   }
   await load()
-}, 120_000)
+}, 240_000)
 
 afterAll(async () => {
   await prometheus?.stop()
@@ -55,7 +55,7 @@ afterAll(async () => {
   await server.exit
   await collector.close()
   await folder.remove()
-}, 120_000)
+}, 240_000)
 
 describe('the metrics', () => {
   it('are pages that a strict reader takes, within their budget', async () => {
@@ -144,7 +144,7 @@ describe('dashboards', () => {
     spec.panels.map((panel): [string, PanelSpec] => [`${spec.name}: ${panel.title}`, panel]),
   )
 
-  it('have an answer of a live Prometheus for every panel', { timeout: 120_000 }, async ({ skip }) => {
+  it('have an answer of a live Prometheus for every panel', { timeout: 240_000 }, async ({ skip }) => {
     if (!prometheus) return skip()
     const asked = panels
       .filter((entry): entry is [string, MetricPanel] => entry[1].kind !== 'table')
@@ -200,7 +200,7 @@ describe('rules', () => {
     expect(sick.map((rule) => `${rule.name}: ${rule.lastError}`)).toEqual([])
   })
 
-  it('fire for what is killed: a worker, and a coordinator again and again', { timeout: 120_000 }, async ({ skip }) => {
+  it('fire for what is killed: a worker, and a coordinator again and again', { timeout: 240_000 }, async ({ skip }) => {
     const live = prometheus
     if (!live) return skip()
     const firing = async (): Promise<Set<string>> => {

@@ -30,14 +30,14 @@ describe.runIf(programs)('what an operator sees of', () => {
     const rules = `${folder.path}/rules.yaml`
     writeFileSync(rules, hurried(readFileSync(new URL('../../dashboards/rules/quipu.yaml', import.meta.url), 'utf8')))
     prometheus = await startPrometheus(programs!, [{ job: 'quipu-coordinator', address: new URL(base).host }], rules)
-  }, 120_000)
+  }, 240_000)
 
   afterAll(async () => {
     await prometheus.stop()
     server.signal('SIGTERM')
     await server.exit
     await folder.remove()
-  }, 120_000)
+  }, 240_000)
 
   const firing = async (): Promise<readonly string[]> => {
     const { alerts } = (await prometheus.get('/api/v1/alerts')) as {

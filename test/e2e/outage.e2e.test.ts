@@ -122,11 +122,11 @@ describe.runIf(await kafkaIsAvailable())('with the log in Kafka', () => {
     beforeAll(async () => {
       postgres = await startPostgres()
       brokers = (await sharedKafka()).brokers.join()
-    }, 120_000)
+    }, 240_000)
     afterAll(() => postgres.stop())
     const freshUrl = async () => (await postgres.createDatabase()).url
 
-    it('holds up no statement, and has its history later', { timeout: 120_000 }, async () => {
+    it('holds up no statement, and has its history later', { timeout: 240_000 }, async () => {
       await start('stopped', { KAFKA_BROKERS: brokers, QUIPU_KAFKA_TOPIC: newTopic(), DATABASE_URL: await freshUrl() })
       expect((await run(url, GROUPED)).rows).toEqual(GROUPED_ROWS)
       expect(await status()).toMatchObject({ ready: true, log: 'up', database: 'up' })
@@ -156,7 +156,7 @@ describe.runIf(await kafkaIsAvailable())('with the log in Kafka', () => {
       await waitUntil('the database is back', async () => (await status()).database === 'up')
     })
 
-    it('is not needed by a successor either', { timeout: 120_000 }, async () => {
+    it('is not needed by a successor either', { timeout: 240_000 }, async () => {
       await start('successor', {
         KAFKA_BROKERS: brokers,
         QUIPU_KAFKA_TOPIC: newTopic(),
@@ -189,7 +189,7 @@ describe.runIf(await kafkaIsAvailable())('with the log in Kafka', () => {
     beforeAll(async () => void (kafka = await startKafka()), 120_000)
     afterAll(() => kafka.stop())
 
-    it('refuses statements, keeps those that run waiting, and goes on', { timeout: 120_000 }, async () => {
+    it('refuses statements, keeps those that run waiting, and goes on', { timeout: 240_000 }, async () => {
       await start('broker', { KAFKA_BROKERS: kafka.brokers.join(), QUIPU_KAFKA_TOPIC: newTopic() })
       const { supervisor, children } = processesOf(join(folder.path, 'broker'))
       for (const way of ['stopped', 'killed'] as const) {
@@ -225,7 +225,7 @@ describe.runIf(await kafkaIsAvailable())('with the log in Kafka', () => {
 })
 
 describe('with the log in Postgres', () => {
-  it('waits for a server of its own that was killed, and starts it again', { timeout: 120_000 }, async () => {
+  it('waits for a server of its own that was killed, and starts it again', { timeout: 240_000 }, async () => {
     await start('embedded', {})
     const data = join(folder.path, 'embedded')
     const { children } = processesOf(data)
@@ -257,7 +257,7 @@ describe('with the log in Postgres', () => {
     beforeAll(async () => void (postgres = await startPostgres()), 120_000)
     afterAll(() => postgres.stop())
 
-    it('refuses statements, keeps those that run waiting, and goes on', { timeout: 120_000 }, async () => {
+    it('refuses statements, keeps those that run waiting, and goes on', { timeout: 240_000 }, async () => {
       await start('external', { DATABASE_URL: postgres.url() })
       const { children } = processesOf(join(folder.path, 'external'))
       for (const way of ['stopped', 'killed'] as const) {

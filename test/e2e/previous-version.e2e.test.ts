@@ -28,7 +28,7 @@ const end = async (one: QuipuProcess): Promise<void> => {
   expect((await one.exit).code).toBe(0)
 }
 
-it('a coordinator works with a worker of the version before', { timeout: 120_000 }, async () => {
+it('a coordinator works with a worker of the version before', { timeout: 240_000 }, async () => {
   const data = join(folder.path, 'coordinator')
   const coordinator = spawnQuipu(['coordinator', '--port', '0', '--data-dir', data], {
     env: { ...env, DATABASE_URL: database.url },
@@ -52,7 +52,7 @@ it('a coordinator works with a worker of the version before', { timeout: 120_000
   await end(coordinator)
 })
 
-it('a worker works with a coordinator of the version before', { timeout: 120_000 }, async () => {
+it('a worker works with a coordinator of the version before', { timeout: 240_000 }, async () => {
   const announced: { url: string }[] = []
   const coordinator: Peer = await servePeer((request, text, response) => {
     const known = exchanges.find(({ path }) => path === request.url)

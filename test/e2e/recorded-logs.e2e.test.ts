@@ -73,7 +73,7 @@ async function patient(uri: string): Promise<RawAnswer> {
   }
 }
 
-it('streams of every kind of run pass the audit', { timeout: 120_000 }, async () => {
+it('streams of every kind of run pass the audit', { timeout: 240_000 }, async () => {
   const one = await run(url, 'SELECT 1')
   expect(one.rows).toEqual([[1]])
   expect(await record('select-1', one.id)).toContain('QueryFinished')

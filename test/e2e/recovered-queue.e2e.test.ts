@@ -9,7 +9,7 @@ let server: KillableServer
 beforeAll(async () => {
   const patience = { QUIPU_WORKER_FAILED_MS: '10m', QUIPU_WORKER_WAIT_MS: '10m' }
   server = await startKillableServer({ QUIPU_RUNNING_QUERIES: '1', ...patience })
-}, 120_000)
+}, 240_000)
 afterAll(() => server.close(), 120_000)
 
 /** Runs for as long as the worker stands still, and with it has the one place. */
@@ -45,7 +45,7 @@ async function plannedAt(of: RawAnswer): Promise<string> {
   return planned!.time
 }
 
-it('lets those who waited go on in their old order, before who is new', { timeout: 120_000 }, async () => {
+it('lets those who waited go on in their old order, before who is new', { timeout: 240_000 }, async () => {
   const taken = await takePlace()
   const waited = [await postWaiting('SHOW CATALOGS'), await postWaiting('SELECT count(*) FROM region')]
   server.kill()
@@ -65,7 +65,7 @@ it('lets those who waited go on in their old order, before who is new', { timeou
   expect(order.toSorted()).toEqual(order)
 })
 
-it('ends a statement that ends coordinators, the second time', { timeout: 120_000 }, async () => {
+it('ends a statement that ends coordinators, the second time', { timeout: 240_000 }, async () => {
   const taken = await takePlace()
   const deadly = await postWaiting('SELECT count(*) FROM nation')
   await server.appends.block('QueryPlanned')

@@ -64,7 +64,7 @@ const undisturbed = new Map<Name, unknown>()
 
 beforeAll(async () => {
   server = await startKillableServer({ QUIPU_RUNNING_QUERIES: String(PLACES) })
-}, 120_000)
+}, 240_000)
 afterAll(() => server.close(), 120_000)
 
 const submit = (name: Name): Promise<RawAnswer> => {
@@ -100,7 +100,7 @@ async function takePlaces(): Promise<{ giveFree(): void; ended(): Promise<void> 
   return { giveFree: () => void ended().catch(() => {}), ended }
 }
 
-it('undisturbed', { timeout: 120_000 }, async () => {
+it('undisturbed', { timeout: 240_000 }, async () => {
   for (const name of names) undisturbed.set(name, await outcome(name, await submit(name)))
   expect(Object.fromEntries(undisturbed)).toMatchObject({
     worker: { state: 'FINISHED', data: [[4], [3], [2], [1], [0]].map(([key]) => [key, 5, expect.any(String)]) },
@@ -172,7 +172,7 @@ const queued = [
 ] as const satisfies readonly { readonly type: QueryEventType; readonly opened: readonly Name[] }[]
 
 describe('what waits for a place', () => {
-  it.each(queued)('killed before $type', { timeout: 120_000 }, async ({ type, opened }) => {
+  it.each(queued)('killed before $type', { timeout: 240_000 }, async ({ type, opened }) => {
     const places = await takePlaces()
     const open = await openAll(opened)
     expect([...open.values()].map((first) => first.json.stats.state)).toEqual(opened.map(() => 'QUEUED'))
@@ -208,7 +208,7 @@ const rounds: readonly Round[] = [
   { at: ['QueryFailed'], waiting: [], opened: ['failing'] },
 ]
 
-it.each(rounds)('$waiting $opened killed before $at', { timeout: 120_000 }, async ({ at, waiting, opened }) => {
+it.each(rounds)('$waiting $opened killed before $at', { timeout: 240_000 }, async ({ at, waiting, opened }) => {
   const open = await openAll(waiting)
   await Promise.all([...open].map(([name, first]) => atRest(name, first.json.id)))
   await server.appends.block(...at)
@@ -217,7 +217,7 @@ it.each(rounds)('$waiting $opened killed before $at', { timeout: 120_000 }, asyn
   expectUndisturbed(await throughDeath(open))
 })
 
-it('a measured statement killed before TaskFinished says so', { timeout: 120_000 }, async () => {
+it('a measured statement killed before TaskFinished says so', { timeout: 240_000 }, async () => {
   await server.appends.block('TaskFinished')
   const open = await openAll(['measured'])
   await server.appends.reached()

@@ -11,7 +11,7 @@ import { post, run } from '../support/statement-client.ts'
 let server: KillableServer
 beforeAll(async () => {
   server = await startKillableServer()
-}, 120_000)
+}, 240_000)
 afterAll(() => server.close(), 120_000)
 
 interface Change {
@@ -75,14 +75,14 @@ async function seen(sql: string): Promise<unknown> {
 describe.each(changes)('$name', ({ before, sql, look, after, at }) => {
   let undisturbed: { readonly said: unknown; readonly seen: unknown }
 
-  it('undisturbed', { timeout: 120_000 }, async () => {
+  it('undisturbed', { timeout: 240_000 }, async () => {
     await must(before)
     undisturbed = { said: await end(sql), seen: await seen(look) }
     await must(after)
     expect(undisturbed.said).toMatchObject({ state: 'FINISHED' })
   })
 
-  it.each(at)('killed before %s', { timeout: 120_000 }, async (type) => {
+  it.each(at)('killed before %s', { timeout: 240_000 }, async (type) => {
     await must(before)
     await server.appends.block(type)
     const ending = end(sql)

@@ -48,7 +48,7 @@ function startClients(count: number) {
  */
 function once(): Promise<string> {
   return new Promise((resolve) => {
-    const sent = request(`${url}/v1/info`, { agent: false, timeout: 120_000 }, (response) => {
+    const sent = request(`${url}/v1/info`, { agent: false, timeout: 240_000 }, (response) => {
       response.resume()
       response.once('end', () => resolve(response.statusCode === 200 ? 'answered' : `status ${response.statusCode}`))
       response.once('error', () => resolve('cut'))
@@ -87,7 +87,7 @@ async function another(than: number): Promise<number> {
 }
 
 describe('a coordinator that goes', () => {
-  it('is replaced six times in a row and no request is refused', { timeout: 120_000 }, async () => {
+  it('is replaced six times in a row and no request is refused', { timeout: 240_000 }, async () => {
     const clients = startClients(4)
     let most = 0
     const watch = setInterval(() => (most = Math.max(most, coordinators().length)), 25)
@@ -107,7 +107,7 @@ describe('a coordinator that goes', () => {
 
   it(
     'is replaced when it is stopped, and the waiting request is answered by its successor',
-    { timeout: 120_000 },
+    { timeout: 240_000 },
     async () => {
       const coordinator = processesOf(data).children[0]!
       process.kill(coordinator, 'SIGSTOP')
@@ -123,7 +123,7 @@ describe('a coordinator that goes', () => {
     },
   )
 
-  it('leaves the worker alone, and a killed worker leaves the coordinator alone', { timeout: 120_000 }, async () => {
+  it('leaves the worker alone, and a killed worker leaves the coordinator alone', { timeout: 240_000 }, async () => {
     const [coordinator, worker] = processesOf(data).children as [number, number]
     process.kill(worker, 'SIGKILL')
     await waitUntil('another worker runs', () => {

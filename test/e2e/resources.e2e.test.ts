@@ -27,13 +27,13 @@ beforeAll(async () => {
   const ran = await run(base, 'SELECT name, regionkey FROM nation WHERE regionkey < 3')
   queryId = ran.answers[0]!.id
   expect(ran.rows).toHaveLength(15)
-}, 120_000)
+}, 240_000)
 
 afterAll(async () => {
   server.signal('SIGTERM')
   await server.exit
   await folder.remove()
-}, 120_000)
+}, 240_000)
 
 async function get(path: string): Promise<Json> {
   const response = await fetch(base + path, { headers: { accept: 'application/json' } })
@@ -112,7 +112,7 @@ describe('system tables', () => {
 
 it(
   'the history of a killed coordinator is told by the next, and its worker is known',
-  { timeout: 120_000 },
+  { timeout: 240_000 },
   async () => {
     const before = await get(`/v1/query/${queryId}`)
     const epoch = (await get('/v1/status')).epoch

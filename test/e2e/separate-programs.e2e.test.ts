@@ -17,7 +17,7 @@ afterAll(async () => {
 const secret = { QUIPU_SHARED_SECRET: 'a secret that both sides know', QUIPU_LOG_LEVEL: 'error' }
 
 describe('quipu coordinator and quipu worker', () => {
-  it('start apart from each other and drain on SIGTERM', { timeout: 120_000 }, async () => {
+  it('start apart from each other and drain on SIGTERM', { timeout: 240_000 }, async () => {
     const [home, away] = [join(folder.path, 'coordinator'), join(folder.path, 'worker')]
     const coordinator = spawnQuipu(['coordinator', '--port', '0', '--data-dir', home], {
       env: { ...secret, DATABASE_URL: database.url },

@@ -31,7 +31,7 @@ beforeAll(async () => {
   rowsOfStream = digest((await run(cluster.a.url, STREAM)).rows)
   rowsOfGroup = digest((await run(cluster.a.url, GROUP)).rows)
   rowsOfLong = digest((await run(cluster.a.url, LONG)).rows)
-}, 120_000)
+}, 240_000)
 afterAll(() => cluster.stop(), 60_000)
 
 /** Order does not matter, every row does. */
@@ -75,7 +75,7 @@ async function figure(node: ClusterNode, name: string, of: Readonly<Record<strin
 }
 
 describe('a coordinator that follows', () => {
-  it('answers reads itself and passes statements on', { timeout: 120_000 }, async () => {
+  it('answers reads itself and passes statements on', { timeout: 240_000 }, async () => {
     const { writer, other } = await roles()
     const { id, rows } = await run(other.url, GROUP)
     expect(digest(rows)).toBe(rowsOfGroup)
@@ -95,7 +95,7 @@ describe('a coordinator that follows', () => {
 
   it(
     "gives a statement's addresses as its client reached it, and takes those of the other",
-    { timeout: 120_000 },
+    { timeout: 240_000 },
     async () => {
       const { writer, other } = await roles()
       const posted = await post(other.url, STREAM)
@@ -113,7 +113,7 @@ describe('a coordinator that follows', () => {
 })
 
 describe('the writer goes', () => {
-  it('by kill -9 of its machine: its queries go on at the other address', { timeout: 120_000 }, async () => {
+  it('by kill -9 of its machine: its queries go on at the other address', { timeout: 240_000 }, async () => {
     const { writer, other } = await roles()
     const before = await epochs()
     const bases = [writer.url, other.url]
@@ -141,7 +141,7 @@ describe('the writer goes', () => {
     await waitUntil('the claims of the other one are told', claims, 60_000)
   })
 
-  it('by SIGTERM: it hands its epoch over, and what runs goes on', { timeout: 120_000 }, async () => {
+  it('by SIGTERM: it hands its epoch over, and what runs goes on', { timeout: 240_000 }, async () => {
     const { writer, other } = await roles()
     const before = await epochs()
     const running = runOnEither([writer.url, other.url], LONG)
@@ -157,7 +157,7 @@ describe('the writer goes', () => {
     expect((await roles()).writer).toBe(other)
   })
 
-  it('by SIGSTOP, and wakes up: what it still says is true, and it follows', { timeout: 120_000 }, async () => {
+  it('by SIGSTOP, and wakes up: what it still says is true, and it follows', { timeout: 240_000 }, async () => {
     const { writer, other } = await roles()
     const before = await epochs()
     // One statement for each request: a second one for a later token would let go of the first one's page.
@@ -197,7 +197,7 @@ describe('the writer goes', () => {
     expect(await epochs()).toBe(before + 1)
   })
 
-  it('and nobody else: without a fault the epoch stays', { timeout: 120_000 }, async () => {
+  it('and nobody else: without a fault the epoch stays', { timeout: 240_000 }, async () => {
     await roles()
     const before = await epochs()
     await sleep(4_000)

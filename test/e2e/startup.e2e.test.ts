@@ -39,7 +39,7 @@ async function refusalOf(quipu: QuipuProcess): Promise<string> {
 }
 
 describe('the first start', () => {
-  it('makes all it needs, says where, and Ctrl-C leaves nothing behind', { timeout: 120_000 }, async () => {
+  it('makes all it needs, says where, and Ctrl-C leaves nothing behind', { timeout: 240_000 }, async () => {
     const data = join(folder.path, 'first')
     const quipu = start(data)
     const url = await quipu.url
@@ -68,7 +68,7 @@ describe('the first start', () => {
 })
 
 describe('a start that cannot be', () => {
-  it('refuses a second start on the same data folder', { timeout: 120_000 }, async () => {
+  it('refuses a second start on the same data folder', { timeout: 240_000 }, async () => {
     const data = join(folder.path, 'second')
     const first = start(data)
     const url = await first.url
@@ -80,7 +80,7 @@ describe('a start that cannot be', () => {
 
   it(
     'but for a stand-by, which takes over with the Postgres of the one that was killed',
-    { timeout: 120_000 },
+    { timeout: 240_000 },
     async () => {
       const data = join(folder.path, 'standby')
       const first = start(data)
@@ -101,7 +101,7 @@ describe('a start that cannot be', () => {
     },
   )
 
-  it('names a port that is taken', { timeout: 120_000 }, async () => {
+  it('names a port that is taken', { timeout: 240_000 }, async () => {
     const other = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => other.once('listening', resolve))
     const { port } = other.address() as { port: number }
@@ -113,7 +113,7 @@ describe('a start that cannot be', () => {
     other.close()
   })
 
-  it('names a Postgres that does not answer', { timeout: 120_000 }, async () => {
+  it('names a Postgres that does not answer', { timeout: 240_000 }, async () => {
     const data = join(folder.path, 'database')
     const line = await refusalOf(start(data, [], { DATABASE_URL: 'postgresql://nobody:secret@127.0.0.1:1/none' }))
     expect(line).toMatch(/^quipu: .*Postgres.*ECONNREFUSED/)
@@ -121,7 +121,7 @@ describe('a start that cannot be', () => {
     expect(existsSync(join(data, 'postgres'))).toBe(false)
   })
 
-  it('names a catalog file that is broken', { timeout: 120_000 }, async () => {
+  it('names a catalog file that is broken', { timeout: 240_000 }, async () => {
     const catalogs = join(folder.path, 'catalogs')
     mkdirSync(catalogs)
     writeFileSync(join(catalogs, 'sales.json'), '{"connector": "lake", ')
@@ -139,7 +139,7 @@ describe('a start that cannot be', () => {
 })
 
 describe('a start after the worst', () => {
-  it('comes back after kill -9 of everything', { timeout: 120_000 }, async () => {
+  it('comes back after kill -9 of everything', { timeout: 240_000 }, async () => {
     const data = join(folder.path, 'all')
     const first = start(data)
     await first.url
@@ -154,7 +154,7 @@ describe('a start after the worst', () => {
 
   it(
     'takes over the Postgres of a killed supervisor and ends its stopped coordinator',
-    { timeout: 120_000 },
+    { timeout: 240_000 },
     async () => {
       const data = join(folder.path, 'adopt')
       const port = String(await freePort())
@@ -179,7 +179,7 @@ describe('a start after the worst', () => {
     },
   )
 
-  it('starts Postgres again when it is killed', { timeout: 120_000 }, async () => {
+  it('starts Postgres again when it is killed', { timeout: 240_000 }, async () => {
     const data = join(folder.path, 'postgres')
     const quipu = start(data)
     const url = await quipu.url
@@ -193,7 +193,7 @@ describe('a start after the worst', () => {
 })
 
 describe.runIf(process.getuid?.() === 0)('another user than root', () => {
-  it('starts and stops', { timeout: 120_000 }, async () => {
+  it('starts and stops', { timeout: 240_000 }, async () => {
     const nobody = { uid: 65534, gid: 65534 }
     const parent = join(folder.path, 'open')
     mkdirSync(parent)

@@ -17,13 +17,13 @@ beforeAll(async () => {
   })
   base = await server.url
   forgotten = { ran: await run(base, 'SELECT name, regionkey FROM nation ORDER BY name'), at: performance.now() }
-}, 120_000)
+}, 240_000)
 
 afterAll(async () => {
   server.signal('SIGTERM')
   await server.exit
   await folder.remove()
-}, 120_000)
+}, 240_000)
 
 describe('POST /v1/statement', () => {
   it('answers with the plan: columns, stage tree, partialCancelUri, never rows', async () => {

@@ -94,17 +94,17 @@ describe('time travel', () => {
       watched('SELECT 1', follow),
       watched('SELECT count(*) FROM lineitem a JOIN lineitem b ON a.suppkey = b.suppkey', cancel),
     ])
-  }, 120_000)
+  }, 240_000)
 
   afterAll(async () => {
     server.signal('SIGTERM')
     await server.exit
     await folder.remove()
-  }, 120_000)
+  }, 240_000)
 
   it(
     'an answer asked for again by its sequence is the same but for the live fields',
-    { timeout: 120_000 },
+    { timeout: 240_000 },
     async () => {
       const asked = new Map<string, Served | undefined>()
       for (const { path, sequence, body } of served) {
@@ -123,7 +123,7 @@ describe('time travel', () => {
     },
   )
 
-  it('a time is what the events up to it make', { timeout: 120_000 }, async () => {
+  it('a time is what the events up to it make', { timeout: 240_000 }, async () => {
     const queries = new Set(served.map(({ path }) => path).filter((path) => path.startsWith('/v1/query')))
     for (const path of queries) {
       const events = JSON.parse((await raw(`${base}${path}/events?limit=1000`)).text) as { time: string }[]

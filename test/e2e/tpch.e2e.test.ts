@@ -31,13 +31,13 @@ beforeAll(async () => {
   if (lake) writeFileSync(join(catalogDir, 'lake.json'), JSON.stringify({ connector: 'lake', location: lake }))
   server = spawnQuipu(['start', '--data-dir', join(folder.path, 'data'), '--port', '0', '--catalog-dir', catalogDir])
   base = await server.url
-}, 120_000)
+}, 240_000)
 
 afterAll(async () => {
   server.signal('SIGTERM')
   await server.exit
   await folder.remove()
-}, 120_000)
+}, 240_000)
 
 /** Numbers within what an average's last digit or the order of a sum may change; all else exactly. */
 function same(a: unknown, b: unknown): boolean {
@@ -87,6 +87,6 @@ describe('the 22 TPC-H queries', () => {
         sameRows(rows, result.getRowsJson())
       }
       connection.closeSync()
-    }, 120_000)
+    }, 240_000)
   })
 })

@@ -16,12 +16,12 @@ beforeAll(async () => {
   data = join(folder.path, 'data')
   quipu = spawnQuipu(['start', '--port', '0', '--data-dir', data], { env })
   url = await quipu.url
-}, 120_000)
+}, 240_000)
 afterAll(async () => {
   quipu.signal('SIGTERM')
   await quipu.exit
   await folder.remove()
-}, 120_000)
+}, 240_000)
 
 /** The end of a statement, as far as it does not depend on when and where it ran. */
 async function end(sql: string, headers = trinoHeaders as Readonly<Record<string, string>>) {
@@ -60,7 +60,7 @@ const defined = (updateType: string) => ({
 })
 
 describe('statements that change something', () => {
-  it('tables: created, filled, read, dropped, each answer as Trino gives it', { timeout: 120_000 }, async () => {
+  it('tables: created, filled, read, dropped, each answer as Trino gives it', { timeout: 240_000 }, async () => {
     expect(await end('CREATE SCHEMA memory.shop')).toEqual(defined('CREATE SCHEMA'))
     expect(await end('CREATE TABLE memory.shop.n AS SELECT * FROM nation')).toEqual(counted('CREATE TABLE', 25))
     expect(await end('CREATE TABLE IF NOT EXISTS memory.shop.n AS SELECT 1 x')).toEqual(counted('CREATE TABLE', 0))
@@ -92,7 +92,7 @@ describe('statements that change something', () => {
     expect(await rowsOf("SHOW SCHEMAS FROM memory LIKE 'shop'")).toEqual([])
   })
 
-  it('values of every type come back as they were written', { timeout: 120_000 }, async () => {
+  it('values of every type come back as they were written', { timeout: 240_000 }, async () => {
     const select = `SELECT ${storedValues.map((value, i) => `${value} AS c${i}`).join(', ')}`
     const headers = { ...trinoHeaders, 'X-Trino-Client-Capabilities': 'PARAMETRIC_DATETIME' }
     const wanted = await run(url, select, headers)
@@ -105,7 +105,7 @@ describe('statements that change something', () => {
     expect(await rowsOf('DROP TABLE memory.default.every_type')).toEqual([])
   })
 
-  it('views: read with what was current when they were made', { timeout: 120_000 }, async () => {
+  it('views: read with what was current when they were made', { timeout: 240_000 }, async () => {
     const view = 'CREATE VIEW memory.default.far AS SELECT name, nationkey FROM nation WHERE nationkey > 22'
     expect(await end(view)).toEqual(defined('CREATE VIEW'))
     expect(await end(view)).toMatchObject({ error: 'TABLE_ALREADY_EXISTS' })
@@ -125,7 +125,7 @@ describe('statements that change something', () => {
     expect(await end('DROP VIEW IF EXISTS memory.default.far')).toEqual(defined('DROP VIEW'))
   })
 
-  it('have no effect until somebody follows, and one however often somebody does', { timeout: 120_000 }, async () => {
+  it('have no effect until somebody follows, and one however often somebody does', { timeout: 240_000 }, async () => {
     await end('CREATE TABLE memory.default.once (n bigint)')
     const insert = 'INSERT INTO memory.default.once VALUES 1'
     const lost = await post(url, insert)
@@ -150,7 +150,7 @@ describe('statements that change something', () => {
     await end('DROP TABLE memory.default.once')
   })
 
-  it('cannot be ended early with a part of their rows', { timeout: 120_000 }, async () => {
+  it('cannot be ended early with a part of their rows', { timeout: 240_000 }, async () => {
     await end('CREATE TABLE memory.default.part (n bigint)')
     const worker = processesOf(data).children[1]!
     // Until it goes on, the write does not end.
@@ -175,7 +175,7 @@ describe('statements that change something', () => {
     })
   })
 
-  it('are told of: tables written in the history, parameters of EXECUTE', { timeout: 120_000 }, async () => {
+  it('are told of: tables written in the history, parameters of EXECUTE', { timeout: 240_000 }, async () => {
     await end('CREATE TABLE memory.default.told (a bigint, b varchar)')
     const prepared = {
       ...trinoHeaders,
@@ -193,7 +193,7 @@ describe('statements that change something', () => {
 })
 
 describe('published clients', () => {
-  it('the Trino CLI writes and reads', { timeout: 120_000 }, async ({ skip }) => {
+  it('the Trino CLI writes and reads', { timeout: 240_000 }, async ({ skip }) => {
     const cli = await trinoCli()
     if (!cli) return skip()
     const statements = [
@@ -207,7 +207,7 @@ describe('published clients', () => {
     expect(stderr).toContain('CREATE TABLE: 5 rows\nINSERT: 1 row\nDROP TABLE\n')
   })
 
-  it('the Python client writes and reads', { timeout: 120_000 }, async ({ skip }) => {
+  it('the Python client writes and reads', { timeout: 240_000 }, async ({ skip }) => {
     const python = await pythonClients()
     if (!python) return skip()
     const script = [

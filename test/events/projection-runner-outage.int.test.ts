@@ -18,7 +18,7 @@ function lives(count: number, from: number) {
 }
 
 describe('a projection whose database dies', () => {
-  it('goes on by itself when it is back, to the same rows', { timeout: 120_000 }, async () => {
+  it('goes on by itself when it is back, to the same rows', { timeout: 240_000 }, async () => {
     const bed = await openReadModelBed(server)
     try {
       const troubles: string[] = []

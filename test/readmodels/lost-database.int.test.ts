@@ -15,7 +15,7 @@ describe.skipIf(!(await kafkaIsAvailable()))('a lost database beside a log in Ka
   })
   afterAll(() => bed.close())
 
-  it('is filled again, by a rebuild and by the running projection alike', { timeout: 120_000 }, async () => {
+  it('is filled again, by a rebuild and by the running projection alike', { timeout: 240_000 }, async () => {
     const { brokers } = await sharedKafka()
     const topic = `lost-database-${randomBytes(4).toString('hex')}`
     const log = createKafkaEventLog({ brokers, topic, database: bed.config })

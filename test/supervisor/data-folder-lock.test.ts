@@ -59,7 +59,7 @@ describe('the lock of a data folder', () => {
     lock.release()
   })
 
-  it('is had by one of many that start at once', { timeout: 120_000 }, async () => {
+  it('is had by one of many that start at once', { timeout: 240_000 }, async () => {
     const data = leftBy('many', { supervisor: gone, children: [] })
     const program = `import { lockDataFolder } from ${JSON.stringify(MODULE)}
       process.stdin.once('data', () => lockDataFolder(${JSON.stringify(data)}).then(

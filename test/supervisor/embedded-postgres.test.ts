@@ -22,7 +22,7 @@ async function ask(postgres: EmbeddedPostgres, sql: string): Promise<unknown[][]
 }
 
 describe('the embedded Postgres', () => {
-  it('keeps what is written over stops and kills', { timeout: 120_000 }, async () => {
+  it('keeps what is written over stops and kills', { timeout: 240_000 }, async () => {
     const dataDir = join(folder.path, 'kept')
     const first = await startEmbeddedPostgres({ dataDir })
     expect(first.adopted).toBe(false)
@@ -42,7 +42,7 @@ describe('the embedded Postgres', () => {
     await third.stop()
   })
 
-  it('listens on its socket only, with UTF-8, UTC and synchronous commits', { timeout: 120_000 }, async () => {
+  it('listens on its socket only, with UTF-8, UTC and synchronous commits', { timeout: 240_000 }, async () => {
     const postgres = await startEmbeddedPostgres({
       dataDir: join(folder.path, 'settings'),
       settings: { work_mem: '8MB' },
@@ -54,7 +54,7 @@ describe('the embedded Postgres', () => {
     await postgres.stop()
   })
 
-  it('takes over one that runs, and ends one that does not answer', { timeout: 120_000 }, async () => {
+  it('takes over one that runs, and ends one that does not answer', { timeout: 240_000 }, async () => {
     const dataDir = join(folder.path, 'adopted')
     const first = await startEmbeddedPostgres({ dataDir })
     const second = await startEmbeddedPostgres({ dataDir })
@@ -68,7 +68,7 @@ describe('the embedded Postgres', () => {
     await third.stop()
   })
 
-  it("starts although the crashed server's number is another process's now", { timeout: 120_000 }, async () => {
+  it("starts although the crashed server's number is another process's now", { timeout: 240_000 }, async () => {
     const dataDir = join(folder.path, 'number')
     const first = await startEmbeddedPostgres({ dataDir })
     const note = readFileSync(join(first.clusterDir, 'postmaster.pid'), 'utf8')
@@ -84,7 +84,7 @@ describe('the embedded Postgres', () => {
     await second.stop()
   })
 
-  it('makes the cluster anew when the first start was cut short', { timeout: 120_000 }, async () => {
+  it('makes the cluster anew when the first start was cut short', { timeout: 240_000 }, async () => {
     const dataDir = join(folder.path, 'cut')
     mkdirSync(join(dataDir, 'postgres.new', 'base'), { recursive: true })
     const postgres = await startEmbeddedPostgres({ dataDir })
@@ -92,7 +92,7 @@ describe('the embedded Postgres', () => {
     await postgres.stop()
   })
 
-  it('puts the socket elsewhere where its path would be too long', { timeout: 120_000 }, async () => {
+  it('puts the socket elsewhere where its path would be too long', { timeout: 240_000 }, async () => {
     const postgres = await startEmbeddedPostgres({ dataDir: join(folder.path, 'x'.repeat(100)) })
     expect(postgres.socketDir.length).toBeLessThan(90)
     expect(await ask(postgres, 'select 1')).toEqual([[1]])
@@ -102,7 +102,7 @@ describe('the embedded Postgres', () => {
 
   it.runIf(process.getuid?.() === 0)(
     'lies in /var/lib/quipu where its user cannot enter the data folder, and says so',
-    { timeout: 120_000 },
+    { timeout: 240_000 },
     async () => {
       const closed = join(folder.path, 'closed')
       mkdirSync(closed)

@@ -131,7 +131,7 @@ export function isAlive(pid: number): boolean {
 }
 
 /** Waits until the condition holds, asking every 20 ms. */
-export async function waitUntil(what: string, condition: () => boolean | Promise<boolean>, timeoutMs = 45_000) {
+export async function waitUntil(what: string, condition: () => boolean | Promise<boolean>, timeoutMs = 90_000) {
   const until = performance.now() + timeoutMs
   while (!(await condition())) {
     if (performance.now() > until) throw new Error(`Waited ${timeoutMs} ms in vain until ${what}`)

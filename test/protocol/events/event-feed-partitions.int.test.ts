@@ -8,7 +8,7 @@ import { kafkaIsAvailable } from '../../support/kafka.ts'
 import { appendLives, queryLife, testQueryId } from '../../support/query-life.ts'
 
 describe.runIf(await kafkaIsAvailable())('the feed of a log with several log partitions', () => {
-  it('goes on after each of its ids with nothing lost and nothing twice', { timeout: 120_000 }, async () => {
+  it('goes on after each of its ids with nothing lost and nothing twice', { timeout: 240_000 }, async () => {
     const fixture = await kafkaAdapter.fixture({ partitions: 3 })
     const log = await fixture.open()
     await log.claim({ address: 'http://127.0.0.1:8080', version: 'test' })

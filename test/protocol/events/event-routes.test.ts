@@ -313,7 +313,7 @@ it('waits for a slow reader, who gets all in the end, while the log and other re
   slow.destroy()
 })
 
-it('goes on when the log comes back, and meanwhile tells new readers to come again', { timeout: 120_000 }, async () => {
+it('goes on when the log comes back, and meanwhile tells new readers to come again', { timeout: 240_000 }, async () => {
   const server = await startPostgres()
   const away = await openReadModelBed(server)
   try {

@@ -134,7 +134,7 @@ describe.runIf(available)('a log in Kafka, whose data is encrypted with keys of 
 
 it.runIf(available)(
   'tells of a query that was written to Kafka in the clear that it cannot be forgotten',
-  { timeout: 120_000 },
+  { timeout: 240_000 },
   async () => {
     const bed = await openKafkaAuditBed()
     try {
