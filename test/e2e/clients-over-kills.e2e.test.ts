@@ -29,7 +29,6 @@ beforeAll(async () => {
     env: {
       QUIPU_LOG_LEVEL: 'error',
       QUIPU_PAGE_BYTES: '128kB',
-      QUIPU_COORDINATOR_DEAD_MS: '5s',
       QUIPU_RESTART_BACKOFF_MAX_MS: '200ms',
     },
   })

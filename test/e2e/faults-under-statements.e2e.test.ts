@@ -23,6 +23,7 @@ let folder: ReturnType<typeof temporaryFolder>
 let data: string
 let quipu: QuipuProcess
 let url: string
+/** What statements come to, by their SQL; of what is written its count. */
 const right = new Map<string, string>()
 
 beforeAll(async () => {
@@ -34,7 +35,7 @@ beforeAll(async () => {
       QUIPU_PAGE_BYTES: '100kB',
       QUIPU_PAGE_STORE_QUERY_BYTES: '1MB',
       QUIPU_RUNNING_QUERIES: '4',
-      QUIPU_COORDINATOR_DEAD_MS: '6s',
+      QUIPU_COORDINATOR_DEAD_MS: '8s',
       QUIPU_RESTART_BACKOFF_MAX_MS: '200ms',
       QUIPU_DRAIN_MS: '1s',
       // A busy machine may take its time.
@@ -43,6 +44,7 @@ beforeAll(async () => {
   })
   url = await quipu.url
   for (const sql of [CALC, GROUP, LONG, SHORT]) right.set(sql, digest((await run(url, sql)).rows))
+  right.set('written', digest([[60_175]]))
 }, 240_000)
 afterAll(async () => {
   quipu.signal('SIGTERM')
@@ -70,11 +72,23 @@ async function reaches(first: RawAnswer, ...states: string[]): Promise<void> {
   })
 }
 
-/** Rows of a statement that ends well, else its error's name. */
+/** A worker died between the last page of a task and the task's own end: what was told is not computed again. */
+const TOLD = 'lost after its page was published'
+
+/** Digest of the rows of a statement that ends well, else its error's name. */
 async function outcome(from: RawAnswer): Promise<string> {
-  const end = await endOf(from)
-  return end.error ? end.error.errorName : digest(end.data)
+  const { error, data: rows } = await endOf(from)
+  if (!error) return digest(rows)
+  return /was lost after part of its result was published/.test(error.message) ? TOLD : error.errorName
 }
+
+/** Coordinators that their supervisor has killed for their silence. */
+function hangs(): number {
+  return quipu.stderr().split('coordinator has been silent').length - 1
+}
+
+/** A page is given up when its worker was away for so long; here somewhat less. */
+const PAGE_LOST_MS = 14_000
 
 interface Fault {
   readonly name: string
@@ -111,27 +125,41 @@ describe.each(faults)('$name', ({ hits, apply }) => {
     // These wait for a place. Should they have one already, they are computed again: no row of theirs was told.
     const queued = await Promise.all([post(url, GROUP), post(url, CALC), post(url, GROUP)])
 
+    const hangsBefore = hangs()
+    const at = performance.now()
     apply({ coordinator: before[0]!, worker: before[1]! })
     const cancel = patient(canceled.json.nextUri!, { method: 'DELETE' })
     const ends = Promise.all([
       cancel.then(() => outcome(canceled)),
-      outcome(delivering),
+      outcome(delivering).then((end) => ({ end, afterMs: performance.now() - at })),
       outcome(aggregating),
       ...queued.map(outcome),
     ])
     const stream = outcome(streaming)
-    const [wasCanceled, ...others] = await ends
+    const [wasCanceled, delivered, ...others] = await ends
+    const streamed = await stream
+    // On a machine that stands still for long, a successor may be taken for hung too: no query goes on over a second death.
+    const restarted = hangs() - hangsBefore > (hits === 'coordinator' ? 1 : 0)
+    const expectRight = (end: string, wanted: string): void =>
+      restarted ? expect([wanted, 'COORDINATOR_RESTARTED']).toContain(end) : expect(end).toBe(wanted)
     // Its cancel may come too late.
     expect(['USER_CANCELED', right.get(CALC)]).toContain(wasCanceled)
-    expect(others).toEqual([right.get(SHORT), right.get(CALC), right.get(GROUP), right.get(CALC), right.get(GROUP)])
+    const wanted = [CALC, GROUP, CALC, GROUP]
+    // It takes a kill within a moment: never two of them.
+    const spared = hits === 'worker' ? others.indexOf(TOLD) : -1
+    others.forEach((end, i) => i === spared || expectRight(end, right.get(wanted[i]!)!))
+    if (hits === 'worker' && delivered.end === 'PAGE_TRANSPORT_ERROR')
+      expect(delivered.afterMs).toBeGreaterThan(PAGE_LOST_MS)
+    else expectRight(delivered.end, right.get(SHORT)!)
     // Rows that were told are never computed again: they may be lost with the worker that computed them.
-    const streamed = await stream
-    if (hits === 'coordinator' || !cleanErrors.has(streamed)) expect(streamed).toBe(right.get(LONG))
-    expect(await written).toBe(digest([[60_175]]))
-    const { rows, error } = await run(url, `SELECT * FROM ${TABLE}`)
-    expect(error).toBeUndefined()
-    expect(digest(rows)).toBe(right.get(LONG))
-    await run(url, `DROP TABLE ${TABLE}`)
+    if (hits === 'coordinator' || !(streamed === TOLD || cleanErrors.has(streamed)))
+      expectRight(streamed, right.get(LONG)!)
+    const count = await written
+    const table = await run(url, `SELECT * FROM ${TABLE}`)
+    expectRight(count, right.get('written')!)
+    if (count === right.get('written')) expect(digest(table.rows)).toBe(right.get(LONG))
+    else expect(table.error).toMatchObject({ errorName: 'TABLE_NOT_FOUND' })
+    await run(url, `DROP TABLE IF EXISTS ${TABLE}`)
     const place = hits === 'coordinator' ? 0 : 1
     await waitUntil(`another ${hits} runs`, () => {
       const { children } = processesOf(data)
