@@ -51,7 +51,7 @@ export function analyzeRelation(context: AnalysisContext, relation: Relation, sc
     case 'SampledRelation':
       return analyzeSample(context, relation, scope)
     case 'TableFunctionInvocation':
-      return analyzeTableFunction(context, relation, scope)
+      return analyzeTableFunction(context, relation, scope, (table) => analyzeRelation(context, table, scope))
     case 'JsonTable':
       return analyzeJsonTable(context, relation, scope)
     case 'PatternRecognitionRelation':

@@ -82,6 +82,10 @@ function renderNode(state: RenderState, expr: Expr): string {
       )
     case 'and':
     case 'or':
+      // A term that decides is a literal: nothing else is asked, whatever would fail.
+      if (expr.terms.some((term) => term.kind === 'constant' && term.value === (expr.kind === 'or'))) {
+        return expr.kind === 'or' ? 'true' : 'false'
+      }
       return renderLogical(expr.kind, expr.terms, expr.terms.map(render))
     case 'not':
       return expr.value.kind === 'isNull' ? `(${render(expr.value.value)} IS NOT NULL)` : `(NOT ${render(expr.value)})`

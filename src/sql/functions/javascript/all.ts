@@ -1,4 +1,5 @@
 import { binaryFunctions } from './binary.ts'
+import { checksumFunctions } from './checksum.ts'
 import { colorFunctions } from './color.ts'
 import { datetimeFunctions } from './datetime.ts'
 import { formatFunctions } from './format.ts'
@@ -26,6 +27,7 @@ export const scalarFunctions: readonly ScalarFunction[] = [
   ...networkFunctions,
   ...datetimeFunctions,
   ...statisticsFunctions,
+  ...checksumFunctions,
   ...colorFunctions,
   ...formatFunctions,
 ]

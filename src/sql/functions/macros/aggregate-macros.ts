@@ -33,7 +33,6 @@ export const aggregateMacros: readonly Macro[] = [
     'q_pairs_map(l)',
     `map_from_entries(list_transform(range(1, len(l) // 2 + 1), lambda qf3: {'k': l[2 * qf3 - 1], 'v': l[2 * qf3]}))`,
   ),
-  macro('q_checksum(x)', `unhex(printf('%016x', CAST(x % 9223372036854775807 AS BIGINT)))`),
   macro(
     'q_result_count(n, f)',
     `CASE WHEN n <= 0 THEN u_raise('${bad}: '||CASE WHEN ends_with(f, '_by') THEN 'third' ELSE 'second' END||' argument of '||f||' must be a positive integer') WHEN n > 10000 THEN u_raise('${bad}: '||CASE WHEN ends_with(f, '_by') THEN 'third' ELSE 'second' END||' argument of '||f||' must be less than or equal to 10000; found '||n) ELSE n END`,
