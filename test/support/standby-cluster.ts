@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { createDatabase, freePort } from './postgres.ts'
+import { createDatabase, freePort, type TestDatabase } from './postgres.ts'
 import { killAll, processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from './quipu-process.ts'
 import { raw } from './statement-client.ts'
 
@@ -24,9 +24,13 @@ export interface StandbyCluster {
 }
 
 /** Two coordinators that follow each other on one database, and a worker that knows both. */
-export async function startStandbyCluster(env: Readonly<Record<string, string>> = {}): Promise<StandbyCluster> {
+export async function startStandbyCluster(
+  env: Readonly<Record<string, string>> = {},
+  database?: TestDatabase,
+): Promise<StandbyCluster> {
   const folder = temporaryFolder()
-  const database = await createDatabase()
+  database ??= await createDatabase()
+  const { url: databaseUrl } = database
   const shared = {
     QUIPU_SHARED_SECRET: 'a secret that all of them know',
     QUIPU_LOG_LEVEL: 'error',
@@ -39,7 +43,7 @@ export async function startStandbyCluster(env: Readonly<Record<string, string>> 
     const dataDir = join(folder.path, name)
     const spawn = (port: string): QuipuProcess =>
       spawnQuipu(['coordinator', '--standby', '--port', port, '--data-dir', dataDir], {
-        env: { ...shared, DATABASE_URL: database.url },
+        env: { ...shared, DATABASE_URL: databaseUrl },
       })
     const port = String(await freePort())
     const process = spawn(port)
@@ -71,7 +75,7 @@ export async function startStandbyCluster(env: Readonly<Record<string, string>> 
   return {
     a,
     b,
-    databaseUrl: database.url,
+    databaseUrl,
     async stop() {
       for (const { process } of [a, b, { process: worker }]) {
         try {
