@@ -25,6 +25,7 @@ export function createPostgresEventLog() {
     async *readStream() {},
     keepPages: async (_stream, pages) => ({ places: pages.map(() => undefined), beside: pages }),
     readPage: async () => undefined,
+    forgettable: async () => [],
     forget: async () => {},
     subscribe: () => ({ checkpoint: NOTHING, done: new Promise(() => {}), stop: async () => {} }),
     tip: async () => NOTHING,

@@ -131,7 +131,7 @@ export async function wireBase(life: ChildLife, needs: StartNeeds) {
     ...logTelemetry.hooks,
     bornIn: epochOf,
     pagesKey: deriveKey(secret, 'result-pages'),
-    keepsDataKeys: true,
+    dataKeys: databaseThere ? {} : { openWaitMs: 0 },
     // A clock that jumped ahead makes no page old.
     pagesNeededSince: () => new Date(Math.min(pagesNeededSince(), wall()) - config.timeouts.answersKeptMs),
   })

@@ -20,21 +20,21 @@ export async function eventLogOf(
     readonly onKafkaRequest?: (request: KafkaRequest) => void
     /** What pages in Kafka are encrypted with; absent where only events are read. */
     readonly pagesKey?: Buffer
-    /** Whether this process, a coordinator, keeps the keys of queries in its data folder. */
-    readonly keepsDataKeys?: boolean
+    /** Of a coordinator: it keeps the keys of queries in its data folder. */
+    readonly dataKeys?: Pick<DataKeyOptions, 'openWaitMs'>
   },
 ): Promise<EventLog> {
   // Each is loaded when it is the one: kafkajs alone costs a tenth of a second at every start.
   if (config.kafkaBrokers.length > 0) {
     const { createKafkaEventLog } = await import('../events/kafka-beside-postgres.ts')
     const database = { connectionString: databaseUrl }
-    const { onKafkaRequest, pagesKey, keepsDataKeys = false } = options
+    const { onKafkaRequest, pagesKey, dataKeys } = options
     return createKafkaEventLog(
       {
         brokers: config.kafkaBrokers,
         topic: config.kafkaTopic,
         database,
-        dataKeys: dataKeyOptions(config, keepsDataKeys),
+        dataKeys: { ...dataKeyOptions(config, dataKeys !== undefined), ...dataKeys },
         ...(pagesKey ? { pages: { key: pagesKey } } : {}),
         ...(onKafkaRequest ? { onRequest: onKafkaRequest } : {}),
       },

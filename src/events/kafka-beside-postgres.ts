@@ -23,9 +23,8 @@ export interface DataKeyOptions {
   readonly keepsFile?: boolean
   /** Whose data is encrypted. @default all but that of the stream `system` */
   readonly encrypts?: (stream: string) => boolean
-  /** As of `KeyRing`; for tests. */
-  readonly depth?: number
-  readonly lookMs?: number
+  /** As of `KeyRing`. */
+  readonly openWaitMs?: number
 }
 
 /** The event log in a Kafka topic, small result pages in another, streams by key in Postgres beside it. */
@@ -41,7 +40,7 @@ export function createKafkaEventLog(
 export function createKeyRing(
   pool: pg.Pool,
   topic: string,
-  { file, keepsFile = true, encrypts, depth, lookMs }: DataKeyOptions,
+  { file, keepsFile = true, encrypts, openWaitMs }: DataKeyOptions,
   onTrouble?: (error: Error) => void,
 ): KeyRing {
   return new KeyRing({
@@ -51,8 +50,7 @@ export function createKeyRing(
     log: topic,
     encrypts: encrypts ?? ((stream) => stream !== SYSTEM_STREAM),
     onTrouble,
-    ...(depth === undefined ? {} : { depth }),
-    ...(lookMs === undefined ? {} : { lookMs }),
+    ...(openWaitMs === undefined ? {} : { openWaitMs }),
   })
 }
 

@@ -22,9 +22,11 @@ export interface KeyRingOptions {
   readonly depth?: number
   /** How often what others changed is looked for, and what could not be done is tried again. @default 15 s */
   readonly lookMs?: number
+  /** How long `open` waits for Postgres; 0 where it is known to be away. @default 1 s */
+  readonly openWaitMs?: number
 }
 
-/** A start waits so long for Postgres where the file has keys: what others forgot is then known. */
+/** A start waits so long for Postgres: what others made and forgot is then known. */
 const OPEN_WAIT_MS = 1000
 const LOOK_MS = 15_000
 /** Epochs ahead that have a block: so many times the log may change hands while Postgres is away. */
@@ -57,12 +59,12 @@ export class KeyRing implements StreamCipher {
   /** @throws MisconfiguredLog when the file is none */
   async open(): Promise<void> {
     if (this.#timer) return
-    const { log, lookMs = LOOK_MS } = this.#options
+    const { log, lookMs = LOOK_MS, openWaitMs = OPEN_WAIT_MS } = this.#options
     for (const block of this.#inFile()) if (block.log === log) this.#blocks.set(block.id, block)
     this.#timer = setInterval(() => void this.#look().catch(() => {}), lookMs).unref()
     const looked = this.#look().catch(() => {})
     const timer = new AbortController()
-    await Promise.race([looked, sleep(OPEN_WAIT_MS, undefined, { signal: timer.signal }).catch(() => {})])
+    await Promise.race([looked, sleep(openWaitMs, undefined, { signal: timer.signal }).catch(() => {})])
     timer.abort()
   }
 

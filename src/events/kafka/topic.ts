@@ -60,8 +60,8 @@ export async function ensureTopics(kafka: Kafka, topics: readonly TopicSettings[
   try {
     await admin.connect()
     for (const settings of topics) {
-      await createTopic(admin, settings)
-      await checkTopic(admin, settings)
+      await whenLed(() => createTopic(admin, settings))
+      await whenLed(() => checkTopic(admin, settings))
     }
   } catch (cause) {
     if (cause instanceof MisconfiguredLog) throw cause
@@ -125,7 +125,7 @@ async function checkTopic(admin: Admin, { topic, holds, partitions }: TopicSetti
       throw new MisconfiguredLog(`Topic ${topic} has ${name}=${is}, which would lose or refuse ${holds}: set ${value}`)
   }
   if (holds === 'result pages') return
-  const offsets = await whenLed(() => admin.fetchTopicOffsets(topic))
+  const offsets = await admin.fetchTopicOffsets(topic)
   for (const { partition, low } of offsets)
     if (low !== '0')
       throw new MisconfiguredLog(

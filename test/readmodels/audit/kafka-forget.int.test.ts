@@ -12,6 +12,7 @@ import { systemClock } from '../../../src/shared/clock.ts'
 import { collect, me, readAll } from '../../support/event-log/log-fixture.ts'
 import { openKafkaAuditBed, type KafkaAuditBed } from '../../support/kafka-audit-bed.ts'
 import { kafkaIsAvailable } from '../../support/kafka.ts'
+import { waitUntil } from '../../support/quipu-process.ts'
 import { appendLives, queryLife, testQueryId, toLogEvents } from '../../support/query-life.ts'
 
 const streams = [0, 1, 2, 3].map(testQueryId)
@@ -67,8 +68,6 @@ describe.runIf(available)('a log in Kafka, whose data is encrypted with keys of 
   })
 
   it('forgets a query, and all still verifies and rebuilds to the same rows', { timeout: 60_000 }, async () => {
-    const other = createKafkaEventLog(bed.optionsOf('reader.jsonl'))
-    await other.open()
     const before = await recordsOf(victim)
     expect(await forget()).toEqual({ kind: 'forgotten', events: 7 })
     expect(await forget()).toEqual({ kind: 'forgotten', events: 0 })
@@ -78,7 +77,7 @@ describe.runIf(available)('a log in Kafka, whose data is encrypted with keys of 
     expect(await runner.barrier(30_000)).toBe(true)
     // Its records are what they were, and nobody can read them: not the writer, nor one that starts anew.
     expect((await recordsOf(victim)).slice(0, 7)).toEqual(before)
-    const anew = createKafkaEventLog(bed.optionsOf('reader.jsonl'))
+    const anew = createKafkaEventLog(bed.optionsOf('anew.jsonl'))
     await anew.open()
     for (const reader of [log, anew]) {
       const own = (await readAll(reader)).filter((event) => event.stream === victim)
@@ -86,7 +85,7 @@ describe.runIf(available)('a log in Kafka, whose data is encrypted with keys of 
       for (const event of own.slice(0, 7)) expect(event).toMatchObject({ data: null, stored: '', forgotten: true })
       expect(own[7]).toMatchObject({ data })
     }
-    await Promise.all([other.close(), anew.close()])
+    await anew.close()
     expect((await bed.pool.query('select query_id from queries order by 1')).rows).toEqual(
       streams.filter((one) => one !== victim).map((query_id) => ({ query_id })),
     )
@@ -114,6 +113,9 @@ describe.runIf(available)('a log in Kafka, whose data is encrypted with keys of 
 
   it('keeps its keys when the database is lost: the file has them', { timeout: 60_000 }, async () => {
     expect(readFileSync(join(bed.folder, file), 'utf8')).toContain(bed.topic)
+    // It would bring them back by itself.
+    await runner.stop()
+    await log.close()
     await bed.pool.query('truncate quipu_log.data_keys, quipu_log.key_blocks')
     const findings = await bed.audit()
     expect(findings[0]).toMatchObject({ kind: 'key', stream: streams[0], sequence: 1 })
@@ -127,8 +129,8 @@ describe.runIf(available)('a log in Kafka, whose data is encrypted with keys of 
     const events = await readAll(back)
     expect(events.find((event) => event.stream === streams[0])?.data).toBeTruthy()
     expect(events.find((event) => event.stream === victim)).toMatchObject({ forgotten: true })
+    await waitUntil('the table has them again', async () => !(await bed.audit()).some(({ kind }) => kind === 'key'))
     await back.close()
-    expect((await bed.audit()).filter(({ kind }) => kind === 'key')).toEqual([])
   })
 })
 
