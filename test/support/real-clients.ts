@@ -8,6 +8,9 @@ const run = promisify(execFile)
 const CLI = 'io.trino:trino-cli:476:jar:executable'
 const PYTHON_PACKAGES = ['trino==0.340.0', 'presto-python-client==0.8.4']
 
+/** For a Java that runs for seconds: it compiles and collects no more than it must. */
+export const shortLived = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'] as const
+
 export interface Finished {
   readonly code: number
   readonly stdout: string
@@ -26,7 +29,7 @@ export function missing(what: string, error: unknown): undefined {
 export async function trinoCli(): Promise<((args: readonly string[]) => Promise<Finished>) | undefined> {
   try {
     const jar = await fetchedJar(CLI, 'trino-cli', 'trino-cli-476-executable.jar')
-    return (args) => finished('java', ['-jar', jar, ...args])
+    return (args) => finished('java', [...shortLived, '-jar', jar, ...args])
   } catch (error) {
     return missing('Trino CLI 476', error)
   }

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { fetchedJar, finished, missing, pythonClients, trinoCli, type Finished } from './real-clients.ts'
+import { fetchedJar, finished, missing, pythonClients, shortLived, trinoCli, type Finished } from './real-clients.ts'
 import { repository } from './repository.ts'
 import { testCache, withCached } from './test-cache.ts'
 
@@ -66,7 +66,7 @@ async function jdbc(): Promise<RowReader | undefined> {
     )
     await withCached(classes, 'ecj', async () => {
       const fresh = `${classes}.${process.pid}`
-      await run('java', ['-jar', compiler, '-17', '-d', fresh, SOURCE], { timeout: 120_000 })
+      await run('java', [...shortLived, '-jar', compiler, '-17', '-d', fresh, SOURCE], { timeout: 120_000 })
       await rename(fresh, classes)
     })
   } catch (error) {
@@ -75,6 +75,7 @@ async function jdbc(): Promise<RowReader | undefined> {
   return {
     read: (base, sql) =>
       finished('java', [
+        ...shortLived,
         '-cp',
         `${driver}:${classes}`,
         'StreamRows',
