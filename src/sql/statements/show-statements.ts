@@ -1,10 +1,12 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { ConnectorTable } from '../../connectors/spi/connector.ts'
-import { qualify, type TableName } from '../analyzer/resolve.ts'
+import { analyzeStatementQuery } from '../analyzer/analyze.ts'
+import { qualify, resolve, type TableName } from '../analyzer/resolve.ts'
 import { functionFamilies, nameOf } from '../functions/function-table.ts'
 import { parseSignature } from '../functions/signature.ts'
 import type { QualifiedName } from '../syntax/ast.ts'
+import type { Query } from '../syntax/ast-query.ts'
 import type { LikeClause, ShowColumns, ShowStatement, ShowTables } from '../syntax/ast-statements.ts'
 import type { AnyNode } from '../syntax/tree.ts'
 import { parseTypeText } from '../types/type-names.ts'
@@ -39,10 +41,10 @@ export async function showQuery(input: StatementInput, node: ShowStatement): Pro
     case 'ShowCreate':
       return rowsQuery(await showCreate(input, node))
     case 'ShowStats': {
-      if (node.relation.kind !== 'Table') {
-        throw errorAt(input, node, 'NOT_SUPPORTED', 'SHOW STATS FOR (query) is not supported')
-      }
-      return rowsQuery(await statsRows(input, node.relation.name))
+      const { relation } = node
+      if (relation.kind === 'TableSubquery') return rowsQuery(await queryStatsRows(input, relation.query))
+      if (relation.kind !== 'Table') throw errorAt(input, node, 'NOT_SUPPORTED', 'SHOW STATS takes a table or a query')
+      return rowsQuery(await statsRows(input, relation.name))
     }
     case 'ShowGrants':
       return rowsQuery(emptyRows(grantColumns))
@@ -219,6 +221,18 @@ const statsColumns = [
 ]
 
 /** One row a column, then one for the table; catalogs know the rows of a table and nothing of its columns. */
+/** The columns of a query; what their values are like is not estimated. */
+async function queryStatsRows(input: StatementInput, query: Query): Promise<RowsQuery> {
+  const metadata = await resolve(query, input.session, input.metadata)
+  const text = { sql: input.sql, origin: input.origin }
+  const { columns } = analyzeStatementQuery({ session: input.session, metadata, text }, query, {
+    kind: 'values',
+    values: [],
+  })
+  const names = [...columns.map(({ name }, i) => name ?? `_col${i}`), null]
+  return { columns: statsColumns, rows: names.map((name): RowValue[] => [name, null, null, null, null, null, null]) }
+}
+
 async function statsRows(input: StatementInput, table: QualifiedName): Promise<RowsQuery> {
   const { catalog, schema, table: name } = qualify(table, input.session)
   const found = await input.metadata.table(catalog, schema, name)

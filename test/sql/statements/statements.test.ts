@@ -125,6 +125,18 @@ describe('columns of what is shown', () => {
         high_value: 'varchar',
       },
     ],
+    [
+      'SHOW STATS FOR (SELECT name, regionkey + 1 FROM nation)',
+      {
+        column_name: 'varchar',
+        data_size: 'double',
+        distinct_values_count: 'double',
+        nulls_fraction: 'double',
+        row_count: 'double',
+        low_value: 'varchar',
+        high_value: 'varchar',
+      },
+    ],
     ['DESCRIBE INPUT p', { Position: 'integer', Type: 'varchar(7)' }],
     [
       'DESCRIBE OUTPUT p',
