@@ -1,4 +1,5 @@
 import type { Config } from '../config/load-config.ts'
+import { LogChanged } from '../events/event-log.ts'
 import { deepFreeze } from '../shared/deep-freeze.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
@@ -31,6 +32,11 @@ export interface ChildLife {
   claimed(writer: string): void
   /** Ends the process: with an ExitError's code and line, else as a bug. Tells why before. */
   fail(error: unknown): void
+}
+
+/** The log is not what it was, or its data cannot be read: no bug, and nothing that a restart mends. */
+function unusable({ message }: LogChanged): ExitError {
+  return new ExitError(exitCodes.dependency, `Cannot use the event log: ${message}`)
 }
 
 /** A child program: gets its life, returns how to drain it. */
@@ -78,7 +84,7 @@ export function runChild(program: ChildProgram): void {
 
   let ending = false
   const fail = (error: unknown): void => {
-    const exit = error instanceof ExitError ? error : undefined
+    const exit = error instanceof LogChanged ? unusable(error) : error instanceof ExitError ? error : undefined
     if (!exit) process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`)
     if (ending) return
     ending = true

@@ -71,6 +71,13 @@ describe.runIf(await kafkaIsAvailable())('quipu forget with the event log in Kaf
       expect((await command('audit', 'verify', '--read-models')).stdout).toMatch(/^Nothing found in /)
       quipu.signal('SIGTERM')
       expect((await quipu.exit).code).toBe(0)
+
+      // With the last copy of the keys gone nothing goes on as if the data had been forgotten.
+      rmSync(join(data, 'postgres'), { recursive: true })
+      rmSync(keys)
+      const { code, stderr } = await spawnQuipu(['start', '--port', '0', '--data-dir', data], { env }).exit
+      expect(stderr).toContain('bring back the table quipu_log.data_keys')
+      expect(code).toBe(1)
     },
   )
 })
