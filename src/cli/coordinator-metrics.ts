@@ -25,7 +25,7 @@ export interface CoordinatorGauges {
   readonly read: QueryRows
   readonly registry: QueryRegistry
   readonly workers: Membership
-  readonly engine: Pick<EnginePool, 'children' | 'query'>
+  readonly engine: Pick<EnginePool, 'children' | 'memory'>
   readonly engineKillBytes: number
   readonly groups: ResourceGroups
   readonly pool: { readonly totalCount: number; readonly idleCount: number; readonly waitingCount: number }

@@ -26,22 +26,13 @@ export function createEngineEvents(meters: () => Meters, logger: Logger): (event
 }
 
 /** A scrape waits no longer for an engine: one that is busy answers at the next. */
-const MEMORY_MS = 500
+const MEMORY_MS = 400
 
-/**
- * Memory that DuckDB counts by what it is for, of the engine that small statements share: what a statement of its own
- * takes is its engine's resident size.
- */
-export function observeDuckDbMemory(engines: Pick<EnginePool, 'query'>, meters: Meters): void {
-  let asking: Promise<void> | undefined
-  const ask = async (): Promise<void> => {
-    const rows = await engines.query('SELECT tag, memory_usage_bytes::DOUBLE AS bytes FROM duckdb_memory()')
-    for (const { tag, bytes } of rows) meters.set('duckdbMemoryBytes', { tag: String(tag) }, Number(bytes))
-  }
+/** Memory that DuckDB counts by what it is for, of all engines of the process together. */
+export function observeDuckDbMemory(engines: Pick<EnginePool, 'memory'>, meters: Meters): void {
   meters.onScrape(async () => {
-    asking ??= ask().finally(() => (asking = undefined))
-    asking.catch(() => {})
-    await Promise.race([asking, new Promise((resolve) => setTimeout(resolve, MEMORY_MS).unref())])
+    for (const [tag, bytes] of Object.entries(await engines.memory(MEMORY_MS)))
+      meters.set('duckdbMemoryBytes', { tag }, bytes)
   })
 }
 

@@ -322,6 +322,15 @@ export function createEnginePool(settings: EngineSettings): EnginePool {
       return JSON.parse(body.toString()) as Readonly<Record<string, unknown>>[]
     },
 
+    async memory(waitMs) {
+      const late = new Promise<Record<string, number>>((resolve) => setTimeout(resolve, waitMs, {}).unref())
+      const engines = [...members].flatMap(({ engine }) => engine ?? [])
+      const total: Record<string, number> = {}
+      for (const tags of await Promise.all(engines.map((engine) => Promise.race([engine.memory(), late]))))
+        for (const [tag, bytes] of Object.entries(tags)) total[tag] = (total[tag] ?? 0) + bytes
+      return total
+    },
+
     children() {
       return [...members].map(({ child, role, ready, engine }): EngineChildInfo => {
         const running = engine?.running() ?? 0

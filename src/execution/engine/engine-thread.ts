@@ -38,6 +38,16 @@ try {
     }
   }
 
+  /** On a connection of its own: it waits for no statement, and no statement for it. */
+  const memory = async (): Promise<void> => {
+    const read = setup.runAndReadAll('SELECT tag, memory_usage_bytes::DOUBLE AS bytes FROM duckdb_memory()')
+    const rows = await read.then(
+      (reader) => reader.getRowsJson(),
+      () => [],
+    )
+    send({ type: 'memory', tags: Object.fromEntries(rows.map(([tag, bytes]) => [String(tag), Number(bytes)])) })
+  }
+
   const take = (request: EngineRequest): void => {
     switch (request.type) {
       case 'configure':
@@ -48,6 +58,8 @@ try {
         return void statements.query(request)
       case 'interrupt':
         return statements.interrupt(request.id)
+      case 'memory':
+        return void memory()
     }
   }
   socket.on(

@@ -12,6 +12,11 @@ export interface EnginePool extends Service {
   run(statement: EngineStatement): EngineRun
   /** Trusted metadata statements of connectors; rows as objects. Small results only. */
   query(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]>
+  /**
+   * Bytes that DuckDB holds in all engines together, by what they are for.
+   * @param waitMs engines that do not answer in time are left out
+   */
+  memory(waitMs: number): Promise<Readonly<Record<string, number>>>
   /** What runs now, for metrics and `/v1/status`. */
   children(): readonly EngineChildInfo[]
 }

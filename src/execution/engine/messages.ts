@@ -36,6 +36,8 @@ export type EngineRequest =
     }
   | { readonly type: 'query'; readonly id: number; readonly connection: number; readonly sql: string }
   | { readonly type: 'interrupt'; readonly id: number }
+  /** What DuckDB holds; answered beside whatever runs. */
+  | { readonly type: 'memory' }
 
 export type EngineReply =
   | { readonly type: 'ready' }
@@ -48,6 +50,8 @@ export type EngineReply =
   | ({ readonly type: 'done'; readonly id: number } & EngineFigures)
   /** Broken: not even `SELECT 1` works any more in this instance. */
   | { readonly type: 'error'; readonly id: number; readonly message: string; readonly broken?: true }
+  /** Bytes by what they are for, as DuckDB names it. */
+  | { readonly type: 'memory'; readonly tags: Readonly<Record<string, number>> }
 
 export interface EngineFigures {
   readonly rows: number

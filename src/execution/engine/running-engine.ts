@@ -61,6 +61,8 @@ export interface RunningEngine {
   onReply(frame: Frame<EngineReply>): void
   /** Called every 50 ms while something runs: memory, heartbeat, figures. */
   watch(now: number): void
+  /** Bytes that DuckDB holds, by what they are for; nothing of an engine that ended. One question serves all who ask. */
+  memory(): Promise<Readonly<Record<string, number>>>
   /** Kills the process; everything that runs in it is lost. */
   kill(reason: EngineLost['reason']): void
   /** The process is gone. */
@@ -112,6 +114,10 @@ export function createRunningEngine(options: RunningEngineOptions): RunningEngin
   let lastBytes = baseBytes
   let dead = false
 
+  let asked:
+    | { readonly answer: Promise<Readonly<Record<string, number>>>; resolve(tags: Record<string, number>): void }
+    | undefined
+
   const finish = (id: number, statement: Running, outcome: Outcome): void => {
     if (statement.ended) return
     statement.ended = true
@@ -136,6 +142,7 @@ export function createRunningEngine(options: RunningEngineOptions): RunningEngin
     if (dead) return
     dead = true
     child.kill()
+    asked?.resolve({})
     const alone = running.size === 1
     const statements = [...running.values()].map(({ work }) => work.id)
     for (const [id, statement] of running) {
@@ -243,6 +250,10 @@ export function createRunningEngine(options: RunningEngineOptions): RunningEngin
     },
 
     onReply({ header, body }) {
+      if (header.type === 'memory') {
+        asked?.resolve(header.tags)
+        asked = undefined
+      }
       if (header.type !== 'started' && header.type !== 'done' && header.type !== 'error') return
       const statement = running.get(header.id)
       if (!statement || statement.ended) return
@@ -287,6 +298,17 @@ export function createRunningEngine(options: RunningEngineOptions): RunningEngin
       }
       if (bytes > options.killBytes) die('memory')
       else if (running.size === 0 && bytes > options.recycleBytes) die('recycle')
+    },
+
+    memory() {
+      if (dead) return Promise.resolve({})
+      if (!asked) {
+        let resolve!: (tags: Readonly<Record<string, number>>) => void
+        const answer = new Promise<Readonly<Record<string, number>>>((settle) => (resolve = settle))
+        asked = { answer, resolve }
+        child.send({ type: 'memory' })
+      }
+      return asked.answer
     },
 
     kill: (reason) => die(reason),

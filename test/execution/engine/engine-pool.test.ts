@@ -111,3 +111,26 @@ describe('metadata', () => {
     await expect(engines.pool.query('SELECT nonsense')).rejects.toThrow('nonsense')
   })
 })
+
+describe('the memory that DuckDB holds', () => {
+  it('is that of all engines, also of one that is busy', { timeout: 120_000 }, async () => {
+    const held = async (): Promise<number> =>
+      Object.values(await engines.pool.memory(60_000)).reduce((sum, bytes) => sum + bytes, 0)
+    const before = await held()
+    // Rows wait in the engine until somebody takes them; a sort has read them all by then.
+    let taken!: () => void
+    const waiting = new Promise<void>((resolve) => (taken = resolve))
+    let busy = 0
+    const output = {
+      kind: 'stream',
+      onRows: () => waiting,
+    } as const
+    const sql = `SELECT json_array(i, repeat('x', 100))::VARCHAR FROM range(500000) t(i) ORDER BY hash(i)`
+    const run = engines.run(sql, { placement: 'dedicated', output })
+    for (const until = performance.now() + 60_000; performance.now() < until && busy < before + 10_000_000;)
+      busy = await held()
+    expect(busy).toBeGreaterThan(before + 10_000_000)
+    taken()
+    await run.done
+  })
+})
