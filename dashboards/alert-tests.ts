@@ -1,4 +1,5 @@
 import { alerts, runbookOf, type Alert } from './alerts.ts'
+import { nearMisses, notYet } from './near-misses.ts'
 
 /** One situation and whether the alert fires in it. */
 interface Situation {
@@ -36,6 +37,26 @@ const situations: Readonly<Record<string, readonly Situation[]>> = {
       fires: [{ labels: { window: '3d' } }],
     },
     {
+      what: 'recorded: thirty of thirty fail within an hour',
+      series: {
+        'quipu:statement_bad:ratio1h{scope="given"}': '1x200',
+        'quipu:statement_bad:ratio5m{scope="given"}': '1x200',
+        'quipu:statements_bad:rate5m{scope="given"}': `${30 / 3600}x200`,
+      },
+      at: '2h',
+      fires: [{ labels: { window: '1h', scope: 'given' } }],
+    },
+    {
+      what: 'recorded: thirty of thirty fail within two of six hours',
+      series: {
+        'quipu:statement_bad:ratio6h{scope="given"}': '1x200',
+        'quipu:statement_bad:ratio30m{scope="given"}': '1x200',
+        'quipu:statements_bad:rate5m{scope="given"}': `${30 / 60 / 121}x200`,
+      },
+      at: '2h',
+      fires: [{ labels: { window: '6h', scope: 'given' } }],
+    },
+    {
       what: 'every statement fails by its user’s fault',
       series: { 'quipu_queries_total{state="FAILED",error_type="USER_ERROR"}': '0+50x60 3000x60' },
       at: '50m',
@@ -67,7 +88,11 @@ const situations: Readonly<Record<string, readonly Situation[]>> = {
   QuipuCoordinatorDown: [
     {
       what: 'the coordinator vanished from the targets',
-      series: { 'up{job="quipu-coordinator",instance="a"}': '1x5 0x3 _x20' },
+      series: {
+        'up{job="quipu-coordinator",instance="a"}': '1x5 0x3 _x20',
+        // Another job that answers is no coordinator.
+        'up{job="quipu-worker",instance="w"}': '1x30',
+      },
       at: '12m',
       fires: [{}],
     },
@@ -486,7 +511,16 @@ const situations: Readonly<Record<string, readonly Situation[]>> = {
 }
 
 /** What `promtool test rules` runs. */
-export const alertTests: readonly object[] = Object.entries(situations).flatMap(([alertname, cases]) =>
+const allSituations: Readonly<Record<string, readonly Situation[]>> = Object.fromEntries(
+  Object.entries(situations).map(([alertname, cases]) => {
+    const firing = cases.find(({ fires }) => fires.length > 0)
+    const early = notYet(alertname, firing?.series ?? {})
+    const misses = [...(nearMisses[alertname] ?? []), ...(early ? [early] : [])]
+    return [alertname, [...cases, ...misses.map((one) => ({ ...one, fires: silent }))]]
+  }),
+)
+
+export const alertTests: readonly object[] = Object.entries(allSituations).flatMap(([alertname, cases]) =>
   cases.map(({ what, series, at, fires, interval = '1m' }) => ({
     name: `${alertname}: ${what}`,
     interval,

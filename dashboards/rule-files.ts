@@ -1,6 +1,7 @@
 import { stringify } from 'yaml'
 import { alertTests } from './alert-tests.ts'
 import { alerts, runbookOf } from './alerts.ts'
+import { recordingTests } from './recording-tests.ts'
 import { recordingRules } from './recording-rules.ts'
 
 const yaml = (value: unknown, head: string): string =>
@@ -32,7 +33,7 @@ export function ruleFile(): string {
 /** dashboards/rules/quipu.test.yaml: for `promtool test rules`. */
 export function ruleTestFile(): string {
   return yaml(
-    { rule_files: ['quipu.yaml'], evaluation_interval: '1m', tests: alertTests },
+    { rule_files: ['quipu.yaml'], evaluation_interval: '1m', tests: [...alertTests, ...recordingTests] },
     '# Made by `npm run dashboards` from dashboards/alert-tests.ts; run by `promtool test rules`.',
   )
 }

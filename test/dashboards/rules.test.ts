@@ -1,9 +1,12 @@
 import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
 import { alerts } from '../../dashboards/alerts.ts'
 import { testedAlerts } from '../../dashboards/alert-tests.ts'
+import { mutantsOf, survivors, type Rule, type RuleTest } from '../support/rule-mutants.ts'
 import { findPrometheus, type PrometheusPrograms } from '../support/prometheus.ts'
 
 const run = promisify(execFile)
@@ -43,5 +46,21 @@ describe('the rules', () => {
     // Fails with what differs.
     const { stdout } = await run(programs.promtool, ['test', 'rules', 'quipu.test.yaml'], { cwd, maxBuffer: 1 << 24 })
     expect(stdout).toContain('SUCCESS')
+  })
+
+  it('are noticed by their tests when a hand slipped', { timeout: 600_000 }, async ({ skip }) => {
+    if (!programs) return skip()
+    const { groups } = parse(await readFile(`${cwd}/quipu.yaml`, 'utf8')) as { groups: { rules: Rule[] }[] }
+    const { tests } = parse(await readFile(`${cwd}/quipu.test.yaml`, 'utf8')) as { tests: RuleTest[] }
+    const rules = groups.flatMap((group) => group.rules)
+    const all = rules.flatMap(mutantsOf)
+    // `npm run mutants` takes minutes: budgets are burnt over days. Here are some of the others, always the same.
+    const only = process.env['QUIPU_MUTANTS']
+    const mutants = only
+      ? all.filter(({ rule }) => new RegExp(only).test(`${rule.alert ?? rule.record}`))
+      : all.filter(
+          ({ rule }, index) => rule.record === undefined && rule.labels?.['window'] === undefined && index % 3 === 0,
+        )
+    expect(await survivors(programs.promtool, rules, tests, mutants)).toEqual([])
   })
 })
