@@ -61,6 +61,7 @@ describe('the rules', () => {
       : all.filter(
           ({ rule }, index) => rule.record === undefined && rule.labels?.['window'] === undefined && index % 3 === 0,
         )
+    expect(mutants.length).toBeGreaterThan(20)
     expect(await survivors(programs.promtool, rules, tests, mutants)).toEqual([])
   })
 })
