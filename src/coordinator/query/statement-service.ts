@@ -281,6 +281,9 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
         if (state.kind === 'NONE')
           return confirmed('unknown' as const, Math.max(deadline - clock.monotonicMs(), PAGE_WAIT_MS))
         if (isTerminal(state.kind)) return 'done'
+        // Recovery may have come to it while its stream was read; who waits then is told of no addition.
+        execution = registry.get(queryId)
+        if (execution) break
         const left = deadline - clock.monotonicMs()
         if (left <= 0) return 'waiting'
         await registry.added(left)

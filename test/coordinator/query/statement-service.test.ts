@@ -1,0 +1,106 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
+import { queryEventVersions } from '../../../src/coordinator/query/events.ts'
+import type { QueryExecution } from '../../../src/coordinator/query/query-handle.ts'
+import { createQueryRegistry, type QueryRegistry } from '../../../src/coordinator/query/query-registry.ts'
+import { createStatementService, type StatementService } from '../../../src/coordinator/query/statement-service.ts'
+import type { Recorded } from '../../../src/events/event-log.ts'
+import { failureOf } from '../../../src/shared/engine-error.ts'
+import type { QueryId } from '../../../src/shared/ids.ts'
+import { event, QUERY_ID } from '../../support/query-events.ts'
+
+const CANCELED = failureOf('USER_CANCELED', 'Query was canceled')
+const WAIT_MS = 60_000
+
+let registry: QueryRegistry
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => {
+  registry.stop()
+  vi.useRealTimers()
+})
+
+const clock = { now: () => Date.now(), monotonicMs: () => Date.now() }
+
+/** A query that recovery has taken over; it has ended once it was failed. */
+function takenOver(): QueryExecution {
+  let state = foldQuery(QUERY_ID, [event('QueryCreated')])
+  const execution: Partial<QueryExecution> = {
+    queryId: QUERY_ID as QueryId,
+    followed: true,
+    revision: 1,
+    dispose: () => {},
+    fail: () => {
+      state = foldQuery(QUERY_ID, [event('QueryCreated'), event('QueryFailed')])
+      return Promise.resolve()
+    },
+    aggregate: {
+      queryId: QUERY_ID,
+      get state() {
+        return state
+      },
+      get intended() {
+        return state
+      },
+      sequence: 1,
+      position: undefined,
+      firstPosition: undefined,
+      execute: () => Promise.resolve(0),
+      onValid: () => {},
+    },
+  }
+  return execution as QueryExecution
+}
+
+/** A service over a log that holds one open query. @param whileRead happens after its stream was read, before that is known */
+function serviceOver(whileRead: () => void): StatementService {
+  const { type, time, data } = event('QueryCreated')
+  const recorded = { type, v: queryEventVersions[type], time, data, sequence: 1 } as Recorded
+  const nothing = { logId: '', partitions: [], at: [] }
+  registry = createQueryRegistry(
+    clock,
+    { firstFollowMs: 1e9, clientAbsentMs: 1e9, inMemoryMs: 10_000, endedInMemory: 3 },
+    () => false,
+  )
+  return createStatementService({
+    clock,
+    registry,
+    log: {
+      async *readStream() {
+        yield await Promise.resolve(recorded)
+        whileRead()
+      },
+      tip: () => Promise.resolve(nothing),
+    },
+    pages: { read: () => Promise.resolve('lost') },
+    start: () => {
+      throw new Error('Nothing is posted here')
+    },
+    limits: { openQueries: 10, postLogWaitMs: 1000, postPlanWaitMs: 50, answersKeptMs: 1e9 },
+    accepting: () => true,
+    epoch: 1,
+    hasDiskRoom: () => true,
+  })
+}
+
+describe('a cancel that comes before its query is taken over', () => {
+  it('is carried out when that happens while the log is read', async () => {
+    const service = serviceOver(() => registry.add(takenOver()))
+    // No timer is moved on: it waits for nothing.
+    expect(await service.cancel(QUERY_ID, CANCELED, WAIT_MS)).toBe('done')
+  })
+
+  it('is carried out when that happens later', async () => {
+    const service = serviceOver(() => setTimeout(() => registry.add(takenOver()), 5_000))
+    const canceled = service.cancel(QUERY_ID, CANCELED, WAIT_MS)
+    await vi.advanceTimersByTimeAsync(5_000)
+    expect(await canceled).toBe('done')
+  })
+
+  it('says that it waits when that does not happen in time', async () => {
+    const service = serviceOver(() => {})
+    const canceled = service.cancel(QUERY_ID, CANCELED, WAIT_MS)
+    await vi.advanceTimersByTimeAsync(WAIT_MS)
+    expect(await canceled).toBe('waiting')
+  })
+})
