@@ -430,7 +430,12 @@ export async function wireWriter(
         ? (meters) => restorePast({ base, caughtUp: () => caughtUp, before: epoch }, meters)
         : undefined,
     )
-    .then(() => (life.deadWriter === undefined ? undefined : sendLastSpans(log, read, telemetry.spans(), claimedAt)))
+    .then(async () => {
+      if (life.deadWriter === undefined) return
+      // The queries that ended last are the last that are projected.
+      await caughtUp
+      await sendLastSpans(log, read, telemetry.spans(), claimedAt)
+    })
     .catch((error: unknown) => logger.error('telemetry.trouble', { err: error }, 'Telemetry could not be loaded'))
   logger.info('ready', { epoch, milliseconds: Math.round(clock.monotonicMs() - startedAt) }, 'Coordinator is ready')
   return {
