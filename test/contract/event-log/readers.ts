@@ -182,8 +182,8 @@ export const readerTests: readonly ContractTest[] = [
   },
 ]
 
-/** Whatever the data is made of. */
-function withOtherData(text: string): string {
+/** An event as it is stored, with other data, whatever that is made of. */
+export function withOtherData(text: string): string {
   const envelope = JSON.parse(text) as { data: string }
   return JSON.stringify({ ...envelope, data: `${envelope.data.slice(0, -1)} ` })
 }
