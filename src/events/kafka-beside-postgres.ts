@@ -67,6 +67,8 @@ export class KafkaStoreBesidePostgres extends KafkaRecordStore {
       max: 4,
       connectionTimeoutMillis: 2000,
       query_timeout: 10_000,
+      // Whoever is stopped while it forgets a key keeps nobody from it.
+      idle_in_transaction_session_timeout: 5_000,
       allowExitOnIdle: true,
     })
     pool.on('error', () => {})

@@ -21,6 +21,8 @@ export interface StatementTold {
 
 const CONNECT_MS = 5_000
 const STATEMENT_MS = 60_000
+/** A process that is stopped within a commit must not keep its successor from the checkpoint. */
+const IDLE_IN_COMMIT_MS = 3_000
 
 /** Somebody else moved the checkpoint: another runner, a rebuild, a repair. */
 export class CheckpointMoved extends Error {
@@ -57,6 +59,7 @@ export class ProjectionStore {
       // A server that is gone without a word must not hold the projection for ever.
       connectionTimeoutMillis: CONNECT_MS,
       query_timeout: STATEMENT_MS,
+      idle_in_transaction_session_timeout: IDLE_IN_COMMIT_MS,
       keepAlive: true,
       options: `${database.options ?? ''} -c search_path=${schema},public -c synchronous_commit=off`.trim(),
     })
