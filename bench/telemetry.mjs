@@ -4,8 +4,11 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { createClient, quantile, startServer } from './quipu-server.mjs'
+import { tpchLake } from './tpch-data.mjs'
 import { tpchQueries } from './tpch-queries.mjs'
 
+/** Of TPC-H as Parquet: at what size a query's own work is that of real ones. */
+const SCALE = Number(process.env.BENCH_SCALE ?? 1)
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 10)
 const STATEMENTS = Number(process.env.BENCH_COUNT ?? 300)
 const CLIENTS = 16
@@ -21,11 +24,14 @@ const collector = createServer((request, response) => {
 await new Promise((resolve) => collector.listen(0, '127.0.0.1', resolve))
 const endpoint = `http://127.0.0.1:${collector.address().port}`
 
+const location = await tpchLake(SCALE)
 const sides = {}
 for (const [name, env] of Object.entries({ off: {}, on: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } })) {
-  const server = await startServer({ env })
+  const server = await startServer({ env, catalogs: { lake: { connector: 'lake', location } } })
   const { children } = JSON.parse(readFileSync(join(server.dataDir, 'supervisor.json'), 'utf8'))
-  sides[name] = { server, client: createClient(server.base), coordinator: children[0].pid, figures: {} }
+  const client = createClient(server.base)
+  const lake = createClient(server.base, { catalog: 'lake', schema: 'tpch' })
+  sides[name] = { server, client, lake, coordinator: children[0].pid, figures: {} }
 }
 // Engines of both have their spare by then.
 await new Promise((resolve) => setTimeout(resolve, 7000))
@@ -55,7 +61,7 @@ async function block(side, name, work, clients, count) {
   let left = count
   await Promise.all(
     Array.from({ length: clients }, async () => {
-      while (left-- > 0) await work(side.client)
+      while (left-- > 0) await work(side)
     }),
   )
   const seconds = (performance.now() - start) / 1000
@@ -67,18 +73,19 @@ async function block(side, name, work, clients, count) {
   })
 }
 
-const one = (client) => client.bytes('SELECT 1')
+const one = ({ client }) => client.bytes('SELECT 1')
 const tpch = async (client) => {
   for (const sql of Object.values(tpchQueries)) await client.bytes(sql)
 }
 const kinds = [
   [`SELECT 1, ${CLIENTS} clients`, one, CLIENTS, STATEMENTS],
   ['SELECT 1, 1 client', one, 1, Math.ceil(STATEMENTS / 3)],
-  ['22 TPC-H queries, tiny', tpch, 1, 1],
+  ['22 TPC-H queries, tiny', ({ client }) => tpch(client), 1, 1],
+  [`22 TPC-H queries, scale ${SCALE}, Parquet`, ({ lake }) => tpch(lake), 1, 1, Math.ceil(ROUNDS / 2)],
 ]
-for (const [name, work, clients, count] of kinds) {
+for (const [name, work, clients, count, rounds = ROUNDS] of kinds) {
   for (const side of Object.values(sides)) await block(side, 'warm', work, clients, count)
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let round = 0; round < rounds; round++) {
     // Who begins changes, so that nobody always has the warmer machine.
     const order = round % 2 === 0 ? ['off', 'on'] : ['on', 'off']
     for (const which of order) await block(sides[which], name, work, clients, count)
@@ -98,7 +105,7 @@ for (const [name, work, clients, count] of kinds) {
   const ms = (field) => `off ${median('off', field).toFixed(2)} ms, on ${median('on', field).toFixed(2)} ms`
   console.log(
     `${name}: off ${median('off', 'perSecond').toFixed(1)} a second, on ${median('on', 'perSecond').toFixed(1)}; ` +
-      `on/off, medians of ${ROUNDS} pairs: throughput ${pairs('perSecond').toFixed(3)}, ` +
+      `on/off, medians of ${rounds} pairs: throughput ${pairs('perSecond').toFixed(3)}, ` +
       `CPU of the event loop ${pairs('loopMs').toFixed(3)} (${ms('loopMs')}), ` +
       `of the coordinator ${pairs('cpuMs').toFixed(3)} (${ms('cpuMs')})`,
   )
@@ -149,8 +156,9 @@ console.log(
   `/metrics of the coordinator here: ${page.split('\n').filter((line) => line !== '' && !line.startsWith('#')).length} series, ` +
     `${((cpuOf(live.coordinator).all - liveBefore.all) / scrapes).toFixed(1)} ms of CPU a scrape`,
 )
-for (const { client, server } of Object.values(sides)) {
+for (const { client, lake, server } of Object.values(sides)) {
   client.close()
+  lake.close()
   await server.stop()
 }
 collector.close()
