@@ -2,6 +2,7 @@ import { deniedAction, distributionOf, endStateOf } from '../coordinator/query/q
 import { readLifetimeCounts, type LifetimeCounts } from '../readmodels/lifetime-counts.ts'
 import type { Meters } from '../telemetry/meters.ts'
 import { buckets, metricNames } from '../telemetry/metric-names.ts'
+import { withDeadline } from '../shared/deadline.ts'
 import type { CoordinatorBase } from './coordinator-base.ts'
 import { deniedPermission, writeOutcome } from './event-counters.ts'
 
@@ -25,7 +26,7 @@ export interface PastOfCoordinator {
  * @throws when it takes too long, or the read models are away: then nothing is restored, which Prometheus sees
  */
 export async function restorePast({ base, caughtUp, before }: PastOfCoordinator, meters: Meters): Promise<void> {
-  await soonEnough(caughtUp())
+  await withDeadline(caughtUp(), CAUGHT_UP_MS, () => new Error('the read models are behind'))
   const { connection, address, catalogs } = base
   const counts = await readLifetimeCounts(connection, { address, before, bounds: buckets.query })
   if (counts) restoreCounters(counts, meters, (catalog) => catalogs.get(catalog)?.connectorName ?? 'none')
@@ -33,14 +34,6 @@ export async function restorePast({ base, caughtUp, before }: PastOfCoordinator,
 
 /** So long the page of metrics is not given out: half a count would show as a jump. */
 const CAUGHT_UP_MS = 30_000
-
-async function soonEnough(done: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error('the read models are behind')), CAUGHT_UP_MS)
-  })
-  await Promise.race([done, late]).finally(() => clearTimeout(timer))
-}
 
 /** @param connectorOf the connector behind a catalog */
 export function restoreCounters(

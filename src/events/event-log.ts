@@ -45,6 +45,11 @@ export interface Recorded extends Event {
   readonly position: Position
 }
 
+/** What a reader is given of an event whose data was forgotten. */
+export function tombstoneOf(event: Recorded): Recorded {
+  return { ...event, stored: '', data: null, forgotten: true }
+}
+
 /** A place in the log; ordered within one log partition only. Postgres has log partition 0 alone. */
 export interface Position {
   readonly partition: number

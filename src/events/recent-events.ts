@@ -1,4 +1,4 @@
-import type { Recorded } from './event-log.ts'
+import { tombstoneOf, type Recorded } from './event-log.ts'
 import { sameState } from './fold.ts'
 import type { Place } from './record-store.ts'
 
@@ -53,9 +53,7 @@ export class RecentEvents {
     for (const [offset, chunk] of this.#chunks) {
       if (!chunk.events.some((event) => event.stream === stream)) continue
       const events = chunk.events.map((event) =>
-        event.stream === stream && isGone(event)
-          ? { ...event, stored: '', data: null, forgotten: true as const }
-          : event,
+        event.stream === stream && isGone(event) ? tombstoneOf(event) : event,
       )
       this.#chunks.set(offset, { ...chunk, events })
     }

@@ -1,4 +1,5 @@
 import { steadyWall, type Clock } from '../../shared/clock.ts'
+import { withDeadline } from '../../shared/deadline.ts'
 import { EngineError, failureOf, type Failure } from '../../shared/engine-error.ts'
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
 import type { TaskStats } from '../../execution/api/task.ts'
@@ -329,17 +330,8 @@ const CONFIRM_LOSS_MS = 2000
 const PAGE_WAIT_MS = 200
 
 /** @throws LogUnavailable when it takes longer; what was asked goes on */
-async function timely<T>(asked: Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new LogUnavailable('The event log does not answer')), Math.max(0, ms))
-  })
-  try {
-    return await Promise.race([asked, late])
-  } finally {
-    clearTimeout(timer)
-    asked.catch(() => {})
-  }
+function timely<T>(asked: Promise<T>, ms: number): Promise<T> {
+  return withDeadline(asked, ms, () => new LogUnavailable('The event log does not answer'))
 }
 
 /** True when the promise settled well within `ms`; its rejection passes through. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import kafkajs, { type ISocketFactory, type Kafka, type Producer, type SASLOptions } from 'kafkajs'
 import type { ConnectionOptions } from 'node:tls'
-import { beginning, hasEventsOf, LogUnavailable, type Checkpoint, type Recorded } from '../event-log.ts'
+import { beginning, hasEventsOf, LogUnavailable, tombstoneOf, type Checkpoint, type Recorded } from '../event-log.ts'
 import { keyNameInText } from '../envelope.ts'
 import { formatHeader, parseHeader } from '../fold.ts'
 import type { Batch, PutOutcome, RecordStore, StoredRecord, StoreLimits, StreamHead } from '../record-store.ts'
@@ -284,7 +284,7 @@ export class KafkaRecordStore implements RecordStore {
       if (event.position.offset >= tip.at[event.position.partition]!.offset) continue
       // Nor need it have read yet that an event was forgotten.
       const gone = event.key !== undefined && this.cipher?.isForgotten(event.key) === true
-      yield gone ? tombstone(event) : event
+      yield gone ? tombstoneOf(event) : event
     }
   }
 
@@ -322,10 +322,6 @@ export class KafkaRecordStore implements RecordStore {
       }
     }
   }
-}
-
-function tombstone(event: Recorded): Recorded {
-  return { ...event, stored: '', data: null, forgotten: true }
 }
 
 /** The topic of result pages that belongs to a topic of events. */

@@ -1,10 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { QueryEvent } from '../../../src/coordinator/query/events.ts'
-import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
-import type { QueryExecution } from '../../../src/coordinator/query/query-handle.ts'
 import { createQueryRegistry, type QueryRegistry } from '../../../src/coordinator/query/query-registry.ts'
-import type { QueryId } from '../../../src/shared/ids.ts'
-import { event } from '../../support/query-events.ts'
+import { knownQuery } from '../../support/known-query.ts'
 
 const limits = { firstFollowMs: 1e9, clientAbsentMs: 1e9, inMemoryMs: 10_000, endedInMemory: 3 }
 let registry: QueryRegistry
@@ -17,38 +13,6 @@ afterEach(() => {
 
 const clock = { now: () => Date.now(), monotonicMs: () => Date.now() }
 
-/** A query as far as the registry looks at it, with the means to end it. */
-function query(queryId: string): { readonly execution: QueryExecution; end(): void } {
-  let state = foldQuery(queryId, [event('QueryCreated')])
-  const listeners: ((events: readonly QueryEvent[]) => void)[] = []
-  const execution: Partial<QueryExecution> = {
-    queryId: queryId as QueryId,
-    followed: true,
-    dispose: () => {},
-    aggregate: {
-      queryId,
-      get state() {
-        return state
-      },
-      get intended() {
-        return state
-      },
-      sequence: 1,
-      position: undefined,
-      firstPosition: undefined,
-      execute: () => Promise.resolve(0),
-      onValid: (listener) => void listeners.push(listener),
-    },
-  }
-  return {
-    execution: execution as QueryExecution,
-    end() {
-      state = foldQuery(queryId, [event('QueryCreated'), event('QueryFailed')])
-      for (const listener of listeners) listener([])
-    },
-  }
-}
-
 const names = () => registry.list().map(({ queryId }) => queryId)
 
 describe('ended queries', () => {
@@ -60,7 +24,7 @@ describe('ended queries', () => {
       () => false,
       ({ queryId }) => left.push(queryId) > 0,
     )
-    const queries = ['a', 'open', 'b', 'c', 'd', 'e'].map(query)
+    const queries = ['a', 'open', 'b', 'c', 'd', 'e'].map(knownQuery)
     for (const { execution } of queries) registry.add(execution)
     for (const { execution, end } of queries) if (execution.queryId !== 'open') end()
     vi.advanceTimersByTime(9_000)
@@ -81,7 +45,7 @@ describe('ended queries', () => {
       () => false,
       ({ queryId }) => queryId === 'd',
     )
-    const queries = ['a', 'b', 'c', 'd', 'e'].map(query)
+    const queries = ['a', 'b', 'c', 'd', 'e'].map(knownQuery)
     for (const { execution } of queries) registry.add(execution)
     for (const { end } of queries) end()
     vi.advanceTimersByTime(60_000)
@@ -95,9 +59,9 @@ describe('ended queries', () => {
       () => true,
       () => false,
     )
-    const ended = query('a')
+    const ended = knownQuery('a')
     registry.add(ended.execution)
-    registry.add(query('open').execution)
+    registry.add(knownQuery('open').execution)
     ended.end()
     vi.advanceTimersByTime(12_000)
     expect(names()).toEqual(['open'])

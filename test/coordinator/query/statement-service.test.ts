@@ -1,12 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
 import { queryEventVersions } from '../../../src/coordinator/query/events.ts'
-import type { QueryExecution } from '../../../src/coordinator/query/query-handle.ts'
 import { createQueryRegistry, type QueryRegistry } from '../../../src/coordinator/query/query-registry.ts'
 import { createStatementService, type StatementService } from '../../../src/coordinator/query/statement-service.ts'
 import type { Recorded } from '../../../src/events/event-log.ts'
 import { failureOf } from '../../../src/shared/engine-error.ts'
-import type { QueryId } from '../../../src/shared/ids.ts'
+import { knownQuery } from '../../support/known-query.ts'
 import { event, QUERY_ID } from '../../support/query-events.ts'
 
 const CANCELED = failureOf('USER_CANCELED', 'Query was canceled')
@@ -23,34 +21,7 @@ afterEach(() => {
 const clock = { now: () => Date.now(), monotonicMs: () => Date.now() }
 
 /** A query that recovery has taken over; it has ended once it was failed. */
-function takenOver(): QueryExecution {
-  let state = foldQuery(QUERY_ID, [event('QueryCreated')])
-  const execution: Partial<QueryExecution> = {
-    queryId: QUERY_ID as QueryId,
-    followed: true,
-    revision: 1,
-    dispose: () => {},
-    fail: () => {
-      state = foldQuery(QUERY_ID, [event('QueryCreated'), event('QueryFailed')])
-      return Promise.resolve()
-    },
-    aggregate: {
-      queryId: QUERY_ID,
-      get state() {
-        return state
-      },
-      get intended() {
-        return state
-      },
-      sequence: 1,
-      position: undefined,
-      firstPosition: undefined,
-      execute: () => Promise.resolve(0),
-      onValid: () => {},
-    },
-  }
-  return execution as QueryExecution
-}
+const takenOver = () => knownQuery(QUERY_ID).execution
 
 /** A service over a log that holds one open query. @param whileRead happens after its stream was read, before that is known */
 function serviceOver(whileRead: () => void): StatementService {

@@ -1,0 +1,16 @@
+/**
+ * What was asked for, if it comes in time.
+ * @param ms below 0 is none
+ * @throws what `late` makes when the time is over; what was asked goes on, and nobody is told of its failure
+ */
+export async function withDeadline<T>(asked: Promise<T>, ms: number, late: () => Error): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const over = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(late()), Math.max(0, ms))
+  })
+  try {
+    return await Promise.race([asked, over])
+  } finally {
+    clearTimeout(timer)
+  }
+}

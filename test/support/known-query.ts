@@ -1,0 +1,37 @@
+import type { QueryEvent } from '../../src/coordinator/query/events.ts'
+import { foldQuery } from '../../src/coordinator/query/evolve.ts'
+import type { QueryExecution } from '../../src/coordinator/query/query-handle.ts'
+import type { QueryId } from '../../src/shared/ids.ts'
+import { event } from './query-events.ts'
+
+/** A query that was created, as far as a registry and its statement look at it, with the means to end it; `fail` ends it too. */
+export function knownQuery(queryId: string): { readonly execution: QueryExecution; end(): void } {
+  let state = foldQuery(queryId, [event('QueryCreated')])
+  const listeners: ((events: readonly QueryEvent[]) => void)[] = []
+  function end(): void {
+    state = foldQuery(queryId, [event('QueryCreated'), event('QueryFailed')])
+    for (const listener of listeners) listener([])
+  }
+  const execution: Partial<QueryExecution> = {
+    queryId: queryId as QueryId,
+    followed: true,
+    revision: 1,
+    dispose: () => {},
+    fail: () => Promise.resolve(end()),
+    aggregate: {
+      queryId,
+      get state() {
+        return state
+      },
+      get intended() {
+        return state
+      },
+      sequence: 1,
+      position: undefined,
+      firstPosition: undefined,
+      execute: () => Promise.resolve(0),
+      onValid: (listener) => void listeners.push(listener),
+    },
+  }
+  return { execution: execution as QueryExecution, end }
+}
