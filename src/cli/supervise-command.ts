@@ -7,6 +7,7 @@ import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import type { ChildSpec } from '../supervisor/child-keeper.ts'
 import { Supervisor, type Running } from '../supervisor/supervisor.ts'
+import { isRunByNpm, watchParent } from './npm-parent.ts'
 
 export type SupervisedProgram = 'start' | 'coordinator' | 'worker'
 
@@ -41,11 +42,15 @@ export async function superviseCommand(program: SupervisedProgram, argv: readonl
   })
 
   const stopAsked = new Promise<'asked'>((resolve) => {
+    const byNpm = isRunByNpm(process.env)
+    if (byNpm) watchParent(() => resolve('asked'))
+    // The terminal sends one Ctrl-C to npm and to this process, and npm sends it on.
+    const perInterrupt = byNpm ? 2 : 1
     let signals = 0
     for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
       process.on(name, () => {
         resolve('asked')
-        if (++signals === 1 || name !== 'SIGINT') return
+        if (++signals <= perInterrupt || name !== 'SIGINT') return
         // Ctrl-C a second time: the operator does not want to wait. Whatever ends now is recovered at the next start.
         supervisor.kill()
         process.exit(EXIT_INTERRUPTED)
