@@ -1,5 +1,8 @@
 import type { Config } from '../config/load-config.ts'
+import { namedValues } from '../config/setting.ts'
+import { settingList } from '../config/setting-list.ts'
 import { createLogger, type Logger } from '../telemetry/logger.ts'
+import type { SpanCollector } from '../telemetry/otlp-spans.ts'
 import { createMeters, createPendingMeters, type Meters } from '../telemetry/meters.ts'
 import { createSampler, type Sampler } from '../telemetry/sampler.ts'
 import { createPendingSpans, noSpans, type SpanSink } from '../telemetry/span.ts'
@@ -29,18 +32,20 @@ export function createProcessTelemetry(
   const { telemetry } = config
   const logger = createLogger({ level: config.logLevel, service: `quipu-${service}`, instance, version })
   // Of a worker these are its requests': the coordinator makes those of tasks of the figures that their events carry.
-  const exporting =
-    !telemetry.sdkDisabled && (telemetry.otlpEndpoint !== undefined || telemetry.otlpTracesEndpoint !== undefined)
+  const collector = collectorOf(telemetry)
+  const exporting = collector !== undefined
   const pendingMeters = createPendingMeters()
   const pendingSpans = createPendingSpans()
   let meters: Meters = pendingMeters
   let spans: SpanSink = exporting ? pendingSpans : noSpans
   let loading: Promise<Meters> | undefined
 
-  async function exportSpans(): Promise<void> {
+  async function exportSpans(collector: SpanCollector): Promise<void> {
     const { startThreadedSpans } = await import('../telemetry/threaded-spans.ts')
     spans = startThreadedSpans({
       program: new URL('./span-thread.js', import.meta.url),
+      env: withoutSettings(process.env),
+      collector,
       serviceName: telemetry.serviceName ?? `quipu-${service}`,
       instance,
       version,
@@ -74,10 +79,24 @@ export function createProcessTelemetry(
       )
       meters = whole ? { ...loaded, text: () => whole.then(loaded.text) } : loaded
       pendingMeters.replay(loaded)
-      if (exporting) await exportSpans()
+      if (collector) await exportSpans(collector)
     },
     stop: () => spans.stop(),
   }
+}
+
+/** Where the settings send spans to; undefined where they send none. */
+function collectorOf(telemetry: Config['telemetry']): SpanCollector | undefined {
+  const { sdkDisabled, otlpEndpoint, otlpTracesEndpoint, otlpHeaders, resourceAttributes } = telemetry
+  const url = otlpTracesEndpoint ?? (otlpEndpoint && `${otlpEndpoint.replace(/\/+$/, '')}/v1/traces`)
+  if (sdkDisabled || url === undefined) return undefined
+  return { url, headers: namedValues(otlpHeaders), resourceAttributes: namedValues(resourceAttributes) }
+}
+
+/** The exporter reads the same variables: those that a flag overrules must not come in by its door. */
+function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const own = new Set(settingList.map((setting) => setting.env))
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !own.has(name)))
 }
 
 /** The standard variables; nothing is taken where nobody collects, since a taken trace switches the profiler on. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { bytes, duration, flag, integer, list, oneOf, optionalText, text } from './setting.ts'
+import { bytes, duration, flag, httpAddress, integer, list, namedTexts, oneOf, optionalText, text } from './setting.ts'
 
 const kB = 1024
 const MB = 1024 * kB
@@ -9,20 +9,20 @@ const minute = 60 * second
 
 /** OpenTelemetry's own variables, so that a collector is configured as everywhere else. */
 const telemetry = z.strictObject({
-  otlpEndpoint: optionalText('OTLP over HTTP base address of a collector; nothing is exported without one', {
+  otlpEndpoint: httpAddress('OTLP over HTTP base address of a collector; nothing is exported without one', {
     env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
   }),
-  otlpTracesEndpoint: optionalText('Full address for traces, in place of the base address', {
+  otlpTracesEndpoint: httpAddress('Full address for traces, in place of the base address', {
     env: 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
   }),
-  otlpHeaders: optionalText('Headers for the collector: `name=value,…`', {
+  otlpHeaders: namedTexts('Headers for the collector: `name=value,…`', {
     env: 'OTEL_EXPORTER_OTLP_HEADERS',
     secret: true,
   }),
   serviceName: optionalText('`service.name` of the resource; made from the process when absent', {
     env: 'OTEL_SERVICE_NAME',
   }),
-  resourceAttributes: optionalText('Further resource attributes: `name=value,…`', { env: 'OTEL_RESOURCE_ATTRIBUTES' }),
+  resourceAttributes: namedTexts('Further resource attributes: `name=value,…`', { env: 'OTEL_RESOURCE_ATTRIBUTES' }),
   tracesSampler: optionalText('Sampler of the SDK; parent based with a ratio by default', {
     env: 'OTEL_TRACES_SAMPLER',
   }),
@@ -105,7 +105,7 @@ export const configSchema = z.strictObject({
   anchorFile: optionalText('File that anchors are appended to; audits read it', {
     shownDefault: '<data>/anchors.jsonl',
   }),
-  anchorWebhook: optionalText('Address that each anchor is posted to, as JSON', { secret: true }),
+  anchorWebhook: httpAddress('Address that each anchor is posted to, as JSON', { secret: true }),
   environment: text('Name of the deployment, shown in answers, metrics and traces', 'production'),
   coordinators: list('Addresses of the coordinators that a worker announces itself to'),
   advertisedUrl: optionalText('Address under which others reach this process, when it is not the one listened on'),

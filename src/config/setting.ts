@@ -36,6 +36,49 @@ export function optionalText(doc: string, extras: Extras = {}) {
     .register(settings, { kind: 'text', doc, ...extras })
 }
 
+/** OpenTelemetry's form of several values in one text, `name=value,…`; what is no name or text is percent-encoded. */
+export function namedTexts(doc: string, extras: Extras = {}) {
+  return z
+    .string()
+    .min(1)
+    .refine((value) => parseNamedValues(value) !== undefined, { error: 'must be name=value, several by commas' })
+    .optional()
+    .register(settings, { kind: 'text', doc, ...extras })
+}
+
+/** The values of a {@link namedTexts} setting; none when it is absent. */
+export function namedValues(value: string | undefined): Readonly<Record<string, string>> {
+  return (value === undefined ? undefined : parseNamedValues(value)) ?? {}
+}
+
+/** Undefined when the text is not of that form. */
+function parseNamedValues(value: string): Record<string, string> | undefined {
+  const parts = value.split(',').flatMap((part) => (part.trim() === '' ? [] : [part]))
+  const pairs: [string, string][] = []
+  for (const part of parts) {
+    const at = part.indexOf('=')
+    const name = part.slice(0, at).trim()
+    if (at < 0 || name === '') return undefined
+    try {
+      pairs.push([decodeURIComponent(name), decodeURIComponent(part.slice(at + 1).trim())])
+    } catch {
+      return undefined
+    }
+  }
+  return Object.fromEntries(pairs)
+}
+
+/** An address of a server that is asked by HTTP; with path, query and credentials as it has them. */
+export function httpAddress(doc: string, extras: Extras = {}) {
+  return z
+    .string()
+    .refine((value) => URL.canParse(value) && /^https?:$/.test(new URL(value).protocol), {
+      error: 'must be an address of the form http://host:port',
+    })
+    .optional()
+    .register(settings, { kind: 'text', doc, ...extras })
+}
+
 export function oneOf<const T extends readonly [string, ...string[]]>(doc: string, values: T, fallback: T[number]) {
   const schema = z.enum(values).default(fallback as never)
   return schema.register(settings, { kind: 'text', doc: `${doc}: ${values.join(', ')}` })

@@ -2,7 +2,18 @@ import type { Attributes, HrTime, SpanKind, SpanStatusCode } from '@opentelemetr
 import type { resources, tracing } from '@opentelemetry/sdk-node'
 import type { SpanRecord, SpanSink } from './span.ts'
 
+/** Where spans are sent to. */
+export interface SpanCollector {
+  /** The whole address, path included. */
+  readonly url: string
+  /** Headers of every request, beside those of the exporter. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Of the resource; the process's own attributes go before them. */
+  readonly resourceAttributes: Readonly<Record<string, string>>
+}
+
 export interface SpanExport {
+  readonly collector: SpanCollector
   readonly serviceName: string
   readonly instance: string
   readonly version: string
@@ -15,7 +26,8 @@ const QUEUE = 16_384
 const BATCH = 512
 
 /**
- * Sends spans by OTLP over HTTP; where to and how is the standard environment's say (`OTEL_EXPORTER_OTLP_ENDPOINT` …).
+ * Sends spans by OTLP over HTTP. What is no setting of ours (`OTEL_EXPORTER_OTLP_COMPRESSION` …), the exporter asks the
+ * environment for.
  * Loads the SDK (200 ms of CPU): called in a thread of its own, once the process serves, and only when there is an
  * endpoint. The SDK's batches, encoding and exporter are used; its tracer is not, since our spans have ended when they
  * are made, and it would make each of them twice.
@@ -26,7 +38,8 @@ export async function startSpanExport(options: SpanExport): Promise<Pick<SpanSin
     import('@opentelemetry/sdk-node'),
     import('@opentelemetry/exporter-trace-otlp-http'),
   ])
-  const exporter = new OTLPTraceExporter({ timeoutMillis: 1000 })
+  const { url, headers, resourceAttributes } = options.collector
+  const exporter = new OTLPTraceExporter({ url, headers: { ...headers }, timeoutMillis: 1000 })
   let queued = 0
   const counted: tracing.SpanExporter = {
     export(spans, done) {
@@ -45,7 +58,7 @@ export async function startSpanExport(options: SpanExport): Promise<Pick<SpanSin
     scheduledDelayMillis: 500,
     exportTimeoutMillis: 1000,
   })
-  const resource = resourcesOf.detectResources({ detectors: [resourcesOf.envDetector] }).merge(
+  const resource = resourcesOf.resourceFromAttributes(resourceAttributes).merge(
     resourcesOf.resourceFromAttributes({
       'service.name': options.serviceName,
       'service.instance.id': options.instance,

@@ -18,6 +18,8 @@ export interface SpanThreadAnswer {
 export interface ThreadedSpansOptions extends SpanExport {
   /** Program of the thread: what it makes of sources is its own. */
   readonly program: URL
+  /** The thread's environment. */
+  readonly env: NodeJS.ProcessEnv
   /** The thread ended by itself; the next spans get another one after a while. */
   readonly onTrouble: (error: Error) => void
 }
@@ -37,7 +39,7 @@ const STOP_MS = 2_000
  * beyond a bound nor anybody's time.
  */
 export function startThreadedSpans(options: ThreadedSpansOptions): SpanSink {
-  const { onSpans, onTrouble, program, ...data } = options
+  const { onSpans, onTrouble, program, env, ...data } = options
   let spans: SpanRecord[] = []
   let sources: SpansLater[] = []
   let timer: NodeJS.Timeout | undefined
@@ -50,6 +52,7 @@ export function startThreadedSpans(options: ThreadedSpansOptions): SpanSink {
   function begin(): Worker {
     const begun = new Worker(program, {
       workerData: data,
+      env,
       resourceLimits: { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16 },
     })
     begun.unref()

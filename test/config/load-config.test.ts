@@ -86,6 +86,14 @@ describe('configuration', () => {
     [['--log-level=loud'], {}, /^64: --log-level: invalid option/],
     [['--host', '0.0.0.0'], {}, /^64: Listening on 0\.0\.0\.0 .*--insecure/],
     [['--coordinators', 'localhost:8080'], {}, /^64: QUIPU_COORDINATORS: 'localhost:8080' is no address/],
+    [['--otlp-endpoint', 'localhost:4318'], {}, /^64: --otlp-endpoint: must be an address of the form http/],
+    [[], { QUIPU_ANCHOR_WEBHOOK: 'file:///etc/x' }, /^64: QUIPU_ANCHOR_WEBHOOK: must be an address of the form http/],
+    [
+      [],
+      { OTEL_EXPORTER_OTLP_HEADERS: 'secret' },
+      '64: OTEL_EXPORTER_OTLP_HEADERS: must be name=value, several by commas',
+    ],
+    [['--resource-attributes', 'a=%'], {}, /^64: --resource-attributes: must be name=value/],
     [[], { DATABASE_URL: 'mysql://x' }, '64: DATABASE_URL must begin postgresql://'],
   ] as const)('refuses %j %j', (argv, env, line) => {
     if (typeof line === 'string') expect(refusal(argv, env)).toBe(line)

@@ -1,4 +1,4 @@
-import { createServer } from 'node:http'
+import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 /** A span as it was exported. */
@@ -17,9 +17,18 @@ export interface ReceivedSpan {
   readonly statusCode: number
 }
 
+/** A request as it arrived. */
+export interface ReceivedExport {
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  /** Attributes of the first resource. */
+  readonly resource: Readonly<Record<string, unknown>>
+}
+
 export interface OtlpReceiver {
   readonly url: string
   readonly spans: readonly ReceivedSpan[]
+  readonly exports: readonly ReceivedExport[]
   /** By span id: what is sent twice counts once. */
   trace(traceId: string): readonly ReceivedSpan[]
   close(): Promise<void>
@@ -28,13 +37,17 @@ export interface OtlpReceiver {
 /** Takes traces by OTLP over HTTP in JSON, as a collector does. */
 export async function startOtlpReceiver(answer: 'at once' | 'never' | 'with 503' = 'at once'): Promise<OtlpReceiver> {
   const spans: ReceivedSpan[] = []
+  const exports: ReceivedExport[] = []
   const server = createServer((request, response) => {
     const parts: Buffer[] = []
     request.on('data', (part: Buffer) => parts.push(part))
     request.on('end', () => {
       if (answer === 'never') return
       if (answer === 'with 503') return void response.writeHead(503).end()
-      spans.push(...readOtlp(JSON.parse(Buffer.concat(parts).toString()) as OtlpJson))
+      const json = JSON.parse(Buffer.concat(parts).toString()) as OtlpJson
+      spans.push(...readOtlp(json))
+      const resource = attributesOf(json.resourceSpans[0]?.resource?.attributes ?? [])
+      exports.push({ path: request.url ?? '', headers: request.headers, resource })
       response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
     })
   })
@@ -42,6 +55,7 @@ export async function startOtlpReceiver(answer: 'at once' | 'never' | 'with 503'
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     spans,
+    exports,
     trace: (traceId) => [
       ...new Map(spans.filter((span) => span.traceId === traceId).map((span) => [span.spanId, span])).values(),
     ],
@@ -64,6 +78,7 @@ type OtlpAttributes = readonly { readonly key: string; readonly value: OtlpValue
 
 export interface OtlpJson {
   readonly resourceSpans: readonly {
+    readonly resource?: { readonly attributes?: OtlpAttributes }
     readonly scopeSpans: readonly {
       readonly spans: readonly {
         readonly traceId: string
