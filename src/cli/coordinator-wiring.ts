@@ -152,6 +152,7 @@ export async function wireWriter(
     epoch: () => epoch,
     bearer,
     requestTimeoutMs: 5_000,
+    taskBodyBytes: limits.taskBodyBytes,
     onStaleEpoch: () => void resign('A worker has seen a higher epoch'),
   })
   const workers = createMembership({
@@ -191,6 +192,7 @@ export async function wireWriter(
       pageBytes: limits.pageBytes,
       inlineBytes: INLINE_BYTES,
       queryRunMs: timeouts.queryRunMs,
+      planBytes: limits.taskBodyBytes,
       answersKeptMs: timeouts.answersKeptMs,
     },
     cleaner,

@@ -138,7 +138,7 @@ export interface EventLog {
    * is away, so callers set their own deadline: the events may become valid after it.
    * @param expected sequence of the stream's last event, 0 for a new stream
    * @param pages what `keepPages` gave to go with the append; there whenever the events are valid
-   * @throws SequenceConflict | TooLarge nothing was sent
+   * @throws SequenceConflict | TooLarge | LogFull nothing was sent; LogFull of new streams only
    * @throws Fenced | LogWentBackwards not valid as far as was read: answer nobody
    */
   append(stream: string, expected: number, events: readonly Event[], pages?: readonly ResultPage[]): Promise<Appended>
@@ -277,3 +277,6 @@ export class Unforgettable extends EventLogError {
 export class LogUnavailable extends EventLogError {
   override readonly name = 'LogUnavailable'
 }
+
+/** Too much waits for a log that does not take it: a new stream is not begun, and nothing of it was sent. */
+export class LogFull extends LogUnavailable {}

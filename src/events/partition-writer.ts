@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { openSealed, type Sealed } from './envelope.ts'
 import {
   Fenced,
+  LogFull,
   LogUnavailable,
   LogWentBackwards,
   SequenceConflict,
@@ -143,8 +144,9 @@ export class PartitionWriter {
 
   append(stream: string, expected: number, events: readonly Event[], pages: readonly ResultPage[]): Promise<Appended> {
     if (this.#lost) return Promise.reject(this.#lost)
-    if (this.#queuedBytes > this.parts.maxQueuedBytes)
-      return Promise.reject(new LogUnavailable('Too much waits for the event log already'))
+    // What goes on is bounded by what was begun; a query that cannot say its end would be without one.
+    if (expected === 0 && this.#queuedBytes > this.parts.maxQueuedBytes)
+      return Promise.reject(new LogFull('Too much waits for the event log already'))
     const known = this.#heads.get(stream) ?? (expected === 0 && this.#isNew(stream) ? NO_EVENTS : undefined)
     const assumedNew = !known && expected === 0 && this.parts.store.checksNewStreams
     if (this.#learning.has(stream) || (!known && !assumedNew))

@@ -24,6 +24,13 @@ export interface Connector {
    * when there are no rows. */
   listSplits(handle: TableHandle): Promise<readonly ConnectorSplit[]>
   /**
+   * The splits as an engine gets them: with rows that only the coordinator knows. Asked in the coordinator at each attempt
+   * of a task, just before it; what it adds is part of no event. Absent where splits are whole as they are listed.
+   * @param columns those that will be read: values of others may be left out
+   * @throws EngineError EXCEEDED_LOCAL_MEMORY_LIMIT when there are too many to be held in memory
+   */
+  loadSplits?(splits: readonly ConnectorSplit[], columns: readonly string[]): Promise<readonly ConnectorSplit[]>
+  /**
    * A DuckDB SELECT without parameters that gives exactly the rows of these splits, in the columns asked for, named
    * as asked, each held in DuckDB as its SQL type is (`sql/types/duckdb-representation.ts`). Runs in the worker.
    * `columns` may be empty (count(*)): then any one column per row will do.

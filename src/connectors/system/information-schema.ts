@@ -7,7 +7,7 @@ import type {
   TableHandle,
 } from '../spi/connector.ts'
 import { informationSchemaTables, type SystemColumns } from './information-schema-tables.ts'
-import { rowArrays, rowsExpression, type SystemRow, type SystemValue } from './rows-expression.ts'
+import { loadedRows, rowArrays, rowsExpression, type SystemRow } from './rows-expression.ts'
 
 export const INFORMATION_SCHEMA = 'information_schema'
 /** Marks handles and splits that are none of the catalog's own. */
@@ -15,7 +15,7 @@ const MARK = '$informationSchema'
 
 type InformationTable = keyof typeof informationSchemaTables
 
-/** A catalog with `information_schema` beside its own schemas; its rows are listed where the splits are. */
+/** A catalog with `information_schema` beside its own schemas; its rows are listed when a task is about to read them. */
 export function withInformationSchema(connector: Connector): Connector {
   const { catalog } = connector
   const ours = (handleOrData: Readonly<Record<string, unknown>>): InformationTable | undefined => {
@@ -43,14 +43,19 @@ export function withInformationSchema(connector: Connector): Connector {
     async listSplits(handle) {
       const table = ours(handle)
       if (!table) return connector.listSplits(handle)
-      const rows = rowArrays(informationSchemaTables[table], await rowsOf(withInformationSchema(connector), table))
+      return [{ catalog, data: { [MARK]: table } }]
+    },
+    async loadSplits(splits, wanted) {
+      const table = splits[0] && ours(splits[0].data)
+      if (!table) return connector.loadSplits?.(splits, wanted) ?? splits
+      const listed = await rowsOf(withInformationSchema(connector), table)
+      const rows = rowArrays(informationSchemaTables[table], listed, wanted)
       return [{ catalog, data: { [MARK]: table, rows }, rows: rows.length }]
     },
     async tableExpression(splits, columns) {
       const table = splits[0] && ours(splits[0].data)
       if (!table) return connector.tableExpression(splits, columns)
-      const rows = splits.flatMap(({ data }) => data['rows'] as SystemValue[][])
-      return rowsExpression(informationSchemaTables[table], rows, columns)
+      return rowsExpression(informationSchemaTables[table], loadedRows(splits), columns)
     },
     verifySplits: (splits: readonly ConnectorSplit[]) =>
       connector.verifySplits(splits.filter((split) => !ours(split.data))),

@@ -7,10 +7,46 @@ export type SystemValue = string | number | boolean | null | readonly string[]
 /** A row by column name; what is left out is null. */
 export type SystemRow = Readonly<Record<string, SystemValue>>
 
-/** Rows as they travel: by position, in the order of the table's columns. */
-export function rowArrays(columns: SystemColumns, rows: readonly SystemRow[]): SystemValue[][] {
+/** Rows of one table that travel to an engine, as text at most. */
+const MAX_ROWS_BYTES = 32 * 1024 * 1024
+
+/**
+ * Rows as they travel: by position, in the order of the table's columns; null where a column is not wanted.
+ * @throws EngineError EXCEEDED_LOCAL_MEMORY_LIMIT when they are too many
+ */
+export function rowArrays(
+  columns: SystemColumns,
+  rows: readonly SystemRow[],
+  wanted: readonly string[] = Object.keys(columns),
+): SystemValue[][] {
+  const asked = new Set(wanted)
   const names = Object.keys(columns)
-  return rows.map((row) => names.map((name) => row[name] ?? null))
+  let bytes = 0
+  return rows.map((row) =>
+    names.map((name) => {
+      const value = asked.has(name) ? (row[name] ?? null) : null
+      bytes += sizeOf(value)
+      if (bytes > MAX_ROWS_BYTES)
+        throw new EngineError(
+          'EXCEEDED_LOCAL_MEMORY_LIMIT',
+          `The rows of a system table take more than ${MAX_ROWS_BYTES} bytes: ask for fewer of its columns`,
+        )
+      return value
+    }),
+  )
+}
+
+function sizeOf(value: SystemValue): number {
+  if (typeof value === 'string') return value.length + 4
+  return Array.isArray(value) ? value.reduce((sum: number, one: string) => sum + one.length + 4, 4) : 8
+}
+
+/** A split whose rows are listed when a task needs them: it names the table alone. */
+export function loadedRows(splits: readonly { readonly data: Readonly<Record<string, unknown>> }[]): SystemValue[][] {
+  return splits.flatMap(({ data }) => {
+    if (!Array.isArray(data['rows'])) throw new Error('Rows of a system table are loaded in the coordinator')
+    return data['rows'] as SystemValue[][]
+  })
 }
 
 /**

@@ -5,7 +5,7 @@ import { connectorColumns, withInformationSchema } from './information-schema.ts
 import { jdbcRows, overCatalogs } from './jdbc-rows.ts'
 import { jdbcTables } from './jdbc-tables.ts'
 import { metadataTables } from './metadata-tables.ts'
-import { rowArrays, rowsExpression, type SystemRow, type SystemValue } from './rows-expression.ts'
+import { loadedRows, rowArrays, rowsExpression, type SystemRow } from './rows-expression.ts'
 import { runtimeTables } from './runtime-tables.ts'
 
 export const SYSTEM_CATALOG = 'system'
@@ -19,8 +19,8 @@ const schemas = { runtime: runtimeTables, metadata: metadataTables, jdbc: jdbcTa
 
 /**
  * The configured catalogs with `system` among them and `information_schema` in each: tables like any other, so that the
- * front end, plans and engines know no special case. Rows are made where splits are listed, in the coordinator, and
- * travel in the splits.
+ * front end, plans and engines know no special case. A split names its table; its rows are listed in the coordinator when
+ * a task is about to read them, and travel to the engine in the split.
  * @param sources asked when rows are; absent in workers, which only turn splits into expressions
  */
 export function withSystemCatalog(catalogs: Catalogs, sources?: () => RuntimeSources): Catalogs {
@@ -58,13 +58,19 @@ function createSystemConnector(catalogs: Catalogs, sources: (() => RuntimeSource
     getStatistics: async () => ({}),
     async listSplits(handle) {
       const { schema, table } = handle as { schema: string; table: string }
-      const rows = rowArrays(columnsOf(schema, table)!, await rowsOf(schema, table, catalogs, sources))
-      return [{ catalog: SYSTEM_CATALOG, data: { schema, table, rows }, rows: rows.length }]
+      return [{ catalog: SYSTEM_CATALOG, data: { schema, table } }]
     },
+    loadSplits: (splits, wanted) =>
+      Promise.all(
+        splits.map(async ({ catalog, data }) => {
+          const { schema, table } = data as { schema: string; table: string }
+          const rows = rowArrays(columnsOf(schema, table)!, await rowsOf(schema, table, catalogs, sources), wanted)
+          return { catalog, data: { schema, table, rows }, rows: rows.length }
+        }),
+      ),
     async tableExpression(splits, wanted) {
       const { schema, table } = splits[0]!.data as { schema: string; table: string }
-      const rows = splits.flatMap(({ data }) => data['rows'] as SystemValue[][])
-      return rowsExpression(columnsOf(schema, table)!, rows, wanted)
+      return rowsExpression(columnsOf(schema, table)!, loadedRows(splits), wanted)
     },
     verifySplits: async () => {},
     allowedDirectories: () => [],
@@ -83,7 +89,7 @@ async function rowsOf(
 ): Promise<readonly SystemRow[]> {
   switch (schema) {
     case 'runtime':
-      if (!sources) throw new Error('Splits of system tables are listed in the coordinator')
+      if (!sources) throw new Error('Rows of system tables are listed in the coordinator')
       return sources()[table as keyof typeof runtimeTables]()
     case 'metadata':
       return metadataRows(table as keyof typeof metadataTables, catalogs)

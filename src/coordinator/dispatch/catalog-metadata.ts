@@ -1,6 +1,7 @@
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
-import type { Connector } from '../../connectors/spi/connector.ts'
+import type { Connector, ConnectorSplit } from '../../connectors/spi/connector.ts'
 import type { Split } from '../../execution/api/fragment.ts'
+import type { StagePlan } from '../../planner/stage-plan.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { MetadataPort, RenderedQuery } from '../../sql/front-end.ts'
 
@@ -26,19 +27,59 @@ export async function listSplits(
   const perScan = await Promise.all(
     query.scans.map(async (scan, index) => {
       const connector = connectorOf(catalogs, scan.catalog)
-      if (connector.connectorName !== 'system' && scan.schema !== 'information_schema') coordinatorOnly = false
+      if (!isOfSystem(connector, scan)) coordinatorOnly = false
       const splits = await connector.listSplits(scan.handle)
-      return splits.map((split): Split => ({
-        scan: index,
-        catalog: split.catalog,
-        data: { ...split.data },
-        ...(split.rows === undefined ? {} : { rows: split.rows }),
-        ...(split.bytes === undefined ? {} : { bytes: split.bytes }),
-        ...(split.columnBytes === undefined ? {} : { columnBytes: { ...split.columnBytes } }),
-      }))
+      return splits.map((split) => splitOf(index, split))
     }),
   )
   return { splits: perScan.flat(), coordinatorOnly }
+}
+
+/** A stage's splits as an engine gets them: with the rows that some only name, as they are now. */
+export async function loadSplits(catalogs: Catalogs, { fragment, splits }: StagePlan): Promise<readonly Split[]> {
+  const scans = fragment?.scans ?? []
+  const perScan = await Promise.all(
+    scans.map(async (scan, index) => {
+      const own = splits.filter((split) => split.scan === index)
+      const connector = connectorOf(catalogs, scan.catalog)
+      if (!connector.loadSplits || !isOfSystem(connector, scan)) return own
+      const loaded = await connector.loadSplits(own.map(connectorSplit), scan.columns)
+      return loaded.map((split) => splitOf(index, split))
+    }),
+  )
+  return perScan.flat()
+}
+
+/** Does the stage read rows that only the coordinator has? */
+export function readsSystem(catalogs: Catalogs, { fragment }: StagePlan): boolean {
+  return fragment?.scans.some((scan) => isOfSystem(connectorOf(catalogs, scan.catalog), scan)) ?? false
+}
+
+/** A split as its connector knows it. */
+export function connectorSplit({ catalog, data, rows, bytes, columnBytes }: Split): ConnectorSplit {
+  return {
+    catalog,
+    data,
+    ...(rows === undefined ? {} : { rows }),
+    ...(bytes === undefined ? {} : { bytes }),
+    ...(columnBytes === undefined ? {} : { columnBytes }),
+  }
+}
+
+function splitOf(scan: number, { catalog, data, rows, bytes, columnBytes }: ConnectorSplit): Split {
+  return {
+    scan,
+    catalog,
+    data: { ...data },
+    ...(rows === undefined ? {} : { rows }),
+    ...(bytes === undefined ? {} : { bytes }),
+    ...(columnBytes === undefined ? {} : { columnBytes: { ...columnBytes } }),
+  }
+}
+
+/** Rows of these tables are the coordinator's own knowledge. */
+function isOfSystem(connector: Connector, { schema }: { readonly schema: string }): boolean {
+  return connector.connectorName === 'system' || schema === 'information_schema'
 }
 
 /** The catalogs that a query reads, for people. */

@@ -1,7 +1,10 @@
 import { deferred } from '../../shared/deferred.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 
-/** A place in a resource group; given back once, later calls do nothing. */
+/**
+ * A place in a resource group; given back once, later calls do nothing. It belongs to the query whose signal it was asked
+ * for with: aborted, it is given back by itself, whether anybody has taken it in hand yet or not.
+ */
 export interface Place {
   release(): void
 }
@@ -41,14 +44,14 @@ export interface ResourceGroups {
   /** The group of a query; one for all until rules are configured. */
   groupOf(session: { readonly user: string; readonly source?: string | undefined }): string
   /** A place whatever the limit says: admitted queries keep theirs over a restart. */
-  occupy(group: string): Place
+  occupy(group: string, signal: AbortSignal): Place
   /**
    * A place at once, or undefined when the group is full.
    * @param recovered it came to the coordinator before: earlier than whoever is new
    */
-  tryEnter(group: string, recovered?: boolean): Place | undefined
+  tryEnter(group: string, signal: AbortSignal, recovered?: boolean): Place | undefined
   /**
-   * Waits for a place.
+   * Waits for a place; undefined once the signal is aborted.
    * @param recovered it waits before whoever is new, however many wait
    * @returns its position in the queue, from 1
    * @throws EngineError QUERY_QUEUE_FULL
@@ -61,8 +64,11 @@ export interface ResourceGroups {
   figures(): readonly GroupFigures[]
 }
 
+/** Of a query that has ended. */
+const NO_PLACE: Place = { release() {} }
+
 interface Waiting {
-  wake(place: Place | undefined): void
+  wake(place: Place): void
   readonly signal: AbortSignal
 }
 
@@ -86,17 +92,19 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
     return group
   }
   of(GLOBAL_GROUP)
-  function take(group: Group): Place {
+  function take(group: Group, signal: AbortSignal): Place {
+    if (signal.aborted) return NO_PLACE
     group.running++
     let held = true
-    return {
-      release() {
-        if (!held) return
-        held = false
-        group.running--
-        admit(group)
-      },
+    function release(): void {
+      if (!held) return
+      held = false
+      signal.removeEventListener('abort', release)
+      group.running--
+      admit(group)
     }
+    signal.addEventListener('abort', release)
+    return { release }
   }
   function admit(group: Group): void {
     for (;;) {
@@ -104,8 +112,7 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
       const next =
         group.recovered.shift() ?? (group.running + expected < limits.running ? group.waiting.shift() : undefined)
       if (!next) return
-      if (next.signal.aborted) next.wake(undefined)
-      else next.wake(take(group))
+      next.wake(take(group, next.signal))
     }
   }
   function expectOnly(queries: number): void {
@@ -134,14 +141,14 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
       })
     },
     groupOf: () => GLOBAL_GROUP,
-    occupy: (name) => take(of(name)),
-    tryEnter(name, recovered = false) {
+    occupy: (name, signal) => take(of(name), signal),
+    tryEnter(name, signal, recovered = false) {
       const group = of(name)
       if (group.recovered.length > 0) return undefined
       const free = recovered
         ? group.running < limits.running
         : group.running + expected < limits.running && group.waiting.length === 0
-      return free ? take(group) : undefined
+      return free ? take(group, signal) : undefined
     },
     enter(name, signal, recovered = false) {
       const group = of(name)
@@ -149,17 +156,21 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
       if (!recovered && group.recovered.length + queue.length >= limits.queued)
         throw new EngineError('QUERY_QUEUE_FULL', `Too many queued queries for "${name}"`)
       const place = new Promise<Place | undefined>((resolve) => {
-        const entry = { wake: resolve, signal }
-        queue.push(entry)
-        signal.addEventListener(
-          'abort',
-          () => {
-            const index = queue.indexOf(entry)
-            if (index >= 0) queue.splice(index, 1)
-            resolve(undefined)
+        if (signal.aborted) return resolve(undefined)
+        const leave = (): void => {
+          const index = queue.indexOf(entry)
+          if (index >= 0) queue.splice(index, 1)
+          resolve(undefined)
+        }
+        const entry: Waiting = {
+          wake(given) {
+            signal.removeEventListener('abort', leave)
+            resolve(given)
           },
-          { once: true },
-        )
+          signal,
+        }
+        queue.push(entry)
+        signal.addEventListener('abort', leave)
       })
       const position = queue.length + (recovered ? 0 : group.recovered.length)
       admit(group)

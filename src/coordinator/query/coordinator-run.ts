@@ -1,13 +1,14 @@
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
 import type { EventLog, ResultPage } from '../../events/event-log.ts'
 import { composeStatement } from '../../execution/api/compose-statement.ts'
+import type { Split } from '../../execution/api/fragment.ts'
 import type { TaskStats } from '../../execution/api/task.ts'
 import { EngineLost, type EnginePool, type EngineRun } from '../../execution/engine/engine.ts'
 import type { StagePlan } from '../../planner/stage-plan.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { taskId, type QueryId } from '../../shared/ids.ts'
-import { connectorOf } from '../dispatch/catalog-metadata.ts'
+import { connectorOf, connectorSplit } from '../dispatch/catalog-metadata.ts'
 import { coordinatorTaskStats, cutPages, type MadePage } from './coordinator-stage.ts'
 import type { QueryCommand } from './decider.ts'
 import type { PlanFacts } from './planned-data.ts'
@@ -32,6 +33,8 @@ export interface CoordinatorRun {
   record(steps: readonly Step[], pages?: readonly ResultPage[]): Promise<void>
   recordSoon(steps: readonly Step[]): Promise<void>
   planned(facts: PlanFacts): QueryCommand
+  /** The stage's splits with the rows that some of them only name. */
+  splitsOf(stage: StagePlan): Promise<readonly Split[]>
   finish(): Step
   /** So that a cancel reaches it. */
   onEngineRun(run: EngineRun): void
@@ -54,14 +57,17 @@ export async function runOnCoordinator(
   plan: QueryCommand | undefined,
 ): Promise<void> {
   const fragment = stage.fragment!
+  const splits = await run.splitsOf(stage)
   const expressions = await Promise.all(
     fragment.scans.map((scan, index) =>
       connectorOf(deps.catalogs, scan.catalog).tableExpression(
-        stage.splits.filter((split) => split.scan === index).map(({ scan: _, ...split }) => withoutAbsent(split)),
+        splits.filter((split) => split.scan === index).map(connectorSplit),
         scan.columns,
       ),
     ),
   )
+  // From here to the engine nothing waits: a cancel finds the run, or there is none.
+  run.signal.throwIfAborted()
   const createdAt = deps.clock.now()
   const engineRun = deps.engine.run({
     id: run.queryId,
@@ -74,7 +80,7 @@ export async function runOnCoordinator(
     remainingMillis: deps.limits.queryRunMs,
   })
   run.onEngineRun(engineRun)
-  if (plan) run.recordSoon([plan]).catch(() => {})
+  const planned = plan ? recordedSoon(run, plan) : Promise.resolve()
   const result = await engineRun.done.catch((error: unknown) => {
     // The pool has tried it twice.
     if (error instanceof EngineLost)
@@ -101,7 +107,14 @@ export async function runOnCoordinator(
     source: 'ValuesOperator',
     engine: result,
   })
-  await publishMade(deps, run, pages, stats)
+  await Promise.all([publishMade(deps, run, pages, stats), planned])
+}
+
+/** Recorded with what comes next; its refusal is told once that is waited for. */
+function recordedSoon(run: CoordinatorRun, command: QueryCommand): Promise<void> {
+  const recorded = run.recordSoon([command])
+  recorded.catch(() => {})
+  return recorded
 }
 
 /** One row made here, without an engine: EXPLAIN, literals. */
@@ -112,8 +125,8 @@ export async function makeRow(
   facts: Omit<PlanFacts, keyof typeof NO_STAGES>,
 ): Promise<void> {
   const stage: StagePlan = { id: 0, distribution: 'coordinator', inputs: [], splits: [] }
-  run.recordSoon([run.planned({ ...NO_STAGES, ...facts, stages: [stage] })]).catch(() => {})
-  await publishRow(deps, run, row, 'ValuesOperator')
+  const planned = recordedSoon(run, run.planned({ ...NO_STAGES, ...facts, stages: [stage] }))
+  await Promise.all([publishRow(deps, run, row, 'ValuesOperator'), planned])
 }
 
 /** @param row its JSON; `source` the operator that is said to have made it */
@@ -168,10 +181,4 @@ async function publishMade(
     ],
     kept.beside,
   )
-}
-
-function withoutAbsent<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as {
-    [K in keyof T]: Exclude<T[K], undefined>
-  }
 }

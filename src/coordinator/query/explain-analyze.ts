@@ -18,9 +18,11 @@ export async function runForFigures(
   input: Omit<WorkerStageInput, 'finish' | 'onPageBytes' | 'onRunning'>,
   plan: QueryCommand,
 ): Promise<TaskStats> {
-  const { fragment, splits, id } = input.stage
+  const { fragment, id } = input.stage
   if (!fragment) throw new Error('a worker stage has a fragment')
   const node = await chooseWorker(deps, input.signal)
+  const splits = await input.splitsOf(input.stage)
+  input.signal.throwIfAborted()
   const taskId = makeTaskId(input.queryId, id, 0)
   const create: QueryCommand = {
     type: 'CreateTask',
@@ -55,6 +57,7 @@ export async function runForFigures(
           reject(engineError(location ? { ...rest, location } : rest))
         }
       }
+      if (input.signal.aborted) return reject(input.signal.reason)
       input.signal.addEventListener('abort', () => reject(input.signal.reason), { once: true })
       deps.hub.listen(node.url, taskId, {
         onStatus,

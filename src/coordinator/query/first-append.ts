@@ -10,7 +10,7 @@ export interface Recorder {
   recordSoon(steps: readonly Step[]): Promise<void>
   /** Sends what waits. */
   flush(): void
-  /** Resolves when the query's first event is valid. */
+  /** Resolves when the query's first event is valid; rejects when it never will be. What rode along may be refused alone. */
   readonly first: Promise<void>
   dispose(): void
 }
@@ -22,6 +22,8 @@ export function createRecorder(aggregate: QueryAggregate, create: Step | undefin
     pages: [],
   }
   const first = deferred()
+  /** All that goes with the first event. */
+  const together = deferred()
   if (!held) first.resolve()
   const timer = held ? setTimeout(flush, holdMs) : undefined
 
@@ -30,7 +32,17 @@ export function createRecorder(aggregate: QueryAggregate, create: Step | undefin
     const { steps, pages } = held
     held = undefined
     clearTimeout(timer)
-    aggregate.execute(steps, pages).then(() => first.resolve(), first.reject)
+    aggregate.execute(steps, pages).then(
+      () => {
+        first.resolve()
+        together.resolve()
+      },
+      (error: unknown) => {
+        if (aggregate.state.kind === 'NONE') first.reject(error)
+        else first.resolve()
+        together.reject(error)
+      },
+    )
   }
 
   async function record(steps: readonly Step[], pages: readonly ResultPage[] = []): Promise<void> {
@@ -38,7 +50,7 @@ export function createRecorder(aggregate: QueryAggregate, create: Step | undefin
       held.steps.push(...steps)
       held.pages.push(...pages)
       flush()
-      return first.promise
+      return together.promise
     }
     await aggregate.execute(steps, pages)
   }
@@ -48,7 +60,7 @@ export function createRecorder(aggregate: QueryAggregate, create: Step | undefin
     recordSoon(steps) {
       if (!held) return record(steps)
       held.steps.push(...steps)
-      return first.promise
+      return together.promise
     },
     flush,
     first: first.promise,

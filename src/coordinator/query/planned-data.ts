@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { StagePlan } from '../../planner/stage-plan.ts'
+import { EngineError } from '../../shared/engine-error.ts'
 import type { FrontEndTimes, PlanNode, ResultColumn, Warning } from '../../sql/front-end.ts'
 import type { QueryEventOf } from './events.ts'
 
@@ -54,6 +55,33 @@ export function plannedData(facts: PlanFacts, at: string): Planned {
     ...(outline === undefined ? {} : { outline }),
     ...(write === undefined ? {} : { write }),
   }
+}
+
+/**
+ * A plan is one event, and what a worker is told: neither may grow without bounds.
+ * @throws EngineError QUERY_EXCEEDED_COMPILER_LIMIT when the statement is too long once it is rendered,
+ * EXCEEDED_TASK_DESCRIPTOR_STORAGE_CAPACITY when it reads too many files
+ * @returns its size as text, bytes
+ */
+export function checkPlanSize(plan: Planned, maxBytes: number): number {
+  const bytes = jsonBytes(plan)
+  if (bytes <= maxBytes) return bytes
+  const splits = plan.stages.flatMap((stage) => stage.splits)
+  const ofSplits = jsonBytes(splits)
+  if (ofSplits > bytes / 2)
+    throw new EngineError(
+      'EXCEEDED_TASK_DESCRIPTOR_STORAGE_CAPACITY',
+      `The list of the ${splits.length} files that the statement reads takes ${ofSplits} bytes; ` +
+        `the plan of a statement may take ${maxBytes}: read fewer files, or make them larger`,
+    )
+  throw new EngineError(
+    'QUERY_EXCEEDED_COMPILER_LIMIT',
+    `The plan of the statement takes ${bytes} bytes of at most ${maxBytes}: make the statement shorter`,
+  )
+}
+
+function jsonBytes(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value))
 }
 
 /** Parsing told apart from analysis; rendering is a part of planning. */

@@ -1,5 +1,13 @@
 import type { Clock } from '../../shared/clock.ts'
-import type { Event, EventLog, Position, ResultPage } from '../../events/event-log.ts'
+import {
+  LogFull,
+  SequenceConflict,
+  TooLarge,
+  type Event,
+  type EventLog,
+  type Position,
+  type ResultPage,
+} from '../../events/event-log.ts'
 import { decide, type QueryCommand } from './decider.ts'
 import { queryEventVersions, type QueryEvent } from './events.ts'
 import { evolve } from './evolve.ts'
@@ -22,6 +30,9 @@ export interface QueryAggregate {
   /**
    * Decides the commands one after the other and appends all their events in one append, the pages beside them.
    * Resolves when they are valid, with the number of events; 0 when every command was refused.
+   * What the log does not take leaves no trace: the commands behind it are decided again as if it had not been. A query's
+   * first event does not fall with its company: alone it becomes valid, and the refusal is thrown all the same.
+   * @throws TooLarge and the like: the log did not take the events, nothing was sent
    * @throws Fenced and the like: this process may tell nothing more
    */
   execute(steps: readonly Step[], pages?: readonly ResultPage[]): Promise<number>
@@ -50,7 +61,65 @@ export function createQueryAggregate(
   let validSequence = start.sequence
   let position: Position | undefined
   let firstPosition: Position | undefined
+  /** Appends on their way, in order. */
+  let underway: Underway[] = []
   const listeners: ((events: readonly QueryEvent[]) => void)[] = []
+
+  function decideAll(steps: readonly Step[]): readonly QueryEvent[] {
+    const at = new Date(clock.now()).toISOString()
+    const events: QueryEvent[] = []
+    let next = intended
+    for (const step of steps) {
+      for (const command of typeof step === 'function' ? step(next) : [step]) {
+        const when = command.type === 'CreateQuery' ? (command.at ?? at) : at
+        for (const event of decide(next, command, when)) {
+          events.push(event)
+          next = evolve(queryId, next, event)
+        }
+      }
+    }
+    return events
+  }
+
+  /** What was refused did not happen, nor what was decided after it. */
+  function takeBack(refused: Underway): void {
+    const index = underway.indexOf(refused)
+    if (index < 0) return
+    for (const later of underway.slice(index)) later.takenBack = true
+    underway = underway.slice(0, index)
+    const standing = underway.flatMap(({ events }) => events)
+    intended = standing.reduce((before: QueryState, event) => evolve(queryId, before, event), state)
+    sequence = validSequence + standing.length
+  }
+
+  async function append(events: readonly QueryEvent[], pages: readonly ResultPage[] | undefined): Promise<void> {
+    const own: Underway = { events, takenBack: false }
+    const expected = sequence
+    underway.push(own)
+    sequence += events.length
+    for (const event of events) intended = evolve(queryId, intended, event)
+    const parent = traceparent()
+    const stored = events.map((event): Event => toEvent(event, parent))
+    try {
+      const appended = await log.append(queryId, expected, stored, pages)
+      position = { partition: appended.partition, offset: appended.offset }
+      if (expected === 0) firstPosition = appended.events[0]?.position ?? position
+      // The log may have moved the time on: fold what was stored.
+      const valid = events.map((event, index) => ({ ...event, time: appended.events[index]?.time ?? event.time }))
+      for (const event of valid) state = evolve(queryId, state, event)
+      validSequence += valid.length
+      underway = underway.filter((each) => each !== own)
+      for (const listener of listeners) listener(valid)
+    } catch (error) {
+      // Decided on what the log did not take, at a sequence that is not.
+      if (own.takenBack && error instanceof SequenceConflict) throw new Overtaken()
+      if (isRefusal(error)) takeBack(own)
+      // In this very turn: whatever comes next is decided on the query's existence.
+      if (expected === 0 && events.length > 1 && error instanceof TooLarge) await append(events.slice(0, 1), undefined)
+      throw error
+    }
+  }
+
   return {
     queryId,
     get state() {
@@ -70,37 +139,31 @@ export function createQueryAggregate(
     },
     onValid: (listener) => void listeners.push(listener),
     async execute(steps, pages) {
-      const at = new Date(clock.now()).toISOString()
-      const events: QueryEvent[] = []
-      for (const step of steps) {
-        for (const command of typeof step === 'function' ? step(intended) : [step]) {
-          const when = command.type === 'CreateQuery' ? (command.at ?? at) : at
-          for (const event of decide(intended, command, when)) {
-            events.push(event)
-            intended = evolve(queryId, intended, event)
-          }
+      for (;;) {
+        const events = decideAll(steps)
+        if (events.length === 0) return 0
+        try {
+          await append(events, pages)
+          return events.length
+        } catch (error) {
+          if (!(error instanceof Overtaken)) throw error
         }
       }
-      if (events.length === 0) return 0
-      const expected = sequence
-      sequence += events.length
-      const parent = traceparent()
-      const appended = await log.append(
-        queryId,
-        expected,
-        events.map((event): Event => toEvent(event, parent)),
-        pages,
-      )
-      position = { partition: appended.partition, offset: appended.offset }
-      if (expected === 0) firstPosition = appended.events[0]?.position ?? position
-      // The log may have moved the time on: fold what was stored.
-      const valid = events.map((event, index) => ({ ...event, time: appended.events[index]?.time ?? event.time }))
-      for (const event of valid) state = evolve(queryId, state, event)
-      validSequence += valid.length
-      for (const listener of listeners) listener(valid)
-      return events.length
     },
   }
+}
+
+interface Underway {
+  readonly events: readonly QueryEvent[]
+  /** It stood on what the log refused. */
+  takenBack: boolean
+}
+
+class Overtaken extends Error {}
+
+/** For certain nothing was sent. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof TooLarge || error instanceof LogFull || error instanceof TypeError
 }
 
 function toEvent(event: QueryEvent, traceparent: string | undefined): Event {

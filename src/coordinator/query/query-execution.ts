@@ -1,17 +1,18 @@
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
-import { Fenced, LogUnavailable, LogWentBackwards, type EventLog } from '../../events/event-log.ts'
+import { Fenced, LogUnavailable, LogWentBackwards, TooLarge, type EventLog } from '../../events/event-log.ts'
+import type { Split } from '../../execution/api/fragment.ts'
 import type { TaskStats } from '../../execution/api/task.ts'
 import type { EngineRun } from '../../execution/engine/engine.ts'
 import { planStages } from '../../planner/plan-stages.ts'
 import type { StagePlan } from '../../planner/stage-plan.ts'
 import { deferred } from '../../shared/deferred.ts'
-import { EngineError, toFailure, type Failure } from '../../shared/engine-error.ts'
+import { EngineError, failureOf, toFailure, type Failure } from '../../shared/engine-error.ts'
 import type { QueryId } from '../../shared/ids.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { entitySpanId, formatTraceparent, parseTraceparent } from '../../telemetry/trace-context.ts'
 import type { AnalyzedStatement, FrontEndTimes, MetadataPort, SqlFrontEnd } from '../../sql/front-end.ts'
 import type { TaskCleaner } from '../scheduler/task-cleaner.ts'
-import { catalogsOf, listSplits } from '../dispatch/catalog-metadata.ts'
+import { catalogsOf, listSplits, loadSplits, readsSystem } from '../dispatch/catalog-metadata.ts'
 import type { Place, ResourceGroups } from '../dispatch/resource-groups.ts'
 import { makeRow, NO_STAGES, publishRow, runOnCoordinator } from './coordinator-run.ts'
 import type { CoordinatorRun, CoordinatorRunDeps } from './coordinator-run.ts'
@@ -21,7 +22,7 @@ import type { QueryEventOf } from './events.ts'
 import { explainAnalyzeText, runForFigures } from './explain-analyze.ts'
 import { explainColumn, explainText } from './explain-text.ts'
 import { createRecorder } from './first-append.ts'
-import { plannedData, toStagePlan, withTimes, type PlanFacts } from './planned-data.ts'
+import { checkPlanSize, plannedData, toStagePlan, withTimes, type PlanFacts } from './planned-data.ts'
 import type { QueryExecution, Resumption, Submission } from './query-handle.ts'
 import { createQueryAggregate, type Step } from './query-aggregate.ts'
 import { responseHeaders } from './session-headers.ts'
@@ -49,6 +50,8 @@ export interface ExecutionDeps extends WorkerStageDeps, WriteDeps, CoordinatorRu
     readonly inlineBytes: number
     readonly queryRunMs: number
     readonly answersKeptMs: number
+    /** A plan as text. */
+    readonly planBytes: number
   }
   readonly cleaner: TaskCleaner
   /** QueryCreated waits so long for company: a statement that ends by then is one append. Milliseconds. */
@@ -87,7 +90,7 @@ export function startQueryExecution(
   let partial = false
   let progressAt = clock.monotonicMs()
   let dropPending: (() => Promise<void>) | undefined
-  let waiters: (() => void)[] = []
+  const waiters = new Set<() => void>()
   const follow = deferred()
   const planKnown = deferred()
 
@@ -95,9 +98,7 @@ export function startQueryExecution(
   let revision = 0
   const wake = (): void => {
     revision++
-    const woken = waiters
-    waiters = []
-    for (const one of woken) one()
+    for (const woken of waiters) woken()
   }
   aggregate.onValid(() => {
     if (isTerminal(aggregate.state.kind)) {
@@ -129,6 +130,8 @@ export function startQueryExecution(
   const create: Step = { type: 'CreateQuery', data: created, at: new Date(startTimeMillis).toISOString() }
   const recorder = createRecorder(aggregate, resumed ? undefined : create, deps.firstAppendHoldMs)
   const { recordSoon, flush } = recorder
+  // Nobody will ever be told of a query that the log refused.
+  recorder.first.catch(stopWork)
   let suspended = false
   const record: typeof recorder.record = (steps, pages) =>
     suspended ? Promise.reject(new Suspended()) : recorder.record(steps, pages)
@@ -143,18 +146,18 @@ export function startQueryExecution(
       ...(executionStartedAt === undefined ? {} : { executionStartedAt }),
     }
   }
-  async function fail(failure: Failure): Promise<void> {
+  async function fail(thrown: Failure): Promise<void> {
     const { intended } = aggregate
     if (suspended || isTerminal(intended.kind) || (intended.kind !== 'NONE' && isDecided(intended))) return
-    abort.abort(new Ended())
-    engineRun?.cancel()
+    stopWork()
+    const failure = boundedFailure(thrown)
     const canceled = failure.errorName === 'USER_CANCELED'
-    await record([
+    const failing = (figures: ReadonlyMap<string, TaskStats>): readonly Step[] => [
       (query) =>
         query.kind === 'NONE'
           ? []
           : [...query.tasks.keys()].map((task) => {
-              const stats = liveStats.get(task)
+              const stats = figures.get(task)
               return {
                 type: 'CancelTask',
                 data: { taskId: task, reason: canceled ? 'canceled' : 'aborted', ...(stats ? { stats } : {}) },
@@ -164,7 +167,17 @@ export function startQueryExecution(
         query.kind === 'NONE'
           ? []
           : [{ type: 'FailQuery', failure, figures: endFigures(query, canceled ? 'CANCELED' : 'FAILED') }],
-    ])
+    ]
+    await record(failing(liveStats)).catch((error: unknown) => {
+      if (!(error instanceof TooLarge)) throw error
+      // The end itself always fits: figures of its tasks do not have to.
+      return record(failing(new Map()))
+    })
+  }
+  /** Nothing that the query began goes on, nothing new is begun. */
+  function stopWork(): void {
+    abort.abort(new Ended())
+    engineRun?.cancel()
   }
   /** New figures of a running task; the log has them once a second at most, and nobody waits for that. */
   function progressed(task: string, stats: TaskStats): void {
@@ -209,7 +222,7 @@ export function startQueryExecution(
       abort.signal.throwIfAborted()
       queuedReason = undefined
     }
-    const free = deps.groups.tryEnter(group, recovered)
+    const free = deps.groups.tryEnter(group, abort.signal, recovered)
     if (free) {
       place.current = free
       return
@@ -236,7 +249,7 @@ export function startQueryExecution(
         'The coordinator was restarted before the statement was planned; its secrets are not kept',
       )
     // One that had a place keeps it.
-    if (resumed?.state.kind === 'PLANNING') place.current = deps.groups.occupy(created.resourceGroup)
+    if (resumed?.state.kind === 'PLANNING') place.current = deps.groups.occupy(created.resourceGroup, abort.signal)
     else await enter(resumed !== undefined)
     const analysisStart = clock.monotonicMs()
     const analyzed = await analyze()
@@ -247,7 +260,7 @@ export function startQueryExecution(
   /** A planned query after a restart: it is not planned again, and what is published is not computed again. */
   async function goOn(planned: Planned): Promise<void> {
     planKnown.resolve()
-    place.current = deps.groups.occupy(created.resourceGroup)
+    place.current = deps.groups.occupy(created.resourceGroup, abort.signal)
     if (aggregate.intended.kind === 'FINISHING') return
     const root = planned.stages[0]
     const work = planned.stages.find((stage) => stage.fragment !== undefined)
@@ -345,15 +358,8 @@ export function startQueryExecution(
       return makeRow(deps, coordinatorRun, literalRow, { queryType, columns, warnings, outline, analysisNanos })
     }
     const planStart = clock.monotonicMs()
-    // Who asks which queries there are is one of them.
-    const readsSystem = analyzed.query.scans.some((scan) => scan.catalog === 'system')
-    if (readsSystem) {
-      flush()
-      await recorder.first
-    }
     const list = () => listSplits(deps.catalogs, analyzed.query)
-    const listed = readsSystem && deps.withinSpan ? () => deps.withinSpan!(ofQuery, list) : list
-    const input = await (calls ? calls.timed('splits', catalogsOf(analyzed.query), listed) : listed())
+    const input = await (calls ? calls.timed('splits', catalogsOf(analyzed.query), list) : list())
     abort.signal.throwIfAborted()
     const stages = planStages(analyzed.query, analyzed.columns, input)
     const root = stages[0]!
@@ -377,6 +383,18 @@ export function startQueryExecution(
     )
   }
 
+  /** A stage's splits with rows of system tables as they are now: in no event, and listed again after a restart. */
+  async function splitsOf(stage: StagePlan): Promise<readonly Split[]> {
+    if (!readsSystem(deps.catalogs, stage)) return stage.splits
+    // Who asks which queries there are is one of them.
+    flush()
+    await recorder.first
+    const load = () => loadSplits(deps.catalogs, stage)
+    const splits = await (deps.withinSpan ? deps.withinSpan(ofQuery, load) : load())
+    abort.signal.throwIfAborted()
+    return splits
+  }
+
   async function runOnWorker(work: StagePlan, plan: QueryCommand | undefined): Promise<FinishedTask | undefined> {
     return runWorkerStage(
       deps,
@@ -390,6 +408,7 @@ export function startQueryExecution(
         remainingMillis: deps.limits.queryRunMs,
         aggregate,
         signal: abort.signal,
+        splitsOf,
         record,
         finish: finishStep(),
         onStats: progressed,
@@ -405,6 +424,7 @@ export function startQueryExecution(
   /** The plan as its event has it; from now on the POST can be answered with it. */
   function planned(facts: PlanFacts): QueryCommand {
     const data = plannedData(withTimes(facts, times), new Date(clock.now()).toISOString())
+    checkPlanSize(data, deps.limits.planBytes)
     planKnown.resolve()
     wake()
     return { type: 'PlanQuery', data }
@@ -447,6 +467,7 @@ export function startQueryExecution(
         remainingMillis: deps.limits.queryRunMs,
         aggregate,
         signal: abort.signal,
+        splitsOf,
         record,
         onStats: progressed,
       },
@@ -469,6 +490,7 @@ export function startQueryExecution(
     record,
     recordSoon,
     planned,
+    splitsOf,
     finish: finishStep,
     onEngineRun: (running) => void (engineRun = running),
     onPage: (token, bytes) => void memory.set(token, bytes),
@@ -492,15 +514,15 @@ export function startQueryExecution(
   run()
     .catch(async (error: unknown) => {
       if (suspended || error instanceof Ended) return
-      if (!(error instanceof EngineError)) deps.onInternalError(queryId, error)
-      await fail(toFailure(error))
+      if (!(error instanceof EngineError || error instanceof TooLarge)) deps.onInternalError(queryId, error)
+      await fail(error instanceof TooLarge ? tooLarge(error) : toFailure(error))
     })
     .catch((error: unknown) => {
       if (suspended) return
       deps.onInternalError(queryId, error)
       // The log itself tells of these, and a query nobody saw needs no end.
       const told = error instanceof Fenced || error instanceof LogWentBackwards
-      const unseen = error instanceof LogUnavailable && aggregate.state.kind === 'NONE'
+      const unseen = (error instanceof LogUnavailable || error instanceof TooLarge) && aggregate.state.kind === 'NONE'
       if (!told && !unseen) deps.onUnrecorded(queryId)
     })
     .finally(() => {
@@ -535,11 +557,13 @@ export function startQueryExecution(
     news(since, ms) {
       if (revision !== since) return Promise.resolve()
       return new Promise((resolve) => {
-        const timer = setTimeout(resolve, ms)
-        waiters.push(() => {
+        const woken = (): void => {
           clearTimeout(timer)
+          waiters.delete(woken)
           resolve()
-        })
+        }
+        const timer = setTimeout(woken, ms)
+        waiters.add(woken)
       })
     },
     pageInMemory: (token) => memory.get(token),
@@ -587,6 +611,19 @@ export function startQueryExecution(
       memory.clear()
     },
   }
+}
+
+/** A failure is part of an event, of rows of the read models and of every answer. */
+const MAX_MESSAGE = 8 * 1024
+
+function boundedFailure(failure: Failure): Failure {
+  if (failure.message.length <= MAX_MESSAGE) return failure
+  return { ...failure, message: `${failure.message.slice(0, MAX_MESSAGE).replace(/[\uD800-\uDBFF]$/, '')}…` }
+}
+
+function tooLarge({ bytes, maxBytes }: TooLarge): Failure {
+  const message = `What is to be recorded of the statement takes ${bytes} bytes; the event log takes at most ${maxBytes} at once`
+  return failureOf('GENERIC_INSUFFICIENT_RESOURCES', message)
 }
 
 /** At most one QueryProgressed a query in this time, and none for a query that is over sooner. */

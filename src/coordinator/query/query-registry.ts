@@ -5,6 +5,7 @@ import { isTerminal } from './state.ts'
 
 /** The queries of this coordinator: open ones, and ended ones while their last answer may be asked for again. */
 export interface QueryRegistry {
+  /** Until it is removed; one that the log refuses, so that it never was, leaves by itself. */
   add(execution: QueryExecution): void
   /** Resolves when a query was added, or after `ms`. */
   added(ms: number): Promise<void>
@@ -74,9 +75,21 @@ export function createQueryRegistry(
   function remove(queryId: string): void {
     const entry = entries.get(queryId)
     if (entry?.endedAt === undefined) return
-    entries.delete(queryId)
-    entry.execution.dispose()
+    drop(entry)
     for (const listener of removed) listener(entry.execution)
+  }
+
+  function drop({ execution }: Entry): void {
+    entries.delete(execution.queryId)
+    execution.dispose()
+  }
+
+  /** It is open no more. */
+  function close(entry: Entry): boolean {
+    if (entry.endedAt !== undefined) return false
+    entry.endedAt = clock.monotonicMs()
+    open--
+    return true
   }
   const timer = setInterval(sweep, 1000)
   timer.unref()
@@ -97,9 +110,10 @@ export function createQueryRegistry(
       waiting = []
       for (const wake of woken) wake()
       execution.aggregate.onValid(() => {
-        if (entry.endedAt !== undefined || !isTerminal(execution.aggregate.state.kind)) return
-        entry.endedAt = clock.monotonicMs()
-        open--
+        if (isTerminal(execution.aggregate.state.kind)) close(entry)
+      })
+      execution.created.catch(() => {
+        if (close(entry)) drop(entry)
       })
     },
     added: (ms) =>

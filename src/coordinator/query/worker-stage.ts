@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { Split } from '../../execution/api/fragment.ts'
 import type { ClosedPage, TaskStats, TaskStatus, TaskUpdate } from '../../execution/api/task.ts'
 import type { EventLog, KeptPages, PagePlace, ResultPage } from '../../events/event-log.ts'
 import type { Clock } from '../../shared/clock.ts'
@@ -40,6 +41,8 @@ export interface WorkerStageInput {
   readonly remainingMillis: number
   readonly aggregate: QueryAggregate
   readonly signal: AbortSignal
+  /** The stage's splits with the rows that some of them only name. */
+  splitsOf(stage: StagePlan): Promise<readonly Split[]>
   /** Commands go through the query's own recorder: the first ones ride with QueryCreated. */
   record(steps: readonly Step[], pages?: readonly ResultPage[]): Promise<void>
   /** Appended with the last pages when all of them are durable. */
@@ -83,6 +86,7 @@ export async function runWorkerStage(
   const firstNumber = recoveries(input.aggregate) * 1000
   for (let number = firstNumber; ; number++) {
     const node = await chooseWorker(deps, input.signal)
+    const splits = await input.splitsOf(input.stage)
     const taskId = makeTaskId(input.queryId, input.stage.id, number)
     const create: QueryCommand = {
       type: 'CreateTask',
@@ -101,7 +105,10 @@ export async function runWorkerStage(
       : []
     // Not waited for: the task's POST goes out beside the append. A task that the log does not know is deleted at adoption.
     const begun = number === firstNumber && plan ? [plan, ...retry, create] : [...retry, create]
-    const [first] = await Promise.all([createTask(deps, input, node, taskId, failures), input.record(begun)])
+    const [first] = await Promise.all([
+      followTask(deps, input, node, taskId, failures, { splits }),
+      input.record(begun),
+    ])
     const task = openTask(input)
     // Part of its output is the result already: only the pages on its worker's disk can complete it.
     const outcome = first.kind === 'lost' && isPinned(input) && task ? await adoptTask(deps, input, task) : first
@@ -180,16 +187,6 @@ type TaskOutcome =
   | { readonly kind: 'failed'; readonly failure: Failure; readonly stats?: TaskStats }
   | { readonly kind: 'lost'; readonly failure: Failure; readonly reason: string; readonly stats?: TaskStats }
 
-function createTask(
-  deps: WorkerStageDeps,
-  input: WorkerStageInput,
-  node: WorkerNode,
-  taskId: string,
-  attempt: number,
-): Promise<TaskOutcome> {
-  return followTask(deps, input, node, taskId, attempt, {})
-}
-
 /** Follows a task until its whole output is published: one it creates, or one that is there already. */
 function followTask(
   deps: WorkerStageDeps,
@@ -197,7 +194,7 @@ function followTask(
   node: WorkerNode,
   taskId: string,
   attempt: number,
-  from: { readonly adopted?: TaskStatus },
+  from: { readonly adopted: TaskStatus } | { readonly splits: readonly Split[] },
 ): Promise<TaskOutcome> {
   const { clock, client, hub } = deps
   const fragment = input.stage.fragment
@@ -382,7 +379,7 @@ function followTask(
     const update: TaskUpdate = {
       session: { queryId: input.queryId, user: input.user, startTimeMillis: input.startTimeMillis },
       fragment,
-      splits: [...input.stage.splits],
+      splits: 'splits' in from ? [...from.splits] : [...input.stage.splits],
       noMoreSplits: true,
       outputBuffers: { buffers: ['0'] },
       attempt,
@@ -393,9 +390,9 @@ function followTask(
     input.onRunning(async () => {
       await client.createTask(node.url, taskId, { ...update, dropPendingBatches: true })
     })
-    if (from.adopted) return onStatus(from.adopted)
+    if ('adopted' in from) return onStatus(from.adopted)
     client.createTask(node.url, taskId, update).then(onStatus, (error: unknown) => {
-      if (error instanceof StaleEpoch) end(undefined, error)
+      if (error instanceof StaleEpoch || error instanceof EngineError) end(undefined, error)
       // Whether it got there is unknown: the attempt is given up, a task that runs all the same is deleted.
       else {
         void client.deleteTask(node.url, taskId, true, input.traceparent).catch(() => {})

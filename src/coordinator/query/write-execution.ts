@@ -136,7 +136,7 @@ async function decide(
   before: readonly QueryCommand[],
   tolerated: AnalyzedWrite['tolerated'],
 ): Promise<void> {
-  const leave = await deps.guard.enter(target.catalog, target.change)
+  const leave = await deps.guard.enter(target.catalog, target.change, run.signal)
   try {
     run.signal.throwIfAborted()
     let prepared: PreparedWrite

@@ -6,8 +6,11 @@ import { conflicts, type TableChange } from '../../connectors/spi/table-writer.t
  * one coordinator that may write the event log.
  */
 export interface WriteGuard {
-  /** Resolves when no conflicting change is under way; those that came before go first. The answer lets the next in. */
-  enter(catalog: string, change: TableChange): Promise<() => void>
+  /**
+   * Resolves when no conflicting change is under way; those that came before go first. The answer lets the next in.
+   * Rejects with the signal's reason when it is aborted before: then nobody waits for it.
+   */
+  enter(catalog: string, change: TableChange, signal: AbortSignal): Promise<() => void>
   /** At once: a change that the coordinator before has decided. Only before `open`. */
   resume(catalog: string, change: TableChange): () => void
   /** All changes that were decided before are under way: new ones may enter. */
@@ -46,10 +49,21 @@ export function createWriteGuard(): WriteGuard {
   }
 
   return {
-    enter(catalog, change) {
+    enter(catalog, change, signal) {
       const entry = { catalog, change }
-      return new Promise((resolve) => {
-        waiting.push({ entry, go: () => resolve(hold(entry)) })
+      return new Promise((resolve, reject) => {
+        if (signal.aborted) return reject(signal.reason)
+        const gone = (): void => {
+          waiting = waiting.filter((one) => one.entry !== entry)
+          reject(signal.reason)
+          admit()
+        }
+        signal.addEventListener('abort', gone)
+        const go = (): void => {
+          signal.removeEventListener('abort', gone)
+          resolve(hold(entry))
+        }
+        waiting.push({ entry, go })
         admit()
       })
     },

@@ -7,6 +7,7 @@ import {
   type TaskStatus,
   type TaskUpdate,
 } from '../../execution/api/task.ts'
+import { EngineError } from '../../shared/engine-error.ts'
 import { entitySpanId, formatTraceparent, newSpanId, parseTraceparent } from '../../telemetry/trace-context.ts'
 
 export interface WorkerAnswer {
@@ -34,6 +35,7 @@ export interface TaskNews {
 
 /** What the coordinator asks of workers; every request carries its epoch and the cluster secret. */
 export interface WorkerClient {
+  /** @throws EngineError EXCEEDED_TASK_DESCRIPTOR_STORAGE_CAPACITY when a worker would not take so large an update */
   createTask(nodeUrl: string, taskId: string, update: TaskUpdate): Promise<TaskStatus>
   /** The task as the worker has it, every closed page included; undefined when it has none. */
   getTask(nodeUrl: string, taskId: string): Promise<TaskStatus | undefined>
@@ -62,6 +64,8 @@ export interface WorkerClientOptions {
   readonly epoch: () => number
   readonly bearer: string
   readonly requestTimeoutMs: number
+  /** What workers take as the body of a task update. */
+  readonly taskBodyBytes: number
   /** Told of every request's outcome: feeds the decaying counters of the node resource. */
   readonly onOutcome?: (nodeUrl: string, error: Error | undefined) => void
   readonly onStaleEpoch: () => void
@@ -176,9 +180,13 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
 
   return {
     async createTask(nodeUrl, taskId, update) {
+      const body = Buffer.from(JSON.stringify(update))
+      if (body.length > options.taskBodyBytes) throw tooLargeTask(update, body.length, options.taskBodyBytes)
       const answer = await told('task-update', nodeUrl, taskId, update.traceparent, (headers) =>
-        send(nodeUrl, 'POST', `/v1/task/${taskId}`, { accept: taskStatusJson, ...headers }, JSON.stringify(update)),
+        send(nodeUrl, 'POST', `/v1/task/${taskId}`, { accept: taskStatusJson, ...headers }, body),
       )
+      // Its own limit may be lower; every other worker's too.
+      if (answer.status === 413) throw tooLargeTask(update, body.length)
       return taskStatusSchema.parse(JSON.parse(expectOk(answer, `POST task ${taskId}`).body.toString('utf8')))
     },
     async getTask(nodeUrl, taskId) {
@@ -238,4 +246,13 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
     forward: (nodeUrl, method, path, headers, body) => send(nodeUrl, method, path, headers, body),
     close: () => agent.destroy(),
   }
+}
+
+function tooLargeTask(update: TaskUpdate, bytes: number, limit?: number): EngineError {
+  return new EngineError(
+    'EXCEEDED_TASK_DESCRIPTOR_STORAGE_CAPACITY',
+    `The statement with its ${update.splits.length} splits takes ${bytes} bytes for a worker, ` +
+      (limit === undefined ? 'which does not take so many' : `which takes at most ${limit}`) +
+      ': read fewer files or columns, or make the statement shorter',
+  )
 }

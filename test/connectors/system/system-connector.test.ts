@@ -85,9 +85,11 @@ beforeAll(async () => {
 async function rows(catalog: string, schema: string, table: string, columns?: string[]): Promise<Rows> {
   const connector = catalogs.get(catalog)!
   const described = (await connector.getTable(schema, table))!
-  const splits = JSON.parse(JSON.stringify(await connector.listSplits(described.handle)))
+  const asked = columns ?? described.columns.map((column) => column.name)
+  const planned = JSON.parse(JSON.stringify(await connector.listSplits(described.handle)))
+  const splits = JSON.parse(JSON.stringify(await connector.loadSplits!(planned, asked)))
   const worker = withSystemCatalog(createCatalogs(new Map([['shop', shop]]))).get(catalog)!
-  return duckdb.query(await worker.tableExpression(splits, columns ?? described.columns.map((column) => column.name)))
+  return duckdb.query(await worker.tableExpression(splits, asked))
 }
 
 connectorContract('system', async () => ({
@@ -127,6 +129,54 @@ describe('tables of the system', () => {
         await expect(rows(catalog, schema, table)).resolves.toBeInstanceOf(Array)
       }
     }
+  })
+
+  it('are planned by their names alone, whatever they hold', async () => {
+    let asked = 0
+    const counted = withSystemCatalog(
+      createCatalogs(new Map([['shop', { ...shop, listTables: () => fail() }]])),
+      () => ({
+        ...sources,
+        queries: () => fail(),
+      }),
+    )
+    function fail(): Promise<never> {
+      asked++
+      throw new Error('no rows are needed to plan')
+    }
+    for (const [catalog, schema, table] of [
+      ['system', 'runtime', 'queries'],
+      ['system', 'jdbc', 'columns'],
+      ['system', 'information_schema', 'tables'],
+      ['shop', 'information_schema', 'columns'],
+    ] as const) {
+      const connector = counted.get(catalog)!
+      const splits = await connector.listSplits((await connector.getTable(schema, table))!.handle)
+      expect(JSON.stringify(splits).length).toBeLessThan(100)
+    }
+    expect(asked).toBe(0)
+  })
+
+  it('give the engine values of the columns that are read, and no others', async () => {
+    const connector = catalogs.get('system')!
+    const { handle } = (await connector.getTable('runtime', 'queries'))!
+    const [split] = await connector.loadSplits!(await connector.listSplits(handle), ['state'])
+    expect(split).toMatchObject({ rows: 2 })
+    expect(JSON.stringify(split)).toContain('FINISHED')
+    expect(JSON.stringify(split)).not.toContain('SELECT')
+  })
+
+  it('are refused when their values take more than an engine is given', async () => {
+    const query = 'x'.repeat(1 << 20)
+    const many = withSystemCatalog(createCatalogs(new Map()), () => ({
+      ...sources,
+      queries: async () => Array.from({ length: 40 }, () => ({ query_id: 'q', query })),
+    })).get('system')!
+    const splits = await many.listSplits((await many.getTable('runtime', 'queries'))!.handle)
+    await expect(many.loadSplits!(splits, ['query'])).rejects.toMatchObject({
+      errorName: 'EXCEEDED_LOCAL_MEMORY_LIMIT',
+    })
+    expect(await many.loadSplits!(splits, ['query_id'])).toMatchObject([{ rows: 40 }])
   })
 
   it('hold times with their zone, arrays and quotes as the engine holds such values', async () => {

@@ -7,6 +7,8 @@ import {
 } from '../../../src/coordinator/dispatch/resource-groups.ts'
 
 const GROUP = 'global'
+/** Of a query that nobody cancels. */
+const ALIVE = new AbortController().signal
 
 /** Queries that enter and leave, in the order in which they got a place. */
 function createRunners(groups: ResourceGroups) {
@@ -22,12 +24,12 @@ function createRunners(groups: ResourceGroups) {
       return places.size
     },
     enter(name: string, recovered = false): void {
-      const free = groups.tryEnter(GROUP, recovered)
+      const free = groups.tryEnter(GROUP, ALIVE, recovered)
       if (free) return admit(name, free)
       const waiting = groups.enter(GROUP, new AbortController().signal, recovered)
       void waiting.place.then((place) => place && admit(name, place))
     },
-    occupy: (name: string) => void places.set(name, groups.occupy(GROUP)),
+    occupy: (name: string) => void places.set(name, groups.occupy(GROUP, ALIVE)),
     /** Ends the one that runs longest. */
     end(): void {
       const [first] = places

@@ -6,17 +6,23 @@ const insert = (table: string): TableChange => ({ kind: 'insert', schema: 's', t
 const drop = (table: string): TableChange => ({ kind: 'dropTable', schema: 's', table })
 const dropSchema: TableChange = { kind: 'dropSchema', schema: 's', cascade: true }
 
+/** Of a query that nobody cancels. */
+const ALIVE = new AbortController().signal
+
 /** Enters when it may; `order` tells in which order changes did. */
 function visitor(guard: WriteGuard) {
   const order: string[] = []
   const leave = new Map<string, () => void>()
   return {
     order,
-    enter(name: string, change: TableChange, catalog = 'lake') {
-      void guard.enter(catalog, change).then((left) => {
-        order.push(name)
-        leave.set(name, left)
-      })
+    enter(name: string, change: TableChange, catalog = 'lake', signal = ALIVE) {
+      guard.enter(catalog, change, signal).then(
+        (left) => {
+          order.push(name)
+          leave.set(name, left)
+        },
+        () => order.push(`${name} gone`),
+      )
     },
     leave: (name: string) => leave.get(name)!(),
     settled: () => new Promise((resolve) => setImmediate(resolve)),
@@ -74,4 +80,22 @@ it('puts what was decided before ahead of all that is new', async () => {
   done()
   await settled()
   expect(order).toEqual(['free', 'new'])
+})
+
+it('forgets who is canceled while it waits, and lets in whom that one kept out', async () => {
+  const guard = createWriteGuard()
+  guard.open()
+  const { order, enter, settled } = visitor(guard)
+  const canceled = new AbortController()
+  enter('a', insert('t'))
+  enter('drop', drop('t'), 'lake', canceled.signal)
+  enter('b', insert('t'))
+  await settled()
+  expect(order).toEqual(['a'])
+  canceled.abort()
+  await settled()
+  expect(order.toSorted()).toEqual(['a', 'b', 'drop gone'])
+  enter('late', insert('t'), 'lake', canceled.signal)
+  await settled()
+  expect(order).toContain('late gone')
 })

@@ -33,7 +33,13 @@ describe('the coordinator’s task resource', () => {
 
   beforeAll(async () => {
     worker = await openTestWorker({ openReads: false })
-    client = createWorkerClient({ epoch: () => 1, bearer, requestTimeoutMs: 5_000, onStaleEpoch: () => {} })
+    client = createWorkerClient({
+      epoch: () => 1,
+      bearer,
+      requestTimeoutMs: 5_000,
+      taskBodyBytes: 1024,
+      onStaleEpoch: () => {},
+    })
     view = viewOf(worker.url)
     const routes = createTaskProxyRoutes({
       recent: async function* () {

@@ -1,0 +1,199 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { LogFull, TooLarge } from '../../../src/events/event-log.ts'
+import { EngineError } from '../../../src/shared/engine-error.ts'
+import type { AnalyzedStatement } from '../../../src/sql/front-end.ts'
+import { createStatementBed, literals, MemoryLog } from '../../support/statement-bed.ts'
+
+const settled = () => new Promise((resolve) => setImmediate(resolve))
+
+async function quiet(turns = 20): Promise<void> {
+  for (let turn = 0; turn < turns; turn++) await settled()
+}
+
+/** A statement that changes the session: open until it is followed. */
+const session: AnalyzedStatement = {
+  kind: 'session',
+  queryType: 'DATA_DEFINITION',
+  updateType: 'USE',
+  changes: [],
+  warnings: [],
+}
+
+describe('a statement that the log refuses', () => {
+  it('takes no place of those that are open', async () => {
+    const log = new MemoryLog()
+    const bed = createStatementBed({ log, openQueries: 10 })
+    log.refuse = () => new LogFull('Too much waits for the event log already')
+    for (let refused = 0; refused < 12; refused++)
+      await expect(bed.submit('SELECT 1')).rejects.toThrow('The event log does not answer')
+    await quiet()
+    expect(bed.registry.open).toBe(0)
+    expect(bed.registry.list()).toEqual([])
+    log.refuse = () => undefined
+    await bed.submit('SELECT 1')
+    expect(bed.groups.figures()).toMatchObject([{ running: 0, queued: 0 }])
+    expect(bed.unrecorded).toEqual([])
+  })
+
+  it('leaves as well when the first event itself is too large', async () => {
+    const log = new MemoryLog()
+    const bed = createStatementBed({ log, openQueries: 2 })
+    log.refuse = () => new TooLarge(9, 8)
+    for (let refused = 0; refused < 5; refused++) await expect(bed.submit('SELECT 1')).rejects.toThrow(TooLarge)
+    await quiet()
+    expect(bed.registry.open).toBe(0)
+    expect(bed.unrecorded).toEqual([])
+  })
+})
+
+describe('a plan that the log does not take', () => {
+  it.each([
+    ['with the first event', 0],
+    ['after the first event', 1],
+  ])('fails the statement, %s', async (_name, turnsOfAnalysis) => {
+    const log = new MemoryLog()
+    log.refuse = (_stream, events) =>
+      events.some(({ type }) => type === 'QueryPlanned') ? new TooLarge(9_000_000, 8_000_000) : undefined
+    const bed = createStatementBed({
+      log,
+      async analyze() {
+        // The first event goes alone when it has waited long enough for company.
+        if (turnsOfAnalysis > 0) await new Promise((resolve) => setTimeout(resolve, 30))
+        return literals
+      },
+    })
+    const execution = await bed.submit('SELECT 1')
+    while (execution.aggregate.state.kind !== 'FAILED') await settled()
+    const { state } = execution.aggregate
+    expect(state.kind === 'FAILED' && state.failure).toMatchObject({
+      errorName: 'GENERIC_INSUFFICIENT_RESOURCES',
+      message: expect.stringContaining('9000000'),
+    })
+    expect(log.typesOf(execution.queryId)).toEqual(['QueryCreated', 'QueryFailed'])
+    expect(bed.unrecorded).toEqual([])
+    expect(bed.internalErrors).toEqual([])
+    expect(bed.registry.open).toBe(0)
+  })
+
+  it('is not even tried beyond its limit', async () => {
+    const log = new MemoryLog()
+    const { query } = literals as Extract<AnalyzedStatement, { kind: 'query' }>
+    const outline = { ...query.outline, details: { text: 'x'.repeat(2 << 20) } }
+    const bed = createStatementBed({
+      log,
+      analyze: () => Promise.resolve({ ...literals, query: { ...query, outline } }),
+    })
+    const execution = await bed.submit('SELECT 1')
+    while (execution.aggregate.state.kind !== 'FAILED') await settled()
+    const { state } = execution.aggregate
+    expect(state.kind === 'FAILED' && state.failure.errorName).toBe('QUERY_EXCEEDED_COMPILER_LIMIT')
+  })
+
+  it('is no reason for a failure as long', async () => {
+    const log = new MemoryLog()
+    const analyze = () =>
+      Promise.reject(new EngineError('INVALID_CAST_ARGUMENT', `Cannot cast '${'😀'.repeat(1 << 20)}'`))
+    const execution = await createStatementBed({ log, analyze }).submit('SELECT 1')
+    while (execution.aggregate.state.kind !== 'FAILED') await settled()
+    const [, failed] = log.streams.get(execution.queryId)!
+    expect(JSON.stringify(failed!.data).length).toBeLessThan(64_000)
+    expect(JSON.stringify(failed!.data)).not.toMatch(/\\ud[89ab]/)
+  })
+})
+
+describe('places in a resource group', () => {
+  it('come back when their query is canceled in the turn in which it gets one', async () => {
+    const log = new MemoryLog()
+    const bed = createStatementBed({ log, limits: { running: 1, queued: 10 } })
+    let release = (): void => {}
+    const gate = new Promise<void>((resolve) => (release = resolve))
+    log.settle = () => gate
+    const first = bed.submit('SELECT 1')
+    const second = bed.submit('SELECT 2')
+    while (bed.groups.figures()[0]?.queued !== 1) await settled()
+    // The place goes to the second one while the end of the first is told.
+    bed.executions[0]!.aggregate.onValid(() => void bed.executions[1]!.cancel())
+    release()
+    await Promise.all([first, second])
+    await quiet()
+    expect(bed.groups.figures()).toMatchObject([{ running: 0, queued: 0 }])
+    expect(bed.executions.map(({ aggregate }) => aggregate.state.kind)).toEqual(['FINISHED', 'FAILED'])
+  })
+
+  it('come back whatever happens in which order: admission, cancel, end, refusals of the log', async () => {
+    const action = fc.record({
+      kind: fc.constantFrom('literals', 'session', 'fails'),
+      cancel: fc.option(fc.nat(6), { nil: undefined }),
+      follow: fc.boolean(),
+      refuse: fc.constantFrom(
+        undefined,
+        undefined,
+        undefined,
+        'QueryCreated',
+        'QueryQueued',
+        'QueryPlanned',
+        'TaskFinished',
+      ),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.scheduler(), fc.array(action, { minLength: 1, maxLength: 8 }), async (scheduler, actions) => {
+        const log = new MemoryLog()
+        const kinds = new Map(actions.map((one, index) => [String(index), one]))
+        const ofStream = new Map<string, string>()
+        log.refuse = (stream, events) => {
+          const created = events.find(({ type }) => type === 'QueryCreated')
+          if (created) ofStream.set(stream, (created.data as { sql: string }).sql)
+          const refused = kinds.get(ofStream.get(stream) ?? '')?.refuse
+          if (!refused || !events.some(({ type }) => type === refused)) return undefined
+          return refused === 'QueryCreated' ? new LogFull('full') : new TooLarge(9, 8)
+        }
+        log.settle = () => scheduler.schedule(Promise.resolve(), 'valid')
+        const bed = createStatementBed({
+          log,
+          limits: { running: 1, queued: 100 },
+          async analyze(sql) {
+            await scheduler.schedule(Promise.resolve(), 'analysed')
+            const kind = kinds.get(sql)!.kind
+            if (kind === 'fails') throw new Error('a fault')
+            return kind === 'session' ? session : literals
+          },
+        })
+        const posts = actions.map(async ({ cancel, follow }, index) => {
+          await scheduler.schedule(Promise.resolve(), 'post')
+          const submitted = bed.submit(String(index)).catch(() => undefined)
+          const execution = bed.executions.at(-1)!
+          if (cancel !== undefined) {
+            for (let turn = 0; turn < cancel; turn++) await scheduler.schedule(Promise.resolve(), 'cancel')
+            await execution.cancel().catch(() => {})
+          }
+          await submitted
+          // Nobody follows some of them: they are abandoned.
+          if (follow) execution.follow()
+          else
+            await execution.fail({ errorName: 'ABANDONED_QUERY', errorCode: 2, errorType: 'USER_ERROR', message: 'x' })
+        })
+        const all = Promise.allSettled(posts)
+        let over = false
+        void all.then(() => (over = true))
+        while (!over) {
+          await settled()
+          await scheduler.waitAll()
+        }
+        for (let turn = 0; turn < 10; turn++) {
+          await settled()
+          await scheduler.waitAll()
+        }
+        expect(bed.groups.figures()).toEqual([
+          { group: 'global', running: 0, queued: 0, limits: { running: 1, queued: 100 } },
+        ])
+        expect(bed.registry.open).toBe(0)
+        expect(bed.unrecorded).toEqual([])
+        // The one place is there for whoever comes next.
+        expect(bed.groups.tryEnter('global', new AbortController().signal)).toBeDefined()
+        bed.registry.stop()
+      }),
+      { numRuns: 200 },
+    )
+  })
+})

@@ -1,0 +1,155 @@
+import { createQueryRegistry } from '../../src/coordinator/query/query-registry.ts'
+import { startQueryExecution, type ExecutionDeps } from '../../src/coordinator/query/query-execution.ts'
+import type { QueryExecution, Submission } from '../../src/coordinator/query/query-handle.ts'
+import { createStatementService } from '../../src/coordinator/query/statement-service.ts'
+import { createWriteGuard } from '../../src/coordinator/query/write-guard.ts'
+import { createResourceGroups, type GroupLimits } from '../../src/coordinator/dispatch/resource-groups.ts'
+import {
+  SequenceConflict,
+  type Appended,
+  type Event,
+  type EventLog,
+  type Recorded,
+} from '../../src/events/event-log.ts'
+import { createQueryIds } from '../../src/shared/ids.ts'
+import type { AnalyzedStatement, SqlFrontEnd } from '../../src/sql/front-end.ts'
+import { sampleData } from './query-events.ts'
+
+/** A log in memory that takes appends as the real one: at once, in order; `settle` says when they are valid. */
+export class MemoryLog {
+  readonly streams = new Map<string, Event[]>()
+  /** Each append on its way to validity; by default at once. */
+  settle: () => Promise<void> = () => Promise.resolve()
+  /** By stream: appends become valid in order. */
+  readonly #settled = new Map<string, Promise<void>>()
+  /** Why an append is not taken; undefined when it is. */
+  refuse: (stream: string, events: readonly Event[]) => Error | undefined = () => undefined
+  /** What was appended together, in order. */
+  readonly appends: { readonly stream: string; readonly types: readonly string[] }[] = []
+
+  async append(stream: string, expected: number, events: readonly Event[]): Promise<Appended> {
+    const known = this.streams.get(stream) ?? []
+    if (known.length !== expected) throw new SequenceConflict(stream, expected, known.length)
+    const refusal = this.refuse(stream, events)
+    if (refusal) throw refusal
+    this.streams.set(stream, [...known, ...events])
+    this.appends.push({ stream, types: events.map(({ type }) => type) })
+    const before = this.#settled.get(stream)
+    const settled = this.settle().then(() => before)
+    this.#settled.set(stream, settled)
+    await settled
+    const position = { partition: 0, offset: BigInt(expected + events.length) }
+    return { ...position, events: events.map((event) => ({ ...event, position }) as unknown as Recorded) }
+  }
+
+  typesOf(stream: string): readonly string[] {
+    return (this.streams.get(stream) ?? []).map(({ type }) => type)
+  }
+
+  asEventLog(): EventLog {
+    const log: Partial<EventLog> = {
+      append: (stream, expected, events) => this.append(stream, expected, events),
+      keepPages: async (_stream, pages) => ({ places: pages.map(() => undefined), beside: [] }),
+      tip: () => Promise.resolve({ logId: '', at: [] }),
+      async *readStream() {},
+    }
+    return log as EventLog
+  }
+}
+
+/** A SELECT of literals: its row needs no engine. */
+export const literals: AnalyzedStatement = {
+  kind: 'query',
+  queryType: 'SELECT',
+  columns: [],
+  reads: [],
+  warnings: [],
+  query: {
+    sql: 'SELECT 1 AS c0',
+    scans: [],
+    wire: [],
+    streams: false,
+    ordered: false,
+    risky: false,
+    simple: true,
+    outline: { name: 'Values', details: {}, layout: [], children: [] },
+    literalRow: '[1]',
+  },
+}
+
+const realClock = { now: () => Date.now(), monotonicMs: () => performance.now() }
+
+export interface BedOptions {
+  readonly log: MemoryLog
+  readonly limits?: GroupLimits
+  readonly openQueries?: number
+  readonly analyze?: (sql: string) => Promise<AnalyzedStatement>
+  readonly deps?: Partial<ExecutionDeps>
+}
+
+/** The statement service over real executions, their registry and their places, with everything outside of them faked. */
+export function createStatementBed(options: BedOptions) {
+  const { log } = options
+  const groups = createResourceGroups(options.limits ?? { running: 100, queued: 100 })
+  const ids = createQueryIds(1, () => Date.now())
+  const registry = createQueryRegistry(
+    realClock,
+    { firstFollowMs: 1e9, clientAbsentMs: 1e9, inMemoryMs: 1e9, endedInMemory: 1e9 },
+    () => true,
+  )
+  const executions: QueryExecution[] = []
+  const unrecorded: string[] = []
+  const internalErrors: unknown[] = []
+  const frontEnd: Partial<SqlFrontEnd> = {
+    analyzeStatement: (sql) => (options.analyze ? options.analyze(sql) : Promise.resolve(literals)),
+  }
+  const deps: Partial<ExecutionDeps> = {
+    log: log.asEventLog(),
+    clock: realClock,
+    frontEnd: frontEnd as SqlFrontEnd,
+    groups,
+    guard: createWriteGuard(),
+    nodeId: 'coordinator',
+    selfUrl: '',
+    version: 'test',
+    maxAttempts: 4,
+    workerWaitMs: 1000,
+    limits: {
+      pageBytes: 1 << 20,
+      inlineBytes: 1 << 24,
+      queryRunMs: 1e6,
+      answersKeptMs: 1e6,
+      planBytes: 1 << 20,
+    },
+    cleaner: { release: () => {}, stop: () => {} } as unknown as ExecutionDeps['cleaner'],
+    firstAppendHoldMs: 0,
+    onInternalError: (_queryId, error) => void internalErrors.push(error),
+    onUnrecorded: (queryId) => void unrecorded.push(queryId),
+    ...options.deps,
+  }
+  const service = createStatementService({
+    clock: realClock,
+    log: log.asEventLog(),
+    registry,
+    pages: { read: () => Promise.resolve('lost') },
+    start: (submission) => {
+      const execution = startQueryExecution(deps as ExecutionDeps, ids(), submission)
+      executions.push(execution)
+      return execution
+    },
+    limits: {
+      openQueries: options.openQueries ?? 1000,
+      postLogWaitMs: 60_000,
+      postPlanWaitMs: 60_000,
+      answersKeptMs: 1e9,
+    },
+    accepting: () => true,
+    epoch: 1,
+    hasDiskRoom: () => true,
+  })
+  const submit = (sql: string): Promise<QueryExecution> => {
+    const submission: Submission = { sql, created: { ...sampleData.QueryCreated, sql } }
+    return service.submit(submission)
+  }
+  return { service, submit, registry, groups, executions, unrecorded, internalErrors }
+}
