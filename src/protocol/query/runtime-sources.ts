@@ -1,4 +1,5 @@
 import type { Membership } from '../../coordinator/nodes/membership.ts'
+import type { Recorded } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import { readStreams } from '../../readmodels/query-events/queries.ts'
@@ -28,8 +29,13 @@ type Row = Readonly<Record<string, string | number | boolean | null | readonly s
 /** Queries shown in `system.runtime`: as the list of the query resource, open ones and those of the last 15 minutes. */
 const RECENT_MS = 15 * 60_000
 const MAX_QUERIES = 1000
-/** Queries whose events are shown; an event may be long. */
+/** Queries whose events are shown. */
 const MAX_EVENT_QUERIES = 100
+/** Older queries are left out once texts, or data of events, take so much memory: either may be long. */
+const MAX_BYTES = 24 * 1024 * 1024
+/** Read at once. */
+const PAGE_QUERIES = 100
+const PAGE_EVENT_QUERIES = 4
 
 /** The rows of `system.runtime`: what is in memory over what the read models have, own writes included. */
 export function createRuntimeSources(deps: RuntimeSourceDeps) {
@@ -47,7 +53,31 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
     await projection.barrier(deps.ownWritesWaitMs)
     const filter: QueryFilter = { endedSince: new Date(clock.now() - RECENT_MS).toISOString() }
     const inMemory = live.list().map((view) => liveRow(view, clock.now()))
-    return overlay(await readQueries(read, filter, MAX_QUERIES + inMemory.length), inMemory, filter, MAX_QUERIES)
+    const rows: QueryListRow[] = []
+    for (let bytes = 0; bytes < MAX_BYTES && rows.length < MAX_QUERIES;) {
+      const last = rows.at(-1)
+      const after = last ? { ...filter, cursor: { createdAt: last.created_at, queryId: last.query_id } } : filter
+      const stored = await readQueries(read, after, PAGE_QUERIES + inMemory.length)
+      const page = overlay(stored, inMemory, after, PAGE_QUERIES)
+      rows.push(...page)
+      if (page.length < PAGE_QUERIES) break
+      for (const { sql_text } of page) bytes += sql_text.length
+    }
+    return rows
+  }
+
+  /** Events of the newest queries. */
+  async function events(): Promise<Row[]> {
+    const ids = (await queries()).slice(0, MAX_EVENT_QUERIES).map((row) => row.query_id)
+    const rows: Row[] = []
+    for (let bytes = 0; ids.length > 0 && bytes < MAX_BYTES;) {
+      for (const event of await readStreams(read, ids.splice(0, PAGE_EVENT_QUERIES))) {
+        const data = event.forgotten ? null : JSON.stringify(event.data)
+        bytes += data?.length ?? 0
+        rows.push(eventRowOf(event, data))
+      }
+    }
+    return rows
   }
 
   async function tasks(): Promise<TaskListRow[]> {
@@ -78,19 +108,7 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
       const ids = (await queries()).map((row) => row.query_id)
       return (await readOperators(read, ids)).map((row) => ({ ...row, stage_id: `${row.query_id}.${row.stage_id}` }))
     },
-    async events(): Promise<Row[]> {
-      const ids = (await queries()).slice(0, MAX_EVENT_QUERIES).map((row) => row.query_id)
-      return (await readStreams(read, ids)).map((event) => ({
-        stream: event.stream,
-        sequence: event.sequence,
-        epoch: event.epoch,
-        type: event.type,
-        version: event.v,
-        time: event.time,
-        hash: event.hash,
-        data: event.forgotten ? null : JSON.stringify(event.data),
-      }))
-    },
+    events,
     async nodes(): Promise<Row[]> {
       const { self } = deps
       return [
@@ -115,6 +133,10 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
     /** The optimiser of a fragment is the engine's; it counts no rules. */
     optimizer_rule_stats: async (): Promise<Row[]> => [],
   }
+}
+
+function eventRowOf({ stream, sequence, epoch, type, v, time, hash }: Recorded, data: string | null): Row {
+  return { stream, sequence, epoch, type, version: v, time, hash, data }
 }
 
 function queryRowOf(row: QueryListRow): Row {

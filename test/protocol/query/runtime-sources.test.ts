@@ -91,6 +91,32 @@ describe('system.runtime', () => {
     ])
   })
 
+  it('leave older queries out when the texts of the newest take much memory', async () => {
+    let read = 0
+    const long = createRuntimeSources({
+      live: { get: () => undefined, list: () => [] },
+      read: async (text, values) => {
+        const rows = await bed.query(text, [...values])
+        const [first] = rows
+        if (!text.includes('from queries') || !first) return rows
+        read += 100
+        // As if a hundred such queries were there, each time anew.
+        return Array.from({ length: 100 }, (_, index) => ({
+          ...first,
+          query_id: testQueryId(read + index),
+          sql_text: 'x'.repeat(1 << 17),
+        }))
+      },
+      projection: { barrier: async () => true },
+      membership: { nodes: () => [] },
+      clock: systemClock,
+      self: { nodeId: 'c1', url: 'http://127.0.0.1:8080', version: '0.1.0' },
+      ownWritesWaitMs: 10_000,
+    })
+    expect((await long.queries()).length).toBeLessThanOrEqual(200)
+    expect(read).toBeLessThanOrEqual(200)
+  })
+
   it('says that the database is away, not what it said', async () => {
     const told: unknown[] = []
     const away = createRuntimeSources({
