@@ -10,7 +10,8 @@ FROM node:24.11.1-bookworm-slim
 ENV NODE_ENV=production \
     QUIPU_HOST=0.0.0.0 \
     QUIPU_DATA_DIR=/var/lib/quipu \
-    QUIPU_CATALOG_DIR=/app/etc/catalog
+    QUIPU_CATALOG_DIR=/app/etc/catalog \
+    QUIPU_PUBLIC_HOSTS=localhost
 WORKDIR /app
 COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules ./node_modules

@@ -125,4 +125,36 @@ describe('import directions', () => {
       ),
     ).toEqual([])
   })
+
+  it('one place reads what a client wrote as the target of its request', () => {
+    const readers = sources.filter(({ path, text }) => !TARGET_READERS.has(path) && TARGET_OF_CLIENT.test(text))
+    expect(readers.map(({ path }) => path)).toEqual([])
+  })
+
+  it('no address is resolved against another, since the first may win', () => {
+    const resolved = sources.flatMap(({ path, text }) =>
+      [...text.matchAll(TWO_PART_URL)]
+        // A path that is written there, and a file beside the program.
+        .filter(
+          ([, first, second]) => !/^'[^']*'$/.test(first!.trim()) && !second!.trim().startsWith('import.meta.url'),
+        )
+        .map(([call]) => `${path}: ${call}`),
+    )
+    expect(resolved).toEqual(['cli/version.ts: new URL(`.git/${head.slice(5)}`, root)'])
+  })
 })
+
+const sources = files(src).map((file) => ({
+  path: relative(src, file),
+  // Comments may tell of what must not be.
+  text: readFileSync(file, 'utf8').replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, ''),
+}))
+
+/** The reader itself, and a client that keeps the address it asks under the same name. */
+const TARGET_READERS = new Set(['protocol/edge/request-target.ts', 'cli/event-stream.ts'])
+const TARGET_OF_CLIENT =
+  /\b(?:req|request)\??\.(?:url|originalUrl|baseUrl)\b|\borig?inalUrl\b|headers\??\.host\b|headers\??\.?\[['"]host['"]\]|\{[^}]*\b(?:host|url)\b[^}]*\} = (?:req|request)\b/
+
+/** Two arguments, with calls and templates in them one deep. */
+const ARGUMENT = String.raw`((?:[^(),\`]|\`[^\`]*\`|\((?:[^()]|\([^()]*\))*\))+)`
+const TWO_PART_URL = new RegExp(String.raw`new URL\(${ARGUMENT},${ARGUMENT}\)`, 'g')

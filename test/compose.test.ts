@@ -94,6 +94,8 @@ describe('docker-compose.yml', () => {
     const config = loadConfig(command!.slice(1), { ...ofImage, ...env })
     expect(config).toMatchObject({ host: '0.0.0.0', port: 8080, insecure: true, dataDir: '/var/lib/quipu' })
     expect(config.advertisedUrl).toBe(`http://${name}:8080`)
+    // Without it, --insecure would let any web page in.
+    expect(config.publicHosts).toEqual([name])
     if (command![0] === 'worker')
       expect(config.coordinators).toEqual(['http://coordinator:8080', 'http://coordinator-2:8080'])
     else expect(config).toMatchObject({ kafkaBrokers: ['kafka:9092'], standby: true })

@@ -37,7 +37,7 @@ export async function asWriter<T>(
   if (last?.answers === 'writes') {
     const bearer = internalBearer(loadClusterSecret(config.dataDir, config.sharedSecret))
     return work.ask((path, body) =>
-      fetch(new URL(path, last.address), {
+      fetch(`${new URL(last.address).origin}${path}`, {
         method: 'POST',
         headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
         body: JSON.stringify(body),

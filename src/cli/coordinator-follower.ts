@@ -5,7 +5,9 @@ import type { Turn } from '../coordinator/recovery/turn.ts'
 import type { RefusalLog } from '../coordinator/system/refusal-log.ts'
 import type { ProjectionWatch } from '../events/projection-watch.ts'
 import type { Announcement } from '../execution/api/task.ts'
-import { acceptRelay } from '../protocol/relay/relayed-request.ts'
+import { browserPolicyOf } from '../protocol/edge/browser-policy.ts'
+import { refuseRelayed } from '../protocol/relay/relayed-request.ts'
+import type { RelayWriter } from '../protocol/relay/send-relayed.ts'
 import { createWriterRelay } from '../protocol/relay/writer-relay.ts'
 import { createStatementUris } from '../protocol/statement/next-uri.ts'
 import { lastKnownOf } from '../protocol/statement/waiting-answer.ts'
@@ -33,7 +35,7 @@ export interface FollowingCoordinator extends CoordinatorPhase {
   /** Workers that announced themselves here and are active. */
   heard(): readonly Announcement[]
   /** It writes now: what still waits here goes to its own address. */
-  promoted(): void
+  promoted(epoch: number): void
 }
 
 export async function wireFollower(life: ChildLife, parts: FollowerParts): Promise<FollowingCoordinator> {
@@ -41,7 +43,7 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
   const { config, telemetry, log, bearer } = base
   const { timeouts, limits } = config
   const { logger } = telemetry
-  let own: string | undefined
+  let own: RelayWriter | undefined
   let draining = false
   const workers = createMembership({
     log,
@@ -53,10 +55,9 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
   await workers.start()
   const relay = createWriterRelay({
     clock,
-    writer: () => own ?? epochs.place?.address,
+    writer: () => own ?? epochs.place,
     writerSilentMs: () => (own === undefined ? turn.silentMs() : 0),
-    isRelayed: (request) => acceptRelay(request, bearer),
-    bearer,
+    key: deriveKey(base.secret, 'relay'),
     uris: createStatementUris(deriveKey(base.secret, 'statement-token')),
     lastKnown: lastKnownOf(base.read),
     forwarded: false,
@@ -122,9 +123,9 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
     .catch((error: unknown) => logger.error('telemetry.trouble', { err: error }, 'Telemetry could not be loaded'))
   return {
     listener: createCoordinatorListener({
-      policy: { authenticated: false, publicHosts: config.publicHosts, insecure: config.insecure },
+      policy: browserPolicyOf(config),
       statements: relay.routes,
-      isRelayed: (request) => acceptRelay(request, bearer),
+      isRelayed: refuseRelayed,
       rest: app,
       meters: telemetry.meters,
       refusals,
@@ -143,8 +144,8 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
           epochSeen,
           uptimeMillis: ageMillis,
         })),
-    promoted: () => {
-      own = life.url ?? base.address
+    promoted: (epoch) => {
+      own = { address: life.url ?? base.address, epoch }
       void workers.stop()
     },
     drain: async () => {

@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { RefusalLog } from '../coordinator/system/refusal-log.ts'
 import { checkBrowser, type BrowserPolicy } from '../protocol/edge/browser-policy.ts'
 import { HttpProblem, sendProblem, toProblem } from '../protocol/edge/problem.ts'
-import { remoteAddressOf } from '../protocol/relay/relayed-request.ts'
+import { remoteAddressOf, type AcceptRelay } from '../protocol/relay/relayed-request.ts'
 import { requestTarget } from '../protocol/edge/request-target.ts'
 import type { StatementRoutes } from '../protocol/statement/statement-routes.ts'
 import type { Meters } from '../telemetry/meters.ts'
@@ -13,7 +13,7 @@ export interface HttpParts {
   /** The statement resource, before everything else and without libraries. */
   readonly statements: StatementRoutes
   /** Was the request passed on by another coordinator, which has looked at its browser? */
-  readonly isRelayed: (request: IncomingMessage) => boolean
+  readonly isRelayed: AcceptRelay
   /** All other resources. */
   readonly rest: (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => void
   readonly meters: () => Meters
@@ -31,30 +31,28 @@ export function createCoordinatorListener(parts: HttpParts): RequestListener {
       if (problem.status === 500) parts.onError(error)
       sendProblem(request, response, problem)
     }
+    let relayed: boolean
     try {
-      if (!parts.isRelayed(request)) checkBrowser(request, parts.policy)
+      relayed = parts.isRelayed(request)
+    } catch (error) {
+      return fail(error)
+    }
+    try {
+      if (!relayed) checkBrowser(request, parts.policy)
     } catch (error) {
       parts.meters().count('httpRefusals', { reason: 'origin' })
-      const { origin, host } = request.headers
+      const { origin } = request.headers
       parts.refusals.accessDenied({
         user: 'anonymous',
         action: 'call from a browser',
-        object: `origin ${origin ?? '-'}, host ${host ?? '-'}`,
+        object: `origin ${origin ?? '-'}, host ${requestTarget(request).authority ?? '-'}`,
         remoteAddress: remoteAddressOf(request),
       })
       return fail(error)
     }
     parts.statements(request, response, path).then((handled) => {
       if (handled) return
-      // Express and its routers want a path, not an absolute target.
-      request.url = pathOf(request.url ?? '/')
       parts.rest(request, response, (error) => fail(error ?? new HttpProblem(404, 'There is no such resource')))
     }, fail)
   }
-}
-
-function pathOf(target: string): string {
-  if (target.startsWith('/')) return target
-  const slash = target.indexOf('/', target.indexOf('://') + 3)
-  return slash < 0 ? '/' : target.slice(slash)
 }

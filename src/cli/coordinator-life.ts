@@ -176,7 +176,7 @@ export async function startCoordinator(
       const won = await claim()
       if (!won) continue
       phase = await becomeWriter(won)
-      following.promoted()
+      following.promoted(won.claimed.epoch)
       return
     }
   })()

@@ -1,6 +1,7 @@
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { runChild } from './child-life.ts'
+import { requestTarget } from '../protocol/edge/request-target.ts'
 import { createGatedServer } from './gated-server.ts'
 import { version } from './version.ts'
 
@@ -15,7 +16,7 @@ runChild(async (life) => {
     uptime: `${((performance.now() - startedAt) / 1000).toFixed(2)}s`,
   })
   const gate = createGatedServer(life.config, (request, response) => {
-    if (request.url !== '/v1/info' || request.method !== 'GET') return false
+    if (requestTarget(request).path !== '/v1/info' || request.method !== 'GET') return false
     response.setHeader('Content-Type', 'application/json')
     response.end(JSON.stringify(info()))
     return true

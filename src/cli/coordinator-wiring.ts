@@ -19,8 +19,8 @@ import { createWorkerClient } from '../coordinator/scheduler/worker-client.ts'
 import { isBelow, type Position } from '../events/event-log.ts'
 import type { ProjectionRunner } from '../events/projection-runner.ts'
 import type { Announcement } from '../execution/api/task.ts'
-import { isLoopback } from '../protocol/edge/browser-policy.ts'
-import { acceptRelay } from '../protocol/relay/relayed-request.ts'
+import { browserPolicyOf } from '../protocol/edge/browser-policy.ts'
+import { acceptRelayedBy } from '../protocol/relay/relayed-request.ts'
 import { createRecentQueries } from '../protocol/task/recent-queries.ts'
 import { createTaskProxyRoutes } from '../protocol/task/task-proxy-routes.ts'
 import { diskSpaceOf } from '../execution/worker/disk-space.ts'
@@ -49,10 +49,12 @@ import { createRestartMeter } from './restart-meter.ts'
 import { readKnownWorkers } from '../readmodels/nodes/queries.ts'
 import type { Rebuilt } from '../readmodels/rebuild.ts'
 import { deriveKey } from '../security/cluster-secret.ts'
-import { systemClock } from '../shared/clock.ts'
+import { createRelayVerifier } from '../security/relay-credential.ts'
+import { steadyWall, systemClock } from '../shared/clock.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { createQueryIds } from '../shared/ids.ts'
+import { isLoopback } from '../shared/loopback.ts'
 import { createSqlFrontEnd } from '../sql/create-front-end.ts'
 import { redactSecrets } from '../sql/syntax/redact-secrets.ts'
 import type { ChildLife } from './child-life.ts'
@@ -89,6 +91,9 @@ const HAND_OVER_MS = 1_000
 
 /** Open polls wait a second at most. */
 const RESIGN_MS = 1_500
+
+const DISBELIEVED =
+  'A worker refuses this coordinator for an epoch that the event log has never had: see quipu reset-epoch'
 
 /** A statement that ends within this after its POST is one append. */
 const FIRST_APPEND_HOLD_MS = 8
@@ -150,10 +155,11 @@ export async function wireWriter(
     onPageFetched: createFetchMeter(telemetry.meters),
     onTaskCall: (call) => emitTaskCall(telemetry.spans(), call),
     epoch: () => epoch,
+    logId,
     bearer,
     requestTimeoutMs: 5_000,
     taskBodyBytes: limits.taskBodyBytes,
-    onStaleEpoch: () => void resign('A worker has seen a higher epoch'),
+    onStaleEpoch: endedByAnother,
   })
   const workers = createMembership({
     log,
@@ -253,6 +259,7 @@ export async function wireWriter(
   )
   let draining = false
   let resigned = false
+  const disbelieved = new Set<string>()
   const diskRoom = createDiskRoom(limits.diskFloorBytes, () => diskSpaceOf(dataDir), clock)
   const service = createStatementService({
     clock,
@@ -344,9 +351,9 @@ export async function wireWriter(
     onError,
   })
   const listener = createCoordinatorListener({
-    policy: { authenticated: false, publicHosts: config.publicHosts, insecure: config.insecure },
+    policy: browserPolicyOf(config),
     statements,
-    isRelayed: (request) => acceptRelay(request, bearer),
+    isRelayed: acceptRelayedBy(createRelayVerifier(deriveKey(secret, 'relay'), epoch, steadyWall(clock))),
     rest: app.handle,
     meters: telemetry.meters,
     refusals: auditing.refusals,
@@ -361,6 +368,17 @@ export async function wireWriter(
     for (const query of registry.list()) query.suspend()
     await Promise.race([closeListener(), sleep(RESIGN_MS)])
     life.fail(new ExitError(exitCodes.fenced, reason))
+  }
+  /** What a worker says of epochs is asked of the log: a worker that is wrong, or lies, ends no coordinator. */
+  async function endedByAnother(nodeUrl: string): Promise<boolean> {
+    const tip = await log.tip()
+    if ((tip.at[0]?.state.epoch ?? 0) > epoch) {
+      void resign('A worker has seen a higher epoch')
+      return true
+    }
+    if (!disbelieved.has(nodeUrl)) logger.error('epoch.disbelieved', { worker: nodeUrl }, DISBELIEVED)
+    disbelieved.add(nodeUrl)
+    return false
   }
   void log.fenced.then((reason) => resign(reason.message))
   const reservation = groups.reserve()

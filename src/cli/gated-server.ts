@@ -1,5 +1,9 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Config } from '../config/load-config.ts'
+import { admitRequest, guardHead } from '../protocol/edge/admit-request.ts'
+import { HttpProblem, sendProblem, toProblem } from '../protocol/edge/problem.ts'
+import { requestTarget } from '../protocol/edge/request-target.ts'
 
 /** An HTTP server that accepts at once and answers when its listener is there. */
 export interface GatedServer {
@@ -12,9 +16,16 @@ export interface GatedServer {
 
 /** Node's default of 5 s cuts clients that think between two polls. */
 const KEEP_ALIVE_MS = 120_000
+/** A connection on which nothing moves, though a request is under way, is cut: no wait of the interface is so long. */
+const STALLED_MS = 300_000
+/** How often late headers and bodies are looked for. */
+const LOOK_EVERY_MS = 1_000
+/** Requests of one connection that wait for their answers: a client that sends more ahead is none of ours. */
+const PIPELINED = 32
 const SWEEP_MS = 20
 
 /**
+ * The one door to coordinator and worker: who may connect, how long he may take, and what a request must be at all.
  * Requests that come before the parts are wired wait, so that a restart is a pause for clients and not an error; only
  * `early` is asked at once, for what can be said already, and returns false for all else.
  */
@@ -22,18 +33,52 @@ export function createGatedServer(
   config: Config,
   early: (...args: Parameters<RequestListener>) => boolean,
 ): GatedServer {
+  const { limits, timeouts } = config
   let listener: RequestListener | undefined
   const waiting: Parameters<RequestListener>[] = []
   let closing = false
-  const server = createServer(
-    { maxHeaderSize: config.limits.headerBytes, keepAliveTimeout: KEEP_ALIVE_MS, noDelay: true },
-    (request, response) => {
-      // A client that goes on polling on its connection would keep a closing server open for ever.
-      if (closing) response.shouldKeepAlive = false
+  const underWay = new WeakMap<Socket, number>()
+
+  const answer: RequestListener = (request, response) => {
+    // A client that goes on polling on its connection would keep a closing server open for ever.
+    if (closing) response.shouldKeepAlive = false
+    guardHead(response)
+    try {
+      countRequest(request.socket, 1)
+      response.once('close', () => countRequest(request.socket, -1))
+      admitRequest(request, limits.headers)
+      if (requestTarget(request).path === '*')
+        return void response.writeHead(204, { allow: 'GET, HEAD, POST, PUT, DELETE' }).end()
       if (listener) return listener(request, response)
       if (!early(request, response)) waiting.push([request, response])
+    } catch (error) {
+      sendProblem(request, response, toProblem(error))
+    }
+  }
+
+  function countRequest(socket: Socket, more: number): void {
+    const count = (underWay.get(socket) ?? 0) + more
+    underWay.set(socket, count)
+    if (more > 0 && count > PIPELINED)
+      throw new HttpProblem(429, 'Too many requests on one connection wait for their answers', { connection: 'close' })
+  }
+
+  const server = createServer(
+    {
+      maxHeaderSize: limits.headerBytes,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      headersTimeout: Math.min(timeouts.requestHeadMs, timeouts.requestMs),
+      requestTimeout: timeouts.requestMs,
+      connectionsCheckingInterval: LOOK_EVERY_MS,
+      noDelay: true,
     },
+    answer,
   )
+  // Node would leave out what is beyond, and an Origin with it: those that are too many are counted and refused.
+  server.maxHeadersCount = 0
+  server.maxConnections = limits.connections
+  server.timeout = STALLED_MS
+  boundAddresses(server, limits.connectionsPerAddress)
   return {
     server,
     open: (given) => {
@@ -52,4 +97,20 @@ export function createGatedServer(
         server.closeIdleConnections()
       }),
   }
+}
+
+/** Who connects once more than one address may is closed at once, so that the others find a place. */
+function boundAddresses(server: Server, most: number): void {
+  const open = new Map<string, number>()
+  server.on('connection', (socket: Socket) => {
+    const address = socket.remoteAddress ?? ''
+    const count = (open.get(address) ?? 0) + 1
+    open.set(address, count)
+    socket.once('close', () => {
+      const left = (open.get(address) ?? 1) - 1
+      if (left === 0) open.delete(address)
+      else open.set(address, left)
+    })
+    if (count > most) socket.destroy()
+  })
 }

@@ -11,6 +11,7 @@ const USAGE = `usage: quipu <command> [options]
                   (--query ID: the rows of one query)
   audit verify    checks the event log: hashes, order, the end of each query; quipu audit --help
   forget          takes the data of one query out of the event log; quipu forget --help
+  reset-epoch     lets stopped workers forget the epochs they have heard of; quipu reset-epoch --help
   query "SQL"     runs a statement and prints its rows; quipu query --help
   tail            prints events as they happen, one a line; quipu tail --help
   help, --help    this text with all settings
@@ -42,6 +43,10 @@ async function run(argv: readonly string[]): Promise<number> {
     case 'forget': {
       const { forgetCommand } = await import('./forget-command.ts')
       return forgetCommand(rest)
+    }
+    case 'reset-epoch': {
+      const { resetEpochCommand } = await import('./reset-epoch-command.ts')
+      return resetEpochCommand(rest)
     }
     case 'query': {
       const { queryCommand } = await import('./query-command.ts')

@@ -1,14 +1,14 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { resolve } from 'node:path'
-import { checkBrowser, type BrowserPolicy } from '../protocol/edge/browser-policy.ts'
+import { browserPolicyOf, checkBrowser, type BrowserPolicy } from '../protocol/edge/browser-policy.ts'
 import { HttpProblem, sendProblem, toProblem } from '../protocol/edge/problem.ts'
 import { requestTarget } from '../protocol/edge/request-target.ts'
-import { acceptRelay } from '../protocol/relay/relayed-request.ts'
+import { refuseRelayed } from '../protocol/relay/relayed-request.ts'
 import type { ServerStatus } from '../protocol/info/info-routes.ts'
 import { createStatementUris, type StatementUris } from '../protocol/statement/next-uri.ts'
 import { baseUri, statementPath } from '../protocol/statement/statement-routes.ts'
 import { lastKnownOf, tellWaiting, type LastKnown } from '../protocol/statement/waiting-answer.ts'
-import { deriveKey, internalBearer, loadClusterSecret } from '../security/cluster-secret.ts'
+import { deriveKey, loadClusterSecret } from '../security/cluster-secret.ts'
 import { systemClock, type Clock } from '../shared/clock.ts'
 import type { ChildLife } from './child-life.ts'
 import type { StartNeeds } from './start-needs.ts'
@@ -22,7 +22,6 @@ export interface StartingServerParts {
   readonly uris: StatementUris
   readonly lastKnown: LastKnown
   readonly policy: BrowserPolicy
-  readonly bearer: string
   readonly waits: {
     readonly longPollMs: number
     readonly postLogWaitMs: number
@@ -82,7 +81,8 @@ export function createStartingServer(parts: StartingServerParts): StartingServer
   }
 
   async function answer({ request, response, path }: Held): Promise<void> {
-    if (!acceptRelay(request, parts.bearer)) checkBrowser(request, parts.policy)
+    refuseRelayed(request)
+    checkBrowser(request, parts.policy)
     if (path === '/v1/status' && isRead(request)) return sendJson(request, response, status())
     const statement = statementPath(path)
     if (statement && isRead(request)) {
@@ -158,8 +158,7 @@ export function wireStarting(life: ChildLife, needs: StartNeeds, info: () => Rec
         .reduce((sum, one) => sum + one.count, 0),
     uris: createStatementUris(deriveKey(secret, 'statement-token')),
     lastKnown: lastKnownOf((text, values) => needs.read(text, values)),
-    policy: { authenticated: false, publicHosts: config.publicHosts, insecure: config.insecure },
-    bearer: internalBearer(secret),
+    policy: browserPolicyOf(config),
     waits: config.timeouts,
     onError: (error) => process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`),
   })

@@ -9,11 +9,12 @@ import { createEnginePool } from '../execution/engine/engine-pool.ts'
 import { createAnnouncer } from '../execution/worker/announcer.ts'
 import { nodeIdOf } from '../execution/worker/node-id.ts'
 import { createTaskManager } from '../execution/worker/task-manager.ts'
-import { isLoopback } from '../protocol/edge/browser-policy.ts'
+import { browserPolicyOf, checkBrowser } from '../protocol/edge/browser-policy.ts'
 import { requestTarget } from '../protocol/edge/request-target.ts'
-import { HttpProblem, sendProblem } from '../protocol/edge/problem.ts'
+import { HttpProblem, sendProblem, toProblem } from '../protocol/edge/problem.ts'
 import { createTaskRoutes } from '../protocol/task/task-routes.ts'
 import { internalBearer, loadClusterSecret } from '../security/cluster-secret.ts'
+import { isLoopback } from '../shared/loopback.ts'
 import type { ChildLife } from './child-life.ts'
 import { connectorFactories, duckdbTypeOf, tablesFolder } from './connector-factories.ts'
 import { createEngineEvents } from './engine-telemetry.ts'
@@ -85,14 +86,16 @@ export async function wireWorker(life: ChildLife, url: string): Promise<WiredWor
   })
   await Promise.all([engines.start(), tasks.start()])
 
+  const onError = (error: unknown): void => logger.error('request.failed', { err: error }, 'A request failed')
   const routes = createTaskRoutes({
     tasks,
     bearer,
     openReads: isLoopback(config.host),
     url,
     maxBodyBytes: limits.taskBodyBytes,
-    onError: (error) => logger.error('request.failed', { err: error }, 'A request failed'),
+    onError,
   })
+  const policy = browserPolicyOf(config)
   const memoryBytes = Math.min(process.constrainedMemory() || Infinity, totalmem())
   const announcer = createAnnouncer({
     coordinators: config.coordinators,
@@ -136,16 +139,29 @@ export async function wireWorker(life: ChildLife, url: string): Promise<WiredWor
     listener: (request, response) => {
       const { path } = requestTarget(request)
       observeRequest(request, response, path, telemetry.meters)
+      const fail = (error: unknown): void => {
+        const problem = toProblem(error)
+        if (problem.status === 500) onError(error)
+        sendProblem(request, response, problem)
+      }
+      try {
+        checkBrowser(request, policy)
+      } catch (error) {
+        telemetry.meters().count('httpRefusals', { reason: 'origin' })
+        return fail(error)
+      }
       traceTaskRequest(request, response, path, telemetry.spans)
       if (routes(request, response)) return
-      if (request.url === '/metrics') {
-        void telemetry
+      if (request.method !== 'GET' && request.method !== 'HEAD') return fail(new HttpProblem(404, 'Not found'))
+      if (path === '/metrics') {
+        telemetry
           .meters()
           .text()
           .then(({ contentType, body }) => response.writeHead(200, { 'Content-Type': contentType }).end(body))
-      } else if (request.url === '/v1/info') {
+          .catch(fail)
+      } else if (path === '/v1/info') {
         response.writeHead(200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' }).end(info())
-      } else sendProblem(request, response, new HttpProblem(404, 'Not found'))
+      } else fail(new HttpProblem(404, 'Not found'))
     },
     async drain() {
       tasks.drain()

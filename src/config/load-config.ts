@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { isIP } from 'node:net'
 import type { z } from 'zod'
 import { deepFreeze } from '../shared/deep-freeze.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
+import { isLoopback } from '../shared/loopback.ts'
 import { configSchema, type Config } from './schema.ts'
 import { fromText } from './setting.ts'
 import { settingList, type Setting } from './setting-list.ts'
@@ -53,12 +53,6 @@ export function loadConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Con
   }
   checkTogether(config)
   return deepFreeze(config)
-}
-
-/** Whether an address or host name reaches only this machine. */
-export function isLoopback(host: string): boolean {
-  if (host === 'localhost') return true
-  return isIP(host) === 4 ? host.startsWith('127.') : host === '::1'
 }
 
 function parseFlags(argv: readonly string[]): { values: Record<string, string | undefined> } {
@@ -142,7 +136,7 @@ function checkTogether(config: Config): void {
     ['QUIPU_ADVERTISED_URL', config.advertisedUrl],
     ...config.coordinators.map((one) => ['QUIPU_COORDINATORS', one] as const),
   ] as const) {
-    if (url !== undefined && !/^https?:\/\/[^/]+\/?$/.test(url)) {
+    if (url !== undefined && !(/^https?:\/\/[^/]+\/?$/.test(url) && URL.canParse(url))) {
       throw configurationError(`${name}: '${url}' is no address of the form http://host:port`)
     }
   }

@@ -32,6 +32,8 @@ const telemetry = z.strictObject({
 
 /** Every waiting in the system that somebody may want to change. */
 const timeouts = z.strictObject({
+  requestHeadMs: duration('How long a client may take to send the headers of a request', 10 * second),
+  requestMs: duration('How long a client may take to send a request whole', minute),
   longPollMs: duration('Longest wait of a GET of nextUri for something new', second),
   postLogWaitMs: duration('How long a POST waits for the event log before 503', 5 * second),
   deleteValidityWaitMs: duration('How long a DELETE waits for its event to be valid before 503', second),
@@ -65,6 +67,15 @@ const timeouts = z.strictObject({
 const limits = z.strictObject({
   statementBytes: bytes('Longest statement', MB),
   headerBytes: bytes('Request headers in all', 64 * kB),
+  headers: integer('Headers of a request', 500, { min: 20, max: 10_000 }),
+  connections: integer('Connections to a coordinator or worker; what is beyond is closed', 4_096, {
+    min: 16,
+    max: 1_000_000,
+  }),
+  connectionsPerAddress: integer('Connections of one address, a proxy too; what is beyond is closed', 1_024, {
+    min: 8,
+    max: 1_000_000,
+  }),
   taskBodyBytes: bytes('Largest body of a task update', 16 * MB),
   pageBytes: bytes('Size that result pages are cut at', MB),
   pageMaxBytes: bytes('Largest page: one wide row', 64 * MB),
@@ -111,7 +122,9 @@ export const configSchema = z.strictObject({
   advertisedUrl: optionalText('Address under which others reach this process, when it is not the one listened on'),
   standby: flag('Follows the coordinator that writes the event log, and takes its place when it is gone'),
   insecure: flag('Allows a listener that is not loopback although nobody is authenticated'),
-  publicHosts: list('Host names, besides loopback, under which clients may call'),
+  publicHosts: list(
+    'Host names under which this process may be called, besides loopback, addresses and the name it advertises; `*` for any, which lets web pages of others in',
+  ),
   logLevel: oneOf(
     'Least serious line that is logged',
     ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],

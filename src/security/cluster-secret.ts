@@ -5,7 +5,8 @@ import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 
 /** What a key is for; a key of one purpose says nothing about those of the others. */
-export type KeyPurpose = 'statement-token' | 'stage-cancel' | 'internal-bearer' | 'catalog-digest' | 'result-pages'
+export type KeyPurpose =
+  'statement-token' | 'stage-cancel' | 'internal-bearer' | 'catalog-digest' | 'result-pages' | 'relay'
 
 const SHORTEST_SECRET = 16
 

@@ -12,6 +12,7 @@ export type LogEvent =
   | 'sweep.trouble'
   | 'epoch.won'
   | 'epoch.lost'
+  | 'epoch.disbelieved'
   | 'epoch.followed'
   | 'worker.joined'
   | 'worker.lost'

@@ -63,7 +63,6 @@ describe.runIf(available)('the services of docker-compose.yml', () => {
             QUIPU_CATALOG_DIR: new URL('etc/catalog', root).pathname,
             ...env,
             QUIPU_PORT: String(ports.get(name)),
-            QUIPU_PUBLIC_HOSTS: `${env['QUIPU_PUBLIC_HOSTS']},127.0.0.1`,
             QUIPU_KAFKA_TOPIC: topic,
             // On a machine that is busy with tests the stand-by would take silence for death.
             QUIPU_WRITER_SILENT_MS: '10m',

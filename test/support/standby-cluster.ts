@@ -3,6 +3,8 @@ import { createDatabase, freePort, type TestDatabase } from './postgres.ts'
 import { killAll, processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from './quipu-process.ts'
 import { raw } from './statement-client.ts'
 
+export const CLUSTER_SECRET = 'a secret that all of them know'
+
 /** One coordinator program of a cluster: its supervisor, on a data folder and a port that stay. */
 export interface ClusterNode {
   readonly name: string
@@ -32,7 +34,7 @@ export async function startStandbyCluster(
   database ??= await createDatabase()
   const { url: databaseUrl } = database
   const shared = {
-    QUIPU_SHARED_SECRET: 'a secret that all of them know',
+    QUIPU_SHARED_SECRET: CLUSTER_SECRET,
     QUIPU_LOG_LEVEL: 'error',
     // A busy machine lets no writer lose its place.
     QUIPU_WRITER_SILENT_MS: '5s',

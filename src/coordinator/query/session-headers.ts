@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { SessionChange } from '../../sql/front-end.ts'
 
@@ -10,7 +11,8 @@ export interface ResponseHeader {
 
 /** Form encoding, as clients decode it: space is `+`. */
 function encode(text: string): string {
-  return encodeURIComponent(text)
+  // Bytes of UTF-8 hold no lone surrogate, which encodeURIComponent throws at.
+  return encodeURIComponent(Buffer.from(text, 'utf8').toString('utf8'))
     .replaceAll('%20', '+')
     .replace(/[!'()~]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`)
 }
@@ -21,16 +23,27 @@ export function transactionIdOf(queryId: string): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
-/** What the client must remember, as response headers; they are repeated on every answer of the query. */
+/** Of names, which clients take as they are sent: nothing that a header cannot carry, or that its reader cuts off. */
+function plain(name: string): string {
+  if (!UNSENDABLE.test(name)) return name
+  throw new EngineError('NOT_SUPPORTED', 'A name with control characters cannot be part of a session')
+}
+
+const UNSENDABLE = /[\u0000-\u001f\u007f]|\p{Surrogate}|^\s|\s$/u
+
+/**
+ * What the client must remember, as response headers; they are repeated on every answer of the query.
+ * @throws EngineError NOT_SUPPORTED for a name that no header can carry
+ */
 export function responseHeaders(queryId: string, changes: readonly SessionChange[]): readonly ResponseHeader[] {
   return changes.map((change): ResponseHeader => {
     switch (change.kind) {
       case 'SetCatalog':
-        return { header: 'Set-Catalog', value: change.catalog }
+        return { header: 'Set-Catalog', value: plain(change.catalog) }
       case 'SetSchema':
-        return { header: 'Set-Schema', value: change.schema }
+        return { header: 'Set-Schema', value: plain(change.schema) }
       case 'SetPath':
-        return { header: 'Set-Path', value: change.path }
+        return { header: 'Set-Path', value: plain(change.path) }
       case 'SetSession':
         return { header: 'Set-Session', value: `${change.name}=${encode(change.value)}` }
       case 'ClearSession':
@@ -47,7 +60,7 @@ export function responseHeaders(queryId: string, changes: readonly SessionChange
       case 'Rollback':
         return { header: 'Clear-Transaction-Id', value: 'true' }
       case 'SetAuthorizationUser':
-        return { header: 'Set-Authorization-User', value: change.user }
+        return { header: 'Set-Authorization-User', value: plain(change.user) }
       case 'ResetAuthorizationUser':
         return { header: 'Reset-Authorization-User', value: 'true' }
       default:

@@ -1,6 +1,7 @@
 import { request } from 'node:http'
 import { z } from 'zod'
 import type { Clock } from '../../shared/clock.ts'
+import { isLoopback } from '../../shared/loopback.ts'
 import type { EpochFollower, WriterPlace } from './epoch-follower.ts'
 
 export interface TurnOptions {
@@ -113,7 +114,7 @@ export function askInfo(place: WriterPlace): Promise<Answer> {
       resolve('silent')
     })
     asked.on('error', (error: NodeJS.ErrnoException) =>
-      resolve(error.code === 'ECONNREFUSED' && isLocal(url.hostname) ? 'gone' : 'silent'),
+      resolve(error.code === 'ECONNREFUSED' && isLoopback(url.hostname) ? 'gone' : 'silent'),
     )
     asked.end()
   })
@@ -126,8 +127,4 @@ function writesIn(epoch: number, text: string): Answer {
   } catch {
     return 'silent'
   }
-}
-
-function isLocal(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || hostname.startsWith('127.')
 }

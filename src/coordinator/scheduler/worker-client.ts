@@ -8,6 +8,7 @@ import {
   type TaskUpdate,
 } from '../../execution/api/task.ts'
 import { EngineError } from '../../shared/engine-error.ts'
+import { requestOptionsOf } from '../../shared/request-options.ts'
 import { entitySpanId, formatTraceparent, newSpanId, parseTraceparent } from '../../telemetry/trace-context.ts'
 
 export interface WorkerAnswer {
@@ -62,13 +63,16 @@ export interface WorkerClient {
 
 export interface WorkerClientOptions {
   readonly epoch: () => number
+  /** Of the log that the epoch is of. */
+  readonly logId: string
   readonly bearer: string
   readonly requestTimeoutMs: number
   /** What workers take as the body of a task update. */
   readonly taskBodyBytes: number
   /** Told of every request's outcome: feeds the decaying counters of the node resource. */
   readonly onOutcome?: (nodeUrl: string, error: Error | undefined) => void
-  readonly onStaleEpoch: () => void
+  /** A worker says that it has seen a higher epoch. @returns whether it is right */
+  readonly onStaleEpoch: (nodeUrl: string) => Promise<boolean>
   /** Told of every request that made, changed or ended a task of a query with a trace. */
   readonly onTaskCall?: (call: TaskCall) => void
   /** Told of every request for a page. `retry`: not reached, whoever wants it asks again; `failed`: it is gone. */
@@ -114,14 +118,15 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
         reject(error)
       }
       const request = httpRequest(
-        new URL(path, nodeUrl),
         {
+          ...requestOptionsOf(nodeUrl, path),
           method,
           agent,
           ...(signal ? { signal } : {}),
           headers: {
             authorization: `Bearer ${options.bearer}`,
             [internalHeaders.epoch]: String(options.epoch()),
+            [internalHeaders.log]: options.logId,
             ...(body === undefined
               ? {}
               : { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }),
@@ -133,13 +138,21 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
           response.on('data', (part: Buffer) => parts.push(part))
           response.on('error', fail)
           response.on('end', () => {
-            options.onOutcome?.(nodeUrl, undefined)
             const status = response.statusCode ?? 0
             if (status === 409) {
-              options.onStaleEpoch()
-              reject(new StaleEpoch(`${nodeUrl} has seen a higher epoch`))
+              // One worker's word ends no coordinator.
+              options
+                .onStaleEpoch(nodeUrl)
+                .then(
+                  (right) =>
+                    right
+                      ? reject(new StaleEpoch(`${nodeUrl} has seen a higher epoch`))
+                      : fail(new Error('it has seen an epoch that the event log has not')),
+                  fail,
+                )
               return
             }
+            options.onOutcome?.(nodeUrl, undefined)
             resolve({ status, headers: response.headers, body: parts.length === 1 ? parts[0]! : Buffer.concat(parts) })
           })
         },

@@ -13,9 +13,14 @@ export const failureSchema = z.object({
   location: z.object({ lineNumber: z.number().int(), columnNumber: z.number().int() }).optional(),
 })
 
+/** Highest epoch that a coordinator can have: a claim a second for 68 years. */
+export const HIGHEST_EPOCH = 2 ** 31 - 1
+
 /** Headers of the internal interface; `X-Engine-Epoch` is on every request from a coordinator (409 for a lower one). */
 export const internalHeaders = {
   epoch: 'x-engine-epoch',
+  /** Id of the log that the epoch is of; a coordinator of before does not send it. */
+  log: 'x-engine-log',
   pageToken: 'x-engine-page-token',
   pageNextToken: 'x-engine-page-next-token',
   bufferComplete: 'x-engine-buffer-complete',

@@ -1,43 +1,64 @@
 import type { IncomingMessage } from 'node:http'
+import { ipLiteral, isLoopback } from '../../shared/loopback.ts'
 import { HttpProblem } from './problem.ts'
+import { requestTarget } from './request-target.ts'
 
 export interface BrowserPolicy {
-  /** Is authentication configured? Without it, the Host must be loopback or one of `publicHosts`. */
+  /** Is authentication configured? Without it, the Host must be one of this server's. */
   readonly authenticated: boolean
-  /** Host names (without port) under which this server may be addressed. */
+  /** Host names under which this server may be addressed, besides loopback and addresses; `*` for any. */
   readonly publicHosts: readonly string[]
-  /** Any host will do: the operator said `--insecure`. */
-  readonly insecure: boolean
 }
+
+/** Of the settings: the configured names, and those that this process gives others for itself. */
+export function browserPolicyOf(config: {
+  readonly publicHosts: readonly string[]
+  readonly host: string
+  readonly advertisedUrl?: string | undefined
+}): BrowserPolicy {
+  const advertised = config.advertisedUrl === undefined ? [] : [new URL(config.advertisedUrl).hostname]
+  const names = [...config.publicHosts, config.host, ...advertised].map(withoutDot)
+  return { authenticated: false, publicHosts: names }
+}
+
+/** What the browser says of where a request comes from; a program says nothing. */
+const OWN_SITES: readonly unknown[] = [undefined, 'same-origin', 'same-site', 'none']
 
 /**
  * A page of another site must not drive this server through somebody's browser: a foreign `Origin`, a cross-site
- * fetch, or, without authentication, a `Host` that is neither loopback nor configured (DNS rebinding) gets 403.
+ * fetch, or, without authentication, a Host whose name is not configured gets 403: whoever owns that name may have made
+ * it lead here (DNS rebinding). An address as Host leads only to itself.
+ * @throws HttpProblem 403; 400 for a target that cannot be read
  */
 export function checkBrowser(request: IncomingMessage, policy: BrowserPolicy): void {
-  const { origin, host } = request.headers
-  const site = request.headers['sec-fetch-site']
-  if (site === 'cross-site') throw new HttpProblem(403, 'Cross-site requests are refused')
-  if (origin !== undefined && !sameOrigin(origin, host)) throw new HttpProblem(403, `Origin ${origin} is refused`)
-  if (policy.authenticated || policy.insecure || host === undefined) return
-  const name = hostName(host)
-  if (isLoopback(name) || policy.publicHosts.includes(name)) return
-  throw new HttpProblem(403, `Host ${host} is refused: it is neither loopback nor among the configured public hosts`)
+  const { origin } = request.headers
+  const { authority } = requestTarget(request)
+  if (!OWN_SITES.includes(request.headers['sec-fetch-site']))
+    throw new HttpProblem(403, 'Cross-site requests are refused')
+  if (origin !== undefined && !sameOrigin(origin, authority)) throw new HttpProblem(403, 'This Origin is refused')
+  if (policy.authenticated || authority === undefined || mayBeCalled(hostName(authority), policy)) return
+  throw new HttpProblem(
+    403,
+    `Host ${authority} is refused: it is no address, not loopback, and not among QUIPU_PUBLIC_HOSTS`,
+  )
 }
 
-function sameOrigin(origin: string, host: string | undefined): boolean {
-  try {
-    return new URL(origin).host === (host ?? '').toLowerCase()
-  } catch {
-    return false
-  }
+function mayBeCalled(name: string, { publicHosts }: BrowserPolicy): boolean {
+  return ipLiteral(name) !== undefined || isLoopback(name) || publicHosts.includes(name) || publicHosts.includes('*')
 }
 
-function hostName(host: string): string {
-  const name = host.startsWith('[') ? host.slice(0, host.indexOf(']') + 1) : (host.split(':')[0] ?? '')
-  return name.toLowerCase()
+function sameOrigin(origin: string, authority: string | undefined): boolean {
+  if (!URL.canParse(origin)) return false
+  const { host, protocol } = new URL(origin)
+  // A Host may name the port that an Origin leaves out.
+  return host !== '' && (host === authority || `${host}:${protocol === 'https:' ? 443 : 80}` === authority)
 }
 
-export function isLoopback(name: string): boolean {
-  return name === 'localhost' || name === '[::1]' || name === '::1' || /^127\.\d+\.\d+\.\d+$/.test(name)
+function hostName(authority: string): string {
+  return withoutDot(authority.replace(/:\d+$/, ''))
+}
+
+/** `host.` is `host`. */
+function withoutDot(name: string): string {
+  return name.toLowerCase().replace(/\.$/, '')
 }

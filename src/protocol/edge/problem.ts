@@ -54,6 +54,7 @@ export function toProblem(error: unknown): HttpProblem {
 
 /** Writes a problem: `application/problem+json` where Accept allows JSON, else text. */
 export function sendProblem(request: IncomingMessage, response: ServerResponse, problem: HttpProblem): void {
+  // Part of another answer is out: the client must not take this one for its end.
   if (response.headersSent) {
     response.destroy()
     return
@@ -63,7 +64,7 @@ export function sendProblem(request: IncomingMessage, response: ServerResponse, 
   const body = json
     ? JSON.stringify({ type: 'about:blank', title, status: problem.status, detail: problem.message })
     : `Error ${problem.status} ${title}: ${problem.message}`
-  response.writeHead(problem.status, {
+  response.writeHead(problem.status, title, {
     'content-type': json ? 'application/problem+json' : 'text/plain; charset=utf-8',
     'content-length': Buffer.byteLength(body),
     'x-content-type-options': 'nosniff',

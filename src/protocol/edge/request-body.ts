@@ -1,7 +1,19 @@
+import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { HttpProblem } from './problem.ts'
 
-/** Reads a body, counted while it comes. @throws HttpProblem 413 above the limit, 400 when the client breaks off */
+/** SHA-256 of the bodies of requests that were vouched for, base64url. */
+const expected = new WeakMap<IncomingMessage, string>()
+
+/** No other body than the one with this SHA-256 (base64url) will be read. */
+export function expectBody(request: IncomingMessage, sha256: string): void {
+  expected.set(request, sha256)
+}
+
+/**
+ * Reads a body, counted while it comes.
+ * @throws HttpProblem 413 above the limit, 400 when the client breaks off, 401 when it is not the one vouched for
+ */
 export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const announced = Number(request.headers['content-length'] ?? 0)
@@ -17,7 +29,12 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
       }
       parts.push(part)
     })
-    request.on('end', () => resolve(parts.length === 1 ? parts[0]! : Buffer.concat(parts)))
+    request.on('end', () => {
+      const body = parts.length === 1 ? parts[0]! : Buffer.concat(parts)
+      const sha256 = expected.get(request)
+      if (sha256 === undefined || sha256 === createHash('sha256').update(body).digest('base64url')) resolve(body)
+      else reject(new HttpProblem(401, 'The request body is not the one that was vouched for'))
+    })
     request.on('error', () => reject(new HttpProblem(400, 'The request body broke off')))
     request.on('close', () => {
       if (!request.complete) reject(new HttpProblem(400, 'The request body broke off'))

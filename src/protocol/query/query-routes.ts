@@ -12,6 +12,7 @@ import type { Authorize, Identity } from '../../security/authorization.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { isQueryId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
+import { requestTarget } from '../edge/request-target.ts'
 import { problemHandler, resource, sendJson } from '../edge/resource.ts'
 import {
   momentOf,
@@ -249,9 +250,9 @@ function idOf(request: Request): string {
 }
 
 function nextPage(request: Request, base: string, cursor: string): Record<string, string> {
-  const url = new URL(request.originalUrl, base)
-  url.searchParams.set('cursor', cursor)
-  return { link: `<${base}/v1/query${url.search}>; rel="next"` }
+  const query = new URLSearchParams(requestTarget(request).query)
+  query.set('cursor', cursor)
+  return { link: `<${base}/v1/query?${query}>; rel="next"` }
 }
 
 /** A browser's address bar, not a program. */

@@ -1,30 +1,67 @@
-import { timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
+import type { RelayClaims, RelayVerifier } from '../../security/relay-credential.ts'
+import { HttpProblem } from '../edge/problem.ts'
+import { expectBody } from '../edge/request-body.ts'
+import { requestTarget } from '../edge/request-target.ts'
 
 /** Headers of one coordinator's request to another; outside of the families, of which a request may carry only one. */
 export const relayHeaders = {
-  /** The cluster's key: who has it may speak for a client. */
-  by: 'x-quipu-relayed-by',
-  /** Address of the client. */
-  client: 'x-quipu-relayed-for',
+  /** The credential of this one request. */
+  credential: 'x-quipu-relay',
   /** On an answer: this coordinator does not write the log either. */
   notWriter: 'x-quipu-not-writer',
+  /** On an answer: the credential's time is too far from that of this process, which is this. */
+  clock: 'x-quipu-relay-clock',
 } as const
 
-const clients = new WeakMap<IncomingMessage, string>()
+/**
+ * Was the request passed on by another coordinator, which has looked at its client?
+ * @throws HttpProblem when it says so and cannot be taken
+ */
+export type AcceptRelay = (request: IncomingMessage) => boolean
 
-/** Was the request passed on by another coordinator? Its client was looked at there. */
-export function acceptRelay(request: IncomingMessage, bearer: string): boolean {
-  const given = request.headers[relayHeaders.by]
-  if (typeof given !== 'string') return false
-  const [a, b] = [Buffer.from(given), Buffer.from(bearer)]
-  if (a.length !== b.length || !timingSafeEqual(a, b)) return false
-  const client = request.headers[relayHeaders.client]
-  if (typeof client === 'string') clients.set(request, client)
-  return true
+const accepted = new WeakMap<IncomingMessage, RelayClaims>()
+
+/** Of the coordinator that writes the log. */
+export function acceptRelayedBy(verifier: RelayVerifier): AcceptRelay {
+  return (request) => {
+    if (accepted.has(request)) return true
+    const credential = request.headers[relayHeaders.credential]
+    if (credential === undefined) return false
+    const call = { method: request.method ?? 'GET', target: requestTarget(request).text }
+    const verdict = verifier.verify(String(credential), call)
+    switch (verdict.kind) {
+      case 'accepted':
+        expectBody(request, verdict.bodyDigest)
+        accepted.set(request, verdict.claims)
+        return true
+      case 'epoch':
+        return refuseRelayed(request)
+      case 'clock':
+        throw new HttpProblem(503, 'The clocks of two coordinators differ too much', {
+          [relayHeaders.clock]: verdict.clock,
+          'retry-after': '1',
+        })
+      case 'forged':
+      case 'replayed':
+        throw new HttpProblem(401, `The credential of a relayed request is ${verdict.kind}`)
+      default:
+        throw new Error(`Unknown verdict: ${JSON.stringify(verdict satisfies never)}`)
+    }
+  }
+}
+
+/** Of a coordinator that does not write the log: what was passed on to it must not go round. */
+export const refuseRelayed: AcceptRelay = (request) => {
+  if (request.headers[relayHeaders.credential] === undefined) return false
+  throw new HttpProblem(503, 'This coordinator does not write the log', {
+    [relayHeaders.notWriter]: 'true',
+    'retry-after': '1',
+  })
 }
 
 /** Address of the client, also behind another coordinator. */
 export function remoteAddressOf(request: IncomingMessage): string | undefined {
-  return clients.get(request) ?? request.socket.remoteAddress
+  const claims = accepted.get(request)
+  return claims ? claims.clientAddress : request.socket.remoteAddress
 }

@@ -1,14 +1,36 @@
 import { request as httpRequest, type Agent, type IncomingMessage, type ServerResponse } from 'node:http'
+import { bodyDigest, openRelayClock, sealRelay, type RelayClaims } from '../../security/relay-credential.ts'
+import { requestOptionsOf } from '../../shared/request-options.ts'
+import type { RequestTarget } from '../edge/request-target.ts'
 import { relayHeaders } from './relayed-request.ts'
 
 /** A request as it is passed on, as often as it takes. */
 export interface RelayedRequest {
   readonly method: string
-  readonly path: string
+  readonly target: RequestTarget
   /** Name and value in turn, as the client sent them. */
   readonly rawHeaders: readonly string[]
   readonly body: Buffer
-  readonly clientAddress: string | undefined
+  /** What this coordinator knows of the client. */
+  readonly claims: RelayClaims
+}
+
+/** Where a request is passed on to. */
+export interface RelayWriter {
+  /** Base address. */
+  readonly address: string
+  /** The epoch in which it writes. */
+  readonly epoch: number
+}
+
+export interface RelaySender {
+  /** Of the credentials. */
+  readonly key: Buffer
+  readonly agent: Agent
+  /** The writer's wall clock, in milliseconds since 1970, as far as it is known here. */
+  readonly now: (writer: RelayWriter) => number
+  /** What a writer's clock says, where it differs. */
+  readonly onClock: (writer: RelayWriter, now: number) => void
 }
 
 export interface RelayedAnswer {
@@ -17,39 +39,56 @@ export interface RelayedAnswer {
   /** The whole body, or what of it was read when it grew too large for memory: the rest comes by `rest`. */
   readonly body: Buffer
   readonly rest: IncomingMessage | undefined
-  /** The other one does not write the log either. */
-  readonly notWriter: boolean
+  /** The other one did not look at the request: it does not write the log either, or its clock differs. */
+  readonly again: boolean
 }
 
 /** Belong to one connection, not to the message. */
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'upgrade', 'expect'])
+const FRAMING = new Set(['content-length', 'transfer-encoding'])
+/** Made anew for the next connection. */
+const OWN_REQUEST_HEADERS = ['host', ...FRAMING, ...Object.values(relayHeaders)]
 /** An answer up to this is had whole before its first byte goes on. */
 const WHOLE_BYTES = 8 * 1024 * 1024
 
-/** Sends a request to another coordinator. Rejects when it does not answer whole, as far as an answer is had whole. */
+/**
+ * Sends a request to another coordinator, with a credential for this sending of it. Rejects when it does not answer whole,
+ * as far as an answer is had whole.
+ */
 export function sendRelayed(
-  base: string,
+  writer: RelayWriter,
   sent: RelayedRequest,
-  bearer: string,
-  agent: Agent,
+  sender: RelaySender,
   signal: AbortSignal,
 ): Promise<RelayedAnswer> {
+  const { credential, nonce } = sealRelay(
+    sender.key,
+    { method: sent.method, target: sent.target.text, bodyDigest: bodyDigest(sent.body) },
+    sent.claims,
+    { epoch: writer.epoch, now: sender.now(writer) },
+  )
   return new Promise((resolve, reject) => {
+    const options = requestOptionsOf(writer.address, sent.target.text)
     const request = httpRequest(
-      new URL(sent.path, base),
       {
+        ...options,
         method: sent.method,
-        agent,
+        agent: sender.agent,
         signal,
         headers: [
-          ...endToEnd(sent.rawHeaders, ['content-length', 'transfer-encoding', ...Object.values(relayHeaders)]),
+          ...endToEnd(sent.rawHeaders, OWN_REQUEST_HEADERS),
+          // The one the client used, so that what it is told leads back here.
+          'host',
+          sent.target.authority ?? `${options.hostname}:${options.port}`,
           ...(sent.body.length > 0 || sent.method === 'POST' ? ['content-length', String(sent.body.length)] : []),
-          relayHeaders.by,
-          bearer,
-          ...(sent.clientAddress === undefined ? [] : [relayHeaders.client, sent.clientAddress]),
+          relayHeaders.credential,
+          credential,
         ],
       },
       (response) => {
+        const clock = response.headers[relayHeaders.clock]
+        const now = clock === undefined ? undefined : openRelayClock(sender.key, String(clock), nonce)
+        if (now !== undefined) sender.onClock(writer, now)
         const parts: Buffer[] = []
         let bytes = 0
         const answer = (rest: IncomingMessage | undefined): void =>
@@ -58,7 +97,7 @@ export function sendRelayed(
             rawHeaders: response.rawHeaders,
             body: parts.length === 1 ? parts[0]! : Buffer.concat(parts),
             rest,
-            notWriter: response.headers[relayHeaders.notWriter] !== undefined,
+            again: now !== undefined || response.headers[relayHeaders.notWriter] !== undefined,
           })
         response.on('error', reject)
         response.on('end', () => answer(undefined))
@@ -88,11 +127,20 @@ export function tellRelayed(response: ServerResponse, answer: RelayedAnswer): vo
   answer.rest.pipe(response)
 }
 
+/** What a message's connection says is its own, RFC 9110, 7.6.1, goes no further either. */
 function endToEnd(rawHeaders: readonly string[], without: readonly string[]): string[] {
-  const kept: string[] = []
-  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index]!.toLowerCase()
-    if (!HOP_BY_HOP.has(name) && !without.includes(name)) kept.push(rawHeaders[index]!, rawHeaders[index + 1]!)
-  }
-  return kept
+  const pairs: { readonly name: string; readonly pair: readonly [string, string] }[] = []
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2)
+    pairs.push({ name: rawHeaders[index]!.toLowerCase(), pair: [rawHeaders[index]!, rawHeaders[index + 1]!] })
+  const nominated = pairs
+    .filter(({ name }) => name === 'connection')
+    .flatMap(({ pair }) => pair[1].toLowerCase().split(','))
+    .map((name) => name.trim())
+  return (
+    pairs
+      .filter(({ name }) => !HOP_BY_HOP.has(name) && !without.includes(name))
+      // The framing of a body is read by Node, which acts on it.
+      .filter(({ name }) => FRAMING.has(name) || !nominated.includes(name))
+      .flatMap(({ pair }) => pair)
+  )
 }

@@ -2,21 +2,28 @@ import { Agent, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Clock } from '../../shared/clock.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { readBody } from '../edge/request-body.ts'
+import { requestTarget } from '../edge/request-target.ts'
 import type { StatementUris } from '../statement/next-uri.ts'
 import { baseUri, statementPath, type StatementRoutes } from '../statement/statement-routes.ts'
 import { tellWaiting, type LastKnown } from '../statement/waiting-answer.ts'
-import { relayHeaders } from './relayed-request.ts'
-import { sendRelayed, tellRelayed, type RelayedAnswer, type RelayedRequest } from './send-relayed.ts'
+import { remoteAddressOf } from './relayed-request.ts'
+import {
+  sendRelayed,
+  tellRelayed,
+  type RelayedAnswer,
+  type RelayedRequest,
+  type RelaySender,
+  type RelayWriter,
+} from './send-relayed.ts'
 
 export interface WriterRelayDeps {
   readonly clock: Clock
-  /** Base address of the coordinator that writes the log; this one's own once it does. Undefined while nobody does. */
-  readonly writer: () => string | undefined
+  /** The coordinator that writes the log; this one itself once it does. Undefined while nobody does. */
+  readonly writer: () => RelayWriter | undefined
   /** Milliseconds since the writer was last heard of. */
   readonly writerSilentMs: () => number
-  /** Was the request passed on to this process? It must not go round. */
-  readonly isRelayed: (request: IncomingMessage) => boolean
-  readonly bearer: string
+  /** Of the credentials of what is passed on. */
+  readonly key: Buffer
   readonly uris: StatementUris
   /** Of queries whose writer does not answer. */
   readonly lastKnown: LastKnown
@@ -51,6 +58,14 @@ const RETRY_MS = 50
 export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
   const { clock, limits } = deps
   const agent = new Agent({ keepAlive: true, maxSockets: 512, noDelay: true })
+  /** By how much the clock of a writer is before this one, by its epoch: the newest alone. */
+  let ahead = { epoch: 0, milliseconds: 0 }
+  const sender: RelaySender = {
+    key: deps.key,
+    agent,
+    now: ({ epoch }) => clock.now() + (ahead.epoch === epoch ? ahead.milliseconds : 0),
+    onClock: ({ epoch }, now) => (ahead = { epoch, milliseconds: now - clock.now() }),
+  }
 
   /** Until the writer answers, or the time is over while nothing is heard of it. */
   async function ask(sent: RelayedRequest, waitMs: number, gone: AbortSignal): Promise<RelayedAnswer | undefined> {
@@ -60,9 +75,10 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
       return gone.aborted || passed > LONGEST_MS || (passed > waitMs && deps.writerSilentMs() > LIVES_MS)
     }
     while (!over()) {
-      const base = deps.writer()
-      const answer = base === undefined ? undefined : await attempt(base, sent, gone, over)
-      if (answer && !answer.notWriter) return answer
+      const writer = deps.writer()
+      const answer = writer && (await attempt(writer, sent, gone, over))
+      if (answer && !answer.again) return answer
+      answer?.rest?.destroy()
       if (clock.monotonicMs() - start > waitMs) return undefined
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
     }
@@ -70,7 +86,7 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
   }
 
   async function attempt(
-    base: string,
+    writer: RelayWriter,
     sent: RelayedRequest,
     gone: AbortSignal,
     over: () => boolean,
@@ -79,9 +95,9 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
     const onGone = (): void => stop.abort()
     gone.addEventListener('abort', onGone, { once: true })
     // A writer that was replaced meanwhile may be stopped and never answer.
-    const watch = setInterval(() => (over() || deps.writer() !== base) && stop.abort(), RETRY_MS)
+    const watch = setInterval(() => (over() || deps.writer()?.epoch !== writer.epoch) && stop.abort(), RETRY_MS)
     try {
-      return await sendRelayed(base, sent, deps.bearer, agent, stop.signal)
+      return await sendRelayed(writer, sent, sender, stop.signal)
     } catch {
       return undefined
     } finally {
@@ -93,10 +109,10 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
   async function relay(request: IncomingMessage, response: ServerResponse, waitMs: number): Promise<boolean> {
     const sent: RelayedRequest = {
       method: request.method ?? 'GET',
-      path: request.url ?? '/',
+      target: requestTarget(request),
       rawHeaders: request.rawHeaders,
       body: await readBody(request, limits.bodyBytes),
-      clientAddress: request.socket.remoteAddress,
+      claims: { clientAddress: remoteAddressOf(request) },
     }
     const gone = new AbortController()
     const onClose = (): void => gone.abort()
@@ -121,11 +137,6 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
   return {
     async routes(request, response, path) {
       if (!isWriters(request.method ?? 'GET', path)) return false
-      if (deps.isRelayed(request))
-        throw new HttpProblem(503, 'This coordinator does not write the log', {
-          [relayHeaders.notWriter]: 'true',
-          'retry-after': '1',
-        })
       const statement = statementPath(path)
       if (statement && (request.method === 'GET' || request.method === 'HEAD')) {
         await poll(request, response, statement.id, statement.segment)

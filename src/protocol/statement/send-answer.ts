@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createGzip, constants as zlib } from 'node:zlib'
-import { isLoopback } from '../edge/browser-policy.ts'
+import { isLoopback } from '../../shared/loopback.ts'
 import { remoteAddressOf } from '../relay/relayed-request.ts'
 
 const GZIP_ABOVE_BYTES = 64 * 1024
@@ -16,7 +16,7 @@ export function sendAnswer(
   const gzip =
     bytes > GZIP_ABOVE_BYTES &&
     /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? '')) &&
-    !isLoopback((remoteAddressOf(request) ?? '').replace(/^::ffff:/, ''))
+    !isLoopback(remoteAddressOf(request) ?? '')
   response.writeHead(200, {
     'content-type': 'application/json',
     'x-content-type-options': 'nosniff',

@@ -11,8 +11,10 @@ import {
 import { EventLogError, Fenced } from '../../events/event-log.ts'
 import type { Submission } from '../../coordinator/query/query-handle.ts'
 import type { KnownQuery } from '../../coordinator/query/state.ts'
+import { headerText } from '../edge/header-text.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { decodeUtf8, readBody } from '../edge/request-body.ts'
+import { requestTarget } from '../edge/request-target.ts'
 import { answerText } from './query-results.ts'
 import { headerFamily, headerPrefix, sessionFromHeaders } from './session-headers.ts'
 import type { StatementUris } from './next-uri.ts'
@@ -156,7 +158,8 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
     const headers: Record<string, string[]> = {}
     if (query.kind === 'FINISHED') {
       const prefix = headerPrefix(query.created.headerFamily)
-      for (const { header, value } of query.finished.responseHeaders) (headers[prefix + header] ??= []).push(value)
+      for (const { header, value } of query.finished.responseHeaders)
+        (headers[prefix + header] ??= []).push(headerText(value))
     }
     sendAnswer(request, response, hasRows ? [text.head, page.bytes, text.tail] : [text.head], headers)
     deps.onPolled?.(answer.nextToken === undefined ? 'last' : hasRows ? 'data' : 'empty')
@@ -253,7 +256,7 @@ export function baseUri(request: IncomingMessage, forwarded: boolean): string {
   const scheme =
     (forwarded ? first('x-forwarded-proto') : undefined) ?? ('encrypted' in request.socket ? 'https' : 'http')
   const port = forwarded ? first('x-forwarded-port') : undefined
-  const host = (forwarded ? first('x-forwarded-host') : undefined) ?? request.headers.host
+  const host = (forwarded ? first('x-forwarded-host') : undefined) ?? requestTarget(request).authority
   if (host !== undefined && /^[\w.\-:[\]]+$/.test(host))
     return `${scheme}://${host}${port !== undefined && !/:\d+$/.test(host) ? `:${port}` : ''}`
   const { localAddress, localPort } = request.socket

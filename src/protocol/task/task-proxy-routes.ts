@@ -2,12 +2,15 @@ import { once } from 'node:events'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { TaskRecord } from '../../coordinator/query/state.ts'
 import { internalHeaders } from '../../execution/api/task.ts'
+import { isLoopback } from '../../shared/loopback.ts'
 import { parseTaskId, splitTaskId, type TaskId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { readBody } from '../edge/request-body.ts'
+import { requestTarget } from '../edge/request-target.ts'
 import { parseAsOf, SEQUENCE_HEADER, type AsOf } from '../query/as-of.ts'
 import type { LiveQueryView } from '../query/live-queries.ts'
 import { taskInfoOf } from '../query/stage-tree.ts'
+import { remoteAddressOf } from '../relay/relayed-request.ts'
 import { isAuthorized, pickMethod } from './internal-request.ts'
 import { createTaskResource, sendJsonBytes, type TaskResource } from './task-resource.ts'
 
@@ -55,7 +58,9 @@ const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding', 'da
  */
 export function createTaskProxyRoutes(deps: TaskProxyDeps): TaskResource {
   function authorize(request: IncomingMessage, open: boolean): void {
-    if ((open && deps.openReads) || isAuthorized(request, deps.bearer)) return
+    // What was passed on comes from a listener with rules of its own.
+    if (open && deps.openReads && isLoopback(remoteAddressOf(request) ?? '')) return
+    if (isAuthorized(request, deps.bearer)) return
     deps.onRefused?.(request)
     throw new HttpProblem(401, 'The internal interface needs the cluster secret', { 'www-authenticate': 'Bearer' })
   }
@@ -94,7 +99,7 @@ export function createTaskProxyRoutes(deps: TaskProxyDeps): TaskResource {
       if (typeof value === 'string') headers[name] = value
     }
     const answer = await deps
-      .forward(nodeUrl, request.method ?? 'GET', request.url ?? '/', headers, body)
+      .forward(nodeUrl, request.method ?? 'GET', requestTarget(request).text, headers, body)
       .catch((cause: unknown) => {
         throw new HttpProblem(503, `The task's worker ${nodeUrl} does not answer: ${String(cause)}`, {
           'retry-after': '1',

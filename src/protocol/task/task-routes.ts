@@ -31,6 +31,9 @@ const DEFAULT_WAIT_MS = 1000
 /** Pages of so many bytes together ride in the answer of the POST that saw their task end. */
 const INLINE_BYTES = 64 * 1024
 
+/** Who has the cluster's key, or reads what anybody may. */
+type Asker = 'coordinator' | 'anybody'
+
 type Handler = (request: IncomingMessage, response: ServerResponse, query: URLSearchParams) => Promise<void>
 
 /**
@@ -41,21 +44,35 @@ export function createTaskRoutes(deps: TaskRoutesDeps): TaskResource {
   const { tasks } = deps
   const maxBodyBytes = deps.maxBodyBytes ?? 16 * 1024 * 1024
 
-  /** The highest epoch wins, and a lower one has no effect at all. */
-  function checkEpoch(request: IncomingMessage, needed: boolean): void {
+  /**
+   * The highest epoch of a log wins, and a lower one has no effect at all. Only who has the key speaks for a coordinator:
+   * what anybody else says of epochs is not looked at.
+   */
+  function checkEpoch(asker: Asker, request: IncomingMessage, needed: boolean): void {
+    if (asker === 'anybody') return
     const text = request.headers[internalHeaders.epoch]
     if (text === undefined && !needed) return
-    if (typeof text !== 'string' || !/^\d{1,15}$/.test(text)) {
-      throw new HttpProblem(400, `The header ${internalHeaders.epoch} must be the coordinator's epoch`)
+    const logId = request.headers[internalHeaders.log]
+    const isLog = logId === undefined || (typeof logId === 'string' && /^[\w-]{1,64}$/.test(logId))
+    if (typeof text !== 'string' || !/^\d{1,10}$/.test(text) || !isLog) {
+      throw new HttpProblem(400, `${internalHeaders.epoch} and ${internalHeaders.log} must be the coordinator's`)
     }
-    if (!tasks.epochs.accept(Number(text))) {
-      throw new HttpProblem(409, `A coordinator with epoch ${tasks.epochs.seen()} has taken over`)
+    const verdict = tasks.epochs.accept(Number(text), logId)
+    switch (verdict) {
+      case 'accepted':
+        return tasks.heard()
+      case 'stale':
+        throw new HttpProblem(409, 'A coordinator with a higher epoch has taken over')
+      case 'implausible':
+        throw new HttpProblem(400, `Epoch ${text} is too far from those that this worker has heard of`)
+      default:
+        throw new Error(`Unknown verdict: ${JSON.stringify(verdict satisfies never)}`)
     }
-    tasks.heard()
   }
 
-  function authorize(request: IncomingMessage, open: boolean): void {
-    if ((open && deps.openReads) || isAuthorized(request, deps.bearer)) return
+  function authorize(request: IncomingMessage, open: boolean): Asker {
+    if (isAuthorized(request, deps.bearer)) return 'coordinator'
+    if (open && deps.openReads) return 'anybody'
     throw new HttpProblem(401, 'The internal interface needs the cluster secret', { 'www-authenticate': 'Bearer' })
   }
 
@@ -72,8 +89,7 @@ export function createTaskRoutes(deps: TaskRoutesDeps): TaskResource {
   }
 
   const list: Handler = async (request, response, query) => {
-    authorize(request, true)
-    checkEpoch(request, false)
+    checkEpoch(authorize(request, true), request, false)
     const since = query.get('since')
     if (since === null) return sendJson(response, tasks.statuses().map(infoOf))
     if (!/^\d{0,16}$/.test(since)) throw new HttpProblem(400, 'since must be a version')
@@ -86,21 +102,21 @@ export function createTaskRoutes(deps: TaskRoutesDeps): TaskResource {
 
   /** Many at once: what ended queries leave behind. Unknown ones are gone already. */
   const deleteTasks: Handler = async (request, response) => {
-    authorize(request, false)
-    checkEpoch(request, true)
+    const asker = authorize(request, false)
+    checkEpoch(asker, request, true)
     const body = forgetSchema.safeParse(parseJson(decodeUtf8(await readBody(request, maxBodyBytes))))
     if (!body.success) throw new HttpProblem(400, 'The body must be {"taskIds": […]}')
     const taskIds = body.data.taskIds.map(parseTaskId)
-    checkEpoch(request, true)
+    checkEpoch(asker, request, true)
     await Promise.all(taskIds.map((taskId) => tasks.delete(taskId, 'CANCELED')))
     response.writeHead(204, { 'Cache-Control': 'no-store' }).end()
   }
 
   function getTask(taskId: TaskId): Handler {
     return async (request, response, query) => {
-      authorize(request, true)
+      const asker = authorize(request, true)
       if (query.has('asOf')) throw new HttpProblem(400, 'A worker knows only the present: ask a coordinator for asOf')
-      checkEpoch(request, false)
+      checkEpoch(asker, request, false)
       const status = tasks.get(taskId)?.status() ?? tasks.deleted(taskId)
       if (!status) throw new HttpProblem(404, 'Task not found')
       sendTask(request, response, status)
@@ -109,11 +125,11 @@ export function createTaskRoutes(deps: TaskRoutesDeps): TaskResource {
 
   function postTask(taskId: TaskId): Handler {
     return async (request, response) => {
-      authorize(request, false)
-      checkEpoch(request, true)
+      const asker = authorize(request, false)
+      checkEpoch(asker, request, true)
       const update = parseUpdate(decodeUtf8(await readBody(request, maxBodyBytes)))
       // Once more: another coordinator may have come while the body did.
-      checkEpoch(request, true)
+      checkEpoch(asker, request, true)
       const task = tasks.update(taskId, update)
       if (update.fragment.estimate.small && !task.isComplete()) await endedWithin(task, deps.postWaitMs ?? 20)
       const status = task.status()
@@ -125,8 +141,7 @@ export function createTaskRoutes(deps: TaskRoutesDeps): TaskResource {
 
   function deleteTask(taskId: TaskId): Handler {
     return async (request, response, query) => {
-      authorize(request, false)
-      checkEpoch(request, true)
+      checkEpoch(authorize(request, false), request, true)
       const status = await tasks.delete(taskId, query.get('abort') === 'true' ? 'ABORTED' : 'CANCELED')
       if (!status) throw new HttpProblem(404, 'Task not found')
       sendTask(request, response, status)
@@ -135,8 +150,7 @@ export function createTaskRoutes(deps: TaskRoutesDeps): TaskResource {
 
   function getPage(taskId: TaskId, token: number): Handler {
     return async (request, response) => {
-      authorize(request, false)
-      checkEpoch(request, false)
+      checkEpoch(authorize(request, false), request, false)
       const task = taskOf(taskId)
       const acknowledge = request.headers[internalHeaders.acknowledge]
       if (acknowledge !== undefined) await task.acknowledge(parsePageToken(String(acknowledge)))
@@ -161,8 +175,7 @@ export function createTaskRoutes(deps: TaskRoutesDeps): TaskResource {
 
   function deleteOutput(taskId: TaskId): Handler {
     return async (request, response, query) => {
-      authorize(request, false)
-      checkEpoch(request, true)
+      checkEpoch(authorize(request, false), request, true)
       const task = taskOf(taskId)
       const before = query.get('before')
       await (before === null ? task.drop() : task.acknowledge(parsePageToken(before)))

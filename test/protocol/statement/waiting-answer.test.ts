@@ -50,8 +50,7 @@ describe('a coordinator that follows while nobody writes', () => {
       clock: systemClock,
       writer: () => undefined,
       writerSilentMs: () => 60_000,
-      isRelayed: () => false,
-      bearer: 'key',
+      key: Buffer.alloc(32, 'k'),
       uris,
       lastKnown,
       forwarded: false,
@@ -111,8 +110,7 @@ describe('a coordinator that starts in the place of another', () => {
       restarts: () => 3,
       uris,
       lastKnown: async () => after(...published),
-      policy: { authenticated: false, publicHosts: [], insecure: false },
-      bearer: 'key',
+      policy: { authenticated: false, publicHosts: [] },
       waits,
       onError: (error) => {
         throw error

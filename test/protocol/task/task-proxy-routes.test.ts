@@ -35,10 +35,11 @@ describe('the coordinator’s task resource', () => {
     worker = await openTestWorker({ openReads: false })
     client = createWorkerClient({
       epoch: () => 1,
+      logId: 'a-log',
       bearer,
       requestTimeoutMs: 5_000,
       taskBodyBytes: 1024,
-      onStaleEpoch: () => {},
+      onStaleEpoch: async () => true,
     })
     view = viewOf(worker.url)
     const routes = createTaskProxyRoutes({

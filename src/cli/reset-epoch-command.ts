@@ -1,0 +1,54 @@
+import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { loadConfig } from '../config/load-config.ts'
+import { readEpochs } from '../execution/worker/epoch-guard.ts'
+import { ExitError } from '../shared/engine-error.ts'
+import { exitCodes } from '../shared/exit-codes.ts'
+import { isHeld } from '../supervisor/data-folder-lock.ts'
+
+const USAGE = `usage: quipu reset-epoch [--data-dir DIR] [settings]
+
+Lets the workers of a data folder forget which epochs of coordinators they have heard of; they must be stopped. To be used
+when a worker refuses the coordinator that writes the event log (its log line epoch.disbelieved, docs/runbooks.md): the
+log itself keeps coordinators apart, a worker's epochs only keep a superseded one from its tasks.
+`
+
+/**
+ * `quipu reset-epoch`: removes the files of epochs of the workers below a data folder.
+ * @returns the exit code
+ * @throws ExitError 69 while Quipu runs on the folder
+ */
+export function resetEpochCommand(argv: readonly string[]): number {
+  if (argv.includes('--help')) {
+    process.stdout.write(USAGE)
+    return 0
+  }
+  const dataDir = resolve(loadConfig(argv, process.env).dataDir)
+  if (isHeld(dataDir, 'owner') || isHeld(dataDir, 'standby'))
+    throw new ExitError(exitCodes.dependency, `Quipu runs on ${dataDir}: stop it first`)
+  const files = epochFiles(dataDir)
+  for (const file of files) {
+    const held = describe(file)
+    rmSync(file)
+    process.stdout.write(`${file}: forgot ${held}\n`)
+  }
+  if (files.length === 0) process.stdout.write(`No worker of ${dataDir} has heard of an epoch\n`)
+  return 0
+}
+
+/** Of `quipu worker` on this folder, and of the workers that `quipu start` runs. */
+function epochFiles(dataDir: string): string[] {
+  if (!existsSync(dataDir)) return []
+  const workers = readdirSync(dataDir).filter((name) => /^(standby-)?worker-\d+$/.test(name))
+  return ['', ...workers].map((name) => join(dataDir, name, 'epoch')).filter((file) => existsSync(file))
+}
+
+function describe(file: string): string {
+  try {
+    const epochs = readEpochs(file)
+    return epochs.map(({ logId, epoch }) => `epoch ${epoch} of ${logId || 'an unnamed log'}`).join(', ') || 'nothing'
+  } catch (error) {
+    if (error instanceof ExitError) return 'what was no epoch'
+    throw error
+  }
+}

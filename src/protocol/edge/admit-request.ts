@@ -1,0 +1,49 @@
+import { validateHeaderName, validateHeaderValue, type IncomingMessage, type ServerResponse } from 'node:http'
+import { HttpProblem } from './problem.ts'
+import { requestTarget } from './request-target.ts'
+
+/**
+ * What every request to every server here must be, before anybody looks at it: one host, a target that can be read, not
+ * too many headers, and a body framed as this server frames it, or else the next hop may see two requests in it.
+ * @throws HttpProblem; its connection is to be closed
+ */
+export function admitRequest(request: IncomingMessage, mostHeaders: number): void {
+  if (request.rawHeaders.length / 2 > mostHeaders)
+    throw new HttpProblem(431, `A request has at most ${mostHeaders} headers`, CLOSE)
+  const coding = request.headers['transfer-encoding']
+  if (coding !== undefined && (request.httpVersion !== '1.1' || coding.toLowerCase() !== 'chunked'))
+    throw new HttpProblem(501, 'The transfer coding of a body is chunked, in HTTP/1.1', CLOSE)
+  try {
+    requestTarget(request)
+  } catch (error) {
+    throw error instanceof HttpProblem ? new HttpProblem(error.status, error.message, CLOSE) : error
+  }
+}
+
+const CLOSE = { connection: 'close' } as const
+
+/**
+ * A head that cannot be sent changes nothing: Node would keep what it had read of it before the header that it refuses,
+ * and answer the error with status, length and framing of both.
+ */
+export function guardHead(response: ServerResponse): void {
+  const writeHead = response.writeHead.bind(response) as (...head: unknown[]) => ServerResponse
+  response.writeHead = (...head: unknown[]) => {
+    checkHeaders(head.find((part) => typeof part === 'object' && part !== null))
+    return writeHead(...head)
+  }
+}
+
+function checkHeaders(headers: unknown): void {
+  const pairs = Array.isArray(headers) ? pairsOf(headers) : Object.entries(headers ?? {})
+  for (const [name, value] of pairs) {
+    validateHeaderName(String(name))
+    for (const one of Array.isArray(value) ? (value as unknown[]) : [value])
+      if (one !== undefined) validateHeaderValue(String(name), String(one))
+  }
+}
+
+function pairsOf(flat: readonly unknown[]): [unknown, unknown][] {
+  if (Array.isArray(flat[0])) return flat as [unknown, unknown][]
+  return Array.from({ length: flat.length / 2 }, (_, index) => [flat[2 * index], flat[2 * index + 1]])
+}

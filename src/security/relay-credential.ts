@@ -1,0 +1,132 @@
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { z } from 'zod'
+
+/** Somebody whose identity a coordinator has verified. */
+export interface VerifiedPrincipal {
+  readonly user: string
+}
+
+/** What one coordinator vouches for when it passes a client's request on to another. */
+export interface RelayClaims {
+  /** Address of the client; absent when its connection was gone already. */
+  readonly clientAddress?: string | undefined
+  /** Who the client is, once somebody was verified. */
+  readonly principal?: VerifiedPrincipal | undefined
+}
+
+/** The request that a credential is for. */
+export interface RelayedCall {
+  readonly method: string
+  /** Path and query. */
+  readonly target: string
+}
+
+/** How a credential is looked at: `clock` and `epoch` are no attack, the asker tries again. */
+export type RelayVerdict =
+  | { readonly kind: 'accepted'; readonly claims: RelayClaims; readonly bodyDigest: string }
+  | { readonly kind: 'forged' | 'replayed' | 'epoch' }
+  /** Its time is too far from this process's; `clock` tells the asker what time it is here. */
+  | { readonly kind: 'clock'; readonly clock: string }
+
+export interface RelayVerifier {
+  /** Each credential is accepted once. */
+  verify(credential: string, call: RelayedCall): RelayVerdict
+}
+
+/** A credential's time may be so far from the verifier's, in milliseconds, either way. */
+export const RELAY_SKEW_MS = 30_000
+
+const payloadSchema = z.object({
+  time: z.number().int(),
+  nonce: z.string().min(16).max(64),
+  epoch: z.number().int(),
+  body: z.string(),
+  address: z.string().optional(),
+  user: z.string().optional(),
+})
+type Payload = z.output<typeof payloadSchema>
+
+/** SHA-256 of a body, as credentials name it. */
+export function bodyDigest(body: Buffer): string {
+  return createHash('sha256').update(body).digest('base64url')
+}
+
+/**
+ * A credential for one request to the coordinator that writes in `epoch`: `payload.mac`, with an HMAC-SHA256 over method,
+ * target, body digest, time, a nonce, epoch and claims. Whoever sees it learns no key, and can ask nothing else with it.
+ * @param now milliseconds since 1970 by the verifier's clock
+ */
+export function sealRelay(
+  key: Buffer,
+  call: RelayedCall & { readonly bodyDigest: string },
+  claims: RelayClaims,
+  { epoch, now }: { readonly epoch: number; readonly now: number },
+): { readonly credential: string; readonly nonce: string } {
+  const nonce = randomBytes(16).toString('base64url')
+  const payload: Payload = {
+    time: Math.round(now),
+    nonce,
+    epoch,
+    body: call.bodyDigest,
+    ...(claims.clientAddress === undefined ? {} : { address: claims.clientAddress }),
+    ...(claims.principal === undefined ? {} : { user: claims.principal.user }),
+  }
+  const text = Buffer.from(JSON.stringify(payload)).toString('base64url')
+  return { credential: `${text}.${macOf(key, ['request', call.method, call.target, text])}`, nonce }
+}
+
+/** @returns the verifier's time, milliseconds since 1970, when the answer to a credential with this nonce proves it */
+export function openRelayClock(key: Buffer, clock: string, nonce: string): number | undefined {
+  const [time = '', mac = ''] = clock.split('.')
+  return /^\d{1,15}$/.test(time) && isEqual(mac, macOf(key, ['clock', nonce, time])) ? Number(time) : undefined
+}
+
+/**
+ * Credentials for the epoch in which this process writes: those of a process before it, whose nonces nobody remembers, are
+ * for another epoch.
+ * @param now milliseconds since 1970; must not run backwards
+ */
+export function createRelayVerifier(key: Buffer, epoch: number, now: () => number): RelayVerifier {
+  /** Nonces in the order of their coming, with the time until which their credentials could come again. */
+  const seen = new Map<string, number>()
+
+  function isNew(nonce: string, time: number): boolean {
+    for (const [old, until] of seen) {
+      if (until >= time) break
+      seen.delete(old)
+    }
+    if (seen.has(nonce)) return false
+    seen.set(nonce, time + 2 * RELAY_SKEW_MS)
+    return true
+  }
+
+  return {
+    verify(credential, { method, target }) {
+      const [text = '', mac = '', ...rest] = credential.split('.')
+      if (rest.length > 0 || !isEqual(mac, macOf(key, ['request', method, target, text]))) return { kind: 'forged' }
+      const payload = payloadSchema.safeParse(JSON.parse(Buffer.from(text, 'base64url').toString('utf8')))
+      if (!payload.success) return { kind: 'forged' }
+      const { time, nonce, body, address, user } = payload.data
+      if (payload.data.epoch !== epoch) return { kind: 'epoch' }
+      const at = Math.round(now())
+      if (Math.abs(at - time) > RELAY_SKEW_MS)
+        return { kind: 'clock', clock: `${at}.${macOf(key, ['clock', nonce, String(at)])}` }
+      if (!isNew(nonce, at)) return { kind: 'replayed' }
+      return {
+        kind: 'accepted',
+        bodyDigest: body,
+        claims: { clientAddress: address, ...(user === undefined ? {} : { principal: { user } }) },
+      }
+    },
+  }
+}
+
+/** Of a list of texts: JSON keeps apart what belongs apart. */
+function macOf(key: Buffer, parts: readonly string[]): string {
+  return createHmac('sha256', key).update(JSON.stringify(parts)).digest('base64url')
+}
+
+function isEqual(a: string, b: string): boolean {
+  const [left, right] = [Buffer.from(a), Buffer.from(b)]
+  return left.length === right.length && timingSafeEqual(left, right)
+}

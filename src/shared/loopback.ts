@@ -1,0 +1,21 @@
+import { BlockList, isIP } from 'node:net'
+
+const own = new BlockList()
+own.addSubnet('127.0.0.0', 8, 'ipv4')
+own.addAddress('::1', 'ipv6')
+
+/** An address without the brackets that URLs put around IPv6; undefined for a name. */
+export function ipLiteral(host: string): string | undefined {
+  const address = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host
+  return isIP(address) === 0 ? undefined : address
+}
+
+/**
+ * Whether a host name or an address, IPv6 in brackets or not, reaches this machine only. The one rule for what may be
+ * listened on, read openly and called by browsers.
+ */
+export function isLoopback(host: string): boolean {
+  const address = ipLiteral(host)
+  if (address === undefined) return host.toLowerCase() === 'localhost'
+  return own.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6')
+}

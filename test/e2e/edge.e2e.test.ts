@@ -1,0 +1,459 @@
+import { randomBytes } from 'node:crypto'
+import { createServer, type Server } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { deriveKey, internalBearer } from '../../src/security/cluster-secret.ts'
+import { bodyDigest, openRelayClock, sealRelay, type RelayClaims } from '../../src/security/relay-credential.ts'
+import { waitUntil } from '../support/quipu-process.ts'
+import { exchange, requestText } from '../support/raw-socket.ts'
+import { CLUSTER_SECRET, rolesOf, startStandbyCluster, type StandbyCluster } from '../support/standby-cluster.ts'
+import { follow, raw, run, trinoHeaders, type RawAnswer } from '../support/statement-client.ts'
+
+/** Requests as only an attacker writes them, to real processes: the coordinator that writes, the stand-by, a worker. */
+
+const SERVERS = ['writer', 'stand-by', 'worker'] as const
+type ServerName = (typeof SERVERS)[number]
+
+let cluster: StandbyCluster
+let urls: Readonly<Record<ServerName, string>>
+/** Somebody else's server: whatever it is sent has leaked. */
+let elsewhere: Server
+let leaked = ''
+let away: string
+
+const key = deriveKey(CLUSTER_SECRET, 'relay')
+const bearer = internalBearer(CLUSTER_SECRET)
+const CLOSE = 'Connection: close'
+
+beforeAll(async () => {
+  elsewhere = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.on('data', (part) => {
+      leaked += part.toString('latin1')
+      socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok')
+    })
+  })
+  await new Promise<void>((resolve) => elsewhere.listen(0, '127.0.0.1', resolve))
+  away = `127.0.0.1:${(elsewhere.address() as AddressInfo).port}`
+  // Nobody is authenticated, and yet names are looked at.
+  cluster = await startStandbyCluster({ QUIPU_INSECURE: 'true' })
+  const { writer, other } = await rolesOf(cluster)
+  let worker: string | undefined
+  await waitUntil('the worker is known', async () => {
+    const nodes = JSON.parse((await raw(`${writer.url}/v1/node`)).text) as { uri: string; state: string }[]
+    worker = nodes.find(({ state }) => state === 'active')?.uri
+    return worker !== undefined
+  })
+  urls = { writer: writer.url, 'stand-by': other.url, worker: worker! }
+}, 240_000)
+
+afterAll(async () => {
+  await cluster?.stop()
+  elsewhere?.close()
+}, 120_000)
+
+const hostOf = (url: string): string => new URL(url).host
+
+async function statusOf(url: string, line: string, headers: readonly string[] = [`Host: ${hostOf(url)}`], body = '') {
+  const { statuses, text } = await exchange(url, requestText(line, [...headers, CLOSE], body))
+  return { statuses, text }
+}
+
+describe('a request target', () => {
+  it.each(SERVERS)('leads nowhere else from a %s', async (name) => {
+    const url = urls[name]
+    const paths = [
+      '/v1/statement',
+      '/v1/statement/20260101_000000_00000_00001/0.x',
+      '/v1/task',
+      '/v1/task/x',
+      '/v1/info',
+    ]
+    const forms = (path: string) => [
+      `http://${away}${path}`,
+      `HTTP://${away}${path}`,
+      `https://${away}${path}`,
+      `//${away}${path}`,
+      `///${away}${path}`,
+      `/\\${away}${path}`,
+      `\\\\${away}${path}`,
+      `http:/${away}${path}`,
+      `http:${away}${path}`,
+      `http://user@${away}${path}`,
+      `http://${hostOf(url)}@${away}${path}`,
+      `ftp://${away}${path}`,
+      `http://${away}\\${path}`,
+      `${away}${path}`,
+    ]
+    for (const path of paths)
+      for (const target of forms(path))
+        for (const method of ['GET', 'POST', 'DELETE']) {
+          const body = method === 'POST' ? 'SELECT 1' : ''
+          const length = method === 'POST' ? ['Content-Length: 8'] : []
+          const headers = [`Host: ${hostOf(url)}`, ...length]
+          const { statuses } = await statusOf(url, `${method} ${target} HTTP/1.1`, headers, body)
+          expect([method, target, statuses.length]).toEqual([method, target, 1])
+        }
+    expect(leaked).toBe('')
+  })
+
+  it.each(SERVERS)('is read in absolute form by a %s, whose Host it is then', async (name) => {
+    const url = urls[name]
+    const own = await statusOf(url, `GET http://${hostOf(url)}/v1/info?x=//y HTTP/1.1`)
+    expect([own.statuses, own.text.includes('"nodeVersion"')]).toEqual([[200], true])
+    const bare = await statusOf(url, `GET http://${hostOf(url)}?x HTTP/1.1`)
+    expect(bare.statuses).toEqual([404])
+    // The name in the target counts, not that beside it.
+    expect((await statusOf(url, 'GET http://evil.example/v1/info HTTP/1.1')).statuses).toEqual([403])
+    expect(
+      (await statusOf(url, `GET http://${hostOf(url)}/v1/info HTTP/1.1`, ['Host: evil.example'])).statuses,
+    ).toEqual([200])
+  })
+
+  it.each(['writer', 'stand-by'] as const)('takes a statement in absolute form at the %s', async (name) => {
+    const url = urls[name]
+    const answer = await raw(url, {
+      method: 'POST',
+      target: `${url}/v1/statement`,
+      body: 'SELECT 6 * 7',
+      headers: trinoHeaders,
+    })
+    expect(answer.json.nextUri).toMatch(`${url}/v1/statement/`)
+    expect((await follow(answer)).rows).toEqual([[42]])
+  })
+
+  it.each(SERVERS)('of any other form is refused by a %s', async (name) => {
+    const url = urls[name]
+    const refused = async (line: string) => (await statusOf(url, line)).statuses
+    expect(await refused('OPTIONS * HTTP/1.1')).toEqual([204])
+    for (const target of [
+      '*',
+      'evil.example:443',
+      'http://',
+      'http:///v1/info',
+      'http://user:word@127.0.0.1/v1/info',
+      'http://[::1/v1/info',
+      'http://%31%32%37.0.0.1/v1/info',
+      '/v1/info#fragment',
+      '/v1/\u00e9',
+      '',
+      'javascript:alert(1)',
+    ])
+      expect([target, await refused(`GET ${target} HTTP/1.1`)]).toEqual([target, [400]])
+    for (const target of [
+      '/v1%2Finfo',
+      '//v1/info',
+      '/v1/../v1/info',
+      '/v1/info/..%2f',
+      '/./v1/info',
+      '/v1/task/../info',
+      '/%2e%2e/',
+    ])
+      expect([target, await refused(`GET ${target} HTTP/1.1`)]).toEqual([target, [404]])
+    // No tunnel: the connection ends.
+    const tunnel = await exchange(url, requestText(`CONNECT ${away} HTTP/1.1`, [`Host: ${away}`]))
+    expect(tunnel.statuses.filter((status) => status < 400)).toEqual([])
+  })
+})
+
+describe('the framing of a request', () => {
+  /** One request to us, two to whoever frames it otherwise. */
+  const inside = 'GET /v1/info HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n'
+  const forms: readonly (readonly [string, readonly string[], string])[] = [
+    ['two lengths', ['Content-Length: 0', `Content-Length: ${inside.length}`], inside],
+    ['the same length twice', ['Content-Length: 8', 'Content-Length: 8'], 'SELECT 1'],
+    ['a list of lengths', ['Content-Length: 8, 8'], 'SELECT 1'],
+    ['a length with a sign', ['Content-Length: +8'], 'SELECT 1'],
+    ['a length below zero', ['Content-Length: -8'], 'SELECT 1'],
+    ['a length in hexadecimal', ['Content-Length: 0x8'], 'SELECT 1'],
+    ['a length beyond all numbers', [`Content-Length: ${'9'.repeat(30)}`], 'SELECT 1'],
+    ['length and chunks', [`Content-Length: ${inside.length + 5}`, 'Transfer-Encoding: chunked'], `0\r\n\r\n${inside}`],
+    ['chunks and length', ['Transfer-Encoding: chunked', 'Content-Length: 5'], `0\r\n\r\n${inside}`],
+    ['chunks twice', ['Transfer-Encoding: chunked, chunked'], `0\r\n\r\n${inside}`],
+    ['chunks in two headers', ['Transfer-Encoding: chunked', 'Transfer-Encoding: chunked'], `0\r\n\r\n${inside}`],
+    ['another coding before chunks', ['Transfer-Encoding: gzip, chunked'], '0\r\n\r\n'],
+    ['another coding after chunks', ['Transfer-Encoding: chunked, gzip'], `0\r\n\r\n${inside}`],
+    ['another coding', ['Transfer-Encoding: xchunked'], `0\r\n\r\n${inside}`],
+    ['identity', ['Transfer-Encoding: identity', 'Content-Length: 8'], 'SELECT 1'],
+    ['chunks with a character before', ['Transfer-Encoding: \u000bchunked'], `0\r\n\r\n${inside}`],
+    ['a space before the colon', ['Transfer-Encoding : chunked'], `0\r\n\r\n${inside}`],
+    ['a line without an end of its own', ['X-A: b\nTransfer-Encoding: chunked'], `0\r\n\r\n${inside}`],
+    ['a null in a header', ['X-A: b\u0000c'], ''],
+    ['a header without a name', [': chunked'], ''],
+    ['a size that is none', ['Transfer-Encoding: chunked'], `0x8\r\nSELECT 1\r\n0\r\n\r\n`],
+    ['a size beyond all numbers', ['Transfer-Encoding: chunked'], `${'f'.repeat(17)}\r\nSELECT 1\r\n0\r\n\r\n`],
+    ['a chunk that is longer than its size', ['Transfer-Encoding: chunked'], `4\r\nSELECT 1\r\n0\r\n\r\n`],
+  ]
+  const cases = SERVERS.flatMap((name) => forms.map((form) => [name, ...form] as const))
+
+  it.each(cases)(
+    '%s: %s is one request, refused, and the end of its connection',
+    async (name, _what, headers, body) => {
+      const url = urls[name]
+      // Of a body that is broken on its way, the route may have refused the request before.
+      const lines = [
+        'POST /v1/statement HTTP/1.1',
+        `Host: ${hostOf(url)}`,
+        `Authorization: Bearer ${bearer}`,
+        ...headers,
+      ]
+      const { statuses } = await exchange(url, requestText(lines[0]!, lines.slice(1), body))
+      expect(statuses).toHaveLength(1)
+      expect(statuses[0]).toBeGreaterThanOrEqual(400)
+      expect(statuses[0]).toBeLessThanOrEqual(501)
+    },
+  )
+
+  it.each(SERVERS)('%s: HTTP/1.0 has no chunks, and needs no Host', async (name) => {
+    const url = urls[name]
+    const chunked = await exchange(
+      url,
+      requestText('POST /v1/statement HTTP/1.0', ['Transfer-Encoding: chunked'], `0\r\n\r\n${inside}`),
+    )
+    expect(chunked.statuses).toHaveLength(1)
+    expect(chunked.statuses[0]).toBeGreaterThanOrEqual(400)
+    expect((await exchange(url, requestText('GET /v1/info HTTP/1.0', []))).statuses).toEqual([200])
+  })
+
+  it.each(SERVERS)('%s: header bombs end at once', async (name) => {
+    const url = urls[name]
+    const host = `Host: ${hostOf(url)}`
+    const many = (count: number) => Array.from({ length: count }, (_, index) => `a${index}: b`)
+    expect((await statusOf(url, 'GET /v1/info HTTP/1.1', [host, ...many(400)])).statuses).toEqual([200])
+    expect((await statusOf(url, 'GET /v1/info HTTP/1.1', [host, ...many(600)])).statuses).toEqual([431])
+    // Node leaves out what comes after the two thousandth.
+    expect(
+      (await statusOf(url, 'GET /v1/info HTTP/1.1', [host, ...many(2100), 'Origin: http://evil.example'])).statuses,
+    ).toEqual([431])
+    expect((await statusOf(url, 'GET /v1/info HTTP/1.1', [host, `a: ${'b'.repeat(100_000)}`])).statuses).toEqual([431])
+    expect((await statusOf(url, `GET /${'a'.repeat(100_000)} HTTP/1.1`)).statuses).toEqual([431])
+    const trailers = `Transfer-Encoding: chunked`
+    const bomb = `0\r\n${'a: b\r\n'.repeat(20_000)}\r\n`
+    const { statuses } = await statusOf(url, 'POST /v1/statement HTTP/1.1', [host, trailers], bomb)
+    expect(statuses.filter((status) => status < 400)).toEqual([])
+  })
+})
+
+describe('Host and Origin', () => {
+  it.each(SERVERS)('%s: names of others are refused, with --insecure too', async (name) => {
+    const url = urls[name]
+    const { port } = new URL(url)
+    const withHost = async (...headers: string[]) => (await statusOf(url, 'GET /v1/info HTTP/1.1', headers)).statuses
+    for (const host of [
+      'evil.example',
+      `evil.example:${port}`,
+      '127.0.0.1.evil.example',
+      'localhost.evil.example',
+      '2130706433',
+      '127.1',
+      'EVIL.example.',
+    ])
+      expect([host, await withHost(`Host: ${host}`)]).toEqual([host, [403]])
+    for (const host of [
+      'localhost',
+      `LOCALHOST:${port}`,
+      'localhost.',
+      '127.0.0.1',
+      '127.8.9.10',
+      '[::1]',
+      `[::1]:${port}`,
+      '10.1.2.3',
+      '[fe80::1]',
+      '[::ffff:10.1.2.3]:80',
+    ])
+      expect([host, await withHost(`Host: ${host}`)]).toEqual([host, [200]])
+    for (const host of [
+      '[::1',
+      '[evil]',
+      '::1',
+      'a b',
+      'localhost:port',
+      'localhost:1:2',
+      'user@localhost',
+      'localhost/..',
+      'localhost,evil.example',
+      '\u00e9',
+    ])
+      expect([host, await withHost(`Host: ${host}`)]).toEqual([host, [400]])
+    expect(await withHost('Host: localhost', 'Host: localhost')).toEqual([400])
+    expect(await withHost('Host: localhost', 'hOsT: evil.example')).toEqual([400])
+    expect(await withHost()).toEqual([400])
+    const host = `Host: ${hostOf(url)}`
+    for (const origin of [
+      'http://evil.example',
+      'null',
+      `https://evil.example:${port}`,
+      'http://127.0.0.1',
+      'file://',
+      '',
+    ])
+      expect([origin, await withHost(host, `Origin: ${origin}`)]).toEqual([origin, [403]])
+    expect(await withHost(host, `Origin: http://${hostOf(url)}`)).toEqual([200])
+    expect(await withHost(host, 'Origin: http://evil.example', `Origin: http://${hostOf(url)}`)).toEqual([403])
+    for (const site of ['cross-site', 'Cross-Site', 'same-origin, cross-site'])
+      expect([site, await withHost(host, `Sec-Fetch-Site: ${site}`)]).toEqual([site, [403]])
+  })
+})
+
+describe('the credential of a relayed request', () => {
+  const BODY = 'SELECT 1'
+  const target = '/v1/statement'
+
+  function relayed(options: {
+    readonly credential: string
+    readonly method?: string
+    readonly target?: string
+    readonly body?: string
+  }): Promise<RawAnswer> {
+    return raw(urls.writer, {
+      method: options.method ?? 'POST',
+      target: options.target ?? target,
+      ...(options.method === 'GET' ? {} : { body: options.body ?? BODY }),
+      // A name that is nobody's here: whoever passed it on has looked at it.
+      headers: { ...trinoHeaders, host: 'quipu.example', 'x-quipu-relay': options.credential },
+    })
+  }
+  const sealed = (now = Date.now(), more: { epoch?: number; claims?: RelayClaims; key?: Buffer } = {}) =>
+    sealRelay(
+      more.key ?? key,
+      { method: 'POST', target, bodyDigest: bodyDigest(Buffer.from(BODY)) },
+      more.claims ?? { clientAddress: '203.0.113.7' },
+      { epoch: more.epoch ?? epoch, now },
+    )
+  let epoch: number
+  beforeAll(async () => {
+    epoch = (JSON.parse((await raw(`${urls.writer}/v1/info`)).text) as { epoch: number }).epoch
+  })
+
+  it('is good for one request, whose client it names', async () => {
+    const { credential } = sealed()
+    const first = await relayed({ credential })
+    expect(first.status).toBe(200)
+    await run(urls.writer, 'SELECT 2')
+    const info = JSON.parse((await raw(`${urls.writer}/v1/query/${first.json.id}`)).text) as {
+      session: { remoteUserAddress: string }
+    }
+    expect(info.session.remoteUserAddress).toBe('203.0.113.7')
+    expect((await relayed({ credential })).status).toBe(401)
+  })
+
+  it('is good for no other request', async () => {
+    expect((await relayed({ credential: sealed().credential, body: 'SELECT 2' })).status).toBe(401)
+    expect((await relayed({ credential: sealed().credential, body: '' })).status).toBe(401)
+    expect((await relayed({ credential: sealed().credential, target: '/v1/statement?x' })).status).toBe(401)
+    expect((await relayed({ credential: sealed().credential, target: '/v1/task', method: 'GET' })).status).toBe(401)
+    expect((await relayed({ credential: sealed().credential, method: 'PUT' })).status).toBe(401)
+    for (const credential of ['', 'x', '.', bearer, `${sealed().credential}.x`, sealed().credential.slice(0, -1)])
+      expect([credential, (await relayed({ credential })).status]).toEqual([credential, 401])
+    expect((await relayed({ credential: sealed(Date.now(), { key: randomBytes(32) }).credential })).status).toBe(401)
+    expect(
+      (
+        await relayed({
+          credential: sealed(Date.now(), { key: deriveKey(CLUSTER_SECRET, 'internal-bearer') }).credential,
+        })
+      ).status,
+    ).toBe(401)
+  })
+
+  it('of another epoch or another time is not looked at, and the asker is told why', async () => {
+    const other = await relayed({ credential: sealed(Date.now(), { epoch: epoch + 1 }).credential })
+    expect([other.status, other.headers['x-quipu-not-writer']]).toEqual([503, 'true'])
+    for (const offset of [-3_600_000, 3_600_000]) {
+      const { credential, nonce } = sealed(Date.now() + offset)
+      const late = await relayed({ credential })
+      expect(late.status).toBe(503)
+      const now = openRelayClock(key, String(late.headers['x-quipu-relay-clock']), nonce)
+      expect(Math.abs(now! - Date.now())).toBeLessThan(60_000)
+      expect(openRelayClock(key, String(late.headers['x-quipu-relay-clock']), 'another nonce')).toBeUndefined()
+    }
+  })
+
+  it('is no key of the cluster, and the key is no credential', async () => {
+    const { credential } = sealed()
+    const asKey = await raw(`${urls.writer}/v1/announcement`, {
+      method: 'PUT',
+      body: '{}',
+      headers: { authorization: `Bearer ${credential}` },
+    })
+    expect(asKey.status).toBe(401)
+    const asBefore = await raw(`${urls.writer}/v1/statement`, {
+      method: 'POST',
+      body: BODY,
+      headers: { host: 'evil.example', 'x-quipu-relayed-by': bearer, 'x-quipu-relayed-for': '203.0.113.7' },
+    })
+    expect(asBefore.status).toBe(403)
+  })
+
+  it('does not go round: a stand-by takes nothing that was passed on', async () => {
+    const answer = await raw(`${urls['stand-by']}/v1/statement`, {
+      method: 'POST',
+      body: BODY,
+      headers: { 'x-quipu-relay': sealed().credential },
+    })
+    expect([answer.status, answer.headers['x-quipu-not-writer']]).toEqual([503, 'true'])
+  })
+
+  it('comes from the stand-by itself, with the address of its client and without what belongs to one connection', async () => {
+    const answer = await raw(`${urls['stand-by']}/v1/statement`, {
+      method: 'POST',
+      body: 'SELECT 3',
+      headers: { ...trinoHeaders, 'x-trino-source': 'kept', 'x-secret': 'dropped', connection: 'close, x-secret' },
+    })
+    const ran = await follow(answer)
+    expect(ran.rows).toEqual([[3]])
+    const info = JSON.parse((await raw(`${urls.writer}/v1/query/${ran.id}`)).text) as {
+      session: { remoteUserAddress: string; source: string }
+    }
+    expect(info.session).toMatchObject({ remoteUserAddress: '127.0.0.1', source: 'kept' })
+  })
+})
+
+describe('epochs', () => {
+  const nation = 'SELECT count(*) FROM nation'
+
+  it('are touched by nobody without the key', async () => {
+    const before = await raw(`${urls.writer}/v1/info`)
+    for (const epoch of ['999999999999999', '2147483647', '99', 'x', '-1'])
+      for (const path of ['/v1/task', '/v1/task?since=', '/v1/task/20260101_000000_00000_00001.0.0'])
+        expect((await raw(`${urls.worker}${path}`, { headers: { 'x-engine-epoch': epoch } })).status).not.toBe(409)
+    expect((await run(urls.writer, nation)).rows).toEqual([[25]])
+    const after = await raw(`${urls.writer}/v1/info`)
+    expect((JSON.parse(after.text) as { epoch: number }).epoch).toBe(
+      (JSON.parse(before.text) as { epoch: number }).epoch,
+    )
+  })
+
+  it('that no log can have are refused with it', async () => {
+    const keyed = (epoch: string, log = 'another-log') =>
+      raw(`${urls.worker}/v1/task`, {
+        headers: { authorization: `Bearer ${bearer}`, 'x-engine-epoch': epoch, 'x-engine-log': log },
+      }).then(({ status }) => status)
+    expect(await keyed('999999999999999')).toBe(400)
+    expect(await keyed('2147483648')).toBe(400)
+    expect(await keyed('5', 'a log\u00e9')).toBe(400)
+    expect(await keyed('5')).toBe(200)
+    expect(await keyed('4')).toBe(409)
+    expect(await keyed('5000000')).toBe(400)
+    // Of another log they say nothing of this one's.
+    expect((await run(urls.writer, nation)).rows).toEqual([[25]])
+  })
+
+  it('that a worker alone has heard of end no coordinator', async () => {
+    const before = (JSON.parse((await raw(`${urls.writer}/v1/info`)).text) as { epoch: number }).epoch
+    // A coordinator of before names no log: it speaks for the one heard last.
+    expect((await run(urls.writer, nation)).rows).toEqual([[25]])
+    const poisoned = await raw(`${urls.worker}/v1/task`, {
+      headers: { authorization: `Bearer ${bearer}`, 'x-engine-epoch': String(before + 1000) },
+    })
+    expect(poisoned.status).toBe(200)
+    const refused = await raw(`${urls.writer}/v1/statement`, { method: 'POST', body: nation, headers: trinoHeaders })
+    expect(refused.status).toBe(200)
+    await waitUntil('the coordinator notices', async () => {
+      const nodes = JSON.parse((await raw(`${urls.writer}/v1/node`)).text) as { recentFailures: number }[]
+      return nodes[0]!.recentFailures > 0
+    })
+    const info = JSON.parse((await raw(`${urls.writer}/v1/info`)).text) as { epoch: number; writer: boolean }
+    expect(info).toMatchObject({ epoch: before, writer: true })
+    expect((await run(urls.writer, 'SELECT 1')).rows).toEqual([[1]])
+  })
+})
