@@ -22,6 +22,7 @@ const settings = {
   beatMs: 250,
   deadAfterMs: 2000,
   spareAfterMs: 3_600_000,
+  functionsModule: new URL('../test/support/engine-module.mjs', import.meta.url).href,
   translateError: (text) => new Error(text),
   onEvent: (event) => {
     if (event.type === 'started') started.push(event.milliseconds)
@@ -42,9 +43,10 @@ console.log(
   `start of a pool: ${(performance.now() - startedAt).toFixed(0)} ms, of its engine ${started[0].toFixed(0)} ms`,
 )
 
+const textQuery = (sql) => ({ sql, scans: [], row: { kind: 'text' } })
 const statement = (overrides) => ({
   id: 'bench',
-  sql: `SELECT json_array(1)::VARCHAR`,
+  query: textQuery(`SELECT json_array(1)::VARCHAR`),
   placement: 'shared',
   risky: false,
   profile: false,
@@ -104,7 +106,7 @@ for (let time = 0; time < 3; time++) {
       bytes += lines.length
     },
   }
-  const result = await pool.run(statement({ sql, placement: 'dedicated', output })).done
+  const result = await pool.run(statement({ query: textQuery(sql), placement: 'dedicated', output })).done
   const used = process.cpuUsage(cpu)
   console.log(
     `${result.rows / 1e6}M rows × 4 columns through the FIFO: ${(performance.now() - start).toFixed(0)} ms, first rows ` +
@@ -116,7 +118,7 @@ for (let time = 0; time < 3; time++) {
 const cancels = []
 for (let time = 0; time < 10; time++) {
   const long = `SELECT count(*)::VARCHAR FROM range(1000000) a(i), range(1000000) b(j) WHERE i + j = 7`
-  const run = pool.run(statement({ sql: long, placement: 'dedicated' }))
+  const run = pool.run(statement({ query: textQuery(long), placement: 'dedicated' }))
   run.done.catch(() => undefined)
   await new Promise((resolve) => setTimeout(resolve, 60))
   const start = performance.now()

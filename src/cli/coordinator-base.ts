@@ -55,16 +55,16 @@ export async function wireBase(life: ChildLife, needs: StartNeeds) {
   const dataDir = resolve(config.dataDir)
   const secret = loadClusterSecret(dataDir, config.sharedSecret)
   const bearer = internalBearer(secret)
-  let bound: { query: ReturnType<typeof createEnginePool>['query'] } | undefined
+  let bound: Pick<ReturnType<typeof createEnginePool>, 'inspect'> | undefined
   let runtime: RuntimeSources | undefined
   const configured = loadCatalogs(resolve(config.catalogDir), connectorFactories, {
     dataDir,
     tablesDir: tablesFolder(config),
     shippedDir: SHIPPED,
     duckdbType: duckdbTypeOf,
-    query: (sql) => {
+    inspect: (question) => {
       if (!bound) throw new Error('catalogs are asked before the engine is there')
-      return bound.query(sql)
+      return bound.inspect(question)
     },
   })
   const catalogs = withSystemCatalog(configured, () => {
@@ -84,9 +84,9 @@ export async function wireBase(life: ChildLife, needs: StartNeeds) {
   engineStarted.catch(() => {})
   // Its own time for an answer does not begin before it is there.
   bound = {
-    query: async (sql) => {
+    inspect: async (question) => {
       await engineStarted
-      return engine.query(sql)
+      return engine.inspect(question)
     },
   }
 

@@ -31,7 +31,7 @@ export function engineSettings(config: Config, use: EngineUse): EngineSettings {
     cores,
     sharedConnections: use.sharedConnections ?? 16,
     dedicatedConnections: 2,
-    functionsModule: new URL('../sql/functions/javascript/register.js', import.meta.url).href,
+    functionsModule: new URL('../sql/engine-module.js', import.meta.url).href,
     prepareDeadlineMs: timeouts.prepareMs,
     interruptToKillMs: timeouts.interruptMs,
     beatMs: timeouts.engineBeatMs,

@@ -8,6 +8,12 @@ export function createEngineEvents(meters: () => Meters, logger: Logger): (event
     switch (event.type) {
       case 'started':
         return
+      case 'refused':
+        return logger.error(
+          'task.trouble',
+          { statement: event.statement, engineError: event.message },
+          'An engine refused a statement: it has not the form that rendered statements have',
+        )
       case 'canceled':
         return meters().observe('cancelDuration', { how: event.how }, event.milliseconds / 1000)
       case 'statement':

@@ -59,7 +59,7 @@ export async function wireWorker(life: ChildLife, url: string): Promise<WiredWor
       tablesDir: tablesFolder(config),
       shippedDir: SHIPPED,
       duckdbType: duckdbTypeOf,
-      query: (sql) => engines.query(sql),
+      inspect: (question) => engines.inspect(question),
     }),
   )
   const settings = engineSettings(config, {

@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import type { Connector, ConnectorSplit, ConnectorTable } from '../../src/connectors/spi/connector.ts'
 import { quoteName } from '../../src/connectors/spi/duckdb-text.ts'
 import { openDuckDb, type Rows } from '../support/duckdb.ts'
+import { scanText } from '../../src/execution/engine/scan-text.ts'
 
 export interface ConnectorFixture {
   readonly connector: Connector
@@ -56,7 +57,7 @@ export function connectorContract(name: string, open: () => Promise<ConnectorFix
 
     it('reads every row exactly once over all splits together', async () => {
       const splits = await load(await fixture.connector.listSplits(table.handle), names())
-      const expression = await fixture.connector.tableExpression(splits, names())
+      const expression = scanText(await fixture.connector.tableSource(splits, names()))
       const columns = names().map(quoteName).join(', ')
       const missing = `(SELECT ${columns} FROM (${fixture.truth}) EXCEPT ALL (${expression}))`
       const extra = `((${expression}) EXCEPT ALL SELECT ${columns} FROM (${fixture.truth}))`
@@ -70,7 +71,7 @@ export function connectorContract(name: string, open: () => Promise<ConnectorFix
       const splits = await fixture.connector.listSplits(table.handle)
       let rows = 0
       for (const split of splits) {
-        const expression = await fixture.connector.tableExpression(await load([split], []), [])
+        const expression = scanText(await fixture.connector.tableSource(await load([split], []), []))
         const [counted] = await read(`SELECT count(*)::INT AS n FROM (${expression})`)
         if (split.rows !== undefined) expect(counted!.n).toBe(split.rows)
         rows += counted!.n as number
@@ -81,7 +82,7 @@ export function connectorContract(name: string, open: () => Promise<ConnectorFix
     it('gives the columns asked for, in that order', async () => {
       const asked = [...names()].reverse().slice(0, 2)
       const splits = await load(await fixture.connector.listSplits(table.handle), asked)
-      const expression = await fixture.connector.tableExpression(splits, asked)
+      const expression = scanText(await fixture.connector.tableSource(splits, asked))
       const described = await read(`FROM (DESCRIBE ${expression})`)
       expect(described.map((column) => column.column_name)).toEqual(asked)
     })

@@ -1,15 +1,23 @@
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
 import registerAll from '../../src/sql/functions/javascript/register.ts'
+import { checkStatement, type EngineVocabulary } from '../../src/execution/engine/statement-wall.ts'
+import { engineVocabulary } from '../../src/sql/engine-vocabulary.ts'
 
 /**
  * A DuckDB in this process with the settings, functions and macros of an engine: for tests of rendered SQL.
- * Statements run on one connection, rows come back as DuckDB's JSON.
+ * Statements run on one connection, after they passed the engines' wall; rows come back as DuckDB's JSON.
  */
 export interface InProcessDuckDB {
   readonly connection: DuckDBConnection
   /** The rows of a statement as plain JSON values. */
   rows(sql: string): Promise<unknown[][]>
   close(): void
+}
+
+/** The engines' and what tests ask about values. */
+const vocabulary: EngineVocabulary = {
+  ...engineVocabulary,
+  functions: new Set([...engineVocabulary.functions, 'typeof']),
 }
 
 export async function openDuckDB(): Promise<InProcessDuckDB> {
@@ -30,6 +38,7 @@ export async function openDuckDB(): Promise<InProcessDuckDB> {
   return {
     connection,
     async rows(sql) {
+      checkStatement(sql, 0, vocabulary)
       const reader = await connection.runAndReadAll(sql)
       return reader.getRowsJson() as unknown[][]
     },

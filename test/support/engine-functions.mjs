@@ -1,7 +1,7 @@
 // A module of functions as the front end's: a macro, a function in JavaScript, and one that never comes back.
 import { DuckDBScalarFunction, BIGINT } from '@duckdb/node-api'
 
-export default async function register(connection) {
+export async function register(connection) {
   await connection.run('CREATE MACRO twice(x) AS x * 2')
   const scalar = (name, value) =>
     connection.registerScalarFunction(
@@ -20,4 +20,9 @@ export default async function register(connection) {
   scalar('for_ever', () => {
     for (;;);
   })
+}
+
+export const vocabulary = {
+  functions: new Set(['json_array', 'plus_one', 'twice', 'for_ever']),
+  tableFunctions: new Set(['range']),
 }

@@ -16,13 +16,18 @@ const pool = createEnginePool({
   beatMs: 250,
   deadAfterMs: 2000,
   spareAfterMs: 3_600_000,
+  functionsModule: new URL('./engine-module.mjs', import.meta.url).href,
   translateError: (text) => new Error(text),
 })
 await pool.start()
 for (const placement of ['shared', 'dedicated']) {
   pool.run({
     id: placement,
-    sql: `SELECT count(*)::VARCHAR FROM range(100000) a(i), range(100000) b(j) WHERE i + j = 7`,
+    query: {
+      sql: `SELECT count(*)::VARCHAR FROM range(100000) a(i), range(100000) b(j) WHERE i + j = 7`,
+      scans: [],
+      row: { kind: 'text' },
+    },
     placement,
     risky: false,
     profile: false,

@@ -17,7 +17,7 @@ export interface TestPool extends AsyncDisposable {
   /** A folder that DuckDB may read, with trailing slash. */
   readonly data: string
   readonly events: EngineEvent[]
-  /** Runs with sensible defaults: shared, inline up to 1 MB, no profile. */
+  /** Runs a SELECT of one column, rows as text, with sensible defaults: shared, inline up to 1 MB, no profile. */
   run(sql: string, statement?: Partial<EngineStatement>): EngineRun
   /** The rows of an inline statement, parsed. */
   rows(sql: string, statement?: Partial<EngineStatement>): Promise<unknown[]>
@@ -46,6 +46,7 @@ export async function openTestPool(overrides: Partial<EngineSettings> = {}): Pro
     beatMs: 250,
     deadAfterMs: 10_000,
     spareAfterMs: 3_600_000,
+    functionsModule: new URL('./engine-module.mjs', import.meta.url).href,
     translateError: (text) => new Error(text),
     onEvent: (event) => events.push(event),
     ...overrides,
@@ -56,7 +57,7 @@ export async function openTestPool(overrides: Partial<EngineSettings> = {}): Pro
   const run = (sql: string, statement: Partial<EngineStatement> = {}): EngineRun =>
     pool.run({
       id: 'test',
-      sql,
+      query: { sql, scans: [], row: { kind: 'text' } },
       placement: 'shared',
       risky: false,
       profile: false,

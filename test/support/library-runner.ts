@@ -9,6 +9,9 @@ import type { AnalyzedStatement, MetadataPort, RenderedQuery, ResultColumn } fro
 import registerAll from '../../src/sql/functions/javascript/register.ts'
 import { translateError } from '../../src/sql/functions/runtime-errors.ts'
 import type { SessionContext } from '../../src/sql/session.ts'
+import { scanText } from '../../src/execution/engine/scan-text.ts'
+import { checkExpression, checkStatement } from '../../src/execution/engine/statement-wall.ts'
+import { engineVocabulary } from '../../src/sql/engine-vocabulary.ts'
 
 const root = new URL('../../', import.meta.url).pathname
 
@@ -56,14 +59,14 @@ export async function openLibraryRunner(): Promise<LibraryRunner> {
       tablesDir: `${root}tables`,
       duckdbType: duckdbTypeOf,
       catalogDir: `${root}etc/catalog`,
-      query: () => Promise.reject(new Error('no metadata queries')),
+      inspect: () => Promise.reject(new Error('no files are asked for')),
     },
   )
   for (const [table, { columns }] of Object.entries(tpchTables)) {
     const { handle } = (await tpch.getTable('tiny', table))!
     const names = columns.map(([name]) => name)
-    const expression = await tpch.tableExpression(await tpch.listSplits(handle), names)
-    await connection.run(`CREATE TABLE tpch_tiny_${table} AS ${expression}`)
+    const source = await tpch.tableSource(await tpch.listSplits(handle), names)
+    await connection.run(`CREATE TABLE tpch_tiny_${table} AS ${scanText(source)}`)
   }
   const metadata = testMetadata()
   const frontEnd = createSqlFrontEnd()
@@ -74,6 +77,8 @@ export async function openLibraryRunner(): Promise<LibraryRunner> {
       const source = tpchTables[table] !== undefined ? `tpch_tiny_${table}` : `(${catalogRows(schema, table)})`
       return `"$s${i}" AS (SELECT ${list === '' ? '1' : list} FROM ${source})`
     })
+    checkStatement(query.sql, query.scans.length, engineVocabulary)
+    for (const value of query.wire) checkExpression(value, engineVocabulary)
     const rows = `SELECT CAST(json_array(${query.wire.join(', ')}) AS VARCHAR) FROM (${query.sql})`
     try {
       const reader = await connection.runAndReadAll(scans.length === 0 ? rows : `WITH ${scans.join(', ')} ${rows}`)

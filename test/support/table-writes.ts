@@ -10,6 +10,7 @@ import type {
 } from '../../src/connectors/spi/table-writer.ts'
 import { duckdbTypeOf } from '../../src/cli/connector-factories.ts'
 import type { openDuckDb, Rows } from './duckdb.ts'
+import { scanText } from '../../src/execution/engine/scan-text.ts'
 
 type DuckDb = Awaited<ReturnType<typeof openDuckDb>>
 
@@ -64,7 +65,7 @@ export function tableWrites(connector: Connector, duckdb: DuckDb): TableWrites {
       if (!found) throw new Error(`no table ${schema}.${String(table)}`)
       const splits = await connector.listSplits(found.handle)
       const names = found.columns.map(({ name }) => name)
-      const rows = await duckdb.query(`FROM (${await connector.tableExpression(splits, names)}) ORDER BY ALL`)
+      const rows = await duckdb.query(`FROM (${scanText(await connector.tableSource(splits, names))}) ORDER BY ALL`)
       await connector.verifySplits(splits)
       return rows
     },

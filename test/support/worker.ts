@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { duckdbTypeOf } from '../../src/cli/connector-factories.ts'
 import { lakeConnector } from '../../src/connectors/lake/lake-connector.ts'
 import { allowedDirectories, createCatalogs } from '../../src/connectors/spi/catalog-files.ts'
-import type { Connector } from '../../src/connectors/spi/connector.ts'
+import type { Connector, ConnectorContext } from '../../src/connectors/spi/connector.ts'
 import { tpchConnector } from '../../src/connectors/tpch/tpch-connector.ts'
 import type { Fragment, Split } from '../../src/execution/api/fragment.ts'
 import { internalHeaders, taskStatusJson, type TaskStatus, type TaskUpdate } from '../../src/execution/api/task.ts'
@@ -70,13 +70,13 @@ export async function openTestWorker(options: TestWorkerOptions = {}): Promise<T
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'quipu-worker-')))
   const folder = join(root, 'worker-1')
   const lake = realpathSync(mkdtempSync(join(root, 'lake-')))
-  let query: EnginePool['query'] = () => Promise.reject(new Error('not started'))
-  const context = {
+  let inspect: EnginePool['inspect'] = () => Promise.reject(new Error('not started'))
+  const context: ConnectorContext = {
     dataDir: root,
     tablesDir: join(root, 'tables'),
     shippedDir: etc,
     catalogDir: root,
-    query: (sql: string) => query(sql),
+    inspect: (question) => inspect(question),
     duckdbType: duckdbTypeOf,
   }
   const tpch = tpchConnector.create('tpch', { connector: 'tpch' }, context)
@@ -88,7 +88,7 @@ export async function openTestWorker(options: TestWorkerOptions = {}): Promise<T
     ]),
   )
   const engines = await openTestPool({ allowedDirectories: allowedDirectories(catalogs) })
-  query = engines.pool.query
+  inspect = engines.pool.inspect
   const events: WorkerEvent[] = []
   const managerOptions: TaskManagerOptions = {
     onEvent: (event) => events.push(event),

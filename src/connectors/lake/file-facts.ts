@@ -2,10 +2,10 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { ConnectorContext } from '../spi/connector.ts'
-import { quoteName, quoteText } from '../spi/duckdb-text.ts'
+import { quoteName } from '../spi/duckdb-text.ts'
 import type { RowGroup } from '../spi/parquet-scan.ts'
-import { columnType, type ColumnType } from './column-type.ts'
-import { parseDuckDbType } from './duckdb-type-text.ts'
+import { columnType, type ColumnType } from '../spi/column-type.ts'
+import { parseDuckDbType } from '../spi/duckdb-type-text.ts'
 import { hashFooter, type FileFormat, type LakeFile } from './lake-files.ts'
 
 export interface FileFacts {
@@ -43,7 +43,7 @@ const rowGroupSchema = z.object({
 })
 const describeSchema = z.object({ column_name: z.string(), column_type: z.string() })
 
-export function createFileFactsCache(location: string, query: ConnectorContext['query']): FileFactsCache {
+export function createFileFactsCache(location: string, inspect: ConnectorContext['inspect']): FileFactsCache {
   const factsByFile = createBoundedMap<Promise<FileFacts>>(MAX_CACHED)
   const columnsByFiles = createBoundedMap<Promise<readonly TableColumn[]>>(1000)
 
@@ -77,18 +77,8 @@ export function createFileFactsCache(location: string, query: ConnectorContext['
 
   async function parquetFacts(files: readonly LakeFile[]): Promise<FileFacts[]> {
     const paths = files.map(({ file }) => join(location, file))
-    const list = paths.map(quoteText).join(', ')
     const [rows, footers] = await Promise.all([
-      // A file without rows has no row groups: it is known by its schema alone.
-      query(`SELECT s.file_name, s.shape, m.row_group_num_rows AS rows,
-          coalesce(list({name: m.name, bytes: m.bytes}) FILTER (m.name IS NOT NULL), []) AS columns
-        FROM (SELECT file_name, string_agg(concat_ws(' ', name, type, converted_type, logical_type, num_children), ',') AS shape
-          FROM parquet_schema([${list}]) GROUP BY file_name) s
-        LEFT JOIN (SELECT file_name, row_group_id, any_value(row_group_num_rows) AS row_group_num_rows,
-            split_part(path_in_schema, ', ', 1) AS name, sum(total_compressed_size) AS bytes
-          FROM parquet_metadata([${list}]) GROUP BY file_name, row_group_id, name) m USING (file_name)
-        GROUP BY s.file_name, s.shape, m.row_group_id, m.row_group_num_rows
-        ORDER BY s.file_name, m.row_group_id`),
+      inspect({ kind: 'rowGroups', paths }),
       Promise.all(files.map(({ size }, index) => hashFooter(paths[index]!, size))),
     ])
     const groups = new Map<string, { shape: string; rowGroups: RowGroup[] }>()
@@ -131,9 +121,8 @@ export function createFileFactsCache(location: string, query: ConnectorContext['
     files: readonly LakeFile[],
     unionByName: boolean,
   ): Promise<readonly TableColumn[]> {
-    const list = files.map(({ file }) => quoteText(join(location, file))).join(', ')
-    const union = unionByName ? ', union_by_name=true' : ''
-    const rows = await query(`SELECT column_name, column_type FROM (DESCRIBE FROM read_${format}([${list}]${union}))`)
+    const paths = files.map(({ file }) => join(location, file))
+    const rows = await inspect({ kind: 'columns', format, paths, unionByName })
     const columns: TableColumn[] = []
     for (const row of rows) {
       const { column_name: source, column_type: duckdbType } = describeSchema.parse(row)

@@ -11,7 +11,7 @@ import { createLakeWriter } from './lake-writer.ts'
 import type { Manifest, TableContent } from './manifest.ts'
 import { changed, manifestSplits, manifestStatistics } from './manifest-table.ts'
 import { findFiles, foundSplits, snapshotId } from './plain-table.ts'
-import { lakeTableExpression } from './table-expression.ts'
+import { lakeTableSource } from './table-source.ts'
 import { readVersion } from './version-chain.ts'
 
 const lakeSchema = z.strictObject({
@@ -74,7 +74,7 @@ function createLake(
   context: ConnectorContext,
   { readOnly }: { readonly readOnly: boolean },
 ): Connector {
-  const cache = createFileFactsCache(location, context.query)
+  const cache = createFileFactsCache(location, context.inspect)
   const folders = createLakeFolders(location)
   const check = createFileCheck(location)
 
@@ -151,10 +151,10 @@ function createLake(
       return foundSplits(catalog, found)
     },
 
-    async tableExpression(splits, columns) {
+    async tableSource(splits, columns) {
       const parsed = splits.map(({ data }) => lakeSplitSchema.parse(data))
       await check.verify(parsed)
-      return lakeTableExpression(location, parsed, columns)
+      return lakeTableSource(location, parsed, columns)
     },
 
     async verifySplits(splits) {

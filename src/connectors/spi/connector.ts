@@ -1,8 +1,9 @@
+import type { FileQuestion, TableSource } from './table-source.ts'
 import type { ConnectorWriter } from './table-writer.ts'
 
 /**
  * What a catalog offers, and all that anybody may know of it. A connector runs twice: in the coordinator for
- * metadata and splits, in workers for turning the splits of a batch into a table expression. Fragments and splits
+ * metadata and splits, in workers for saying what the splits of a batch read. Fragments and splits
  * name the catalog; credentials and paths come from each process's own catalog configuration and never travel.
  */
 export interface Connector {
@@ -31,18 +32,18 @@ export interface Connector {
    */
   loadSplits?(splits: readonly ConnectorSplit[], columns: readonly string[]): Promise<readonly ConnectorSplit[]>
   /**
-   * A DuckDB SELECT without parameters that gives exactly the rows of these splits, in the columns asked for, named
-   * as asked, each held in DuckDB as its SQL type is (`sql/types/duckdb-representation.ts`). Runs in the worker.
-   * `columns` may be empty (count(*)): then any one column per row will do.
+   * What gives exactly the rows of these splits, in the columns asked for, named as asked, each held in DuckDB as its
+   * SQL type is (`sql/types/duckdb-representation.ts`). Runs where the rows are read. `columns` may be empty (count(*)):
+   * then the rows are only counted.
    * @throws EngineError when a split has changed since it was listed
    */
-  tableExpression(splits: readonly ConnectorSplit[], columns: readonly string[]): Promise<string>
+  tableSource(splits: readonly ConnectorSplit[], columns: readonly string[]): Promise<TableSource>
   /**
    * Called by the worker once a batch has been read: what lies outside a snapshot may have changed meanwhile.
    * @throws EngineError when a split is no longer what was listed
    */
   verifySplits(splits: readonly ConnectorSplit[]): Promise<void>
-  /** Folders that the engine must be allowed to read for `tableExpression`; absolute, with a trailing slash. */
+  /** Folders that the engine must be allowed to read for `tableSource`; absolute, with a trailing slash. */
   allowedDirectories(): readonly string[]
 }
 
@@ -123,11 +124,11 @@ export interface ConnectorContext {
   /** The folder of the catalog file: relative paths in it start there; absolute. */
   readonly catalogDir: string
   /**
-   * Runs one trusted DuckDB SELECT of the connector's own making (Parquet footers, CSV sniffing) in an engine of this
-   * process that may read `allowedDirectories()`; rows as objects by column name, values as DuckDB's `to_json` gives
-   * them. There is no DuckDB in the coordinator's or the worker's own process.
+   * What files hold (Parquet footers, CSV sniffing), asked of an engine of this process that may read
+   * `allowedDirectories()`; rows as objects by column name, values as DuckDB's `to_json` gives them. There is no DuckDB
+   * in the coordinator's or the worker's own process.
    */
-  query(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]>
+  inspect(question: FileQuestion): Promise<readonly Readonly<Record<string, unknown>>[]>
   /** How values of a type are held in DuckDB: Trino's type text to DuckDB's. */
   duckdbType(type: string): string
 }

@@ -7,7 +7,7 @@ import type {
   TableHandle,
 } from '../spi/connector.ts'
 import { informationSchemaTables, type SystemColumns } from './information-schema-tables.ts'
-import { loadedRows, rowArrays, rowsExpression, type SystemRow } from './rows-expression.ts'
+import { loadedRows, rowArrays, rowsSource, type SystemRow } from './rows-source.ts'
 
 export const INFORMATION_SCHEMA = 'information_schema'
 /** Marks handles and splits that are none of the catalog's own. */
@@ -52,10 +52,10 @@ export function withInformationSchema(connector: Connector): Connector {
       const rows = rowArrays(informationSchemaTables[table], listed, wanted)
       return [{ catalog, data: { [MARK]: table, rows }, rows: rows.length }]
     },
-    async tableExpression(splits, columns) {
+    async tableSource(splits, columns) {
       const table = splits[0] && ours(splits[0].data)
-      if (!table) return connector.tableExpression(splits, columns)
-      return rowsExpression(informationSchemaTables[table], loadedRows(splits), columns)
+      if (!table) return connector.tableSource(splits, columns)
+      return rowsSource(informationSchemaTables[table], loadedRows(splits), columns)
     },
     verifySplits: (splits: readonly ConnectorSplit[]) =>
       connector.verifySplits(splits.filter((split) => !ours(split.data))),

@@ -3,7 +3,7 @@ import type { Connector } from '../spi/connector.ts'
 import { describedTables, displayType, visible } from './information-schema.ts'
 import type { jdbcTables } from './jdbc-tables.ts'
 import { jdbcType } from './jdbc-types.ts'
-import type { SystemRow } from './rows-expression.ts'
+import type { SystemRow } from './rows-source.ts'
 
 /** Types that JDBC's getTypeInfo lists, in Trino's words. */
 const TYPES = [

@@ -5,7 +5,7 @@ import { connectorColumns, withInformationSchema } from './information-schema.ts
 import { jdbcRows, overCatalogs } from './jdbc-rows.ts'
 import { jdbcTables } from './jdbc-tables.ts'
 import { metadataTables } from './metadata-tables.ts'
-import { loadedRows, rowArrays, rowsExpression, type SystemRow } from './rows-expression.ts'
+import { loadedRows, rowArrays, rowsSource, type SystemRow } from './rows-source.ts'
 import { runtimeTables } from './runtime-tables.ts'
 
 export const SYSTEM_CATALOG = 'system'
@@ -68,9 +68,9 @@ function createSystemConnector(catalogs: Catalogs, sources: (() => RuntimeSource
           return { catalog, data: { schema, table, rows }, rows: rows.length }
         }),
       ),
-    async tableExpression(splits, wanted) {
+    async tableSource(splits, wanted) {
       const { schema, table } = splits[0]!.data as { schema: string; table: string }
-      return rowsExpression(columnsOf(schema, table)!, loadedRows(splits), wanted)
+      return rowsSource(columnsOf(schema, table)!, loadedRows(splits), wanted)
     },
     verifySplits: async () => {},
     allowedDirectories: () => [],

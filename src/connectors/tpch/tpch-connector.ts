@@ -12,8 +12,7 @@ import type {
   TableHandle,
   TableStatistics,
 } from '../spi/connector.ts'
-import { quoteName } from '../spi/duckdb-text.ts'
-import { joinRowGroups, parquetSources } from '../spi/parquet-scan.ts'
+import { joinRowGroups } from '../spi/parquet-scan.ts'
 import { readManifest, type TpchManifest } from './manifest.ts'
 import { duckdbType, tpchTables } from './tables.ts'
 
@@ -144,23 +143,26 @@ function createTpch(catalog: string, roots: readonly string[]): Connector {
       })
     },
 
-    async tableExpression(splits, columns) {
+    async tableSource(splits, columns) {
       const parsed = splits.map(({ data }) => splitSchema.parse(data))
       const first = parsed[0]
-      if (!first) throw new EngineError('GENERIC_INTERNAL_ERROR', 'A table expression needs at least one split')
+      if (!first) throw new EngineError('GENERIC_INTERNAL_ERROR', 'A scan needs at least one split')
       const { folder } = folderOf(first.schema, first.table)
       const { prefix, columns: types } = tpchTables[first.table]!
       const typeOf = new Map(types)
       const list = columns.map((name) => {
         const type = typeOf.get(name)
         if (type === undefined) throw new EngineError('COLUMN_NOT_FOUND', `Column '${name}' does not exist`)
-        return `CAST(${quoteName(prefix + name)} AS ${duckdbType(type)}) AS ${quoteName(name)}`
+        return { name, source: prefix + name, cast: duckdbType(type) }
       })
       await this.verifySplits(splits)
-      const sources = parquetSources(parsed.map((split) => ({ ...split, path: join(folder, split.file) })))
-      return sources
-        .map((source) => `SELECT ${list.length > 0 ? list.join(', ') : '1 AS one'} FROM ${source}`)
-        .join(' UNION ALL ')
+      const ranges = parsed.map(({ file, firstRow, rows, fileRows }) => ({
+        path: join(folder, file),
+        firstRow,
+        rows,
+        fileRows,
+      }))
+      return [{ kind: 'parquet', ranges, columns: list }]
     },
 
     async verifySplits(splits) {

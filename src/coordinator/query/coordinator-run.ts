@@ -1,6 +1,5 @@
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
 import type { EventLog, ResultPage } from '../../events/event-log.ts'
-import { composeStatement } from '../../execution/api/compose-statement.ts'
 import type { Split } from '../../execution/api/fragment.ts'
 import type { TaskStats } from '../../execution/api/task.ts'
 import { EngineLost, type EnginePool, type EngineRun } from '../../execution/engine/engine.ts'
@@ -58,9 +57,9 @@ export async function runOnCoordinator(
 ): Promise<void> {
   const fragment = stage.fragment!
   const splits = await run.splitsOf(stage)
-  const expressions = await Promise.all(
+  const scans = await Promise.all(
     fragment.scans.map((scan, index) =>
-      connectorOf(deps.catalogs, scan.catalog).tableExpression(
+      connectorOf(deps.catalogs, scan.catalog).tableSource(
         splits.filter((split) => split.scan === index).map(connectorSplit),
         scan.columns,
       ),
@@ -71,7 +70,7 @@ export async function runOnCoordinator(
   const createdAt = deps.clock.now()
   const engineRun = deps.engine.run({
     id: run.queryId,
-    sql: composeStatement(fragment, expressions),
+    query: { sql: fragment.sql, scans, row: { kind: 'json', values: fragment.output.map(({ wire }) => wire) } },
     placement: 'shared',
     risky: fragment.risky,
     profile: false,

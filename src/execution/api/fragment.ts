@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { writeTargetSchema } from '../../connectors/spi/table-writer.ts'
 
 /**
- * One SELECT over `"$s0"`, `"$s1"` …: the scans. The worker puts each scan's table expression, made by its own
- * connector from the splits of a batch, as a CTE before `sql`; so no path or credential ever travels.
+ * One SELECT over `"$s0"`, `"$s1"` …: the scans. The worker asks its own connector what the splits of a batch
+ * read, and its engine makes a CTE of that before `sql`; so no path or credential ever travels.
  */
 export const scanSchema = z.object({
   catalog: z.string(),

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { reservedCodeBytes } from './code-range.ts'
 import { createFrameDecoder, encodeFrame, type Frame } from './frames.ts'
 import type { EngineArguments, EngineReply, EngineRequest } from './messages.ts'
+import type { SandboxLimits } from './sandbox.ts'
 import { openResidentMemory } from './resident-memory.ts'
 
 /** The parent's end of one engine process. */
@@ -20,8 +21,8 @@ export interface EngineChild {
   readonly ready: Promise<void>
   /** Resolves when the process is gone and its folders are removed. */
   readonly gone: Promise<void>
-  /** Gives it its role; resolves once the settings are locked. */
-  configure(settings: readonly string[]): Promise<void>
+  /** Gives it its role; resolves once its settings are locked. */
+  configure(limits: SandboxLimits): Promise<void>
   send(request: EngineRequest): void
   kill(): void
   fifo(connection: number): string
@@ -177,8 +178,8 @@ export function startEngineChild(options: EngineChildOptions): EngineChild {
     spillFolder,
     ready: ready.promise,
     gone: gone.promise,
-    configure(settings) {
-      requests.write(encodeFrame({ type: 'configure', settings } satisfies EngineRequest))
+    configure(limits) {
+      requests.write(encodeFrame({ type: 'configure', limits } satisfies EngineRequest))
       const timer = setTimeout(() => configured.reject(new Error('The engine took no settings')), CONFIGURE_TIMEOUT_MS)
       return configured.promise.finally(() => clearTimeout(timer))
     },

@@ -4,8 +4,11 @@ import { enableProfiling } from './sandbox.ts'
 /** One DuckDB connection and the statements prepared on it. */
 export interface StatementConnection {
   interrupt(): void
-  /** Prepares exactly one statement; a text of several is refused. Kept by its text when `cache` is set. */
-  prepare(sql: string, cache: boolean): Promise<DuckDBPreparedStatement>
+  /**
+   * Prepares exactly one statement; a text of several is refused. Kept by its text when `cache` is set.
+   * @param check throws when the text may not be run; not asked for one that is kept
+   */
+  prepare(sql: string, cache: boolean, check: () => void): Promise<DuckDBPreparedStatement>
   /** Gives back what `prepare` gave: frees it unless it is kept. */
   release(prepared: DuckDBPreparedStatement): void
 }
@@ -60,13 +63,14 @@ function createStatementConnection(duckdb: DuckDBConnection): StatementConnectio
 
   return {
     interrupt: () => duckdb.interrupt(),
-    async prepare(sql, cache) {
+    async prepare(sql, cache, check) {
       const known = kept.get(sql)
       if (known) {
         kept.delete(sql)
         kept.set(sql, known)
         return known
       }
+      check()
       const prepared = await duckdb.prepare(sql)
       if (cache && sql.length <= MAX_KEPT_CHARACTERS) {
         kept.set(sql, prepared)

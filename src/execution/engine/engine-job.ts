@@ -1,3 +1,4 @@
+import type { FileQuestion } from '../../connectors/spi/table-source.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { EngineLost, type EngineResult, type EngineSettings, type EngineStatement } from './engine.ts'
@@ -17,8 +18,8 @@ export interface EngineJob {
 
 export type JobStatement =
   | EngineStatement
-  /** A connector's own statement: trusted, so its planning has the whole time. */
-  | { readonly id: string; readonly sql: string; readonly output: { readonly kind: 'query' } }
+  /** A connector's question: its planning has the whole time. */
+  | { readonly id: string; readonly question: FileQuestion }
 
 export interface EngineJobDeps {
   readonly settings: EngineSettings
@@ -35,18 +36,23 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 export function createEngineJob(statement: JobStatement, deps: EngineJobDeps): EngineJob {
   const { settings } = deps
-  const isQuery = !('placement' in statement)
+  const isQuestion = 'question' in statement
   const work: Work = {
     id: statement.id,
-    sql: statement.sql,
-    output: statement.output,
-    cachePrepared: !isQuery && statement.cachePrepared,
-    profile: !isQuery && statement.profile,
-    prepareDeadlineMs: isQuery ? METADATA_TIMEOUT_MS : settings.prepareDeadlineMs,
+    asks: isQuestion
+      ? { kind: 'files', question: statement.question }
+      : {
+          kind: 'rows',
+          query: statement.query,
+          output: statement.output,
+          cachePrepared: statement.cachePrepared,
+          profile: statement.profile,
+        },
+    prepareDeadlineMs: isQuestion ? METADATA_TIMEOUT_MS : settings.prepareDeadlineMs,
   }
   // A risky statement is prepared, and then run, in an engine of its own: bound once, and no neighbour can suffer.
   let lane: 'shared' | 'dedicated' =
-    isQuery || (statement.placement === 'shared' && !statement.risky) ? 'shared' : 'dedicated'
+    isQuestion || (statement.placement === 'shared' && !statement.risky) ? 'shared' : 'dedicated'
   let retried = false
   let settled = false
   let attempt: Attempt | undefined
@@ -77,7 +83,7 @@ export function createEngineJob(statement: JobStatement, deps: EngineJobDeps): E
     else deps.dequeue(job)
   }
 
-  const remaining = isQuery ? METADATA_TIMEOUT_MS : statement.remainingMillis
+  const remaining = isQuestion ? METADATA_TIMEOUT_MS : statement.remainingMillis
   const deadline =
     remaining === undefined
       ? undefined
@@ -101,9 +107,13 @@ export function createEngineJob(statement: JobStatement, deps: EngineJobDeps): E
     )
 
   const onError = (
-    { text, broken, alone, delivered }: Extract<Outcome, { kind: 'error' }>,
+    { text, broken, refused, alone, delivered }: Extract<Outcome, { kind: 'error' }>,
     engine: RunningEngine,
   ): void => {
+    if (refused) {
+      settings.onEvent?.({ type: 'refused', statement: statement.id, message: text })
+      return reject(new EngineError('GENERIC_INTERNAL_ERROR', text))
+    }
     const fault = faultOf(text) ?? (broken ? 'broken before' : undefined)
     switch (fault) {
       case undefined:
@@ -151,7 +161,7 @@ export function createEngineJob(statement: JobStatement, deps: EngineJobDeps): E
         if (!settle()) return
         settings.onEvent?.({
           type: 'statement',
-          kind: isQuery ? 'metadata' : 'fragment',
+          kind: isQuestion ? 'metadata' : 'fragment',
           milliseconds: outcome.result.wallNanos / 1e6,
           spilledBytes: outcome.result.spilledBytes,
         })

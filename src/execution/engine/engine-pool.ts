@@ -8,7 +8,7 @@ import type { EngineChildInfo, EngineLost, EnginePool, EngineSettings } from './
 import type { Frame } from './frames.ts'
 import type { EngineReply } from './messages.ts'
 import { createRunningEngine, type RunningEngine } from './running-engine.ts'
-import { processMemoryLimit, restingMemoryLimit, sandboxSettings } from './sandbox.ts'
+import { processMemoryLimit, restingMemoryLimit } from './sandbox.ts'
 
 type Role = 'shared' | 'dedicated'
 
@@ -106,15 +106,13 @@ export function createEnginePool(settings: EngineSettings): EnginePool {
       member.role = role
       const { child } = member
       await child.ready
-      await child.configure(
-        sandboxSettings({
-          spillFolder: child.spillFolder,
-          allowedDirectories: [...settings.allowedDirectories, child.folder, child.spillFolder],
-          memoryLimitBytes: memoryLimit(role),
-          maxSpillBytes: settings.maxSpillBytes,
-          threads: role === 'shared' ? 1 : settings.cores,
-        }),
-      )
+      await child.configure({
+        spillFolder: child.spillFolder,
+        allowedDirectories: [...settings.allowedDirectories, child.folder, child.spillFolder],
+        memoryLimitBytes: memoryLimit(role),
+        maxSpillBytes: settings.maxSpillBytes,
+        threads: role === 'shared' ? 1 : settings.cores,
+      })
       if (member.ended) throw new Error('The engine ended while starting')
     } catch (error) {
       member?.child.kill()
@@ -315,8 +313,8 @@ export function createEnginePool(settings: EngineSettings): EnginePool {
       }
     },
 
-    async query(sql) {
-      const job = createEngineJob({ id: 'metadata', sql, output: { kind: 'query' } }, jobDeps)
+    async inspect(question) {
+      const job = createEngineJob({ id: 'metadata', question }, jobDeps)
       enqueue(job)
       const { body } = await job.done
       return JSON.parse(body.toString()) as Readonly<Record<string, unknown>>[]

@@ -5,14 +5,18 @@ import type { Connections, StatementConnection } from './engine-connections.ts'
 import type { EngineFigures, EngineReply, EngineRequest } from './messages.ts'
 import { fileStats } from './file-stats.ts'
 import { copyToFifo, copyToParquet } from './sandbox.ts'
+import { questionText } from './scan-text.ts'
+import { checkQuery, statementText } from './statement-text.ts'
+import { RefusedStatement } from './statement-tokens.ts'
+import type { EngineVocabulary } from './statement-wall.ts'
 
 type RunRequest = Extract<EngineRequest, { type: 'run' }>
-type QueryRequest = Extract<EngineRequest, { type: 'query' }>
+type InspectRequest = Extract<EngineRequest, { type: 'inspect' }>
 
 /** Runs statements on the engine's side; each ends with exactly one `done` or `error`. */
 export interface Statements {
   run(request: RunRequest): Promise<void>
-  query(request: QueryRequest): Promise<void>
+  inspect(request: InspectRequest): Promise<void>
   interrupt(id: number): void
 }
 
@@ -25,6 +29,15 @@ interface Running {
   repeat?: NodeJS.Timeout
   cpuMicros: number
   cpuExact: boolean
+}
+
+/** A text for DuckDB. */
+interface Text {
+  readonly sql: string
+  /** Keep the prepared statement by its text. */
+  readonly cache: boolean
+  /** Throws when it may not be run. */
+  check(): void
 }
 
 interface Outcome {
@@ -46,6 +59,7 @@ const INTERRUPT_AGAIN_MS = 20
 
 export function createStatements(
   connections: Connections,
+  vocabulary: EngineVocabulary,
   send: (reply: EngineReply, body?: Buffer) => void,
 ): Statements {
   const running = new Map<number, Running>()
@@ -75,9 +89,10 @@ export function createStatements(
 
   const fail = async (statement: Running, error: unknown): Promise<void> => {
     const message = textOf(error)
+    const refused = error instanceof RefusedStatement
     const broken = SUSPICIOUS.test(message) && !(await connections.works())
     end(statement)
-    send({ type: 'error', id: statement.id, message, ...(broken ? { broken } : {}) })
+    send({ type: 'error', id: statement.id, message, ...(broken ? { broken } : {}), ...(refused ? { refused } : {}) })
   }
 
   const checkInterrupted = (statement: Running): void => {
@@ -87,12 +102,11 @@ export function createStatements(
   /** Prepares, says so when the rest takes long, and runs `work`. */
   const prepared = async <T>(
     statement: Running,
-    sql: string,
-    cache: boolean,
+    { sql, cache, check }: Text,
     work: (prepared: DuckDBPreparedStatement) => Promise<T>,
   ): Promise<T> => {
     const connection = statement.connection!
-    const plan = await connection.prepare(sql, cache)
+    const plan = await connection.prepare(sql, cache, check)
     const sayStarted = (): void => send({ type: 'started', id: statement.id })
     let started: NodeJS.Timeout | undefined
     // At once, a function in JavaScript cannot hold it back: it may hold this thread until long after the deadline.
@@ -107,8 +121,15 @@ export function createStatements(
     }
   }
 
+  /** @param wrapped what is made of the whole statement: a COPY of it */
+  const textOfRequest = ({ query, cache }: RunRequest, wrapped: (sql: string) => string = (sql) => sql): Text => ({
+    sql: wrapped(statementText(query)),
+    cache,
+    check: () => checkQuery(query, vocabulary),
+  })
+
   const inline = (statement: Running, request: RunRequest, maxBytes: number): Promise<Outcome> =>
-    prepared(statement, request.sql, request.cache, async (plan) => {
+    prepared(statement, textOfRequest(request), async (plan) => {
       // Anything else could outlive the statement (ATTACH, CREATE MACRO) or break the instance (CALL enable_logging).
       if (plan.statementType !== StatementType.SELECT) throw new Error('Not a SELECT')
       const result = await plan.stream()
@@ -132,7 +153,8 @@ export function createStatements(
     const fifo = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
     statement.fifo = fifo
     try {
-      return await prepared(statement, copyToFifo(request.sql, path), request.cache, async (plan) => {
+      const text = textOfRequest(request, (sql) => copyToFifo(sql, path))
+      return await prepared(statement, text, async (plan) => {
         const result = await plan.run()
         return { rows: result.rowsChanged, overflow: false, body: NOTHING }
       })
@@ -142,12 +164,16 @@ export function createStatements(
   }
 
   const write = (statement: Running, request: RunRequest, folder: string): Promise<Outcome> =>
-    prepared(statement, copyToParquet(request.sql, folder), request.cache, async (plan) => {
-      const reader = await plan.runAndReadAll()
-      const files = fileStats(reader.getRowObjectsJson())
-      const rows = files.reduce((sum, file) => sum + file.rows, 0)
-      return { rows, overflow: false, body: Buffer.from(JSON.stringify(files)) }
-    })
+    prepared(
+      statement,
+      textOfRequest(request, (sql) => copyToParquet(sql, folder)),
+      async (plan) => {
+        const reader = await plan.runAndReadAll()
+        const files = fileStats(reader.getRowObjectsJson())
+        const rows = files.reduce((sum, file) => sum + file.rows, 0)
+        return { rows, overflow: false, body: Buffer.from(JSON.stringify(files)) }
+      },
+    )
 
   const outcomeOf = (statement: Running, request: RunRequest): Promise<Outcome> => {
     const { output } = request
@@ -193,11 +219,12 @@ export function createStatements(
       }
     },
 
-    async query(request) {
+    async inspect(request) {
       const statement = begin(request.id, false)
       try {
         statement.connection = await connections.take(request.connection)
-        const rows = await prepared(statement, request.sql, false, async (plan) => {
+        const text = { sql: questionText(request.question), cache: false, check: () => undefined }
+        const rows = await prepared(statement, text, async (plan) => {
           const reader = await plan.runAndReadAll()
           return reader.getRowObjectsJson()
         })

@@ -1,11 +1,13 @@
 /** The engine's worker thread: owns the DuckDB instance and the frames on descriptor 3. */
 import { Socket } from 'node:net'
 import { workerData } from 'node:worker_threads'
-import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
+import { DuckDBInstance } from '@duckdb/node-api'
 import { createConnections } from './engine-connections.ts'
 import { createStatements } from './engine-statements.ts'
 import { createFrameDecoder, encodeFrame } from './frames.ts'
-import type { EngineReply, EngineRequest, ThreadArguments } from './messages.ts'
+import type { EngineModule, EngineReply, EngineRequest, ThreadArguments } from './messages.ts'
+import { sandboxSettings, type SandboxLimits } from './sandbox.ts'
+import type { EngineVocabulary } from './statement-wall.ts'
 
 /** Well below the beat, so that a thread that turns at all is seen to. */
 const TURN_MS = 50
@@ -23,15 +25,17 @@ const fail = (error: unknown): void =>
 try {
   const instance = await DuckDBInstance.create(':memory:')
   const setup = await instance.connect()
+  let vocabulary: EngineVocabulary = { functions: new Set(), tableFunctions: new Set() }
   if (functionsModule !== undefined) {
-    const functions = (await import(functionsModule)) as { default(connection: DuckDBConnection): Promise<void> }
-    await functions.default(setup)
+    const functions = (await import(functionsModule)) as EngineModule
+    await functions.register(setup)
+    ;({ vocabulary } = functions)
   }
-  const statements = createStatements(createConnections(instance), send)
+  const statements = createStatements(createConnections(instance), vocabulary, send)
 
-  const configure = async (settings: readonly string[]): Promise<void> => {
+  const configure = async (limits: SandboxLimits): Promise<void> => {
     try {
-      for (const setting of settings) await setup.run(setting)
+      for (const setting of sandboxSettings(limits)) await setup.run(setting)
       send({ type: 'configured' })
     } catch (error) {
       fail(error)
@@ -51,11 +55,11 @@ try {
   const take = (request: EngineRequest): void => {
     switch (request.type) {
       case 'configure':
-        return void configure(request.settings)
+        return void configure(request.limits)
       case 'run':
         return void statements.run(request)
-      case 'query':
-        return void statements.query(request)
+      case 'inspect':
+        return void statements.inspect(request)
       case 'interrupt':
         return statements.interrupt(request.id)
       case 'memory':

@@ -1,4 +1,6 @@
+import type { FileQuestion } from '../../connectors/spi/table-source.ts'
 import type { Service } from '../../shared/service.ts'
+import type { EngineQuery } from './engine-query.ts'
 
 /**
  * The parent's side of the engines: child processes of one DuckDB instance each, spoken to over a socket pair.
@@ -6,12 +8,12 @@ import type { Service } from '../../shared/service.ts'
  */
 export interface EnginePool extends Service {
   /**
-   * Runs one SELECT that gives a single VARCHAR column: the JSON text of one row array (`json_array(…)::VARCHAR`).
+   * Runs one SELECT; inline and streamed rows are the JSON texts of arrays.
    * Never throws; everything comes through `done`.
    */
   run(statement: EngineStatement): EngineRun
-  /** Trusted metadata statements of connectors; rows as objects. Small results only. */
-  query(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]>
+  /** Answers a connector's question about files; rows as objects. */
+  inspect(question: FileQuestion): Promise<readonly Readonly<Record<string, unknown>>[]>
   /**
    * Bytes that DuckDB holds in all engines together, by what they are for.
    * @param waitMs engines that do not answer in time are left out
@@ -24,7 +26,7 @@ export interface EnginePool extends Service {
 export interface EngineStatement {
   /** Task id and batch, or query id: for logs and messages. */
   readonly id: string
-  readonly sql: string
+  readonly query: EngineQuery
   /** Small statements share one engine; any other gets an engine to itself from the pool. */
   readonly placement: 'shared' | 'dedicated'
   /** Prepared apart first. */
@@ -140,7 +142,7 @@ export interface EngineSettings {
   /** Connections of the shared and of a dedicated engine. */
   readonly sharedConnections: number
   readonly dedicatedConnections: number
-  /** Module whose default export `(connection) => Promise<void>` registers macros and scalar functions; file URL. */
+  /** File URL of an `EngineModule`: macros, scalar functions, and what statements may call. */
   readonly functionsModule?: string
   readonly prepareDeadlineMs: number
   readonly interruptToKillMs: number
@@ -164,6 +166,8 @@ export type EngineEvent =
       /** What the process wrote on its standard error last, for the log. */
       readonly lastWords?: string
     }
+  /** The engine did not take a statement: something before it is broken, or hostile. */
+  | { readonly type: 'refused'; readonly statement: string; readonly message: string }
   | { readonly type: 'canceled'; readonly milliseconds: number; readonly how: 'interrupt' | 'kill' }
   /** A statement gave its result. */
   | {

@@ -1,8 +1,10 @@
 import { readdirSync, statSync } from 'node:fs'
+import type { FileQuestion } from '../../connectors/spi/table-source.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { EngineEvent, EngineFileStats, EngineLost, EngineOutput, EngineResult } from './engine.ts'
 import type { EngineChild } from './engine-child.ts'
 import type { Frame } from './frames.ts'
+import type { EngineQuery } from './engine-query.ts'
 import type { EngineFigures, EngineReply, EngineRequest } from './messages.ts'
 import { parseProfile } from './profile.ts'
 import { openRowReader, type RowReader } from './row-reader.ts'
@@ -10,10 +12,15 @@ import { openRowReader, type RowReader } from './row-reader.ts'
 /** A statement as one engine runs it. */
 export interface Work {
   readonly id: string
-  readonly sql: string
-  readonly output: EngineOutput | { readonly kind: 'query' }
-  readonly cachePrepared: boolean
-  readonly profile: boolean
+  readonly asks:
+    | {
+        readonly kind: 'rows'
+        readonly query: EngineQuery
+        readonly output: EngineOutput
+        readonly cachePrepared: boolean
+        readonly profile: boolean
+      }
+    | { readonly kind: 'files'; readonly question: FileQuestion }
   /** Past it the engine is killed. */
   readonly prepareDeadlineMs: number
 }
@@ -27,6 +34,8 @@ export type Outcome =
       readonly text: string
       /** No statement works in this engine any more. */
       readonly broken: boolean
+      /** It never reached DuckDB: the engine takes no such statement. */
+      readonly refused: boolean
       /** No other statement ran in the engine meanwhile. */
       readonly alone: boolean
       readonly delivered: boolean
@@ -166,8 +175,9 @@ export function createRunningEngine(options: RunningEngineOptions): RunningEngin
   }
 
   const openReader = (id: number, statement: Running): void => {
-    const { output } = statement.work
-    if (output.kind !== 'stream') return
+    const { asks } = statement.work
+    if (asks.kind !== 'rows' || asks.output.kind !== 'stream') return
+    const { output } = asks
     statement.reader = openRowReader(
       child.fifo(statement.connection),
       (lines) => output.onRows(lines),
@@ -178,14 +188,30 @@ export function createRunningEngine(options: RunningEngineOptions): RunningEngin
     )
   }
 
+  const send = (id: number, connection: number, { asks }: Work): void => {
+    if (asks.kind === 'files') return child.send({ type: 'inspect', id, connection, question: asks.question })
+    child.send({
+      type: 'run',
+      id,
+      connection,
+      query: asks.query,
+      cache: asks.cachePrepared,
+      announce: options.announceStarts,
+      ...(asks.profile ? { profile: child.profile(connection) } : {}),
+      output: requestedOutput(asks.output, () => child.fifo(connection)),
+    })
+  }
+
   const resultOf = (statement: Running, figures: EngineFigures, body: Buffer): Outcome => {
     const rows = figures.profileBytes > 0 ? body.subarray(0, body.length - figures.profileBytes) : body
     const profile = figures.profileBytes > 0 ? parseProfile(body.subarray(rows.length).toString()) : undefined
+    const { asks } = statement.work
+    const output = asks.kind === 'rows' ? asks.output.kind : 'rows of objects'
     const result: EngineResult = {
       rows: figures.rows,
-      ...(statement.work.output.kind === 'inline' && !figures.overflow ? { inline: rows } : {}),
+      ...(output === 'inline' && !figures.overflow ? { inline: rows } : {}),
       ...(figures.overflow ? { overflow: true } : {}),
-      ...(statement.work.output.kind === 'parquet' ? { files: parseFileStats(rows) } : {}),
+      ...(output === 'parquet' ? { files: parseFileStats(rows) } : {}),
       ...(profile ? { profile } : {}),
       startedAt: figures.startedAt,
       wallNanos: figures.wallNanos,
@@ -232,20 +258,7 @@ export function createRunningEngine(options: RunningEngineOptions): RunningEngin
           die('deadline', child.isHeld() && !options.announceStarts ? undefined : statement)
         })
       }, work.prepareDeadlineMs)
-      if (work.output.kind === 'query') child.send({ type: 'query', id, connection, sql: work.sql })
-      else {
-        const { output } = work
-        child.send({
-          type: 'run',
-          id,
-          connection,
-          sql: work.sql,
-          cache: work.cachePrepared,
-          announce: options.announceStarts,
-          ...(work.profile ? { profile: child.profile(connection) } : {}),
-          output: requestedOutput(output, () => child.fifo(connection)),
-        })
-      }
+      send(id, connection, work)
       return { outcome: promise, cancel: () => cancel(id, statement) }
     },
 
@@ -265,8 +278,8 @@ export function createRunningEngine(options: RunningEngineOptions): RunningEngin
       } else if (header.type === 'error') {
         const { hadNeighbours, reader } = statement
         const delivered = reader?.delivered() ?? false
-        const { message: text, broken = false } = header
-        finish(header.id, statement, { kind: 'error', text, broken, alone: !hadNeighbours, delivered })
+        const { message: text, broken = false, refused = false } = header
+        finish(header.id, statement, { kind: 'error', text, broken, refused, alone: !hadNeighbours, delivered })
       } else if (statement.reader) {
         statement.reader.ended.then(
           () => finish(header.id, statement, resultOf(statement, header, body)),

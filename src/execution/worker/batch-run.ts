@@ -1,9 +1,10 @@
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { Fragment } from '../api/fragment.ts'
+import type { EngineQuery } from '../engine/engine-query.ts'
 import { EngineLost, type EnginePool, type EngineRun, type EngineStatement } from '../engine/engine.ts'
 import { batchFigures, type BatchFigures } from './batch-figures.ts'
-import { batchSql, verifyBatch } from './batch-sql.ts'
+import { batchQuery, verifyBatch } from './batch-query.ts'
 import type { Batch } from './batches.ts'
 import { createPageWriter, type PageSink, type PageWriter } from './page-writer.ts'
 
@@ -52,7 +53,7 @@ export function runBatch(deps: BatchRunDeps, input: BatchRunInput): BatchRun {
   let current: EngineRun | undefined
   let canceled = false
 
-  async function attemptOnce(sql: string, kind: 'inline' | 'stream'): Promise<BatchFigures | 'overflow'> {
+  async function attemptOnce(query: EngineQuery, kind: 'inline' | 'stream'): Promise<BatchFigures | 'overflow'> {
     const { fragment, batch } = input
     const writer = createPageWriter(deps.sink, {
       ...deps.limits,
@@ -60,7 +61,7 @@ export function runBatch(deps: BatchRunDeps, input: BatchRunInput): BatchRun {
       firstToken: input.firstToken,
     })
     try {
-      current = deps.engines.run(statementOf(sql, kind, writer))
+      current = deps.engines.run(statementOf(query, kind, writer))
       if (canceled) current.cancel()
       const result = await current.done
       if (result.overflow) return 'overflow'
@@ -85,11 +86,11 @@ export function runBatch(deps: BatchRunDeps, input: BatchRunInput): BatchRun {
     }
   }
 
-  function statementOf(sql: string, kind: 'inline' | 'stream', writer: PageWriter): EngineStatement {
+  function statementOf(query: EngineQuery, kind: 'inline' | 'stream', writer: PageWriter): EngineStatement {
     const { fragment } = input
     return {
       id: `${input.taskId} batch ${input.batch.batch}`,
-      sql,
+      query,
       placement: fragment.estimate.small ? 'shared' : 'dedicated',
       risky: fragment.risky,
       profile: input.profile,
@@ -106,10 +107,10 @@ export function runBatch(deps: BatchRunDeps, input: BatchRunInput): BatchRun {
   async function run(): Promise<BatchFigures> {
     let kind = outputKind(input.fragment)
     for (let attempt = 1; ; attempt++) {
-      const sql = await batchSql(input.fragment, input.batch, deps.catalogs)
+      const query = await batchQuery(input.fragment, input.batch, deps.catalogs)
       if (canceled) throw new EngineError('USER_CANCELED', 'Query was canceled')
       try {
-        const outcome = await attemptOnce(sql, kind)
+        const outcome = await attemptOnce(query, kind)
         if (outcome !== 'overflow') return outcome
         kind = 'stream'
       } catch (error) {

@@ -1,12 +1,10 @@
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
-import { quoteName } from '../../connectors/spi/duckdb-text.ts'
 import type { ConnectorWriter, WrittenFile } from '../../connectors/spi/table-writer.ts'
 import { EngineError } from '../../shared/engine-error.ts'
-import type { Fragment } from '../api/fragment.ts'
 import { EngineLost, type EnginePool, type EngineRun } from '../engine/engine.ts'
 import { batchFigures, type BatchFigures } from './batch-figures.ts'
 import type { BatchLimits, BatchRunInput } from './batch-run.ts'
-import { scanExpressions, verifyBatch } from './batch-sql.ts'
+import { batchQuery, verifyBatch } from './batch-query.ts'
 import type { DiskSpace } from './disk-space.ts'
 import { diskFull, isDiskFull, watchDisk } from './disk-watch.ts'
 
@@ -48,12 +46,12 @@ export function runWrite(deps: WriteRunDeps, input: Omit<BatchRunInput, 'firstTo
     })
     const disk = watchDisk(folder, deps.diskSpace, () => current?.cancel())
     try {
-      const sql = await writeSql(fragment, batch, deps.catalogs)
+      const query = await batchQuery(fragment, batch, deps.catalogs)
       await disk.check()
       checkCanceled()
       current = deps.engines.run({
         id: `${input.taskId} batch ${batch.batch}`,
-        sql,
+        query,
         placement: fragment.estimate.small ? 'shared' : 'dedicated',
         risky: fragment.risky,
         profile: input.profile,
@@ -106,16 +104,6 @@ export function runWrite(deps: WriteRunDeps, input: Omit<BatchRunInput, 'firstTo
       current?.cancel()
     },
   }
-}
-
-/** The rows in the columns and types of the target. */
-async function writeSql(fragment: Fragment, batch: BatchRunInput['batch'], catalogs: Catalogs): Promise<string> {
-  const { target, duckdbTypes } = fragment.write!
-  const scans = await scanExpressions(fragment, batch, catalogs)
-  const columns = target.columns.map(({ name }, i) => `CAST(c${i} AS ${duckdbTypes[i]}) AS ${quoteName(name)}`)
-  const names = target.columns.map((_, i) => `c${i}`).join(', ')
-  const select = `SELECT ${columns.join(', ')} FROM (${fragment.sql}) AS q(${names})`
-  return scans.length > 0 ? `WITH ${scans.join(', ')} ${select}` : select
 }
 
 function writerOf(catalogs: Catalogs, catalog: string): ConnectorWriter {

@@ -24,7 +24,7 @@ const connector = lakeConnector.create(
     shippedDir: root,
     catalogDir: root,
     duckdbType: duckdbTypeOf,
-    query: () => Promise.reject(new Error('manifests say it all')),
+    inspect: () => Promise.reject(new Error('manifests say it all')),
   },
 )
 const writer = connector.writer!

@@ -16,6 +16,8 @@ import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
 import type { Connector } from '../../../src/connectors/spi/connector.ts'
 import { connectorContract } from '../../contract/connector.contract.ts'
 import { openDuckDb } from '../../support/duckdb.ts'
+import { scanText } from '../../../src/execution/engine/scan-text.ts'
+import { inspectedBy } from '../../support/inspected-files.ts'
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), "quipu lake's ü-")))
 const location = join(root, 'lake')
@@ -37,7 +39,7 @@ function open(folder = location): Connector {
       tablesDir: join(root, 'tables'),
       shippedDir: root,
       catalogDir: root,
-      query: duckdb.query,
+      inspect: inspectedBy(duckdb),
       duckdbType: duckdbTypeOf,
     },
   )
@@ -47,7 +49,7 @@ async function read(table: string, columns?: readonly string[], schema = 'sales'
   const found = (await connector.getTable(schema, table))!
   const names = columns ?? found.columns.map(({ name }) => name)
   return duckdb.query(
-    `FROM (${await connector.tableExpression(await connector.listSplits(found.handle), names)}) ORDER BY ALL`,
+    `FROM (${scanText(await connector.tableSource(await connector.listSplits(found.handle), names))}) ORDER BY ALL`,
   )
 }
 
@@ -194,7 +196,7 @@ describe('lake', () => {
     const connector = open()
     const { handle } = (await connector.getTable('sales', 'changing'))!
     const splits = await connector.listSplits(handle)
-    await connector.tableExpression(splits, ['a'])
+    await connector.tableSource(splits, ['a'])
 
     // Same size and time, other content: the footer tells.
     await write(`${path}.new`, 'SELECT 2 AS a')
@@ -202,12 +204,12 @@ describe('lake', () => {
     const seconds = Number(BigInt(mtime) / 1000n) / 1e6
     renameSync(`${path}.new`, path)
     utimesSync(path, seconds, seconds)
-    await expect(connector.tableExpression(splits, ['a'])).rejects.toMatchObject(refused)
+    await expect(connector.tableSource(splits, ['a'])).rejects.toMatchObject(refused)
     await expect(connector.verifySplits(splits)).rejects.toMatchObject(refused)
     await expect(connector.listSplits(handle)).rejects.toMatchObject(refused)
 
     rmSync(path)
-    await expect(connector.tableExpression(splits, ['a'])).rejects.toMatchObject(refused)
+    await expect(connector.tableSource(splits, ['a'])).rejects.toMatchObject(refused)
   })
 
   it('stops a start on a location that is not there', () => {

@@ -9,6 +9,7 @@ import { connectorContract } from '../../contract/connector.contract.ts'
 import { tableWriterContract } from '../../contract/table-writer.contract.ts'
 import { openDuckDb } from '../../support/duckdb.ts'
 import { column, filesBelow, tableWrites } from '../../support/table-writes.ts'
+import { inspectedBy } from '../../support/inspected-files.ts'
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), "quipu writes' ü-")))
 afterAll(() => rmSync(root, { recursive: true }))
@@ -18,7 +19,7 @@ const context: ConnectorContext = {
   tablesDir: join(root, 'tables'),
   shippedDir: root,
   catalogDir: root,
-  query: duckdb.query,
+  inspect: inspectedBy(duckdb),
   duckdbType: duckdbTypeOf,
 }
 const emptyLake = (location = mkdtempSync(join(root, 'lake-'))): Connector =>

@@ -8,6 +8,7 @@ import type { Connector } from '../../../src/connectors/spi/connector.ts'
 import type { SweepOptions, SweepReport, TableChange } from '../../../src/connectors/spi/table-writer.ts'
 import { openDuckDb } from '../../support/duckdb.ts'
 import { column, filesBelow, tableWrites, type TableWrites } from '../../support/table-writes.ts'
+import { inspectedBy } from '../../support/inspected-files.ts'
 
 const HOUR = 3600 * 1000
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'quipu-sweep-')))
@@ -27,7 +28,7 @@ beforeEach(async () => {
       tablesDir: root,
       shippedDir: root,
       catalogDir: root,
-      query: duckdb.query,
+      inspect: inspectedBy(duckdb),
       duckdbType: duckdbTypeOf,
     },
   )

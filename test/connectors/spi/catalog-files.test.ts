@@ -14,7 +14,7 @@ const load = () =>
     dataDir: root,
     tablesDir: join(root, 'tables'),
     shippedDir: etc,
-    query: () => Promise.resolve([]),
+    inspect: () => Promise.resolve([]),
     duckdbType: duckdbTypeOf,
   })
 const write = (file: string, text: string) => writeFileSync(join(folder, file), text)

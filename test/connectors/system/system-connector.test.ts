@@ -6,6 +6,7 @@ import type { Connector, ConnectorTable } from '../../../src/connectors/spi/conn
 import { withSystemCatalog, type RuntimeSources } from '../../../src/connectors/system/system-connector.ts'
 import { connectorContract } from '../../contract/connector.contract.ts'
 import { openDuckDb, type Rows } from '../../support/duckdb.ts'
+import { scanText } from '../../../src/execution/engine/scan-text.ts'
 
 const empty = async () => []
 const sources: RuntimeSources = {
@@ -66,7 +67,7 @@ const shop: Connector = {
   getTable: async (schema, table) => shopTables.find((one) => one.schema === schema && one.table === table),
   getStatistics: async () => ({ rows: 7 }),
   listSplits: async () => [{ catalog: 'shop', data: { own: true } }],
-  tableExpression: async () => 'SELECT 1 AS id',
+  tableSource: async () => [{ kind: 'empty', columns: [{ name: 'id', type: 'INTEGER' }] }],
   verifySplits: async (splits) => {
     if (splits.length > 0) throw new Error('verified')
   },
@@ -89,7 +90,7 @@ async function rows(catalog: string, schema: string, table: string, columns?: st
   const planned = JSON.parse(JSON.stringify(await connector.listSplits(described.handle)))
   const splits = JSON.parse(JSON.stringify(await connector.loadSplits!(planned, asked)))
   const worker = withSystemCatalog(createCatalogs(new Map([['shop', shop]]))).get(catalog)!
-  return duckdb.query(await worker.tableExpression(splits, asked))
+  return duckdb.query(scanText(await worker.tableSource(splits, asked)))
 }
 
 connectorContract('system', async () => ({

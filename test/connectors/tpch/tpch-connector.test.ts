@@ -6,6 +6,7 @@ import { duckdbTypeOf } from '../../../src/cli/connector-factories.ts'
 import { tpchConnector } from '../../../src/connectors/tpch/tpch-connector.ts'
 import { connectorContract } from '../../contract/connector.contract.ts'
 import { openDuckDb } from '../../support/duckdb.ts'
+import { scanText } from '../../../src/execution/engine/scan-text.ts'
 
 const etc = new URL('../../../etc', import.meta.url).pathname
 const context = {
@@ -14,7 +15,7 @@ const context = {
   tablesDir: etc,
   duckdbType: duckdbTypeOf,
   catalogDir: join(etc, 'catalog'),
-  query: () => Promise.reject(new Error('the tpch connector reads its manifest')),
+  inspect: () => Promise.reject(new Error('the tpch connector reads its manifest')),
 }
 const connector = tpchConnector.create('tpch', { connector: 'tpch' }, context)
 
@@ -42,10 +43,8 @@ describe('tpch', async () => {
   ])('%s has as many rows as Trino gives', async (table, rows) => {
     const { handle, columns } = (await connector.getTable('tiny', table))!
     expect((await connector.getStatistics(handle)).rows).toBe(rows)
-    const sql = await connector.tableExpression(
-      await connector.listSplits(handle),
-      columns.map(({ name }) => name),
-    )
+    const names = columns.map(({ name }) => name)
+    const sql = scanText(await connector.tableSource(await connector.listSplits(handle), names))
     expect(await duckdb.query(`SELECT count(*)::INT AS n FROM (${sql})`)).toEqual([{ n: rows }])
     // Each column is held as its type asks, and nothing is longer than its varchar allows.
     const described = await duckdb.query(`FROM (DESCRIBE ${sql})`)
@@ -66,7 +65,7 @@ describe('tpch', async () => {
     const { handle } = (await connector.getTable('tiny', 'region'))!
     const [split] = await connector.listSplits(handle)
     await expect(
-      connector.tableExpression([{ ...split!, data: { ...split!.data, size: 1 } }], ['name']),
+      connector.tableSource([{ ...split!, data: { ...split!.data, size: 1 } }], ['name']),
     ).rejects.toMatchObject({ errorName: 'GENERIC_INTERNAL_ERROR' })
   })
 })

@@ -24,7 +24,7 @@ function lake() {
       shippedDir: root,
       catalogDir: root,
       duckdbType: duckdbTypeOf,
-      query: () => Promise.resolve([]),
+      inspect: () => Promise.resolve([]),
     },
   )
   const writer = connector.writer!

@@ -16,7 +16,6 @@ const statements: Record<string, string> = {
   'a hash aggregate': `SELECT count(DISTINCT i * 7)::VARCHAR FROM range(3000000000) r(i)`,
   'a sort': `SELECT i::VARCHAR FROM range(500000000) r(i) ORDER BY hash(i) LIMIT 1 OFFSET 100000000`,
   'an explosion of joins': `SELECT count(*)::VARCHAR FROM range(100000) a(i), range(100000) b(j) WHERE i + j = 7`,
-  'an endless recursion': `WITH RECURSIVE t(i) AS (SELECT 1 UNION ALL SELECT i + 1 - 1 FROM t) SELECT count(*)::VARCHAR FROM t`,
   'a pattern that backtracks': `SELECT (repeat('a', 60 + i::INTEGER) ILIKE '%a%a%a%a%a%a%a%a%b')::VARCHAR FROM range(2) r(i)`,
 }
 

@@ -1,3 +1,4 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openTestPool, type TestPool } from '../../support/engines.ts'
 
@@ -103,12 +104,17 @@ describe('streamed rows', () => {
   })
 })
 
-describe('metadata', () => {
-  it('comes as objects', async () => {
-    expect(await engines.pool.query(`SELECT 'a' AS name, 1 AS position, NULL AS nothing`)).toEqual([
-      { name: 'a', position: 1, nothing: null },
+describe('questions about files', () => {
+  it('are answered with objects', async () => {
+    mkdirSync(engines.data, { recursive: true })
+    writeFileSync(`${engines.data}some.csv`, 'id,name\n1,a\n')
+    const question = { kind: 'columns', format: 'csv', paths: [`${engines.data}some.csv`], unionByName: false } as const
+    expect(await engines.pool.inspect(question)).toEqual([
+      { column_name: 'id', column_type: 'BIGINT' },
+      { column_name: 'name', column_type: 'VARCHAR' },
     ])
-    await expect(engines.pool.query('SELECT nonsense')).rejects.toThrow('nonsense')
+    const missing = { ...question, paths: [`${engines.data}none.csv`] }
+    await expect(engines.pool.inspect(missing)).rejects.toThrow('No files found')
   })
 })
 

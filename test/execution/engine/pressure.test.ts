@@ -2,7 +2,6 @@ import { mkdirSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startEngineChild, type EngineChild } from '../../../src/execution/engine/engine-child.ts'
 import { createRunningEngine, type RunningEngine, type Work } from '../../../src/execution/engine/running-engine.ts'
-import { sandboxSettings } from '../../../src/execution/engine/sandbox.ts'
 import { openTestPool, type TestPool } from '../../support/engines.ts'
 
 const MB = 2 ** 20
@@ -56,16 +55,19 @@ describe('back-pressure', () => {
 describe('an engine above its memory limit', () => {
   const work = (sql: string): Work => ({
     id: 'work',
-    sql,
-    output: { kind: 'inline', maxBytes: MB },
-    cachePrepared: false,
-    profile: false,
+    asks: {
+      kind: 'rows',
+      query: { sql, scans: [], row: { kind: 'text' } },
+      output: { kind: 'inline', maxBytes: MB },
+      cachePrepared: false,
+      profile: false,
+    },
     prepareDeadlineMs: 60_000,
   })
 
   /** Without the system's limit on data memory, so that the watch has something to see. */
   async function open(killBytes: number): Promise<{ child: EngineChild; engine: RunningEngine }> {
-    const { folder, spillFolder, beatMs } = engines.settings
+    const { folder, spillFolder, beatMs, functionsModule } = engines.settings
     mkdirSync(`${folder}-apart`, { recursive: true })
     let engine: RunningEngine | undefined
     const child = startEngineChild({
@@ -74,20 +76,18 @@ describe('an engine above its memory limit', () => {
       spillFolder: `${spillFolder}-apart`,
       connections: 2,
       dataLimitBytes: 64 * 1024 * MB,
-      arguments: { beatMs },
+      arguments: { beatMs, functionsModule: functionsModule! },
       onReply: (frame) => engine?.onReply(frame),
       onExit: () => engine?.onExit(),
     })
     await child.ready
-    await child.configure(
-      sandboxSettings({
-        spillFolder: child.spillFolder,
-        allowedDirectories: [child.folder],
-        memoryLimitBytes: 8 * 1024 * MB,
-        maxSpillBytes: MB,
-        threads: 1,
-      }),
-    )
+    await child.configure({
+      spillFolder: child.spillFolder,
+      allowedDirectories: [child.folder],
+      memoryLimitBytes: 8 * 1024 * MB,
+      maxSpillBytes: MB,
+      threads: 1,
+    })
     engine = createRunningEngine({
       child,
       capacity: 2,

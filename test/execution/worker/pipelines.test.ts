@@ -61,8 +61,8 @@ describe('pipelines of a statement', () => {
   })
 
   it('read a common table expression that is computed once', async () => {
-    const sql = `WITH c AS MATERIALIZED (SELECT id, sum(kind) OVER (ORDER BY id) AS s FROM ${orders})
-      SELECT json_array(x.s)::VARCHAR FROM c x JOIN c y ON x.id = y.id`
+    const sql = `WITH c0 AS MATERIALIZED (SELECT id, sum(kind) OVER (ORDER BY id) AS s FROM ${orders})
+      SELECT json_array(x.s)::VARCHAR FROM c0 x JOIN c0 y ON x.id = y.id`
     expect(drawn(await pipelines(sql))).toEqual([
       'in: TableScan 100000>100000, FilterAndProject 100000>100000, Window 100000>0',
       'Window 0>100000, FilterAndProject 100000>100000, LocalExchangeSink 100000>100000',

@@ -8,6 +8,7 @@ import { EngineLost, type EnginePool, type EngineRun } from '../../../src/execut
 import { openDuckDb, type Rows } from '../../support/duckdb.ts'
 import { column, filesBelow } from '../../support/table-writes.ts'
 import { openTestWorker, updateFor, type TestScan, type TestWorker } from '../../support/worker.ts'
+import { scanText } from '../../../src/execution/engine/scan-text.ts'
 
 const GB = 1024 ** 3
 const duckdb = await openDuckDb()
@@ -60,7 +61,7 @@ describe('a task that writes', () => {
     const found = (await worker.lakeConnector.getTable('s', table))!
     const splits = await worker.lakeConnector.listSplits(found.handle)
     const names = found.columns.map(({ name }) => name)
-    return duckdb.query(`FROM (${await worker.lakeConnector.tableExpression(splits, names)}) ORDER BY ALL`)
+    return duckdb.query(`FROM (${scanText(await worker.lakeConnector.tableSource(splits, names))}) ORDER BY ALL`)
   }
 
   const dataOf = (table: string): string[] => {
@@ -104,7 +105,7 @@ describe('a task that writes', () => {
     const update = await writeUpdate(change, `SELECT 1 AS c0, [{'f0': 7}] AS c1, NULL AS c2`)
     await finish(update, await worker.run(worker.nextTaskId(), update))
     const [split] = await worker.lakeConnector.listSplits((await worker.lakeConnector.getTable('s', 'typed'))!.handle)
-    const expression = await worker.lakeConnector.tableExpression([split!], ['a', 'b', 'c "q"'])
+    const expression = scanText(await worker.lakeConnector.tableSource([split!], ['a', 'b', 'c "q"']))
     expect((await duckdb.query(`FROM (DESCRIBE ${expression})`)).map((one) => one.column_type)).toEqual([
       'DECIMAL(10,2)',
       'STRUCT(f0 SMALLINT)[]',

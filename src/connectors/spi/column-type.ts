@@ -1,4 +1,4 @@
-import { quoteName } from '../spi/duckdb-text.ts'
+import { quoteName } from './duckdb-text.ts'
 import type { DuckDbType } from './duckdb-type-text.ts'
 
 export interface ColumnType {

@@ -2,31 +2,27 @@ import type { Catalogs } from '../../connectors/spi/catalogs.ts'
 import type { Connector, ConnectorSplit } from '../../connectors/spi/connector.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { Fragment, Split } from '../api/fragment.ts'
+import type { EngineQuery, EngineRow } from '../engine/engine-query.ts'
 import type { Batch } from './batches.ts'
 
 /**
- * The text of a batch: each scan's table expression as a CTE, the fragment over them, each row as the JSON text of an
- * array in the wire's encoding.
+ * What an engine runs for a batch: the fragment over its scans, each row in the wire's encoding, or, for a write, in the
+ * columns and types of the target.
  * @throws EngineError when a catalog is not configured here or a split has changed since it was listed
  */
-export async function batchSql(fragment: Fragment, batch: Batch, catalogs: Catalogs): Promise<string> {
-  const scans = await scanExpressions(fragment, batch, catalogs)
-  const row = fragment.output.map(({ wire }) => wire).join(', ')
-  const columns = fragment.output.map((_, i) => `c${i}`).join(', ')
-  const select = `SELECT CAST(json_array(${row}) AS VARCHAR) FROM (${fragment.sql}) AS q(${columns})`
-  return scans.length > 0 ? `WITH ${scans.join(', ')} ${select}` : select
+export async function batchQuery(fragment: Fragment, batch: Batch, catalogs: Catalogs): Promise<EngineQuery> {
+  const scans = await Promise.all(
+    fragment.scans.map(({ catalog, columns }, scan) =>
+      connectorOf(catalogs, catalog).tableSource(splitsOf(batch, scan), columns),
+    ),
+  )
+  return { sql: fragment.sql, scans, row: rowOf(fragment) }
 }
 
-/** The common tables `"$s0"`, `"$s1"` … that the fragment reads. */
-export function scanExpressions(fragment: Fragment, batch: Batch, catalogs: Catalogs): Promise<readonly string[]> {
-  return Promise.all(
-    fragment.scans.map(async ({ catalog, columns }, scan) => {
-      const splits = splitsOf(batch, scan)
-      const expression = await connectorOf(catalogs, catalog).tableExpression(splits, columns)
-      // Not materialised: filters and column choice of the fragment must reach the scan.
-      return `"$s${scan}" AS NOT MATERIALIZED (${expression})`
-    }),
-  )
+function rowOf({ write, output }: Fragment): EngineRow {
+  if (!write) return { kind: 'json', values: output.map(({ wire }) => wire) }
+  const { target, duckdbTypes } = write
+  return { kind: 'typed', columns: target.columns.map(({ name }, i) => ({ name, type: duckdbTypes[i]! })) }
 }
 
 /** @throws EngineError when a split that was read has changed meanwhile */

@@ -1,5 +1,5 @@
 import { EngineError } from '../../shared/engine-error.ts'
-import { quoteName, quoteText } from '../spi/duckdb-text.ts'
+import type { RowShape, TableSource } from '../spi/table-source.ts'
 import type { SystemColumns } from './information-schema-tables.ts'
 
 /** A value of a row as it fits JSON: a time with zone as its UTC text `2026-03-01T10:00:00.000Z`. */
@@ -49,34 +49,31 @@ export function loadedRows(splits: readonly { readonly data: Readonly<Record<str
   })
 }
 
-/**
- * A DuckDB SELECT of rows that lie in the text of the statement itself, typed and named: every fragment reads its scans
- * the same way, whether from files or from these.
- */
-export function rowsExpression(
+/** Rows that lie in the statement itself, typed and named: every fragment reads its scans the same way. */
+export function rowsSource(
   columns: SystemColumns,
   rows: readonly (readonly SystemValue[])[],
   wanted: readonly string[],
-): string {
+): TableSource {
   const names = Object.keys(columns)
   const taken = wanted.map((name) => ({ name, index: names.indexOf(name) }))
   const missing = taken.find(({ index }) => index < 0)
   if (missing) throw new EngineError('COLUMN_NOT_FOUND', `Column '${missing.name}' cannot be resolved`)
-  const objects = rows.map((row) =>
-    Object.fromEntries(taken.map(({ name, index }) => [name, shaped(columns[name]!, row[index] ?? null)])),
-  )
-  // Without columns there is still a row for each.
-  const shape =
-    taken.length === 0 ? { _: 'INTEGER' } : Object.fromEntries(taken.map(({ name }) => [name, shapeOf(columns[name]!)]))
-  const source = `unnest(from_json(${quoteText(JSON.stringify(objects))}, ${quoteText(JSON.stringify([shape]))}))`
-  const list = taken.length === 0 ? ['1 AS "_"'] : taken.map(({ name }) => `r.${quoteName(name)} AS ${quoteName(name)}`)
-  return `SELECT ${list.join(', ')} FROM (SELECT ${source} AS r)`
+  return [
+    {
+      kind: 'rows',
+      rows: rows.map((row) =>
+        Object.fromEntries(taken.map(({ name, index }) => [name, shaped(columns[name]!, row[index] ?? null)])),
+      ),
+      columns: taken.map(({ name }) => ({ name, shape: shapeOf(columns[name]!) })),
+    },
+  ]
 }
 
 const ZONED = /^timestamp\((\d+)\) with time zone$/
 
 /** How DuckDB's `from_json` is told the type that holds a SQL type. */
-function shapeOf(type: string): unknown {
+function shapeOf(type: string): RowShape {
   const zoned = ZONED.exec(type)
   if (zoned)
     return Number(zoned[1]) > 6 ? { t: 'TIMESTAMP', p: 'INTEGER', z: 'VARCHAR' } : { t: 'TIMESTAMP', z: 'VARCHAR' }

@@ -1,0 +1,69 @@
+import type { ParquetRange } from './parquet-scan.ts'
+
+/**
+ * What a scan of a batch reads, as data: connectors say which files, rows and columns, and the engine's process alone makes
+ * DuckDB's SQL of it. The rows of all parts together are the scan's, in whatever order.
+ */
+export type TableSource = readonly [TablePart, ...TablePart[]]
+
+export type TablePart = ParquetPart | TextFilePart | RowsPart | EmptyPart
+
+export interface ParquetPart {
+  readonly kind: 'parquet'
+  /** At least one. */
+  readonly ranges: readonly ParquetRange[]
+  readonly columns: readonly FileColumn[]
+}
+
+export interface TextFilePart {
+  readonly kind: 'csv' | 'json'
+  /** Absolute. */
+  readonly path: string
+  /** DuckDB's type of each of the file's own columns. */
+  readonly types: readonly { readonly source: string; readonly type: string }[]
+  readonly columns: readonly FileColumn[]
+}
+
+/** Rows that travel with the statement itself. */
+export interface RowsPart {
+  readonly kind: 'rows'
+  /** By column name; what is left out is null. */
+  readonly rows: readonly Readonly<Record<string, unknown>>[]
+  readonly columns: readonly { readonly name: string; readonly shape: RowShape }[]
+}
+
+/** No row of these columns. */
+export interface EmptyPart {
+  readonly kind: 'empty'
+  readonly columns: readonly { readonly name: string; readonly type: string }[]
+}
+
+/** A column of the scan, made of one of the file's. Without any column a row of the scan is still a row. */
+export interface FileColumn {
+  readonly name: string
+  /** As the file names it; without it, every value is null. */
+  readonly source?: string
+  /** DuckDB's type that the value is cast to; a column without source has one. */
+  readonly cast?: string
+  /** DuckDB's type of the file's column, where the value has to be held in another way (`column-type.ts`). */
+  readonly fileType?: string
+}
+
+/** How a value of `RowsPart` becomes DuckDB's: the structure that its `from_json` takes. */
+export type RowShape = string | readonly RowShape[] | { readonly [field: string]: RowShape }
+
+/** What connectors ask of files, answered by an engine; its text is the engine's own as well. */
+export type FileQuestion =
+  /**
+   * A row for each row group of each file, ordered by file and row group: `file_name`; `shape`, a text of the file's columns and
+   * types; `rows`; `columns`, a list of `{name, bytes}` with compressed bytes of top-level columns. A file without row
+   * groups has one row, without rows and columns.
+   */
+  | { readonly kind: 'rowGroups'; readonly paths: readonly string[] }
+  /** A row for each column that the files have together: `column_name` and `column_type`, as DuckDB's DESCRIBE writes it. */
+  | {
+      readonly kind: 'columns'
+      readonly format: 'parquet' | 'csv' | 'json'
+      readonly paths: readonly string[]
+      readonly unionByName: boolean
+    }

@@ -1,0 +1,129 @@
+/** DuckDB's SQL of scans and of questions about files: made here, in the engine's process, of data alone. */
+import { columnType } from '../../connectors/spi/column-type.ts'
+import { quoteName, quoteText } from '../../connectors/spi/duckdb-text.ts'
+import { parseDuckDbType } from '../../connectors/spi/duckdb-type-text.ts'
+import type { ParquetRange } from '../../connectors/spi/parquet-scan.ts'
+import type { FileColumn, FileQuestion, RowsPart, TablePart, TableSource } from '../../connectors/spi/table-source.ts'
+import { unreachable } from '../../shared/unreachable.ts'
+import { RefusedStatement } from './statement-tokens.ts'
+import { checkType } from './statement-wall.ts'
+
+/**
+ * A SELECT without parameters that gives the rows of the source, in its columns.
+ * @throws RefusedStatement when a type is none, or a number no whole number
+ */
+export function scanText(source: TableSource): string {
+  return source.map(partText).join(' UNION ALL ')
+}
+
+/** @throws RefusedStatement */
+export function questionText(question: FileQuestion): string {
+  const list = `[${question.paths.map(quoteText).join(', ')}]`
+  switch (question.kind) {
+    case 'rowGroups':
+      // A file without rows has no row groups: it is known by its schema alone.
+      return `SELECT s.file_name, s.shape, m.row_group_num_rows AS rows,
+          coalesce(list({name: m.name, bytes: m.bytes}) FILTER (m.name IS NOT NULL), []) AS columns
+        FROM (SELECT file_name, string_agg(concat_ws(' ', name, type, converted_type, logical_type, num_children), ',') AS shape
+          FROM parquet_schema(${list}) GROUP BY file_name) s
+        LEFT JOIN (SELECT file_name, row_group_id, any_value(row_group_num_rows) AS row_group_num_rows,
+            split_part(path_in_schema, ', ', 1) AS name, sum(total_compressed_size) AS bytes
+          FROM parquet_metadata(${list}) GROUP BY file_name, row_group_id, name) m USING (file_name)
+        GROUP BY s.file_name, s.shape, m.row_group_id, m.row_group_num_rows
+        ORDER BY s.file_name, m.row_group_id`
+    case 'columns': {
+      const union = question.unionByName ? ', union_by_name=true' : ''
+      return `SELECT column_name, column_type FROM (DESCRIBE FROM ${READERS[question.format]}(${list}${union}))`
+    }
+    default:
+      return unreachable(question)
+  }
+}
+
+const READERS = { parquet: 'read_parquet', csv: 'read_csv', json: 'read_json' } as const
+
+function partText(part: TablePart): string {
+  switch (part.kind) {
+    case 'parquet':
+      return parquetSources(part.ranges)
+        .map((source) => `SELECT ${columnList(part.columns)} FROM ${source}`)
+        .join(' UNION ALL ')
+    case 'csv':
+    case 'json': {
+      const types = part.types.map(({ source, type }) => `${quoteText(source)}: ${quoteText(type)}`).join(', ')
+      const option = types === '' ? '' : `, ${part.kind === 'csv' ? 'types' : 'columns'}={${types}}`
+      return `SELECT ${columnList(part.columns)} FROM ${READERS[part.kind]}(${quoteText(part.path)}${option})`
+    }
+    case 'rows':
+      return rowsText(part)
+    case 'empty':
+      return `SELECT ${part.columns.map(({ name, type }) => `${castText('NULL', type)} AS ${quoteName(name)}`).join(', ') || ONE} WHERE false`
+    default:
+      return unreachable(part)
+  }
+}
+
+/** What is read where no column is wanted: rows are counted. */
+const ONE = '1 AS one'
+
+function columnList(columns: readonly FileColumn[]): string {
+  return columns.map((column) => `${valueText(column)} AS ${quoteName(column.name)}`).join(', ') || ONE
+}
+
+function valueText({ source, cast, fileType }: FileColumn): string {
+  const read = source === undefined ? 'NULL' : quoteName(source)
+  if (source === undefined && cast === undefined) throw new RefusedStatement('a column of no type', 0)
+  const value = cast === undefined ? read : castText(read, cast)
+  const { convert } = (fileType !== undefined && columnType(parseDuckDbType(fileType))) || {}
+  return convert ? convert(value) : value
+}
+
+function castText(value: string, type: string): string {
+  checkType(type)
+  return `CAST(${value} AS ${type})`
+}
+
+/** Rows that lie in the text of the statement itself, typed and named: every statement reads its scans in the same way. */
+function rowsText({ rows, columns }: RowsPart): string {
+  // Without columns there is still a row for each.
+  const shape = columns.length === 0 ? { _: 'INTEGER' } : Object.fromEntries(columns.map((c) => [c.name, c.shape]))
+  const source = `unnest(from_json(${quoteText(JSON.stringify(rows))}, ${quoteText(JSON.stringify([shape]))}))`
+  const list = columns.map(({ name }) => `r.${quoteName(name)} AS ${quoteName(name)}`).join(', ') || ONE
+  return `SELECT ${list} FROM (SELECT ${source} AS r)`
+}
+
+/**
+ * DuckDB sources (`read_parquet(…) WHERE …`, to follow FROM) that give exactly the rows of the ranges. Whole files go
+ * into one list; ranges that touch are joined first, since reading by row number costs more than reading the file.
+ */
+function parquetSources(ranges: readonly ParquetRange[]): string[] {
+  const whole: string[] = []
+  const parts: string[] = []
+  for (const { path, firstRow, rows, fileRows } of joinTouching(ranges)) {
+    if (firstRow === 0 && rows === fileRows) whole.push(quoteText(path))
+    else {
+      const [first, end] = [rowNumber(firstRow), rowNumber(firstRow + rows)]
+      parts.push(
+        `read_parquet(${quoteText(path)}, file_row_number=true) WHERE file_row_number>=${first} AND file_row_number<${end}`,
+      )
+    }
+  }
+  return whole.length > 0 ? [`read_parquet([${whole.join(', ')}])`, ...parts] : parts
+}
+
+function rowNumber(value: unknown): string {
+  if (!Number.isSafeInteger(value)) throw new RefusedStatement('a row number that is none', 0)
+  return String(value)
+}
+
+function joinTouching(ranges: readonly ParquetRange[]): ParquetRange[] {
+  const sorted = [...ranges].sort((a, b) => (a.path === b.path ? a.firstRow - b.firstRow : a.path < b.path ? -1 : 1))
+  const joined: ParquetRange[] = []
+  for (const range of sorted) {
+    const last = joined.at(-1)
+    if (last && last.path === range.path && last.firstRow + last.rows === range.firstRow) {
+      joined[joined.length - 1] = { ...last, rows: last.rows + range.rows }
+    } else joined.push(range)
+  }
+  return joined
+}
