@@ -247,6 +247,20 @@ const situations: Readonly<Record<string, readonly Situation[]>> = {
       fires: silent,
     },
   ],
+  QuipuProjectionStopped: [
+    {
+      what: 'the log is another one',
+      series: { 'quipu_projection_stopped{projection="readmodels"}': '0x3 1x10' },
+      at: '5m',
+      fires: [{ labels: { projection: 'readmodels' }, value: '1' }],
+    },
+    {
+      what: 'the read models were made anew',
+      series: { 'quipu_projection_stopped{projection="readmodels"}': '1x3 0x10' },
+      at: '5m',
+      fires: silent,
+    },
+  ],
   QuipuDeadLetters: [
     {
       what: 'one is open',

@@ -170,6 +170,13 @@ export const alerts: readonly Alert[] = [
     summary: 'Projection {{ $labels.projection }} applies nothing',
   },
   {
+    alert: 'QuipuProjectionStopped',
+    expr: `${five.max('projectionStopped', ['projection'])} > 0`,
+    for: '0s',
+    severity: 'critical',
+    summary: 'Projection {{ $labels.projection }} stopped: the event log is not the one that it read',
+  },
+  {
     alert: 'QuipuDeadLetters',
     expr: `${five.sum('deadLetters', ['projection'])} > 0`,
     for: '0s',

@@ -66,6 +66,13 @@ export const log: DashboardSpec = {
       { thresholds: [amber(0.001)] },
     ),
     value(
+      'Projection stopped',
+      'The log is not what the checkpoint says: nothing more is applied until somebody acts.',
+      'short',
+      [{ expr: q.max('projectionStopped', ['projection']), legend: '{{projection}}' }],
+      { thresholds: [red(1)] },
+    ),
+    value(
       'Dead letters',
       'Events that could not be applied and wait to be mended; below they are listed.',
       'short',

@@ -9,10 +9,10 @@ import { forgetQuery } from '../coordinator/system/forget-query.ts'
 import { createAuditRoutes } from '../protocol/audit/audit-routes.ts'
 import { HttpProblem } from '../protocol/edge/problem.ts'
 import { Unforgettable, type EventLog } from '../events/event-log.ts'
-import type { ProjectionLag, QueryRows } from '../events/projection.ts'
+import type { ProjectionCondition, ProjectionLag, QueryRows } from '../events/projection.ts'
 import type { ProjectionRunner } from '../events/projection-runner.ts'
 import { createEventRoutes } from '../protocol/events/event-routes.ts'
-import { createInfoRoutes } from '../protocol/info/info-routes.ts'
+import { createInfoRoutes, type ServerStatus } from '../protocol/info/info-routes.ts'
 import { createNodeRoutes } from '../protocol/node/node-routes.ts'
 import { openApiDocument } from '../protocol/info/open-api.ts'
 import { createQueryRoutes } from '../protocol/query/query-routes.ts'
@@ -56,7 +56,8 @@ export interface CoordinatorAppParts {
   readonly log: EventLog
   readonly live: LiveQueries
   readonly read: QueryRows
-  readonly projection: Pick<ProjectionRunner, 'barrier' | 'lag'>
+  /** Its condition is known where it runs. */
+  readonly projection: Pick<ProjectionRunner, 'barrier' | 'lag'> & Partial<Pick<ProjectionRunner, 'condition'>>
   readonly deadLetters: () => number
   readonly workers: Membership
   /** Does this process write the log, and the epoch it knows. */
@@ -127,6 +128,7 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
         log: parts.health.log,
         database: parts.health.database,
         ...(await lagOf(projection)),
+        ...conditionOf(projection.condition),
         deadLetters: parts.deadLetters(),
         restarts: parts
           .restarts()
@@ -209,6 +211,12 @@ async function lagOf(projection: Pick<ProjectionRunner, 'lag'>): Promise<{ reado
   const answer = await Promise.race([asked, sleep(LAG_WAIT_MS, {}, { signal: late.signal }).catch(() => ({}))])
   late.abort()
   return answer
+}
+
+function conditionOf(condition: ProjectionCondition | undefined): Pick<ServerStatus, 'projection'> {
+  if (!condition) return {}
+  const { kind: state, ...more } = condition
+  return { projection: { state, ...more } }
 }
 
 function countStates(nodes: readonly { readonly state: string }[]): {

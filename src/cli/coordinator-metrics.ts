@@ -73,7 +73,7 @@ export function observeCoordinator(gauges: CoordinatorGauges, meters: Meters): v
     meters.set('writer', {}, 1)
     meters.set('writerSilence', {}, 0)
     meters.set('epoch', {}, gauges.epoch)
-    meters.set('ready', {}, gauges.ready() ? 1 : 0)
+    meters.set('ready', {}, gauges.ready() && projection.condition.kind !== 'stopped' ? 1 : 0)
     for (const state of OPEN_STATES)
       meters.set('queriesOpen', { state }, registry.list().filter((one) => one.aggregate.state.kind === state).length)
     const nodes = workers.nodes()
@@ -95,6 +95,7 @@ export function observeCoordinator(gauges: CoordinatorGauges, meters: Meters): v
   meters.onScrape(() => gauges.logTelemetry.observe(gauges.log, meters))
   meters.onScrape(async () => {
     meters.set('deadLetters', { projection: PROJECTION }, projection.deadLetters)
+    meters.set('projectionStopped', { projection: PROJECTION }, projection.condition.kind === 'stopped' ? 1 : 0)
     const lag = await projection.lag()
     meters.set('projectionLagEvents', { projection: PROJECTION }, lag.events)
     meters.set('projectionLag', { projection: PROJECTION }, lag.oldestMillis / 1000)

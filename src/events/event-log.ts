@@ -142,7 +142,10 @@ export interface EventLog {
    * @throws Fenced | LogWentBackwards not valid as far as was read: answer nobody
    */
   append(stream: string, expected: number, events: readonly Event[], pages?: readonly ResultPage[]): Promise<Appended>
-  /** Valid events only, once, in order within a log partition. At the end: no events, `next` as far as was read. */
+  /**
+   * Valid events only, once, in order within a log partition; fewer than the limit where they are large. At the end: no
+   * events, `next` as far as was read.
+   */
   read(from: ReadFrom, limit: number): Promise<{ events: Recorded[]; next: Checkpoint }>
   /** A stream's events after a sequence, up to the tip at the call. */
   readStream(stream: string, after?: number): AsyncIterable<Recorded>

@@ -31,6 +31,8 @@ import { startSubscription } from './subscription.ts'
 export const SYSTEM_STREAM = 'system'
 
 const LOOK_AGAIN_MS = 20
+/** Of data handed out at once, besides the step that passes it: events of megabytes come in smaller numbers. */
+const MAX_READ_BYTES = 32 << 20
 
 export interface EventLogOptions {
   /** Wall clock in milliseconds; stored times never decrease whatever it does. @default Date.now */
@@ -206,8 +208,9 @@ export class FoldedEventLog implements EventLog {
     const begun = await this.#reader.begin(from)
     const at: Place[] = [...begun.at]
     const events: Recorded[] = []
+    let bytes = 0
     for (let partition = 0; partition < at.length; partition++) {
-      while (events.length < limit) {
+      while (events.length < limit && bytes < MAX_READ_BYTES) {
         const place = at[partition]!
         const room = limit - events.length
         const news =
@@ -216,6 +219,7 @@ export class FoldedEventLog implements EventLog {
         if (news.place.offset === place.offset) break
         at[partition] = news.place
         this.#noticePlace(partition, news.place)
+        bytes += news.events.reduce((sum, event) => sum + event.stored.length, 0)
         events.push(...news.events)
       }
     }

@@ -1,6 +1,7 @@
 import { isBelow, type Checkpoint, type EventLog, type Recorded } from './event-log.ts'
 import { eventKey, type DeadLetter, type Folded, type Projection } from './projection.ts'
-import { eventsBelow, sqlStateOf, type ProjectionStore, type StatementTold } from './projection-store.ts'
+import { eventsBelow, type ProjectionStore, type StatementTold } from './projection-store.ts'
+import { isNeverTaken } from './unapplicable.ts'
 
 export interface ApplierOptions {
   readonly store: ProjectionStore
@@ -32,6 +33,9 @@ export class ProjectionApplier {
   #revision: bigint
   #parked: ReadonlySet<string>
   #deadLetters: number
+  /** Events in the next transaction at most: fewer while an event is looked for that the database refuses. */
+  #limit: number
+  #tried = 0
 
   private constructor(options: ApplierOptions, progress: Awaited<ReturnType<ProjectionStore['load']>>) {
     this.#options = options
@@ -39,6 +43,7 @@ export class ProjectionApplier {
     this.#revision = progress.revision
     this.#parked = progress.parked
     this.#deadLetters = progress.deadLetters
+    this.#limit = options.maxBatch
   }
 
   static async open(options: ApplierOptions): Promise<ProjectionApplier> {
@@ -54,63 +59,78 @@ export class ProjectionApplier {
     return this.#deadLetters
   }
 
+  /** Events of the last transaction, whatever became of it. */
+  get tried(): number {
+    return this.#tried
+  }
+
   /** @param events all that is valid from the checkpoint, or from before it, to `next` */
   async apply(events: readonly Recorded[], next: Checkpoint): Promise<void> {
     const fresh = events.filter((event) => !isBelow(event.position, this.#committed))
-    if (fresh.length > this.#options.maxBatch) return this.readOn(eventsBelow(next))
-    try {
-      await this.#fold(fresh, next)
-    } catch (error) {
-      if (!isDataError(error)) throw error
-      if (fresh.length === 1) await this.#bury(fresh[0]!, error, next)
-      else await this.readOn(eventsBelow(next), Math.floor(fresh.length / 2))
-    }
+    if (fresh.length > this.#limit) return this.readOn(eventsBelow(next))
+    if (!(await this.#take(fresh, next))) await this.readOn(eventsBelow(next))
   }
 
-  /**
-   * Reads from the log until the tables hold a number of events, or the log ends.
-   * @param firstLimit events of the first batch; grows to the most allowed as batches succeed
-   */
-  async readOn(untilEvents: number, firstLimit: number = this.#options.maxBatch, stopped = () => false): Promise<void> {
+  /** Reads from the log until the tables hold a number of events, or the log ends. */
+  async readOn(untilEvents: number): Promise<void> {
     const { log, maxBatch } = this.#options
-    let limit = firstLimit
     let ahead: ReturnType<EventLog['read']> | undefined
-    while (!stopped()) {
+    for (;;) {
       const missing = untilEvents - eventsBelow(this.#committed)
       if (missing <= 0) break
-      const { events, next } = await (ahead ?? log.read(this.#committed, Math.min(limit, missing)))
+      const { events, next } = await (ahead ?? log.read(this.#committed, Math.min(this.#limit, missing)))
       ahead = undefined
       if (events.length === 0) break
       // The next batch is read while the database writes this one.
-      if (missing > events.length && limit === maxBatch) {
-        ahead = log.read(next, Math.min(limit, missing - events.length))
+      if (missing > events.length && this.#limit === maxBatch) {
+        ahead = log.read(next, Math.min(maxBatch, missing - events.length))
         ahead.catch(() => undefined)
       }
-      try {
-        await this.#fold(events, next)
-        limit = Math.min(limit * 2, maxBatch)
-      } catch (error) {
-        if (!isDataError(error)) throw error
-        ahead = undefined
-        if (events.length === 1) await this.#bury(events[0]!, error, next)
-        else limit = Math.floor(events.length / 2)
-      }
+      if (!(await this.#take(events, next))) ahead = undefined
     }
   }
 
-  /** Keeps the event as a dead letter, with what else can be written of it. */
-  async #bury(event: Recorded, error: unknown, next: Checkpoint): Promise<void> {
+  /** @returns false when the batch was too much at once: nothing of it was written, and the next is to be smaller */
+  async #take(events: readonly Recorded[], next: Checkpoint): Promise<boolean> {
     try {
-      await this.#fold([event], next, new Map([[eventKey(event), error]]))
-    } catch (second) {
-      if (!isDataError(second)) throw second
-      await this.#commit([event], { writes: [], dead: [{ kind: 'failed', event, error }], keep: () => undefined }, next)
+      await this.#fold(events, next)
+      this.#limit = Math.min(this.#limit * 2, this.#options.maxBatch)
+      return true
+    } catch (error) {
+      if (!isNeverTaken(error)) throw error
+      if (events.length > 1) {
+        this.#limit = Math.floor(events.length / 2)
+        return false
+      }
+      // A checkpoint alone: there is no event to set aside.
+      if (events.length === 0) throw error
+      await this.#bury(events[0]!, error, next)
+      return true
+    }
+  }
+
+  /** Keeps the event as a dead letter, with what else can be written of it: rows, or the event alone, or nothing. */
+  async #bury(event: Recorded, error: unknown, next: Checkpoint): Promise<void> {
+    const { projection } = this.#options
+    const dead: DeadLetter[] = [{ kind: 'failed', event, error }]
+    const ways = [
+      () => this.#fold([event], next, new Map([[eventKey(event), error]])),
+      () => this.#commit([event], { writes: projection.eventAlone(event), dead, keep: () => undefined }, next),
+      () => this.#commit([event], { writes: [], dead, keep: () => undefined }, next),
+    ]
+    for (const way of ways) {
+      try {
+        return await way()
+      } catch (again) {
+        if (!isNeverTaken(again) || way === ways.at(-1)) throw again
+      }
     }
   }
 
   async #fold(events: readonly Recorded[], next: Checkpoint, refused = new Map<string, unknown>()): Promise<void> {
     const { projection, store } = this.#options
     this.#foldedAt = performance.now()
+    this.#tried = events.length
     const folded = await projection.fold(events, { query: store.query, parked: this.#parked, refused })
     await this.#commit(events, folded, next)
   }
@@ -127,9 +147,4 @@ export class ProjectionApplier {
     }
     onCommitted?.(next, events, performance.now() - this.#foldedAt, store.told)
   }
-}
-
-/** What no repetition mends: the data itself does not fit. */
-function isDataError(error: unknown): boolean {
-  return /^2[23]/.test(sqlStateOf(error) ?? '')
 }

@@ -4,6 +4,7 @@ import type { Clock } from '../shared/clock.ts'
 import type { Service } from '../shared/service.ts'
 import {
   beginning,
+  EventLogError,
   hasReached,
   isBelow,
   type Checkpoint,
@@ -12,9 +13,10 @@ import {
   type Recorded,
   type Subscription,
 } from './event-log.ts'
-import type { DeadLetter, Projection, ProjectionLag } from './projection.ts'
+import type { DeadLetter, Projection, ProjectionCondition, ProjectionLag } from './projection.ts'
 import { ProjectionApplier } from './projection-applier.ts'
 import { CheckpointMoved, ProjectionStore, eventsBelow, type StatementTold } from './projection-store.ts'
+import { sqlStateOf } from './unapplicable.ts'
 import { WaitHeap } from './wait-heap.ts'
 
 export interface ProjectionRunnerOptions {
@@ -63,6 +65,8 @@ export interface ProjectionRunner extends Service {
   readonly committed: Checkpoint
   /** Events that could not be applied and wait to be mended. */
   readonly deadLetters: number
+  /** Whether it moves. */
+  readonly condition: ProjectionCondition
   /** Called after each commit with what is now in the read models. @returns a function that ends it */
   onCommitted(listener: (committed: Checkpoint) => void): () => void
   /**
@@ -82,9 +86,14 @@ export interface ProjectionRunner extends Service {
 interface Delivery {
   readonly events: readonly Recorded[]
   readonly next: Checkpoint
+  /** Of its events' data. */
+  readonly bytes: number
   /** Monotonic time of its arrival, milliseconds. */
   readonly at: number
 }
+
+/** Of the data of events: what is delivered beyond waits in the log. */
+const MAX_WAITING_BYTES = 32 << 20
 
 interface TipQuestion {
   readonly asked: Promise<Checkpoint>
@@ -113,9 +122,12 @@ class Runner implements ProjectionRunner {
   #subscription: Subscription | undefined
   #deliveries: Delivery[] = []
   #delivered = 0
+  #deliveredBytes = 0
   #wake: () => void = () => undefined
   #room: () => void = () => undefined
   #tip: TipQuestion | undefined
+  /** Events in a transaction at most: fewer after one that failed, which may have been more than the database does in its time. */
+  #mostAtOnce: number
   /** The batch being applied, and the time of its oldest event. */
   #applying: { readonly events: number; readonly time: string; readonly waited: number } | undefined
   #starting: Promise<void> | undefined
@@ -123,9 +135,11 @@ class Runner implements ProjectionRunner {
   #loop: Promise<void> | undefined
   #stopped = false
   #receiving = false
+  #condition: ProjectionCondition = { kind: 'following' }
 
   constructor(options: ProjectionRunnerOptions) {
     this.#options = { lingerMs: 75, enough: 500, maxBatch: 2000, schema: 'm', ...options }
+    this.#mostAtOnce = this.#options.maxBatch
   }
 
   get committed(): Checkpoint {
@@ -134,6 +148,10 @@ class Runner implements ProjectionRunner {
 
   get deadLetters(): number {
     return this.#applier?.deadLetters ?? 0
+  }
+
+  get condition(): ProjectionCondition {
+    return this.#condition
   }
 
   /** Resolves when the checkpoint is known; catching up is the loop's business. */
@@ -185,29 +203,35 @@ class Runner implements ProjectionRunner {
 
   async barrier(timeoutMs: number): Promise<boolean> {
     const started = this.#options.clock.monotonicMs()
-    const tip = await this.#tipWithin(timeoutMs)
+    const tip = await this.#within(timeoutMs, () => this.#askTip())
     if (!tip) return false
     return this.waitFor(tip, Math.max(0, timeoutMs - (this.#options.clock.monotonicMs() - started)))
   }
 
   async lag(): Promise<ProjectionLag> {
-    const tip = await this.#tipWithin(LAG_WAIT_MS)
-    const oldest = this.#applying?.time ?? this.#deliveries[0]?.events[0]?.time
+    const tip = await this.#within(LAG_WAIT_MS, () => this.#askTip())
     const events = tip
       ? Math.max(0, eventsBelow(tip) - eventsBelow(this.#committed))
       : this.#delivered + (this.#applying?.events ?? 0)
-    return {
-      events,
-      oldestMillis: events > 0 && oldest ? Math.max(0, this.#options.clock.now() - Date.parse(oldest)) : 0,
-    }
+    if (events === 0 && this.#condition.kind !== 'stopped') return { events, oldestMillis: 0 }
+    const oldest = (await this.#oldestWaiting()) ?? (this.#condition.kind === 'following' ? '' : this.#condition.since)
+    return { events, oldestMillis: oldest === '' ? 0 : Math.max(0, this.#options.clock.now() - Date.parse(oldest)) }
+  }
+
+  /** Time of the first event that is not in the read models; between two attempts it lies in the log alone. */
+  async #oldestWaiting(): Promise<string | undefined> {
+    const here = this.#applying?.time ?? this.#deliveries[0]?.events[0]?.time
+    if (here !== undefined) return here
+    const read = await this.#within(LAG_WAIT_MS, () => this.#options.log.read(this.#committed, 1))
+    return read?.events[0]?.time
   }
 
   /** @returns undefined when the log does not say within the time */
-  async #tipWithin(timeoutMs: number): Promise<Checkpoint | undefined> {
+  async #within<T>(timeoutMs: number, ask: () => Promise<T>): Promise<T | undefined> {
     const timer = new AbortController()
     const over = sleep(timeoutMs, undefined, { signal: timer.signal }).catch(() => undefined)
     try {
-      return await Promise.race([this.#askTip().catch(() => undefined), over])
+      return await Promise.race([ask().catch(() => undefined), over])
     } finally {
       timer.abort()
     }
@@ -230,13 +254,13 @@ class Runner implements ProjectionRunner {
   }
 
   async #open(): Promise<void> {
-    const { database, schema, projection, log, maxBatch, onTrouble, onBatch } = this.#options
+    const { database, schema, projection, log, onTrouble, onBatch } = this.#options
     this.#store = await ProjectionStore.connect(database, schema, projection)
     this.#applier = await ProjectionApplier.open({
       store: this.#store,
       projection,
       log,
-      maxBatch,
+      maxBatch: this.#mostAtOnce,
       onDeadLetter: (letter) => onTrouble?.({ kind: 'dead_letter', letter }),
       onCommitted: (committed, recorded, milliseconds, statements) => {
         onBatch?.({
@@ -251,12 +275,16 @@ class Runner implements ProjectionRunner {
     })
     this.#deliveries = []
     this.#delivered = 0
+    this.#deliveredBytes = 0
+    // Somebody else applied what was in vain here.
+    if (eventsBelow(this.#applier.committed) > eventsBelow(this.#committed)) this.#moves()
     this.#settle(this.#applier.committed)
     this.#receiving = true
     const subscription = log.subscribe(this.#applier.committed, (events, next) => this.#receive(events, next))
     this.#subscription = subscription
     subscription.done.catch((error: unknown) => {
       onTrouble?.({ kind: 'stopped', error })
+      this.#condition = { kind: 'stopped', since: this.#now(), reason: reasonOf(error) }
       this.#stopped = true
       this.#wake()
     })
@@ -282,13 +310,34 @@ class Runner implements ProjectionRunner {
     for (const heap of [...this.#offsetWaiters, ...this.#countWaiters]) heap?.abandon()
   }
 
+  #now(): string {
+    return new Date(this.#options.clock.now()).toISOString()
+  }
+
+  #moves(): void {
+    if (this.#condition.kind !== 'stopped') this.#condition = { kind: 'following' }
+  }
+
+  /** From the first of several failures on. */
+  #fails(error: unknown): void {
+    this.#options.onTrouble?.({ kind: 'retry', error })
+    const since = this.#condition.kind === 'retrying' ? this.#condition.since : this.#now()
+    if (this.#condition.kind !== 'stopped') this.#condition = { kind: 'retrying', since, reason: reasonOf(error) }
+  }
+
   /** The subscription waits while a full batch is waiting here, so memory is bounded. */
   async #receive(events: readonly Recorded[], next: Checkpoint): Promise<void> {
     if (!this.#receiving) return
-    this.#deliveries.push({ events, next, at: this.#options.clock.monotonicMs() })
+    const bytes = events.reduce((sum, event) => sum + event.stored.length, 0)
+    this.#deliveries.push({ events, next, bytes, at: this.#options.clock.monotonicMs() })
     this.#delivered += events.length
+    this.#deliveredBytes += bytes
     this.#wake()
-    if (this.#delivered >= this.#options.maxBatch) await new Promise<void>((resolve) => (this.#room = resolve))
+    if (this.#isFull()) await new Promise<void>((resolve) => (this.#room = resolve))
+  }
+
+  #isFull(): boolean {
+    return this.#delivered >= this.#options.maxBatch || this.#deliveredBytes >= MAX_WAITING_BYTES
   }
 
   async #run(): Promise<void> {
@@ -297,13 +346,13 @@ class Runner implements ProjectionRunner {
       try {
         await this.#linger()
         if (this.#stopped) return
-        await this.#applyWaiting()
+        if (await this.#applyWaiting()) this.#moves()
         pause = RETRY_MIN_MS
       } catch (error) {
         // Whatever was cached may be wrong now, and a lost connection leaves a commit's outcome open: begin again from
         // what the database has.
         if (!(error instanceof CheckpointMoved)) {
-          this.#options.onTrouble?.({ kind: 'retry', error })
+          this.#fails(error)
           await sleep(pause)
           pause = Math.min(pause * 2, RETRY_MAX_MS)
         }
@@ -320,7 +369,7 @@ class Runner implements ProjectionRunner {
         await this.#open()
         return
       } catch (error) {
-        this.#options.onTrouble?.({ kind: 'retry', error })
+        this.#fails(error)
         await sleep(pause)
         pause = Math.min(pause * 2, RETRY_MAX_MS)
       }
@@ -351,25 +400,37 @@ class Runner implements ProjectionRunner {
     return [...this.#offsetWaiters, ...this.#countWaiters].some((heap) => heap && heap.size > 0)
   }
 
-  /** Takes one batch of what was delivered. */
-  async #applyWaiting(): Promise<void> {
+  /**
+   * Takes one batch of what was delivered.
+   * @returns whether there was one
+   */
+  async #applyWaiting(): Promise<boolean> {
     const { maxBatch, clock } = this.#options
     const events: Recorded[] = []
     const arrived = this.#deliveries[0]?.at ?? clock.monotonicMs()
+    let bytes = 0
     let next: Checkpoint | undefined
     for (let delivery = this.#deliveries[0]; delivery; delivery = this.#deliveries[0]) {
-      if (next && events.length + delivery.events.length > maxBatch) break
+      const tooMuch = events.length + delivery.events.length > maxBatch || bytes + delivery.bytes > MAX_WAITING_BYTES
+      if (next && tooMuch) break
       this.#deliveries.shift()
       this.#delivered -= delivery.events.length
+      this.#deliveredBytes -= delivery.bytes
+      bytes += delivery.bytes
       events.push(...delivery.events)
       next = delivery.next
     }
-    if (this.#delivered < maxBatch) this.#room()
-    if (!next || hasReached(this.#committed, next)) return
+    if (!this.#isFull()) this.#room()
+    if (!next || hasReached(this.#committed, next)) return false
     const waited = clock.monotonicMs() - arrived
     this.#applying = events[0] && { events: events.length, time: events[0].time, waited }
     try {
       await this.#applier!.apply(events, next)
+      this.#mostAtOnce = Math.min(this.#mostAtOnce * 2, maxBatch)
+      return true
+    } catch (error) {
+      this.#mostAtOnce = Math.max(1, Math.ceil(this.#applier!.tried / 4))
+      throw error
     } finally {
       this.#applying = undefined
     }
@@ -391,4 +452,12 @@ function heapAt(heaps: WaitHeap[], partition: number): WaitHeap {
 
 function countAt(checkpoint: Checkpoint, partition: number): number {
   return checkpoint.at[partition]?.state.count ?? 0
+}
+
+/** What may be shown to anybody: messages of a database quote the data that it refuses. */
+function reasonOf(error: unknown): string {
+  if (error instanceof EventLogError) return error.message
+  const state = sqlStateOf(error)
+  if (state !== undefined) return `SQLSTATE ${state}`
+  return error instanceof Error ? error.name : 'unknown'
 }

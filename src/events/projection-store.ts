@@ -2,6 +2,7 @@ import pg from 'pg'
 import { beginning, checkpointFromJson, checkpointToJson, type Checkpoint } from './event-log.ts'
 import { eventKey, type DeadLetter, type QueryRows, type TableWrite } from './projection.ts'
 import { storableText } from './storable-text.ts'
+import { sqlStateOf } from './unapplicable.ts'
 
 export interface StoredProgress {
   readonly checkpoint: Checkpoint
@@ -170,11 +171,6 @@ export class ProjectionStore {
       })
     }
   }
-}
-
-/** SQLSTATE of a database error. */
-export function sqlStateOf(error: unknown): string | undefined {
-  return error instanceof pg.DatabaseError ? error.code : undefined
 }
 
 /** Valid events below a checkpoint, over all log partitions. */

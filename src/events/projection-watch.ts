@@ -22,7 +22,11 @@ const POLL_MS = 25
  * @param read rows of the read models, which are first in the search path
  * @param name of the projection
  */
-export function createProjectionWatch(log: Pick<EventLog, 'tip'>, read: QueryRows, name: string): ProjectionWatch {
+export function createProjectionWatch(
+  log: Pick<EventLog, 'tip' | 'read'>,
+  read: QueryRows,
+  name: string,
+): ProjectionWatch {
   let asked: Promise<Progress> | undefined
 
   /** One question serves all who ask while it runs. */
@@ -58,7 +62,14 @@ export function createProjectionWatch(log: Pick<EventLog, 'tip'>, read: QueryRow
     async lag(): Promise<ProjectionLag> {
       const [tip, { checkpoint, ageMillis }] = await Promise.all([log.tip(), progress()])
       const events = Math.max(0, eventsBelow(tip) - eventsBelow(checkpoint))
-      return { events, oldestMillis: events > 0 ? Math.max(0, Math.round(ageMillis)) : 0 }
+      if (events === 0) return { events, oldestMillis: 0 }
+      // Before this one came, nothing may have happened for days.
+      const oldest = await log.read(checkpoint, 1).then(
+        (read) => read.events[0]?.time,
+        () => undefined,
+      )
+      const age = oldest === undefined ? ageMillis : Date.now() - Date.parse(oldest)
+      return { events, oldestMillis: Math.max(0, Math.round(age)) }
     },
   }
 }

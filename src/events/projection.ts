@@ -11,6 +11,8 @@ export interface Projection {
   readonly version: number
   /** Without effect: what the fold learned counts from `keep` on. Never throws because of an event. */
   fold(batch: readonly Recorded[], context: FoldContext): Promise<Folded>
+  /** What keeps an event, without effect on any other row: all that is written of one that cannot be applied. */
+  eventAlone(event: Recorded): readonly TableWrite[]
   /** Forgets all that was kept: the tables may have changed under it. */
   reset(): void
 }
@@ -53,6 +55,14 @@ export interface ProjectionLag {
   /** Age of the oldest of them, 0 when there is none. */
   readonly oldestMillis: number
 }
+
+/** What a projection does about the log; times in ISO UTC. */
+export type ProjectionCondition =
+  | { readonly kind: 'following' }
+  /** The same events have been tried in vain since then; it goes on trying. */
+  | { readonly kind: 'retrying'; readonly since: string; readonly reason: string }
+  /** The log is not what its checkpoint says: nothing more is applied until somebody acts. */
+  | { readonly kind: 'stopped'; readonly since: string; readonly reason: string }
 
 export function eventKey(event: { readonly stream: string; readonly sequence: number }): string {
   return `${event.stream}/${event.sequence}`

@@ -8,7 +8,7 @@ import { ForgetBatch } from './queries/forget.ts'
 import { QueryFolds } from './queries/projection.ts'
 import { queryEventWrites } from './query-events/table.ts'
 
-export const READ_MODELS = { name: 'readmodels', version: 2 } as const
+export const READ_MODELS = { name: 'readmodels', version: 3 } as const
 
 /**
  * All read models of the log: they move together, under one checkpoint.
@@ -55,6 +55,7 @@ export function createReadModelsProjection(queries = new QueryFolds()): Projecti
         },
       } satisfies Folded
     },
+    eventAlone: (event) => queryEventWrites([event], days).writes,
     reset() {
       queries.clear()
       days = new Set()

@@ -1,4 +1,5 @@
 import type { TableWrite } from '../events/projection.ts'
+import { storableJson } from '../events/storable-text.ts'
 
 /** Types that columns of read models have, as Postgres names them. */
 export type ColumnType = 'text' | 'bigint' | 'integer' | 'double precision' | 'boolean' | 'timestamptz' | 'jsonb'
@@ -33,13 +34,13 @@ export function defineTable<const C extends Readonly<Record<string, ColumnType>>
   const insertText = `${insert} do nothing`
   const jsonColumns = names.filter((column) => columns[column] === 'jsonb')
 
-  /** The row as a JSON object, with JSON text of its own put in as it is. */
+  /** The row as a JSON object of what Postgres takes as text, with JSON text of its own put in as it is. */
   const toJson = (row: RowOf<C>): string => {
-    if (jsonColumns.length === 0) return JSON.stringify(row)
+    if (jsonColumns.length === 0) return storableJson(row)
     const plain: Record<string, Cell> = { ...row }
     for (const column of jsonColumns) delete plain[column]
     const nested = jsonColumns.map((column) => `,"${column}":${row[column] ?? 'null'}`)
-    return JSON.stringify(plain).slice(0, -1) + nested.join('') + '}'
+    return storableJson(plain).slice(0, -1) + nested.join('') + '}'
   }
   // One text, not an array a column: pg's escaping of arrays costs ten times as much as this, and their reading twice.
   const write = (statement: string, text: string, rows: readonly RowOf<C>[]): TableWrite | undefined => {

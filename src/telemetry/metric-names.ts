@@ -546,6 +546,15 @@ export const metricNames = {
     help: 'age of the oldest unapplied',
     labels: { projection: { atMost: 12 } },
   },
+  projectionStopped: {
+    name: 'quipu.projection.stopped',
+    text: 'quipu_projection_stopped',
+    kind: 'gauge',
+    unit: '',
+    on: 'coordinator',
+    help: '1: the log is not what its checkpoint says',
+    labels: { projection: { atMost: 12 } },
+  },
   projectionEvents: {
     name: 'quipu.projection.events',
     text: 'quipu_projection_events_total',

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { writtenFileSchema } from '../../connectors/spi/table-writer.ts'
 import { errorTable, type ErrorName } from '../../shared/error-table.ts'
+import { isStorableName } from '../../shared/stored-name.ts'
 import { fragmentSchema, splitSchema } from './fragment.ts'
 
 export const errorNameSchema = z.enum(Object.keys(errorTable) as [ErrorName, ...ErrorName[]])
@@ -253,11 +254,14 @@ export const taskStatusSchema = z.object({
 })
 export type TaskStatus = z.infer<typeof taskStatusSchema>
 
+const storedName = z.string().refine((text) => isStorableName(text), 'is too long')
+
 /** Body of `PUT /v1/announcement`, sent by every worker each second. */
 export const announcementSchema = z.object({
-  nodeId: z.string(),
-  url: z.string(),
-  version: z.string(),
+  /** Part of the name of a stream. */
+  nodeId: z.string().regex(/^[\w.:-]{1,200}$/),
+  url: storedName,
+  version: storedName,
   cores: z.number(),
   memoryBytes: z.number(),
   epochSeen: z.number(),

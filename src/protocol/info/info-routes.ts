@@ -6,7 +6,10 @@ import { problemHandler, resource, sendJson } from '../edge/resource.ts'
 /** How this process does; what a load balancer or an operator asks. */
 export interface ServerStatus {
   readonly live: true
-  /** It takes statements: not while it starts or drains, nor while the event log is away. */
+  /**
+   * It takes statements, and what it tells of history is true: not while it starts or drains, nor while the event log is
+   * away, nor once the projection has stopped.
+   */
   readonly ready: boolean
   /** Whether the event log answers. */
   readonly log: 'up' | 'down'
@@ -17,6 +20,13 @@ export interface ServerStatus {
   readonly epoch: number
   /** How far the read models are behind the log; absent while that is not known. */
   readonly lag?: { readonly events: number; readonly oldestMillis: number }
+  /** Whether the projection moves; of the writer alone. `retrying`: it lags, statements go on; `stopped`: for good. */
+  readonly projection?: {
+    readonly state: 'following' | 'retrying' | 'stopped'
+    /** ISO time. */
+    readonly since?: string
+    readonly reason?: string
+  }
   readonly deadLetters: number
   /** Starts of this process again since its supervisor began. */
   readonly restarts: number
@@ -61,7 +71,7 @@ export function createInfoRoutes(deps: InfoRoutesDeps): Router {
   resource(router, '/v1/status', {
     async GET(_request, response) {
       const status = await deps.status()
-      const ready = deps.ready() && status.log === 'up'
+      const ready = deps.ready() && status.log === 'up' && status.projection?.state !== 'stopped'
       sendJson(response, { live: true, ready, ...deps.place(), ...status } satisfies ServerStatus)
     },
   })

@@ -320,6 +320,13 @@ export const serverStatus = z.looseObject({
   writer: z.boolean(),
   epoch: count,
   lag: z.looseObject({ events: count, oldestMillis: z.number() }).optional(),
+  projection: z
+    .looseObject({
+      state: z.enum(['following', 'retrying', 'stopped']),
+      since: z.iso.datetime().optional(),
+      reason: z.string().optional(),
+    })
+    .optional(),
   deadLetters: count,
   restarts: count,
   workers: z.looseObject({ active: count, suspect: count, failed: count }),

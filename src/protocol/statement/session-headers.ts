@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import { z } from 'zod'
 import { headerFamilies, type QuerySession } from '../../coordinator/query/events.ts'
+import { isStorableName, nameBytes } from '../../shared/stored-name.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { remoteAddressOf } from '../relay/relayed-request.ts'
 
@@ -29,9 +29,16 @@ export function headerFamily(headers: IncomingHttpHeaders): HeaderFamily {
   return found[0] ?? 'Engine'
 }
 
-const names = z.string().max(1024)
+/** All of a session is stored with the query. */
+function limited(text: string, what: string, maxBytes: number = nameBytes.other): string {
+  if (!isStorableName(text, maxBytes)) throw new HttpProblem(400, `${what} is longer than ${maxBytes} bytes`)
+  return text
+}
 
-/** The session of a POST, from the headers of its family. */
+/**
+ * The session of a POST, from the headers of its family.
+ * @throws HttpProblem 400 for a header of another form, or a name that is longer than `nameBytes`
+ */
 export function sessionFromHeaders(
   request: IncomingMessage,
   family: HeaderFamily,
@@ -39,10 +46,15 @@ export function sessionFromHeaders(
 ): QuerySession {
   const prefix = PREFIXES[family]
   const { headers } = request
-  const get = (suffix: string): string | undefined => {
+  /** A header as it is: what it holds is limited where it is taken apart. */
+  const whole = (suffix: string): string | undefined => {
     const value = headers[prefix + suffix]
     const text = (Array.isArray(value) ? value.join(',') : value)?.trim()
     return text ? decodeLatin1(text) : undefined
+  }
+  const get = (suffix: string, maxBytes?: number): string | undefined => {
+    const text = whole(suffix)
+    return text === undefined ? undefined : limited(text, `X-${family}-${titled(suffix)}`, maxBytes)
   }
   const catalog = get('catalog')?.toLowerCase()
   const schema = get('schema')?.toLowerCase()
@@ -51,11 +63,11 @@ export function sessionFromHeaders(
   if (transactionId !== undefined && transactionId.toUpperCase() !== 'NONE' && !UUID.test(transactionId))
     throw new HttpProblem(400, `Invalid UUID string: ${transactionId}`)
   const principal = basicUser(headers.authorization)
-  const user = names.safeParse(get('user') ?? principal ?? 'anonymous')
-  if (!user.success) throw new HttpProblem(400, 'The user name is too long')
+  if (principal !== undefined) limited(principal, 'The user name', nameBytes.user)
+  const userAgent = headers['user-agent']
   const optional = {
     principal,
-    originalUser: get('original-user'),
+    originalUser: get('original-user', nameBytes.user),
     source: get('source'),
     catalog,
     schema,
@@ -63,19 +75,19 @@ export function sessionFromHeaders(
     language: get('language'),
     clientInfo: get('client-info'),
     traceToken: get('trace-token'),
-    userAgent: headers['user-agent'],
+    userAgent: userAgent === undefined ? undefined : limited(decodeLatin1(userAgent), 'User-Agent'),
     transactionId: transactionId?.toUpperCase() === 'NONE' ? 'NONE' : transactionId,
   }
   return {
-    user: user.data,
+    user: get('user', nameBytes.user) ?? principal ?? 'anonymous',
     groups: [],
-    roles: pairs(get('role'), `X-${family}-Role`),
+    roles: pairs(whole('role'), `X-${family}-Role`),
     timeZone: get('time-zone') ?? defaultTimeZone,
-    properties: pairs(get('session'), `X-${family}-Session`),
-    preparedStatements: preparedStatements(get('prepared-statement'), family),
-    capabilities: commaList(get('client-capabilities')),
-    clientTags: commaList(get('client-tags')),
-    resourceEstimates: resourceEstimates(get('resource-estimate'), family),
+    properties: pairs(whole('session'), `X-${family}-Session`),
+    preparedStatements: preparedStatements(whole('prepared-statement'), family),
+    capabilities: tags(whole('client-capabilities'), `X-${family}-Client-Capabilities`),
+    clientTags: tags(whole('client-tags'), `X-${family}-Client-Tags`),
+    resourceEstimates: resourceEstimates(whole('resource-estimate'), family),
     remoteUserAddress: remoteAddressOf(request) ?? '',
     ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined)),
   }
@@ -97,13 +109,23 @@ function commaList(text: string | undefined): string[] {
     .filter((one) => one !== '')
 }
 
+function tags(text: string | undefined, header: string): string[] {
+  return commaList(text).map((tag) => limited(tag, `A name in ${header}`))
+}
+
+/** `client-info` → `Client-Info`. */
+function titled(suffix: string): string {
+  return suffix.replaceAll(/(^|-)[a-z]/g, (start) => start.toUpperCase())
+}
+
 /** `name=urlenc(value)`, joined by commas or one header a pair. */
 function pairs(text: string | undefined, header: string): Record<string, string> {
   const found: Record<string, string> = {}
   for (const entry of commaList(text)) {
     const at = entry.indexOf('=')
     if (at < 1) throw new HttpProblem(400, `Invalid ${header} header`)
-    found[entry.slice(0, at).trim()] = formDecode(entry.slice(at + 1).trim(), header)
+    const name = limited(entry.slice(0, at).trim(), `A name in ${header}`)
+    found[name] = limited(formDecode(entry.slice(at + 1).trim(), header), `A value in ${header}`)
   }
   return found
 }
@@ -122,7 +144,11 @@ function preparedStatements(text: string | undefined, family: HeaderFamily): Rec
   for (const entry of commaList(text)) {
     const at = entry.indexOf('=')
     if (at < 1) throw new HttpProblem(400, `Invalid ${header} header`)
-    found[formDecode(entry.slice(0, at), header)] = formDecode(entry.slice(at + 1), header)
+    // Its text is a statement, bounded as all headers are together.
+    found[limited(formDecode(entry.slice(0, at), header), `A name in ${header}`)] = formDecode(
+      entry.slice(at + 1),
+      header,
+    )
   }
   return found
 }

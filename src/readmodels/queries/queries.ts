@@ -81,7 +81,11 @@ export async function readQueries(query: QueryRows, filter: QueryFilter, limit: 
   const bind = (value: unknown): string => `$${values.push(value)}`
   const wheres: string[] = []
   if (filter.states) wheres.push(`state = any(${bind(filter.states)})`)
-  if (filter.user !== undefined) wheres.push(`user_name = ${bind(filter.user)}`)
+  if (filter.user !== undefined) {
+    const user = bind(filter.user)
+    // The index has the beginnings of names.
+    wheres.push(`left(user_name, 200) = left(${user}, 200) and user_name = ${user}`)
+  }
   if (filter.since !== undefined) wheres.push(`created_at >= ${bind(filter.since)}`)
   if (filter.text !== undefined) wheres.push(`sql_text ilike ${bind(`%${likeText(filter.text)}%`)}`)
   if (filter.endedSince !== undefined) wheres.push(`(ended_at is null or ended_at >= ${bind(filter.endedSince)})`)

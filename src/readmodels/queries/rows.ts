@@ -226,10 +226,11 @@ export function tableAccessRows(query: KnownQuery): TableAccessRow[] {
     for (const column of access.columns) known.add(column)
     columns.set(key, known)
   }
-  return [...columns].map(([key, names]): TableAccessRow => {
+  return [...columns].map(([key, names], ordinal): TableAccessRow => {
     const [catalog, schema, table, mode] = JSON.parse(key) as [string, string, string, string]
     return {
       query_id: query.queryId,
+      ordinal,
       catalog_name: storableText(catalog),
       schema_name: storableText(schema),
       table_name: storableText(table),

@@ -132,17 +132,14 @@ export const operatorsTable = defineTable('operators', ['task_id', 'pipeline_id'
   ended_at: 'timestamptz',
 })
 
-export const tableAccessTable = defineTable(
-  'table_access',
-  ['query_id', 'catalog_name', 'schema_name', 'table_name', 'mode'],
-  {
-    query_id: 'text',
-    catalog_name: 'text',
-    schema_name: 'text',
-    table_name: 'text',
-    mode: 'text',
-    columns: 'jsonb',
-    user_name: 'text',
-    at: 'timestamptz',
-  },
-)
+export const tableAccessTable = defineTable('table_access', ['query_id', 'ordinal'], {
+  query_id: 'text',
+  ordinal: 'integer',
+  catalog_name: 'text',
+  schema_name: 'text',
+  table_name: 'text',
+  mode: 'text',
+  columns: 'jsonb',
+  user_name: 'text',
+  at: 'timestamptz',
+})

@@ -1,4 +1,5 @@
 import { EngineError, type ErrorLocation } from '../../shared/engine-error.ts'
+import { nameBytes } from '../../shared/stored-name.ts'
 import type { Expression, LogicalExpression } from './ast.ts'
 import { locate, textOrigin } from './span.ts'
 import { childrenOf, type AnyNode } from './tree.ts'
@@ -7,6 +8,8 @@ import { childrenOf, type AnyNode } from './tree.ts'
 export const syntaxLimits = {
   /** Characters of a statement. */
   textLength: 1_000_000,
+  /** Bytes of a name, quoted or not: names are stored with every query. */
+  nameBytes: nameBytes.other,
   /** Levels of an expression, chains of AND or OR counted as the balanced trees they are rendered to. */
   expressionDepth: 250,
   /** Terms of one OR, besides those that compare with a constant. */

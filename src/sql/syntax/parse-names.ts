@@ -1,10 +1,14 @@
+import { isStorableName } from '../../shared/stored-name.ts'
 import type { Identifier, QualifiedName, StringLiteral } from './ast.ts'
+import { syntaxLimits } from './limits.ts'
 import type { TokenCursor } from './token-cursor.ts'
 
 export function parseIdentifier(cursor: TokenCursor): Identifier {
   if (!cursor.isIdentifier()) cursor.fail()
   const { type, start } = cursor
   const text = cursor.textOf(cursor.index)
+  if (!isStorableName(text, syntaxLimits.nameBytes))
+    throw cursor.error(`Identifier is longer than ${syntaxLimits.nameBytes} bytes`, start)
   cursor.advance()
   const span = cursor.span(start)
   if (type === 'QUOTED_IDENTIFIER') {

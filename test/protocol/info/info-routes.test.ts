@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createInfoRoutes } from '../../../src/protocol/info/info-routes.ts'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { createInfoRoutes, type ServerStatus } from '../../../src/protocol/info/info-routes.ts'
 import { openApiDocument } from '../../../src/protocol/info/open-api.ts'
 import { serverInfo, serverStatus } from '../../../src/protocol/info/wire-schemas.ts'
 import { serve, type HttpApp } from '../../support/http-app.ts'
@@ -8,6 +8,7 @@ let app: HttpApp
 let ready = true
 
 const dependencies: { log: 'up' | 'down'; database: 'up' | 'down' } = { log: 'up', database: 'up' }
+let projection: ServerStatus['projection'] = { state: 'following' }
 beforeAll(async () => {
   app = await serve(
     createInfoRoutes({
@@ -21,6 +22,7 @@ beforeAll(async () => {
       status: async () => ({
         ...dependencies,
         lag: { events: 2, oldestMillis: 40 },
+        projection,
         deadLetters: 1,
         restarts: 4,
         workers: { active: 2, suspect: 1, failed: 0 },
@@ -83,11 +85,30 @@ describe('GET /v1/status', () => {
       writer: true,
       epoch: 3,
       lag: { events: 2, oldestMillis: 40 },
+      projection: { state: 'following' },
       deadLetters: 1,
       restarts: 4,
       workers: { active: 2, suspect: 1, failed: 0 },
       openQueries: 5,
     })
+    expect(serverStatus.parse(body)).toEqual(body)
+  })
+})
+
+describe('a projection', () => {
+  afterEach(() => (projection = { state: 'following' }))
+
+  it('that tries in vain keeps no statement away', async () => {
+    projection = { state: 'retrying', since: '2026-01-01T00:00:00.000Z', reason: 'SQLSTATE 53100' }
+    const { body } = await get('/v1/status')
+    expect(body).toMatchObject({ ready: true, projection })
+    expect(serverStatus.parse(body)).toEqual(body)
+  })
+
+  it('that has stopped is not ready: what is told of history is not that of the log', async () => {
+    projection = { state: 'stopped', since: '2026-01-01T00:00:00.000Z', reason: 'The log ends before offset 7' }
+    const { body } = await get('/v1/status')
+    expect(body).toMatchObject({ ready: false, projection })
     expect(serverStatus.parse(body)).toEqual(body)
   })
 })

@@ -53,4 +53,36 @@ describe('limits on the tree', () => {
     const kinds = flattenTerms(expression).map((term) => (term.kind === 'Identifier' ? term.value : term.kind))
     expect(kinds).toEqual(['a', 'b', 'c', 'LogicalExpression', 'f'])
   })
+
+  it.each([
+    'SELECT 1 AS @',
+    'SELECT @ FROM t',
+    'SELECT * FROM @',
+    'SELECT * FROM a.@.c',
+    'SELECT * FROM t AS @ (x)',
+    'SELECT * FROM t AS x (@)',
+    'WITH @ AS (SELECT 1) SELECT 1',
+    'SELECT @(1)',
+    'SELECT r.@ FROM t',
+    'SELECT CAST(a AS ROW(@ integer))',
+    'CREATE TABLE @ AS SELECT 1',
+    'CREATE VIEW v.@ AS SELECT 1',
+    'CREATE SCHEMA c.@',
+    'USE @.s',
+    'SET SESSION @ = 1',
+    'PREPARE @ FROM SELECT 1',
+    'SET ROLE @ IN c',
+    'SELECT sum(x) OVER @ FROM t WINDOW @ AS (ORDER BY x)',
+  ])('names have 1,024 bytes at most: %s', (sql) => {
+    const named = (name: string): string => sql.replaceAll('@', () => name)
+    for (const name of ['a'.repeat(1024), `"${'本'.repeat(340)}"`])
+      expect(() => parseStatement(named(name))).not.toThrow()
+    for (const name of ['a'.repeat(1025), `"${'本'.repeat(342)}"`])
+      expect(() => parseStatement(named(name))).toThrow(
+        expect.objectContaining({
+          errorName: 'SYNTAX_ERROR',
+          message: expect.stringMatching(/longer than 1024 bytes/),
+        }),
+      )
+  })
 })

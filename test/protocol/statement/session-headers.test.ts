@@ -1,0 +1,76 @@
+import type { IncomingMessage } from 'node:http'
+import { describe, expect, it } from 'vitest'
+import type { QuerySession } from '../../../src/coordinator/query/events.ts'
+import { sessionFromHeaders } from '../../../src/protocol/statement/session-headers.ts'
+
+/** As Node gives them: bytes as Latin-1. */
+function session(headers: Readonly<Record<string, string>>): QuerySession {
+  const sent = Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), Buffer.from(value).toString('latin1')]),
+  )
+  const request = { headers: sent, socket: { remoteAddress: '127.0.0.1' } } as unknown as IncomingMessage
+  return sessionFromHeaders(request, 'Trino', 'UTC')
+}
+
+const basic = (user: string): string => `Basic ${Buffer.from(`${user}:`).toString('base64')}`
+
+/** Every header whose text is stored, with the bytes that it, or each name in it, may have. */
+const LIMITED: readonly (readonly [header: string, bytes: number, of: (name: string) => string])[] = [
+  ['X-Trino-User', 256, (name) => name],
+  ['X-Trino-Original-User', 256, (name) => name],
+  ['Authorization', 256, basic],
+  ...['Source', 'Catalog', 'Path', 'Language', 'Client-Info', 'Trace-Token', 'Time-Zone'].map(
+    (suffix) => [`X-Trino-${suffix}`, 1024, (name: string) => name] as const,
+  ),
+  ['User-Agent', 1024, (name) => name],
+  ['X-Trino-Client-Tags', 1024, (name) => `nightly, ${name}`],
+  ['X-Trino-Client-Capabilities', 1024, (name) => `PATH,${name}`],
+  ['X-Trino-Role', 1024, (name) => `${name}=ROLE`],
+  ['X-Trino-Role', 1024, (name) => `system=${encodeURIComponent(name)}`],
+  ['X-Trino-Session', 1024, (name) => `${name}=1`],
+  ['X-Trino-Session', 1024, (name) => `a=1,zone=${encodeURIComponent(name)}`],
+  ['X-Trino-Resource-Estimate', 1024, (name) => `CPU_TIME=${encodeURIComponent(name)}`],
+  ['X-Trino-Prepared-Statement', 1024, (name) => `${encodeURIComponent(name)}=SELECT+1`],
+]
+
+describe('what a client says of itself', () => {
+  it.each(LIMITED)('%s has names of %d bytes at most', (header, bytes, of) => {
+    const stored = JSON.stringify(session({ [header]: of('x'.repeat(bytes)) })).toLowerCase()
+    expect(stored).toContain('x'.repeat(bytes))
+    expect(() => session({ [header]: of('x'.repeat(bytes + 1)) })).toThrow(
+      expect.objectContaining({ status: 400, message: expect.stringMatching(`is longer than ${bytes} bytes$`) }),
+    )
+  })
+
+  it.each(LIMITED)('%s counts bytes, not characters (%d)', (header, bytes, of) => {
+    const fitting = '本'.repeat(Math.floor(bytes / 3))
+    expect(JSON.stringify(session({ [header]: of(fitting) }))).toContain(fitting)
+    expect(() => session({ [header]: of(`${fitting}本`) })).toThrow(expect.objectContaining({ status: 400 }))
+  })
+
+  it('has a schema of 1,024 bytes at most', () => {
+    expect(session({ 'X-Trino-Catalog': 'c', 'X-Trino-Schema': 's'.repeat(1024) }).schema).toHaveLength(1024)
+    expect(() => session({ 'X-Trino-Catalog': 'c', 'X-Trino-Schema': 's'.repeat(1025) })).toThrow('1024 bytes')
+  })
+
+  it('may prepare long statements', () => {
+    const sql = `SELECT '${'x'.repeat(20_000)}'`
+    expect(session({ 'X-Trino-Prepared-Statement': `p=${encodeURIComponent(sql)}` }).preparedStatements).toEqual({
+      p: sql,
+    })
+  })
+
+  it('fits limits in every one of its texts, whatever headers there are', () => {
+    const many = Object.fromEntries(
+      LIMITED.map(([header, bytes, of]) => [header, of('本'.repeat(Math.floor(bytes / 3)))]),
+    )
+    const texts = (value: unknown): string[] =>
+      typeof value === 'string'
+        ? [value]
+        : typeof value === 'object' && value !== null
+          ? Object.entries(value).flatMap(([key, one]) => [key, ...texts(one)])
+          : []
+    for (const text of texts(session({ ...many, 'X-Trino-Schema': 's' })))
+      expect(Buffer.byteLength(text)).toBeLessThanOrEqual(1024)
+  })
+})

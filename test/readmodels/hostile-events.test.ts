@@ -1,0 +1,298 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Event } from '../../src/events/event-log.ts'
+import type { DeadLetter } from '../../src/events/projection.ts'
+import { migrate, readMigrations } from '../../src/events/postgres/migrate.ts'
+import type { ProjectionRunner } from '../../src/events/projection-runner.ts'
+import { createDatabase } from '../support/postgres.ts'
+import { appendLives, queryLife, testQueryId, toLogEvents } from '../support/query-life.ts'
+import { openReadModelBed, type ReadModelBed } from '../support/read-models.ts'
+
+let bed: ReadModelBed
+
+beforeEach(async () => {
+  bed = await openReadModelBed()
+})
+afterEach(() => bed.close())
+
+/** Nothing compresses it: an index row takes all of it. */
+function randomText(characters: number): string {
+  return Array.from(randomBytes(characters * 2).subarray(0, characters), (_, index) =>
+    String.fromCodePoint(0x4e00 + (randomBytes(2).readUInt16LE(0) % 0x5000) + (index % 2)),
+  ).join('')
+}
+
+/** Everything that texts of others may be. */
+const HOSTILE: readonly (readonly [what: string, text: string])[] = [
+  ['1,000 characters of three bytes', randomText(1000)],
+  ['a hundred kilobytes', randomText(35_000)],
+  [
+    'a character of each plane',
+    Array.from({ length: 17 }, (_, plane) => String.fromCodePoint(plane * 0x10000 + 0xfffd)).join(''),
+  ],
+  ['noncharacters', '\ufffe\uffff\u{1ffff}\u{10ffff}'],
+  ['NUL', 'a\0b'],
+  ['lone surrogates', '\ud800 \udc00 \udbff\udbff'],
+  ['what JSON escapes', '\\u0000 \\ "\u2028\u2029\b\f\n\r\t'],
+  ['quotes of SQL', `'; drop table queries; -- $1 \${x} $$ E'\\'`],
+  ['ends of lines', 'a\r\nb\tc\u0085d'],
+]
+
+/** A life in which each text that somebody else chose is this one. */
+function lifeOf(text: string, queryId: string): Event[] {
+  return toLogEvents(queryLife(queryId, { end: 'failed', sql: text, user: text, source: text })).map((event) => {
+    const data = structuredClone(event.data) as Record<string, unknown>
+    if (event.type === 'QueryCreated') {
+      data['resourceGroup'] = text
+      Object.assign(data['session'] as object, {
+        principal: text,
+        originalUser: text,
+        catalog: text,
+        schema: text,
+        path: text,
+        timeZone: text,
+        language: text,
+        clientInfo: text,
+        traceToken: text,
+        userAgent: text,
+        groups: [text],
+        roles: { [text]: text },
+        properties: { [text]: text },
+        preparedStatements: { [text]: text },
+        capabilities: [text],
+        clientTags: [text],
+        resourceEstimates: { [text]: text },
+        remoteUserAddress: text,
+      })
+    }
+    if (event.type === 'QueryPlanned') {
+      data['columns'] = [{ name: text, type: text, typeSignature: {}, lineage: [text] }]
+      data['tables'] = ['READ', 'WRITE'].map((mode) => ({
+        catalog: text,
+        schema: text,
+        table: text,
+        columns: [text],
+        mode,
+      }))
+      data['warnings'] = [{ warningCode: { code: 1, name: text }, message: text }]
+      data['updateType'] = text
+    }
+    if (event.type === 'QueryFailed') Object.assign(data['failure'] as object, { message: text })
+    return { ...event, data }
+  })
+}
+
+async function started(letters: DeadLetter[] = []): Promise<ProjectionRunner> {
+  return bed.startRunner({
+    onTrouble: (trouble) => {
+      if (trouble.kind === 'dead_letter') letters.push(trouble.letter)
+    },
+  })
+}
+
+describe('texts of others', () => {
+  it.each(HOSTILE)('in every field of a query: %s', async (_what, text) => {
+    const queryId = testQueryId(1)
+    await bed.log.append(queryId, 0, lifeOf(text, queryId))
+    await appendLives(bed.log, [{ queryId: testQueryId(2), events: queryLife(testQueryId(2)) }])
+    const runner = await started()
+    expect(await runner.barrier(60_000)).toBe(true)
+    expect(runner.deadLetters).toBe(0)
+    expect(await bed.query('select query_id, state from queries order by 1')).toEqual([
+      { query_id: queryId, state: 'FAILED' },
+      { query_id: testQueryId(2), state: 'FINISHED' },
+    ])
+    expect(await bed.query('select count(*) from table_access where query_id = $1', [queryId])).toEqual([
+      { count: '2' },
+    ])
+  })
+
+  it('are in no index whole, wherever nothing bounds them', async () => {
+    // Texts in indexes, each bounded: by the log (names of streams have 255 characters), or made by the coordinator.
+    const bounded = new Set(
+      ['stream', 'query_id', 'task_id', 'node_id', 'state', 'kind', 'name', 'projection'].concat([
+        // The log's own.
+        'id',
+        'log',
+        'block',
+        'path',
+      ]),
+    )
+    const columns = await bed.query<{ index: string; column: string }>(
+      `select i.relname as index, a.attname as column from pg_index x
+       join pg_class i on i.oid = x.indexrelid join pg_class t on t.oid = x.indrelid
+       join pg_namespace n on n.oid = t.relnamespace
+       join pg_attribute a on a.attrelid = t.oid and a.attnum = any(x.indkey)
+       where n.nspname in ('m', 'quipu_log') and a.atttypid in ('text'::regtype, 'jsonb'::regtype, 'bytea'::regtype)
+         and t.relkind in ('r', 'p') and not t.relispartition`,
+    )
+    expect(columns.length).toBeGreaterThan(10)
+    expect(columns.filter(({ column }) => !bounded.has(column))).toEqual([])
+    const expressions = await bed.query<{ definition: string }>(
+      `select pg_get_indexdef(indexrelid) as definition from pg_index where indexprs is not null
+         and indrelid::regclass::text not like 'pg_%'`,
+    )
+    for (const { definition } of expressions) expect(definition).toMatch(/"left"\(\w+, \d{1,3}\)/)
+  })
+})
+
+describe('what the database will never take', () => {
+  /** The other events of its batch are not lost, and none is tried for ever. */
+  async function buries(life: readonly Event[], sqlstate: string): Promise<DeadLetter[]> {
+    const bad = testQueryId(7)
+    const others = Array.from({ length: 12 }, (_, index) => testQueryId(20 + index))
+    for (const queryId of others.slice(0, 6)) await appendLives(bed.log, [{ queryId, events: queryLife(queryId) }])
+    await bed.log.append(bad, 0, life)
+    for (const queryId of others.slice(6)) await appendLives(bed.log, [{ queryId, events: queryLife(queryId) }])
+    const letters: DeadLetter[] = []
+    const runner = await started(letters)
+    expect(await runner.barrier(60_000)).toBe(true)
+    expect(runner.condition).toEqual({ kind: 'following' })
+    expect(await bed.query(`select sqlstate, stream from dead_letters where kind = 'failed'`)).toEqual([
+      { sqlstate, stream: bad },
+    ])
+    expect(await bed.query(`select count(*) from queries where state = 'FINISHED'`)).toEqual([{ count: '12' }])
+    expect(await bed.query('select count(*) from query_events where stream = $1', [bad])).toEqual([
+      { count: String(life.length) },
+    ])
+    return letters
+  }
+
+  it('is a dead letter: a row beyond an index, 54000', async () => {
+    await bed.query('create index too_small on queries (resource_group)')
+    const letters = await buries(lifeOf(randomText(1000), testQueryId(7)), '54000')
+    expect(letters[0]).toMatchObject({ kind: 'failed', event: { sequence: 1 } })
+  })
+
+  it('is a dead letter: a row that was there already and fits no more', async () => {
+    const life = lifeOf(randomText(1000), testQueryId(7))
+    await bed.log.append(testQueryId(7), 0, life.slice(0, 1))
+    const runner = await started()
+    expect(await runner.barrier(60_000)).toBe(true)
+    // As after an update of Postgres, or an index made by hand: even the row of before cannot be written again.
+    await bed.query(
+      `create function refuse() returns trigger language plpgsql as
+       $$ begin if length(new.user_name) > 500 then raise exception using errcode = '54000'; end if; return new; end $$`,
+    )
+    await bed.query('create trigger refuse before insert or update on queries for each row execute function refuse()')
+    await bed.log.append(testQueryId(7), 1, life.slice(1))
+    await appendLives(bed.log, [{ queryId: testQueryId(8), events: queryLife(testQueryId(8)) }])
+    expect(await runner.barrier(60_000)).toBe(true)
+    expect(await bed.query(`select sequence from dead_letters where kind = 'failed'`)).toEqual([{ sequence: '2' }])
+    expect(await bed.query('select count(*) from query_events where stream = $1', [testQueryId(7)])).toEqual([
+      { count: String(life.length) },
+    ])
+  })
+
+  it('is a dead letter: nested deeper than the server reads, 54001', async () => {
+    let deep: unknown = 'deep'
+    for (let level = 0; level < 3000; level++) deep = [deep]
+    const node = { nodeId: 'w', url: 'http://w', version: '1', role: 'worker' }
+    const lastFailure = { type: 't', message: 'm', stack: [], suppressed: [deep] }
+    const time = new Date().toISOString()
+    const fails = (failure: object): Event => ({
+      type: 'NodeFailed',
+      v: 1,
+      time,
+      data: { ...node, reason: 'no_answer', lastFailure: failure },
+    })
+    await bed.query(
+      `do $$ begin execute format('alter database %I set max_stack_depth = ''100kB''', current_database()); end $$`,
+    )
+    await bed.log.append('node/w', 0, [fails(lastFailure)])
+    await appendLives(bed.log, [{ queryId: testQueryId(1), events: queryLife(testQueryId(1)) }])
+    const runner = await started()
+    expect(await runner.barrier(60_000)).toBe(true)
+    expect(await bed.query('select sqlstate, stream from dead_letters')).toEqual([
+      { sqlstate: '54001', stream: 'node/w' },
+    ])
+    expect(await bed.query('select state from queries')).toEqual([{ state: 'FINISHED' }])
+  })
+})
+
+describe('what passes', () => {
+  async function refuseWith(errcode: string, when = 'true'): Promise<() => Promise<void>> {
+    await bed.query(
+      `create or replace function refuse() returns trigger language plpgsql as
+       $$ begin if ${when} then raise exception using errcode = '${errcode}'; end if; return null; end $$`,
+    )
+    await bed.query(
+      `create trigger refuse after insert on query_events referencing new table as added
+       for each statement execute function refuse()`,
+    )
+    return async () => void (await bed.query('drop trigger refuse on query_events'))
+  }
+
+  it.each(['53100', '53200', '57014', '40001', '42501'])(
+    'is waited for and told truthfully: SQLSTATE %s',
+    async (errcode) => {
+      const accept = await refuseWith(errcode)
+      const runner = await started()
+      const queryId = testQueryId(1)
+      await appendLives(bed.log, [{ queryId, events: queryLife(queryId, { startMillis: Date.now() - 3_600_000 }) }])
+      await expect
+        .poll(() => runner.condition, { timeout: 60_000 })
+        .toMatchObject({
+          kind: 'retrying',
+          reason: `SQLSTATE ${errcode}`,
+        })
+      // At any moment, between two attempts too.
+      for (let look = 0; look < 20; look++) {
+        const { events, oldestMillis } = await runner.lag()
+        expect(events).toBe((await bed.log.tip()).at[0]!.state.count)
+        expect(oldestMillis).toBeGreaterThan(0)
+      }
+      expect(runner.deadLetters).toBe(0)
+      await accept()
+      expect(await runner.barrier(60_000)).toBe(true)
+      await expect.poll(() => runner.condition).toEqual({ kind: 'following' })
+      expect(await runner.lag()).toEqual({ events: 0, oldestMillis: 0 })
+      expect(await bed.query('select state from queries')).toEqual([{ state: 'FINISHED' }])
+    },
+  )
+
+  it('and is too much for the time it has is done in smaller parts', async () => {
+    await refuseWith('57014', '(select count(*) from added) > 20')
+    const ids = Array.from({ length: 30 }, (_, index) => testQueryId(index))
+    await appendLives(
+      bed.log,
+      ids.map((queryId) => ({ queryId, events: queryLife(queryId) })),
+    )
+    const runner = await started()
+    expect(await runner.barrier(120_000)).toBe(true)
+    expect(await bed.query('select count(*) from queries')).toEqual([{ count: '30' }])
+  })
+})
+
+it('tables with rows of a version before are migrated', async () => {
+  const database = await createDatabase()
+  const folder = await mkdtemp(join(tmpdir(), 'quipu-migrations-'))
+  const client = new pg.Client(database.url)
+  try {
+    const all = await readMigrations()
+    for (const { number, name, sql } of all) if (number <= 5) await writeFile(join(folder, name), sql)
+    await migrate({ connectionString: database.url }, folder)
+    await client.connect()
+    await client.query(
+      `insert into m.table_access select 'q' || i / 2, 'c', 's', 't' || i, 'READ', '[]', 'u', now() from generate_series(0, 5) i`,
+    )
+    await migrate({ connectionString: database.url })
+    const { rows } = await client.query('select query_id, ordinal, table_name from m.table_access order by 1, 2')
+    expect(rows.map((row) => Object.values(row).join())).toEqual([
+      'q0,0,t0',
+      'q0,1,t1',
+      'q1,0,t2',
+      'q1,1,t3',
+      'q2,0,t4',
+      'q2,1,t5',
+    ])
+  } finally {
+    await client.end()
+    await database.drop()
+    await rm(folder, { recursive: true })
+  }
+})
