@@ -387,7 +387,6 @@ export async function wireWriter(
   const recovered = takeOver({
     base,
     log,
-    caughtUp,
     epoch,
     client,
     reservation,

@@ -3,15 +3,13 @@ import type { Reservation } from '../coordinator/dispatch/resource-groups.ts'
 import type { KnownQuery } from '../coordinator/query/state.ts'
 import type { Resumption } from '../coordinator/query/query-handle.ts'
 import { querySpanContext } from '../coordinator/query/query-spans.ts'
-import { recoverQueries, type QueryStream } from '../coordinator/recovery/recover-queries.ts'
+import { recoverQueries } from '../coordinator/recovery/recover-queries.ts'
 import { readStreamsOfLog, type StreamsOfLog } from '../coordinator/recovery/streams-of-log.ts'
 import type { WorkerClient } from '../coordinator/scheduler/worker-client.ts'
-import type { EventLog, Recorded } from '../events/event-log.ts'
-import type { QueryRows } from '../events/projection.ts'
+import { LogChanged, type EventLog } from '../events/event-log.ts'
 import type { ProjectionRunner } from '../events/projection-runner.ts'
 import { readKnownWorkers } from '../readmodels/nodes/queries.ts'
-import { foldQueryStream } from '../readmodels/queries/projection.ts'
-import { readStreams } from '../readmodels/query-events/queries.ts'
+import { findOpenQueries, type OpenQueries } from '../readmodels/queries/open-queries.ts'
 import { systemClock as clock } from '../shared/clock.ts'
 import type { CoordinatorBase } from './coordinator-base.ts'
 import { emitRecovery } from './link-spans.ts'
@@ -19,8 +17,6 @@ import { emitRecovery } from './link-spans.ts'
 export interface TakeOverParts {
   readonly base: Pick<CoordinatorBase, 'telemetry' | 'read' | 'databaseThere'>
   readonly log: EventLog
-  /** Resolves when the read models hold all that the coordinator before wrote. */
-  readonly caughtUp: Promise<void>
   readonly epoch: number
   readonly client: Pick<WorkerClient, 'taskNews'>
   readonly reservation: Reservation
@@ -54,29 +50,16 @@ export async function takeOver(parts: TakeOverParts): Promise<void> {
   const presented = Promise.allSettled(
     known.map(({ url }) => client.taskNews(url, undefined, AbortSignal.timeout(1000))),
   )
-  let left: readonly string[]
-  if (base.databaseThere) {
-    const late = setTimeout(() => reservation.end(), LONGEST_COUNT_MS)
-    await parts.caughtUp
-    left = await openQueries(base.read)
-    clearTimeout(late)
-    reservation.expect(left.length)
-  } else {
-    // Nobody new waits for as long as the whole log takes.
-    reservation.end()
-    const streams = await readStreamsOfLog(log, parts.endedSince)
-    parts.onStreams(streams)
-    left = streams.open
-  }
+  const left = await leftOpen(parts)
   await presented
-  const open = left.filter((queryId) => !parts.isOwn(queryId))
+  const open = left.open.filter((queryId) => !parts.isOwn(queryId))
   const takenOver: (string | undefined)[] = []
   const recovered = await recoverQueries(
     {
       log,
       clock,
       epoch,
-      ...(base.databaseThere ? { readMany: (queryIds) => projectedStreams(base.read, queryIds) } : {}),
+      ...(left.readMany ? { readMany: left.readMany } : {}),
       resume(queryId, resumption) {
         parts.resume(queryId, resumption)
         reservation.came()
@@ -104,28 +87,30 @@ export async function takeOver(parts: TakeOverParts): Promise<void> {
     )
 }
 
-/** The read models hold all that was written before: a hundred streams cost one question, not as many. */
-async function projectedStreams(
-  read: QueryRows,
-  queryIds: readonly string[],
-): Promise<ReadonlyMap<string, QueryStream>> {
-  const streams = new Map<string, Recorded[]>()
-  for (const event of await readStreams(read, queryIds)) {
-    const events = streams.get(event.stream)
-    if (events) events.push(event)
-    else streams.set(event.stream, [event])
+/** What the coordinator before left open, as the log says; a projection is never waited for. */
+async function leftOpen({
+  base,
+  log,
+  reservation,
+  endedSince,
+  onStreams,
+}: TakeOverParts): Promise<Pick<OpenQueries, 'open'> & Partial<OpenQueries>> {
+  if (base.databaseThere) {
+    const late = setTimeout(() => reservation.end(), LONGEST_COUNT_MS)
+    try {
+      const found = await findOpenQueries(log, base.read)
+      reservation.expect(found.open.length)
+      return found
+    } catch (error) {
+      // Read models of another log: this one alone knows its queries.
+      if (!(error instanceof LogChanged)) throw error
+    } finally {
+      clearTimeout(late)
+    }
   }
-  const folded = new Map<string, QueryStream>()
-  for (const [queryId, events] of streams) {
-    const { state, sequence, incomplete } = foldQueryStream(events)
-    // An event that could not be projected: the log has it.
-    if (!incomplete && events.length === sequence) folded.set(queryId, { state, sequence })
-  }
-  return folded
-}
-
-/** Streams of queries without an end, in the order of their creation. */
-async function openQueries(read: QueryRows): Promise<readonly string[]> {
-  const rows = await read(`select query_id from queries where ended_at is null order by created_at, query_id`, [])
-  return rows.map((row) => String(row['query_id']))
+  // Nobody new waits for as long as the whole log takes.
+  reservation.end()
+  const streams = await readStreamsOfLog(log, endedSince)
+  onStreams(streams)
+  return { open: streams.open }
 }

@@ -8,6 +8,8 @@ import { raw, type RawAnswer, type RawRequest, type StatementJson } from './stat
 /** A server whose coordinator is killed right before an append, and comes back soon. */
 export interface KillableServer {
   readonly url: string
+  /** URL of its Postgres. */
+  readonly database: string
   readonly appends: BlockedAppends
   /** kill -9 of the coordinator; its supervisor starts another. */
   kill(): void
@@ -33,6 +35,7 @@ export async function startKillableServer(settings: Readonly<Record<string, stri
   const appends = await createBlockedAppends(database.url)
   return {
     url,
+    database: database.url,
     appends,
     kill: () => void process.kill(processesOf(data).children[0]!, 'SIGKILL'),
     signalWorker: (name) => void process.kill(processesOf(data).children[1]!, name),

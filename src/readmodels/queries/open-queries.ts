@@ -1,0 +1,89 @@
+import { z } from 'zod'
+import { isTerminal, type QueryState } from '../../coordinator/query/state.ts'
+import { beginning, checkpointFromJson, type EventLog, type Recorded } from '../../events/event-log.ts'
+import type { QueryRows } from '../../events/projection.ts'
+import { isQueryId } from '../../shared/ids.ts'
+import { READ_MODELS } from '../projection.ts'
+import { readStreams } from '../query-events/queries.ts'
+import { foldQueryStream } from './projection.ts'
+
+/** Queries without an end, as the log has it at the call, however far behind it the read models are. */
+export interface OpenQueries {
+  /** In the order of their creation. */
+  readonly open: readonly string[]
+  /** Folds of whole streams; of one that the read models have in part only nothing is said: the log has it. */
+  readMany(
+    queryIds: readonly string[],
+  ): Promise<ReadonlyMap<string, { readonly state: QueryState; readonly sequence: number }>>
+}
+
+const EVENTS_AT_ONCE = 5000
+const ENDS = ['QueryFinished', 'QueryFailed']
+
+/**
+ * One snapshot, so that the open queries are those of the checkpoint. Of a stream with a dead letter the rows stand still:
+ * what is parked tells its end.
+ */
+const SNAPSHOT = `with dead as (
+    select stream, bool_or(type = any($3)) as ended from dead_letters
+    where projection = $1 and resolved_at is null group by stream
+  )
+  select
+    (select checkpoint from checkpoints where name = $1 and version = $2) as checkpoint,
+    (select coalesce(json_agg(query_id order by created_at, query_id), '[]') from queries
+     where ended_at is null and not exists (select from dead where stream = query_id and ended)) as open,
+    (select coalesce(json_agg(stream order by stream), '[]') from dead
+     where not ended and not exists (select from queries where query_id = stream)) as unlisted`
+
+const snapshotRow = z.object({
+  checkpoint: z.string().nullable(),
+  open: z.array(z.string()),
+  unlisted: z.array(z.string()),
+})
+
+/**
+ * Takes what the read models know and reads the log from there to its end: nobody waits for a projection.
+ * @throws LogChanged when the read models are those of another log
+ */
+export async function findOpenQueries(log: Pick<EventLog, 'read' | 'tip'>, query: QueryRows): Promise<OpenQueries> {
+  const [row] = await query(SNAPSHOT, [READ_MODELS.name, READ_MODELS.version, ENDS])
+  const { checkpoint, open, unlisted } = snapshotRow.parse(row)
+  const left = new Set([...open, ...unlisted.filter(isQueryId)])
+  const news = new Map<string, Recorded[]>()
+  let from = checkpoint === null ? beginning((await log.tip()).at.length) : checkpointFromJson(checkpoint)
+  for (;;) {
+    const { events, next } = await log.read(from, EVENTS_AT_ONCE)
+    if (events.length === 0) break
+    from = next
+    for (const event of events) {
+      const { stream, type } = event
+      if (!isQueryId(stream)) continue
+      if (event.sequence === 1) left.add(stream)
+      if (ENDS.includes(type)) {
+        left.delete(stream)
+        news.delete(stream)
+      } else if (left.has(stream)) {
+        const known = news.get(stream)
+        if (known) known.push(event)
+        else news.set(stream, [event])
+      }
+    }
+  }
+  return {
+    open: [...left],
+    async readMany(queryIds) {
+      const streams = new Map<string, Recorded[]>(queryIds.map((queryId) => [queryId, []]))
+      for (const event of await readStreams(query, queryIds)) streams.get(event.stream)?.push(event)
+      const folded = new Map<string, { readonly state: QueryState; readonly sequence: number }>()
+      for (const [queryId, events] of streams) {
+        // The projection may have gone on meanwhile.
+        const last = events.at(-1)?.sequence ?? 0
+        events.push(...(news.get(queryId) ?? []).filter(({ sequence }) => sequence > last))
+        const { state, sequence, incomplete } = foldQueryStream(events)
+        const whole = !incomplete && sequence > 0 && events.length === sequence
+        if (whole && !isTerminal(state.kind)) folded.set(queryId, { state, sequence })
+      }
+      return folded
+    },
+  }
+}
