@@ -3,6 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createMetadataPort } from '../coordinator/dispatch/catalog-metadata.ts'
 import { createDiskRoom } from '../coordinator/dispatch/disk-room.ts'
 import { createResourceGroups } from '../coordinator/dispatch/resource-groups.ts'
+import { createStatementMemory } from '../coordinator/dispatch/statement-memory.ts'
+import { createPageMemories } from '../coordinator/query/page-memory.ts'
 import { startQueryExecution, type ExecutionDeps } from '../coordinator/query/query-execution.ts'
 import type { QueryExecution } from '../coordinator/query/query-handle.ts'
 import { createWriteGuard } from '../coordinator/query/write-guard.ts'
@@ -85,6 +87,11 @@ const ENDED_IN_MEMORY_MS = 10_000
 
 /** So many wait there for read models that are away; of the others only their places in the log are kept. */
 const ENDED_IN_MEMORY = 2_000
+/** And so much of memory do they take, whoever may ask for them. */
+const ENDED_BYTES = 64 * 1024 * 1024
+
+/** Result pages at hand, of all queries: whatever is beside the log as well. */
+const PAGE_MEMORY_BYTES = 64 * 1024 * 1024
 
 /** How long a coordinator that stops waits until its successor may know of it. */
 const HAND_OVER_MS = 1_000
@@ -177,6 +184,12 @@ export async function wireWriter(
   const ids = createQueryIds(epoch, clock.now)
   const cleaner = createTaskCleaner(client, workers, clock)
   const writeGuard = createWriteGuard()
+  const memory = createStatementMemory({
+    totalBytes: limits.openStatementBytes,
+    userBytes: limits.userStatementBytes,
+    addressBytes: limits.addressStatementBytes,
+  })
+  const pageMemories = createPageMemories(PAGE_MEMORY_BYTES)
   const execution: ExecutionDeps = {
     log,
     clock,
@@ -199,9 +212,11 @@ export async function wireWriter(
       inlineBytes: INLINE_BYTES,
       queryRunMs: timeouts.queryRunMs,
       planBytes: limits.taskBodyBytes,
+      headerBytes: limits.headerBytes,
       answersKeptMs: timeouts.answersKeptMs,
     },
     cleaner,
+    pageMemory: pageMemories.ofQuery,
     firstAppendHoldMs: FIRST_APPEND_HOLD_MS,
     onInternalError: (queryId, error) =>
       logger.error('query.internal_error', { queryId, err: error }, 'A query failed by a fault of ours'),
@@ -213,7 +228,7 @@ export async function wireWriter(
   const isProjected = (position: Position): boolean => isBelow(position, projection.committed)
   const registry = createQueryRegistry(
     clock,
-    { ...timeouts, inMemoryMs: ENDED_IN_MEMORY_MS, endedInMemory: ENDED_IN_MEMORY },
+    { ...timeouts, inMemoryMs: ENDED_IN_MEMORY_MS, endedInMemory: ENDED_IN_MEMORY, endedBytes: ENDED_BYTES },
     ({ aggregate: { position } }) => {
       endedStreams.projected(isProjected)
       return position !== undefined && isProjected(position)
@@ -265,6 +280,7 @@ export async function wireWriter(
     clock,
     log,
     registry,
+    memory,
     pages: createResultPageSource({ log, client, workers, clock, lostAfterMs: PAGE_LOST_MS }),
     start: (submission) => {
       const started = startQueryExecution(execution, ids(), submission)
@@ -295,6 +311,7 @@ export async function wireWriter(
   })
   const statements = createStatementRoutes({
     service,
+    memory,
     uris: createStatementUris(deriveKey(secret, 'statement-token')),
     clock,
     redact: redactSecrets,
@@ -390,6 +407,7 @@ export async function wireWriter(
     epoch,
     client,
     reservation,
+    memory,
     onStreams(found) {
       streams = found
       void caughtUp.then(() => (streams = undefined))
@@ -398,7 +416,12 @@ export async function wireWriter(
     isOwn: (queryId) => registry.get(queryId) !== undefined,
     resume(queryId, resumption) {
       const { created } = resumption.state
-      const resumed = startQueryExecution(execution, queryId, { sql: created.sql, created }, resumption)
+      const resumed = startQueryExecution(
+        execution,
+        queryId,
+        { sql: created.sql, created, held: resumption.held },
+        resumption,
+      )
       registry.add(resumed)
       queryTelemetry.resumed(resumed)
     },

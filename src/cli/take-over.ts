@@ -3,7 +3,7 @@ import type { Reservation } from '../coordinator/dispatch/resource-groups.ts'
 import type { KnownQuery } from '../coordinator/query/state.ts'
 import type { Resumption } from '../coordinator/query/query-handle.ts'
 import { querySpanContext } from '../coordinator/query/query-spans.ts'
-import { recoverQueries } from '../coordinator/recovery/recover-queries.ts'
+import { recoverQueries, type RecoveryDeps } from '../coordinator/recovery/recover-queries.ts'
 import { readStreamsOfLog, type StreamsOfLog } from '../coordinator/recovery/streams-of-log.ts'
 import type { WorkerClient } from '../coordinator/scheduler/worker-client.ts'
 import { LogChanged, type EventLog } from '../events/event-log.ts'
@@ -20,6 +20,7 @@ export interface TakeOverParts {
   readonly epoch: number
   readonly client: Pick<WorkerClient, 'taskNews'>
   readonly reservation: Reservation
+  readonly memory: RecoveryDeps['memory']
   /** Streams read from the log itself, where the read models are not there; `log` gives them by then. */
   readonly onStreams: (streams: StreamsOfLog) => void
   /** Ends of queries from then on are still asked for. */
@@ -59,6 +60,7 @@ export async function takeOver(parts: TakeOverParts): Promise<void> {
       log,
       clock,
       epoch,
+      memory: parts.memory,
       ...(left.readMany ? { readMany: left.readMany } : {}),
       resume(queryId, resumption) {
         parts.resume(queryId, resumption)

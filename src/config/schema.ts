@@ -80,6 +80,12 @@ const limits = z.strictObject({
   pageBytes: bytes('Size that result pages are cut at', MB),
   pageMaxBytes: bytes('Largest page: one wide row', 64 * MB),
   openQueries: integer('Open queries', 10_000, { min: 1, max: 1_000_000 }),
+  openStatementBytes: bytes(
+    'Memory that open statements take together: texts, sessions, plans; more are 429',
+    256 * MB,
+  ),
+  userStatementBytes: bytes('Memory that the open statements of one user take', 64 * MB),
+  addressStatementBytes: bytes('Memory that the open statements of clients of one address take', 64 * MB),
   runningQueries: integer('Queries of a resource group that run at once', 100, { min: 1, max: 100_000 }),
   queuedQueries: integer('Queued queries of a resource group', 5_000, { min: 0, max: 1_000_000 }),
   anchorEvents: integer('Events after which an anchor is made at once', 1000, { min: 1, max: 1_000_000 }),

@@ -16,6 +16,7 @@ export function knownQuery(queryId: string): { readonly execution: QueryExecutio
     queryId: queryId as QueryId,
     followed: true,
     revision: 1,
+    bytes: 1,
     created: Promise.resolve(),
     dispose: () => {},
     fail: () => Promise.resolve(end()),

@@ -1,8 +1,10 @@
 import { createQueryRegistry } from '../../src/coordinator/query/query-registry.ts'
 import { startQueryExecution, type ExecutionDeps } from '../../src/coordinator/query/query-execution.ts'
-import type { QueryExecution, Submission } from '../../src/coordinator/query/query-handle.ts'
+import type { QueryExecution } from '../../src/coordinator/query/query-handle.ts'
 import { createStatementService } from '../../src/coordinator/query/statement-service.ts'
+import { createPageMemories } from '../../src/coordinator/query/page-memory.ts'
 import { createWriteGuard } from '../../src/coordinator/query/write-guard.ts'
+import { createStatementMemory, type StatementMemoryLimits } from '../../src/coordinator/dispatch/statement-memory.ts'
 import { createResourceGroups, type GroupLimits } from '../../src/coordinator/dispatch/resource-groups.ts'
 import {
   SequenceConflict,
@@ -83,6 +85,8 @@ export interface BedOptions {
   readonly log: MemoryLog
   readonly limits?: GroupLimits
   readonly openQueries?: number
+  readonly memory?: StatementMemoryLimits
+  readonly endedBytes?: number
   readonly analyze?: (sql: string) => Promise<AnalyzedStatement>
   readonly deps?: Partial<ExecutionDeps>
 }
@@ -94,9 +98,17 @@ export function createStatementBed(options: BedOptions) {
   const ids = createQueryIds(1, () => Date.now())
   const registry = createQueryRegistry(
     realClock,
-    { firstFollowMs: 1e9, clientAbsentMs: 1e9, inMemoryMs: 1e9, endedInMemory: 1e9 },
+    {
+      firstFollowMs: 1e9,
+      clientAbsentMs: 1e9,
+      inMemoryMs: 1e9,
+      endedInMemory: 1e9,
+      endedBytes: options.endedBytes ?? 1e9,
+    },
     () => true,
   )
+  const memory = createStatementMemory(options.memory ?? { totalBytes: 1e9, userBytes: 1e9, addressBytes: 1e9 })
+  const pageMemories = createPageMemories(1 << 20)
   const executions: QueryExecution[] = []
   const unrecorded: string[] = []
   const internalErrors: unknown[] = []
@@ -120,9 +132,11 @@ export function createStatementBed(options: BedOptions) {
       queryRunMs: 1e6,
       answersKeptMs: 1e6,
       planBytes: 1 << 20,
+      headerBytes: 1 << 16,
     },
     cleaner: { release: () => {}, stop: () => {} } as unknown as ExecutionDeps['cleaner'],
     firstAppendHoldMs: 0,
+    pageMemory: pageMemories.ofQuery,
     onInternalError: (_queryId, error) => void internalErrors.push(error),
     onUnrecorded: (queryId) => void unrecorded.push(queryId),
     ...options.deps,
@@ -131,6 +145,7 @@ export function createStatementBed(options: BedOptions) {
     clock: realClock,
     log: log.asEventLog(),
     registry,
+    memory,
     pages: { read: () => Promise.resolve('lost') },
     start: (submission) => {
       const execution = startQueryExecution(deps as ExecutionDeps, ids(), submission)
@@ -147,9 +162,9 @@ export function createStatementBed(options: BedOptions) {
     epoch: 1,
     hasDiskRoom: () => true,
   })
-  const submit = (sql: string): Promise<QueryExecution> => {
-    const submission: Submission = { sql, created: { ...sampleData.QueryCreated, sql } }
-    return service.submit(submission)
+  const submit = (sql: string, user = 'alice', address = '127.0.0.1'): Promise<QueryExecution> => {
+    const session = { ...sampleData.QueryCreated.session, user, remoteUserAddress: address }
+    return service.submit({ sql, created: { ...sampleData.QueryCreated, sql, session } })
   }
-  return { service, submit, registry, groups, executions, unrecorded, internalErrors }
+  return { memory, pageMemories, service, submit, registry, groups, executions, unrecorded, internalErrors }
 }

@@ -34,6 +34,8 @@ export interface CoordinatorRun {
   planned(facts: PlanFacts): QueryCommand
   /** The stage's splits with the rows that some of them only name. */
   splitsOf(stage: StagePlan): Promise<readonly Split[]>
+  /** @returns gives so many bytes back @throws EngineError EXCEEDED_GLOBAL_MEMORY_LIMIT */
+  hold(bytes: number): () => void
   finish(): Step
   /** So that a cancel reaches it. */
   onEngineRun(run: EngineRun): void
@@ -144,6 +146,21 @@ export async function publishRow(
 }
 
 async function publishMade(
+  deps: CoordinatorRunDeps,
+  run: CoordinatorRun,
+  pages: readonly MadePage[],
+  stats: TaskStats,
+): Promise<void> {
+  // For as long as the log does not take it; from then on it can be read there.
+  const giveBack = run.hold(pages.reduce((sum, page) => sum + page.bytes.length, 0))
+  try {
+    await appendMade(deps, run, pages, stats)
+  } finally {
+    giveBack()
+  }
+}
+
+async function appendMade(
   deps: CoordinatorRunDeps,
   run: CoordinatorRun,
   pages: readonly MadePage[],

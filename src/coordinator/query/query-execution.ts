@@ -22,10 +22,11 @@ import type { QueryEventOf } from './events.ts'
 import { explainAnalyzeText, runForFigures } from './explain-analyze.ts'
 import { explainColumn, explainText } from './explain-text.ts'
 import { createRecorder } from './first-append.ts'
+import type { PageMemory } from './page-memory.ts'
 import { checkPlanSize, plannedData, toStagePlan, withTimes, type PlanFacts } from './planned-data.ts'
 import type { QueryExecution, Resumption, Submission } from './query-handle.ts'
 import { createQueryAggregate, type Step } from './query-aggregate.ts'
-import { responseHeaders } from './session-headers.ts'
+import { checkHeaders, responseHeaders } from './session-headers.ts'
 import { sessionContext } from './session-context.ts'
 import { isDecided, isTerminal, resultSize, type KnownQuery } from './state.ts'
 import { queryTotals, stagesAtEnd } from './totals.ts'
@@ -50,10 +51,14 @@ export interface ExecutionDeps extends WorkerStageDeps, WriteDeps, CoordinatorRu
     readonly inlineBytes: number
     readonly queryRunMs: number
     readonly answersKeptMs: number
+    /** Of a request: what a client must remember comes with each. */
+    readonly headerBytes: number
     /** A plan as text. */
     readonly planBytes: number
   }
   readonly cleaner: TaskCleaner
+  /** For the pages of one query. */
+  readonly pageMemory: () => PageMemory
   /** QueryCreated waits so long for company: a statement that ends by then is one append. Milliseconds. */
   readonly firstAppendHoldMs: number
   readonly onInternalError: (queryId: string, error: unknown) => void
@@ -80,7 +85,9 @@ export function startQueryExecution(
   const aggregate = createQueryAggregate(queryId, deps.log, clock, () => ofQuery, resumed)
   const abort = new AbortController()
   const liveStats = new Map<string, TaskStats>()
-  const memory = new Map<number, Buffer>()
+  const pages = deps.pageMemory()
+  const { held } = submission
+  let endedBytes: number | undefined
   const place: { current: Place | undefined } = { current: undefined }
   let engineRun: EngineRun | undefined
   let queuedReason: string | undefined
@@ -104,10 +111,16 @@ export function startQueryExecution(
     if (isTerminal(aggregate.state.kind)) {
       planKnown.resolve()
       place.current?.release()
+      letGo()
       releaseTasks()
     }
     wake()
   })
+  /** What it held is given back: ended queries are counted by who keeps them. */
+  function letGo(): void {
+    endedBytes ??= held.bytes
+    held.release()
+  }
 
   /** Tasks whose pages are all beside the log are done with; others serve their pages as long as answers are kept. */
   function releaseTasks(): void {
@@ -131,7 +144,10 @@ export function startQueryExecution(
   const recorder = createRecorder(aggregate, resumed ? undefined : create, deps.firstAppendHoldMs)
   const { recordSoon, flush } = recorder
   // Nobody will ever be told of a query that the log refused.
-  recorder.first.catch(stopWork)
+  recorder.first.catch(() => {
+    stopWork()
+    letGo()
+  })
   let suspended = false
   const record: typeof recorder.record = (steps, pages) =>
     suspended ? Promise.reject(new Suspended()) : recorder.record(steps, pages)
@@ -254,7 +270,7 @@ export function startQueryExecution(
     const analysisStart = clock.monotonicMs()
     const analyzed = await analyze()
     const analysisNanos = Math.round((clock.monotonicMs() - analysisStart) * 1e6)
-    await carryOut(analyzed, analysisNanos)
+    return carryOut(analyzed, analysisNanos)
   }
 
   /** A planned query after a restart: it is not planned again, and what is published is not computed again. */
@@ -305,6 +321,9 @@ export function startQueryExecution(
         return runQuery(analyzed, analysisNanos)
       case 'session': {
         const { queryType, updateType, warnings } = analyzed
+        const headers = responseHeaders(queryId, analyzed.changes)
+        checkHeaders(headers, deps.limits.headerBytes)
+        held.more(JSON.stringify(headers).length)
         const recorded = recordSoon([
           planned({ ...NO_STAGES, queryType, analysisNanos, updateType, warnings, columns: [] }),
         ])
@@ -315,7 +334,7 @@ export function startQueryExecution(
         abort.signal.throwIfAborted()
         await record([
           finishStep({
-            responseHeaders: [...responseHeaders(queryId, analyzed.changes)],
+            responseHeaders: [...headers],
             updateType: analyzed.updateType,
           }),
         ])
@@ -331,21 +350,25 @@ export function startQueryExecution(
           analysisNanos,
         })
       }
-      case 'write': {
-        // Clients repeat a POST whose answer was lost: it has no effect and no place before its first GET.
-        place.current?.release()
-        flush()
-        planKnown.resolve()
-        wake()
-        await follow.promise
-        abort.signal.throwIfAborted()
-        await enter()
-        // Nobody followed until now: the catalogs may have changed since.
-        return carryOutWrite(deps, writeRun, await analyzeWrite(), analysisNanos)
-      }
+      case 'write':
+        // Not awaited here: what was found out is not kept for as long as nobody follows.
+        return writeOnceFollowed(analysisNanos)
       default:
         return unreachable(analyzed)
     }
+  }
+
+  async function writeOnceFollowed(analysisNanos: number): Promise<void> {
+    // Clients repeat a POST whose answer was lost: it has no effect and no place before its first GET.
+    place.current?.release()
+    flush()
+    planKnown.resolve()
+    wake()
+    await follow.promise
+    abort.signal.throwIfAborted()
+    await enter()
+    // Nobody followed until now: the catalogs may have changed since.
+    return carryOutWrite(deps, writeRun, await analyzeWrite(), analysisNanos)
   }
 
   async function runQuery(
@@ -415,7 +438,7 @@ export function startQueryExecution(
         onRunning: (drop) => {
           if (!work.fragment?.write) dropPending = drop
         },
-        onPageBytes: (token, bytes) => void memory.set(token, bytes),
+        onPageBytes: (token, bytes) => pages.set(token, bytes),
       },
       plan,
     )
@@ -424,7 +447,7 @@ export function startQueryExecution(
   /** The plan as its event has it; from now on the POST can be answered with it. */
   function planned(facts: PlanFacts): QueryCommand {
     const data = plannedData(withTimes(facts, times), new Date(clock.now()).toISOString())
-    checkPlanSize(data, deps.limits.planBytes)
+    held.more(checkPlanSize(data, deps.limits.planBytes))
     planKnown.resolve()
     wake()
     return { type: 'PlanQuery', data }
@@ -491,9 +514,10 @@ export function startQueryExecution(
     recordSoon,
     planned,
     splitsOf,
+    hold: (bytes) => held.more(bytes),
     finish: finishStep,
     onEngineRun: (running) => void (engineRun = running),
-    onPage: (token, bytes) => void memory.set(token, bytes),
+    onPage: (token, bytes) => pages.set(token, bytes),
   }
 
   const writeRun: WriteRun = {
@@ -508,7 +532,7 @@ export function startQueryExecution(
       return finished
     },
     finish: finishStep,
-    onPage: (token, bytes) => void memory.set(token, bytes),
+    onPage: (token, bytes) => pages.set(token, bytes),
   }
 
   run()
@@ -544,6 +568,9 @@ export function startQueryExecution(
       return times
     },
     calls: calls?.made ?? [],
+    get bytes() {
+      return endedBytes ?? held.bytes
+    },
     get followed() {
       return followed
     },
@@ -566,10 +593,8 @@ export function startQueryExecution(
         waiters.add(woken)
       })
     },
-    pageInMemory: (token) => memory.get(token),
-    acknowledge(before) {
-      for (const token of memory.keys()) if (token < before) memory.delete(token)
-    },
+    pageInMemory: (token) => pages.get(token),
+    acknowledge: (before) => pages.forgetBefore(before),
     async finish() {
       if (isTerminal(aggregate.state.kind)) return
       await record([finishStep()])
@@ -608,7 +633,8 @@ export function startQueryExecution(
     },
     dispose() {
       recorder.dispose()
-      memory.clear()
+      pages.clear()
+      letGo()
     },
   }
 }

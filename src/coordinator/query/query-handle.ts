@@ -1,5 +1,6 @@
 import type { TaskStats } from '../../execution/api/task.ts'
 import type { Failure } from '../../shared/engine-error.ts'
+import type { HeldMemory } from '../dispatch/statement-memory.ts'
 import type { QueryId } from '../../shared/ids.ts'
 import type { FrontEndTimes } from '../../sql/front-end.ts'
 import type { ConnectorCall } from './connector-calls.ts'
@@ -9,10 +10,16 @@ import type { LiveQuery } from './state.ts'
 import type { QueryTotals } from './totals.ts'
 
 /** A statement as it was posted, its secrets taken out for the log. */
-export interface Submission {
+export interface PostedStatement {
   /** As typed: what is run. */
   readonly sql: string
   readonly created: QueryEventOf<'QueryCreated'>['data']
+}
+
+/** A statement that is accepted. */
+export interface Submission extends PostedStatement {
+  /** Its part of the memory of all open statements; given back when it has ended. */
+  readonly held: HeldMemory
 }
 
 /** A query of this coordinator from its POST until it is forgotten. */
@@ -32,6 +39,8 @@ export interface QueryExecution {
   readonly planKnown: Promise<void>
   /** Tokens below were passed before this coordinator took the query over. */
   readonly firstToken: number
+  /** What it holds of this process's memory, about; once it has ended, what it held until then. */
+  readonly bytes: number
   /** Was a nextUri of it ever asked for? */
   readonly followed: boolean
   /** The client follows: statements that change anything go on now. */
@@ -64,4 +73,5 @@ export interface QueryExecution {
 export interface Resumption {
   readonly state: LiveQuery
   readonly sequence: number
+  readonly held: HeldMemory
 }

@@ -26,12 +26,16 @@ export interface RetentionLimits {
   readonly clientAbsentMs: number
   /** An ended query leaves memory so long after the last request for it, milliseconds. */
   readonly inMemoryMs: number
+  /** Ended queries leave memory beyond so many bytes together, the first to end first, whenever they were asked for. */
+  readonly endedBytes: number
   /** Ended queries beyond that leave memory, when they can be answered for otherwise, although reads still need them. */
   readonly endedInMemory: number
 }
 
 interface Entry {
   readonly execution: QueryExecution
+  /** Of an ended one. */
+  bytes: number
   readonly addedAt: number
   touchedAt: number
   endedAt: number | undefined
@@ -50,6 +54,9 @@ export function createQueryRegistry(
   const entries = new Map<string, Entry>()
   const removed: ((execution: QueryExecution) => void)[] = []
   let open = 0
+  /** In the order of their ends. */
+  const ended = new Set<Entry>()
+  let endedBytes = 0
   let waiting: (() => void)[] = []
 
   function sweep(): void {
@@ -79,8 +86,10 @@ export function createQueryRegistry(
     for (const listener of removed) listener(entry.execution)
   }
 
-  function drop({ execution }: Entry): void {
+  function drop(entry: Entry): void {
+    const { execution } = entry
     entries.delete(execution.queryId)
+    if (ended.delete(entry)) endedBytes -= entry.bytes
     execution.dispose()
   }
 
@@ -88,8 +97,19 @@ export function createQueryRegistry(
   function close(entry: Entry): boolean {
     if (entry.endedAt !== undefined) return false
     entry.endedAt = clock.monotonicMs()
+    entry.bytes = entry.execution.bytes
+    endedBytes += entry.bytes
+    ended.add(entry)
     open--
     return true
+  }
+
+  /** Large ones do not wait for the next look: thousands may end within a second. */
+  function makeRoom(): void {
+    for (const { execution } of ended) {
+      if (endedBytes <= limits.endedBytes) return
+      if (mayForget(execution) || leave(execution)) remove(execution.queryId)
+    }
   }
   const timer = setInterval(sweep, 1000)
   timer.unref()
@@ -103,14 +123,16 @@ export function createQueryRegistry(
   return {
     add(execution) {
       const now = clock.monotonicMs()
-      const entry: Entry = { execution, addedAt: now, touchedAt: now, endedAt: undefined }
+      const entry: Entry = { execution, bytes: 0, addedAt: now, touchedAt: now, endedAt: undefined }
       entries.set(execution.queryId, entry)
       open++
       const woken = waiting
       waiting = []
       for (const wake of woken) wake()
       execution.aggregate.onValid(() => {
-        if (isTerminal(execution.aggregate.state.kind)) close(entry)
+        if (!isTerminal(execution.aggregate.state.kind) || !close(entry)) return
+        // After those who are told of the end.
+        if (endedBytes > limits.endedBytes) setImmediate(makeRoom)
       })
       execution.created.catch(() => {
         if (close(entry)) drop(entry)

@@ -68,3 +68,16 @@ export function responseHeaders(queryId: string, changes: readonly SessionChange
     }
   })
 }
+
+/**
+ * What a client is told to remember it sends with each statement, among other headers.
+ * @throws EngineError QUERY_TEXT_TOO_LARGE when it would be refused then
+ */
+export function checkHeaders(headers: readonly ResponseHeader[], maxBytes: number): void {
+  const bytes = headers.reduce((sum, { header, value }) => sum + header.length + Buffer.byteLength(value), 0)
+  if (bytes <= maxBytes) return
+  throw new EngineError(
+    'QUERY_TEXT_TOO_LARGE',
+    `Clients would have to send ${bytes} bytes with each statement from now on, in headers of at most ${maxBytes} bytes`,
+  )
+}

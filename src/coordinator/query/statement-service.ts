@@ -4,7 +4,9 @@ import { EngineError, failureOf, type Failure } from '../../shared/engine-error.
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
 import type { TaskStats } from '../../execution/api/task.ts'
 import { Fenced, LogUnavailable as LogOverloaded, type EventLog } from '../../events/event-log.ts'
-import type { QueryExecution, Submission } from './query-handle.ts'
+import type { StatementMemory } from '../dispatch/statement-memory.ts'
+import { ownerOf, statementBytes } from './held-bytes.ts'
+import type { PostedStatement, QueryExecution, Submission } from './query-handle.ts'
 import type { QueryRegistry } from './query-registry.ts'
 import type { ResultPageSource } from './result-page-source.ts'
 import { readQuery } from './read-query.ts'
@@ -31,9 +33,9 @@ export type StatementAnswer =
 export interface StatementService {
   /**
    * Starts a query. Resolves when its id may be told and its plan is known, or a moment after the former.
-   * @throws EngineError TOO_MANY_REQUESTS_FAILED too many open queries; SERVER_SHUTTING_DOWN; LogUnavailable after its wait, or with a full disk
+   * @throws EngineError TOO_MANY_REQUESTS_FAILED too many open queries, or too much memory for them; SERVER_SHUTTING_DOWN; LogUnavailable after its wait, or with a full disk
    */
-  submit(submission: Submission): Promise<QueryExecution>
+  submit(statement: PostedStatement): Promise<QueryExecution>
   /** What token n has to say now; waits for something new at most `waitMs`. */
   poll(queryId: string, token: number, waitMs: number): Promise<StatementAnswer>
   /** @returns 'done' when the cancel (or an earlier end) is valid, 'unknown' for no such query, 'waiting' after `waitMs` */
@@ -54,6 +56,7 @@ export interface StatementServiceDeps {
   readonly log: Pick<EventLog, 'readStream' | 'tip'>
   readonly registry: QueryRegistry
   readonly pages: ResultPageSource
+  readonly memory: StatementMemory
   readonly start: (submission: Submission) => QueryExecution
   readonly limits: {
     readonly openQueries: number
@@ -243,7 +246,7 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
   }
 
   return {
-    async submit(submission) {
+    async submit(statement) {
       if (!deps.accepting()) throw new EngineError('SERVER_SHUTTING_DOWN', 'The server is shutting down')
       if (registry.open >= deps.limits.openQueries)
         throw new EngineError(
@@ -252,7 +255,11 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
         )
       if (!deps.hasDiskRoom())
         throw new LogUnavailable('The disk of the data folder is almost full: no statement is accepted')
-      const execution = deps.start(submission)
+      const { sql, created } = statement
+      const execution = deps.start({
+        ...statement,
+        held: deps.memory.hold(ownerOf(created), statementBytes(sql, created)),
+      })
       registry.add(execution)
       const accepted = await within(execution.created, deps.limits.postLogWaitMs).catch((error: unknown) => {
         // Too much waits for a log that is away: it says so at once.

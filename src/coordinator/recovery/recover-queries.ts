@@ -2,6 +2,8 @@ import type { EventLog } from '../../events/event-log.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { failureOf, type ErrorName, type Failure } from '../../shared/engine-error.ts'
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
+import type { StatementMemory } from '../dispatch/statement-memory.ts'
+import { ownerOf, queryBytes } from '../query/held-bytes.ts'
 import { createQueryAggregate, type QueryAggregate } from '../query/query-aggregate.ts'
 import type { Resumption } from '../query/query-handle.ts'
 import { querySpanContext } from '../query/query-spans.ts'
@@ -25,6 +27,8 @@ export interface RecoveryDeps {
    * @default none
    */
   readonly readMany?: (queryIds: readonly string[]) => Promise<ReadonlyMap<string, QueryStream>>
+  /** Memory that open statements may take. */
+  readonly memory: Pick<StatementMemory, 'holdRecovered'>
   /** Goes on with a query; QueryRecovered is valid. Called in the order of the queries' creation. */
   readonly resume: (queryId: QueryId, resumption: Resumption) => void
   /** Of a query that was ended, not resumed. */
@@ -38,7 +42,7 @@ export interface QueryStream {
 }
 
 /** Read and appended together. */
-const CHUNK = 200
+const CHUNK = 100
 
 /**
  * Takes over every query that the coordinator before left open, in the order given. QueryRecovered is valid before a query is touched; one
@@ -65,15 +69,18 @@ export async function recoverQueries(deps: RecoveryDeps, open: readonly string[]
           sequence,
         })
         const refusal = reasonNotToTouch(live)
-        if (refusal) {
-          await failQuery(aggregate, deps.clock, refusal)
+        const held = refusal
+          ? undefined
+          : deps.memory.holdRecovered(ownerOf(live.created), queryBytes(live), isDecided(live))
+        if (!held) {
+          await failQuery(aggregate, deps.clock, refusal ?? TOO_MUCH)
           if (aggregate.state.kind !== 'NONE') deps.onFailed?.(aggregate.state)
           failed++
           return undefined
         }
         const data = { count: live.recoveries + 1, phase: live.kind, epoch: deps.epoch }
         const events = await aggregate.execute([{ type: 'RecoverQuery', data }])
-        return { queryId, resumption: { state: aggregate.state as LiveQuery, sequence: sequence + events } }
+        return { queryId, resumption: { state: aggregate.state as LiveQuery, sequence: sequence + events, held } }
       }),
     )
     // Those that waited wait again in the order in which they came.
@@ -85,6 +92,11 @@ export async function recoverQueries(deps: RecoveryDeps, open: readonly string[]
   }
   return { resumed, failed, ended }
 }
+
+const TOO_MUCH = failureOf(
+  'COORDINATOR_RESTARTED',
+  'The coordinator was restarted, and the statements that were open take more memory than they may; submit it again',
+)
 
 function reasonNotToTouch(query: LiveQuery): Failure | undefined {
   // It cannot fail any more, and what is left to do takes nothing of the statement.

@@ -47,7 +47,8 @@ export function toProblem(error: unknown): HttpProblem {
   if (error instanceof HttpProblem) return error
   if (error instanceof EngineError) {
     const status = STATUS_OF[error.errorName] ?? (error.errorType === 'USER_ERROR' ? 400 : 500)
-    return new HttpProblem(status, error.message)
+    // It passes: clients that try again do it after so many seconds.
+    return new HttpProblem(status, error.message, status === 429 ? { 'retry-after': '1' } : {})
   }
   return new HttpProblem(500, 'Internal error')
 }

@@ -12,23 +12,36 @@ export function expectBody(request: IncomingMessage, sha256: string): void {
 
 /**
  * Reads a body, counted while it comes.
+ * @param onBytes told how many there are; what it throws ends the reading
  * @throws HttpProblem 413 above the limit, 400 when the client breaks off, 401 when it is not the one vouched for
  */
-export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+export function readBody(
+  request: IncomingMessage,
+  maxBytes: number,
+  onBytes?: (bytes: number) => void,
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const announced = Number(request.headers['content-length'] ?? 0)
     if (announced > maxBytes) return reject(tooLarge(maxBytes))
     const parts: Buffer[] = []
     let bytes = 0
-    request.on('data', (part: Buffer) => {
+    const stop = (error: unknown): void => {
+      request.off('data', onData)
+      request.pause()
+      parts.length = 0
+      reject(error)
+    }
+    function onData(part: Buffer): void {
       bytes += part.length
-      if (bytes > maxBytes) {
-        request.pause()
-        reject(tooLarge(maxBytes))
-        return
+      if (bytes > maxBytes) return stop(tooLarge(maxBytes))
+      try {
+        onBytes?.(bytes)
+      } catch (error) {
+        return stop(error)
       }
       parts.push(part)
-    })
+    }
+    request.on('data', onData)
     request.on('end', () => {
       const body = parts.length === 1 ? parts[0]! : Buffer.concat(parts)
       const sha256 = expected.get(request)
@@ -39,6 +52,23 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
     request.on('close', () => {
       if (!request.complete) reject(new HttpProblem(400, 'The request body broke off'))
     })
+  })
+}
+
+/** Lets a body go by that nobody wants, as far as `maxBytes`; resolves at its end, or when the client breaks off. */
+export function discardBody(request: IncomingMessage, maxBytes: number): Promise<void> {
+  return new Promise((resolve) => {
+    if (request.complete || request.destroyed) return resolve()
+    let bytes = 0
+    request.on('data', (part: Buffer) => {
+      bytes += part.length
+      if (bytes <= maxBytes) return
+      request.pause()
+      resolve()
+    })
+    request.on('end', resolve)
+    request.on('close', resolve)
+    request.resume()
   })
 }
 

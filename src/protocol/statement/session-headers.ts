@@ -102,11 +102,17 @@ function decodeLatin1(text: string): string {
   return text
 }
 
+/** Properties, prepared statements, tags: so many of a kind. */
+const MOST_ENTRIES = 1000
+
 function commaList(text: string | undefined): string[] {
-  return (text ?? '')
+  const entries = (text ?? '')
     .split(',')
     .map((one) => one.trim())
     .filter((one) => one !== '')
+  if (entries.length > MOST_ENTRIES)
+    throw new HttpProblem(400, `A header has ${entries.length} entries; at most ${MOST_ENTRIES} are allowed`)
+  return entries
 }
 
 function tags(text: string | undefined, header: string): string[] {

@@ -2,21 +2,22 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineError, failureOf } from '../../shared/engine-error.ts'
 import type { Clock } from '../../shared/clock.ts'
-import type { QueryEventOf } from '../../coordinator/query/events.ts'
+import type { QuerySession } from '../../coordinator/query/events.ts'
 import {
   LogUnavailable,
   type StatementAnswer,
   type StatementService,
 } from '../../coordinator/query/statement-service.ts'
 import { EventLogError, Fenced } from '../../events/event-log.ts'
-import type { Submission } from '../../coordinator/query/query-handle.ts'
+import type { StatementMemory, StatementOwner } from '../../coordinator/dispatch/statement-memory.ts'
+import type { PostedStatement, QueryExecution } from '../../coordinator/query/query-handle.ts'
 import type { KnownQuery } from '../../coordinator/query/state.ts'
 import { headerText } from '../edge/header-text.ts'
 import { HttpProblem } from '../edge/problem.ts'
-import { decodeUtf8, readBody } from '../edge/request-body.ts'
+import { decodeUtf8, discardBody, readBody } from '../edge/request-body.ts'
 import { requestTarget } from '../edge/request-target.ts'
 import { answerText } from './query-results.ts'
-import { headerFamily, headerPrefix, sessionFromHeaders } from './session-headers.ts'
+import { headerFamily, headerPrefix, sessionFromHeaders, type HeaderFamily } from './session-headers.ts'
 import type { StatementUris } from './next-uri.ts'
 import { sendAnswer } from './send-answer.ts'
 import type { StatementSpans } from './statement-spans.ts'
@@ -24,11 +25,13 @@ import { tellWaiting, type LastKnown } from './waiting-answer.ts'
 
 export interface StatementRouteDeps {
   readonly service: StatementService
+  /** Bodies count while they come. */
+  readonly memory: Pick<StatementMemory, 'hold'>
   readonly uris: StatementUris
   readonly clock: Clock
   readonly redact: (sql: string) => { readonly sql: string; readonly redacted: boolean }
   readonly spans: StatementSpans
-  readonly groupOf: (session: QueryEventOf<'QueryCreated'>['data']['session']) => string
+  readonly groupOf: (session: QuerySession) => string
   readonly defaultTimeZone: string
   readonly limits: {
     readonly statementBytes: number
@@ -72,24 +75,8 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
     acceptsJson(request)
     const family = headerFamily(request.headers)
     const session = sessionFromHeaders(request, family, deps.defaultTimeZone)
-    const body = await readBody(request, deps.limits.statementBytes)
-    const sql = decodeUtf8(body)
-    if (sql.trim() === '') throw new HttpProblem(400, 'SQL statement is empty')
-    const { sql: shown, redacted } = deps.redact(sql)
-    const submission: Submission = {
-      sql,
-      created: {
-        sql: shown,
-        redacted,
-        headerFamily: family,
-        baseUri: baseUri(request, deps.forwarded),
-        session,
-        resourceGroup: deps.groupOf(session),
-        ...trace,
-      },
-    }
-    const execution = await deps.service.submit(submission).catch((error: unknown) => {
-      const { resourceGroup } = submission.created
+    const resourceGroup = deps.groupOf(session)
+    const execution = await submit(request, { family, session, resourceGroup, trace }).catch((error: unknown) => {
       if (error instanceof LogUnavailable) deps.onRejected?.(resourceGroup, 'log_down')
       if (error instanceof EngineError && error.errorName === 'TOO_MANY_REQUESTS_FAILED')
         deps.onRejected?.(resourceGroup, 'shed')
@@ -112,6 +99,48 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
     }
     const text = answerText(view, deps.uris, false)
     sendAnswer(request, response, [text.head], {})
+  }
+
+  async function submit(request: IncomingMessage, posted: PostHeaders): Promise<QueryExecution> {
+    const { session, family, resourceGroup, trace } = posted
+    const sql = await readStatement(request, { user: session.user, address: session.remoteUserAddress })
+    if (sql.trim() === '') throw new HttpProblem(400, 'SQL statement is empty')
+    const { sql: shown, redacted } = deps.redact(sql)
+    const statement: PostedStatement = {
+      sql,
+      created: {
+        sql: shown,
+        redacted,
+        headerFamily: family,
+        baseUri: baseUri(request, deps.forwarded),
+        session,
+        resourceGroup,
+        ...trace,
+      },
+    }
+    return deps.service.submit(statement)
+  }
+
+  /** @throws EngineError TOO_MANY_REQUESTS_FAILED when there is no room for it; then it has been read to its end, and is gone */
+  async function readStatement(request: IncomingMessage, owner: StatementOwner): Promise<string> {
+    const { statementBytes } = deps.limits
+    const announced = Number(request.headers['content-length'] ?? BODY_STEP_BYTES)
+    try {
+      const held = deps.memory.hold(owner, Math.min(announced, statementBytes))
+      try {
+        const body = await readBody(request, statementBytes, (bytes) => {
+          if (bytes > held.bytes) held.more(BODY_STEP_BYTES)
+        })
+        return decodeUtf8(body)
+      } finally {
+        held.release()
+      }
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error
+      // A client reads no answer before it has sent all.
+      await discardBody(request, statementBytes)
+      throw new EngineError('TOO_MANY_REQUESTS_FAILED', error.message)
+    }
   }
 
   async function get(request: IncomingMessage, response: ServerResponse, id: string, segment: string): Promise<void> {
@@ -279,6 +308,17 @@ function isPassing(error: unknown): boolean {
   )
 }
 
+/** Of a body of unknown length, held while it comes. */
+const BODY_STEP_BYTES = 64 * 1024
+
+/** What a POST says before its body. */
+interface PostHeaders {
+  readonly family: HeaderFamily
+  readonly session: QuerySession
+  readonly resourceGroup: string
+  readonly trace: ReturnType<StatementSpans['post']>
+}
+
 interface SettledAnswers {
   of(
     queryId: string,
@@ -288,9 +328,14 @@ interface SettledAnswers {
   ): { head: string; tail: string }
 }
 
-/** The newest settled answers, a few thousand characters each; older ones are made again from the same events. */
+/** Settled answers take so many characters together: each has the columns of its result, which may be very many. */
+const SETTLED_CHARACTERS = 16 * 1024 * 1024
+const SETTLED_ANSWERS = 2000
+
+/** The newest settled answers; older ones are made again from the same events. */
 function createSettledAnswers(): SettledAnswers {
   const kept = new Map<string, { head: string; tail: string }>()
+  let characters = 0
   return {
     of(queryId, token, next, make) {
       const key = `${queryId}/${token}/${next ?? 'end'}`
@@ -298,7 +343,12 @@ function createSettledAnswers(): SettledAnswers {
       if (known) return known
       const made = make()
       kept.set(key, made)
-      if (kept.size > 2000) kept.delete(kept.keys().next().value!)
+      characters += made.head.length + made.tail.length
+      for (const [oldest, { head, tail }] of kept) {
+        if (kept.size <= SETTLED_ANSWERS && characters <= SETTLED_CHARACTERS) break
+        kept.delete(oldest)
+        characters -= head.length + tail.length
+      }
       return made
     },
   }

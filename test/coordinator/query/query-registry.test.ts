@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createQueryRegistry, type QueryRegistry } from '../../../src/coordinator/query/query-registry.ts'
 import { knownQuery } from '../../support/known-query.ts'
 
-const limits = { firstFollowMs: 1e9, clientAbsentMs: 1e9, inMemoryMs: 10_000, endedInMemory: 3 }
+const limits = { firstFollowMs: 1e9, clientAbsentMs: 1e9, inMemoryMs: 10_000, endedInMemory: 3, endedBytes: 1e9 }
 let registry: QueryRegistry
 
 beforeEach(() => void vi.useFakeTimers())

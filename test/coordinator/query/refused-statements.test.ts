@@ -90,6 +90,15 @@ describe('a plan that the log does not take', () => {
     expect(state.kind === 'FAILED' && state.failure.errorName).toBe('QUERY_EXCEEDED_COMPILER_LIMIT')
   })
 
+  it('is not the only thing that may be too long: what a client could not send again is not prepared', async () => {
+    const changes = [{ kind: 'AddedPrepare', name: 'p', sql: 'x'.repeat(100_000) }] as const
+    const bed = createStatementBed({ log: new MemoryLog(), analyze: () => Promise.resolve({ ...session, changes }) })
+    const execution = await bed.submit('PREPARE p FROM …')
+    while (execution.aggregate.state.kind !== 'FAILED') await settled()
+    const { state } = execution.aggregate
+    expect(state.kind === 'FAILED' && state.failure.errorName).toBe('QUERY_TEXT_TOO_LARGE')
+  })
+
   it('is no reason for a failure as long', async () => {
     const log = new MemoryLog()
     const analyze = () =>
@@ -188,6 +197,7 @@ describe('places in a resource group', () => {
           { group: 'global', running: 0, queued: 0, limits: { running: 1, queued: 100 } },
         ])
         expect(bed.registry.open).toBe(0)
+        expect(bed.memory.heldBytes).toBe(0)
         expect(bed.unrecorded).toEqual([])
         // The one place is there for whoever comes next.
         expect(bed.groups.tryEnter('global', new AbortController().signal)).toBeDefined()

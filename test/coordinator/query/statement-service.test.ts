@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createStatementMemory } from '../../../src/coordinator/dispatch/statement-memory.ts'
 import { queryEventVersions } from '../../../src/coordinator/query/events.ts'
 import { createQueryRegistry, type QueryRegistry } from '../../../src/coordinator/query/query-registry.ts'
 import { createStatementService, type StatementService } from '../../../src/coordinator/query/statement-service.ts'
@@ -30,7 +31,7 @@ function serviceOver(whileRead: () => void): StatementService {
   const nothing = { logId: '', partitions: [], at: [] }
   registry = createQueryRegistry(
     clock,
-    { firstFollowMs: 1e9, clientAbsentMs: 1e9, inMemoryMs: 10_000, endedInMemory: 3 },
+    { firstFollowMs: 1e9, clientAbsentMs: 1e9, inMemoryMs: 10_000, endedInMemory: 3, endedBytes: 1e9 },
     () => false,
   )
   return createStatementService({
@@ -43,6 +44,7 @@ function serviceOver(whileRead: () => void): StatementService {
       },
       tip: () => Promise.resolve(nothing),
     },
+    memory: createStatementMemory({ totalBytes: 1e9, userBytes: 1e9, addressBytes: 1e9 }),
     pages: { read: () => Promise.resolve('lost') },
     start: () => {
       throw new Error('Nothing is posted here')

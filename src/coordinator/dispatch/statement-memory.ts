@@ -1,0 +1,139 @@
+import { formatSize } from '../../shared/durations.ts'
+import { EngineError } from '../../shared/engine-error.ts'
+
+/** Whose statement it is. Anybody may go by many names: where they come from counts too. */
+export interface StatementOwner {
+  readonly user: string
+  readonly address: string
+}
+
+/** What one statement holds of this process's memory. */
+export interface HeldMemory {
+  /** Bytes held now. */
+  readonly bytes: number
+  /**
+   * Holds so many bytes more; a little is always given, so that whoever fills the limits to the brim harms no statement
+   * that was accepted.
+   * @returns gives them back, once
+   * @throws EngineError EXCEEDED_GLOBAL_MEMORY_LIMIT when that is too much: it holds what it held
+   */
+  more(bytes: number): () => void
+  /** Gives back all; later calls do nothing, and nothing more is held. */
+  release(): void
+}
+
+export interface StatementMemoryLimits {
+  /** Of all open statements together, bytes. */
+  readonly totalBytes: number
+  readonly userBytes: number
+  readonly addressBytes: number
+}
+
+/** The memory that open statements may take: bounded in all, for each user and for each address. */
+export interface StatementMemory {
+  /** @throws EngineError TOO_MANY_REQUESTS_FAILED when one of the limits is reached */
+  hold(owner: StatementOwner, bytes: number): HeldMemory
+  /**
+   * For a query that the coordinator before accepted: only what it left open counts against the limit of all.
+   * @param needed it cannot be ended instead
+   * @returns undefined when it was too much
+   */
+  holdRecovered(owner: StatementOwner, bytes: number, needed: boolean): HeldMemory | undefined
+  readonly heldBytes: number
+}
+
+/** To a statement that was accepted: the plan of a small one, and its result. */
+const ALWAYS_GIVEN = 16 * 1024
+
+export function createStatementMemory(limits: StatementMemoryLimits): StatementMemory {
+  let total = 0
+  let recovered = 0
+  const users = createTally()
+  const addresses = createTally()
+
+  function take({ user, address }: StatementOwner, bytes: number): void {
+    total += bytes
+    users.add(user, bytes)
+    addresses.add(address, bytes)
+  }
+
+  /** What is in the way of so many bytes more. */
+  function obstacle({ user, address }: StatementOwner, bytes: number): string | undefined {
+    if (total + bytes > limits.totalBytes) return `All open statements take ${of(total, limits.totalBytes)}`
+    if (users.of(user) + bytes > limits.userBytes)
+      return `The open statements of this user take ${of(users.of(user), limits.userBytes)}`
+    if (addresses.of(address) + bytes > limits.addressBytes)
+      return `The open statements of this address take ${of(addresses.of(address), limits.addressBytes)}`
+    return undefined
+  }
+
+  function held(owner: StatementOwner, first: number, onRelease: () => void): HeldMemory {
+    let bytes = 0
+    let open = true
+    const change = (by: number): void => {
+      bytes += by
+      take(owner, by)
+    }
+    change(first)
+    return {
+      get bytes() {
+        return bytes
+      },
+      more(wanted) {
+        if (!open) return () => {}
+        const reason = bytes - first + wanted > ALWAYS_GIVEN ? obstacle(owner, wanted) : undefined
+        if (reason !== undefined)
+          throw new EngineError(
+            'EXCEEDED_GLOBAL_MEMORY_LIMIT',
+            `${reason}; this one needs ${formatSize(wanted)} more for its plan or result`,
+          )
+        change(wanted)
+        let given = true
+        return () => {
+          if (given && open) change(-wanted)
+          given = false
+        }
+      },
+      release() {
+        if (!open) return
+        open = false
+        change(-bytes)
+        onRelease()
+      },
+    }
+  }
+
+  return {
+    hold(owner, bytes) {
+      const reason = obstacle(owner, bytes)
+      if (reason !== undefined)
+        throw new EngineError('TOO_MANY_REQUESTS_FAILED', `${reason}: take or cancel their results, or wait`)
+      return held(owner, bytes, () => {})
+    },
+    holdRecovered(owner, bytes, needed) {
+      if (!needed && recovered + bytes > limits.totalBytes) return undefined
+      recovered += bytes
+      return held(owner, bytes, () => (recovered -= bytes))
+    },
+    get heldBytes() {
+      return total
+    },
+  }
+}
+
+function of(bytes: number, limit: number): string {
+  return `${formatSize(bytes)} of at most ${formatSize(limit)}`
+}
+
+/** Sums by name; a name without anything is forgotten. */
+function createTally() {
+  const sums = new Map<string, number>()
+  return {
+    of: (name: string): number => sums.get(name) ?? 0,
+    add(name: string, bytes: number): void {
+      const sum = (sums.get(name) ?? 0) + bytes
+      if (sum > 0) sums.set(name, sum)
+      else sums.delete(name)
+    },
+  }
+}
