@@ -26,7 +26,7 @@ const POST_TIMEOUT_MS = 10_000
 export function createAnchorExport(options: AnchorExportOptions): AnchorExport {
   const stopping = new AbortController()
   const toFile = createQueue(options, async (anchors) => {
-    const handle: FileHandle = await open(options.file, 'a', 0o644)
+    const handle: FileHandle = await open(options.file, 'a', 0o600)
     try {
       await handle.appendFile(anchors.map((anchor) => `${JSON.stringify(anchor)}\n`).join(''))
       await handle.datasync()

@@ -4,6 +4,7 @@ import { deepFreeze } from '../shared/deep-freeze.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import type { Service } from '../shared/service.ts'
+import { keepFilesPrivate } from '../supervisor/data-folder.ts'
 import type { ChildStart, FromChild, RestartCount, ToChild } from '../supervisor/messages.ts'
 
 /** What a coordinator or worker process knows of, and tells, its supervisor. */
@@ -47,6 +48,7 @@ export type ChildProgram = (life: ChildLife) => Promise<Pick<Service, 'stop'>>
  * supervisor is gone, and turns whatever is thrown into an exit code and a line.
  */
 export function runChild(program: ChildProgram): void {
+  keepFilesPrivate()
   const parent = process.ppid
   // Without a supervisor nobody would ever end this process or start its successor.
   const orphaned = () => process.exit(exitCodes.drained)

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
+import { keepFilesPrivate } from '../supervisor/data-folder.ts'
 
 const USAGE = `usage: quipu <command> [options]
 
@@ -79,6 +80,7 @@ async function help(): Promise<number> {
   return 0
 }
 
+keepFilesPrivate()
 try {
   process.exitCode = await run(process.argv.slice(2))
 } catch (error) {

@@ -6,6 +6,7 @@ import { loadClusterSecret } from '../security/cluster-secret.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import type { ChildSpec } from '../supervisor/child-keeper.ts'
+import { makeDataFolder } from '../supervisor/data-folder.ts'
 import { Supervisor, type Running } from '../supervisor/supervisor.ts'
 import { isRunByNpm, watchParent } from './npm-parent.ts'
 
@@ -25,7 +26,9 @@ const AFTER_DRAIN_MS = 2_000
 export async function superviseCommand(program: SupervisedProgram, argv: readonly string[]): Promise<number> {
   // A reader of the log lines that went away is no reason to end.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
-  const config = withSecret(loadConfig(argv, process.env), program)
+  const given = loadConfig(argv, process.env)
+  makeDataFolder(given.dataDir)
+  const config = withSecret(given, program)
   const supervisor = new Supervisor({
     dataDir: config.dataDir,
     ...(program === 'worker' ? {} : { listen: { host: config.host, port: config.port } }),

@@ -43,14 +43,14 @@ export function publicKeyPath(path: string): string {
 function readOrMake(path: string): string {
   const there = read(path)
   if (there !== undefined) return there
-  mkdirSync(dirname(path), { recursive: true, mode: 0o711 })
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const { privateKey, publicKey } = generateKeyPairSync('ed25519')
   const own = `${path}.${process.pid}`
   writeFileSync(own, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
   try {
     // Two coordinators may come here at once: a link made whole, and only one of them makes it.
     linkSync(own, path)
-    writeFileSync(publicKeyPath(path), publicKey.export({ type: 'spki', format: 'pem' }), { mode: 0o644 })
+    writeFileSync(publicKeyPath(path), publicKey.export({ type: 'spki', format: 'pem' }), { mode: 0o600 })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   } finally {

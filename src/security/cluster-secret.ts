@@ -46,7 +46,7 @@ function readSecret(path: string): string | undefined {
 
 /** Coordinator and worker may both come here at the first start: a link made whole, and only one of them makes it. */
 function makeSecret(dataDir: string, path: string): string {
-  mkdirSync(dataDir, { recursive: true, mode: 0o711 })
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   const own = `${path}.${process.pid}`
   writeFileSync(own, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600 })
   try {

@@ -1,5 +1,6 @@
-import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { makeDataFolder } from './data-folder.ts'
 import { identify, isRunning, signal, waitUntilGone, type ProcessIdentity } from './process-identity.ts'
 
 /** What the file holds: who supervises this data folder, its children, and the last writer of the log among them. */
@@ -33,7 +34,7 @@ const ORPHANS_END_MS = 1_500
  * @throws Error with one line when another supervisor lives
  */
 export async function lockDataFolder(dataDir: string, role: LockRole = 'owner'): Promise<DataFolderLock> {
-  mkdirSync(dataDir, { recursive: true, mode: 0o711 })
+  makeDataFolder(dataDir)
   const path = join(dataDir, FILES[role])
   const supervisor = identify(process.pid)
   if (!supervisor) throw new Error('Cannot tell when this process started')

@@ -11,6 +11,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { makeDataFolder } from './data-folder.ts'
 import { canEnter, type PosixUser } from './posix-user.ts'
 
 /** Where a cluster lies and where its socket is. */
@@ -35,7 +36,7 @@ export function preparePostgresFolders(
   user: PosixUser | undefined,
   tell: (line: string) => void,
 ): PostgresFolders {
-  makePassable(dataDir)
+  makeDataFolder(dataDir)
   const data = realpathSync(dataDir)
   const cluster = join(data, 'postgres')
   const target = linkTarget(cluster)

@@ -1,7 +1,8 @@
-import { mkdir, open, rm, rmdir } from 'node:fs/promises'
+import { open, rm, rmdir, stat } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { ConnectorWriter, EngineFile, WriteTarget, WrittenFile } from '../spi/table-writer.ts'
+import { fileMode, makeFoldersLikeParent } from './inherited-modes.ts'
 import type { LakeFolders } from './lake-folders.ts'
 import { hashFooter } from './lake-files.ts'
 import { makeFolder, syncFolder } from './version-chain.ts'
@@ -32,6 +33,7 @@ export function createAttempts(
     if (dirname(file.path) !== folder) throw new Error(`${file.path} is not a file of ${folder}`)
     const handle = await open(file.path, 'r')
     try {
+      await handle.chmod(fileMode(await stat(folder)))
       await handle.sync()
     } finally {
       await handle.close()
@@ -51,7 +53,7 @@ export function createAttempts(
       const folder = attemptFolder(table, target, attempt)
       await makeFolder(table)
       await rm(folder, { recursive: true, force: true })
-      await mkdir(folder, { recursive: true })
+      await makeFoldersLikeParent(folder)
       return folder
     },
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { link, mkdir, open, readdir, readFile, stat, unlink } from 'node:fs/promises'
+import { link, open, readdir, readFile, stat, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { fileMode, makeFolderLikeParent } from './inherited-modes.ts'
 import { parseManifest, type Manifest } from './manifest.ts'
 
 /** Manifests of a schema, table or view lie here, below its folder. */
@@ -71,8 +72,9 @@ export async function createVersion(folder: string, manifest: Manifest, onStep: 
   const temporary = join(manifests, `.v${version}-${randomUUID()}.tmp`)
   await onStep('beforeWrite', version)
   try {
-    const file = await open(temporary, 'wx')
+    const file = await open(temporary, 'wx', 0o600)
     try {
+      await file.chmod(fileMode(await stat(manifests)))
       await file.writeFile(`${JSON.stringify(manifest)}\n`)
       await onStep('beforeSync', version)
       await file.sync()
@@ -103,7 +105,7 @@ export function versionPath(folder: string, version: number): string {
 /** Makes one folder durable below a folder that is there. */
 export async function makeFolder(folder: string): Promise<void> {
   try {
-    await mkdir(folder)
+    await makeFolderLikeParent(folder)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     // Whoever made it may have died before this: what is put into it must not be lost with its name.

@@ -56,7 +56,7 @@ export function writeKeyFile(path: string, blocks: Iterable<KeyBlock>): void {
     )
     return `${JSON.stringify({ block, log, epoch, depth: tree.depth, secrets } satisfies z.infer<typeof lineSchema>)}\n`
   })
-  mkdirSync(dirname(path), { recursive: true, mode: 0o711 })
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const made = `${path}.${process.pid}`
   const file = openSync(made, 'w', 0o600)
   try {

@@ -6,6 +6,9 @@ import { Socket } from 'node:net'
 import { Worker } from 'node:worker_threads'
 import type { EngineArguments, ThreadArguments } from './messages.ts'
 
+// What DuckDB writes (spill, profiles, tables) is for this user alone; who seals a table's files opens them as its folder is.
+process.umask(0o077)
+
 const engineArguments = JSON.parse(process.argv[2] ?? '{}') as EngineArguments
 
 /** Not `process.exit`: that would wait for DuckDB's threads, which may be in the middle of hours of work. */

@@ -113,6 +113,11 @@ describe('settings', () => {
 })
 
 describe.runIf(process.platform === 'linux')('the process', () => {
+  it('makes files for its own user alone', () => {
+    const { pid } = engines.pool.children()[0]!
+    expect(/^Umask:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]).toBe('0077')
+  })
+
   it('has an empty environment, a limit of data memory, and goes first when memory ends', async () => {
     const { pid } = engines.pool.children()[0]!
     const environment = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').filter(Boolean)
