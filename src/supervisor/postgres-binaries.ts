@@ -1,4 +1,14 @@
-import { cpSync, existsSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  lstatSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs'
 import { createRequire } from 'node:module'
 import { basename, dirname, join } from 'node:path'
 import { canEnter, type PosixUser } from './posix-user.ts'
@@ -54,6 +64,7 @@ export function usableBinaries(
     rmSync(partial, { recursive: true, force: true })
     cpSync(found.root, partial, { recursive: true, verbatimSymlinks: true })
     makeLibraryLinks(partial)
+    openToAll(partial)
     try {
       renameSync(partial, root)
     } catch (error) {
@@ -62,6 +73,15 @@ export function usableBinaries(
     }
   }
   return { root, version: found.version }
+}
+
+/** There are no secrets in it, and the user that it is for is another one than this process's. */
+function openToAll(path: string): void {
+  const found = lstatSync(path)
+  if (found.isDirectory()) {
+    chmodSync(path, 0o755)
+    for (const name of readdirSync(path)) openToAll(join(path, name))
+  } else if (found.isFile()) chmodSync(path, (found.mode & 0o100) === 0 ? 0o644 : 0o755)
 }
 
 /** Makes the links that are missing; false when the folder cannot be written. */
