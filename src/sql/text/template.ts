@@ -1,0 +1,59 @@
+import { codeOfModule, type Sql } from './sql.ts'
+
+/**
+ * What stands in a template for a part of a call: `$1` … an argument, `$T1` … the DuckDB type of an argument, `$R` that of
+ * the result; of aggregates `$D` DISTINCT, `$O` ORDER BY, `$N` IGNORE NULLS, `$F` FILTER and OVER, `$F(` a FILTER that begins
+ * with the call's own condition and that the template closes, `$E` the OVER behind such a one.
+ */
+export type Mark =
+  | { readonly kind: 'argument'; readonly index: number }
+  | { readonly kind: 'argumentType'; readonly index: number }
+  | { readonly kind: 'resultType' | 'distinct' | 'orderBy' | 'ignoreNulls' | 'filterAndOver' | 'ownFilter' | 'over' }
+
+const MARK = /\$(?:T(\d+)|(\d+)|F(\()?|([RDONE]))/g
+const MARKS = { R: 'resultType', D: 'distinct', O: 'orderBy', N: 'ignoreNulls', E: 'over' } as const
+
+/** Code of the program with marks in it, read once. */
+export class Template {
+  readonly parts: readonly (Sql | Mark)[]
+
+  constructor(parts: readonly (Sql | Mark)[]) {
+    this.parts = parts
+  }
+}
+
+/** A template as the function table writes it. Only for text that stands in the source: while modules are loaded. */
+export function template(text: string): Template {
+  return new Template(partsOf(text))
+}
+
+const known = new WeakMap<TemplateStringsArray, readonly (readonly (Sql | Mark)[])[]>()
+
+/** The code between the pieces of a tagged template, each with its marks. */
+export function templateParts(strings: TemplateStringsArray): readonly (readonly (Sql | Mark)[])[] {
+  let parts = known.get(strings)
+  if (parts === undefined) {
+    parts = strings.map(partsOf)
+    known.set(strings, parts)
+  }
+  return parts
+}
+
+function partsOf(text: string): readonly (Sql | Mark)[] {
+  const parts: (Sql | Mark)[] = []
+  let from = 0
+  for (const match of text.matchAll(MARK)) {
+    if (match.index > from) parts.push(codeOfModule(text.slice(from, match.index)))
+    from = match.index + match[0].length
+    parts.push(markOf(match))
+  }
+  if (from < text.length) parts.push(codeOfModule(text.slice(from)))
+  return parts
+}
+
+function markOf([, typeAt, at, ownFilter, mark]: RegExpMatchArray): Mark {
+  if (typeAt !== undefined) return { kind: 'argumentType', index: Number(typeAt) - 1 }
+  if (at !== undefined) return { kind: 'argument', index: Number(at) - 1 }
+  if (mark !== undefined) return { kind: MARKS[mark as keyof typeof MARKS] }
+  return { kind: ownFilter === undefined ? 'filterAndOver' : 'ownFilter' }
+}
