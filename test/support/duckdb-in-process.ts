@@ -26,6 +26,7 @@ export async function openDuckDB(): Promise<InProcessDuckDB> {
     memory_limit: '1GB',
     preserve_insertion_order: 'false',
     max_expression_depth: '1000',
+    order_by_non_integer_literal: 'true',
   })
   const connection = await instance.connect()
   await connection.run(`SET GLOBAL TimeZone='UTC'`)
