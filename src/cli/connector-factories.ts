@@ -3,7 +3,7 @@ import type { Config } from '../config/load-config.ts'
 import { lakeConnector, memoryConnector } from '../connectors/lake/lake-connector.ts'
 import type { ConnectorFactory } from '../connectors/spi/connector.ts'
 import { tpchConnector } from '../connectors/tpch/tpch-connector.ts'
-import { duckdbType } from '../sql/types/duckdb-representation.ts'
+import { duckdbTypeText } from '../sql/types/duckdb-representation.ts'
 import { parseTypeText } from '../sql/types/type-names.ts'
 
 /** Every connector that a catalog file can name. */
@@ -16,5 +16,5 @@ export function tablesFolder({ tablesDir, dataDir }: Pick<Config, 'tablesDir' | 
 
 /** How DuckDB holds values of a type, by Trino's text of it. */
 export function duckdbTypeOf(type: string): string {
-  return duckdbType(parseTypeText(type))
+  return duckdbTypeText(parseTypeText(type))
 }

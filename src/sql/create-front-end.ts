@@ -24,10 +24,13 @@ import { analyzeWrite, isConnectorStatement } from './statements/write-statement
 import { checkLimits, checkTextLength } from './syntax/limits.ts'
 import { parseWithParameters, type ParsedStatement } from './syntax/parser.ts'
 import { locate, textOrigin } from './syntax/span.ts'
+import { endOfModules } from './text/sql.ts'
 import { BOOLEAN, VARCHAR, type SqlType } from './types/sql-type.ts'
 
 /** The front end: text to what is to be done, by Trino's rules. It keeps nothing between statements. */
 export function createSqlFrontEnd(): SqlFrontEnd {
+  // Its modules are loaded: no text becomes code from here on.
+  endOfModules()
   return { analyzeStatement }
 }
 

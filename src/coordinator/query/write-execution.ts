@@ -13,7 +13,7 @@ import { taskId as makeTaskId, type QueryId } from '../../shared/ids.ts'
 import { planWriteStages } from '../../planner/plan-stages.ts'
 import type { StagePlan } from '../../planner/stage-plan.ts'
 import type { AnalyzedStatement, PlanNode } from '../../sql/front-end.ts'
-import { duckdbType } from '../../sql/types/duckdb-representation.ts'
+import { duckdbTypeText } from '../../sql/types/duckdb-representation.ts'
 import { parseTypeText } from '../../sql/types/type-names.ts'
 import { connectorOf, listSplits } from '../dispatch/catalog-metadata.ts'
 import { coordinatorTaskStats, cutPages } from './coordinator-stage.ts'
@@ -96,7 +96,7 @@ export async function carryOutWrite(
 
   const input = await listSplits(deps.catalogs, source.query)
   run.signal.throwIfAborted()
-  const duckdbTypes = target.columns.map(({ type }) => duckdbType(parseTypeText(type)))
+  const duckdbTypes = target.columns.map(({ type }) => duckdbTypeText(parseTypeText(type)))
   const stages = planWriteStages(source.query, source.columns, input, { target, duckdbTypes })
   const written = await run.runStage(
     stages.find((stage) => stage.fragment !== undefined)!,

@@ -1,5 +1,6 @@
 import { EXCLUDED, VARIABLE_BASE } from '../functions/javascript/row-patterns.ts'
 import type { ResolvedFunction } from '../functions/resolve-function.ts'
+import { sql } from '../text/sql.ts'
 import { BOOLEAN, VARCHAR } from '../types/sql-type.ts'
 import { constantOf } from './build.ts'
 import type { Labels } from './pattern-labels.ts'
@@ -69,8 +70,10 @@ export function concatenated(value: Expr, order: Expr): AggregateExpr {
     deterministic: true,
     calledOnNull: false,
     orderSensitive: true,
-    render: ({ args, clauses }) =>
-      `string_agg(${args[0]?.kind === 'value' ? args[0].sql : ''}, '' ORDER BY ${clauses?.orderBy ?? '1'})`,
+    render({ args: [text], clauses }) {
+      if (text?.kind !== 'value') throw new Error('Texts are values')
+      return sql`string_agg(${text.sql}, '' ORDER BY ${clauses?.orderBy ?? sql`1`})`
+    },
   }
   return {
     kind: 'aggregate',

@@ -1,6 +1,8 @@
+import { formOf, joined, literal, plainName, sql, tokensOf, type Sql } from '../text/sql.ts'
 import type { Names } from './rendering.ts'
 
 const MULTIPLYING = /\b[qt]_[a-z_0-9]+\(|\bCASE\b/g
+const LITERAL_START = /^(?:CAST\((?:['\d.-]|NULL AS)|'|true$|false$|-?\d)/
 const LITERAL = /^(?:CAST\((?:'(?:[^']|'')*'|-?[\d.]+|NULL) AS [A-Za-z0-9_(), [\]]+\)|'(?:[^']|'')*'|true|false|-?\d+)$/
 /** Longer operands are not repeated either. */
 const REPEATABLE = 160
@@ -9,35 +11,41 @@ const REPEATABLE = 160
  * Whether an operand must not be repeated: macros and CASE name their arguments several times, and DuckDB binds each
  * copy, so that nesting them without care costs exponential time (six levels of substr: more than a second).
  */
-export function isHeavy(sql: string): boolean {
-  return sql.length > REPEATABLE || (sql.match(MULTIPLYING)?.length ?? 0) >= 2
+export function isHeavy(piece: Sql): boolean {
+  return piece.length > REPEATABLE || (formOf(piece).match(MULTIPLYING)?.length ?? 0) >= 2
+}
+
+/** Whether a piece is a literal, alone or cast to its type. */
+export function isLiteral(piece: Sql): boolean {
+  return LITERAL_START.test(formOf(piece, 12)) && LITERAL.test(formOf(piece))
 }
 
 /**
  * `body` over the operands; where one is heavy and `body` repeats its operands, they are computed once, in a list of one
  * struct whose lambda the body becomes. All of them then: what stands in a lambda may hold neither subquery nor aggregate.
  */
-export function bindHeavy(
-  operands: readonly string[],
-  names: Names,
-  body: (operands: readonly string[]) => string,
-): string {
+export function bindHeavy(operands: readonly Sql[], names: Names, body: (operands: readonly Sql[]) => Sql): Sql {
   if (!operands.some(isHeavy)) return body(operands)
-  const bound = operands.flatMap((sql, i) => (LITERAL.test(sql) ? [] : [{ sql, i }]))
+  const bound = operands.flatMap((piece, i) => (isLiteral(piece) ? [] : [{ piece, i }]))
+  // Long literals alone: DuckDB has no struct without fields.
+  if (bound.length === 0) return body(operands)
   const name = names.fresh()
   const single = bound.length === 1
-  const inner = operands.map((sql, i) => {
+  const inner = operands.map((piece, i) => {
     const at = bound.findIndex((each) => each.i === i)
-    return at < 0 ? sql : single ? name : `${name}.a${at}`
+    return at < 0 ? piece : single ? name : sql`${name}.${plainName(`a${at}`)}`
   })
   const rendered = body(inner)
   if (!repeats(rendered, inner)) return body(operands)
-  const list = single ? bound[0]!.sql : `{${bound.map(({ sql }, at) => `'a${at}': ${sql}`).join(', ')}}`
-  return `list_transform([${list}], lambda ${name}: ${rendered})[1]`
+  const fields = bound.map(({ piece }, at) => sql`${literal(`a${at}`)}: ${piece}`)
+  const list = single ? bound[0]!.piece : sql`{${joined(fields, ', ')}}`
+  return sql`list_transform([${list}], lambda ${name}: ${rendered})[1]`
 }
 
 /** A body of native operators that names each operand once may take any of them as it is. */
-function repeats(rendered: string, operands: readonly string[]): boolean {
-  if (rendered.match(MULTIPLYING) !== null) return true
-  return operands.some((operand) => rendered.split(operand).length > 2)
+function repeats(rendered: Sql, operands: readonly Sql[]): boolean {
+  if (formOf(rendered).match(MULTIPLYING) !== null) return true
+  const uses = new Map(operands.map((operand, i) => [operand, i] as const))
+  const counts = operands.map(() => 0)
+  return tokensOf(rendered, uses).some((token) => token.kind === 'known' && ++counts[token.index]! > 1)
 }

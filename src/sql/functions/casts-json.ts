@@ -1,69 +1,72 @@
+import { code, integer, joined, literal, sql, type Sql } from '../text/sql.ts'
 import { decimalText, duckdbType, rowFieldOf } from '../types/duckdb-representation.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { dateTimeText } from './casts-datetime.ts'
-import { quote, type Names } from './rendering.ts'
+import type { Names } from './rendering.ts'
 
 interface Context {
   readonly names: Names
 }
 
 /** CAST(x AS json): Trino's canonical text. */
-export function castToJson(x: string, from: SqlType, context: Context): string {
+export function castToJson(x: Sql, from: SqlType, context: Context): Sql {
   switch (from.kind) {
     case 'json':
       return x
     case 'varchar':
     case 'char':
-      return `q_json_quote(${x})`
+      return sql`q_json_quote(${x})`
     case 'double':
     case 'real':
-      return `q_json_${from.kind}(${x})`
+      return sql`${code(`q_json_${from.kind}`)}(${x})`
     case 'date':
-      return `'"'||q_text_date(${x})||'"'`
+      return sql`'"'||q_text_date(${x})||'"'`
     case 'timestamp':
-      return `'"'||${dateTimeText(x, from)}||'"'`
+      return sql`'"'||${dateTimeText(x, from)}||'"'`
     case 'array': {
       const item = context.names.fresh()
-      return `'['||array_to_string(list_transform(${x}, lambda ${item}: coalesce(${castToJson(item, from.element, context)}, 'null')), ',')||']'`
+      return sql`'['||array_to_string(list_transform(${x}, lambda ${item}: coalesce(${castToJson(item, from.element, context)}, 'null')), ',')||']'`
     }
     case 'map': {
       const entry = context.names.fresh()
       const pair = context.names.fresh()
-      const parts = `{'k': ${keyText(`${entry}.key`, from.key)}, 'v': coalesce(${castToJson(`${entry}.value`, from.value, context)}, 'null')}`
-      return `'{'||array_to_string(list_transform(list_sort(list_transform(map_entries(${x}), lambda ${entry}: ${parts})), lambda ${pair}: q_json_quote(${pair}.k)||':'||${pair}.v), ',')||'}'`
+      const parts = sql`{'k': ${keyText(sql`${entry}.key`, from.key)}, 'v': coalesce(${castToJson(sql`${entry}.value`, from.value, context)}, 'null')}`
+      return sql`'{'||array_to_string(list_transform(list_sort(list_transform(map_entries(${x}), lambda ${entry}: ${parts})), lambda ${pair}: q_json_quote(${pair}.k)||':'||${pair}.v), ',')||'}'`
     }
     case 'row': {
       const fields = from.fields.map(
         ({ name, type }, i) =>
-          `${quote(JSON.stringify(name ?? ''))}||':'||coalesce(${castToJson(rowFieldOf(x, i), type, context)}, 'null')`,
+          sql`${literal(JSON.stringify(name ?? ''))}||':'||coalesce(${castToJson(rowFieldOf(x, i), type, context)}, 'null')`,
       )
-      return `CASE WHEN ${x} IS NOT NULL THEN '{'||${fields.join(`||','||`)}||'}' END`
+      return sql`CASE WHEN ${x} IS NOT NULL THEN '{'||${joined(fields, `||','||`)}||'}' END`
     }
     case 'decimal':
       return decimalText(x, from)
     default:
-      return `CAST(${x} AS VARCHAR)`
+      return sql`CAST(${x} AS VARCHAR)`
   }
 }
 
-function keyText(x: string, type: SqlType): string {
-  return type.kind === 'double' || type.kind === 'real' ? `q_java_${type.kind}(${x})` : `CAST(${x} AS VARCHAR)`
+function keyText(x: Sql, type: SqlType): Sql {
+  return type.kind === 'double' || type.kind === 'real'
+    ? sql`${code(`q_java_${type.kind}`)}(${x})`
+    : sql`CAST(${x} AS VARCHAR)`
 }
 
 /**
  * CAST(json AS to). The value is rewritten, type by type and with Trino's errors, into JSON that DuckDB reads as the
  * held form; integers and text in their usual writing take a way of their own.
  */
-export function castFromJson(x: string, to: SqlType): string {
-  const general = `CAST(CAST(u_json_cast(${x}, ${quote(descriptor(to))}) AS JSON) AS ${duckdbType(to)})`
+export function castFromJson(x: Sql, to: SqlType): Sql {
+  const general = sql`CAST(CAST(u_json_cast(${x}, ${literal(descriptor(to))}) AS JSON) AS ${duckdbType(to)})`
   switch (to.kind) {
     case 'varchar':
-      return to.length === undefined ? `u_json_text(${x})` : `q_limit(u_json_text(${x}), ${to.length})`
+      return to.length === undefined ? sql`u_json_text(${x})` : sql`q_limit(u_json_text(${x}), ${integer(to.length)})`
     case 'bigint':
-      return `CASE WHEN regexp_full_match(${x}, '-?[0-9]{1,18}') THEN CAST(${x} AS BIGINT) ELSE ${general} END`
+      return sql`CASE WHEN regexp_full_match(${x}, '-?[0-9]{1,18}') THEN CAST(${x} AS BIGINT) ELSE ${general} END`
     case 'boolean':
-      return `CASE ${x} WHEN 'true' THEN true WHEN 'false' THEN false ELSE ${general} END`
+      return sql`CASE ${x} WHEN 'true' THEN true WHEN 'false' THEN false ELSE ${general} END`
     default:
       return general
   }

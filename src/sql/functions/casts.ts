@@ -1,20 +1,14 @@
 import { EngineError, type ErrorLocation } from '../../shared/engine-error.ts'
+import { code, formOf, integer, literal, sql, type Sql } from '../text/sql.ts'
 import { canCast } from '../types/coercion.ts'
-import {
-  decimalText,
-  duckdbType,
-  isTypedNull,
-  rowField,
-  rowFieldOf,
-  typedNull,
-} from '../types/duckdb-representation.ts'
-import { isInteger, sameType, type SqlType } from '../types/sql-type.ts'
+import { decimalText, duckdbType, isTypedNull, rowFieldOf, rowOf, typedNull } from '../types/duckdb-representation.ts'
+import { isInteger, sameType, VARCHAR, type SqlType } from '../types/sql-type.ts'
 import { typeName, typeText } from '../types/type-text.ts'
 import { castToDateTime, dateTimeText } from './casts-datetime.ts'
 import { castFromJson, castToJson } from './casts-json.ts'
 import { bindHeavy } from './bind-heavy.ts'
 import { bindName } from './fill-template.ts'
-import { quote, type Names, type RenderSession } from './rendering.ts'
+import type { Names, RenderSession } from './rendering.ts'
 
 export interface CastContext {
   readonly session: RenderSession
@@ -37,7 +31,7 @@ export function requireCast(
  * `CAST(x AS to)`, also for coercions: both know the same conversions. Fails at run time with Trino's error where the
  * value does not survive it. The cast must exist (`requireCast`).
  */
-export function renderCast(x: string, from: SqlType, to: SqlType, context: CastContext): string {
+export function renderCast(x: Sql, from: SqlType, to: SqlType, context: CastContext): Sql {
   if (sameType(from, to)) return x
   if (from.kind === 'unknown' || isTypedNull(x)) return typedNull(to)
   if (sameRepresentation(from, to)) return x
@@ -45,23 +39,31 @@ export function renderCast(x: string, from: SqlType, to: SqlType, context: CastC
 }
 
 /** `TRY_CAST(x AS to)`: NULL where the conversion fails; what fails in `x` itself still fails. */
-export function renderTryCast(x: string, from: SqlType, to: SqlType, context: CastContext): string {
+export function renderTryCast(x: Sql, from: SqlType, to: SqlType, context: CastContext): Sql {
   if (sameType(from, to) || from.kind === 'unknown' || isTypedNull(x) || sameRepresentation(from, to)) {
     return renderCast(x, from, to, context)
   }
   const limited = limitedText(x, from, to, context)
   if (limited !== undefined) return limited
-  if (/^[\w."']+$/.test(x)) return `TRY(${convert(x, from, to, context)})`
+  if (isSimple(x)) return sql`TRY(${convert(x, from, to, context)})`
   const name = context.names.fresh()
-  return bindName(name, x, `TRY(${convert(name, from, to, context)})`)
+  return bindName(name, x, sql`TRY(${convert(name, from, to, context)})`)
 }
 
+/** A column, a field of one or a literal: as good as a name of its own. */
+function isSimple(x: Sql): boolean {
+  return x.length <= LONGEST_SIMPLE && SIMPLE.test(formOf(x))
+}
+
+const LONGEST_SIMPLE = 160
+const SIMPLE = /^(?:[\w.]+|'')$/
+
 /** Text longer than the type allows is an internal error of Trino's, which TRY_CAST does not catch. */
-function limitedText(x: string, from: SqlType, to: SqlType, context: CastContext): string | undefined {
+function limitedText(x: Sql, from: SqlType, to: SqlType, context: CastContext): Sql | undefined {
   if (to.kind !== 'varchar' || to.length === undefined) return undefined
   switch (from.kind) {
     case 'json':
-      return limit(`TRY(u_json_text(${x}))`, to.length)
+      return limit(sql`TRY(u_json_text(${x}))`, to.length)
     case 'boolean':
     case 'interval day to second':
     case 'interval year to month':
@@ -76,12 +78,12 @@ function limitedText(x: string, from: SqlType, to: SqlType, context: CastContext
 }
 
 /** The conversion of INSERT: text that does not fit fails unless it loses blanks only. */
-export function renderInsertCast(x: string, from: SqlType, to: SqlType, context: CastContext): string {
+export function renderInsertCast(x: Sql, from: SqlType, to: SqlType, context: CastContext): Sql {
   if ((from.kind === 'varchar' || from.kind === 'char') && (to.kind === 'varchar' || to.kind === 'char')) {
     const limit = to.length
     if (limit !== undefined && (from.length === undefined || from.length > limit)) {
       const message = `INVALID_CAST_ARGUMENT: Cannot truncate non-space characters when casting from ${typeName(from)} to ${typeName(to)} on INSERT`
-      const checked = `CASE WHEN length(rtrim(${x}, ' ')) > ${limit} THEN u_raise(${quote(message)}) ELSE ${x} END`
+      const checked = sql`CASE WHEN length(rtrim(${x}, ' ')) > ${integer(limit)} THEN u_raise(${literal(message)}) ELSE ${x} END`
       return convert(checked, from, to, context)
     }
   }
@@ -129,30 +131,30 @@ function equivalent(from: SqlType, to: SqlType): boolean {
   return sameType(from, to) || sameRepresentation(from, to)
 }
 
-function convert(x: string, from: SqlType, to: SqlType, context: CastContext): string {
+function convert(x: Sql, from: SqlType, to: SqlType, context: CastContext): Sql {
   if (to.kind === 'json') return castToJson(x, from, context)
   if (from.kind === 'json') return castFromJson(x, to)
   switch (to.kind) {
     case 'boolean':
-      return from.kind === 'varchar' ? `q_text_to_boolean(${x})` : `(${x} <> 0)`
+      return from.kind === 'varchar' ? sql`q_text_to_boolean(${x})` : sql`(${x} <> 0)`
     case 'tinyint':
     case 'smallint':
     case 'integer':
     case 'bigint':
       return castToInteger(x, from, to.kind)
     case 'double':
-      if (from.kind === 'varchar') return `q_text_to_double(${x}, 'DOUBLE')`
-      return from.kind === 'boolean' ? `CAST(CAST(${x} AS INTEGER) AS DOUBLE)` : `CAST(${x} AS DOUBLE)`
+      if (from.kind === 'varchar') return sql`q_text_to_double(${x}, 'DOUBLE')`
+      return from.kind === 'boolean' ? sql`CAST(CAST(${x} AS INTEGER) AS DOUBLE)` : sql`CAST(${x} AS DOUBLE)`
     case 'real':
-      if (from.kind === 'varchar') return `q_f32(q_text_to_double(${x}, 'REAL'))`
-      if (from.kind === 'double') return `q_f32(${x})`
-      return from.kind === 'boolean' ? `CAST(CAST(${x} AS INTEGER) AS FLOAT)` : `CAST(${x} AS FLOAT)`
+      if (from.kind === 'varchar') return sql`q_f32(q_text_to_double(${x}, 'REAL'))`
+      if (from.kind === 'double') return sql`q_f32(${x})`
+      return from.kind === 'boolean' ? sql`CAST(CAST(${x} AS INTEGER) AS FLOAT)` : sql`CAST(${x} AS FLOAT)`
     case 'decimal':
       return castToDecimal(x, from, to)
     case 'varchar':
       return castToVarchar(x, from, to.length, context)
     case 'char':
-      return `rpad(left(${x}, ${to.length}), ${to.length}, ' ')`
+      return sql`rpad(left(${x}, ${integer(to.length)}), ${integer(to.length)}, ' ')`
     case 'varbinary':
       return castToBinary(x, from)
     case 'date':
@@ -162,15 +164,15 @@ function convert(x: string, from: SqlType, to: SqlType, context: CastContext): s
     case 'timestamp with time zone':
       return castToDateTime(x, from, to, context)
     case 'uuid':
-      return from.kind === 'varbinary' ? `q_binary_to_uuid(${x})` : `q_text_to_uuid(${x})`
+      return from.kind === 'varbinary' ? sql`q_binary_to_uuid(${x})` : sql`q_text_to_uuid(${x})`
     case 'ipaddress':
-      return from.kind === 'varbinary' ? `u_ip_from_binary(${x})` : `u_ip_parse(${x})`
+      return from.kind === 'varbinary' ? sql`u_ip_from_binary(${x})` : sql`u_ip_parse(${x})`
     case 'HyperLogLog':
     case 'P4HyperLogLog':
     case 'SetDigest':
     case 'tdigest':
     case 'qdigest':
-      return `CAST(CAST(decode(${x}) AS JSON) AS ${duckdbType(to)})`
+      return sql`CAST(CAST(decode(${x}) AS JSON) AS ${duckdbType(to)})`
     case 'array':
       return castArray(x, from, to.element, context)
     case 'map':
@@ -183,99 +185,99 @@ function convert(x: string, from: SqlType, to: SqlType, context: CastContext): s
 }
 
 const integerRanges = {
-  tinyint: ['-128', '127'],
-  smallint: ['-32768', '32767'],
-  integer: ['-2147483648', '2147483647'],
-  bigint: ['-9223372036854775808', '9223372036854775807'],
+  tinyint: [-128n, 127n],
+  smallint: [-32768n, 32767n],
+  integer: [-2147483648n, 2147483647n],
+  bigint: [-9223372036854775808n, 9223372036854775807n],
 } as const
 
 const integerRanks = ['tinyint', 'smallint', 'integer', 'bigint']
 
-function castToInteger(x: string, from: SqlType, to: keyof typeof integerRanges): string {
-  const type = to.toUpperCase()
-  const [low, high] = integerRanges[to]
+function castToInteger(x: Sql, from: SqlType, to: keyof typeof integerRanges): Sql {
+  const type = duckdbType({ kind: to })
+  const [low, high] = integerRanges[to].map((bound) => integer(bound)) as [Sql, Sql]
   if (isInteger(from)) {
-    if (integerRanks.indexOf(from.kind) <= integerRanks.indexOf(to)) return `CAST(${x} AS ${type})`
-    return `CAST(q_in_range(${x}, ${low}, ${high}, '${to}') AS ${type})`
+    if (integerRanks.indexOf(from.kind) <= integerRanks.indexOf(to)) return sql`CAST(${x} AS ${type})`
+    return sql`CAST(q_in_range(${x}, ${low}, ${high}, ${literal(to)}) AS ${type})`
   }
   const javaName = to === 'integer' ? 'INT' : to.toUpperCase()
   switch (from.kind) {
     case 'boolean':
-      return `CAST(${x} AS ${type})`
+      return sql`CAST(${x} AS ${type})`
     case 'varchar':
-      return `coalesce(CASE WHEN regexp_full_match(trim(${x}), '[+-]?[0-9]+') THEN TRY_CAST(trim(${x}) AS ${type}) END, q_cannot_cast(${x}, '${javaName}'))`
+      return sql`coalesce(CASE WHEN regexp_full_match(trim(${x}), '[+-]?[0-9]+') THEN TRY_CAST(trim(${x}) AS ${type}) END, q_cannot_cast(${x}, ${literal(javaName)}))`
     case 'decimal':
-      return `coalesce(TRY_CAST(${x} AS ${type}), q_cannot_cast(${to === 'bigint' ? x : `round(${x})`}, '${to.toUpperCase()}'))`
+      return sql`coalesce(TRY_CAST(${x} AS ${type}), q_cannot_cast(${to === 'bigint' ? x : sql`round(${x})`}, ${literal(to.toUpperCase())}))`
     case 'double':
     case 'real':
-      if (to === 'bigint') return `q_${from.kind}_to_bigint(${x})`
-      return `CAST(q_floating_to_integer(CAST(${x} AS DOUBLE), ${low}, ${high}, '${to}', '${from.kind}') AS ${type})`
+      if (to === 'bigint') return sql`${code(`q_${from.kind}_to_bigint`)}(${x})`
+      return sql`CAST(q_floating_to_integer(CAST(${x} AS DOUBLE), ${low}, ${high}, ${literal(to)}, ${literal(from.kind)}) AS ${type})`
     default:
       throw new Error(`No cast from ${from.kind} to ${to}`)
   }
 }
 
-function castToDecimal(x: string, from: SqlType, to: Extract<SqlType, { kind: 'decimal' }>): string {
+function castToDecimal(x: Sql, from: SqlType, to: Extract<SqlType, { kind: 'decimal' }>): Sql {
   const type = duckdbType(to)
   const integral = to.precision - to.scale
-  const shown = `DECIMAL(${to.precision}, ${to.scale})`
+  const shown = literal(`DECIMAL(${to.precision}, ${to.scale})`)
   switch (from.kind) {
     case 'boolean':
-      return `CAST(CAST(${x} AS INTEGER) AS ${type})`
+      return sql`CAST(CAST(${x} AS INTEGER) AS ${type})`
     case 'varchar':
-      return `coalesce(CASE WHEN regexp_full_match(${x}, '[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?') THEN TRY_CAST(${x} AS ${type}) END, q_text_not_decimal(${x}, '${shown}'))`
+      return sql`coalesce(CASE WHEN regexp_full_match(${x}, '[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?') THEN TRY_CAST(${x} AS ${type}) END, q_text_not_decimal(${x}, ${shown}))`
     case 'decimal': {
       const own = from.precision - from.scale
       const safe = to.scale >= from.scale ? integral >= own : integral > own
-      if (safe) return `CAST(${x} AS ${type})`
-      return `coalesce(TRY_CAST(${x} AS ${type}), q_not_decimal(${x}, 'DECIMAL(${from.precision}, ${from.scale})', '${shown}'))`
+      if (safe) return sql`CAST(${x} AS ${type})`
+      return sql`coalesce(TRY_CAST(${x} AS ${type}), q_not_decimal(${x}, ${literal(`DECIMAL(${from.precision}, ${from.scale})`)}, ${shown}))`
     }
     case 'double':
     case 'real':
-      return `coalesce(CASE WHEN isfinite(${x}) THEN TRY_CAST(CAST(${x} AS VARCHAR) AS ${type}) END, q_not_decimal(q_java_${from.kind}(${x}), '${from.kind.toUpperCase()}', '${shown}'))`
+      return sql`coalesce(CASE WHEN isfinite(${x}) THEN TRY_CAST(CAST(${x} AS VARCHAR) AS ${type}) END, q_not_decimal(${code(`q_java_${from.kind}`)}(${x}), ${literal(from.kind.toUpperCase())}, ${shown}))`
     default: {
       const digits = { tinyint: 3, smallint: 5, integer: 10, bigint: 19 }[from.kind as 'bigint']
-      if (integral >= digits) return `CAST(${x} AS ${type})`
-      return `coalesce(TRY_CAST(${x} AS ${type}), q_not_decimal(${x}, '${from.kind.toUpperCase()}', '${shown}'))`
+      if (integral >= digits) return sql`CAST(${x} AS ${type})`
+      return sql`coalesce(TRY_CAST(${x} AS ${type}), q_not_decimal(${x}, ${literal(from.kind.toUpperCase())}, ${shown}))`
     }
   }
 }
 
 /** The text of a value as CAST(x AS varchar) gives it. */
-export function textOf(x: string, from: SqlType, context: CastContext): string {
+export function textOf(x: Sql, from: SqlType, context: CastContext): Sql {
   return castToVarchar(x, from, undefined, context)
 }
 
-function castToVarchar(x: string, from: SqlType, length: number | undefined, context: CastContext): string {
+function castToVarchar(x: Sql, from: SqlType, length: number | undefined, context: CastContext): Sql {
   switch (from.kind) {
     case 'varchar':
     case 'char':
-      return length === undefined ? x : `left(${x}, ${length})`
+      return length === undefined ? x : sql`left(${x}, ${integer(length)})`
     case 'tinyint':
     case 'smallint':
     case 'integer':
     case 'bigint':
-      return fit(`CAST(${x} AS VARCHAR)`, length, `''`)
+      return fit(sql`CAST(${x} AS VARCHAR)`, length, sql`''`)
     case 'decimal':
-      return fit(decimalText(x, from), length, `''`)
+      return fit(decimalText(x, from), length, sql`''`)
     case 'unknown':
-      return 'CAST(NULL AS VARCHAR)'
+      return typedNull(VARCHAR)
     case 'double':
-      return fit(`q_sci(${x})`, length, `q_java_double(${x})`)
+      return fit(sql`q_sci(${x})`, length, sql`q_java_double(${x})`)
     case 'real':
-      return fit(`q_sci_real(${x})`, length, `q_java_real(${x})`)
+      return fit(sql`q_sci_real(${x})`, length, sql`q_java_real(${x})`)
     case 'date':
-      return fit(`q_text_date(${x})`, length, `''`)
+      return fit(sql`q_text_date(${x})`, length, sql`''`)
     case 'boolean':
-      return limit(`CAST(${x} AS VARCHAR)`, length)
+      return limit(sql`CAST(${x} AS VARCHAR)`, length)
     case 'uuid':
-      return `CAST(${x} AS VARCHAR)`
+      return sql`CAST(${x} AS VARCHAR)`
     case 'ipaddress':
-      return `u_ip_text(${x})`
+      return sql`u_ip_text(${x})`
     case 'interval day to second':
-      return limit(`q_text_interval_day(${x})`, length)
+      return limit(sql`q_text_interval_day(${x})`, length)
     case 'interval year to month':
-      return limit(`q_text_interval_year(${x})`, length)
+      return limit(sql`q_text_interval_year(${x})`, length)
     case 'time':
     case 'time with time zone':
     case 'timestamp':
@@ -288,33 +290,33 @@ function castToVarchar(x: string, from: SqlType, length: number | undefined, con
 }
 
 /** Numbers and dates that do not fit fail with the value; `java` is a second writing of it that messages show. */
-function fit(text: string, length: number | undefined, java: string): string {
-  return length === undefined ? text : `q_fit(${text}, ${length}, ${java})`
+function fit(text: Sql, length: number | undefined, java: Sql): Sql {
+  return length === undefined ? text : sql`q_fit(${text}, ${integer(length)}, ${java})`
 }
 
-function limit(text: string, length: number | undefined): string {
-  return length === undefined ? text : `q_limit(${text}, ${length})`
+function limit(text: Sql, length: number | undefined): Sql {
+  return length === undefined ? text : sql`q_limit(${text}, ${integer(length)})`
 }
 
-function castToBinary(x: string, from: SqlType): string {
+function castToBinary(x: Sql, from: SqlType): Sql {
   switch (from.kind) {
     case 'varchar':
     case 'char':
-      return `encode(${x})`
+      return sql`encode(${x})`
     case 'uuid':
-      return `unhex(replace(CAST(${x} AS VARCHAR), '-', ''))`
+      return sql`unhex(replace(CAST(${x} AS VARCHAR), '-', ''))`
     case 'ipaddress':
       return x
     default:
-      return `encode(CAST(to_json(${x}) AS VARCHAR))`
+      return sql`encode(CAST(to_json(${x}) AS VARCHAR))`
   }
 }
 
-function castArray(x: string, from: SqlType, element: SqlType, context: CastContext): string {
+function castArray(x: Sql, from: SqlType, element: SqlType, context: CastContext): Sql {
   if (from.kind !== 'array') throw new Error(`No cast from ${from.kind} to array`)
-  if (isNativeWidening(from.element, element)) return `CAST(${x} AS ${duckdbType(element)}[])`
+  if (isNativeWidening(from.element, element)) return sql`CAST(${x} AS ${duckdbType(element)}[])`
   const item = context.names.fresh()
-  return `list_transform(${x}, lambda ${item}: ${renderCast(item, from.element, element, context)})`
+  return sql`list_transform(${x}, lambda ${item}: ${renderCast(item, from.element, element, context)})`
 }
 
 /** What DuckDB converts inside lists as we would, without an error: no lambda needed. */
@@ -324,21 +326,19 @@ function isNativeWidening(from: SqlType, to: SqlType): boolean {
   return (isInteger(to) && integerRanks.indexOf(from.kind) <= integerRanks.indexOf(to.kind)) || to.kind === 'double'
 }
 
-function castMap(x: string, from: SqlType, to: Extract<SqlType, { kind: 'map' }>, context: CastContext): string {
+function castMap(x: Sql, from: SqlType, to: Extract<SqlType, { kind: 'map' }>, context: CastContext): Sql {
   if (from.kind !== 'map') throw new Error(`No cast from ${from.kind} to map`)
-  if (from.key.kind === 'unknown') return `CASE WHEN ${x} IS NOT NULL THEN CAST(MAP {} AS ${duckdbType(to)}) END`
+  if (from.key.kind === 'unknown') return sql`CASE WHEN ${x} IS NOT NULL THEN CAST(MAP {} AS ${duckdbType(to)}) END`
   const entry = context.names.fresh()
-  const key = renderCast(`${entry}.key`, from.key, to.key, context)
-  const value = renderCast(`${entry}.value`, from.value, to.value, context)
-  const entries = `list_transform(map_entries(${x}), lambda ${entry}: {'k': ${key}, 'v': ${value}})`
-  const made = equivalent(from.key, to.key) ? `map_from_entries(${entries})` : `q_cast_map(${entries})`
-  return `CASE WHEN ${x} IS NOT NULL THEN ${made} END`
+  const key = renderCast(sql`${entry}.key`, from.key, to.key, context)
+  const value = renderCast(sql`${entry}.value`, from.value, to.value, context)
+  const entries = sql`list_transform(map_entries(${x}), lambda ${entry}: {'k': ${key}, 'v': ${value}})`
+  const made = equivalent(from.key, to.key) ? sql`map_from_entries(${entries})` : sql`q_cast_map(${entries})`
+  return sql`CASE WHEN ${x} IS NOT NULL THEN ${made} END`
 }
 
-function castRow(x: string, from: SqlType, to: Extract<SqlType, { kind: 'row' }>, context: CastContext): string {
+function castRow(x: Sql, from: SqlType, to: Extract<SqlType, { kind: 'row' }>, context: CastContext): Sql {
   if (from.kind !== 'row') throw new Error(`No cast from ${from.kind} to ${typeText(to)}`)
-  const fields = from.fields.map(
-    (field, i) => `'${rowField(i)}': ${renderCast(rowFieldOf(x, i), field.type, to.fields[i]!.type, context)}`,
-  )
-  return `CASE WHEN ${x} IS NOT NULL THEN {${fields.join(', ')}} END`
+  const fields = from.fields.map((field, i) => renderCast(rowFieldOf(x, i), field.type, to.fields[i]!.type, context))
+  return sql`CASE WHEN ${x} IS NOT NULL THEN ${rowOf(fields)} END`
 }

@@ -1,4 +1,5 @@
-import { isFine, rowField, rowFieldOf } from '../types/duckdb-representation.ts'
+import { code, joined, sql, type Sql } from '../text/sql.ts'
+import { isFine, rowFieldOf, rowOf } from '../types/duckdb-representation.ts'
 import { typeContains, type RowType, type SqlType } from '../types/sql-type.ts'
 import type { Names } from './rendering.ts'
 
@@ -7,73 +8,88 @@ import type { Names } from './rendering.ts'
  * arrays and rows, maps.
  */
 
-/** `a = b`: true, false or NULL. Both have the type. */
-export function equals(type: SqlType, a: string, b: string, names: Names): string {
+/** Whether DuckDB's `=` is Trino's. */
+function hasPlainEquality(type: SqlType): boolean {
   switch (type.kind) {
     case 'real':
     case 'double':
-      return `q_feq(${a}, ${b})`
     case 'timestamp with time zone':
     case 'time with time zone':
-      return `(${comparisonKey(type, a, names)} = ${comparisonKey(type, b, names)})`
-    case 'array': {
-      if (!needsElementwise(type.element)) return `q_aeq(${a}, ${b})`
-      const pair = names.fresh()
-      const pairs = `list_zip(${a}, ${b})`
-      return `CASE WHEN ${a} IS NULL OR ${b} IS NULL THEN NULL WHEN len(${a}) <> len(${b}) THEN false ELSE q_all(list_transform(${pairs}, lambda ${pair}: ${equals(type.element, `${pair}[1]`, `${pair}[2]`, names)})) END`
-    }
-    case 'map': {
-      const key = names.fresh()
-      if (needsKey(type.key)) return `(${comparisonKey(type, a, names)} = ${comparisonKey(type, b, names)})`
-      return `CASE WHEN ${a} IS NULL OR ${b} IS NULL THEN NULL WHEN cardinality(${a}) <> cardinality(${b}) THEN false ELSE q_all(list_transform(map_keys(${a}), lambda ${key}: CASE WHEN map_contains(${b}, ${key}) THEN ${equals(type.value, `${a}[${key}]`, `${b}[${key}]`, names)} ELSE false END)) END`
-    }
-    case 'row': {
-      const fields = type.fields.map((field, i) => equals(field.type, rowFieldOf(a, i), rowFieldOf(b, i), names))
-      return `CASE WHEN ${a} IS NULL OR ${b} IS NULL THEN NULL ELSE (${fields.join(' AND ')}) END`
-    }
+    case 'array':
+    case 'map':
+    case 'row':
+      return false
     default:
-      return `(${a} = ${b})`
+      return true
   }
 }
 
-export function notEquals(type: SqlType, a: string, b: string, names: Names): string {
-  const same = equals(type, a, b, names)
-  return same === `(${a} = ${b})` ? `(${a} <> ${b})` : `(NOT ${same})`
-}
-
-/** `a IS DISTINCT FROM b`: NULL and NaN are values like others. */
-export function isDistinct(type: SqlType, a: string, b: string, names: Names): string {
-  return `(${comparisonKey(type, a, names)} IS DISTINCT FROM ${comparisonKey(type, b, names)})`
-}
-
-/** `a < b`, or `a <= b` with `orEqual`. */
-export function lessThan(type: SqlType, a: string, b: string, orEqual: boolean, names: Names): string {
-  const operator = orEqual ? '<=' : '<'
+/** `a = b`: true, false or NULL. Both have the type. */
+export function equals(type: SqlType, a: Sql, b: Sql, names: Names): Sql {
   switch (type.kind) {
     case 'real':
     case 'double':
-      return `${orEqual ? 'q_fle' : 'q_flt'}(${a}, ${b})`
+      return sql`q_feq(${a}, ${b})`
+    case 'timestamp with time zone':
+    case 'time with time zone':
+      return sql`(${comparisonKey(type, a, names)} = ${comparisonKey(type, b, names)})`
+    case 'array': {
+      if (!needsElementwise(type.element)) return sql`q_aeq(${a}, ${b})`
+      const pair = names.fresh()
+      const pairs = sql`list_zip(${a}, ${b})`
+      return sql`CASE WHEN ${a} IS NULL OR ${b} IS NULL THEN NULL WHEN len(${a}) <> len(${b}) THEN false ELSE q_all(list_transform(${pairs}, lambda ${pair}: ${equals(type.element, sql`${pair}[1]`, sql`${pair}[2]`, names)})) END`
+    }
+    case 'map': {
+      const key = names.fresh()
+      if (needsKey(type.key)) return sql`(${comparisonKey(type, a, names)} = ${comparisonKey(type, b, names)})`
+      return sql`CASE WHEN ${a} IS NULL OR ${b} IS NULL THEN NULL WHEN cardinality(${a}) <> cardinality(${b}) THEN false ELSE q_all(list_transform(map_keys(${a}), lambda ${key}: CASE WHEN map_contains(${b}, ${key}) THEN ${equals(type.value, sql`${a}[${key}]`, sql`${b}[${key}]`, names)} ELSE false END)) END`
+    }
+    case 'row': {
+      const fields = type.fields.map((field, i) => equals(field.type, rowFieldOf(a, i), rowFieldOf(b, i), names))
+      return sql`CASE WHEN ${a} IS NULL OR ${b} IS NULL THEN NULL ELSE (${joined(fields, ' AND ')}) END`
+    }
+    default:
+      return sql`(${a} = ${b})`
+  }
+}
+
+export function notEquals(type: SqlType, a: Sql, b: Sql, names: Names): Sql {
+  return hasPlainEquality(type) ? sql`(${a} <> ${b})` : sql`(NOT ${equals(type, a, b, names)})`
+}
+
+/** `a IS DISTINCT FROM b`: NULL and NaN are values like others. */
+export function isDistinct(type: SqlType, a: Sql, b: Sql, names: Names): Sql {
+  return sql`(${comparisonKey(type, a, names)} IS DISTINCT FROM ${comparisonKey(type, b, names)})`
+}
+
+/** `a < b`, or `a <= b` with `orEqual`. */
+export function lessThan(type: SqlType, a: Sql, b: Sql, orEqual: boolean, names: Names): Sql {
+  const operator = code(orEqual ? '<=' : '<')
+  switch (type.kind) {
+    case 'real':
+    case 'double':
+      return sql`${code(orEqual ? 'q_fle' : 'q_flt')}(${a}, ${b})`
     case 'array': {
       const [x, y] = [comparisonKey(type, a, names), comparisonKey(type, b, names)]
-      return `q_acmp(${x}, ${y}, ${x} ${operator} ${y})`
+      return sql`q_acmp(${x}, ${y}, ${x} ${operator} ${y})`
     }
     case 'row':
       return rowLessThan(type, a, b, orEqual, names)
     default:
-      return `(${comparisonKey(type, a, names)} ${operator} ${comparisonKey(type, b, names)})`
+      return sql`(${comparisonKey(type, a, names)} ${operator} ${comparisonKey(type, b, names)})`
   }
 }
 
-function rowLessThan(type: RowType, a: string, b: string, orEqual: boolean, names: Names): string {
-  const raise = `u_raise('NOT_SUPPORTED: ROW comparison not supported for fields with null elements')`
+function rowLessThan(type: RowType, a: Sql, b: Sql, orEqual: boolean, names: Names): Sql {
+  const raise = sql`u_raise('NOT_SUPPORTED: ROW comparison not supported for fields with null elements')`
   const branches = type.fields.map((field, i) => {
     const [x, y] = [rowFieldOf(a, i), rowFieldOf(b, i)]
     const less = lessThan(field.type, x, y, orEqual, names)
-    const unknown = `WHEN ${x} IS NULL OR ${y} IS NULL THEN ${raise}`
-    if (i === type.fields.length - 1) return `${unknown} ELSE ${less}`
-    return `${unknown} WHEN ${notEquals(field.type, x, y, names)} THEN ${less}`
+    const unknown = sql`WHEN ${x} IS NULL OR ${y} IS NULL THEN ${raise}`
+    if (i === type.fields.length - 1) return sql`${unknown} ELSE ${less}`
+    return sql`${unknown} WHEN ${notEquals(field.type, x, y, names)} THEN ${less}`
   })
-  return `CASE WHEN ${a} IS NULL OR ${b} IS NULL THEN NULL ${branches.join(' ')} END`
+  return sql`CASE WHEN ${a} IS NULL OR ${b} IS NULL THEN NULL ${joined(branches, ' ')} END`
 }
 
 /** Whether DuckDB's equality of the held values is not Trino's "same value": zones and maps, at any depth. */
@@ -98,27 +114,25 @@ function needsElementwise(type: SqlType): boolean {
  * An expression whose DuckDB equality, order and hash are those of the value in Trino: for GROUP BY, DISTINCT,
  * PARTITION BY, joins and set operations. The expression itself where nothing needs doing (`needsKey` is false).
  */
-export function comparisonKey(type: SqlType, x: string, names: Names): string {
+export function comparisonKey(type: SqlType, x: Sql, names: Names): Sql {
   if (!needsKey(type)) return x
   switch (type.kind) {
     case 'timestamp with time zone':
-      return isFine(type) ? `{'t': ${x}.t, 'p': ${x}.p}` : `${x}.t`
+      return isFine(type) ? sql`{'t': ${x}.t, 'p': ${x}.p}` : sql`${x}.t`
     case 'time with time zone':
-      return isFine(type) ? `q_time_zone_key_picos(${x})` : `q_time_zone_key(${x})`
+      return isFine(type) ? sql`q_time_zone_key_picos(${x})` : sql`q_time_zone_key(${x})`
     case 'array': {
       const item = names.fresh()
-      return `list_transform(${x}, lambda ${item}: ${comparisonKey(type.element, item, names)})`
+      return sql`list_transform(${x}, lambda ${item}: ${comparisonKey(type.element, item, names)})`
     }
     case 'map': {
       const entry = names.fresh()
-      const parts = `{'k': ${comparisonKey(type.key, `${entry}.key`, names)}, 'v': ${comparisonKey(type.value, `${entry}.value`, names)}}`
-      return `list_sort(list_transform(map_entries(${x}), lambda ${entry}: ${parts}))`
+      const parts = sql`{'k': ${comparisonKey(type.key, sql`${entry}.key`, names)}, 'v': ${comparisonKey(type.value, sql`${entry}.value`, names)}}`
+      return sql`list_sort(list_transform(map_entries(${x}), lambda ${entry}: ${parts}))`
     }
     case 'row': {
-      const fields = type.fields.map(
-        (field, i) => `'${rowField(i)}': ${comparisonKey(field.type, rowFieldOf(x, i), names)}`,
-      )
-      return `CASE WHEN ${x} IS NOT NULL THEN {${fields.join(', ')}} END`
+      const fields = type.fields.map((field, i) => comparisonKey(field.type, rowFieldOf(x, i), names))
+      return sql`CASE WHEN ${x} IS NOT NULL THEN ${rowOf(fields)} END`
     }
     default:
       return x
@@ -131,18 +145,18 @@ export function comparisonKey(type: SqlType, x: string, names: Names): string {
  */
 export function sortItems(
   type: SqlType,
-  x: string,
+  x: Sql,
   ascending: boolean,
   nullsFirst: boolean,
   names: Names,
-): readonly string[] {
-  const direction = ascending ? 'ASC' : 'DESC'
+): readonly Sql[] {
+  const direction = code(ascending ? 'ASC' : 'DESC')
   if ((type.kind === 'double' || type.kind === 'real') && nullsFirst) {
     return [
-      `(${x} IS NULL) DESC`,
-      `isnan(${x}) ${ascending ? 'DESC' : 'ASC'} NULLS FIRST`,
-      `${x} ${direction} NULLS FIRST`,
+      sql`(${x} IS NULL) DESC`,
+      sql`isnan(${x}) ${code(ascending ? 'DESC' : 'ASC')} NULLS FIRST`,
+      sql`${x} ${direction} NULLS FIRST`,
     ]
   }
-  return [`${comparisonKey(type, x, names)} ${direction} NULLS ${nullsFirst ? 'FIRST' : 'LAST'}`]
+  return [sql`${comparisonKey(type, x, names)} ${direction} NULLS ${code(nullsFirst ? 'FIRST' : 'LAST')}`]
 }

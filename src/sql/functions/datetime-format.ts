@@ -1,15 +1,28 @@
-import { quote } from './rendering.ts'
+import { integer, joined, literal, sql, type Sql } from '../text/sql.ts'
 
 /** The two format languages: date_format's (MySQL) and format_datetime's (Joda). Names of functions without `u_`. */
 export const MYSQL_FORMAT = 'date_format'
 export const JODA_FORMAT = 'format_datetime'
 export type FormatStyle = typeof MYSQL_FORMAT | typeof JODA_FORMAT
 
-/** What a piece of a format prints, over `@x` (the local time, rounded to milliseconds), `@z` (zone) and `@o` (offset). */
-type Piece = { readonly strftime: string } | { readonly sql: string }
+/** What is printed: the local time, rounded to milliseconds, and where there is one its zone and the offset. */
+export interface Printed {
+  readonly local: Sql
+  readonly zoned: { readonly zone: Sql; readonly offset: Sql } | undefined
+}
 
-const year = `ltrim(q_year(@x), '+')`
-const isoYear = `q_padded_year(isoyear(@x))`
+/** What a piece of a format prints: by strftime, or by an expression over the local time, or over the zone. */
+type Piece =
+  | { readonly strftime: string }
+  | { readonly sql: (x: Sql) => Sql }
+  | { readonly ofZone: (zoned: NonNullable<Printed['zoned']>) => Sql }
+
+/** A format that was read: prints what it is given. */
+export interface CompiledFormat {
+  print(printed: Printed): Sql
+  /** Whether it asks for the zone or the offset. */
+  readonly usesZone: boolean
+}
 
 const mysql: Readonly<Record<string, Piece>> = {
   a: { strftime: '%a' },
@@ -34,82 +47,93 @@ const mysql: Readonly<Record<string, Piece>> = {
   T: { strftime: '%H:%M:%S' },
   v: { strftime: '%V' },
   W: { strftime: '%A' },
-  Y: { sql: year },
-  y: { sql: `lpad(CAST(abs(year(@x)) % 100 AS VARCHAR), 2, '0')` },
-  x: { sql: isoYear },
+  Y: { sql: (x) => sql`ltrim(q_year(${x}), '+')` },
+  y: { sql: (x) => sql`lpad(CAST(abs(year(${x})) % 100 AS VARCHAR), 2, '0')` },
+  x: { sql: (x) => sql`q_padded_year(isoyear(${x}))` },
   '%': { strftime: '%%' },
 }
 
-const text = (sql: string): Piece => ({ sql: `CAST(${sql} AS VARCHAR)` })
-const padded = (sql: string, digits: number): Piece => ({
-  sql:
-    digits === 1
-      ? `CAST(${sql} AS VARCHAR)`
-      : `lpad(CAST(${sql} AS VARCHAR), greatest(${digits}, length(CAST(${sql} AS VARCHAR)))::INTEGER, '0')`,
-})
+type Of = (x: Sql) => Sql
+
+const text = (value: Of): Piece => ({ sql: (x) => sql`CAST(${value(x)} AS VARCHAR)` })
+const padded = (value: Of, digits: number): Piece =>
+  digits === 1
+    ? text(value)
+    : {
+        sql: (x) =>
+          sql`lpad(CAST(${value(x)} AS VARCHAR), greatest(${integer(digits)}, length(CAST(${value(x)} AS VARCHAR)))::INTEGER, '0')`,
+      }
 
 function joda(letter: string, count: number): Piece | undefined {
   switch (letter) {
     case 'y':
-      return count === 2 ? { sql: `lpad(CAST(abs(year(@x)) % 100 AS VARCHAR), 2, '0')` } : padded('year(@x)', count)
+      return count === 2
+        ? { sql: (x) => sql`lpad(CAST(abs(year(${x})) % 100 AS VARCHAR), 2, '0')` }
+        : padded((x) => sql`year(${x})`, count)
     case 'Y':
       return count === 2
-        ? { sql: `lpad(CAST(q_year_of_era(@x) % 100 AS VARCHAR), 2, '0')` }
-        : padded('q_year_of_era(@x)', count)
+        ? { sql: (x) => sql`lpad(CAST(q_year_of_era(${x}) % 100 AS VARCHAR), 2, '0')` }
+        : padded((x) => sql`q_year_of_era(${x})`, count)
     case 'x':
       return count === 2
-        ? { sql: `lpad(CAST(abs(isoyear(@x)) % 100 AS VARCHAR), 2, '0')` }
-        : padded('isoyear(@x)', count)
+        ? { sql: (x) => sql`lpad(CAST(abs(isoyear(${x})) % 100 AS VARCHAR), 2, '0')` }
+        : padded((x) => sql`isoyear(${x})`, count)
     case 'M':
       if (count >= 4) return { strftime: '%B' }
       if (count === 3) return { strftime: '%b' }
       return { strftime: count === 2 ? '%m' : '%-m' }
     case 'd':
-      return padded('day(@x)', count)
+      return padded((x) => sql`day(${x})`, count)
     case 'D':
-      return padded('dayofyear(@x)', count)
+      return padded((x) => sql`dayofyear(${x})`, count)
     case 'E':
       return { strftime: count >= 4 ? '%A' : '%a' }
     case 'e':
-      return padded('isodow(@x)', count)
+      return padded((x) => sql`isodow(${x})`, count)
     case 'w':
-      return padded('week(@x)', count)
+      return padded((x) => sql`week(${x})`, count)
     case 'a':
       return { strftime: '%p' }
     case 'H':
-      return padded('hour(@x)', count)
+      return padded((x) => sql`hour(${x})`, count)
     case 'h':
-      return padded('((hour(@x) + 11) % 12 + 1)', count)
+      return padded((x) => sql`((hour(${x}) + 11) % 12 + 1)`, count)
     case 'K':
-      return padded('(hour(@x) % 12)', count)
+      return padded((x) => sql`(hour(${x}) % 12)`, count)
     case 'k':
-      return padded('((hour(@x) + 23) % 24 + 1)', count)
+      return padded((x) => sql`((hour(${x}) + 23) % 24 + 1)`, count)
     case 'm':
-      return padded('minute(@x)', count)
+      return padded((x) => sql`minute(${x})`, count)
     case 's':
-      return padded('second(@x)', count)
+      return padded((x) => sql`second(${x})`, count)
     case 'S':
-      return { sql: count <= 3 ? `left(strftime(@x, '%g'), ${count})` : `rpad(strftime(@x, '%g'), ${count}, '0')` }
+      return {
+        sql: (x) =>
+          count <= 3
+            ? sql`left(strftime(${x}, '%g'), ${integer(count)})`
+            : sql`rpad(strftime(${x}, '%g'), ${integer(count)}, '0')`,
+      }
     case 'G':
-      return { sql: `CASE WHEN year(@x) > 0 THEN 'AD' ELSE 'BC' END` }
+      return { sql: (x) => sql`CASE WHEN year(${x}) > 0 THEN 'AD' ELSE 'BC' END` }
     case 'C':
-      return text('q_year_of_era(@x) // 100')
+      return text((x) => sql`q_year_of_era(${x}) // 100`)
     default:
       return undefined
   }
 }
 
 /**
- * A format as a SQL expression over `@x`, `@z`, `@o`; an error where Trino refuses it; undefined where it holds something
- * that only the general function knows (names of zones).
+ * A format that DuckDB prints itself; an error where Trino refuses it; undefined where it holds something that only the
+ * general function knows (names of zones).
  */
 export function compiledFormat(
   style: FormatStyle,
   format: string,
   zoned: boolean,
-): string | { readonly error: string } | undefined {
+): CompiledFormat | { readonly error: string } | undefined {
   const pieces = style === MYSQL_FORMAT ? mysqlPieces(format) : jodaPieces(format, zoned)
-  return Array.isArray(pieces) ? assemble(pieces) : (pieces as { readonly error: string } | undefined)
+  if (pieces === undefined || 'error' in pieces) return pieces
+  return { print: (printed) => assemble(pieces, printed), usesZone: pieces.some((piece) => 'ofZone' in piece) }
 }
 
 function mysqlPieces(format: string): readonly Piece[] | { readonly error: string } {
@@ -151,29 +175,33 @@ const NO_ZONE =
   "INVALID_FUNCTION_ARGUMENT: format_datetime for TIMESTAMP type, cannot use 'Z' nor 'z' in format, as this type does not contain TZ information"
 
 function zonePiece(part: string): Piece | undefined {
-  if (part === 'ZZZ') return { sql: '@z' }
-  if (part === 'ZZ') return { sql: 'q_offset_text(@o)' }
-  return part === 'Z' ? { sql: `replace(q_offset_text(@o), ':', '')` } : undefined
+  if (part === 'ZZZ') return { ofZone: ({ zone }) => zone }
+  if (part === 'ZZ') return { ofZone: ({ offset }) => sql`q_offset_text(${offset})` }
+  return part === 'Z' ? { ofZone: ({ offset }) => sql`replace(q_offset_text(${offset}), ':', '')` } : undefined
 }
 
 /** Neighbouring strftime pieces become one call. */
-function assemble(pieces: readonly Piece[]): string {
-  const parts: string[] = []
+function assemble(pieces: readonly Piece[], { local, zoned }: Printed): Sql {
+  const parts: Sql[] = []
   let run = ''
   const flush = (): void => {
     if (run !== '')
       parts.push(
-        /%[^%]/.test(run.replaceAll('%%', '')) ? `strftime(@x, ${quote(run)})` : quote(run.replaceAll('%%', '%')),
+        /%[^%]/.test(run.replaceAll('%%', ''))
+          ? sql`strftime(${local}, ${literal(run)})`
+          : literal(run.replaceAll('%%', '%')),
       )
     run = ''
   }
   for (const piece of pieces) {
-    if ('strftime' in piece) run += piece.strftime
-    else {
-      flush()
-      parts.push(piece.sql)
+    if ('strftime' in piece) {
+      run += piece.strftime
+      continue
     }
+    flush()
+    if ('sql' in piece) parts.push(piece.sql(local))
+    else if (zoned !== undefined) parts.push(piece.ofZone(zoned))
   }
   flush()
-  return parts.length === 0 ? `''` : `(${parts.join(' || ')})`
+  return parts.length === 0 ? sql`''` : sql`(${joined(parts, ' || ')})`
 }

@@ -1,10 +1,11 @@
-import { isFine } from '../types/duckdb-representation.ts'
+import { code, sql, type Sql } from '../text/sql.ts'
+import { duckdbType, isFine } from '../types/duckdb-representation.ts'
 import { canCoerce } from '../types/coercion.ts'
 import { BIGINT, DATE, DOUBLE, INTERVAL_DAY, INTERVAL_YEAR, isInteger, type SqlType } from '../types/sql-type.ts'
 import type { ArithmeticOperator, OperatorContext, ResolvedOperator } from './operators.ts'
 import { notSupportedPrecision } from './precision-guard.ts'
 
-type Render = (left: string, right: string, context: OperatorContext) => string
+type Render = (left: Sql, right: Sql, context: OperatorContext) => Sql
 
 /** Arithmetic with dates, times and intervals; undefined where neither side is one or there is no such operator. */
 export function datetimeOperator(
@@ -20,7 +21,7 @@ export function datetimeOperator(
   })
   if (isInterval(left) && isInterval(right)) {
     if (left.kind !== right.kind || (operator !== '+' && operator !== '-')) return undefined
-    return make(left, (a, b) => `(${a} ${operator} ${b})`)
+    return make(left, (a, b) => sql`(${a} ${code(operator)} ${b})`)
   }
   if (isInterval(right) && operator === '*') {
     const product = scaledInterval(right, left, false)
@@ -33,7 +34,7 @@ export function datetimeOperator(
   if (isInterval(right) && (operator === '+' || operator === '-')) {
     const sign = operator
     const moved = moveBy(left, right)
-    return moved && make(moved.result, (a, b, context) => moved.render(a, sign === '+' ? b : `(-${b})`, context))
+    return moved && make(moved.result, (a, b, context) => moved.render(a, sign === '+' ? b : sql`(-${b})`, context))
   }
   if (isInterval(left) && operator === '+') {
     const moved = moveBy(right, left)
@@ -59,14 +60,14 @@ function isMoment(type: SqlType): boolean {
 function scaledInterval(interval: SqlType, factor: SqlType, divide: boolean): ResolvedOperator | undefined {
   const whole = isInteger(factor)
   if (!whole && !canCoerce(factor, DOUBLE)) return undefined
-  const duckdb = interval.kind === 'interval day to second' ? 'BIGINT' : 'INTEGER'
+  const duckdb = duckdbType(interval)
   if (whole && !divide) {
-    return { left: interval, right: BIGINT, result: interval, render: (a, b) => `CAST(${a} * ${b} AS ${duckdb})` }
+    return { left: interval, right: BIGINT, result: interval, render: (a, b) => sql`CAST(${a} * ${b} AS ${duckdb})` }
   }
   const render: Render = divide
     ? (a, b) =>
-        `CASE WHEN ${b} = 0 AND ${a} IS NOT NULL THEN u_raise('INVALID_FUNCTION_ARGUMENT: Cannot divide by double 0.0') ELSE CAST(trunc(${a} / ${b}) AS ${duckdb}) END`
-    : (a, b) => `CAST(trunc(${a} * ${b}) AS ${duckdb})`
+        sql`CASE WHEN ${b} = 0 AND ${a} IS NOT NULL THEN u_raise('INVALID_FUNCTION_ARGUMENT: Cannot divide by double 0.0') ELSE CAST(trunc(${a} / ${b}) AS ${duckdb}) END`
+    : (a, b) => sql`CAST(trunc(${a} * ${b}) AS ${duckdb})`
   return { left: interval, right: DOUBLE, result: interval, render }
 }
 
@@ -74,32 +75,32 @@ function difference(left: SqlType, right: SqlType): ResolvedOperator | undefined
   const result = INTERVAL_DAY
   const same = (type: SqlType, render: Render): ResolvedOperator => ({ left: type, right: type, result, render })
   if (left.kind === 'date' && right.kind === 'date') {
-    return same(DATE, (a, b) => `(CAST(${a} - ${b} AS BIGINT) * 86400000)`)
+    return same(DATE, (a, b) => sql`(CAST(${a} - ${b} AS BIGINT) * 86400000)`)
   }
   const kinds = [left.kind, right.kind]
   const precision = Math.max(...[left, right].map((type) => ('precision' in type ? (type.precision ?? 0) : 0)))
   if (kinds.every((kind) => kind === 'time')) {
     guard(left)
-    return same({ kind: 'time', precision }, (a, b) => `q_floordiv(datediff('us', ${b}, ${a}) + 500, 1000)`)
+    return same({ kind: 'time', precision }, (a, b) => sql`q_floordiv(datediff('us', ${b}, ${a}) + 500, 1000)`)
   }
   if (kinds.every((kind) => kind === 'time' || kind === 'time with time zone')) {
     return same(
       { kind: 'time with time zone', precision },
-      (a, b) => `q_floordiv(q_time_zone_key(${a}) - q_time_zone_key(${b}) + 500, 1000)`,
+      (a, b) => sql`q_floordiv(q_time_zone_key(${a}) - q_time_zone_key(${b}) + 500, 1000)`,
     )
   }
   if (kinds.some((kind) => kind === 'time' || kind === 'time with time zone')) return undefined
   if (kinds.includes('timestamp with time zone')) {
     return same(
       { kind: 'timestamp with time zone', precision },
-      (a, b) => `q_floordiv(epoch_us(${a}.t) - epoch_us(${b}.t) + 500, 1000)`,
+      (a, b) => sql`q_floordiv(epoch_us(${a}.t) - epoch_us(${b}.t) + 500, 1000)`,
     )
   }
   const fine = precision > 6
   return same({ kind: 'timestamp', precision }, (a, b) =>
     fine
-      ? `q_floordiv(epoch_us(${a}.t) - epoch_us(${b}.t) + 500, 1000)`
-      : `q_floordiv(epoch_us(${a}) - epoch_us(${b}) + 500, 1000)`,
+      ? sql`q_floordiv(epoch_us(${a}.t) - epoch_us(${b}.t) + 500, 1000)`
+      : sql`q_floordiv(epoch_us(${a}) - epoch_us(${b}) + 500, 1000)`,
   )
 }
 
@@ -112,17 +113,17 @@ function moveBy(moment: SqlType, interval: SqlType): { result: SqlType; render: 
   const months = interval.kind === INTERVAL_YEAR.kind
   switch (moment.kind) {
     case 'date':
-      if (months) return { result: DATE, render: (d, i) => `CAST(${d} + to_months(CAST(${i} AS INTEGER)) AS DATE)` }
-      return { result: DATE, render: (d, i) => `q_date_plus(${d}, ${i})` }
+      if (months) return { result: DATE, render: (d, i) => sql`CAST(${d} + to_months(CAST(${i} AS INTEGER)) AS DATE)` }
+      return { result: DATE, render: (d, i) => sql`q_date_plus(${d}, ${i})` }
     case 'timestamp': {
       if (isFine(moment)) {
-        const step = months ? (i: string) => `to_months(CAST(${i} AS INTEGER))` : (i: string) => `to_milliseconds(${i})`
-        return { result: moment, render: (t, i) => `{'t': ${t}.t + ${step(i)}, 'p': ${t}.p}` }
+        const step = months ? (i: Sql) => sql`to_months(CAST(${i} AS INTEGER))` : (i: Sql) => sql`to_milliseconds(${i})`
+        return { result: moment, render: (t, i) => sql`{'t': ${t}.t + ${step(i)}, 'p': ${t}.p}` }
       }
-      if (months) return { result: moment, render: (t, i) => `(${t} + to_months(CAST(${i} AS INTEGER)))` }
+      if (months) return { result: moment, render: (t, i) => sql`(${t} + to_months(CAST(${i} AS INTEGER)))` }
       return {
         result: { kind: 'timestamp', precision: Math.max(moment.precision, 3) },
-        render: (t, i) => `(${t} + to_milliseconds(${i}))`,
+        render: (t, i) => sql`(${t} + to_milliseconds(${i}))`,
       }
     }
     case 'timestamp with time zone': {
@@ -131,12 +132,12 @@ function moveBy(moment: SqlType, interval: SqlType): { result: SqlType; render: 
         return {
           result: moment,
           render: (x, i) =>
-            `CASE WHEN ${x} IS NOT NULL THEN {'t': q_moved(${x}.t, q_local(${x}.t, ${x}.z) + to_months(CAST(${i} AS INTEGER)), ${x}.z), 'z': ${x}.z} END`,
+            sql`CASE WHEN ${x} IS NOT NULL THEN {'t': q_moved(${x}.t, q_local(${x}.t, ${x}.z) + to_months(CAST(${i} AS INTEGER)), ${x}.z), 'z': ${x}.z} END`,
         }
       }
       return {
         result: { kind: 'timestamp with time zone', precision: Math.max(moment.precision, 3) },
-        render: (x, i) => `CASE WHEN ${x} IS NOT NULL THEN {'t': ${x}.t + to_milliseconds(${i}), 'z': ${x}.z} END`,
+        render: (x, i) => sql`CASE WHEN ${x} IS NOT NULL THEN {'t': ${x}.t + to_milliseconds(${i}), 'z': ${x}.z} END`,
       }
     }
     case 'time':
@@ -144,14 +145,14 @@ function moveBy(moment: SqlType, interval: SqlType): { result: SqlType; render: 
       if (months) return undefined
       return {
         result: { kind: 'time', precision: Math.max(moment.precision, 3) },
-        render: (t, i) => `(${t} + to_milliseconds(${i}))`,
+        render: (t, i) => sql`(${t} + to_milliseconds(${i}))`,
       }
     case 'time with time zone':
       guard(moment)
       if (months) return undefined
       return {
         result: { kind: 'time with time zone', precision: Math.max(moment.precision, 3) },
-        render: (x, i) => `CASE WHEN ${x} IS NOT NULL THEN {'t': ${x}.t + to_milliseconds(${i}), 'o': ${x}.o} END`,
+        render: (x, i) => sql`CASE WHEN ${x} IS NOT NULL THEN {'t': ${x}.t + to_milliseconds(${i}), 'o': ${x}.o} END`,
       }
     default:
       return undefined

@@ -1,4 +1,6 @@
 import { EngineError } from '../../shared/engine-error.ts'
+import { code, digits, integer, literal, sql, type Sql } from '../text/sql.ts'
+import { decimalType } from '../types/duckdb-representation.ts'
 import { decimal, MAX_DECIMAL_PRECISION, type DecimalType } from '../types/sql-type.ts'
 import type { ArithmeticOperator, ResolvedOperator } from './operators.ts'
 
@@ -35,16 +37,16 @@ function renderDecimal(
   a: DecimalType,
   b: DecimalType,
   result: DecimalType,
-  left: string,
-  right: string,
-): string {
-  const type = typeOf(result.precision, result.scale)
+  left: Sql,
+  right: Sql,
+): Sql {
+  const type = decimalType(result.precision, result.scale)
   switch (operator) {
     case '+':
     case '-':
-      return `CAST(CAST(${left} AS ${type}) ${operator} CAST(${right} AS ${type}) AS ${type})`
+      return sql`CAST(CAST(${left} AS ${type}) ${code(operator)} CAST(${right} AS ${type}) AS ${type})`
     case '*':
-      return `CAST(CAST(${left} AS ${typeOf(result.precision, a.scale)}) * ${right} AS ${type})`
+      return sql`CAST(CAST(${left} AS ${decimalType(result.precision, a.scale)}) * ${right} AS ${type})`
     case '/':
       return division(a, b, result, left, right)
     case '%':
@@ -52,62 +54,58 @@ function renderDecimal(
   }
 }
 
-function typeOf(precision: number, scale: number): string {
-  return `DECIMAL(${precision},${scale})`
-}
-
 /**
  * round(unscaled(a) * 10^k / unscaled(b)) with k = rs - s1 + s2. BIGINT arithmetic where all fits into 18 digits,
  * chosen while rendering or by the magnitudes of a row; else the exact wide form, which costs about a microsecond.
  */
-function division(a: DecimalType, b: DecimalType, result: DecimalType, left: string, right: string): string {
+function division(a: DecimalType, b: DecimalType, result: DecimalType, left: Sql, right: Sql): Sql {
   const k = result.scale - a.scale + b.scale
   if (k >= MAX_DECIMAL_PRECISION) {
-    return `CASE WHEN ${left} IS NOT NULL AND ${right} IS NOT NULL THEN CAST(u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Decimal overflow') AS ${typeOf(result.precision, result.scale)}) END`
+    return sql`CASE WHEN ${left} IS NOT NULL AND ${right} IS NOT NULL THEN CAST(u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Decimal overflow') AS ${decimalType(result.precision, result.scale)}) END`
   }
-  const narrow = `q_ddiv64(${unscaled64(left, a)}, ${unscaled64(right, b)}, ${k})`
+  const narrow = sql`q_ddiv64(${unscaled64(left, a)}, ${unscaled64(right, b)}, ${integer(k)})`
   if (a.precision + k <= 18 && a.precision + a.scale <= 18 && b.precision + b.scale <= 18) return scaled(narrow, result)
-  const wide = `${a.precision + k < MAX_DECIMAL_PRECISION ? 'q_ddiv' : 'q_ddivw'}(${unscaled(left, a)}, ${unscaled(right, b)}, ${k})`
+  const wide = sql`${code(a.precision + k < MAX_DECIMAL_PRECISION ? 'q_ddiv' : 'q_ddivw')}(${unscaled(left, a)}, ${unscaled(right, b)}, ${integer(k)})`
   const f1 = Math.min(a.precision, 18 - Math.max(k, a.scale))
   const f2 = Math.min(b.precision, 18 - b.scale)
   if (f1 - a.scale <= 0 || f2 - b.scale <= 0) return scaled(wide, result)
   const small = { kind: 'decimal', precision: f1, scale: a.scale } as const
   const smallRight = { kind: 'decimal', precision: f2, scale: b.scale } as const
-  const fits = `abs(${left}) < ${powerOf(f1 - a.scale)} AND abs(${right}) < ${powerOf(f2 - b.scale)}`
-  const fast = `q_ddiv64(${unscaled64(`CAST(${left} AS ${typeOf(f1, a.scale)})`, small)}, ${unscaled64(`CAST(${right} AS ${typeOf(f2, b.scale)})`, smallRight)}, ${k})`
-  return `CASE WHEN ${fits} THEN ${scaled(fast, result)} ELSE ${scaled(wide, result)} END`
+  const fits = sql`abs(${left}) < ${powerOf(f1 - a.scale)} AND abs(${right}) < ${powerOf(f2 - b.scale)}`
+  const fast = sql`q_ddiv64(${unscaled64(sql`CAST(${left} AS ${decimalType(f1, a.scale)})`, small)}, ${unscaled64(sql`CAST(${right} AS ${decimalType(f2, b.scale)})`, smallRight)}, ${integer(k)})`
+  return sql`CASE WHEN ${fits} THEN ${scaled(fast, result)} ELSE ${scaled(wide, result)} END`
 }
 
-function modulus(a: DecimalType, b: DecimalType, result: DecimalType, left: string, right: string): string {
+function modulus(a: DecimalType, b: DecimalType, result: DecimalType, left: Sql, right: Sql): Sql {
   const integral = Math.max(a.precision - a.scale, b.precision - b.scale)
-  const type = typeOf(result.precision, result.scale)
+  const type = decimalType(result.precision, result.scale)
   if (integral + result.scale <= MAX_DECIMAL_PRECISION) {
-    const common = typeOf(integral + result.scale, result.scale)
-    return `CAST(q_dmod(CAST(${left} AS ${common}), CAST(${right} AS ${common})) AS ${type})`
+    const common = decimalType(integral + result.scale, result.scale)
+    return sql`CAST(q_dmod(CAST(${left} AS ${common}), CAST(${right} AS ${common})) AS ${type})`
   }
   return scaled(
-    `q_dmodw(${unscaled(left, a)}, ${unscaled(right, b)}, ${result.scale - a.scale}, ${result.scale - b.scale})`,
+    sql`q_dmodw(${unscaled(left, a)}, ${unscaled(right, b)}, ${integer(result.scale - a.scale)}, ${integer(result.scale - b.scale)})`,
     result,
   )
 }
 
 /** The unscaled value as HUGEINT. */
-export function unscaled(x: string, { precision, scale }: DecimalType): string {
-  if (precision + scale > MAX_DECIMAL_PRECISION) return `q_unscaled(${x}, ${scale})`
-  return `CAST(${x} * CAST(${powerOf(scale)} AS DECIMAL(${scale + 1},0)) AS HUGEINT)`
+export function unscaled(x: Sql, { precision, scale }: DecimalType): Sql {
+  if (precision + scale > MAX_DECIMAL_PRECISION) return sql`q_unscaled(${x}, ${integer(scale)})`
+  return sql`CAST(${x} * CAST(${powerOf(scale)} AS ${decimalType(scale + 1, 0)}) AS HUGEINT)`
 }
 
-function unscaled64(x: string, { scale }: DecimalType): string {
-  return `CAST(${x} * CAST(${powerOf(scale)} AS DECIMAL(${scale + 1},0)) AS BIGINT)`
+function unscaled64(x: Sql, { scale }: DecimalType): Sql {
+  return sql`CAST(${x} * CAST(${powerOf(scale)} AS ${decimalType(scale + 1, 0)}) AS BIGINT)`
 }
 
 /** The decimal whose unscaled value is the integer `u`. */
-export function scaled(u: string, { precision, scale }: DecimalType): string {
-  const unit =
-    scale === 0 ? `CAST('1' AS DECIMAL(1,0))` : `CAST('0.${'0'.repeat(scale - 1)}1' AS DECIMAL(${scale},${scale}))`
-  return `CAST(CAST(${u} AS DECIMAL(38,0)) * ${unit} AS ${typeOf(precision, scale)})`
+export function scaled(u: Sql, { precision, scale }: DecimalType): Sql {
+  const unit = literal(scale === 0 ? '1' : `0.${'0'.repeat(scale - 1)}1`)
+  const unitType = scale === 0 ? decimalType(1, 0) : decimalType(scale, scale)
+  return sql`CAST(CAST(${u} AS DECIMAL(38,0)) * CAST(${unit} AS ${unitType}) AS ${decimalType(precision, scale)})`
 }
 
-function powerOf(exponent: number): string {
-  return `1${'0'.repeat(Math.max(0, exponent))}`
+function powerOf(exponent: number): Sql {
+  return digits(`1${'0'.repeat(Math.max(0, exponent))}`)
 }

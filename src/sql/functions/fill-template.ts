@@ -1,6 +1,8 @@
-import { bindHeavy } from './bind-heavy.ts'
 import { duckdbType } from '../types/duckdb-representation.ts'
 import type { SqlType } from '../types/sql-type.ts'
+import { EMPTY, joined, sql, type Sql } from '../text/sql.ts'
+import { Template, templateParts, type Mark } from '../text/template.ts'
+import { bindHeavy } from './bind-heavy.ts'
 import type { CallClauses, LambdaArgument, RenderCall, RenderContext, Rendering } from './rendering.ts'
 
 /** Renders a call. Arguments of scalar functions that must not be repeated are computed once. */
@@ -10,10 +12,10 @@ export function render(
   types: readonly SqlType[],
   result: SqlType,
   scalar = false,
-): string {
-  const renderWith = (given: RenderCall): string => {
-    const context = renderContext(given, types, result)
-    return typeof rendering === 'string' ? context.fill(rendering) : rendering(context)
+): Sql {
+  const renderWith = (given: RenderCall): Sql => {
+    const filled: Filled = { call: given, types, result }
+    return rendering instanceof Template ? fillParts(rendering.parts, filled) : rendering(renderContext(filled))
   }
   if (!scalar) return renderWith(call)
   const values = call.args.flatMap((argument) => (argument.kind === 'value' ? [argument.sql] : []))
@@ -26,8 +28,16 @@ export function render(
   })
 }
 
-function renderContext(call: RenderCall, types: readonly SqlType[], result: SqlType): RenderContext {
-  const context: RenderContext = {
+/** What templates are filled with. */
+interface Filled {
+  readonly call: RenderCall
+  readonly types: readonly SqlType[]
+  readonly result: SqlType
+}
+
+function renderContext(filled: Filled): RenderContext {
+  const { call, types, result } = filled
+  return {
     ...call,
     types,
     result,
@@ -41,42 +51,63 @@ function renderContext(call: RenderCall, types: readonly SqlType[], result: SqlT
       const argument = call.args[index]
       return argument?.kind === 'value' ? argument.constant : undefined
     },
-    fill: (template) => fillTemplate(template, call, types, result),
+    fill: (strings, ...pieces) =>
+      joined(
+        templateParts(strings).flatMap((parts, i) => {
+          const piece = pieces[i]
+          const before = fillParts(parts, filled)
+          if (piece === undefined) return [before]
+          return [before, piece instanceof Template ? fillParts(piece.parts, filled) : piece]
+        }),
+        '',
+      ),
   }
-  return context
 }
 
-function valueOf(call: RenderCall, index: number): string {
+function valueOf(call: RenderCall, index: number): Sql {
   const argument = call.args[index]
   if (argument?.kind !== 'value') throw new Error(`Argument ${index} is no value`)
   return argument.sql
 }
 
-const PLACEHOLDER = /\$(?:T(\d+)|(\d+)|F(\()?|([RDON]))/g
+function fillParts(parts: readonly (Sql | Mark)[], filled: Filled): Sql {
+  return joined(
+    parts.map((part) => ('kind' in part ? fillMark(part, filled) : part)),
+    '',
+  )
+}
 
-function fillTemplate(template: string, call: RenderCall, types: readonly SqlType[], result: SqlType): string {
+function fillMark(mark: Mark, { call, types, result }: Filled): Sql {
   const clauses = call.clauses ?? {}
-  const filled = template.replaceAll(PLACEHOLDER, (_match, typeAt, at, ownFilter, mark) => {
-    if (typeAt !== undefined) return duckdbType(types[Number(typeAt) - 1]!)
-    if (at !== undefined) return valueOf(call, Number(at) - 1)
-    if (mark === 'R') return duckdbType(result)
-    if (mark === 'D') return clauses.distinct === true ? 'DISTINCT ' : ''
-    if (mark === 'O') return clauses.orderBy === undefined ? '' : ` ORDER BY ${clauses.orderBy}`
-    if (mark === 'N') return clauses.ignoreNulls === true ? ' IGNORE NULLS' : ''
+  switch (mark.kind) {
+    case 'argument':
+      return valueOf(call, mark.index)
+    case 'argumentType':
+      return duckdbType(types[mark.index]!)
+    case 'resultType':
+      return duckdbType(result)
+    case 'distinct':
+      return clauses.distinct === true ? sql`DISTINCT ` : EMPTY
+    case 'orderBy':
+      return clauses.orderBy === undefined ? EMPTY : sql` ORDER BY ${clauses.orderBy}`
+    case 'ignoreNulls':
+      return clauses.ignoreNulls === true ? sql` IGNORE NULLS` : EMPTY
     // The condition of the template's own ends with the parenthesis that the template closes, and `$E` ends all.
-    if (ownFilter !== undefined)
-      return ` FILTER (WHERE ${clauses.filter === undefined ? '' : `(${clauses.filter}) AND `}`
-    return filterAndOver(clauses)
-  })
-  return filled.replaceAll('$E', clauses.over === undefined ? '' : ` OVER (${clauses.over})`)
+    case 'ownFilter':
+      return clauses.filter === undefined ? sql` FILTER (WHERE ` : sql` FILTER (WHERE (${clauses.filter}) AND `
+    case 'filterAndOver':
+      return filterAndOver(clauses)
+    case 'over':
+      return clauses.over === undefined ? EMPTY : sql` OVER (${clauses.over})`
+  }
 }
 
-/** The value of `body` with `name` standing for the value of `sql`, computed once. */
-export function bindName(name: string, sql: string, body: string): string {
-  return `list_transform([${sql}], lambda ${name}: ${body})[1]`
+/** The value of `body` with `name` standing for the value of `value`, computed once. */
+export function bindName(name: Sql, value: Sql, body: Sql): Sql {
+  return sql`list_transform([${value}], lambda ${name}: ${body})[1]`
 }
 
-function filterAndOver(clauses: CallClauses): string {
-  const filter = clauses.filter === undefined ? '' : ` FILTER (WHERE ${clauses.filter})`
-  return clauses.over === undefined ? filter : `${filter} OVER (${clauses.over})`
+function filterAndOver(clauses: CallClauses): Sql {
+  const filter = clauses.filter === undefined ? EMPTY : sql` FILTER (WHERE ${clauses.filter})`
+  return clauses.over === undefined ? filter : sql`${filter} OVER (${clauses.over})`
 }

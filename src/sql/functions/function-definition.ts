@@ -1,5 +1,7 @@
+import { template, type Template } from '../text/template.ts'
 import type { SqlType } from '../types/sql-type.ts'
-import type { Rendering } from './rendering.ts'
+import type { RenderContext, Rendering } from './rendering.ts'
+import type { Sql } from '../text/sql.ts'
 
 export type FunctionKind = 'scalar' | 'aggregate' | 'window'
 
@@ -32,18 +34,21 @@ type Options = Partial<
   Pick<FunctionDefinition, 'deterministic' | 'calledOnNull' | 'orderSensitive' | 'hidden' | 'note'>
 >
 
+/** As the table has it: a template as text, read when its module is loaded. */
+type Written = string | Template | ((context: RenderContext) => Sql)
+
 function define(
   kind: FunctionKind,
   signature: string,
   result: FunctionDefinition['result'],
-  rendering: Rendering,
+  rendering: Written,
   options: Options = {},
 ): FunctionDefinition {
   return {
     kind,
     signature,
     result,
-    rendering,
+    rendering: typeof rendering === 'string' ? template(rendering) : rendering,
     deterministic: true,
     calledOnNull: false,
     orderSensitive: false,
@@ -56,7 +61,7 @@ function define(
 export function scalar(
   signature: string,
   result: FunctionDefinition['result'],
-  rendering: Rendering,
+  rendering: Written,
   options?: Options,
 ): FunctionDefinition {
   return define('scalar', signature, result, rendering, options)
@@ -65,7 +70,7 @@ export function scalar(
 export function aggregate(
   signature: string,
   result: FunctionDefinition['result'],
-  rendering: Rendering,
+  rendering: Written,
   options?: Options,
 ): FunctionDefinition {
   return define('aggregate', signature, result, rendering, options)
@@ -74,7 +79,7 @@ export function aggregate(
 export function windowFunction(
   signature: string,
   result: FunctionDefinition['result'],
-  rendering: Rendering,
+  rendering: Written,
   options?: Options,
 ): FunctionDefinition {
   return define('window', signature, result, rendering, options)

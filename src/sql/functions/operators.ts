@@ -1,6 +1,7 @@
 import { EngineError, type ErrorLocation } from '../../shared/engine-error.ts'
 import { canCoerce, commonSuperType, decimalOfInteger } from '../types/coercion.ts'
-import { isTypedNull, typedNull } from '../types/duckdb-representation.ts'
+import { code, joined, sql, type Sql } from '../text/sql.ts'
+import { duckdbType, isTypedNull, typedNull } from '../types/duckdb-representation.ts'
 import {
   BIGINT,
   BOOLEAN,
@@ -26,7 +27,7 @@ export interface ResolvedOperator {
   readonly left: SqlType
   readonly right: SqlType
   readonly result: SqlType
-  render(left: string, right: string, context: OperatorContext): string
+  render(left: Sql, right: Sql, context: OperatorContext): Sql
 }
 
 export interface OperatorContext {
@@ -92,9 +93,9 @@ function numeric(operator: ArithmeticOperator, type: SqlType): ResolvedOperator 
     right: type,
     result: type,
     render: (left, right) => {
-      if (integer && operator === '/') return `q_idiv(${left}, ${right})`
-      if (integer && operator === '%') return `q_imod(${left}, ${right})`
-      return `(${left} ${operator} ${right})`
+      if (integer && operator === '/') return sql`q_idiv(${left}, ${right})`
+      if (integer && operator === '%') return sql`q_imod(${left}, ${right})`
+      return sql`(${left} ${code(operator)} ${right})`
     },
   }
 }
@@ -103,22 +104,22 @@ function numeric(operator: ArithmeticOperator, type: SqlType): ResolvedOperator 
 export function resolveNegation(
   type: SqlType,
   location?: ErrorLocation,
-): { readonly result: SqlType; render(x: string): string } {
+): { readonly result: SqlType; render(x: Sql): Sql } {
   switch (type.kind) {
     case 'tinyint':
     case 'smallint':
     case 'integer':
     case 'bigint':
       // A subtraction names its operand once; its overflow is told apart from others by the zero.
-      return { result: type, render: (x) => `(CAST(0 AS ${type.kind.toUpperCase()}) - ${x})` }
+      return { result: type, render: (x) => sql`(CAST(0 AS ${duckdbType(type)}) - ${x})` }
     case 'decimal':
     case 'real':
     case 'double':
     case 'interval day to second':
     case 'interval year to month':
-      return { result: type, render: (x) => `(- ${x})` }
+      return { result: type, render: (x) => sql`(- ${x})` }
     case 'unknown':
-      return { result: BIGINT, render: (x) => `CAST(${x} AS BIGINT)` }
+      return { result: BIGINT, render: (x) => sql`CAST(${x} AS BIGINT)` }
     default:
       throw new EngineError('TYPE_MISMATCH', `Cannot negate ${typeName(type)}`, { location })
   }
@@ -147,19 +148,13 @@ export function resolveComparison(
 }
 
 /** A comparison of two expressions of one type. */
-export function renderComparison(
-  operator: ComparisonOperator,
-  type: SqlType,
-  a: string,
-  b: string,
-  names: Names,
-): string {
+export function renderComparison(operator: ComparisonOperator, type: SqlType, a: Sql, b: Sql, names: Names): Sql {
   const nullForNull = operator !== 'IS DISTINCT FROM' && operator !== 'IS NOT DISTINCT FROM'
   if (nullForNull && (isTypedNull(a) || isTypedNull(b))) return typedNull(BOOLEAN)
   return bindHeavy([a, b], names, ([x, y]) => compared(operator, type, x!, y!, names))
 }
 
-function compared(operator: ComparisonOperator, type: SqlType, a: string, b: string, names: Names): string {
+function compared(operator: ComparisonOperator, type: SqlType, a: Sql, b: Sql, names: Names): Sql {
   switch (operator) {
     case '=':
       return equals(type, a, b, names)
@@ -176,7 +171,7 @@ function compared(operator: ComparisonOperator, type: SqlType, a: string, b: str
     case 'IS DISTINCT FROM':
       return isDistinct(type, a, b, names)
     case 'IS NOT DISTINCT FROM':
-      return `(NOT ${isDistinct(type, a, b, names)})`
+      return sql`(NOT ${isDistinct(type, a, b, names)})`
   }
 }
 
@@ -193,12 +188,12 @@ export function resolveSubscript(base: SqlType, index: SqlType, location?: Error
   })
 }
 
-function subscript(macro: string): ResolvedOperator['render'] {
-  return (base, index, { names }) => bindHeavy([base, index], names, ([x, i]) => `${macro}(${x}, ${i})`)
+function subscript(macro: 'q_subscript' | 'q_mget'): ResolvedOperator['render'] {
+  return (base, index, { names }) => bindHeavy([base, index], names, ([x, i]) => sql`${code(macro)}(${x!}, ${i!})`)
 }
 
 /** BETWEEN: `x >= low AND x <= high` over one common type. */
-export function renderBetween(type: SqlType, x: string, low: string, high: string, names: Names): string {
+export function renderBetween(type: SqlType, x: Sql, low: Sql, high: Sql, names: Names): Sql {
   switch (type.kind) {
     case 'real':
     case 'double':
@@ -210,32 +205,35 @@ export function renderBetween(type: SqlType, x: string, low: string, high: strin
         [x, low, high],
         names,
         ([value, from, to]) =>
-          `(${lessThan(type, from!, value!, true, names)} AND ${lessThan(type, value!, to!, true, names)})`,
+          sql`(${lessThan(type, from!, value!, true, names)} AND ${lessThan(type, value!, to!, true, names)})`,
       )
     default:
-      return `(${x} BETWEEN ${low} AND ${high})`
+      return sql`(${x} BETWEEN ${low} AND ${high})`
   }
 }
 
 /** `x IN (…)` over one common type; `items` have at least one element. */
-export function renderIn(type: SqlType, x: string, items: readonly string[], names: Names): string {
+export function renderIn(type: SqlType, x: Sql, items: readonly Sql[], names: Names): Sql {
   return isHeavy(x) || items.some(isHeavy)
     ? bindHeavy([x, ...items], names, ([value, ...others]) => memberOf(type, value!, others, names))
     : memberOf(type, x, items, names)
 }
 
-function memberOf(type: SqlType, x: string, items: readonly string[], names: Names): string {
+function memberOf(type: SqlType, x: Sql, items: readonly Sql[], names: Names): Sql {
   switch (type.kind) {
     case 'real':
     case 'double':
-      return `CASE WHEN isnan(${x}) THEN q_feq(${x}, ${items[0]!}) ELSE ${x} IN (${items.join(', ')}) END`
+      return sql`CASE WHEN isnan(${x}) THEN q_feq(${x}, ${items[0]!}) ELSE ${x} IN (${joined(items, ', ')}) END`
     case 'timestamp with time zone':
     case 'time with time zone':
     case 'array':
     case 'map':
     case 'row':
-      return `(${items.map((item) => equals(type, x, item, names)).join(' OR ')})`
+      return sql`(${joined(
+        items.map((item) => equals(type, x, item, names)),
+        ' OR ',
+      )})`
     default:
-      return `(${x} IN (${items.join(', ')}))`
+      return sql`(${x} IN (${joined(items, ', ')}))`
   }
 }

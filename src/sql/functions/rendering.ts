@@ -1,3 +1,5 @@
+import type { Sql } from '../text/sql.ts'
+import type { Template } from '../text/template.ts'
 import type { SqlType } from '../types/sql-type.ts'
 
 /** A value known while the statement is rendered: a literal, or NULL. Text for characters, numbers as written. */
@@ -9,7 +11,7 @@ export type RenderArgument = ValueArgument | LambdaArgument
 export interface ValueArgument {
   readonly kind: 'value'
   /** A DuckDB expression, safe to stand in any place of a larger one. */
-  readonly sql: string
+  readonly sql: Sql
   /** Its value where it is a literal: formats, units, patterns and paths are compiled from it. */
   readonly constant?: Constant
 }
@@ -17,7 +19,7 @@ export interface ValueArgument {
 export interface LambdaArgument {
   readonly kind: 'lambda'
   /** The body with these expressions for its parameters, coerced to the type the function asks for. */
-  apply(...parameters: readonly string[]): string
+  apply(...parameters: readonly Sql[]): Sql
 }
 
 /** What of a session a rendering may depend on. */
@@ -35,17 +37,17 @@ export interface RenderSession {
 export interface CallClauses {
   readonly distinct?: boolean
   /** Sort items without the words ORDER BY, each with its NULLS clause. */
-  readonly orderBy?: string | undefined
+  readonly orderBy?: Sql | undefined
   /** The condition of FILTER. */
-  readonly filter?: string | undefined
+  readonly filter?: Sql | undefined
   /** What stands in the parentheses of OVER. */
-  readonly over?: string | undefined
+  readonly over?: Sql | undefined
   readonly ignoreNulls?: boolean
 }
 
 /** Where fresh names for lambda parameters come from: one for the whole statement. */
 export interface Names {
-  fresh(): string
+  fresh(): Sql
 }
 
 export interface RenderCall {
@@ -61,25 +63,21 @@ export interface RenderContext extends RenderCall {
   readonly types: readonly SqlType[]
   readonly result: SqlType
   /** The expression of argument `index`, from 0. */
-  value(index: number): string
+  value(index: number): Sql
   lambda(index: number): LambdaArgument
   /** The literal of argument `index`; undefined where it is an expression. */
   constant(index: number): Constant | undefined
-  /** Fills a template as below with this call. */
-  fill(template: string): string
+  /**
+   * context.fill`coalesce($1, ${other})`: the marks of templates (`Mark`), where they stand in the source, filled with this
+   * call. What is put in is never read again: a template is filled, all else stands as it is.
+   */
+  fill(strings: TemplateStringsArray, ...pieces: readonly (Sql | Template)[]): Sql
 }
 
 /**
  * A template of DuckDB SQL, or a function where types or constants decide. In templates:
  * `$1` … an argument; `$R` the DuckDB type of the result; `$T1` … the DuckDB type of an argument.
  * Aggregates: every call of an aggregate is written `name($D… $O)$F`: DISTINCT, ORDER BY, FILTER and OVER are put
- * there; `$F(condition)` adds a condition of its own; `$N` is IGNORE NULLS.
+ * there; `$F(condition)$E` adds a condition of its own; `$N` is IGNORE NULLS.
  */
-export type Rendering = string | ((context: RenderContext) => string)
-
-/** A text as a DuckDB string literal. */
-export function quote(text: string): string {
-  // NUL cannot stand in a DuckDB statement.
-  const quoted = `'${text.replaceAll("'", "''")}'`
-  return quoted.includes('\0') ? `(${quoted.replaceAll('\0', `'||chr(0)||'`)})` : quoted
-}
+export type Rendering = Template | ((context: RenderContext) => Sql)

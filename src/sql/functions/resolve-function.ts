@@ -1,4 +1,5 @@
 import { EngineError, type ErrorLocation } from '../../shared/engine-error.ts'
+import type { Sql } from '../text/sql.ts'
 import { isTypedNull, typedNull } from '../types/duckdb-representation.ts'
 import { sameType, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
@@ -22,7 +23,7 @@ export interface ResolvedFunction {
   readonly calledOnNull: boolean
   readonly orderSensitive: boolean
   /** The DuckDB expression of the call; its arguments are rendered and coerced already. */
-  render(call: RenderCall): string
+  render(call: RenderCall): Sql
 }
 
 interface Overload {

@@ -1,7 +1,8 @@
 import { bindName } from '../functions/fill-template.ts'
 import type { Expr } from '../analyzer/tree.ts'
 import { childrenOfExpr, someExpr } from '../analyzer/walk.ts'
-import { measure } from './macro-cost.ts'
+import { isLeaf, joined, literal, plainName, sql, type Sql } from '../text/sql.ts'
+import { costOfSql } from './macro-cost.ts'
 import type { RenderState } from './render-state.ts'
 
 /** Operands that come to more expressions than this by being repeated are calculated once, under a name. */
@@ -16,12 +17,18 @@ export function composed(
   state: RenderState,
   expr: Expr,
   parts: readonly Expr[],
-  texts: readonly string[],
-  build: (texts: readonly string[]) => string,
-): string {
+  texts: readonly Sql[],
+  build: (texts: readonly Sql[]) => Sql,
+): Sql {
   const weights = parts.map((part) => weightOf(state, part))
-  const placeholders = parts.map((part, i) => (part.kind === 'constant' ? texts[i]! : `zz${i}_`))
-  const { own, uses } = measure(build(placeholders), placeholders)
+  // Placeholders are told from all else by which piece they are, not by their text.
+  const placeholders = parts.map((part, i) => (part.kind === 'constant' ? texts[i]! : plainName(`zz${i}_`)))
+  const { own, uses } = costOfSql(
+    build(placeholders),
+    placeholders.map((placeholder, i) =>
+      parts[i]!.kind === 'constant' && !isWord(placeholder) ? undefined : placeholder,
+    ),
+  )
   const repeated = weights.map((weight, i) => uses[i]! > 1 && uses[i]! * weight > MAX_REPEATED)
   if (!repeated.includes(true)) {
     state.weights.set(expr, own + sum(weights.map((weight, i) => weight * Math.max(uses[i]!, 1))))
@@ -39,18 +46,20 @@ export function composed(
   )
 }
 
+/** A constant of one word: a text. */
+function isWord(constant: Sql): boolean {
+  return isLeaf(constant, 'literal')
+}
+
 /**
  * `body` over values that are calculated once. They are the fields of one struct, so that all of them stand outside of
  * the lambda that names it: DuckDB takes no query in a lambda, and in a query without FROM no column of an outer one.
  */
-export function bindAll(
-  state: RenderState,
-  values: readonly string[],
-  body: (names: readonly string[]) => string,
-): string {
+export function bindAll(state: RenderState, values: readonly Sql[], body: (names: readonly Sql[]) => Sql): Sql {
   const bound = state.names.fresh()
-  const fields = values.map((value, i) => `'p${i}': ${value}`)
-  return bindName(bound, `{${fields.join(', ')}}`, body(values.map((_, i) => `${bound}.p${i}`)))
+  const fields = values.map((value, i) => sql`${literal(`p${i}`)}: ${value}`)
+  const names = values.map((_, i) => sql`${bound}.${plainName(`p${i}`)}`)
+  return bindName(bound, sql`{${joined(fields, ', ')}}`, body(names))
 }
 
 /** Known for what was composed; otherwise that of the parts. */

@@ -1,66 +1,66 @@
-import { quote, type Constant } from '../functions/rendering.ts'
+import type { Constant } from '../functions/rendering.ts'
 import { duckdbType, isFine, typedNull } from '../types/duckdb-representation.ts'
 import type { ConstantExpr } from '../analyzer/tree.ts'
+import { digits, integer, literal, sql, type Sql } from '../text/sql.ts'
 
 const PICOS_PER_MICRO = 1_000_000n
 const MICROS_PER_DAY = 86_400_000_000n
 
 /** A literal of exactly the type's DuckDB representation: DuckDB's own inference is never relied on. */
-export function renderConstant({ type, value, zone }: ConstantExpr): string {
+export function renderConstant({ type, value, zone }: ConstantExpr): Sql {
   if (value === null) return typedNull(type)
-  const cast = (text: string): string => `CAST(${text} AS ${duckdbType(type)})`
+  const cast = (written: Sql): Sql => sql`CAST(${written} AS ${duckdbType(type)})`
+  const text = String(value)
   switch (type.kind) {
     case 'boolean':
-      return value === true ? 'true' : 'false'
+      return value === true ? sql`true` : sql`false`
     case 'integer':
       // DuckDB reads small numbers as INTEGER, and takes a bare minus as an operator on a larger one.
-      return String(value) === '-2147483648' ? cast(`'${String(value)}'`) : cast(String(value))
+      return cast(text === '-2147483648' ? literal(text) : digits(text))
     case 'tinyint':
     case 'smallint':
     case 'bigint':
-      return cast(`${String(value).startsWith('-') ? `'${String(value)}'` : String(value)}`)
+      return cast(text.startsWith('-') ? literal(text) : digits(text))
     case 'real':
     case 'double':
-      return cast(`'${String(value)}'`)
     case 'decimal':
-      return cast(`'${String(value)}'`)
+      return cast(literal(text))
     case 'varchar':
     case 'json':
     case 'JsonPath':
     case 'JoniRegExp':
     case 'LikePattern':
     case 'CodePoints':
-      return quote(String(value))
+      return literal(text)
     case 'char':
-      return quote(padded(String(value), type.length))
+      return literal(padded(text, type.length))
     case 'varbinary':
-      return `from_hex('${String(value)}')`
+      return sql`from_hex(${literal(text)})`
     case 'date':
       return dateLiteral(value as bigint)
     case 'time':
-      if (isFine(type)) return cast(String(value))
+      if (isFine(type)) return cast(digits(text))
       return timeLiteral(value as bigint)
     case 'time with time zone': {
       const [, sign, hours, minutes] = /^([+-])(\d\d):(\d\d)$/.exec(zone ?? '+00:00') ?? []
-      const offset = (Number(hours) * 60 + Number(minutes)) * (sign === '-' ? -1 : 1)
-      const local = isFine(type) ? `CAST(${String(value)} AS BIGINT)` : timeLiteral(value as bigint)
-      return `{'t': ${local}, 'o': CAST(${offset} AS INTEGER)}`
+      const offset = integer((Number(hours) * 60 + Number(minutes)) * (sign === '-' ? -1 : 1))
+      const local = isFine(type) ? sql`CAST(${digits(text)} AS BIGINT)` : timeLiteral(value as bigint)
+      return sql`{'t': ${local}, 'o': CAST(${offset} AS INTEGER)}`
     }
     case 'timestamp':
       return isFine(type)
-        ? `{${fineParts(value as bigint)}}`
+        ? sql`{${fineParts(value as bigint)}}`
         : timestampLiteral(floorDiv(value as bigint, PICOS_PER_MICRO))
     case 'timestamp with time zone': {
-      const zoneText = quote(zone ?? 'UTC')
+      const zoneText = literal(zone ?? 'UTC')
       return isFine(type)
-        ? `{${fineParts(value as bigint)}, 'z': ${zoneText}}`
-        : `{'t': ${timestampLiteral(floorDiv(value as bigint, PICOS_PER_MICRO))}, 'z': ${zoneText}}`
+        ? sql`{${fineParts(value as bigint)}, 'z': ${zoneText}}`
+        : sql`{'t': ${timestampLiteral(floorDiv(value as bigint, PICOS_PER_MICRO))}, 'z': ${zoneText}}`
     }
     case 'interval day to second':
     case 'interval year to month':
-      return cast(`'${String(value)}'`)
     case 'uuid':
-      return cast(quote(String(value)))
+      return cast(literal(text))
     default:
       throw new Error(`No literal of type ${type.kind}`)
   }
@@ -90,15 +90,17 @@ function padded(text: string, length: number): string {
   return missing > 0 ? text + ' '.repeat(missing) : text
 }
 
-function dateLiteral(days: bigint): string {
+function dateLiteral(days: bigint): Sql {
   const date = new Date(Number(days) * 86_400_000)
   const year = date.getUTCFullYear()
-  if (Number.isNaN(year) || year < 1 || year > 9999) return `(DATE '1970-01-01' + CAST('${days}' AS INTEGER))`
-  return `DATE '${date.toISOString().slice(0, 10)}'`
+  if (Number.isNaN(year) || year < 1 || year > 9999) {
+    return sql`(DATE '1970-01-01' + CAST(${literal(String(days))} AS INTEGER))`
+  }
+  return sql`DATE ${literal(date.toISOString().slice(0, 10))}`
 }
 
-function timeLiteral(picos: bigint): string {
-  return `TIME '${clock(picos / PICOS_PER_MICRO)}'`
+function timeLiteral(picos: bigint): Sql {
+  return sql`TIME ${literal(clock(picos / PICOS_PER_MICRO))}`
 }
 
 function clock(micros: bigint): string {
@@ -107,17 +109,19 @@ function clock(micros: bigint): string {
   return `${two(seconds / 3600n)}:${two((seconds / 60n) % 60n)}:${two(seconds % 60n)}.${String(micros % 1_000_000n).padStart(6, '0')}`
 }
 
-function timestampLiteral(micros: bigint): string {
+function timestampLiteral(micros: bigint): Sql {
   const days = floorDiv(micros, MICROS_PER_DAY)
   const date = new Date(Number(days) * 86_400_000)
   const year = date.getUTCFullYear()
-  if (Number.isNaN(year) || year < 1 || year > 9999) return `make_timestamp(CAST('${micros}' AS BIGINT))`
-  return `TIMESTAMP '${date.toISOString().slice(0, 10)} ${clock(micros - days * MICROS_PER_DAY)}'`
+  if (Number.isNaN(year) || year < 1 || year > 9999) {
+    return sql`make_timestamp(CAST(${literal(String(micros))} AS BIGINT))`
+  }
+  return sql`TIMESTAMP ${literal(`${date.toISOString().slice(0, 10)} ${clock(micros - days * MICROS_PER_DAY)}`)}`
 }
 
-function fineParts(picos: bigint): string {
+function fineParts(picos: bigint): Sql {
   const micros = floorDiv(picos, PICOS_PER_MICRO)
-  return `'t': ${timestampLiteral(micros)}, 'p': CAST(${picos - micros * PICOS_PER_MICRO} AS INTEGER)`
+  return sql`'t': ${timestampLiteral(micros)}, 'p': CAST(${integer(picos - micros * PICOS_PER_MICRO)} AS INTEGER)`
 }
 
 function floorDiv(a: bigint, b: bigint): bigint {

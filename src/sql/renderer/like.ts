@@ -1,7 +1,10 @@
 import { EngineError } from '../../shared/engine-error.ts'
-import { quote, type Names } from '../functions/rendering.ts'
+import type { Names } from '../functions/rendering.ts'
 import { bindName } from '../functions/fill-template.ts'
+import { typedNull } from '../types/duckdb-representation.ts'
+import { BOOLEAN } from '../types/sql-type.ts'
 import type { Expr, LikeExpr } from '../analyzer/tree.ts'
+import { literal, sql, type Sql } from '../text/sql.ts'
 
 type Token = { readonly kind: 'text'; readonly text: string } | { readonly kind: 'one' | 'any' }
 
@@ -12,15 +15,10 @@ const LONG_ESCAPE = 'Escape string must be a single character'
  * LIKE without DuckDB's backtracking: a pattern of `_` or an escape with several `%` takes it exponential time, so
  * those, and patterns that are no constants, become regular expressions, which take linear time.
  */
-export function renderLike(
-  names: Names,
-  value: string,
-  { pattern, escape }: LikeExpr,
-  render: (expr: Expr) => string,
-): string {
+export function renderLike(names: Names, value: Sql, { pattern, escape }: LikeExpr, render: (expr: Expr) => Sql): Sql {
   const constant = constantText(pattern)
   const escapeText = escape === undefined ? undefined : constantText(escape)
-  if (constant === null || escapeText === null) return `CAST(NULL AS BOOLEAN)`
+  if (constant === null || escapeText === null) return typedNull(BOOLEAN)
   if (constant !== undefined && (escape === undefined || escapeText !== undefined)) {
     return renderTokens(value, tokensOf(constant, escapeText))
   }
@@ -29,7 +27,7 @@ export function renderLike(
   }
   const name = names.fresh()
   const regex = escape === undefined ? plainRegex(name) : escapedRegex(name, render(escape))
-  return bindName(name, render(pattern), `regexp_full_match(${value}, ${regex}, 's')`)
+  return bindName(name, render(pattern), sql`regexp_full_match(${value}, ${regex}, 's')`)
 }
 
 function constantText(expr: Expr): string | null | undefined {
@@ -65,18 +63,18 @@ function tokensOf(pattern: string, escape: string | undefined): readonly Token[]
   return tokens
 }
 
-function renderTokens(value: string, tokens: readonly Token[]): string {
+function renderTokens(value: Sql, tokens: readonly Token[]): Sql {
   const [first, second, third] = tokens
-  if (first === undefined) return `(${value} = '')`
-  if (tokens.length === 1 && first.kind === 'text') return `(${value} = ${quote(first.text)})`
+  if (first === undefined) return sql`(${value} = '')`
+  if (tokens.length === 1 && first.kind === 'text') return sql`(${value} = ${literal(first.text)})`
   if (tokens.length === 2 && first.kind === 'text' && second?.kind === 'any') {
-    return `starts_with(${value}, ${quote(first.text)})`
+    return sql`starts_with(${value}, ${literal(first.text)})`
   }
   if (tokens.length === 2 && first.kind === 'any' && second?.kind === 'text') {
-    return `ends_with(${value}, ${quote(second.text)})`
+    return sql`ends_with(${value}, ${literal(second.text)})`
   }
   if (tokens.length === 3 && first.kind === 'any' && second?.kind === 'text' && third?.kind === 'any') {
-    return `contains(${value}, ${quote(second.text)})`
+    return sql`contains(${value}, ${literal(second.text)})`
   }
   const wildcards = tokens.filter((token) => token.kind === 'any').length
   const escaped = tokens.some((token) => token.kind === 'text' && /[%_]/.test(token.text))
@@ -86,12 +84,12 @@ function renderTokens(value: string, tokens: readonly Token[]): string {
     const plain = tokens
       .map((token) => (token.kind === 'text' ? token.text : token.kind === 'any' ? '%' : '_'))
       .join('')
-    return `(${value} LIKE ${quote(plain)})`
+    return sql`(${value} LIKE ${literal(plain)})`
   }
   const regex = tokens.map((token) =>
     token.kind === 'text' ? escapeRegex(token.text) : token.kind === 'any' ? '.*' : '.',
   )
-  return `regexp_full_match(${value}, ${quote(regex.join(''))}, 's')`
+  return sql`regexp_full_match(${value}, ${literal(regex.join(''))}, 's')`
 }
 
 function escapeRegex(text: string): string {
@@ -99,18 +97,18 @@ function escapeRegex(text: string): string {
 }
 
 /** `regexp_escape` puts a backslash before `%`, and leaves `_`. */
-function plainRegex(pattern: string): string {
-  return String.raw`replace(replace(regexp_escape(${pattern}), '\%', '.*'), '_', '.')`
+function plainRegex(pattern: Sql): Sql {
+  return sql`replace(replace(regexp_escape(${pattern}), '\\%', '.*'), '_', '.')`
 }
 
 /** Escaped characters are set aside as characters of private use while the rest is translated. */
-function escapedRegex(pattern: string, escape: string): string {
-  const aside = [`${escape}||${escape}`, `${escape}||'%'`, `${escape}||'_'`]
-  const marks = ['chr(57344)', 'chr(57345)', 'chr(57346)']
-  const marked = aside.reduce((text, from, i) => `replace(${text}, ${from}, ${marks[i]})`, pattern)
-  const raised = `u_raise(${quote(`INVALID_FUNCTION_ARGUMENT: ${BAD_ESCAPE}`)})`
-  const checked = `CASE WHEN ${escape} <> '' AND contains(${marked}, ${escape}) THEN ${raised} ELSE ${marked} END`
-  const restored = [`regexp_escape(${escape})`, `'%'`, `'_'`]
-  const whole = restored.reduce((text, to, i) => `replace(${text}, ${marks[i]}, ${to})`, plainRegex(checked))
-  return `CASE WHEN ${escape} = '' THEN ${plainRegex(pattern)} ELSE ${whole} END`
+function escapedRegex(pattern: Sql, escape: Sql): Sql {
+  const aside = [sql`${escape}||${escape}`, sql`${escape}||'%'`, sql`${escape}||'_'`]
+  const marks = [sql`chr(57344)`, sql`chr(57345)`, sql`chr(57346)`]
+  const marked = aside.reduce((text, from, i) => sql`replace(${text}, ${from}, ${marks[i]!})`, pattern)
+  const raised = sql`u_raise(${literal(`INVALID_FUNCTION_ARGUMENT: ${BAD_ESCAPE}`)})`
+  const checked = sql`CASE WHEN ${escape} <> '' AND contains(${marked}, ${escape}) THEN ${raised} ELSE ${marked} END`
+  const restored = [sql`regexp_escape(${escape})`, sql`'%'`, sql`'_'`]
+  const whole = restored.reduce((text, to, i) => sql`replace(${text}, ${marks[i]!}, ${to})`, plainRegex(checked))
+  return sql`CASE WHEN ${escape} = '' THEN ${plainRegex(pattern)} ELSE ${whole} END`
 }

@@ -1,4 +1,5 @@
 import { macros } from '../functions/engine-setup.ts'
+import { tokensOf, type Sql } from '../text/sql.ts'
 
 // DuckDB expands macros while it binds, arguments and all: one used twice in a body is bound twice, and macros stand
 // on macros. So a short text can be a huge expression.
@@ -37,49 +38,82 @@ function costOf(name: string): Cost | undefined {
   if (macro === undefined) return undefined
   // Against a macro that would call itself; there is none, DuckDB refuses it.
   costs.set(name, { own: 1, uses: macro.parameters.map(() => 1) })
-  const cost = measure(macro.body, macro.parameters)
+  const cost = costOfBody(macro)
   costs.set(name, cost)
   return cost
 }
 
-const TOKEN = /'(?:[^']|'')*'|[A-Za-z_]\w*|\d+(?:\.\d+)?|[(),]|[^\sA-Za-z_\d(),']/y
+const TOKEN = /'(?:[^']|'')*'|[A-Za-z_]\w*|\d+(?:\.\d+)?|[(),]|[^\sA-Za-z_\d(),']/g
 
-/** What a text comes to once its macros are expanded: expressions of its own, and how often each name is used. */
-export function measure(text: string, names: readonly string[]): Cost {
-  const uses = names.map(() => 0)
-  let own = 0
-  const tokens: string[] = []
-  TOKEN.lastIndex = 0
-  for (let at = 0; at < text.length; at = TOKEN.lastIndex) {
-    const match = TOKEN.exec(text)
-    if (match === null) {
-      TOKEN.lastIndex = at + 1
-      continue
-    }
-    tokens.push(match[0])
+/** A word of code, or the number of an operand. */
+type Word = string | number
+
+/** What a piece comes to once its macros are expanded; of `operands` each is found by identity. */
+export function costOfSql(piece: Sql, operands: readonly (Sql | undefined)[]): Cost {
+  const known = new Map<Sql, number>()
+  operands.forEach((operand, i) => {
+    if (operand !== undefined && !known.has(operand)) known.set(operand, i)
+  })
+  const words: Word[] = []
+  for (const token of tokensOf(piece, known)) {
+    if (token.kind === 'code') for (const word of wordsOf(token.text)) words.push(word)
+    else words.push(token.kind === 'known' ? token.index : LEAF)
   }
-  /** The factor of everything from here to the closing parenthesis: arguments of the call around it. */
+  return costOfWords(words, operands.length)
+}
+
+/** Code between operands is of few kinds: what the source has between them. */
+const knownWords = new Map<string, readonly string[]>()
+const MOST_KNOWN = 2000
+const LONGEST_KNOWN = 400
+
+function wordsOf(code: string): readonly string[] {
+  const known = knownWords.get(code)
+  if (known !== undefined) return known
+  const words = code.match(TOKEN) ?? []
+  if (code.length <= LONGEST_KNOWN) {
+    if (knownWords.size >= MOST_KNOWN) knownWords.clear()
+    knownWords.set(code, words)
+  }
+  return words
+}
+
+/** Stands for a name or a literal: one expression, whatever it is. */
+const LEAF = `''`
+
+function costOfBody({ body, parameters }: Macro): Cost {
+  const words = wordsOf(body).map((word): Word => {
+    const index = parameters.indexOf(word)
+    return index < 0 ? word : index
+  })
+  return costOfWords(words, parameters.length)
+}
+
+/** Expressions of its own once macros are expanded, and how often each operand is used. */
+function costOfWords(words: readonly Word[], operands: number): Cost {
+  const uses = Array.from({ length: operands }, () => 0)
+  let own = 0
   let position = 0
+  /** The factor of everything from here to the closing parenthesis: arguments of the call around it. */
   const visit = (factor: number, callee: Cost | undefined): void => {
     let argument = 0
     const current = (): number => (callee === undefined ? factor : factor * Math.max(callee.uses[argument] ?? 1, 0))
-    while (position < tokens.length) {
-      const token = tokens[position++]!
-      if (token === ')') return
-      if (token === ',') {
+    while (position < words.length) {
+      const word = words[position++]!
+      if (word === ')') return
+      if (word === ',') {
         argument++
         continue
       }
-      if (token === '(') {
+      if (word === '(') {
         visit(current(), undefined)
         continue
       }
-      const index = names.indexOf(token)
-      if (index >= 0) uses[index]! += current()
+      if (typeof word === 'number') uses[word]! += current()
       else own += current()
-      if (tokens[position] === '(' && /^[A-Za-z_]/.test(token)) {
+      if (words[position] === '(' && typeof word === 'string' && /^[A-Za-z_]/.test(word)) {
         position++
-        const macro = costOf(token)
+        const macro = costOf(word)
         if (macro !== undefined) own += current() * macro.own
         visit(current(), macro)
       }

@@ -4,7 +4,7 @@ import { renderCast, renderInsertCast, renderTryCast } from '../functions/casts.
 import { comparisonKey, needsKey, sortItems } from '../functions/comparison.ts'
 import { renderBetween, renderComparison, renderIn, resolveNegation } from '../functions/operators.ts'
 import type { CallClauses, RenderArgument } from '../functions/rendering.ts'
-import { duckdbType, rowField, rowFieldOf, typedNull } from '../types/duckdb-representation.ts'
+import { duckdbType, rowFieldOf, rowOf, typedNull } from '../types/duckdb-representation.ts'
 import { isInteger, isNumeric } from '../types/sql-type.ts'
 import type {
   AggregateExpr,
@@ -28,6 +28,8 @@ import { mapChildren, someExpr, visitColumns } from '../analyzer/walk.ts'
 import { bindAll, composed, hasSubquery, isSubquery, weightOf } from './composition.ts'
 import { narrowProduct } from './narrow-sum.ts'
 import { canRaise } from './raising.ts'
+import { code, EMPTY, joined, literal, plainName, sql, type Sql } from '../text/sql.ts'
+import { clauses as joinedClauses } from './block.ts'
 import { balanced, columnName, type RenderState } from './render-state.ts'
 
 /** Longer conditions are not repeated to keep their order of evaluation. */
@@ -39,7 +41,7 @@ const SHORT = 80
 const MAX_DEPTH = 250
 
 /** A value of the expression's type, held as `duckdbType` says. */
-export function renderExpr(state: RenderState, expr: Expr): string {
+export function renderExpr(state: RenderState, expr: Expr): Sql {
   if (++state.depth.now > MAX_DEPTH) {
     throw new EngineError('STACK_OVERFLOW', `Expression is nested too deeply: more than ${MAX_DEPTH} levels`)
   }
@@ -48,9 +50,9 @@ export function renderExpr(state: RenderState, expr: Expr): string {
   return text
 }
 
-function renderNode(state: RenderState, expr: Expr): string {
-  const render = (child: Expr): string => renderExpr(state, child)
-  const compose = (parts: readonly Expr[], build: (texts: readonly string[]) => string): string =>
+function renderNode(state: RenderState, expr: Expr): Sql {
+  const render = (child: Expr): Sql => renderExpr(state, child)
+  const compose = (parts: readonly Expr[], build: (texts: readonly Sql[]) => Sql): Sql =>
     composed(state, expr, parts, parts.map(render), build)
   switch (expr.kind) {
     case 'constant':
@@ -62,7 +64,7 @@ function renderNode(state: RenderState, expr: Expr): string {
     case 'call':
       return renderCall(state, expr)
     case 'engineCall':
-      return `${expr.name}(${expr.arguments.map(render).join(', ')})`
+      return sql`${code(expr.name)}(${joined(expr.arguments.map(render), ', ')})`
     case 'operator':
       return compose([expr.left, expr.right], ([left, right]) => expr.operator.render(left!, right!, state))
     case 'negate':
@@ -84,19 +86,22 @@ function renderNode(state: RenderState, expr: Expr): string {
     case 'or':
       // A term that decides is a literal: nothing else is asked, whatever would fail.
       if (expr.terms.some((term) => term.kind === 'constant' && term.value === (expr.kind === 'or'))) {
-        return expr.kind === 'or' ? 'true' : 'false'
+        return expr.kind === 'or' ? sql`true` : sql`false`
       }
       return renderLogical(expr.kind, expr.terms, expr.terms.map(render))
     case 'not':
-      return expr.value.kind === 'isNull' ? `(${render(expr.value.value)} IS NOT NULL)` : `(NOT ${render(expr.value)})`
+      return expr.value.kind === 'isNull'
+        ? sql`(${render(expr.value.value)} IS NOT NULL)`
+        : sql`(NOT ${render(expr.value)})`
     case 'isNull':
-      return `(${render(expr.value)} IS NULL)`
+      return sql`(${render(expr.value)} IS NULL)`
     case 'case': {
-      const branches = expr.branches.map(({ when, then }) => `WHEN ${render(when)} THEN ${render(then)}`)
-      return `CASE ${branches.join(' ')} ELSE ${expr.otherwise ? render(expr.otherwise) : typedNull(expr.type)} END`
+      const branches = expr.branches.map(({ when, then }) => sql`WHEN ${render(when)} THEN ${render(then)}`)
+      const otherwise = expr.otherwise ? render(expr.otherwise) : typedNull(expr.type)
+      return sql`CASE ${joined(branches, ' ')} ELSE ${otherwise} END`
     }
     case 'coalesce':
-      return `coalesce(${expr.operands.map(render).join(', ')})`
+      return sql`coalesce(${joined(expr.operands.map(render), ', ')})`
     case 'let':
       return renderLet(state, expr)
     case 'try':
@@ -110,24 +115,27 @@ function renderNode(state: RenderState, expr: Expr): string {
         renderBetween(expr.value.type, value!, min!, max!, state.names),
       )
     case 'row':
-      return `{${expr.items.map((item, i) => `'${rowField(i)}': ${render(item)}`).join(', ')}}`
+      return rowOf(expr.items.map(render))
     case 'field':
       return rowFieldOf(render(expr.base), expr.index)
     case 'array':
-      return expr.items.length === 0 ? `CAST([] AS ${duckdbType(expr.type)})` : `[${expr.items.map(render).join(', ')}]`
+      return expr.items.length === 0
+        ? sql`CAST([] AS ${duckdbType(expr.type)})`
+        : sql`[${joined(expr.items.map(render), ', ')}]`
     case 'scalarSubquery':
-      return `(${renderSubquery(state, expr.query)})`
+      return sql`(${renderSubquery(state, expr.query)})`
     case 'exists':
-      return `EXISTS (${state.renderQuery(state, expr.query.node, [])})`
+      return sql`EXISTS (${state.renderQuery(state, expr.query.node, [])})`
     case 'inSubquery': {
       const { type } = expr.value
       const value = needsKey(type) ? comparisonKey(type, render(expr.value), state.names) : render(expr.value)
-      return `(${value} IN (${renderSubquery(state, expr.query, true)}))`
+      return sql`(${value} IN (${renderSubquery(state, expr.query, true)}))`
     }
     case 'quantified': {
       const { type } = expr.value
       const value = needsKey(type) ? comparisonKey(type, render(expr.value), state.names) : render(expr.value)
-      return `(${value} ${expr.operator} ${expr.all ? 'ALL' : 'ANY'} (${renderSubquery(state, expr.query, true)}))`
+      const quantifier = expr.all ? sql`ALL` : sql`ANY`
+      return sql`(${value} ${code(expr.operator)} ${quantifier} (${renderSubquery(state, expr.query, true)}))`
     }
     case 'lambda':
     case 'aggregate':
@@ -140,33 +148,35 @@ function renderNode(state: RenderState, expr: Expr): string {
   }
 }
 
-function renderSubquery(state: RenderState, { node, columns }: Subquery, asKey = false): string {
+const FIRST_COLUMN = plainName('c0')
+
+function renderSubquery(state: RenderState, { node, columns }: Subquery, asKey = false): Sql {
   const [{ id, type }] = columns as readonly [Subquery['columns'][number]]
-  const wrap = asKey && needsKey(type) ? (x: string): string => comparisonKey(type, x, state.names) : undefined
-  return state.renderQuery(state, node, [{ column: id, name: 'c0', ...(wrap && { wrap }) }])
+  const wrap = asKey && needsKey(type) ? (x: Sql): Sql => comparisonKey(type, x, state.names) : undefined
+  return state.renderQuery(state, node, [{ column: id, name: FIRST_COLUMN, ...(wrap && { wrap }) }])
 }
 
 /**
  * Trino stops at the first term that decides; DuckDB calculates all terms of a select list's AND and OR. So where a
  * later term could raise, the earlier ones are asked first.
  */
-function renderLogical(kind: 'and' | 'or', terms: readonly Expr[], texts: readonly string[]): string {
+function renderLogical(kind: 'and' | 'or', terms: readonly Expr[], texts: readonly Sql[]): Sql {
   const operator = kind === 'and' ? 'AND' : 'OR'
   const whole = balanced(texts, operator)
   if (!terms.slice(1).some(canRaise) || whole.length > REPEATABLE_CONDITION) return whole
   const guards = texts
     .slice(0, -1)
-    .map((text) => (kind === 'or' ? `WHEN ${text} THEN true` : `WHEN NOT ${text} THEN false`))
-  return `CASE ${guards.join(' ')} ELSE ${whole} END`
+    .map((text) => (kind === 'or' ? sql`WHEN ${text} THEN true` : sql`WHEN NOT ${text} THEN false`))
+  return sql`CASE ${joined(guards, ' ')} ELSE ${whole} END`
 }
 
 /** A condition of WHERE or ON, as conjuncts: NULL counts as false, which lets plain comparisons of numbers stand. */
-export function renderConjuncts(state: RenderState, expr: Expr): readonly string[] {
+export function renderConjuncts(state: RenderState, expr: Expr): readonly Sql[] {
   if (expr.kind === 'and') return expr.terms.flatMap((term) => renderConjuncts(state, term))
   return [renderCondition(state, expr)]
 }
 
-export function renderCondition(state: RenderState, expr: Expr): string {
+export function renderCondition(state: RenderState, expr: Expr): Sql {
   switch (expr.kind) {
     case 'and':
       return balanced(renderConjuncts(state, expr), 'AND')
@@ -180,13 +190,17 @@ export function renderCondition(state: RenderState, expr: Expr): string {
     case 'between': {
       const { value, min, max } = expr
       if (isFloat(value) && isFinite(max)) {
-        return `(${renderExpr(state, value)} BETWEEN ${renderExpr(state, min)} AND ${renderExpr(state, max)})`
+        return sql`(${renderExpr(state, value)} BETWEEN ${renderExpr(state, min)} AND ${renderExpr(state, max)})`
       }
       return renderExpr(state, expr)
     }
     case 'inList': {
       if (!isFloat(expr.value) || !expr.values.every(isFinite)) return renderExpr(state, expr)
-      return `(${renderExpr(state, expr.value)} IN (${expr.values.map((item) => renderExpr(state, item)).join(', ')}))`
+      const value = renderExpr(state, expr.value)
+      return sql`(${value} IN (${joined(
+        expr.values.map((item) => renderExpr(state, item)),
+        ', ',
+      )}))`
     }
     default:
       return renderExpr(state, expr)
@@ -207,12 +221,12 @@ function isFinite(expr: Expr): boolean {
  * DuckDB takes NaN for the largest number and equal to itself, Trino answers false to every comparison with it. Where
  * false and NULL are the same, a plain comparison is right if NaN cannot satisfy it; DuckDB then pushes it into scans.
  */
-function renderComparisonCondition(state: RenderState, expr: CompareExpr): string {
+function renderComparisonCondition(state: RenderState, expr: CompareExpr): Sql {
   const { operator, left, right } = expr
   if (!isFloat(left)) return renderExpr(state, expr)
   const [l, r] = [renderExpr(state, left), renderExpr(state, right)]
-  const plain = `(${l} ${operator} ${r})`
-  const unlessNaN = (x: string): string => `(${plain} AND NOT isnan(${x}))`
+  const plain = sql`(${l} ${code(operator)} ${r})`
+  const unlessNaN = (x: Sql): Sql => sql`(${plain} AND NOT isnan(${x}))`
   switch (operator) {
     case '=':
       return isFinite(right) || isFinite(left) ? plain : unlessNaN(l)
@@ -231,7 +245,7 @@ function renderComparisonCondition(state: RenderState, expr: CompareExpr): strin
 
 // ---- Calls
 
-function renderCall(state: RenderState, call: CallExpr): string {
+function renderCall(state: RenderState, call: CallExpr): Sql {
   if (call.routine !== undefined) return renderRoutine(state, call, call.routine)
   const values = call.arguments.filter((argument) => argument.kind !== 'lambda')
   const texts = values.map((argument) => renderExpr(state, argument))
@@ -250,10 +264,10 @@ function renderCall(state: RenderState, call: CallExpr): string {
 }
 
 /** The body in the place of a call; arguments are calculated before it, also those it does not use. */
-function renderRoutine(state: RenderState, call: CallExpr, { parameters, body }: Routine): string {
+function renderRoutine(state: RenderState, call: CallExpr, { parameters, body }: Routine): Sql {
   const texts = call.arguments.map((argument) => renderExpr(state, argument))
   const light = call.arguments.map((argument, i) => isLight(state, argument, texts[i]!) && !canRaise(argument))
-  const apply = (names: readonly string[]): string => {
+  const apply = (names: readonly Sql[]): Sql => {
     parameters.forEach(({ id }, i) => {
       state.lambdaArguments.set(id, names[i]!)
       state.argumentWeights.set(id, light[i]! ? weightOf(state, call.arguments[i]!) : 1)
@@ -271,7 +285,7 @@ function renderRoutine(state: RenderState, call: CallExpr, { parameters, body }:
   )
 }
 
-function isLight(state: RenderState, expr: Expr, text: string): boolean {
+function isLight(state: RenderState, expr: Expr, text: Sql): boolean {
   return weightOf(state, expr) <= LIGHT && text.length <= SHORT
 }
 
@@ -279,31 +293,31 @@ function isLight(state: RenderState, expr: Expr, text: string): boolean {
  * DuckDB's TRY takes neither queries nor volatile functions: queries are calculated before it, and what is volatile
  * goes without.
  */
-function renderTry(state: RenderState, value: Expr): string {
+function renderTry(state: RenderState, value: Expr): Sql {
   if (someExpr(value, (part) => part.kind === 'call' && !part.function.deterministic)) return renderExpr(state, value)
-  const queries: { readonly id: ColumnId; readonly text: string }[] = []
+  const queries: { readonly id: ColumnId; readonly text: Sql }[] = []
   const lift = (part: Expr): Expr => {
     if (!isSubquery(part)) return mapChildren(part, lift)
     // Lambda arguments and columns share their numbers; those of names made here lie below zero.
     const id = -1 - state.lambdaArguments.size
-    state.lambdaArguments.set(id, '')
+    state.lambdaArguments.set(id, EMPTY)
     queries.push({ id, text: renderExpr(state, part) })
     return { kind: 'lambdaArgument', type: part.type, id }
   }
   const lifted = lift(value)
-  if (queries.length === 0) return `TRY(${renderExpr(state, lifted)})`
+  if (queries.length === 0) return sql`TRY(${renderExpr(state, lifted)})`
   return bindAll(
     state,
     queries.map((query) => query.text),
     (names) => {
       queries.forEach(({ id }, i) => state.lambdaArguments.set(id, names[i]!))
-      return `TRY(${renderExpr(state, lifted)})`
+      return sql`TRY(${renderExpr(state, lifted)})`
     },
   )
 }
 
 /** The value under a name of its own, unless repeating it costs less. */
-function renderLet(state: RenderState, { name, value, body, strict }: LetExpr): string {
+function renderLet(state: RenderState, { name, value, body, strict }: LetExpr): Sql {
   const text = renderExpr(state, value)
   if ((isLight(state, value, text) && (strict !== true || !canRaise(value))) || hasSubquery(body)) {
     state.lambdaArguments.set(name.id, text)
@@ -332,41 +346,42 @@ function renderArgument(state: RenderState, expr: Expr): RenderArgument {
   return { kind: 'value', sql: renderExpr(state, expr), ...(constant === undefined ? {} : { constant }) }
 }
 
-function renderLambda(state: RenderState, { parameters, body }: LambdaExpr, names: readonly string[]): string {
+function renderLambda(state: RenderState, { parameters, body }: LambdaExpr, names: readonly Sql[]): Sql {
   parameters.forEach(({ id }, i) => state.lambdaArguments.set(id, names[i]!))
   return renderExpr(state, body)
 }
 
-function renderSort(state: RenderState, keys: readonly ExprSortKey[]): string {
-  return keys
-    .flatMap(({ value, descending, nullsFirst }) =>
+function renderSort(state: RenderState, keys: readonly ExprSortKey[]): Sql {
+  return joined(
+    keys.flatMap(({ value, descending, nullsFirst }) =>
       sortItems(value.type, renderExpr(state, value), !descending, nullsFirst, state.names),
-    )
-    .join(', ')
+    ),
+    ', ',
+  )
 }
 
 function isConstantKey(value: Expr): boolean {
   return value.kind === 'constant' || (value.kind === 'cast' && isConstantKey(value.value))
 }
 
-export function renderAggregate(state: RenderState, call: AggregateExpr): string {
+export function renderAggregate(state: RenderState, call: AggregateExpr): Sql {
   const clauses: CallClauses = {
     ...ofArguments(state, call.distinct, call.orderBy),
     ...(call.filter === undefined ? {} : { filter: renderExpr(state, call.filter) }),
   }
-  const render = (args: readonly RenderArgument[]): string =>
+  const render = (args: readonly RenderArgument[]): Sql =>
     call.function.render({ args, session: state.session, names: state.names, clauses })
   const factors = call.function.name === 'sum' && !call.distinct ? narrowFactors(call.arguments[0]!) : undefined
   if (factors === undefined) return render(aggregated(state, call))
   // Rows whose product fits 64 bits are summed apart: exact, and many times faster.
   const { fits, product } = narrowProduct(factors, (factor) => renderExpr(state, factor))
-  const filter = clauses.filter === undefined ? '' : ` FILTER (WHERE ${clauses.filter})`
+  const filter = clauses.filter === undefined ? EMPTY : sql` FILTER (WHERE ${clauses.filter})`
   const type = duckdbType(call.type)
-  const narrow = `CAST(sum(CASE WHEN ${fits} THEN ${product} END)${filter} AS ${type})`
+  const narrow = sql`CAST(sum(CASE WHEN ${fits} THEN ${product} END)${filter} AS ${type})`
   const wide = render([
-    { kind: 'value', sql: `CASE WHEN ${fits} THEN NULL ELSE ${renderExpr(state, call.arguments[0]!)} END` },
+    { kind: 'value', sql: sql`CASE WHEN ${fits} THEN NULL ELSE ${renderExpr(state, call.arguments[0]!)} END` },
   ])
-  return `CASE WHEN ${wide} IS NULL THEN ${narrow} WHEN ${narrow} IS NULL THEN ${wide} ELSE CAST(${narrow} + ${wide} AS ${type}) END`
+  return sql`CASE WHEN ${wide} IS NULL THEN ${narrow} WHEN ${narrow} IS NULL THEN ${wide} ELSE CAST(${narrow} + ${wide} AS ${type}) END`
 }
 
 function ofArguments(state: RenderState, distinct: boolean, order: readonly ExprSortKey[]): CallClauses {
@@ -386,13 +401,13 @@ function aggregated(state: RenderState, call: AggregateExpr | WindowExpr): reado
   })
 }
 
-export function renderWindow(state: RenderState, call: WindowExpr): string {
+export function renderWindow(state: RenderState, call: WindowExpr): Sql {
   const partition = call.partitionBy.map((expr) => comparisonKey(expr.type, renderExpr(state, expr), state.names))
-  const over = [
-    partition.length === 0 ? '' : `PARTITION BY ${partition.join(', ')}`,
-    call.orderBy.length === 0 ? '' : `ORDER BY ${renderSort(state, call.orderBy)}`,
-    call.frame === undefined ? '' : renderFrame(state, call.frame, call.orderBy),
-  ]
+  const over = joinedClauses([
+    partition.length === 0 ? EMPTY : sql`PARTITION BY ${joined(partition, ', ')}`,
+    call.orderBy.length === 0 ? EMPTY : sql`ORDER BY ${renderSort(state, call.orderBy)}`,
+    call.frame === undefined ? EMPTY : renderFrame(state, call.frame, call.orderBy),
+  ])
   return call.function.render({
     args: aggregated(state, call),
     session: state.session,
@@ -400,34 +415,46 @@ export function renderWindow(state: RenderState, call: WindowExpr): string {
     clauses: {
       ...ofArguments(state, call.distinct, call.argumentOrder),
       ...(call.filter === undefined ? {} : { filter: renderExpr(state, call.filter) }),
-      over: over.filter((part) => part !== '').join(' '),
+      over,
       ignoreNulls: call.ignoreNulls,
     },
   })
 }
 
-function renderFrame(state: RenderState, { type, start, end }: Frame, orderBy: readonly ExprSortKey[]): string {
-  return `${type} BETWEEN ${renderFrameEnd(state, type, start, orderBy)} AND ${renderFrameEnd(state, type, end, orderBy)}`
+function renderFrame(state: RenderState, { type, start, end }: Frame, orderBy: readonly ExprSortKey[]): Sql {
+  const [from, to] = [renderFrameEnd(state, type, start, orderBy), renderFrameEnd(state, type, end, orderBy)]
+  return sql`${code(type)} BETWEEN ${from} AND ${to}`
 }
+
+const FRAME_ENDS = {
+  UNBOUNDED_PRECEDING: sql`UNBOUNDED PRECEDING`,
+  PRECEDING: sql`PRECEDING`,
+  CURRENT_ROW: sql`CURRENT ROW`,
+  FOLLOWING: sql`FOLLOWING`,
+  UNBOUNDED_FOLLOWING: sql`UNBOUNDED FOLLOWING`,
+}
+
+const BAD_OFFSET = literal('INVALID_WINDOW_FRAME: Window frame offset value must not be negative or null')
 
 function renderFrameEnd(
   state: RenderState,
   type: Frame['type'],
-  { type: end, value }: FrameEnd,
+  { type: which, value }: FrameEnd,
   orderBy: readonly ExprSortKey[],
-): string {
-  if (value === undefined) return end.replace('_', ' ')
+): Sql {
+  const end = FRAME_ENDS[which]
+  if (value === undefined) return end
   const text = renderExpr(state, value)
   const constant = value.kind === 'constant' && value.value !== null && !String(value.value).startsWith('-')
   const checked = constant
     ? text
-    : `CASE WHEN ${text} IS NULL OR ${text} < 0 THEN u_raise('INVALID_WINDOW_FRAME: Window frame offset value must not be negative or null') ELSE ${text} END`
+    : sql`CASE WHEN ${text} IS NULL OR ${text} < 0 THEN u_raise(${BAD_OFFSET}) ELSE ${text} END`
   const sortType = orderBy[0]?.value.type
   if (type === 'RANGE' && sortType !== undefined) {
-    if (value.type.kind === 'interval year to month') return `to_months(${checked}) ${end}`
+    if (value.type.kind === 'interval year to month') return sql`to_months(${checked}) ${end}`
     if (value.type.kind === 'interval day to second' && sortType.kind !== 'interval day to second') {
-      return `to_milliseconds(${checked}) ${end}`
+      return sql`to_milliseconds(${checked}) ${end}`
     }
   }
-  return `${type === 'RANGE' ? checked : `CAST(${checked} AS BIGINT)`} ${end}`
+  return type === 'RANGE' ? sql`${checked} ${end}` : sql`CAST(${checked} AS BIGINT) ${end}`
 }

@@ -6,6 +6,7 @@ import type {
   ColumnId,
   CommonTable,
   DistinctNode,
+  Expr,
   JoinNode,
   LimitNode,
   ProjectNode,
@@ -19,12 +20,29 @@ import type {
   WithNode,
 } from '../analyzer/tree.ts'
 import {
+  digits,
+  EMPTY,
+  integer,
+  isEmpty,
+  joined,
+  literal,
+  name as quoted,
+  plainName,
+  sql,
+  type Sql,
+} from '../text/sql.ts'
+import {
   asFromItem,
+  clauses,
   fromBlock,
   isOpen,
   neededOutputs,
   opened,
+  queryBlock,
+  selectList,
   selectText,
+  whereClause,
+  withClause,
   wrapped,
   type Block,
   type SortText,
@@ -33,7 +51,7 @@ import { renderAggregate, renderConjuncts, renderExpr, renderWindow } from './re
 import { balanced, columnName, type Output, type RenderState } from './render-state.ts'
 
 /** A query with these outputs, as one SELECT. */
-export function renderQuery(state: RenderState, node: RelationNode, outputs: readonly Output[]): string {
+export function renderQuery(state: RenderState, node: RelationNode, outputs: readonly Output[]): Sql {
   const block = renderRelation(state, node)
   const calculatesKey = outputs.some((output) => output.wrap !== undefined)
   if (block.distinct || (calculatesKey && !isOpen(block))) return selectText(wrapped(state, block), outputs)
@@ -41,11 +59,11 @@ export function renderQuery(state: RenderState, node: RelationNode, outputs: rea
 }
 
 /** The top of a statement. A DISTINCT is closed first: its columns are not the statement's one by one. */
-export function renderTop(state: RenderState, node: RelationNode, outputs: readonly Output[]): string {
+export function renderTop(state: RenderState, node: RelationNode, outputs: readonly Output[]): Sql {
   const block = renderRelation(state, node)
   if (!block.distinct) return selectText(block, outputs)
   const { orderBy, limit, ...rest } = block
-  const inner = wrapped(state, { ...rest, orderBy: limit === '' ? undefined : orderBy, limit })
+  const inner = wrapped(state, { ...rest, orderBy: isEmpty(limit) ? undefined : orderBy, limit })
   return selectText({ ...inner, orderBy }, outputs)
 }
 
@@ -73,7 +91,7 @@ function renderRelation(state: RenderState, node: RelationNode): Block {
       return renderDistinct(state, node)
     case 'sort': {
       const inner = renderRelation(state, node.input)
-      const block = inner.orderBy === undefined && inner.limit === '' ? inner : wrapped(state, inner)
+      const block = inner.orderBy === undefined && isEmpty(inner.limit) ? inner : wrapped(state, inner)
       return { ...block, orderBy: (text) => sortText(state, node.keys, text) }
     }
     case 'limit':
@@ -85,22 +103,22 @@ function renderRelation(state: RenderState, node: RelationNode): Block {
     case 'cte': {
       const columns = node.columns.filter((column) => state.needed.has(column.id))
       const name = state.tableNames.get(node.table) ?? tableName(node.table)
-      const items = columns.map(({ id, source }) => `${columnName(source)} AS ${columnName(id)}`)
-      return fromBlock(
-        `(SELECT ${items.length === 0 ? '1 AS one' : items.join(', ')} FROM ${name})`,
+      const items = columns.map(({ id, source }) => sql`${columnName(source)} AS ${columnName(id)}`)
+      return queryBlock(
+        sql`SELECT ${selectList(items)} FROM ${name}`,
         columns.map((column) => column.id),
       )
     }
     case 'sample': {
       const block = opened(state, renderRelation(state, node.input))
       if (node.percentage >= 100) return block
-      return { ...block, where: [...block.where, `random() * 100 < ${node.percentage}`] }
+      return { ...block, where: [...block.where, sql`random() * 100 < ${digits(String(node.percentage))}`] }
     }
     case 'sequence': {
       const { id, start, stop, step } = node
-      const bound = (value: bigint): string => `CAST('${value}' AS BIGINT)`
-      return fromBlock(
-        `(SELECT generate_series AS ${columnName(id)} FROM generate_series(${bound(start)}, ${bound(stop)}, ${bound(step)}))`,
+      const bounds = [start, stop, step].map((value) => sql`CAST(${literal(String(value))} AS BIGINT)`)
+      return queryBlock(
+        sql`SELECT generate_series AS ${columnName(id)} FROM generate_series(${joined(bounds, ', ')})`,
         [id],
       )
     }
@@ -109,11 +127,11 @@ function renderRelation(state: RenderState, node: RelationNode): Block {
   }
 }
 
-function tableName(id: number): string {
-  return `w${id}`
+function tableName(id: number): Sql {
+  return plainName(`w${id}`)
 }
 
-function sortText(state: RenderState, keys: readonly SortKey[], text: SortText): readonly string[] {
+function sortText(state: RenderState, keys: readonly SortKey[], text: SortText): readonly Sql[] {
   return keys.flatMap(({ column, type, descending, nullsFirst }) => {
     const alone = !needsKey(type) && !(nullsFirst && (type.kind === 'double' || type.kind === 'real'))
     return sortItems(type, text(column, alone), !descending, nullsFirst, state.names)
@@ -123,30 +141,28 @@ function sortText(state: RenderState, keys: readonly SortKey[], text: SortText):
 function renderScan(state: RenderState, scan: ScanNode): Block {
   const columns = scan.columns.filter((column) => state.needed.has(column.id))
   const index = state.scans.push({ scan, columns: columns.map((column) => column.name) }) - 1
-  const items = columns.map(({ id, name }) => `"${name.replaceAll('"', '""')}" AS ${columnName(id)}`)
-  return fromBlock(
-    `(SELECT ${items.length === 0 ? '1 AS one' : items.join(', ')} FROM "$s${index}")`,
+  const items = columns.map(({ id, name }) => sql`${quoted(name)} AS ${columnName(id)}`)
+  return queryBlock(
+    sql`SELECT ${selectList(items)} FROM ${quoted(`$s${index}`)}`,
     columns.map((column) => column.id),
   )
 }
 
 function renderValues(state: RenderState, { columns, rows }: ValuesNode): Block {
-  if (columns.length === 0) return fromBlock(rows.length === 1 ? '' : `range(${rows.length})`, [])
-  const typed = (texts: readonly string[]): string =>
-    texts.map((text, i) => `${text} AS ${columnName(columns[i]!.id)}`).join(', ')
+  const ids = columns.map((column) => column.id)
+  if (columns.length === 0) {
+    return fromBlock({ sql: rows.length === 1 ? EMPTY : sql`range(${integer(rows.length)})`, query: false }, ids)
+  }
+  const rendered = (row: readonly Expr[]): readonly Sql[] => row.map((expr) => renderExpr(state, expr))
   const [first] = rows
   if (rows.length === 1) {
-    return fromBlock(
-      `(SELECT ${typed(first!.map((expr) => renderExpr(state, expr)))})`,
-      columns.map((column) => column.id),
-    )
+    const items = rendered(first!).map((text, i) => sql`${text} AS ${columnName(ids[i]!)}`)
+    return queryBlock(sql`SELECT ${joined(items, ', ')}`, ids)
   }
-  const text = rows.map((row) => `(${row.map((expr) => renderExpr(state, expr)).join(', ')})`).join(', ')
-  const names = columns.map((column) => columnName(column.id)).join(', ')
-  return fromBlock(
-    `(VALUES ${text}) AS ${state.names.fresh()}(${names})`,
-    columns.map((column) => column.id),
-  )
+  const list = rows.map((row) => sql`(${joined(rendered(row), ', ')})`)
+  const names = joined(ids.map(columnName), ', ')
+  const from = sql`(VALUES ${joined(list, ', ')}) AS ${state.names.fresh()}(${names})`
+  return fromBlock({ sql: from, query: false }, ids)
 }
 
 /** Calculations over FROM stay in the same SELECT; those over calculated columns read it. */
@@ -163,21 +179,30 @@ function renderProject(state: RenderState, { input, columns }: ProjectNode): Blo
 function renderJoin(state: RenderState, node: JoinNode): Block {
   const leftBlock = renderRelation(state, node.left)
   const rightBlock = renderRelation(state, node.right)
-  const left = asFromItem(state, leftBlock)
+  const { sql: left, query } = asFromItem(state, leftBlock)
   const rightItem = asFromItem(state, rightBlock)
-  const right = node.right.kind === 'join' && rightItem === rightBlock.from ? `(${rightItem})` : rightItem
+  const right = node.right.kind === 'join' && rightItem === rightBlock.from ? sql`(${rightItem.sql})` : rightItem.sql
   const ids = [...readable(state, leftBlock), ...readable(state, rightBlock)]
+  const block = (text: Sql): Block => fromBlock({ sql: text, query }, ids)
   if (node.lateral) {
-    const lateral =
-      rightItem.startsWith('(SELECT') || rightItem.startsWith('(WITH') ? rightItem : `(SELECT * FROM ${rightItem})`
-    return fromBlock(
-      node.type === 'left' ? `${left} LEFT JOIN LATERAL ${lateral} ON true` : `${left} CROSS JOIN LATERAL ${lateral}`,
-      ids,
+    const lateral = rightItem.query ? rightItem.sql : sql`(SELECT * FROM ${rightItem.sql})`
+    return block(
+      node.type === 'left'
+        ? sql`${left} LEFT JOIN LATERAL ${lateral} ON true`
+        : sql`${left} CROSS JOIN LATERAL ${lateral}`,
     )
   }
-  if (node.condition === undefined) return fromBlock(`${left} CROSS JOIN ${right}`, ids)
-  const word = { cross: 'JOIN', inner: 'JOIN', left: 'LEFT JOIN', right: 'RIGHT JOIN', full: 'FULL JOIN' }[node.type]
-  return fromBlock(`${left} ${word} ${right} ON ${balanced(renderConjuncts(state, node.condition), 'AND')}`, ids)
+  if (node.condition === undefined) return block(sql`${left} CROSS JOIN ${right}`)
+  const condition = balanced(renderConjuncts(state, node.condition), 'AND')
+  return block(sql`${left} ${JOINS[node.type]} ${right} ON ${condition}`)
+}
+
+const JOINS = {
+  cross: sql`JOIN`,
+  inner: sql`JOIN`,
+  left: sql`LEFT JOIN`,
+  right: sql`RIGHT JOIN`,
+  full: sql`FULL JOIN`,
 }
 
 /** The columns that stay readable once the block is an item of FROM. */
@@ -186,42 +211,44 @@ function readable(state: RenderState, block: Block): readonly ColumnId[] {
 }
 
 function renderUnnest(state: RenderState, node: UnnestNode): Block {
-  const inner: string[] = []
-  const outer: string[] = []
+  const inner: Sql[] = []
+  const outer: Sql[] = []
   const ids: ColumnId[] = []
-  const lengths: string[] = []
+  const lengths: Sql[] = []
+  /** A row's fields are taken out of it by a second SELECT. */
+  let spread = false
   for (const { value, columns } of node.arguments) {
     const text = renderExpr(state, value)
-    lengths.push(value.type.kind === 'map' ? `cardinality(${text})` : `len(${text})`)
+    lengths.push(value.type.kind === 'map' ? sql`cardinality(${text})` : sql`len(${text})`)
     const named = columns.map(columnName)
     if (value.type.kind === 'map') {
-      inner.push(`unnest(map_keys(${text})) AS ${named[0]}`, `unnest(map_values(${text})) AS ${named[1]}`)
+      inner.push(sql`unnest(map_keys(${text})) AS ${named[0]!}`, sql`unnest(map_values(${text})) AS ${named[1]!}`)
       outer.push(...named)
     } else if (value.type.kind === 'array' && value.type.element.kind === 'row') {
       const row = state.names.fresh()
-      inner.push(`unnest(${text}) AS ${row}`)
-      outer.push(...named.map((name, i) => `${rowFieldOf(row, i)} AS ${name}`))
+      spread = true
+      inner.push(sql`unnest(${text}) AS ${row}`)
+      outer.push(...named.map((name, i) => sql`${rowFieldOf(row, i)} AS ${name}`))
     } else {
-      inner.push(`unnest(${text}) AS ${named[0]}`)
+      inner.push(sql`unnest(${text}) AS ${named[0]!}`)
       outer.push(named[0]!)
     }
     ids.push(...columns)
   }
   if (node.ordinality !== undefined) {
     const name = columnName(node.ordinality)
-    const most = lengths.length === 1 ? lengths[0]! : `greatest(${lengths.join(', ')})`
-    inner.push(`unnest(range(1, CAST(${most} AS BIGINT) + 1)) AS ${name}`)
+    const most = lengths.length === 1 ? lengths[0]! : sql`greatest(${joined(lengths, ', ')})`
+    inner.push(sql`unnest(range(1, CAST(${most} AS BIGINT) + 1)) AS ${name}`)
     outer.push(name)
     ids.push(node.ordinality)
   }
-  const plain = inner.every((item, i) => item.endsWith(` AS ${outer[i]}`)) && inner.length === outer.length
-  const text = `SELECT ${inner.join(', ')}`
-  return fromBlock(plain ? `(${text})` : `(SELECT ${outer.join(', ')} FROM (${text}))`, ids)
+  const text = sql`SELECT ${joined(inner, ', ')}`
+  return queryBlock(spread ? sql`SELECT ${joined(outer, ', ')} FROM (${text})` : text, ids)
 }
 
 function renderAggregation(state: RenderState, node: AggregateNode): Block {
   const block = opened(state, renderRelation(state, node.input))
-  const columns = new Map<ColumnId, string>()
+  const columns = new Map<ColumnId, Sql>()
   const keys = node.keys.map(({ input, type }) => {
     const text = columnName(input)
     return needsKey(type) ? comparisonKey(type, text, state.names) : text
@@ -229,8 +256,8 @@ function renderAggregation(state: RenderState, node: AggregateNode): Block {
   node.keys.forEach(({ id, input, type }, i) => {
     const text = columnName(input)
     if (!needsKey(type)) columns.set(id, text)
-    else if (node.sets === undefined) columns.set(id, `any_value(${text})`)
-    else columns.set(id, `CASE WHEN grouping(${keys[i]}) = 0 THEN any_value(${text}) END`)
+    else if (node.sets === undefined) columns.set(id, sql`any_value(${text})`)
+    else columns.set(id, sql`CASE WHEN grouping(${keys[i]!}) = 0 THEN any_value(${text}) END`)
   })
   for (const { id, call } of node.aggregates) {
     if (state.needed.has(id)) columns.set(id, renderAggregate(state, call))
@@ -240,27 +267,32 @@ function renderAggregation(state: RenderState, node: AggregateNode): Block {
     columns.set(
       id,
       node.sets === undefined || indexes.length === 0
-        ? `CAST(0 AS ${duckdbType(type)})`
-        : `CAST(grouping(${indexes.map((index) => keys[index]).join(', ')}) AS ${duckdbType(type)})`,
+        ? sql`CAST(0 AS ${duckdbType(type)})`
+        : sql`CAST(grouping(${keysOf(keys, indexes)}) AS ${duckdbType(type)})`,
     )
   }
   const tail = groupBy(node, keys)
-  if (columns.size === 0 && tail === '') {
+  if (columns.size === 0 && isEmpty(tail)) {
     // An aggregation without anything to show still gives its one row.
-    return fromBlock(
-      `(SELECT count(*) AS one FROM ${block.from === '' ? '(SELECT 1)' : block.from}${block.where.length === 0 ? '' : ` WHERE ${block.where.join(' AND ')}`})`,
-      [],
-    )
+    const from = isEmpty(block.from.sql) ? sql`(SELECT 1)` : block.from.sql
+    return queryBlock(clauses([sql`SELECT count(*) AS one FROM ${from}`, whereClause(block.where)]), [])
   }
   return { ...block, columns, tail, computed: true }
 }
 
-function groupBy({ sets, keys: definitions }: AggregateNode, keys: readonly string[]): string {
+function keysOf(keys: readonly Sql[], indexes: readonly number[]): Sql {
+  return joined(
+    indexes.map((index) => keys[index]!),
+    ', ',
+  )
+}
+
+function groupBy({ sets, keys: definitions }: AggregateNode, keys: readonly Sql[]): Sql {
   if (sets !== undefined) {
-    const list = sets.map((set) => `(${set.map((index) => keys[index]).join(', ')})`)
-    return `GROUP BY GROUPING SETS (${list.join(', ')})`
+    const list = sets.map((set) => sql`(${keysOf(keys, set)})`)
+    return sql`GROUP BY GROUPING SETS (${joined(list, ', ')})`
   }
-  return definitions.length === 0 ? '' : `GROUP BY ${keys.join(', ')}`
+  return definitions.length === 0 ? EMPTY : sql`GROUP BY ${joined(keys, ', ')}`
 }
 
 function renderWindows(state: RenderState, node: WindowNode): Block {
@@ -278,17 +310,22 @@ function renderDistinct(state: RenderState, { input, columns }: DistinctNode): B
   if (special.length > 0) {
     const block = opened(state, inner)
     const keys = columns.map(({ id, type }) => comparisonKey(type, columnName(id), state.names))
-    const text = columns.map(({ id }) => columnName(id)).join(', ')
-    const where = block.where.length === 0 ? '' : ` WHERE ${block.where.join(' AND ')}`
-    const ctes = block.with.length === 0 ? '' : `WITH ${block.with.join(', ')} `
-    const from = block.from === '' ? '' : ` FROM ${block.from}`
-    return fromBlock(
-      `(${ctes}SELECT DISTINCT ON (${keys.join(', ')}) ${text}${from}${where})`,
+    const text = joined(
+      columns.map(({ id }) => columnName(id)),
+      ', ',
+    )
+    return queryBlock(
+      clauses([
+        withClause(block.with),
+        sql`SELECT DISTINCT ON (${joined(keys, ', ')}) ${text}`,
+        isEmpty(block.from.sql) ? EMPTY : sql`FROM ${block.from.sql}`,
+        whereClause(block.where),
+      ]),
       columns.map((column) => column.id),
     )
   }
   const block =
-    inner.tail === '' && !inner.distinct && inner.orderBy === undefined && inner.limit === ''
+    isEmpty(inner.tail) && !inner.distinct && inner.orderBy === undefined && isEmpty(inner.limit)
       ? inner
       : wrapped(state, inner)
   const kept = new Map(columns.map(({ id }) => [id, block.columns.get(id) ?? columnName(id)]))
@@ -302,7 +339,7 @@ function renderLimit(state: RenderState, node: LimitNode): Block {
   const count = ties?.length === 0 ? undefined : node.count
   if (ties !== undefined && ties.length > 0) {
     const block = opened(state, inner.orderBy === undefined ? inner : { ...inner, orderBy: undefined })
-    const order = sortText(state, ties, columnName).join(', ')
+    const order = joined(sortText(state, ties, columnName), ', ')
     const rank = state.names.fresh()
     const number = state.names.fresh()
     const outputs = neededOutputs(state, block)
@@ -311,27 +348,31 @@ function renderLimit(state: RenderState, node: LimitNode): Block {
         ...block,
         columns: new Map([
           ...block.columns,
-          [-1, `rank() OVER (ORDER BY ${order})`],
-          [-2, `row_number() OVER (ORDER BY ${order})`],
+          [-1, sql`rank() OVER (ORDER BY ${order})`],
+          [-2, sql`row_number() OVER (ORDER BY ${order})`],
         ]),
       },
       [...outputs, { column: -1, name: rank }, { column: -2, name: number }],
     )
     // After OFFSET the first row left decides from where ranks count: ties of skipped rows keep their rank.
-    const skip = offset ?? '0'
-    const where = [`${number} > ${skip}`, `${rank} <= ${BigInt(skip) + BigInt(count ?? '0')}`]
+    const skip = BigInt(offset ?? '0')
+    const last = skip + BigInt(count ?? '0')
+    const where = [sql`${number} > ${integer(skip)}`, sql`${rank} <= ${integer(last)}`]
     return {
-      ...fromBlock(
-        `(${text})`,
+      ...queryBlock(
+        text,
         outputs.map((output) => output.column),
       ),
       where,
       orderBy: (column) => sortText(state, ties, column),
     }
   }
-  const block = inner.limit === '' ? inner : wrapped(state, inner)
-  const limit = [count === undefined ? '' : `LIMIT ${count}`, offset === undefined ? '' : `OFFSET ${offset}`]
-  return { ...block, limit: limit.filter((part) => part !== '').join(' ') }
+  const block = isEmpty(inner.limit) ? inner : wrapped(state, inner)
+  const limit = clauses([
+    count === undefined ? EMPTY : sql`LIMIT ${digits(count)}`,
+    offset === undefined ? EMPTY : sql`OFFSET ${digits(offset)}`,
+  ])
+  return { ...block, limit }
 }
 
 function renderSet(state: RenderState, node: SetNode): Block {
@@ -347,29 +388,44 @@ function renderSet(state: RenderState, node: SetNode): Block {
     ),
   )
   const ids = columns.map((column) => column.id)
-  const word = `${node.operator.toUpperCase()}${node.all ? ' ALL' : ''}`
-  if (!special) return fromBlock(`(${texts.map((text) => `(${text})`).join(` ${word} `)})`, ids)
-  return keyedSet(state, node, texts)
+  if (special) return keyedSet(state, node, texts)
+  const parts = texts.map((text) => sql`(${text})`)
+  const operator = node.all ? (`${node.operator} all` as const) : node.operator
+  return fromBlock({ sql: sql`(${joined(parts, SET_OPERATORS[operator])})`, query: false }, ids)
 }
 
+const SET_OPERATORS = {
+  union: ' UNION ',
+  intersect: ' INTERSECT ',
+  except: ' EXCEPT ',
+  'union all': ' UNION ALL ',
+  'intersect all': ' INTERSECT ALL ',
+  'except all': ' EXCEPT ALL ',
+} as const
+
 /** A set operation over values that are equal though held differently (zones, maps): by keys, one value of each shown. */
-function keyedSet(state: RenderState, node: SetNode, texts: readonly string[]): Block {
+function keyedSet(state: RenderState, node: SetNode, texts: readonly Sql[]): Block {
   const keyNames = node.columns.map(() => state.names.fresh())
   const keys = node.columns.map(
-    ({ id, type }, i) => `${comparisonKey(type, columnName(id), state.names)} AS ${keyNames[i]}`,
+    ({ id, type }, i) => sql`${comparisonKey(type, columnName(id), state.names)} AS ${keyNames[i]!}`,
   )
-  const keyed = texts.map((text) => `SELECT *, ${keys.join(', ')} FROM (${text})`)
-  const shown = node.columns.map(({ id }) => `any_value(${columnName(id)}) AS ${columnName(id)}`).join(', ')
+  const keyed = texts.map((text) => sql`SELECT *, ${joined(keys, ', ')} FROM (${text})`)
   const ids = node.columns.map((column) => column.id)
+  const shown = ids.map((id) => sql`any_value(${columnName(id)}) AS ${columnName(id)}`)
   const side = state.names.fresh()
-  const all = keyed.map((text, i) => `SELECT *, ${i} AS ${side} FROM (${text})`).join(' UNION ALL ')
-  const last = texts.length - 1
+  const all = keyed.map((text, i) => sql`SELECT *, ${integer(i)} AS ${side} FROM (${text})`)
   const having = {
-    union: '',
-    intersect: ` HAVING count(DISTINCT ${side}) = ${texts.length}`,
-    except: ` HAVING max(${side}) < ${last}`,
+    union: EMPTY,
+    intersect: sql`HAVING count(DISTINCT ${side}) = ${integer(texts.length)}`,
+    except: sql`HAVING max(${side}) < ${integer(texts.length - 1)}`,
   }[node.operator]
-  return fromBlock(`(SELECT ${shown} FROM (${all}) GROUP BY ${keyNames.join(', ')}${having})`, ids)
+  return queryBlock(
+    clauses([
+      sql`SELECT ${joined(shown, ', ')} FROM (${joined(all, ' UNION ALL ')}) GROUP BY ${joined(keyNames, ', ')}`,
+      having,
+    ]),
+    ids,
+  )
 }
 
 function renderWith(state: RenderState, node: WithNode): Block {
@@ -378,12 +434,12 @@ function renderWith(state: RenderState, node: WithNode): Block {
   return { ...block, with: [...texts, ...block.with] }
 }
 
-function renderCommonTable(state: RenderState, table: CommonTable): readonly string[] {
+function renderCommonTable(state: RenderState, table: CommonTable): readonly Sql[] {
   const used = table.columns.filter((column) => state.needed.has(column.id))
   const outputs = used.map(({ id }) => ({ column: id, name: columnName(id) }))
   const base = renderQuery(state, table.node, outputs)
   const name = tableName(table.id)
-  if (table.step === undefined) return [`${name} AS (${base})`]
+  if (table.step === undefined) return [sql`${name} AS (${base})`]
   return renderRecursion(
     state,
     table,
@@ -399,29 +455,28 @@ function renderCommonTable(state: RenderState, table: CommonTable): readonly str
 function renderRecursion(
   state: RenderState,
   table: CommonTable,
-  base: string,
+  base: Sql,
   positions: readonly number[],
-): readonly string[] {
+): readonly Sql[] {
   const step = table.step!
-  const name = tableName(table.id)
-  const level = (i: number): string => `${name}_${i}`
+  const level = (i: number): Sql => plainName(`w${table.id}_${i}`)
   const outputs = positions.map((position) => ({
     column: step.columns[position]!,
     name: columnName(table.columns[position]!.id),
   }))
-  const texts = [`${level(0)} AS (${base})`]
+  const texts = [sql`${level(0)} AS (${base})`]
   for (let i = 1; i <= step.maxDepth + 1; i++) {
     state.tableNames.set(table.id, level(i - 1))
-    texts.push(`${level(i)} AS (${renderQuery(state, step.node, outputs)})`)
+    texts.push(sql`${level(i)} AS (${renderQuery(state, step.node, outputs)})`)
   }
   state.tableNames.delete(table.id)
-  const list = outputs.map((output) => output.name).join(', ') || '1 AS one'
+  const list = selectList(outputs.map((output) => output.name))
   const message = `NOT_SUPPORTED: Recursion depth limit exceeded (${step.maxDepth}). Use 'max_recursion_depth' session property to modify the limit.`
   // Depends on a row, so that it is not calculated while the statement is prepared.
-  const raised = `u_raise(concat('${message.replaceAll("'", "''")}', CASE WHEN random() < 0 THEN '' END))`
-  const levels = Array.from({ length: step.maxDepth + 1 }, (_, i) => `SELECT ${list} FROM ${level(i)}`)
-  const failing = `SELECT ${list} FROM ${level(step.maxDepth + 1)} WHERE ${raised} IS NOT NULL`
-  const whole = [...levels, failing].join(' UNION ALL ')
-  texts.push(`${name} AS (${step.distinct ? `SELECT DISTINCT * FROM (${whole})` : whole})`)
-  return texts
+  const raised = sql`u_raise(concat(${literal(message)}, CASE WHEN random() < 0 THEN '' END))`
+  const levels = Array.from({ length: step.maxDepth + 1 }, (_, i) => sql`SELECT ${list} FROM ${level(i)}`)
+  const failing = sql`SELECT ${list} FROM ${level(step.maxDepth + 1)} WHERE ${raised} IS NOT NULL`
+  const all = joined([...levels, failing], ' UNION ALL ')
+  const whole = step.distinct ? sql`SELECT DISTINCT * FROM (${all})` : all
+  return [...texts, sql`${tableName(table.id)} AS (${whole})`]
 }

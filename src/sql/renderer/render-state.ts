@@ -1,5 +1,6 @@
 import type { Names, RenderSession } from '../functions/rendering.ts'
 import type { ColumnId, Expr, RelationNode, ScanNode } from '../analyzer/tree.ts'
+import { joined, plainName, sql, type Sql } from '../text/sql.ts'
 
 /** What the rendering of one statement shares. */
 export interface RenderState {
@@ -10,36 +11,43 @@ export interface RenderState {
   /** Scans in the order of `"$s0"`, `"$s1"` …, with the columns asked for. */
   readonly scans: { readonly scan: ScanNode; readonly columns: readonly string[] }[]
   /** What the arguments of the lambdas being rendered are called. */
-  readonly lambdaArguments: Map<ColumnId, string>
+  readonly lambdaArguments: Map<ColumnId, Sql>
   /** How many expressions an expression comes to once its repetitions and macros are spread out. */
   readonly weights: WeakMap<Expr, number>
   readonly argumentWeights: Map<ColumnId, number>
   /** What columns are called inside of a lambda that has their values. */
-  readonly columnNames: Map<ColumnId, string>
+  readonly columnNames: Map<ColumnId, Sql>
   /** Of the expression being rendered. */
   readonly depth: { now: number }
   /** Under what names common tables are read, where not their own. */
-  readonly tableNames: Map<number, string>
+  readonly tableNames: Map<number, Sql>
   /** A query inside an expression; here because queries and expressions nest. */
-  readonly renderQuery: (state: RenderState, node: RelationNode, outputs: readonly Output[]) => string
+  readonly renderQuery: (state: RenderState, node: RelationNode, outputs: readonly Output[]) => Sql
 }
 
 /** A column of a SELECT: what it is, and its name. */
 export interface Output {
   readonly column: ColumnId
-  readonly name: string
+  readonly name: Sql
   /** Rendered around the column: a comparison key. */
-  readonly wrap?: (column: string) => string
+  readonly wrap?: (column: Sql) => Sql
 }
 
-export function columnName(id: ColumnId): string {
-  return `x${id}`
+/** Statements have few columns; their names are the same pieces every time. */
+const columnNames: Sql[] = []
+const KEPT_NAMES = 1024
+
+export function columnName(id: ColumnId): Sql {
+  if (id >= KEPT_NAMES) return plainName(`x${id}`)
+  return (columnNames[id] ??= plainName(`x${id}`))
 }
 
 /** Terms joined by an operator as a balanced tree: a chain would nest as deep as it is long. */
-export function balanced(terms: readonly string[], operator: 'AND' | 'OR'): string {
+export function balanced(terms: readonly Sql[], operator: 'AND' | 'OR'): Sql {
   if (terms.length === 1) return terms[0]!
-  if (terms.length <= 8) return `(${terms.join(` ${operator} `)})`
+  const between = operator === 'AND' ? ' AND ' : ' OR '
+  if (terms.length <= 8) return sql`(${joined(terms, between)})`
   const middle = terms.length >> 1
-  return `(${balanced(terms.slice(0, middle), operator)} ${operator} ${balanced(terms.slice(middle), operator)})`
+  const halves = [balanced(terms.slice(0, middle), operator), balanced(terms.slice(middle), operator)]
+  return sql`(${joined(halves, between)})`
 }

@@ -2,6 +2,7 @@ import type { RenderedQuery, ResultColumn, TableRead } from '../front-end.ts'
 import type { SessionContext } from '../session.ts'
 import { canonicalZone } from '../analyzer/datetime.ts'
 import type { QueryAnalysis } from '../analyzer/analyze.ts'
+import { plainName, toText } from '../text/sql.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import { typeSignature, wireTypeText, type WireOptions } from '../types/type-signature.ts'
 import { wireEncoding } from '../types/wire-encoding.ts'
@@ -35,7 +36,7 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
       catalog: session.catalog,
       schema: session.schema,
     },
-    names: { fresh: () => `v${names++}` },
+    names: { fresh: () => plainName(`v${names++}`) },
     needed,
     scans: [],
     lambdaArguments: new Map(),
@@ -46,11 +47,8 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
     tableNames: new Map(),
     renderQuery,
   }
-  const sql = renderTop(
-    state,
-    analysis.node,
-    columns.map(({ column }, i) => ({ column, name: `c${i}` })),
-  )
+  const outputs = columns.map(({ column }, i) => ({ column, name: plainName(`c${i}`) }))
+  const sql = toText(renderTop(state, analysis.node, outputs))
   const shape = shapeOf(analysis.node, sql)
   return {
     query: {
@@ -62,7 +60,7 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
         handle,
         columns: read,
       })),
-      wire: columns.map(({ type }, i) => wireEncoding(`c${i}`, type, options)),
+      wire: columns.map(({ type }, i) => toText(wireEncoding(outputs[i]!.name, type, options))),
       ...shape,
       ordered: analysis.ordered,
       outline: outline(analysis.node, columns, (column) => analysis.sources.get(column)),

@@ -5,8 +5,8 @@
  * in text that is rendered.
  */
 
-/** Text that stands in the source: a literal type, never `string`. */
-type Written<T extends string> = string extends T ? never : T
+/** Text that stands in the source: a literal type or a union of such, never `string` nor a pattern like `a${string}`. */
+type Written<T extends string> = T extends unknown ? (Record<never, 1> extends Record<T, 1> ? never : T) : never
 
 type Kind = 'code' | 'name' | 'literal' | 'number' | 'tree'
 
@@ -26,7 +26,7 @@ export class Sql {
     this.#kind = kind
     this.#parts = parts
     let length = 0
-    for (const part of parts) length += part.length
+    for (let i = 0; i < parts.length; i++) length += parts[i]!.length
     this.length = length
   }
 
@@ -49,14 +49,15 @@ export const EMPTY: Sql = tree([])
 export function sql(strings: TemplateStringsArray, ...pieces: readonly Sql[]): Sql {
   const parts: (string | Sql)[] = []
   for (let i = 0; i < strings.length; i++) {
-    parts.push(strings[i]!)
-    if (i < pieces.length) parts.push(pieces[i]!)
+    const written = strings[i]!
+    if (written.length > 0) parts.push(written)
+    if (i < pieces.length) add(parts, pieces[i]!)
   }
   return tree(parts)
 }
 
 /** A word that is chosen in the source: the type of the argument is a union of literals, never `string`. */
-export function code<const T extends string>(text: Written<T>): Sql {
+export function code<const T extends string>(text: T & Written<T>): Sql {
   return tree([text])
 }
 
@@ -77,7 +78,7 @@ export function literal(text: string): Sql {
   const quoted = (part: string): Sql => make('literal', [`'${part.replaceAll("'", "''")}'`])
   const [first = '', ...rest] = text.split('\0')
   if (rest.length === 0) return quoted(first)
-  return sql`(${rest.reduce((before, part) => sql`${before}||chr(0)||${quoted(part)}`, quoted(first))})`
+  return sql`(${joined([first, ...rest].map(quoted), '||chr(0)||')})`
 }
 
 /** Digits of a whole number, with its sign. */
@@ -86,20 +87,46 @@ export function integer(value: number | bigint): Sql {
   return make('number', [String(value)])
 }
 
-/** A number as it is written: digits with an optional fraction. */
+/** A number as it is written: digits, a fraction, an exponent. */
 export function digits(text: string): Sql {
-  if (!/^-?\d+(?:\.\d+)?$/.test(text)) throw new TypeError(`Not a number: ${JSON.stringify(text)}`)
+  if (!/^-?(?:\d+(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?$/.test(text))
+    throw new TypeError(`Not a number: ${JSON.stringify(text)}`)
   return make('number', [text])
 }
 
 /** The pieces with a separator between them. */
-export function joined<const T extends string>(pieces: readonly Sql[], separator: Written<T>): Sql {
-  return tree(pieces.flatMap((piece, i) => (i === 0 ? [piece] : [separator, piece])))
+export function joined<const T extends string>(pieces: readonly Sql[], separator: T & Written<T>): Sql {
+  const parts: (string | Sql)[] = []
+  for (let i = 0; i < pieces.length; i++) {
+    if (i > 0 && separator.length > 0) parts.push(separator)
+    add(parts, pieces[i]!)
+  }
+  return tree(parts)
+}
+
+/** A string that got past the types is refused here: it would be code. */
+function add(parts: (string | Sql)[], piece: Sql): void {
+  if (!(piece instanceof Sql)) throw new TypeError('A piece of SQL is no text')
+  if (piece.length > 0) parts.push(piece)
+}
+
+let started = false
+
+/** From here on there is no way from a string to code: called once all modules are loaded. */
+export function endOfModules(): void {
+  started = true
 }
 
 /** Code of the program that is made when it starts, before there is any statement: templates of functions, macros. */
 export function codeOfModule(text: string): Sql {
+  if (started) throw new Error('Templates are made while the program starts')
   return tree([text])
+}
+
+/** A part of what stands in the source between the pieces of a tagged template. */
+export function codeOfSource(strings: TemplateStringsArray, index: number, from: number, to: number): Sql {
+  if (!Object.isFrozen(strings)) throw new TypeError('Not a template of the source')
+  return tree([strings[index]!.slice(from, to)])
 }
 
 export function isEmpty(piece: Sql): boolean {
@@ -115,9 +142,11 @@ export function sameSql(a: Sql, b: Sql): boolean {
   return a === b || (a.length === b.length && toText(a) === toText(b))
 }
 
-/** What is read of a tree, in its order: code (all that stands together as one text), or a leaf of another kind. */
+/** What is read of a tree, in its order. */
 export type Token =
+  /** Code and numbers, all that stands together as one text. */
   | { readonly kind: 'code'; readonly text: string }
+  /** A name or a literal. */
   | { readonly kind: 'leaf'; readonly piece: Sql }
   /** One of the pieces that were asked for; what is below it is not read. */
   | { readonly kind: 'known'; readonly index: number }
@@ -138,7 +167,7 @@ export function tokensOf(piece: Sql, known: ReadonlyMap<Sql, number> = new Map()
       return
     }
     const kind = kindOf(one)
-    if (kind !== 'tree' && kind !== 'code') {
+    if (kind === 'name' || kind === 'literal') {
       flush()
       tokens.push({ kind: 'leaf', piece: one })
       return
@@ -153,23 +182,49 @@ export function tokensOf(piece: Sql, known: ReadonlyMap<Sql, number> = new Map()
   return tokens
 }
 
-/** The text, once all is put together. */
-export function toText(piece: Sql): string {
-  let text = ''
-  const collect = (one: Sql): void => {
-    for (const part of partsOf(one)) {
-      if (typeof part === 'string') text += part
-      else collect(part)
+/**
+ * The form of a piece: its code, with `x` for each name, `''` for each literal and `0` or `-0` for each number.
+ * What is asked of a form is asked of the program's own text. With `most` its beginning, of at least as many characters.
+ */
+export function formOf(piece: Sql, most = Infinity): string {
+  let form = ''
+  const visit = (one: Sql): void => {
+    const kind = kindOf(one)
+    if (kind === 'name') form += 'x'
+    else if (kind === 'literal') form += `''`
+    else if (kind === 'number') form += String(partsOf(one)[0]).startsWith('-') ? '-0' : '0'
+    else {
+      for (const part of partsOf(one)) {
+        if (form.length >= most) return
+        if (typeof part === 'string') form += part
+        else visit(part)
+      }
     }
   }
-  collect(piece)
-  return text
+  visit(piece)
+  return form
 }
 
-/** A tree of one piece is that piece. */
-function tree(given: readonly (string | Sql)[]): Sql {
-  const parts = given.filter((part) => part.length > 0)
+/** The text, once all is put together. */
+export function toText(piece: Sql): string {
+  const texts: string[] = []
+  collect(piece, texts)
+  return texts.join('')
+}
+
+function collect(piece: Sql, texts: string[]): void {
+  const parts = partsOf(piece)
+  for (let i = 0; i < parts.length; i++) {
+    const part = parts[i]!
+    if (typeof part === 'string') texts.push(part)
+    else collect(part, texts)
+  }
+}
+
+/** Of parts none of which is empty. A tree of one piece is that piece. */
+function tree(parts: readonly (string | Sql)[]): Sql {
   const [only] = parts
-  if (parts.length === 1 && only instanceof Sql) return only
-  return make(parts.every((part) => typeof part === 'string') ? 'code' : 'tree', parts)
+  if (only instanceof Sql && parts.length === 1) return only
+  const written = only === undefined || (typeof only === 'string' && parts.length === 1)
+  return make(written ? 'code' : 'tree', parts)
 }

@@ -1,4 +1,4 @@
-import { codeOfModule, type Sql } from './sql.ts'
+import { codeOfModule, codeOfSource, type Sql } from './sql.ts'
 
 /**
  * What stands in a template for a part of a call: `$1` … an argument, `$T1` … the DuckDB type of an argument, `$R` that of
@@ -24,7 +24,7 @@ export class Template {
 
 /** A template as the function table writes it. Only for text that stands in the source: while modules are loaded. */
 export function template(text: string): Template {
-  return new Template(partsOf(text))
+  return new Template(partsOf(text, (from, to) => codeOfModule(text.slice(from, to))))
 }
 
 const known = new WeakMap<TemplateStringsArray, readonly (readonly (Sql | Mark)[])[]>()
@@ -33,21 +33,21 @@ const known = new WeakMap<TemplateStringsArray, readonly (readonly (Sql | Mark)[
 export function templateParts(strings: TemplateStringsArray): readonly (readonly (Sql | Mark)[])[] {
   let parts = known.get(strings)
   if (parts === undefined) {
-    parts = strings.map(partsOf)
+    parts = strings.map((text, i) => partsOf(text, (from, to) => codeOfSource(strings, i, from, to)))
     known.set(strings, parts)
   }
   return parts
 }
 
-function partsOf(text: string): readonly (Sql | Mark)[] {
+function partsOf(text: string, codeOf: (from: number, to: number) => Sql): readonly (Sql | Mark)[] {
   const parts: (Sql | Mark)[] = []
   let from = 0
   for (const match of text.matchAll(MARK)) {
-    if (match.index > from) parts.push(codeOfModule(text.slice(from, match.index)))
+    if (match.index > from) parts.push(codeOf(from, match.index))
     from = match.index + match[0].length
     parts.push(markOf(match))
   }
-  if (from < text.length) parts.push(codeOfModule(text.slice(from)))
+  if (from < text.length) parts.push(codeOf(from, text.length))
   return parts
 }
 

@@ -1,6 +1,34 @@
 import { EngineError } from '../../shared/engine-error.ts'
+import { code, integer, joined, literal, plainName, sql, toText, type Sql } from '../text/sql.ts'
 import { MAX_NATIVE_PRECISION, type DecimalType, type SqlType } from './sql-type.ts'
 import { typeName } from './type-text.ts'
+
+const INTEGER = code('INTEGER')
+const BIGINT = code('BIGINT')
+const FLOAT = code('FLOAT')
+const VARCHAR = code('VARCHAR')
+const BLOB = code('BLOB')
+const TIME = code('TIME')
+const TIMESTAMP = code('TIMESTAMP')
+const TIME_WITH_ZONE = code('STRUCT(t TIME, o INTEGER)')
+const FINE_TIME_WITH_ZONE = code('STRUCT(t BIGINT, o INTEGER)')
+const FINE_TIMESTAMP = code('STRUCT(t TIMESTAMP, p INTEGER)')
+const TIMESTAMP_WITH_ZONE = code('STRUCT(t TIMESTAMP, z VARCHAR)')
+const FINE_TIMESTAMP_WITH_ZONE = code('STRUCT(t TIMESTAMP, p INTEGER, z VARCHAR)')
+const COUNTED_HASHES = code('MAP(UBIGINT, BIGINT)')
+const WEIGHTED_DOUBLES = code('STRUCT(v DOUBLE, w DOUBLE)[]')
+
+/** Types whose names are DuckDB's. */
+const named = {
+  boolean: code('BOOLEAN'),
+  tinyint: code('TINYINT'),
+  smallint: code('SMALLINT'),
+  integer: INTEGER,
+  bigint: BIGINT,
+  double: code('DOUBLE'),
+  date: code('DATE'),
+  uuid: code('UUID'),
+} as const
 
 /**
  * How a value of each type is held in DuckDB.
@@ -21,10 +49,10 @@ import { typeName } from './type-text.ts'
  * | tdigest, qdigest(T) | STRUCT(v, w DOUBLE)[]: the values with their weights, exact |
  * | unknown | INTEGER, always NULL |
  */
-export function duckdbType(type: SqlType): string {
+export function duckdbType(type: SqlType): Sql {
   switch (type.kind) {
     case 'unknown':
-      return 'INTEGER'
+      return INTEGER
     case 'boolean':
     case 'tinyint':
     case 'smallint':
@@ -33,11 +61,11 @@ export function duckdbType(type: SqlType): string {
     case 'double':
     case 'date':
     case 'uuid':
-      return type.kind.toUpperCase()
+      return named[type.kind]
     case 'real':
-      return 'FLOAT'
+      return FLOAT
     case 'decimal':
-      return `DECIMAL(${type.precision},${type.scale})`
+      return decimalType(type.precision, type.scale)
     case 'char':
     case 'varchar':
     case 'json':
@@ -46,37 +74,40 @@ export function duckdbType(type: SqlType): string {
     case 'JoniRegExp':
     case 'LikePattern':
     case 'CodePoints':
-      return 'VARCHAR'
+      return VARCHAR
     case 'varbinary':
     case 'ipaddress':
-      return 'BLOB'
+      return BLOB
     case 'time':
-      return isFine(type) ? 'BIGINT' : 'TIME'
+      return isFine(type) ? BIGINT : TIME
     case 'time with time zone':
-      return `STRUCT(t ${isFine(type) ? 'BIGINT' : 'TIME'}, o INTEGER)`
+      return isFine(type) ? FINE_TIME_WITH_ZONE : TIME_WITH_ZONE
     case 'timestamp':
-      return isFine(type) ? 'STRUCT(t TIMESTAMP, p INTEGER)' : 'TIMESTAMP'
+      return isFine(type) ? FINE_TIMESTAMP : TIMESTAMP
     case 'timestamp with time zone':
-      return isFine(type) ? 'STRUCT(t TIMESTAMP, p INTEGER, z VARCHAR)' : 'STRUCT(t TIMESTAMP, z VARCHAR)'
+      return isFine(type) ? FINE_TIMESTAMP_WITH_ZONE : TIMESTAMP_WITH_ZONE
     case 'interval day to second':
-      return 'BIGINT'
+      return BIGINT
     case 'interval year to month':
     case 'color':
-      return 'INTEGER'
+      return INTEGER
     case 'array':
-      return `${duckdbType(type.element)}[]`
+      return sql`${duckdbType(type.element)}[]`
     case 'map':
-      return `MAP(${duckdbType(type.key)}, ${duckdbType(type.value)})`
+      return sql`MAP(${duckdbType(type.key)}, ${duckdbType(type.value)})`
     case 'row':
-      return `STRUCT(${type.fields.map((field, i) => `${rowField(i)} ${duckdbType(field.type)}`).join(', ')})`
+      return sql`STRUCT(${joined(
+        type.fields.map((field, i) => sql`${rowField(i)} ${duckdbType(field.type)}`),
+        ', ',
+      )})`
     case 'HyperLogLog':
     case 'P4HyperLogLog':
     case 'SetDigest':
-      return 'MAP(UBIGINT, BIGINT)'
+      return COUNTED_HASHES
     case 'tdigest':
-      return 'STRUCT(v DOUBLE, w DOUBLE)[]'
+      return WEIGHTED_DOUBLES
     case 'qdigest':
-      return `STRUCT(v ${duckdbType(type.element)}, w DOUBLE)[]`
+      return sql`STRUCT(v ${duckdbType(type.element)}, w DOUBLE)[]`
     case 'Geometry':
     case 'SphericalGeography':
     case 'BingTile':
@@ -85,14 +116,31 @@ export function duckdbType(type: SqlType): string {
   }
 }
 
+/** The text of `duckdbType`, for those who write no SQL with it: connectors, tables that are written. */
+export function duckdbTypeText(type: SqlType): string {
+  return toText(duckdbType(type))
+}
+
+export function decimalType(precision: number, scale: number): Sql {
+  return sql`DECIMAL(${integer(precision)},${integer(scale)})`
+}
+
 /** The name of a row's field, counted from 0, in the struct that holds it. */
-export function rowField(index: number): string {
-  return `f${index}`
+export function rowField(index: number): Sql {
+  return plainName(`f${index}`)
+}
+
+/** A struct that holds a row of these values: `{'f0': …, 'f1': …}`. */
+export function rowOf(values: readonly Sql[]): Sql {
+  return sql`{${joined(
+    values.map((value, i) => sql`${literal(`f${i}`)}: ${value}`),
+    ', ',
+  )}}`
 }
 
 /** The field of a row held in an expression. */
-export function rowFieldOf(expression: string, index: number): string {
-  return `struct_extract(${expression}, '${rowField(index)}')`
+export function rowFieldOf(expression: Sql, index: number): Sql {
+  return sql`struct_extract(${expression}, ${literal(`f${index}`)})`
 }
 
 /** Finer than microseconds: held as a struct or in picoseconds, which few renderings take. */
@@ -108,30 +156,24 @@ export function isFine(type: SqlType): boolean {
   }
 }
 
+const typedNulls = new WeakSet<Sql>()
+
 /** NULL with its type. */
-export function typedNull(type: SqlType): string {
-  return `CAST(NULL AS ${duckdbType(type)})`
+export function typedNull(type: SqlType): Sql {
+  const made = sql`CAST(NULL AS ${duckdbType(type)})`
+  typedNulls.add(made)
+  return made
 }
 
 /**
  * Whether an expression is the NULL above. DuckDB folds a function of a NULL literal while it binds and forgets its type,
  * which then fits no overload: what is NULL for NULL is rendered as NULL of its own type instead.
  */
-export function isTypedNull(sql: string): boolean {
-  return /^CAST\(NULL AS [A-Z0-9_(), a-z[\]]+\)$/.test(sql) && balanced(sql)
-}
-
-/** The parenthesis after CAST is closed by the last character and by none before. */
-function balanced(sql: string): boolean {
-  let depth = 0
-  for (let i = 4; i < sql.length; i++) {
-    if (sql[i] === '(') depth++
-    else if (sql[i] === ')' && --depth === 0) return i === sql.length - 1
-  }
-  return false
+export function isTypedNull(piece: Sql): boolean {
+  return typedNulls.has(piece)
 }
 
 /** The text of a decimal: DuckDB leaves out the zero before the point where all digits are behind it. */
-export function decimalText(x: string, type: DecimalType): string {
-  return type.precision === type.scale ? `q_text_fraction(${x})` : `CAST(${x} AS VARCHAR)`
+export function decimalText(x: Sql, type: DecimalType): Sql {
+  return type.precision === type.scale ? sql`q_text_fraction(${x})` : sql`CAST(${x} AS VARCHAR)`
 }

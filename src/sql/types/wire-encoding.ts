@@ -1,4 +1,5 @@
 import { EngineError } from '../../shared/engine-error.ts'
+import { code, integer, joined, plainName, sql, type Sql } from '../text/sql.ts'
 import { decimalText, rowFieldOf } from './duckdb-representation.ts'
 import type { SqlType } from './sql-type.ts'
 import type { WireOptions } from './type-signature.ts'
@@ -11,7 +12,7 @@ const BARE_DIGITS = 3
  * The expression that stands for a column inside `json_array(…)`: values come out as the protocol has them.
  * `column` is evaluated more than once: pass a column, not an expression that costs. Uses macros of engine-setup.ts.
  */
-export function wireEncoding(column: string, type: SqlType, options: Pick<WireOptions, 'parametricDatetime'>): string {
+export function wireEncoding(column: Sql, type: SqlType, options: Pick<WireOptions, 'parametricDatetime'>): Sql {
   return encode(column, type, { digits: options.parametricDatetime ? undefined : BARE_DIGITS, depth: 0 })
 }
 
@@ -46,93 +47,95 @@ function isPlain(type: SqlType): boolean {
   }
 }
 
-function encode(x: string, type: SqlType, context: Context): string {
+function encode(x: Sql, type: SqlType, context: Context): Sql {
   if (isPlain(type)) return x
   switch (type.kind) {
     case 'double':
     case 'real':
-      return `q_wire_${type.kind}(${x})`
+      return sql`${code(`q_wire_${type.kind}`)}(${x})`
     case 'array': {
-      const item = `w${context.depth}`
-      return `list_transform(${x}, lambda ${item}: ${encode(item, type.element, deeper(context))})`
+      const item = plainName(`w${context.depth}`)
+      return sql`list_transform(${x}, lambda ${item}: ${encode(item, type.element, deeper(context))})`
     }
     case 'row':
-      return `CASE WHEN ${x} IS NOT NULL THEN json_array(${type.fields
-        .map((field, i) => encode(rowFieldOf(x, i), field.type, context))
-        .join(', ')}) END`
+      return sql`CASE WHEN ${x} IS NOT NULL THEN json_array(${joined(
+        type.fields.map((field, i) => encode(rowFieldOf(x, i), field.type, context)),
+        ', ',
+      )}) END`
     case 'map': {
-      const entry = `w${context.depth}`
-      const key = plainText(`${entry}.key`, type.key, deeper(context))
-      const value = encode(`${entry}.value`, type.value, deeper(context))
-      return `to_json(map_from_entries(list_transform(map_entries(${x}), lambda ${entry}: {'key': ${key}, 'value': ${value}})))`
+      const entry = plainName(`w${context.depth}`)
+      const key = plainText(sql`${entry}.key`, type.key, deeper(context))
+      const value = encode(sql`${entry}.value`, type.value, deeper(context))
+      return sql`to_json(map_from_entries(list_transform(map_entries(${x}), lambda ${entry}: {'key': ${key}, 'value': ${value}})))`
     }
     case 'unknown':
-      return 'NULL'
+      return sql`NULL`
     case 'HyperLogLog':
     case 'P4HyperLogLog':
     case 'SetDigest':
     case 'tdigest':
     case 'qdigest':
-      return `to_base64(encode(CAST(to_json(${x}) AS VARCHAR)))`
+      return sql`to_base64(encode(CAST(to_json(${x}) AS VARCHAR)))`
     default:
       return plainText(x, type, context)
   }
 }
 
 /** The text of a value as an object's key has it: what Java's toString gives for the decoded value. */
-function plainText(x: string, type: SqlType, context: Context): string {
+function plainText(x: Sql, type: SqlType, context: Context): Sql {
   switch (type.kind) {
     case 'varchar':
     case 'char':
     case 'json':
       return x
     case 'real':
-      return `q_java_real(${x})`
+      return sql`q_java_real(${x})`
     case 'double':
-      return `q_java_double(${x})`
+      return sql`q_java_double(${x})`
     case 'decimal':
       return decimalText(x, type)
     case 'varbinary':
-      return `to_base64(${x})`
+      return sql`to_base64(${x})`
     case 'date':
-      return `q_wire_date(${x})`
+      return sql`q_wire_date(${x})`
     case 'time':
       return type.precision > 6
-        ? `q_text_time_picos(${x}, ${digits(type, context)})`
-        : `q_text_time(${x}, ${digits(type, context)})`
+        ? sql`q_text_time_picos(${x}, ${digits(type, context)})`
+        : sql`q_text_time(${x}, ${digits(type, context)})`
     case 'time with time zone':
       return type.precision > 6
-        ? `q_text_time_picos(${x}.t, ${digits(type, context)})||q_offset_text(${x}.o)`
-        : `q_text_time(${x}.t, ${digits(type, context)})||q_offset_text(${x}.o)`
+        ? sql`q_text_time_picos(${x}.t, ${digits(type, context)})||q_offset_text(${x}.o)`
+        : sql`q_text_time(${x}.t, ${digits(type, context)})||q_offset_text(${x}.o)`
     case 'timestamp':
       return type.precision > 6
-        ? `q_text_timestamp_fine(${x}, ${digits(type, context)})`
-        : `q_text_timestamp(${x}, ${digits(type, context)})`
+        ? sql`q_text_timestamp_fine(${x}, ${digits(type, context)})`
+        : sql`q_text_timestamp(${x}, ${digits(type, context)})`
     case 'timestamp with time zone':
       return type.precision > 6
-        ? `q_text_timestamp_fine({'t': q_local(${x}.t, ${x}.z), 'p': ${x}.p}, ${digits(type, context)})||' '||${x}.z`
-        : `q_text_timestamp(q_local(${x}.t, ${x}.z), ${digits(type, context)})||' '||${x}.z`
+        ? sql`q_text_timestamp_fine({'t': q_local(${x}.t, ${x}.z), 'p': ${x}.p}, ${digits(type, context)})||' '||${x}.z`
+        : sql`q_text_timestamp(q_local(${x}.t, ${x}.z), ${digits(type, context)})||' '||${x}.z`
     case 'interval day to second':
-      return `q_text_interval_day(${x})`
+      return sql`q_text_interval_day(${x})`
     case 'interval year to month':
-      return `q_text_interval_year(${x})`
+      return sql`q_text_interval_year(${x})`
     case 'ipaddress':
-      return `u_ip_text(${x})`
+      return sql`u_ip_text(${x})`
     case 'color':
-      return `q_color_text(${x})`
+      return sql`q_color_text(${x})`
     case 'array': {
-      const item = `w${context.depth}`
-      return `'['||array_to_string(list_transform(${x}, lambda ${item}: coalesce(${plainText(item, type.element, deeper(context))}, 'null')), ', ')||']'`
+      const item = plainName(`w${context.depth}`)
+      return sql`'['||array_to_string(list_transform(${x}, lambda ${item}: coalesce(${plainText(item, type.element, deeper(context))}, 'null')), ', ')||']'`
     }
     case 'row':
-      return `'['||${type.fields
-        .map((field, i) => `coalesce(${plainText(rowFieldOf(x, i), field.type, context)}, 'null')`)
-        .join(`||', '||`)}||']'`
+      return sql`'['||${joined(
+        type.fields.map((field, i) => sql`coalesce(${plainText(rowFieldOf(x, i), field.type, context)}, 'null')`),
+        `||', '||`,
+      )}||']'`
     case 'map': {
-      const entry = `w${context.depth}`
-      const key = plainText(`${entry}.key`, type.key, deeper(context))
-      const value = `coalesce(${plainText(`${entry}.value`, type.value, deeper(context))}, 'null')`
-      return `'{'||array_to_string(list_transform(map_entries(${x}), lambda ${entry}: ${key}||'='||${value}), ', ')||'}'`
+      const entry = plainName(`w${context.depth}`)
+      const key = plainText(sql`${entry}.key`, type.key, deeper(context))
+      const value = sql`coalesce(${plainText(sql`${entry}.value`, type.value, deeper(context))}, 'null')`
+      return sql`'{'||array_to_string(list_transform(map_entries(${x}), lambda ${entry}: ${key}||'='||${value}), ', ')||'}'`
     }
     case 'function':
     case 'Geometry':
@@ -140,12 +143,12 @@ function plainText(x: string, type: SqlType, context: Context): string {
     case 'BingTile':
       throw new EngineError('NOT_SUPPORTED', `Values of type ${typeName(type)} are not supported`)
     default:
-      return `CAST(${x} AS VARCHAR)`
+      return sql`CAST(${x} AS VARCHAR)`
   }
 }
 
-function digits(type: { readonly precision: number }, context: Context): number {
-  return context.digits ?? type.precision
+function digits(type: { readonly precision: number }, context: Context): Sql {
+  return integer(context.digits ?? type.precision)
 }
 
 function deeper(context: Context): Context {

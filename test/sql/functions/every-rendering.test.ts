@@ -6,7 +6,8 @@ import type { RenderArgument } from '../../../src/sql/functions/rendering.ts'
 import { resolveDefinition } from '../../../src/sql/functions/resolve-function.ts'
 import { translateError } from '../../../src/sql/functions/runtime-errors.ts'
 import { parseSignature, type TypePattern } from '../../../src/sql/functions/signature.ts'
-import { duckdbType } from '../../../src/sql/types/duckdb-representation.ts'
+import { codeOfModule, literal, plainName, sql as code, toText } from '../../../src/sql/text/sql.ts'
+import { duckdbTypeText, typedNull } from '../../../src/sql/types/duckdb-representation.ts'
 import { parseTypeText } from '../../../src/sql/types/type-names.ts'
 import type { SqlType } from '../../../src/sql/types/sql-type.ts'
 import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
@@ -110,7 +111,7 @@ function sample(type: SqlType): string {
 }
 
 const session = { timeZone: 'America/New_York', startTimeMillis: Date.UTC(2024, 5, 1), user: 'somebody' }
-const names = { count: 0, fresh: () => `v${names.count++}` }
+const names = { count: 0, fresh: () => plainName(`v${names.count++}`) }
 const definitions = Object.values(functionFamilies())
   .flat()
   .map((definition) => ({ definition, text: definition.signature }))
@@ -163,25 +164,25 @@ describe('every rendering of the function table', () => {
       const args = parameters.map((pattern, i): RenderArgument => {
         if (pattern.kind === 'function') {
           const body = sample(typeOf(pattern.result, variable))
-          return { kind: 'lambda', apply: () => body }
+          return { kind: 'lambda', apply: () => codeOfModule(body) }
         }
         const type = resolved!.argumentTypes[i]!
         const constant = constantOf(nameOf(definition), i, type)
-        if (constant !== undefined) return { kind: 'value', sql: constant }
+        if (constant !== undefined) return { kind: 'value', sql: codeOfModule(constant) }
         columns.push(`${sample(type)} AS c${i}`)
-        return { kind: 'value', sql: `c${i}` }
+        return { kind: 'value', sql: plainName(`c${i}`) }
       })
-      const clauses = definition.kind === 'window' ? { over: 'ORDER BY one' } : {}
+      const clauses = definition.kind === 'window' ? { over: code`ORDER BY one` } : {}
       let sql: string
       try {
-        sql = resolved!.render({ args, session, names, clauses })
+        sql = toText(resolved!.render({ args, session, names, clauses }))
       } catch (error) {
         // A refusal with Trino's name is an answer as well.
         expect(error).toBeInstanceOf(EngineError)
         return
       }
       const from = `FROM (SELECT ${[...columns, '1 AS one'].join(', ')})`
-      const wanted = duckdbType(resolved!.resultType)
+      const wanted = duckdbTypeText(resolved!.resultType)
       const text = `SELECT typeof(x) FROM (SELECT ${sql} AS x ${from})`
       const failure = await duckdb.rows(text).then(
         ([row]) =>
@@ -220,13 +221,12 @@ describe('scalar functions', () => {
       type: typeOf(pattern),
     }))
     const resolved = resolveDefinition(definition, types)!
-    const nulls = resolved.argumentTypes.map((type) => `CAST(NULL AS ${duckdbType(type)})`)
+    const nulls = resolved.argumentTypes.map(typedNull)
     const literals = nulls.map((sql): RenderArgument => ({ kind: 'value', sql, constant: null }))
-    const columns = nulls.map((_, i): RenderArgument => ({ kind: 'value', sql: `c${i}` }))
-    const over = nulls.map((sql, i) => `${sql} AS c${i}`).join(', ')
-    const [row] = await duckdb.rows(
-      `SELECT ${resolved.render({ args: literals, session, names })} IS NULL, ${resolved.render({ args: columns, session, names })} IS NULL FROM (SELECT ${over})`,
-    )
+    const columns = nulls.map((_, i): RenderArgument => ({ kind: 'value', sql: plainName(`c${i}`) }))
+    const over = nulls.map((sql, i) => `${toText(sql)} AS c${i}`).join(', ')
+    const isNull = (args: RenderArgument[]): string => `${toText(resolved.render({ args, session, names }))} IS NULL`
+    const [row] = await duckdb.rows(`SELECT ${isNull(literals)}, ${isNull(columns)} FROM (SELECT ${over})`)
     expect(row).toEqual([true, true])
   })
 })
@@ -257,8 +257,8 @@ it('says NOT_SUPPORTED for times finer than it can carry, never cuts them', () =
     { kind: 'value', type: parseTypeText('time(9)') },
   ])!
   const args: RenderArgument[] = [
-    { kind: 'value', sql: `'hour'`, constant: 'hour' },
-    { kind: 'value', sql: 'x' },
+    { kind: 'value', sql: literal('hour'), constant: 'hour' },
+    { kind: 'value', sql: plainName('x') },
   ]
   expect(() => resolved.render({ args, session, names })).toThrow(EngineError)
 })

@@ -6,14 +6,17 @@ import { comparisonKey, isDistinct, sortItems } from '../../../src/sql/functions
 import { renderComparison, renderIn } from '../../../src/sql/functions/operators.ts'
 import { translateError } from '../../../src/sql/functions/runtime-errors.ts'
 import { canCast } from '../../../src/sql/types/coercion.ts'
-import { duckdbType } from '../../../src/sql/types/duckdb-representation.ts'
+import { plainName, toText, type Sql } from '../../../src/sql/text/sql.ts'
+import { duckdbTypeText, typedNull } from '../../../src/sql/types/duckdb-representation.ts'
 import { isComparable, isOrderable } from '../../../src/sql/types/sql-type.ts'
 import { parseTypeText } from '../../../src/sql/types/type-names.ts'
 import { wireEncoding } from '../../../src/sql/types/wire-encoding.ts'
 import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 import { sampleOf } from '../../support/sql-samples.ts'
 
-const names = { count: 0, fresh: () => `v${names.count++}` }
+const names = { count: 0, fresh: () => plainName(`v${names.count++}`) }
+const [x, y] = [plainName('x'), plainName('y')]
+const list = (pieces: readonly Sql[]): string => pieces.map(toText).join(', ')
 const session = { timeZone: 'America/New_York', startTimeMillis: Date.UTC(2024, 5, 1), user: 'somebody' }
 const context = { names, session }
 
@@ -48,38 +51,39 @@ describe('every type', () => {
   }
 
   it.each(types)('$text is written for the wire, compared, grouped and sorted', async ({ type }) => {
-    const wire = wireEncoding('x', type, { parametricDatetime: true })
-    const bare = wireEncoding('x', type, { parametricDatetime: false })
+    const wire = toText(wireEncoding(x, type, { parametricDatetime: true }))
+    const bare = toText(wireEncoding(x, type, { parametricDatetime: false }))
     const from = `FROM (SELECT ${sampleOf(type)} AS x, ${sampleOf(type)} AS y)`
     expect(await failure(() => `SELECT json_array(${wire}), json_array(${bare}) ${from}`)).toBeUndefined()
     if (isComparable(type)) {
       const parts = [
-        renderComparison('=', type, 'x', 'y', names),
-        renderComparison('<>', type, 'x', 'y', names),
-        isDistinct(type, 'x', 'y', names),
-        renderIn(type, 'x', ['y', 'y'], names),
+        renderComparison('=', type, x, y, names),
+        renderComparison('<>', type, x, y, names),
+        isDistinct(type, x, y, names),
+        renderIn(type, x, [y, y], names),
       ]
-      const [row] = await duckdb.rows(`SELECT ${parts.join(', ')} ${from}`)
+      const [row] = await duckdb.rows(`SELECT ${list(parts)} ${from}`)
       expect(row).toEqual(type.kind === 'unknown' ? [null, null, false, null] : [true, false, false, true])
-      const key = comparisonKey(type, 'x', names)
+      const key = toText(comparisonKey(type, x, names))
       expect(await failure(() => `SELECT ${key}, count(*) ${from} GROUP BY 1`)).toBeUndefined()
     }
     if (isOrderable(type)) {
-      const items = sortItems(type, 'x', false, true, names).join(', ')
+      const items = list(sortItems(type, x, false, true, names))
       expect(await failure(() => `SELECT 1 ${from} ORDER BY ${items}`)).toBeUndefined()
-      expect(await failure(() => `SELECT ${renderComparison('<', type, 'x', 'y', names)} ${from}`)).toBeUndefined()
+      expect(await failure(() => `SELECT ${toText(renderComparison('<', type, x, y, names))} ${from}`)).toBeUndefined()
     }
   })
 
   it.each(types)('$text is cast to all that it may be cast to', async ({ type: from }) => {
     const failures: string[] = []
     for (const { text, type: to } of types.filter((each) => canCast(from, each.type))) {
-      const wanted = duckdbType(to)
+      const wanted = duckdbTypeText(to)
       const source = `FROM (SELECT ${sampleOf(from)} AS x)`
-      const why = await failure(() => `SELECT ${renderCast('x', from, to, context)} ${source}`)
+      const why = await failure(() => `SELECT ${toText(renderCast(x, from, to, context))} ${source}`)
       if (why !== undefined) failures.push(`${text}: ${why}`)
       try {
-        const sql = `SELECT typeof(${renderTryCast('x', from, to, context)}), typeof(${renderTryCast(`CAST(NULL AS ${duckdbType(from)})`, from, to, context)}) ${source}`
+        const cast = (value: Sql): string => toText(renderTryCast(value, from, to, context))
+        const sql = `SELECT typeof(${cast(x)}), typeof(${cast(typedNull(from))}) ${source}`
         const [row] = (await duckdb.rows(sql)) as [string[]]
         const plain = (written: string): string => written.replaceAll('"', '').replaceAll(/\s+/g, ' ').toUpperCase()
         if (row.some((given) => plain(given) !== plain(wanted)))

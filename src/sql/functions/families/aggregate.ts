@@ -1,4 +1,6 @@
-import { duckdbType } from '../../types/duckdb-representation.ts'
+import { code, digits, literal, sql, type Sql } from '../../text/sql.ts'
+import { template, type Template } from '../../text/template.ts'
+import { decimalType, duckdbType } from '../../types/duckdb-representation.ts'
 import { decimal, isFloating, type DecimalType, type SqlType } from '../../types/sql-type.ts'
 import { comparisonKey, needsKey } from '../comparison.ts'
 import { scaled, unscaled } from '../decimal-operators.ts'
@@ -6,64 +8,61 @@ import { aggregate, named, type FunctionDefinition } from '../function-definitio
 import type { RenderContext } from '../rendering.ts'
 
 /** Key of an argument as DuckDB must see it: two zones of one instant are one value. */
-function key(context: RenderContext, index: number): string {
+function key(context: RenderContext, index: number): Sql {
   return comparisonKey(context.types[index]!, context.value(index), context.names)
 }
 
 /** A parameter of an aggregate: one value for the group, though it may be written as an expression over its rows. */
-function parameter(context: RenderContext, index: number): string {
-  return context.constant(index) === undefined ? context.fill(`any_value($${index + 1})$F`) : context.value(index)
+function parameter(context: RenderContext, index: number): Sql {
+  return context.constant(index) === undefined
+    ? context.fill`any_value(${context.value(index)})$F`
+    : context.value(index)
 }
 
-function extreme(context: RenderContext, name: 'min' | 'max'): string {
+function extreme(context: RenderContext, name: 'min' | 'max'): Sql {
   const type = context.types[0]!
   // NaN counts only where there is nothing else.
-  if (isFloating(type)) return context.fill(`coalesce(${name}($1)$F(NOT isnan($1))$E, ${name}($1)$F)`)
-  if (needsKey(type)) return context.fill(`arg_${name}($1, ${key(context, 0)})$F`)
-  return context.fill(`${name}($1)$F`)
+  if (isFloating(type)) return context.fill`coalesce(${code(name)}($1)$F(NOT isnan($1))$E, ${code(name)}($1)$F)`
+  if (needsKey(type)) return context.fill`${code(`arg_${name}`)}($1, ${key(context, 0)})$F`
+  return context.fill`${code(name)}($1)$F`
 }
 
-function extremes(context: RenderContext, name: 'min' | 'max'): string {
-  const order = name === 'min' ? 'ASC' : 'DESC'
-  return context.fill(
-    `list_slice(list($1 ORDER BY ${key(context, 0)} ${order})$F($1 IS NOT NULL)$E, 1, q_result_count(${parameter(context, 1)}, '${name}'))`,
-  )
+function extremes(context: RenderContext, name: 'min' | 'max'): Sql {
+  const order = code(name === 'min' ? 'ASC' : 'DESC')
+  return context.fill`list_slice(list($1 ORDER BY ${key(context, 0)} ${order})$F($1 IS NOT NULL)$E, 1, q_result_count(${parameter(context, 1)}, ${literal(name)}))`
 }
 
-function extremeBy(context: RenderContext, name: 'min' | 'max'): string {
-  const found = `arg_${name}_null($1, ${key(context, 1)})`
+function extremeBy(context: RenderContext, name: 'min' | 'max'): Sql {
+  const found = context.fill`${code(`arg_${name}_null`)}($1, ${key(context, 1)})`
   // As of max and min: NaN counts only where there is nothing else.
   if (isFloating(context.types[1]!)) {
-    return context.fill(
-      `CASE WHEN count(*)$F(NOT isnan($2))$E > 0 THEN ${found}$F(NOT isnan($2))$E ELSE ${found}$F END`,
-    )
+    return context.fill`CASE WHEN count(*)$F(NOT isnan($2))$E > 0 THEN ${found}$F(NOT isnan($2))$E ELSE ${found}$F END`
   }
-  return context.fill(`${found}$F`)
+  return context.fill`${found}$F`
 }
 
-function extremesBy(context: RenderContext, name: 'min' | 'max'): string {
-  const order = name === 'min' ? 'ASC' : 'DESC'
-  return context.fill(
-    `list_slice(list($1 ORDER BY ${key(context, 1)} ${order})$F($2 IS NOT NULL)$E, 1, q_result_count(${parameter(context, 2)}, '${name}_by'))`,
-  )
+function extremesBy(context: RenderContext, name: 'min' | 'max'): Sql {
+  const order = code(name === 'min' ? 'ASC' : 'DESC')
+  return context.fill`list_slice(list($1 ORDER BY ${key(context, 1)} ${order})$F($2 IS NOT NULL)$E, 1, q_result_count(${parameter(context, 2)}, ${literal(`${name}_by`)}))`
 }
 
-function sumOfDecimals(context: RenderContext): string {
+function sumOfDecimals(context: RenderContext): Sql {
   const { precision, scale } = context.types[0] as DecimalType
-  const sum = context.fill('sum($D$1)$F')
-  if (precision < 38) return `CAST(${sum} AS DECIMAL(38,${scale}))`
+  const sum = context.fill`sum($D$1)$F`
+  const type = decimalType(38, scale)
+  if (precision < 38) return sql`CAST(${sum} AS ${type})`
   // DuckDB does not check sums of 38 digits.
   const nines = '9'.repeat(38 - scale) + (scale > 0 ? `.${'9'.repeat(scale)}` : '')
-  const bound = (sign: string): string => `CAST('${sign}${nines}' AS DECIMAL(38,${scale}))`
-  return `CASE WHEN ${sum} NOT BETWEEN ${bound('-')} AND ${bound('')} THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Decimal overflow') ELSE ${sum} END`
+  const bound = (sign: '-' | ''): Sql => sql`CAST(${literal(sign + nines)} AS ${type})`
+  return sql`CASE WHEN ${sum} NOT BETWEEN ${bound('-')} AND ${bound('')} THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Decimal overflow') ELSE ${sum} END`
 }
 
-function averageOfDecimals(context: RenderContext): string {
+function averageOfDecimals(context: RenderContext): Sql {
   const type = context.types[0] as DecimalType
-  const sum = unscaled(context.fill('sum($D$1)$F'), decimal(38, type.scale))
-  const count = context.fill('count($D$1)$F')
-  const divided = `q_ddiv(${sum}, CAST(${count} AS HUGEINT), 0)`
-  return scaled(`CASE WHEN ${count} > 0 THEN ${divided} END`, type)
+  const sum = unscaled(context.fill`sum($D$1)$F`, decimal(38, type.scale))
+  const count = context.fill`count($D$1)$F`
+  const divided = sql`q_ddiv(${sum}, CAST(${count} AS HUGEINT), 0)`
+  return scaled(sql`CASE WHEN ${count} > 0 THEN ${divided} END`, type)
 }
 
 /** Sample statistics need two values; any infinity or NaN makes them NaN, where DuckDB fails. */
@@ -88,28 +87,27 @@ function ofDoublesAndReals(name: string, rendering: string): FunctionDefinition[
 
 const notNan = (call: string): string => `CASE WHEN isnan(${call}) THEN NULL ELSE ${call} END`
 
-function reduceAgg(context: RenderContext): string {
+function reduceAgg(context: RenderContext): Sql {
   const { names } = context
   const [state, next] = [names.fresh(), names.fresh()]
   const [elementType, stateType] = [duckdbType(context.types[0]!), duckdbType(context.types[1]!)]
-  const items = context.fill(
-    `list({'s': CAST(NULL AS ${stateType}), 'x': CAST($1 AS ${elementType})})$F($1 IS NOT NULL)$E`,
-  )
-  const body = context.lambda(2).apply(`${state}.s`, `${next}.x`)
-  const start = `{'s': CAST(${parameter(context, 1)} AS ${stateType}), 'x': CAST(NULL AS ${elementType})}`
-  return `(list_reduce(${items}, lambda ${state}, ${next}: {'s': CAST(${body} AS ${stateType}), 'x': ${next}.x}, ${start})).s`
+  const items = context.fill`list({'s': CAST(NULL AS ${stateType}), 'x': CAST($1 AS ${elementType})})$F($1 IS NOT NULL)$E`
+  const body = context.lambda(2).apply(sql`${state}.s`, sql`${next}.x`)
+  const start = sql`{'s': CAST(${parameter(context, 1)} AS ${stateType}), 'x': CAST(NULL AS ${elementType})}`
+  return sql`(list_reduce(${items}, lambda ${state}, ${next}: {'s': CAST(${body} AS ${stateType}), 'x': ${next}.x}, ${start})).s`
 }
 
 /** The value at a share of the sorted values; as Trino's digests do on few values. */
 function percentile(value: 'bigint' | 'double' | 'real'): FunctionDefinition[] {
-  const sorted = 'list($1 ORDER BY $1)$F($1 IS NOT NULL)$E'
-  const weighted =
-    'flatten(list(list_transform(range(CAST($2 AS BIGINT)), lambda q1: $1) ORDER BY $1)$F($1 IS NOT NULL)$E)'
+  const sorted = template('list($1 ORDER BY $1)$F($1 IS NOT NULL)$E')
+  const weighted = template(
+    'flatten(list(list_transform(range(CAST($2 AS BIGINT)), lambda q1: $1) ORDER BY $1)$F($1 IS NOT NULL)$E)',
+  )
   const note = 'exact, where Trino approximates large inputs'
-  const one = (list: string, share: number) => (context: RenderContext) =>
-    context.fill(`q_pick(${list}, q_percentile(${parameter(context, share)}))`)
-  const several = (list: string, shares: number) => (context: RenderContext) =>
-    context.fill(`q_picks(${list}, ${parameter(context, shares)})`)
+  const one = (list: Template, share: number) => (context: RenderContext) =>
+    context.fill`q_pick(${list}, q_percentile(${parameter(context, share)}))`
+  const several = (list: Template, shares: number) => (context: RenderContext) =>
+    context.fill`q_picks(${list}, ${parameter(context, shares)})`
   return [
     aggregate(`approx_percentile(${value}, double)`, value, one(sorted, 1), { note }),
     aggregate(`approx_percentile(${value}, double, double)`, value, one(weighted, 2), { note }),
@@ -122,10 +120,10 @@ function percentile(value: 'bigint' | 'double' | 'real'): FunctionDefinition[] {
 const approximate = { note: 'exact, where Trino approximates' } as const
 
 /** NULL's part of a checksum. */
-const CHECKSUM_OF_NULL = '-7046029288634856825'
+const CHECKSUM_OF_NULL = digits('-7046029288634856825')
 
 /** xxHash64 of a value, as the checksum weighs it. */
-function checksumOf(type: SqlType): string {
+function checksumOf(type: SqlType, x: Sql): Sql {
   switch (type.kind) {
     case 'boolean':
     case 'tinyint':
@@ -134,34 +132,34 @@ function checksumOf(type: SqlType): string {
     case 'bigint':
     case 'interval day to second':
     case 'interval year to month':
-      return 'u_checksum_long(CAST($1 AS BIGINT))'
+      return sql`u_checksum_long(CAST(${x} AS BIGINT))`
     case 'date':
-      return `u_checksum_long(CAST(date_diff('day', DATE '1970-01-01', $1) AS BIGINT))`
+      return sql`u_checksum_long(CAST(date_diff('day', DATE '1970-01-01', ${x}) AS BIGINT))`
     case 'double':
-      return 'u_checksum_double($1)'
+      return sql`u_checksum_double(${x})`
     case 'real':
-      return 'u_checksum_real(CAST($1 AS DOUBLE))'
+      return sql`u_checksum_real(CAST(${x} AS DOUBLE))`
     case 'varchar':
     case 'json':
-      return 'u_checksum_bytes(encode($1))'
+      return sql`u_checksum_bytes(encode(${x}))`
     case 'char':
-      return `u_checksum_bytes(encode(rtrim($1, ' ')))`
+      return sql`u_checksum_bytes(encode(rtrim(${x}, ' ')))`
     case 'varbinary':
-      return 'u_checksum_bytes($1)'
+      return sql`u_checksum_bytes(${x})`
     case 'decimal':
-      if (type.precision <= 18) return `u_checksum_long(CAST(replace(CAST($1 AS VARCHAR), '.', '') AS BIGINT))`
+      if (type.precision <= 18) return sql`u_checksum_long(CAST(replace(CAST(${x} AS VARCHAR), '.', '') AS BIGINT))`
       break
     case 'timestamp':
-      if (type.precision <= 6) return 'u_checksum_long(epoch_us($1))'
+      if (type.precision <= 6) return sql`u_checksum_long(epoch_us(${x}))`
       break
     default:
   }
-  return 'u_checksum_bytes(encode(CAST($1 AS VARCHAR)))'
+  return sql`u_checksum_bytes(encode(CAST(${x} AS VARCHAR)))`
 }
 
-function checksum(context: RenderContext): string {
-  const hash = checksumOf(context.types[0]!)
-  return context.fill(`u_checksum_end(CAST(sum(coalesce(${hash}, ${CHECKSUM_OF_NULL}))$F AS VARCHAR))`)
+function checksum(context: RenderContext): Sql {
+  const hash = checksumOf(context.types[0]!, context.value(0))
+  return context.fill`u_checksum_end(CAST(sum(coalesce(${hash}, ${CHECKSUM_OF_NULL}))$F AS VARCHAR))`
 }
 
 export const aggregateFunctions: readonly FunctionDefinition[] = [
@@ -227,16 +225,16 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
   ...ofDoublesAndReals('regr_intercept', notNan('regr_intercept($1, $2)$F')),
   aggregate('histogram(T) where T comparable', 'map(T,bigint)', (context) =>
     needsKey(context.types[0]!)
-      ? context.fill(`q_ahist(list($1)$F($1 IS NOT NULL)$E)`)
-      : context.fill('CAST(histogram($1)$F AS $R)'),
+      ? context.fill`q_ahist(list($1)$F($1 IS NOT NULL)$E)`
+      : context.fill`CAST(histogram($1)$F AS $R)`,
   ),
   aggregate(
     'map_agg(K, V) where K comparable',
     'map(K,V)',
     (context) => {
       const order = context.clauses?.orderBy
-      const by = `${key(context, 0)}${order === undefined ? '' : `, ${order}`}`
-      return context.fill(`q_map_first(list({'k': $1, 'v': $2} ORDER BY ${by})$F($1 IS NOT NULL)$E)`)
+      const by = order === undefined ? key(context, 0) : sql`${key(context, 0)}, ${order}`
+      return context.fill`q_map_first(list({'k': $1, 'v': $2} ORDER BY ${by})$F($1 IS NOT NULL)$E)`
     },
     { calledOnNull: true, orderSensitive: true },
   ),
@@ -250,14 +248,14 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
   aggregate(
     'listagg(varchar, varchar, boolean, varchar, boolean)',
     'varchar',
-    (context) => context.fill(`q_listagg(string_agg($D$1, $2$O)$F, ${parameter(context, 2)})`),
+    (context) => context.fill`q_listagg(string_agg($D$1, $2$O)$F, ${parameter(context, 2)})`,
     { orderSensitive: true },
   ),
   aggregate('reduce_agg(T, S, function(S,T,S), function(S,S,S))', 'S', reduceAgg),
   aggregate(
     'approx_distinct(T) where T comparable',
     'bigint',
-    (context) => context.fill(`count(DISTINCT ${key(context, 0)})$F`),
+    (context) => context.fill`count(DISTINCT ${key(context, 0)})$F`,
     approximate,
   ),
   aggregate(
@@ -265,10 +263,7 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
     'bigint',
     (context) => {
       const error = parameter(context, 1)
-      const range = 'INVALID_FUNCTION_ARGUMENT: Max standard error must be in [0.0040625, 0.26]: '
-      return context.fill(
-        `CASE WHEN ${error} NOT BETWEEN 0.0040625 AND 0.26 THEN u_raise('${range}' || ${error}) ELSE count(DISTINCT ${key(context, 0)})$F END`,
-      )
+      return context.fill`CASE WHEN ${error} NOT BETWEEN 0.0040625 AND 0.26 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Max standard error must be in [0.0040625, 0.26]: ' || ${error}) ELSE count(DISTINCT ${key(context, 0)})$F END`
     },
     approximate,
   ),
@@ -279,15 +274,16 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
     aggregate(
       `approx_most_frequent(bigint, ${type}, bigint)`,
       `map(${type},bigint)`,
-      (context) => context.fill(`CAST(q_most_frequent(histogram($2)$F, ${parameter(context, 0)}) AS $R)`),
+      (context) => context.fill`CAST(q_most_frequent(histogram($2)$F, ${parameter(context, 0)}) AS $R)`,
       approximate,
     ),
   ),
   ...named(['double', 'real'], (type) =>
-    aggregate(`numeric_histogram(bigint, ${type})`, `map(${type},${type})`, (context) =>
-      context.fill(
-        `CAST(q_pairs_map(u_numeric_histogram(${parameter(context, 0)}, list(CAST($2 AS DOUBLE))$F($2 IS NOT NULL)$E)) AS $R)`,
-      ),
+    aggregate(
+      `numeric_histogram(bigint, ${type})`,
+      `map(${type},${type})`,
+      (context) =>
+        context.fill`CAST(q_pairs_map(u_numeric_histogram(${parameter(context, 0)}, list(CAST($2 AS DOUBLE))$F($2 IS NOT NULL)$E)) AS $R)`,
     ),
   ),
   aggregate('checksum(T) where T comparable', 'varbinary', checksum, {

@@ -1,4 +1,6 @@
-import { duckdbType, rowField } from '../../types/duckdb-representation.ts'
+import { code, integer, joined, sql, type Sql } from '../../text/sql.ts'
+import { template, type Template } from '../../text/template.ts'
+import { rowOf } from '../../types/duckdb-representation.ts'
 import { isFloating, VARCHAR, type ArrayType, type SqlType } from '../../types/sql-type.ts'
 import { requireCast, textOf } from '../casts.ts'
 import { comparisonKey, equals, needsKey } from '../comparison.ts'
@@ -10,73 +12,77 @@ function elementOf(context: RenderContext, index = 0): SqlType {
 }
 
 /** DuckDB's NaN is the largest number, Trino's counts only where there is nothing else. */
-function arrayExtreme(name: 'max' | 'min'): (context: RenderContext) => string {
+function arrayExtreme(name: 'max' | 'min'): (context: RenderContext) => Sql {
   return (context) => {
     const element = elementOf(context)
-    if (isFloating(element)) return context.fill(`q_array_${name}_floating($1)`)
+    if (isFloating(element)) return context.fill`${code(`q_array_${name}_floating`)}($1)`
     if (needsKey(element)) {
       const item = context.names.fresh()
-      const sorted = `list_sort(list_transform($1, lambda ${item}: {'k': ${comparisonKey(element, item, context.names)}, 'v': ${item}}))`
-      return context.fill(`CASE WHEN list_position($1, NULL) IS NULL THEN ${sorted}[${name === 'min' ? 1 : -1}].v END`)
+      const sorted = context.fill`list_sort(list_transform($1, lambda ${item}: {'k': ${comparisonKey(element, item, context.names)}, 'v': ${item}}))`
+      return context.fill`CASE WHEN list_position($1, NULL) IS NULL THEN ${sorted}[${integer(name === 'min' ? 1 : -1)}].v END`
     }
-    return context.fill(`CASE WHEN list_position($1, NULL) IS NULL THEN list_${name}($1) END`)
+    return context.fill`CASE WHEN list_position($1, NULL) IS NULL THEN ${code(`list_${name}`)}($1) END`
   }
 }
 
 /** `array_join` takes any element that has a text. */
-function arrayJoin(context: RenderContext): string {
+function arrayJoin(context: RenderContext): Sql {
   requireCast(elementOf(context), VARCHAR, undefined, 'OPERATOR_NOT_FOUND')
   const item = context.names.fresh()
   const text = textOf(item, elementOf(context), context)
-  const texts = `list_transform(${context.value(0)}, lambda ${item}: ${text})`
+  const texts = sql`list_transform(${context.value(0)}, lambda ${item}: ${text})`
   return context.args.length === 2
-    ? `q_array_join(${texts}, ${context.value(1)})`
-    : `q_array_join3(${texts}, ${context.value(1)}, ${context.value(2)})`
+    ? sql`q_array_join(${texts}, ${context.value(1)})`
+    : sql`q_array_join3(${texts}, ${context.value(1)}, ${context.value(2)})`
 }
 
 /** Equality of elements where DuckDB's own would tell equal ones apart. */
-function withKeys(plain: string, keyed: (context: RenderContext) => string): (context: RenderContext) => string {
-  return (context) => (needsKey(elementOf(context)) ? keyed(context) : context.fill(plain))
+function withKeys(plain: Template, keyed: (context: RenderContext) => Sql): (context: RenderContext) => Sql {
+  return (context) => (needsKey(elementOf(context)) ? keyed(context) : context.fill`${plain}`)
 }
 
-function firstOfEach(context: RenderContext): string {
+function firstOfEach(context: RenderContext): Sql {
   const [item, index, other] = [context.names.fresh(), context.names.fresh(), context.names.fresh()]
   const element = elementOf(context)
-  const keys = `list_transform($1, lambda ${other}: ${comparisonKey(element, other, context.names)})`
-  return context.fill(
-    `list_filter($1, lambda ${item}, ${index}: list_position(${keys}, ${comparisonKey(element, item, context.names)}) = ${index})`,
-  )
+  const keys = context.fill`list_transform($1, lambda ${other}: ${comparisonKey(element, other, context.names)})`
+  return context.fill`list_filter($1, lambda ${item}, ${index}: list_position(${keys}, ${comparisonKey(element, item, context.names)}) = ${index})`
 }
 
-function contains(context: RenderContext): string {
+function contains(context: RenderContext): Sql {
   const element = elementOf(context)
   if (!isFloating(element) && !needsKey(element) && element.kind !== 'row' && element.kind !== 'array') {
-    return context.fill('q_contains($1, $2)')
+    return context.fill`q_contains($1, $2)`
   }
   const item = context.names.fresh()
   const same = equals(element, item, context.value(1), context.names)
-  return `q_any(list_transform(${context.value(0)}, lambda ${item}: ${same}))`
+  return sql`q_any(list_transform(${context.value(0)}, lambda ${item}: ${same}))`
 }
 
-function removed(context: RenderContext): string {
+function removed(context: RenderContext): Sql {
   const item = context.names.fresh()
   const same = equals(elementOf(context), item, context.value(1), context.names)
-  return context.fill(`CASE WHEN $2 IS NOT NULL THEN list_filter($1, lambda ${item}: coalesce(NOT ${same}, true)) END`)
+  return context.fill`CASE WHEN $2 IS NOT NULL THEN list_filter($1, lambda ${item}: coalesce(NOT ${same}, true)) END`
 }
 
-function concatenated(context: RenderContext): string {
+function concatenated(context: RenderContext): Sql {
   const parts = context.args.map((_, i) => context.value(i))
-  const known = parts.map((part) => `${part} IS NOT NULL`).join(' AND ')
-  const all = parts.reduce((left, right) => `list_concat(${left}, ${right})`)
-  return `CASE WHEN ${known} THEN ${all} END`
+  const known = joined(
+    parts.map((part) => sql`${part} IS NOT NULL`),
+    ' AND ',
+  )
+  const all = parts.reduce((left, right) => sql`list_concat(${left}, ${right})`)
+  return sql`CASE WHEN ${known} THEN ${all} END`
 }
 
-function zipped(context: RenderContext): string {
+function zipped(context: RenderContext): Sql {
   const lists = context.args.map((_, i) => context.value(i))
   const item = context.names.fresh()
-  const fields = lists.map((_, i) => `'${rowField(i)}': ${item}[${i + 1}]`)
-  const known = lists.map((list) => `${list} IS NOT NULL`).join(' AND ')
-  return `CASE WHEN ${known} THEN list_transform(list_zip(${lists.join(', ')}), lambda ${item}: {${fields.join(', ')}}) END`
+  const row = rowOf(lists.map((_, i) => sql`${item}[${integer(i + 1)}]`))
+  const known = joined(
+    lists.map((list) => sql`${list} IS NOT NULL`),
+    ' AND ',
+  )
+  return sql`CASE WHEN ${known} THEN list_transform(list_zip(${joined(lists, ', ')}), lambda ${item}: ${row}) END`
 }
 
 const zips = [2, 3, 4, 5].map((count) => {
@@ -89,27 +95,31 @@ const zips = [2, 3, 4, 5].map((count) => {
 })
 
 /** The comparator of array_sort: merge sort needs calls back and forth, so a rank is computed by comparing all pairs. */
-function sortedBy(context: RenderContext): string {
+function sortedBy(context: RenderContext): Sql {
   const { names } = context
   const [item, index, other, at, ranked] = [names.fresh(), names.fresh(), names.fresh(), names.fresh(), names.fresh()]
   const compare = context.lambda(1)
   const list = context.value(0)
-  const before = `coalesce(${compare.apply(other, item)}, 0)`
-  const rank = `len(list_filter(list_transform(${list}, lambda ${other}, ${at}: ${at} <> ${index} AND (${before} < 0 OR (${before} = 0 AND ${at} < ${index}))), lambda ${ranked}: ${ranked}))`
+  const before = sql`coalesce(${compare.apply(other, item)}, 0)`
+  const rank = sql`len(list_filter(list_transform(${list}, lambda ${other}, ${at}: ${at} <> ${index} AND (${before} < 0 OR (${before} = 0 AND ${at} < ${index}))), lambda ${ranked}: ${ranked}))`
   const sorted = names.fresh()
-  return `list_transform(list_sort(list_transform(${list}, lambda ${item}, ${index}: {'r': ${rank}, 'v': ${item}})), lambda ${sorted}: ${sorted}.v)`
+  return sql`list_transform(list_sort(list_transform(${list}, lambda ${item}, ${index}: {'r': ${rank}, 'v': ${item}})), lambda ${sorted}: ${sorted}.v)`
 }
 
 export const arrayFunctions: readonly FunctionDefinition[] = [
   scalar('cardinality(array(E))', 'bigint', 'CAST(len($1) AS BIGINT)'),
-  scalar('array_distinct(array(E)) where E comparable', 'array(E)', withKeys('q_array_distinct($1)', firstOfEach)),
+  scalar(
+    'array_distinct(array(E)) where E comparable',
+    'array(E)',
+    withKeys(template('q_array_distinct($1)'), firstOfEach),
+  ),
   scalar('array_sort(array(E)) where E orderable', 'array(E)', (context) => {
     const element = elementOf(context)
-    if (!needsKey(element)) return context.fill('q_array_sort($1)')
+    if (!needsKey(element)) return context.fill`q_array_sort($1)`
     const item = context.names.fresh()
     const pair = context.names.fresh()
-    const keyed = `{'n': ${item} IS NULL, 'k': ${comparisonKey(element, item, context.names)}, 'v': ${item}}`
-    return `list_transform(list_sort(list_transform(${context.value(0)}, lambda ${item}: ${keyed})), lambda ${pair}: ${pair}.v)`
+    const keyed = sql`{'n': ${item} IS NULL, 'k': ${comparisonKey(element, item, context.names)}, 'v': ${item}}`
+    return sql`list_transform(list_sort(list_transform(${context.value(0)}, lambda ${item}: ${keyed})), lambda ${pair}: ${pair}.v)`
   }),
   scalar('array_sort(array(T), function(T,T,integer))', 'array(T)', sortedBy),
   scalar(
@@ -191,8 +201,3 @@ export const arrayFunctions: readonly FunctionDefinition[] = [
     'q_sequence_months($1, $2, $3)',
   ),
 ]
-
-/** The DuckDB type of an empty list of the element: `ARRAY[]` needs one. */
-export function emptyArray(element: SqlType): string {
-  return `CAST([] AS ${duckdbType(element)}[])`
-}

@@ -1,27 +1,29 @@
+import { code, integer, joined, literal, sql, type Sql } from '../../text/sql.ts'
 import { isFine } from '../../types/duckdb-representation.ts'
 import { varchar } from '../../types/sql-type.ts'
 import { currentDate, dateTimeText, localText, offsetMillis } from '../casts-datetime.ts'
 import { compiledFormat, JODA_FORMAT, MYSQL_FORMAT, type FormatStyle } from '../datetime-format.ts'
+import { bindName } from '../fill-template.ts'
 import { named, scalar, type FunctionDefinition } from '../function-definition.ts'
 import { notSupportedPrecision } from '../precision-guard.ts'
-import { quote, type RenderContext } from '../rendering.ts'
+import type { RenderContext } from '../rendering.ts'
 import { canonicalZone } from '../time-zones.ts'
 import { momentFunctions } from './datetime-units.ts'
 
-/** A field of a date or time: `template` over a native DATE, TIMESTAMP or TIME. */
+/** A field of a date or time: `part` over a native DATE, TIMESTAMP or TIME. */
 function field(
   names: readonly string[],
-  template: (x: string) => string,
+  part: (x: Sql) => Sql,
   kinds: readonly ('date' | 'timestamp' | 'time')[],
 ): FunctionDefinition[] {
   return names.flatMap((name) =>
     kinds.flatMap((kind) => {
-      const bigint = (x: string): string => `CAST(${template(x)} AS BIGINT)`
-      if (kind === 'date') return [scalar(`${name}(date)`, 'bigint', bigint('$1'))]
+      const bigint = (x: Sql): Sql => sql`CAST(${part(x)} AS BIGINT)`
+      if (kind === 'date') return [scalar(`${name}(date)`, 'bigint', (context) => bigint(context.value(0)))]
       return [
-        scalar(`${name}(${kind}(p))`, 'bigint', (context) => context.fill(bigint(nativeOf(context)))),
+        scalar(`${name}(${kind}(p))`, 'bigint', (context) => bigint(nativeOf(context))),
         scalar(`${name}(${kind}(p) with time zone)`, 'bigint', (context) =>
-          context.fill(bigint(kind === 'time' ? '$1.t' : 'q_local($1.t, $1.z)')),
+          bigint(kind === 'time' ? context.fill`$1.t` : context.fill`q_local($1.t, $1.z)`),
         ),
       ]
     }),
@@ -29,28 +31,28 @@ function field(
 }
 
 /** The first argument as TIMESTAMP or TIME, whatever its precision: fields down to milliseconds do not see the rest. */
-function nativeOf(context: RenderContext): string {
+function nativeOf(context: RenderContext): Sql {
   const type = context.types[0]!
-  if (!isFine(type)) return '$1'
-  return type.kind === 'time' ? `q_time_of_micros($1 // 1000000)` : '$1.t'
+  if (!isFine(type)) return context.value(0)
+  return type.kind === 'time' ? context.fill`q_time_of_micros($1 // 1000000)` : context.fill`$1.t`
 }
 
 const dated = ['date', 'timestamp'] as const
 const timed = ['timestamp', 'time'] as const
 
 const fields = [
-  ...field(['year'], (x) => `year(${x})`, dated),
-  ...field(['quarter'], (x) => `quarter(${x})`, dated),
-  ...field(['month'], (x) => `month(${x})`, dated),
-  ...field(['week', 'week_of_year'], (x) => `week(${x})`, dated),
-  ...field(['year_of_week', 'yow'], (x) => `isoyear(${x})`, dated),
-  ...field(['day', 'day_of_month'], (x) => `day(${x})`, dated),
-  ...field(['day_of_week', 'dow'], (x) => `isodow(${x})`, dated),
-  ...field(['day_of_year', 'doy'], (x) => `dayofyear(${x})`, dated),
-  ...field(['hour'], (x) => `hour(${x})`, timed),
-  ...field(['minute'], (x) => `minute(${x})`, timed),
-  ...field(['second'], (x) => `second(${x})`, timed),
-  ...field(['millisecond'], (x) => `millisecond(${x}) % 1000`, timed),
+  ...field(['year'], (x) => sql`year(${x})`, dated),
+  ...field(['quarter'], (x) => sql`quarter(${x})`, dated),
+  ...field(['month'], (x) => sql`month(${x})`, dated),
+  ...field(['week', 'week_of_year'], (x) => sql`week(${x})`, dated),
+  ...field(['year_of_week', 'yow'], (x) => sql`isoyear(${x})`, dated),
+  ...field(['day', 'day_of_month'], (x) => sql`day(${x})`, dated),
+  ...field(['day_of_week', 'dow'], (x) => sql`isodow(${x})`, dated),
+  ...field(['day_of_year', 'doy'], (x) => sql`dayofyear(${x})`, dated),
+  ...field(['hour'], (x) => sql`hour(${x})`, timed),
+  ...field(['minute'], (x) => sql`minute(${x})`, timed),
+  ...field(['second'], (x) => sql`second(${x})`, timed),
+  ...field(['millisecond'], (x) => sql`millisecond(${x}) % 1000`, timed),
 ]
 
 const intervalFields = [
@@ -69,143 +71,148 @@ function zoneArgument(
   context: RenderContext,
   index: number,
   error = (zone: string): string => `INVALID_FUNCTION_ARGUMENT: '${zone}' is not a valid time zone`,
-): string {
+): Sql {
   const constant = context.constant(index)
-  if (typeof constant !== 'string') return `u_zone(${context.value(index)})`
+  if (typeof constant !== 'string') return sql`u_zone(${context.value(index)})`
   const zone = canonicalZone(constant)
-  if (zone !== undefined) return quote(zone)
-  return `CAST(u_raise(${quote(error(constant))}) AS VARCHAR)`
+  if (zone !== undefined) return literal(zone)
+  return sql`CAST(u_raise(${literal(error(constant))}) AS VARCHAR)`
 }
 
-function zoned(context: RenderContext, instant: string, zone: string): string {
-  const known = context.args.map((_, i) => `${context.value(i)} IS NOT NULL`).join(' AND ')
-  return `CASE WHEN ${known} THEN {'t': ${instant}, 'z': ${zone}} END`
+function zoned(context: RenderContext, instant: Sql, zone: Sql): Sql {
+  const known = joined(
+    context.args.map((_, i) => sql`${context.value(i)} IS NOT NULL`),
+    ' AND ',
+  )
+  return sql`CASE WHEN ${known} THEN {'t': ${instant}, 'z': ${zone}} END`
 }
 
-function atTimezone(context: RenderContext): string {
+function atTimezone(context: RenderContext): Sql {
   const x = context.value(0)
   const zone = zoneArgument(context, 1)
   if (isFine(context.types[0]!)) {
-    return `CASE WHEN ${x} IS NOT NULL AND ${context.value(1)} IS NOT NULL THEN {'t': ${x}.t, 'p': ${x}.p, 'z': ${zone}} END`
+    return sql`CASE WHEN ${x} IS NOT NULL AND ${context.value(1)} IS NOT NULL THEN {'t': ${x}.t, 'p': ${x}.p, 'z': ${zone}} END`
   }
-  return zoned(context, `${x}.t`, zone)
+  return zoned(context, sql`${x}.t`, zone)
 }
 
-function withTimezone(context: RenderContext): string {
+function withTimezone(context: RenderContext): Sql {
   const type = context.types[0]!
   const x = context.value(0)
   const zone = zoneArgument(context, 1)
   if (isFine(type))
-    return `CASE WHEN ${x} IS NOT NULL THEN {'t': q_joda(${x}.t, ${zone}), 'p': ${x}.p, 'z': ${zone}} END`
-  return zoned(context, `q_joda(${x}, ${zone})`, zone)
+    return sql`CASE WHEN ${x} IS NOT NULL THEN {'t': q_joda(${x}.t, ${zone}), 'p': ${x}.p, 'z': ${zone}} END`
+  return zoned(context, sql`q_joda(${x}, ${zone})`, zone)
 }
 
 /** A time at an offset: `AT TIME ZONE` of a time takes the offset that the zone has at the query's start. */
-function timeAtTimezone(context: RenderContext): string {
+function timeAtTimezone(context: RenderContext): Sql {
   if (isFine(context.types[0]!)) throw notSupportedPrecision(context.types[0]!)
   const constant = context.constant(1)
   const zone = typeof constant === 'string' ? canonicalZone(constant) : undefined
   const offset =
     zone === undefined
-      ? `q_offmin(make_timestamp(CAST(${context.session.startTimeMillis * 1000} AS BIGINT)), ${zoneArgument(context, 1)})`
-      : String(offsetMillis({ ...context.session, timeZone: zone }) / 60_000)
-  return context.fill(
-    `CASE WHEN $1 IS NOT NULL THEN {'t': q_time_of_micros((q_time_zone_key($1) + CAST(${offset} AS BIGINT) * 60000000 + 86400000000) % 86400000000), 'o': CAST(${offset} AS INTEGER)} END`,
-  )
+      ? sql`q_offmin(make_timestamp(CAST(${integer(context.session.startTimeMillis * 1000)} AS BIGINT)), ${zoneArgument(context, 1)})`
+      : integer(offsetMillis({ ...context.session, timeZone: zone }) / 60_000)
+  return context.fill`CASE WHEN $1 IS NOT NULL THEN {'t': q_time_of_micros((q_time_zone_key($1) + CAST(${offset} AS BIGINT) * 60000000 + 86400000000) % 86400000000), 'o': CAST(${offset} AS INTEGER)} END`
 }
 
 /** The query's start as an instant. */
-function start(context: RenderContext): string {
-  return `make_timestamp(CAST(${context.session.startTimeMillis}000 AS BIGINT))`
+function start(context: RenderContext): Sql {
+  return sql`make_timestamp(CAST(${integer(context.session.startTimeMillis * 1000)} AS BIGINT))`
 }
 
-const now = (context: RenderContext): string => `{'t': ${start(context)}, 'z': ${quote(context.session.timeZone)}}`
+const now = (context: RenderContext): Sql => sql`{'t': ${start(context)}, 'z': ${literal(context.session.timeZone)}}`
 
 const currentValues = [
   scalar('now()', 'timestamp(3) with time zone', now),
   scalar('current_timestamp()', 'timestamp(3) with time zone', now, { hidden: true }),
-  scalar('localtimestamp()', 'timestamp(3)', (context) => `TIMESTAMP '${localText(context.session)}'`, {
+  scalar('localtimestamp()', 'timestamp(3)', (context) => sql`TIMESTAMP ${literal(localText(context.session))}`, {
     hidden: true,
   }),
-  scalar('current_date()', 'date', (context) => `DATE '${currentDate(context.session)}'`),
-  scalar('localtime()', 'time(3)', (context) => `TIME '${localText(context.session).slice(11)}'`, { hidden: true }),
+  scalar('current_date()', 'date', (context) => sql`DATE ${literal(currentDate(context.session))}`),
+  scalar('localtime()', 'time(3)', (context) => sql`TIME ${literal(localText(context.session).slice(11))}`, {
+    hidden: true,
+  }),
   scalar(
     'current_time()',
     'time(3) with time zone',
     (context) =>
-      `{'t': TIME '${localText(context.session).slice(11)}', 'o': CAST(${offsetMillis(context.session) / 60_000} AS INTEGER)}`,
+      sql`{'t': TIME ${literal(localText(context.session).slice(11))}, 'o': CAST(${integer(offsetMillis(context.session) / 60_000)} AS INTEGER)}`,
     { hidden: true },
   ),
-  scalar('current_timezone()', 'varchar', (context) => quote(context.session.timeZone)),
+  scalar('current_timezone()', 'varchar', (context) => literal(context.session.timeZone)),
 ]
 
-function unixTime(context: RenderContext): string {
-  return context.fill(isFine(context.types[0]!) ? '((epoch_us($1.t) + $1.p / 1e6) / 1e6)' : '(epoch_us($1.t) / 1e6)')
+function unixTime(context: RenderContext): Sql {
+  return isFine(context.types[0]!)
+    ? context.fill`((epoch_us($1.t) + $1.p / 1e6) / 1e6)`
+    : context.fill`(epoch_us($1.t) / 1e6)`
 }
 
-function fromUnixTime(context: RenderContext, zone: string): string {
-  return zoned(context, `q_from_unixtime(${context.value(0)})`, zone)
+function fromUnixTime(context: RenderContext, zone: Sql): Sql {
+  return zoned(context, sql`q_from_unixtime(${context.value(0)})`, zone)
 }
 
-function iso(context: RenderContext): string {
+function iso(context: RenderContext): Sql {
   const type = context.types[0]!
-  if (type.kind === 'date') return context.fill('q_text_date($1)')
-  if (type.kind === 'timestamp') return `replace(${dateTimeText(context.value(0), type)}, ' ', 'T')`
-  const local = dateTimeText(context.value(0), {
-    kind: 'timestamp',
-    precision: 'precision' in type ? (type.precision ?? 3) : 3,
-  })
-  const text = local.replace(context.value(0), `q_local(${context.value(0)}.t, ${context.value(0)}.z)`)
+  if (type.kind === 'date') return context.fill`q_text_date($1)`
+  if (type.kind === 'timestamp') return sql`replace(${dateTimeText(context.value(0), type)}, ' ', 'T')`
   if (isFine(type)) throw notSupportedPrecision(type)
-  return context.fill(`replace(${text}, ' ', 'T')||q_iso_offset($1)`)
+  const precision = 'precision' in type ? (type.precision ?? 3) : 3
+  const text = dateTimeText(context.fill`q_local($1.t, $1.z)`, { kind: 'timestamp', precision })
+  return context.fill`replace(${text}, ' ', 'T')||q_iso_offset($1)`
 }
 
 /** A constant format is compiled into native pieces; any other goes to a function. */
-function formatted(style: FormatStyle): (context: RenderContext) => string {
+function formatted(style: FormatStyle): (context: RenderContext) => Sql {
   return (context) => {
     const type = context.types[0]!
     const isZoned = type.kind === 'timestamp with time zone'
-    const held = isFine(type) || isZoned ? '$1.t' : '$1'
-    const local = isZoned ? 'q_local($1.t, $1.z)' : held
+    const held = isFine(type) || isZoned ? context.fill`$1.t` : context.value(0)
+    const local = isZoned ? context.fill`q_local($1.t, $1.z)` : held
     const constant = context.constant(1)
     const compiled = typeof constant === 'string' ? compiledFormat(style, constant, isZoned) : undefined
     if (compiled === undefined) {
-      const zone = isZoned ? '$1.z' : `''`
-      return context.fill(
-        `u_${style}(epoch_us(q_round(${local}, 1000)), ${zone}, ${isZoned ? 'q_offmin($1.t, $1.z)' : 'CAST(0 AS BIGINT)'}, $2)`,
-      )
+      const zone = isZoned ? context.fill`$1.z` : sql`''`
+      const offset = isZoned ? context.fill`q_offmin($1.t, $1.z)` : sql`CAST(0 AS BIGINT)`
+      return context.fill`${code(`u_${style}`)}(epoch_us(q_round(${local}, 1000)), ${zone}, ${offset}, $2)`
     }
-    if (typeof compiled === 'object')
-      return `CAST(CASE WHEN ${context.value(0)} IS NOT NULL THEN u_raise(${quote(compiled.error)}) END AS VARCHAR)`
+    if ('error' in compiled) {
+      return context.fill`CAST(CASE WHEN $1 IS NOT NULL THEN u_raise(${literal(compiled.error)}) END AS VARCHAR)`
+    }
     const name = context.names.fresh()
     const zone = context.names.fresh()
-    const body = compiled
-      .replaceAll('@x', name)
-      .replaceAll('@z', `${zone}.z`)
-      .replaceAll('@o', `q_offmin(${zone}.t, ${zone}.z)`)
-    const bound = context.fill(`list_transform([q_round(${local}, 1000)], lambda ${name}: ${body})[1]`)
-    return isZoned && body.includes(zone) ? context.fill(`list_transform([$1], lambda ${zone}: ${bound})[1]`) : bound
+    const zoned = isZoned ? { zone: sql`${zone}.z`, offset: sql`q_offmin(${zone}.t, ${zone}.z)` } : undefined
+    const bound = bindName(name, sql`q_round(${local}, 1000)`, compiled.print({ local: name, zoned }))
+    return compiled.usesZone ? bindName(zone, context.value(0), bound) : bound
   }
 }
 
 const parsing = [
   scalar('date_parse(varchar(x), varchar(y))', 'timestamp(3)', 'make_timestamp(u_date_parse($1, $2))'),
-  scalar('parse_datetime(varchar(x), varchar(y))', 'timestamp(3) with time zone', (context) =>
-    context.fill(`q_parsed_datetime(u_parse_datetime($1, $2), ${quote(context.session.timeZone)})`),
+  scalar(
+    'parse_datetime(varchar(x), varchar(y))',
+    'timestamp(3) with time zone',
+    (context) => context.fill`q_parsed_datetime(u_parse_datetime($1, $2), ${literal(context.session.timeZone)})`,
   ),
   scalar(
     'from_iso8601_date(varchar(x))',
     'date',
     `CASE WHEN $1 IS NOT NULL THEN DATE '1970-01-01' + CAST(u_iso_date($1) AS INTEGER) END`,
   ),
-  scalar('from_iso8601_timestamp(varchar(x))', 'timestamp(3) with time zone', (context) =>
-    context.fill(`q_parsed_datetime(u_iso_timestamp($1, 3), ${quote(context.session.timeZone)})`),
+  scalar(
+    'from_iso8601_timestamp(varchar(x))',
+    'timestamp(3) with time zone',
+    (context) => context.fill`q_parsed_datetime(u_iso_timestamp($1, 3), ${literal(context.session.timeZone)})`,
   ),
-  scalar('from_iso8601_timestamp_nanos(varchar(x))', 'timestamp(9) with time zone', (context) =>
-    context.fill(`q_parsed_datetime_fine(u_iso_timestamp($1, 9), ${quote(context.session.timeZone)})`),
+  scalar(
+    'from_iso8601_timestamp_nanos(varchar(x))',
+    'timestamp(9) with time zone',
+    (context) => context.fill`q_parsed_datetime_fine(u_iso_timestamp($1, 9), ${literal(context.session.timeZone)})`,
   ),
   scalar('date(varchar(x))', 'date', 'q_text_to_date($1)'),
-  scalar('date(timestamp(p))', 'date', (context) => context.fill(`CAST(${nativeOf(context)} AS DATE)`)),
+  scalar('date(timestamp(p))', 'date', (context) => context.fill`CAST(${nativeOf(context)} AS DATE)`),
   scalar('date(timestamp(p) with time zone)', 'date', 'CAST(q_local($1.t, $1.z) AS DATE)'),
   scalar('parse_duration(varchar(x))', 'interval day to second', 'q_parse_duration($1)'),
   scalar('human_readable_seconds(double)', 'varchar', 't_hrs($1)'),
@@ -217,7 +224,7 @@ export const datetimeFunctions: readonly FunctionDefinition[] = [
   ...currentValues,
   ...momentFunctions,
   scalar('last_day_of_month(date)', 'date', 'last_day($1)'),
-  scalar('last_day_of_month(timestamp(p))', 'date', (context) => context.fill(`last_day(${nativeOf(context)})`)),
+  scalar('last_day_of_month(timestamp(p))', 'date', (context) => context.fill`last_day(${nativeOf(context)})`),
   scalar('last_day_of_month(timestamp(p) with time zone)', 'date', 'last_day(q_local($1.t, $1.z))'),
   scalar('at_timezone(timestamp(p) with time zone, varchar(x))', 'timestamp(p) with time zone', atTimezone),
   scalar('at_timezone(time(p) with time zone, varchar(x))', 'time(p) with time zone', timeAtTimezone, { hidden: true }),
@@ -230,7 +237,7 @@ export const datetimeFunctions: readonly FunctionDefinition[] = [
   scalar('timezone_minute(time(p) with time zone)', 'bigint', 'CAST($1.o % 60 AS BIGINT)'),
   scalar('to_unixtime(timestamp(p) with time zone)', 'double', unixTime),
   scalar('from_unixtime(double)', 'timestamp(3) with time zone', (context) =>
-    fromUnixTime(context, quote(context.session.timeZone)),
+    fromUnixTime(context, literal(context.session.timeZone)),
   ),
   scalar('from_unixtime(double, varchar(x))', 'timestamp(3) with time zone', (context) =>
     fromUnixTime(
@@ -239,13 +246,17 @@ export const datetimeFunctions: readonly FunctionDefinition[] = [
     ),
   ),
   scalar('from_unixtime(double, bigint, bigint)', 'timestamp(3) with time zone', (context) =>
-    fromUnixTime(context, context.fill('q_offset_zone($2 * 60 + $3)')),
+    fromUnixTime(context, context.fill`q_offset_zone($2 * 60 + $3)`),
   ),
-  scalar('from_unixtime_nanos(bigint)', 'timestamp(9) with time zone', (context) =>
-    context.fill(`q_from_nanos(CAST($1 AS HUGEINT), ${quote(context.session.timeZone)})`),
+  scalar(
+    'from_unixtime_nanos(bigint)',
+    'timestamp(9) with time zone',
+    (context) => context.fill`q_from_nanos(CAST($1 AS HUGEINT), ${literal(context.session.timeZone)})`,
   ),
-  scalar('from_unixtime_nanos(decimal(p,s))', 'timestamp(9) with time zone', (context) =>
-    context.fill(`q_from_nanos(CAST($1 AS HUGEINT), ${quote(context.session.timeZone)})`),
+  scalar(
+    'from_unixtime_nanos(decimal(p,s))',
+    'timestamp(9) with time zone',
+    (context) => context.fill`q_from_nanos(CAST($1 AS HUGEINT), ${literal(context.session.timeZone)})`,
   ),
   scalar('to_iso8601(date)', 'varchar(16)', iso),
   scalar('to_iso8601(timestamp(p))', ({ numbers }) => isoLength(numbers['p'] ?? 0, 22), iso),

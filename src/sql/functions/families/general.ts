@@ -1,29 +1,34 @@
+import { code, integer, joined, literal, sql, type Sql } from '../../text/sql.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
-import { isFloating, type SqlType } from '../../types/sql-type.ts'
+import { typedNull } from '../../types/duckdb-representation.ts'
+import { isFloating, VARCHAR, type SqlType } from '../../types/sql-type.ts'
 import { typeName } from '../../types/type-text.ts'
 import { textOf } from '../casts.ts'
 import { comparisonKey, needsKey } from '../comparison.ts'
 import { named, scalar, type FunctionDefinition } from '../function-definition.ts'
-import { quote, type RenderContext } from '../rendering.ts'
+import type { RenderContext } from '../rendering.ts'
 
 /** NULL if any is NULL; NaN only where all others are NaN too. */
-function extreme(context: RenderContext, name: 'greatest' | 'least'): string {
+function extreme(context: RenderContext, name: 'greatest' | 'least'): Sql {
   const values = context.args.map((_, i) => context.value(i))
   const type = context.types[0]!
-  if (isFloating(type)) return values.reduce((left, right) => `q_f${name}(${left}, ${right})`)
-  const anyNull = values.map((value) => `${value} IS NULL`).join(' OR ')
-  if (!needsKey(type)) return `CASE WHEN ${anyNull} THEN NULL ELSE ${name}(${values.join(', ')}) END`
-  const pairs = values.map((value) => `{'k': ${comparisonKey(type, value, context.names)}, 'v': ${value}}`)
-  return `CASE WHEN ${anyNull} THEN NULL ELSE (list_sort([${pairs.join(', ')}], '${name === 'greatest' ? 'DESC' : 'ASC'}')[1]).v END`
+  if (isFloating(type)) return values.reduce((left, right) => sql`${code(`q_f${name}`)}(${left}, ${right})`)
+  const anyNull = joined(
+    values.map((value) => sql`${value} IS NULL`),
+    ' OR ',
+  )
+  if (!needsKey(type)) return sql`CASE WHEN ${anyNull} THEN NULL ELSE ${code(name)}(${joined(values, ', ')}) END`
+  const pairs = values.map((value) => sql`{'k': ${comparisonKey(type, value, context.names)}, 'v': ${value}}`)
+  return sql`CASE WHEN ${anyNull} THEN NULL ELSE (list_sort([${joined(pairs, ', ')}], ${literal(name === 'greatest' ? 'DESC' : 'ASC')})[1]).v END`
 }
 
 /** `format`: each value as the JSON that `u_format` reads, with the kind that decides which conversions it takes. */
-function formatted(context: RenderContext): string {
+function formatted(context: RenderContext): Sql {
   const values = context.args.slice(1).map((_, i) => {
     const [x, type] = [context.value(i + 1), context.types[i + 1]!]
-    return `{'k': ${quote(formatKind(type))}, 'v': ${formatValue(x, type, context)}}`
+    return sql`{'k': ${literal(formatKind(type))}, 'v': ${formatValue(x, type, context)}}`
   })
-  return `u_format(${context.value(0)}, CAST(to_json([${values.join(', ')}]) AS VARCHAR))`
+  return sql`u_format(${context.value(0)}, CAST(to_json([${joined(values, ', ')}]) AS VARCHAR))`
 }
 
 function formatKind(type: SqlType): string {
@@ -46,14 +51,14 @@ function formatKind(type: SqlType): string {
   }
 }
 
-function formatValue(x: string, type: SqlType, context: RenderContext): string {
-  if (type.kind === 'real' || type.kind === 'double') return `q_java_${type.kind}(${x})`
+function formatValue(x: Sql, type: SqlType, context: RenderContext): Sql {
+  if (type.kind === 'real' || type.kind === 'double') return sql`${code(`q_java_${type.kind}`)}(${x})`
   if (type.kind === 'json') return x
   if (type.kind === 'timestamp' && type.precision <= 6) {
-    return `replace(regexp_replace(q_text_timestamp(${x}, ${type.precision}), ':00(\\.0*)?$', ''), ' ', 'T')`
+    return sql`replace(regexp_replace(q_text_timestamp(${x}, ${integer(type.precision)}), ':00(\\.0*)?$', ''), ' ', 'T')`
   }
   if (type.kind === 'time' && type.precision <= 6) {
-    return `regexp_replace(q_text_time(${x}, ${type.precision}), ':00(\\.0*)?$', '')`
+    return sql`regexp_replace(q_text_time(${x}, ${integer(type.precision)}), ':00(\\.0*)?$', '')`
   }
   return textOf(x, type, context)
 }
@@ -62,7 +67,7 @@ export const generalFunctions: readonly FunctionDefinition[] = [
   ...named(['greatest', 'least'], (name) =>
     scalar(`${name}(E, E...) where E orderable`, 'E', (context) => extreme(context, name as 'greatest' | 'least')),
   ),
-  scalar('typeof(T)', 'varchar', (context) => quote(typeName(context.types[0]!)), { calledOnNull: true }),
+  scalar('typeof(T)', 'varchar', (context) => literal(typeName(context.types[0]!)), { calledOnNull: true }),
   scalar('format(varchar, any, any...)', 'varchar', formatted, { calledOnNull: true }),
   scalar('uuid()', 'uuid', 'uuid()', { deterministic: false }),
   scalar('format_number(bigint)', 'varchar', 't_fnum($1)'),
@@ -79,7 +84,7 @@ export const generalFunctions: readonly FunctionDefinition[] = [
   ),
   scalar('contains(varchar, ipaddress)', 'boolean', 'u_cidr_contains($1, $2)'),
   scalar('current_groups()', 'array(varchar)', 'CAST([] AS VARCHAR[])'),
-  scalar('current_user()', 'varchar', (context) => quote(context.session.user), { hidden: true }),
+  scalar('current_user()', 'varchar', (context) => literal(context.session.user), { hidden: true }),
   scalar('current_catalog()', 'varchar', (context) => nameOrNull(context.session.catalog), { hidden: true }),
   scalar('current_schema()', 'varchar', (context) => nameOrNull(context.session.schema), { hidden: true }),
   // Type color is held as an integer: rgb, or a system colour below zero.
@@ -116,6 +121,6 @@ export const generalFunctions: readonly FunctionDefinition[] = [
   scalar('to_timestamp(varchar, varchar)', 'timestamp(3)', 'make_timestamp(u_teradata_parse($1, $2))'),
 ]
 
-function nameOrNull(name: string | undefined): string {
-  return name === undefined ? 'CAST(NULL AS VARCHAR)' : quote(name)
+function nameOrNull(name: string | undefined): Sql {
+  return name === undefined ? typedNull(VARCHAR) : literal(name)
 }

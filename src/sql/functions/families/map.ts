@@ -1,18 +1,22 @@
-import { rowField } from '../../types/duckdb-representation.ts'
+import { joined, sql, type Sql } from '../../text/sql.ts'
+import { rowOf, typedNull } from '../../types/duckdb-representation.ts'
 import type { MapType } from '../../types/sql-type.ts'
 import { scalar, type FunctionDefinition } from '../function-definition.ts'
 import type { RenderContext } from '../rendering.ts'
 
 /** The maps joined from left to right: the last value of a key wins. */
-function concatenated(context: RenderContext): string {
+function concatenated(context: RenderContext): Sql {
   const maps = context.args.map((_, i) => context.value(i))
-  const known = maps.map((map) => `${map} IS NOT NULL`).join(' AND ')
-  return `CASE WHEN ${known} THEN ${maps.length === 1 ? maps[0]! : `map_concat(${maps.join(', ')})`} END`
+  const known = joined(
+    maps.map((map) => sql`${map} IS NOT NULL`),
+    ' AND ',
+  )
+  return sql`CASE WHEN ${known} THEN ${maps.length === 1 ? maps[0]! : sql`map_concat(${joined(maps, ', ')})`} END`
 }
 
-function entries(context: RenderContext): string {
+function entries(context: RenderContext): Sql {
   const entry = context.names.fresh()
-  return `list_transform(map_entries(${context.value(0)}), lambda ${entry}: {'${rowField(0)}': ${entry}.key, '${rowField(1)}': ${entry}.value})`
+  return sql`list_transform(map_entries(${context.value(0)}), lambda ${entry}: ${rowOf([sql`${entry}.key`, sql`${entry}.value`])})`
 }
 
 export const mapFunctions: readonly FunctionDefinition[] = [
@@ -23,7 +27,7 @@ export const mapFunctions: readonly FunctionDefinition[] = [
   scalar('map_values(map(K,V))', 'array(V)', 'map_values($1)'),
   scalar('map_entries(map(K,V))', 'array(row(K,V))', entries),
   scalar('element_at(map(K,V), K)', 'V', (context) =>
-    (context.types[0] as MapType).key.kind === 'unknown' ? 'NULL' : context.fill('$1[$2]'),
+    (context.types[0] as MapType).key.kind === 'unknown' ? typedNull(context.result) : context.fill`$1[$2]`,
   ),
   scalar('map_concat(map(K,V)...)', 'map(K,V)', concatenated),
   scalar('map_from_entries(array(row(K,V))) where K comparable', 'map(K,V)', 'q_mfe($1)'),

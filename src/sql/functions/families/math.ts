@@ -1,3 +1,4 @@
+import { code, integer, joined, sql, type Sql } from '../../text/sql.ts'
 import { decimal, type DecimalType } from '../../types/sql-type.ts'
 import { decimalOperator } from '../decimal-operators.ts'
 import { named, scalar, type Bindings, type FunctionDefinition } from '../function-definition.ts'
@@ -20,22 +21,23 @@ function widened({ numbers }: Bindings): DecimalType {
  * round(x, n) and truncate(x, n) of decimals. DuckDB wants n to be a literal: for a value there is a branch for each n
  * that makes a difference.
  */
-function cutDecimal(name: 'round' | 'trunc'): (context: RenderContext) => string {
+function cutDecimal(name: 'round' | 'trunc'): (context: RenderContext) => Sql {
   return (context) => {
     const type = context.types[0] as DecimalType
-    const cut = (digits: number): string => `CAST(${name}(CAST($1 AS $R), ${digits}) AS $R)`
+    const whole = context.fill`CAST($1 AS $R)`
+    const cut = (digits: number): Sql => context.fill`CAST(${code(name)}(${whole}, ${integer(digits)}) AS $R)`
     const constant = context.constant(1)
     if (typeof constant === 'bigint' || typeof constant === 'number') {
       const digits = Number(constant)
       const least = type.scale - type.precision - 1
-      return context.fill(digits >= type.scale ? 'CAST($1 AS $R)' : cut(Math.max(digits, least)))
+      return digits >= type.scale ? whole : cut(Math.max(digits, least))
     }
-    const branches: string[] = []
+    const branches: Sql[] = []
     for (let digits = type.scale - 1; digits >= type.scale - type.precision - 1; digits--) {
-      branches.push(`WHEN ${digits} THEN ${cut(digits)}`)
+      branches.push(sql`WHEN ${integer(digits)} THEN ${cut(digits)}`)
     }
-    const beyond = `CASE WHEN $2 >= ${type.scale} THEN CAST($1 AS $R) WHEN $2 IS NOT NULL AND $1 IS NOT NULL THEN CAST(0 AS $R) END`
-    return context.fill(`CASE $2 ${branches.join(' ')} ELSE ${beyond} END`)
+    const beyond = context.fill`CASE WHEN $2 >= ${integer(type.scale)} THEN ${whole} WHEN $2 IS NOT NULL AND $1 IS NOT NULL THEN CAST(0 AS $R) END`
+    return context.fill`CASE $2 ${joined(branches, ' ')} ELSE ${beyond} END`
   }
 }
 

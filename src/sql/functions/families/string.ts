@@ -1,3 +1,4 @@
+import { joined, sql, type Sql } from '../../text/sql.ts'
 import { char, varchar } from '../../types/sql-type.ts'
 import { scalar, type Bindings, type FunctionDefinition } from '../function-definition.ts'
 import type { RenderContext } from '../rendering.ts'
@@ -8,13 +9,17 @@ function replacedLength({ numbers }: Bindings): ReturnType<typeof varchar> {
   return x === undefined || z === undefined ? varchar() : varchar(Math.min(x + z * (x + 1), 2147483647))
 }
 
-function joined(context: RenderContext): string {
-  return `(${context.args.map((_, i) => context.value(i)).join(' || ')})`
+function concatenated(context: RenderContext): Sql {
+  return sql`(${joined(valuesOf(context), ' || ')})`
+}
+
+function valuesOf(context: RenderContext): readonly Sql[] {
+  return context.args.map((_, i) => context.value(i))
 }
 
 /** Separator first; NULL parts are left out. */
-function joinedWithSeparator(context: RenderContext): string {
-  return `concat_ws(${context.args.map((_, i) => context.value(i)).join(', ')})`
+function joinedWithSeparator(context: RenderContext): Sql {
+  return sql`concat_ws(${joined(valuesOf(context), ', ')})`
 }
 
 const WHITESPACE = 't_ws()'
@@ -64,13 +69,13 @@ export const stringFunctions: readonly FunctionDefinition[] = [
   scalar('index(varchar, varchar)', 'bigint', 'instr($1, $2)'),
   scalar('replace(varchar(x), varchar(y))', 'varchar(x)', `replace($1, $2, '')`),
   scalar('replace(varchar(x), varchar(y), varchar(z))', replacedLength, 'q_replace($1, $2, $3)'),
-  scalar('concat(varchar, varchar...)', 'varchar', joined),
+  scalar('concat(varchar, varchar...)', 'varchar', concatenated),
   scalar(
     'concat(char(x), char(y))',
     ({ numbers }) => char(Math.min(65536, (numbers['x'] ?? 0) + (numbers['y'] ?? 0))),
     '($1 || $2)',
   ),
-  scalar('concat(varbinary, varbinary...)', 'varbinary', joined),
+  scalar('concat(varbinary, varbinary...)', 'varbinary', concatenated),
   scalar('concat_ws(varchar, varchar...)', 'varchar', joinedWithSeparator, { calledOnNull: true }),
   scalar('concat_ws(varchar, array(varchar))', 'varchar', 'q_concat_ws($1, $2)', { calledOnNull: true }),
   scalar('starts_with(varchar(x), varchar(y))', 'boolean', 'starts_with($1, $2)'),

@@ -1,13 +1,16 @@
 import { windowFunction, type FunctionDefinition } from '../function-definition.ts'
+import { code, type Sql } from '../../text/sql.ts'
 import type { RenderContext } from '../rendering.ts'
 
 /** The ORDER BY, PARTITION BY and frame come with the call; what is NULL or out of range raises as in Trino. */
-function offsetCall(name: 'lead' | 'lag'): (context: RenderContext) => string {
+function offsetCall(name: 'lead' | 'lag'): (context: RenderContext) => Sql {
   return (context) => {
     const count = context.args.length
-    if (count === 1) return context.fill(`${name}($1$N)$F`)
-    const offset = `CAST(q_window_offset($2) AS BIGINT)`
-    return context.fill(count === 2 ? `${name}($1, ${offset}$N)$F` : `${name}($1, ${offset}, $3$N)$F`)
+    if (count === 1) return context.fill`${code(name)}($1$N)$F`
+    const offset = context.fill`CAST(q_window_offset($2) AS BIGINT)`
+    return count === 2
+      ? context.fill`${code(name)}($1, ${offset}$N)$F`
+      : context.fill`${code(name)}($1, ${offset}, $3$N)$F`
   }
 }
 

@@ -1,10 +1,11 @@
+import { joined, sql, type Sql } from '../../text/sql.ts'
 import { joniToV8 } from './joni-to-v8.ts'
 
 /** A Java pattern that RE2 reads alike. */
 export interface NativePattern {
   readonly re2: string
-  /** SQL over `$1` that is true for texts on which both agree; absent: on all. */
-  readonly guard?: string | undefined
+  /** A condition over a text that is true where both agree; absent: on all. */
+  readonly guard?: ((text: Sql) => Sql) | undefined
   /** It may match the empty text, where replace, split and count differ. */
   readonly mayBeEmpty: boolean
 }
@@ -39,12 +40,19 @@ export function nativePattern(pattern: string): NativePattern | undefined {
   const compiled = compile(pattern)
   if (compiled === undefined) return undefined
   const guards = [
-    ...(endsLine ? ['NOT ends_with($1, chr(10))'] : []),
-    ...(ignoresCase || wordEdge ? ['strlen($1) = length($1)'] : []),
+    ...(endsLine ? [(text: Sql) => sql`NOT ends_with(${text}, chr(10))`] : []),
+    ...(ignoresCase || wordEdge ? [(text: Sql) => sql`strlen(${text}) = length(${text})`] : []),
   ]
   return {
     re2: prefix + out,
-    guard: guards.length === 0 ? undefined : guards.join(' AND '),
+    guard:
+      guards.length === 0
+        ? undefined
+        : (text) =>
+            joined(
+              guards.map((guard) => guard(text)),
+              ' AND ',
+            ),
     mayBeEmpty: wordEdge || endsLine || out.includes('^') || compiled.test(''),
   }
 }
