@@ -408,6 +408,26 @@ describe('the credential of a relayed request', () => {
   })
 })
 
+describe('names that are no ASCII', () => {
+  it.each(['writer', 'stand-by'] as const)('go to a client of the %s and come back', async (name) => {
+    const url = urls[name]
+    for (const schema of ['日本', 'voilà', 'é', '\u{1f9f6}\u{10fffd}', "it's 100% a,b=c;d"]) {
+      const quoted = `memory."${schema.replaceAll('"', '""')}"`
+      expect((await run(url, `CREATE SCHEMA IF NOT EXISTS ${quoted}`)).error).toBeUndefined()
+      const used = await run(url, `USE ${quoted}`)
+      expect([schema, used.error]).toEqual([schema, undefined])
+      const told = String(used.last.headers['x-trino-set-schema'])
+      expect(Buffer.from(told, 'latin1').toString()).toBe(schema)
+      // As a client does that takes headers for bytes.
+      const headers = { ...trinoHeaders, 'x-trino-catalog': 'memory', 'x-trino-schema': told }
+      // Bytes: with a text as body Node would write the headers before it in UTF-8 once more.
+      const body = Buffer.from('SELECT current_schema')
+      const asked = await follow(await raw(`${url}/v1/statement`, { method: 'POST', body, headers }))
+      expect(asked.rows).toEqual([[schema]])
+    }
+  })
+})
+
 describe('epochs', () => {
   const nation = 'SELECT count(*) FROM nation'
 

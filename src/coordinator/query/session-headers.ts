@@ -29,7 +29,7 @@ function plain(name: string): string {
   throw new EngineError('NOT_SUPPORTED', 'A name with control characters cannot be part of a session')
 }
 
-const UNSENDABLE = /[\u0000-\u001f\u007f]|\p{Surrogate}|^\s|\s$/u
+const UNSENDABLE = /[\u0000-\u001f\u007f]|\p{Surrogate}|^ | $/u
 
 /**
  * What the client must remember, as response headers; they are repeated on every answer of the query.

@@ -1,5 +1,5 @@
-/** What a header cannot carry, and spaces that its reader would cut off. */
-const UNSENDABLE = /[\u0000-\u001f\u007f]|^ +| +$/g
+/** What a header cannot carry, and the outermost spaces: its reader would cut off all around it. */
+const UNSENDABLE = /[\u0000-\u001f\u007f]|^ | $/g
 
 /**
  * Any text as the value of a response header: UTF-8, which clients give back byte for byte; what no header can carry is

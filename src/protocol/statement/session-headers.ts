@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { headerFamilies, type QuerySession } from '../../coordinator/query/events.ts'
 import { isStorableName, nameBytes } from '../../shared/stored-name.ts'
+import { headerText } from '../edge/header-text.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { remoteAddressOf } from '../relay/relayed-request.ts'
 
@@ -12,9 +13,17 @@ const PREFIXES: Readonly<Record<HeaderFamily, string>> = {
   Presto: 'x-presto-',
 }
 
-/** How a family's headers begin when they are sent: `X-Trino-`. */
-export function headerPrefix(family: HeaderFamily): string {
-  return `X-${family}-`
+/**
+ * What a client is told to remember, as headers of its family; of one name there may be several. Names are sent as they
+ * are, in UTF-8, and given back so; values of properties and prepared statements come form-encoded, as Trino's do.
+ */
+export function answerHeaders(
+  family: HeaderFamily,
+  told: readonly { readonly header: string; readonly value: string }[],
+): Record<string, string[]> {
+  const headers: Record<string, string[]> = {}
+  for (const { header, value } of told) (headers[`X-${family}-${header}`] ??= []).push(headerText(value))
+  return headers
 }
 
 /**
@@ -49,7 +58,8 @@ export function sessionFromHeaders(
   /** A header as it is: what it holds is limited where it is taken apart. */
   const whole = (suffix: string): string | undefined => {
     const value = headers[prefix + suffix]
-    const text = (Array.isArray(value) ? value.join(',') : value)?.trim()
+    // Node has cut off the spaces around it; to `trim`, a byte of a letter in UTF-8 may look like another kind of space.
+    const text = Array.isArray(value) ? value.join(',') : value
     return text ? decodeLatin1(text) : undefined
   }
   const get = (suffix: string, maxBytes?: number): string | undefined => {

@@ -12,12 +12,11 @@ import { EventLogError, Fenced } from '../../events/event-log.ts'
 import type { StatementMemory, StatementOwner } from '../../coordinator/dispatch/statement-memory.ts'
 import type { PostedStatement, QueryExecution } from '../../coordinator/query/query-handle.ts'
 import type { KnownQuery } from '../../coordinator/query/state.ts'
-import { headerText } from '../edge/header-text.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { decodeUtf8, discardBody, readBody } from '../edge/request-body.ts'
 import { requestTarget } from '../edge/request-target.ts'
 import { answerText } from './query-results.ts'
-import { headerFamily, headerPrefix, sessionFromHeaders, type HeaderFamily } from './session-headers.ts'
+import { answerHeaders, headerFamily, sessionFromHeaders, type HeaderFamily } from './session-headers.ts'
 import type { StatementUris } from './next-uri.ts'
 import { sendAnswer } from './send-answer.ts'
 import type { StatementSpans } from './statement-spans.ts'
@@ -184,12 +183,8 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
     const hasRows = page !== undefined && page.rows > 0
     const make = () => answerText({ ...answer, now: deps.clock.now(), initial: false }, deps.uris, hasRows)
     const text = answer.settled ? settled.of(query.queryId, token, answer.nextToken, make) : make()
-    const headers: Record<string, string[]> = {}
-    if (query.kind === 'FINISHED') {
-      const prefix = headerPrefix(query.created.headerFamily)
-      for (const { header, value } of query.finished.responseHeaders)
-        (headers[prefix + header] ??= []).push(headerText(value))
-    }
+    const headers =
+      query.kind === 'FINISHED' ? answerHeaders(query.created.headerFamily, query.finished.responseHeaders) : {}
     sendAnswer(request, response, hasRows ? [text.head, page.bytes, text.tail] : [text.head], headers)
     deps.onPolled?.(answer.nextToken === undefined ? 'last' : hasRows ? 'data' : 'empty')
     deps.spans.polled(request, response, {
