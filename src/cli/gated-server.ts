@@ -1,8 +1,8 @@
-import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Config } from '../config/load-config.ts'
 import { admitRequest, guardHead } from '../protocol/edge/admit-request.ts'
-import { HttpProblem, sendProblem, toProblem } from '../protocol/edge/problem.ts'
+import { sendProblem, toProblem } from '../protocol/edge/problem.ts'
 import { requestTarget } from '../protocol/edge/request-target.ts'
 
 /** An HTTP server that accepts at once and answers when its listener is there. */
@@ -44,8 +44,7 @@ export function createGatedServer(
     if (closing) response.shouldKeepAlive = false
     guardHead(response)
     try {
-      countRequest(request.socket, 1)
-      response.once('close', () => countRequest(request.socket, -1))
+      if (!hasRoom(request.socket, response)) return
       admitRequest(request, limits.headers)
       if (requestTarget(request).path === '*')
         return void response.writeHead(204, { allow: 'GET, HEAD, POST, PUT, DELETE' }).end()
@@ -56,11 +55,17 @@ export function createGatedServer(
     }
   }
 
-  function countRequest(socket: Socket, more: number): void {
-    const count = (underWay.get(socket) ?? 0) + more
+  /** An answer to one request too many would have to wait for those before it: the connection ends. */
+  function hasRoom(socket: Socket, response: ServerResponse): boolean {
+    if (socket.destroyed) return false
+    const count = (underWay.get(socket) ?? 0) + 1
+    if (count > PIPELINED) {
+      socket.destroy()
+      return false
+    }
     underWay.set(socket, count)
-    if (more > 0 && count > PIPELINED)
-      throw new HttpProblem(429, 'Too many requests on one connection wait for their answers', { connection: 'close' })
+    response.once('close', () => underWay.set(socket, (underWay.get(socket) ?? 1) - 1))
+    return true
   }
 
   const server = createServer(

@@ -1,9 +1,13 @@
+import { once } from 'node:events'
 import { Agent, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { expect, it } from 'vitest'
+import { connect, type AddressInfo, type Socket } from 'node:net'
+import { describe, expect, it } from 'vitest'
 import { createGatedServer, type GatedServer } from '../../src/cli/gated-server.ts'
 import { loadConfig } from '../../src/config/load-config.ts'
+import { sendProblem, toProblem } from '../../src/protocol/edge/problem.ts'
+import { readBody } from '../../src/protocol/edge/request-body.ts'
 import { waitUntil } from '../support/quipu-process.ts'
+import { exchange } from '../support/raw-socket.ts'
 
 async function listening(gate: GatedServer): Promise<number> {
   await new Promise<void>((resolve) => gate.server.listen(0, '127.0.0.1', resolve))
@@ -70,4 +74,96 @@ it('closes although a client goes on asking on the same connection', async () =>
   // Reset: the request crossed the end of its idle connection.
   await expect(polling).rejects.toThrow(/ECONNREFUSED|ECONNRESET|socket hang up/)
   agent.destroy()
+})
+
+/** Whether the server takes a connection and keeps it. */
+async function connected(port: number): Promise<Socket | undefined> {
+  const socket = connect({ port, host: '127.0.0.1' })
+  socket.on('error', () => {})
+  socket.write('GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  const kept = await Promise.race([once(socket, 'data').then(() => true), once(socket, 'close').then(() => false)])
+  if (kept) return socket
+  socket.destroy()
+  return undefined
+}
+
+describe('a client that takes its time', () => {
+  const slow = loadConfig([], { QUIPU_REQUEST_HEAD_MS: '300ms', QUIPU_REQUEST_MS: '600ms' })
+  const at = (port: number): string => `http://127.0.0.1:${port}`
+
+  it('over the headers is cut off, and one that says nothing', async () => {
+    const gate = createGatedServer(slow, () => false)
+    gate.open((_request, response) => response.end('never'))
+    const port = await listening(gate)
+    expect((await exchange(at(port), 'GET / HTTP/1.1\r\nHost: localhost\r\nX-A: ')).statuses).toEqual([408])
+    expect((await exchange(at(port), '')).statuses.filter((status) => status !== 408)).toEqual([])
+    await gate.close()
+  })
+
+  it('over the body is cut off', async () => {
+    const gate = createGatedServer(slow, () => false)
+    gate.open((request, response) => {
+      readBody(request, 1000).then(
+        () => response.end('never'),
+        (error: unknown) => sendProblem(request, response, toProblem(error)),
+      )
+    })
+    const port = await listening(gate)
+    const head = 'POST / HTTP/1.1\r\nHost: localhost\r\n'
+    for (const body of ['Content-Length: 10\r\n\r\nhalf', 'Transfer-Encoding: chunked\r\n\r\n4\r\nhal'])
+      expect((await exchange(at(port), head + body)).text).not.toContain('never')
+    await gate.close()
+  })
+
+  it('does not end who waits for his answer', async () => {
+    const gate = createGatedServer(slow, () => false)
+    gate.open((_request, response) => void setTimeout(() => response.end('at last'), 2_500))
+    const port = await listening(gate)
+    expect(await get(port, '/')).toBe('at last')
+    await gate.close()
+  })
+})
+
+it('closes connections beyond those that one address may have, and takes others once there is room', async () => {
+  const gate = createGatedServer(loadConfig([], { QUIPU_CONNECTIONS_PER_ADDRESS: '8' }), () => false)
+  gate.open((_request, response) => void response.write('held'))
+  const port = await listening(gate)
+  const held = await Promise.all(Array.from({ length: 8 }, () => connected(port)))
+  expect(held.filter((one) => one === undefined)).toEqual([])
+  expect(await connected(port)).toBeUndefined()
+  held[0]!.destroy()
+  await waitUntil('there is room', async () => {
+    const next = await connected(port)
+    held.push(next)
+    return next !== undefined
+  })
+  for (const socket of held) socket?.destroy()
+  await gate.close()
+})
+
+it('closes connections beyond those it may have in all', async () => {
+  const gate = createGatedServer(loadConfig([], { QUIPU_CONNECTIONS: '16' }), () => false)
+  gate.open((_request, response) => void response.write('held'))
+  const port = await listening(gate)
+  const held = await Promise.all(Array.from({ length: 16 }, () => connected(port)))
+  expect(held.filter((one) => one === undefined)).toEqual([])
+  expect(await connected(port)).toBeUndefined()
+  for (const socket of held) socket?.destroy()
+  await gate.close()
+})
+
+it('answers no more requests ahead on one connection than a client has reason to send', async () => {
+  let taken = 0
+  const gate = createGatedServer(loadConfig([], {}), () => false)
+  gate.open((_request, response) => {
+    taken++
+    response.once('close', () => {})
+  })
+  const port = await listening(gate)
+  const socket = connect({ port, host: '127.0.0.1' })
+  socket.on('error', () => {})
+  socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(1000))
+  await once(socket, 'close')
+  expect(taken).toBe(32)
+  await gate.close()
 })

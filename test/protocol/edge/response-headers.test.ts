@@ -86,7 +86,7 @@ const changes: Record<SessionChange['kind'], (text: string) => SessionChange> = 
   SetRole: (text) => ({ kind: 'SetRole', catalog: 'system', role: text }),
   AddedPrepare: (text) => ({ kind: 'AddedPrepare', name: text, sql: text }),
   DeallocatedPrepare: (text) => ({ kind: 'DeallocatedPrepare', name: text }),
-  StartTransaction: () => ({ kind: 'StartTransaction' }),
+  StartTransaction: () => ({ kind: 'StartTransaction', isolation: 'READ UNCOMMITTED', readOnly: false }),
   Commit: () => ({ kind: 'Commit' }),
   Rollback: () => ({ kind: 'Rollback' }),
   SetAuthorizationUser: (text) => ({ kind: 'SetAuthorizationUser', user: text }),
