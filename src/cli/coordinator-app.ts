@@ -1,13 +1,15 @@
 import type { IncomingMessage } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import express from 'express'
+import express, { type RequestHandler } from 'express'
 import type { Config } from '../config/load-config.ts'
 import type { Membership } from '../coordinator/nodes/membership.ts'
 import type { StatementService } from '../coordinator/query/statement-service.ts'
 import { forgetQuery } from '../coordinator/system/forget-query.ts'
 import { createAuditRoutes } from '../protocol/audit/audit-routes.ts'
 import { HttpProblem } from '../protocol/edge/problem.ts'
+import { createReadGate } from '../protocol/edge/read-gate.ts'
+import { requestTarget } from '../protocol/edge/request-target.ts'
 import { Unforgettable, type EventLog } from '../events/event-log.ts'
 import type { ProjectionCondition, ProjectionLag, QueryRows } from '../events/projection.ts'
 import type { ProjectionRunner } from '../events/projection-runner.ts'
@@ -169,6 +171,7 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
         onError,
       }),
     )
+  app.use(boundReads((request) => isAuthorized(request, bearer), timeouts.historyReadMs))
   app.use(traceReads(parts.spans))
   app.use(
     createQueryRoutes({
@@ -187,7 +190,15 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
     }),
   )
   app.use(createUiRoutes(UI_FILES, onError))
-  const feed = createEventRoutes({ log, identify, authorize: allowAll, onError })
+  const feed = createEventRoutes({
+    log,
+    identify,
+    authorize: allowAll,
+    maxReaders: config.limits.feeds,
+    maxReadersPerAddress: config.limits.feedsPerAddress,
+    maxReplays: config.limits.replays,
+    onError,
+  })
   app.use(feed.router)
   app.use((request, response, next) => {
     if (!parts.tasks(request, response)) next()
@@ -199,6 +210,25 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
       .then(({ contentType, body }) => response.writeHead(200, { 'content-type': contentType }).end(body), next)
   })
   return { app, feed }
+}
+
+/** Reads of one query or one page of the list. */
+const READS = { running: 6, runningPerAddress: 4, waiting: 512, waitingPerAddress: 128 }
+/** Lists of all tasks, made of all events of all queries of the last minutes, for as long as their readers take. */
+const LISTS = { running: 2, runningPerAddress: 2, waiting: 32, waitingPerAddress: 8 }
+
+/** @param isInternal carries the cluster's key: its processes wait for nobody */
+function boundReads(isInternal: (request: IncomingMessage) => boolean, lingerMs: number): RequestHandler {
+  const [reads, lists] = [createReadGate({ ...READS, lingerMs }), createReadGate({ ...LISTS, lingerMs })]
+  return (request, response, next) => {
+    const { path } = requestTarget(request)
+    const isRead = request.method === 'GET' || request.method === 'HEAD'
+    if (!isRead || !/^\/v1\/(query|task)(\/|$)/.test(path) || isInternal(request)) return next()
+    const gate = /^\/v1\/task\/?$/.test(path) ? lists : reads
+    gate.enter(request, response).then((entered) => {
+      if (entered) next()
+    }, next)
+  }
 }
 
 /** @returns nothing where log or read models do not say soon: what is down is told without */

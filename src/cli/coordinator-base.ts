@@ -35,6 +35,8 @@ const SHIPPED = fileURLToPath(new URL('../../etc', import.meta.url))
 
 /** To Postgres, for reads of the read models. */
 export const POOL_CONNECTIONS = 8
+/** For reads of history that clients ask for: no fewer than may run at once. */
+const CLIENT_CONNECTIONS = 8
 /** A server that is stopped takes connections and never answers. */
 const MIGRATE_WAITS = { connectionTimeoutMillis: 3000 }
 const READ_WAITS = { connectionTimeoutMillis: 2000, query_timeout: 30_000 }
@@ -99,6 +101,15 @@ export async function wireBase(life: ChildLife, needs: StartNeeds) {
   })
   pool.on('error', (error) => logger.warn('log.trouble', { err: error }, 'A connection to Postgres was lost'))
   const readPool = timedRead(pool, telemetry.meters)
+  // What clients ask of history waits for each other, and for nothing that this process needs itself.
+  const clientPool = new pg.Pool({
+    ...connection,
+    max: CLIENT_CONNECTIONS,
+    options: '-c search_path=m,quipu_log,public',
+    ...READ_WAITS,
+    statement_timeout: config.timeouts.historyReadMs,
+  })
+  clientPool.on('error', (error) => logger.warn('log.trouble', { err: error }, 'A connection to Postgres was lost'))
   needs.read = readPool
   const migrating = clock.monotonicMs()
   const patience: Patience = {
@@ -164,6 +175,8 @@ export async function wireBase(life: ChildLife, needs: StartNeeds) {
     pool,
     health,
     read: health.failFast(tracedRead(readPool, telemetry.spans)),
+    /** For what anybody may ask: few at once, and none takes long. */
+    clientRead: health.failFast(tracedRead(timedRead(clientPool, telemetry.meters), telemetry.spans)),
     /** Under which others reach this process. */
     address: config.advertisedUrl ?? life.url ?? `http://${config.host}:${config.port}`,
     useRuntime: (sources: RuntimeSources) => void (runtime = sources),
@@ -192,6 +205,7 @@ export async function wireBase(life: ChildLife, needs: StartNeeds) {
       await health.stop()
       await log.close()
       await pool.end()
+      await clientPool.end()
       await engine.stop()
       await telemetry.stop()
     },

@@ -85,7 +85,7 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
     bearer,
     log,
     live: { get: () => undefined, list: () => [] },
-    read: base.read,
+    read: base.clientRead,
     projection: watch,
     deadLetters: () => 0,
     workers,

@@ -331,7 +331,13 @@ export async function wireWriter(
   })
   const onError = (error: unknown): void => logger.error('request.failed', { err: error }, 'A request failed')
   const tasks = createTaskProxyRoutes({
-    ...createRecentQueries({ live, read, projection, clock, ownWritesWaitMs: timeouts.ownWritesWaitMs }),
+    ...createRecentQueries({
+      live,
+      read: base.clientRead,
+      projection,
+      clock,
+      ownWritesWaitMs: timeouts.ownWritesWaitMs,
+    }),
     forward: client.forward,
     bearer,
     onRefused: refuseInternal(auditing.refusals),
@@ -349,7 +355,7 @@ export async function wireWriter(
     bearer,
     log,
     live,
-    read,
+    read: base.clientRead,
     projection,
     deadLetters: () => projection.deadLetters,
     workers,

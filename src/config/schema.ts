@@ -43,6 +43,10 @@ const timeouts = z.strictObject({
   answersKeptMs: duration('Last answers and small pages are kept so long after the end of a query', 5 * minute),
   ownWritesWaitMs: duration('How long a read waits for its own writes before it is marked stale', 2 * second),
   anchorMs: duration('Between two anchors of an event log in which something changed', minute),
+  historyReadMs: duration(
+    'Longest read of the history of queries for a client; Postgres ends what takes longer',
+    10 * second,
+  ),
   slowQueryMs: duration('A query that takes longer gets a line in the log with its plan and operators', 5 * second),
   queryRunMs: duration('Longest run of a query', 24 * 60 * minute),
   writerSilentMs: duration('Silence of the writing coordinator before another claims', 2 * second),
@@ -79,6 +83,9 @@ const limits = z.strictObject({
   taskBodyBytes: bytes('Largest body of a task update', 16 * MB),
   pageBytes: bytes('Size that result pages are cut at', MB),
   pageMaxBytes: bytes('Largest page: one wide row', 64 * MB),
+  feeds: integer('Readers of the live feed at once', 100, { min: 1, max: 10_000 }),
+  feedsPerAddress: integer('Of one address, a proxy too', 32, { min: 1, max: 10_000 }),
+  replays: integer('Readers of the feed at once that are far behind the end of the log', 8, { min: 1, max: 1_000 }),
   openQueries: integer('Open queries', 10_000, { min: 1, max: 1_000_000 }),
   openStatementBytes: bytes(
     'Memory that open statements take together: texts, sessions, plans; more are 429',

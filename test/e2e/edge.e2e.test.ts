@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { createServer, type Server } from 'node:net'
 import type { AddressInfo } from 'node:net'
+import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { deriveKey, internalBearer } from '../../src/security/cluster-secret.ts'
 import { bodyDigest, openRelayClock, sealRelay, type RelayClaims } from '../../src/security/relay-credential.ts'
@@ -36,7 +37,7 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => elsewhere.listen(0, '127.0.0.1', resolve))
   away = `127.0.0.1:${(elsewhere.address() as AddressInfo).port}`
   // Nobody is authenticated, and yet names are looked at.
-  cluster = await startStandbyCluster({ QUIPU_INSECURE: 'true' })
+  cluster = await startStandbyCluster({ QUIPU_INSECURE: 'true', QUIPU_HISTORY_READ_MS: '2s' })
   const { writer, other } = await rolesOf(cluster)
   let worker: string | undefined
   await waitUntil('the worker is known', async () => {
@@ -424,6 +425,28 @@ describe('names that are no ASCII', () => {
       const body = Buffer.from('SELECT current_schema')
       const asked = await follow(await raw(`${url}/v1/statement`, { method: 'POST', body, headers }))
       expect(asked.rows).toEqual([[schema]])
+    }
+  })
+})
+
+describe('a read of history', () => {
+  it('that takes too long ends in Postgres, and nobody else waits for it', async () => {
+    const database = new pg.Client({ connectionString: cluster.databaseUrl })
+    await database.connect()
+    try {
+      await database.query('begin; lock table m.queries in access exclusive mode')
+      const asked = Array.from({ length: 8 }, () => raw(`${urls.writer}/v1/query?q=nowhere`))
+      expect((await run(urls.writer, 'SELECT 5')).rows).toEqual([[5]])
+      for (const { status, text } of await Promise.all(asked)) {
+        expect(status).toBe(503)
+        expect(text).toContain('That took too long')
+      }
+      const { rows } = await database.query(
+        "select count(*)::int as waiting from pg_stat_activity where query ilike '%ilike%' and state = 'active' and wait_event_type = 'Lock'",
+      )
+      expect(rows).toEqual([{ waiting: 0 }])
+    } finally {
+      await database.end()
     }
   })
 })

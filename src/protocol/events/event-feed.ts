@@ -10,6 +10,8 @@ export interface EventFeedParts {
   readonly logId: string
   /** By log partition, the first offset not read yet. */
   readonly from: readonly bigint[]
+  /** By log partition, where the log ended when the reader came. */
+  readonly ends: readonly bigint[]
   readonly accept: AcceptEvent
   readonly response: ServerResponse
   /** Something is written at least so often, in milliseconds: proxies cut what is silent. */
@@ -21,6 +23,8 @@ export interface EventFeedParts {
 export interface EventFeed {
   /** Resolves when the reader is gone or has been told to come again. */
   readonly closed: Promise<void>
+  /** Resolves when the reader has been told what there was at his coming, or is gone. */
+  readonly caughtUp: Promise<void>
   /** Ends the answer after the event under way; the reader comes again with the last id he has. */
   end(): void
 }
@@ -44,6 +48,8 @@ export function startEventFeed(parts: EventFeedParts): EventFeed {
   const next = [...parts.from]
   let ended = false
   let busy = false
+  let tellCaughtUp = (): void => {}
+  const caughtUp = new Promise<void>((resolve) => (tellCaughtUp = resolve))
 
   // Told at once: who is cut off before the first event comes again to this place.
   response.write(`retry: ${RETRY_MS}\nid: ${formatFeedId(next)}\n\n`)
@@ -62,6 +68,7 @@ export function startEventFeed(parts: EventFeedParts): EventFeed {
       text = ''
     }
     if (text !== '' && !ended) await send(text)
+    if (next.every((offset, partition) => offset >= parts.ends[partition]!)) tellCaughtUp()
   }
 
   async function send(text: string): Promise<void> {
@@ -109,6 +116,7 @@ export function startEventFeed(parts: EventFeedParts): EventFeed {
 
   const closed = new Promise<void>((resolve) => response.once('close', resolve))
   void closed.then(end)
+  void closed.then(tellCaughtUp)
   if (response.destroyed) end()
-  return { closed, end }
+  return { closed, caughtUp, end }
 }

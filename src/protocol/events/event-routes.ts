@@ -17,6 +17,12 @@ export interface EventRoutesDeps {
   readonly keepAliveMs?: number
   /** Readers at once; one more gets 429. Each may hold a batch of the log in memory. @default 100 */
   readonly maxReaders?: number
+  /** Of one address. @default maxReaders */
+  readonly maxReadersPerAddress?: number
+  /** Readers at once that are far behind the end of the log: each reads all of it. @default 8 */
+  readonly maxReplays?: number
+  /** One who begins so many events before the end. @default 10_000 */
+  readonly farBehind?: number
   readonly onError?: (error: unknown) => void
 }
 
@@ -28,9 +34,12 @@ export interface EventRoutes {
 
 /** The live feed: `/v1/events`, all valid events as server-sent events. */
 export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
-  const { log, keepAliveMs = 15_000, maxReaders = 100 } = deps
+  const { log, keepAliveMs = 15_000, maxReaders = 100, maxReplays = 8, farBehind = 10_000 } = deps
+  const maxReadersPerAddress = deps.maxReadersPerAddress ?? maxReaders
   const router = express.Router()
-  const feeds = new Set<EventFeed>()
+  /** With the addresses of their readers. */
+  const feeds = new Map<EventFeed, string>()
+  let replays = 0
   let closing = false
 
   resource(router, '/v1/events', {
@@ -47,7 +56,14 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
       // A browser that comes again repeats the address, and says in the header where it is by now.
       const asked = placeOf(request.get('last-event-id') || after, tip)
       const from = filter.query ? skipTo(asked, tip, await firstPlaces(filter.query, identity)) : asked
-      if (feeds.size >= maxReaders) throw new HttpProblem(429, 'Too many readers of the feed', { 'retry-after': '5' })
+      const ends = tip.at.map(({ offset }) => offset)
+      const behind = from.reduce((sum, offset, partition) => sum + ends[partition]! - offset, 0n) > BigInt(farBehind)
+      const address = identity.remoteAddress ?? ''
+      const own = [...feeds.values()].filter((one) => one === address).length
+      if (feeds.size >= maxReaders || own >= maxReadersPerAddress)
+        throw new HttpProblem(429, 'Too many readers of the feed', { 'retry-after': '5' })
+      if (behind && replays >= maxReplays)
+        throw new HttpProblem(429, 'Too many readers of old events', { 'retry-after': '5' })
       if (closing || response.destroyed) return void response.destroy()
       response.writeHead(200, {
         'content-type': 'text/event-stream; charset=utf-8',
@@ -61,13 +77,17 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
         log,
         logId: tip.logId,
         from,
+        ends,
         accept: createFeedFilter(log, filter, identity, deps.authorize),
         response,
         keepAliveMs,
         onError: deps.onError,
       })
-      feeds.add(feed)
+      feeds.set(feed, address)
       void feed.closed.then(() => feeds.delete(feed))
+      if (!behind) return
+      replays++
+      void feed.caughtUp.then(() => replays--)
     },
   })
   router.use(problemHandler(deps.onError))
@@ -92,8 +112,8 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
     router,
     async close() {
       closing = true
-      for (const feed of feeds) feed.end()
-      await Promise.all([...feeds].map((feed) => feed.closed))
+      for (const feed of feeds.keys()) feed.end()
+      await Promise.all([...feeds.keys()].map((feed) => feed.closed))
     },
   }
 }

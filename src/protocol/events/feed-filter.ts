@@ -34,9 +34,15 @@ const list = z
   .transform((given) => [given].flat().flatMap((text) => text.split(',')))
   .transform((items) => items.map((item) => item.trim()).filter((item) => item !== ''))
 
+/** The beginning of each is looked for in the log. */
+const MOST_QUERIES = 100
+
 /** Of `/v1/events`; lists have commas between, an event passes that fits one item of every list. */
 export const feedParameters = z.object({
-  query: list.refine((ids) => ids.every(isQueryId), 'not a query id').optional(),
+  query: list
+    .refine((ids) => ids.every(isQueryId), 'not a query id')
+    .refine((ids) => ids.length <= MOST_QUERIES, `more than ${MOST_QUERIES} queries`)
+    .optional(),
   user: list.optional(),
   type: list
     .transform((names) => names.map((name) => typeNames.get(withoutVersion(name.toLowerCase())) ?? ''))

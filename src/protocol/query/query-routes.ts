@@ -52,6 +52,8 @@ export interface QueryRoutesDeps {
 /** Ended queries are listed for so long without being asked for. */
 const RECENT_MS = 15 * 60_000
 const MAX_LIST = 1000
+/** SQLSTATE of a read that took longer than it may. */
+const QUERY_CANCELED = '57014'
 const MAX_EVENTS = 1000
 const STATES = ['QUEUED', 'PLANNING', 'STARTING', 'RUNNING', 'FINISHING', 'FINISHED', 'FAILED'] as const
 
@@ -100,6 +102,8 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
       return await question()
     } catch (error) {
       if (error instanceof HttpProblem) throw error
+      if (error instanceof Error && 'code' in error && error.code === QUERY_CANCELED)
+        throw new HttpProblem(503, 'That took too long: ask for less, by user, state or since', { 'retry-after': '1' })
       deps.onError?.(error)
       throw new HttpProblem(503, 'The history of queries cannot be read now', { 'retry-after': '1' })
     }

@@ -39,6 +39,15 @@ export interface TaskProxyDeps {
   readonly onError?: (error: unknown) => void
 }
 
+/** A reader of the list who takes nothing for so long is cut off: others wait for his place. */
+const STALLED_MS = 30_000
+
+async function drained(response: ServerResponse): Promise<void> {
+  const stalled = setTimeout(() => response.destroy(), STALLED_MS)
+  await Promise.race([once(response, 'drain'), once(response, 'close')])
+  clearTimeout(stalled)
+}
+
 type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>
 
 interface Found {
@@ -84,8 +93,8 @@ export function createTaskProxyRoutes(deps: TaskProxyDeps): TaskResource {
       for (const task of view.query.tasks.values()) {
         const room = response.write(separator + JSON.stringify(infoOf({ view, task }, baseUri)))
         separator = ','
-        if (response.destroyed) return
-        if (!room) await Promise.race([once(response, 'drain'), once(response, 'close')])
+        if (response.destroyed) return void response.end()
+        if (!room) await drained(response)
       }
     }
     response.end(separator === '[' ? '[]' : ']')

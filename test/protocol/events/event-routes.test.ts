@@ -240,6 +240,61 @@ describe('filters', () => {
   })
 })
 
+describe('readers at once', () => {
+  it('are fewer of one address than in all', async () => {
+    const url = await start({
+      maxReaders: 3,
+      maxReadersPerAddress: 2,
+      identify: (asker) => ({ user: 'anonymous', remoteAddress: asker.get('x-address') ?? '' }),
+    })
+    const from = (address: string) => ({ 'x-address': address })
+    const status = async (address: string) => (await fetch(url, { headers: from(address) })).status
+    await open(url, from('a'))
+    const second = await open(url, from('a'))
+    expect(await status('a')).toBe(429)
+    await open(url, from('b'))
+    expect(await status('c')).toBe(429)
+    second.drop()
+    await waitUntil('the place is free', async () => {
+      const feed = await openFeed(url, from('b'))
+      feeds.push(feed)
+      return feed.status === 200
+    })
+    expect(await status('b')).toBe(429)
+  })
+
+  it('that begin far before the end are few until they have come to it', async () => {
+    await writeLives()
+    let release = (): void => {}
+    const released = new Promise<void>((resolve) => (release = resolve))
+    const { log } = bed
+    const url = await start({
+      maxReplays: 1,
+      farBehind: 3,
+      log: {
+        tip: () => log.tip(),
+        readStream: (stream, after) => log.readStream(stream, after),
+        subscribe: (from, handle) =>
+          log.subscribe(from, async (batch) => {
+            await released
+            await handle(batch)
+          }),
+      },
+    })
+    await open(`${url}?after=beginning`)
+    const refused = await fetch(`${url}?after=beginning`)
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '5'])
+    // Who follows from now on does not wait for them.
+    await open(url)
+    release()
+    await waitUntil('the first has come to the end', async () => {
+      const feed = await openFeed(`${url}?after=beginning`)
+      feeds.push(feed)
+      return feed.status === 200
+    })
+  })
+})
+
 describe('rights', () => {
   const administrators = ownersAndAdministrators(new Set(['root']))
 
