@@ -1,11 +1,22 @@
 import { hash } from 'node:crypto'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { decryptData, encryptData } from './data-keys/encrypt.ts'
-import { LogChanged, type Encoding, type Event, type Position, type Recorded } from './event-log.ts'
+import {
+  LogChanged,
+  TooLarge,
+  Unstorable,
+  type Encoding,
+  type Event,
+  type Position,
+  type Recorded,
+} from './event-log.ts'
 import type { KeySource, StreamCipher } from './record-store.ts'
 
 /** Data above this many bytes is stored as gzip in base64. */
 export const GZIP_ABOVE_BYTES = 8192
+
+/** Readers have all of an event in memory, however small it is when it is packed. */
+const MAX_DATA_CHARACTERS = 64 << 20
 
 /** How data lies in the log; encrypted it names its key: `aes:block.index`. */
 export type StoredEncoding = Encoding | `aes:${string}` | `aes+gzip:${string}`
@@ -56,8 +67,7 @@ export function sealEvent(
   },
   cipher?: Pick<StreamCipher, 'keyFor'>,
 ): Sealed {
-  const json = JSON.stringify(event.data)
-  if (json === undefined) throw new TypeError(`Data of ${event.type} is no JSON value`)
+  const json = jsonText(event)
   // Level 1: events wait for this on the event loop, and the text of a statement shrinks well at any level.
   const packed = Buffer.byteLength(json) > GZIP_ABOVE_BYTES ? gzipSync(json, { level: 1 }) : undefined
   const opened: OpenedData = packed ? { enc: 'gzip', stored: packed.toString('base64') } : { enc: 'none', stored: json }
@@ -74,6 +84,20 @@ export function sealEvent(
       ? { sequence, epoch, type, v, time, ...rest }
       : { sequence, epoch, type, v, time, traceparent, ...rest }
   return { envelope, opened, text: JSON.stringify(envelope), typed: event.typed ?? false }
+}
+
+/** @throws Unstorable | TooLarge */
+function jsonText({ type, data }: Event): string {
+  let json: string | undefined
+  try {
+    json = JSON.stringify(data)
+  } catch (cause) {
+    // Too deep, too long for a text, or no JSON at all.
+    throw new Unstorable(`Data of ${type} cannot be written: ${(cause as Error).name}`, { cause })
+  }
+  if (json === undefined) throw new Unstorable(`Data of ${type} is no JSON value`)
+  if (json.length > MAX_DATA_CHARACTERS) throw new TooLarge(json.length, MAX_DATA_CHARACTERS)
+  return json
 }
 
 /** SHA-256(prevhash ‖ header ‖ digest): does not need the data, so a tombstone leaves the chain whole. */

@@ -139,6 +139,7 @@ export interface EventLog {
    * @param expected sequence of the stream's last event, 0 for a new stream
    * @param pages what `keepPages` gave to go with the append; there whenever the events are valid
    * @throws SequenceConflict | TooLarge | LogFull nothing was sent; LogFull of new streams only
+   * @throws Unstorable nothing of it is there, and no repetition brings it there
    * @throws Fenced | LogWentBackwards not valid as far as was read: answer nobody
    */
   append(stream: string, expected: number, events: readonly Event[], pages?: readonly ResultPage[]): Promise<Appended>
@@ -254,6 +255,11 @@ export class TooLarge extends EventLogError {
     this.bytes = bytes
     this.maxBytes = maxBytes
   }
+}
+
+/** The log will never take these events; nothing of them is there, and the stream stands where it stood. */
+export class Unstorable extends EventLogError {
+  override readonly name = 'Unstorable'
 }
 
 /** The log is shorter than what was read of it (recreated, or restored from a backup): stop for good, alarm. */

@@ -14,11 +14,12 @@ import {
   type EventLogError,
   type Recorded,
   type ResultPage,
+  type Unstorable,
 } from './event-log.ts'
 import { fold as trueFold, type Fold, type IgnoredVerdict } from './fold.ts'
 import type { LogReader } from './log-reader.ts'
 import type { RecentEvents } from './recent-events.ts'
-import type { Batch, OutRecord, Place, RecordStore, StoreLimits, StreamHead } from './record-store.ts'
+import type { Batch, OutRecord, Place, PutOutcome, RecordStore, StoreLimits, StreamHead } from './record-store.ts'
 import { sealAppend, type SealedAppend } from './seal-append.ts'
 import { StreamHeads } from './stream-heads.ts'
 
@@ -168,7 +169,7 @@ export class PartitionWriter {
         resolve,
         reject,
       })
-      this.#queuedBytes += sealed.bytes
+      this.#queuedBytes += sealed.held
       const last = sealed.sealed.at(-1)!.envelope
       this.#lastTime = last.time
       this.#heads.queued(stream, { sequence: last.sequence, hash: last.hash })
@@ -224,9 +225,9 @@ export class PartitionWriter {
     let events = 0
     let count = 0
     for (const append of queue) {
-      if (count > 0 && (bytes + append.bytes > MAX_BATCH_BYTES || events + append.sealed.length > MAX_BATCH_EVENTS))
+      if (count > 0 && (bytes + append.held > MAX_BATCH_BYTES || events + append.sealed.length > MAX_BATCH_EVENTS))
         break
-      bytes += append.bytes
+      bytes += append.held
       events += append.sealed.length
       count++
     }
@@ -314,7 +315,7 @@ export class PartitionWriter {
       while (this.#queue.length > 0 && !this.#lost) {
         const batch = this.cutBatch(this.#queue)
         this.#queuedBytes =
-          this.#queue.length === 0 ? 0 : batch.reduce((left, each) => left - each.bytes, this.#queuedBytes)
+          this.#queue.length === 0 ? 0 : batch.reduce((left, each) => left - each.held, this.#queuedBytes)
         await this.commit(batch)
       }
     })
@@ -348,16 +349,24 @@ export class PartitionWriter {
       number += append.sealed.length
     }
     let pending = batch
+    // Appends sent at once: fewer while one of them is more than the store does in its time, or takes at all.
+    let most = batch.length
     try {
       for (let delay = 0; pending.length > 0;) {
         if (this.#lost) throw this.#lost
         if (!this.isMine()) throw this.#fencedNow()
         const before = this.place.offset
-        const refused = await this.#send(pending)
+        const sent = pending.slice(0, most)
+        const outcome = await this.#send(sent)
         pending = this.#settle(pending)
         if (pending.length === 0) break
-        if (refused && before === this.place.offset) pending = await this.#refuseTaken(pending)
-        delay = await this.#pause(before, delay)
+        if (before !== this.place.offset) most *= 2
+        else if (outcome.kind === 'refused') pending = await this.#refuseTaken(pending)
+        else if (outcome.kind === 'impossible' && sent.length === 1)
+          pending = this.#refuseUnstorable(pending, outcome.error)
+        if (outcome.kind === 'impossible' || (outcome.kind === 'unknown' && outcome.slow))
+          most = Math.max(1, Math.floor(sent.length / 2))
+        delay = outcome.kind === 'impossible' ? 0 : await this.#pause(before, delay)
       }
       this.#landed.clear()
       // All were valid, yet another claim was read behind them.
@@ -368,8 +377,7 @@ export class PartitionWriter {
     }
   }
 
-  /** @returns whether the store refused the records for certain */
-  #send(pending: readonly PendingAppend[]): Promise<boolean> {
+  #send(pending: readonly PendingAppend[]): Promise<PutOutcome> {
     const records: OutRecord[] = []
     for (const append of pending) {
       let number = this.numberOf(append)
@@ -390,7 +398,7 @@ export class PartitionWriter {
     records: readonly OutRecord[],
     pages: Batch['pages'],
     newStreams: readonly string[],
-  ): Promise<boolean> {
+  ): Promise<PutOutcome> {
     const batch: Batch = {
       partition: this.partition,
       kind,
@@ -406,10 +414,10 @@ export class PartitionWriter {
     this.#answeredAt = performance.now()
     if (outcome.kind === 'landed') await this.onLanded(outcome.at, batch)
     else {
-      if (outcome.kind === 'unknown') this.parts.onTrouble(outcome.error)
+      if (outcome.kind !== 'refused') this.parts.onTrouble(outcome.error)
       await this.#readOn()
     }
-    return outcome.kind === 'refused'
+    return outcome
   }
 
   #settle(pending: readonly PendingAppend[]): PendingAppend[] {
@@ -465,10 +473,26 @@ export class PartitionWriter {
     }
     if (taken.size === 0) return [...pending]
     for (const stream of taken.keys()) this.#heads.forget(stream)
+    return this.#withoutStreams(pending, taken)
+  }
+
+  /** The first of them is alone in what the store will never take: it fails, and with it what was built on it. */
+  #refuseUnstorable([first, ...others]: readonly PendingAppend[], error: Unstorable): PendingAppend[] {
+    const { stream, sealed, assumedNew } = first!
+    const { sequence, prevhash } = sealed[0]!.envelope
+    // Whether there is such a stream the store has not said.
+    if (assumedNew) this.#heads.forget(stream)
+    else this.#heads.back(stream, { sequence: sequence - 1, hash: prevhash })
+    first!.reject(error)
+    return this.#withoutStreams(others, new Map([[stream, sequence - 1]]))
+  }
+
+  /** Rejects what is queued of streams that stand elsewhere. @param actual where they stand */
+  #withoutStreams(pending: readonly PendingAppend[], actual: ReadonlyMap<string, number>): PendingAppend[] {
     const conflicts = (append: PendingAppend): boolean => {
-      const actual = taken.get(append.stream)
-      if (actual === undefined) return false
-      append.reject(new SequenceConflict(append.stream, append.sealed[0]!.envelope.sequence - 1, actual))
+      const sequence = actual.get(append.stream)
+      if (sequence === undefined) return false
+      append.reject(new SequenceConflict(append.stream, append.sealed[0]!.envelope.sequence - 1, sequence))
       return true
     }
     // Appends queued behind were built on those refused.
@@ -476,7 +500,8 @@ export class PartitionWriter {
     const rest = pending.filter((append) => !conflicts(append))
     let number = this.firstNumberOfBatch()
     for (const append of rest) {
-      // None of these numbers can be in the log or come late: the store refuses every copy of a batch with a taken stream.
+      // None of these numbers can be in the log or come late: whatever was sent with these had before them what the store
+      // refuses in every copy.
       append.firstNumber = number
       number += append.sealed.length
     }

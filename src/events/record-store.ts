@@ -1,4 +1,4 @@
-import type { Checkpoint, Recorded } from './event-log.ts'
+import type { Checkpoint, Recorded, Unstorable } from './event-log.ts'
 import type { RecordHeader, State } from './fold.ts'
 import type { ResultPageStore } from './result-page-store.ts'
 
@@ -54,12 +54,14 @@ export interface Batch {
 
 /**
  * `landed`: the first record is at `at`, the others follow. `refused`: for certain nothing was written by this attempt.
- * `unknown`: it may have landed, or may still land.
+ * `impossible`: as `refused`, and because of the records themselves. `unknown`: it may have landed, or may still land;
+ * `slow` when the store did not end it in the time it had: the next attempt has more.
  */
 export type PutOutcome =
   | { readonly kind: 'landed'; readonly at: bigint }
   | { readonly kind: 'refused' }
-  | { readonly kind: 'unknown'; readonly error: Error }
+  | { readonly kind: 'impossible'; readonly error: Unstorable }
+  | { readonly kind: 'unknown'; readonly error: Error; readonly slow?: true }
 
 export interface StreamHead {
   /** 0 for a stream without events. */

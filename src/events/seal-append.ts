@@ -1,10 +1,16 @@
 import { sealEvent, type Sealed } from './envelope.ts'
-import { SequenceConflict, TooLarge, type Event, type ResultPage } from './event-log.ts'
+import { SequenceConflict, TooLarge, Unstorable, type Event, type ResultPage } from './event-log.ts'
 import type { OutPage, StoreLimits, StreamCipher, StreamHead } from './record-store.ts'
 
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
-// Control characters separate columns in the text of a statement.
-const STREAM = /^[^\u0000-\u001f\u007f]{1,255}$/
+// Control characters separate columns in the text of a statement; a lone surrogate is read back as another character,
+// which is not what was hashed.
+const STREAM = /^[^\u0000-\u001f\u007f\p{Surrogate}]{1,255}$/u
+const TRACEPARENT = /^[\da-f-]{1,64}$/
+/** What a record has beside its envelope: its header, its key. */
+const RECORD_BYTES = 512
+/** Of pages that go beside one append. */
+const MAX_PAGES_BYTES = 64 << 20
 
 /** An append with its place in its stream, ready to be sent as often as it takes. */
 export interface SealedAppend {
@@ -13,12 +19,14 @@ export interface SealedAppend {
   readonly pages: readonly OutPage[]
   /** Encoded size of its events. */
   readonly bytes: number
+  /** Bytes that wait with it for the log: events, and pages that go beside them. */
+  readonly held: number
 }
 
 /**
  * Chains the events of an append to its stream.
  * @param known the stream's last event, queued ones included; times are not before `notBefore`
- * @throws SequenceConflict | TooLarge | TypeError nothing of it may be sent
+ * @throws SequenceConflict | TooLarge | Unstorable | TypeError nothing of it may be sent, and nothing has moved
  */
 export function sealAppend(
   append: {
@@ -40,16 +48,21 @@ export function sealAppend(
   const { head, epoch, limits } = known
   if (head.sequence !== expected) throw new SequenceConflict(stream, expected, head.sequence)
   if (events.length === 0) throw new TypeError('An append needs an event')
-  if (!STREAM.test(stream)) throw new TypeError(`Not a stream: ${JSON.stringify(stream)}`)
+  if (!STREAM.test(stream)) throw new Unstorable(`Not a stream: ${JSON.stringify(stream).slice(0, 300)}`)
+  let pageBytes = 0
+  for (const page of pages) pageBytes += page.bytes.length
+  if (pageBytes > MAX_PAGES_BYTES) throw new TooLarge(pageBytes, MAX_PAGES_BYTES)
   let { sequence, hash: prevhash } = head
   let time = known.notBefore
   let bytes = 0
   const sealed = events.map((event) => {
     if (!ISO_TIME.test(event.time)) throw new TypeError(`Not an ISO time in UTC with milliseconds: ${event.time}`)
+    const { traceparent } = event
+    if (traceparent !== undefined && !TRACEPARENT.test(traceparent)) throw new Unstorable('Not a traceparent')
     if (event.time > time) time = event.time
     const made = sealEvent(event, { stream, sequence: ++sequence, epoch, time, prevhash }, known.cipher)
     prevhash = made.envelope.hash
-    const size = Buffer.byteLength(made.text)
+    const size = Buffer.byteLength(made.text) + RECORD_BYTES
     if (size > limits.maxEventBytes) throw new TooLarge(size, limits.maxEventBytes)
     bytes += size
     return made
@@ -59,7 +72,8 @@ export function sealAppend(
   return {
     stream,
     sealed,
-    bytes,
+    bytes: bytes - sealed.length * RECORD_BYTES,
+    held: bytes + pageBytes,
     pages: pages.map((page) => ({ stream, token: page.token, epoch, created, bytes: page.bytes })),
   }
 }

@@ -58,6 +58,12 @@ export class StreamHeads {
     if (this.#entries.size > this.#max) this.#forgetOldest()
   }
 
+  /** What was queued from here on will not come. */
+  back(stream: string, head: StreamHead): void {
+    const entry = this.#entries.get(stream)
+    if (entry) this.#entries.set(stream, { ...head, offset: entry.offset, pending: 0 })
+  }
+
   forget(stream: string): void {
     this.#entries.delete(stream)
   }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { cloudEventType, parseEnvelope, sealEvent, toCloudEvent, toRecorded } from '../../src/events/envelope.ts'
-import { LogChanged, type Event } from '../../src/events/event-log.ts'
+import { LogChanged, Unstorable, type Event } from '../../src/events/event-log.ts'
 
 const event: Event = {
   type: 'QueryCreated',
@@ -86,7 +86,7 @@ describe('the stored envelope', () => {
   })
 
   it('refuses what JSON cannot say', () => {
-    expect(() => sealEvent({ ...event, data: undefined }, at)).toThrow(TypeError)
+    expect(() => sealEvent({ ...event, data: undefined }, at)).toThrow(Unstorable)
   })
 })
 

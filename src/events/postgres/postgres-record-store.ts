@@ -1,12 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { parseEnvelope, tombstoneOf, toRecorded } from '../envelope.ts'
-import { LogChanged, LogUnavailable, MisconfiguredLog, type Checkpoint, type Recorded } from '../event-log.ts'
+import {
+  LogChanged,
+  LogUnavailable,
+  MisconfiguredLog,
+  Unstorable,
+  type Checkpoint,
+  type Recorded,
+} from '../event-log.ts'
 import { parseSeen } from '../fold.ts'
 import type { EventLogOptions } from '../folded-event-log.ts'
 import type { Batch, PutOutcome, RecordStore, StoredRecord, StoreLimits, StreamHead } from '../record-store.ts'
 import { EVENTS_IN_PARTITION, makeEventPartition, makePagePartitions, startPageHousekeeping } from './partitions.ts'
+import { isNeverTaken, sqlStateOf } from '../unapplicable.ts'
 import {
+  ANSWER_TIMEOUT_MS,
   DELETE_PAGES,
   insertStatement,
   SELECT_END,
@@ -15,6 +24,7 @@ import {
   SELECT_RECORDS,
   SELECT_STREAM,
   TERMINATE_BLOCKERS,
+  timeFor,
   UPDATE_DATA,
   type Statement,
 } from './statements.ts'
@@ -22,6 +32,10 @@ import { PostgresResultPages } from './postgres-result-pages.ts'
 import { WriterConnection } from './writer-connection.ts'
 
 const LIMITS: StoreLimits = { partitions: 1, maxEventBytes: 8 << 20, maxAppendBytes: 15 << 20 }
+/** Each attempt at an append that was cut has twice the time, up to this: however slow the disk, it gets there. */
+const LONGEST_ANSWER_MS = 600_000
+/** query_canceled and transaction_timeout: the server's own limits. */
+const CUT_BY_TIME: ReadonlySet<string> = new Set(['57014', '25P04'])
 /** A lost notification costs this long. */
 const POLL_MS = 1000
 
@@ -38,6 +52,8 @@ export class PostgresRecordStore implements RecordStore {
   #listener: pg.Client | undefined
   #listening: Promise<void> | undefined
   readonly #waiting = new Set<() => void>()
+  /** How long the answer to an insert is waited for: longer after one that did not come. */
+  #answerMs = ANSWER_TIMEOUT_MS
   #eventPartitionsMade = -1n
   #housekeeping: { stop(): void } | undefined
   #closed = false
@@ -73,13 +89,24 @@ export class PostgresRecordStore implements RecordStore {
   }
 
   async put(batch: Batch): Promise<PutOutcome> {
+    const answerMs = Math.max(this.#answerMs, timeFor(batch))
+    let sentAt: number | undefined
     try {
       const client = this.writer.current ?? (await this.writer.connect())
-      const result = await client.query<{ rows?: number }>(this.insertOf(batch))
+      if (!this.writer.allows(answerMs)) await this.writer.allow(client, answerMs)
+      sentAt = performance.now()
+      const statement: Statement = { ...this.insertOf(batch), query_timeout: answerMs }
+      const result = await client.query<{ rows?: number }>(statement)
+      // What is slow once is so for a while.
+      this.#answerMs = Math.max(ANSWER_TIMEOUT_MS, Math.min(this.#answerMs, 2 * (performance.now() - sentAt)))
       const count = batch.pages.length > 0 ? result.rows[0]?.rows : result.rowCount
       return count === batch.records.length ? { kind: 'landed', at: batch.seen.offset } : { kind: 'refused' }
     } catch (error) {
-      return this.#outcomeOf(error as Error & { code?: string })
+      const took = sentAt === undefined ? 0 : performance.now() - sentAt
+      const outcome = await this.#outcomeOf(error as Error & { code?: string })
+      if (outcome.kind !== 'unknown' || (took < answerMs && !CUT_BY_TIME.has(sqlStateOf(error) ?? ''))) return outcome
+      this.#answerMs = Math.min(2 * answerMs, LONGEST_ANSWER_MS)
+      return { ...outcome, slow: true }
     }
   }
 
@@ -93,6 +120,14 @@ export class PostgresRecordStore implements RecordStore {
     if (code === '55P03') {
       await this.#read({ name: 'unblock', text: TERMINATE_BLOCKERS, values: [] }).catch(this.#onTrouble)
       return { kind: 'unknown', error }
+    }
+    // A missing partition is no fault of the records.
+    if (code !== '23514' && isNeverTaken(error)) {
+      const what = code === '' ? error.name : `SQLSTATE ${code}`
+      return {
+        kind: 'impossible',
+        error: new Unstorable(`Postgres does not take these events: ${what}`, { cause: error }),
+      }
     }
     if (code === '23514') await this.#makePartitions().catch(this.#onTrouble)
     // An answer with another SQLSTATE ended the statement only; anything else leaves the connection in doubt.

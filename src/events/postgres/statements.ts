@@ -8,7 +8,7 @@ export interface Statement {
   readonly query_timeout?: number
 }
 
-/** Past this an answer is given up as unknown; sending again at the same positions is harmless. */
+/** Past this the answer to a small append is given up as unknown; sending again at the same positions is harmless. */
 export const ANSWER_TIMEOUT_MS = 3000
 
 /**
@@ -58,11 +58,17 @@ export function insertStatement(batch: Batch): Statement {
     data,
     batch.newStreams.join('\n'),
   ]
-  // A slow disk takes a large append at a megabyte a second.
-  const query_timeout = ANSWER_TIMEOUT_MS + Math.ceil(data.length / 1000)
-  if (pages.length === 0) return { name: 'append', text: INSERT_EVENTS, values, query_timeout }
+  if (pages.length === 0) return { name: 'append', text: INSERT_EVENTS, values }
   const packed = packPages(pages)
-  return { name: 'append-pages', text: INSERT_BOTH, values: [...values, packed.headers, packed.bytes], query_timeout }
+  return { name: 'append-pages', text: INSERT_BOTH, values: [...values, packed.headers, packed.bytes] }
+}
+
+/** How long a slow disk may take for a batch, milliseconds: it writes a megabyte a second. */
+export function timeFor({ records, pages }: Pick<Batch, 'records' | 'pages'>): number {
+  let bytes = 0
+  for (const { text } of records) bytes += text.length
+  for (const page of pages) bytes += page.bytes.length
+  return ANSWER_TIMEOUT_MS + Math.ceil(bytes / 1000)
 }
 
 function packPages(pages: Batch['pages']): { headers: string; bytes: Buffer } {

@@ -2,9 +2,11 @@ import { Socket } from 'node:net'
 import pg from 'pg'
 import { ANSWER_TIMEOUT_MS } from './statements.ts'
 
-/** Settings without which a promise of the log does not hold; `transaction_timeout` needs Postgres 17. */
-const SESSION = `set synchronous_commit = on; set lock_timeout = '500ms'; set transaction_timeout = '5s';
+/** Settings without which a promise of the log does not hold. */
+const SESSION = `set synchronous_commit = on; set lock_timeout = '500ms';
   set client_connection_check_interval = '1s'; set standard_conforming_strings = on`
+/** The server gives up an insert so long after its writer has: one that is frozen holds the end of the log no longer. */
+const GIVEN_UP_AFTER_MS = 2000
 export const WRITER_NAME = 'quipu-event-log-writer'
 const CONNECT_TIMEOUT_MS = 1500
 
@@ -13,6 +15,8 @@ export class WriterConnection {
   readonly #config: pg.ClientConfig
   #client: pg.Client | undefined
   #socket: Socket | undefined
+  /** The server's limit for one insert of this connection. */
+  #limitMs = 0
   #connecting: Promise<pg.Client> | undefined
   #closed = false
 
@@ -23,6 +27,21 @@ export class WriterConnection {
   /** Without a promise's turn when it is there: this is on the way of every append. */
   get current(): pg.Client | undefined {
     return this.#client
+  }
+
+  /**
+   * Inserts from now on may take so long. Needs Postgres 17 (`transaction_timeout`).
+   * @throws what the server says; then the connection is in doubt
+   */
+  async allow(client: pg.Client, answerMs: number): Promise<void> {
+    if (answerMs + GIVEN_UP_AFTER_MS <= this.#limitMs) return
+    await client.query(`select set_config('transaction_timeout', $1, false)`, [String(answerMs + GIVEN_UP_AFTER_MS)])
+    this.#limitMs = answerMs + GIVEN_UP_AFTER_MS
+  }
+
+  /** Whether inserts of this connection may take so long already. */
+  allows(answerMs: number): boolean {
+    return answerMs + GIVEN_UP_AFTER_MS <= this.#limitMs
   }
 
   connect(): Promise<pg.Client> {
@@ -50,6 +69,8 @@ export class WriterConnection {
     try {
       await client.connect()
       await client.query(SESSION)
+      this.#limitMs = 0
+      await this.allow(client, ANSWER_TIMEOUT_MS)
     } catch (error) {
       socket.destroy()
       throw error
