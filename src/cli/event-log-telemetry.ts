@@ -4,6 +4,7 @@ import {
   LogWentBackwards,
   SequenceConflict,
   TooLarge,
+  Unstorable,
   type AppendTold,
   type CommitTold,
   type EventLog,
@@ -129,6 +130,7 @@ function reasonOf(error: Error): string {
   if (error instanceof LogWentBackwards) return 'backwards'
   if (error instanceof SequenceConflict) return 'conflict'
   if (error instanceof TooLarge) return 'too_large'
+  if (error instanceof Unstorable) return 'unstorable'
   return error instanceof LogUnavailable ? 'unavailable' : 'unknown'
 }
 

@@ -244,8 +244,11 @@ export class SequenceConflict extends EventLogError {
   }
 }
 
+/** The log will never take these events: nothing of them is there, and the stream stands where it stood. */
+export abstract class NotTaken extends EventLogError {}
+
 /** The encoded event is larger than the log takes; nothing was sent. */
-export class TooLarge extends EventLogError {
+export class TooLarge extends NotTaken {
   override readonly name = 'TooLarge'
   readonly bytes: number
   readonly maxBytes: number
@@ -257,8 +260,8 @@ export class TooLarge extends EventLogError {
   }
 }
 
-/** The log will never take these events; nothing of them is there, and the stream stands where it stood. */
-export class Unstorable extends EventLogError {
+/** They are nothing that the log can hold, or it says so itself. */
+export class Unstorable extends NotTaken {
   override readonly name = 'Unstorable'
 }
 

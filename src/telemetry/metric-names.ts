@@ -453,7 +453,7 @@ export const metricNames = {
     unit: '',
     on: 'coordinator',
     help: 'why',
-    labels: { reason: ['fenced', 'conflict', 'unknown', 'unavailable', 'too_large', 'backwards'] },
+    labels: { reason: ['fenced', 'conflict', 'unknown', 'unavailable', 'too_large', 'unstorable', 'backwards'] },
   },
   eventBytes: {
     name: 'quipu.event',

@@ -1,4 +1,5 @@
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 interface Link {
   readonly client: Socket
@@ -24,6 +25,8 @@ export interface FaultProxy {
   accept(): void
   /** Bytes of both directions arrive later by so much. */
   delay(ms: number): void
+  /** Bytes from each client arrive no faster than this. */
+  throttle(bytesPerMs: number): void
   /** Connections made so far. */
   readonly connections: number
   /** Whether client bytes wait. */
@@ -38,6 +41,7 @@ export async function startFaultProxy(target: { host: string; port: number }): P
   let droppingAnswers = false
   let refusing = false
   let delayMs = 0
+  let bytesPerMs = Infinity
   let connections = 0
 
   const later = (work: () => void): void => {
@@ -55,10 +59,14 @@ export async function startFaultProxy(target: { host: string; port: number }): P
     links.add(link)
     client.setNoDelay(true)
     upstream.setNoDelay(true)
+    let passed = Promise.resolve()
     client.on('data', (bytes) => {
       const send = (): void => void (upstream.destroyed || upstream.write(bytes))
       if (holdingRequests) held.push(send)
-      else later(send)
+      else if (bytesPerMs === Infinity) later(send)
+      else {
+        passed = passed.then(() => sleep(bytes.length / bytesPerMs)).then(send)
+      }
     })
     upstream.on('data', (bytes) => {
       if (!droppingAnswers) later(() => void (client.destroyed || client.write(bytes)))
@@ -104,6 +112,7 @@ export async function startFaultProxy(target: { host: string; port: number }): P
     },
     accept: () => (refusing = false),
     delay: (ms) => (delayMs = ms),
+    throttle: (most) => (bytesPerMs = most),
     get connections() {
       return connections
     },

@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts'
 import {
   LogFull,
   SequenceConflict,
-  TooLarge,
+  NotTaken,
   type Event,
   type EventLog,
   type Position,
@@ -32,7 +32,7 @@ export interface QueryAggregate {
    * Resolves when they are valid, with the number of events; 0 when every command was refused.
    * What the log does not take leaves no trace: the commands behind it are decided again as if it had not been. A query's
    * first event does not fall with its company: alone it becomes valid, and the refusal is thrown all the same.
-   * @throws TooLarge and the like: the log did not take the events, nothing was sent
+   * @throws NotTaken and the like: the log did not take the events, nothing of them is there
    * @throws Fenced and the like: this process may tell nothing more
    */
   execute(steps: readonly Step[], pages?: readonly ResultPage[]): Promise<number>
@@ -115,7 +115,7 @@ export function createQueryAggregate(
       if (own.takenBack && error instanceof SequenceConflict) throw new Overtaken()
       if (isRefusal(error)) takeBack(own)
       // In this very turn: whatever comes next is decided on the query's existence.
-      if (expected === 0 && events.length > 1 && error instanceof TooLarge) await append(events.slice(0, 1), undefined)
+      if (expected === 0 && events.length > 1 && error instanceof NotTaken) await append(events.slice(0, 1), undefined)
       throw error
     }
   }
@@ -161,9 +161,9 @@ interface Underway {
 
 class Overtaken extends Error {}
 
-/** For certain nothing was sent. */
+/** For certain nothing is there. */
 function isRefusal(error: unknown): boolean {
-  return error instanceof TooLarge || error instanceof LogFull || error instanceof TypeError
+  return error instanceof NotTaken || error instanceof LogFull || error instanceof TypeError
 }
 
 function toEvent(event: QueryEvent, traceparent: string | undefined): Event {

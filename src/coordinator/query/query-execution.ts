@@ -1,5 +1,5 @@
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
-import { Fenced, LogUnavailable, LogWentBackwards, TooLarge, type EventLog } from '../../events/event-log.ts'
+import { Fenced, LogUnavailable, LogWentBackwards, NotTaken, TooLarge, type EventLog } from '../../events/event-log.ts'
 import type { Split } from '../../execution/api/fragment.ts'
 import type { TaskStats } from '../../execution/api/task.ts'
 import type { EngineRun } from '../../execution/engine/engine.ts'
@@ -185,7 +185,7 @@ export function startQueryExecution(
           : [{ type: 'FailQuery', failure, figures: endFigures(query, canceled ? 'CANCELED' : 'FAILED') }],
     ]
     await record(failing(liveStats)).catch((error: unknown) => {
-      if (!(error instanceof TooLarge)) throw error
+      if (!(error instanceof NotTaken)) throw error
       // The end itself always fits: figures of its tasks do not have to.
       return record(failing(new Map()))
     })
@@ -538,15 +538,15 @@ export function startQueryExecution(
   run()
     .catch(async (error: unknown) => {
       if (suspended || error instanceof Ended) return
-      if (!(error instanceof EngineError || error instanceof TooLarge)) deps.onInternalError(queryId, error)
-      await fail(error instanceof TooLarge ? tooLarge(error) : toFailure(error))
+      if (!(error instanceof EngineError || error instanceof NotTaken)) deps.onInternalError(queryId, error)
+      await fail(error instanceof NotTaken ? notTaken(error) : toFailure(error))
     })
     .catch((error: unknown) => {
       if (suspended) return
       deps.onInternalError(queryId, error)
       // The log itself tells of these, and a query nobody saw needs no end.
       const told = error instanceof Fenced || error instanceof LogWentBackwards
-      const unseen = (error instanceof LogUnavailable || error instanceof TooLarge) && aggregate.state.kind === 'NONE'
+      const unseen = (error instanceof LogUnavailable || error instanceof NotTaken) && aggregate.state.kind === 'NONE'
       if (!told && !unseen) deps.onUnrecorded(queryId)
     })
     .finally(() => {
@@ -647,8 +647,11 @@ function boundedFailure(failure: Failure): Failure {
   return { ...failure, message: `${failure.message.slice(0, MAX_MESSAGE).replace(/[\uD800-\uDBFF]$/, '')}…` }
 }
 
-function tooLarge({ bytes, maxBytes }: TooLarge): Failure {
-  const message = `What is to be recorded of the statement takes ${bytes} bytes; the event log takes at most ${maxBytes} at once`
+function notTaken(error: NotTaken): Failure {
+  const message =
+    error instanceof TooLarge
+      ? `What is to be recorded of the statement takes ${error.bytes} bytes; the event log takes at most ${error.maxBytes} at once`
+      : 'The event log does not take what is to be recorded of the statement'
   return failureOf('GENERIC_INSUFFICIENT_RESOURCES', message)
 }
 

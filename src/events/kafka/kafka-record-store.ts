@@ -1,7 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import kafkajs, { type ISocketFactory, type Kafka, type Producer, type SASLOptions } from 'kafkajs'
 import type { ConnectionOptions } from 'node:tls'
-import { beginning, hasEventsOf, LogUnavailable, tombstoneOf, type Checkpoint, type Recorded } from '../event-log.ts'
+import {
+  beginning,
+  hasEventsOf,
+  LogUnavailable,
+  tombstoneOf,
+  Unstorable,
+  type Checkpoint,
+  type Recorded,
+} from '../event-log.ts'
 import { keyNameInText } from '../envelope.ts'
 import { formatHeader, parseHeader } from '../fold.ts'
 import type { Batch, PutOutcome, RecordStore, StoredRecord, StoreLimits, StreamHead } from '../record-store.ts'
@@ -9,6 +17,7 @@ import type { ResultPageStore } from '../result-page-store.ts'
 import { logPartitionOf, type ClusterOptions, type FetchedMessage } from './kafka-internals.ts'
 import { LogPartitionReader } from './log-partition-reader.ts'
 import { KafkaResultPages } from './kafka-result-pages.ts'
+import { PatientProducer, SlowAnswer } from './patient-producer.ts'
 import type { KafkaRequest, KeyStore, StreamReader } from './ports.ts'
 import { ensureTopics } from './topic.ts'
 
@@ -56,13 +65,12 @@ export class KafkaRecordStore implements RecordStore {
   readonly #streams: StreamReader
   readonly cipher: KeyStore | undefined
   readonly #kafka: Kafka
-  protected readonly producer: Producer
+  readonly #producer: PatientProducer
   readonly #readBack: LogPartitionReader
   readonly #follower: LogPartitionReader
   /** What a long poll brought, by log partition, until somebody asks for it. */
   readonly #polled = new Map<number, StoredRecord[]>()
   readonly #polls = new Map<string, Promise<void>>()
-  #connected: Promise<void> | undefined
   #closed = false
   #prepared = false
 
@@ -84,18 +92,20 @@ export class KafkaRecordStore implements RecordStore {
     this.topic = options.topic ?? DEFAULT_TOPIC
     this.#limits = { partitions: options.partitions ?? 1, maxEventBytes: 8 << 20, maxAppendBytes: 15 << 20 }
     const { brokers, ssl, sasl, socketFactory } = options
-    this.#kafka = new kafkajs.Kafka({
-      clientId: 'quipu-event-log',
-      brokers: [...brokers],
-      logLevel: kafkajs.logLevel.NOTHING,
-      connectionTimeout: CONNECT_TIMEOUT_MS,
-      requestTimeout: REQUEST_TIMEOUT_MS,
-      retry: { retries: 0 },
-      ...(ssl === undefined ? {} : { ssl }),
-      ...(sasl === undefined ? {} : { sasl }),
-      ...(socketFactory === undefined ? {} : { socketFactory }),
-    })
-    this.producer = this.createProducer(this.#kafka)
+    const kafkaOf = (requestTimeout: number): Kafka =>
+      new kafkajs.Kafka({
+        clientId: 'quipu-event-log',
+        brokers: [...brokers],
+        logLevel: kafkajs.logLevel.NOTHING,
+        connectionTimeout: CONNECT_TIMEOUT_MS,
+        requestTimeout,
+        retry: { retries: 0 },
+        ...(ssl === undefined ? {} : { ssl }),
+        ...(sasl === undefined ? {} : { sasl }),
+        ...(socketFactory === undefined ? {} : { socketFactory }),
+      })
+    this.#kafka = kafkaOf(REQUEST_TIMEOUT_MS)
+    this.#producer = new PatientProducer(kafkaOf, (kafka) => this.createProducer(kafka))
     const cluster: ClusterOptions = {
       brokers,
       clientId: 'quipu-event-log',
@@ -114,8 +124,8 @@ export class KafkaRecordStore implements RecordStore {
       new KafkaResultPages({
         topic: this.#pagesTopic!,
         key: pages.key,
-        kafka: this.#kafka,
-        createProducer,
+        // Connections of its own: pages do not wait behind events.
+        producer: new PatientProducer(kafkaOf, createProducer),
         cluster: { ...cluster, clientId: 'quipu-result-pages' },
         onTrouble: options.onTrouble,
       })
@@ -151,10 +161,10 @@ export class KafkaRecordStore implements RecordStore {
 
   async put(batch: Batch): Promise<PutOutcome> {
     try {
-      await this.#connect()
       return await this.send(batch)
     } catch (error) {
-      return { kind: 'unknown', error: error as Error }
+      if (error instanceof Unstorable) return { kind: 'impossible', error }
+      return { kind: 'unknown', error: error as Error, ...(error instanceof SlowAnswer ? { slow: true } : {}) }
     }
   }
 
@@ -166,9 +176,7 @@ export class KafkaRecordStore implements RecordStore {
       value: record.text,
       headers: { quipu: formatHeader({ kind, epoch, writer, number: record.number, seen }) },
     }))
-    const [answer] = await this.#timed('Produce', () => this.producer.send({ topic: this.topic, acks: -1, messages }))
-    if (answer?.baseOffset === undefined) throw new LogUnavailable('The broker answered without an offset')
-    return { kind: 'landed', at: BigInt(answer.baseOffset) }
+    return { kind: 'landed', at: await this.#timed('Produce', () => this.#producer.send(this.topic, messages)) }
   }
 
   async #timed<T>(api: KafkaRequest['api'], request: () => Promise<T>): Promise<T> {
@@ -183,17 +191,6 @@ export class KafkaRecordStore implements RecordStore {
       return answer
     } catch (error) {
       tell(error)
-      throw error
-    }
-  }
-
-  async #connect(): Promise<void> {
-    // kafkajs connects again by itself once it was connected at all.
-    this.#connected ??= this.producer.connect()
-    try {
-      await this.#connected
-    } catch (error) {
-      this.#connected = undefined
       throw error
     }
   }
@@ -302,9 +299,8 @@ export class KafkaRecordStore implements RecordStore {
   async close(): Promise<void> {
     this.#closed = true
     this.cipher?.close()
-    await this.#connected?.catch(() => {})
     await Promise.all([
-      this.producer.disconnect().catch(() => {}),
+      this.#producer.disconnect(),
       this.#readBack.close(),
       this.#follower.close(),
       this.#inTopic?.close(),

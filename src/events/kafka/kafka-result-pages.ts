@@ -1,18 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Kafka, Producer } from 'kafkajs'
-import { LogUnavailable, LogWentBackwards } from '../event-log.ts'
+import { LogUnavailable, LogWentBackwards, NotTaken, TooLarge } from '../event-log.ts'
 import type { KeptPages, PagePlace, ResultPage, ResultPageStore } from '../result-page-store.ts'
 import type { ClusterOptions } from './kafka-internals.ts'
 import { LogPartitionReader } from './log-partition-reader.ts'
 import { openPage, sealPage } from './page-cipher.ts'
+import type { PatientProducer } from './patient-producer.ts'
+import { MAX_PAGE_BYTES } from './topic.ts'
 
 export interface KafkaResultPagesOptions {
   readonly topic: string
   /** 32 bytes; pages sealed with another do not open. */
   readonly key: Buffer
-  /** Makes a producer with connections of its own: pages do not wait behind events. */
-  readonly createProducer: (kafka: Kafka) => Producer
-  readonly kafka: Kafka
+  readonly producer: PatientProducer
   readonly cluster: ClusterOptions
   readonly onTrouble?: ((error: Error) => void) | undefined
 }
@@ -26,6 +25,8 @@ interface Waiting {
 
 const LOG_PARTITION = 0
 const MAX_BATCH_BYTES = 1 << 20
+/** A batch of one, with its key and what Kafka adds. */
+const MAX_VALUE_BYTES = MAX_PAGE_BYTES - 1024
 const MAX_CACHED_BYTES = 16 << 20
 
 /**
@@ -35,18 +36,15 @@ const MAX_CACHED_BYTES = 16 << 20
  */
 export class KafkaResultPages implements ResultPageStore {
   readonly #options: KafkaResultPagesOptions
-  readonly #producer: Producer
   readonly #reader: LogPartitionReader
   readonly #cached = new Map<number, Buffer>()
   #cachedBytes = 0
   #queue: Waiting[] = []
   #running: Promise<void> | undefined
-  #connected: Promise<void> | undefined
   #closed = false
 
   constructor(options: KafkaResultPagesOptions) {
     this.#options = options
-    this.#producer = options.createProducer(options.kafka)
     this.#reader = new LogPartitionReader(options.cluster, options.topic)
   }
 
@@ -56,6 +54,7 @@ export class KafkaResultPages implements ResultPageStore {
         if (this.#closed) return Promise.reject(new LogUnavailable('The page store was closed'))
         return new Promise<PagePlace>((resolve, reject) => {
           const value = sealPage(this.#options.key, stream, token, bytes)
+          if (value.length > MAX_VALUE_BYTES) throw new TooLarge(value.length, MAX_VALUE_BYTES)
           this.#queue.push({ key: stream, value, resolve, reject })
           this.#running ??= this.#run()
         })
@@ -71,14 +70,13 @@ export class KafkaResultPages implements ResultPageStore {
 
   /** Connects ahead, so that no statement waits for it. */
   prepare(): void {
-    if (!this.#closed) this.#connect().catch((error: Error) => this.#options.onTrouble?.(error))
+    if (!this.#closed) this.#options.producer.connect().catch((error: Error) => this.#options.onTrouble?.(error))
   }
 
   async close(): Promise<void> {
     this.#closed = true
     await this.#running
-    await this.#connected?.catch(() => {})
-    await Promise.all([this.#producer.disconnect().catch(() => {}), this.#reader.close()])
+    await Promise.all([this.#options.producer.disconnect(), this.#reader.close()])
   }
 
   async #fetch(place: PagePlace): Promise<Buffer | undefined> {
@@ -109,14 +107,20 @@ export class KafkaResultPages implements ResultPageStore {
   async #run(): Promise<void> {
     await undefined
     while (this.#queue.length > 0) {
-      const batch = this.#cut()
-      const first = await this.#send(batch)
-      batch.forEach(({ resolve, reject }, index) => {
-        if (first === undefined) reject(new LogUnavailable('The page store was closed'))
-        else resolve({ partition: LOG_PARTITION, offset: first + index })
-      })
+      await this.#put(this.#cut())
     }
     this.#running = undefined
+  }
+
+  /** A page that is never taken fails alone. */
+  async #put(batch: readonly Waiting[]): Promise<void> {
+    try {
+      const first = await this.#send(batch)
+      batch.forEach(({ resolve }, index) => resolve({ partition: LOG_PARTITION, offset: first + index }))
+    } catch (error) {
+      if (batch.length > 1 && error instanceof NotTaken) for (const one of batch) await this.#put([one])
+      else for (const { reject } of batch) reject(error as Error)
+    }
   }
 
   #cut(): Waiting[] {
@@ -130,30 +134,22 @@ export class KafkaResultPages implements ResultPageStore {
     return this.#queue.splice(0, count)
   }
 
-  /** @returns the offset of the first; undefined once closed */
-  async #send(batch: readonly Waiting[]): Promise<number | undefined> {
-    const { topic, onTrouble } = this.#options
+  /**
+   * @returns the offset of the first
+   * @throws Unstorable | LogUnavailable once it is closed
+   */
+  async #send(batch: readonly Waiting[]): Promise<number> {
+    const { topic, producer, onTrouble } = this.#options
     const messages = batch.map(({ key, value }) => ({ partition: LOG_PARTITION, key, value }))
     for (let delay = 20; !this.#closed; delay = Math.min(delay * 2, 500)) {
       try {
-        await this.#connect()
-        const [answer] = await this.#producer.send({ topic, acks: -1, messages })
-        if (answer?.baseOffset !== undefined) return Number(answer.baseOffset)
+        return Number(await producer.send(topic, messages))
       } catch (error) {
+        if (error instanceof NotTaken) throw error
         onTrouble?.(error as Error)
       }
       await sleep(delay)
     }
-    return undefined
-  }
-
-  async #connect(): Promise<void> {
-    this.#connected ??= this.#producer.connect()
-    try {
-      await this.#connected
-    } catch (error) {
-      this.#connected = undefined
-      throw error
-    }
+    throw new LogUnavailable('The page store was closed')
   }
 }

@@ -1,20 +1,24 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 
 /*
  * A page at rest: form (1 byte), nonce (12), tag (16), then the page encrypted with AES-256-GCM. A topic has no rights
  * by query, and results are what people may least see of each other; so whoever reads the topic reads noise. Stream and
  * token are authenticated with it: a page moved to another place of another result does not open.
+ *
+ * Random nonces are safe for some 2^32 pages of one key, so each query has a key of its own, derived from the cluster's
+ * (form 2). Pages of form 1, sealed with the cluster's key itself, are still read.
  */
 
-const FORM = 1
+const FORM = 2
+const FORM_OF_ONE_KEY = 1
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const HEAD_BYTES = 1 + NONCE_BYTES + TAG_BYTES
 
-/** @param key 32 bytes */
+/** @param key of the cluster, 32 bytes */
 export function sealPage(key: Buffer, stream: string, token: number, bytes: Uint8Array): Buffer {
   const nonce = randomBytes(NONCE_BYTES)
-  const cipher = createCipheriv('aes-256-gcm', key, nonce)
+  const cipher = createCipheriv('aes-256-gcm', keyOf(key, stream), nonce)
   cipher.setAAD(belongsTo(stream, token))
   const sealed = [cipher.update(bytes), cipher.final()]
   return Buffer.concat([Buffer.of(FORM), nonce, cipher.getAuthTag(), ...sealed])
@@ -22,9 +26,10 @@ export function sealPage(key: Buffer, stream: string, token: number, bytes: Uint
 
 /** @returns undefined for what this key did not seal for this stream and token */
 export function openPage(key: Buffer, stream: string, token: number, sealed: Buffer): Buffer | undefined {
-  if (sealed.length < HEAD_BYTES || sealed[0] !== FORM) return undefined
+  const form = sealed[0]
+  if (sealed.length < HEAD_BYTES || (form !== FORM && form !== FORM_OF_ONE_KEY)) return undefined
   const nonce = sealed.subarray(1, 1 + NONCE_BYTES)
-  const decipher = createDecipheriv('aes-256-gcm', key, nonce)
+  const decipher = createDecipheriv('aes-256-gcm', form === FORM ? keyOf(key, stream) : key, nonce)
   decipher.setAAD(belongsTo(stream, token))
   decipher.setAuthTag(sealed.subarray(1 + NONCE_BYTES, HEAD_BYTES))
   try {
@@ -32,6 +37,11 @@ export function openPage(key: Buffer, stream: string, token: number, sealed: Buf
   } catch {
     return undefined
   }
+}
+
+/** Of one query's pages. */
+function keyOf(key: Buffer, stream: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', key, '', `quipu result pages of ${stream}`, 32))
 }
 
 function belongsTo(stream: string, token: number): Buffer {

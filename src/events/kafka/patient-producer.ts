@@ -1,0 +1,101 @@
+import type { Kafka, Message, Producer } from 'kafkajs'
+import { LogUnavailable, Unstorable } from '../event-log.ts'
+
+/** How long an answer is waited for, milliseconds: as long as the bytes need, and longer after one that did not come. */
+const WAITS_MS = [3_000, 30_000, 300_000] as const
+/** A slow link carries so much in a millisecond. */
+const BYTES_A_MS = 1000
+
+/** By these a broker says that it will never take a batch, and has nothing of it. */
+const NEVER_TAKEN: ReadonlySet<string> = new Set([
+  'MESSAGE_TOO_LARGE',
+  'RECORD_LIST_TOO_LARGE',
+  'INVALID_RECORD',
+  'INVALID_TIMESTAMP',
+  'UNSUPPORTED_FOR_MESSAGE_FORMAT',
+])
+
+/** The answer did not come in its time: the records may be there, or come yet. The next attempt has more time. */
+export class SlowAnswer extends LogUnavailable {}
+
+/** Writes to one topic, a request at a time; whoever writes much over a slow link, or to a slow disk, gets there. */
+export class PatientProducer {
+  readonly #kafkaOf: (requestTimeoutMs: number) => Kafka
+  readonly #createProducer: (kafka: Kafka) => Producer
+  readonly #producers = new Map<number, { readonly producer: Producer; connected: Promise<void> | undefined }>()
+  #waitMs: number = WAITS_MS[0]
+
+  constructor(kafkaOf: (requestTimeoutMs: number) => Kafka, createProducer: (kafka: Kafka) => Producer) {
+    this.#kafkaOf = kafkaOf
+    this.#createProducer = createProducer
+  }
+
+  /** Connects ahead. */
+  async connect(): Promise<void> {
+    await this.#connected(WAITS_MS[0])
+  }
+
+  /**
+   * One attempt.
+   * @returns the offset of the first message
+   * @throws Unstorable nothing of it is there, and no repetition brings it there
+   * @throws SlowAnswer and others when that is not known
+   */
+  async send(topic: string, messages: Message[]): Promise<bigint> {
+    const bytes = messages.reduce((sum, { value }) => sum + (value?.length ?? 0), 0)
+    const needed = Math.max(this.#waitMs, WAITS_MS[0] + bytes / BYTES_A_MS)
+    const waitMs = WAITS_MS.find((wait) => wait >= needed) ?? WAITS_MS.at(-1)!
+    const producer = await this.#connected(waitMs)
+    const sentAt = performance.now()
+    try {
+      const [answer] = await producer.send({ topic, acks: -1, timeout: waitMs, messages })
+      if (answer?.baseOffset === undefined) throw new LogUnavailable('The broker answered without an offset')
+      // What is slow once is so for a while.
+      this.#waitMs = Math.max(WAITS_MS[0], Math.min(this.#waitMs, 2 * (performance.now() - sentAt)))
+      return BigInt(answer.baseOffset)
+    } catch (error) {
+      const type = kafkaErrorType(error)
+      if (type !== undefined && NEVER_TAKEN.has(type))
+        throw new Unstorable(`Kafka does not take these records: ${type}`, { cause: error })
+      // Half of it: the clocks of two timers differ, and a fault that comes at once is none of time.
+      if (performance.now() - sentAt < waitMs / 2) throw error
+      this.#waitMs = Math.min(2 * waitMs, WAITS_MS.at(-1)!)
+      throw new SlowAnswer(`Kafka did not answer in time: ${(error as Error).message}`, { cause: error })
+    }
+  }
+
+  async disconnect(): Promise<void> {
+    await Promise.all(
+      [...this.#producers.values()].map(async ({ producer, connected }) => {
+        await connected?.catch(() => {})
+        await producer.disconnect().catch(() => {})
+      }),
+    )
+  }
+
+  async #connected(waitMs: number): Promise<Producer> {
+    let one = this.#producers.get(waitMs)
+    if (!one) {
+      one = { producer: this.#createProducer(this.#kafkaOf(waitMs)), connected: undefined }
+      this.#producers.set(waitMs, one)
+    }
+    // kafkajs connects again by itself once it was connected at all.
+    one.connected ??= one.producer.connect()
+    try {
+      await one.connected
+    } catch (error) {
+      one.connected = undefined
+      throw error
+    }
+    return one.producer
+  }
+}
+
+/** Kafka's name of an error, however kafkajs has wrapped it. */
+function kafkaErrorType(error: unknown): string | undefined {
+  for (let at = error; at instanceof Error; at = (at as { originalError?: unknown }).originalError ?? at.cause) {
+    const { type } = at as { readonly type?: unknown }
+    if (typeof type === 'string') return type
+  }
+  return undefined
+}
