@@ -1,54 +1,60 @@
-import { tokenSet } from './keywords.ts'
+import { parseStatement } from './parser.ts'
+import { reservedWords, tokenSet } from './keywords.ts'
 import { scanToken, skipBlank, startScan } from './lexer.ts'
+import { secretNodes, type ParameterSecrets } from './secret-literals.ts'
+import { holdsSecret, isSecretName, isSuspicious, redactComment, withoutUserInfo } from './secret-names.ts'
 
 export interface RedactedText {
   readonly sql: string
   readonly redacted: boolean
 }
 
-const REPLACEMENT = "'***'"
-
-/** Whether the text can hold anything to redact at all; most statements end here. */
-const suspicious =
-  /pass|pwd|secret|token|credential|key|identified|bearer|basic |authorization|AKIA|eyJ|:\/\/[^\s/?#'"@]*@/i
-
-/** Names of secrets, as whole words of a name written in any style: `db_password`, `s3.aws-secret-key`, `apiToken`. */
-const secretWords = tokenSet(`
-  password passwd pwd passphrase passcode secret secrets token tokens credential credentials apikey secretkey accesskey
-  privatekey authorization identified`)
-
-/** Keys of data, not of doors. */
-const plainKeys = /(?:^|_)(?:partition|primary|foreign|sort|group|join|row|order|cluster|hash|surrogate|natural)key$/
-
-function isSecretName(name: string): boolean {
-  const words = name
-    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
-    .toLowerCase()
-    .split(/[^a-z0-9]+/)
-  if (words.some((word) => secretWords.has(word))) return true
-  if (words.some((word) => word.endsWith('password') || word.endsWith('secret') || word.endsWith('token'))) return true
-  const last = words.at(-1)
-  return last === 'pass' || (last === 'key' && !plainKeys.test(words.slice(-2).join('')))
+/** A statement without its secrets, and what was taken out of it. */
+export interface TakenSecrets extends RedactedText {
+  /** What stood in literals and comments, as text: it must not turn up elsewhere either. */
+  readonly values: readonly string[]
+  /** Names in quotes that hold a secret. */
+  readonly names: readonly string[]
+  /** Is a `?` where a secret would be? Then the arguments of EXECUTE are secrets. */
+  readonly parameters: boolean
 }
 
+/** Prepared statements that the client sent with it, by name. */
+export type PreparedTexts = Readonly<Record<string, string>>
+
+const REPLACEMENT = "'***'"
+const NAME_REPLACEMENT = '"***"'
+
 /**
- * A name of a secret followed by a value, inside a literal or a comment: `"password": "x"`, `token=x`. All repetitions
- * are bounded: the time stays linear whatever the text.
+ * The text without what looks like a secret: literals in the same term as the name of a secret (`secretNodes` says what
+ * that is), literals and quoted names that hold one, the user part of URIs, and the same in comments. The result parses
+ * where the text did. Of a text that does not parse, and names a secret, all literals are taken out.
  */
-const assignment =
-  /(?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|(?:api|access|private|secret)[-_ ]?key|authorization)\w{0,40}["']{0,4}\s{0,20}[:=]|identified\s{1,20}by/i
-const assignedValue =
-  /((?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|(?:api|access|private|secret)[-_ ]?key|authorization)["']?\s{0,20}(?::|=>?)\s{0,20})(?:(?:bearer|basic)\s{1,20})?[^\s,;]+/gi
-const knownShapes = /^(?:bearer|basic)\s+\S|AKIA[0-9A-Z]{12}|eyJ[\w-]{8,}\.[\w-]+\.|-----BEGIN [A-Z ]{0,20}PRIVATE KEY/i
-const userInfo = /(:\/\/)[^\s/?#'"@]+@/g
+export function redactSecrets(sql: string, prepared: PreparedTexts = {}): RedactedText {
+  const { sql: text, redacted } = takeSecrets(sql, prepared)
+  return { sql: text, redacted }
+}
 
-const literals: ReadonlySet<string> = new Set(['STRING_LITERAL', 'UNICODE_STRING', 'BINARY_LITERAL'])
-const numbers: ReadonlySet<string> = new Set(['INTEGER_VALUE', 'DECIMAL_VALUE', 'DOUBLE_VALUE', 'DIGIT_IDENTIFIER'])
-
-/** What may stand between a name and its literal. */
-const connectors = tokenSet(`
-  = <> < <= > >= => : ( [ , ) ] . || + - UNRECOGNIZED LIKE IN NOT IS BY TO AS VALUE VALUES ROW ARRAY CAST BETWEEN
-  DISTINCT FROM`)
+/** As `redactSecrets`, and tells what it took. */
+export function takeSecrets(sql: string, prepared: PreparedTexts = {}, depth = 0): TakenSecrets {
+  // EXECUTE names no secret itself: its arguments are what the prepared text says.
+  if (!isSuspicious(sql) && !/execute/i.test(sql))
+    return { sql, redacted: false, values: [], names: [], parameters: false }
+  const found: Found = { edits: [], values: [], names: [], parameters: false }
+  const parsed = findInTree(sql, found, parametersOf(prepared, depth))
+  findInTokens(sql, found, parsed)
+  const parts: string[] = []
+  let from = 0
+  for (const edit of found.edits.toSorted((a, b) => a.start - b.start)) {
+    // Two literals side by side would be another one.
+    if (edit.start > from || from === 0) parts.push(sql.slice(from, edit.start), edit.text)
+    from = Math.max(from, edit.end)
+  }
+  parts.push(sql.slice(from))
+  const text = withoutUserInfo(parts.join(''), found.values)
+  const { values, names, parameters } = found
+  return { sql: text, redacted: text !== sql, values, names, parameters }
+}
 
 interface Edit {
   readonly start: number
@@ -56,22 +62,71 @@ interface Edit {
   readonly text: string
 }
 
-/**
- * The text without what looks like a secret: literals next to names of secrets, literals that hold one, the user part
- * of URIs, and the same in comments. Works on tokens, so also on text that does not parse; where a quote is not closed
- * the rest of the text counts as one literal. The result parses where the text did.
- */
-export function redactSecrets(sql: string): RedactedText {
-  if (!suspicious.test(sql)) return { sql, redacted: false }
-  let text = ''
-  let from = 0
-  for (const edit of findSecrets(sql)) {
-    text += sql.slice(from, edit.start) + edit.text
-    from = edit.end
-  }
-  text = (text + sql.slice(from)).replace(userInfo, '://***@')
-  return { sql: text, redacted: text !== sql }
+interface Found {
+  readonly edits: Edit[]
+  readonly values: string[]
+  readonly names: string[]
+  parameters: boolean
 }
+
+/** A text in a text in a text is a secret by itself. */
+const MAX_DEPTH = 3
+
+function parametersOf(prepared: PreparedTexts, depth: number): ParameterSecrets {
+  const known = new Map<string, TakenSecrets>()
+  const taken = (sql: string): TakenSecrets => {
+    const before = known.get(sql)
+    if (before) return before
+    const now = takeSecrets(sql, prepared, depth + 1)
+    known.set(sql, now)
+    return now
+  }
+  return {
+    ofPrepared(name) {
+      const wanted = name.toLowerCase()
+      const text = Object.entries(prepared).find(([key]) => key.toLowerCase() === wanted)?.[1]
+      return text === undefined || depth >= MAX_DEPTH || taken(text).parameters
+    },
+    ofText(sql) {
+      if (depth >= MAX_DEPTH) return { text: true, parameters: true }
+      const { redacted, parameters } = taken(sql)
+      return { text: redacted, parameters }
+    },
+  }
+}
+
+/** @returns false when the text does not parse */
+function findInTree(sql: string, found: Found, parameters: ParameterSecrets): boolean {
+  try {
+    const secrets = secretNodes(parseStatement(sql), parameters)
+    for (const { kind, start, end, value } of secrets.nodes) {
+      found.edits.push({ start, end, text: kind === 'name' ? NAME_REPLACEMENT : REPLACEMENT })
+      if (kind === 'name') found.names.push(value)
+      else addValue(found, sql.slice(start, end), value)
+    }
+    found.parameters = secrets.parameters
+    return true
+  } catch {
+    // Not the place to say what is wrong with it: whoever runs the statement does.
+    return false
+  }
+}
+
+/** @param raw as written, @param value as it is meant */
+function addValue({ values }: Found, raw: string, value: string): void {
+  const open = raw.indexOf("'")
+  const inner = open < 0 ? raw : raw.slice(open + 1, raw.endsWith("'") && raw.length > open + 1 ? -1 : undefined)
+  withoutUserInfo(value, values)
+  values.push(value)
+  if (inner !== value) values.push(inner)
+}
+
+const literals: ReadonlySet<string> = new Set(['STRING_LITERAL', 'UNICODE_STRING', 'BINARY_LITERAL'])
+const numbers: ReadonlySet<string> = new Set(['INTEGER_VALUE', 'DECIMAL_VALUE', 'DOUBLE_VALUE', 'DIGIT_IDENTIFIER'])
+/** May stand between the name of a secret and the secret itself, which may have no quotes. */
+const assigning = tokenSet('= => : BY IS TO AS')
+/** After these a word that follows at once is the secret. */
+const followed = /^(?:pass(?:word|wd|phrase|code)?|pwd|pw|secret|identified)$/i
 
 interface Seen {
   readonly type: string
@@ -79,83 +134,70 @@ interface Seen {
   readonly end: number
 }
 
-function findSecrets(sql: string): Edit[] {
-  const edits: Edit[] = []
+/**
+ * Comments; and of a text that does not parse all that may be a secret. A quote that is not closed makes a literal of the
+ * rest.
+ */
+function findInTokens(sql: string, found: Found, parsed: boolean): void {
   const scan = startScan()
-  let previous: Seen | undefined
-  let beforeThat: Seen | undefined
-  /** Set after the name of a secret: how deep in parentheses it stood. */
-  let armedAt: number | undefined
-  let depth = 0
-  let insertsSecret = false
-  let isInsert = false
+  const candidates: Seen[] = []
+  let namesOne = false
+  /** After the name of a secret, and where the next word is one. */
+  let after: 'nothing' | 'name' | 'assigned' = 'nothing'
   let at = 0
   for (;;) {
     const blankEnd = skipBlank(sql, at, scan)
-    editComment(sql, at, blankEnd, edits)
+    editComments(sql, at, blankEnd, found)
     at = blankEnd
-    if (at >= sql.length) return edits
+    if (at >= sql.length) break
     let type = scanToken(sql, at, scan)
-    if (type === 'UNRECOGNIZED' && sql.charAt(at) === "'") {
-      type = 'STRING_LITERAL'
+    if (type === 'UNRECOGNIZED' && (sql.charAt(at) === "'" || sql.charAt(at) === '"')) {
+      type = sql.charAt(at) === "'" ? 'STRING_LITERAL' : 'QUOTED_IDENTIFIER'
       scan.end = sql.length
     }
     const token: Seen = { type, start: at, end: scan.end }
-    const text = sql.slice(at, scan.end)
-    if (previous === undefined) isInsert = type === 'INSERT'
-    if (literals.has(type)) {
-      const isKeyOfObject = armedAt !== undefined && previous?.type === 'KEY'
-      if ((armedAt !== undefined && !isKeyOfObject) || insertsSecret || holdsSecret(text)) edits.push(redaction(token))
-    } else if (numbers.has(type)) {
-      if (armedAt !== undefined && previous !== undefined && ['=', '<>', '=>', ':'].includes(previous.type)) {
-        edits.push(redaction(token))
-      }
-    } else if (isName(type, text)) {
-      if (isSecretName(type === 'QUOTED_IDENTIFIER' ? text.slice(1, -1) : text)) {
-        armedAt = depth
-        insertsSecret ||= isInsert
-        if (beforeThat && literals.has(beforeThat.type) && (previous?.type === '=' || previous?.type === '<>')) {
-          replaceLast(edits, redaction(beforeThat))
-        }
-      } else if (!connectors.has(type)) armedAt = undefined
-    } else {
-      if (type === '(' || type === '[') depth++
-      if (type === ')' || type === ']') depth--
-      if (!connectors.has(type) || (armedAt !== undefined && depth <= armedAt && (type === ',' || depth < armedAt))) {
-        armedAt = undefined
-      }
-    }
-    beforeThat = previous
-    previous = token
     at = scan.end
+    if (parsed) continue
+    const text = sql.slice(token.start, token.end)
+    if (literals.has(type) || numbers.has(type)) {
+      if (holdsSecret(text)) take(sql, token, found)
+      else candidates.push(token)
+      after = 'nothing'
+    } else if (type === 'QUOTED_IDENTIFIER' || type === 'BACKQUOTED_IDENTIFIER' || /^[A-Za-z_]/.test(text)) {
+      const name = type === 'QUOTED_IDENTIFIER' ? text.slice(1, -1) : text
+      if (isSecretName(name)) {
+        namesOne = true
+        if (after === 'assigned') candidates.push(token)
+        after = followed.test(name) ? 'assigned' : 'name'
+      } else if (after !== 'nothing' && assigning.has(type)) after = 'assigned'
+      else {
+        if (after === 'assigned' && !reservedWords.has(type)) candidates.push(token)
+        after = 'nothing'
+      }
+      if (type === 'QUOTED_IDENTIFIER' && holdsSecret(name)) take(sql, token, found)
+    } else after = after !== 'nothing' && assigning.has(type) ? 'assigned' : 'nothing'
   }
+  if (namesOne) for (const token of candidates) take(sql, token, found)
 }
 
-function isName(type: string, text: string): boolean {
-  return type === 'QUOTED_IDENTIFIER' || type === 'BACKQUOTED_IDENTIFIER' || /^[A-Za-z_]/.test(text)
+function take(sql: string, { type, start, end }: Seen, found: Found): void {
+  const raw = sql.slice(start, end)
+  found.edits.push({ start, end, text: REPLACEMENT })
+  if (type === 'STRING_LITERAL') addValue(found, raw, raw.slice(1).replace(/'$/, '').replaceAll("''", "'"))
+  else addValue(found, raw, raw)
 }
 
-function holdsSecret(literal: string): boolean {
-  const content = literal.slice(literal.indexOf("'") + 1)
-  return knownShapes.test(content) || assignment.test(content)
-}
-
-function redaction(token: Seen): Edit {
-  return { start: token.start, end: token.end, text: REPLACEMENT }
-}
-
-/** A literal before its name: its own edit, where it has one already, gives way. */
-function replaceLast(edits: Edit[], edit: Edit): void {
-  while (edits.length > 0 && edits.at(-1)!.start >= edit.start) edits.pop()
-  edits.push(edit)
-}
-
-function editComment(sql: string, start: number, end: number, edits: Edit[]): void {
-  if (end - start < 4) return
+function editComments(sql: string, start: number, end: number, found: Found): void {
+  if (end - start < 3) return
   const blank = sql.slice(start, end)
-  if (!suspicious.test(blank)) return
-  const clean = blank.replace(assignedValue, '$1***')
-  // A value that ran into the comment's end took its closing with it: keep the comment closed.
-  const closed = skipBlank(clean, 0, startScan()) === clean.length ? clean : ' '
-  if (clean !== blank) edits.push({ start, end, text: closed })
+  if (!isSuspicious(blank)) return
+  for (const { index, 0: comment } of blank.matchAll(/--[^\r\n]*|\/\*[\s\S]*?\*\//g)) {
+    const bracketed = comment.startsWith('/*')
+    const inner = comment.slice(2, bracketed ? -2 : undefined)
+    const clean = redactComment(inner, found.values)
+    if (clean === inner) continue
+    // What is left must neither close the comment earlier nor run into its end.
+    if (bracketed && /\*\/|\*$/.test(clean)) found.edits.push({ start, end, text: ' ' })
+    else found.edits.push({ start: start + index + 2, end: start + index + 2 + inner.length, text: clean })
+  }
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { createRandom } from '../../chaos/random.ts'
 import { parseStatement } from '../../../src/sql/syntax/parser.ts'
-import { redactSecrets } from '../../../src/sql/syntax/redact-secrets.ts'
+import { redactSecrets, takeSecrets } from '../../../src/sql/syntax/redact-secrets.ts'
 
 describe('secrets are redacted', () => {
   it.each([
@@ -12,7 +13,7 @@ describe('secrets are redacted', () => {
       "SELECT apiToken = 'x', \"s3.aws-secret-key\" <> X'AB'",
       "SELECT apiToken = '***', \"s3.aws-secret-key\" <> '***'",
     ],
-    ["SELECT decrypt(x, secret('y'), 'z')", "SELECT decrypt(x, secret('***'), 'z')"],
+    ["SELECT decrypt(x, secret('y'), 'z')", "SELECT decrypt(x, secret('***'), '***')"],
     ['SELECT pin_token = 12345', "SELECT pin_token = '***'"],
     [
       `CREATE CATALOG c USING postgresql WITH ("connection-url" = 'jdbc:postgresql://bob:pw@h/db', "connection-password" = 'x''y', "connection-user" = 'bob')`,
@@ -39,7 +40,7 @@ describe('secrets are redacted', () => {
 describe('secrets are redacted in text that does not parse', () => {
   it.each([
     ["ALTER USER x IDENTIFIED BY 'foo'", "ALTER USER x IDENTIFIED BY '***'"],
-    ["{{{ secret => 'x', a => 'b'", "{{{ secret => '***', a => 'b'"],
+    ["{{{ secret => 'x', a => 'b'", "{{{ secret => '***', a => '***'"],
     ["SELECT password 'open hunter2", "SELECT password '***'"],
     ['see https://bob:pw@host/x', 'see https://***@host/x'],
   ])('%s', (sql, redacted) => expect(redactSecrets(sql)).toEqual({ sql: redacted, redacted: true }))
@@ -55,4 +56,172 @@ describe('nothing else is', () => {
     "SELECT passenger = 'bob', bypass_count = 5, compass_x = 'n'",
     "SELECT url_extract_host('http://example.com/a@b')",
   ])('%s', (sql) => expect(redactSecrets(sql)).toEqual({ sql, redacted: false }))
+})
+
+const M = 'hunter5marker'
+
+/** Ways to write a statement in which a marker stands near the name of a secret. */
+const statements: readonly string[] = [
+  `SELECT * FROM t WHERE password = '${M}'`,
+  `SELECT * FROM t WHERE t."passWord" <> '${M}'`,
+  `SELECT * FROM t WHERE upper(concat('x', password)) = lower('${M}')`,
+  `SELECT * FROM t WHERE 'a' || '${M}' || 'b' = t.api_key`,
+  `SELECT * FROM t WHERE '${M}' IN (name, password)`,
+  `SELECT * FROM t WHERE password BETWEEN 'a' AND '${M}'`,
+  `SELECT * FROM t WHERE password IN (SELECT '${M}')`,
+  `SELECT * FROM t WHERE password = ANY (VALUES 'a', '${M}')`,
+  `SELECT * FROM t WHERE '${M}' = (SELECT max(password) FROM u)`,
+  `SELECT * FROM t WHERE (a = 1 OR NOT (password = '${M}')) IS NULL`,
+  `SELECT * FROM t WHERE if(a = 1, password, 'z') = '${M}'`,
+  `SELECT CASE password WHEN '${M}' THEN 1 ELSE 2 END FROM t`,
+  `SELECT CASE WHEN password = '${M}' THEN 'x' ELSE 'y' END FROM t`,
+  `SELECT CASE WHEN a = 1 THEN password ELSE '${M}' END FROM t`,
+  `SELECT coalesce(password, '${M}') FROM t`,
+  `SELECT '${M}' AS password`,
+  `SELECT x AS y FROM (VALUES ('bob', '${M}')) AS t(name, password)`,
+  `WITH t(name, password) AS (VALUES ('bob', '${M}')) SELECT * FROM t`,
+  `WITH s AS (SELECT '${M}' AS p) SELECT * FROM users JOIN s ON users.password = s.p`,
+  `SELECT * FROM users, (VALUES '${M}') AS s(p) WHERE users.password = s.p`,
+  `SELECT * FROM users CROSS JOIN UNNEST(ARRAY['${M}']) AS s(p) WHERE users.password = s.p`,
+  `SELECT password FROM t UNION ALL SELECT '${M}'`,
+  `SELECT any_match(tokens, x -> x = '${M}') FROM t`,
+  `SELECT max(password) FILTER (WHERE password LIKE '${M}%') OVER (PARTITION BY a) FROM t`,
+  `SELECT element_at(m, 'password') = '${M}' FROM t`,
+  `SELECT m['password'] = '${M}' FROM t`,
+  `SELECT json_extract_scalar(j, '$.credentials.password') = '${M}' FROM t`,
+  `SELECT map(ARRAY['user', 'password'], ARRAY['bob', '${M}'])`,
+  `SELECT json_object('password' : '${M}')`,
+  `SELECT json_value(j, 'lax $.password') = '${M}' FROM t`,
+  `SELECT JSON '{"user": "bob", "password": "${M}"}'`,
+  `SELECT json_parse('{\\"api_key\\":\\"${M}\\"}')`,
+  `SELECT U&'password = ''${M}'''`,
+  `SELECT password = U&'${M}\\0041'`,
+  `SELECT 'postgresql://bob:${M}@db.example.com/x'`,
+  `SELECT 'connect bob:${M}@db.example.com'`,
+  `SELECT 'https://example.com/reset?token=${M}&user=bob'`,
+  `SELECT 'Authorization: Bearer ${M}'`,
+  `SELECT 'curl -H "bearer ${M}"'`,
+  `SELECT 'Basic ${M}Zm9v=='`,
+  `SELECT 1 AS "password=${M}"`,
+  `SELECT 1 /* the password is ${M} */`,
+  `SELECT 1 -- password=${M}`,
+  `CREATE CATALOG c USING postgresql WITH ("connection-password" = '${M}')`,
+  `CREATE CATALOG c USING postgresql WITH ("connection-url" = 'jdbc:postgresql://h/d?user=bob&password=${M}')`,
+  `CREATE TABLE t (a int) WITH (secret_key = ARRAY['${M}'])`,
+  `CREATE TABLE t AS SELECT '${M}' AS secret`,
+  `CREATE TABLE t (a, password) AS SELECT 'x', '${M}'`,
+  `CREATE VIEW v AS SELECT * FROM t WHERE password = '${M}'`,
+  `SET SESSION lake.api_key = '${M}'`,
+  `SET SESSION lake.password = concat('${M}', 'x')`,
+  `WITH SESSION lake.password = '${M}' SELECT 1`,
+  `CALL c.s.set_password('bob', '${M}')`,
+  `CALL c.s.configure(name => 'x', password => '${M}')`,
+  `CALL c.s.configure('password', '${M}')`,
+  `ALTER TABLE t EXECUTE rotate(secret => '${M}')`,
+  `SELECT * FROM TABLE(c.system.query(password => '${M}'))`,
+  `INSERT INTO users (name, password) SELECT 'bob', '${M}'`,
+  `INSERT INTO passwords VALUES ('bob', '${M}')`,
+  `UPDATE users SET password = '${M}' WHERE name = 'x'`,
+  `DELETE FROM users WHERE password = '${M}'`,
+  `MERGE INTO users u USING t ON u.id = t.id WHEN NOT MATCHED THEN INSERT (id, password) VALUES (1, '${M}')`,
+  `PREPARE p FROM SELECT * FROM t WHERE password = '${M}'`,
+  `EXECUTE IMMEDIATE 'SELECT * FROM t WHERE password = ''${M}'''`,
+  `EXECUTE IMMEDIATE 'SELECT * FROM t WHERE password = ?' USING '${M}'`,
+  `EXECUTE hidden USING '${M}'`,
+  `EXECUTE unknown USING '${M}'`,
+  `EXPLAIN ANALYZE SELECT * FROM t WHERE password = '${M}'`,
+  `WITH FUNCTION f(x varchar) RETURNS boolean RETURN if(x = '${M}', true, false) SELECT f(password) FROM t`,
+  `WITH FUNCTION f(password varchar) RETURNS boolean RETURN true SELECT f('${M}')`,
+]
+const broken: readonly string[] = [
+  `CREATE USER bob PASSWORD '${M}'`,
+  `CREATE USER bob PASSWORD ${M}`,
+  `ALTER USER bob IDENTIFIED BY ${M}`,
+  `SELECT * FORM t WHERE password = '${M}'`,
+  `SELECT * FORM t WHERE '${M}' = lower(password)`,
+  `SELECT password = '${M}`,
+  `SELECT * FROM t WHERE password = "${M}`,
+  `SET PASSWORD TO ${M}`,
+  `COPY t FROM 's3://b' CREDENTIALS 'aws_secret_access_key=${M}'`,
+]
+const prepared = { hidden: 'SELECT * FROM t WHERE lower(password) = lower(?)', plain: 'SELECT ? AS name' }
+
+describe('a literal near the name of a secret', () => {
+  it.each(statements)('is taken out, and the rest parses: %s', (sql) => {
+    expect(() => parseStatement(sql)).not.toThrow()
+    const taken = takeSecrets(sql, prepared)
+    expect(taken.sql).not.toContain(M)
+    expect(taken.redacted).toBe(true)
+    expect([...taken.values, ...taken.names].join(' ')).toContain(M)
+    expect(() => parseStatement(taken.sql)).not.toThrow()
+    expect(redactSecrets(taken.sql, prepared).sql).toBe(taken.sql)
+  })
+
+  it.each(broken)('is taken out of what does not parse: %s', (sql) => {
+    const taken = takeSecrets(sql)
+    expect(taken.sql).not.toContain(M)
+    expect(taken.values.join(' ')).toContain(M)
+  })
+
+  it('is taken out whatever stands between, before and after', () => {
+    const random = createRandom(20_261_121, 'secrets')
+    const { pick, chance, whole } = random
+    const names = ['password', '"db-password"', 't.api_key', 'accessToken', 'u."client secret"', 'credentials.pw']
+    const wraps = [
+      (x: string) => `lower(${x})`,
+      (x: string) => `CAST(${x} AS varchar(99))`,
+      (x: string) => `concat('z', ${x}, name)`,
+      (x: string) => `(${x} || 'q')`,
+      (x: string) => `coalesce(NULL, ${x})`,
+      (x: string) => `(SELECT max(${x}) FROM t)`,
+      (x: string) => `/* c */ ${x} -- d\n`,
+      (x: string) => `if(1 = 1, ${x}, 'e')`,
+      (x: string) => `CASE WHEN a THEN ${x} END`,
+      (x: string) => `ROW(${x}, 1)`,
+      (x: string) => `ARRAY[${x}]`,
+      (x: string) => `TRY(${x})`,
+    ]
+    const joins = ['=', '<>', '<', 'IS DISTINCT FROM', 'LIKE', '||'].map(
+      (op) => (a: string, b: string) => `${a} ${op} ${b}`,
+    )
+    joins.push((a, b) => `${a} IN (${b}, 'x')`)
+    joins.push((a, b) => `${b} NOT IN (1, ${a})`)
+    joins.push((a, b) => `f(${a}, ${b})`)
+    joins.push((a, b) => `${a} BETWEEN 'a' AND ${b}`)
+    const places = [
+      (x: string) => `SELECT * FROM t WHERE a = 1 AND (${x} OR b = 2)`,
+      (x: string) => `SELECT ${x} FROM t`,
+      (x: string) => `SELECT 1 FROM t JOIN u ON ${x}`,
+      (x: string) => `SELECT 1 FROM t GROUP BY a HAVING ${x}`,
+      (x: string) => `SELECT 1 FROM t ORDER BY ${x}`,
+      (x: string) => `DELETE FROM t WHERE ${x}`,
+      (x: string) => `PREPARE q FROM SELECT ${x} FROM t`,
+      (x: string) => `CREATE TABLE n AS SELECT ${x} AS c FROM t`,
+      (x: string) => `SELECT 1 WHERE EXISTS (SELECT 1 FROM t WHERE ${x})`,
+      (x: string) => `SELECT ~ broken ${x}`,
+    ]
+    const literals = [`'${M}'`, `U&'${M}'`, `'it''s ${M}'`, `VARCHAR '${M}'`]
+    for (let n = 0; n < 3000; n++) {
+      let [name, literal] = [pick(names), pick(literals)]
+      for (let depth = whole(0, 3); depth > 0; depth--) {
+        if (chance(0.5)) name = pick(wraps)(name)
+        else literal = pick(wraps)(literal)
+      }
+      const sides: [string, string] = chance(0.5) ? [name, literal] : [literal, name]
+      const sql = pick(places)(pick(joins)(...sides))
+      expect(redactSecrets(sql).sql, sql).not.toContain(M)
+    }
+  })
+})
+
+describe('figures and other terms stay', () => {
+  it.each([
+    "SELECT sum(tokens) / 1000, substr(token, 1, 8) FROM t WHERE day = DATE '2024-01-01' LIMIT 100",
+    "SELECT password IS NULL, count(*) FROM t WHERE name = 'bob' GROUP BY 1",
+    "SELECT CASE WHEN token IS NULL THEN 'guest' ELSE 'user' END FROM t",
+    "SELECT token_count = 5000, password_length = 12, kind = 'token' FROM t",
+    "EXECUTE plain USING 'bob'",
+    "SELECT 'write to bob@example.com', 'mailto:bob@example.com'",
+    'SELECT tokens FROM t WHERE id = 5 -- figures per key',
+  ])('%s', (sql) => expect(redactSecrets(sql, prepared)).toEqual({ sql, redacted: false }))
 })

@@ -1,0 +1,441 @@
+import type { Expression, FunctionCall, Identifier, QualifiedName } from './ast.ts'
+import type { Query, QueryBody, SelectItem } from './ast-query.ts'
+import type { FunctionSpecification } from './ast-routines.ts'
+import type { Statement } from './ast-statements.ts'
+import { holdsSecret, isSecretName, namesSecret, withoutUserInfo } from './secret-names.ts'
+import { childrenOf, type AnyNode } from './tree.ts'
+
+/** A node of the tree whose text is to be taken out, and what it says. */
+export interface SecretNode {
+  readonly kind: 'literal' | 'name'
+  readonly start: number
+  readonly end: number
+  readonly value: string
+}
+
+export interface SecretNodes {
+  readonly nodes: readonly SecretNode[]
+  /** A `?` stands where a secret does. */
+  readonly parameters: boolean
+}
+
+export interface ParameterSecrets {
+  /** Do arguments of this prepared statement stand for secrets? True too where it is not known. */
+  readonly ofPrepared: (name: string) => boolean
+  /** The same of the text of EXECUTE IMMEDIATE; `text` when the text itself has secrets. */
+  readonly ofText: (sql: string) => { readonly text: boolean; readonly parameters: boolean }
+}
+
+/**
+ * How near a node is to a name of a secret: `all` takes numbers out too, `text` those alone that are long and stand as
+ * arguments (`substr(token, 1, 8)` and `sum(tokens) / 1000` tell nothing).
+ */
+type Near = 'no' | 'text' | 'all'
+
+/**
+ * Literals of a statement that stand for secrets. What belongs together is a term: a comparison, an item of a select
+ * list, an argument list, an assignment, not the terms of AND and OR. A term that names a secret anywhere has all its
+ * literals taken out, whatever functions and subqueries are between; where it also names something that the statement itself
+ * makes of literals (VALUES, a subquery's columns, a routine), so have those.
+ */
+export function secretNodes(statement: Statement, parameters: ParameterSecrets): SecretNodes {
+  const walk = new Walk(parameters)
+  walk.mark(statement)
+  walk.visit(statement, 'no', undefined)
+  walk.followReferences()
+  return { nodes: walk.nodes, parameters: walk.parameters }
+}
+
+const equalities: ReadonlySet<string> = new Set(['=', '<>', 'IS DISTINCT FROM'])
+/** Their literals are part of the grammar. */
+const fixed: ReadonlySet<string> = new Set(['Limit', 'FetchFirst', 'Offset'])
+/** Arguments of these may be names: `element_at(x, 'password')`, `ROW('password', 'x')`. */
+const callers: ReadonlySet<string> = new Set([
+  'FunctionCall',
+  'SubscriptExpression',
+  'ArrayConstructor',
+  'Row',
+  'JsonObjectMember',
+  'JsonPathInvocation',
+  'Call',
+  'CallArgument',
+])
+const expressions: ReadonlySet<string> = new Set<Expression['kind']>([
+  'ComparisonExpression',
+  'QuantifiedComparisonExpression',
+  'BetweenPredicate',
+  'InPredicate',
+  'LikePredicate',
+  'IsNullPredicate',
+  'IsNotNullPredicate',
+  'ArithmeticUnaryExpression',
+  'ArithmeticBinaryExpression',
+  'ConcatExpression',
+  'AtTimeZone',
+  'FunctionCall',
+  'Listagg',
+  'WindowOperation',
+  'LambdaExpression',
+  'NullIfExpression',
+  'CoalesceExpression',
+  'TryExpression',
+  'Format',
+  'Cast',
+  'ArrayConstructor',
+  'Row',
+  'SubscriptExpression',
+  'DereferenceExpression',
+  'Trim',
+  'Extract',
+  'Normalize',
+  'JsonExists',
+  'JsonValue',
+  'JsonQuery',
+  'JsonObject',
+  'JsonArray',
+  'SubqueryExpression',
+])
+
+interface Marks {
+  /** A value that is, or is made of, a secret. */
+  readonly secret: boolean
+  readonly equality: boolean
+  /** Names something that is no secret by its name. */
+  readonly refers: boolean
+}
+
+const unmarked: Marks = { secret: false, equality: false, refers: false }
+
+class Walk {
+  readonly #taken = new Map<AnyNode, SecretNode>()
+  readonly #marks = new Map<AnyNode, Marks>()
+  readonly #parameterSecrets: ParameterSecrets
+  /** What makes rows or values of literals, for other parts of the statement to name. */
+  readonly #sources: AnyNode[] = []
+  readonly #routines: FunctionSpecification[] = []
+  #refersFromSecret = false
+  #anySecret = false
+  #root: AnyNode | undefined
+  #queries = 0
+  #collected = false
+  parameters = false
+
+  constructor(parameterSecrets: ParameterSecrets) {
+    this.#parameterSecrets = parameterSecrets
+  }
+
+  get nodes(): SecretNode[] {
+    return [...this.#taken.values()].toSorted((a, b) => a.start - b.start)
+  }
+
+  /** From the leaves up, once for each node. */
+  mark(node: AnyNode): Marks {
+    this.#root ??= node
+    let secret = false
+    let equality = false
+    let refers = false
+    for (const child of childrenOf(node)) {
+      const below = this.mark(child)
+      equality ||= below.equality
+      refers ||= below.refers
+      secret ||= below.secret && passesUp(node, child)
+      if (callers.has(node.kind) && isText(child) && namesSecret(child.value)) secret = true
+      if (node.kind === 'JsonPathInvocation' && isText(child) && isSecretName(child.value)) secret = true
+    }
+    switch (node.kind) {
+      case 'Identifier':
+        secret = isSecretName((node as Identifier).value)
+        refers = !secret
+        break
+      case 'FunctionCall':
+        secret ||= lastIsSecret((node as FunctionCall).name)
+        break
+      case 'ComparisonExpression':
+        equality ||= equalities.has((node as AnyNode & { operator: string }).operator)
+        break
+      case 'InPredicate':
+        equality = true
+        break
+      case 'SubqueryExpression':
+        secret = this.#outputsSecret((node as AnyNode & { query: Query }).query.body)
+        break
+      default:
+        if (node.kind === 'Query') secret = false
+    }
+    const marks = secret || equality || refers ? { secret, equality, refers } : unmarked
+    this.#marks.set(node, marks)
+    return marks
+  }
+
+  #of(node: AnyNode | undefined): Marks {
+    return (node && this.#marks.get(node)) ?? unmarked
+  }
+
+  #outputsSecret(body: QueryBody): boolean {
+    switch (body.kind) {
+      case 'QuerySpecification':
+        return body.select.items.some((item) => this.#itemSecret(item))
+      case 'SetOperation':
+        return this.#outputsSecret(body.left) || this.#outputsSecret(body.right)
+      case 'TableSubquery':
+        return this.#outputsSecret(body.query.body)
+      case 'Values':
+        return body.rows.some((row) => this.#of(row).secret)
+      case 'Table':
+        return false
+    }
+  }
+
+  #itemSecret(item: SelectItem): boolean {
+    if (item.kind === 'AllColumns') return item.aliases.some(named)
+    return named(item.alias) || this.#of(item.expression).secret
+  }
+
+  visit(node: AnyNode, near: Near, parent: AnyNode | undefined): void {
+    if (fixed.has(node.kind)) return
+    this.#take(node, near, parent)
+    if (node.kind === 'IfExpression' || node.kind === 'SearchedCaseExpression' || node.kind === 'SimpleCaseExpression')
+      return this.#visitChoice(node, near)
+    let here = near
+    if (near !== 'all' && expressions.has(node.kind)) {
+      const { secret, equality, refers } = this.#of(node)
+      if (secret) {
+        here = stronger(near, equality ? 'all' : 'text')
+        this.#anySecret = true
+        this.#refersFromSecret ||= refers
+      }
+    }
+    here = stronger(here, this.#nearByName(node))
+    const isQuery = node.kind === 'Query'
+    if (isQuery) this.#queries++
+    if (!this.#collected && isSource(node, this.#queries)) this.#sources.push(node)
+    if (!this.#collected && node.kind === 'FunctionSpecification') this.#routines.push(node as FunctionSpecification)
+    for (const child of childrenOf(node)) this.visit(child, here, node)
+    if (isQuery) this.#queries--
+  }
+
+  /** The condition of a choice says nothing about its results. */
+  #visitChoice(node: AnyNode, near: Near): void {
+    const parts = childrenOf(node)
+    if (node.kind === 'IfExpression') return this.#visitGroups(node, near, [parts.slice(0, 1), parts.slice(1)])
+    const whens = parts.filter(({ kind }) => kind === 'WhenClause').map((when) => childrenOf(when))
+    const conditions = whens.map((when) => when[0]!)
+    const operand = node.kind === 'SimpleCaseExpression' ? parts.slice(0, 1) : []
+    const results = [
+      ...whens.map((when) => when[1]!),
+      ...parts.slice(operand.length).filter(({ kind }) => kind !== 'WhenClause'),
+    ]
+    if (operand.length > 0) this.#visitGroups(node, near, [[...operand, ...conditions], results])
+    else this.#visitGroups(node, near, [...conditions.map((condition) => [condition]), results])
+  }
+
+  #visitGroups(parent: AnyNode, near: Near, groups: readonly (readonly AnyNode[])[]): void {
+    for (const group of groups) {
+      const secret = group.length > 1 && group.some((one) => this.#of(one).secret)
+      if (secret) {
+        this.#anySecret = true
+        this.#refersFromSecret ||= group.some((one) => this.#of(one).refers)
+      }
+      for (const one of group) this.visit(one, secret ? 'all' : near, parent)
+    }
+  }
+
+  /** Names that say of what stands below them that it is a secret. */
+  #nearByName(node: AnyNode): Near {
+    const yes = (found: boolean): Near => {
+      this.#anySecret ||= found
+      return found ? 'all' : 'no'
+    }
+    const one = node as Named
+    switch (node.kind) {
+      case 'SingleColumn': {
+        if (!named(one.alias)) return 'no'
+        this.#anySecret = true
+        const { refers } = this.#of(one.expression)
+        this.#refersFromSecret ||= refers
+        return refers ? 'text' : 'all'
+      }
+      case 'AllColumns':
+        return yes((one.aliases ?? []).some(named))
+      case 'Property':
+      case 'UpdateAssignment':
+      case 'WithQuery':
+      case 'CallArgument':
+      case 'TableFunctionArgument':
+        return yes(named(one.name) || (one.columnNames ?? []).some(named))
+      case 'AssignmentStatement':
+        return yes(named(one.target))
+      case 'VariableDeclaration':
+        return yes((one.names ?? []).some(named))
+      case 'AliasedRelation':
+        return yes(named(one.alias) || (one.columnNames ?? []).some(named))
+      case 'ColumnDefinition':
+      case 'SetSession':
+      case 'SessionProperty':
+      case 'CommentOn':
+        return yes(anyPart(one.name))
+      case 'Insert':
+        return yes((one.columns ?? []).some(named) || lastIsSecret(one.target))
+      case 'MergeInsert':
+        return yes((one.columns ?? []).some(named))
+      case 'CreateTableAsSelect':
+        return yes((one.columnAliases ?? []).some(named) || lastIsSecret(one.name))
+      case 'CreateView':
+      case 'CreateMaterializedView':
+        return yes(lastIsSecret(one.name))
+      case 'Call':
+      case 'TableFunctionInvocation': {
+        const below = (one.arguments ?? []).some((each) => this.#of(each).secret)
+        return yes(lastIsSecret(one.name) || below)
+      }
+      case 'JsonObjectMember':
+        return yes(this.#of(node).secret)
+      case 'Row':
+      case 'ArrayConstructor':
+        return yes(this.#of(node).secret && childrenOf(node).some((each) => isText(each) && namesSecret(each.value)))
+      case 'SetOperation':
+        return yes(this.#outputsSecret(node as QueryBody))
+      case 'FunctionSpecification':
+        return yes(lastIsSecret(one.name))
+      case 'Execute':
+        return yes((one.parameters ?? []).length > 0 && this.#parameterSecrets.ofPrepared(named1(one.name)))
+      case 'ExecuteImmediate':
+        return yes(this.#parameterSecrets.ofText(textOf(one.statement)).parameters)
+      default:
+        return 'no'
+    }
+  }
+
+  #take(node: AnyNode, near: Near, parent: AnyNode | undefined): void {
+    switch (node.kind) {
+      case 'StringLiteral':
+      case 'GenericLiteral':
+      case 'IntervalLiteral': {
+        const { value } = node as AnyNode & { value: string }
+        const isStatement = parent?.kind === 'ExecuteImmediate' && this.#parameterSecrets.ofText(value).text
+        if (near !== 'no' || isStatement || holdsSecret(value)) this.#add('literal', node, value)
+        return
+      }
+      case 'BinaryLiteral':
+        if (near !== 'no') this.#add('literal', node, (node as AnyNode & { hex: string }).hex)
+        return
+      case 'LongLiteral':
+      case 'DecimalLiteral':
+      case 'DoubleLiteral': {
+        const { value } = node as AnyNode & { value: string }
+        const isArgument = parent !== undefined && callers.has(parent.kind) && value.length >= LONG_NUMBER
+        if (near === 'all' || (near === 'text' && isArgument)) this.#add('literal', node, value)
+        return
+      }
+      case 'Parameter':
+        this.parameters ||= near !== 'no'
+        return
+      case 'Identifier': {
+        const { value, quoted } = node as Identifier
+        if (quoted && (holdsSecret(value) || withoutUserInfo(value, []) !== value)) this.#add('name', node, value)
+        return
+      }
+      default:
+    }
+  }
+
+  #add(kind: SecretNode['kind'], node: AnyNode, value: string): void {
+    const { start, end } = node.span
+    this.#taken.set(node, { kind, start, end, value })
+  }
+
+  /** A secret is compared with something else that has a name: what that name may stand for is taken out. */
+  followReferences(): void {
+    this.#collected = true
+    if (this.#refersFromSecret) for (const source of this.#sources) this.visit(source, 'all', undefined)
+    if (this.#anySecret) for (const routine of this.#routines) this.visit(routine, 'all', undefined)
+    const takesSecret = this.#routines.some((routine) => routine.parameters.some(({ name }) => named(name)))
+    if (takesSecret && this.#root) this.visit(this.#root, 'all', undefined)
+  }
+}
+
+const LONG_NUMBER = 4
+
+/** Fields of statements that name what stands below. */
+interface Named {
+  readonly name?: Identifier | QualifiedName
+  readonly target?: Identifier | QualifiedName
+  readonly names?: readonly Identifier[]
+  readonly alias?: Identifier
+  readonly aliases?: readonly Identifier[]
+  readonly columns?: readonly Identifier[]
+  readonly columnNames?: readonly Identifier[]
+  readonly columnAliases?: readonly Identifier[]
+  readonly arguments?: readonly AnyNode[]
+  readonly parameters?: readonly AnyNode[]
+  readonly expression?: AnyNode
+  readonly statement?: AnyNode
+}
+
+function stronger(a: Near, b: Near): Near {
+  if (a === 'all' || b === 'all') return 'all'
+  return a === 'text' ? a : b
+}
+
+/** Not out of AND, OR and queries: those are terms of their own. Not of the condition of a choice either. */
+function passesUp(node: AnyNode, child: AnyNode): boolean {
+  switch (node.kind) {
+    case 'LogicalExpression':
+    case 'ExistsPredicate':
+      return false
+    case 'IfExpression':
+      return childrenOf(node)[0] !== child
+    case 'WhenClause':
+      return childrenOf(node)[0] !== child
+    case 'FunctionCall':
+      // Its name is looked at as a whole.
+      return child.kind !== 'QualifiedName'
+    default:
+      return expressions.has(node.kind) || passing.has(node.kind)
+  }
+}
+
+const passing: ReadonlySet<string> = new Set([
+  'NotExpression',
+  'SearchedCaseExpression',
+  'SimpleCaseExpression',
+  'InListExpression',
+  'JsonObjectMember',
+  'JsonArrayElement',
+  'JsonPathInvocation',
+  'JsonPathParameter',
+  'CallArgument',
+  'TableFunctionArgument',
+  'OrderBy',
+  'SortItem',
+])
+
+function isSource(node: AnyNode, queries: number): boolean {
+  return node.kind === 'Values' || node.kind === 'Unnest' || (node.kind === 'SingleColumn' && queries > 1)
+}
+
+function isText(node: AnyNode): node is AnyNode & { readonly value: string } {
+  return node.kind === 'StringLiteral'
+}
+
+function textOf(node: AnyNode | undefined): string {
+  return node && isText(node) ? node.value : ''
+}
+
+function named(name: Identifier | QualifiedName | undefined): boolean {
+  return name !== undefined && (name.kind === 'Identifier' ? isSecretName(name.value) : lastIsSecret(name))
+}
+
+function named1(name: Identifier | QualifiedName | undefined): string {
+  return name?.kind === 'Identifier' ? name.value : ''
+}
+
+function lastIsSecret(name: Identifier | QualifiedName | undefined): boolean {
+  if (name?.kind !== 'QualifiedName') return named(name)
+  const last = name.parts.at(-1)
+  return last !== undefined && isSecretName(last.value)
+}
+
+function anyPart(name: Identifier | QualifiedName | undefined): boolean {
+  return name?.kind === 'QualifiedName' ? name.parts.some(({ value }) => isSecretName(value)) : named(name)
+}

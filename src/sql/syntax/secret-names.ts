@@ -1,0 +1,110 @@
+import { tokenSet } from './keywords.ts'
+
+const suspiciousWords =
+  /pass|pwd|pw|secret|token|credential|(?:api|access|private|account)[-_ ]?key|(?:^|[^a-z0-9])keys?(?![a-z0-9])|jwt|identified|bearer|basic |authorization|AKIA|eyJ|gh[pousr]_|github_pat_|glpat-|xox[abprs]-|AIza|sk-|@/i
+const camelKey = /[a-z0-9]Key(?![a-z])/
+
+/** Whether a text can hold anything to redact at all; most statements end here. */
+export function isSuspicious(text: string): boolean {
+  return suspiciousWords.test(text) || camelKey.test(text)
+}
+
+/** Names of secrets, as whole words of a name written in any style: `db_password`, `s3.aws-secret-key`, `apiToken`. */
+const secretWords = tokenSet(`
+  password passwords passwd passwds pwd pwds pw pass passphrase passphrases passcode passcodes secret secrets token tokens
+  credential credentials apikey apikeys secretkey accesskey privatekey authorization identified jwt bearer`)
+
+/** Keys of data, not of doors. */
+const plainKeys = /(?:^|_)(?:partition|primary|foreign|sort|group|join|row|order|cluster|hash|surrogate|natural)key$/
+
+/** Figures about secrets are none: `token_count`, `password_length`. */
+const figures = tokenSet('count counts length lengths size sizes')
+
+const MAX_NAME = 256
+
+/** @param name of a column, a property, a function, an argument … without quotes */
+export function isSecretName(name: string): boolean {
+  // Nobody calls anything so; a text that is a name by accident is not worth the time.
+  const short = name.slice(-MAX_NAME)
+  const words = wordsOf(short.replace(/([a-z0-9])([A-Z])/g, '$1_$2'))
+  const last = words.at(-1)
+  if (last === undefined || figures.has(last)) return false
+  const all = [...words, ...wordsOf(short)]
+  if (all.some((word) => word !== 'pass' && secretWords.has(word))) return true
+  if (all.some((word) => /(?:password|passwd|secret|token)$/.test(word))) return true
+  return last === 'pass' || (last === 'key' && !plainKeys.test(words.slice(-2).join('')))
+}
+
+function wordsOf(name: string): readonly string[] {
+  return name
+    .toLowerCase()
+    .split(/[^a-z0-9]+/)
+    .filter((word) => word !== '')
+}
+
+/** A literal that names a secret rather than being one: `x['password']`, `'$.credentials.token'`. */
+export function namesSecret(literal: string): boolean {
+  return literal.length <= MAX_NAME && /^[\w.$\-[\]"'/]+$/.test(literal) && isSecretName(literal)
+}
+
+const NAMES =
+  '(?:pass(?:word|wd|phrase|code)?s?|pwd|pw|secrets?|tokens?|jwt|credentials?|(?:api|access|private|secret|account)[-_ ]?keys?|authorization)'
+
+/**
+ * A name of a secret followed by a value, inside a literal or a comment: `"password": "x"`, `token=x`. All repetitions
+ * are bounded: the time stays linear whatever the text.
+ */
+const assignment = new RegExp(
+  `${NAMES}\\w{0,40}\\\\?["']{0,4}\\s{0,20}(?:[:=]|<>|\\blike\\b|\\bin\\b)|identified\\s{1,20}by`,
+  'i',
+)
+const shapes: readonly RegExp[] = [
+  /\bbearer\s{1,20}[\w.~+/=-]{3}/i,
+  /\b[Bb]asic\s{1,20}(?=[A-Za-z+/]{0,80}[0-9A-Z=+/])[\w+/=-]{4}/,
+  /AKIA[0-9A-Z]{12}|eyJ[\w-]{8,400}\.[\w-]|-----BEGIN [A-Z ]{0,20}PRIVATE KEY/,
+  /\b(?:gh[pousr]_\w{16}|github_pat_\w{16}|glpat-[\w-]{12}|xox[abprs]-[\w-]{8}|AIza[\w-]{20}|sk-[\w-]{16})/,
+]
+/** `bob:pw@host`, with a scheme before or without. */
+const userInfo = /(^|[^\w.+%-])((?!mailto:|acct:|sip:|xmpp:)[^\s/?#'"@:]{1,200}:[^\s/?#'"@]{1,200})@/gi
+const userOfUri = /(:\/\/)([^\s/?#'"@]+)@/g
+
+/** Does a literal's text hold a secret, whatever stands around the literal? */
+export function holdsSecret(literal: string): boolean {
+  return assignment.test(literal) || shapes.some((shape) => shape.test(literal))
+}
+
+/** What a text has of `user:password@`, replaced; the secrets go to `found`. */
+export function withoutUserInfo(text: string, found: string[]): string {
+  const take = (_: string, before: string, info: string): string => {
+    found.push(info)
+    const password = info.slice(info.indexOf(':') + 1)
+    if (password !== '') found.push(password)
+    return `${before}***@`
+  }
+  return text.replace(userOfUri, take).replace(userInfo, take)
+}
+
+const assignedValue = new RegExp(
+  `(${NAMES}\\w{0,40}\\\\?["']{0,4}\\s{0,20}(?::|=>?)\\s{0,20})(?:(?:bearer|basic)\\s{1,20})?([^\\s,;]+)`,
+  'gi',
+)
+/** In prose these are nearly always about somebody's own. */
+const told =
+  /\b(?:password|passwd|pwd|passphrase|passcode|secret|credential|api[-_ ]?key|authorization|identified by|bearer)s?\b/i
+
+/**
+ * The text of a comment without what looks like a secret: values after `name =` alone, all of it where a secret is
+ * spoken of otherwise.
+ */
+export function redactComment(text: string, found: string[]): string {
+  const assigned = text.replace(assignedValue, (_, before: string, value: string) => {
+    found.push(value)
+    return `${before}***`
+  })
+  const rest = assigned.replace(assignedValue, '')
+  if (told.test(rest) || shapes.some((shape) => shape.test(rest))) {
+    found.push(...text.split(/[\s,;]+/).filter((word) => word.length >= 4 && !/^[a-z]+$/i.test(word)))
+    return ' *** '
+  }
+  return assigned
+}
