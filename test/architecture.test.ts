@@ -117,6 +117,13 @@ describe('import directions', () => {
     ).toEqual([])
   })
 
+  it('data of events leaves by one door, which knows what nobody is shown', () => {
+    const doors = files(src)
+      .filter((file) => /\btoCloudEvent\b/.test(readFileSync(file, 'utf8')))
+      .map((file) => relative(src, file))
+    expect(doors.toSorted()).toEqual(['coordinator/query/shown-event.ts', 'events/envelope.ts'])
+  })
+
   it('the front end does no I/O', () => {
     const io = /^node:(fs|net|http|https|child_process|worker_threads|dgram|tls)|^pg$|^kafkajs$|^express$|^@duckdb/
     expect(

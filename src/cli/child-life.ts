@@ -1,3 +1,4 @@
+import { toldErrorText } from '../telemetry/told-error.ts'
 import type { Config } from '../config/load-config.ts'
 import { LogChanged } from '../events/event-log.ts'
 import { deepFreeze } from '../shared/deep-freeze.ts'
@@ -87,7 +88,7 @@ export function runChild(program: ChildProgram): void {
   let ending = false
   const fail = (error: unknown): void => {
     const exit = error instanceof LogChanged ? unusable(error) : error instanceof ExitError ? error : undefined
-    if (!exit) process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`)
+    if (!exit) process.stderr.write(`${toldErrorText(error)}\n`)
     if (ending) return
     ending = true
     const code = exit?.exitCode ?? exitCodes.internal
@@ -130,7 +131,7 @@ export function runChild(program: ChildProgram): void {
     service.stop().then(
       () => process.exit(exitCodes.drained),
       (error: unknown) => {
-        process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`)
+        process.stderr.write(`${toldErrorText(error)}\n`)
         process.exit(exitCodes.internal)
       },
     )

@@ -6,6 +6,7 @@ import { createResourceGroups } from '../coordinator/dispatch/resource-groups.ts
 import { createStatementMemory } from '../coordinator/dispatch/statement-memory.ts'
 import { createPageMemories } from '../coordinator/query/page-memory.ts'
 import { startQueryExecution, type ExecutionDeps } from '../coordinator/query/query-execution.ts'
+import { recordedSubmission } from '../coordinator/query/query-secrets.ts'
 import type { QueryExecution } from '../coordinator/query/query-handle.ts'
 import { createWriteGuard } from '../coordinator/query/write-guard.ts'
 import { createQueryRegistry } from '../coordinator/query/query-registry.ts'
@@ -58,7 +59,6 @@ import { exitCodes } from '../shared/exit-codes.ts'
 import { createQueryIds } from '../shared/ids.ts'
 import { isLoopback } from '../shared/loopback.ts'
 import { createSqlFrontEnd } from '../sql/create-front-end.ts'
-import { redactSecrets } from '../sql/syntax/redact-secrets.ts'
 import type { ChildLife } from './child-life.ts'
 import { startAuditing } from './auditing.ts'
 import { POOL_CONNECTIONS, type CoordinatorBase } from './coordinator-base.ts'
@@ -314,7 +314,6 @@ export async function wireWriter(
     memory,
     uris: createStatementUris(deriveKey(secret, 'statement-token')),
     clock,
-    redact: redactSecrets,
     spans: statementSpans,
     lastKnown: lastKnownOf(read),
     groupOf: (session) => groups.groupOf(session),
@@ -422,12 +421,8 @@ export async function wireWriter(
     isOwn: (queryId) => registry.get(queryId) !== undefined,
     resume(queryId, resumption) {
       const { created } = resumption.state
-      const resumed = startQueryExecution(
-        execution,
-        queryId,
-        { sql: created.sql, created, held: resumption.held },
-        resumption,
-      )
+      const submission = { ...recordedSubmission(created), held: resumption.held }
+      const resumed = startQueryExecution(execution, queryId, submission, resumption)
       registry.add(resumed)
       queryTelemetry.resumed(resumed)
     },

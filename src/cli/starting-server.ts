@@ -1,3 +1,4 @@
+import { toldErrorText } from '../telemetry/told-error.ts'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { resolve } from 'node:path'
 import { browserPolicyOf, checkBrowser, type BrowserPolicy } from '../protocol/edge/browser-policy.ts'
@@ -160,6 +161,6 @@ export function wireStarting(life: ChildLife, needs: StartNeeds, info: () => Rec
     lastKnown: lastKnownOf((text, values) => needs.read(text, values)),
     policy: browserPolicyOf(config),
     waits: config.timeouts,
-    onError: (error) => process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`),
+    onError: (error) => process.stderr.write(`${toldErrorText(error)}\n`),
   })
 }

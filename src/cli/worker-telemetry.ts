@@ -5,6 +5,7 @@ import { EngineError } from '../shared/engine-error.ts'
 import { unreachable } from '../shared/unreachable.ts'
 import { translateError } from '../sql/functions/runtime-errors.ts'
 import type { Meters } from '../telemetry/meters.ts'
+import { withoutData } from '../telemetry/told-error.ts'
 import { entitySpanId, parseTraceparent } from '../telemetry/trace-context.ts'
 import { observeDuckDbMemory, observeEngines } from './engine-telemetry.ts'
 import type { ProcessTelemetry } from './process-telemetry.ts'
@@ -81,7 +82,7 @@ export function translateAndLog({ logger }: ProcessTelemetry): (text: string) =>
   return (text) => {
     const error = translateError(text)
     if (error.errorName === 'GENERIC_INTERNAL_ERROR') {
-      logger.error('task.trouble', { engineError: text }, 'The engine failed on a statement')
+      logger.error('task.trouble', { engineError: withoutData(text) }, 'The engine failed on a statement')
     }
     return error
   }

@@ -67,6 +67,9 @@ const DEFAULTS: Readonly<Record<string, string>> = {
   io_method: 'sync',
   max_connections: '100',
   jit: 'off',
+  // What it says of an error quotes data, and whoever caused it is told.
+  log_min_messages: 'log',
+  log_error_verbosity: 'terse',
   max_logical_replication_workers: '0',
 }
 

@@ -1,4 +1,5 @@
 import { pino } from 'pino'
+import { toldError } from './told-error.ts'
 
 /** What the log tells of; a closed list, so that it can be searched for. */
 export type LogEvent =
@@ -31,7 +32,7 @@ export type LogEvent =
   | 'telemetry.trouble'
   | 'task.trouble'
 
-/** error: someone must act; warn: healed itself. Fields are JSON; an `err` is written with its stack. */
+/** error: someone must act; warn: healed itself. Fields are JSON; an `err` is written with its stack, and without what it quotes. */
 export interface Logger {
   info(event: LogEvent, fields: Readonly<Record<string, unknown>>, message: string): void
   warn(event: LogEvent, fields: Readonly<Record<string, unknown>>, message: string): void
@@ -74,6 +75,7 @@ export function createLogger(options: LoggerOptions): Logger {
       timestamp: pino.stdTimeFunctions.isoTime,
       messageKey: 'message',
       formatters: { level: (label) => ({ level: label }) },
+      serializers: { err: (error: unknown) => toldError(error) },
       redact: { paths: SECRETS, censor: '[redacted]' },
     },
     pino.destination({ fd: options.fd ?? 1, sync: true }),

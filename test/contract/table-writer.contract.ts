@@ -100,9 +100,11 @@ export function tableWriterContract(name: string, open: () => Promise<Connector>
     it('commits once however often it is asked, also beside itself and after later writes', async () => {
       await writes.write(create('once'))
       const prepared = await writes.prepare(insert('once'), 'SELECT 7')
+      expect(await writes.writer.find(prepared)).toBeUndefined()
       const [first] = await Promise.all([1, 2, 3].map(() => writes.writer.commit(prepared)))
       await writes.write(insert('once'), 'SELECT 8')
       expect(await writes.writer.commit(prepared)).toEqual({ version: first!.version, changed: false })
+      expect(await writes.writer.find(prepared)).toEqual({ version: first!.version, changed: false })
       expect(await writes.read(schema, 'once')).toEqual([{ a: 7 }, { a: 8 }])
       // What came back from an event is the same.
       expect(await writes.writer.commit(preparedWriteSchema.parse(JSON.parse(JSON.stringify(prepared))))).toMatchObject(

@@ -90,6 +90,10 @@ it('streams of every kind of run pass the audit', { timeout: 240_000 }, async ()
   expect(session.error).toBeUndefined()
   expect(await record('set-session', session.id)).toContain('QueryFinished')
 
+  const secret = await run(url, "SELECT count(*) FROM tpch.tiny.nation n(a, password, c, d) WHERE password = 'CANADA'")
+  expect(secret.rows).toEqual([[1]])
+  expect(await record('withheld', secret.id)).toContain('QueryFinished')
+
   const written = [
     ['create-table-as', 'CREATE TABLE memory.default.t AS SELECT nationkey, name FROM tpch.tiny.nation'],
     ['insert', "INSERT INTO memory.default.t VALUES (25, 'ATLANTIS')"],
@@ -119,7 +123,7 @@ it('streams of every kind of run pass the audit', { timeout: 240_000 }, async ()
   const audit = await spawnQuipu(['audit', 'verify', '--read-models', ...settings]).exit
   expect(audit).toMatchObject({ code: 0, stderr: '' })
   expect(audit.stdout).toMatch(
-    /^Nothing found in \d+ records, \d+ events, 9 queries \(0 open\), \d+ anchors?, 8 tables compared\n$/,
+    /^Nothing found in \d+ records, \d+ events, 10 queries \(0 open\), \d+ anchors?, 8 tables compared\n$/,
   )
 
   // One letter of the statement, as somebody with the database's password could change it.
@@ -138,7 +142,7 @@ it('streams of every kind of run pass the audit', { timeout: 240_000 }, async ()
     .map((line) => JSON.parse(line) as unknown)
   expect(lines).toMatchObject([
     { kind: 'data', stream: pages.id, sequence: 1 },
-    { summary: { findings: 1, queries: 9 } },
+    { summary: { findings: 1, queries: 10 } },
   ])
   expect((await spawnQuipu(['audit', 'verify', 'rubbish', ...settings]).exit).code).toBe(2)
 })

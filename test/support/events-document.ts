@@ -68,6 +68,10 @@ Stored and given out as CloudEvents 1.0 (\`GET /v1/query/{queryId}/events\`, \`G
 
 Durations are integers in nanoseconds (\`…Nanos\`), sizes in bytes (\`…Bytes\`), times ISO 8601 UTC; what is not known is absent,
 never null. A stored event is never edited; an unknown field is ignored, so fields may be added.
+
+What a successor alone needs is shown to nobody: the fragments of a plan, and what its splits read. Secrets are taken out of an
+event before it is stored ([observability](observability.md#secrets)); a plan of a statement with secrets has digests of its
+fragments instead of them.
 `
 
 interface JsonSchema {

@@ -1,6 +1,7 @@
 import { createQueryRegistry } from '../../src/coordinator/query/query-registry.ts'
 import { startQueryExecution, type ExecutionDeps } from '../../src/coordinator/query/query-execution.ts'
 import type { QueryExecution } from '../../src/coordinator/query/query-handle.ts'
+import { recordedSubmission } from '../../src/coordinator/query/query-secrets.ts'
 import { createStatementService } from '../../src/coordinator/query/statement-service.ts'
 import { createPageMemories } from '../../src/coordinator/query/page-memory.ts'
 import { createWriteGuard } from '../../src/coordinator/query/write-guard.ts'
@@ -164,7 +165,7 @@ export function createStatementBed(options: BedOptions) {
   })
   const submit = (sql: string, user = 'alice', address = '127.0.0.1'): Promise<QueryExecution> => {
     const session = { ...sampleData.QueryCreated.session, user, remoteUserAddress: address }
-    return service.submit({ sql, created: { ...sampleData.QueryCreated, sql, session } })
+    return service.submit(recordedSubmission({ ...sampleData.QueryCreated, sql, session }))
   }
   return { memory, pageMemories, service, submit, registry, groups, executions, unrecorded, internalErrors }
 }

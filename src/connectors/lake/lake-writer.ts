@@ -188,6 +188,13 @@ export function createLakeWriter(deps: LakeWriterDeps): ConnectorWriter {
       return { ...target, baseVersion: resolved.baseVersion, files: [...files], ...cascade }
     },
     commit: (prepared) => inTurn(name(prepared.change), () => commit(prepared)),
+    async find({ change, queryId }) {
+      const parent = await folders.schemaFolder(change.schema)
+      if (parent === undefined) return undefined
+      const newest = await readNewest('table' in change ? await folders.objectFolder(parent, change.table) : parent)
+      const version = newest && committedVersion(newest, queryId)
+      return version === undefined ? undefined : { version, changed: false }
+    },
     sweep: (options) => sweepLake(location, options),
   }
 }

@@ -45,6 +45,11 @@ export interface ConnectorWriter {
    * @throws EngineError TRANSACTION_CONFLICT when something outside the event log has made it impossible
    */
   commit(prepared: PreparedWrite): Promise<CommittedWrite>
+  /**
+   * Whether the change is made; makes nothing. For a change that is not known whole any more.
+   * @returns undefined when it is not. Errors of the file system are thrown as they are: call again
+   */
+  find(prepared: PreparedWrite): Promise<CommittedWrite | undefined>
   /** Removes what nobody can need any more. One process at a time, after its recovery has listed the open queries. */
   sweep(options: SweepOptions): Promise<SweepReport>
 }

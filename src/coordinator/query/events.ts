@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { preparedWriteSchema } from '../../connectors/spi/table-writer.ts'
+import { preparedWriteSchema, writeTargetSchema } from '../../connectors/spi/table-writer.ts'
 import { fragmentSchema, splitSchema } from '../../execution/api/fragment.ts'
 import { errorNameSchema, failureSchema, taskStatsSchema, taskStates } from '../../execution/api/task.ts'
 
@@ -83,7 +83,13 @@ export const plannedStageSchema = z.object({
     .string()
     .optional()
     .describe("SHA-256 of the fragment's canonical JSON; absent on a stage that only relays"),
-  fragment: fragmentSchema.optional(),
+  fragment: fragmentSchema
+    .optional()
+    .describe('For a successor alone: shown to nobody; absent where the statement has secrets'),
+  withheld: z
+    .object({ streams: z.boolean(), target: writeTargetSchema.optional() })
+    .optional()
+    .describe('Instead of a fragment with secrets: what a successor needs of it to go on with its tasks'),
   splits: z.array(splitSchema),
   scheduledAt: time.optional(),
 })
@@ -144,7 +150,9 @@ export const queryEventSchemas = {
   QueryCreated: z
     .object({
       sql: z.string().describe('As posted, secrets taken out'),
-      redacted: z.boolean().describe('True when literals were taken out of `sql`: a successor cannot run it'),
+      redacted: z
+        .boolean()
+        .describe('True when secrets were taken out of `sql`, or of what it executes: a successor cannot run it'),
       headerFamily: z.enum(headerFamilies),
       baseUri: z.string().describe('Scheme, host and port that the client used: the base of every URI it is given'),
       session: querySessionSchema,
@@ -280,7 +288,7 @@ export const queryEventSchemas = {
       updateCount: count.optional(),
       responseHeaders: z
         .array(sessionChangeSchema)
-        .describe('Suffixes and values of response headers: `Set-Session`, `zone=UTC`'),
+        .describe('Suffixes and values of response headers: `Set-Session`, `zone=UTC`; secrets taken out'),
       warnings: z.array(warningSchema),
       partial: z.boolean(),
       stages: z.array(stageTimesSchema),
@@ -303,7 +311,7 @@ export const queryEventVersions: Readonly<Record<QueryEventType, number>> = {
   QueryCreated: 1,
   QueryQueued: 1,
   QueryAdmitted: 1,
-  QueryPlanned: 2,
+  QueryPlanned: 3,
   TaskCreated: 1,
   TaskFailed: 1,
   TaskRetried: 1,

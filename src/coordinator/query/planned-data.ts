@@ -99,6 +99,6 @@ export function withTimes(facts: PlanFacts, times: FrontEndTimes | undefined): P
 
 /** A stage as its plan's event has it. */
 export function toStagePlan(stage: Planned['stages'][number]): StagePlan {
-  const { id, distribution, inputs, splits, fragment } = stage
-  return { id, distribution, inputs, splits, ...(fragment ? { fragment } : {}) }
+  const { id, distribution, inputs, splits, fragment, withheld } = stage
+  return { id, distribution, inputs, splits, ...(fragment && { fragment }), ...(withheld && { withheld }) }
 }

@@ -46,6 +46,8 @@ export type Step = QueryCommand | ((intended: QueryState) => readonly QueryComma
 export interface AggregateStart {
   readonly state: QueryState
   readonly sequence: number
+  /** Takes out of an event what nobody may read. @default nothing */
+  readonly seal?: ((event: QueryEvent) => QueryEvent) | undefined
 }
 
 export function createQueryAggregate(
@@ -55,6 +57,7 @@ export function createQueryAggregate(
   traceparent: () => string | undefined,
   start: AggregateStart = { state: initialQueryState, sequence: 0 },
 ): QueryAggregate {
+  const { seal = (event) => event } = start
   let state = start.state
   let intended = start.state
   let sequence = start.sequence
@@ -72,7 +75,8 @@ export function createQueryAggregate(
     for (const step of steps) {
       for (const command of typeof step === 'function' ? step(next) : [step]) {
         const when = command.type === 'CreateQuery' ? (command.at ?? at) : at
-        for (const event of decide(next, command, when)) {
+        for (const decided of decide(next, command, when)) {
+          const event = seal(decided)
           events.push(event)
           next = evolve(queryId, next, event)
         }

@@ -26,12 +26,12 @@ import type { PageMemory } from './page-memory.ts'
 import { checkPlanSize, plannedData, toStagePlan, withTimes, type PlanFacts } from './planned-data.ts'
 import type { QueryExecution, Resumption, Submission } from './query-handle.ts'
 import { createQueryAggregate, type Step } from './query-aggregate.ts'
-import { checkHeaders, responseHeaders } from './session-headers.ts'
+import { checkHeaders, responseHeaders, type ResponseHeader } from './session-headers.ts'
 import { sessionContext } from './session-context.ts'
-import { isDecided, isTerminal, resultSize, type KnownQuery } from './state.ts'
+import { initialQueryState, isDecided, isTerminal, resultSize, type KnownQuery } from './state.ts'
 import { queryTotals, stagesAtEnd } from './totals.ts'
 import { Suspended } from './suspended.ts'
-import { runWorkerStage, type FinishedTask, type WorkerStageDeps } from './worker-stage.ts'
+import { runWorkerStage, secretsAreGone, type FinishedTask, type WorkerStageDeps } from './worker-stage.ts'
 import { carryOutWrite, resumeWrite, type WriteDeps, type WriteRun } from './write-execution.ts'
 
 type Planned = QueryEventOf<'QueryPlanned'>['data']
@@ -82,7 +82,10 @@ export function startQueryExecution(
   const spanContext = (name: string, entity: string): string | undefined =>
     trace && formatTraceparent({ ...trace, spanId: entitySpanId(name, entity) })
   const ofQuery = spanContext('query', queryId)
-  const aggregate = createQueryAggregate(queryId, deps.log, clock, () => ofQuery, resumed)
+  const aggregate = createQueryAggregate(queryId, deps.log, clock, () => ofQuery, {
+    ...(resumed ?? { state: initialQueryState, sequence: 0 }),
+    seal: submission.secrets.seal,
+  })
   const abort = new AbortController()
   const liveStats = new Map<string, TaskStats>()
   const pages = deps.pageMemory()
@@ -98,6 +101,7 @@ export function startQueryExecution(
   let progressAt = clock.monotonicMs()
   let dropPending: (() => Promise<void>) | undefined
   const waiters = new Set<() => void>()
+  let headers: readonly ResponseHeader[] | undefined
   const follow = deferred()
   const planKnown = deferred()
 
@@ -259,11 +263,7 @@ export function startQueryExecution(
 
   async function run(): Promise<void> {
     if (resumed?.state.planned) return goOn(resumed.state.planned)
-    if (resumed && created.redacted)
-      throw new EngineError(
-        'COORDINATOR_RESTARTED',
-        'The coordinator was restarted before the statement was planned; its secrets are not kept',
-      )
+    if (resumed && created.redacted) throw secretsAreGone()
     // One that had a place keeps it.
     if (resumed?.state.kind === 'PLANNING') place.current = deps.groups.occupy(created.resourceGroup, abort.signal)
     else await enter(resumed !== undefined)
@@ -279,7 +279,7 @@ export function startQueryExecution(
     place.current = deps.groups.occupy(created.resourceGroup, abort.signal)
     if (aggregate.intended.kind === 'FINISHING') return
     const root = planned.stages[0]
-    const work = planned.stages.find((stage) => stage.fragment !== undefined)
+    const work = planned.stages.find((stage) => stage.fragment !== undefined || stage.withheld !== undefined)
     // The stage's rows are not the answer: EXPLAIN ANALYZE tells the figures of one run, and that run was cut.
     if (work && planned.queryType === 'EXPLAIN')
       throw new EngineError(
@@ -289,13 +289,17 @@ export function startQueryExecution(
     if (planned.write) {
       const resumedWrite = resumeWrite(deps, writeRun, planned)
       if (resumedWrite !== 'analyze') return resumedWrite
+      if (created.redacted) throw secretsAreGone()
       return carryOutWrite(deps, writeRun, await analyzeWrite(), 0)
     }
+    // A task that another coordinator made of it may still be there; what runs here runs anew.
+    if (root?.withheld) throw secretsAreGone()
     if (work && root?.fragment) return runOnCoordinator(deps, coordinatorRun, toStagePlan(root), undefined)
     if (work) {
       await runOnWorker(toStagePlan(work), undefined)
       return
     }
+    if (created.redacted) throw secretsAreGone()
     // No stage computes: a session statement or an EXPLAIN, which say the same again.
     await carryOut(await analyze(), 0)
   }
@@ -303,7 +307,7 @@ export function startQueryExecution(
   function analyze(): Promise<AnalyzedStatement> {
     return deps.frontEnd.analyzeStatement(
       submission.sql,
-      sessionContext(queryId, created, startTimeMillis),
+      sessionContext(queryId, submission, startTimeMillis),
       calls ? calls.noting(deps.metadata) : deps.metadata,
       (told) => void (times = told),
     )
@@ -321,7 +325,7 @@ export function startQueryExecution(
         return runQuery(analyzed, analysisNanos)
       case 'session': {
         const { queryType, updateType, warnings } = analyzed
-        const headers = responseHeaders(queryId, analyzed.changes)
+        headers = responseHeaders(queryId, analyzed.changes)
         checkHeaders(headers, deps.limits.headerBytes)
         held.more(JSON.stringify(headers).length)
         const recorded = recordSoon([
@@ -436,7 +440,7 @@ export function startQueryExecution(
         finish: finishStep(),
         onStats: progressed,
         onRunning: (drop) => {
-          if (!work.fragment?.write) dropPending = drop
+          if (!work.fragment?.write && !work.withheld) dropPending = drop
         },
         onPageBytes: (token, bytes) => pages.set(token, bytes),
       },
@@ -570,6 +574,9 @@ export function startQueryExecution(
     calls: calls?.made ?? [],
     get bytes() {
       return endedBytes ?? held.bytes
+    },
+    get responseHeaders() {
+      return headers
     },
     get followed() {
       return followed

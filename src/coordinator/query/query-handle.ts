@@ -4,15 +4,21 @@ import type { HeldMemory } from '../dispatch/statement-memory.ts'
 import type { QueryId } from '../../shared/ids.ts'
 import type { FrontEndTimes } from '../../sql/front-end.ts'
 import type { ConnectorCall } from './connector-calls.ts'
-import type { QueryEventOf } from './events.ts'
+import type { QueryEventOf, QuerySession } from './events.ts'
 import type { QueryAggregate } from './query-aggregate.ts'
+import type { QuerySecrets } from './query-secrets.ts'
+import type { ResponseHeader } from './session-headers.ts'
 import type { LiveQuery } from './state.ts'
 import type { QueryTotals } from './totals.ts'
 
-/** A statement as it was posted, its secrets taken out for the log. */
+/** A statement as it was posted, and what of it is told: `sealedSubmission` makes it. */
 export interface PostedStatement {
   /** As typed: what is run. */
   readonly sql: string
+  /** As sent: what it is run with. */
+  readonly session: QuerySession
+  readonly secrets: QuerySecrets
+  /** Its secrets taken out. */
   readonly created: QueryEventOf<'QueryCreated'>['data']
 }
 
@@ -33,6 +39,8 @@ export interface QueryExecution {
   readonly times: FrontEndTimes | undefined
   /** What was asked of connectors; of a traced query, and known to this process alone. */
   readonly calls: readonly ConnectorCall[]
+  /** What the client is to remember, as it is; the event has it without secrets. */
+  readonly responseHeaders: readonly ResponseHeader[] | undefined
   /** Resolves when QueryCreated is valid; rejects when it never will be told. */
   readonly created: Promise<void>
   /** Resolves when the plan, or the failure, is known. */

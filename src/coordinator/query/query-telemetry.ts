@@ -5,6 +5,7 @@ import { parseTraceparent } from '../../telemetry/trace-context.ts'
 import type { FrontEndTimes } from '../../sql/front-end.ts'
 import type { ConnectorCall } from './connector-calls.ts'
 import type { QueryExecution } from './query-handle.ts'
+import type { PlanOutline } from './events.ts'
 import { countQuery, traceOf } from './query-metrics.ts'
 import { querySpans, type QueryEnded } from './query-spans.ts'
 import { resultSize, type KnownQuery } from './state.ts'
@@ -96,9 +97,8 @@ export function createQueryTelemetry(parts: QueryTelemetryParts): QueryTelemetry
           queryId: query.queryId,
           user: session.user,
           elapsedMillis,
-          // As the event log has it: literals near secrets are taken out.
-          sql: query.created.sql.slice(0, MAX_SQL),
-          plan: query.planned?.outline,
+          // Names alone: what was compared with what stays in the event log.
+          plan: query.planned?.outline && planNames(query.planned.outline),
           operators: slowestOperators(query),
           traceId: context?.traceId,
         },
@@ -133,7 +133,15 @@ export function createQueryTelemetry(parts: QueryTelemetryParts): QueryTelemetry
   }
 }
 
-const MAX_SQL = 4096
+interface PlanNames {
+  readonly name: string
+  readonly children?: readonly PlanNames[]
+}
+
+function planNames({ name, children }: PlanOutline): PlanNames {
+  return children.length === 0 ? { name } : { name, children: children.map(planNames) }
+}
+
 const MOST_OPERATORS = 20
 
 function slowestOperators(query: KnownQuery): readonly object[] {

@@ -1,13 +1,12 @@
 import type { SessionContext } from '../../sql/session.ts'
-import type { QueryEventOf } from './events.ts'
+import type { Submission } from './query-handle.ts'
 
-/** The front end's session, from what QueryCreated carries; `now()` is its time. */
+/** The front end's session, from what the client sent; `now()` is its time. */
 export function sessionContext(
   queryId: string,
-  created: QueryEventOf<'QueryCreated'>['data'],
+  { session, created }: Pick<Submission, 'session' | 'created'>,
   startTimeMillis: number,
 ): SessionContext {
-  const { session } = created
   return {
     queryId,
     user: session.user,

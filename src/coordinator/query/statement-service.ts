@@ -11,6 +11,7 @@ import type { QueryRegistry } from './query-registry.ts'
 import type { ResultPageSource } from './result-page-source.ts'
 import { readQuery } from './read-query.ts'
 import { isTerminal, type KnownQuery } from './state.ts'
+import { secretsAreGone } from './worker-stage.ts'
 
 /** What a client is told of a query at one token. */
 export type StatementAnswer =
@@ -134,17 +135,39 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
         recordDelivery(execution, token, record.rows, bytes.length)
         return { ...base, nextToken: token + 1, page, failure: undefined, settled: true }
       }
-      if (query.kind === 'FINISHED') return { ...base, nextToken: undefined, page, failure: undefined, settled: true }
+      if (query.kind === 'FINISHED')
+        return {
+          ...base,
+          query: forClient(execution, query),
+          nextToken: undefined,
+          page,
+          failure: undefined,
+          settled: true,
+        }
       await within(execution.finish(), leftMs)
       const ended = execution.aggregate.state
       if (ended.kind !== 'FINISHED') return undefined
-      return { ...base, query: ended, nextToken: undefined, page, failure: undefined, settled: true }
+      return {
+        ...base,
+        query: forClient(execution, ended),
+        nextToken: undefined,
+        page,
+        failure: undefined,
+        settled: true,
+      }
     }
     if (complete && token === query.pages.length) {
       if (query.kind !== 'FINISHED') await within(execution.finish(), leftMs)
       const ended = execution.aggregate.state
       if (ended.kind !== 'FINISHED') return undefined
-      return { ...base, query: ended, nextToken: undefined, page: undefined, failure: undefined, settled: true }
+      return {
+        ...base,
+        query: forClient(execution, ended),
+        nextToken: undefined,
+        page: undefined,
+        failure: undefined,
+        settled: true,
+      }
     }
     if (query.kind === 'FINISHED') return confirmed({ kind: 'unknown' }, Math.max(leftMs, PAGE_WAIT_MS))
     return undefined
@@ -202,6 +225,16 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
     if (query.kind === 'FAILED') return { ...base, nextToken: undefined, page: undefined, failure: query.failure }
     if (token < query.delivered) return { kind: 'gone' }
     if (token > query.pages.length || (token === query.pages.length && token > 0)) return { kind: 'unknown' }
+    // Without them the client would go on with half a session.
+    if (query.created.redacted && query.finished.responseHeaders.length > 0)
+      return {
+        ...base,
+        query: { ...query, finished: { ...query.finished, responseHeaders: [] } },
+        nextToken: undefined,
+        page: undefined,
+        failure: secretsAreGone().toFailure(),
+        settled: false,
+      }
     const record = query.pages[token]
     if (!record) return { ...base, nextToken: undefined, page: undefined, failure: undefined }
     const reading = deps.pages.read(query, token, undefined).catch((cause: unknown) => {
@@ -325,6 +358,14 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
     },
   }
 }
+
+/** The log has what the client is to remember without its secrets. */
+function forClient(execution: QueryExecution, query: Finished): Finished {
+  const { responseHeaders } = execution
+  return responseHeaders ? { ...query, finished: { ...query.finished, responseHeaders: [...responseHeaders] } } : query
+}
+
+type Finished = Extract<KnownQuery, { kind: 'FINISHED' }>
 
 function lostFailure(token: number): Failure {
   return failureOf('PAGE_TRANSPORT_ERROR', `Page ${token} of the result is lost`)

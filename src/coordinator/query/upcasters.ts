@@ -8,8 +8,8 @@ export type Upcaster = (data: unknown) => unknown
 export const queryEventUpcasters: Readonly<Partial<Record<QueryEventType, Readonly<Record<number, Upcaster>>>>> = {
   // Pages had no place: stream and token find them, as they do where none is named today.
   ResultPagesPublished: { 1: (data) => data },
-  // No statement changed anything then: nothing to add.
-  QueryPlanned: { 1: (data) => data },
+  // No statement changed anything then, and later no fragment was withheld: nothing to add.
+  QueryPlanned: { 1: (data) => data, 2: (data) => data },
   WritePrepared: { 1: (data) => preparedOf(firstPrepared.parse(data)) },
   WriteCommitted: { 1: (data) => committedOf(firstCommitted.parse(data)) },
 }

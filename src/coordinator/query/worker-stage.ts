@@ -85,6 +85,7 @@ export async function runWorkerStage(
   // Each recovery numbers on from the next thousand: no coordinator reuses an id that another gave out unseen.
   const firstNumber = recoveries(input.aggregate) * 1000
   for (let number = firstNumber; ; number++) {
+    if (!input.stage.fragment) throw secretsAreGone()
     const node = await chooseWorker(deps, input.signal)
     const splits = await input.splitsOf(input.stage)
     const taskId = makeTaskId(input.queryId, input.stage.id, number)
@@ -197,10 +198,12 @@ function followTask(
   from: { readonly adopted: TaskStatus } | { readonly splits: readonly Split[] },
 ): Promise<TaskOutcome> {
   const { clock, client, hub } = deps
-  const fragment = input.stage.fragment
-  if (!fragment) throw new Error('a worker stage has a fragment')
+  const { fragment, withheld } = input.stage
+  const known = fragment ?? withheld
+  if (!known) throw new Error('a worker stage has a fragment')
+  const writes = (fragment?.write ?? withheld?.target) !== undefined
   const publisher = createBatchPublisher(
-    fragment.streams,
+    known.streams,
     () => clock.monotonicMs(),
     publishedBefore(input.aggregate, taskId),
   )
@@ -259,7 +262,7 @@ function followTask(
         else end({ kind: 'failed', failure: known, stats: status.stats })
         return
       }
-      if (fragment?.write) {
+      if (writes) {
         if (status.state !== 'FINISHED') return
         return end({ kind: 'done', finished: { taskId, stage: input.stage.id, node, status } })
       }
@@ -376,6 +379,8 @@ function followTask(
     }
 
     hub.listen(node.url, taskId, { onStatus, onLost: (reason) => lost(reason, 'worker_lost') })
+    // Its task is there, or nobody can make it any more.
+    if (!fragment) return 'adopted' in from ? onStatus(from.adopted) : end(undefined, secretsAreGone())
     const update: TaskUpdate = {
       session: { queryId: input.queryId, user: input.user, startTimeMillis: input.startTimeMillis },
       fragment,
@@ -400,6 +405,14 @@ function followTask(
       }
     })
   })
+}
+
+/** What a successor would have to run is not kept. */
+export function secretsAreGone(): EngineError {
+  return new EngineError(
+    'COORDINATOR_RESTARTED',
+    'The coordinator was restarted while the statement ran; the secrets in it are not kept, so submit it again',
+  )
 }
 
 class PageGone extends Error {}

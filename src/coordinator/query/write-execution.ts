@@ -24,7 +24,8 @@ import { toStagePlan } from './planned-data.ts'
 import type { QueryAggregate, Step } from './query-aggregate.ts'
 import type { KnownQuery } from './state.ts'
 import type { WriteGuard } from './write-guard.ts'
-import { placed, type FinishedTask } from './worker-stage.ts'
+import { isTakenOut } from './query-secrets.ts'
+import { placed, secretsAreGone, type FinishedTask } from './worker-stage.ts'
 
 type AnalyzedWrite = Extract<AnalyzedStatement, { kind: 'write' }>
 type Planned = QueryEventOf<'QueryPlanned'>['data']
@@ -116,13 +117,17 @@ export function resumeWrite(deps: WriteDeps, run: WriteRun, planned: Planned): P
     const { prepared } = query.write
     // Before anything waits: no new change of the object may be checked until this one is carried out.
     const leave = deps.guard.resume(prepared.catalog, prepared.change)
-    return commitAndFinish(deps, run, prepared, 'rolledForward').finally(leave)
+    const outcome = isTakenOut(query.created, prepared.change) ? 'found' : 'rolledForward'
+    return commitAndFinish(deps, run, prepared, outcome).finally(leave)
   }
-  const work = planned.stages.find((stage) => stage.fragment?.write !== undefined)
+  const targetOf = ({ fragment, withheld }: Planned['stages'][number]): WriteTarget | undefined =>
+    fragment?.write?.target ?? withheld?.target
+  const work = planned.stages.find((stage) => targetOf(stage) !== undefined)
   if (!work) return 'analyze'
   return (async () => {
+    const target = targetOf(work)!
+    if (isTakenOut(query.created, target.change)) throw secretsAreGone()
     const written = await run.runStage(toStagePlan(work), undefined)
-    const { target } = work.fragment!.write!
     await decide(deps, run, target, filesOf(written), [finishTask(written)], planned.write?.tolerated)
   })()
 }
@@ -177,11 +182,11 @@ async function commitAndFinish(
   deps: WriteDeps,
   run: WriteRun,
   prepared: PreparedWrite,
-  outcome: 'committed' | 'rolledForward',
+  outcome: 'committed' | 'rolledForward' | 'found',
 ): Promise<void> {
   const before = known(run).committed
   if (before && before.outcome !== 'impossible') return finish(deps, run, [], known(run).write?.rows ?? 0)
-  const committed = before ? impossible() : await commit(deps, run, prepared)
+  const committed = before ? impossible() : await commit(deps, run, prepared, outcome === 'found')
   if (committed instanceof EngineError) {
     await run.record([{ type: 'CommitWrite', data: { outcome: 'impossible' } }])
     throw committed
@@ -189,7 +194,12 @@ async function commitAndFinish(
   await finish(
     deps,
     run,
-    [{ type: 'CommitWrite', data: { version: committed.version, outcome } }],
+    [
+      {
+        type: 'CommitWrite',
+        data: { version: committed.version, outcome: outcome === 'found' ? 'rolledForward' : outcome },
+      },
+    ],
     known(run).write?.rows ?? 0,
   )
 }
@@ -197,12 +207,20 @@ async function commitAndFinish(
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 5_000
 
-/** @returns the conflict that makes the change impossible, made from outside of the event log */
-async function commit(deps: WriteDeps, run: WriteRun, prepared: PreparedWrite): Promise<CommittedWrite | EngineError> {
+/**
+ * @param found the change's text is not kept: only what is made already can be found
+ * @returns the conflict that makes the change impossible, made from outside of the event log
+ */
+async function commit(
+  deps: WriteDeps,
+  run: WriteRun,
+  prepared: PreparedWrite,
+  found: boolean,
+): Promise<CommittedWrite | EngineError> {
   const writer = writerOf(deps.catalogs, prepared.catalog)
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(LONGEST_PAUSE_MS, pause * 2)) {
     try {
-      return await writer.commit(prepared)
+      return found ? ((await writer.find(prepared)) ?? secretsAreGone()) : await writer.commit(prepared)
     } catch (error) {
       if (error instanceof EngineError && error.errorName === 'TRANSACTION_CONFLICT') return error
       // The disk is full or away: the decision stands, so it is tried until the change is made.

@@ -2,6 +2,7 @@
  * Program of an engine. The main thread only beats on descriptor 4 and ends the process when the parent is gone; DuckDB
  * and its JavaScript functions, which hold their thread, live in a worker thread that speaks on descriptor 3.
  */
+import { toldErrorText } from '../../telemetry/told-error.ts'
 import { Socket } from 'node:net'
 import { Worker } from 'node:worker_threads'
 import type { EngineArguments, ThreadArguments } from './messages.ts'
@@ -36,7 +37,7 @@ const thread = new Worker(new URL('./engine-thread.js', import.meta.url), {
   resourceLimits: { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 16 },
 })
 thread.on('error', (error) => {
-  process.stderr.write(`${error.stack ?? error.message}\n`)
+  process.stderr.write(`${toldErrorText(error)}\n`)
   end()
 })
 thread.on('exit', end)

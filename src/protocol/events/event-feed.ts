@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { toCloudEvent } from '../../events/envelope.ts'
+import { shownCloudEvent } from '../../coordinator/query/shown-event.ts'
 import { LogUnavailable, type EventLog, type Recorded } from '../../events/event-log.ts'
 import type { AcceptEvent } from './feed-filter.ts'
 import { formatFeedId } from './feed-position.ts'
@@ -61,7 +61,7 @@ export function startEventFeed(parts: EventFeedParts): EventFeed {
       if (ended) return
       next[event.position.partition] = event.position.offset + 1n
       if (!(await accept(event))) continue
-      const data = JSON.stringify(toCloudEvent(event, source))
+      const data = JSON.stringify(shownCloudEvent(event, source))
       text += `id: ${formatFeedId(next)}\nevent: ${event.type}\ndata: ${data}\n\n`
       if (text.length < CHUNK) continue
       await send(text)

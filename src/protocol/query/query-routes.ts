@@ -1,8 +1,8 @@
 import express, { type Request, type Router } from 'express'
 import { z } from 'zod'
-import { toCloudEvent } from '../../events/envelope.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
+import { shownCloudEvent } from '../../coordinator/query/shown-event.ts'
 import { querySpans } from '../../coordinator/query/query-spans.ts'
 import { isTerminal } from '../../coordinator/query/state.ts'
 import { toOtlpJson } from '../../telemetry/otlp-json.ts'
@@ -219,7 +219,7 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
       const last = page.at(-1)
       sendJson(
         response,
-        page.map((event) => toCloudEvent(event, source)),
+        page.map((event) => shownCloudEvent(event, source)),
         'application/cloudevents-batch+json',
         {
           ...(passed ? {} : { 'x-engine-stale': String(deps.ownWritesWaitMs) }),

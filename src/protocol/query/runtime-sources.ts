@@ -1,5 +1,6 @@
 import type { Membership } from '../../coordinator/nodes/membership.ts'
 import type { Recorded } from '../../events/event-log.ts'
+import { shownData } from '../../coordinator/query/shown-event.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import { readStreams } from '../../readmodels/query-events/queries.ts'
@@ -72,7 +73,7 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
     const rows: Row[] = []
     for (let bytes = 0; ids.length > 0 && bytes < MAX_BYTES;) {
       for (const event of await readStreams(read, ids.splice(0, PAGE_EVENT_QUERIES))) {
-        const data = event.forgotten ? null : JSON.stringify(event.data)
+        const data = event.forgotten ? null : JSON.stringify(shownData(event))
         bytes += data?.length ?? 0
         rows.push(eventRowOf(event, data))
       }

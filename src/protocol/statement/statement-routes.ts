@@ -10,7 +10,8 @@ import {
 } from '../../coordinator/query/statement-service.ts'
 import { EventLogError, Fenced } from '../../events/event-log.ts'
 import type { StatementMemory, StatementOwner } from '../../coordinator/dispatch/statement-memory.ts'
-import type { PostedStatement, QueryExecution } from '../../coordinator/query/query-handle.ts'
+import type { QueryExecution } from '../../coordinator/query/query-handle.ts'
+import { sealedSubmission } from '../../coordinator/query/query-secrets.ts'
 import type { KnownQuery } from '../../coordinator/query/state.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { decodeUtf8, discardBody, readBody } from '../edge/request-body.ts'
@@ -28,7 +29,6 @@ export interface StatementRouteDeps {
   readonly memory: Pick<StatementMemory, 'hold'>
   readonly uris: StatementUris
   readonly clock: Clock
-  readonly redact: (sql: string) => { readonly sql: string; readonly redacted: boolean }
   readonly spans: StatementSpans
   readonly groupOf: (session: QuerySession) => string
   readonly defaultTimeZone: string
@@ -104,20 +104,8 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
     const { session, family, resourceGroup, trace } = posted
     const sql = await readStatement(request, { user: session.user, address: session.remoteUserAddress })
     if (sql.trim() === '') throw new HttpProblem(400, 'SQL statement is empty')
-    const { sql: shown, redacted } = deps.redact(sql)
-    const statement: PostedStatement = {
-      sql,
-      created: {
-        sql: shown,
-        redacted,
-        headerFamily: family,
-        baseUri: baseUri(request, deps.forwarded),
-        session,
-        resourceGroup,
-        ...trace,
-      },
-    }
-    return deps.service.submit(statement)
+    const uris = { headerFamily: family, baseUri: baseUri(request, deps.forwarded) }
+    return deps.service.submit(sealedSubmission(sql, session, { ...uris, resourceGroup, ...trace }))
   }
 
   /** @throws EngineError TOO_MANY_REQUESTS_FAILED when there is no room for it; then it has been read to its end, and is gone */

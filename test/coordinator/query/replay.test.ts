@@ -23,6 +23,7 @@ describe('streams that earlier versions recorded', () => {
         'recovered',
         'select-1',
         'set-session',
+        'withheld',
         'worker-pages',
       ]),
     )

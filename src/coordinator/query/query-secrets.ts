@@ -1,0 +1,269 @@
+import type { WriteTarget } from '../../connectors/spi/table-writer.ts'
+import type { Failure } from '../../shared/engine-error.ts'
+import { takeSecrets } from '../../sql/syntax/redact-secrets.ts'
+import { holdsSecret, isSecretName, withoutUserInfo } from '../../sql/syntax/secret-names.ts'
+import type { PlanOutline, QueryEvent, QueryEventOf, QuerySession } from './events.ts'
+import type { PostedStatement } from './query-handle.ts'
+
+/** What stands where a secret was. */
+export const TAKEN_OUT = '***'
+
+/** A shorter text turns up everywhere by accident: it is looked for in quotes alone. */
+const SHORT = 3
+
+type Created = QueryEventOf<'QueryCreated'>['data']
+type Planned = QueryEventOf<'QueryPlanned'>['data']
+type PlannedStage = Planned['stages'][number]
+
+/** Takes a query's secrets out of everything that is told of it: no event is recorded, and none is shown, but through here. */
+export interface QuerySecrets {
+  seal(event: QueryEvent): QueryEvent
+}
+
+export const NO_SECRETS: QuerySecrets = { seal: (event) => event }
+
+/**
+ * A statement as it was posted, and what may be kept of it.
+ * @param sql as typed
+ * @param session as sent
+ * @param rest of QueryCreated
+ */
+export function sealedSubmission(
+  sql: string,
+  session: QuerySession,
+  rest: Omit<Created, 'sql' | 'redacted' | 'session'>,
+): PostedStatement {
+  const statement = takeSecrets(sql, session.preparedStatements)
+  const values = [...statement.values]
+  const shown = sealedSession(session, values)
+  const runsPrepared = /execute|describe/i.test(sql)
+  const redacted = statement.redacted || (runsPrepared && shown.preparedStatements !== session.preparedStatements)
+  const created: Created = { ...rest, sql: statement.sql, redacted, session: shown }
+  if (!redacted && values.length === 0) return { sql, session, created, secrets: NO_SECRETS }
+  return { sql, session, created, secrets: secretsOf(redacted, values, statement.names) }
+}
+
+/** A statement that another process began: of its secrets nothing is known but that there are some. */
+export function recordedSubmission(created: Created): PostedStatement {
+  const secrets = created.redacted ? secretsOf(true, [], []) : NO_SECRETS
+  return { sql: created.sql, session: created.session, created, secrets }
+}
+
+/** Is this what was kept of a change whose text had secrets? Then nobody can make it any more. */
+export function isTakenOut(created: Created, change: WriteTarget['change']): boolean {
+  return created.redacted && JSON.stringify(change).includes(TAKEN_OUT)
+}
+
+function sealedSession(session: QuerySession, values: string[]): QuerySession {
+  const { properties, preparedStatements } = session
+  const texts = sealedTexts(session, values)
+  const sealed = { ...session, ...texts }
+  sealed.properties = mapValues(properties, (value, name) => {
+    if (!isSecretName(name)) return sealedText(value, values)
+    values.push(value)
+    return TAKEN_OUT
+  })
+  sealed.preparedStatements = mapValues(preparedStatements, (text) => {
+    const taken = takeSecrets(text, preparedStatements)
+    values.push(...taken.values, ...taken.names)
+    return taken.sql
+  })
+  sealed.clientTags = session.clientTags.map((tag) => sealedText(tag, values))
+  return sealed
+}
+
+/** The texts of a session that a client may fill with anything. */
+function sealedTexts(session: QuerySession, values: string[]): Partial<QuerySession> {
+  const { source, path, clientInfo, traceToken, userAgent, language } = session
+  const sealed: Partial<QuerySession> = {}
+  for (const [name, text] of Object.entries({ source, path, clientInfo, traceToken, userAgent, language }))
+    if (text !== undefined) Object.assign(sealed, { [name]: sealedText(text, values) })
+  return sealed
+}
+
+function sealedText(text: string, values: string[]): string {
+  if (!holdsSecret(text)) return withoutUserInfo(text, values)
+  values.push(text)
+  return TAKEN_OUT
+}
+
+/** The same object where nothing changes. */
+function mapValues(
+  record: Readonly<Record<string, string>>,
+  map: (value: string, name: string) => string,
+): Record<string, string> {
+  let changed = false
+  const mapped = Object.fromEntries(
+    Object.entries(record).map(([name, value]) => {
+      const now = map(value, name)
+      changed ||= now !== value
+      return [name, now]
+    }),
+  )
+  return changed ? mapped : (record as Record<string, string>)
+}
+
+function secretsOf(withheld: boolean, found: readonly string[], foundNames: readonly string[]): QuerySecrets {
+  // The longest first: a part of it must not be left over.
+  const values = [...new Set([...found, ...foundNames])]
+    .filter((value) => value !== '')
+    .toSorted((a, b) => b.length - a.length)
+  const names = new Set(foundNames.map((name) => name.toLowerCase()))
+  const clean = (text: string): string => values.reduce(withoutValue, text)
+  const cleanAll = (texts: readonly string[]): string[] => texts.map(clean)
+
+  function failure<T extends Pick<Failure, 'errorName' | 'message'>>(told: T): T {
+    const message = clean(told.message)
+    // What the engine says of a value it says in quotes, and it may have made it of the secret.
+    const ofValues = withheld && !aboutNames.test(told.errorName)
+    return { ...told, message: ofValues ? message.replace(/'[^']*'|"[^"]*"/g, `'${TAKEN_OUT}'`) : message }
+  }
+
+  function outline(node: PlanOutline): PlanOutline {
+    const details = Object.fromEntries(Object.entries(node.details).map(([name, value]) => [name, clean(value)]))
+    return { name: node.name, details, layout: cleanAll(node.layout), children: node.children.map(outline) }
+  }
+
+  function stage(planned: PlannedStage): PlannedStage {
+    const { fragment, ...rest } = planned
+    if (!fragment) return planned
+    if (!withheld && !holdsAny(JSON.stringify(fragment), values)) return planned
+    const { streams, write } = fragment
+    const target = write && { ...write.target, ...sealedChange(write.target, clean) }
+    return {
+      ...rest,
+      splits: planned.splits.map(({ scan, catalog }) => ({ scan, catalog, data: {} })),
+      withheld: { streams, ...(target && { target }) },
+    }
+  }
+
+  const named = (name: string): string => (names.has(name.toLowerCase()) ? TAKEN_OUT : name)
+
+  function plan(data: Planned): Planned {
+    return {
+      ...data,
+      columns: data.columns.map((column) => ({ ...column, name: named(column.name) })),
+      tables: data.tables.map((table) => ({ ...table, columns: table.columns.map(named) })),
+      stages: data.stages.map(stage),
+      warnings: warnings(data.warnings),
+      ...(data.outline && { outline: outline(data.outline) }),
+    }
+  }
+
+  const warnings = (told: Planned['warnings']): Planned['warnings'] =>
+    told.map((one) => ({ ...one, message: clean(one.message) }))
+
+  return {
+    seal(event): QueryEvent {
+      switch (event.type) {
+        case 'QueryPlanned':
+          return { ...event, data: plan(event.data) }
+        case 'TaskFailed':
+        case 'QueryFailed':
+          return { ...event, data: { ...event.data, failure: failure(event.data.failure) } } as QueryEvent
+        case 'TaskCreated':
+        case 'TaskRetried':
+        case 'ResultPagesLost':
+        case 'QueryQueued':
+          return { ...event, data: cleanReasons(event.data, clean) } as QueryEvent
+        case 'QueryFinished': {
+          const { responseHeaders } = event.data
+          const headers = responseHeaders.map(({ header, value }) => ({ header, value: sealedHeader(value, clean) }))
+          return {
+            ...event,
+            data: { ...event.data, responseHeaders: headers, warnings: warnings(event.data.warnings) },
+          }
+        }
+        case 'WritePrepared':
+          if (!withheld) return event
+          return {
+            ...event,
+            data: { ...event.data, prepared: { ...event.data.prepared, ...sealedChange(event.data.prepared, clean) } },
+          }
+        // Made before, of what was sealed, or of figures and places alone.
+        case 'QueryCreated':
+        case 'QueryAdmitted':
+        case 'TaskCanceled':
+        case 'TaskFinished':
+        case 'QueryProgressed':
+        case 'ResultPagesPublished':
+        case 'ResultsDelivered':
+        case 'WriteCommitted':
+        case 'QueryRecovered':
+          return event
+        default:
+          return event satisfies never
+      }
+    },
+  }
+}
+
+/** Errors that name tables and columns, functions and types, and no value. */
+const aboutNames =
+  /NOT_FOUND$|EXISTS$|^SYNTAX_ERROR$|^TYPE_MISMATCH$|^NOT_SUPPORTED$|^AMBIGUOUS|^MISSING|^EXPRESSION_NOT|^USER_CANCELED$|KILLED$|RESTARTED$|^REMOTE|^NO_NODES|^EXCEEDED|^ABANDONED|^TRANSACTION_CONFLICT$/
+
+function cleanReasons<T extends object>(data: T, clean: (text: string) => string): T {
+  const texts = Object.entries(data).filter(([name]) => name === 'reason' || name === 'retryReason')
+  return { ...data, ...Object.fromEntries(texts.map(([name, text]) => [name, clean(String(text))])) }
+}
+
+type Changed = Pick<WriteTarget, 'change' | 'columns'>
+
+/** The text of a view, and comments. Names and files are those of the catalog. */
+function sealedChange({ change, columns: stored }: Changed, clean: (text: string) => string): Changed {
+  if (change.kind === 'createView') {
+    const { sql, comment, columns } = change.definition
+    const definition = {
+      ...change.definition,
+      sql: clean(takeSecrets(sql).sql),
+      columns: columns.map((column) => commented(column, clean)),
+      ...(comment !== undefined && { comment: clean(comment) }),
+    }
+    return { change: { ...change, definition }, columns: stored }
+  }
+  if (change.kind !== 'createTable') return { change, columns: stored }
+  const columns = change.columns.map((column) => commented(column, clean))
+  const comment = change.comment === undefined ? {} : { comment: clean(change.comment) }
+  return { change: { ...change, columns, ...comment }, columns: stored.map((column) => commented(column, clean)) }
+}
+
+function commented<T extends { readonly comment?: string | undefined }>(column: T, clean: (text: string) => string): T {
+  return column.comment === undefined ? column : { ...column, comment: clean(column.comment) }
+}
+
+/** `name=urlencoded`, as clients take it. */
+function sealedHeader(value: string, clean: (text: string) => string): string {
+  const at = value.indexOf('=')
+  const [name, text] = at < 0 ? ['', value] : [value.slice(0, at + 1), value.slice(at + 1)]
+  const decoded = decodedForm(text)
+  const cleaned = clean(decoded)
+  return cleaned === decoded ? value : name + encodeURIComponent(cleaned)
+}
+
+function decodedForm(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    return text
+  }
+}
+
+function withoutValue(text: string, value: string): string {
+  if (value.length < SHORT)
+    return text.replaceAll(`'${value}'`, `'${TAKEN_OUT}'`).replaceAll(`"${value}"`, `"${TAKEN_OUT}"`)
+  const lower = text.toLowerCase()
+  const wanted = value.toLowerCase()
+  // Letters whose other case is longer: places differ, so only what is written alike is found.
+  if (lower.length !== text.length || wanted.length !== value.length) return text.replaceAll(value, TAKEN_OUT)
+  let cleaned = ''
+  let from = 0
+  for (let at = lower.indexOf(wanted); at >= 0; at = lower.indexOf(wanted, from)) {
+    cleaned += text.slice(from, at) + TAKEN_OUT
+    from = at + wanted.length
+  }
+  return from === 0 ? text : cleaned + text.slice(from)
+}
+
+function holdsAny(text: string, values: readonly string[]): boolean {
+  return values.some((value) => value.length >= SHORT && text.includes(JSON.stringify(value).slice(1, -1)))
+}
