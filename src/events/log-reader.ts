@@ -1,4 +1,4 @@
-import { parseEnvelope, toRecorded } from './envelope.ts'
+import { readEnvelope, toRecorded } from './envelope.ts'
 import { LogChanged, type Checkpoint, type ReadFrom, type Recorded } from './event-log.ts'
 import { fold as trueFold, sameState, zeroState, type Fold, type State, type Verdict } from './fold.ts'
 import type { Place, RecordStore, StoredRecord } from './record-store.ts'
@@ -17,7 +17,7 @@ export interface ClaimData {
 export interface Folded {
   readonly events: Recorded[]
   readonly place: Place
-  /** Time of the last record of ours, valid or not; '' when there was none. */
+  /** Latest time of records that count; '' when there was none. */
   readonly lastTime: string
 }
 
@@ -41,7 +41,7 @@ export class LogReader {
       const records = await this.#store.fetch(0, offset, offset === 0n ? 1 : 1000)
       if (records.length === 0) return undefined
       const claim = records.find((record) => record.header?.kind === 'epoch')
-      if (claim) this.#first = JSON.parse(claim.text) as ClaimData
+      if (claim) this.#first = readClaim(claim.text)
       offset = records.at(-1)!.offset + 1n
     }
     return this.#first
@@ -129,9 +129,10 @@ export class LogReader {
     for (const record of records) {
       if (record.offset !== offset) throw new LogChanged(`Offset ${offset} of the log is missing`)
       const { header } = record
-      const envelope = header?.kind === 'event' ? parseEnvelope(record.text) : undefined
+      const envelope = header?.kind === 'event' ? readEnvelope(record.text) : undefined
       const folded = this.#fold(state, { header, hash: envelope?.hash ?? '' })
       const counts = folded.verdict === 'valid' || folded.verdict === 'epoch'
+      if (folded.verdict === 'valid' && !envelope) throw new LogChanged('A valid record of the log is no event')
       if (header && counts && header.seen.offset >= from.offset && header.seen.offset <= offset) {
         const ours = states[Number(header.seen.offset - from.offset)]!
         if (!sameState(ours, header.seen.state))
@@ -143,7 +144,8 @@ export class LogReader {
           ? toRecorded(record.stream, envelope, { partition, offset }, this.#store.cipher)
           : undefined
       if (event) events.push(event)
-      const time = envelope?.time ?? (header ? (JSON.parse(record.text) as ClaimData).time : '')
+      // What does not count is passed over whole: anybody may have written it.
+      const time = counts ? (envelope ?? readClaim(record.text)).time : ''
       if (time > lastTime) lastTime = time
       offset++
       states.push(state)
@@ -151,4 +153,15 @@ export class LogReader {
     }
     return { events, place: { offset, state }, lastTime }
   }
+}
+
+/** @throws LogChanged when the text of a claim that counts is none */
+function readClaim(text: string): ClaimData {
+  try {
+    const claim = JSON.parse(text) as ClaimData | null
+    if (typeof claim?.time === 'string') return claim
+  } catch {
+    // Told below.
+  }
+  throw new LogChanged('A claim of the log is none')
 }

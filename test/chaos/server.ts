@@ -1,10 +1,10 @@
-import { spawn } from 'node:child_process'
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from '../support/postgres.ts'
 import { spawnQuipu, type QuipuProcess } from '../support/quipu-process.ts'
 import { repository } from '../support/repository.ts'
+import { stopWithOwner } from '../support/stop-with-owner.ts'
 import type { Plan } from './plan.ts'
 
 export interface ChaosServerOptions {
@@ -124,10 +124,4 @@ export class ChaosServer {
     await this.#kept
     return ended.code
   }
-}
-
-/** A harness that was killed leaves no server behind. */
-function stopWithOwner(pid: number): void {
-  const watch = `while kill -0 ${process.pid} && kill -0 ${pid}; do sleep 1; done; kill -TERM ${pid}; kill -CONT ${pid}`
-  spawn('/bin/sh', ['-c', `{ ${watch}; } 2>/dev/null`], { detached: true, stdio: 'ignore' }).unref()
 }

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
-import { eventHash, parseEnvelope, type StoredEnvelope } from '../envelope.ts'
-import { LogChanged, type Checkpoint } from '../event-log.ts'
+import { eventHash, readEnvelope, type StoredEnvelope } from '../envelope.ts'
+import type { Checkpoint } from '../event-log.ts'
 import { fold, sameState, zeroState, type RecordHeader, type State, type Verdict } from '../fold.ts'
 import type { RecordStore, StoredRecord } from '../record-store.ts'
 import type { Finding, FindingKind } from './finding.ts'
@@ -107,7 +107,7 @@ class PartitionAudit {
       this.offset = record.offset
     }
     const { header } = record
-    const envelope = header?.kind === 'event' ? this.#parse(record) : undefined
+    const envelope = header?.kind === 'event' ? readEnvelope(record.text) : undefined
     if (header) this.#compareSeen(record, header, envelope)
     const before = this.state
     let folded = fold(before, { header, hash: envelope?.hash ?? '' })
@@ -121,7 +121,10 @@ class PartitionAudit {
       this.#notCounted(folded.verdict, record, envelope)
     }
     this.state = folded.state
-    if (folded.verdict === 'valid' && envelope && header) this.#event(record, header, envelope)
+    if (folded.verdict === 'valid' && header) {
+      if (envelope) this.#event(record, header, envelope)
+      else this.#find('unreadable', { record }, 'The record is no event')
+    }
     this.offset++
     this.#remember()
   }
@@ -133,17 +136,6 @@ class PartitionAudit {
 
   #notCounted(verdict: Verdict, record: StoredRecord, envelope: StoredEnvelope | undefined): void {
     this.#find('not-counted', { record, envelope }, `The record was put here by no writer: it folds as ${verdict}`)
-  }
-
-  #parse(record: StoredRecord): StoredEnvelope | undefined {
-    try {
-      const envelope = parseEnvelope(record.text)
-      if (typeof envelope?.hash === 'string' && typeof envelope.data === 'string') return envelope
-    } catch (error) {
-      if (!(error instanceof LogChanged)) throw error
-    }
-    this.#find('unreadable', { record }, 'The record is no event')
-    return undefined
   }
 
   #compareSeen(record: StoredRecord, header: RecordHeader, envelope: StoredEnvelope | undefined): void {

@@ -1,7 +1,8 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { isErrorName } from '../../shared/error-table.ts'
 
-const MARK = String.fromCharCode(1)
+/** As DuckDB tells an error that a function of ours raised. */
+const OWN = /^(?:[A-Za-z][A-Za-z ]* Error: )?\u0001([A-Z][A-Z0-9_]*): ([^]*)$/
 
 const integerNames: Readonly<Record<string, string>> = {
   INT8: 'tinyint',
@@ -59,7 +60,7 @@ const rules: readonly Rule[] = [
   [/Type (?:INT\d+|UINT\d+|HUGEINT) with value .* can't be cast .* INT32/, () => outOfRange('integer overflow')],
   [/Overflow|out of range|Out of Range|value is out of range/, () => outOfRange('Numeric value out of range')],
   [
-    /Could not convert string '([^\u0001]*)' to (\w+)/,
+    /Could not convert string '([^]*)' to (\w+)/,
     ([, value, type]) => cannotCast(`Cannot cast '${value}' to ${type}`),
   ],
   [/Malformed JSON/, () => cannotCast('The value cannot be read as the type')],
@@ -97,12 +98,10 @@ function typeOfSmallest(value: string): string {
  * DuckDB's never reaches a client (keep it for the log).
  */
 export function translateError(text: string): EngineError {
-  const at = text.lastIndexOf(MARK)
-  if (at >= 0) {
-    const own = /^([A-Z][A-Z0-9_]*): ([^]*)$/.exec(text.slice(at + 1))
-    const name = own?.[1]
-    if (own !== null && name !== undefined && isErrorName(name)) return new EngineError(name, trimmed(own[2]!))
-  }
+  // At the beginning only: further on stands what a statement says, chr(1) too.
+  const own = OWN.exec(text)
+  const name = own?.[1]
+  if (own !== null && name !== undefined && isErrorName(name)) return new EngineError(name, trimmed(own[2]!))
   for (const [expression, translate] of rules) {
     const match = expression.exec(text)
     if (match !== null) return translate(match)

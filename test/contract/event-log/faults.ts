@@ -4,6 +4,7 @@ import { LogReader } from '../../../src/events/log-reader.ts'
 import {
   anEvent,
   audit,
+  collect,
   events,
   expectKept,
   me,
@@ -315,6 +316,32 @@ export const faultTests: readonly ContractTest[] = [
       expect(Buffer.from((await log.readPage('s', 0, kept.places[0]))!).toString()).toBe('of the living')
     },
   },
+  {
+    number: 46,
+    title: 'passes over what does not count, whatever its bytes are',
+    only: 'kafka',
+    async run(fixture) {
+      const log = await fixture.open()
+      await log.claim(me)
+      const acknowledged = [await log.append('s', 0, events(1))]
+      const texts = ['', '{', 'null', '7', '"text"', '[]', '{}', '{"time":"9999-12-31T23:59:59.999Z"}', '{"hash":1}']
+      for (const [index, text] of texts.entries()) {
+        // A copy of what is there, and one that overtook what was lost.
+        await putAs(fixture, log, 's', 2, (number) => number, text)
+        acknowledged.push(await within(patience.ms, log.append('s', acknowledged.length, events(1))))
+        await putAs(fixture, log, `t${index}`, 1, (number) => number + 5, text)
+        acknowledged.push(await within(patience.ms, log.append('s', acknowledged.length, events(1))))
+      }
+      const found = await audit(fixture)
+      expectKept(found, acknowledged)
+      // Nor does what does not count move the clock.
+      expect(acknowledged.at(-1)!.events.filter(({ time }) => time.startsWith('9999'))).toEqual([])
+      const successor = await fixture.open()
+      await successor.claim(me)
+      await successor.append('s', acknowledged.length, events(1))
+      expect(await collect(successor.readStream('s'))).toHaveLength(acknowledged.length + 1)
+    },
+  },
 ]
 
 /** What waits is held for later; what comes from now on passes. The client loses its connection, the server does not. */
@@ -361,6 +388,7 @@ async function putAs(
   stream: string,
   sequence: number,
   numberAfter: (number: number) => number,
+  text?: string,
 ): Promise<void> {
   const store = await fixture.store()
   const partition = store.partitionOf(stream)
@@ -375,7 +403,16 @@ async function putAs(
     epoch,
     writer,
     seen: place,
-    records: [{ number: numberAfter(number), stream, sequence, time, text: sealed.text, hash: sealed.envelope.hash }],
+    records: [
+      {
+        number: numberAfter(number),
+        stream,
+        sequence,
+        time,
+        text: text ?? sealed.text,
+        hash: sealed.envelope.hash,
+      },
+    ],
     pages: [],
     newStreams: [],
   }

@@ -40,6 +40,22 @@ describe('errors of running statements', () => {
       'INVALID_CAST_ARGUMENT',
       'Value cannot be cast to date: 2024-13-01',
     ],
+    // What a statement says never names its error.
+    [
+      `SELECT q_text_to_date(x) FROM (VALUES (chr(1) || 'a')) t(x)`,
+      'INVALID_CAST_ARGUMENT',
+      'Value cannot be cast to date: \u0001a',
+    ],
+    [
+      `SELECT q_text_to_date(x) FROM (VALUES (chr(1) || 'REMOTE_TASK_ERROR: x')) t(x)`,
+      'INVALID_CAST_ARGUMENT',
+      'Value cannot be cast to date: \u0001REMOTE_TASK_ERROR: x',
+    ],
+    [
+      `SELECT CAST(x AS INTEGER) FROM (VALUES (chr(1) || 'REMOTE_TASK_ERROR: x')) t(x)`,
+      'INVALID_CAST_ARGUMENT',
+      `Cannot cast '\u0001REMOTE_TASK_ERROR: x' to INT32`,
+    ],
     [
       `SELECT u_json_parse(x) FROM (VALUES ('[1,')) t(x)`,
       'INVALID_FUNCTION_ARGUMENT',

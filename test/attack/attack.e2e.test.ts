@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { kafkaIsAvailable } from '../support/kafka.ts'
+import { startBed, type AttackBed } from './bed.ts'
+import { familyOf, families, runCampaign, shownBytes, type CampaignResult } from './campaign.ts'
+import { auditLog } from './checks.ts'
+import { closeLogAttacks } from './log-attacks.ts'
+import { parseResponses } from './raw-response.ts'
+
+/** The short form of `npm run attack`, which finds more the longer it runs. */
+async function attack(bed: AttackBed, seed: number, cases: number): Promise<CampaignResult> {
+  const numbers = Array.from({ length: cases }, (_, index) => index)
+  return runCampaign({
+    bed,
+    seed,
+    cases: numbers,
+    lanes: 4,
+    onFault: ({ index, family, message, sent }) =>
+      console.log(`seed ${seed}, case ${index} (${family}): ${message}\n${shownBytes(sent.slice(-4))}`),
+  })
+}
+
+describe.each([
+  ['postgres', 1, 220],
+  ['kafka', 2, 100],
+] as const)('processes under attack, the log in %s', (log, seed, cases) => {
+  let bed: AttackBed | undefined
+
+  beforeAll(async () => {
+    if (log === 'kafka' && !(await kafkaIsAvailable())) return
+    bed = await startBed({ log, sharedBroker: true })
+  }, 240_000)
+
+  afterAll(async () => {
+    if (!bed) return
+    await closeLogAttacks(bed)
+    expect(await bed.stop()).toEqual([])
+  }, 120_000)
+
+  it(`seed ${seed}: nothing breaks, nothing leaks, and all go on`, { timeout: 600_000 }, async (context) => {
+    if (!bed) return context.skip()
+    const { faults, sick } = await attack(bed, seed, cases)
+    expect(faults.map(({ index, message }) => `case ${index}: ${message}`)).toEqual([])
+    expect(sick).toEqual([])
+    expect(await auditLog(bed)).toEqual([])
+  })
+})
+
+describe('what a case is', () => {
+  it('is the same for the same seed and number, whatever runs beside it', () => {
+    const names = (seed: number): string[] =>
+      Array.from({ length: 300 }, (_, index) => familyOf(seed, index, families).name)
+    expect(names(7)).toEqual(names(7))
+    expect(names(8)).not.toEqual(names(7))
+    expect(new Set(Array.from({ length: 20 }, (_, seed) => names(seed)).flat()).size).toBe(families.length)
+  })
+})
+
+describe('answers as bytes', () => {
+  it.each([
+    ['HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n', [200, 404]],
+    ['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n', [200]],
+    ['HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n', [100, 204]],
+  ])('are read: %j', (bytes, statuses) => {
+    const { responses, wrong } = parseResponses(Buffer.from(bytes))
+    expect(wrong).toBeUndefined()
+    expect(responses.map(({ status }) => status)).toEqual(statuses)
+  })
+
+  it.each([
+    ['HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n'],
+    ['HTTP/1.1 500 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n'],
+    ['HTTP/1.1 200 OK\r\nX: a\rb\r\n\r\n'],
+    ['HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok, and more'],
+    ['nothing of the kind\r\n\r\n'],
+  ])('are refused: %j', (bytes) => {
+    expect(parseResponses(Buffer.from(bytes)).wrong).toBeDefined()
+  })
+})

@@ -1,0 +1,221 @@
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { internalBearer } from '../../src/security/cluster-secret.ts'
+import { startEmbeddedPostgres } from '../../src/supervisor/embedded-postgres.ts'
+import { sharedKafka, startKafka, type TestKafka } from '../support/kafka.ts'
+import { freePort } from '../support/postgres.ts'
+import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { repository } from '../support/repository.ts'
+import { stopWithOwner } from '../support/stop-with-owner.ts'
+
+export interface BedOptions {
+  readonly log: 'postgres' | 'kafka'
+  /** Of a test run: its shared broker, else one of its own. */
+  readonly sharedBroker?: boolean
+}
+
+/** A program with its supervisor, and the process that does the work. */
+export interface AttackedProcess {
+  readonly name: 'coordinator a' | 'coordinator b' | 'worker'
+  readonly url: string
+  readonly port: number
+  readonly dataDir: string
+  readonly supervisor: QuipuProcess
+  /** Of the process that was there when the attack began. */
+  readonly pid: number
+}
+
+/** Who listens where nobody may be sent: counts what comes. */
+export interface AttackersServer {
+  readonly url: string
+  readonly port: number
+  /** Head of each request that came. */
+  readonly heard: readonly string[]
+}
+
+/** Real processes of every kind: two coordinators, one of which follows, a worker, Postgres, perhaps Kafka. */
+export interface AttackBed {
+  readonly log: 'postgres' | 'kafka'
+  readonly coordinators: readonly [AttackedProcess, AttackedProcess]
+  readonly worker: AttackedProcess
+  readonly all: readonly AttackedProcess[]
+  readonly secret: string
+  /** The cluster's key as requests carry it. */
+  readonly bearer: string
+  readonly attacker: AttackersServer
+  /** A file that no client may read. */
+  readonly canary: { readonly path: string; readonly word: string }
+  readonly database: pg.Pool
+  readonly kafka?: { readonly brokers: readonly string[]; readonly topic: string }
+  /** Runs another program of Quipu on the log of these. */
+  command(...args: string[]): QuipuProcess
+  /** SIGTERM to all. @returns what is wrong with how they ended, a line each */
+  stop(): Promise<readonly string[]>
+}
+
+const SECRET = 'a secret that only processes of the cluster know'
+/** What nobody comes for must end while the attack goes on; a worker that is gone must be seen to be. */
+const SHORT_WAITS = {
+  QUIPU_FIRST_FOLLOW_MS: '5s',
+  QUIPU_CLIENT_ABSENT_MS: '8s',
+  QUIPU_ANSWERS_KEPT_MS: '20s',
+  QUIPU_WORKER_FAILED_MS: '2s',
+  // A busy machine lets no writer lose its place, and no process its life.
+  QUIPU_WRITER_SILENT_MS: '20s',
+  QUIPU_COORDINATOR_DEAD_MS: '60s',
+}
+
+export async function startBed({ log, sharedBroker = false }: BedOptions): Promise<AttackBed> {
+  const folder = temporaryFolder()
+  const ends: (() => Promise<unknown>)[] = [() => folder.remove()]
+  try {
+    return await makeBed(log, sharedBroker, folder.path, ends)
+  } catch (error) {
+    for (const end of ends.toReversed()) await end().catch(() => {})
+    throw error
+  }
+}
+
+async function makeBed(
+  log: BedOptions['log'],
+  sharedBroker: boolean,
+  folder: string,
+  ends: (() => Promise<unknown>)[],
+): Promise<AttackBed> {
+  const home = join(folder, 'database')
+  mkdirSync(home, { mode: 0o711 })
+  const postgres = await startEmbeddedPostgres({ dataDir: home })
+  ends.push(() => postgres.stop())
+  stopWithOwner(postgres.pid, 'INT')
+  const broker = log === 'kafka' ? await brokerOf(sharedBroker, ends) : undefined
+  const port = { a: await freePort(), b: await freePort(), worker: await freePort() }
+  const kafka = broker && { brokers: broker.brokers, topic: `quipu.attack-${port.a}-${process.pid}` }
+  const attacker = await startAttacker(ends)
+  const canary = makeCanary()
+  const tables = join(folder, 'tables')
+  const env = {
+    ...SHORT_WAITS,
+    DATABASE_URL: postgres.connectionString,
+    QUIPU_SHARED_SECRET: SECRET,
+    QUIPU_CATALOG_DIR: makeCatalogs(folder),
+    QUIPU_TABLES_DIR: tables,
+    QUIPU_LOG_LEVEL: 'warn',
+    ...(kafka ? { KAFKA_BROKERS: kafka.brokers.join(','), QUIPU_KAFKA_TOPIC: kafka.topic } : {}),
+  }
+
+  async function coordinator(name: 'a' | 'b'): Promise<AttackedProcess> {
+    const dataDir = join(folder, name)
+    const args = ['coordinator', '--standby', '--port', String(port[name]), '--data-dir', dataDir]
+    const supervisor = spawnQuipu(args, { env, productWaits: true })
+    stopWithOwner(supervisor.pid)
+    const url = await supervisor.url
+    ends.push(() => ended(supervisor))
+    return {
+      name: `coordinator ${name}`,
+      url,
+      port: port[name],
+      dataDir,
+      supervisor,
+      pid: processesOf(dataDir).children[0]!,
+    }
+  }
+
+  const a = await coordinator('a')
+  const b = await coordinator('b')
+  const dataDir = join(folder, 'worker')
+  const supervisor = spawnQuipu(
+    ['worker', '--port', String(port.worker), '--data-dir', dataDir, '--coordinators', `${a.url},${b.url}`],
+    { env, productWaits: true },
+  )
+  stopWithOwner(supervisor.pid)
+  ends.push(() => ended(supervisor))
+  await waitUntil('the worker is up', () => supervisor.stdout().startsWith('Worker up in '))
+  const url = `http://127.0.0.1:${port.worker}`
+  const pid = processesOf(dataDir).children[0]!
+  const worker: AttackedProcess = { name: 'worker', url, port: port.worker, dataDir, supervisor, pid }
+  const all = [a, b, worker]
+  const database = new pg.Pool({ connectionString: postgres.connectionString, max: 2 })
+  // Postgres ends before its pool does.
+  database.on('error', () => {})
+  return {
+    log,
+    coordinators: [a, b],
+    worker,
+    all,
+    secret: SECRET,
+    bearer: internalBearer(SECRET),
+    attacker,
+    canary,
+    database,
+    ...(kafka ? { kafka } : {}),
+    command: (...args) => spawnQuipu([...args, '--data-dir', a.dataDir], { env, productWaits: true }),
+    async stop() {
+      const wrong: string[] = []
+      for (const { name, supervisor: one } of all) {
+        const code = await ended(one)
+        if (code !== 0) wrong.push(`${name} ended with ${code} on SIGTERM`)
+      }
+      await database.end()
+      for (const end of ends.splice(0).toReversed()) await end().catch(() => {})
+      return wrong
+    },
+  }
+}
+
+async function brokerOf(shared: boolean, ends: (() => Promise<unknown>)[]): Promise<TestKafka> {
+  if (shared) return sharedKafka()
+  const broker = await startKafka()
+  ends.push(() => broker.stop())
+  return broker
+}
+
+async function ended(supervisor: QuipuProcess): Promise<number | null> {
+  try {
+    supervisor.signal('SIGTERM')
+  } catch {
+    // It has ended.
+  }
+  return (await supervisor.exit).code
+}
+
+async function startAttacker(ends: (() => Promise<unknown>)[]): Promise<AttackersServer> {
+  const heard: string[] = []
+  const server: Server = createServer((request, response) => {
+    heard.push(`${request.method} ${request.url} ${JSON.stringify(request.headers)}`)
+    response.end('{}')
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  ends.push(
+    () =>
+      new Promise((resolve) => {
+        server.close(resolve)
+        server.closeAllConnections()
+      }),
+  )
+  const { port } = server.address() as AddressInfo
+  return { url: `http://127.0.0.1:${port}`, port, heard }
+}
+
+/** The same in every run: a case's bytes are the same in each. It stays, for another run may be under way. */
+function makeCanary(): AttackBed['canary'] {
+  const path = join(tmpdir(), 'quipu-attack-canary.txt')
+  const word = 'a-canary-that-sings-for-nobody'
+  // For all to read: nothing but the server keeps its clients from it.
+  writeFileSync(path, `${word}\n`, { mode: 0o644 })
+  return { path, word }
+}
+
+/** What the product comes with, and files of a lake. */
+function makeCatalogs(folder: string): string {
+  const catalogs = join(folder, 'catalogs')
+  cpSync(join(repository, 'etc', 'catalog'), catalogs, { recursive: true })
+  const lake = join(folder, 'lake')
+  mkdirSync(join(lake, 'odd', 'people'), { recursive: true })
+  writeFileSync(join(lake, 'odd', 'people', 'one.csv'), `id,name\n1,$E\n2,"'; --"\n3,日本\n`)
+  writeFileSync(join(catalogs, 'lake.json'), JSON.stringify({ connector: 'lake', location: lake }))
+  return catalogs
+}

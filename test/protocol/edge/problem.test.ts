@@ -1,0 +1,32 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import express from 'express'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { problemHandler, resource, sendJson } from '../../../src/protocol/edge/resource.ts'
+import { raw } from '../../support/statement-client.ts'
+
+let server: Server
+const errors: unknown[] = []
+beforeAll(async () => {
+  const app = express()
+  const router = express.Router()
+  resource(router, '/v1/thing/:name', { GET: (request, response) => sendJson(response, request.params) })
+  router.use(problemHandler((error) => errors.push(error)))
+  app.use(router)
+  server = createServer(app).listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+})
+afterAll(() => void server.close())
+
+it.each(['%', '%zz', '%ed%a0%80', '%c0%af', '%ff'])(
+  'a path with %s is 400, and no defect of the server',
+  async (name) => {
+    const { port } = server.address() as AddressInfo
+    const { status, text } = await raw(`http://127.0.0.1:${port}/`, { target: `/v1/thing/${name}` })
+    expect({ status, text }).toEqual({
+      status: 400,
+      text: 'Error 400 Bad Request: The path is not UTF-8 in percent-encoding',
+    })
+    expect(errors).toEqual([])
+  },
+)
