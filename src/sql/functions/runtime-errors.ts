@@ -59,10 +59,7 @@ const rules: readonly Rule[] = [
   [/Type INT128 with value .* can't be cast .* INT64/, () => outOfRange('bigint addition overflow')],
   [/Type (?:INT\d+|UINT\d+|HUGEINT) with value .* can't be cast .* INT32/, () => outOfRange('integer overflow')],
   [/Overflow|out of range|Out of Range|value is out of range/, () => outOfRange('Numeric value out of range')],
-  [
-    /Could not convert string '([^]*)' to (\w+)/,
-    ([, value, type]) => cannotCast(`Cannot cast '${value}' to ${type}`),
-  ],
+  [/Could not convert string '([^]*)' to (\w+)/, ([, value, type]) => cannotCast(`Cannot cast '${value}' to ${type}`)],
   [/Malformed JSON/, () => cannotCast('The value cannot be read as the type')],
   [
     /invalid (?:date|timestamp|time) field format|(?:date|timestamp|time) field value out of range/,
