@@ -50,6 +50,8 @@ export function toProblem(error: unknown): HttpProblem {
     // It passes: clients that try again do it after so many seconds.
     return new HttpProblem(status, error.message, status === 429 ? { 'retry-after': '1' } : {})
   }
+  // Express says so of a path.
+  if (error instanceof URIError) return new HttpProblem(400, 'The path is not UTF-8 in percent-encoding')
   return new HttpProblem(500, 'Internal error')
 }
 
