@@ -20,7 +20,7 @@ async function attack(bed: AttackBed, seed: number, cases: number): Promise<Camp
 }
 
 describe.each([
-  ['postgres', 1, 220],
+  ['postgres', 7, 220],
   ['kafka', 2, 100],
 ] as const)('processes under attack, the log in %s', (log, seed, cases) => {
   let bed: AttackBed | undefined
