@@ -6,6 +6,7 @@ import { quoteName } from '../spi/duckdb-text.ts'
 import type { RowGroup } from '../spi/parquet-scan.ts'
 import { columnType, type ColumnType } from '../spi/column-type.ts'
 import { parseDuckDbType } from '../spi/duckdb-type-text.ts'
+import { columnsOfLeaves, schemaElementSchema } from './parquet-schema.ts'
 import { hashFooter, type FileFormat, type LakeFile } from './lake-files.ts'
 
 export interface FileFacts {
@@ -37,9 +38,9 @@ const MAX_CACHED = 50_000
 
 const rowGroupSchema = z.object({
   file_name: z.string(),
-  shape: z.string(),
+  elements: z.array(schemaElementSchema),
   rows: z.union([z.null(), z.coerce.number()]),
-  columns: z.array(z.object({ name: z.string(), bytes: z.coerce.number() })),
+  columns: z.array(z.object({ leaf: z.coerce.number(), bytes: z.coerce.number() })),
 })
 const describeSchema = z.object({ column_name: z.string(), column_type: z.string() })
 
@@ -81,23 +82,22 @@ export function createFileFactsCache(location: string, inspect: ConnectorContext
       inspect({ kind: 'rowGroups', paths }),
       Promise.all(files.map(({ size }, index) => hashFooter(paths[index]!, size))),
     ])
-    const groups = new Map<string, { shape: string; rowGroups: RowGroup[] }>()
+    const groups = new Map<string, { shape: string; names: readonly string[]; rowGroups: RowGroup[] }>()
     for (const row of rows) {
-      const { file_name, shape, rows: count, columns } = rowGroupSchema.parse(row)
-      const facts = groups.get(file_name) ?? { shape, rowGroups: [] }
-      if (count !== null) {
-        facts.rowGroups.push({
-          rows: count,
-          columnBytes: Object.fromEntries(columns.map(({ name, bytes }) => [name.toLowerCase(), bytes])),
-        })
+      const { file_name, elements, rows: count, columns } = rowGroupSchema.parse(row)
+      const facts = groups.get(file_name) ?? {
+        shape: JSON.stringify(elements),
+        names: columnsOfLeaves(elements).map((name) => name.toLowerCase()),
+        rowGroups: [],
       }
+      if (count !== null) facts.rowGroups.push({ rows: count, columnBytes: bytesByColumn(facts.names, columns) })
       groups.set(file_name, facts)
     }
     return paths.map((path, index) => ({
       footer: footers[index]!,
       rowGroups: groups.get(path)?.rowGroups ?? [],
       shape: groups.get(path)?.shape ?? '',
-      names: new Set(Object.keys(groups.get(path)?.rowGroups[0]?.columnBytes ?? {})),
+      names: new Set(groups.get(path)?.names),
     }))
   }
 
@@ -135,6 +135,19 @@ export function createFileFactsCache(location: string, inspect: ConnectorContext
     }
     return columns
   }
+}
+
+/** @param leaves the column that each leaf of the schema is part of */
+function bytesByColumn(
+  leaves: readonly string[],
+  columns: readonly { readonly leaf: number; readonly bytes: number }[],
+): Record<string, number> {
+  const sums = new Map<string, number>()
+  for (const { leaf, bytes } of columns) {
+    const name = leaves[leaf]
+    if (name !== undefined) sums.set(name, (sums.get(name) ?? 0) + bytes)
+  }
+  return Object.fromEntries(sums)
 }
 
 function keyOf({ file, size, mtime }: LakeFile): string {

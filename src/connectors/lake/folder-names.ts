@@ -1,8 +1,8 @@
 import { EngineError } from '../../shared/engine-error.ts'
 
-/** What would be hidden, or another folder, or no name at all for a file system. */
+/** What would be hidden, or another folder, or no name at all for a file system; or a pattern or a value for what reads it. */
 // oxlint-disable-next-line no-control-regex
-const ODD = /^[._]|[/%\u0000-\u001f\u007f]/g
+const ODD = /^[._]|[/%*?[\\=\u0000-\u001f\u007f]/g
 /** Most file systems take 255 bytes; temporary names need some of them. */
 const MAX_BYTES = 200
 

@@ -92,6 +92,9 @@ export async function listDataFiles(
   const files = await Promise.all(
     found.map(async (name): Promise<LakeFile | undefined> => {
       const path = await resolveInside(location, join(folder, name))
+      if (path.includes('\\') && /[*?[]/.test(path)) {
+        throw new EngineError('NOT_SUPPORTED', 'A file whose path has a backslash and one of * ? [ cannot be read')
+      }
       const stats = await stat(path, { bigint: true })
       if (!stats.isFile()) return undefined
       return { file: path.slice(location.length + 1), size: Number(stats.size), mtime: String(stats.mtimeNs) }

@@ -24,6 +24,7 @@ export interface RowGroupRange extends RowGroup {
  * thousands of splits of a large table, and a batch reads several anyway.
  */
 export function joinRowGroups(groups: readonly RowGroup[], targetBytes: number): readonly RowGroupRange[] {
+  const cut = groups.every(({ columnBytes }) => !Object.keys(columnBytes).some((name) => isRowNumber(name)))
   const ranges: RowGroupRange[] = []
   let next = 0
   let open: { firstRow: number; rows: number; bytes: number; columnBytes: Record<string, number> } | undefined
@@ -35,11 +36,16 @@ export function joinRowGroups(groups: readonly RowGroup[], targetBytes: number):
       open.columnBytes[column] = (open.columnBytes[column] ?? 0) + bytes
       open.bytes += bytes
     }
-    if (open.bytes >= targetBytes) {
+    if (cut && open.bytes >= targetBytes) {
       ranges.push(open)
       open = undefined
     }
   }
   if (open) ranges.push(open)
   return ranges
+}
+
+/** DuckDB numbers the rows of a file in a column of this name: a file that has one of its own can only be read whole. */
+function isRowNumber(name: string): boolean {
+  return name.toLowerCase() === 'file_row_number'
 }

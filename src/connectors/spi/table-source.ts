@@ -55,9 +55,9 @@ export type RowShape = string | readonly RowShape[] | { readonly [field: string]
 /** What connectors ask of files, answered by an engine; its text is the engine's own as well. */
 export type FileQuestion =
   /**
-   * A row for each row group of each file, ordered by file and row group: `file_name`; `shape`, a text of the file's columns and
-   * types; `rows`; `columns`, a list of `{name, bytes}` with compressed bytes of top-level columns. A file without row
-   * groups has one row, without rows and columns.
+   * A row for each row group of each file, ordered by file and row group: `file_name`; `elements`, the file's schema as a tree
+   * written depth first, `{name, children, type}`, the root first; `rows`; `columns`, a list of `{leaf, bytes}` with compressed
+   * bytes of the schema's leaves, counted from 0. A file without row groups has one row, without rows and columns.
    */
   | { readonly kind: 'rowGroups'; readonly paths: readonly string[] }
   /** A row for each column that the files have together: `column_name` and `column_type`, as DuckDB's DESCRIBE writes it. */

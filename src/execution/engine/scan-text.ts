@@ -18,22 +18,21 @@ export function scanText(source: TableSource): string {
 
 /** @throws RefusedStatement */
 export function questionText(question: FileQuestion): string {
-  const list = `[${question.paths.map(quoteText).join(', ')}]`
+  const list = `[${question.paths.map(fileText).join(', ')}]`
   switch (question.kind) {
     case 'rowGroups':
       // A file without rows has no row groups: it is known by its schema alone.
-      return `SELECT s.file_name, s.shape, m.row_group_num_rows AS rows,
-          coalesce(list({name: m.name, bytes: m.bytes}) FILTER (m.name IS NOT NULL), []) AS columns
-        FROM (SELECT file_name, string_agg(concat_ws(' ', name, type, converted_type, logical_type, num_children), ',') AS shape
+      return `SELECT s.file_name, s.elements, m.row_group_num_rows AS rows,
+          coalesce(list({leaf: m.column_id, bytes: m.total_compressed_size}) FILTER (m.column_id IS NOT NULL), []) AS columns
+        FROM (SELECT file_name, list({name: name, children: num_children, type: concat_ws(' ', type, converted_type, logical_type)}
+            ORDER BY column_id) AS elements
           FROM parquet_schema(${list}) GROUP BY file_name) s
-        LEFT JOIN (SELECT file_name, row_group_id, any_value(row_group_num_rows) AS row_group_num_rows,
-            split_part(path_in_schema, ', ', 1) AS name, sum(total_compressed_size) AS bytes
-          FROM parquet_metadata(${list}) GROUP BY file_name, row_group_id, name) m USING (file_name)
-        GROUP BY s.file_name, s.shape, m.row_group_id, m.row_group_num_rows
+        LEFT JOIN parquet_metadata(${list}) m USING (file_name)
+        GROUP BY s.file_name, s.elements, m.row_group_id, m.row_group_num_rows
         ORDER BY s.file_name, m.row_group_id`
     case 'columns': {
-      const union = question.unionByName ? ', union_by_name=true' : ''
-      return `SELECT column_name, column_type FROM (DESCRIBE FROM ${READERS[question.format]}(${list}${union}))`
+      const union = question.unionByName ? ['union_by_name=true'] : []
+      return `SELECT column_name, column_type FROM (DESCRIBE FROM ${readerText(question.format, list, union)})`
     }
     default:
       return unreachable(question)
@@ -41,6 +40,23 @@ export function questionText(question: FileQuestion): string {
 }
 
 const READERS = { parquet: 'read_parquet', csv: 'read_csv', json: 'read_json' } as const
+
+/** @param files a file, or a list of files, as `fileText` names them */
+function readerText(format: keyof typeof READERS, files: string, options: readonly string[] = []): string {
+  // A folder called `a=1` is no column `a`, least of all in place of the file's own.
+  return `${READERS[format]}(${[files, 'hive_partitioning=false', ...options].join(', ')})`
+}
+
+/**
+ * The path of exactly this file: DuckDB's readers take paths for patterns.
+ * @throws RefusedStatement for a path that no pattern names
+ */
+function fileText(path: string): string {
+  if (!/[*?[]/.test(path)) return quoteText(path)
+  // Within a pattern it cannot be written at all: DuckDB takes it for an escape, and for the end of a folder's name.
+  if (path.includes('\\')) throw new RefusedStatement('a path with a backslash and a mark of patterns', 0)
+  return quoteText(path.replaceAll(/[*?[]/g, '[$&]'))
+}
 
 function partText(part: TablePart): string {
   switch (part.kind) {
@@ -51,8 +67,8 @@ function partText(part: TablePart): string {
     case 'csv':
     case 'json': {
       const types = part.types.map(({ source, type }) => `${quoteText(source)}: ${quoteText(type)}`).join(', ')
-      const option = types === '' ? '' : `, ${part.kind === 'csv' ? 'types' : 'columns'}={${types}}`
-      return `SELECT ${columnList(part.columns)} FROM ${READERS[part.kind]}(${quoteText(part.path)}${option})`
+      const options = types === '' ? [] : [`${part.kind === 'csv' ? 'types' : 'columns'}={${types}}`]
+      return `SELECT ${columnList(part.columns)} FROM ${readerText(part.kind, fileText(part.path), options)}`
     }
     case 'rows':
       return rowsText(part)
@@ -100,15 +116,14 @@ function parquetSources(ranges: readonly ParquetRange[]): string[] {
   const whole: string[] = []
   const parts: string[] = []
   for (const { path, firstRow, rows, fileRows } of joinTouching(ranges)) {
-    if (firstRow === 0 && rows === fileRows) whole.push(quoteText(path))
+    if (firstRow === 0 && rows === fileRows) whole.push(fileText(path))
     else {
       const [first, end] = [rowNumber(firstRow), rowNumber(firstRow + rows)]
-      parts.push(
-        `read_parquet(${quoteText(path)}, file_row_number=true) WHERE file_row_number>=${first} AND file_row_number<${end}`,
-      )
+      const source = readerText('parquet', fileText(path), ['file_row_number=true'])
+      parts.push(`${source} WHERE file_row_number>=${first} AND file_row_number<${end}`)
     }
   }
-  return whole.length > 0 ? [`read_parquet([${whole.join(', ')}])`, ...parts] : parts
+  return whole.length > 0 ? [readerText('parquet', `[${whole.join(', ')}]`), ...parts] : parts
 }
 
 function rowNumber(value: unknown): string {

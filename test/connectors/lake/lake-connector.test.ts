@@ -145,6 +145,70 @@ describe('lake', () => {
     expect(await read('hollow')).toEqual([{ a: null, b: 2.5 }])
   })
 
+  it('reads the file that a path names, not those that it is a pattern of', async () => {
+    const folder = `${location}/Sales/patterns [x]=1/`
+    const names = ['[ab]', '*', '?', 'a', 'b', '[!a]', '{a,b}', 'a]', '[]', '**', '[', 'a=7']
+    for (const [index, name] of names.entries()) {
+      await write(`${folder}${name}.parquet`, `SELECT ${index} AS n, 0 AS a`)
+      await write(`${location}/Sales/csv [x]=1/${name}.csv`, `SELECT ${index} AS n, 0 AS a`, 'FORMAT csv')
+      mkdirSync(`${location}/Sales/json [x]=1`, { recursive: true })
+      writeFileSync(`${location}/Sales/json [x]=1/${name}.json`, `{"n": ${index}, "a": 0}\n`)
+    }
+    for (const format of ['patterns', 'csv', 'json']) {
+      const rows = (await read(`${format} [x]=1`)) as readonly Readonly<Record<string, unknown>>[]
+      expect(rows.map((row) => ({ n: Number(row['n']), a: Number(row['a']) }))).toEqual(
+        names.map((_, n) => ({ n, a: 0 })),
+      )
+      expect(Object.keys(rows[0]!)).toEqual(['n', 'a'])
+    }
+    await write(`${location}/Sales/backslash/a\\[b].parquet`, 'SELECT 1 AS n')
+    await expect(open().getTable('sales', 'backslash')).rejects.toMatchObject({ errorName: 'NOT_SUPPORTED' })
+    await write(`${location}/Sales/plain backslash/a\\b.parquet`, 'SELECT 1 AS n')
+    expect(await read('plain backslash')).toEqual([{ n: 1 }])
+  })
+
+  it('takes no column from what folders are called', async () => {
+    await write(`${location}/Sales/a=x/1.parquet`, 'SELECT 1 AS a, 2 AS b')
+    expect(await read('a=x')).toEqual([{ a: 1, b: 2 }])
+    await write(`${location}/year=2024/months/1.csv`, 'SELECT 1 AS month', 'FORMAT csv')
+    expect(await read('months', undefined, 'year=2024')).toEqual([{ month: 1 }])
+  })
+
+  it('reads columns of any name', async () => {
+    const columns = ['a, b', 'a', 'a.b', '"', '$e', 'filename', 'file_index', `'`, 'x, list, element'].map(
+      (name, n) => `${n} AS "${name.replaceAll('"', '""')}"`,
+    )
+    const list = `${columns.join(', ')}, {'x, y': [9, 10], 'z': 11} AS "s, t", map {'k': 12} AS m`
+    const expected = [
+      { 'a, b': 0, a: 1, 'a.b': 2, '"': 3, $e: 4, filename: 5, file_index: 6, "'": 7, 'x, list, element': 8 },
+    ].map((row) => ({ ...row, 's, t': { f0: [9, 10], f1: 11 }, m: { k: 12 } }))
+    await write(`${location}/Sales/names/1.parquet`, `SELECT ${list}`)
+    expect(await read('names')).toEqual(expected)
+    const connector = open()
+    const [split] = await connector.listSplits((await connector.getTable('sales', 'names'))!.handle)
+    expect(Object.keys(split!.columnBytes!)).toEqual(Object.keys(expected[0]!))
+    // Files that differ: each is read by what it has.
+    await write(`${location}/Sales/names/2.parquet`, 'SELECT 20 AS "a, b"')
+    const rows = (await read('names')) as readonly unknown[]
+    expect(rows).toHaveLength(2)
+    expect(rows[0]).toEqual(expected[0])
+    expect(rows[1]).toMatchObject({ 'a, b': 20, a: null })
+  })
+
+  it('reads large files that have a column named as DuckDB numbers rows', async () => {
+    const select = 'SELECT -i AS file_row_number, sha256(i::VARCHAR) AS text FROM range(500000) t(i)'
+    await write(`${location}/Sales/numbered/1.parquet`, select, 'FORMAT parquet, ROW_GROUP_SIZE 20480')
+    const connector = open()
+    const { handle } = (await connector.getTable('sales', 'numbered'))!
+    const splits = await connector.listSplits(handle)
+    expect(splits[0]!.bytes).toBeGreaterThan(16 * 2 ** 20)
+    const sources = await Promise.all(splits.map((split) => connector.tableSource([split], ['file_row_number'])))
+    const sums = await Promise.all(
+      sources.map((source) => duckdb.query(`SELECT sum(file_row_number)::BIGINT AS s FROM (${scanText(source)})`)),
+    )
+    expect(sums.flat().reduce((sum, { s }) => sum + Number(s), 0)).toBe((-499_999 * 500_000) / 2)
+  })
+
   it('reads JSON lines', async () => {
     mkdirSync(join(location, 'Sales/events'), { recursive: true })
     writeFileSync(join(location, 'Sales/events/e.jsonl'), '{"id": 1, "tags": ["a"]}\n{"id": 2}\n')
