@@ -1,3 +1,5 @@
+import type { TypePattern } from '../../src/sql/functions/signature.ts'
+import { parseTypeText } from '../../src/sql/types/type-names.ts'
 import type { SqlType } from '../../src/sql/types/sql-type.ts'
 
 /** An expression that holds a value of the type as DuckDB has it. */
@@ -55,4 +57,34 @@ const simple: Readonly<Record<string, string>> = {
   SetDigest: 'CAST(MAP {1: 1} AS MAP(UBIGINT, BIGINT))',
   tdigest: `[{'v': CAST(1 AS DOUBLE), 'w': CAST(1 AS DOUBLE)}]`,
   color: 'CAST(255 AS INTEGER)',
+}
+
+/** The type that a parameter of a signature is called with: type variables stand for `variable`, sizes for usual ones. */
+export function typeOf(pattern: TypePattern, variable: SqlType): SqlType {
+  switch (pattern.kind) {
+    case 'variable':
+    case 'any':
+      return variable
+    case 'plain':
+      return pattern.type
+    case 'sized':
+      if (pattern.base === 'decimal') return parseTypeText('decimal(9,2)')
+      if (pattern.base === 'varchar' || pattern.base === 'char') {
+        const [length] = pattern.parameters
+        return parseTypeText(`${pattern.base}(${typeof length === 'number' ? length : 8})`)
+      }
+      return parseTypeText(pattern.base.replace(/^(timestamp|time)/, '$1(3)'))
+    case 'array':
+    case 'qdigest':
+      return { kind: pattern.kind, element: typeOf(pattern.element, variable) }
+    case 'map':
+      return { kind: 'map', key: typeOf(pattern.key, variable), value: typeOf(pattern.value, variable) }
+    case 'row':
+      return {
+        kind: 'row',
+        fields: pattern.fields.map((field) => ({ name: undefined, type: typeOf(field, variable) })),
+      }
+    case 'function':
+      throw new Error('A lambda has no type of its own')
+  }
 }

@@ -1,3 +1,4 @@
+import { PARTIAL } from '../functions/function-definition.ts'
 import type { ResolvedFunction } from '../functions/resolve-function.ts'
 import type { FunctionSpecification, RoutineCharacteristic } from '../syntax/ast-routines.ts'
 import { BOOLEAN } from '../types/sql-type.ts'
@@ -74,6 +75,7 @@ function declare(context: AnalysisContext, node: FunctionSpecification): InlineF
   const resolved: ResolvedFunction = {
     name: lower,
     kind: 'scalar',
+    risk: PARTIAL,
     argumentTypes,
     resultType,
     deterministic: true,

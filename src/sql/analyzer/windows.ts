@@ -100,11 +100,6 @@ function windowsInScope(scope: Scope): ReadonlyMap<string, WindowSpecification> 
   return new Map()
 }
 
-const navigation = new Set(['lag', 'lead', 'first_value', 'last_value', 'nth_value'])
-
-/** Of the whole partition, whatever the frame. */
-const frameless = new Set(['lag', 'lead', 'rank', 'dense_rank', 'row_number', 'percent_rank', 'cume_dist', 'ntile'])
-
 /** Where Trino puts errors that it gives no place. */
 const START = { span: { start: 0, end: 0, at: 0 } }
 
@@ -243,7 +238,8 @@ function verifyCall(
     const at = context.functions?.has(name) === true ? { span: { ...node.span, at: node.span.start } } : START
     throw errorAt(context, at, 'FUNCTION_NOT_WINDOW', `Not a window function: ${name}`)
   }
-  if (node.kind === 'FunctionCall' && node.nullTreatment !== undefined && !navigation.has(name)) {
+  const clauses = resolved.kind === 'window' ? resolved.clauses : undefined
+  if (node.kind === 'FunctionCall' && node.nullTreatment !== undefined && clauses?.nullTreatment !== true) {
     throw errorAt(
       context,
       node,
@@ -251,23 +247,13 @@ function verifyCall(
       `Cannot specify null treatment clause for ${name} function`,
     )
   }
-  if (name === 'lag' || name === 'lead') {
-    if (specification.orderBy === undefined) {
-      throw errorAt(
-        context,
-        contentOf(node.window!),
-        'MISSING_ORDER_BY',
-        `${name} function requires an ORDER BY window clause`,
-      )
-    }
+  if (clauses?.order === 'required' && specification.orderBy === undefined) {
+    const message = `${name} function requires an ORDER BY window clause`
+    throw errorAt(context, contentOf(node.window!), 'MISSING_ORDER_BY', message)
   }
-  if (frameless.has(name) && specification.frame !== undefined) {
-    throw errorAt(
-      context,
-      specification.frame,
-      'INVALID_WINDOW_FRAME',
-      `Cannot specify window frame for ${name} function`,
-    )
+  if (clauses?.frame === false && specification.frame !== undefined) {
+    const message = `Cannot specify window frame for ${name} function`
+    throw errorAt(context, specification.frame, 'INVALID_WINDOW_FRAME', message)
   }
 }
 

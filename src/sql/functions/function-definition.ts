@@ -3,19 +3,53 @@ import type { SqlType } from '../types/sql-type.ts'
 import type { RenderContext, Rendering } from './rendering.ts'
 import type { Sql } from '../text/sql.ts'
 
-export type FunctionKind = 'scalar' | 'aggregate' | 'window'
-
 /** What the variables of a signature were bound to; a length of a varchar without bound is undefined. */
 export interface Bindings {
   readonly types: Readonly<Record<string, SqlType>>
   readonly numbers: Readonly<Record<string, number | undefined>>
 }
 
+/**
+ * What calling a scalar function may do besides giving a value. The planner and the renderer act on it, and nothing but its
+ * author knows it: every definition says one.
+ */
+export interface CallRisk {
+  /** Not known to give a value for all arguments: what is asked only under a condition is not computed before. */
+  readonly mayRaise: boolean
+  /** Makes large values of small ones, or calculates long: DuckDB folds it while it prepares. */
+  readonly grows: boolean
+}
+
+/** Raises for no argument. */
+export const TOTAL: CallRisk = { mayRaise: false, grows: false }
+/** May raise, or nobody has shown that it does not. */
+export const PARTIAL: CallRisk = { mayRaise: true, grows: false }
+export const GROWING: CallRisk = { mayRaise: true, grows: true }
+
+/** What may be written around a call of a window function. */
+export interface WindowClauses {
+  /** False: it is of the whole partition, whatever the frame. */
+  readonly frame: boolean
+  /** IGNORE NULLS and RESPECT NULLS. */
+  readonly nullTreatment: boolean
+  /** Whether ORDER BY must be there. */
+  readonly order: 'required' | 'optional'
+}
+
+/** What is said of a function by its kind. */
+export type KindFacts =
+  | { readonly kind: 'scalar'; readonly risk: CallRisk }
+  | { readonly kind: 'aggregate' }
+  | { readonly kind: 'window'; readonly clauses: WindowClauses }
+
+export type FunctionKind = KindFacts['kind']
+
 /** One row of the function table: one overload. */
-export interface FunctionDefinition {
+export type FunctionDefinition = Definition & KindFacts
+
+interface Definition {
   /** `substr(varchar(x), bigint)`, as `parseSignature` reads it. */
   readonly signature: string
-  readonly kind: FunctionKind
   /** A type in the words of the signature, or computed from what its variables were bound to. */
   readonly result: string | ((bindings: Bindings) => SqlType)
   readonly rendering: Rendering
@@ -30,22 +64,20 @@ export interface FunctionDefinition {
   readonly note: string
 }
 
-type Options = Partial<
-  Pick<FunctionDefinition, 'deterministic' | 'calledOnNull' | 'orderSensitive' | 'hidden' | 'note'>
->
+type Options = Partial<Pick<Definition, 'deterministic' | 'calledOnNull' | 'orderSensitive' | 'hidden' | 'note'>>
 
 /** As the table has it: a template as text, read when its module is loaded. */
 type Written = string | Template | ((context: RenderContext) => Sql)
 
 function define(
-  kind: FunctionKind,
   signature: string,
-  result: FunctionDefinition['result'],
+  result: Definition['result'],
   rendering: Written,
+  facts: KindFacts,
   options: Options = {},
 ): FunctionDefinition {
   return {
-    kind,
+    ...facts,
     signature,
     result,
     rendering: typeof rendering === 'string' ? template(rendering) : rendering,
@@ -60,29 +92,30 @@ function define(
 
 export function scalar(
   signature: string,
-  result: FunctionDefinition['result'],
+  result: Definition['result'],
   rendering: Written,
+  risk: CallRisk,
   options?: Options,
 ): FunctionDefinition {
-  return define('scalar', signature, result, rendering, options)
+  return define(signature, result, rendering, { kind: 'scalar', risk }, options)
 }
 
 export function aggregate(
   signature: string,
-  result: FunctionDefinition['result'],
+  result: Definition['result'],
   rendering: Written,
   options?: Options,
 ): FunctionDefinition {
-  return define('aggregate', signature, result, rendering, options)
+  return define(signature, result, rendering, { kind: 'aggregate' }, options)
 }
 
 export function windowFunction(
   signature: string,
-  result: FunctionDefinition['result'],
+  result: Definition['result'],
   rendering: Written,
-  options?: Options,
+  clauses: WindowClauses,
 ): FunctionDefinition {
-  return define('window', signature, result, rendering, options)
+  return define(signature, result, rendering, { kind: 'window', clauses })
 }
 
 /** The same definition under several names. */

@@ -5,7 +5,7 @@ import { sameType, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { applyPattern, bindSignature, type ArgumentType, type Bound } from './bind-signature.ts'
 import { render } from './fill-template.ts'
-import type { FunctionDefinition, FunctionKind } from './function-definition.ts'
+import type { FunctionDefinition, FunctionKind, KindFacts } from './function-definition.ts'
 import { overloadsOf } from './function-table.ts'
 import type { RenderCall } from './rendering.ts'
 import { parsePattern, parseSignature, type Signature } from './signature.ts'
@@ -13,9 +13,10 @@ import { parsePattern, parseSignature, type Signature } from './signature.ts'
 export type { ArgumentType } from './bind-signature.ts'
 
 /** A call whose overload and types are known. */
-export interface ResolvedFunction {
+export type ResolvedFunction = Resolved & KindFacts
+
+interface Resolved {
   readonly name: string
-  readonly kind: FunctionKind
   /** What each argument must be coerced to; a function type for a lambda: coerce its body to the type's result. */
   readonly argumentTypes: readonly SqlType[]
   readonly resultType: SqlType
@@ -52,11 +53,6 @@ function parsedOverloads(name: string): readonly Overload[] {
 /** What names a statement may use, in lower case; null where there is none. */
 export function functionKind(name: string): FunctionKind | undefined {
   return overloadsOf(name.toLowerCase()).find((definition) => !definition.hidden)?.kind
-}
-
-/** Whether the function takes a lambda in this place in any of its overloads. */
-export function takesLambda(name: string, index: number): boolean {
-  return parsedOverloads(name.toLowerCase()).some(({ signature }) => signature.parameters[index]?.kind === 'function')
 }
 
 /**
@@ -164,8 +160,8 @@ function resolved(chosen: Applicable): ResolvedFunction {
   const { definition, signature, bound } = chosen
   const result = resultType(chosen)
   return {
+    ...factsOf(definition),
     name: signature.name,
-    kind: definition.kind,
     argumentTypes: bound.argumentTypes,
     resultType: result,
     deterministic: definition.deterministic,
@@ -178,6 +174,17 @@ function resolved(chosen: Applicable): ResolvedFunction {
       }
       return render(definition.rendering, call, bound.argumentTypes, result, definition.kind === 'scalar')
     },
+  }
+}
+
+function factsOf(definition: FunctionDefinition): KindFacts {
+  switch (definition.kind) {
+    case 'scalar':
+      return { kind: definition.kind, risk: definition.risk }
+    case 'aggregate':
+      return { kind: definition.kind }
+    case 'window':
+      return { kind: definition.kind, clauses: definition.clauses }
   }
 }
 

@@ -7,30 +7,6 @@ const MAX_SIMPLE_JOINS = 5
 const MAX_HARMLESS_JOINS = 20
 const MAX_HARMLESS_TEXT = 50_000
 
-/** Functions that make large values of small ones, or calculate long: DuckDB folds them while it prepares. */
-const growing = new Set([
-  'repeat',
-  'sequence',
-  'lpad',
-  'rpad',
-  'levenshtein_distance',
-  'hamming_distance',
-  'format',
-  'combinations',
-  'ngrams',
-  'array_sort',
-  'flatten',
-  'concat',
-  'split',
-  'replace',
-  'regexp_replace',
-  'regexp_extract_all',
-  'sha256',
-  'sha512',
-  'md5',
-  'power',
-])
-
 interface Counts {
   joins: number
   scans: number
@@ -58,7 +34,7 @@ function visitExpr(expr: Expr, counts: Counts): void {
       counts.multiplies = true
       break
     case 'call':
-      if (growing.has(expr.function.name)) counts.grows = true
+      if (expr.function.kind === 'scalar' && expr.function.risk.grows) counts.grows = true
       break
     case 'scalarSubquery':
     case 'exists':

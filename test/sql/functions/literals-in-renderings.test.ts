@@ -22,6 +22,7 @@ import { canCast } from '../../../src/sql/types/coercion.ts'
 import { parseTypeText } from '../../../src/sql/types/type-names.ts'
 import type { SqlType } from '../../../src/sql/types/sql-type.ts'
 import { hostileTexts } from '../../support/hostile-texts.ts'
+import { typeOf } from '../../support/sql-samples.ts'
 import { leaks, marked, plainLike, swapped } from '../../support/swapped-texts.ts'
 
 // Whatever a literal holds, what is rendered around it is the same: each rendering of a hostile text is that of a plain
@@ -100,36 +101,6 @@ const variables = [
   'map(varchar,timestamp(3) with time zone)',
   'row(bigint,timestamp(3) with time zone)',
 ]
-
-/** The type that a parameter is called with. */
-function typeOf(pattern: TypePattern, variable: SqlType): SqlType {
-  switch (pattern.kind) {
-    case 'variable':
-    case 'any':
-      return variable
-    case 'plain':
-      return pattern.type
-    case 'sized':
-      if (pattern.base === 'decimal') return parseTypeText('decimal(9,2)')
-      if (pattern.base === 'varchar' || pattern.base === 'char') {
-        const [length] = pattern.parameters
-        return parseTypeText(`${pattern.base}(${typeof length === 'number' ? length : 8})`)
-      }
-      return parseTypeText(pattern.base.replace(/^(timestamp|time)/, '$1(3)'))
-    case 'array':
-    case 'qdigest':
-      return { kind: pattern.kind, element: typeOf(pattern.element, variable) }
-    case 'map':
-      return { kind: 'map', key: typeOf(pattern.key, variable), value: typeOf(pattern.value, variable) }
-    case 'row':
-      return {
-        kind: 'row',
-        fields: pattern.fields.map((field) => ({ name: undefined, type: typeOf(field, variable) })),
-      }
-    case 'function':
-      throw new Error('A lambda has no type of its own')
-  }
-}
 
 interface Overload {
   readonly text: string

@@ -4,7 +4,7 @@ import { rowOf } from '../../types/duckdb-representation.ts'
 import { isFloating, VARCHAR, type ArrayType, type SqlType } from '../../types/sql-type.ts'
 import { requireCast, textOf } from '../casts.ts'
 import { comparisonKey, equals, needsKey } from '../comparison.ts'
-import { scalar, type FunctionDefinition } from '../function-definition.ts'
+import { GROWING, PARTIAL, TOTAL, scalar, type FunctionDefinition } from '../function-definition.ts'
 import type { RenderContext } from '../rendering.ts'
 
 function elementOf(context: RenderContext, index = 0): SqlType {
@@ -91,6 +91,7 @@ const zips = [2, 3, 4, 5].map((count) => {
     `zip(${variables.map((variable) => `array(${variable})`).join(', ')})`,
     `array(row(${variables.join(',')}))`,
     zipped,
+    PARTIAL,
   )
 })
 
@@ -107,97 +108,118 @@ function sortedBy(context: RenderContext): Sql {
 }
 
 export const arrayFunctions: readonly FunctionDefinition[] = [
-  scalar('cardinality(array(E))', 'bigint', 'CAST(len($1) AS BIGINT)'),
+  scalar('cardinality(array(E))', 'bigint', 'CAST(len($1) AS BIGINT)', TOTAL),
   scalar(
     'array_distinct(array(E)) where E comparable',
     'array(E)',
     withKeys(template('q_array_distinct($1)'), firstOfEach),
+    PARTIAL,
   ),
-  scalar('array_sort(array(E)) where E orderable', 'array(E)', (context) => {
-    const element = elementOf(context)
-    if (!needsKey(element)) return context.fill`q_array_sort($1)`
-    const item = context.names.fresh()
-    const pair = context.names.fresh()
-    const keyed = sql`{'n': ${item} IS NULL, 'k': ${comparisonKey(element, item, context.names)}, 'v': ${item}}`
-    return sql`list_transform(list_sort(list_transform(${context.value(0)}, lambda ${item}: ${keyed})), lambda ${pair}: ${pair}.v)`
-  }),
-  scalar('array_sort(array(T), function(T,T,integer))', 'array(T)', sortedBy),
+  scalar(
+    'array_sort(array(E)) where E orderable',
+    'array(E)',
+    (context) => {
+      const element = elementOf(context)
+      if (!needsKey(element)) return context.fill`q_array_sort($1)`
+      const item = context.names.fresh()
+      const pair = context.names.fresh()
+      const keyed = sql`{'n': ${item} IS NULL, 'k': ${comparisonKey(element, item, context.names)}, 'v': ${item}}`
+      return sql`list_transform(list_sort(list_transform(${context.value(0)}, lambda ${item}: ${keyed})), lambda ${pair}: ${pair}.v)`
+    },
+    GROWING,
+  ),
+  scalar('array_sort(array(T), function(T,T,integer))', 'array(T)', sortedBy, GROWING),
   scalar(
     'array_union(array(E), array(E)) where E comparable',
     'array(E)',
     'CASE WHEN $1 IS NULL OR $2 IS NULL THEN NULL ELSE q_array_union($1, $2) END',
+    PARTIAL,
   ),
-  scalar('array_intersect(array(E), array(E)) where E comparable', 'array(E)', 'q_array_intersect($1, $2)'),
-  scalar('array_except(array(E), array(E)) where E comparable', 'array(E)', 'q_array_except($1, $2)'),
-  scalar('arrays_overlap(array(E), array(E)) where E comparable', 'boolean', 'q_overlap($1, $2)'),
-  scalar('array_remove(array(E), E) where E comparable', 'array(E)', removed),
+  scalar('array_intersect(array(E), array(E)) where E comparable', 'array(E)', 'q_array_intersect($1, $2)', PARTIAL),
+  scalar('array_except(array(E), array(E)) where E comparable', 'array(E)', 'q_array_except($1, $2)', PARTIAL),
+  scalar('arrays_overlap(array(E), array(E)) where E comparable', 'boolean', 'q_overlap($1, $2)', PARTIAL),
+  scalar('array_remove(array(E), E) where E comparable', 'array(E)', removed, PARTIAL),
   scalar(
     'array_position(array(T), T) where T comparable',
     'bigint',
     'CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN CAST(coalesce(list_position($1, $2), 0) AS BIGINT) END',
+    PARTIAL,
   ),
-  scalar('contains(array(T), T) where T comparable', 'boolean', contains),
-  scalar('array_max(array(T)) where T orderable', 'T', arrayExtreme('max')),
-  scalar('array_min(array(T)) where T orderable', 'T', arrayExtreme('min')),
-  scalar('array_join(array(E), varchar)', 'varchar', arrayJoin),
-  scalar('array_join(array(E), varchar, varchar)', 'varchar', arrayJoin),
-  scalar('array_histogram(array(T)) where T comparable', 'map(T,bigint)', 'q_ahist($1)'),
-  scalar('reverse(array(E))', 'array(E)', 'list_reverse($1)'),
-  scalar('flatten(array(array(E)))', 'array(E)', 'flatten($1)'),
-  scalar('concat(array(E)...)', 'array(E)', concatenated),
-  scalar('concat(array(E), E)', 'array(E)', 'CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN list_append($1, $2) END'),
+  scalar('contains(array(T), T) where T comparable', 'boolean', contains, TOTAL),
+  scalar('array_max(array(T)) where T orderable', 'T', arrayExtreme('max'), PARTIAL),
+  scalar('array_min(array(T)) where T orderable', 'T', arrayExtreme('min'), PARTIAL),
+  scalar('array_join(array(E), varchar)', 'varchar', arrayJoin, PARTIAL),
+  scalar('array_join(array(E), varchar, varchar)', 'varchar', arrayJoin, PARTIAL),
+  scalar('array_histogram(array(T)) where T comparable', 'map(T,bigint)', 'q_ahist($1)', PARTIAL),
+  scalar('reverse(array(E))', 'array(E)', 'list_reverse($1)', PARTIAL),
+  scalar('flatten(array(array(E)))', 'array(E)', 'flatten($1)', GROWING),
+  scalar('concat(array(E)...)', 'array(E)', concatenated, GROWING),
+  scalar(
+    'concat(array(E), E)',
+    'array(E)',
+    'CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN list_append($1, $2) END',
+    GROWING,
+  ),
   scalar(
     'concat(E, array(E))',
     'array(E)',
     'CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN list_prepend($1, $2) END',
+    GROWING,
   ),
   scalar(
     'element_at(array(E), bigint)',
     'E',
     `CASE WHEN $2 = 0 AND $1 IS NOT NULL THEN u_raise('INVALID_FUNCTION_ARGUMENT: SQL array indices start at 1') ELSE $1[$2] END`,
+    PARTIAL,
   ),
-  scalar('slice(array(E), bigint, bigint)', 'array(E)', 'q_slice($1, $2, $3)'),
-  scalar('trim_array(array(E), bigint)', 'array(E)', 'q_trim_array($1, $2)'),
-  scalar('repeat(T, bigint)', 'array(T)', 'q_repeat($1, $2)', { calledOnNull: true }),
+  scalar('slice(array(E), bigint, bigint)', 'array(E)', 'q_slice($1, $2, $3)', PARTIAL),
+  scalar('trim_array(array(E), bigint)', 'array(E)', 'q_trim_array($1, $2)', PARTIAL),
+  scalar('repeat(T, bigint)', 'array(T)', 'q_repeat($1, $2)', GROWING, { calledOnNull: true }),
   scalar(
     'shuffle(array(E))',
     'array(E)',
     `list_transform(list_sort(list_transform($1, lambda q1: {'r': random(), 'v': q1})), lambda q2: q2.v)`,
+    PARTIAL,
     { deterministic: false },
   ),
-  scalar('ngrams(array(T), integer)', 'array(array(T))', 'q_ngrams($1, $2)'),
-  scalar('combinations(array(T), integer)', 'array(array(T))', 'q_comb($1, $2)'),
-  scalar('contains_sequence(array(T), array(T)) where T comparable', 'boolean', 'q_cseq($1, $2)'),
-  scalar('dot_product(array(double), array(double))', 'double', 'q_dot($1, $2)'),
-  scalar('euclidean_distance(array(double), array(double))', 'double', 'q_euc($1, $2)'),
-  scalar('cosine_similarity(array(double), array(double))', 'double', 'q_cos($1, $2)'),
-  scalar('cosine_distance(array(double), array(double))', 'double', '(1 - q_cos($1, $2))'),
+  scalar('ngrams(array(T), integer)', 'array(array(T))', 'q_ngrams($1, $2)', GROWING),
+  scalar('combinations(array(T), integer)', 'array(array(T))', 'q_comb($1, $2)', GROWING),
+  scalar('contains_sequence(array(T), array(T)) where T comparable', 'boolean', 'q_cseq($1, $2)', PARTIAL),
+  scalar('dot_product(array(double), array(double))', 'double', 'q_dot($1, $2)', PARTIAL),
+  scalar('euclidean_distance(array(double), array(double))', 'double', 'q_euc($1, $2)', PARTIAL),
+  scalar('cosine_similarity(array(double), array(double))', 'double', 'q_cos($1, $2)', PARTIAL),
+  scalar('cosine_distance(array(double), array(double))', 'double', '(1 - q_cos($1, $2))', PARTIAL),
   ...zips,
   scalar(
     'sequence(bigint, bigint)',
     'array(bigint)',
     'q_sequence($1, $2, CASE WHEN $1 <= $2 THEN CAST(1 AS BIGINT) ELSE CAST(-1 AS BIGINT) END)',
+    GROWING,
   ),
-  scalar('sequence(bigint, bigint, bigint)', 'array(bigint)', 'q_sequence($1, $2, $3)'),
+  scalar('sequence(bigint, bigint, bigint)', 'array(bigint)', 'q_sequence($1, $2, $3)', GROWING),
   scalar(
     'sequence(date, date)',
     'array(date)',
     'q_sequence_days($1, $2, CASE WHEN $2 >= $1 THEN CAST(86400000 AS BIGINT) ELSE CAST(-86400000 AS BIGINT) END)',
+    GROWING,
   ),
-  scalar('sequence(date, date, interval day to second)', 'array(date)', 'q_sequence_days($1, $2, $3)'),
+  scalar('sequence(date, date, interval day to second)', 'array(date)', 'q_sequence_days($1, $2, $3)', GROWING),
   scalar(
     'sequence(date, date, interval year to month)',
     'array(date)',
     'list_transform(q_sequence_months(CAST($1 AS TIMESTAMP), CAST($2 AS TIMESTAMP), $3), lambda q9: CAST(q9 AS DATE))',
+    GROWING,
   ),
   scalar(
     'sequence(timestamp(p), timestamp(p), interval day to second)',
     'array(timestamp(p))',
     'q_sequence_millis($1, $2, $3)',
+    GROWING,
   ),
   scalar(
     'sequence(timestamp(p), timestamp(p), interval year to month)',
     'array(timestamp(p))',
     'q_sequence_months($1, $2, $3)',
+    GROWING,
   ),
 ]

@@ -2,7 +2,7 @@ import { digits, joined, literal, sql, type Sql } from '../../text/sql.ts'
 import { template, type Template } from '../../text/template.ts'
 import { isFine } from '../../types/duckdb-representation.ts'
 import type { SqlType } from '../../types/sql-type.ts'
-import { scalar, type FunctionDefinition } from '../function-definition.ts'
+import { PARTIAL, scalar, type FunctionDefinition } from '../function-definition.ts'
 import { notSupportedPrecision } from '../precision-guard.ts'
 import type { RenderContext } from '../rendering.ts'
 
@@ -173,7 +173,7 @@ const moments = ['date', 'time(p)', 'time(p) with time zone', 'timestamp(p)', 't
 
 /** date_trunc, date_add, date_diff: units in any case; bad ones fail when they run. */
 export const momentFunctions: readonly FunctionDefinition[] = moments.flatMap((moment) => [
-  scalar(`date_trunc(varchar(x), ${moment})`, moment, truncated),
-  scalar(`date_add(varchar(x), bigint, ${moment})`, moment, added),
-  scalar(`date_diff(varchar(x), ${moment}, ${moment})`, 'bigint', difference),
+  scalar(`date_trunc(varchar(x), ${moment})`, moment, truncated, PARTIAL),
+  scalar(`date_add(varchar(x), bigint, ${moment})`, moment, added, PARTIAL),
+  scalar(`date_diff(varchar(x), ${moment}, ${moment})`, 'bigint', difference, PARTIAL),
 ])

@@ -4,7 +4,7 @@ import { varchar } from '../../types/sql-type.ts'
 import { currentDate, dateTimeText, localText, offsetMillis } from '../casts-datetime.ts'
 import { compiledFormat, JODA_FORMAT, MYSQL_FORMAT, type FormatStyle } from '../datetime-format.ts'
 import { bindName } from '../fill-template.ts'
-import { named, scalar, type FunctionDefinition } from '../function-definition.ts'
+import { PARTIAL, TOTAL, scalar, type CallRisk, type FunctionDefinition } from '../function-definition.ts'
 import { notSupportedPrecision } from '../precision-guard.ts'
 import type { RenderContext } from '../rendering.ts'
 import { canonicalZone } from '../time-zones.ts'
@@ -15,15 +15,19 @@ function field(
   names: readonly string[],
   part: (x: Sql) => Sql,
   kinds: readonly ('date' | 'timestamp' | 'time')[],
+  risk: CallRisk,
 ): FunctionDefinition[] {
   return names.flatMap((name) =>
     kinds.flatMap((kind) => {
       const bigint = (x: Sql): Sql => sql`CAST(${part(x)} AS BIGINT)`
-      if (kind === 'date') return [scalar(`${name}(date)`, 'bigint', (context) => bigint(context.value(0)))]
+      if (kind === 'date') return [scalar(`${name}(date)`, 'bigint', (context) => bigint(context.value(0)), risk)]
       return [
-        scalar(`${name}(${kind}(p))`, 'bigint', (context) => bigint(nativeOf(context))),
-        scalar(`${name}(${kind}(p) with time zone)`, 'bigint', (context) =>
-          bigint(kind === 'time' ? context.fill`$1.t` : context.fill`q_local($1.t, $1.z)`),
+        scalar(`${name}(${kind}(p))`, 'bigint', (context) => bigint(nativeOf(context)), risk),
+        scalar(
+          `${name}(${kind}(p) with time zone)`,
+          'bigint',
+          (context) => bigint(kind === 'time' ? context.fill`$1.t` : context.fill`q_local($1.t, $1.z)`),
+          risk,
         ),
       ]
     }),
@@ -41,29 +45,31 @@ const dated = ['date', 'timestamp'] as const
 const timed = ['timestamp', 'time'] as const
 
 const fields = [
-  ...field(['year'], (x) => sql`year(${x})`, dated),
-  ...field(['quarter'], (x) => sql`quarter(${x})`, dated),
-  ...field(['month'], (x) => sql`month(${x})`, dated),
-  ...field(['week', 'week_of_year'], (x) => sql`week(${x})`, dated),
-  ...field(['year_of_week', 'yow'], (x) => sql`isoyear(${x})`, dated),
-  ...field(['day', 'day_of_month'], (x) => sql`day(${x})`, dated),
-  ...field(['day_of_week', 'dow'], (x) => sql`isodow(${x})`, dated),
-  ...field(['day_of_year', 'doy'], (x) => sql`dayofyear(${x})`, dated),
-  ...field(['hour'], (x) => sql`hour(${x})`, timed),
-  ...field(['minute'], (x) => sql`minute(${x})`, timed),
-  ...field(['second'], (x) => sql`second(${x})`, timed),
-  ...field(['millisecond'], (x) => sql`millisecond(${x}) % 1000`, timed),
+  ...field(['year'], (x) => sql`year(${x})`, dated, TOTAL),
+  ...field(['quarter'], (x) => sql`quarter(${x})`, dated, PARTIAL),
+  ...field(['month'], (x) => sql`month(${x})`, dated, TOTAL),
+  ...field(['week', 'week_of_year'], (x) => sql`week(${x})`, dated, PARTIAL),
+  ...field(['year_of_week', 'yow'], (x) => sql`isoyear(${x})`, dated, PARTIAL),
+  ...field(['day'], (x) => sql`day(${x})`, dated, TOTAL),
+  ...field(['day_of_month'], (x) => sql`day(${x})`, dated, PARTIAL),
+  ...field(['day_of_week', 'dow'], (x) => sql`isodow(${x})`, dated, PARTIAL),
+  ...field(['day_of_year', 'doy'], (x) => sql`dayofyear(${x})`, dated, PARTIAL),
+  ...field(['hour'], (x) => sql`hour(${x})`, timed, PARTIAL),
+  ...field(['minute'], (x) => sql`minute(${x})`, timed, PARTIAL),
+  ...field(['second'], (x) => sql`second(${x})`, timed, PARTIAL),
+  ...field(['millisecond'], (x) => sql`millisecond(${x}) % 1000`, timed, PARTIAL),
 ]
 
 const intervalFields = [
-  scalar('year(interval year to month)', 'bigint', 'CAST($1 // 12 AS BIGINT)'),
-  scalar('month(interval year to month)', 'bigint', 'CAST($1 % 12 AS BIGINT)'),
-  ...named(['day', 'day_of_month'], (name) => scalar(`${name}(interval day to second)`, 'bigint', '($1 // 86400000)')),
-  scalar('hour(interval day to second)', 'bigint', '($1 // 3600000 % 24)'),
-  scalar('minute(interval day to second)', 'bigint', '($1 // 60000 % 60)'),
-  scalar('second(interval day to second)', 'bigint', '($1 // 1000 % 60)'),
-  scalar('millisecond(interval day to second)', 'bigint', '($1 % 1000)'),
-  scalar('to_milliseconds(interval day to second)', 'bigint', '$1'),
+  scalar('year(interval year to month)', 'bigint', 'CAST($1 // 12 AS BIGINT)', TOTAL),
+  scalar('month(interval year to month)', 'bigint', 'CAST($1 % 12 AS BIGINT)', TOTAL),
+  scalar('day(interval day to second)', 'bigint', '($1 // 86400000)', TOTAL),
+  scalar('day_of_month(interval day to second)', 'bigint', '($1 // 86400000)', PARTIAL),
+  scalar('hour(interval day to second)', 'bigint', '($1 // 3600000 % 24)', PARTIAL),
+  scalar('minute(interval day to second)', 'bigint', '($1 // 60000 % 60)', PARTIAL),
+  scalar('second(interval day to second)', 'bigint', '($1 // 1000 % 60)', PARTIAL),
+  scalar('millisecond(interval day to second)', 'bigint', '($1 % 1000)', PARTIAL),
+  scalar('to_milliseconds(interval day to second)', 'bigint', '$1', PARTIAL),
 ]
 
 /** A zone argument as Trino's id: checked while rendering where it is a literal, else for each value. */
@@ -125,13 +131,19 @@ function start(context: RenderContext): Sql {
 const now = (context: RenderContext): Sql => sql`{'t': ${start(context)}, 'z': ${literal(context.session.timeZone)}}`
 
 const currentValues = [
-  scalar('now()', 'timestamp(3) with time zone', now),
-  scalar('current_timestamp()', 'timestamp(3) with time zone', now, { hidden: true }),
-  scalar('localtimestamp()', 'timestamp(3)', (context) => sql`TIMESTAMP ${literal(localText(context.session))}`, {
-    hidden: true,
-  }),
-  scalar('current_date()', 'date', (context) => sql`DATE ${literal(currentDate(context.session))}`),
-  scalar('localtime()', 'time(3)', (context) => sql`TIME ${literal(localText(context.session).slice(11))}`, {
+  scalar('now()', 'timestamp(3) with time zone', now, PARTIAL),
+  scalar('current_timestamp()', 'timestamp(3) with time zone', now, PARTIAL, { hidden: true }),
+  scalar(
+    'localtimestamp()',
+    'timestamp(3)',
+    (context) => sql`TIMESTAMP ${literal(localText(context.session))}`,
+    PARTIAL,
+    {
+      hidden: true,
+    },
+  ),
+  scalar('current_date()', 'date', (context) => sql`DATE ${literal(currentDate(context.session))}`, PARTIAL),
+  scalar('localtime()', 'time(3)', (context) => sql`TIME ${literal(localText(context.session).slice(11))}`, PARTIAL, {
     hidden: true,
   }),
   scalar(
@@ -139,9 +151,10 @@ const currentValues = [
     'time(3) with time zone',
     (context) =>
       sql`{'t': TIME ${literal(localText(context.session).slice(11))}, 'o': CAST(${integer(offsetMillis(context.session) / 60_000)} AS INTEGER)}`,
+    PARTIAL,
     { hidden: true },
   ),
-  scalar('current_timezone()', 'varchar', (context) => literal(context.session.timeZone)),
+  scalar('current_timezone()', 'varchar', (context) => literal(context.session.timeZone), PARTIAL),
 ]
 
 function unixTime(context: RenderContext): Sql {
@@ -190,32 +203,36 @@ function formatted(style: FormatStyle): (context: RenderContext) => Sql {
 }
 
 const parsing = [
-  scalar('date_parse(varchar(x), varchar(y))', 'timestamp(3)', 'make_timestamp(u_date_parse($1, $2))'),
+  scalar('date_parse(varchar(x), varchar(y))', 'timestamp(3)', 'make_timestamp(u_date_parse($1, $2))', PARTIAL),
   scalar(
     'parse_datetime(varchar(x), varchar(y))',
     'timestamp(3) with time zone',
     (context) => context.fill`q_parsed_datetime(u_parse_datetime($1, $2), ${literal(context.session.timeZone)})`,
+    PARTIAL,
   ),
   scalar(
     'from_iso8601_date(varchar(x))',
     'date',
     `CASE WHEN $1 IS NOT NULL THEN DATE '1970-01-01' + CAST(u_iso_date($1) AS INTEGER) END`,
+    PARTIAL,
   ),
   scalar(
     'from_iso8601_timestamp(varchar(x))',
     'timestamp(3) with time zone',
     (context) => context.fill`q_parsed_datetime(u_iso_timestamp($1, 3), ${literal(context.session.timeZone)})`,
+    PARTIAL,
   ),
   scalar(
     'from_iso8601_timestamp_nanos(varchar(x))',
     'timestamp(9) with time zone',
     (context) => context.fill`q_parsed_datetime_fine(u_iso_timestamp($1, 9), ${literal(context.session.timeZone)})`,
+    PARTIAL,
   ),
-  scalar('date(varchar(x))', 'date', 'q_text_to_date($1)'),
-  scalar('date(timestamp(p))', 'date', (context) => context.fill`CAST(${nativeOf(context)} AS DATE)`),
-  scalar('date(timestamp(p) with time zone)', 'date', 'CAST(q_local($1.t, $1.z) AS DATE)'),
-  scalar('parse_duration(varchar(x))', 'interval day to second', 'q_parse_duration($1)'),
-  scalar('human_readable_seconds(double)', 'varchar', 't_hrs($1)'),
+  scalar('date(varchar(x))', 'date', 'q_text_to_date($1)', PARTIAL),
+  scalar('date(timestamp(p))', 'date', (context) => context.fill`CAST(${nativeOf(context)} AS DATE)`, PARTIAL),
+  scalar('date(timestamp(p) with time zone)', 'date', 'CAST(q_local($1.t, $1.z) AS DATE)', PARTIAL),
+  scalar('parse_duration(varchar(x))', 'interval day to second', 'q_parse_duration($1)', PARTIAL),
+  scalar('human_readable_seconds(double)', 'varchar', 't_hrs($1)', PARTIAL),
 ]
 
 export const datetimeFunctions: readonly FunctionDefinition[] = [
@@ -223,48 +240,67 @@ export const datetimeFunctions: readonly FunctionDefinition[] = [
   ...intervalFields,
   ...currentValues,
   ...momentFunctions,
-  scalar('last_day_of_month(date)', 'date', 'last_day($1)'),
-  scalar('last_day_of_month(timestamp(p))', 'date', (context) => context.fill`last_day(${nativeOf(context)})`),
-  scalar('last_day_of_month(timestamp(p) with time zone)', 'date', 'last_day(q_local($1.t, $1.z))'),
-  scalar('at_timezone(timestamp(p) with time zone, varchar(x))', 'timestamp(p) with time zone', atTimezone),
-  scalar('at_timezone(time(p) with time zone, varchar(x))', 'time(p) with time zone', timeAtTimezone, { hidden: true }),
-  scalar('with_timezone(timestamp(p), varchar(x))', 'timestamp(p) with time zone', withTimezone),
-  scalar('timezone(timestamp(p) with time zone)', 'varchar', '$1.z'),
-  scalar('timezone(time(p) with time zone)', 'varchar', 'q_offset_zone($1.o)'),
-  scalar('timezone_hour(timestamp(p) with time zone)', 'bigint', 'CAST(q_offmin($1.t, $1.z) // 60 AS BIGINT)'),
-  scalar('timezone_minute(timestamp(p) with time zone)', 'bigint', 'CAST(q_offmin($1.t, $1.z) % 60 AS BIGINT)'),
-  scalar('timezone_hour(time(p) with time zone)', 'bigint', 'CAST($1.o // 60 AS BIGINT)'),
-  scalar('timezone_minute(time(p) with time zone)', 'bigint', 'CAST($1.o % 60 AS BIGINT)'),
-  scalar('to_unixtime(timestamp(p) with time zone)', 'double', unixTime),
-  scalar('from_unixtime(double)', 'timestamp(3) with time zone', (context) =>
-    fromUnixTime(context, literal(context.session.timeZone)),
+  scalar('last_day_of_month(date)', 'date', 'last_day($1)', PARTIAL),
+  scalar('last_day_of_month(timestamp(p))', 'date', (context) => context.fill`last_day(${nativeOf(context)})`, PARTIAL),
+  scalar('last_day_of_month(timestamp(p) with time zone)', 'date', 'last_day(q_local($1.t, $1.z))', PARTIAL),
+  scalar('at_timezone(timestamp(p) with time zone, varchar(x))', 'timestamp(p) with time zone', atTimezone, PARTIAL),
+  scalar('at_timezone(time(p) with time zone, varchar(x))', 'time(p) with time zone', timeAtTimezone, PARTIAL, {
+    hidden: true,
+  }),
+  scalar('with_timezone(timestamp(p), varchar(x))', 'timestamp(p) with time zone', withTimezone, PARTIAL),
+  scalar('timezone(timestamp(p) with time zone)', 'varchar', '$1.z', PARTIAL),
+  scalar('timezone(time(p) with time zone)', 'varchar', 'q_offset_zone($1.o)', PARTIAL),
+  scalar('timezone_hour(timestamp(p) with time zone)', 'bigint', 'CAST(q_offmin($1.t, $1.z) // 60 AS BIGINT)', PARTIAL),
+  scalar(
+    'timezone_minute(timestamp(p) with time zone)',
+    'bigint',
+    'CAST(q_offmin($1.t, $1.z) % 60 AS BIGINT)',
+    PARTIAL,
   ),
-  scalar('from_unixtime(double, varchar(x))', 'timestamp(3) with time zone', (context) =>
-    fromUnixTime(
-      context,
-      zoneArgument(context, 1, (zone) => `NOT_SUPPORTED: Time zone not supported: ${zone}`),
-    ),
+  scalar('timezone_hour(time(p) with time zone)', 'bigint', 'CAST($1.o // 60 AS BIGINT)', PARTIAL),
+  scalar('timezone_minute(time(p) with time zone)', 'bigint', 'CAST($1.o % 60 AS BIGINT)', PARTIAL),
+  scalar('to_unixtime(timestamp(p) with time zone)', 'double', unixTime, PARTIAL),
+  scalar(
+    'from_unixtime(double)',
+    'timestamp(3) with time zone',
+    (context) => fromUnixTime(context, literal(context.session.timeZone)),
+    PARTIAL,
   ),
-  scalar('from_unixtime(double, bigint, bigint)', 'timestamp(3) with time zone', (context) =>
-    fromUnixTime(context, context.fill`q_offset_zone($2 * 60 + $3)`),
+  scalar(
+    'from_unixtime(double, varchar(x))',
+    'timestamp(3) with time zone',
+    (context) =>
+      fromUnixTime(
+        context,
+        zoneArgument(context, 1, (zone) => `NOT_SUPPORTED: Time zone not supported: ${zone}`),
+      ),
+    PARTIAL,
+  ),
+  scalar(
+    'from_unixtime(double, bigint, bigint)',
+    'timestamp(3) with time zone',
+    (context) => fromUnixTime(context, context.fill`q_offset_zone($2 * 60 + $3)`),
+    PARTIAL,
   ),
   scalar(
     'from_unixtime_nanos(bigint)',
     'timestamp(9) with time zone',
     (context) => context.fill`q_from_nanos(CAST($1 AS HUGEINT), ${literal(context.session.timeZone)})`,
+    PARTIAL,
   ),
   scalar(
     'from_unixtime_nanos(decimal(p,s))',
     'timestamp(9) with time zone',
     (context) => context.fill`q_from_nanos(CAST($1 AS HUGEINT), ${literal(context.session.timeZone)})`,
+    PARTIAL,
   ),
-  scalar('to_iso8601(date)', 'varchar(16)', iso),
-  scalar('to_iso8601(timestamp(p))', ({ numbers }) => isoLength(numbers['p'] ?? 0, 22), iso),
-  scalar('to_iso8601(timestamp(p) with time zone)', ({ numbers }) => isoLength(numbers['p'] ?? 0, 28), iso),
-  scalar('date_format(timestamp(p), varchar(x))', 'varchar', formatted(MYSQL_FORMAT)),
-  scalar('date_format(timestamp(p) with time zone, varchar(x))', 'varchar', formatted(MYSQL_FORMAT)),
-  scalar('format_datetime(timestamp(p), varchar(x))', 'varchar', formatted(JODA_FORMAT)),
-  scalar('format_datetime(timestamp(p) with time zone, varchar(x))', 'varchar', formatted(JODA_FORMAT)),
+  scalar('to_iso8601(date)', 'varchar(16)', iso, PARTIAL),
+  scalar('to_iso8601(timestamp(p))', ({ numbers }) => isoLength(numbers['p'] ?? 0, 22), iso, PARTIAL),
+  scalar('to_iso8601(timestamp(p) with time zone)', ({ numbers }) => isoLength(numbers['p'] ?? 0, 28), iso, PARTIAL),
+  scalar('date_format(timestamp(p), varchar(x))', 'varchar', formatted(MYSQL_FORMAT), PARTIAL),
+  scalar('date_format(timestamp(p) with time zone, varchar(x))', 'varchar', formatted(MYSQL_FORMAT), PARTIAL),
+  scalar('format_datetime(timestamp(p), varchar(x))', 'varchar', formatted(JODA_FORMAT), PARTIAL),
+  scalar('format_datetime(timestamp(p) with time zone, varchar(x))', 'varchar', formatted(JODA_FORMAT), PARTIAL),
   ...parsing,
 ]
 

@@ -5,7 +5,7 @@ import { isFloating, VARCHAR, type SqlType } from '../../types/sql-type.ts'
 import { typeName } from '../../types/type-text.ts'
 import { textOf } from '../casts.ts'
 import { comparisonKey, needsKey } from '../comparison.ts'
-import { named, scalar, type FunctionDefinition } from '../function-definition.ts'
+import { GROWING, PARTIAL, named, scalar, type FunctionDefinition } from '../function-definition.ts'
 import type { RenderContext } from '../rendering.ts'
 
 /** NULL if any is NULL; NaN only where all others are NaN too. */
@@ -65,60 +65,76 @@ function formatValue(x: Sql, type: SqlType, context: RenderContext): Sql {
 
 export const generalFunctions: readonly FunctionDefinition[] = [
   ...named(['greatest', 'least'], (name) =>
-    scalar(`${name}(E, E...) where E orderable`, 'E', (context) => extreme(context, name as 'greatest' | 'least')),
+    scalar(
+      `${name}(E, E...) where E orderable`,
+      'E',
+      (context) => extreme(context, name as 'greatest' | 'least'),
+      PARTIAL,
+    ),
   ),
-  scalar('typeof(T)', 'varchar', (context) => literal(typeName(context.types[0]!)), { calledOnNull: true }),
-  scalar('format(varchar, any, any...)', 'varchar', formatted, { calledOnNull: true }),
-  scalar('uuid()', 'uuid', 'uuid()', { deterministic: false }),
-  scalar('format_number(bigint)', 'varchar', 't_fnum($1)'),
-  scalar('format_number(double)', 'varchar', 't_fnum(t_trunc($1))'),
+  scalar('typeof(T)', 'varchar', (context) => literal(typeName(context.types[0]!)), PARTIAL, { calledOnNull: true }),
+  scalar('format(varchar, any, any...)', 'varchar', formatted, GROWING, { calledOnNull: true }),
+  scalar('uuid()', 'uuid', 'uuid()', PARTIAL, { deterministic: false }),
+  scalar('format_number(bigint)', 'varchar', 't_fnum($1)', PARTIAL),
+  scalar('format_number(double)', 'varchar', 't_fnum(t_trunc($1))', PARTIAL),
   scalar(
     'parse_data_size(varchar(x))',
     'decimal(38,0)',
     `CASE WHEN $1 LIKE '.%' THEN t_pds('0'||$1) ELSE t_pds($1) END`,
+    PARTIAL,
   ),
   scalar(
     'parse_presto_data_size(varchar(x))',
     'decimal(38,0)',
     `CASE WHEN $1 LIKE '.%' THEN t_pds('0'||$1) ELSE t_pds($1) END`,
+    PARTIAL,
   ),
-  scalar('contains(varchar, ipaddress)', 'boolean', 'u_cidr_contains($1, $2)'),
-  scalar('current_groups()', 'array(varchar)', 'CAST([] AS VARCHAR[])'),
-  scalar('current_user()', 'varchar', (context) => literal(context.session.user), { hidden: true }),
-  scalar('current_catalog()', 'varchar', (context) => nameOrNull(context.session.catalog), { hidden: true }),
-  scalar('current_schema()', 'varchar', (context) => nameOrNull(context.session.schema), { hidden: true }),
+  scalar('contains(varchar, ipaddress)', 'boolean', 'u_cidr_contains($1, $2)', PARTIAL),
+  scalar('current_groups()', 'array(varchar)', 'CAST([] AS VARCHAR[])', PARTIAL),
+  scalar('current_user()', 'varchar', (context) => literal(context.session.user), PARTIAL, { hidden: true }),
+  scalar('current_catalog()', 'varchar', (context) => nameOrNull(context.session.catalog), PARTIAL, { hidden: true }),
+  scalar('current_schema()', 'varchar', (context) => nameOrNull(context.session.schema), PARTIAL, { hidden: true }),
   // Type color is held as an integer: rgb, or a system colour below zero.
-  scalar('color(varchar(x))', 'color', 'CAST(u_color($1) AS INTEGER)'),
-  scalar('rgb(bigint, bigint, bigint)', 'color', 'CAST(u_rgb($1, $2, $3) AS INTEGER)'),
+  scalar('color(varchar(x))', 'color', 'CAST(u_color($1) AS INTEGER)', PARTIAL),
+  scalar('rgb(bigint, bigint, bigint)', 'color', 'CAST(u_rgb($1, $2, $3) AS INTEGER)', PARTIAL),
   scalar(
     'color(double, color, color)',
     'color',
     'CAST(u_color_between($1, CAST($2 AS BIGINT), CAST($3 AS BIGINT)) AS INTEGER)',
+    PARTIAL,
   ),
   scalar(
     'color(double, double, double, color, color)',
     'color',
     'CAST(u_color_between(($1 - $2) / ($3 - $2), CAST($4 AS BIGINT), CAST($5 AS BIGINT)) AS INTEGER)',
+    PARTIAL,
   ),
   scalar(
     'render(boolean)',
     'varchar(16)',
     `CASE WHEN $1 THEN u_render('✓', 32768) WHEN NOT $1 THEN u_render('✗', 16711680) END`,
+    PARTIAL,
     { note: 'colours of the marks' },
   ),
-  scalar('render(bigint, color)', 'varchar(35)', 'u_render(CAST($1 AS VARCHAR), CAST($2 AS BIGINT))'),
-  scalar('render(double, color)', 'varchar(41)', 'u_render(q_java_double($1), CAST($2 AS BIGINT))'),
-  scalar('render(varchar(x), color)', 'varchar', 'u_render($1, CAST($2 AS BIGINT))'),
-  scalar('bar(double, bigint)', 'varchar', 'u_bar($1, $2, 16711680, 65280)'),
-  scalar('bar(double, bigint, color, color)', 'varchar', 'u_bar($1, $2, CAST($3 AS BIGINT), CAST($4 AS BIGINT))'),
+  scalar('render(bigint, color)', 'varchar(35)', 'u_render(CAST($1 AS VARCHAR), CAST($2 AS BIGINT))', PARTIAL),
+  scalar('render(double, color)', 'varchar(41)', 'u_render(q_java_double($1), CAST($2 AS BIGINT))', PARTIAL),
+  scalar('render(varchar(x), color)', 'varchar', 'u_render($1, CAST($2 AS BIGINT))', PARTIAL),
+  scalar('bar(double, bigint)', 'varchar', 'u_bar($1, $2, 16711680, 65280)', PARTIAL),
+  scalar(
+    'bar(double, bigint, color, color)',
+    'varchar',
+    'u_bar($1, $2, CAST($3 AS BIGINT), CAST($4 AS BIGINT))',
+    PARTIAL,
+  ),
   // Teradata's formats.
   scalar(
     'to_char(timestamp(p) with time zone, varchar)',
     'varchar',
     'u_teradata_format(epoch_us(q_local($1.t, $1.z)), $2)',
+    PARTIAL,
   ),
-  scalar('to_date(varchar, varchar)', 'date', 'CAST(make_timestamp(u_teradata_parse($1, $2)) AS DATE)'),
-  scalar('to_timestamp(varchar, varchar)', 'timestamp(3)', 'make_timestamp(u_teradata_parse($1, $2))'),
+  scalar('to_date(varchar, varchar)', 'date', 'CAST(make_timestamp(u_teradata_parse($1, $2)) AS DATE)', PARTIAL),
+  scalar('to_timestamp(varchar, varchar)', 'timestamp(3)', 'make_timestamp(u_teradata_parse($1, $2))', PARTIAL),
 ]
 
 function nameOrNull(name: string | undefined): Sql {

@@ -2,7 +2,7 @@ import { code, sql, type Sql } from '../../text/sql.ts'
 import { duckdbType } from '../../types/duckdb-representation.ts'
 import { INTEGER, type FunctionType } from '../../types/sql-type.ts'
 import { bindName } from '../fill-template.ts'
-import { scalar, type FunctionDefinition } from '../function-definition.ts'
+import { PARTIAL, scalar, type FunctionDefinition } from '../function-definition.ts'
 import type { RenderContext } from '../rendering.ts'
 
 /** `list_transform(list, lambda v: body)`. */
@@ -65,31 +65,53 @@ function mapZippedWith(context: RenderContext): Sql {
 }
 
 export const lambdaFunctions: readonly FunctionDefinition[] = [
-  scalar('transform(array(T), function(T,U))', 'array(U)', (context) => transformed(context)),
-  scalar('filter(array(T), function(T,boolean))', 'array(T)', filtered),
-  scalar('all_match(array(T), function(T,boolean))', 'boolean', (context) => sql`q_all(${transformed(context)})`),
-  scalar('any_match(array(T), function(T,boolean))', 'boolean', (context) => sql`q_any(${transformed(context)})`),
+  scalar('transform(array(T), function(T,U))', 'array(U)', (context) => transformed(context), PARTIAL),
+  scalar('filter(array(T), function(T,boolean))', 'array(T)', filtered, PARTIAL),
+  scalar(
+    'all_match(array(T), function(T,boolean))',
+    'boolean',
+    (context) => sql`q_all(${transformed(context)})`,
+    PARTIAL,
+  ),
+  scalar(
+    'any_match(array(T), function(T,boolean))',
+    'boolean',
+    (context) => sql`q_any(${transformed(context)})`,
+    PARTIAL,
+  ),
   scalar(
     'none_match(array(T), function(T,boolean))',
     'boolean',
     (context) => sql`(NOT q_any(${transformed(context)}))`,
+    PARTIAL,
   ),
-  scalar('reduce(array(T), S, function(S,T,S), function(S,R))', 'R', reduced, { calledOnNull: true }),
-  scalar('zip_with(array(T), array(U), function(T,U,R))', 'array(R)', zippedWith),
-  scalar('map_filter(map(K,V), function(K,V,boolean))', 'map(K,V)', mapFiltered),
-  scalar('transform_keys(map(K1,V), function(K1,V,K2)) where K2 comparable', 'map(K2,V)', (context) =>
-    overEntries(
-      context,
-      (entry) => ({ key: context.lambda(1).apply(sql`${entry}.key`, sql`${entry}.value`), value: sql`${entry}.value` }),
-      true,
-    ),
+  scalar('reduce(array(T), S, function(S,T,S), function(S,R))', 'R', reduced, PARTIAL, { calledOnNull: true }),
+  scalar('zip_with(array(T), array(U), function(T,U,R))', 'array(R)', zippedWith, PARTIAL),
+  scalar('map_filter(map(K,V), function(K,V,boolean))', 'map(K,V)', mapFiltered, PARTIAL),
+  scalar(
+    'transform_keys(map(K1,V), function(K1,V,K2)) where K2 comparable',
+    'map(K2,V)',
+    (context) =>
+      overEntries(
+        context,
+        (entry) => ({
+          key: context.lambda(1).apply(sql`${entry}.key`, sql`${entry}.value`),
+          value: sql`${entry}.value`,
+        }),
+        true,
+      ),
+    PARTIAL,
   ),
-  scalar('transform_values(map(K,V1), function(K,V1,V2))', 'map(K,V2)', (context) =>
-    overEntries(
-      context,
-      (entry) => ({ key: sql`${entry}.key`, value: context.lambda(1).apply(sql`${entry}.key`, sql`${entry}.value`) }),
-      false,
-    ),
+  scalar(
+    'transform_values(map(K,V1), function(K,V1,V2))',
+    'map(K,V2)',
+    (context) =>
+      overEntries(
+        context,
+        (entry) => ({ key: sql`${entry}.key`, value: context.lambda(1).apply(sql`${entry}.key`, sql`${entry}.value`) }),
+        false,
+      ),
+    PARTIAL,
   ),
-  scalar('map_zip_with(map(K,V1), map(K,V2), function(K,V1,V2,V3))', 'map(K,V3)', mapZippedWith),
+  scalar('map_zip_with(map(K,V1), map(K,V2), function(K,V1,V2,V3))', 'map(K,V3)', mapZippedWith, PARTIAL),
 ]

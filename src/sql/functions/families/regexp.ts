@@ -1,7 +1,7 @@
 import { literal, sql, type Sql } from '../../text/sql.ts'
 import { template, type Template } from '../../text/template.ts'
 import { varchar } from '../../types/sql-type.ts'
-import { scalar, type FunctionDefinition } from '../function-definition.ts'
+import { GROWING, PARTIAL, scalar, type FunctionDefinition } from '../function-definition.ts'
 import { nativePattern, nativeReplacement } from '../regexp/native-pattern.ts'
 import type { RenderContext } from '../rendering.ts'
 
@@ -58,6 +58,7 @@ export const regexpFunctions: readonly FunctionDefinition[] = [
       template('u_rx_like($1, $2)'),
       false,
     ),
+    PARTIAL,
   ),
   scalar(
     'regexp_extract(varchar(x), JoniRegExp)',
@@ -67,8 +68,9 @@ export const regexpFunctions: readonly FunctionDefinition[] = [
       template('u_rx_extract($1, $2, 0)'),
       false,
     ),
+    PARTIAL,
   ),
-  scalar('regexp_extract(varchar(x), JoniRegExp, bigint)', 'varchar(x)', 'u_rx_extract($1, $2, $3)'),
+  scalar('regexp_extract(varchar(x), JoniRegExp, bigint)', 'varchar(x)', 'u_rx_extract($1, $2, $3)', PARTIAL),
   scalar(
     'regexp_extract_all(varchar(x), JoniRegExp)',
     'array(varchar(x))',
@@ -77,8 +79,14 @@ export const regexpFunctions: readonly FunctionDefinition[] = [
       template('u_rx_extract_all($1, $2, 0)'),
       true,
     ),
+    GROWING,
   ),
-  scalar('regexp_extract_all(varchar(x), JoniRegExp, bigint)', 'array(varchar(x))', 'u_rx_extract_all($1, $2, $3)'),
+  scalar(
+    'regexp_extract_all(varchar(x), JoniRegExp, bigint)',
+    'array(varchar(x))',
+    'u_rx_extract_all($1, $2, $3)',
+    GROWING,
+  ),
   scalar(
     'regexp_count(varchar(x), JoniRegExp)',
     'bigint',
@@ -87,17 +95,20 @@ export const regexpFunctions: readonly FunctionDefinition[] = [
       template('u_rx_count($1, $2)'),
       true,
     ),
+    PARTIAL,
   ),
-  scalar('regexp_position(varchar(x), JoniRegExp)', 'integer', 'CAST(u_rx_position($1, $2, 1, 1) AS INTEGER)'),
+  scalar('regexp_position(varchar(x), JoniRegExp)', 'integer', 'CAST(u_rx_position($1, $2, 1, 1) AS INTEGER)', PARTIAL),
   scalar(
     'regexp_position(varchar(x), JoniRegExp, integer)',
     'integer',
     'CAST(u_rx_position($1, $2, CAST($3 AS BIGINT), 1) AS INTEGER)',
+    PARTIAL,
   ),
   scalar(
     'regexp_position(varchar(x), JoniRegExp, integer, integer)',
     'integer',
     'CAST(u_rx_position($1, $2, CAST($3 AS BIGINT), CAST($4 AS BIGINT)) AS INTEGER)',
+    PARTIAL,
   ),
   scalar(
     'regexp_replace(varchar(x), JoniRegExp)',
@@ -107,6 +118,7 @@ export const regexpFunctions: readonly FunctionDefinition[] = [
       template(`u_rx_replace($1, $2, '')`),
       true,
     ),
+    GROWING,
   ),
   scalar(
     'regexp_replace(varchar(x), JoniRegExp, varchar(y))',
@@ -117,8 +129,14 @@ export const regexpFunctions: readonly FunctionDefinition[] = [
         : varchar(Math.min(2147483647, x + Math.max(Math.floor((x * y) / 2), y) * (x + 1)))
     },
     routed(replaced, template('u_rx_replace($1, $2, $3)'), true),
+    GROWING,
   ),
-  scalar('regexp_replace(varchar, JoniRegExp, function(array(varchar),varchar(x)))', 'varchar', replacedByLambda),
+  scalar(
+    'regexp_replace(varchar, JoniRegExp, function(array(varchar),varchar(x)))',
+    'varchar',
+    replacedByLambda,
+    GROWING,
+  ),
   scalar(
     'regexp_split(varchar(x), JoniRegExp)',
     'array(varchar(x))',
@@ -127,5 +145,6 @@ export const regexpFunctions: readonly FunctionDefinition[] = [
       template('u_rx_split($1, $2)'),
       true,
     ),
+    PARTIAL,
   ),
 ]

@@ -1,4 +1,4 @@
-import { aggregate, named, scalar, type FunctionDefinition } from '../function-definition.ts'
+import { PARTIAL, TOTAL, aggregate, named, scalar, type FunctionDefinition } from '../function-definition.ts'
 
 /**
  * Sketches are held exactly: sets of hashes with their counts, sorted values with weights. What is read from them is
@@ -20,11 +20,12 @@ function digest(name: string, sketch: string, value: string): FunctionDefinition
 
 function reading(sketch: string, value: string): FunctionDefinition[] {
   return [
-    scalar(`value_at_quantile(${sketch}, double)`, value, 'q_digest_pick($1, $2)', { note }),
+    scalar(`value_at_quantile(${sketch}, double)`, value, 'q_digest_pick($1, $2)', PARTIAL, { note }),
     scalar(
       `values_at_quantiles(${sketch}, array(double))`,
       `array(${value})`,
       'list_transform($2, lambda q5: q_digest_pick($1, q5))',
+      PARTIAL,
       { note },
     ),
   ]
@@ -37,9 +38,9 @@ export const sketchFunctions: readonly FunctionDefinition[] = [
   ...named(['bigint', 'double', 'varchar(x)'], (type) =>
     aggregate(`approx_set(${type}, double)`, 'HyperLogLog', hashes('$1'), { note }),
   ),
-  scalar('empty_approx_set()', 'HyperLogLog', 'CAST(MAP {} AS MAP(UBIGINT, BIGINT))'),
-  scalar('cardinality(HyperLogLog)', 'bigint', 'CAST(cardinality($1) AS BIGINT)', { note }),
-  scalar('cardinality(SetDigest)', 'bigint', 'CAST(cardinality($1) AS BIGINT)', { note }),
+  scalar('empty_approx_set()', 'HyperLogLog', 'CAST(MAP {} AS MAP(UBIGINT, BIGINT))', PARTIAL),
+  scalar('cardinality(HyperLogLog)', 'bigint', 'CAST(cardinality($1) AS BIGINT)', TOTAL, { note }),
+  scalar('cardinality(SetDigest)', 'bigint', 'CAST(cardinality($1) AS BIGINT)', TOTAL, { note }),
   aggregate('make_set_digest(T)', 'SetDigest', hashes('$1'), { note }),
   aggregate('merge(HyperLogLog)', 'HyperLogLog', 'q_merge_counts(list($1)$F($1 IS NOT NULL)$E)', { note }),
   aggregate('merge_set_digest(SetDigest)', 'SetDigest', 'q_merge_counts(list($1)$F($1 IS NOT NULL)$E)', { note }),
@@ -49,18 +50,21 @@ export const sketchFunctions: readonly FunctionDefinition[] = [
     'intersection_cardinality(SetDigest, SetDigest)',
     'bigint',
     'CAST(len(list_intersect(map_keys($1), map_keys($2))) AS BIGINT)',
+    PARTIAL,
     { note },
   ),
   scalar(
     'jaccard_index(SetDigest, SetDigest)',
     'double',
     'CAST(len(list_intersect(map_keys($1), map_keys($2))) AS DOUBLE) / len(list_distinct(list_concat(map_keys($1), map_keys($2))))',
+    PARTIAL,
     { note },
   ),
   scalar(
     'hash_counts(SetDigest)',
     'map(bigint,smallint)',
     "map_from_entries(list_transform(map_entries($1), lambda q5: {'k': CAST(CAST(q5.key AS HUGEINT) - 9223372036854775808 AS BIGINT), 'v': CAST(q5.value AS SMALLINT)}))",
+    PARTIAL,
     { note },
   ),
   ...digest('tdigest_agg', 'tdigest', 'double'),
@@ -68,6 +72,6 @@ export const sketchFunctions: readonly FunctionDefinition[] = [
   ...reading('tdigest', 'double'),
   ...['bigint', 'double', 'real'].flatMap((type) => reading(`qdigest(${type})`, type)),
   ...['bigint', 'double', 'real'].map((type) =>
-    scalar(`quantile_at_value(qdigest(${type}), ${type})`, 'double', 'q_quantile_at($1, $2)', { note }),
+    scalar(`quantile_at_value(qdigest(${type}), ${type})`, 'double', 'q_quantile_at($1, $2)', PARTIAL, { note }),
   ),
 ]

@@ -1,4 +1,4 @@
-import { windowFunction, type FunctionDefinition } from '../function-definition.ts'
+import { windowFunction, type FunctionDefinition, type WindowClauses } from '../function-definition.ts'
 import { code, type Sql } from '../../text/sql.ts'
 import type { RenderContext } from '../rendering.ts'
 
@@ -14,20 +14,27 @@ function offsetCall(name: 'lead' | 'lag'): (context: RenderContext) => Sql {
   }
 }
 
+/** The place of a row in its partition. */
+const RANKING: WindowClauses = { frame: false, nullTreatment: false, order: 'optional' }
+/** A row of the frame. */
+const OF_FRAME: WindowClauses = { frame: true, nullTreatment: true, order: 'optional' }
+/** A row so far from this one. */
+const OFFSET: WindowClauses = { frame: false, nullTreatment: true, order: 'required' }
+
 export const windowFunctions: readonly FunctionDefinition[] = [
-  windowFunction('row_number()', 'bigint', 'row_number()$F'),
-  windowFunction('rank()', 'bigint', 'rank()$F'),
-  windowFunction('dense_rank()', 'bigint', 'dense_rank()$F'),
-  windowFunction('percent_rank()', 'double', 'percent_rank()$F'),
-  windowFunction('cume_dist()', 'double', 'cume_dist()$F'),
-  windowFunction('ntile(bigint)', 'bigint', 'ntile(q_window_buckets($1))$F'),
-  windowFunction('first_value(T)', 'T', 'first_value($1$N)$F'),
-  windowFunction('last_value(T)', 'T', 'last_value($1$N)$F'),
-  windowFunction('nth_value(T, bigint)', 'T', 'nth_value($1, q_window_nth($2)$N)$F'),
-  windowFunction('lag(T)', 'T', offsetCall('lag')),
-  windowFunction('lag(T, bigint)', 'T', offsetCall('lag')),
-  windowFunction('lag(T, bigint, T)', 'T', offsetCall('lag')),
-  windowFunction('lead(T)', 'T', offsetCall('lead')),
-  windowFunction('lead(T, bigint)', 'T', offsetCall('lead')),
-  windowFunction('lead(T, bigint, T)', 'T', offsetCall('lead')),
+  windowFunction('row_number()', 'bigint', 'row_number()$F', RANKING),
+  windowFunction('rank()', 'bigint', 'rank()$F', RANKING),
+  windowFunction('dense_rank()', 'bigint', 'dense_rank()$F', RANKING),
+  windowFunction('percent_rank()', 'double', 'percent_rank()$F', RANKING),
+  windowFunction('cume_dist()', 'double', 'cume_dist()$F', RANKING),
+  windowFunction('ntile(bigint)', 'bigint', 'ntile(q_window_buckets($1))$F', RANKING),
+  windowFunction('first_value(T)', 'T', 'first_value($1$N)$F', OF_FRAME),
+  windowFunction('last_value(T)', 'T', 'last_value($1$N)$F', OF_FRAME),
+  windowFunction('nth_value(T, bigint)', 'T', 'nth_value($1, q_window_nth($2)$N)$F', OF_FRAME),
+  windowFunction('lag(T)', 'T', offsetCall('lag'), OFFSET),
+  windowFunction('lag(T, bigint)', 'T', offsetCall('lag'), OFFSET),
+  windowFunction('lag(T, bigint, T)', 'T', offsetCall('lag'), OFFSET),
+  windowFunction('lead(T)', 'T', offsetCall('lead'), OFFSET),
+  windowFunction('lead(T, bigint)', 'T', offsetCall('lead'), OFFSET),
+  windowFunction('lead(T, bigint, T)', 'T', offsetCall('lead'), OFFSET),
 ]

@@ -1,0 +1,98 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { macros } from '../../../src/sql/functions/engine-setup.ts'
+import { functionFamilies, nameOf } from '../../../src/sql/functions/function-table.ts'
+import { resolveDefinition, resolveFunction } from '../../../src/sql/functions/resolve-function.ts'
+import { parseSignature } from '../../../src/sql/functions/signature.ts'
+import { plainName, toText } from '../../../src/sql/text/sql.ts'
+import { parseTypeText } from '../../../src/sql/types/type-names.ts'
+import { typeOf } from '../../support/sql-samples.ts'
+
+// What the planner and the analysis know of a function stands in its definition. No list of names says it elsewhere, and
+// what a definition says is held against what it renders to.
+
+const definitions = Object.values(functionFamilies()).flat()
+const names = new Set(definitions.map(nameOf))
+const session = { timeZone: 'America/New_York', startTimeMillis: Date.UTC(2024, 5, 1), user: 'somebody' }
+
+const bodies = new Map(
+  macros.map((statement) => {
+    const [, name, body] = /MACRO (\w+)\([^)]*\) AS (.*)$/s.exec(statement)!
+    return [name!, body!]
+  }),
+)
+
+/** What of ours a text calls, through its macros: what is written in JavaScript may throw, as u_raise always does. */
+function throwing(text: string, seen = new Set<string>()): string[] {
+  return [...text.matchAll(/\b([qtu]_\w+)\(/g)].flatMap(([, called]) => {
+    if (called!.startsWith('u_')) return [called!]
+    if (seen.has(called!)) return []
+    seen.add(called!)
+    return throwing(bodies.get(called!)!, seen)
+  })
+}
+
+describe('what a definition says', () => {
+  it('a total function renders to nothing that raises', () => {
+    const total = definitions.filter((definition) => definition.kind === 'scalar' && !definition.risk.mayRaise)
+    const wrong = total.flatMap((definition) => {
+      const { parameters } = parseSignature(definition.signature)
+      return ['bigint', 'double', 'timestamp(3) with time zone', 'array(double)'].flatMap((variable) => {
+        const types = parameters.map((pattern) => typeOf(pattern, parseTypeText(variable)))
+        const resolved = resolveDefinition(
+          definition,
+          types.map((type) => ({ kind: 'value', type })),
+        )
+        if (resolved === undefined) return []
+        let fresh = 0
+        const text = toText(
+          resolved.render({
+            args: types.map((_, i) => ({ kind: 'value', sql: plainName(`x${i}`) })),
+            session,
+            names: { fresh: () => plainName(`v${fresh++}`) },
+          }),
+        )
+        return throwing(text).map((called) => `${definition.signature} calls ${called}`)
+      })
+    })
+    expect(total.length).toBeGreaterThan(30)
+    expect([...new Set(wrong)]).toEqual([])
+  })
+
+  it('goes with a call that is resolved', () => {
+    const bigint = { kind: 'value', type: { kind: 'bigint' } } as const
+    expect(resolveFunction('abs', [bigint])).toMatchObject({ kind: 'scalar', risk: { mayRaise: false, grows: false } })
+    expect(resolveFunction('mod', [bigint, bigint])).toMatchObject({ risk: { mayRaise: true, grows: false } })
+    expect(resolveFunction('repeat', [bigint, bigint])).toMatchObject({ risk: { mayRaise: true, grows: true } })
+    expect(resolveFunction('lag', [bigint])).toMatchObject({
+      kind: 'window',
+      clauses: { frame: false, nullTreatment: true, order: 'required' },
+    })
+    expect(resolveFunction('last_value', [bigint])).toMatchObject({
+      clauses: { frame: true, nullTreatment: true, order: 'optional' },
+    })
+    expect(resolveFunction('rank', [])).toMatchObject({
+      clauses: { frame: false, nullTreatment: false, order: 'optional' },
+    })
+  })
+})
+
+describe('names of functions', () => {
+  it('are listed nowhere outside of the function table and the engine', () => {
+    const root = new URL('../../../src/', import.meta.url).pathname
+    const files = ['sql', 'planner'].flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)),
+    )
+    const lists = files
+      .filter((file) => file.endsWith('.ts') && !file.startsWith('sql/functions/'))
+      .flatMap((file) =>
+        [...readFileSync(join(root, file), 'utf8').matchAll(/\[\s*(?:'[^'\n]*',?\s*){2,}\]/g)]
+          .map(([list]) => [...list.matchAll(/'([^'\n]*)'/g)].map(([, word]) => word!))
+          .filter((words) => words.every((word) => names.has(word)))
+          .map((words) => `${file}: ${words.join(' ')}`),
+      )
+    expect(files.length).toBeGreaterThan(50)
+    expect(lists).toEqual([])
+  })
+})
