@@ -8,6 +8,7 @@ import type { DataKeyOptions } from '../events/kafka-beside-postgres.ts'
 import type { KeyRing } from '../events/data-keys/key-ring.ts'
 import type { RecordStore } from '../events/record-store.ts'
 import { isQueryId } from '../shared/ids.ts'
+import { kafkaSecurityOf } from './kafka-security.ts'
 
 /**
  * The event log that the configuration names: Kafka where there are brokers, else the table in Postgres. Not opened.
@@ -32,6 +33,7 @@ export async function eventLogOf(
     return createKafkaEventLog(
       {
         brokers: config.kafkaBrokers,
+        ...kafkaSecurityOf(config),
         topic: config.kafkaTopic,
         database,
         dataKeys: { ...dataKeyOptions(config, dataKeys !== undefined), ...dataKeys },
@@ -73,7 +75,8 @@ export async function recordStoreOf(config: Config, databaseUrl: string): Promis
   const database = { connectionString: databaseUrl }
   if (config.kafkaBrokers.length > 0) {
     const { KafkaStoreBesidePostgres } = await import('../events/kafka-beside-postgres.ts')
-    return new KafkaStoreBesidePostgres({ brokers: config.kafkaBrokers, topic: config.kafkaTopic, database }, {})
+    const { kafkaBrokers: brokers, kafkaTopic: topic } = config
+    return new KafkaStoreBesidePostgres({ brokers, topic, database, ...kafkaSecurityOf(config) }, {})
   }
   const { PostgresRecordStore } = await import('../events/postgres/postgres-record-store.ts')
   return new PostgresRecordStore(database)

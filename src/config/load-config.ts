@@ -52,7 +52,7 @@ export function loadConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Con
     catalogDir: resolve(parsed.data.catalogDir),
   }
   checkTogether(config)
-  return deepFreeze(config)
+  return deepFreeze({ ...config, ...withCertificates(config) })
 }
 
 function parseFlags(argv: readonly string[]): { values: Record<string, string | undefined> } {
@@ -125,6 +125,46 @@ const WANTED: Readonly<Record<Setting['kind'], string>> = {
   duration: 'whole milliseconds, or a number with ms, s, m, h or d',
 }
 
+/** The address of Postgres says all about a connection to it, as `pg` and libpq read it: so every connection has it. */
+function withCertificates({ databaseUrl, databaseCaFile }: Config): Pick<Config, 'databaseUrl'> | undefined {
+  if (databaseUrl === undefined || databaseCaFile === undefined) return undefined
+  const at = databaseUrl.indexOf('?')
+  const parameters = new URLSearchParams(at < 0 ? '' : databaseUrl.slice(at + 1))
+  parameters.set('sslrootcert', resolve(databaseCaFile))
+  // Whatever it asked for, certificates are there to be looked at.
+  parameters.set('sslmode', 'verify-full')
+  return { databaseUrl: `${at < 0 ? databaseUrl : databaseUrl.slice(0, at)}?${parameters}` }
+}
+
+function checkCredentials(config: Config): void {
+  const { databaseUrl, databaseCaFile, kafkaSaslMechanism: mechanism } = config
+  if (databaseCaFile !== undefined) {
+    if (databaseUrl === undefined)
+      throw configurationError(
+        'QUIPU_DATABASE_CA_FILE needs DATABASE_URL: the embedded Postgres is reached by a socket',
+      )
+    if (/[?&]sslmode=(disable|no-verify)\b/.test(databaseUrl))
+      throw configurationError('QUIPU_DATABASE_CA_FILE, and an sslmode in DATABASE_URL that looks at no certificate')
+  }
+  if ((config.kafkaCertFile === undefined) !== (config.kafkaKeyFile === undefined))
+    throw configurationError('QUIPU_KAFKA_CERT_FILE and QUIPU_KAFKA_KEY_FILE belong together')
+  const passwords = [config.kafkaPassword, config.kafkaPasswordFile].filter((one) => one !== undefined).length
+  if (passwords > 1) throw configurationError('QUIPU_KAFKA_PASSWORD or QUIPU_KAFKA_PASSWORD_FILE, not both')
+  const complete = config.kafkaUser !== undefined && passwords === 1
+  const none = config.kafkaUser === undefined && passwords === 0
+  if (mechanism === undefined ? !none : !complete)
+    throw configurationError(
+      'QUIPU_KAFKA_SASL_MECHANISM, QUIPU_KAFKA_USER and a password (or its file) belong together',
+    )
+  if (mechanism === 'plain' && !usesKafkaTls(config))
+    throw configurationError('The mechanism plain shows the password to whoever listens: add --kafka-tls')
+}
+
+/** Whether Kafka is reached over TLS. */
+export function usesKafkaTls(config: Pick<Config, 'kafkaTls' | 'kafkaCaFile' | 'kafkaCertFile'>): boolean {
+  return config.kafkaTls || config.kafkaCaFile !== undefined || config.kafkaCertFile !== undefined
+}
+
 /** What no single setting can say. */
 function checkTogether(config: Config): void {
   if (!isLoopback(config.host) && !config.insecure) {
@@ -143,6 +183,7 @@ function checkTogether(config: Config): void {
   if (config.databaseUrl !== undefined && !/^postgres(ql)?:\/\//.test(config.databaseUrl)) {
     throw configurationError('DATABASE_URL must begin postgresql://')
   }
+  checkCredentials(config)
   const { restartBackoffMinMs, restartBackoffMaxMs } = config.timeouts
   if (restartBackoffMinMs > restartBackoffMaxMs) {
     throw configurationError('restartBackoffMinMs must not be above restartBackoffMaxMs')

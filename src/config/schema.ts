@@ -1,5 +1,17 @@
 import { z } from 'zod'
-import { bytes, duration, flag, httpAddress, integer, list, namedTexts, oneOf, optionalText, text } from './setting.ts'
+import {
+  bytes,
+  duration,
+  flag,
+  httpAddress,
+  integer,
+  list,
+  namedTexts,
+  oneOf,
+  optionalOneOf,
+  optionalText,
+  text,
+} from './setting.ts'
 
 const kB = 1024
 const MB = 1024 * kB
@@ -116,10 +128,25 @@ export const configSchema = z.strictObject({
     env: 'DATABASE_URL',
     secret: true,
   }),
+  databaseCaFile: optionalText(
+    'Certificates (PEM) that vouch for Postgres: it is reached over TLS, and must show that it is who its address says',
+  ),
   kafkaBrokers: list('Kafka brokers that hold the event log; without them it lies in Postgres', {
     env: 'KAFKA_BROKERS',
   }),
   kafkaTopic: text("The event log's topic in Kafka", 'quipu.events.v1'),
+  kafkaTls: flag('Kafka is reached over TLS; so it is where one of the files below is named'),
+  kafkaCaFile: optionalText("Certificates (PEM) that vouch for Kafka's brokers, in place of the machine's"),
+  kafkaCertFile: optionalText('Certificate (PEM) by which this process is known to Kafka'),
+  kafkaKeyFile: optionalText('Private key (PEM) of that certificate'),
+  kafkaSaslMechanism: optionalOneOf('How this process is known to Kafka by a user name and a password', [
+    'plain',
+    'scram-sha-256',
+    'scram-sha-512',
+  ]),
+  kafkaUser: optionalText('User name for Kafka'),
+  kafkaPassword: optionalText('Password for Kafka', { secret: true }),
+  kafkaPasswordFile: optionalText('File that holds the password for Kafka'),
   sharedSecret: optionalText('Secret that coordinators and workers share; made in the data folder when absent', {
     secret: true,
   }),

@@ -84,6 +84,13 @@ export function oneOf<const T extends readonly [string, ...string[]]>(doc: strin
   return schema.register(settings, { kind: 'text', doc: `${doc}: ${values.join(', ')}` })
 }
 
+export function optionalOneOf<const T extends readonly [string, ...string[]]>(doc: string, values: T) {
+  return z
+    .enum(values)
+    .optional()
+    .register(settings, { kind: 'text', doc: `${doc}: ${values.join(', ')}` })
+}
+
 export function integer(doc: string, fallback: number, range: { min: number; max: number }, extras: Extras = {}) {
   const schema = z.int().min(range.min).max(range.max).default(fallback)
   return schema.register(settings, { kind: 'integer', doc, ...extras })

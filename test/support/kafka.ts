@@ -66,6 +66,50 @@ export async function startKafka(): Promise<TestKafka> {
   return handleOf(broker)
 }
 
+/** What a broker that asks who comes is known by and knows others by. */
+export interface KafkaCredentials {
+  /** PEM: its private key (PKCS 8) and certificate, one after the other. */
+  readonly keystore: string
+  /** PEM: who vouches for it and for its clients. */
+  readonly truststore: string
+  readonly user: string
+  readonly password: string
+}
+
+export interface SecuredKafka {
+  /** Address of the listener that takes users and passwords, over TLS. */
+  readonly sasl: string
+  /** Address of the one that takes certificates. */
+  readonly tls: string
+  stop(): Promise<void>
+}
+
+/** A broker with a listener for each way to be known. Java only: what it needs lies in files. */
+export async function startSecuredKafka(credentials: KafkaCredentials): Promise<SecuredKafka> {
+  const { keystore, truststore, user, password } = credentials
+  const [sasl, tls] = [await freePort(), await freePort()]
+  const scram = (bits: number): string => `SCRAM-SHA-${bits}=[name=${user},password=${password}]`
+  const login = 'org.apache.kafka.common.security'
+  const broker = await createBroker({
+    listeners: { SASL_SSL: sasl, SSL: tls },
+    properties: {
+      'inter.broker.listener.name': 'PLAINTEXT',
+      'ssl.keystore.type': 'PEM',
+      'ssl.keystore.location': keystore,
+      'ssl.truststore.type': 'PEM',
+      'ssl.truststore.location': truststore,
+      'listener.name.ssl.ssl.client.auth': 'required',
+      'listener.name.sasl_ssl.sasl.enabled.mechanisms': 'PLAIN,SCRAM-SHA-256,SCRAM-SHA-512',
+      'listener.name.sasl_ssl.plain.sasl.jaas.config': `${login}.plain.PlainLoginModule required user_${user}="${password}";`,
+      'listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config': `${login}.scram.ScramLoginModule required;`,
+      'listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config': `${login}.scram.ScramLoginModule required;`,
+    },
+    format: ['--add-scram', scram(256), '--add-scram', scram(512)],
+  })
+  await startBroker(broker)
+  return { sasl: `${HOST}:${sasl}`, tls: `${HOST}:${tls}`, stop: () => handleOf(broker).stop() }
+}
+
 interface Broker {
   readonly kind: 'given' | 'docker' | 'java'
   readonly port: number
@@ -99,23 +143,33 @@ function findWay(): Promise<'given' | 'docker' | 'java' | undefined> {
   return way
 }
 
-async function createBroker(): Promise<Broker> {
-  const kind = await findWay()
+interface MoreOfBroker {
+  /** Ports by the name of their protocol. */
+  readonly listeners: Readonly<Record<string, number>>
+  readonly properties: Readonly<Record<string, string>>
+  readonly format: readonly string[]
+}
+
+async function createBroker(more: MoreOfBroker = { listeners: {}, properties: {}, format: [] }): Promise<Broker> {
+  const kind = more.format.length > 0 ? 'java' : await findWay()
   const port = await freePort()
   const brokers = [`${HOST}:${port}`]
   if (kind === 'docker') return { kind, port, brokers, container: `quipu-test-kafka-${randomBytes(4).toString('hex')}` }
   if (kind !== 'java') throw new Error('No Kafka of our own can be started here')
   const folder = await mkdtemp(join(tmpdir(), 'quipu-test-kafka-'))
   const controller = await freePort()
+  const others = Object.entries(more.listeners).map(([name, at]) => `,${name}://${HOST}:${at}`)
+  const protocols = Object.keys(more.listeners).map((name) => `,${name}:${name}`)
+  const properties = Object.entries(more.properties).map(([name, value]) => `${name}=${value}`)
   await writeFile(
     join(folder, 'server.properties'),
     `process.roles=broker,controller
 node.id=1
 controller.quorum.bootstrap.servers=${HOST}:${controller}
-listeners=PLAINTEXT://${HOST}:${port},CONTROLLER://${HOST}:${controller}
-advertised.listeners=PLAINTEXT://${HOST}:${port}
+listeners=PLAINTEXT://${HOST}:${port},CONTROLLER://${HOST}:${controller}${others.join('')}
+advertised.listeners=PLAINTEXT://${HOST}:${port}${others.join('')}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT${protocols.join('')}
 log.dirs=${join(folder, 'data')}
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
@@ -131,9 +185,19 @@ controller.quorum.fetch.timeout.ms=600
 delete.topic.enable=true
 # No second member comes: 3 s by default.
 group.initial.rebalance.delay.ms=0
+${properties.join('\n')}
 `,
   )
-  await java(folder, ['kafka.tools.StorageTool', 'format', '--standalone', '-t', uuid(), '-c', 'server.properties'])
+  await java(folder, [
+    'kafka.tools.StorageTool',
+    'format',
+    '--standalone',
+    '-t',
+    uuid(),
+    '-c',
+    'server.properties',
+    ...more.format,
+  ])
   return { kind, port, brokers, folder }
 }
 
