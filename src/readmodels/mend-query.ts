@@ -3,6 +3,7 @@ import { READ_MODEL_SCHEMA } from '../events/postgres/migrate.ts'
 import { readStreams } from './query-events/queries.ts'
 import { READ_MODELS } from './projection.ts'
 import { QueryFolds } from './queries/projection.ts'
+import { tablesOfQueries } from './queries/tables.ts'
 
 export interface Mended {
   readonly events: number
@@ -30,8 +31,7 @@ export async function mendQuery(database: pg.ClientConfig, queryId: string): Pro
     const query = async (text: string, values: readonly unknown[]): Promise<Record<string, unknown>[]> =>
       (await client.query<Record<string, unknown>>(text, [...values])).rows
     const events = await readStreams(query, [queryId])
-    for (const table of ['queries', 'stages', 'tasks', 'operators', 'table_access'])
-      await client.query(`delete from ${table} where query_id = $1`, [queryId])
+    for (const { name } of tablesOfQueries) await client.query(`delete from ${name} where query_id = $1`, [queryId])
     const batch = await new QueryFolds().begin(events, query)
     for (const event of events) batch.apply(event)
     for (const write of batch.writes()) await client.query({ ...write, values: [...write.values] })

@@ -1,43 +1,77 @@
+import { z } from 'zod'
 import type { TableWrite } from '../events/projection.ts'
 import { storableJson } from '../events/storable-text.ts'
 
+/**
+ * Tables of read models, each told once here in code: from its columns come the statements that write its rows, the types
+ * of these, and the schema that reads them. A test holds them against what the migrations make.
+ */
+
 /** Types that columns of read models have, as Postgres names them. */
-export type ColumnType = 'text' | 'bigint' | 'integer' | 'double precision' | 'boolean' | 'timestamptz' | 'jsonb'
+type ColumnType = 'text' | 'bigint' | 'integer' | 'double precision' | 'boolean' | 'timestamptz' | 'jsonb'
 
-/** What a column takes: integers and times as numbers and text, `jsonb` as JSON text. */
-export type Cell = string | number | boolean | null
+/** A column as a migration declares it: one whose type ends in `null` may be null. */
+export type Column = ColumnType | `${ColumnType} null`
 
-export type RowOf<C extends Readonly<Record<string, ColumnType>>> = { readonly [K in keyof C]: Cell }
+export type Columns = Readonly<Record<string, Column>>
 
-export interface Table<C extends Readonly<Record<string, ColumnType>>> {
+interface Values {
+  readonly text: string
+  readonly bigint: number
+  readonly integer: number
+  readonly 'double precision': number
+  readonly boolean: boolean
+  /** ISO UTC. */
+  readonly timestamptz: string
+  /** JSON text. */
+  readonly jsonb: string
+}
+
+type ValueOf<C extends Column> = C extends `${infer T extends ColumnType} null`
+  ? Values[T] | null
+  : C extends ColumnType
+    ? Values[C]
+    : never
+
+/** A row as it is written, and as it is read. */
+export type RowOf<C extends Columns> = { readonly [K in keyof C]: ValueOf<C[K]> }
+
+type RowSchema<C extends Columns> = z.ZodObject<{ -readonly [K in keyof C]: z.ZodType<ValueOf<C[K]>> }>
+
+export interface Table<C extends Columns> {
   readonly name: string
+  readonly key: readonly (keyof C & string)[]
+  readonly columns: C
+  /** Of a row as pg gives it; what reads some columns only picks or leaves out of it. */
+  readonly row: RowSchema<C>
   /** One statement that inserts the rows or, by key, writes over them; the last of equal keys counts. */
   upsert(rows: readonly RowOf<C>[]): TableWrite | undefined
   /** As `upsert`, but rows that are there stay. */
   insert(rows: readonly RowOf<C>[]): TableWrite | undefined
 }
 
-export function defineTable<const C extends Readonly<Record<string, ColumnType>>>(
+export function defineTable<const C extends Columns>(
   name: string,
   key: readonly (keyof C & string)[],
   columns: C,
 ): Table<C> {
   const names = Object.keys(columns)
-  const quoted = names.map((column) => `"${column}"`)
-  const typed = names.map((column) => `"${column}" ${columns[column]}`)
-  const keys = key.map((column) => `"${column}"`).join(', ')
+  const typeOf = (column: string): ColumnType => splitColumn(columns[column]!).type
+  const quoted = names.map(quote)
+  const typed = names.map((column) => `"${column}" ${typeOf(column)}`)
+  const keys = key.map(quote).join(', ')
   const insert = `insert into ${name} (${quoted.join(', ')})
     select ${quoted.join(', ')} from json_to_recordset($1::json) as r (${typed.join(', ')}) on conflict`
   const rest = names.filter((column) => !key.includes(column))
   const updates = rest.map((column) => `"${column}" = excluded."${column}"`)
   const upsertText = `${insert} (${keys}) do update set ${updates.join(', ')}`
   const insertText = `${insert} do nothing`
-  const jsonColumns = names.filter((column) => columns[column] === 'jsonb')
+  const jsonColumns = names.filter((column) => typeOf(column) === 'jsonb')
 
   /** The row as a JSON object of what Postgres takes as text, with JSON text of its own put in as it is. */
   const toJson = (row: RowOf<C>): string => {
     if (jsonColumns.length === 0) return storableJson(row)
-    const plain: Record<string, Cell> = { ...row }
+    const plain: Record<string, unknown> = { ...row }
     for (const column of jsonColumns) delete plain[column]
     const nested = jsonColumns.map((column) => `,"${column}":${row[column] ?? 'null'}`)
     return storableJson(plain).slice(0, -1) + nested.join('') + '}'
@@ -50,21 +84,59 @@ export function defineTable<const C extends Readonly<Record<string, ColumnType>>
   }
   return {
     name,
+    key,
+    columns,
+    row: z.object(Object.fromEntries(names.map((column) => [column, valueSchema(columns[column]!)]))) as RowSchema<C>,
     upsert: (rows) => write(`upsert-${name}`, upsertText, rows),
     insert: (rows) => write(`insert-${name}`, insertText, rows),
   }
 }
 
-function keyOf<R extends Readonly<Record<string, Cell>>>(row: R, key: readonly string[]): string {
+function keyOf(row: Readonly<Record<string, unknown>>, key: readonly string[]): string {
   return key.map((column) => String(row[column])).join('\0')
 }
 
+function quote(column: string): string {
+  return `"${column}"`
+}
+
+/** The columns that a row's schema reads, as they stand in a `select`. */
+export function selected(row: z.ZodObject): string {
+  return Object.keys(row.shape).map(quote).join(', ')
+}
+
+/** A column's type, and whether it may be null. */
+export function splitColumn(column: Column): { readonly type: ColumnType; readonly nullable: boolean } {
+  const nullable = column.endsWith(' null')
+  return { type: (nullable ? column.slice(0, -' null'.length) : column) as ColumnType, nullable }
+}
+
+const readers = {
+  text: z.string(),
+  // pg gives text: one may be larger than a number.
+  bigint: z.coerce.number(),
+  integer: z.number(),
+  'double precision': z.number(),
+  boolean: z.boolean(),
+  timestamptz: z.union([z.date().transform((time) => time.toISOString()), z.string()]),
+  jsonb: z.unknown().transform(storableJson),
+} as const satisfies { readonly [T in ColumnType]: z.ZodType<Values[T]> }
+
+function valueSchema(column: Column): z.ZodType {
+  const { type, nullable } = splitColumn(column)
+  return nullable ? readers[type].nullable() : readers[type]
+}
+
 /** A count for a `bigint` column. */
+export function whole(value: number): number
+export function whole(value: number | undefined): number | null
 export function whole(value: number | undefined): number | null {
   return value === undefined ? null : Math.round(value)
 }
 
 /** Nanoseconds for a column in milliseconds. */
+export function millis(nanos: number): number
+export function millis(nanos: number | undefined): number | null
 export function millis(nanos: number | undefined): number | null {
   return nanos === undefined ? null : nanos / 1e6
 }

@@ -4,17 +4,17 @@ import type { TableWrite } from '../../events/projection.ts'
 import { storableJson, storableText } from '../../events/storable-text.ts'
 import { defineTable } from '../table.ts'
 
-const auditTable = defineTable('audit_log', ['stream', 'sequence'], {
+export const auditTable = defineTable('audit_log', ['stream', 'sequence'], {
   stream: 'text',
   sequence: 'bigint',
   at: 'timestamptz',
   kind: 'text',
-  user_name: 'text',
+  user_name: 'text null',
   count: 'bigint',
-  action: 'text',
-  object: 'text',
-  remote_address: 'text',
-  query_id: 'text',
+  action: 'text null',
+  object: 'text null',
+  remote_address: 'text null',
+  query_id: 'text null',
   details: 'jsonb',
 })
 

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import type { z } from 'zod'
 import {
   nodeEventSchemas,
   nodeStreamPrefix,
@@ -9,45 +9,31 @@ import type { Recorded } from '../../events/event-log.ts'
 import type { QueryRows, TableWrite } from '../../events/projection.ts'
 import { storableJson, storableText } from '../../events/storable-text.ts'
 import { unreachable } from '../../shared/unreachable.ts'
-import { defineTable, type Cell } from '../table.ts'
+import { defineTable, selected } from '../table.ts'
 
-const nodesTable = defineTable('nodes', ['node_id'], {
+export const nodesTable = defineTable('nodes', ['node_id'], {
   node_id: 'text',
   url: 'text',
   version: 'text',
   role: 'text',
   state: 'text',
-  cores: 'double precision',
-  memory_bytes: 'bigint',
+  cores: 'double precision null',
+  memory_bytes: 'bigint null',
   joined_at: 'timestamptz',
   changed_at: 'timestamptz',
-  reason: 'text',
-  last_failure: 'jsonb',
+  reason: 'text null',
+  last_failure: 'jsonb null',
   last_sequence: 'bigint',
 })
 
-const storedRow = z.object({
-  node_id: z.string(),
-  url: z.string(),
-  version: z.string(),
-  role: z.string(),
-  state: z.string(),
-  cores: z.number().nullable(),
-  memory_bytes: z.coerce.number().nullable(),
-  joined_at: z.date().transform((time) => time.toISOString()),
-  changed_at: z.date().transform((time) => time.toISOString()),
-  reason: z.string().nullable(),
-  last_failure: z.unknown().transform((failure) => (failure === null ? null : storableJson(failure))),
-  last_sequence: z.coerce.number(),
-})
-
-type NodeRow = z.output<typeof storedRow>
+type NodeRow = z.output<typeof nodesTable.row>
 
 /** Nodes as their streams tell. */
 export async function beginNodes(events: readonly Recorded[], query: QueryRows): Promise<NodeBatch> {
   const ids = [...new Set(events.map((event) => event.stream.slice(nodeStreamPrefix.length)))]
-  const rows = ids.length === 0 ? [] : await query('select * from nodes where node_id = any($1)', [ids])
-  return new NodeBatch(rows.map((row) => storedRow.parse(row)))
+  const rows =
+    ids.length === 0 ? [] : await query(`select ${selected(nodesTable.row)} from nodes where node_id = any($1)`, [ids])
+  return new NodeBatch(rows.map((row) => nodesTable.row.parse(row)))
 }
 
 export class NodeBatch {
@@ -68,9 +54,7 @@ export class NodeBatch {
   }
 
   writes(): readonly TableWrite[] {
-    const write = nodesTable.upsert(
-      [...this.#changed].map((nodeId) => this.#rows.get(nodeId)! as Record<keyof NodeRow, Cell>),
-    )
+    const write = nodesTable.upsert([...this.#changed].map((nodeId) => this.#rows.get(nodeId)!))
     return write ? [write] : []
   }
 }

@@ -1,8 +1,7 @@
 import { systemEventSchemas } from '../../coordinator/system/events.ts'
 import type { Recorded } from '../../events/event-log.ts'
 import type { TableWrite } from '../../events/projection.ts'
-
-const TABLES = ['queries', 'stages', 'tasks', 'operators', 'table_access']
+import { tablesOfQueries } from './tables.ts'
 
 /** What a batch says is to be forgotten. An event that does not fit its type is a dead letter, and tells nothing here. */
 export class ForgetBatch {
@@ -28,7 +27,10 @@ export class ForgetBatch {
     if (this.#streams.size === 0) return []
     const streams = [...this.#streams]
     return [
-      ...TABLES.map((table) => ({ text: `delete from ${table} where query_id = any($1)`, values: [streams] })),
+      ...tablesOfQueries.map(({ name }) => ({
+        text: `delete from ${name} where query_id = any($1)`,
+        values: [streams],
+      })),
       {
         text: `update query_events e set data = '', forgotten = true
                from rows from (unnest($1::text[]), unnest($2::bigint[])) as f (stream, sequence)

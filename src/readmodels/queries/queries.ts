@@ -1,60 +1,24 @@
-import { z } from 'zod'
+import type { z } from 'zod'
 import type { QueryRows } from '../../events/projection.ts'
-
-const count = z.coerce.number().nullable()
-const time = z
-  .union([z.date(), z.string()])
-  .transform((value) => (value instanceof Date ? value.toISOString() : value))
-  .nullable()
+import { selected } from '../table.ts'
+import { queriesTable } from './tables.ts'
 
 /** A row of `queries` as lists show it; counts as numbers, times as ISO UTC. */
-export const queryListRow = z.object({
-  query_id: z.string(),
-  state: z.string(),
-  user_name: z.string(),
-  source: z.string().nullable(),
-  catalog_name: z.string().nullable(),
-  schema_name: z.string().nullable(),
-  resource_group: z.string(),
-  query_type: z.string().nullable(),
-  update_type: z.string().nullable(),
-  sql_text: z.string(),
-  created_at: time.unwrap(),
-  execution_started_at: time,
-  last_event_at: time.unwrap(),
-  ended_at: time,
-  elapsed_ms: count,
-  queued_ms: count,
-  analysis_ms: count,
-  planning_ms: count,
-  cpu_ms: count,
-  scheduled_ms: count,
-  blocked_ms: count,
-  peak_memory_bytes: count,
-  spilled_bytes: count,
-  raw_input_rows: count,
-  raw_input_bytes: count,
-  processed_input_rows: count,
-  processed_input_bytes: count,
-  output_rows: count,
-  output_bytes: count,
-  total_tasks: count,
-  total_drivers: count,
-  completed_drivers: count,
-  total_splits: count,
-  completed_splits: count,
-  error_code: z.number().nullable(),
-  error_name: z.string().nullable(),
-  error_type: z.string().nullable(),
-  error_message: z.string().nullable(),
-  trace_id: z.string().nullable(),
-  partial: z.boolean(),
-  result_lost: z.boolean(),
-  incomplete: z.boolean(),
+export const queryListRow = queriesTable.row.omit({
+  header_family: true,
+  route: true,
+  planned_at: true,
+  wall_ms: true,
+  update_count: true,
+  retries: true,
+  recoveries: true,
+  last_sequence: true,
+  epoch: true,
+  details: true,
 })
 export type QueryListRow = z.output<typeof queryListRow>
 
-const COLUMNS = Object.keys(queryListRow.shape).join(', ')
+const COLUMNS = selected(queryListRow)
 
 export interface QueryFilter {
   readonly states?: readonly string[]

@@ -2,10 +2,10 @@ import { isTaskTerminal, type KnownQuery, type TaskRecord } from '../../coordina
 import { queryTotals, stageTimes, type QueryTotals } from '../../coordinator/query/totals.ts'
 import { storableJson, storableText } from '../../events/storable-text.ts'
 import { splitTaskId } from '../../shared/ids.ts'
-import { millis, whole, type Table } from '../table.ts'
+import { millis, whole, type RowOf, type Table } from '../table.ts'
 import type { operatorsTable, queriesTable, stagesTable, tableAccessTable, tasksTable } from './tables.ts'
 
-type RowIn<T> = T extends Table<infer C> ? { readonly [K in keyof C]: string | number | boolean | null } : never
+type RowIn<T> = T extends Table<infer C> ? RowOf<C> : never
 
 export type QueryRow = RowIn<typeof queriesTable>
 export type StageRow = RowIn<typeof stagesTable>

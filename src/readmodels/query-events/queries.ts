@@ -2,27 +2,15 @@ import { z } from 'zod'
 import { openProjected, type StoredEncoding } from '../../events/envelope.ts'
 import type { Recorded } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
+import { selected } from '../table.ts'
+import { queryEventsTable } from './table.ts'
 
-const rowSchema = z.object({
+const eventRow = queryEventsTable.row.extend({
   position: z.coerce.bigint(),
-  partition: z.number(),
-  stream: z.string(),
-  sequence: z.coerce.number(),
-  epoch: z.coerce.number(),
-  type: z.string(),
-  v: z.number(),
-  time: z.date(),
-  traceparent: z.string().nullable(),
-  prevhash: z.string(),
-  hash: z.string(),
-  digest: z.string(),
   enc: z.string().transform((enc) => enc as StoredEncoding),
-  data: z.string(),
-  forgotten: z.boolean(),
 })
 
-const COLUMNS =
-  '"position", "partition", stream, sequence, epoch, type, v, "time", traceparent, prevhash, hash, digest, enc, data, forgotten'
+const COLUMNS = selected(eventRow)
 
 /** Events of some streams in the order of each stream. */
 export async function readStreams(query: QueryRows, streams: readonly string[]): Promise<Recorded[]> {
@@ -67,12 +55,12 @@ export async function* readStoredStream(query: QueryRows, stream: string, after 
 }
 
 function toRecorded(row: Record<string, unknown>): Recorded {
-  const { position, partition, stream, time, traceparent, forgotten, ...rest } = rowSchema.parse(row)
+  const { position, partition, stream, time, traceparent, forgotten, ...rest } = eventRow.parse(row)
   return openProjected(
     stream,
     {
       ...rest,
-      time: time.toISOString(),
+      time,
       ...(traceparent === null ? {} : { traceparent }),
       ...(forgotten ? { forgotten: true as const } : {}),
     },
