@@ -10,12 +10,13 @@ import { resolve } from './analyzer/resolve.ts'
 import type { AnalyzedStatement, FrontEndTimes, MetadataPort, QueryType, SqlFrontEnd } from './front-end.ts'
 import { renderAnalysis, resultColumn } from './renderer/render.ts'
 import type { SessionContext } from './session.ts'
+import { propertyValue } from './session/session-properties.ts'
 import type { Query } from './syntax/ast-query.ts'
 import type { Execute, ExecuteImmediate, Explain, ExplainAnalyze, Statement } from './syntax/ast-statements.ts'
 import { describeInputQuery, describeOutputQuery, parameterTypesIn } from './statements/described-statements.ts'
 import { deallocate, prepare, preparedText } from './statements/prepared-statements.ts'
 import { refuse } from './statements/refused-statements.ts'
-import { ZONE_PROPERTY, sessionEffect, useSchema, type SessionEffect } from './statements/session-statements.ts'
+import { sessionEffect, useSchema, type SessionEffect } from './statements/session-statements.ts'
 import { showQuery } from './statements/show-statements.ts'
 import type { StatementInput } from './statements/statement-input.ts'
 import { transactionEffect } from './statements/transaction-statements.ts'
@@ -42,7 +43,7 @@ async function analyzeStatement(
 ): Promise<AnalyzedStatement> {
   const text: SourceText = { sql, origin: textOrigin }
   // SET TIME ZONE reaches the next statement as a session property: it goes before the client's own zone.
-  const timeZone = session.properties[ZONE_PROPERTY] ?? session.timeZone
+  const timeZone = propertyValue(session, 'time_zone_id') ?? session.timeZone
   try {
     const start = performance.now()
     const parsed = read(text)

@@ -1,3 +1,4 @@
+import { propertyValue } from '../session/session-properties.ts'
 import type { Identifier } from '../syntax/ast.ts'
 import type { SetOperation, Table, With, WithQuery } from '../syntax/ast-query.ts'
 import { childrenOf, type AnyNode } from '../syntax/tree.ts'
@@ -8,8 +9,6 @@ import { castTo, columnOf } from './build.ts'
 import { errorAt, newId, type AnalysisContext, type AnalyzedQuery, type QueryColumn } from './context.ts'
 import type { NamedQuery, Scope } from './scope.ts'
 import type { ColumnDefinition, ColumnId, CommonTable, RelationNode } from './tree.ts'
-
-const DEFAULT_MAX_RECURSION_DEPTH = 10
 
 /** The tables of a WITH clause, and the scope in which all of them are seen. */
 export function analyzeWith(
@@ -244,8 +243,7 @@ function recursiveTable(
   })
   const node: RelationNode =
     computed.length === 0 ? step.node : { kind: 'project', input: step.node, columns: computed }
-  const setting = Number(context.session.properties['max_recursion_depth'] ?? DEFAULT_MAX_RECURSION_DEPTH)
-  const maxDepth = Number.isInteger(setting) && setting > 0 ? setting : DEFAULT_MAX_RECURSION_DEPTH
+  const maxDepth = propertyValue(context.session, 'max_recursion_depth')
   return {
     table: { ...base, step: { node, columns: outputs, maxDepth, distinct: union.distinct } },
     columns,

@@ -14,15 +14,12 @@ import type {
 } from '../syntax/ast-statements.ts'
 import type { Span } from '../syntax/span.ts'
 import { printExpression } from '../syntax/printer.ts'
+import { canCoerce } from '../types/coercion.ts'
+import { BIGINT, BOOLEAN, DOUBLE, INTEGER, VARCHAR } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { constantValue } from './constant-values.ts'
-import {
-  acceptsType,
-  complaintAbout,
-  propertyType,
-  sessionProperty,
-  type SessionProperty,
-} from './session-properties.ts'
+import { complaintAbout, sessionProperty, type ActingProperty } from '../session/session-properties.ts'
+import type { SessionProperty } from '../session/session-property-table.ts'
 import { errorAt, type StatementInput } from './statement-input.ts'
 
 /** What the client must remember of USE, SET and RESET. */
@@ -92,12 +89,12 @@ function requireNoTransaction({ session }: StatementInput): void {
   throw new EngineError('GENERIC_USER_ERROR', "Can't set authorization user in the middle of a transaction")
 }
 
-/** The property a statement names; undefined where there is none of that name. */
 /** Trino points at the value of SET SESSION. */
 function placeOf(node: SetSession | ResetSession): { readonly span: Span } {
   return node.kind === 'SetSession' ? node.value : node
 }
 
+/** The property a statement names; undefined where there is none of that name. */
 function propertyOf(input: StatementInput, node: SetSession | ResetSession): SessionProperty | undefined {
   const parts = node.name.parts.map((part) => part.value.toLowerCase())
   if (parts.length > 2) {
@@ -119,6 +116,8 @@ function fail(input: StatementInput, node: SetSession | ResetSession): never {
   throw errorAt(input, placeOf(node), 'INVALID_SESSION_PROPERTY', `Session property '${name}' does not exist`)
 }
 
+const propertyTypes = { boolean: BOOLEAN, bigint: BIGINT, integer: INTEGER, double: DOUBLE, varchar: VARCHAR } as const
+
 function setSession(input: StatementInput, node: SetSession): SessionChange {
   if (isZoneProperty(node)) return { kind: 'SetSession', name: ZONE_PROPERTY, value: zoneOf(node.value) }
   const property = propertyOf(input, node) ?? fail(input, node)
@@ -127,9 +126,10 @@ function setSession(input: StatementInput, node: SetSession): SessionChange {
     const message = `A session property is set to a literal, not to ${printExpression(node.value)}`
     throw errorAt(input, node.value, 'NOT_SUPPORTED', message)
   }
-  if (!acceptsType(property, constant)) {
+  const type = propertyTypes[property.type]
+  if (!canCoerce(constant.type, type)) {
     const what = `Unable to set session property '${property.name}' to '${printExpression(node.value)}'`
-    const why = `Cannot cast type ${typeName(constant.type)} to ${typeName(propertyType(property))}`
+    const why = `Cannot cast type ${typeName(constant.type)} to ${typeName(type)}`
     throw new EngineError('INVALID_SESSION_PROPERTY', `${what}: ${why}`)
   }
   if (constant.text === undefined) {
@@ -141,7 +141,7 @@ function setSession(input: StatementInput, node: SetSession): SessionChange {
 }
 
 /** The session property that carries the zone between statements. */
-export const ZONE_PROPERTY = 'time_zone_id'
+const ZONE_PROPERTY = 'time_zone_id' satisfies ActingProperty
 
 /** It can be set by its name as well, and is not shown. */
 function isZoneProperty({ name }: SetSession | ResetSession): boolean {

@@ -12,7 +12,7 @@ import type { AnyNode } from '../syntax/tree.ts'
 import { parseTypeText } from '../types/type-names.ts'
 import { typeName } from '../types/type-text.ts'
 import { rowsQuery, type RowsQuery, type RowValue } from './rows-query.ts'
-import { sessionProperties } from './session-properties.ts'
+import { sessionProperties, settingOf } from '../session/session-properties.ts'
 import { showCreate } from './show-create.ts'
 import { errorAt, type StatementInput } from './statement-input.ts'
 
@@ -37,7 +37,7 @@ export async function showQuery(input: StatementInput, node: ShowStatement): Pro
     case 'ShowFunctions':
       return rowsQuery({ ...functionRows(), like: likeOf(node) })
     case 'ShowSession':
-      return rowsQuery({ ...sessionRows(session.properties), like: likeOf(node) })
+      return rowsQuery({ ...sessionRows(session), like: likeOf(node) })
     case 'ShowCreate':
       return rowsQuery(await showCreate(input, node))
     case 'ShowStats': {
@@ -193,10 +193,11 @@ function functionRows(): RowsQuery {
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-function sessionRows(values: Readonly<Record<string, string>>): RowsQuery {
-  const rows = sessionProperties().map((property): RowValue[] => {
+function sessionRows(session: StatementInput['session']): RowsQuery {
+  const shown = sessionProperties().filter((property) => property.shown)
+  const rows = shown.map((property): RowValue[] => {
     const standard = property.defaultValue ?? ''
-    return [property.name, values[property.name] ?? standard, standard, property.type, property.description]
+    return [property.name, settingOf(session, property) ?? standard, standard, property.type, property.description]
   })
   return {
     columns: [

@@ -1,9 +1,54 @@
-/** Trino's session properties: name, default, type, description. An empty default is NULL. */
-export const sessionPropertyTable: readonly (readonly [
+export type SessionPropertyType = 'boolean' | 'bigint' | 'integer' | 'double' | 'varchar'
+
+/** What a value must be besides of its type; a list: one of these words. */
+export type ValueRule = 'duration' | 'data size' | 'power of 2' | readonly string[]
+
+export interface SessionProperty {
+  readonly name: string
+  readonly type: SessionPropertyType
+  /** As SHOW SESSION shows it; undefined: NULL. */
+  readonly defaultValue: string | undefined
+  readonly description: string
+  /** False: SET SESSION checks and keeps it, SHOW SESSION shows it, and nothing reads it. */
+  readonly acts: boolean
+  readonly rule: ValueRule | undefined
+  /** A smaller number is accepted, and read as the default. */
+  readonly least: number | undefined
+  /** SHOW SESSION lists it. */
+  readonly shown: boolean
+}
+
+/**
+ * The session properties that do something here, by name. What reads one does so with `propertyValue`, whose result is of the
+ * type that stands here. To give one of those below its effect, move it up.
+ */
+export const actingProperties = {
+  max_recursion_depth: {
+    type: 'integer',
+    defaultValue: '10',
+    description: 'Maximum recursion depth for recursive common table expression',
+    least: 1,
+    shown: true,
+  },
+  // Carries what SET TIME ZONE sets from one statement to the next; it has a syntax of its own.
+  time_zone_id: {
+    type: 'varchar',
+    defaultValue: undefined,
+    description: 'Time zone of the session, before that of the client',
+    least: undefined,
+    shown: false,
+  },
+} as const satisfies Readonly<
+  Record<string, Pick<SessionProperty, 'type' | 'defaultValue' | 'description' | 'least' | 'shown'>>
+>
+
+/** Trino's other session properties, which are accepted without effect. An empty default is NULL. */
+export const acceptedProperties: readonly (readonly [
   name: string,
   defaultValue: string,
-  type: 'boolean' | 'bigint' | 'integer' | 'double' | 'varchar',
+  type: SessionPropertyType,
   description: string,
+  rule?: ValueRule,
 ])[] = [
   [
     'adaptive_partial_aggregation_enabled',
@@ -22,6 +67,7 @@ export const sessionPropertyTable: readonly (readonly [
     '4MB',
     'varchar',
     'How much memory should be allocated per aggregation operator in unspilling process',
+    'data size',
   ],
   ['collect_plan_statistics_for_all_queries', 'false', 'boolean', 'Collect plan statistics for non-EXPLAIN queries'],
   ['colocated_join', 'true', 'boolean', 'Use a colocated join when possible'],
@@ -44,6 +90,7 @@ export const sessionPropertyTable: readonly (readonly [
     '',
     'varchar',
     'Strategy to use for distinct aggregations.. Possible values: [SINGLE_STEP, MARK_DISTINCT, PRE_AGGREGATE, SPLIT_TO_SUBQUERIES, AUTOMATIC]',
+    ['SINGLE_STEP', 'MARK_DISTINCT', 'PRE_AGGREGATE', 'SPLIT_TO_SUBQUERIES', 'AUTOMATIC'],
   ],
   ['distributed_sort', 'true', 'boolean', 'Parallelize sort across multiple nodes'],
   [
@@ -67,6 +114,7 @@ export const sessionPropertyTable: readonly (readonly [
     'NONE',
     'varchar',
     'Compression codec used for data in exchanges, supports NONE, LZ4, ZSTD. Possible values: [NONE, LZ4, ZSTD]',
+    ['NONE', 'LZ4', 'ZSTD'],
   ],
   ['execution_policy', 'phased', 'varchar', 'Policy used for scheduling query tasks'],
   [
@@ -92,6 +140,7 @@ export const sessionPropertyTable: readonly (readonly [
     '500kB',
     'varchar',
     'Experimental: Minimum output page size for filter and project operators',
+    'data size',
   ],
   [
     'filter_conjunction_independence_factor',
@@ -120,18 +169,26 @@ export const sessionPropertyTable: readonly (readonly [
     'Use smaller load factor for small hash arrays in order to improve performance',
   ],
   ['initial_splits_per_node', '4', 'integer', 'The number of splits each node will run per task, initially'],
-  ['iterative_optimizer_timeout', '3.00m', 'varchar', 'Timeout for plan optimization in iterative optimizer'],
+  [
+    'iterative_optimizer_timeout',
+    '3.00m',
+    'varchar',
+    'Timeout for plan optimization in iterative optimizer',
+    'duration',
+  ],
   [
     'join_distribution_type',
     'AUTOMATIC',
     'varchar',
     'Join distribution type. Possible values: [BROADCAST, PARTITIONED, AUTOMATIC]',
+    ['BROADCAST', 'PARTITIONED', 'AUTOMATIC'],
   ],
   [
     'join_max_broadcast_table_size',
     '100MB',
     'varchar',
     'Maximum estimated size of a table that can be broadcast when using automatic join type selection',
+    'data size',
   ],
   [
     'join_multi_clause_independence_factor',
@@ -150,12 +207,14 @@ export const sessionPropertyTable: readonly (readonly [
     'AUTOMATIC',
     'varchar',
     'Join reordering strategy. Possible values: [NONE, ELIMINATE_CROSS_JOINS, AUTOMATIC]',
+    ['NONE', 'ELIMINATE_CROSS_JOINS', 'AUTOMATIC'],
   ],
   [
     'mark_distinct_strategy',
     '',
     'varchar',
     'Deprecated. Strategy to use for distinct aggregations.. Possible values: [NONE, ALWAYS, AUTOMATIC]',
+    ['NONE', 'ALWAYS', 'AUTOMATIC'],
   ],
   ['max_drivers_per_task', '', 'integer', 'Maximum number of drivers per task'],
   ['max_hash_partition_count', '100', 'integer', 'Maximum number of partitions for distributed joins and aggregations'],
@@ -164,8 +223,8 @@ export const sessionPropertyTable: readonly (readonly [
     '16MB',
     'varchar',
     "Max memory size for partial Top N aggregations. This can be turned off by setting it with '0'.",
+    'data size',
   ],
-  ['max_recursion_depth', '10', 'integer', 'Maximum recursion depth for recursive common table expression'],
   [
     'max_reordered_joins',
     '8',
@@ -210,6 +269,7 @@ export const sessionPropertyTable: readonly (readonly [
     '5GB',
     'varchar',
     'Minimum input data size required per task. This will help optimizer determine hash partition count for joins and aggregations',
+    'data size',
   ],
   [
     'non_estimatable_predicate_approximation_enabled',
@@ -249,10 +309,10 @@ export const sessionPropertyTable: readonly (readonly [
     'boolean',
     'Parallelize writes when using UNION ALL in queries that write data',
   ],
-  ['query_max_cpu_time', '1000000000.00d', 'varchar', 'Maximum CPU time of a query'],
-  ['query_max_execution_time', '100.00d', 'varchar', 'Maximum execution time of a query'],
-  ['query_max_planning_time', '10.00m', 'varchar', 'Maximum planning time of a query'],
-  ['query_max_run_time', '100.00d', 'varchar', 'Maximum run time of a query (includes the queueing time)'],
+  ['query_max_cpu_time', '1000000000.00d', 'varchar', 'Maximum CPU time of a query', 'duration'],
+  ['query_max_execution_time', '100.00d', 'varchar', 'Maximum execution time of a query', 'duration'],
+  ['query_max_planning_time', '10.00m', 'varchar', 'Maximum planning time of a query', 'duration'],
+  ['query_max_run_time', '100.00d', 'varchar', 'Maximum run time of a query (includes the queueing time)', 'duration'],
   ['query_max_scan_physical_bytes', '', 'varchar', 'Maximum scan physical bytes of a query'],
   ['query_priority', '1', 'integer', 'The priority of queries. Larger numbers are higher priority'],
   ['query_retry_attempts', '4', 'integer', 'Maximum number of query retry attempts'],
@@ -264,12 +324,19 @@ export const sessionPropertyTable: readonly (readonly [
     'Experimental: Enable adaptive adjustment for size of remote task update request',
   ],
   ['remote_task_guaranteed_splits_per_request', '3', 'integer', 'Guaranteed splits per remote task request'],
-  ['remote_task_max_request_size', '8MB', 'varchar', 'Experimental: Max size of remote task update request'],
+  [
+    'remote_task_max_request_size',
+    '8MB',
+    'varchar',
+    'Experimental: Max size of remote task update request',
+    'data size',
+  ],
   [
     'remote_task_request_size_headroom',
     '2MB',
     'varchar',
     'Experimental: Headroom for size of remote task update request',
+    'data size',
   ],
   [
     'required_workers_count',
@@ -282,6 +349,7 @@ export const sessionPropertyTable: readonly (readonly [
     '5.00m',
     'varchar',
     'Maximum time to wait for minimum number of workers before the query is failed',
+    'duration',
   ],
   ['resource_overcommit', 'false', 'boolean', 'Use resources which are not guaranteed to be available to the query'],
   [
@@ -295,12 +363,14 @@ export const sessionPropertyTable: readonly (readonly [
     '10.00s',
     'varchar',
     "Initial delay before initiating a retry attempt. Delay increases exponentially for each subsequent attempt up to 'retry_max_delay'",
+    'duration',
   ],
   [
     'retry_max_delay',
     '1.00m',
     'varchar',
     "Maximum delay before initiating a retry attempt. Delay increases exponentially for each subsequent attempt starting from 'retry_initial_delay'",
+    'duration',
   ],
   [
     'rewrite_filtering_semi_join_to_inner_join',
@@ -318,6 +388,7 @@ export const sessionPropertyTable: readonly (readonly [
     '100.00ms',
     'varchar',
     'Experimental: Interval between changes to the number of concurrent splits per node',
+    'duration',
   ],
   [
     'statistics_cpu_timer_enabled',
@@ -337,18 +408,20 @@ export const sessionPropertyTable: readonly (readonly [
     'double',
     'Min table scan bucket to task ratio for which plan will be adopted to node pre-partitioned tables',
   ],
-  ['task_concurrency', '2', 'integer', 'Default number of local parallel jobs per worker'],
+  ['task_concurrency', '2', 'integer', 'Default number of local parallel jobs per worker', 'power of 2'],
   [
     'task_max_writer_count',
     '4',
     'integer',
     'Maximum number of local parallel table writers per task when either task writer scaling or preferred partitioning is used',
+    'power of 2',
   ],
   [
     'task_min_writer_count',
     '1',
     'integer',
     'Minimum number of local parallel table writers per task when preferred partitioning and task writer scaling are not used',
+    'power of 2',
   ],
   ['task_retry_attempts_per_task', '4', 'integer', 'Maximum number of task retry attempts per single task'],
   [
@@ -378,5 +451,6 @@ export const sessionPropertyTable: readonly (readonly [
     '120MB',
     'varchar',
     'Minimum amount of uncompressed output data processed by writers before writer scaling can happen',
+    'data size',
   ],
 ]

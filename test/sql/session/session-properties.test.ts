@@ -1,0 +1,64 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import {
+  complaintAbout,
+  propertyValue,
+  sessionProperties,
+  sessionProperty,
+} from '../../../src/sql/session/session-properties.ts'
+
+const session = (properties: Readonly<Record<string, string>> = {}) => ({ properties })
+
+describe('session properties', () => {
+  it('are each there once, in order, with a default that is a value of theirs', () => {
+    const names = sessionProperties().map(({ name }) => name)
+    expect(names).toEqual([...new Set(names)].toSorted())
+    const wrong = sessionProperties().filter(
+      (property) =>
+        property.defaultValue !== undefined && complaintAbout(property, property.defaultValue) !== undefined,
+    )
+    expect(wrong).toEqual([])
+  })
+
+  it('are read as values of their types', () => {
+    const depth: number = propertyValue(session({ max_recursion_depth: '25' }), 'max_recursion_depth')
+    expect(depth).toBe(25)
+    const zone: string | undefined = propertyValue(session(), 'time_zone_id')
+    expect(zone).toBeUndefined()
+    expect(propertyValue(session({ time_zone_id: 'Asia/Tokyo' }), 'time_zone_id')).toBe('Asia/Tokyo')
+  })
+
+  it.each(['', ' ', 'many', '0', '-3', '1.5', 'NaN', 'Infinity'])('a client that sends %j gets the default', (text) => {
+    expect(propertyValue(session({ max_recursion_depth: text }), 'max_recursion_depth')).toBe(10)
+  })
+
+  it.each([
+    ['query_max_run_time', '5m', undefined],
+    ['query_max_run_time', '5 parsecs', 'duration is not a valid data duration string: 5 parsecs'],
+    ['max_partial_top_n_memory', '1GB', undefined],
+    ['max_partial_top_n_memory', 'much', 'size is not a valid data size string: much'],
+    ['task_concurrency', '8', undefined],
+    ['task_concurrency', '7', 'task_concurrency must be a power of 2: 7'],
+    ['join_distribution_type', 'broadcast', undefined],
+    ['join_distribution_type', 'LOUD', 'Invalid value [LOUD]. Valid values: [BROADCAST, PARTITIONED, AUTOMATIC]'],
+    ['spill_enabled', 'true', undefined],
+  ])('%s = %s: %s', (name, value, complaint) => {
+    expect(complaintAbout(sessionProperty(name)!, value)).toBe(complaint)
+  })
+
+  it('act where they say so: those are read, and by their names nowhere else', () => {
+    const root = new URL('../../../src/', import.meta.url).pathname
+    const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
+      (path) => path.endsWith('.ts') && !path.startsWith('sql/session/'),
+    )
+    const texts = files.map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }))
+    const read = texts.flatMap(({ text }) =>
+      [...text.matchAll(/propertyValue\([^,()]+, '(\w+)'\)/g)].map(([, name]) => name!),
+    )
+    const acting = sessionProperties().flatMap(({ name, acts }) => (acts ? [name] : []))
+    expect([...new Set(read)].toSorted()).toEqual(acting)
+    const around = texts.filter(({ text }) => /\bsession\.properties\[/.test(text))
+    expect(around.map(({ path }) => path)).toEqual([])
+  })
+})
