@@ -24,7 +24,8 @@ import type { TaskResource } from '../protocol/task/task-resource.ts'
 import { baseUri } from '../protocol/statement/statement-routes.ts'
 import type { LiveQueries } from '../protocol/query/live-queries.ts'
 import { recordDenials, recordKills, type Cancel } from '../coordinator/system/recorded-rights.ts'
-import { isTerminal } from '../coordinator/query/state.ts'
+import { readQuery } from '../coordinator/query/read-query.ts'
+import { isTerminal, type TaskRecord } from '../coordinator/query/state.ts'
 import type { RefusalLog } from '../coordinator/system/refusal-log.ts'
 import type { SystemJournal } from '../coordinator/system/system-journal.ts'
 import { remoteAddressOf } from '../protocol/relay/relayed-request.ts'
@@ -67,8 +68,8 @@ export interface CoordinatorAppParts {
   readonly openQueries: () => number
   /** Ends a query; of the writer alone. */
   readonly cancel: StatementService['cancel']
-  /** Takes a forgotten query out of memory. */
-  readonly remove: (queryId: string) => void
+  /** Takes a forgotten query out of memory, and its tasks with their pages off their workers. */
+  readonly remove: (queryId: string, tasks: readonly TaskRecord[]) => void
   /** The task resource; of the writer alone. */
   readonly tasks: TaskResource
   readonly meters: () => Meters
@@ -159,8 +160,11 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
         isInternal,
         async forget(queryId, by) {
           try {
+            // Afterwards nobody knows which they were.
+            const { state } = await readQuery(log, queryId)
             const outcome = await forgetQuery({ log, journal }, queryId, by)
-            parts.remove(queryId)
+            if (outcome.kind === 'forgotten')
+              parts.remove(queryId, state.kind === 'NONE' ? [] : [...state.tasks.values()])
             await projection.barrier(timeouts.ownWritesWaitMs)
             return outcome
           } catch (error) {

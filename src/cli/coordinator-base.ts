@@ -15,6 +15,7 @@ import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { epochOf } from '../shared/ids.ts'
 import { translateError } from '../sql/functions/runtime-errors.ts'
+import type { DeadLetter } from '../events/projection.ts'
 import type { ChildLife } from './child-life.ts'
 import { connectorFactories, duckdbTypeOf, tablesFolder } from './connector-factories.ts'
 import { countPostgresError, countProjected, timedRead } from './coordinator-metrics.ts'
@@ -196,7 +197,7 @@ export async function wireBase(life: ChildLife, needs: StartNeeds) {
         },
         onTrouble: (trouble) =>
           trouble.kind === 'dead_letter'
-            ? logger.error('dead_letter', { trouble }, 'An event could not be projected')
+            ? logger.error('dead_letter', aboutLetter(trouble.letter), 'An event could not be projected')
             : projectionTrouble(trouble.kind, trouble.error),
         onWait: ({ passed, milliseconds }) =>
           telemetry.meters().observe('projectionWait', { result: passed ? 'passed' : 'timeout' }, milliseconds / 1000),
@@ -250,4 +251,10 @@ async function usable(
       await sleep(pause)
     }
   }
+}
+
+/** Which event it is and why; the event itself is a statement's. */
+function aboutLetter(letter: DeadLetter): Readonly<Record<string, unknown>> {
+  const { stream, sequence, type, v } = letter.event
+  return { kind: letter.kind, stream, sequence, type, v, ...(letter.kind === 'failed' ? { err: letter.error } : {}) }
 }

@@ -361,7 +361,13 @@ export async function wireWriter(
     place: () => ({ writer: true, epoch }),
     openQueries: () => registry.open,
     cancel: service.cancel,
-    remove: registry.remove,
+    remove(queryId, tasks) {
+      cleaner.release(
+        tasks.filter(({ stage }) => stage !== 0),
+        0,
+      )
+      registry.remove(queryId)
+    },
     tasks,
     meters: telemetry.meters,
     spans: telemetry.spans,

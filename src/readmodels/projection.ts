@@ -47,7 +47,7 @@ export function createReadModelsProjection(queries = new QueryFolds()): Projecti
           ...auditBatch.writes(),
           ...forgetBatch.writes(),
         ],
-        dead,
+        dead: dead.map((letter) => forgetBatch.withoutData(letter)),
         keep() {
           queryBatch.keep()
           for (const stream of forgetBatch.streams) queries.forget(stream)

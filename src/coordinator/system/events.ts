@@ -53,7 +53,7 @@ export const systemEventSchemas = {
     .object({
       queryId: z.string(),
       by: z.string(),
-      message: z.string().optional(),
+      message: z.string().optional().describe('Of earlier versions: the end of the query tells it'),
       remoteAddress: z.string().optional(),
     })
     .describe('Somebody else than its client ended a query'),

@@ -22,10 +22,9 @@ export function recordKills(cancel: Cancel, isOpen: (queryId: string) => boolean
     const outcome = await cancel(queryId, by, message)
     if (open && outcome === 'done') {
       const { user, remoteAddress } = by
-      const about = { queryId, by: user, ...(message === undefined ? {} : { message }) }
-      // The query has ended, whatever becomes of this.
+      // The query has ended, whatever becomes of this. What was said to it is told by its own end, and forgotten with it.
       journal
-        .record('QueryKilled', { ...about, ...(remoteAddress === undefined ? {} : { remoteAddress }) })
+        .record('QueryKilled', { queryId, by: user, ...(remoteAddress === undefined ? {} : { remoteAddress }) })
         .catch(() => {})
     }
     return outcome

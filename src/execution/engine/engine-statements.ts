@@ -198,7 +198,7 @@ export function createStatements(
         if (request.profile !== undefined) rmSync(request.profile, { force: true })
         statement.connection = await connections.take(request.connection, request.profile)
         const outcome = await outcomeOf(statement, request)
-        const profile = request.profile === undefined ? NOTHING : readProfile(request.profile)
+        const profile = request.profile === undefined ? NOTHING : takeProfile(request.profile)
         end(statement)
         const figures: EngineFigures = {
           rows: outcome.rows,
@@ -215,6 +215,7 @@ export function createStatements(
           profile.length > 0 ? Buffer.concat([outcome.body, profile]) : outcome.body,
         )
       } catch (error) {
+        if (request.profile !== undefined) rmSync(request.profile, { force: true })
         await fail(statement, error)
       }
     },
@@ -272,12 +273,14 @@ async function joinRows(result: DuckDBResult, maxBytes: number): Promise<Outcome
   return { rows, overflow: false, body: parts.length === 1 ? parts[0]! : Buffer.concat(parts, bytes) }
 }
 
-/** Absent for some good statements, and for all that ended otherwise: no profile then. */
-function readProfile(file: string): Buffer {
+/** Absent for some good statements: no profile then. It has the statement's text, so it does not stay. */
+function takeProfile(file: string): Buffer {
   try {
     return readFileSync(file)
   } catch {
     return NOTHING
+  } finally {
+    rmSync(file, { force: true })
   }
 }
 

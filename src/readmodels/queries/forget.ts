@@ -1,6 +1,6 @@
 import { systemEventSchemas } from '../../coordinator/system/events.ts'
-import type { Recorded } from '../../events/event-log.ts'
-import type { TableWrite } from '../../events/projection.ts'
+import { tombstoneOf, type Recorded } from '../../events/event-log.ts'
+import type { DeadLetter, TableWrite } from '../../events/projection.ts'
 import { tablesOfQueries } from './tables.ts'
 
 /** What a batch says is to be forgotten. An event that does not fit its type is a dead letter, and tells nothing here. */
@@ -17,6 +17,13 @@ export class ForgetBatch {
 
   get streams(): ReadonlySet<string> {
     return this.#streams
+  }
+
+  /** Letters of the same batch are written after its rows. What the database said of the data quotes it. */
+  withoutData(letter: DeadLetter): DeadLetter {
+    if (!this.#streams.has(letter.event.stream)) return letter
+    const event = tombstoneOf(letter.event)
+    return letter.kind === 'failed' ? { kind: 'failed', event, error: undefined } : { kind: 'parked', event }
   }
 
   /**
@@ -37,7 +44,9 @@ export class ForgetBatch {
                where e.stream = f.stream and e.sequence = f.sequence`,
         values: [this.#forgotten.map((one) => one.stream), this.#forgotten.map((one) => one.sequence)],
       },
-      { text: `update dead_letters set data = '' where stream = any($1)`, values: [streams] },
+      { text: `update dead_letters set data = '', error_message = null where stream = any($1)`, values: [streams] },
+      // Who ended it stays told; what was said of it goes.
+      { text: `update audit_log set details = details - 'message' where query_id = any($1)`, values: [streams] },
     ]
   }
 }

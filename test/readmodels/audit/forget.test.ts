@@ -6,6 +6,7 @@ import type { Finding } from '../../../src/events/audit/finding.ts'
 import { createPostgresEventLog } from '../../../src/events/postgres/postgres-event-log.ts'
 import { PostgresRecordStore } from '../../../src/events/postgres/postgres-record-store.ts'
 import { verifyLog } from '../../../src/readmodels/audit/verify-log.ts'
+import { createReadModelsProjection } from '../../../src/readmodels/projection.ts'
 import { rebuildReadModels } from '../../../src/readmodels/rebuild.ts'
 import { systemClock } from '../../../src/shared/clock.ts'
 import { appendLives, queryLife, testQueryId, toLogEvents } from '../../support/query-life.ts'
@@ -140,4 +141,62 @@ it('a command that writes a fact while no coordinator runs takes over no query',
   await visitor.claim({ address: '', version: 'test' })
   await visitor.close()
   expect(await audit()).toEqual([])
+})
+
+describe('what the database said of a forgotten event', () => {
+  // The word is where only the database's own words have it, and where only the event has.
+  const poisoned = (queryId: string, word: string) => {
+    const events = toLogEvents(queryLife(queryId))
+    return events.map((event) =>
+      event.type === 'QueryCreated'
+        ? { ...event, typed: false, data: { ...(event.data as object), sampled: `${word} is no boolean` } }
+        : event,
+    )
+  }
+
+  it.each([1, 2000])('is forgotten with it, in batches of %s', async (maxBatch) => {
+    const queryId = testQueryId(9)
+    await bed.log.append(queryId, 0, poisoned(queryId, 'Leporello'))
+    const runner = await bed.startRunner({ maxBatch })
+    expect(await runner.barrier(60_000)).toBe(true)
+    await bed.query(`update dead_letters set error_message = 'invalid input syntax: "Leporello"' where kind = 'failed'`)
+    expect(await tracesOf('Leporello')).toContain('m.dead_letters')
+    expect(await forget(queryId)).toMatchObject({ kind: 'forgotten' })
+    expect(await runner.barrier(60_000)).toBe(true)
+    await runner.stop()
+    expect(await tracesOf('Leporello')).toEqual([])
+  })
+
+  it('is not kept either when both come in one batch', async () => {
+    const queryId = testQueryId(9)
+    await bed.log.append(queryId, 0, poisoned(queryId, 'Leporello'))
+    const { events } = await bed.log.read(beginning(), 1000)
+    await forget(queryId)
+    const after = await bed.log.read(beginning(), 1000)
+    // As a reader has it that was between the two.
+    const batch = [...events, ...after.events.slice(events.length)]
+    const folded = await createReadModelsProjection().fold(batch, {
+      query: async () => [],
+      parked: new Set(),
+      refused: new Map(),
+    })
+    const letters = folded.dead.filter(({ event }) => event.stream === queryId)
+    expect(letters.length).toBeGreaterThan(0)
+    for (const letter of letters) {
+      expect(letter.event).toMatchObject({ stored: '', data: null, forgotten: true })
+      if (letter.kind === 'failed') expect(letter.error).toBeUndefined()
+    }
+  })
+})
+
+it('what was said of a killed query goes with it, who ended it stays', async () => {
+  await journal.record('QueryKilled', { queryId: forgotten, by: 'don', message: 'because of Zerlina' })
+  const runner = await bed.startRunner()
+  expect(await runner.barrier(60_000)).toBe(true)
+  expect(await bed.query(`select 1 from audit_log where details::text like '%Zerlina%'`)).toHaveLength(1)
+  await forget()
+  expect(await runner.barrier(60_000)).toBe(true)
+  await runner.stop()
+  expect(await bed.query(`select 1 from audit_log where audit_log::text like '%Zerlina%'`)).toEqual([])
+  expect(await bed.query(`select user_name from audit_log where kind = 'QueryKilled'`)).toEqual([{ user_name: 'don' }])
 })
