@@ -1,6 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { nodeIdOf } from '../../src/execution/worker/node-id.ts'
 import { Fault, type AttackFamily, type CaseContext } from './attack-case.ts'
 import { sessionHeaders } from './statement.ts'
 
@@ -99,18 +100,17 @@ export const fakeWorkers: AttackFamily = {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     const announced = announceEachSecond(context, `fake-${random.whole(0, 2 ** 31)}`, url)
-    // Work goes to the only worker that is heard of.
-    process.kill(bed.worker.pid, 'SIGSTOP')
     try {
-      await untilActive(context, [url])
+      await untilActive(context, url, () => asked > 0)
+      // Work goes to whoever has been there longest: the true one leaves, and is back with its next announcement.
+      await leave(context, nodeIdOf(bed.worker.dataDir))
       for (let times = random.whole(1, 3); times > 0; times--) await runUnderLies(context)
       if (asked === 0) throw new Fault('a worker that announced itself is never asked')
     } finally {
-      process.kill(bed.worker.pid, 'SIGCONT')
       await announced.leave()
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
-      await untilActive(context, [bed.worker.url])
+      await untilActive(context, bed.worker.url)
     }
   },
 }
@@ -118,10 +118,11 @@ export const fakeWorkers: AttackFamily = {
 const LIES_MS = 60_000
 
 function announceEachSecond(
-  { wire, bed }: CaseContext,
+  context: CaseContext,
   nodeId: string,
   url: string,
 ): { readonly leave: () => Promise<void> } {
+  const { wire, bed } = context
   const authorization = `Bearer ${bed.bearer}`
   const identity = { nodeId, url, version: '0.1.0', cores: 64, memoryBytes: 2 ** 40, epochSeen: 0 }
   const began = performance.now()
@@ -142,28 +143,27 @@ function announceEachSecond(
     async leave() {
       clearInterval(timer)
       await last
-      for (const { url: base } of bed.coordinators) {
-        await wire.ask(base, { method: 'DELETE', target: `/v1/announcement/${nodeId}`, headers: { authorization } })
-      }
+      await leave(context, nodeId)
     },
   }
 }
 
-/** Waits until coordinators give work to these workers and no others. */
-async function untilActive({ bed, wire }: CaseContext, urls: readonly string[]): Promise<void> {
+/** Waits until all coordinators know of a worker as one that can work, or until it is enough. */
+async function untilActive({ bed, wire }: CaseContext, url: string, enough = (): boolean => false): Promise<void> {
   for (const { name, url: base } of bed.coordinators) {
-    let active: readonly string[] = []
-    for (const until = performance.now() + LIES_MS; performance.now() < until; await sleep(100)) {
+    for (const until = performance.now() + LIES_MS; !enough(); await sleep(50)) {
       const nodes = JSON.parse((await wire.ask(`${base}/v1/node`)).text) as { uri: string; state: string }[]
-      active = nodes.filter(({ state }) => state === 'active').map(({ uri }) => uri)
-      if (urls.every((one) => active.includes(one)) && !active.some((one) => isWorker(one) && !urls.includes(one)))
-        break
+      if (nodes.some((node) => node.uri === url && node.state === 'active')) break
+      if (performance.now() > until)
+        throw new Fault(`${name} does not come to know of ${url}: ${JSON.stringify(nodes)}`)
     }
-    if (!urls.every((one) => active.includes(one))) throw new Fault(`${name} knows of ${active.join(', ')} only`)
   }
+}
 
-  function isWorker(uri: string): boolean {
-    return !bed.coordinators.some(({ url }) => url === uri)
+async function leave({ bed, wire }: CaseContext, nodeId: string): Promise<void> {
+  const headers = { authorization: `Bearer ${bed.bearer}` }
+  for (const { url } of bed.coordinators) {
+    await wire.ask(url, { method: 'DELETE', target: `/v1/announcement/${nodeId}`, headers })
   }
 }
 

@@ -1,14 +1,8 @@
 import { Agent, request as httpRequest, type IncomingHttpHeaders } from 'node:http'
-import { z } from 'zod'
-import {
-  internalHeaders,
-  taskStatusJson,
-  taskStatusSchema,
-  type TaskStatus,
-  type TaskUpdate,
-} from '../../execution/api/task.ts'
+import { internalHeaders, taskStatusJson, type TaskStatus, type TaskUpdate } from '../../execution/api/task.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { requestOptionsOf } from '../../shared/request-options.ts'
+import { readTaskStatus, readTaskStatuses, UnusableAnswer } from './worker-answers.ts'
 import { entitySpanId, formatTraceparent, newSpanId, parseTraceparent } from '../../telemetry/trace-context.ts'
 
 export interface WorkerAnswer {
@@ -26,8 +20,6 @@ export class WorkerUnreachable extends Error {
 export class StaleEpoch extends Error {
   override readonly name = 'StaleEpoch'
 }
-
-const taskNewsSchema = z.array(taskStatusSchema)
 
 export interface TaskNews {
   readonly version: string
@@ -191,6 +183,17 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
     throw new WorkerUnreachable(`${what}: HTTP ${answer.status} ${answer.body.toString('utf8', 0, 200)}`)
   }
 
+  /** A worker that answers nonsense is as good as gone: others do its work. */
+  function usable<T>(what: string, read: () => T): T {
+    try {
+      return read()
+    } catch (error) {
+      if (error instanceof UnusableAnswer)
+        throw new WorkerUnreachable(`${what}: the answer is of no use: ${error.message}`)
+      throw error
+    }
+  }
+
   return {
     async createTask(nodeUrl, taskId, update) {
       const body = Buffer.from(JSON.stringify(update))
@@ -200,12 +203,14 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
       )
       // Its own limit may be lower; every other worker's too.
       if (answer.status === 413) throw tooLargeTask(update, body.length)
-      return taskStatusSchema.parse(JSON.parse(expectOk(answer, `POST task ${taskId}`).body.toString('utf8')))
+      const { body: answered } = expectOk(answer, `POST task ${taskId}`)
+      return usable(`POST task ${taskId}`, () => readTaskStatus(answered, taskId))
     },
     async getTask(nodeUrl, taskId) {
       const answer = await send(nodeUrl, 'GET', `/v1/task/${taskId}`, { accept: taskStatusJson })
       if (answer.status === 404) return undefined
-      return taskStatusSchema.parse(JSON.parse(expectOk(answer, `GET task ${taskId}`).body.toString('utf8')))
+      const { body } = expectOk(answer, `GET task ${taskId}`)
+      return usable(`GET task ${taskId}`, () => readTaskStatus(body, taskId))
     },
     async deleteTask(nodeUrl, taskId, abort, traceparent) {
       const answer = await told('task-delete', nodeUrl, taskId, traceparent, (headers) =>
@@ -253,7 +258,7 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
       const version = answer.headers[internalHeaders.taskVersion]
       return {
         version: typeof version === 'string' ? version : '',
-        tasks: taskNewsSchema.parse(JSON.parse(answer.body.toString('utf8'))),
+        tasks: usable('task news', () => readTaskStatuses(answer.body)),
       }
     },
     forward: (nodeUrl, method, path, headers, body) => send(nodeUrl, method, path, headers, body),

@@ -1,0 +1,57 @@
+import { z } from 'zod'
+import { taskStatusSchema, type TaskStatus } from '../../execution/api/task.ts'
+
+/** A worker's answer that says nothing that can be: what it says of its tasks goes into events, and stays. */
+export class UnusableAnswer extends Error {
+  override readonly name = 'UnusableAnswer'
+}
+
+const TIMES: ReadonlySet<string> = new Set(['createTime', 'startTime', 'endTime', 'lastHeartbeat', 'lastUpdate'])
+const answeredStatus = taskStatusSchema.refine((status) => isPlausible(status), 'figures or times that no task has')
+const answeredStatuses = z.array(answeredStatus)
+
+/**
+ * The status of one task.
+ * @throws UnusableAnswer when it is none, or that of another task
+ */
+export function readTaskStatus(body: Buffer, taskId: string): TaskStatus {
+  const status = read(answeredStatus, body)
+  if (status.taskId !== taskId) throw new UnusableAnswer(`it tells of another task than ${taskId}`)
+  return status
+}
+
+/**
+ * Statuses of any tasks.
+ * @throws UnusableAnswer when one of them is none
+ */
+export function readTaskStatuses(body: Buffer): readonly TaskStatus[] {
+  return read(answeredStatuses, body)
+}
+
+function read<T>(schema: z.ZodType<T>, body: Buffer): T {
+  let json: unknown
+  try {
+    json = JSON.parse(body.toString('utf8'))
+  } catch {
+    throw new UnusableAnswer('it is no JSON')
+  }
+  const parsed = schema.safeParse(json)
+  if (!parsed.success) throw new UnusableAnswer(`it is no status of a task: ${parsed.error.issues[0]?.message ?? ''}`)
+  return parsed.data
+}
+
+/** DuckDB's guess of a join's rows knows no bounds. */
+const GUESSES: ReadonlySet<string> = new Set(['estimatedPositions'])
+
+/** Counts, sizes and durations are whole numbers that can be added up; times are of the calendar. */
+function isPlausible(value: unknown, key?: string): boolean {
+  if (typeof value === 'number') return Number.isSafeInteger(value) || (key !== undefined && GUESSES.has(key))
+  if (typeof value === 'string') return key === undefined || !TIMES.has(key) || isTime(value)
+  if (Array.isArray(value)) return value.every((one) => isPlausible(one))
+  if (typeof value !== 'object' || value === null) return true
+  return Object.entries(value).every(([name, one]) => isPlausible(one, name))
+}
+
+function isTime(text: string): boolean {
+  return /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/.test(text) && !Number.isNaN(Date.parse(text))
+}

@@ -1,0 +1,119 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  createWorkerClient,
+  WorkerUnreachable,
+  type WorkerClient,
+} from '../../../src/coordinator/scheduler/worker-client.ts'
+
+const taskId = '20260101_000000_00000_00001.1.0'
+
+/** What a worker says of a task, as figures of a task that ran. */
+function status(
+  changed: Readonly<Record<string, unknown>> = {},
+  stats: Readonly<Record<string, unknown>> = {},
+): unknown {
+  const counts = ['elapsedNanos', 'queuedNanos', 'totalDrivers', 'queuedDrivers', 'runningDrivers', 'completedDrivers']
+    .concat(['totalSplits', 'queuedSplits', 'runningSplits', 'completedSplits', 'memoryBytes', 'peakMemoryBytes'])
+    .concat(['spilledBytes', 'scheduledNanos', 'cpuNanos', 'wallNanos', 'blockedNanos', 'rawInputBytes'])
+    .concat(['rawInputPositions', 'processedInputBytes', 'processedInputPositions', 'outputBytes', 'outputPositions'])
+  return {
+    taskId,
+    instanceId: 'a',
+    version: 1,
+    state: 'FINISHED',
+    lastHeartbeat: '2026-01-01T00:00:00.000Z',
+    attempt: 0,
+    bufferState: 'FINISHED',
+    noMoreSplits: [],
+    pages: [],
+    batchesDone: [0],
+    batchesTotal: 1,
+    pagesSent: 0,
+    bufferedPages: 0,
+    stats: {
+      createTime: '2026-01-01T00:00:00.000Z',
+      cpuExact: true,
+      profiled: false,
+      pipelines: [],
+      ...Object.fromEntries(counts.map((name) => [name, 1])),
+      ...stats,
+    },
+    ...changed,
+  }
+}
+
+describe('a worker that answers nonsense', () => {
+  let server: Server
+  let client: WorkerClient
+  let url: string
+  let answer = ''
+
+  beforeAll(async () => {
+    server = createServer((_request, response) => void response.end(answer)).listen(0, '127.0.0.1')
+    await new Promise((resolve) => server.once('listening', resolve))
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    client = createWorkerClient({
+      epoch: () => 1,
+      logId: 'a-log',
+      bearer: 'key',
+      requestTimeoutMs: 30_000,
+      taskBodyBytes: 1024,
+      onStaleEpoch: async () => true,
+    })
+  })
+  afterAll(() => {
+    client.close()
+    server.closeAllConnections()
+    server.close()
+  })
+
+  it.each([
+    ['half of a count', status({}, { outputPositions: 0.5 })],
+    ['more than can be counted', status({}, { outputPositions: 1e300 })],
+    ['a day that is none', status({}, { createTime: '2026-13-99T00:00:00Z' })],
+    ['a text for a time', status({ lastHeartbeat: "'; --" })],
+    [
+      'a page of half a byte',
+      status({ pages: [{ token: 0, batch: 0, rows: 1, bytes: 0.5, sha256: '', lastOfBatch: true }] }),
+    ],
+    ['another task', status({ taskId: '20260101_000000_00000_00001.1.7' })],
+    ['no status', {}],
+    ['nothing', null],
+  ])('%s: is as good as gone', async (_what, said) => {
+    answer = JSON.stringify(said)
+    await expect(client.getTask(url, taskId)).rejects.toBeInstanceOf(WorkerUnreachable)
+  })
+
+  it('of any of its tasks: is as good as gone', async () => {
+    answer = JSON.stringify([status(), status({}, { cpuNanos: 1e300 })])
+    await expect(client.taskNews(url, undefined, new AbortController().signal)).rejects.toBeInstanceOf(
+      WorkerUnreachable,
+    )
+    answer = '<html>'
+    await expect(client.taskNews(url, undefined, new AbortController().signal)).rejects.toBeInstanceOf(
+      WorkerUnreachable,
+    )
+  })
+
+  it('is another than one that guesses wildly', async () => {
+    const operator = Object.fromEntries(
+      ['operatorId', 'inputPositions', 'outputPositions', 'inputBytes', 'outputBytes', 'timeNanos', 'blockedNanos']
+        .concat(['addInputCalls', 'getOutputCalls', 'finishCalls'])
+        .map((name) => [name, 1]),
+    )
+    const pipeline = Object.fromEntries(
+      ['pipelineId', 'memoryBytes', 'rawInputBytes', 'rawInputPositions', 'processedInputBytes']
+        .concat(['processedInputPositions', 'outputBytes', 'outputPositions', 'totalDrivers', 'queuedDrivers'])
+        .concat(['runningDrivers', 'completedDrivers', 'scheduledNanos', 'cpuNanos', 'blockedNanos'])
+        .map((name) => [name, 1]),
+    )
+    const names = { operatorType: 'a', engineOperator: 'b', estimatedPositions: 2 ** 64 }
+    const pipelines = [
+      { ...pipeline, inputPipeline: true, outputPipeline: true, drivers: [], operators: [{ ...operator, ...names }] },
+    ]
+    answer = JSON.stringify(status({}, { pipelines }))
+    expect((await client.getTask(url, taskId))?.taskId).toBe(taskId)
+  })
+})
