@@ -23,29 +23,30 @@ export function readBody(
   return new Promise((resolve, reject) => {
     const announced = Number(request.headers['content-length'] ?? 0)
     if (announced > maxBytes) return reject(tooLarge(maxBytes))
-    const parts: Buffer[] = []
-    let bytes = 0
+    const body = createGrowingBuffer()
     const stop = (error: unknown): void => {
       request.off('data', onData)
       request.pause()
-      parts.length = 0
+      body.clear()
       reject(error)
     }
+    let parts = 0
     function onData(part: Buffer): void {
-      bytes += part.length
+      const bytes = body.bytes() + part.length
       if (bytes > maxBytes) return stop(tooLarge(maxBytes))
+      if (++parts > mostParts(bytes)) return stop(new HttpProblem(400, 'The request body comes in too small pieces'))
       try {
         onBytes?.(bytes)
       } catch (error) {
         return stop(error)
       }
-      parts.push(part)
+      body.add(part)
     }
     request.on('data', onData)
     request.on('end', () => {
-      const body = parts.length === 1 ? parts[0]! : Buffer.concat(parts)
+      const whole = body.whole()
       const sha256 = expected.get(request)
-      if (sha256 === undefined || sha256 === createHash('sha256').update(body).digest('base64url')) resolve(body)
+      if (sha256 === undefined || sha256 === createHash('sha256').update(whole).digest('base64url')) resolve(whole)
       else reject(new HttpProblem(401, 'The request body is not the one that was vouched for'))
     })
     request.on('error', () => reject(new HttpProblem(400, 'The request body broke off')))
@@ -60,9 +61,10 @@ export function discardBody(request: IncomingMessage, maxBytes: number): Promise
   return new Promise((resolve) => {
     if (request.complete || request.destroyed) return resolve()
     let bytes = 0
+    let parts = 0
     request.on('data', (part: Buffer) => {
       bytes += part.length
-      if (bytes <= maxBytes) return
+      if (bytes <= maxBytes && ++parts <= mostParts(bytes)) return
       request.pause()
       resolve()
     })
@@ -70,6 +72,46 @@ export function discardBody(request: IncomingMessage, maxBytes: number): Promise
     request.on('close', resolve)
     request.resume()
   })
+}
+
+/** Each chunk of a body, one byte even, is an event and an object of its own: a sender of whole texts makes few. */
+function mostParts(bytes: number): number {
+  return FREE_PARTS + bytes / LEAST_PART_BYTES
+}
+
+const FREE_PARTS = 1000
+const LEAST_PART_BYTES = 64
+
+interface GrowingBuffer {
+  bytes(): number
+  /** Copies: a part is a view of what the socket read, and keeps all of that. */
+  add(part: Buffer): void
+  clear(): void
+  whole(): Buffer
+}
+
+const FIRST_BYTES = 4096
+
+/** Bytes that come in parts, in at most twice their memory however small the parts are. */
+function createGrowingBuffer(): GrowingBuffer {
+  let buffer = Buffer.alloc(0)
+  let used = 0
+  return {
+    bytes: () => used,
+    add(part) {
+      if (used + part.length > buffer.length) {
+        const larger = Buffer.allocUnsafeSlow(Math.max(FIRST_BYTES, used + part.length, 2 * buffer.length))
+        buffer.copy(larger, 0, 0, used)
+        buffer = larger
+      }
+      used += part.copy(buffer, used)
+    },
+    clear() {
+      buffer = Buffer.alloc(0)
+      used = 0
+    },
+    whole: () => buffer.subarray(0, used),
+  }
 }
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
