@@ -22,12 +22,15 @@ export function renderLike(names: Names, value: Sql, { pattern, escape }: LikeEx
   if (constant !== undefined && (escape === undefined || escapeText !== undefined)) {
     return renderTokens(value, tokensOf(constant, escapeText))
   }
-  if (escapeText !== undefined && [...escapeText].length !== 1) {
+  if (escapeText !== undefined && [...escapeText].length > 1) {
     throw new EngineError('INVALID_FUNCTION_ARGUMENT', LONG_ESCAPE)
   }
   const name = names.fresh()
-  const regex = escape === undefined ? plainRegex(name) : escapedRegex(name, render(escape))
-  return bindName(name, render(pattern), sql`regexp_full_match(${value}, ${regex}, 's')`)
+  if (escape !== undefined) {
+    const matched = sql`regexp_full_match(${value}, q_like(${render(pattern)}, ${name}), 's')`
+    return bindName(name, render(escape), matched)
+  }
+  return bindName(name, render(pattern), sql`regexp_full_match(${value}, ${plainRegex(name)}, 's')`)
 }
 
 function constantText(expr: Expr): string | null | undefined {
@@ -36,7 +39,8 @@ function constantText(expr: Expr): string | null | undefined {
 }
 
 function tokensOf(pattern: string, escape: string | undefined): readonly Token[] {
-  if (escape !== undefined && [...escape].length !== 1) {
+  // The empty escape is none, as in Trino.
+  if (escape !== undefined && [...escape].length > 1) {
     throw new EngineError('INVALID_FUNCTION_ARGUMENT', LONG_ESCAPE)
   }
   const tokens: Token[] = []
@@ -99,16 +103,4 @@ function escapeRegex(text: string): string {
 /** `regexp_escape` puts a backslash before `%`, and leaves `_`. */
 function plainRegex(pattern: Sql): Sql {
   return sql`replace(replace(regexp_escape(${pattern}), '\\%', '.*'), '_', '.')`
-}
-
-/** Escaped characters are set aside as characters of private use while the rest is translated. */
-function escapedRegex(pattern: Sql, escape: Sql): Sql {
-  const aside = [sql`${escape}||${escape}`, sql`${escape}||'%'`, sql`${escape}||'_'`]
-  const marks = [sql`chr(57344)`, sql`chr(57345)`, sql`chr(57346)`]
-  const marked = aside.reduce((text, from, i) => sql`replace(${text}, ${from}, ${marks[i]!})`, pattern)
-  const raised = sql`u_raise(${literal(`INVALID_FUNCTION_ARGUMENT: ${BAD_ESCAPE}`)})`
-  const checked = sql`CASE WHEN ${escape} <> '' AND contains(${marked}, ${escape}) THEN ${raised} ELSE ${marked} END`
-  const restored = [sql`regexp_escape(${escape})`, sql`'%'`, sql`'_'`]
-  const whole = restored.reduce((text, to, i) => sql`replace(${text}, ${marks[i]!}, ${to})`, plainRegex(checked))
-  return sql`CASE WHEN ${escape} = '' THEN ${plainRegex(pattern)} ELSE ${whole} END`
 }

@@ -1,6 +1,7 @@
 import { macro, type Macro } from './macro.ts'
 
 const bad = 'INVALID_FUNCTION_ARGUMENT'
+const LIKE_ESCAPE = `Escape character must be followed by ''%'', ''_'' or the escape character itself`
 
 /** Strings by code point; ASCII stays with DuckDB's own functions. */
 export const stringMacros: readonly Macro[] = [
@@ -35,6 +36,12 @@ export const stringMacros: readonly Macro[] = [
   macro(
     'q_split(s, d)',
     `CASE WHEN d = '' THEN u_raise('${bad}: The delimiter may not be the empty string') WHEN d IS NOT NULL THEN string_split(s, d) END`,
+  ),
+  // The regular expression of a LIKE pattern p with the escape e, made of its tokens: what e and the next character say, what
+  // stands between, and wildcards. The empty escape is none, as in Trino.
+  macro(
+    'q_like(p, e)',
+    `CASE WHEN length(e) > 1 THEN u_raise('${bad}: Escape string must be a single character') ELSE array_to_string(list_transform(regexp_extract_all(p, CASE WHEN e = '' THEN '[^%_]+|[%_]' ELSE regexp_escape(e)||'.?|[^%_'||regexp_escape(e)||']+|[%_]' END, 0, 's'), lambda q1: CASE WHEN e <> '' AND starts_with(q1, e) THEN CASE WHEN length(q1) = 2 AND right(q1, 1) IN ('%', '_', e) THEN regexp_escape(right(q1, 1)) ELSE u_raise('${bad}: ${LIKE_ESCAPE}') END WHEN q1 = '%' THEN '.*' WHEN q1 = '_' THEN '.' ELSE regexp_escape(q1) END), '') END`,
   ),
   macro(
     'q_codepoint(s)',
