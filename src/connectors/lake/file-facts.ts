@@ -126,6 +126,8 @@ export function createFileFactsCache(location: string, inspect: ConnectorContext
     const columns: TableColumn[] = []
     for (const row of rows) {
       const { column_name: source, column_type: duckdbType } = describeSchema.parse(row)
+      // No statement of DuckDB can name it.
+      if (source.includes('\0') || duckdbType.includes('\0')) continue
       const name = source.toLowerCase()
       if (columns.some((column) => column.name === name)) {
         throw new EngineError('AMBIGUOUS_NAME', `Column '${name}' is ambiguous: names in the files differ only in case`)

@@ -177,6 +177,7 @@ class WriteChecks {
       if (names.has(name.value.toLowerCase())) {
         throw this.error('DUPLICATE_COLUMN_NAME', `Column name '${name.value}' specified more than once`, element)
       }
+      this.storableColumn(name.value, element)
       names.add(name.value.toLowerCase())
       try {
         typeOf(element.type)
@@ -209,13 +210,20 @@ class WriteChecks {
         throw this.error('DUPLICATE_COLUMN_NAME', `Column name '${name}' specified more than once`)
       }
       names.add(name.toLowerCase())
+      if (this.node.kind === 'CreateTableAsSelect') this.storableColumn(name)
       if (!isStorable(type)) throw this.error('COLUMN_TYPE_UNKNOWN', `Column type is unknown at position ${i + 1}`)
     })
+  }
+
+  /** The files of a table name their columns by statements of DuckDB, which hold no NUL. */
+  storableColumn(name: string, node?: AnyNode): void {
+    if (name.includes('\0')) throw this.error('NOT_SUPPORTED', 'The name of a column must not hold NUL', node)
   }
 
   async insert(node: Insert, query: readonly { readonly type: SqlType }[]): Promise<void> {
     const table = (await this.table(node.target, false))!
     if (table.view !== undefined) throw this.error('NOT_SUPPORTED', 'Inserting into views is not supported')
+    for (const column of table.columns) this.storableColumn(column.name)
     const names = new Set<string>()
     for (const column of node.columns ?? []) {
       const name = column.value.toLowerCase()

@@ -4,6 +4,7 @@
  * `toText`; so nothing that came with a statement can ever be read as code, and nothing is ever searched for or replaced
  * in text that is rendered.
  */
+import { EngineError } from '../../shared/engine-error.ts'
 
 /** Text that stands in the source: a literal type or a union of such, never `string` nor a pattern like `a${string}`. */
 type Written<T extends string> = T extends unknown ? (Record<never, 1> extends Record<T, 1> ? never : T) : never
@@ -67,9 +68,12 @@ export function plainName(text: string): Sql {
   return make('name', [text])
 }
 
-/** Any text as a quoted identifier. DuckDB has none with NUL in it. */
+/**
+ * Any text as a quoted identifier.
+ * @throws EngineError NOT_SUPPORTED for one with NUL in it, which no statement of DuckDB may hold
+ */
 export function name(text: string): Sql {
-  if (text.includes('\0')) throw new TypeError('A name holds no NUL')
+  if (text.includes('\0')) throw new EngineError('NOT_SUPPORTED', 'A column whose name holds NUL cannot be read')
   return make('name', [`"${text.replaceAll('"', '""')}"`])
 }
 

@@ -195,6 +195,15 @@ describe('lake', () => {
     expect(rows[1]).toMatchObject({ 'a, b': 20, a: null })
   })
 
+  it('leaves out what has NUL in its name: no statement of DuckDB can say it', async () => {
+    mkdirSync(`${location}/Sales/nul`, { recursive: true })
+    writeFileSync(
+      `${location}/Sales/nul/1.json`,
+      String.raw`{"a": 1, "b\u0000c": 2, "d": {"e\u0000": 3, "f": 4}, "\u0000": 5, "g": {"h": 6}}` + '\n',
+    )
+    expect(await read('nul')).toEqual([{ a: 1, g: { f0: 6 } }])
+  })
+
   it('reads large files that have a column named as DuckDB numbers rows', async () => {
     const select = 'SELECT -i AS file_row_number, sha256(i::VARCHAR) AS text FROM range(500000) t(i)'
     await write(`${location}/Sales/numbered/1.parquet`, select, 'FORMAT parquet, ROW_GROUP_SIZE 20480')

@@ -293,7 +293,10 @@ describe('mistakes', () => {
     ],
     ['CALL system.runtime.x()', 'PROCEDURE_NOT_FOUND', 'line 1:1: Procedure not registered: system.runtime.x'],
     ['GRANT a TO b', 'NOT_SUPPORTED', 'line 1:1: GRANT ROLES is not supported'],
-  ])('%s', async (sql, errorName, message) => {
+    ['CREATE TABLE t ("a\0" int)', 'NOT_SUPPORTED', 'line 1:17: The name of a column must not hold NUL'],
+    ['CREATE TABLE t AS SELECT 1 AS "\0a"', 'NOT_SUPPORTED', 'line 1:1: The name of a column must not hold NUL'],
+    ['CREATE TABLE t ("\0a") AS SELECT 1', 'NOT_SUPPORTED', 'line 1:1: The name of a column must not hold NUL'],
+  ])('%j', async (sql, errorName, message) => {
     await expect(analyze(sql)).rejects.toThrow(expect.objectContaining({ errorName, message }))
   })
 
