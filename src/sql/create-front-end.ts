@@ -1,11 +1,6 @@
 import { EngineError } from '../shared/engine-error.ts'
-import {
-  analyzeParameters,
-  analyzeStatementQuery,
-  type AnalysisInput,
-  type QueryAnalysis,
-  type SourceText,
-} from './analyzer/analyze.ts'
+import { analyzeParameters, analyzeStatementQuery, type QueryAnalysis } from './analyzer/analyze.ts'
+import { errorAt } from './analyzer/context.ts'
 import { resolve } from './analyzer/resolve.ts'
 import type { AnalyzedStatement, FrontEndTimes, MetadataPort, QueryType, SqlFrontEnd } from './front-end.ts'
 import { renderAnalysis, resultColumn } from './renderer/render.ts'
@@ -18,13 +13,13 @@ import { deallocate, prepare, preparedText } from './statements/prepared-stateme
 import { refuse } from './statements/refused-statements.ts'
 import { sessionEffect, useSchema, type SessionEffect } from './statements/session-statements.ts'
 import { showQuery } from './statements/show-statements.ts'
-import type { StatementInput } from './statements/statement-input.ts'
+import type { StatementInput } from './statement-input.ts'
 import { transactionEffect } from './statements/transaction-statements.ts'
 import { checkWrite } from './statements/write-checks.ts'
 import { analyzeWrite, isConnectorStatement } from './statements/write-statements.ts'
 import { checkLimits, checkTextLength } from './syntax/limits.ts'
 import { parseWithParameters, type ParsedStatement } from './syntax/parser.ts'
-import { locate, textOrigin } from './syntax/span.ts'
+import { locate, textOrigin, type SourceText } from './syntax/span.ts'
 import { endOfModules } from './text/sql.ts'
 import { BOOLEAN, VARCHAR, type SqlType } from './types/sql-type.ts'
 
@@ -46,10 +41,11 @@ async function analyzeStatement(
   const timeZone = propertyValue(session, 'time_zone_id') ?? session.timeZone
   try {
     const start = performance.now()
-    const parsed = read(text)
+    const { statement, parameterCount } = read(text)
     const parseMs = performance.now() - start
     told?.({ parseMs, resolveMs: 0, renderMs: 0 })
-    const analyzed = await analyzeParsed({ text, ...parsed }, { ...session, timeZone }, metadata, [])
+    const input: StatementInput = { text, session: { ...session, timeZone }, metadata }
+    const analyzed = await analyzeParsed(input, statement, { count: parameterCount, using: [], around: text })
     told?.({ parseMs, ...timesOf(analyzed) })
     return analyzed
   } catch (error) {
@@ -67,40 +63,37 @@ function read({ sql, origin }: SourceText): ParsedStatement {
   return parsed
 }
 
-interface Parsed {
-  readonly text: SourceText
-  readonly statement: Statement
-  readonly parameterCount: number
+/** The parameters of EXECUTE, in the text `around`, for a statement with `count` of them. */
+interface GivenParameters {
+  readonly count: number
+  readonly using: Execute['parameters']
+  readonly around: SourceText
 }
 
-/** `using` are the parameters of EXECUTE, in the text `around`. */
 async function analyzeParsed(
-  { text, statement, parameterCount }: Parsed,
-  session: SessionContext,
-  metadata: MetadataPort,
-  using: Execute['parameters'],
-  around: SourceText = text,
+  input: StatementInput,
+  statement: Statement,
+  parameters: GivenParameters,
 ): Promise<AnalyzedStatement> {
+  const execute = (text: SourceText, using: Execute['parameters']): Promise<AnalyzedStatement> => {
+    const { statement: inner, parameterCount: count } = read(text)
+    return analyzeParsed({ ...input, text }, inner, { count, using, around: input.text })
+  }
   switch (statement.kind) {
-    case 'Query': {
-      if (parameterCount !== using.length) {
-        throw parameterMismatch(text, statement, parameterCount, using.length)
-      }
-      return analyzeSelect(text, statement, session, metadata, using, around, 'SELECT')
-    }
-    case 'Execute': {
-      const prepared: SourceText = { sql: preparedText(session, statement.name.value), origin: textOrigin }
-      return analyzeParsed({ text: prepared, ...read(prepared) }, session, metadata, statement.parameters, text)
-    }
-    case 'ExecuteImmediate': {
-      const inner = { sql: statement.statement.value, origin: originOf(text, statement) }
-      return analyzeParsed({ text: inner, ...read(inner) }, session, metadata, statement.parameters, text)
-    }
+    case 'Query':
+      return analyzeSelect(input, statement, parameters, 'SELECT')
+    case 'Execute':
+      return execute(
+        { sql: preparedText(input.session, statement.name.value), origin: textOrigin },
+        statement.parameters,
+      )
+    case 'ExecuteImmediate':
+      return execute({ sql: statement.statement.value, origin: originOf(input.text, statement) }, statement.parameters)
     case 'Explain':
     case 'ExplainAnalyze':
-      return analyzeExplain({ text, statement, parameterCount }, session, metadata, using, around)
+      return analyzeExplain(input, statement, parameters)
     default:
-      return analyzeOther(statement, { ...text, session, metadata }, { count: parameterCount, using, around })
+      return analyzeOther(statement, input, parameters)
   }
 }
 
@@ -153,39 +146,31 @@ async function analyzeOther(
   }
 }
 
-/** The parameters of EXECUTE for a statement with `count` of them, in the text `around`. */
-interface GivenParameters {
-  readonly count: number
-  readonly using: Execute['parameters']
-  readonly around: SourceText
-}
-
 /** The meaning of the query inside a statement; analysed once however often it is asked for. */
-function innerQueries(
-  { sql, origin, session, metadata }: StatementInput,
-  { count, using, around }: GivenParameters,
-): (query: Query) => Promise<QueryAnalysis> {
+function innerQueries(input: StatementInput, parameters: GivenParameters): (query: Query) => Promise<QueryAnalysis> {
   const known = new Map<Query, Promise<QueryAnalysis>>()
-  const analyze = async (query: Query): Promise<QueryAnalysis> => {
-    if (count !== using.length) throw parameterMismatch({ sql, origin }, query, count, using.length)
-    const resolved = await resolve(query, session, metadata)
-    const input = (text: SourceText): AnalysisInput => ({ session, metadata: resolved, text })
-    const values = analyzeParameters(input(around), using)
-    return analyzeStatementQuery(input({ sql, origin }), query, { kind: 'values', values })
-  }
   return (query) => {
-    const found = known.get(query) ?? analyze(query)
+    const found = known.get(query) ?? analyzeQuery(input, query, parameters).then(({ analysis }) => analysis)
     known.set(query, found)
     return found
   }
 }
 
-function parameterMismatch(text: SourceText, node: Query, expected: number, found: number): EngineError {
-  return new EngineError(
-    'INVALID_PARAMETER_USAGE',
-    `Incorrect number of parameters: expected ${expected} but found ${found}`,
-    { location: locate(text.sql, node.span.at, text.origin) },
-  )
+async function analyzeQuery(
+  input: StatementInput,
+  query: Query,
+  { count, using, around }: GivenParameters,
+): Promise<{ readonly analysis: QueryAnalysis; readonly resolveMs: number }> {
+  if (count !== using.length) {
+    const message = `Incorrect number of parameters: expected ${count} but found ${using.length}`
+    throw errorAt(input, query, 'INVALID_PARAMETER_USAGE', message)
+  }
+  const start = performance.now()
+  const metadata = await resolve(query, input.session, input.metadata)
+  const resolveMs = performance.now() - start
+  const values = analyzeParameters({ ...input, metadata, text: around }, using)
+  const analysis = analyzeStatementQuery({ ...input, metadata }, query, { kind: 'values', values })
+  return { analysis, resolveMs }
 }
 
 function remembered({ updateType, changes }: SessionEffect): AnalyzedStatement {
@@ -193,11 +178,11 @@ function remembered({ updateType, changes }: SessionEffect): AnalyzedStatement {
 }
 
 /** A query of our own making. */
-async function analyzeGenerated(sql: string, { session, metadata }: StatementInput): Promise<AnalyzedStatement> {
+async function analyzeGenerated(sql: string, input: StatementInput): Promise<AnalyzedStatement> {
   const text: SourceText = { sql, origin: textOrigin }
   const { statement } = parseWithParameters(sql)
   if (statement.kind !== 'Query') throw new Error(`Generated text is no query: ${sql}`)
-  return analyzeSelect(text, statement, session, metadata, [], text, 'DESCRIBE')
+  return analyzeSelect({ ...input, text }, statement, { count: 0, using: [], around: text }, 'DESCRIBE')
 }
 
 /** A prepared query without values for its parameters; undefined for any other statement. */
@@ -206,7 +191,7 @@ async function analyzePrepared({ session, metadata }: StatementInput, name: stri
   const { statement, parameterCount } = read(text)
   if (statement.kind !== 'Query') return { parameterCount, query: undefined, analysis: undefined }
   const resolved = await resolve(statement, session, metadata)
-  const input: AnalysisInput = { session, metadata: resolved, text }
+  const input = { session, metadata: resolved, text }
   const analysis = analyzeStatementQuery(input, statement, { kind: 'describe', types: new Map() })
   return { parameterCount, query: statement, analysis }
 }
@@ -231,14 +216,12 @@ async function describeOutput(input: StatementInput, name: string): Promise<stri
 }
 
 async function analyzeExplain(
-  parsed: Parsed & { readonly statement: Explain | ExplainAnalyze },
-  session: SessionContext,
-  metadata: MetadataPort,
-  using: Execute['parameters'],
-  around: SourceText,
+  input: StatementInput,
+  explain: Explain | ExplainAnalyze,
+  parameters: GivenParameters,
 ): Promise<AnalyzedStatement> {
-  const { statement: explain } = parsed
-  const statement = await analyzeParsed({ ...parsed, statement: explain.statement }, session, metadata, using, around)
+  const { session } = input
+  const statement = await analyzeParsed(input, explain.statement, parameters)
   const analyze = explain.kind === 'ExplainAnalyze'
   const options = analyze ? [] : explain.options
   const planType = options.flatMap((option) => (option.kind === 'ExplainType' ? [option.type] : []))[0] ?? 'DISTRIBUTED'
@@ -271,26 +254,14 @@ function originOf(text: SourceText, { statement }: ExecuteImmediate): SourceText
 }
 
 async function analyzeSelect(
-  text: SourceText,
+  input: StatementInput,
   query: Query,
-  session: SessionContext,
-  metadata: MetadataPort,
-  using: Execute['parameters'],
-  around: SourceText,
+  parameters: GivenParameters,
   queryType: QueryType,
 ): Promise<AnalyzedStatement> {
-  const asked = performance.now()
-  const resolved = await resolve(query, session, metadata)
-  const resolveMs = performance.now() - asked
-  const input = (source: SourceText): AnalysisInput => ({
-    session,
-    metadata: resolved,
-    text: source,
-  })
-  const values = analyzeParameters(input(around), using)
-  const analysis = analyzeStatementQuery(input(text), query, { kind: 'values', values })
+  const { analysis, resolveMs } = await analyzeQuery(input, query, parameters)
   const start = performance.now()
-  const rendered = renderAnalysis(analysis, session)
+  const rendered = renderAnalysis(analysis, input.session)
   const renderMs = performance.now() - start
   return { kind: 'query', queryType, ...rendered, warnings: analysis.warnings, renderMs, resolveMs }
 }

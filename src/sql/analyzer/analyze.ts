@@ -1,6 +1,5 @@
-import type { ErrorLocation } from '../../shared/engine-error.ts'
 import type { Warning } from '../front-end.ts'
-import type { SessionContext } from '../session.ts'
+import type { StatementInput } from '../statement-input.ts'
 import type { Expression } from '../syntax/ast.ts'
 import type { Query } from '../syntax/ast-query.ts'
 import { printExpression } from '../syntax/printer.ts'
@@ -10,12 +9,6 @@ import { analyzeExpression } from './expressions.ts'
 import { analyzeQuery } from './query.ts'
 import type { ResolvedMetadata } from './resolve.ts'
 import type { ColumnId, Expr } from './tree.ts'
-
-/** A text and where it begins inside what the client sent. */
-export interface SourceText {
-  readonly sql: string
-  readonly origin: ErrorLocation
-}
 
 export interface QueryAnalysis extends AnalyzedQuery {
   /** Where the columns of scans come from: `catalog.schema.table.column`. */
@@ -27,11 +20,7 @@ export interface QueryAnalysis extends AnalyzedQuery {
   readonly ids: { next: number }
 }
 
-export interface AnalysisInput {
-  readonly session: SessionContext
-  readonly metadata: ResolvedMetadata
-  readonly text: SourceText
-}
+type AnalysisInput = StatementInput<ResolvedMetadata>
 
 /** The meaning of a whole query. @throws EngineError with Trino's name and place */
 export function analyzeStatementQuery(input: AnalysisInput, query: Query, parameters: Parameters): QueryAnalysis {
@@ -51,9 +40,7 @@ export function analyzeParameters(input: AnalysisInput, expressions: readonly Ex
 
 function createContext(input: AnalysisInput, parameters: Parameters): AnalysisContext {
   return {
-    session: input.session,
-    metadata: input.metadata,
-    text: input.text,
+    ...input,
     ids: { next: 0 },
     parameters,
     sources: new Map(),

@@ -179,8 +179,9 @@ export function analyzeCall(state: ExpressionState, node: FunctionCall): Expr {
     throw new EngineError('INVALID_FUNCTION_ARGUMENT', `There must be two or more arguments to ${name}`)
   }
   if (node.window !== undefined) {
-    const order = resolved.kind === 'aggregate' ? aggregateOrder(within, node.orderBy) : []
-    return analyzeWindowCall(state, inner, node, node.window, resolved, exprs, order, filter)
+    const argumentOrder = resolved.kind === 'aggregate' ? aggregateOrder(within, node.orderBy) : []
+    const { window } = node
+    return analyzeWindowCall(state, { node, window, inner, resolved, args: exprs, argumentOrder, filter })
   }
   state.found.subqueries.push(...inner.subqueries)
   switch (resolved.kind) {
@@ -344,7 +345,8 @@ export function analyzeListagg(state: ExpressionState, node: Listagg): Expr {
   const exprs = args.map((argument, i) => castTo(argument, resolved.argumentTypes[i]!))
   const orderBy = aggregateOrder(within, node.orderBy)
   if (node.window !== undefined) {
-    return analyzeWindowCall(state, inner, node, node.window, resolved, exprs, orderBy, filter)
+    const { window } = node
+    return analyzeWindowCall(state, { node, window, inner, resolved, args: exprs, argumentOrder: orderBy, filter })
   }
   const call: AggregateExpr = {
     kind: 'aggregate',

@@ -35,7 +35,7 @@ export function analyzeWith(
     const { table, columns } =
       recursion === undefined
         ? plainTable(context, query, scope)
-        : recursiveTable(context, query, recursion, name, named, scope)
+        : recursiveTable(context, query, recursion, scope, named)
     tables.push(table)
     named.set(name, { table: table.id, columns })
   }
@@ -203,10 +203,10 @@ function recursiveTable(
   context: AnalysisContext,
   query: WithQuery,
   union: SetOperation,
-  name: string,
-  named: Map<string, NamedQuery>,
   scope: Scope,
+  named: Map<string, NamedQuery>,
 ): Named {
+  const name = query.name.value.toLowerCase()
   const operand = (body: SetOperation['left']): AnalyzedQuery =>
     context.analyzeQuery(
       context,

@@ -1,10 +1,10 @@
-import { EngineError, type ErrorLocation, type ErrorName } from '../../shared/engine-error.ts'
+import { EngineError, type ErrorName } from '../../shared/engine-error.ts'
 import type { Warning } from '../front-end.ts'
 import type { Expression, FunctionCall } from '../syntax/ast.ts'
 import type { Query } from '../syntax/ast-query.ts'
 import { locate, type Span } from '../syntax/span.ts'
 import type { SqlType } from '../types/sql-type.ts'
-import type { SessionContext } from '../session.ts'
+import type { StatementInput } from '../statement-input.ts'
 import type { ExpressionState } from './expression-state.ts'
 import type { InlineFunction } from './inline-functions.ts'
 import type { ResolvedMetadata } from './resolve.ts'
@@ -12,11 +12,7 @@ import type { Scope } from './scope.ts'
 import type { ColumnId, Expr, RelationNode } from './tree.ts'
 
 /** What every part of the analysis of one text shares. */
-export interface AnalysisContext {
-  readonly session: SessionContext
-  readonly metadata: ResolvedMetadata
-  /** The text that spans point into, and where it begins in what the client sent (EXECUTE IMMEDIATE). */
-  readonly text: { readonly sql: string; readonly origin: ErrorLocation }
+export interface AnalysisContext extends StatementInput<ResolvedMetadata> {
   /** Numbers for columns, common tables and lambda arguments, unique in the statement. */
   readonly ids: { next: number }
   readonly parameters: Parameters
@@ -62,13 +58,13 @@ export function newId(context: AnalysisContext): number {
 
 /** An error at a node, the way Trino's semanticException makes it. */
 export function errorAt(
-  context: AnalysisContext,
+  { text }: Pick<AnalysisContext, 'text'>,
   node: { readonly span: Span },
   errorName: ErrorName,
   message: string,
 ): EngineError {
   return new EngineError(errorName, message, {
-    location: locate(context.text.sql, node.span.at, context.text.origin),
+    location: locate(text.sql, node.span.at, text.origin),
   })
 }
 

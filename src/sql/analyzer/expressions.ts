@@ -89,6 +89,7 @@ function createState(
   return state
 }
 
+/** One flat switch over all kinds of expression, a case each: it is as long as they are many. */
 function analyzeNode(state: ExpressionState, node: Expression): Expr {
   const { context } = state
   switch (node.kind) {

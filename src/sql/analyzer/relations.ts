@@ -121,7 +121,8 @@ function analyzeJoin(context: AnalysisContext, join: Join, scope: Scope): Analyz
     condition,
   })
   if (join.criteria === undefined) return { node: node(undefined), fields: both }
-  if (join.criteria.kind === 'JoinUsing') return analyzeUsing(context, join.criteria.columns, type, left, right, node)
+  if (join.criteria.kind === 'JoinUsing')
+    return analyzeUsing(context, join.criteria.columns, { type, left, right, node })
 
   const { expression } = join.criteria
   const onScope: Scope = { fields: both, parent: scope, boundary: false }
@@ -190,14 +191,19 @@ function verifyLateralJoin(context: AnalysisContext, join: Join, bare: Relation)
   }
 }
 
+/** The sides of a join, and the join once its condition is known. */
+interface Joined {
+  readonly type: JoinType
+  readonly left: AnalyzedRelation
+  readonly right: AnalyzedRelation
+  readonly node: (condition: Expr) => JoinNode
+}
+
 /** The columns named come first, once, without a relation of their own; then the rest of both sides. */
 function analyzeUsing(
   context: AnalysisContext,
   names: readonly Identifier[],
-  type: JoinType,
-  left: AnalyzedRelation,
-  right: AnalyzedRelation,
-  node: (condition: Expr) => JoinNode,
+  { type, left, right, node }: Joined,
 ): AnalyzedRelation {
   const used = new Set<Field>()
   const seen = new Set<string>()

@@ -56,130 +56,147 @@ export function analyzeSteps(
   parameters: readonly Variable[],
   returnType: SqlType,
 ): AnalyzedSteps {
-  const expressions: Expr[] = []
+  const body = new RoutineBody(context, returnType)
+  const variables = new Map(parameters.map(({ name, argument }) => [name, argument]))
+  return { steps: body.stepsOf({ variables, labels: new Map() }, statement), expressions: body.expressions }
+}
 
-  const analyze = (names: Names, node: Expression): Expr => {
-    verifyRoutineExpression(context, node)
+/** The statements of one function as steps. */
+class RoutineBody {
+  readonly expressions: Expr[] = []
+  readonly #context: AnalysisContext
+  readonly #returnType: SqlType
+
+  constructor(context: AnalysisContext, returnType: SqlType) {
+    this.#context = context
+    this.#returnType = returnType
+  }
+
+  #analyze(names: Names, node: Expression): Expr {
+    verifyRoutineExpression(this.#context, node)
     const found = nothingFound()
     const byName = new Map([...names.variables].map(([name, argument]) => [name.toLowerCase(), argument]))
-    const state = inScope(context, emptyScope).within({ lambda: { arguments: byName, outer: undefined }, found })
+    const state = inScope(this.#context, emptyScope).within({ lambda: { arguments: byName, outer: undefined }, found })
     const expr = state.analyze(node)
     const wrong = found.aggregates[0] ?? found.windows[0]
     if (wrong !== undefined) {
       throw errorAt(
-        context,
+        this.#context,
         node,
         'GENERIC_INTERNAL_ERROR',
-        `${context.print(wrong as Expression)} is not a scalar function`,
+        `${this.#context.print(wrong as Expression)} is not a scalar function`,
       )
     }
-    expressions.push(expr)
+    this.expressions.push(expr)
     return expr
   }
 
-  const typed = (names: Names, node: Expression, type: SqlType, what: string): Expr => {
-    const expr = analyze(names, node)
+  #typed(names: Names, node: Expression, type: SqlType, what: string): Expr {
+    const expr = this.#analyze(names, node)
     if (!canCoerceUnnamed(expr.type, type)) {
       const message = `${what} must evaluate to ${typeName(type)} (actual: ${typeName(expr.type)})`
-      throw errorAt(context, node, 'TYPE_MISMATCH', message)
+      throw errorAt(this.#context, node, 'TYPE_MISMATCH', message)
     }
     return castTo(expr, type)
   }
 
-  const all = (names: Names, nodes: readonly ControlStatement[]): readonly Step[] =>
-    nodes.flatMap((node) => one(names, node))
+  #all(names: Names, nodes: readonly ControlStatement[]): readonly Step[] {
+    return nodes.flatMap((node) => this.stepsOf(names, node))
+  }
 
-  const labelled = (names: Names, label: Identifier | undefined): { names: Names; label: ColumnId | undefined } => {
+  #labelled(names: Names, label: Identifier | undefined): { names: Names; label: ColumnId | undefined } {
     if (label === undefined) return { names, label }
     if (names.labels.has(label.value)) {
       const message = `Label already declared in this scope: ${label.value}`
-      throw errorAt(context, label, 'ALREADY_EXISTS', message)
+      throw errorAt(this.#context, label, 'ALREADY_EXISTS', message)
     }
-    const id = newId(context)
+    const id = newId(this.#context)
     return { names: { ...names, labels: new Map([...names.labels, [label.value, id]]) }, label: id }
   }
 
-  const block = (names: Names, node: CompoundStatement): readonly Step[] => {
+  #block(names: Names, node: CompoundStatement): readonly Step[] {
     const variables = new Map(names.variables)
     const inner: Names = { ...names, variables }
     const steps: Step[] = []
     for (const declaration of node.variables) {
-      const type = declaredType(context, declaration, declaration.type)
+      const type = declaredType(this.#context, declaration, declaration.type)
       const { defaultValue } = declaration
       const value =
-        defaultValue === undefined ? constantOf(type, null) : typed(inner, defaultValue, type, 'Value of DEFAULT')
+        defaultValue === undefined ? constantOf(type, null) : this.#typed(inner, defaultValue, type, 'Value of DEFAULT')
       for (const name of declaration.names) {
         if (variables.has(name.value)) {
           const message = `Variable already declared in this scope: ${name.value}`
-          throw errorAt(context, name, 'ALREADY_EXISTS', message)
+          throw errorAt(this.#context, name, 'ALREADY_EXISTS', message)
         }
-        const variable: LambdaArgumentExpr = { kind: 'lambdaArgument', type, id: newId(context) }
+        const variable: LambdaArgumentExpr = { kind: 'lambdaArgument', type, id: newId(this.#context) }
         variables.set(name.value, variable)
         steps.push({ kind: 'set', variable, value })
       }
     }
-    return [...steps, ...all(inner, node.statements)]
+    return [...steps, ...this.#all(inner, node.statements)]
   }
 
-  const one = (names: Names, node: ControlStatement): readonly Step[] => {
+  stepsOf(names: Names, node: ControlStatement): readonly Step[] {
     switch (node.kind) {
       case 'ReturnStatement':
-        return [{ kind: 'return', value: typed(names, node.value, returnType, 'Value of RETURN') }]
+        return [{ kind: 'return', value: this.#typed(names, node.value, this.#returnType, 'Value of RETURN') }]
       case 'AssignmentStatement': {
         const name = node.target.value
         const variable = names.variables.get(name)
         if (variable === undefined) {
-          throw errorAt(context, node.target, 'NOT_FOUND', `Variable cannot be resolved: ${name}`)
+          throw errorAt(this.#context, node.target, 'NOT_FOUND', `Variable cannot be resolved: ${name}`)
         }
-        return [{ kind: 'set', variable, value: typed(names, node.value, variable.type, `Value of SET '${name}'`) }]
+        return [
+          { kind: 'set', variable, value: this.#typed(names, node.value, variable.type, `Value of SET '${name}'`) },
+        ]
       }
       case 'CompoundStatement':
-        return block(names, node)
+        return this.#block(names, node)
       case 'IfStatement': {
         const arms = node.branches.map((branch, i): Arm => {
           const what = i === 0 ? 'Condition of IF statement' : 'Condition of ELSEIF clause'
-          const when = typed(names, branch.condition, BOOLEAN, what)
-          return { when, steps: all(names, branch.statements) }
+          const when = this.#typed(names, branch.condition, BOOLEAN, what)
+          return { when, steps: this.#all(names, branch.statements) }
         })
-        return [{ kind: 'branch', arms, otherwise: all(names, node.elseClause ?? []) }]
+        return [{ kind: 'branch', arms, otherwise: this.#all(names, node.elseClause ?? []) }]
       }
       case 'CaseStatement': {
         const { operand } = node
-        const value = operand && analyze(names, operand)
+        const value = operand && this.#analyze(names, operand)
         const conditions = node.whenClauses.map(({ condition }): Expr => {
-          if (value === undefined) return typed(names, condition, BOOLEAN, 'Condition of WHEN clause')
-          const wanted = analyze(names, condition)
+          if (value === undefined) return this.#typed(names, condition, BOOLEAN, 'Condition of WHEN clause')
+          const wanted = this.#analyze(names, condition)
           if (commonSuperType(value.type, wanted.type) === undefined) {
             const message = `WHEN clause value must evaluate to CASE value type ${typeName(value.type)} (actual: ${typeName(wanted.type)})`
-            throw errorAt(context, condition, 'TYPE_MISMATCH', message)
+            throw errorAt(this.#context, condition, 'TYPE_MISMATCH', message)
           }
           return comparison('=', value, wanted)
         })
         const arms = node.whenClauses.map((clause, i): Arm => ({
           when: conditions[i]!,
-          steps: all(names, clause.statements),
+          steps: this.#all(names, clause.statements),
         }))
-        return [{ kind: 'branch', arms, otherwise: all(names, node.elseClause ?? []) }]
+        return [{ kind: 'branch', arms, otherwise: this.#all(names, node.elseClause ?? []) }]
       }
       case 'WhileStatement': {
-        const inner = labelled(names, node.label)
-        const condition = typed(inner.names, node.condition, BOOLEAN, 'Condition of WHILE statement')
-        return [{ kind: 'loop', label: inner.label, while: condition, body: all(inner.names, node.statements) }]
+        const inner = this.#labelled(names, node.label)
+        const condition = this.#typed(inner.names, node.condition, BOOLEAN, 'Condition of WHILE statement')
+        return [{ kind: 'loop', label: inner.label, while: condition, body: this.#all(inner.names, node.statements) }]
       }
       case 'RepeatStatement': {
-        const inner = labelled(names, node.label)
-        const condition = typed(inner.names, node.condition, BOOLEAN, 'Condition of REPEAT statement')
-        return [{ kind: 'loop', label: inner.label, until: condition, body: all(inner.names, node.statements) }]
+        const inner = this.#labelled(names, node.label)
+        const condition = this.#typed(inner.names, node.condition, BOOLEAN, 'Condition of REPEAT statement')
+        return [{ kind: 'loop', label: inner.label, until: condition, body: this.#all(inner.names, node.statements) }]
       }
       case 'LoopStatement': {
-        const inner = labelled(names, node.label)
-        return [{ kind: 'loop', label: inner.label, body: all(inner.names, node.statements) }]
+        const inner = this.#labelled(names, node.label)
+        return [{ kind: 'loop', label: inner.label, body: this.#all(inner.names, node.statements) }]
       }
       case 'LeaveStatement':
       case 'IterateStatement': {
         const label = names.labels.get(node.label.value)
         if (label === undefined) {
-          throw errorAt(context, node.label, 'NOT_FOUND', `Label not defined: ${node.label.value}`)
+          throw errorAt(this.#context, node.label, 'NOT_FOUND', `Label not defined: ${node.label.value}`)
         }
         return [{ kind: node.kind === 'LeaveStatement' ? 'leave' : 'iterate', label }]
       }
@@ -187,7 +204,4 @@ export function analyzeSteps(
         return unreachable(node)
     }
   }
-
-  const variables = new Map(parameters.map(({ name, argument }) => [name, argument]))
-  return { steps: one({ variables, labels: new Map() }, statement), expressions }
 }

@@ -103,17 +103,20 @@ function windowsInScope(scope: Scope): ReadonlyMap<string, WindowSpecification> 
 /** Where Trino puts errors that it gives no place. */
 const START = { span: { start: 0, end: 0, at: 0 } }
 
-/** A call with OVER; `inner` is what its arguments contain. */
-export function analyzeWindowCall(
-  state: ExpressionState,
-  inner: Found,
-  node: FunctionCall | Listagg,
-  window: Window,
-  resolved: ResolvedFunction,
-  args: readonly Expr[],
-  argumentOrder: readonly ExprSortKey[],
-  filter: Expr | undefined,
-): Expr {
+/** A call with OVER, all but its window analysed. */
+export interface CallOverWindow {
+  readonly node: FunctionCall | Listagg
+  readonly window: Window
+  /** What its arguments contain. */
+  readonly inner: Found
+  readonly resolved: ResolvedFunction
+  readonly args: readonly Expr[]
+  readonly argumentOrder: readonly ExprSortKey[]
+  readonly filter: Expr | undefined
+}
+
+export function analyzeWindowCall(state: ExpressionState, over: CallOverWindow): Expr {
+  const { node, window, inner, resolved, args, argumentOrder, filter } = over
   const { context } = state
   const windows = windowsInScope(state.scope)
   const specification =

@@ -7,7 +7,7 @@ import type { ArithmeticOperator, ResolvedOperator } from './operators.ts'
 /** Arithmetic of decimals: Trino's precision and scale, half away from zero, exact to 38 digits (numbers.md 2). */
 export function decimalOperator(operator: ArithmeticOperator, a: DecimalType, b: DecimalType): ResolvedOperator {
   const result = decimalResult(operator, a, b)
-  return { left: a, right: b, result, render: (left, right) => renderDecimal(operator, a, b, result, left, right) }
+  return { left: a, right: b, result, render: (left, right) => renderDecimal(operator, [a, b, result], left, right) }
 }
 
 function decimalResult(operator: ArithmeticOperator, a: DecimalType, b: DecimalType): DecimalType {
@@ -34,9 +34,7 @@ function decimalResult(operator: ArithmeticOperator, a: DecimalType, b: DecimalT
 
 function renderDecimal(
   operator: ArithmeticOperator,
-  a: DecimalType,
-  b: DecimalType,
-  result: DecimalType,
+  [a, b, result]: readonly [DecimalType, DecimalType, DecimalType],
   left: Sql,
   right: Sql,
 ): Sql {

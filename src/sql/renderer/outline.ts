@@ -19,6 +19,7 @@ export function outline(
   }
 }
 
+/** One flat switch over all kinds of relation, a case each: it is as long as they are many. */
 function planOf(node: RelationNode, sourceOf: (column: ColumnId) => string | undefined): PlanNode {
   const child = (input: RelationNode): PlanNode => planOf(input, sourceOf)
   const shown = (id: ColumnId): string => sourceOf(id)?.split('.').at(-1) ?? `expr_${id}`

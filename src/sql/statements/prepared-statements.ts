@@ -2,7 +2,7 @@ import { EngineError } from '../../shared/engine-error.ts'
 import type { SessionContext } from '../session.ts'
 import type { Deallocate, Prepare } from '../syntax/ast-statements.ts'
 import type { SessionEffect } from './session-statements.ts'
-import type { StatementInput } from './statement-input.ts'
+import type { StatementInput } from '../statement-input.ts'
 
 /** The text of a prepared statement the client sent. @throws EngineError NOT_FOUND */
 export function preparedText(session: SessionContext, name: string): string {
@@ -25,7 +25,7 @@ export function prepare(input: StatementInput, node: Prepare): SessionEffect {
     throw new EngineError('NOT_SUPPORTED', `Invalid statement type for prepared statement: ${refused}`)
   }
   const { start, end } = node.statement.span
-  const sql = input.sql.slice(start, end)
+  const sql = input.text.sql.slice(start, end)
   return { updateType: 'PREPARE', changes: [{ kind: 'AddedPrepare', name: node.name.value, sql }] }
 }
 

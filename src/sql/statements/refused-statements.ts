@@ -1,6 +1,7 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import type { Statement } from '../syntax/ast-statements.ts'
-import { errorAt, type StatementInput } from './statement-input.ts'
+import { errorAt } from '../analyzer/context.ts'
+import type { StatementInput } from '../statement-input.ts'
 
 /** What no connector here does, as Trino's connectors say it. */
 const words: Readonly<Partial<Record<Statement['kind'], string>>> = {

@@ -20,7 +20,8 @@ import { typeName } from '../types/type-text.ts'
 import { constantValue } from './constant-values.ts'
 import { complaintAbout, sessionProperty, type ActingProperty } from '../session/session-properties.ts'
 import type { SessionProperty } from '../session/session-property-table.ts'
-import { errorAt, type StatementInput } from './statement-input.ts'
+import { errorAt } from '../analyzer/context.ts'
+import type { StatementInput } from '../statement-input.ts'
 
 /** What the client must remember of USE, SET and RESET. */
 export interface SessionEffect {

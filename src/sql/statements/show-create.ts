@@ -5,7 +5,8 @@ import { printName, printText } from '../syntax/print-names.ts'
 import { parseTypeText } from '../types/type-names.ts'
 import { typeName } from '../types/type-text.ts'
 import type { RowsQuery } from './rows-query.ts'
-import { errorAt, type StatementInput } from './statement-input.ts'
+import { errorAt } from '../analyzer/context.ts'
+import type { StatementInput } from '../statement-input.ts'
 
 /** SHOW CREATE: one row with the statement that would make the thing. */
 export async function showCreate(input: StatementInput, node: ShowCreate): Promise<RowsQuery> {

@@ -14,7 +14,8 @@ import { typeName } from '../types/type-text.ts'
 import { rowsQuery, type RowsQuery, type RowValue } from './rows-query.ts'
 import { sessionProperties, settingOf } from '../session/session-properties.ts'
 import { showCreate } from './show-create.ts'
-import { errorAt, type StatementInput } from './statement-input.ts'
+import { errorAt } from '../analyzer/context.ts'
+import type { StatementInput } from '../statement-input.ts'
 
 /**
  * SHOW and DESCRIBE as the query that gives their rows.
@@ -225,8 +226,7 @@ const statsColumns = [
 /** The columns of a query; what their values are like is not estimated. */
 async function queryStatsRows(input: StatementInput, query: Query): Promise<RowsQuery> {
   const metadata = await resolve(query, input.session, input.metadata)
-  const text = { sql: input.sql, origin: input.origin }
-  const { columns } = analyzeStatementQuery({ session: input.session, metadata, text }, query, {
+  const { columns } = analyzeStatementQuery({ ...input, metadata }, query, {
     kind: 'values',
     values: [],
   })

@@ -2,7 +2,8 @@ import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { StartTransaction, TransactionStatement } from '../syntax/ast-statements.ts'
 import type { SessionEffect } from './session-statements.ts'
-import { errorAt, type StatementInput } from './statement-input.ts'
+import { errorAt } from '../analyzer/context.ts'
+import type { StatementInput } from '../statement-input.ts'
 
 export function transactionEffect(input: StatementInput, node: TransactionStatement): SessionEffect {
   const { transactionId } = input.session

@@ -10,7 +10,8 @@ import { canInsert, isStorable } from '../types/coercion.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import { parseTypeText } from '../types/type-names.ts'
 import { typeName } from '../types/type-text.ts'
-import { errorAt, type StatementInput } from './statement-input.ts'
+import { errorAt } from '../analyzer/context.ts'
+import type { StatementInput } from '../statement-input.ts'
 
 /** The columns of a query that a statement contains. */
 export type ColumnsOf = (

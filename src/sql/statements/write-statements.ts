@@ -25,7 +25,8 @@ import { duckdbType } from '../types/duckdb-representation.ts'
 import { BIGINT } from '../types/sql-type.ts'
 import { parseTypeText } from '../types/type-names.ts'
 import { typeText } from '../types/type-text.ts'
-import { errorAt, type StatementInput } from './statement-input.ts'
+import { errorAt } from '../analyzer/context.ts'
+import type { StatementInput } from '../statement-input.ts'
 import { storedRows } from './stored-rows.ts'
 
 /** A statement that a connector may carry out. */
@@ -263,7 +264,7 @@ async function createView(input: StatementInput, node: CreateView, analysis: Que
     table: name.table,
     replace: node.replace,
     definition: {
-      sql: input.sql.slice(node.query.span.start, node.query.span.end),
+      sql: input.text.sql.slice(node.query.span.start, node.query.span.end),
       columns,
       runAsInvoker: invoker,
       ...(session.catalog !== undefined && { catalog: session.catalog }),

@@ -1,16 +1,9 @@
 import { unreachable } from '../../shared/unreachable.ts'
-import type { StringLiteral } from './ast.ts'
-import type {
-  ColumnDefinition,
-  DefinitionStatement,
-  Principal,
-  Property,
-  SaveMode,
-  Statement,
-  TableElement,
-} from './ast-statements.ts'
+import type { DefinitionStatement, SaveMode, Statement, TableElement } from './ast-statements.ts'
+import { printAlteration } from './print-alterations.ts'
+import { ifExists, ifNotExists, printColumn, printComment, printPrincipal, printProperties } from './print-clauses.ts'
 import { printInterval } from './print-expressions.ts'
-import { printIdentifier, printNames, printQualifiedName, printString, printType } from './print-names.ts'
+import { printIdentifier, printNames, printQualifiedName, printString } from './print-names.ts'
 import { printFunctionSpecification, printParameters } from './print-routines.ts'
 import { phrase, type Printer } from './printing.ts'
 
@@ -47,38 +40,6 @@ export function isDefinition(node: Statement): node is DefinitionStatement {
   return Object.hasOwn(definitionKinds, node.kind)
 }
 
-export function printPropertyList(printer: Printer, properties: readonly Property[]): string {
-  return properties
-    .map((property) => {
-      const value = property.value === undefined ? 'DEFAULT' : printer.expression(property.value)
-      const isName = property.value?.kind === 'Identifier' && value.toUpperCase() === 'DEFAULT'
-      return `${printIdentifier(property.name)} = ${isName ? `(${value})` : value}`
-    })
-    .join(', ')
-}
-
-export function printProperties(printer: Printer, properties: readonly Property[]): string {
-  return properties.length === 0 ? '' : `WITH ( ${printPropertyList(printer, properties)} )`
-}
-
-function printComment(comment: StringLiteral | undefined): string {
-  return comment === undefined ? '' : `COMMENT ${printString(comment)}`
-}
-
-function printPrincipal(node: Principal): string {
-  return phrase(node.type !== 'UNSPECIFIED' && node.type, printIdentifier(node.name))
-}
-
-function printColumn(printer: Printer, node: ColumnDefinition): string {
-  return phrase(
-    printQualifiedName(node.name),
-    printType(node.type),
-    !node.nullable && 'NOT NULL',
-    printComment(node.comment),
-    printProperties(printer, node.properties),
-  )
-}
-
 function printElement(printer: Printer, node: TableElement): string {
   if (node.kind === 'ColumnDefinition') return printColumn(printer, node)
   return phrase(`LIKE ${printQualifiedName(node.table)}`, node.properties && `${node.properties} PROPERTIES`)
@@ -87,9 +48,6 @@ function printElement(printer: Printer, node: TableElement): string {
 function createTable(mode: SaveMode): string {
   return phrase('CREATE', mode === 'REPLACE' && 'OR REPLACE', 'TABLE', mode === 'IGNORE' && 'IF NOT EXISTS')
 }
-
-const ifExists = (exists: boolean): string => (exists ? 'IF EXISTS' : '')
-const ifNotExists = (notExists: boolean): string => (notExists ? 'IF NOT EXISTS' : '')
 
 export function printDefinition(printer: Printer, node: DefinitionStatement): string {
   const properties = 'properties' in node ? printProperties(printer, node.properties) : ''
@@ -115,8 +73,6 @@ export function printDefinition(printer: Printer, node: DefinitionStatement): st
       )
     case 'DropSchema':
       return phrase('DROP SCHEMA', ifExists(node.exists), printQualifiedName(node.name), node.cascade && 'CASCADE')
-    case 'RenameSchema':
-      return `ALTER SCHEMA ${printQualifiedName(node.source)} RENAME TO ${printIdentifier(node.target)}`
     case 'CreateTable': {
       const elements = node.elements.map((element) => `   ${printElement(printer, element)}`)
       const head = `${createTable(node.saveMode)} ${printQualifiedName(node.name)}`
@@ -137,65 +93,10 @@ export function printDefinition(printer: Printer, node: DefinitionStatement): st
     }
     case 'DropTable':
       return phrase('DROP TABLE', ifExists(node.exists), printQualifiedName(node.name))
-    case 'RenameTable':
-      return phrase(
-        'ALTER TABLE',
-        ifExists(node.exists),
-        `${printQualifiedName(node.source)} RENAME TO ${printQualifiedName(node.target)}`,
-      )
-    case 'SetProperties': {
-      const type = node.type.replace('_', ' ')
-      return `ALTER ${type} ${printQualifiedName(node.name)} SET PROPERTIES ${printPropertyList(printer, node.properties)}`
-    }
     case 'CommentOn': {
       const comment = node.comment === undefined ? 'NULL' : printString(node.comment)
       return `COMMENT ON ${node.type} ${printQualifiedName(node.name)} IS ${comment}`
     }
-    case 'AddColumn': {
-      const { position } = node
-      const place = position?.position === 'AFTER' ? `AFTER ${printIdentifier(position.column)}` : position?.position
-      return phrase(
-        'ALTER TABLE',
-        ifExists(node.tableExists),
-        printQualifiedName(node.table),
-        'ADD COLUMN',
-        ifNotExists(node.columnNotExists),
-        printColumn(printer, node.column),
-        place,
-      )
-    }
-    case 'RenameColumn':
-      return phrase(
-        'ALTER TABLE',
-        ifExists(node.tableExists),
-        printQualifiedName(node.table),
-        'RENAME COLUMN',
-        ifExists(node.columnExists),
-        `${printQualifiedName(node.source)} TO ${printIdentifier(node.target)}`,
-      )
-    case 'DropColumn':
-      return phrase(
-        'ALTER TABLE',
-        ifExists(node.tableExists),
-        printQualifiedName(node.table),
-        'DROP COLUMN',
-        ifExists(node.columnExists),
-        printQualifiedName(node.field),
-      )
-    case 'SetColumnType':
-      return phrase(
-        'ALTER TABLE',
-        ifExists(node.tableExists),
-        printQualifiedName(node.table),
-        `ALTER COLUMN ${printQualifiedName(node.column)} SET DATA TYPE ${printType(node.type)}`,
-      )
-    case 'DropNotNullConstraint':
-      return phrase(
-        'ALTER TABLE',
-        ifExists(node.tableExists),
-        printQualifiedName(node.table),
-        `ALTER COLUMN ${printIdentifier(node.column)} DROP NOT NULL`,
-      )
     case 'CreateView': {
       const head = phrase(
         'CREATE',
@@ -209,10 +110,6 @@ export function printDefinition(printer: Printer, node: DefinitionStatement): st
     }
     case 'DropView':
       return phrase('DROP VIEW', ifExists(node.exists), printQualifiedName(node.name))
-    case 'RenameView':
-      return `ALTER VIEW ${printQualifiedName(node.source)} RENAME TO ${printQualifiedName(node.target)}`
-    case 'RefreshView':
-      return `ALTER VIEW ${printQualifiedName(node.name)} REFRESH`
     case 'CreateMaterializedView': {
       const head = phrase(
         'CREATE',
@@ -228,14 +125,6 @@ export function printDefinition(printer: Printer, node: DefinitionStatement): st
     }
     case 'DropMaterializedView':
       return phrase('DROP MATERIALIZED VIEW', ifExists(node.exists), printQualifiedName(node.name))
-    case 'RenameMaterializedView':
-      return phrase(
-        'ALTER MATERIALIZED VIEW',
-        ifExists(node.exists),
-        `${printQualifiedName(node.source)} RENAME TO ${printQualifiedName(node.target)}`,
-      )
-    case 'SetAuthorization':
-      return `ALTER ${node.entityKind} ${printQualifiedName(node.name)} SET AUTHORIZATION ${printPrincipal(node.principal)}`
     case 'CreateFunction':
       return phrase('CREATE', node.replace && 'OR REPLACE', printFunctionSpecification(printer, node.specification))
     case 'DropFunction':
@@ -244,6 +133,19 @@ export function printDefinition(printer: Printer, node: DefinitionStatement): st
         ifExists(node.exists),
         `${printQualifiedName(node.name)}${printParameters(node.parameters)}`,
       )
+    case 'RenameSchema':
+    case 'RenameTable':
+    case 'SetProperties':
+    case 'AddColumn':
+    case 'RenameColumn':
+    case 'DropColumn':
+    case 'SetColumnType':
+    case 'DropNotNullConstraint':
+    case 'RenameView':
+    case 'RefreshView':
+    case 'RenameMaterializedView':
+    case 'SetAuthorization':
+      return printAlteration(printer, node)
     default:
       return unreachable(node)
   }

@@ -21,6 +21,7 @@ import {
 import { printOrderBy, printWindow } from './print-windows.ts'
 import { phrase, type Printer } from './printing.ts'
 
+/** One flat switch over all kinds of expression, a case each: it is as long as they are many. */
 export function printAnyExpression(printer: Printer, node: Expression): string {
   const print = (child: Expression): string => printOperand(printer, child)
   switch (node.kind) {

@@ -17,7 +17,8 @@ import type {
   CallArgument,
 } from './ast-statements.ts'
 import type { Expression } from './ast.ts'
-import { isDefinition, printDefinition, printProperties } from './print-definitions.ts'
+import { printProperties } from './print-clauses.ts'
+import { isDefinition, printDefinition } from './print-definitions.ts'
 import { printGuarded } from './print-expressions.ts'
 import { printIdentifier, printNames, printQualifiedName, printString } from './print-names.ts'
 import { printRelation } from './print-relations.ts'

@@ -14,6 +14,12 @@ export interface Span {
 /** The place where a text begins inside another one; `{lineNumber: 1, columnNumber: 1}` for a text of its own. */
 export const textOrigin: ErrorLocation = { lineNumber: 1, columnNumber: 1 }
 
+/** A text that spans point into, and where it begins inside what the client sent (EXECUTE IMMEDIATE). */
+export interface SourceText {
+  readonly sql: string
+  readonly origin: ErrorLocation
+}
+
 /** Line and column (1-based, columns in code points, lines end at `\n`) of an offset in `sql`. */
 export function locate(sql: string, offset: number, origin: ErrorLocation = textOrigin): ErrorLocation {
   let line = 0
@@ -33,13 +39,4 @@ export function locate(sql: string, offset: number, origin: ErrorLocation = text
     lineNumber: origin.lineNumber + line,
     columnNumber: (line === 0 ? origin.columnNumber : 1) + column,
   }
-}
-
-/** Where an error about this node is reported, as Trino does. */
-export function locationOf(
-  sql: string,
-  node: { readonly span: Span },
-  origin: ErrorLocation = textOrigin,
-): ErrorLocation {
-  return locate(sql, node.span.at, origin)
 }

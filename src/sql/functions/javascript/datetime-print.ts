@@ -133,7 +133,12 @@ export function formatMysql(micros: bigint, _zone: string, _offset: bigint, form
 
 /** format_datetime for formats known only when it runs, and for names of zones. */
 export function formatDateTime(micros: bigint, zone: string, offset: bigint, format: string): string {
-  const f = fieldsOf(micros)
+  const local: LocalTime = {
+    fields: fieldsOf(micros),
+    zone,
+    offsetMinutes: Number(offset),
+    millis: Number(micros / 1000n),
+  }
   return format.replaceAll(
     /''|'((?:[^']|'')*)'|([A-Za-z])\2*/g,
     (part, quoted: string | undefined, letter: string | undefined) => {
@@ -144,12 +149,21 @@ export function formatDateTime(micros: bigint, zone: string, offset: bigint, for
           "format_datetime for TIMESTAMP type, cannot use 'Z' nor 'z' in format, as this type does not contain TZ information",
         )
       }
-      return field(f, letter, part.length, zone, Number(offset), Number(micros / 1000n))
+      return field(letter, part.length, local)
     },
   )
 }
 
-function field(f: Fields, letter: string, count: number, zone: string, offset: number, localMillis: number): string {
+/** A moment as a clock in its zone shows it. */
+interface LocalTime {
+  readonly fields: Fields
+  readonly zone: string
+  readonly offsetMinutes: number
+  /** Of the clock, as if it stood in UTC. */
+  readonly millis: number
+}
+
+function field(letter: string, count: number, { fields: f, zone, offsetMinutes, millis }: LocalTime): string {
   const era = f.year <= 0 ? 1 - f.year : f.year
   switch (letter) {
     case 'G':
@@ -191,9 +205,9 @@ function field(f: Fields, letter: string, count: number, zone: string, offset: n
     case 'S':
       return pad(f.millis, 3).padEnd(count, '0').slice(0, count)
     case 'z':
-      return zoneName(zone, localMillis - offset * 60_000, count >= 4)
+      return zoneName(zone, millis - offsetMinutes * 60_000, count >= 4)
     case 'Z':
-      return count >= 3 ? zone || 'UTC' : offsetText(offset, count === 2)
+      return count >= 3 ? zone || 'UTC' : offsetText(offsetMinutes, count === 2)
     default:
       throw invalidArgument(`Illegal pattern component: ${letter.repeat(count)}`)
   }

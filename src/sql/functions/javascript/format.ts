@@ -6,7 +6,19 @@ interface Value {
   readonly v: string | null
 }
 
-const SPECIFIER = /%(?:(\d+)\$|(<))?([-#+ 0,(]*)(\d+)?(?:\.(\d+))?([a-zA-Z%])/g
+const SPECIFIER =
+  /%(?:(?<index>\d+)\$|(?<same><))?(?<flags>[-#+ 0,(]*)(?<width>\d+)?(?:\.(?<precision>\d+))?(?<conversion>[a-zA-Z%])/g
+
+/** One place of a pattern: `%-10.2f`. */
+interface Specifier {
+  /** The whole pattern, for messages. */
+  readonly pattern: string
+  readonly flags: string
+  readonly width: string | undefined
+  readonly precision: number | undefined
+  /** In lower case. */
+  readonly conversion: string
+}
 
 /** java.util.Formatter, as far as SQL values reach. */
 function format(pattern: string, json: string): string {
@@ -15,7 +27,15 @@ function format(pattern: string, json: string): string {
   let last = -1
   const rest = pattern.replaceAll(SPECIFIER, '')
   if (rest.includes('%')) throw illegal(pattern, `UnknownFormatConversion: Conversion = '%'`)
-  return pattern.replaceAll(SPECIFIER, (whole, index, same, flags: string, width, precision, conversion: string) => {
+  return pattern.replaceAll(SPECIFIER, (...match) => {
+    const {
+      index,
+      same,
+      flags = '',
+      width,
+      precision,
+      conversion = '',
+    } = match.at(-1) as Partial<Record<string, string>>
     if (conversion === '%') return pad('%', flags, width)
     if (conversion === 'n') return '\n'
     if (!/[sSdfeEgGxXocCbBhH]/.test(conversion)) {
@@ -23,15 +43,14 @@ function format(pattern: string, json: string): string {
     }
     last = index !== undefined ? Number(index) - 1 : same !== undefined ? last : next++
     const value = values[last]
-    if (value === undefined) throw illegal(pattern, `MissingFormatArgument: Format specifier '${whole}'`)
-    const text = convert(
-      value,
-      conversion.toLowerCase(),
-      flags,
-      precision === undefined ? undefined : Number(precision),
+    if (value === undefined) throw illegal(pattern, `MissingFormatArgument: Format specifier '${match[0]}'`)
+    const text = convert(value, {
       pattern,
+      flags,
       width,
-    )
+      precision: precision === undefined ? undefined : Number(precision),
+      conversion: conversion.toLowerCase(),
+    })
     return pad(/[A-Z]/.test(conversion) ? text.toUpperCase() : text, flags, width)
   })
 }
@@ -55,14 +74,8 @@ const javaClass: Readonly<Record<string, string>> = {
   time: 'java.time.LocalTime',
 }
 
-function convert(
-  value: Value,
-  conversion: string,
-  flags: string,
-  precision: number | undefined,
-  pattern: string,
-  width: string | undefined,
-): string {
+function convert(value: Value, specifier: Specifier): string {
+  const { pattern, flags, width, precision, conversion } = specifier
   const mismatch = (): Error =>
     illegal(pattern, `IllegalFormatConversion: ${conversion} != ${javaClass[value.k] ?? 'java.lang.String'}`)
   if (conversion === 'b') return value.v === null ? 'false' : value.k === 'boolean' ? value.v : 'true'
@@ -87,17 +100,11 @@ function convert(
       return hash(value.v)
     default:
       if (value.k !== 'double' && value.k !== 'decimal') throw mismatch()
-      return floating(value.v, conversion, flags, precision ?? 6, width)
+      return floating(value.v, specifier)
   }
 }
 
-function floating(
-  text: string,
-  conversion: string,
-  flags: string,
-  precision: number,
-  width: string | undefined,
-): string {
+function floating(text: string, { conversion, flags, precision = 6, width }: Specifier): string {
   if (/NaN|Infinity/.test(text)) return text
   const negative = text.startsWith('-')
   const plain = text.replace('-', '')

@@ -1,0 +1,11 @@
+import type { MetadataPort } from './front-end.ts'
+import type { SessionContext } from './session.ts'
+import type { SourceText } from './syntax/span.ts'
+
+/** What a statement's meaning is worked out from besides its syntax: of a query, with metadata that are resolved. */
+export interface StatementInput<Metadata = MetadataPort> {
+  readonly session: SessionContext
+  readonly metadata: Metadata
+  /** The text it was parsed from. */
+  readonly text: SourceText
+}
