@@ -4,7 +4,6 @@ import { overloadsOf } from '../functions/function-table.ts'
 import { parseSignature } from '../functions/signature.ts'
 import type { ConcatExpression, Expression, FunctionCall, LambdaExpression, Listagg } from '../syntax/ast.ts'
 import type { OrderBy } from '../syntax/ast-query.ts'
-import { locate } from '../syntax/span.ts'
 import { isComparable, isOrderable, VARCHAR, type FunctionType, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { castTo, constantOf } from './build.ts'
@@ -97,24 +96,24 @@ function resolveCall(
   args: readonly Argument[],
 ): { readonly resolved: ResolvedFunction; readonly exprs: readonly Expr[]; readonly routine?: Routine } {
   const { context } = state
-  const location = locate(context.text.sql, node.span.at, context.text.origin)
   const types = args.map((argument) => argument.type)
   const inline = isQualified(node)
     ? undefined
-    : findInlineFunction(context, name, types, overloadsOf(name).length > 0, location)
+    : locatedAt(context, node, () => findInlineFunction(context, name, types, overloadsOf(name).length > 0))
   if (inline?.routine !== undefined) {
     const { resolved, routine } = inline
     return { resolved, routine, exprs: args.map((argument, i) => argument.finish(resolved.argumentTypes[i]!)) }
   }
   verifyLambdas(state, name, args)
   if (name === 'concat' && args.length === 0) {
-    throw new EngineError(
+    throw errorAt(
+      context,
+      node,
       'AMBIGUOUS_FUNCTION_CALL',
       'Could not choose a best candidate operator. Explicit type casts must be added.',
-      { location },
     )
   }
-  const resolved = resolveFunction(name, types, location)
+  const resolved = locatedAt(context, node, () => resolveFunction(name, types))
   return { resolved, exprs: args.map((argument, i) => argument.finish(resolved.argumentTypes[i]!)) }
 }
 
@@ -338,7 +337,6 @@ export function analyzeListagg(state: ExpressionState, node: Listagg): Expr {
     resolveFunction(
       'listagg',
       args.map((argument) => ({ kind: 'value', type: argument.type })),
-      undefined,
       true,
     ),
   )

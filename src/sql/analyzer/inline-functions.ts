@@ -1,4 +1,4 @@
-import { EngineError, type ErrorLocation } from '../../shared/engine-error.ts'
+import { EngineError } from '../../shared/engine-error.ts'
 import type { ArgumentType, ResolvedFunction } from '../functions/resolve-function.ts'
 import type { FunctionSpecification } from '../syntax/ast-routines.ts'
 import { canCoerceUnnamed } from '../types/coercion.ts'
@@ -27,7 +27,6 @@ export function findInlineFunction(
   name: string,
   args: readonly ArgumentType[],
   isBuiltIn: boolean,
-  location: ErrorLocation,
 ): InlineFunction | undefined {
   const candidates = context.functions?.get(name)
   if (candidates === undefined) return undefined
@@ -41,7 +40,6 @@ export function findInlineFunction(
     throw new EngineError(
       'AMBIGUOUS_FUNCTION_CALL',
       'Could not choose a best candidate operator. Explicit type casts must be added.',
-      { location },
     )
   }
   if (isBuiltIn) return undefined
@@ -50,7 +48,6 @@ export function findInlineFunction(
   throw new EngineError(
     'FUNCTION_NOT_FOUND',
     `Unexpected parameters (${given.join(', ')}) for function ${name}. Expected: ${expected.join(', ')}`,
-    { location },
   )
 }
 

@@ -143,7 +143,6 @@ export function functionOf(name: string, args: readonly Expr[]): Expr {
     name,
     args.map((argument) => ({ kind: 'value', type: argument.type })),
     undefined,
-    true,
   )
   return {
     kind: 'call',

@@ -1,4 +1,4 @@
-import { EngineError, type ErrorLocation } from '../../shared/engine-error.ts'
+import { EngineError } from '../../shared/engine-error.ts'
 import type { Sql } from '../text/sql.ts'
 import { isTypedNull, typedNull } from '../types/duckdb-representation.ts'
 import { sameType, type SqlType } from '../types/sql-type.ts'
@@ -57,17 +57,13 @@ export function functionKind(name: string): FunctionKind | undefined {
 
 /**
  * Trino's overload resolution: a call without coercion first (overloads without type variables before those with), then
- * with coercions, the most specific of those that fit. Throws FUNCTION_NOT_FOUND or AMBIGUOUS_FUNCTION_CALL.
+ * with coercions, the most specific of those that fit. Throws FUNCTION_NOT_FOUND or
+ * AMBIGUOUS_FUNCTION_CALL, without their place.
  */
-export function resolveFunction(
-  name: string,
-  args: readonly ArgumentType[],
-  location?: ErrorLocation,
-  includeHidden = false,
-): ResolvedFunction {
+export function resolveFunction(name: string, args: readonly ArgumentType[], includeHidden = false): ResolvedFunction {
   const overloads = parsedOverloads(name.toLowerCase()).filter(({ definition }) => includeHidden || !definition.hidden)
   if (overloads.length === 0) {
-    throw new EngineError('FUNCTION_NOT_FOUND', `Function '${name.toLowerCase()}' not registered`, { location })
+    throw new EngineError('FUNCTION_NOT_FOUND', `Function '${name.toLowerCase()}' not registered`)
   }
   const chosen =
     choose(
@@ -81,12 +77,11 @@ export function resolveFunction(
       false,
     ) ??
     choose(overloads, args, true)
-  if (chosen === undefined) throw notFound(name, args, overloads, location)
+  if (chosen === undefined) throw notFound(name, args, overloads)
   if (chosen === 'ambiguous') {
     throw new EngineError(
       'AMBIGUOUS_FUNCTION_CALL',
       `Could not choose a best candidate operator. Explicit type casts must be added.`,
-      { location },
     )
   }
   return resolved(chosen)
@@ -188,12 +183,7 @@ function factsOf(definition: FunctionDefinition): KindFacts {
   }
 }
 
-function notFound(
-  name: string,
-  args: readonly ArgumentType[],
-  overloads: readonly Overload[],
-  location: ErrorLocation | undefined,
-): EngineError {
+function notFound(name: string, args: readonly ArgumentType[], overloads: readonly Overload[]): EngineError {
   const lower = name.toLowerCase()
   const given = args.map((argument) =>
     argument.kind === 'lambda' ? '<function>' : typeName(argument.type).replaceAll(', ', ','),
@@ -202,7 +192,6 @@ function notFound(
   return new EngineError(
     'FUNCTION_NOT_FOUND',
     `Unexpected parameters (${given.join(', ')}) for function ${lower}. Expected: ${expected.join(', ')}`,
-    { location },
   )
 }
 
