@@ -1,24 +1,48 @@
 import type pg from 'pg'
 import { isOfReadModels, readMigrations } from '../events/postgres/migrate.ts'
 
+/** Tables of read models that wait for their rows. */
+export interface MadeTables {
+  /** Makes what lists filter and sort by: sooner done over all rows at once than row by row. */
+  makeIndexes(): Promise<void>
+}
+
 /**
- * Makes the tables of read models in a new schema of any name, as `migrate` makes them in the one that serves.
- * @param phase what is better made after the rows, indexes for one, says so in its file and is run apart
+ * Makes the tables of read models in a new schema of any name, as `migrate` makes them in the one that serves. All migrations
+ * run over no rows, each after those before it; rows never meet an index that a later migration has replaced.
  */
-export async function makeReadModelTables(
-  client: pg.ClientBase,
-  schema: string,
-  phase: 'before rows' | 'after rows',
-  folder?: string,
-): Promise<void> {
+export async function makeReadModelTables(client: pg.ClientBase, schema: string, folder?: string): Promise<MadeTables> {
   const migrations = (await readMigrations(folder)).filter(isOfReadModels)
-  await client.query('begin')
-  try {
+  const indexes = await inTransaction(client, async () => {
     await client.query(`create schema if not exists ${schema}`)
     await client.query(`set local search_path = ${schema}`)
-    for (const { sql } of migrations)
-      if (/^-- after: rows$/m.test(sql) === (phase === 'after rows')) await client.query(sql)
+    for (const { sql } of migrations) await client.query(sql)
+    const found = await client.query<{ name: string; definition: string }>(INDEXES, [schema])
+    for (const { name } of found.rows) await client.query(`drop index ${name}`)
+    return found.rows
+  })
+  return {
+    makeIndexes: () =>
+      inTransaction(client, async () => {
+        for (const { definition } of indexes) await client.query(definition)
+      }),
+  }
+}
+
+/** Without those that keep a constraint: a key has to hold while rows come. */
+const INDEXES = `
+  select i.indexrelid::regclass::text as name, pg_get_indexdef(i.indexrelid) as definition
+  from pg_index i join pg_class c on c.oid = i.indexrelid
+  where c.relnamespace = $1::regnamespace and not i.indisunique and not c.relispartition
+    and not exists (select from pg_constraint where conindid = i.indexrelid)
+  order by c.relname`
+
+async function inTransaction<T>(client: pg.ClientBase, work: () => Promise<T>): Promise<T> {
+  await client.query('begin')
+  try {
+    const result = await work()
     await client.query('commit')
+    return result
   } catch (error) {
     await client.query('rollback').catch(() => undefined)
     throw error

@@ -55,7 +55,7 @@ export async function rebuildReadModels(options: RebuildOptions): Promise<Rebuil
     if (!rows[0]?.held) throw new Error('Another rebuild is running')
     await admin.query('set client_min_messages = warning')
     await admin.query(`drop schema if exists ${NEW} cascade; drop schema if exists ${OLD} cascade`)
-    await makeReadModelTables(admin, NEW, 'before rows', migrations)
+    const tables = await makeReadModelTables(admin, NEW, migrations)
     store = await ProjectionStore.connect(database, NEW, READ_MODELS)
     const total = eventsBelow(await log.tip())
     const applier = await ProjectionApplier.open({
@@ -66,7 +66,7 @@ export async function rebuildReadModels(options: RebuildOptions): Promise<Rebuil
       onCommitted: (committed) => onProgress?.(eventsBelow(committed), total),
     })
     await applier.readOn(total)
-    await makeReadModelTables(admin, NEW, 'after rows', migrations)
+    await tables.makeIndexes()
     await waitForLive(admin, applier, clock)
     await swap(admin, applier)
     return {

@@ -25,7 +25,7 @@ async function rebuild(batch = 5000) {
 
 async function indexes(): Promise<unknown> {
   return bed.query(
-    `select tablename, indexname from pg_indexes where schemaname = 'm' and indexname not like 'query_events%' order by 1, 2`,
+    `select tablename, indexname, indexdef from pg_indexes where schemaname = 'm' and indexname not like 'query_events%' order by 1, 2`,
   )
 }
 

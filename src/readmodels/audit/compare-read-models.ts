@@ -42,7 +42,7 @@ export async function compareReadModels(
     const checkpoint = await checkpointOf(live)
     if (!checkpoint) return 0
     await made.query(`drop schema if exists ${MADE} cascade`)
-    await makeReadModelTables(made, MADE, 'before rows')
+    await makeReadModelTables(made, MADE)
     store = await ProjectionStore.connect(database, MADE, READ_MODELS)
     const projection = createReadModelsProjection()
     const applier = await ProjectionApplier.open({ store, projection, log, maxBatch: 5000 })
