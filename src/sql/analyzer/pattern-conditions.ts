@@ -15,7 +15,7 @@ import type { ExpressionState } from './expression-state.ts'
 import { analyzeExpression } from './expressions.ts'
 import { verifyPatternCall } from './pattern-checks.ts'
 import type { Labels } from './pattern-labels.ts'
-import { aggregateOf, offsetOf, type PatternRows } from './pattern-rows.ts'
+import { aggregateOf, offsetOf, type PatternRows, type Recognition } from './pattern-rows.ts'
 import type { Field, Scope } from './scope.ts'
 import type { AggregateExpr, ColumnId, Expr } from './tree.ts'
 import { childrenOfExpr, mapChildren } from './walk.ts'
@@ -45,7 +45,8 @@ const bits = { tinyint: 8, smallint: 16, integer: 32, bigint: 64 } as const
  * compared and calculated with across rows becomes code for the matcher, which knows the rows matched so far.
  */
 export class PatternConditions {
-  readonly columns: ConditionColumn[] = []
+  /** Shared by the conditions of one DEFINE. */
+  readonly columns: ConditionColumn[]
   private readonly placeholders = new Map<ColumnId, Placeholder>()
   private readonly classifiers = new Map<ColumnId, MatchedRow>()
   private readonly matchNumber: ColumnId
@@ -54,22 +55,14 @@ export class PatternConditions {
   private readonly scope: Scope
   private readonly rows: PatternRows
 
-  constructor(
-    context: AnalysisContext,
-    labels: Labels,
-    own: number,
-    input: readonly Field[],
-    scope: Scope,
-    rows: PatternRows,
-    columns: ConditionColumn[],
-  ) {
+  constructor({ context, labels, input, scope, rows }: Recognition, own: number, columns: ConditionColumn[]) {
     this.columns = columns
     this.byLabel = { labels, own }
     this.rows = rows
     this.matchNumber = newId(context)
     this.context = { ...context, patternCall: (state, node) => this.call(state, node) }
     const of = (relation: readonly string[] | undefined, variables: readonly number[] | null): Field[] =>
-      input.map((field) => ({
+      input.fields.map((field) => ({
         ...field,
         relation,
         qualified: relation !== undefined,

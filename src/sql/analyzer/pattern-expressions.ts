@@ -48,12 +48,7 @@ export function named(labels: Labels, letter: Expr): Expr {
     kind: 'case',
     type: VARCHAR,
     branches: [...labels.primary].map(([name, index]) => ({
-      when: {
-        kind: 'inList' as const,
-        type: BOOLEAN,
-        value: letter,
-        values: lettersOf(index).map((each) => constantOf(VARCHAR, each)),
-      },
+      when: isOneOf(letter, lettersOf(index)),
       then: constantOf(VARCHAR, name),
     })),
     otherwise: undefined,
@@ -83,5 +78,15 @@ export function concatenated(value: Expr, order: Expr): AggregateExpr {
     distinct: false,
     orderBy: [{ value: order, descending: false, nullsFirst: false }],
     filter: undefined,
+  }
+}
+
+/** Whether a letter is one of these. */
+export function isOneOf(letter: Expr, letters: readonly string[]): Expr {
+  return {
+    kind: 'inList',
+    type: BOOLEAN,
+    value: letter,
+    values: letters.map((each) => constantOf(VARCHAR, each)),
   }
 }

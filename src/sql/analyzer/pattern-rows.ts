@@ -17,6 +17,16 @@ export interface Relation {
   readonly fields: readonly Field[]
 }
 
+/** One MATCH_RECOGNIZE, as its parts see it. */
+export interface Recognition {
+  readonly context: AnalysisContext
+  readonly labels: Labels
+  readonly input: Relation
+  /** The scope around it. */
+  readonly scope: Scope
+  readonly rows: PatternRows
+}
+
 export function call(
   name: string,
   args: readonly Expr[],
