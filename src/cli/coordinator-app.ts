@@ -21,7 +21,7 @@ import { createQueryRoutes } from '../protocol/query/query-routes.ts'
 import { headerFamily, sessionFromHeaders } from '../protocol/statement/session-headers.ts'
 import { isAuthorized } from '../protocol/task/internal-request.ts'
 import type { TaskResource } from '../protocol/task/task-resource.ts'
-import { baseUri } from '../protocol/statement/statement-routes.ts'
+import { baseUri } from '../protocol/edge/base-uri.ts'
 import type { LiveQueries } from '../protocol/query/live-queries.ts'
 import { recordDenials, recordKills, type Cancel } from '../coordinator/system/recorded-rights.ts'
 import { readQuery } from '../coordinator/query/read-query.ts'
@@ -31,6 +31,7 @@ import type { SystemJournal } from '../coordinator/system/system-journal.ts'
 import { remoteAddressOf } from '../protocol/relay/relayed-request.ts'
 import { allowAll } from '../security/authorization.ts'
 import type { Clock } from '../shared/clock.ts'
+import type { QueryId } from '../shared/ids.ts'
 import { failureOf } from '../shared/engine-error.ts'
 import type { RestartCount } from '../supervisor/messages.ts'
 import type { Meters } from '../telemetry/meters.ts'
@@ -111,7 +112,7 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
         : failureOf('ADMINISTRATIVELY_KILLED', `Query killed. Message: ${message}`),
       timeouts.deleteValidityWaitMs,
     )
-  const isOpen = (queryId: string): boolean => {
+  const isOpen = (queryId: QueryId): boolean => {
     const query = live.get(queryId)?.query
     return query !== undefined && !isTerminal(query.kind)
   }

@@ -1,3 +1,4 @@
+import { isQueryId } from '../shared/ids.ts'
 import { querySpans } from '../coordinator/query/query-spans.ts'
 import { readQuery } from '../coordinator/query/read-query.ts'
 import type { EventLog } from '../events/event-log.ts'
@@ -30,7 +31,8 @@ export async function sendLastSpans(
     [startedAt],
   )
   for (const { query_id: queryId } of rows) {
-    const { state } = await readQuery(log, String(queryId))
+    if (typeof queryId !== 'string' || !isQueryId(queryId)) continue
+    const { state } = await readQuery(log, queryId)
     if (state.kind !== 'NONE' && state.created.sampled) spans.emit(querySpans(state, { withRequest: true }))
   }
 }

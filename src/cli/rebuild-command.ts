@@ -6,7 +6,7 @@ import { rebuildReadModels, type Rebuilt } from '../readmodels/rebuild.ts'
 import { systemClock } from '../shared/clock.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
-import { isQueryId } from '../shared/ids.ts'
+import { isQueryId, type QueryId } from '../shared/ids.ts'
 import { asWriter } from './as-writer.ts'
 import { eventLogOf } from './event-log-of.ts'
 import { openDatabase } from './open-database.ts'
@@ -83,7 +83,7 @@ async function tell(
 }
 
 /** The one flag that is no setting. */
-function takeQuery(argv: readonly string[]): { queryId: string | undefined; rest: readonly string[] } {
+function takeQuery(argv: readonly string[]): { queryId: QueryId | undefined; rest: readonly string[] } {
   const at = argv.findIndex((one) => one === '--query' || one.startsWith('--query='))
   if (at < 0) return { queryId: undefined, rest: argv }
   const inline = argv[at]!.startsWith('--query=')
@@ -93,7 +93,7 @@ function takeQuery(argv: readonly string[]): { queryId: string | undefined; rest
   return { queryId, rest: argv.toSpliced(at, inline ? 1 : 2) }
 }
 
-async function mend(queryId: string, databaseUrl: string): Promise<void> {
+async function mend(queryId: QueryId, databaseUrl: string): Promise<void> {
   const { events, deadLetters } = await mendQuery({ connectionString: databaseUrl }, queryId).catch((error: Error) => {
     throw new ExitError(exitCodes.dependency, `The rows of ${queryId} cannot be made: ${error.message}`)
   })

@@ -1,6 +1,7 @@
 import { gunzipSync } from 'node:zlib'
 import type { QueryEvent } from '../coordinator/query/events.ts'
 import { evolve } from '../coordinator/query/evolve.ts'
+import { queryOfStream } from '../shared/ids.ts'
 import { querySpans, type QueryEnded } from '../coordinator/query/query-spans.ts'
 import { initialQueryState, type QueryState } from '../coordinator/query/state.ts'
 import { unreachable } from '../shared/unreachable.ts'
@@ -33,7 +34,7 @@ export function createSpanMaker(emit: (spans: readonly SpanRecord[]) => void): S
     for (const { type, time, enc, stored } of events) {
       const text = enc === 'gzip' ? gunzipSync(Buffer.from(stored, 'base64')).toString() : stored
       // Made by this very process: of today's shape.
-      state = evolve(stream, state, { type, time, data: JSON.parse(text) } as QueryEvent)
+      state = evolve(queryOfStream(stream), state, { type, time, data: JSON.parse(text) } as QueryEvent)
     }
     queries.set(stream, state)
     const [oldest] = queries.size > MOST_QUERIES ? queries.keys() : []

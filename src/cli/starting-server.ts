@@ -6,8 +6,8 @@ import { HttpProblem, sendProblem, toProblem } from '../protocol/edge/problem.ts
 import { requestTarget } from '../protocol/edge/request-target.ts'
 import { refuseRelayed } from '../protocol/relay/relayed-request.ts'
 import type { ServerStatus } from '../protocol/info/info-routes.ts'
-import { createStatementUris, type StatementUris } from '../protocol/statement/next-uri.ts'
-import { baseUri, statementPath } from '../protocol/statement/statement-routes.ts'
+import { createStatementUris, statementPath, type StatementUris } from '../protocol/statement/next-uri.ts'
+import { baseUri } from '../protocol/edge/base-uri.ts'
 import { lastKnownOf, tellWaiting, type LastKnown } from '../protocol/statement/waiting-answer.ts'
 import { deriveKey, loadClusterSecret } from '../security/cluster-secret.ts'
 import { systemClock, type Clock } from '../shared/clock.ts'
@@ -87,11 +87,11 @@ export function createStartingServer(parts: StartingServerParts): StartingServer
     if (path === '/v1/status' && isRead(request)) return sendJson(request, response, status())
     const statement = statementPath(path)
     if (statement && isRead(request)) {
-      const token = parts.uris.verifyToken(statement.id, statement.segment)
-      if (token === undefined) throw new HttpProblem(404, 'Query not found')
+      const page = parts.uris.verifyPage(statement)
+      if (!page) throw new HttpProblem(404, 'Query not found')
       if (request.method === 'HEAD') return void response.writeHead(200, { 'cache-control': 'no-store' }).end()
       const waiting = { uris: parts.uris, lastKnown: parts.lastKnown, now: clock.now }
-      return tellWaiting(request, response, waiting, baseUri(request, false), statement.id, token)
+      return tellWaiting(request, response, waiting, { ...page, base: baseUri(request, false) })
     }
     throw new HttpProblem(503, 'The coordinator starts, and the event log does not answer', { 'retry-after': '1' })
   }

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { READ_MODEL_SCHEMA } from '../events/postgres/migrate.ts'
+import type { QueryId } from '../shared/ids.ts'
 import { readStreams } from './query-events/queries.ts'
 import { READ_MODELS } from './projection.ts'
 import { QueryFolds } from './queries/projection.ts'
@@ -16,7 +17,7 @@ export interface Mended {
  * projection finds its checkpoint moved and looks again at what is parked.
  * @throws what still keeps an event from being applied; then nothing is changed
  */
-export async function mendQuery(database: pg.ClientConfig, queryId: string): Promise<Mended> {
+export async function mendQuery(database: pg.ClientConfig, queryId: QueryId): Promise<Mended> {
   const client = new pg.Client({
     ...database,
     application_name: 'quipu rebuild',

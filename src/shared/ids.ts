@@ -22,6 +22,11 @@ export function parseQueryId(text: string): QueryId {
   return text
 }
 
+/** A query's stream is named by its id: what is folded as a query's events is that query's. */
+export function queryOfStream(stream: string): QueryId {
+  return stream as QueryId
+}
+
 export function stageId(queryId: QueryId, stage: number): StageId {
   return `${queryId}.${stage}` as StageId
 }

@@ -1,3 +1,4 @@
+import { queryOfStream } from '../../src/shared/ids.ts'
 import { decodeQueryEvent } from '../../src/coordinator/query/decode-event.ts'
 import type { QueryEventType } from '../../src/coordinator/query/events.ts'
 import { evolve } from '../../src/coordinator/query/evolve.ts'
@@ -72,7 +73,7 @@ export function foldStream(queryId: string, events: readonly Recorded[]): Folded
         if (task && isTaskTerminal(task.state)) broken.push(`${at}: task ${task.taskId} is ${task.state}`)
       }
     }
-    const next: QueryState = evolve(queryId, state, event)
+    const next: QueryState = evolve(queryOfStream(queryId), state, event)
     if (ORDER.indexOf(next.kind) < ORDER.indexOf(state.kind) && ORDER.includes(next.kind)) {
       broken.push(`${at}: from ${state.kind} back to ${next.kind}`)
     }

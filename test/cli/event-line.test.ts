@@ -6,7 +6,7 @@ import { queryLife, testQueryId } from '../support/query-life.ts'
 
 const queryId = testQueryId(1)
 
-function lineOf(type: string, data: unknown, stream = queryId): string {
+function lineOf(type: string, data: unknown, stream: string = queryId): string {
   const recorded = {
     stream,
     sequence: 1,

@@ -1,3 +1,4 @@
+import type { QueryId } from '../../src/shared/ids.ts'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createEventLogTelemetry } from '../../src/cli/event-log-telemetry.ts'
 import { restoreCounters } from '../../src/cli/restored-counters.ts'
@@ -34,7 +35,7 @@ beforeEach(async () => {
 afterEach(() => bed.close())
 
 /** Queries of several kinds; what their coordinator counts at each end is counted. */
-function lives(count: number, from = 0): { queryId: string; events: QueryEvent[] }[] {
+function lives(count: number, from = 0): { queryId: QueryId; events: QueryEvent[] }[] {
   return Array.from({ length: count }, (_, index) => {
     const queryId = testQueryId(from + index)
     const events = queryLife(queryId, {
@@ -65,7 +66,7 @@ function changed(event: QueryEvent, index: number): QueryEvent {
   } as QueryEvent
 }
 
-function countLive(all: readonly { queryId: string; events: readonly QueryEvent[] }[]): void {
+function countLive(all: readonly { queryId: QueryId; events: readonly QueryEvent[] }[]): void {
   for (const { queryId, events } of all) {
     const state = events.reduce<QueryState>((now, event) => evolve(queryId, now, event), initialQueryState)
     if (state.kind === 'FINISHED' || state.kind === 'FAILED') countQuery(state, undefined, live, connectorOf)

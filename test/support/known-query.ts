@@ -1,11 +1,12 @@
 import type { QueryEvent } from '../../src/coordinator/query/events.ts'
 import { foldQuery } from '../../src/coordinator/query/evolve.ts'
 import type { QueryExecution } from '../../src/coordinator/query/query-handle.ts'
-import type { QueryId } from '../../src/shared/ids.ts'
+import { queryOfStream } from '../../src/shared/ids.ts'
 import { event } from './query-events.ts'
 
 /** A query that was created, as far as a registry and its statement look at it, with the means to end it; `fail` ends it too. */
-export function knownQuery(queryId: string): { readonly execution: QueryExecution; end(): void } {
+export function knownQuery(id: string): { readonly execution: QueryExecution; end(): void } {
+  const queryId = queryOfStream(id)
   let state = foldQuery(queryId, [event('QueryCreated')])
   const listeners: ((events: readonly QueryEvent[]) => void)[] = []
   function end(): void {
@@ -13,7 +14,7 @@ export function knownQuery(queryId: string): { readonly execution: QueryExecutio
     for (const listener of listeners) listener([])
   }
   const execution: Partial<QueryExecution> = {
-    queryId: queryId as QueryId,
+    queryId,
     followed: true,
     revision: 1,
     bytes: 1,

@@ -1,8 +1,9 @@
+import { parseQueryId } from '../../src/shared/ids.ts'
 import type { QueryEvent, QueryEventOf, QueryEventType } from '../../src/coordinator/query/events.ts'
 import { coordinatorTaskStats } from '../../src/coordinator/query/coordinator-stage.ts'
 import { failureOf } from '../../src/shared/engine-error.ts'
 
-export const QUERY_ID = '20260102_030405_00006_00001'
+export const QUERY_ID = parseQueryId('20260102_030405_00006_00001')
 export const WORKER_TASK = `${QUERY_ID}.1.0`
 export const ROOT_TASK = `${QUERY_ID}.0.0`
 const START = Date.parse('2026-01-02T03:04:05.000Z')

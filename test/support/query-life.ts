@@ -1,3 +1,4 @@
+import { parseQueryId, type QueryId } from '../../src/shared/ids.ts'
 import type { QueryEvent, QueryEventOf } from '../../src/coordinator/query/events.ts'
 import { queryEventVersions } from '../../src/coordinator/query/events.ts'
 import type { Event, EventLog } from '../../src/events/event-log.ts'
@@ -303,8 +304,8 @@ export function toLogEvents(events: readonly QueryEvent[], traceparent?: string)
 }
 
 /** A valid query id from a number. */
-export function testQueryId(number: number): string {
-  return `20260301_100000_${String(number).padStart(5, '0')}_00001`
+export function testQueryId(number: number): QueryId {
+  return parseQueryId(`20260301_100000_${String(number).padStart(5, '0')}_00001`)
 }
 
 /** Lives of many queries, `together` of them at a time, written the way a busy coordinator interleaves them. */

@@ -1,3 +1,4 @@
+import { queryOfStream } from '../../src/shared/ids.ts'
 import { readdirSync, readFileSync } from 'node:fs'
 import { decodeQueryEvent } from '../../src/coordinator/query/decode-event.ts'
 import { foldQuery } from '../../src/coordinator/query/evolve.ts'
@@ -25,7 +26,7 @@ export function foldedOf(
   events: readonly Pick<Recorded, 'stream' | 'type' | 'v' | 'time' | 'data' | 'forgotten'>[],
 ): unknown {
   const decoded = events.map((event) => decodeQueryEvent(event)).filter((event) => event !== undefined)
-  const state = foldQuery(events[0]?.stream ?? '', decoded)
+  const state = foldQuery(queryOfStream(events[0]?.stream ?? ''), decoded)
   const plain = (_key: string, value: unknown): unknown =>
     value instanceof Map || value instanceof Set ? [...value] : value
   return JSON.parse(JSON.stringify(state, plain))

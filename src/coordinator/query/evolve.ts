@@ -1,4 +1,5 @@
 import type { TaskState } from '../../execution/api/task.ts'
+import type { QueryId } from '../../shared/ids.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { QueryEvent } from './events.ts'
 import {
@@ -18,7 +19,7 @@ import {
  * event that has no place in a state leaves it as it is.
  * @param queryId the stream
  */
-export function evolve(queryId: string, state: QueryState, event: QueryEvent): QueryState {
+export function evolve(queryId: QueryId, state: QueryState, event: QueryEvent): QueryState {
   if (event.type === 'QueryCreated') {
     if (state.kind !== 'NONE') return state
     return {
@@ -55,7 +56,7 @@ export function evolve(queryId: string, state: QueryState, event: QueryEvent): Q
 }
 
 /** Folds a whole stream from its beginning. */
-export function foldQuery(queryId: string, events: Iterable<QueryEvent>): QueryState {
+export function foldQuery(queryId: QueryId, events: Iterable<QueryEvent>): QueryState {
   let state: QueryState = initialQueryState
   for (const event of events) state = evolve(queryId, state, event)
   return state

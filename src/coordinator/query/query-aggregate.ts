@@ -1,3 +1,4 @@
+import type { QueryId } from '../../shared/ids.ts'
 import type { Clock } from '../../shared/clock.ts'
 import {
   LogFull,
@@ -18,7 +19,7 @@ import { initialQueryState, type QueryState } from './state.ts'
  * `intended` adds the events on their way to the log: what the next command is decided against.
  */
 export interface QueryAggregate {
-  readonly queryId: string
+  readonly queryId: QueryId
   readonly state: QueryState
   readonly intended: QueryState
   /** How many events `state` is folded from. */
@@ -51,7 +52,7 @@ export interface AggregateStart {
 }
 
 export function createQueryAggregate(
-  queryId: string,
+  queryId: QueryId,
   log: Pick<EventLog, 'append'>,
   clock: Clock,
   traceparent: () => string | undefined,

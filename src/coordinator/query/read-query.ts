@@ -1,4 +1,5 @@
 import type { EventLog } from '../../events/event-log.ts'
+import type { QueryId } from '../../shared/ids.ts'
 import { decodeQueryEvent } from './decode-event.ts'
 import { evolve } from './evolve.ts'
 import { initialQueryState, type QueryState } from './state.ts'
@@ -6,7 +7,7 @@ import { initialQueryState, type QueryState } from './state.ts'
 /** Folds a query's stream as it stands. */
 export async function readQuery(
   log: Pick<EventLog, 'readStream'>,
-  queryId: string,
+  queryId: QueryId,
 ): Promise<{ readonly state: QueryState; readonly sequence: number }> {
   let state: QueryState = initialQueryState
   let sequence = 0

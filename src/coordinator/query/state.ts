@@ -1,3 +1,4 @@
+import type { QueryId } from '../../shared/ids.ts'
 import type { Failure } from '../../shared/engine-error.ts'
 import type { TaskState, TaskStats } from '../../execution/api/task.ts'
 import type { PagePlace } from '../../events/result-page-store.ts'
@@ -32,7 +33,7 @@ type Data<T extends QueryEventType> = QueryEventOf<T>['data']
 
 /** What every query has from its first event on; parts are absent until their event came. */
 export interface QueryCore {
-  readonly queryId: string
+  readonly queryId: QueryId
   readonly createdAt: string
   readonly created: Data<'QueryCreated'>
   readonly queued?: Data<'QueryQueued'> & { readonly at: string }

@@ -58,11 +58,12 @@ export async function recoverQueries(deps: RecoveryDeps, open: readonly string[]
     // Side by side, so that their appends share a commit.
     const resumptions = await Promise.all(
       ids.map(async (queryId) => {
-        const { state, sequence } = streams.get(queryId) ?? (await readQuery(deps.log, queryId))
-        if (!isQueryId(queryId) || state.kind === 'NONE' || isTerminal(state.kind)) {
+        const stream = isQueryId(queryId) ? (streams.get(queryId) ?? (await readQuery(deps.log, queryId))) : undefined
+        if (!isQueryId(queryId) || !stream || stream.state.kind === 'NONE' || isTerminal(stream.state.kind)) {
           ended++
           return undefined
         }
+        const { state, sequence } = stream
         const live = state as LiveQuery
         const aggregate = createQueryAggregate(queryId, deps.log, deps.clock, () => querySpanContext(live), {
           state,

@@ -1,11 +1,11 @@
 import type { EventLog, Recorded } from '../../events/event-log.ts'
 import { beginning } from '../../events/event-log.ts'
-import { isQueryId } from '../../shared/ids.ts'
+import { isQueryId, type QueryId } from '../../shared/ids.ts'
 
 /** Streams of queries as the log alone has them, for as long as the read models cannot say. */
 export interface StreamsOfLog {
   /** Of queries without an end, in the order of their creation. */
-  readonly open: readonly string[]
+  readonly open: readonly QueryId[]
   /** Events of an open query, or of one that ended lately. */
   get(stream: string): readonly Recorded[] | undefined
 }
@@ -17,8 +17,8 @@ const EVENTS_AT_ONCE = 5000
  * @param endedSince ISO time; streams that ended before are left out
  */
 export async function readStreamsOfLog(log: Pick<EventLog, 'read' | 'tip'>, endedSince: string): Promise<StreamsOfLog> {
-  const streams = new Map<string, Recorded[]>()
-  const ended = new Set<string>()
+  const streams = new Map<QueryId, Recorded[]>()
+  const ended = new Set<QueryId>()
   for (let from = beginning((await log.tip()).at.length); ;) {
     const { events, next } = await log.read(from, EVENTS_AT_ONCE)
     if (events.length === 0) break
@@ -36,6 +36,6 @@ export async function readStreamsOfLog(log: Pick<EventLog, 'read' | 'tip'>, ende
   }
   return {
     open: [...streams.keys()].filter((stream) => !ended.has(stream)),
-    get: (stream) => streams.get(stream),
+    get: (stream) => (isQueryId(stream) ? streams.get(stream) : undefined),
   }
 }

@@ -1,4 +1,5 @@
 import type { Authorize, Identity } from '../../security/authorization.ts'
+import type { QueryId } from '../../shared/ids.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { RefusalLog } from './refusal-log.ts'
 import type { SystemJournal } from './system-journal.ts'
@@ -13,10 +14,10 @@ export function recordDenials(authorize: Authorize, refusals: RefusalLog): Autho
   }
 }
 
-export type Cancel = (queryId: string, by: Identity, message?: string) => Promise<'done' | 'unknown' | 'waiting'>
+export type Cancel = (queryId: QueryId, by: Identity, message?: string) => Promise<'done' | 'unknown' | 'waiting'>
 
 /** Tells who ended a query by its id, rather than by the address that its own client was given. */
-export function recordKills(cancel: Cancel, isOpen: (queryId: string) => boolean, journal: SystemJournal): Cancel {
+export function recordKills(cancel: Cancel, isOpen: (queryId: QueryId) => boolean, journal: SystemJournal): Cancel {
   return async (queryId, by, message) => {
     const open = isOpen(queryId)
     const outcome = await cancel(queryId, by, message)

@@ -1,16 +1,16 @@
 import express, { type Request, type Router } from 'express'
 import { z } from 'zod'
 import type { ForgetOutcome } from '../../coordinator/system/forget-query.ts'
-import { isQueryId } from '../../shared/ids.ts'
+import { isQueryId, type QueryId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
-import { decodeUtf8, readBody } from '../edge/request-body.ts'
+import { readJson } from '../edge/request-body.ts'
 import { problemHandler, resource, sendJson } from '../edge/resource.ts'
 
 export interface AuditRoutesDeps {
   /** Does the request carry the cluster's secret? */
   readonly isInternal: (request: Request) => boolean
   /** Resolves when the read models have forgotten it too. @throws HttpProblem 409 where the log cannot forget */
-  readonly forget: (queryId: string, by: string) => Promise<ForgetOutcome>
+  readonly forget: (queryId: QueryId, by: string) => Promise<ForgetOutcome>
   readonly rebuilt: (rebuilt: { readonly events: number; readonly milliseconds: number }) => Promise<void>
   readonly onError?: (error: unknown) => void
 }
@@ -26,7 +26,7 @@ export function createAuditRoutes(deps: AuditRoutesDeps): Router {
   async function bodyOf<T>(request: Request, schema: z.ZodType<T>): Promise<T> {
     if (!deps.isInternal(request))
       throw new HttpProblem(401, 'The internal interface needs the cluster secret', { 'www-authenticate': 'Bearer' })
-    const parsed = schema.safeParse(parseJson(decodeUtf8(await readBody(request, MAX_BODY_BYTES))))
+    const parsed = schema.safeParse(await readJson(request, MAX_BODY_BYTES))
     if (!parsed.success) throw new HttpProblem(400, z.prettifyError(parsed.error).replaceAll('\n', ' '))
     return parsed.data
   }
@@ -52,12 +52,4 @@ export function createAuditRoutes(deps: AuditRoutesDeps): Router {
 
   router.use(problemHandler(deps.onError))
   return router
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw new HttpProblem(400, 'The body is not JSON')
-  }
 }

@@ -125,6 +125,19 @@ export function decodeUtf8(body: Buffer): string {
   }
 }
 
+/**
+ * A body that is JSON.
+ * @throws HttpProblem as `readBody` does, 400 when it is not JSON in UTF-8
+ */
+export async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {
+  const text = decodeUtf8(await readBody(request, maxBytes))
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new HttpProblem(400, 'The body is not JSON')
+  }
+}
+
 function tooLarge(maxBytes: number): HttpProblem {
   return new HttpProblem(413, `The request body is larger than ${maxBytes} bytes`)
 }

@@ -2,6 +2,7 @@ import express, { type Request, type Router } from 'express'
 import { z } from 'zod'
 import { LogUnavailable, type Checkpoint, type EventLog, type Position, type Recorded } from '../../events/event-log.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
+import type { QueryId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { problemHandler, resource } from '../edge/resource.ts'
 import { startEventFeed, type EventFeed } from './event-feed.ts'
@@ -93,7 +94,7 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
   router.use(problemHandler(deps.onError))
 
   /** Where queries begin. Who asks for them learns now that there are none, or that they are not his. */
-  async function firstPlaces(queries: readonly string[], identity: Identity): Promise<Position[]> {
+  async function firstPlaces(queries: readonly QueryId[], identity: Identity): Promise<Position[]> {
     const seesAll = deps.authorize(identity, { action: 'viewAll' })
     const places: Position[] = []
     for (const queryId of queries) {
@@ -120,7 +121,7 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
 
 const createdData = z.object({ session: z.object({ user: z.string() }) })
 
-async function firstEvent(log: Pick<EventLog, 'readStream'>, queryId: string): Promise<Recorded | undefined> {
+async function firstEvent(log: Pick<EventLog, 'readStream'>, queryId: QueryId): Promise<Recorded | undefined> {
   for await (const first of log.readStream(queryId)) return first
   return undefined
 }

@@ -6,18 +6,9 @@ import { systemEventSchemas } from '../../coordinator/system/events.ts'
 import { cloudEventType } from '../../events/envelope.ts'
 import type { EventLog, Recorded } from '../../events/event-log.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
-import { isQueryId } from '../../shared/ids.ts'
+import { isQueryId, type QueryId } from '../../shared/ids.ts'
+import { queryStates } from '../query/query-states.ts'
 import { createQueryTracker } from './query-tracker.ts'
-
-const STATES = [
-  'QUEUED',
-  'PLANNING',
-  'STARTING',
-  'RUNNING',
-  'FINISHING',
-  'FINISHED',
-  'FAILED',
-] as const satisfies readonly QueryStateKind[]
 
 /** Event types by the names that may be asked for: their own and, without the version, that of their CloudEvents. */
 const typeNames = new Map(
@@ -40,7 +31,7 @@ const MOST_QUERIES = 100
 /** Of `/v1/events`; lists have commas between, an event passes that fits one item of every list. */
 export const feedParameters = z.object({
   query: list
-    .refine((ids) => ids.every(isQueryId), 'not a query id')
+    .refine((ids): ids is QueryId[] => ids.every(isQueryId), 'not a query id')
     .refine((ids) => ids.length <= MOST_QUERIES, `more than ${MOST_QUERIES} queries`)
     .optional(),
   user: list.optional(),
@@ -50,7 +41,7 @@ export const feedParameters = z.object({
     .optional(),
   state: list
     .transform((states) => states.map((state) => state.toUpperCase()))
-    .pipe(z.array(z.enum(STATES)))
+    .pipe(z.array(z.enum(queryStates)))
     .optional(),
   after: z.string().optional(),
 })

@@ -1,6 +1,7 @@
 import { decodeQueryEvent } from '../../coordinator/query/decode-event.ts'
 import type { QueryEvent } from '../../coordinator/query/events.ts'
 import { evolve } from '../../coordinator/query/evolve.ts'
+import { queryOfStream } from '../../shared/ids.ts'
 import { initialQueryState, isTerminal, type QueryState, type QueryStateKind } from '../../coordinator/query/state.ts'
 import type { EventLog, Recorded } from '../../events/event-log.ts'
 
@@ -44,7 +45,7 @@ export function createQueryTracker(
     if (!entry.state || !event) return
     if (event.type === 'QueryCreated') entry.owner = event.data.session.user
     if (!follow.states) return
-    const state = evolve(recorded.stream, entry.state, slim(event))
+    const state = evolve(queryOfStream(recorded.stream), entry.state, slim(event))
     entry.kind = state.kind
     entry.state = isTerminal(state.kind) ? undefined : state
   }

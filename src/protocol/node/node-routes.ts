@@ -3,7 +3,7 @@ import type { Membership, NodeSnapshot } from '../../coordinator/nodes/membershi
 import { announcementSchema, internalHeaders } from '../../execution/api/task.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
 import { HttpProblem } from '../edge/problem.ts'
-import { decodeUtf8, readBody } from '../edge/request-body.ts'
+import { readJson } from '../edge/request-body.ts'
 import { problemHandler, resource, sendJson } from '../edge/resource.ts'
 import { nodeInfo } from './node-info.ts'
 
@@ -42,8 +42,7 @@ export function createNodeRoutes(deps: NodeRoutesDeps): Router {
   resource(router, '/v1/announcement', {
     async PUT(request, response) {
       mustBeInternal(request)
-      const body = decodeUtf8(await readBody(request, MAX_ANNOUNCEMENT_BYTES))
-      const announcement = announcementSchema.safeParse(parseJson(body))
+      const announcement = announcementSchema.safeParse(await readJson(request, MAX_ANNOUNCEMENT_BYTES))
       if (!announcement.success) throw new HttpProblem(400, 'Not an announcement')
       membership.announce(announcement.data)
       accepted(response)
@@ -66,12 +65,4 @@ function contentTypeFor(request: Request): string {
   return request.accepts(['application/javascript', 'application/json']) === 'application/json'
     ? 'application/json'
     : 'application/javascript'
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw new HttpProblem(400, 'The body is not JSON')
-  }
 }

@@ -2,6 +2,7 @@ import type { Recorded } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import { readStreamPage } from '../../readmodels/query-events/queries.ts'
 import { foldQueryStream } from '../../readmodels/queries/projection.ts'
+import type { QueryId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import type { LiveQueryView } from './live-queries.ts'
 
@@ -42,7 +43,7 @@ export function parseAsOf(text: string): AsOf {
  * @returns undefined when the log has no such query
  * @throws HttpProblem 404 with the reason when the query is known, and not yet at that moment, or never at that sequence
  */
-export async function readAsOf(read: QueryRows, queryId: string, asOf: AsOf): Promise<StoredView | undefined> {
+export async function readAsOf(read: QueryRows, queryId: QueryId, asOf: AsOf): Promise<StoredView | undefined> {
   const events = await readStreamPage(read, queryId, 0, MAX_REPLAYED, asOf)
   const last = events.at(-1)
   if (!last) {

@@ -1,4 +1,5 @@
 import type { TaskStats } from '../../execution/api/task.ts'
+import type { QueryId } from '../../shared/ids.ts'
 import type { KnownQuery } from '../../coordinator/query/state.ts'
 
 /** A query as this coordinator holds it: folded from valid events, with figures that no event carries yet. */
@@ -18,6 +19,6 @@ export interface LiveQueryView {
  * so that nobody waits for a projection.
  */
 export interface LiveQueries {
-  get(queryId: string): LiveQueryView | undefined
+  get(queryId: QueryId): LiveQueryView | undefined
   list(): readonly LiveQueryView[]
 }

@@ -10,7 +10,7 @@ import { readStoredStream, readStreamPage } from '../../readmodels/query-events/
 import { readQueries, type QueryFilter } from '../../readmodels/queries/queries.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
 import type { Clock } from '../../shared/clock.ts'
-import { isQueryId } from '../../shared/ids.ts'
+import { isQueryId, type QueryId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { requestTarget } from '../edge/request-target.ts'
 import { problemHandler, resource, sendJson } from '../edge/resource.ts'
@@ -25,6 +25,7 @@ import {
   type StoredView,
 } from './as-of.ts'
 import type { LiveQueries, LiveQueryView } from './live-queries.ts'
+import { queryStates } from './query-states.ts'
 import { queryInfo } from './query-info.ts'
 import { decodeCursor, encodeCursor, liveRow, overlay, queryListItem } from './query-list.ts'
 
@@ -36,7 +37,7 @@ export interface QueryRoutesDeps {
   /** Does this process write the log? Then what it holds in memory is the newest there is. */
   readonly isWriter: () => boolean
   /** Ends a query; resolves when that, or an earlier end, is valid. */
-  readonly cancel: (queryId: string, by: Identity, message?: string) => Promise<'done' | 'unknown' | 'waiting'>
+  readonly cancel: (queryId: QueryId, by: Identity, message?: string) => Promise<'done' | 'unknown' | 'waiting'>
   /** @throws HttpProblem 401 */
   readonly identify: (request: Request) => Identity
   readonly authorize: Authorize
@@ -55,7 +56,6 @@ const MAX_LIST = 1000
 /** SQLSTATE of a read that took longer than it may. */
 const QUERY_CANCELED = '57014'
 const MAX_EVENTS = 1000
-const STATES = ['QUEUED', 'PLANNING', 'STARTING', 'RUNNING', 'FINISHING', 'FINISHED', 'FAILED'] as const
 
 const limit = (most: number) => z.coerce.number().int().min(1).max(most)
 
@@ -63,7 +63,7 @@ const listParameters = z.object({
   state: z
     .string()
     .transform((text) => text.toUpperCase().split(','))
-    .pipe(z.array(z.enum(STATES)))
+    .pipe(z.array(z.enum(queryStates)))
     .optional(),
   user: z.string().optional(),
   since: z.iso.datetime({ offset: true }).optional(),
@@ -116,7 +116,7 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
     return { 'x-engine-stale': String(Math.max(1, Math.round(lag?.oldestMillis ?? deps.ownWritesWaitMs))) }
   }
 
-  async function stored(queryId: string): Promise<StoredView | undefined> {
+  async function stored(queryId: QueryId): Promise<StoredView | undefined> {
     return ask(async () => {
       const events = await toArray(readStoredStream(read, queryId))
       refuseForgotten(events)
@@ -247,7 +247,7 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
   return router
 }
 
-function idOf(request: Request): string {
+function idOf(request: Request): QueryId {
   const { queryId } = request.params
   if (typeof queryId !== 'string' || !isQueryId(queryId)) throw new HttpProblem(404, 'Query not found')
   return queryId

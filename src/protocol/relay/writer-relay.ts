@@ -3,8 +3,9 @@ import type { Clock } from '../../shared/clock.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { readBody } from '../edge/request-body.ts'
 import { requestTarget } from '../edge/request-target.ts'
-import type { StatementUris } from '../statement/next-uri.ts'
-import { baseUri, statementPath, type StatementRoutes } from '../statement/statement-routes.ts'
+import { baseUri } from '../edge/base-uri.ts'
+import { statementPath, type StatementPath, type StatementUris } from '../statement/next-uri.ts'
+import type { StatementRoutes } from '../statement/statement-routes.ts'
 import { tellWaiting, type LastKnown } from '../statement/waiting-answer.ts'
 import { remoteAddressOf } from './relayed-request.ts'
 import {
@@ -124,14 +125,14 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
     return true
   }
 
-  async function poll(request: IncomingMessage, response: ServerResponse, id: string, segment: string): Promise<void> {
-    const token = deps.uris.verifyToken(id, segment)
-    if (token === undefined) throw new HttpProblem(404, 'Query not found')
+  async function poll(request: IncomingMessage, response: ServerResponse, path: StatementPath): Promise<void> {
+    const page = deps.uris.verifyPage(path)
+    if (!page) throw new HttpProblem(404, 'Query not found')
     if (await relay(request, response, limits.longPollMs + POLL_GRACE_MS)) return
     if (request.method === 'HEAD') return void response.writeHead(200, { 'cache-control': 'no-store' }).end()
     // The query is known by its mac; what it does now is told once somebody writes the log again.
     const waiting = { uris: deps.uris, lastKnown: deps.lastKnown, now: clock.now }
-    await tellWaiting(request, response, waiting, baseUri(request, deps.forwarded), id, token)
+    await tellWaiting(request, response, waiting, { ...page, base: baseUri(request, deps.forwarded) })
   }
 
   return {
@@ -139,7 +140,7 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
       if (!isWriters(request.method ?? 'GET', path)) return false
       const statement = statementPath(path)
       if (statement && (request.method === 'GET' || request.method === 'HEAD')) {
-        await poll(request, response, statement.id, statement.segment)
+        await poll(request, response, statement)
         return true
       }
       const waitMs = request.method === 'DELETE' ? limits.deleteValidityWaitMs : limits.postLogWaitMs

@@ -1,16 +1,55 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import { isQueryId, type QueryId } from '../../shared/ids.ts'
 
 /**
  * The last segment of a nextUri: `{n}.{mac}`. n counts result pages; mac is 128 bits of HMAC-SHA256 over the query id
  * and n, the only lock on a result. A stage's mac locks `partialCancelUri` the same way.
  */
 export interface StatementUris {
-  nextUri(base: string, queryId: string, token: number): string
-  partialCancelUri(base: string, queryId: string, stage: number): string
-  infoUri(base: string, queryId: string): string
-  /** The token of a path segment, or undefined when its form or its mac is wrong. */
-  verifyToken(queryId: string, segment: string): number | undefined
-  verifyStage(queryId: string, stage: number, mac: string): boolean
+  nextUri(base: string, queryId: QueryId, token: number): string
+  partialCancelUri(base: string, queryId: QueryId, stage: number): string
+  infoUri(base: string, queryId: QueryId): string
+  /** What a path that this server gave out names; undefined when its form or its mac is wrong. */
+  verifyPage(path: StatementPath): ResultPage | undefined
+  verifyStage(path: StagePath): ResultStage | undefined
+}
+
+/** A page of a query's result. */
+export interface ResultPage {
+  readonly queryId: QueryId
+  readonly token: number
+}
+
+/** A stage of a query. */
+export interface ResultStage {
+  readonly queryId: QueryId
+  readonly stage: number
+}
+
+/** The parts of a statement's address, as they came. */
+export interface StatementPath {
+  readonly id: string
+  readonly segment: string
+}
+
+/** The parts of a stage's address, as they came. */
+export interface StagePath {
+  readonly id: string
+  readonly stage: number
+  readonly mac: string
+}
+
+const STATEMENT = /^\/v1\/statement\/([^/]+)\/([^/]+)\/?$/
+const STAGE = /^\/v1\/stage\/([^/.]+)\.(\d{1,6})\/([^/]+)\/?$/
+
+export function statementPath(path: string): StatementPath | undefined {
+  const [, id, segment] = STATEMENT.exec(path) ?? []
+  return id === undefined || segment === undefined ? undefined : { id, segment }
+}
+
+export function stagePath(path: string): StagePath | undefined {
+  const [, id, stage, mac] = STAGE.exec(path) ?? []
+  return id === undefined || mac === undefined ? undefined : { id, stage: Number(stage), mac }
 }
 
 export function createStatementUris(key: Buffer): StatementUris {
@@ -23,13 +62,14 @@ export function createStatementUris(key: Buffer): StatementUris {
     partialCancelUri: (base, queryId, stage) =>
       `${base}/v1/stage/${queryId}.${stage}/${mac(`${queryId}/stage/${stage}`)}`,
     infoUri: (base, queryId) => `${base}/v1/query/${queryId}`,
-    verifyToken(queryId, segment) {
+    verifyPage({ id, segment }) {
       const dot = segment.indexOf('.')
       const number = segment.slice(0, dot)
       if (dot < 1 || !/^\d{1,9}$/.test(number)) return undefined
       const token = Number(number)
-      return equal(segment.slice(dot + 1), mac(`${queryId}/${token}`)) ? token : undefined
+      return isQueryId(id) && equal(segment.slice(dot + 1), mac(`${id}/${token}`)) ? { queryId: id, token } : undefined
     },
-    verifyStage: (queryId, stage, given) => equal(given, mac(`${queryId}/stage/${stage}`)),
+    verifyStage: ({ id, stage, mac: given }) =>
+      isQueryId(id) && equal(given, mac(`${id}/stage/${stage}`)) ? { queryId: id, stage } : undefined,
   }
 }

@@ -4,12 +4,13 @@ import { isTerminal, type KnownQuery } from '../../coordinator/query/state.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import { foldQueryStream } from '../../readmodels/queries/projection.ts'
 import { readStreams } from '../../readmodels/query-events/queries.ts'
+import type { QueryId } from '../../shared/ids.ts'
 import { answerText, emptyStats } from './query-results.ts'
-import type { StatementUris } from './next-uri.ts'
+import type { ResultPage, StatementUris } from './next-uri.ts'
 import { sendAnswer } from './send-answer.ts'
 
 /** A query as it was when it was last seen here, perhaps a while ago; undefined when that is not known. */
-export type LastKnown = (queryId: string) => Promise<KnownQuery | undefined>
+export type LastKnown = (queryId: QueryId) => Promise<KnownQuery | undefined>
 
 /** A client that has waited its time is not kept for this. */
 const LOOK_UP_MS = 300
@@ -37,28 +38,31 @@ export interface WaitingParts {
   readonly now: () => number
 }
 
+/** What a client asked for. */
+export interface AskedPage extends ResultPage {
+  /** Address of this server as the client knows it. */
+  readonly base: string
+}
+
 /**
  * Says of a query of which nobody can say more now that it waits: its nextUri stays, its state and figures are those last
  * known, zeros when there are none. Of one that failed nothing more is to come: its failure is told.
- * @param base address of this server as the client knows it
  */
 export async function tellWaiting(
   request: IncomingMessage,
   response: ServerResponse,
   { uris, lastKnown, now }: WaitingParts,
-  base: string,
-  id: string,
-  token: number,
+  asked: AskedPage,
 ): Promise<void> {
-  const query = await lastKnown(id)
+  const query = await lastKnown(asked.queryId)
   if (response.destroyed) return
-  if (!query) return sendAnswer(request, response, [JSON.stringify(nothingKnown(uris, base, id, token))], {})
+  if (!query) return sendAnswer(request, response, [JSON.stringify(nothingKnown(uris, asked))], {})
   const failure = query.kind === 'FAILED' ? query.failure : undefined
   const view = {
-    query: { ...query, created: { ...query.created, baseUri: base } },
+    query: { ...query, created: { ...query.created, baseUri: asked.base } },
     liveStats: new Map(),
     queuedReason: undefined,
-    nextToken: failure ? undefined : token,
+    nextToken: failure ? undefined : asked.token,
     failure,
     now: isTerminal(query.kind) ? Date.parse(query.updatedAt) : now(),
     initial: false,
@@ -66,11 +70,11 @@ export async function tellWaiting(
   sendAnswer(request, response, [answerText(view, uris, false).head], {})
 }
 
-function nothingKnown(uris: StatementUris, base: string, id: string, token: number): Record<string, unknown> {
+function nothingKnown(uris: StatementUris, { base, queryId, token }: AskedPage): Record<string, unknown> {
   return {
-    id,
-    infoUri: uris.infoUri(base, id),
-    nextUri: uris.nextUri(base, id, token),
+    id: queryId,
+    infoUri: uris.infoUri(base, queryId),
+    nextUri: uris.nextUri(base, queryId, token),
     stats: emptyStats(),
     warnings: [],
   }

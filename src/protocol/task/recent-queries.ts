@@ -3,6 +3,7 @@ import { readStoredStream } from '../../readmodels/query-events/queries.ts'
 import { readQueries } from '../../readmodels/queries/queries.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import type { Clock } from '../../shared/clock.ts'
+import { isQueryId, type QueryId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { readAsOf, storedView, type AsOf } from '../query/as-of.ts'
 import type { LiveQueries, LiveQueryView } from '../query/live-queries.ts'
@@ -12,9 +13,9 @@ const MOST = 10_000
 
 export interface RecentQueries {
   recent(): AsyncIterable<LiveQueryView>
-  find(queryId: string): Promise<LiveQueryView | undefined>
+  find(queryId: QueryId): Promise<LiveQueryView | undefined>
   /** @throws HttpProblem 404 when the query was not there then, 503 when that cannot be known */
-  findAsOf(queryId: string, asOf: AsOf): Promise<LiveQueryView | undefined>
+  findAsOf(queryId: QueryId, asOf: AsOf): Promise<LiveQueryView | undefined>
 }
 
 export interface RecentQueriesDeps {
@@ -30,7 +31,7 @@ export interface RecentQueriesDeps {
 export function createRecentQueries(deps: RecentQueriesDeps): RecentQueries {
   const { live, read, clock } = deps
 
-  async function stored(queryId: string): Promise<LiveQueryView | undefined> {
+  async function stored(queryId: QueryId): Promise<LiveQueryView | undefined> {
     const events = []
     for await (const event of readStoredStream(read, queryId)) events.push(event)
     return storedView(events)
@@ -38,14 +39,14 @@ export function createRecentQueries(deps: RecentQueriesDeps): RecentQueries {
 
   return {
     async *recent() {
-      const told = new Set<string>()
+      const told = new Set<QueryId>()
       for (const view of live.list()) {
         told.add(view.query.queryId)
         yield view
       }
       const endedSince = new Date(clock.now() - RECENT_MS).toISOString()
       for (const { query_id: queryId } of await readQueries(read, { endedSince }, MOST)) {
-        if (told.has(queryId)) continue
+        if (!isQueryId(queryId) || told.has(queryId)) continue
         const view = live.get(queryId) ?? (await stored(queryId))
         if (view) yield view
       }

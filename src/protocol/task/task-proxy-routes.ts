@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { TaskRecord } from '../../coordinator/query/state.ts'
 import { internalHeaders } from '../../execution/api/task.ts'
 import { isLoopback } from '../../shared/loopback.ts'
-import { parseTaskId, splitTaskId, type TaskId } from '../../shared/ids.ts'
+import { parseTaskId, splitTaskId, type QueryId, type TaskId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { readBody } from '../edge/request-body.ts'
 import { requestTarget } from '../edge/request-target.ts'
@@ -18,9 +18,9 @@ export interface TaskProxyDeps {
   /** Queries that are open or ended less than 15 minutes ago, one at a time: the list is streamed. */
   recent(): AsyncIterable<LiveQueryView>
   /** A query from memory, else from the log's read model; undefined when there is none. */
-  find(queryId: string): Promise<LiveQueryView | undefined>
+  find(queryId: QueryId): Promise<LiveQueryView | undefined>
   /** A query as it was. @throws HttpProblem 404 when it was not there then, 503 when that cannot be known */
-  findAsOf(queryId: string, asOf: AsOf): Promise<LiveQueryView | undefined>
+  findAsOf(queryId: QueryId, asOf: AsOf): Promise<LiveQueryView | undefined>
   /** Passes a request on to a worker, with this coordinator's epoch and the secret. Rejects when it does not answer. */
   forward(
     nodeUrl: string,

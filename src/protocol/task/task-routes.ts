@@ -6,7 +6,7 @@ import { internalHeaders, taskStatusJson, taskUpdateSchema, type TaskStatus } fr
 import type { TaskManager } from '../../execution/worker/task-manager.ts'
 import type { WorkerTask } from '../../execution/worker/task.ts'
 import { HttpProblem } from '../edge/problem.ts'
-import { decodeUtf8, readBody } from '../edge/request-body.ts'
+import { readJson } from '../edge/request-body.ts'
 import { isAuthorized, maxWaitMs, parsePageToken, pickMethod } from './internal-request.ts'
 import { taskInfo } from './task-info.ts'
 import { createTaskResource, sendJsonBytes, type TaskResource } from './task-resource.ts'
@@ -104,7 +104,7 @@ export function createTaskRoutes(deps: TaskRoutesDeps): TaskResource {
   const deleteTasks: Handler = async (request, response) => {
     const asker = authorize(request, false)
     checkEpoch(asker, request, true)
-    const body = forgetSchema.safeParse(parseJson(decodeUtf8(await readBody(request, maxBodyBytes))))
+    const body = forgetSchema.safeParse(await readJson(request, maxBodyBytes))
     if (!body.success) throw new HttpProblem(400, 'The body must be {"taskIds": […]}')
     const taskIds = body.data.taskIds.map(parseTaskId)
     checkEpoch(asker, request, true)
@@ -127,7 +127,7 @@ export function createTaskRoutes(deps: TaskRoutesDeps): TaskResource {
     return async (request, response) => {
       const asker = authorize(request, false)
       checkEpoch(asker, request, true)
-      const update = parseUpdate(decodeUtf8(await readBody(request, maxBodyBytes)))
+      const update = parseUpdate(await readJson(request, maxBodyBytes))
       // Once more: another coordinator may have come while the body did.
       checkEpoch(asker, request, true)
       const task = tasks.update(taskId, update)
@@ -213,16 +213,8 @@ function wantsStatus(request: IncomingMessage): boolean {
 
 const forgetSchema = z.object({ taskIds: z.array(z.string()).max(1000) })
 
-function parseJson(body: string): unknown {
-  try {
-    return JSON.parse(body)
-  } catch {
-    throw new HttpProblem(400, 'The body is not JSON')
-  }
-}
-
-function parseUpdate(body: string): z.infer<typeof taskUpdateSchema> {
-  const parsed = taskUpdateSchema.safeParse(parseJson(body))
+function parseUpdate(body: unknown): z.infer<typeof taskUpdateSchema> {
+  const parsed = taskUpdateSchema.safeParse(body)
   if (!parsed.success) throw new HttpProblem(400, `Not a task update: ${z.prettifyError(parsed.error)}`)
   return parsed.data
 }

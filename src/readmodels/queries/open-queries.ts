@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { isTerminal, type QueryState } from '../../coordinator/query/state.ts'
 import { beginning, checkpointFromJson, type EventLog, type Recorded } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
-import { isQueryId } from '../../shared/ids.ts'
+import { isQueryId, type QueryId } from '../../shared/ids.ts'
 import { READ_MODELS } from '../projection.ts'
 import { readStreams } from '../query-events/queries.ts'
 import { foldQueryStream } from './projection.ts'
@@ -10,7 +10,7 @@ import { foldQueryStream } from './projection.ts'
 /** Queries without an end, as the log has it at the call, however far behind it the read models are. */
 export interface OpenQueries {
   /** In the order of their creation. */
-  readonly open: readonly string[]
+  readonly open: readonly QueryId[]
   /** Folds of whole streams; of one that the read models have in part only nothing is said: the log has it. */
   readMany(
     queryIds: readonly string[],
@@ -48,7 +48,7 @@ const snapshotRow = z.object({
 export async function findOpenQueries(log: Pick<EventLog, 'read' | 'tip'>, query: QueryRows): Promise<OpenQueries> {
   const [row] = await query(SNAPSHOT, [READ_MODELS.name, READ_MODELS.version, ENDS])
   const { checkpoint, open, unlisted } = snapshotRow.parse(row)
-  const left = new Set([...open, ...unlisted.filter(isQueryId)])
+  const left = new Set([...open, ...unlisted].filter(isQueryId))
   const news = new Map<string, Recorded[]>()
   let from = checkpoint === null ? beginning((await log.tip()).at.length) : checkpointFromJson(checkpoint)
   for (;;) {

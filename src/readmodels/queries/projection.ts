@@ -2,6 +2,7 @@ import { evolve } from '../../coordinator/query/evolve.ts'
 import { initialQueryState, isTerminal, type KnownQuery, type QueryState } from '../../coordinator/query/state.ts'
 import type { Recorded } from '../../events/event-log.ts'
 import type { QueryRows, TableWrite } from '../../events/projection.ts'
+import { queryOfStream } from '../../shared/ids.ts'
 import { readStreams } from '../query-events/queries.ts'
 import { parseQueryEvent } from './query-event.ts'
 import { operatorRows, queryRow, stageRows, tableAccessRows, taskRow } from './rows.ts'
@@ -113,7 +114,7 @@ function after(fold: QueryFold, event: Recorded): QueryFold {
 function step(fold: QueryFold, event: Recorded): QueryFold {
   const parsed = parseQueryEvent(event)
   return {
-    state: parsed ? evolve(event.stream, fold.state, parsed) : fold.state,
+    state: parsed ? evolve(queryOfStream(event.stream), fold.state, parsed) : fold.state,
     sequence: event.sequence,
     epoch: event.epoch,
     incomplete: fold.incomplete,

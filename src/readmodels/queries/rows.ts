@@ -1,7 +1,7 @@
 import { isTaskTerminal, type KnownQuery, type TaskRecord } from '../../coordinator/query/state.ts'
 import { queryTotals, stageTimes, type QueryTotals } from '../../coordinator/query/totals.ts'
 import { storableJson, storableText } from '../../events/storable-text.ts'
-import { splitTaskId } from '../../shared/ids.ts'
+import { splitTaskId, type QueryId } from '../../shared/ids.ts'
 import { millis, whole, type RowOf, type Table } from '../table.ts'
 import type { operatorsTable, queriesTable, stagesTable, tableAccessTable, tasksTable } from './tables.ts'
 
@@ -150,7 +150,7 @@ function splitsByCatalog(splits: readonly { readonly catalog: string }[]): Reado
 }
 
 /** Depends on the task alone: a task that no event touched has its row already. */
-export function taskRow(queryId: string, task: TaskRecord): TaskRow {
+export function taskRow(queryId: QueryId, task: TaskRecord): TaskRow {
   const { stats } = task
   return {
     task_id: task.taskId,
@@ -193,7 +193,7 @@ export function taskRow(queryId: string, task: TaskRecord): TaskRow {
 }
 
 /** Of a task that has ended: figures of a running one are not kept by operator. */
-export function operatorRows(queryId: string, task: TaskRecord): OperatorRow[] {
+export function operatorRows(queryId: QueryId, task: TaskRecord): OperatorRow[] {
   if (!isTaskTerminal(task.state)) return []
   return (task.stats?.pipelines ?? []).flatMap((pipeline) =>
     pipeline.operators.map((operator): OperatorRow => ({

@@ -1,3 +1,4 @@
+import type { QueryId } from '../../../src/shared/ids.ts'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { releaseLeftTasks } from '../../../src/coordinator/recovery/left-tasks.ts'
 import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
@@ -66,7 +67,7 @@ describe('tasks that a coordinator left on workers', () => {
     return released
   }
 
-  const [ended, failed, unknown, open] = [1, 2, 3, 4].map(testQueryId) as [string, string, string, string]
+  const [ended, failed, unknown, open] = [1, 2, 3, 4].map(testQueryId) as [QueryId, QueryId, QueryId, QueryId]
   const published = (queryId: string): QueryEvent[] =>
     queryLife(queryId).map((event) =>
       event.type === 'ResultPagesPublished'

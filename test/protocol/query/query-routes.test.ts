@@ -1,3 +1,4 @@
+import type { QueryId } from '../../../src/shared/ids.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
 import type { KnownQuery } from '../../../src/coordinator/query/state.ts'
@@ -58,13 +59,13 @@ async function store(queryId: string, options: Parameters<typeof queryLife>[1] =
   await bed.log.append(queryId, 0, toLogEvents(queryLife(queryId, options)))
 }
 
-async function storedNow(number: number, options: Parameters<typeof queryLife>[1] = {}): Promise<string> {
+async function storedNow(number: number, options: Parameters<typeof queryLife>[1] = {}): Promise<QueryId> {
   const queryId = testQueryId(number)
   await store(queryId, { startMillis: Date.now() - 1000 + number, ...options })
   return queryId
 }
 
-function holdLive(queryId: string, options: Parameters<typeof queryLife>[1] = {}): void {
+function holdLive(queryId: QueryId, options: Parameters<typeof queryLife>[1] = {}): void {
   const events = queryLife(queryId, options)
   const query = foldQuery(queryId, events) as KnownQuery
   live.set(queryId, { query, sequence: events.length, liveStats: new Map() })

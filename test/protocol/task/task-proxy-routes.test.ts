@@ -7,11 +7,11 @@ import type { KnownQuery } from '../../../src/coordinator/query/state.ts'
 import type { LiveQueryView } from '../../../src/protocol/query/live-queries.ts'
 import type { TaskInfo } from '../../../src/protocol/task/task-info.ts'
 import { createTaskProxyRoutes } from '../../../src/protocol/task/task-proxy-routes.ts'
-import type { TaskId } from '../../../src/shared/ids.ts'
+import { parseQueryId, type TaskId } from '../../../src/shared/ids.ts'
 import { queryLife } from '../../support/query-life.ts'
 import { bearer, openTestWorker, updateFor, type TestWorker } from '../../support/worker.ts'
 
-const queryId = '20260101_000000_00077_00001'
+const queryId = parseQueryId('20260101_000000_00077_00001')
 const workerTask = `${queryId}.1.0` as TaskId
 const rootTask = `${queryId}.0.0`
 

@@ -1,0 +1,9 @@
+import type { IncomingMessage } from 'node:http'
+import { HttpProblem } from './problem.ts'
+
+/** @throws HttpProblem 406 when the asker takes no JSON */
+export function acceptsJson(request: IncomingMessage): void {
+  const accept = request.headers.accept
+  if (accept === undefined || /application\/(\*|json)|\*\/\*/.test(accept)) return
+  throw new HttpProblem(406, 'Answers are application/json')
+}

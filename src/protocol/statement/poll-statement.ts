@@ -1,0 +1,101 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { StatementAnswer, StatementService } from '../../coordinator/query/statement-service.ts'
+import type { KnownQuery } from '../../coordinator/query/state.ts'
+import type { Clock } from '../../shared/clock.ts'
+import { unreachable } from '../../shared/unreachable.ts'
+import { acceptsJson } from '../edge/accepts-json.ts'
+import { baseUri } from '../edge/base-uri.ts'
+import { HttpProblem } from '../edge/problem.ts'
+import type { ResultPage, StatementPath, StatementUris } from './next-uri.ts'
+import { isPassing } from './passing-error.ts'
+import { answerText } from './query-results.ts'
+import { sendAnswer } from './send-answer.ts'
+import { answerHeaders } from './session-headers.ts'
+import { createSettledAnswers } from './settled-answers.ts'
+import type { StatementSpans } from './statement-spans.ts'
+import { tellWaiting, type LastKnown } from './waiting-answer.ts'
+
+export interface PollStatementDeps {
+  readonly service: Pick<StatementService, 'poll'>
+  readonly uris: StatementUris
+  readonly clock: Pick<Clock, 'now'>
+  readonly spans: Pick<StatementSpans, 'polled'>
+  readonly limits: { readonly longPollMs: number }
+  /** Of queries of which the log says nothing now. */
+  readonly lastKnown: LastKnown
+  /** Is `X-Forwarded-*` to be believed? */
+  readonly forwarded: boolean
+  readonly onDelivered?: (query: KnownQuery, rows: number) => void
+  /** How a client's look at its result ended. */
+  readonly onPolled?: (result: 'data' | 'empty' | 'last' | 'gone' | 'not_found') => void
+}
+
+interface Asked extends ResultPage {
+  /** Wall clock, milliseconds. */
+  readonly startedAt: number
+}
+
+/** `GET /v1/statement/{queryId}/{token}`: waits a while for the page, and tells it, or how far the query is. */
+export function createPollStatement(
+  deps: PollStatementDeps,
+): (request: IncomingMessage, response: ServerResponse, path: StatementPath) => Promise<void> {
+  const settled = createSettledAnswers()
+  const waiting = { uris: deps.uris, lastKnown: deps.lastKnown, now: deps.clock.now }
+
+  function tell(
+    request: IncomingMessage,
+    response: ServerResponse,
+    asked: Asked,
+    answer: Extract<StatementAnswer, { kind: 'answer' }>,
+  ): void {
+    const { query, page, nextToken } = answer
+    const hasRows = page !== undefined && page.rows > 0
+    const make = () => answerText({ ...answer, now: deps.clock.now(), initial: false }, deps.uris, hasRows)
+    const text = answer.settled ? settled.of(asked, nextToken, make) : make()
+    const headers =
+      query.kind === 'FINISHED' ? answerHeaders(query.created.headerFamily, query.finished.responseHeaders) : {}
+    sendAnswer(request, response, hasRows ? [text.head, page.bytes, text.tail] : [text.head], headers)
+    deps.onPolled?.(nextToken === undefined ? 'last' : hasRows ? 'data' : 'empty')
+    deps.spans.polled(request, response, {
+      query,
+      token: asked.token,
+      rows: page?.rows ?? 0,
+      bytes: page?.bytes.length ?? 0,
+      startedAt: asked.startedAt,
+    })
+    if (page) deps.onDelivered?.(query, page.rows)
+  }
+
+  return async (request, response, path) => {
+    const startedAt = deps.clock.now()
+    acceptsJson(request)
+    const asked = deps.uris.verifyPage(path)
+    if (!asked) throw new HttpProblem(404, 'Query not found')
+    const answer = await deps.service
+      .poll(asked.queryId, asked.token, deps.limits.longPollMs)
+      .catch((error: unknown) => {
+        // A GET is never 503: the query is known by its mac, what it does is not known here now.
+        if (isPassing(error)) return undefined
+        throw error
+      })
+    if (!answer) {
+      // At once would have the client ask again at once.
+      await sleep(Math.max(0, deps.limits.longPollMs - (deps.clock.now() - startedAt)))
+      deps.onPolled?.('empty')
+      return tellWaiting(request, response, waiting, { ...asked, base: baseUri(request, deps.forwarded) })
+    }
+    switch (answer.kind) {
+      case 'gone':
+        deps.onPolled?.('gone')
+        throw new HttpProblem(410, 'Page is gone: a later one was asked for')
+      case 'unknown':
+        deps.onPolled?.('not_found')
+        throw new HttpProblem(404, 'Query not found')
+      case 'answer':
+        return tell(request, response, { ...asked, startedAt }, answer)
+      default:
+        return unreachable(answer)
+    }
+  }
+}

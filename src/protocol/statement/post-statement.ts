@@ -1,0 +1,108 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { StatementMemory, StatementOwner } from '../../coordinator/dispatch/statement-memory.ts'
+import type { QuerySession } from '../../coordinator/query/events.ts'
+import type { QueryExecution } from '../../coordinator/query/query-handle.ts'
+import { sealedSubmission } from '../../coordinator/query/query-secrets.ts'
+import { LogUnavailable, type StatementService } from '../../coordinator/query/statement-service.ts'
+import { Fenced } from '../../events/event-log.ts'
+import type { Clock } from '../../shared/clock.ts'
+import { EngineError } from '../../shared/engine-error.ts'
+import { acceptsJson } from '../edge/accepts-json.ts'
+import { baseUri } from '../edge/base-uri.ts'
+import { HttpProblem } from '../edge/problem.ts'
+import { decodeUtf8, discardBody, readBody } from '../edge/request-body.ts'
+import type { StatementUris } from './next-uri.ts'
+import { answerText } from './query-results.ts'
+import { sendAnswer } from './send-answer.ts'
+import { headerFamily, sessionFromHeaders, type HeaderFamily } from './session-headers.ts'
+import type { StatementSpans } from './statement-spans.ts'
+
+export interface PostStatementDeps {
+  readonly service: Pick<StatementService, 'submit'>
+  /** Bodies count while they come. */
+  readonly memory: Pick<StatementMemory, 'hold'>
+  readonly uris: StatementUris
+  readonly clock: Pick<Clock, 'now'>
+  readonly spans: Pick<StatementSpans, 'post'>
+  readonly groupOf: (session: QuerySession) => string
+  readonly defaultTimeZone: string
+  readonly limits: { readonly statementBytes: number }
+  /** Is `X-Forwarded-*` to be believed? */
+  readonly forwarded: boolean
+  /** A statement was not taken. */
+  readonly onRejected?: (group: string, reason: 'shed' | 'log_down') => void
+}
+
+/** What a POST says before its body. */
+interface PostHeaders {
+  readonly family: HeaderFamily
+  readonly session: QuerySession
+  readonly resourceGroup: string
+  readonly trace: ReturnType<StatementSpans['post']>
+}
+
+/** Of a body of unknown length, held while it comes. */
+const BODY_STEP_BYTES = 64 * 1024
+
+/** `POST /v1/statement`: takes a statement; the answer is of its beginning, whatever became of it meanwhile. */
+export function createPostStatement(
+  deps: PostStatementDeps,
+): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
+  async function submit(request: IncomingMessage, posted: PostHeaders): Promise<QueryExecution> {
+    const { session, family, resourceGroup, trace } = posted
+    const sql = await readStatement(request, { user: session.user, address: session.remoteUserAddress })
+    if (sql.trim() === '') throw new HttpProblem(400, 'SQL statement is empty')
+    const uris = { headerFamily: family, baseUri: baseUri(request, deps.forwarded) }
+    return deps.service.submit(sealedSubmission(sql, session, { ...uris, resourceGroup, ...trace }))
+  }
+
+  /** @throws EngineError TOO_MANY_REQUESTS_FAILED when there is no room for it; then it has been read to its end, and is gone */
+  async function readStatement(request: IncomingMessage, owner: StatementOwner): Promise<string> {
+    const { statementBytes } = deps.limits
+    const announced = Number(request.headers['content-length'] ?? BODY_STEP_BYTES)
+    try {
+      const held = deps.memory.hold(owner, Math.min(announced, statementBytes))
+      try {
+        const body = await readBody(request, statementBytes, (bytes) => {
+          if (bytes > held.bytes) held.more(BODY_STEP_BYTES)
+        })
+        return decodeUtf8(body)
+      } finally {
+        held.release()
+      }
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error
+      // A client reads no answer before it has sent all.
+      await discardBody(request, statementBytes)
+      throw new EngineError('TOO_MANY_REQUESTS_FAILED', error.message)
+    }
+  }
+
+  /** What is told of a statement that was not taken, and to whom it counts. */
+  function refused(error: unknown, resourceGroup: string): unknown {
+    if (error instanceof LogUnavailable) deps.onRejected?.(resourceGroup, 'log_down')
+    if (error instanceof EngineError && error.errorName === 'TOO_MANY_REQUESTS_FAILED')
+      deps.onRejected?.(resourceGroup, 'shed')
+    return error instanceof LogUnavailable || error instanceof Fenced
+      ? new HttpProblem(503, error.message, { 'retry-after': '1' })
+      : error
+  }
+
+  return async (request, response) => {
+    const trace = deps.spans.post(request, response)
+    acceptsJson(request)
+    const family = headerFamily(request.headers)
+    const session = sessionFromHeaders(request, family, deps.defaultTimeZone)
+    const resourceGroup = deps.groupOf(session)
+    const execution = await submit(request, { family, session, resourceGroup, trace }).catch((error: unknown) => {
+      throw refused(error, resourceGroup)
+    })
+    const { intended, state } = execution.aggregate
+    const query = intended.kind === 'NONE' ? state : intended
+    if (query.kind === 'NONE') throw new Error('a submitted query has a state')
+    const { liveStats, queuedReason } = execution
+    const now = deps.clock.now()
+    const view = { query, liveStats, queuedReason, nextToken: 0, failure: undefined, now, initial: true }
+    sendAnswer(request, response, [answerText(view, deps.uris, false).head], {})
+  }
+}
