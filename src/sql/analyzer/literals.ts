@@ -142,7 +142,7 @@ export function functionOf(name: string, args: readonly Expr[]): Expr {
   const resolved = resolveFunction(
     name,
     args.map((argument) => ({ kind: 'value', type: argument.type })),
-    undefined,
+    true,
   )
   return {
     kind: 'call',
