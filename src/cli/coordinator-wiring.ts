@@ -5,7 +5,8 @@ import { createDiskRoom } from '../coordinator/dispatch/disk-room.ts'
 import { createResourceGroups } from '../coordinator/dispatch/resource-groups.ts'
 import { createStatementMemory } from '../coordinator/dispatch/statement-memory.ts'
 import { createPageMemories } from '../coordinator/query/page-memory.ts'
-import { startQueryExecution, type ExecutionDeps } from '../coordinator/query/query-execution.ts'
+import type { ExecutionDeps } from '../coordinator/query/execution/execution-deps.ts'
+import { beginExecution } from '../coordinator/query/execution/query-execution.ts'
 import { recordedSubmission } from '../coordinator/query/query-secrets.ts'
 import type { QueryExecution } from '../coordinator/query/query-handle.ts'
 import { createWriteGuard } from '../coordinator/query/write-guard.ts'
@@ -284,7 +285,7 @@ export async function wireWriter(
     memory,
     pages: createResultPageSource({ log, client, workers, clock, lostAfterMs: PAGE_LOST_MS }),
     start: (submission) => {
-      const started = startQueryExecution(execution, ids(), submission)
+      const started = beginExecution(execution, ids(), submission)
       queryTelemetry.follow(started)
       return started
     },
@@ -429,7 +430,7 @@ export async function wireWriter(
     resume(queryId, resumption) {
       const { created } = resumption.state
       const submission = { ...recordedSubmission(created), held: resumption.held }
-      const resumed = startQueryExecution(execution, queryId, submission, resumption)
+      const resumed = beginExecution(execution, queryId, submission, resumption)
       registry.add(resumed)
       queryTelemetry.resumed(resumed)
     },

@@ -1,5 +1,6 @@
 import { createQueryRegistry } from '../../src/coordinator/query/query-registry.ts'
-import { startQueryExecution, type ExecutionDeps } from '../../src/coordinator/query/query-execution.ts'
+import type { ExecutionDeps } from '../../src/coordinator/query/execution/execution-deps.ts'
+import { beginExecution } from '../../src/coordinator/query/execution/query-execution.ts'
 import type { QueryExecution } from '../../src/coordinator/query/query-handle.ts'
 import { recordedSubmission } from '../../src/coordinator/query/query-secrets.ts'
 import { createStatementService } from '../../src/coordinator/query/statement-service.ts'
@@ -149,7 +150,7 @@ export function createStatementBed(options: BedOptions) {
     memory,
     pages: { read: () => Promise.resolve('lost') },
     start: (submission) => {
-      const execution = startQueryExecution(deps as ExecutionDeps, ids(), submission)
+      const execution = beginExecution(deps as ExecutionDeps, ids(), submission)
       executions.push(execution)
       return execution
     },

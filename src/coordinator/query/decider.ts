@@ -4,7 +4,7 @@ import type { QueryEvent, QueryEventOf, QueryEventType } from './events.ts'
 import { isCommitted, isDecided, isTaskTerminal, isTerminal, type QueryCore, type QueryState } from './state.ts'
 
 type Data<T extends QueryEventType> = QueryEventOf<T>['data']
-type EndFigures = Omit<Data<'QueryFailed'>, 'failure'>
+export type EndFigures = Omit<Data<'QueryFailed'>, 'failure'>
 
 /** A wish that may be refused: a late, repeated or contradicting one gives no events. */
 export type QueryCommand =

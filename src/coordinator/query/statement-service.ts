@@ -11,7 +11,7 @@ import type { QueryRegistry } from './query-registry.ts'
 import type { ResultPageSource } from './result-page-source.ts'
 import { readQuery } from './read-query.ts'
 import { isTerminal, type KnownQuery } from './state.ts'
-import { secretsAreGone } from './worker-stage.ts'
+import { secretsAreGone } from './execution/worker-stage.ts'
 
 /** What a client is told of a query at one token. */
 export type StatementAnswer =

@@ -1,21 +1,21 @@
 import { createHash } from 'node:crypto'
-import type { Split } from '../../execution/api/fragment.ts'
-import type { ClosedPage, TaskStats, TaskStatus, TaskUpdate } from '../../execution/api/task.ts'
-import type { EventLog, KeptPages, PagePlace, ResultPage } from '../../events/event-log.ts'
-import type { Clock } from '../../shared/clock.ts'
-import { EngineError, failureOf, type Failure } from '../../shared/engine-error.ts'
-import type { QueryId } from '../../shared/ids.ts'
-import { taskId as makeTaskId } from '../../shared/ids.ts'
-import type { StagePlan } from '../../planner/stage-plan.ts'
-import { createBatchPublisher, type PublishableGroup, type PublishedBefore } from '../scheduler/batch-publisher.ts'
-import type { TaskHub } from '../scheduler/task-hub.ts'
-import { StaleEpoch, WorkerUnreachable, type WorkerClient } from '../scheduler/worker-client.ts'
-import type { WorkerDirectory, WorkerNode } from '../scheduler/workers.ts'
-import type { QueryCommand } from './decider.ts'
-import type { QueryAggregate, Step } from './query-aggregate.ts'
-import { relayTaskStats } from './relay-stats.ts'
-import { isTaskTerminal, type TaskRecord } from './state.ts'
-import { Suspended } from './suspended.ts'
+import type { Split } from '../../../execution/api/fragment.ts'
+import type { ClosedPage, TaskStats, TaskStatus, TaskUpdate } from '../../../execution/api/task.ts'
+import type { EventLog, KeptPages, PagePlace, ResultPage } from '../../../events/event-log.ts'
+import type { Clock } from '../../../shared/clock.ts'
+import { EngineError, failureOf, type Failure } from '../../../shared/engine-error.ts'
+import { taskId as makeTaskId } from '../../../shared/ids.ts'
+import type { StagePlan } from '../../../planner/stage-plan.ts'
+import { createBatchPublisher, type PublishableGroup, type PublishedBefore } from '../../scheduler/batch-publisher.ts'
+import type { TaskHub } from '../../scheduler/task-hub.ts'
+import { StaleEpoch, WorkerUnreachable, type WorkerClient } from '../../scheduler/worker-client.ts'
+import type { WorkerDirectory, WorkerNode } from '../../scheduler/workers.ts'
+import type { QueryCommand } from '../decider.ts'
+import type { QueryAggregate, Step } from '../query-aggregate.ts'
+import { relayTaskStats } from '../relay-stats.ts'
+import { isTaskTerminal, type TaskRecord } from '../state.ts'
+import { Suspended } from '../suspended.ts'
+import type { RunContext } from './run-context.ts'
 
 /** Result pages up to this many bytes are kept beside the log. */
 export const DURABLE_PAGE_BYTES = 64 * 1024
@@ -29,29 +29,7 @@ export interface WorkerStageDeps {
   readonly maxAttempts: number
   /** How long a query waits for a worker to be there, milliseconds. */
   readonly workerWaitMs: number
-}
-
-export interface WorkerStageInput {
-  readonly queryId: QueryId
-  readonly stage: StagePlan
-  readonly user: string
-  readonly startTimeMillis: number
-  readonly profile: boolean
-  readonly traceparent: string | undefined
-  readonly remainingMillis: number
-  readonly aggregate: QueryAggregate
-  readonly signal: AbortSignal
-  /** The stage's splits with the rows that some of them only name. */
-  splitsOf(stage: StagePlan): Promise<readonly Split[]>
-  /** Commands go through the query's own recorder: the first ones ride with QueryCreated. */
-  record(steps: readonly Step[], pages?: readonly ResultPage[]): Promise<void>
-  /** Appended with the last pages when all of them are durable. */
-  readonly finish: Step
-  onStats(taskId: string, stats: TaskStats): void
-  /** The task that runs now can be told to begin no further batch. */
-  onRunning(dropPending: () => Promise<void>): void
-  /** A page whose bytes are at hand anyway. */
-  onPageBytes(token: number, bytes: Buffer): void
+  readonly limits: { readonly queryRunMs: number }
 }
 
 /** A task whose rows were written, at its end: nothing of it is published or recorded yet. */
@@ -70,33 +48,34 @@ export interface FinishedTask {
  */
 export async function runWorkerStage(
   deps: WorkerStageDeps,
-  input: WorkerStageInput,
+  run: RunContext,
+  stage: StagePlan,
   plan: QueryCommand | undefined,
 ): Promise<FinishedTask | undefined> {
   let lost: { readonly taskId: string; readonly reason: string } | undefined
   let failures = 0
-  const adopted = openTask(input)
+  const adopted = openTask(run, stage)
   if (adopted) {
-    const outcome = await adoptTask(deps, input, adopted)
-    lost = await settle(input, adopted.taskId, outcome)
+    const outcome = await adoptTask(deps, run, stage, adopted)
+    lost = await settle(run, adopted.taskId, outcome)
     if (!lost) return finishedTask(outcome)
     failures++
   }
   // Each recovery numbers on from the next thousand: no coordinator reuses an id that another gave out unseen.
-  const firstNumber = recoveries(input.aggregate) * 1000
+  const firstNumber = recoveries(run.aggregate) * 1000
   for (let number = firstNumber; ; number++) {
-    if (!input.stage.fragment) throw secretsAreGone()
-    const node = await chooseWorker(deps, input.signal)
-    const splits = await input.splitsOf(input.stage)
-    const taskId = makeTaskId(input.queryId, input.stage.id, number)
+    if (!stage.fragment) throw secretsAreGone()
+    const node = await chooseWorker(deps, run.signal)
+    const splits = await run.splitsOf(stage)
+    const taskId = makeTaskId(run.queryId, stage.id, number)
     const create: QueryCommand = {
       type: 'CreateTask',
       data: {
         taskId,
-        stage: input.stage.id,
+        stage: stage.id,
         nodeId: node.nodeId,
         nodeUrl: node.url,
-        splits: input.stage.splits.length,
+        splits: stage.splits.length,
         attempt: failures,
         ...(lost ? { retryOf: lost.taskId, retryReason: lost.reason } : {}),
       },
@@ -107,13 +86,13 @@ export async function runWorkerStage(
     // Not waited for: the task's POST goes out beside the append. A task that the log does not know is deleted at adoption.
     const begun = number === firstNumber && plan ? [plan, ...retry, create] : [...retry, create]
     const [first] = await Promise.all([
-      followTask(deps, input, node, taskId, failures, { splits }),
-      input.record(begun),
+      followTask(deps, run, stage, { node, taskId, attempt: failures }, { splits }),
+      run.record(begun),
     ])
-    const task = openTask(input)
+    const task = openTask(run, stage)
     // Part of its output is the result already: only the pages on its worker's disk can complete it.
-    const outcome = first.kind === 'lost' && isPinned(input) && task ? await adoptTask(deps, input, task) : first
-    lost = await settle(input, taskId, outcome)
+    const outcome = first.kind === 'lost' && isPinned(run) && task ? await adoptTask(deps, run, stage, task) : first
+    lost = await settle(run, taskId, outcome)
     if (!lost) return finishedTask(outcome)
     if (++failures >= deps.maxAttempts && outcome.kind === 'lost') throw engineError(outcome.failure)
   }
@@ -121,14 +100,14 @@ export async function runWorkerStage(
 
 /** Records how a task ended badly. Undefined when the stage is done. @throws EngineError when it cannot be tried again */
 async function settle(
-  input: WorkerStageInput,
+  run: RunContext,
   taskId: string,
   outcome: TaskOutcome,
 ): Promise<{ taskId: string; reason: string } | undefined> {
   if (outcome.kind === 'done') return undefined
-  const pinned = isPinned(input)
+  const pinned = isPinned(run)
   const { failure, stats } = outcome
-  await input.record([{ type: 'FailTask', data: { taskId, failure, ...(stats ? { stats } : {}) } }])
+  await run.record([{ type: 'FailTask', data: { taskId, failure, ...(stats ? { stats } : {}) } }])
   if (outcome.kind === 'failed') throw engineError(outcome.failure)
   if (pinned)
     throw new EngineError(
@@ -142,15 +121,15 @@ function finishedTask(outcome: TaskOutcome): FinishedTask | undefined {
   return outcome.kind === 'done' ? outcome.finished : undefined
 }
 
-function isPinned(input: WorkerStageInput): boolean {
-  return input.aggregate.intended.kind !== 'NONE' && input.aggregate.intended.pages.length > 0
+function isPinned(run: RunContext): boolean {
+  return run.aggregate.intended.kind !== 'NONE' && run.aggregate.intended.pages.length > 0
 }
 
 /** The stage's task that the log has no end of: another coordinator created it. */
-function openTask(input: WorkerStageInput): TaskRecord | undefined {
-  const query = input.aggregate.intended
+function openTask(run: RunContext, stage: StagePlan): TaskRecord | undefined {
+  const query = run.aggregate.intended
   if (query.kind === 'NONE') return undefined
-  return [...query.tasks.values()].findLast((task) => task.stage === input.stage.id && !isTaskTerminal(task.state))
+  return [...query.tasks.values()].findLast((task) => task.stage === stage.id && !isTaskTerminal(task.state))
 }
 
 function recoveries(aggregate: QueryAggregate): number {
@@ -158,23 +137,29 @@ function recoveries(aggregate: QueryAggregate): number {
 }
 
 /** Goes on with a task that runs, or ran, on its worker: nothing it did is done again. */
-async function adoptTask(deps: WorkerStageDeps, input: WorkerStageInput, task: TaskRecord): Promise<TaskOutcome> {
+async function adoptTask(
+  deps: WorkerStageDeps,
+  run: RunContext,
+  stage: StagePlan,
+  task: TaskRecord,
+): Promise<TaskOutcome> {
+  const { taskId, attempt } = task
   const unreachable = (message: string): TaskOutcome => ({
     kind: 'lost',
     failure: failureOf('REMOTE_HOST_GONE', message),
     reason: 'worker_lost',
   })
-  for (let attempt = 0; ; attempt++) {
+  for (let tries = 0; ; tries++) {
     const node = deps.workers.byId(task.nodeId) ?? { nodeId: task.nodeId, url: task.nodeUrl }
     try {
       const status = await deps.client.getTask(node.url, task.taskId)
       if (!status) return unreachable(`Worker ${node.url} has no task ${task.taskId}`)
-      return await followTask(deps, input, node, task.taskId, task.attempt, { adopted: status })
+      return await followTask(deps, run, stage, { node, taskId, attempt }, { adopted: status })
     } catch (error) {
-      input.signal.throwIfAborted()
+      run.signal.throwIfAborted()
       if (error instanceof StaleEpoch || !(error instanceof WorkerUnreachable)) throw error
       // It may be starting again: its pages lie on its disk.
-      if (attempt >= ADOPTION_TRIES) return unreachable(error.message)
+      if (tries >= ADOPTION_TRIES) return unreachable(error.message)
       await new Promise((resolve) => setTimeout(resolve, ADOPTION_PAUSE_MS))
     }
   }
@@ -191,22 +176,22 @@ type TaskOutcome =
 /** Follows a task until its whole output is published: one it creates, or one that is there already. */
 function followTask(
   deps: WorkerStageDeps,
-  input: WorkerStageInput,
-  node: WorkerNode,
-  taskId: string,
-  attempt: number,
+  run: RunContext,
+  stage: StagePlan,
+  { node, taskId, attempt }: { readonly node: WorkerNode; readonly taskId: string; readonly attempt: number },
   from: { readonly adopted: TaskStatus } | { readonly splits: readonly Split[] },
 ): Promise<TaskOutcome> {
   const { clock, client, hub } = deps
-  const { fragment, withheld } = input.stage
+  const { fragment, withheld } = stage
   const known = fragment ?? withheld
   if (!known) throw new Error('a worker stage has a fragment')
   const writes = (fragment?.write ?? withheld?.target) !== undefined
   const publisher = createBatchPublisher(
     known.streams,
     () => clock.monotonicMs(),
-    publishedBefore(input.aggregate, taskId),
+    publishedBefore(run.aggregate, taskId),
   )
+  const traceparent = run.spanOf(stage.id)
   const createdAt = clock.now()
   let firstListedAt: number | undefined
   let newest: TaskStatus | undefined
@@ -225,18 +210,17 @@ function followTask(
       settled = true
       clearTimeout(timer)
       hub.forget(node.url, taskId)
-      input.signal.removeEventListener('abort', onAbort)
+      run.signal.removeEventListener('abort', onAbort)
       if (outcome) resolve(outcome)
       else reject(error)
     }
     const onAbort = (): void => {
-      const { reason } = input.signal as { reason: unknown }
-      if (!(reason instanceof Suspended))
-        void client.deleteTask(node.url, taskId, true, input.traceparent).catch(() => {})
-      end(undefined, input.signal.reason)
+      const { reason } = run.signal as { reason: unknown }
+      if (!(reason instanceof Suspended)) void client.deleteTask(node.url, taskId, true, traceparent).catch(() => {})
+      end(undefined, run.signal.reason)
     }
-    if (input.signal.aborted) return onAbort()
-    input.signal.addEventListener('abort', onAbort)
+    if (run.signal.aborted) return onAbort()
+    run.signal.addEventListener('abort', onAbort)
 
     const lost = (message: string, reason: string): void =>
       end({ kind: 'lost', failure: failureOf('REMOTE_HOST_GONE', message), reason })
@@ -244,7 +228,7 @@ function followTask(
     function onStatus(status: TaskStatus): void {
       if (settled || (newest && status.version < newest.version)) return
       newest = status
-      input.onStats(taskId, status.stats)
+      run.onStats(taskId, status.stats)
       for (const page of status.inlinePages ?? []) inline.set(page.token, Buffer.from(page.data))
       if (status.pages.length > 0) firstListedAt ??= clock.now()
       publisher.list(status.pages)
@@ -264,7 +248,7 @@ function followTask(
       }
       if (writes) {
         if (status.state !== 'FINISHED') return
-        return end({ kind: 'done', finished: { taskId, stage: input.stage.id, node, status } })
+        return end({ kind: 'done', finished: { taskId, stage: stage.id, node, status } })
       }
       void publish()
     }
@@ -295,15 +279,15 @@ function followTask(
     }
 
     async function publishGroup(group: PublishableGroup | undefined, last: boolean): Promise<void> {
-      const firstToken = resultPages(input.aggregate)
+      const firstToken = resultPages(run.aggregate)
       const small: ResultPage[] = []
       for (const [index, page] of (group?.pages ?? []).entries()) {
         if (page.bytes > DURABLE_PAGE_BYTES) continue
         const bytes = await fetchSmall(page)
         small.push({ token: firstToken + index, bytes })
-        input.onPageBytes(firstToken + index, bytes)
+        run.onPage(firstToken + index, bytes)
       }
-      const kept = small.length > 0 ? await deps.log.keepPages(input.queryId, small) : NOTHING_KEPT
+      const kept = small.length > 0 ? await deps.log.keepPages(run.queryId, small) : NOTHING_KEPT
       const places = new Map(small.map(({ token }, index) => [token, kept.places[index]]))
       if (settled) return
       const pages = (group?.pages ?? []).map((page, index) => ({
@@ -326,8 +310,8 @@ function followTask(
           lastOfResult: last,
         },
       }
-      if (!last || !newest) return input.record([publishCommand], kept.beside)
-      const before = input.aggregate.intended
+      if (!last || !newest) return run.record([publishCommand], kept.beside)
+      const before = run.aggregate.intended
       const earlier = before.kind === 'NONE' ? [] : before.pages
       const totals = [...earlier, ...pages]
       const relay = relayTaskStats({
@@ -347,13 +331,13 @@ function followTask(
       const commands: Step[] = [
         {
           type: 'FinishTask',
-          data: { taskId, stage: input.stage.id, nodeId: node.nodeId, nodeUrl: node.url, stats: newest.stats },
+          data: { taskId, stage: stage.id, nodeId: node.nodeId, nodeUrl: node.url, stats: newest.stats },
         },
         publishCommand,
         {
           type: 'FinishTask',
           data: {
-            taskId: makeTaskId(input.queryId, 0, 0),
+            taskId: makeTaskId(run.queryId, 0, 0),
             stage: 0,
             nodeId: 'coordinator',
             nodeUrl: '',
@@ -361,8 +345,8 @@ function followTask(
           },
         },
       ]
-      if (totals.every((page) => page.kept === 'log')) commands.push(input.finish)
-      return input.record(commands, kept.beside)
+      if (totals.every((page) => page.kept === 'log')) commands.push(run.finish())
+      return run.record(commands, kept.beside)
     }
 
     async function fetchSmall(page: ClosedPage): Promise<Buffer> {
@@ -382,25 +366,27 @@ function followTask(
     // Its task is there, or nobody can make it any more.
     if (!fragment) return 'adopted' in from ? onStatus(from.adopted) : end(undefined, secretsAreGone())
     const update: TaskUpdate = {
-      session: { queryId: input.queryId, user: input.user, startTimeMillis: input.startTimeMillis },
+      session: { queryId: run.queryId, user: run.user, startTimeMillis: run.startTimeMillis },
       fragment,
-      splits: 'splits' in from ? [...from.splits] : [...input.stage.splits],
+      splits: 'splits' in from ? [...from.splits] : [...stage.splits],
       noMoreSplits: true,
       outputBuffers: { buffers: ['0'] },
       attempt,
-      profile: input.profile,
-      remainingMillis: input.remainingMillis,
-      ...(input.traceparent === undefined ? {} : { traceparent: input.traceparent }),
+      profile: run.sampled || !fragment.estimate.small,
+      remainingMillis: deps.limits.queryRunMs,
+      ...(traceparent === undefined ? {} : { traceparent }),
     }
-    input.onRunning(async () => {
-      await client.createTask(node.url, taskId, { ...update, dropPendingBatches: true })
-    })
+    // A table gets all rows or none.
+    if (!fragment.write && !withheld)
+      run.onRunning(async () => {
+        await client.createTask(node.url, taskId, { ...update, dropPendingBatches: true })
+      })
     if ('adopted' in from) return onStatus(from.adopted)
     client.createTask(node.url, taskId, update).then(onStatus, (error: unknown) => {
       if (error instanceof StaleEpoch || error instanceof EngineError) end(undefined, error)
       // Whether it got there is unknown: the attempt is given up, a task that runs all the same is deleted.
       else {
-        void client.deleteTask(node.url, taskId, true, input.traceparent).catch(() => {})
+        void client.deleteTask(node.url, taskId, true, traceparent).catch(() => {})
         lost(error instanceof Error ? error.message : String(error), 'worker_lost')
       }
     })

@@ -1,6 +1,6 @@
-import type { ResultPage } from '../../events/event-log.ts'
-import { deferred } from '../../shared/deferred.ts'
-import type { QueryAggregate, Step } from './query-aggregate.ts'
+import type { ResultPage } from '../../../events/event-log.ts'
+import { deferred } from '../../../shared/deferred.ts'
+import type { QueryAggregate, Step } from '../query-aggregate.ts'
 
 /** Appends a query's steps; the first of them wait a little for company, so that a statement that ends at once is one append. */
 export interface Recorder {

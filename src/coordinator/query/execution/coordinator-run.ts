@@ -1,17 +1,16 @@
-import type { Catalogs } from '../../connectors/spi/catalogs.ts'
-import type { EventLog, ResultPage } from '../../events/event-log.ts'
-import type { Split } from '../../execution/api/fragment.ts'
-import type { TaskStats } from '../../execution/api/task.ts'
-import { EngineLost, type EnginePool, type EngineRun } from '../../execution/engine/engine.ts'
-import type { StagePlan } from '../../planner/stage-plan.ts'
-import type { Clock } from '../../shared/clock.ts'
-import { EngineError } from '../../shared/engine-error.ts'
-import { taskId, type QueryId } from '../../shared/ids.ts'
-import { connectorOf, connectorSplit } from '../dispatch/catalog-metadata.ts'
-import { coordinatorTaskStats, cutPages, type MadePage } from './coordinator-stage.ts'
-import type { QueryCommand } from './decider.ts'
-import type { PlanFacts } from './planned-data.ts'
-import type { Step } from './query-aggregate.ts'
+import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
+import type { EventLog } from '../../../events/event-log.ts'
+import type { TaskStats } from '../../../execution/api/task.ts'
+import { EngineLost, type EnginePool } from '../../../execution/engine/engine.ts'
+import type { StagePlan } from '../../../planner/stage-plan.ts'
+import type { Clock } from '../../../shared/clock.ts'
+import { EngineError } from '../../../shared/engine-error.ts'
+import { taskId } from '../../../shared/ids.ts'
+import { connectorOf, connectorSplit } from '../../dispatch/catalog-metadata.ts'
+import { coordinatorTaskStats, cutPages, type MadePage } from '../coordinator-stage.ts'
+import type { QueryCommand } from '../decider.ts'
+import type { PlanFacts } from '../planned-data.ts'
+import type { RunContext } from './run-context.ts'
 import { placed } from './worker-stage.ts'
 
 export interface CoordinatorRunDeps {
@@ -25,23 +24,6 @@ export interface CoordinatorRunDeps {
   readonly limits: { readonly pageBytes: number; readonly inlineBytes: number; readonly queryRunMs: number }
 }
 
-/** The query whose stage 0 is computed here. */
-export interface CoordinatorRun {
-  readonly queryId: QueryId
-  readonly signal: AbortSignal
-  record(steps: readonly Step[], pages?: readonly ResultPage[]): Promise<void>
-  recordSoon(steps: readonly Step[]): Promise<void>
-  planned(facts: PlanFacts): QueryCommand
-  /** The stage's splits with the rows that some of them only name. */
-  splitsOf(stage: StagePlan): Promise<readonly Split[]>
-  /** @returns gives so many bytes back @throws EngineError EXCEEDED_GLOBAL_MEMORY_LIMIT */
-  hold(bytes: number): () => void
-  finish(): Step
-  /** So that a cancel reaches it. */
-  onEngineRun(run: EngineRun): void
-  onPage(token: number, bytes: Buffer): void
-}
-
 /** What nothing runs for. */
 export const NO_STAGES = {
   route: 'coordinator' as const,
@@ -53,7 +35,7 @@ export const NO_STAGES = {
 /** Runs a stage in the coordinator's engine and publishes its result. @param plan to be recorded first; undefined when it is */
 export async function runOnCoordinator(
   deps: CoordinatorRunDeps,
-  run: CoordinatorRun,
+  run: RunContext,
   stage: StagePlan,
   plan: QueryCommand | undefined,
 ): Promise<void> {
@@ -112,7 +94,7 @@ export async function runOnCoordinator(
 }
 
 /** Recorded with what comes next; its refusal is told once that is waited for. */
-function recordedSoon(run: CoordinatorRun, command: QueryCommand): Promise<void> {
+function recordedSoon(run: RunContext, command: QueryCommand): Promise<void> {
   const recorded = run.recordSoon([command])
   recorded.catch(() => {})
   return recorded
@@ -121,7 +103,7 @@ function recordedSoon(run: CoordinatorRun, command: QueryCommand): Promise<void>
 /** One row made here, without an engine: EXPLAIN, literals. */
 export async function makeRow(
   deps: CoordinatorRunDeps,
-  run: CoordinatorRun,
+  run: RunContext,
   row: string,
   facts: Omit<PlanFacts, keyof typeof NO_STAGES>,
 ): Promise<void> {
@@ -133,7 +115,7 @@ export async function makeRow(
 /** @param row its JSON; `source` the operator that is said to have made it */
 export async function publishRow(
   deps: CoordinatorRunDeps,
-  run: CoordinatorRun,
+  run: RunContext,
   row: string,
   source: string,
 ): Promise<void> {
@@ -147,7 +129,7 @@ export async function publishRow(
 
 async function publishMade(
   deps: CoordinatorRunDeps,
-  run: CoordinatorRun,
+  run: RunContext,
   pages: readonly MadePage[],
   stats: TaskStats,
 ): Promise<void> {
@@ -162,7 +144,7 @@ async function publishMade(
 
 async function appendMade(
   deps: CoordinatorRunDeps,
-  run: CoordinatorRun,
+  run: RunContext,
   pages: readonly MadePage[],
   stats: TaskStats,
 ): Promise<void> {

@@ -1,59 +1,40 @@
-import type { Catalogs } from '../../connectors/spi/catalogs.ts'
+import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
 import type {
   CommittedWrite,
   ConnectorWriter,
   PreparedWrite,
   WriteTarget,
   WrittenFile,
-} from '../../connectors/spi/table-writer.ts'
-import type { EventLog, ResultPage } from '../../events/event-log.ts'
-import type { Clock } from '../../shared/clock.ts'
-import { EngineError, failureOf } from '../../shared/engine-error.ts'
-import { taskId as makeTaskId, type QueryId } from '../../shared/ids.ts'
-import { planWriteStages } from '../../planner/plan-stages.ts'
-import type { StagePlan } from '../../planner/stage-plan.ts'
-import type { AnalyzedStatement, PlanNode } from '../../sql/front-end.ts'
-import { duckdbTypeText } from '../../sql/types/duckdb-representation.ts'
-import { parseTypeText } from '../../sql/types/type-names.ts'
-import { connectorOf, listSplits } from '../dispatch/catalog-metadata.ts'
-import { coordinatorTaskStats, cutPages } from './coordinator-stage.ts'
-import type { QueryCommand } from './decider.ts'
-import type { QueryEventOf } from './events.ts'
-import type { PlanFacts } from './planned-data.ts'
-import { toStagePlan } from './planned-data.ts'
-import type { QueryAggregate, Step } from './query-aggregate.ts'
-import type { KnownQuery } from './state.ts'
-import type { WriteGuard } from './write-guard.ts'
-import { isTakenOut } from './query-secrets.ts'
-import { placed, secretsAreGone, type FinishedTask } from './worker-stage.ts'
+} from '../../../connectors/spi/table-writer.ts'
+import { EngineError, failureOf } from '../../../shared/engine-error.ts'
+import { taskId as makeTaskId } from '../../../shared/ids.ts'
+import { planWriteStages } from '../../../planner/plan-stages.ts'
+import type { StagePlan } from '../../../planner/stage-plan.ts'
+import type { AnalyzedStatement, PlanNode } from '../../../sql/front-end.ts'
+import { duckdbTypeText } from '../../../sql/types/duckdb-representation.ts'
+import { parseTypeText } from '../../../sql/types/type-names.ts'
+import { connectorOf, listSplits } from '../../dispatch/catalog-metadata.ts'
+import { coordinatorTaskStats, cutPages } from '../coordinator-stage.ts'
+import type { QueryCommand } from '../decider.ts'
+import type { QueryEventOf } from '../events.ts'
+import type { PlanFacts } from '../planned-data.ts'
+import { toStagePlan } from '../planned-data.ts'
+import type { Step } from '../query-aggregate.ts'
+import type { KnownQuery } from '../state.ts'
+import type { WriteGuard } from '../write-guard.ts'
+import { isTakenOut } from '../query-secrets.ts'
+import type { RunContext } from './run-context.ts'
+import { placed, runWorkerStage, secretsAreGone, type FinishedTask, type WorkerStageDeps } from './worker-stage.ts'
 
 type AnalyzedWrite = Extract<AnalyzedStatement, { kind: 'write' }>
 type Planned = QueryEventOf<'QueryPlanned'>['data']
-type Finished = QueryEventOf<'QueryFinished'>['data']
 
-export interface WriteDeps {
-  readonly log: Pick<EventLog, 'keepPages'>
-  readonly clock: Clock
+export interface WriteDeps extends WorkerStageDeps {
   readonly catalogs: Catalogs
   readonly guard: WriteGuard
   readonly nodeId: string
   readonly selfUrl: string
   readonly onInternalError: (queryId: string, error: unknown) => void
-}
-
-/** What a write needs of the query it belongs to. */
-export interface WriteRun {
-  readonly queryId: QueryId
-  readonly aggregate: QueryAggregate
-  /** Aborted when the query ends otherwise, and when this process stops. */
-  readonly signal: AbortSignal
-  record(steps: readonly Step[], pages?: readonly ResultPage[]): Promise<void>
-  /** The plan as its event has it; from now on a POST can be answered with it. */
-  planned(facts: PlanFacts): QueryCommand
-  runStage(stage: StagePlan, plan: QueryCommand | undefined): Promise<FinishedTask>
-  /** QueryFinished, with its figures. */
-  finish(extra: Partial<Finished>): Step
-  onPage(token: number, bytes: Buffer): void
 }
 
 /**
@@ -62,7 +43,7 @@ export interface WriteRun {
  */
 export async function carryOutWrite(
   deps: WriteDeps,
-  run: WriteRun,
+  run: RunContext,
   analyzed: AnalyzedWrite,
   analysisNanos: number,
 ): Promise<void> {
@@ -99,7 +80,9 @@ export async function carryOutWrite(
   run.signal.throwIfAborted()
   const duckdbTypes = target.columns.map(({ type }) => duckdbTypeText(parseTypeText(type)))
   const stages = planWriteStages(source.query, source.columns, input, { target, duckdbTypes })
-  const written = await run.runStage(
+  const written = await runStage(
+    deps,
+    run,
     stages.find((stage) => stage.fragment !== undefined)!,
     run.planned(facts(stages, outlineOf(analyzed, source.query.outline))),
   )
@@ -110,7 +93,7 @@ export async function carryOutWrite(
  * A write that the coordinator before had planned.
  * @returns 'analyze' when it has no rows and was not decided: then it is carried out from its beginning
  */
-export function resumeWrite(deps: WriteDeps, run: WriteRun, planned: Planned): Promise<void> | 'analyze' {
+export function resumeWrite(deps: WriteDeps, run: RunContext, planned: Planned): Promise<void> | 'analyze' {
   const query = run.aggregate.intended
   if (query.kind === 'NONE') throw new Error('a planned query has a state')
   if (query.write) {
@@ -127,7 +110,7 @@ export function resumeWrite(deps: WriteDeps, run: WriteRun, planned: Planned): P
   return (async () => {
     const target = targetOf(work)!
     if (isTakenOut(query.created, target.change)) throw secretsAreGone()
-    const written = await run.runStage(toStagePlan(work), undefined)
+    const written = await runStage(deps, run, toStagePlan(work), undefined)
     await decide(deps, run, target, filesOf(written), [finishTask(written)], planned.write?.tolerated)
   })()
 }
@@ -135,7 +118,7 @@ export function resumeWrite(deps: WriteDeps, run: WriteRun, planned: Planned): P
 /** From the check of names to the end; conflicting changes wait. */
 async function decide(
   deps: WriteDeps,
-  run: WriteRun,
+  run: RunContext,
   target: WriteTarget,
   files: readonly WrittenFile[],
   before: readonly QueryCommand[],
@@ -180,7 +163,7 @@ async function decide(
 /** Commits until it is known to be done, tells the number of rows, and ends the query. */
 async function commitAndFinish(
   deps: WriteDeps,
-  run: WriteRun,
+  run: RunContext,
   prepared: PreparedWrite,
   outcome: 'committed' | 'rolledForward' | 'found',
 ): Promise<void> {
@@ -204,6 +187,18 @@ async function commitAndFinish(
   )
 }
 
+/** The stage that writes the rows. */
+async function runStage(
+  deps: WriteDeps,
+  run: RunContext,
+  stage: StagePlan,
+  plan: QueryCommand | undefined,
+): Promise<FinishedTask> {
+  const finished = await runWorkerStage(deps, run, stage, plan)
+  if (!finished) throw new Error('a stage that writes ends with its task')
+  return finished
+}
+
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 5_000
 
@@ -213,7 +208,7 @@ const LONGEST_PAUSE_MS = 5_000
  */
 async function commit(
   deps: WriteDeps,
-  run: WriteRun,
+  run: RunContext,
   prepared: PreparedWrite,
   found: boolean,
 ): Promise<CommittedWrite | EngineError> {
@@ -236,12 +231,12 @@ function impossible(): EngineError {
 }
 
 /** IF [NOT] EXISTS, and it is so. */
-function changeNothing(deps: WriteDeps, run: WriteRun, before: readonly Step[]): Promise<void> {
+function changeNothing(deps: WriteDeps, run: RunContext, before: readonly Step[]): Promise<void> {
   return finish(deps, run, before, 0)
 }
 
 /** The end: one row with the number of rows where the statement has a result. */
-async function finish(deps: WriteDeps, run: WriteRun, before: readonly Step[], rows: number): Promise<void> {
+async function finish(deps: WriteDeps, run: RunContext, before: readonly Step[], rows: number): Promise<void> {
   const createdAt = deps.clock.now()
   // Statements of definitions have no rows, not even a count.
   const hasCount = (columns: Planned['columns'] | undefined): boolean => columns !== undefined && columns.length > 0
@@ -290,7 +285,7 @@ async function finish(deps: WriteDeps, run: WriteRun, before: readonly Step[], r
   )
 }
 
-function known(run: WriteRun): KnownQuery {
+function known(run: RunContext): KnownQuery {
   const { intended } = run.aggregate
   if (intended.kind === 'NONE') throw new Error('a query that writes has a state')
   return intended

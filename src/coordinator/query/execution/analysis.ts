@@ -1,0 +1,54 @@
+import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
+import type { AnalyzedStatement, FrontEndTimes, MetadataPort, SqlFrontEnd } from '../../../sql/front-end.ts'
+import { catalogsOf, listSplits } from '../../dispatch/catalog-metadata.ts'
+import { createConnectorCalls, type ConnectorCall, type ConnectorCalls } from '../connector-calls.ts'
+import type { Submission } from '../query-handle.ts'
+import { sessionContext } from '../session-context.ts'
+
+interface AnalysisPorts {
+  readonly frontEnd: SqlFrontEnd
+  readonly metadata: MetadataPort
+  readonly catalogs: Catalogs
+  readonly queryId: string
+  readonly submission: Pick<Submission, 'sql' | 'session' | 'created'>
+  readonly startTimeMillis: number
+}
+
+/** What is found out of the statement, and what that asked and took: this process alone knows of it. */
+export class Analysis {
+  readonly #ports: AnalysisPorts
+  /** Of a traced query. */
+  readonly #calls: ConnectorCalls | undefined
+  #times: FrontEndTimes | undefined
+
+  constructor(ports: AnalysisPorts) {
+    this.#ports = ports
+    this.#calls = ports.submission.created.sampled ? createConnectorCalls() : undefined
+  }
+
+  /** Steps of the front end, once they are done. */
+  get times(): FrontEndTimes | undefined {
+    return this.#times
+  }
+
+  /** What was asked of connectors. */
+  get calls(): readonly ConnectorCall[] {
+    return this.#calls?.made ?? []
+  }
+
+  analyze(): Promise<AnalyzedStatement> {
+    const { frontEnd, metadata, queryId, submission, startTimeMillis } = this.#ports
+    return frontEnd.analyzeStatement(
+      submission.sql,
+      sessionContext(queryId, submission, startTimeMillis),
+      this.#calls ? this.#calls.noting(metadata) : metadata,
+      (told) => void (this.#times = told),
+    )
+  }
+
+  /** What the scans of a query read. */
+  listSplits(query: Parameters<typeof listSplits>[1]): ReturnType<typeof listSplits> {
+    const list = () => listSplits(this.#ports.catalogs, query)
+    return this.#calls ? this.#calls.timed('splits', catalogsOf(query), list) : list()
+  }
+}

@@ -1,0 +1,179 @@
+import type { TaskStats } from '../../../execution/api/task.ts'
+import { Fenced, LogUnavailable, LogWentBackwards, NotTaken, TooLarge } from '../../../events/event-log.ts'
+import { EngineError, failureOf, toFailure, type Failure } from '../../../shared/engine-error.ts'
+import type { HeldMemory } from '../../dispatch/statement-memory.ts'
+import type { TaskCleaner } from '../../scheduler/task-cleaner.ts'
+import type { QueryEventOf } from '../events.ts'
+import type { QueryAggregate, Step } from '../query-aggregate.ts'
+import { isDecided, isTerminal, resultSize, type QueryState } from '../state.ts'
+import type { Figures } from './figures.ts'
+import type { Recorder } from './first-append.ts'
+import { Ended, type OngoingWork } from './ongoing-work.ts'
+
+interface EndsPorts {
+  readonly aggregate: Pick<QueryAggregate, 'queryId' | 'state' | 'intended'>
+  readonly record: Recorder['record']
+  readonly work: Pick<OngoingWork, 'suspended' | 'stop' | 'dropPending'>
+  readonly figures: Pick<Figures, 'live' | 'atEnd'>
+  readonly held: HeldMemory
+  readonly cleaner: Pick<TaskCleaner, 'release'>
+  /** How long the pages of a finished query may be asked for. */
+  readonly answersKeptMs: number
+  readonly onInternalError: (queryId: string, error: unknown) => void
+  readonly onUnrecorded: (queryId: string) => void
+}
+
+/** How the query ends, finished or failed, and what it gives back then. */
+export class Ends {
+  readonly #ports: EndsPorts
+  #endedBytes: number | undefined
+  #released = false
+  #partial = false
+
+  constructor(ports: EndsPorts) {
+    this.#ports = ports
+  }
+
+  // --- finished ----------------------------------------------------------------------------------------------------
+  /** QueryFinished, its figures taken when everything before it in the same append is counted. */
+  finishStep(extra: Partial<QueryEventOf<'QueryFinished'>['data']> = {}): Step {
+    return (query) => {
+      if (query.kind === 'NONE') return []
+      const planned = query.planned
+      const data = {
+        ...resultSize(query.pages),
+        ordered: planned?.ordered ?? false,
+        responseHeaders: [],
+        warnings: planned?.warnings ?? [],
+        partial: this.#partial,
+        ...(planned?.updateType === undefined ? {} : { updateType: planned.updateType }),
+        ...this.#ports.figures.atEnd(query, 'FINISHED'),
+        ...extra,
+      }
+      return [{ type: 'FinishQuery', data }]
+    }
+  }
+
+  /** The client has the last page in hand. Resolves when the end is valid. */
+  async finish(): Promise<void> {
+    if (isTerminal(this.#ports.aggregate.state.kind)) return
+    await this.#ports.record([this.finishStep()])
+  }
+
+  /** Batches of the stage that have not begun are dropped; the query finishes with what it has. */
+  async cutShort(stage: number): Promise<void> {
+    const { aggregate, work } = this.#ports
+    const query = aggregate.intended
+    if (query.kind === 'NONE' || isTerminal(query.kind) || !work.dropPending) return
+    if (stage !== 0 && !query.planned?.stages.some(({ id }) => id === stage)) return
+    this.#partial = true
+    await work.dropPending()
+  }
+
+  // --- failed ------------------------------------------------------------------------------------------------------
+  /** Resolves when the failure is valid; at once when the query has ended, or can only finish. */
+  async fail(thrown: Failure): Promise<void> {
+    const { aggregate, work, figures, record } = this.#ports
+    const { intended } = aggregate
+    if (work.suspended || isTerminal(intended.kind) || (intended.kind !== 'NONE' && isDecided(intended))) return
+    work.stop()
+    const failure = boundedFailure(thrown)
+    await record(this.#failSteps(failure, figures.live)).catch((error: unknown) => {
+      if (!(error instanceof NotTaken)) throw error
+      // The end itself always fits: figures of its tasks do not have to.
+      return record(this.#failSteps(failure, new Map()))
+    })
+  }
+
+  #failSteps(failure: Failure, live: ReadonlyMap<string, TaskStats>): readonly Step[] {
+    const canceled = failure.errorName === 'USER_CANCELED'
+    return [
+      (query) =>
+        query.kind === 'NONE'
+          ? []
+          : [...query.tasks.keys()].map((task) => {
+              const stats = live.get(task)
+              return {
+                type: 'CancelTask',
+                data: { taskId: task, reason: canceled ? 'canceled' : 'aborted', ...(stats ? { stats } : {}) },
+              }
+            }),
+      (query) =>
+        query.kind === 'NONE'
+          ? []
+          : [
+              {
+                type: 'FailQuery',
+                failure,
+                figures: this.#ports.figures.atEnd(query, canceled ? 'CANCELED' : 'FAILED'),
+              },
+            ],
+    ]
+  }
+
+  /** What the query's way threw becomes its failure, unless it had ended, or goes on elsewhere. */
+  async failFor(error: unknown): Promise<void> {
+    const { aggregate, work, onInternalError } = this.#ports
+    if (work.suspended || error instanceof Ended) return
+    if (!(error instanceof EngineError || error instanceof NotTaken)) onInternalError(aggregate.queryId, error)
+    await this.fail(error instanceof NotTaken ? notTaken(error) : toFailure(error))
+  }
+
+  /** The log did not take the failure. */
+  unrecorded(error: unknown): void {
+    const { aggregate, work, onInternalError, onUnrecorded } = this.#ports
+    if (work.suspended) return
+    onInternalError(aggregate.queryId, error)
+    // The log itself tells of these, and a query nobody saw needs no end.
+    const told = error instanceof Fenced || error instanceof LogWentBackwards
+    const unseen = (error instanceof LogUnavailable || error instanceof NotTaken) && aggregate.state.kind === 'NONE'
+    if (!told && !unseen) onUnrecorded(aggregate.queryId)
+  }
+
+  // --- given back --------------------------------------------------------------------------------------------------
+  /** What it holds of this process's memory, about; once it has ended, what it held until then. */
+  get bytes(): number {
+    return this.#endedBytes ?? this.#ports.held.bytes
+  }
+
+  /** What it held is given back: ended queries are counted by who keeps them. */
+  letGo(): void {
+    this.#endedBytes ??= this.#ports.held.bytes
+    this.#ports.held.release()
+  }
+
+  /** Tasks whose pages are all beside the log are done with; others serve their pages as long as answers are kept. */
+  releaseTasks(): void {
+    const { aggregate, cleaner, answersKeptMs } = this.#ports
+    const query: QueryState = aggregate.state
+    if (this.#released || query.kind === 'NONE') return
+    this.#released = true
+    const serving = new Set(query.pages.filter((page) => page.kept === 'worker').map((page) => page.taskId))
+    const tasks = [...query.tasks.values()].filter((task) => task.stage !== 0)
+    const needed = query.kind === 'FINISHED'
+    cleaner.release(
+      tasks.filter((task) => needed && serving.has(task.taskId)),
+      answersKeptMs,
+    )
+    cleaner.release(
+      tasks.filter((task) => !(needed && serving.has(task.taskId))),
+      0,
+    )
+  }
+}
+
+/** A failure is part of an event, of rows of the read models and of every answer. */
+const MAX_MESSAGE = 8 * 1024
+
+function boundedFailure(failure: Failure): Failure {
+  if (failure.message.length <= MAX_MESSAGE) return failure
+  return { ...failure, message: `${failure.message.slice(0, MAX_MESSAGE).replace(/[\uD800-\uDBFF]$/, '')}…` }
+}
+
+function notTaken(error: NotTaken): Failure {
+  const message =
+    error instanceof TooLarge
+      ? `What is to be recorded of the statement takes ${error.bytes} bytes; the event log takes at most ${error.maxBytes} at once`
+      : 'The event log does not take what is to be recorded of the statement'
+  return failureOf('GENERIC_INSUFFICIENT_RESOURCES', message)
+}

@@ -1,0 +1,37 @@
+import type { EventLog } from '../../../events/event-log.ts'
+import type { MetadataPort, SqlFrontEnd } from '../../../sql/front-end.ts'
+import type { ResourceGroups } from '../../dispatch/resource-groups.ts'
+import type { TaskCleaner } from '../../scheduler/task-cleaner.ts'
+import type { PageMemory } from '../page-memory.ts'
+import type { CoordinatorRunDeps } from './coordinator-run.ts'
+import type { WorkerStageDeps } from './worker-stage.ts'
+import type { WriteDeps } from './write-statement.ts'
+
+/** What the executions of all queries share. */
+export interface ExecutionDeps extends WorkerStageDeps, WriteDeps, CoordinatorRunDeps {
+  readonly log: EventLog
+  readonly frontEnd: SqlFrontEnd
+  readonly metadata: MetadataPort
+  readonly groups: ResourceGroups
+  readonly version: string
+  readonly limits: {
+    readonly pageBytes: number
+    /** Rows of a coordinator-only result held in memory at most. */
+    readonly inlineBytes: number
+    readonly queryRunMs: number
+    readonly answersKeptMs: number
+    /** Of a request: what a client must remember comes with each. */
+    readonly headerBytes: number
+    /** A plan as text. */
+    readonly planBytes: number
+  }
+  readonly cleaner: TaskCleaner
+  /** For the pages of one query. */
+  readonly pageMemory: () => PageMemory
+  /** QueryCreated waits so long for company: a statement that ends by then is one append. Milliseconds. */
+  readonly firstAppendHoldMs: number
+  /** A query's end could not be recorded: only a successor that reads the log anew can end it. */
+  readonly onUnrecorded: (queryId: string) => void
+  /** What is read for a statement over `system` belongs to its span. */
+  readonly withinSpan?: <T>(traceparent: string | undefined, run: () => Promise<T>) => Promise<T>
+}

@@ -1,0 +1,113 @@
+import type { TaskStats, TaskStatus, TaskUpdate } from '../../../execution/api/task.ts'
+import { planStages } from '../../../planner/plan-stages.ts'
+import type { StagePlan } from '../../../planner/stage-plan.ts'
+import { EngineError, failureOf } from '../../../shared/engine-error.ts'
+import { taskId as makeTaskId } from '../../../shared/ids.ts'
+import type { AnalyzedStatement } from '../../../sql/front-end.ts'
+import { listSplits } from '../../dispatch/catalog-metadata.ts'
+import type { QueryCommand } from '../decider.ts'
+import { explainAnalyzeText } from '../explain-analyze.ts'
+import { publishRow, type CoordinatorRunDeps } from './coordinator-run.ts'
+import { tablesRead } from './query-statement.ts'
+import type { RunContext } from './run-context.ts'
+import { chooseWorker, engineError, type WorkerStageDeps } from './worker-stage.ts'
+
+/** Runs the statement, tells what each operator did, and throws its rows away. */
+export async function runExplainAnalyze(
+  deps: CoordinatorRunDeps & WorkerStageDeps,
+  run: RunContext,
+  analyzed: Extract<AnalyzedStatement, { kind: 'explain' }>,
+  analysisNanos: number,
+): Promise<void> {
+  const inner = analyzed.statement
+  if (inner.kind !== 'query')
+    throw new EngineError('NOT_SUPPORTED', 'EXPLAIN ANALYZE of a statement that changes something is not supported')
+  const planStart = deps.clock.monotonicMs()
+  const input = await listSplits(deps.catalogs, inner.query)
+  // Operators run on a worker, whatever the statement is.
+  const stages = planStages({ ...inner.query, simple: false }, inner.columns, input)
+  const stage = stages.find(({ fragment }) => fragment !== undefined)!
+  const planningNanos = Math.round((deps.clock.monotonicMs() - planStart) * 1e6)
+  const plan = run.planned({
+    queryType: 'EXPLAIN',
+    route: 'local',
+    columns: analyzed.columns,
+    tables: tablesRead(inner),
+    stages,
+    analysisNanos,
+    planningNanos,
+  })
+  const stats = await runForFigures(deps, run, stage, plan)
+  const text = explainAnalyzeText({ stage, stats }, { analysisNanos, planningNanos }, analyzed.verbose)
+  await publishRow(deps, run, JSON.stringify([text]), 'ExplainAnalyzeOperator')
+}
+
+/**
+ * Runs a stage for its figures alone: its pages are acknowledged as they come and nobody gets them.
+ * @returns the task's final figures
+ * @throws EngineError the task's failure; a task lost with its worker is not run again, since its figures would not be
+ * those of one run
+ */
+async function runForFigures(
+  deps: WorkerStageDeps,
+  run: RunContext,
+  stage: StagePlan,
+  plan: QueryCommand,
+): Promise<TaskStats> {
+  const { fragment, id } = stage
+  if (!fragment) throw new Error('a worker stage has a fragment')
+  const node = await chooseWorker(deps, run.signal)
+  const splits = await run.splitsOf(stage)
+  run.signal.throwIfAborted()
+  const taskId = makeTaskId(run.queryId, id, 0)
+  const create: QueryCommand = {
+    type: 'CreateTask',
+    data: { taskId, stage: id, nodeId: node.nodeId, nodeUrl: node.url, splits: splits.length, attempt: 0 },
+  }
+  const traceparent = run.spanOf(id)
+  const update: TaskUpdate = {
+    session: { queryId: run.queryId, user: run.user, startTimeMillis: run.startTimeMillis },
+    fragment,
+    splits: [...splits],
+    noMoreSplits: true,
+    outputBuffers: { buffers: ['0'] },
+    attempt: 0,
+    profile: true,
+    remainingMillis: deps.limits.queryRunMs,
+    ...(traceparent === undefined ? {} : { traceparent }),
+  }
+  const appended = run.record([plan, create])
+  appended.catch(() => {})
+  const forget = (): void => {
+    deps.hub.forget(node.url, taskId)
+    void deps.client.deleteTask(node.url, taskId, false).catch(() => {})
+  }
+  try {
+    const stats = await new Promise<TaskStats>((resolve, reject) => {
+      const onStatus = (status: TaskStatus): void => {
+        run.onStats(taskId, status.stats)
+        const last = status.pages.at(-1)
+        if (last) void deps.client.acknowledge(node.url, taskId, last.token + 1).catch(() => {})
+        if (status.state === 'FINISHED') resolve(status.stats)
+        else if (status.state === 'FAILED' || status.state === 'ABORTED' || status.state === 'CANCELED') {
+          const { location, ...rest } = status.failure ?? failureOf('REMOTE_TASK_FAILED', `Task ${taskId} ended early`)
+          reject(engineError(location ? { ...rest, location } : rest))
+        }
+      }
+      if (run.signal.aborted) return reject(run.signal.reason)
+      run.signal.addEventListener('abort', () => reject(run.signal.reason), { once: true })
+      deps.hub.listen(node.url, taskId, {
+        onStatus,
+        onLost: (reason) => reject(new EngineError('REMOTE_HOST_GONE', reason)),
+      })
+      deps.client.createTask(node.url, taskId, update).then(onStatus, reject)
+    })
+    await appended
+    await run.record([
+      { type: 'FinishTask', data: { taskId, stage: id, nodeId: node.nodeId, nodeUrl: node.url, stats } },
+    ])
+    return stats
+  } finally {
+    forget()
+  }
+}

@@ -1,0 +1,28 @@
+import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
+import { planStages } from '../../../planner/plan-stages.ts'
+import type { AnalyzedStatement } from '../../../sql/front-end.ts'
+import { listSplits } from '../../dispatch/catalog-metadata.ts'
+import { explainColumn, explainText } from '../explain-text.ts'
+import { makeRow, type CoordinatorRunDeps } from './coordinator-run.ts'
+import type { RunContext } from './run-context.ts'
+
+type AnalyzedExplain = Extract<AnalyzedStatement, { kind: 'explain' }>
+
+/** EXPLAIN: one row that says what would be done. */
+export async function runExplain(
+  deps: CoordinatorRunDeps,
+  run: RunContext,
+  analyzed: AnalyzedExplain,
+  analysisNanos: number,
+): Promise<void> {
+  const text = await explain(deps.catalogs, analyzed)
+  const columns = analyzed.columns.map((column) => explainColumn(column, text))
+  return makeRow(deps, run, JSON.stringify([text]), { queryType: analyzed.queryType, columns, analysisNanos })
+}
+
+async function explain(catalogs: Catalogs, analyzed: AnalyzedExplain): Promise<string | boolean> {
+  const inner = analyzed.statement
+  if (inner.kind !== 'query') return explainText(analyzed, [])
+  const input = await listSplits(catalogs, inner.query)
+  return explainText(analyzed, planStages(inner.query, inner.columns, input))
+}

@@ -1,0 +1,186 @@
+import { initialQueryState, isTerminal } from '../state.ts'
+import { entitySpanId, formatTraceparent, parseTraceparent } from '../../../telemetry/trace-context.ts'
+import { failureOf } from '../../../shared/engine-error.ts'
+import type { QueryId } from '../../../shared/ids.ts'
+import type { QueryExecution, Resumption, Submission } from '../query-handle.ts'
+import { createQueryAggregate, type Step } from '../query-aggregate.ts'
+import type { ResponseHeader } from '../session-headers.ts'
+import { Suspended } from '../suspended.ts'
+import { Admission } from './admission.ts'
+import { Analysis } from './analysis.ts'
+import { Ends } from './ends.ts'
+import type { ExecutionDeps } from './execution-deps.ts'
+import { Figures } from './figures.ts'
+import { createRecorder, type Recorder } from './first-append.ts'
+import { OngoingWork } from './ongoing-work.ts'
+import { createRunContext, type ExecutionParts } from './run-context.ts'
+import { Waiters } from './waiters.ts'
+import { goTheWay } from './way.ts'
+
+/**
+ * A query's execution, from its acceptance to its end in the log.
+ *
+ * ```
+ *  beginExecution ── CreateQuery is held a little for company ────────────────────────────────► first-append
+ *       │
+ *       ▼                    queued, admitted
+ *  admission: a place ──────────────────────────────► way: analysis
+ *       ▲                                               │
+ *       │ a write, once its client follows              ├─ query ─────────┬─ literals ────────────► coordinator-run
+ *       └───────────────────────────────────────────────┤                 ├─ system tables … ─────► coordinator-run
+ *                                                       │                 └─ any other ───────────► worker-stage
+ *       planned, after a restart: goes on ─────────────►├─ session: waits for its client
+ *                                                       ├─ explain ───────────────────────────────► coordinator-run
+ *                                                       ├─ explain analyze: a stage for its figures
+ *                                                       └─ write: rows by worker-stage, decision, commit
+ *
+ *  ends:      finished with the last pages, or when the client has them │ failed, canceled
+ *             then the place, the memory and the tasks are given back; work that goes on is stopped
+ *  waiters:   answers wait for the plan and for news; some statements wait for their client
+ * ```
+ * All of them see the query through one `RunContext`. This file puts the parts together and is the handle that the
+ * registry and the statement routes know.
+ *
+ * @param resumed what another coordinator left open of it; absent for a new query
+ */
+export function beginExecution(
+  deps: ExecutionDeps,
+  queryId: QueryId,
+  submission: Submission,
+  resumed?: Resumption,
+): QueryExecution {
+  const { created } = submission
+  let headers: readonly ResponseHeader[] | undefined
+  const parts = putTogether(deps, queryId, submission, resumed, (told) => void (headers = told))
+  const { admission, analysis, ends, figures, pages, recorder, waiters, work } = parts
+  const { aggregate } = parts.query
+  const run = createRunContext(parts)
+
+  goTheWay({ deps, run, created, resumed, admission, analysis, waiters })
+    .catch((error: unknown) => ends.failFor(error))
+    .catch((error: unknown) => ends.unrecorded(error))
+    .finally(() => {
+      waiters.planIsKnown()
+      admission.leave()
+    })
+
+  return {
+    queryId,
+    aggregate,
+    liveStats: figures.live,
+    created: recorder.first,
+    planKnown: waiters.planKnown,
+    firstToken: Math.max(0, resumed?.state.delivered ?? 0),
+    get queuedReason() {
+      return admission.queuedReason
+    },
+    get times() {
+      return analysis.times
+    },
+    calls: analysis.calls,
+    get bytes() {
+      return ends.bytes
+    },
+    get responseHeaders() {
+      return headers
+    },
+    get followed() {
+      return waiters.followed
+    },
+    follow: () => waiters.follow(),
+    get revision() {
+      return waiters.revision
+    },
+    news: (since, ms) => waiters.news(since, ms),
+    pageInMemory: (token) => pages.get(token),
+    acknowledge: (before) => pages.forgetBefore(before),
+    finish: () => ends.finish(),
+    cancel: () => ends.fail(failureOf('USER_CANCELED', 'Query was canceled')),
+    fail: (failure) => ends.fail(failure),
+    cancelStage: (stage) => ends.cutShort(stage),
+    totals: () => figures.totals(),
+    recordDelivery(token, rows, bytes) {
+      recorder.record([{ type: 'DeliverResults', data: { token, rows, bytes } }]).catch(() => {})
+    },
+    recordLoss(token, reason) {
+      recorder.record([{ type: 'LosePages', data: { tokens: [token], reason } }]).catch(() => {})
+    },
+    suspend() {
+      recorder.flush()
+      work.suspend()
+      waiters.wake()
+    },
+    dispose() {
+      recorder.dispose()
+      pages.clear()
+      ends.letGo()
+    },
+  }
+}
+
+/** The parts, each over what it needs of the others; nothing runs yet. */
+function putTogether(
+  deps: ExecutionDeps,
+  queryId: QueryId,
+  submission: Submission,
+  resumed: Resumption | undefined,
+  tellHeaders: ExecutionParts['tellHeaders'],
+): ExecutionParts {
+  const { catalogs, cleaner, clock, frontEnd, groups, metadata, onInternalError, onUnrecorded } = deps
+  const { created, held } = submission
+  const startTimeMillis = resumed ? Date.parse(resumed.state.createdAt) : clock.now()
+  const trace = parseTraceparent(created.traceparent)
+  const spanContext: ExecutionParts['spanContext'] = (name, entity) =>
+    trace && formatTraceparent({ ...trace, spanId: entitySpanId(name, entity) })
+  const ofQuery = spanContext('query', queryId)
+  const aggregate = createQueryAggregate(queryId, deps.log, clock, () => ofQuery, {
+    ...(resumed ?? { state: initialQueryState, sequence: 0 }),
+    seal: submission.secrets.seal,
+  })
+  const work = new OngoingWork()
+  const pages = deps.pageMemory()
+  const waiters = new Waiters((resumed?.state.delivered ?? -1) >= 0)
+  const create: Step = { type: 'CreateQuery', data: created, at: new Date(startTimeMillis).toISOString() }
+  const recorder = untilSuspended(createRecorder(aggregate, resumed ? undefined : create, deps.firstAppendHoldMs), work)
+  const { record } = recorder
+  const analysis = new Analysis({ frontEnd, metadata, catalogs, queryId, submission, startTimeMillis })
+  const admission = new Admission({ groups, clock, group: created.resourceGroup, signal: work.signal, record })
+  const figures = new Figures({ clock, aggregate, work, record, wake: () => waiters.wake() })
+  const { answersKeptMs } = deps.limits
+  const ends = new Ends({
+    aggregate,
+    record,
+    work,
+    figures,
+    held,
+    cleaner,
+    answersKeptMs,
+    onInternalError,
+    onUnrecorded,
+  })
+  aggregate.onValid(() => {
+    if (isTerminal(aggregate.state.kind)) {
+      waiters.planIsKnown()
+      admission.leave()
+      ends.letGo()
+      ends.releaseTasks()
+    }
+    waiters.wake()
+  })
+  // Nobody will ever be told of a query that the log refused.
+  recorder.first.catch(() => {
+    work.stop()
+    ends.letGo()
+  })
+  const query = { queryId, user: created.session.user, startTimeMillis, sampled: created.sampled, aggregate }
+  const ofLife = { work, waiters, admission, analysis, figures, ends }
+  return { deps, query, recorder, ...ofLife, held, pages, spanContext, tellHeaders }
+}
+
+/** Once this process stops, what its successor will record is not recorded here. */
+function untilSuspended(recorder: Recorder, work: OngoingWork): Recorder {
+  return {
+    ...recorder,
+    record: (steps, pages) => (work.suspended ? Promise.reject(new Suspended()) : recorder.record(steps, pages)),
+  }
+}

@@ -1,0 +1,48 @@
+import { planStages } from '../../../planner/plan-stages.ts'
+import type { AnalyzedStatement } from '../../../sql/front-end.ts'
+import { makeRow, runOnCoordinator, type CoordinatorRunDeps } from './coordinator-run.ts'
+import type { RunContext } from './run-context.ts'
+import { runWorkerStage, type WorkerStageDeps } from './worker-stage.ts'
+
+type AnalyzedQuery = Extract<AnalyzedStatement, { kind: 'query' }>
+
+/** A statement with rows: of literals here at once, of what only the coordinator has in its engine, others on a worker. */
+export async function runQuery(
+  deps: CoordinatorRunDeps & WorkerStageDeps,
+  run: RunContext,
+  analyzed: AnalyzedQuery,
+  analysisNanos: number,
+): Promise<void> {
+  const { queryType, columns, warnings } = analyzed
+  const { literalRow, outline, ordered } = analyzed.query
+  if (literalRow !== undefined)
+    return makeRow(deps, run, literalRow, { queryType, columns, warnings, outline, analysisNanos })
+  const planStart = deps.clock.monotonicMs()
+  const input = await run.listSplits(analyzed.query)
+  run.signal.throwIfAborted()
+  const stages = planStages(analyzed.query, columns, input)
+  const root = stages[0]!
+  const plan = run.planned({
+    queryType,
+    route: root.fragment ? 'coordinator' : 'local',
+    columns,
+    tables: tablesRead(analyzed),
+    stages,
+    analysisNanos,
+    planningNanos: Math.round((deps.clock.monotonicMs() - planStart) * 1e6),
+    warnings,
+    ordered,
+    outline,
+  })
+  if (root.fragment) return runOnCoordinator(deps, run, root, plan)
+  await runWorkerStage(
+    deps,
+    run,
+    stages.find((stage) => stage.fragment !== undefined)!,
+    plan,
+  )
+}
+
+export function tablesRead({ reads }: Pick<AnalyzedQuery, 'reads'>) {
+  return reads.map((read) => ({ ...read, columns: [...read.columns], mode: 'READ' as const }))
+}

@@ -1,0 +1,127 @@
+import type { TaskStats } from '../../../execution/api/task.ts'
+import type { Split } from '../../../execution/api/fragment.ts'
+import type { EngineRun } from '../../../execution/engine/engine.ts'
+import type { StagePlan } from '../../../planner/stage-plan.ts'
+import type { Clock } from '../../../shared/clock.ts'
+import type { QueryId } from '../../../shared/ids.ts'
+import { loadSplits, readsSystem } from '../../dispatch/catalog-metadata.ts'
+import type { HeldMemory } from '../../dispatch/statement-memory.ts'
+import type { QueryCommand } from '../decider.ts'
+import type { QueryEventOf } from '../events.ts'
+import type { PageMemory } from '../page-memory.ts'
+import { checkPlanSize, plannedData, withTimes, type PlanFacts } from '../planned-data.ts'
+import type { QueryAggregate, Step } from '../query-aggregate.ts'
+import type { ResponseHeader } from '../session-headers.ts'
+import type { Admission } from './admission.ts'
+import type { Analysis } from './analysis.ts'
+import type { Ends } from './ends.ts'
+import type { ExecutionDeps } from './execution-deps.ts'
+import type { Figures } from './figures.ts'
+import type { Recorder } from './first-append.ts'
+import type { OngoingWork } from './ongoing-work.ts'
+import type { Waiters } from './waiters.ts'
+
+/** The query that a statement of any kind, a stage or a write is carried out for. */
+export interface RunContext {
+  readonly queryId: QueryId
+  readonly user: string
+  /** Milliseconds since the epoch; what `now()` is. */
+  readonly startTimeMillis: number
+  /** Its trace is kept: it is worth a profile. */
+  readonly sampled: boolean
+  readonly aggregate: QueryAggregate
+  /** Aborted when the query ends otherwise, and when this process stops. */
+  readonly signal: AbortSignal
+
+  /** Commands go through the query's own recorder: the first ones ride with QueryCreated. */
+  readonly record: Recorder['record']
+  readonly recordSoon: Recorder['recordSoon']
+  /**
+   * The plan as its event has it; from now on a POST can be answered with it.
+   * @throws EngineError when it is too large
+   */
+  planned(facts: PlanFacts): QueryCommand
+  /** QueryFinished, its figures taken when its turn comes. */
+  finish(extra?: Partial<QueryEventOf<'QueryFinished'>['data']>): Step
+
+  readonly listSplits: Analysis['listSplits']
+  /** A stage's splits with rows of system tables as they are now: in no event, and listed again after a restart. */
+  splitsOf(stage: StagePlan): Promise<readonly Split[]>
+  /** @returns gives so many bytes back @throws EngineError EXCEEDED_GLOBAL_MEMORY_LIMIT */
+  readonly hold: HeldMemory['more']
+  /** The traceparent of what is caused by a stage of it. */
+  spanOf(stage: number): string | undefined
+
+  /** Gives its place back; resolves when the client follows. */
+  leaveUntilFollowed(): Promise<void>
+  /** What the client is to remember, with each answer. */
+  tellHeaders(headers: readonly ResponseHeader[]): void
+  /** So that a cancel reaches it. */
+  onEngineRun(run: EngineRun): void
+  /** The task that runs now can be told to begin no further batch. */
+  onRunning(dropPending: () => Promise<void>): void
+  onStats(taskId: string, stats: TaskStats): void
+  /** A page whose bytes are at hand anyway. */
+  onPage(token: number, bytes: Buffer): void
+}
+
+/** A query's execution, taken apart. */
+export interface ExecutionParts {
+  readonly deps: Pick<ExecutionDeps, 'catalogs' | 'limits' | 'withinSpan'> & { readonly clock: Clock }
+  readonly query: Pick<RunContext, 'queryId' | 'user' | 'startTimeMillis' | 'sampled' | 'aggregate'>
+  readonly recorder: Recorder
+  readonly work: OngoingWork
+  readonly waiters: Waiters
+  readonly admission: Admission
+  readonly analysis: Analysis
+  readonly figures: Figures
+  readonly ends: Ends
+  readonly held: HeldMemory
+  readonly pages: PageMemory
+  /** What is caused by an entity of the query is its span's child. */
+  readonly spanContext: (name: 'query' | 'stage', entity: string) => string | undefined
+  readonly tellHeaders: RunContext['tellHeaders']
+}
+
+export function createRunContext(parts: ExecutionParts): RunContext {
+  const { deps, query, recorder, work, waiters, admission, analysis, figures, ends, held, pages } = parts
+  const { queryId } = query
+  return {
+    ...query,
+    signal: work.signal,
+    record: recorder.record,
+    recordSoon: recorder.recordSoon,
+    planned(facts) {
+      const data = plannedData(withTimes(facts, analysis.times), new Date(deps.clock.now()).toISOString())
+      held.more(checkPlanSize(data, deps.limits.planBytes))
+      waiters.planIsKnown()
+      waiters.wake()
+      return { type: 'PlanQuery', data }
+    },
+    finish: (extra) => ends.finishStep(extra),
+    listSplits: (rendered) => analysis.listSplits(rendered),
+    async splitsOf(stage) {
+      if (!readsSystem(deps.catalogs, stage)) return stage.splits
+      // Who asks which queries there are is one of them.
+      recorder.flush()
+      await recorder.first
+      const load = () => loadSplits(deps.catalogs, stage)
+      const splits = await (deps.withinSpan ? deps.withinSpan(parts.spanContext('query', queryId), load) : load())
+      work.signal.throwIfAborted()
+      return splits
+    },
+    hold: (bytes) => held.more(bytes),
+    spanOf: (stage) => parts.spanContext('stage', `${queryId}.${stage}`),
+    leaveUntilFollowed() {
+      // Clients repeat a POST whose answer was lost: it has no effect and no place before its first GET.
+      admission.leave()
+      recorder.flush()
+      return waiters.following
+    },
+    tellHeaders: parts.tellHeaders,
+    onEngineRun: (run) => work.runsInEngine(run),
+    onRunning: (dropPending) => work.runsAsTask(dropPending),
+    onStats: (taskId, stats) => figures.progressed(taskId, stats),
+    onPage: (token, bytes) => pages.set(token, bytes),
+  }
+}

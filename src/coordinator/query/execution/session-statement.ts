@@ -1,0 +1,24 @@
+import type { AnalyzedStatement } from '../../../sql/front-end.ts'
+import { checkHeaders, responseHeaders } from '../session-headers.ts'
+import { NO_STAGES } from './coordinator-run.ts'
+import type { RunContext } from './run-context.ts'
+
+/** SET SESSION, PREPARE, USE …: what the client is to remember, told once it follows. */
+export async function runSessionStatement(
+  deps: { readonly limits: { readonly headerBytes: number } },
+  run: RunContext,
+  analyzed: Extract<AnalyzedStatement, { kind: 'session' }>,
+  analysisNanos: number,
+): Promise<void> {
+  const { queryType, updateType, warnings } = analyzed
+  const headers = responseHeaders(run.queryId, analyzed.changes)
+  run.tellHeaders(headers)
+  checkHeaders(headers, deps.limits.headerBytes)
+  run.hold(JSON.stringify(headers).length)
+  const recorded = run.recordSoon([
+    run.planned({ ...NO_STAGES, queryType, analysisNanos, updateType, warnings, columns: [] }),
+  ])
+  await Promise.all([recorded, run.leaveUntilFollowed()])
+  run.signal.throwIfAborted()
+  await run.record([run.finish({ responseHeaders: [...headers], updateType })])
+}

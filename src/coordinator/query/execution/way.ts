@@ -1,0 +1,113 @@
+import { EngineError } from '../../../shared/engine-error.ts'
+import { unreachable } from '../../../shared/unreachable.ts'
+import type { AnalyzedStatement } from '../../../sql/front-end.ts'
+import type { QueryEventOf } from '../events.ts'
+import { toStagePlan } from '../planned-data.ts'
+import type { Resumption, Submission } from '../query-handle.ts'
+import type { Admission } from './admission.ts'
+import type { Analysis } from './analysis.ts'
+import { runOnCoordinator } from './coordinator-run.ts'
+import type { ExecutionDeps } from './execution-deps.ts'
+import { runExplainAnalyze } from './explain-analyze-statement.ts'
+import { runExplain } from './explain-statement.ts'
+import { runQuery } from './query-statement.ts'
+import type { RunContext } from './run-context.ts'
+import { runSessionStatement } from './session-statement.ts'
+import type { Waiters } from './waiters.ts'
+import { runWorkerStage, secretsAreGone } from './worker-stage.ts'
+import { carryOutWrite, resumeWrite } from './write-statement.ts'
+
+type Planned = QueryEventOf<'QueryPlanned'>['data']
+
+interface WayParts {
+  readonly deps: ExecutionDeps
+  readonly run: RunContext
+  readonly created: Submission['created']
+  readonly resumed: Resumption | undefined
+  readonly admission: Admission
+  readonly analysis: Analysis
+  readonly waiters: Waiters
+}
+
+/** The way from text to result. Resolves when all that it does is recorded. @throws what the query fails with */
+export async function goTheWay(way: WayParts): Promise<void> {
+  const { deps, created, resumed, admission, analysis } = way
+  if (resumed?.state.planned) return goOn(way, resumed.state.planned)
+  if (resumed && created.redacted) throw secretsAreGone()
+  // One that had a place keeps it.
+  if (resumed?.state.kind === 'PLANNING') admission.occupy()
+  else await admission.enter(resumed !== undefined)
+  const analysisStart = deps.clock.monotonicMs()
+  const analyzed = await analysis.analyze()
+  const analysisNanos = Math.round((deps.clock.monotonicMs() - analysisStart) * 1e6)
+  return carryOut(way, analyzed, analysisNanos)
+}
+
+/** A planned query after a restart: it is not planned again, and what is published is not computed again. */
+async function goOn(way: WayParts, planned: Planned): Promise<void> {
+  const { deps, run, created, admission, analysis, waiters } = way
+  waiters.planIsKnown()
+  admission.occupy()
+  if (run.aggregate.intended.kind === 'FINISHING') return
+  const root = planned.stages[0]
+  const work = planned.stages.find((stage) => stage.fragment !== undefined || stage.withheld !== undefined)
+  // The stage's rows are not the answer: EXPLAIN ANALYZE tells the figures of one run, and that run was cut.
+  if (work && planned.queryType === 'EXPLAIN')
+    throw new EngineError(
+      'COORDINATOR_RESTARTED',
+      'The coordinator was restarted while the statement was measured; submit it again',
+    )
+  if (planned.write) {
+    const resumedWrite = resumeWrite(deps, run, planned)
+    if (resumedWrite !== 'analyze') return resumedWrite
+    if (created.redacted) throw secretsAreGone()
+    return carryOutWrite(deps, run, await analyzeWrite(analysis), 0)
+  }
+  // A task that another coordinator made of it may still be there; what runs here runs anew.
+  if (root?.withheld) throw secretsAreGone()
+  if (work && root?.fragment) return runOnCoordinator(deps, run, toStagePlan(root), undefined)
+  if (work) {
+    await runWorkerStage(deps, run, toStagePlan(work), undefined)
+    return
+  }
+  if (created.redacted) throw secretsAreGone()
+  // No stage computes: a session statement or an EXPLAIN, which say the same again.
+  await carryOut(way, await analysis.analyze(), 0)
+}
+
+async function carryOut(way: WayParts, analyzed: AnalyzedStatement, analysisNanos: number): Promise<void> {
+  const { deps, run } = way
+  switch (analyzed.kind) {
+    case 'query':
+      return runQuery(deps, run, analyzed, analysisNanos)
+    case 'session':
+      return runSessionStatement(deps, run, analyzed, analysisNanos)
+    case 'explain':
+      return analyzed.analyze
+        ? runExplainAnalyze(deps, run, analyzed, analysisNanos)
+        : runExplain(deps, run, analyzed, analysisNanos)
+    case 'write':
+      // Not awaited here: what was found out is not kept for as long as nobody follows.
+      return writeOnceFollowed(way, analysisNanos)
+    default:
+      return unreachable(analyzed)
+  }
+}
+
+async function writeOnceFollowed(way: WayParts, analysisNanos: number): Promise<void> {
+  const { deps, run, admission, analysis, waiters } = way
+  const followed = run.leaveUntilFollowed()
+  waiters.planIsKnown()
+  waiters.wake()
+  await followed
+  run.signal.throwIfAborted()
+  await admission.enter()
+  // Nobody followed until now: the catalogs may have changed since.
+  return carryOutWrite(deps, run, await analyzeWrite(analysis), analysisNanos)
+}
+
+async function analyzeWrite(analysis: Analysis): Promise<Extract<AnalyzedStatement, { kind: 'write' }>> {
+  const analyzed = await analysis.analyze()
+  if (analyzed.kind !== 'write') throw new Error('a statement that writes has become another')
+  return analyzed
+}

@@ -1,0 +1,107 @@
+import { expect, it } from 'vitest'
+import { createResourceGroups, GLOBAL_GROUP } from '../../../../src/coordinator/dispatch/resource-groups.ts'
+import { Admission } from '../../../../src/coordinator/query/execution/admission.ts'
+import type { QueryCommand } from '../../../../src/coordinator/query/decider.ts'
+
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+/** Admissions to one group; `steps` are what they recorded, in order. */
+function admissionsTo(groups = createResourceGroups({ running: 1, queued: 1 })) {
+  const steps: QueryCommand[] = []
+  let monotonicMs = 0
+  return {
+    groups,
+    steps,
+    running: () => groups.figures()[0]!.running,
+    pass: (ms: number) => void (monotonicMs += ms),
+    of(signal = new AbortController().signal) {
+      return new Admission({
+        groups,
+        clock: { monotonicMs: () => monotonicMs },
+        group: GLOBAL_GROUP,
+        signal,
+        record: (recorded) => {
+          for (const step of recorded) if (typeof step === 'object') steps.push(step)
+          return Promise.resolve()
+        },
+      })
+    },
+  }
+}
+
+it('takes a free place at once, and records nothing of it', async () => {
+  const bed = admissionsTo()
+  const admission = bed.of()
+  await admission.enter()
+  expect(bed.steps).toEqual([])
+  expect(bed.running()).toBe(1)
+  admission.leave()
+  admission.leave()
+  expect(bed.running()).toBe(0)
+})
+
+it('records that it waits and why, and for how long once it has a place', async () => {
+  const bed = admissionsTo()
+  const first = bed.of()
+  await first.enter()
+  const second = bed.of()
+  const entered = second.enter()
+  const reason = 'resource group "global" is full; position 1'
+  expect(second.queuedReason).toBe(reason)
+  expect(bed.steps).toEqual([{ type: 'QueueQuery', data: { resourceGroup: GLOBAL_GROUP, reason, position: 1 } }])
+  await settled()
+  bed.pass(1500)
+  first.leave()
+  await entered
+  expect(second.queuedReason).toBeUndefined()
+  expect(bed.steps.slice(1)).toEqual([
+    { type: 'AdmitQuery', data: { resourceGroup: GLOBAL_GROUP, queuedNanos: 1_500_000_000 } },
+  ])
+  expect(bed.running()).toBe(1)
+})
+
+it('is refused by a full queue, with nothing recorded', async () => {
+  const bed = admissionsTo()
+  await bed.of().enter()
+  void bed.of().enter()
+  await expect(bed.of().enter()).rejects.toMatchObject({ errorName: 'QUERY_QUEUE_FULL' })
+  expect(bed.steps.map(({ type }) => type)).toEqual(['QueueQuery'])
+})
+
+it('keeps no place for a query that ended while it waited', async () => {
+  const bed = admissionsTo()
+  const first = bed.of()
+  await first.enter()
+  const abort = new AbortController()
+  const entered = bed.of(abort.signal).enter()
+  abort.abort(new Error('canceled'))
+  await expect(entered).rejects.toThrow('canceled')
+  first.leave()
+  expect(bed.running()).toBe(0)
+  expect(bed.steps.map(({ type }) => type)).toEqual(['QueueQuery'])
+})
+
+it('of a new query waits until those before a restart are counted; theirs does not', async () => {
+  const bed = admissionsTo(createResourceGroups({ running: 2, queued: 2 }))
+  const reservation = bed.groups.reserve()
+  const fresh = bed.of()
+  const entered = fresh.enter()
+  expect(fresh.queuedReason).toBe('queries that waited before the coordinator was restarted come first')
+  await bed.of().enter(true)
+  expect(bed.running()).toBe(1)
+  reservation.end()
+  await entered
+  expect(fresh.queuedReason).toBeUndefined()
+  expect(bed.steps).toEqual([])
+  expect(bed.running()).toBe(2)
+})
+
+it('of a query that had a place is there whatever the limit says', async () => {
+  const bed = admissionsTo()
+  await bed.of().enter()
+  const before = bed.of()
+  before.occupy()
+  expect(bed.running()).toBe(2)
+  before.leave()
+  expect(bed.running()).toBe(1)
+})

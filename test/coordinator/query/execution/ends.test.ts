@@ -1,0 +1,223 @@
+import { describe, expect, it } from 'vitest'
+import { decide } from '../../../../src/coordinator/query/decider.ts'
+import type { QueryEvent } from '../../../../src/coordinator/query/events.ts'
+import { evolve, foldQuery } from '../../../../src/coordinator/query/evolve.ts'
+import { Ends } from '../../../../src/coordinator/query/execution/ends.ts'
+import { Ended } from '../../../../src/coordinator/query/execution/ongoing-work.ts'
+import type { Step } from '../../../../src/coordinator/query/query-aggregate.ts'
+import { Fenced, LogUnavailable, TooLarge } from '../../../../src/events/event-log.ts'
+import type { TaskStats } from '../../../../src/execution/api/task.ts'
+import { EngineError, failureOf } from '../../../../src/shared/engine-error.ts'
+import { event, QUERY_ID, sampleData } from '../../../support/query-events.ts'
+
+const { stages, totals } = sampleData.QueryFinished
+const { stats, taskId } = sampleData.TaskFinished
+const CANCELED = failureOf('USER_CANCELED', 'Query was canceled')
+const RUNNING = [event('QueryCreated'), event('QueryPlanned'), event('TaskCreated')]
+
+/** The ends of a query with these events, over ports that note what they are told. */
+function endsOf(before: readonly QueryEvent[]) {
+  let state = foldQuery(QUERY_ID, before)
+  const told: string[] = []
+  const appends: (readonly QueryEvent[])[] = []
+  const released: { readonly tasks: readonly string[]; readonly afterMs: number }[] = []
+  const live = new Map<string, TaskStats>()
+  const held = { bytes: 700 }
+  const work = {
+    suspended: false,
+    stop: () => void told.push('stopped'),
+    dropPending: undefined as (() => Promise<void>) | undefined,
+  }
+  /** Why the log takes no append; by default it takes all. */
+  const log = { refusal: (_events: readonly QueryEvent[]): Error | undefined => undefined }
+  const ends = new Ends({
+    aggregate: {
+      queryId: QUERY_ID,
+      get state() {
+        return state
+      },
+      get intended() {
+        return state
+      },
+    },
+    record(steps: readonly Step[]) {
+      const events: QueryEvent[] = []
+      let next = state
+      for (const step of steps)
+        for (const command of typeof step === 'function' ? step(next) : [step])
+          for (const decided of decide(next, command, '2026-01-01T00:00:10.000Z')) {
+            events.push(decided)
+            next = evolve(QUERY_ID, next, decided)
+          }
+      const refused = log.refusal(events)
+      if (refused) return Promise.reject(refused)
+      appends.push(events)
+      state = next
+      return Promise.resolve()
+    },
+    work,
+    figures: { live, atEnd: (_query, end) => (told.push(end), { stages, totals }) },
+    held: {
+      get bytes() {
+        return held.bytes
+      },
+      more: () => () => {},
+      release: () => void (held.bytes = 0),
+    },
+    cleaner: {
+      release: (tasks, afterMs) => void released.push({ tasks: tasks.map((task) => task.taskId), afterMs }),
+    },
+    answersKeptMs: 60_000,
+    onInternalError: () => void told.push('internal'),
+    onUnrecorded: () => void told.push('unrecorded'),
+  })
+  const types = () => appends.map((events) => events.map(({ type }) => type))
+  return { ends, work, live, log, told, released, appends, types, kind: () => state.kind }
+}
+
+describe('a failure', () => {
+  it('stops the work, cancels open tasks with their newest figures, and ends the query: one append', async () => {
+    const bed = endsOf(RUNNING)
+    bed.live.set(taskId, stats)
+    await bed.ends.fail(failureOf('DIVISION_BY_ZERO', 'Division by zero'))
+    expect(bed.types()).toEqual([['TaskCanceled', 'QueryFailed']])
+    expect(bed.appends[0]![0]!.data).toEqual({ taskId, reason: 'aborted', stats })
+    expect(bed.told).toEqual(['stopped', 'FAILED'])
+  })
+
+  it('of a client that cancels says so of tasks and figures', async () => {
+    const bed = endsOf(RUNNING)
+    await bed.ends.fail(CANCELED)
+    expect(bed.appends[0]![0]!.data).toEqual({ taskId, reason: 'canceled' })
+    expect(bed.told).toEqual(['stopped', 'CANCELED'])
+  })
+
+  it('is recorded without figures when the log does not take them', async () => {
+    const bed = endsOf(RUNNING)
+    bed.live.set(taskId, stats)
+    bed.log.refusal = ([first]) => (first && 'stats' in first.data ? new TooLarge(2000, 1000) : undefined)
+    await bed.ends.fail(CANCELED)
+    expect(bed.types()).toEqual([['TaskCanceled', 'QueryFailed']])
+    expect(bed.appends[0]![0]!.data).toEqual({ taskId, reason: 'canceled' })
+  })
+
+  it('comes too late for a query that has ended, and for a write that is decided', async () => {
+    const finished = [...RUNNING, event('ResultPagesPublished'), event('QueryFinished')]
+    for (const before of [finished, [...RUNNING, event('WritePrepared')]]) {
+      const bed = endsOf(before)
+      await bed.ends.fail(CANCELED)
+      expect(bed.types()).toEqual([])
+      expect(bed.told).toEqual([])
+    }
+  })
+
+  it('is not told by a process that stops', async () => {
+    const bed = endsOf(RUNNING)
+    bed.work.suspended = true
+    await bed.ends.failFor(new Error('connection closed'))
+    bed.ends.unrecorded(new LogUnavailable('away'))
+    expect(bed.types()).toEqual([])
+    expect(bed.told).toEqual([])
+  })
+
+  it('has a message of a length that events and answers can carry', async () => {
+    const bed = endsOf(RUNNING)
+    await bed.ends.fail(failureOf('GENERIC_USER_ERROR', 'x'.repeat(100_000)))
+    const failed = bed.appends[0]!.at(-1)!
+    expect(failed.type === 'QueryFailed' && failed.data.failure.message).toBe(`${'x'.repeat(8 * 1024)}…`)
+  })
+
+  it.each([
+    [new EngineError('TABLE_NOT_FOUND', 'No such table'), 'TABLE_NOT_FOUND', ['stopped', 'FAILED']],
+    [new TypeError('undefined is not a function'), 'GENERIC_INTERNAL_ERROR', ['internal', 'stopped', 'FAILED']],
+    [new TooLarge(2000, 1000), 'GENERIC_INSUFFICIENT_RESOURCES', ['stopped', 'FAILED']],
+  ])('follows from what was thrown: %s', async (thrown, errorName, told) => {
+    const bed = endsOf(RUNNING)
+    await bed.ends.failFor(thrown)
+    const failed = bed.appends[0]!.at(-1)!
+    expect(failed.type === 'QueryFailed' && failed.data.failure.errorName).toBe(errorName)
+    expect(bed.told).toEqual(told)
+  })
+
+  it('does not follow from work that was stopped by the end itself', async () => {
+    const bed = endsOf(RUNNING)
+    await bed.ends.failFor(new Ended())
+    expect(bed.types()).toEqual([])
+  })
+})
+
+describe('an end that could not be recorded', () => {
+  it('is for a successor, unless the log told of that itself, or nobody has seen the query', () => {
+    const seen = endsOf(RUNNING)
+    seen.ends.unrecorded(new LogUnavailable('away'))
+    expect(seen.told).toEqual(['internal', 'unrecorded'])
+    const fenced = endsOf(RUNNING)
+    fenced.ends.unrecorded(new Fenced('another writes'))
+    expect(fenced.told).toEqual(['internal'])
+    const unseen = endsOf([])
+    unseen.ends.unrecorded(new LogUnavailable('away'))
+    expect(unseen.told).toEqual(['internal'])
+  })
+})
+
+describe('a finish', () => {
+  it('is recorded once', async () => {
+    const bed = endsOf([...RUNNING, event('ResultPagesPublished')])
+    await bed.ends.finish()
+    await bed.ends.finish()
+    expect(bed.types()).toEqual([['QueryFinished']])
+    expect(bed.appends[0]![0]!.data).toMatchObject({ rows: 3, bytes: 30, partial: false })
+  })
+
+  it('is partial once batches were dropped, of a stage that there is and a task that can', async () => {
+    const bed = endsOf([...RUNNING, event('ResultPagesPublished')])
+    await bed.ends.cutShort(1)
+    let dropped = 0
+    bed.work.dropPending = () => Promise.resolve(void dropped++)
+    await bed.ends.cutShort(7)
+    expect(dropped).toBe(0)
+    await bed.ends.cutShort(1)
+    expect(dropped).toBe(1)
+    await bed.ends.finish()
+    expect(bed.appends[0]![0]!.data).toMatchObject({ partial: true })
+  })
+})
+
+describe('what is given back', () => {
+  it('is the memory, of which is known what it was', () => {
+    const { ends } = endsOf(RUNNING)
+    expect(ends.bytes).toBe(700)
+    ends.letGo()
+    ends.letGo()
+    expect(ends.bytes).toBe(700)
+  })
+
+  it('are tasks, once: at once where all pages lie beside the log, later where a worker serves them', () => {
+    const page = { rows: 3, bytes: 30, sha256: 'ab', taskToken: 0 }
+    const finishedWith = (kept: 'log' | 'worker') =>
+      endsOf([...RUNNING, event('ResultPagesPublished', 0, { pages: [{ ...page, kept }] }), event('QueryFinished')])
+    const beside = finishedWith('log')
+    beside.ends.releaseTasks()
+    beside.ends.releaseTasks()
+    expect(beside.released).toEqual([
+      { tasks: [], afterMs: 60_000 },
+      { tasks: [taskId], afterMs: 0 },
+    ])
+    const serving = finishedWith('worker')
+    serving.ends.releaseTasks()
+    expect(serving.released).toEqual([
+      { tasks: [taskId], afterMs: 60_000 },
+      { tasks: [], afterMs: 0 },
+    ])
+  })
+
+  it('are all tasks of a query that failed', () => {
+    const worker = { rows: 3, bytes: 30, sha256: 'ab', taskToken: 0, kept: 'worker' as const }
+    const bed = endsOf([...RUNNING, event('ResultPagesPublished', 0, { pages: [worker] }), event('QueryFailed')])
+    bed.ends.releaseTasks()
+    expect(bed.released).toEqual([
+      { tasks: [], afterMs: 60_000 },
+      { tasks: [taskId], afterMs: 0 },
+    ])
+  })
+})
