@@ -4,6 +4,7 @@ import { loadConfig } from '../config/load-config.ts'
 import { readEpochs } from '../execution/worker/epoch-guard.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
+import { leaveRoot } from './leave-root.ts'
 import { isHeld } from '../supervisor/data-folder-lock.ts'
 
 const USAGE = `usage: quipu reset-epoch [--data-dir DIR] [settings]
@@ -18,14 +19,16 @@ log itself keeps coordinators apart, a worker's epochs only keep a superseded on
  * @returns the exit code
  * @throws ExitError 69 while Quipu runs on the folder
  */
-export function resetEpochCommand(argv: readonly string[]): number {
+export async function resetEpochCommand(argv: readonly string[]): Promise<number> {
   if (argv.includes('--help')) {
     process.stdout.write(USAGE)
     return 0
   }
-  const dataDir = resolve(loadConfig(argv, process.env).dataDir)
+  const config = loadConfig(argv, process.env)
+  const dataDir = resolve(config.dataDir)
   if (isHeld(dataDir, 'owner') || isHeld(dataDir, 'standby'))
     throw new ExitError(exitCodes.dependency, `Quipu runs on ${dataDir}: stop it first`)
+  if (existsSync(dataDir)) await leaveRoot(config, (line) => void process.stderr.write(`quipu: ${line}\n`))
   const files = epochFiles(dataDir)
   for (const file of files) {
     const held = describe(file)

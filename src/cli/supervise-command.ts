@@ -7,7 +7,10 @@ import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import type { ChildSpec } from '../supervisor/child-keeper.ts'
 import { makeDataFolder } from '../supervisor/data-folder.ts'
+import { bindSocket, type ListeningSocket } from '../supervisor/listening-socket.ts'
+import { isRoot, type PosixUser } from '../supervisor/posix-user.ts'
 import { Supervisor, type Running } from '../supervisor/supervisor.ts'
+import { leaveRoot, tellUnwritable } from './leave-root.ts'
 import { isRunByNpm, watchParent } from './npm-parent.ts'
 
 export type SupervisedProgram = 'start' | 'coordinator' | 'worker'
@@ -18,6 +21,7 @@ const EXIT_NOT_STARTED = 1
 const EXIT_INTERRUPTED = 130
 /** Engines and open answers get the drain time; the rest of a stop comes after it. */
 const AFTER_DRAIN_MS = 2_000
+const FIRST_FREE_PORT = 1024
 
 /**
  * `quipu start`, `quipu coordinator`, `quipu worker`: a supervisor and its children, until SIGTERM, SIGHUP or Ctrl-C.
@@ -26,12 +30,17 @@ const AFTER_DRAIN_MS = 2_000
 export async function superviseCommand(program: SupervisedProgram, argv: readonly string[]): Promise<number> {
   // A reader of the log lines that went away is no reason to end.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+  const tell = (line: string): void => void process.stderr.write(`quipu: ${line}\n`)
   const given = loadConfig(argv, process.env)
+  checkNeeds(given, program)
+  const bound = program === 'worker' ? undefined : await bindAsRoot(given)
+  const user = await leaveRoot(given, tell)
+  if (user) tellUnwritable(given, user, tell)
   makeDataFolder(given.dataDir)
-  const config = withSecret(given, program)
+  const config = { ...given, sharedSecret: loadClusterSecret(given.dataDir, given.sharedSecret) }
   const supervisor = new Supervisor({
     dataDir: config.dataDir,
-    ...(program === 'worker' ? {} : { listen: { host: config.host, port: config.port } }),
+    ...(program === 'worker' ? {} : { listen: { host: config.host, port: config.port, ...(bound && { bound }) } }),
     embeddedPostgres: program === 'start' && config.databaseUrl === undefined,
     standby: program === 'start' && config.standby,
     children: (url) => childrenOf(program, config, url),
@@ -41,7 +50,7 @@ export async function superviseCommand(program: SupervisedProgram, argv: readonl
       backoffMaxMs: config.timeouts.restartBackoffMaxMs,
       drainMs: config.timeouts.drainMs + AFTER_DRAIN_MS,
     },
-    tell: (line) => process.stderr.write(`quipu: ${line}\n`),
+    tell,
   })
 
   const stopAsked = new Promise<'asked'>((resolve) => {
@@ -71,32 +80,32 @@ export async function superviseCommand(program: SupervisedProgram, argv: readonl
     return EXIT_NOT_STARTED
   }
   if (outcome !== 'asked') {
-    process.stdout.write(banner(program, config, outcome.running))
+    process.stdout.write(banner(program, config, outcome.running, user))
     await stopAsked
   }
   await supervisor.stop()
   return exitCodes.drained
 }
 
-/**
- * Checks what this program needs beyond a valid configuration. The secret goes to all children by their configuration:
- * workers have data folders of their own.
- */
-function withSecret(config: Config, program: SupervisedProgram): Config {
-  if (program !== 'start') {
-    const missing =
-      program === 'coordinator'
-        ? config.databaseUrl === undefined && 'DATABASE_URL'
-        : (config.coordinators.length === 0 && 'QUIPU_COORDINATORS') ||
-          (config.sharedSecret === undefined && 'QUIPU_SHARED_SECRET')
-    if (missing) throw new ExitError(exitCodes.configuration, `quipu ${program} needs ${missing}`)
-    // Others learn this address from the event log or an announcement: it must not be "all my addresses".
-    if (config.advertisedUrl === undefined && ['0.0.0.0', '::'].includes(config.host)) {
-      const why = `others cannot reach it at ${config.host}`
-      throw new ExitError(exitCodes.configuration, `quipu ${program} needs QUIPU_ADVERTISED_URL: ${why}`)
-    }
+/** What this program needs beyond a valid configuration. */
+function checkNeeds(config: Config, program: SupervisedProgram): void {
+  if (program === 'start') return
+  const missing =
+    program === 'coordinator'
+      ? config.databaseUrl === undefined && 'DATABASE_URL'
+      : (config.coordinators.length === 0 && 'QUIPU_COORDINATORS') ||
+        (config.sharedSecret === undefined && 'QUIPU_SHARED_SECRET')
+  if (missing) throw new ExitError(exitCodes.configuration, `quipu ${program} needs ${missing}`)
+  // Others learn this address from the event log or an announcement: it must not be "all my addresses".
+  if (config.advertisedUrl === undefined && ['0.0.0.0', '::'].includes(config.host)) {
+    const why = `others cannot reach it at ${config.host}`
+    throw new ExitError(exitCodes.configuration, `quipu ${program} needs QUIPU_ADVERTISED_URL: ${why}`)
   }
-  return { ...config, sharedSecret: loadClusterSecret(config.dataDir, config.sharedSecret) }
+}
+
+/** A port that only root may have is taken before this process is another user's. */
+async function bindAsRoot({ host, port }: Config): Promise<ListeningSocket | undefined> {
+  return isRoot() && port > 0 && port < FIRST_FREE_PORT ? bindSocket(host, port) : undefined
 }
 
 function childrenOf(program: SupervisedProgram, config: Config, url: string | undefined): ChildSpec[] {
@@ -135,7 +144,12 @@ function programFile(name: string): string {
   return fileURLToPath(new URL(`./${name}.js`, import.meta.url))
 }
 
-function banner(program: SupervisedProgram, config: Config, { url, postgres }: Running): string {
+function banner(
+  program: SupervisedProgram,
+  config: Config,
+  { url, postgres }: Running,
+  user: PosixUser | undefined,
+): string {
   const seconds = (performance.now() / 1000).toFixed(2)
   if (program === 'worker') return `Worker up in ${seconds} s, announced to ${config.coordinators.join(', ')}\n`
   const database = postgres ? `embedded Postgres (${postgres})` : 'the Postgres of DATABASE_URL'
@@ -148,6 +162,7 @@ function banner(program: SupervisedProgram, config: Config, { url, postgres }: R
     ``,
     `  try       ${ownCommand()} query --server ${url} "${sample}"`,
     `            trino --server ${url}${catalogs.includes('tpch') ? ' --catalog tpch --schema tiny' : ''}`,
+    ...(user ? [`  user      ${user.name}`] : []),
     `  data      ${config.dataDir}`,
     `  catalogs  ${config.catalogDir}: ${catalogs.join(', ') || 'none'}`,
     `  log       ${log}; read models in ${database}`,

@@ -160,6 +160,9 @@ export const configSchema = z.strictObject({
   environment: text('Name of the deployment, shown in answers, metrics and traces', 'production'),
   coordinators: list('Addresses of the coordinators that a worker announces itself to'),
   advertisedUrl: optionalText('Address under which others reach this process, when it is not the one listened on'),
+  runAs: optionalText(
+    'User to become when started as root, `user` or `user:group` (names or numbers); `root` stays root. When absent the owner of the data folder, else `quipu`, `postgres` or `nobody`',
+  ),
   standby: flag('Follows the coordinator that writes the event log, and takes its place when it is gone'),
   insecure: flag('Allows a listener that is not loopback although nobody is authenticated'),
   publicHosts: list(

@@ -1,7 +1,17 @@
-import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { makeDataFolder } from './data-folder.ts'
-import { identify, isRunning, signal, waitUntilGone, type ProcessIdentity } from './process-identity.ts'
+import { identify, isRunning, signal, userOf, waitUntilGone, type ProcessIdentity } from './process-identity.ts'
 
 /** What the file holds: who supervises this data folder, its children, and the last writer of the log among them. */
 export interface LockState {
@@ -38,7 +48,7 @@ export async function lockDataFolder(dataDir: string, role: LockRole = 'owner'):
   const path = join(dataDir, FILES[role])
   const supervisor = identify(process.pid)
   if (!supervisor) throw new Error('Cannot tell when this process started')
-  let before: LockState | undefined
+  let before: Found | undefined
   while (!create(path, { supervisor, children: [], writer: undefined })) {
     const found = read(path)
     if (found && isRunning(found.supervisor)) {
@@ -47,8 +57,10 @@ export async function lockDataFolder(dataDir: string, role: LockRole = 'owner'):
     if (!takeAway(path)) continue
     before = found
   }
-  await Promise.all((before?.children ?? []).map(endOrphan))
-  let writer = before?.writer
+  // Another user's note must not make this one end processes, nor believe who is dead.
+  const left = before?.isOurs ? before : undefined
+  await Promise.all((left?.children ?? []).map(endOrphan))
+  let writer = left?.writer
   return {
     deadWriter: writer,
     update: (state) => {
@@ -62,10 +74,31 @@ export async function lockDataFolder(dataDir: string, role: LockRole = 'owner'):
   }
 }
 
-/** Whether a supervisor lives that has this role on a data folder. */
+/** Whether a supervisor lives that has this role on a data folder, or may live as another user. */
 export function isHeld(dataDir: string, role: LockRole): boolean {
+  try {
+    const found = read(join(dataDir, FILES[role]))
+    return found !== undefined && isRunning(found.supervisor)
+  } catch {
+    return true
+  }
+}
+
+/** The supervisor that lives in this role on a data folder, as a file tells that nobody but its user has written. */
+export function holderOf(dataDir: string, role: LockRole): { readonly pid: number; readonly uid: number } | undefined {
   const found = read(join(dataDir, FILES[role]))
-  return found !== undefined && isRunning(found.supervisor)
+  if (!found?.isOurs || !isRunning(found.supervisor)) return undefined
+  const { pid } = found.supervisor
+  const uid = userOf(pid)
+  return uid === undefined ? undefined : { pid, uid }
+}
+
+/** Ends what supervisors of this process's user that are gone have left running on a data folder. */
+export async function endLeftBehind(dataDir: string): Promise<void> {
+  for (const file of Object.values(FILES)) {
+    const found = read(join(dataDir, file))
+    if (found?.isOurs && !isRunning(found.supervisor)) await Promise.all(found.children.map(endOrphan))
+  }
 }
 
 /** Creates the file whole or not at all; false when there is one. */
@@ -88,15 +121,37 @@ function replace(path: string, state: LockState): void {
 
 function write(path: string, state: LockState): string {
   const own = `${path}.${process.pid}`
-  writeFileSync(own, `${JSON.stringify(state)}\n`, { mode: 0o600 })
+  rmSync(own, { force: true })
+  // Never through a link that another user laid there.
+  writeFileSync(own, `${JSON.stringify(state)}\n`, { mode: 0o600, flag: 'wx' })
   return own
 }
 
-function read(path: string): LockState | undefined {
+interface Found extends LockState {
+  /** Written by this process's user. */
+  readonly isOurs: boolean
+}
+
+/**
+ * Undefined when there is none, or none that was written whole.
+ * @throws Error with one line when it is another user's, who may be running
+ */
+function read(path: string): Found | undefined {
+  let file: number
   try {
-    return JSON.parse(readFileSync(path, 'utf8')) as LockState
+    file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EACCES')
+      throw new Error(`${path} is another user's: start as that user, or as root`)
+    return undefined
+  }
+  try {
+    const state = JSON.parse(readFileSync(file, 'utf8')) as LockState
+    return { ...state, isOurs: process.getuid?.() === fstatSync(file).uid }
   } catch {
     return undefined
+  } finally {
+    closeSync(file)
   }
 }
 
@@ -123,6 +178,6 @@ function takeAway(path: string): boolean {
 
 async function endOrphan(child: ProcessIdentity): Promise<void> {
   if (await waitUntilGone(child, ORPHANS_END_MS)) return
-  signal(child.pid, 'SIGKILL')
+  if (!signal(child.pid, 'SIGKILL')) return
   await waitUntilGone(child, 5_000)
 }

@@ -2,14 +2,18 @@ import { execFile, spawn } from 'node:child_process'
 import {
   chownSync,
   closeSync,
+  constants,
   existsSync,
   ftruncateSync,
   fstatSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
+  unlinkSync,
 } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -18,7 +22,15 @@ import { postgresUser, type PosixUser } from './posix-user.ts'
 import { findPostgresBinaries, usableBinaries, type PostgresBinaries } from './postgres-binaries.ts'
 import { preparePostgresFolders } from './postgres-folders.ts'
 import { probePostgres } from './postgres-probe.ts'
-import { identify, isRunning, programOf, signal, waitUntilGone, type ProcessIdentity } from './process-identity.ts'
+import {
+  identify,
+  isRunning,
+  programOf,
+  signal,
+  userOf,
+  waitUntilGone,
+  type ProcessIdentity,
+} from './process-identity.ts'
 
 export interface EmbeddedPostgresOptions {
   /** The cluster goes to `postgres/` below it, the socket to `run/`; made when missing. */
@@ -80,7 +92,7 @@ const DEFAULTS: Readonly<Record<string, string>> = {
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const tell = options.tell ?? (() => {})
-  const user = postgresUser()
+  const user = postgresUser(join(options.dataDir, 'postgres'))
   const folders = preparePostgresFolders(options.dataDir, user, tell)
   const binaries = usableBinaries(findPostgresBinaries(), user, folders.copies, tell)
   const server = {
@@ -146,6 +158,13 @@ async function adopt(server: Server): Promise<EmbeddedPostgres | undefined> {
   return undefined
 }
 
+/** Ends the server of a data folder that runs as another user than `user`: it is going to be that one's. As root. */
+export async function endForeignPostgres(dataDir: string, user: PosixUser): Promise<void> {
+  const running = runningServer(join(dataDir, 'postgres'))
+  if (running && userOf(running.identity.pid) !== user.uid)
+    await end(running.identity, ['SIGINT', 'SIGQUIT', 'SIGKILL'])
+}
+
 /** The process named in postmaster.pid, when it still runs and is a Postgres. */
 function runningServer(cluster: string): { identity: ProcessIdentity; socketDir: string | undefined } | undefined {
   let lines: string[]
@@ -156,6 +175,8 @@ function runningServer(cluster: string): { identity: ProcessIdentity; socketDir:
   }
   const pid = Number(lines[0])
   if (!Number.isInteger(pid) || pid <= 1 || programOf(pid) !== 'postgres') return undefined
+  // Its user writes that file: no server of another user is named by it.
+  if (userOf(pid) !== statSync(cluster, { throwIfNoEntry: false })?.uid) return undefined
   const identity = identify(pid)
   return identity && { identity, socketDir: lines[4] || undefined }
 }
@@ -164,7 +185,7 @@ function runningServer(cluster: string): { identity: ProcessIdentity; socketDir:
 async function launch(server: Server): Promise<EmbeddedPostgres> {
   const until = performance.now() + START_TIMEOUT_MS
   for (;;) {
-    const log = openSync(server.log, 'a', 0o600)
+    const log = openLog(server.log)
     // Only this start's lines tell why it failed; and nothing else ever shortens this file.
     if (fstatSync(log).size > LARGEST_LOG) ftruncateSync(log)
     const from = fstatSync(log).size
@@ -206,6 +227,14 @@ async function launch(server: Server): Promise<EmbeddedPostgres> {
     const why = /(?:FATAL|PANIC): +(.*)/.exec(lines)?.[1] ?? lastLine(lines) ?? 'it said nothing'
     throw new Error(`Postgres did not start: ${why} (${server.log})`)
   }
+}
+
+/** Appended to; anything but a file of this user (a link that Postgres' user laid there) is put aside first. */
+function openLog(path: string): number {
+  const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants
+  const found = lstatSync(path, { throwIfNoEntry: false })
+  if (found && !(found.isFile() && found.uid === process.getuid?.() && found.nlink === 1)) unlinkSync(path)
+  return openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600)
 }
 
 function handle(server: Server, identity: ProcessIdentity, adopted: boolean, exited: Promise<void>): EmbeddedPostgres {

@@ -1,29 +1,121 @@
-import { execFileSync } from 'node:child_process'
-import { realpathSync, statSync } from 'node:fs'
+import { lstatSync, realpathSync, statSync } from 'node:fs'
+import { userInfo } from 'node:os'
 import { dirname } from 'node:path'
 
 export interface PosixUser {
+  /** The number as text where the system has no name for it. */
   readonly name: string
   readonly uid: number
   readonly gid: number
+  readonly home?: string
+}
+
+/** Whether this process may become another user. */
+export function isRoot(): boolean {
+  return process.getuid?.() === 0
+}
+
+/** What the system knows of a user; undefined when it is none. As root only: it is asked by becoming that user. */
+export function lookUpUser(user: string | number): PosixUser | undefined {
+  try {
+    process.seteuid!(user)
+  } catch {
+    return undefined
+  }
+  try {
+    const uid = process.geteuid!()
+    try {
+      const { username, gid, homedir } = userInfo()
+      return { name: username, uid, gid, home: homedir }
+    } catch {
+      // A number that has no entry: its group is nobody's either.
+      return { name: String(uid), uid, gid: uid }
+    }
+  } finally {
+    process.seteuid!(0)
+  }
+}
+
+/** The number of a group; undefined when there is none of this name. As root only. */
+export function lookUpGroup(group: string | number): number | undefined {
+  const before = process.getegid!()
+  try {
+    process.setegid!(group)
+    return process.getegid!()
+  } catch {
+    return undefined
+  } finally {
+    process.setegid!(before)
+  }
 }
 
 /**
- * The user that Postgres runs as: it refuses to run as root, so `postgres` where the system has one, else `nobody`.
- * Undefined when this process is not root: then it is simply this process's user.
+ * Does something with the rights of a user, and is root again. For looking what that user may do: this process can be
+ * traced by nobody meanwhile.
  */
-export function postgresUser(): PosixUser | undefined {
-  if (process.getuid?.() !== 0) return undefined
-  for (const name of ['postgres', 'nobody']) {
-    try {
-      const ask = (flag: string) =>
-        Number(execFileSync('id', [flag, name], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }))
-      return { name, uid: ask('-u'), gid: ask('-g') }
-    } catch {
-      // No such user: the next one.
-    }
+export function withRightsOf<T>(user: PosixUser, work: () => T): T {
+  const groups = process.getgroups!()
+  const group = process.getegid!()
+  try {
+    takeGroups(user)
+    process.setegid!(user.gid)
+    process.seteuid!(user.uid)
+    return work()
+  } finally {
+    process.seteuid!(0)
+    process.setegid!(group)
+    process.setgroups!(groups)
   }
+}
+
+/**
+ * Makes this process a user's for good, with the user's groups and the surroundings that `su` gives.
+ * @throws Error when it is not: nothing may go on then
+ */
+export function becomeUser(user: PosixUser): void {
+  takeGroups(user)
+  process.setgid!(user.gid)
+  process.setuid!(user.uid)
+  let back = true
+  try {
+    process.setuid!(0)
+  } catch {
+    back = false
+  }
+  if (back || process.getuid!() !== user.uid || process.geteuid!() !== user.uid || process.getegid!() !== user.gid)
+    throw new Error(`This process could not become user ${user.name}`)
+  Object.assign(process.env, { USER: user.name, LOGNAME: user.name, HOME: user.home ?? '/' })
+}
+
+function takeGroups({ name, uid, gid }: PosixUser): void {
+  if (name === String(uid)) process.setgroups!([gid])
+  else initgroups.call(process, name, gid)
+}
+
+/** Node documents it, its types do not have it. */
+const { initgroups } = process as unknown as { initgroups(user: string, group: number): void }
+
+/**
+ * The user that Postgres runs as when this process is root, which Postgres refuses to be: the owner of its cluster, else
+ * `postgres` where the system has one, else `nobody`. Undefined when this process is not root: then it is simply this
+ * process's user.
+ */
+export function postgresUser(cluster?: string): PosixUser | undefined {
+  if (!isRoot()) return undefined
+  const owner = cluster === undefined ? undefined : lstatSync(cluster, { throwIfNoEntry: false })
+  if (owner?.isDirectory() && owner.uid !== 0) return lookUpUser(owner.uid)
+  const user = serviceUser()
+  if (user) return user
   throw new Error('Postgres does not run as root, and this system has neither a user postgres nor nobody')
+}
+
+/** Whom a system has for programs that belong to nobody in particular. As root only. */
+export function serviceUser(): PosixUser | undefined {
+  for (const name of ['quipu', 'postgres', 'nobody']) {
+    const user = lookUpUser(name)
+    if (user) return user
+  }
+  return undefined
 }
 
 /** Whether `user` may enter `folder` and read in it, by the modes of all its parents. */

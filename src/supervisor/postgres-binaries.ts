@@ -3,6 +3,7 @@ import {
   cpSync,
   existsSync,
   lstatSync,
+  mkdirSync,
   readFileSync,
   readdirSync,
   renameSync,
@@ -42,6 +43,15 @@ export function findPostgresBinaries(): PostgresBinaries {
   }
 }
 
+/** Makes the library links where npm has not, for whoever cannot write there; failing is told when Postgres starts. */
+export function linkPostgresLibraries(): void {
+  try {
+    makeLibraryLinks(findPostgresBinaries().root)
+  } catch {
+    // A program with a Postgres of its own may have none.
+  }
+}
+
 /**
  * Binaries that `user` may run, with their library links in place. npm 11 may skip the install script that makes the
  * links; they are made here, or in a copy below `copiesIn` where the package's folder cannot be written or entered.
@@ -55,13 +65,14 @@ export function usableBinaries(
   const reachable = user === undefined || canEnter(found.root, user)
   if (reachable && makeLibraryLinks(found.root)) return found
   const root = join(copiesIn, `postgres-${found.version}`)
-  if (!existsSync(root)) {
+  if (!isOurs(root)) {
     tell(
       `Copying the Postgres binaries to ${root} (${reachable ? 'their folder is read-only' : `user ${user?.name} cannot enter ${found.root}`})`,
     )
     // Copied beside and renamed, so that a copy cut short is never taken for a whole one.
     const partial = `${root}.${process.pid}`
     rmSync(partial, { recursive: true, force: true })
+    mkdirSync(partial)
     cpSync(found.root, partial, { recursive: true, verbatimSymlinks: true })
     makeLibraryLinks(partial)
     openToAll(partial)
@@ -69,10 +80,16 @@ export function usableBinaries(
       renameSync(partial, root)
     } catch (error) {
       rmSync(partial, { recursive: true, force: true })
-      if (!existsSync(root)) throw error
+      if (!isOurs(root)) throw error
     }
   }
   return { root, version: found.version }
+}
+
+/** Programs that another user has put there are not run. */
+function isOurs(root: string): boolean {
+  const found = lstatSync(root, { throwIfNoEntry: false })
+  return found !== undefined && found.isDirectory() && (found.uid === 0 || found.uid === process.getuid?.())
 }
 
 /** There are no secrets in it, and the user that it is for is another one than this process's. */

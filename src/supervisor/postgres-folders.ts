@@ -1,10 +1,15 @@
 import { createHash, randomBytes } from 'node:crypto'
 import {
   chmodSync,
-  chownSync,
+  closeSync,
+  constants,
   existsSync,
+  fchmodSync,
+  fchownSync,
+  lchownSync,
   lstatSync,
   mkdirSync,
+  openSync,
   readlinkSync,
   realpathSync,
   symlinkSync,
@@ -39,7 +44,7 @@ export function preparePostgresFolders(
   makeDataFolder(dataDir)
   const data = realpathSync(dataDir)
   const cluster = join(data, 'postgres')
-  const target = linkTarget(cluster)
+  const target = linkTarget(cluster, user)
   if (target !== undefined) return elsewhere(target, user)
   if (user === undefined || canEnter(data, user)) {
     return { cluster, socket: socketFolder(join(data, 'run'), cluster, user), copies: data }
@@ -64,25 +69,32 @@ function socketFolder(wanted: string, cluster: string, user: PosixUser | undefin
   const owner = user?.uid ?? process.getuid?.()
   if (!existsSync(folder)) {
     mkdirSync(folder, { mode: 0o700 })
-    if (user) chownSync(folder, user.uid, user.gid)
+    if (user) lchownSync(folder, user.uid, user.gid)
   }
   const found = lstatSync(folder)
   // The temporary folder is everybody's: a folder another user laid there first must not get our socket.
   if (!found.isDirectory() || (!fits && found.uid !== owner)) {
     throw new Error(`${folder} is not a folder of this user: remove it and start again`)
   }
-  if (found.uid !== owner && user) chownSync(folder, user.uid, user.gid)
-  if ((found.mode & 0o777) !== 0o700) chmodSync(folder, 0o700)
+  const open = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
+  try {
+    if (found.uid !== owner && user) fchownSync(open, user.uid, user.gid)
+    if ((found.mode & 0o777) !== 0o700) fchmodSync(open, 0o700)
+  } finally {
+    closeSync(open)
+  }
   return folder
 }
 
-/** Where a symbolic link points to; undefined when the path is none. */
-function linkTarget(path: string): string | undefined {
-  try {
-    return readlinkSync(path)
-  } catch {
-    return undefined
-  }
+/**
+ * Where a symbolic link points to; undefined when the path is none.
+ * @throws Error when Postgres' user may have laid it there: root would follow it anywhere
+ */
+function linkTarget(path: string, user: PosixUser | undefined): string | undefined {
+  const found = lstatSync(path, { throwIfNoEntry: false })
+  if (!found?.isSymbolicLink()) return undefined
+  if (user && found.uid !== 0) throw new Error(`${path} is a link that root has not made: remove it and start again`)
+  return readlinkSync(path)
 }
 
 /** Makes a folder that others may pass through but not list, whatever the umask says. */

@@ -53,13 +53,30 @@ export function programOf(pid: number): string | undefined {
   }
 }
 
-/** Sends a signal; false when the process is gone. */
+/** The number of the user a process runs as; undefined when there is no such process. */
+export function userOf(pid: number): number | undefined {
+  try {
+    const text =
+      process.platform === 'linux'
+        ? /^Uid:\t(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+        : execFileSync('ps', ['-o', 'uid=', '-p', String(pid)], {
+            encoding: 'utf8',
+            stdio: ['ignore', 'pipe', 'ignore'],
+          })
+    return text === undefined || text.trim() === '' ? undefined : Number(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Sends a signal; false when the process is gone, or another user's. */
 export function signal(pid: number, name: NodeJS.Signals): boolean {
   try {
     process.kill(pid, name)
     return true
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ESRCH' || code === 'EPERM') return false
     throw error
   }
 }

@@ -8,7 +8,12 @@ import type { RestartCount } from './messages.ts'
 export interface SupervisorOptions {
   readonly dataDir: string
   /** The socket that the coordinator accepts on; absent where there is no coordinator. */
-  readonly listen?: { readonly host: string; readonly port: number }
+  readonly listen?: {
+    readonly host: string
+    readonly port: number
+    /** Bound already, while that was still allowed. */
+    readonly bound?: ListeningSocket
+  }
   /** Whether to run a Postgres of its own; else children know theirs from their configuration. */
   readonly embeddedPostgres: boolean
   /** Beside another supervisor on the same data folder, whose Postgres it shares: the last one out stops it. */
@@ -63,8 +68,9 @@ export class Supervisor {
 
   async #start(): Promise<Running> {
     const { dataDir, listen, embeddedPostgres, children, times } = this.#options
+    this.#socket = listen?.bound
     this.#lock = await lockDataFolder(dataDir, this.#role)
-    if (listen) this.#socket = await bindSocket(listen.host, listen.port)
+    if (listen) this.#socket ??= await bindSocket(listen.host, listen.port)
     // Before the children: their processes take the processors that initdb needs.
     if (embeddedPostgres) this.#postgresStart = this.#startPostgres()
     this.#keepers = children(this.#socket?.url).map((spec, index) => {

@@ -11,6 +11,7 @@ import { createLakeWriter } from './lake-writer.ts'
 import type { Manifest, TableContent } from './manifest.ts'
 import { changed, manifestSplits, manifestStatistics } from './manifest-table.ts'
 import { findFiles, foundSplits, snapshotId } from './plain-table.ts'
+import { tellRefusals } from './refusals.ts'
 import { lakeTableSource } from './table-source.ts'
 import { readVersion } from './version-chain.ts'
 
@@ -100,7 +101,7 @@ function createLake(
     }
   }
 
-  return {
+  return tellRefusals({
     catalog,
     connectorName,
     abilities: {
@@ -162,7 +163,7 @@ function createLake(
     },
 
     allowedDirectories: () => [`${location}/`],
-  }
+  })
 }
 
 function manifestTable(schema: string, table: string, { version, content }: Manifest): ConnectorTable | undefined {

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
 import type {
   CommittedWrite,
@@ -7,15 +8,16 @@ import type {
   TableChange,
   WriteTarget,
 } from '../spi/table-writer.ts'
-import { createAttempts } from './attempts.ts'
+import { createAttempts, DATA_FOLDER } from './attempts.ts'
 import type { FileFactsCache } from './file-facts.ts'
 import type { LakeFolders, NamedObject } from './lake-folders.ts'
 import { listDataFiles } from './lake-files.ts'
 import { adoption, ADOPTED_ID, committedVersion, nextManifest, type Manifest } from './manifest.ts'
 import { adoptedContent } from './manifest-table.ts'
 import { findFiles } from './plain-table.ts'
+import { checkWritable } from './refusals.ts'
 import { sweepLake } from './sweep.ts'
-import { createVersion, makeFolder, readNewest, type OnStep } from './version-chain.ts'
+import { createVersion, makeFolder, MANIFEST_FOLDER, readNewest, type OnStep } from './version-chain.ts'
 
 export interface LakeWriterDeps {
   readonly catalog: string
@@ -84,6 +86,21 @@ export function createLakeWriter(deps: LakeWriterDeps): ConnectorWriter {
     return parent && folders.objectFolder(parent, table)
   }
 
+  /** What is decided will be carried out: a change that the system would refuse is refused before. */
+  async function checkPlace(change: { readonly schema: string; readonly table?: string }): Promise<void> {
+    const { schema, table } = change
+    const parent = (await folders.schemaFolder(schema)) ?? location
+    const folder = table === undefined ? parent : await folders.objectFolder(parent, table)
+    for (const part of [MANIFEST_FOLDER, DATA_FOLDER]) await checkWritable(catalog, join(folder, part))
+  }
+
+  /** And one that needs what nobody can read: the files of a table without manifest, of which it gets one first. */
+  async function checkObject(change: { readonly schema: string; readonly table: string }): Promise<void> {
+    await checkPlace(change)
+    const object = await folders.find(change.schema, change.table)
+    if (object?.kind === 'PLAIN') await findFiles(location, object.folder, deps.cache)
+  }
+
   async function columnsOf(object: NamedObject): Promise<StoredColumn[]> {
     if (object.kind === 'PLAIN') {
       const found = await findFiles(location, object.folder, deps.cache)
@@ -111,7 +128,7 @@ export function createLakeWriter(deps: LakeWriterDeps): ConnectorWriter {
       const version = newest && committedVersion(newest, prepared.queryId)
       if (version !== undefined) return { version, changed: version === created }
       const plainData = !newest && (await listDataFiles(location, folder)) !== undefined
-      if (plainData && prepared.change.kind !== 'dropSchema' && mayAdopt(prepared)) {
+      if (plainData && prepared.change.kind !== 'dropSchema' && mayAdopt(prepared.change)) {
         await adopt(folder)
         continue
       }
@@ -174,17 +191,21 @@ export function createLakeWriter(deps: LakeWriterDeps): ConnectorWriter {
 
   return {
     async begin(queryId, change) {
-      return { catalog, queryId, change, ...(await resolve(change)) }
+      const resolved = await resolve(change)
+      await checkPlace(change)
+      return { catalog, queryId, change, ...resolved }
     },
     ...attempts,
     async prepare(target, files) {
       const resolved = await resolve(target.change)
       if (target.tableId !== resolved.tableId) throw gone(`Table '${name(target.change)}'`)
       const { change } = target
+      await ('table' in change && mayAdopt(change) ? checkObject(change) : checkPlace(change))
       const cascade =
         change.kind === 'dropSchema' && change.cascade
           ? { cascade: (await folders.list(change.schema)).map(({ table }) => table) }
           : {}
+      for (const table of cascade.cascade ?? []) await checkObject({ schema: change.schema, table })
       return { ...target, baseVersion: resolved.baseVersion, files: [...files], ...cascade }
     },
     commit: (prepared) => inTurn(name(prepared.change), () => commit(prepared)),
@@ -200,7 +221,7 @@ export function createLakeWriter(deps: LakeWriterDeps): ConnectorWriter {
 }
 
 /** What needs the files that lie in the folder to be a table. */
-function mayAdopt({ change }: PreparedWrite): boolean {
+function mayAdopt(change: TableChange): boolean {
   return change.kind === 'insert' || change.kind === 'dropTable' || (change.kind === 'createTable' && change.replace)
 }
 

@@ -66,6 +66,10 @@ const rules: readonly Rule[] = [
     () => cannotCast('Value cannot be cast to a date or time'),
   ],
   [
+    /^IO Error: Cannot open file "[^]*": Permission denied(?:\n|$)/,
+    () => new EngineError('PERMISSION_DENIED', 'A file of the table may not be opened by the user that Quipu runs as'),
+  ],
+  [
     /More than one row returned by a subquery/i,
     () => new EngineError('SUBQUERY_MULTIPLE_ROWS', 'Scalar sub-query has returned multiple rows'),
   ],

@@ -1,0 +1,65 @@
+import { constants } from 'node:fs'
+import { access } from 'node:fs/promises'
+import { userInfo } from 'node:os'
+import { dirname } from 'node:path'
+import { EngineError } from '../../shared/engine-error.ts'
+import type { Connector } from '../spi/connector.ts'
+
+// A lake is its operator's, and Quipu one user among others: what the system refuses that one is PERMISSION_DENIED, in words
+// that name the catalog and no path.
+
+const REFUSED = new Set(['EACCES', 'EPERM', 'EROFS'])
+
+/** The connector, with errors of the file system about permissions told as PERMISSION_DENIED. */
+export function tellRefusals(connector: Connector): Connector {
+  const { catalog, writer } = connector
+  return {
+    ...told(connector, catalog, 'read'),
+    ...(writer && { writer: told(writer, catalog, 'write') }),
+  }
+}
+
+/**
+ * Asks before a change is decided whether a folder may be changed, or the one that it will be made in.
+ * @throws EngineError PERMISSION_DENIED
+ */
+export async function checkWritable(catalog: string, folder: string): Promise<void> {
+  for (let path = folder; ; path = dirname(path)) {
+    try {
+      return await access(path, constants.W_OK | constants.X_OK)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw refusal(error, catalog, 'write')
+    }
+  }
+}
+
+/** An object whose methods, all asynchronous but for getters of settings, tell refusals. */
+function told<T extends object>(object: T, catalog: string, what: 'read' | 'write'): T {
+  const methods = Object.entries(object).map(([name, value]: [string, unknown]) => {
+    if (typeof value !== 'function') return [name, value]
+    const method = value as (...parameters: unknown[]) => unknown
+    const telling = (...parameters: unknown[]): unknown => {
+      const result = method.apply(object, parameters)
+      if (!(result instanceof Promise)) return result
+      return result.catch((error: unknown) => {
+        throw refusal(error, catalog, what)
+      })
+    }
+    return [name, telling]
+  })
+  return Object.fromEntries(methods) as T
+}
+
+function refusal(error: unknown, catalog: string, what: 'read' | 'write'): unknown {
+  if (!(error instanceof Error) || !REFUSED.has((error as NodeJS.ErrnoException).code ?? '')) return error
+  const message = `The user that Quipu runs as, ${ownName()}, may not ${what} there in catalog '${catalog}'`
+  return new EngineError('PERMISSION_DENIED', message, { cause: error })
+}
+
+function ownName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return String(process.getuid?.())
+  }
+}

@@ -1,0 +1,257 @@
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs'
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { postgresUser } from '../../src/supervisor/posix-user.ts'
+import { identify } from '../../src/supervisor/process-identity.ts'
+import { familyOf, usersOf } from '../support/process-users.ts'
+import {
+  isAlive,
+  killAll,
+  postgresOf,
+  processesOf,
+  spawnQuipu,
+  temporaryFolder,
+  waitUntil,
+  type QuipuProcess,
+} from '../support/quipu-process.ts'
+import { run } from '../support/statement-client.ts'
+
+const NOBODY = { uid: 65534, gid: 65534 }
+let folder: ReturnType<typeof temporaryFolder>
+let data: string
+let running: QuipuProcess[] = []
+
+beforeEach(() => {
+  folder = temporaryFolder()
+  data = join(folder.path, 'data')
+})
+
+afterEach(async () => {
+  for (const quipu of running) {
+    if (isAlive(quipu.pid)) quipu.signal('SIGTERM')
+    await quipu.exit
+  }
+  running = []
+  await folder.remove()
+}, 240_000)
+
+function start(args: readonly string[] = [], env: Record<string, string> = {}): QuipuProcess {
+  const quipu = spawnQuipu(['start', '--port', '0', '--data-dir', data, ...args], {
+    env: { QUIPU_LOG_LEVEL: 'error', ...env },
+  })
+  running.push(quipu)
+  return quipu
+}
+
+async function stop(quipu: QuipuProcess): Promise<void> {
+  quipu.signal('SIGTERM')
+  expect((await quipu.exit).code).toBe(0)
+}
+
+async function rows(url: string, sql: string): Promise<unknown> {
+  const { error, rows: found } = await run(url, sql)
+  expect(error, sql).toBeUndefined()
+  return found
+}
+
+/** Each user that one of the processes runs as, under any of its four numbers. */
+function usersOfFamily(quipu: QuipuProcess): number[] {
+  const postgres = postgresOf(data)
+  const pids = [...familyOf(quipu.pid), ...(postgres === undefined ? [] : [postgres])]
+  expect(pids.length).toBeGreaterThan(5)
+  return [...new Set(pids.flatMap((pid) => usersOf(pid).uids))]
+}
+
+/** Whom what lies in the data folder belongs to. */
+function owners(path = data): number[] {
+  const found = lstatSync(path)
+  const below = found.isDirectory() ? readdirSync(path).flatMap((name) => owners(join(path, name))) : []
+  return [...new Set([found.uid, ...below])]
+}
+
+describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }, () => {
+  it('nothing of it stays root, and lakes of root are read, not written', async () => {
+    const user = postgresUser()!
+    const catalogs = join(folder.path, 'catalogs')
+    mkdirSync(catalogs)
+    chmodSync(catalogs, 0o755)
+    for (const name of ['mine', 'roots']) {
+      const table = join(folder.path, name, 's', 't')
+      mkdirSync(table, { recursive: true })
+      writeFileSync(join(table, 'rows.csv'), 'a,b\n1,x\n2,y\n', { mode: 0o644 })
+      mkdirSync(join(folder.path, name, 's', 'closed'))
+      writeFileSync(join(folder.path, name, 's', 'closed', 'rows.csv'), 'a,b\n1,x\n', { mode: 0o600 })
+      for (const path of [table, join(table, '..'), join(table, '..', '..'), join(table, '..', 'closed')]) {
+        chmodSync(path, 0o755)
+        if (name === 'mine') chownSync(path, user.uid, user.gid)
+      }
+      const file = join(catalogs, `${name}.json`)
+      writeFileSync(file, JSON.stringify({ connector: 'lake', location: join(folder.path, name) }), { mode: 0o644 })
+    }
+    for (const name of ['tpch', 'memory'])
+      writeFileSync(join(catalogs, `${name}.json`), JSON.stringify({ connector: name }), { mode: 0o644 })
+
+    const quipu = start(['--catalog-dir', catalogs])
+    const url = await quipu.url
+    expect(usersOfFamily(quipu)).toEqual([user.uid])
+    for (const pid of familyOf(quipu.pid)) expect(usersOf(pid).gids).not.toContain(0)
+    expect(owners()).toEqual([user.uid])
+    expect(quipu.stdout()).toContain(`  user      ${user.name}\n`)
+    expect(quipu.stderr().trim().split('\n')).toEqual([
+      expect.stringContaining(`User ${user.name} cannot write ${join(folder.path, 'roots')} (catalog roots)`),
+    ])
+
+    for (const catalog of ['mine', 'roots']) expect(await rows(url, `SELECT sum(a) FROM ${catalog}.s.t`)).toEqual([[3]])
+    expect((await run(url, 'SELECT * FROM roots.s.closed')).error).toMatchObject({ errorName: 'PERMISSION_DENIED' })
+    const writes = (catalog: string): string[] => [
+      `CREATE TABLE ${catalog}.s.made AS SELECT * FROM tpch.tiny.nation`,
+      `INSERT INTO ${catalog}.s.t VALUES (3, 'z')`,
+      `CREATE TABLE ${catalog}.s.empty (a bigint)`,
+      `CREATE VIEW ${catalog}.s.v AS SELECT 1 AS a`,
+      `CREATE SCHEMA ${catalog}.other`,
+      `DROP TABLE ${catalog}.s.t`,
+      ...(catalog === 'mine' ? [] : [`DROP SCHEMA ${catalog}.s CASCADE`]),
+    ]
+    for (const sql of writes('mine')) expect((await run(url, sql)).error, sql).toBeUndefined()
+    // What a table's files hold cannot be told without reading them: refused before it is decided, not tried for ever.
+    for (const sql of ['DROP TABLE mine.s.closed', 'DROP SCHEMA mine.s CASCADE'])
+      expect((await run(url, sql)).error, sql).toMatchObject({ errorName: 'PERMISSION_DENIED' })
+    for (const sql of writes('roots'))
+      expect((await run(url, sql)).error, sql).toMatchObject({
+        errorName: 'PERMISSION_DENIED',
+        message: expect.stringMatching(new RegExp(`^(?!.*${folder.path}).*${user.name}.*'roots'`)) as string,
+      })
+    await rows(url, 'CREATE TABLE memory.default.n AS SELECT * FROM tpch.tiny.nation')
+    expect(await rows(url, 'SELECT count(*) FROM memory.default.n')).toEqual([[25]])
+    await stop(quipu)
+    expect(owners()).toEqual([user.uid])
+  })
+
+  it('takes over a data folder of root after kill -9, with what still ran on it', async () => {
+    const user = postgresUser()!
+    const before = start(['--run-as', 'root'])
+    const first = await before.url
+    expect(before.stderr()).toContain('Runs as root, as --run-as says')
+    await rows(first, 'CREATE TABLE memory.default.n AS SELECT * FROM tpch.tiny.nation')
+    const [coordinator, worker] = processesOf(data).children as [number, number]
+    expect(usersOf(coordinator).uids).toEqual([0, 0, 0, 0])
+    process.kill(coordinator, 'SIGSTOP')
+    killAll([before.pid, worker])
+    await before.exit
+    expect(isAlive(coordinator)).toBe(true)
+
+    const after = start()
+    const url = await after.url
+    expect(isAlive(coordinator)).toBe(false)
+    expect(usersOfFamily(after)).toEqual([user.uid])
+    expect(owners()).toEqual([user.uid])
+    expect(await rows(url, 'SELECT count(*) FROM memory.default.n')).toEqual([[25]])
+    await rows(url, 'INSERT INTO memory.default.n SELECT * FROM tpch.tiny.nation')
+    await stop(after)
+  })
+
+  it('is the user who owns the data folder, and so is its Postgres; a stand-by takes over as the same', async () => {
+    mkdirSync(data)
+    chownSync(data, NOBODY.uid, NOBODY.gid)
+    const first = start()
+    await first.url
+    expect(usersOfFamily(first)).toEqual([NOBODY.uid])
+    const second = start(['--standby'])
+    const url = await second.url
+    killAll([first.pid, ...processesOf(data).children])
+    await first.exit
+    const writes = async (): Promise<boolean> =>
+      ((await (await fetch(`${url}/v1/info`)).json()) as { writer: boolean }).writer
+    await waitUntil('the stand-by writes', writes)
+    expect(usersOfFamily(second)).toEqual([NOBODY.uid])
+    expect(await rows(url, 'SELECT count(*) FROM tpch.tiny.nation')).toEqual([[25]])
+    await stop(second)
+    expect(owners()).toEqual([NOBODY.uid])
+  })
+
+  it('is whom --run-as names, also on a folder and a running Postgres of another', async () => {
+    const first = start()
+    await first.url
+    const postgres = postgresOf(data)!
+    killAll([first.pid, ...processesOf(data).children])
+    await first.exit
+    expect(isAlive(postgres)).toBe(true)
+    const second = start(['--run-as', '65534:65534'])
+    await second.url
+    expect(isAlive(postgres)).toBe(false)
+    expect(usersOfFamily(second)).toEqual([NOBODY.uid])
+    expect(owners()).toEqual([NOBODY.uid])
+    await stop(second)
+  })
+
+  it('stays root and says why where the user could not read what is configured; asked to leave, it refuses', async () => {
+    chmodSync(folder.path, 0o700)
+    const quipu = start()
+    await quipu.url
+    expect(quipu.stderr()).toMatch(/Runs as root, since user \w+ cannot read \S+: --run-as names another user, or root/)
+    await stop(quipu)
+    const { code, stderr } = await start(['--run-as', 'nobody']).exit
+    expect({ code, stderr }).toEqual({
+      code: 64,
+      stderr: expect.stringContaining('--run-as nobody: user nobody cannot'),
+    })
+    const unknown = await start(['--run-as', 'no such user']).exit
+    expect(unknown).toMatchObject({ code: 64, stderr: expect.stringContaining('there is no user no such user') })
+  })
+
+  it('gives away no folder of others', async () => {
+    mkdirSync(data)
+    writeFileSync(join(data, 'something'), 'else')
+    const { code } = await start(['--run-as', 'nobody']).exit
+    expect(code).toBe(64)
+    expect(owners()).toEqual([0])
+  })
+
+  it('ends no process that a file of another user names', async () => {
+    const other = spawn('sleep', ['600'])
+    try {
+      mkdirSync(data)
+      const file = join(data, 'supervisor.json')
+      const gone = { pid: 4_000_000, startTime: 'never' }
+      writeFileSync(file, JSON.stringify({ supervisor: gone, children: [identify(other.pid!)], writer: 'w' }))
+      for (const path of [data, file]) chownSync(path, NOBODY.uid, NOBODY.gid)
+      for (const args of [['--run-as', 'root'], []]) {
+        writeFileSync(file, JSON.stringify({ supervisor: gone, children: [identify(other.pid!)], writer: 'w' }))
+        chownSync(file, NOBODY.uid, NOBODY.gid)
+        const quipu = start(args)
+        await quipu.url
+        await stop(quipu)
+        expect(isAlive(other.pid!)).toBe(true)
+      }
+    } finally {
+      other.kill('SIGKILL')
+    }
+  })
+
+  it('other programs on the folder are its user too, and leave it whole', async () => {
+    const user = postgresUser()!
+    const quipu = start()
+    await rows(await quipu.url, 'SELECT count(*) FROM tpch.tiny.nation')
+    await stop(quipu)
+    for (const command of [['rebuild'], ['audit', 'verify'], ['reset-epoch']]) {
+      const { code, stderr } = await spawnQuipu([...command, '--data-dir', data]).exit
+      expect({ command, code, stderr }).toEqual({ command, code: 0, stderr: '' })
+      expect(owners()).toEqual([user.uid])
+    }
+    expect(existsSync(join(data, 'worker-1', 'epoch'))).toBe(false)
+    expect(readFileSync(join(data, 'postgres.log'), 'utf8')).toContain('ready')
+    const again = start()
+    await rows(await again.url, 'SELECT 1')
+    await stop(again)
+  })
+})

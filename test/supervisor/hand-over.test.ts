@@ -1,0 +1,86 @@
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { handOverDataFolder, makeFolderFor } from '../../src/supervisor/hand-over.ts'
+import { lookUpGroup, lookUpUser, withRightsOf } from '../../src/supervisor/posix-user.ts'
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'quipu-hand-over-'))
+  chmodSync(folder, 0o711)
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const uidOf = (...parts: string[]): number => lstatSync(join(folder, ...parts)).uid
+
+describe.runIf(process.getuid?.() === 0)('as root', () => {
+  const user = lookUpUser('nobody')!
+
+  it('a folder of root becomes the user’s with all that is Quipu’s in it, and nothing else', () => {
+    mkdirSync(join(folder, 'data', 'worker-1', 'pages'), { recursive: true })
+    for (const name of ['supervisor.json', 'secret.1234', 'worker-1/pages/1.json', 'notes.txt'])
+      writeFileSync(join(folder, 'data', name), '')
+    writeFileSync(join(folder, 'outside'), '')
+    symlinkSync(join(folder, 'outside'), join(folder, 'data', 'worker-1', 'link'))
+    handOverDataFolder(join(folder, 'data'), user)
+    for (const name of ['', 'supervisor.json', 'secret.1234', 'worker-1', 'worker-1/pages/1.json', 'worker-1/link'])
+      expect(uidOf('data', name), name).toBe(user.uid)
+    expect([uidOf('data', 'notes.txt'), uidOf('outside')]).toEqual([0, 0])
+  })
+
+  it('what the user put into its own folder leads to nothing of others', () => {
+    mkdirSync(join(folder, 'data'))
+    mkdirSync(join(folder, 'roots'))
+    for (const name of ['roots/file', 'second']) writeFileSync(join(folder, name), '')
+    symlinkSync(join(folder, 'roots'), join(folder, 'data', 'tables'))
+    symlinkSync(join(folder, 'roots'), join(folder, 'data', 'postgres'))
+    linkSync(join(folder, 'second'), join(folder, 'data', 'secret'))
+    // Root's own, as a start that stayed root leaves it.
+    mkdirSync(join(folder, 'data', 'coordinator', 'engines'), { recursive: true })
+    writeFileSync(join(folder, 'data', 'supervisor.json'), '')
+    chownSync(join(folder, 'data'), user.uid, user.gid)
+    handOverDataFolder(join(folder, 'data'), user)
+    expect([uidOf('roots'), uidOf('roots', 'file'), uidOf('second')]).toEqual([0, 0, 0])
+    for (const name of ['supervisor.json', 'coordinator/engines']) expect(uidOf('data', name)).toBe(user.uid)
+  })
+
+  it('a folder that holds other things is refused', () => {
+    mkdirSync(join(folder, 'data', 'run'), { recursive: true })
+    expect(() => handOverDataFolder(join(folder, 'data'), user)).toThrow(/holds other things than Quipu's/)
+    expect([uidOf('data'), uidOf('data', 'run')]).toEqual([0, 0])
+  })
+
+  it('folders that are missing are made so that the user gets there', () => {
+    makeFolderFor(join(folder, 'a', 'b', 'data'), user)
+    expect([uidOf('a'), uidOf('a', 'b'), uidOf('a', 'b', 'data')]).toEqual([0, 0, user.uid])
+    expect([statSync(join(folder, 'a', 'b')).mode & 0o777, statSync(join(folder, 'a/b/data')).mode & 0o777]).toEqual([
+      0o711, 0o700,
+    ])
+    withRightsOf(user, () => mkdirSync(join(folder, 'a', 'b', 'data', 'mine')))
+    makeFolderFor(join(folder, 'a', 'b', 'data', 'mine', 'too'), user)
+    expect(uidOf('a', 'b', 'data', 'mine', 'too')).toBe(user.uid)
+  })
+
+  it('has the rights of a user for a while, and knows who is one', () => {
+    writeFileSync(join(folder, 'closed'), '', { mode: 0o600 })
+    const groups = process.getgroups!()
+    expect(() => withRightsOf(user, () => rmSync(join(folder, 'closed')))).toThrow(/EACCES/)
+    expect([process.geteuid!(), process.getegid!(), process.getgroups!()]).toEqual([0, 0, groups])
+    expect(existsSync(join(folder, 'closed'))).toBe(true)
+    expect([lookUpUser('no such user'), lookUpGroup('no such group')]).toEqual([undefined, undefined])
+    expect(lookUpUser(61_999)).toEqual({ name: '61999', uid: 61_999, gid: 61_999 })
+  })
+})
