@@ -67,6 +67,8 @@ const SHORT_WAITS = {
   // A busy machine lets no writer lose its place, and no process its life.
   QUIPU_WRITER_SILENT_MS: '20s',
   QUIPU_COORDINATOR_DEAD_MS: '60s',
+  QUIPU_POST_LOG_WAIT_MS: '30s',
+  QUIPU_DELETE_VALIDITY_WAIT_MS: '30s',
 }
 
 export async function startBed({ log, sharedBroker = false }: BedOptions): Promise<AttackBed> {

@@ -1,5 +1,6 @@
+import type { Recorded } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
-import { readStoredStream } from '../../readmodels/query-events/queries.ts'
+import { readStoredStream, readStreams } from '../../readmodels/query-events/queries.ts'
 import { readQueries } from '../../readmodels/queries/queries.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import type { Clock } from '../../shared/clock.ts'
@@ -10,6 +11,9 @@ import type { LiveQueries, LiveQueryView } from '../query/live-queries.ts'
 
 const RECENT_MS = 15 * 60_000
 const MOST = 10_000
+/** Ended queries that are read at once, with so many events of each at most: all of nearly every query. */
+const BATCH = 50
+const FEW_EVENTS = 100
 
 export interface RecentQueries {
   recent(): AsyncIterable<LiveQueryView>
@@ -37,6 +41,18 @@ export function createRecentQueries(deps: RecentQueriesDeps): RecentQueries {
     return storedView(events)
   }
 
+  /** One question for many: thousands of queries, one by one, take minutes. Those of very many events are left out. */
+  async function storedViews(queryIds: readonly QueryId[]): Promise<ReadonlyMap<string, LiveQueryView | undefined>> {
+    const streams = new Map<string, Recorded[]>()
+    for (const event of await readStreams(read, queryIds, FEW_EVENTS)) {
+      const known = streams.get(event.stream)
+      if (known) known.push(event)
+      else streams.set(event.stream, [event])
+    }
+    const whole = [...streams].filter(([, events]) => events.length < FEW_EVENTS)
+    return new Map(whole.map(([queryId, events]) => [queryId, storedView(events)]))
+  }
+
   return {
     async *recent() {
       const told = new Set<QueryId>()
@@ -45,10 +61,15 @@ export function createRecentQueries(deps: RecentQueriesDeps): RecentQueries {
         yield view
       }
       const endedSince = new Date(clock.now() - RECENT_MS).toISOString()
-      for (const { query_id: queryId } of await readQueries(read, { endedSince }, MOST)) {
-        if (!isQueryId(queryId) || told.has(queryId)) continue
-        const view = live.get(queryId) ?? (await stored(queryId))
-        if (view) yield view
+      const ended = (await readQueries(read, { endedSince }, MOST)).map((row) => row.query_id).filter(isQueryId)
+      const left = ended.filter((queryId) => !told.has(queryId))
+      for (let from = 0; from < left.length; from += BATCH) {
+        const batch = left.slice(from, from + BATCH)
+        const views = await storedViews(batch.filter((queryId) => !live.get(queryId)))
+        for (const queryId of batch) {
+          const view = live.get(queryId) ?? views.get(queryId) ?? (await stored(queryId))
+          if (view) yield view
+        }
       }
     },
     find: async (queryId) => live.get(queryId) ?? (await stored(queryId)),

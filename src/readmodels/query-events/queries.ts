@@ -13,10 +13,15 @@ const eventRow = queryEventsTable.row.extend({
 const COLUMNS = selected(eventRow)
 
 /** Events of some streams in the order of each stream. */
-export async function readStreams(query: QueryRows, streams: readonly string[]): Promise<Recorded[]> {
-  const rows = await query(`select ${COLUMNS} from query_events where stream = any($1) order by stream, sequence`, [
-    streams,
-  ])
+export async function readStreams(
+  query: QueryRows,
+  streams: readonly string[],
+  mostOfEach = Number.MAX_SAFE_INTEGER,
+): Promise<Recorded[]> {
+  const rows = await query(
+    `select ${COLUMNS} from query_events where stream = any($1) and sequence <= $2 order by stream, sequence`,
+    [streams, mostOfEach],
+  )
   return rows.map(toRecorded)
 }
 

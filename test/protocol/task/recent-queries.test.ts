@@ -1,0 +1,38 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createRecentQueries } from '../../../src/protocol/task/recent-queries.ts'
+import { systemClock } from '../../../src/shared/clock.ts'
+import { queryLife, testQueryId, toLogEvents } from '../../support/query-life.ts'
+import { openReadModelBed, type ReadModelBed } from '../../support/read-models.ts'
+
+const ENDED = 130
+
+let bed: ReadModelBed
+beforeAll(async () => {
+  bed = await openReadModelBed()
+})
+afterAll(() => bed.close())
+
+it('lists many ended queries with few questions to the database, each once', async () => {
+  const runner = await bed.startRunner({ lingerMs: 0 })
+  const ids = Array.from({ length: ENDED }, (_, index) => testQueryId(index + 1))
+  for (const id of ids) {
+    const life = queryLife(id, { startMillis: Date.now() - 1000 })
+    await bed.log.append(id, 0, toLogEvents(life))
+  }
+  expect(await runner.barrier(60_000)).toBe(true)
+  let questions = 0
+  const recent = createRecentQueries({
+    live: { get: () => undefined, list: () => [] },
+    read: (text, values) => {
+      questions++
+      return bed.query(text, [...(values ?? [])])
+    },
+    projection: runner,
+    clock: systemClock,
+    ownWritesWaitMs: 10_000,
+  })
+  const found: string[] = []
+  for await (const { query } of recent.recent()) found.push(query.queryId)
+  expect(found.toSorted()).toEqual(ids.toSorted())
+  expect(questions).toBeLessThan(10)
+})
