@@ -254,7 +254,8 @@ export const queryListItem = z.looseObject({
   session,
   state: queryState,
   self: uri,
-  query: z.string(),
+  query: z.string().describe('Its first 4,096 characters'),
+  queryTruncated: z.literal(true).optional().describe('`self` has more of the text'),
   queryStats: listedQueryStats,
 })
 

@@ -11,7 +11,13 @@ import { formatDuration, formatSize } from '../../shared/durations.ts'
 import type { LiveQueryView } from './live-queries.ts'
 import { totalsNow } from './query-info.ts'
 
-/** An element of `GET /v1/query`: what the query is and how far it is, without its stages. */
+/** Of a statement, and of an error's message, a list shows so many characters: of a thousand queries each may be a megabyte. */
+export const LIST_CHARACTERS = 4096
+
+/**
+ * An element of `GET /v1/query`: what the query is and how far it is, without its stages. `queryTruncated` where its own
+ * resource has more of the text.
+ */
 export function queryListItem(row: QueryListRow, baseUri: string): Record<string, unknown> {
   const item = {
     queryId: row.query_id,
@@ -26,7 +32,8 @@ export function queryListItem(row: QueryListRow, baseUri: string): Record<string
     state: row.state,
     scheduled: (row.total_tasks ?? 0) > 0,
     self: `${baseUri}/v1/query/${row.query_id}`,
-    query: row.sql_text,
+    query: beginningOf(row.sql_text),
+    queryTruncated: row.sql_text.length > LIST_CHARACTERS || null,
     queryType: row.query_type,
     updateType: row.update_type,
     queryStats: withoutNull({
@@ -57,7 +64,7 @@ export function queryListItem(row: QueryListRow, baseUri: string): Record<string
     }),
     errorType: row.error_type,
     errorCode: row.error_name && { code: row.error_code, name: row.error_name, type: row.error_type },
-    errorMessage: row.error_message,
+    errorMessage: row.error_message && beginningOf(row.error_message),
     traceId: row.trace_id,
     partial: row.partial || null,
     resultLost: row.result_lost || null,
@@ -116,6 +123,13 @@ export function decodeCursor(text: string): QueryCursor | undefined {
   } catch {
     return undefined
   }
+}
+
+function beginningOf(text: string): string {
+  if (text.length <= LIST_CHARACTERS) return text
+  // Not half of a character.
+  const last = text.codePointAt(LIST_CHARACTERS - 1)!
+  return text.slice(0, last > 0xffff ? LIST_CHARACTERS - 1 : LIST_CHARACTERS)
 }
 
 function duration(millis: number | null): string {

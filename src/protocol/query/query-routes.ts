@@ -27,7 +27,7 @@ import {
 import type { LiveQueries, LiveQueryView } from './live-queries.ts'
 import { queryStates } from './query-states.ts'
 import { queryInfo } from './query-info.ts'
-import { decodeCursor, encodeCursor, liveRow, overlay, queryListItem } from './query-list.ts'
+import { decodeCursor, encodeCursor, LIST_CHARACTERS, liveRow, overlay, queryListItem } from './query-list.ts'
 
 export interface QueryRoutesDeps {
   readonly live: LiveQueries
@@ -164,8 +164,8 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
       }
       const stale = await staleness()
       const inMemory = live.list().map((view) => liveRow(view, clock.now()))
-      // Those in memory may be among the stored ones: read so many more that enough are left.
-      const stored = await ask(() => readQueries(read, filter, most + 1 + inMemory.length))
+      const without = inMemory.map((row) => row.query_id)
+      const stored = await ask(() => readQueries(read, { ...filter, without }, most + 1, LIST_CHARACTERS + 1))
       const rows = overlay(stored, inMemory, filter, most + 1)
       const page = rows.slice(0, most)
       const base = deps.baseUri(request)

@@ -4,7 +4,7 @@ import { shownData } from '../../coordinator/query/shown-event.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import { readStreams } from '../../readmodels/query-events/queries.ts'
-import { readQueries, type QueryFilter, type QueryListRow } from '../../readmodels/queries/queries.ts'
+import { readQueries, WHOLE_TEXTS, type QueryFilter, type QueryListRow } from '../../readmodels/queries/queries.ts'
 import { taskRow } from '../../readmodels/queries/rows.ts'
 import { readOperators, readTasks, taskListRow, type TaskListRow } from '../../readmodels/queries/task-queries.ts'
 import type { Clock } from '../../shared/clock.ts'
@@ -35,8 +35,9 @@ const MAX_QUERIES = 1000
 const MAX_EVENT_QUERIES = 100
 /** Older queries are left out once texts, or data of events, take so much memory: either may be long. */
 const MAX_BYTES = 24 * 1024 * 1024
-/** Read at once. */
+/** Read at once: with their texts few, each may be a megabyte. */
 const PAGE_QUERIES = 100
+const PAGE_TEXTS = 20
 const PAGE_EVENT_QUERIES = 4
 
 /** The rows of `system.runtime`: what is in memory over what the read models have, own writes included. */
@@ -51,26 +52,31 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
     }
   }
 
-  async function queries(): Promise<QueryListRow[]> {
+  async function queries(texts: 'texts' | 'no texts'): Promise<QueryListRow[]> {
+    const [most, characters] = texts === 'texts' ? [PAGE_TEXTS, WHOLE_TEXTS] : [PAGE_QUERIES, 0]
     await projection.barrier(deps.ownWritesWaitMs)
     const filter: QueryFilter = { endedSince: new Date(clock.now() - RECENT_MS).toISOString() }
     const inMemory = live.list().map((view) => liveRow(view, clock.now()))
+    const without = inMemory.map((row) => row.query_id)
     const rows: QueryListRow[] = []
-    for (let bytes = 0; bytes < MAX_BYTES && rows.length < MAX_QUERIES;) {
+    for (let bytes = 0; rows.length < MAX_QUERIES;) {
       const last = rows.at(-1)
       const after = last ? { ...filter, cursor: { createdAt: last.created_at, queryId: last.query_id } } : filter
-      const stored = await readQueries(read, after, PAGE_QUERIES + inMemory.length)
-      const page = overlay(stored, inMemory, after, PAGE_QUERIES)
-      rows.push(...page)
-      if (page.length < PAGE_QUERIES) break
-      for (const { sql_text } of page) bytes += sql_text.length
+      const stored = await readQueries(read, { ...after, without }, most, characters)
+      const page = overlay(stored, inMemory, after, most)
+      for (const row of page) {
+        if (texts === 'texts') bytes += row.sql_text.length
+        if (bytes > MAX_BYTES) return rows
+        rows.push(row)
+      }
+      if (page.length < most) break
     }
     return rows
   }
 
   /** Events of the newest queries. */
   async function events(): Promise<Row[]> {
-    const ids = (await queries()).slice(0, MAX_EVENT_QUERIES).map((row) => row.query_id)
+    const ids = (await queries('no texts')).slice(0, MAX_EVENT_QUERIES).map((row) => row.query_id)
     const rows: Row[] = []
     for (let bytes = 0; ids.length > 0 && bytes < MAX_BYTES;) {
       for (const event of await readStreams(read, ids.splice(0, PAGE_EVENT_QUERIES))) {
@@ -83,7 +89,7 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
   }
 
   async function tasks(): Promise<TaskListRow[]> {
-    const ids = (await queries()).map((row) => row.query_id)
+    const ids = (await queries('no texts')).map((row) => row.query_id)
     const inMemory = ids.filter(isQueryId).flatMap((queryId) => live.get(queryId) ?? [])
     const known = new Set<string>(inMemory.map((view) => view.query.queryId))
     const fresh = inMemory.flatMap(({ query, liveStats }) =>
@@ -104,10 +110,10 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
   }
 
   return {
-    queries: async (): Promise<Row[]> => (await queries()).map(queryRowOf),
+    queries: async (): Promise<Row[]> => (await queries('texts')).map(queryRowOf),
     tasks: async (): Promise<Row[]> => (await tasks()).map(taskRowOf),
     async operators(): Promise<Row[]> {
-      const ids = (await queries()).map((row) => row.query_id)
+      const ids = (await queries('no texts')).map((row) => row.query_id)
       return (await readOperators(read, ids)).map((row) => ({ ...row, stage_id: `${row.query_id}.${row.stage_id}` }))
     },
     events,

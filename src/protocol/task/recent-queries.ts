@@ -1,7 +1,7 @@
 import type { Recorded } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import { readStoredStream, readStreams } from '../../readmodels/query-events/queries.ts'
-import { readQueries } from '../../readmodels/queries/queries.ts'
+import { readQueryIds } from '../../readmodels/queries/queries.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
@@ -61,8 +61,7 @@ export function createRecentQueries(deps: RecentQueriesDeps): RecentQueries {
         yield view
       }
       const endedSince = new Date(clock.now() - RECENT_MS).toISOString()
-      const ended = (await readQueries(read, { endedSince }, MOST)).map((row) => row.query_id).filter(isQueryId)
-      const left = ended.filter((queryId) => !told.has(queryId))
+      const left = (await readQueryIds(read, { endedSince, without: [...told] }, MOST)).filter(isQueryId)
       for (let from = 0; from < left.length; from += BATCH) {
         const batch = left.slice(from, from + BATCH)
         const views = await storedViews(batch.filter((queryId) => !live.get(queryId)))

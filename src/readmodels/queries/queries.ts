@@ -18,7 +18,10 @@ export const queryListRow = queriesTable.row.omit({
 })
 export type QueryListRow = z.output<typeof queryListRow>
 
-const COLUMNS = selected(queryListRow)
+const COLUMNS = selected(queryListRow.omit({ sql_text: true, error_message: true }))
+
+/** More than any text has. */
+export const WHOLE_TEXTS = 2 ** 31 - 1
 
 export interface QueryFilter {
   readonly states?: readonly string[]
@@ -31,6 +34,8 @@ export interface QueryFilter {
   readonly cursor?: QueryCursor
   /** Open, or ended at or after this, ISO UTC. */
   readonly endedSince?: string
+  /** Not these. */
+  readonly without?: readonly string[]
 }
 
 /** Place in a list: newest first, the higher id first among equals. */
@@ -39,8 +44,43 @@ export interface QueryCursor {
   readonly queryId: string
 }
 
-/** Queries that pass a filter, newest first. */
-export async function readQueries(query: QueryRows, filter: QueryFilter, limit: number): Promise<QueryListRow[]> {
+/**
+ * Queries that pass a filter, newest first.
+ * @param textCharacters so much of the statement and of the error's message: whole, a page of them may be gigabytes
+ */
+export async function readQueries(
+  query: QueryRows,
+  filter: QueryFilter,
+  limit: number,
+  textCharacters: number,
+): Promise<QueryListRow[]> {
+  const { where, bind, values } = conditions(filter)
+  const most = bind(textCharacters)
+  const texts = ['sql_text', 'error_message'].map((column) => `left(${column}, ${most}::int) as ${column}`)
+  const rows = await query(
+    `select ${COLUMNS}, ${texts.join(', ')} from queries ${where} order by created_at desc, query_id desc limit ${bind(limit)}`,
+    values,
+  )
+  return rows.map((row) => queryListRow.parse(row))
+}
+
+/** Their ids alone, newest first. */
+export async function readQueryIds(query: QueryRows, filter: QueryFilter, limit: number): Promise<string[]> {
+  const { where, bind, values } = conditions(filter)
+  const rows = await query(
+    `select query_id from queries ${where} order by created_at desc, query_id desc limit ${bind(limit)}`,
+    values,
+  )
+  return rows.map((row) => String(row['query_id']))
+}
+
+interface Conditions {
+  readonly where: string
+  readonly values: unknown[]
+  readonly bind: (value: unknown) => string
+}
+
+function conditions(filter: QueryFilter): Conditions {
   const values: unknown[] = []
   const bind = (value: unknown): string => `$${values.push(value)}`
   const wheres: string[] = []
@@ -57,12 +97,8 @@ export async function readQueries(query: QueryRows, filter: QueryFilter, limit: 
     wheres.push(
       `(created_at, query_id) < (${bind(filter.cursor.createdAt)}::timestamptz, ${bind(filter.cursor.queryId)})`,
     )
-  const where = wheres.length > 0 ? `where ${wheres.join(' and ')}` : ''
-  const rows = await query(
-    `select ${COLUMNS} from queries ${where} order by created_at desc, query_id desc limit ${bind(limit)}`,
-    values,
-  )
-  return rows.map((row) => queryListRow.parse(row))
+  if (filter.without?.length) wheres.push(`query_id <> all(${bind(filter.without)}::text[])`)
+  return { where: wheres.length > 0 ? `where ${wheres.join(' and ')}` : '', values, bind }
 }
 
 /** The same filter over a row that is not in the tables yet. */

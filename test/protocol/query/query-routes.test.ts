@@ -344,6 +344,33 @@ describe('GET /v1/query', () => {
     })
   })
 
+  it('shows the beginning of a long text, and reads no more of those in the tables', async () => {
+    let read = 0
+    await start({
+      async read(text, values) {
+        const rows = await bed.query(text, [...values])
+        read += JSON.stringify(rows).length
+        return rows
+      },
+    })
+    const sql = `SELECT  '${'👩'.repeat(50_000)}'`
+    const ids: string[] = []
+    for (let number = 1; number <= 20; number++) ids.unshift(await storedNow(number, { sql }))
+    for (const queryId of ids.slice(0, 10)) holdLive(queryId, { startMillis: Date.now(), sql })
+    await runner.barrier(60_000)
+    const { body } = await get('/v1/query?limit=10&user=alice')
+    expect(body).toHaveLength(10)
+    for (const item of body) {
+      expect(queryListItem.parse(item)).toEqual(item)
+      expect(item.queryTruncated).toBe(true)
+      // Not half of the last character.
+      expect(item.query).toBe(sql.slice(0, 4096 - 1))
+    }
+    // One more than a page, whatever is in memory, and of each the beginning.
+    expect(read).toBeLessThan(11 * 20_000)
+    expect((await get(`/v1/query/${ids[0]}`)).body.query).toBe(sql)
+  })
+
   it('filters by state, user, time and text, also among older ones', async () => {
     await start()
     const old = testQueryId(20)
