@@ -11,7 +11,7 @@ import { coordinatorTaskStats, cutPages, type MadePage } from '../coordinator-st
 import type { QueryCommand } from '../decider.ts'
 import type { PlanFacts } from '../planned-data.ts'
 import type { RunContext } from './run-context.ts'
-import { placed } from './worker-stage.ts'
+import { placed } from './task-pages.ts'
 
 export interface CoordinatorRunDeps {
   readonly log: Pick<EventLog, 'keepPages'>

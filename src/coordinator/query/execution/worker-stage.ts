@@ -1,24 +1,19 @@
-import { createHash } from 'node:crypto'
 import type { Split } from '../../../execution/api/fragment.ts'
-import type { ClosedPage, TaskStats, TaskStatus, TaskUpdate } from '../../../execution/api/task.ts'
-import type { EventLog, KeptPages, PagePlace, ResultPage } from '../../../events/event-log.ts'
+import type { TaskStats, TaskStatus, TaskUpdate } from '../../../execution/api/task.ts'
+import type { EventLog } from '../../../events/event-log.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import { EngineError, failureOf, type Failure } from '../../../shared/engine-error.ts'
 import { taskId as makeTaskId } from '../../../shared/ids.ts'
 import type { StagePlan } from '../../../planner/stage-plan.ts'
-import { createBatchPublisher, type PublishableGroup, type PublishedBefore } from '../../scheduler/batch-publisher.ts'
 import type { TaskHub } from '../../scheduler/task-hub.ts'
 import { StaleEpoch, WorkerUnreachable, type WorkerClient } from '../../scheduler/worker-client.ts'
 import type { WorkerDirectory, WorkerNode } from '../../scheduler/workers.ts'
 import type { QueryCommand } from '../decider.ts'
-import type { QueryAggregate, Step } from '../query-aggregate.ts'
-import { relayTaskStats } from '../relay-stats.ts'
+import type { QueryAggregate } from '../query-aggregate.ts'
 import { isTaskTerminal, type TaskRecord } from '../state.ts'
 import { Suspended } from '../suspended.ts'
 import type { RunContext } from './run-context.ts'
-
-/** Result pages up to this many bytes are kept beside the log. */
-export const DURABLE_PAGE_BYTES = 64 * 1024
+import { PageGone, TaskPages } from './task-pages.ts'
 
 export interface WorkerStageDeps {
   readonly log: Pick<EventLog, 'keepPages'>
@@ -181,25 +176,13 @@ function followTask(
   { node, taskId, attempt }: { readonly node: WorkerNode; readonly taskId: string; readonly attempt: number },
   from: { readonly adopted: TaskStatus } | { readonly splits: readonly Split[] },
 ): Promise<TaskOutcome> {
-  const { clock, client, hub } = deps
+  const { client, hub } = deps
   const { fragment, withheld } = stage
   const known = fragment ?? withheld
   if (!known) throw new Error('a worker stage has a fragment')
   const writes = (fragment?.write ?? withheld?.target) !== undefined
-  const publisher = createBatchPublisher(
-    known.streams,
-    () => clock.monotonicMs(),
-    publishedBefore(run.aggregate, taskId),
-  )
   const traceparent = run.spanOf(stage.id)
-  const createdAt = clock.now()
-  let firstListedAt: number | undefined
-  let newest: TaskStatus | undefined
-  /** Bytes that came with the answer of the task's POST. */
-  const inline = new Map<number, Buffer>()
-  let requests = 0
-  let fetchedBytes = 0
-  let cpuMicros = 0
+  const pages = new TaskPages({ deps, run, stage: stage.id, streams: known.streams, node, taskId })
   let publishing = false
   let settled = false
   let timer: NodeJS.Timeout | undefined
@@ -226,26 +209,11 @@ function followTask(
       end({ kind: 'lost', failure: failureOf('REMOTE_HOST_GONE', message), reason })
 
     function onStatus(status: TaskStatus): void {
-      if (settled || (newest && status.version < newest.version)) return
-      newest = status
+      if (settled || pages.knowsNewer(status)) return
       run.onStats(taskId, status.stats)
-      for (const page of status.inlinePages ?? []) inline.set(page.token, Buffer.from(page.data))
-      if (status.pages.length > 0) firstListedAt ??= clock.now()
-      publisher.list(status.pages)
-      for (const batch of status.batchesDone) publisher.batchDone(batch)
-      if (status.state === 'FAILED' || status.state === 'ABORTED' || status.state === 'CANCELED') {
-        const failure =
-          status.failure ?? failureOf('REMOTE_TASK_FAILED', `Task ${taskId} was ${status.state.toLowerCase()}`)
-        const { location, ...rest } = failure
-        const known: Failure = location ? { ...rest, location } : rest
-        if (known.errorName === 'REMOTE_TASK_ERROR' || known.errorName === 'REMOTE_HOST_GONE')
-          end({ kind: 'lost', failure: known, reason: 'engine_crash', stats: status.stats })
-        // Not by this coordinator, which listens no longer once it aborts: the worker stopped, or heard nobody for long.
-        else if (status.state === 'ABORTED' && !status.failure)
-          end({ kind: 'lost', failure: known, reason: 'worker_lost', stats: status.stats })
-        else end({ kind: 'failed', failure: known, stats: status.stats })
-        return
-      }
+      pages.take(status)
+      const bad = badEnd(taskId, status)
+      if (bad) return end(bad)
       if (writes) {
         if (status.state !== 'FINISHED') return
         return end({ kind: 'done', finished: { taskId, stage: stage.id, node, status } })
@@ -259,12 +227,11 @@ function followTask(
       publishing = true
       try {
         for (;;) {
-          const group = publisher.next()
-          const finished = newest?.state === 'FINISHED' && publisher.pending === 0
-          if (!group && !finished) break
-          await publishGroup(group, finished)
+          const { group, last } = pages.next()
+          if (!group && !last) break
+          await pages.publish(group, last, () => settled)
           if (settled) return
-          if (finished) return end({ kind: 'done' })
+          if (last) return end({ kind: 'done' })
         }
       } catch (error) {
         if (error instanceof PageGone) lost(error.message, 'pages_lost')
@@ -273,93 +240,9 @@ function followTask(
       } finally {
         publishing = false
       }
-      const wait = publisher.waitMs()
+      const wait = pages.waitMs()
       clearTimeout(timer)
       if (wait !== undefined && !settled) timer = setTimeout(() => void publish(), wait + 1)
-    }
-
-    async function publishGroup(group: PublishableGroup | undefined, last: boolean): Promise<void> {
-      const firstToken = resultPages(run.aggregate)
-      const small: ResultPage[] = []
-      for (const [index, page] of (group?.pages ?? []).entries()) {
-        if (page.bytes > DURABLE_PAGE_BYTES) continue
-        const bytes = await fetchSmall(page)
-        small.push({ token: firstToken + index, bytes })
-        run.onPage(firstToken + index, bytes)
-      }
-      const kept = small.length > 0 ? await deps.log.keepPages(run.queryId, small) : NOTHING_KEPT
-      const places = new Map(small.map(({ token }, index) => [token, kept.places[index]]))
-      if (settled) return
-      const pages = (group?.pages ?? []).map((page, index) => ({
-        rows: page.rows,
-        bytes: page.bytes,
-        sha256: page.sha256,
-        kept: page.bytes > DURABLE_PAGE_BYTES ? ('worker' as const) : ('log' as const),
-        ...placed(places.get(firstToken + index)),
-        taskToken: page.token,
-      }))
-      const publishCommand: QueryCommand = {
-        type: 'PublishPages',
-        data: {
-          taskId,
-          nodeUrl: node.url,
-          batch: group?.batch ?? 0,
-          firstToken,
-          pages,
-          lastOfBatch: group?.lastOfBatch ?? true,
-          lastOfResult: last,
-        },
-      }
-      if (!last || !newest) return run.record([publishCommand], kept.beside)
-      const before = run.aggregate.intended
-      const earlier = before.kind === 'NONE' ? [] : before.pages
-      const totals = [...earlier, ...pages]
-      const relay = relayTaskStats({
-        sourceUri: `${node.url}/v1/task/${taskId}/results/0`,
-        createdAt,
-        firstListedAt,
-        lastPublishedAt: clock.now(),
-        pages: totals.length,
-        rows: totals.reduce((sum, page) => sum + page.rows, 0),
-        bytes: totals.reduce((sum, page) => sum + page.bytes, 0),
-        requestsScheduled: requests,
-        requestsCompleted: requests,
-        fetchedBytes,
-        cpuNanos: cpuMicros * 1000,
-        blockedNanos: Math.max(0, (firstListedAt ?? clock.now()) - createdAt) * 1e6,
-      })
-      const commands: Step[] = [
-        {
-          type: 'FinishTask',
-          data: { taskId, stage: stage.id, nodeId: node.nodeId, nodeUrl: node.url, stats: newest.stats },
-        },
-        publishCommand,
-        {
-          type: 'FinishTask',
-          data: {
-            taskId: makeTaskId(run.queryId, 0, 0),
-            stage: 0,
-            nodeId: 'coordinator',
-            nodeUrl: '',
-            stats: relay,
-          },
-        },
-      ]
-      if (totals.every((page) => page.kept === 'log')) commands.push(run.finish())
-      return run.record(commands, kept.beside)
-    }
-
-    async function fetchSmall(page: ClosedPage): Promise<Buffer> {
-      requests++
-      const bytes = inline.get(page.token) ?? (await client.fetchPage(node.url, taskId, page.token))
-      inline.delete(page.token)
-      if (!bytes) throw new PageGone(`Page ${page.token} of ${taskId} is gone`)
-      fetchedBytes += bytes.length
-      const start = performance.now()
-      const right = createHash('sha256').update(bytes).digest('hex') === page.sha256
-      cpuMicros += Math.round((performance.now() - start) * 1000)
-      if (!right) throw new PageGone(`Page ${page.token} of ${taskId} does not match its hash`)
-      return bytes
     }
 
     hub.listen(node.url, taskId, { onStatus, onLost: (reason) => lost(reason, 'worker_lost') })
@@ -393,31 +276,26 @@ function followTask(
   })
 }
 
+/** How a task ended badly; undefined when it did not. */
+function badEnd(taskId: string, status: TaskStatus): TaskOutcome | undefined {
+  const { state, stats } = status
+  if (state !== 'FAILED' && state !== 'ABORTED' && state !== 'CANCELED') return undefined
+  const told = status.failure ?? failureOf('REMOTE_TASK_FAILED', `Task ${taskId} was ${state.toLowerCase()}`)
+  const { location, ...rest } = told
+  const failure: Failure = location ? { ...rest, location } : rest
+  if (failure.errorName === 'REMOTE_TASK_ERROR' || failure.errorName === 'REMOTE_HOST_GONE')
+    return { kind: 'lost', failure, reason: 'engine_crash', stats }
+  // Not by this coordinator, which listens no longer once it aborts: the worker stopped, or heard nobody for long.
+  if (state === 'ABORTED' && !status.failure) return { kind: 'lost', failure, reason: 'worker_lost', stats }
+  return { kind: 'failed', failure, stats }
+}
+
 /** What a successor would have to run is not kept. */
 export function secretsAreGone(): EngineError {
   return new EngineError(
     'COORDINATOR_RESTARTED',
     'The coordinator was restarted while the statement ran; the secrets in it are not kept, so submit it again',
   )
-}
-
-class PageGone extends Error {}
-
-const NOTHING_KEPT: KeptPages = { places: [], beside: [] }
-
-/** A page's place, as an event has it: absent where stream and token find the page. */
-export function placed(place: PagePlace | undefined): { readonly place?: PagePlace } {
-  return place ? { place } : {}
-}
-
-function publishedBefore(aggregate: QueryAggregate, taskId: string): PublishedBefore {
-  const query = aggregate.intended
-  const pages = query.kind === 'NONE' ? [] : query.pages.filter((page) => page.taskId === taskId)
-  return { tokens: new Set(pages.map((page) => page.taskToken)), batches: new Set(pages.map((page) => page.batch)) }
-}
-
-function resultPages(aggregate: QueryAggregate): number {
-  return aggregate.intended.kind === 'NONE' ? 0 : aggregate.intended.pages.length
 }
 
 export async function chooseWorker(deps: WorkerStageDeps, signal: AbortSignal): Promise<WorkerNode> {

@@ -24,7 +24,8 @@ import type { KnownQuery } from '../state.ts'
 import type { WriteGuard } from '../write-guard.ts'
 import { isTakenOut } from '../query-secrets.ts'
 import type { RunContext } from './run-context.ts'
-import { placed, runWorkerStage, secretsAreGone, type FinishedTask, type WorkerStageDeps } from './worker-stage.ts'
+import { placed } from './task-pages.ts'
+import { runWorkerStage, secretsAreGone, type FinishedTask, type WorkerStageDeps } from './worker-stage.ts'
 
 type AnalyzedWrite = Extract<AnalyzedStatement, { kind: 'write' }>
 type Planned = QueryEventOf<'QueryPlanned'>['data']

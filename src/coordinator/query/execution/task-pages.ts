@@ -1,0 +1,183 @@
+import { createHash } from 'node:crypto'
+import type { ClosedPage, TaskStatus } from '../../../execution/api/task.ts'
+import type { KeptPages, PagePlace, ResultPage } from '../../../events/event-log.ts'
+import { taskId as makeTaskId } from '../../../shared/ids.ts'
+import { createBatchPublisher, type PublishableGroup, type PublishedBefore } from '../../scheduler/batch-publisher.ts'
+import type { WorkerNode } from '../../scheduler/workers.ts'
+import type { QueryCommand } from '../decider.ts'
+import type { QueryAggregate, Step } from '../query-aggregate.ts'
+import { relayTaskStats } from '../relay-stats.ts'
+import type { RunContext } from './run-context.ts'
+import type { WorkerStageDeps } from './worker-stage.ts'
+
+/** Result pages up to this many bytes are kept beside the log. */
+export const DURABLE_PAGE_BYTES = 64 * 1024
+
+/** A page that was listed is not there, or is another. */
+export class PageGone extends Error {}
+
+interface FollowedTask {
+  readonly deps: Pick<WorkerStageDeps, 'log' | 'clock' | 'client'>
+  readonly run: RunContext
+  readonly stage: number
+  readonly streams: boolean
+  readonly node: WorkerNode
+  readonly taskId: string
+}
+
+/** The pages of a task on their way from its worker into the result: stage 0's relay. */
+export class TaskPages {
+  readonly #task: FollowedTask
+  readonly #publisher: ReturnType<typeof createBatchPublisher>
+  readonly #createdAt: number
+  /** Bytes that came with the answer of the task's POST. */
+  readonly #inline = new Map<number, Buffer>()
+  #newest: TaskStatus | undefined
+  #firstListedAt: number | undefined
+  #requests = 0
+  #fetchedBytes = 0
+  #cpuMicros = 0
+
+  constructor(task: FollowedTask) {
+    const { deps, run, streams, taskId } = task
+    this.#task = task
+    this.#publisher = createBatchPublisher(
+      streams,
+      () => deps.clock.monotonicMs(),
+      publishedBefore(run.aggregate, taskId),
+    )
+    this.#createdAt = deps.clock.now()
+  }
+
+  knowsNewer(status: TaskStatus): boolean {
+    return this.#newest !== undefined && status.version < this.#newest.version
+  }
+
+  /** What the task says of its pages. */
+  take(status: TaskStatus): void {
+    this.#newest = status
+    for (const page of status.inlinePages ?? []) this.#inline.set(page.token, Buffer.from(page.data))
+    if (status.pages.length > 0) this.#firstListedAt ??= this.#task.deps.clock.now()
+    this.#publisher.list(status.pages)
+    for (const batch of status.batchesDone) this.#publisher.batchDone(batch)
+  }
+
+  /** What may be published now; the last when the task has finished and nothing else is to come. */
+  next(): { readonly group: PublishableGroup | undefined; readonly last: boolean } {
+    const group = this.#publisher.next()
+    return { group, last: this.#newest?.state === 'FINISHED' && this.#publisher.pending === 0 }
+  }
+
+  /** Until something may be published that may not be yet, milliseconds. */
+  waitMs(): number | undefined {
+    return this.#publisher.waitMs()
+  }
+
+  /**
+   * Publishes a group, the last with the ends of task and relay, and of the query where all pages lie beside the log.
+   * @param settled the task is followed no longer: nothing of it may be recorded
+   * @throws PageGone
+   */
+  async publish(group: PublishableGroup | undefined, last: boolean, settled: () => boolean): Promise<void> {
+    const { deps, run, stage, node, taskId } = this.#task
+    const firstToken = resultPages(run.aggregate)
+    const small: ResultPage[] = []
+    for (const [index, page] of (group?.pages ?? []).entries()) {
+      if (page.bytes > DURABLE_PAGE_BYTES) continue
+      const bytes = await this.#fetchSmall(page)
+      small.push({ token: firstToken + index, bytes })
+      run.onPage(firstToken + index, bytes)
+    }
+    const kept = small.length > 0 ? await deps.log.keepPages(run.queryId, small) : NOTHING_KEPT
+    const places = new Map(small.map(({ token }, index) => [token, kept.places[index]]))
+    if (settled()) return
+    const pages = (group?.pages ?? []).map((page, index) => ({
+      rows: page.rows,
+      bytes: page.bytes,
+      sha256: page.sha256,
+      kept: page.bytes > DURABLE_PAGE_BYTES ? ('worker' as const) : ('log' as const),
+      ...placed(places.get(firstToken + index)),
+      taskToken: page.token,
+    }))
+    const publishCommand: QueryCommand = {
+      type: 'PublishPages',
+      data: {
+        taskId,
+        nodeUrl: node.url,
+        batch: group?.batch ?? 0,
+        firstToken,
+        pages,
+        lastOfBatch: group?.lastOfBatch ?? true,
+        lastOfResult: last,
+      },
+    }
+    if (!last || !this.#newest) return run.record([publishCommand], kept.beside)
+    const before = run.aggregate.intended
+    const earlier = before.kind === 'NONE' ? [] : before.pages
+    const totals = [...earlier, ...pages]
+    const relay = relayTaskStats({
+      sourceUri: `${node.url}/v1/task/${taskId}/results/0`,
+      createdAt: this.#createdAt,
+      firstListedAt: this.#firstListedAt,
+      lastPublishedAt: deps.clock.now(),
+      pages: totals.length,
+      rows: totals.reduce((sum, page) => sum + page.rows, 0),
+      bytes: totals.reduce((sum, page) => sum + page.bytes, 0),
+      requestsScheduled: this.#requests,
+      requestsCompleted: this.#requests,
+      fetchedBytes: this.#fetchedBytes,
+      cpuNanos: this.#cpuMicros * 1000,
+      blockedNanos: Math.max(0, (this.#firstListedAt ?? deps.clock.now()) - this.#createdAt) * 1e6,
+    })
+    const commands: Step[] = [
+      {
+        type: 'FinishTask',
+        data: { taskId, stage, nodeId: node.nodeId, nodeUrl: node.url, stats: this.#newest.stats },
+      },
+      publishCommand,
+      {
+        type: 'FinishTask',
+        data: {
+          taskId: makeTaskId(run.queryId, 0, 0),
+          stage: 0,
+          nodeId: 'coordinator',
+          nodeUrl: '',
+          stats: relay,
+        },
+      },
+    ]
+    if (totals.every((page) => page.kept === 'log')) commands.push(run.finish())
+    return run.record(commands, kept.beside)
+  }
+
+  async #fetchSmall(page: ClosedPage): Promise<Buffer> {
+    const { deps, node, taskId } = this.#task
+    this.#requests++
+    const bytes = this.#inline.get(page.token) ?? (await deps.client.fetchPage(node.url, taskId, page.token))
+    this.#inline.delete(page.token)
+    if (!bytes) throw new PageGone(`Page ${page.token} of ${taskId} is gone`)
+    this.#fetchedBytes += bytes.length
+    const start = performance.now()
+    const right = createHash('sha256').update(bytes).digest('hex') === page.sha256
+    this.#cpuMicros += Math.round((performance.now() - start) * 1000)
+    if (!right) throw new PageGone(`Page ${page.token} of ${taskId} does not match its hash`)
+    return bytes
+  }
+}
+
+const NOTHING_KEPT: KeptPages = { places: [], beside: [] }
+
+/** A page's place, as an event has it: absent where stream and token find the page. */
+export function placed(place: PagePlace | undefined): { readonly place?: PagePlace } {
+  return place ? { place } : {}
+}
+
+function publishedBefore(aggregate: QueryAggregate, taskId: string): PublishedBefore {
+  const query = aggregate.intended
+  const pages = query.kind === 'NONE' ? [] : query.pages.filter((page) => page.taskId === taskId)
+  return { tokens: new Set(pages.map((page) => page.taskToken)), batches: new Set(pages.map((page) => page.batch)) }
+}
+
+function resultPages(aggregate: QueryAggregate): number {
+  return aggregate.intended.kind === 'NONE' ? 0 : aggregate.intended.pages.length
+}
