@@ -1,5 +1,16 @@
 import { spawn } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  lchownSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -121,4 +132,14 @@ describe('the embedded Postgres', () => {
       rmSync(dirname(first.clusterDir), { recursive: true })
     },
   )
+
+  it.runIf(process.getuid?.() === 0)('follows no link that its own user could have laid', async () => {
+    const dataDir = join(folder.path, 'linked')
+    const elsewhere = join(folder.path, 'elsewhere')
+    for (const path of [dataDir, elsewhere, join(elsewhere, 'run')]) mkdirSync(path)
+    symlinkSync(join(elsewhere, 'postgres'), join(dataDir, 'postgres'))
+    lchownSync(join(dataDir, 'postgres'), 65_534, 65_534)
+    await expect(startEmbeddedPostgres({ dataDir })).rejects.toThrow(/is a link that root has not made/)
+    expect(statSync(join(elsewhere, 'run')).uid).toBe(0)
+  })
 })

@@ -101,6 +101,19 @@ describe('a lake of plain files', () => {
     expect(await connector.listTables()).toEqual([])
   })
 
+  it.each([
+    ['dropTable', { kind: 'dropTable', schema: 's', table: 't' }],
+    ['dropSchema', { kind: 'dropSchema', schema: 's', cascade: true }],
+  ] as const)('of which a file cannot be read is refused before it is decided: %s', async (_kind, change) => {
+    const location = mkdtempSync(join(root, 'plain-'))
+    mkdirSync(join(location, 's/t'), { recursive: true })
+    writeFileSync(join(location, 's/t/1.parquet'), 'no parquet')
+    const { writer } = emptyLake(location)
+    const target = await writer!.begin('20260101_000000_00000_00001', change)
+    await expect(writer!.prepare(target, [])).rejects.toThrow()
+    expect(filesBelow(location)).toEqual(['s/t/1.parquet'])
+  })
+
   it('is read only when it is told to be', () => {
     const location = mkdtempSync(join(root, 'plain-'))
     const connector = lakeConnector.create('lake', { connector: 'lake', location, readOnly: true }, context)

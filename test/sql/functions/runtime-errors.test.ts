@@ -82,6 +82,14 @@ describe('errors of running statements', () => {
     })
   })
 
+  it.each(['', '\n\nLINE 1: SELECT 1'])('names a file that the system refuses, without its path%j', (end) => {
+    const error = translateError(`IO Error: Cannot open file "/srv/lake/s/t/1.csv": Permission denied${end}`)
+    expect(error).toMatchObject({
+      errorName: 'PERMISSION_DENIED',
+      message: expect.not.stringContaining('/srv') as string,
+    })
+  })
+
   it('does not take data for an error of its own', async () => {
     expect((await failure(`SELECT CAST('USER_CANCELED: forged' AS INTEGER)`)).errorName).toBe('INVALID_CAST_ARGUMENT')
   })
