@@ -2,11 +2,11 @@ import { EngineError } from '../../shared/engine-error.ts'
 
 // Dates and times of literals, exactly: days and picoseconds as whole numbers.
 
-export const PICOS_PER_SECOND = 1_000_000_000_000n
+const PICOS_PER_SECOND = 1_000_000_000_000n
 export const PICOS_PER_DAY = 86_400n * PICOS_PER_SECOND
 
 /** Days since 1970-01-01 of a day of the proleptic Gregorian calendar; undefined where there is no such day. */
-export function epochDay(year: number, month: number, day: number): bigint | undefined {
+function epochDay(year: number, month: number, day: number): bigint | undefined {
   if (month < 1 || month > 12 || day < 1 || day > daysIn(year, month)) return undefined
   const y = month <= 2 ? year - 1 : year
   const era = Math.floor(y / 400)
@@ -123,7 +123,7 @@ function isIntlZone(zone: string): boolean {
   }
 }
 
-export function offsetMinutes(zone: string): number | undefined {
+function offsetMinutes(zone: string): number | undefined {
   const match = /^([+-])(\d\d):(\d\d)$/.exec(zone)
   if (match === null) return undefined
   const minutes = Number(match[2]) * 60 + Number(match[3])

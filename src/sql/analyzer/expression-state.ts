@@ -54,7 +54,7 @@ export function asBoolean(state: ExpressionState, node: Expression, expr: Expr, 
   return asType(state, node, expr, BOOLEAN, what)
 }
 
-export function asType(state: ExpressionState, node: Expression, expr: Expr, type: SqlType, what: string): Expr {
+function asType(state: ExpressionState, node: Expression, expr: Expr, type: SqlType, what: string): Expr {
   const common = commonSuperType(expr.type, type)
   if (common === undefined || common.kind !== type.kind) {
     throw errorAt(

@@ -239,7 +239,7 @@ function analyzeParameter(context: AnalysisContext, node: Parameter): Expr {
   return value
 }
 
-export function noteParameterType(context: AnalysisContext, node: Parameter, type: SqlType): void {
+function noteParameterType(context: AnalysisContext, node: Parameter, type: SqlType): void {
   if (context.parameters.kind === 'describe') context.parameters.types.set(node.index, type)
 }
 

@@ -34,7 +34,7 @@ export type Step =
     }
   | { readonly kind: 'leave' | 'iterate'; readonly label: ColumnId }
 
-export interface Arm {
+interface Arm {
   readonly when: Expr
   readonly steps: readonly Step[]
 }

@@ -45,7 +45,7 @@ export function analyzeTable(context: AnalysisContext, table: Table, scope: Scop
   }
 }
 
-export function missingTable(context: AnalysisContext, node: Table, { catalog, schema, table }: TableName): Error {
+function missingTable(context: AnalysisContext, node: Table, { catalog, schema, table }: TableName): Error {
   if (!context.metadata.hasCatalog(catalog)) {
     return errorAt(context, node, 'CATALOG_NOT_FOUND', `Catalog '${catalog}' not found`)
   }

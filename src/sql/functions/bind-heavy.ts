@@ -16,7 +16,7 @@ export function isHeavy(piece: Sql): boolean {
 }
 
 /** Whether a piece is a literal, alone or cast to its type. */
-export function isLiteral(piece: Sql): boolean {
+function isLiteral(piece: Sql): boolean {
   return LITERAL_START.test(formOf(piece, 12)) && LITERAL.test(formOf(piece))
 }
 

@@ -73,7 +73,7 @@ export function castFromJson(x: Sql, to: SqlType): Sql {
 }
 
 /** The type as `u_json_cast` reads it: JSON, small. */
-export function descriptor(type: SqlType): string {
+function descriptor(type: SqlType): string {
   return JSON.stringify(describe(type))
 }
 

@@ -6,7 +6,7 @@ export const JODA_FORMAT = 'format_datetime'
 export type FormatStyle = typeof MYSQL_FORMAT | typeof JODA_FORMAT
 
 /** What is printed: the local time, rounded to milliseconds, and where there is one its zone and the offset. */
-export interface Printed {
+interface Printed {
   readonly local: Sql
   readonly zoned: { readonly zone: Sql; readonly offset: Sql } | undefined
 }

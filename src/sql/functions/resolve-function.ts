@@ -196,7 +196,7 @@ function notFound(name: string, args: readonly ArgumentType[], overloads: readon
 }
 
 /** `contains(array(T), T) T:comparable`: a signature as messages list it. */
-export function describe(signature: Signature): string {
+function describe(signature: Signature): string {
   const variables = signature.variables.map((variable) => {
     const ability = signature.constraints[variable]
     return ability === undefined ? variable : `${variable}:${ability}`

@@ -55,7 +55,7 @@ function queryItem(query: Sql): FromItem {
 }
 
 /** Only FROM so far: it may stand in another FROM as it is. */
-export function isBare(block: Block): boolean {
+function isBare(block: Block): boolean {
   return block.with.length === 0 && block.where.length === 0 && isOpen(block)
 }
 

@@ -176,7 +176,7 @@ export function renderConjuncts(state: RenderState, expr: Expr): readonly Sql[] 
   return [renderCondition(state, expr)]
 }
 
-export function renderCondition(state: RenderState, expr: Expr): Sql {
+function renderCondition(state: RenderState, expr: Expr): Sql {
   switch (expr.kind) {
     case 'and':
       return balanced(renderConjuncts(state, expr), 'AND')

@@ -3,7 +3,7 @@ import { quoteName, printText } from '../syntax/print-names.ts'
 /** A value of a generated row. */
 export type RowValue = string | number | boolean | null
 
-export interface GeneratedColumn {
+interface GeneratedColumn {
   readonly name: string
   /** Cast to this type; without one the column has the type of its values, as literals. */
   readonly type?: string

@@ -84,7 +84,7 @@ function likeOf(node: LikeClause): RowsQuery['like'] {
 }
 
 /** The catalog named, or the session's. */
-export function catalogOf(input: StatementInput, node: AnyNode, named: string | undefined): string {
+function catalogOf(input: StatementInput, node: AnyNode, named: string | undefined): string {
   const catalog = named?.toLowerCase() ?? input.session.catalog
   if (catalog === undefined) {
     throw errorAt(input, node, 'MISSING_CATALOG_NAME', 'Catalog must be specified when session catalog is not set')
@@ -96,7 +96,7 @@ export function catalogOf(input: StatementInput, node: AnyNode, named: string | 
 }
 
 /** `schema` or `catalog.schema`, completed from the session. */
-export function schemaOf(
+function schemaOf(
   input: StatementInput,
   node: AnyNode,
   name: QualifiedName | undefined,
@@ -123,7 +123,7 @@ async function showTables(input: StatementInput, node: ShowTables): Promise<stri
 }
 
 /** The parts of a table's name, where a missing one is reported at the statement. */
-export function tableNameOf(input: StatementInput, node: AnyNode, name: QualifiedName): TableName {
+function tableNameOf(input: StatementInput, node: AnyNode, name: QualifiedName): TableName {
   try {
     return qualify(name, input.session)
   } catch (error) {

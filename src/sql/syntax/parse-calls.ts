@@ -92,7 +92,7 @@ export function parseSetQuantifier(cursor: TokenCursor, starts = startsExpressio
   return undefined
 }
 
-export function parseFilter(cursor: TokenCursor): Expression | undefined {
+function parseFilter(cursor: TokenCursor): Expression | undefined {
   if (!cursor.isPair('FILTER', '(')) return undefined
   cursor.advance()
   cursor.expect('(', 'WHERE')

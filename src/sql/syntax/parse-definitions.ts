@@ -35,7 +35,7 @@ function parseNotExists(cursor: TokenCursor): boolean {
   return true
 }
 
-export function parseOptionalComment(cursor: TokenCursor): StringLiteral | undefined {
+function parseOptionalComment(cursor: TokenCursor): StringLiteral | undefined {
   return cursor.accept('COMMENT') ? parseString(cursor) : undefined
 }
 

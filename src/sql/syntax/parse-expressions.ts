@@ -179,7 +179,7 @@ function parseIn(cursor: TokenCursor, value: Expression, start: number, at: numb
   return { kind: 'InPredicate', span: cursor.span(start, at), value, valueList }
 }
 
-export function parseSubquery(cursor: TokenCursor): SubqueryExpression {
+function parseSubquery(cursor: TokenCursor): SubqueryExpression {
   const { start } = cursor
   const query = cursor.parenthesized(cursor.rules.query)
   return { kind: 'SubqueryExpression', span: cursor.span(start), query }

@@ -144,7 +144,7 @@ function isRelationClause(cursor: TokenCursor): boolean {
   return !(cursor.isIdentifierAt(2) && (cursor.peek(3) === ',' || cursor.peek(3) === ')'))
 }
 
-export function parseAliased(
+function parseAliased(
   cursor: TokenCursor,
   relation: Relation,
   start: number,

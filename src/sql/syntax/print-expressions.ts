@@ -193,7 +193,7 @@ export function printInterval(node: IntervalLiteral): string {
   return `INTERVAL ${sign}${printText(node.value)} ${node.startField}${to}`
 }
 
-export function printSubquery(printer: Printer, node: SubqueryExpression): string {
+function printSubquery(printer: Printer, node: SubqueryExpression): string {
   return `(${printer.query(node.query, 0).trimEnd()}\n)`
 }
 

@@ -1,5 +1,4 @@
 import type { DataType, Expression } from './ast.ts'
-import type { Query } from './ast-query.ts'
 import type { Statement } from './ast-statements.ts'
 import { printAnyExpression } from './print-expressions.ts'
 import { printType as type } from './print-names.ts'
@@ -19,10 +18,6 @@ const printer: Printer = {
  */
 export function printStatement(statement: Statement): string {
   return printer.statement(statement, 0).trimEnd()
-}
-
-export function printQuery(query: Query): string {
-  return printer.query(query, 0).trimEnd()
 }
 
 export function printExpression(expression: Expression): string {

@@ -7,7 +7,7 @@ import { tokenize, type Tokens } from './lexer.ts'
 import { locate, type Span } from './span.ts'
 
 /** How deep a tree may be, and how deep its text may nest. */
-export const MAX_DEPTH = 1000
+const MAX_DEPTH = 1000
 
 /** Productions that lower ones call back: an expression holds queries, a query holds expressions. */
 export interface Productions {

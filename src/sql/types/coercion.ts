@@ -4,14 +4,12 @@ import {
   char,
   decimal,
   isCharacter,
-  isInteger,
   isNumeric,
   map,
   MAX_CHAR_LENGTH,
   MAX_DECIMAL_PRECISION,
   row,
   sameType,
-  simpleType,
   timestamp,
   timestampWithTimeZone,
   timeWithTimeZone,
@@ -299,12 +297,6 @@ export function isStorable(type: SqlType): boolean {
 }
 
 /** What a literal list or a set operation shows for rows whose field names differ. */
-export function withoutFieldNames(type: SqlType): SqlType {
+function withoutFieldNames(type: SqlType): SqlType {
   return type.kind === 'row' ? anonymousRow(type.fields.map((field) => field.type)) : type
-}
-
-/** The type in which two integer operands are calculated. */
-export function widerInteger(a: SqlType, b: SqlType): SqlType | undefined {
-  if (!isInteger(a) || !isInteger(b)) return undefined
-  return simpleType((numericRank(a) >= numericRank(b) ? a.kind : b.kind) as 'bigint')
 }

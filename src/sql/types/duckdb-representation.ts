@@ -126,7 +126,7 @@ export function decimalType(precision: number, scale: number): Sql {
 }
 
 /** The name of a row's field, counted from 0, in the struct that holds it. */
-export function rowField(index: number): Sql {
+function rowField(index: number): Sql {
   return plainName(`f${index}`)
 }
 

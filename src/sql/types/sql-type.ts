@@ -120,27 +120,14 @@ function simple(kind: SimpleKind): SimpleType {
 
 export const UNKNOWN = simple('unknown')
 export const BOOLEAN = simple('boolean')
-export const TINYINT = simple('tinyint')
-export const SMALLINT = simple('smallint')
 export const INTEGER = simple('integer')
 export const BIGINT = simple('bigint')
-export const REAL = simple('real')
 export const DOUBLE = simple('double')
 export const VARBINARY = simple('varbinary')
 export const JSON_TYPE = simple('json')
 export const DATE = simple('date')
 export const INTERVAL_DAY = simple('interval day to second')
 export const INTERVAL_YEAR = simple('interval year to month')
-export const UUID = simple('uuid')
-export const IPADDRESS = simple('ipaddress')
-export const HYPERLOGLOG = simple('HyperLogLog')
-export const P4HYPERLOGLOG = simple('P4HyperLogLog')
-export const TDIGEST = simple('tdigest')
-export const SET_DIGEST = simple('SetDigest')
-export const COLOR = simple('color')
-export const JSON_PATH = simple('JsonPath')
-export const JSON_2016 = simple('json2016')
-export const JONI_REGEXP = simple('JoniRegExp')
 export const VARCHAR: VarcharType = Object.freeze({ kind: 'varchar', length: undefined })
 
 export function simpleType(kind: SimpleKind): SimpleType {
@@ -194,10 +181,6 @@ export function anonymousRow(types: readonly SqlType[]): RowType {
 
 export function qdigest(element: SqlType): QuantileDigestType {
   return { kind: 'qdigest', element }
-}
-
-export function functionType(args: readonly SqlType[], result: SqlType): FunctionType {
-  return { kind: 'function', arguments: args, result }
 }
 
 /** Same type in every part, names of row fields included. */

@@ -10,7 +10,7 @@ export interface TypeSignature {
   readonly literalArguments?: readonly []
 }
 
-export type TypeSignatureArgument =
+type TypeSignatureArgument =
   | { readonly kind: 'LONG'; readonly value: number }
   | { readonly kind: 'TYPE'; readonly value: TypeSignature }
   | {
@@ -24,17 +24,6 @@ export interface WireOptions {
   readonly parametricDatetime: boolean
   /** The client's headers are X-Presto-*: signatures carry the old, empty fields beside `arguments`. */
   readonly prestoFamily: boolean
-}
-
-/** One entry of `columns`. */
-export interface WireColumn {
-  readonly name: string
-  readonly type: string
-  readonly typeSignature: TypeSignature
-}
-
-export function wireColumn(name: string, type: SqlType, options: WireOptions): WireColumn {
-  return { name, type: wireTypeText(type, options), typeSignature: typeSignature(type, options) }
 }
 
 export function wireTypeText(type: SqlType, options: Pick<WireOptions, 'parametricDatetime'>): string {

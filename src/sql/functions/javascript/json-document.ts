@@ -218,7 +218,7 @@ export function canonicalNumber(text: string): string {
 }
 
 /** Java's Double.toString. */
-export function javaDouble(value: number): string {
+function javaDouble(value: number): string {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : value > 0 ? 'Infinity' : '-Infinity'
   if (value === 0) return Object.is(value, -0) ? '-0.0' : '0.0'
   const size = Math.abs(value)

@@ -37,7 +37,7 @@ export interface TableProgram {
 type Cells = readonly (readonly [number, string | null])[]
 
 /** The rows of JSON_TABLE, each a JSON array: scalars behind the letter of their kind, documents as text. */
-export function jsonTable(input: string, passed: string, text: string): string[] {
+function jsonTable(input: string, passed: string, text: string): string[] {
   const { width, root, errorOnError } = JSON.parse(text) as TableProgram
   const variables = variablesOf(passed)
   const found = (item: JsonValue, path: string): readonly JsonValue[] => {

@@ -17,7 +17,7 @@ import { SqlFailure, type ScalarFunction } from './scalar-function.ts'
 const MAX_CACHED = 200
 const paths = new Map<string, JsonPath>()
 
-export function pathOf(text: string): JsonPath {
+function pathOf(text: string): JsonPath {
   let path = paths.get(text)
   if (path === undefined) {
     path = parseJsonPath(text)

@@ -26,8 +26,8 @@ export interface Subscript {
   readonly to: PathNode | undefined
 }
 
-export const pathMethods = ['type', 'size', 'double', 'ceiling', 'floor', 'abs', 'keyvalue'] as const
-export type PathMethod = (typeof pathMethods)[number]
+const pathMethods = ['type', 'size', 'double', 'ceiling', 'floor', 'abs', 'keyvalue'] as const
+type PathMethod = (typeof pathMethods)[number]
 
 export type PathPredicate =
   | { readonly kind: 'and' | 'or'; readonly left: PathPredicate; readonly right: PathPredicate }

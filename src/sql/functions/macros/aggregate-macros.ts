@@ -11,23 +11,42 @@ export const aggregateMacros: readonly Macro[] = [
   ),
   macro(
     'q_picks(l, ps)',
-    `list_transform([l], lambda qp1: CASE WHEN len(qp1) > 0 THEN list_transform(ps, lambda qp2: q_pick(qp1, q_percentile(qp2))) END)[1]`,
+    `
+      list_transform([l], lambda qp1: CASE
+        WHEN len(qp1) > 0 THEN list_transform(ps, lambda qp2: q_pick(qp1, q_percentile(qp2)))
+      END)[1]
+    `,
   ),
   macro(
     'q_digest_pick(d, p)',
-    `q_pick(flatten(list_transform(d, lambda qd1: list_transform(range(CAST(qd1.w AS BIGINT)), lambda qd2: qd1.v))), q_percentile(p))`,
+    `
+      q_pick(flatten(list_transform(d, lambda qd1: list_transform(range(CAST(qd1.w AS BIGINT)), lambda qd2:
+          qd1.v))), q_percentile(p))
+    `,
   ),
   macro(
     'q_quantile_at(d, x)',
-    `coalesce(list_sum(list_transform(list_filter(d, lambda qd3: qd3.v <= x), lambda qd4: qd4.w)), 0) / list_sum(list_transform(d, lambda qd5: qd5.w))`,
+    `
+      coalesce(list_sum(list_transform(list_filter(d, lambda qd3: qd3.v <= x), lambda qd4: qd4.w)), 0) /
+          list_sum(list_transform(d, lambda qd5: qd5.w))
+    `,
   ),
   macro(
     'q_merge_counts(l)',
-    `CASE WHEN l IS NOT NULL THEN map_from_entries(list_transform(list_distinct(flatten(list_transform(l, lambda qm1: map_keys(qm1)))), lambda qm2: {'k': qm2, 'v': CAST(list_sum(list_transform(l, lambda qm3: coalesce(qm3[qm2], 0))) AS BIGINT)})) END`,
+    `
+      CASE
+        WHEN l IS NOT NULL THEN map_from_entries(list_transform(list_distinct(flatten(list_transform(l, lambda qm1:
+            map_keys(qm1)))), lambda qm2: {'k': qm2, 'v': CAST(list_sum(list_transform(l, lambda qm3:
+            coalesce(qm3[qm2], 0))) AS BIGINT)}))
+      END
+    `,
   ),
   macro(
     'q_most_frequent(h, n)',
-    `map_from_entries(list_transform(list_slice(list_sort(list_transform(map_entries(h), lambda qf1: {'n': qf1.value, 'k': qf1.key}), 'DESC'), 1, n), lambda qf2: {'k': qf2.k, 'v': qf2.n}))`,
+    `
+      map_from_entries(list_transform(list_slice(list_sort(list_transform(map_entries(h), lambda qf1: {'n':
+          qf1.value, 'k': qf1.key}), 'DESC'), 1, n), lambda qf2: {'k': qf2.k, 'v': qf2.n}))
+    `,
   ),
   macro(
     'q_pairs_map(l)',
@@ -35,11 +54,25 @@ export const aggregateMacros: readonly Macro[] = [
   ),
   macro(
     'q_result_count(n, f)',
-    `CASE WHEN n <= 0 THEN u_raise('${bad}: '||CASE WHEN ends_with(f, '_by') THEN 'third' ELSE 'second' END||' argument of '||f||' must be a positive integer') WHEN n > 10000 THEN u_raise('${bad}: '||CASE WHEN ends_with(f, '_by') THEN 'third' ELSE 'second' END||' argument of '||f||' must be less than or equal to 10000; found '||n) ELSE n END`,
+    `
+      CASE
+        WHEN n <= 0 THEN u_raise('${bad}: '||CASE WHEN ends_with(f, '_by') THEN 'third' ELSE 'second'
+            END||' argument of '||f||' must be a positive integer')
+        WHEN n > 10000 THEN u_raise('${bad}: '||CASE WHEN ends_with(f, '_by') THEN 'third' ELSE 'second'
+            END||' argument of '||f||' must be less than or equal to 10000; found '||n)
+        ELSE n
+      END
+    `,
   ),
   macro(
     'q_window_offset(n)',
-    `CASE WHEN n IS NULL THEN u_raise('${bad}: Offset must not be null') WHEN n < 0 THEN u_raise('${bad}: Offset must be at least 0') ELSE n END`,
+    `
+      CASE
+        WHEN n IS NULL THEN u_raise('${bad}: Offset must not be null')
+        WHEN n < 0 THEN u_raise('${bad}: Offset must be at least 0')
+        ELSE n
+      END
+    `,
   ),
   macro('q_window_nth(n)', `CASE WHEN n < 1 THEN u_raise('${bad}: Offset must be at least 1') ELSE n END`),
   macro('q_window_buckets(n)', `CASE WHEN n <= 0 THEN u_raise('${bad}: Buckets must be greater than 0') ELSE n END`),

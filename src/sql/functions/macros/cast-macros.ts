@@ -15,7 +15,14 @@ export const castMacros: readonly Macro[] = [
   macro('q_cannot_cast(x, t)', `CASE WHEN x IS NOT NULL THEN u_raise('${cast}: Cannot cast '''||x||''' to '||t) END`),
   macro(
     'q_text_not_decimal(x, t)',
-    `CASE WHEN x IS NOT NULL THEN u_raise('${cast}: Cannot cast VARCHAR '''||x||''' to '||t||CASE WHEN TRY_CAST(x AS DOUBLE) IS NULL THEN '. Value is not a number.' ELSE '. Value too large.' END) END`,
+    `
+      CASE
+        WHEN x IS NOT NULL THEN u_raise('${cast}: Cannot cast VARCHAR '''||x||''' to '||t||CASE
+          WHEN TRY_CAST(x AS DOUBLE) IS NULL THEN '. Value is not a number.'
+          ELSE '. Value too large.'
+        END)
+      END
+    `,
   ),
   macro(
     'q_not_decimal(x, n, t)',
@@ -23,71 +30,162 @@ export const castMacros: readonly Macro[] = [
   ),
   macro(
     'q_fit(s, n, j)',
-    `CASE WHEN length(s) > n THEN u_raise('${cast}: Value '||CASE WHEN j = '' THEN s ELSE j||' ('||s||')' END||' cannot be represented as varchar('||n||')') ELSE s END`,
+    `
+      CASE
+        WHEN length(s) > n THEN u_raise('${cast}: Value '||CASE WHEN j = '' THEN s ELSE j||' ('||s||')'
+            END||' cannot be represented as varchar('||n||')')
+        ELSE s
+      END
+    `,
   ),
   macro(
     'q_limit(s, n)',
-    `CASE WHEN length(s) > n THEN u_raise('GENERIC_INTERNAL_ERROR: Character count exceeds length limit '||n||': '||s) ELSE s END`,
+    `
+      CASE
+        WHEN length(s) > n THEN u_raise('GENERIC_INTERNAL_ERROR: Character count exceeds length limit '||n||': '||s)
+        ELSE s
+      END
+    `,
   ),
   macro(
     'q_text_to_boolean(s)',
-    `CASE WHEN lower(s) IN ('true', 't', '1') THEN true WHEN lower(s) IN ('false', 'f', '0') THEN false WHEN s IS NOT NULL THEN u_raise('${cast}: Cannot cast '''||s||''' to BOOLEAN') END`,
+    `
+      CASE
+        WHEN lower(s) IN ('true', 't', '1') THEN true
+        WHEN lower(s) IN ('false', 'f', '0') THEN false
+        WHEN s IS NOT NULL THEN u_raise('${cast}: Cannot cast '''||s||''' to BOOLEAN')
+      END
+    `,
   ),
   macro(
     'q_text_to_double(s, n)',
-    `CASE WHEN regexp_full_match(trim(s), '[+-]?(NaN|Infinity|([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)') THEN coalesce(TRY_CAST(rtrim(trim(s), 'fFdD') AS DOUBLE), TRY_CAST(trim(s) AS DOUBLE), CAST(CASE WHEN starts_with(trim(s), '-') THEN '-Infinity' ELSE 'Infinity' END AS DOUBLE)) WHEN s IS NOT NULL THEN u_raise('${cast}: Cannot cast '''||s||''' to '||n) END`,
+    `
+      CASE
+        WHEN regexp_full_match(trim(s), '[+-]?(NaN|Infinity|([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)')
+            THEN coalesce(TRY_CAST(rtrim(trim(s), 'fFdD') AS DOUBLE), TRY_CAST(trim(s) AS DOUBLE), CAST(CASE WHEN
+            starts_with(trim(s), '-') THEN '-Infinity' ELSE 'Infinity' END AS DOUBLE))
+        WHEN s IS NOT NULL THEN u_raise('${cast}: Cannot cast '''||s||''' to '||n)
+      END
+    `,
   ),
   macro(
     'q_floating_to_integer(x, low, high, n, f)',
-    `CASE WHEN isnan(x) THEN u_raise('${cast}: Cannot cast '||f||' NaN to '||n) WHEN floor(abs(x) + 0.5) * sign(x) NOT BETWEEN low AND high THEN u_raise('${range}: Out of range for '||n||': '||q_java_double(x)) ELSE floor(abs(x) + 0.5) * sign(x) END`,
+    `
+      CASE
+        WHEN isnan(x) THEN u_raise('${cast}: Cannot cast '||f||' NaN to '||n)
+        WHEN floor(abs(x) + 0.5) * sign(x) NOT BETWEEN low AND high THEN
+            u_raise('${range}: Out of range for '||n||': '||q_java_double(x))
+        ELSE floor(abs(x) + 0.5) * sign(x)
+      END
+    `,
   ),
   macro(
     'q_double_to_bigint(x)',
-    `CASE WHEN isnan(x) OR x NOT BETWEEN ${bounds} OR x = CAST(9223372036854775807 AS DOUBLE) THEN u_raise('${cast}: Unable to cast '||q_java_double(x)||' to bigint') ELSE CAST(floor(abs(x) + 0.5) * sign(x) AS BIGINT) END`,
+    `
+      CASE
+        WHEN isnan(x) OR x NOT BETWEEN ${bounds} OR x = CAST(9223372036854775807 AS DOUBLE) THEN
+            u_raise('${cast}: Unable to cast '||q_java_double(x)||' to bigint')
+        ELSE CAST(floor(abs(x) + 0.5) * sign(x) AS BIGINT)
+      END
+    `,
   ),
   macro(
     'q_real_to_bigint(x)',
-    `CASE WHEN isnan(x) THEN u_raise('${cast}: Cannot cast real NaN to bigint') WHEN x >= CAST(9223372036854775807 AS DOUBLE) THEN CAST(9223372036854775807 AS BIGINT) WHEN x <= CAST(-9223372036854775808 AS DOUBLE) THEN CAST(-9223372036854775808 AS BIGINT) ELSE CAST(floor(abs(CAST(x AS DOUBLE)) + 0.5) * sign(x) AS BIGINT) END`,
+    `
+      CASE
+        WHEN isnan(x) THEN u_raise('${cast}: Cannot cast real NaN to bigint')
+        WHEN x >= CAST(9223372036854775807 AS DOUBLE) THEN CAST(9223372036854775807 AS BIGINT)
+        WHEN x <= CAST(-9223372036854775808 AS DOUBLE) THEN CAST(-9223372036854775808 AS BIGINT)
+        ELSE CAST(floor(abs(CAST(x AS DOUBLE)) + 0.5) * sign(x) AS BIGINT)
+      END
+    `,
   ),
   macro(
     'q_text_to_uuid(s)',
-    `CASE WHEN s IS NULL THEN NULL WHEN length(s) <> 36 OR NOT regexp_full_match(s, '[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}') THEN u_raise('${cast}: '||CASE WHEN regexp_full_match(s, '[0-9a-fA-F]+(-[0-9a-fA-F]+){4}') THEN 'Invalid UUID string length: '||length(s) ELSE 'Cannot cast value to UUID: '||s END) ELSE CAST(s AS UUID) END`,
+    `
+      CASE
+        WHEN s IS NULL THEN NULL
+        WHEN length(s) <> 36 OR NOT regexp_full_match(s, '[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}') THEN
+            u_raise('${cast}: '||CASE
+          WHEN regexp_full_match(s, '[0-9a-fA-F]+(-[0-9a-fA-F]+){4}') THEN 'Invalid UUID string length: '||length(s)
+          ELSE 'Cannot cast value to UUID: '||s
+        END)
+        ELSE CAST(s AS UUID)
+      END
+    `,
   ),
   macro(
     'q_binary_to_uuid(x)',
-    `CASE WHEN octet_length(x) <> 16 THEN u_raise('${cast}: Invalid UUID binary length: '||octet_length(x)) ELSE CAST(regexp_replace(lower(hex(x)), '^(.{8})(.{4})(.{4})(.{4})(.{12})$', '\\1-\\2-\\3-\\4-\\5') AS UUID) END`,
+    `
+      CASE
+        WHEN octet_length(x) <> 16 THEN u_raise('${cast}: Invalid UUID binary length: '||octet_length(x))
+        ELSE CAST(regexp_replace(lower(hex(x)), '^(.{8})(.{4})(.{4})(.{4})(.{12})$', '\\1-\\2-\\3-\\4-\\5') AS UUID)
+      END
+    `,
   ),
   macro(
     'q_cast_map(l)',
-    `CASE WHEN len(list_distinct(list_transform(l, lambda q2: q2.k))) < len(l) THEN u_raise('${cast}: duplicate keys') ELSE map_from_entries(l) END`,
+    `
+      CASE
+        WHEN len(list_distinct(list_transform(l, lambda q2: q2.k))) < len(l) THEN u_raise('${cast}: duplicate keys')
+        ELSE map_from_entries(l)
+      END
+    `,
   ),
 
   macro(
     'q_text_to_date(s)',
-    `CASE WHEN regexp_full_match(s, '\\d{4}-\\d{2}-\\d{2}') AND TRY_CAST(s AS DATE) IS NOT NULL THEN CAST(s AS DATE) ELSE DATE '1970-01-01' + CAST(u_text_to_date(s) AS INTEGER) END`,
+    `
+      CASE
+        WHEN regexp_full_match(s, '\\d{4}-\\d{2}-\\d{2}') AND TRY_CAST(s AS DATE) IS NOT NULL THEN CAST(s AS DATE)
+        ELSE DATE '1970-01-01' + CAST(u_text_to_date(s) AS INTEGER)
+      END
+    `,
   ),
   macro('q_unit(p)', `CAST(10 ** (6 - p) AS BIGINT)`),
   macro(
     'q_text_to_timestamp(s, p)',
-    `CASE WHEN ${whole} AND TRY_CAST(s AS TIMESTAMP) IS NOT NULL THEN q_round(CAST(s AS TIMESTAMP), q_unit(p)) ELSE make_timestamp(u_text_to_timestamp(s, p)) END`,
+    `
+      CASE
+        WHEN ${whole} AND TRY_CAST(s AS TIMESTAMP) IS NOT NULL THEN q_round(CAST(s AS TIMESTAMP), q_unit(p))
+        ELSE make_timestamp(u_text_to_timestamp(s, p))
+      END
+    `,
   ),
   macro(
     'q_text_to_timestamp_fine(s, p)',
-    `list_transform([u_text_to_timestamp_fine(s, p)], lambda qa1: CASE WHEN qa1 IS NOT NULL THEN {'t': make_timestamp(CAST(split_part(qa1, ' ', 1) AS BIGINT)), 'p': CAST(split_part(qa1, ' ', 2) AS INTEGER)} END)[1]`,
+    `
+      list_transform([u_text_to_timestamp_fine(s, p)], lambda qa1: CASE
+        WHEN qa1 IS NOT NULL THEN {'t': make_timestamp(CAST(split_part(qa1, ' ', 1) AS BIGINT)), 'p':
+            CAST(split_part(qa1, ' ', 2) AS INTEGER)}
+      END)[1]
+    `,
   ),
   macro('q_text_zone(s, z)', `CASE WHEN ${whole} THEN z ELSE coalesce(nullif(u_text_zone(s), ''), z) END`),
   macro(
     'q_text_to_instant(s, p, z)',
-    `list_transform([{'l': q_text_to_timestamp(s, p), 'z': q_text_zone(s, z)}], lambda qa2: CASE WHEN qa2.l IS NOT NULL THEN {'t': q_instant(qa2.l, qa2.z), 'z': qa2.z} END)[1]`,
+    `
+      list_transform([{'l': q_text_to_timestamp(s, p), 'z': q_text_zone(s, z)}], lambda qa2: CASE WHEN qa2.l IS NOT
+          NULL THEN {'t': q_instant(qa2.l, qa2.z), 'z': qa2.z} END)[1]
+    `,
   ),
   macro(
     'q_text_to_instant_fine(s, p, z)',
-    `list_transform([{'l': q_text_to_timestamp_fine(s, p), 'z': q_text_zone(s, z)}], lambda qa3: CASE WHEN qa3.l IS NOT NULL THEN {'t': q_instant(qa3.l.t, qa3.z), 'p': qa3.l.p, 'z': qa3.z} END)[1]`,
+    `
+      list_transform([{'l': q_text_to_timestamp_fine(s, p), 'z': q_text_zone(s, z)}], lambda qa3: CASE
+        WHEN qa3.l IS NOT NULL THEN {'t': q_instant(qa3.l.t, qa3.z), 'p': qa3.l.p, 'z': qa3.z}
+      END)[1]
+    `,
   ),
   macro('q_text_to_time(s, p)', `q_time_of_micros(u_text_to_time_picos(s, p) // 1000000)`),
   macro(
     'q_text_to_time_zone(s, p)',
-    `CASE WHEN s IS NOT NULL THEN {'t': q_time_of_micros(u_text_to_time_zone_picos(s, p) // 1000000), 'o': CAST(u_text_time_offset(s) AS INTEGER)} END`,
+    `
+      CASE
+        WHEN s IS NOT NULL THEN {'t': q_time_of_micros(u_text_to_time_zone_picos(s, p) // 1000000), 'o':
+            CAST(u_text_time_offset(s) AS INTEGER)}
+      END
+    `,
   ),
 
   macro(
@@ -102,7 +200,12 @@ export const castMacros: readonly Macro[] = [
   macro('q_round_fine_picos(x, u)', `(x + u // 2) // u * u`),
   macro(
     'q_round_fine(x, p)',
-    `CASE WHEN x IS NOT NULL THEN {'t': x.t + to_microseconds(q_round_fine_picos(x.p, CAST(10 ** (12 - p) AS INTEGER)) // 1000000), 'p': CAST(q_round_fine_picos(x.p, CAST(10 ** (12 - p) AS INTEGER)) % 1000000 AS INTEGER)} END`,
+    `
+      CASE
+        WHEN x IS NOT NULL THEN {'t': x.t + to_microseconds(q_round_fine_picos(x.p, CAST(10 ** (12 - p) AS INTEGER))
+            // 1000000), 'p': CAST(q_round_fine_picos(x.p, CAST(10 ** (12 - p) AS INTEGER)) % 1000000 AS INTEGER)}
+      END
+    `,
   ),
   macro(
     'q_time_zone_key(x)',
@@ -112,7 +215,13 @@ export const castMacros: readonly Macro[] = [
 
   macro(
     'q_date_plus(d, i)',
-    `CASE WHEN i % 86400000 <> 0 AND d IS NOT NULL THEN u_raise('INVALID_FUNCTION_ARGUMENT: Cannot add hour, minutes or seconds to a date') ELSE d + CAST(i // 86400000 AS INTEGER) END`,
+    `
+      CASE
+        WHEN i % 86400000 <> 0 AND d IS NOT NULL THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: Cannot add hour, minutes or seconds to a date')
+        ELSE d + CAST(i // 86400000 AS INTEGER)
+      END
+    `,
   ),
   macro(
     'q_from_unixtime(x)',
@@ -120,18 +229,50 @@ export const castMacros: readonly Macro[] = [
   ),
   macro(
     'q_from_nanos(n, z)',
-    `CASE WHEN n IS NOT NULL THEN {'t': make_timestamp(CAST(q_floordiv(n, 1000) AS BIGINT)), 'p': CAST((n - q_floordiv(n, 1000) * 1000) * 1000 AS INTEGER), 'z': z} END`,
+    `
+      CASE
+        WHEN n IS NOT NULL THEN {'t': make_timestamp(CAST(q_floordiv(n, 1000) AS BIGINT)), 'p': CAST((n -
+            q_floordiv(n, 1000) * 1000) * 1000 AS INTEGER), 'z': z}
+      END
+    `,
   ),
   macro(
     'q_parsed_datetime(s, z)',
-    `CASE WHEN s IS NOT NULL THEN {'t': q_instant(make_timestamp(CAST(split_part(s, ' ', 1) AS BIGINT)), coalesce(nullif(split_part(s, ' ', 3), ''), z)), 'z': coalesce(nullif(split_part(s, ' ', 3), ''), z)} END`,
+    `
+      CASE
+        WHEN s IS NOT NULL THEN {'t': q_instant(make_timestamp(CAST(split_part(s, ' ', 1) AS BIGINT)),
+            coalesce(nullif(split_part(s, ' ', 3), ''), z)), 'z': coalesce(nullif(split_part(s, ' ', 3), ''), z)}
+      END
+    `,
   ),
   macro(
     'q_parsed_datetime_fine(s, z)',
-    `CASE WHEN s IS NOT NULL THEN {'t': q_instant(make_timestamp(CAST(split_part(s, ' ', 1) AS BIGINT)), coalesce(nullif(split_part(s, ' ', 3), ''), z)), 'p': CAST(split_part(s, ' ', 2) AS INTEGER), 'z': coalesce(nullif(split_part(s, ' ', 3), ''), z)} END`,
+    `
+      CASE
+        WHEN s IS NOT NULL THEN {'t': q_instant(make_timestamp(CAST(split_part(s, ' ', 1) AS BIGINT)),
+            coalesce(nullif(split_part(s, ' ', 3), ''), z)), 'p': CAST(split_part(s, ' ', 2) AS INTEGER), 'z':
+            coalesce(nullif(split_part(s, ' ', 3), ''), z)}
+      END
+    `,
   ),
   macro(
     'q_parse_duration(s)',
-    `CASE WHEN regexp_full_match(s, '\\s*\\d+(\\.\\d+)?\\s*(ns|us|ms|s|m|h|d)\\s*') THEN CAST(floor(CAST(regexp_extract(s, '(\\d+(\\.\\d+)?)', 1) AS DOUBLE) * CASE regexp_extract(s, '([a-zA-Z]+)', 1) WHEN 'ns' THEN 1e-6 WHEN 'us' THEN 1e-3 WHEN 'ms' THEN 1 WHEN 's' THEN 1e3 WHEN 'm' THEN 6e4 WHEN 'h' THEN 3.6e6 ELSE 8.64e7 END + 0.5) AS BIGINT) WHEN s IS NOT NULL THEN u_raise('INVALID_FUNCTION_ARGUMENT: duration is not a valid data duration string: '||s) END`,
+    `
+      CASE
+        WHEN regexp_full_match(s, '\\s*\\d+(\\.\\d+)?\\s*(ns|us|ms|s|m|h|d)\\s*') THEN
+            CAST(floor(CAST(regexp_extract(s, '(\\d+(\\.\\d+)?)', 1) AS DOUBLE) * CASE regexp_extract(s,
+            '([a-zA-Z]+)', 1)
+          WHEN 'ns' THEN 1e-6
+          WHEN 'us' THEN 1e-3
+          WHEN 'ms' THEN 1
+          WHEN 's' THEN 1e3
+          WHEN 'm' THEN 6e4
+          WHEN 'h' THEN 3.6e6
+          ELSE 8.64e7
+        END + 0.5) AS BIGINT)
+        WHEN s IS NOT NULL THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: duration is not a valid data duration string: '||s)
+      END
+    `,
   ),
 ]

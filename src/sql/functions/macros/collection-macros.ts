@@ -5,7 +5,12 @@ export const collectionMacros: readonly Macro[] = [
   macro('q_map_first(l)', `map_from_entries(list_filter(l, lambda e, i: i = 1 OR e.k IS DISTINCT FROM l[i - 1].k))`),
   macro(
     'q_multimap(l)',
-    `CASE WHEN l IS NOT NULL THEN map_from_entries(list_transform(list_distinct(list_transform(l, lambda e: e.k)), lambda k: {'k': k, 'v': list_transform(list_filter(l, lambda e: e.k = k), lambda e: e.v)})) END`,
+    `
+      CASE
+        WHEN l IS NOT NULL THEN map_from_entries(list_transform(list_distinct(list_transform(l, lambda e: e.k)),
+            lambda k: {'k': k, 'v': list_transform(list_filter(l, lambda e: e.k = k), lambda e: e.v)}))
+      END
+    `,
   ),
   macro('q_map_union(l)', `list_reduce(l, lambda a, b: map_concat(b, a))`),
   macro('q_array_distinct(a)', `list_filter(a, lambda q1, q2: list_position(a, q1) = q2)`),
@@ -16,125 +21,348 @@ export const collectionMacros: readonly Macro[] = [
   ),
   macro(
     'q_overlap(a, b)',
-    `CASE WHEN a IS NULL OR b IS NULL THEN NULL WHEN list_has_any(list_filter(a, lambda q1: q1 IS NOT NULL), b) THEN true WHEN (list_position(a, NULL) IS NOT NULL AND len(b) > 0) OR (list_position(b, NULL) IS NOT NULL AND len(a) > 0) THEN NULL ELSE false END`,
+    `
+      CASE
+        WHEN a IS NULL OR b IS NULL THEN NULL
+        WHEN list_has_any(list_filter(a, lambda q1: q1 IS NOT NULL), b) THEN true
+        WHEN (list_position(a, NULL) IS NOT NULL AND len(b) > 0) OR (list_position(b, NULL) IS NOT NULL AND len(a) >
+            0) THEN NULL
+        ELSE false
+      END
+    `,
   ),
   macro(
     'q_contains(a, x)',
-    `CASE WHEN a IS NULL OR x IS NULL THEN NULL WHEN list_contains(a, x) THEN true WHEN list_position(a, NULL) IS NOT NULL THEN NULL ELSE false END`,
+    `
+      CASE
+        WHEN a IS NULL OR x IS NULL THEN NULL
+        WHEN list_contains(a, x) THEN true
+        WHEN list_position(a, NULL) IS NOT NULL THEN NULL
+        ELSE false
+      END
+    `,
   ),
   macro('q_jfold(l, s)', `CASE WHEN len(l) = 0 THEN '' ELSE list_reduce(l, lambda q8, q9: q8 || s || q9) END`),
   macro(
     'q_array_join(a, s)',
-    `CASE WHEN a IS NOT NULL AND s IS NOT NULL THEN q_jfold(list_filter(list_transform(a, lambda q1: CAST(q1 AS VARCHAR)), lambda q2: q2 IS NOT NULL), s) END`,
+    `
+      CASE
+        WHEN a IS NOT NULL AND s IS NOT NULL THEN q_jfold(list_filter(list_transform(a, lambda q1: CAST(q1 AS
+            VARCHAR)), lambda q2: q2 IS NOT NULL), s)
+      END
+    `,
   ),
   macro(
     'q_array_join3(a, s, n)',
-    `CASE WHEN a IS NOT NULL AND s IS NOT NULL AND n IS NOT NULL THEN q_jfold(list_transform(a, lambda q1: coalesce(CAST(q1 AS VARCHAR), n)), s) END`,
+    `
+      CASE
+        WHEN a IS NOT NULL AND s IS NOT NULL AND n IS NOT NULL THEN q_jfold(list_transform(a, lambda q1:
+            coalesce(CAST(q1 AS VARCHAR), n)), s)
+      END
+    `,
   ),
   macro(
     'q_subscript(a, i)',
-    `CASE WHEN a IS NULL OR i IS NULL THEN NULL WHEN i = 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: SQL array indices start at 1') WHEN i < 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Array subscript is negative: ' || i) WHEN i > len(a) THEN u_raise('INVALID_FUNCTION_ARGUMENT: Array subscript must be less than or equal to array length: ' || i || ' > ' || len(a)) ELSE a[i] END`,
+    `
+      CASE
+        WHEN a IS NULL OR i IS NULL THEN NULL
+        WHEN i = 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: SQL array indices start at 1')
+        WHEN i < 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Array subscript is negative: ' || i)
+        WHEN i > len(a) THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: Array subscript must be less than or equal to array length: ' || i
+            || ' > ' || len(a))
+        ELSE a[i]
+      END
+    `,
   ),
   macro(
     'q_slice(a, s, n)',
-    `CASE WHEN a IS NULL OR s IS NULL OR n IS NULL THEN NULL WHEN n < 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: length must be greater than or equal to 0') WHEN s = 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: SQL array indices start at 1') WHEN s > 0 THEN list_slice(a, s, least(s + n - 1, len(a))) WHEN -s > len(a) THEN list_slice(a, 1, 0) ELSE list_slice(a, len(a) + s + 1, least(len(a) + s + n, len(a))) END`,
+    `
+      CASE
+        WHEN a IS NULL OR s IS NULL OR n IS NULL THEN NULL
+        WHEN n < 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: length must be greater than or equal to 0')
+        WHEN s = 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: SQL array indices start at 1')
+        WHEN s > 0 THEN list_slice(a, s, least(s + n - 1, len(a)))
+        WHEN -s > len(a) THEN list_slice(a, 1, 0)
+        ELSE list_slice(a, len(a) + s + 1, least(len(a) + s + n, len(a)))
+      END
+    `,
   ),
   macro(
     'q_trim_array(a, n)',
-    `CASE WHEN a IS NULL OR n IS NULL THEN NULL WHEN n < 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: size must not be negative: ' || n) WHEN n > len(a) THEN u_raise('INVALID_FUNCTION_ARGUMENT: size must not exceed array cardinality ' || len(a) || ': ' || n) ELSE list_slice(a, 1, len(a) - n) END`,
+    `
+      CASE
+        WHEN a IS NULL OR n IS NULL THEN NULL
+        WHEN n < 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: size must not be negative: ' || n)
+        WHEN n > len(a) THEN u_raise('INVALID_FUNCTION_ARGUMENT: size must not exceed array cardinality ' || len(a)
+            || ': ' || n)
+        ELSE list_slice(a, 1, len(a) - n)
+      END
+    `,
   ),
   macro(
     'q_repeat(x, n)',
-    `CASE WHEN n IS NULL THEN NULL WHEN n < 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: count argument of repeat function must be greater than or equal to 0') WHEN n > 10000 THEN u_raise('INVALID_FUNCTION_ARGUMENT: count argument of repeat function must be less than or equal to 10000') ELSE list_transform(range(n), lambda q1: x) END`,
+    `
+      CASE
+        WHEN n IS NULL THEN NULL
+        WHEN n < 0 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: count argument of repeat function must be greater than or equal to 0')
+        WHEN n > 10000 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: count argument of repeat function must be less than or equal to 10000')
+        ELSE list_transform(range(n), lambda q1: x)
+      END
+    `,
   ),
   macro(
     'q_sequence(a, b, s)',
-    `CASE WHEN a IS NULL OR b IS NULL OR s IS NULL THEN NULL WHEN s = 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: step must not be zero') WHEN (s > 0 AND b < a) OR (s < 0 AND b > a) THEN u_raise('INVALID_FUNCTION_ARGUMENT: sequence stop value should be greater than or equal to start value if step is greater than zero otherwise stop should be less than or equal to start') WHEN (CAST(b AS HUGEINT) - a) // s >= 10000 THEN u_raise('INVALID_FUNCTION_ARGUMENT: result of sequence function must not have more than 10000 entries') ELSE generate_series(a, b, s) END`,
+    `
+      CASE
+        WHEN a IS NULL OR b IS NULL OR s IS NULL THEN NULL
+        WHEN s = 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: step must not be zero')
+        WHEN (s > 0 AND b < a) OR (s < 0 AND b > a) THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: sequence stop value should be greater than or equal to start value if step is greater than zero otherwise stop should be less than or equal to start')
+        WHEN (CAST(b AS HUGEINT) - a) // s >= 10000 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: result of sequence function must not have more than 10000 entries')
+        ELSE generate_series(a, b, s)
+      END
+    `,
   ),
   macro(
     'q_all(b)',
-    `CASE WHEN b IS NULL THEN NULL WHEN list_contains(b, false) THEN false WHEN list_position(b, NULL) IS NOT NULL THEN NULL ELSE true END`,
+    `
+      CASE
+        WHEN b IS NULL THEN NULL
+        WHEN list_contains(b, false) THEN false
+        WHEN list_position(b, NULL) IS NOT NULL THEN NULL
+        ELSE true
+      END
+    `,
   ),
   macro(
     'q_any(b)',
-    `CASE WHEN b IS NULL THEN NULL WHEN list_contains(b, true) THEN true WHEN list_position(b, NULL) IS NOT NULL THEN NULL ELSE false END`,
+    `
+      CASE
+        WHEN b IS NULL THEN NULL
+        WHEN list_contains(b, true) THEN true
+        WHEN list_position(b, NULL) IS NOT NULL THEN NULL
+        ELSE false
+      END
+    `,
   ),
   macro(
     'q_ahist(a)',
-    `CASE WHEN a IS NOT NULL THEN map_from_entries(list_transform(list_distinct(a), lambda q1: {'k': q1, 'v': CAST(len(list_filter(a, lambda q2: q2 = q1)) AS BIGINT)})) END`,
+    `
+      CASE
+        WHEN a IS NOT NULL THEN map_from_entries(list_transform(list_distinct(a), lambda q1: {'k': q1, 'v':
+            CAST(len(list_filter(a, lambda q2: q2 = q1)) AS BIGINT)}))
+      END
+    `,
   ),
   macro(
     'q_ngrams(a, n)',
-    `CASE WHEN a IS NULL OR n IS NULL THEN NULL WHEN n <= 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: N must be positive') WHEN len(a) <= n THEN [a] ELSE list_transform(range(1, len(a) - n + 2), lambda q1: list_slice(a, q1, q1 + n - 1)) END`,
+    `
+      CASE
+        WHEN a IS NULL OR n IS NULL THEN NULL
+        WHEN n <= 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: N must be positive')
+        WHEN len(a) <= n THEN [a]
+        ELSE list_transform(range(1, len(a) - n + 2), lambda q1: list_slice(a, q1, q1 + n - 1))
+      END
+    `,
   ),
   macro(
     'q_comb(a, n)',
-    `CASE WHEN a IS NULL OR n IS NULL THEN NULL WHEN n < 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: combination size must not be negative: ' || n) WHEN n > 5 THEN u_raise('INVALID_FUNCTION_ARGUMENT: combination size must not exceed 5: ' || n) ELSE list_transform(list_sort(list_transform(list_filter(range(CAST(1 AS BIGINT) << len(a)), lambda q1: bit_count(q1) = n), lambda q2: {'r': list_reverse(list_filter(range(len(a)), lambda q3: (q2 >> q3) & 1 = 1)), 'm': q2})), lambda q4: list_transform(list_filter(range(1, len(a) + 1), lambda q5: (q4.m >> (q5 - 1)) & 1 = 1), lambda q6: a[q6])) END`,
+    `
+      CASE
+        WHEN a IS NULL OR n IS NULL THEN NULL
+        WHEN n < 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: combination size must not be negative: ' || n)
+        WHEN n > 5 THEN u_raise('INVALID_FUNCTION_ARGUMENT: combination size must not exceed 5: ' || n)
+        ELSE list_transform(list_sort(list_transform(list_filter(range(CAST(1 AS BIGINT) << len(a)), lambda q1:
+            bit_count(q1) = n), lambda q2: {'r': list_reverse(list_filter(range(len(a)), lambda q3: (q2 >> q3) & 1 =
+            1)), 'm': q2})), lambda q4: list_transform(list_filter(range(1, len(a) + 1), lambda q5: (q4.m >> (q5 -
+            1)) & 1 = 1), lambda q6: a[q6]))
+      END
+    `,
   ),
   macro(
     'q_cseq(a, b)',
-    `CASE WHEN a IS NULL OR b IS NULL THEN NULL WHEN len(b) = 0 THEN true ELSE len(list_filter(range(1, len(a) - len(b) + 2), lambda q1: list_slice(a, q1, q1 + len(b) - 1) IS NOT DISTINCT FROM b)) > 0 END`,
+    `
+      CASE
+        WHEN a IS NULL OR b IS NULL THEN NULL
+        WHEN len(b) = 0 THEN true
+        ELSE len(list_filter(range(1, len(a) - len(b) + 2), lambda q1: list_slice(a, q1, q1 + len(b) - 1) IS NOT
+            DISTINCT FROM b)) > 0
+      END
+    `,
   ),
   macro(
     'q_acmp(a, b, r)',
-    `CASE WHEN a IS NULL OR b IS NULL THEN NULL WHEN list_filter(list_transform(list_zip(list_slice(a, 1, least(len(a), len(b))), list_slice(b, 1, least(len(a), len(b)))), lambda q1: CASE WHEN q1[1] IS NULL OR q1[2] IS NULL THEN 2 WHEN q1[1] <> q1[2] THEN 1 ELSE 0 END), lambda q2: q2 > 0)[1] = 2 THEN u_raise('NOT_SUPPORTED: ARRAY comparison not supported for arrays with null elements') ELSE r END`,
+    `
+      CASE
+        WHEN a IS NULL OR b IS NULL THEN NULL
+        WHEN list_filter(list_transform(list_zip(list_slice(a, 1, least(len(a), len(b))), list_slice(b, 1,
+            least(len(a), len(b)))), lambda q1: CASE WHEN q1[1] IS NULL OR q1[2] IS NULL THEN 2 WHEN q1[1] <> q1[2]
+            THEN 1 ELSE 0 END), lambda q2: q2 > 0)[1] = 2 THEN
+            u_raise('NOT_SUPPORTED: ARRAY comparison not supported for arrays with null elements')
+        ELSE r
+      END
+    `,
   ),
   macro(
     'q_aeq(a, b)',
-    `CASE WHEN a IS NULL OR b IS NULL THEN NULL WHEN len(a) <> len(b) THEN false ELSE q_all(list_transform(list_zip(a, b), lambda q1: q1[1] = q1[2])) END`,
+    `
+      CASE
+        WHEN a IS NULL OR b IS NULL THEN NULL
+        WHEN len(a) <> len(b) THEN false
+        ELSE q_all(list_transform(list_zip(a, b), lambda q1: q1[1] = q1[2]))
+      END
+    `,
   ),
   macro(
     'q_dot(a, b)',
-    `CASE WHEN a IS NULL OR b IS NULL THEN NULL WHEN len(a) <> len(b) THEN u_raise('INVALID_FUNCTION_ARGUMENT: The arguments must have the same length') WHEN len(a) = 0 THEN CAST(0 AS DOUBLE) ELSE list_dot_product(list_transform(a, lambda q8: coalesce(q8, CAST(0 AS DOUBLE))), list_transform(b, lambda q9: coalesce(q9, CAST(0 AS DOUBLE)))) END`,
+    `
+      CASE
+        WHEN a IS NULL OR b IS NULL THEN NULL
+        WHEN len(a) <> len(b) THEN u_raise('INVALID_FUNCTION_ARGUMENT: The arguments must have the same length')
+        WHEN len(a) = 0 THEN CAST(0 AS DOUBLE)
+        ELSE list_dot_product(list_transform(a, lambda q8: coalesce(q8, CAST(0 AS DOUBLE))), list_transform(b,
+            lambda q9: coalesce(q9, CAST(0 AS DOUBLE))))
+      END
+    `,
   ),
   macro(
     'q_euc(a, b)',
-    `CASE WHEN a IS NULL OR b IS NULL THEN NULL WHEN len(a) <> len(b) THEN u_raise('INVALID_FUNCTION_ARGUMENT: The arguments must have the same length') WHEN len(a) = 0 THEN CAST(0 AS DOUBLE) ELSE list_distance(list_transform(a, lambda q8: coalesce(q8, CAST(0 AS DOUBLE))), list_transform(b, lambda q9: coalesce(q9, CAST(0 AS DOUBLE)))) END`,
+    `
+      CASE
+        WHEN a IS NULL OR b IS NULL THEN NULL
+        WHEN len(a) <> len(b) THEN u_raise('INVALID_FUNCTION_ARGUMENT: The arguments must have the same length')
+        WHEN len(a) = 0 THEN CAST(0 AS DOUBLE)
+        ELSE list_distance(list_transform(a, lambda q8: coalesce(q8, CAST(0 AS DOUBLE))), list_transform(b, lambda
+            q9: coalesce(q9, CAST(0 AS DOUBLE))))
+      END
+    `,
   ),
   macro(
     'q_cos(a, b)',
-    `CASE WHEN a IS NULL OR b IS NULL THEN NULL WHEN len(a) <> len(b) THEN u_raise('INVALID_FUNCTION_ARGUMENT: The arguments must have the same length') WHEN list_position(a, NULL) IS NOT NULL OR list_position(b, NULL) IS NOT NULL THEN NULL WHEN len(list_filter(a, lambda q8: q8 <> 0)) = 0 OR len(list_filter(b, lambda q9: q9 <> 0)) = 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Vector magnitude cannot be zero') ELSE list_cosine_similarity(list_transform(a, lambda q8: coalesce(q8, CAST(0 AS DOUBLE))), list_transform(b, lambda q9: coalesce(q9, CAST(0 AS DOUBLE)))) END`,
+    `
+      CASE
+        WHEN a IS NULL OR b IS NULL THEN NULL
+        WHEN len(a) <> len(b) THEN u_raise('INVALID_FUNCTION_ARGUMENT: The arguments must have the same length')
+        WHEN list_position(a, NULL) IS NOT NULL OR list_position(b, NULL) IS NOT NULL THEN NULL
+        WHEN len(list_filter(a, lambda q8: q8 <> 0)) = 0 OR len(list_filter(b, lambda q9: q9 <> 0)) = 0 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: Vector magnitude cannot be zero')
+        ELSE list_cosine_similarity(list_transform(a, lambda q8: coalesce(q8, CAST(0 AS DOUBLE))), list_transform(b,
+            lambda q9: coalesce(q9, CAST(0 AS DOUBLE))))
+      END
+    `,
   ),
   macro(
     'q_mget(m, k)',
-    `CASE WHEN m IS NULL OR k IS NULL THEN NULL WHEN map_contains(m, k) THEN m[k] ELSE u_raise('INVALID_FUNCTION_ARGUMENT: Key not present in map: ' || CAST(k AS VARCHAR)) END`,
+    `
+      CASE
+        WHEN m IS NULL OR k IS NULL THEN NULL
+        WHEN map_contains(m, k) THEN m[k]
+        ELSE u_raise('INVALID_FUNCTION_ARGUMENT: Key not present in map: ' || CAST(k AS VARCHAR))
+      END
+    `,
   ),
   macro(
     'q_mk(l)',
-    `CASE WHEN len(list_filter(l, lambda q1: q1.k IS NULL)) > 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: map key cannot be null') WHEN len(list_distinct(list_transform(l, lambda q2: q2.k))) < len(l) THEN u_raise('INVALID_FUNCTION_ARGUMENT: Duplicate map keys (' || CAST(list_filter(l, lambda q3, q4: list_position(list_transform(l, lambda q5: q5.k), q3.k) < q4)[1].k AS VARCHAR) || ') are not allowed') ELSE map_from_entries(l) END`,
+    `
+      CASE
+        WHEN len(list_filter(l, lambda q1: q1.k IS NULL)) > 0 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: map key cannot be null')
+        WHEN len(list_distinct(list_transform(l, lambda q2: q2.k))) < len(l) THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: Duplicate map keys (' || CAST(list_filter(l, lambda q3, q4:
+            list_position(list_transform(l, lambda q5: q5.k), q3.k) < q4)[1].k AS VARCHAR) || ') are not allowed')
+        ELSE map_from_entries(l)
+      END
+    `,
   ),
   macro(
     'q_map(ks, vs)',
-    `CASE WHEN ks IS NULL OR vs IS NULL THEN NULL WHEN len(ks) <> len(vs) THEN u_raise('INVALID_FUNCTION_ARGUMENT: Key and value arrays must be the same length') WHEN list_position(ks, NULL) IS NOT NULL THEN u_raise('INVALID_FUNCTION_ARGUMENT: map key cannot be null') WHEN len(list_distinct(ks)) < len(ks) THEN u_raise('INVALID_FUNCTION_ARGUMENT: Duplicate map keys (' || CAST(list_filter(ks, lambda q1, q2: list_position(ks, q1) < q2)[1] AS VARCHAR) || ') are not allowed') ELSE map(ks, vs) END`,
+    `
+      CASE
+        WHEN ks IS NULL OR vs IS NULL THEN NULL
+        WHEN len(ks) <> len(vs) THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: Key and value arrays must be the same length')
+        WHEN list_position(ks, NULL) IS NOT NULL THEN u_raise('INVALID_FUNCTION_ARGUMENT: map key cannot be null')
+        WHEN len(list_distinct(ks)) < len(ks) THEN u_raise('INVALID_FUNCTION_ARGUMENT: Duplicate map keys (' ||
+            CAST(list_filter(ks, lambda q1, q2: list_position(ks, q1) < q2)[1] AS VARCHAR) || ') are not allowed')
+        ELSE map(ks, vs)
+      END
+    `,
   ),
   macro(
     'q_mfe(l)',
-    `CASE WHEN l IS NULL THEN NULL WHEN len(list_filter(l, lambda q0: q0 IS NULL)) > 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: map entry cannot be null') ELSE q_mk(list_transform(l, lambda q7: {'k': q7.f0, 'v': q7.f1})) END`,
+    `
+      CASE
+        WHEN l IS NULL THEN NULL
+        WHEN len(list_filter(l, lambda q0: q0 IS NULL)) > 0 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: map entry cannot be null')
+        ELSE q_mk(list_transform(l, lambda q7: {'k': q7.f0, 'v': q7.f1}))
+      END
+    `,
   ),
   macro(
     'q_meq(a, b)',
-    `CASE WHEN a IS NULL OR b IS NULL THEN NULL WHEN cardinality(a) <> cardinality(b) THEN false ELSE q_all(list_transform(map_keys(a), lambda q8: CASE WHEN map_contains(b, q8) THEN a[q8] = b[q8] ELSE false END)) END`,
+    `
+      CASE
+        WHEN a IS NULL OR b IS NULL THEN NULL
+        WHEN cardinality(a) <> cardinality(b) THEN false
+        ELSE q_all(list_transform(map_keys(a), lambda q8: CASE WHEN map_contains(b, q8) THEN a[q8] = b[q8] ELSE
+            false END))
+      END
+    `,
   ),
   macro('q_mnorm(m)', `list_sort(map_entries(m))`),
   macro(
     'q_array_intersect(a, b)',
-    `CASE WHEN a IS NULL OR b IS NULL THEN NULL WHEN len(a) < len(b) THEN list_filter(q_array_distinct(b), lambda q3: list_position(a, q3) IS NOT NULL) ELSE list_filter(q_array_distinct(a), lambda q3: list_position(b, q3) IS NOT NULL) END`,
+    `
+      CASE
+        WHEN a IS NULL OR b IS NULL THEN NULL
+        WHEN len(a) < len(b) THEN list_filter(q_array_distinct(b), lambda q3: list_position(a, q3) IS NOT NULL)
+        ELSE list_filter(q_array_distinct(a), lambda q3: list_position(b, q3) IS NOT NULL)
+      END
+    `,
   ),
   macro(
     'q_array_except(a, b)',
-    `CASE WHEN a IS NULL OR b IS NULL THEN NULL WHEN len(b) = 0 THEN a ELSE list_filter(q_array_distinct(a), lambda q3: list_position(b, q3) IS NULL) END`,
+    `
+      CASE
+        WHEN a IS NULL OR b IS NULL THEN NULL
+        WHEN len(b) = 0 THEN a
+        ELSE list_filter(q_array_distinct(a), lambda q3: list_position(b, q3) IS NULL)
+      END
+    `,
   ),
   macro(
     'q_array_max_floating(a)',
-    `CASE WHEN list_position(a, NULL) IS NULL THEN coalesce(list_max(list_filter(a, lambda q3: NOT isnan(q3))), list_max(a)) END`,
+    `
+      CASE
+        WHEN list_position(a, NULL) IS NULL THEN coalesce(list_max(list_filter(a, lambda q3: NOT isnan(q3))),
+            list_max(a))
+      END
+    `,
   ),
   macro(
     'q_array_min_floating(a)',
-    `CASE WHEN list_position(a, NULL) IS NULL THEN coalesce(list_min(list_filter(a, lambda q3: NOT isnan(q3))), list_min(a)) END`,
+    `
+      CASE
+        WHEN list_position(a, NULL) IS NULL THEN coalesce(list_min(list_filter(a, lambda q3: NOT isnan(q3))),
+            list_min(a))
+      END
+    `,
   ),
   macro(
     'q_sequence_days(a, b, i)',
-    `CASE WHEN i % 86400000 <> 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: sequence step must be a day interval if start and end values are dates') ELSE list_transform(q_sequence(CAST(a - DATE '1970-01-01' AS BIGINT), CAST(b - DATE '1970-01-01' AS BIGINT), i // 86400000), lambda q3: DATE '1970-01-01' + CAST(q3 AS INTEGER)) END`,
+    `
+      CASE
+        WHEN i % 86400000 <> 0 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: sequence step must be a day interval if start and end values are dates')
+        ELSE list_transform(q_sequence(CAST(a - DATE '1970-01-01' AS BIGINT), CAST(b - DATE '1970-01-01' AS BIGINT),
+            i // 86400000), lambda q3: DATE '1970-01-01' + CAST(q3 AS INTEGER))
+      END
+    `,
   ),
   macro(
     'q_sequence_millis(a, b, i)',
@@ -142,15 +370,42 @@ export const collectionMacros: readonly Macro[] = [
   ),
   macro(
     'q_sequence_months(a, b, i)',
-    `CASE WHEN a IS NULL OR b IS NULL OR i IS NULL THEN NULL WHEN i = 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: step must not be zero') WHEN (i > 0 AND b < a) OR (i < 0 AND b > a) THEN u_raise('INVALID_FUNCTION_ARGUMENT: sequence stop value should be greater than or equal to start value if step is greater than zero otherwise stop should be less than or equal to start') WHEN abs(date_sub('month', a, b)) // abs(i) >= 10000 THEN u_raise('INVALID_FUNCTION_ARGUMENT: result of sequence function must not have more than 10000 entries') ELSE list_filter(list_transform(range(0, abs(date_sub('month', a, b)) // abs(i) + 2), lambda q3: a + to_months(CAST(q3 * i AS INTEGER))), lambda q4: CASE WHEN i > 0 THEN q4 <= b ELSE q4 >= b END) END`,
+    `
+      CASE
+        WHEN a IS NULL OR b IS NULL OR i IS NULL THEN NULL
+        WHEN i = 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: step must not be zero')
+        WHEN (i > 0 AND b < a) OR (i < 0 AND b > a) THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: sequence stop value should be greater than or equal to start value if step is greater than zero otherwise stop should be less than or equal to start')
+        WHEN abs(date_sub('month', a, b)) // abs(i) >= 10000 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: result of sequence function must not have more than 10000 entries')
+        ELSE list_filter(list_transform(range(0, abs(date_sub('month', a, b)) // abs(i) + 2), lambda q3: a +
+            to_months(CAST(q3 * i AS INTEGER))), lambda q4: CASE WHEN i > 0 THEN q4 <= b ELSE q4 >= b END)
+      END
+    `,
   ),
   macro(
     'q_multimap_from_entries(l)',
-    `CASE WHEN l IS NULL THEN NULL WHEN len(list_filter(l, lambda q0: q0 IS NULL)) > 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: map entry cannot be null') WHEN len(list_filter(l, lambda q0: q0.f0 IS NULL)) > 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: map key cannot be null') ELSE map_from_entries(list_transform(list_distinct(list_transform(l, lambda q1: q1.f0)), lambda q2: {'k': q2, 'v': list_transform(list_filter(l, lambda q3: q3.f0 = q2), lambda q4: q4.f1)})) END`,
+    `
+      CASE
+        WHEN l IS NULL THEN NULL
+        WHEN len(list_filter(l, lambda q0: q0 IS NULL)) > 0 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: map entry cannot be null')
+        WHEN len(list_filter(l, lambda q0: q0.f0 IS NULL)) > 0 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: map key cannot be null')
+        ELSE map_from_entries(list_transform(list_distinct(list_transform(l, lambda q1: q1.f0)), lambda q2: {'k':
+            q2, 'v': list_transform(list_filter(l, lambda q3: q3.f0 = q2), lambda q4: q4.f1)}))
+      END
+    `,
   ),
   macro('q_map_norm(m)', `sqrt(list_sum(list_transform(map_values(m), lambda q5: q5 * q5)))`),
   macro(
     'q_map_cosine(a, b)',
-    `CASE WHEN q_map_norm(a) = 0 OR q_map_norm(b) = 0 THEN CAST(NULL AS DOUBLE) ELSE coalesce(list_sum(list_transform(map_keys(a), lambda q6: a[q6] * b[q6])), 0) / (q_map_norm(a) * q_map_norm(b)) END`,
+    `
+      CASE
+        WHEN q_map_norm(a) = 0 OR q_map_norm(b) = 0 THEN CAST(NULL AS DOUBLE)
+        ELSE coalesce(list_sum(list_transform(map_keys(a), lambda q6: a[q6] * b[q6])), 0) / (q_map_norm(a) *
+            q_map_norm(b))
+      END
+    `,
   ),
 ]

@@ -1,6 +1,14 @@
 /**
- * A macro of the engine. Macros are not hygienic: parameters of lambdas in them are named `q…`, the statement's own
- * never are, and macros that call each other use different ones.
+ * A macro of the engine: SQL that DuckDB puts in the place of a call. The first letter of a name says what is called:
+ *
+ * - `q_…`  a macro: a piece of the dialect (`q_substr3`: substr of three arguments, `q_text_date`: a date as text)
+ * - `t_…`  a macro too: those of text-macros.ts (`t_lpad`, `t_split`)
+ * - `u_…`  a function written in JavaScript (functions/javascript); `u_raise` ends the statement with an error
+ *
+ * No statement of a client names one: they are not in the function table.
+ *
+ * Macros are not hygienic: parameters of lambdas in them are named `q1`, `q2` …, the statement's own never are, and macros
+ * that call each other use different ones.
  */
 export interface Macro {
   /** `q_idiv(a, b)` */
@@ -8,6 +16,7 @@ export interface Macro {
   readonly body: string
 }
 
+/** Where the body is broken for reading, the engine gets a space. */
 export function macro(head: string, body: string): Macro {
-  return { head, body }
+  return { head, body: body.trim().replaceAll(/\n\s*/g, ' ') }
 }

@@ -8,93 +8,242 @@ export const numericMacros: readonly Macro[] = [
   ),
   macro(
     'q_imod(a, b)',
-    `CASE WHEN b = 0 AND a IS NOT NULL THEN u_raise('DIVISION_BY_ZERO: Division by zero') WHEN b = -1 THEN a - a ELSE a % b END`,
+    `
+      CASE
+        WHEN b = 0 AND a IS NOT NULL THEN u_raise('DIVISION_BY_ZERO: Division by zero')
+        WHEN b = -1 THEN a - a
+        ELSE a % b
+      END
+    `,
   ),
   macro(
     'q_imodf(a, b)',
-    `CASE WHEN b = 0 AND a IS NOT NULL THEN u_raise('GENERIC_INTERNAL_ERROR: / by zero') WHEN b = -1 THEN a - a ELSE a % b END`,
+    `
+      CASE
+        WHEN b = 0 AND a IS NOT NULL THEN u_raise('GENERIC_INTERNAL_ERROR: / by zero')
+        WHEN b = -1 THEN a - a
+        ELSE a % b
+      END
+    `,
   ),
   macro(
     'q_iround_tinyint(a, n)',
-    `CAST(CASE WHEN n >= 0 THEN a WHEN n < -18 THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: numerical overflow: ' || a) WHEN abs(round(CAST(a AS HUGEINT), n)) > 127 THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Out of range for tinyint: ' || round(CAST(a AS HUGEINT), n)) ELSE round(CAST(a AS HUGEINT), n) END AS TINYINT)`,
+    `
+      CAST(CASE
+        WHEN n >= 0 THEN a
+        WHEN n < -18 THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: numerical overflow: ' || a)
+        WHEN abs(round(CAST(a AS HUGEINT), n)) > 127 THEN
+            u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Out of range for tinyint: ' || round(CAST(a AS HUGEINT), n))
+        ELSE round(CAST(a AS HUGEINT), n)
+      END AS TINYINT)
+    `,
   ),
   macro(
     'q_neg_tinyint(a)',
-    `CASE WHEN a = CAST(-128 AS TINYINT) THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: tinyint negation overflow: -128') ELSE -a END`,
+    `
+      CASE
+        WHEN a = CAST(-128 AS TINYINT) THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: tinyint negation overflow: -128')
+        ELSE -a
+      END
+    `,
   ),
   // Java shifts by the low six bits of a negative distance.
   macro('q_shift(n)', 'CASE WHEN n < 0 THEN n & 63 ELSE n END'),
   macro(
     'q_shl_tinyint(a, n)',
-    `CASE WHEN n >= 8 THEN a - a ELSE CAST(CAST(((CAST(a AS HUGEINT) & CAST(255 AS HUGEINT)) << CAST(n AS HUGEINT)) & CAST(255 AS HUGEINT) AS HUGEINT) - CASE WHEN (((CAST(a AS HUGEINT) & CAST(255 AS HUGEINT)) << CAST(n AS HUGEINT)) & CAST(128 AS HUGEINT)) <> 0 THEN CAST(256 AS HUGEINT) ELSE 0 END AS TINYINT) END`,
+    `
+      CASE
+        WHEN n >= 8 THEN a - a
+        ELSE CAST(CAST(((CAST(a AS HUGEINT) & CAST(255 AS HUGEINT)) << CAST(n AS HUGEINT)) & CAST(255 AS HUGEINT) AS
+            HUGEINT) - CASE
+          WHEN (((CAST(a AS HUGEINT) & CAST(255 AS HUGEINT)) << CAST(n AS HUGEINT)) & CAST(128 AS HUGEINT)) <> 0
+              THEN CAST(256 AS HUGEINT)
+          ELSE 0
+        END AS TINYINT)
+      END
+    `,
   ),
   macro(
     'q_shr_tinyint(a, n)',
-    `CASE WHEN n >= 8 THEN a - a WHEN n = 0 THEN a ELSE CAST((CAST(a AS HUGEINT) & CAST(255 AS HUGEINT)) >> CAST(n AS HUGEINT) AS TINYINT) END`,
+    `
+      CASE
+        WHEN n >= 8 THEN a - a
+        WHEN n = 0 THEN a
+        ELSE CAST((CAST(a AS HUGEINT) & CAST(255 AS HUGEINT)) >> CAST(n AS HUGEINT) AS TINYINT)
+      END
+    `,
   ),
   macro(
     'q_sar_tinyint(a, n)',
-    `CASE WHEN n >= 7 THEN CASE WHEN a < 0 THEN CAST(-1 AS TINYINT) ELSE CAST(a*0 AS TINYINT) END ELSE a >> CAST(n AS TINYINT) END`,
+    `
+      CASE
+        WHEN n >= 7 THEN CASE WHEN a < 0 THEN CAST(-1 AS TINYINT) ELSE CAST(a*0 AS TINYINT) END
+        ELSE a >> CAST(n AS TINYINT)
+      END
+    `,
   ),
   macro(
     'q_iround_smallint(a, n)',
-    `CAST(CASE WHEN n >= 0 THEN a WHEN n < -18 THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: numerical overflow: ' || a) WHEN abs(round(CAST(a AS HUGEINT), n)) > 32767 THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Out of range for smallint: ' || round(CAST(a AS HUGEINT), n)) ELSE round(CAST(a AS HUGEINT), n) END AS SMALLINT)`,
+    `
+      CAST(CASE
+        WHEN n >= 0 THEN a
+        WHEN n < -18 THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: numerical overflow: ' || a)
+        WHEN abs(round(CAST(a AS HUGEINT), n)) > 32767 THEN
+            u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Out of range for smallint: ' || round(CAST(a AS HUGEINT), n))
+        ELSE round(CAST(a AS HUGEINT), n)
+      END AS SMALLINT)
+    `,
   ),
   macro(
     'q_neg_smallint(a)',
-    `CASE WHEN a = CAST(-32768 AS SMALLINT) THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: smallint negation overflow: -32768') ELSE -a END`,
+    `
+      CASE
+        WHEN a = CAST(-32768 AS SMALLINT) THEN
+            u_raise('NUMERIC_VALUE_OUT_OF_RANGE: smallint negation overflow: -32768')
+        ELSE -a
+      END
+    `,
   ),
   macro(
     'q_shl_smallint(a, n)',
-    `CASE WHEN n >= 16 THEN a - a ELSE CAST(CAST(((CAST(a AS HUGEINT) & CAST(65535 AS HUGEINT)) << CAST(n AS HUGEINT)) & CAST(65535 AS HUGEINT) AS HUGEINT) - CASE WHEN (((CAST(a AS HUGEINT) & CAST(65535 AS HUGEINT)) << CAST(n AS HUGEINT)) & CAST(32768 AS HUGEINT)) <> 0 THEN CAST(65536 AS HUGEINT) ELSE 0 END AS SMALLINT) END`,
+    `
+      CASE
+        WHEN n >= 16 THEN a - a
+        ELSE CAST(CAST(((CAST(a AS HUGEINT) & CAST(65535 AS HUGEINT)) << CAST(n AS HUGEINT)) & CAST(65535 AS
+            HUGEINT) AS HUGEINT) - CASE
+          WHEN (((CAST(a AS HUGEINT) & CAST(65535 AS HUGEINT)) << CAST(n AS HUGEINT)) & CAST(32768 AS HUGEINT)) <> 0
+              THEN CAST(65536 AS HUGEINT)
+          ELSE 0
+        END AS SMALLINT)
+      END
+    `,
   ),
   macro(
     'q_shr_smallint(a, n)',
-    `CASE WHEN n >= 16 THEN a - a WHEN n = 0 THEN a ELSE CAST((CAST(a AS HUGEINT) & CAST(65535 AS HUGEINT)) >> CAST(n AS HUGEINT) AS SMALLINT) END`,
+    `
+      CASE
+        WHEN n >= 16 THEN a - a
+        WHEN n = 0 THEN a
+        ELSE CAST((CAST(a AS HUGEINT) & CAST(65535 AS HUGEINT)) >> CAST(n AS HUGEINT) AS SMALLINT)
+      END
+    `,
   ),
   macro(
     'q_sar_smallint(a, n)',
-    `CASE WHEN n >= 15 THEN CASE WHEN a < 0 THEN CAST(-1 AS SMALLINT) ELSE CAST(a*0 AS SMALLINT) END ELSE a >> CAST(n AS SMALLINT) END`,
+    `
+      CASE
+        WHEN n >= 15 THEN CASE WHEN a < 0 THEN CAST(-1 AS SMALLINT) ELSE CAST(a*0 AS SMALLINT) END
+        ELSE a >> CAST(n AS SMALLINT)
+      END
+    `,
   ),
   macro(
     'q_iround_integer(a, n)',
-    `CAST(CASE WHEN n >= 0 THEN a WHEN n < -18 THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: numerical overflow: ' || a) WHEN abs(round(CAST(a AS HUGEINT), n)) > 2147483647 THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Out of range for integer: ' || round(CAST(a AS HUGEINT), n)) ELSE round(CAST(a AS HUGEINT), n) END AS INTEGER)`,
+    `
+      CAST(CASE
+        WHEN n >= 0 THEN a
+        WHEN n < -18 THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: numerical overflow: ' || a)
+        WHEN abs(round(CAST(a AS HUGEINT), n)) > 2147483647 THEN
+            u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Out of range for integer: ' || round(CAST(a AS HUGEINT), n))
+        ELSE round(CAST(a AS HUGEINT), n)
+      END AS INTEGER)
+    `,
   ),
   macro(
     'q_neg_integer(a)',
-    `CASE WHEN a = CAST(-2147483648 AS INTEGER) THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: integer negation overflow: -2147483648') ELSE -a END`,
+    `
+      CASE
+        WHEN a = CAST(-2147483648 AS INTEGER) THEN
+            u_raise('NUMERIC_VALUE_OUT_OF_RANGE: integer negation overflow: -2147483648')
+        ELSE -a
+      END
+    `,
   ),
   macro(
     'q_shl_integer(a, n)',
-    `CASE WHEN n >= 32 THEN a - a ELSE CAST(CAST(((CAST(a AS HUGEINT) & CAST(4294967295 AS HUGEINT)) << CAST(n AS HUGEINT)) & CAST(4294967295 AS HUGEINT) AS HUGEINT) - CASE WHEN (((CAST(a AS HUGEINT) & CAST(4294967295 AS HUGEINT)) << CAST(n AS HUGEINT)) & CAST(2147483648 AS HUGEINT)) <> 0 THEN CAST(4294967296 AS HUGEINT) ELSE 0 END AS INTEGER) END`,
+    `
+      CASE
+        WHEN n >= 32 THEN a - a
+        ELSE CAST(CAST(((CAST(a AS HUGEINT) & CAST(4294967295 AS HUGEINT)) << CAST(n AS HUGEINT)) & CAST(4294967295
+            AS HUGEINT) AS HUGEINT) - CASE
+          WHEN (((CAST(a AS HUGEINT) & CAST(4294967295 AS HUGEINT)) << CAST(n AS HUGEINT)) & CAST(2147483648 AS
+              HUGEINT)) <> 0 THEN CAST(4294967296 AS HUGEINT)
+          ELSE 0
+        END AS INTEGER)
+      END
+    `,
   ),
   macro(
     'q_shr_integer(a, n)',
-    `CASE WHEN n >= 32 THEN a - a WHEN n = 0 THEN a ELSE CAST((CAST(a AS HUGEINT) & CAST(4294967295 AS HUGEINT)) >> CAST(n AS HUGEINT) AS INTEGER) END`,
+    `
+      CASE
+        WHEN n >= 32 THEN a - a
+        WHEN n = 0 THEN a
+        ELSE CAST((CAST(a AS HUGEINT) & CAST(4294967295 AS HUGEINT)) >> CAST(n AS HUGEINT) AS INTEGER)
+      END
+    `,
   ),
   macro(
     'q_sar_integer(a, n)',
-    `CASE WHEN n >= 31 THEN CASE WHEN a < 0 THEN CAST(-1 AS INTEGER) ELSE CAST(a*0 AS INTEGER) END ELSE a >> CAST(n AS INTEGER) END`,
+    `
+      CASE
+        WHEN n >= 31 THEN CASE WHEN a < 0 THEN CAST(-1 AS INTEGER) ELSE CAST(a*0 AS INTEGER) END
+        ELSE a >> CAST(n AS INTEGER)
+      END
+    `,
   ),
   macro(
     'q_iround_bigint(a, n)',
-    `CAST(CASE WHEN n >= 0 THEN a WHEN n < -18 THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: numerical overflow: ' || a) ELSE round(CAST(a AS HUGEINT), n) END AS BIGINT)`,
+    `
+      CAST(CASE
+        WHEN n >= 0 THEN a
+        WHEN n < -18 THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: numerical overflow: ' || a)
+        ELSE round(CAST(a AS HUGEINT), n)
+      END AS BIGINT)
+    `,
   ),
   macro(
     'q_neg_bigint(a)',
-    `CASE WHEN a = CAST(-9223372036854775808 AS BIGINT) THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: bigint negation overflow: -9223372036854775808') ELSE -a END`,
+    `
+      CASE
+        WHEN a = CAST(-9223372036854775808 AS BIGINT) THEN
+            u_raise('NUMERIC_VALUE_OUT_OF_RANGE: bigint negation overflow: -9223372036854775808')
+        ELSE -a
+      END
+    `,
   ),
   macro(
     'q_shl_bigint(a, n)',
-    `CASE WHEN n >= 64 THEN a - a ELSE CAST(CAST(((CAST(a AS HUGEINT) & CAST(18446744073709551615 AS HUGEINT)) << CAST(n AS HUGEINT)) & CAST(18446744073709551615 AS HUGEINT) AS HUGEINT) - CASE WHEN (((CAST(a AS HUGEINT) & CAST(18446744073709551615 AS HUGEINT)) << CAST(n AS HUGEINT)) & CAST(9223372036854775808 AS HUGEINT)) <> 0 THEN CAST(18446744073709551616 AS HUGEINT) ELSE 0 END AS BIGINT) END`,
+    `
+      CASE
+        WHEN n >= 64 THEN a - a
+        ELSE CAST(CAST(((CAST(a AS HUGEINT) & CAST(18446744073709551615 AS HUGEINT)) << CAST(n AS HUGEINT)) &
+            CAST(18446744073709551615 AS HUGEINT) AS HUGEINT) - CASE
+          WHEN (((CAST(a AS HUGEINT) & CAST(18446744073709551615 AS HUGEINT)) << CAST(n AS HUGEINT)) &
+              CAST(9223372036854775808 AS HUGEINT)) <> 0 THEN CAST(18446744073709551616 AS HUGEINT)
+          ELSE 0
+        END AS BIGINT)
+      END
+    `,
   ),
   macro(
     'q_shr_bigint(a, n)',
-    `CASE WHEN n >= 64 THEN a - a WHEN n = 0 THEN a ELSE CAST((CAST(a AS HUGEINT) & CAST(18446744073709551615 AS HUGEINT)) >> CAST(n AS HUGEINT) AS BIGINT) END`,
+    `
+      CASE
+        WHEN n >= 64 THEN a - a
+        WHEN n = 0 THEN a
+        ELSE CAST((CAST(a AS HUGEINT) & CAST(18446744073709551615 AS HUGEINT)) >> CAST(n AS HUGEINT) AS BIGINT)
+      END
+    `,
   ),
   macro(
     'q_sar_bigint(a, n)',
-    `CASE WHEN n >= 63 THEN CASE WHEN a < 0 THEN CAST(-1 AS BIGINT) ELSE CAST(a*0 AS BIGINT) END ELSE a >> CAST(n AS BIGINT) END`,
+    `
+      CASE
+        WHEN n >= 63 THEN CASE WHEN a < 0 THEN CAST(-1 AS BIGINT) ELSE CAST(a*0 AS BIGINT) END
+        ELSE a >> CAST(n AS BIGINT)
+      END
+    `,
   ),
   macro('q_unscaled(a, s)', `CAST(replace(CAST(a AS VARCHAR), '.', '') AS HUGEINT)`),
   macro('q_p10(k)', `CAST('1' || repeat('0', k) AS HUGEINT)`),
@@ -109,31 +258,68 @@ export const numericMacros: readonly Macro[] = [
   ),
   macro(
     'q_dstep(t, b)',
-    `list_transform([q_d2({'q': t.q, 'r': t.r}, b)], lambda qx: q_dsum(list_transform([q_d2(qx, b)], lambda qy: q_d2(qy, b))[1], qx, b))[1]`,
+    `
+      list_transform([q_d2({'q': t.q, 'r': t.r}, b)], lambda qx: q_dsum(list_transform([q_d2(qx, b)], lambda qy:
+          q_d2(qy, b))[1], qx, b))[1]
+    `,
   ),
   macro(
     'q_dlong(a, b, k)',
-    `list_transform([list_reduce(list_transform(range(k), lambda qi: {'q': CAST(0 AS HUGEINT), 'r': CAST(0 AS HUGEINT)}), lambda qt, qi: q_dstep(qt, b), {'q': a // b, 'r': a % b})], lambda qz: q_rnd(qz.q, qz.r, b))[1]`,
+    `
+      list_transform([list_reduce(list_transform(range(k), lambda qi: {'q': CAST(0 AS HUGEINT), 'r': CAST(0 AS
+          HUGEINT)}), lambda qt, qi: q_dstep(qt, b), {'q': a // b, 'r': a % b})], lambda qz: q_rnd(qz.q, qz.r,
+          b))[1]
+    `,
   ),
   macro(
     'q_hdiv(n, b)',
-    `CASE WHEN n BETWEEN -9000000000000000000 AND 9000000000000000000 AND b BETWEEN -9000000000000000000 AND 9000000000000000000 THEN CAST(CAST(n AS BIGINT) // CAST(b AS BIGINT) AS HUGEINT) ELSE n // b END`,
+    `
+      CASE
+        WHEN n BETWEEN -9000000000000000000 AND 9000000000000000000 AND b BETWEEN -9000000000000000000 AND
+            9000000000000000000 THEN CAST(CAST(n AS BIGINT) // CAST(b AS BIGINT) AS HUGEINT)
+        ELSE n // b
+      END
+    `,
   ),
   macro(
     'q_hmod(n, b)',
-    `CASE WHEN n BETWEEN -9000000000000000000 AND 9000000000000000000 AND b BETWEEN -9000000000000000000 AND 9000000000000000000 THEN CAST(CAST(n AS BIGINT) % CAST(b AS BIGINT) AS HUGEINT) ELSE n % b END`,
+    `
+      CASE
+        WHEN n BETWEEN -9000000000000000000 AND 9000000000000000000 AND b BETWEEN -9000000000000000000 AND
+            9000000000000000000 THEN CAST(CAST(n AS BIGINT) % CAST(b AS BIGINT) AS HUGEINT)
+        ELSE n % b
+      END
+    `,
   ),
   macro(
     'q_ddiv(a, b, k)',
-    `CASE WHEN b = 0 AND a IS NOT NULL THEN u_raise('DIVISION_BY_ZERO: Division by zero') ELSE q_hdiv(a * q_p10(k) + sign(a) * (abs(b) >> 1), b) END`,
+    `
+      CASE
+        WHEN b = 0 AND a IS NOT NULL THEN u_raise('DIVISION_BY_ZERO: Division by zero')
+        ELSE q_hdiv(a * q_p10(k) + sign(a) * (abs(b) >> 1), b)
+      END
+    `,
   ),
   macro(
     'q_ddiv64(a, b, k)',
-    `CASE WHEN b = 0 AND a IS NOT NULL THEN u_raise('DIVISION_BY_ZERO: Division by zero') ELSE (a * CAST(q_p10(k) AS BIGINT) + sign(a) * (abs(b) // 2)) // b END`,
+    `
+      CASE
+        WHEN b = 0 AND a IS NOT NULL THEN u_raise('DIVISION_BY_ZERO: Division by zero')
+        ELSE (a * CAST(q_p10(k) AS BIGINT) + sign(a) * (abs(b) // 2)) // b
+      END
+    `,
   ),
   macro(
     'q_ddivw(x, y, k)',
-    `list_transform([{'a': abs(x), 'b': abs(y), 's': sign(x) * sign(y)}], lambda qw: CASE WHEN qw.b = 0 AND qw.a IS NOT NULL THEN u_raise('DIVISION_BY_ZERO: Division by zero') WHEN qw.a < q_p10(38 - k) THEN qw.s * q_hdiv(qw.a * q_p10(k) + (qw.b >> 1), qw.b) WHEN qw.b < q_p10(38 - k) THEN qw.s * (q_hdiv(qw.a, qw.b) * q_p10(k) + q_hdiv(q_hmod(qw.a, qw.b) * q_p10(k) + (qw.b >> 1), qw.b)) ELSE qw.s * q_dlong(qw.a, qw.b, k) END)[1]`,
+    `
+      list_transform([{'a': abs(x), 'b': abs(y), 's': sign(x) * sign(y)}], lambda qw: CASE
+        WHEN qw.b = 0 AND qw.a IS NOT NULL THEN u_raise('DIVISION_BY_ZERO: Division by zero')
+        WHEN qw.a < q_p10(38 - k) THEN qw.s * q_hdiv(qw.a * q_p10(k) + (qw.b >> 1), qw.b)
+        WHEN qw.b < q_p10(38 - k) THEN qw.s * (q_hdiv(qw.a, qw.b) * q_p10(k) + q_hdiv(q_hmod(qw.a, qw.b) * q_p10(k)
+            + (qw.b >> 1), qw.b))
+        ELSE qw.s * q_dlong(qw.a, qw.b, k)
+      END)[1]
+    `,
   ),
   macro(
     'q_dmod(a, b)',
@@ -141,11 +327,24 @@ export const numericMacros: readonly Macro[] = [
   ),
   macro(
     'q_dlongm(a, b, k)',
-    `list_reduce(list_transform(range(k), lambda qi: {'q': CAST(0 AS HUGEINT), 'r': CAST(0 AS HUGEINT)}), lambda qt, qi: {'q': CAST(0 AS HUGEINT), 'r': q_dstep({'q': CAST(0 AS HUGEINT), 'r': qt.r}, b).r}, {'q': CAST(0 AS HUGEINT), 'r': a % b}).r`,
+    `
+      list_reduce(list_transform(range(k), lambda qi: {'q': CAST(0 AS HUGEINT), 'r': CAST(0 AS HUGEINT)}), lambda
+          qt, qi: {'q': CAST(0 AS HUGEINT), 'r': q_dstep({'q': CAST(0 AS HUGEINT), 'r': qt.r}, b).r}, {'q': CAST(0
+          AS HUGEINT), 'r': a % b}).r
+    `,
   ),
   macro(
     'q_dmodw(a, b, k1, k2)',
-    `CASE WHEN b = 0 AND a IS NOT NULL THEN u_raise('DIVISION_BY_ZERO: Division by zero') WHEN k2 > 0 AND abs(b) >= q_p10(38 - k2) THEN a WHEN k2 > 0 THEN a % (b * q_p10(k2)) WHEN abs(a) < q_p10(38 - k1) THEN (a * q_p10(k1)) % b WHEN a < 0 THEN -q_dlongm(-a, abs(b), k1) ELSE q_dlongm(a, abs(b), k1) END`,
+    `
+      CASE
+        WHEN b = 0 AND a IS NOT NULL THEN u_raise('DIVISION_BY_ZERO: Division by zero')
+        WHEN k2 > 0 AND abs(b) >= q_p10(38 - k2) THEN a
+        WHEN k2 > 0 THEN a % (b * q_p10(k2))
+        WHEN abs(a) < q_p10(38 - k1) THEN (a * q_p10(k1)) % b
+        WHEN a < 0 THEN -q_dlongm(-a, abs(b), k1)
+        ELSE q_dlongm(a, abs(b), k1)
+      END
+    `,
   ),
   macro('q_feq(a, b)', `CASE WHEN isnan(a) AND b IS NOT NULL THEN false ELSE a = b END`),
   macro('q_flt(a, b)', `CASE WHEN isnan(b) AND a IS NOT NULL THEN false ELSE a < b END`),
@@ -163,7 +362,20 @@ export const numericMacros: readonly Macro[] = [
   ),
   macro(
     'q_fround(x, n)',
-    `CASE WHEN n IS NULL THEN NULL WHEN x = 0 THEN abs(x) WHEN NOT isfinite(x) THEN x + 0 * n ELSE CASE WHEN isfinite(abs(x) * pow(10, n)) THEN CASE WHEN x < 0 THEN -(floor(-x * pow(10, n) + 0.5) / pow(10, n)) ELSE floor(x * pow(10, n) + 0.5) / pow(10, n) END ELSE x END END`,
+    `
+      CASE
+        WHEN n IS NULL THEN NULL
+        WHEN x = 0 THEN abs(x)
+        WHEN NOT isfinite(x) THEN x + 0 * n
+        ELSE CASE
+          WHEN isfinite(abs(x) * pow(10, n)) THEN CASE
+            WHEN x < 0 THEN -(floor(-x * pow(10, n) + 0.5) / pow(10, n))
+            ELSE floor(x * pow(10, n) + 0.5) / pow(10, n)
+          END
+          ELSE x
+        END
+      END
+    `,
   ),
   macro('q_fsign(a)', `CASE WHEN isnan(a) OR a = 0 THEN a ELSE sign(a) END`),
   macro(
@@ -176,22 +388,82 @@ export const numericMacros: readonly Macro[] = [
   ),
   macro(
     'q_width_bucket(x, lo, hi, n)',
-    `CASE WHEN x IS NULL OR lo IS NULL OR hi IS NULL OR n IS NULL THEN NULL WHEN n <= 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: bucketCount must be greater than 0') WHEN isnan(x) THEN u_raise('INVALID_FUNCTION_ARGUMENT: operand must not be NaN') WHEN isnan(lo) OR isinf(lo) THEN u_raise('INVALID_FUNCTION_ARGUMENT: first bound must be finite') WHEN isnan(hi) OR isinf(hi) THEN u_raise('INVALID_FUNCTION_ARGUMENT: second bound must be finite') WHEN lo = hi THEN u_raise('INVALID_FUNCTION_ARGUMENT: bounds cannot equal each other') WHEN lo < hi AND x < lo THEN CAST(0 AS BIGINT) WHEN lo > hi AND x < hi THEN n + 1 WHEN lo > hi AND x >= lo THEN CAST(0 AS BIGINT) WHEN x >= hi AND lo < hi THEN n + 1 WHEN x = hi THEN n WHEN lo < hi THEN CAST(floor(n * (x - lo) / (hi - lo)) AS BIGINT) + 1 ELSE CAST(floor(n * (lo - x) / (lo - hi)) AS BIGINT) + 1 END`,
+    `
+      CASE
+        WHEN x IS NULL OR lo IS NULL OR hi IS NULL OR n IS NULL THEN NULL
+        WHEN n <= 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: bucketCount must be greater than 0')
+        WHEN isnan(x) THEN u_raise('INVALID_FUNCTION_ARGUMENT: operand must not be NaN')
+        WHEN isnan(lo) OR isinf(lo) THEN u_raise('INVALID_FUNCTION_ARGUMENT: first bound must be finite')
+        WHEN isnan(hi) OR isinf(hi) THEN u_raise('INVALID_FUNCTION_ARGUMENT: second bound must be finite')
+        WHEN lo = hi THEN u_raise('INVALID_FUNCTION_ARGUMENT: bounds cannot equal each other')
+        WHEN lo < hi AND x < lo THEN CAST(0 AS BIGINT)
+        WHEN lo > hi AND x < hi THEN n + 1
+        WHEN lo > hi AND x >= lo THEN CAST(0 AS BIGINT)
+        WHEN x >= hi AND lo < hi THEN n + 1
+        WHEN x = hi THEN n
+        WHEN lo < hi THEN CAST(floor(n * (x - lo) / (hi - lo)) AS BIGINT) + 1
+        ELSE CAST(floor(n * (lo - x) / (lo - hi)) AS BIGINT) + 1
+      END
+    `,
   ),
   macro(
     'q_width_bucket_a(x, a)',
-    `CASE WHEN x IS NULL OR a IS NULL THEN NULL WHEN len(a) = 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Bins cannot be an empty array') WHEN isnan(x) THEN u_raise('INVALID_FUNCTION_ARGUMENT: Operand cannot be NaN') WHEN len(list_filter(a, lambda q1: NOT isfinite(q1))) > 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Bin value must be finite, got ' || CASE WHEN isnan(list_filter(a, lambda q1: NOT isfinite(q1))[1]) THEN 'NaN' WHEN list_filter(a, lambda q1: NOT isfinite(q1))[1] > 0 THEN 'Infinity' ELSE '-Infinity' END) WHEN list_sort(a) <> a THEN u_raise('INVALID_FUNCTION_ARGUMENT: Bin values are not sorted in ascending order') ELSE CAST(len(list_filter(a, lambda q1: q1 <= x)) AS BIGINT) END`,
+    `
+      CASE
+        WHEN x IS NULL OR a IS NULL THEN NULL
+        WHEN len(a) = 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Bins cannot be an empty array')
+        WHEN isnan(x) THEN u_raise('INVALID_FUNCTION_ARGUMENT: Operand cannot be NaN')
+        WHEN len(list_filter(a, lambda q1: NOT isfinite(q1))) > 0 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: Bin value must be finite, got ' || CASE
+          WHEN isnan(list_filter(a, lambda q1: NOT isfinite(q1))[1]) THEN 'NaN'
+          WHEN list_filter(a, lambda q1: NOT isfinite(q1))[1] > 0 THEN 'Infinity'
+          ELSE '-Infinity'
+        END)
+        WHEN list_sort(a) <> a THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: Bin values are not sorted in ascending order')
+        ELSE CAST(len(list_filter(a, lambda q1: q1 <= x)) AS BIGINT)
+      END
+    `,
   ),
   macro(
     'q_f32(x)',
-    `CASE WHEN abs(x) > 3.4028235677973366e38 AND isfinite(x) THEN CASE WHEN x > 0 THEN CAST('Infinity' AS FLOAT) ELSE CAST('-Infinity' AS FLOAT) END ELSE CAST(x AS FLOAT) END`,
+    `
+      CASE
+        WHEN abs(x) > 3.4028235677973366e38 AND isfinite(x) THEN CASE WHEN x > 0 THEN CAST('Infinity' AS FLOAT) ELSE
+            CAST('-Infinity' AS FLOAT) END
+        ELSE CAST(x AS FLOAT)
+      END
+    `,
   ),
   macro(
     'q_bitcount(v, b)',
-    `CASE WHEN v IS NULL OR b IS NULL THEN NULL WHEN b = 64 THEN CAST(bit_count(v) AS BIGINT) WHEN b <= 1 OR b > 64 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Bits specified in bit_count must be between 2 and 64, got ' || b) WHEN v > (CAST(1 AS HUGEINT) << CAST(b - 1 AS HUGEINT)) - 1 OR v < -(CAST(1 AS HUGEINT) << CAST(b - 1 AS HUGEINT)) THEN u_raise('INVALID_FUNCTION_ARGUMENT: Number must be representable with the bits specified. ' || v || ' cannot be represented with ' || b || ' bits') ELSE CAST(bit_count(CAST(CAST(v AS HUGEINT) & ((CAST(1 AS HUGEINT) << CAST(b AS HUGEINT)) - 1) AS HUGEINT)) AS BIGINT) END`,
+    `
+      CASE
+        WHEN v IS NULL OR b IS NULL THEN NULL
+        WHEN b = 64 THEN CAST(bit_count(v) AS BIGINT)
+        WHEN b <= 1 OR b > 64 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: Bits specified in bit_count must be between 2 and 64, got ' || b)
+        WHEN v > (CAST(1 AS HUGEINT) << CAST(b - 1 AS HUGEINT)) - 1 OR v < -(CAST(1 AS HUGEINT) << CAST(b - 1 AS
+            HUGEINT)) THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: Number must be representable with the bits specified. ' || v ||
+            ' cannot be represented with ' || b || ' bits')
+        ELSE CAST(bit_count(CAST(CAST(v AS HUGEINT) & ((CAST(1 AS HUGEINT) << CAST(b AS HUGEINT)) - 1) AS HUGEINT))
+            AS BIGINT)
+      END
+    `,
   ),
   macro(
     'q_wilson(s, n, z, d)',
-    `CASE WHEN s < 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: number of successes must not be negative') WHEN n <= 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: number of trials must be positive') WHEN s > n THEN u_raise('INVALID_FUNCTION_ARGUMENT: number of successes must not be larger than number of trials') WHEN z < 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: z-score must not be negative') ELSE (CAST(s AS DOUBLE) / n + z * z / (2 * n) + d * z * sqrt(CAST(s AS DOUBLE) / n * (1 - CAST(s AS DOUBLE) / n) / n + z * z / (4 * CAST(n AS DOUBLE) * n))) / (1 + z * z / n) END`,
+    `
+      CASE
+        WHEN s < 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: number of successes must not be negative')
+        WHEN n <= 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: number of trials must be positive')
+        WHEN s > n THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: number of successes must not be larger than number of trials')
+        WHEN z < 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: z-score must not be negative')
+        ELSE (CAST(s AS DOUBLE) / n + z * z / (2 * n) + d * z * sqrt(CAST(s AS DOUBLE) / n * (1 - CAST(s AS DOUBLE)
+            / n) / n + z * z / (4 * CAST(n AS DOUBLE) * n))) / (1 + z * z / n)
+      END
+    `,
   ),
 ]

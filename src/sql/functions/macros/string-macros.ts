@@ -7,7 +7,12 @@ const LIKE_ESCAPE = `Escape character must be followed by ''%'', ''_'' or the es
 export const stringMacros: readonly Macro[] = [
   macro(
     'q_upper(s)',
-    `CASE WHEN contains(s, 'ß') THEN array_to_string(list_transform(string_split(s, 'ß'), lambda q1: upper(q1)), 'ß') ELSE upper(s) END`,
+    `
+      CASE
+        WHEN contains(s, 'ß') THEN array_to_string(list_transform(string_split(s, 'ß'), lambda q1: upper(q1)), 'ß')
+        ELSE upper(s)
+      END
+    `,
   ),
   macro(
     'q_reverse(s)',
@@ -15,33 +20,86 @@ export const stringMacros: readonly Macro[] = [
   ),
   macro(
     'q_substr(s, a)',
-    `CASE WHEN s IS NULL OR a IS NULL THEN NULL WHEN a = 0 OR a < -length(s) OR a > length(s) THEN '' ELSE substring(s, a) END`,
+    `
+      CASE
+        WHEN s IS NULL OR a IS NULL THEN NULL
+        WHEN a = 0 OR a < -length(s) OR a > length(s) THEN ''
+        ELSE substring(s, a)
+      END
+    `,
   ),
   macro(
     'q_substr3(s, a, n)',
-    `CASE WHEN s IS NULL OR a IS NULL OR n IS NULL THEN NULL WHEN a = 0 OR n <= 0 OR a < -length(s) OR a > length(s) THEN '' ELSE substring(s, a, least(n, 4294967295)) END`,
+    `
+      CASE
+        WHEN s IS NULL OR a IS NULL OR n IS NULL THEN NULL
+        WHEN a = 0 OR n <= 0 OR a < -length(s) OR a > length(s) THEN ''
+        ELSE substring(s, a, least(n, 4294967295))
+      END
+    `,
   ),
   macro(
     'q_substr_bin(s, a, n)',
-    `CASE WHEN s IS NULL OR a IS NULL OR n IS NULL THEN NULL WHEN a = 0 OR n <= 0 OR a < -octet_length(s) THEN CAST('' AS BLOB) ELSE array_slice(s, a, CASE WHEN a < 0 THEN least(a + octet_length(s) + 1, octet_length(s)) ELSE a END + least(n, octet_length(s)) - 1) END`,
+    `
+      CASE
+        WHEN s IS NULL OR a IS NULL OR n IS NULL THEN NULL
+        WHEN a = 0 OR n <= 0 OR a < -octet_length(s) THEN CAST('' AS BLOB)
+        ELSE array_slice(s, a, CASE WHEN a < 0 THEN least(a + octet_length(s) + 1, octet_length(s)) ELSE a END +
+            least(n, octet_length(s)) - 1)
+      END
+    `,
   ),
   macro(
     'q_replace(s, f, t)',
-    `CASE WHEN f = '' THEN t||array_to_string(list_transform(range(1, length(s) + 1), lambda q1: substring(s, q1, 1)||t), '') ELSE replace(s, f, t) END`,
+    `
+      CASE
+        WHEN f = '' THEN t||array_to_string(list_transform(range(1, length(s) + 1), lambda q1: substring(s, q1,
+            1)||t), '')
+        ELSE replace(s, f, t)
+      END
+    `,
   ),
   macro(
     'q_concat_ws(s, a)',
-    `CASE WHEN s IS NOT NULL AND a IS NOT NULL THEN CASE WHEN list_any_value(a) IS NULL THEN '' ELSE list_reduce(list_filter(a, lambda q1: q1 IS NOT NULL), lambda q2, q3: q2||s||q3) END END`,
+    `
+      CASE
+        WHEN s IS NOT NULL AND a IS NOT NULL THEN CASE
+          WHEN list_any_value(a) IS NULL THEN ''
+          ELSE list_reduce(list_filter(a, lambda q1: q1 IS NOT NULL), lambda q2, q3: q2||s||q3)
+        END
+      END
+    `,
   ),
   macro(
     'q_split(s, d)',
-    `CASE WHEN d = '' THEN u_raise('${bad}: The delimiter may not be the empty string') WHEN d IS NOT NULL THEN string_split(s, d) END`,
+    `
+      CASE
+        WHEN d = '' THEN u_raise('${bad}: The delimiter may not be the empty string')
+        WHEN d IS NOT NULL THEN string_split(s, d)
+      END
+    `,
   ),
   // The regular expression of a LIKE pattern p with the escape e, made of its tokens: what e and the next character say, what
   // stands between, and wildcards. The empty escape is none, as in Trino.
   macro(
     'q_like(p, e)',
-    `CASE WHEN length(e) > 1 THEN u_raise('${bad}: Escape string must be a single character') ELSE array_to_string(list_transform(regexp_extract_all(p, CASE WHEN e = '' THEN '[^%_]+|[%_]' ELSE regexp_escape(e)||'.?|[^%_'||regexp_escape(e)||']+|[%_]' END, 0, 's'), lambda q1: CASE WHEN e <> '' AND starts_with(q1, e) THEN CASE WHEN length(q1) = 2 AND right(q1, 1) IN ('%', '_', e) THEN regexp_escape(right(q1, 1)) ELSE u_raise('${bad}: ${LIKE_ESCAPE}') END WHEN q1 = '%' THEN '.*' WHEN q1 = '_' THEN '.' ELSE regexp_escape(q1) END), '') END`,
+    `
+      CASE
+        WHEN length(e) > 1 THEN u_raise('${bad}: Escape string must be a single character')
+        ELSE array_to_string(list_transform(regexp_extract_all(p, CASE
+          WHEN e = '' THEN '[^%_]+|[%_]'
+          ELSE regexp_escape(e)||'.?|[^%_'||regexp_escape(e)||']+|[%_]'
+        END, 0, 's'), lambda q1: CASE
+          WHEN e <> '' AND starts_with(q1, e) THEN CASE
+            WHEN length(q1) = 2 AND right(q1, 1) IN ('%', '_', e) THEN regexp_escape(right(q1, 1))
+            ELSE u_raise('${bad}: ${LIKE_ESCAPE}')
+          END
+          WHEN q1 = '%' THEN '.*'
+          WHEN q1 = '_' THEN '.'
+          ELSE regexp_escape(q1)
+        END), '')
+      END
+    `,
   ),
   macro(
     'q_codepoint(s)',
@@ -49,23 +107,58 @@ export const stringMacros: readonly Macro[] = [
   ),
   macro(
     'q_levenshtein(a, b)',
-    `CASE WHEN strlen(a) = length(a) AND strlen(b) = length(b) AND strlen(a) * strlen(b) < 1000000 THEN levenshtein(a, b) WHEN CAST(length(a) AS BIGINT) * length(b) > 1000000 THEN u_raise('${bad}: The combined inputs size exceeded max Levenshtein distance size, code points m + n should be less than 1000000') ELSE u_levenshtein(a, b) END`,
+    `
+      CASE
+        WHEN strlen(a) = length(a) AND strlen(b) = length(b) AND strlen(a) * strlen(b) < 1000000 THEN levenshtein(a,
+            b)
+        WHEN CAST(length(a) AS BIGINT) * length(b) > 1000000 THEN
+            u_raise('${bad}: The combined inputs size exceeded max Levenshtein distance size, code points m + n should be less than 1000000')
+        ELSE u_levenshtein(a, b)
+      END
+    `,
   ),
   macro(
     'q_hamming(a, b)',
-    `CASE WHEN length(a) <> length(b) THEN u_raise('${bad}: The input strings to hamming_distance function must have the same length') WHEN a = '' THEN 0 WHEN strlen(a) = length(a) AND strlen(b) = length(b) THEN hamming(a, b) ELSE u_hamming(a, b) END`,
+    `
+      CASE
+        WHEN length(a) <> length(b) THEN
+            u_raise('${bad}: The input strings to hamming_distance function must have the same length')
+        WHEN a = '' THEN 0
+        WHEN strlen(a) = length(a) AND strlen(b) = length(b) THEN hamming(a, b)
+        ELSE u_hamming(a, b)
+      END
+    `,
   ),
   macro(
     'q_from_hex(s)',
-    `CASE WHEN strlen(s) % 2 = 1 THEN u_raise('${bad}: invalid input length '||strlen(s)) WHEN s IS NULL OR regexp_full_match(s, '[0-9A-Fa-f]*') THEN unhex(s) ELSE u_raise('${bad}: not a hexadecimal digit: "'||regexp_extract(s, '[^0-9A-Fa-f]')||'" = '||ord(regexp_extract(s, '[^0-9A-Fa-f]'))) END`,
+    `
+      CASE
+        WHEN strlen(s) % 2 = 1 THEN u_raise('${bad}: invalid input length '||strlen(s))
+        WHEN s IS NULL OR regexp_full_match(s, '[0-9A-Fa-f]*') THEN unhex(s)
+        ELSE u_raise('${bad}: not a hexadecimal digit: "'||regexp_extract(s,
+            '[^0-9A-Fa-f]')||'" = '||ord(regexp_extract(s, '[^0-9A-Fa-f]')))
+      END
+    `,
   ),
   macro('q_sized(x, n, m)', `CASE WHEN octet_length(x) <> n THEN u_raise('${bad}: '||m) ELSE x END`),
   macro(
     'q_to_base(x, r)',
-    `CASE WHEN r NOT BETWEEN 2 AND 36 THEN u_raise('${bad}: Radix must be between 2 and 36') WHEN x < 0 THEN '-'||lower(to_base(CAST(-CAST(x AS HUGEINT) AS BIGINT), CAST(r AS INTEGER))) ELSE lower(to_base(x, CAST(r AS INTEGER))) END`,
+    `
+      CASE
+        WHEN r NOT BETWEEN 2 AND 36 THEN u_raise('${bad}: Radix must be between 2 and 36')
+        WHEN x < 0 THEN '-'||lower(to_base(CAST(-CAST(x AS HUGEINT) AS BIGINT), CAST(r AS INTEGER)))
+        ELSE lower(to_base(x, CAST(r AS INTEGER)))
+      END
+    `,
   ),
   macro(
     'q_listagg(s, strict)',
-    `CASE WHEN strict AND strlen(s) > 1048576 THEN u_raise('EXCEEDED_FUNCTION_MEMORY_LIMIT: Concatenated string has the length in bytes larger than the maximum output length 1048576') ELSE s END`,
+    `
+      CASE
+        WHEN strict AND strlen(s) > 1048576 THEN
+            u_raise('EXCEEDED_FUNCTION_MEMORY_LIMIT: Concatenated string has the length in bytes larger than the maximum output length 1048576')
+        ELSE s
+      END
+    `,
   ),
 ]

@@ -4,12 +4,33 @@ import { macro, type Macro } from './macro.ts'
 export const textMacros: readonly Macro[] = [
   macro(
     't_luhn(s)',
-    `CASE WHEN s='' THEN false WHEN NOT regexp_full_match(s,'[0-9]+') THEN u_raise('INVALID_FUNCTION_ARGUMENT: Input contains non-digit character') ELSE list_sum(list_transform(range(0,length(s)), lambda i: CASE WHEN i%2=0 THEN ord(s[length(s)-i])-48 ELSE (2*(ord(s[length(s)-i])-48))%10 + (2*(ord(s[length(s)-i])-48))//10 END))%10=0 END`,
+    `
+      CASE
+        WHEN s='' THEN false
+        WHEN NOT regexp_full_match(s,'[0-9]+') THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: Input contains non-digit character')
+        ELSE list_sum(list_transform(range(0,length(s)), lambda i: CASE
+          WHEN i%2=0 THEN ord(s[length(s)-i])-48
+          ELSE (2*(ord(s[length(s)-i])-48))%10 + (2*(ord(s[length(s)-i])-48))//10
+        END))%10=0
+      END
+    `,
   ),
   macro('t_unit(n,w)', `CASE WHEN n=0 THEN '' ELSE n||' '||w||CASE WHEN n=1 THEN '' ELSE 's' END END`),
   macro(
     't_hrs(x)',
-    `CASE WHEN x IS NULL THEN NULL WHEN isnan(x) OR isinf(x) THEN u_raise('INVALID_FUNCTION_ARGUMENT: Invalid argument found: '||CASE WHEN isnan(x) THEN 'NaN' WHEN x>0 THEN 'Infinity' ELSE '-Infinity' END) WHEN t_jround(abs(x))=0 THEN '0 seconds' ELSE concat_ws(', ', nullif(t_unit(t_jround(abs(x))//604800,'week'),''), nullif(t_unit(t_jround(abs(x))%604800//86400,'day'),''), nullif(t_unit(t_jround(abs(x))%86400//3600,'hour'),''), nullif(t_unit(t_jround(abs(x))%3600//60,'minute'),''), nullif(t_unit(t_jround(abs(x))%60,'second'),'')) END`,
+    `
+      CASE
+        WHEN x IS NULL THEN NULL
+        WHEN isnan(x) OR isinf(x) THEN u_raise('INVALID_FUNCTION_ARGUMENT: Invalid argument found: '||CASE WHEN
+            isnan(x) THEN 'NaN' WHEN x>0 THEN 'Infinity' ELSE '-Infinity' END)
+        WHEN t_jround(abs(x))=0 THEN '0 seconds'
+        ELSE concat_ws(', ', nullif(t_unit(t_jround(abs(x))//604800,'week'),''),
+            nullif(t_unit(t_jround(abs(x))%604800//86400,'day'),''),
+            nullif(t_unit(t_jround(abs(x))%86400//3600,'hour'),''),
+            nullif(t_unit(t_jround(abs(x))%3600//60,'minute'),''), nullif(t_unit(t_jround(abs(x))%60,'second'),''))
+      END
+    `,
   ),
   macro(
     't_jround(x)',
@@ -17,19 +38,46 @@ export const textMacros: readonly Macro[] = [
   ),
   macro(
     't_pds(s)',
-    `CASE WHEN s IS NULL THEN NULL WHEN NOT regexp_full_match(s,'([0-9]+\\.?[0-9]*|\\.[0-9]+)(B|kB|MB|GB|TB|PB|EB|ZB|YB)') THEN u_raise('INVALID_FUNCTION_ARGUMENT: Invalid data size: '''||s||'''') ELSE t_pds2(regexp_extract(s,'^[0-9.]+'), list_position(['B','kB','MB','GB','TB','PB','EB','ZB','YB'], regexp_extract(s,'[A-Za-z]+$'))-1) END`,
+    `
+      CASE
+        WHEN s IS NULL THEN NULL
+        WHEN NOT regexp_full_match(s,'([0-9]+\\.?[0-9]*|\\.[0-9]+)(B|kB|MB|GB|TB|PB|EB|ZB|YB)') THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: Invalid data size: '''||s||'''')
+        ELSE t_pds2(regexp_extract(s,'^[0-9.]+'), list_position(['B','kB','MB','GB','TB','PB','EB','ZB','YB'],
+            regexp_extract(s,'[A-Za-z]+$'))-1)
+      END
+    `,
   ),
   macro(
     't_pds2(d,k)',
-    `CAST(CAST(split_part(d,'.',1) AS HUGEINT)*CAST(pow(1024,k) AS HUGEINT) AS DECIMAL(38,0)) + CASE WHEN split_part(d,'.',2)<>'' THEN CAST(floor(CAST('0.'||split_part(d,'.',2) AS DECIMAL(18,15))*CAST(pow(1024,k) AS HUGEINT)::DECIMAL(20,0)) AS DECIMAL(38,0)) ELSE 0 END`,
+    `
+      CAST(CAST(split_part(d,'.',1) AS HUGEINT)*CAST(pow(1024,k) AS HUGEINT) AS DECIMAL(38,0)) + CASE
+        WHEN split_part(d,'.',2)<>'' THEN CAST(floor(CAST('0.'||split_part(d,'.',2) AS
+            DECIMAL(18,15))*CAST(pow(1024,k) AS HUGEINT)::DECIMAL(20,0)) AS DECIMAL(38,0))
+        ELSE 0
+      END
+    `,
   ),
   macro(
     't_b64(s)',
-    `CASE WHEN s IS NULL THEN NULL WHEN length(rtrim(s,'='))%4=1 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Input byte[] should at least have 2 bytes for base64 bytes') ELSE from_base64(CASE WHEN contains(s,'=') THEN s ELSE rpad(s,CAST((length(s)+3)//4*4 AS INTEGER),'=') END) END`,
+    `
+      CASE
+        WHEN s IS NULL THEN NULL
+        WHEN length(rtrim(s,'='))%4=1 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: Input byte[] should at least have 2 bytes for base64 bytes')
+        ELSE from_base64(CASE WHEN contains(s,'=') THEN s ELSE rpad(s,CAST((length(s)+3)//4*4 AS INTEGER),'=') END)
+      END
+    `,
   ),
   macro(
     't_fn1(x,u)',
-    `CASE WHEN x<10 THEN printf('%.2f', CASE WHEN x*8=floor(x*8) THEN round(x,2) ELSE x END) WHEN x<100 THEN printf('%.1f', CASE WHEN x*8=floor(x*8) THEN round(x,1) ELSE x END) ELSE printf('%.0f', round(x,0)) END`,
+    `
+      CASE
+        WHEN x<10 THEN printf('%.2f', CASE WHEN x*8=floor(x*8) THEN round(x,2) ELSE x END)
+        WHEN x<100 THEN printf('%.1f', CASE WHEN x*8=floor(x*8) THEN round(x,1) ELSE x END)
+        ELSE printf('%.0f', round(x,0))
+      END
+    `,
   ),
   macro(
     't_fn2(x,u)',
@@ -37,39 +85,114 @@ export const textMacros: readonly Macro[] = [
   ),
   macro(
     't_fnum(n)',
-    `CASE WHEN n IS NULL THEN NULL WHEN abs(n::hugeint)<1000 THEN n::varchar WHEN abs(n::hugeint)<1000000 THEN t_fn2(n/1e3,'K') WHEN abs(n::hugeint)<1000000000 THEN t_fn2(n/1e6,'M') WHEN abs(n::hugeint)<1000000000000 THEN t_fn2(n/1e9,'B') WHEN abs(n::hugeint)<1000000000000000 THEN t_fn2(n/1e12,'T') ELSE t_fn2(n/1e15,'Q') END`,
+    `
+      CASE
+        WHEN n IS NULL THEN NULL
+        WHEN abs(n::hugeint)<1000 THEN n::varchar
+        WHEN abs(n::hugeint)<1000000 THEN t_fn2(n/1e3,'K')
+        WHEN abs(n::hugeint)<1000000000 THEN t_fn2(n/1e6,'M')
+        WHEN abs(n::hugeint)<1000000000000 THEN t_fn2(n/1e9,'B')
+        WHEN abs(n::hugeint)<1000000000000000 THEN t_fn2(n/1e12,'T')
+        ELSE t_fn2(n/1e15,'Q')
+      END
+    `,
   ),
   macro(
     't_trunc(x)',
-    `CASE WHEN isnan(x) THEN 0 WHEN x>=9223372036854775807 THEN 9223372036854775807 WHEN x<=-9223372036854775808 THEN -9223372036854775808 ELSE trunc(x)::bigint END`,
+    `
+      CASE
+        WHEN isnan(x) THEN 0
+        WHEN x>=9223372036854775807 THEN 9223372036854775807
+        WHEN x<=-9223372036854775808 THEN -9223372036854775808
+        ELSE trunc(x)::bigint
+      END
+    `,
   ),
   macro(
     't_ws()',
-    `chr(9)||chr(10)||chr(11)||chr(12)||chr(13)||chr(28)||chr(29)||chr(30)||chr(31)||chr(32)||chr(5760)||chr(8192)||chr(8193)||chr(8194)||chr(8195)||chr(8196)||chr(8197)||chr(8198)||chr(8200)||chr(8201)||chr(8202)||chr(8232)||chr(8233)||chr(8287)||chr(12288)`,
+    `
+      chr(9)||chr(10)||chr(11)||chr(12)||chr(13)||chr(28)||chr(29)||chr(30)||chr(31)||chr(32)||chr(5760)||chr(8192)||chr(8193)||chr(8194)||chr(8195)||chr(8196)||chr(8197)||chr(8198)||chr(8200)||chr(8201)||chr(8202)||chr(8232)||chr(8233)||chr(8287)||chr(12288)
+    `,
   ),
   macro(
     't_lpad(s,n,p)',
-    `CASE WHEN s IS NULL OR n IS NULL OR p IS NULL THEN NULL WHEN n NOT BETWEEN 0 AND 2147483647 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Target length must be in the range [0..2147483647]') WHEN p='' THEN u_raise('INVALID_FUNCTION_ARGUMENT: Padding string must not be empty') WHEN n<=length(s) THEN left(s,n) ELSE lpad(s,CAST(n AS INTEGER),p) END`,
+    `
+      CASE
+        WHEN s IS NULL OR n IS NULL OR p IS NULL THEN NULL
+        WHEN n NOT BETWEEN 0 AND 2147483647 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: Target length must be in the range [0..2147483647]')
+        WHEN p='' THEN u_raise('INVALID_FUNCTION_ARGUMENT: Padding string must not be empty')
+        WHEN n<=length(s) THEN left(s,n)
+        ELSE lpad(s,CAST(n AS INTEGER),p)
+      END
+    `,
   ),
   macro(
     't_rpad(s,n,p)',
-    `CASE WHEN s IS NULL OR n IS NULL OR p IS NULL THEN NULL WHEN n NOT BETWEEN 0 AND 2147483647 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Target length must be in the range [0..2147483647]') WHEN p='' THEN u_raise('INVALID_FUNCTION_ARGUMENT: Padding string must not be empty') WHEN n<=length(s) THEN left(s,n) ELSE rpad(s,CAST(n AS INTEGER),p) END`,
+    `
+      CASE
+        WHEN s IS NULL OR n IS NULL OR p IS NULL THEN NULL
+        WHEN n NOT BETWEEN 0 AND 2147483647 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: Target length must be in the range [0..2147483647]')
+        WHEN p='' THEN u_raise('INVALID_FUNCTION_ARGUMENT: Padding string must not be empty')
+        WHEN n<=length(s) THEN left(s,n)
+        ELSE rpad(s,CAST(n AS INTEGER),p)
+      END
+    `,
   ),
   macro(
     't_lpad_bin(s,n,p)',
-    `CASE WHEN s IS NULL OR n IS NULL OR p IS NULL THEN NULL WHEN n NOT BETWEEN 0 AND 2147483647 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Target length must be in the range [0..2147483647]') WHEN octet_length(p)=0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Padding bytes must not be empty') WHEN n=0 THEN ''::BLOB WHEN n<=octet_length(s) THEN array_slice(s,1,n) ELSE unhex(lpad('',CAST(n-octet_length(s) AS INTEGER)*2,hex(p)))||s END`,
+    `
+      CASE
+        WHEN s IS NULL OR n IS NULL OR p IS NULL THEN NULL
+        WHEN n NOT BETWEEN 0 AND 2147483647 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: Target length must be in the range [0..2147483647]')
+        WHEN octet_length(p)=0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Padding bytes must not be empty')
+        WHEN n=0 THEN ''::BLOB
+        WHEN n<=octet_length(s) THEN array_slice(s,1,n)
+        ELSE unhex(lpad('',CAST(n-octet_length(s) AS INTEGER)*2,hex(p)))||s
+      END
+    `,
   ),
   macro(
     't_rpad_bin(s,n,p)',
-    `CASE WHEN s IS NULL OR n IS NULL OR p IS NULL THEN NULL WHEN n NOT BETWEEN 0 AND 2147483647 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Target length must be in the range [0..2147483647]') WHEN octet_length(p)=0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Padding bytes must not be empty') WHEN n=0 THEN ''::BLOB WHEN n<=octet_length(s) THEN array_slice(s,1,n) ELSE s||unhex(rpad('',CAST(n-octet_length(s) AS INTEGER)*2,hex(p))) END`,
+    `
+      CASE
+        WHEN s IS NULL OR n IS NULL OR p IS NULL THEN NULL
+        WHEN n NOT BETWEEN 0 AND 2147483647 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: Target length must be in the range [0..2147483647]')
+        WHEN octet_length(p)=0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Padding bytes must not be empty')
+        WHEN n=0 THEN ''::BLOB
+        WHEN n<=octet_length(s) THEN array_slice(s,1,n)
+        ELSE s||unhex(rpad('',CAST(n-octet_length(s) AS INTEGER)*2,hex(p)))
+      END
+    `,
   ),
   macro(
     't_split(s,d,n)',
-    `CASE WHEN s IS NULL OR d IS NULL OR n IS NULL THEN NULL WHEN n<=0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Limit must be positive') WHEN n>2147483647 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Limit is too large') WHEN d='' THEN u_raise('INVALID_FUNCTION_ARGUMENT: The delimiter may not be the empty string') WHEN len(string_split(s,d))<=n THEN string_split(s,d) ELSE list_append(string_split(s,d)[1:n-1], substring(s, CAST(1+coalesce(list_sum(list_transform(string_split(s,d)[1:n-1], lambda x: length(x))),0)+(n-1)*length(d) AS BIGINT))) END`,
+    `
+      CASE
+        WHEN s IS NULL OR d IS NULL OR n IS NULL THEN NULL
+        WHEN n<=0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Limit must be positive')
+        WHEN n>2147483647 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Limit is too large')
+        WHEN d='' THEN u_raise('INVALID_FUNCTION_ARGUMENT: The delimiter may not be the empty string')
+        WHEN len(string_split(s,d))<=n THEN string_split(s,d)
+        ELSE list_append(string_split(s,d)[1:n-1], substring(s,
+            CAST(1+coalesce(list_sum(list_transform(string_split(s,d)[1:n-1], lambda x:
+            length(x))),0)+(n-1)*length(d) AS BIGINT)))
+      END
+    `,
   ),
   macro(
     't_split_part(s,d,n)',
-    `CASE WHEN s IS NULL OR d IS NULL OR n IS NULL THEN NULL WHEN n<=0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Index must be greater than zero') WHEN d='' THEN CASE WHEN n<=length(s) THEN substring(s,n,1) ELSE CASE WHEN n=1 THEN '' END END ELSE string_split(s,d)[n] END`,
+    `
+      CASE
+        WHEN s IS NULL OR d IS NULL OR n IS NULL THEN NULL
+        WHEN n<=0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Index must be greater than zero')
+        WHEN d='' THEN CASE WHEN n<=length(s) THEN substring(s,n,1) ELSE CASE WHEN n=1 THEN '' END END
+        ELSE string_split(s,d)[n]
+      END
+    `,
   ),
   macro(
     't_s2m_entries(s,d)',
@@ -77,30 +200,85 @@ export const textMacros: readonly Macro[] = [
   ),
   macro(
     't_s2m_chk(s,d,k,f)',
-    `CASE WHEN d='' THEN u_raise('INVALID_FUNCTION_ARGUMENT: entryDelimiter is empty') WHEN k='' THEN u_raise('INVALID_FUNCTION_ARGUMENT: keyValueDelimiter is empty') WHEN d=k THEN u_raise('INVALID_FUNCTION_ARGUMENT: entryDelimiter and keyValueDelimiter must not be the same') ELSE true END`,
+    `
+      CASE
+        WHEN d='' THEN u_raise('INVALID_FUNCTION_ARGUMENT: entryDelimiter is empty')
+        WHEN k='' THEN u_raise('INVALID_FUNCTION_ARGUMENT: keyValueDelimiter is empty')
+        WHEN d=k THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: entryDelimiter and keyValueDelimiter must not be the same')
+        ELSE true
+      END
+    `,
   ),
   macro(
     't_s2m_pairs(s,d,k,q)',
-    `list_transform(t_s2m_entries(s,d), lambda e: CASE WHEN len(string_split(e,k))<>2 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Key-value delimiter must appear exactly once in each entry. Bad input: '||q||e||q) ELSE {'key':split_part(e,k,1),'value':split_part(e,k,2)} END)`,
+    `
+      list_transform(t_s2m_entries(s,d), lambda e: CASE
+        WHEN len(string_split(e,k))<>2 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: Key-value delimiter must appear exactly once in each entry. Bad input: '||q||e||q)
+        ELSE {'key':split_part(e,k,1),'value':split_part(e,k,2)}
+      END)
+    `,
   ),
   macro(
     't_split_to_map(s,d,k)',
-    `CASE WHEN s IS NULL OR d IS NULL OR k IS NULL THEN NULL WHEN t_s2m_chk(s,d,k,1) THEN CASE WHEN len(list_distinct(list_transform(t_s2m_pairs(s,d,k,''''), lambda p: p.key)))<len(t_s2m_entries(s,d)) THEN u_raise('INVALID_FUNCTION_ARGUMENT: Duplicate keys ('||(list_filter(list_transform(t_s2m_pairs(s,d,k,''''), lambda p: p.key), lambda x, i: list_position(list_transform(t_s2m_pairs(s,d,k,''''), lambda p: p.key), x)<i)[1])||') are not allowed') ELSE map_from_entries(t_s2m_pairs(s,d,k,'''')) END END`,
+    `
+      CASE
+        WHEN s IS NULL OR d IS NULL OR k IS NULL THEN NULL
+        WHEN t_s2m_chk(s,d,k,1) THEN CASE
+          WHEN len(list_distinct(list_transform(t_s2m_pairs(s,d,k,''''), lambda p: p.key)))<len(t_s2m_entries(s,d))
+              THEN
+              u_raise('INVALID_FUNCTION_ARGUMENT: Duplicate keys ('||(list_filter(list_transform(t_s2m_pairs(s,d,k,''''),
+              lambda p: p.key), lambda x, i: list_position(list_transform(t_s2m_pairs(s,d,k,''''), lambda p: p.key),
+              x)<i)[1])||') are not allowed')
+          ELSE map_from_entries(t_s2m_pairs(s,d,k,''''))
+        END
+      END
+    `,
   ),
   macro(
     't_split_to_multimap(s,d,k)',
-    `CASE WHEN s IS NULL OR d IS NULL OR k IS NULL THEN NULL WHEN t_s2m_chk(s,d,k,1) THEN map_from_entries(list_transform(list_distinct(list_transform(t_s2m_pairs(s,d,k,''), lambda p: p.key)), lambda g: {'key':g,'value':list_transform(list_filter(t_s2m_pairs(s,d,k,''), lambda p: p.key=g), lambda p: p.value)})) END`,
+    `
+      CASE
+        WHEN s IS NULL OR d IS NULL OR k IS NULL THEN NULL
+        WHEN t_s2m_chk(s,d,k,1) THEN
+            map_from_entries(list_transform(list_distinct(list_transform(t_s2m_pairs(s,d,k,''), lambda p: p.key)),
+            lambda g: {'key':g,'value':list_transform(list_filter(t_s2m_pairs(s,d,k,''), lambda p: p.key=g), lambda
+            p: p.value)}))
+      END
+    `,
   ),
   macro(
     't_strpos(s,u,n)',
-    `CASE WHEN s IS NULL OR u IS NULL OR n IS NULL THEN NULL WHEN n=0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: ''instance'' must be a positive or negative number.') WHEN u='' THEN 1 WHEN n>0 THEN coalesce(list_filter(range(1,length(s)+1), lambda i: starts_with(substring(s,i),u))[n],0) ELSE coalesce(list_transform(list_filter(range(1,length(s)+1), lambda i: starts_with(substring(s,i),u)), lambda p: p+length(regexp_replace(left(s,p-1),'[^\\x{10000}-\\x{10FFFF}]','','g')))[n],0) END`,
+    `
+      CASE
+        WHEN s IS NULL OR u IS NULL OR n IS NULL THEN NULL
+        WHEN n=0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: ''instance'' must be a positive or negative number.')
+        WHEN u='' THEN 1
+        WHEN n>0 THEN coalesce(list_filter(range(1,length(s)+1), lambda i: starts_with(substring(s,i),u))[n],0)
+        ELSE coalesce(list_transform(list_filter(range(1,length(s)+1), lambda i: starts_with(substring(s,i),u)),
+            lambda p: p+length(regexp_replace(left(s,p-1),'[^\\x{10000}-\\x{10FFFF}]','','g')))[n],0)
+      END
+    `,
   ),
   macro(
     't_chr(n)',
-    `CASE WHEN n NOT BETWEEN 0 AND 1114111 OR n BETWEEN 55296 AND 57343 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Not a valid Unicode code point: '||n) ELSE chr(CAST(n AS INTEGER)) END`,
+    `
+      CASE
+        WHEN n NOT BETWEEN 0 AND 1114111 OR n BETWEEN 55296 AND 57343 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: Not a valid Unicode code point: '||n)
+        ELSE chr(CAST(n AS INTEGER))
+      END
+    `,
   ),
   macro(
     't_char2hexint(s)',
-    `array_to_string(list_transform(range(1,length(s)+1), lambda i: CASE WHEN ord(substring(s,i,1))<65536 THEN printf('%04X',ord(substring(s,i,1))) ELSE printf('%04X%04X',55296+((ord(substring(s,i,1))-65536)//1024), 56320+((ord(substring(s,i,1))-65536)%1024)) END),'')`,
+    `
+      array_to_string(list_transform(range(1,length(s)+1), lambda i: CASE
+        WHEN ord(substring(s,i,1))<65536 THEN printf('%04X',ord(substring(s,i,1)))
+        ELSE printf('%04X%04X',55296+((ord(substring(s,i,1))-65536)//1024),
+            56320+((ord(substring(s,i,1))-65536)%1024))
+      END),'')
+    `,
   ),
 ]
