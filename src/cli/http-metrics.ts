@@ -55,6 +55,8 @@ export function routeOf(path: string): string {
           : `/v1/query/{queryId}/${sub(parts[3])}`
     case 'task':
       return parts.length <= 2 ? '/v1/task' : parts.length === 3 ? '/v1/task/{taskId}' : '/v1/task/{taskId}/results'
+    case 'system':
+      return parts[2] === 'rebuilt' ? '/v1/system/rebuilt' : 'other'
     case 'node':
     case 'info':
     case 'status':
@@ -67,7 +69,7 @@ export function routeOf(path: string): string {
 }
 
 function sub(part: string | undefined): string {
-  return part === 'events' || part === 'trace' ? part : 'other'
+  return part === 'events' || part === 'trace' || part === 'forget' ? part : 'other'
 }
 
 const KNOWN = new Set(['/metrics', '/openapi.json', '/ui', '/'])

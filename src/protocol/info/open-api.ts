@@ -253,6 +253,23 @@ const paths = {
       },
     },
   },
+  '/v1/system/rebuilt': {
+    post: {
+      summary: 'The command that rebuilt the read models tells of it',
+      security: internal,
+      requestBody: {
+        required: true,
+        content: {
+          'application/json': { schema: { type: 'object', properties: { events: integer, milliseconds: integer } } },
+        },
+      },
+      responses: {
+        204: nothing('Recorded'),
+        400: problem('Not a rebuild'),
+        401: problem('Without the cluster secret'),
+      },
+    },
+  },
   '/v1/node': {
     get: {
       summary: 'The workers known, with decaying counters',
@@ -290,6 +307,25 @@ const paths = {
       summary: 'Every task known to the server',
       parameters: [query('since', 'Internal: wait for tasks that changed since a version')],
       responses: { 200: json('Tasks', listOf('TaskInfo')), 401: problem('Without the cluster secret') },
+    },
+    delete: {
+      summary: 'Internal, of a worker: tasks that ended queries leave behind; unknown ones are gone already',
+      security: internal,
+      parameters: [epoch],
+      requestBody: {
+        required: true,
+        content: {
+          'application/json': {
+            schema: { type: 'object', properties: { taskIds: { type: 'array', items: { type: 'string' } } } },
+          },
+        },
+      },
+      responses: {
+        204: nothing('Gone'),
+        400: problem('Not a list of tasks'),
+        401: problem('Without the cluster secret'),
+        409: staleEpoch,
+      },
     },
   },
   '/v1/task/{taskId}': {

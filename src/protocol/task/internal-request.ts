@@ -35,15 +35,7 @@ export function parsePageToken(text: string): number {
   return Number(text)
 }
 
-type Method = 'GET' | 'POST' | 'DELETE'
-
-/**
- * The handler of a method; HEAD is a GET without its body.
- * @throws HttpProblem 405 naming those there are
- */
-export function pickMethod<H>(method: string, handlers: Partial<Record<Method, H>>): H {
-  const handler = handlers[(method === 'HEAD' ? 'GET' : method) as Method]
-  if (handler) return handler
-  const allow = Object.keys(handlers).join(', ')
-  throw new HttpProblem(405, `Allowed here: ${allow}`, { allow })
+/** What an asker without the cluster's key is told. */
+export function needsKey(): HttpProblem {
+  return new HttpProblem(401, 'The internal interface needs the cluster secret', { 'www-authenticate': 'Bearer' })
 }

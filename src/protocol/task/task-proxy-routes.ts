@@ -3,7 +3,8 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { TaskRecord } from '../../coordinator/query/state.ts'
 import { internalHeaders } from '../../execution/api/task.ts'
 import { isLoopback } from '../../shared/loopback.ts'
-import { parseTaskId, splitTaskId, type QueryId, type TaskId } from '../../shared/ids.ts'
+import { splitTaskId, type QueryId, type TaskId } from '../../shared/ids.ts'
+import type { Endpoint, Handler } from '../edge/endpoint.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { readBody } from '../edge/request-body.ts'
 import { requestTarget } from '../edge/request-target.ts'
@@ -11,8 +12,14 @@ import { parseAsOf, SEQUENCE_HEADER, type AsOf } from '../query/as-of.ts'
 import type { LiveQueryView } from '../query/live-queries.ts'
 import { taskInfoOf } from '../query/stage-tree.ts'
 import { remoteAddressOf } from '../relay/relayed-request.ts'
-import { isAuthorized, pickMethod } from './internal-request.ts'
-import { createTaskResource, sendJsonBytes, type TaskResource } from './task-resource.ts'
+import { isAuthorized, needsKey } from './internal-request.ts'
+import {
+  createTaskResource,
+  sendJsonBytes,
+  taskEndpoints,
+  type TaskAddress,
+  type TaskResource,
+} from './task-resource.ts'
 
 export interface TaskProxyDeps {
   /** Queries that are open or ended less than 15 minutes ago, one at a time: the list is streamed. */
@@ -48,8 +55,6 @@ async function drained(response: ServerResponse): Promise<void> {
   clearTimeout(stalled)
 }
 
-type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>
-
 interface Found {
   readonly view: LiveQueryView
   readonly task: TaskRecord
@@ -63,15 +68,18 @@ const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding', 'da
 /**
  * The task resource of the coordinator: it lists what it knows of all tasks, and passes on what belongs to a worker;
  * `self` of a task names that worker. Tasks of stage 0 live here and are read only: their output is the statement's.
- * @returns a handler that answers false, having done nothing, when the path is not of this resource
  */
 export function createTaskProxyRoutes(deps: TaskProxyDeps): TaskResource {
+  return createTaskResource(proxiedTaskEndpoints(deps), deps.onError)
+}
+
+export function proxiedTaskEndpoints(deps: TaskProxyDeps): readonly Endpoint[] {
   function authorize(request: IncomingMessage, open: boolean): void {
     // What was passed on comes from a listener with rules of its own.
     if (open && deps.openReads && isLoopback(remoteAddressOf(request) ?? '')) return
     if (isAuthorized(request, deps.bearer)) return
     deps.onRefused?.(request)
-    throw new HttpProblem(401, 'The internal interface needs the cluster secret', { 'www-authenticate': 'Bearer' })
+    throw needsKey()
   }
 
   async function find(taskId: TaskId): Promise<Found> {
@@ -84,7 +92,9 @@ export function createTaskProxyRoutes(deps: TaskProxyDeps): TaskResource {
   const infoOf = ({ view, task }: Found, baseUri: string): unknown =>
     taskInfoOf(view.query, task, task.stats ?? view.liveStats.get(task.taskId), baseUri)
 
-  const list: Handler = async (request, response) => {
+  const list: Handler<true> = async (request, response) => {
+    if (requestTarget(request).query.has('asOf'))
+      throw new HttpProblem(400, 'asOf is for one task: /v1/task/{taskId}?asOf=')
     authorize(request, true)
     const baseUri = deps.baseUri(request)
     response.writeHead(200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' })
@@ -98,26 +108,6 @@ export function createTaskProxyRoutes(deps: TaskProxyDeps): TaskResource {
       }
     }
     response.end(separator === '[' ? '[]' : ']')
-  }
-
-  async function passOn(request: IncomingMessage, response: ServerResponse, nodeUrl: string): Promise<void> {
-    const body = request.method === 'POST' ? await readBody(request, deps.maxBodyBytes) : undefined
-    const headers: Record<string, string> = {}
-    for (const name of PASSED_ON) {
-      const value = request.headers[name]
-      if (typeof value === 'string') headers[name] = value
-    }
-    const answer = await deps
-      .forward(nodeUrl, request.method ?? 'GET', requestTarget(request).text, headers, body)
-      .catch((cause: unknown) => {
-        throw new HttpProblem(503, `The task's worker ${nodeUrl} does not answer: ${String(cause)}`, {
-          'retry-after': '1',
-        })
-      })
-    for (const [name, value] of Object.entries(answer.headers)) {
-      if (value !== undefined && !HOP_BY_HOP.has(name)) response.setHeader(name, value)
-    }
-    response.writeHead(answer.status).end(answer.body)
   }
 
   /** From the log alone: a worker knows only how its tasks are now. */
@@ -137,53 +127,64 @@ export function createTaskProxyRoutes(deps: TaskProxyDeps): TaskResource {
     sendJsonBytes(response, Buffer.from(JSON.stringify(infoOf({ view, task }, deps.baseUri(request)))))
   }
 
-  function getTask(taskId: TaskId, asOf: string | null): Handler {
-    return async (request, response) => {
-      authorize(request, true)
-      if (asOf !== null) return getTaskAsOf(request, response, taskId, asOf)
-      const found = await find(taskId)
-      if (found.task.nodeUrl !== '' && found.task.stage !== 0) {
-        const answer = await deps
-          .forward(found.task.nodeUrl, 'GET', `/v1/task/${taskId}`, { accept: request.headers.accept ?? '*/*' })
-          .catch(() => undefined)
-        if (answer?.status === 200) {
-          response.setHeader(SEQUENCE_HEADER, String(found.view.sequence))
-          return sendJsonBytes(response, answer.body)
-        }
+  const getTask: Handler<TaskAddress> = async (request, response, { taskId }) => {
+    authorize(request, true)
+    const asOf = requestTarget(request).query.get('asOf')
+    if (asOf !== null) return getTaskAsOf(request, response, taskId, asOf)
+    const found = await find(taskId)
+    if (found.task.nodeUrl !== '' && found.task.stage !== 0) {
+      const answer = await deps
+        .forward(found.task.nodeUrl, 'GET', `/v1/task/${taskId}`, { accept: request.headers.accept ?? '*/*' })
+        .catch(() => undefined)
+      if (answer?.status === 200) {
+        response.setHeader(SEQUENCE_HEADER, String(found.view.sequence))
+        return sendJsonBytes(response, answer.body)
       }
-      // The worker has dropped it, or is away: what the log tells of it.
-      response.setHeader(SEQUENCE_HEADER, String(found.view.sequence))
-      sendJsonBytes(response, Buffer.from(JSON.stringify(infoOf(found, deps.baseUri(request)))))
     }
+    // The worker has dropped it, or is away: what the log tells of it.
+    response.setHeader(SEQUENCE_HEADER, String(found.view.sequence))
+    sendJsonBytes(response, Buffer.from(JSON.stringify(infoOf(found, deps.baseUri(request)))))
   }
 
-  function atWorker(taskId: TaskId): Handler {
-    return async (request, response) => {
-      authorize(request, false)
-      const { task } = await find(taskId)
-      if (task.stage === 0 || task.nodeUrl === '') {
-        throw new HttpProblem(409, 'A task of stage 0 is a part of its statement and ends with it')
-      }
-      await passOn(request, response, task.nodeUrl)
+  const atWorker: Handler<TaskAddress> = async (request, response, { taskId }) => {
+    authorize(request, false)
+    const { task } = await find(taskId)
+    if (task.stage === 0 || task.nodeUrl === '') {
+      throw new HttpProblem(409, 'A task of stage 0 is a part of its statement and ends with it')
     }
+    await passOn(deps, request, response, task.nodeUrl)
   }
 
-  function route(method: string, path: string, query: URLSearchParams): Handler {
-    const [id, results, output, token, ...rest] = path.split('/').slice(3)
-    if (id === undefined || (id === '' && results === undefined)) {
-      if (query.has('asOf')) throw new HttpProblem(400, 'asOf is for one task: /v1/task/{taskId}?asOf=')
-      return pickMethod(method, { GET: list })
-    }
-    const taskId = parseTaskId(id)
-    const worker = atWorker(taskId)
-    if (results === undefined)
-      return pickMethod(method, { GET: getTask(taskId, query.get('asOf')), POST: worker, DELETE: worker })
-    if (results !== 'results' || output === undefined || rest.length > 0) throw new HttpProblem(404, 'Output not found')
-    return token === undefined ? pickMethod(method, { DELETE: worker }) : pickMethod(method, { GET: worker })
-  }
+  return taskEndpoints({
+    tasks: { GET: list },
+    task: { GET: getTask, POST: atWorker, DELETE: atWorker },
+    output: { DELETE: atWorker },
+    page: { GET: atWorker },
+  })
+}
 
-  return createTaskResource(
-    (request, response, { path, query }) => route(request.method ?? 'GET', path, query)(request, response),
-    deps.onError,
+/** Has a worker answer a request, as if it had come there. */
+async function passOn(
+  { forward, maxBodyBytes }: Pick<TaskProxyDeps, 'forward' | 'maxBodyBytes'>,
+  request: IncomingMessage,
+  response: ServerResponse,
+  nodeUrl: string,
+): Promise<void> {
+  const body = request.method === 'POST' ? await readBody(request, maxBodyBytes) : undefined
+  const headers: Record<string, string> = {}
+  for (const name of PASSED_ON) {
+    const value = request.headers[name]
+    if (typeof value === 'string') headers[name] = value
+  }
+  const answer = await forward(nodeUrl, request.method ?? 'GET', requestTarget(request).text, headers, body).catch(
+    (cause: unknown) => {
+      throw new HttpProblem(503, `The task's worker ${nodeUrl} does not answer: ${String(cause)}`, {
+        'retry-after': '1',
+      })
+    },
   )
+  for (const [name, value] of Object.entries(answer.headers)) {
+    if (value !== undefined && !HOP_BY_HOP.has(name)) response.setHeader(name, value)
+  }
+  response.writeHead(answer.status).end(answer.body)
 }

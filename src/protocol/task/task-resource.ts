@@ -1,21 +1,78 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { sendProblem, toProblem } from '../edge/problem.ts'
-import { requestTarget, type RequestTarget } from '../edge/request-target.ts'
+import { parseTaskId, type TaskId } from '../../shared/ids.ts'
+import { endpoint, findEndpoint, type Endpoint, type Handler } from '../edge/endpoint.ts'
+import { HttpProblem, sendProblem, toProblem } from '../edge/problem.ts'
+import { requestTarget } from '../edge/request-target.ts'
 
 /** Answers requests of `/v1/task` and below; false, having done nothing, for any other path. */
 export type TaskResource = (request: IncomingMessage, response: ServerResponse) => boolean
 
+export interface TaskAddress {
+  readonly taskId: TaskId
+}
+
+export interface OutputAddress extends TaskAddress {
+  readonly output: string
+}
+
+export interface PageAddress extends OutputAddress {
+  readonly token: string
+}
+
+type Methods<A> = Partial<Record<'GET' | 'POST' | 'DELETE', Handler<A>>>
+
+/** What a server answers at the addresses of the task resource. */
+export interface TaskHandlers {
+  readonly tasks: Methods<true>
+  readonly task: Methods<TaskAddress>
+  readonly output: Methods<OutputAddress>
+  readonly page: Methods<PageAddress>
+}
+
+/** The addresses of the task resource: the same on a worker, and on the coordinator that passes requests on. */
+export function taskEndpoints({ tasks, task, output, page }: TaskHandlers): readonly Endpoint[] {
+  return [
+    endpoint('/v1/task', (path) => /^\/v1\/task\/?$/.test(path) || undefined, tasks),
+    endpoint('/v1/task/{taskId}', taskAddress, task),
+    endpoint('/v1/task/{taskId}/results/{outputId}', outputAddress, output),
+    endpoint('/v1/task/{taskId}/results/{outputId}/{token}', pageAddress, page),
+  ]
+}
+
+/** The parts of a path behind `/v1/task/`. */
+function partsOf(path: string): readonly string[] {
+  return path.split('/').slice(3)
+}
+
+/** @throws EngineError NOT_FOUND: as all below it, for what is no task id */
+function taskAddress(path: string): TaskAddress | undefined {
+  const [id = '', ...rest] = partsOf(path)
+  const taskId = parseTaskId(id)
+  return rest.length === 0 ? { taskId } : undefined
+}
+
+function outputAddress(path: string): OutputAddress | undefined {
+  const [id = '', results, output, ...rest] = partsOf(path)
+  if (results !== 'results' || output === undefined || rest.length > 0) return undefined
+  return { taskId: parseTaskId(id), output }
+}
+
+function pageAddress(path: string): PageAddress | undefined {
+  const [id = '', results, output, token, ...rest] = partsOf(path)
+  if (results !== 'results' || output === undefined || token === undefined || rest.length > 0) return undefined
+  return { taskId: parseTaskId(id), output, token }
+}
+
 /**
- * The task resource around a server's own answers: a worker's, or the coordinator's that passes requests on.
- * @param answer what it throws becomes the answer; what is no fault of the request is told to `onError`
+ * The task resource around a server's own answers: a worker's, or the coordinator's that passes requests on. What they
+ * throw becomes the answer; what is no fault of the request is told to `onError`.
  */
-export function createTaskResource(
-  answer: (request: IncomingMessage, response: ServerResponse, target: RequestTarget) => Promise<void>,
-  onError?: (error: unknown) => void,
-): TaskResource {
-  async function handle(request: IncomingMessage, response: ServerResponse, target: RequestTarget): Promise<void> {
+export function createTaskResource(endpoints: readonly Endpoint[], onError?: (error: unknown) => void): TaskResource {
+  async function handle(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
     try {
-      await answer(request, response, target)
+      const answer = findEndpoint(endpoints, path)
+      if (!answer) throw new HttpProblem(404, 'Output not found')
+      await answer(request, response)
     } catch (error) {
       const problem = toProblem(error)
       if (problem.status === 500) onError?.(error)
@@ -23,9 +80,9 @@ export function createTaskResource(
     }
   }
   return (request, response) => {
-    const target = requestTarget(request)
-    if (!/^\/v1\/task(?:\/|$)/.test(target.path)) return false
-    void handle(request, response, target)
+    const { path } = requestTarget(request)
+    if (!/^\/v1\/task(?:\/|$)/.test(path)) return false
+    void handle(request, response, path)
     return true
   }
 }

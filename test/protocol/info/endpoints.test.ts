@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest'
+import { createCoordinatorApp } from '../../../src/cli/coordinator-app.ts'
+import { routeOf } from '../../../src/cli/http-metrics.ts'
+import { openApiDocument } from '../../../src/protocol/info/open-api.ts'
+import { statementEndpoints } from '../../../src/protocol/statement/statement-routes.ts'
+import { proxiedTaskEndpoints } from '../../../src/protocol/task/task-proxy-routes.ts'
+import { workerTaskEndpoints } from '../../../src/protocol/task/task-routes.ts'
+import type { Endpoint } from '../../../src/protocol/edge/endpoint.ts'
+
+/** Whatever is taken from it, or called on it, is such a thing again: routes are registered without being asked for. */
+const anything: never = new Proxy(() => anything, {
+  get: (_target, key): unknown => (key === Symbol.toPrimitive ? () => 1 : anything),
+  apply: (): unknown => anything,
+}) as never
+
+interface Layer {
+  readonly route?: { readonly path: string; readonly methods: Readonly<Record<string, boolean>> }
+  readonly handle?: { readonly stack?: readonly Layer[] }
+}
+
+/** Of a coordinator's Express app, as deep as its routers go. */
+function registered(layers: readonly Layer[]): string[] {
+  return layers.flatMap(({ route, handle }) => [
+    ...(route
+      ? Object.keys(route.methods).map((method) => named(method, route.path.replaceAll(/:(\w+)/g, '{$1}')))
+      : []),
+    ...registered(handle?.stack ?? []),
+  ])
+}
+
+const named = (method: string, path: string): string => `${method.toUpperCase()} ${path}`
+const ofEndpoints = (endpoints: readonly Endpoint[]): string[] =>
+  endpoints.flatMap(({ template, methods }) => methods.map((method) => named(method, template)))
+
+/** Of every resource: HEAD goes with GET, OPTIONS and what is refused with all. Pages are no part of the interface. */
+const isOperation = (operation: string): boolean => !/^(HEAD|OPTIONS|_ALL) |^\w+ \/ui(\/|$)/.test(operation)
+
+const paths = openApiDocument('1')['paths'] as Readonly<Record<string, Readonly<Record<string, unknown>>>>
+
+describe('the interface', () => {
+  it('is described with exactly the endpoints that answer', () => {
+    const { app } = createCoordinatorApp(anything)
+    const answering = [
+      ...registered((app as unknown as { router: { stack: readonly Layer[] } }).router.stack),
+      ...[statementEndpoints(anything), proxiedTaskEndpoints(anything), workerTaskEndpoints(anything)].flatMap(
+        ofEndpoints,
+      ),
+    ]
+    const described = Object.entries(paths).flatMap(([path, item]) =>
+      Object.keys(item).map((method) => named(method, path)),
+    )
+    expect(described.toSorted()).toEqual([...new Set(answering.filter(isOperation))].toSorted())
+  })
+
+  it('is timed by routes that have no ids, each endpoint by one of its own or of its resource', () => {
+    for (const path of Object.keys(paths)) {
+      const route = routeOf(path.replaceAll(/\{\w+\}/g, '20260102_030405_00006_00001'))
+      expect([path, route]).toEqual([path, expect.not.stringMatching(/other|2026/)])
+      expect(path.startsWith(route), `${path} as ${route}`).toBe(true)
+    }
+  })
+})

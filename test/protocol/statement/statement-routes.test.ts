@@ -1,0 +1,262 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
+import type { QueryEventType } from '../../../src/coordinator/query/events.ts'
+import type { QueryExecution } from '../../../src/coordinator/query/query-handle.ts'
+import type { KnownQuery } from '../../../src/coordinator/query/state.ts'
+import {
+  LogUnavailable,
+  type StatementAnswer,
+  type StatementService,
+} from '../../../src/coordinator/query/statement-service.ts'
+import { sendProblem, toProblem } from '../../../src/protocol/edge/problem.ts'
+import { createStatementUris } from '../../../src/protocol/statement/next-uri.ts'
+import { createStatementRoutes, type StatementRouteDeps } from '../../../src/protocol/statement/statement-routes.ts'
+import { EngineError } from '../../../src/shared/engine-error.ts'
+import { event, QUERY_ID } from '../../support/query-events.ts'
+import { raw } from '../../support/statement-client.ts'
+
+const uris = createStatementUris(Buffer.alloc(32, 'k'))
+
+function after(...types: readonly QueryEventType[]): KnownQuery {
+  const state = foldQuery(
+    QUERY_ID,
+    types.map((type) => event(type)),
+  )
+  if (state.kind === 'NONE') throw new Error('a query is created')
+  return state
+}
+
+type Answer = Extract<StatementAnswer, { kind: 'answer' }>
+
+function answer(part: Partial<Answer>): Answer {
+  const query = after('QueryCreated', 'QueryPlanned', 'TaskCreated', 'ResultPagesPublished')
+  return {
+    kind: 'answer',
+    query,
+    liveStats: new Map(),
+    queuedReason: undefined,
+    nextToken: 1,
+    page: undefined,
+    failure: undefined,
+    settled: false,
+    ...part,
+  }
+}
+
+/** What the service is asked, and what the routes tell of it. */
+let asked: unknown[]
+let told: unknown[]
+let held: number
+let service: StatementService
+let server: Server
+let base: string
+
+beforeEach(async () => {
+  ;[asked, told, held] = [[], [], 0]
+  service = {
+    async submit(statement) {
+      asked.push(statement)
+      const state = after('QueryCreated')
+      return { aggregate: { state, intended: state }, liveStats: new Map(), queuedReason: undefined } as QueryExecution
+    },
+    poll: async (...given) => (asked.push(given), answer({})),
+    cancel: async (...given) => (asked.push(given), 'done'),
+    cancelStage: async (...given) => (asked.push(given), 'done'),
+    heartbeat: async (...given) => (asked.push(given), true),
+  } as StatementService
+  const routes = createStatementRoutes({
+    service: new Proxy(service, { get: (_target, key) => service[key as keyof StatementService] }),
+    memory: {
+      hold: (_owner, bytes) => {
+        held = bytes
+        if (bytes > 500) throw new EngineError('TOO_MANY_REQUESTS_FAILED', 'No room')
+        return { bytes, more: (more: number) => void (held += more), release: () => void (held = 0) }
+      },
+    } as StatementRouteDeps['memory'],
+    uris,
+    clock: { now: () => 1_000_000, monotonicMs: () => 0 },
+    spans: {
+      post: () => ({ traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', sampled: true }),
+      polled: (_request, _response, { token, rows }) => told.push({ token, rows }),
+    } as StatementRouteDeps['spans'],
+    groupOf: ({ user }) => `group of ${user}`,
+    defaultTimeZone: 'UTC',
+    limits: { statementBytes: 1000, longPollMs: 20, deleteValidityWaitMs: 30 },
+    lastKnown: async () => undefined,
+    forwarded: false,
+    onDelivered: (_query, rows) => told.push(`delivered ${rows}`),
+    onRejected: (group, reason) => told.push(`${group}: ${reason}`),
+    onPolled: (result) => told.push(result),
+  })
+  server = createServer((request, response) => {
+    routes(request, response, request.url!).then(
+      (handled) => handled || response.writeHead(418).end(),
+      (error: unknown) => sendProblem(request, response, toProblem(error)),
+    )
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+})
+
+afterEach(async () => {
+  server.closeAllConnections()
+  server.close()
+  await once(server, 'close')
+})
+
+const post = (body: string, headers: Record<string, string> = {}) =>
+  fetch(`${base}/v1/statement`, { method: 'POST', body, headers })
+const page = (token: number): string => uris.nextUri(base, QUERY_ID, token)
+const stage = (number: number): string => uris.partialCancelUri(base, QUERY_ID, number)
+
+describe('a statement that is posted', () => {
+  it('is submitted with its session, and answered with where to go on', async () => {
+    const response = await post('SELECT 1', { 'x-trino-user': 'alice', 'x-trino-catalog': 'TPCH' })
+    expect(response.status).toBe(200)
+    const body = (await response.json()) as Record<string, unknown>
+    expect(body).toMatchObject({ id: QUERY_ID, stats: { state: 'QUEUED' } })
+    expect(String(body['nextUri'])).toContain(new URL(page(0)).pathname)
+    expect(JSON.stringify(asked)).toContain('"resourceGroup":"group of alice"')
+    expect(JSON.stringify(asked)).toContain('"catalog":"tpch"')
+    expect(held).toBe(0)
+  })
+
+  it('is refused when it is empty, too long, no UTF-8, or of two families', async () => {
+    expect((await post('  \n')).status).toBe(400)
+    expect((await post('S'.repeat(1001))).status).toBe(429)
+    expect((await post('SELECT 1', { 'x-trino-user': 'a', 'x-presto-user': 'a' })).status).toBe(400)
+    expect((await post('SELECT 1', { accept: 'text/html' })).status).toBe(406)
+    expect(asked).toEqual([])
+  })
+
+  it('is shed when there is no room for it, and that is told', async () => {
+    const response = await post('S'.repeat(600))
+    expect([response.status, response.headers.get('retry-after')]).toEqual([429, '1'])
+    expect(told).toEqual(['group of anonymous: shed'])
+  })
+
+  it('is 503 while the log does not answer, and that is told', async () => {
+    service.submit = () => Promise.reject(new LogUnavailable('The event log does not answer'))
+    const response = await post('SELECT 1')
+    expect([response.status, response.headers.get('retry-after')]).toEqual([503, '1'])
+    expect(told).toEqual(['group of anonymous: log_down'])
+  })
+})
+
+describe('a result that is asked for', () => {
+  it('is its page, put into the answer as it is', async () => {
+    service.poll = async () => answer({ page: { token: 0, bytes: Buffer.from('[[ 1 ]]'), rows: 1 } })
+    const response = await fetch(page(0))
+    const text = await response.text()
+    expect(text).toContain('"data":[[ 1 ]],"stats"')
+    expect(JSON.parse(text)).toMatchObject({ id: QUERY_ID, data: [[1]] })
+    expect(told).toEqual(['data', { token: 0, rows: 1 }, 'delivered 1'])
+  })
+
+  it('is asked of the service with the longest wait', async () => {
+    await fetch(page(7))
+    expect(asked).toEqual([[QUERY_ID, 7, 20]])
+    expect(told).toEqual(['empty', { token: 7, rows: 0 }])
+  })
+
+  it('that is settled stays the same to the byte', async () => {
+    service.poll = async () => answer({ settled: true, nextToken: undefined })
+    const first = await (await fetch(page(0))).text()
+    service.poll = async () => answer({ settled: true, nextToken: undefined, query: after('QueryCreated') })
+    expect(await (await fetch(page(0))).text()).toBe(first)
+    expect(told).toContain('last')
+  })
+
+  it('is 410 when it is gone, 404 when nobody knows it', async () => {
+    service.poll = async () => ({ kind: 'gone' })
+    expect((await fetch(page(0))).status).toBe(410)
+    service.poll = async () => ({ kind: 'unknown' })
+    expect((await fetch(page(0))).status).toBe(404)
+    expect(told).toEqual(['gone', 'not_found'])
+  })
+
+  it('waits while the log is away, at the same address', async () => {
+    service.poll = () => Promise.reject(new LogUnavailable('away'))
+    const { status, json } = await raw(page(3))
+    expect(status).toBe(200)
+    expect(json).toMatchObject({ nextUri: page(3), stats: { state: 'QUEUED' } })
+  })
+
+  it('is 500 for a bug, without its text', async () => {
+    service.poll = () => Promise.reject(new TypeError('internals'))
+    const response = await fetch(page(0))
+    expect(response.status).toBe(500)
+    expect(await response.text()).not.toContain('internals')
+  })
+})
+
+describe('an address', () => {
+  it.each([
+    ['with the mac of another page', () => page(1).replace('/1.', '/2.'), 'GET'],
+    ['with the mac of another query', () => page(1).replace('00006', '00007'), 'GET'],
+    ['without a mac', () => `${base}/v1/statement/${QUERY_ID}/1`, 'GET'],
+    ['of what is no query', () => `${base}/v1/statement/x/1.abc`, 'DELETE'],
+    ['of another stage', () => stage(1).replace(`.1/`, '.2/'), 'DELETE'],
+    ['that beats without its mac', () => `${base}/v1/statement/${QUERY_ID}/1.abc`, 'HEAD'],
+  ])('%s is 404, and nobody is asked', async (_name, address, method) => {
+    expect((await fetch(address(), { method })).status).toBe(404)
+    expect(asked).toEqual([])
+  })
+
+  it('is left to others when it is no statement’s', async () => {
+    for (const path of ['/v1/query', '/v1/statement/a/b/c', '/v1/stage/x/y'])
+      expect((await fetch(base + path)).status).toBe(418)
+  })
+
+  it.each([
+    ['/v1/statement', 'GET', 'POST, OPTIONS'],
+    [`/v1/statement/${QUERY_ID}/1.x`, 'POST', 'GET, HEAD, DELETE, OPTIONS'],
+    [`/v1/stage/${QUERY_ID}.1/x`, 'GET', 'DELETE'],
+  ])('%s refuses %s and names what it takes', async (path, method, allow) => {
+    const response = await fetch(base + path, { method })
+    expect([response.status, response.headers.get('allow')]).toEqual([405, allow])
+  })
+
+  it('tells its methods', async () => {
+    const response = await fetch(`${base}/v1/statement`, { method: 'OPTIONS' })
+    expect([response.status, response.headers.get('allow')]).toEqual([204, 'POST, OPTIONS'])
+  })
+})
+
+describe('a statement that is canceled', () => {
+  it('is 204 when that is valid', async () => {
+    expect((await fetch(page(2), { method: 'DELETE' })).status).toBe(204)
+    expect(asked).toEqual([[QUERY_ID, expect.objectContaining({ errorName: 'USER_CANCELED' }), 30]])
+  })
+
+  it('is 503 while that is not certain, 404 when nobody knows it', async () => {
+    service.cancel = async () => 'waiting'
+    expect((await fetch(page(2), { method: 'DELETE' })).status).toBe(503)
+    service.cancel = () => Promise.reject(new LogUnavailable('away'))
+    expect((await fetch(page(2), { method: 'DELETE' })).status).toBe(503)
+    service.cancel = async () => 'unknown'
+    expect((await fetch(page(2), { method: 'DELETE' })).status).toBe(404)
+  })
+
+  it('in a stage is 204, 409 when it writes', async () => {
+    expect((await fetch(stage(1), { method: 'DELETE' })).status).toBe(204)
+    expect(asked).toEqual([[QUERY_ID, 1]])
+    service.cancelStage = async () => 'writes'
+    expect((await fetch(stage(1), { method: 'DELETE' })).status).toBe(409)
+  })
+})
+
+describe('a heartbeat', () => {
+  it('tells whether the query is there', async () => {
+    expect((await fetch(page(2), { method: 'HEAD' })).status).toBe(200)
+    service.heartbeat = async () => false
+    expect((await fetch(page(2), { method: 'HEAD' })).status).toBe(404)
+    // Nobody knows otherwise now.
+    service.heartbeat = () => Promise.reject(new LogUnavailable('away'))
+    expect((await fetch(page(2), { method: 'HEAD' })).status).toBe(200)
+  })
+})
