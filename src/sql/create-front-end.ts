@@ -1,10 +1,10 @@
+import { createCpuBudget, type CpuBudget } from '../shared/cpu-budget.ts'
 import { EngineError } from '../shared/engine-error.ts'
 import { analyzeParameters, analyzeStatementQuery, type QueryAnalysis } from './analyzer/analyze.ts'
 import { errorAt } from './analyzer/context.ts'
 import { resolve } from './analyzer/resolve.ts'
-import type { AnalyzedStatement, FrontEndTimes, MetadataPort, QueryType, SqlFrontEnd } from './front-end.ts'
+import type { AnalyzedStatement, FrontEndTimes, QueryType, SqlFrontEnd } from './front-end.ts'
 import { renderAnalysis, resultColumn } from './renderer/render.ts'
-import type { SessionContext } from './session.ts'
 import { propertyValue } from './session/session-properties.ts'
 import type { Query } from './syntax/ast-query.ts'
 import type { Execute, ExecuteImmediate, Explain, ExplainAnalyze, Statement } from './syntax/ast-statements.ts'
@@ -23,28 +23,44 @@ import { locate, textOrigin, type SourceText } from './syntax/span.ts'
 import { endOfModules } from './text/sql.ts'
 import { BOOLEAN, VARCHAR, type SqlType } from './types/sql-type.ts'
 
-/** The front end: text to what is to be done, by Trino's rules. It keeps nothing between statements. */
-export function createSqlFrontEnd(): SqlFrontEnd {
+/** What a statement may take of the event loop: all else waits meanwhile, and who is silent for long is taken for dead. */
+const PLANNING_CPU_MS = 3_000
+
+/**
+ * The front end: text to what is to be done, by Trino's rules. It keeps nothing between statements.
+ * A statement whose planning takes more CPU time than `planningCpuMs` fails with EXCEEDED_TIME_LIMIT.
+ */
+export function createSqlFrontEnd({ planningCpuMs = PLANNING_CPU_MS } = {}): SqlFrontEnd {
   // Its modules are loaded: no text becomes code from here on.
   endOfModules()
-  return { analyzeStatement }
+  return {
+    analyzeStatement(sql, session, metadata, told) {
+      const text: SourceText = { sql, origin: textOrigin }
+      return analyzeStatement({ text, session, metadata, budget: planningBudget(planningCpuMs) }, told)
+    },
+  }
+}
+
+function planningBudget(milliseconds: number): CpuBudget {
+  return createCpuBudget(
+    milliseconds,
+    () => new EngineError('EXCEEDED_TIME_LIMIT', `Query exceeded the maximum planning CPU time of ${milliseconds} ms`),
+  )
 }
 
 async function analyzeStatement(
-  sql: string,
-  session: SessionContext,
-  metadata: MetadataPort,
+  { session, ...given }: StatementInput,
   told?: (times: FrontEndTimes) => void,
 ): Promise<AnalyzedStatement> {
-  const text: SourceText = { sql, origin: textOrigin }
+  const { text, budget } = given
   // SET TIME ZONE reaches the next statement as a session property: it goes before the client's own zone.
   const timeZone = propertyValue(session, 'time_zone_id') ?? session.timeZone
   try {
     const start = performance.now()
-    const { statement, parameterCount } = read(text)
+    const { statement, parameterCount } = read(text, budget)
     const parseMs = performance.now() - start
     told?.({ parseMs, resolveMs: 0, renderMs: 0 })
-    const input: StatementInput = { text, session: { ...session, timeZone }, metadata }
+    const input: StatementInput = { ...given, session: { ...session, timeZone } }
     const analyzed = await analyzeParsed(input, statement, { count: parameterCount, using: [], around: text })
     told?.({ parseMs, ...timesOf(analyzed) })
     return analyzed
@@ -56,11 +72,13 @@ async function analyzeStatement(
 }
 
 /** Parsed, and within what DuckDB is known to plan. */
-function read({ sql, origin }: SourceText): ParsedStatement {
+function read({ sql, origin }: SourceText, budget: CpuBudget): ParsedStatement {
   checkTextLength(sql)
-  const parsed = parseWithParameters(sql, origin)
-  checkLimits(sql, parsed.statement, origin)
-  return parsed
+  return budget.run(() => {
+    const parsed = parseWithParameters(sql, origin)
+    checkLimits(sql, parsed.statement, origin)
+    return parsed
+  })
 }
 
 /** The parameters of EXECUTE, in the text `around`, for a statement with `count` of them. */
@@ -76,7 +94,7 @@ async function analyzeParsed(
   parameters: GivenParameters,
 ): Promise<AnalyzedStatement> {
   const execute = (text: SourceText, using: Execute['parameters']): Promise<AnalyzedStatement> => {
-    const { statement: inner, parameterCount: count } = read(text)
+    const { statement: inner, parameterCount: count } = read(text, input.budget)
     return analyzeParsed({ ...input, text }, inner, { count, using, around: input.text })
   }
   switch (statement.kind) {
@@ -166,7 +184,7 @@ async function analyzeQuery(
     throw errorAt(input, query, 'INVALID_PARAMETER_USAGE', message)
   }
   const start = performance.now()
-  const metadata = await resolve(query, input.session, input.metadata)
+  const metadata = await resolve(query, input)
   const resolveMs = performance.now() - start
   const values = analyzeParameters({ ...input, metadata, text: around }, using)
   const analysis = analyzeStatementQuery({ ...input, metadata }, query, { kind: 'values', values })
@@ -180,19 +198,21 @@ function remembered({ updateType, changes }: SessionEffect): AnalyzedStatement {
 /** A query of our own making. */
 async function analyzeGenerated(sql: string, input: StatementInput): Promise<AnalyzedStatement> {
   const text: SourceText = { sql, origin: textOrigin }
-  const { statement } = parseWithParameters(sql)
+  const { statement } = input.budget.run(() => parseWithParameters(sql))
   if (statement.kind !== 'Query') throw new Error(`Generated text is no query: ${sql}`)
   return analyzeSelect({ ...input, text }, statement, { count: 0, using: [], around: text }, 'DESCRIBE')
 }
 
 /** A prepared query without values for its parameters; undefined for any other statement. */
-async function analyzePrepared({ session, metadata }: StatementInput, name: string) {
-  const text: SourceText = { sql: preparedText(session, name), origin: textOrigin }
-  const { statement, parameterCount } = read(text)
+async function analyzePrepared(input: StatementInput, name: string) {
+  const text: SourceText = { sql: preparedText(input.session, name), origin: textOrigin }
+  const { statement, parameterCount } = read(text, input.budget)
   if (statement.kind !== 'Query') return { parameterCount, query: undefined, analysis: undefined }
-  const resolved = await resolve(statement, session, metadata)
-  const input = { session, metadata: resolved, text }
-  const analysis = analyzeStatementQuery(input, statement, { kind: 'describe', types: new Map() })
+  const metadata = await resolve(statement, input)
+  const analysis = analyzeStatementQuery({ ...input, metadata, text }, statement, {
+    kind: 'describe',
+    types: new Map(),
+  })
   return { parameterCount, query: statement, analysis }
 }
 
@@ -212,7 +232,8 @@ async function describeOutput(input: StatementInput, name: string): Promise<stri
   const items = query.body.kind === 'QuerySpecification' ? query.body.select.items : []
   const isList = items.every((item) => item.kind === 'SingleColumn')
   const aliased = isList ? items.map((item) => item.kind === 'SingleColumn' && item.alias !== undefined) : []
-  return describeOutputQuery(renderAnalysis(analysis, input.session).columns, aliased)
+  const { columns } = input.budget.run(() => renderAnalysis(analysis, input.session))
+  return describeOutputQuery(columns, aliased)
 }
 
 async function analyzeExplain(
@@ -261,7 +282,7 @@ async function analyzeSelect(
 ): Promise<AnalyzedStatement> {
   const { analysis, resolveMs } = await analyzeQuery(input, query, parameters)
   const start = performance.now()
-  const rendered = renderAnalysis(analysis, input.session)
+  const rendered = input.budget.run(() => renderAnalysis(analysis, input.session))
   const renderMs = performance.now() - start
   return { kind: 'query', queryType, ...rendered, warnings: analysis.warnings, renderMs, resolveMs }
 }

@@ -1,3 +1,4 @@
+import type { CpuBudget } from '../shared/cpu-budget.ts'
 import type { MetadataPort } from './front-end.ts'
 import type { SessionContext } from './session.ts'
 import type { SourceText } from './syntax/span.ts'
@@ -8,4 +9,6 @@ export interface StatementInput<Metadata = MetadataPort> {
   readonly metadata: Metadata
   /** The text it was parsed from. */
   readonly text: SourceText
+  /** What all that is worked out for the statement may take together. */
+  readonly budget: CpuBudget
 }

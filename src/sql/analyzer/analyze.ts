@@ -25,7 +25,7 @@ type AnalysisInput = StatementInput<ResolvedMetadata>
 /** The meaning of a whole query. @throws EngineError with Trino's name and place */
 export function analyzeStatementQuery(input: AnalysisInput, query: Query, parameters: Parameters): QueryAnalysis {
   const context = createContext(input, parameters)
-  const analyzed = analyzeQuery(context, query, undefined)
+  const analyzed = input.budget.run(() => analyzeQuery(context, query, undefined))
   const types = parameters.kind === 'describe' ? parameters.types : new Map<number, SqlType>()
   return { ...analyzed, sources: context.sources, warnings: context.warnings, parameterTypes: types, ids: context.ids }
 }
@@ -33,9 +33,8 @@ export function analyzeStatementQuery(input: AnalysisInput, query: Query, parame
 /** The values of `EXECUTE … USING`: expressions without columns. */
 export function analyzeParameters(input: AnalysisInput, expressions: readonly Expression[]): readonly Expr[] {
   const context = createContext(input, { kind: 'values', values: [] })
-  return expressions.map(
-    (expression) => analyzeExpression(context, expression, { fields: [], parent: undefined, boundary: true }).expr,
-  )
+  const scope = { fields: [], parent: undefined, boundary: true }
+  return input.budget.run(() => expressions.map((expression) => analyzeExpression(context, expression, scope).expr))
 }
 
 function createContext(input: AnalysisInput, parameters: Parameters): AnalysisContext {

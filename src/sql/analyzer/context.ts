@@ -1,3 +1,4 @@
+import { tick } from '../../shared/cpu-budget.ts'
 import { EngineError, type ErrorName } from '../../shared/engine-error.ts'
 import type { Warning } from '../front-end.ts'
 import type { Expression, FunctionCall } from '../syntax/ast.ts'
@@ -53,6 +54,7 @@ export interface AnalyzedQuery {
 }
 
 export function newId(context: AnalysisContext): number {
+  tick()
   return context.ids.next++
 }
 

@@ -1,3 +1,4 @@
+import { tick } from '../../shared/cpu-budget.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { resolveArithmetic, resolveNegation } from '../functions/operators.ts'
@@ -91,6 +92,7 @@ function createState(
 
 /** One flat switch over all kinds of expression, a case each: it is as long as they are many. */
 function analyzeNode(state: ExpressionState, node: Expression): Expr {
+  tick()
   const { context } = state
   switch (node.kind) {
     case 'NullLiteral':

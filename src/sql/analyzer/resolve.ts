@@ -1,7 +1,8 @@
+import { tick } from '../../shared/cpu-budget.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { ConnectorTable } from '../../connectors/spi/connector.ts'
-import type { MetadataPort } from '../front-end.ts'
 import type { SessionContext } from '../session.ts'
+import type { StatementInput } from '../statement-input.ts'
 import type { QualifiedName } from '../syntax/ast.ts'
 import type { Query } from '../syntax/ast-query.ts'
 import type { Statement } from '../syntax/ast-statements.ts'
@@ -52,21 +53,22 @@ export function qualify(name: QualifiedName, session: Pick<SessionContext, 'cata
  */
 export async function resolve(
   statement: Statement,
-  session: SessionContext,
-  metadata: MetadataPort,
+  { session, metadata, budget }: Omit<StatementInput, 'text'>,
 ): Promise<ResolvedMetadata> {
   const tables = new Map<string, ResolvedTable | undefined>()
   const schemas = new Map<string, readonly string[]>()
   const catalogs = new Set(metadata.catalogs())
 
   const visit = async (node: AnyNode, at: Pick<SessionContext, 'catalog' | 'schema'>, depth: number): Promise<void> => {
-    const names = [...tableNames(node)].flatMap((name) => {
-      try {
-        return [qualify(name, at)]
-      } catch {
-        return []
-      }
-    })
+    const names = budget
+      .run(() => [...tableNames(node)])
+      .flatMap((name) => {
+        try {
+          return [qualify(name, at)]
+        } catch {
+          return []
+        }
+      })
     await Promise.all(names.map((name) => look(name, depth)))
   }
 
@@ -79,7 +81,8 @@ export async function resolve(
       if (!schemas.has(name.catalog)) schemas.set(name.catalog, await metadata.schemas(name.catalog))
       return
     }
-    const query = table.view === undefined ? undefined : parseView(table.view.sql)
+    const { view } = table
+    const query = view === undefined ? undefined : budget.run(() => parseView(view.sql))
     tables.set(key, query === undefined ? table : { ...table, query })
     if (query !== undefined && depth < MAX_VIEW_DEPTH) await visit(query, viewSession(table, name), depth + 1)
   }
@@ -116,6 +119,7 @@ function parseView(sql: string): Query | undefined {
 
 /** Every table a node names, less the names that WITH clauses around them define. */
 function* tableNames(node: AnyNode, defined: ReadonlySet<string> = new Set()): Generator<QualifiedName> {
+  tick()
   if (node.kind === 'Table') {
     const { name } = node as AnyNode & { readonly name: QualifiedName }
     if (name.parts.length > 1 || !defined.has(name.parts[0]!.value.toLowerCase())) yield name

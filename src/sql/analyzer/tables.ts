@@ -1,3 +1,4 @@
+import { EngineError } from '../../shared/engine-error.ts'
 import type { Identifier } from '../syntax/ast.ts'
 import type { Table } from '../syntax/ast-query.ts'
 import { parseTypeText } from '../types/type-names.ts'
@@ -101,6 +102,8 @@ function analyzeView(context: AnalysisContext, node: Table, table: ResolvedTable
   try {
     query = inner.analyzeQuery(inner, table.query, undefined)
   } catch (error) {
+    // That the time is over says nothing of the view.
+    if (error instanceof EngineError && error.errorName === 'EXCEEDED_TIME_LIMIT') throw error
     const reason = error instanceof Error ? error.message : String(error)
     throw errorAt(context, node, 'INVALID_VIEW', `Failed analyzing stored view '${label}': ${reason}`)
   }

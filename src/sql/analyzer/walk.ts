@@ -1,9 +1,11 @@
+import { tick } from '../../shared/cpu-budget.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { typeName } from '../types/type-text.ts'
 import type { ColumnId, Expr, ExprSortKey, Frame, RelationNode } from './tree.ts'
 
 /** The same expression with `change` applied to the expressions right below; queries inside it are left alone. */
 export function mapChildren(expr: Expr, change: (child: Expr) => Expr): Expr {
+  tick()
   const all = (list: readonly Expr[]): readonly Expr[] => mapList(list, change)
   const sortKeys = (keys: readonly ExprSortKey[]): readonly ExprSortKey[] =>
     keys.map((key) => ({ ...key, value: change(key.value) }))
@@ -118,6 +120,7 @@ export function visitColumns(tree: Expr | RelationNode, visit: (id: ColumnId, co
 }
 
 function visitParts(part: unknown, visit: (id: ColumnId, column: Expr) => void): void {
+  tick()
   if (typeof part !== 'object' || part === null) return
   if (Array.isArray(part)) {
     for (const item of part) visitParts(item, visit)
@@ -143,6 +146,7 @@ const queryNumbers = new WeakMap<object, number>()
 
 /** Equal texts mean equal expressions. A query inside is equal to itself alone. */
 export function exprKey(expr: Expr): string {
+  tick()
   switch (expr.kind) {
     case 'constant':
       return `${typeName(expr.type)}:${String(expr.value)}${expr.zone ?? ''}`

@@ -20,9 +20,9 @@ export function render(
   if (!scalar) return renderWith(call)
   const values = call.args.flatMap((argument) => (argument.kind === 'value' ? [argument.sql] : []))
   return bindHeavy(values, call.names, (bound) => {
-    const left = [...bound]
+    let next = 0
     const args = call.args.map((argument) =>
-      argument.kind === 'value' ? { ...argument, sql: left.shift()! } : argument,
+      argument.kind === 'value' ? { ...argument, sql: bound[next++]! } : argument,
     )
     return renderWith({ ...call, args })
   })

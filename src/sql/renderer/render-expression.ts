@@ -1,3 +1,4 @@
+import { tick } from '../../shared/cpu-budget.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { renderCast, renderInsertCast, renderTryCast } from '../functions/casts.ts'
@@ -42,6 +43,7 @@ const MAX_DEPTH = 250
 
 /** A value of the expression's type, held as `duckdbType` says. */
 export function renderExpr(state: RenderState, expr: Expr): Sql {
+  tick()
   if (++state.depth.now > MAX_DEPTH) {
     throw new EngineError('STACK_OVERFLOW', `Expression is nested too deeply: more than ${MAX_DEPTH} levels`)
   }
@@ -250,12 +252,13 @@ function renderCall(state: RenderState, call: CallExpr): Sql {
   const values = call.arguments.filter((argument) => argument.kind !== 'lambda')
   const texts = values.map((argument) => renderExpr(state, argument))
   return composed(state, call, values, texts, (bound) => {
+    let next = 0
     const args = call.arguments.map((argument): RenderArgument => {
       if (argument.kind === 'lambda') return renderArgument(state, argument)
       const constant = argument.kind === 'constant' ? constantValue(argument) : undefined
       return {
         kind: 'value',
-        sql: bound[values.indexOf(argument)]!,
+        sql: bound[next++]!,
         ...(constant === undefined ? {} : { constant }),
       }
     })

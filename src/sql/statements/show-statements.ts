@@ -225,7 +225,7 @@ const statsColumns = [
 /** One row a column, then one for the table; catalogs know the rows of a table and nothing of its columns. */
 /** The columns of a query; what their values are like is not estimated. */
 async function queryStatsRows(input: StatementInput, query: Query): Promise<RowsQuery> {
-  const metadata = await resolve(query, input.session, input.metadata)
+  const metadata = await resolve(query, input)
   const { columns } = analyzeStatementQuery({ ...input, metadata }, query, {
     kind: 'values',
     values: [],

@@ -1,3 +1,4 @@
+import { tick } from '../../shared/cpu-budget.ts'
 import { keywords, longestKeyword } from './keywords.ts'
 
 /**
@@ -252,6 +253,7 @@ export function tokenize(text: string): Tokens {
   const scan = startScan()
   let at = skipBlank(text, 0, scan)
   while (at < text.length) {
+    tick()
     const type = scanToken(text, at, scan)
     types.push(type)
     starts.push(at)

@@ -1,3 +1,4 @@
+import { tick } from '../../shared/cpu-budget.ts'
 import { EngineError, type ErrorLocation } from '../../shared/engine-error.ts'
 import type { Expression } from './ast.ts'
 import type { Query } from './ast-query.ts'
@@ -229,6 +230,7 @@ export class TokenCursor {
 
   /** The first half of `nested`, for productions that spare the stack; what it returns goes to `leave`. */
   enter(): number {
+    tick()
     if (++this.depth > MAX_DEPTH) this.tooDeep()
     const siblings = this.height
     this.height = 0

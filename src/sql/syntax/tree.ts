@@ -1,3 +1,4 @@
+import { tick } from '../../shared/cpu-budget.ts'
 import type { Expression, Identifier, Node } from './ast.ts'
 
 /** Any node of the tree, where only its kind matters. */
@@ -5,6 +6,7 @@ export type AnyNode = Node<string>
 
 /** The nodes right below this one. */
 export function childrenOf(node: AnyNode): readonly AnyNode[] {
+  tick()
   const children: AnyNode[] = []
   const fields = node as unknown as Readonly<Record<string, unknown>>
   for (const name in fields) {

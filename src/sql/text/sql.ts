@@ -1,3 +1,5 @@
+import { tick } from '../../shared/cpu-budget.ts'
+
 /**
  * DuckDB SQL as it is put together: a tree whose leaves are code (written in this program's source), names, string
  * literals and numbers. Leaves are made by the functions below and by nothing else, and the tree becomes text once, by
@@ -217,6 +219,7 @@ export function toText(piece: Sql): string {
 }
 
 function collect(piece: Sql, texts: string[]): void {
+  tick()
   const parts = partsOf(piece)
   for (let i = 0; i < parts.length; i++) {
     const part = parts[i]!

@@ -1,0 +1,58 @@
+/**
+ * A bound on the CPU time of work that holds the event loop: it counts itself (`tick`) where it goes round, and is ended when
+ * it has had its time. Waiting takes nothing of it, nor does the time that other programs of a busy machine take.
+ *
+ *   const budget = createCpuBudget(3_000, () => new EngineError(…))
+ *   const parsed = budget.run(() => parse(text))      // parse calls tick()
+ *   const known = await lookUp(parsed)                // not counted
+ *   const analyzed = budget.run(() => analyze(known)) // what parse took counts
+ */
+export interface CpuBudget {
+  /** Runs `work`, which does not wait. Throws once all that ran together has had its time; each further run throws soon. */
+  run<T>(work: () => T): T
+}
+
+/** So many rounds between two looks at the clock. */
+const ROUNDS = 128
+
+/** Whose work runs now: set while `run` does, so that no part of the work has to hand it to the next. */
+let current: Clock | undefined
+let rounds = 0
+
+/** One round of work that goes on for as long as what it works on: a node, a token, a column. */
+export function tick(): void {
+  if (current !== undefined && ++rounds % ROUNDS === 0) current.check()
+}
+
+interface Clock {
+  check(): void
+}
+
+/** @param exceeded makes the error that ends the work */
+export function createCpuBudget(milliseconds: number, exceeded: () => Error): CpuBudget {
+  let spentMs = 0
+  return {
+    run(work) {
+      const outer = current
+      const startedAt = performance.now()
+      const cpuBefore = process.cpuUsage()
+      const wallMs = (): number => performance.now() - startedAt
+      // The process has other threads, and the machine other processes: it was no more than the lesser of the two.
+      const usedMs = (): number => {
+        const { user, system } = process.cpuUsage(cpuBefore)
+        return Math.min(wallMs(), (user + system) / 1000)
+      }
+      current = {
+        check() {
+          if (spentMs + wallMs() >= milliseconds && spentMs + usedMs() >= milliseconds) throw exceeded()
+        },
+      }
+      try {
+        return work()
+      } finally {
+        spentMs += usedMs()
+        current = outer
+      }
+    },
+  }
+}

@@ -1,0 +1,58 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import { createCpuBudget, tick } from '../../src/shared/cpu-budget.ts'
+
+const exceeded = (): Error => new Error('had its time')
+
+function goOn(): never {
+  for (;;) tick()
+}
+
+/** Takes so much CPU time, however slow the machine is; looks at no budget. */
+function spend(milliseconds: number): void {
+  const before = process.cpuUsage()
+  for (;;) {
+    const { user, system } = process.cpuUsage(before)
+    if (user + system >= milliseconds * 1000) return
+  }
+}
+
+describe('a budget of CPU time', () => {
+  it('ends work that goes on, and each further run', () => {
+    const budget = createCpuBudget(50, exceeded)
+    expect(() => budget.run(goOn)).toThrow('had its time')
+    expect(() => budget.run(goOn)).toThrow('had its time')
+  })
+
+  it('counts all runs together', () => {
+    const budget = createCpuBudget(200, exceeded)
+    budget.run(() => spend(150))
+    const before = process.cpuUsage()
+    expect(() => budget.run(goOn)).toThrow('had its time')
+    // What was left, not all of it once more.
+    expect(process.cpuUsage(before).user / 1000).toBeLessThan(190)
+  })
+
+  it('does not count waiting, nor the work of others meanwhile', async () => {
+    const budget = createCpuBudget(1_000, exceeded)
+    for (let step = 0; step < 4; step++) {
+      expect(budget.run(() => step)).toBe(step)
+      createCpuBudget(10_000, exceeded).run(() => spend(300))
+      await sleep(1)
+    }
+    const shortly = (): void => {
+      for (let round = 0; round < 1_000; round++) tick()
+    }
+    expect(() => budget.run(shortly)).not.toThrow()
+  })
+
+  it('counts for the innermost that runs, and for none outside', () => {
+    const outer = createCpuBudget(60_000, exceeded)
+    outer.run(() => {
+      expect(() => createCpuBudget(20, exceeded).run(goOn)).toThrow('had its time')
+      for (let round = 0; round < 1_000; round++) tick()
+    })
+    expect(() => outer.run(() => expect.fail('of the work'))).toThrow('of the work')
+    for (let round = 0; round < 1_000; round++) tick()
+  })
+})

@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest'
+import { createSqlFrontEnd } from '../../src/sql/create-front-end.ts'
+import type { MetadataPort } from '../../src/sql/front-end.ts'
+import { session, shopMetadata } from '../support/front-end.ts'
+
+const list = (count: number, item: (i: number) => string, separator = ', '): string =>
+  Array.from({ length: count }, (_, i) => item(i)).join(separator)
+
+/** Views each of which reads the one before twice: 2^30 of the table below. */
+const views: MetadataPort = {
+  ...shopMetadata(),
+  async table(catalog, schema, name) {
+    const found = await shopMetadata().table(catalog, schema, 'orders')
+    const level = Number(/^v(\d+)$/.exec(name)?.[1])
+    if (!found || Number.isNaN(level)) return found
+    const sql = level === 0 ? 'SELECT id FROM orders' : `SELECT a.id FROM v${level - 1} a, v${level - 1} b`
+    const columns = [{ name: 'id', type: 'bigint', nullable: true }]
+    return { ...found, table: name, kind: 'VIEW', columns, view: { sql, catalog, schema, runAsInvoker: false } }
+  },
+}
+
+/** At most 1 MB each; none of them ends in any reasonable time, or did once. */
+const endless: Readonly<Record<string, string>> = {
+  'a chain of common tables': `WITH ${list(20_000, (i) => `a${i} AS (SELECT * FROM ${i > 0 ? `a${i - 1}` : 'orders'})`)} SELECT * FROM a19999`,
+  'views upon views': 'SELECT count(*) FROM v30',
+  'an IN list of expressions': `SELECT 1 FROM orders WHERE id IN (${list(90_000, (i) => `id+${i}`)})`,
+  'arguments without end': `SELECT format('${'%s'.repeat(100_000)}', ${list(100_000, (i) => `${i}`)})`,
+  'ORDER BY of everything': `SELECT id FROM orders ORDER BY ${list(90_000, (i) => `id+${i}`)}`,
+  'a prepared statement': `EXECUTE IMMEDIATE 'SELECT 1 FROM orders WHERE id IN (${list(90_000, (i) => `id+${i}`)})'`,
+  'a query inside a write': `EXPLAIN CREATE TABLE t AS SELECT 1 FROM orders WHERE id IN (${list(90_000, (i) => `id+${i}`)})`,
+}
+
+describe('planning', () => {
+  it.each(Object.entries(endless))('of %s ends when it has had its CPU time', async (_what, sql) => {
+    const before = process.cpuUsage()
+    const planned = createSqlFrontEnd({ planningCpuMs: 200 }).analyzeStatement(sql, session, views)
+    await expect(planned).rejects.toMatchObject({
+      errorName: 'EXCEEDED_TIME_LIMIT',
+      message: 'Query exceeded the maximum planning CPU time of 200 ms',
+    })
+    // Soon after: nothing goes on for long without a look at the clock.
+    expect(process.cpuUsage(before).user / 1000).toBeLessThan(2_000)
+  })
+
+  it('of long lists takes as long as they are', async () => {
+    const cpuOf = async (calls: number): Promise<number> => {
+      const sql = `SELECT ${list(calls, (i) => `date_format(date_parse('2020-01-0${(i % 9) + 1}', '%Y-%m-%d'), '%Y')`)}`
+      const before = process.cpuUsage()
+      await createSqlFrontEnd({ planningCpuMs: 120_000 }).analyzeStatement(sql, session, shopMetadata())
+      const { user, system } = process.cpuUsage(before)
+      return user + system
+    }
+    await cpuOf(1_000)
+    // Nine times as much; it was eighty times.
+    expect(await cpuOf(9_000)).toBeLessThan(30 * (await cpuOf(1_000)))
+  })
+
+  it('leaves one statement its own time while another is planned', async () => {
+    const frontEnd = createSqlFrontEnd({ planningCpuMs: 300 })
+    const small = Array.from({ length: 20 }, (_, i) =>
+      frontEnd.analyzeStatement(`SELECT ${i}`, session, shopMetadata()),
+    )
+    const large = frontEnd.analyzeStatement('SELECT count(*) FROM v30', session, views)
+    const more = Array.from({ length: 20 }, (_, i) => frontEnd.analyzeStatement(`SELECT ${i}`, session, shopMetadata()))
+    await expect(large).rejects.toMatchObject({ errorName: 'EXCEEDED_TIME_LIMIT' })
+    for (const one of await Promise.all([...small, ...more])) expect(one.kind).toBe('query')
+  })
+})
