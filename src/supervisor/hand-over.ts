@@ -1,6 +1,7 @@
 import {
   closeSync,
   constants,
+  existsSync,
   fchownSync,
   fstatSync,
   lchownSync,
@@ -17,7 +18,7 @@ import { withRightsOf, type PosixUser } from './posix-user.ts'
 /** What Quipu makes in a data folder, with the endings of files that are being made. */
 const OWN =
   /^(supervisor\.json|standby\.json|secret|anchor-key\.pem(\.pub)?|anchors\.jsonl|data-keys\.jsonl|coordinator(-standby)?|(standby-)?worker-\d+|tables|postgres(\.log|\.new|-[\w.-]+)?|run|node-id|epoch|pages|engines|spill)(\.\w+)*$/
-/** One of these is in every data folder, and in no other. */
+/** One of these, or a database, is in every data folder, and in no other. */
 const MARK = /^(supervisor\.json|secret|coordinator|worker-1|node-id)$/
 
 /** Makes a folder with those above it: as the user where that may, else as root for the user. */
@@ -52,7 +53,7 @@ export function handOverDataFolder(dataDir: string, user: PosixUser): void {
   try {
     const { uid } = fstatSync(top.fd)
     const names = readdirSync(top.path)
-    if (uid !== user.uid && names.length > 0 && !names.some((name) => MARK.test(name)))
+    if (uid !== user.uid && !isEmpty(names) && !isDataFolder(top.path, names))
       throw new Error(
         `${dataDir} is not user ${user.name}'s and holds other things than Quipu's: choose another folder`,
       )
@@ -65,6 +66,15 @@ export function handOverDataFolder(dataDir: string, user: PosixUser): void {
   } finally {
     closeSync(top.fd)
   }
+}
+
+/** So is the root of a disk that was just formatted. */
+function isEmpty(names: readonly string[]): boolean {
+  return names.every((name) => name === 'lost+found')
+}
+
+function isDataFolder(path: string, names: readonly string[]): boolean {
+  return names.some((name) => MARK.test(name)) || existsSync(join(path, 'postgres', 'PG_VERSION'))
 }
 
 /** A database that lies elsewhere since Postgres' user could not enter the data folder, with its socket. */

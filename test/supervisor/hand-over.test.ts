@@ -63,6 +63,12 @@ describe.runIf(process.getuid?.() === 0)('as root', () => {
     expect([uidOf('data'), uidOf('data', 'run')]).toEqual([0, 0])
   })
 
+  it.each(['lost+found', 'postgres/PG_VERSION'])('one that holds %s alone is not', (name) => {
+    mkdirSync(join(folder, 'data', name), { recursive: true })
+    handOverDataFolder(join(folder, 'data'), user)
+    expect([uidOf('data'), uidOf('data', name)]).toEqual([user.uid, name === 'lost+found' ? 0 : user.uid])
+  })
+
   it('folders that are missing are made so that the user gets there', () => {
     makeFolderFor(join(folder, 'a', 'b', 'data'), user)
     expect([uidOf('a'), uidOf('a', 'b'), uidOf('a', 'b', 'data')]).toEqual([0, 0, user.uid])
