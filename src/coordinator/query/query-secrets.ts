@@ -38,7 +38,10 @@ export function sealedSubmission(
   const shown = sealedSession(session, values)
   const runsPrepared = /execute|describe/i.test(sql)
   const redacted = statement.redacted || (runsPrepared && shown.preparedStatements !== session.preparedStatements)
-  const created: Created = { ...rest, sql: statement.sql, redacted, session: shown }
+  const { tracestate, ...others } = rest
+  // No trace goes on with a part of it.
+  const kept = tracestate === undefined || sealedText(tracestate, values) !== tracestate ? {} : { tracestate }
+  const created: Created = { ...others, ...kept, sql: statement.sql, redacted, session: shown }
   if (!redacted && values.length === 0) return { sql, session, created, secrets: NO_SECRETS }
   return { sql, session, created, secrets: secretsOf(redacted, values, statement.names) }
 }
@@ -55,20 +58,22 @@ export function isTakenOut(created: Created, change: WriteTarget['change']): boo
 }
 
 function sealedSession(session: QuerySession, values: string[]): QuerySession {
-  const { properties, preparedStatements } = session
+  const { preparedStatements } = session
   const texts = sealedTexts(session, values)
   const sealed = { ...session, ...texts }
-  sealed.properties = mapValues(properties, (value, name) => {
-    if (!isSecretName(name)) return sealedText(value, values)
-    values.push(value)
-    return TAKEN_OUT
-  })
+  for (const field of ['properties', 'roles', 'resourceEstimates'] as const)
+    sealed[field] = mapValues(session[field], (value, name) => {
+      if (!isSecretName(name)) return sealedText(value, values)
+      values.push(value)
+      return TAKEN_OUT
+    })
   sealed.preparedStatements = mapValues(preparedStatements, (text) => {
     const taken = takeSecrets(text, preparedStatements)
     values.push(...taken.values, ...taken.names)
     return taken.sql
   })
-  sealed.clientTags = session.clientTags.map((tag) => sealedText(tag, values))
+  for (const field of ['clientTags', 'capabilities', 'groups'] as const)
+    sealed[field] = session[field].map((one) => sealedText(one, values))
   return sealed
 }
 

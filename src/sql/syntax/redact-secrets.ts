@@ -27,7 +27,8 @@ const NAME_REPLACEMENT = '"***"'
 
 /**
  * The text without what looks like a secret: literals in the same term as the name of a secret (`secretNodes` says what
- * that is), literals and quoted names that hold one, the user part of URIs, and the same in comments. The result parses
+ * that is), literals and quoted names that hold one, the user part of URIs, and the same in comments; then every literal and
+ * comment that holds one of those. The result parses
  * where the text did. Of a text that does not parse, and names a secret, all literals are taken out.
  */
 export function redactSecrets(sql: string, prepared: PreparedTexts = {}): RedactedText {
@@ -43,6 +44,7 @@ export function takeSecrets(sql: string, prepared: PreparedTexts = {}, depth = 0
   const found: Found = { edits: [], values: [], names: [], parameters: false }
   const parsed = findInTree(sql, found, parametersOf(prepared, depth))
   findInTokens(sql, found, parsed)
+  findAgain(sql, found)
   const parts: string[] = []
   let from = 0
   for (const edit of found.edits.toSorted((a, b) => a.start - b.start)) {
@@ -180,6 +182,49 @@ function findInTokens(sql: string, found: Found, parsed: boolean): void {
   if (namesOne) for (const token of candidates) take(sql, token, found)
 }
 
+/** A shorter value turns up elsewhere by accident. */
+const SHORT = 3
+/** So many are looked for within other texts, all of them as whole texts: of a long list nobody writes one into another. */
+const MOST_WITHIN = 32
+
+/** Literals and comments elsewhere in the text that hold what was taken as a secret. */
+function findAgain(sql: string, found: Found): void {
+  const taken = [...found.values]
+  withoutUserInfo(sql, taken)
+  // A text that was redacted already stays as it is.
+  const isLong = (value: string): boolean => value.length >= SHORT && !value.includes('***')
+  const values = [...new Set(taken.map((value) => value.toLowerCase()))].filter(isLong)
+  if (values.length === 0) return
+  const [all, some] = [new Set(values), values.slice(0, MOST_WITHIN)]
+  const holdsOne = (text: string): boolean => {
+    const lower = text.toLowerCase()
+    if (all.has(lower)) return true
+    if (!some.some((value) => lower.includes(value))) return false
+    // Users of URIs are taken out by themselves.
+    const rest = withoutUserInfo(text, []).toLowerCase()
+    return some.some((value) => rest.includes(value))
+  }
+  const known = new Set(found.edits.map(({ start }) => start))
+  const scan = startScan()
+  let at = 0
+  for (;;) {
+    const blankEnd = skipBlank(sql, at, scan)
+    for (const { index, 0: comment } of sql.slice(at, blankEnd).matchAll(COMMENT)) {
+      const start = at + index + 2
+      const end = at + index + comment.length - (comment.startsWith('/*') ? 2 : 0)
+      if (!known.has(start) && holdsOne(comment)) found.edits.push({ start, end, text: ' *** ' })
+    }
+    at = blankEnd
+    if (at >= sql.length) return
+    const type = scanToken(sql, at, scan)
+    if (literals.has(type) && !known.has(at)) {
+      const inner = sql.slice(sql.indexOf("'", at) + 1, scan.end - 1).replaceAll("''", "'")
+      if (holdsOne(inner)) found.edits.push({ start: at, end: scan.end, text: REPLACEMENT })
+    }
+    at = scan.end
+  }
+}
+
 function take(sql: string, { type, start, end }: Seen, found: Found): void {
   const raw = sql.slice(start, end)
   found.edits.push({ start, end, text: REPLACEMENT })
@@ -187,11 +232,13 @@ function take(sql: string, { type, start, end }: Seen, found: Found): void {
   else addValue(found, raw, raw)
 }
 
+const COMMENT = /--[^\r\n]*|\/\*[\s\S]*?\*\//g
+
 function editComments(sql: string, start: number, end: number, found: Found): void {
   if (end - start < 3) return
   const blank = sql.slice(start, end)
   if (!isSuspicious(blank)) return
-  for (const { index, 0: comment } of blank.matchAll(/--[^\r\n]*|\/\*[\s\S]*?\*\//g)) {
+  for (const { index, 0: comment } of blank.matchAll(COMMENT)) {
     const bracketed = comment.startsWith('/*')
     const inner = comment.slice(2, bracketed ? -2 : undefined)
     const clean = redactComment(inner, found.values)

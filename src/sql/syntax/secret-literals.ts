@@ -1,4 +1,13 @@
-import type { Expression, FunctionCall, Identifier, QualifiedName } from './ast.ts'
+import type {
+  Cast,
+  Expression,
+  FunctionCall,
+  GenericLiteral,
+  Identifier,
+  QualifiedName,
+  RowDataTypeField,
+} from './ast.ts'
+import type { JsonTable, JsonTableColumn } from './ast-json.ts'
 import type { Query, QueryBody, SelectItem } from './ast-query.ts'
 import type { FunctionSpecification } from './ast-routines.ts'
 import type { Statement } from './ast-statements.ts'
@@ -295,6 +304,10 @@ class Walk {
         return yes(this.#of(node).secret && childrenOf(node).some((each) => isText(each) && namesSecret(each.value)))
       case 'SetOperation':
         return yes(this.#outputsSecret(node as QueryBody))
+      case 'Cast':
+        return yes(namesSecretField((node as Cast).type))
+      case 'JsonTable':
+        return yes((node as JsonTable).columns.some(namesSecretColumn))
       case 'FunctionSpecification':
         return yes(lastIsSecret(one.name))
       case 'Execute':
@@ -312,6 +325,9 @@ class Walk {
       case 'GenericLiteral':
       case 'IntervalLiteral': {
         const { value } = node as AnyNode & { value: string }
+        // `password 'x'` is a literal of a type of that name.
+        if (node.kind === 'GenericLiteral' && isSecretName((node as GenericLiteral).type))
+          return this.#add('literal', node, value)
         const isStatement = parent?.kind === 'ExecuteImmediate' && this.#parameterSecrets.ofText(value).text
         if (near !== 'no' || isStatement || holdsSecret(value)) this.#add('literal', node, value)
         return
@@ -375,6 +391,16 @@ interface Named {
 function stronger(a: Near, b: Near): Near {
   if (a === 'all' || b === 'all') return 'all'
   return a === 'text' ? a : b
+}
+
+/** `ROW(password varchar)`, within other types too. */
+function namesSecretField(node: AnyNode): boolean {
+  if (node.kind === 'RowDataTypeField' && named((node as RowDataTypeField).name)) return true
+  return childrenOf(node).some(namesSecretField)
+}
+
+function namesSecretColumn(column: JsonTableColumn): boolean {
+  return column.kind === 'JsonTableNestedColumns' ? column.columns.some(namesSecretColumn) : named(column.name)
 }
 
 /** Not out of AND, OR and queries: those are terms of their own. Not of the condition of a choice either. */

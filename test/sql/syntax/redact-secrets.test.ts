@@ -27,7 +27,31 @@ describe('secrets are redacted', () => {
     ["EXECUTE IMMEDIATE 'SELECT 1 WHERE password = ''x'''", "EXECUTE IMMEDIATE '***'"],
     [`SELECT json_parse('{"password": "x"}')`, "SELECT json_parse('***')"],
     ["SELECT 'Bearer abc.def'", "SELECT '***'"],
-    ["SELECT U&'\\0041' AS x, secret = U&'\\0041'", "SELECT U&'\\0041' AS x, secret = '***'"],
+    ["SELECT U&'\\0041' AS x, secret = U&'\\0042'", "SELECT U&'\\0041' AS x, secret = '***'"],
+    [
+      `SELECT CAST(ROW('a', 'hunter2') AS ROW(name varchar, password varchar))`,
+      `SELECT CAST(ROW('***', '***') AS ROW(name varchar, password varchar))`,
+    ],
+    [
+      `SELECT CAST(x || 'hunter2' AS array(row("db_password" varchar)))`,
+      `SELECT CAST(x || '***' AS array(row("db_password" varchar)))`,
+    ],
+    [
+      `SELECT * FROM JSON_TABLE('["hunter2"]', 'lax $[*]' COLUMNS (NESTED PATH 'lax $' COLUMNS (password varchar PATH 'lax $')))`,
+      `SELECT * FROM JSON_TABLE('***', '***' COLUMNS (NESTED PATH '***' COLUMNS (password varchar PATH '***')))`,
+    ],
+    ["SELECT password 'hunter2'", "SELECT '***'"],
+    // What is a secret in one place is none the less one in another.
+    [
+      "SELECT * FROM t WHERE password = 'hunter2' AND name = 'hunter2' AND x = 'has Hunter2 in it' AND y = 'hunter'",
+      "SELECT * FROM t WHERE password = '***' AND name = '***' AND x = '***' AND y = 'hunter'",
+    ],
+    [
+      "SELECT if(password = 'x''y', 1, fail('bad x''y')) /* x'y */ -- of x'y",
+      "SELECT if(password = '***', 1, fail('***')) /* *** */ -- *** ",
+    ],
+    ["SELECT 'pw123', 'see https://bob:pw123@host/x'", "SELECT '***', 'see https://***@host/x'"],
+    ["SELECT secret = 'hunter2' /* why hunter2? */ -- hunter2", "SELECT secret = '***' /* *** */ -- *** "],
     ['SELECT /* password=hunter2 */ 1', 'SELECT /* password=*** */ 1'],
     ['SELECT /*password=hunter2*/ 1', 'SELECT 1'],
     ['SELECT 1 -- token: abc', 'SELECT 1 -- token: ***'],

@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest'
+import type { QuerySession } from '../../../src/coordinator/query/events.ts'
+import { sealedSubmission } from '../../../src/coordinator/query/query-secrets.ts'
+
+const MARK = 'hunter5marker'
+const session: QuerySession = {
+  user: 'alice',
+  groups: [],
+  roles: {},
+  timeZone: 'UTC',
+  properties: {},
+  preparedStatements: {},
+  capabilities: [],
+  clientTags: [],
+  resourceEstimates: {},
+  remoteUserAddress: '127.0.0.1',
+}
+const rest = {
+  headerFamily: 'Trino',
+  baseUri: 'http://here',
+  resourceGroup: 'global',
+  traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
+  sampled: true,
+} as const
+
+describe('what a client sends beside its statement', () => {
+  const secret = `password=${MARK}`
+  it.each<[string, Partial<QuerySession>]>([
+    ['roles', { roles: { system: `ROLE{${secret}}` } }],
+    ['a role named so', { roles: { db_password: MARK } }],
+    ['properties', { properties: { 'lake.password': MARK, other: secret } }],
+    ['prepared statements', { preparedStatements: { p: `SELECT '${MARK}' AS password` } }],
+    ['resource estimates', { resourceEstimates: { api_key: MARK, EXECUTION_TIME: secret } }],
+    ['tags', { clientTags: [secret] }],
+    ['capabilities', { capabilities: [secret] }],
+    ['groups', { groups: [secret] }],
+    ['source', { source: `https://bob:${MARK}@host` }],
+    ['client info', { clientInfo: secret }],
+    ['trace token', { traceToken: secret }],
+    ['path', { path: secret }],
+    ['user agent', { userAgent: secret }],
+    ['language', { language: secret }],
+  ])('is kept without its secrets: %s', (_name, sent) => {
+    const { created } = sealedSubmission('SELECT 1', { ...session, ...sent }, rest)
+    expect(JSON.stringify(created)).not.toContain(MARK)
+  })
+
+  it('is kept without a tracestate that holds one', () => {
+    const of = (tracestate: string) => sealedSubmission('SELECT 1', session, { ...rest, tracestate }).created.tracestate
+    expect(of(secret)).toBeUndefined()
+    expect(of('congo=t61rcWkgMzE')).toBe('congo=t61rcWkgMzE')
+  })
+})
