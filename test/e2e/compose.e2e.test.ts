@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -41,6 +41,10 @@ describe.runIf(available)('the services of docker-compose.yml', () => {
   beforeAll(async () => {
     const { brokers } = await sharedKafka()
     const database = await createDatabase()
+    // The image's user owns its volume; here whoever the processes become may write it.
+    const tables = join(folder.path, 'tables')
+    mkdirSync(tables)
+    chmodSync(tables, 0o777)
     const topic = `test-compose-${randomBytes(4).toString('hex')}`
     for (const name of OURS) ports.set(name, await freePort())
     here = (text) =>
@@ -64,6 +68,7 @@ describe.runIf(available)('the services of docker-compose.yml', () => {
             ...env,
             QUIPU_PORT: String(ports.get(name)),
             QUIPU_KAFKA_TOPIC: topic,
+            QUIPU_TABLES_DIR: tables,
             // On a machine that is busy with tests the stand-by would take silence for death.
             QUIPU_WRITER_SILENT_MS: '10m',
             QUIPU_LOG_LEVEL: 'error',

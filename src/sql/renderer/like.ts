@@ -22,7 +22,7 @@ export function renderLike(names: Names, value: Sql, { pattern, escape }: LikeEx
   if (constant !== undefined && (escape === undefined || escapeText !== undefined)) {
     return renderTokens(value, tokensOf(constant, escapeText))
   }
-  if (escapeText !== undefined && [...escapeText].length > 1) {
+  if (escapeText !== undefined && [...escapeText].length !== 1) {
     throw new EngineError('INVALID_FUNCTION_ARGUMENT', LONG_ESCAPE)
   }
   const name = names.fresh()
@@ -39,8 +39,7 @@ function constantText(expr: Expr): string | null | undefined {
 }
 
 function tokensOf(pattern: string, escape: string | undefined): readonly Token[] {
-  // The empty escape is none, as in Trino.
-  if (escape !== undefined && [...escape].length > 1) {
+  if (escape !== undefined && [...escape].length !== 1) {
     throw new EngineError('INVALID_FUNCTION_ARGUMENT', LONG_ESCAPE)
   }
   const tokens: Token[] = []

@@ -62,6 +62,14 @@ describe('the task manager', () => {
     expect(worker.tasks.deleted(taskId)).toMatchObject({ state: 'FINISHED', bufferState: 'FINISHED' })
   })
 
+  it('drops them sooner where it is told so (forgetAfterMs)', async () => {
+    const clock = handClock()
+    await using worker = await openTestWorker({ clock, forgetAfterMs: 5_000 })
+    await worker.run(worker.nextTaskId(), await nation(worker))
+    clock.advance(5_001)
+    await expect.poll(() => worker.tasks.usage().tasks).toBe(0)
+  })
+
   it('lists deleted tasks for fifteen minutes', async () => {
     const clock = handClock()
     await using worker = await openTestWorker({ clock })

@@ -80,17 +80,14 @@ export const stringMacros: readonly Macro[] = [
     `,
   ),
   // The regular expression of a LIKE pattern p with the escape e, made of its tokens: what e and the next character say, what
-  // stands between, and wildcards. The empty escape is none, as in Trino.
+  // stands between, and wildcards.
   macro(
     'q_like(p, e)',
     `
       CASE
-        WHEN length(e) > 1 THEN u_raise('${bad}: Escape string must be a single character')
-        ELSE array_to_string(list_transform(regexp_extract_all(p, CASE
-          WHEN e = '' THEN '[^%_]+|[%_]'
-          ELSE regexp_escape(e)||'.?|[^%_'||regexp_escape(e)||']+|[%_]'
-        END, 0, 's'), lambda q1: CASE
-          WHEN e <> '' AND starts_with(q1, e) THEN CASE
+        WHEN length(e) <> 1 THEN u_raise('${bad}: Escape string must be a single character')
+        ELSE array_to_string(list_transform(regexp_extract_all(p, regexp_escape(e)||'.?|[^%_'||regexp_escape(e)||']+|[%_]', 0, 's'), lambda q1: CASE
+          WHEN starts_with(q1, e) THEN CASE
             WHEN length(q1) = 2 AND right(q1, 1) IN ('%', '_', e) THEN regexp_escape(right(q1, 1))
             ELSE u_raise('${bad}: ${LIKE_ESCAPE}')
           END
