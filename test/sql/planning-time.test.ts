@@ -10,6 +10,8 @@ const list = (count: number, item: (i: number) => string, separator = ', '): str
 const views: MetadataPort = {
   ...shopMetadata(),
   async table(catalog, schema, name) {
+    // One that a statement makes.
+    if (name === 't') return undefined
     const found = await shopMetadata().table(catalog, schema, 'orders')
     const level = Number(/^v(\d+)$/.exec(name)?.[1])
     if (!found || Number.isNaN(level)) return found
