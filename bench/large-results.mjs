@@ -15,8 +15,10 @@ const commandOf = (pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceA
 function resident() {
   const found = {}
   for (const child of childrenOf(server.pid)) {
-    const kind = /(coordinator|worker)-process/.exec(commandOf(child))?.[1]
+    // Engines are the launcher's children where root started them.
+    const kind = /(coordinator|worker)-process|engine-launcher/.exec(commandOf(child))
     if (!kind) continue
+    const name = kind[1] ?? 'launcher'
     const add = (name, pid) => {
       try {
         const kB = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0)
@@ -25,8 +27,8 @@ function resident() {
         // It ended between the look and the read.
       }
     }
-    add(kind, child)
-    for (const engine of childrenOf(child)) add(`engine of ${kind}`, engine)
+    add(name, child)
+    for (const engine of childrenOf(child)) add(`engine of ${name}`, engine)
   }
   return found
 }

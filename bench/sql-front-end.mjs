@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { performance } from 'node:perf_hooks'
 import { DuckDBInstance } from '@duckdb/node-api'
-import { tpchTables, duckdbType } from '../dist/connectors/tpch/tables.js'
+import { tpchTables, tpchDuckdbType } from '../dist/connectors/tpch/tables.js'
 import { createSqlFrontEnd } from '../dist/sql/create-front-end.js'
 import registerAll from '../dist/sql/functions/javascript/register.js'
 import { tpchQueries } from './tpch-queries.mjs'
@@ -70,7 +70,7 @@ async function overhead(folder) {
   await connection.run(`SET TimeZone='UTC'`)
   await registerAll(connection)
   for (const [table, { prefix, columns }] of Object.entries(tpchTables)) {
-    const list = columns.map(([name, type]) => `CAST("${prefix}${name}" AS ${duckdbType(type)}) AS "${name}"`)
+    const list = columns.map(([name, type]) => `CAST("${prefix}${name}" AS ${tpchDuckdbType(type)}) AS "${name}"`)
     await connection.run(
       `COPY (SELECT ${list.join(', ')} FROM read_parquet('${folder}/${table}.parquet')) TO '${folder}/${table}.trino' (FORMAT parquet)`,
     )

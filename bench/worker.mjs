@@ -54,7 +54,7 @@ const config = { ...loadConfig([], environment), port: 0, coordinators: [] }
 
 /** A worker process, with its address. */
 async function startWorker() {
-  const child = fork(join(project, 'dist/cli/worker-process.js'))
+  const child = fork(join(project, 'dist/processes/worker/worker-process.js'))
   const ready = new Promise((resolve) => child.on('message', ({ type }) => type === 'ready' && resolve()))
   child.send({ type: 'start', start: { config, url: undefined, deadWriter: undefined, restarts: [] } })
   await ready

@@ -8,9 +8,9 @@ import { verifyLog, type AuditSummary } from '../readmodels/audit/verify-log.ts'
 import { publicKeyPath, readPublicKeys } from '../security/anchor-key.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
-import { readAnchorFile } from './anchor-export.ts'
-import { anchorPaths } from './anchor-paths.ts'
-import { dataKeysOf, eventLogOf, recordStoreOf } from './event-log-of.ts'
+import { readAnchorFile } from '../processes/event-log/anchor-export.ts'
+import { anchorPaths } from '../processes/event-log/anchor-paths.ts'
+import { dataKeysOf, eventLogOf, recordStoreOf } from '../processes/event-log/event-log-of.ts'
 import { openDatabase } from './open-database.ts'
 
 const USAGE = `usage: quipu audit verify [options] [settings]

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { QuipuError } from '../shared/quipu-error.ts'
 
 /** One block of `text/event-stream`, as a browser's EventSource would hand it over. */
 export interface ServerSentEvent {
@@ -97,7 +98,9 @@ export async function* followEvents(request: FollowRequest): AsyncGenerator<Serv
 }
 
 /** Asking again will not help. */
-export class FeedRefusedError extends Error {}
+export class FeedRefusedError extends QuipuError {
+  readonly retry = 'never'
+}
 
 async function refusal(response: Response): Promise<Error> {
   const text = await response.text()

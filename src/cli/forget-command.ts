@@ -5,10 +5,10 @@ import { EventLogError, Unforgettable } from '../events/event-log.ts'
 import { migrate } from '../events/postgres/migrate.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
-import { isQueryId } from '../shared/ids.ts'
-import { asWriter } from './as-writer.ts'
-import { eventLogOf } from './event-log-of.ts'
-import { createLoneFollower } from './follow-alone.ts'
+import { isQueryId, type QueryId } from '../shared/ids.ts'
+import { withWriter } from '../processes/event-log/with-writer.ts'
+import { eventLogOf } from '../processes/event-log/event-log-of.ts'
+import { createLoneFollower } from '../processes/event-log/lone-follower.ts'
 import { openDatabase } from './open-database.ts'
 import { userName } from './server-address.ts'
 
@@ -43,7 +43,7 @@ export async function forgetCommand(argv: readonly string[]): Promise<number> {
     await migrate({ connectionString: database.url })
     await log.open()
     await follower?.reach()
-    const outcome = await asWriter(
+    const outcome = await withWriter(
       { log, config, databaseUrl: database.url },
       {
         ask: async (post) => outcomeOf(await post(`/v1/query/${queryId}/forget`, { by })),
@@ -93,7 +93,7 @@ async function outcomeOf(answer: Response): Promise<ForgetOutcome> {
   throw new ExitError(code, `The coordinator refused: ${body.detail ?? `status ${answer.status}`}`)
 }
 
-function textOf(queryId: string, outcome: ForgetOutcome): string {
+function textOf(queryId: QueryId, outcome: ForgetOutcome): string {
   switch (outcome.kind) {
     case 'unknown':
       throw new ExitError(exitCodes.configuration, `There is no query ${queryId}`)

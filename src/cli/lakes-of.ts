@@ -6,6 +6,7 @@ import type { Config } from '../config/load-config.ts'
 /** A folder of tables that is its operator's. */
 export interface Lake {
   readonly catalog: string
+  readonly connector: 'lake' | 'memory'
   /** Absolute. */
   readonly folder: string
   readonly readOnly: boolean
@@ -22,9 +23,33 @@ export function lakesOf({ catalogDir }: Pick<Config, 'catalogDir'>): Lake[] {
   return filesOf(catalogDir).flatMap((file) => {
     const parsed = lakeSchema.safeParse(parse(join(catalogDir, file)))
     if (!parsed.success) return []
-    const { location, readOnly } = parsed.data
-    return [{ catalog: file.slice(0, -'.json'.length), folder: resolve(catalogDir, location), readOnly }]
+    const { connector, location, readOnly } = parsed.data
+    return [{ catalog: nameOf(file), connector, folder: resolve(catalogDir, location), readOnly }]
   })
+}
+
+const memorySchema = z.object({ connector: z.literal('memory'), location: z.string().optional() })
+
+/** The `memory` catalogs whose tables lie in the folder of all of them. */
+export function memoryCatalogs({ catalogDir }: Pick<Config, 'catalogDir'>): string[] {
+  return filesOf(catalogDir).flatMap((file) => {
+    const parsed = memorySchema.safeParse(parse(join(catalogDir, file)))
+    return parsed.success && parsed.data.location === undefined ? [nameOf(file)] : []
+  })
+}
+
+/** Where the tables of each `memory` catalog lie, absolute. */
+export function memoryFolders({ catalogDir }: Pick<Config, 'catalogDir'>, tablesDir: string): string[] {
+  return filesOf(catalogDir).flatMap((file) => {
+    const parsed = memorySchema.safeParse(parse(join(catalogDir, file)))
+    if (!parsed.success) return []
+    const { location } = parsed.data
+    return [location === undefined ? join(tablesDir, nameOf(file)) : resolve(catalogDir, location)]
+  })
+}
+
+function nameOf(file: string): string {
+  return file.slice(0, -'.json'.length)
 }
 
 function filesOf(folder: string): string[] {

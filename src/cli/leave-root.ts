@@ -17,7 +17,7 @@ import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { endLeftBehind, holderOf } from '../supervisor/data-folder-lock.ts'
 import { endForeignPostgres } from '../supervisor/embedded-postgres.ts'
-import { handOverDataFolder, makeFolderFor } from '../supervisor/hand-over.ts'
+import { handOverDataFolder, handOverTables } from '../supervisor/hand-over.ts'
 import {
   becomeUser,
   isRoot,
@@ -28,7 +28,8 @@ import {
   type PosixUser,
 } from '../supervisor/posix-user.ts'
 import { linkPostgresLibraries } from '../supervisor/postgres-binaries.ts'
-import { lakesOf } from './lakes-of.ts'
+import { lakesOf, memoryCatalogs } from './lakes-of.ts'
+import { hasCode, nodeCode } from '../shared/node-error.ts'
 
 type Tell = (line: string) => void
 /** Settings whose value is a file that is read. */
@@ -39,10 +40,15 @@ const ROOT = /^(root|0)(:|$)/
  * Started as root, makes this process another user's for good, the data folder with it: `--run-as`, else who owns the data
  * folder, else a user of the system for such programs. It stays root when told so, or when nothing is said and that user
  * could not read what is configured; then it says why.
+ * @param before done as root when it is sure that this process becomes that user; gives groups that it needs then
  * @returns whose it is now; undefined where nothing changed
  * @throws ExitError 64 when it cannot be the user that was asked for
  */
-export async function leaveRoot(config: Config, tell: Tell): Promise<PosixUser | undefined> {
+export async function leaveRoot(
+  config: Config,
+  tell: Tell,
+  before: (user: PosixUser) => Promise<readonly number[]> = async () => [],
+): Promise<PosixUser | undefined> {
   if (!isRoot()) return void refuseOthers(config)
   if (config.runAs !== undefined && ROOT.test(config.runAs)) {
     tell('Runs as root, as --run-as says: whatever breaks into it has the whole machine')
@@ -62,7 +68,7 @@ export async function leaveRoot(config: Config, tell: Tell): Promise<PosixUser |
     tell(`Runs as root: ${(error as Error).message}`)
     return undefined
   }
-  becomeUser(user)
+  becomeUser(user, await before(user))
   return user
 }
 
@@ -101,12 +107,14 @@ function numbered(name: string): string | number {
   return /^\d{1,10}$/.test(name) ? Number(name) : name
 }
 
-/** Who owns the data folder, or what it is made in; where that is root, the database in it. */
-function defaultUser({ dataDir }: Config): PosixUser | undefined {
+/** Who owns the data folder, or what it is made in; where that is root, the database in it, or the folder of tables. */
+function defaultUser({ dataDir, tablesDir }: Config): PosixUser | undefined {
   const { uid } = statSync(nearest(dataDir))
   if (uid !== 0) return lookUpUser(uid)
   const cluster = lstatSync(join(dataDir, 'postgres'), { throwIfNoEntry: false })
   if (cluster?.isDirectory() && cluster.uid !== 0) return lookUpUser(cluster.uid)
+  const tables = tablesDir === undefined ? undefined : statSync(tablesDir, { throwIfNoEntry: false })
+  if (tables?.isDirectory() && tables.uid !== 0) return lookUpUser(tables.uid)
   return serviceUser()
 }
 
@@ -149,7 +157,7 @@ function obstacleFor(user: PosixUser, config: Config): string | undefined {
     })
     return undefined
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
+    const code = nodeCode(error)
     if (code === 'EACCES' || code === 'EPERM') return `user ${user.name} cannot read ${looked}`
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
     return `it cannot become user ${user.name} (${code ?? (error as Error).message})`
@@ -160,7 +168,7 @@ function openIfThere(path: string): void {
   try {
     closeSync(openSync(path, constants.O_RDONLY))
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    if (!hasCode(error, 'ENOENT')) throw error
   }
 }
 
@@ -170,8 +178,9 @@ async function handOver(config: Config, user: PosixUser): Promise<void> {
   await endLeftBehind(dataDir)
   await endForeignPostgres(dataDir, user)
   linkPostgresLibraries()
+  // First, since it may be refused.
+  if (tablesDir !== undefined) handOverTables(resolve(tablesDir), memoryCatalogs(config), user)
   handOverDataFolder(dataDir, user)
-  if (tablesDir !== undefined) makeFolderFor(resolve(tablesDir), user)
 }
 
 function subfolders(folder: string): string[] {

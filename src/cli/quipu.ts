@@ -59,7 +59,7 @@ async function run(argv: readonly string[]): Promise<number> {
     }
     case '--version':
     case 'version': {
-      const { version } = await import('./version.ts')
+      const { version } = await import('../shared/version.ts')
       process.stdout.write(`quipu ${version}\n`)
       return 0
     }

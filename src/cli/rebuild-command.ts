@@ -7,8 +7,8 @@ import { systemClock } from '../shared/clock.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { isQueryId, type QueryId } from '../shared/ids.ts'
-import { asWriter } from './as-writer.ts'
-import { eventLogOf } from './event-log-of.ts'
+import { withWriter } from '../processes/event-log/with-writer.ts'
+import { eventLogOf } from '../processes/event-log/event-log-of.ts'
 import { openDatabase } from './open-database.ts'
 
 /**
@@ -67,7 +67,7 @@ async function tell(
   { events, milliseconds }: Rebuilt,
 ): Promise<void> {
   try {
-    await asWriter(
+    await withWriter(
       { log, config, databaseUrl },
       {
         ask: async (post) => {

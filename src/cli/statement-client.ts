@@ -1,3 +1,5 @@
+import { QuipuError } from '../shared/quipu-error.ts'
+
 /** The part of a statement's answer that this client reads. */
 export interface StatementAnswer {
   readonly id: string
@@ -74,7 +76,9 @@ async function repeat(url: string, init: RequestInit): Promise<StatementAnswer> 
 }
 
 /** The server answered, but not with a statement. */
-class RefusedError extends Error {}
+class RefusedError extends QuipuError {
+  readonly retry = 'never'
+}
 
 async function ask(url: string, init: RequestInit): Promise<StatementAnswer> {
   let response: Response

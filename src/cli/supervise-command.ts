@@ -1,5 +1,5 @@
 import { existsSync, readdirSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { loadConfig, type Config } from '../config/load-config.ts'
 import { loadClusterSecret } from '../security/cluster-secret.ts'
@@ -10,6 +10,8 @@ import { makeDataFolder } from '../supervisor/data-folder.ts'
 import { bindSocket, type ListeningSocket } from '../supervisor/listening-socket.ts'
 import { isRoot, type PosixUser } from '../supervisor/posix-user.ts'
 import { Supervisor, type Running } from '../supervisor/supervisor.ts'
+import { coordinatorFolder } from '../config/data-folders.ts'
+import { launchApart, openFoldersTo, type ApartEngines } from './engine-users.ts'
 import { leaveRoot, tellUnwritable } from './leave-root.ts'
 import { isRunByNpm, watchParent } from './npm-parent.ts'
 
@@ -34,15 +36,24 @@ export async function superviseCommand(program: SupervisedProgram, argv: readonl
   const given = loadConfig(argv, process.env)
   checkNeeds(given, program)
   const bound = program === 'worker' ? undefined : await bindAsRoot(given)
-  const user = await leaveRoot(given, tell)
+  const folders = engineParents(program, given)
+  let engines: ApartEngines | undefined
+  const user = await leaveRoot(given, tell, async (whose) => {
+    engines = await launchApart(given, folders, whose, tell)
+    return engines?.groups ?? []
+  })
+  if (given.engineUsers === 'own' && user === undefined)
+    throw new ExitError(exitCodes.configuration, '--engine-users own: only a start by root that does not stay root can')
   if (user) tellUnwritable(given, user, tell)
   makeDataFolder(given.dataDir)
+  if (engines) openFoldersTo(engines, given, folders, tell)
   const config = { ...given, sharedSecret: loadClusterSecret(given.dataDir, given.sharedSecret) }
   const supervisor = new Supervisor({
     dataDir: config.dataDir,
     ...(program === 'worker' ? {} : { listen: { host: config.host, port: config.port, ...(bound && { bound }) } }),
     embeddedPostgres: program === 'start' && config.databaseUrl === undefined,
     standby: program === 'start' && config.standby,
+    ...(engines && { engines: engines.launch }),
     children: (url) => childrenOf(program, config, url),
     times: {
       deadMs: config.timeouts.coordinatorDeadMs,
@@ -70,6 +81,7 @@ export async function superviseCommand(program: SupervisedProgram, argv: readonl
     }
   })
 
+  const launcherLost = engines?.launch.gone.then(() => 'lost' as const) ?? new Promise<never>(() => {})
   const starting = supervisor.start().then(
     (running) => ({ running }),
     (error: Error) => ({ error }),
@@ -79,12 +91,15 @@ export async function superviseCommand(program: SupervisedProgram, argv: readonl
     process.stderr.write(`quipu: ${outcome.error.message}\n`)
     return EXIT_NOT_STARTED
   }
+  let lost = false
   if (outcome !== 'asked') {
     process.stdout.write(banner(program, config, outcome.running, user))
-    await stopAsked
+    // Only root can start another.
+    lost = (await Promise.race([stopAsked, launcherLost])) === 'lost'
+    if (lost) tell('The process that starts engines is gone: ending, to be started again')
   }
   await supervisor.stop()
-  return exitCodes.drained
+  return lost ? exitCodes.dependency : exitCodes.drained
 }
 
 /** What this program needs beyond a valid configuration. */
@@ -113,7 +128,7 @@ function childrenOf(program: SupervisedProgram, config: Config, url: string | un
   const coordinator: ChildSpec = {
     name: 'coordinator',
     process: 'coordinator',
-    program: programFile('coordinator-process'),
+    program: programFile('coordinator'),
     config,
     standby: config.standby,
   }
@@ -126,7 +141,7 @@ function childrenOf(program: SupervisedProgram, config: Config, url: string | un
       advertisedUrl: undefined,
       coordinators: url === undefined ? [] : [url],
       // A stand-by may run on the data folder of the start it stands by for.
-      dataDir: join(config.dataDir, `${config.standby ? 'standby-' : ''}worker-${index + 1}`),
+      dataDir: workerFolder(config, index),
       tablesDir: config.tablesDir ?? join(config.dataDir, 'tables'),
       // Their one coordinator has ended before them: nobody comes for what they still run.
       timeouts: { ...config.timeouts, drainMs: 0 },
@@ -135,13 +150,26 @@ function childrenOf(program: SupervisedProgram, config: Config, url: string | un
   return [coordinator, ...workers]
 }
 
-function workerSpec(name: string, config: Config): ChildSpec {
-  return { name, process: 'worker', program: programFile('worker-process'), config }
+function workerFolder({ dataDir, standby }: Config, index: number): string {
+  return join(dataDir, `${standby ? 'standby-' : ''}worker-${index + 1}`)
 }
 
-/** The child programs lie beside this one. */
-function programFile(name: string): string {
-  return fileURLToPath(new URL(`./${name}.js`, import.meta.url))
+/** The folders of the processes that run engines, in the order of the children; absolute. */
+function engineParents(program: SupervisedProgram, config: Config): string[] {
+  if (program === 'worker') return [resolve(config.dataDir)]
+  const workers = program === 'start' ? config.workers : 0
+  return [
+    coordinatorFolder(config),
+    ...Array.from({ length: workers }, (_, index) => resolve(workerFolder(config, index))),
+  ]
+}
+
+function workerSpec(name: string, config: Config): ChildSpec {
+  return { name, process: 'worker', program: programFile('worker'), config }
+}
+
+function programFile(process: 'coordinator' | 'worker'): string {
+  return fileURLToPath(new URL(`../processes/${process}/${process}-process.js`, import.meta.url))
 }
 
 function banner(

@@ -9,6 +9,7 @@ import { isLoopback } from '../shared/loopback.ts'
 import { configSchema, type Config } from './schema.ts'
 import { fromText } from './setting.ts'
 import { settingList, type Setting } from './setting-list.ts'
+import { nodeCode } from '../shared/node-error.ts'
 
 export type { Config } from './schema.ts'
 
@@ -72,7 +73,7 @@ function readFile(path: string, required: boolean): Tree {
   try {
     content = readFileSync(path, 'utf8')
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
+    const code = nodeCode(error)
     if (code === 'ENOENT' && !required) return {}
     throw configurationError(`Cannot read ${path}: ${code === 'ENOENT' ? 'there is no such file' : code}`)
   }

@@ -13,7 +13,7 @@ import {
 import type { KeySource, StreamCipher } from './record-store.ts'
 
 /** Data above this many bytes is stored as gzip in base64. */
-export const GZIP_ABOVE_BYTES = 8192
+const GZIP_ABOVE_BYTES = 8192
 
 /** Readers have all of an event in memory, however small it is when it is packed. */
 const MAX_DATA_CHARACTERS = 64 << 20
@@ -223,7 +223,7 @@ function altered(stream: string, { sequence }: StoredEnvelope): LogChanged {
 }
 
 /** The stored text of an event whose data is gone: its digest stays, and with it the chain. */
-export function tombstoneOf(text: string): string {
+export function tombstoneText(text: string): string {
   return JSON.stringify({ ...parseEnvelope(text), data: '', forgotten: true } satisfies StoredEnvelope)
 }
 
@@ -260,6 +260,20 @@ function recordedOf(
 
 function jsonOf({ enc, stored }: OpenedData): string {
   return enc === 'gzip' ? gunzipSync(Buffer.from(stored, 'base64')).toString() : stored
+}
+
+/** An event beside its data: its hashes, names and times. */
+const EVENT_BYTES = 400
+
+/**
+ * What an event takes of memory, about: its data as it is, which may be a thousand times what is stored, and the text that
+ * is stored.
+ */
+export function memoryOf({ enc, stored }: Pick<Recorded, 'enc' | 'stored'>): number {
+  if (enc !== 'gzip' || stored === '') return EVENT_BYTES + 2 * stored.length
+  // The last four bytes of gzip are the length of what is packed.
+  const end = Buffer.from(stored.slice(-8), 'base64')
+  return EVENT_BYTES + stored.length + end.readUInt32LE(end.length - 4)
 }
 
 /** CloudEvents 1.0 in structured mode; extension attributes in lower case as it demands. */

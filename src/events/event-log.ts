@@ -1,7 +1,7 @@
 import type { State } from './fold.ts'
 import type { KeptPages, PagePlace, ResultPage } from './result-page-store.ts'
+import { QuipuError } from '../shared/quipu-error.ts'
 
-export type { State } from './fold.ts'
 export type { KeptPages, PagePlace, ResultPage } from './result-page-store.ts'
 
 /**
@@ -124,15 +124,13 @@ export interface OpenedLog {
   readonly maxEventBytes: number
 }
 
-export interface EventLog {
-  /** Connects, checks that the log is fit to hold the truth (MisconfiguredLog if not). */
-  open(): Promise<OpenedLog>
-  /**
-   * Becomes the writer: a compare-and-set in the log itself. The event EpochStarted on stream `system` is valid when it resolves.
-   * @returns the epoch
-   * @throws Fenced when another claimed first
-   */
-  claim(as: { readonly address: string; readonly version: string }): Promise<number>
+/** Where a read of the past ends: by log partition, the first offset that is not told any more. A checkpoint is one. */
+export interface ReadUntil {
+  readonly at: readonly { readonly offset: bigint }[]
+}
+
+/** Makes facts true. */
+export interface EventAppender {
   /**
    * All or nothing. Resolves when the events are durable and valid for every reader for ever; goes on trying while the log
    * is away, so callers set their own deadline: the events may become valid after it.
@@ -143,13 +141,44 @@ export interface EventLog {
    * @throws Fenced | LogWentBackwards not valid as far as was read: answer nobody
    */
   append(stream: string, expected: number, events: readonly Event[], pages?: readonly ResultPage[]): Promise<Appended>
+}
+
+/** The past of one stream. */
+export interface StreamReader {
+  /** A stream's events after a sequence, below a bound or up to the tip at the call. @throws LogUnavailable */
+  readStream(stream: string, after?: number, until?: ReadUntil): AsyncIterable<Recorded>
+}
+
+/** The past of all streams. */
+export interface EventReader {
   /**
-   * Valid events only, once, in order within a log partition; fewer than the limit where they are large. At the end: no
-   * events, `next` as far as was read.
+   * Valid events only, once, in order within a log partition; fewer than the limit where they are large. At the end, or
+   * at the bound: no events, `next` as far as was read.
+   * @throws LogUnavailable | LogChanged
    */
-  read(from: ReadFrom, limit: number): Promise<{ events: Recorded[]; next: Checkpoint }>
-  /** A stream's events after a sequence, up to the tip at the call. */
-  readStream(stream: string, after?: number): AsyncIterable<Recorded>
+  read(from: ReadFrom, limit: number, until?: ReadUntil): Promise<{ events: Recorded[]; next: Checkpoint }>
+}
+
+/**
+ * All that was, by stream and in order, up to a bound: whatever holds a part of it (the log, memory, an archive) can stand
+ * behind this.
+ */
+export interface EventHistory extends StreamReader, EventReader {}
+
+/** Where the log ends. */
+export interface LogEnd {
+  /** Asked of the log and not of memory. @throws LogUnavailable */
+  tip(): Promise<Checkpoint>
+}
+
+/** What comes from now on. */
+export interface LogFeed {
+  /** Delivers batches in order and waits for each; store `next` together with the effect of the batch. */
+  subscribe(from: ReadFrom, on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>): Subscription
+}
+
+/** Small result pages, beside the events that name them. */
+export interface ResultPages {
   /**
    * Makes small result pages ready for the append of the event that names them. Goes on trying while the log is away.
    * @returns places for the event to carry, and what to hand to `append`
@@ -157,6 +186,10 @@ export interface EventLog {
   keepPages(stream: string, pages: readonly ResultPage[]): Promise<KeptPages>
   /** undefined once dropped. Ask only for a page a valid event names, with the place it names, and check its hash. */
   readPage(stream: string, token: number, place?: PagePlace): Promise<Uint8Array | undefined>
+}
+
+/** Takes data out of what was recorded. */
+export interface DataForgetter {
   /**
    * All events of a stream, so that `forget` may take them and leave what is appended from now on.
    * @throws Unforgettable when one lies in the clear where records cannot be rewritten
@@ -168,12 +201,25 @@ export interface EventLog {
    * audit takes a tombstone that no event tells of for an alteration.
    */
   forget(stream: string, sequences: readonly number[]): Promise<void>
-  /** Delivers batches in order and waits for each; store `next` together with the effect of the batch. */
-  subscribe(from: ReadFrom, on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>): Subscription
-  /** The end of the log, asked of the log and not of memory. */
-  tip(): Promise<Checkpoint>
+}
+
+/** The right to write: one process has it. */
+export interface WriterClaim {
+  /**
+   * Becomes the writer: a compare-and-set in the log itself. The event EpochStarted on stream `system` is valid when it resolves.
+   * @returns the epoch
+   * @throws Fenced when another claimed first
+   */
+  claim(as: { readonly address: string; readonly version: string }): Promise<number>
   /** Why this process may write no more; pending until then. */
   readonly fenced: Promise<Fenced | LogWentBackwards>
+}
+
+/** The log whole, as a process opens it; whoever is given a part of it asks for that port alone. */
+export interface EventLog
+  extends EventAppender, EventHistory, LogEnd, LogFeed, ResultPages, DataForgetter, WriterClaim {
+  /** Connects, checks that the log is fit to hold the truth (MisconfiguredLog if not). */
+  open(): Promise<OpenedLog>
   close(): Promise<void>
 }
 
@@ -200,8 +246,8 @@ export function hasEventsOf(reached: Checkpoint, target: Checkpoint): boolean {
 }
 
 /** Whether the event at a position lies below a checkpoint. */
-export function isBelow(position: Position, checkpoint: Checkpoint): boolean {
-  return position.offset < (checkpoint.at[position.partition]?.offset ?? 0n)
+export function isBelow(position: Position, until: ReadUntil): boolean {
+  return position.offset < (until.at[position.partition]?.offset ?? 0n)
 }
 
 /** JSON has no bigint: offsets travel as decimal strings. */
@@ -221,16 +267,30 @@ export function checkpointFromJson(text: string): Checkpoint {
   }
 }
 
-export abstract class EventLogError extends Error {}
+/** What the log says of itself, and of what it is given. */
+export abstract class EventLogError extends QuipuError {
+  abstract readonly kind:
+    | 'fenced'
+    | 'conflict'
+    | 'too_large'
+    | 'unstorable'
+    | 'backwards'
+    | 'changed'
+    | 'misconfigured'
+    | 'unforgettable'
+    | 'unavailable'
+}
 
 /** Another writer holds the log, or this process never claimed it. Exit code 75 for a coordinator that had it. */
 export class Fenced extends EventLogError {
-  override readonly name = 'Fenced'
+  readonly kind = 'fenced'
+  readonly retry = 'later'
 }
 
 /** The stream is not where the author thought; nothing was sent. */
 export class SequenceConflict extends EventLogError {
-  override readonly name = 'SequenceConflict'
+  readonly kind = 'conflict'
+  readonly retry = 'anew'
   readonly stream: string
   readonly expected: number
   /** Sequence of the stream's last event, valid or queued. */
@@ -245,11 +305,13 @@ export class SequenceConflict extends EventLogError {
 }
 
 /** The log will never take these events: nothing of them is there, and the stream stands where it stood. */
-export abstract class NotTaken extends EventLogError {}
+export abstract class NotTaken extends EventLogError {
+  readonly retry = 'never'
+}
 
 /** The encoded event is larger than the log takes; nothing was sent. */
 export class TooLarge extends NotTaken {
-  override readonly name = 'TooLarge'
+  readonly kind = 'too_large'
   readonly bytes: number
   readonly maxBytes: number
 
@@ -262,32 +324,37 @@ export class TooLarge extends NotTaken {
 
 /** They are nothing that the log can hold, or it says so itself. */
 export class Unstorable extends NotTaken {
-  override readonly name = 'Unstorable'
+  readonly kind = 'unstorable'
 }
 
 /** The log is shorter than what was read of it (recreated, or restored from a backup): stop for good, alarm. */
 export class LogWentBackwards extends EventLogError {
-  override readonly name = 'LogWentBackwards'
+  readonly kind = 'backwards'
+  readonly retry = 'never'
 }
 
 /** Another log than the checkpoint's, or one whose past was altered: stop, never skip. */
 export class LogChanged extends EventLogError {
-  override readonly name = 'LogChanged'
+  readonly kind = 'changed'
+  readonly retry = 'never'
 }
 
 /** The log's settings could lose or alter the truth; the message is one line that says what to change. */
 export class MisconfiguredLog extends EventLogError {
-  override readonly name = 'MisconfiguredLog'
+  readonly kind = 'misconfigured'
+  readonly retry = 'never'
 }
 
 /** The log keeps its records as they are for ever, and these are not encrypted. */
 export class Unforgettable extends EventLogError {
-  override readonly name = 'Unforgettable'
+  readonly kind = 'unforgettable'
+  readonly retry = 'never'
 }
 
 /** The log does not answer. Appends and subscriptions go on trying by themselves; reads say so with this. */
 export class LogUnavailable extends EventLogError {
-  override readonly name = 'LogUnavailable'
+  readonly kind = 'unavailable'
+  readonly retry = 'later'
 }
 
 /** Too much waits for a log that does not take it: a new stream is not begun, and nothing of it was sent. */

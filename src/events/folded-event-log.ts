@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
+  isBelow,
   Fenced,
   LogUnavailable,
   LogWentBackwards,
@@ -16,15 +17,17 @@ import {
   type OpenedLog,
   type PagePlace,
   type ReadFrom,
+  type ReadUntil,
   type Recorded,
   type ResultPage,
   type Subscription,
 } from './event-log.ts'
+import { memoryOf } from './envelope.ts'
 import { fold as trueFold, type Fold, type IgnoredVerdict } from './fold.ts'
 import { LogReader, type ClaimData } from './log-reader.ts'
-import { PartitionWriter, type WriterParts } from './partition-writer.ts'
+import { PartitionWriter, type PartitionWriterParts } from './partition-writer.ts'
 import { RecentEvents } from './recent-events.ts'
-import type { Place, RecordStore, StoreLimits } from './record-store.ts'
+import type { LogPlace, RecordStore, StoreLimits } from './record-store.ts'
 import { startSubscription } from './subscription.ts'
 
 /** Stream of facts about the whole system; a claim's event goes there. */
@@ -68,7 +71,7 @@ export interface EventLogOptions {
 export interface EventLogSeams {
   readonly fold?: Fold
   readonly createReader?: (store: RecordStore, fold?: Fold) => LogReader
-  readonly createWriter?: (parts: WriterParts, partition: number) => PartitionWriter
+  readonly createWriter?: (parts: PartitionWriterParts, partition: number) => PartitionWriter
 }
 
 /**
@@ -203,23 +206,23 @@ export class FoldedEventLog implements EventLog {
     return appended
   }
 
-  async read(from: ReadFrom, limit: number): Promise<{ events: Recorded[]; next: Checkpoint }> {
+  async read(from: ReadFrom, limit: number, until?: ReadUntil): Promise<{ events: Recorded[]; next: Checkpoint }> {
     this.#opened()
     const begun = await this.#reader.begin(from)
-    const at: Place[] = [...begun.at]
+    const at: LogPlace[] = [...begun.at]
     const events: Recorded[] = []
     let bytes = 0
     for (let partition = 0; partition < at.length; partition++) {
       while (events.length < limit && bytes < MAX_READ_BYTES) {
         const place = at[partition]!
         const room = limit - events.length
-        const news =
-          this.#recent[partition]?.after(place, room) ??
-          (await this.#reader.step(partition, place, Math.min(room, 2000)))
+        const left = until ? (until.at[partition]?.offset ?? 0n) - place.offset : undefined
+        if (left !== undefined && left <= 0n) break
+        const news = await this.#newsAfter(partition, place, room, left)
         if (news.place.offset === place.offset) break
         at[partition] = news.place
         this.#noticePlace(partition, news.place)
-        bytes += news.events.reduce((sum, event) => sum + event.stored.length, 0)
+        bytes += news.events.reduce((sum, event) => sum + memoryOf(event), 0)
         events.push(...news.events)
       }
     }
@@ -227,8 +230,26 @@ export class FoldedEventLog implements EventLog {
     return { events, next: this.#reader.trust({ logId, at }) }
   }
 
-  async *readStream(stream: string, after = 0): AsyncIterable<Recorded> {
-    yield* this.#store.readStream(stream, after, await this.tip())
+  /** @param left so many records are told at most: a record may hold no event, and each event is one */
+  async #newsAfter(
+    partition: number,
+    place: LogPlace,
+    room: number,
+    left: bigint | undefined,
+  ): Promise<{ readonly events: readonly Recorded[]; readonly place: LogPlace }> {
+    const recent = this.#recent[partition]?.after(place, room)
+    if (recent && (left === undefined || recent.place.offset - place.offset <= left)) return recent
+    const most = Math.min(room, 2000)
+    return this.#reader.step(partition, place, left === undefined || left > BigInt(most) ? most : Number(left))
+  }
+
+  async *readStream(stream: string, after = 0, until?: ReadUntil): AsyncIterable<Recorded> {
+    const events = this.#store.readStream(stream, after, await this.tip())
+    if (!until) return yield* events
+    for await (const event of events) {
+      if (!isBelow(event.position, until)) return
+      yield event
+    }
   }
 
   keepPages(stream: string, pages: readonly ResultPage[]): Promise<KeptPages> {
@@ -298,7 +319,7 @@ export class FoldedEventLog implements EventLog {
   async tip(): Promise<Checkpoint> {
     const { partitions } = this.#opened()
     const at = await Promise.all(
-      Array.from({ length: partitions }, async (_, partition): Promise<Place> => {
+      Array.from({ length: partitions }, async (_, partition): Promise<LogPlace> => {
         const offset = await this.#store.end(partition)
         const folded = this.#writers[partition]!.folded
         // What this process folded as the writer needs no second reading.
@@ -326,7 +347,7 @@ export class FoldedEventLog implements EventLog {
     return this.#limits
   }
 
-  #noticePlace(partition: number, place: Place): void {
+  #noticePlace(partition: number, place: LogPlace): void {
     if (this.#epoch !== undefined && place.state.epoch > this.#epoch)
       this.#writers[partition]!.noticeEpoch(place.state.epoch)
   }

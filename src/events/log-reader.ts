@@ -1,7 +1,7 @@
-import { readEnvelope, toRecorded } from './envelope.ts'
+import { memoryOf, readEnvelope, toRecorded } from './envelope.ts'
 import { LogChanged, type Checkpoint, type ReadFrom, type Recorded } from './event-log.ts'
 import { fold as trueFold, sameState, zeroState, type Fold, type State, type Verdict } from './fold.ts'
-import type { Place, RecordStore, StoredRecord } from './record-store.ts'
+import type { LogPlace, RecordStore, StoredRecord } from './record-store.ts'
 
 /** What a claim record says, besides its header. */
 export interface ClaimData {
@@ -14,9 +14,9 @@ export interface ClaimData {
   readonly version: string
 }
 
-export interface Folded {
+export interface FoldedRecords {
   readonly events: Recorded[]
-  readonly place: Place
+  readonly place: LogPlace
   /** Latest time of records that count; '' when there was none. */
   readonly lastTime: string
 }
@@ -24,6 +24,9 @@ export interface Folded {
 export type OnVerdict = (verdict: Verdict, record: StoredRecord, event: Recorded | undefined) => void
 
 /** Reads a log partition by folding it, from any offset. */
+/** Of events in one step: a thousand that are small in the log may be gigabytes. */
+const MAX_FOLDED_BYTES = 8 << 20
+
 export class LogReader {
   readonly #store: RecordStore
   readonly #fold: Fold
@@ -84,9 +87,9 @@ export class LogReader {
     return (await this.coldPlace(partition, offset)).place.state
   }
 
-  async coldPlace(partition: number, offset: bigint): Promise<Folded> {
+  async coldPlace(partition: number, offset: bigint): Promise<FoldedRecords> {
     const start = await this.#seenAtOrBefore(partition, offset)
-    let folded: Folded = { events: [], place: start, lastTime: '' }
+    let folded: FoldedRecords = { events: [], place: start, lastTime: '' }
     while (folded.place.offset < offset) {
       const records = await this.#store.fetch(partition, folded.place.offset, 1000)
       const below = records.filter((record) => record.offset < offset)
@@ -97,7 +100,7 @@ export class LogReader {
     return folded
   }
 
-  async #seenAtOrBefore(partition: number, offset: bigint): Promise<Place> {
+  async #seenAtOrBefore(partition: number, offset: bigint): Promise<LogPlace> {
     for (let at = offset; at >= 0n; at--) {
       const [record] = await this.#store.fetch(partition, at, 1)
       // The record at the offset itself serves only when what its writer saw does not lie beyond.
@@ -110,23 +113,25 @@ export class LogReader {
     return { offset: 0n, state: zeroState }
   }
 
-  /** One step from a place: no more than `limit` records. The place stays where it is at the end of the log. */
-  async step(partition: number, from: Place, limit: number): Promise<Folded> {
+  /** One step from a place: no more than `limit` records, fewer where they are large. The place stays where it is at the end of the log. */
+  async step(partition: number, from: LogPlace, limit: number): Promise<FoldedRecords> {
     return this.foldRecords(partition, from, await this.#store.fetch(partition, from.offset, limit))
   }
 
   /**
    * Folds records that begin at a place, and checks them against each other: what their writers saw, and that no
-   * stored byte changed.
+   * stored byte changed. Ends before the last of them where their events take much memory: the place says how far it came.
    * @throws LogChanged
    */
-  foldRecords(partition: number, from: Place, records: readonly StoredRecord[], on?: OnVerdict): Folded {
+  foldRecords(partition: number, from: LogPlace, records: readonly StoredRecord[], on?: OnVerdict): FoldedRecords {
     const states: State[] = [from.state]
     const events: Recorded[] = []
     let state = from.state
     let offset = from.offset
     let lastTime = ''
+    let bytes = 0
     for (const record of records) {
+      if (bytes >= MAX_FOLDED_BYTES) break
       if (record.offset !== offset) throw new LogChanged(`Offset ${offset} of the log is missing`)
       const { header } = record
       const envelope = header?.kind === 'event' ? readEnvelope(record.text) : undefined
@@ -143,7 +148,10 @@ export class LogReader {
         folded.verdict === 'valid' && envelope
           ? toRecorded(record.stream, envelope, { partition, offset }, this.#store.cipher)
           : undefined
-      if (event) events.push(event)
+      if (event) {
+        events.push(event)
+        bytes += memoryOf(event)
+      }
       // What does not count is passed over whole: anybody may have written it.
       const time = counts ? (envelope ?? readClaim(record.text)).time : ''
       if (time > lastTime) lastTime = time

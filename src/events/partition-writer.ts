@@ -19,11 +19,19 @@ import {
 import { fold as trueFold, type Fold, type IgnoredVerdict } from './fold.ts'
 import type { LogReader } from './log-reader.ts'
 import type { RecentEvents } from './recent-events.ts'
-import type { Batch, OutRecord, Place, PutOutcome, RecordStore, StoreLimits, StreamHead } from './record-store.ts'
+import type {
+  RecordBatch,
+  OutRecord,
+  LogPlace,
+  PutOutcome,
+  RecordStore,
+  StoreLimits,
+  StreamHead,
+} from './record-store.ts'
 import { sealAppend, type SealedAppend } from './seal-append.ts'
 import { StreamHeads } from './stream-heads.ts'
 
-export interface WriterParts {
+export interface PartitionWriterParts {
   readonly store: RecordStore
   readonly reader: LogReader
   readonly recent: RecentEvents
@@ -66,9 +74,9 @@ const MAX_BATCH_EVENTS = 1000
  */
 export class PartitionWriter {
   readonly partition: number
-  protected readonly parts: WriterParts
+  protected readonly parts: PartitionWriterParts
   /** All offsets below are folded here. */
-  protected place: Place = { offset: 0n, state: { epoch: 0, writer: '', number: 0, count: 0, hash: '' } }
+  protected place: LogPlace = { offset: 0n, state: { epoch: 0, writer: '', number: 0, count: 0, hash: '' } }
   readonly #fold: Fold
   readonly #heads = new StreamHeads()
   #epoch = 0
@@ -88,17 +96,17 @@ export class PartitionWriter {
   #closed = false
   #lost: EventLogError | undefined = new Fenced('This process has not claimed the log')
 
-  constructor(parts: WriterParts, partition: number) {
+  constructor(parts: PartitionWriterParts, partition: number) {
     this.parts = parts
     this.partition = partition
     this.#fold = parts.fold ?? trueFold
   }
 
-  get state(): Place['state'] {
+  get state(): LogPlace['state'] {
     return this.place.state
   }
 
-  get folded(): Place {
+  get folded(): LogPlace {
     return this.place
   }
 
@@ -235,7 +243,7 @@ export class PartitionWriter {
   }
 
   /** The store acknowledged our records at `at`: dense offsets say what that proves. */
-  protected async onLanded(at: bigint, batch: Batch): Promise<void> {
+  protected async onLanded(at: bigint, batch: RecordBatch): Promise<void> {
     if (at === this.place.offset) this.foldOwn(batch)
     else if (at > this.place.offset) await this.#readOn(at + BigInt(batch.records.length))
     else
@@ -244,7 +252,7 @@ export class PartitionWriter {
       )
   }
 
-  protected foldOwn(batch: Batch): void {
+  protected foldOwn(batch: RecordBatch): void {
     const records = batch.records.map((record, index) => ({
       offset: this.place.offset + BigInt(index),
       header: { kind: batch.kind, epoch: batch.epoch, writer: batch.writer, number: record.number, seen: batch.seen },
@@ -394,12 +402,12 @@ export class PartitionWriter {
   }
 
   async #attempt(
-    kind: Batch['kind'],
+    kind: RecordBatch['kind'],
     records: readonly OutRecord[],
-    pages: Batch['pages'],
+    pages: RecordBatch['pages'],
     newStreams: readonly string[],
   ): Promise<PutOutcome> {
-    const batch: Batch = {
+    const batch: RecordBatch = {
       partition: this.partition,
       kind,
       epoch: this.#epoch,
@@ -549,7 +557,7 @@ export class PartitionWriter {
     this.#landed.set(number, event)
   }
 
-  #advance(from: Place, to: Place, events: readonly Recorded[]): void {
+  #advance(from: LogPlace, to: LogPlace, events: readonly Recorded[]): void {
     this.place = to
     this.parts.recent.add(from, to, events)
     if (this.#lost === undefined) this.parts.store.prepareFor(to.offset)

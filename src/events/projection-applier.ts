@@ -1,12 +1,12 @@
-import { isBelow, type Checkpoint, type EventLog, type Recorded } from './event-log.ts'
+import { isBelow, type Checkpoint, type EventLog, type Recorded, type EventReader } from './event-log.ts'
 import { eventKey, type DeadLetter, type Folded, type Projection } from './projection.ts'
 import { eventsBelow, type ProjectionStore, type StatementTold } from './projection-store.ts'
-import { isNeverTaken } from './unapplicable.ts'
+import { isNeverTaken } from './postgres/database-error.ts'
 
 export interface ApplierOptions {
   readonly store: ProjectionStore
   readonly projection: Projection
-  readonly log: Pick<EventLog, 'read'>
+  readonly log: EventReader
   /** Events in one transaction at most. */
   readonly maxBatch: number
   readonly onDeadLetter?: (letter: DeadLetter) => void

@@ -8,19 +8,22 @@ import {
   hasReached,
   isBelow,
   type Checkpoint,
-  type EventLog,
   type Position,
   type Recorded,
   type Subscription,
+  type EventReader,
+  type LogFeed,
+  type LogEnd,
 } from './event-log.ts'
+import { memoryOf } from './envelope.ts'
 import type { DeadLetter, Projection, ProjectionCondition, ProjectionLag } from './projection.ts'
 import { ProjectionApplier } from './projection-applier.ts'
 import { CheckpointMoved, ProjectionStore, eventsBelow, type StatementTold } from './projection-store.ts'
-import { sqlStateOf } from './unapplicable.ts'
+import { sqlStateOf } from './postgres/database-error.ts'
 import { WaitHeap } from './wait-heap.ts'
 
 export interface ProjectionRunnerOptions {
-  readonly log: EventLog
+  readonly log: EventReader & LogFeed & LogEnd
   readonly projection: Projection
   readonly database: pg.ClientConfig
   /** Schema of the read models. @default 'm' */
@@ -53,7 +56,7 @@ export interface ProjectedBatch {
   readonly statements: readonly StatementTold[]
 }
 
-export type ProjectionTrouble =
+type ProjectionTrouble =
   | { readonly kind: 'dead_letter'; readonly letter: DeadLetter }
   /** Tried again after a pause. */
   | { readonly kind: 'retry'; readonly error: unknown }
@@ -328,7 +331,7 @@ class Runner implements ProjectionRunner {
   /** The subscription waits while a full batch is waiting here, so memory is bounded. */
   async #receive(events: readonly Recorded[], next: Checkpoint): Promise<void> {
     if (!this.#receiving) return
-    const bytes = events.reduce((sum, event) => sum + event.stored.length, 0)
+    const bytes = events.reduce((sum, event) => sum + memoryOf(event), 0)
     this.#deliveries.push({ events, next, bytes, at: this.#options.clock.monotonicMs() })
     this.#delivered += events.length
     this.#deliveredBytes += bytes

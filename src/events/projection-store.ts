@@ -2,7 +2,8 @@ import pg from 'pg'
 import { beginning, checkpointFromJson, checkpointToJson, type Checkpoint } from './event-log.ts'
 import { eventKey, type DeadLetter, type QueryRows, type TableWrite } from './projection.ts'
 import { storableText } from './storable-text.ts'
-import { sqlStateOf } from './unapplicable.ts'
+import { sqlStateOf } from './postgres/database-error.ts'
+import { QuipuError } from '../shared/quipu-error.ts'
 
 export interface StoredProgress {
   readonly checkpoint: Checkpoint
@@ -26,8 +27,8 @@ const STATEMENT_MS = 60_000
 const IDLE_IN_COMMIT_MS = 3_000
 
 /** Somebody else moved the checkpoint: another runner, a rebuild, a repair. */
-export class CheckpointMoved extends Error {
-  override readonly name = 'CheckpointMoved'
+export class CheckpointMoved extends QuipuError {
+  readonly retry = 'anew'
 }
 
 /**

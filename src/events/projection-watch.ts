@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { beginning, checkpointFromJson, type Checkpoint, type EventLog } from './event-log.ts'
+import { beginning, checkpointFromJson, type Checkpoint, type EventReader, type LogEnd } from './event-log.ts'
 import type { ProjectionLag, QueryRows } from './projection.ts'
 import type { ProjectionRunner } from './projection-runner.ts'
 import { eventsBelow } from './projection-store.ts'
@@ -22,11 +22,7 @@ const POLL_MS = 25
  * @param read rows of the read models, which are first in the search path
  * @param name of the projection
  */
-export function createProjectionWatch(
-  log: Pick<EventLog, 'tip' | 'read'>,
-  read: QueryRows,
-  name: string,
-): ProjectionWatch {
+export function createProjectionWatch(log: LogEnd & EventReader, read: QueryRows, name: string): ProjectionWatch {
   let asked: Promise<Progress> | undefined
 
   /** One question serves all who ask while it runs. */

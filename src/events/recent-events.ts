@@ -1,10 +1,11 @@
+import { memoryOf } from './envelope.ts'
 import { tombstoneOf, type Recorded } from './event-log.ts'
 import { sameState } from './fold.ts'
-import type { Place } from './record-store.ts'
+import type { LogPlace } from './record-store.ts'
 
 interface Chunk {
-  readonly from: Place
-  readonly to: Place
+  readonly from: LogPlace
+  readonly to: LogPlace
   readonly events: readonly Recorded[]
   readonly bytes: number
 }
@@ -17,13 +18,13 @@ export class RecentEvents {
   #bytes = 0
   #end: bigint | undefined
 
-  /** @param maxBytes of event data kept; older chunks are read from the log again */
+  /** @param maxBytes of memory that the events kept take; older chunks are read from the log again */
   constructor(maxBytes = 16 << 20) {
     this.#maxBytes = maxBytes
   }
 
-  add(from: Place, to: Place, events: readonly Recorded[]): void {
-    const bytes = events.reduce((sum, event) => sum + event.stored.length + 400, 0)
+  add(from: LogPlace, to: LogPlace, events: readonly Recorded[]): void {
+    const bytes = events.reduce((sum, event) => sum + memoryOf(event), 0)
     this.#chunks.set(from.offset, { from, to, events, bytes })
     this.#bytes += bytes
     this.#end = to.offset
@@ -36,7 +37,7 @@ export class RecentEvents {
   }
 
   /** Whole chunks from a place on, or undefined where only the log can tell. */
-  after(place: Place, limit: number): { events: Recorded[]; place: Place } | undefined {
+  after(place: LogPlace, limit: number): { events: Recorded[]; place: LogPlace } | undefined {
     const events: Recorded[] = []
     let at = place
     for (;;) {
@@ -60,7 +61,7 @@ export class RecentEvents {
   }
 
   /** Whether the writer has folded nothing beyond a place. */
-  endsAt(place: Place): boolean {
+  endsAt(place: LogPlace): boolean {
     return this.#end === place.offset
   }
 

@@ -3,7 +3,7 @@ import type { RecordHeader, State } from './fold.ts'
 import type { ResultPageStore } from './result-page-store.ts'
 
 /** A place in a log partition and what all records below it add up to. */
-export interface Place {
+export interface LogPlace {
   readonly offset: bigint
   readonly state: State
 }
@@ -40,12 +40,12 @@ export interface OutPage {
 }
 
 /** Records with consecutive numbers that must land together, at the place their writer knows as the end. */
-export interface Batch {
+export interface RecordBatch {
   readonly partition: number
   readonly kind: 'epoch' | 'event'
   readonly epoch: number
   readonly writer: string
-  readonly seen: Place
+  readonly seen: LogPlace
   readonly records: readonly OutRecord[]
   readonly pages: readonly OutPage[]
   /** Streams the writer believes to be new but did not look up; a store with `checksNewStreams` refuses the batch if one is not. */
@@ -111,7 +111,7 @@ export interface RecordStore {
   /** Connects and checks the settings. */
   open(): Promise<StoreLimits>
   /** One attempt; never throws. The caller never has two in progress in one log partition. */
-  put(batch: Batch): Promise<PutOutcome>
+  put(batch: RecordBatch): Promise<PutOutcome>
   /**
    * Records from an offset on, in order, dense; none at the end.
    * @throws LogUnavailable

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { LogUnavailable, type Checkpoint, type ReadFrom, type Recorded, type Subscription } from './event-log.ts'
 import type { LogReader } from './log-reader.ts'
 import type { RecentEvents } from './recent-events.ts'
-import type { Place, RecordStore } from './record-store.ts'
+import type { LogPlace, RecordStore } from './record-store.ts'
 
 export interface SubscriptionParts {
   readonly store: RecordStore
@@ -11,7 +11,7 @@ export interface SubscriptionParts {
   readonly recent: readonly RecentEvents[]
   /** Whether this process writes the log: then news come from its memory. */
   readonly isWriter: () => boolean
-  readonly onPlace: (partition: number, place: Place) => void
+  readonly onPlace: (partition: number, place: LogPlace) => void
   readonly onTrouble: (error: Error) => void
 }
 
@@ -88,7 +88,7 @@ class Follower {
     return moved
   }
 
-  async #look(partition: number, place: Place): Promise<{ events: Recorded[]; place: Place } | undefined> {
+  async #look(partition: number, place: LogPlace): Promise<{ events: Recorded[]; place: LogPlace } | undefined> {
     const { isWriter, recent, reader, onPlace } = this.#parts
     const now = performance.now()
     if (isWriter() && recent[partition]!.endsAt(place) && now - this.#lastLook < LOOK_AGAIN_MS) return undefined
@@ -98,7 +98,7 @@ class Follower {
     return folded
   }
 
-  async #deliver(partition: number, news: { events: Recorded[]; place: Place }): Promise<void> {
+  async #deliver(partition: number, news: { events: Recorded[]; place: LogPlace }): Promise<void> {
     const { at, logId } = this.checkpoint!
     const next = this.#parts.reader.trust({
       logId: logId || (await this.#parts.reader.logId()),

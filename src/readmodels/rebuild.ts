@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { checkpointFromJson, LogChanged, type Checkpoint, type EventLog } from '../events/event-log.ts'
+import { checkpointFromJson, LogChanged, type Checkpoint, type EventReader, type LogEnd } from '../events/event-log.ts'
 import { ProjectionApplier } from '../events/projection-applier.ts'
 import { eventsBelow, ProjectionStore } from '../events/projection-store.ts'
 import type { QueryRows } from '../events/projection.ts'
@@ -10,7 +10,7 @@ import { makeReadModelTables } from './make-tables.ts'
 import { createReadModelsProjection, READ_MODELS } from './projection.ts'
 
 export interface RebuildOptions {
-  readonly log: Pick<EventLog, 'read' | 'tip'>
+  readonly log: EventReader & LogEnd
   readonly database: pg.ClientConfig
   /** Folder of the numbered SQL files. @default this program's */
   readonly migrations?: string

@@ -38,7 +38,7 @@ export type RowOf<C extends Columns> = { readonly [K in keyof C]: ValueOf<C[K]> 
 
 type RowSchema<C extends Columns> = z.ZodObject<{ -readonly [K in keyof C]: z.ZodType<ValueOf<C[K]>> }>
 
-export interface Table<C extends Columns> {
+export interface ReadModelTable<C extends Columns> {
   readonly name: string
   readonly key: readonly (keyof C & string)[]
   readonly columns: C
@@ -54,7 +54,7 @@ export function defineTable<const C extends Columns>(
   name: string,
   key: readonly (keyof C & string)[],
   columns: C,
-): Table<C> {
+): ReadModelTable<C> {
   const names = Object.keys(columns)
   const typeOf = (column: string): ColumnType => splitColumn(columns[column]!).type
   const quoted = names.map(quote)

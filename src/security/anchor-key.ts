@@ -3,6 +3,7 @@ import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { dirname } from 'node:path'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
+import { hasCode } from '../shared/node-error.ts'
 
 /**
  * The Ed25519 key that signs anchors. It lies outside log and database: who can write those must not be able to sign.
@@ -52,7 +53,7 @@ function readOrMake(path: string): string {
     linkSync(own, path)
     writeFileSync(publicKeyPath(path), publicKey.export({ type: 'spki', format: 'pem' }), { mode: 0o600 })
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    if (!hasCode(error, 'EEXIST')) throw error
   } finally {
     rmSync(own, { force: true })
   }
@@ -63,7 +64,7 @@ function read(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    if (hasCode(error, 'ENOENT')) return undefined
     throw new ExitError(exitCodes.configuration, `Cannot read ${path}: ${(error as Error).message}`)
   }
 }

@@ -5,7 +5,7 @@ export interface Identity {
 }
 
 /** What somebody wants to do with what. */
-export type Permission =
+type Permission =
   | { readonly action: 'view' | 'kill'; readonly query: { readonly owner: string } }
   /** See everybody's queries in lists. */
   | { readonly action: 'viewAll' }

@@ -3,6 +3,7 @@ import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { join } from 'node:path'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
+import { hasCode } from '../shared/node-error.ts'
 
 /** What a key is for; a key of one purpose says nothing about those of the others. */
 export type KeyPurpose =
@@ -39,7 +40,7 @@ function readSecret(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8').trim()
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    if (hasCode(error, 'ENOENT')) return undefined
     throw new ExitError(exitCodes.configuration, `Cannot read ${path}: ${(error as Error).message}`)
   }
 }
@@ -52,7 +53,7 @@ function makeSecret(dataDir: string, path: string): string {
   try {
     linkSync(own, path)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    if (!hasCode(error, 'EEXIST')) throw error
   } finally {
     rmSync(own, { force: true })
   }

@@ -2,7 +2,7 @@ import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypt
 import { z } from 'zod'
 
 /** Somebody whose identity a coordinator has verified. */
-export interface VerifiedPrincipal {
+interface VerifiedPrincipal {
   readonly user: string
 }
 
@@ -22,7 +22,7 @@ export interface RelayedCall {
 }
 
 /** How a credential is looked at: `clock` and `epoch` are no attack, the asker tries again. */
-export type RelayVerdict =
+type RelayVerdict =
   | { readonly kind: 'accepted'; readonly claims: RelayClaims; readonly bodyDigest: string }
   | { readonly kind: 'forged' | 'replayed' | 'epoch' }
   /** Its time is too far from this process's; `clock` tells the asker what time it is here. */
@@ -34,7 +34,7 @@ export interface RelayVerifier {
 }
 
 /** A credential's time may be so far from the verifier's, in milliseconds, either way. */
-export const RELAY_SKEW_MS = 30_000
+const RELAY_SKEW_MS = 30_000
 
 const payloadSchema = z.object({
   time: z.number().int(),

@@ -14,3 +14,16 @@ export async function withDeadline<T>(asked: Promise<T>, ms: number, late: () =>
     clearTimeout(timer)
   }
 }
+
+/** True when the promise settled well within `ms`; its rejection passes through. */
+export async function settlesWithin(promise: Promise<void>, ms: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), Math.max(0, ms))
+  })
+  try {
+    return await Promise.race([promise.then(() => true), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

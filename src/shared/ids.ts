@@ -60,7 +60,7 @@ export function epochOf(text: string): number | undefined {
 }
 
 /** The epoch as the last part of a query id: base 32, at least five digits. */
-export function epochSuffix(epoch: number): string {
+function epochSuffix(epoch: number): string {
   return epoch.toString(32).padStart(5, '0')
 }
 

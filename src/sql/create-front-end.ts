@@ -12,6 +12,7 @@ import { describeInputQuery, describeOutputQuery, parameterTypesIn } from './sta
 import { deallocate, prepare, preparedText } from './statements/prepared-statements.ts'
 import { refuse } from './statements/refused-statements.ts'
 import { sessionEffect, useSchema, type SessionEffect } from './statements/session-statements.ts'
+import { rowsQuery, type RowsQuery } from './statements/rows-query.ts'
 import { showQuery } from './statements/show-statements.ts'
 import type { StatementInput } from './statement-input.ts'
 import { transactionEffect } from './statements/transaction-statements.ts'
@@ -141,9 +142,9 @@ async function analyzeOther(
     case 'Deallocate':
       return remembered(deallocate(input, statement))
     case 'DescribeInput':
-      return analyzeGenerated(await describeInput(input, statement.name.value), input)
+      return analyzeGenerated(rowsQuery(await describeInput(input, statement.name.value), statement.span), input)
     case 'DescribeOutput':
-      return analyzeGenerated(await describeOutput(input, statement.name.value), input)
+      return analyzeGenerated(rowsQuery(await describeOutput(input, statement.name.value), statement.span), input)
     case 'ShowCatalogs':
     case 'ShowSchemas':
     case 'ShowTables':
@@ -196,27 +197,23 @@ function remembered({ updateType, changes }: SessionEffect): AnalyzedStatement {
 }
 
 /** A query of our own making. */
-async function analyzeGenerated(sql: string, input: StatementInput): Promise<AnalyzedStatement> {
-  const text: SourceText = { sql, origin: textOrigin }
-  const { statement } = input.budget.run(() => parseWithParameters(sql))
-  if (statement.kind !== 'Query') throw new Error(`Generated text is no query: ${sql}`)
-  return analyzeSelect({ ...input, text }, statement, { count: 0, using: [], around: text }, 'DESCRIBE')
+function analyzeGenerated(query: Query, input: StatementInput): Promise<AnalyzedStatement> {
+  return analyzeSelect(input, query, { count: 0, using: [], around: input.text }, 'DESCRIBE')
 }
 
-/** A prepared query without values for its parameters; undefined for any other statement. */
+/** A prepared query, or the one that a prepared statement writes, without values for its parameters; undefined for any other. */
 async function analyzePrepared(input: StatementInput, name: string) {
   const text: SourceText = { sql: preparedText(input.session, name), origin: textOrigin }
   const { statement, parameterCount } = read(text, input.budget)
-  if (statement.kind !== 'Query') return { parameterCount, query: undefined, analysis: undefined }
-  const metadata = await resolve(statement, input)
-  const analysis = analyzeStatementQuery({ ...input, metadata, text }, statement, {
-    kind: 'describe',
-    types: new Map(),
-  })
-  return { parameterCount, query: statement, analysis }
+  const writes = statement.kind === 'CreateTableAsSelect' || statement.kind === 'Insert'
+  const query = writes ? statement.query : statement.kind === 'Query' ? statement : undefined
+  if (query === undefined) return { parameterCount, writes, query, analysis: undefined }
+  const metadata = await resolve(query, input)
+  const analysis = analyzeStatementQuery({ ...input, metadata, text }, query, { kind: 'describe', types: new Map() })
+  return { parameterCount, writes, query, analysis }
 }
 
-async function describeInput(input: StatementInput, name: string): Promise<string> {
+async function describeInput(input: StatementInput, name: string): Promise<RowsQuery> {
   const { parameterCount, analysis } = await analyzePrepared(input, name)
   const coerced = analysis === undefined ? new Map<number, SqlType>() : parameterTypesIn(analysis.node)
   const types = Array.from(
@@ -226,9 +223,10 @@ async function describeInput(input: StatementInput, name: string): Promise<strin
   return describeInputQuery(types)
 }
 
-async function describeOutput(input: StatementInput, name: string): Promise<string> {
-  const { query, analysis } = await analyzePrepared(input, name)
+async function describeOutput(input: StatementInput, name: string): Promise<RowsQuery> {
+  const { writes, query, analysis } = await analyzePrepared(input, name)
   if (analysis === undefined) return describeOutputQuery([], [])
+  if (writes) return describeOutputQuery([{ name: 'rows', type: 'bigint', lineage: [] }], [false])
   const items = query.body.kind === 'QuerySpecification' ? query.body.select.items : []
   const isList = items.every((item) => item.kind === 'SingleColumn')
   const aliased = isList ? items.map((item) => item.kind === 'SingleColumn' && item.alias !== undefined) : []

@@ -1,5 +1,4 @@
 import { macros } from './functions/engine-setup.ts'
-import { scalarFunctions } from './functions/javascript/all.ts'
 
 /**
  * What rendered statements may call: an engine refuses any other name before a parenthesis, wherever it comes from. A rendering
@@ -13,7 +12,7 @@ const builtIn = (
   'covar_pop covar_samp cume_dist date_diff date_sub date_trunc datediff day dayofyear decode degrees dense_rank ' +
   'encode ends_with epoch_us exp first_value flatten floor from_hex greatest grouping hash hex histogram hour instr ' +
   'isfinite isinf isnan isodow isoyear json_array json_extract_string kurtosis lag last_day last_value lead least ' +
-  'left len length list list_append list_concat list_distinct list_filter list_intersect list_max list_min ' +
+  'left len length list list_append list_concat list_distinct list_extract list_filter list_intersect list_max list_min ' +
   'list_position list_prepend list_reduce list_reverse list_slice list_sort list_transform list_zip lower lpad ' +
   'ltrim make_timestamp map map_concat map_contains map_entries map_from_entries map_keys map_values max md5 ' +
   'millisecond min minute month nfc_normalize nth_value ntile octet_length percent_rank pi printf quarter radians ' +
@@ -28,10 +27,6 @@ const macroNames = macros.flatMap((statement) => /MACRO (\w+)\(/.exec(statement)
 
 /** Lower case, as DuckDB folds names. */
 export const engineVocabulary = {
-  functions: new Set(
-    [...builtIn, ...macroNames, ...scalarFunctions.map(({ name }) => name), 'u_raise'].map((name) =>
-      name.toLowerCase(),
-    ),
-  ) as ReadonlySet<string>,
+  functions: new Set([...builtIn, ...macroNames].map((name) => name.toLowerCase())) as ReadonlySet<string>,
   tableFunctions: new Set(['generate_series', 'range']) as ReadonlySet<string>,
 }

@@ -5,7 +5,10 @@ import {
   EXIT_DEPENDENCY,
   EXIT_DRAINED,
   EXIT_FENCED,
+  type AskEngine,
+  type ChildEngines,
   type ChildStart,
+  type EngineTold,
   type FromChild,
   type RestartCount,
   type ToChild,
@@ -40,6 +43,13 @@ export interface KeeperHost {
   restarts(): readonly RestartCount[]
   /** The database's address, once known. */
   database(): string | undefined
+  /** Where engines have users of their own. */
+  readonly engines?: {
+    readonly child: ChildEngines
+    ask(asked: AskEngine, told: (message: EngineTold) => void): void
+    /** The child is gone: resolves when its engines are, too. */
+    end(): Promise<void>
+  }
   /** A child began, ended or became the writer. */
   changed(): void
   restarted(process: string, reason: RestartCount['reason']): void
@@ -187,6 +197,8 @@ export class ChildKeeper {
         case 'writer':
           this.#writer = message.writer
           return this.#host.changed()
+        case 'engine':
+          return this.#host.engines?.ask(message.ask, (told) => this.#send({ type: 'engine', told }))
         case 'exit':
           line = message.line
       }
@@ -214,6 +226,7 @@ export class ChildKeeper {
       follow: this.#spec.standby === true || this.#wasReady,
       successor: this.#wasReady,
       restarts: this.#host.restarts(),
+      ...(this.#host.engines && { engines: this.#host.engines.child }),
     }
     this.#send({ type: 'start', start })
     if (this.#host.socket !== undefined) this.#send({ type: 'socket' }, this.#host.socket)
@@ -222,6 +235,7 @@ export class ChildKeeper {
 
     const code = await exit
     clearInterval(watch)
+    await this.#host.engines?.end()
     this.#child = undefined
     this.#identity = undefined
     // Seen to exit: its successor need not wait for its silence. Not so after a fence, when another one writes now,

@@ -1,5 +1,6 @@
 import { chmodSync, lstatSync, mkdirSync, readdirSync, realpathSync, type Stats } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { isEngineGroup } from './engine-ids.ts'
 
 /** What a process of Quipu makes is for its own user alone: files 0600, folders 0700. Its children inherit it. */
 export function keepFilesPrivate(): void {
@@ -29,9 +30,12 @@ export function makeDataFolder(dataDir: string): void {
 
 function closeToOthers(path: string): void {
   const found = lstatSync(path, { throwIfNoEntry: false })
-  if (found === undefined || (found.mode & 0o077) === 0 || found.isSymbolicLink() || !isOurs(found)) return
+  if (found === undefined || found.isSymbolicLink() || !isOurs(found)) return
+  // What is open to engines of users of their own stays so.
+  const kept = isEngineGroup(found.gid) ? 0o2770 : 0o700
+  if ((found.mode & 0o077 & ~kept) === 0) return
   try {
-    chmodSync(path, found.mode & 0o700)
+    chmodSync(path, found.mode & kept)
   } catch (error) {
     // Another start's, which is gone again.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error

@@ -7,12 +7,16 @@ import {
   lchownSync,
   lstatSync,
   mkdirSync,
+  mkdtempSync,
   openSync,
   readdirSync,
   readlinkSync,
   realpathSync,
+  rmdirSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { isHeld } from './data-folder-lock.ts'
+import { emptyFolder, openFolder, type Folder } from './opened-folder.ts'
 import { withRightsOf, type PosixUser } from './posix-user.ts'
 
 /** What Quipu makes in a data folder, with the endings of files that are being made. */
@@ -59,12 +63,78 @@ export function handOverDataFolder(dataDir: string, user: PosixUser): void {
       )
     // Nobody but root could write there until now.
     const trusted = uid === 0
-    for (const name of names) if (OWN.test(name)) giveTree(top.path, name, user, trusted)
+    for (const name of names) {
+      if (!OWN.test(name)) continue
+      // First: what lies there may be deeper than any tree that is walked.
+      removeLeft(dataDir, top, name)
+      giveTree(top.path, name, user, trusted)
+    }
     if (trusted) giveCluster(join(top.path, 'postgres'), user)
     // Last: a hand-over that was cut short is done again.
     if (uid !== user.uid) fchownSync(top.fd, user.uid, user.gid)
   } finally {
     closeSync(top.fd)
+  }
+}
+
+const OF_STANDBY = /^(coordinator-standby|standby-worker-\d+)$/
+const OF_PROCESSES = /^(coordinator(-standby)?|(standby-)?worker-\d+)$/
+
+/**
+ * Removes what engines of a start that is over have left, where users of their own may have made what `user` cannot even
+ * look into. Those of one that runs are left alone.
+ */
+function removeLeft(dataDir: string, top: Folder, name: string): void {
+  if (isHeld(dataDir, OF_STANDBY.test(name) ? 'standby' : 'owner')) return
+  if (isOfEngines(name)) return emptyFolder(top.path, name)
+  if (!OF_PROCESSES.test(name) || !lstatSync(join(top.path, name), { throwIfNoEntry: false })?.isDirectory()) return
+  const inner = openFolder(join(top.path, name))
+  try {
+    for (const one of readdirSync(inner.path)) if (isOfEngines(one)) emptyFolder(inner.path, one)
+  } finally {
+    closeSync(inner.fd)
+  }
+}
+
+function isOfEngines(name: string): boolean {
+  return name === 'engines' || name === 'spill'
+}
+
+/**
+ * Makes sure that a user may write to a folder of tables: makes it where it is missing, and gives the user one of root's
+ * that is empty or holds tables of Quipu's.
+ * @param catalogs whose tables lie there, a folder each
+ * @throws Error with one line where it is somebody else's
+ */
+export function handOverTables(folder: string, catalogs: readonly string[], user: PosixUser): void {
+  makeFolderFor(folder, user)
+  if (withRightsOf(user, () => mayMakeIn(folder))) return
+  const top = openFolder(realpathSync(folder))
+  try {
+    const { uid, mode } = fstatSync(top.fd)
+    // Another start, on this folder too, was faster.
+    if (uid === user.uid && (mode & 0o300) === 0o300) return
+    const names = readdirSync(top.path)
+    const isOurs =
+      uid === 0 && (mode & 0o022) === 0 && (isEmpty(names) || names.every((name) => catalogs.includes(name)))
+    if (!isOurs)
+      throw new Error(
+        `user ${user.name} cannot write ${folder} (--tables-dir), which is user ${uid}'s: chown it, or name its owner with --run-as`,
+      )
+    for (const name of names) if (catalogs.includes(name)) giveTree(top.path, name, user, false)
+    fchownSync(top.fd, user.uid, user.gid)
+  } finally {
+    closeSync(top.fd)
+  }
+}
+
+/** Not `access`, which asks for whom this process was started as. */
+function mayMakeIn(folder: string): boolean {
+  try {
+    rmdirSync(mkdtempSync(join(folder, '.quipu-')))
+    return true
+  } catch {
+    return false
   }
 }
 
@@ -83,17 +153,6 @@ function giveCluster(path: string, user: PosixUser): void {
   if (!link?.isSymbolicLink()) return
   const home = dirname(readlinkSync(path))
   for (const name of ['postgres', 'run', 'postgres.log']) giveTree(home, name, user, true)
-}
-
-interface Folder {
-  readonly fd: number
-  /** Names below it are found in this very folder, whatever its own name leads to meanwhile. */
-  readonly path: string
-}
-
-function openFolder(path: string): Folder {
-  const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
-  return { fd, path: process.platform === 'linux' ? `/proc/self/fd/${fd}` : path }
 }
 
 /** @param trusted root alone has written there: then owners and second names of files say nothing */

@@ -2,6 +2,8 @@
  * What supervisor and child say to each other over Node's IPC. Both run the same build, so the messages carry no
  * version. Types only: the child's side imports them without loading anything.
  */
+import type { EngineIds } from './engine-ids.ts'
+
 export type ToChild =
   /** First of all, before the child does anything. */
   | { readonly type: 'start'; readonly start: ChildStart }
@@ -11,6 +13,8 @@ export type ToChild =
   | { readonly type: 'database'; readonly url: string }
   /** The counts changed. */
   | { readonly type: 'restarts'; readonly restarts: readonly RestartCount[] }
+  /** Of an engine that the launcher runs for this child. */
+  | { readonly type: 'engine'; readonly told: EngineTold }
 
 export type FromChild =
   /** Sent from the event loop about every second: silence means that nothing else runs either. */
@@ -21,6 +25,43 @@ export type FromChild =
   | { readonly type: 'writer'; readonly writer: string }
   /** Why it is about to exit, in one line for the operator. */
   | { readonly type: 'exit'; readonly line: string }
+  /** For the launcher of engines. */
+  | { readonly type: 'engine'; readonly ask: AskEngine }
+
+/** What a child asks of the launcher. `run` tells engines of one slot apart; its child makes it up. */
+export type AskEngine =
+  | {
+      readonly do: 'start'
+      readonly slot: number
+      readonly run: number
+      /** Hard limit on data memory, in kilobytes. */
+      readonly dataKilobytes: number
+      readonly beatMs: number
+    }
+  | { readonly do: 'kill'; readonly slot: number; readonly run: number }
+
+export type ToLauncher =
+  | (AskEngine & { readonly process: number })
+  /** All engines of a process. */
+  | { readonly do: 'end'; readonly process: number }
+
+export type EngineTold =
+  | { readonly type: 'started'; readonly slot: number; readonly run: number; readonly pid: number }
+  /** It is gone, with all that ran as its user. `words`: the last that it wrote on its standard error. */
+  | { readonly type: 'ended'; readonly slot: number; readonly run: number; readonly words: string }
+
+export type FromLauncher = (EngineTold | { readonly type: 'all ended' }) & { readonly process: number }
+
+/** What the launcher knows; made by root. */
+export interface LauncherPlan {
+  readonly ids: EngineIds
+  /** Where the slots of each process lie, absolute, without trailing slash. */
+  readonly folders: readonly string[]
+  /** File URL of the engine's program. */
+  readonly program: string
+  /** File URL of the module that the engine loads. */
+  readonly functionsModule: string
+}
 
 export interface ChildStart {
   /** The process's configuration, as the supervisor's caller made it. */
@@ -40,6 +81,14 @@ export interface ChildStart {
   /** One before it was ready: what is missing now will come back. */
   readonly successor: boolean
   readonly restarts: readonly RestartCount[]
+  /** Where the launcher starts engines: users of this process's slots. */
+  readonly engines?: ChildEngines
+}
+
+/** Slot n's engine runs as user, and group, `firstUser` + n. */
+export interface ChildEngines {
+  readonly firstUser: number
+  readonly slots: number
 }
 
 /** How often processes were started again and why; for `process_restarts_total`. */

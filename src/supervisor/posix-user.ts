@@ -70,11 +70,14 @@ export function withRightsOf<T>(user: PosixUser, work: () => T): T {
 
 /**
  * Makes this process a user's for good, with the user's groups and the surroundings that `su` gives.
+ * @param groups further ones
  * @throws Error when it is not: nothing may go on then
  */
-export function becomeUser(user: PosixUser): void {
+export function becomeUser(user: PosixUser, groups: readonly number[] = []): void {
   takeGroups(user)
   process.setgid!(user.gid)
+  // Not before: the group of now is among those that Node tells.
+  if (groups.length > 0) process.setgroups!([...process.getgroups!(), ...groups])
   process.setuid!(user.uid)
   let back = true
   try {

@@ -2,6 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ChildKeeper, type ChildSpec, type KeeperHost, type KeeperTimes } from './child-keeper.ts'
 import { isHeld, lockDataFolder, type DataFolderLock, type LockRole } from './data-folder-lock.ts'
 import { startEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgres.ts'
+import { idOfSlot } from './engine-ids.ts'
+import type { EngineLaunch } from './engine-launch.ts'
 import { bindSocket, type ListeningSocket } from './listening-socket.ts'
 import type { RestartCount } from './messages.ts'
 
@@ -21,6 +23,8 @@ export interface SupervisorOptions {
   /** All children, given the address of the socket. The first is the coordinator when there is a socket. */
   readonly children: (url: string | undefined) => readonly ChildSpec[]
   readonly times: KeeperTimes
+  /** Starts the children's engines, in the order of the children, as users of their own. Ends with this supervisor. */
+  readonly engines?: EngineLaunch
   /** For lines that an operator should see while things run. */
   readonly tell: (line: string) => void
 }
@@ -69,13 +73,14 @@ export class Supervisor {
   async #start(): Promise<Running> {
     const { dataDir, listen, embeddedPostgres, children, times } = this.#options
     this.#socket = listen?.bound
+    this.#options.engines?.hold()
     this.#lock = await lockDataFolder(dataDir, this.#role)
     if (listen) this.#socket ??= await bindSocket(listen.host, listen.port)
     // Before the children: their processes take the processors that initdb needs.
     if (embeddedPostgres) this.#postgresStart = this.#startPostgres()
     this.#keepers = children(this.#socket?.url).map((spec, index) => {
       const accepts = index === 0 && this.#socket !== undefined
-      return new ChildKeeper(spec, times, this.#host(accepts), accepts ? this.#lock?.deadWriter : undefined)
+      return new ChildKeeper(spec, times, this.#host(accepts, index), accepts ? this.#lock?.deadWriter : undefined)
     })
     for (const keeper of this.#keepers) keeper.start()
     await Promise.all([this.#postgresStart, ...this.#keepers.map((keeper) => keeper.firstReady)])
@@ -104,6 +109,8 @@ export class Supervisor {
     const [coordinator, ...workers] = this.#keepers
     await coordinator?.stop()
     await Promise.all(workers.map((keeper) => keeper.stop()))
+    this.#options.engines?.stop()
+    await this.#options.engines?.gone
     await this.#postgresStart?.catch(() => {})
     if (!this.#postgresIsShared) {
       await this.#postgres?.stop()
@@ -112,8 +119,9 @@ export class Supervisor {
     this.#lock?.release()
   }
 
-  #host(accepts: boolean): KeeperHost {
+  #host(accepts: boolean, index: number): KeeperHost {
     return {
+      ...this.#enginesOf(index),
       url: this.#socket?.url,
       socket: accepts ? this.#socket?.handle : undefined,
       restarts: () => [...this.#restarts.values()],
@@ -121,6 +129,19 @@ export class Supervisor {
       changed: () => this.#remember(),
       restarted: (process, reason) => this.#countRestart(process, reason),
       tell: this.#options.tell,
+    }
+  }
+
+  #enginesOf(index: number): Pick<KeeperHost, 'engines'> {
+    const { engines } = this.#options
+    if (engines === undefined) return {}
+    const { ids } = engines.plan
+    return {
+      engines: {
+        child: { firstUser: idOfSlot(ids, index, 0), slots: ids.slots },
+        ask: (asked, told) => engines.ask(index, asked, told),
+        end: () => engines.childEnded(index),
+      },
     }
   }
 

@@ -2,7 +2,7 @@ import { pino } from 'pino'
 import { toldError } from './told-error.ts'
 
 /** What the log tells of; a closed list, so that it can be searched for. */
-export type LogEvent =
+type LogEvent =
   | 'ready'
   | 'draining'
   | 'stopped'
@@ -19,6 +19,7 @@ export type LogEvent =
   | 'worker.lost'
   | 'engine.killed'
   | 'recovery'
+  | 'recovery.given_up'
   | 'dead_letter'
   | 'log.trouble'
   | 'dependency.down'

@@ -1,4 +1,6 @@
-import type { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { Counter, Registry } from 'prom-client'
+import { exemplary, makeInstruments, restoreHistogram } from './instruments.ts'
+import { LabelBounds } from './label-bounds.ts'
 import { createTopValues, type TopValues } from './top-values.ts'
 import {
   buckets,
@@ -7,7 +9,6 @@ import {
   type GaugeName,
   type HistogramName,
   type LabelsOf,
-  type LabelValues,
   type MetricDefinition,
   type MetricName,
 } from './metric-names.ts'
@@ -29,8 +30,11 @@ export interface Meters {
   restore<N extends HistogramName>(name: N, labels: LabelsOf<N>, past: PastObservations): void
   /** Called before each scrape: sets gauges that are read, not kept. */
   onScrape(collect: () => void | Promise<void>): void
-  /** The exposition, OpenMetrics text. */
-  text(): Promise<{ readonly contentType: string; readonly body: string }>
+  /**
+   * The exposition, OpenMetrics text.
+   * @param without metrics that are left out
+   */
+  text(without?: readonly MetricName[]): Promise<{ readonly contentType: string; readonly body: string }>
 }
 
 export interface PastObservations {
@@ -47,27 +51,20 @@ export interface MetersOptions {
 /** A collector gets so long: a scrape each second must still be answered while the database is stopped. */
 const COLLECT_MS = 500
 
+interface TopLabel {
+  readonly label: string
+  /** So many values have a place of their own. */
+  readonly top: number
+}
+
 /** Counters with one label, whose most frequent values are kept apart. */
-const topLabels = new Map(
+const topLabels: ReadonlyMap<MetricName, TopLabel> = new Map(
   (Object.entries(metricNames) as [MetricName, MetricDefinition][]).flatMap(([name, { labels }]) =>
     Object.entries(labels).flatMap(([label, values]) =>
       'top' in values ? [[name, { label, top: values.top }] as const] : [],
     ),
   ),
 )
-
-/** Of prom-client's histogram, which offers no other way to begin elsewhere than at 0. */
-interface Restorable {
-  readonly hashMap: Readonly<Record<string, HistogramSeries>>
-}
-interface HistogramSeries {
-  readonly labels: Readonly<Record<string, string>>
-  readonly bucketValues: Record<number, number>
-  count: number
-  sum: number
-}
-
-type Kinds = { counter: Counter; gauge: Gauge; histogram: Histogram }
 
 /** Loads prom-client (70 ms of CPU): called once the process serves. */
 export async function createMeters(options: MetersOptions): Promise<Meters> {
@@ -77,137 +74,90 @@ export async function createMeters(options: MetersOptions): Promise<Meters> {
   registry.setContentType(prom.Registry.OPENMETRICS_CONTENT_TYPE as never)
   if (options.processMetrics) prom.collectDefaultMetrics({ register: registry })
   const collectors: (() => void | Promise<void>)[] = []
-  const made = new Map<MetricName, Kinds[keyof Kinds]>()
-  const seen = new Map<string, Set<string>>()
-  const tops = new Map<MetricName, TopValues>()
+  const made = makeInstruments(prom, registry, options.on)
+  const onOverflow = (label: string): void => meters.count('labelOverflow', { label })
+  const bounds = new LabelBounds(onOverflow)
+  const countTop = topCounter(onOverflow)
   /** Series of each gauge, by their label values. */
   const series = new Map<MetricName, Map<string, Record<string, string>>>()
 
-  for (const [name, definition] of Object.entries(metricNames) as [MetricName, MetricDefinition][]) {
-    if (definition.on !== 'both' && definition.on !== options.on) continue
-    const common = {
-      // The OpenMetrics writer of prom-client takes `_total` away itself.
-      name: definition.text,
-      help: definition.help,
-      labelNames: Object.keys(definition.labels),
-      registers: [registry],
-      enableExemplars: definition.exemplars ?? false,
-    }
-    if (definition.kind === 'counter') {
-      const counter = new prom.Counter(common)
-      made.set(name, counter)
-      // A series born at 1 shows no increase: where the labels are closed, every series starts at 0.
-      for (const labels of closedCombinations(definition.labels)) {
-        if (definition.exemplars) counter.inc(exemplary(labels, 0) as never)
-        else counter.inc(labels, 0)
-      }
-    } else if (definition.kind === 'gauge') {
-      const gauge = new prom.Gauge(common)
-      made.set(name, gauge)
-      // One without labels would begin at 0, which is a statement: never verified, no writer, not ready.
-      if (common.labelNames.length === 0) gauge.remove()
-    } else {
-      const histogram = new prom.Histogram({ ...common, buckets: [...buckets[definition.buckets ?? 'fast']] })
-      made.set(name, histogram)
-      if (common.labelNames.length > 0)
-        for (const labels of closedCombinations(definition.labels)) histogram.zero(labels)
-    }
-  }
-
-  function bounded(name: MetricName, labels: Readonly<Record<string, string>>): Record<string, string> {
-    const definition: MetricDefinition = metricNames[name]
-    const out: Record<string, string> = {}
-    for (const [label, values] of Object.entries(definition.labels)) {
-      const value = labels[label] ?? ''
-      if (admits(`${name}/${label}`, values, value)) out[label] = value
-      else {
-        out[label] = 'other'
-        if (name !== 'labelOverflow') meters.count('labelOverflow', { label })
-      }
-    }
-    return out
-  }
-  function admits(key: string, values: LabelValues, value: string): boolean {
-    if (Array.isArray(values)) return values.includes(value)
-    // Those that have a place were looked up before.
-    if ('top' in values) return true
-    const set = seen.get(key) ?? new Set<string>()
-    if (set.has(value)) return true
-    if (set.size >= (values as { atMost: number }).atMost) return false
-    seen.set(key, set.add(value))
-    return true
-  }
-
-  /**
-   * Counts one of the most frequent values under its own name. Who loses its place goes with what was counted: added to
-   * `other`, it would be counted once more in every increase.
-   */
-  function countTop(counter: Counter, name: MetricName, label: string, top: number, value: string, by: number): void {
-    const values = tops.get(name) ?? createTopValues(top, () => performance.now())
-    tops.set(name, values)
-    const { placed: own, instead } = values.offer(value)
-    if (instead !== undefined) counter.remove({ [label]: instead })
-    counter.inc({ [label]: own ? value : 'other' }, by)
-    if (!own) meters.count('labelOverflow', { label })
-  }
-
   const meters: Meters = {
     count(name, labels, by = 1, trace) {
-      const counter = made.get(name) as Counter | undefined
+      const counter = made.counter(name)
       if (!counter) return
       const top = topLabels.get(name)
-      if (top) return countTop(counter, name, top.label, top.top, (labels as Record<string, string>)[top.label]!, by)
-      const definition: MetricDefinition = metricNames[name]
-      const of = bounded(name, labels as Record<string, string>)
-      if (definition.exemplars) counter.inc(exemplary(of, by, trace) as never)
+      if (top) return countTop(counter, top, (labels as Record<string, string>)[top.label]!, by)
+      const of = bounds.within(name, labels)
+      if (definitionOf(name).exemplars) counter.inc(exemplary(of, by, trace) as never)
       else counter.inc(of, by)
     },
     set(name, labels, value) {
-      const gauge = made.get(name) as Gauge | undefined
+      const gauge = made.gauge(name)
       if (!gauge) return
-      const of = bounded(name, labels as Record<string, string>)
+      const of = bounds.within(name, labels)
       gauge.set(of, value)
       const known = series.get(name) ?? new Map<string, Record<string, string>>()
       series.set(name, known.set(Object.values(of).join('\n'), of))
     },
     unset(name) {
       // `reset` would leave zeros behind, and `remove` takes one series.
-      const gauge = made.get(name) as Gauge | undefined
+      const gauge = made.gauge(name)
       for (const labels of series.get(name)?.values() ?? []) gauge?.remove(labels)
       series.delete(name)
     },
     observe(name, labels, value, trace) {
-      const histogram = made.get(name) as Histogram | undefined
+      const histogram = made.histogram(name)
       if (!histogram) return
-      const definition: MetricDefinition = metricNames[name]
-      const of = bounded(name, labels as Record<string, string>)
-      if (definition.exemplars) histogram.observe(exemplary(of, value, trace) as never)
+      const of = bounds.within(name, labels)
+      if (definitionOf(name).exemplars) histogram.observe(exemplary(of, value, trace) as never)
       else histogram.observe(of, value)
     },
-    restore(name, labels, { counts, sum }) {
-      const histogram = made.get(name) as (Histogram & Restorable) | undefined
-      if (!histogram) return
-      const of = bounded(name, labels as Record<string, string>)
-      const key = JSON.stringify(Object.entries(of).toSorted())
-      const find = (): HistogramSeries | undefined =>
-        Object.values(histogram.hashMap).find((one) => JSON.stringify(Object.entries(one.labels).toSorted()) === key)
-      if (!find()) histogram.zero(of)
-      const series = find()!
-      const bounds: readonly number[] = buckets[(metricNames[name] as MetricDefinition).buckets ?? 'fast']
-      for (const [index, bound] of bounds.entries())
-        series.bucketValues[bound] = (series.bucketValues[bound] ?? 0) + (counts[index] ?? 0)
-      series.count += counts.reduce((total, count) => total + count, 0)
-      series.sum += sum
+    restore(name, labels, past) {
+      const histogram = made.histogram(name)
+      const { buckets: scale = 'fast' } = definitionOf(name)
+      if (histogram) restoreHistogram(histogram, bounds.within(name, labels), buckets[scale], past)
     },
     onScrape: (collect) => void collectors.push(collect),
-    async text() {
+    async text(without = []) {
       await Promise.all(collectors.map(bearably))
       // prom-client writes `Nan` for the event loop's lag where two scrapes follow each other at once; readers want `NaN`.
-      const body = (await registry.metrics()).replaceAll(/ Nan$/gm, ' NaN')
+      const body = leaveOut((await registry.metrics()).replaceAll(/ Nan$/gm, ' NaN'), without)
       return { contentType: registry.contentType, body }
     },
   }
   return meters
+}
+
+function definitionOf(name: MetricName): MetricDefinition {
+  return metricNames[name]
+}
+
+/**
+ * Counts the most frequent values of a label under their own names. Who loses its place goes with what was counted: added
+ * to `other`, it would be counted once more in every increase.
+ */
+function topCounter(onOverflow: (label: string) => void) {
+  const known = new Map<Counter, TopValues>()
+  return (counter: Counter, { label, top }: TopLabel, value: string, by: number): void => {
+    const values = known.get(counter) ?? createTopValues(top, () => performance.now())
+    known.set(counter, values)
+    const { placed: own, instead } = values.offer(value)
+    if (instead !== undefined) counter.remove({ [label]: instead })
+    counter.inc({ [label]: own ? value : 'other' }, by)
+    if (!own) onOverflow(label)
+  }
+}
+
+/** The page without all lines of some metrics. */
+function leaveOut(page: string, metrics: readonly MetricName[]): string {
+  if (metrics.length === 0) return page
+  const families = new Set(metrics.map((name) => metricNames[name].text.replace(/_total$/, '')))
+  const familyOf = (line: string): string | undefined =>
+    /^(?:# \w+ )?(\w+?)(?:_total|_bucket|_sum|_count|_created)?(?:[ {]|$)/.exec(line)?.[1]
+  return page
+    .split('\n')
+    .filter((line) => !families.has(familyOf(line) ?? ''))
+    .join('\n')
 }
 
 /** What is away must not take the rest of the figures with it: then the gauges are those of the last scrape. */
@@ -221,22 +171,6 @@ async function bearably(collect: () => void | Promise<void>): Promise<void> {
   } finally {
     clearTimeout(timer)
   }
-}
-
-/** With exemplars on, prom-client takes this form alone. */
-function exemplary(labels: Readonly<Record<string, string>>, value: number, trace?: TraceRef): unknown {
-  return { labels, value, exemplarLabels: trace ? { trace_id: trace.traceId, span_id: trace.spanId } : {} }
-}
-
-function closedCombinations(labels: Readonly<Record<string, LabelValues>>): Record<string, string>[] {
-  let combinations: Record<string, string>[] = [{}]
-  for (const [label, values] of Object.entries(labels)) {
-    if (!Array.isArray(values)) return []
-    combinations = combinations.flatMap((one) => values.map((value) => ({ ...one, [label]: value })))
-    // A product of many labels would be mostly series that never move.
-    if (combinations.length > 12) return []
-  }
-  return combinations
 }
 
 /** Meters before they are loaded: what is told to them is kept, and told again to the real ones. */

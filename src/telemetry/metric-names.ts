@@ -738,7 +738,19 @@ export const metricNames = {
     unit: '',
     on: 'both',
     help: 'before routing',
-    labels: { reason: ['body_limit', 'header_limit', 'malformed', 'overload', 'origin', 'stale_epoch', 'draining'] },
+    labels: {
+      reason: [
+        'body_limit',
+        'header_limit',
+        'malformed',
+        'overload',
+        'origin',
+        'stale_epoch',
+        'draining',
+        'connections',
+        'address_connections',
+      ],
+    },
   },
   authentications: {
     name: 'quipu.authentications',
@@ -774,7 +786,7 @@ export const metricNames = {
     unit: '',
     on: 'coordinator',
     help: 'what a restart saved',
-    labels: { outcome: ['resumed', 'finished', 'failed'] },
+    labels: { outcome: ['resumed', 'finished', 'failed', 'given_up'] },
   },
   recoveryDuration: {
     name: 'quipu.recovery.duration',

@@ -1,7 +1,7 @@
 import type { AttributeValue, SpanRecord } from './span.ts'
 
 /** Attributes of a resource or span in OTLP's JSON. */
-export interface OtlpAttribute {
+interface OtlpAttribute {
   readonly key: string
   readonly value: object
 }

@@ -1,3 +1,5 @@
+import { nodeCode } from '../shared/node-error.ts'
+
 /**
  * A text for the log without what may be data of a statement: what stands in quotes, and the lines of SQL that an engine
  * shows where it failed.
@@ -25,12 +27,12 @@ const MAX_CAUSES = 4
 export function toldError(error: unknown, depth = 0): ToldError {
   if (!(error instanceof Error)) return { type: typeof error, message: withoutData(String(error)) }
   const { name, message, stack, cause } = error
-  const code = 'code' in error ? error.code : undefined
+  const code = nodeCode(error)
   const frames = stack?.match(/^ {4}at .*$/gm)?.join('\n')
   return {
     type: name === 'Error' ? error.constructor.name : name,
     message: withoutData(message),
-    ...(typeof code === 'string' ? { code } : {}),
+    ...(code === undefined ? {} : { code }),
     ...(frames === undefined ? {} : { stack: frames }),
     ...(cause === undefined || depth >= MAX_CAUSES ? {} : { cause: toldError(cause, depth + 1) }),
   }

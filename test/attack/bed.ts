@@ -69,6 +69,10 @@ const SHORT_WAITS = {
   QUIPU_COORDINATOR_DEAD_MS: '60s',
   QUIPU_POST_LOG_WAIT_MS: '30s',
   QUIPU_DELETE_VALIDITY_WAIT_MS: '30s',
+  // By the clock, which beside an attack tells more about the machine than about the statement.
+  QUIPU_PREPARE_MS: '30s',
+  // What is honestly "not to be said now" on a busy machine is no fault either.
+  QUIPU_OWN_WRITES_WAIT_MS: '30s',
 }
 
 export async function startBed({ log, sharedBroker = false }: BedOptions): Promise<AttackBed> {

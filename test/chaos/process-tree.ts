@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { childrenOf } from '../support/process-children.ts'
+import { commandOf } from '../support/process-users.ts'
 import { isAlive, postgresOf, processesOf } from '../support/quipu-process.ts'
 import { identify, isRunning, type ProcessIdentity } from '../../src/supervisor/process-identity.ts'
 
@@ -8,6 +8,8 @@ export interface ProcessTree {
   readonly supervisor: number | undefined
   readonly coordinator: number | undefined
   readonly workers: readonly number[]
+  /** Root's, where engines are users of their own. */
+  readonly launcher: number | undefined
   /** Of workers and of the coordinator. */
   readonly engines: readonly number[]
   /** The server first, then its sessions. */
@@ -21,13 +23,14 @@ export async function processTree(dataDir: string): Promise<ProcessTree> {
   const coordinator = running('coordinator-process')[0]
   const workers = running('worker-process')
   const engines: number[] = []
-  for (const parent of [...workers, ...(coordinator === undefined ? [] : [coordinator])]) {
+  const launcher = running('engine-launcher')[0]
+  for (const parent of [...workers, coordinator, launcher].filter((pid) => pid !== undefined)) {
     for (const pid of await childrenOf(parent)) if (commandOf(pid).includes('engine-process')) engines.push(pid)
   }
   const server = postgresOf(dataDir)
   const postgres =
     server !== undefined && commandOf(server).includes('postgres') ? [server, ...(await childrenOf(server))] : []
-  return { supervisor, coordinator, workers, engines, postgres }
+  return { supervisor, coordinator, workers, launcher, engines, postgres }
 }
 
 function supervisorOf(dataDir: string): number | undefined {
@@ -37,14 +40,6 @@ function supervisorOf(dataDir: string): number | undefined {
   } catch {
     // Between two starts there is none.
     return undefined
-  }
-}
-
-function commandOf(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
-  } catch {
-    return ''
   }
 }
 
@@ -60,8 +55,8 @@ export class SeenProcesses {
   }
 
   async look(): Promise<void> {
-    const { supervisor, coordinator, workers, engines, postgres } = await processTree(this.#dataDir)
-    for (const pid of [supervisor, coordinator, ...workers, ...engines, ...postgres]) {
+    const { supervisor, coordinator, workers, launcher, engines, postgres } = await processTree(this.#dataDir)
+    for (const pid of [supervisor, coordinator, ...workers, launcher, ...engines, ...postgres]) {
       const identity = pid === undefined ? undefined : identify(pid)
       if (identity) this.#seen.set(identity.pid, identity)
     }

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { chmodSync, mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -41,10 +41,9 @@ describe.runIf(available)('the services of docker-compose.yml', () => {
   beforeAll(async () => {
     const { brokers } = await sharedKafka()
     const database = await createDatabase()
-    // The image's user owns its volume; here whoever the processes become may write it.
+    // The image's user owns its volume; here one of root's is given to whom the processes become.
     const tables = join(folder.path, 'tables')
     mkdirSync(tables)
-    chmodSync(tables, 0o777)
     const topic = `test-compose-${randomBytes(4).toString('hex')}`
     for (const name of OURS) ports.set(name, await freePort())
     here = (text) =>

@@ -10,6 +10,7 @@ import {
   waitUntil,
   type QuipuProcess,
 } from '../support/quipu-process.ts'
+import { freezeFamily } from '../support/process-children.ts'
 import { post, raw, run, trinoHeaders } from '../support/statement-client.ts'
 
 const ENDLESS = 'SELECT count(*) FROM lineitem a CROSS JOIN lineitem b CROSS JOIN lineitem c'
@@ -101,17 +102,14 @@ describe.runIf(programs)('what an operator sees of', () => {
   })
 
   it('a database that is stopped: the log is down, then up again', { timeout: 180_000 }, async () => {
-    const postgres = postgresOf(data)!
-    process.kill(postgres, 'SIGSTOP')
-    for (const pid of childrenOf(postgres)) process.kill(pid, 'SIGSTOP')
+    const goOn = await freezeFamily(postgresOf(data)!)
     try {
       const refused = await post(base, 'SELECT 1')
       expect(refused.status).toBe(503)
       expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0)
       await fires('QuipuEventLogDown')
     } finally {
-      for (const pid of childrenOf(postgres)) process.kill(pid, 'SIGCONT')
-      process.kill(postgres, 'SIGCONT')
+      goOn()
     }
     await waitUntil('statements are taken again', async () => (await post(base, 'SELECT 1')).status === 200, 60_000)
     await fires('QuipuEventLogDown', false)
@@ -124,8 +122,4 @@ describe.runIf(programs)('what an operator sees of', () => {
 /** The rules as they are, evaluated each second and without patience. */
 function hurried(rules: string): string {
   return rules.replaceAll(/interval: \S+/g, 'interval: 1s').replaceAll(/\bfor: \S+/g, 'for: 1s')
-}
-
-function childrenOf(pid: number): readonly number[] {
-  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)
 }

@@ -1,3 +1,4 @@
+import { parseQueryId, type QueryId } from '../../src/shared/ids.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { QueryEventType } from '../../src/coordinator/query/events.ts'
@@ -76,11 +77,11 @@ async function outcome(name: Name, first: RawAnswer): Promise<unknown> {
   const { canceled }: Statement = statements[name]
   if (canceled) await patient(first.json.nextUri!, { method: 'DELETE' })
   const end = await endOf(first)
-  return name === 'measured' ? withoutFigures(end) : namingNoRun(end, first.json.id)
+  return name === 'measured' ? withoutFigures(end) : namingNoRun(end, parseQueryId(first.json.id))
 }
 
 /** A transaction is named after the query that starts it. */
-function namingNoRun(end: StatementEnd, id: string): unknown {
+function namingNoRun(end: StatementEnd, id: QueryId): unknown {
   const started = end.headers['x-trino-started-transaction-id']
   if (started !== transactionIdOf(id)) return end
   return { ...end, headers: { ...end.headers, 'x-trino-started-transaction-id': 'its own' } }

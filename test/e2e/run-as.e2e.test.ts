@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { postgresUser } from '../../src/supervisor/posix-user.ts'
 import { identify } from '../../src/supervisor/process-identity.ts'
-import { familyOf, usersOf } from '../support/process-users.ts'
+import { commandOf, familyOf, usersOf } from '../support/process-users.ts'
 import {
   isAlive,
   killAll,
@@ -64,11 +64,16 @@ async function rows(url: string, sql: string): Promise<unknown> {
   return found
 }
 
+/** All processes but engines of users of their own and what starts them (`engine-users.e2e`). */
+function withoutEngines(quipu: QuipuProcess): number[] {
+  return familyOf(quipu.pid, (pid) => commandOf(pid).includes('/engine-launcher.js'))
+}
+
 /** Each user that one of the processes runs as, under any of its four numbers. */
 function usersOfFamily(quipu: QuipuProcess): number[] {
   const postgres = postgresOf(data)
-  const pids = [...familyOf(quipu.pid), ...(postgres === undefined ? [] : [postgres])]
-  expect(pids.length).toBeGreaterThan(5)
+  const pids = [...withoutEngines(quipu), ...(postgres === undefined ? [] : [postgres])]
+  expect(pids.length).toBeGreaterThan(3)
   return [...new Set(pids.flatMap((pid) => usersOf(pid).uids))]
 }
 
@@ -104,7 +109,7 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
     const quipu = start(['--catalog-dir', catalogs])
     const url = await quipu.url
     expect(usersOfFamily(quipu)).toEqual([user.uid])
-    for (const pid of familyOf(quipu.pid)) expect(usersOf(pid).gids).not.toContain(0)
+    for (const pid of withoutEngines(quipu)) expect(usersOf(pid).gids).not.toContain(0)
     expect(owners()).toEqual([user.uid])
     expect(quipu.stdout()).toContain(`  user      ${user.name}\n`)
     expect(quipu.stderr().trim().split('\n')).toEqual([
@@ -253,5 +258,47 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
     const again = start()
     await rows(await again.url, 'SELECT 1')
     await stop(again)
+  })
+  it('takes a folder of tables of root’s that is empty or Quipu’s, and refuses another in one line', async () => {
+    const user = postgresUser()!
+    const tables = join(folder.path, 'tables')
+    mkdirSync(tables)
+    const first = start(['--tables-dir', tables])
+    await rows(await first.url, 'CREATE TABLE memory.default.n AS SELECT * FROM tpch.tiny.nation')
+    expect([first.stderr(), owners(tables)]).toEqual(['', [user.uid]])
+    await stop(first)
+    // As one that stayed root left it.
+    const giveBack = (path: string): void => {
+      chownSync(path, 0, 0)
+      if (lstatSync(path).isDirectory()) for (const name of readdirSync(path)) giveBack(join(path, name))
+    }
+    giveBack(tables)
+    const second = start(['--tables-dir', tables])
+    await rows(await second.url, 'INSERT INTO memory.default.n SELECT * FROM tpch.tiny.nation')
+    expect(owners(tables)).toEqual([user.uid])
+    await stop(second)
+
+    giveBack(tables)
+    writeFileSync(join(tables, 'something'), 'else')
+    const line = `user nobody cannot write ${tables} (--tables-dir), which is user 0's: chown it, or name its owner with --run-as`
+    expect(await start(['--tables-dir', tables, '--run-as', 'nobody']).exit).toMatchObject({
+      code: 64,
+      stderr: `quipu: --run-as nobody: ${line}\n`,
+    })
+    expect(owners(tables)).toEqual([0])
+    const root = start(['--tables-dir', tables])
+    await root.url
+    expect(root.stderr()).toContain(`Runs as root: user ${user.name} cannot write ${tables} (--tables-dir)`)
+    await stop(root)
+  })
+
+  it('is whom the folder of tables belongs to where nothing else says', async () => {
+    const tables = join(folder.path, 'tables')
+    mkdirSync(tables)
+    chownSync(tables, NOBODY.uid, NOBODY.gid)
+    const quipu = start(['--tables-dir', tables])
+    await quipu.url
+    expect(usersOfFamily(quipu)).toEqual([NOBODY.uid])
+    await stop(quipu)
   })
 })

@@ -85,6 +85,23 @@ const cases: Readonly<Record<string, Case>> = {
   table: { sql: (w) => `CREATE TABLE memory.s.t AS SELECT name, 'password=${w}' AS hint FROM region` },
   insert: { sql: (w) => `INSERT INTO memory.s.t (name, hint) SELECT '${w}' AS password, 'x'` },
   definition: { sql: (w) => `CREATE TABLE memory.s.d (a integer, password varchar COMMENT 'is ${w}')` },
+  // Which columns it has only the table knows.
+  bareInsert: { sql: (w) => `INSERT INTO memory.s.d VALUES (1, '${w}')` },
+  bareInsertOfRows: { sql: (w) => `INSERT INTO memory.s.d SELECT 2, concat('${w}', name) FROM region` },
+  bareInsertUsing: {
+    sql: (w) => `EXECUTE p USING '${w}'`,
+    headers: () => prepared('INSERT INTO memory.s.d VALUES (3, ?)'),
+  },
+  bareInsertExecuted: { sql: () => 'EXECUTE p', headers: (w) => prepared(`INSERT INTO memory.s.d VALUES (4, '${w}')`) },
+  bareInsertImmediate: { sql: (w) => `EXECUTE IMMEDIATE 'INSERT INTO memory.s.d VALUES (5, ''${w}'')'` },
+  bareInsertPrepared: { sql: (w) => `PREPARE q FROM INSERT INTO memory.s.d VALUES (6, '${w}')` },
+  bareInsertNowhere: { sql: (w) => `INSERT INTO memory.s.nosuch VALUES (1, '${w}')`, error: 'TABLE_NOT_FOUND' },
+  tableComment: { sql: (w) => `CREATE TABLE memory.s.e (a integer) COMMENT 'ask bob for the password, ${w}'` },
+  columnComment: { sql: (w) => `CREATE TABLE memory.s.f (a integer COMMENT 'the secret is ${w}')` },
+  commentOn: { sql: (w) => `COMMENT ON TABLE memory.s.d IS 'password is ${w}'`, error: 'NOT_SUPPORTED' },
+  commentOnColumn: { sql: (w) => `COMMENT ON COLUMN memory.s.d.a IS 'with the api key ${w}'`, error: 'NOT_SUPPORTED' },
+  quotedName: { sql: (w) => `SELECT name AS "password is ${w}" FROM region` },
+  prose: { sql: (w) => `SELECT 'his passphrase was ${w}' AS hint` },
   view: { sql: (w) => `CREATE VIEW memory.s.v AS SELECT * FROM nation n(a, password, c, d) WHERE password = '${w}'` },
   drop: { sql: (w) => `DROP VIEW memory.s.v -- password=${w}` },
 }

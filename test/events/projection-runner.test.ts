@@ -64,8 +64,9 @@ describe('batches', () => {
     await appendLives(bed.log, lives(40))
     const hashes = []
     for (const kept of [
-      { open: 1, ended: 0 },
-      { open: 1000, ended: 1000 },
+      { open: { queries: 1, bytes: 1e9 }, ended: { queries: 0, bytes: 1e9 } },
+      { open: { queries: 1000, bytes: 1 }, ended: { queries: 1000, bytes: 1000 } },
+      { open: { queries: 1000, bytes: 1e9 }, ended: { queries: 1000, bytes: 1e9 } },
     ]) {
       await clearTables()
       const runner = await bed.startRunner({ maxBatch: 9, enough: 9 }, createReadModelsProjection(new QueryFolds(kept)))

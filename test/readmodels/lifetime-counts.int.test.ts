@@ -1,7 +1,8 @@
 import type { QueryId } from '../../src/shared/ids.ts'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createEventLogTelemetry } from '../../src/cli/event-log-telemetry.ts'
-import { restoreCounters } from '../../src/cli/restored-counters.ts'
+import { countFact } from '../../src/coordinator/query/event-counters.ts'
+import { createEventLogTelemetry } from '../../src/events/telemetry/event-log-telemetry.ts'
+import { restoreCounters } from '../../src/processes/coordinator/restored-counters.ts'
 import type { QueryEvent } from '../../src/coordinator/query/events.ts'
 import { evolve } from '../../src/coordinator/query/evolve.ts'
 import { countQuery } from '../../src/coordinator/query/query-metrics.ts'
@@ -29,6 +30,7 @@ beforeEach(async () => {
     spans: () => noSpans,
     topic: undefined,
     onTrouble: () => {},
+    onEvent: countFact,
   })
   bed = await openReadModelBed(undefined, hooks)
 })

@@ -142,10 +142,21 @@ describe('one way to SQL', () => {
     expect(found).toEqual([
       // Macros: made once, of the source.
       'functions/engine-setup.ts: CREATE OR REPLACE MACRO ${} AS ${}',
-      // Statements of the dialect, which are read as a client's.
-      'statements/rows-query.ts: CAST(${} AS ${}) AS ${}',
-      'statements/rows-query.ts: SELECT ${} FROM ${}${} ORDER BY "$order"',
     ])
+  })
+
+  it('what is parsed came from a client: what is shown is put together as a tree', () => {
+    const parsers = ['parseStatement', 'parseWithParameters']
+    const callers = files.flatMap((file) =>
+      inside(file, 'syntax')
+        ? []
+        : file.nodes().flatMap(([node]) => {
+            const callee = node.type === 'CallExpression' ? (node['callee'] as Node)['name'] : undefined
+            return parsers.includes(callee as string) ? [file.path] : []
+          }),
+    )
+    // The text of a view, which a client wrote; what the client sent.
+    expect(callers).toEqual(['analyzer/resolve.ts', 'create-front-end.ts'])
   })
 
   it('types are not talked round', () => {

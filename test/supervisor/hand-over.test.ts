@@ -1,3 +1,4 @@
+import { execFile, execFileSync } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
@@ -6,6 +7,7 @@ import {
   lstatSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -13,10 +15,14 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { lockDataFolder } from '../../src/supervisor/data-folder-lock.ts'
 import { handOverDataFolder, makeFolderFor } from '../../src/supervisor/hand-over.ts'
 import { lookUpGroup, lookUpUser, withRightsOf } from '../../src/supervisor/posix-user.ts'
 
+/** A user of engines. */
+const ENGINE = 1_999_999_999
 let folder: string
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'quipu-hand-over-'))
@@ -57,6 +63,46 @@ describe.runIf(process.getuid?.() === 0)('as root', () => {
     for (const name of ['supervisor.json', 'coordinator/engines']) expect(uidOf('data', name)).toBe(user.uid)
   })
 
+  it('what engines have left is removed, however deep it is, and leads nowhere', () => {
+    const data = join(folder, 'data')
+    const spill = join(data, 'worker-1', 'spill', '0')
+    mkdirSync(spill, { recursive: true })
+    writeFileSync(join(data, 'supervisor.json'), '')
+    writeFileSync(join(folder, 'outside'), '')
+    symlinkSync(folder, join(spill, 'link'))
+    linkSync(join(folder, 'outside'), join(spill, 'second'))
+    execFileSync(process.execPath, [
+      '-e',
+      `process.chdir(process.argv[1]); for (let i = 0; i < 15000; i++) { fs.mkdirSync('d'); process.chdir('d') }`,
+      spill,
+    ])
+    for (const path of [spill, join(spill, 'd')]) chownSync(path, ENGINE, ENGINE)
+    chmodSync(join(spill, 'd'), 0)
+    for (const path of [data, join(data, 'worker-1'), join(data, 'worker-1', 'spill')])
+      chownSync(path, user.uid, user.gid)
+    handOverDataFolder(data, user)
+    expect(readdirSync(join(data, 'worker-1', 'spill'))).toEqual([])
+    expect([uidOf('outside'), uidOf('')]).toEqual([0, 0])
+  })
+
+  it('what engines of a start that runs are at is left to them', async () => {
+    const data = join(folder, 'data')
+    mkdirSync(data)
+    const lock = await lockDataFolder(data)
+    try {
+      const written = ['worker-1', 'standby-worker-1'].map((name) => join(data, name, 'engines', '0', 'own', 'write-1'))
+      for (const path of written) {
+        mkdirSync(path, { recursive: true })
+        chownSync(path, ENGINE, ENGINE)
+      }
+      for (const name of ['', 'worker-1', 'standby-worker-1']) chownSync(join(data, name), user.uid, user.gid)
+      handOverDataFolder(data, user)
+      expect(written.map((path) => lstatSync(path, { throwIfNoEntry: false })?.uid)).toEqual([ENGINE, undefined])
+    } finally {
+      lock.release()
+    }
+  })
+
   it('a folder that holds other things is refused', () => {
     mkdirSync(join(folder, 'data', 'run'), { recursive: true })
     expect(() => handOverDataFolder(join(folder, 'data'), user)).toThrow(/holds other things than Quipu's/)
@@ -67,6 +113,24 @@ describe.runIf(process.getuid?.() === 0)('as root', () => {
     mkdirSync(join(folder, 'data', name), { recursive: true })
     handOverDataFolder(join(folder, 'data'), user)
     expect([uidOf('data'), uidOf('data', name)]).toEqual([user.uid, name === 'lost+found' ? 0 : user.uid])
+  })
+
+  it.each(['that is there', 'that is missing'])('one of tables %s is given by several starts at once', async (what) => {
+    const rounds = 40
+    const program = `
+      const { handOverTables } = await import(process.argv[1])
+      const user = JSON.parse(process.argv[2])
+      for (let round = 0; round < ${rounds}; round++) {
+        while (Date.now() < Number(process.argv[4]) + round * 25);
+        handOverTables(process.argv[3] + '/' + round, ['memory'], user)
+      }`
+    if (what === 'that is there') for (let round = 0; round < rounds; round++) mkdirSync(join(folder, String(round)))
+    const module = new URL('../../dist/supervisor/hand-over.js', import.meta.url).href
+    const begin = String(Date.now() + 1500)
+    const args = ['--input-type=module', '-e', program, module, JSON.stringify(user), folder, begin]
+    const starts = Array.from({ length: 3 }, () => promisify(execFile)(process.execPath, args))
+    expect(await Promise.all(starts)).toEqual(starts.map(() => ({ stdout: '', stderr: '' })))
+    for (let round = 0; round < rounds; round++) expect(uidOf(String(round))).toBe(user.uid)
   })
 
   it('folders that are missing are made so that the user gets there', () => {

@@ -1,5 +1,6 @@
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
 import registerAll from '../../src/sql/functions/javascript/register.ts'
+import { languageSettings } from '../../src/execution/engine/sandbox.ts'
 import { checkStatement, type EngineVocabulary } from '../../src/execution/engine/statement-wall.ts'
 import { engineVocabulary } from '../../src/sql/engine-vocabulary.ts'
 
@@ -26,10 +27,9 @@ export async function openDuckDB(): Promise<InProcessDuckDB> {
     memory_limit: '1GB',
     preserve_insertion_order: 'false',
     max_expression_depth: '1000',
-    order_by_non_integer_literal: 'true',
   })
   const connection = await instance.connect()
-  await connection.run(`SET GLOBAL TimeZone='UTC'`)
+  for (const setting of languageSettings) await connection.run(setting)
   await registerAll(connection)
   for (const setting of ['autoinstall_known_extensions', 'autoload_known_extensions', 'allow_community_extensions']) {
     await connection.run(`SET GLOBAL ${setting}=false`)

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { freePort } from './postgres.ts'
+import { freezeProcess } from './process-children.ts'
 import { testCache, withCached } from './test-cache.ts'
 import { RUN_PID, runFolder, withRunLock } from './run-folder.ts'
 
@@ -277,7 +278,7 @@ function handleOf(broker: Broker): TestKafka {
     },
     async freeze() {
       if (broker.kind === 'docker') await docker('pause')
-      else signal('SIGSTOP')
+      else if (broker.pid) await freezeProcess(broker.pid)
       return async () => {
         if (broker.kind === 'docker') await docker('unpause')
         else signal('SIGCONT')

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { DuckDBInstance } from '@duckdb/node-api'
-import { duckdbTypeOf } from '../../src/cli/connector-factories.ts'
+import { duckdbTypeOf } from '../../src/processes/connector-factories.ts'
 import { tpchConnector } from '../../src/connectors/tpch/tpch-connector.ts'
 import { tpchTables } from '../../src/connectors/tpch/tables.ts'
 import type { ConnectorTable } from '../../src/connectors/spi/connector.ts'
@@ -10,6 +10,7 @@ import registerAll from '../../src/sql/functions/javascript/register.ts'
 import { translateError } from '../../src/sql/functions/runtime-errors.ts'
 import type { SessionContext } from '../../src/sql/session.ts'
 import { scanText } from '../../src/execution/engine/scan-text.ts'
+import { languageSettings } from '../../src/execution/engine/sandbox.ts'
 import { checkExpression, checkStatement } from '../../src/execution/engine/statement-wall.ts'
 import { engineVocabulary } from '../../src/sql/engine-vocabulary.ts'
 
@@ -46,10 +47,9 @@ export async function openLibraryRunner(): Promise<LibraryRunner> {
     memory_limit: '1GB',
     preserve_insertion_order: 'false',
     max_expression_depth: '1000',
-    order_by_non_integer_literal: 'true',
   })
   const connection = await instance.connect()
-  await connection.run(`SET GLOBAL TimeZone='UTC'`)
+  for (const setting of languageSettings) await connection.run(setting)
   await registerAll(connection)
   const tpch = tpchConnector.create(
     'tpch',

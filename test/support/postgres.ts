@@ -8,6 +8,8 @@ import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import pg from 'pg'
+import { childrenOf, freezeFamily } from './process-children.ts'
+import { isAlive, waitUntil } from './quipu-process.ts'
 import { RUN_PID, runFolder, withRunLock } from './run-folder.ts'
 
 const run = promisify(execFile)
@@ -25,7 +27,10 @@ export interface TestPostgres {
   /** URL of a database of this server. */
   url(database?: string): string
   createDatabase(template?: string): Promise<TestDatabase>
-  /** Signals the postmaster; SIGKILL leaves its children to notice by themselves, as a real crash does. */
+  /**
+   * Signals the postmaster. SIGKILL leaves its children to notice by themselves, as a real crash does, and resolves when they
+   * have.
+   */
   kill(signal: NodeJS.Signals): Promise<void>
   /** Stops and lets go on every process of the server. */
   freeze(): Promise<() => Promise<void>>
@@ -186,23 +191,16 @@ function handleOf(cluster: Cluster): TestPostgres {
     },
     async kill(signal) {
       const pid = await postmaster()
-      if (pid) process.kill(pid, signal)
+      if (!pid) return
+      const all = [pid, ...(await childrenOf(pid))]
+      process.kill(pid, signal)
+      if (signal === 'SIGKILL') await waitUntil('the server is gone', () => !all.some(isAlive))
     },
     async freeze() {
       const pid = await postmaster()
       if (!pid) throw new Error('Postgres does not run')
-      const { stdout } = await run('ps', ['-o', 'pid=', '--ppid', String(pid)]).catch(() => ({ stdout: '' }))
-      const pids = [pid, ...stdout.trim().split(/\s+/).filter(Boolean).map(Number)]
-      const signal = (name: NodeJS.Signals): void =>
-        pids.forEach((each) => {
-          try {
-            process.kill(each, name)
-          } catch {
-            // A backend may have ended meanwhile.
-          }
-        })
-      signal('SIGSTOP')
-      return async () => signal('SIGCONT')
+      const goOn = await freezeFamily(pid)
+      return async () => goOn()
     },
     async start() {
       for (let tries = 0; ; tries++) {

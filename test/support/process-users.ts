@@ -8,8 +8,11 @@ export function usersOf(pid: number): { readonly uids: readonly number[]; readon
   return { uids: numbers('Uid'), gids: [...new Set([...numbers('Gid'), ...numbers('Groups')])].sort((a, b) => a - b) }
 }
 
-/** All processes below one, itself first. */
-export function familyOf(pid: number): number[] {
+/**
+ * All processes below one, itself first.
+ * @param except is asked of each: those for whom it is true are left out, with all below them
+ */
+export function familyOf(pid: number, except: (pid: number) => boolean = () => false): number[] {
   const parents = new Map<number, number[]>()
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name)) continue
@@ -21,6 +24,15 @@ export function familyOf(pid: number): number[] {
       // It ended meanwhile.
     }
   }
-  const below = (one: number): number[] => [one, ...(parents.get(one) ?? []).flatMap(below)]
+  const below = (one: number): number[] => (except(one) ? [] : [one, ...(parents.get(one) ?? []).flatMap(below)])
   return below(pid)
+}
+
+/** What a process was started with, in one text; empty when it is gone. */
+export function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+  } catch {
+    return ''
+  }
 }

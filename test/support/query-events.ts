@@ -1,11 +1,11 @@
-import { parseQueryId } from '../../src/shared/ids.ts'
+import { parseQueryId, taskId } from '../../src/shared/ids.ts'
 import type { QueryEvent, QueryEventOf, QueryEventType } from '../../src/coordinator/query/events.ts'
 import { coordinatorTaskStats } from '../../src/coordinator/query/coordinator-stage.ts'
 import { failureOf } from '../../src/shared/engine-error.ts'
 
 export const QUERY_ID = parseQueryId('20260102_030405_00006_00001')
-export const WORKER_TASK = `${QUERY_ID}.1.0`
-export const ROOT_TASK = `${QUERY_ID}.0.0`
+export const WORKER_TASK = taskId(QUERY_ID, 1, 0)
+export const ROOT_TASK = taskId(QUERY_ID, 0, 0)
 const START = Date.parse('2026-01-02T03:04:05.000Z')
 
 export function at(seconds: number): string {
@@ -86,7 +86,7 @@ export const sampleData: { [T in QueryEventType]: QueryEventOf<T>['data'] } = {
   },
   TaskCreated: { taskId: WORKER_TASK, stage: 1, nodeId: 'w1', nodeUrl: 'http://w1', splits: 1, attempt: 0 },
   TaskFailed: { taskId: WORKER_TASK, failure: failureOf('REMOTE_TASK_FAILED', 'lost') },
-  TaskRetried: { taskId: WORKER_TASK, newTaskId: `${QUERY_ID}.1.1`, reason: 'worker_lost' },
+  TaskRetried: { taskId: WORKER_TASK, newTaskId: taskId(QUERY_ID, 1, 1), reason: 'worker_lost' },
   TaskCanceled: { taskId: WORKER_TASK, reason: 'canceled' },
   TaskFinished: { taskId: WORKER_TASK, stage: 1, nodeId: 'w1', nodeUrl: 'http://w1', stats: taskStats },
   QueryProgressed: { tasks: [{ taskId: WORKER_TASK, state: 'RUNNING', stats: taskStats }] },

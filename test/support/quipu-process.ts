@@ -122,11 +122,16 @@ export function killAll(pids: readonly number[]): void {
 
 /** Whether a process runs; zombies do not. */
 export function isAlive(pid: number): boolean {
+  return !['Z', 'X'].includes(stateOf(pid))
+}
+
+/** Its letter, as proc(5) has them; X where there is no such process. */
+export function stateOf(pid: number): string {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    return !/^[ZX]/.test(stat.slice(stat.lastIndexOf(')') + 2))
+    return stat.slice(stat.lastIndexOf(')') + 2)[0]!
   } catch {
-    return false
+    return 'X'
   }
 }
 

@@ -125,9 +125,7 @@ export function createStatementBed(options: BedOptions) {
     guard: createWriteGuard(),
     nodeId: 'coordinator',
     selfUrl: '',
-    version: 'test',
     maxAttempts: 4,
-    workerWaitMs: 1000,
     limits: {
       pageBytes: 1 << 20,
       inlineBytes: 1 << 24,

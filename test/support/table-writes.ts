@@ -8,7 +8,7 @@ import type {
   StoredColumn,
   TableChange,
 } from '../../src/connectors/spi/table-writer.ts'
-import { duckdbTypeOf } from '../../src/cli/connector-factories.ts'
+import { duckdbTypeOf } from '../../src/processes/connector-factories.ts'
 import type { openDuckDb, Rows } from './duckdb.ts'
 import { scanText } from '../../src/execution/engine/scan-text.ts'
 

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { duckdbTypeOf } from '../../src/cli/connector-factories.ts'
+import { duckdbTypeOf } from '../../src/processes/connector-factories.ts'
 import { lakeConnector } from '../../src/connectors/lake/lake-connector.ts'
 import { allowedDirectories, createCatalogs } from '../../src/connectors/spi/catalog-files.ts'
 import type { Connector, ConnectorContext } from '../../src/connectors/spi/connector.ts'
@@ -58,7 +58,10 @@ export interface CallOptions {
   readonly anonymous?: boolean
 }
 
-export type TestWorkerOptions = Partial<Omit<TaskManagerOptions, 'folder' | 'engines' | 'catalogs'>> & {
+const MB = 1024 * 1024
+
+export type TestWorkerOptions = Partial<Omit<TaskManagerOptions, 'folder' | 'engines' | 'catalogs' | 'limits'>> & {
+  readonly limits?: Partial<TaskManagerOptions['limits']>
   readonly openReads?: boolean
   readonly postWaitMs?: number
   /** Wraps the engines: to lose them at chosen moments. */
@@ -92,7 +95,9 @@ export async function openTestWorker(options: TestWorkerOptions = {}): Promise<T
   const events: WorkerEvent[] = []
   const managerOptions: TaskManagerOptions = {
     onEvent: (event) => events.push(event),
+    forgetAfterMs: 600_000,
     ...options,
+    limits: { pageBytes: MB, pageMaxBytes: 64 * MB, queryBytes: 1024 * MB, totalBytes: 10_240 * MB, ...options.limits },
     folder,
     engines: options.wrapEngines?.(engines.pool) ?? engines.pool,
     catalogs,

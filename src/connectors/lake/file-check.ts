@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { hashFooter, resolveInside } from './lake-files.ts'
 import type { LakeSplit } from './lake-split.ts'
 import { changed } from './manifest-table.ts'
+import { hasCode } from '../../shared/node-error.ts'
 
 /** Whether the files of splits are still those that were listed. */
 export interface FileCheck {
@@ -17,8 +18,8 @@ export function createFileCheck(location: string): FileCheck {
   const footers = new Map<string, { readonly key: string; readonly footer: string }>()
 
   async function checkFile(split: Exclude<LakeSplit, { empty: true }>): Promise<void> {
-    const path = await resolveInside(location, join(location, split.file)).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') throw changed()
+    const path = await resolveInside(location, join(location, split.file)).catch((error: Error) => {
+      if (hasCode(error, 'ENOENT')) throw changed()
       throw error
     })
     const stats = await stat(path, { bigint: true })

@@ -1,3 +1,4 @@
+import { basename, dirname } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
 
 /** What would be hidden, or another folder, or no name at all for a file system; or a pattern or a value for what reads it. */
@@ -23,6 +24,11 @@ export function folderOfName(name: string): string {
 export function nameOfFolder(folder: string): string {
   const name = folder.replaceAll(/%[0-9A-F]{2}/g, (code) => String.fromCharCode(parseInt(code.slice(1), 16)))
   return (encoded(name) === folder ? name : folder).toLowerCase()
+}
+
+/** The schema and the name of a table's folder, as errors tell them. */
+export function tableOfFolder(folder: string): string {
+  return `${nameOfFolder(basename(dirname(folder)))}.${nameOfFolder(basename(folder))}`
 }
 
 function encoded(name: string): string {

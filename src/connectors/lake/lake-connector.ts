@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { Connector, ConnectorContext, ConnectorFactory, ConnectorTable } from '../spi/connector.ts'
+import { checkReadable } from '../spi/readable-path.ts'
 import { createFileCheck } from './file-check.ts'
 import { createFileFactsCache } from './file-facts.ts'
 import { createLakeFolders, type NamedObject } from './lake-folders.ts'
@@ -85,6 +86,7 @@ function createLake(
     const folder = parent && (await folders.objectFolder(parent, handle.table))
     const manifest = folder && (await readVersion(folder, handle.version))
     if (!manifest || manifest.content.kind !== 'table' || manifest.content.id !== handle.id) throw changed()
+    checkReadable(folder, `Table '${handle.schema}.${handle.table}'`)
     return [folder, manifest.content]
   }
 

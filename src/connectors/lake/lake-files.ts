@@ -2,7 +2,9 @@ import { open, readdir, realpath, stat } from 'node:fs/promises'
 import { createHash } from 'node:crypto'
 import { join, sep } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
-import { nameOfFolder } from './folder-names.ts'
+import { checkReadable } from '../spi/readable-path.ts'
+import { nameOfFolder, tableOfFolder } from './folder-names.ts'
+import { hasCode } from '../../shared/node-error.ts'
 
 export const fileFormats = ['parquet', 'csv', 'json'] as const
 export type FileFormat = (typeof fileFormats)[number]
@@ -22,13 +24,13 @@ export interface LakeFile {
 }
 
 /** A folder's entries by SQL name (`folder-names.ts`). Names that differ only in case have several and cannot be used. */
-export type Names = ReadonlyMap<string, readonly string[]>
+export type FolderNames = ReadonlyMap<string, readonly string[]>
 
 /** Folders below `folder`, by SQL name; what begins with `.` or `_` is not data. */
-export async function listFolders(folder: string): Promise<Names> {
+export async function listFolders(folder: string): Promise<FolderNames> {
   const names = new Map<string, string[]>()
-  const entries = await readdir(folder, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return []
+  const entries = await readdir(folder, { withFileTypes: true }).catch((error: Error) => {
+    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return []
     throw error
   })
   for (const entry of entries) {
@@ -47,7 +49,7 @@ export async function listFolders(folder: string): Promise<Names> {
  * The one entry a SQL name stands for.
  * @throws EngineError AMBIGUOUS_NAME when entries differ only in case
  */
-export function pickName(names: Names, name: string, what: string): string | undefined {
+export function pickName(names: FolderNames, name: string, what: string): string | undefined {
   const found = names.get(name)
   if (found && found.length > 1) {
     throw new EngineError('AMBIGUOUS_NAME', `${what} '${name}' is ambiguous: its folders differ only in case`)
@@ -92,9 +94,7 @@ export async function listDataFiles(
   const files = await Promise.all(
     found.map(async (name): Promise<LakeFile | undefined> => {
       const path = await resolveInside(location, join(folder, name))
-      if (path.includes('\\') && /[*?[]/.test(path)) {
-        throw new EngineError('NOT_SUPPORTED', 'A file whose path has a backslash and one of * ? [ cannot be read')
-      }
+      checkReadable(path, `File '${name}' of table '${tableOfFolder(folder)}'`)
       const stats = await stat(path, { bigint: true })
       if (!stats.isFile()) return undefined
       return { file: path.slice(location.length + 1), size: Number(stats.size), mtime: String(stats.mtimeNs) }

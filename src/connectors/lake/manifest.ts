@@ -6,7 +6,6 @@ import { fileFormats } from './lake-files.ts'
 
 /** A column with the type its values have in the table's Parquet files. */
 const manifestColumnSchema = storedColumnSchema.extend({ duckdbType: z.string() })
-export type ManifestColumn = z.infer<typeof manifestColumnSchema>
 
 /** Files that lay in the folder before its first manifest: read as they are, by what was seen of them then. */
 const adoptedSchema = z.object({
@@ -59,7 +58,7 @@ export type Manifest = z.infer<typeof manifestSchema>
 
 /** Commits that are remembered however many follow, and those that are however old they are. */
 export const REMEMBERED_MILLIS = 24 * 3600 * 1000
-export const REMEMBERED_COUNT = 1000
+const REMEMBERED_COUNT = 1000
 
 /** The id of a table whose files were there before its first manifest. */
 export const ADOPTED_ID = 'adopted'

@@ -4,11 +4,12 @@ import { userInfo } from 'node:os'
 import { dirname } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { Connector } from '../spi/connector.ts'
+import { hasCode } from '../../shared/node-error.ts'
 
 // A lake is its operator's, and Quipu one user among others: what the system refuses that one is PERMISSION_DENIED, in words
 // that name the catalog and no path.
 
-const REFUSED = new Set(['EACCES', 'EPERM', 'EROFS'])
+const REFUSED = ['EACCES', 'EPERM', 'EROFS']
 
 /** The connector, with errors of the file system about permissions told as PERMISSION_DENIED. */
 export function tellRefusals(connector: Connector): Connector {
@@ -28,7 +29,7 @@ export async function checkWritable(catalog: string, folder: string): Promise<vo
     try {
       return await access(path, constants.W_OK | constants.X_OK)
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw refusal(error, catalog, 'write')
+      if (!hasCode(error, 'ENOENT')) throw refusal(error, catalog, 'write')
     }
   }
 }
@@ -51,7 +52,7 @@ function told<T extends object>(object: T, catalog: string, what: 'read' | 'writ
 }
 
 function refusal(error: unknown, catalog: string, what: 'read' | 'write'): unknown {
-  if (!(error instanceof Error) || !REFUSED.has((error as NodeJS.ErrnoException).code ?? '')) return error
+  if (!hasCode(error, ...REFUSED)) return error
   const message = `The user that Quipu runs as, ${ownName()}, may not ${what} there in catalog '${catalog}'`
   return new EngineError('PERMISSION_DENIED', message, { cause: error })
 }

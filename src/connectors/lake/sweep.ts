@@ -5,6 +5,7 @@ import { DATA_FOLDER } from './attempts.ts'
 import { listFolders, resolveInside } from './lake-files.ts'
 import { REMEMBERED_MILLIS, type Manifest } from './manifest.ts'
 import { listVersions, MANIFEST_FOLDER, readVersion, versionPath } from './version-chain.ts'
+import { hasCode } from '../../shared/node-error.ts'
 
 /** What nobody names is kept so long: whoever wrote it may still be about to. */
 const UNNAMED_MILLIS = 24 * 3600 * 1000
@@ -117,8 +118,8 @@ async function subfolders(location: string, folder: string): Promise<string[]> {
 }
 
 async function names(folder: string): Promise<string[]> {
-  return readdir(folder).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return []
+  return readdir(folder).catch((error: Error) => {
+    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return []
     throw error
   })
 }
@@ -133,7 +134,7 @@ async function remove(path: string, report: Report): Promise<void> {
       report.filesRemoved++
       report.bytesRemoved += size
     })
-    .catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'ENOENT') throw error
+    .catch((error: Error) => {
+      if (!hasCode(error, 'ENOENT')) throw error
     })
 }

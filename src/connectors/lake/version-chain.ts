@@ -3,6 +3,7 @@ import { link, open, readdir, readFile, stat, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileMode, makeFolderLikeParent } from './inherited-modes.ts'
 import { parseManifest, type Manifest } from './manifest.ts'
+import { hasCode, nodeCode } from '../../shared/node-error.ts'
 
 /** Manifests of a schema, table or view lie here, below its folder. */
 export const MANIFEST_FOLDER = '_manifest'
@@ -19,8 +20,8 @@ const cached = new Map<string, { readonly file: string; readonly manifest: Manif
 
 /** The versions that are there, ascending. */
 export async function listVersions(folder: string): Promise<readonly number[]> {
-  const names = await readdir(join(folder, MANIFEST_FOLDER)).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return []
+  const names = await readdir(join(folder, MANIFEST_FOLDER)).catch((error: Error) => {
+    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return []
     throw error
   })
   return names
@@ -55,7 +56,7 @@ export async function readVersion(folder: string, version: number): Promise<Mani
     if (cached.size > MAX_CACHED) cached.delete(cached.keys().next().value!)
     return manifest
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
+    const code = nodeCode(error)
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
     throw error
   }
@@ -85,7 +86,7 @@ export async function createVersion(folder: string, manifest: Manifest, onStep: 
     try {
       await link(temporary, versionPath(folder, version))
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+      if (hasCode(error, 'EEXIST')) return false
       throw error
     }
     await onStep('afterLink', version)
@@ -107,7 +108,7 @@ export async function makeFolder(folder: string): Promise<void> {
   try {
     await makeFolderLikeParent(folder)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    if (!hasCode(error, 'EEXIST')) throw error
     // Whoever made it may have died before this: what is put into it must not be lost with its name.
   }
   await syncFolder(dirname(folder))

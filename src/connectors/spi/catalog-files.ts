@@ -5,6 +5,7 @@ import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
 import type { Catalogs } from './catalogs.ts'
 import type { Connector, ConnectorContext, ConnectorFactory } from './connector.ts'
+import { hasCode } from '../../shared/node-error.ts'
 
 const NAME = /^[a-z][a-z0-9_]*$/
 const fileSchema = z.looseObject({ connector: z.string() })
@@ -56,7 +57,7 @@ function catalogFiles(folder: string): string[] {
       .filter((file) => file.endsWith('.json'))
       .sort()
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    if (hasCode(error, 'ENOENT')) return []
     throw new ExitError(exitCodes.configuration, `Catalog folder '${folder}' cannot be read: ${reason(error)}`)
   }
 }

@@ -81,7 +81,7 @@ export const viewDefinitionSchema = z.object({
 export type ViewDefinition = z.infer<typeof viewDefinitionSchema>
 
 /** A change of one schema, table or view; names are lower case. `IF [NOT] EXISTS` is decided before by the metadata. */
-export const tableChangeSchema = z.discriminatedUnion('kind', [
+const tableChangeSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('createSchema'), schema: z.string() }),
   /** With `cascade` its tables and views go with it. */
   z.object({ kind: z.literal('dropSchema'), schema: z.string(), cascade: z.boolean() }),

@@ -9,7 +9,7 @@ import type {
 import { informationSchemaTables, type SystemColumns } from './information-schema-tables.ts'
 import { loadedRows, rowArrays, rowsSource, type SystemRow } from './rows-source.ts'
 
-export const INFORMATION_SCHEMA = 'information_schema'
+const INFORMATION_SCHEMA = 'information_schema'
 /** Marks handles and splits that are none of the catalog's own. */
 const MARK = '$informationSchema'
 

@@ -8,7 +8,7 @@ import { metadataTables } from './metadata-tables.ts'
 import { loadedRows, rowArrays, rowsSource, type SystemRow } from './rows-source.ts'
 import { runtimeTables } from './runtime-tables.ts'
 
-export const SYSTEM_CATALOG = 'system'
+const SYSTEM_CATALOG = 'system'
 
 /** Where the rows of `system.runtime` come from: the coordinator's memory and its read models. */
 export type RuntimeSources = {

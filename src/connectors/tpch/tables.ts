@@ -110,6 +110,6 @@ export const tpchTables: Readonly<Record<string, TpchTable>> = {
 }
 
 /** The DuckDB type a column is held in; generated files have decimals and 32-bit integers in places. */
-export function duckdbType(type: string): string {
+export function tpchDuckdbType(type: string): string {
   return type.startsWith('varchar') ? 'VARCHAR' : type.toUpperCase()
 }

@@ -1,6 +1,5 @@
-import { readdirSync, realpathSync, statSync } from 'node:fs'
+import { realpathSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { stat } from 'node:fs/promises'
 import { z } from 'zod'
 import { EngineError } from '../../shared/engine-error.ts'
 import type {
@@ -13,8 +12,8 @@ import type {
   TableStatistics,
 } from '../spi/connector.ts'
 import { joinRowGroups } from '../spi/parquet-scan.ts'
-import { readManifest, type TpchManifest } from './manifest.ts'
-import { duckdbType, tpchTables } from './tables.ts'
+import { tpchDuckdbType, tpchTables } from './tables.ts'
+import { checkFile, TpchFolders } from './tpch-folders.ts'
 
 const propertiesSchema = z.strictObject({
   connector: z.literal('tpch'),
@@ -32,11 +31,6 @@ const splitSchema = z.object({
   fileRows: z.number(),
 })
 
-const SCHEMA_NAME = /^(tiny|sf[1-9]\d*)$/
-/** Trino's own schemas: they can be described whether or not their data was made. */
-const STANDARD_SCHEMAS = ['sf1', 'sf100', 'sf300', 'sf1000', 'sf3000', 'sf10000', 'sf30000', 'sf100000']
-/** Nations and regions do not depend on the scale (TPC-H 4.2.5): any schema has them. */
-const FIXED_TABLES: ReadonlySet<string> = new Set(['nation', 'region'])
 const SPLIT_BYTES = 16 * 1024 * 1024
 
 /**
@@ -55,55 +49,25 @@ export const tpchConnector: ConnectorFactory = {
   },
 }
 
-interface SchemaFolder {
-  readonly folder: string
-  readonly manifest: TpchManifest
-}
-
 function createTpch(catalog: string, roots: readonly string[]): Connector {
-  const made = findSchemas(roots)
-  const schemas: ReadonlySet<string> = new Set([...made.keys(), ...STANDARD_SCHEMAS])
-
-  /** Where the files of a table are; undefined when the data of its scale was not made. */
-  function madeFolderOf(schema: string, table: string): SchemaFolder | undefined {
-    if (!schemas.has(schema) || !Object.hasOwn(tpchTables, table)) {
-      throw new EngineError('TABLE_NOT_FOUND', `Table '${catalog}.${schema}.${table}' does not exist`)
-    }
-    return made.get(schema) ?? (FIXED_TABLES.has(table) ? made.get('tiny') : undefined)
-  }
-
-  function folderOf(schema: string, table: string): SchemaFolder {
-    const found = madeFolderOf(schema, table)
-    if (found) return found
-    throw new EngineError(
-      'NOT_SUPPORTED',
-      `The data of '${catalog}.${schema}' was not made here: make it with etc/tpch/make-tiny.sh and name its folder as "location" of the catalog`,
-    )
-  }
-
-  async function checkFile(path: string, size: number): Promise<void> {
-    const found = await stat(path).catch(() => undefined)
-    if (found?.size !== size) {
-      throw new EngineError('GENERIC_INTERNAL_ERROR', 'A file of the tpch catalog is missing or was changed')
-    }
-  }
+  const folders = new TpchFolders(catalog, roots)
 
   return {
     catalog,
     connectorName: 'tpch',
     abilities: { createSchema: false, createTable: false, insert: false, views: false, snapshots: true },
 
-    listSchemas: async () => [...schemas],
+    listSchemas: async () => [...folders.schemas],
 
     async listTables(schema) {
-      const asked = schema === undefined ? [...schemas] : schemas.has(schema) ? [schema] : []
+      const asked = [...folders.schemas].filter((name) => schema === undefined || name === schema)
       return asked.flatMap((name) =>
         Object.keys(tpchTables).map((table): SchemaTableName => ({ schema: name, table, kind: 'TABLE' })),
       )
     },
 
     async getTable(schema, table): Promise<ConnectorTable | undefined> {
-      if (!schemas.has(schema) || !Object.hasOwn(tpchTables, table)) return undefined
+      if (!folders.hasTable(schema, table)) return undefined
       return {
         schema,
         table,
@@ -115,7 +79,7 @@ function createTpch(catalog: string, roots: readonly string[]): Connector {
 
     async getStatistics(handle: TableHandle): Promise<TableStatistics> {
       const { schema, table } = handleSchema.parse(handle)
-      const folder = madeFolderOf(schema, table)
+      const folder = folders.madeFolderOf(schema, table)
       if (!folder) return {}
       const files = folder.manifest.tables[table] ?? []
       let rows = 0
@@ -131,7 +95,7 @@ function createTpch(catalog: string, roots: readonly string[]): Connector {
 
     async listSplits(handle): Promise<readonly ConnectorSplit[]> {
       const { schema, table } = handleSchema.parse(handle)
-      return (folderOf(schema, table).manifest.tables[table] ?? []).flatMap(({ file, size, rowGroups }) => {
+      return (folders.folderOf(schema, table).manifest.tables[table] ?? []).flatMap(({ file, size, rowGroups }) => {
         const fileRows = rowGroups.reduce((sum, group) => sum + group.rows, 0)
         return joinRowGroups(rowGroups, SPLIT_BYTES).map(({ firstRow, rows, bytes, columnBytes }) => ({
           catalog,
@@ -147,13 +111,13 @@ function createTpch(catalog: string, roots: readonly string[]): Connector {
       const parsed = splits.map(({ data }) => splitSchema.parse(data))
       const first = parsed[0]
       if (!first) throw new EngineError('GENERIC_INTERNAL_ERROR', 'A scan needs at least one split')
-      const { folder } = folderOf(first.schema, first.table)
+      const { folder } = folders.folderOf(first.schema, first.table)
       const { prefix, columns: types } = tpchTables[first.table]!
       const typeOf = new Map(types)
       const list = columns.map((name) => {
         const type = typeOf.get(name)
         if (type === undefined) throw new EngineError('COLUMN_NOT_FOUND', `Column '${name}' does not exist`)
-        return { name, source: prefix + name, cast: duckdbType(type) }
+        return { name, source: prefix + name, cast: tpchDuckdbType(type) }
       })
       await this.verifySplits(splits)
       const ranges = parsed.map(({ file, firstRow, rows, fileRows }) => ({
@@ -169,7 +133,7 @@ function createTpch(catalog: string, roots: readonly string[]): Connector {
       const sizes = new Map<string, number>()
       for (const { data } of splits) {
         const { schema, table, file, size } = splitSchema.parse(data)
-        sizes.set(join(folderOf(schema, table).folder, file), size)
+        sizes.set(join(folders.folderOf(schema, table).folder, file), size)
       }
       await Promise.all([...sizes].map(([path, size]) => checkFile(path, size)))
     },
@@ -177,19 +141,4 @@ function createTpch(catalog: string, roots: readonly string[]): Connector {
     allowedDirectories: () =>
       roots.filter((root) => statSync(root, { throwIfNoEntry: false })).map((root) => `${realpathSync(root)}/`),
   }
-}
-
-function findSchemas(roots: readonly string[]): ReadonlyMap<string, SchemaFolder> {
-  const found = new Map<string, SchemaFolder>()
-  for (const root of roots) {
-    if (!statSync(root, { throwIfNoEntry: false })) continue
-    for (const name of readdirSync(root)) {
-      if (!SCHEMA_NAME.test(name) || found.has(name)) continue
-      const folder = join(realpathSync(root), name)
-      const manifest = readManifest(folder)
-      if (manifest) found.set(name, { folder, manifest })
-    }
-  }
-  // tiny first, then by scale, as people look for them.
-  return new Map([...found].sort(([, a], [, b]) => a.manifest.scale - b.manifest.scale))
 }

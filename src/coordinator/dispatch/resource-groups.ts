@@ -25,7 +25,7 @@ export interface GroupFigures {
 
 /** Places and turns that queries of the coordinator before have, until they are here to take them. */
 export interface Reservation {
-  /** Resolves when it is known how many there are; nobody new should ask for a place before. */
+  /** Resolves when it is known how many there are; who is new and found none of the places for such waits for that. */
   readonly counted: Promise<void>
   /** So many come; places are kept for them. */
   expect(queries: number): void
@@ -47,12 +47,13 @@ export interface ResourceGroups {
   occupy(group: string, signal: AbortSignal): Place
   /**
    * A place at once, or undefined when the group is full.
-   * @param recovered it came to the coordinator before: earlier than whoever is new
+   * @param recovered it came to the coordinator before: earlier than whoever is new, for whom a quarter of the places is
+   *   kept all the same
    */
   tryEnter(group: string, signal: AbortSignal, recovered?: boolean): Place | undefined
   /**
    * Waits for a place; undefined once the signal is aborted.
-   * @param recovered it waits before whoever is new, however many wait
+   * @param recovered it waits before whoever is new and found none of the places for such, however many wait
    * @returns its position in the queue, from 1
    * @throws EngineError QUERY_QUEUE_FULL
    */
@@ -74,6 +75,8 @@ interface Waiting {
 
 interface Group {
   running: number
+  /** Of those, who came to this coordinator. */
+  fresh: number
   /** Those that waited for the coordinator before, in their old order. */
   readonly recovered: Waiting[]
   readonly waiting: Waiting[]
@@ -81,38 +84,48 @@ interface Group {
 
 export const GLOBAL_GROUP = 'global'
 
+/** Of so many places one is for who is new, however many the coordinator before left waiting. */
+const PLACES_FOR_ONE_NEW = 4
+
 export function createResourceGroups(limits: GroupLimits): ResourceGroups {
   const groups = new Map<string, Group>()
+  const forNew = Math.floor(limits.running / PLACES_FOR_ONE_NEW)
   /** Queries that are still to come. */
   let expected = 0
   let reservation: Reservation | undefined
   const of = (name: string): Group => {
     let group = groups.get(name)
-    if (!group) groups.set(name, (group = { running: 0, recovered: [], waiting: [] }))
+    if (!group) groups.set(name, (group = { running: 0, fresh: 0, recovered: [], waiting: [] }))
     return group
   }
   of(GLOBAL_GROUP)
-  function take(group: Group, signal: AbortSignal): Place {
+  function take(group: Group, signal: AbortSignal, fresh: boolean): Place {
     if (signal.aborted) return NO_PLACE
     group.running++
+    if (fresh) group.fresh++
     let held = true
     function release(): void {
       if (!held) return
       held = false
       signal.removeEventListener('abort', release)
       group.running--
+      if (fresh) group.fresh--
       admit(group)
     }
     signal.addEventListener('abort', release)
     return { release }
   }
+  /** May who is new have a place, where one is free? */
+  function isForNew(group: Group): boolean {
+    if (group.fresh < forNew) return true
+    return group.recovered.length === 0 && group.running + expected < limits.running
+  }
   function admit(group: Group): void {
-    for (;;) {
-      if (group.running >= limits.running) return
-      const next =
-        group.recovered.shift() ?? (group.running + expected < limits.running ? group.waiting.shift() : undefined)
+    while (group.running < limits.running) {
+      const fresh = group.waiting.length > 0 && isForNew(group)
+      const next = fresh ? group.waiting.shift() : group.recovered.shift()
       if (!next) return
-      next.wake(take(group, next.signal))
+      next.wake(take(group, next.signal, fresh))
     }
   }
   function expectOnly(queries: number): void {
@@ -141,14 +154,11 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
       })
     },
     groupOf: () => GLOBAL_GROUP,
-    occupy: (name, signal) => take(of(name), signal),
+    occupy: (name, signal) => take(of(name), signal, false),
     tryEnter(name, signal, recovered = false) {
       const group = of(name)
-      if (group.recovered.length > 0) return undefined
-      const free = recovered
-        ? group.running < limits.running
-        : group.running + expected < limits.running && group.waiting.length === 0
-      return free ? take(group, signal) : undefined
+      const isNext = recovered ? group.recovered.length === 0 : group.waiting.length === 0 && isForNew(group)
+      return isNext && group.running < limits.running ? take(group, signal, !recovered) : undefined
     },
     enter(name, signal, recovered = false) {
       const group = of(name)

@@ -6,7 +6,7 @@ export interface DecayCounter {
 }
 
 /** After this time, in milliseconds, a count is worth 1/e of itself: 1000 become 367.9. */
-export const DECAY_MS = 60_000
+const DECAY_MS = 60_000
 
 export const zeroCounter: DecayCounter = { count: 0, at: 0 }
 

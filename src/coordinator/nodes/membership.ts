@@ -1,10 +1,11 @@
-import { EventLogError, SequenceConflict, type Event, type EventLog } from '../../events/event-log.ts'
+import type { EventAppender } from '../../events/event-log.ts'
 import type { Announcement } from '../../execution/api/task.ts'
 import type { Clock } from '../../shared/clock.ts'
 import type { Service } from '../../shared/service.ts'
 import type { WorkerDirectory, WorkerNode } from '../scheduler/workers.ts'
 import { countAt } from './decay-counter.ts'
-import { nodeStream, type NodeEvent } from './events.ts'
+import type { NodeEvent } from './events.ts'
+import { createNodeJournal, type NewNodeEvent } from './node-journal.ts'
 import {
   answered,
   assess,
@@ -17,6 +18,7 @@ import {
   type NodeFailure,
   type NodeHealth,
 } from './node-health.ts'
+import { nodeCode } from '../../shared/node-error.ts'
 
 export type NodeStateName = HealthVerdict['state']
 
@@ -65,7 +67,7 @@ export interface Membership extends WorkerDirectory, Service {
 }
 
 export interface MembershipOptions {
-  readonly log: Pick<EventLog, 'append'>
+  readonly log: EventAppender
   readonly clock: Clock
   readonly limits: { readonly beatMs: number; readonly failedMs: number }
   /** Is this process the writer? Followers watch without telling. */
@@ -93,7 +95,7 @@ export function createMembership(options: MembershipOptions): Membership {
   const limits: HealthLimits = { ...options.limits, failureRatio: 0.1, judgedFrom: 30 }
   const nodes = new Map<string, Node>()
   const listeners = new Set<() => void>()
-  const journal = createJournal(options)
+  const journal = createNodeJournal(options)
   let timer: NodeJS.Timeout | undefined
 
   function put(node: Node, health: NodeHealth): void {
@@ -173,25 +175,11 @@ export function createMembership(options: MembershipOptions): Membership {
     },
     remember(remembered) {
       const now = clock.monotonicMs()
-      for (const { state, ...node } of remembered) {
-        if (nodes.has(node.nodeId)) continue
-        const silent = state === 'failed' ? limits.failedMs : 0
-        const health = { ...newHealth(now - silent), missed: true, missedBeats: Math.ceil(silent / limits.beatMs) }
-        nodes.set(node.nodeId, {
-          announcement: { ...node, epochSeen: 0 },
-          health,
-          // Told by the log already.
-          state: state === 'active' ? 'suspect' : state,
-          bornAt: now,
-        })
-      }
+      for (const one of remembered) if (!nodes.has(one.nodeId)) nodes.set(one.nodeId, nodeOf(one, limits, now))
       changed()
     },
     nodes: () => [...nodes.values()].map((node) => snapshot(node, clock.monotonicMs())),
-    active: () =>
-      [...nodes.values()]
-        .filter((node) => node.state === 'active')
-        .map(({ announcement: { nodeId, url } }) => ({ nodeId, url })),
+    active: () => [...nodes.values()].filter((node) => node.state === 'active').map(workerOf),
     byId(nodeId) {
       const node = nodes.get(nodeId)
       return node && { nodeId, url: node.announcement.url }
@@ -214,6 +202,22 @@ function isAnotherProcess(known: Node, announcement: Announcement, bornAt: numbe
       known.announcement.uptimeMillis !== undefined &&
       bornAt > known.bornAt + UPTIME_SLACK_MS)
   )
+}
+
+/** What the log tells of a node, before the node was heard. */
+function nodeOf({ state, ...node }: RememberedNode, limits: HealthLimits, now: number): Node {
+  const silent = state === 'failed' ? limits.failedMs : 0
+  return {
+    announcement: { ...node, epochSeen: 0 },
+    health: { ...newHealth(now - silent), missed: true, missedBeats: Math.ceil(silent / limits.beatMs) },
+    // Told by the log already.
+    state: state === 'active' ? 'suspect' : state,
+    bornAt: now,
+  }
+}
+
+function workerOf({ announcement: { nodeId, url, cores, memoryBytes, freeEngines } }: Node) {
+  return { nodeId, url, cores, memoryBytes, ...(freeEngines === undefined ? {} : { freeEngines }) }
 }
 
 function snapshot(node: Node, now: number): NodeSnapshot {
@@ -246,8 +250,6 @@ function identity({ nodeId, url, version }: Announcement) {
   return { nodeId, url, version, role: 'worker' as const }
 }
 
-type NewNodeEvent = { [T in NodeEvent['type']]: Omit<Extract<NodeEvent, { type: T }>, 'time'> }[NodeEvent['type']]
-
 function stateEvent(announcement: Announcement, verdict: HealthVerdict, health: NodeHealth): NewNodeEvent {
   const data = identity(announcement)
   switch (verdict.state) {
@@ -273,7 +275,7 @@ function stateEvent(announcement: Announcement, verdict: HealthVerdict, health: 
 
 function failureOfError(error: Error): NodeFailure {
   const cause = error.cause instanceof Error ? error.cause : error
-  const code = (cause as NodeJS.ErrnoException).code
+  const code = nodeCode(cause)
   return {
     type: code ? `${cause.name}.${code}` : error.name,
     message: error.message,
@@ -282,48 +284,5 @@ function failureOfError(error: Error): NodeFailure {
       .slice(1, 11)
       .map((line) => line.trim()),
     suppressed: [],
-  }
-}
-
-/** Writes each node's events to its stream, one append after the other. */
-function createJournal(options: MembershipOptions) {
-  const sequences = new Map<string, number>()
-  const queues = new Map<string, Promise<void>>()
-
-  async function append(nodeId: string, event: Event): Promise<void> {
-    for (;;) {
-      const expected = sequences.get(nodeId) ?? 0
-      try {
-        await options.log.append(nodeStream(nodeId), expected, [event])
-        sequences.set(nodeId, expected + 1)
-        return
-      } catch (error) {
-        if (!(error instanceof SequenceConflict)) throw error
-        // Events of earlier coordinators: go on after them.
-        sequences.set(nodeId, error.actual)
-      }
-    }
-  }
-
-  return {
-    record(nodeId: string, made: NewNodeEvent): void {
-      const time = new Date(options.clock.now()).toISOString()
-      options.onEvent?.({ ...made, time } as NodeEvent)
-      if (!options.writes()) return
-      const before = queues.get(nodeId) ?? Promise.resolve()
-      const next = before
-        .then(() => append(nodeId, { type: made.type, v: 1, time, data: made.data }))
-        // Fenced: the new writer watches the nodes itself.
-        .catch((error: unknown) => {
-          if (!(error instanceof EventLogError)) throw error
-        })
-        .finally(() => {
-          if (queues.get(nodeId) === next) queues.delete(nodeId)
-        })
-      queues.set(nodeId, next)
-    },
-    async settled(): Promise<void> {
-      await Promise.all(queues.values())
-    },
   }
 }

@@ -1,7 +1,8 @@
-import { failureOf, type Failure } from '../../shared/engine-error.ts'
+import type { Failure } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { QueryEvent, QueryEventOf, QueryEventType } from './events.ts'
 import { isCommitted, isDecided, isTaskTerminal, isTerminal, type QueryCore, type QueryState } from './state.ts'
+import type { TaskId } from '../../shared/ids.ts'
 
 type Data<T extends QueryEventType> = QueryEventOf<T>['data']
 export type EndFigures = Omit<Data<'QueryFailed'>, 'failure'>
@@ -27,7 +28,6 @@ export type QueryCommand =
   | { readonly type: 'RecoverQuery'; readonly data: Data<'QueryRecovered'> }
   | { readonly type: 'FinishQuery'; readonly data: Data<'QueryFinished'> }
   | { readonly type: 'FailQuery'; readonly failure: Failure; readonly figures: EndFigures }
-  | { readonly type: 'CancelQuery'; readonly figures: EndFigures }
 
 /** What a command makes of a state: the events, in order; none when it is refused. `at` is ISO UTC. Never throws. */
 export function decide(state: QueryState, command: QueryCommand, at: string): readonly QueryEvent[] {
@@ -91,25 +91,20 @@ export function decide(state: QueryState, command: QueryCommand, at: string): re
         ? [{ type: 'QueryFinished', time: at, data: command.data }]
         : []
     case 'FailQuery':
-      return fail(state, command.failure, command.figures, at)
-    case 'CancelQuery':
-      return fail(state, failureOf('USER_CANCELED', 'Query was canceled'), command.figures, at)
+      // A cancel too. A prepared write is decided: nothing can fail the query any more.
+      return isDecided(state)
+        ? []
+        : [{ type: 'QueryFailed', time: at, data: { failure: command.failure, ...command.figures } }]
     default:
       return unreachable(command)
   }
-}
-
-function fail(state: QueryState, failure: Failure, figures: EndFigures, at: string): readonly QueryEvent[] {
-  // A prepared write is decided: nothing can fail the query any more.
-  if (state.kind === 'NONE' || isDecided(state)) return []
-  return [{ type: 'QueryFailed', time: at, data: { failure, ...figures } }]
 }
 
 function isFreshlyRecovered(state: QueryCore): boolean {
   return state.recoveries > 0 && state.eventsSinceRecovery === 0
 }
 
-function isOpenTask(state: QueryState, taskId: string): boolean {
+function isOpenTask(state: QueryState, taskId: TaskId): boolean {
   if (state.kind === 'NONE') return false
   const task = state.tasks.get(taskId)
   return task !== undefined && !isTaskTerminal(task.state)

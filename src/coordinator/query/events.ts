@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { preparedWriteSchema, writeTargetSchema } from '../../connectors/spi/table-writer.ts'
 import { fragmentSchema, splitSchema } from '../../execution/api/fragment.ts'
-import { errorNameSchema, failureSchema, taskStatsSchema, taskStates } from '../../execution/api/task.ts'
+import { errorNameSchema, failureSchema, taskIdSchema, taskStatsSchema, taskStates } from '../../execution/api/task.ts'
 
 /*
  * The facts of a query's one stream: its own, its stages' and its tasks'. Payloads are what replay needs; the envelope
@@ -196,36 +196,36 @@ export const queryEventSchemas = {
     .describe('The statement is parsed, analysed, rendered and cut into stages'),
   TaskCreated: z
     .object({
-      taskId: z.string(),
+      taskId: taskIdSchema,
       stage: z.number().int(),
       nodeId: z.string(),
       nodeUrl: z.string(),
       splits: count,
       attempt: count,
-      retryOf: z.string().optional(),
+      retryOf: taskIdSchema.optional(),
       retryReason: z.string().optional(),
     })
     .describe('A stage is given to a worker as a task; not made for tasks of the coordinator itself'),
   TaskFailed: z
     .object({
-      taskId: z.string(),
+      taskId: taskIdSchema,
       failure: failureSchema,
       stats: taskStatsSchema.optional(),
     })
     .describe('A task ended with an error'),
   TaskRetried: z
-    .object({ taskId: z.string(), newTaskId: z.string(), reason: z.string() })
+    .object({ taskId: taskIdSchema, newTaskId: taskIdSchema, reason: z.string() })
     .describe('A lost task is run again under a new id'),
   TaskCanceled: z
     .object({
-      taskId: z.string(),
+      taskId: taskIdSchema,
       reason: z.enum(['canceled', 'aborted']),
       stats: taskStatsSchema.optional(),
     })
     .describe('A task was ended because nobody wants it (canceled) or the query ended (aborted)'),
   TaskFinished: z
     .object({
-      taskId: z.string(),
+      taskId: taskIdSchema,
       stage: z.number().int(),
       nodeId: z.string(),
       nodeUrl: z.string(),
@@ -234,12 +234,12 @@ export const queryEventSchemas = {
     .describe('A task ended well; its final figures, with pipelines and operators when it was profiled'),
   QueryProgressed: z
     .object({
-      tasks: z.array(z.object({ taskId: z.string(), state: z.enum(taskStates), stats: taskStatsSchema })),
+      tasks: z.array(z.object({ taskId: taskIdSchema, state: z.enum(taskStates), stats: taskStatsSchema })),
     })
     .describe('Figures of running tasks'),
   ResultPagesPublished: z
     .object({
-      taskId: z.string(),
+      taskId: taskIdSchema,
       nodeUrl: z.string().optional(),
       batch: count,
       firstToken: count.describe('Result token of `pages[0]`; they go on without gaps'),

@@ -1,5 +1,5 @@
 import type { TaskState } from '../../execution/api/task.ts'
-import type { QueryId } from '../../shared/ids.ts'
+import type { QueryId, TaskId } from '../../shared/ids.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { QueryEvent } from './events.ts'
 import {
@@ -13,6 +13,7 @@ import {
   type ResultPageRecord,
   type TaskRecord,
 } from './state.ts'
+import { asFailure } from '../../shared/engine-error.ts'
 
 /**
  * The one fold of a query's stream: live object, recovery, projections and time travel all use it. Never throws; an
@@ -120,7 +121,7 @@ function live(state: LiveQuery, event: QueryEvent): QueryState {
       if (!isPlanned(state) || !known) return state
       const { failure, stats } = event.data
       return running(
-        endTask(state, known, 'FAILED', event.time, { failure: withoutAbsent(failure), ...(stats ? { stats } : {}) }),
+        endTask(state, known, 'FAILED', event.time, { failure: asFailure(failure), ...(stats ? { stats } : {}) }),
       )
     }
     case 'TaskCanceled': {
@@ -178,7 +179,7 @@ function live(state: LiveQuery, event: QueryEvent): QueryState {
       return {
         ...state,
         kind: 'FAILED',
-        failure: withoutAbsent(event.data.failure),
+        failure: asFailure(event.data.failure),
         failed: event.data,
         endedAt: event.time,
       }
@@ -199,7 +200,7 @@ function running(state: PlannedLive): PlannedLive {
   return state.kind === 'STARTING' ? { ...state, kind: 'RUNNING' } : state
 }
 
-function newTask(taskId: string, stage: number, nodeId: string, nodeUrl: string, createdAt: string): TaskRecord {
+function newTask(taskId: TaskId, stage: number, nodeId: string, nodeUrl: string, createdAt: string): TaskRecord {
   return { taskId, stage, nodeId, nodeUrl, state: 'RUNNING', attempt: 0, createdAt }
 }
 
@@ -224,12 +225,4 @@ function delivered<S extends KnownQuery>(state: S, token: number): S {
 
 function lost<S extends KnownQuery>(state: S, tokens: readonly number[]): S {
   return { ...state, lostTokens: [...new Set([...state.lostTokens, ...tokens])].sort((a, b) => a - b) }
-}
-
-/** zod's optional fields may be `undefined`; a Failure has them or not. */
-function withoutAbsent<T extends { location?: { lineNumber: number; columnNumber: number } | undefined }>(
-  failure: T,
-): Omit<T, 'location'> & { location?: { lineNumber: number; columnNumber: number } } {
-  const { location, ...rest } = failure
-  return location ? { ...rest, location } : rest
 }

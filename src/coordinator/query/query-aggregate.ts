@@ -5,14 +5,15 @@ import {
   SequenceConflict,
   NotTaken,
   type Event,
-  type EventLog,
   type Position,
   type ResultPage,
+  type EventAppender,
 } from '../../events/event-log.ts'
 import { decide, type QueryCommand } from './decider.ts'
 import { queryEventVersions, type QueryEvent } from './events.ts'
 import { evolve } from './evolve.ts'
 import { initialQueryState, type QueryState } from './state.ts'
+import { Signal } from '../../shared/quipu-error.ts'
 
 /**
  * One query's stream as its only writer sees it. `state` folds valid events alone: all that a client may be told.
@@ -53,7 +54,7 @@ export interface AggregateStart {
 
 export function createQueryAggregate(
   queryId: QueryId,
-  log: Pick<EventLog, 'append'>,
+  log: EventAppender,
   clock: Clock,
   traceparent: () => string | undefined,
   start: AggregateStart = { state: initialQueryState, sequence: 0 },
@@ -164,7 +165,7 @@ interface Underway {
   takenBack: boolean
 }
 
-class Overtaken extends Error {}
+class Overtaken extends Signal {}
 
 /** For certain nothing is there. */
 function isRefusal(error: unknown): boolean {

@@ -2,9 +2,7 @@ import type { Meters, TraceRef } from '../../telemetry/meters.ts'
 import { parseTraceparent } from '../../telemetry/trace-context.ts'
 import type { ErrorName } from '../../shared/error-table.ts'
 import type { FrontEndTimes } from '../../sql/front-end.ts'
-import { type KnownQuery, type TaskRecord } from './state.ts'
-
-type EndedQuery = Extract<KnownQuery, { kind: 'FINISHED' | 'FAILED' }>
+import type { EndedQuery, KnownQuery, TaskRecord } from './state.ts'
 
 /** Everything that is counted of a query once it has ended, from its events and from what its process measured. */
 export function countQuery(

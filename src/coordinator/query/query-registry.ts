@@ -1,3 +1,4 @@
+import type { QueryId } from '../../shared/ids.ts'
 import { failureOf } from '../../shared/engine-error.ts'
 import type { Clock } from '../../shared/clock.ts'
 import type { QueryExecution } from './query-handle.ts'
@@ -9,15 +10,15 @@ export interface QueryRegistry {
   add(execution: QueryExecution): void
   /** Resolves when a query was added, or after `ms`. */
   added(ms: number): Promise<void>
-  get(queryId: string): QueryExecution | undefined
+  get(queryId: QueryId): QueryExecution | undefined
   list(): readonly QueryExecution[]
   /** Queries that have not ended. */
   readonly open: number
   /** Any request of the client counts. */
-  touch(queryId: string): void
+  touch(queryId: QueryId): void
   onRemoved(listener: (execution: QueryExecution) => void): void
   /** Of an ended query: whoever asks is answered from the log. */
-  remove(queryId: string): void
+  remove(queryId: QueryId): void
   stop(): void
 }
 
@@ -51,7 +52,7 @@ export function createQueryRegistry(
   mayForget: (execution: QueryExecution) => boolean,
   leave: (execution: QueryExecution) => boolean = () => false,
 ): QueryRegistry {
-  const entries = new Map<string, Entry>()
+  const entries = new Map<QueryId, Entry>()
   const removed: ((execution: QueryExecution) => void)[] = []
   let open = 0
   /** In the order of their ends. */
@@ -79,7 +80,7 @@ export function createQueryRegistry(
     }
   }
 
-  function remove(queryId: string): void {
+  function remove(queryId: QueryId): void {
     const entry = entries.get(queryId)
     if (entry?.endedAt === undefined) return
     drop(entry)

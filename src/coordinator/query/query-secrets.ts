@@ -6,7 +6,7 @@ import type { PlanOutline, QueryEvent, QueryEventOf, QuerySession } from './even
 import type { PostedStatement } from './query-handle.ts'
 
 /** What stands where a secret was. */
-export const TAKEN_OUT = '***'
+const TAKEN_OUT = '***'
 
 /** A shorter text turns up everywhere by accident: it is looked for in quotes alone. */
 const SHORT = 3
@@ -20,22 +20,24 @@ export interface QuerySecrets {
   seal(event: QueryEvent): QueryEvent
 }
 
-export const NO_SECRETS: QuerySecrets = { seal: (event) => event }
+const NO_SECRETS: QuerySecrets = { seal: (event) => event }
 
 /**
  * A statement as it was posted, and what may be kept of it.
  * @param sql as typed
  * @param session as sent
  * @param rest of QueryCreated
+ * @param intoSecrets does an INSERT without a list of columns go into one with the name of a secret?
  */
 export function sealedSubmission(
   sql: string,
   session: QuerySession,
   rest: Omit<Created, 'sql' | 'redacted' | 'session'>,
+  intoSecrets = false,
 ): PostedStatement {
-  const statement = takeSecrets(sql, session.preparedStatements)
+  const statement = takeSecrets(sql, session.preparedStatements, { intoSecrets })
   const values = [...statement.values]
-  const shown = sealedSession(session, values)
+  const shown = sealedSession(session, values, intoSecrets)
   const runsPrepared = /execute|describe/i.test(sql)
   const redacted = statement.redacted || (runsPrepared && shown.preparedStatements !== session.preparedStatements)
   const { tracestate, ...others } = rest
@@ -57,7 +59,7 @@ export function isTakenOut(created: Created, change: WriteTarget['change']): boo
   return created.redacted && JSON.stringify(change).includes(TAKEN_OUT)
 }
 
-function sealedSession(session: QuerySession, values: string[]): QuerySession {
+function sealedSession(session: QuerySession, values: string[], intoSecrets: boolean): QuerySession {
   const { preparedStatements } = session
   const texts = sealedTexts(session, values)
   const sealed = { ...session, ...texts }
@@ -68,7 +70,7 @@ function sealedSession(session: QuerySession, values: string[]): QuerySession {
       return TAKEN_OUT
     })
   sealed.preparedStatements = mapValues(preparedStatements, (text) => {
-    const taken = takeSecrets(text, preparedStatements)
+    const taken = takeSecrets(text, preparedStatements, { intoSecrets })
     values.push(...taken.values, ...taken.names)
     return taken.sql
   })

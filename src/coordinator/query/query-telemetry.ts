@@ -8,7 +8,7 @@ import type { QueryExecution } from './query-handle.ts'
 import type { PlanOutline } from './events.ts'
 import { countQuery, traceOf } from './query-metrics.ts'
 import { querySpans, type QueryEnded } from './query-spans.ts'
-import { resultSize, type KnownQuery } from './state.ts'
+import { resultSize, type EndedQuery, type KnownQuery } from './state.ts'
 
 export interface QueryTelemetry {
   /** From its submission on: counted, timed, logged and traced at its end. */
@@ -58,7 +58,7 @@ export function createQueryTelemetry(parts: QueryTelemetryParts): QueryTelemetry
     parts.spans().later(end)
   }
 
-  function logEnd(query: Extract<KnownQuery, { kind: 'FINISHED' | 'FAILED' }>, recovered: boolean): void {
+  function logEnd(query: EndedQuery, recovered: boolean): void {
     const { session } = query.created
     const totals = query.kind === 'FINISHED' ? query.finished.totals : query.failed.totals
     const failure = query.kind === 'FAILED' ? query.failure : undefined

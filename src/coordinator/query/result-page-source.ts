@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
-import type { EventLog } from '../../events/event-log.ts'
+import type { ResultPages } from '../../events/event-log.ts'
 import type { Clock } from '../../shared/clock.ts'
-import { WorkerUnreachable, type WorkerClient } from '../scheduler/worker-client.ts'
+import type { WorkerClient } from '../scheduler/worker-client.ts'
+import { WorkerLost, WorkerRefused } from '../scheduler/worker-error.ts'
 import type { WorkerDirectory } from '../scheduler/workers.ts'
 import type { KnownQuery } from './state.ts'
 
@@ -16,7 +17,7 @@ export interface ResultPageSource {
 }
 
 export interface ResultPageSourceDeps {
-  readonly log: Pick<EventLog, 'readPage'>
+  readonly log: Pick<ResultPages, 'readPage'>
   readonly client: Pick<WorkerClient, 'fetchPage'>
   readonly workers: Pick<WorkerDirectory, 'byId'>
   readonly clock: Clock
@@ -35,11 +36,14 @@ export function createResultPageSource(deps: ResultPageSourceDeps): ResultPageSo
     const url = (nodeId === undefined ? undefined : workers.byId(nodeId)?.url) ?? page.nodeUrl ?? ''
     const key = `${query.queryId}/${token}`
     try {
-      const bytes = await client.fetchPage(url, page.taskId, page.taskToken, firstUnpassed(query, token))
+      const listed = { taskId: page.taskId, token: page.taskToken, bytes: page.bytes }
+      const bytes = await client.fetchPage(url, listed, firstUnpassed(query, token))
       away.delete(key)
       return bytes
     } catch (error) {
-      if (!(error instanceof WorkerUnreachable)) throw error
+      // It is there, and does not give the page: nor will it.
+      if (error instanceof WorkerRefused) return undefined
+      if (!(error instanceof WorkerLost)) throw error
       const since = away.get(key) ?? clock.monotonicMs()
       away.set(key, since)
       if (clock.monotonicMs() - since < deps.lostAfterMs) throw error

@@ -1,9 +1,10 @@
+import type { QueryId } from '../../shared/ids.ts'
 import type { SessionContext } from '../../sql/session.ts'
 import type { Submission } from './query-handle.ts'
 
 /** The front end's session, from what the client sent; `now()` is its time. */
 export function sessionContext(
-  queryId: string,
+  queryId: QueryId,
   { session, created }: Pick<Submission, 'session' | 'created'>,
   startTimeMillis: number,
 ): SessionContext {

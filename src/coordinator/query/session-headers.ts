@@ -1,3 +1,4 @@
+import type { QueryId } from '../../shared/ids.ts'
 import { createHash } from 'node:crypto'
 import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
@@ -18,7 +19,7 @@ function encode(text: string): string {
 }
 
 /** A transaction's id follows from the query that started it: told again after a restart, it is the same. */
-export function transactionIdOf(queryId: string): string {
+export function transactionIdOf(queryId: QueryId): string {
   const hex = createHash('sha256').update(`transaction/${queryId}`).digest('hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
@@ -35,7 +36,7 @@ const UNSENDABLE = /[\u0000-\u001f\u007f]|\p{Surrogate}|^ | $/u
  * What the client must remember, as response headers; they are repeated on every answer of the query.
  * @throws EngineError NOT_SUPPORTED for a name that no header can carry
  */
-export function responseHeaders(queryId: string, changes: readonly SessionChange[]): readonly ResponseHeader[] {
+export function responseHeaders(queryId: QueryId, changes: readonly SessionChange[]): readonly ResponseHeader[] {
   return changes.map((change): ResponseHeader => {
     switch (change.kind) {
       case 'SetCatalog':

@@ -1,4 +1,4 @@
-import type { QueryId } from '../../shared/ids.ts'
+import type { QueryId, TaskId } from '../../shared/ids.ts'
 import type { Failure } from '../../shared/engine-error.ts'
 import type { TaskState, TaskStats } from '../../execution/api/task.ts'
 import type { PagePlace } from '../../events/result-page-store.ts'
@@ -27,7 +27,8 @@ export type QueryState =
 export type QueryStateKind = QueryState['kind']
 /** A query that exists. */
 export type KnownQuery = Exclude<QueryState, { kind: 'NONE' }>
-export type LiveQuery = Exclude<KnownQuery, { kind: 'FINISHED' | 'FAILED' }>
+export type EndedQuery = Extract<KnownQuery, { kind: 'FINISHED' | 'FAILED' }>
+export type LiveQuery = Exclude<KnownQuery, EndedQuery>
 
 type Data<T extends QueryEventType> = QueryEventOf<T>['data']
 
@@ -41,7 +42,7 @@ export interface QueryCore {
   readonly planned?: Data<'QueryPlanned'>
   readonly plannedAt?: string
   /** By task id, in order of creation. */
-  readonly tasks: ReadonlyMap<string, TaskRecord>
+  readonly tasks: ReadonlyMap<TaskId, TaskRecord>
   /** Result pages by token. */
   readonly pages: readonly ResultPageRecord[]
   /** Every page of the whole result is published. */
@@ -66,13 +67,13 @@ export interface PlannedQuery extends QueryCore {
 }
 
 export interface TaskRecord {
-  readonly taskId: string
+  readonly taskId: TaskId
   readonly stage: number
   readonly nodeId: string
   readonly nodeUrl: string
   readonly state: TaskState
   readonly attempt: number
-  readonly retryOf?: string
+  readonly retryOf?: TaskId
   readonly retryReason?: string
   readonly createdAt: string
   readonly endedAt?: string
@@ -81,7 +82,7 @@ export interface TaskRecord {
 }
 
 export interface ResultPageRecord {
-  readonly taskId: string
+  readonly taskId: TaskId
   readonly nodeUrl?: string
   readonly batch: number
   readonly rows: number
@@ -96,6 +97,10 @@ export const initialQueryState: QueryState = { kind: 'NONE' }
 
 export function isTerminal(kind: QueryStateKind): kind is 'FINISHED' | 'FAILED' {
   return kind === 'FINISHED' || kind === 'FAILED'
+}
+
+export function isEnded(query: KnownQuery): query is EndedQuery {
+  return isTerminal(query.kind)
 }
 
 export function isTaskTerminal(state: TaskState): boolean {

@@ -1,4 +1,4 @@
-import { Fenced, type EventLog } from '../../events/event-log.ts'
+import { Fenced, type WriterClaim, type LogEnd } from '../../events/event-log.ts'
 import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
 import type { SystemJournal } from '../system/system-journal.ts'
@@ -14,7 +14,7 @@ export interface Claimed {
  * @returns undefined when somebody else claimed first
  */
 export async function claimEpoch(
-  log: EventLog,
+  log: Pick<WriterClaim, 'claim'> & LogEnd,
   as: { readonly address: string; readonly version: string },
 ): Promise<Claimed | undefined> {
   try {

@@ -1,4 +1,12 @@
-import { LogUnavailable, type Checkpoint, type EventLog, type Position, type Recorded } from '../../events/event-log.ts'
+import {
+  LogUnavailable,
+  type Checkpoint,
+  type EventLog,
+  type Position,
+  type Recorded,
+  type EventReader,
+  type LogEnd,
+} from '../../events/event-log.ts'
 
 /** Where in the log a stream's events lie, all of them. */
 export interface StreamSpan {
@@ -26,7 +34,7 @@ const EVENTS_AT_ONCE = 1000
 /** A query that ran for hours on a busy server: a poll does not read all of that. */
 const MOST_EVENTS = 100_000
 
-export function createEndedStreams(log: Pick<EventLog, 'read' | 'tip'>, most = MOST_STREAMS): EndedStreams {
+export function createEndedStreams(log: EventReader & LogEnd, most = MOST_STREAMS): EndedStreams {
   const spans = new Map<string, StreamSpan>()
 
   /** Only the stream's log partition is read: the others are at their end. */

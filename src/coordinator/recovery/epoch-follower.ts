@@ -1,4 +1,11 @@
-import { hasReached, type Checkpoint, type EventLog, type Recorded, type Subscription } from '../../events/event-log.ts'
+import {
+  hasReached,
+  type Checkpoint,
+  type Recorded,
+  type Subscription,
+  type LogFeed,
+  type LogEnd,
+} from '../../events/event-log.ts'
 import { systemEventSchemas, systemStream } from '../system/events.ts'
 
 /** Who writes the log, as the log itself says. */
@@ -26,7 +33,7 @@ export interface EpochFollower {
 }
 
 export interface EpochFollowerOptions {
-  readonly log: Pick<EventLog, 'subscribe' | 'tip'>
+  readonly log: LogFeed & LogEnd
   /** Where to begin to read; what lies before it is told by `last`. */
   readonly from: Checkpoint
   readonly last: WriterPlace | undefined

@@ -1,4 +1,4 @@
-import type { EventLog } from '../../events/event-log.ts'
+import type { StreamReader } from '../../events/event-log.ts'
 import { systemStream } from '../system/events.ts'
 import { nextPlace, type WriterPlace } from './epoch-follower.ts'
 import { askInfo, type Answer } from './turn.ts'
@@ -8,7 +8,7 @@ import { askInfo, type Answer } from './turn.ts'
  * @param systemAfter a sequence of the stream `system` before the last EpochStarted
  */
 export async function findWriter(
-  log: Pick<EventLog, 'readStream'>,
+  log: StreamReader,
   systemAfter: number,
 ): Promise<{ readonly address: string; readonly answers: Answer } | undefined> {
   let place: WriterPlace | undefined

@@ -1,6 +1,6 @@
-import type { EventLog } from '../../events/event-log.ts'
+import type { StreamReader } from '../../events/event-log.ts'
 import type { TaskStatus } from '../../execution/api/task.ts'
-import { splitTaskId, type QueryId } from '../../shared/ids.ts'
+import { splitTaskId, type QueryId, type TaskId } from '../../shared/ids.ts'
 import { readQuery } from '../query/read-query.ts'
 import { isTerminal, type QueryState } from '../query/state.ts'
 import type { FinishedTask, TaskCleaner } from '../scheduler/task-cleaner.ts'
@@ -10,7 +10,7 @@ import type { WorkerDirectory, WorkerNode } from '../scheduler/workers.ts'
 export interface LeftTasksDeps {
   readonly client: Pick<WorkerClient, 'taskNews'>
   readonly workers: Pick<WorkerDirectory, 'active' | 'onChange'>
-  readonly log: Pick<EventLog, 'readStream'>
+  readonly log: StreamReader
   readonly cleaner: TaskCleaner
   /** A query that this coordinator holds; undefined for any other. */
   readonly held: (queryId: QueryId) => QueryState | undefined
@@ -102,7 +102,7 @@ function holdsSomething({ deleted }: TaskStatus): boolean {
 }
 
 /** Tasks whose pages an ended query's client may ask for again. */
-function servingTasks(query: QueryState): ReadonlySet<string> {
+function servingTasks(query: QueryState): ReadonlySet<TaskId> {
   if (query.kind !== 'FINISHED') return new Set()
   return new Set(query.pages.filter((page) => page.kept === 'worker').map((page) => page.taskId))
 }
@@ -111,7 +111,7 @@ function servingTasks(query: QueryState): ReadonlySet<string> {
  * Nobody needs a task of a query that ended or never was; nor one of an open query that its stream does not know and
  * whose number is of a coordinator before: each recovery numbers on from the next thousand.
  */
-function isNeedless(query: QueryState, taskId: string): boolean {
+function isNeedless(query: QueryState, taskId: TaskId): boolean {
   if (query.kind === 'NONE' || isTerminal(query.kind)) return true
   const number = splitTaskId(taskId)?.task
   return !query.tasks.has(taskId) && number !== undefined && number < query.recoveries * 1000

@@ -1,4 +1,14 @@
-import type { EventLog } from '../../events/event-log.ts'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import {
+  Fenced,
+  LogChanged,
+  LogUnavailable,
+  LogWentBackwards,
+  NotTaken,
+  SequenceConflict,
+  type EventAppender,
+  type StreamReader,
+} from '../../events/event-log.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { failureOf, type ErrorName, type Failure } from '../../shared/engine-error.ts'
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
@@ -7,7 +17,7 @@ import { ownerOf, queryBytes } from '../query/held-bytes.ts'
 import { createQueryAggregate, type QueryAggregate } from '../query/query-aggregate.ts'
 import type { Resumption } from '../query/query-handle.ts'
 import { querySpanContext } from '../query/query-spans.ts'
-import { readQuery } from '../query/read-query.ts'
+import { foldReadable } from '../query/read-query.ts'
 import { isDecided, isTerminal, type KnownQuery, type LiveQuery, type QueryState } from '../query/state.ts'
 import { queryTotals, stagesAtEnd } from '../query/totals.ts'
 
@@ -16,23 +26,31 @@ export interface RecoveredQueries {
   readonly failed: number
   /** Ended by their last coordinator, which the caller did not know. */
   readonly ended: number
+  /** Neither resumed nor failed: what the log has of them, or takes, does not allow it. The next coordinator tries again. */
+  readonly givenUp: number
 }
 
 export interface RecoveryDeps {
-  readonly log: Pick<EventLog, 'append' | 'readStream'>
+  readonly log: EventAppender & StreamReader
   readonly clock: Clock
   readonly epoch: number
   /**
    * Streams of many queries at once, folded, as far as that can be had: for the others the log is asked.
    * @default none
    */
-  readonly readMany?: (queryIds: readonly string[]) => Promise<ReadonlyMap<string, QueryStream>>
+  readonly readMany?: (queryIds: readonly QueryId[]) => Promise<ReadonlyMap<string, QueryStream>>
   /** Memory that open statements may take. */
   readonly memory: Pick<StatementMemory, 'holdRecovered'>
-  /** Goes on with a query; QueryRecovered is valid. Called in the order of the queries' creation. */
+  /** Goes on with a query; QueryRecovered is valid. Called in the order of the queries' creation, but for those put off. */
   readonly resume: (queryId: QueryId, resumption: Resumption) => void
   /** Of a query that was ended, not resumed. */
   readonly onFailed?: (query: KnownQuery) => void
+  /** Of one that stays as it is, and why. */
+  readonly onGivenUp?: (queryId: QueryId, error: unknown) => void
+  /** All have had their turn; those whose streams the log did not tell are tried again from now on. */
+  readonly onPutOff?: (queryIds: readonly QueryId[]) => void
+  /** Between two rounds of those that were put off, milliseconds. @default 500 */
+  readonly againMs?: number
 }
 
 /** A query's stream as it stands. */
@@ -41,68 +59,145 @@ export interface QueryStream {
   readonly sequence: number
 }
 
-/** Read and appended together. */
-const CHUNK = 100
+/** Read and appended together: few, so that who is new has turns in between. */
+const CHUNK = 25
 
 /**
  * Takes over every query that the coordinator before left open, in the order given. QueryRecovered is valid before a query is touched; one
  * that was recovered before and has no event of its own since is failed: no statement can kill the coordinator for ever.
+ * Each stands for itself: one that cannot go on is failed or given up, one whose stream the log does not tell now is put
+ * off, and the others go on.
+ * @throws Fenced and the like: this process may tell nothing more
  */
-export async function recoverQueries(deps: RecoveryDeps, open: readonly string[]): Promise<RecoveredQueries> {
-  let resumed = 0
-  let failed = 0
-  let ended = 0
-  for (let from = 0; from < open.length; from += CHUNK) {
-    const ids = open.slice(from, from + CHUNK)
-    const streams = (await deps.readMany?.(ids).catch(() => undefined)) ?? new Map<string, QueryStream>()
-    // Side by side, so that their appends share a commit.
-    const resumptions = await Promise.all(
-      ids.map(async (queryId) => {
-        const stream = isQueryId(queryId) ? (streams.get(queryId) ?? (await readQuery(deps.log, queryId))) : undefined
-        if (!isQueryId(queryId) || !stream || stream.state.kind === 'NONE' || isTerminal(stream.state.kind)) {
-          ended++
-          return undefined
-        }
-        const { state, sequence } = stream
-        const live = state as LiveQuery
-        const aggregate = createQueryAggregate(queryId, deps.log, deps.clock, () => querySpanContext(live), {
-          state,
-          sequence,
-        })
-        const refusal = reasonNotToTouch(live)
-        const held = refusal
-          ? undefined
-          : deps.memory.holdRecovered(ownerOf(live.created), queryBytes(live), isDecided(live))
-        if (!held) {
-          await failQuery(aggregate, deps.clock, refusal ?? TOO_MUCH)
-          if (aggregate.state.kind !== 'NONE') deps.onFailed?.(aggregate.state)
-          failed++
-          return undefined
-        }
-        const data = { count: live.recoveries + 1, phase: live.kind, epoch: deps.epoch }
-        const events = await aggregate.execute([{ type: 'RecoverQuery', data }])
-        return { queryId, resumption: { state: aggregate.state as LiveQuery, sequence: sequence + events, held } }
-      }),
-    )
-    // Those that waited wait again in the order in which they came.
-    for (const one of resumptions) {
-      if (!one) continue
-      deps.resume(one.queryId, one.resumption)
-      resumed++
-    }
+export async function recoverQueries(deps: RecoveryDeps, open: readonly QueryId[]): Promise<RecoveredQueries> {
+  const counts = { resumed: 0, failed: 0, ended: 0, givenUp: 0 }
+  let left = await recoverRound(deps, open, counts)
+  if (left.length > 0) deps.onPutOff?.(left)
+  while (left.length > 0) {
+    await sleep(deps.againMs ?? 500)
+    left = await recoverRound(deps, left, counts)
   }
-  return { resumed, failed, ended }
+  return counts
 }
 
+/** @returns those that were put off */
+async function recoverRound(
+  deps: RecoveryDeps,
+  open: readonly QueryId[],
+  counts: Record<keyof RecoveredQueries, number>,
+): Promise<readonly QueryId[]> {
+  const putOff: QueryId[] = []
+  for (let from = 0; from < open.length; from += CHUNK) {
+    const ids = open.slice(from, from + CHUNK)
+    const streams = (await deps.readMany?.(ids).catch(() => undefined)) ?? new Map<QueryId, QueryStream>()
+    // Side by side, so that their appends share a commit.
+    const outcomes = await Promise.all(ids.map((queryId) => recoverAlone(deps, queryId, streams.get(queryId))))
+    // Those that waited wait again in the order in which they came.
+    for (const outcome of outcomes) {
+      if (outcome.kind === 'putOff') putOff.push(outcome.queryId)
+      else counts[outcome.kind === 'resumed' ? await resume(deps, outcome) : outcome.kind]++
+    }
+    await nextTurn()
+  }
+  return putOff
+}
+
+type Outcome =
+  | {
+      readonly kind: 'resumed'
+      readonly queryId: QueryId
+      readonly aggregate: QueryAggregate
+      readonly resumption: Resumption
+    }
+  | { readonly kind: 'putOff'; readonly queryId: QueryId }
+  | { readonly kind: 'failed' | 'ended' | 'givenUp' }
+
+/** What becomes of one query, whatever is wrong with it. @throws Fenced and the like */
+async function recoverAlone(deps: RecoveryDeps, queryId: QueryId, stream: QueryStream | undefined): Promise<Outcome> {
+  if (!isQueryId(queryId)) return { kind: 'ended' }
+  try {
+    return await recoverOne(deps, queryId, stream)
+  } catch (error) {
+    if (endsAll(error)) throw error
+    if (error instanceof LogUnavailable) return { kind: 'putOff', queryId }
+    deps.onGivenUp?.(queryId, error)
+    return { kind: 'givenUp' }
+  }
+}
+
+async function recoverOne(deps: RecoveryDeps, queryId: QueryId, known: QueryStream | undefined): Promise<Outcome> {
+  const stream = known ?? (await foldReadable(deps.log, queryId))
+  const { state, sequence } = stream
+  const unreadable = 'unreadable' in stream ? stream.unreadable : undefined
+  if (isTerminal(state.kind) || (state.kind === 'NONE' && unreadable === undefined)) return { kind: 'ended' }
+  if (state.kind === 'NONE') throw unreadable
+  const live = state as LiveQuery
+  const context = (): string | undefined => querySpanContext(live)
+  const aggregate = createQueryAggregate(queryId, deps.log, deps.clock, context, { state, sequence })
+  if (unreadable !== undefined) return failOrThrow(deps, aggregate, UNREADABLE, unreadable)
+  const refusal = reasonNotToTouch(live)
+  const held = refusal ? undefined : deps.memory.holdRecovered(ownerOf(live.created), queryBytes(live), isDecided(live))
+  if (!held) return failOrThrow(deps, aggregate, refusal ?? TOO_MUCH, undefined)
+  const data = { count: live.recoveries + 1, phase: live.kind, epoch: deps.epoch }
+  try {
+    const events = await aggregate.execute([{ type: 'RecoverQuery', data }])
+    const resumption = { state: aggregate.state as LiveQuery, sequence: sequence + events, held }
+    return { kind: 'resumed', queryId, aggregate, resumption }
+  } catch (error) {
+    held.release()
+    // What was read beside the log is not what the log has: it says so itself.
+    if (error instanceof SequenceConflict && known) return recoverOne(deps, queryId, undefined)
+    if (error instanceof NotTaken) return failOrThrow(deps, aggregate, NOT_TAKEN, error)
+    throw error
+  }
+}
+
+/** @returns how it went on after all */
+async function resume(
+  deps: RecoveryDeps,
+  { queryId, aggregate, resumption }: Extract<Outcome, { kind: 'resumed' }>,
+): Promise<'resumed' | 'failed' | 'givenUp'> {
+  try {
+    deps.resume(queryId, resumption)
+    return 'resumed'
+  } catch (error) {
+    resumption.held.release()
+    const outcome = await failOrThrow(deps, aggregate, NOT_RESUMED, error).catch((failing: unknown) => {
+      if (endsAll(failing)) throw failing
+      deps.onGivenUp?.(queryId, error)
+      return { kind: 'givenUp' } as const
+    })
+    return outcome.kind
+  }
+}
+
+/** Nothing may be told any more, of any query. */
+function endsAll(error: unknown): boolean {
+  return error instanceof Fenced || error instanceof LogWentBackwards || error instanceof LogChanged
+}
+
+const restarted: ErrorName = 'COORDINATOR_RESTARTED'
+
 const TOO_MUCH = failureOf(
-  'COORDINATOR_RESTARTED',
+  restarted,
   'The coordinator was restarted, and the statements that were open take more memory than they may; submit it again',
+)
+const UNREADABLE = failureOf(
+  restarted,
+  'The coordinator was restarted, and what was recorded of the query cannot be read; submit it again',
+)
+const NOT_TAKEN = failureOf(
+  restarted,
+  'The coordinator was restarted, and the event log does not take that the query goes on; submit it again',
+)
+const NOT_RESUMED = failureOf(
+  restarted,
+  'The coordinator was restarted, and cannot go on with the query; submit it again',
 )
 
 function reasonNotToTouch(query: LiveQuery): Failure | undefined {
   // It cannot fail any more, and what is left to do takes nothing of the statement.
   if (isDecided(query)) return undefined
-  const restarted: ErrorName = 'COORDINATOR_RESTARTED'
   if (query.recoveries > 0 && query.eventsSinceRecovery === 0)
     return failureOf(
       restarted,
@@ -116,20 +211,40 @@ function reasonNotToTouch(query: LiveQuery): Failure | undefined {
   return undefined
 }
 
+/** @throws `cause` when it can neither go on nor fail: its change is decided */
+async function failOrThrow(
+  deps: RecoveryDeps,
+  aggregate: QueryAggregate,
+  failure: Failure,
+  cause: unknown,
+): Promise<{ readonly kind: 'failed' }> {
+  await failQuery(aggregate, deps.clock, failure)
+  const { state } = aggregate
+  if (state.kind !== 'FAILED') throw cause ?? new Error(`Query ${aggregate.queryId} cannot fail any more`)
+  deps.onFailed?.(state)
+  return { kind: 'failed' }
+}
+
 async function failQuery(aggregate: QueryAggregate, clock: Clock, failure: Failure): Promise<void> {
-  await aggregate.execute([
-    (query) =>
-      query.kind === 'NONE'
-        ? []
-        : [...query.tasks.keys()].map((taskId) => ({ type: 'CancelTask', data: { taskId, reason: 'aborted' } })),
-    (query) => {
-      if (query.kind === 'NONE') return []
-      const now = clock.now()
-      const figures = {
-        stages: [...stagesAtEnd(query, 'FAILED', new Date(now).toISOString())],
-        totals: queryTotals(query, new Map(), now),
-      }
-      return [{ type: 'FailQuery', failure, figures }]
-    },
-  ])
+  const fail = (whole: boolean): Promise<number> =>
+    aggregate.execute([
+      (query) =>
+        query.kind === 'NONE' || !whole
+          ? []
+          : [...query.tasks.keys()].map((taskId) => ({ type: 'CancelTask', data: { taskId, reason: 'aborted' } })),
+      (query) => {
+        if (query.kind === 'NONE') return []
+        const now = clock.now()
+        const figures = {
+          stages: whole ? [...stagesAtEnd(query, 'FAILED', new Date(now).toISOString())] : [],
+          totals: queryTotals(query, new Map(), now),
+        }
+        return [{ type: 'FailQuery', failure, figures }]
+      },
+    ])
+  await fail(true).catch((error: unknown) => {
+    if (!(error instanceof NotTaken)) throw error
+    // The end itself always fits.
+    return fail(false)
+  })
 }

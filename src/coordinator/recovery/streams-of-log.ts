@@ -1,41 +1,101 @@
-import type { EventLog, Recorded } from '../../events/event-log.ts'
+import { memoryOf } from '../../events/envelope.ts'
+import type { Position, Recorded, EventReader, LogEnd } from '../../events/event-log.ts'
 import { beginning } from '../../events/event-log.ts'
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
+import type { StreamSpan } from './ended-streams.ts'
 
 /** Streams of queries as the log alone has them, for as long as the read models cannot say. */
 export interface StreamsOfLog {
   /** Of queries without an end, in the order of their creation. */
   readonly open: readonly QueryId[]
-  /** Events of an open query, or of one that ended lately. */
+  /** Events of an open query, or of one that ended lately, where they had room in memory. */
   get(stream: string): readonly Recorded[] | undefined
 }
 
+export interface StreamsOfLogOptions {
+  /** ISO time; streams that ended before are left out. */
+  readonly endedSince: string
+  /** Of events kept in memory, all streams together. @default 64 MB */
+  readonly maxBytes?: number
+  /** Told of a stream whose events had no room: where they lie. */
+  readonly onLeftOut: (stream: QueryId, span: StreamSpan) => void
+}
+
 const EVENTS_AT_ONCE = 5000
+const MAX_BYTES = 64 * 1024 * 1024
+
+interface Stream {
+  /** Undefined once they had no room. */
+  events: Recorded[] | undefined
+  bytes: number
+  readonly first: Position
+  last: Position
+  ended: boolean
+}
 
 /**
- * Reads the whole log: no index by stream is needed, and no memory but for queries that somebody may still ask for.
- * @param endedSince ISO time; streams that ended before are left out
+ * Reads the whole log: no index by stream is needed, and no memory but for queries that somebody may still ask for, as far
+ * as it is given. Events of ended queries leave memory first, then those of the oldest.
  */
-export async function readStreamsOfLog(log: Pick<EventLog, 'read' | 'tip'>, endedSince: string): Promise<StreamsOfLog> {
-  const streams = new Map<QueryId, Recorded[]>()
-  const ended = new Set<QueryId>()
+export async function readStreamsOfLog(
+  log: EventReader & LogEnd,
+  { endedSince, maxBytes = MAX_BYTES, onLeftOut }: StreamsOfLogOptions,
+): Promise<StreamsOfLog> {
+  const streams = new Map<QueryId, Stream>()
+  let bytes = 0
+
+  function leave(stream: Stream): void {
+    bytes -= stream.bytes
+    stream.events = undefined
+    stream.bytes = 0
+  }
+
+  function makeRoom(): void {
+    for (const onlyEnded of [true, false])
+      for (const stream of streams.values()) {
+        // Some more than is needed now: the next event does not look through all of them again.
+        if (bytes <= maxBytes * 0.9) return
+        if (stream.events && (stream.ended || !onlyEnded)) leave(stream)
+      }
+  }
+
+  function add(event: Recorded & { readonly stream: QueryId }): Stream | undefined {
+    const { stream: queryId, position, sequence } = event
+    let stream = streams.get(queryId)
+    if (!stream) {
+      if (sequence !== 1) return undefined
+      stream = { events: [], bytes: 0, first: position, last: position, ended: false }
+      streams.set(queryId, stream)
+    }
+    stream.last = position
+    if (!stream.events) return stream
+    const size = memoryOf(event)
+    stream.events.push(event)
+    stream.bytes += size
+    bytes += size
+    return stream
+  }
+
   for (let from = beginning((await log.tip()).at.length); ;) {
     const { events, next } = await log.read(from, EVENTS_AT_ONCE)
     if (events.length === 0) break
     from = next
     for (const event of events) {
-      const { stream, type, time } = event
-      if (!isQueryId(stream)) continue
-      const known = streams.get(stream)
-      if (known) known.push(event)
-      else if (event.sequence === 1) streams.set(stream, [event])
-      if (type !== 'QueryFinished' && type !== 'QueryFailed') continue
-      if (time < endedSince) streams.delete(stream)
-      else ended.add(stream)
+      if (!isQueryId(event.stream)) continue
+      const stream = add({ ...event, stream: event.stream })
+      if (stream && (event.type === 'QueryFinished' || event.type === 'QueryFailed')) {
+        stream.ended = true
+        if (event.time < endedSince) {
+          leave(stream)
+          streams.delete(event.stream)
+        }
+      }
+      if (bytes > maxBytes) makeRoom()
     }
   }
+  for (const [queryId, { events, first, last }] of streams) if (!events) onLeftOut(queryId, { first, last })
   return {
-    open: [...streams.keys()].filter((stream) => !ended.has(stream)),
-    get: (stream) => (isQueryId(stream) ? streams.get(stream) : undefined),
+    open: [...streams].filter(([, { ended }]) => !ended).map(([queryId]) => queryId),
+    get: (stream) => (isQueryId(stream) ? streams.get(stream)?.events : undefined),
   }
 }

@@ -1,3 +1,4 @@
+import type { QueryId } from '../../shared/ids.ts'
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
 import type { SweepReport } from '../../connectors/spi/table-writer.ts'
 import type { Clock } from '../../shared/clock.ts'
@@ -9,7 +10,7 @@ export interface TableSweeperDeps {
    * All queries that have not ended, with the time each was created (ISO); undefined while that is not known or this
    * coordinator may not write the log: then nothing is swept.
    */
-  openQueries(): readonly { readonly queryId: string; readonly createdAt: string | undefined }[] | undefined
+  openQueries(): readonly { readonly queryId: QueryId; readonly createdAt: string | undefined }[] | undefined
   onSwept(catalog: string, report: SweepReport): void
   onTrouble(catalog: string, error: unknown): void
   /** From the start to the first sweep. @default 300_000 */
@@ -50,7 +51,7 @@ export function createTableSweeper(deps: TableSweeperDeps): TableSweeper {
       const open = deps.openQueries()
       if (stopped || !open) return
       if (!writer) continue
-      const ids = new Set(open.map(({ queryId }) => queryId))
+      const ids: ReadonlySet<string> = new Set(open.map(({ queryId }) => queryId))
       const began = open.map(({ createdAt }) => (createdAt === undefined ? clock.now() : Date.parse(createdAt)))
       try {
         const report = await writer.sweep({

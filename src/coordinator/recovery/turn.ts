@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Clock } from '../../shared/clock.ts'
 import { isLoopback } from '../../shared/loopback.ts'
 import type { EpochFollower, WriterPlace } from './epoch-follower.ts'
+import { hasCode } from '../../shared/node-error.ts'
 
 export interface TurnOptions {
   readonly follower: Pick<EpochFollower, 'place' | 'epochAtEnd'>
@@ -23,13 +24,16 @@ export interface TurnOptions {
  */
 export type Answer = 'writes' | 'gone' | 'silent'
 
+/** What a look says: see `Turn`. */
+export type Look = 'claim' | 'writes' | 'waiting' | 'behind'
+
 /** Whether this process may claim the log. It is liveness only: the log fences whoever guesses wrong. */
 export interface Turn {
   /**
    * `claim`: nobody writes, and this process has read all there is. `writes`: the writer answers. `waiting`: it does not,
    * yet its time is not over. `behind`: this process has not read the log to its end.
    */
-  look(): Promise<'claim' | 'writes' | 'waiting' | 'behind'>
+  look(): Promise<Look>
   /** Milliseconds since the writer was last heard of, time in which this process itself stood still taken out. */
   silentMs(): number
 }
@@ -113,8 +117,8 @@ export function askInfo(place: WriterPlace): Promise<Answer> {
       clearTimeout(timer)
       resolve('silent')
     })
-    asked.on('error', (error: NodeJS.ErrnoException) =>
-      resolve(error.code === 'ECONNREFUSED' && isLoopback(url.hostname) ? 'gone' : 'silent'),
+    asked.on('error', (error: Error) =>
+      resolve(hasCode(error, 'ECONNREFUSED') && isLoopback(url.hostname) ? 'gone' : 'silent'),
     )
     asked.end()
   })

@@ -1,33 +1,24 @@
-import type { EventLog } from '../../events/event-log.ts'
+import { isBelow, type StreamReader } from '../../events/event-log.ts'
 import type { EndedStreams } from './ended-streams.ts'
 import type { StreamsOfLog } from './streams-of-log.ts'
 
 /**
- * The log, whose streams are read from memory as long as they are there, and those of queries that the read models do
- * not know yet where they lie.
+ * Streams from memory as long as they are there, those of queries that the read models do not know yet from where they
+ * lie, and all others from the log.
  */
 export function withStreams(
-  log: EventLog,
-  streams: () => StreamsOfLog | undefined,
+  log: StreamReader,
+  streams: () => Pick<StreamsOfLog, 'get'> | undefined,
   ended?: Pick<EndedStreams, 'has' | 'read'>,
-): EventLog {
+): StreamReader {
   return {
-    open: () => log.open(),
-    claim: (as) => log.claim(as),
-    append: (...one) => log.append(...one),
-    read: (...one) => log.read(...one),
-    async *readStream(stream, after = 0) {
+    async *readStream(stream, after = 0, until) {
       const known = streams()?.get(stream) ?? (ended?.has(stream) ? await ended.read(stream) : undefined)
-      if (!known) return yield* log.readStream(stream, after)
-      for (const event of known) if (event.sequence > after) yield event
+      if (!known) return yield* log.readStream(stream, after, until)
+      for (const event of known) {
+        if (until && !isBelow(event.position, until)) return
+        if (event.sequence > after) yield event
+      }
     },
-    keepPages: (...one) => log.keepPages(...one),
-    readPage: (...one) => log.readPage(...one),
-    forgettable: (stream) => log.forgettable(stream),
-    forget: (...one) => log.forget(...one),
-    subscribe: (...one) => log.subscribe(...one),
-    tip: () => log.tip(),
-    fenced: log.fenced,
-    close: () => log.close(),
   }
 }

@@ -1,6 +1,8 @@
 import type { Clock } from '../../shared/clock.ts'
 import type { WorkerClient } from './worker-client.ts'
 import type { WorkerDirectory } from './workers.ts'
+import { howToRetry } from '../../shared/quipu-error.ts'
+import type { TaskId } from '../../shared/ids.ts'
 
 /** Takes tasks of ended queries off their workers, many in one request, when nobody needs their pages any more. */
 export interface TaskCleaner {
@@ -12,7 +14,7 @@ export interface TaskCleaner {
 export interface FinishedTask {
   readonly nodeId: string
   readonly nodeUrl: string
-  readonly taskId: string
+  readonly taskId: TaskId
 }
 
 interface Due {
@@ -67,7 +69,8 @@ export function createTaskCleaner(
         url,
         some.map(({ task }) => task.taskId),
       )
-    } catch {
+    } catch (error) {
+      if (howToRetry(error) === 'never') return
       // Started again, it has them still; one that stays away for long has dropped them.
       const at = clock.monotonicMs() + AGAIN_MS
       for (const one of some) if (at < one.until) due.push({ ...one, at })

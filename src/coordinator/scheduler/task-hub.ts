@@ -1,29 +1,25 @@
 import type { TaskStatus } from '../../execution/api/task.ts'
+import type { TaskId } from '../../shared/ids.ts'
 import type { WorkerClient } from './worker-client.ts'
+import { WorkerLost, WorkerRefused, type WorkerError } from './worker-error.ts'
 import type { WorkerDirectory } from './workers.ts'
 
 /** Who waits for news of one task. */
 export interface TaskListener {
   /** Statuses come in the worker's order; pages are those closed since the last one told. */
   onStatus(status: TaskStatus): void
-  /** The worker does not have the task any more, or has not answered for too long. */
-  onLost(reason: string): void
+  /** Its worker does not have the task any more, has not answered for too long, or tells nothing of its tasks. */
+  onLost(error: WorkerError): void
 }
 
 /**
  * One long poll a worker brings the news of all its tasks (states, closed pages); no polling interval lies on the way
- * of a small query.
+ * of a small query. A worker that does not answer is asked as long as somebody waits for a task of it.
  */
 export interface TaskHub {
-  listen(nodeUrl: string, taskId: string, listener: TaskListener): void
-  forget(nodeUrl: string, taskId: string): void
+  listen(nodeUrl: string, taskId: TaskId, listener: TaskListener): void
+  forget(nodeUrl: string, taskId: TaskId): void
   stop(): void
-}
-
-interface WorkerFeed {
-  readonly listeners: Map<string, TaskListener>
-  readonly abort: AbortController
-  lastAnswer: number
 }
 
 export interface TaskHubOptions {
@@ -32,63 +28,136 @@ export interface TaskHubOptions {
   readonly monotonicMs: () => number
 }
 
-export function createTaskHub(client: WorkerClient, workers: WorkerDirectory, options: TaskHubOptions): TaskHub {
+export function createTaskHub(
+  client: Pick<WorkerClient, 'taskNews'>,
+  workers: Pick<WorkerDirectory, 'byUrl'>,
+  options: TaskHubOptions,
+): TaskHub {
   const feeds = new Map<string, WorkerFeed>()
   let stopped = false
 
-  async function follow(nodeUrl: string, feed: WorkerFeed): Promise<void> {
-    let version: string | undefined
-    let pause = 20
-    while (!stopped && !feed.abort.signal.aborted) {
-      try {
-        const full = version === undefined
-        // A listener that comes while the request is under way is not in its answer: it must not count as lost.
-        const asked = [...feed.listeners.keys()]
-        const news = await client.taskNews(nodeUrl, version, feed.abort.signal)
-        feed.lastAnswer = options.monotonicMs()
-        pause = 20
-        version = news.version
-        for (const status of news.tasks) feed.listeners.get(status.taskId)?.onStatus(status)
-        if (full) {
-          const there = new Set(news.tasks.map((task) => task.taskId))
-          for (const taskId of asked)
-            if (!there.has(taskId)) lose(feed, taskId, `worker ${nodeUrl} has no task ${taskId}`)
-        }
-      } catch {
-        if (stopped || feed.abort.signal.aborted) return
-        // The worker may have been replaced by a new process: ask for everything again.
-        version = undefined
-        const silence = options.monotonicMs() - feed.lastAnswer
-        if (silence > options.lostAfterMs || (silence > 1000 && !workers.byUrl(nodeUrl)))
-          for (const taskId of feed.listeners.keys()) lose(feed, taskId, `no answer from worker ${nodeUrl}`)
-        await new Promise((resolve) => setTimeout(resolve, pause))
-        pause = Math.min(500, pause * 2)
-      }
-      if (feed.listeners.size === 0 && feed.abort.signal.aborted) return
-    }
-  }
-
-  function lose(feed: WorkerFeed, taskId: string, reason: string): void {
-    const listener = feed.listeners.get(taskId)
-    feed.listeners.delete(taskId)
-    listener?.onLost(reason)
+  function follow(nodeUrl: string): WorkerFeed {
+    const feed = new WorkerFeed({ nodeUrl, client, workers, options })
+    feeds.set(nodeUrl, feed)
+    void feed.follow().then(() => {
+      if (feeds.get(nodeUrl) === feed) feeds.delete(nodeUrl)
+    })
+    return feed
   }
 
   return {
     listen(nodeUrl, taskId, listener) {
-      let feed = feeds.get(nodeUrl)
-      if (!feed) {
-        feed = { listeners: new Map(), abort: new AbortController(), lastAnswer: options.monotonicMs() }
-        feeds.set(nodeUrl, feed)
-        void follow(nodeUrl, feed)
-      }
-      if (feed.listeners.size === 0) feed.lastAnswer = options.monotonicMs()
-      feed.listeners.set(taskId, listener)
+      if (stopped) return
+      const feed = feeds.get(nodeUrl)
+      const live = feed && !feed.ended ? feed : follow(nodeUrl)
+      live.listen(taskId, listener)
     },
-    forget: (nodeUrl, taskId) => void feeds.get(nodeUrl)?.listeners.delete(taskId),
+    forget: (nodeUrl, taskId) => feeds.get(nodeUrl)?.forget(taskId),
     stop() {
       stopped = true
-      for (const feed of feeds.values()) feed.abort.abort()
+      for (const feed of feeds.values()) feed.stop()
     },
+  }
+}
+
+interface FeedParts {
+  readonly nodeUrl: string
+  readonly client: Pick<WorkerClient, 'taskNews'>
+  readonly workers: Pick<WorkerDirectory, 'byUrl'>
+  readonly options: TaskHubOptions
+}
+
+const FIRST_PAUSE_MS = 20
+const LONGEST_PAUSE_MS = 500
+/** A worker that has left, too, may only be a little late. */
+const LEFT_AFTER_MS = 1000
+
+/** The news of one worker, from the first listener until it does not answer and nobody listens. */
+class WorkerFeed {
+  readonly #parts: FeedParts
+  readonly #listeners = new Map<TaskId, TaskListener>()
+  readonly #abort = new AbortController()
+  /** Up to which the worker's news are known; undefined to be told all. */
+  #version: string | undefined
+  #lastAnswer: number
+  #ended = false
+
+  constructor(parts: FeedParts) {
+    this.#parts = parts
+    this.#lastAnswer = parts.options.monotonicMs()
+  }
+
+  get ended(): boolean {
+    return this.#ended
+  }
+
+  listen(taskId: TaskId, listener: TaskListener): void {
+    if (this.#listeners.size === 0) this.#lastAnswer = this.#parts.options.monotonicMs()
+    this.#listeners.set(taskId, listener)
+  }
+
+  forget(taskId: TaskId): void {
+    this.#listeners.delete(taskId)
+  }
+
+  stop(): void {
+    this.#ended = true
+    this.#abort.abort()
+  }
+
+  /** Asks from this turn on; who listens later may be making the task just now. Resolves when the feed has ended. */
+  async follow(): Promise<void> {
+    let pause = FIRST_PAUSE_MS
+    while (!this.#ended) {
+      try {
+        await this.#ask()
+        pause = FIRST_PAUSE_MS
+      } catch (error) {
+        if (this.#ended) return
+        // The worker may have been replaced by a new process: ask for everything again.
+        this.#version = undefined
+        this.#giveUp(error)
+        if (this.#listeners.size === 0) {
+          this.#ended = true
+          return
+        }
+        await new Promise((resolve) => setTimeout(resolve, pause))
+        pause = Math.min(LONGEST_PAUSE_MS, pause * 2)
+      }
+    }
+  }
+
+  async #ask(): Promise<void> {
+    const { nodeUrl, client, options } = this.#parts
+    const full = this.#version === undefined
+    // A listener that comes while the request is under way is not in its answer: it must not count as lost.
+    const asked = [...this.#listeners.keys()]
+    const news = await client.taskNews(nodeUrl, this.#version, this.#abort.signal)
+    this.#lastAnswer = options.monotonicMs()
+    this.#version = news.version
+    for (const status of news.tasks) this.#listeners.get(status.taskId)?.onStatus(status)
+    if (!full) return
+    const there = new Set(news.tasks.map((task) => task.taskId))
+    for (const taskId of asked)
+      if (!there.has(taskId)) this.#lose(taskId, new WorkerLost(`worker ${nodeUrl} has no task ${taskId}`))
+  }
+
+  /** After a request that failed: those who wait in vain are told. */
+  #giveUp(error: unknown): void {
+    const { nodeUrl, workers, options } = this.#parts
+    if (error instanceof WorkerRefused) return this.#loseAll(error)
+    const silence = options.monotonicMs() - this.#lastAnswer
+    if (silence > options.lostAfterMs || (silence > LEFT_AFTER_MS && !workers.byUrl(nodeUrl)))
+      this.#loseAll(new WorkerLost(`no answer from worker ${nodeUrl}`))
+  }
+
+  #loseAll(error: WorkerError): void {
+    for (const taskId of this.#listeners.keys()) this.#lose(taskId, error)
+  }
+
+  #lose(taskId: TaskId, error: WorkerError): void {
+    const listener = this.#listeners.get(taskId)
+    this.#listeners.delete(taskId)
+    listener?.onLost(error)
   }
 }

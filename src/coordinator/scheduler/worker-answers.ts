@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { taskStatusSchema, type TaskStatus } from '../../execution/api/task.ts'
+import { Signal } from '../../shared/quipu-error.ts'
+import type { ErrorName } from '../../shared/engine-error.ts'
+import type { TaskId } from '../../shared/ids.ts'
 
 /** A worker's answer that says nothing that can be: what it says of its tasks goes into events, and stays. */
-export class UnusableAnswer extends Error {
-  override readonly name = 'UnusableAnswer'
-}
+export class UnusableAnswer extends Signal {}
 
 const TIMES: ReadonlySet<string> = new Set(['createTime', 'startTime', 'endTime', 'lastHeartbeat', 'lastUpdate'])
 const answeredStatus = taskStatusSchema.refine((status) => isPlausible(status), 'figures or times that no task has')
@@ -14,10 +15,10 @@ const answeredStatuses = z.array(answeredStatus)
  * The status of one task.
  * @throws UnusableAnswer when it is none, or that of another task
  */
-export function readTaskStatus(body: Buffer, taskId: string): TaskStatus {
+export function readTaskStatus(body: Buffer, taskId: TaskId): TaskStatus {
   const status = read(answeredStatus, body)
   if (status.taskId !== taskId) throw new UnusableAnswer(`it tells of another task than ${taskId}`)
-  return status
+  return withRetriable(status)
 }
 
 /**
@@ -25,7 +26,16 @@ export function readTaskStatus(body: Buffer, taskId: string): TaskStatus {
  * @throws UnusableAnswer when one of them is none
  */
 export function readTaskStatuses(body: Buffer): readonly TaskStatus[] {
-  return read(answeredStatuses, body)
+  return read(answeredStatuses, body).map(withRetriable)
+}
+
+/** A worker of a version before says by these names alone that the task may be begun again. */
+const RETRIABLE_BEFORE: ReadonlySet<ErrorName> = new Set(['REMOTE_TASK_ERROR', 'REMOTE_HOST_GONE'])
+
+function withRetriable(status: TaskStatus): TaskStatus {
+  const { failure } = status
+  if (!failure || failure.retriable !== undefined) return status
+  return { ...status, failure: { ...failure, retriable: RETRIABLE_BEFORE.has(failure.errorName) } }
 }
 
 function read<T>(schema: z.ZodType<T>, body: Buffer): T {

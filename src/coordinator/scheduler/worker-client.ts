@@ -1,88 +1,71 @@
-import { Agent, request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 import { internalHeaders, taskStatusJson, type TaskStatus, type TaskUpdate } from '../../execution/api/task.ts'
 import { EngineError } from '../../shared/engine-error.ts'
-import { requestOptionsOf } from '../../shared/request-options.ts'
+import type { TaskId } from '../../shared/ids.ts'
+import { withinTaskCall, type TaskCall } from './task-calls.ts'
 import { readTaskStatus, readTaskStatuses, UnusableAnswer } from './worker-answers.ts'
-import { entitySpanId, formatTraceparent, newSpanId, parseTraceparent } from '../../telemetry/trace-context.ts'
-
-export interface WorkerAnswer {
-  readonly status: number
-  readonly headers: IncomingHttpHeaders
-  readonly body: Buffer
-}
-
-/** A worker that could not be reached or broke off: says nothing about what it did. */
-export class WorkerUnreachable extends Error {
-  override readonly name = 'WorkerUnreachable'
-}
-
-/** The worker has seen a higher epoch: this coordinator is no longer the writer. */
-export class StaleEpoch extends Error {
-  override readonly name = 'StaleEpoch'
-}
+import { WorkerLost, WorkerRefused } from './worker-error.ts'
+import {
+  createWorkerRequests,
+  type WorkerAnswer,
+  type WorkerRequest,
+  type WorkerRequestsOptions,
+} from './worker-requests.ts'
 
 export interface TaskNews {
   readonly version: string
   readonly tasks: readonly TaskStatus[]
 }
 
-/** What the coordinator asks of workers; every request carries its epoch and the cluster secret. */
+/** A page as its task listed it. */
+interface ListedPage {
+  readonly taskId: TaskId
+  /** Its position in the task's output. */
+  readonly token: number
+  readonly bytes: number
+}
+
+/** A request of the task resource, passed on as it is. */
+interface ForwardedRequest {
+  readonly method: string
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: Buffer
+}
+
+/**
+ * What the coordinator asks of workers.
+ * Each call throws WorkerLost when the worker does not answer in order, WorkerRefused when it says no, StaleEpoch when it
+ * knows a later coordinator.
+ */
 export interface WorkerClient {
   /** @throws EngineError EXCEEDED_TASK_DESCRIPTOR_STORAGE_CAPACITY when a worker would not take so large an update */
-  createTask(nodeUrl: string, taskId: string, update: TaskUpdate): Promise<TaskStatus>
+  createTask(nodeUrl: string, taskId: TaskId, update: TaskUpdate): Promise<TaskStatus>
   /** The task as the worker has it, every closed page included; undefined when it has none. */
-  getTask(nodeUrl: string, taskId: string): Promise<TaskStatus | undefined>
+  getTask(nodeUrl: string, taskId: TaskId): Promise<TaskStatus | undefined>
   /** Resolves when the worker has no such task any more. */
-  deleteTask(nodeUrl: string, taskId: string, abort: boolean, traceparent?: string): Promise<void>
+  deleteTask(nodeUrl: string, taskId: TaskId, abort: boolean, traceparent?: string): Promise<void>
   /** Tasks of ended queries, many at once; unknown ones are gone already. */
-  deleteTasks(nodeUrl: string, taskIds: readonly string[]): Promise<void>
+  deleteTasks(nodeUrl: string, taskIds: readonly TaskId[]): Promise<void>
   /** The bytes of a closed page, or undefined when the worker has it no more. */
-  fetchPage(nodeUrl: string, taskId: string, token: number, acknowledgeBefore?: number): Promise<Buffer | undefined>
+  fetchPage(nodeUrl: string, page: ListedPage, acknowledgeBefore?: number): Promise<Buffer | undefined>
   /** Pages below a token are passed for good. */
-  acknowledge(nodeUrl: string, taskId: string, before: number): Promise<void>
+  acknowledge(nodeUrl: string, taskId: TaskId, before: number): Promise<void>
   /** Long-polls all tasks of a worker that changed since a version. */
   taskNews(nodeUrl: string, since: string | undefined, signal: AbortSignal): Promise<TaskNews>
-  /** Any request of the task resource, passed on as it is. */
-  forward(
-    nodeUrl: string,
-    method: string,
-    path: string,
-    headers: Record<string, string>,
-    body?: Buffer,
-  ): Promise<WorkerAnswer>
+  /** Any request of the task resource; any answer of it. */
+  forward(nodeUrl: string, request: ForwardedRequest): Promise<WorkerAnswer>
   close(): void
 }
 
-export interface WorkerClientOptions {
-  readonly epoch: () => number
-  /** Of the log that the epoch is of. */
-  readonly logId: string
-  readonly bearer: string
-  readonly requestTimeoutMs: number
+export interface WorkerClientOptions extends WorkerRequestsOptions {
   /** What workers take as the body of a task update. */
   readonly taskBodyBytes: number
-  /** Told of every request's outcome: feeds the decaying counters of the node resource. */
-  readonly onOutcome?: (nodeUrl: string, error: Error | undefined) => void
-  /** A worker says that it has seen a higher epoch. @returns whether it is right */
-  readonly onStaleEpoch: (nodeUrl: string) => Promise<boolean>
+  /** The largest page that a worker makes. */
+  readonly pageMaxBytes: number
   /** Told of every request that made, changed or ended a task of a query with a trace. */
   readonly onTaskCall?: (call: TaskCall) => void
   /** Told of every request for a page. `retry`: not reached, whoever wants it asks again; `failed`: it is gone. */
   readonly onPageFetched?: (fetch: PageFetch) => void
-}
-
-/** A request that changes a task of a traced query. */
-export interface TaskCall {
-  readonly name: 'task-update' | 'task-delete'
-  readonly taskId: string
-  readonly nodeUrl: string
-  /** Of the stage. */
-  readonly traceparent: string
-  /** The request's own: the worker's span is below it. */
-  readonly spanId: string
-  /** Absent when there was no answer. */
-  readonly status: number | undefined
-  readonly milliseconds: number
 }
 
 export interface PageFetch {
@@ -91,169 +74,105 @@ export interface PageFetch {
   readonly milliseconds: number
 }
 
+const MB = 1024 * 1024
+/** What answers may have, far above what they do: a task's figures grow with its batches, news with a worker's tasks. */
+const STATUS_BYTES = 64 * MB
+const NEWS_BYTES = 128 * MB
+const NEWS_WAIT_MS = 30_000
+
+const statusHeaders = { accept: taskStatusJson }
+
 export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
-  const agent = new Agent({ keepAlive: true, maxSockets: 64, noDelay: true, timeout: 120_000 })
-
-  function send(
-    nodeUrl: string,
-    method: string,
-    path: string,
-    headers: Record<string, string>,
-    body?: Buffer | string,
-    timeoutMs = options.requestTimeoutMs,
-    signal?: AbortSignal,
-  ): Promise<WorkerAnswer> {
-    return new Promise((resolve, reject) => {
-      const fail = (cause: Error): void => {
-        const error = new WorkerUnreachable(`${method} ${nodeUrl}: ${cause.message}`, { cause })
-        if (!signal?.aborted) options.onOutcome?.(nodeUrl, error)
-        reject(error)
-      }
-      const request = httpRequest(
-        {
-          ...requestOptionsOf(nodeUrl, path),
-          method,
-          agent,
-          ...(signal ? { signal } : {}),
-          headers: {
-            authorization: `Bearer ${options.bearer}`,
-            [internalHeaders.epoch]: String(options.epoch()),
-            [internalHeaders.log]: options.logId,
-            ...(body === undefined
-              ? {}
-              : { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }),
-            ...headers,
-          },
-        },
-        (response) => {
-          const parts: Buffer[] = []
-          response.on('data', (part: Buffer) => parts.push(part))
-          response.on('error', fail)
-          response.on('end', () => {
-            const status = response.statusCode ?? 0
-            if (status === 409) {
-              // One worker's word ends no coordinator.
-              options
-                .onStaleEpoch(nodeUrl)
-                .then(
-                  (right) =>
-                    right
-                      ? reject(new StaleEpoch(`${nodeUrl} has seen a higher epoch`))
-                      : fail(new Error('it has seen an epoch that the event log has not')),
-                  fail,
-                )
-              return
-            }
-            options.onOutcome?.(nodeUrl, undefined)
-            resolve({ status, headers: response.headers, body: parts.length === 1 ? parts[0]! : Buffer.concat(parts) })
-          })
-        },
-      )
-      request.setTimeout(timeoutMs, () => request.destroy(new Error(`no answer within ${timeoutMs} ms`)))
-      request.on('error', fail)
-      request.end(body)
-    })
-  }
-
-  async function told(
-    name: TaskCall['name'],
-    nodeUrl: string,
-    taskId: string,
-    traceparent: string | undefined,
-    call: (headers: Readonly<Record<string, string>>) => Promise<WorkerAnswer>,
-  ): Promise<WorkerAnswer> {
-    const context = options.onTaskCall ? parseTraceparent(traceparent) : undefined
-    if (traceparent === undefined || !context?.sampled) return call({})
-    const start = performance.now()
-    // As a successor would name it, whose stand-in is the parent of the worker's span when this one is lost.
-    const spanId = name === 'task-update' ? entitySpanId(name, taskId) : newSpanId()
-    let status: number | undefined
-    try {
-      const answer = await call({ traceparent: formatTraceparent({ ...context, spanId }) })
-      status = answer.status
-      return answer
-    } finally {
-      const milliseconds = performance.now() - start
-      options.onTaskCall?.({ name, taskId, nodeUrl, traceparent, spanId, status, milliseconds })
-    }
-  }
-
-  const expectOk = (answer: WorkerAnswer, what: string): WorkerAnswer => {
-    if (answer.status >= 200 && answer.status < 300) return answer
-    throw new WorkerUnreachable(`${what}: HTTP ${answer.status} ${answer.body.toString('utf8', 0, 200)}`)
-  }
-
-  /** A worker that answers nonsense is as good as gone: others do its work. */
-  function usable<T>(what: string, read: () => T): T {
-    try {
-      return read()
-    } catch (error) {
-      if (error instanceof UnusableAnswer)
-        throw new WorkerUnreachable(`${what}: the answer is of no use: ${error.message}`)
-      throw error
-    }
-  }
+  const requests = createWorkerRequests(options)
 
   return {
     async createTask(nodeUrl, taskId, update) {
+      const what = `POST task ${taskId}`
       const body = Buffer.from(JSON.stringify(update))
       if (body.length > options.taskBodyBytes) throw tooLargeTask(update, body.length, options.taskBodyBytes)
-      const answer = await told('task-update', nodeUrl, taskId, update.traceparent, (headers) =>
-        send(nodeUrl, 'POST', `/v1/task/${taskId}`, { accept: taskStatusJson, ...headers }, body),
+      const call = { name: 'task-update', taskId, nodeUrl } as const
+      const answer = await withinTaskCall(options.onTaskCall, call, update.traceparent, (headers) =>
+        requests.send({
+          nodeUrl,
+          method: 'POST',
+          path: `/v1/task/${taskId}`,
+          headers: { ...statusHeaders, ...headers },
+          body,
+          maxBytes: STATUS_BYTES,
+        }),
       )
       // Its own limit may be lower; every other worker's too.
       if (answer.status === 413) throw tooLargeTask(update, body.length)
-      const { body: answered } = expectOk(answer, `POST task ${taskId}`)
-      return usable(`POST task ${taskId}`, () => readTaskStatus(answered, taskId))
+      const { body: answered } = expectOk(answer, what)
+      return usable(what, () => readTaskStatus(answered, taskId))
     },
+
     async getTask(nodeUrl, taskId) {
-      const answer = await send(nodeUrl, 'GET', `/v1/task/${taskId}`, { accept: taskStatusJson })
+      const path = `/v1/task/${taskId}`
+      const answer = await requests.send({
+        nodeUrl,
+        method: 'GET',
+        path,
+        headers: statusHeaders,
+        maxBytes: STATUS_BYTES,
+      })
       if (answer.status === 404) return undefined
       const { body } = expectOk(answer, `GET task ${taskId}`)
       return usable(`GET task ${taskId}`, () => readTaskStatus(body, taskId))
     },
+
     async deleteTask(nodeUrl, taskId, abort, traceparent) {
-      const answer = await told('task-delete', nodeUrl, taskId, traceparent, (headers) =>
-        send(nodeUrl, 'DELETE', `/v1/task/${taskId}?abort=${abort}`, { accept: taskStatusJson, ...headers }),
+      const call = { name: 'task-delete', taskId, nodeUrl } as const
+      const answer = await withinTaskCall(options.onTaskCall, call, traceparent, (headers) =>
+        requests.send({
+          nodeUrl,
+          method: 'DELETE',
+          path: `/v1/task/${taskId}?abort=${abort}`,
+          headers: { ...statusHeaders, ...headers },
+          maxBytes: STATUS_BYTES,
+        }),
       )
       if (answer.status !== 404) expectOk(answer, `DELETE task ${taskId}`)
     },
+
     async deleteTasks(nodeUrl, taskIds) {
-      expectOk(await send(nodeUrl, 'DELETE', '/v1/task', {}, JSON.stringify({ taskIds })), 'DELETE tasks')
+      const body = JSON.stringify({ taskIds })
+      const answer = await requests.send({ nodeUrl, method: 'DELETE', path: '/v1/task', body, maxBytes: STATUS_BYTES })
+      expectOk(answer, 'DELETE tasks')
     },
-    async fetchPage(nodeUrl, taskId, token, acknowledgeBefore) {
+
+    async fetchPage(nodeUrl, page, acknowledgeBefore) {
       const start = performance.now()
       const told = (result: PageFetch['result'], bytes = 0): void =>
         options.onPageFetched?.({ result, bytes, milliseconds: performance.now() - start })
       try {
-        const answer = await send(nodeUrl, 'GET', `/v1/task/${taskId}/results/0/${token}`, {
-          [internalHeaders.maxWait]: '0ms',
-          ...(acknowledgeBefore === undefined ? {} : { [internalHeaders.acknowledge]: String(acknowledgeBefore) }),
-        })
+        const answer = await requests.send(pageRequest(nodeUrl, page, options.pageMaxBytes, acknowledgeBefore))
         const gone = answer.status === 404 || answer.status === 410
-        const body = gone ? undefined : expectOk(answer, `page ${token} of ${taskId}`).body
-        told(gone ? 'failed' : 'ok', body?.length)
-        return body
+        const bytes = gone ? undefined : expectOk(answer, `page ${page.token} of ${page.taskId}`).body
+        told(bytes ? 'ok' : 'failed', bytes?.length)
+        return bytes
       } catch (error) {
-        told('retry')
+        told(error instanceof WorkerRefused ? 'failed' : 'retry')
         throw error
       }
     },
+
     async acknowledge(nodeUrl, taskId, before) {
-      const answer = await send(nodeUrl, 'DELETE', `/v1/task/${taskId}/results/0?before=${before}`, {})
+      const path = `/v1/task/${taskId}/results/0?before=${before}`
+      const answer = await requests.send({ nodeUrl, method: 'DELETE', path, maxBytes: STATUS_BYTES })
       if (answer.status !== 404) expectOk(answer, `acknowledge ${taskId}`)
     },
+
     async taskNews(nodeUrl, since, signal) {
-      const query = since === undefined ? '?since=' : `?since=${encodeURIComponent(since)}`
-      const answer = await send(
+      const answer = await requests.send({
         nodeUrl,
-        'GET',
-        `/v1/task${query}`,
-        { accept: taskStatusJson },
-        undefined,
-        30_000,
+        method: 'GET',
+        path: since === undefined ? '/v1/task?since=' : `/v1/task?since=${encodeURIComponent(since)}`,
+        headers: statusHeaders,
+        maxBytes: NEWS_BYTES,
+        timeoutMs: NEWS_WAIT_MS,
         signal,
-      )
+      })
       expectOk(answer, 'task news')
       const version = answer.headers[internalHeaders.taskVersion]
       return {
@@ -261,8 +180,48 @@ export function createWorkerClient(options: WorkerClientOptions): WorkerClient {
         tasks: usable('task news', () => readTaskStatuses(answer.body)),
       }
     },
-    forward: (nodeUrl, method, path, headers, body) => send(nodeUrl, method, path, headers, body),
-    close: () => agent.destroy(),
+
+    forward: (nodeUrl, request) =>
+      requests.send({ nodeUrl, ...request, maxBytes: Math.max(STATUS_BYTES, options.pageMaxBytes) }),
+    close: requests.close,
+  }
+}
+
+function pageRequest(
+  nodeUrl: string,
+  { taskId, token, bytes }: ListedPage,
+  pageMaxBytes: number,
+  acknowledgeBefore: number | undefined,
+): WorkerRequest {
+  return {
+    nodeUrl,
+    method: 'GET',
+    path: `/v1/task/${taskId}/results/0/${token}`,
+    headers: {
+      [internalHeaders.maxWait]: '0ms',
+      ...(acknowledgeBefore === undefined ? {} : { [internalHeaders.acknowledge]: String(acknowledgeBefore) }),
+    },
+    maxBytes: Math.min(bytes, pageMaxBytes),
+  }
+}
+
+function expectOk(answer: WorkerAnswer, what: string): WorkerAnswer {
+  const { status } = answer
+  if (status >= 200 && status < 300) return answer
+  const detail = answer.body.toString('utf8', 0, 200)
+  // That it has too much to do, or is too slow, passes.
+  if (status >= 400 && status < 500 && status !== 408 && status !== 429) throw new WorkerRefused(what, status, detail)
+  throw new WorkerLost(`${what}: HTTP ${status} ${detail}`)
+}
+
+/** A worker that answers nonsense is as good as gone: others do its work. */
+function usable<T>(what: string, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof UnusableAnswer)
+      throw new WorkerLost(`${what}: the answer is of no use: ${error.message}`, { cause: error })
+    throw error
   }
 }
 

@@ -1,7 +1,7 @@
 /** Which workers may take tasks now; membership (`coordinator/nodes`) provides it. */
 export interface WorkerDirectory {
   /** Active workers, neither suspect nor failed. */
-  active(): readonly WorkerNode[]
+  active(): readonly ActiveWorker[]
   /** A worker that answered is known under its url as well. */
   byUrl(url: string): WorkerNode | undefined
   /** Where a worker is now: started again, it may have another address and still its pages. */
@@ -13,4 +13,12 @@ export interface WorkerDirectory {
 export interface WorkerNode {
   readonly nodeId: string
   readonly url: string
+}
+
+/** What a worker says of itself, as far as it does. */
+export interface ActiveWorker extends WorkerNode {
+  readonly cores?: number
+  readonly memoryBytes?: number
+  /** Engines that wait for work. */
+  readonly freeEngines?: number
 }

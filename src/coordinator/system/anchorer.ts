@@ -7,11 +7,11 @@ import {
   type ExportedAnchor,
   type Head,
 } from '../../events/audit/anchor.ts'
-import { beginning, type Checkpoint, type EventLog, type Recorded, type Subscription } from '../../events/event-log.ts'
+import { beginning, type Checkpoint, type Recorded, type Subscription, type LogFeed } from '../../events/event-log.ts'
 import type { SystemJournal } from './system-journal.ts'
 
 export interface AnchorerOptions {
-  readonly log: Pick<EventLog, 'subscribe'>
+  readonly log: LogFeed
   readonly partitions: number
   readonly journal: SystemJournal
   readonly key: AnchorKey

@@ -1,9 +1,10 @@
-import type { EventLog } from '../../events/event-log.ts'
+import type { QueryId } from '../../shared/ids.ts'
+import type { DataForgetter } from '../../events/event-log.ts'
 import type { SystemJournal } from './system-journal.ts'
 
 export interface ForgetDeps {
   /** Written by this process. */
-  readonly log: Pick<EventLog, 'forgettable' | 'forget'>
+  readonly log: DataForgetter
   readonly journal: SystemJournal
 }
 
@@ -17,7 +18,7 @@ const ENDS: ReadonlySet<string> = new Set(['QueryFinished', 'QueryFailed'])
  * Takes all that is known of an ended query out of the log but that it was there. DataForgotten is valid first: whatever
  * happens after it, an audit knows why the data is gone, or that it should be, and asking again finishes the work.
  */
-export async function forgetQuery({ log, journal }: ForgetDeps, queryId: string, by: string): Promise<ForgetOutcome> {
+export async function forgetQuery({ log, journal }: ForgetDeps, queryId: QueryId, by: string): Promise<ForgetOutcome> {
   const events = await log.forgettable(queryId)
   if (events.length === 0) return { kind: 'unknown' }
   if (!events.some(({ type }) => ENDS.has(type))) return { kind: 'open' }

@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.ts'
-import { SequenceConflict, type Appended, type EventLog } from '../../events/event-log.ts'
+import { SequenceConflict, type Appended, type EventAppender } from '../../events/event-log.ts'
 import { systemEventSchemas, systemStream, type SystemEvent, type SystemEventType } from './events.ts'
 
 /** Writes facts about the whole system. */
@@ -18,7 +18,7 @@ export interface SystemJournal {
 }
 
 /** One append after the other: the stream has one author in this process, but for the claim before it. */
-export function createSystemJournal(log: Pick<EventLog, 'append'>, clock: Clock): SystemJournal {
+export function createSystemJournal(log: EventAppender, clock: Clock): SystemJournal {
   let sequence = 0
   let last: Promise<unknown> = Promise.resolve()
 

@@ -14,6 +14,8 @@ import { z } from 'zod'
 import { MisconfiguredLog } from '../event-log.ts'
 import type { KeyBlock } from './key-block.ts'
 import { KeyTree } from './key-tree.ts'
+import { hasCode } from '../../shared/node-error.ts'
+import { parseJson } from '../../shared/parse-json.ts'
 
 const lineSchema = z.object({
   block: z.string(),
@@ -33,7 +35,7 @@ export function readKeyFile(path: string): KeyBlock[] {
   try {
     text = readFileSync(path, 'utf8')
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    if (hasCode(error, 'ENOENT')) return []
     throw new MisconfiguredLog(`The data keys in ${path} cannot be read: ${(error as Error).message}`)
   }
   return text
@@ -74,14 +76,6 @@ export function writeKeyFile(path: string, blocks: Iterable<KeyBlock>): void {
     fsyncSync(folder)
   } finally {
     closeSync(folder)
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }
 

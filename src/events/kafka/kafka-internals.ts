@@ -24,7 +24,7 @@ export interface FetchedMessage {
   readonly headers?: Readonly<Record<string, Buffer | Buffer[] | undefined>>
 }
 
-export interface FetchRequest {
+interface FetchRequest {
   readonly replicaId: -1
   readonly isolationLevel: 0
   readonly maxWaitTime: number

@@ -12,13 +12,13 @@ import {
 } from '../event-log.ts'
 import { keyNameInText } from '../envelope.ts'
 import { formatHeader, parseHeader } from '../fold.ts'
-import type { Batch, PutOutcome, RecordStore, StoredRecord, StoreLimits, StreamHead } from '../record-store.ts'
+import type { RecordBatch, PutOutcome, RecordStore, StoredRecord, StoreLimits, StreamHead } from '../record-store.ts'
 import type { ResultPageStore } from '../result-page-store.ts'
 import { logPartitionOf, type ClusterOptions, type FetchedMessage } from './kafka-internals.ts'
 import { LogPartitionReader } from './log-partition-reader.ts'
 import { KafkaResultPages } from './kafka-result-pages.ts'
 import { PatientProducer, SlowAnswer } from './patient-producer.ts'
-import type { KafkaRequest, KeyStore, StreamReader } from './ports.ts'
+import type { KafkaRequest, KeyStore, KafkaStreamReader } from './ports.ts'
 import { ensureTopics } from './topic.ts'
 
 export interface KafkaOptions {
@@ -62,7 +62,7 @@ export class KafkaRecordStore implements RecordStore {
   readonly pages: ResultPageStore
   readonly #inTopic: KafkaResultPages | undefined
   readonly #pagesTopic: string | undefined
-  readonly #streams: StreamReader
+  readonly #streams: KafkaStreamReader
   readonly cipher: KeyStore | undefined
   readonly #kafka: Kafka
   readonly #producer: PatientProducer
@@ -82,7 +82,7 @@ export class KafkaRecordStore implements RecordStore {
     options: KafkaOptions,
     parts: {
       readonly pagesOfOld: Pick<ResultPageStore, 'read'>
-      readonly streams: StreamReader
+      readonly streams: KafkaStreamReader
       readonly keys?: KeyStore | undefined
     },
   ) {
@@ -159,7 +159,7 @@ export class KafkaRecordStore implements RecordStore {
     return this.#limits
   }
 
-  async put(batch: Batch): Promise<PutOutcome> {
+  async put(batch: RecordBatch): Promise<PutOutcome> {
     try {
       return await this.send(batch)
     } catch (error) {
@@ -168,7 +168,7 @@ export class KafkaRecordStore implements RecordStore {
     }
   }
 
-  protected async send(batch: Batch): Promise<PutOutcome> {
+  protected async send(batch: RecordBatch): Promise<PutOutcome> {
     const { kind, epoch, writer, seen, partition } = batch
     const messages = batch.records.map((record) => ({
       partition,

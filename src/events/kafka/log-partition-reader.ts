@@ -6,6 +6,7 @@ import {
   type ClusterOptions,
   type FetchedMessage,
 } from './kafka-internals.ts'
+import { kafkaErrorType } from './kafka-error.ts'
 
 const MAX_FETCH_BYTES = 4 << 20
 /** A rough event: a fetch for few records should not carry megabytes. */
@@ -102,12 +103,11 @@ export class LogPartitionReader {
       const cluster = this.#cluster
       this.#cluster = undefined
       void cluster?.disconnect().catch(() => {})
-      const { type, message } = cause as { type?: string; message: string }
-      if (type === 'OFFSET_OUT_OF_RANGE')
+      if (kafkaErrorType(cause) === 'OFFSET_OUT_OF_RANGE')
         throw new LogWentBackwards('The topic ends below an offset that was read, or begins above: it was recreated', {
           cause,
         })
-      throw new LogUnavailable(`The event log does not answer: ${message}`, { cause })
+      throw new LogUnavailable(`The event log does not answer: ${(cause as Error).message}`, { cause })
     }
   }
 

@@ -1,5 +1,6 @@
 import type { Kafka, Message, Producer } from 'kafkajs'
 import { LogUnavailable, Unstorable } from '../event-log.ts'
+import { kafkaErrorType } from './kafka-error.ts'
 
 /** How long an answer is waited for, milliseconds: as long as the bytes need, and longer after one that did not come. */
 const WAITS_MS = [3_000, 30_000, 300_000] as const
@@ -89,13 +90,4 @@ export class PatientProducer {
     }
     return one.producer
   }
-}
-
-/** Kafka's name of an error, however kafkajs has wrapped it. */
-function kafkaErrorType(error: unknown): string | undefined {
-  for (let at = error; at instanceof Error; at = (at as { originalError?: unknown }).originalError ?? at.cause) {
-    const { type } = at as { readonly type?: unknown }
-    if (typeof type === 'string') return type
-  }
-  return undefined
 }

@@ -2,7 +2,7 @@ import type { Checkpoint, Recorded } from '../event-log.ts'
 import type { StreamCipher, StreamHead } from '../record-store.ts'
 
 /** Streams by key, which Kafka does not have: the projection `query_events` serves them. */
-export interface StreamReader {
+export interface KafkaStreamReader {
   /** How far the projection is; undefined when there is none yet. Everything below can be asked for. */
   checkpoint(): Promise<Checkpoint | undefined>
   /** Resolves when the projection has passed a checkpoint. */

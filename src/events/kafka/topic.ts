@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import kafkajs, { type Admin, type Kafka } from 'kafkajs'
 import { LogUnavailable, MisconfiguredLog } from '../event-log.ts'
+import { isKafkaRetriable, saysOnly } from './kafka-error.ts'
 
-export const MAX_MESSAGE_BYTES = 16 << 20
+const MAX_MESSAGE_BYTES = 16 << 20
 
 /** A page's JSON and what encryption adds: a coordinator-only result of one very wide row is the largest. */
 export const MAX_PAGE_BYTES = 20 << 20
@@ -83,7 +84,7 @@ async function createTopic(admin: Admin, { topic, holds, partitions, replication
     })
     .catch((error: Error) => {
       // Another process made it meanwhile: the check that follows looks at what it made.
-      if (!/already exists/i.test(`${error.message} ${JSON.stringify(error)}`)) throw error
+      if (!saysOnly(error, 'TOPIC_ALREADY_EXISTS')) throw error
     })
 }
 
@@ -93,8 +94,7 @@ async function whenLed<T>(ask: () => Promise<T>): Promise<T> {
     try {
       return await ask()
     } catch (error) {
-      const retriable = error instanceof kafkajs.KafkaJSError && error.retriable
-      if (!retriable || attempt >= LEADER_TRIES) throw error
+      if (!isKafkaRetriable(error) || attempt >= LEADER_TRIES) throw error
       await sleep(LEADER_PAUSE_MS)
     }
   }

@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
+import { QuipuError } from '../../shared/quipu-error.ts'
 
 /** `migrations/` of this project, seen from `src` and from `dist` alike. */
 const MIGRATIONS = fileURLToPath(new URL('../../../migrations', import.meta.url))
@@ -21,8 +22,8 @@ export interface Migration {
 }
 
 /** A migration that was applied has changed since, or the database is newer than this program. */
-export class MigrationError extends Error {
-  override readonly name = 'MigrationError'
+export class MigrationError extends QuipuError {
+  readonly retry = 'never'
 }
 
 /**

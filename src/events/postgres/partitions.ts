@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { hasSqlState } from './database-error.ts'
 
 /** Positions in one partition of `events`. */
 export const EVENTS_IN_PARTITION = 10_000_000n
@@ -25,7 +26,7 @@ export async function makePagePartitions(sql: Queries, now: number): Promise<voi
       await attach(sql, 'result_pages', `result_pages_${index}`, `('${from}') to ('${to}')`)
     } catch (error) {
       // Rows of this time already lie in the partition for the others, after a jump of the clock: they are well there.
-      if ((error as { code?: string }).code !== '23514') throw error
+      if (!hasSqlState(error, 'checkViolation')) throw error
     }
   }
 }
@@ -80,6 +81,6 @@ async function attach(sql: Queries, parent: string, name: string, range: string)
     await sql.query(`alter table quipu_log.${parent} attach partition quipu_log.${name} for values from ${range}`)
   } catch (error) {
     // Another process was quicker: it is already a partition.
-    if ((error as { code?: string }).code !== '42809') throw error
+    if (!hasSqlState(error, 'wrongObjectType')) throw error
   }
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { parseEnvelope, tombstoneOf, toRecorded } from '../envelope.ts'
+import { parseEnvelope, tombstoneText, toRecorded } from '../envelope.ts'
 import {
   LogChanged,
   LogUnavailable,
@@ -11,9 +11,9 @@ import {
 } from '../event-log.ts'
 import { parseSeen } from '../fold.ts'
 import type { EventLogOptions } from '../folded-event-log.ts'
-import type { Batch, PutOutcome, RecordStore, StoredRecord, StoreLimits, StreamHead } from '../record-store.ts'
+import type { RecordBatch, PutOutcome, RecordStore, StoredRecord, StoreLimits, StreamHead } from '../record-store.ts'
 import { EVENTS_IN_PARTITION, makeEventPartition, makePagePartitions, startPageHousekeeping } from './partitions.ts'
-import { isNeverTaken, sqlStateOf } from '../unapplicable.ts'
+import { breaksConnection, hasSqlState, isNeverTaken, sqlStateOf } from './database-error.ts'
 import {
   ANSWER_TIMEOUT_MS,
   DELETE_PAGES,
@@ -26,7 +26,7 @@ import {
   TERMINATE_BLOCKERS,
   timeFor,
   UPDATE_DATA,
-  type Statement,
+  type PostgresStatement,
 } from './statements.ts'
 import { PostgresResultPages } from './postgres-result-pages.ts'
 import { WriterConnection } from './writer-connection.ts'
@@ -88,14 +88,14 @@ export class PostgresRecordStore implements RecordStore {
     return LIMITS
   }
 
-  async put(batch: Batch): Promise<PutOutcome> {
+  async put(batch: RecordBatch): Promise<PutOutcome> {
     const answerMs = Math.max(this.#answerMs, timeFor(batch))
     let sentAt: number | undefined
     try {
       const client = this.writer.current ?? (await this.writer.connect())
       if (!this.writer.allows(answerMs)) await this.writer.allow(client, answerMs)
       sentAt = performance.now()
-      const statement: Statement = { ...this.insertOf(batch), query_timeout: answerMs }
+      const statement: PostgresStatement = { ...this.insertOf(batch), query_timeout: answerMs }
       const result = await client.query<{ rows?: number }>(statement)
       // What is slow once is so for a while.
       this.#answerMs = Math.max(ANSWER_TIMEOUT_MS, Math.min(this.#answerMs, 2 * (performance.now() - sentAt)))
@@ -103,35 +103,35 @@ export class PostgresRecordStore implements RecordStore {
       return count === batch.records.length ? { kind: 'landed', at: batch.seen.offset } : { kind: 'refused' }
     } catch (error) {
       const took = sentAt === undefined ? 0 : performance.now() - sentAt
-      const outcome = await this.#outcomeOf(error as Error & { code?: string })
+      const outcome = await this.#outcomeOf(error as Error)
       if (outcome.kind !== 'unknown' || (took < answerMs && !CUT_BY_TIME.has(sqlStateOf(error) ?? ''))) return outcome
       this.#answerMs = Math.min(2 * answerMs, LONGEST_ANSWER_MS)
       return { ...outcome, slow: true }
     }
   }
 
-  protected insertOf(batch: Batch): Statement {
+  protected insertOf(batch: RecordBatch): PostgresStatement {
     return insertStatement(batch)
   }
 
-  async #outcomeOf(error: Error & { code?: string }): Promise<PutOutcome> {
-    const { code = '' } = error
-    if (code === '23505') return { kind: 'refused' }
-    if (code === '55P03') {
+  async #outcomeOf(error: Error): Promise<PutOutcome> {
+    if (hasSqlState(error, 'uniqueViolation')) return { kind: 'refused' }
+    if (hasSqlState(error, 'lockNotAvailable')) {
       await this.#read({ name: 'unblock', text: TERMINATE_BLOCKERS, values: [] }).catch(this.#onTrouble)
       return { kind: 'unknown', error }
     }
+    const lacksPartition = hasSqlState(error, 'checkViolation')
     // A missing partition is no fault of the records.
-    if (code !== '23514' && isNeverTaken(error)) {
-      const what = code === '' ? error.name : `SQLSTATE ${code}`
+    if (!lacksPartition && isNeverTaken(error)) {
+      const state = sqlStateOf(error)
+      const what = state === undefined ? error.name : `SQLSTATE ${state}`
       return {
         kind: 'impossible',
         error: new Unstorable(`Postgres does not take these events: ${what}`, { cause: error }),
       }
     }
-    if (code === '23514') await this.#makePartitions().catch(this.#onTrouble)
-    // An answer with another SQLSTATE ended the statement only; anything else leaves the connection in doubt.
-    if (!/^[0-9A-Z]{5}$/.test(code) || /^(08|57|58|XX|25)/.test(code)) this.writer.drop()
+    if (lacksPartition) await this.#makePartitions().catch(this.#onTrouble)
+    if (breaksConnection(error)) this.writer.drop()
     return { kind: 'unknown', error }
   }
 
@@ -208,7 +208,7 @@ export class PostgresRecordStore implements RecordStore {
       values: [stream, sequences],
     })
     const positions = rows.map((row) => row.position)
-    const texts = rows.map((row) => tombstoneOf(row.data))
+    const texts = rows.map((row) => tombstoneText(row.data))
     await this.#read({ name: 'forget', text: UPDATE_DATA, values: [positions, texts] })
     await this.#read({ name: 'forget-pages', text: DELETE_PAGES, values: [stream] })
   }
@@ -287,7 +287,7 @@ export class PostgresRecordStore implements RecordStore {
       .finally(() => (this.#listening = undefined))
   }
 
-  async #read<Row extends pg.QueryResultRow>(statement: Statement): Promise<pg.QueryResult<Row>> {
+  async #read<Row extends pg.QueryResultRow>(statement: PostgresStatement): Promise<pg.QueryResult<Row>> {
     try {
       return await this.pool.query<Row>(statement)
     } catch (cause) {

@@ -18,9 +18,12 @@ export interface ProjectedStreamsOptions {
   readonly schema?: string
   /** Told by the projection's runner, where it runs in this process; else the table is polled. */
   readonly whenReached?: (target: Checkpoint) => Promise<void>
+  /** So long a projection that is behind is waited for, in milliseconds. @default 5000 */
+  readonly waitMs?: number
 }
 
 const POLL_MS = 20
+const WAIT_MS = 5_000
 const CHUNK = 500
 
 /** Streams as the projection `query_events` has them, for a log without an index by stream. */
@@ -29,12 +32,14 @@ export class ProjectedStreams {
   readonly #projection: string
   readonly #schema: string
   readonly #whenReached: ((target: Checkpoint) => Promise<void>) | undefined
+  readonly #waitMs: number
 
   constructor(pool: pg.Pool, options: ProjectedStreamsOptions = {}) {
     this.#pool = pool
     this.#projection = options.projection ?? 'readmodels'
     this.#schema = options.schema ?? READ_MODEL_SCHEMA
     this.#whenReached = options.whenReached
+    this.#waitMs = options.waitMs ?? WAIT_MS
   }
 
   async checkpoint(): Promise<Checkpoint | undefined> {
@@ -46,12 +51,16 @@ export class ProjectedStreams {
     return rows[0] && checkpointFromJson(rows[0].checkpoint)
   }
 
+  /** Resolves when the read models have all below. @throws LogUnavailable when they are too far behind */
   async reached(target: Checkpoint): Promise<void> {
     if (hasEventsOf(beginning(target.at.length), target)) return
     if (this.#whenReached) return this.#whenReached(target)
+    const until = performance.now() + this.#waitMs
     for (;;) {
       const checkpoint = await this.checkpoint()
       if (checkpoint && hasEventsOf(checkpoint, target)) return
+      if (performance.now() >= until)
+        throw new LogUnavailable('The read models, in which streams of the event log are looked up, are behind it')
       await sleep(POLL_MS)
     }
   }

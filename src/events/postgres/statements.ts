@@ -1,6 +1,6 @@
-import type { Batch } from '../record-store.ts'
+import type { RecordBatch } from '../record-store.ts'
 
-export interface Statement {
+export interface PostgresStatement {
   readonly name: string
   readonly text: string
   readonly values: unknown[]
@@ -38,7 +38,7 @@ pages as (${INSERT_PAGES.replace('$PAGES', '$11').replace('$HEADERS', '$10')})
 select count(*)::int as rows from inserted`
 
 /** The insert of a batch. Its rows are in the answer's `rowCount`, or with pages in the column `rows`. */
-export function insertStatement(batch: Batch): Statement {
+export function insertStatement(batch: RecordBatch): PostgresStatement {
   const { records, pages } = batch
   let headers = ''
   let data = ''
@@ -64,14 +64,14 @@ export function insertStatement(batch: Batch): Statement {
 }
 
 /** How long a slow disk may take for a batch, milliseconds: it writes a megabyte a second. */
-export function timeFor({ records, pages }: Pick<Batch, 'records' | 'pages'>): number {
+export function timeFor({ records, pages }: Pick<RecordBatch, 'records' | 'pages'>): number {
   let bytes = 0
   for (const { text } of records) bytes += text.length
   for (const page of pages) bytes += page.bytes.length
   return ANSWER_TIMEOUT_MS + Math.ceil(bytes / 1000)
 }
 
-function packPages(pages: Batch['pages']): { headers: string; bytes: Buffer } {
+function packPages(pages: RecordBatch['pages']): { headers: string; bytes: Buffer } {
   let from = 1
   const headers = pages.map((page) => {
     const line = [page.stream, page.token, page.epoch, page.created, from, page.bytes.length].join('\t')

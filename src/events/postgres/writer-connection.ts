@@ -7,7 +7,7 @@ const SESSION = `set synchronous_commit = on; set lock_timeout = '500ms';
   set client_connection_check_interval = '1s'; set standard_conforming_strings = on`
 /** The server gives up an insert so long after its writer has: one that is frozen holds the end of the log no longer. */
 const GIVEN_UP_AFTER_MS = 2000
-export const WRITER_NAME = 'quipu-event-log-writer'
+const WRITER_NAME = 'quipu-event-log-writer'
 const CONNECT_TIMEOUT_MS = 1500
 
 /** The one connection that inserts: made when needed, thrown away at the first doubt. */

@@ -14,7 +14,6 @@ export const scanSchema = z.object({
   /** Columns the fragment reads, by their names in the table; the CTE has exactly these. */
   columns: z.array(z.string()),
 })
-export type Scan = z.infer<typeof scanSchema>
 
 export const outputColumnSchema = z.object({
   name: z.string(),
@@ -25,7 +24,6 @@ export const outputColumnSchema = z.object({
   /** DuckDB expression over the columns of `sql` (named `c0`, `c1` …) for use as an argument of `json_array(…)`. */
   wire: z.string(),
 })
-export type OutputColumn = z.infer<typeof outputColumnSchema>
 
 export const fragmentSchema = z.object({
   /** One DuckDB SELECT whose output columns are named `c0`, `c1` …, in order. */

@@ -3,6 +3,10 @@ import { writtenFileSchema } from '../../connectors/spi/table-writer.ts'
 import { errorTable, type ErrorName } from '../../shared/error-table.ts'
 import { isStorableName } from '../../shared/stored-name.ts'
 import { fragmentSchema, splitSchema } from './fragment.ts'
+import type { TaskId } from '../../shared/ids.ts'
+
+/** Of tasks that this coordinator, or another of the same log, has named. */
+export const taskIdSchema = z.string() as unknown as z.ZodType<TaskId, TaskId>
 
 export const errorNameSchema = z.enum(Object.keys(errorTable) as [ErrorName, ...ErrorName[]])
 
@@ -13,6 +17,13 @@ export const failureSchema = z.object({
   message: z.string(),
   location: z.object({ lineNumber: z.number().int(), columnNumber: z.number().int() }).optional(),
 })
+
+/** Why a task ended badly. */
+const taskFailureSchema = failureSchema.extend({
+  /** Nothing that the statement does: its engine was lost, or the worker stopped. It may be begun again elsewhere. @default false */
+  retriable: z.boolean().optional(),
+})
+export type TaskFailure = z.infer<typeof taskFailureSchema>
 
 /** Highest epoch that a coordinator can have: a claim a second for 68 years. */
 export const HIGHEST_EPOCH = 2 ** 31 - 1
@@ -210,7 +221,7 @@ export const outputBufferStates = [
 ] as const
 
 /** A page that is closed and listed: never changed afterwards. */
-export const closedPageSchema = z.object({
+const closedPageSchema = z.object({
   /** Position in the task's output, from 0, in the order the pages were closed. */
   token: z.number().int(),
   batch: z.number().int(),
@@ -225,7 +236,7 @@ export type ClosedPage = z.infer<typeof closedPageSchema>
 
 /** What `GET /v1/task?since=v` says of a task that changed: the worker's truth, in the internal (unformatted) form. */
 export const taskStatusSchema = z.object({
-  taskId: z.string(),
+  taskId: taskIdSchema,
   instanceId: z.string(),
   version: z.number(),
   state: z.enum(taskStates),
@@ -245,7 +256,7 @@ export const taskStatusSchema = z.object({
   deleted: z.literal(true).optional(),
   /** The batch that failed, when it is one: its listed pages stay, nothing follows them. */
   failedBatch: z.number().int().optional(),
-  failure: failureSchema.optional(),
+  failure: taskFailureSchema.optional(),
   stats: taskStatsSchema,
   /** Of a writing task that is FINISHED: all it wrote, durable, not part of the table yet. */
   written: z.object({ rows: z.number().int(), files: z.array(writtenFileSchema) }).optional(),
@@ -267,5 +278,7 @@ export const announcementSchema = z.object({
   epochSeen: z.number(),
   /** How long the process has run: tells a new process of the same name from the one before. */
   uptimeMillis: z.number().optional(),
+  /** Engines that wait for work. */
+  freeEngines: z.number().optional(),
 })
 export type Announcement = z.infer<typeof announcementSchema>

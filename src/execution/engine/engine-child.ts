@@ -1,20 +1,24 @@
-import { execFile, spawn } from 'node:child_process'
-import { mkdirSync, rmSync } from 'node:fs'
-import type { Socket } from 'node:net'
-import { join } from 'node:path'
+import { execFile } from 'node:child_process'
+import { chmodSync } from 'node:fs'
 import { promisify } from 'node:util'
-import { fileURLToPath } from 'node:url'
 import { reservedCodeBytes } from './code-range.ts'
-import { createFrameDecoder, encodeFrame, type Frame } from './frames.ts'
-import type { EngineArguments, EngineReply, EngineRequest } from './messages.ts'
+import { EngineBeats } from './engine-beats.ts'
+import { spawnProgram, type EngineProgram, type EngineStart } from './engine-program.ts'
+import { createFrameDecoder, encodeFrame, MAX_REPLY_HEADER_BYTES, type Frame } from './frames.ts'
+import { launchProgram, type EngineLauncher } from './launched-program.ts'
+import { engineReplySchema, type EngineArguments, type EngineReply, type EngineRequest } from './messages.ts'
+import { openResidentMemory, type ResidentMemory } from './resident-memory.ts'
 import type { SandboxLimits } from './sandbox.ts'
-import { openResidentMemory } from './resident-memory.ts'
+import { makeSlotFolders, removeTree } from './slot-folders.ts'
 
 /** The parent's end of one engine process. */
 export interface EngineChild {
   readonly slot: number
-  readonly pid: number
-  /** Holds the FIFOs and profiles; DuckDB may read and write it. Trailing slash. */
+  /** -1 until it is known. */
+  pid(): number
+  /** The engine's own user; undefined where it runs as this process's. */
+  readonly user: number | undefined
+  /** Holds the FIFOs and profiles; DuckDB may read it, and write what is its own. Trailing slash. */
   readonly folder: string
   readonly spillFolder: string
   /** Resolves once the engine takes requests; rejects when it cannot. */
@@ -27,6 +31,8 @@ export interface EngineChild {
   kill(): void
   fifo(connection: number): string
   profile(connection: number): string
+  /** Where an engine of another user writes a statement's files, for its parent to take. */
+  staging(id: number): string
   residentBytes(): number
   /** Monotonic milliseconds of the last beat. */
   lastBeat(): number
@@ -44,64 +50,32 @@ export interface EngineChildOptions {
   /** Hard limit on data memory, where the system has one. */
   readonly dataLimitBytes: number
   readonly arguments: EngineArguments
+  /** Starts it as a user of its own. */
+  readonly launcher?: EngineLauncher
   /** Replies to statements, in the order they were sent. */
   onReply(frame: Frame<EngineReply>): void
   /** The process is gone, for whatever reason; called once. */
   onExit(): void
 }
 
-/** Child processes are always the built program: this Node may not run TypeScript. */
-const PROGRAM = fileURLToPath(
-  new URL('./engine-process.js', import.meta.url.replace('/src/execution/engine/', '/dist/execution/engine/')),
-)
-// First to go when the machine runs out of memory, and a limit under which malloc fails instead; neither exists on macOS.
-const SHELL = 'echo 1000 2>/dev/null >/proc/self/oom_score_adj; ulimit -d "$0" 2>/dev/null; exec "$@"'
 const START_TIMEOUT_MS = 30_000
 const CONFIGURE_TIMEOUT_MS = 5_000
 const LAST_WORDS = 2_000
 
 export function startEngineChild(options: EngineChildOptions): EngineChild {
-  const folder = join(options.folder, `${options.slot}`, '/')
-  const spillFolder = join(options.spillFolder, `${options.slot}`, '/')
-  const fifo = (connection: number): string => `${folder}fifo-${connection}`
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-
-  // A process costs 5 ms: one for all, beside the engine's own start.
-  const fifos = promisify(execFile)(
-    'mkfifo',
+  const { launcher, slot } = options
+  const user = launcher?.userOf(slot)
+  const folders = makeSlotFolders(options, slot, user)
+  const fifo = (connection: number): string => `${folders.folder}fifo-${connection}`
+  const fifos = makeFifos(
     Array.from({ length: options.connections }, (_, index) => fifo(index)),
+    user !== undefined,
   )
 
-  const dataLimit = Math.floor((options.dataLimitBytes + reservedCodeBytes()) / 1024)
-  const command = [process.execPath, PROGRAM, JSON.stringify(options.arguments)]
-  const child = spawn('/bin/sh', ['-c', SHELL, String(dataLimit), ...command], {
-    // Standard output is no channel: DuckDB can be made to write there.
-    stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'],
-    env: { PATH: process.env['PATH'], UV_THREADPOOL_SIZE: '16' },
-    // An own session: Ctrl-C in a terminal is for the parent, which drains.
-    detached: true,
-  })
-  const pid = child.pid ?? -1
-  const memory = openResidentMemory(pid)
-  const requests = child.stdio[3] as Socket
-  const beats = child.stdio[4] as Socket
-
-  let lastBeat = performance.now()
-  let beatenBytes = 0
-  let held = false
+  let memory: ResidentMemory | undefined
+  const beats = new EngineBeats()
   let lastWords = ''
   let exited = false
-
-  beats.on('data', (bytes: Buffer) => {
-    lastBeat = performance.now()
-    const lines = bytes.toString('latin1').trimEnd()
-    const [bytesText, thread] = lines.slice(lines.lastIndexOf('\n') + 1).split(' ')
-    beatenBytes = Number(bytesText) || beatenBytes
-    held = thread === 'held'
-  })
-  child.stderr!.on('data', (bytes: Buffer) => {
-    lastWords = (lastWords + bytes.toString()).slice(-LAST_WORDS)
-  })
 
   const ready = promiseWithSettlers()
   const configured = promiseWithSettlers()
@@ -119,7 +93,7 @@ export function startEngineChild(options: EngineChildOptions): EngineChild {
   )
 
   const kill = (): void => {
-    if (!exited) child.kill('SIGKILL')
+    if (!exited) program.kill()
   }
   const take = (frame: Frame<EngineReply>): void => {
     switch (frame.header.type) {
@@ -138,60 +112,77 @@ export function startEngineChild(options: EngineChildOptions): EngineChild {
         options.onReply(frame)
     }
   }
-  const decode = createFrameDecoder<EngineReply>(take)
-  requests.on('data', (bytes: Buffer) => {
-    try {
-      decode(bytes)
-    } catch {
-      kill()
-    }
-  })
-  // A broken pipe means that the process is going: its exit is what counts.
-  for (const stream of [requests, beats, child.stderr!]) stream.on('error', () => undefined)
+  const decode = createFrameDecoder<unknown>(
+    ({ header, body }) => take({ header: engineReplySchema.parse(header), body }),
+    MAX_REPLY_HEADER_BYTES,
+  )
 
   const gone = promiseWithSettlers()
   const onGone = (): void => {
     if (exited) return
     exited = true
-    memory.close()
+    memory?.close()
     failBoth(`The engine ended while starting: ${lastWords}`)
     options.onExit()
     // Once mkfifo is through, else it could write into a folder that is gone.
     void fifos
       .catch(() => undefined)
-      .then(() => {
-        rmSync(folder, { recursive: true, force: true })
-        rmSync(spillFolder, { recursive: true, force: true })
-        gone.resolve()
-      })
+      .then(() => Promise.all([folders.folder, folders.spill].map(removeTree)))
+      // A disk that takes no change: the next engine of this slot says so.
+      .catch(() => undefined)
+      .then(() => gone.resolve())
   }
-  child.on('error', (error) => {
-    lastWords = error.message
-    onGone()
-  })
-  child.on('exit', onGone)
+
+  const start: EngineStart = {
+    dataLimit: Math.floor((options.dataLimitBytes + reservedCodeBytes()) / 1024),
+    arguments: options.arguments,
+    onReplies(bytes) {
+      try {
+        decode(bytes)
+      } catch {
+        // Nothing that an engine of ours says.
+        kill()
+      }
+    },
+    onBeats: (lines) => beats.take(lines),
+    onWords: (text) => (lastWords = (lastWords + text).slice(-LAST_WORDS)),
+    onPid: (pid) => (memory = openResidentMemory(pid)),
+    onGone,
+  }
+  const program: EngineProgram = launcher
+    ? launchProgram(launcher, { number: slot, folder: folders.folder }, start)
+    : spawnProgram(start)
 
   return {
-    slot: options.slot,
-    pid,
-    folder,
-    spillFolder,
+    slot,
+    pid: () => program.pid(),
+    user,
+    folder: folders.folder,
+    spillFolder: folders.spill,
     ready: ready.promise,
     gone: gone.promise,
     configure(limits) {
-      requests.write(encodeFrame({ type: 'configure', limits } satisfies EngineRequest))
+      program.send(encodeFrame({ type: 'configure', limits } satisfies EngineRequest))
       const timer = setTimeout(() => configured.reject(new Error('The engine took no settings')), CONFIGURE_TIMEOUT_MS)
       return configured.promise.finally(() => clearTimeout(timer))
     },
-    send: (request) => void requests.write(encodeFrame(request)),
+    send: (request) => program.send(encodeFrame(request)),
     kill,
     fifo,
-    profile: (connection) => `${folder}profile-${connection}.json`,
-    residentBytes: () => memory.read() ?? beatenBytes,
-    lastBeat: () => lastBeat,
-    isHeld: () => held,
+    profile: (connection) => `${folders.own}profile-${connection}.json`,
+    staging: (id) => `${folders.own}write-${id}`,
+    residentBytes: () => memory?.read() ?? beats.bytes(),
+    lastBeat: () => beats.last(),
+    isHeld: () => beats.isHeld(),
     lastWords: () => lastWords,
   }
+}
+
+/** A process costs 5 ms: one for all, beside the engine's own start. */
+async function makeFifos(paths: readonly string[], shared: boolean): Promise<void> {
+  await promisify(execFile)('mkfifo', [...paths])
+  // Their group is their folder's, which is the engine's.
+  if (shared) for (const path of paths) chmodSync(path, 0o660)
 }
 
 interface Settlers {

@@ -1,15 +1,17 @@
 import type { FileQuestion } from '../../connectors/spi/table-source.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
-import { EngineLost, type EngineResult, type EngineSettings, type EngineStatement } from './engine.ts'
-import { faultOf } from './engine-texts.ts'
-import type { Attempt, Outcome, RunningEngine, Work } from './running-engine.ts'
+import type { EngineResult, EngineSettings, EngineStatement } from './engine.ts'
+import { timeLimit, verdictOfError, verdictOfLoss, type Attempted, type AttemptVerdict } from './engine-verdicts.ts'
+import type { Attempt, Outcome, Work } from './engine-work.ts'
+import type { RunningEngine } from './running-engine.ts'
+import type { Role } from './waiting-jobs.ts'
 
 /** A statement from its arrival to its answer, over one or two attempts. */
 export interface EngineJob {
   readonly done: Promise<{ readonly result: EngineResult; readonly body: Buffer }>
   /** Which engines may run it now. */
-  lane(): 'shared' | 'dedicated'
+  lane(): Role
   runIn(engine: RunningEngine): void
   /** Answers at once; the engine is idle soon after. */
   cancel(): void
@@ -23,7 +25,7 @@ export type JobStatement =
 
 export interface EngineJobDeps {
   readonly settings: EngineSettings
-  memoryLimit(role: 'shared' | 'dedicated'): number
+  memoryLimit(role: Role): number
   /** Puts the job at the end of its lane's queue. */
   enqueue(job: EngineJob): void
   dequeue(job: EngineJob): void
@@ -35,168 +37,127 @@ const METADATA_TIMEOUT_MS = 30_000
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 export function createEngineJob(statement: JobStatement, deps: EngineJobDeps): EngineJob {
-  const { settings } = deps
-  const isQuestion = 'question' in statement
-  const work: Work = {
-    id: statement.id,
-    asks: isQuestion
-      ? { kind: 'files', question: statement.question }
-      : {
-          kind: 'rows',
-          query: statement.query,
-          output: statement.output,
-          cachePrepared: statement.cachePrepared,
-          profile: statement.profile,
-        },
-    prepareDeadlineMs: isQuestion ? METADATA_TIMEOUT_MS : settings.prepareDeadlineMs,
+  return new StatementJob(statement, deps)
+}
+
+class StatementJob implements EngineJob {
+  readonly done: EngineJob['done']
+  readonly #deps: EngineJobDeps
+  readonly #work: Work
+  readonly #deadline: NodeJS.Timeout | undefined
+  #resolve!: (value: Awaited<EngineJob['done']>) => void
+  #reject!: (error: Error) => void
+  #lane: Role
+  #retried = false
+  #settled = false
+  #attempt: Attempt | undefined
+
+  constructor(statement: JobStatement, deps: EngineJobDeps) {
+    const isQuestion = 'question' in statement
+    this.#deps = deps
+    this.#work = workOf(statement, deps.settings)
+    // A risky statement is prepared, and then run, in an engine of its own: bound once, and no neighbour can suffer.
+    this.#lane = isQuestion || (statement.placement === 'shared' && !statement.risky) ? 'shared' : 'dedicated'
+    this.done = new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
+    const remaining = isQuestion ? METADATA_TIMEOUT_MS : statement.remainingMillis
+    if (remaining === undefined) return
+    this.#deadline = setTimeout(
+      () => this.#abandon(timeLimit('Query exceeded its maximum run time limit')),
+      Math.min(Math.max(0, remaining), LONGEST_TIMER_MS),
+    )
   }
-  // A risky statement is prepared, and then run, in an engine of its own: bound once, and no neighbour can suffer.
-  let lane: 'shared' | 'dedicated' =
-    isQuestion || (statement.placement === 'shared' && !statement.risky) ? 'shared' : 'dedicated'
-  let retried = false
-  let settled = false
-  let attempt: Attempt | undefined
 
-  let resolveDone!: (value: { result: EngineResult; body: Buffer }) => void
-  let rejectDone!: (error: Error) => void
-  const done = new Promise<{ result: EngineResult; body: Buffer }>((resolve, reject) => {
-    resolveDone = resolve
-    rejectDone = reject
-  })
+  lane(): Role {
+    return this.#lane
+  }
 
-  const settle = (): boolean => {
-    if (settled) return false
-    settled = true
-    clearTimeout(deadline)
+  runIn(engine: RunningEngine): void {
+    this.#attempt = engine.execute(this.#work)
+    void this.#attempt.outcome.then((outcome) => this.#onOutcome(outcome, engine))
+  }
+
+  cancel(): void {
+    this.#abandon(canceled())
+  }
+
+  reject(error: Error): void {
+    if (this.#settle()) this.#reject(error)
+  }
+
+  #settle(): boolean {
+    if (this.#settled) return false
+    this.#settled = true
+    clearTimeout(this.#deadline)
     return true
   }
 
-  const reject = (error: Error): void => {
-    if (settle()) rejectDone(error)
-  }
-
   /** Answers with the error and ends whatever is being done for the statement. */
-  const abandon = (error: Error): void => {
-    if (settled) return
-    reject(error)
-    if (attempt) attempt.cancel()
-    else deps.dequeue(job)
+  #abandon(error: Error): void {
+    if (this.#settled) return
+    this.reject(error)
+    if (this.#attempt) this.#attempt.cancel()
+    else this.#deps.dequeue(this)
   }
 
-  const remaining = isQuestion ? METADATA_TIMEOUT_MS : statement.remainingMillis
-  const deadline =
-    remaining === undefined
-      ? undefined
-      : setTimeout(
-          () => abandon(timeLimit('Query exceeded its maximum run time limit')),
-          Math.min(Math.max(0, remaining), LONGEST_TIMER_MS),
-        )
-
-  /** Once more, alone in an engine. */
-  const again = (orElse: () => Error): void => {
-    if (retried) return reject(orElse())
-    retried = true
-    lane = 'dedicated'
-    deps.enqueue(job)
-  }
-
-  const memoryExceeded = (): EngineError =>
-    new EngineError(
-      'EXCEEDED_LOCAL_MEMORY_LIMIT',
-      `Query exceeded per-node memory limit of ${Math.round(deps.memoryLimit(lane) / 2 ** 20)}MB`,
-    )
-
-  const onError = (
-    { text, broken, refused, alone, delivered }: Extract<Outcome, { kind: 'error' }>,
-    engine: RunningEngine,
-  ): void => {
-    if (refused) {
-      settings.onEvent?.({ type: 'refused', statement: statement.id, message: text })
-      return reject(new EngineError('GENERIC_INTERNAL_ERROR', text))
-    }
-    const fault = faultOf(text) ?? (broken ? 'broken before' : undefined)
-    switch (fault) {
-      case undefined:
-        return reject(settings.translateError(text))
-      case 'memory':
-        // Neighbours may have taken the memory: only alone is it known whose it was.
-        if (alone || delivered) return reject(memoryExceeded())
-        return again(memoryExceeded)
-      case 'spill':
-        return reject(
-          new EngineError(
-            'EXCEEDED_SPILL_LIMIT',
-            `Query exceeded local spill limit of ${Math.round(settings.maxSpillBytes / 2 ** 20)}MB`,
-          ),
-        )
-      case 'disk':
-        return reject(new EngineError('OUT_OF_SPILL_SPACE', 'No space left on the disk of the engine'))
-      case 'broken':
-        engine.kill('crash')
-        return reject(settings.translateError(text))
-      case 'broken before': {
-        engine.kill('crash')
-        const lost = (): EngineLost => new EngineLost('crash', 'The engine was broken by another statement')
-        return delivered ? reject(lost()) : again(lost)
-      }
-      default:
-        unreachable(fault)
-    }
-  }
-
-  const onLost = ({ reason, alone, culprit, delivered }: Extract<Outcome, { kind: 'lost' }>): void => {
-    if (deps.isStopping()) return reject(new EngineError('SERVER_SHUTTING_DOWN', 'The engines are stopping'))
-    if (reason === 'memory' && alone) return reject(memoryExceeded())
-    if (reason === 'deadline' && culprit) return reject(timeLimit('Query exceeded the maximum planning time limit'))
-    const lost = (): EngineLost => new EngineLost(reason, `The engine ended (${reason}) while the statement ran`)
-    if (delivered) return reject(lost())
-    again(lost)
-  }
-
-  const onOutcome = (outcome: Outcome, engine: RunningEngine): void => {
-    attempt = undefined
-    if (settled) return
+  #onOutcome(outcome: Outcome, engine: RunningEngine): void {
+    this.#attempt = undefined
+    if (this.#settled) return
     switch (outcome.kind) {
       case 'result':
-        if (!settle()) return
-        settings.onEvent?.({
-          type: 'statement',
-          kind: isQuestion ? 'metadata' : 'fragment',
-          milliseconds: outcome.result.wallNanos / 1e6,
-          spilledBytes: outcome.result.spilledBytes,
-        })
-        resolveDone(outcome)
-        return
+        return this.#answer(outcome)
       case 'error':
-        return onError(outcome, engine)
+        return this.#follow(verdictOfError(outcome, this.#attempted(engine)), engine)
       case 'refused':
-        return reject(outcome.error instanceof Error ? outcome.error : new Error(String(outcome.error)))
+        return this.reject(outcome.error instanceof Error ? outcome.error : new Error(String(outcome.error)))
       case 'lost':
-        return onLost(outcome)
+        if (this.#deps.isStopping())
+          return this.reject(new EngineError('SERVER_SHUTTING_DOWN', 'The engines are stopping'))
+        return this.#follow(verdictOfLoss(outcome, this.#attempted(engine)), engine)
       case 'canceled':
-        return reject(canceled())
+        return this.reject(canceled())
       default:
         unreachable(outcome)
     }
   }
 
-  const job: EngineJob = {
-    done,
-    lane: () => lane,
-    runIn(engine) {
-      attempt = engine.execute(work)
-      void attempt.outcome.then((outcome) => onOutcome(outcome, engine))
-    },
-    cancel: () => abandon(canceled()),
-    reject,
+  #answer(outcome: Extract<Outcome, { kind: 'result' }>): void {
+    if (!this.#settle()) return
+    this.#deps.settings.onEvent?.({
+      type: 'statement',
+      kind: this.#work.asks.kind === 'files' ? 'metadata' : 'fragment',
+      milliseconds: outcome.result.wallNanos / 1e6,
+      spilledBytes: outcome.result.spilledBytes,
+    })
+    this.#resolve(outcome)
   }
-  return job
+
+  #attempted({ child }: RunningEngine): Attempted {
+    const { settings, memoryLimit } = this.#deps
+    return { statement: this.#work.id, user: child.user, memoryLimit: memoryLimit(this.#lane), settings }
+  }
+
+  #follow({ error, again, killEngine, event }: AttemptVerdict, engine: RunningEngine): void {
+    if (event) this.#deps.settings.onEvent?.(event)
+    if (killEngine) engine.kill('crash')
+    if (!again || this.#retried) return this.reject(error)
+    this.#retried = true
+    this.#lane = 'dedicated'
+    this.#deps.enqueue(this)
+  }
+}
+
+function workOf(statement: JobStatement, { prepareDeadlineMs }: EngineSettings): Work {
+  if ('question' in statement) {
+    const { id, question } = statement
+    return { id, asks: { kind: 'files', question }, prepareDeadlineMs: METADATA_TIMEOUT_MS }
+  }
+  const { id, query, output, cachePrepared, profile } = statement
+  return { id, asks: { kind: 'rows', query, output, cachePrepared, profile }, prepareDeadlineMs }
 }
 
 function canceled(): EngineError {
   return new EngineError('USER_CANCELED', 'Query was canceled')
-}
-
-function timeLimit(message: string): EngineError {
-  return new EngineError('EXCEEDED_TIME_LIMIT', message)
 }

@@ -5,19 +5,22 @@
 import { toldErrorText } from '../../telemetry/told-error.ts'
 import { Socket } from 'node:net'
 import { Worker } from 'node:worker_threads'
+import { connectToParent } from './engine-channel.ts'
 import type { EngineArguments, ThreadArguments } from './messages.ts'
 
-// What DuckDB writes (spill, profiles, tables) is for this user alone; who seals a table's files opens them as its folder is.
-process.umask(0o077)
-
 const engineArguments = JSON.parse(process.argv[2] ?? '{}') as EngineArguments
+const { channelFolder } = engineArguments
+
+// What DuckDB writes (spill, profiles, tables) is for this user alone, or where that is its own, for its parent too; who seals
+// a table's files opens them as its folder is.
+process.umask(channelFolder === undefined ? 0o077 : 0o007)
 
 /** Not `process.exit`: that would wait for DuckDB's threads, which may be in the middle of hours of work. */
 function end(): void {
   process.kill(process.pid, 'SIGKILL')
 }
 
-const parent = new Socket({ fd: 4 })
+const parent = channelFolder === undefined ? new Socket({ fd: 4 }) : connectToParent(channelFolder, 'beats')
 parent.on('close', end)
 parent.on('error', end)
 parent.resume()

@@ -1,9 +1,10 @@
-import { closeSync, constants, openSync, readFileSync, readSync, rmSync } from 'node:fs'
+import { closeSync, constants, mkdirSync, openSync, readFileSync, readSync, rmSync } from 'node:fs'
 import { StatementType, type DuckDBPreparedStatement, type DuckDBResult } from '@duckdb/node-api'
 import { unreachable } from '../../shared/unreachable.ts'
-import type { Connections, StatementConnection } from './engine-connections.ts'
+import type { Connections } from './engine-connections.ts'
 import type { EngineFigures, EngineReply, EngineRequest } from './messages.ts'
 import { fileStats } from './file-stats.ts'
+import { RunningStatements, type RunningStatement } from './running-statements.ts'
 import { copyToFifo, copyToParquet } from './sandbox.ts'
 import { questionText } from './scan-text.ts'
 import { checkQuery, statementText } from './statement-text.ts'
@@ -18,17 +19,6 @@ export interface Statements {
   run(request: RunRequest): Promise<void>
   inspect(request: InspectRequest): Promise<void>
   interrupt(id: number): void
-}
-
-interface Running {
-  readonly id: number
-  readonly announce: boolean
-  connection?: StatementConnection
-  fifo?: number
-  interrupted: boolean
-  repeat?: NodeJS.Timeout
-  cpuMicros: number
-  cpuExact: boolean
 }
 
 /** A text for DuckDB. */
@@ -57,79 +47,118 @@ const SUSPICIOUS = /^(Permission|IO|Invalid Configuration|FATAL|INTERNAL) Error/
 /** One interrupt can fall between two phases of a statement and be forgotten. */
 const INTERRUPT_AGAIN_MS = 20
 
-export function createStatements(
-  connections: Connections,
-  vocabulary: EngineVocabulary,
-  send: (reply: EngineReply, body?: Buffer) => void,
-): Statements {
-  const running = new Map<number, Running>()
-  let lastCpu = process.cpuUsage()
+type Send = (reply: EngineReply, body?: Buffer) => void
 
-  /** Shares the CPU used since the last call among the statements that ran meanwhile. */
-  const account = (): void => {
-    const now = process.cpuUsage()
-    const used = now.user + now.system - lastCpu.user - lastCpu.system
-    lastCpu = now
-    for (const statement of running.values()) statement.cpuMicros += used / running.size
+export function createStatements(connections: Connections, vocabulary: EngineVocabulary, send: Send): Statements {
+  return new ConnectionStatements(connections, vocabulary, send)
+}
+
+class ConnectionStatements implements Statements {
+  readonly #connections: Connections
+  readonly #vocabulary: EngineVocabulary
+  readonly #send: Send
+  readonly #running = new RunningStatements()
+
+  constructor(connections: Connections, vocabulary: EngineVocabulary, send: Send) {
+    this.#connections = connections
+    this.#vocabulary = vocabulary
+    this.#send = send
   }
 
-  const begin = (id: number, announce: boolean): Running => {
-    account()
-    const statement: Running = { id, announce, interrupted: false, cpuMicros: 0, cpuExact: running.size === 0 }
-    if (running.size > 0) for (const other of running.values()) other.cpuExact = false
-    running.set(id, statement)
-    return statement
-  }
-
-  const end = (statement: Running): void => {
-    account()
-    running.delete(statement.id)
-    clearInterval(statement.repeat)
-  }
-
-  const fail = async (statement: Running, error: unknown): Promise<void> => {
-    const message = textOf(error)
-    const refused = error instanceof RefusedStatement
-    const broken = SUSPICIOUS.test(message) && !(await connections.works())
-    end(statement)
-    send({ type: 'error', id: statement.id, message, ...(broken ? { broken } : {}), ...(refused ? { refused } : {}) })
-  }
-
-  const checkInterrupted = (statement: Running): void => {
-    if (statement.interrupted) throw new Error('INTERRUPT Error: Interrupted!')
-  }
-
-  /** Prepares, says so when the rest takes long, and runs `work`. */
-  const prepared = async <T>(
-    statement: Running,
-    { sql, cache, check }: Text,
-    work: (prepared: DuckDBPreparedStatement) => Promise<T>,
-  ): Promise<T> => {
-    const connection = statement.connection!
-    const plan = await connection.prepare(sql, cache, check)
-    const sayStarted = (): void => send({ type: 'started', id: statement.id })
-    let started: NodeJS.Timeout | undefined
-    // At once, a function in JavaScript cannot hold it back: it may hold this thread until long after the deadline.
-    if (statement.announce) sayStarted()
-    else started = setTimeout(sayStarted, STARTED_AFTER_MS)
+  async run(request: RunRequest): Promise<void> {
+    const statement = this.#running.begin(request.id, request.announce)
+    const startedAt = Date.now()
+    const start = process.hrtime.bigint()
     try {
-      checkInterrupted(statement)
-      return await work(plan)
-    } finally {
-      clearTimeout(started)
-      connection.release(plan)
+      if (request.profile !== undefined) rmSync(request.profile, { force: true })
+      statement.connection = await this.#connections.take(request.connection, request.profile)
+      const outcome = await this.#outcomeOf(statement, request)
+      const profile = request.profile === undefined ? NOTHING : takeProfile(request.profile)
+      this.#running.end(statement)
+      const figures: EngineFigures = {
+        rows: outcome.rows,
+        overflow: outcome.overflow,
+        startedAt,
+        wallNanos: Number(process.hrtime.bigint() - start),
+        cpuNanos: Math.round(statement.cpuMicros * 1000),
+        cpuExact: statement.cpuExact,
+        residentBytes: process.memoryUsage.rss(),
+        profileBytes: profile.length,
+      }
+      this.#send(
+        { type: 'done', id: request.id, ...figures },
+        profile.length > 0 ? Buffer.concat([outcome.body, profile]) : outcome.body,
+      )
+    } catch (error) {
+      if (request.profile !== undefined) rmSync(request.profile, { force: true })
+      await this.#fail(statement, error)
     }
   }
 
-  /** @param wrapped what is made of the whole statement: a COPY of it */
-  const textOfRequest = ({ query, cache }: RunRequest, wrapped: (sql: string) => string = (sql) => sql): Text => ({
-    sql: wrapped(statementText(query)),
-    cache,
-    check: () => checkQuery(query, vocabulary),
-  })
+  async inspect(request: InspectRequest): Promise<void> {
+    const statement = this.#running.begin(request.id, false)
+    try {
+      statement.connection = await this.#connections.take(request.connection)
+      const text = { sql: questionText(request.question), cache: false, check: () => undefined }
+      const rows = await this.#prepared(statement, text, async (plan) => {
+        const reader = await plan.runAndReadAll()
+        return reader.getRowObjectsJson()
+      })
+      this.#running.end(statement)
+      const figures = { overflow: false, startedAt: 0, wallNanos: 0, cpuNanos: 0, cpuExact: false }
+      this.#send(
+        { type: 'done', id: request.id, rows: rows.length, ...figures, residentBytes: 0, profileBytes: 0 },
+        Buffer.from(JSON.stringify(rows)),
+      )
+    } catch (error) {
+      await this.#fail(statement, error)
+    }
+  }
 
-  const inline = (statement: Running, request: RunRequest, maxBytes: number): Promise<Outcome> =>
-    prepared(statement, textOfRequest(request), async (plan) => {
+  interrupt(id: number): void {
+    const statement = this.#running.get(id)
+    if (!statement || statement.interrupted) return
+    statement.interrupted = true
+    const interrupt = (): void => {
+      statement.connection?.interrupt()
+      // A COPY that waits for room in the FIFO sees no interrupt. What can be read shows that DuckDB has opened it, so
+      // that it may lose its last reader: the COPY ends with a broken pipe. Before that its open would wait for ever.
+      if (statement.fifo !== undefined && hasBytes(statement.fifo)) closeFifo(statement)
+    }
+    interrupt()
+    statement.repeat = setInterval(interrupt, INTERRUPT_AGAIN_MS)
+  }
+
+  async #fail(statement: RunningStatement, error: unknown): Promise<void> {
+    const message = textOf(error)
+    const refused = error instanceof RefusedStatement
+    const broken = SUSPICIOUS.test(message) && !(await this.#connections.works())
+    this.#running.end(statement)
+    this.#send({
+      type: 'error',
+      id: statement.id,
+      message,
+      ...(broken ? { broken } : {}),
+      ...(refused ? { refused } : {}),
+    })
+  }
+
+  #outcomeOf(statement: RunningStatement, request: RunRequest): Promise<Outcome> {
+    const { output } = request
+    switch (output.kind) {
+      case 'inline':
+        return this.#inline(statement, request, output.maxBytes)
+      case 'fifo':
+        return this.#copy(statement, request, output.path)
+      case 'parquet':
+        return this.#write(statement, request, output.folder, output.make)
+      default:
+        return unreachable(output)
+    }
+  }
+
+  #inline(statement: RunningStatement, request: RunRequest, maxBytes: number): Promise<Outcome> {
+    return this.#prepared(statement, this.#textOf(request), async (plan) => {
       // Anything else could outlive the statement (ATTACH, CREATE MACRO) or break the instance (CALL enable_logging).
       if (plan.statementType !== StatementType.SELECT) throw new Error('Not a SELECT')
       const result = await plan.stream()
@@ -146,15 +175,16 @@ export function createStatements(
       checkInterrupted(statement)
       return joinRows(await plan.run(), maxBytes)
     })
+  }
 
-  const copy = async (statement: Running, request: RunRequest, path: string): Promise<Outcome> => {
+  async #copy(statement: RunningStatement, request: RunRequest, path: string): Promise<Outcome> {
     // Read and write: the FIFO has a reader whatever the parent does, so that DuckDB's open never blocks; and a writer,
     // so that the parent's reader sees the end exactly when this is closed, rows or none.
     const fifo = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
     statement.fifo = fifo
     try {
-      const text = textOfRequest(request, (sql) => copyToFifo(sql, path))
-      return await prepared(statement, text, async (plan) => {
+      const text = this.#textOf(request, (sql) => copyToFifo(sql, path))
+      return await this.#prepared(statement, text, async (plan) => {
         const result = await plan.run()
         return { rows: result.rowsChanged, overflow: false, body: NOTHING }
       })
@@ -163,97 +193,56 @@ export function createStatements(
     }
   }
 
-  const write = (statement: Running, request: RunRequest, folder: string): Promise<Outcome> =>
-    prepared(
-      statement,
-      textOfRequest(request, (sql) => copyToParquet(sql, folder)),
-      async (plan) => {
-        const reader = await plan.runAndReadAll()
-        const files = fileStats(reader.getRowObjectsJson())
-        const rows = files.reduce((sum, file) => sum + file.rows, 0)
-        return { rows, overflow: false, body: Buffer.from(JSON.stringify(files)) }
-      },
-    )
-
-  const outcomeOf = (statement: Running, request: RunRequest): Promise<Outcome> => {
-    const { output } = request
-    switch (output.kind) {
-      case 'inline':
-        return inline(statement, request, output.maxBytes)
-      case 'fifo':
-        return copy(statement, request, output.path)
-      case 'parquet':
-        return write(statement, request, output.folder)
-      default:
-        return unreachable(output)
+  async #write(statement: RunningStatement, request: RunRequest, folder: string, make: boolean): Promise<Outcome> {
+    if (make) mkdirSync(folder, { mode: 0o770 })
+    try {
+      return await this.#writeInto(statement, request, folder)
+    } catch (error) {
+      if (make) rmSync(folder, { recursive: true, force: true })
+      throw error
     }
   }
 
-  return {
-    async run(request) {
-      const statement = begin(request.id, request.announce)
-      const startedAt = Date.now()
-      const start = process.hrtime.bigint()
-      try {
-        if (request.profile !== undefined) rmSync(request.profile, { force: true })
-        statement.connection = await connections.take(request.connection, request.profile)
-        const outcome = await outcomeOf(statement, request)
-        const profile = request.profile === undefined ? NOTHING : takeProfile(request.profile)
-        end(statement)
-        const figures: EngineFigures = {
-          rows: outcome.rows,
-          overflow: outcome.overflow,
-          startedAt,
-          wallNanos: Number(process.hrtime.bigint() - start),
-          cpuNanos: Math.round(statement.cpuMicros * 1000),
-          cpuExact: statement.cpuExact,
-          residentBytes: process.memoryUsage.rss(),
-          profileBytes: profile.length,
-        }
-        send(
-          { type: 'done', id: request.id, ...figures },
-          profile.length > 0 ? Buffer.concat([outcome.body, profile]) : outcome.body,
-        )
-      } catch (error) {
-        if (request.profile !== undefined) rmSync(request.profile, { force: true })
-        await fail(statement, error)
-      }
-    },
-
-    async inspect(request) {
-      const statement = begin(request.id, false)
-      try {
-        statement.connection = await connections.take(request.connection)
-        const text = { sql: questionText(request.question), cache: false, check: () => undefined }
-        const rows = await prepared(statement, text, async (plan) => {
-          const reader = await plan.runAndReadAll()
-          return reader.getRowObjectsJson()
-        })
-        end(statement)
-        const figures = { overflow: false, startedAt: 0, wallNanos: 0, cpuNanos: 0, cpuExact: false }
-        send(
-          { type: 'done', id: request.id, rows: rows.length, ...figures, residentBytes: 0, profileBytes: 0 },
-          Buffer.from(JSON.stringify(rows)),
-        )
-      } catch (error) {
-        await fail(statement, error)
-      }
-    },
-
-    interrupt(id) {
-      const statement = running.get(id)
-      if (!statement || statement.interrupted) return
-      statement.interrupted = true
-      const interrupt = (): void => {
-        statement.connection?.interrupt()
-        // A COPY that waits for room in the FIFO sees no interrupt. What can be read shows that DuckDB has opened it, so
-        // that it may lose its last reader: the COPY ends with a broken pipe. Before that its open would wait for ever.
-        if (statement.fifo !== undefined && hasBytes(statement.fifo)) closeFifo(statement)
-      }
-      interrupt()
-      statement.repeat = setInterval(interrupt, INTERRUPT_AGAIN_MS)
-    },
+  #writeInto(statement: RunningStatement, request: RunRequest, folder: string): Promise<Outcome> {
+    const text = this.#textOf(request, (sql) => copyToParquet(sql, folder))
+    return this.#prepared(statement, text, async (plan) => {
+      const reader = await plan.runAndReadAll()
+      const files = fileStats(reader.getRowObjectsJson())
+      const rows = files.reduce((sum, file) => sum + file.rows, 0)
+      return { rows, overflow: false, body: Buffer.from(JSON.stringify(files)) }
+    })
   }
+
+  /** @param wrapped what is made of the whole statement: a COPY of it */
+  #textOf({ query, cache }: RunRequest, wrapped: (sql: string) => string = (sql) => sql): Text {
+    return { sql: wrapped(statementText(query)), cache, check: () => checkQuery(query, this.#vocabulary) }
+  }
+
+  /** Prepares, says so when the rest takes long, and runs `work`. */
+  async #prepared<T>(
+    statement: RunningStatement,
+    { sql, cache, check }: Text,
+    work: (prepared: DuckDBPreparedStatement) => Promise<T>,
+  ): Promise<T> {
+    const connection = statement.connection!
+    const plan = await connection.prepare(sql, cache, check)
+    const sayStarted = (): void => this.#send({ type: 'started', id: statement.id })
+    let started: NodeJS.Timeout | undefined
+    // At once, a function in JavaScript cannot hold it back: it may hold this thread until long after the deadline.
+    if (statement.announce) sayStarted()
+    else started = setTimeout(sayStarted, STARTED_AFTER_MS)
+    try {
+      checkInterrupted(statement)
+      return await work(plan)
+    } finally {
+      clearTimeout(started)
+      connection.release(plan)
+    }
+  }
+}
+
+function checkInterrupted(statement: RunningStatement): void {
+  if (statement.interrupted) throw new Error('INTERRUPT Error: Interrupted!')
 }
 
 /** Rows of one VARCHAR column, joined by commas; stops above `maxBytes`. */
@@ -284,7 +273,7 @@ function takeProfile(file: string): Buffer {
   }
 }
 
-function closeFifo(statement: Running): void {
+function closeFifo(statement: RunningStatement): void {
   if (statement.fifo === undefined) return
   closeSync(statement.fifo)
   delete statement.fifo
@@ -299,6 +288,12 @@ function hasBytes(fifo: number): boolean {
   }
 }
 
+/** What DuckDB says of an error, which holds the value that made it: of more than this, both ends. */
+const MAX_MESSAGE = 256 * 1024
+
 function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+  const text = error instanceof Error ? error.message : String(error)
+  if (text.length <= MAX_MESSAGE) return text
+  const half = MAX_MESSAGE / 2
+  return `${text.slice(0, half)}…${text.slice(-half)}`
 }

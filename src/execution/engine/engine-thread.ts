@@ -2,6 +2,7 @@
 import { Socket } from 'node:net'
 import { workerData } from 'node:worker_threads'
 import { DuckDBInstance } from '@duckdb/node-api'
+import { connectToParent } from './engine-channel.ts'
 import { createConnections } from './engine-connections.ts'
 import { createStatements } from './engine-statements.ts'
 import { createFrameDecoder, encodeFrame } from './frames.ts'
@@ -12,9 +13,9 @@ import type { EngineVocabulary } from './statement-wall.ts'
 /** Well below the beat, so that a thread that turns at all is seen to. */
 const TURN_MS = 50
 
-const { functionsModule, turns } = workerData as ThreadArguments
+const { functionsModule, channelFolder, turns } = workerData as ThreadArguments
 setInterval(() => Atomics.add(turns, 0, 1), TURN_MS)
-const socket = new Socket({ fd: 3 })
+const socket = channelFolder === undefined ? new Socket({ fd: 3 }) : connectToParent(channelFolder, 'requests')
 const send = (reply: EngineReply, body?: Buffer): void => {
   socket.write(encodeFrame(reply, body))
 }

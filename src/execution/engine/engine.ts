@@ -1,6 +1,8 @@
 import type { FileQuestion } from '../../connectors/spi/table-source.ts'
 import type { Service } from '../../shared/service.ts'
 import type { EngineQuery } from './engine-query.ts'
+import type { EngineLauncher } from './launched-program.ts'
+import { QuipuError } from '../../shared/quipu-error.ts'
 
 /**
  * The parent's side of the engines: child processes of one DuckDB instance each, spoken to over a socket pair.
@@ -19,6 +21,8 @@ export interface EnginePool extends Service {
    * @param waitMs engines that do not answer in time are left out
    */
   memory(waitMs: number): Promise<Readonly<Record<string, number>>>
+  /** Where engines of users of their own put what they write, until it is copied: a folder of the disk that needs room then. */
+  readonly stagedIn?: string
   /** What runs now, for metrics and `/v1/status`. */
   children(): readonly EngineChildInfo[]
 }
@@ -118,12 +122,12 @@ export interface EngineChildInfo {
 }
 
 /** The engine died under a statement through no fault the statement is known to have: it may be tried again. */
-export class EngineLost extends Error {
+export class EngineLost extends QuipuError {
+  readonly retry = 'anew'
   readonly reason: 'memory' | 'deadline' | 'hang' | 'crash' | 'cancel' | 'recycle'
 
   constructor(reason: EngineLost['reason'], message: string) {
     super(message)
-    this.name = 'EngineLost'
     this.reason = reason
   }
 }
@@ -144,6 +148,8 @@ export interface EngineSettings {
   readonly dedicatedConnections: number
   /** File URL of an `EngineModule`: macros, scalar functions, and what statements may call. */
   readonly functionsModule?: string
+  /** Starts engines as users of their own, with the module that it knows itself. */
+  readonly launcher?: EngineLauncher
   readonly prepareDeadlineMs: number
   readonly interruptToKillMs: number
   readonly beatMs: number
@@ -168,6 +174,8 @@ export type EngineEvent =
     }
   /** The engine did not take a statement: something before it is broken, or hostile. */
   | { readonly type: 'refused'; readonly statement: string; readonly message: string }
+  /** An engine's own user may not open a file that this process's user may. */
+  | { readonly type: 'closed'; readonly statement: string; readonly user: number; readonly message: string }
   | { readonly type: 'canceled'; readonly milliseconds: number; readonly how: 'interrupt' | 'kill' }
   /** A statement gave its result. */
   | {

@@ -11,6 +11,8 @@ export interface Frame<Header> {
 const LENGTHS = 8
 /** A longer header is a sign of a broken stream, not of a large message: statements are 1 MB at most. */
 const MAX_HEADER_BYTES = 64 * 1024 * 1024
+/** Of what an engine says: figures, or a message that it has cut. Each is parsed on its parent's event loop. */
+export const MAX_REPLY_HEADER_BYTES = 4 * 1024 * 1024
 const MAX_BODY_BYTES = 256 * 1024 * 1024
 const NO_BODY = Buffer.alloc(0)
 
@@ -26,11 +28,13 @@ export function encodeFrame(header: object, body: Buffer = NO_BODY): Buffer {
 }
 
 /**
- * Takes the bytes of a stream as they come and gives whole frames, in order. Headers are taken at their word: both ends
- * are this program, over a socket pair that nothing else can reach.
+ * Takes the bytes of a stream as they come and gives whole frames, in order. What a header says is for the taker to check.
  * @throws RangeError on lengths that no sender of ours writes
  */
-export function createFrameDecoder<Header>(onFrame: (frame: Frame<Header>) => void): (bytes: Buffer) => void {
+export function createFrameDecoder<Header>(
+  onFrame: (frame: Frame<Header>) => void,
+  maxHeaderBytes = MAX_HEADER_BYTES,
+): (bytes: Buffer) => void {
   // Chunks are joined only when a frame is whole: joining at every arrival would copy a large body many times.
   let chunks: Buffer[] = []
   let size = 0
@@ -49,7 +53,7 @@ export function createFrameDecoder<Header>(onFrame: (frame: Frame<Header>) => vo
       const all = join()
       const headerBytes = all.readUInt32LE(0)
       const bodyBytes = all.readUInt32LE(4)
-      if (headerBytes > MAX_HEADER_BYTES || bodyBytes > MAX_BODY_BYTES) throw new RangeError('Frame too large')
+      if (headerBytes > maxHeaderBytes || bodyBytes > MAX_BODY_BYTES) throw new RangeError('Frame too large')
       const total = LENGTHS + headerBytes + bodyBytes
       if (size < total) {
         needed = total

@@ -1,5 +1,6 @@
 /** Headers of the frames between a process and its engine (`frames.ts`): no frame brings a statement that DuckDB is given as it is. */
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { z } from 'zod'
 import type { FileQuestion } from '../../connectors/spi/table-source.ts'
 import type { EngineQuery } from './engine-query.ts'
 import type { SandboxLimits } from './sandbox.ts'
@@ -10,6 +11,8 @@ export interface EngineArguments {
   readonly beatMs: number
   /** File URL of an `EngineModule`. */
   readonly functionsModule?: string
+  /** Where the engine is a user of its own: the folder of its parent's socket, in place of descriptors 3 and 4. */
+  readonly channelFolder?: string
 }
 
 /** What the front end brings into an engine's process. */
@@ -23,6 +26,7 @@ export interface EngineModule {
 /** What the engine's main thread hands to its worker thread. */
 export interface ThreadArguments {
   readonly functionsModule?: string
+  readonly channelFolder?: string
   /** One number that the worker thread raises while its event loop turns. */
   readonly turns: Int32Array<SharedArrayBuffer>
 }
@@ -45,43 +49,48 @@ export type EngineRequest =
       readonly output:
         | { readonly kind: 'inline'; readonly maxBytes: number }
         | { readonly kind: 'fifo'; readonly path: string }
-        | { readonly kind: 'parquet'; readonly folder: string }
+        /** `make`: the folder is the engine's own, to be made, and removed should the statement fail. */
+        | { readonly kind: 'parquet'; readonly folder: string; readonly make: boolean }
     }
   | { readonly type: 'inspect'; readonly id: number; readonly connection: number; readonly question: FileQuestion }
   | { readonly type: 'interrupt'; readonly id: number }
   /** What DuckDB holds; answered beside whatever runs. */
   | { readonly type: 'memory' }
 
-export type EngineReply =
-  | { readonly type: 'ready' }
-  | { readonly type: 'configured' }
-  /** The engine cannot be used. */
-  | { readonly type: 'failed'; readonly message: string }
-  /** Prepared, now running. Left out when a statement ends at once. */
-  | { readonly type: 'started'; readonly id: number }
-  /** Body: rows (inline), JSON rows (inspect) or JSON figures of the files (parquet), then the profile. */
-  | ({ readonly type: 'done'; readonly id: number } & EngineFigures)
-  | {
-      readonly type: 'error'
-      readonly id: number
-      readonly message: string
-      /** Not even `SELECT 1` works any more in this instance. */
-      readonly broken?: true
-      /** The statement never reached DuckDB: it is not of the form that rendered statements have. */
-      readonly refused?: true
-    }
-  /** Bytes by what they are for, as DuckDB names it. */
-  | { readonly type: 'memory'; readonly tags: Readonly<Record<string, number>> }
-
-export interface EngineFigures {
-  readonly rows: number
-  readonly overflow: boolean
+const figures = {
+  rows: z.number(),
+  overflow: z.boolean(),
   /** Milliseconds since the epoch. */
-  readonly startedAt: number
-  readonly wallNanos: number
-  readonly cpuNanos: number
-  readonly cpuExact: boolean
-  readonly residentBytes: number
+  startedAt: z.number(),
+  wallNanos: z.number(),
+  cpuNanos: z.number(),
+  cpuExact: z.boolean(),
+  residentBytes: z.number(),
   /** How many bytes at the end of the body are the profile. */
-  readonly profileBytes: number
+  profileBytes: z.number(),
 }
+export type EngineFigures = Readonly<z.infer<z.ZodObject<typeof figures>>>
+
+/** What an engine may say; one that says anything else is none of ours any more, and is killed. */
+export const engineReplySchema = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('ready') }),
+  z.object({ type: z.literal('configured') }),
+  /** The engine cannot be used. */
+  z.object({ type: z.literal('failed'), message: z.string() }),
+  /** Prepared, now running. Left out when a statement ends at once. */
+  z.object({ type: z.literal('started'), id: z.number() }),
+  /** Body: rows (inline), JSON rows (inspect) or JSON figures of the files (parquet), then the profile. */
+  z.object({ type: z.literal('done'), id: z.number(), ...figures }),
+  z.object({
+    type: z.literal('error'),
+    id: z.number(),
+    message: z.string(),
+    /** Not even `SELECT 1` works any more in this instance. */
+    broken: z.literal(true).optional(),
+    /** The statement never reached DuckDB: it is not of the form that rendered statements have. */
+    refused: z.literal(true).optional(),
+  }),
+  /** Bytes by what they are for, as DuckDB names it. */
+  z.object({ type: z.literal('memory'), tags: z.record(z.string(), z.number()) }),
+])
+export type EngineReply = Readonly<z.infer<typeof engineReplySchema>>

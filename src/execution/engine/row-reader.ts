@@ -1,4 +1,4 @@
-import { constants, openSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { EngineError } from '../../shared/engine-error.ts'
 
@@ -28,7 +28,7 @@ export function openRowReader(
   onRows: (lines: Buffer) => void | Promise<void>,
   onRefused: (error: unknown) => void,
 ): RowReader {
-  const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  const fd = openFifo(path)
   const socket = new Socket({ fd, readable: true, writable: false })
   let handedOn = false
   let closing = false
@@ -101,4 +101,12 @@ export function openRowReader(
       return closed
     },
   }
+}
+
+/** What lies there may be an engine's work: nothing but a FIFO is read. */
+function openFifo(path: string): number {
+  const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW)
+  if (fstatSync(fd).isFIFO()) return fd
+  closeSync(fd)
+  throw new Error(`${path} is no FIFO`)
 }

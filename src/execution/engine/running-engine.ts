@@ -1,64 +1,12 @@
-import { readdirSync, statSync } from 'node:fs'
-import type { FileQuestion } from '../../connectors/spi/table-source.ts'
-import { unreachable } from '../../shared/unreachable.ts'
-import type { EngineEvent, EngineFileStats, EngineLost, EngineOutput, EngineResult } from './engine.ts'
+import type { EngineEvent, EngineLost } from './engine.ts'
+import { requestOf, resultOf } from './engine-answers.ts'
 import type { EngineChild } from './engine-child.ts'
+import type { Attempt, Outcome, Work } from './engine-work.ts'
 import type { Frame } from './frames.ts'
-import type { EngineQuery } from './engine-query.ts'
-import type { EngineFigures, EngineReply, EngineRequest } from './messages.ts'
-import { parseProfile } from './profile.ts'
+import type { EngineFigures, EngineReply } from './messages.ts'
 import { openRowReader, type RowReader } from './row-reader.ts'
-
-/** A statement as one engine runs it. */
-export interface Work {
-  readonly id: string
-  readonly asks:
-    | {
-        readonly kind: 'rows'
-        readonly query: EngineQuery
-        readonly output: EngineOutput
-        readonly cachePrepared: boolean
-        readonly profile: boolean
-      }
-    | { readonly kind: 'files'; readonly question: FileQuestion }
-  /** Past it the engine is killed. */
-  readonly prepareDeadlineMs: number
-}
-
-/** How an attempt ended. */
-export type Outcome =
-  | { readonly kind: 'result'; readonly result: EngineResult; readonly body: Buffer }
-  | {
-      readonly kind: 'error'
-      /** DuckDB's. */
-      readonly text: string
-      /** No statement works in this engine any more. */
-      readonly broken: boolean
-      /** It never reached DuckDB: the engine takes no such statement. */
-      readonly refused: boolean
-      /** No other statement ran in the engine meanwhile. */
-      readonly alone: boolean
-      readonly delivered: boolean
-    }
-  /** The rows could not be taken: the reader's or the consumer's own error. */
-  | { readonly kind: 'refused'; readonly error: unknown }
-  | { readonly kind: 'canceled' }
-  | {
-      readonly kind: 'lost'
-      readonly reason: EngineLost['reason']
-      /** Nothing else ran when the engine died. */
-      readonly alone: boolean
-      /** This statement is why the engine was killed. */
-      readonly culprit: boolean
-      readonly delivered: boolean
-    }
-
-export interface Attempt {
-  /** Never rejects; settles when the engine no longer works on the statement. */
-  readonly outcome: Promise<Outcome>
-  /** Interrupts, and kills the engine when that does not bite in time. */
-  cancel(): void
-}
+import { spilledBytes } from './spilled-bytes.ts'
+import { takeStaged } from './staged-files.ts'
 
 /** An engine with its role, its connections, and what runs in it. */
 export interface RunningEngine {
@@ -96,6 +44,7 @@ export interface RunningEngineOptions {
 }
 
 interface Running {
+  readonly id: number
   readonly work: Work
   readonly connection: number
   readonly settle: (outcome: Outcome) => void
@@ -108,6 +57,8 @@ interface Running {
   hadNeighbours: boolean
   peakBytes: number
   spilledBytes: number
+  /** The engine is done; its files are being copied until it is aborted. */
+  taking?: AbortController
   ended: boolean
 }
 
@@ -115,236 +66,243 @@ interface Running {
 const NEARLY = 0.85
 
 export function createRunningEngine(options: RunningEngineOptions): RunningEngine {
-  const { child } = options
-  const running = new Map<number, Running>()
-  const free = Array.from({ length: options.capacity }, (_, index) => options.capacity - 1 - index)
-  const baseBytes = child.residentBytes()
-  let lastId = 0
-  let lastBytes = baseBytes
-  let dead = false
+  return new ChildEngine(options)
+}
 
-  let asked:
-    | { readonly answer: Promise<Readonly<Record<string, number>>>; resolve(tags: Record<string, number>): void }
-    | undefined
+type Tags = Readonly<Record<string, number>>
 
-  const finish = (id: number, statement: Running, outcome: Outcome): void => {
+class ChildEngine implements RunningEngine {
+  readonly child: EngineChild
+  readonly #options: RunningEngineOptions
+  readonly #running = new Map<number, Running>()
+  /** Connections that no statement has. */
+  readonly #free: number[]
+  readonly #baseBytes: number
+  #lastId = 0
+  #lastBytes: number
+  #dead = false
+  /** For its memory. */
+  #asked: { readonly answer: Promise<Tags>; resolve(tags: Tags): void } | undefined
+
+  constructor(options: RunningEngineOptions) {
+    const { child, capacity } = options
+    this.child = child
+    this.#options = options
+    this.#free = Array.from({ length: capacity }, (_, index) => capacity - 1 - index)
+    this.#baseBytes = child.residentBytes()
+    this.#lastBytes = this.#baseBytes
+  }
+
+  running(): number {
+    return this.#running.size
+  }
+
+  hasRoom(): boolean {
+    return !this.#dead && this.#free.length > 0
+  }
+
+  isDead(): boolean {
+    return this.#dead
+  }
+
+  execute(work: Work): Attempt {
+    const { promise, settle } = outcomePromise()
+    const statement: Running = {
+      id: ++this.#lastId,
+      work,
+      connection: this.#free.pop()!,
+      settle,
+      hadNeighbours: this.#running.size > 0,
+      peakBytes: 0,
+      spilledBytes: 0,
+      ended: false,
+    }
+    const { id, connection } = statement
+    for (const other of this.#running.values()) other.hadNeighbours = true
+    this.#running.set(id, statement)
+    try {
+      this.#openReader(statement)
+    } catch (error) {
+      this.#finish(statement, { kind: 'refused', error })
+      return { outcome: promise, cancel: () => undefined }
+    }
+    const announce = this.#options.announceStarts
+    statement.prepareTimer = setTimeout(() => {
+      setImmediate(() => {
+        if (statement.ended || statement.prepareTimer === undefined) return
+        // A thread that is held by another statement's function cannot say that this one is prepared.
+        this.#die('deadline', this.child.isHeld() && !announce ? undefined : statement)
+      })
+    }, work.prepareDeadlineMs)
+    this.child.send(requestOf(work, this.child, { id, connection, announce }))
+    return { outcome: promise, cancel: () => this.#cancel(statement) }
+  }
+
+  onReply({ header, body }: Frame<EngineReply>): void {
+    if (header.type === 'memory') {
+      this.#asked?.resolve(header.tags)
+      this.#asked = undefined
+    }
+    if (header.type !== 'started' && header.type !== 'done' && header.type !== 'error') return
+    const statement = this.#running.get(header.id)
+    // What it says of one that it is done with already is no answer.
+    if (!statement || statement.ended || statement.taking) return
+    clearTimeout(statement.prepareTimer)
+    delete statement.prepareTimer
+    if (header.type === 'started') return
+    if (statement.canceledAt !== undefined) {
+      this.#finish(statement, { kind: 'canceled' })
+    } else if (header.type === 'error') {
+      const { hadNeighbours, reader } = statement
+      const delivered = reader?.delivered() ?? false
+      const { message: text, broken = false, refused = false } = header
+      this.#finish(statement, { kind: 'error', text, broken, refused, alone: !hadNeighbours, delivered })
+    } else if (statement.reader) {
+      statement.reader.ended.then(
+        () => this.#complete(statement, header, body),
+        // The consumer refused the last rows, or a cancel closed the reader before them: the engine itself is done.
+        (error: unknown) =>
+          this.#finish(
+            statement,
+            statement.canceledAt === undefined ? { kind: 'refused', error } : { kind: 'canceled' },
+          ),
+      )
+    } else {
+      this.#complete(statement, header, body)
+    }
+  }
+
+  watch(now: number): void {
+    if (this.#dead) return
+    const { child } = this
+    const { deadAfterMs, killBytes, recycleBytes } = this.#options
+    if (now - child.lastBeat() > deadAfterMs) {
+      this.#die('hang')
+      return
+    }
+    const bytes = child.residentBytes()
+    this.#lastBytes = bytes
+    const spilled = this.#running.size > 0 ? spilledBytes(child.spillFolder) : 0
+    for (const statement of this.#running.values()) {
+      statement.peakBytes = Math.max(statement.peakBytes, bytes)
+      statement.spilledBytes = Math.max(statement.spilledBytes, spilled)
+    }
+    if (bytes > killBytes) this.#die('memory')
+    else if (this.#running.size === 0 && bytes > recycleBytes) this.#die('recycle')
+  }
+
+  memory(): Promise<Tags> {
+    if (this.#dead) return Promise.resolve({})
+    if (!this.#asked) {
+      let resolve!: (tags: Tags) => void
+      const answer = new Promise<Tags>((settle) => (resolve = settle))
+      this.#asked = { answer, resolve }
+      this.child.send({ type: 'memory' })
+    }
+    return this.#asked.answer
+  }
+
+  kill(reason: EngineLost['reason']): void {
+    this.#die(reason)
+  }
+
+  onExit(): void {
+    // A process that cannot get memory aborts, V8 before all.
+    this.#die(this.#lastBytes > this.#options.killBytes * NEARLY ? 'memory' : 'crash')
+  }
+
+  #finish(statement: Running, outcome: Outcome): void {
     if (statement.ended) return
     statement.ended = true
+    statement.taking?.abort()
     clearTimeout(statement.prepareTimer)
     clearTimeout(statement.killTimer)
     if (statement.canceledAt !== undefined) {
       const how = outcome.kind === 'lost' ? 'kill' : 'interrupt'
-      options.onEvent({ type: 'canceled', milliseconds: performance.now() - statement.canceledAt, how })
+      this.#options.onEvent({ type: 'canceled', milliseconds: performance.now() - statement.canceledAt, how })
     }
     // The FIFO must be closed before its connection is used again, else its reader would get the next one's rows.
     const closed = statement.reader?.close() ?? Promise.resolve()
     void closed.then(() => {
-      running.delete(id)
-      free.push(statement.connection)
+      this.#running.delete(statement.id)
+      this.#free.push(statement.connection)
       const refused = statement.refusal && (outcome.kind === 'canceled' || outcome.kind === 'lost')
       statement.settle(refused ? { kind: 'refused', error: statement.refusal!.error } : outcome)
-      if (!dead) options.onIdle()
+      if (!this.#dead) this.#options.onIdle()
     })
   }
 
-  const die = (reason: EngineLost['reason'], culprit?: Running): void => {
-    if (dead) return
-    dead = true
-    child.kill()
-    asked?.resolve({})
-    const alone = running.size === 1
-    const statements = [...running.values()].map(({ work }) => work.id)
-    for (const [id, statement] of running) {
+  #die(reason: EngineLost['reason'], culprit?: Running): void {
+    if (this.#dead) return
+    this.#dead = true
+    this.child.kill()
+    this.#asked?.resolve({})
+    const alone = this.#running.size === 1
+    const statements = [...this.#running.values()].map(({ work }) => work.id)
+    for (const statement of this.#running.values()) {
       const delivered = statement.reader?.delivered() ?? false
-      finish(id, statement, { kind: 'lost', reason, alone, culprit: statement === culprit, delivered })
+      this.#finish(statement, { kind: 'lost', reason, alone, culprit: statement === culprit, delivered })
     }
-    options.onDead(reason, statements)
+    this.#options.onDead(reason, statements)
   }
 
-  const cancel = (id: number, statement: Running): void => {
+  #cancel(statement: Running): void {
     if (statement.ended || statement.canceledAt !== undefined) return
     statement.canceledAt = performance.now()
+    if (statement.taking) return statement.taking.abort()
     void statement.reader?.close()
-    child.send({ type: 'interrupt', id })
+    this.child.send({ type: 'interrupt', id: statement.id })
     statement.killTimer = setTimeout(() => {
       // An answer may lie unread behind a stall of our own: look at the socket once more first.
       setImmediate(() => {
-        if (!statement.ended) die('cancel', statement)
+        if (!statement.ended) this.#die('cancel', statement)
       })
-    }, options.interruptToKillMs)
+    }, this.#options.interruptToKillMs)
   }
 
-  const openReader = (id: number, statement: Running): void => {
+  #openReader(statement: Running): void {
     const { asks } = statement.work
     if (asks.kind !== 'rows' || asks.output.kind !== 'stream') return
     const { output } = asks
     statement.reader = openRowReader(
-      child.fifo(statement.connection),
+      this.child.fifo(statement.connection),
       (lines) => output.onRows(lines),
       (error) => {
         statement.refusal = { error }
-        cancel(id, statement)
+        this.#cancel(statement)
       },
     )
   }
 
-  const send = (id: number, connection: number, { asks }: Work): void => {
-    if (asks.kind === 'files') return child.send({ type: 'inspect', id, connection, question: asks.question })
-    child.send({
-      type: 'run',
-      id,
-      connection,
-      query: asks.query,
-      cache: asks.cachePrepared,
-      announce: options.announceStarts,
-      ...(asks.profile ? { profile: child.profile(connection) } : {}),
-      output: requestedOutput(asks.output, () => child.fifo(connection)),
-    })
-  }
-
-  const resultOf = (statement: Running, figures: EngineFigures, body: Buffer): Outcome => {
-    const rows = figures.profileBytes > 0 ? body.subarray(0, body.length - figures.profileBytes) : body
-    const profile = figures.profileBytes > 0 ? parseProfile(body.subarray(rows.length).toString()) : undefined
+  /** The engine is done with it; what an engine of another user has written is taken first. */
+  #complete(statement: Running, figures: EngineFigures, body: Buffer): void {
+    const { child } = this
     const { asks } = statement.work
-    const output = asks.kind === 'rows' ? asks.output.kind : 'rows of objects'
-    const result: EngineResult = {
-      rows: figures.rows,
-      ...(output === 'inline' && !figures.overflow ? { inline: rows } : {}),
-      ...(figures.overflow ? { overflow: true } : {}),
-      ...(output === 'parquet' ? { files: parseFileStats(rows) } : {}),
-      ...(profile ? { profile } : {}),
-      startedAt: figures.startedAt,
-      wallNanos: figures.wallNanos,
-      cpuNanos: figures.cpuNanos,
-      cpuExact: figures.cpuExact,
-      peakMemoryBytes: Math.max(0, Math.max(statement.peakBytes, figures.residentBytes) - baseBytes),
-      spilledBytes: statement.spilledBytes,
-      enginePid: child.pid,
+    let outcome: Extract<Outcome, { kind: 'result' }>
+    try {
+      const peak = Math.max(statement.peakBytes, figures.residentBytes)
+      outcome = resultOf(statement.work, figures, body, {
+        peakMemoryBytes: Math.max(0, peak - this.#baseBytes),
+        spilledBytes: statement.spilledBytes,
+        enginePid: child.pid(),
+      })
+    } catch {
+      // Not what an engine of ours says.
+      return this.#die('crash')
     }
-    return { kind: 'result', result, body: rows }
+    if (child.user === undefined || asks.kind !== 'rows' || asks.output.kind !== 'parquet')
+      return this.#finish(statement, outcome)
+    statement.taking = new AbortController()
+    const { signal } = statement.taking
+    takeStaged(child.staging(statement.id), asks.output.folder, child.user, outcome.result.files ?? [], signal).then(
+      (files) =>
+        this.#finish(
+          statement,
+          signal.aborted ? { kind: 'canceled' } : { ...outcome, result: { ...outcome.result, files } },
+        ),
+      (error: unknown) => this.#finish(statement, signal.aborted ? { kind: 'canceled' } : { kind: 'refused', error }),
+    )
   }
-
-  return {
-    child,
-    running: () => running.size,
-    hasRoom: () => !dead && free.length > 0,
-    isDead: () => dead,
-
-    execute(work) {
-      const id = ++lastId
-      const connection = free.pop()!
-      const { promise, settle } = outcomePromise()
-      const statement: Running = {
-        work,
-        connection,
-        settle,
-        hadNeighbours: running.size > 0,
-        peakBytes: 0,
-        spilledBytes: 0,
-        ended: false,
-      }
-      for (const other of running.values()) other.hadNeighbours = true
-      running.set(id, statement)
-      try {
-        openReader(id, statement)
-      } catch (error) {
-        finish(id, statement, { kind: 'refused', error })
-        return { outcome: promise, cancel: () => undefined }
-      }
-      statement.prepareTimer = setTimeout(() => {
-        setImmediate(() => {
-          if (statement.ended || statement.prepareTimer === undefined) return
-          // A thread that is held by another statement's function cannot say that this one is prepared.
-          die('deadline', child.isHeld() && !options.announceStarts ? undefined : statement)
-        })
-      }, work.prepareDeadlineMs)
-      send(id, connection, work)
-      return { outcome: promise, cancel: () => cancel(id, statement) }
-    },
-
-    onReply({ header, body }) {
-      if (header.type === 'memory') {
-        asked?.resolve(header.tags)
-        asked = undefined
-      }
-      if (header.type !== 'started' && header.type !== 'done' && header.type !== 'error') return
-      const statement = running.get(header.id)
-      if (!statement || statement.ended) return
-      clearTimeout(statement.prepareTimer)
-      delete statement.prepareTimer
-      if (header.type === 'started') return
-      if (statement.canceledAt !== undefined) {
-        finish(header.id, statement, { kind: 'canceled' })
-      } else if (header.type === 'error') {
-        const { hadNeighbours, reader } = statement
-        const delivered = reader?.delivered() ?? false
-        const { message: text, broken = false, refused = false } = header
-        finish(header.id, statement, { kind: 'error', text, broken, refused, alone: !hadNeighbours, delivered })
-      } else if (statement.reader) {
-        statement.reader.ended.then(
-          () => finish(header.id, statement, resultOf(statement, header, body)),
-          // The consumer refused the last rows, or a cancel closed the reader before them: the engine itself is done.
-          (error: unknown) =>
-            finish(
-              header.id,
-              statement,
-              statement.canceledAt === undefined ? { kind: 'refused', error } : { kind: 'canceled' },
-            ),
-        )
-      } else {
-        finish(header.id, statement, resultOf(statement, header, body))
-      }
-    },
-
-    watch(now) {
-      if (dead) return
-      if (now - child.lastBeat() > options.deadAfterMs) {
-        die('hang')
-        return
-      }
-      const bytes = child.residentBytes()
-      lastBytes = bytes
-      const spilled = running.size > 0 ? folderBytes(child.spillFolder) : 0
-      for (const statement of running.values()) {
-        statement.peakBytes = Math.max(statement.peakBytes, bytes)
-        statement.spilledBytes = Math.max(statement.spilledBytes, spilled)
-      }
-      if (bytes > options.killBytes) die('memory')
-      else if (running.size === 0 && bytes > options.recycleBytes) die('recycle')
-    },
-
-    memory() {
-      if (dead) return Promise.resolve({})
-      if (!asked) {
-        let resolve!: (tags: Readonly<Record<string, number>>) => void
-        const answer = new Promise<Readonly<Record<string, number>>>((settle) => (resolve = settle))
-        asked = { answer, resolve }
-        child.send({ type: 'memory' })
-      }
-      return asked.answer
-    },
-
-    kill: (reason) => die(reason),
-    // A process that cannot get memory aborts, V8 before all.
-    onExit: () => die(lastBytes > options.killBytes * NEARLY ? 'memory' : 'crash'),
-  }
-}
-
-function requestedOutput(output: EngineOutput, fifo: () => string): Extract<EngineRequest, { type: 'run' }>['output'] {
-  switch (output.kind) {
-    case 'inline':
-      return { kind: 'inline', maxBytes: output.maxBytes }
-    case 'stream':
-      return { kind: 'fifo', path: fifo() }
-    case 'parquet':
-      return { kind: 'parquet', folder: output.folder }
-    default:
-      return unreachable(output)
-  }
-}
-
-function parseFileStats(body: Buffer): readonly EngineFileStats[] {
-  return JSON.parse(body.toString()) as EngineFileStats[]
 }
 
 function outcomePromise(): { promise: Promise<Outcome>; settle(outcome: Outcome): void } {
@@ -353,12 +311,4 @@ function outcomePromise(): { promise: Promise<Outcome>; settle(outcome: Outcome)
     settle = resolve
   })
   return { promise, settle }
-}
-
-/** Bytes of DuckDB's temporary files; the folder exists only while something is spilled. */
-function folderBytes(folder: string): number {
-  if (!statSync(folder, { throwIfNoEntry: false })) return 0
-  let bytes = 0
-  for (const name of readdirSync(folder)) bytes += statSync(folder + name, { throwIfNoEntry: false })?.size ?? 0
-  return bytes
 }

@@ -11,6 +11,16 @@ export interface SandboxLimits {
 /** Deeper expressions plan exponentially long: DuckDB refuses them in milliseconds. */
 const MAX_EXPRESSION_DEPTH = 250
 
+/** Settings that rendered statements count on: with others they would mean something else. Before the lock, on every instance. */
+export const languageSettings: readonly string[] = [
+  "SET GLOBAL TimeZone='UTC'",
+  // Renderings sort by arguments: max(x, 3) and map_agg by a literal too, which orders nothing.
+  'SET GLOBAL order_by_non_integer_literal=true',
+  // The one calculates what TRY and COALESCE ask under a condition before them, for all rows; the other puts a filter
+  // behind one around it that may fail for the rows it removes.
+  "SET GLOBAL disabled_optimizers='common_subexpressions,filter_pullup'",
+]
+
 /**
  * The settings of an engine in the order they must run. Folders come before `enable_external_access`, which is final
  * while the instance lives; the lock comes last and holds for every connection, so all of it is global.
@@ -28,11 +38,9 @@ export function sandboxSettings(limits: SandboxLimits): string[] {
     `SET GLOBAL max_temp_directory_size='${Math.floor(limits.maxSpillBytes)}B'`,
     `SET GLOBAL threads=${limits.threads}`,
     `SET GLOBAL max_expression_depth=${MAX_EXPRESSION_DEPTH}`,
-    // Renderings sort by arguments: max(x, 3) and map_agg by a literal too, which orders nothing.
-    'SET GLOBAL order_by_non_integer_literal=true',
     // Scan order is free, ORDER BY holds: faster first rows, a third of the memory, a COPY that can be interrupted.
     'SET GLOBAL preserve_insertion_order=false',
-    "SET GLOBAL TimeZone='UTC'",
+    ...languageSettings,
     'SET GLOBAL lock_configuration=true',
   ]
 }

@@ -1,8 +1,9 @@
+import { Signal } from '../../shared/quipu-error.ts'
+
 /** Why a statement is not run: it is not of the form that rendered statements have. */
-export class RefusedStatement extends Error {
+export class RefusedStatement extends Signal {
   constructor(what: string, at: number) {
     super(`The statement was refused: ${what} at character ${at}`)
-    this.name = 'RefusedStatement'
   }
 }
 

@@ -1,12 +1,20 @@
+import type { TaskId } from '../../shared/ids.ts'
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
-import { EngineError } from '../../shared/engine-error.ts'
 import type { Fragment } from '../api/fragment.ts'
 import type { EngineQuery } from '../engine/engine-query.ts'
-import { EngineLost, type EnginePool, type EngineRun, type EngineStatement } from '../engine/engine.ts'
-import { batchFigures, type BatchFigures } from './batch-figures.ts'
+import {
+  EngineLost,
+  type EngineOutput,
+  type EnginePool,
+  type EngineResult,
+  type EngineStatement,
+} from '../engine/engine.ts'
+import { batchFigures, type BatchFigures, type MeasuredBatch } from './batch-figures.ts'
 import { batchQuery, verifyBatch } from './batch-query.ts'
 import type { Batch } from './batches.ts'
-import { createPageWriter, type PageSink, type PageWriter } from './page-writer.ts'
+import { EngineAttempts } from './engine-attempts.ts'
+import { createPageWriter, type PageSink } from './page-writer.ts'
+import { QuipuError } from '../../shared/quipu-error.ts'
 
 export interface BatchRunDeps {
   readonly engines: Pick<EnginePool, 'run'>
@@ -28,7 +36,7 @@ export interface BatchLimits {
 }
 
 export interface BatchRunInput {
-  readonly taskId: string
+  readonly taskId: TaskId
   readonly fragment: Fragment
   readonly batch: Batch
   readonly profile: boolean
@@ -50,28 +58,20 @@ export interface BatchRun {
 const INLINE_MAX_ROWS = 1000
 
 export function runBatch(deps: BatchRunDeps, input: BatchRunInput): BatchRun {
-  let current: EngineRun | undefined
-  let canceled = false
+  const { fragment, batch } = input
+  const attempts = new EngineAttempts(deps.engines, deps.limits.attempts)
 
   async function attemptOnce(query: EngineQuery, kind: 'inline' | 'stream'): Promise<BatchFigures | 'overflow'> {
-    const { fragment, batch } = input
-    const writer = createPageWriter(deps.sink, {
-      ...deps.limits,
-      batch: batch.batch,
-      firstToken: input.firstToken,
-    })
+    const writer = createPageWriter(deps.sink, { ...deps.limits, batch: batch.batch, firstToken: input.firstToken })
+    const output: EngineOutput =
+      kind === 'inline' ? { kind, maxBytes: deps.limits.inlineBytes } : { kind, onRows: (lines) => writer.add(lines) }
     try {
-      current = deps.engines.run(statementOf(query, kind, writer))
-      if (canceled) current.cancel()
-      const result = await current.done
+      const result = await attempts.run(batchStatement(input, query, output))
       if (result.overflow) return 'overflow'
       if (result.inline) writer.addWhole(result.inline, result.rows)
       const written = await writer.finish(() => verifyBatch(fragment, batch, deps.catalogs))
       return batchFigures({
-        result,
-        fragment,
-        batch,
-        queuedMs: Math.max(0, result.startedAt - input.readyAt),
+        ...measured(input, result),
         endedAt: deps.now(),
         blockedMs: writer.blockedMs(),
         outputPositions: written.rows,
@@ -81,58 +81,56 @@ export function runBatch(deps: BatchRunDeps, input: BatchRunInput): BatchRun {
       await writer.abandon()
       if (writer.listed() > 0 && error instanceof EngineLost) throw new BatchPinned(error)
       throw error
-    } finally {
-      current = undefined
     }
   }
 
-  function statementOf(query: EngineQuery, kind: 'inline' | 'stream', writer: PageWriter): EngineStatement {
-    const { fragment } = input
-    return {
-      id: `${input.taskId} batch ${input.batch.batch}`,
-      query,
-      placement: fragment.estimate.small ? 'shared' : 'dedicated',
-      risky: fragment.risky,
-      profile: input.profile,
-      // DuckDB binds scans of files again at each execution: keeping the statement would save nothing.
-      cachePrepared: false,
-      output:
-        kind === 'inline'
-          ? { kind, maxBytes: deps.limits.inlineBytes }
-          : { kind, onRows: (lines) => writer.add(lines) },
-      ...(input.remainingMillis !== undefined && { remainingMillis: input.remainingMillis }),
-    }
-  }
-
-  async function run(): Promise<BatchFigures> {
-    let kind = outputKind(input.fragment)
-    for (let attempt = 1; ; attempt++) {
-      const query = await batchQuery(input.fragment, input.batch, deps.catalogs)
-      if (canceled) throw new EngineError('USER_CANCELED', 'Query was canceled')
-      try {
+  let kind = outputKind(fragment)
+  return {
+    done: attempts.repeat(async () => {
+      for (;;) {
+        const query = await batchQuery(fragment, batch, deps.catalogs)
+        attempts.checkCanceled()
         const outcome = await attemptOnce(query, kind)
         if (outcome !== 'overflow') return outcome
         kind = 'stream'
-      } catch (error) {
-        if (!(error instanceof EngineLost) || canceled || attempt >= deps.limits.attempts) throw error
       }
-    }
-  }
-
-  return {
-    done: run(),
-    cancel() {
-      canceled = true
-      current?.cancel()
-    },
+    }),
+    cancel: () => attempts.cancel(),
   }
 }
 
+/** What an engine is given of a batch. */
+export function batchStatement(
+  { taskId, fragment, batch, profile, remainingMillis }: Omit<BatchRunInput, 'firstToken'>,
+  query: EngineQuery,
+  output: EngineOutput,
+): EngineStatement {
+  return {
+    id: `${taskId} batch ${batch.batch}`,
+    query,
+    placement: fragment.estimate.small ? 'shared' : 'dedicated',
+    risky: fragment.risky,
+    profile,
+    // DuckDB binds scans of files again at each execution: keeping the statement would save nothing.
+    cachePrepared: false,
+    output,
+    ...(remainingMillis !== undefined && { remainingMillis }),
+  }
+}
+
+/** Of a batch that ran well: what its engine says of it. */
+export function measured(
+  { fragment, batch, readyAt }: Omit<BatchRunInput, 'firstToken'>,
+  result: EngineResult,
+): Pick<MeasuredBatch, 'result' | 'fragment' | 'batch' | 'queuedMs'> {
+  return { result, fragment, batch, queuedMs: Math.max(0, result.startedAt - readyAt) }
+}
+
 /** The engine was lost after pages of the batch were listed: only the coordinator knows whether they are published. */
-export class BatchPinned extends Error {
+export class BatchPinned extends QuipuError {
+  readonly retry = 'never'
   constructor(cause: EngineLost) {
     super(cause.message, { cause })
-    this.name = 'BatchPinned'
   }
 }
 

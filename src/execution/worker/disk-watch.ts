@@ -1,5 +1,6 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { isBelowFloor, type DiskSpace } from './disk-space.ts'
+import { hasCode } from '../../shared/node-error.ts'
 
 /** Keeps the room that everything else on the disk needs while an engine writes a table to it. */
 export interface DiskWatch {
@@ -12,16 +13,19 @@ export interface DiskWatch {
 
 const LOOK_MS = 500
 
+/** @param folders one of each disk that is written to */
 export function watchDisk(
-  folder: string,
+  folders: readonly string[],
   diskSpace: (folder: string) => Promise<DiskSpace>,
   onFull: () => void,
 ): DiskWatch {
   let full = false
   const look = async (): Promise<void> => {
-    // A disk that cannot be asked is not full: the write itself will tell.
-    const space = await diskSpace(folder).catch(() => undefined)
-    if (space && isBelowFloor(space)) full = true
+    for (const folder of folders) {
+      // A disk that cannot be asked is not full: the write itself will tell.
+      const space = await diskSpace(folder).catch(() => undefined)
+      if (space && isBelowFloor(space)) full = true
+    }
   }
   const timer = setInterval(() => void look().then(() => full && onFull()), LOOK_MS)
   timer.unref()
@@ -41,6 +45,5 @@ export function diskFull(): EngineError {
 
 /** What the file system says when there is no room or no quota left. */
 export function isDiskFull(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  return code === 'ENOSPC' || code === 'EDQUOT'
+  return hasCode(error, 'ENOSPC', 'EDQUOT')
 }

@@ -4,6 +4,8 @@ import { z } from 'zod'
 import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
 import { HIGHEST_EPOCH } from '../api/task.ts'
+import { hasCode } from '../../shared/node-error.ts'
+import { parseJson } from '../../shared/parse-json.ts'
 
 /** `stale`: a coordinator of that log with a higher epoch was heard; `implausible`: no log comes so far so fast. */
 export type EpochVerdict = 'accepted' | 'stale' | 'implausible'
@@ -79,7 +81,7 @@ export function readEpochs(file: string): readonly { readonly logId: string; rea
   try {
     text = readFileSync(file, 'utf8').trim()
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    if (hasCode(error, 'ENOENT')) return []
     throw error
   }
   // Left so by a machine that lost its power.
@@ -87,14 +89,6 @@ export function readEpochs(file: string): readonly { readonly logId: string; rea
   const parsed = fileSchema.safeParse(parseJson(text))
   if (parsed.success) return parsed.data.logs
   throw new ExitError(exitCodes.configuration, `${file} holds no epochs: see quipu reset-epoch --help`)
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** On disk when this returns. */

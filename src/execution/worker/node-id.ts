@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { hasCode } from '../../shared/node-error.ts'
 
 /** The name of the worker that a folder belongs to: made at its first start, the same after every restart. */
 export function nodeIdOf(folder: string): string {
@@ -9,7 +10,7 @@ export function nodeIdOf(folder: string): string {
     const id = readFileSync(path, 'utf8').trim()
     if (/^[\w-]{1,64}$/.test(id)) return id
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    if (!hasCode(error, 'ENOENT')) throw error
   }
   const id = `worker-${randomBytes(5).toString('hex')}`
   mkdirSync(folder, { recursive: true })

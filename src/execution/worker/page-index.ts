@@ -6,7 +6,7 @@ import { taskStatusSchema } from '../api/task.ts'
  * the task ends. A line is appended after the page is whole under its name, so what the index names is there; a torn
  * last line names nothing.
  */
-export const indexLineSchema = z.discriminatedUnion('type', [
+const indexLineSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('task'), instanceId: z.string(), attempt: z.number().int(), createTime: z.string() }),
   z.object({
     type: z.literal('page'),

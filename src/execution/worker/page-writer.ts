@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { ClosedPage } from '../api/task.ts'
-import { createPageCutter, type CutPage } from './page-cutter.ts'
+import { createPageCutter, type CutPage, type PageCutter } from './page-cutter.ts'
 
 /** Where a batch's pages go. */
 export interface PageSink {
@@ -49,108 +49,130 @@ const CLOSE = Buffer.from(']')
 const IN_FLIGHT = 2
 
 export function createPageWriter(sink: PageSink, options: PageWriterOptions): PageWriter {
-  const cutter = createPageCutter(options.pageBytes, options.pageMaxBytes)
-  let chain: Promise<void> = Promise.resolve()
-  let inFlight = 0
-  let nextToken = options.firstToken
-  let listed = 0
-  let held: ClosedPage | undefined
-  let holdTimer: NodeJS.Timeout | undefined
-  let flushTimer: NodeJS.Timeout | undefined
-  let failure: unknown
-  let ended = false
-  let blockedMs = 0
-  const written = { rows: 0, bytes: 0 }
+  return new BatchPages(sink, options)
+}
 
-  function enqueue(work: () => Promise<void>): Promise<void> {
-    chain = chain.then(async () => {
-      if (failure !== undefined) return
+class BatchPages implements PageWriter {
+  readonly #sink: PageSink
+  readonly #options: PageWriterOptions
+  readonly #cutter: PageCutter
+  readonly #written = { rows: 0, bytes: 0 }
+  /** Whatever is done with pages is done one after the other, until something fails. */
+  #chain: Promise<void> = Promise.resolve()
+  #failure: unknown
+  #inFlight = 0
+  #nextToken: number
+  #listed = 0
+  #held: ClosedPage | undefined
+  #holdTimer: NodeJS.Timeout | undefined
+  #flushTimer: NodeJS.Timeout | undefined
+  #ended = false
+  #blockedMs = 0
+
+  constructor(sink: PageSink, options: PageWriterOptions) {
+    this.#sink = sink
+    this.#options = options
+    this.#cutter = createPageCutter(options.pageBytes, options.pageMaxBytes)
+    this.#nextToken = options.firstToken
+  }
+
+  add(lines: Buffer): void | Promise<void> {
+    this.#throwFailure()
+    const page = this.#cutter.add(lines)
+    if (!page) {
+      this.#flushTimer ??= setTimeout(() => this.#send(this.#cutter.flush()), this.#options.flushMs)
+      return
+    }
+    this.#send(page)
+    const room = this.#sink.room()
+    if (this.#inFlight >= IN_FLIGHT || room) return this.#waitForRoom(room)
+  }
+
+  addWhole(rows: Buffer, count: number): void {
+    if (count > 0) this.#send({ bytes: Buffer.concat([OPEN, rows, CLOSE]), rows: count })
+  }
+
+  async finish(verify: () => Promise<void>): Promise<{ readonly rows: number; readonly bytes: number }> {
+    this.#ended = true
+    this.#send(this.#cutter.flush())
+    await this.#chain
+    this.#throwFailure()
+    await verify()
+    await this.#enqueue(() => this.#releaseHeld(true))
+    this.#throwFailure()
+    return this.#written
+  }
+
+  async abandon(): Promise<void> {
+    this.#ended = true
+    clearTimeout(this.#holdTimer)
+    clearTimeout(this.#flushTimer)
+    await this.#chain
+    clearTimeout(this.#holdTimer)
+    if (!this.#held) return
+    const { token, bytes } = this.#held
+    this.#held = undefined
+    await this.#sink.remove(token, bytes)
+  }
+
+  listed(): number {
+    return this.#listed
+  }
+
+  blockedMs(): number {
+    return this.#blockedMs
+  }
+
+  #throwFailure(): void {
+    if (this.#failure !== undefined) throw this.#failure
+  }
+
+  #send(page: CutPage | undefined): void {
+    clearTimeout(this.#flushTimer)
+    this.#flushTimer = undefined
+    if (!page) return
+    this.#inFlight++
+    void this.#enqueue(() => this.#write(page)).then(() => this.#inFlight--)
+  }
+
+  #enqueue(work: () => Promise<void>): Promise<void> {
+    this.#chain = this.#chain.then(async () => {
+      if (this.#failure !== undefined) return
       try {
         await work()
       } catch (error) {
-        failure = error
+        this.#failure = error
       }
     })
-    return chain
+    return this.#chain
   }
 
-  async function list(page: ClosedPage): Promise<void> {
-    await sink.list(page)
-    listed++
-  }
-
-  async function releaseHeld(lastOfBatch: boolean): Promise<void> {
-    clearTimeout(holdTimer)
-    if (!held) return
-    const page = { ...held, lastOfBatch }
-    held = undefined
-    await list(page)
-  }
-
-  async function write({ bytes, rows }: CutPage): Promise<void> {
-    await releaseHeld(false)
-    const token = nextToken++
-    await sink.write(token, bytes)
+  async #write({ bytes, rows }: CutPage): Promise<void> {
+    const { batch, holdMs } = this.#options
+    await this.#releaseHeld(false)
+    const token = this.#nextToken++
+    await this.#sink.write(token, bytes)
     const sha256 = createHash('sha256').update(bytes).digest('hex')
-    written.rows += rows
-    written.bytes += bytes.length
-    held = { token, batch: options.batch, rows, bytes: bytes.length, sha256, lastOfBatch: false }
-    if (!ended) holdTimer = setTimeout(() => void enqueue(() => releaseHeld(false)), options.holdMs)
+    this.#written.rows += rows
+    this.#written.bytes += bytes.length
+    this.#held = { token, batch, rows, bytes: bytes.length, sha256, lastOfBatch: false }
+    if (!this.#ended) this.#holdTimer = setTimeout(() => void this.#enqueue(() => this.#releaseHeld(false)), holdMs)
   }
 
-  function send(page: CutPage | undefined): void {
-    clearTimeout(flushTimer)
-    flushTimer = undefined
-    if (!page) return
-    inFlight++
-    void enqueue(() => write(page)).then(() => inFlight--)
+  async #releaseHeld(lastOfBatch: boolean): Promise<void> {
+    clearTimeout(this.#holdTimer)
+    if (!this.#held) return
+    const page = { ...this.#held, lastOfBatch }
+    this.#held = undefined
+    await this.#sink.list(page)
+    this.#listed++
   }
 
-  async function waitForRoom(room: void | Promise<void>): Promise<void> {
+  async #waitForRoom(room: void | Promise<void>): Promise<void> {
     const start = performance.now()
-    if (inFlight >= IN_FLIGHT) await chain
+    if (this.#inFlight >= IN_FLIGHT) await this.#chain
     await room
-    blockedMs += performance.now() - start
-    if (failure !== undefined) throw failure
-  }
-
-  return {
-    add(lines) {
-      if (failure !== undefined) throw failure
-      const page = cutter.add(lines)
-      if (page) {
-        send(page)
-        const room = sink.room()
-        if (inFlight >= IN_FLIGHT || room) return waitForRoom(room)
-      } else {
-        flushTimer ??= setTimeout(() => send(cutter.flush()), options.flushMs)
-      }
-    },
-    addWhole(rows, count) {
-      if (count > 0) send({ bytes: Buffer.concat([OPEN, rows, CLOSE]), rows: count })
-    },
-    async finish(verify) {
-      ended = true
-      send(cutter.flush())
-      await chain
-      if (failure !== undefined) throw failure
-      await verify()
-      await enqueue(() => releaseHeld(true))
-      if (failure !== undefined) throw failure
-      return written
-    },
-    async abandon() {
-      ended = true
-      clearTimeout(holdTimer)
-      clearTimeout(flushTimer)
-      await chain
-      clearTimeout(holdTimer)
-      if (!held) return
-      const { token, bytes } = held
-      held = undefined
-      await sink.remove(token, bytes)
-    },
-    listed: () => listed,
-    blockedMs: () => blockedMs,
+    this.#blockedMs += performance.now() - start
+    this.#throwFailure()
   }
 }

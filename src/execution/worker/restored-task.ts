@@ -1,20 +1,19 @@
-import { failureOf } from '../../shared/engine-error.ts'
 import type { TaskStatus } from '../api/task.ts'
-import { createOutputBuffer } from './output-buffer.ts'
-import type { StoredTask } from './page-store.ts'
-import { readPage } from './read-page.ts'
+import type { StoredTask } from './page-folders.ts'
 import type { TaskDeps, WorkerTask } from './task.ts'
 import { taskStats } from './task-figures.ts'
-import { wireFailure } from './wire-failure.ts'
+import { TaskOutput } from './task-output.ts'
+import { lostFailure } from './wire-failure.ts'
 
 /**
  * A task that an earlier process of this worker ran: its listed pages are served on. One that had not ended has failed
  * with its process.
  */
 export function restoreTask(deps: TaskDeps, stored: StoredTask): WorkerTask {
-  const { pages, clock } = deps
+  const { clock } = deps
   const { taskId, lines, firstPresent } = stored
-  const buffer = createOutputBuffer()
+  const output = new TaskOutput(deps, taskId)
+  const { buffer } = output
   const version = deps.nextVersion()
   let heartbeatAt = clock.now()
   let instanceId = ''
@@ -46,7 +45,7 @@ export function restoreTask(deps: TaskDeps, stored: StoredTask): WorkerTask {
     batchesTotal: 0,
     pagesSent: 0,
     bufferedPages: 0,
-    failure: wireFailure(failureOf('REMOTE_TASK_ERROR', `The worker was restarted while task ${taskId} ran`)),
+    failure: lostFailure(`The worker was restarted while task ${taskId} ran`),
     stats: taskStats({
       createdAt,
       startedAt: createdAt,
@@ -80,18 +79,11 @@ export function restoreTask(deps: TaskDeps, stored: StoredTask): WorkerTask {
         bufferedPages: buffer.listed() - buffer.acknowledged(),
       }
     },
-    page: (token) => readPage(deps, taskId, buffer.page(token)),
-    isAcknowledged: (token) => token < buffer.acknowledged(),
+    page: (token) => output.page(token),
+    isAcknowledged: (token) => output.isAcknowledged(token),
     isComplete: () => true,
     waitForPage: () => Promise.resolve(),
-    async acknowledge(before) {
-      await Promise.all(buffer.acknowledge(before).map(({ token, bytes }) => pages.remove(taskId, token, bytes)))
-    },
-    async drop() {
-      const bytes = buffer.bufferedBytes()
-      buffer.acknowledge(buffer.listed())
-      buffer.close('dropped')
-      await pages.removeTask(taskId, bytes)
-    },
+    acknowledge: (before) => output.acknowledge(before),
+    drop: () => output.drop(),
   }
 }

@@ -9,51 +9,48 @@ import type { EnginePool } from '../engine/engine.ts'
 import { BATCH_BYTES } from './batches.ts'
 import { diskSpaceOf, type DiskSpace } from './disk-space.ts'
 import { createEpochGuard, type EpochGuard } from './epoch-guard.ts'
-import { createPageStore } from './page-store.ts'
+import { createPageStore, type PageStore } from './page-store.ts'
 import { restoreTask } from './restored-task.ts'
 import { createTask, type TaskDeps, type WorkerTask } from './task.ts'
+import { TaskNews } from './task-news.ts'
 import type { WorkerEvent } from './worker-events.ts'
 
 export interface TaskManagerOptions {
   /** `<data>/worker-<n>`, absolute. */
   readonly folder: string
-  readonly engines: Pick<EnginePool, 'run'>
+  readonly engines: Pick<EnginePool, 'run' | 'stagedIn'>
   readonly catalogs: Catalogs
   readonly clock?: Clock
   readonly onEvent?: (event: WorkerEvent) => void
-  /** Without a coordinator for so long, all tasks are dropped. @default 600_000 */
-  readonly forgetAfterMs?: number
+  /** Without a coordinator for so long, all tasks are dropped. */
+  readonly forgetAfterMs: number
   /** How long the infos of deleted tasks are listed. @default 900_000 */
   readonly listDeletedMs?: number
-  readonly limits?: Partial<TaskManagerLimits>
+  readonly limits: TaskManagerLimits
   readonly diskSpace?: (folder: string) => Promise<DiskSpace>
 }
 
-export interface TaskManagerLimits {
-  /** @default 1 MB */
+interface TaskManagerLimits {
+  /** Size that pages are cut at. */
   readonly pageBytes: number
-  /** @default 64 MB */
+  /** Largest page: one wide row. */
   readonly pageMaxBytes: number
-  /** Unacknowledged pages of one query. @default 1 GB */
+  /** Unacknowledged pages of one query. */
   readonly queryBytes: number
-  /** Unacknowledged pages of all queries. @default 10 GB */
+  /** Unacknowledged pages of all queries. */
   readonly totalBytes: number
-  /** @default 64 MB */
-  readonly batchBytes: number
-  /** @default 4 */
-  readonly attempts: number
+  /** Of a streaming fragment's splits. @default 64 MB */
+  readonly batchBytes?: number
+  /** Tries of a batch whose engine is lost. @default 4 */
+  readonly attempts?: number
 }
 
-const MB = 1024 * 1024
-const defaults: TaskManagerLimits = {
-  pageBytes: MB,
-  pageMaxBytes: 64 * MB,
-  queryBytes: 1024 * MB,
-  totalBytes: 10 * 1024 * MB,
-  batchBytes: BATCH_BYTES,
-  attempts: 4,
-}
+const ATTEMPTS = 4
+const LIST_DELETED_MS = 900_000
 const INLINE_BYTES = 64 * 1024
+const FLUSH_MS = 500
+const HOLD_MS = 50
+const WATCH_MS = 1000
 /** Deleted tasks that are listed on, at most: their infos are all that is left of them. */
 const MAX_DELETED = 2000
 
@@ -83,155 +80,155 @@ export interface TaskManager extends Service {
 }
 
 export function createTaskManager(options: TaskManagerOptions): TaskManager {
-  const clock = options.clock ?? systemClock
-  const limits = { ...defaults, ...options.limits }
-  const onEvent = options.onEvent ?? (() => {})
-  const forgetAfterMs = options.forgetAfterMs ?? 600_000
-  const listDeletedMs = options.listDeletedMs ?? 900_000
-  const epochs = createEpochGuard(join(options.folder, 'epoch'))
-  const tasks = new Map<TaskId, WorkerTask>()
-  const deleted = new Map<TaskId, { readonly status: TaskStatus; readonly at: number }>()
-  const waiting = new Set<() => void>()
-  // Versions of a restarted worker must not repeat those of its former process: they begin at its time.
-  let version = clock.now() * 1000
-  let heardAt = clock.monotonicMs()
-  let draining = false
-  let timer: NodeJS.Timeout | undefined
-  let started: Promise<void> | undefined
-  let stopped: Promise<void> | undefined
+  return new Tasks(options)
+}
 
-  const pages = createPageStore({
-    folder: join(options.folder, 'pages'),
-    queryBytes: limits.queryBytes,
-    totalBytes: limits.totalBytes,
-    ...(options.diskSpace && { diskSpace: options.diskSpace }),
-  })
+class Tasks implements TaskManager {
+  readonly epochs: EpochGuard
+  readonly #options: TaskManagerOptions
+  readonly #clock: Clock
+  readonly #pages: PageStore
+  readonly #news: TaskNews
+  readonly #deps: TaskDeps
+  readonly #tasks = new Map<TaskId, WorkerTask>()
+  readonly #deleted = new Map<TaskId, { readonly status: TaskStatus; readonly at: number }>()
+  #heardAt: number
+  #draining = false
+  #timer: NodeJS.Timeout | undefined
+  #started: Promise<void> | undefined
+  #stopped: Promise<void> | undefined
 
-  const deps: TaskDeps = {
-    engines: options.engines,
-    catalogs: options.catalogs,
-    pages,
-    clock,
-    diskSpace: options.diskSpace ?? diskSpaceOf,
-    limits: { ...limits, inlineBytes: INLINE_BYTES, flushMs: 500, holdMs: 50 },
-    nextVersion() {
-      version++
-      if (waiting.size > 0) {
-        // All that changes in one turn is told in one answer.
-        const woken = [...waiting]
-        waiting.clear()
-        setImmediate(() => {
-          for (const resolve of woken) resolve()
-        })
-      }
-      return version
-    },
-    onEvent,
-  }
-
-  function watch(): void {
-    const now = clock.monotonicMs()
-    for (const [taskId, { at }] of deleted) {
-      if (now - at > listDeletedMs || deleted.size > MAX_DELETED) deleted.delete(taskId)
+  constructor(options: TaskManagerOptions) {
+    const { folder, limits, diskSpace, clock = systemClock } = options
+    this.#options = options
+    this.#clock = clock
+    this.#heardAt = clock.monotonicMs()
+    this.#news = new TaskNews(clock.now() * 1000)
+    this.epochs = createEpochGuard(join(folder, 'epoch'))
+    const { queryBytes, totalBytes } = limits
+    const pagesFolder = join(folder, 'pages')
+    this.#pages = createPageStore({ folder: pagesFolder, queryBytes, totalBytes, ...(diskSpace && { diskSpace }) })
+    this.#deps = {
+      engines: options.engines,
+      catalogs: options.catalogs,
+      pages: this.#pages,
+      clock,
+      diskSpace: diskSpace ?? diskSpaceOf,
+      limits: {
+        batchBytes: BATCH_BYTES,
+        attempts: ATTEMPTS,
+        ...limits,
+        inlineBytes: INLINE_BYTES,
+        flushMs: FLUSH_MS,
+        holdMs: HOLD_MS,
+      },
+      nextVersion: () => this.#news.next(),
+      onEvent: (event) => options.onEvent?.(event),
     }
-    if (tasks.size === 0 || now - heardAt < forgetAfterMs) return
-    onEvent({ type: 'coordinatorSilent', tasksDropped: tasks.size })
-    for (const taskId of tasks.keys()) void remove(taskId, 'ABORTED')
   }
 
-  async function remove(taskId: TaskId, how: 'CANCELED' | 'ABORTED'): Promise<TaskStatus | undefined> {
-    const task = tasks.get(taskId)
-    if (!task) return deleted.get(taskId)?.status
+  heard(): void {
+    this.#heardAt = this.#clock.monotonicMs()
+  }
+
+  update(taskId: TaskId, update: TaskUpdate): WorkerTask {
+    const task = this.#tasks.get(taskId) ?? this.#create(taskId, update)
+    task.update(update)
+    return task
+  }
+
+  #create(taskId: TaskId, update: TaskUpdate): WorkerTask {
+    if (this.#deleted.has(taskId)) throw new EngineError('NOT_FOUND', `Task ${taskId} was deleted`)
+    if (this.#draining) throw new EngineError('SERVER_SHUTTING_DOWN', 'The worker is shutting down', { retry: 'later' })
+    const task = createTask(this.#deps, taskId, update)
+    this.#tasks.set(taskId, task)
+    this.#deps.onEvent({ type: 'taskCreated', taskId, traceparent: update.traceparent })
+    return task
+  }
+
+  get(taskId: TaskId): WorkerTask | undefined {
+    return this.#tasks.get(taskId)
+  }
+
+  async delete(taskId: TaskId, how: 'CANCELED' | 'ABORTED'): Promise<TaskStatus | undefined> {
+    const task = this.#tasks.get(taskId)
+    if (!task) return this.deleted(taskId)
     task.cancel(how)
     // Out of the list before its pages go: nobody may be offered a page that is being removed.
-    tasks.delete(taskId)
-    const status: TaskStatus = {
-      ...task.status(Infinity),
-      bufferState: 'FINISHED',
-      deleted: true,
-      version: deps.nextVersion(),
-    }
-    deleted.set(taskId, { status, at: clock.monotonicMs() })
-    await task.drop().catch((error: unknown) => onEvent({ type: 'failedOutside', what: `pages of ${taskId}`, error }))
+    this.#tasks.delete(taskId)
+    const last = task.status(Infinity)
+    const status: TaskStatus = { ...last, bufferState: 'FINISHED', deleted: true, version: this.#news.next() }
+    this.#deleted.set(taskId, { status, at: this.#clock.monotonicMs() })
+    await task
+      .drop()
+      .catch((error: unknown) => this.#deps.onEvent({ type: 'failedOutside', what: `pages of ${taskId}`, error }))
     return status
   }
 
-  return {
-    epochs,
-    heard() {
-      heardAt = clock.monotonicMs()
-    },
+  deleted(taskId: TaskId): TaskStatus | undefined {
+    return this.#deleted.get(taskId)?.status
+  }
 
-    update(taskId, update) {
-      let task = tasks.get(taskId)
-      if (!task) {
-        if (deleted.has(taskId)) throw new EngineError('NOT_FOUND', `Task ${taskId} was deleted`)
-        if (draining) throw new EngineError('SERVER_SHUTTING_DOWN', 'The worker is shutting down')
-        task = createTask(deps, taskId, update)
-        tasks.set(taskId, task)
-        onEvent({ type: 'taskCreated', taskId, traceparent: update.traceparent })
-      }
-      task.update(update)
-      return task
-    },
+  statuses(since?: number): readonly TaskStatus[] {
+    const changed: TaskStatus[] = []
+    for (const task of this.#tasks.values()) {
+      if (since === undefined || task.version() > since) changed.push(task.status(since))
+    }
+    for (const { status } of this.#deleted.values())
+      if (since === undefined || status.version > since) changed.push(status)
+    return changed
+  }
 
-    get: (taskId) => tasks.get(taskId),
-    delete: remove,
-    deleted: (taskId) => deleted.get(taskId)?.status,
+  version(): number {
+    return this.#news.version
+  }
 
-    statuses(since) {
-      const changed: TaskStatus[] = []
-      for (const task of tasks.values()) {
-        if (since === undefined || task.version() > since) changed.push(task.status(since))
-      }
-      for (const { status } of deleted.values()) if (since === undefined || status.version > since) changed.push(status)
-      return changed
-    },
+  waitForNews(since: number, millis: number): Promise<void> {
+    return this.#news.wait(since, millis)
+  }
 
-    version: () => version,
+  drain(): void {
+    this.#draining = true
+  }
 
-    waitForNews(since, millis) {
-      if (version > since || millis <= 0) return Promise.resolve()
-      return new Promise((resolve) => {
-        const done = (): void => {
-          clearTimeout(timeout)
-          waiting.delete(done)
-          resolve()
-        }
-        const timeout = setTimeout(done, millis)
-        waiting.add(done)
-      })
-    },
+  usage(): { readonly tasks: number; readonly running: number; readonly pageBytes: number } {
+    return {
+      tasks: this.#tasks.size,
+      running: [...this.#tasks.values()].filter((task) => !task.isComplete()).length,
+      pageBytes: this.#pages.usage().bytes,
+    }
+  }
 
-    drain() {
-      draining = true
-    },
+  start(): Promise<void> {
+    this.#started ??= (async () => {
+      for (const stored of this.#pages.restore()) this.#tasks.set(stored.taskId, restoreTask(this.#deps, stored))
+      this.#timer = setInterval(() => this.#watch(), WATCH_MS)
+      this.#timer.unref()
+    })()
+    return this.#started
+  }
 
-    usage: () => ({
-      tasks: tasks.size,
-      running: [...tasks.values()].filter((task) => !task.isComplete()).length,
-      pageBytes: pages.usage().bytes,
-    }),
+  stop(): Promise<void> {
+    this.#stopped ??= (async () => {
+      await this.#started
+      this.#draining = true
+      clearInterval(this.#timer)
+      this.#news.stop()
+      // Pages stay on disk: the next process of this worker serves them on.
+      for (const task of this.#tasks.values()) task.cancel('ABORTED')
+    })()
+    return this.#stopped
+  }
 
-    start() {
-      started ??= (async () => {
-        for (const stored of pages.restore()) tasks.set(stored.taskId, restoreTask(deps, stored))
-        timer = setInterval(watch, 1000)
-        timer.unref()
-      })()
-      return started
-    },
-
-    stop() {
-      stopped ??= (async () => {
-        await started
-        draining = true
-        clearInterval(timer)
-        for (const resolve of waiting) resolve()
-        // Pages stay on disk: the next process of this worker serves them on.
-        for (const task of tasks.values()) task.cancel('ABORTED')
-      })()
-      return stopped
-    },
+  /** Forgets what was deleted long ago, and all tasks when no coordinator wants them. */
+  #watch(): void {
+    const { forgetAfterMs, listDeletedMs = LIST_DELETED_MS } = this.#options
+    const now = this.#clock.monotonicMs()
+    for (const [taskId, { at }] of this.#deleted) {
+      if (now - at > listDeletedMs || this.#deleted.size > MAX_DELETED) this.#deleted.delete(taskId)
+    }
+    if (this.#tasks.size === 0 || now - this.#heardAt < forgetAfterMs) return
+    this.#deps.onEvent({ type: 'coordinatorSilent', tasksDropped: this.#tasks.size })
+    for (const taskId of this.#tasks.keys()) void this.delete(taskId, 'ABORTED')
   }
 }

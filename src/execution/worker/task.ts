@@ -1,25 +1,25 @@
 import { randomUUID } from 'node:crypto'
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
-import { EngineError, failureOf, toFailure, type Failure } from '../../shared/engine-error.ts'
+import { EngineError, toFailure } from '../../shared/engine-error.ts'
 import { splitTaskId, type TaskId } from '../../shared/ids.ts'
 import type { Clock } from '../../shared/clock.ts'
-import type { ClosedPage, PipelineStats, TaskState, TaskStatus, TaskUpdate } from '../api/task.ts'
+import type { ClosedPage, PipelineStats, TaskFailure, TaskState, TaskStatus, TaskUpdate } from '../api/task.ts'
 import { EngineLost, type EnginePool } from '../engine/engine.ts'
 import type { BatchFigures } from './batch-figures.ts'
-import { BatchPinned, runBatch, type BatchLimits, type BatchRun } from './batch-run.ts'
+import { BatchPinned, runBatch, type BatchLimits, type BatchRunInput } from './batch-run.ts'
 import { planBatches, type Batch } from './batches.ts'
 import type { DiskSpace } from './disk-space.ts'
-import { createOutputBuffer } from './output-buffer.ts'
 import { addPipelines } from './pipelines.ts'
 import type { PageStore } from './page-store.ts'
+import type { PageSink } from './page-writer.ts'
 import { taskStats } from './task-figures.ts'
+import { TaskOutput } from './task-output.ts'
 import { runWrite, type Written } from './write-run.ts'
-import { readPage } from './read-page.ts'
-import { wireFailure } from './wire-failure.ts'
+import { lostFailure, wireFailure } from './wire-failure.ts'
 import type { WorkerEvent } from './worker-events.ts'
 
 export interface TaskDeps {
-  readonly engines: Pick<EnginePool, 'run'>
+  readonly engines: Pick<EnginePool, 'run' | 'stagedIn'>
   readonly catalogs: Catalogs
   readonly pages: PageStore
   readonly clock: Clock
@@ -34,7 +34,7 @@ export interface TaskDeps {
 /** PLANNED ─► RUNNING ─► FLUSHING ─► FINISHED;  every live state ─► CANCELED, ABORTED, FAILED */
 export interface WorkerTask {
   readonly taskId: TaskId
-  readonly version: () => number
+  version(): number
   state(): TaskState
   /** Idempotent: splits and flags that are known already change nothing. */
   update(update: TaskUpdate): void
@@ -58,225 +58,319 @@ export interface WorkerTask {
   drop(): Promise<void>
 }
 
+export function createTask(deps: TaskDeps, taskId: TaskId, first: TaskUpdate): WorkerTask {
+  return new Task(deps, taskId, first)
+}
+
 const LIVE: readonly TaskState[] = ['PLANNED', 'RUNNING', 'FLUSHING']
 
-export function createTask(deps: TaskDeps, taskId: TaskId, first: TaskUpdate): WorkerTask {
-  const { clock, pages } = deps
-  const { queryId } = splitTaskId(taskId)!
-  const { fragment, attempt, traceparent } = first
-  const instanceId = randomUUID()
-  const createdAt = clock.now()
-  const createdMonotonic = clock.monotonicMs()
-  const buffer = createOutputBuffer()
-  const skipped = new Set(first.doneBatches ?? [])
-  const done: BatchFigures[] = []
-  let pipelines: readonly PipelineStats[] = []
-  let latest = first
-  let batches: readonly Batch[] = []
-  /** Batches begun or skipped so far: they run in order, one at a time. */
-  let next = 0
-  let running:
-    { readonly batch: Batch; readonly run: Pick<BatchRun, 'cancel'> & { readonly done: Promise<unknown> } } | undefined
-  let written: Written | undefined
-  let state: TaskState = 'PLANNED'
-  let startedAt: number | undefined
-  let endedAt: number | undefined
-  let failure: Failure | undefined
-  let failedBatch: number | undefined
-  let heartbeatAt = createdAt
-  let version = deps.nextVersion()
-  let resolveEnded!: (state: TaskState) => void
-  const ended = new Promise<TaskState>((resolve) => (resolveEnded = resolve))
+interface RunningBatch {
+  readonly batch: Batch
+  readonly done: Promise<{ readonly figures: BatchFigures; readonly written?: Written }>
+  cancel(): void
+}
 
-  pages.begin(taskId, { type: 'task', instanceId, attempt, createTime: new Date(createdAt).toISOString() })
+/**
+ * A task that this process runs: its splits become batches, which run in order, one at a time.
+ *
+ *     update ─► #advance ─► #begin ─► #finished ─► #advance … ─► #end
+ *                              └────► #broken ──────────────────► #end
+ */
+class Task implements WorkerTask {
+  readonly taskId: TaskId
+  readonly ended: Promise<TaskState>
+  readonly #deps: TaskDeps
+  readonly #first: TaskUpdate
+  readonly #instanceId = randomUUID()
+  readonly #createdAt: number
+  readonly #createdMonotonic: number
+  readonly #output: TaskOutput
+  /** Batches that must not run (again). */
+  readonly #skipped: ReadonlySet<number>
+  readonly #done: BatchFigures[] = []
+  #resolveEnded!: (state: TaskState) => void
+  #pipelines: readonly PipelineStats[] = []
+  #latest: TaskUpdate
+  #batches: readonly Batch[] = []
+  /** Batches begun or skipped so far. */
+  #next = 0
+  #running: RunningBatch | undefined
+  #written: Written | undefined
+  #state: TaskState = 'PLANNED'
+  #startedAt: number | undefined
+  #endedAt: number | undefined
+  #failure: TaskFailure | undefined
+  #failedBatch: number | undefined
+  #heartbeatAt: number
+  #version: number
 
-  const isLive = (): boolean => LIVE.includes(state)
-
-  function end(final: 'FINISHED' | 'CANCELED' | 'ABORTED' | 'FAILED'): void {
-    if (!isLive()) return
-    state = final
-    endedAt = clock.now()
-    buffer.close(final === 'FINISHED' ? 'ended' : final === 'FAILED' ? 'failed' : 'dropped')
-    version = deps.nextVersion()
-    const { pages: _, ...status } = statusNow(Infinity)
-    pages.end(taskId, { type: 'end', status })
-    deps.onEvent({ type: 'taskEnded', status: statusNow(Infinity), traceparent })
-    resolveEnded(final)
+  constructor(deps: TaskDeps, taskId: TaskId, first: TaskUpdate) {
+    const { clock, pages } = deps
+    this.taskId = taskId
+    this.#deps = deps
+    this.#first = first
+    this.#latest = first
+    this.#createdAt = clock.now()
+    this.#createdMonotonic = clock.monotonicMs()
+    this.#heartbeatAt = this.#createdAt
+    this.#output = new TaskOutput(deps, taskId)
+    this.#skipped = new Set(first.doneBatches ?? [])
+    this.#version = deps.nextVersion()
+    this.ended = new Promise<TaskState>((resolve) => (this.#resolveEnded = resolve))
+    pages.begin(taskId, {
+      type: 'task',
+      instanceId: this.#instanceId,
+      attempt: first.attempt,
+      createTime: new Date(this.#createdAt).toISOString(),
+    })
   }
 
-  function fail(error: unknown, batch: number): void {
-    if (!isLive()) return
-    failedBatch = batch
-    if (error instanceof EngineLost || error instanceof BatchPinned) {
-      failure = failureOf('REMOTE_TASK_ERROR', `Task ${taskId} lost its engine: ${error.message}`)
-    } else {
-      failure = toFailure(error)
-      if (!(error instanceof EngineError)) deps.onEvent({ type: 'failedOutside', what: `task ${taskId}`, error })
+  // --- as the coordinator has it -----------------------------------------------------------------------------------
+  version(): number {
+    return this.#version
+  }
+
+  state(): TaskState {
+    return this.#state
+  }
+
+  isComplete(): boolean {
+    return !LIVE.includes(this.#state)
+  }
+
+  update(update: TaskUpdate): void {
+    this.#heartbeatAt = this.#deps.clock.now()
+    if (this.isComplete()) return
+    const before = this.#latest
+    const more = update.splits.length > before.splits.length
+    this.#latest = {
+      ...before,
+      splits: more ? update.splits : before.splits,
+      noMoreSplits: before.noMoreSplits || update.noMoreSplits,
+      dropPendingBatches: (before.dropPendingBatches ?? false) || (update.dropPendingBatches ?? false),
     }
-    end('FAILED')
+    const { splits, noMoreSplits } = this.#latest
+    this.#batches = planBatches(this.#first.fragment, splits, noMoreSplits, this.#deps.limits.batchBytes)
+    this.#advance()
   }
 
+  status(since?: number): TaskStatus {
+    this.#heartbeatAt = this.#deps.clock.now()
+    return this.#statusNow(since)
+  }
+
+  cancel(final: 'CANCELED' | 'ABORTED'): void {
+    this.#end(final)
+    this.#running?.cancel()
+  }
+
+  page(token: number): Promise<{ readonly page: ClosedPage; readonly bytes: Buffer } | undefined> {
+    return this.#output.page(token)
+  }
+
+  isAcknowledged(token: number): boolean {
+    return this.#output.isAcknowledged(token)
+  }
+
+  waitForPage(token: number, millis: number): Promise<void> {
+    return this.#output.buffer.wait(token, millis)
+  }
+
+  acknowledge(before: number): Promise<void> {
+    return this.#output.acknowledge(before)
+  }
+
+  async drop(): Promise<void> {
+    this.cancel('CANCELED')
+    await this.#running?.done.catch(() => undefined)
+    this.#changed()
+    await this.#output.drop()
+  }
+
+  // --- its batches -------------------------------------------------------------------------------------------------
   /** Runs what can run; called whenever splits came or a batch ended. */
-  function advance(): void {
-    if (!isLive() || running) return
-    while (skipped.has(next) && next < batches.length) next++
-    const batch = batches[next]
-    if (batch && !latest.dropPendingBatches) return begin(batch)
-    if (!latest.noMoreSplits && !latest.dropPendingBatches) return
-    state = 'FLUSHING'
-    end('FINISHED')
+  #advance(): void {
+    if (this.isComplete() || this.#running) return
+    while (this.#skipped.has(this.#next) && this.#next < this.#batches.length) this.#next++
+    const batch = this.#batches[this.#next]
+    if (batch && !this.#latest.dropPendingBatches) return this.#begin(batch)
+    if (!this.#latest.noMoreSplits && !this.#latest.dropPendingBatches) return
+    this.#state = 'FLUSHING'
+    this.#end('FINISHED')
   }
 
-  function begin(batch: Batch): void {
-    next++
-    const readyAt = clock.now()
-    startedAt ??= readyAt
-    if (state === 'PLANNED') {
-      state = 'RUNNING'
-      version = deps.nextVersion()
+  #begin(batch: Batch): void {
+    const readyAt = this.#deps.clock.now()
+    this.#next++
+    this.#startedAt ??= readyAt
+    if (this.#state === 'PLANNED') {
+      this.#state = 'RUNNING'
+      this.#changed()
     }
-    const remaining =
-      first.remainingMillis === undefined
-        ? undefined
-        : Math.max(0, first.remainingMillis - (clock.monotonicMs() - createdMonotonic))
-    const batchInput = { taskId, fragment, batch, profile: first.profile, remainingMillis: remaining, readyAt }
-    const tell = (figures: BatchFigures | undefined, error: unknown): void =>
-      deps.onEvent({
-        type: 'batchEnded',
-        taskId,
-        batch: batch.batch,
-        catalogs: [...new Set(batch.splits.map((split) => split.catalog))],
-        splits: batch.splits.length,
-        traceparent,
-        startedAt: figures?.startedAt ?? readyAt,
-        endedAt: clock.now(),
-        figures,
-        error,
-      })
-    const finished = (figures: BatchFigures): void => {
-      running = undefined
-      tell(figures, undefined)
-      if (!isLive()) return
-      done.push(figures)
-      if (figures.pipelines) pipelines = addPipelines(pipelines, figures.pipelines)
-      version = deps.nextVersion()
-      advance()
-    }
-    const broken = (error: unknown): void => {
-      running = undefined
-      tell(undefined, error)
-      fail(error, batch.batch)
-    }
-    if (fragment.write) {
-      const run = runWrite({ ...deps, now: clock.now }, batchInput)
-      running = { batch, run }
-      run.done.then(({ figures, written: files }) => {
-        written = files
-        finished(figures)
-      }, broken)
-      return
-    }
-    const run = runBatch(
-      {
-        ...deps,
-        now: clock.now,
-        sink: {
-          write: (token, bytes) => pages.write(taskId, token, bytes),
-          remove: (token, bytes) => pages.remove(taskId, token, bytes),
-          room: () => pages.room(queryId),
-          async list(page) {
-            // Ended meanwhile by a cancel: nobody will ask for the page.
-            if (!isLive()) return pages.remove(taskId, page.token, page.bytes)
-            await pages.list(taskId, page)
-            version = deps.nextVersion()
-            buffer.list(page, version)
-            deps.onEvent({ type: 'pageListed', taskId, rows: page.rows, bytes: page.bytes })
-          },
-        },
+    const running = this.#run(batch, readyAt)
+    this.#running = running
+    running.done.then(
+      ({ figures, written }) => {
+        this.#running = undefined
+        this.#tell(batch, readyAt, figures, undefined)
+        this.#written = written
+        this.#finished(figures)
       },
-      { ...batchInput, firstToken: buffer.listed() },
+      (error: unknown) => {
+        this.#running = undefined
+        this.#tell(batch, readyAt, undefined, error)
+        this.#broken(batch, error)
+      },
     )
-    running = { batch, run }
-    run.done.then(finished, broken)
   }
 
-  function statusNow(since: number | undefined): TaskStatus {
-    const known = latest.dropPendingBatches ? next : batches.length
+  /** @param readyAt since when it could have run, wall clock milliseconds */
+  #run(batch: Batch, readyAt: number): RunningBatch {
+    const { clock } = this.#deps
+    const { fragment, profile, remainingMillis: given } = this.#first
+    const remainingMillis =
+      given === undefined ? undefined : Math.max(0, given - (clock.monotonicMs() - this.#createdMonotonic))
+    const input: Omit<BatchRunInput, 'firstToken'> = {
+      taskId: this.taskId,
+      fragment,
+      batch,
+      profile,
+      remainingMillis,
+      readyAt,
+    }
+    const deps = { ...this.#deps, now: clock.now }
+    if (fragment.write) return { batch, ...runWrite(deps, input) }
+    const firstToken = this.#output.buffer.listed()
+    const { done, cancel } = runBatch({ ...deps, sink: this.#sink() }, { ...input, firstToken })
+    return { batch, done: done.then((figures) => ({ figures })), cancel }
+  }
+
+  #sink(): PageSink {
+    const { pages, onEvent } = this.#deps
+    const { taskId } = this
+    const { queryId } = splitTaskId(taskId)!
     return {
-      taskId,
-      instanceId,
-      version,
-      state,
-      lastHeartbeat: new Date(heartbeatAt).toISOString(),
+      write: (token, bytes) => pages.write(taskId, token, bytes),
+      remove: (token, bytes) => pages.remove(taskId, token, bytes),
+      room: () => pages.room(queryId),
+      list: async (page) => {
+        // Ended meanwhile by a cancel: nobody will ask for the page.
+        if (this.isComplete()) return pages.remove(taskId, page.token, page.bytes)
+        await pages.list(taskId, page)
+        this.#output.buffer.list(page, this.#changed())
+        onEvent({ type: 'pageListed', taskId, rows: page.rows, bytes: page.bytes })
+      },
+    }
+  }
+
+  #tell(batch: Batch, readyAt: number, figures: BatchFigures | undefined, error: unknown): void {
+    this.#deps.onEvent({
+      type: 'batchEnded',
+      taskId: this.taskId,
+      batch: batch.batch,
+      catalogs: [...new Set(batch.splits.map((split) => split.catalog))],
+      splits: batch.splits.length,
+      traceparent: this.#first.traceparent,
+      startedAt: figures?.startedAt ?? readyAt,
+      endedAt: this.#deps.clock.now(),
+      figures,
+      error,
+    })
+  }
+
+  #finished(figures: BatchFigures): void {
+    if (this.isComplete()) return
+    this.#done.push(figures)
+    if (figures.pipelines) this.#pipelines = addPipelines(this.#pipelines, figures.pipelines)
+    this.#changed()
+    this.#advance()
+  }
+
+  #broken({ batch }: Batch, error: unknown): void {
+    if (this.isComplete()) return
+    this.#failedBatch = batch
+    if (error instanceof EngineLost || error instanceof BatchPinned) {
+      this.#failure = lostFailure(`Task ${this.taskId} lost its engine: ${error.message}`)
+    } else {
+      this.#failure = wireFailure(toFailure(error))
+      if (!(error instanceof EngineError))
+        this.#deps.onEvent({ type: 'failedOutside', what: `task ${this.taskId}`, error })
+    }
+    this.#end('FAILED')
+  }
+
+  #end(final: 'FINISHED' | 'CANCELED' | 'ABORTED' | 'FAILED'): void {
+    if (this.isComplete()) return
+    this.#state = final
+    this.#endedAt = this.#deps.clock.now()
+    this.#output.buffer.close(final === 'FINISHED' ? 'ended' : final === 'FAILED' ? 'failed' : 'dropped')
+    this.#changed()
+    const { pages: _, ...status } = this.#statusNow(Infinity)
+    this.#deps.pages.end(this.taskId, { type: 'end', status })
+    this.#deps.onEvent({
+      type: 'taskEnded',
+      status: this.#statusNow(Infinity),
+      traceparent: this.#first.traceparent,
+    })
+    this.#resolveEnded(final)
+  }
+
+  // --- what it tells -----------------------------------------------------------------------------------------------
+  #changed(): number {
+    this.#version = this.#deps.nextVersion()
+    return this.#version
+  }
+
+  #statusNow(since: number | undefined): TaskStatus {
+    const { fragment, attempt } = this.#first
+    const { buffer } = this.#output
+    const batchesTotal = this.#batchesTotal()
+    return {
+      taskId: this.taskId,
+      instanceId: this.#instanceId,
+      version: this.#version,
+      state: this.#state,
+      lastHeartbeat: new Date(this.#heartbeatAt).toISOString(),
       attempt,
       bufferState: buffer.state(),
-      noMoreSplits: latest.noMoreSplits ? fragment.scans.map((_, scan) => String(scan)) : [],
+      noMoreSplits: this.#latest.noMoreSplits ? fragment.scans.map((_, scan) => String(scan)) : [],
       pages: buffer.since(since),
-      batchesDone: [...skipped, ...done.map(({ batch }) => batch)],
-      batchesTotal: known,
+      batchesDone: [...this.#skipped, ...this.#done.map(({ batch }) => batch)],
+      batchesTotal,
       pagesSent: buffer.acknowledged(),
       bufferedPages: buffer.listed() - buffer.acknowledged(),
-      ...(failedBatch !== undefined && { failedBatch }),
-      ...(failure && { failure: wireFailure(failure) }),
-      ...(written && state === 'FINISHED' && { written: { rows: written.rows, files: [...written.files] } }),
-      stats: taskStats({
-        createdAt,
-        startedAt,
-        endedAt,
-        now: clock.now(),
-        batchesTotal: Math.max(0, known - skipped.size),
-        batchesRunning: running && isLive() ? 1 : 0,
-        done,
-        outputPositions: written?.rows ?? buffer.rows(),
-        outputBytes: written?.files.reduce((sum, file) => sum + file.bytes, 0) ?? buffer.bytes(),
-        profile: first.profile,
-        pipelines,
-      }),
+      ...(this.#failedBatch !== undefined && { failedBatch: this.#failedBatch }),
+      ...(this.#failure && { failure: this.#failure }),
+      ...this.#writtenNow(),
+      stats: this.#statsNow(batchesTotal),
     }
   }
 
-  const task: WorkerTask = {
-    taskId,
-    version: () => version,
-    state: () => state,
-    ended,
-    update(update) {
-      heartbeatAt = clock.now()
-      if (!isLive()) return
-      const more = update.splits.length > latest.splits.length
-      latest = {
-        ...latest,
-        splits: more ? update.splits : latest.splits,
-        noMoreSplits: latest.noMoreSplits || update.noMoreSplits,
-        dropPendingBatches: (latest.dropPendingBatches ?? false) || (update.dropPendingBatches ?? false),
-      }
-      batches = planBatches(fragment, latest.splits, latest.noMoreSplits, deps.limits.batchBytes)
-      advance()
-    },
-    status(since) {
-      heartbeatAt = clock.now()
-      return statusNow(since)
-    },
-    cancel(final) {
-      end(final)
-      running?.run.cancel()
-    },
-    page: (token) => readPage(deps, taskId, buffer.page(token)),
-    isAcknowledged: (token) => token < buffer.acknowledged(),
-    isComplete: () => !isLive(),
-    waitForPage: (token, millis) => buffer.wait(token, millis),
-    async acknowledge(before) {
-      await Promise.all(buffer.acknowledge(before).map(({ token, bytes }) => pages.remove(taskId, token, bytes)))
-    },
-    async drop() {
-      task.cancel('CANCELED')
-      await running?.run.done.catch(() => undefined)
-      const bytes = buffer.bufferedBytes()
-      buffer.acknowledge(buffer.listed())
-      buffer.close('dropped')
-      version = deps.nextVersion()
-      await pages.removeTask(taskId, bytes)
-    },
+  #batchesTotal(): number {
+    return this.#latest.dropPendingBatches ? this.#next : this.#batches.length
   }
-  return task
+
+  #writtenNow(): Pick<TaskStatus, 'written'> {
+    const written = this.#written
+    if (!written || this.#state !== 'FINISHED') return {}
+    return { written: { rows: written.rows, files: [...written.files] } }
+  }
+
+  #statsNow(batchesTotal: number): TaskStatus['stats'] {
+    const { buffer } = this.#output
+    const written = this.#written
+    return taskStats({
+      createdAt: this.#createdAt,
+      startedAt: this.#startedAt,
+      endedAt: this.#endedAt,
+      now: this.#deps.clock.now(),
+      batchesTotal: Math.max(0, batchesTotal - this.#skipped.size),
+      batchesRunning: this.#running && !this.isComplete() ? 1 : 0,
+      done: this.#done,
+      outputPositions: written?.rows ?? buffer.rows(),
+      outputBytes: written?.files.reduce((sum, file) => sum + file.bytes, 0) ?? buffer.bytes(),
+      profile: this.#first.profile,
+      pipelines: this.#pipelines,
+    })
+  }
 }

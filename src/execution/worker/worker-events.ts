@@ -1,12 +1,13 @@
+import type { TaskId } from '../../shared/ids.ts'
 import type { TaskStatus } from '../api/task.ts'
 import type { BatchFigures } from './batch-figures.ts'
 
 /** What a worker tells its telemetry; metrics and spans are made of it elsewhere. */
 export type WorkerEvent =
-  | { readonly type: 'taskCreated'; readonly taskId: string; readonly traceparent: string | undefined }
+  | { readonly type: 'taskCreated'; readonly taskId: TaskId; readonly traceparent: string | undefined }
   | {
       readonly type: 'batchEnded'
-      readonly taskId: string
+      readonly taskId: TaskId
       readonly batch: number
       /** Of what it read. */
       readonly catalogs: readonly string[]
@@ -19,12 +20,12 @@ export type WorkerEvent =
       readonly figures: BatchFigures | undefined
       readonly error: unknown
     }
-  | { readonly type: 'pageListed'; readonly taskId: string; readonly rows: number; readonly bytes: number }
+  | { readonly type: 'pageListed'; readonly taskId: TaskId; readonly rows: number; readonly bytes: number }
   | { readonly type: 'taskEnded'; readonly status: TaskStatus; readonly traceparent: string | undefined }
   /** Bytes of a page were handed to a reader. */
-  | { readonly type: 'pageRead'; readonly taskId: string; readonly bytes: number }
+  | { readonly type: 'pageRead'; readonly taskId: TaskId; readonly bytes: number }
   /** A listed page is not there any more, or not as it was. */
-  | { readonly type: 'pageLost'; readonly taskId: string; readonly token: number }
+  | { readonly type: 'pageLost'; readonly taskId: TaskId; readonly token: number }
   | { readonly type: 'coordinatorSilent'; readonly tasksDropped: number }
   | { readonly type: 'announced'; readonly url: string }
   | { readonly type: 'announcementFailed'; readonly url: string; readonly error: unknown }

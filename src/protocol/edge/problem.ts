@@ -1,14 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { EngineError, type ErrorName } from '../../shared/engine-error.ts'
+import { QuipuError } from '../../shared/quipu-error.ts'
 
 /** An answer to a request that is no statement's: a status, a sentence, perhaps headers. Thrown by routes. */
-export class HttpProblem extends Error {
+export class HttpProblem extends QuipuError {
+  readonly retry = 'never'
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
 
   constructor(status: number, message: string, headers: Readonly<Record<string, string>> = {}) {
     super(message)
-    this.name = 'HttpProblem'
     this.status = status
     this.headers = headers
   }
@@ -77,4 +78,19 @@ export function sendProblem(request: IncomingMessage, response: ServerResponse, 
     ...(request.complete ? {} : { connection: 'close' }),
   })
   response.end(request.method === 'HEAD' ? undefined : body)
+}
+
+/**
+ * Answers a request with what was thrown.
+ * @param onBug told of what is neither a problem nor an EngineError
+ */
+export function answerError(
+  request: IncomingMessage,
+  response: ServerResponse,
+  error: unknown,
+  onBug: ((error: unknown) => void) | undefined,
+): void {
+  const problem = toProblem(error)
+  if (problem.status === 500) onBug?.(error)
+  sendProblem(request, response, problem)
 }

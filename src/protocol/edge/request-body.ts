@@ -23,7 +23,7 @@ export function readBody(
   return new Promise((resolve, reject) => {
     const announced = Number(request.headers['content-length'] ?? 0)
     if (announced > maxBytes) return reject(tooLarge(maxBytes))
-    const body = createGrowingBuffer()
+    const body = createGrowingBuffer(announced)
     const stop = (error: unknown): void => {
       request.off('data', onData)
       request.pause()
@@ -92,15 +92,18 @@ interface GrowingBuffer {
 
 const FIRST_BYTES = 4096
 
-/** Bytes that come in parts, in at most twice their memory however small the parts are. */
-function createGrowingBuffer(): GrowingBuffer {
+/**
+ * Bytes that come in parts, in at most twice their memory however small the parts are.
+ * @param expected bytes, once the first of them have come
+ */
+function createGrowingBuffer(expected: number): GrowingBuffer {
   let buffer = Buffer.alloc(0)
   let used = 0
   return {
     bytes: () => used,
     add(part) {
       if (used + part.length > buffer.length) {
-        const larger = Buffer.allocUnsafeSlow(Math.max(FIRST_BYTES, used + part.length, 2 * buffer.length))
+        const larger = Buffer.allocUnsafeSlow(Math.max(expected || FIRST_BYTES, used + part.length, 2 * buffer.length))
         buffer.copy(larger, 0, 0, used)
         buffer = larger
       }

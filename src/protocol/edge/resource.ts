@@ -1,5 +1,5 @@
 import type { ErrorRequestHandler, RequestHandler, Response, Router } from 'express'
-import { HttpProblem, sendProblem, toProblem } from './problem.ts'
+import { answerError, HttpProblem } from './problem.ts'
 
 type Methods = Partial<Record<'GET' | 'PUT' | 'POST' | 'DELETE', RequestHandler>>
 
@@ -20,9 +20,7 @@ export function resource(router: Router, path: string, methods: Methods): void {
 /** Last of a router: what its handlers threw becomes the answer. */
 export function problemHandler(onError?: (error: unknown) => void): ErrorRequestHandler {
   return (error: unknown, request, response, _next) => {
-    const problem = toProblem(error)
-    if (problem.status === 500) onError?.(error)
-    sendProblem(request, response, problem)
+    answerError(request, response, error, onError)
   }
 }
 

@@ -1,12 +1,12 @@
 import type { ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { shownCloudEvent } from '../../coordinator/query/shown-event.ts'
-import { LogUnavailable, type EventLog, type Recorded } from '../../events/event-log.ts'
+import { LogUnavailable, type Recorded, type LogFeed } from '../../events/event-log.ts'
 import type { AcceptEvent } from './feed-filter.ts'
 import { formatFeedId } from './feed-position.ts'
 
 export interface EventFeedParts {
-  readonly log: Pick<EventLog, 'subscribe'>
+  readonly log: LogFeed
   readonly logId: string
   /** By log partition, the first offset not read yet. */
   readonly from: readonly bigint[]

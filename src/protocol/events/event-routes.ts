@@ -1,6 +1,14 @@
 import express, { type Request, type Router } from 'express'
 import { z } from 'zod'
-import { LogUnavailable, type Checkpoint, type EventLog, type Position, type Recorded } from '../../events/event-log.ts'
+import {
+  LogUnavailable,
+  type Checkpoint,
+  type Position,
+  type Recorded,
+  type LogFeed,
+  type LogEnd,
+  type StreamReader,
+} from '../../events/event-log.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
 import type { QueryId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
@@ -10,7 +18,7 @@ import { createFeedFilter, feedParameters } from './feed-filter.ts'
 import { BEGINNING, parseFeedId } from './feed-position.ts'
 
 export interface EventRoutesDeps {
-  readonly log: Pick<EventLog, 'tip' | 'subscribe' | 'readStream'>
+  readonly log: LogEnd & LogFeed & StreamReader
   /** @throws HttpProblem 401 */
   readonly identify: (request: Request) => Identity
   readonly authorize: Authorize
@@ -121,7 +129,7 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
 
 const createdData = z.object({ session: z.object({ user: z.string() }) })
 
-async function firstEvent(log: Pick<EventLog, 'readStream'>, queryId: QueryId): Promise<Recorded | undefined> {
+async function firstEvent(log: StreamReader, queryId: QueryId): Promise<Recorded | undefined> {
   for await (const first of log.readStream(queryId)) return first
   return undefined
 }

@@ -4,7 +4,7 @@ import { queryEventSchemas } from '../../coordinator/query/events.ts'
 import type { QueryStateKind } from '../../coordinator/query/state.ts'
 import { systemEventSchemas } from '../../coordinator/system/events.ts'
 import { cloudEventType } from '../../events/envelope.ts'
-import type { EventLog, Recorded } from '../../events/event-log.ts'
+import type { Recorded, StreamReader } from '../../events/event-log.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
 import { queryStates } from '../query/query-states.ts'
@@ -53,7 +53,7 @@ export type AcceptEvent = (event: Recorded) => Promise<boolean>
 
 /** Filter and rights together: both ask whose a query is. */
 export function createFeedFilter(
-  log: Pick<EventLog, 'readStream'>,
+  log: StreamReader,
   { query, user, type, state }: FeedFilter,
   identity: Identity,
   authorize: Authorize,

@@ -3,10 +3,10 @@ import type { QueryEvent } from '../../coordinator/query/events.ts'
 import { evolve } from '../../coordinator/query/evolve.ts'
 import { queryOfStream } from '../../shared/ids.ts'
 import { initialQueryState, isTerminal, type QueryState, type QueryStateKind } from '../../coordinator/query/state.ts'
-import type { EventLog, Recorded } from '../../events/event-log.ts'
+import type { Recorded, StreamReader } from '../../events/event-log.ts'
 
 /** What a reader of the feed may ask about a query; absent where the log does not tell (forgotten data). */
-export interface QueryFacts {
+interface QueryFacts {
   readonly owner: string | undefined
   /** After the event; undefined also where states are not followed. */
   readonly state: QueryStateKind | undefined
@@ -33,7 +33,7 @@ interface Entry {
 const MAX_QUERIES = 1000
 
 export function createQueryTracker(
-  log: Pick<EventLog, 'readStream'>,
+  log: StreamReader,
   follow: { readonly states: boolean },
   maxQueries = MAX_QUERIES,
 ): QueryTracker {

@@ -152,7 +152,7 @@ const paths = {
         query('state', 'One or more states, with commas between'),
         query('user', 'Whose'),
         query('since', 'Created at or after, ISO 8601', { type: 'string', format: 'date-time' }),
-        query('q', 'Part of the text'),
+        query('q', 'Part of the first 4,096 characters of the text, in either case'),
         query('limit', 'At most so many', { type: 'integer', minimum: 1, maximum: 1000 }),
         query('cursor', 'From the header Link of the page before'),
       ],

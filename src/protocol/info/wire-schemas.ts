@@ -6,15 +6,15 @@ import { distributionSchema, taskStates, outputBufferStates } from '../../execut
  * them. Fields are only ever added: objects are open.
  */
 
-export const duration = z
+const duration = z
   .string()
   .regex(/^\d+\.\d\d(ns|us|ms|s|m)$/)
   .describe('A number and its unit: ns, us, ms, s or m')
-export const dataSize = z
+const dataSize = z
   .string()
   .regex(/^\d+(\.\d\d)?(B|kB)$/)
   .describe('A number and its unit: B or kB, of 1024 bytes')
-export const timestamp = z.iso.datetime({ offset: true })
+const timestamp = z.iso.datetime({ offset: true })
 const count = z.int().min(0)
 const uri = z.url()
 
@@ -47,7 +47,7 @@ export const stageStats = z.looseObject({
   },
 })
 
-export const statementStats = z.looseObject({
+const statementStats = z.looseObject({
   state: z.enum(['QUEUED', 'PLANNING', 'STARTING', 'RUNNING', 'FINISHING', 'FINISHED', 'FAILED']),
   queued: z.boolean(),
   scheduled: z.boolean(),
@@ -68,7 +68,7 @@ export const statementStats = z.looseObject({
   rootStage: stageStats.optional(),
 })
 
-export const queryError = z.looseObject({
+const queryError = z.looseObject({
   message: z.string(),
   errorCode: z.int(),
   errorName: z.string(),
@@ -77,7 +77,7 @@ export const queryError = z.looseObject({
   failureInfo: z.looseObject({ type: z.string(), message: z.string() }),
 })
 
-export const warning = z.looseObject({
+const warning = z.looseObject({
   warningCode: z.looseObject({ code: z.int(), name: z.string() }),
   message: z.string(),
 })
@@ -115,7 +115,7 @@ const figures = {
   outputPositions: count,
 }
 
-export const operatorSummary = z.looseObject({
+const operatorSummary = z.looseObject({
   operatorId: count,
   operatorType: z.string(),
   addInputCalls: count,
@@ -139,7 +139,7 @@ export const operatorSummary = z.looseObject({
   info: z.looseObject({}).optional(),
 })
 
-export const pipelineInfo = z.looseObject({
+const pipelineInfo = z.looseObject({
   inputPipeline: z.boolean(),
   outputPipeline: z.boolean(),
   ...figures,

@@ -1,6 +1,9 @@
 import type { TaskStats } from '../../execution/api/task.ts'
 import type { QueryId } from '../../shared/ids.ts'
-import type { KnownQuery } from '../../coordinator/query/state.ts'
+import type { QueryExecution } from '../../coordinator/query/query-handle.ts'
+import type { QueryRegistry } from '../../coordinator/query/query-registry.ts'
+import { isTerminal, type KnownQuery } from '../../coordinator/query/state.ts'
+import type { Position } from '../../events/event-log.ts'
 
 /** A query as this coordinator holds it: folded from valid events, with figures that no event carries yet. */
 export interface LiveQueryView {
@@ -21,4 +24,31 @@ export interface LiveQueryView {
 export interface LiveQueries {
   get(queryId: QueryId): LiveQueryView | undefined
   list(): readonly LiveQueryView[]
+}
+
+/** Of a process that runs no queries. */
+export const noLiveQueries: LiveQueries = { get: () => undefined, list: () => [] }
+
+/** @param isProjected do the read models have the event at a position? */
+export function createLiveQueries(
+  registry: Pick<QueryRegistry, 'get' | 'list'>,
+  isProjected: (position: Position) => boolean,
+): LiveQueries {
+  return {
+    get: (queryId) => viewOf(registry.get(queryId)),
+    // Those that ended a while ago are in the tables: a busy registry has very many.
+    list: () =>
+      registry
+        .list()
+        .filter(({ aggregate: { state, position } }) => !isTerminal(state.kind) || !position || !isProjected(position))
+        .map(viewOf)
+        .filter((view) => view !== undefined),
+  }
+}
+
+function viewOf(execution: QueryExecution | undefined): LiveQueryView | undefined {
+  if (!execution) return undefined
+  const { state: query, sequence } = execution.aggregate
+  if (query.kind === 'NONE') return undefined
+  return { query, sequence, liveStats: execution.liveStats, queuedReason: execution.queuedReason }
 }

@@ -2,6 +2,7 @@ import { isTaskTerminal, writtenBy } from '../../coordinator/query/state.ts'
 import { queryTotals, statsOf, type QueryTotals } from '../../coordinator/query/totals.ts'
 import { executionStartedAt } from '../../readmodels/queries/rows.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
+import { withoutAbsent } from '../edge/without-absent.ts'
 import { wireError } from '../statement/query-results.ts'
 import type { LiveQueryView } from './live-queries.ts'
 import { stageTree } from './stage-tree.ts'
@@ -149,9 +150,4 @@ function tableOf({
   columns: string[]
 }) {
   return { catalogName: catalog, schema, table, columns: columns.map((name) => ({ name })) }
-}
-
-/** Absent, never null: keys without a value are left out. */
-function withoutAbsent(value: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined))
 }

@@ -8,6 +8,7 @@ import {
   type QueryListRow,
 } from '../../readmodels/queries/queries.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
+import { withoutAbsent } from '../edge/without-absent.ts'
 import type { LiveQueryView } from './live-queries.ts'
 import { totalsNow } from './query-info.ts'
 
@@ -21,7 +22,7 @@ export const LIST_CHARACTERS = 4096
 export function queryListItem(row: QueryListRow, baseUri: string): Record<string, unknown> {
   const item = {
     queryId: row.query_id,
-    session: withoutNull({
+    session: withoutAbsent({
       user: row.user_name,
       source: row.source,
       catalog: row.catalog_name,
@@ -36,7 +37,7 @@ export function queryListItem(row: QueryListRow, baseUri: string): Record<string
     queryTruncated: row.sql_text.length > LIST_CHARACTERS || null,
     queryType: row.query_type,
     updateType: row.update_type,
-    queryStats: withoutNull({
+    queryStats: withoutAbsent({
       createTime: row.created_at,
       executionStartTime: row.execution_started_at,
       lastHeartbeat: row.last_event_at,
@@ -70,7 +71,7 @@ export function queryListItem(row: QueryListRow, baseUri: string): Record<string
     resultLost: row.result_lost || null,
     incomplete: row.incomplete || null,
   }
-  return withoutNull(item)
+  return withoutAbsent(item)
 }
 
 /** A query in memory as the row it will have. */
@@ -134,8 +135,4 @@ function beginningOf(text: string): string {
 
 function duration(millis: number | null): string {
   return formatDuration((millis ?? 0) * 1e6)
-}
-
-function withoutNull(value: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== null && one !== undefined))
 }

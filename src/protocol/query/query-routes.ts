@@ -1,60 +1,35 @@
 import express, { type Request, type Router } from 'express'
 import { z } from 'zod'
-import type { QueryRows } from '../../events/projection.ts'
-import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import { shownCloudEvent } from '../../coordinator/query/shown-event.ts'
 import { querySpans } from '../../coordinator/query/query-spans.ts'
 import { isTerminal } from '../../coordinator/query/state.ts'
 import { toOtlpJson } from '../../telemetry/otlp-json.ts'
-import { readStoredStream, readStreamPage } from '../../readmodels/query-events/queries.ts'
+import { readStreamPage } from '../../readmodels/query-events/queries.ts'
 import { readQueries, type QueryFilter } from '../../readmodels/queries/queries.ts'
-import type { Authorize, Identity } from '../../security/authorization.ts'
+import type { Identity } from '../../security/authorization.ts'
 import type { Clock } from '../../shared/clock.ts'
-import { isQueryId, type QueryId } from '../../shared/ids.ts'
+import { isQueryId, parseQueryId, type QueryId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { requestTarget } from '../edge/request-target.ts'
 import { problemHandler, resource, sendJson } from '../edge/resource.ts'
-import {
-  momentOf,
-  parseAsOf,
-  readAsOf,
-  refuseForgotten,
-  SEQUENCE_HEADER,
-  storedView,
-  type AsOf,
-  type StoredView,
-} from './as-of.ts'
-import type { LiveQueries, LiveQueryView } from './live-queries.ts'
+import { momentOf, parseAsOf, SEQUENCE_HEADER } from './as-of.ts'
+import { createQueryFinder, type FindQueryDeps } from './find-query.ts'
 import { queryStates } from './query-states.ts'
 import { queryInfo } from './query-info.ts'
 import { decodeCursor, encodeCursor, LIST_CHARACTERS, liveRow, overlay, queryListItem } from './query-list.ts'
 
-export interface QueryRoutesDeps {
-  readonly live: LiveQueries
-  /** Rows of the read models, which are first in the search path. Rejects when the database is away. */
-  readonly read: QueryRows
-  readonly projection: Pick<ProjectionRunner, 'barrier' | 'lag'>
-  /** Does this process write the log? Then what it holds in memory is the newest there is. */
-  readonly isWriter: () => boolean
+export interface QueryRoutesDeps extends FindQueryDeps {
   /** Ends a query; resolves when that, or an earlier end, is valid. */
   readonly cancel: (queryId: QueryId, by: Identity, message?: string) => Promise<'done' | 'unknown' | 'waiting'>
-  /** @throws HttpProblem 401 */
-  readonly identify: (request: Request) => Identity
-  readonly authorize: Authorize
   /** Scheme, host and port that the asker used. */
   readonly baseUri: (request: Request) => string
   readonly clock: Clock
   readonly logId: () => string
-  /** How long a read waits for its own writes before it is marked stale. */
-  readonly ownWritesWaitMs: number
-  readonly onError?: (error: unknown) => void
 }
 
 /** Ended queries are listed for so long without being asked for. */
 const RECENT_MS = 15 * 60_000
 const MAX_LIST = 1000
-/** SQLSTATE of a read that took longer than it may. */
-const QUERY_CANCELED = '57014'
 const MAX_EVENTS = 1000
 
 const limit = (most: number) => z.coerce.number().int().min(1).max(most)
@@ -88,64 +63,8 @@ const eventsParameters = z.object({
 /** The query resource: `/v1/query`, `/v1/query/{queryId}`, `/v1/query/{queryId}/events`, `/v1/query/{queryId}/trace`. */
 export function createQueryRoutes(deps: QueryRoutesDeps): Router {
   const { live, read, projection, clock } = deps
+  const { ask, staleness, find } = createQueryFinder(deps)
   const router = express.Router()
-
-  function parse<T extends z.ZodType>(schema: T, request: Request): z.output<T> {
-    const parsed = schema.safeParse(request.query)
-    if (!parsed.success) throw new HttpProblem(400, z.prettifyError(parsed.error).replaceAll('\n', ' '))
-    return parsed.data
-  }
-
-  /** The read models, asked; a database that is away is no answer about queries. */
-  async function ask<T>(question: () => Promise<T>): Promise<T> {
-    try {
-      return await question()
-    } catch (error) {
-      if (error instanceof HttpProblem) throw error
-      if (error instanceof Error && 'code' in error && error.code === QUERY_CANCELED)
-        throw new HttpProblem(503, 'That took too long: ask for less, by user, state or since', { 'retry-after': '1' })
-      deps.onError?.(error)
-      throw new HttpProblem(503, 'The history of queries cannot be read now', { 'retry-after': '1' })
-    }
-  }
-
-  /** Milliseconds by which what is read may be behind what is valid. */
-  async function staleness(): Promise<Record<string, string>> {
-    if (deps.isWriter() || (await projection.barrier(deps.ownWritesWaitMs))) return {}
-    const lag = await projection.lag().catch(() => undefined)
-    return { 'x-engine-stale': String(Math.max(1, Math.round(lag?.oldestMillis ?? deps.ownWritesWaitMs))) }
-  }
-
-  async function stored(queryId: QueryId): Promise<StoredView | undefined> {
-    return ask(async () => {
-      const events = await toArray(readStoredStream(read, queryId))
-      refuseForgotten(events)
-      return storedView(events)
-    })
-  }
-
-  /**
-   * @throws HttpProblem 404 when the whole log, up to now, knows no such query; 403; 503 when that cannot be known
-   */
-  async function find(request: Request, asOf?: AsOf): Promise<LiveQueryView & { incomplete?: boolean }> {
-    const queryId = idOf(request)
-    const identity = deps.identify(request)
-    let found = asOf ? undefined : (live.get(queryId) ?? (await stored(queryId)))
-    if (!found) {
-      // A negative answer speaks about the whole log, and this process may have been fenced asleep.
-      const passed = await projection.barrier(deps.ownWritesWaitMs)
-      // Without what is newest, the past may look otherwise than it was.
-      if (asOf && !passed) throw new HttpProblem(503, 'What was then cannot be said now', { 'retry-after': '1' })
-      found = await (asOf ? ask(() => readAsOf(read, queryId, asOf)) : stored(queryId))
-      if (!found && !passed)
-        throw new HttpProblem(503, 'Whether there is such a query cannot be said now', { 'retry-after': '1' })
-    }
-    if (!found) throw new HttpProblem(404, 'Query not found')
-    const owner = found.query.created.session.user
-    if (!deps.authorize(identity, { action: 'view', query: { owner } }))
-      throw new HttpProblem(403, `Access denied: user ${identity.user} cannot view query ${queryId}`)
-    return found
-  }
 
   resource(router, '/v1/query', {
     async GET(request, response) {
@@ -186,7 +105,7 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
         return
       }
       const { asOf } = parse(infoParameters, request)
-      const view = await find(request, asOf)
+      const view = await find(request, idOf(request), asOf)
       const now = asOf ? momentOf(asOf, view, clock.now()) : clock.now()
       const context = { baseUri: deps.baseUri(request), now, incomplete: view.incomplete ?? false }
       const headers = { vary: 'Accept', [SEQUENCE_HEADER]: String(view.sequence) }
@@ -211,7 +130,7 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
     async GET(request, response) {
       const { after, limit: most } = parse(eventsParameters, request)
       const passed = await projection.barrier(deps.ownWritesWaitMs)
-      const { query } = await find(request)
+      const { query } = await find(request, idOf(request))
       const events = await ask(() => readStreamPage(read, query.queryId, after, most + 1))
       const page = events.slice(0, most)
       const source = `/quipu/${deps.logId()}`
@@ -236,7 +155,7 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
   resource(router, '/v1/query/:queryId/trace', {
     /** Made of events, so for queries that were not sampled too; of an open query there is none yet. */
     async GET(request, response) {
-      const { query } = await find(request)
+      const { query } = await find(request, idOf(request))
       if (!isTerminal(query.kind))
         throw new HttpProblem(409, 'The query has not ended: its trace is made at the end', { 'retry-after': '1' })
       sendJson(response, toOtlpJson(querySpans(query, { withRequest: true }), 'quipu-coordinator'))
@@ -247,10 +166,14 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
   return router
 }
 
+function parse<T extends z.ZodType>(schema: T, request: Request): z.output<T> {
+  const parsed = schema.safeParse(request.query)
+  if (!parsed.success) throw new HttpProblem(400, z.prettifyError(parsed.error).replaceAll('\n', ' '))
+  return parsed.data
+}
+
 function idOf(request: Request): QueryId {
-  const { queryId } = request.params
-  if (typeof queryId !== 'string' || !isQueryId(queryId)) throw new HttpProblem(404, 'Query not found')
-  return queryId
+  return parseQueryId(String(request.params['queryId']))
 }
 
 function nextPage(request: Request, base: string, cursor: string): Record<string, string> {
@@ -262,10 +185,4 @@ function nextPage(request: Request, base: string, cursor: string): Record<string
 /** A browser's address bar, not a program. */
 function prefersHtml(request: Request): boolean {
   return request.accepts(['application/json', 'text/html']) === 'text/html'
-}
-
-async function toArray<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const all: T[] = []
-  for await (const item of items) all.push(item)
-  return all
 }

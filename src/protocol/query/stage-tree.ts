@@ -1,13 +1,15 @@
 import { isTaskTerminal, type KnownQuery, type TaskRecord } from '../../coordinator/query/state.ts'
 import { stageTimes, statsOf, type StageTimes } from '../../coordinator/query/totals.ts'
 import type { TaskStats } from '../../execution/api/task.ts'
-import { formatDuration, formatSize } from '../../shared/durations.ts'
+import { formatSize } from '../../shared/durations.ts'
+import { stageId, type StageId, type TaskId } from '../../shared/ids.ts'
 import { taskInfo, type TaskInfo } from '../task/task-info.ts'
+import { sumOfWork, workFigures, type WorkFigures } from '../task/work-figures.ts'
 import type { LiveQueryView } from './live-queries.ts'
 
 /** A stage with its tasks and those it reads from: `outputStage` of a query. */
 export interface StageInfo {
-  readonly stageId: string
+  readonly stageId: StageId
   readonly state: StageTimes['state']
   readonly done: boolean
   readonly self: string
@@ -18,7 +20,7 @@ export interface StageInfo {
   readonly subStages: readonly StageInfo[]
 }
 
-export interface StageStatsInfo {
+interface StageStatsInfo extends WorkFigures {
   readonly schedulingComplete?: string
   readonly startTime?: string
   readonly endTime?: string
@@ -29,20 +31,7 @@ export interface StageStatsInfo {
   readonly queuedSplits: number
   readonly runningSplits: number
   readonly completedSplits: number
-  readonly totalDrivers: number
-  readonly queuedDrivers: number
-  readonly runningDrivers: number
-  readonly completedDrivers: number
   readonly totalMemoryReservation: string
-  readonly totalScheduledTime: string
-  readonly totalCpuTime: string
-  readonly totalBlockedTime: string
-  readonly rawInputDataSize: string
-  readonly rawInputPositions: number
-  readonly processedInputDataSize: string
-  readonly processedInputPositions: number
-  readonly outputDataSize: string
-  readonly outputPositions: number
 }
 
 /** @returns undefined while there is no plan */
@@ -64,10 +53,10 @@ function stageInfo(
   const tasks = [...query.tasks.values()].filter((task) => task.stage === id)
   const stats = tasks.flatMap((task) => statsOf(task, view.liveStats) ?? [])
   return {
-    stageId: `${query.queryId}.${id}`,
+    stageId: stageId(query.queryId, id),
     state,
     done: isStageDone(state),
-    self: `${baseUri}/v1/stage/${query.queryId}.${id}`,
+    self: `${baseUri}/v1/stage/${stageId(query.queryId, id)}`,
     distribution: stage.distribution,
     types: stage.fragment?.output.map((column) => column.type) ?? query.planned!.columns.map((column) => column.type),
     stageStats: {
@@ -103,20 +92,8 @@ function figures(stats: readonly TaskStats[]) {
     queuedSplits: sum((one) => one.queuedSplits),
     runningSplits: sum((one) => one.runningSplits),
     completedSplits: sum((one) => one.completedSplits),
-    totalDrivers: sum((one) => one.totalDrivers),
-    queuedDrivers: sum((one) => one.queuedDrivers),
-    runningDrivers: sum((one) => one.runningDrivers),
-    completedDrivers: sum((one) => one.completedDrivers),
+    ...workFigures(sumOfWork(stats)),
     totalMemoryReservation: formatSize(sum((one) => one.memoryBytes)),
-    totalScheduledTime: formatDuration(sum((one) => one.scheduledNanos)),
-    totalCpuTime: formatDuration(sum((one) => one.cpuNanos)),
-    totalBlockedTime: formatDuration(sum((one) => one.blockedNanos)),
-    rawInputDataSize: formatSize(sum((one) => one.rawInputBytes)),
-    rawInputPositions: sum((one) => one.rawInputPositions),
-    processedInputDataSize: formatSize(sum((one) => one.processedInputBytes)),
-    processedInputPositions: sum((one) => one.processedInputPositions),
-    outputDataSize: formatSize(sum((one) => one.outputBytes)),
-    outputPositions: sum((one) => one.outputPositions),
   }
 }
 
@@ -129,7 +106,7 @@ export function taskInfoOf(
 ): TaskInfo {
   const done = isTaskTerminal(task.state)
   // Stage 0 hands on what any other made: the whole result is its output.
-  const isOutput = (page: { readonly taskId: string }): boolean => task.stage === 0 || page.taskId === task.taskId
+  const isOutput = (page: { readonly taskId: TaskId }): boolean => task.stage === 0 || page.taskId === task.taskId
   const pages = query.pages.filter(isOutput).length
   const sent =
     query.kind === 'FINISHED'

@@ -1,7 +1,8 @@
 import { Agent, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { StatementMemory } from '../../coordinator/dispatch/statement-memory.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { HttpProblem } from '../edge/problem.ts'
-import { readBody } from '../edge/request-body.ts'
+import { readHeldBody } from '../edge/held-body.ts'
 import { requestTarget } from '../edge/request-target.ts'
 import { baseUri } from '../edge/base-uri.ts'
 import { statementPath, type StatementPath, type StatementUris } from '../statement/next-uri.ts'
@@ -29,8 +30,11 @@ export interface WriterRelayDeps {
   /** Of queries whose writer does not answer. */
   readonly lastKnown: LastKnown
   readonly forwarded: boolean
+  /** Bodies count from before they are read until they are answered. */
+  readonly memory: Pick<StatementMemory, 'hold'>
   readonly limits: {
-    readonly bodyBytes: number
+    readonly statementBytes: number
+    readonly taskBodyBytes: number
     readonly longPollMs: number
     readonly postLogWaitMs: number
     readonly deleteValidityWaitMs: number
@@ -108,17 +112,26 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
   }
 
   async function relay(request: IncomingMessage, response: ServerResponse, waitMs: number): Promise<boolean> {
-    const sent: RelayedRequest = {
-      method: request.method ?? 'GET',
-      target: requestTarget(request),
-      rawHeaders: request.rawHeaders,
-      body: await readBody(request, limits.bodyBytes),
-      claims: { clientAddress: remoteAddressOf(request) },
-    }
+    const target = requestTarget(request)
+    const clientAddress = remoteAddressOf(request)
+    const address = clientAddress ?? ''
+    const body = await readHeldBody(request, {
+      maxBytes: target.path.startsWith('/v1/task') ? limits.taskBodyBytes : limits.statementBytes,
+      memory: deps.memory,
+      // Who the user is the writer reads.
+      owner: { user: address, address },
+    })
     const gone = new AbortController()
     const onClose = (): void => gone.abort()
     response.once('close', onClose)
-    const answer = await ask(sent, waitMs, gone.signal)
+    const sent: RelayedRequest = {
+      method: request.method ?? 'GET',
+      target,
+      rawHeaders: request.rawHeaders,
+      body: body.take(),
+      claims: { clientAddress },
+    }
+    const answer = await ask(sent, waitMs, gone.signal).finally(() => body.release())
     response.off('close', onClose)
     if (!answer) return false
     tellRelayed(response, answer)

@@ -21,7 +21,7 @@ export interface ResultPage {
 }
 
 /** A stage of a query. */
-export interface ResultStage {
+interface ResultStage {
   readonly queryId: QueryId
   readonly stage: number
 }

@@ -1,16 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { StatementMemory, StatementOwner } from '../../coordinator/dispatch/statement-memory.ts'
+import type { StatementMemory } from '../../coordinator/dispatch/statement-memory.ts'
 import type { QuerySession } from '../../coordinator/query/events.ts'
 import type { QueryExecution } from '../../coordinator/query/query-handle.ts'
 import { sealedSubmission } from '../../coordinator/query/query-secrets.ts'
-import { LogUnavailable, type StatementService } from '../../coordinator/query/statement-service.ts'
-import { Fenced } from '../../events/event-log.ts'
+import type { StatementService } from '../../coordinator/query/statement-service.ts'
+import { Fenced, LogUnavailable } from '../../events/event-log.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { EngineError } from '../../shared/engine-error.ts'
+import { loopTurn } from '../../shared/loop-turn.ts'
 import { acceptsJson } from '../edge/accepts-json.ts'
 import { baseUri } from '../edge/base-uri.ts'
 import { HttpProblem } from '../edge/problem.ts'
-import { decodeUtf8, discardBody, readBody } from '../edge/request-body.ts'
+import { readHeldBody } from '../edge/held-body.ts'
+import { decodeUtf8 } from '../edge/request-body.ts'
 import type { StatementUris } from './next-uri.ts'
 import { answerText } from './query-results.ts'
 import { sendAnswer } from './send-answer.ts'
@@ -21,6 +23,8 @@ export interface PostStatementDeps {
   readonly service: Pick<StatementService, 'submit'>
   /** Bodies count while they come. */
   readonly memory: Pick<StatementMemory, 'hold'>
+  /** Does an INSERT of the text go into a secret that the text does not name? Undefined, at once, for every other statement. */
+  readonly insertsSecrets: (sql: string, session: QuerySession) => Promise<boolean> | undefined
   readonly uris: StatementUris
   readonly clock: Pick<Clock, 'now'>
   readonly spans: Pick<StatementSpans, 'post'>
@@ -41,40 +45,28 @@ interface PostHeaders {
   readonly trace: ReturnType<StatementSpans['post']>
 }
 
-/** Of a body of unknown length, held while it comes. */
-const BODY_STEP_BYTES = 64 * 1024
-
 /** `POST /v1/statement`: takes a statement; the answer is of its beginning, whatever became of it meanwhile. */
 export function createPostStatement(
   deps: PostStatementDeps,
 ): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   async function submit(request: IncomingMessage, posted: PostHeaders): Promise<QueryExecution> {
     const { session, family, resourceGroup, trace } = posted
-    const sql = await readStatement(request, { user: session.user, address: session.remoteUserAddress })
-    if (sql.trim() === '') throw new HttpProblem(400, 'SQL statement is empty')
-    const uris = { headerFamily: family, baseUri: baseUri(request, deps.forwarded) }
-    return deps.service.submit(sealedSubmission(sql, session, { ...uris, resourceGroup, ...trace }))
-  }
-
-  /** @throws EngineError TOO_MANY_REQUESTS_FAILED when there is no room for it; then it has been read to its end, and is gone */
-  async function readStatement(request: IncomingMessage, owner: StatementOwner): Promise<string> {
-    const { statementBytes } = deps.limits
-    const announced = Number(request.headers['content-length'] ?? BODY_STEP_BYTES)
+    const owner = { user: session.user, address: session.remoteUserAddress }
+    const body = await readHeldBody(request, { maxBytes: deps.limits.statementBytes, memory: deps.memory, owner })
     try {
-      const held = deps.memory.hold(owner, Math.min(announced, statementBytes))
-      try {
-        const body = await readBody(request, statementBytes, (bytes) => {
-          if (bytes > held.bytes) held.more(BODY_STEP_BYTES)
-        })
-        return decodeUtf8(body)
-      } finally {
-        held.release()
-      }
-    } catch (error) {
-      if (!(error instanceof EngineError)) throw error
-      // A client reads no answer before it has sent all.
-      await discardBody(request, statementBytes)
-      throw new EngineError('TOO_MANY_REQUESTS_FAILED', error.message)
+      const sql = decodeUtf8(body.take())
+      if (sql.trim() === '') throw new HttpProblem(400, 'SQL statement is empty')
+      const uris = { headerFamily: family, baseUri: baseUri(request, deps.forwarded) }
+      const turn = loopTurn(sql.length)
+      if (turn) await turn
+      const looked = deps.insertsSecrets(sql, session)
+      const intoSecrets = looked ? await looked : false
+      const sealed = sealedSubmission(sql, session, { ...uris, resourceGroup, ...trace }, intoSecrets)
+      // It counts by itself from now on.
+      body.release()
+      return await deps.service.submit(sealed)
+    } finally {
+      body.release()
     }
   }
 

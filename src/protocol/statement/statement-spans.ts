@@ -16,10 +16,7 @@ import {
 } from '../../telemetry/trace-context.ts'
 
 /** What QueryCreated keeps of the trace it belongs to. */
-export type QueryTrace = Pick<
-  QueryEventOf<'QueryCreated'>['data'],
-  'traceparent' | 'tracestate' | 'parentSpanId' | 'sampled'
->
+type QueryTrace = Pick<QueryEventOf<'QueryCreated'>['data'], 'traceparent' | 'tracestate' | 'parentSpanId' | 'sampled'>
 
 /** The spans of the statement resource's requests; live only, but for the root of a trace whose coordinator died. */
 export interface StatementSpans {
@@ -33,7 +30,7 @@ export interface StatementSpans {
   pollsUnrecorded(query: KnownQuery): number
 }
 
-export interface Poll {
+interface Poll {
   readonly query: KnownQuery
   readonly token: number
   readonly rows: number

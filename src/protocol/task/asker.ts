@@ -6,7 +6,7 @@ import { HttpProblem } from '../edge/problem.ts'
 import { isAuthorized, needsKey } from './internal-request.ts'
 
 /** Who has the cluster's key, or reads what anybody may. */
-export type Asker = 'coordinator' | 'anybody'
+type Asker = 'coordinator' | 'anybody'
 
 export interface AskerDeps {
   readonly tasks: Pick<TaskManager, 'epochs' | 'heard'>

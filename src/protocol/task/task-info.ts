@@ -8,6 +8,7 @@ import type {
 } from '../../execution/api/task.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
 import { distributionOf } from './distribution.ts'
+import { workFigures, type WorkFigures } from './work-figures.ts'
 
 /** Task info as the REST interface shows it: durations and sizes as text. */
 export interface TaskInfo {
@@ -33,31 +34,18 @@ export interface TaskInfo {
   readonly outputs: Readonly<Record<string, never>>
 }
 
-export interface TaskInfoFailure {
+interface TaskInfoFailure {
   readonly type: string
   readonly message: string
   readonly errorCode: { readonly code: number; readonly name: string; readonly type: string }
   readonly location?: { readonly lineNumber: number; readonly columnNumber: number }
 }
 
-interface Figures {
-  readonly totalDrivers: number
-  readonly queuedDrivers: number
-  readonly runningDrivers: number
-  readonly completedDrivers: number
+interface Figures extends WorkFigures {
   readonly memoryReservation: string
-  readonly totalScheduledTime: string
-  readonly totalCpuTime: string
-  readonly totalBlockedTime: string
-  readonly rawInputDataSize: string
-  readonly rawInputPositions: number
-  readonly processedInputDataSize: string
-  readonly processedInputPositions: number
-  readonly outputDataSize: string
-  readonly outputPositions: number
 }
 
-export interface TaskInfoStats extends Figures {
+interface TaskInfoStats extends Figures {
   readonly createTime: string
   readonly startTime?: string
   readonly endTime?: string
@@ -70,7 +58,7 @@ export interface TaskInfoStats extends Figures {
   readonly pipelines: readonly PipelineInfo[]
 }
 
-export interface PipelineInfo extends Figures {
+interface PipelineInfo extends Figures {
   readonly pipelineId: number
   readonly inputPipeline: boolean
   readonly outputPipeline: boolean
@@ -81,7 +69,7 @@ export interface PipelineInfo extends Figures {
   readonly drivers: readonly DriverInfo[]
 }
 
-export interface OperatorSummary {
+interface OperatorSummary {
   readonly operatorId: number
   readonly operatorType: string
   readonly engineOperator: string
@@ -106,7 +94,7 @@ export interface OperatorSummary {
   readonly info?: NonNullable<OperatorStats['exchange']>
 }
 
-export interface DriverInfo {
+interface DriverInfo {
   readonly batch: number
   readonly startTime: string
   readonly endTime: string
@@ -147,7 +135,7 @@ function failureInfo(failure: NonNullable<TaskStatus['failure']>): TaskInfoFailu
   return { type: name, message, errorCode: { code, name, type }, ...(location && { location }) }
 }
 
-export function taskInfoStats(stats: TaskStats): TaskInfoStats {
+function taskInfoStats(stats: TaskStats): TaskInfoStats {
   return {
     createTime: stats.createTime,
     ...(stats.startTime !== undefined && { startTime: stats.startTime }),
@@ -162,22 +150,7 @@ export function taskInfoStats(stats: TaskStats): TaskInfoStats {
 }
 
 function figures(stats: TaskStats | PipelineStats): Figures {
-  return {
-    totalDrivers: stats.totalDrivers,
-    queuedDrivers: stats.queuedDrivers,
-    runningDrivers: stats.runningDrivers,
-    completedDrivers: stats.completedDrivers,
-    memoryReservation: formatSize(stats.memoryBytes),
-    totalScheduledTime: formatDuration(stats.scheduledNanos),
-    totalCpuTime: formatDuration(stats.cpuNanos),
-    totalBlockedTime: formatDuration(stats.blockedNanos),
-    rawInputDataSize: formatSize(stats.rawInputBytes),
-    rawInputPositions: stats.rawInputPositions,
-    processedInputDataSize: formatSize(stats.processedInputBytes),
-    processedInputPositions: stats.processedInputPositions,
-    outputDataSize: formatSize(stats.outputBytes),
-    outputPositions: stats.outputPositions,
-  }
+  return { ...workFigures(stats), memoryReservation: formatSize(stats.memoryBytes) }
 }
 
 function pipelineInfo(pipeline: PipelineStats): PipelineInfo {

@@ -31,10 +31,12 @@ export interface TaskProxyDeps {
   /** Passes a request on to a worker, with this coordinator's epoch and the secret. Rejects when it does not answer. */
   forward(
     nodeUrl: string,
-    method: string,
-    path: string,
-    headers: Record<string, string>,
-    body?: Buffer,
+    request: {
+      readonly method: string
+      readonly path: string
+      readonly headers: Readonly<Record<string, string>>
+      readonly body?: Buffer
+    },
   ): Promise<{ readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Buffer }>
   readonly bearer: string
   /** A request came without the cluster's key. */
@@ -134,7 +136,11 @@ export function proxiedTaskEndpoints(deps: TaskProxyDeps): readonly Endpoint[] {
     const found = await find(taskId)
     if (found.task.nodeUrl !== '' && found.task.stage !== 0) {
       const answer = await deps
-        .forward(found.task.nodeUrl, 'GET', `/v1/task/${taskId}`, { accept: request.headers.accept ?? '*/*' })
+        .forward(found.task.nodeUrl, {
+          method: 'GET',
+          path: `/v1/task/${taskId}`,
+          headers: { accept: request.headers.accept ?? '*/*' },
+        })
         .catch(() => undefined)
       if (answer?.status === 200) {
         response.setHeader(SEQUENCE_HEADER, String(found.view.sequence))
@@ -176,13 +182,13 @@ async function passOn(
     const value = request.headers[name]
     if (typeof value === 'string') headers[name] = value
   }
-  const answer = await forward(nodeUrl, request.method ?? 'GET', requestTarget(request).text, headers, body).catch(
-    (cause: unknown) => {
-      throw new HttpProblem(503, `The task's worker ${nodeUrl} does not answer: ${String(cause)}`, {
-        'retry-after': '1',
-      })
-    },
-  )
+  const { method = 'GET' } = request
+  const path = requestTarget(request).text
+  const answer = await forward(nodeUrl, { method, path, headers, ...(body && { body }) }).catch((cause: unknown) => {
+    throw new HttpProblem(503, `The task's worker ${nodeUrl} does not answer: ${String(cause)}`, {
+      'retry-after': '1',
+    })
+  })
   for (const [name, value] of Object.entries(answer.headers)) {
     if (value !== undefined && !HOP_BY_HOP.has(name)) response.setHeader(name, value)
   }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { parseTaskId, type TaskId } from '../../shared/ids.ts'
 import { endpoint, findEndpoint, type Endpoint, type Handler } from '../edge/endpoint.ts'
-import { HttpProblem, sendProblem, toProblem } from '../edge/problem.ts'
+import { answerError, HttpProblem } from '../edge/problem.ts'
 import { requestTarget } from '../edge/request-target.ts'
 
 /** Answers requests of `/v1/task` and below; false, having done nothing, for any other path. */
@@ -74,9 +74,7 @@ export function createTaskResource(endpoints: readonly Endpoint[], onError?: (er
       if (!answer) throw new HttpProblem(404, 'Output not found')
       await answer(request, response)
     } catch (error) {
-      const problem = toProblem(error)
-      if (problem.status === 500) onError?.(error)
-      sendProblem(request, response, problem)
+      answerError(request, response, error, onError)
     }
   }
   return (request, response) => {

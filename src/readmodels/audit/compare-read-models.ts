@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { checkpointFromJson, type Checkpoint, type EventLog } from '../../events/event-log.ts'
+import { checkpointFromJson, type Checkpoint, type EventReader } from '../../events/event-log.ts'
 import type { Finding } from '../../events/audit/finding.ts'
 import { READ_MODEL_SCHEMA } from '../../events/postgres/migrate.ts'
 import { ProjectionApplier } from '../../events/projection-applier.ts'
@@ -29,7 +29,7 @@ export async function readModelCheckpoint(database: pg.ClientConfig): Promise<Ch
  * @returns the tables compared
  */
 export async function compareReadModels(
-  log: Pick<EventLog, 'read'>,
+  log: EventReader,
   database: pg.ClientConfig,
   onFinding: (finding: Finding) => void,
 ): Promise<number> {

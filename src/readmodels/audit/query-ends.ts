@@ -3,6 +3,7 @@ import { nodeStreamPrefix } from '../../coordinator/nodes/events.ts'
 import type { AuditedEvent } from '../../events/audit/audit-log.ts'
 import type { DataLeft } from '../../events/audit/encrypted-data.ts'
 import type { Finding } from '../../events/audit/finding.ts'
+import { parseJson } from '../../shared/parse-json.ts'
 
 /** What an audit must still see of a query. */
 interface OpenQuery {
@@ -93,12 +94,4 @@ export class QueryEnds {
 
 function keyOf(stream: string, sequence: number): string {
   return `${stream}/${sequence}`
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -5,7 +5,7 @@ import { AnchorChecks } from '../../events/audit/anchor-checks.ts'
 import { auditLog } from '../../events/audit/audit-log.ts'
 import { EncryptedData, type AuditedKeys } from '../../events/audit/encrypted-data.ts'
 import type { Finding } from '../../events/audit/finding.ts'
-import { LogChanged, type EventLog } from '../../events/event-log.ts'
+import { LogChanged, type EventReader } from '../../events/event-log.ts'
 import type { RecordStore } from '../../events/record-store.ts'
 import { compareReadModels, readModelCheckpoint } from './compare-read-models.ts'
 import { QueryEnds } from './query-ends.ts'
@@ -24,7 +24,7 @@ export interface VerifyOptions {
   /** Of data that is encrypted; without them it is not looked into. */
   readonly dataKeys?: AuditedKeys
   /** To compare the read models with; they are not, without it. */
-  readonly compareWith?: Pick<EventLog, 'read'>
+  readonly compareWith?: EventReader
   readonly onFinding: (finding: Finding) => void
 }
 

@@ -36,7 +36,7 @@ export async function beginNodes(events: readonly Recorded[], query: QueryRows):
   return new NodeBatch(rows.map((row) => nodesTable.row.parse(row)))
 }
 
-export class NodeBatch {
+class NodeBatch {
   readonly #rows: Map<string, NodeRow>
   readonly #changed = new Set<string>()
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { isTerminal, type QueryState } from '../../coordinator/query/state.ts'
-import { beginning, checkpointFromJson, type EventLog, type Recorded } from '../../events/event-log.ts'
+import { beginning, checkpointFromJson, type Recorded, type EventReader, type LogEnd } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
 import { READ_MODELS } from '../projection.ts'
@@ -45,7 +45,7 @@ const snapshotRow = z.object({
  * Takes what the read models know and reads the log from there to its end: nobody waits for a projection.
  * @throws LogChanged when the read models are those of another log
  */
-export async function findOpenQueries(log: Pick<EventLog, 'read' | 'tip'>, query: QueryRows): Promise<OpenQueries> {
+export async function findOpenQueries(log: EventReader & LogEnd, query: QueryRows): Promise<OpenQueries> {
   const [row] = await query(SNAPSHOT, [READ_MODELS.name, READ_MODELS.version, ENDS])
   const { checkpoint, open, unlisted } = snapshotRow.parse(row)
   const left = new Set([...open, ...unlisted].filter(isQueryId))

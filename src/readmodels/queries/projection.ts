@@ -1,5 +1,6 @@
 import { evolve } from '../../coordinator/query/evolve.ts'
 import { initialQueryState, isTerminal, type KnownQuery, type QueryState } from '../../coordinator/query/state.ts'
+import { memoryOf } from '../../events/envelope.ts'
 import type { Recorded } from '../../events/event-log.ts'
 import type { QueryRows, TableWrite } from '../../events/projection.ts'
 import { queryOfStream } from '../../shared/ids.ts'
@@ -14,9 +15,11 @@ export interface QueryFold {
   readonly sequence: number
   readonly epoch: number
   readonly incomplete: boolean
+  /** What its events took of memory, of which it holds a part. */
+  readonly bytes: number
 }
 
-const nothing: QueryFold = { state: initialQueryState, sequence: 0, epoch: 0, incomplete: false }
+const nothing: QueryFold = { state: initialQueryState, sequence: 0, epoch: 0, incomplete: false, bytes: 0 }
 
 /**
  * The queries of a batch on their way: the fold of each before the batch and after what was applied so far. Rows are
@@ -31,24 +34,35 @@ export interface QueryBatch {
   keep(): void
 }
 
+interface Kept {
+  readonly queries: number
+  /** Of events, all queries together. */
+  readonly bytes: number
+}
+
 /** Queries kept while they are open … */
-const OPEN_KEPT = 20_000
+const OPEN_KEPT: Kept = { queries: 20_000, bytes: 64 << 20 }
 /** … and after their end: little more comes, and a plan is large. */
-const ENDED_KEPT = 500
+const ENDED_KEPT: Kept = { queries: 500, bytes: 16 << 20 }
 
 /** Folds of queries that may get more events; one that was let go is folded again from its stored events. */
 export class QueryFolds {
-  readonly #open = new Map<string, QueryFold>()
-  readonly #ended = new Map<string, QueryFold>()
-  readonly #kept: { readonly open: number; readonly ended: number }
+  readonly #open: KeptFolds
+  readonly #ended: KeptFolds
 
   constructor(kept = { open: OPEN_KEPT, ended: ENDED_KEPT }) {
-    this.#kept = kept
+    this.#open = new KeptFolds(kept.open)
+    this.#ended = new KeptFolds(kept.ended)
   }
 
   clear(): void {
     this.#open.clear()
     this.#ended.clear()
+  }
+
+  /** Of all queries, about, bytes. */
+  get bytes(): number {
+    return this.#open.bytes + this.#ended.bytes
   }
 
   forget(stream: string): void {
@@ -76,20 +90,46 @@ export class QueryFolds {
       this.#ended.delete(stream)
       ;(isTerminal(fold.state.kind) ? this.#ended : this.#open).set(stream, fold)
     }
-    forgetOldest(this.#open, this.#kept.open)
-    forgetOldest(this.#ended, this.#kept.ended)
   }
 }
 
-function forgetOldest(folds: Map<string, QueryFold>, kept: number): void {
-  for (const oldest of folds.keys()) {
-    if (folds.size <= kept) return
-    folds.delete(oldest)
+/** The newest folds, so many and so large at most. */
+class KeptFolds {
+  readonly #folds = new Map<string, QueryFold>()
+  readonly #most: Kept
+  bytes = 0
+
+  constructor(most: Kept) {
+    this.#most = most
+  }
+
+  get(stream: string): QueryFold | undefined {
+    return this.#folds.get(stream)
+  }
+
+  set(stream: string, fold: QueryFold): void {
+    this.delete(stream)
+    this.#folds.set(stream, fold)
+    this.bytes += fold.bytes
+    for (const oldest of this.#folds.keys()) {
+      if (this.#folds.size <= this.#most.queries && this.bytes <= this.#most.bytes) return
+      this.delete(oldest)
+    }
+  }
+
+  delete(stream: string): void {
+    this.bytes -= this.#folds.get(stream)?.bytes ?? 0
+    this.#folds.delete(stream)
+  }
+
+  clear(): void {
+    this.#folds.clear()
+    this.bytes = 0
   }
 }
 
 /** Folds whole stored streams; an event that does not fit ends its stream's fold, as it did the first time. */
-export function foldStored(events: readonly Recorded[]): Map<string, QueryFold> {
+function foldStored(events: readonly Recorded[]): Map<string, QueryFold> {
   const folds = new Map<string, QueryFold>()
   for (const event of events) {
     const fold = folds.get(event.stream) ?? nothing
@@ -118,6 +158,7 @@ function step(fold: QueryFold, event: Recorded): QueryFold {
     sequence: event.sequence,
     epoch: event.epoch,
     incomplete: fold.incomplete,
+    bytes: fold.bytes + memoryOf(event),
   }
 }
 

@@ -23,12 +23,15 @@ const COLUMNS = selected(queryListRow.omit({ sql_text: true, error_message: true
 /** More than any text has. */
 export const WHOLE_TEXTS = 2 ** 31 - 1
 
+/** Texts are searched so far: of thousands each may be a megabyte. */
+const SEARCHED_CHARACTERS = 4096
+
 export interface QueryFilter {
   readonly states?: readonly string[]
   readonly user?: string
   /** Created at or after, ISO UTC. */
   readonly since?: string
-  /** Part of the text, in either case. */
+  /** Part of the beginning of the text, `SEARCHED_CHARACTERS` of it, in either case. */
   readonly text?: string
   /** After this one in the order of the list. */
   readonly cursor?: QueryCursor
@@ -91,7 +94,8 @@ function conditions(filter: QueryFilter): Conditions {
     wheres.push(`left(user_name, 200) = left(${user}, 200) and user_name = ${user}`)
   }
   if (filter.since !== undefined) wheres.push(`created_at >= ${bind(filter.since)}`)
-  if (filter.text !== undefined) wheres.push(`sql_text ilike ${bind(`%${likeText(filter.text)}%`)}`)
+  if (filter.text !== undefined)
+    wheres.push(`left(sql_text, ${SEARCHED_CHARACTERS}) ilike ${bind(`%${likeText(filter.text)}%`)}`)
   if (filter.endedSince !== undefined) wheres.push(`(ended_at is null or ended_at >= ${bind(filter.endedSince)})`)
   if (filter.cursor)
     wheres.push(
@@ -108,7 +112,7 @@ export function passesFilter(row: QueryListRow, filter: QueryFilter): boolean {
     (!states || states.includes(row.state)) &&
     (user === undefined || row.user_name === user) &&
     (since === undefined || row.created_at >= new Date(since).toISOString()) &&
-    (text === undefined || row.sql_text.toLowerCase().includes(text.toLowerCase())) &&
+    (text === undefined || row.sql_text.slice(0, SEARCHED_CHARACTERS).toLowerCase().includes(text.toLowerCase())) &&
     (endedSince === undefined || row.ended_at === null || row.ended_at >= endedSince) &&
     (!cursor || compareNewest(row, { created_at: cursor.createdAt, query_id: cursor.queryId }) > 0)
   )

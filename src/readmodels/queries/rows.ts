@@ -2,10 +2,10 @@ import { isTaskTerminal, type KnownQuery, type TaskRecord } from '../../coordina
 import { queryTotals, stageTimes, type QueryTotals } from '../../coordinator/query/totals.ts'
 import { storableJson, storableText } from '../../events/storable-text.ts'
 import { splitTaskId, type QueryId } from '../../shared/ids.ts'
-import { millis, whole, type RowOf, type Table } from '../table.ts'
+import { millis, whole, type RowOf, type ReadModelTable } from '../table.ts'
 import type { operatorsTable, queriesTable, stagesTable, tableAccessTable, tasksTable } from './tables.ts'
 
-type RowIn<T> = T extends Table<infer C> ? RowOf<C> : never
+type RowIn<T> = T extends ReadModelTable<infer C> ? RowOf<C> : never
 
 export type QueryRow = RowIn<typeof queriesTable>
 export type StageRow = RowIn<typeof stagesTable>
@@ -25,7 +25,7 @@ export interface StreamPlace {
  * The query's figures as the log knows them: those of its terminal event, else the sums over its tasks as of its last
  * event, so that the same events always give the same row.
  */
-export function recordedTotals(query: KnownQuery): QueryTotals {
+function recordedTotals(query: KnownQuery): QueryTotals {
   if (query.kind === 'FINISHED') return query.finished.totals
   if (query.kind === 'FAILED') return query.failed.totals
   return queryTotals(query, new Map(), Date.parse(query.updatedAt))

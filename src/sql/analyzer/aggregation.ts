@@ -12,7 +12,7 @@ import type {
   GroupingExpr,
   RelationNode,
 } from './tree.ts'
-import { childrenOfExpr, exprKey, mapChildren, visitColumns } from './walk.ts'
+import { childrenOfExpr, isVolatile, exprKey, mapChildren, visitColumns } from './walk.ts'
 
 /** An expression, and what of the text it is. */
 export interface Sourced {
@@ -74,10 +74,11 @@ export function aggregate(
     return columnOf(found.id, found.type)
   }
 
-  /** A rendering may repeat its arguments: long ones are calculated below the aggregation. */
+  /** A rendering may repeat its arguments: long ones, and those that change, are calculated below the aggregation. */
   const calculated = new Map<string, ColumnId>()
   const argument = (expr: Expr): Expr => {
-    if (expr.kind === 'column' || expr.kind === 'constant' || expr.kind === 'lambda' || !isLong(expr)) return expr
+    if (expr.kind === 'column' || expr.kind === 'constant' || expr.kind === 'lambda') return expr
+    if (!isLong(expr) && !isVolatile(expr)) return expr
     const key = exprKey(expr)
     let id = calculated.get(key)
     if (id === undefined) {

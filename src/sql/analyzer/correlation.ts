@@ -1,11 +1,11 @@
 import type { Query } from '../syntax/ast-query.ts'
 import { errorAt, type AnalysisContext } from './context.ts'
-import type { ColumnId, Expr, RelationNode } from './tree.ts'
+import type { AggregateNode, ColumnId, Expr, RelationNode } from './tree.ts'
 import { visitColumns } from './walk.ts'
 
 /**
  * Refuses a correlated query that Trino cannot take apart, as it does: ORDER BY, aggregates and set operations over
- * columns of the outer query, LIMIT 1 over correlated rows, groups over comparisons other than `=`, conditions on an
+ * columns of the outer query, LIMIT 1 over correlated rows of more than the columns that are equal to outer ones, groups over comparisons other than `=`, conditions on an
  * UNNEST of outer arrays. DuckDB could calculate some; a statement should mean the same on both.
  */
 export function verifyCorrelation(
@@ -35,9 +35,11 @@ function isSupported(node: RelationNode, usesOuter: UsesOuter, outputs: readonly
     case 'filter':
       return !unnestsOuter(node.input, usesOuter) && isSupported(node.input, usesOuter, outputs)
     case 'project': {
-      const computed = new Set(node.columns.map((column) => column.id))
-      const sorted = outputs.filter((column) => !computed.has(column))
-      return isSupported(node.input, usesOuter, sorted)
+      const needed = new Set(outputs)
+      for (const { id, expression } of node.columns) {
+        if (needed.delete(id)) visitColumns(expression, (column) => needed.add(column))
+      }
+      return isSupported(node.input, usesOuter, [...needed])
     }
     case 'sort': {
       const { input } = node
@@ -48,14 +50,14 @@ function isSupported(node: RelationNode, usesOuter: UsesOuter, outputs: readonly
     }
     case 'limit':
       if (node.count === '1' && node.input.kind !== 'sort' && correlatedFilter(node.input, usesOuter)) {
-        return singleRow(node.input)
+        return singleRow(node.input) || areKeys(outputs, node.input, usesOuter)
       }
       if (node.input.kind === 'sort' && unequalFilter(node.input.input, usesOuter)) return false
       return isSupported(node.input, usesOuter, outputs)
     case 'aggregate':
       if (node.aggregates.some(({ call }) => usesOuter(call))) return false
       if (node.keys.length > 0 && unequalFilter(node.input, usesOuter)) return false
-      return isSupported(node.input, usesOuter, outputs)
+      return isSupported(node.input, usesOuter, columnsOf(node))
     case 'set':
       return !usesOuter(node)
     default:
@@ -66,6 +68,30 @@ function isSupported(node: RelationNode, usesOuter: UsesOuter, outputs: readonly
 function singleRow(node: RelationNode): boolean {
   if (node.kind === 'project') return singleRow(node.input)
   return node.kind === 'aggregate' && node.keys.length === 0
+}
+
+/** Whether all of these are columns that a condition says to be equal to one of the outer query, and there is such a one. */
+function areKeys(outputs: readonly ColumnId[], node: RelationNode, usesOuter: UsesOuter): boolean {
+  if (node.kind === 'project') return areKeys(outputs, node.input, usesOuter)
+  if (node.kind !== 'filter') return false
+  const keys = new Set<ColumnId>()
+  for (const term of termsOf(node.predicate)) {
+    if (term.kind !== 'compare' || term.operator !== '=') continue
+    const [a, b] = [term.left, term.right]
+    if (a.kind === 'column' && b.kind === 'column' && usesOuter(a) !== usesOuter(b))
+      keys.add(usesOuter(a) ? b.id : a.id)
+  }
+  return keys.size > 0 && outputs.every((column) => keys.has(column))
+}
+
+function columnsOf({ aggregates, keys }: AggregateNode): readonly ColumnId[] {
+  const columns = keys.map((key) => key.input)
+  for (const { call } of aggregates) visitColumns(call, (column) => columns.push(column))
+  return columns
+}
+
+function termsOf(predicate: Expr): readonly Expr[] {
+  return predicate.kind === 'and' ? predicate.terms : [predicate]
 }
 
 function unnestsOuter(node: RelationNode, usesOuter: UsesOuter): boolean {
@@ -81,8 +107,7 @@ function correlatedFilter(node: RelationNode, usesOuter: UsesOuter): boolean {
 function unequalFilter(node: RelationNode, usesOuter: UsesOuter): boolean {
   if (node.kind === 'project') return unequalFilter(node.input, usesOuter)
   if (node.kind !== 'filter') return false
-  const terms = node.predicate.kind === 'and' ? node.predicate.terms : [node.predicate]
-  return terms.some((term) => usesOuter(term) && !(term.kind === 'compare' && term.operator === '='))
+  return termsOf(node.predicate).some((term) => usesOuter(term) && !(term.kind === 'compare' && term.operator === '='))
 }
 
 /** Every column that a node or a query inside its expressions makes. */

@@ -1,7 +1,7 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { DataType, DataTypeParameter } from '../syntax/ast.ts'
-import { resolveTypeName, type TypeArgument } from '../types/type-names.ts'
+import { DecimalOutOfRange, resolveTypeName, type TypeArgument } from '../types/type-names.ts'
 import type { SqlType } from '../types/sql-type.ts'
 
 /** The type of a type's syntax. @throws EngineError TYPE_NOT_FOUND `Unknown type: …`, without place */
@@ -12,7 +12,7 @@ export function typeOf(node: DataType): SqlType {
         return resolveTypeName(node.name.value, node.arguments.map(argumentOf))
       } catch (error) {
         // Only decimals say what is wrong with their parameters.
-        if (error instanceof EngineError && !error.message.startsWith('DECIMAL')) throw unknownType(node)
+        if (error instanceof EngineError && !(error instanceof DecimalOutOfRange)) throw unknownType(node)
         throw error
       }
     case 'RowDataType':

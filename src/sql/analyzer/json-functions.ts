@@ -166,7 +166,9 @@ function jsonObject(state: ExpressionState, node: JsonObject): Expr {
         `Invalid type of JSON object key: ${typeName(key.type)}`,
       )
     }
-    return { key: castTo(key, VARCHAR), value: document(state, member.value, member.format) }
+    // A char has no blanks at its end here.
+    const name = key.type.kind === 'char' ? functionOf('rtrim', [key, text(' ')]) : key
+    return { key: castTo(name, VARCHAR), value: document(state, member.value, member.format) }
   })
   const parts: Expr = node.absentOnNull
     ? engineCall('flatten', array(VARCHAR), [

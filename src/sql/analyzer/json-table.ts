@@ -12,7 +12,7 @@ import { array, BIGINT, VARCHAR } from '../types/sql-type.ts'
 import { castTo, columnOf } from './build.ts'
 import { errorAt, newId, type AnalysisContext } from './context.ts'
 import { inScope } from './expressions.ts'
-import type { ExpressionState } from './expression-state.ts'
+import { verifyScalar, type ExpressionState } from './expression-state.ts'
 import { engineCall, invocation, output, returnedType, tableValue, text, verifyPath } from './json-functions.ts'
 import type { Field, Scope } from './scope.ts'
 import type { ColumnDefinition, Expr, RelationNode } from './tree.ts'
@@ -32,6 +32,7 @@ export function analyzeJsonTable(
   const rows = engineCall('u_json_table', array(VARCHAR), [input, passed, text(JSON.stringify(program))])
   const row = newId(context)
   const { fields, columns } = table.over(columnOf(row, VARCHAR))
+  verifyScalar(context, node.pathInvocation.inputExpression, state.found, 'JSON_TABLE')
   const unnest: RelationNode = { kind: 'unnest', arguments: [{ value: rows, columns: [row] }], ordinality: undefined }
   return { node: { kind: 'project', input: unnest, columns }, fields }
 }

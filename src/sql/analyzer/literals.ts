@@ -100,7 +100,9 @@ function genericLiteral(context: AnalysisContext, node: GenericLiteral): Expr {
       return decimalLiteral(context, node, value)
     case 'DATE': {
       const day = parseDate(value)
-      return orInvalid(day === undefined ? undefined : constantOf(DATE, day))
+      return orInvalid(
+        day === undefined || day > MAX_INTEGER || day < -MAX_INTEGER - 1n ? undefined : constantOf(DATE, day),
+      )
     }
     case 'TIME': {
       const digits = /\.(\d+)/.exec(value)?.[1]?.length ?? 0
@@ -131,8 +133,6 @@ function genericLiteral(context: AnalysisContext, node: GenericLiteral): Expr {
         throw invalid(context, node, value, 'JSON')
       }
       return functionOf('json_parse', [constantOf(varchar(), value)])
-    case 'CHAR':
-      return castTo(constantOf(varchar([...value].length), value), char(1))
     default:
       return typedLiteral(context, node)
   }
@@ -214,10 +214,19 @@ function timeLiteral(text: string): Expr | undefined {
   return { kind: 'constant', type: timeWithTimeZone(parsed.precision), value: parsed.picos, zone }
 }
 
+/** Of a timestamp in microseconds; of one with a zone in milliseconds, which share 64 bits with the zone. */
+const MAX_MICROS = (1n << 63n) - 1n
+const MAX_ZONED_MILLIS = (1n << 51n) - 1n
+
+function isWithin(picos: bigint, unit: bigint, most: bigint): boolean {
+  return picos <= most * unit && picos >= -(most + 1n) * unit
+}
+
 function timestampLiteral({ picos, precision, zone }: ParsedTimestamp): Expr | undefined {
+  if (!isWithin(picos, 1_000_000n, MAX_MICROS)) return undefined
   if (zone === undefined) return constantOf(timestamp(precision), picos)
   const instant = instantOf(picos, zone)
-  if (instant === undefined) return undefined
+  if (instant === undefined || !isWithin(instant, 1_000_000_000n, MAX_ZONED_MILLIS)) return undefined
   return { kind: 'constant', type: timestampWithTimeZone(precision), value: instant, zone: canonicalZone(zone) }
 }
 
@@ -242,6 +251,9 @@ function intervalLiteral(context: AnalysisContext, node: IntervalLiteral): Expr 
   const qualifier = node.endField === undefined ? startField : `${startField} TO ${node.endField}`
   const minus = node.sign === 'NEGATIVE'
   const bad = (): Error => errorAt(context, node, 'INVALID_LITERAL', `Invalid INTERVAL ${qualifier} value: ${value}`)
+  if (startField === node.endField) {
+    throw errorAt(context, node, 'INVALID_LITERAL', `Invalid interval qualifier: ${qualifier}`)
+  }
   if (isDayField(startField) && isDayField(endField) && dayFields.indexOf(startField) <= dayFields.indexOf(endField)) {
     const millis = dayTime(value, startField, endField)
     if (millis === undefined) throw bad()
@@ -256,7 +268,7 @@ function intervalLiteral(context: AnalysisContext, node: IntervalLiteral): Expr 
 }
 
 function yearMonth(text: string, from: IntervalField, to: IntervalField): bigint | undefined {
-  const pattern = from === to ? /^(-?)(\d+)$/ : /^(-?)(\d+)-(\d+)$/
+  const pattern = from === to ? /^(-?)(\d+)$/ : /^(-?)(\d+)(?:-(\d+))?$/
   const match = pattern.exec(text.trim())
   if (match === null) return undefined
   const [, sign, first = '0', second = '0'] = match
@@ -265,16 +277,16 @@ function yearMonth(text: string, from: IntervalField, to: IntervalField): bigint
   return sign === '-' ? -months : months
 }
 
-/** `1 02:03:04.567` from DAY to SECOND, and every run of fields of it. */
+/** `1 02:03:04.567` from DAY to SECOND, and every run of fields of it; the last ones may lack. */
 function dayTime(text: string, from: DayField, to: DayField): bigint | undefined {
   const fields = dayFields.slice(dayFields.indexOf(from), dayFields.indexOf(to) + 1)
   const parts = fields.map((field): string => (field === 'SECOND' ? '(\\d+)(?:\\.(\\d{1,9}))?' : '(\\d+)'))
   const separators = fields.slice(1).map((field) => (field === 'HOUR' ? ' +' : ':'))
-  const pattern = parts.reduce((all, part, i) => (i === 0 ? part : `${all}${separators[i - 1]}${part}`))
+  const pattern = parts.reduceRight((rest, part, i) => `${part}(?:${separators[i]}${rest})?`)
   const match = new RegExp(`^(-?)${pattern}$`).exec(text.trim())
   if (match === null) return undefined
   let millis = 0n
-  fields.forEach((field, i) => (millis += BigInt(match[i + 2]!) * unitMillis[field]))
+  fields.forEach((field, i) => (millis += BigInt(match[i + 2] ?? 0) * unitMillis[field]))
   if (to === 'SECOND') millis += BigInt((match[fields.length + 2] ?? '').padEnd(3, '0').slice(0, 3))
   return match[1] === '-' ? -millis : millis
 }

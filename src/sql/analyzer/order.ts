@@ -1,7 +1,9 @@
-import type { Expression } from '../syntax/ast.ts'
+import type { Expression, Identifier } from '../syntax/ast.ts'
 import type { FetchFirst, Limit, Offset, OrderBy, Query } from '../syntax/ast-query.ts'
 import type { Span } from '../syntax/span.ts'
-import { isOrderable } from '../types/sql-type.ts'
+import { childrenOf, type AnyNode } from '../syntax/tree.ts'
+import { canCoerce } from '../types/coercion.ts'
+import { BIGINT, isOrderable } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { constant } from './build.ts'
 import { errorAt, newId, type AnalysisContext } from './context.ts'
@@ -48,6 +50,29 @@ export function analyzeOrderBy(
     verifyOrderable(context, owner, analyzed.expr.type, () => context.print(node))
     return { node, output: undefined, analyzed, ...direction }
   })
+}
+
+/** Aggregates in ORDER BY are over FROM: names in them that mean columns of the select list are refused. */
+export function verifyOrderAggregates(
+  context: AnalysisContext,
+  items: readonly SortItemAnalysis[],
+  outputs: readonly { readonly name: string | undefined }[],
+): void {
+  const names = new Set(outputs.flatMap(({ name }) => (name === undefined ? [] : [name.toLowerCase()])))
+  const visit = (node: AnyNode): void => {
+    // What stands before a point may be a relation.
+    if (node.kind === 'DereferenceExpression' || node.kind === 'SubqueryExpression') return
+    if (node.kind === 'Identifier' && names.has((node as Identifier).value.toLowerCase())) {
+      const message = 'Invalid reference to output projection attribute from ORDER BY aggregation'
+      throw errorAt(context, node, 'COLUMN_NOT_FOUND', message)
+    }
+    childrenOf(node).forEach(visit)
+  }
+  for (const { analyzed } of items) {
+    for (const call of analyzed?.aggregates ?? []) {
+      if (call.kind === 'FunctionCall') call.arguments.forEach(visit)
+    }
+  }
 }
 
 function verifyOrderable(
@@ -123,11 +148,14 @@ function rowCount(context: AnalysisContext, clause: Offset | Limit | FetchFirst)
   if (count === undefined || count === 'ALL') return undefined
   if (count.kind === 'LongLiteral') return count.value
   const what = clause.kind === 'FetchFirst' ? 'FETCH FIRST' : clause.kind.toUpperCase()
-  const value = constant(
-    analyzeExpression(context, count, { fields: [], parent: undefined, boundary: true }, 'bigint').expr,
-  )
+  const { expr } = analyzeExpression(context, count, { fields: [], parent: undefined, boundary: true }, 'bigint')
+  if (!canCoerce(expr.type, BIGINT)) {
+    throw errorAt(context, count, 'TYPE_MISMATCH', `Cannot cast type ${typeName(expr.type)} to bigint`)
+  }
+  // While a statement is described, a parameter stands for some number of rows.
+  if (expr.kind === 'constant' && expr.parameter !== undefined) return '1'
+  const value = constant(expr)
   if (value === undefined) {
-    if (context.parameters.kind === 'describe') return '1'
     throw errorAt(context, count, 'INVALID_ARGUMENTS', `Non constant parameter value for ${what}: ?`)
   }
   if (value === null)

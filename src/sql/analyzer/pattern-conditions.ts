@@ -19,6 +19,7 @@ import { aggregateOf, offsetOf, type PatternRows, type Recognition } from './pat
 import type { Field, Scope } from './scope.ts'
 import type { AggregateExpr, ColumnId, Expr } from './tree.ts'
 import { childrenOfExpr, mapChildren } from './walk.ts'
+import { Signal } from '../../shared/quipu-error.ts'
 
 /** A name in a condition: a value of one of the rows matched so far. */
 interface Placeholder {
@@ -36,7 +37,7 @@ export interface ConditionColumn {
   readonly value: Expr
 }
 
-class Refused extends Error {}
+class Refused extends Signal {}
 
 const bits = { tinyint: 8, smallint: 16, integer: 32, bigint: 64 } as const
 

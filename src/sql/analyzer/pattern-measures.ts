@@ -129,7 +129,9 @@ export class PatternMeasures {
         const moved =
           inner.kind === 'column' && this.#classifiers.has(inner.id)
             ? this.#classifier(name === 'prev' ? -offset : offset)
-            : this.#recognition.rows.navigation(name, value, offset)
+            : this.#readsLetters(value)
+              ? this.#shifted(value, name, offset)
+              : this.#recognition.rows.navigation(name, value, offset)
         const at = { from: known?.from ?? 'last', skip: known?.skip ?? 0, final: known?.final ?? final } as const
         return columnOf(this.#placeholder({ variables, value: moved, ...at }), moved.type)
       }
@@ -146,6 +148,27 @@ export class PatternMeasures {
     if (move >= 0) return name
     const inside = compare('>=', at, constantOf(BIGINT, '1'))
     return { kind: 'case', type: VARCHAR, branches: [{ when: inside, then: name }], otherwise: undefined }
+  }
+
+  #readsLetters(value: Expr): boolean {
+    let found = false
+    visitColumns(value, (id) => (found ||= id === this.columns.letters))
+    return found
+  }
+
+  /** An expression over columns and names of variables, some rows before or after: what a row was matched to moves apart. */
+  #shifted(value: Expr, name: 'prev' | 'next', offset: number): Expr {
+    const move = constantOf(BIGINT, String(name === 'prev' ? -offset : offset))
+    const place = columnOf(this.columns.place, BIGINT)
+    const change = (part: Expr): Expr => {
+      if (part.kind !== 'column') return mapChildren(part, change)
+      if (part.id === this.columns.place) return arithmetic('+', part, move)
+      if (part.id === this.columns.letters || part.id === this.columns.numberOfMatch) return part
+      return this.#recognition.rows.navigation(name, part, offset)
+    }
+    const inside = compare('>=', arithmetic('+', place, move), constantOf(BIGINT, '1'))
+    const branches = [{ when: inside, then: change(value) }]
+    return { kind: 'case', type: value.type, branches, otherwise: undefined }
   }
 
   /** An expression over columns of the rows, and the variables its names ask for. */

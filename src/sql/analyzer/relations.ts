@@ -21,10 +21,11 @@ import { verifyScalar } from './expression-state.ts'
 import { analyzeJsonTable } from './json-table.ts'
 import { analyzeRowPattern } from './row-patterns.ts'
 import type { Field, Scope } from './scope.ts'
+import { isQuery, outerJoinWithQueries } from './outer-join-queries.ts'
 import { analyzeTable, type AnalyzedRelation } from './tables.ts'
 import { analyzeTableFunction } from './table-functions.ts'
 import { someExpr } from './walk.ts'
-import type { Expr, JoinNode, JoinType } from './tree.ts'
+import type { ColumnDefinition, ColumnId, Expr, JoinNode, JoinType, RelationNode } from './tree.ts'
 
 /** Queries in the condition of a FULL JOIN stand alone. */
 const uncorrelated: NonNullable<Scope['refused']> = {
@@ -39,9 +40,8 @@ export function analyzeRelation(context: AnalysisContext, relation: Relation, sc
     case 'Table':
       return analyzeTable(context, relation, scope)
     case 'TableSubquery':
-      return fromQuery(analyzeSubquery(context, relation, scope))
     case 'Lateral':
-      return fromQuery(analyzeSubquery(context, relation, scope))
+      return fromQuery(context, analyzeSubquery(context, relation, scope))
     case 'AliasedRelation':
       return analyzeAlias(context, relation, scope)
     case 'Join':
@@ -78,8 +78,20 @@ function analyzeSubquery(
   return analyzed
 }
 
-function fromQuery({ node, columns }: AnalyzedQuery): AnalyzedRelation {
-  return { node, fields: columns.map((column) => ({ ...column, relation: undefined })) }
+/** Two columns of one expression are two columns: GROUPING SETS, GROUP BY and USING tell them apart. */
+function fromQuery(context: AnalysisContext, { node, columns }: AnalyzedQuery): AnalyzedRelation {
+  const seen = new Set<ColumnId>()
+  const copies: ColumnDefinition[] = []
+  const fields = columns.map((column): Field => {
+    if (!seen.has(column.column)) {
+      seen.add(column.column)
+      return { ...column, relation: undefined }
+    }
+    const id = newId(context)
+    copies.push({ id, expression: columnOf(column.column, column.type) })
+    return { ...column, relation: undefined, column: id }
+  })
+  return { node: copies.length === 0 ? node : { kind: 'project', input: node, columns: copies }, fields }
 }
 
 function analyzeAlias(context: AnalysisContext, aliased: AliasedRelation, scope: Scope): AnalyzedRelation {
@@ -142,7 +154,15 @@ function analyzeJoin(context: AnalysisContext, join: Join, scope: Scope): Analyz
     )
   }
   verifyScalar(context, expression, analyzed, 'JOIN clause')
+  if ((type === 'left' || type === 'right' || type === 'full') && !lateral && someExpr(condition, isQuery)) {
+    const [l, r] = [sideOf(left), sideOf(right)]
+    return { node: outerJoinWithQueries(context, type, condition, l, r), fields: both }
+  }
   return { node: node(condition), fields: both }
+}
+
+function sideOf({ node, fields }: AnalyzedRelation): { node: RelationNode; columns: ReadonlySet<ColumnId> } {
+  return { node, columns: new Set(fields.map((field) => field.column)) }
 }
 
 /** What LATERAL and UNNEST see of the left side; of RIGHT and FULL joins nothing, though the names are known. */
@@ -181,6 +201,7 @@ function verifyLateralJoin(context: AnalysisContext, join: Join, bare: Relation)
   const what = bare.kind === 'Unnest' ? 'UNNEST' : bare.kind === 'JsonTable' ? 'JSON_TABLE' : 'LATERAL relation'
   const constantTrue =
     criteria.kind === 'JoinOn' && criteria.expression.kind === 'BooleanLiteral' && criteria.expression.value
+  if (bare.kind === 'Lateral' && criteria.kind === 'JoinOn') return
   if (!constantTrue) {
     throw errorAt(
       context,

@@ -9,7 +9,7 @@ import { errorAt, newId, type AnalysisContext, type AnalyzedQuery, type QueryCol
 import { analyzeExpression, type AnalyzedExpression } from './expressions.ts'
 import { verifyScalar } from './expression-state.ts'
 import { analyzeGroupBy } from './grouping.ts'
-import { analyzeOrderBy, limited, sortBy, type SortItemAnalysis } from './order.ts'
+import { analyzeOrderBy, limited, sortBy, verifyOrderAggregates, type SortItemAnalysis } from './order.ts'
 import { analyzeRelation } from './relations.ts'
 import type { AnalyzedRelation } from './tables.ts'
 import type { Scope } from './scope.ts'
@@ -82,6 +82,7 @@ export function analyzeSpecification(
   let rewrite = (expr: Expr): Expr => expr
   if (grouping !== undefined || having !== undefined || analyzed.some((each) => each.aggregates.length > 0)) {
     verifyGroupings(context, spec, grouping, analyzed)
+    verifyOrderAggregates(context, sortItems, outputs)
     const sourced: Sourced[] = [
       ...outputs,
       ...(having === undefined ? [] : [{ node: spec.having!, expr: having.expr }]),

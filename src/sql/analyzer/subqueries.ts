@@ -6,7 +6,7 @@ import type {
   SubqueryExpression,
 } from '../syntax/ast.ts'
 import { commonSuperType } from '../types/coercion.ts'
-import { anonymousRow, BOOLEAN, isComparable, isOrderable, type SqlType } from '../types/sql-type.ts'
+import { anonymousRow, BOOLEAN, isComparable, isOrderable, row, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { castTo, columnOf } from './build.ts'
 import { verifyCorrelation } from './correlation.ts'
@@ -14,16 +14,21 @@ import { errorAt, newId } from './context.ts'
 import type { ExpressionState } from './expression-state.ts'
 import type { Expr, Subquery } from './tree.ts'
 
-function analyzeSubquery(state: ExpressionState, node: SubqueryExpression): Subquery {
+interface AnalyzedSubquery extends Subquery {
+  /** Of its columns. */
+  readonly names: readonly (string | undefined)[]
+}
+
+/** `read` says whether somebody reads its columns: EXISTS does not. */
+function analyzeSubquery(state: ExpressionState, node: SubqueryExpression, read = true): AnalyzedSubquery {
   state.found.subqueries.push(node)
   const { node: relation, columns } = state.context.analyzeQuery(state.context, node.query, state.scope)
-  verifyCorrelation(
-    state.context,
-    node.query,
-    relation,
-    columns.map((column) => column.column),
-  )
-  return { node: relation, columns: columns.map(({ column, type }) => ({ id: column, type })) }
+  verifyCorrelation(state.context, node.query, relation, read ? columns.map((column) => column.column) : [])
+  return {
+    node: relation,
+    columns: columns.map(({ column, type }) => ({ id: column, type })),
+    names: columns.map((column) => column.name),
+  }
 }
 
 /** The row of a subquery's columns: their only one, or a row of all. */
@@ -33,11 +38,15 @@ function resultType(query: Subquery): SqlType {
 
 export function analyzeScalarSubquery(state: ExpressionState, node: SubqueryExpression): Expr {
   const query = analyzeSubquery(state, node)
-  return { kind: 'scalarSubquery', type: resultType(query), query: asOneColumn(state, query) }
+  const type =
+    query.columns.length === 1
+      ? resultType(query)
+      : row(query.columns.map((column, i) => ({ name: query.names[i], type: column.type })))
+  return { kind: 'scalarSubquery', type, query: asOneColumn(state, query, type) }
 }
 
 export function analyzeExists(state: ExpressionState, node: ExistsPredicate): Expr {
-  return { kind: 'exists', type: BOOLEAN, query: analyzeSubquery(state, node.subquery) }
+  return { kind: 'exists', type: BOOLEAN, query: analyzeSubquery(state, node.subquery, false) }
 }
 
 function asOneColumn(state: ExpressionState, query: Subquery, wanted: SqlType = resultType(query)): Subquery {
@@ -66,6 +75,11 @@ function comparedWith(
   const result = resultType(query)
   // A row is compared with the columns of the query, never with its only column.
   const nested = result.kind === 'row' && query.columns.length === 1
+  if (value.type.kind === 'row' && value.type.fields.length === 1 && query.columns.length === 1 && !nested) {
+    // A row of one field is compared with the query's one column.
+    const only: Expr = { kind: 'field', type: value.type.fields[0]!.type, base: value, index: 0 }
+    return comparedWith(state, at, only, query)
+  }
   const common = sameShape(value.type, result) && !nested ? commonSuperType(value.type, result) : undefined
   if (common === undefined) {
     const shown = (type: SqlType, isRow: boolean): string => typeName(isRow ? type : anonymousRow([type]))

@@ -141,6 +141,18 @@ export function someExpr(expr: Expr, test: (expr: Expr) => boolean): boolean {
   return test(expr) || childrenOfExpr(expr).some((child) => someExpr(child, test))
 }
 
+const volatiles = new WeakMap<Expr, boolean>()
+
+/** Whether it gives another value each time it is calculated: random(), shuffle(x), and what holds one of them. */
+export function isVolatile(expr: Expr): boolean {
+  if (expr.kind === 'column' || expr.kind === 'constant' || expr.kind === 'lambdaArgument') return false
+  const known = volatiles.get(expr)
+  if (known !== undefined) return known
+  const found = (expr.kind === 'call' && !expr.function.deterministic) || childrenOfExpr(expr).some(isVolatile)
+  volatiles.set(expr, found)
+  return found
+}
+
 let queryNumber = 0
 const queryNumbers = new WeakMap<object, number>()
 

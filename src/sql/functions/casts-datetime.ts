@@ -65,7 +65,11 @@ function castToTime(x: Sql, from: SqlType, to: TimeType): Sql {
       return roundTime(sql`CAST(${isFine(from) ? microsOf(x, to) : x} AS TIME)`, from.precision, to.precision)
     case 'timestamp with time zone':
       if (isFine(to)) throw notSupportedPrecision(to)
-      return roundTime(sql`CAST(q_local(${x}.t, ${x}.z) AS TIME)`, from.precision, to.precision)
+      return roundTime(
+        sql`CAST(q_local(${isFine(from) ? microsOf(x, to) : sql`${x}.t`}, ${x}.z) AS TIME)`,
+        from.precision,
+        to.precision,
+      )
     default:
       throw new Error(`No cast from ${from.kind} to time`)
   }
@@ -94,14 +98,15 @@ function castToTimestamp(x: Sql, from: SqlType, to: TimestampType, session: Rend
       if (isFine(from)) return roundTimestamp(microsOf(x, to), 6, to.precision)
       return isFine(to) ? refine(x, to) : roundTimestamp(x, from.precision, to.precision)
     case 'timestamp with time zone': {
-      const local = sql`q_local(${x}.t, ${x}.z)`
-      if (isFine(from)) {
-        const whole = sql`{'t': ${local}, 'p': ${x}.p}`
-        return isFine(to)
-          ? sql`q_round_fine(${whole}, ${integer(to.precision)})`
-          : roundTimestamp(local, 6, to.precision)
+      const local = (instant: Sql): Sql => sql`q_local(${instant}, ${x}.z)`
+      if (isFine(from) && isFine(to)) {
+        const whole = sql`{'t': ${local(sql`${x}.t`)}, 'p': ${x}.p}`
+        return sql`CASE WHEN ${x} IS NOT NULL THEN q_round_fine(${whole}, ${integer(to.precision)}) END`
       }
-      return isFine(to) ? refine(local, to) : roundTimestamp(local, from.precision, to.precision)
+      if (isFine(from)) return roundTimestamp(local(microsOf(x, to)), 6, to.precision)
+      return isFine(to)
+        ? refine(local(sql`${x}.t`), to)
+        : roundTimestamp(local(sql`${x}.t`), from.precision, to.precision)
     }
     case 'time':
     case 'time with time zone': {
@@ -115,7 +120,7 @@ function castToTimestamp(x: Sql, from: SqlType, to: TimestampType, session: Rend
   }
 }
 
-/** The microseconds of a finer timestamp, rounded where they are what is asked for. */
+/** The microseconds (of the instant, where there is a zone) of a finer timestamp, rounded where they are asked for. */
 function microsOf(x: Sql, to: TimestampType | TimeType): Sql {
   return to.precision === 6
     ? sql`(${x}.t + to_microseconds(CASE WHEN ${x}.p >= 500000 THEN 1 ELSE 0 END))`
@@ -140,7 +145,8 @@ function castToTimeWithZone(x: Sql, from: SqlType, to: TimeType, session: Render
     case 'timestamp':
       return sql`CASE WHEN ${x} IS NOT NULL THEN {'t': ${roundTime(sql`CAST(${x} AS TIME)`, from.precision, to.precision)}, 'o': CAST(q_offmin(q_joda(${x}, ${zone}), ${zone}) AS INTEGER)} END`
     case 'timestamp with time zone':
-      return sql`CASE WHEN ${x} IS NOT NULL THEN {'t': ${roundTime(sql`CAST(q_local(${x}.t, ${x}.z) AS TIME)`, from.precision, to.precision)}, 'o': CAST(q_offmin(${x}.t, ${x}.z) AS INTEGER)} END`
+      // The offset is that of the local time taken for UTC, as Trino has it: on days of change another than the value's.
+      return sql`CASE WHEN ${x} IS NOT NULL THEN {'t': ${roundTime(sql`CAST(q_local(${x}.t, ${x}.z) AS TIME)`, from.precision, to.precision)}, 'o': CAST(q_offmin(q_local(${x}.t, ${x}.z), ${x}.z) AS INTEGER)} END`
     default:
       throw new Error(`No cast from ${from.kind} to time with time zone`)
   }
@@ -160,14 +166,19 @@ function castToTimestampWithZone(x: Sql, from: SqlType, to: TimestampType, sessi
     case 'timestamp':
       if (isFine(from)) {
         if (!isFine(to)) return made(sql`q_joda(${roundTimestamp(microsOf(x, to), 6, to.precision)}, ${zone})`, zone)
-        return sql`CASE WHEN ${x} IS NOT NULL THEN {'t': q_joda(${x}.t, ${zone}), 'p': ${x}.p, 'z': ${zone}} END`
+        const rounded = sql`q_round_fine(${x}, ${integer(to.precision)})`
+        return sql`CASE WHEN ${x} IS NOT NULL THEN {'t': q_joda(${rounded}.t, ${zone}), 'p': ${rounded}.p, 'z': ${zone}} END`
       }
       return made(sql`q_joda(${roundTimestamp(x, from.precision, to.precision)}, ${zone})`, zone)
     case 'timestamp with time zone':
       if (isFine(from) && isFine(to)) {
-        return sql`CASE WHEN ${x} IS NOT NULL THEN {'t': ${x}.t, 'p': q_round_fine({'t': ${x}.t, 'p': ${x}.p}, ${integer(to.precision)}).p, 'z': ${x}.z} END`
+        const rounded = sql`q_round_fine({'t': ${x}.t, 'p': ${x}.p}, ${integer(to.precision)})`
+        return sql`CASE WHEN ${x} IS NOT NULL THEN {'t': ${rounded}.t, 'p': ${rounded}.p, 'z': ${x}.z} END`
       }
-      return made(roundTimestamp(sql`${x}.t`, from.precision, to.precision), sql`${x}.z`)
+      return made(
+        roundTimestamp(isFine(from) ? microsOf(x, to) : sql`${x}.t`, from.precision, to.precision),
+        sql`${x}.z`,
+      )
     case 'time':
     case 'time with time zone': {
       if (isFine(from) || isFine(to)) throw notSupportedPrecision(isFine(from) ? from : to)

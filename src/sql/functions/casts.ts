@@ -233,8 +233,11 @@ function castToDecimal(x: Sql, from: SqlType, to: Extract<SqlType, { kind: 'deci
       return sql`coalesce(TRY_CAST(${x} AS ${type}), q_not_decimal(${x}, ${literal(`DECIMAL(${from.precision}, ${from.scale})`)}, ${shown}))`
     }
     case 'double':
-    case 'real':
-      return sql`coalesce(CASE WHEN isfinite(${x}) THEN TRY_CAST(CAST(${x} AS VARCHAR) AS ${type}) END, q_not_decimal(${code(`q_java_${from.kind}`)}(${x}), ${literal(from.kind.toUpperCase())}, ${shown}))`
+    case 'real': {
+      // A real has seven digits that count, as in its text.
+      const text = from.kind === 'real' ? sql`printf('%.6e', CAST(${x} AS DOUBLE))` : sql`CAST(${x} AS VARCHAR)`
+      return sql`coalesce(CASE WHEN isfinite(${x}) THEN TRY_CAST(${text} AS ${type}) END, q_not_decimal(${code(`q_java_${from.kind}`)}(${x}), ${literal(from.kind.toUpperCase())}, ${shown}))`
+    }
     default: {
       const digits = { tinyint: 3, smallint: 5, integer: 10, bigint: 19 }[from.kind as 'bigint']
       if (integral >= digits) return sql`CAST(${x} AS ${type})`

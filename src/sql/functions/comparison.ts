@@ -118,7 +118,7 @@ export function comparisonKey(type: SqlType, x: Sql, names: Names): Sql {
   if (!needsKey(type)) return x
   switch (type.kind) {
     case 'timestamp with time zone':
-      return isFine(type) ? sql`{'t': ${x}.t, 'p': ${x}.p}` : sql`${x}.t`
+      return isFine(type) ? sql`CASE WHEN ${x} IS NOT NULL THEN {'t': ${x}.t, 'p': ${x}.p} END` : sql`${x}.t`
     case 'time with time zone':
       return isFine(type) ? sql`q_time_zone_key_picos(${x})` : sql`q_time_zone_key(${x})`
     case 'array': {

@@ -66,8 +66,9 @@ function scaledInterval(interval: SqlType, factor: SqlType, divide: boolean): Re
   }
   const render: Render = divide
     ? (a, b) =>
-        sql`CASE WHEN ${b} = 0 AND ${a} IS NOT NULL THEN u_raise('INVALID_FUNCTION_ARGUMENT: Cannot divide by double 0.0') ELSE CAST(trunc(${a} / ${b}) AS ${duckdb}) END`
-    : (a, b) => sql`CAST(trunc(${a} * ${b}) AS ${duckdb})`
+        sql`CASE WHEN (${b} = 0 OR isnan(${b})) AND ${a} IS NOT NULL THEN u_raise('INVALID_FUNCTION_ARGUMENT: Cannot divide by double '||q_java_double(${b})) ELSE CAST(trunc(${a} / ${b}) AS ${duckdb}) END`
+    : (a, b) =>
+        sql`CASE WHEN isnan(${b}) AND ${a} IS NOT NULL THEN u_raise('INVALID_FUNCTION_ARGUMENT: Cannot multiply by double NaN') ELSE CAST(trunc(${a} * ${b}) AS ${duckdb}) END`
   return { left: interval, right: DOUBLE, result: interval, render }
 }
 
@@ -80,10 +81,11 @@ function difference(left: SqlType, right: SqlType): ResolvedOperator | undefined
   const kinds = [left.kind, right.kind]
   const precision = Math.max(...[left, right].map((type) => ('precision' in type ? (type.precision ?? 0) : 0)))
   if (kinds.every((kind) => kind === 'time')) {
-    guard(left)
+    guard({ kind: 'time', precision })
     return same({ kind: 'time', precision }, (a, b) => sql`q_floordiv(datediff('us', ${b}, ${a}) + 500, 1000)`)
   }
   if (kinds.every((kind) => kind === 'time' || kind === 'time with time zone')) {
+    guard({ kind: 'time with time zone', precision })
     return same(
       { kind: 'time with time zone', precision },
       (a, b) => sql`q_floordiv(q_time_zone_key(${a}) - q_time_zone_key(${b}) + 500, 1000)`,
@@ -118,7 +120,11 @@ function moveBy(moment: SqlType, interval: SqlType): { result: SqlType; render: 
     case 'timestamp': {
       if (isFine(moment)) {
         const step = months ? (i: Sql) => sql`to_months(CAST(${i} AS INTEGER))` : (i: Sql) => sql`to_milliseconds(${i})`
-        return { result: moment, render: (t, i) => sql`{'t': ${t}.t + ${step(i)}, 'p': ${t}.p}` }
+        return {
+          result: moment,
+          render: (t, i) =>
+            sql`CASE WHEN ${t} IS NOT NULL AND ${i} IS NOT NULL THEN {'t': ${t}.t + ${step(i)}, 'p': ${t}.p} END`,
+        }
       }
       if (months) return { result: moment, render: (t, i) => sql`(${t} + to_months(CAST(${i} AS INTEGER)))` }
       return {
@@ -132,12 +138,13 @@ function moveBy(moment: SqlType, interval: SqlType): { result: SqlType; render: 
         return {
           result: moment,
           render: (x, i) =>
-            sql`CASE WHEN ${x} IS NOT NULL THEN {'t': q_moved(${x}.t, q_local(${x}.t, ${x}.z) + to_months(CAST(${i} AS INTEGER)), ${x}.z), 'z': ${x}.z} END`,
+            sql`CASE WHEN ${x} IS NOT NULL AND ${i} IS NOT NULL THEN {'t': q_moved(${x}.t, q_local(${x}.t, ${x}.z) + to_months(CAST(${i} AS INTEGER)), ${x}.z), 'z': ${x}.z} END`,
         }
       }
       return {
         result: { kind: 'timestamp with time zone', precision: Math.max(moment.precision, 3) },
-        render: (x, i) => sql`CASE WHEN ${x} IS NOT NULL THEN {'t': ${x}.t + to_milliseconds(${i}), 'z': ${x}.z} END`,
+        render: (x, i) =>
+          sql`CASE WHEN ${x} IS NOT NULL AND ${i} IS NOT NULL THEN {'t': ${x}.t + to_milliseconds(${i}), 'z': ${x}.z} END`,
       }
     }
     case 'time':
@@ -152,7 +159,8 @@ function moveBy(moment: SqlType, interval: SqlType): { result: SqlType; render: 
       if (months) return undefined
       return {
         result: { kind: 'time with time zone', precision: Math.max(moment.precision, 3) },
-        render: (x, i) => sql`CASE WHEN ${x} IS NOT NULL THEN {'t': ${x}.t + to_milliseconds(${i}), 'o': ${x}.o} END`,
+        render: (x, i) =>
+          sql`CASE WHEN ${x} IS NOT NULL AND ${i} IS NOT NULL THEN {'t': ${x}.t + to_milliseconds(${i}), 'o': ${x}.o} END`,
       }
     default:
       return undefined

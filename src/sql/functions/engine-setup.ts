@@ -2,6 +2,7 @@ import { aggregateMacros } from './macros/aggregate-macros.ts'
 import { castMacros } from './macros/cast-macros.ts'
 import { collectionMacros } from './macros/collection-macros.ts'
 import { datetimeMacros } from './macros/datetime-macros.ts'
+import { javascriptMacros } from './macros/javascript-macros.ts'
 import type { Macro } from './macros/macro.ts'
 import { numericMacros } from './macros/numeric-macros.ts'
 import { stringMacros } from './macros/string-macros.ts'
@@ -9,6 +10,7 @@ import { textMacros } from './macros/text-macros.ts'
 import { textValueMacros } from './macros/text-value-macros.ts'
 
 const all: readonly Macro[] = [
+  ...javascriptMacros,
   ...numericMacros,
   ...datetimeMacros,
   ...textMacros,

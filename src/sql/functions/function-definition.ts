@@ -58,8 +58,8 @@ interface Definition {
   readonly calledOnNull: boolean
   /** The order of the input decides the result: ORDER BY inside the call is kept. */
   readonly orderSensitive: boolean
-  /** Hidden functions are reached through syntax, never by name. */
-  readonly hidden: boolean
+  /** Hidden functions are reached through syntax, never by name; unlisted ones by name, though no list has them. */
+  readonly hidden: boolean | 'unlisted'
   /** Where the result may differ from Trino's; empty where it does not. */
   readonly note: string
 }

@@ -52,7 +52,7 @@ function parsedOverloads(name: string): readonly Overload[] {
 
 /** What names a statement may use, in lower case; null where there is none. */
 export function functionKind(name: string): FunctionKind | undefined {
-  return overloadsOf(name.toLowerCase()).find((definition) => !definition.hidden)?.kind
+  return overloadsOf(name.toLowerCase()).find((definition) => definition.hidden !== true)?.kind
 }
 
 /**
@@ -61,7 +61,9 @@ export function functionKind(name: string): FunctionKind | undefined {
  * AMBIGUOUS_FUNCTION_CALL, without their place.
  */
 export function resolveFunction(name: string, args: readonly ArgumentType[], includeHidden = false): ResolvedFunction {
-  const overloads = parsedOverloads(name.toLowerCase()).filter(({ definition }) => includeHidden || !definition.hidden)
+  const overloads = parsedOverloads(name.toLowerCase()).filter(
+    ({ definition }) => includeHidden || definition.hidden !== true,
+  )
   if (overloads.length === 0) {
     throw new EngineError('FUNCTION_NOT_FOUND', `Function '${name.toLowerCase()}' not registered`)
   }

@@ -58,8 +58,15 @@ const rules: readonly Rule[] = [
   [/Overflow in (?:negation|negate)/, () => outOfRange('negation overflow')],
   [/Type INT128 with value .* can't be cast .* INT64/, () => outOfRange('bigint addition overflow')],
   [/Type (?:INT\d+|UINT\d+|HUGEINT) with value .* can't be cast .* INT32/, () => outOfRange('integer overflow')],
+  [
+    /not in timestamp range|Type INT32 with value \S+ can't be cast .* INT64/,
+    () => outOfRange('Date or time out of range'),
+  ],
   [/Overflow|out of range|Out of Range|value is out of range/, () => outOfRange('Numeric value out of range')],
-  [/Could not convert string '([^]*)' to (\w+)/, ([, value, type]) => cannotCast(`Cannot cast '${value}' to ${type}`)],
+  [
+    /Could not convert string '([^]*)' to (\w+)/,
+    ([, value, type]) => cannotCast(`Cannot cast '${value}' to ${(integerNames[type!] ?? type!).toUpperCase()}`),
+  ],
   [/Malformed JSON/, () => cannotCast('The value cannot be read as the type')],
   [
     /invalid (?:date|timestamp|time) field format|(?:date|timestamp|time) field value out of range/,

@@ -1,6 +1,6 @@
 import { bindName } from '../functions/fill-template.ts'
 import type { Expr } from '../analyzer/tree.ts'
-import { childrenOfExpr, someExpr } from '../analyzer/walk.ts'
+import { childrenOfExpr, isVolatile, someExpr } from '../analyzer/walk.ts'
 import { isLeaf, joined, literal, plainName, sql, type Sql } from '../text/sql.ts'
 import { costOfSql } from './macro-cost.ts'
 import type { RenderState } from './render-state.ts'
@@ -11,7 +11,7 @@ const MAX_REPEATED = 300
 /**
  * Puts operands into a rendering. A rendering may use an operand several times, openly or in a macro, and each use
  * multiplies all below it: nested ten deep, a statement of a hundred characters took DuckDB minutes to bind. So
- * operands that have grown heavy get a name first.
+ * operands that have grown heavy get a name first, and those that give another value each time.
  */
 export function composed(
   state: RenderState,
@@ -23,13 +23,16 @@ export function composed(
   const weights = parts.map((part) => weightOf(state, part))
   // Placeholders are told from all else by which piece they are, not by their text.
   const placeholders = parts.map((part, i) => (part.kind === 'constant' ? texts[i]! : plainName(`zz${i}_`)))
-  const { own, uses } = costOfSql(
+  const { own, uses, loops } = costOfSql(
     build(placeholders),
     placeholders.map((placeholder, i) =>
       parts[i]!.kind === 'constant' && !isWord(placeholder) ? undefined : placeholder,
     ),
   )
-  const repeated = weights.map((weight, i) => uses[i]! > 1 && uses[i]! * weight > MAX_REPEATED)
+  const repeated = weights.map(
+    (weight, i) =>
+      (uses[i]! > 1 && uses[i]! * weight > MAX_REPEATED) || ((uses[i]! > 1 || loops[i]!) && isVolatile(parts[i]!)),
+  )
   if (!repeated.includes(true)) {
     state.weights.set(expr, own + sum(weights.map((weight, i) => weight * Math.max(uses[i]!, 1))))
     return build(texts)

@@ -14,6 +14,8 @@ interface Cost {
   readonly own: number
   /** How often each argument is bound. */
   readonly uses: readonly number[]
+  /** Whether each stands in a lambda, which calculates it for each item of a list. */
+  readonly loops: readonly boolean[]
 }
 
 let definitions: ReadonlyMap<string, Macro> | undefined
@@ -37,7 +39,7 @@ function costOf(name: string): Cost | undefined {
   const macro = definitionOf(name)
   if (macro === undefined) return undefined
   // Against a macro that would call itself; there is none, DuckDB refuses it.
-  costs.set(name, { own: 1, uses: macro.parameters.map(() => 1) })
+  costs.set(name, { own: 1, uses: macro.parameters.map(() => 1), loops: macro.parameters.map(() => false) })
   const cost = costOfBody(macro)
   costs.set(name, cost)
   return cost
@@ -92,11 +94,13 @@ function costOfBody({ body, parameters }: Macro): Cost {
 /** Expressions of its own once macros are expanded, and how often each operand is used. */
 function costOfWords(words: readonly Word[], operands: number): Cost {
   const uses = Array.from({ length: operands }, () => 0)
+  const loops = Array.from({ length: operands }, () => false)
   let own = 0
   let position = 0
   /** The factor of everything from here to the closing parenthesis: arguments of the call around it. */
-  const visit = (factor: number, callee: Cost | undefined): void => {
+  const visit = (factor: number, callee: Cost | undefined, around: boolean, names = false): void => {
     let argument = 0
+    let inLambda = around
     const current = (): number => (callee === undefined ? factor : factor * Math.max(callee.uses[argument] ?? 1, 0))
     while (position < words.length) {
       const word = words[position++]!
@@ -105,20 +109,25 @@ function costOfWords(words: readonly Word[], operands: number): Cost {
         argument++
         continue
       }
+      const looped = inLambda || callee?.loops[argument] === true
       if (word === '(') {
-        visit(current(), undefined)
+        visit(current(), undefined, looped)
         continue
       }
-      if (typeof word === 'number') uses[word]! += current()
-      else own += current()
+      if (word === 'lambda' && !names) inLambda = true
+      if (typeof word === 'number') {
+        uses[word]! += current()
+        if (looped) loops[word] = true
+      } else own += current()
       if (words[position] === '(' && typeof word === 'string' && /^[A-Za-z_]/.test(word)) {
         position++
         const macro = costOf(word)
         if (macro !== undefined) own += current() * macro.own
-        visit(current(), macro)
+        // A list of one value is how a value gets a name: its lambda is calculated once.
+        visit(current(), macro, looped, word === 'list_transform' && words[position] === '[')
       }
     }
   }
-  visit(1, undefined)
-  return { own, uses }
+  visit(1, undefined, false)
+  return { own, uses, loops }
 }

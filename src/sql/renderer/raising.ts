@@ -1,30 +1,71 @@
 import type { Expr } from '../analyzer/tree.ts'
-import { isInteger } from '../types/sql-type.ts'
+import { isInteger, sameType, type SqlType } from '../types/sql-type.ts'
 import { someExpr } from '../analyzer/walk.ts'
 
 /** Whether its calculation may fail; a guess on the safe side. */
 export function canRaise(expr: Expr): boolean {
-  return someExpr(expr, (part) => {
-    switch (part.kind) {
-      case 'call':
-        return part.function.kind !== 'scalar' || part.function.risk.mayRaise
-      case 'engineCall':
-        return true
-      case 'operator':
-        return (
-          part.name === '[]' ||
-          isInteger(part.type) ||
-          part.type.kind === 'decimal' ||
-          part.type.kind.startsWith('timestamp')
-        )
-      case 'cast':
-        return true
-      case 'like':
-        return part.escape !== undefined
-      case 'scalarSubquery':
-        return true
-      default:
-        return false
+  return someExpr(expr, partCanRaise)
+}
+
+/** Whether it may fail for some rows and not for others: what has no column fails for all. */
+export function mayRaiseOfRow(expr: Expr): boolean {
+  return someExpr(expr, (part) => partCanRaise(part) && someExpr(part, ({ kind }) => OF_ROW.has(kind)))
+}
+
+const OF_ROW: ReadonlySet<Expr['kind']> = new Set(['column', 'lambdaArgument', 'scalarSubquery'])
+
+function partCanRaise(part: Expr): boolean {
+  switch (part.kind) {
+    case 'call':
+      return part.function.kind !== 'scalar' || part.function.risk.mayRaise
+    case 'engineCall':
+    case 'scalarSubquery':
+      return true
+    case 'operator':
+      return (
+        part.name === '[]' ||
+        isInteger(part.type) ||
+        part.type.kind === 'decimal' ||
+        part.type.kind.startsWith('timestamp')
+      )
+    case 'cast':
+      return !part.safe && castCanRaise(part.value.type, part.type)
+    case 'like':
+      return part.escape !== undefined
+    default:
+      return false
+  }
+}
+
+const INTEGERS = ['tinyint', 'smallint', 'integer', 'bigint']
+const DIGITS = { tinyint: 3, smallint: 5, integer: 10, bigint: 19 } as const
+
+/** False only for casts between plain types that every value survives. */
+function castCanRaise(from: SqlType, to: SqlType): boolean {
+  if (sameType(from, to) || from.kind === 'unknown') return false
+  switch (to.kind) {
+    case 'varchar':
+      return !(from.kind === 'varchar' || from.kind === 'char' || (to.length === undefined && isPlain(from)))
+    case 'smallint':
+    case 'integer':
+    case 'bigint':
+      return !isInteger(from) || INTEGERS.indexOf(from.kind) > INTEGERS.indexOf(to.kind)
+    case 'double':
+      return !(isInteger(from) || from.kind === 'real' || from.kind === 'decimal')
+    case 'decimal': {
+      const integral = to.precision - to.scale
+      if (from.kind === 'decimal') return to.scale < from.scale || integral < from.precision - from.scale
+      return !isInteger(from) || integral < DIGITS[from.kind as keyof typeof DIGITS]
     }
-  })
+    case 'date':
+      return from.kind !== 'timestamp'
+    case 'timestamp':
+      return !(from.kind === 'date' || (from.kind === 'timestamp' && from.precision <= to.precision))
+    default:
+      return true
+  }
+}
+
+function isPlain({ kind }: SqlType): boolean {
+  return INTEGERS.includes(kind) || kind === 'boolean' || kind === 'decimal' || kind === 'date'
 }

@@ -5,10 +5,12 @@ import { renderCast, renderInsertCast, renderTryCast } from '../functions/casts.
 import { comparisonKey, needsKey, sortItems } from '../functions/comparison.ts'
 import { renderBetween, renderComparison, renderIn, resolveNegation } from '../functions/operators.ts'
 import type { CallClauses, RenderArgument } from '../functions/rendering.ts'
+import { bindName } from '../functions/fill-template.ts'
 import { duckdbType, rowFieldOf, rowOf, typedNull } from '../types/duckdb-representation.ts'
-import { isInteger, isNumeric } from '../types/sql-type.ts'
+import { BOOLEAN, isInteger, isNumeric } from '../types/sql-type.ts'
 import type {
   AggregateExpr,
+  BetweenExpr,
   CallExpr,
   ColumnId,
   CompareExpr,
@@ -16,6 +18,8 @@ import type {
   ExprSortKey,
   Frame,
   FrameEnd,
+  InListExpr,
+  LambdaArgumentExpr,
   LambdaExpr,
   LetExpr,
   Routine,
@@ -23,13 +27,16 @@ import type {
   WindowExpr,
 } from '../analyzer/tree.ts'
 import { constantValue, renderConstant } from './constants.ts'
+import { frameOffset } from './frame-offset.ts'
 import { renderLike } from './like.ts'
 import { narrowFactors } from '../analyzer/decimal-products.ts'
-import { mapChildren, someExpr, visitColumns } from '../analyzer/walk.ts'
+import { isVolatile, mapChildren, visitColumns } from '../analyzer/walk.ts'
 import { bindAll, composed, hasSubquery, isSubquery, weightOf } from './composition.ts'
+import { noteQueryOfRow } from './queries-of-rows.ts'
 import { narrowProduct } from './narrow-sum.ts'
+import { guarded, type Sides } from './guards.ts'
 import { canRaise } from './raising.ts'
-import { code, EMPTY, joined, literal, plainName, sql, type Sql } from '../text/sql.ts'
+import { code, EMPTY, joined, plainName, sql, type Sql } from '../text/sql.ts'
 import { clauses as joinedClauses } from './block.ts'
 import { balanced, columnName, type RenderState } from './render-state.ts'
 
@@ -90,7 +97,7 @@ function renderNode(state: RenderState, expr: Expr): Sql {
       if (expr.terms.some((term) => term.kind === 'constant' && term.value === (expr.kind === 'or'))) {
         return expr.kind === 'or' ? sql`true` : sql`false`
       }
-      return renderLogical(expr.kind, expr.terms, expr.terms.map(render))
+      return renderLogical(state, expr.kind, expr.terms, expr.terms.map(render))
     case 'not':
       return expr.value.kind === 'isNull'
         ? sql`(${render(expr.value.value)} IS NOT NULL)`
@@ -109,10 +116,11 @@ function renderNode(state: RenderState, expr: Expr): Sql {
     case 'try':
       return renderTry(state, expr.value)
     case 'inList':
-      return compose([expr.value], ([value]) => renderIn(expr.value.type, value!, expr.values.map(render), state.names))
+      return renderInList(state, expr)
     case 'like':
-      return renderLike(state.names, render(expr.value), expr, render)
+      return compose([expr.value], ([value]) => renderLike(state.names, value!, expr, render))
     case 'between':
+      if (canRaise(expr.max)) return renderNode(state, inTwo(state, expr))
       return compose([expr.value, expr.min, expr.max], ([value, min, max]) =>
         renderBetween(expr.value.type, value!, min!, max!, state.names),
       )
@@ -127,6 +135,7 @@ function renderNode(state: RenderState, expr: Expr): Sql {
     case 'scalarSubquery':
       return sql`(${renderSubquery(state, expr.query)})`
     case 'exists':
+      noteQueryOfRow(state, expr.query.node)
       return sql`EXISTS (${state.renderQuery(state, expr.query.node, [])})`
     case 'inSubquery': {
       const { type } = expr.value
@@ -150,9 +159,35 @@ function renderNode(state: RenderState, expr: Expr): Sql {
   }
 }
 
+/** BETWEEN as two comparisons: the second bound is calculated only where the first one holds. */
+function inTwo(state: RenderState, { value, min, max, type }: BetweenExpr): Expr {
+  const terms = (x: Expr): Expr => ({
+    kind: 'and',
+    type,
+    terms: [
+      { kind: 'compare', type, operator: '>=', left: x, right: min },
+      { kind: 'compare', type, operator: '<=', left: x, right: max },
+    ],
+  })
+  if (value.kind === 'column' || value.kind === 'constant' || value.kind === 'lambdaArgument') return terms(value)
+  const name: LambdaArgumentExpr = { kind: 'lambdaArgument', type: value.type, id: -1 - state.lambdaArguments.size }
+  state.lambdaArguments.set(name.id, EMPTY)
+  return { kind: 'let', type, name, value, body: terms(name) }
+}
+
+function renderInList(state: RenderState, expr: InListExpr): Sql {
+  const { value, values } = expr
+  const within = (x: Sql, items: readonly Sql[]): Sql => renderIn(value.type, x, items, state.names)
+  const items = values.map((item) => renderExpr(state, item))
+  if (!isVolatile(expr)) return composed(state, expr, [value], [renderExpr(state, value)], ([x]) => within(x!, items))
+  // DuckDB makes comparisons of a list, each with a value of its own.
+  return bindAll(state, [renderExpr(state, value), ...items], ([x, ...others]) => within(x!, others))
+}
+
 const FIRST_COLUMN = plainName('c0')
 
 function renderSubquery(state: RenderState, { node, columns }: Subquery, asKey = false): Sql {
+  noteQueryOfRow(state, node)
   const [{ id, type }] = columns as readonly [Subquery['columns'][number]]
   const wrap = asKey && needsKey(type) ? (x: Sql): Sql => comparisonKey(type, x, state.names) : undefined
   return state.renderQuery(state, node, [{ column: id, name: FIRST_COLUMN, ...(wrap && { wrap }) }])
@@ -162,10 +197,22 @@ function renderSubquery(state: RenderState, { node, columns }: Subquery, asKey =
  * Trino stops at the first term that decides; DuckDB calculates all terms of a select list's AND and OR. So where a
  * later term could raise, the earlier ones are asked first.
  */
-function renderLogical(kind: 'and' | 'or', terms: readonly Expr[], texts: readonly Sql[]): Sql {
+function renderLogical(state: RenderState, kind: 'and' | 'or', terms: readonly Expr[], texts: readonly Sql[]): Sql {
   const operator = kind === 'and' ? 'AND' : 'OR'
   const whole = balanced(texts, operator)
-  if (!terms.slice(1).some(canRaise) || whole.length > REPEATABLE_CONDITION) return whole
+  if (!terms.slice(1).some(canRaise)) return whole
+  const named = terms.findIndex((term, i) => i < terms.length - 1 && isVolatile(term))
+  if (named >= 0 && !terms.some(hasSubquery)) {
+    // Its value under a name: it is asked, and stands in the whole.
+    const name = state.names.fresh()
+    const rest = balanced([name, ...texts.filter((_, i) => i > named)], operator)
+    const decided = kind === 'or' ? sql`WHEN ${name} THEN true` : sql`WHEN NOT ${name} THEN false`
+    const last = bindName(name, texts[named]!, sql`CASE ${decided} ELSE ${rest} END`)
+    if (named === 0) return last
+    const others: Expr = { kind, type: BOOLEAN, terms: terms.slice(named) }
+    return renderLogical(state, kind, [...terms.slice(0, named), others], [...texts.slice(0, named), last])
+  }
+  if (whole.length > REPEATABLE_CONDITION) return whole
   const guards = texts
     .slice(0, -1)
     .map((text) => (kind === 'or' ? sql`WHEN ${text} THEN true` : sql`WHEN NOT ${text} THEN false`))
@@ -173,15 +220,26 @@ function renderLogical(kind: 'and' | 'or', terms: readonly Expr[], texts: readon
 }
 
 /** A condition of WHERE or ON, as conjuncts: NULL counts as false, which lets plain comparisons of numbers stand. */
-export function renderConjuncts(state: RenderState, expr: Expr): readonly Sql[] {
-  if (expr.kind === 'and') return expr.terms.flatMap((term) => renderConjuncts(state, term))
-  return [renderCondition(state, expr)]
+export function renderConjuncts(state: RenderState, exprs: readonly Expr[], sides: Sides): readonly Sql[] {
+  const terms = exprs.flatMap(termsOf)
+  return guarded(
+    state,
+    terms.map((expr) => ({ expr, text: renderCondition(state, expr) })),
+    sides,
+  )
+}
+
+function termsOf(expr: Expr): readonly Expr[] {
+  return expr.kind === 'and' ? expr.terms.flatMap(termsOf) : [expr]
 }
 
 function renderCondition(state: RenderState, expr: Expr): Sql {
   switch (expr.kind) {
     case 'and':
-      return balanced(renderConjuncts(state, expr), 'AND')
+      return balanced(
+        expr.terms.map((term) => renderCondition(state, term)),
+        'AND',
+      )
     case 'or':
       return balanced(
         expr.terms.map((term) => renderCondition(state, term)),
@@ -225,7 +283,7 @@ function isFinite(expr: Expr): boolean {
  */
 function renderComparisonCondition(state: RenderState, expr: CompareExpr): Sql {
   const { operator, left, right } = expr
-  if (!isFloat(left)) return renderExpr(state, expr)
+  if (!isFloat(left) || isVolatile(expr)) return renderExpr(state, expr)
   const [l, r] = [renderExpr(state, left), renderExpr(state, right)]
   const plain = sql`(${l} ${code(operator)} ${r})`
   const unlessNaN = (x: Sql): Sql => sql`(${plain} AND NOT isnan(${x}))`
@@ -247,8 +305,9 @@ function renderComparisonCondition(state: RenderState, expr: CompareExpr): Sql {
 
 // ---- Calls
 
-function renderCall(state: RenderState, call: CallExpr): Sql {
-  if (call.routine !== undefined) return renderRoutine(state, call, call.routine)
+function renderCall(state: RenderState, written: CallExpr): Sql {
+  if (written.routine !== undefined) return renderRoutine(state, written, written.routine)
+  const call = isConcat(written) ? { ...written, arguments: concatenated(written) } : written
   const values = call.arguments.filter((argument) => argument.kind !== 'lambda')
   const texts = values.map((argument) => renderExpr(state, argument))
   return composed(state, call, values, texts, (bound) => {
@@ -266,10 +325,27 @@ function renderCall(state: RenderState, call: CallExpr): Sql {
   })
 }
 
+function isConcat(expr: Expr): expr is CallExpr {
+  return expr.kind === 'call' && expr.function.name === 'concat' && expr.type.kind === 'varchar'
+}
+
+/** What a chain of `||` puts together, in its order. */
+function concatenated(call: CallExpr): readonly Expr[] {
+  const parts: Expr[] = []
+  const waiting: Expr[] = [call]
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if (isConcat(next)) waiting.push(...next.arguments.toReversed())
+    else parts.push(next)
+  }
+  return parts
+}
+
 /** The body in the place of a call; arguments are calculated before it, also those it does not use. */
 function renderRoutine(state: RenderState, call: CallExpr, { parameters, body }: Routine): Sql {
   const texts = call.arguments.map((argument) => renderExpr(state, argument))
-  const light = call.arguments.map((argument, i) => isLight(state, argument, texts[i]!) && !canRaise(argument))
+  const light = call.arguments.map(
+    (argument, i) => isLight(state, argument, texts[i]!) && !canRaise(argument) && !isVolatile(argument),
+  )
   const apply = (names: readonly Sql[]): Sql => {
     parameters.forEach(({ id }, i) => {
       state.lambdaArguments.set(id, names[i]!)
@@ -297,7 +373,7 @@ function isLight(state: RenderState, expr: Expr, text: Sql): boolean {
  * goes without.
  */
 function renderTry(state: RenderState, value: Expr): Sql {
-  if (someExpr(value, (part) => part.kind === 'call' && !part.function.deterministic)) return renderExpr(state, value)
+  if (isVolatile(value)) return renderExpr(state, value)
   const queries: { readonly id: ColumnId; readonly text: Sql }[] = []
   const lift = (part: Expr): Expr => {
     if (!isSubquery(part)) return mapChildren(part, lift)
@@ -322,7 +398,8 @@ function renderTry(state: RenderState, value: Expr): Sql {
 /** The value under a name of its own, unless repeating it costs less. */
 function renderLet(state: RenderState, { name, value, body, strict }: LetExpr): Sql {
   const text = renderExpr(state, value)
-  if ((isLight(state, value, text) && (strict !== true || !canRaise(value))) || hasSubquery(body)) {
+  const repeatable = isLight(state, value, text) && !isVolatile(value) && (strict !== true || !canRaise(value))
+  if (repeatable || hasSubquery(body)) {
     state.lambdaArguments.set(name.id, text)
     state.argumentWeights.set(name.id, weightOf(state, value))
     return renderExpr(state, body)
@@ -395,13 +472,20 @@ function ofArguments(state: RenderState, distinct: boolean, order: readonly Expr
 
 function aggregated(state: RenderState, call: AggregateExpr | WindowExpr): readonly RenderArgument[] {
   return call.arguments.map((argument): RenderArgument => {
-    const rendered = renderArgument(state, argument)
+    const rendered = filteredArgument(state, call, argument)
     // Equal instants of two zones are one value.
     if (call.distinct && call.function.name === 'count' && rendered.kind === 'value' && needsKey(argument.type)) {
       return { kind: 'value', sql: comparisonKey(argument.type, rendered.sql, state.names) }
     }
     return rendered
   })
+}
+
+/** DuckDB calculates arguments for the rows too that FILTER leaves out. */
+function filteredArgument(state: RenderState, { filter }: AggregateExpr | WindowExpr, argument: Expr): RenderArgument {
+  const rendered = renderArgument(state, argument)
+  if (filter === undefined || rendered.kind === 'lambda' || !canRaise(argument)) return rendered
+  return { ...rendered, sql: sql`CASE WHEN ${renderExpr(state, filter)} THEN ${rendered.sql} END` }
 }
 
 export function renderWindow(state: RenderState, call: WindowExpr): Sql {
@@ -437,8 +521,6 @@ const FRAME_ENDS = {
   UNBOUNDED_FOLLOWING: sql`UNBOUNDED FOLLOWING`,
 }
 
-const BAD_OFFSET = literal('INVALID_WINDOW_FRAME: Window frame offset value must not be negative or null')
-
 function renderFrameEnd(
   state: RenderState,
   type: Frame['type'],
@@ -447,17 +529,5 @@ function renderFrameEnd(
 ): Sql {
   const end = FRAME_ENDS[which]
   if (value === undefined) return end
-  const text = renderExpr(state, value)
-  const constant = value.kind === 'constant' && value.value !== null && !String(value.value).startsWith('-')
-  const checked = constant
-    ? text
-    : sql`CASE WHEN ${text} IS NULL OR ${text} < 0 THEN u_raise(${BAD_OFFSET}) ELSE ${text} END`
-  const sortType = orderBy[0]?.value.type
-  if (type === 'RANGE' && sortType !== undefined) {
-    if (value.type.kind === 'interval year to month') return sql`to_months(${checked}) ${end}`
-    if (value.type.kind === 'interval day to second' && sortType.kind !== 'interval day to second') {
-      return sql`to_milliseconds(${checked}) ${end}`
-    }
-  }
-  return type === 'RANGE' ? sql`${checked} ${end}` : sql`CAST(${checked} AS BIGINT) ${end}`
+  return sql`${frameOffset(type, value, renderExpr(state, value), orderBy[0]?.value.type)} ${end}`
 }

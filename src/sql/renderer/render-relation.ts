@@ -7,6 +7,7 @@ import type {
   CommonTable,
   DistinctNode,
   Expr,
+  FilterNode,
   JoinNode,
   LimitNode,
   ProjectNode,
@@ -47,7 +48,11 @@ import {
   type Block,
   type SortText,
 } from './block.ts'
+import { hasSubquery } from './composition.ts'
+import { rememberRaising, sidesOf } from './guards.ts'
+import { canRaise } from './raising.ts'
 import { renderAggregate, renderConjuncts, renderExpr, renderWindow } from './render-expression.ts'
+import { noteQueryOfRow } from './queries-of-rows.ts'
 import { balanced, columnName, type Output, type RenderState } from './render-state.ts'
 
 /** A query with these outputs, as one SELECT. */
@@ -74,8 +79,11 @@ function renderRelation(state: RenderState, node: RelationNode): Block {
     case 'values':
       return renderValues(state, node)
     case 'filter': {
-      const block = opened(state, renderRelation(state, node.input))
-      return { ...block, where: [...block.where, ...renderConjuncts(state, node.predicate)] }
+      // What is asked of the rows that a query in a filter lets through stands around it.
+      const [input, predicates] = merged(node)
+      const inner = opened(state, renderRelation(state, input))
+      const block = input.kind === 'filter' ? wrapped(state, inner) : inner
+      return { ...block, where: [...block.where, ...renderConjuncts(state, predicates, sidesOf(input))] }
     }
     case 'project':
       return renderProject(state, node)
@@ -103,6 +111,7 @@ function renderRelation(state: RenderState, node: RelationNode): Block {
     case 'cte': {
       const columns = node.columns.filter((column) => state.needed.has(column.id))
       const name = state.tableNames.get(node.table) ?? tableName(node.table)
+      for (const { id, source } of columns) if (state.raisingColumns.has(source)) state.raisingColumns.add(id)
       const items = columns.map(({ id, source }) => sql`${columnName(source)} AS ${columnName(id)}`)
       return queryBlock(
         sql`SELECT ${selectList(items)} FROM ${name}`,
@@ -125,6 +134,14 @@ function renderRelation(state: RenderState, node: RelationNode): Block {
     default:
       return unreachable(node)
   }
+}
+
+/** Filters right above each other, from below, as far as they may stand in one WHERE. */
+function merged(node: FilterNode): readonly [RelationNode, readonly Expr[]] {
+  const { input, predicate } = node
+  if (input.kind !== 'filter' || (hasSubquery(input.predicate) && canRaise(predicate))) return [input, [predicate]]
+  const [below, predicates] = merged(input)
+  return [below, [...predicates, predicate]]
 }
 
 function tableName(id: number): Sql {
@@ -172,11 +189,13 @@ function renderProject(state: RenderState, { input, columns }: ProjectNode): Blo
   const wanted = columns.filter((column) => state.needed.has(column.id))
   if (wanted.length === 0) return block
   const all = new Map(block.columns)
+  rememberRaising(state, input, wanted)
   for (const { id, expression } of wanted) all.set(id, renderExpr(state, expression))
   return { ...block, columns: all, computed: true }
 }
 
 function renderJoin(state: RenderState, node: JoinNode): Block {
+  if (node.lateral && node.right.kind !== 'unnest') noteQueryOfRow(state, node.right)
   const leftBlock = renderRelation(state, node.left)
   const rightBlock = renderRelation(state, node.right)
   const { sql: left, query } = asFromItem(state, leftBlock)
@@ -184,16 +203,23 @@ function renderJoin(state: RenderState, node: JoinNode): Block {
   const right = node.right.kind === 'join' && rightItem === rightBlock.from ? sql`(${rightItem.sql})` : rightItem.sql
   const ids = [...readable(state, leftBlock), ...readable(state, rightBlock)]
   const block = (text: Sql): Block => fromBlock({ sql: text, query }, ids)
-  if (node.lateral) {
-    const lateral = rightItem.query ? rightItem.sql : sql`(SELECT * FROM ${rightItem.sql})`
+  const outer = node.type === 'right' || node.type === 'full'
+  // Of these the right side reads nothing of the left one.
+  if (node.lateral && !outer) {
+    const whole = rightItem.query ? rightItem.sql : sql`(SELECT * FROM ${rightItem.sql})`
+    const sides = sidesOf(node.left, node.right)
+    const terms = node.condition === undefined ? [] : renderConjuncts(state, [node.condition], sides)
+    const lateral = terms.length === 0 ? whole : sql`(SELECT * FROM ${whole} ${whereClause(terms)})`
     return block(
       node.type === 'left'
         ? sql`${left} LEFT JOIN LATERAL ${lateral} ON true`
         : sql`${left} CROSS JOIN LATERAL ${lateral}`,
     )
   }
-  if (node.condition === undefined) return block(sql`${left} CROSS JOIN ${right}`)
-  const condition = balanced(renderConjuncts(state, node.condition), 'AND')
+  if (node.condition === undefined) {
+    return block(outer ? sql`${left} ${JOINS[node.type]} ${right} ON true` : sql`${left} CROSS JOIN ${right}`)
+  }
+  const condition = balanced(renderConjuncts(state, [node.condition], sidesOf(node.left, node.right)), 'AND')
   return block(sql`${left} ${JOINS[node.type]} ${right} ON ${condition}`)
 }
 
@@ -242,7 +268,9 @@ function renderUnnest(state: RenderState, node: UnnestNode): Block {
     outer.push(name)
     ids.push(node.ordinality)
   }
-  const text = sql`SELECT ${joined(inner, ', ')}`
+  const text = state.inQueryOfRow.has(node)
+    ? sql`SELECT ${joined(inner, ', ')} FROM (SELECT 1)`
+    : sql`SELECT ${joined(inner, ', ')}`
   return queryBlock(spread ? sql`SELECT ${joined(outer, ', ')} FROM (${text})` : text, ids)
 }
 
@@ -254,6 +282,7 @@ function renderAggregation(state: RenderState, node: AggregateNode): Block {
     return needsKey(type) ? comparisonKey(type, text, state.names) : text
   })
   node.keys.forEach(({ id, input, type }, i) => {
+    if (state.raisingColumns.has(input)) state.raisingColumns.add(id)
     const text = columnName(input)
     if (!needsKey(type)) columns.set(id, text)
     else if (node.sets === undefined) columns.set(id, sql`any_value(${text})`)
@@ -277,7 +306,18 @@ function renderAggregation(state: RenderState, node: AggregateNode): Block {
     const from = isEmpty(block.from.sql) ? sql`(SELECT 1)` : block.from.sql
     return queryBlock(clauses([sql`SELECT count(*) AS one FROM ${from}`, whereClause(block.where)]), [])
   }
-  return { ...block, columns, tail, computed: true }
+  const aggregated: Block = { ...block, columns, tail, computed: true }
+  return state.rowPerGroup.has(node) ? withCount(state, aggregated) : aggregated
+}
+
+/** The block with a number of rows beside its columns, which is never NULL. */
+function withCount(state: RenderState, block: Block): Block {
+  const outputs = neededOutputs(state, block)
+  const counted = { ...block, columns: new Map([...block.columns, [-1, sql`count(*)`] as const]) }
+  return queryBlock(
+    selectText(counted, [...outputs, { column: -1, name: state.names.fresh() }]),
+    outputs.map((output) => output.column),
+  )
 }
 
 function keysOf(keys: readonly Sql[], indexes: readonly number[]): Sql {
@@ -388,6 +428,10 @@ function renderSet(state: RenderState, node: SetNode): Block {
     ),
   )
   const ids = columns.map((column) => column.id)
+  columns.forEach(({ id }, i) => {
+    const raises = node.inputs.some((input) => state.raisingColumns.has(input.columns[positions[i]!]!))
+    if (raises) state.raisingColumns.add(id)
+  })
   if (special) return keyedSet(state, node, texts)
   const parts = texts.map((text) => sql`(${text})`)
   const operator = node.all ? (`${node.operator} all` as const) : node.operator
@@ -409,7 +453,14 @@ function keyedSet(state: RenderState, node: SetNode, texts: readonly Sql[]): Blo
   const keys = node.columns.map(
     ({ id, type }, i) => sql`${comparisonKey(type, columnName(id), state.names)} AS ${keyNames[i]!}`,
   )
-  const keyed = texts.map((text) => sql`SELECT *, ${joined(keys, ', ')} FROM (${text})`)
+  // With ALL the second of two equal rows is another row than the first.
+  const number = state.names.fresh()
+  const keyNamesOf = node.all ? [...keyNames, number] : keyNames
+  const keyed = texts.map((text) => {
+    const rows = sql`SELECT *, ${joined(keys, ', ')} FROM (${text})`
+    if (!node.all) return rows
+    return sql`SELECT *, row_number() OVER (PARTITION BY ${joined(keyNames, ', ')}) AS ${number} FROM (${rows})`
+  })
   const ids = node.columns.map((column) => column.id)
   const shown = ids.map((id) => sql`any_value(${columnName(id)}) AS ${columnName(id)}`)
   const side = state.names.fresh()
@@ -417,11 +468,11 @@ function keyedSet(state: RenderState, node: SetNode, texts: readonly Sql[]): Blo
   const having = {
     union: EMPTY,
     intersect: sql`HAVING count(DISTINCT ${side}) = ${integer(texts.length)}`,
-    except: sql`HAVING max(${side}) < ${integer(texts.length - 1)}`,
+    except: sql`HAVING max(${side}) = 0`,
   }[node.operator]
   return queryBlock(
     clauses([
-      sql`SELECT ${joined(shown, ', ')} FROM (${joined(all, ' UNION ALL ')}) GROUP BY ${joined(keyNames, ', ')}`,
+      sql`SELECT ${joined(shown, ', ')} FROM (${joined(all, ' UNION ALL ')}) GROUP BY ${joined(keyNamesOf, ', ')}`,
       having,
     ]),
     ids,

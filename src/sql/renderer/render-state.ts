@@ -1,5 +1,5 @@
 import type { Names, RenderSession } from '../functions/rendering.ts'
-import type { ColumnId, Expr, RelationNode, ScanNode } from '../analyzer/tree.ts'
+import type { AggregateNode, ColumnId, Expr, RelationNode, ScanNode, UnnestNode } from '../analyzer/tree.ts'
 import { joined, plainName, sql, type Sql } from '../text/sql.ts'
 
 /** What the rendering of one statement shares. */
@@ -21,6 +21,12 @@ export interface RenderState {
   readonly depth: { now: number }
   /** Under what names common tables are read, where not their own. */
   readonly tableNames: Map<number, Sql>
+  /** Aggregations without keys that stand in a query of each row: they have their one row there, too, where there is nothing. */
+  readonly rowPerGroup: WeakSet<AggregateNode>
+  /** UNNEST that stands in a query of each row, not beside the row itself. */
+  readonly inQueryOfRow: WeakSet<UnnestNode>
+  /** Columns whose calculation may fail, over rows of which some were removed. */
+  readonly raisingColumns: Set<ColumnId>
   /** A query inside an expression; here because queries and expressions nest. */
   readonly renderQuery: (state: RenderState, node: RelationNode, outputs: readonly Output[]) => Sql
 }

@@ -45,6 +45,9 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
     columnNames: new Map(),
     depth: { now: 0 },
     tableNames: new Map(),
+    rowPerGroup: new WeakSet(),
+    inQueryOfRow: new WeakSet(),
+    raisingColumns: new Set(),
     renderQuery,
   }
   const outputs = columns.map(({ column }, i) => ({ column, name: plainName(`c${i}`) }))

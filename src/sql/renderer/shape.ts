@@ -34,7 +34,8 @@ function visitExpr(expr: Expr, counts: Counts): void {
       counts.multiplies = true
       break
     case 'call':
-      if (expr.function.kind === 'scalar' && expr.function.risk.grows) counts.grows = true
+      if (expr.routine !== undefined) visitExpr(expr.routine.body, counts)
+      else if (expr.function.kind === 'scalar' && expr.function.risk.grows) counts.grows = true
       break
     case 'scalarSubquery':
     case 'exists':

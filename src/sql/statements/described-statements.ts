@@ -3,7 +3,7 @@ import type { ResultColumn } from '../front-end.ts'
 import { parseTypeText } from '../types/type-names.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
-import { rowsQuery } from './rows-query.ts'
+import type { GeneratedType, RowsQuery } from './rows-query.ts'
 
 /** The types that the parameters of a described query took on, by number: those of the coercions around them. */
 export function parameterTypesIn(node: RelationNode): ReadonlyMap<number, SqlType> {
@@ -23,15 +23,15 @@ function isParameter(value: object): value is ConstantExpr & { readonly paramete
 }
 
 /** DESCRIBE INPUT: the parameters' types as far as the statement tells them. */
-export function describeInputQuery(types: readonly (SqlType | undefined)[]): string {
+export function describeInputQuery(types: readonly (SqlType | undefined)[]): RowsQuery {
   const rows = types.map((type, position) => [position, type === undefined ? 'unknown' : typeName(type)])
-  return rowsQuery({
+  return {
     columns: [
-      { name: 'Position', ...(rows.length === 0 && { type: 'integer' }) },
-      { name: 'Type', ...(rows.length === 0 && { type: 'varchar' }) },
+      { name: 'Position', ...(rows.length === 0 && { type: { name: 'bigint' } }) },
+      { name: 'Type', ...(rows.length === 0 && { type: { name: 'varchar' } }) },
     ],
     rows,
-  })
+  }
 }
 
 /** Bytes of a value of fixed width; 0 for all others. */
@@ -66,7 +66,10 @@ function typeSize(type: SqlType): number {
 }
 
 /** DESCRIBE OUTPUT; `aliased` says of each column whether its name was written with AS. */
-export function describeOutputQuery(columns: readonly ResultColumn[], aliased: readonly boolean[]): string {
+export function describeOutputQuery(
+  columns: readonly Pick<ResultColumn, 'name' | 'type' | 'lineage'>[],
+  aliased: readonly boolean[],
+): RowsQuery {
   const rows = columns.map((column, index) => {
     const source = column.lineage.length === 1 ? column.lineage[0]!.split('.') : []
     const [catalog = '', schema = '', table = ''] = source.length === 4 ? source : []
@@ -74,9 +77,7 @@ export function describeOutputQuery(columns: readonly ResultColumn[], aliased: r
     return [column.name, catalog, schema, table, typeName(type), typeSize(type), aliased[index] ?? false]
   })
   const described = ['Column Name', 'Catalog', 'Schema', 'Table', 'Type', 'Type Size', 'Aliased']
-  const types = ['varchar', 'varchar', 'varchar', 'varchar', 'varchar', 'integer', 'boolean']
-  return rowsQuery({
-    columns: described.map((name, index) => ({ name, ...(rows.length === 0 && { type: types[index]! }) })),
-    rows,
-  })
+  const types = ['varchar', 'varchar', 'varchar', 'varchar', 'varchar', 'bigint', 'boolean'] as const
+  const type = (index: number): { type: GeneratedType } => ({ type: { name: types[index]! } })
+  return { columns: described.map((name, index) => ({ name, ...(rows.length === 0 && type(index)) })), rows }
 }

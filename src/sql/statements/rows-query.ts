@@ -1,12 +1,21 @@
-import { quoteName, printText } from '../syntax/print-names.ts'
+import type { DataType, Expression, Identifier } from '../syntax/ast.ts'
+import type { AliasedRelation, Query, SelectItem, SortItem, Values } from '../syntax/ast-query.ts'
+import type { Span } from '../syntax/span.ts'
 
 /** A value of a generated row. */
 export type RowValue = string | number | boolean | null
 
+/** What a generated column is cast to. */
+export interface GeneratedType {
+  readonly name: 'bigint' | 'boolean' | 'double' | 'varchar'
+  /** Of a varchar. */
+  readonly length?: number
+}
+
 interface GeneratedColumn {
   readonly name: string
-  /** Cast to this type; without one the column has the type of its values, as literals. */
-  readonly type?: string
+  /** Without one the column has the type of its values, as literals. */
+  readonly type?: GeneratedType
 }
 
 export interface RowsQuery {
@@ -17,31 +26,87 @@ export interface RowsQuery {
 }
 
 /**
- * Rows that are known here as a query in SQL, so that they take the way of every other result. They keep their order.
+ * Rows that are known here as a query, so that they take the way of every other result: a tree, as the parser makes it,
+ * and never text, so that nothing in a row can be read as anything else. They keep their order. Errors are told at `span`.
  */
-export function rowsQuery({ columns, rows, like }: RowsQuery): string {
-  const names = columns.map(({ name }) => quoteName(name))
-  const select = columns.map(({ type }, index) => {
-    const name = names[index]!
-    return type === undefined ? name : `CAST(${name} AS ${type}) AS ${name}`
+export function rowsQuery({ columns, rows, like }: RowsQuery, span: Span): Query {
+  const make = makerAt(span)
+  const order = make.name('$order')
+  const names = columns.map(({ name }) => make.name(name))
+  const items = columns.map(({ type }, i): SelectItem => {
+    const name = names[i]!
+    const expression: Expression =
+      type === undefined ? name : { kind: 'Cast', span, expression: name, type: make.type(type), safe: false }
+    return { kind: 'SingleColumn', span, expression, alias: type === undefined ? undefined : name }
   })
-  const values = (rows.length === 0 ? [columns.map(() => null)] : rows).map(
-    (row, index) => `(${[...row.map(literal), index].join(', ')})`,
-  )
-  const conditions = [
-    ...(rows.length === 0 ? ['false'] : []),
-    ...(like === undefined ? [] : [`${likeText(names[0]!, like)}`]),
+  const values: Values = {
+    kind: 'Values',
+    span,
+    rows: (rows.length === 0 ? [columns.map(() => null)] : rows).map((row, index) => ({
+      kind: 'Row',
+      span,
+      items: [...row, index].map((value) => make.literal(value)),
+    })),
+  }
+  const from: AliasedRelation = {
+    kind: 'AliasedRelation',
+    span,
+    relation: { kind: 'TableSubquery', span, query: make.query(values) },
+    alias: make.name('generated'),
+    columnNames: [...names, order],
+  }
+  const conditions: Expression[] = [
+    ...(rows.length === 0 ? [make.literal(false)] : []),
+    ...(like === undefined ? [] : [make.like(names[0]!, like)]),
   ]
-  const where = conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`
-  const from = `(VALUES ${values.join(', ')}) AS generated (${[...names, '"$order"'].join(', ')})`
-  return `SELECT ${select.join(', ')} FROM ${from}${where} ORDER BY "$order"`
+  const where: Expression | undefined =
+    conditions.length > 1 ? { kind: 'LogicalExpression', span, operator: 'AND', terms: conditions } : conditions[0]
+  const select = { kind: 'Select', span, distinct: false, items } as const
+  const body = { kind: 'QuerySpecification', span, select, from, where, groupBy: undefined, having: undefined, windows: [] } as const // prettier-ignore
+  return make.query(body, { kind: 'SortItem', span, sortKey: order, ordering: 'ASCENDING', nullOrdering: 'UNDEFINED' })
 }
 
-function likeText(name: string, like: { readonly pattern: string; readonly escape: string | undefined }): string {
-  const escape = like.escape === undefined ? '' : ` ESCAPE ${printText(like.escape)}`
-  return `${name} LIKE ${printText(like.pattern)}${escape}`
-}
-
-function literal(value: RowValue): string {
-  return typeof value === 'string' ? printText(value) : String(value)
+function makerAt(span: Span) {
+  const name = (value: string): Identifier => ({ kind: 'Identifier', span, value, quoted: true })
+  const literal = (value: RowValue): Expression => {
+    if (value === null) return { kind: 'NullLiteral', span }
+    switch (typeof value) {
+      case 'boolean':
+        return { kind: 'BooleanLiteral', span, value }
+      case 'string':
+        return { kind: 'StringLiteral', span, value }
+      case 'number':
+        return Number.isSafeInteger(value)
+          ? { kind: 'LongLiteral', span, value: String(value), text: String(value) }
+          : { kind: 'DoubleLiteral', span, value: value.toExponential() }
+    }
+  }
+  return {
+    name,
+    literal,
+    type: ({ name: base, length }: GeneratedType): DataType => ({
+      kind: 'GenericDataType',
+      span,
+      name: name(base),
+      arguments: length === undefined ? [] : [{ kind: 'NumericParameter', span, value: String(length) }],
+    }),
+    like: (value: Expression, { pattern, escape }: NonNullable<RowsQuery['like']>): Expression => ({
+      kind: 'LikePredicate',
+      span,
+      value,
+      pattern: literal(pattern),
+      escape: escape === undefined ? undefined : literal(escape),
+    }),
+    query: (body: Query['body'], ...sortItems: readonly SortItem[]): Query => ({
+      kind: 'Query',
+      span,
+      functions: [],
+      sessionProperties: [],
+      with: undefined,
+      body,
+      orderBy: sortItems.length === 0 ? undefined : { kind: 'OrderBy', span, sortItems },
+      offset: undefined,
+      limit: undefined,
+    }),
+  }
 }

@@ -11,7 +11,7 @@ import type { LikeClause, ShowColumns, ShowStatement, ShowTables } from '../synt
 import type { AnyNode } from '../syntax/tree.ts'
 import { parseTypeText } from '../types/type-names.ts'
 import { typeName } from '../types/type-text.ts'
-import { rowsQuery, type RowsQuery, type RowValue } from './rows-query.ts'
+import { rowsQuery, type GeneratedType, type RowsQuery, type RowValue } from './rows-query.ts'
 import { sessionProperties, settingOf } from '../session/session-properties.ts'
 import { showCreate } from './show-create.ts'
 import { errorAt } from '../analyzer/context.ts'
@@ -21,46 +21,54 @@ import type { StatementInput } from '../statement-input.ts'
  * SHOW and DESCRIBE as the query that gives their rows.
  * @throws EngineError with Trino's name and place where the thing to be shown is not there
  */
-export async function showQuery(input: StatementInput, node: ShowStatement): Promise<string> {
+export async function showQuery(input: StatementInput, node: ShowStatement): Promise<Query> {
+  return rowsQuery(await shownRows(input, node), node.span)
+}
+
+async function shownRows(input: StatementInput, node: ShowStatement): Promise<RowsQuery> {
   const { session, metadata } = input
   switch (node.kind) {
     case 'ShowCatalogs':
-      return rowsQuery({ ...names('Catalog', metadata.catalogs().toSorted()), like: likeOf(node) })
+      return { ...names('Catalog', metadata.catalogs().toSorted()), like: likeOf(node) }
     case 'ShowSchemas': {
       const catalog = catalogOf(input, node, node.catalog?.value)
       const schemas = (await metadata.schemas(catalog)).toSorted()
-      return rowsQuery({ ...names('Schema', schemas, 'varchar'), like: likeOf(node) })
+      return { ...names('Schema', schemas, VARCHAR), like: likeOf(node) }
     }
     case 'ShowTables':
       return showTables(input, node)
     case 'ShowColumns':
       return showColumns(input, node)
     case 'ShowFunctions':
-      return rowsQuery({ ...functionRows(), like: likeOf(node) })
+      return { ...functionRows(), like: likeOf(node) }
     case 'ShowSession':
-      return rowsQuery({ ...sessionRows(session), like: likeOf(node) })
+      return { ...sessionRows(session), like: likeOf(node) }
     case 'ShowCreate':
-      return rowsQuery(await showCreate(input, node))
+      return showCreate(input, node)
     case 'ShowStats': {
       const { relation } = node
-      if (relation.kind === 'TableSubquery') return rowsQuery(await queryStatsRows(input, relation.query))
+      if (relation.kind === 'TableSubquery') return queryStatsRows(input, relation.query)
       if (relation.kind !== 'Table') throw errorAt(input, node, 'NOT_SUPPORTED', 'SHOW STATS takes a table or a query')
-      return rowsQuery(await statsRows(input, relation.name))
+      return statsRows(input, relation.name)
     }
     case 'ShowGrants':
-      return rowsQuery(emptyRows(grantColumns))
+      return emptyRows(grantColumns)
     case 'ShowRoles':
-      return rowsQuery(emptyRows(['Role']))
+      return emptyRows(['Role'])
     case 'ShowRoleGrants':
-      return rowsQuery(emptyRows(['Role Grants']))
+      return emptyRows(['Role Grants'])
     default:
       return unreachable(node)
   }
 }
 
-function names(column: string, values: readonly string[], type?: string): RowsQuery {
+function names(column: string, values: readonly string[], type?: GeneratedType): RowsQuery {
   return { columns: [{ name: column, ...(type && { type }) }], rows: values.map((value) => [value]) }
 }
+
+const BOOLEAN: GeneratedType = { name: 'boolean' }
+const DOUBLE: GeneratedType = { name: 'double' }
+const VARCHAR: GeneratedType = { name: 'varchar' }
 
 const grantColumns = [
   'Grantor',
@@ -76,7 +84,7 @@ const grantColumns = [
 ]
 
 function emptyRows(columns: readonly string[]): RowsQuery {
-  return { columns: columns.map((name) => ({ name, type: 'varchar' })), rows: [] }
+  return { columns: columns.map((name) => ({ name, type: VARCHAR })), rows: [] }
 }
 
 function likeOf(node: LikeClause): RowsQuery['like'] {
@@ -113,13 +121,13 @@ function schemaOf(
   return { catalog, schema }
 }
 
-async function showTables(input: StatementInput, node: ShowTables): Promise<string> {
+async function showTables(input: StatementInput, node: ShowTables): Promise<RowsQuery> {
   const { catalog, schema } = schemaOf(input, node, node.schema)
   if (!(await input.metadata.schemas(catalog)).includes(schema)) {
     throw errorAt(input, node, 'SCHEMA_NOT_FOUND', `Schema '${schema}' does not exist`)
   }
   const tables = (await input.metadata.tables(catalog, schema)).map(({ table }) => table).toSorted()
-  return rowsQuery({ ...names('Table', tables, 'varchar'), like: likeOf(node) })
+  return { ...names('Table', tables, VARCHAR), like: likeOf(node) }
 }
 
 /** The parts of a table's name, where a missing one is reported at the statement. */
@@ -134,7 +142,7 @@ function tableNameOf(input: StatementInput, node: AnyNode, name: QualifiedName):
   }
 }
 
-async function showColumns(input: StatementInput, node: ShowColumns): Promise<string> {
+async function showColumns(input: StatementInput, node: ShowColumns): Promise<RowsQuery> {
   const name = tableNameOf(input, node, node.table)
   const { catalog, schema } = name
   catalogOf(input, node, catalog)
@@ -151,8 +159,8 @@ async function showColumns(input: StatementInput, node: ShowColumns): Promise<st
     '',
     column.comment ?? '',
   ])
-  const columns = ['Column', 'Type', 'Extra', 'Comment'].map((column) => ({ name: column, type: 'varchar' }))
-  return rowsQuery({ columns, rows, like: likeOf(node) })
+  const columns = ['Column', 'Type', 'Extra', 'Comment'].map((column) => ({ name: column, type: VARCHAR }))
+  return { columns, rows, like: likeOf(node) }
 }
 
 function visibleColumns(table: ConnectorTable): ConnectorTable['columns'] {
@@ -160,12 +168,12 @@ function visibleColumns(table: ConnectorTable): ConnectorTable['columns'] {
 }
 
 /** Trino's width of a column, or ours where our text is longer. */
-function width(trinos: number, rows: readonly (readonly RowValue[])[], index: number): string {
+function width(trinos: number, rows: readonly (readonly RowValue[])[], index: number): GeneratedType {
   const ours = rows.map((row) => {
     const value = row[index]
     return typeof value === 'string' ? [...value].length : 0
   })
-  return `varchar(${ours.reduce((most, length) => Math.max(most, length), trinos)})`
+  return { name: 'varchar', length: ours.reduce((most, length) => Math.max(most, length), trinos) }
 }
 
 function functionRows(): RowsQuery {
@@ -184,8 +192,8 @@ function functionRows(): RowsQuery {
       { name: 'Function', type: width(31, rows, 0) },
       { name: 'Return Type', type: width(28, rows, 1) },
       { name: 'Argument Types', type: width(78, rows, 2) },
-      { name: 'Function Type', type: 'varchar(9)' },
-      { name: 'Deterministic', type: 'boolean' },
+      { name: 'Function Type', type: { name: 'varchar', length: 9 } },
+      { name: 'Deterministic', type: BOOLEAN },
       { name: 'Description', type: width(205, rows, 5) },
     ],
     rows,
@@ -213,13 +221,13 @@ function sessionRows(session: StatementInput['session']): RowsQuery {
 }
 
 const statsColumns = [
-  { name: 'column_name', type: 'varchar' },
-  { name: 'data_size', type: 'double' },
-  { name: 'distinct_values_count', type: 'double' },
-  { name: 'nulls_fraction', type: 'double' },
-  { name: 'row_count', type: 'double' },
-  { name: 'low_value', type: 'varchar' },
-  { name: 'high_value', type: 'varchar' },
+  { name: 'column_name', type: VARCHAR },
+  { name: 'data_size', type: DOUBLE },
+  { name: 'distinct_values_count', type: DOUBLE },
+  { name: 'nulls_fraction', type: DOUBLE },
+  { name: 'row_count', type: DOUBLE },
+  { name: 'low_value', type: VARCHAR },
+  { name: 'high_value', type: VARCHAR },
 ]
 
 /** One row a column, then one for the table; catalogs know the rows of a table and nothing of its columns. */

@@ -10,10 +10,10 @@ export const syntaxLimits = {
   textLength: 1_000_000,
   /** Bytes of a name, quoted or not: names are stored with every query. */
   nameBytes: nameBytes.other,
-  /** Levels of an expression, chains of AND or OR counted as the balanced trees they are rendered to. */
+  /** Levels of an expression, chains of AND, OR or || counted as the balanced trees they are rendered to. */
   expressionDepth: 250,
   /** Terms of one OR, besides those that compare with a constant. */
-  orTerms: 500,
+  orTerms: 2_000,
   /** Terms of one OR that compare with a constant: they are planned as an IN list is. */
   constantOrTerms: 5_000,
   /** Joins of one FROM, those of the queries in it included; of set operations and of WITH, the part with most counts. */
@@ -65,7 +65,7 @@ export function checkLimits(sql: string, root: AnyNode, origin: ErrorLocation = 
       const isPart =
         nodes[parent]?.kind === 'LogicalExpression' && (nodes[parent] as LogicalExpression).operator === 'OR'
       if (logical.operator === 'OR' && !isPart && logical.terms.length > 1) checkOr(logical, refuse)
-    } else {
+    } else if (!(node.kind === 'ConcatExpression' && nodes[parent]?.kind === 'ConcatExpression')) {
       depths[at]! += 1
     }
     if (node.kind === 'Join') joins[at]! += 1

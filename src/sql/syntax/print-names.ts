@@ -4,7 +4,7 @@ import { nonReservedWords, reservedWords } from './keywords.ts'
 
 const plainName = /^[A-Za-z_][A-Za-z0-9_]*$/
 
-export function quoteName(name: string): string {
+function quoteName(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }
 

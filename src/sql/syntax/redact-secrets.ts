@@ -1,8 +1,12 @@
+import { createCpuBudget, type CpuBudget } from '../../shared/cpu-budget.ts'
+import type { ExecuteImmediate, Insert } from './ast-statements.ts'
 import { parseStatement } from './parser.ts'
 import { reservedWords, tokenSet } from './keywords.ts'
 import { scanToken, skipBlank, startScan } from './lexer.ts'
 import { secretNodes, type ParameterSecrets } from './secret-literals.ts'
+import { childrenOf, type AnyNode } from './tree.ts'
 import { holdsSecret, isSecretName, isSuspicious, redactComment, withoutUserInfo } from './secret-names.ts'
+import { Signal } from '../../shared/quipu-error.ts'
 
 export interface RedactedText {
   readonly sql: string
@@ -36,13 +40,71 @@ export function redactSecrets(sql: string, prepared: PreparedTexts = {}): Redact
   return { sql: text, redacted }
 }
 
+/** What the parser may take of the event loop for one text: it is parsed again when it runs, within a time of its own. */
+const REDACTION_CPU_MS = 1_000
+
 /** As `redactSecrets`, and tells what it took. */
-export function takeSecrets(sql: string, prepared: PreparedTexts = {}, depth = 0): TakenSecrets {
+export function takeSecrets(
+  sql: string,
+  prepared: PreparedTexts = {},
+  { cpuMs = REDACTION_CPU_MS, intoSecrets = false }: TakeSecretsOptions = {},
+): TakenSecrets {
+  return take(sql, { prepared, depth: 0, intoSecrets, cpu: createCpuBudget(cpuMs, () => new TooSlow()) })
+}
+
+export interface TakeSecretsOptions {
+  /** CPU time that parsing may take, milliseconds. */
+  readonly cpuMs?: number
+  /** Does an INSERT without a list of columns go into one with the name of a secret? @default false */
+  readonly intoSecrets?: boolean
+}
+
+/**
+ * Where INSERTs without a list of columns go, as written: only who knows the tables knows whether a column of theirs has
+ * the name of a secret. Those of prepared statements too, where the text executes one.
+ * @returns names in lower case, from the catalog to the table as far as they are given
+ */
+export function tablesOfBareInserts(sql: string, prepared: PreparedTexts = {}): readonly (readonly string[])[] {
+  const runsAnother = /execute/i.test(sql)
+  const texts = [sql, ...(runsAnother ? Object.values(prepared) : [])].filter((text) => /insert/i.test(text))
+  if (texts.length === 0) return []
+  const cpu = createCpuBudget(REDACTION_CPU_MS, () => new TooSlow())
+  const found: string[][] = []
+  const visit = (node: AnyNode): void => {
+    if (node.kind === 'Insert') {
+      const { target, columns } = node as Insert
+      if (columns === undefined) found.push(target.parts.map(({ value }) => value.toLowerCase()))
+    } else if (node.kind === 'ExecuteImmediate') visitText((node as ExecuteImmediate).statement.value)
+    else if (wrapping.has(node.kind)) for (const child of childrenOf(node)) visit(child)
+  }
+  const visitText = (text: string): void => {
+    try {
+      visit(cpu.run(() => parseStatement(text)))
+    } catch {
+      // Whoever runs it says what is wrong; nothing is inserted by a text that does not parse.
+    }
+  }
+  for (const text of texts) visitText(text)
+  return found
+}
+
+/** Statements that hold another. */
+const wrapping: ReadonlySet<string> = new Set(['Explain', 'ExplainAnalyze', 'Prepare'])
+
+/** What a text and those within it share. */
+interface Taking {
+  readonly prepared: PreparedTexts
+  readonly depth: number
+  readonly intoSecrets: boolean
+  readonly cpu: CpuBudget
+}
+
+function take(sql: string, taking: Taking): TakenSecrets {
   // EXECUTE names no secret itself: its arguments are what the prepared text says.
-  if (!isSuspicious(sql) && !/execute/i.test(sql))
+  if (!isSuspicious(sql) && !/execute/i.test(sql) && !(taking.intoSecrets && /insert/i.test(sql)))
     return { sql, redacted: false, values: [], names: [], parameters: false }
   const found: Found = { edits: [], values: [], names: [], parameters: false }
-  const parsed = findInTree(sql, found, parametersOf(prepared, depth))
+  const parsed = findInTree(sql, found, parametersOf(taking), taking.cpu)
   findInTokens(sql, found, parsed)
   findAgain(sql, found)
   const parts: string[] = []
@@ -74,16 +136,17 @@ interface Found {
 /** A text in a text in a text is a secret by itself. */
 const MAX_DEPTH = 3
 
-function parametersOf(prepared: PreparedTexts, depth: number): ParameterSecrets {
+function parametersOf({ prepared, depth, intoSecrets, cpu }: Taking): ParameterSecrets {
   const known = new Map<string, TakenSecrets>()
   const taken = (sql: string): TakenSecrets => {
     const before = known.get(sql)
     if (before) return before
-    const now = takeSecrets(sql, prepared, depth + 1)
+    const now = take(sql, { prepared, depth: depth + 1, intoSecrets, cpu })
     known.set(sql, now)
     return now
   }
   return {
+    intoSecrets,
     ofPrepared(name) {
       const wanted = name.toLowerCase()
       const text = Object.entries(prepared).find(([key]) => key.toLowerCase() === wanted)?.[1]
@@ -97,20 +160,26 @@ function parametersOf(prepared: PreparedTexts, depth: number): ParameterSecrets 
   }
 }
 
-/** @returns false when the text does not parse */
-function findInTree(sql: string, found: Found, parameters: ParameterSecrets): boolean {
+/** The parser had no time left. */
+class TooSlow extends Signal {}
+
+/** Is the text parsed? Of one that is `slow`, nothing is known of what its literals stand for. */
+type Parsed = 'yes' | 'no' | 'slow'
+
+function findInTree(sql: string, found: Found, parameters: ParameterSecrets, cpu: CpuBudget): Parsed {
   try {
-    const secrets = secretNodes(parseStatement(sql), parameters)
+    const secrets = cpu.run(() => secretNodes(parseStatement(sql), parameters))
     for (const { kind, start, end, value } of secrets.nodes) {
       found.edits.push({ start, end, text: kind === 'name' ? NAME_REPLACEMENT : REPLACEMENT })
       if (kind === 'name') found.names.push(value)
       else addValue(found, sql.slice(start, end), value)
     }
     found.parameters = secrets.parameters
-    return true
-  } catch {
+    return 'yes'
+  } catch (error) {
+    if (error instanceof TooSlow) found.parameters = true
     // Not the place to say what is wrong with it: whoever runs the statement does.
-    return false
+    return error instanceof TooSlow ? 'slow' : 'no'
   }
 }
 
@@ -137,13 +206,13 @@ interface Seen {
 }
 
 /**
- * Comments; and of a text that does not parse all that may be a secret. A quote that is not closed makes a literal of the
+ * Comments; and of a text that does not parse all that may be a secret, where it names one, or was too slow. A quote that is not closed makes a literal of the
  * rest.
  */
-function findInTokens(sql: string, found: Found, parsed: boolean): void {
+function findInTokens(sql: string, found: Found, parsed: Parsed): void {
   const scan = startScan()
   const candidates: Seen[] = []
-  let namesOne = false
+  let namesOne = parsed === 'slow'
   /** After the name of a secret, and where the next word is one. */
   let after: 'nothing' | 'name' | 'assigned' = 'nothing'
   let at = 0
@@ -159,10 +228,10 @@ function findInTokens(sql: string, found: Found, parsed: boolean): void {
     }
     const token: Seen = { type, start: at, end: scan.end }
     at = scan.end
-    if (parsed) continue
+    if (parsed === 'yes') continue
     const text = sql.slice(token.start, token.end)
     if (literals.has(type) || numbers.has(type)) {
-      if (holdsSecret(text)) take(sql, token, found)
+      if (holdsSecret(text)) takeToken(sql, token, found)
       else candidates.push(token)
       after = 'nothing'
     } else if (type === 'QUOTED_IDENTIFIER' || type === 'BACKQUOTED_IDENTIFIER' || /^[A-Za-z_]/.test(text)) {
@@ -176,10 +245,10 @@ function findInTokens(sql: string, found: Found, parsed: boolean): void {
         if (after === 'assigned' && !reservedWords.has(type)) candidates.push(token)
         after = 'nothing'
       }
-      if (type === 'QUOTED_IDENTIFIER' && holdsSecret(name)) take(sql, token, found)
+      if (type === 'QUOTED_IDENTIFIER' && holdsSecret(name)) takeToken(sql, token, found)
     } else after = after !== 'nothing' && assigning.has(type) ? 'assigned' : 'nothing'
   }
-  if (namesOne) for (const token of candidates) take(sql, token, found)
+  if (namesOne) for (const token of candidates) takeToken(sql, token, found)
 }
 
 /** A shorter value turns up elsewhere by accident. */
@@ -225,7 +294,7 @@ function findAgain(sql: string, found: Found): void {
   }
 }
 
-function take(sql: string, { type, start, end }: Seen, found: Found): void {
+function takeToken(sql: string, { type, start, end }: Seen, found: Found): void {
   const raw = sql.slice(start, end)
   found.edits.push({ start, end, text: REPLACEMENT })
   if (type === 'STRING_LITERAL') addValue(found, raw, raw.slice(1).replace(/'$/, '').replaceAll("''", "'"))

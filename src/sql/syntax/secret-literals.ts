@@ -11,7 +11,7 @@ import type { JsonTable, JsonTableColumn } from './ast-json.ts'
 import type { Query, QueryBody, SelectItem } from './ast-query.ts'
 import type { FunctionSpecification } from './ast-routines.ts'
 import type { Statement } from './ast-statements.ts'
-import { holdsSecret, isSecretName, namesSecret, withoutUserInfo } from './secret-names.ts'
+import { holdsSecret, isSecretName, namesSecret, tellsSecret, withoutUserInfo } from './secret-names.ts'
 import { childrenOf, type AnyNode } from './tree.ts'
 
 /** A node of the tree whose text is to be taken out, and what it says. */
@@ -29,6 +29,8 @@ export interface SecretNodes {
 }
 
 export interface ParameterSecrets {
+  /** Does an INSERT without a list of columns go into one with the name of a secret? */
+  readonly intoSecrets: boolean
   /** Do arguments of this prepared statement stand for secrets? True too where it is not known. */
   readonly ofPrepared: (name: string) => boolean
   /** The same of the text of EXECUTE IMMEDIATE; `text` when the text itself has secrets. */
@@ -284,7 +286,7 @@ class Walk {
       case 'CommentOn':
         return yes(anyPart(one.name))
       case 'Insert':
-        return yes((one.columns ?? []).some(named) || lastIsSecret(one.target))
+        return yes((one.columns?.some(named) ?? this.#parameterSecrets.intoSecrets) || lastIsSecret(one.target))
       case 'MergeInsert':
         return yes((one.columns ?? []).some(named))
       case 'CreateTableAsSelect':
@@ -329,7 +331,8 @@ class Walk {
         if (node.kind === 'GenericLiteral' && isSecretName((node as GenericLiteral).type))
           return this.#add('literal', node, value)
         const isStatement = parent?.kind === 'ExecuteImmediate' && this.#parameterSecrets.ofText(value).text
-        if (near !== 'no' || isStatement || holdsSecret(value)) this.#add('literal', node, value)
+        const isProse = parent !== undefined && isCommentOf(parent, node) && tellsSecret(value)
+        if (near !== 'no' || isStatement || isProse || holdsSecret(value)) this.#add('literal', node, value)
         return
       }
       case 'BinaryLiteral':
@@ -371,6 +374,11 @@ class Walk {
 }
 
 const LONG_NUMBER = 4
+
+/** What is said of a table, a column, a view. */
+function isCommentOf(parent: AnyNode, node: AnyNode): boolean {
+  return (parent as AnyNode & { readonly comment?: AnyNode }).comment === node
+}
 
 /** Fields of statements that name what stands below. */
 interface Named {

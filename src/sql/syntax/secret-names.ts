@@ -62,6 +62,7 @@ const shapes: readonly RegExp[] = [
   /\bbearer\s{1,20}[\w.~+/=-]{3}/i,
   /\b[Bb]asic\s{1,20}(?=[A-Za-z+/]{0,80}[0-9A-Z=+/])[\w+/=-]{4}/,
   /AKIA[0-9A-Z]{12}|eyJ[\w-]{8,400}\.[\w-]|-----BEGIN [A-Z ]{0,20}PRIVATE KEY/,
+  /\b(?:password|passwd|pwd|passphrase|passcode|secret|api[-_ ]?key)\s{1,5}(?:is|was)\s{1,5}["'`]?(?!(?:not|null|wrong|invalid|empty|missing|required|expired)\b)[^\s"'`]/i,
   /\b(?:gh[pousr]_\w{16}|github_pat_\w{16}|glpat-[\w-]{12}|xox[abprs]-[\w-]{8}|AIza[\w-]{20}|sk-[\w-]{16})/,
 ]
 /** `bob:pw@host`, with a scheme before or without. */
@@ -91,6 +92,11 @@ const assignedValue = new RegExp(
 /** In prose these are nearly always about somebody's own. */
 const told =
   /\b(?:password|passwd|pwd|passphrase|passcode|secret|credential|api[-_ ]?key|authorization|identified by|bearer)s?\b/i
+
+/** Does prose speak of a secret, or hold one? */
+export function tellsSecret(prose: string): boolean {
+  return redactComment(prose, []) !== prose
+}
 
 /**
  * The text of a comment without what looks like a secret: values after `name =` alone, all of it where a secret is

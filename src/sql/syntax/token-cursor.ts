@@ -6,6 +6,7 @@ import type { Statement } from './ast-statements.ts'
 import { nonReservedWords } from './keywords.ts'
 import { tokenize, type Tokens } from './lexer.ts'
 import { locate, type Span } from './span.ts'
+import { Signal } from '../../shared/quipu-error.ts'
 
 /** How deep a tree may be, and how deep its text may nest. */
 const MAX_DEPTH = 1000
@@ -20,7 +21,7 @@ export interface Productions {
 }
 
 /** Thrown where a token does not fit; becomes the error of the statement once it is known what would have fitted. */
-export class Mismatch extends Error {
+export class Mismatch extends Signal {
   readonly tokenIndex: number
 
   constructor(tokenIndex: number) {

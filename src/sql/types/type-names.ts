@@ -90,15 +90,18 @@ export function resolveTypeName(written: string, args: readonly TypeArgument[] =
   }
 }
 
+/** A decimal type that is none; Trino tells these reasons where of other types it only says that they are unknown. */
+export class DecimalOutOfRange extends EngineError {}
+
 function decimalOf([precision = MAX_DECIMAL_PRECISION, scale = 0]: readonly number[]): SqlType {
   if (precision < 1 || precision > MAX_DECIMAL_PRECISION) {
-    throw new EngineError(
+    throw new DecimalOutOfRange(
       'INVALID_FUNCTION_ARGUMENT',
       `DECIMAL precision must be in range [1, ${MAX_DECIMAL_PRECISION}]: ${precision}`,
     )
   }
   if (scale > precision) {
-    throw new EngineError(
+    throw new DecimalOutOfRange(
       'INVALID_FUNCTION_ARGUMENT',
       `DECIMAL scale must be in range [0, precision (${precision})]: ${scale}`,
     )

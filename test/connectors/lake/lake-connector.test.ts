@@ -11,7 +11,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { duckdbTypeOf } from '../../../src/cli/connector-factories.ts'
+import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
 import type { Connector } from '../../../src/connectors/spi/connector.ts'
 import { connectorContract } from '../../contract/connector.contract.ts'
@@ -162,7 +162,10 @@ describe('lake', () => {
       expect(Object.keys(rows[0]!)).toEqual(['n', 'a'])
     }
     await write(`${location}/Sales/backslash/a\\[b].parquet`, 'SELECT 1 AS n')
-    await expect(open().getTable('sales', 'backslash')).rejects.toMatchObject({ errorName: 'NOT_SUPPORTED' })
+    await expect(open().getTable('sales', 'backslash')).rejects.toMatchObject({
+      errorName: 'NOT_SUPPORTED',
+      message: expect.stringContaining(`File 'a\\[b].parquet' of table 'sales.backslash' cannot be read`),
+    })
     await write(`${location}/Sales/plain backslash/a\\b.parquet`, 'SELECT 1 AS n')
     expect(await read('plain backslash')).toEqual([{ n: 1 }])
   })

@@ -1,10 +1,11 @@
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { duckdbTypeOf } from '../../../src/cli/connector-factories.ts'
+import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { lakeConnector, memoryConnector } from '../../../src/connectors/lake/lake-connector.ts'
 import type { Connector, ConnectorContext } from '../../../src/connectors/spi/connector.ts'
+import type { TableChange } from '../../../src/connectors/spi/table-writer.ts'
 import { connectorContract } from '../../contract/connector.contract.ts'
 import { tableWriterContract } from '../../contract/table-writer.contract.ts'
 import { openDuckDb } from '../../support/duckdb.ts'
@@ -56,6 +57,44 @@ describe('memory', () => {
     expect(statSync(join(root, 'tables/fresh')).mode & 0o777).toBe(0o700)
     await tableWrites(connector, duckdb).write({ kind: 'dropSchema', schema: 'default', cascade: false })
     expect(await memory('fresh').listSchemas()).toEqual([])
+  })
+})
+
+describe('a table in a folder whose path no engine can be told', () => {
+  it.each([
+    ['of its own', 'b\\*', (location: string) => renameSync(join(location, 's/b'), join(location, 's/b\\*')), 's'],
+    ['of its schema', 'b', (location: string) => renameSync(join(location, 's'), join(location, 's\\[')), 's\\['],
+  ])('%s is refused by its name, and can be dropped', async (_whose, table, rename, schema) => {
+    const location = mkdtempSync(join(root, 'odd-'))
+    const connector = emptyLake(location)
+    const writes = tableWrites(connector, duckdb)
+    const columns = [column('i', 'bigint'), column('sq', 'bigint'), column('txt', 'varchar')]
+    await writes.write({ kind: 'createSchema', schema: 's' })
+    await writes.write({ kind: 'createTable', schema: 's', table: 'b', columns, replace: false }, squares)
+    rename(location)
+    const refused = {
+      errorName: 'NOT_SUPPORTED',
+      message: expect.stringContaining(`Table '${schema}.${table}' cannot be read`),
+    }
+    const { handle } = (await connector.getTable(schema, table))!
+    await expect(connector.listSplits(handle)).rejects.toMatchObject(refused)
+    await expect(connector.getStatistics(handle)).rejects.toMatchObject(refused)
+    const begin = (change: TableChange) => connector.writer!.begin('q', change)
+    await expect(begin({ kind: 'insert', schema, table })).rejects.toMatchObject(refused)
+    await writes.write({ kind: 'dropTable', schema, table })
+    expect(await connector.listTables(schema)).toEqual([])
+    // It would lie there again.
+    const again = { kind: 'createTable', schema, table, columns, replace: false } as const
+    await expect(begin(again)).rejects.toMatchObject(refused)
+  })
+
+  it('made by that name lies in another', async () => {
+    const connector = emptyLake()
+    const writes = tableWrites(connector, duckdb)
+    const columns = [column('i', 'bigint'), column('sq', 'bigint'), column('txt', 'varchar')]
+    await writes.write({ kind: 'createSchema', schema: 's' })
+    await writes.write({ kind: 'createTable', schema: 's', table: 'b\\*', columns, replace: false }, squares)
+    expect(await writes.read('s', 'b\\*')).toHaveLength(1000)
   })
 })
 

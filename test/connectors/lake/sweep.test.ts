@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, sym
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
-import { duckdbTypeOf } from '../../../src/cli/connector-factories.ts'
+import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
 import type { Connector } from '../../../src/connectors/spi/connector.ts'
 import type { SweepOptions, SweepReport, TableChange } from '../../../src/connectors/spi/table-writer.ts'

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
-import { connectorFactories, duckdbTypeOf } from '../../../src/cli/connector-factories.ts'
+import { connectorFactories, duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { allowedDirectories, loadCatalogs } from '../../../src/connectors/spi/catalog-files.ts'
 import { ExitError } from '../../../src/shared/engine-error.ts'
 

@@ -13,7 +13,7 @@ import {
   within,
   type LogFixture,
 } from '../../support/event-log/log-fixture.ts'
-import type { Batch } from '../../../src/events/record-store.ts'
+import type { RecordBatch } from '../../../src/events/record-store.ts'
 import { sealEvent } from '../../../src/events/envelope.ts'
 import type { ContractTest } from './contract-test.ts'
 
@@ -397,7 +397,7 @@ async function putAs(
   const { epoch, writer, number } = place.state
   const time = new Date().toISOString()
   const sealed = sealEvent(anEvent(), { stream, sequence, epoch, time, prevhash: '' })
-  const batch: Batch = {
+  const batch: RecordBatch = {
     partition,
     kind: 'event',
     epoch,

@@ -180,6 +180,45 @@ export const readerTests: readonly ContractTest[] = [
       expectKept(await audit(fixture), acknowledged)
     },
   },
+  {
+    number: 47,
+    title: 'reads the past up to a bound and no further, all of it in any number of reads',
+    async run(fixture) {
+      const log = await fixture.open()
+      await log.claim(me)
+      for (let n = 0; n < 8; n++) await log.append(`s${n % 3}`, Math.floor(n / 3), events(1))
+      await fixture.putForeign('not ours')
+      const bound = await log.tip()
+      for (let n = 0; n < 4; n++) await log.append(`s${n % 3}`, n < 3 ? (n < 2 ? 3 : 2) : 4, events(1))
+      const { valid } = await audit(fixture)
+      const below = valid.filter(({ position }) => position.offset < bound.at[position.partition]!.offset)
+      expect(below.length).toBeLessThan(valid.length)
+      // The writer's own memory, and one who has none.
+      for (const reader of [log, await fixture.open()])
+        for (const limit of [1, 3, 10_000]) {
+          const found: string[] = []
+          let next: Checkpoint = beginning(fixture.partitions)
+          for (;;) {
+            const read = await reader.read(next, limit, bound)
+            found.push(...read.events.map(({ hash }) => hash))
+            const moved = read.next.at.some(({ offset }, partition) => offset > next.at[partition]!.offset)
+            next = read.next
+            if (!moved) break
+          }
+          expect(found.toSorted()).toEqual(below.map(({ hash }) => hash).toSorted())
+          expect(next.at.map(({ offset }) => offset)).toEqual(bound.at.map(({ offset }) => offset))
+          for (const [partition, place] of next.at.entries())
+            expect(sameState(place.state, bound.at[partition]!.state)).toBe(true)
+        }
+      for (const stream of ['s0', 's1', 's2']) {
+        const told: number[] = []
+        for await (const { sequence } of log.readStream(stream, 1, bound)) told.push(sequence)
+        expect(told).toEqual(
+          below.filter((one) => one.stream === stream && one.sequence > 1).map(({ sequence }) => sequence),
+        )
+      }
+    },
+  },
 ]
 
 /** An event as it is stored, with other data, whatever that is made of. */

@@ -63,7 +63,7 @@ describe('a worker', () => {
   it('that announces itself each second is active, and every announcement counts', async () => {
     await beats(10)
     expect(only().state).toBe('active')
-    expect(membership.active()).toEqual([{ nodeId: 'w1', url: worker.url }])
+    expect(membership.active()).toMatchObject([{ nodeId: 'w1', url: worker.url, cores: 4 }])
     expect(membership.byUrl(worker.url)).toEqual({ nodeId: 'w1', url: worker.url })
     expect(only().recentRequests).toBeCloseTo(9.1, 0)
     expect(only().recentSuccesses).toBe(only().recentRequests)

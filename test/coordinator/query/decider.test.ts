@@ -5,7 +5,7 @@ import type { QueryEvent, QueryEventType } from '../../../src/coordinator/query/
 import { evolve, foldQuery } from '../../../src/coordinator/query/evolve.ts'
 import { initialQueryState, isTerminal, type QueryState } from '../../../src/coordinator/query/state.ts'
 import { failureOf } from '../../../src/shared/engine-error.ts'
-import { at, event, QUERY_ID, sampleData, WORKER_TASK } from '../../support/query-events.ts'
+import { at, event, QUERY_ID, ROOT_TASK, sampleData, WORKER_TASK } from '../../support/query-events.ts'
 
 const figures = { stages: [], totals: sampleData.QueryFailed.totals }
 const failure = failureOf('DIVISION_BY_ZERO', 'Division by zero')
@@ -29,7 +29,7 @@ const commands = {
   recover: { type: 'RecoverQuery', data: sampleData.QueryRecovered },
   finish: { type: 'FinishQuery', data: sampleData.QueryFinished },
   fail: { type: 'FailQuery', failure, figures },
-  cancel: { type: 'CancelQuery', figures },
+  cancel: { type: 'FailQuery', failure: failureOf('USER_CANCELED', 'Query was canceled'), figures },
 } as const satisfies Record<string, QueryCommand>
 
 function given(...events: QueryEvent[]) {
@@ -89,7 +89,7 @@ describe('decide', () => {
       .when(commands.failTask)
       .then()
     given(...planned)
-      .when({ type: 'FinishTask', data: { ...sampleData.TaskFinished, taskId: `${QUERY_ID}.0.0`, stage: 0 } })
+      .when({ type: 'FinishTask', data: { ...sampleData.TaskFinished, taskId: ROOT_TASK, stage: 0 } })
       .then('TaskFinished')
     given(created, event('QueryPlanned')).when(commands.finishTask).then()
   })

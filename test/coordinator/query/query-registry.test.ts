@@ -1,3 +1,4 @@
+import type { QueryId } from '../../../src/shared/ids.ts'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createQueryRegistry, type QueryRegistry } from '../../../src/coordinator/query/query-registry.ts'
 import { knownQuery } from '../../support/known-query.ts'
@@ -29,7 +30,7 @@ describe('ended queries', () => {
     for (const { execution, end } of queries) if (execution.queryId !== 'open') end()
     vi.advanceTimersByTime(9_000)
     expect(left).toEqual([])
-    registry.touch('a')
+    registry.touch('a' as QueryId)
     vi.advanceTimersByTime(5_000)
     // Somebody asked for the first one lately.
     expect(left).toEqual(['b', 'c'])

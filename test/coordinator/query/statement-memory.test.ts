@@ -1,3 +1,4 @@
+import type { QueryId } from '../../../src/shared/ids.ts'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createStatementMemory } from '../../../src/coordinator/dispatch/statement-memory.ts'
@@ -148,7 +149,7 @@ describe('memory of open statements', () => {
 
 it('a successor takes over as much as it may hold, the oldest first, and ends the others', async () => {
   const log = new MemoryLog()
-  const ids = Array.from({ length: 10 }, (_, index) => `20260102_030405_0000${index}_00001`)
+  const ids = Array.from({ length: 10 }, (_, index) => `20260102_030405_0000${index}_00001` as QueryId)
   const sql = long(30 * kB)
   const created = (stream: string): Recorded => ({
     ...({ stream, type: 'QueryCreated', v: queryEventVersions.QueryCreated, time: at(0), sequence: 1 } as Recorded),

@@ -1,4 +1,3 @@
-import type { QueryId } from '../../../src/shared/ids.ts'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { releaseLeftTasks } from '../../../src/coordinator/recovery/left-tasks.ts'
 import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
@@ -8,11 +7,12 @@ import type { FinishedTask } from '../../../src/coordinator/scheduler/task-clean
 import type { WorkerNode } from '../../../src/coordinator/scheduler/workers.ts'
 import type { Recorded } from '../../../src/events/event-log.ts'
 import type { TaskStatus } from '../../../src/execution/api/task.ts'
+import { parseTaskId, type QueryId, type TaskId } from '../../../src/shared/ids.ts'
 import { queryLife, taskStats, testQueryId } from '../../support/query-life.ts'
 
 const KEPT_MS = 300_000
 const status = (taskId: string, more: Partial<TaskStatus> = {}): TaskStatus => ({
-  taskId,
+  taskId: taskId as TaskId,
   version: 1,
   state: 'FINISHED',
   instanceId: 'i',
@@ -75,7 +75,7 @@ describe('tasks that a coordinator left on workers', () => {
             ...event,
             data: {
               ...event.data,
-              taskId: `${queryId}.1.0`,
+              taskId: parseTaskId(`${queryId}.1.0`),
               pages: event.data.pages.map((page) => ({ ...page, kept: 'worker' as const })),
             },
           }

@@ -1,8 +1,9 @@
+import type { QueryId } from '../../../src/shared/ids.ts'
 import { mkdtempSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
-import { duckdbTypeOf } from '../../../src/cli/connector-factories.ts'
+import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { lakeConnector } from '../../../src/connectors/lake/lake-connector.ts'
 import { createCatalogs } from '../../../src/connectors/spi/catalog-files.ts'
 import type { PreparedWrite } from '../../../src/connectors/spi/table-writer.ts'
@@ -70,7 +71,7 @@ describe('the sweeper of tables', () => {
     const { sweep, swept, troubles } = sweeper({
       catalogs,
       later: 30 * HOUR,
-      openQueries: () => [{ queryId: 'open', createdAt }],
+      openQueries: () => [{ queryId: 'open' as QueryId, createdAt }],
     })
     await sweep()
     expect({ swept, troubles }).toEqual({ swept: [['lake', 1]], troubles: [] })

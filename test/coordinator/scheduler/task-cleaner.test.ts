@@ -1,7 +1,13 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createTaskCleaner, type TaskCleaner } from '../../../src/coordinator/scheduler/task-cleaner.ts'
+import type { TaskId } from '../../../src/shared/ids.ts'
+import { WorkerLost, WorkerRefused } from '../../../src/coordinator/scheduler/worker-error.ts'
 
-const task = (number: number, nodeId = 'w1') => ({ nodeId, nodeUrl: `http://old-${nodeId}`, taskId: `q.1.${number}` })
+const task = (number: number, nodeId = 'w1') => ({
+  nodeId,
+  nodeUrl: `http://old-${nodeId}`,
+  taskId: `q.1.${number}` as TaskId,
+})
 
 describe('task cleaner', () => {
   let cleaner: TaskCleaner | undefined
@@ -61,7 +67,7 @@ describe('task cleaner', () => {
     let asked = 0
     const pass = start(async () => {
       asked++
-      throw new Error('away')
+      throw new WorkerLost('away')
     })
     cleaner!.release([task(1)], 0)
     await pass(1000)
@@ -72,5 +78,16 @@ describe('task cleaner', () => {
     const inAll = asked
     await pass(30_000)
     expect(asked).toBe(inAll)
+  })
+
+  it('asks a worker once that refuses', async () => {
+    let asked = 0
+    const pass = start(async () => {
+      asked++
+      throw new WorkerRefused('DELETE tasks', 403, '')
+    })
+    cleaner!.release([task(1)], 0)
+    await pass(30_000)
+    expect(asked).toBe(1)
   })
 })

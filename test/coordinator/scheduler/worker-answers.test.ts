@@ -1,13 +1,11 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import {
-  createWorkerClient,
-  WorkerUnreachable,
-  type WorkerClient,
-} from '../../../src/coordinator/scheduler/worker-client.ts'
+import { createWorkerClient, type WorkerClient } from '../../../src/coordinator/scheduler/worker-client.ts'
+import { parseTaskId } from '../../../src/shared/ids.ts'
+import { WorkerLost } from '../../../src/coordinator/scheduler/worker-error.ts'
 
-const taskId = '20260101_000000_00000_00001.1.0'
+const taskId = parseTaskId('20260101_000000_00000_00001.1.0')
 
 /** What a worker says of a task, as figures of a task that ran. */
 function status(
@@ -60,6 +58,7 @@ describe('a worker that answers nonsense', () => {
       bearer: 'key',
       requestTimeoutMs: 30_000,
       taskBodyBytes: 1024,
+      pageMaxBytes: 1024,
       onStaleEpoch: async () => true,
     })
   })
@@ -83,18 +82,14 @@ describe('a worker that answers nonsense', () => {
     ['nothing', null],
   ])('%s: is as good as gone', async (_what, said) => {
     answer = JSON.stringify(said)
-    await expect(client.getTask(url, taskId)).rejects.toBeInstanceOf(WorkerUnreachable)
+    await expect(client.getTask(url, taskId)).rejects.toBeInstanceOf(WorkerLost)
   })
 
   it('of any of its tasks: is as good as gone', async () => {
     answer = JSON.stringify([status(), status({}, { cpuNanos: 1e300 })])
-    await expect(client.taskNews(url, undefined, new AbortController().signal)).rejects.toBeInstanceOf(
-      WorkerUnreachable,
-    )
+    await expect(client.taskNews(url, undefined, new AbortController().signal)).rejects.toBeInstanceOf(WorkerLost)
     answer = '<html>'
-    await expect(client.taskNews(url, undefined, new AbortController().signal)).rejects.toBeInstanceOf(
-      WorkerUnreachable,
-    )
+    await expect(client.taskNews(url, undefined, new AbortController().signal)).rejects.toBeInstanceOf(WorkerLost)
   })
 
   it('is another than one that guesses wildly', async () => {

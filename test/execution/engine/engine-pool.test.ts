@@ -40,6 +40,14 @@ describe('inline rows', () => {
     await expect(engines.run(sql).done).rejects.toThrow("Could not convert string 'x9000' to INT32")
   })
 
+  it('fail with both ends of a text of ten megabytes, and what runs beside goes on', async () => {
+    const beside = engines.run(`SELECT json_array(count(*))::VARCHAR FROM range(30000000) r(i) WHERE i % 3 = 0`).done
+    const failed = await engines.run(`SELECT json_array(repeat('x', 10000000)::INTEGER)::VARCHAR`).done.catch(String)
+    expect(failed).toMatch(/Could not convert string 'x+…x+' to INT32/)
+    expect((failed as string).length).toBeLessThan(300_000)
+    expect((await beside).rows).toBe(1)
+  })
+
   it('come from statements kept by their text, whatever ran between', async () => {
     for (let time = 0; time < 3; time++) {
       expect(await engines.rows(numbers(2), { cachePrepared: true })).toHaveLength(2)

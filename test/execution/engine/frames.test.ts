@@ -44,4 +44,10 @@ describe('frames', () => {
     const decode = createFrameDecoder<object>(() => undefined)
     expect(() => decode(Buffer.alloc(8, 0xff))).toThrow(RangeError)
   })
+
+  it('refuse a header that is longer than its taker allows, before it is whole', () => {
+    const decode = createFrameDecoder<object>(() => undefined, 100)
+    decode(encodeFrame({ text: 'x'.repeat(80) }))
+    expect(() => decode(encodeFrame({ text: 'x'.repeat(90) }).subarray(0, 8))).toThrow(RangeError)
+  })
 })

@@ -1,7 +1,8 @@
 import { mkdirSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startEngineChild, type EngineChild } from '../../../src/execution/engine/engine-child.ts'
-import { createRunningEngine, type RunningEngine, type Work } from '../../../src/execution/engine/running-engine.ts'
+import type { Work } from '../../../src/execution/engine/engine-work.ts'
+import { createRunningEngine, type RunningEngine } from '../../../src/execution/engine/running-engine.ts'
 import { openTestPool, type TestPool } from '../../support/engines.ts'
 
 const MB = 2 ** 20

@@ -1,7 +1,7 @@
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { duckdbTypeOf } from '../../../src/cli/connector-factories.ts'
+import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import type { ConnectorWriter, StoredColumn, TableChange } from '../../../src/connectors/spi/table-writer.ts'
 import type { TaskStatus, TaskUpdate } from '../../../src/execution/api/task.ts'
 import { EngineLost, type EnginePool, type EngineRun } from '../../../src/execution/engine/engine.ts'

@@ -1,7 +1,8 @@
+import type { QueryId } from '../../../src/shared/ids.ts'
 import type { RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
-import { createGatedServer, type GatedServer } from '../../../src/cli/gated-server.ts'
+import { createGatedServer, type GatedServer } from '../../../src/processes/gated-server.ts'
 import { loadConfig } from '../../../src/config/load-config.ts'
 import { responseHeaders } from '../../../src/coordinator/query/session-headers.ts'
 import { sendProblem, toProblem } from '../../../src/protocol/edge/problem.ts'
@@ -107,7 +108,7 @@ describe('the headers that tell a client its session', () => {
     })
     for (const text of [...texts, ...unsendable]) {
       try {
-        told = responseHeaders('20260101_000000_00000_00001', [changes[kind](text)])[0]!
+        told = responseHeaders('20260101_000000_00000_00001' as QueryId, [changes[kind](text)])[0]!
       } catch (error) {
         expect([unsendable.includes(text), error instanceof EngineError && error.errorName]).toEqual([
           true,

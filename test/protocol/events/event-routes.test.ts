@@ -275,9 +275,9 @@ describe('readers at once', () => {
         tip: () => log.tip(),
         readStream: (stream, after) => log.readStream(stream, after),
         subscribe: (from, handle) =>
-          log.subscribe(from, async (batch) => {
+          log.subscribe(from, async (batch, next) => {
             await released
-            await handle(batch)
+            await handle(batch, next)
           }),
       },
     })

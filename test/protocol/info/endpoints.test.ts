@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createCoordinatorApp } from '../../../src/cli/coordinator-app.ts'
-import { routeOf } from '../../../src/cli/http-metrics.ts'
+import { createCoordinatorApp } from '../../../src/processes/coordinator/coordinator-app.ts'
+import { routeOf } from '../../../src/protocol/edge/http-metrics.ts'
 import { openApiDocument } from '../../../src/protocol/info/open-api.ts'
 import { statementEndpoints } from '../../../src/protocol/statement/statement-routes.ts'
 import { proxiedTaskEndpoints } from '../../../src/protocol/task/task-proxy-routes.ts'

@@ -22,7 +22,7 @@ beforeAll(async () => {
       status: async () => ({
         ...dependencies,
         lag: { events: 2, oldestMillis: 40 },
-        projection,
+        ...(projection && { projection }),
         deadLetters: 1,
         restarts: 4,
         workers: { active: 2, suspect: 1, failed: 0 },

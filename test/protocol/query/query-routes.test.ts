@@ -354,7 +354,7 @@ describe('GET /v1/query', () => {
       },
     })
     const sql = `SELECT  '${'👩'.repeat(50_000)}'`
-    const ids: string[] = []
+    const ids: QueryId[] = []
     for (let number = 1; number <= 20; number++) ids.unshift(await storedNow(number, { sql }))
     for (const queryId of ids.slice(0, 10)) holdLive(queryId, { startMillis: Date.now(), sql })
     await runner.barrier(60_000)

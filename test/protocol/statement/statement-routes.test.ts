@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -6,11 +7,10 @@ import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
 import type { QueryEventType } from '../../../src/coordinator/query/events.ts'
 import type { QueryExecution } from '../../../src/coordinator/query/query-handle.ts'
 import type { KnownQuery } from '../../../src/coordinator/query/state.ts'
-import {
-  LogUnavailable,
-  type StatementAnswer,
-  type StatementService,
-} from '../../../src/coordinator/query/statement-service.ts'
+import type { StatementAnswer, StatementService } from '../../../src/coordinator/query/statement-service.ts'
+import { Suspended } from '../../../src/coordinator/query/suspended.ts'
+import { WorkerLost } from '../../../src/coordinator/scheduler/worker-error.ts'
+import { Fenced, LogChanged, LogUnavailable } from '../../../src/events/event-log.ts'
 import { sendProblem, toProblem } from '../../../src/protocol/edge/problem.ts'
 import { createStatementUris } from '../../../src/protocol/statement/next-uri.ts'
 import { createStatementRoutes, type StatementRouteDeps } from '../../../src/protocol/statement/statement-routes.ts'
@@ -60,7 +60,11 @@ beforeEach(async () => {
     async submit(statement) {
       asked.push(statement)
       const state = after('QueryCreated')
-      return { aggregate: { state, intended: state }, liveStats: new Map(), queuedReason: undefined } as QueryExecution
+      return {
+        aggregate: { state, intended: state },
+        liveStats: new Map(),
+        queuedReason: undefined,
+      } as unknown as QueryExecution
     },
     poll: async (...given) => (asked.push(given), answer({})),
     cancel: async (...given) => (asked.push(given), 'done'),
@@ -70,14 +74,15 @@ beforeEach(async () => {
   const routes = createStatementRoutes({
     service: new Proxy(service, { get: (_target, key) => service[key as keyof StatementService] }),
     memory: {
-      hold: (_owner, bytes) => {
+      hold: (_owner: unknown, bytes: number) => {
         held = bytes
         if (bytes > 500) throw new EngineError('TOO_MANY_REQUESTS_FAILED', 'No room')
         return { bytes, more: (more: number) => void (held += more), release: () => void (held = 0) }
       },
-    } as StatementRouteDeps['memory'],
+    } as unknown as StatementRouteDeps['memory'],
+    insertsSecrets: () => undefined,
     uris,
-    clock: { now: () => 1_000_000, monotonicMs: () => 0 },
+    clock: { now: () => 1_000_000 },
     spans: {
       post: () => ({ traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', sampled: true }),
       polled: (_request, _response, { token, rows }) => told.push({ token, rows }),
@@ -127,10 +132,31 @@ describe('a statement that is posted', () => {
 
   it('is refused when it is empty, too long, no UTF-8, or of two families', async () => {
     expect((await post('  \n')).status).toBe(400)
-    expect((await post('S'.repeat(1001))).status).toBe(429)
+    expect((await post('S'.repeat(1001))).status).toBe(413)
     expect((await post('SELECT 1', { 'x-trino-user': 'a', 'x-presto-user': 'a' })).status).toBe(400)
     expect((await post('SELECT 1', { accept: 'text/html' })).status).toBe(406)
     expect(asked).toEqual([])
+  })
+
+  it('holds the event loop with others of its kind for a moment only: all else has turns in between', async () => {
+    const long = `SELECT 'secret' = 'x' /* ${'x'.repeat(300)} */`
+    const told: string[] = []
+    const submit = service.submit
+    // Taking the secrets out of a text takes its time, in the same turn.
+    service.submit = (statement) => {
+      for (const until = performance.now() + 50; performance.now() < until;);
+      told.push('statement')
+      return submit(statement)
+    }
+    let posted = false
+    const turns = (async () => {
+      for (; !posted; told.push('turn')) await nextTurn()
+    })()
+    await Promise.all(Array.from({ length: 8 }, () => post(long)))
+    posted = true
+    await turns
+    expect(told.filter((one) => one === 'statement')).toHaveLength(8)
+    expect(told.join(' ')).not.toContain('statement statement')
   })
 
   it('is shed when there is no room for it, and that is told', async () => {
@@ -186,11 +212,34 @@ describe('a result that is asked for', () => {
     expect(json).toMatchObject({ nextUri: page(3), stats: { state: 'QUEUED' } })
   })
 
-  it('is 500 for a bug, without its text', async () => {
-    service.poll = () => Promise.reject(new TypeError('internals'))
+  it.each([
+    ['the log is away', new LogUnavailable('away')],
+    ['another coordinator writes', new Fenced('fenced')],
+    ['the next coordinator goes on with it', new Suspended()],
+    ['its worker is away', new WorkerLost('away')],
+  ])('waits while %s', async (_what, error) => {
+    service.poll = () => Promise.reject(error)
+    service.heartbeat = () => Promise.reject(error)
+    service.cancel = () => Promise.reject(error)
+    expect((await fetch(page(0))).status).toBe(200)
+    expect((await fetch(page(0), { method: 'HEAD' })).status).toBe(200)
+    expect((await fetch(page(0), { method: 'DELETE' })).status).toBe(503)
+  })
+
+  it.each([
+    ['a bug', new TypeError('internals')],
+    ['a bug whose text speaks of time', new Error('internals: timeout of what was terminated')],
+    ['a bug with a code', Object.assign(new Error('internals'), { code: 'ENOENT' })],
+    ['a log whose past was altered', new LogChanged('internals')],
+  ])('is 500 for %s, without its text', async (_what, error) => {
+    service.poll = () => Promise.reject(error)
+    service.heartbeat = () => Promise.reject(error)
+    service.cancel = () => Promise.reject(error)
     const response = await fetch(page(0))
     expect(response.status).toBe(500)
     expect(await response.text()).not.toContain('internals')
+    expect((await fetch(page(0), { method: 'HEAD' })).status).toBe(500)
+    expect((await fetch(page(0), { method: 'DELETE' })).status).toBe(500)
   })
 })
 

@@ -3,11 +3,12 @@ import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
-import { createStartingServer, type StartingServer } from '../../../src/cli/starting-server.ts'
-import { createStartNeeds, type StartNeeds } from '../../../src/cli/start-needs.ts'
+import { createStartingServer, type StartingServer } from '../../../src/processes/coordinator/starting-server.ts'
+import { createStartNeeds, type StartNeeds } from '../../../src/processes/coordinator/start-needs.ts'
 import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
 import type { QueryEventType } from '../../../src/coordinator/query/events.ts'
 import type { KnownQuery } from '../../../src/coordinator/query/state.ts'
+import { createStatementMemory } from '../../../src/coordinator/dispatch/statement-memory.ts'
 import { sendProblem, toProblem } from '../../../src/protocol/edge/problem.ts'
 import { createWriterRelay } from '../../../src/protocol/relay/writer-relay.ts'
 import { createStatementUris } from '../../../src/protocol/statement/next-uri.ts'
@@ -54,7 +55,8 @@ describe('a coordinator that follows while nobody writes', () => {
       uris,
       lastKnown,
       forwarded: false,
-      limits: { ...waits, bodyBytes: 1000 },
+      memory: createStatementMemory({ totalBytes: 10_000, userBytes: 10_000, addressBytes: 10_000 }),
+      limits: { ...waits, statementBytes: 1000, taskBodyBytes: 1000 },
     })
     return serve((request, response) => {
       relay

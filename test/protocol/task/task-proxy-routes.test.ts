@@ -38,6 +38,7 @@ describe('the coordinator’s task resource', () => {
       logId: 'a-log',
       bearer,
       requestTimeoutMs: 5_000,
+      pageMaxBytes: 1 << 20,
       taskBodyBytes: 1024,
       onStaleEpoch: async () => true,
     })

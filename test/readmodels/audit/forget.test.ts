@@ -147,11 +147,11 @@ describe('what the database said of a forgotten event', () => {
   // The word is where only the database's own words have it, and where only the event has.
   const poisoned = (queryId: string, word: string) => {
     const events = toLogEvents(queryLife(queryId))
-    return events.map((event) =>
-      event.type === 'QueryCreated'
-        ? { ...event, typed: false, data: { ...(event.data as object), sampled: `${word} is no boolean` } }
-        : event,
-    )
+    return events.map((event) => {
+      if (event.type !== 'QueryCreated') return event
+      const { typed: _typed, ...untyped } = event
+      return { ...untyped, data: { ...(event.data as object), sampled: `${word} is no boolean` } }
+    })
   }
 
   it.each([1, 2000])('is forgotten with it, in batches of %s', async (maxBatch) => {

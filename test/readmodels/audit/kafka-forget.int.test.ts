@@ -12,6 +12,7 @@ import { systemClock } from '../../../src/shared/clock.ts'
 import { collect, me, readAll } from '../../support/event-log/log-fixture.ts'
 import { openKafkaAuditBed, type KafkaAuditBed } from '../../support/kafka-audit-bed.ts'
 import { kafkaIsAvailable } from '../../support/kafka.ts'
+import { leaksOfTables } from '../../support/leaks.ts'
 import { waitUntil } from '../../support/quipu-process.ts'
 import { appendLives, queryLife, testQueryId, toLogEvents } from '../../support/query-life.ts'
 
@@ -93,6 +94,38 @@ describe.runIf(available)('a log in Kafka, whose data is encrypted with keys of 
     await rebuildReadModels({ log, database: bed.connection, clock: systemClock })
     expect(await bed.audit({ compareWith: log })).toEqual([])
   })
+
+  it(
+    'has nothing left of its words: in records, tables, what readers get, and no key that opens them',
+    { timeout: 60_000 },
+    async () => {
+      const words = /Rosalinde/g
+      const told = testQueryId(5)
+      const life = queryLife(told, { user: 'Rosalinde', source: 'Rosalinde', sql: `SELECT 'Rosalinde'`, end: 'failed' })
+      await appendLives(log, [{ queryId: told, events: life }])
+      expect(await runner.barrier(30_000)).toBe(true)
+      const key = (await collect(log.readStream(told)))[0]!.key!
+      const inReaders = async () => JSON.stringify((await readAll(log)).map(({ stored, data }) => [stored, data]))
+      expect(await leaksOfTables(bed.connection.connectionString, words)).not.toEqual([])
+      expect(await inReaders()).toMatch(words)
+      expect(await forget(told)).toMatchObject({ kind: 'forgotten' })
+      expect(await runner.barrier(30_000)).toBe(true)
+      expect(await leaksOfTables(bed.connection.connectionString, words)).toEqual([])
+      expect(await inReaders()).not.toMatch(words)
+      // The records are there for ever, and were never anything else.
+      const texts = (await recordsOf(told)).map(({ text }) => (JSON.parse(text) as StoredEnvelope).data)
+      expect(texts).toHaveLength(life.length)
+      for (const text of texts) expect(Buffer.from(text, 'base64').toString('latin1') + text).not.toMatch(words)
+      // Whoever begins anew with all that is left of the keys reads nothing of it either.
+      const anew = createKafkaEventLog(bed.optionsOf('later.jsonl'))
+      await anew.open()
+      const own = (await readAll(anew)).filter((event) => event.stream === told)
+      expect(own.map(({ key: name, forgotten, data }) => [name, forgotten, data])).toEqual(
+        own.map(() => [key, true, null]),
+      )
+      await anew.close()
+    },
+  )
 
   it('is found when a key goes without a word, or stays in spite of one', { timeout: 60_000 }, async () => {
     const [said, silent] = [streams[2]!, streams[3]!]

@@ -2,10 +2,12 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { macros } from '../../../src/sql/functions/engine-setup.ts'
+import type { FunctionDefinition } from '../../../src/sql/functions/function-definition.ts'
 import { functionFamilies, nameOf } from '../../../src/sql/functions/function-table.ts'
 import { resolveDefinition, resolveFunction } from '../../../src/sql/functions/resolve-function.ts'
 import { parseSignature } from '../../../src/sql/functions/signature.ts'
 import { plainName, toText } from '../../../src/sql/text/sql.ts'
+import { typeText } from '../../../src/sql/types/type-text.ts'
 import { parseTypeText } from '../../../src/sql/types/type-names.ts'
 import { typeOf } from '../../support/sql-samples.ts'
 
@@ -33,6 +35,32 @@ function throwing(text: string, seen = new Set<string>()): string[] {
   })
 }
 
+/** What a call comes to, with the types of its arguments. */
+function renderedOver(definition: FunctionDefinition, variable: string): string | undefined {
+  const { parameters } = parseSignature(definition.signature)
+  if (parameters.some((pattern) => pattern.kind === 'function')) return undefined
+  const types = parameters.map((pattern) => typeOf(pattern, parseTypeText(variable)))
+  const resolved = resolveDefinition(
+    definition,
+    types.map((type) => ({ kind: 'value', type })),
+  )
+  if (resolved === undefined) return undefined
+  let fresh = 0
+  const text = toText(
+    resolved.render({
+      args: types.map((_, i) => ({ kind: 'value', sql: plainName(`x${i}`) })),
+      session,
+      names: { fresh: () => plainName(`v${fresh++}`) },
+    }),
+  )
+  return `${types.map(typeText).join(', ')} -> ${typeText(resolved.resultType)}: ${text}`
+}
+
+function factsOf(definition: FunctionDefinition): string {
+  const { risk, deterministic, calledOnNull, orderSensitive } = { risk: undefined, ...definition }
+  return JSON.stringify({ risk, deterministic, calledOnNull, orderSensitive })
+}
+
 describe('what a definition says', () => {
   it('a total function renders to nothing that raises', () => {
     const total = definitions.filter((definition) => definition.kind === 'scalar' && !definition.risk.mayRaise)
@@ -58,6 +86,20 @@ describe('what a definition says', () => {
     })
     expect(total.length).toBeGreaterThan(30)
     expect([...new Set(wrong)]).toEqual([])
+  })
+
+  it('is the same of all that render alike', () => {
+    const alike = new Map<string, FunctionDefinition[]>()
+    for (const definition of definitions.filter(({ kind }) => kind === 'scalar')) {
+      const text = renderedOver(definition, 'bigint')
+      // Two that give their argument back are no aliases.
+      if (text === undefined || text.endsWith(' x0')) continue
+      alike.set(text, [...(alike.get(text) ?? []), definition])
+    }
+    const aliases = [...alike.values()].filter((list) => list.length > 1)
+    const wrong = aliases.filter((list) => new Set(list.map(factsOf)).size > 1)
+    expect(aliases.length).toBeGreaterThan(10)
+    expect(wrong.map((list) => list.map(({ signature }) => signature))).toEqual([])
   })
 
   it('goes with a call that is resolved', () => {

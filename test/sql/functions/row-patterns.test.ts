@@ -42,6 +42,11 @@ describe('row pattern matching', () => {
     expect(matches('aa', many(many(A)))).toEqual(['1,AA'])
   })
 
+  it('finds matches of any length', () => {
+    const rows = 'a'.repeat(200_000)
+    expect(matches(`${rows}b`, { all: [many(A), B] })).toEqual([`1,${'A'.repeat(200_000)}B`])
+  })
+
   it('begins the next match where AFTER MATCH says', () => {
     const ab: PatternCode = { all: [many(A), B] }
     expect(matches('aab', ab, 'next')).toEqual(['1,AAB', '2,AB', '3,B'])

@@ -54,7 +54,7 @@ describe('errors of running statements', () => {
     [
       `SELECT CAST(x AS INTEGER) FROM (VALUES (chr(1) || 'REMOTE_TASK_ERROR: x')) t(x)`,
       'INVALID_CAST_ARGUMENT',
-      `Cannot cast '\u0001REMOTE_TASK_ERROR: x' to INT32`,
+      `Cannot cast '\u0001REMOTE_TASK_ERROR: x' to INTEGER`,
     ],
     [
       `SELECT u_json_parse(x) FROM (VALUES ('[1,')) t(x)`,

@@ -217,6 +217,14 @@ describe('rows of what is shown', () => {
     ],
     ['DESCRIBE INPUT none', []],
     [
+      'DESCRIBE INPUT writing',
+      [
+        [0, 'bigint'],
+        [1, 'bigint'],
+      ],
+    ],
+    ['DESCRIBE OUTPUT writing', [['rows', '', '', '', 'bigint', 8, false]]],
+    [
       'DESCRIBE OUTPUT p',
       [
         ['name', 'tpch', 'tiny', 'nation', 'varchar(25)', 0, false],
@@ -228,6 +236,7 @@ describe('rows of what is shown', () => {
     const preparedStatements = {
       p: 'SELECT name, nationkey AS k, ? FROM nation WHERE nationkey = ?',
       none: 'SELECT 1',
+      writing: 'CREATE TABLE x AS SELECT nationkey + ? AS k FROM nation LIMIT ?',
     }
     expect(await rowsOf(sql, { preparedStatements })).toEqual(rows)
   })

@@ -13,6 +13,7 @@ describe('limits on the tree', () => {
     ['500 terms of OR', `SELECT a${times(' OR (a = 1 AND b <> 2)', 499)}`],
     ['5,000 terms of OR with constants', `SELECT a = 0${times(" OR a = 'x'", 4_999)}`],
     ['an IN list', `SELECT a IN (1${times(', 1', 50_000)})`],
+    ['a chain of ||', `SELECT a${times(' || a', 900)}`],
     ['40 joins', `SELECT 1 FROM t${times(' CROSS JOIN t', 40)}`],
     ['30 joins on either side of UNION', `SELECT 1 FROM t${times(', t', 30)} UNION SELECT 1 FROM t${times(', t', 30)}`],
     [
@@ -25,10 +26,10 @@ describe('limits on the tree', () => {
   it.each([
     ['251 calls', `SELECT ${times('abs(', 260)}1${times(')', 260)}`, /nested expressions/],
     ['additions', `SELECT a${times(' + a', 260)}`, /nested expressions/],
-    ['501 terms of OR', `SELECT a${times(' OR (a = 1 AND b <> 2)', 501)}`, /terms in one OR \(use IN/],
+    ['2001 terms of OR', `SELECT a${times(' OR (a = 1 AND b <> 2)', 2_001)}`, /terms in one OR \(use IN/],
     [
       'terms in parentheses',
-      `SELECT (a${times(' OR a > b', 300)}) OR (a${times(' OR a > b', 300)})`,
+      `SELECT (a${times(' OR a > b', 1_200)}) OR (a${times(' OR a > b', 1_200)})`,
       /terms in one OR/,
     ],
     ['terms with constants', `SELECT a = 0${times(' OR a = 1', 5_001)}`, /terms in one OR/],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createRandom } from '../../chaos/random.ts'
 import { parseStatement } from '../../../src/sql/syntax/parser.ts'
-import { redactSecrets, takeSecrets } from '../../../src/sql/syntax/redact-secrets.ts'
+import { redactSecrets, tablesOfBareInserts, takeSecrets } from '../../../src/sql/syntax/redact-secrets.ts'
 
 describe('secrets are redacted', () => {
   it.each([
@@ -248,4 +248,56 @@ describe('figures and other terms stay', () => {
     "SELECT 'write to bob@example.com', 'mailto:bob@example.com'",
     'SELECT tokens FROM t WHERE id = 5 -- figures per key',
   ])('%s', (sql) => expect(redactSecrets(sql, prepared)).toEqual({ sql, redacted: false }))
+})
+
+describe('a text that is slow to parse', () => {
+  it('has all its literals taken out, and its parameters stand for secrets', () => {
+    const sql = `SELECT 'harmless', 12 FROM t WHERE token_count > 1 AND x IN (${'1, '.repeat(5000)}1)`
+    expect(takeSecrets(sql).redacted).toBe(false)
+    const taken = takeSecrets(sql, {}, { cpuMs: 0 })
+    expect(taken.sql).toMatch(/^SELECT '\*\*\*', '\*\*\*' FROM t WHERE token_count > '\*\*\*'/)
+    expect(taken.parameters).toBe(true)
+  })
+
+  it('is not parsed longer than that', () => {
+    const sql = `SELECT ${'('.repeat(100)}token${')'.repeat(100)} IN (${'1, '.repeat(300_000)}1)`
+    const before = process.cpuUsage()
+    takeSecrets(sql, {}, { cpuMs: 20 })
+    const bounded = process.cpuUsage(before).user
+    const unbounded = (() => {
+      const start = process.cpuUsage()
+      takeSecrets(sql, {}, { cpuMs: 1e9 })
+      return process.cpuUsage(start).user
+    })()
+    expect(bounded).toBeLessThan(unbounded)
+  })
+})
+
+describe('an INSERT without a list of columns', () => {
+  it.each([
+    ['INSERT INTO t VALUES (1)', [['t']]],
+    ['EXPLAIN INSERT INTO a."B".t SELECT 1', [['a', 'b', 't']]],
+    [
+      "EXECUTE IMMEDIATE 'INSERT INTO s.t VALUES (''x'')'",
+      [
+        ['s', 't'],
+        ['of', 'prepared'],
+      ],
+    ],
+    ['PREPARE q FROM INSERT INTO t VALUES (?)', [['t']]],
+    ['EXECUTE p', [['of', 'prepared']]],
+    ['INSERT INTO t (a) VALUES (1)', []],
+    ["SELECT 'insert into t'", []],
+    ['INSERT INTO', []],
+  ])('%s', (sql, tables) => {
+    expect(tablesOfBareInserts(sql, { p: 'INSERT INTO of.prepared VALUES (1)' })).toEqual(tables)
+  })
+
+  it('that goes into a secret has its literals taken out, and no other statement', () => {
+    const taken = (sql: string, intoSecrets: boolean) => takeSecrets(sql, {}, { intoSecrets }).sql
+    const insert = "INSERT INTO t VALUES (1, 'hunter2')"
+    expect(taken(insert, false)).toBe(insert)
+    expect(taken(insert, true)).toBe("INSERT INTO t VALUES ('***', '***')")
+    expect(taken("INSERT INTO t (a) VALUES ('hunter2')", true)).toContain('hunter2')
+  })
 })

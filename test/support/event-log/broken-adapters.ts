@@ -6,8 +6,8 @@ import type { Checkpoint, ReadFrom } from '../../../src/events/event-log.ts'
 import { LogReader } from '../../../src/events/log-reader.ts'
 import { PartitionWriter, type PendingAppend } from '../../../src/events/partition-writer.ts'
 import { PostgresRecordStore } from '../../../src/events/postgres/postgres-record-store.ts'
-import type { Statement } from '../../../src/events/postgres/statements.ts'
-import type { Batch, PutOutcome, RecordStore } from '../../../src/events/record-store.ts'
+import type { PostgresStatement } from '../../../src/events/postgres/statements.ts'
+import type { RecordBatch, PutOutcome, RecordStore } from '../../../src/events/record-store.ts'
 import type { Broken, LogAdapter } from './log-fixture.ts'
 
 export interface BrokenAdapter {
@@ -24,14 +24,14 @@ const BOTH = ['postgres', 'kafka'] as const
 
 /** An acknowledgement is taken as proof, wherever the records landed. */
 class AckIsEnough extends PartitionWriter {
-  protected override async onLanded(_at: bigint, batch: Batch): Promise<void> {
+  protected override async onLanded(_at: bigint, batch: RecordBatch): Promise<void> {
     this.foldOwn(batch)
   }
 }
 
 /** Landing below what was read is taken as landing. */
 class AcceptsBelowEnd extends PartitionWriter {
-  protected override async onLanded(at: bigint, batch: Batch): Promise<void> {
+  protected override async onLanded(at: bigint, batch: RecordBatch): Promise<void> {
     if (at < this.place.offset) this.foldOwn(batch)
     else await super.onLanded(at, batch)
   }
@@ -116,7 +116,7 @@ class BigSerial extends PostgresRecordStore {
     await client.end()
     return super.open()
   }
-  protected override insertOf(batch: Batch): Statement {
+  protected override insertOf(batch: RecordBatch): PostgresStatement {
     const { text, values } = super.insertOf(batch)
     const serial = text
       .replace('$1::bigint + o - 1,', `nextval('quipu_log.positions'),`)
@@ -133,7 +133,7 @@ class TwoInFlight extends PostgresRecordStore {
     super(config)
     this.#config = config
   }
-  override async put(batch: Batch): Promise<PutOutcome> {
+  override async put(batch: RecordBatch): Promise<PutOutcome> {
     if (batch.kind === 'epoch') return super.put(batch)
     const slow = this.#sent++ % 2 === 0
     void (async () => {

@@ -33,13 +33,14 @@ export class Admission {
    */
   async enter(recovered = false): Promise<void> {
     const { groups, clock, group, signal, record } = this.#ports
-    if (groups.reservation && !recovered) {
+    let free = groups.tryEnter(group, signal, recovered)
+    if (!free && groups.reservation && !recovered) {
       this.#queuedReason = 'queries that waited before the coordinator was restarted come first'
       await groups.reservation.counted
       signal.throwIfAborted()
       this.#queuedReason = undefined
+      free = groups.tryEnter(group, signal, recovered)
     }
-    const free = groups.tryEnter(group, signal, recovered)
     if (free) {
       this.#place = free
       return

@@ -1,5 +1,7 @@
+import type { QueryId } from '../../../shared/ids.ts'
 import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
 import type { AnalyzedStatement, FrontEndTimes, MetadataPort, SqlFrontEnd } from '../../../sql/front-end.ts'
+import { loopTurn } from '../../../shared/loop-turn.ts'
 import { catalogsOf, listSplits } from '../../dispatch/catalog-metadata.ts'
 import { createConnectorCalls, type ConnectorCall, type ConnectorCalls } from '../connector-calls.ts'
 import type { Submission } from '../query-handle.ts'
@@ -9,7 +11,7 @@ interface AnalysisPorts {
   readonly frontEnd: SqlFrontEnd
   readonly metadata: MetadataPort
   readonly catalogs: Catalogs
-  readonly queryId: string
+  readonly queryId: QueryId
   readonly submission: Pick<Submission, 'sql' | 'session' | 'created'>
   readonly startTimeMillis: number
 }
@@ -36,12 +38,17 @@ export class Analysis {
     return this.#calls?.made ?? []
   }
 
-  analyze(): Promise<AnalyzedStatement> {
+  async analyze(): Promise<AnalyzedStatement> {
     const { frontEnd, metadata, queryId, submission, startTimeMillis } = this.#ports
+    const { preparedStatements } = submission.session
+    const prepared = Object.values(preparedStatements).reduce((sum, { length }) => sum + length, 0)
+    const characters = submission.sql.length + prepared
+    const turn = loopTurn(characters)
+    if (turn) await turn
     return frontEnd.analyzeStatement(
       submission.sql,
       sessionContext(queryId, submission, startTimeMillis),
-      this.#calls ? this.#calls.noting(metadata) : metadata,
+      inTurns(this.#calls ? this.#calls.noting(metadata) : metadata, characters),
       (told) => void (this.#times = told),
     )
   }
@@ -50,5 +57,23 @@ export class Analysis {
   listSplits(query: Parameters<typeof listSplits>[1]): ReturnType<typeof listSplits> {
     const list = () => listSplits(this.#ports.catalogs, query)
     return this.#calls ? this.#calls.timed('splits', catalogsOf(query), list) : list()
+  }
+}
+
+/** What goes on with the answer of a connector holds the event loop: the answers of many come at once. */
+function inTurns(port: MetadataPort, characters: number): MetadataPort {
+  async function inTurn<T>(asked: Promise<T>): Promise<T> {
+    const answer = await asked
+    const turn = loopTurn(characters)
+    if (turn) await turn
+    return answer
+  }
+  return {
+    catalogs: () => port.catalogs(),
+    abilities: (catalog) => port.abilities(catalog),
+    schemas: (catalog) => inTurn(port.schemas(catalog)),
+    tables: (catalog, schema) => inTurn(port.tables(catalog, schema)),
+    table: (catalog, schema, table) => inTurn(port.table(catalog, schema, table)),
+    statistics: (catalog, handle) => inTurn(port.statistics(catalog, handle)),
   }
 }

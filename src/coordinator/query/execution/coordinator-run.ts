@@ -1,5 +1,5 @@
 import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
-import type { EventLog } from '../../../events/event-log.ts'
+import type { ResultPages } from '../../../events/event-log.ts'
 import type { TaskStats } from '../../../execution/api/task.ts'
 import { EngineLost, type EnginePool } from '../../../execution/engine/engine.ts'
 import type { StagePlan } from '../../../planner/stage-plan.ts'
@@ -14,7 +14,7 @@ import type { RunContext } from './run-context.ts'
 import { placed } from './task-pages.ts'
 
 export interface CoordinatorRunDeps {
-  readonly log: Pick<EventLog, 'keepPages'>
+  readonly log: Pick<ResultPages, 'keepPages'>
   readonly clock: Clock
   readonly catalogs: Catalogs
   /** The coordinator's own engine, for stages that need no worker. */

@@ -9,6 +9,7 @@ import { isDecided, isTerminal, resultSize, type QueryState } from '../state.ts'
 import type { Figures } from './figures.ts'
 import type { Recorder } from './first-append.ts'
 import { Ended, type OngoingWork } from './ongoing-work.ts'
+import type { TaskId, QueryId } from '../../../shared/ids.ts'
 
 interface EndsPorts {
   readonly aggregate: Pick<QueryAggregate, 'queryId' | 'state' | 'intended'>
@@ -19,8 +20,8 @@ interface EndsPorts {
   readonly cleaner: Pick<TaskCleaner, 'release'>
   /** How long the pages of a finished query may be asked for. */
   readonly answersKeptMs: number
-  readonly onInternalError: (queryId: string, error: unknown) => void
-  readonly onUnrecorded: (queryId: string) => void
+  readonly onInternalError: (queryId: QueryId, error: unknown) => void
+  readonly onUnrecorded: (queryId: QueryId) => void
 }
 
 /** How the query ends, finished or failed, and what it gives back then. */
@@ -85,7 +86,7 @@ export class Ends {
     })
   }
 
-  #failSteps(failure: Failure, live: ReadonlyMap<string, TaskStats>): readonly Step[] {
+  #failSteps(failure: Failure, live: ReadonlyMap<TaskId, TaskStats>): readonly Step[] {
     const canceled = failure.errorName === 'USER_CANCELED'
     return [
       (query) =>

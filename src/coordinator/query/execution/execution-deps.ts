@@ -1,4 +1,5 @@
-import type { EventLog } from '../../../events/event-log.ts'
+import type { QueryId } from '../../../shared/ids.ts'
+import type { EventAppender, ResultPages } from '../../../events/event-log.ts'
 import type { MetadataPort, SqlFrontEnd } from '../../../sql/front-end.ts'
 import type { ResourceGroups } from '../../dispatch/resource-groups.ts'
 import type { TaskCleaner } from '../../scheduler/task-cleaner.ts'
@@ -9,11 +10,10 @@ import type { WriteDeps } from './write-statement.ts'
 
 /** What the executions of all queries share. */
 export interface ExecutionDeps extends WorkerStageDeps, WriteDeps, CoordinatorRunDeps {
-  readonly log: EventLog
+  readonly log: EventAppender & Pick<ResultPages, 'keepPages'>
   readonly frontEnd: SqlFrontEnd
   readonly metadata: MetadataPort
   readonly groups: ResourceGroups
-  readonly version: string
   readonly limits: {
     readonly pageBytes: number
     /** Rows of a coordinator-only result held in memory at most. */
@@ -31,7 +31,7 @@ export interface ExecutionDeps extends WorkerStageDeps, WriteDeps, CoordinatorRu
   /** QueryCreated waits so long for company: a statement that ends by then is one append. Milliseconds. */
   readonly firstAppendHoldMs: number
   /** A query's end could not be recorded: only a successor that reads the log anew can end it. */
-  readonly onUnrecorded: (queryId: string) => void
+  readonly onUnrecorded: (queryId: QueryId) => void
   /** What is read for a statement over `system` belongs to its span. */
   readonly withinSpan?: <T>(traceparent: string | undefined, run: () => Promise<T>) => Promise<T>
 }

@@ -1,16 +1,19 @@
+import type { Fragment } from '../../../execution/api/fragment.ts'
 import type { TaskStats, TaskStatus, TaskUpdate } from '../../../execution/api/task.ts'
 import { planStages } from '../../../planner/plan-stages.ts'
 import type { StagePlan } from '../../../planner/stage-plan.ts'
-import { EngineError, failureOf } from '../../../shared/engine-error.ts'
+import { EngineError } from '../../../shared/engine-error.ts'
 import { taskId as makeTaskId } from '../../../shared/ids.ts'
 import type { AnalyzedStatement } from '../../../sql/front-end.ts'
 import { listSplits } from '../../dispatch/catalog-metadata.ts'
+import type { WorkerNode } from '../../scheduler/workers.ts'
 import type { QueryCommand } from '../decider.ts'
 import { explainAnalyzeText } from '../explain-analyze.ts'
 import { publishRow, type CoordinatorRunDeps } from './coordinator-run.ts'
 import { tablesRead } from './query-statement.ts'
 import type { RunContext } from './run-context.ts'
-import { chooseWorker, engineError, type WorkerStageDeps } from './worker-stage.ts'
+import { engineError, failureOfTask, queryErrorOf } from './task-outcome.ts'
+import type { WorkerStageDeps } from './worker-stage.ts'
 
 /** Runs the statement, tells what each operator did, and throws its rows away. */
 export async function runExplainAnalyze(
@@ -54,9 +57,24 @@ async function runForFigures(
   stage: StagePlan,
   plan: QueryCommand,
 ): Promise<TaskStats> {
-  const { fragment, id } = stage
+  const { fragment } = stage
   if (!fragment) throw new Error('a worker stage has a fragment')
-  const node = await chooseWorker(deps, run.signal)
+  const place = await deps.placement.place(run.signal)
+  try {
+    return await runPlaced(deps, run, { stage, fragment, node: place.node }, plan)
+  } finally {
+    place.leave()
+  }
+}
+
+async function runPlaced(
+  deps: WorkerStageDeps,
+  run: RunContext,
+  placed: { readonly stage: StagePlan; readonly fragment: Fragment; readonly node: WorkerNode },
+  plan: QueryCommand,
+): Promise<TaskStats> {
+  const { stage, fragment, node } = placed
+  const { id } = stage
   const splits = await run.splitsOf(stage)
   run.signal.throwIfAborted()
   const taskId = makeTaskId(run.queryId, id, 0)
@@ -90,17 +108,16 @@ async function runForFigures(
         if (last) void deps.client.acknowledge(node.url, taskId, last.token + 1).catch(() => {})
         if (status.state === 'FINISHED') resolve(status.stats)
         else if (status.state === 'FAILED' || status.state === 'ABORTED' || status.state === 'CANCELED') {
-          const { location, ...rest } = status.failure ?? failureOf('REMOTE_TASK_FAILED', `Task ${taskId} ended early`)
-          reject(engineError(location ? { ...rest, location } : rest))
+          reject(engineError(failureOfTask(taskId, status)))
         }
       }
       if (run.signal.aborted) return reject(run.signal.reason)
       run.signal.addEventListener('abort', () => reject(run.signal.reason), { once: true })
       deps.hub.listen(node.url, taskId, {
         onStatus,
-        onLost: (reason) => reject(new EngineError('REMOTE_HOST_GONE', reason)),
+        onLost: (error) => reject(queryErrorOf(error)),
       })
-      deps.client.createTask(node.url, taskId, update).then(onStatus, reject)
+      deps.client.createTask(node.url, taskId, update).then(onStatus, (error: unknown) => reject(queryErrorOf(error)))
     })
     await appended
     await run.record([

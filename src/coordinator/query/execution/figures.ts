@@ -6,6 +6,7 @@ import { isTerminal, type KnownQuery } from '../state.ts'
 import { queryTotals, stagesAtEnd, type QueryTotals } from '../totals.ts'
 import type { Recorder } from './first-append.ts'
 import type { OngoingWork } from './ongoing-work.ts'
+import type { TaskId } from '../../../shared/ids.ts'
 
 /** At most one QueryProgressed a query in this time, and none for a query that is over sooner. */
 const PROGRESS_MS = 1000
@@ -21,7 +22,7 @@ interface FiguresPorts {
 /** What the query's tasks have done: newer than the log while they run. */
 export class Figures {
   readonly #ports: FiguresPorts
-  readonly #live = new Map<string, TaskStats>()
+  readonly #live = new Map<TaskId, TaskStats>()
   #progressAt: number
 
   constructor(ports: FiguresPorts) {
@@ -30,12 +31,12 @@ export class Figures {
   }
 
   /** Newest figures of running tasks, by task id. */
-  get live(): ReadonlyMap<string, TaskStats> {
+  get live(): ReadonlyMap<TaskId, TaskStats> {
     return this.#live
   }
 
   /** New figures of a running task; the log has them once a second at most, and nobody waits for that. */
-  progressed(task: string, stats: TaskStats): void {
+  progressed(task: TaskId, stats: TaskStats): void {
     const { clock, work, record, wake } = this.#ports
     this.#live.set(task, stats)
     wake()

@@ -1,8 +1,9 @@
 import type { EngineRun } from '../../../execution/engine/engine.ts'
 import { Suspended } from '../suspended.ts'
+import { Signal } from '../../../shared/quipu-error.ts'
 
 /** The query has ended while something of it still ran: nobody needs to be told. */
-export class Ended extends Error {}
+export class Ended extends Signal {}
 
 /** What goes on for the query in this process, as far as its end, or the end of the process, reaches it. */
 export class OngoingWork {

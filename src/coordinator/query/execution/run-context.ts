@@ -3,7 +3,7 @@ import type { Split } from '../../../execution/api/fragment.ts'
 import type { EngineRun } from '../../../execution/engine/engine.ts'
 import type { StagePlan } from '../../../planner/stage-plan.ts'
 import type { Clock } from '../../../shared/clock.ts'
-import type { QueryId } from '../../../shared/ids.ts'
+import type { QueryId, TaskId } from '../../../shared/ids.ts'
 import { loadSplits, readsSystem } from '../../dispatch/catalog-metadata.ts'
 import type { HeldMemory } from '../../dispatch/statement-memory.ts'
 import type { QueryCommand } from '../decider.ts'
@@ -60,7 +60,7 @@ export interface RunContext {
   onEngineRun(run: EngineRun): void
   /** The task that runs now can be told to begin no further batch. */
   onRunning(dropPending: () => Promise<void>): void
-  onStats(taskId: string, stats: TaskStats): void
+  onStats(taskId: TaskId, stats: TaskStats): void
   /** A page whose bytes are at hand anyway. */
   onPage(token: number, bytes: Buffer): void
 }

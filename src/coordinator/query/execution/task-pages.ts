@@ -1,33 +1,38 @@
 import { createHash } from 'node:crypto'
 import type { ClosedPage, TaskStatus } from '../../../execution/api/task.ts'
-import type { KeptPages, PagePlace, ResultPage } from '../../../events/event-log.ts'
-import { taskId as makeTaskId } from '../../../shared/ids.ts'
+import type { KeptPages, PagePlace, ResultPage, ResultPages } from '../../../events/event-log.ts'
+import type { Clock } from '../../../shared/clock.ts'
+import { taskId as makeTaskId, type TaskId } from '../../../shared/ids.ts'
 import { createBatchPublisher, type PublishableGroup, type PublishedBefore } from '../../scheduler/batch-publisher.ts'
+import type { WorkerClient } from '../../scheduler/worker-client.ts'
 import type { WorkerNode } from '../../scheduler/workers.ts'
 import type { QueryCommand } from '../decider.ts'
 import type { QueryAggregate, Step } from '../query-aggregate.ts'
 import { relayTaskStats } from '../relay-stats.ts'
+import { PageGone } from './page-gone.ts'
 import type { RunContext } from './run-context.ts'
-import type { WorkerStageDeps } from './worker-stage.ts'
 
 /** Result pages up to this many bytes are kept beside the log. */
-export const DURABLE_PAGE_BYTES = 64 * 1024
+const DURABLE_PAGE_BYTES = 64 * 1024
 
-/** A page that was listed is not there, or is another. */
-export class PageGone extends Error {}
+export interface TaskPagesDeps {
+  readonly log: Pick<ResultPages, 'keepPages'>
+  readonly clock: Clock
+  readonly client: Pick<WorkerClient, 'fetchPage'>
+}
 
-interface FollowedTask {
-  readonly deps: Pick<WorkerStageDeps, 'log' | 'clock' | 'client'>
+interface RelayedTask {
+  readonly deps: TaskPagesDeps
   readonly run: RunContext
   readonly stage: number
   readonly streams: boolean
   readonly node: WorkerNode
-  readonly taskId: string
+  readonly taskId: TaskId
 }
 
 /** The pages of a task on their way from its worker into the result: stage 0's relay. */
 export class TaskPages {
-  readonly #task: FollowedTask
+  readonly #task: RelayedTask
   readonly #publisher: ReturnType<typeof createBatchPublisher>
   readonly #createdAt: number
   /** Bytes that came with the answer of the task's POST. */
@@ -38,7 +43,7 @@ export class TaskPages {
   #fetchedBytes = 0
   #cpuMicros = 0
 
-  constructor(task: FollowedTask) {
+  constructor(task: RelayedTask) {
     const { deps, run, streams, taskId } = task
     this.#task = task
     this.#publisher = createBatchPublisher(
@@ -153,7 +158,9 @@ export class TaskPages {
   async #fetchSmall(page: ClosedPage): Promise<Buffer> {
     const { deps, node, taskId } = this.#task
     this.#requests++
-    const bytes = this.#inline.get(page.token) ?? (await deps.client.fetchPage(node.url, taskId, page.token))
+    const bytes =
+      this.#inline.get(page.token) ??
+      (await deps.client.fetchPage(node.url, { taskId, token: page.token, bytes: page.bytes }))
     this.#inline.delete(page.token)
     if (!bytes) throw new PageGone(`Page ${page.token} of ${taskId} is gone`)
     this.#fetchedBytes += bytes.length
@@ -172,7 +179,7 @@ export function placed(place: PagePlace | undefined): { readonly place?: PagePla
   return place ? { place } : {}
 }
 
-function publishedBefore(aggregate: QueryAggregate, taskId: string): PublishedBefore {
+function publishedBefore(aggregate: QueryAggregate, taskId: TaskId): PublishedBefore {
   const query = aggregate.intended
   const pages = query.kind === 'NONE' ? [] : query.pages.filter((page) => page.taskId === taskId)
   return { tokens: new Set(pages.map((page) => page.taskToken)), batches: new Set(pages.map((page) => page.batch)) }

@@ -14,7 +14,8 @@ import { runQuery } from './query-statement.ts'
 import type { RunContext } from './run-context.ts'
 import { runSessionStatement } from './session-statement.ts'
 import type { Waiters } from './waiters.ts'
-import { runWorkerStage, secretsAreGone } from './worker-stage.ts'
+import { secretsAreGone } from './secrets-are-gone.ts'
+import { runWorkerStage } from './worker-stage.ts'
 import { carryOutWrite, resumeWrite } from './write-statement.ts'
 
 type Planned = QueryEventOf<'QueryPlanned'>['data']

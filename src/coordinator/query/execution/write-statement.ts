@@ -7,7 +7,7 @@ import type {
   WrittenFile,
 } from '../../../connectors/spi/table-writer.ts'
 import { EngineError, failureOf } from '../../../shared/engine-error.ts'
-import { taskId as makeTaskId } from '../../../shared/ids.ts'
+import { taskId as makeTaskId, type QueryId } from '../../../shared/ids.ts'
 import { planWriteStages } from '../../../planner/plan-stages.ts'
 import type { StagePlan } from '../../../planner/stage-plan.ts'
 import type { AnalyzedStatement, PlanNode } from '../../../sql/front-end.ts'
@@ -25,7 +25,9 @@ import type { WriteGuard } from '../write-guard.ts'
 import { isTakenOut } from '../query-secrets.ts'
 import type { RunContext } from './run-context.ts'
 import { placed } from './task-pages.ts'
-import { runWorkerStage, secretsAreGone, type FinishedTask, type WorkerStageDeps } from './worker-stage.ts'
+import { secretsAreGone } from './secrets-are-gone.ts'
+import type { FinishedTask } from './task-outcome.ts'
+import { runWorkerStage, type WorkerStageDeps } from './worker-stage.ts'
 
 type AnalyzedWrite = Extract<AnalyzedStatement, { kind: 'write' }>
 type Planned = QueryEventOf<'QueryPlanned'>['data']
@@ -35,7 +37,7 @@ export interface WriteDeps extends WorkerStageDeps {
   readonly guard: WriteGuard
   readonly nodeId: string
   readonly selfUrl: string
-  readonly onInternalError: (queryId: string, error: unknown) => void
+  readonly onInternalError: (queryId: QueryId, error: unknown) => void
 }
 
 /**
@@ -75,7 +77,10 @@ export async function carryOutWrite(
     return changeNothing(deps, run, [withoutWorker()])
   }
   run.signal.throwIfAborted()
-  if (!source) return decide(deps, run, target, [], [withoutWorker()], analyzed.tolerated)
+  if (!source) {
+    const written = { target, files: [], before: [withoutWorker()] }
+    return decide(deps, run, written, analyzed.tolerated)
+  }
 
   const input = await listSplits(deps.catalogs, source.query)
   run.signal.throwIfAborted()
@@ -87,7 +92,7 @@ export async function carryOutWrite(
     stages.find((stage) => stage.fragment !== undefined)!,
     run.planned(facts(stages, outlineOf(analyzed, source.query.outline))),
   )
-  return decide(deps, run, target, filesOf(written), [finishTask(written)], analyzed.tolerated)
+  return decide(deps, run, writtenBy(target, written), analyzed.tolerated)
 }
 
 /**
@@ -112,17 +117,29 @@ export function resumeWrite(deps: WriteDeps, run: RunContext, planned: Planned):
     const target = targetOf(work)!
     if (isTakenOut(query.created, target.change)) throw secretsAreGone()
     const written = await runStage(deps, run, toStagePlan(work), undefined)
-    await decide(deps, run, target, filesOf(written), [finishTask(written)], planned.write?.tolerated)
+    await decide(deps, run, writtenBy(target, written), planned.write?.tolerated)
   })()
 }
+
+/** What is there of a change before it is decided. */
+interface Written {
+  readonly target: WriteTarget
+  readonly files: readonly WrittenFile[]
+  /** To be recorded with the decision. */
+  readonly before: readonly QueryCommand[]
+}
+
+const writtenBy = (target: WriteTarget, task: FinishedTask): Written => ({
+  target,
+  files: filesOf(task),
+  before: [finishTask(task)],
+})
 
 /** From the check of names to the end; conflicting changes wait. */
 async function decide(
   deps: WriteDeps,
   run: RunContext,
-  target: WriteTarget,
-  files: readonly WrittenFile[],
-  before: readonly QueryCommand[],
+  { target, files, before }: Written,
   tolerated: AnalyzedWrite['tolerated'],
 ): Promise<void> {
   const leave = await deps.guard.enter(target.catalog, target.change, run.signal)

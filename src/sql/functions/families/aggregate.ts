@@ -4,12 +4,17 @@ import { decimalType, duckdbType } from '../../types/duckdb-representation.ts'
 import { decimal, isFloating, type DecimalType, type SqlType } from '../../types/sql-type.ts'
 import { comparisonKey, needsKey } from '../comparison.ts'
 import { scaled, unscaled } from '../decimal-operators.ts'
+import { extremeKey, needsExtremeKey, type Extreme } from '../extremes.ts'
 import { aggregate, named, type FunctionDefinition } from '../function-definition.ts'
 import type { RenderContext } from '../rendering.ts'
 
 /** Key of an argument as DuckDB must see it: two zones of one instant are one value. */
 function key(context: RenderContext, index: number): Sql {
   return comparisonKey(context.types[index]!, context.value(index), context.names)
+}
+
+function extremeOf(context: RenderContext, index: number, name: Extreme): Sql {
+  return extremeKey(context.types[index]!, context.value(index), name, context.names)
 }
 
 /** A parameter of an aggregate: one value for the group, though it may be written as an expression over its rows. */
@@ -23,17 +28,17 @@ function extreme(context: RenderContext, name: 'min' | 'max'): Sql {
   const type = context.types[0]!
   // NaN counts only where there is nothing else.
   if (isFloating(type)) return context.fill`coalesce(${code(name)}($1)$F(NOT isnan($1))$E, ${code(name)}($1)$F)`
-  if (needsKey(type)) return context.fill`${code(`arg_${name}`)}($1, ${key(context, 0)})$F`
+  if (needsExtremeKey(type, name)) return context.fill`${code(`arg_${name}`)}($1, ${extremeOf(context, 0, name)})$F`
   return context.fill`${code(name)}($1)$F`
 }
 
 function extremes(context: RenderContext, name: 'min' | 'max'): Sql {
   const order = code(name === 'min' ? 'ASC' : 'DESC')
-  return context.fill`list_slice(list($1 ORDER BY ${key(context, 0)} ${order})$F($1 IS NOT NULL)$E, 1, q_result_count(${parameter(context, 1)}, ${literal(name)}))`
+  return context.fill`list_slice(list($1 ORDER BY ${extremeOf(context, 0, name)} ${order})$F($1 IS NOT NULL)$E, 1, q_result_count(${parameter(context, 1)}, ${literal(name)}))`
 }
 
 function extremeBy(context: RenderContext, name: 'min' | 'max'): Sql {
-  const found = context.fill`${code(`arg_${name}_null`)}($1, ${key(context, 1)})`
+  const found = context.fill`${code(`arg_${name}_null`)}($1, ${isFloating(context.types[1]!) ? key(context, 1) : extremeOf(context, 1, name)})`
   // As of max and min: NaN counts only where there is nothing else.
   if (isFloating(context.types[1]!)) {
     return context.fill`CASE WHEN count(*)$F(NOT isnan($2))$E > 0 THEN ${found}$F(NOT isnan($2))$E ELSE ${found}$F END`
@@ -43,7 +48,7 @@ function extremeBy(context: RenderContext, name: 'min' | 'max'): Sql {
 
 function extremesBy(context: RenderContext, name: 'min' | 'max'): Sql {
   const order = code(name === 'min' ? 'ASC' : 'DESC')
-  return context.fill`list_slice(list($1 ORDER BY ${key(context, 1)} ${order})$F($2 IS NOT NULL)$E, 1, q_result_count(${parameter(context, 2)}, ${literal(`${name}_by`)}))`
+  return context.fill`list_slice(list($1 ORDER BY ${extremeOf(context, 1, name)} ${order})$F($2 IS NOT NULL)$E, 1, q_result_count(${parameter(context, 2)}, ${literal(`${name}_by`)}))`
 }
 
 function sumOfDecimals(context: RenderContext): Sql {

@@ -1,10 +1,13 @@
-import { code, integer, joined, sql, type Sql } from '../../text/sql.ts'
+import { code, integer, joined, literal, sql, type Sql } from '../../text/sql.ts'
 import { template, type Template } from '../../text/template.ts'
-import { rowOf } from '../../types/duckdb-representation.ts'
+import { isFine, rowOf } from '../../types/duckdb-representation.ts'
 import { isFloating, VARCHAR, type ArrayType, type SqlType } from '../../types/sql-type.ts'
 import { requireCast, textOf } from '../casts.ts'
 import { comparisonKey, equals, needsKey } from '../comparison.ts'
+import { checkedOrder, isNested, nestedExtreme, type Extreme } from '../extremes.ts'
+import { bindName } from '../fill-template.ts'
 import { GROWING, PARTIAL, TOTAL, scalar, type FunctionDefinition } from '../function-definition.ts'
+import { notSupportedPrecision } from '../precision-guard.ts'
 import type { RenderContext } from '../rendering.ts'
 
 function elementOf(context: RenderContext, index = 0): SqlType {
@@ -12,10 +15,14 @@ function elementOf(context: RenderContext, index = 0): SqlType {
 }
 
 /** DuckDB's NaN is the largest number, Trino's counts only where there is nothing else. */
-function arrayExtreme(name: 'max' | 'min'): (context: RenderContext) => Sql {
+function arrayExtreme(name: Extreme): (context: RenderContext) => Sql {
   return (context) => {
     const element = elementOf(context)
     if (isFloating(element)) return context.fill`${code(`q_array_${name}_floating`)}($1)`
+    if (isNested(element)) {
+      const list = context.names.fresh()
+      return bindName(list, context.value(0), nestedExtreme(element, list, name, context.names))
+    }
     if (needsKey(element)) {
       const item = context.names.fresh()
       const sorted = context.fill`list_sort(list_transform($1, lambda ${item}: {'k': ${comparisonKey(element, item, context.names)}, 'v': ${item}}))`
@@ -41,11 +48,60 @@ function withKeys(plain: Template, keyed: (context: RenderContext) => Sql): (con
   return (context) => (needsKey(elementOf(context)) ? keyed(context) : context.fill`${plain}`)
 }
 
-function firstOfEach(context: RenderContext): Sql {
-  const [item, index, other] = [context.names.fresh(), context.names.fresh(), context.names.fresh()]
+function firstOfEach(context: RenderContext, list = context.value(0)): Sql {
+  const [item, index] = [context.names.fresh(), context.names.fresh()]
+  const key = comparisonKey(elementOf(context), item, context.names)
+  return sql`list_filter(${list}, lambda ${item}, ${index}: list_position(${keysOf(context, list)}, ${key}) = ${index})`
+}
+
+/** The keys of a list's elements, in their order. */
+function keysOf(context: RenderContext, list: Sql): Sql {
+  const item = context.names.fresh()
+  return sql`list_transform(${list}, lambda ${item}: ${comparisonKey(elementOf(context), item, context.names)})`
+}
+
+/** The elements of a list, each once, that another list has, or that it has not. */
+function kept(context: RenderContext, list: Sql, other: Sql, has: boolean): Sql {
+  const item = context.names.fresh()
+  const key = comparisonKey(elementOf(context), item, context.names)
+  const found = has ? sql`IS NOT NULL` : sql`IS NULL`
+  return sql`list_filter(${firstOfEach(context, list)}, lambda ${item}: list_position(${keysOf(context, other)}, ${key}) ${found})`
+}
+
+function ofTwo(context: RenderContext, body: (a: Sql, b: Sql) => Sql): Sql {
+  const [a, b] = [context.value(0), context.value(1)]
+  return sql`CASE WHEN ${a} IS NOT NULL AND ${b} IS NOT NULL THEN ${body(a, b)} END`
+}
+
+const unitedByKeys = (context: RenderContext): Sql =>
+  ofTwo(context, (a, b) => firstOfEach(context, sql`list_concat(${a}, ${b})`))
+
+const sharedByKeys = (context: RenderContext): Sql =>
+  ofTwo(
+    context,
+    (a, b) =>
+      sql`CASE WHEN len(${a}) < len(${b}) THEN ${kept(context, b, a, true)} ELSE ${kept(context, a, b, true)} END`,
+  )
+
+const withoutByKeys = (context: RenderContext): Sql =>
+  ofTwo(context, (a, b) => sql`CASE WHEN len(${b}) = 0 THEN ${a} ELSE ${kept(context, a, b, false)} END`)
+
+const overlapByKeys = (context: RenderContext): Sql =>
+  sql`q_overlap(${keysOf(context, context.value(0))}, ${keysOf(context, context.value(1))})`
+
+const sequenceByKeys = (context: RenderContext): Sql =>
+  sql`q_cseq(${keysOf(context, context.value(0))}, ${keysOf(context, context.value(1))})`
+
+/** The place of the first element that `=` says is the value. */
+function position(context: RenderContext): Sql {
   const element = elementOf(context)
-  const keys = context.fill`list_transform($1, lambda ${other}: ${comparisonKey(element, other, context.names)})`
-  return context.fill`list_filter($1, lambda ${item}, ${index}: list_position(${keys}, ${comparisonKey(element, item, context.names)}) = ${index})`
+  const plain = !isFloating(element) && !needsKey(element) && element.kind !== 'row' && element.kind !== 'array'
+  const [list, value] = [context.value(0), context.value(1)]
+  const item = context.names.fresh()
+  const found = plain
+    ? sql`list_position(${list}, ${value})`
+    : sql`list_position(list_transform(${list}, lambda ${item}: ${equals(element, item, value, context.names)}), true)`
+  return sql`CASE WHEN ${list} IS NOT NULL AND ${value} IS NOT NULL THEN CAST(coalesce(${found}, 0) AS BIGINT) END`
 }
 
 function contains(context: RenderContext): Sql {
@@ -55,13 +111,27 @@ function contains(context: RenderContext): Sql {
   }
   const item = context.names.fresh()
   const same = equals(element, item, context.value(1), context.names)
-  return sql`q_any(list_transform(${context.value(0)}, lambda ${item}: ${same}))`
+  if (!isNested(element)) return sql`q_any(list_transform(${context.value(0)}, lambda ${item}: ${same}))`
+  // The first element that is equal, or that cannot be told to be another, decides.
+  const [answer, answers] = [context.names.fresh(), context.names.fresh()]
+  const told = sql`CASE WHEN ${item} IS NULL THEN 0 WHEN ${same} THEN 1 WHEN NOT ${same} THEN 0 ELSE 2 END`
+  const first = sql`list_filter(${answers}, lambda ${answer}: ${answer} > 0)[1]`
+  const decided = sql`CASE WHEN ${answers} IS NULL THEN NULL WHEN ${first} = 1 THEN true WHEN ${first} = 2 THEN ${indeterminate('contains')} WHEN list_position(${context.value(0)}, NULL) IS NULL THEN false END`
+  return sql`CASE WHEN ${context.value(1)} IS NOT NULL THEN ${bindName(answers, sql`list_transform(${context.value(0)}, lambda ${item}: ${told})`, decided)} END`
+}
+
+function indeterminate(name: string): Sql {
+  const message = `NOT_SUPPORTED: ${name} does not support arrays with elements that are null or contain null`
+  return sql`u_raise(${literal(message)})`
 }
 
 function removed(context: RenderContext): Sql {
   const item = context.names.fresh()
   const same = equals(elementOf(context), item, context.value(1), context.names)
-  return context.fill`CASE WHEN $2 IS NOT NULL THEN list_filter($1, lambda ${item}: coalesce(NOT ${same}, true)) END`
+  const unlike = isNested(elementOf(context))
+    ? sql`CASE WHEN ${item} IS NULL THEN true ELSE NOT coalesce(${same}, ${indeterminate('array_remove')}) END`
+    : sql`coalesce(NOT ${same}, true)`
+  return context.fill`CASE WHEN $2 IS NOT NULL THEN list_filter($1, lambda ${item}: ${unlike}) END`
 }
 
 function concatenated(context: RenderContext): Sql {
@@ -95,16 +165,39 @@ const zips = [2, 3, 4, 5].map((count) => {
   )
 })
 
+function sorted(context: RenderContext, element: SqlType): Sql {
+  if (!needsKey(element)) return context.fill`q_array_sort($1)`
+  const item = context.names.fresh()
+  const pair = context.names.fresh()
+  const keyed = sql`{'n': ${item} IS NULL, 'k': ${comparisonKey(element, item, context.names)}, 'v': ${item}}`
+  return sql`list_transform(list_sort(list_transform(${context.value(0)}, lambda ${item}: ${keyed})), lambda ${pair}: ${pair}.v)`
+}
+
+const wrongAnswer = sql`u_raise('INVALID_FUNCTION_ARGUMENT: Lambda comparator must return either -1, 0, or 1')`
+
 /** The comparator of array_sort: merge sort needs calls back and forth, so a rank is computed by comparing all pairs. */
 function sortedBy(context: RenderContext): Sql {
   const { names } = context
   const [item, index, other, at, ranked] = [names.fresh(), names.fresh(), names.fresh(), names.fresh(), names.fresh()]
   const compare = context.lambda(1)
   const list = context.value(0)
-  const before = sql`coalesce(${compare.apply(other, item)}, 0)`
-  const rank = sql`len(list_filter(list_transform(${list}, lambda ${other}, ${at}: ${at} <> ${index} AND (${before} < 0 OR (${before} = 0 AND ${at} < ${index}))), lambda ${ranked}: ${ranked}))`
-  const sorted = names.fresh()
-  return sql`list_transform(list_sort(list_transform(${list}, lambda ${item}, ${index}: {'r': ${rank}, 'v': ${item}})), lambda ${sorted}: ${sorted}.v)`
+  const answer = names.fresh()
+  const before = bindName(
+    answer,
+    compare.apply(other, item),
+    sql`CASE WHEN coalesce(${answer} NOT IN (-1, 0, 1), true) THEN ${wrongAnswer} ELSE ${answer} < 0 OR (${answer} = 0 AND ${at} < ${index}) END`,
+  )
+  const rank = sql`len(list_filter(list_transform(${list}, lambda ${other}, ${at}: CASE WHEN ${at} = ${index} THEN false ELSE ${before} END), lambda ${ranked}: ${ranked}))`
+  const pair = names.fresh()
+  return sql`list_transform(list_sort(list_transform(${list}, lambda ${item}, ${index}: {'r': ${rank}, 'v': ${item}})), lambda ${pair}: ${pair}.v)`
+}
+
+/** A sequence of timestamps as they are held up to microseconds. */
+function steps(of: Template): (context: RenderContext) => Sql {
+  return (context) => {
+    if (isFine(context.types[0]!)) throw notSupportedPrecision(context.types[0]!)
+    return context.fill`${of}`
+  }
 }
 
 export const arrayFunctions: readonly FunctionDefinition[] = [
@@ -120,11 +213,9 @@ export const arrayFunctions: readonly FunctionDefinition[] = [
     'array(E)',
     (context) => {
       const element = elementOf(context)
-      if (!needsKey(element)) return context.fill`q_array_sort($1)`
-      const item = context.names.fresh()
-      const pair = context.names.fresh()
-      const keyed = sql`{'n': ${item} IS NULL, 'k': ${comparisonKey(element, item, context.names)}, 'v': ${item}}`
-      return sql`list_transform(list_sort(list_transform(${context.value(0)}, lambda ${item}: ${keyed})), lambda ${pair}: ${pair}.v)`
+      if (!isNested(element)) return sorted(context, element)
+      const list = context.names.fresh()
+      return bindName(list, sorted(context, element), checkedOrder(element, list, context.names))
     },
     GROWING,
   ),
@@ -132,20 +223,30 @@ export const arrayFunctions: readonly FunctionDefinition[] = [
   scalar(
     'array_union(array(E), array(E)) where E comparable',
     'array(E)',
-    'CASE WHEN $1 IS NULL OR $2 IS NULL THEN NULL ELSE q_array_union($1, $2) END',
+    withKeys(template('CASE WHEN $1 IS NULL OR $2 IS NULL THEN NULL ELSE q_array_union($1, $2) END'), unitedByKeys),
     PARTIAL,
   ),
-  scalar('array_intersect(array(E), array(E)) where E comparable', 'array(E)', 'q_array_intersect($1, $2)', PARTIAL),
-  scalar('array_except(array(E), array(E)) where E comparable', 'array(E)', 'q_array_except($1, $2)', PARTIAL),
-  scalar('arrays_overlap(array(E), array(E)) where E comparable', 'boolean', 'q_overlap($1, $2)', PARTIAL),
-  scalar('array_remove(array(E), E) where E comparable', 'array(E)', removed, PARTIAL),
   scalar(
-    'array_position(array(T), T) where T comparable',
-    'bigint',
-    'CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN CAST(coalesce(list_position($1, $2), 0) AS BIGINT) END',
+    'array_intersect(array(E), array(E)) where E comparable',
+    'array(E)',
+    withKeys(template('q_array_intersect($1, $2)'), sharedByKeys),
     PARTIAL,
   ),
-  scalar('contains(array(T), T) where T comparable', 'boolean', contains, TOTAL),
+  scalar(
+    'array_except(array(E), array(E)) where E comparable',
+    'array(E)',
+    withKeys(template('q_array_except($1, $2)'), withoutByKeys),
+    PARTIAL,
+  ),
+  scalar(
+    'arrays_overlap(array(E), array(E)) where E comparable',
+    'boolean',
+    withKeys(template('q_overlap($1, $2)'), overlapByKeys),
+    PARTIAL,
+  ),
+  scalar('array_remove(array(E), E) where E comparable', 'array(E)', removed, PARTIAL),
+  scalar('array_position(array(T), T) where T comparable', 'bigint', position, PARTIAL),
+  scalar('contains(array(T), T) where T comparable', 'boolean', contains, PARTIAL),
   scalar('array_max(array(T)) where T orderable', 'T', arrayExtreme('max'), PARTIAL),
   scalar('array_min(array(T)) where T orderable', 'T', arrayExtreme('min'), PARTIAL),
   scalar('array_join(array(E), varchar)', 'varchar', arrayJoin, PARTIAL),
@@ -184,7 +285,12 @@ export const arrayFunctions: readonly FunctionDefinition[] = [
   ),
   scalar('ngrams(array(T), integer)', 'array(array(T))', 'q_ngrams($1, $2)', GROWING),
   scalar('combinations(array(T), integer)', 'array(array(T))', 'q_comb($1, $2)', GROWING),
-  scalar('contains_sequence(array(T), array(T)) where T comparable', 'boolean', 'q_cseq($1, $2)', PARTIAL),
+  scalar(
+    'contains_sequence(array(T), array(T)) where T comparable',
+    'boolean',
+    withKeys(template('q_cseq($1, $2)'), sequenceByKeys),
+    PARTIAL,
+  ),
   scalar('dot_product(array(double), array(double))', 'double', 'q_dot($1, $2)', PARTIAL),
   scalar('euclidean_distance(array(double), array(double))', 'double', 'q_euc($1, $2)', PARTIAL),
   scalar('cosine_similarity(array(double), array(double))', 'double', 'q_cos($1, $2)', PARTIAL),
@@ -213,13 +319,13 @@ export const arrayFunctions: readonly FunctionDefinition[] = [
   scalar(
     'sequence(timestamp(p), timestamp(p), interval day to second)',
     'array(timestamp(p))',
-    'q_sequence_millis($1, $2, $3)',
+    steps(template('q_sequence_millis($1, $2, $3)')),
     GROWING,
   ),
   scalar(
     'sequence(timestamp(p), timestamp(p), interval year to month)',
     'array(timestamp(p))',
-    'q_sequence_months($1, $2, $3)',
+    steps(template('q_sequence_months($1, $2, $3)')),
     GROWING,
   ),
 ]

@@ -1,4 +1,4 @@
-import { GROWING, PARTIAL, named, scalar, type FunctionDefinition } from '../function-definition.ts'
+import { PARTIAL, named, scalar, type FunctionDefinition } from '../function-definition.ts'
 
 /** Encodings take text or the same text as bytes. */
 function decoder(name: string, call: (text: string) => string): FunctionDefinition[] {
@@ -22,9 +22,10 @@ export const binaryFunctions: readonly FunctionDefinition[] = [
   ...decoder('from_base64url', (x) => `u_from_base64url(${x})`),
   scalar('to_base32(varbinary)', 'varchar', 'u_to_base32($1)', PARTIAL),
   ...decoder('from_base32', (x) => `u_from_base32(${x})`),
-  ...named(['md5', 'sha256'], (name) => scalar(`${name}(varbinary)`, 'varbinary', `unhex(${name}($1))`, GROWING)),
-  scalar('sha1(varbinary)', 'varbinary', 'unhex(sha1($1))', PARTIAL),
-  scalar('sha512(varbinary)', 'varbinary', 'u_sha512($1)', GROWING),
+  ...named(['md5', 'sha1', 'sha256'], (name) =>
+    scalar(`${name}(varbinary)`, 'varbinary', `unhex(${name}($1))`, PARTIAL),
+  ),
+  scalar('sha512(varbinary)', 'varbinary', 'u_sha512($1)', PARTIAL),
   ...named(['md5', 'sha1', 'sha256', 'sha512'], (name) =>
     scalar(`hmac_${name}(varbinary, varbinary)`, 'varbinary', `u_hmac_${name}($1, $2)`, PARTIAL),
   ),

@@ -4,7 +4,7 @@ import { varchar } from '../../types/sql-type.ts'
 import { currentDate, dateTimeText, localText, offsetMillis } from '../casts-datetime.ts'
 import { compiledFormat, JODA_FORMAT, MYSQL_FORMAT, type FormatStyle } from '../datetime-format.ts'
 import { bindName } from '../fill-template.ts'
-import { PARTIAL, TOTAL, scalar, type CallRisk, type FunctionDefinition } from '../function-definition.ts'
+import { PARTIAL, TOTAL, named, scalar, type CallRisk, type FunctionDefinition } from '../function-definition.ts'
 import { notSupportedPrecision } from '../precision-guard.ts'
 import type { RenderContext } from '../rendering.ts'
 import { canonicalZone } from '../time-zones.ts'
@@ -26,7 +26,7 @@ function field(
         scalar(
           `${name}(${kind}(p) with time zone)`,
           'bigint',
-          (context) => bigint(kind === 'time' ? context.fill`$1.t` : context.fill`q_local($1.t, $1.z)`),
+          (context) => bigint(kind === 'time' ? nativeOf(context) : context.fill`q_local($1.t, $1.z)`),
           risk,
         ),
       ]
@@ -34,11 +34,18 @@ function field(
   )
 }
 
-/** The first argument as TIMESTAMP or TIME, whatever its precision: fields down to milliseconds do not see the rest. */
+/** The first argument as TIMESTAMP or (local) TIME, whatever its precision: fields down to milliseconds do not see the rest. */
 function nativeOf(context: RenderContext): Sql {
   const type = context.types[0]!
-  if (!isFine(type)) return context.value(0)
-  return type.kind === 'time' ? context.fill`q_time_of_micros($1 // 1000000)` : context.fill`$1.t`
+  if (!isFine(type)) return type.kind === 'time with time zone' ? context.fill`$1.t` : context.value(0)
+  switch (type.kind) {
+    case 'time':
+      return context.fill`q_time_of_micros($1 // 1000000)`
+    case 'time with time zone':
+      return context.fill`q_time_of_micros($1.t // 1000000)`
+    default:
+      return context.fill`$1.t`
+  }
 }
 
 const dated = ['date', 'timestamp'] as const
@@ -50,8 +57,7 @@ const fields = [
   ...field(['month'], (x) => sql`month(${x})`, dated, TOTAL),
   ...field(['week', 'week_of_year'], (x) => sql`week(${x})`, dated, PARTIAL),
   ...field(['year_of_week', 'yow'], (x) => sql`isoyear(${x})`, dated, PARTIAL),
-  ...field(['day'], (x) => sql`day(${x})`, dated, TOTAL),
-  ...field(['day_of_month'], (x) => sql`day(${x})`, dated, PARTIAL),
+  ...field(['day', 'day_of_month'], (x) => sql`day(${x})`, dated, TOTAL),
   ...field(['day_of_week', 'dow'], (x) => sql`isodow(${x})`, dated, PARTIAL),
   ...field(['day_of_year', 'doy'], (x) => sql`dayofyear(${x})`, dated, PARTIAL),
   ...field(['hour'], (x) => sql`hour(${x})`, timed, PARTIAL),
@@ -63,8 +69,9 @@ const fields = [
 const intervalFields = [
   scalar('year(interval year to month)', 'bigint', 'CAST($1 // 12 AS BIGINT)', TOTAL),
   scalar('month(interval year to month)', 'bigint', 'CAST($1 % 12 AS BIGINT)', TOTAL),
-  scalar('day(interval day to second)', 'bigint', '($1 // 86400000)', TOTAL),
-  scalar('day_of_month(interval day to second)', 'bigint', '($1 // 86400000)', PARTIAL),
+  ...named(['day', 'day_of_month'], (name) =>
+    scalar(`${name}(interval day to second)`, 'bigint', '($1 // 86400000)', TOTAL),
+  ),
   scalar('hour(interval day to second)', 'bigint', '($1 // 3600000 % 24)', PARTIAL),
   scalar('minute(interval day to second)', 'bigint', '($1 // 60000 % 60)', PARTIAL),
   scalar('second(interval day to second)', 'bigint', '($1 // 1000 % 60)', PARTIAL),
@@ -73,16 +80,10 @@ const intervalFields = [
 ]
 
 /** A zone argument as Trino's id: checked while rendering where it is a literal, else for each value. */
-function zoneArgument(
-  context: RenderContext,
-  index: number,
-  error = (zone: string): string => `INVALID_FUNCTION_ARGUMENT: '${zone}' is not a valid time zone`,
-): Sql {
+function zoneArgument(context: RenderContext, index: number, read: 'u_zone' | 'u_supported_zone' = 'u_zone'): Sql {
   const constant = context.constant(index)
-  if (typeof constant !== 'string') return sql`u_zone(${context.value(index)})`
-  const zone = canonicalZone(constant)
-  if (zone !== undefined) return literal(zone)
-  return sql`CAST(u_raise(${literal(error(constant))}) AS VARCHAR)`
+  const zone = typeof constant === 'string' ? canonicalZone(constant) : undefined
+  return zone === undefined ? sql`${code(read)}(${context.value(index)})` : literal(zone)
 }
 
 function zoned(context: RenderContext, instant: Sql, zone: Sql): Sql {
@@ -94,8 +95,11 @@ function zoned(context: RenderContext, instant: Sql, zone: Sql): Sql {
 }
 
 function atTimezone(context: RenderContext): Sql {
+  return atZone(context, zoneArgument(context, 1))
+}
+
+function atZone(context: RenderContext, zone: Sql): Sql {
   const x = context.value(0)
-  const zone = zoneArgument(context, 1)
   if (isFine(context.types[0]!)) {
     return sql`CASE WHEN ${x} IS NOT NULL AND ${context.value(1)} IS NOT NULL THEN {'t': ${x}.t, 'p': ${x}.p, 'z': ${zone}} END`
   }
@@ -120,7 +124,7 @@ function timeAtTimezone(context: RenderContext): Sql {
     zone === undefined
       ? sql`q_offmin(make_timestamp(CAST(${integer(context.session.startTimeMillis * 1000)} AS BIGINT)), ${zoneArgument(context, 1)})`
       : integer(offsetMillis({ ...context.session, timeZone: zone }) / 60_000)
-  return context.fill`CASE WHEN $1 IS NOT NULL THEN {'t': q_time_of_micros((q_time_zone_key($1) + CAST(${offset} AS BIGINT) * 60000000 + 86400000000) % 86400000000), 'o': CAST(${offset} AS INTEGER)} END`
+  return context.fill`CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN {'t': q_time_of_micros((q_time_zone_key($1) + CAST(${offset} AS BIGINT) * 60000000 + 86400000000) % 86400000000), 'o': CAST(${offset} AS INTEGER)} END`
 }
 
 /** The query's start as an instant. */
@@ -247,9 +251,16 @@ export const datetimeFunctions: readonly FunctionDefinition[] = [
   scalar('at_timezone(time(p) with time zone, varchar(x))', 'time(p) with time zone', timeAtTimezone, PARTIAL, {
     hidden: true,
   }),
+  scalar(
+    'at_timezone(timestamp(p) with time zone, interval day to second)',
+    'timestamp(p) with time zone',
+    (context) => atZone(context, context.fill`q_offset_zone(q_zone_offset($2))`),
+    PARTIAL,
+    { hidden: 'unlisted' },
+  ),
   scalar('with_timezone(timestamp(p), varchar(x))', 'timestamp(p) with time zone', withTimezone, PARTIAL),
   scalar('timezone(timestamp(p) with time zone)', 'varchar', '$1.z', PARTIAL),
-  scalar('timezone(time(p) with time zone)', 'varchar', 'q_offset_zone($1.o)', PARTIAL),
+  scalar('timezone(time(p) with time zone)', 'varchar', 'q_offset_text($1.o)', PARTIAL),
   scalar('timezone_hour(timestamp(p) with time zone)', 'bigint', 'CAST(q_offmin($1.t, $1.z) // 60 AS BIGINT)', PARTIAL),
   scalar(
     'timezone_minute(timestamp(p) with time zone)',
@@ -269,17 +280,13 @@ export const datetimeFunctions: readonly FunctionDefinition[] = [
   scalar(
     'from_unixtime(double, varchar(x))',
     'timestamp(3) with time zone',
-    (context) =>
-      fromUnixTime(
-        context,
-        zoneArgument(context, 1, (zone) => `NOT_SUPPORTED: Time zone not supported: ${zone}`),
-      ),
+    (context) => fromUnixTime(context, zoneArgument(context, 1, 'u_supported_zone')),
     PARTIAL,
   ),
   scalar(
     'from_unixtime(double, bigint, bigint)',
     'timestamp(3) with time zone',
-    (context) => fromUnixTime(context, context.fill`q_offset_zone($2 * 60 + $3)`),
+    (context) => fromUnixTime(context, context.fill`q_offset_zone(q_offset_minutes($2 * 60 + $3))`),
     PARTIAL,
   ),
   scalar(

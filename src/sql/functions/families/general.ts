@@ -1,10 +1,12 @@
 import { code, integer, joined, literal, sql, type Sql } from '../../text/sql.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
-import { typedNull } from '../../types/duckdb-representation.ts'
+import { isFine, isTypedNull, typedNull } from '../../types/duckdb-representation.ts'
 import { isFloating, VARCHAR, type SqlType } from '../../types/sql-type.ts'
 import { typeName } from '../../types/type-text.ts'
 import { textOf } from '../casts.ts'
 import { comparisonKey, needsKey } from '../comparison.ts'
+import { isNested, nestedExtreme } from '../extremes.ts'
+import { bindName } from '../fill-template.ts'
 import { GROWING, PARTIAL, named, scalar, type FunctionDefinition } from '../function-definition.ts'
 import type { RenderContext } from '../rendering.ts'
 
@@ -12,7 +14,12 @@ import type { RenderContext } from '../rendering.ts'
 function extreme(context: RenderContext, name: 'greatest' | 'least'): Sql {
   const values = context.args.map((_, i) => context.value(i))
   const type = context.types[0]!
-  if (isFloating(type)) return values.reduce((left, right) => sql`${code(`q_f${name}`)}(${left}, ${right})`)
+  const which = name === 'greatest' ? 'max' : 'min'
+  if (isFloating(type)) return sql`${code(`q_array_${which}_floating`)}([${joined(values, ', ')}])`
+  if (isNested(type)) {
+    const all = context.names.fresh()
+    return bindName(all, sql`[${joined(values, ', ')}]`, nestedExtreme(type, all, which, context.names))
+  }
   const anyNull = joined(
     values.map((value) => sql`${value} IS NULL`),
     ' OR ',
@@ -43,24 +50,31 @@ function formatKind(type: SqlType): string {
     case 'integer':
     case 'bigint':
       return 'integer'
-    case 'real':
-    case 'double':
-      return 'double'
     default:
       return type.kind
   }
 }
 
+/** Times as `u_format` takes them: local, zones with the seconds they are ahead of UTC. */
 function formatValue(x: Sql, type: SqlType, context: RenderContext): Sql {
-  if (type.kind === 'real' || type.kind === 'double') return sql`${code(`q_java_${type.kind}`)}(${x})`
-  if (type.kind === 'json') return x
-  if (type.kind === 'timestamp' && type.precision <= 6) {
-    return sql`replace(regexp_replace(q_text_timestamp(${x}, ${integer(type.precision)}), ':00(\\.0*)?$', ''), ' ', 'T')`
+  if (isTypedNull(x)) return typedNull(VARCHAR)
+  switch (type.kind) {
+    case 'real':
+    case 'double':
+      return sql`${code(`q_java_${type.kind}`)}(${x})`
+    case 'json':
+      return x
+    case 'date':
+      return sql`q_wire_date(${x})`
+    case 'timestamp with time zone': {
+      const local = isFine(type)
+        ? sql`q_text_timestamp_fine({'t': q_local(${x}.t, ${x}.z), 'p': ${x}.p}, ${integer(type.precision)})`
+        : sql`q_text_timestamp(q_local(${x}.t, ${x}.z), ${integer(type.precision)})`
+      return sql`${local}||'|'||(epoch_us(q_off(${x}.t, ${x}.z)) // 1000000)||'|'||${x}.z`
+    }
+    default:
+      return textOf(x, type, context)
   }
-  if (type.kind === 'time' && type.precision <= 6) {
-    return sql`regexp_replace(q_text_time(${x}, ${integer(type.precision)}), ':00(\\.0*)?$', '')`
-  }
-  return textOf(x, type, context)
 }
 
 export const generalFunctions: readonly FunctionDefinition[] = [

@@ -1,15 +1,7 @@
 import { code, integer, joined, sql, type Sql } from '../../text/sql.ts'
 import { decimal, type DecimalType } from '../../types/sql-type.ts'
 import { decimalOperator } from '../decimal-operators.ts'
-import {
-  GROWING,
-  PARTIAL,
-  TOTAL,
-  named,
-  scalar,
-  type Bindings,
-  type FunctionDefinition,
-} from '../function-definition.ts'
+import { PARTIAL, TOTAL, named, scalar, type Bindings, type FunctionDefinition } from '../function-definition.ts'
 import type { RenderContext } from '../rendering.ts'
 
 const integers = ['tinyint', 'smallint', 'integer', 'bigint'] as const
@@ -33,7 +25,11 @@ function cutDecimal(name: 'round' | 'trunc'): (context: RenderContext) => Sql {
   return (context) => {
     const type = context.types[0] as DecimalType
     const whole = context.fill`CAST($1 AS $R)`
-    const cut = (digits: number): Sql => context.fill`CAST(${code(name)}(${whole}, ${integer(digits)}) AS $R)`
+    const cut = (digits: number): Sql => {
+      const text = context.fill`CAST(${code(name)}(${whole}, ${integer(digits)}) AS $R)`
+      // DuckDB makes a zero of whatever has no digit left, NULL included.
+      return digits <= type.scale - type.precision ? context.fill`CASE WHEN $1 IS NOT NULL THEN ${text} END` : text
+    }
     const constant = context.constant(1)
     if (typeof constant === 'bigint' || typeof constant === 'number') {
       const digits = Number(constant)
@@ -138,8 +134,7 @@ export const mathFunctions: readonly FunctionDefinition[] = [
   scalar('log10(double)', 'double', 'q_log10($1)', PARTIAL),
   scalar('log2(double)', 'double', 'q_log2($1)', PARTIAL),
   scalar('log(double, double)', 'double', '(q_ln($2) / q_ln($1))', PARTIAL),
-  scalar('pow(double, double)', 'double', 'q_pow($1, $2)', PARTIAL),
-  scalar('power(double, double)', 'double', 'q_pow($1, $2)', GROWING),
+  ...named(['pow', 'power'], (name) => scalar(`${name}(double, double)`, 'double', 'q_pow($1, $2)', PARTIAL)),
   ...named(['sin', 'cos', 'tan'], (name) =>
     scalar(`${name}(double)`, 'double', outside('isinf($1)', `${name}($1)`), PARTIAL),
   ),
@@ -151,7 +146,12 @@ export const mathFunctions: readonly FunctionDefinition[] = [
   ),
   scalar('atan2(double, double)', 'double', 'atan2($1, $2)', PARTIAL),
   scalar('width_bucket(double, double, double, bigint)', 'bigint', 'q_width_bucket($1, $2, $3, $4)', PARTIAL),
-  scalar('width_bucket(double, array(double))', 'bigint', 'q_width_bucket_a($1, $2)', PARTIAL),
+  scalar(
+    'width_bucket(double, array(double))',
+    'bigint',
+    'q_width_bucket_a($1, list_transform($2, lambda q2: coalesce(q2, CAST(0 AS DOUBLE))))',
+    PARTIAL,
+  ),
   scalar('bit_count(bigint, bigint)', 'bigint', 'q_bitcount($1, $2)', PARTIAL),
   scalar('bitwise_and(bigint, bigint)', 'bigint', '($1 & $2)', PARTIAL),
   scalar('bitwise_or(bigint, bigint)', 'bigint', '($1 | $2)', PARTIAL),

@@ -1,6 +1,7 @@
 import { literal, sql, type Sql } from '../../text/sql.ts'
 import { template, type Template } from '../../text/template.ts'
 import { varchar } from '../../types/sql-type.ts'
+import { bindName } from '../fill-template.ts'
 import { GROWING, PARTIAL, scalar, type FunctionDefinition } from '../function-definition.ts'
 import { nativePattern, nativeReplacement } from '../regexp/native-pattern.ts'
 import type { RenderContext } from '../rendering.ts'
@@ -43,8 +44,14 @@ function replacedByLambda(context: RenderContext): Sql {
   const text = context.value(0)
   const pattern = context.value(1)
   const body = context.lambda(2).apply(sql`CAST(CAST(${groups}[${index}] AS JSON) AS VARCHAR[])`)
-  const parts = sql`list_transform(range(1, len(${gaps}) + 1), lambda ${index}: ${gaps}[${index}] || CASE WHEN ${index} <= len(${groups}) THEN coalesce(${body}, '') ELSE '' END)`
-  const joined = sql`array_to_string(${parts}, '')`
+  const parts = sql`list_transform(range(1, len(${gaps}) + 1), lambda ${index}: ${gaps}[${index}] || CASE WHEN ${index} <= len(${groups}) THEN ${body} ELSE '' END)`
+  // NULL for a match makes all of it NULL.
+  const made = names.fresh()
+  const joined = bindName(
+    made,
+    parts,
+    sql`CASE WHEN list_position(${made}, NULL) IS NULL THEN array_to_string(${made}, '') END`,
+  )
   const withGaps = sql`list_transform([u_rx_gaps(${text}, ${pattern})], lambda ${gaps}: ${joined})[1]`
   return sql`CASE WHEN ${text} IS NOT NULL AND ${pattern} IS NOT NULL THEN list_transform([u_rx_groups(${text}, ${pattern})], lambda ${groups}: ${withGaps})[1] END`
 }

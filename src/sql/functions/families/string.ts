@@ -1,3 +1,4 @@
+import { EngineError } from '../../../shared/engine-error.ts'
 import { joined, sql, type Sql } from '../../text/sql.ts'
 import { char, varchar } from '../../types/sql-type.ts'
 import { GROWING, PARTIAL, TOTAL, scalar, type Bindings, type FunctionDefinition } from '../function-definition.ts'
@@ -10,7 +11,14 @@ function replacedLength({ numbers }: Bindings): ReturnType<typeof varchar> {
 }
 
 function concatenated(context: RenderContext): Sql {
-  return sql`(${joined(valuesOf(context), ' || ')})`
+  return balancedConcat(valuesOf(context))
+}
+
+/** A chain of `||` would nest as deep as it is long. */
+function balancedConcat(values: readonly Sql[]): Sql {
+  if (values.length <= 8) return sql`(${joined(values, ' || ')})`
+  const middle = values.length >> 1
+  return sql`(${balancedConcat(values.slice(0, middle))} || ${balancedConcat(values.slice(middle))})`
 }
 
 function valuesOf(context: RenderContext): readonly Sql[] {
@@ -19,6 +27,9 @@ function valuesOf(context: RenderContext): readonly Sql[] {
 
 /** Separator first; NULL parts are left out. */
 function joinedWithSeparator(context: RenderContext): Sql {
+  if (context.args.length < 2) {
+    throw new EngineError('INVALID_FUNCTION_ARGUMENT', 'There must be two or more arguments to concat_ws')
+  }
   return sql`concat_ws(${joined(valuesOf(context), ', ')})`
 }
 
@@ -29,7 +40,7 @@ function trims(name: string): FunctionDefinition[] {
     scalar(`${name}(varchar(x))`, 'varchar(x)', `${name}($1, ${WHITESPACE})`, TOTAL),
     scalar(`${name}(varchar(x), CodePoints)`, 'varchar(x)', `${name}($1, $2)`, TOTAL),
     scalar(`${name}(char(x))`, 'varchar(x)', `${name}(rtrim($1, ' '), ${WHITESPACE})`, TOTAL),
-    scalar(`${name}(char(x), CodePoints)`, 'varchar(x)', `${name}(rtrim($1, ' '), $2)`, TOTAL),
+    scalar(`${name}(char(x), CodePoints)`, 'varchar(x)', `rtrim(${name}(rtrim($1, ' '), $2), ' ')`, TOTAL),
   ]
 }
 

@@ -1,6 +1,6 @@
 import { invalidArgument } from './scalar-function.ts'
 
-const months = [
+export const monthNames = [
   'January',
   'February',
   'March',
@@ -14,7 +14,7 @@ const months = [
   'November',
   'December',
 ]
-const weekdays = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday']
+export const weekdayNames = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday']
 
 interface Fields {
   readonly year: number
@@ -71,9 +71,9 @@ export function formatMysql(micros: bigint, _zone: string, _offset: bigint, form
   return format.replaceAll(/%([^])/g, (_all, letter: string) => {
     switch (letter) {
       case 'a':
-        return weekdays[f.weekday]!.slice(0, 3)
+        return weekdayNames[f.weekday]!.slice(0, 3)
       case 'b':
-        return months[f.month - 1]!.slice(0, 3)
+        return monthNames[f.month - 1]!.slice(0, 3)
       case 'c':
         return String(f.month)
       case 'd':
@@ -96,7 +96,7 @@ export function formatMysql(micros: bigint, _zone: string, _offset: bigint, form
       case 'l':
         return String(hour12(f.hour))
       case 'M':
-        return months[f.month - 1]!
+        return monthNames[f.month - 1]!
       case 'm':
         return pad(f.month, 2)
       case 'p':
@@ -111,7 +111,7 @@ export function formatMysql(micros: bigint, _zone: string, _offset: bigint, form
       case 'v':
         return pad(f.week, 2)
       case 'W':
-        return weekdays[f.weekday]!
+        return weekdayNames[f.weekday]!
       case 'x':
         return pad(f.weekYear, 4)
       case 'Y':
@@ -181,11 +181,15 @@ function field(letter: string, count: number, { fields: f, zone, offsetMinutes, 
     case 'e':
       return pad(f.weekday === 0 ? 7 : f.weekday, count)
     case 'E':
-      return count >= 4 ? weekdays[f.weekday]! : weekdays[f.weekday]!.slice(0, 3)
+      return count >= 4 ? weekdayNames[f.weekday]! : weekdayNames[f.weekday]!.slice(0, 3)
     case 'D':
       return pad(f.dayOfYear, count)
     case 'M':
-      return count >= 4 ? months[f.month - 1]! : count === 3 ? months[f.month - 1]!.slice(0, 3) : pad(f.month, count)
+      return count >= 4
+        ? monthNames[f.month - 1]!
+        : count === 3
+          ? monthNames[f.month - 1]!.slice(0, 3)
+          : pad(f.month, count)
     case 'd':
       return pad(f.day, count)
     case 'a':
@@ -218,7 +222,8 @@ function offsetText(minutes: number, colon: boolean): string {
   return `${minutes < 0 ? '-' : '+'}${pad(Math.floor(size / 60), 2)}${colon ? ':' : ''}${pad(size % 60, 2)}`
 }
 
-function zoneName(zone: string, millis: number, long: boolean): string {
+/** `CET`, `Central European Time`: what a zone is called at an instant. */
+export function zoneName(zone: string, millis: number, long: boolean): string {
   if (/^[+-]/.test(zone)) return zone
   const parts = new Intl.DateTimeFormat('en-US', {
     timeZone: zone || 'UTC',

@@ -2,7 +2,7 @@ import { daysFromCivil, daysInMonth, parseDate, parseTime, parseTimestamp } from
 import { canonicalZone, zoneOfOffset } from '../time-zones.ts'
 import { formatDateTime, formatMysql } from './datetime-print.ts'
 import { parseJoda, parseMysql, parseTeradata, type ParsedFields } from './datetime-parse.ts'
-import { invalidArgument, invalidCast, type ScalarFunction } from './scalar-function.ts'
+import { invalidArgument, invalidCast, SqlFailure, type ScalarFunction } from './scalar-function.ts'
 
 const DAY = 86_400_000_000n
 
@@ -17,7 +17,13 @@ function rounded(micros: bigint, picos: number, precision: number): bigint {
 function timestampMicros(text: string, precision: bigint): bigint {
   const parsed = parseTimestamp(text)
   if (parsed === undefined) throw invalidCast(`Value cannot be cast to timestamp: ${text}`)
-  return rounded(parsed.micros, parsed.picos, Number(precision)) / 1_000_000n
+  return within(rounded(parsed.micros, parsed.picos, Number(precision)) / 1_000_000n, text)
+}
+
+/** Microseconds are held in 64 bits. */
+function within(micros: bigint, text: string): bigint {
+  if (BigInt.asIntN(64, micros) !== micros) throw invalidCast(`Value cannot be cast to timestamp: ${text}`)
+  return micros
 }
 
 /** `micros picos`: local time finer than microseconds. */
@@ -26,7 +32,7 @@ function timestampFine(text: string, precision: bigint): string {
   if (parsed === undefined) throw invalidCast(`Value cannot be cast to timestamp: ${text}`)
   const all = rounded(parsed.micros, parsed.picos, Number(precision))
   const micros = all >= 0n ? all / 1_000_000n : -((-all + 999_999n) / 1_000_000n)
-  return `${micros} ${all - micros * 1_000_000n}`
+  return `${within(micros, text)} ${all - micros * 1_000_000n}`
 }
 
 /** The zone in a timestamp's text; empty where there is none. */
@@ -60,6 +66,13 @@ const timeOffset = (text: string): bigint => BigInt(parseTime(text)?.offset ?? 0
 function zone(text: string): string {
   const found = canonicalZone(text)
   if (found === undefined) throw invalidArgument(`'${text}' is not a valid time zone`)
+  return found
+}
+
+/** As functions that do not name a bad zone an invalid argument read it. */
+function supportedZone(text: string): string {
+  const found = canonicalZone(text)
+  if (found === undefined) throw new SqlFailure('NOT_SUPPORTED', `Time zone not supported: ${text}`)
   return found
 }
 
@@ -126,6 +139,7 @@ export const datetimeFunctions: readonly ScalarFunction[] = [
   { name: 'u_text_to_time_zone_picos', parameters: ['VARCHAR', 'BIGINT'], returns: 'BIGINT', call: timeZonePicos },
   { name: 'u_text_time_offset', parameters: ['VARCHAR'], returns: 'BIGINT', call: timeOffset },
   { name: 'u_zone', parameters: ['VARCHAR'], returns: 'VARCHAR', call: zone },
+  { name: 'u_supported_zone', parameters: ['VARCHAR'], returns: 'VARCHAR', call: supportedZone },
   { name: 'u_iso_date', parameters: ['VARCHAR'], returns: 'BIGINT', call: isoDate },
   { name: 'u_iso_timestamp', parameters: ['VARCHAR', 'BIGINT'], returns: 'VARCHAR', call: isoTimestamp },
   {

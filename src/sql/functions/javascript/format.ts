@@ -1,23 +1,32 @@
+import { floating, wholeNumber } from './format-numbers.ts'
+import { javaText, javaTimeOf, TIME_CONVERSIONS, timeField, type JavaTime } from './format-times.ts'
 import { invalidArgument, type ScalarFunction } from './scalar-function.ts'
 
 interface Value {
-  /** What the value is: `integer`, `double`, `decimal`, `boolean`, `varchar`, `date` … */
+  /** What the value is: `integer`, `double`, `real`, `decimal`, `boolean`, `varchar`, `date` … */
   readonly k: string
   readonly v: string | null
 }
 
 const SPECIFIER =
-  /%(?:(?<index>\d+)\$|(?<same><))?(?<flags>[-#+ 0,(]*)(?<width>\d+)?(?:\.(?<precision>\d+))?(?<conversion>[a-zA-Z%])/g
+  /%(?:(?<index>\d+)\$)?(?<flags>[-#+ 0,(<]*)(?<width>\d+)?(?:\.(?<precision>\d+))?(?<time>[tT])?(?<conversion>[a-zA-Z%])/g
 
 /** One place of a pattern: `%-10.2f`. */
 interface Specifier {
   /** The whole pattern, for messages. */
   readonly pattern: string
+  /** As written. */
+  readonly text: string
+  /** Of the argument, from 1; undefined: the next. */
+  readonly index: string | undefined
   readonly flags: string
-  readonly width: string | undefined
+  readonly width: number | undefined
   readonly precision: number | undefined
-  /** In lower case. */
+  /** Of a part of a date or time. */
+  readonly ofTime: boolean
+  /** In lower case, but of times. */
   readonly conversion: string
+  readonly upperCase: boolean
 }
 
 /** java.util.Formatter, as far as SQL values reach. */
@@ -27,146 +36,195 @@ function format(pattern: string, json: string): string {
   let last = -1
   const rest = pattern.replaceAll(SPECIFIER, '')
   if (rest.includes('%')) throw illegal(pattern, `UnknownFormatConversion: Conversion = '%'`)
+  // Java reads the whole pattern before it looks at a value.
+  for (const match of pattern.matchAll(SPECIFIER)) check(specifierOf(pattern, match[0], match.groups!))
   return pattern.replaceAll(SPECIFIER, (...match) => {
-    const {
-      index,
-      same,
-      flags = '',
-      width,
-      precision,
-      conversion = '',
-    } = match.at(-1) as Partial<Record<string, string>>
-    if (conversion === '%') return pad('%', flags, width)
-    if (conversion === 'n') return '\n'
-    if (!/[sSdfeEgGxXocCbBhH]/.test(conversion)) {
-      throw illegal(pattern, `UnknownFormatConversion: Conversion = '${conversion}'`)
-    }
-    last = index !== undefined ? Number(index) - 1 : same !== undefined ? last : next++
+    const specifier = specifierOf(pattern, String(match[0]), match.at(-1) as Record<string, string | undefined>)
+    const { index, flags, conversion, upperCase } = specifier
+    if (conversion === '%') return padded('%', specifier)
+    if (conversion === 'n' && !specifier.ofTime) return '\n'
+    last = flags.includes('<') ? last : index !== undefined && index !== '0' ? Number(index) - 1 : next++
     const value = values[last]
-    if (value === undefined) throw illegal(pattern, `MissingFormatArgument: Format specifier '${match[0]}'`)
-    const text = convert(value, {
-      pattern,
-      flags,
-      width,
-      precision: precision === undefined ? undefined : Number(precision),
-      conversion: conversion.toLowerCase(),
-    })
-    return pad(/[A-Z]/.test(conversion) ? text.toUpperCase() : text, flags, width)
+    if (value === undefined) throw illegal(pattern, `MissingFormatArgument: Format specifier '${specifier.text}'`)
+    const text = convert(value, specifier)
+    return padded(upperCase ? text.toUpperCase() : text, specifier)
   })
+}
+
+function specifierOf(pattern: string, text: string, found: Record<string, string | undefined>): Specifier {
+  const { index, flags = '', width, precision, time, conversion = '' } = found
+  return {
+    pattern,
+    text,
+    index,
+    flags,
+    width: width === undefined ? undefined : Number(width),
+    precision: precision === undefined ? undefined : Number(precision),
+    ofTime: time !== undefined,
+    conversion: time === undefined ? conversion.toLowerCase() : conversion,
+    upperCase: time === undefined ? /[A-Z]/.test(conversion) : time === 'T',
+  }
 }
 
 function illegal(pattern: string, why: string): Error {
   return invalidArgument(`Invalid format string: ${pattern} (${why})`)
 }
 
-function pad(text: string, flags: string, width: string | undefined): string {
-  const length = Number(width ?? 0)
-  return flags.includes('-') ? text.padEnd(length) : text.padStart(length)
+const NUMERIC_FLAGS = '#+ 0,('
+
+/** What java.util.Formatter refuses of a specifier, whatever the value. */
+function check(specifier: Specifier): void {
+  const { pattern, text, flags, width, precision, ofTime, conversion } = specifier
+  const written = ofTime ? `t${conversion}` : (text.at(-1) ?? '')
+  const unknown = ofTime ? !TIME_CONVERSIONS.includes(conversion) : !/[sSdeEfgGxXocCbBhHn%]/.test(written)
+  if (unknown) throw illegal(pattern, `UnknownFormatConversion: Conversion = '${written}'`)
+  const twice = [...flags].find((flag, i) => flags.indexOf(flag) !== i)
+  if (twice !== undefined) throw illegal(pattern, `DuplicateFormatFlags: Flags = '${twice}'`)
+  const refuse = (bad: string): void => {
+    const found = [...bad].find((flag) => flags.includes(flag))
+    if (found !== undefined) {
+      throw illegal(pattern, `FormatFlagsConversionMismatch: Conversion = ${written}, Flags = ${found}`)
+    }
+  }
+  const noPrecision = (): void => {
+    if (precision !== undefined) throw illegal(pattern, `IllegalFormatPrecision: ${precision}`)
+  }
+  const widthFor = (needing: string): void => {
+    if (width === undefined && [...needing].some((flag) => flags.includes(flag))) {
+      throw illegal(pattern, `MissingFormatWidth: ${text}`)
+    }
+  }
+  const illegalFlags = (): Error => illegal(pattern, `IllegalFormatFlags: Flags = '${flags}'`)
+  if (ofTime || conversion === 'c') {
+    noPrecision()
+    refuse(NUMERIC_FLAGS)
+    widthFor('-')
+    return
+  }
+  switch (conversion) {
+    case 's':
+    case 'b':
+    case 'h':
+      widthFor('-')
+      refuse(NUMERIC_FLAGS)
+      return
+    case '%':
+    case 'n':
+      noPrecision()
+      if (conversion === 'n' && width !== undefined) throw illegal(pattern, `IllegalFormatWidth: ${width}`)
+      if (flags !== '' && (conversion === 'n' || flags !== '-')) throw illegalFlags()
+      widthFor('-')
+      return
+    default:
+      widthFor('-0')
+      if ((flags.includes('+') && flags.includes(' ')) || (flags.includes('-') && flags.includes('0'))) {
+        throw illegalFlags()
+      }
+      if ('dxo'.includes(conversion)) noPrecision()
+      refuse({ d: '#', x: ',', o: ',', e: ',', g: '#' }[conversion] ?? '')
+  }
+}
+
+function padded(text: string, { flags, width = 0 }: Specifier): string {
+  return flags.includes('-') ? text.padEnd(width) : text.padStart(width)
 }
 
 const javaClass: Readonly<Record<string, string>> = {
   integer: 'java.lang.Long',
   double: 'java.lang.Double',
+  real: 'java.lang.Float',
   decimal: 'java.math.BigDecimal',
   boolean: 'java.lang.Boolean',
   date: 'java.time.LocalDate',
   timestamp: 'java.time.LocalDateTime',
+  'timestamp with time zone': 'java.time.ZonedDateTime',
   time: 'java.time.LocalTime',
 }
 
 function convert(value: Value, specifier: Specifier): string {
-  const { pattern, flags, width, precision, conversion } = specifier
+  const { pattern, flags, precision, conversion, width } = specifier
   const mismatch = (): Error =>
     illegal(pattern, `IllegalFormatConversion: ${conversion} != ${javaClass[value.k] ?? 'java.lang.String'}`)
-  if (conversion === 'b') return value.v === null ? 'false' : value.k === 'boolean' ? value.v : 'true'
-  if (value.v === null) return 'null'
+  const cut = (text: string): string => (precision === undefined ? text : text.slice(0, precision))
+  if (specifier.ofTime) {
+    if (value.v === null) return 'null'
+    const time = timeOf(value)
+    const field = time && timeField(time, conversion)
+    if (field === undefined) throw mismatch()
+    return field
+  }
+  if (conversion === 'b') return cut(value.v === null ? 'false' : value.k === 'boolean' ? value.v : 'true')
+  if (value.v === null) return cut('null')
   switch (conversion) {
     case 's':
-      return precision === undefined ? value.v : value.v.slice(0, precision)
+      return cut(textOf(value.k, value.v))
+    case 'h':
+      return cut((hash(value.k, value.v) >>> 0).toString(16))
     case 'd':
       if (value.k !== 'integer') throw mismatch()
-      return signed(grouped(value.v.replace('-', ''), flags), value.v.startsWith('-'), flags, width)
+      return wholeNumber(value.v.replace('-', ''), value.v.startsWith('-'), specifier)
     case 'x':
     case 'o': {
       if (value.k !== 'integer') throw mismatch()
+      const bad = [...'( +'].find((flag) => flags.includes(flag))
+      if (bad !== undefined) {
+        throw illegal(pattern, `FormatFlagsConversionMismatch: Conversion = ${conversion}, Flags = ${bad}`)
+      }
       const digits = BigInt.asUintN(64, BigInt(value.v)).toString(conversion === 'x' ? 16 : 8)
       const prefix = flags.includes('#') ? (conversion === 'x' ? '0x' : '0') : ''
-      return flags.includes('0') ? prefix + digits.padStart(Number(width ?? 0) - prefix.length, '0') : prefix + digits
+      return flags.includes('0') ? prefix + digits.padStart((width ?? 0) - prefix.length, '0') : prefix + digits
     }
     case 'c':
-      if (value.k !== 'integer') throw mismatch()
-      return String.fromCodePoint(Number(value.v))
-    case 'h':
-      return hash(value.v)
+      // A whole number is a Long here, which Java takes for no character.
+      throw mismatch()
     default:
+      if (value.k === 'real') return floating(String(Math.fround(Number(value.v))), specifier)
       if (value.k !== 'double' && value.k !== 'decimal') throw mismatch()
       return floating(value.v, specifier)
   }
 }
 
-function floating(text: string, { conversion, flags, precision = 6, width }: Specifier): string {
-  if (/NaN|Infinity/.test(text)) return text
-  const negative = text.startsWith('-')
-  const plain = text.replace('-', '')
-  const size = Number(plain)
-  switch (conversion) {
-    case 'f':
-      return signed(grouped(fixed(plain, precision), flags), negative, flags, width)
-    case 'e':
-      return signed(scientific(size, precision), negative, flags, width)
+const TIMES = new Set(['date', 'time', 'timestamp', 'timestamp with time zone'])
+
+function textOf(kind: string, text: string): string {
+  return TIMES.has(kind) ? javaText(javaTimeOf(text)) : text
+}
+
+/** Java takes a Long for milliseconds since 1970. */
+function timeOf({ k, v }: Value): JavaTime | undefined {
+  if (v === null) return undefined
+  if (TIMES.has(k)) return javaTimeOf(v)
+  const millis = Number(v)
+  if (k !== 'integer' || Math.abs(millis) > 8.64e15) return undefined
+  const iso = new Date(millis).toISOString()
+  return javaTimeOf(`${iso.slice(0, -1).replace('T', ' ')}|0|UTC`)
+}
+
+/** `hashCode()` */
+function hash(kind: string, text: string): number {
+  switch (kind) {
+    case 'boolean':
+      return text === 'true' ? 1231 : 1237
+    case 'integer':
+      return foldedHash(BigInt(text))
+    case 'double': {
+      const view = new DataView(new ArrayBuffer(8))
+      view.setFloat64(0, Number(text))
+      return foldedHash(view.getBigInt64(0))
+    }
     default: {
-      const digits = precision === 0 ? 1 : precision
-      const rounded = Number(size.toPrecision(digits))
-      const body =
-        rounded !== 0 && (rounded < 1e-4 || rounded >= 10 ** digits)
-          ? scientific(size, digits - 1)
-          : fixed(plain, Math.max(0, digits - 1 - (rounded === 0 ? 0 : Math.floor(Math.log10(rounded)))))
-      return signed(grouped(body, flags), negative, flags, width)
+      const shown = textOf(kind, text)
+      let value = 0
+      for (let i = 0; i < shown.length; i++) value = (Math.imul(31, value) + shown.charCodeAt(i)) | 0
+      return value
     }
   }
 }
 
-function scientific(value: number, digits: number): string {
-  const [mantissa = '', exponent = '0'] = value.toExponential(digits).split('e')
-  const power = Number(exponent)
-  return `${mantissa}e${power < 0 ? '-' : '+'}${String(Math.abs(power)).padStart(2, '0')}`
-}
-
-/** Rounds the decimal writing of a number half up, as Formatter does; exact for any number of digits. */
-function fixed(text: string, digits: number): string {
-  const [mantissa = '', exponent = '0'] = text.split(/e/i)
-  const [whole = '', fraction = ''] = mantissa.split('.')
-  const shift = Number(exponent)
-  let all = BigInt(whole + fraction)
-  const scale = fraction.length - shift
-  if (scale > digits) {
-    const unit = 10n ** BigInt(scale - digits)
-    all = (all + unit / 2n) / unit
-  } else all *= 10n ** BigInt(digits - scale)
-  const out = all.toString().padStart(digits + 1, '0')
-  return digits === 0 ? out : `${out.slice(0, -digits)}.${out.slice(-digits)}`
-}
-
-function grouped(text: string, flags: string): string {
-  if (!flags.includes(',')) return text
-  const [whole = '', fraction] = text.split('.')
-  const groups = whole.replaceAll(/\B(?=(\d{3})+$)/g, ',')
-  return fraction === undefined ? groups : `${groups}.${fraction}`
-}
-
-function signed(text: string, negative: boolean, flags: string, width: string | undefined): string {
-  const parentheses = negative && flags.includes('(')
-  const sign = negative ? (parentheses ? '(' : '-') : flags.includes('+') ? '+' : flags.includes(' ') ? ' ' : ''
-  const end = parentheses ? ')' : ''
-  const body = flags.includes('0') ? text.padStart(Number(width ?? 0) - sign.length - end.length, '0') : text
-  return sign + body + end
-}
-
-/** String.hashCode in hexadecimal. */
-function hash(text: string): string {
-  let value = 0
-  for (let i = 0; i < text.length; i++) value = (Math.imul(31, value) + text.charCodeAt(i)) | 0
-  return (value >>> 0).toString(16)
+/** Both halves of 64 bits. */
+function foldedHash(value: bigint): number {
+  const bits = BigInt.asUintN(64, value)
+  return Number(BigInt.asIntN(32, bits ^ (bits >> 32n)))
 }
 
 export const formatFunctions: readonly ScalarFunction[] = [

@@ -164,7 +164,7 @@ function toRow(
   [fields, name]: [readonly (readonly [string, Descriptor])[], string],
   document: string,
 ): string {
-  let items: readonly JsonValue[]
+  let items: readonly (JsonValue | undefined)[]
   if (isArray(value)) {
     if (value.length !== fields.length) {
       throw invalidCast(
@@ -174,13 +174,14 @@ function toRow(
     items = value
   } else if (value !== null && typeof value === 'object' && 'members' in value) {
     const byName = new Map([...value.members].map(([member, inner]) => [member.toLowerCase(), inner]))
-    items = fields.map(([field]) => byName.get(field.toLowerCase()) ?? null)
+    items = fields.map(([field]) => byName.get(field.toLowerCase()))
   } else {
     throw invalidCast(`Cannot cast to ${name}. Expected a json array or object, but got ${shown(value)}\n${document}`)
   }
-  return `{${fields.map(([, type], i) => `"f${i}":${nullable(items[i]!, type, document)}`).join(',')}}`
+  return `{${fields.map(([, type], i) => `"f${i}":${optional(items[i], type, document)}`).join(',')}}`
 }
 
-function nullable(value: JsonValue, type: Descriptor, document: string): string {
-  return value === null ? 'null' : convert(value, type, document)
+/** A field that is not there is NULL, also of type json. */
+function optional(value: JsonValue | undefined, type: Descriptor, document: string): string {
+  return value === undefined ? 'null' : convert(value, type, document)
 }

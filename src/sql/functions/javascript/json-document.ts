@@ -1,3 +1,5 @@
+import { Signal } from '../../../shared/quipu-error.ts'
+
 /** A JSON value; numbers as written, objects as members in order. */
 export type JsonValue =
   | null
@@ -8,7 +10,7 @@ export type JsonValue =
   | { readonly members: ReadonlyMap<string, JsonValue> }
 
 /** The text is no JSON. */
-export class JsonSyntaxError extends Error {}
+export class JsonSyntaxError extends Signal {}
 
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const SPACE = /[ \t\n\r]*/y

@@ -63,8 +63,12 @@ function cidrContains(cidr: string, address: Uint8Array): boolean {
   const v4 = isIPv4(network)
   if (bytes === undefined || !/^\d+$/.test(length) || Number(length) > (v4 ? 32 : 128))
     throw invalidArgument('Invalid CIDR')
-  if (v4 !== isMapped(address)) return false
   const bits = Number(length) + (v4 ? 96 : 0)
+  // Behind its length a network has no bits.
+  for (let bit = bits; bit < 128; bit++) {
+    if ((bytes[bit >> 3]! & (128 >> (bit & 7))) !== 0) throw invalidArgument('Invalid CIDR')
+  }
+  if (v4 !== isMapped(address)) return false
   for (let bit = 0; bit < bits; bit++) {
     const mask = 128 >> (bit & 7)
     if ((bytes[bit >> 3]! & mask) !== (address[bit >> 3]! & mask)) return false

@@ -1,11 +1,11 @@
 import { createRequire } from 'node:module'
+import { TextDecoder } from 'node:util'
 import {
   BIGINT,
   BLOB,
   BOOLEAN,
   DOUBLE,
   DuckDBBlobValue,
-  DuckDBDataChunk,
   DuckDBListValue,
   DuckDBScalarFunction,
   INTEGER,
@@ -17,8 +17,10 @@ import {
   type DuckDBValue,
 } from '@duckdb/node-api'
 import { setupStatements } from '../engine-setup.ts'
+import { registeredName } from '../macros/javascript-macros.ts'
 import { scalarFunctions } from './all.ts'
 import { SqlFailure, type ScalarFunction, type ScalarTypeName, type ScalarValue } from './scalar-function.ts'
+import { Signal } from '../../../shared/quipu-error.ts'
 
 /** Marks an error text as ours, so that data in a failing conversion cannot forge one (runtime-errors.ts finds it). */
 const MARK = String.fromCharCode(1)
@@ -34,12 +36,23 @@ const types: Readonly<Record<ScalarTypeName, DuckDBType>> = {
   'DOUBLE[]': LIST(DOUBLE),
 }
 
+/** The decoder of texts that `@duckdb/node-api` takes out of DuckDB: as it comes it drops U+FEFF at the beginning of a text. */
+interface TextReading {
+  textDecoder: TextDecoder
+}
+
+function keepByteOrderMarks(): void {
+  const reading = createRequire(import.meta.url)('@duckdb/node-api/lib/vectors/dataAccessors.js') as TextReading
+  if (!reading.textDecoder.ignoreBOM) reading.textDecoder = new TextDecoder('utf-8', { ignoreBOM: true })
+}
+
 /**
  * Prepares a new DuckDB instance for rendered statements: the functions written in JavaScript, then the macros. Once
  * per instance, before its configuration is locked; every connection sees them. The functions run on the thread that
  * calls this.
  */
 export default async function registerAll(connection: DuckDBConnection): Promise<void> {
+  keepByteOrderMarks()
   registerRaise(connection)
   for (const definition of scalarFunctions) connection.registerScalarFunction(wrap(definition))
   await connection.run(setupStatements())
@@ -48,7 +61,7 @@ export default async function registerAll(connection: DuckDBConnection): Promise
 function wrap(definition: ScalarFunction): DuckDBScalarFunction {
   const call = definition.call as (...args: ScalarValue[]) => ScalarValue
   return DuckDBScalarFunction.create({
-    name: definition.name,
+    name: registeredName(definition.name),
     returnType: types[definition.returns],
     parameterTypes: definition.parameters.map((name) => types[name]),
     ...(definition.nullable === true ? { specialHandling: true } : {}),
@@ -70,8 +83,11 @@ function wrap(definition: ScalarFunction): DuckDBScalarFunction {
   })
 }
 
+/** What `u_raise` was told, whole: name and message. */
+class Raised extends Signal {}
+
 function errorText(error: unknown): string {
-  if (error instanceof SqlFailure) return MARK + error.message
+  if (error instanceof SqlFailure || error instanceof Raised) return MARK + error.message
   return `${MARK}GENERIC_INTERNAL_ERROR: ${error instanceof RangeError ? 'The value is too large to be computed' : 'A function failed'}`
 }
 
@@ -93,11 +109,7 @@ interface RawBindings {
   scalar_function_set_name(scalarFunction: unknown, name: string): void
   scalar_function_add_parameter(scalarFunction: unknown, type: unknown): void
   scalar_function_set_return_type(scalarFunction: unknown, type: unknown): void
-  scalar_function_set_function(
-    scalarFunction: unknown,
-    call: (info: unknown, input: ConstructorParameters<typeof DuckDBDataChunk>[0], output: unknown) => void,
-  ): void
-  scalar_function_set_error(info: unknown, text: string): void
+  scalar_function_set_function(scalarFunction: unknown, call: () => void): void
   register_scalar_function(connection: unknown, scalarFunction: unknown): void
 }
 
@@ -106,20 +118,20 @@ interface RawBindings {
  * DuckDB's error() it may stand under TRY. Made with the raw bindings: the wrapper cannot write a SQLNULL vector.
  */
 function registerRaise(connection: DuckDBConnection): void {
+  const raise: ScalarFunction = {
+    name: 'u_raise',
+    parameters: ['VARCHAR'],
+    returns: 'VARCHAR',
+    call(message: string): never {
+      throw new Raised(message)
+    },
+  }
+  connection.registerScalarFunction(wrap(raise))
   const bindings = createRequire(import.meta.url)('@duckdb/node-bindings') as RawBindings
-  const raise = bindings.create_scalar_function()
-  bindings.scalar_function_set_name(raise, 'u_raise')
-  bindings.scalar_function_add_parameter(raise, VARCHAR.toLogicalType().logical_type)
-  bindings.scalar_function_set_return_type(raise, SQLNULL.toLogicalType().logical_type)
-  bindings.scalar_function_set_function(raise, (info, input) => {
-    const chunk = new DuckDBDataChunk(input)
-    const texts = chunk.getColumnVector(0)
-    for (let i = 0; i < chunk.rowCount; i++) {
-      const text = texts.getItem(i)
-      if (text === null) continue
-      bindings.scalar_function_set_error(info, MARK + String(text))
-      return
-    }
-  })
-  bindings.register_scalar_function((connection as unknown as { connection: unknown }).connection, raise)
+  const nothing = bindings.create_scalar_function()
+  bindings.scalar_function_set_name(nothing, 'j_nothing')
+  bindings.scalar_function_add_parameter(nothing, INTEGER.toLogicalType().logical_type)
+  bindings.scalar_function_set_return_type(nothing, SQLNULL.toLogicalType().logical_type)
+  bindings.scalar_function_set_function(nothing, () => {})
+  bindings.register_scalar_function((connection as unknown as { connection: unknown }).connection, nothing)
 }

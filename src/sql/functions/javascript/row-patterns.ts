@@ -34,7 +34,33 @@ export const EXCLUDED = 32
 /** Attempts per partition; a pattern that needs more explodes. */
 const MAX_STEPS = 5_000_000
 
-type Next = (at: number) => boolean
+type Repeat = Extract<PatternCode, { readonly repeat: PatternCode }>
+
+/** What is still to be matched: a part of the pattern, then the rest; nothing (undefined) is the end of the match. */
+type Todo =
+  | {
+      readonly what: 'code'
+      readonly code: PatternCode
+      /** Added to its variables. */
+      readonly excluded: number
+      readonly then: Todo | undefined
+    }
+  | {
+      /** Between two rounds, or at the end of one that began at `from`. */
+      readonly what: 'repeat' | 'round'
+      readonly code: Repeat
+      readonly count: number
+      readonly from: number
+      readonly excluded: number
+      readonly then: Todo | undefined
+    }
+
+/** Another way to go on, from a row, with the variables of the rows before it. */
+interface Choice {
+  readonly todo: Todo | undefined
+  readonly at: number
+  readonly length: number
+}
 
 /** The matches of one partition: `start,variables`, rows counted from 1. */
 export function findMatches(masks: readonly number[], program: PatternProgram, rows: Rows = []): string[] {
@@ -43,52 +69,96 @@ export function findMatches(masks: readonly number[], program: PatternProgram, r
   const variables: number[] = []
   let begun = 0
   let steps = 0
-  const run = (code: PatternCode, at: number, next: Next, excluded = 0): boolean => {
-    if (++steps > MAX_STEPS) {
-      throw new SqlFailure('EXCEEDED_FUNCTION_MEMORY_LIMIT', 'Row pattern needs too many attempts')
+  const fits = (variable: number, at: number, excluded: number): boolean => {
+    if (at >= masks.length || (masks[at]! & (1 << variable)) === 0) return false
+    variables.push(variable + excluded)
+    const condition = conditions[variable]
+    const match = { start: begun, variables, matchNumber: matches.length + 1 }
+    return condition === undefined || holds(condition, rows, names, match)
+  }
+  /** Where a match from here ends; undefined where there is none. Choices not taken wait in a list: matches may be long. */
+  const matchFrom = (start: number): number | undefined => {
+    const choices: Choice[] = [
+      { todo: { what: 'code', code: pattern, excluded: 0, then: undefined }, at: start, length: 0 },
+    ]
+    for (let choice = choices.pop(); choice !== undefined; choice = choices.pop()) {
+      variables.length = choice.length
+      let { todo, at }: { todo: Todo | undefined; at: number } = choice
+      const later = (other: Todo | undefined): void => {
+        choices.push({ todo: other, at, length: variables.length })
+      }
+      for (;;) {
+        if (todo === undefined) return at
+        if (todo.what === 'round') {
+          // A round without rows would go on for ever.
+          if (at === todo.from && todo.count >= todo.code.least) break
+          todo = { ...todo, what: 'repeat', count: todo.count + 1 }
+        }
+        if (todo.what === 'repeat') {
+          const { code, count, then } = todo
+          const again: Todo = {
+            what: 'code',
+            code: code.repeat,
+            excluded: todo.excluded,
+            then: { ...todo, what: 'round', from: at },
+          }
+          const more = code.most === null || count < code.most
+          if (count < code.least) {
+            if (!more) break
+            todo = again
+          } else if (code.greedy && more) {
+            later(then)
+            todo = again
+          } else {
+            if (more) later(again)
+            todo = then
+          }
+          continue
+        }
+        if (++steps > MAX_STEPS) {
+          throw new SqlFailure('EXCEEDED_FUNCTION_MEMORY_LIMIT', 'Row pattern needs too many attempts')
+        }
+        const { code, excluded, then } = todo
+        const before = (each: PatternCode, rest: Todo | undefined, out = excluded): Todo => ({
+          what: 'code',
+          code: each,
+          excluded: out,
+          then: rest,
+        })
+        if (typeof code === 'number') {
+          if (!fits(code, at, excluded)) break
+          at++
+          todo = then
+        } else if ('all' in code) {
+          todo = code.all.reduceRight<Todo | undefined>((rest, each) => before(each, rest), then)
+        } else if ('any' in code) {
+          for (const each of code.any.slice(1).toReversed()) later(before(each, then))
+          const [first] = code.any
+          if (first === undefined) break
+          todo = before(first, then)
+        } else if ('excluded' in code) todo = before(code.excluded, then, EXCLUDED)
+        else if ('start' in code) {
+          if (at !== 0) break
+          todo = then
+        } else if ('end' in code) {
+          if (at !== masks.length) break
+          todo = then
+        } else todo = { what: 'repeat', code, count: 0, from: at, excluded, then }
+      }
     }
-    if (typeof code === 'number') {
-      if (at >= masks.length || (masks[at]! & (1 << code)) === 0) return false
-      variables.push(code + excluded)
-      const condition = conditions[code]
-      const match = { start: begun, variables, matchNumber: matches.length + 1 }
-      if ((condition === undefined || holds(condition, rows, names, match)) && next(at + 1)) return true
-      variables.pop()
-      return false
-    }
-    if ('all' in code) {
-      const step = (index: number, from: number): boolean =>
-        index === code.all.length ? next(from) : run(code.all[index]!, from, (to) => step(index + 1, to), excluded)
-      return step(0, at)
-    }
-    if ('any' in code) return code.any.some((each) => run(each, at, next, excluded))
-    if ('excluded' in code) return run(code.excluded, at, next, EXCLUDED)
-    if ('start' in code) return at === 0 && next(at)
-    if ('end' in code) return at === masks.length && next(at)
-    const more = (count: number, from: number): boolean => {
-      const again = (): boolean =>
-        (code.most === null || count < code.most) &&
-        // A round without rows would go on for ever.
-        run(code.repeat, from, (to) => (to === from && count >= code.least ? false : more(count + 1, to)), excluded)
-      if (count < code.least) return again()
-      return code.greedy ? again() || next(from) : next(from) || again()
-    }
-    return more(0, at)
+    return undefined
   }
 
   for (let start = 0; start < masks.length;) {
     variables.length = 0
     begun = start
-    let end = -1
-    const found = run(pattern, start, (at) => {
-      end = at
-      return true
-    })
-    if (!found) {
+    const end = matchFrom(start)
+    if (end === undefined) {
       start++
       continue
     }
-    matches.push(`${start + 1},${String.fromCharCode(...variables.map((variable) => VARIABLE_BASE + variable))}`)
+    const letters = variables.map((variable) => String.fromCharCode(VARIABLE_BASE + variable)).join('')
+    matches.push(`${start + 1},${letters}`)
     start = end === start ? start + 1 : nextStart(start, end, variables, skip)
   }
   return matches

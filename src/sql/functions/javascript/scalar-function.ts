@@ -1,3 +1,5 @@
+import { Signal } from '../../../shared/quipu-error.ts'
+
 /** The DuckDB types that functions written in JavaScript take and give. */
 export type ScalarTypeName = 'VARCHAR' | 'BIGINT' | 'INTEGER' | 'DOUBLE' | 'BOOLEAN' | 'BLOB' | 'VARCHAR[]' | 'DOUBLE[]'
 
@@ -20,10 +22,9 @@ export interface ScalarFunction {
 }
 
 /** An error of a function, in Trino's words. */
-export class SqlFailure extends Error {
+export class SqlFailure extends Signal {
   constructor(errorName: string, message: string) {
     super(`${errorName}: ${message}`)
-    this.name = 'SqlFailure'
   }
 }
 

@@ -11,6 +11,7 @@ import {
   type JsonValue,
 } from './json-document.ts'
 import { SqlFailure, type ScalarFunction } from './scalar-function.ts'
+import { Signal } from '../../../shared/quipu-error.ts'
 
 // JSON_EXISTS, JSON_VALUE and JSON_QUERY: a path over a document, with values passed as members of a JSON object.
 
@@ -91,7 +92,7 @@ export function scalarOf(find: () => readonly JsonValue[], onEmpty: string, onEr
 }
 
 /** ERROR ON EMPTY fails whatever ON ERROR says. */
-class EmptyResult extends Error {}
+class EmptyResult extends Signal {}
 
 function resultError(reason: string): SqlFailure {
   return new SqlFailure('JSON_VALUE_RESULT_ERROR', `cannot extract SQL scalar from JSON: ${reason}`)

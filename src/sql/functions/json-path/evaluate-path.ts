@@ -1,9 +1,10 @@
 import { isArray, type JsonValue } from '../javascript/json-document.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
 import type { JsonPath, PathNode, PathPredicate, Subscript } from './json-path.ts'
+import { Signal } from '../../../shared/quipu-error.ts'
 
 /** The path does not fit the document, in strict mode or by its types. */
-export class PathEvaluationError extends Error {
+export class PathEvaluationError extends Signal {
   constructor(message: string) {
     super(`path evaluation failed: ${message}`)
   }

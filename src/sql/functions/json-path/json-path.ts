@@ -1,3 +1,5 @@
+import { Signal } from '../../../shared/quipu-error.ts'
+
 /** SQL/JSON paths (ISO 9075-2, 9.46), as Trino's grammar JsonPath.g4 has them. */
 export interface JsonPath {
   readonly lax: boolean
@@ -42,7 +44,7 @@ export type PathPredicate =
   | { readonly kind: 'startsWith'; readonly path: PathNode; readonly prefix: PathNode }
 
 /** The text is no path; `offset` counts UTF-16 units from its start. */
-export class PathSyntaxError extends Error {
+export class PathSyntaxError extends Signal {
   readonly offset: number
 
   constructor(message: string, offset: number) {
@@ -52,7 +54,7 @@ export class PathSyntaxError extends Error {
 }
 
 /** LIKE_REGEX is in the grammar, but Trino does not support it either. */
-export class PathNotSupported extends Error {}
+export class PathNotSupported extends Signal {}
 
 const TOKEN =
   /\s*(?:([A-Za-z_$@][\w$]*)|(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|"((?:[^"]|"")*)"|'((?:[^']|'')*)'|(&&|\|\||==|<>|!=|<=|>=|\.\.|[^\s]))/y

@@ -225,7 +225,7 @@ export const castMacros: readonly Macro[] = [
   ),
   macro(
     'q_from_unixtime(x)',
-    `CASE WHEN isnan(x) THEN TIMESTAMP '1970-01-01' ELSE make_timestamp(CAST(floor(x * 1000 + 0.5) AS BIGINT) * 1000) END`,
+    `CASE WHEN isnan(x) THEN TIMESTAMP '1970-01-01' WHEN abs(x * 1000) >= 2251799813685248 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Millis overflow: '||CAST(CAST(least(greatest(x * 1000, -9.2e18), 9.2e18) AS BIGINT) AS VARCHAR)) ELSE make_timestamp(CAST(floor(x * 1000 + 0.5) AS BIGINT) * 1000) END`,
   ),
   macro(
     'q_from_nanos(n, z)',

@@ -241,6 +241,7 @@ export const collectionMacros: readonly Macro[] = [
       END
     `,
   ),
+  macro('q_known(a)', `list_transform(a, lambda q8: coalesce(q8, CAST(0 AS DOUBLE)))`),
   macro(
     'q_cos(a, b)',
     `
@@ -250,8 +251,8 @@ export const collectionMacros: readonly Macro[] = [
         WHEN list_position(a, NULL) IS NOT NULL OR list_position(b, NULL) IS NOT NULL THEN NULL
         WHEN len(list_filter(a, lambda q8: q8 <> 0)) = 0 OR len(list_filter(b, lambda q9: q9 <> 0)) = 0 THEN
             u_raise('INVALID_FUNCTION_ARGUMENT: Vector magnitude cannot be zero')
-        ELSE list_cosine_similarity(list_transform(a, lambda q8: coalesce(q8, CAST(0 AS DOUBLE))), list_transform(b,
-            lambda q9: coalesce(q9, CAST(0 AS DOUBLE))))
+        ELSE list_dot_product(q_known(a), q_known(b)) / sqrt(list_dot_product(q_known(a), q_known(a)) *
+            list_dot_product(q_known(b), q_known(b)))
       END
     `,
   ),

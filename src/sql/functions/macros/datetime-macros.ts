@@ -20,6 +20,20 @@ export const datetimeMacros: readonly Macro[] = [
       END
     `,
   ),
+  macro(
+    'q_offset_minutes(o)',
+    `CASE WHEN abs(o) > 840 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Invalid offset minutes '||o) ELSE o END`,
+  ),
+  macro(
+    'q_zone_offset(i)',
+    `
+      CASE
+        WHEN i % 60000 <> 0 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: Invalid time zone offset interval: interval contains seconds')
+        ELSE q_offset_minutes(i // 60000)
+      END
+    `,
+  ),
   macro('q_off(t,z)', `q_local(t,z)-t`),
   macro('q_floordiv(a,k)', `a//k - CASE WHEN a%k<0 THEN 1 ELSE 0 END`),
   macro(

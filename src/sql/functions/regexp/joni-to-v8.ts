@@ -1,10 +1,12 @@
+import { Signal } from '../../../shared/quipu-error.ts'
+
 /** A pattern as V8 reads it with the flag `v`. */
 export interface V8Pattern {
   readonly source: string
 }
 
 /** A pattern that Joni refuses, in its words. */
-export class PatternError extends Error {}
+export class PatternError extends Signal {}
 
 const WORD = '\\p{L}\\p{M}\\p{N}\\p{Pc}'
 const SPACE = '\\t-\\r\\x20'
@@ -14,7 +16,7 @@ const posix: Readonly<Record<string, string>> = {
   digit: '\\p{Nd}',
   upper: '\\p{Lu}',
   lower: '\\p{Ll}',
-  space: '\\s\\x85',
+  space: '\\p{White_Space}',
   punct: '\\p{P}',
   word: WORD,
   blank: '\\p{Zs}\\t',
@@ -43,6 +45,11 @@ export function joniToV8(pattern: string): V8Pattern {
   const reader = new Reader(pattern)
   const source = reader.alternatives()
   if (!reader.atEnd) throw new PatternError('unmatched close parenthesis')
+  try {
+    new RegExp(source, 'v')
+  } catch {
+    throw new PatternError('invalid pattern')
+  }
   return { source }
 }
 
@@ -94,7 +101,7 @@ class Reader {
 
   /** One unit to which a quantifier may apply; undefined for what stands for nothing (comments, flags). */
   private atom(): string | undefined {
-    if (this.flags.x && (this.take(/^\s+/) ?? this.take(/^#[^\n]*/))) return undefined
+    if (this.flags.x && (this.take(/^[\t-\r ]+/) ?? this.take(/^#[^\n]*/))) return undefined
     const char = this.peek()
     switch (char) {
       case '(':
@@ -353,13 +360,14 @@ class Reader {
         this.at++
         const escaped = this.escape(true)
         current += escaped
-        if (/^(?:0-9|a-z|\\t|\[|\\[pP])/.test(escaped) && this.take(/^-(?=[^\]])/)) current += '\\-'
+        if (/^(?:0-9|a-z|\\t-|\[|\\[pP])/.test(escaped) && this.take(/^-(?=[^\]])/)) current += '\\-'
       } else if (char === '-') {
         const range = current !== '' && this.pattern[this.at + 1] !== ']'
         this.at++
         current += range ? '-' : '\\-'
       } else current += this.classLiteral(current)
     }
+    for (const part of [...parts, current]) checkRanges(part)
     const folded = this.flags.i ? [...parts, current].map(foldRanges) : [...parts, current]
     if (parts.length === 0) return `${head}${folded[0]}]`
     return `${head}${folded.map((part) => `[${part}]`).join('&&')}]`
@@ -377,9 +385,17 @@ class Reader {
   }
 }
 
+const RANGE = /\\u\{([0-9a-f]+)\}-\\u\{([0-9a-f]+)\}/g
+
+function checkRanges(body: string): void {
+  for (const [, from, to] of body.matchAll(RANGE)) {
+    if (Number.parseInt(from!, 16) > Number.parseInt(to!, 16)) throw new PatternError('empty range in char class')
+  }
+}
+
 /** Ranges of ASCII letters in both cases. */
 function foldRanges(body: string): string {
-  return body.replaceAll(/\\u\{([0-9a-f]+)\}-\\u\{([0-9a-f]+)\}/g, (range, from: string, to: string) => {
+  return body.replaceAll(RANGE, (range, from: string, to: string) => {
     const ends = [String.fromCodePoint(Number.parseInt(from, 16)), String.fromCodePoint(Number.parseInt(to, 16))]
     if (!ends.every((end) => /[a-z]/.test(end)) && !ends.every((end) => /[A-Z]/.test(end))) return range
     const [low, high] = ends.map((end) => (/[a-z]/.test(end) ? end.toUpperCase() : end.toLowerCase()).codePointAt(0)!)

@@ -8,6 +8,7 @@ import type { Step } from '../../../../src/coordinator/query/query-aggregate.ts'
 import { Fenced, LogUnavailable, TooLarge } from '../../../../src/events/event-log.ts'
 import type { TaskStats } from '../../../../src/execution/api/task.ts'
 import { EngineError, failureOf } from '../../../../src/shared/engine-error.ts'
+import type { TaskId } from '../../../../src/shared/ids.ts'
 import { event, QUERY_ID, sampleData } from '../../../support/query-events.ts'
 
 const { stages, totals } = sampleData.QueryFinished
@@ -21,7 +22,7 @@ function endsOf(before: readonly QueryEvent[]) {
   const told: string[] = []
   const appends: (readonly QueryEvent[])[] = []
   const released: { readonly tasks: readonly string[]; readonly afterMs: number }[] = []
-  const live = new Map<string, TaskStats>()
+  const live = new Map<TaskId, TaskStats>()
   const held = { bytes: 700 }
   const work = {
     suspended: false,

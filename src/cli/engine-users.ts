@@ -1,0 +1,151 @@
+import { closeSync, constants, existsSync, mkdirSync, openSync, readdirSync, realpathSync, statSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { enginesFolder, spillFolder, tablesFolder } from '../config/data-folders.ts'
+import type { Config } from '../config/load-config.ts'
+import { ENGINE_PROGRAM } from '../execution/engine/engine-program.ts'
+import { ExitError } from '../shared/engine-error.ts'
+import { exitCodes } from '../shared/exit-codes.ts'
+import { hasCode } from '../shared/node-error.ts'
+import { isHeld } from '../supervisor/data-folder-lock.ts'
+import { openToEngines } from '../supervisor/engine-folders.ts'
+import { engineIds, groupsOfParents, idOfSlot, type EngineIds } from '../supervisor/engine-ids.ts'
+import { launchEngines, type EngineLaunch } from '../supervisor/engine-launch.ts'
+import { killLeftOf } from '../supervisor/engine-users.ts'
+import { withRightsOf, type PosixUser } from '../supervisor/posix-user.ts'
+import { ENGINE_MODULE } from '../sql/engine-module-url.ts'
+import { lakesOf, memoryFolders } from './lakes-of.ts'
+
+/** Engines that get users of their own. */
+export interface ApartEngines {
+  readonly launch: EngineLaunch
+  /** What the processes that run engines need beside those of their user. */
+  readonly groups: readonly number[]
+}
+
+/**
+ * Forks the launcher of engines, as root, before this process becomes `user`; unless engines are to be that user too, or
+ * their own could not read what is configured and nobody asked for them: then a line says so.
+ * @param folders of the processes that run engines, in the order of the supervisor's children
+ * @throws ExitError 64 when they are asked for and cannot be
+ */
+export async function launchApart(
+  config: Config,
+  folders: readonly string[],
+  user: PosixUser,
+  tell: (line: string) => void,
+): Promise<ApartEngines | undefined> {
+  const asked = config.engineUsers === 'own'
+  if (config.engineUsers === 'same' || isHeld(config.dataDir, config.standby ? 'standby' : 'owner')) return undefined
+  const ids = engineIds({
+    dataDir: config.dataDir,
+    tablesDir: tablesFolder(config),
+    standby: config.standby,
+    processes: folders.length,
+    // Those that run, the spare, and those that are about to be gone.
+    slots: 2 * availableParallelism() + 8,
+  })
+  const obstacle = ids === undefined ? 'this system has no users for them' : obstacleFor(ids, config)
+  if (ids === undefined || (obstacle !== undefined && asked)) {
+    if (asked) throw new ExitError(exitCodes.configuration, `--engine-users own: ${obstacle}`)
+  }
+  const unread = ids && obstacle === undefined ? unreadLakes(ids, config) : []
+  const why = obstacle ?? unread[0]
+  if (ids === undefined || (why !== undefined && !asked)) {
+    tell(`Engines run as user ${user.name} too, since ${why}; --engine-users says otherwise, or that it may be so`)
+    return undefined
+  }
+  for (const each of unread) tell(`Statements that read there fail with PERMISSION_DENIED: ${each}`)
+  await killLeftOf(ids.first, folders.length * ids.slots)
+  const launch = launchEngines({
+    ids,
+    folders: folders.map(enginesFolder),
+    program: ENGINE_PROGRAM.href,
+    functionsModule: ENGINE_MODULE,
+  })
+  return { launch, groups: groupsOfParents(ids, folders.length) }
+}
+
+/** Opens to engines what is theirs to pass and read; as the user that all other processes are now. */
+export function openFoldersTo(
+  { launch }: ApartEngines,
+  config: Config,
+  folders: readonly string[],
+  tell: (line: string) => void,
+): void {
+  const tables = tablesFolder(config)
+  const memory = memoryFolders(config, tables)
+  for (const folder of memory) if (!existsSync(folder)) makeMemoryFolder(folder)
+  const { ids } = launch.plan
+  const foreign = openToEngines(
+    {
+      passed: [
+        resolve(config.dataDir),
+        ...folders.flatMap((folder) => [folder, enginesFolder(folder), spillFolder(folder)]),
+      ],
+      read: [tables, ...memory],
+    },
+    ids.gate,
+  )
+  for (const folder of foreign)
+    tell(`${folder} is another user's: engines read there what others may, and nothing that is made there for few`)
+}
+
+/** As the connector of `memory` would: a schema `default` that is dropped later does not come back. */
+function makeMemoryFolder(folder: string): void {
+  mkdirSync(join(folder, 'default'), { recursive: true, mode: 0o700 })
+}
+
+/** Why engines could not even be started as users of their own. */
+function obstacleFor(ids: EngineIds, config: Config): string | undefined {
+  const user = engineUser(ids)
+  const data = resolve(config.dataDir)
+  const outside = tablesFolder(config)
+  const parents = (outside.startsWith(`${data}/`) ? [data] : [data, outside]).map(nearestParent)
+  return withRightsOf(user, () => {
+    const files = [
+      process.execPath,
+      fileURLToPath(ENGINE_PROGRAM),
+      fileURLToPath(ENGINE_MODULE),
+      fileURLToPath(import.meta.resolve('@duckdb/node-api')),
+    ]
+    const closed =
+      files.find((file) => !may(() => closeSync(openSync(file, constants.O_RDONLY)))) ??
+      parents.find((folder) => !may(() => statSync(`${folder}/.`)))
+    return closed === undefined ? undefined : `a user like ${user.name} cannot read ${closed}`
+  })
+}
+
+/** A line for each lake that engines could not read. */
+function unreadLakes(ids: EngineIds, config: Config): string[] {
+  const user = engineUser(ids)
+  return withRightsOf(user, () =>
+    lakesOf(config)
+      .filter(({ connector, folder }) => connector !== 'memory' && !may(() => readdirSync(folder)))
+      .map(
+        ({ catalog, folder }) =>
+          `a user like ${user.name} cannot read ${folder} (catalog ${catalog}): let others read it (chmod o+rX)`,
+      ),
+  )
+}
+
+function engineUser(ids: EngineIds): PosixUser {
+  const uid = idOfSlot(ids, 0, 0)
+  return { name: String(uid), uid, gid: uid }
+}
+
+function may(look: () => unknown): boolean {
+  try {
+    look()
+    return true
+  } catch (error) {
+    return !hasCode(error, 'EACCES', 'EPERM')
+  }
+}
+
+function nearestParent(folder: string): string {
+  let path = existsSync(folder) ? dirname(realpathSync(folder)) : dirname(folder)
+  while (!existsSync(path)) path = dirname(path)
+  return path
+}

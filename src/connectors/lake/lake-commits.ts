@@ -1,0 +1,133 @@
+import { EngineError } from '../../shared/engine-error.ts'
+import type { CommittedWrite, PreparedWrite } from '../spi/table-writer.ts'
+import { mayAdopt, type ChangeTargets, type ChangeTargetsDeps } from './change-targets.ts'
+import type { LakeFolders } from './lake-folders.ts'
+import { listDataFiles } from './lake-files.ts'
+import { adoption, committedVersion, nextManifest, type Manifest } from './manifest.ts'
+import { adoptedContent } from './manifest-table.ts'
+import { findFiles } from './plain-table.ts'
+import { createVersion, makeFolder, readNewest, type OnStep } from './version-chain.ts'
+
+export interface LakeCommitsDeps extends ChangeTargetsDeps {
+  readonly targets: Pick<ChangeTargets, 'nameOf'>
+  /** Wall clock, milliseconds. */
+  readonly now?: () => number
+  /** Told where a commit is: for tests of crashes. */
+  readonly onStep?: OnStep | undefined
+}
+
+/** Carries decided changes out: each is the next version of one manifest, unless it is there already. */
+export class LakeCommits {
+  readonly #deps: LakeCommitsDeps
+  readonly #folders: LakeFolders
+  readonly #now: () => number
+  /** Commits of this process to one folder go one after the other: they would only be each other's conflicts. */
+  readonly #queues = new Map<string, Promise<unknown>>()
+
+  constructor(deps: LakeCommitsDeps) {
+    this.#deps = deps
+    this.#folders = deps.folders
+    this.#now = deps.now ?? Date.now
+  }
+
+  /** @throws EngineError TRANSACTION_CONFLICT when it cannot be made any more */
+  commit(prepared: PreparedWrite): Promise<CommittedWrite> {
+    return this.#inTurn(this.#deps.targets.nameOf(prepared.change), () => this.#commitNow(prepared))
+  }
+
+  /** The change, if it is there already. */
+  async find({ change, queryId }: PreparedWrite): Promise<CommittedWrite | undefined> {
+    const folders = this.#folders
+    const parent = await folders.schemaFolder(change.schema)
+    if (parent === undefined) return undefined
+    const newest = await readNewest('table' in change ? await folders.objectFolder(parent, change.table) : parent)
+    const version = newest && committedVersion(newest, queryId)
+    return version === undefined ? undefined : { version, changed: false }
+  }
+
+  /** A folder of plain files gets a manifest that names them before anything is changed. */
+  async #adopt(folder: string): Promise<void> {
+    const found = await findFiles(this.#deps.location, folder, this.#deps.cache)
+    if (found)
+      await createVersion(
+        folder,
+        adoption(adoptedContent(found, this.#deps.duckdbType), this.#now()),
+        this.#deps.onStep,
+      )
+  }
+
+  /** One object's next version, unless its newest has the query's change. */
+  async #commitVersion(folder: string, prepared: PreparedWrite): Promise<CommittedWrite> {
+    let created: number | undefined
+    for (;;) {
+      const newest = await readNewest(folder)
+      await this.#deps.onStep?.('read', newest?.version ?? 0)
+      const version = newest && committedVersion(newest, prepared.queryId)
+      if (version !== undefined) return { version, changed: version === created }
+      const plainData = !newest && (await listDataFiles(this.#deps.location, folder)) !== undefined
+      if (plainData && prepared.change.kind !== 'dropSchema' && mayAdopt(prepared.change)) {
+        await this.#adopt(folder)
+        continue
+      }
+      // Not done yet when this succeeds: who slept so long that later versions came and the next one was swept, has
+      // created a version that nobody reads. What the newest version says counts.
+      const manifest = this.#next(newest, prepared, plainData)
+      if (await createVersion(folder, manifest, this.#deps.onStep)) created = manifest.version
+    }
+  }
+
+  #next(newest: Manifest | undefined, prepared: PreparedWrite, plainData: boolean): Manifest {
+    return nextManifest(newest, { prepared, now: this.#now(), plainData, duckdbType: this.#deps.duckdbType })
+  }
+
+  async #commitNow(prepared: PreparedWrite): Promise<CommittedWrite> {
+    const { change } = prepared
+    switch (change.kind) {
+      case 'createSchema': {
+        const folder = await this.#folders.newSchemaFolder(change.schema)
+        await makeFolder(folder)
+        return this.#commitVersion(folder, prepared)
+      }
+      case 'dropSchema': {
+        const folder = await this.#folders.schemaFolder(change.schema)
+        if (folder === undefined) throw gone(`Schema '${this.#deps.targets.nameOf(change)}'`)
+        for (const table of prepared.cascade ?? []) await this.#dropObject(folder, table, prepared)
+        return this.#commitVersion(folder, prepared)
+      }
+      default: {
+        const parent = await this.#folders.schemaFolder(change.schema)
+        if (parent === undefined) throw gone(`Schema '${this.#deps.catalog}.${change.schema}'`)
+        const folder = await this.#folders.objectFolder(parent, change.table)
+        await makeFolder(folder)
+        return this.#commitVersion(folder, prepared)
+      }
+    }
+  }
+
+  /** A table or view that goes with its schema; one that is gone already is left alone. */
+  async #dropObject(parent: string, table: string, prepared: PreparedWrite): Promise<void> {
+    const { schema } = prepared.change
+    const folder = await this.#folders.objectFolder(parent, table)
+    const newest = await readNewest(folder)
+    if (newest && (committedVersion(newest, prepared.queryId) !== undefined || newest.content.kind === 'dropped'))
+      return
+    const kind = newest?.content.kind === 'view' ? 'dropView' : 'dropTable'
+    const { tableId: _, ...target } = prepared
+    await this.#commitVersion(folder, { ...target, change: { kind, schema, table } })
+  }
+
+  #inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const done = (this.#queues.get(key) ?? Promise.resolve()).then(work, work)
+    const settled = done
+      .catch(() => {})
+      .then(() => {
+        if (this.#queues.get(key) === settled) this.#queues.delete(key)
+      })
+    this.#queues.set(key, settled)
+    return done
+  }
+}
+
+export function gone(what: string): EngineError {
+  return new EngineError('TRANSACTION_CONFLICT', `${what} was dropped while the query ran`)
+}

@@ -1,0 +1,66 @@
+import { EventLogError, SequenceConflict, type Event, type EventAppender } from '../../events/event-log.ts'
+import type { Clock } from '../../shared/clock.ts'
+import { nodeStream, type NodeEvent } from './events.ts'
+
+/** A node's event before it has its time. */
+export type NewNodeEvent = {
+  [T in NodeEvent['type']]: Omit<Extract<NodeEvent, { type: T }>, 'time'>
+}[NodeEvent['type']]
+
+/** Events of nodes as they are recorded. */
+export interface NodeJournal {
+  /** Told at once, and written by the writer alone. */
+  record(nodeId: string, made: NewNodeEvent): void
+  /** Once nothing waits to be written. */
+  settled(): Promise<void>
+}
+
+interface NodeJournalOptions {
+  readonly log: EventAppender
+  readonly clock: Clock
+  readonly writes: () => boolean
+  readonly onEvent?: (event: NodeEvent) => void
+}
+
+/** Writes each node's events to its stream, one append after the other. */
+export function createNodeJournal(options: NodeJournalOptions): NodeJournal {
+  const sequences = new Map<string, number>()
+  const queues = new Map<string, Promise<void>>()
+
+  async function append(nodeId: string, event: Event): Promise<void> {
+    for (;;) {
+      const expected = sequences.get(nodeId) ?? 0
+      try {
+        await options.log.append(nodeStream(nodeId), expected, [event])
+        sequences.set(nodeId, expected + 1)
+        return
+      } catch (error) {
+        if (!(error instanceof SequenceConflict)) throw error
+        // Events of earlier coordinators: go on after them.
+        sequences.set(nodeId, error.actual)
+      }
+    }
+  }
+
+  return {
+    record(nodeId: string, made: NewNodeEvent): void {
+      const time = new Date(options.clock.now()).toISOString()
+      options.onEvent?.({ ...made, time } as NodeEvent)
+      if (!options.writes()) return
+      const before = queues.get(nodeId) ?? Promise.resolve()
+      const next = before
+        .then(() => append(nodeId, { type: made.type, v: 1, time, data: made.data }))
+        // Fenced: the new writer watches the nodes itself.
+        .catch((error: unknown) => {
+          if (!(error instanceof EventLogError)) throw error
+        })
+        .finally(() => {
+          if (queues.get(nodeId) === next) queues.delete(nodeId)
+        })
+      queues.set(nodeId, next)
+    },
+    async settled(): Promise<void> {
+      await Promise.all(queues.values())
+    },
+  }
+}

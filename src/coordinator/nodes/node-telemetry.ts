@@ -1,0 +1,35 @@
+import type { Logger } from '../../telemetry/logger.ts'
+import type { Meters } from '../../telemetry/meters.ts'
+import type { NodeEvent } from './events.ts'
+import type { Membership } from './membership.ts'
+
+/** Workers that came and went, as log lines and a counter. */
+export function createNodeEvents(meters: () => Meters, logger: Logger): (event: NodeEvent) => void {
+  return ({ type, data }) => {
+    const about = { worker: data.nodeId, url: data.url }
+    switch (type) {
+      case 'NodeJoined':
+      case 'NodeRecovered':
+        return logger.info('worker.joined', about, 'A worker serves')
+      case 'NodeSuspected':
+        return
+      case 'NodeFailed':
+        meters().count('workerFailures', { reason: data.reason })
+        return logger.error('worker.lost', { ...about, reason: data.reason }, 'A worker is lost')
+      case 'NodeLeft':
+        meters().count('workerFailures', { reason: 'left' })
+        return logger.info('worker.lost', { ...about, reason: 'left' }, 'A worker left')
+    }
+  }
+}
+
+/** Before each scrape: how many workers there are, and when each was last heard of. */
+export function observeWorkers(workers: Pick<Membership, 'nodes'>, meters: Meters): void {
+  meters.onScrape(() => {
+    const nodes = workers.nodes()
+    for (const state of ['active', 'suspect', 'failed'] as const)
+      meters.set('workers', { state }, nodes.filter((node) => node.state === state).length)
+    meters.unset('workerHeartbeatAge')
+    for (const node of nodes) meters.set('workerHeartbeatAge', { worker: node.nodeId }, node.silentMillis / 1000)
+  })
+}

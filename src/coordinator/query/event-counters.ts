@@ -1,0 +1,44 @@
+import type { QueryEventOf } from './events.ts'
+import type { Recorded } from '../../events/event-log.ts'
+import type { Meters } from '../../telemetry/meters.ts'
+
+/** What a valid event says by itself, whoever appended it: ends of writes, pages kept and lost, refusals. */
+export function countFact(event: Pick<Recorded, 'type' | 'data'>, meters: Meters): void {
+  switch (event.type) {
+    case 'WriteCommitted': {
+      const { outcome } = event.data as QueryEventOf<'WriteCommitted'>['data']
+      return meters.count('writes', { outcome: writeOutcome(outcome) })
+    }
+    case 'ResultPagesPublished': {
+      const { pages } = event.data as QueryEventOf<'ResultPagesPublished'>['data']
+      const kept = pages.filter((page) => page.kept === 'log').length
+      return kept > 0 ? meters.count('pagesSpooled', { kind: 'result' }, kept) : undefined
+    }
+    case 'ResultPagesLost': {
+      const { tokens } = event.data as QueryEventOf<'ResultPagesLost'>['data']
+      return meters.count('pagesLost', { kind: 'result' }, tokens.length)
+    }
+    case 'AccessDenied': {
+      const { action, count } = event.data as { readonly action: string; readonly count: number }
+      return meters.count('accessDenied', { action: deniedPermission(action) }, count)
+    }
+    default:
+  }
+}
+
+/** How a prepared write ended, in the words of the metric. */
+export function writeOutcome(outcome: string): string {
+  return WRITE_OUTCOMES[outcome] ?? 'refused'
+}
+
+/** A permission of `security/authorization.ts` in the words of the metric. */
+export function deniedPermission(action: string): string {
+  return ACTIONS[action] ?? action
+}
+
+const WRITE_OUTCOMES: Readonly<Record<string, string>> = { committed: 'committed', rolledForward: 'rolled_forward' }
+const ACTIONS: Readonly<Record<string, string>> = {
+  view: 'view_query',
+  viewAll: 'view_query',
+  viewNodes: 'view_query',
+}

@@ -1,0 +1,71 @@
+import type { TaskStats, TaskStatus } from '../../../execution/api/task.ts'
+import { asFailure, EngineError, failureOf, type Failure } from '../../../shared/engine-error.ts'
+import type { TaskId } from '../../../shared/ids.ts'
+import { unreachable } from '../../../shared/unreachable.ts'
+import { WorkerError } from '../../scheduler/worker-error.ts'
+import type { WorkerNode } from '../../scheduler/workers.ts'
+import { PageGone } from './page-gone.ts'
+
+/** A task whose rows were written, at its end: nothing of it is published or recorded yet. */
+export interface FinishedTask {
+  readonly taskId: TaskId
+  readonly stage: number
+  readonly node: Pick<WorkerNode, 'nodeId' | 'url'>
+  readonly status: TaskStatus
+}
+
+/** What became of one attempt at a stage. */
+export type TaskOutcome =
+  | { readonly kind: 'done'; readonly finished?: FinishedTask }
+  | { readonly kind: 'failed'; readonly failure: Failure; readonly stats?: TaskStats }
+  | { readonly kind: 'lost'; readonly failure: Failure; readonly reason: string; readonly stats?: TaskStats }
+
+/** What an error on the way to a task's rows makes of it; undefined for one that is none of its worker's. */
+export function outcomeOf(error: unknown): TaskOutcome | undefined {
+  if (error instanceof PageGone) return lost(error.message, 'pages_lost')
+  if (!(error instanceof WorkerError)) return undefined
+  switch (error.kind) {
+    case 'lost':
+      return lost(error.message, 'worker_lost')
+    case 'refused':
+      return { kind: 'failed', failure: failureOf('REMOTE_TASK_ERROR', error.message) }
+    case 'stale':
+      return undefined
+    default:
+      return unreachable(error.kind)
+  }
+}
+
+/** The loss or the refusal of a worker, to a query that does not try again; any other error as it is. */
+export function queryErrorOf(error: unknown): unknown {
+  const outcome = outcomeOf(error)
+  return outcome && outcome.kind !== 'done' ? engineError(outcome.failure) : error
+}
+
+export function lost(message: string, reason: string): TaskOutcome {
+  return { kind: 'lost', failure: failureOf('REMOTE_HOST_GONE', message), reason }
+}
+
+/** Of a task that ended badly; what it says of trying again is no part of the query's failure. */
+export function failureOfTask(taskId: TaskId, { state, failure }: TaskStatus): Failure {
+  return asFailure(failure ?? failureOf('REMOTE_TASK_FAILED', `Task ${taskId} was ${state.toLowerCase()}`))
+}
+
+/** How a task ended badly; undefined when it did not. */
+export function badEnd(taskId: TaskId, status: TaskStatus): TaskOutcome | undefined {
+  const { state, stats } = status
+  if (state !== 'FAILED' && state !== 'ABORTED' && state !== 'CANCELED') return undefined
+  const failure = failureOfTask(taskId, status)
+  if (status.failure?.retriable) return { kind: 'lost', failure, reason: 'engine_crash', stats }
+  // Not by this coordinator, which listens no longer once it aborts: the worker stopped, or heard nobody for long.
+  if (state === 'ABORTED' && !status.failure) return { kind: 'lost', failure, reason: 'worker_lost', stats }
+  return { kind: 'failed', failure, stats }
+}
+
+/** A task's failure as the query's. */
+export function engineError(failure: Failure): EngineError {
+  const at = failure.location
+  // The message carries its place already.
+  const message = at ? failure.message.replace(/^line \d+:\d+: /, '') : failure.message
+  return new EngineError(failure.errorName, message, at ? { location: at } : {})
+}

@@ -1,0 +1,29 @@
+import type { MetadataPort } from '../../sql/front-end.ts'
+import { tablesOfBareInserts } from '../../sql/syntax/redact-secrets.ts'
+import { isSecretName } from '../../sql/syntax/secret-names.ts'
+import { withDeadline } from '../../shared/deadline.ts'
+import type { QuerySession } from './events.ts'
+
+/** A table that cannot be looked at by then may have any column. */
+const LOOK_MS = 1_000
+
+/**
+ * Does an INSERT without a list of columns go into a column with the name of a secret? True too where that cannot be found
+ * out: the table is not there, or does not answer. Undefined, at once, for every other statement.
+ */
+export function insertsSecrets(
+  metadata: Pick<MetadataPort, 'table'>,
+  sql: string,
+  session: Pick<QuerySession, 'catalog' | 'schema' | 'preparedStatements'>,
+): Promise<boolean> | undefined {
+  const tables = tablesOfBareInserts(sql, session.preparedStatements)
+  if (tables.length === 0) return undefined
+  const isSecret = async (parts: readonly string[]): Promise<boolean> => {
+    const [table, schema = session.schema, catalog = session.catalog] = parts.toReversed()
+    if (table === undefined || schema === undefined || catalog === undefined) return true
+    const found = await metadata.table(catalog, schema, table)
+    return found?.columns.some(({ name }) => isSecretName(name)) ?? true
+  }
+  const all = Promise.all(tables.map(isSecret)).then((found) => found.includes(true))
+  return withDeadline(all, LOOK_MS, () => new Error('The tables do not answer')).catch(() => true)
+}

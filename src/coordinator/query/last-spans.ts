@@ -1,0 +1,38 @@
+import { isQueryId } from '../../shared/ids.ts'
+import { querySpans } from './query-spans.ts'
+import { readQuery } from './read-query.ts'
+import type { StreamReader } from '../../events/event-log.ts'
+import type { QueryRows } from '../../events/projection.ts'
+import type { SpanSink } from '../../telemetry/span.ts'
+
+/** Spans of ended queries lie in memory for a second until they are sent; twice that, and some. */
+const UNSENT = '3 seconds'
+/** A coordinator that ended longer ago than this was not just killed. */
+const LATELY = '60 seconds'
+const MOST = 500
+
+/**
+ * Sends again what a coordinator that was killed may not have sent: the spans of the queries that ended last. Whoever
+ * has them already gets the same ids once more.
+ * @param startedAt when this process took over, ISO
+ */
+export async function sendLastSpans(
+  log: StreamReader,
+  read: QueryRows,
+  spans: SpanSink,
+  startedAt: string,
+): Promise<void> {
+  if (!spans.enabled) return
+  const rows = await read(
+    `select query_id from queries
+     where ended_at < $1::timestamptz and ended_at > $1::timestamptz - interval '${LATELY}'
+       and ended_at >= (select max(ended_at) from queries where ended_at < $1::timestamptz) - interval '${UNSENT}'
+     order by ended_at desc limit ${MOST}`,
+    [startedAt],
+  )
+  for (const { query_id: queryId } of rows) {
+    if (typeof queryId !== 'string' || !isQueryId(queryId)) continue
+    const { state } = await readQuery(log, queryId)
+    if (state.kind !== 'NONE' && state.created.sampled) spans.emit(querySpans(state, { withRequest: true }))
+  }
+}

@@ -1,0 +1,55 @@
+import { isBelow, type Checkpoint, type Position } from '../../events/event-log.ts'
+import type { QueryExecution } from './query-handle.ts'
+
+/** Where the places of ended queries in the log are kept, while the read models do not have them. */
+export interface PlacesInLog {
+  add(stream: string, span: { readonly first: Position; readonly last: Position }): void
+  projected(isBelow: (position: Position) => boolean): void
+}
+
+/** Who answers for an ended query: this process's memory, the read models, or the log itself. */
+export interface QueryRetention {
+  /** The read models have everything up to there. */
+  isProjected(position: Position): boolean
+  /** Reads no longer need the query's aggregate. */
+  mayForget(query: Pick<QueryExecution, 'aggregate'>): boolean
+  /** @returns whether its statement can be answered for without it, although the read models do not have it yet */
+  leave(query: Pick<QueryExecution, 'queryId' | 'aggregate'>): boolean
+}
+
+export interface RetentionParts {
+  /** How far the read models are. */
+  readonly committed: () => Checkpoint
+  readonly places: PlacesInLog
+  /** The log finds a stream by itself. */
+  readonly logHasIndex: boolean
+}
+
+export function createQueryRetention({ committed, places, logHasIndex }: RetentionParts): QueryRetention {
+  const isProjected = (position: Position): boolean => isBelow(position, committed())
+  return {
+    isProjected,
+    mayForget({ aggregate: { position } }) {
+      places.projected(isProjected)
+      return position !== undefined && isProjected(position)
+    },
+    leave({ queryId, aggregate: { firstPosition: first, position: last } }) {
+      if (logHasIndex) return true
+      if (!first || !last || first.partition !== last.partition) return false
+      places.add(queryId, { first, last })
+      return true
+    },
+  }
+}
+
+/**
+ * Since when result pages are needed.
+ * @returns creation of the oldest query in memory, or `now`; milliseconds since the epoch
+ */
+export function pagesNeededSince(queries: readonly Pick<QueryExecution, 'aggregate'>[], now: number): number {
+  return queries.reduce(
+    (oldest, { aggregate: { state } }) =>
+      state.kind === 'NONE' ? oldest : Math.min(oldest, Date.parse(state.createdAt)),
+    now,
+  )
+}

@@ -1,0 +1,127 @@
+import { attributes as names } from '../../../telemetry/attribute-names.ts'
+import type { AttributeValue, SpanEvent } from '../../../telemetry/span.ts'
+import { entitySpanId } from '../../../telemetry/trace-context.ts'
+import type { EndedQuery } from '../state.ts'
+import { failureAttributes, MAX_TEXT, spanEnding } from './span-ending.ts'
+import type { SpanDraft, TracedQuery } from './traced-query.ts'
+
+/** A stand-in for the request that brought the statement, as far as events know it. */
+export function requestSpan({ query, requestSpanId, startMs }: TracedQuery): SpanDraft {
+  return {
+    name: 'POST /v1/statement',
+    kind: 'SERVER',
+    spanId: requestSpanId,
+    ...(query.created.parentSpanId === undefined ? {} : { parentSpanId: query.created.parentSpanId }),
+    startMs,
+    endMs: query.plannedAt ? Date.parse(query.plannedAt) : startMs,
+    attributes: { [names.httpMethod]: 'POST', [names.httpRoute]: '/v1/statement', [names.rebuilt]: true },
+    status: 'UNSET',
+  }
+}
+
+/** @param pollsUnrecorded polls that got no span of their own */
+export function querySpan(traced: TracedQuery, pollsUnrecorded: number | undefined): SpanDraft {
+  const { query, startMs, endMs, failure } = traced
+  return {
+    name: 'query',
+    kind: 'INTERNAL',
+    spanId: traced.spanId,
+    parentSpanId: traced.requestSpanId,
+    startMs,
+    endMs,
+    attributes: {
+      ...queryAttributes(query),
+      ...failureAttributes(failure),
+      ...(pollsUnrecorded ? { [names.pollsUnrecorded]: pollsUnrecorded } : {}),
+    },
+    ...spanEnding(failure, endMs, 'OK', stateEvents(query, endMs)),
+  }
+}
+
+/** The wait for its resource group. */
+export function queuedSpans({ query, spanId, endMs }: TracedQuery): readonly SpanDraft[] {
+  const { queued, admitted } = query
+  if (!queued) return []
+  return [
+    {
+      name: 'queued',
+      kind: 'INTERNAL',
+      spanId: entitySpanId('queued', query.queryId),
+      parentSpanId: spanId,
+      startMs: Date.parse(queued.at),
+      endMs: admitted ? Date.parse(admitted.at) : endMs,
+      attributes: { [names.queuePosition]: queued.position, [names.queueReason]: queued.reason },
+      status: 'UNSET',
+    },
+  ]
+}
+
+/** From a write's decision to its outcome. */
+export function writeSpans({ query, spanId }: TracedQuery): readonly SpanDraft[] {
+  const { write, committed } = query
+  if (!write || !committed) return []
+  return [
+    {
+      name: 'commit',
+      kind: 'INTERNAL',
+      spanId: entitySpanId('commit', query.queryId),
+      parentSpanId: spanId,
+      startMs: Date.parse(write.at),
+      endMs: Date.parse(committed.at),
+      attributes: { [names.dbOperation]: write.operation, [names.writeOutcome]: committed.outcome },
+      status: 'UNSET',
+    },
+  ]
+}
+
+function queryAttributes(query: EndedQuery): Record<string, AttributeValue> {
+  const { session, sql, resourceGroup } = query.created
+  const totals = query.kind === 'FINISHED' ? query.finished.totals : query.failed.totals
+  const namespace = [session.catalog, session.schema].filter((one) => one !== undefined).join('|')
+  const optional: Record<string, AttributeValue | undefined> = {
+    [names.catalog]: session.catalog,
+    [names.schema]: session.schema,
+    [names.source]: session.source,
+    [names.traceToken]: session.traceToken,
+    [names.queryType]: query.planned?.queryType,
+    [names.route]: query.planned?.route,
+    [names.dbNamespace]: namespace === '' ? undefined : namespace,
+    [names.dbOperation]: query.planned?.queryType,
+    [names.dbSummary]: query.planned
+      ? [query.planned.queryType, ...query.planned.tables.map((table) => table.table)].join(' ')
+      : undefined,
+    [names.rows]: query.kind === 'FINISHED' ? query.finished.rows : undefined,
+    [names.bytes]: query.kind === 'FINISHED' ? query.finished.bytes : undefined,
+    [names.cpuNanos]: totals?.cpuNanos,
+    [names.peakMemoryBytes]: totals?.peakMemoryBytes,
+    [names.splits]: totals?.totalSplits,
+    [names.tasks]: totals?.totalTasks,
+    [names.retries]: [...query.tasks.values()].filter((task) => task.retryOf !== undefined).length,
+  }
+  return {
+    [names.user]: session.user,
+    [names.resourceGroup]: resourceGroup,
+    [names.clientTags]: session.clientTags,
+    [names.dbSystem]: 'trino',
+    [names.dbText]: withoutLiterals(sql).slice(0, MAX_TEXT),
+    ...Object.fromEntries(
+      Object.entries(optional).filter((entry): entry is [string, AttributeValue] => entry[1] !== undefined),
+    ),
+  }
+}
+
+/** Literals as `?`: a trace store is read by more people than the database. */
+function withoutLiterals(sql: string): string {
+  return sql.replaceAll(/'(?:[^']|'')*'/g, '?').replaceAll(/\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b/g, '?')
+}
+
+function stateEvents(query: EndedQuery, endMs: number): SpanEvent[] {
+  const at = (name: string, time: string | undefined): SpanEvent[] =>
+    time === undefined ? [] : [{ name: 'query_state', atMs: Date.parse(time), attributes: { [names.state]: name } }]
+  return [
+    ...at('QUEUED', query.createdAt),
+    ...at('PLANNING', query.admitted?.at),
+    ...at('STARTING', query.plannedAt),
+    { name: 'query_state', atMs: endMs, attributes: { [names.state]: query.kind } },
+  ]
+}

@@ -1,0 +1,118 @@
+import type { TaskStats } from '../../../execution/api/task.ts'
+import { attributes as names } from '../../../telemetry/attribute-names.ts'
+import type { AttributeValue } from '../../../telemetry/span.ts'
+import { entitySpanId } from '../../../telemetry/trace-context.ts'
+import { isTaskTerminal, type TaskRecord } from '../state.ts'
+import { pipelineSpans } from './pipeline-spans.ts'
+import { relaySpans } from './relay-spans.ts'
+import { failureAttributes, spanEnding } from './span-ending.ts'
+import type { SpanDraft, TracedQuery } from './traced-query.ts'
+
+/** A task where the span of its own begins and ends, in milliseconds since the epoch. */
+export interface TracedTask {
+  readonly task: TaskRecord
+  readonly stats: TaskStats
+  readonly spanId: string
+  readonly startMs: number
+  readonly endMs: number
+}
+
+/**
+ * A task as the coordinator saw it, as it was where it ran, and what it did there. Stage 0 runs on the coordinator.
+ * @param withRequest also a stand-in for the request that made it
+ */
+export function taskSpans(
+  traced: TracedQuery,
+  task: TaskRecord,
+  stageSpanId: string,
+  withRequest: boolean,
+): readonly SpanDraft[] {
+  const remote = task.stage !== 0
+  return [
+    ...(remote ? [remoteTaskSpan(traced, task, stageSpanId)] : []),
+    ...(remote && withRequest ? [taskUpdateSpan(task)] : []),
+    ...(task.stats ? spansWhereItRan(traced, task, task.stats, stageSpanId) : []),
+  ]
+}
+
+function spansWhereItRan(
+  traced: TracedQuery,
+  task: TaskRecord,
+  stats: TaskStats,
+  stageSpanId: string,
+): readonly SpanDraft[] {
+  const startMs = Date.parse(stats.startTime ?? stats.createTime)
+  const ran: TracedTask = {
+    task,
+    stats,
+    spanId: entitySpanId('task', task.taskId),
+    startMs,
+    endMs: Math.max(startMs, Date.parse(stats.endTime ?? task.endedAt ?? traced.query.updatedAt)),
+  }
+  // On the coordinator, without a profile, its one pipeline says what the task says.
+  const pipelines = traced.onCoordinator && !stats.profiled ? [] : stats.pipelines
+  return [
+    taskSpan(ran, stageSpanId),
+    ...(task.stage === 0 ? relaySpans(traced, ran) : []),
+    ...pipelines.flatMap((pipeline) => pipelineSpans(ran, pipeline)),
+  ]
+}
+
+function remoteTaskSpan({ query }: TracedQuery, task: TaskRecord, stageSpanId: string): SpanDraft {
+  const endMs = Date.parse(task.endedAt ?? query.updatedAt)
+  return {
+    name: 'remote-task',
+    kind: 'INTERNAL',
+    spanId: entitySpanId('remote-task', task.taskId),
+    parentSpanId: stageSpanId,
+    startMs: Date.parse(task.createdAt),
+    endMs,
+    attributes: {
+      ...identityOf(task),
+      [names.taskAttempt]: task.attempt,
+      ...(task.retryOf === undefined ? {} : { [names.taskRetryOf]: task.retryOf }),
+      ...(task.retryReason === undefined ? {} : { [names.taskRetryReason]: task.retryReason }),
+    },
+    status: 'UNSET',
+    events: [{ name: 'task_state', atMs: endMs, attributes: { [names.state]: task.state } }],
+  }
+}
+
+function taskUpdateSpan({ taskId, createdAt, stats }: TaskRecord): SpanDraft {
+  return {
+    name: 'task-update',
+    kind: 'CLIENT',
+    spanId: entitySpanId('task-update', taskId),
+    parentSpanId: entitySpanId('remote-task', taskId),
+    startMs: Date.parse(createdAt),
+    endMs: Date.parse(stats?.startTime ? stats.startTime : createdAt),
+    attributes: { [names.taskId]: taskId, [names.httpMethod]: 'POST', [names.rebuilt]: true },
+    status: 'UNSET',
+  }
+}
+
+function taskSpan({ task, stats, spanId, startMs, endMs }: TracedTask, stageSpanId: string): SpanDraft {
+  const failure = task.failure && isTaskTerminal(task.state) ? task.failure : undefined
+  return {
+    name: 'task',
+    kind: 'INTERNAL',
+    spanId,
+    parentSpanId: stageSpanId,
+    startMs,
+    endMs,
+    attributes: {
+      ...identityOf(task),
+      [names.rows]: stats.outputPositions,
+      [names.bytes]: stats.outputBytes,
+      [names.cpuNanos]: stats.cpuNanos,
+      [names.peakMemoryBytes]: stats.peakMemoryBytes,
+      [names.spilledBytes]: stats.spilledBytes,
+      ...failureAttributes(failure),
+    },
+    ...spanEnding(failure, endMs, 'UNSET'),
+  }
+}
+
+function identityOf({ taskId, nodeId }: TaskRecord): Record<string, AttributeValue> {
+  return { [names.taskId]: taskId, [names.worker]: nodeId }
+}

@@ -1,0 +1,52 @@
+import type { Failure } from '../../../shared/engine-error.ts'
+import { attributes as names } from '../../../telemetry/attribute-names.ts'
+import type { SpanRecord } from '../../../telemetry/span.ts'
+import { entitySpanId, parseTraceparent } from '../../../telemetry/trace-context.ts'
+import { isEnded, type EndedQuery, type KnownQuery } from '../state.ts'
+
+/** An ended query and what all of its spans need of it. Times are milliseconds since the epoch. */
+export interface TracedQuery {
+  readonly query: EndedQuery
+  readonly traceId: string
+  /** The span of the request that brought the statement. */
+  readonly requestSpanId: string
+  readonly spanId: string
+  readonly startMs: number
+  readonly endMs: number
+  readonly failure: Failure | undefined
+  /** No worker had a part in it. */
+  readonly onCoordinator: boolean
+}
+
+/** A span of a query before it is told of which. */
+export type SpanDraft = Omit<SpanRecord, 'traceId' | 'events' | 'links' | 'attributes'> &
+  Partial<Pick<SpanRecord, 'events' | 'links' | 'attributes'>>
+
+/** @returns undefined for a query that has not ended, or was not traced */
+export function tracedQuery(query: KnownQuery): TracedQuery | undefined {
+  const parent = parseTraceparent(query.created.traceparent)
+  if (!parent || !isEnded(query)) return undefined
+  return {
+    query,
+    traceId: parent.traceId,
+    requestSpanId: parent.spanId,
+    spanId: entitySpanId('query', query.queryId),
+    startMs: Date.parse(query.createdAt),
+    endMs: Date.parse(query.endedAt),
+    failure: query.kind === 'FAILED' ? query.failure : undefined,
+    onCoordinator: query.planned?.route === 'coordinator',
+  }
+}
+
+/** The span that a draft is in this query's trace. */
+export function spanOf({ traceId, query }: TracedQuery, draft: SpanDraft): SpanRecord {
+  return {
+    events: [],
+    links: [],
+    ...draft,
+    traceId,
+    // A worker's clock may differ: no span ends before it starts.
+    endMs: Math.max(draft.startMs, draft.endMs),
+    attributes: { [names.queryId]: query.queryId, ...draft.attributes },
+  }
+}

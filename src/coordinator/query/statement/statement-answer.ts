@@ -1,0 +1,53 @@
+import type { TaskStats } from '../../../execution/api/task.ts'
+import { failureOf, type Failure } from '../../../shared/engine-error.ts'
+import type { KnownQuery } from '../state.ts'
+
+/** What a client is told of a query at one token. */
+export type StatementAnswer = QueryAnswer | { readonly kind: 'gone' } | { readonly kind: 'unknown' }
+
+export interface QueryAnswer extends Told {
+  readonly kind: 'answer'
+  /** What the answer's nextUri counts to; absent on the last one. */
+  readonly nextToken: number | undefined
+  readonly page: AnswerPage | undefined
+  /** The query's failure, or that of a page that is lost. */
+  readonly failure: Failure | undefined
+  /** No such answer may change any more: asked again, it is the same to the byte. */
+  readonly settled: boolean
+}
+
+/** What every answer about a query has. */
+export interface Told {
+  readonly query: KnownQuery
+  readonly liveStats: ReadonlyMap<string, TaskStats>
+  readonly queuedReason: string | undefined
+}
+
+export interface AnswerPage {
+  readonly token: number
+  readonly bytes: Buffer
+  readonly rows: number
+}
+
+/** How a query stands while there is nothing new at `token`: the same is asked again. */
+export function statusAnswer(told: Told, token: number): QueryAnswer {
+  return { kind: 'answer', ...told, nextToken: token, page: undefined, failure: undefined, settled: false }
+}
+
+export function pageAnswer(told: Told, page: AnswerPage): QueryAnswer {
+  return { kind: 'answer', ...told, nextToken: page.token + 1, page, failure: undefined, settled: true }
+}
+
+/** The last answer of a result, with its last page where it has one. */
+export function lastAnswer(told: Told, page: AnswerPage | undefined): QueryAnswer {
+  return { kind: 'answer', ...told, nextToken: undefined, page, failure: undefined, settled: true }
+}
+
+/** The last answer when nothing comes of the rest, or of all. */
+export function failedAnswer(told: Told, failure: Failure, settled = true): QueryAnswer {
+  return { kind: 'answer', ...told, nextToken: undefined, page: undefined, failure, settled }
+}
+
+export function lostPageFailure(token: number): Failure {
+  return failureOf('PAGE_TRANSPORT_ERROR', `Page ${token} of the result is lost`)
+}

@@ -1,0 +1,10 @@
+import type { Meters } from '../../telemetry/meters.ts'
+import type { PageFetch } from './worker-client.ts'
+
+/** Pages that the coordinator fetches of workers: it is the consumer of their exchange. */
+export function createFetchMeter(meters: () => Meters): (fetch: PageFetch) => void {
+  return ({ result, bytes, milliseconds }) => {
+    meters().observe('exchangeRequestDuration', { result }, milliseconds / 1000)
+    if (bytes > 0) meters().count('exchangeBytes', { direction: 'received' }, bytes)
+  }
+}

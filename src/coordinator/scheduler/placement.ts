@@ -1,0 +1,125 @@
+import type { Clock } from '../../shared/clock.ts'
+import { EngineError } from '../../shared/engine-error.ts'
+import type { ActiveWorker, WorkerDirectory, WorkerNode } from './workers.ts'
+
+/** A worker and what it has to do for this coordinator. */
+export interface Candidate extends ActiveWorker {
+  /** Tasks that run on it. */
+  readonly running: number
+  /** When a task was last placed on it, in the order of all placements; 0 for never. */
+  readonly placed: number
+}
+
+const GB = 1024 ** 3
+
+/**
+ * The worker that has the least to do for what it has: tasks a core and a gigabyte, the one more counted. Of equals one
+ * with an engine that waits for work, then the one that was given none for longest.
+ */
+export function leastLoaded<T extends Candidate>(candidates: readonly T[]): T | undefined {
+  return candidates.reduce<T | undefined>(
+    (best, one) => (best === undefined || compare(one, best) < 0 ? one : best),
+    undefined,
+  )
+}
+
+function compare(a: Candidate, b: Candidate): number {
+  return loadOf(a) - loadOf(b) || engineless(a) - engineless(b) || a.placed - b.placed
+}
+
+/** In whole cores and gigabytes: machines that are alike are equal. */
+function loadOf({ running, cores = 1, memoryBytes = GB }: Candidate): number {
+  const parts = Math.min(Math.max(1, Math.floor(cores)), Math.max(1, Math.floor(memoryBytes / GB)))
+  return (running + 1) / parts
+}
+
+function engineless({ freeEngines }: Candidate): number {
+  return freeEngines === 0 ? 1 : 0
+}
+
+/** A place for a task on a worker, taken until it is left. */
+export interface Place {
+  readonly node: WorkerNode
+  /** The task runs there no longer. Safe to call twice. */
+  leave(): void
+}
+
+export interface PlacementOptions {
+  readonly workers: Pick<WorkerDirectory, 'active'>
+  readonly clock: Pick<Clock, 'monotonicMs'>
+  /** How long a query waits for a worker to be there, milliseconds. */
+  readonly workerWaitMs: number
+}
+
+const LOOK_MS = 20
+
+/** Where tasks go: to the worker with the least to do. */
+export class Placement {
+  readonly #options: PlacementOptions
+  readonly #running = new Map<string, number>()
+  readonly #placed = new Map<string, number>()
+  #placements = 0
+
+  constructor(options: PlacementOptions) {
+    this.#options = options
+  }
+
+  /**
+   * @param avoid a worker that just lost the task: it is taken only when there is no other
+   * @throws EngineError NO_NODES_AVAILABLE when there is none for too long
+   */
+  async place(signal: AbortSignal, avoid?: string): Promise<Place> {
+    const { clock, workerWaitMs } = this.#options
+    const deadline = clock.monotonicMs() + workerWaitMs
+    for (;;) {
+      const node = this.#choose(avoid)
+      // Counted in the turn it is chosen in: whoever chooses next sees it.
+      if (node) return this.take(node)
+      signal.throwIfAborted()
+      if (clock.monotonicMs() > deadline)
+        throw new EngineError('NO_NODES_AVAILABLE', 'No nodes available to run query', { retry: 'later' })
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+    }
+  }
+
+  /** A place on this worker: a task runs there already. */
+  take({ nodeId, url }: WorkerNode): Place {
+    let left = false
+    this.#running.set(nodeId, this.runningOn(nodeId) + 1)
+    this.#placed.set(nodeId, ++this.#placements)
+    return {
+      node: { nodeId, url },
+      leave: () => {
+        if (left) return
+        left = true
+        const running = this.runningOn(nodeId) - 1
+        if (running > 0) this.#running.set(nodeId, running)
+        else this.#running.delete(nodeId)
+      },
+    }
+  }
+
+  runningOn(nodeId: string): number {
+    return this.#running.get(nodeId) ?? 0
+  }
+
+  #choose(avoid: string | undefined): WorkerNode | undefined {
+    const active = this.#options.workers.active()
+    const others = active.filter(({ nodeId }) => nodeId !== avoid)
+    this.#forgetGone(active)
+    return leastLoaded(
+      (others.length > 0 ? others : active).map((worker) => ({
+        ...worker,
+        running: this.runningOn(worker.nodeId),
+        placed: this.#placed.get(worker.nodeId) ?? 0,
+      })),
+    )
+  }
+
+  /** Names of workers that come and go are not kept for ever. */
+  #forgetGone(active: readonly WorkerNode[]): void {
+    if (this.#placed.size <= 2 * active.length + 16) return
+    const there = new Set(active.map(({ nodeId }) => nodeId))
+    for (const nodeId of this.#placed.keys()) if (!there.has(nodeId)) this.#placed.delete(nodeId)
+  }
+}

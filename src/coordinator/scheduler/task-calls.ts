@@ -1,0 +1,42 @@
+import type { TaskId } from '../../shared/ids.ts'
+import { entitySpanId, formatTraceparent, newSpanId, parseTraceparent } from '../../telemetry/trace-context.ts'
+import type { WorkerAnswer } from './worker-requests.ts'
+
+/** A request that changes a task of a traced query. */
+export interface TaskCall {
+  readonly name: 'task-update' | 'task-delete'
+  readonly taskId: TaskId
+  readonly nodeUrl: string
+  /** Of the stage. */
+  readonly traceparent: string
+  /** The request's own: the worker's span is below it. */
+  readonly spanId: string
+  /** Absent when there was no answer. */
+  readonly status: number | undefined
+  readonly milliseconds: number
+}
+
+type Told = ((call: TaskCall) => void) | undefined
+
+/** Makes a request with headers that name its span, and tells of it; of a query without a trace, just makes it. */
+export async function withinTaskCall(
+  onTaskCall: Told,
+  { name, taskId, nodeUrl }: Pick<TaskCall, 'name' | 'taskId' | 'nodeUrl'>,
+  traceparent: string | undefined,
+  call: (headers: Readonly<Record<string, string>>) => Promise<WorkerAnswer>,
+): Promise<WorkerAnswer> {
+  const context = onTaskCall ? parseTraceparent(traceparent) : undefined
+  if (traceparent === undefined || !context?.sampled) return call({})
+  const start = performance.now()
+  // As a successor would name it, whose stand-in is the parent of the worker's span when this one is lost.
+  const spanId = name === 'task-update' ? entitySpanId(name, taskId) : newSpanId()
+  let status: number | undefined
+  try {
+    const answer = await call({ traceparent: formatTraceparent({ ...context, spanId }) })
+    status = answer.status
+    return answer
+  } finally {
+    const milliseconds = performance.now() - start
+    onTaskCall?.({ name, taskId, nodeUrl, traceparent, spanId, status, milliseconds })
+  }
+}

@@ -1,0 +1,134 @@
+import { Agent, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import { internalHeaders } from '../../execution/api/task.ts'
+import { requestOptionsOf } from '../../shared/request-options.ts'
+import { StaleEpoch, WorkerLost } from './worker-error.ts'
+
+export interface WorkerAnswer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly body: Buffer
+}
+
+export interface WorkerRequest {
+  readonly nodeUrl: string
+  readonly method: string
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: Buffer | string
+  /** The largest answer that a worker in order gives to it; what is longer is broken off. */
+  readonly maxBytes: number
+  /** Silence after which the worker counts as lost, milliseconds. @default requestTimeoutMs */
+  readonly timeoutMs?: number
+  readonly signal?: AbortSignal
+}
+
+export interface WorkerRequestsOptions {
+  readonly epoch: () => number
+  /** Of the log that the epoch is of. */
+  readonly logId: string
+  readonly bearer: string
+  readonly requestTimeoutMs: number
+  /** Told of every request's outcome: feeds the decaying counters of the node resource. */
+  readonly onOutcome?: (nodeUrl: string, error: Error | undefined) => void
+  /** A worker says that it has seen a higher epoch. @returns whether it is right */
+  readonly onStaleEpoch: (nodeUrl: string) => Promise<boolean>
+}
+
+/** Requests to workers; each carries the epoch and the cluster's secret. */
+export interface WorkerRequests {
+  /**
+   * Any answer but that of a stale epoch, whatever its status.
+   * @throws WorkerLost when there is none, or one that no worker in order gives
+   * @throws StaleEpoch when the worker has seen a higher epoch, and is right
+   */
+  send(request: WorkerRequest): Promise<WorkerAnswer>
+  close(): void
+}
+
+/** Why something was not done is said in a few words. */
+const MAX_REFUSAL_BYTES = 64 * 1024
+/** An answer that comes slower than over any line, once it had its time, is none. */
+const SLOWEST_BYTES_A_MS = 10
+
+export function createWorkerRequests(options: WorkerRequestsOptions): WorkerRequests {
+  const agent = new Agent({ keepAlive: true, maxSockets: 64, noDelay: true, timeout: 120_000 })
+
+  function headersOf({ body, headers }: WorkerRequest): Record<string, string> {
+    return {
+      authorization: `Bearer ${options.bearer}`,
+      [internalHeaders.epoch]: String(options.epoch()),
+      [internalHeaders.log]: options.logId,
+      ...(body === undefined
+        ? {}
+        : { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }),
+      ...headers,
+    }
+  }
+
+  /** The whole answer. Rejects with what went wrong. */
+  function exchange(asked: WorkerRequest): Promise<WorkerAnswer> {
+    const { nodeUrl, method, path, body, signal, timeoutMs = options.requestTimeoutMs } = asked
+    return new Promise((resolve, reject) => {
+      const request = httpRequest(
+        { ...requestOptionsOf(nodeUrl, path), method, agent, ...(signal && { signal }), headers: headersOf(asked) },
+        (response) => {
+          const { statusCode: status = 0, headers } = response
+          const maxBytes = status >= 200 && status < 300 ? asked.maxBytes : MAX_REFUSAL_BYTES
+          readAll(response, maxBytes, timeoutMs).then((bytes) => resolve({ status, headers, body: bytes }), reject)
+        },
+      )
+      request.setTimeout(timeoutMs, () => request.destroy(new Error(`no answer within ${timeoutMs} ms`)))
+      request.on('error', reject)
+      request.end(body)
+    })
+  }
+
+  return {
+    async send(asked) {
+      const { nodeUrl, method, signal } = asked
+      const lost = (cause: unknown): WorkerLost => {
+        const error = new WorkerLost(`${method} ${nodeUrl}: ${(cause as Error).message}`, { cause })
+        if (!signal?.aborted) options.onOutcome?.(nodeUrl, error)
+        return error
+      }
+      const answer = await exchange(asked).catch((cause: unknown) => {
+        throw lost(cause)
+      })
+      if (answer.status !== 409) {
+        options.onOutcome?.(nodeUrl, undefined)
+        return answer
+      }
+      // One worker's word ends no coordinator.
+      const right = await options.onStaleEpoch(nodeUrl).catch((cause: unknown) => {
+        throw lost(cause)
+      })
+      if (right) throw new StaleEpoch(`${nodeUrl} has seen a higher epoch`)
+      throw lost(new Error('it has seen an epoch that the event log has not'))
+    },
+    close: () => agent.destroy(),
+  }
+}
+
+/** A body of so many bytes at most; whoever sends more, or next to nothing for long, is cut off. */
+function readAll(response: IncomingMessage, maxBytes: number, timeoutMs: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const parts: Buffer[] = []
+    const beganAt = performance.now()
+    let bytes = 0
+    const cutOff = (why: string): void => {
+      reject(new Error(why))
+      response.destroy()
+    }
+    const tooLong = `an answer of more than the ${maxBytes} bytes that it may have`
+    if (Number(response.headers['content-length'] ?? 0) > maxBytes) return cutOff(tooLong)
+    response.on('data', (part: Buffer) => {
+      parts.push(part)
+      bytes += part.length
+      if (bytes > maxBytes) cutOff(tooLong)
+      else if (performance.now() - beganAt > timeoutMs + bytes / SLOWEST_BYTES_A_MS) cutOff('an answer without end')
+    })
+    response.on('error', reject)
+    response.on('aborted', () => reject(new Error('the answer broke off')))
+    response.on('end', () => resolve(parts.length === 1 ? parts[0]! : Buffer.concat(parts, bytes)))
+  })
+}

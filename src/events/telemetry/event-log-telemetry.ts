@@ -1,0 +1,140 @@
+import { EventLogError, type AppendTold, type CommitTold, type Recorded, type LogEnd } from '../event-log.ts'
+import type { KafkaRequest } from '../kafka/ports.ts'
+import type { EventLogOptions } from '../folded-event-log.ts'
+import type { Meters } from '../../telemetry/meters.ts'
+import type { SpanSink } from '../../telemetry/span.ts'
+import { entitySpanId, parseTraceparent, type TraceContext } from '../../telemetry/trace-context.ts'
+import { tracedAppend } from './append-span.ts'
+import type { TracedCommit } from './commit-spans.ts'
+import { kafkaFault } from '../kafka/kafka-error.ts'
+import { unreachable } from '../../shared/unreachable.ts'
+import { queryOfStream } from '../../shared/ids.ts'
+
+export interface EventLogTelemetry {
+  /** What the log is to tell of itself. */
+  readonly hooks: EventLogHooks
+  /** To be called before each scrape, once the log is open. */
+  observe(log: LogEnd, meters: Meters): Promise<void>
+}
+
+interface EventLogHooks extends EventLogOptions {
+  readonly onKafkaRequest: (request: KafkaRequest) => void
+}
+
+export interface EventLogTelemetryParts {
+  readonly meters: () => Meters
+  readonly spans: () => SpanSink
+  /** Of Kafka; absent with the log in Postgres, where the time of an append is a statement's. */
+  readonly topic: string | undefined
+  readonly onTrouble: (error: Error) => void
+  /** Each event that became valid, for what it counts by itself. */
+  readonly onEvent: (event: Pick<Recorded, 'type' | 'data'>, meters: Meters) => void
+}
+
+/** Appends counted, timed and traced; whether the log takes them. */
+export function createEventLogTelemetry(parts: EventLogTelemetryParts): EventLogTelemetry {
+  let troubled = false
+
+  function appended(told: AppendTold): void {
+    troubled = false
+    const meters = parts.meters()
+    const context = parseTraceparent(told.traceparent)
+    const trace = context && appendSpanOf(told.stream, told.sequence, context)
+    for (const event of told.events) {
+      meters.count('eventsAppended', { event: event.type })
+      parts.onEvent(event, meters)
+    }
+    meters.count('eventBytes', {}, told.bytes)
+    meters.observe('eventAppendDuration', { step: 'queue' }, told.queueMs / 1000, trace)
+    meters.observe('eventAppendDuration', { step: 'send' }, told.sendMs / 1000, trace)
+    meters.observe('eventAppendDuration', { step: 'read_back' }, told.readBackMs / 1000, trace)
+    if (told.events[0]?.type === 'QueryCreated')
+      meters.observe(
+        'queryPhaseDuration',
+        { phase: 'append' },
+        (told.queueMs + told.sendMs + told.readBackMs) / 1000,
+        trace,
+      )
+    if (parts.topic === undefined) meters.observe('postgresQueryDuration', { operation: 'append' }, told.sendMs / 1000)
+    if (trace && context && parts.spans().enabled)
+      parts.spans().later(tracedAppend(told, { ...trace, parentSpanId: context.spanId }))
+  }
+
+  function committed(told: CommitTold): void {
+    if (!parts.spans().enabled) return
+    const appends = told.appends.flatMap(({ stream, sequence, traceparent }) => {
+      const span = appendSpanOf(stream, sequence, parseTraceparent(traceparent))
+      return span ? [{ queryId: queryOfStream(stream), ...span }] : []
+    })
+    if (appends.length === 0) return
+    const { partition, records, sendMs, readBackMs } = told
+    const source: TracedCommit = {
+      kind: 'commit',
+      topic: parts.topic,
+      partition,
+      offset: Number(told.offset),
+      records,
+      appends,
+      sendMs,
+      readBackMs,
+      endMs: Date.now(),
+    }
+    parts.spans().later(source)
+  }
+
+  return {
+    hooks: {
+      onAppended: appended,
+      onCommitted: committed,
+      onAppendRefused: (error) => parts.meters().count('eventAppendFailures', { reason: reasonOf(error) }),
+      onKafkaRequest({ api, milliseconds, error }) {
+        parts.meters().observe('kafkaRequestDuration', { api }, milliseconds / 1000)
+        if (error !== undefined) parts.meters().count('kafkaErrors', { kind: kafkaFault(error) })
+      },
+      onIgnored: (verdict) => parts.meters().count('eventsIgnored', { reason: verdict }),
+      onTrouble(error) {
+        troubled = true
+        parts.meters().count('eventAppendFailures', { reason: reasonOf(error) })
+        parts.onTrouble(error)
+      },
+    },
+    async observe(log, meters) {
+      // Until it answers, or an append goes through, it counts as down.
+      meters.set('logUp', {}, troubled ? 0 : 1)
+      if (!troubled) return
+      await log.tip()
+      troubled = false
+      meters.set('logUp', {}, 1)
+    },
+  }
+}
+
+/** The span of a traced append; its id follows from the append, so that whatever serves it can name it. */
+function appendSpanOf(
+  stream: string,
+  sequence: number,
+  context: TraceContext | undefined,
+): { readonly traceId: string; readonly spanId: string } | undefined {
+  if (!context?.sampled) return undefined
+  return { traceId: context.traceId, spanId: entitySpanId('append', `${stream}/${sequence}`) }
+}
+
+function reasonOf(error: Error): string {
+  if (!(error instanceof EventLogError)) return 'unknown'
+  switch (error.kind) {
+    case 'fenced':
+    case 'conflict':
+    case 'too_large':
+    case 'unstorable':
+    case 'backwards':
+    case 'unavailable':
+      return error.kind
+    // Such a log is not opened at all: nothing is appended to it.
+    case 'changed':
+    case 'misconfigured':
+    case 'unforgettable':
+      return 'unknown'
+    default:
+      return unreachable(error.kind)
+  }
+}

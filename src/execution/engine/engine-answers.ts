@@ -1,0 +1,82 @@
+import { z } from 'zod'
+import { unreachable } from '../../shared/unreachable.ts'
+import type { EngineFileStats, EngineOutput, EngineResult } from './engine.ts'
+import type { EngineChild } from './engine-child.ts'
+import type { Outcome, Work } from './engine-work.ts'
+import type { EngineFigures, EngineRequest } from './messages.ts'
+import { parseProfile } from './profile.ts'
+
+export interface AskedFor {
+  readonly id: number
+  readonly connection: number
+  /** Ask for word of it once it is prepared. */
+  readonly announce: boolean
+}
+
+/** A statement as its engine is asked for it. */
+export function requestOf({ asks }: Work, child: EngineChild, { id, connection, announce }: AskedFor): EngineRequest {
+  if (asks.kind === 'files') return { type: 'inspect', id, connection, question: asks.question }
+  return {
+    type: 'run',
+    id,
+    connection,
+    query: asks.query,
+    cache: asks.cachePrepared,
+    announce,
+    ...(asks.profile ? { profile: child.profile(connection) } : {}),
+    output: requestedOutput(asks.output, child, id, connection),
+  }
+}
+
+type RequestedOutput = Extract<EngineRequest, { type: 'run' }>['output']
+
+function requestedOutput(output: EngineOutput, child: EngineChild, id: number, connection: number): RequestedOutput {
+  switch (output.kind) {
+    case 'inline':
+      return { kind: 'inline', maxBytes: output.maxBytes }
+    case 'stream':
+      return { kind: 'fifo', path: child.fifo(connection) }
+    case 'parquet':
+      return child.user === undefined
+        ? { kind: 'parquet', folder: output.folder, make: false }
+        : { kind: 'parquet', folder: child.staging(id), make: true }
+    default:
+      return unreachable(output)
+  }
+}
+
+/** What the parent saw of a statement while it ran. */
+export type Seen = Pick<EngineResult, 'peakMemoryBytes' | 'spilledBytes' | 'enginePid'>
+
+/** What an engine says of a statement that is done. Throws when it is nothing that an engine of ours says. */
+export function resultOf(
+  { asks }: Work,
+  figures: EngineFigures,
+  body: Buffer,
+  seen: Seen,
+): Extract<Outcome, { kind: 'result' }> {
+  const rows = figures.profileBytes > 0 ? body.subarray(0, body.length - figures.profileBytes) : body
+  const profile = figures.profileBytes > 0 ? parseProfile(body.subarray(rows.length).toString()) : undefined
+  const output = asks.kind === 'rows' ? asks.output.kind : 'rows of objects'
+  const result: EngineResult = {
+    rows: figures.rows,
+    ...(output === 'inline' && !figures.overflow ? { inline: rows } : {}),
+    ...(figures.overflow ? { overflow: true } : {}),
+    ...(output === 'parquet' ? { files: parseFileStats(rows) } : {}),
+    ...(profile ? { profile } : {}),
+    startedAt: figures.startedAt,
+    wallNanos: figures.wallNanos,
+    cpuNanos: figures.cpuNanos,
+    cpuExact: figures.cpuExact,
+    ...seen,
+  }
+  return { kind: 'result', result, body: rows }
+}
+
+const filesSchema = z.array(
+  z.object({ path: z.string(), rows: z.number(), bytes: z.number(), columnBytes: z.record(z.string(), z.number()) }),
+)
+
+function parseFileStats(body: Buffer): readonly EngineFileStats[] {
+  return filesSchema.parse(JSON.parse(body.toString()))
+}

@@ -1,0 +1,192 @@
+import { EngineError } from '../../shared/engine-error.ts'
+import type { EngineLost, EngineSettings } from './engine.ts'
+import { memoryLimitOf, PoolMembers, type Member, type StartChild } from './pool-members.ts'
+import { createRunningEngine } from './running-engine.ts'
+import { processMemoryLimit, restingMemoryLimit } from './sandbox.ts'
+import type { Role, WaitingJobs } from './waiting-jobs.ts'
+
+const RESTART_FIRST_MS = 100
+const RESTART_LONGEST_MS = 10_000
+/** Starts that fail in a row until waiting statements are told. */
+const FAILED_STARTS = 3
+/** A spare that was used is replaced after a moment: its start takes a third of a second of CPU. */
+const NEXT_SPARE_MS = 500
+
+export interface EngineSupplyOptions {
+  readonly settings: EngineSettings
+  readonly waiting: WaitingJobs
+  /** An engine was given a statement. */
+  onGiven(): void
+  readonly startChild?: StartChild
+}
+
+/**
+ * Gives engines to the statements that wait, and sees that there are any: always a shared one, dedicated ones as they
+ * are asked for up to the number of cores, and a spare process that becomes either at once. What ends is replaced, with
+ * back-off when it was no good start.
+ */
+export class EngineSupply {
+  readonly members: PoolMembers
+  readonly #settings: EngineSettings
+  readonly #waiting: WaitingJobs
+  readonly #onGiven: () => void
+  #failedStarts = 0
+  #retryStart: NodeJS.Timeout | undefined
+  #spareTimer: NodeJS.Timeout | undefined
+  #stopping = false
+
+  constructor({ settings, waiting, onGiven, startChild }: EngineSupplyOptions) {
+    this.#settings = settings
+    this.#waiting = waiting
+    this.#onGiven = onGiven
+    this.members = new PoolMembers(
+      settings,
+      {
+        onReady: () => (this.#failedStarts = 0),
+        onLost: (member, reason) => this.#ended(member, reason, []),
+      },
+      startChild,
+    )
+  }
+
+  isStopping(): boolean {
+    return this.#stopping
+  }
+
+  /** Gives waiting statements to engines with room and starts what is missing. Called whenever either may have changed. */
+  dispatch(): void {
+    if (this.#stopping) return
+    for (const role of ['shared', 'dedicated'] as const) {
+      const engines = this.members.of(role)
+      for (const { engine } of engines) {
+        while (this.#waiting.count(role) > 0 && engine?.hasRoom()) {
+          this.#waiting.next(role)!.runIn(engine)
+          this.#onGiven()
+        }
+      }
+      if (this.#retryStart) continue
+      const missing = this.#missing(role, engines)
+      for (let count = 0; count < missing; count++) this.open(role).catch(() => undefined)
+    }
+  }
+
+  /**
+   * Makes an engine of a role: of the spare when there is one, which is a third of a second sooner. Rejects when it
+   * cannot; the next is tried after a while.
+   */
+  async open(role: Role): Promise<void> {
+    const spare = this.members.of(undefined)[0]
+    if (spare) this.scheduleSpare(NEXT_SPARE_MS)
+    let member = spare
+    try {
+      member ??= this.members.spawn(role)
+      member.role = role
+      await this.#configure(member, role)
+    } catch (error) {
+      member?.child.kill()
+      this.#startFailed(error)
+      throw error
+    }
+    this.#run(member, role)
+    this.dispatch()
+  }
+
+  /** @param delay milliseconds */
+  scheduleSpare(delay: number): void {
+    if (this.#stopping || this.#spareTimer) return
+    this.#spareTimer = setTimeout(() => {
+      this.#spareTimer = undefined
+      if (this.members.of(undefined).length > 0) return
+      try {
+        this.members.spawn(undefined)
+      } catch {
+        // No process or no disk to be had now; statements that need an engine say so.
+        this.scheduleSpare(RESTART_LONGEST_MS)
+      }
+    }, delay)
+    this.#spareTimer.unref()
+  }
+
+  /** Starts none any more. Who still waits is not told. */
+  stop(): void {
+    this.#stopping = true
+    clearTimeout(this.#spareTimer)
+    clearTimeout(this.#retryStart)
+  }
+
+  /** How many engines of a role are to be started now. */
+  #missing(role: Role, engines: readonly Member[]): number {
+    if (role === 'shared') return 1 - engines.length
+    const starting = engines.filter(({ engine }) => !engine).length
+    return Math.min(this.#waiting.count(role) - starting, this.#settings.cores - engines.length)
+  }
+
+  async #configure(member: Member, role: Role): Promise<void> {
+    const settings = this.#settings
+    const { child } = member
+    await child.ready
+    await child.configure({
+      spillFolder: child.spillFolder,
+      allowedDirectories: [...settings.allowedDirectories, child.folder, child.spillFolder],
+      memoryLimitBytes: memoryLimitOf(settings, role),
+      maxSpillBytes: settings.maxSpillBytes,
+      threads: role === 'shared' ? 1 : settings.cores,
+    })
+    if (member.ended) throw new Error('The engine ended while starting')
+  }
+
+  #run(member: Member, role: Role): void {
+    const settings = this.#settings
+    const memoryLimit = memoryLimitOf(settings, role)
+    member.engine = createRunningEngine({
+      child: member.child,
+      capacity: role === 'shared' ? settings.sharedConnections : 1,
+      killBytes: processMemoryLimit(memoryLimit),
+      recycleBytes: restingMemoryLimit(memoryLimit),
+      announceStarts: role === 'dedicated',
+      interruptToKillMs: settings.interruptToKillMs,
+      deadAfterMs: settings.deadAfterMs,
+      onEvent: (event) => settings.onEvent?.(event),
+      onIdle: () => this.dispatch(),
+      onDead: (reason, statements) => this.#ended(member, reason, statements),
+    })
+  }
+
+  #startFailed(error: unknown): void {
+    if (this.#stopping) return
+    this.#failedStarts++
+    if (this.#failedStarts >= FAILED_STARTS)
+      this.#waiting.rejectAll(new EngineError('GENERIC_INTERNAL_ERROR', 'No engine could be started', { cause: error }))
+    clearTimeout(this.#retryStart)
+    this.#retryStart = setTimeout(
+      () => {
+        this.#retryStart = undefined
+        this.dispatch()
+      },
+      Math.min(RESTART_FIRST_MS * 2 ** (this.#failedStarts - 1), RESTART_LONGEST_MS),
+    )
+  }
+
+  #ended(member: Member, reason: EngineLost['reason'], statements: readonly string[]): void {
+    if (member.ended) return
+    member.ended = true
+    const { child } = member
+    // Of an end that we chose they say nothing.
+    const lastWords = this.#stopping || reason === 'cancel' || reason === 'recycle' ? '' : child.lastWords()
+    this.#settings.onEvent?.({
+      type: 'ended',
+      slot: child.slot,
+      pid: child.pid(),
+      reason: this.#stopping ? 'stopped' : reason,
+      statements,
+      ...(lastWords === '' ? {} : { lastWords }),
+    })
+    if (this.#stopping) return
+    if (member.role === undefined) this.scheduleSpare(RESTART_LONGEST_MS)
+    // One that ended before it was an engine is a failed start, which is tried again with back-off; so is one that
+    // crashed with nothing to do.
+    if (!member.engine) return
+    if (reason === 'crash' && statements.length === 0) this.#startFailed(new Error('An idle engine crashed'))
+    else this.dispatch()
+  }
+}

@@ -1,0 +1,61 @@
+import type { EngineEvent, EnginePool } from './engine.ts'
+import type { Logger } from '../../telemetry/logger.ts'
+import type { Meters } from '../../telemetry/meters.ts'
+
+/** What an engine pool tells, as metrics and log lines. */
+export function createEngineEvents(meters: () => Meters, logger: Logger): (event: EngineEvent) => void {
+  return (event) => {
+    switch (event.type) {
+      case 'started':
+        return
+      case 'refused':
+        return logger.error(
+          'task.trouble',
+          { statement: event.statement, engineError: event.message },
+          'An engine refused a statement: it has not the form that rendered statements have',
+        )
+      case 'closed':
+        return logger.error(
+          'task.trouble',
+          { statement: event.statement, engineUser: event.user, engineError: event.message },
+          'The user that an engine runs as may not open a file: let others read it',
+        )
+      case 'canceled':
+        return meters().observe('cancelDuration', { how: event.how }, event.milliseconds / 1000)
+      case 'statement':
+        meters().observe('engineStatementDuration', { kind: event.kind }, event.milliseconds / 1000)
+        return meters().count('spilledBytes', {}, event.spilledBytes)
+      case 'ended': {
+        if (event.reason === 'stopped') return
+        meters().count('engineRestarts', { reason: event.reason })
+        const { type: _, ...about } = event
+        return logger.warn('engine.killed', about, `An engine ended: ${event.reason}`)
+      }
+      default:
+        throw new Error(`Unknown engine event: ${JSON.stringify(event satisfies never)}`)
+    }
+  }
+}
+
+/** A scrape waits no longer for an engine: one that is busy answers at the next. */
+const MEMORY_MS = 400
+
+/** Memory that DuckDB counts by what it is for, of all engines of the process together. */
+export function observeDuckDbMemory(engines: Pick<EnginePool, 'memory'>, meters: Meters): void {
+  meters.onScrape(async () => {
+    for (const [tag, bytes] of Object.entries(await engines.memory(MEMORY_MS)))
+      meters.set('duckdbMemoryBytes', { tag }, bytes)
+  })
+}
+
+/** Gauges of a pool's children, before each scrape. */
+export function observeEngines(engines: Pick<EnginePool, 'children'>, killBytes: number, meters: Meters): void {
+  const children = engines.children()
+  for (const state of ['starting', 'spare', 'idle', 'busy'] as const)
+    meters.set('engineChildren', { state }, children.filter((one) => one.state === state).length)
+  // Slots of engines that are gone must not stay.
+  meters.unset('engineResidentMemoryBytes')
+  for (const { slot, residentBytes } of children)
+    meters.set('engineResidentMemoryBytes', { slot: String(slot) }, residentBytes)
+  meters.set('engineMemoryLimitBytes', {}, killBytes)
+}

@@ -1,0 +1,93 @@
+import { EngineError } from '../../shared/engine-error.ts'
+import { unreachable } from '../../shared/unreachable.ts'
+import { EngineLost, type EngineEvent, type EngineSettings } from './engine.ts'
+import { faultOf } from './engine-texts.ts'
+import type { Outcome } from './engine-work.ts'
+
+/** What becomes of a statement whose attempt gave no result. */
+export interface AttemptVerdict {
+  /** Its answer, unless it is tried once more. */
+  readonly error: Error
+  /** May it be tried once more, alone in an engine, if it was not yet? */
+  readonly again?: true
+  /** No statement works in the engine any more. */
+  readonly killEngine?: true
+  readonly event?: EngineEvent
+}
+
+/** What a verdict depends on besides the outcome. */
+export interface Attempted {
+  /** Its id. */
+  readonly statement: string
+  /** Whom the engine runs as; undefined where that is this process's user. */
+  readonly user: number | undefined
+  /** Of the engine, bytes. */
+  readonly memoryLimit: number
+  readonly settings: Pick<EngineSettings, 'maxSpillBytes' | 'translateError'>
+}
+
+/** As DuckDB tells it of a file, and of one in a folder that cannot be entered. */
+const NOT_OPENED =
+  /^IO Error: (Cannot open file "[^]*": Permission denied(\n|$)|No files found that match the pattern )/
+
+/** Of a statement that ended with an error of the engine's. */
+export function verdictOfError(outcome: Extract<Outcome, { kind: 'error' }>, attempted: Attempted): AttemptVerdict {
+  const { text, broken, refused, alone, delivered } = outcome
+  const { statement, settings } = attempted
+  if (refused) {
+    return {
+      error: new EngineError('GENERIC_INTERNAL_ERROR', text),
+      event: { type: 'refused', statement, message: text },
+    }
+  }
+  const fault = faultOf(text) ?? (broken ? 'broken before' : undefined)
+  switch (fault) {
+    case undefined:
+      return closedTo(text, attempted) ?? { error: settings.translateError(text) }
+    case 'memory':
+      // Neighbours may have taken the memory: only alone is it known whose it was.
+      return { error: memoryExceeded(attempted), ...(!alone && !delivered && { again: true }) }
+    case 'spill': {
+      const limit = `${Math.round(settings.maxSpillBytes / 2 ** 20)}MB`
+      return { error: new EngineError('EXCEEDED_SPILL_LIMIT', `Query exceeded local spill limit of ${limit}`) }
+    }
+    case 'disk':
+      return { error: new EngineError('OUT_OF_SPILL_SPACE', 'No space left on the disk of the engine') }
+    case 'broken':
+      return { error: settings.translateError(text), killEngine: true }
+    case 'broken before': {
+      const error = new EngineLost('crash', 'The engine was broken by another statement')
+      return { error, killEngine: true, ...(!delivered && { again: true }) }
+    }
+    default:
+      return unreachable(fault)
+  }
+}
+
+/** Of a statement whose engine ended. */
+export function verdictOfLoss(outcome: Extract<Outcome, { kind: 'lost' }>, attempted: Attempted): AttemptVerdict {
+  const { reason, alone, culprit, delivered } = outcome
+  if (reason === 'memory' && alone) return { error: memoryExceeded(attempted) }
+  if (reason === 'deadline' && culprit) return { error: timeLimit('Query exceeded the maximum planning time limit') }
+  const error = new EngineLost(reason, `The engine ended (${reason}) while the statement ran`)
+  return { error, ...(!delivered && { again: true }) }
+}
+
+export function timeLimit(message: string): EngineError {
+  return new EngineError('EXCEEDED_TIME_LIMIT', message)
+}
+
+/** A file that its connector has seen, and that the engine's own user may not open. */
+function closedTo(text: string, { user, statement }: Attempted): AttemptVerdict | undefined {
+  if (user === undefined || !NOT_OPENED.test(text)) return undefined
+  const why = `A file of the table may not be opened by user ${user}, whom the engine runs as`
+  return {
+    error: new EngineError('PERMISSION_DENIED', why),
+    event: { type: 'closed', statement, user, message: text },
+  }
+}
+
+function memoryExceeded({ memoryLimit }: Attempted): EngineError {
+  const limit = `${Math.round(memoryLimit / 2 ** 20)}MB`
+  return new EngineError('EXCEEDED_LOCAL_MEMORY_LIMIT', `Query exceeded per-node memory limit of ${limit}`)
+}

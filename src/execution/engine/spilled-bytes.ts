@@ -1,0 +1,22 @@
+import { lstatSync, opendirSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** DuckDB makes few and large ones. This is read again and again while statements run, whoever fills the folder. */
+const MOST_FILES = 512
+
+/** Bytes of the first files of a folder of DuckDB's temporary ones; it exists only while something is spilled. */
+export function spilledBytes(folder: string): number {
+  if (!lstatSync(folder, { throwIfNoEntry: false })) return 0
+  const files = opendirSync(folder)
+  try {
+    let bytes = 0
+    for (let count = 0; count < MOST_FILES; count++) {
+      const file = files.readSync()
+      if (file === null) break
+      bytes += lstatSync(join(folder, file.name), { throwIfNoEntry: false })?.size ?? 0
+    }
+    return bytes
+  } finally {
+    files.closeSync()
+  }
+}

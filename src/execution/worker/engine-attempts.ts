@@ -1,0 +1,54 @@
+import { EngineError } from '../../shared/engine-error.ts'
+import { howToRetry } from '../../shared/quipu-error.ts'
+import type { EnginePool, EngineResult, EngineRun, EngineStatement } from '../engine/engine.ts'
+
+/** Tries at one batch: it is begun anew while the engine it had is lost through no fault of its own, or until a cancel. */
+export class EngineAttempts {
+  readonly #engines: Pick<EnginePool, 'run'>
+  readonly #most: number
+  #current: EngineRun | undefined
+  #canceled = false
+
+  constructor(engines: Pick<EnginePool, 'run'>, most: number) {
+    this.#engines = engines
+    this.#most = most
+  }
+
+  /** @param once one attempt; they are numbered from 1 */
+  async repeat<T>(once: (attempt: number) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      this.checkCanceled()
+      try {
+        return await once(attempt)
+      } catch (error) {
+        if (howToRetry(error) !== 'anew' || this.#canceled || attempt >= this.#most) throw error
+      }
+    }
+  }
+
+  /** @throws EngineError USER_CANCELED */
+  checkCanceled(): void {
+    if (this.#canceled) throw new EngineError('USER_CANCELED', 'Query was canceled')
+  }
+
+  async run(statement: EngineStatement): Promise<EngineResult> {
+    const run = this.#engines.run(statement)
+    this.#current = run
+    if (this.#canceled) run.cancel()
+    try {
+      return await run.done
+    } finally {
+      this.#current = undefined
+    }
+  }
+
+  /** Ends the statement that runs; what comes of that is the attempt's to say. */
+  stop(): void {
+    this.#current?.cancel()
+  }
+
+  cancel(): void {
+    this.#canceled = true
+    this.stop()
+  }
+}

@@ -1,0 +1,58 @@
+import type { QueryId } from '../../shared/ids.ts'
+
+export interface PageRoomLimits {
+  /** Pages of one query that wait to be acknowledged; above it that query's engines stop. */
+  readonly queryBytes: number
+  /** The same for all queries together. */
+  readonly totalBytes: number
+}
+
+/** How many bytes of pages lie on the disk, and who waits until they are fewer. */
+export class PageRoom {
+  readonly #limits: PageRoomLimits
+  readonly #byQuery = new Map<QueryId, number>()
+  #all = 0
+  #waiting: Waiter[] = []
+
+  constructor(limits: PageRoomLimits) {
+    this.#limits = limits
+  }
+
+  get usage(): { readonly bytes: number; readonly queries: number } {
+    return { bytes: this.#all, queries: this.#byQuery.size }
+  }
+
+  /** @param bytes below 0 for what went */
+  count(queryId: QueryId, bytes: number): void {
+    this.#all += bytes
+    const left = (this.#byQuery.get(queryId) ?? 0) + bytes
+    if (left > 0) this.#byQuery.set(queryId, left)
+    else this.#byQuery.delete(queryId)
+    if (bytes < 0) this.#wake()
+  }
+
+  /** Pending while the query, or all queries together, hold more than they may. */
+  wait(queryId: QueryId): void | Promise<void> {
+    if (this.#has(queryId)) return
+    return new Promise((resolve) => this.#waiting.push({ queryId, resolve }))
+  }
+
+  #has(queryId: QueryId): boolean {
+    const { queryBytes, totalBytes } = this.#limits
+    return (this.#byQuery.get(queryId) ?? 0) < queryBytes && this.#all < totalBytes
+  }
+
+  #wake(): void {
+    const still: Waiter[] = []
+    for (const waiter of this.#waiting) {
+      if (this.#has(waiter.queryId)) waiter.resolve()
+      else still.push(waiter)
+    }
+    this.#waiting = still
+  }
+}
+
+interface Waiter {
+  readonly queryId: QueryId
+  readonly resolve: () => void
+}

@@ -1,0 +1,46 @@
+/** The worker's version: every change that a coordinator may want to know has one, and who waits for it is told. */
+export class TaskNews {
+  readonly #waiting = new Set<() => void>()
+  #version: number
+
+  /** @param first versions of a restarted worker must not repeat those of its former process: they begin at its time */
+  constructor(first: number) {
+    this.#version = first
+  }
+
+  get version(): number {
+    return this.#version
+  }
+
+  next(): number {
+    this.#version++
+    if (this.#waiting.size > 0) {
+      // All that changes in one turn is told in one answer.
+      const woken = [...this.#waiting]
+      this.#waiting.clear()
+      setImmediate(() => {
+        for (const resolve of woken) resolve()
+      })
+    }
+    return this.#version
+  }
+
+  /** Resolves once there is something newer than `since`, or the time is over. */
+  wait(since: number, millis: number): Promise<void> {
+    if (this.#version > since || millis <= 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timeout)
+        this.#waiting.delete(done)
+        resolve()
+      }
+      const timeout = setTimeout(done, millis)
+      this.#waiting.add(done)
+    })
+  }
+
+  /** Nobody waits any more. */
+  stop(): void {
+    for (const resolve of this.#waiting) resolve()
+  }
+}

@@ -1,0 +1,42 @@
+import type { EngineLauncher, LaunchedStart } from '../execution/engine/launched-program.ts'
+import type { AskEngine, ChildEngines, EngineTold } from '../supervisor/messages.ts'
+
+/** A child's end of the launcher of engines, by way of its supervisor. */
+export interface ChildLauncher extends EngineLauncher {
+  /** For what the supervisor passes on. */
+  onTold(told: EngineTold): void
+}
+
+const RUNS = 2 ** 48
+
+export function createChildLauncher(
+  { firstUser, slots }: ChildEngines,
+  ask: (asked: AskEngine) => void,
+): ChildLauncher {
+  const started = new Map<number, LaunchedStart>()
+  // Not those of a process before this one.
+  let lastRun = Math.floor(Math.random() * RUNS)
+
+  return {
+    userOf(slot) {
+      if (slot >= slots) throw new Error(`There are users for ${slots} engines only`)
+      return firstUser + slot
+    },
+    start(slot, start) {
+      const run = ++lastRun
+      started.set(run, start)
+      ask({ do: 'start', slot, run, dataKilobytes: start.dataKilobytes, beatMs: start.beatMs })
+      return { kill: () => ask({ do: 'kill', slot, run }) }
+    },
+    onTold(told) {
+      const start = started.get(told.run)
+      switch (told.type) {
+        case 'started':
+          return start?.onStarted(told.pid)
+        case 'ended':
+          started.delete(told.run)
+          return start?.onEnded(told.words)
+      }
+    },
+  }
+}

@@ -1,0 +1,157 @@
+import { toldErrorText } from '../telemetry/told-error.ts'
+import type { Config } from '../config/load-config.ts'
+import { LogChanged } from '../events/event-log.ts'
+import { deepFreeze } from '../shared/deep-freeze.ts'
+import { ExitError } from '../shared/engine-error.ts'
+import { exitCodes } from '../shared/exit-codes.ts'
+import type { EngineLauncher } from '../execution/engine/launched-program.ts'
+import type { Service } from '../shared/service.ts'
+import { createChildLauncher, type ChildLauncher } from './child-engines.ts'
+import { keepFilesPrivate } from '../supervisor/data-folder.ts'
+import type { ChildStart, FromChild, RestartCount, ToChild } from '../supervisor/messages.ts'
+
+/** What a coordinator or worker process knows of, and tells, its supervisor. */
+export interface ChildLife {
+  readonly config: Config
+  /** Address of the socket given by the supervisor; undefined where the child listens by itself. */
+  readonly url: string | undefined
+  /**
+   * The writer of the event log that is known to be dead: claim at once if it is still the last one in the log.
+   * Undefined: ask that writer first, and wait for its silence.
+   */
+  readonly deadWriter: string | undefined
+  /** It may follow another writer of the log and wait for its turn. */
+  readonly follow: boolean
+  /** A process before this one was ready: what is missing now is waited for. */
+  readonly successor: boolean
+  /** The bound socket, for `server.listen`. */
+  readonly socket: Promise<unknown>
+  /** Starts engines as users of their own; undefined where they run as this process's. */
+  readonly engines: EngineLauncher | undefined
+  /** How often this supervisor started processes again, by process and reason; changes while the child runs. */
+  restarts(): readonly RestartCount[]
+  /** The database's address: the configured one, else that of the embedded Postgres once it answers. */
+  database(): Promise<string>
+  /** Tells that this process does its work now. */
+  ready(): void
+  /** Tells that this process writes the event log now, under this name. */
+  claimed(writer: string): void
+  /** Ends the process: with an ExitError's code and line, else as a bug. Tells why before. */
+  fail(error: unknown): void
+}
+
+/** The log is not what it was, or its data cannot be read: no bug, and nothing that a restart mends. */
+function unusable({ message }: LogChanged): ExitError {
+  return new ExitError(exitCodes.dependency, `Cannot use the event log: ${message}`)
+}
+
+/** A child program: gets its life, returns how to drain it. */
+export type ChildProgram = (life: ChildLife) => Promise<Pick<Service, 'stop'>>
+
+/**
+ * Runs a child program: waits for the supervisor's word, beats, drains on SIGTERM, ends within a second when the
+ * supervisor is gone, and turns whatever is thrown into an exit code and a line.
+ */
+export function runChild(program: ChildProgram): void {
+  keepFilesPrivate()
+  const parent = process.ppid
+  // Without a supervisor nobody would ever end this process or start its successor.
+  const orphaned = () => process.exit(exitCodes.drained)
+  if (!process.connected) {
+    process.stderr.write('This program is started by quipu start, quipu coordinator or quipu worker\n')
+    process.exit(exitCodes.configuration)
+  }
+  // A reader of the log lines that went away is no reason to end.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+  process.once('disconnect', orphaned)
+  // The channel may be kept open by a process that inherited it: look at the parent too.
+  setInterval(() => void (process.ppid === parent || orphaned()), 500).unref()
+
+  let started: ((start: ChildStart) => void) | undefined
+  let socketCame = (_handle: unknown) => {}
+  let databaseCame = (_url: string) => {}
+  const start = new Promise<ChildStart>((resolve) => (started = resolve))
+  const socket = new Promise<unknown>((resolve) => (socketCame = resolve))
+  const database = new Promise<string>((resolve) => (databaseCame = resolve))
+  let restarts: readonly RestartCount[] = []
+  let engines: ChildLauncher | undefined
+
+  process.on('message', (message: ToChild, handle: unknown) => {
+    switch (message.type) {
+      case 'start':
+        restarts = message.start.restarts
+        return started?.(message.start)
+      case 'socket':
+        return socketCame(handle)
+      case 'database':
+        return databaseCame(message.url)
+      case 'restarts':
+        restarts = message.restarts
+        return
+      case 'engine':
+        return engines?.onTold(message.told)
+    }
+  })
+
+  let ending = false
+  const fail = (error: unknown): void => {
+    const exit = error instanceof LogChanged ? unusable(error) : error instanceof ExitError ? error : undefined
+    if (!exit) process.stderr.write(`${toldErrorText(error)}\n`)
+    if (ending) return
+    ending = true
+    const code = exit?.exitCode ?? exitCodes.internal
+    const line = exit?.message ?? `Internal error: ${error instanceof Error ? error.message : String(error)}`
+    // The line must be out before the exit; a supervisor that does not read it must not keep this process alive.
+    setTimeout(() => process.exit(code), 500)
+    process.send!({ type: 'exit', line } satisfies FromChild, () => process.exit(code))
+  }
+  process.on('uncaughtException', fail)
+  process.on('unhandledRejection', fail)
+
+  let service: Pick<Service, 'stop'> | undefined
+  const running = start.then(async (given) => {
+    const config = deepFreeze(given.config as Config)
+    const beat = () => tell({ type: 'beat' })
+    beat()
+    setInterval(beat, config.timeouts.coordinatorBeatMs)
+    engines = given.engines && createChildLauncher(given.engines, (ask) => tell({ type: 'engine', ask }))
+    service = await program({
+      config,
+      url: given.url,
+      deadWriter: given.deadWriter,
+      follow: given.follow,
+      successor: given.successor,
+      socket,
+      engines,
+      restarts: () => restarts,
+      database: () => (config.databaseUrl === undefined ? database : Promise.resolve(config.databaseUrl)),
+      ready: () => tell({ type: 'ready' }),
+      claimed: (writer) => tell({ type: 'writer', writer }),
+      fail,
+    })
+  })
+  running.catch(fail)
+
+  const drain = () => {
+    if (ending) return
+    ending = true
+    // Nothing was admitted before the start was done, so there is nothing to drain.
+    if (service === undefined) process.exit(exitCodes.drained)
+    // A drain that takes too long is ended by the supervisor.
+    service.stop().then(
+      () => process.exit(exitCodes.drained),
+      (error: unknown) => {
+        process.stderr.write(`${toldErrorText(error)}\n`)
+        process.exit(exitCodes.internal)
+      },
+    )
+  }
+  process.once('SIGTERM', drain)
+  // Ctrl-C is the supervisor's: it drains in order.
+  process.on('SIGINT', () => {})
+}
+
+function tell(message: FromChild): void {
+  // A channel that closed meanwhile is told by its own event.
+  process.send?.(message, undefined, {}, () => {})
+}

@@ -1,0 +1,23 @@
+import { systemClock as clock } from '../../shared/clock.ts'
+import type { ChildLife } from '../child-life.ts'
+import type { AppBase } from './coordinator-app.ts'
+import type { CoordinatorBase } from './wire-base.ts'
+
+/** What the resources of a coordinator take of it, whether it writes the log or follows it. */
+export function appBaseOf(base: CoordinatorBase, life: Pick<ChildLife, 'restarts'>, logId: string): AppBase {
+  const { config, startedAt, nodeId, bearer, clientRead: read, telemetry, health } = base
+  return {
+    clock,
+    config,
+    startedAt,
+    nodeId,
+    logId,
+    bearer,
+    read,
+    meters: telemetry.meters,
+    spans: telemetry.spans,
+    restarts: life.restarts,
+    health,
+    onError: (error) => telemetry.logger.error('request.failed', { err: error }, 'A request failed'),
+  }
+}

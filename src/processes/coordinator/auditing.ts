@@ -1,0 +1,122 @@
+import type { Config } from '../../config/load-config.ts'
+import type { Catalogs } from '../../connectors/spi/catalogs.ts'
+import { startAnchorer, type Anchorer } from '../../coordinator/system/anchorer.ts'
+import { createRefusalLog, type RefusalLog } from '../../coordinator/system/refusal-log.ts'
+import { createSystemJournal, type SystemJournal } from '../../coordinator/system/system-journal.ts'
+import { exportAnchor, fingerprint, isSignedBy } from '../../events/audit/anchor.ts'
+import type { EventAppender, LogFeed, LogEnd } from '../../events/event-log.ts'
+import type { QueryRows } from '../../events/projection.ts'
+import { readAnchorsAfter, readLastAnchor } from '../../readmodels/audit/queries.ts'
+import type { Rebuilt } from '../../readmodels/rebuild.ts'
+import { loadAnchorKey } from '../../security/anchor-key.ts'
+import type { Clock } from '../../shared/clock.ts'
+import type { Logger } from '../../telemetry/logger.ts'
+import { createAnchorExport } from '../event-log/anchor-export.ts'
+import { anchorPaths } from '../event-log/anchor-paths.ts'
+import { configurationLoaded } from './configuration-loaded.ts'
+
+export interface AuditingParts {
+  /** Claimed by this process. */
+  readonly log: EventAppender & LogFeed & LogEnd
+  /** Resolves when the read models hold all that was in it then. */
+  readonly caughtUp: Promise<void>
+  readonly clock: Clock
+  readonly config: Config
+  readonly catalogs: Catalogs
+  readonly digestKey: Buffer
+  readonly read: QueryRows
+  /** Read models that were made anew before the claim. */
+  readonly rebuilt: Rebuilt | undefined
+  readonly logger: Logger
+}
+
+/** What this coordinator tells about itself, in the log and out of it. */
+export interface Auditing {
+  readonly journal: SystemJournal
+  readonly refusals: RefusalLog
+  /** While the log can still be written. */
+  stop(): Promise<void>
+}
+
+/** A log that is away must not hold up a drain. */
+const STOP_WAIT_MS = 2000
+
+export function startAuditing(parts: AuditingParts): Auditing {
+  const { log, clock, config, logger, rebuilt } = parts
+  const journal = createSystemJournal(log, clock)
+  const refusals = createRefusalLog(journal, clock)
+  const told = journal.record('ConfigurationLoaded', configurationLoaded(config, parts.catalogs, parts.digestKey))
+  // Lost to another writer: that one tells what it runs with.
+  told.catch(() => {})
+  if (rebuilt) {
+    const { events, milliseconds } = rebuilt
+    journal.record('ProjectionRebuilt', { events, milliseconds }).catch(() => {})
+  }
+  const anchoring = startAnchoring(parts, journal)
+  anchoring.catch((error: unknown) =>
+    logger.error(
+      'anchor.trouble',
+      { err: error },
+      'The event log is not anchored: audits cannot tell a log written anew',
+    ),
+  )
+  let stopping: Promise<void> | undefined
+  return {
+    journal,
+    refusals,
+    stop: () =>
+      (stopping ??= Promise.race([
+        (async () => {
+          await refusals.stop()
+          await anchoring.then(
+            (running) => running.stop(),
+            () => {},
+          )
+        })(),
+        new Promise<void>((resolve) => setTimeout(resolve, STOP_WAIT_MS).unref()),
+      ])),
+  }
+}
+
+async function startAnchoring(
+  { log, caughtUp, config, read, logger }: AuditingParts,
+  journal: SystemJournal,
+): Promise<Pick<Anchorer, 'stop'>> {
+  const paths = anchorPaths(config)
+  const key = loadAnchorKey(paths.key)
+  const exported = createAnchorExport({
+    file: paths.file,
+    webhook: config.anchorWebhook,
+    onTrouble: (error) =>
+      logger.warn('anchor.trouble', { err: error }, 'An anchor could not be exported; it is tried again'),
+  })
+  await caughtUp
+  const last = await readLastAnchor(read)
+  // Valid, yet not in the file: the process ended in between.
+  for (let number = await exported.lastNumber(); number < (last?.anchor.number ?? 0);) {
+    const missing = await readAnchorsAfter(read, number, 500)
+    if (missing.length === 0) break
+    for (const { anchor, time } of missing)
+      // Those of another coordinator's key are in that one's file.
+      if (anchor.key === fingerprint(key.public) && isSignedBy(anchor, key.public))
+        exported.take(exportAnchor(anchor, time, key.public))
+    number = missing.at(-1)!.anchor.number
+  }
+  const anchorer = startAnchorer({
+    log,
+    partitions: (await log.tip()).at.length,
+    journal,
+    key,
+    previous: last?.anchor,
+    everyMs: config.timeouts.anchorMs,
+    everyEvents: config.limits.anchorEvents,
+    onAnchored: exported.take,
+    onEnd: (error) => logger.error('anchor.trouble', { err: error }, 'The event log is not anchored any more'),
+  })
+  return {
+    async stop() {
+      await anchorer.stop()
+      await exported.stop()
+    },
+  }
+}

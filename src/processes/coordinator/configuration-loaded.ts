@@ -1,0 +1,50 @@
+import { createHmac } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Config } from '../../config/load-config.ts'
+import { settingList } from '../../config/setting-list.ts'
+import type { Catalogs } from '../../connectors/spi/catalogs.ts'
+import type { SystemEvent } from '../../coordinator/system/events.ts'
+import { version } from '../../shared/version.ts'
+
+type ConfigurationLoaded = Extract<SystemEvent, { type: 'ConfigurationLoaded' }>['data']
+
+/**
+ * What this coordinator runs with, without its secrets.
+ * @param digestKey keys the digests: who reads the log cannot try passwords of catalog files against them
+ */
+export function configurationLoaded(config: Config, catalogs: Catalogs, digestKey: Buffer): ConfigurationLoaded {
+  const settings: Record<string, unknown> = {}
+  for (const { path, secret } of settingList) {
+    const value = valueAt(config, path)
+    if (value !== undefined) settings[path.join('.')] = secret ? '(set)' : value
+  }
+  return {
+    version,
+    versions: { node: process.versions.node },
+    settings,
+    catalogs: catalogs.names().map((name) => {
+      const file = readCatalogFile(join(config.catalogDir, `${name}.json`))
+      return {
+        name,
+        connector: catalogs.get(name)!.connectorName,
+        ...(file && { digest: createHmac('sha256', digestKey).update(file).digest('hex') }),
+      }
+    }),
+  }
+}
+
+function valueAt(config: Config, path: readonly string[]): unknown {
+  let value: unknown = config
+  for (const key of path) value = (value as Readonly<Record<string, unknown>>)[key]
+  return value
+}
+
+/** The catalog `system` has none. */
+function readCatalogFile(path: string): Buffer | undefined {
+  try {
+    return readFileSync(path)
+  } catch {
+    return undefined
+  }
+}

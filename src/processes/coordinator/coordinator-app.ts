@@ -1,0 +1,257 @@
+import type { IncomingMessage } from 'node:http'
+import { join } from 'node:path'
+import express, { type Router } from 'express'
+import type { Config } from '../../config/load-config.ts'
+import type { Membership } from '../../coordinator/nodes/membership.ts'
+import { readQuery } from '../../coordinator/query/read-query.ts'
+import { isTerminal, type TaskRecord } from '../../coordinator/query/state.ts'
+import type { StatementService } from '../../coordinator/query/statement-service.ts'
+import { forgetQuery, type ForgetOutcome } from '../../coordinator/system/forget-query.ts'
+import { recordDenials, recordKills, type Cancel } from '../../coordinator/system/recorded-rights.ts'
+import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
+import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
+import {
+  Unforgettable,
+  type DataForgetter,
+  type LogFeed,
+  type LogEnd,
+  type StreamReader,
+} from '../../events/event-log.ts'
+import type { QueryRows } from '../../events/projection.ts'
+import type { ProjectionRunner } from '../../events/projection-runner.ts'
+import { createAuditRoutes } from '../../protocol/audit/audit-routes.ts'
+import { baseUri } from '../../protocol/edge/base-uri.ts'
+import { HttpProblem } from '../../protocol/edge/problem.ts'
+import { traceReads } from '../../protocol/edge/request-spans.ts'
+import { createEventRoutes } from '../../protocol/events/event-routes.ts'
+import { createInfoRoutes } from '../../protocol/info/info-routes.ts'
+import { openApiDocument } from '../../protocol/info/open-api.ts'
+import { createNodeRoutes } from '../../protocol/node/node-routes.ts'
+import { boundReads } from '../../protocol/query/bound-reads.ts'
+import type { LiveQueries } from '../../protocol/query/live-queries.ts'
+import { createQueryRoutes } from '../../protocol/query/query-routes.ts'
+import { remoteAddressOf } from '../../protocol/relay/relayed-request.ts'
+import { headerFamily, sessionFromHeaders } from '../../protocol/statement/session-headers.ts'
+import { isAuthorized } from '../../protocol/task/internal-request.ts'
+import { refuseInternal } from '../../protocol/task/refuse-internal.ts'
+import type { TaskResource } from '../../protocol/task/task-resource.ts'
+import { allowAll, type Authorize, type Identity } from '../../security/authorization.ts'
+import type { Clock } from '../../shared/clock.ts'
+import { failureOf } from '../../shared/engine-error.ts'
+import type { QueryId } from '../../shared/ids.ts'
+import { shippedFiles } from '../../shared/shipped-files.ts'
+import { version } from '../../shared/version.ts'
+import type { RestartCount } from '../../supervisor/messages.ts'
+import type { Meters } from '../../telemetry/meters.ts'
+import type { SpanSink } from '../../telemetry/span.ts'
+import { createUiRoutes } from '../../ui/ui-routes.ts'
+import type { HttpParts } from './coordinator-listener.ts'
+import type { DependencyHealth } from './dependency-health.ts'
+import { statusOf } from './server-status.ts'
+
+/** What the resources take of any coordinator: see `appBaseOf`. */
+export interface AppBase {
+  readonly clock: Clock
+  readonly config: Config
+  /** Monotonic time at which the process began, milliseconds. */
+  readonly startedAt: number
+  readonly nodeId: string
+  readonly logId: string
+  readonly bearer: string
+  readonly read: QueryRows
+  readonly meters: () => Meters
+  readonly spans: () => SpanSink
+  readonly restarts: () => readonly RestartCount[]
+  readonly health: Pick<DependencyHealth, 'log' | 'database'>
+  readonly onError: (error: unknown) => void
+}
+
+/** What differs between one that writes the log and one that follows. */
+export interface CoordinatorRole {
+  /** Streams of queries from wherever they are, and what comes. */
+  readonly history: StreamReader & LogEnd & LogFeed
+  /** Does this process write the log, and the epoch it knows. */
+  readonly place: () => { readonly writer: boolean; readonly epoch: number }
+  /** Does it take statements? */
+  readonly ready: () => boolean
+  readonly live: LiveQueries
+  /** Its condition is known where it runs. */
+  readonly projection: Pick<ProjectionRunner, 'barrier' | 'lag'> & Partial<Pick<ProjectionRunner, 'condition'>>
+  readonly workers: Membership
+  readonly refusals: RefusalLog
+  /** Of the writer alone. */
+  readonly writing: WriterDuties | undefined
+}
+
+/** What only the coordinator that writes can do for its clients. */
+export interface WriterDuties {
+  readonly forgetter: DataForgetter
+  /** Who ended which query, and what was forgotten. */
+  readonly journal: SystemJournal
+  readonly cancel: StatementService['cancel']
+  /** Takes a forgotten query out of memory, and its tasks with their pages off their workers. */
+  readonly remove: (queryId: QueryId, tasks: readonly TaskRecord[]) => void
+  readonly tasks: TaskResource
+  readonly deadLetters: () => number
+  readonly openQueries: () => number
+}
+
+export interface CoordinatorAppParts {
+  readonly base: AppBase
+  readonly role: CoordinatorRole
+}
+
+/** Who asks, and what he may: of every resource alike. */
+interface Asking {
+  readonly identify: (request: IncomingMessage) => Identity
+  readonly authorize: Authorize
+  /** Does the request carry the cluster's key? One without is told of. */
+  readonly isInternal: (request: IncomingMessage) => boolean
+}
+
+/** Every resource but statements: nothing of it lies on the way of a small query. */
+export function createCoordinatorApp(parts: CoordinatorAppParts): {
+  readonly app: HttpParts['rest']
+  readonly feed: ReturnType<typeof createEventRoutes>
+} {
+  const { base, role } = parts
+  const asking = askingOf(parts)
+  const app = express()
+  app.disable('x-powered-by')
+  app.disable('etag')
+  app.use(infoRoutes(parts))
+  app.use(nodeRoutes(parts, asking))
+  if (role.writing) app.use(auditRoutes(parts, role.writing, asking))
+  app.use(boundReads((request) => isAuthorized(request, base.bearer), base.config.timeouts.historyReadMs))
+  app.use(traceReads(base.spans))
+  app.use(queryRoutes(parts, asking))
+  app.use(createUiRoutes(join(shippedFiles, 'ui'), base.onError))
+  const feed = eventRoutes(parts, asking)
+  app.use(feed.router)
+  app.use((request, response, next) => {
+    if (!role.writing?.tasks(request, response)) next()
+  })
+  app.get('/metrics', (_request, response, next) => {
+    base
+      .meters()
+      .text()
+      .then(({ contentType, body }) => response.writeHead(200, { 'content-type': contentType }).end(body), next)
+  })
+  return { app, feed }
+}
+
+function askingOf({ base, role }: CoordinatorAppParts): Asking {
+  const onRefused = refuseInternal(role.refusals)
+  return {
+    identify(request) {
+      const remoteAddress = remoteAddressOf(request)
+      const { user } = sessionFromHeaders(request, headerFamily(request.headers), 'UTC')
+      return { user, ...(remoteAddress === undefined ? {} : { remoteAddress }) }
+    },
+    authorize: recordDenials(allowAll, role.refusals),
+    isInternal(request) {
+      const internal = isAuthorized(request, base.bearer)
+      if (!internal) onRefused(request)
+      return internal
+    },
+  }
+}
+
+function infoRoutes({ base, role }: CoordinatorAppParts): Router {
+  const { health, restarts } = base
+  const { projection, workers, writing } = role
+  return createInfoRoutes({
+    clock: base.clock,
+    startedAtMs: base.startedAt,
+    nodeId: base.nodeId,
+    version,
+    environment: base.config.environment,
+    ready: role.ready,
+    place: role.place,
+    status: () => statusOf({ health, restarts, projection, workers, writing }),
+    openApi: () => openApiDocument(version),
+    onError: base.onError,
+  })
+}
+
+function nodeRoutes({ base, role }: CoordinatorAppParts, { isInternal, identify, authorize }: Asking): Router {
+  return createNodeRoutes({
+    membership: role.workers,
+    isInternal,
+    identify,
+    authorize,
+    epoch: () => role.place().epoch,
+    onError: base.onError,
+  })
+}
+
+function auditRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties, { isInternal }: Asking): Router {
+  const { journal, forgetter: log, remove } = duties
+  async function forget(queryId: QueryId, by: string): Promise<ForgetOutcome> {
+    try {
+      // Afterwards nobody knows which they were.
+      const { state } = await readQuery(role.history, queryId)
+      const outcome = await forgetQuery({ log, journal }, queryId, by)
+      if (outcome.kind === 'forgotten') remove(queryId, state.kind === 'NONE' ? [] : [...state.tasks.values()])
+      await role.projection.barrier(base.config.timeouts.ownWritesWaitMs)
+      return outcome
+    } catch (error) {
+      throw error instanceof Unforgettable ? new HttpProblem(409, error.message) : error
+    }
+  }
+  return createAuditRoutes({
+    isInternal,
+    forget,
+    rebuilt: async (rebuilt) => void (await journal.record('ProjectionRebuilt', rebuilt)),
+    onError: base.onError,
+  })
+}
+
+function queryRoutes({ base, role }: CoordinatorAppParts, { identify, authorize }: Asking): Router {
+  const { timeouts } = base.config
+  return createQueryRoutes({
+    live: role.live,
+    read: base.read,
+    projection: role.projection,
+    isWriter: () => role.place().writer,
+    cancel: cancelOf(role, timeouts.deleteValidityWaitMs),
+    identify,
+    authorize,
+    baseUri: (request) => baseUri(request, false),
+    clock: base.clock,
+    logId: () => base.logId,
+    ownWritesWaitMs: timeouts.ownWritesWaitMs,
+    onError: base.onError,
+  })
+}
+
+/** Who ends a query by its id is told of. */
+function cancelOf({ writing, live }: CoordinatorRole, waitMs: number): Cancel {
+  if (!writing) return async () => 'waiting'
+  const cancel: Cancel = (queryId, _by, message) =>
+    writing.cancel(
+      queryId,
+      message === undefined
+        ? failureOf('USER_CANCELED', 'Query was canceled')
+        : failureOf('ADMINISTRATIVELY_KILLED', `Query killed. Message: ${message}`),
+      waitMs,
+    )
+  const isOpen = (queryId: QueryId): boolean => {
+    const query = live.get(queryId)?.query
+    return query !== undefined && !isTerminal(query.kind)
+  }
+  return recordKills(cancel, isOpen, writing.journal)
+}
+
+function eventRoutes({ base, role }: CoordinatorAppParts, { identify }: Asking): ReturnType<typeof createEventRoutes> {
+  const { feeds, feedsPerAddress, replays } = base.config.limits
+  return createEventRoutes({
+    log: role.history,
+    identify,
+    authorize: allowAll,
+    maxReaders: feeds,
+    maxReadersPerAddress: feedsPerAddress,
+    maxReplays: replays,
+    onError: base.onError,
+  })
+}

@@ -1,0 +1,54 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
+import { checkBrowser, type BrowserPolicy } from '../../protocol/edge/browser-policy.ts'
+import { answerError, HttpProblem } from '../../protocol/edge/problem.ts'
+import { remoteAddressOf, type AcceptRelay } from '../../protocol/relay/relayed-request.ts'
+import { requestTarget } from '../../protocol/edge/request-target.ts'
+import type { StatementRoutes } from '../../protocol/statement/statement-routes.ts'
+import type { Meters } from '../../telemetry/meters.ts'
+import { observeRequest } from '../../protocol/edge/http-metrics.ts'
+
+export interface HttpParts {
+  readonly policy: BrowserPolicy
+  /** The statement resource, before everything else and without libraries. */
+  readonly statements: StatementRoutes
+  /** Was the request passed on by another coordinator, which has looked at its browser? */
+  readonly isRelayed: AcceptRelay
+  /** All other resources. */
+  readonly rest: (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => void
+  readonly meters: () => Meters
+  readonly refusals: RefusalLog
+  readonly onError: (error: unknown) => void
+}
+
+/** Every request: the browser check, the statement routes, the rest; what is thrown becomes a problem. */
+export function createCoordinatorListener(parts: HttpParts): RequestListener {
+  return (request, response) => {
+    const { path } = requestTarget(request)
+    observeRequest(request, response, path, parts.meters)
+    const fail = (error: unknown): void => answerError(request, response, error, parts.onError)
+    let relayed: boolean
+    try {
+      relayed = parts.isRelayed(request)
+    } catch (error) {
+      return fail(error)
+    }
+    try {
+      if (!relayed) checkBrowser(request, parts.policy)
+    } catch (error) {
+      parts.meters().count('httpRefusals', { reason: 'origin' })
+      const { origin } = request.headers
+      parts.refusals.accessDenied({
+        user: 'anonymous',
+        action: 'call from a browser',
+        object: `origin ${origin ?? '-'}, host ${requestTarget(request).authority ?? '-'}`,
+        remoteAddress: remoteAddressOf(request),
+      })
+      return fail(error)
+    }
+    parts.statements(request, response, path).then((handled) => {
+      if (handled) return
+      parts.rest(request, response, (error) => fail(error ?? new HttpProblem(404, 'There is no such resource')))
+    }, fail)
+  }
+}

@@ -1,0 +1,66 @@
+import type { ResourceGroups } from '../../coordinator/dispatch/resource-groups.ts'
+import { observeGroups } from '../../coordinator/dispatch/group-meter.ts'
+import type { Membership } from '../../coordinator/nodes/membership.ts'
+import { observeWorkers } from '../../coordinator/nodes/node-telemetry.ts'
+import { observeOpenQueries } from '../../coordinator/query/open-query-meter.ts'
+import type { QueryRegistry } from '../../coordinator/query/query-registry.ts'
+import type { ProjectionRunner } from '../../events/projection-runner.ts'
+import { observeDuckDbMemory, observeEngines } from '../../execution/engine/engine-telemetry.ts'
+import { processMemoryLimit } from '../../execution/engine/sandbox.ts'
+import { observeAudits } from '../../readmodels/audit/audit-meter.ts'
+import { observeProjection } from '../../readmodels/projection-meter.ts'
+import { observePool } from '../../readmodels/read-telemetry.ts'
+import type { Meters } from '../../telemetry/meters.ts'
+import type { CoordinatorBase } from './wire-base.ts'
+
+/** What the gauges of one that writes are read from, once before each scrape. */
+export interface WriterGauges {
+  readonly base: Pick<CoordinatorBase, 'log' | 'logTelemetry' | 'read' | 'engine' | 'engineUse' | 'pool'>
+  readonly epoch: number
+  readonly ready: () => boolean
+  readonly projection: ProjectionRunner
+  readonly registry: QueryRegistry
+  readonly workers: Membership
+  readonly groups: ResourceGroups
+}
+
+/** What a coordinator tells that follows another one; figures of the cluster are the writer's to tell. */
+export interface FollowerGauges {
+  readonly base: Pick<CoordinatorBase, 'pool'>
+  /** Not once this process writes. */
+  readonly follows: () => boolean
+  readonly ready: () => boolean
+  /** Since the writer's last sign of life. */
+  readonly writerSilentMs: () => number
+}
+
+export function observeFollower({ base, follows, ready, writerSilentMs }: FollowerGauges, meters: Meters): void {
+  meters.onScrape(() => {
+    if (!follows()) return
+    meters.set('writer', {}, 0)
+    meters.set('epoch', {}, 0)
+    meters.set('writerSilence', {}, writerSilentMs() / 1000)
+    meters.set('ready', {}, ready() ? 1 : 0)
+  })
+  observePool(base.pool, meters)
+}
+
+export function observeWriter(gauges: WriterGauges, meters: Meters): void {
+  const { base, projection } = gauges
+  const killBytes = processMemoryLimit(base.engineUse.memoryLimitBytes)
+  meters.onScrape(() => {
+    meters.set('writer', {}, 1)
+    meters.set('writerSilence', {}, 0)
+    meters.set('epoch', {}, gauges.epoch)
+    meters.set('ready', {}, gauges.ready() && projection.condition.kind !== 'stopped' ? 1 : 0)
+    observeEngines(base.engine, killBytes, meters)
+  })
+  observeOpenQueries(gauges.registry, meters)
+  observeWorkers(gauges.workers, meters)
+  observeGroups(gauges.groups, meters)
+  observePool(base.pool, meters)
+  observeDuckDbMemory(base.engine, meters)
+  observeAudits(base.read, meters)
+  meters.onScrape(() => base.logTelemetry.observe(base.log, meters))
+  observeProjection(projection, base.read, meters)
+}

@@ -1,0 +1,47 @@
+import { ExitError } from '../../shared/engine-error.ts'
+import { exitCodes } from '../../shared/exit-codes.ts'
+import { runChild } from '../child-life.ts'
+import { requestTarget } from '../../protocol/edge/request-target.ts'
+import { createGatedServer } from '../gated-server.ts'
+import { version } from '../../shared/version.ts'
+import { hasCode } from '../../shared/node-error.ts'
+
+/** The coordinator's program. It accepts connections first and loads its parts then: loading takes longest. */
+runChild(async (life) => {
+  const startedAt = performance.now()
+  const info = () => ({
+    nodeVersion: { version },
+    environment: life.config.environment,
+    coordinator: true,
+    starting: true,
+    uptime: `${((performance.now() - startedAt) / 1000).toFixed(2)}s`,
+  })
+  const gate = createGatedServer(life.config, (request, response) => {
+    if (requestTarget(request).path !== '/v1/info' || request.method !== 'GET') return false
+    response.setHeader('Content-Type', 'application/json')
+    response.end(JSON.stringify(info()))
+    return true
+  })
+  const socket = await life.socket
+  await new Promise<void>((resolve, reject) => {
+    gate.server.once('error', (error: Error) =>
+      reject(
+        hasCode(error, 'EADDRINUSE')
+          ? new ExitError(exitCodes.dependency, `The address ${life.url} is taken: choose another port with --port`)
+          : error,
+      ),
+    )
+    gate.server.listen(socket, resolve)
+  })
+
+  const { startCoordinator } = await import('./start-coordinator.ts')
+  const coordinator = await startCoordinator(life, info, gate)
+  life.ready()
+  return {
+    stop: async () => {
+      await coordinator.drain()
+      await gate.close()
+      await coordinator.stop()
+    },
+  }
+})

@@ -1,0 +1,87 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import type { LogEnd } from '../../events/event-log.ts'
+import type { QueryRows } from '../../events/projection.ts'
+
+export type Reachable = 'up' | 'down'
+
+/** Whether what this process needs answers, asked every second. */
+export interface DependencyHealth {
+  readonly log: Reachable
+  readonly database: Reachable
+  /** Reads that say at once that the database is away, instead of each waiting for it. */
+  failFast(read: QueryRows): QueryRows
+  stop(): Promise<void>
+}
+
+const ASKED_EVERY_MS = 1000
+/** One that has not answered for so long is away: a stopped process takes connections and says nothing. */
+const SILENCE_MS = 1500
+
+/** @param onChange told once when something goes away, and once when it is back */
+export function watchDependencies(
+  log: LogEnd,
+  database: pg.ClientConfig,
+  onChange: (name: 'log' | 'database', is: Reachable) => void,
+): DependencyHealth {
+  const state: Record<'log' | 'database', Reachable> = { log: 'up', database: 'up' }
+  const stopping = new AbortController()
+  const pool = new pg.Pool({
+    ...database,
+    application_name: 'quipu health',
+    max: 1,
+    connectionTimeoutMillis: SILENCE_MS,
+    query_timeout: SILENCE_MS,
+    allowExitOnIdle: true,
+  })
+  pool.on('error', () => {})
+
+  async function watch(name: 'log' | 'database', ask: () => Promise<unknown>): Promise<void> {
+    while (!stopping.signal.aborted) {
+      // A question that is given up is not asked again before it has ended: they would pile up.
+      const asked = ask().then(
+        () => 'up' as const,
+        () => 'down' as const,
+      )
+      const late = new AbortController()
+      const over = sleep(SILENCE_MS, 'down' as const, { signal: late.signal }).catch(() => 'down' as const)
+      tell(name, await Promise.race([asked, over]))
+      late.abort()
+      const answered = new AbortController()
+      tell(name, await Promise.race([asked, aborted(stopping.signal, answered.signal)]))
+      answered.abort()
+      await sleep(ASKED_EVERY_MS, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
+    }
+  }
+
+  function tell(name: 'log' | 'database', is: Reachable | undefined): void {
+    if (is === undefined || state[name] === is || stopping.signal.aborted) return
+    state[name] = is
+    onChange(name, is)
+  }
+
+  const watching = [watch('log', () => log.tip()), watch('database', () => pool.query('select 1'))]
+  return {
+    get log() {
+      return state.log
+    },
+    get database() {
+      return state.database
+    },
+    failFast: (read) => (text, values) =>
+      state.database === 'up' ? read(text, values) : Promise.reject(new Error('The database does not answer')),
+    async stop() {
+      stopping.abort()
+      await Promise.all(watching)
+      await pool.end().catch(() => {})
+    },
+  }
+}
+
+/** @param until who waits no longer leaves no listener behind */
+function aborted(signal: AbortSignal, until: AbortSignal): Promise<undefined> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve(undefined)
+    signal.addEventListener('abort', () => resolve(undefined), { once: true, signal: until })
+  })
+}

@@ -1,0 +1,34 @@
+import { createEndedStreams, type EndedStreams } from '../../coordinator/recovery/ended-streams.ts'
+import type { StreamsOfLog } from '../../coordinator/recovery/streams-of-log.ts'
+import { withStreams } from '../../coordinator/recovery/with-streams.ts'
+import type { EventAppender, LogFeed, EventLog, LogEnd, EventHistory } from '../../events/event-log.ts'
+
+/** The log as queries are served from it: streams come from wherever they are. */
+export type QueryHistory = EventHistory & LogEnd & LogFeed & EventAppender
+
+export interface WiredHistory {
+  readonly history: QueryHistory
+  /** Where those lie that nobody else finds. */
+  readonly endedStreams: EndedStreams
+  /** Streams that were read from the log itself, in memory until the promise settles. */
+  keepStreams(streams: StreamsOfLog, until: Promise<void>): void
+}
+
+export function wireHistory(log: EventLog): WiredHistory {
+  let streams: StreamsOfLog | undefined
+  const endedStreams = createEndedStreams(log)
+  return {
+    history: {
+      ...withStreams(log, () => streams, endedStreams),
+      append: log.append.bind(log),
+      read: log.read.bind(log),
+      subscribe: log.subscribe.bind(log),
+      tip: log.tip.bind(log),
+    },
+    endedStreams,
+    keepStreams(found, until) {
+      streams = found
+      void until.then(() => (streams = undefined))
+    },
+  }
+}

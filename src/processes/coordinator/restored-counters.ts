@@ -1,0 +1,136 @@
+import { deniedAction, distributionOf, endStateOf } from '../../coordinator/query/query-metrics.ts'
+import { readLifetimeCounts, type LifetimeCounts } from '../../readmodels/lifetime-counts.ts'
+import type { PastObservations } from '../../telemetry/meters.ts'
+import {
+  buckets,
+  metricNames,
+  type CounterName,
+  type HistogramName,
+  type LabelsOf,
+  type MetricName,
+} from '../../telemetry/metric-names.ts'
+import type { PastCounters } from '../telemetry/process-telemetry.ts'
+import { withDeadline } from '../../shared/deadline.ts'
+import type { CoordinatorBase } from './wire-base.ts'
+import { deniedPermission, writeOutcome } from '../../coordinator/query/event-counters.ts'
+
+const { user, source } = {
+  user: metricNames.userQueries.labels.user,
+  source: metricNames.sourceQueries.labels.source,
+}
+
+export interface PastOfCoordinator {
+  readonly base: Pick<CoordinatorBase, 'address' | 'connection' | 'catalogs'>
+  /** Resolves when the read models hold all that coordinators at this address wrote. */
+  readonly caughtUp: () => Promise<unknown>
+  /** Epochs below this one. */
+  readonly before: number
+}
+
+/**
+ * Counters go on where the coordinators before at this address left them, so that the increase over a day is right across
+ * a crash: what was counted between the last scrape and the crash shows at the next, whoever wrote the log meanwhile. What
+ * others counted is under their own address. Not for what only a process knew (requests, most times).
+ * Restoring throws when it takes too long, or the read models are away: then nothing is restored, which Prometheus sees.
+ */
+export function pastCounters({ base, caughtUp, before }: PastOfCoordinator): PastCounters {
+  return {
+    metrics: restoredMetrics,
+    async restore(meters) {
+      await withDeadline(caughtUp(), CAUGHT_UP_MS, () => new Error('the read models are behind'))
+      const { connection, address, catalogs } = base
+      const counts = await readLifetimeCounts(connection, { address, before, bounds: buckets.query })
+      if (counts) restoreCounters(counts, meters, (catalog) => catalogs.get(catalog)?.connectorName ?? 'none')
+    },
+  }
+}
+
+/** So long these counters are not given out: half a count would show as a jump. */
+const CAUGHT_UP_MS = 30_000
+
+const restoredMetrics = [
+  'epochClaims',
+  'queries',
+  'queryErrors',
+  'groupRejections',
+  'accessDenied',
+  'queryCpuSeconds',
+  'queryRows',
+  'queryBytes',
+  'plans',
+  'userQueries',
+  'sourceQueries',
+  'queryDuration',
+  'tasks',
+  'taskRetries',
+  'splits',
+  'eventsAppended',
+  'eventBytes',
+  'writes',
+  'pagesLost',
+] as const satisfies readonly MetricName[]
+
+/** Meters for these alone: none is restored that was given out before. */
+interface RestoredMeters {
+  count<N extends CounterName & (typeof restoredMetrics)[number]>(name: N, labels: LabelsOf<N>, by?: number): void
+  restore<N extends HistogramName & (typeof restoredMetrics)[number]>(
+    name: N,
+    labels: LabelsOf<N>,
+    past: PastObservations,
+  ): void
+}
+
+/** @param connectorOf the connector behind a catalog */
+export function restoreCounters(
+  counts: LifetimeCounts,
+  meters: RestoredMeters,
+  connectorOf: (catalog: string) => string,
+): void {
+  meters.count('epochClaims', { result: 'won' }, counts.epochs)
+  for (const one of counts.queries) {
+    const { state, route, count, resourceGroup: group } = one
+    const errorType = one.errorType ?? 'none'
+    const queryType = one.queryType ?? 'none'
+    meters.count('queries', { state, error_type: errorType, query_type: queryType, route: route ?? 'none' }, count)
+    if (one.errorName !== null) meters.count('queryErrors', { error_type: errorType, error_name: one.errorName }, count)
+    if (one.errorName === 'QUERY_QUEUE_FULL') meters.count('groupRejections', { group, reason: 'queue_full' }, count)
+    if (one.errorName === 'PERMISSION_DENIED') meters.count('accessDenied', { action: deniedAction(queryType) }, count)
+    meters.count('queryCpuSeconds', { group }, notLess(one.cpuSeconds))
+    meters.count('queryRows', { direction: 'input' }, one.inputRows)
+    meters.count('queryRows', { direction: 'output' }, one.outputRows)
+    meters.count('queryBytes', { direction: 'input' }, one.inputBytes)
+    meters.count('queryBytes', { direction: 'output' }, one.outputBytes)
+    if (route === 'local' || route === 'coordinator' || route === 'delegated')
+      meters.count('plans', { distribution: distributionOf(route) }, count)
+  }
+  // Which of more had a place of their own is not known: then they begin anew.
+  if (counts.users.length <= user.top)
+    for (const { value, count } of counts.users) meters.count('userQueries', { user: value }, count)
+  if (counts.sources.length <= source.top)
+    for (const { value, count } of counts.sources) meters.count('sourceQueries', { source: value ?? 'none' }, count)
+  for (const { state, route, bucket, count, seconds } of counts.durations)
+    meters.restore(
+      'queryDuration',
+      { state, route: route ?? 'none' },
+      { counts: [...Array<number>(bucket).fill(0), count], sum: notLess(seconds) },
+    )
+  for (const { state, retryReason, count } of counts.tasks) {
+    meters.count('tasks', { state: endStateOf(state) }, count)
+    if (retryReason !== null) meters.count('taskRetries', { reason: retryReason }, count)
+  }
+  for (const { catalog, count } of counts.splits) meters.count('splits', { connector: connectorOf(catalog) }, count)
+  for (const { type, count, bytes } of counts.events) {
+    meters.count('eventsAppended', { event: type }, count)
+    meters.count('eventBytes', {}, bytes)
+  }
+  if (counts.refusedWrites > 0) meters.count('writes', { outcome: 'refused' }, counts.refusedWrites)
+  for (const { type, detail, count } of counts.facts)
+    if (type === 'WriteCommitted') meters.count('writes', { outcome: writeOutcome(detail ?? '') }, count)
+    else if (type === 'ResultPagesLost') meters.count('pagesLost', { kind: 'result' }, count)
+    else meters.count('accessDenied', { action: deniedPermission(detail ?? '') }, count)
+}
+
+/** Sums of fractions depend on their order: one that came out less by a hair would look like a counter's new beginning. */
+function notLess(seconds: number): number {
+  return seconds === 0 ? 0 : seconds * (1 + 1e-9) + 1e-6
+}

@@ -1,0 +1,68 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Membership } from '../../coordinator/nodes/membership.ts'
+import type { ProjectionCondition, ProjectionLag } from '../../events/projection.ts'
+import type { ProjectionRunner } from '../../events/projection-runner.ts'
+import type { InfoRoutesDeps, ServerStatus } from '../../protocol/info/info-routes.ts'
+import type { RestartCount } from '../../supervisor/messages.ts'
+import type { DependencyHealth } from './dependency-health.ts'
+
+export interface StatusParts {
+  readonly health: Pick<DependencyHealth, 'log' | 'database'>
+  /** Its condition is known where it runs. */
+  readonly projection: Pick<ProjectionRunner, 'lag'> & Partial<Pick<ProjectionRunner, 'condition'>>
+  readonly restarts: () => readonly RestartCount[]
+  readonly workers: Pick<Membership, 'nodes'>
+  /** Of the writer alone. */
+  readonly writing?: { deadLetters(): number; openQueries(): number } | undefined
+  /** How long log and read models get to say how far they are, milliseconds. @default 1500 */
+  readonly lagWaitMs?: number
+}
+
+/** The writer has an answer of its own after a second. */
+const LAG_WAIT_MS = 1500
+
+/** What `/v1/status` says besides who writes. */
+export async function statusOf(parts: StatusParts): ReturnType<InfoRoutesDeps['status']> {
+  const { health, projection, restarts, workers, writing, lagWaitMs = LAG_WAIT_MS } = parts
+  return {
+    log: health.log,
+    database: health.database,
+    ...(await lagOf(projection, lagWaitMs)),
+    ...conditionOf(projection.condition),
+    deadLetters: writing?.deadLetters() ?? 0,
+    restarts: coordinatorRestarts(restarts()),
+    workers: countStates(workers.nodes()),
+    openQueries: writing?.openQueries() ?? 0,
+  }
+}
+
+/** Starts of this process again since its supervisor began. */
+export function coordinatorRestarts(restarts: readonly RestartCount[]): number {
+  return restarts.filter((one) => one.process === 'coordinator').reduce((sum, one) => sum + one.count, 0)
+}
+
+/** @returns nothing where log or read models do not say soon: what is down is told without */
+async function lagOf(
+  projection: Pick<ProjectionRunner, 'lag'>,
+  waitMs: number,
+): Promise<{ readonly lag?: ProjectionLag }> {
+  const late = new AbortController()
+  const asked = projection.lag().then(
+    (lag) => ({ lag }),
+    () => ({}),
+  )
+  const answer = await Promise.race([asked, sleep(waitMs, {}, { signal: late.signal }).catch(() => ({}))])
+  late.abort()
+  return answer
+}
+
+function conditionOf(condition: ProjectionCondition | undefined): Pick<ServerStatus, 'projection'> {
+  if (!condition) return {}
+  const { kind: state, ...more } = condition
+  return { projection: { state, ...more } }
+}
+
+function countStates(nodes: readonly { readonly state: string }[]): ServerStatus['workers'] {
+  const count = (state: string): number => nodes.filter((node) => node.state === state).length
+  return { active: count('active'), suspect: count('suspect'), failed: count('failed') }
+}

@@ -1,0 +1,149 @@
+import { awaitTurn, lookCaughtUp } from '../../coordinator/recovery/await-turn.ts'
+import { anotherWrites } from '../../coordinator/recovery/claim-epoch.ts'
+import {
+  nextPlace,
+  startEpochFollower,
+  type EpochFollower,
+  type WriterPlace,
+} from '../../coordinator/recovery/epoch-follower.ts'
+import { createTurn, type Turn } from '../../coordinator/recovery/turn.ts'
+import { systemStream } from '../../coordinator/system/events.ts'
+import { beginning } from '../../events/event-log.ts'
+import type { QueryRows } from '../../events/projection.ts'
+import { createProjectionWatch, type ProjectionWatch } from '../../events/projection-watch.ts'
+import { readLastEpochs } from '../../readmodels/audit/queries.ts'
+import { READ_MODELS } from '../../readmodels/projection.ts'
+import { systemClock as clock } from '../../shared/clock.ts'
+import { ExitError } from '../../shared/engine-error.ts'
+import { exitCodes } from '../../shared/exit-codes.ts'
+import type { ChildLife } from '../child-life.ts'
+import { claimLog, type Won } from './claim-log.ts'
+import { createStartNeeds, type StartNeeds } from './start-needs.ts'
+import { wireStarting } from './starting-server.ts'
+import { wireBase, type CoordinatorBase } from './wire-base.ts'
+import type { FollowingCoordinator } from './wire-follower.ts'
+import { wireWriter, type CoordinatorPhase, type Door } from './wire-writer.ts'
+
+/**
+ * Starts a coordinator: it claims the log when nobody writes it, else follows until it may. Resolves when it serves.
+ *
+ * ```
+ * base ─► whose turn is it? ─ nobody writes ─────────────────────────► claim ─► writer
+ *                           └ another writes ─► follower ─ its turn ─► claim ─► writer
+ * ```
+ * @param info the answer of `/v1/info` until then
+ * @throws ExitError 64 or 69 with one line when something it needs is wrong or missing, or another coordinator writes
+ */
+export async function startCoordinator(
+  life: ChildLife,
+  info: () => Record<string, unknown>,
+  door: Door,
+): Promise<CoordinatorPhase> {
+  const needs = createStartNeeds(life.config.kafkaBrokers.length === 0)
+  const served = life.successor ? servedMeanwhile(life, needs, info, door) : door
+  const base = await wireBase(life, needs)
+  door.tellRefused((reason) => base.telemetry.meters().count('httpRefusals', { reason }))
+  const watching = await watchWriter(life, base)
+  const { epochs, turn } = watching
+  const stopping = new AbortController()
+  const becomeWriter = (
+    { databaseThere, ...won }: Won,
+    following?: FollowingCoordinator,
+  ): Promise<CoordinatorPhase> => {
+    void epochs.stop()
+    return wireWriter({ life, base: { ...base, databaseThere }, ...won, heard: following?.heard() ?? [], door: served })
+  }
+
+  const look = await lookCaughtUp(turn)
+  if (look !== 'claim' && !life.follow) {
+    if (look === 'writes') throw anotherWrites(epochs.place?.address ?? 'another address')
+    await awaitTurn(turn, stopping.signal)
+  }
+  if (look === 'claim' || !life.follow) {
+    const won = await claimLog(base, turn, stopping.signal)
+    if (won) return becomeWriter(won)
+    if (!life.follow) throw new ExitError(exitCodes.fenced, 'Another coordinator claimed the event log first')
+  }
+
+  // Not loaded by one that writes at once: with it come the libraries of all resources.
+  const { wireFollower } = await import('./wire-follower.ts')
+  const following = await wireFollower(life, { base, ...watching })
+  served.open(following.listener)
+  base.telemetry.logger.info(
+    'epoch.followed',
+    { writer: epochs.place?.address },
+    'Follows the coordinator that writes the event log',
+  )
+  let phase: CoordinatorPhase = following
+  const promoted = (async () => {
+    while (!stopping.signal.aborted) {
+      await awaitTurn(turn, stopping.signal)
+      if (stopping.signal.aborted) return
+      const won = await claimLog(base, turn, stopping.signal)
+      if (!won) continue
+      phase = await becomeWriter(won, following)
+      following.promoted(won.claimed.epoch)
+      return
+    }
+  })()
+  promoted.catch((error: unknown) => life.fail(error))
+  return {
+    drain: async () => {
+      stopping.abort()
+      await promoted
+      await phase.drain()
+    },
+    stop: async () => {
+      await epochs.stop()
+      await phase.stop()
+    },
+  }
+}
+
+/** A restart is a pause for clients: until the parts are there, a server that has none of them answers. */
+function servedMeanwhile(life: ChildLife, needs: StartNeeds, info: () => Record<string, unknown>, door: Door): Door {
+  const starting = wireStarting(life, needs, info)
+  door.open(starting.listener)
+  return {
+    ...door,
+    open(listener) {
+      starting.handOver(listener)
+      door.open(listener)
+    },
+  }
+}
+
+/** Who writes the log, and when this process may. */
+async function watchWriter(
+  life: ChildLife,
+  base: CoordinatorBase,
+): Promise<{ readonly epochs: EpochFollower; readonly turn: Turn; readonly watch: ProjectionWatch }> {
+  const { config, log, read, databaseThere } = base
+  const watch = createProjectionWatch(log, read, READ_MODELS.name)
+  // Without the read models the writers before are found in the log itself.
+  const from = databaseThere ? await watch.checkpoint() : beginning((await log.tip()).at.length)
+  const epochs = startEpochFollower({
+    log,
+    from,
+    last: databaseThere ? await lastPlace(read) : undefined,
+    onStopped: (error) => life.fail(error),
+  })
+  const turn = createTurn({
+    follower: epochs,
+    ownAddress: base.address,
+    deadWriter: life.deadWriter,
+    silentMs: config.timeouts.writerSilentMs,
+    jitterMs: config.timeouts.writerSilentJitterMs,
+    clock,
+  })
+  return { epochs, turn, watch }
+}
+
+/** Who wrote the log last, as far as the read models know. */
+async function lastPlace(read: QueryRows): Promise<WriterPlace | undefined> {
+  const events = await readLastEpochs(read)
+  return events.reduce<WriterPlace | undefined>(
+    (place, event) => nextPlace(place, { stream: systemStream, ...event }),
+    undefined,
+  )
+}

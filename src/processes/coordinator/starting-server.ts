@@ -1,0 +1,159 @@
+import { toldErrorText } from '../../telemetry/told-error.ts'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { resolve } from 'node:path'
+import { browserPolicyOf, checkBrowser, type BrowserPolicy } from '../../protocol/edge/browser-policy.ts'
+import { answerError, HttpProblem } from '../../protocol/edge/problem.ts'
+import { requestTarget } from '../../protocol/edge/request-target.ts'
+import { refuseRelayed } from '../../protocol/relay/relayed-request.ts'
+import type { ServerStatus } from '../../protocol/info/info-routes.ts'
+import { createStatementUris, statementPath, type StatementUris } from '../../protocol/statement/next-uri.ts'
+import { baseUri } from '../../protocol/edge/base-uri.ts'
+import { lastKnownOf, tellWaiting, type LastKnown } from '../../protocol/statement/waiting-answer.ts'
+import { deriveKey, loadClusterSecret } from '../../security/cluster-secret.ts'
+import { systemClock, type Clock } from '../../shared/clock.ts'
+import type { ChildLife } from '../child-life.ts'
+import { coordinatorRestarts } from './server-status.ts'
+import type { StartNeeds } from './start-needs.ts'
+
+export interface StartingServerParts {
+  readonly clock: Clock
+  readonly needs: Pick<StartNeeds, 'log' | 'database'>
+  /** The answer of `/v1/info`. */
+  readonly info: () => Record<string, unknown>
+  readonly restarts: () => number
+  readonly uris: StatementUris
+  readonly lastKnown: LastKnown
+  readonly policy: BrowserPolicy
+  readonly waits: {
+    readonly longPollMs: number
+    readonly postLogWaitMs: number
+    readonly deleteValidityWaitMs: number
+  }
+  readonly onError: (error: unknown) => void
+}
+
+/** Answers for a coordinator that takes the place of one before, until it can do so itself. */
+export interface StartingServer {
+  readonly listener: RequestListener
+  /** From now on `listener` answers, those who wait here first. */
+  handOver(listener: RequestListener): void
+}
+
+interface Held {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly path: string
+  readonly since: number
+}
+
+const LOOK_EVERY_MS = 50
+
+/**
+ * A restart is a pause for clients and not an error: requests wait. Only when what the start needs is away they are told
+ * after their time what a coordinator that runs would tell them then: a poll the state last known, a POST that it was not
+ * taken.
+ */
+export function createStartingServer(parts: StartingServerParts): StartingServer {
+  const { clock, needs, waits } = parts
+  const held = new Set<Held>()
+  let next: RequestListener | undefined
+  const timer = setInterval(look, LOOK_EVERY_MS)
+  timer.unref()
+
+  function look(): void {
+    if (needs.log === 'up' && needs.database === 'up') return
+    const now = clock.monotonicMs()
+    for (const one of held) {
+      // A start needs no database when the log lies elsewhere.
+      if (needs.log === 'up' && one.path !== '/v1/status') continue
+      if (now - one.since < waitOf(one)) continue
+      held.delete(one)
+      answer(one).catch((error: unknown) => answerError(one.request, one.response, error, parts.onError))
+    }
+  }
+
+  function waitOf({ request, path }: Held): number {
+    if (path === '/v1/status') return 0
+    if (request.method === 'DELETE') return waits.deleteValidityWaitMs
+    return statementPath(path) && request.method !== 'POST' ? waits.longPollMs : waits.postLogWaitMs
+  }
+
+  async function answer({ request, response, path }: Held): Promise<void> {
+    refuseRelayed(request)
+    checkBrowser(request, parts.policy)
+    if (path === '/v1/status' && isRead(request)) return sendJson(request, response, status())
+    const statement = statementPath(path)
+    if (statement && isRead(request)) {
+      const page = parts.uris.verifyPage(statement)
+      if (!page) throw new HttpProblem(404, 'Query not found')
+      if (request.method === 'HEAD') return void response.writeHead(200, { 'cache-control': 'no-store' }).end()
+      const waiting = { uris: parts.uris, lastKnown: parts.lastKnown, now: clock.now }
+      return tellWaiting(request, response, waiting, { ...page, base: baseUri(request, false) })
+    }
+    throw new HttpProblem(503, 'The coordinator starts, and the event log does not answer', { 'retry-after': '1' })
+  }
+
+  function status(): ServerStatus {
+    return {
+      live: true,
+      ready: false,
+      writer: false,
+      epoch: 0,
+      log: needs.log,
+      database: needs.database,
+      deadLetters: 0,
+      restarts: parts.restarts(),
+      workers: { active: 0, suspect: 0, failed: 0 },
+      openQueries: 0,
+    }
+  }
+
+  return {
+    listener(request, response) {
+      if (next) return next(request, response)
+      const { path } = requestTarget(request)
+      if (path === '/v1/info' && isRead(request)) return sendJson(request, response, parts.info())
+      const one: Held = { request, response, path, since: clock.monotonicMs() }
+      held.add(one)
+      response.once('close', () => held.delete(one))
+    },
+    handOver(listener) {
+      next = listener
+      clearInterval(timer)
+      const waited = [...held]
+      held.clear()
+      for (const { request, response } of waited) if (!response.destroyed) listener(request, response)
+    },
+  }
+}
+
+function isRead(request: IncomingMessage): boolean {
+  return request.method === 'GET' || request.method === 'HEAD'
+}
+
+function sendJson(request: IncomingMessage, response: ServerResponse, body: unknown): void {
+  const bytes = Buffer.from(JSON.stringify(body))
+  response.writeHead(200, {
+    'content-type': 'application/json',
+    'content-length': bytes.length,
+    'cache-control': 'no-store',
+  })
+  response.end(request.method === 'HEAD' ? undefined : bytes)
+}
+
+/** Of a coordinator whose parts are not there yet. */
+export function wireStarting(life: ChildLife, needs: StartNeeds, info: () => Record<string, unknown>): StartingServer {
+  const { config } = life
+  const secret = loadClusterSecret(resolve(config.dataDir), config.sharedSecret)
+  return createStartingServer({
+    clock: systemClock,
+    needs,
+    info,
+    restarts: () => coordinatorRestarts(life.restarts()),
+    uris: createStatementUris(deriveKey(secret, 'statement-token')),
+    lastKnown: lastKnownOf((text, values) => needs.read(text, values)),
+    policy: browserPolicyOf(config),
+    waits: config.timeouts,
+    onError: (error) => process.stderr.write(`${toldErrorText(error)}\n`),
+  })
+}

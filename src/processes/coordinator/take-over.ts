@@ -1,0 +1,133 @@
+import type { QueryId } from '../../shared/ids.ts'
+import type { Reservation } from '../../coordinator/dispatch/resource-groups.ts'
+import type { KnownQuery } from '../../coordinator/query/state.ts'
+import type { Resumption } from '../../coordinator/query/query-handle.ts'
+import { querySpanContext } from '../../coordinator/query/query-spans.ts'
+import { recoverQueries, type RecoveryDeps } from '../../coordinator/recovery/recover-queries.ts'
+import {
+  readStreamsOfLog,
+  type StreamsOfLog,
+  type StreamsOfLogOptions,
+} from '../../coordinator/recovery/streams-of-log.ts'
+import type { WorkerClient } from '../../coordinator/scheduler/worker-client.ts'
+import { LogChanged, type EventAppender, type EventHistory, type LogEnd } from '../../events/event-log.ts'
+import type { ProjectionRunner } from '../../events/projection-runner.ts'
+import { readKnownWorkers } from '../../readmodels/nodes/queries.ts'
+import { findOpenQueries, type OpenQueries } from '../../readmodels/queries/open-queries.ts'
+import { systemClock as clock } from '../../shared/clock.ts'
+import type { CoordinatorBase } from './wire-base.ts'
+import { emitRecovery } from '../../coordinator/recovery/recovery-spans.ts'
+
+export interface TakeOverParts {
+  readonly base: Pick<CoordinatorBase, 'telemetry' | 'read' | 'databaseThere'>
+  /** Streams of queries from wherever they are. */
+  readonly log: EventAppender & EventHistory & LogEnd
+  readonly epoch: number
+  readonly client: Pick<WorkerClient, 'taskNews'>
+  readonly reservation: Reservation
+  readonly memory: RecoveryDeps['memory']
+  /** Streams read from the log itself, where the read models are not there; `log` gives them by then. */
+  readonly onStreams: (streams: StreamsOfLog) => void
+  /** Of those, one that had no room in memory: where it lies. */
+  readonly onLeftOut: StreamsOfLogOptions['onLeftOut']
+  /** Ends of queries from then on are still asked for. */
+  readonly endedSince: string
+  /** Is the query one of this coordinator's own? It serves new ones already. */
+  readonly isOwn: (queryId: QueryId) => boolean
+  /** Goes on with a query. */
+  readonly resume: (queryId: QueryId, resumption: Resumption) => void
+  /** Of a query that was ended, not resumed. */
+  readonly onFailed: (query: KnownQuery) => void
+}
+
+/** Resolves when the read models hold all that is valid now. */
+export async function projected(log: LogEnd, projection: Pick<ProjectionRunner, 'barrier'>): Promise<void> {
+  while (!(await projection.barrier(10_000))) await log.tip()
+}
+
+/** New statements wait no longer until it is known how many come before them. */
+const LONGEST_COUNT_MS = 10_000
+
+/** Goes on with what the coordinator before left open, while this one serves already. */
+export async function takeOver(parts: TakeOverParts): Promise<void> {
+  const { base, log, epoch, client, reservation } = parts
+  const { telemetry } = base
+  const start = clock.monotonicMs()
+  const known = base.databaseThere ? await readKnownWorkers(base.read) : []
+  // Every worker learns of this epoch before anything is told on: what an old coordinator still sends has no effect.
+  const presented = Promise.allSettled(
+    known.map(({ url }) => client.taskNews(url, undefined, AbortSignal.timeout(1000))),
+  )
+  const left = await leftOpen(parts)
+  await presented
+  const open = left.open.filter((queryId) => !parts.isOwn(queryId))
+  const takenOver: (string | undefined)[] = []
+  const recovered = await recoverQueries(
+    {
+      log,
+      clock,
+      epoch,
+      memory: parts.memory,
+      ...(left.readMany ? { readMany: left.readMany } : {}),
+      resume(queryId, resumption) {
+        parts.resume(queryId, resumption)
+        reservation.came()
+        takenOver.push(querySpanContext(resumption.state))
+      },
+      onFailed(query) {
+        parts.onFailed(query)
+        reservation.came()
+      },
+      onGivenUp(queryId, error) {
+        reservation.came()
+        telemetry.logger.error('recovery.given_up', { queryId, err: error }, 'An open query could not be taken over')
+      },
+      // Nobody new waits for what the log does not tell.
+      onPutOff: () => reservation.end(),
+    },
+    open,
+  ).finally(() => reservation.end())
+  const milliseconds = clock.monotonicMs() - start
+  const meters = telemetry.meters()
+  meters.set('recoveryDuration', {}, milliseconds / 1000)
+  meters.count('recoveredQueries', { outcome: 'resumed' }, recovered.resumed)
+  meters.count('recoveredQueries', { outcome: 'failed' }, recovered.failed)
+  meters.count('recoveredQueries', { outcome: 'finished' }, recovered.ended)
+  meters.count('recoveredQueries', { outcome: 'given_up' }, recovered.givenUp)
+  emitRecovery(telemetry.spans(), { epoch, milliseconds, queries: open.length, traceparents: takenOver })
+  if (open.length > 0)
+    telemetry.logger.info(
+      'recovery',
+      { ...recovered, milliseconds: Math.round(milliseconds) },
+      'Queries of the coordinator before were taken over',
+    )
+}
+
+/** What the coordinator before left open, as the log says; a projection is never waited for. */
+async function leftOpen({
+  base,
+  log,
+  reservation,
+  endedSince,
+  onStreams,
+  onLeftOut,
+}: TakeOverParts): Promise<Pick<OpenQueries, 'open'> & Partial<OpenQueries>> {
+  if (base.databaseThere) {
+    const late = setTimeout(() => reservation.end(), LONGEST_COUNT_MS)
+    try {
+      const found = await findOpenQueries(log, base.read)
+      reservation.expect(found.open.length)
+      return found
+    } catch (error) {
+      // Read models of another log: this one alone knows its queries.
+      if (!(error instanceof LogChanged)) throw error
+    } finally {
+      clearTimeout(late)
+    }
+  }
+  // Nobody new waits for as long as the whole log takes.
+  reservation.end()
+  const streams = await readStreamsOfLog(log, { endedSince, onLeftOut })
+  onStreams(streams)
+  return { open: streams.open }
+}

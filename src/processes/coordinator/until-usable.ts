@@ -1,0 +1,52 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { MisconfiguredLog } from '../../events/event-log.ts'
+import { MigrationError } from '../../events/postgres/migrate.ts'
+import { ExitError } from '../../shared/engine-error.ts'
+import { exitCodes } from '../../shared/exit-codes.ts'
+import type { Need, StartNeeds } from './start-needs.ts'
+
+export interface Patience {
+  /** What ran before waits for what it needs; a first start says what is missing. */
+  readonly waits: boolean
+  readonly needs: Pick<StartNeeds, 'during' | 'failed'>
+  /** Told once of what is waited for. */
+  readonly onWait: (what: string, error: Error) => void
+  /** @default of the clock */
+  readonly pause?: (milliseconds: number) => Promise<unknown>
+}
+
+const FIRST_PAUSE_MS = 50
+const LONGEST_PAUSE_MS = 1000
+const nameOf: Readonly<Record<Need, string>> = { log: 'the event log', database: 'Postgres' }
+
+/**
+ * Opens what the start needs. Where it is only missing and this process waits, it is tried until it is there.
+ * @param without the start goes on without it, when this process would wait
+ * @returns false when it is missing and can be done without
+ * @throws ExitError 64 or 69 with one line for what is wrong or missing
+ */
+export async function untilUsable(
+  need: Need,
+  open: () => Promise<unknown>,
+  { waits, needs, onWait, pause = sleep }: Patience,
+  { without = false }: { readonly without?: boolean } = {},
+): Promise<boolean> {
+  const what = nameOf[need]
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+    try {
+      await needs.during(need, open)
+      return true
+    } catch (error) {
+      const wrong = error instanceof MigrationError || error instanceof MisconfiguredLog
+      if (wrong || !waits)
+        throw new ExitError(
+          wrong ? exitCodes.configuration : exitCodes.dependency,
+          `Cannot use ${what}: ${error instanceof Error ? error.message : String(error)}`,
+        )
+      needs.failed(need)
+      if (pauseMs === FIRST_PAUSE_MS) onWait(what, error as Error)
+      if (without) return false
+      await pause(pauseMs)
+    }
+  }
+}

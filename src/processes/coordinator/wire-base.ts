@@ -1,0 +1,99 @@
+import { resolve } from 'node:path'
+import type pg from 'pg'
+import { migrate } from '../../events/postgres/migrate.ts'
+import type { ProjectionRunner } from '../../events/projection-runner.ts'
+import { internalBearer, loadClusterSecret } from '../../security/cluster-secret.ts'
+import { systemClock as clock } from '../../shared/clock.ts'
+import type { ChildLife } from '../child-life.ts'
+import { createProcessTelemetry } from '../telemetry/process-telemetry.ts'
+import { openPools } from './database-pools.ts'
+import { watchDependencies } from './dependency-health.ts'
+import type { StartNeeds } from './start-needs.ts'
+import { untilUsable, type Patience } from './until-usable.ts'
+import { wireEngine } from './wire-engine.ts'
+import { topicOf, wireEventLog } from './wire-event-log.ts'
+import { wireProjection } from './wire-projection.ts'
+
+/** A server that is stopped takes connections and never answers. */
+const MIGRATE_WAITS = { connectionTimeoutMillis: 3000 }
+
+/** What a coordinator has whether it writes the log or follows it. */
+export type CoordinatorBase = Awaited<ReturnType<typeof wireBase>>
+
+/**
+ * Everything that comes before the claim: catalogs, engine, event log (open), Postgres.
+ * @throws ExitError 64 or 69 with one line when something it needs is wrong or missing
+ */
+export async function wireBase(life: ChildLife, needs: StartNeeds) {
+  const startedAt = clock.monotonicMs()
+  const { config } = life
+  const nodeId = `coordinator-${process.pid}`
+  const telemetry = createProcessTelemetry(config, 'coordinator', nodeId)
+  const { logger } = telemetry
+  const dataDir = resolve(config.dataDir)
+  const secret = loadClusterSecret(dataDir, config.sharedSecret)
+  const wired = wireEngine(life, telemetry)
+  const connection: pg.ClientConfig = { connectionString: await needs.during('database', life.database) }
+  const pools = openPools(connection, config, telemetry)
+  needs.read = pools.read
+  const patience: Patience = {
+    waits: life.successor,
+    needs,
+    onWait: (what, error) =>
+      logger.error('dependency.down', { dependency: what, err: error }, 'The start waits for it'),
+  }
+  const topic = topicOf(config)
+  const migrating = clock.monotonicMs()
+  // With the log elsewhere statements need no Postgres.
+  const databaseThere = await untilUsable('database', () => migrate({ ...connection, ...MIGRATE_WAITS }), patience, {
+    without: life.successor && topic !== undefined,
+  })
+  const migrateSeconds = (clock.monotonicMs() - migrating) / 1000
+  telemetry.meters().observe('postgresQueryDuration', { operation: 'migrate' }, migrateSeconds)
+  const { log, logTelemetry, keepPagesSince } = await wireEventLog({
+    config,
+    secret,
+    connection,
+    databaseThere,
+    telemetry,
+  })
+  await untilUsable('log', () => log.open(), patience)
+  const health = watchDependencies(log, connection, (name, is) =>
+    is === 'down'
+      ? logger.error('dependency.down', { dependency: name }, 'It does not answer; what needs it waits')
+      : logger.info('dependency.up', { dependency: name }, 'It answers again'),
+  )
+  needs.follow(health)
+
+  return {
+    config,
+    startedAt,
+    nodeId,
+    telemetry,
+    dataDir,
+    secret,
+    bearer: internalBearer(secret),
+    ...wired,
+    connection,
+    /** Did Postgres answer at the start? A successor with the log in Kafka starts without. */
+    databaseThere,
+    log,
+    logTelemetry,
+    keepPagesSince,
+    pool: pools.pool,
+    health,
+    read: health.failFast(pools.read),
+    /** For what anybody may ask: few at once, and none takes long. */
+    clientRead: health.failFast(pools.clientRead),
+    /** Under which others reach this process. */
+    address: config.advertisedUrl ?? life.url ?? `http://${config.host}:${config.port}`,
+    createProjection: (): ProjectionRunner => wireProjection({ log, connection, telemetry, topic }),
+    async stop() {
+      await health.stop()
+      await log.close()
+      await pools.end()
+      await wired.engine.stop()
+      await telemetry.stop()
+    },
+  }
+}

@@ -1,0 +1,63 @@
+import { coordinatorFolder } from '../../config/data-folders.ts'
+import { allowedDirectories } from '../../connectors/spi/catalog-files.ts'
+import type { Catalogs } from '../../connectors/spi/catalogs.ts'
+import { withSystemCatalog, type RuntimeSources } from '../../connectors/system/system-connector.ts'
+import type { EnginePool, EngineSettings } from '../../execution/engine/engine.ts'
+import { createEnginePool } from '../../execution/engine/engine-pool.ts'
+import { createEngineEvents } from '../../execution/engine/engine-telemetry.ts'
+import { translateError } from '../../sql/functions/runtime-errors.ts'
+import type { ChildLife } from '../child-life.ts'
+import { catalogsOf } from '../connector-factories.ts'
+import { engineSettings } from '../engine-settings.ts'
+import type { ProcessTelemetry } from '../telemetry/process-telemetry.ts'
+
+/** What a coordinator plans over, and what runs its own part of a plan. */
+export interface WiredEngine {
+  readonly catalogs: Catalogs
+  readonly engine: EnginePool
+  readonly engineUse: EngineSettings
+  /** It is being started; rejects when it cannot be. */
+  readonly engineStarted: Promise<void>
+  /** What `system.runtime` shows; until then nobody may read it. */
+  useRuntime(sources: RuntimeSources): void
+}
+
+/**
+ * The catalogs and the coordinator's engine, each of which asks the other.
+ * @throws ExitError 64 when a catalog file is broken
+ */
+export function wireEngine(
+  life: Pick<ChildLife, 'config' | 'engines'>,
+  { meters, logger }: ProcessTelemetry,
+): WiredEngine {
+  const { config } = life
+  let bound: Pick<EnginePool, 'inspect'> | undefined
+  let runtime: RuntimeSources | undefined
+  const configured = catalogsOf(config, (question) => {
+    if (!bound) throw new Error('catalogs are asked before the engine is there')
+    return bound.inspect(question)
+  })
+  const catalogs = withSystemCatalog(configured, () => {
+    if (!runtime) throw new Error('system tables are read before they are there')
+    return runtime
+  })
+  const engineUse = engineSettings(config, {
+    folder: coordinatorFolder(config),
+    launcher: life.engines,
+    allowedDirectories: allowedDirectories(catalogs),
+    sharers: config.workers + 1,
+    translateError,
+    onEvent: createEngineEvents(meters, logger),
+  })
+  const engine = createEnginePool(engineUse)
+  const engineStarted = engine.start()
+  engineStarted.catch(() => {})
+  // Its own time for an answer does not begin before it is there.
+  bound = {
+    inspect: async (question) => {
+      await engineStarted
+      return engine.inspect(question)
+    },
+  }
+  return { catalogs, engine, engineUse, engineStarted, useRuntime: (sources) => void (runtime = sources) }
+}

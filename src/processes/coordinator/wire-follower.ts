@@ -1,0 +1,157 @@
+import type { RequestListener } from 'node:http'
+import { createStatementMemory } from '../../coordinator/dispatch/statement-memory.ts'
+import type { Membership } from '../../coordinator/nodes/membership.ts'
+import type { EpochFollower } from '../../coordinator/recovery/epoch-follower.ts'
+import type { Turn } from '../../coordinator/recovery/turn.ts'
+import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
+import type { ProjectionWatch } from '../../events/projection-watch.ts'
+import type { Announcement } from '../../execution/api/task.ts'
+import { browserPolicyOf } from '../../protocol/edge/browser-policy.ts'
+import { noLiveQueries } from '../../protocol/query/live-queries.ts'
+import { refuseRelayed } from '../../protocol/relay/relayed-request.ts'
+import type { RelayWriter } from '../../protocol/relay/send-relayed.ts'
+import { createWriterRelay, type WriterRelay } from '../../protocol/relay/writer-relay.ts'
+import { createStatementUris } from '../../protocol/statement/next-uri.ts'
+import { lastKnownOf } from '../../protocol/statement/waiting-answer.ts'
+import { deriveKey } from '../../security/cluster-secret.ts'
+import { systemClock as clock } from '../../shared/clock.ts'
+import type { Logger } from '../../telemetry/logger.ts'
+import type { ChildLife } from '../child-life.ts'
+import { appBaseOf } from './app-base.ts'
+import { createCoordinatorApp } from './coordinator-app.ts'
+import { createCoordinatorListener } from './coordinator-listener.ts'
+import { observeFollower } from './coordinator-metrics.ts'
+import { pastCounters } from './restored-counters.ts'
+import { projected } from './take-over.ts'
+import type { CoordinatorBase } from './wire-base.ts'
+import { createMembers } from './wire-workers.ts'
+import type { CoordinatorPhase } from './wire-writer.ts'
+
+export interface FollowerParts {
+  readonly base: CoordinatorBase
+  readonly epochs: EpochFollower
+  readonly watch: ProjectionWatch
+  readonly turn: Pick<Turn, 'silentMs'>
+}
+
+/** A coordinator that does not write the log: it reads for its clients itself, and passes on what changes something. */
+export interface FollowingCoordinator extends CoordinatorPhase {
+  readonly listener: RequestListener
+  /** Workers that announced themselves here and are active. */
+  heard(): readonly Announcement[]
+  /** It writes now: what still waits here goes to its own address. */
+  promoted(epoch: number): void
+}
+
+export async function wireFollower(life: ChildLife, parts: FollowerParts): Promise<FollowingCoordinator> {
+  const { base, epochs, watch, turn } = parts
+  const { config, telemetry, log } = base
+  let own: RelayWriter | undefined
+  let draining = false
+  const ready = (): boolean => !draining
+  const workers = createMembers(base, false)
+  await workers.start()
+  const relay = relayOf(parts, () => own)
+  const refusals = refusalsIn(telemetry.logger)
+  const { logId } = await log.tip()
+  const appBase = appBaseOf(base, life, logId)
+  const { app, feed } = createCoordinatorApp({
+    base: appBase,
+    role: {
+      history: log,
+      place: () => ({ writer: false, epoch: epochs.place?.epoch ?? 0 }),
+      ready,
+      live: noLiveQueries,
+      projection: watch,
+      workers,
+      refusals,
+      writing: undefined,
+    },
+  })
+  const gauges = { base, ready, follows: () => own === undefined, writerSilentMs: () => turn.silentMs() }
+  const ownPast = { base, caughtUp: () => projected(log, watch), before: (epochs.place?.epoch ?? 0) + 1 }
+  void telemetry
+    .load(
+      (meters) => observeFollower(gauges, meters),
+      // When it writes again, its counters go on from there.
+      base.databaseThere ? pastCounters(ownPast) : undefined,
+    )
+    .catch((error: unknown) =>
+      telemetry.logger.error('telemetry.trouble', { err: error }, 'Telemetry could not be loaded'),
+    )
+  return {
+    listener: createCoordinatorListener({
+      policy: browserPolicyOf(config),
+      statements: relay.routes,
+      isRelayed: refuseRelayed,
+      rest: app,
+      meters: appBase.meters,
+      refusals,
+      onError: appBase.onError,
+    }),
+    heard: () => activeOf(workers),
+    promoted: (epoch) => {
+      own = { address: life.url ?? base.address, epoch }
+      void workers.stop()
+    },
+    drain: async () => {
+      draining = true
+      await feed.close()
+    },
+    stop: async () => {
+      relay.close()
+      await workers.stop()
+      await base.stop()
+    },
+  }
+}
+
+function activeOf(workers: Membership): readonly Announcement[] {
+  return workers
+    .nodes()
+    .filter((node) => node.state === 'active')
+    .map(({ nodeId, url, version, cores, memoryBytes, epochSeen, ageMillis }) => ({
+      nodeId,
+      url,
+      version,
+      cores,
+      memoryBytes,
+      epochSeen,
+      uptimeMillis: ageMillis,
+    }))
+}
+
+/** @param own where this process itself writes, once it does */
+function relayOf({ base, epochs, turn }: FollowerParts, own: () => RelayWriter | undefined): WriterRelay {
+  const { timeouts, limits } = base.config
+  return createWriterRelay({
+    clock,
+    writer: () => own() ?? epochs.place,
+    writerSilentMs: () => (own() === undefined ? turn.silentMs() : 0),
+    key: deriveKey(base.secret, 'relay'),
+    uris: createStatementUris(deriveKey(base.secret, 'statement-token')),
+    lastKnown: lastKnownOf(base.read),
+    forwarded: false,
+    memory: createStatementMemory({
+      totalBytes: limits.openStatementBytes,
+      userBytes: limits.addressStatementBytes,
+      addressBytes: limits.addressStatementBytes,
+    }),
+    limits: {
+      statementBytes: limits.statementBytes,
+      taskBodyBytes: limits.taskBodyBytes,
+      longPollMs: timeouts.longPollMs,
+      postLogWaitMs: timeouts.postLogWaitMs,
+      deleteValidityWaitMs: timeouts.deleteValidityWaitMs,
+    },
+  })
+}
+
+/** Only the writer can make events of them. */
+function refusalsIn(logger: Logger): RefusalLog {
+  return {
+    authenticationFailed: (refused) => logger.warn('request.refused', { ...refused }, 'An identity was refused'),
+    accessDenied: (refused) => logger.warn('request.refused', { ...refused }, 'An action was refused'),
+    stop: async () => {},
+  }
+}

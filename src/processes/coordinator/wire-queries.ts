@@ -1,0 +1,163 @@
+import { createMetadataPort } from '../../coordinator/dispatch/catalog-metadata.ts'
+import { createDiskRoom } from '../../coordinator/dispatch/disk-room.ts'
+import { createResourceGroups, type ResourceGroups } from '../../coordinator/dispatch/resource-groups.ts'
+import { createStatementMemory, type StatementMemory } from '../../coordinator/dispatch/statement-memory.ts'
+import type { ExecutionDeps } from '../../coordinator/query/execution/execution-deps.ts'
+import { beginExecution } from '../../coordinator/query/execution/query-execution.ts'
+import { createPageMemories } from '../../coordinator/query/page-memory.ts'
+import type { Resumption } from '../../coordinator/query/query-handle.ts'
+import type { QueryRegistry } from '../../coordinator/query/query-registry.ts'
+import { recordedSubmission } from '../../coordinator/query/query-secrets.ts'
+import { createQueryTelemetry, type QueryTelemetry } from '../../coordinator/query/query-telemetry.ts'
+import { createResultPageSource } from '../../coordinator/query/result-page-source.ts'
+import { createStatementService, type StatementService } from '../../coordinator/query/statement-service.ts'
+import { createWriteGuard, type WriteGuard } from '../../coordinator/query/write-guard.ts'
+import type { Tenure } from '../../coordinator/recovery/tenure.ts'
+import { diskSpaceOf } from '../../execution/worker/disk-space.ts'
+import { createStatementSpans, type StatementSpans } from '../../protocol/statement/statement-spans.ts'
+import { systemClock as clock } from '../../shared/clock.ts'
+import { ExitError } from '../../shared/engine-error.ts'
+import { exitCodes } from '../../shared/exit-codes.ts'
+import { createQueryIds, type QueryId } from '../../shared/ids.ts'
+import { createSqlFrontEnd } from '../../sql/create-front-end.ts'
+import { withinSpan } from '../../telemetry/current-span.ts'
+import { parseTraceparent } from '../../telemetry/trace-context.ts'
+import type { ChildLife } from '../child-life.ts'
+import type { QueryHistory } from './query-history.ts'
+import type { CoordinatorBase } from './wire-base.ts'
+import type { WiredWorkers } from './wire-workers.ts'
+import type { WriterSettings } from './writer-settings.ts'
+import { Placement } from '../../coordinator/scheduler/placement.ts'
+
+export interface QueriesParts {
+  readonly life: Pick<ChildLife, 'fail'>
+  readonly base: CoordinatorBase
+  readonly settings: WriterSettings
+  /** Streams of queries, from wherever they are. */
+  readonly history: QueryHistory
+  readonly epoch: number
+  readonly tenure: Tenure
+  readonly registry: QueryRegistry
+  readonly workers: WiredWorkers
+}
+
+/** What takes statements and runs queries. */
+export interface WiredQueries {
+  readonly service: StatementService
+  readonly memory: StatementMemory
+  readonly groups: ResourceGroups
+  readonly writeGuard: WriteGuard
+  readonly spans: StatementSpans
+  readonly telemetry: QueryTelemetry
+  /** Goes on with a query of the coordinator before. */
+  resume(queryId: QueryId, resumption: Resumption): void
+}
+
+export function wireQueries(parts: QueriesParts): WiredQueries {
+  const { base, settings, history, epoch, tenure, registry, workers } = parts
+  const { config, dataDir } = base
+  const { spans, telemetry } = wireQueryTelemetry(base)
+  const groups = createResourceGroups(settings.groups)
+  const memory = createStatementMemory(settings.memory)
+  const writeGuard = createWriteGuard()
+  const execution = executionOf(parts, groups, writeGuard)
+  const ids = createQueryIds(epoch, clock.now)
+  const diskRoom = createDiskRoom(config.limits.diskFloorBytes, () => diskSpaceOf(dataDir), clock)
+  const { client, workers: members } = workers
+  const service = createStatementService({
+    clock,
+    log: history,
+    registry,
+    memory,
+    pages: createResultPageSource({
+      log: base.log,
+      client,
+      workers: members,
+      clock,
+      lostAfterMs: settings.pageLostMs,
+    }),
+    start: (submission) => {
+      const started = beginExecution(execution, ids(), submission)
+      telemetry.follow(started)
+      return started
+    },
+    limits: settings.statements,
+    accepting: () => tenure.open,
+    epoch,
+    hasDiskRoom: () => diskRoom.enough(),
+  })
+  return {
+    service,
+    memory,
+    groups,
+    writeGuard,
+    spans,
+    telemetry,
+    resume(queryId, resumption) {
+      const submission = { ...recordedSubmission(resumption.state.created), held: resumption.held }
+      const resumed = beginExecution(execution, queryId, submission, resumption)
+      registry.add(resumed)
+      telemetry.resumed(resumed)
+    },
+  }
+}
+
+/** What the executions of all queries share. */
+function executionOf(parts: QueriesParts, groups: ResourceGroups, guard: WriteGuard): ExecutionDeps {
+  const { life, base, settings, workers } = parts
+  const { catalogs, telemetry } = base
+  const { client, hub, cleaner, workers: members } = workers
+  return {
+    log: base.log,
+    clock,
+    frontEnd: createSqlFrontEnd(),
+    catalogs,
+    guard,
+    metadata: createMetadataPort(catalogs),
+    engine: base.engine,
+    groups,
+    client,
+    hub,
+    workers: members,
+    nodeId: base.nodeId,
+    selfUrl: base.address,
+    ...settings.execution,
+    placement: new Placement({ workers: members, clock, workerWaitMs: settings.workerWaitMs }),
+    cleaner,
+    pageMemory: createPageMemories(settings.pageMemoryBytes).ofQuery,
+    onInternalError: (queryId, error) =>
+      telemetry.logger.error('query.internal_error', { queryId, err: error }, 'A query failed by a fault of ours'),
+    withinSpan: (traceparent, run) =>
+      withinSpan(telemetry.spans().enabled ? parseTraceparent(traceparent) : undefined, run),
+    onUnrecorded: (queryId) =>
+      life.fail(new ExitError(exitCodes.internal, `The end of query ${queryId} could not be recorded`)),
+  }
+}
+
+/** What is told of statements: spans of their requests; metrics, a line and a trace at each end. */
+function wireQueryTelemetry({
+  telemetry,
+  catalogs,
+  config,
+}: CoordinatorBase): Pick<WiredQueries, 'spans' | 'telemetry'> {
+  const { meters, sampler, logger } = telemetry
+  const spans = createStatementSpans({
+    spans: telemetry.spans,
+    sampler,
+    clock,
+    onUnsampled: () => meters().count('spans', { result: 'unsampled' }),
+  })
+  return {
+    spans,
+    telemetry: createQueryTelemetry({
+      meters,
+      spans: telemetry.spans,
+      polls: spans.polls,
+      pollsUnrecorded: spans.pollsUnrecorded,
+      logger,
+      now: clock.now,
+      connectorOf: (catalog) => catalogs.get(catalog)?.connectorName ?? 'none',
+      slowMs: config.timeouts.slowQueryMs,
+    }),
+  }
+}

@@ -1,0 +1,81 @@
+import type { Reservation } from '../../coordinator/dispatch/resource-groups.ts'
+import type { QueryRegistry } from '../../coordinator/query/query-registry.ts'
+import { releaseLeftTasks } from '../../coordinator/recovery/left-tasks.ts'
+import type { EndedStreams } from '../../coordinator/recovery/ended-streams.ts'
+import type { StreamsOfLog } from '../../coordinator/recovery/streams-of-log.ts'
+import type { Tenure } from '../../coordinator/recovery/tenure.ts'
+import { systemClock as clock } from '../../shared/clock.ts'
+import type { QueryHistory } from './query-history.ts'
+import { startSweeping } from './sweeping.ts'
+import { takeOver } from './take-over.ts'
+import type { CoordinatorBase } from './wire-base.ts'
+import type { WiredQueries } from './wire-queries.ts'
+import type { WiredWorkers } from './wire-workers.ts'
+
+export interface RecoveryParts {
+  readonly base: CoordinatorBase
+  readonly epoch: number
+  readonly tenure: Tenure
+  /** Streams of queries, from wherever they are. */
+  readonly history: QueryHistory
+  readonly registry: QueryRegistry
+  readonly workers: WiredWorkers
+  readonly queries: WiredQueries
+  /** Places that the queries of the coordinator before have. */
+  readonly reservation: Reservation
+  /** Streams read from the log itself; `history` gives them by then. */
+  readonly onStreams: (streams: StreamsOfLog) => void
+  readonly endedStreams: EndedStreams
+  /** Not when the log is lost meanwhile. */
+  readonly onFailed: (error: unknown) => void
+}
+
+/** What the coordinator before left is taken over, beside all that is new; then tables and workers are tidied. */
+export interface WiredRecovery {
+  stop(): Promise<void>
+}
+
+export function wireRecovery(parts: RecoveryParts): WiredRecovery {
+  const { base, epoch, tenure, history, registry, workers, queries } = parts
+  const { catalogs, telemetry, config } = base
+  const { client, cleaner, workers: members } = workers
+  const { answersKeptMs } = config.timeouts
+  const { logger } = telemetry
+  const afterwards: (() => Promise<void> | void)[] = []
+  const recovered = takeOver({
+    base,
+    log: history,
+    epoch,
+    client,
+    reservation: parts.reservation,
+    memory: queries.memory,
+    onStreams: parts.onStreams,
+    onLeftOut: (queryId, span) => parts.endedStreams.add(queryId, span),
+    endedSince: new Date(clock.now() - answersKeptMs).toISOString(),
+    isOwn: (queryId) => registry.get(queryId) !== undefined,
+    resume: queries.resume,
+    onFailed: queries.telemetry.recovered,
+  })
+  recovered
+    .then(() => {
+      // What was decided before is under way: names may be checked again.
+      queries.writeGuard.open()
+      afterwards.push(startSweeping({ catalogs, clock, registry, logger, active: () => tenure.open }).stop)
+      const stopLeftTasks = releaseLeftTasks({
+        client,
+        workers: members,
+        log: history,
+        cleaner,
+        held: (queryId) => registry.get(queryId)?.aggregate.intended,
+        answersKeptMs,
+        onError: (error) => logger.warn('request.failed', { err: error }, 'A worker did not say which tasks it has'),
+      })
+      afterwards.push(stopLeftTasks)
+    })
+    .catch((error: unknown) => (tenure.open ? parts.onFailed(error) : undefined))
+  return {
+    async stop() {
+      for (const end of afterwards) await end()
+    },
+  }
+}

@@ -1,0 +1,147 @@
+import { createMetadataPort } from '../../coordinator/dispatch/catalog-metadata.ts'
+import { insertsSecrets } from '../../coordinator/query/insert-secrets.ts'
+import type { RequestListener } from 'node:http'
+import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
+import type { ProjectionRunner } from '../../events/projection-runner.ts'
+import { baseUri } from '../../protocol/edge/base-uri.ts'
+import { browserPolicyOf } from '../../protocol/edge/browser-policy.ts'
+import type { LiveQueries } from '../../protocol/query/live-queries.ts'
+import { acceptRelayedBy } from '../../protocol/relay/relayed-request.ts'
+import { createStatementUris } from '../../protocol/statement/next-uri.ts'
+import { createStatementRoutes, type StatementRoutes } from '../../protocol/statement/statement-routes.ts'
+import { lastKnownOf } from '../../protocol/statement/waiting-answer.ts'
+import { createRecentQueries } from '../../protocol/task/recent-queries.ts'
+import { refuseInternal } from '../../protocol/task/refuse-internal.ts'
+import { createTaskProxyRoutes } from '../../protocol/task/task-proxy-routes.ts'
+import type { TaskResource } from '../../protocol/task/task-resource.ts'
+import { deriveKey } from '../../security/cluster-secret.ts'
+import { createRelayVerifier } from '../../security/relay-credential.ts'
+import { steadyWall, systemClock as clock } from '../../shared/clock.ts'
+import { isLoopback } from '../../shared/loopback.ts'
+import type { QueryRegistry } from '../../coordinator/query/query-registry.ts'
+import type { Auditing } from './auditing.ts'
+import type { AppBase, CoordinatorRole } from './coordinator-app.ts'
+import { createCoordinatorListener } from './coordinator-listener.ts'
+import { createLazyApp, type LazyApp } from './lazy-app.ts'
+import type { QueryHistory } from './query-history.ts'
+import type { CoordinatorBase } from './wire-base.ts'
+import type { WiredQueries } from './wire-queries.ts'
+import type { WiredWorkers } from './wire-workers.ts'
+
+export interface ResourcesParts {
+  readonly base: CoordinatorBase
+  readonly appBase: AppBase
+  readonly epoch: number
+  readonly ready: () => boolean
+  readonly history: QueryHistory
+  readonly live: LiveQueries
+  readonly projection: ProjectionRunner
+  readonly registry: QueryRegistry
+  readonly workers: WiredWorkers
+  readonly queries: WiredQueries
+  readonly auditing: Auditing
+}
+
+/** What the coordinator that writes answers: statements at once, all else when its libraries are loaded. */
+export interface WiredResources {
+  readonly listener: RequestListener
+  readonly app: LazyApp
+}
+
+export function wireResources(parts: ResourcesParts): WiredResources {
+  const { base, appBase, epoch, auditing } = parts
+  const app = createLazyApp({ base: appBase, role: writerRole(parts) })
+  const relay = createRelayVerifier(deriveKey(base.secret, 'relay'), epoch, steadyWall(clock))
+  return {
+    app,
+    listener: createCoordinatorListener({
+      policy: browserPolicyOf(base.config),
+      statements: statementsOf(parts),
+      isRelayed: acceptRelayedBy(relay),
+      rest: app.handle,
+      meters: appBase.meters,
+      refusals: auditing.refusals,
+      onError: appBase.onError,
+    }),
+  }
+}
+
+function writerRole(parts: ResourcesParts): CoordinatorRole {
+  const { base, epoch, projection, registry, workers, queries, auditing } = parts
+  const { client, cleaner } = workers
+  return {
+    history: parts.history,
+    place: () => ({ writer: true, epoch }),
+    ready: parts.ready,
+    live: parts.live,
+    projection,
+    workers: workers.workers,
+    refusals: auditing.refusals,
+    writing: {
+      forgetter: base.log,
+      journal: auditing.journal,
+      cancel: queries.service.cancel,
+      remove(queryId, tasks) {
+        cleaner.release(
+          tasks.filter(({ stage }) => stage !== 0),
+          0,
+        )
+        registry.remove(queryId)
+      },
+      tasks: tasksOf(parts, client.forward, auditing.refusals),
+      deadLetters: () => projection.deadLetters,
+      openQueries: () => registry.open,
+    },
+  }
+}
+
+function statementsOf({ base, appBase, queries }: ResourcesParts): StatementRoutes {
+  const { config, secret, read } = base
+  const { timeouts, limits } = config
+  const { service, memory, spans, groups, telemetry } = queries
+  const metadata = createMetadataPort(base.catalogs)
+  return createStatementRoutes({
+    service,
+    memory,
+    insertsSecrets: (sql, session) => insertsSecrets(metadata, sql, session),
+    uris: createStatementUris(deriveKey(secret, 'statement-token')),
+    clock,
+    spans,
+    lastKnown: lastKnownOf(read),
+    groupOf: (session) => groups.groupOf(session),
+    defaultTimeZone: 'UTC',
+    limits: {
+      statementBytes: limits.statementBytes,
+      longPollMs: timeouts.longPollMs,
+      deleteValidityWaitMs: timeouts.deleteValidityWaitMs,
+    },
+    forwarded: false,
+    onDelivered: telemetry.firstRows,
+    onRejected: (group, reason) => appBase.meters().count('groupRejections', { group, reason }),
+    onPolled: (result) => appBase.meters().count('polls', { result }),
+  })
+}
+
+function tasksOf(
+  { base, appBase, live, projection }: ResourcesParts,
+  forward: WiredWorkers['client']['forward'],
+  refusals: RefusalLog,
+): TaskResource {
+  const { config, bearer, clientRead } = base
+  return createTaskProxyRoutes({
+    ...createRecentQueries({
+      live,
+      read: clientRead,
+      projection,
+      clock,
+      ownWritesWaitMs: config.timeouts.ownWritesWaitMs,
+    }),
+    forward,
+    bearer,
+    onRefused: refuseInternal(refusals),
+    openReads: isLoopback(config.host),
+    baseUri: (request) => baseUri(request, false),
+    maxBodyBytes: config.limits.taskBodyBytes,
+    onError: appBase.onError,
+  })
+}

@@ -1,0 +1,230 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createQueryRegistry } from '../../coordinator/query/query-registry.ts'
+import { createQueryRetention, pagesNeededSince } from '../../coordinator/query/query-retention.ts'
+import { sendLastSpans } from '../../coordinator/query/last-spans.ts'
+import { handOver, type Claimed } from '../../coordinator/recovery/claim-epoch.ts'
+import { emitClaim } from '../../coordinator/recovery/recovery-spans.ts'
+import { Tenure } from '../../coordinator/recovery/tenure.ts'
+import type { ProjectionRunner } from '../../events/projection-runner.ts'
+import type { Announcement } from '../../execution/api/task.ts'
+import { createLiveQueries } from '../../protocol/query/live-queries.ts'
+import { createRuntimeSources } from '../../protocol/query/runtime-sources.ts'
+import type { Rebuilt } from '../../readmodels/rebuild.ts'
+import { deriveKey } from '../../security/cluster-secret.ts'
+import { systemClock as clock } from '../../shared/clock.ts'
+import { ExitError } from '../../shared/engine-error.ts'
+import { exitCodes } from '../../shared/exit-codes.ts'
+import { version } from '../../shared/version.ts'
+import type { ChildLife } from '../child-life.ts'
+import type { GatedServer } from '../gated-server.ts'
+import { appBaseOf } from './app-base.ts'
+import { startAuditing, type Auditing } from './auditing.ts'
+import { observeWriter, type WriterGauges } from './coordinator-metrics.ts'
+import { wireHistory } from './query-history.ts'
+import { createRestartMeter } from './restart-meter.ts'
+import { pastCounters } from './restored-counters.ts'
+import { projected } from './take-over.ts'
+import type { CoordinatorBase } from './wire-base.ts'
+import { wireQueries } from './wire-queries.ts'
+import { wireRecovery } from './wire-recovery.ts'
+import { wireResources } from './wire-resources.ts'
+import { wireWorkers } from './wire-workers.ts'
+import { writerSettings } from './writer-settings.ts'
+
+/** What a coordinator is at a time, the writer of the log or a follower of it. */
+export interface CoordinatorPhase {
+  /** No admission any more; open polls are answered; the epoch is handed over. */
+  drain(): Promise<void>
+  /** After the last answer: closes what is open. */
+  stop(): Promise<void>
+}
+
+/** Where clients come in; `open` takes the listener of a phase, in place of the one before. */
+export type Door = Pick<GatedServer, 'open' | 'close' | 'tellRefused'>
+
+export interface WriterParts {
+  readonly life: ChildLife
+  readonly base: CoordinatorBase
+  /** It runs, or will once its database is there. */
+  readonly projection: ProjectionRunner
+  /** The epoch, just now. */
+  readonly claimed: Claimed
+  /** How long the claim took, milliseconds. */
+  readonly claimMillis: number
+  /** Read models that were made anew before the claim. */
+  readonly rebuilt: Rebuilt | undefined
+  /** Workers that announced themselves before. */
+  readonly heard: readonly Announcement[]
+  readonly door: Door
+}
+
+const DISBELIEVED =
+  'A worker refuses this coordinator for an epoch that the event log has never had: see quipu reset-epoch'
+
+/**
+ * Puts together what writes the log.
+ *
+ * ```
+ * claim told ─► workers ─► queries ─► resources ─► the door opens ─► what the coordinator before left is taken over
+ * ```
+ */
+export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> {
+  const { life, base, projection, claimed, door } = parts
+  const { config, log, telemetry } = base
+  const { epoch } = claimed
+  const { logger } = telemetry
+  const settings = writerSettings(config)
+  const claimedAt = tellClaim(parts)
+
+  const { history, endedStreams, keepStreams } = wireHistory(log)
+  const { mayForget, leave, isProjected } = createQueryRetention({
+    committed: () => projection.committed,
+    places: endedStreams,
+    logHasIndex: config.kafkaBrokers.length === 0,
+  })
+  const registry = createQueryRegistry(clock, settings.retention, mayForget, leave)
+  base.keepPagesSince(() => pagesNeededSince(registry.list(), clock.now()))
+  const tenure = new Tenure({
+    log,
+    epoch,
+    queries: registry.list,
+    closeListener: door.close,
+    resignMs: settings.tenure.resignMs,
+    onLost: (reason) => logger.warn('epoch.lost', { epoch }, reason),
+    onDisbelieved: (nodeUrl) => logger.error('epoch.disbelieved', { worker: nodeUrl }, DISBELIEVED),
+    end: (reason) => life.fail(new ExitError(exitCodes.fenced, reason)),
+  })
+  const { logId } = await log.tip()
+  // Whose clients wait already has statements to take; those that need the engine wait for it by themselves.
+  if (life.successor) base.engineStarted.catch(life.fail)
+  else await base.engineStarted
+
+  const refusedBy = (nodeUrl: string): Promise<boolean> => tenure.refusedBy(nodeUrl)
+  const workers = await wireWorkers({ base, settings, epoch, logId, heard: parts.heard, refusedBy })
+  const live = createLiveQueries(registry, isProjected)
+  base.useRuntime(runtimeOf(base, live, projection, workers.workers))
+  const queries = wireQueries({ life, base, settings, history, epoch, tenure, registry, workers })
+  const caughtUp = projected(log, projection)
+  const auditing = auditingOf(parts, caughtUp)
+  const ready = (): boolean => tenure.open
+  const appBase = appBaseOf(base, life, logId)
+  const { listener, app } = wireResources({
+    base,
+    appBase,
+    epoch,
+    ready,
+    history,
+    live,
+    projection,
+    registry,
+    workers,
+    queries,
+    auditing,
+  })
+  const reservation = queries.groups.reserve()
+  door.open(listener)
+  app.load()
+  const recovery = wireRecovery({
+    base,
+    epoch,
+    tenure,
+    history,
+    registry,
+    workers,
+    queries,
+    reservation,
+    onStreams: (streams) => keepStreams(streams, caughtUp),
+    endedStreams,
+    onFailed: life.fail,
+  })
+  const gauges = { base, epoch, ready, projection, registry, workers: workers.workers, groups: queries.groups }
+  loadTelemetry(parts, gauges, caughtUp)
+    .then(async () => {
+      if (life.deadWriter === undefined) return
+      // The queries that ended last are the last that are projected.
+      await caughtUp
+      await sendLastSpans(history, base.read, telemetry.spans(), claimedAt)
+    })
+    .catch((error: unknown) => logger.error('telemetry.trouble', { err: error }, 'Telemetry could not be loaded'))
+  logger.info(
+    'ready',
+    { epoch, milliseconds: Math.round(clock.monotonicMs() - base.startedAt) },
+    'Coordinator is ready',
+  )
+  return {
+    drain: async () => {
+      const { handOverMs } = settings.tenure
+      tenure.drain()
+      await Promise.race([auditing.stop(), sleep(handOverMs, undefined, { ref: false })])
+      await handOver(auditing.journal, claimed, handOverMs)
+      await app.close()
+    },
+    stop: async () => {
+      registry.stop()
+      await recovery.stop()
+      await workers.workers.stop()
+      await auditing.stop()
+      workers.hub.stop()
+      workers.cleaner.stop()
+      workers.client.close()
+      await projection.stop()
+      await base.stop()
+    },
+  }
+}
+
+/** @returns when, ISO */
+function tellClaim({ life, base, claimed, claimMillis }: WriterParts): string {
+  const { telemetry } = base
+  const { epoch, writer } = claimed
+  life.claimed(writer)
+  telemetry.logger.bind({ epoch })
+  telemetry.logger.info('epoch.won', {}, 'Writes the event log from now on')
+  telemetry.meters().count('epochClaims', { result: 'won' })
+  emitClaim(telemetry.spans(), epoch, claimMillis)
+  return new Date(clock.now()).toISOString()
+}
+
+function runtimeOf(
+  { config, read, nodeId, address: url, telemetry }: CoordinatorBase,
+  live: Parameters<typeof createRuntimeSources>[0]['live'],
+  projection: ProjectionRunner,
+  membership: Parameters<typeof createRuntimeSources>[0]['membership'],
+): ReturnType<typeof createRuntimeSources> {
+  return createRuntimeSources({
+    live,
+    read,
+    projection,
+    membership,
+    clock,
+    self: { nodeId, url, version },
+    ownWritesWaitMs: config.timeouts.ownWritesWaitMs,
+    onError: (error) => telemetry.logger.warn('request.failed', { err: error }, 'The read models could not be read'),
+  })
+}
+
+function auditingOf({ base, rebuilt }: WriterParts, caughtUp: Promise<void>): Auditing {
+  const { log, config, catalogs, secret, read, telemetry } = base
+  return startAuditing({
+    log,
+    caughtUp,
+    clock,
+    config,
+    catalogs,
+    digestKey: deriveKey(secret, 'catalog-digest'),
+    read,
+    rebuilt,
+    logger: telemetry.logger,
+  })
+}
+
+function loadTelemetry({ life, base }: WriterParts, gauges: WriterGauges, caughtUp: Promise<void>): Promise<void> {
+  const past = { base, caughtUp: () => caughtUp, before: gauges.epoch }
+  return base.telemetry.load(
+    (meters) => {
+      meters.onScrape(createRestartMeter(life, meters))
+      observeWriter(gauges, meters)
+    },
+    base.databaseThere ? pastCounters(past) : undefined,
+  )
+}

@@ -1,0 +1,70 @@
+import type { Config } from '../../config/load-config.ts'
+import type { StatementMemoryLimits } from '../../coordinator/dispatch/statement-memory.ts'
+import type { GroupLimits } from '../../coordinator/dispatch/resource-groups.ts'
+import type { ExecutionDeps } from '../../coordinator/query/execution/execution-deps.ts'
+import type { RetentionLimits } from '../../coordinator/query/query-registry.ts'
+import type { StatementServiceDeps } from '../../coordinator/query/statement-service.ts'
+import type { WorkerClientOptions } from '../../coordinator/scheduler/worker-client.ts'
+
+/** What the parts of a coordinator that writes are told, as the configuration says. */
+export interface WriterSettings {
+  readonly retention: RetentionLimits
+  /** Waits at the end of a tenure, milliseconds. */
+  readonly tenure: { readonly resignMs: number; readonly handOverMs: number }
+  readonly groups: GroupLimits
+  readonly memory: StatementMemoryLimits
+  readonly statements: StatementServiceDeps['limits']
+  readonly workers: Pick<WorkerClientOptions, 'requestTimeoutMs' | 'taskBodyBytes' | 'pageMaxBytes'>
+  readonly execution: Pick<ExecutionDeps, 'maxAttempts' | 'firstAppendHoldMs' | 'limits'>
+  /** How long a query waits for a worker to be there, milliseconds. */
+  readonly workerWaitMs: number
+  /** A page whose worker was not reached for so long is lost, milliseconds. */
+  readonly pageLostMs: number
+  /** Result pages at hand, of all queries. */
+  readonly pageMemoryBytes: number
+}
+
+export function writerSettings({ timeouts, limits }: Config): WriterSettings {
+  return {
+    retention: {
+      firstFollowMs: timeouts.firstFollowMs,
+      clientAbsentMs: timeouts.clientAbsentMs,
+      inMemoryMs: timeouts.endedInMemoryMs,
+      endedInMemory: limits.endedQueries,
+      endedBytes: limits.endedQueryBytes,
+    },
+    tenure: { resignMs: timeouts.resignMs, handOverMs: timeouts.handOverMs },
+    groups: { running: limits.runningQueries, queued: limits.queuedQueries },
+    memory: {
+      totalBytes: limits.openStatementBytes,
+      userBytes: limits.userStatementBytes,
+      addressBytes: limits.addressStatementBytes,
+    },
+    statements: {
+      openQueries: limits.openQueries,
+      postLogWaitMs: timeouts.postLogWaitMs,
+      postPlanWaitMs: timeouts.postPlanWaitMs,
+      answersKeptMs: timeouts.answersKeptMs,
+    },
+    workers: {
+      requestTimeoutMs: timeouts.workerRequestMs,
+      taskBodyBytes: limits.taskBodyBytes,
+      pageMaxBytes: limits.pageMaxBytes,
+    },
+    execution: {
+      maxAttempts: limits.batchAttempts,
+      firstAppendHoldMs: timeouts.firstAppendHoldMs,
+      limits: {
+        pageBytes: limits.pageBytes,
+        inlineBytes: limits.inlineResultBytes,
+        queryRunMs: timeouts.queryRunMs,
+        planBytes: limits.taskBodyBytes,
+        headerBytes: limits.headerBytes,
+        answersKeptMs: timeouts.answersKeptMs,
+      },
+    },
+    workerWaitMs: timeouts.workerWaitMs,
+    pageLostMs: timeouts.pageLostMs,
+    pageMemoryBytes: limits.pageMemoryBytes,
+  }
+}

@@ -1,0 +1,156 @@
+import { open, readFile, truncate, type FileHandle } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { exportedAnchorSchema, type ExportedAnchor } from '../../events/audit/anchor.ts'
+import { hasCode } from '../../shared/node-error.ts'
+import { parseJson } from '../../shared/parse-json.ts'
+
+export interface AnchorExportOptions {
+  /** Lines are appended to it, each on disk before the next; made when absent. */
+  readonly file: string
+  readonly webhook: string | undefined
+  readonly onTrouble: (error: unknown) => void
+}
+
+export interface AnchorExport {
+  /** Number of the last anchor in the file, 0 when there is none. */
+  lastNumber(): Promise<number>
+  /** Never waits and never fails: what cannot be written now is tried again. */
+  take(anchor: ExportedAnchor): void
+  /** What the file still lacks is written; the webhook is not waited for. */
+  stop(): Promise<void>
+}
+
+/** Anchors that a webhook has not taken; beyond, the oldest are left to the file. */
+const MAX_WAITING = 1000
+const POST_TIMEOUT_MS = 10_000
+
+/** Takes anchors out of the reach of whoever can write the log. */
+export function createAnchorExport(options: AnchorExportOptions): AnchorExport {
+  const stopping = new AbortController()
+  const toFile = createQueue(options, async (anchors) => {
+    const handle: FileHandle = await open(options.file, 'a', 0o600)
+    try {
+      await handle.appendFile(anchors.map((anchor) => `${JSON.stringify(anchor)}\n`).join(''))
+      await handle.datasync()
+    } finally {
+      await handle.close()
+    }
+    return anchors.length
+  })
+  const { webhook } = options
+  const toWebhook =
+    webhook === undefined
+      ? undefined
+      : createQueue(
+          options,
+          async ([first]) => {
+            const answer = await fetch(webhook, {
+              method: 'POST',
+              headers: { 'content-type': 'application/json' },
+              body: JSON.stringify(first),
+              signal: AbortSignal.any([stopping.signal, AbortSignal.timeout(POST_TIMEOUT_MS)]),
+            })
+            await answer.body?.cancel()
+            if (!answer.ok) throw new Error(`The anchor webhook answered ${answer.status}`)
+            return 1
+          },
+          MAX_WAITING,
+        )
+  return {
+    async lastNumber() {
+      const anchors = await readAnchorFile(options.file)
+      await cutTornLine(options.file)
+      return anchors?.at(-1)?.number ?? 0
+    },
+    take(anchor) {
+      toFile.add(anchor)
+      toWebhook?.add(anchor)
+    },
+    async stop() {
+      stopping.abort()
+      toWebhook?.stop()
+      await toFile.drain()
+    },
+  }
+}
+
+/**
+ * The anchors of a file; undefined where there is none.
+ * @throws Error naming the line that is no anchor
+ */
+export async function readAnchorFile(path: string): Promise<ExportedAnchor[] | undefined> {
+  const text = await readFile(path, 'utf8').catch((error: Error) => {
+    if (hasCode(error, 'ENOENT')) return undefined
+    throw error
+  })
+  const lines = text?.split('\n')
+  // A line without its end was being written when the power went: it is exported again.
+  lines?.pop()
+  return lines?.map((line, index) => {
+    const parsed = exportedAnchorSchema.safeParse(parseJson(line))
+    if (!parsed.success) throw new Error(`${path}: line ${index + 1} is no anchor`)
+    return parsed.data
+  })
+}
+
+/** What is appended next must begin a line. */
+async function cutTornLine(path: string): Promise<void> {
+  const bytes = await readFile(path).catch(() => undefined)
+  if (bytes && bytes.length > 0 && bytes.at(-1) !== 10) await truncate(path, bytes.lastIndexOf(10) + 1)
+}
+
+/**
+ * Sends in order, again and again until it is taken.
+ * @param send tells how many it has sent
+ */
+function createQueue(
+  { onTrouble }: Pick<AnchorExportOptions, 'onTrouble'>,
+  send: (anchors: readonly ExportedAnchor[]) => Promise<number>,
+  most = Infinity,
+) {
+  const waiting: ExportedAnchor[] = []
+  let running: Promise<void> | undefined
+  let stopped = false
+  let draining = false
+
+  async function run(): Promise<void> {
+    for (let delay = 100; waiting.length > 0 && !stopped;) {
+      try {
+        waiting.splice(0, await send([...waiting]))
+        delay = 100
+      } catch (error) {
+        if (stopped) return
+        onTrouble(error)
+        if (draining) return
+        await sleep(delay, undefined, { ref: false })
+        delay = Math.min(delay * 2, 60_000)
+      }
+    }
+  }
+
+  function start(): void {
+    running ??= run().finally(() => {
+      running = undefined
+      if (waiting.length > 0 && !stopped && !draining) start()
+    })
+  }
+
+  return {
+    add(anchor: ExportedAnchor): void {
+      if (stopped) return
+      // The one being sent stays where it is.
+      if (waiting.length >= most) waiting.splice(1, 1)
+      waiting.push(anchor)
+      start()
+    },
+    stop(): void {
+      stopped = true
+    },
+    async drain(): Promise<void> {
+      draining = true
+      if (waiting.length > 0) start()
+      await Promise.race([running, sleep(1000, undefined, { ref: false })])
+      stopped = true
+    },
+  }
+}

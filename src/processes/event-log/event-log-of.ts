@@ -1,0 +1,83 @@
+import { join } from 'node:path'
+import pg from 'pg'
+import type { Config } from '../../config/load-config.ts'
+import type { EventLog } from '../../events/event-log.ts'
+import type { KafkaRequest } from '../../events/kafka/ports.ts'
+import type { EventLogOptions } from '../../events/folded-event-log.ts'
+import type { DataKeyOptions } from '../../events/kafka-beside-postgres.ts'
+import type { KeyRing } from '../../events/data-keys/key-ring.ts'
+import type { RecordStore } from '../../events/record-store.ts'
+import { isQueryId } from '../../shared/ids.ts'
+import { kafkaSecurityOf } from './kafka-security.ts'
+
+/**
+ * The event log that the configuration names: Kafka where there are brokers, else the table in Postgres. Not opened.
+ * @param databaseUrl of the Postgres in use, the embedded one included
+ */
+export async function eventLogOf(
+  config: Config,
+  databaseUrl: string,
+  options: EventLogOptions & {
+    readonly onKafkaRequest?: (request: KafkaRequest) => void
+    /** What pages in Kafka are encrypted with; absent where only events are read. */
+    readonly pagesKey?: Buffer
+    /** Of a coordinator: it keeps the keys of queries in its data folder. */
+    readonly dataKeys?: Pick<DataKeyOptions, 'openWaitMs'>
+  },
+): Promise<EventLog> {
+  // Each is loaded when it is the one: kafkajs alone costs a tenth of a second at every start.
+  if (config.kafkaBrokers.length > 0) {
+    const { createKafkaEventLog } = await import('../../events/kafka-beside-postgres.ts')
+    const database = { connectionString: databaseUrl }
+    const { onKafkaRequest, pagesKey, dataKeys } = options
+    return createKafkaEventLog(
+      {
+        brokers: config.kafkaBrokers,
+        ...kafkaSecurityOf(config),
+        topic: config.kafkaTopic,
+        database,
+        dataKeys: { ...dataKeyOptions(config, dataKeys !== undefined), ...dataKeys },
+        ...(pagesKey ? { pages: { key: pagesKey } } : {}),
+        ...(onKafkaRequest ? { onRequest: onKafkaRequest } : {}),
+      },
+      options,
+    )
+  }
+  const { createPostgresEventLog } = await import('../../events/postgres/postgres-event-log.ts')
+  return createPostgresEventLog({ connectionString: databaseUrl }, options)
+}
+
+function dataKeyOptions({ dataDir }: Config, keepsFile: boolean): DataKeyOptions {
+  return { file: join(dataDir, 'data-keys.jsonl'), keepsFile, encrypts: isQueryId }
+}
+
+/** The keys of queries, where the log has any, and how to let go of them. */
+export async function dataKeysOf(
+  config: Config,
+  databaseUrl: string,
+): Promise<{ readonly keys: KeyRing; close(): Promise<void> } | undefined> {
+  if (config.kafkaBrokers.length === 0) return undefined
+  const { createKeyRing } = await import('../../events/kafka-beside-postgres.ts')
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 })
+  pool.on('error', () => {})
+  const keys = createKeyRing(pool, config.kafkaTopic, dataKeyOptions(config, false))
+  return {
+    keys,
+    async close() {
+      keys.close()
+      await pool.end()
+    },
+  }
+}
+
+/** The records below that event log, as an audit reads them. Not opened. */
+export async function recordStoreOf(config: Config, databaseUrl: string): Promise<RecordStore> {
+  const database = { connectionString: databaseUrl }
+  if (config.kafkaBrokers.length > 0) {
+    const { KafkaStoreBesidePostgres } = await import('../../events/kafka-beside-postgres.ts')
+    const { kafkaBrokers: brokers, kafkaTopic: topic } = config
+    return new KafkaStoreBesidePostgres({ brokers, topic, database, ...kafkaSecurityOf(config) }, {})
+  }
+  const { PostgresRecordStore } = await import('../../events/postgres/postgres-record-store.ts')
+  return new PostgresRecordStore(database)
+}

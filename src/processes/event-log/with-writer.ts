@@ -1,0 +1,59 @@
+import type { Config } from '../../config/load-config.ts'
+import { findWriter } from '../../coordinator/recovery/find-writer.ts'
+import { VISITOR_ADDRESS } from '../../coordinator/system/events.ts'
+import { createSystemJournal, type SystemJournal } from '../../coordinator/system/system-journal.ts'
+import { Fenced, type StreamReader, type EventAppender, type WriterClaim } from '../../events/event-log.ts'
+import { beforeLastEpoch } from '../../readmodels/audit/queries.ts'
+import { internalBearer, loadClusterSecret } from '../../security/cluster-secret.ts'
+import { systemClock } from '../../shared/clock.ts'
+import { ExitError } from '../../shared/engine-error.ts'
+import { exitCodes } from '../../shared/exit-codes.ts'
+import { version } from '../../shared/version.ts'
+
+export interface WriterWork<T> {
+  /** Asks the coordinator that writes the log. */
+  readonly ask: (post: (path: string, body: unknown) => Promise<Response>) => Promise<T>
+  /** Where none runs: this process writes the log for a moment. */
+  readonly write: (journal: SystemJournal) => Promise<T>
+}
+
+const ANSWER_TIMEOUT_MS = 60_000
+
+/**
+ * Lets whoever may write the log do something: the coordinator that runs, else this process.
+ * @param log opened
+ * @throws ExitError 69 when the coordinator cannot be asked: it may be alive, and must not be fenced for this
+ */
+export async function withWriter<T>(
+  {
+    log,
+    config,
+    databaseUrl,
+  }: { log: StreamReader & EventAppender & WriterClaim; config: Config; databaseUrl: string },
+  work: WriterWork<T>,
+): Promise<T> {
+  const last = await findWriter(log, await beforeLastEpoch({ connectionString: databaseUrl }))
+  if (last?.answers === 'silent')
+    throw new ExitError(
+      exitCodes.dependency,
+      `The coordinator at ${last.address}, which wrote the event log last, does not answer: start it again`,
+    )
+  if (last?.answers === 'writes') {
+    const bearer = internalBearer(loadClusterSecret(config.dataDir, config.sharedSecret))
+    return work.ask((path, body) =>
+      fetch(`${new URL(last.address).origin}${path}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+        signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
+      }),
+    )
+  }
+  try {
+    await log.claim({ address: VISITOR_ADDRESS, version })
+  } catch (error) {
+    if (error instanceof Fenced) throw new ExitError(exitCodes.dependency, 'A coordinator is starting: try again')
+    throw error
+  }
+  return work.write(createSystemJournal(log, systemClock))
+}

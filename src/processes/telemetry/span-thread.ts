@@ -1,0 +1,25 @@
+/**
+ * Program of the thread that makes and sends spans. Folding a query's events once more, making the SDK's spans, encoding
+ * and sending them is most of what a trace costs; here it costs no statement its turn of the event loop.
+ */
+import { parentPort, workerData } from 'node:worker_threads'
+import { startSpanExport } from '../../telemetry/otlp-spans.ts'
+import type { SpanThreadAnswer, SpanThreadData, SpanThreadMessage } from '../../telemetry/threaded-spans.ts'
+import { createSpanMaker, type SpanSource } from './span-maker.ts'
+
+const port = parentPort
+if (!port) throw new Error('this is the program of a thread')
+const answer = (told: SpanThreadAnswer): void => port.postMessage(told)
+
+const sink = await startSpanExport({
+  ...(workerData as SpanThreadData),
+  onSpans: (result, count) => answer({ result, count }),
+})
+const maker = createSpanMaker((spans) => sink.emit(spans))
+
+port.on('message', (message: SpanThreadMessage<SpanSource>) => {
+  if (message === 'stop') return void sink.stop().then(() => port.close())
+  for (const source of message.sources) maker.take(source)
+  sink.emit(message.spans)
+  answer({ result: 'taken', count: message.sources.length + message.spans.length })
+})

@@ -1,0 +1,172 @@
+import type { RequestListener } from 'node:http'
+import { availableParallelism, totalmem } from 'node:os'
+import { resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { allowedDirectories } from '../../connectors/spi/catalog-files.ts'
+import type { Catalogs } from '../../connectors/spi/catalogs.ts'
+import { withSystemCatalog } from '../../connectors/system/system-connector.ts'
+import type { EnginePool, EngineSettings } from '../../execution/engine/engine.ts'
+import { createEnginePool } from '../../execution/engine/engine-pool.ts'
+import { createEngineEvents } from '../../execution/engine/engine-telemetry.ts'
+import { processMemoryLimit } from '../../execution/engine/sandbox.ts'
+import { createAnnouncer } from '../../execution/worker/announcer.ts'
+import { nodeIdOf } from '../../execution/worker/node-id.ts'
+import { createTaskManager, type TaskManager } from '../../execution/worker/task-manager.ts'
+import { collectWorker, onWorkerEvent } from '../../execution/worker/worker-telemetry.ts'
+import { browserPolicyOf } from '../../protocol/edge/browser-policy.ts'
+import { createTaskRoutes } from '../../protocol/task/task-routes.ts'
+import { internalBearer, loadClusterSecret } from '../../security/cluster-secret.ts'
+import { isLoopback } from '../../shared/loopback.ts'
+import { version } from '../../shared/version.ts'
+import type { ChildLife } from '../child-life.ts'
+import { catalogsOf } from '../connector-factories.ts'
+import { engineSettings } from '../engine-settings.ts'
+import type { GatedServer } from '../gated-server.ts'
+import { createProcessTelemetry, type ProcessTelemetry } from '../telemetry/process-telemetry.ts'
+import { translateAndLog } from './translate-and-log.ts'
+import { createWorkerListener } from './worker-listener.ts'
+
+/** A worker whose parts are wired. */
+export interface WiredWorker {
+  readonly listener: RequestListener
+  /** No new tasks; what coordinators wait for is answered. */
+  drain(): Promise<void>
+  /** After the last answer: ends engines, closes what is open. */
+  stop(): Promise<void>
+}
+
+const DRAIN_LOOK_MS = 50
+
+/**
+ * Puts a worker together.
+ * @param url the address under which coordinators reach it
+ * @throws ExitError 64 when a catalog file is broken
+ */
+export async function wireWorker(
+  life: ChildLife,
+  url: string,
+  tellRefused: GatedServer['tellRefused'],
+): Promise<WiredWorker> {
+  const { config } = life
+  const { timeouts, limits } = config
+  const startedAt = performance.now()
+  const dataDir = resolve(config.dataDir)
+  const bearer = internalBearer(loadClusterSecret(dataDir, config.sharedSecret))
+  const nodeId = nodeIdOf(dataDir)
+  const telemetry = createProcessTelemetry(config, 'worker', nodeId)
+  const { logger } = telemetry
+  tellRefused((reason) => telemetry.meters().count('httpRefusals', { reason }))
+  const onEvent = onWorkerEvent(telemetry, (catalog) => catalogs.get(catalog)?.connectorName ?? 'none')
+  const { catalogs, engines, engineUse } = wireEngines(life, dataDir, telemetry)
+  const tasks = createTaskManager({
+    folder: dataDir,
+    engines,
+    catalogs,
+    forgetAfterMs: timeouts.workerForgetsMs,
+    limits: {
+      pageBytes: limits.pageBytes,
+      pageMaxBytes: limits.pageMaxBytes,
+      queryBytes: limits.pageStoreQueryBytes,
+      totalBytes: limits.pageStoreBytes,
+    },
+    onEvent,
+  })
+  await Promise.all([engines.start(), tasks.start()])
+  const announcer = createAnnouncer({
+    coordinators: config.coordinators,
+    bearer,
+    onEvent,
+    everyMs: timeouts.workerBeatMs,
+    announcement: announcementOf({ nodeId, url, tasks, engines }),
+  })
+  await announcer.start()
+  telemetry
+    .load((meters) =>
+      collectWorker(meters, {
+        engines,
+        tasks,
+        pageStoreBytes: limits.pageStoreBytes,
+        engineKillBytes: processMemoryLimit(engineUse.memoryLimitBytes),
+      }),
+    )
+    .catch((error: unknown) => logger.warn('telemetry.trouble', { err: error }, 'There are no metrics'))
+  const onError = (error: unknown): void => logger.error('request.failed', { err: error }, 'A request failed')
+  return {
+    listener: createWorkerListener({
+      policy: browserPolicyOf(config),
+      tasks: createTaskRoutes({
+        tasks,
+        bearer,
+        openReads: isLoopback(config.host),
+        url,
+        maxBodyBytes: limits.taskBodyBytes,
+        onError,
+      }),
+      info: () => ({
+        nodeVersion: { version },
+        environment: config.environment,
+        coordinator: false,
+        starting: false,
+        uptime: `${((performance.now() - startedAt) / 1000).toFixed(2)}s`,
+        uri: url,
+      }),
+      meters: telemetry.meters,
+      spans: telemetry.spans,
+      onError,
+    }),
+    async drain() {
+      tasks.drain()
+      await announcer.stop()
+      const until = performance.now() + timeouts.drainMs
+      while (tasks.usage().running > 0 && performance.now() < until) await sleep(DRAIN_LOOK_MS)
+    },
+    async stop() {
+      await tasks.stop()
+      await engines.stop()
+      await telemetry.stop()
+    },
+  }
+}
+
+/** The catalogs and the engines, each of which asks the other. */
+function wireEngines(
+  { config, engines: launcher }: Pick<ChildLife, 'config' | 'engines'>,
+  dataDir: string,
+  telemetry: ProcessTelemetry,
+): { readonly catalogs: Catalogs; readonly engines: EnginePool; readonly engineUse: EngineSettings } {
+  const catalogs = withSystemCatalog(catalogsOf(config, (question) => engines.inspect(question)))
+  const engineUse = engineSettings(config, {
+    folder: dataDir,
+    launcher,
+    allowedDirectories: allowedDirectories(catalogs),
+    // The coordinator's engines take a part as well.
+    sharers: config.workers + 1,
+    translateError: translateAndLog(telemetry.logger),
+    onEvent: createEngineEvents(telemetry.meters, telemetry.logger),
+  })
+  const engines = createEnginePool(engineUse)
+  return { catalogs, engines, engineUse }
+}
+
+type Announced = Parameters<typeof createAnnouncer>[0]['announcement']
+
+interface AnnouncedWorker {
+  readonly nodeId: string
+  readonly url: string
+  readonly tasks: TaskManager
+  readonly engines: Pick<EnginePool, 'children'>
+}
+
+function announcementOf({ nodeId, url, tasks, engines }: AnnouncedWorker): Announced {
+  const memoryBytes = Math.min(process.constrainedMemory() || Infinity, totalmem())
+  return () => ({
+    nodeId,
+    url,
+    version,
+    cores: availableParallelism(),
+    memoryBytes,
+    epochSeen: tasks.epochs.seen(),
+    uptimeMillis: Math.round(performance.now()),
+    freeEngines: engines.children().filter(({ state }) => state === 'spare' || state === 'idle').length,
+  })
+}

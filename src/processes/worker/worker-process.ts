@@ -1,0 +1,31 @@
+import { ExitError } from '../../shared/engine-error.ts'
+import { exitCodes } from '../../shared/exit-codes.ts'
+import { runChild } from '../child-life.ts'
+import { createGatedServer } from '../gated-server.ts'
+
+/** The worker's program. It listens by itself: its address is announced, not promised. */
+runChild(async (life) => {
+  const { host, port } = life.config
+  const gate = createGatedServer(life.config, () => false)
+  await new Promise<void>((resolve, reject) => {
+    gate.server.once('error', (error) =>
+      reject(new ExitError(exitCodes.dependency, `The worker cannot listen on ${host}:${port}: ${error.message}`)),
+    )
+    gate.server.listen(port, host, resolve)
+  })
+  const address = gate.server.address()
+  const bound = typeof address === 'object' && address !== null ? address.port : port
+  const url = life.config.advertisedUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${bound}`
+
+  const { wireWorker } = await import('./wire-worker.ts')
+  const worker = await wireWorker(life, url, gate.tellRefused)
+  gate.open(worker.listener)
+  life.ready()
+  return {
+    stop: async () => {
+      await worker.drain()
+      await gate.close()
+      await worker.stop()
+    },
+  }
+})

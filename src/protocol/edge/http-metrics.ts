@@ -1,0 +1,75 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Meters } from '../../telemetry/meters.ts'
+
+/** Times a request by route, and counts what was refused and who was let in, once its answer has left. */
+export function observeRequest(
+  request: IncomingMessage,
+  response: ServerResponse,
+  path: string,
+  meters: () => Meters,
+): void {
+  const start = performance.now()
+  const method = request.method ?? 'GET'
+  const route = routeOf(path)
+  response.once('finish', () => {
+    const { statusCode } = response
+    // How long somebody followed the live feed says nothing about how fast this server answers.
+    if (response.getHeader('content-type')?.toString().startsWith('text/event-stream')) return
+    const labels = { method, route, code: `${Math.floor(statusCode / 100)}xx` }
+    meters().observe('httpRequestDuration', labels, (performance.now() - start) / 1000)
+    const refusal = REFUSALS[statusCode]
+    if (refusal !== undefined && (statusCode !== 409 || route.startsWith('/v1/task')))
+      meters().count('httpRefusals', { reason: refusal })
+    if (statusCode === 401) meters().count('authentications', { method: 'shared_secret', result: 'refused' })
+    else if (INTERNAL.test(route) && request.headers.authorization !== undefined)
+      meters().count('authentications', { method: 'shared_secret', result: 'ok' })
+    else if (route === '/v1/statement' && method === 'POST')
+      meters().count('authentications', { method: 'none', result: 'ok' })
+  })
+}
+
+/** Of a status that means that the request was not looked into; 409 of a task only: a coordinator's epoch is over. */
+const REFUSALS: Readonly<Record<number, string>> = {
+  409: 'stale_epoch',
+  413: 'body_limit',
+  429: 'overload',
+  431: 'header_limit',
+}
+/** What only processes of the cluster may ask for. */
+const INTERNAL = /^\/v1\/(task|announcement)/
+
+/** Routes as templates: ids and macs never become labels. */
+export function routeOf(path: string): string {
+  const parts = path.split('/').filter((part) => part !== '')
+  if (parts[0] !== 'v1') return KNOWN.has(path) ? path : 'other'
+  switch (parts[1]) {
+    case 'statement':
+      return parts.length <= 2 ? '/v1/statement' : '/v1/statement/{queryId}/{token}'
+    case 'stage':
+      return '/v1/stage/{stageId}/{mac}'
+    case 'query':
+      return parts.length <= 2
+        ? '/v1/query'
+        : parts.length === 3
+          ? '/v1/query/{queryId}'
+          : `/v1/query/{queryId}/${sub(parts[3])}`
+    case 'task':
+      return parts.length <= 2 ? '/v1/task' : parts.length === 3 ? '/v1/task/{taskId}' : '/v1/task/{taskId}/results'
+    case 'system':
+      return parts[2] === 'rebuilt' ? '/v1/system/rebuilt' : 'other'
+    case 'node':
+    case 'info':
+    case 'status':
+    case 'announcement':
+    case 'events':
+      return `/v1/${parts[1]}`
+    default:
+      return 'other'
+  }
+}
+
+function sub(part: string | undefined): string {
+  return part === 'events' || part === 'trace' || part === 'forget' ? part : 'other'
+}
+
+const KNOWN = new Set(['/metrics', '/openapi.json', '/ui', '/'])

@@ -1,0 +1,99 @@
+import type { Request } from 'express'
+import type { QueryRows } from '../../events/projection.ts'
+import type { ProjectionRunner } from '../../events/projection-runner.ts'
+import { readStoredStream } from '../../readmodels/query-events/queries.ts'
+import type { Authorize, Identity } from '../../security/authorization.ts'
+import type { QueryId } from '../../shared/ids.ts'
+import { HttpProblem } from '../edge/problem.ts'
+import { readAsOf, refuseForgotten, storedView, type AsOf, type StoredView } from './as-of.ts'
+import type { LiveQueries, LiveQueryView } from './live-queries.ts'
+import { hasSqlState } from '../../events/postgres/database-error.ts'
+
+export interface FindQueryDeps {
+  readonly live: LiveQueries
+  /** Rows of the read models, which are first in the search path. Rejects when the database is away. */
+  readonly read: QueryRows
+  readonly projection: Pick<ProjectionRunner, 'barrier' | 'lag'>
+  /** Does this process write the log? Then what it holds in memory is the newest there is. */
+  readonly isWriter: () => boolean
+  /** @throws HttpProblem 401 */
+  readonly identify: (request: Request) => Identity
+  readonly authorize: Authorize
+  /** How long a read waits for its own writes before it is marked stale. */
+  readonly ownWritesWaitMs: number
+  readonly onError?: (error: unknown) => void
+}
+
+/** What is known of queries: in memory what is open, the rest from the read models, once they are as new as the log. */
+export interface QueryFinder {
+  /** @throws HttpProblem 503 when the read models do not answer, or not soon */
+  ask<T>(question: () => Promise<T>): Promise<T>
+  /** A header that tells by how many milliseconds what is read may be behind what is valid; none when it is not. */
+  staleness(): Promise<Readonly<Record<string, string>>>
+  /**
+   * A query that its asker may see.
+   * @throws HttpProblem 404 when the whole log, up to now, knows no such query; 403; 503 when that cannot be known
+   */
+  find(request: Request, queryId: QueryId, asOf?: AsOf): Promise<LiveQueryView & { readonly incomplete?: boolean }>
+}
+
+export function createQueryFinder(deps: FindQueryDeps): QueryFinder {
+  const { live, read, projection } = deps
+
+  async function ask<T>(question: () => Promise<T>): Promise<T> {
+    try {
+      return await question()
+    } catch (error) {
+      if (error instanceof HttpProblem) throw error
+      if (hasSqlState(error, 'queryCanceled'))
+        throw new HttpProblem(503, 'That took too long: ask for less, by user, state or since', { 'retry-after': '1' })
+      deps.onError?.(error)
+      throw new HttpProblem(503, 'The history of queries cannot be read now', { 'retry-after': '1' })
+    }
+  }
+
+  async function staleness(): Promise<Record<string, string>> {
+    if (deps.isWriter() || (await projection.barrier(deps.ownWritesWaitMs))) return {}
+    const lag = await projection.lag().catch(() => undefined)
+    return { 'x-engine-stale': String(Math.max(1, Math.round(lag?.oldestMillis ?? deps.ownWritesWaitMs))) }
+  }
+
+  async function stored(queryId: QueryId): Promise<StoredView | undefined> {
+    return ask(async () => {
+      const events = await toArray(readStoredStream(read, queryId))
+      refuseForgotten(events)
+      return storedView(events)
+    })
+  }
+
+  async function find(
+    request: Request,
+    queryId: QueryId,
+    asOf?: AsOf,
+  ): Promise<LiveQueryView & { readonly incomplete?: boolean }> {
+    const identity = deps.identify(request)
+    let found = asOf ? undefined : (live.get(queryId) ?? (await stored(queryId)))
+    if (!found) {
+      // A negative answer speaks about the whole log, and this process may have been fenced asleep.
+      const passed = await projection.barrier(deps.ownWritesWaitMs)
+      // Without what is newest, the past may look otherwise than it was.
+      if (asOf && !passed) throw new HttpProblem(503, 'What was then cannot be said now', { 'retry-after': '1' })
+      found = await (asOf ? ask(() => readAsOf(read, queryId, asOf)) : stored(queryId))
+      if (!found && !passed)
+        throw new HttpProblem(503, 'Whether there is such a query cannot be said now', { 'retry-after': '1' })
+    }
+    if (!found) throw new HttpProblem(404, 'Query not found')
+    const owner = found.query.created.session.user
+    if (!deps.authorize(identity, { action: 'view', query: { owner } }))
+      throw new HttpProblem(403, `Access denied: user ${identity.user} cannot view query ${queryId}`)
+    return found
+  }
+
+  return { ask, staleness, find }
+}
+
+async function toArray<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = []
+  for await (const item of items) all.push(item)
+  return all
+}

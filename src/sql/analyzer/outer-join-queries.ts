@@ -1,0 +1,71 @@
+import { EngineError } from '../../shared/engine-error.ts'
+import { columnOf } from './build.ts'
+import { newId, type AnalysisContext } from './context.ts'
+import type { ColumnDefinition, ColumnId, Expr, JoinNode, RelationNode } from './tree.ts'
+import { mapChildren, someExpr, visitColumns } from './walk.ts'
+
+interface Side {
+  readonly node: RelationNode
+  readonly columns: ReadonlySet<ColumnId>
+}
+
+/**
+ * A LEFT, RIGHT or FULL join whose condition has queries, which DuckDB does not take there: a query that reads one side at
+ * most is calculated beside that side's columns; with others the join becomes one of each row with what it finds.
+ */
+export function outerJoinWithQueries(
+  context: AnalysisContext,
+  type: 'left' | 'right' | 'full',
+  condition: Expr,
+  left: Side,
+  right: Side,
+): JoinNode {
+  const beside: { readonly left: ColumnDefinition[]; readonly right: ColumnDefinition[] } = { left: [], right: [] }
+  const hoist = (expr: Expr): Expr => {
+    if (!isQuery(expr)) return mapChildren(expr, hoist)
+    let [readsLeft, readsRight] = [false, false]
+    visitColumns(expr, (id) => {
+      readsLeft ||= left.columns.has(id)
+      readsRight ||= right.columns.has(id)
+    })
+    if (readsLeft && readsRight) return expr
+    const id = newId(context)
+    beside[readsRight ? 'right' : 'left'].push({ id, expression: expr })
+    return columnOf(id, expr.type)
+  }
+  const rest = hoist(condition)
+  const join: JoinNode = {
+    kind: 'join',
+    type,
+    lateral: false,
+    left: withColumns(left.node, beside.left),
+    right: withColumns(right.node, beside.right),
+    condition: rest,
+  }
+  if (!someExpr(rest, isQuery)) return join
+  if (type === 'full') {
+    throw new EngineError(
+      'NOT_SUPPORTED',
+      'FULL JOIN with a subquery over both sides in its condition is not supported',
+    )
+  }
+  return type === 'left'
+    ? { ...join, lateral: true }
+    : { ...join, type: 'left', lateral: true, left: join.right, right: join.left }
+}
+
+export function isQuery(expr: Expr): boolean {
+  switch (expr.kind) {
+    case 'scalarSubquery':
+    case 'exists':
+    case 'inSubquery':
+    case 'quantified':
+      return true
+    default:
+      return false
+  }
+}
+
+function withColumns(node: RelationNode, columns: readonly ColumnDefinition[]): RelationNode {
+  return columns.length === 0 ? node : { kind: 'project', input: node, columns }
+}

@@ -1,0 +1,177 @@
+import { monthNames, weekdayNames, zoneName } from './datetime-print.ts'
+
+/** A date, a time of day or both as java.time has them: what is not there is undefined. */
+export interface JavaTime {
+  readonly date: { readonly year: number; readonly month: number; readonly day: number } | undefined
+  readonly time:
+    { readonly hour: number; readonly minute: number; readonly second: number; readonly nanos: number } | undefined
+  readonly zone: { readonly id: string; readonly offsetSeconds: number } | undefined
+}
+
+const TEXT =
+  /^(?:(?<year>[+-]?\d+)-(?<month>\d\d)-(?<day>\d\d))? ?(?:(?<hour>\d\d):(?<minute>\d\d):(?<second>\d\d)(?:\.(?<fraction>\d+))?)?(?:\|(?<offset>-?\d+)\|(?<zone>.+))?$/
+
+/** Reads `2020-01-31 10:00:00.123|20700|Asia/Kathmandu` (seconds ahead of UTC); the date, the time, the zone may lack. */
+export function javaTimeOf(text: string): JavaTime {
+  const found = TEXT.exec(text)?.groups
+  if (found === undefined) throw new Error(`Not a date or time: ${text}`)
+  const { year, month, day, hour, minute, second, fraction = '', offset, zone } = found
+  return {
+    date: year === undefined ? undefined : { year: Number(year), month: Number(month), day: Number(day) },
+    time:
+      hour === undefined
+        ? undefined
+        : { hour: Number(hour), minute: Number(minute), second: Number(second), nanos: nanosOf(fraction) },
+    zone: zone === undefined ? undefined : { id: zone, offsetSeconds: Number(offset) },
+  }
+}
+
+/** Finer digits are rounded; what would be the next second stays in its own. */
+function nanosOf(fraction: string): number {
+  const nanos = Number(fraction.slice(0, 9).padEnd(9, '0')) + (Number(fraction[9] ?? 0) >= 5 ? 1 : 0)
+  return Math.min(nanos, 999_999_999)
+}
+
+/** What `toString()` of LocalDate, LocalTime, LocalDateTime, ZonedDateTime gives. */
+export function javaText({ date, time, zone }: JavaTime): string {
+  const day = date && `${yearText(date.year)}-${two(date.month)}-${two(date.day)}`
+  const clock = time && `${two(time.hour)}:${two(time.minute)}${secondsText(time.second, time.nanos)}`
+  const local = [day, clock].filter((part) => part !== undefined).join('T')
+  if (zone === undefined) return local
+  const isOffset = /^[+-]/.test(zone.id)
+  return `${local}${offsetText(zone.offsetSeconds)}${isOffset ? '' : `[${zone.id}]`}`
+}
+
+function secondsText(second: number, nanos: number): string {
+  if (second === 0 && nanos === 0) return ''
+  if (nanos === 0) return `:${two(second)}`
+  // Thousandths, millionths or billionths of a second.
+  return `:${two(second)}.${pad(nanos, 9).replace(/(?:000){1,2}$/, '')}`
+}
+
+function yearText(year: number): string {
+  return `${year < 0 ? '-' : year > 9999 ? '+' : ''}${pad(Math.abs(year), 4)}`
+}
+
+function offsetText(seconds: number): string {
+  if (seconds === 0) return 'Z'
+  const size = Math.abs(seconds)
+  const rest = size % 60
+  const minutes = `${two(Math.trunc(size / 3600))}:${two(Math.trunc(size / 60) % 60)}`
+  return `${seconds < 0 ? '-' : '+'}${minutes}${rest === 0 ? '' : `:${two(rest)}`}`
+}
+
+/** The conversions behind `%t`. */
+export const TIME_CONVERSIONS = 'HIklMSLNpzZsQBbhAaCYyjmdeRTrDFc'
+
+/** A field of `%t`; undefined where the value does not have it. */
+export function timeField(value: JavaTime, conversion: string): string | undefined {
+  const composite = composites[conversion]
+  if (composite !== undefined) {
+    const fields = composite.replaceAll(/%([a-zA-Z])/g, (_all, each: string) => timeField(value, each) ?? '\0')
+    return fields.includes('\0') ? undefined : fields
+  }
+  return clockField(value, conversion) ?? dateField(value, conversion) ?? zoneField(value, conversion)
+}
+
+const composites: Readonly<Record<string, string>> = {
+  R: '%H:%M',
+  T: '%H:%M:%S',
+  r: '%I:%M:%S %P',
+  D: '%m/%d/%y',
+  F: '%Y-%m-%d',
+  c: '%a %b %d %T %Z %Y',
+}
+
+function clockField({ time }: JavaTime, conversion: string): string | undefined {
+  if (time === undefined) return undefined
+  const half = ((time.hour + 11) % 12) + 1
+  switch (conversion) {
+    case 'H':
+      return two(time.hour)
+    case 'I':
+      return two(half)
+    case 'k':
+      return String(time.hour)
+    case 'l':
+      return String(half)
+    case 'M':
+      return two(time.minute)
+    case 'S':
+      return two(time.second)
+    case 'L':
+      return pad(Math.trunc(time.nanos / 1_000_000), 3)
+    case 'N':
+      return pad(time.nanos, 9)
+    case 'p':
+      return time.hour < 12 ? 'am' : 'pm'
+    case 'P':
+      return time.hour < 12 ? 'AM' : 'PM'
+    default:
+      return undefined
+  }
+}
+
+function dateField({ date }: JavaTime, conversion: string): string | undefined {
+  if (date === undefined) return undefined
+  const { year, month, day } = date
+  // Of the era, as Java counts: the year before 1 is 1 again.
+  const ofEra = year > 0 ? year : 1 - year
+  switch (conversion) {
+    case 'B':
+      return monthNames[month - 1]
+    case 'b':
+    case 'h':
+      return monthNames[month - 1]?.slice(0, 3)
+    case 'A':
+      return weekdayNames[new Date(utcMillis(date)).getUTCDay()]
+    case 'a':
+      return weekdayNames[new Date(utcMillis(date)).getUTCDay()]?.slice(0, 3)
+    case 'C':
+      return two(Math.trunc(ofEra / 100))
+    case 'Y':
+      return pad(ofEra, 4)
+    case 'y':
+      return two(ofEra % 100)
+    case 'j':
+      return pad((utcMillis(date) - utcMillis({ year, month: 1, day: 1 })) / 86_400_000 + 1, 3)
+    case 'm':
+      return two(month)
+    case 'd':
+      return two(day)
+    case 'e':
+      return String(day)
+    default:
+      return undefined
+  }
+}
+
+function zoneField({ date, time, zone }: JavaTime, conversion: string): string | undefined {
+  if (date === undefined || time === undefined || zone === undefined) return undefined
+  const seconds = utcMillis(date) / 1000 + time.hour * 3600 + time.minute * 60 + time.second - zone.offsetSeconds
+  const minutes = Math.trunc(Math.abs(zone.offsetSeconds) / 60)
+  switch (conversion) {
+    case 'z':
+      return `${zone.offsetSeconds < 0 ? '-' : '+'}${two(Math.trunc(minutes / 60))}${two(minutes % 60)}`
+    case 'Z':
+      return zoneName(zone.id, seconds * 1000, false)
+    case 's':
+      return String(seconds)
+    case 'Q':
+      return String(seconds * 1000 + Math.trunc(time.nanos / 1_000_000))
+    default:
+      return undefined
+  }
+}
+
+function utcMillis({ year, month, day }: NonNullable<JavaTime['date']>): number {
+  return new Date(Date.UTC(2000, 0, 1)).setUTCFullYear(year, month - 1, day)
+}
+
+function two(value: number): string {
+  return pad(value, 2)
+}
+
+function pad(value: number, digits: number): string {
+  return String(value).padStart(digits, '0')
+}

@@ -1,0 +1,42 @@
+import type { Expr, Frame } from '../analyzer/tree.ts'
+import { notSupportedPrecision } from '../functions/precision-guard.ts'
+import { integer, literal, sql, type Sql } from '../text/sql.ts'
+import { isFine } from '../types/duckdb-representation.ts'
+import type { SqlType } from '../types/sql-type.ts'
+
+const BAD_OFFSET = literal('INVALID_WINDOW_FRAME: Window frame offset value must not be negative or null')
+/** More rows than there are: what DuckDB adds to a row's number must stay within 64 bits. */
+const MOST_ROWS = 1n << 62n
+
+/** `n` of `n PRECEDING`: rendered as `text`, of rows or peers a number, of RANGE what is added to keys of type `sorted`. */
+export function frameOffset(type: Frame['type'], value: Expr, text: Sql, sorted: SqlType | undefined): Sql {
+  const known = value.kind === 'constant' && value.value !== null && !String(value.value).startsWith('-')
+  const checked = known
+    ? text
+    : sql`CASE WHEN ${text} IS NULL OR ${text} < 0 THEN u_raise(${BAD_OFFSET}) ELSE ${text} END`
+  if (type === 'RANGE') return sorted === undefined ? checked : rangeOffset(sorted, value.type, checked)
+  if (known) {
+    const count = BigInt(String(value.value).split('.')[0]!)
+    return integer(count < MOST_ROWS ? count : MOST_ROWS)
+  }
+  if (value.type.kind !== 'bigint' && value.type.kind !== 'decimal') return sql`CAST(${checked} AS BIGINT)`
+  const held = value.type.kind === 'bigint' ? sql`BIGINT` : sql`DECIMAL(38,0)`
+  return sql`CAST(least(${checked}, CAST(${integer(MOST_ROWS)} AS ${held})) AS BIGINT)`
+}
+
+/** What is added to the key that DuckDB sorts by. */
+function rangeOffset(sorted: SqlType, offset: SqlType, checked: Sql): Sql {
+  if (offset.kind !== 'interval day to second' && offset.kind !== 'interval year to month') return checked
+  switch (sorted.kind) {
+    case 'interval day to second':
+    case 'interval year to month':
+      return checked
+    case 'time':
+      return isFine(sorted) ? sql`(${checked} * 1000000000)` : sql`to_milliseconds(${checked})`
+    case 'time with time zone':
+      return sql`(${checked} * ${integer(isFine(sorted) ? 1_000_000_000 : 1000)})`
+    default:
+      if (isFine(sorted)) throw notSupportedPrecision(sorted)
+      return offset.kind === 'interval year to month' ? sql`to_months(${checked})` : sql`to_milliseconds(${checked})`
+  }
+}

@@ -1,0 +1,146 @@
+import type { ColumnId, Expr, RelationNode } from '../analyzer/tree.ts'
+import { isVolatile, visitColumns } from '../analyzer/walk.ts'
+import { sql, type Sql } from '../text/sql.ts'
+import { hasSubquery } from './composition.ts'
+import { canRaise, mayRaiseOfRow } from './raising.ts'
+import { balanced, type RenderState } from './render-state.ts'
+
+// DuckDB keeps what may fail behind the conditions written before it only in part: it takes comparisons with constants out
+// of a WHERE and puts them back in any order, and puts a calculated column in the place of its name in a condition around
+// it, which then may come before the conditions within. A row that a condition removes must fail nothing: what is below
+// says so in the statement itself.
+
+/** Longer conditions are not repeated. */
+const REPEATABLE = 2000
+
+/** The items of FROM that the columns of a condition are of: joins are looked through, all else is one item. */
+export type Sides = (column: ColumnId) => RelationNode | undefined
+
+export function sidesOf(...nodes: readonly RelationNode[]): Sides {
+  const known = new Map<ColumnId, RelationNode>()
+  const add = (ids: readonly ColumnId[], item: RelationNode): void => ids.forEach((id) => known.set(id, item))
+  /** The columns that can be read above `node`, which belongs to `item`; a join has items of its own. */
+  const visit = (node: RelationNode, item: RelationNode): void => {
+    switch (node.kind) {
+      case 'join':
+        visit(node.left, node.left)
+        visit(node.right, node.right)
+        return
+      case 'project':
+      case 'window':
+        add(idsOf(node.columns), item)
+        visit(node.input, item)
+        return
+      case 'filter':
+      case 'sort':
+      case 'limit':
+      case 'sample':
+        visit(node.input, item)
+        return
+      case 'with':
+        visit(node.body, item)
+        return
+      case 'aggregate':
+        add([...idsOf(node.keys), ...idsOf(node.aggregates), ...idsOf(node.groupings)], item)
+        return
+      case 'unnest':
+        add(
+          node.arguments.flatMap(({ columns }) => columns),
+          item,
+        )
+        if (node.ordinality !== undefined) add([node.ordinality], item)
+        return
+      case 'sequence':
+        add([node.id], item)
+        return
+      default:
+        add(idsOf(node.columns), item)
+    }
+  }
+  nodes.forEach((node) => visit(node, node))
+  return (column) => known.get(column)
+}
+
+function idsOf(columns: readonly { readonly id: ColumnId }[]): readonly ColumnId[] {
+  return columns.map(({ id }) => id)
+}
+
+/** One condition of several, as it is rendered. */
+interface Conjunct {
+  readonly expr: Expr
+  readonly text: Sql
+}
+
+/**
+ * Conditions of which a later one is asked only where the earlier ones over the same items of FROM hold, if it may fail.
+ * Conditions over other items are no guards, or it could not go below the join.
+ */
+export function guarded(state: RenderState, conjuncts: readonly Conjunct[], sides: Sides): readonly Sql[] {
+  return conjuncts.map(({ expr, text }, i) => {
+    const own = itemsOf(expr, sides)
+    if (isJoinKey(expr, sides)) return text
+    const unmoved = readsRaising(state, expr) ? sql`list_extract([${text}], 1)` : text
+    if (i === 0 || !mayRaiseOfRow(expr) || hasSubquery(expr)) return unmoved
+    const guards = conjuncts
+      .slice(0, i)
+      .filter(
+        (other) =>
+          isMoved(other.expr) &&
+          !isVolatile(other.expr) &&
+          !hasSubquery(other.expr) &&
+          isWithin(itemsOf(other.expr, sides), own),
+      )
+      .map((other) => other.text)
+    if (guards.length === 0) return unmoved
+    const whole = balanced(guards, 'AND')
+    return whole.length > REPEATABLE ? unmoved : sql`CASE WHEN ${whole} THEN ${unmoved} ELSE false END`
+  })
+}
+
+/** Comparisons may go behind all else; what is none keeps its place before what may fail. */
+function isMoved(expr: Expr): boolean {
+  if (expr.kind === 'not') return isMoved(expr.value)
+  return expr.kind === 'compare' || expr.kind === 'between' || (expr.kind === 'inList' && expr.values.length === 1)
+}
+
+function itemsOf(expr: Expr, sides: Sides): ReadonlySet<RelationNode | undefined> {
+  const items = new Set<RelationNode | undefined>()
+  visitColumns(expr, (id) => items.add(sides(id)))
+  return items
+}
+
+function isWithin<T>(some: ReadonlySet<T>, all: ReadonlySet<T>): boolean {
+  return [...some].every((item) => all.has(item))
+}
+
+/** `a.x = b.y`: a join is made of it, or none that ends. */
+function isJoinKey(expr: Expr, sides: Sides): boolean {
+  if (expr.kind !== 'compare' || expr.operator !== '=') return false
+  const [left, right] = [itemsOf(expr.left, sides), itemsOf(expr.right, sides)]
+  return left.size > 0 && right.size > 0 && ![...left].some((item) => right.has(item))
+}
+
+function readsRaising({ raisingColumns }: RenderState, expr: Expr): boolean {
+  let found = false
+  if (raisingColumns.size > 0) visitColumns(expr, (id) => (found ||= raisingColumns.has(id)))
+  return found
+}
+
+/** Remembers which columns of a projection may fail where rows below it are removed. */
+export function rememberRaising(
+  { raisingColumns }: RenderState,
+  input: RelationNode,
+  columns: readonly { readonly id: ColumnId; readonly expression: Expr }[],
+): void {
+  const removes = removesRows(input)
+  for (const { id, expression } of columns) {
+    let raises = removes && canRaise(expression)
+    if (!raises && raisingColumns.size > 0) visitColumns(expression, (used) => (raises ||= raisingColumns.has(used)))
+    if (raises) raisingColumns.add(id)
+  }
+}
+
+function removesRows(node: RelationNode): boolean {
+  if (node.kind === 'project') return removesRows(node.input)
+  return node.kind !== 'scan' && node.kind !== 'values' && node.kind !== 'sequence'
+}

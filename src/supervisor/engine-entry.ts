@@ -1,0 +1,19 @@
+/**
+ * What the launcher starts as root: becomes a user of its own for good, and only then loads the engine.
+ * Arguments: its number, its further groups, the engine's program and that program's own argument.
+ */
+const [id, groups, program, argument] = process.argv.slice(2) as [string, string, string, string]
+const number = Number(id)
+process.setgroups!(JSON.parse(groups) as number[])
+process.setgid!(number)
+process.setuid!(number)
+let back = true
+try {
+  process.setuid!(0)
+} catch {
+  back = false
+}
+const ids = [process.getuid!(), process.geteuid!(), process.getgid!(), process.getegid!()]
+if (back || number === 0 || ids.some((one) => one !== number)) throw new Error(`This process is not user ${id}`)
+process.argv.splice(2, 4, argument)
+await import(program)

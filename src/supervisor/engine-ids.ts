@@ -1,0 +1,95 @@
+import { createHash } from 'node:crypto'
+import { readFileSync, realpathSync, statSync } from 'node:fs'
+
+/** Numbers of users and groups that engines get where the start was root's. None has a name, a password or a home. */
+export interface EngineIds {
+  /** Group of all engines that read the same tables: it opens the folders above theirs, and the tables of `memory`. */
+  readonly gate: number
+  /** User and group of the first slot of the first process; those of the others follow, process by process. */
+  readonly first: number
+  /** Slots of each process. */
+  readonly slots: number
+}
+
+interface Range {
+  readonly from: number
+  /** Exclusive. */
+  readonly to: number
+  readonly block: number
+}
+
+// Given to nobody by useradd, subuid, systemd and nspawn; where a container has 16 bits of users, systemd's dynamic ones.
+const RANGES: readonly Range[] = [
+  { from: 0x7002_0000, to: 0x7fff_0000, block: 4096 },
+  { from: 61_184, to: 65_520, block: 512 },
+]
+
+/**
+ * The ids of a start on a data folder: the same at every start, others for another folder and for a stand-by.
+ * @param use.tablesDir its group is the gate when it is one already: other machines may share the folder
+ * @returns undefined where the system has no room for them
+ */
+export function engineIds(use: {
+  readonly dataDir: string
+  readonly tablesDir: string
+  readonly standby: boolean
+  readonly processes: number
+  readonly slots: number
+}): EngineIds | undefined {
+  const range = RANGES.find(isMapped)
+  if (range === undefined || use.processes * use.slots > range.block) return undefined
+  const middle = (range.from + range.to) / 2
+  const blocks = Math.floor((middle - range.from) / range.block)
+  const chosen = hash(`${realOf(use.dataDir)}${use.standby ? '\nstand-by' : ''}`) % blocks
+  const shared = statSync(use.tablesDir, { throwIfNoEntry: false })?.gid
+  return {
+    gate:
+      shared !== undefined && isEngineGroup(shared)
+        ? shared
+        : middle + (hash(realOf(use.tablesDir)) % (range.to - middle)),
+    first: range.from + chosen * range.block,
+    slots: use.slots,
+  }
+}
+
+/** User and group of one slot. */
+export function idOfSlot({ first, slots }: EngineIds, process: number, slot: number): number {
+  return first + process * slots + slot
+}
+
+/** All groups that the parents of engines need, to share folders with them. */
+export function groupsOfParents(ids: EngineIds, processes: number): number[] {
+  return [ids.gate, ...Array.from({ length: processes * ids.slots }, (_, index) => ids.first + index)]
+}
+
+/** Whether a group is one that only engines and their parents have. */
+export function isEngineGroup(gid: number): boolean {
+  return RANGES.some(({ from, to }) => gid >= from && gid < to)
+}
+
+/** In a container not every number may be one of a user. */
+function isMapped({ from, to }: Range): boolean {
+  return ['uid_map', 'gid_map'].every((name) => {
+    try {
+      return readFileSync(`/proc/self/${name}`, 'utf8')
+        .trim()
+        .split('\n')
+        .map((line) => line.trim().split(/\s+/).map(Number))
+        .some(([inside = 0, , count = 0]) => inside <= from && to <= inside + count)
+    } catch {
+      return false
+    }
+  })
+}
+
+function hash(text: string): number {
+  return createHash('sha256').update(text).digest().readUInt32LE(0)
+}
+
+function realOf(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * The one process that stays root where Quipu was started as root and runs its engines as users of their own.
+ *
+ * - It is forked before all others become the user of --run-as, and knows from then on (its one argument, root's) which
+ *   program to start, in which folders, as which users; nothing that comes later adds to that.
+ * - The supervisor asks it in whole numbers: start slot s of process p, end it, end all of p. What is not in bounds is nothing.
+ *   No text, path or environment comes from there, and what an engine says is passed on (its last words) and never read.
+ * - A slot's engine has a user and a group that no other has. It gets in by its worker's folders: `engines/<slot>` (2750: FIFOs
+ *   and the socket of its channel, not to be changed by it), `own` in it and `spill/<slot>` (2770). The gate, a group of all
+ *   engines, opens the folders above and the tables of `memory`, for reading. Nothing else of the data folder is its.
+ * - It writes tables into `own`; its parent copies them, from opened files that are that user's (`engine/staged-files.ts`).
+ * - When a slot's engine ends, all that runs as its user is killed before anybody is told: nothing outlives it.
+ * - It ends with the channel to the supervisor, and takes all engines with it. Signals for the others pass it by.
+ */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { killAllOf } from './engine-users.ts'
+import type { FromLauncher, LauncherPlan, ToLauncher } from './messages.ts'
+
+interface Slot {
+  readonly run: number
+  child?: ChildProcess
+  killed: boolean
+  readonly gone: Promise<void>
+}
+
+const ENTRY = fileURLToPath(new URL('./engine-entry.js', import.meta.url))
+// As in execution/engine/spawned-engine.ts: first to go when memory ends, and a limit under which malloc fails instead.
+const SHELL = 'echo 1000 2>/dev/null >/proc/self/oom_score_adj; ulimit -d "$0" 2>/dev/null; exec "$@"'
+const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+const LAST_WORDS = 2_000
+const MOST_KILOBYTES = 2 ** 40
+const MOST_BEAT_MS = 3_600_000
+
+const plan = JSON.parse(process.argv[2]!) as LauncherPlan
+const slots = new Map<number, Slot>()
+
+for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGPIPE'] as const) process.on(name, () => {})
+process.on('message', (message: unknown) => {
+  const asked = read(message)
+  if (asked) take(asked)
+})
+process.on('disconnect', () => void endAll(() => true).then(() => process.exit(0)))
+
+function take(asked: ToLauncher): void {
+  switch (asked.do) {
+    case 'start':
+      return start(asked)
+    case 'kill': {
+      const running = slots.get(idOf(asked))
+      if (running?.run === asked.run) kill(running)
+      return
+    }
+    case 'end':
+      return void endAll((id) => Math.floor((id - plan.ids.first) / plan.ids.slots) === asked.process).then(() =>
+        tell({ type: 'all ended', process: asked.process }),
+      )
+  }
+}
+
+function idOf({ process: number, slot }: { readonly process: number; readonly slot: number }): number {
+  return plan.ids.first + number * plan.ids.slots + slot
+}
+
+function kill(slot: Slot): void {
+  slot.killed = true
+  slot.child?.kill('SIGKILL')
+}
+
+async function endAll(which: (id: number) => boolean): Promise<void> {
+  const chosen = [...slots].filter(([id]) => which(id)).map(([, slot]) => slot)
+  chosen.forEach(kill)
+  await Promise.all(chosen.map(({ gone }) => gone))
+}
+
+function start(asked: Extract<ToLauncher, { do: 'start' }>): void {
+  const id = idOf(asked)
+  const before = slots.get(id)
+  if (before) kill(before)
+  let resolveGone!: () => void
+  const slot: Slot = {
+    run: asked.run,
+    killed: false,
+    gone: new Promise((resolve) => (resolveGone = resolve)),
+  }
+  slots.set(id, slot)
+  let words = ''
+  const about = { process: asked.process, slot: asked.slot, run: asked.run }
+  const ended = async (): Promise<void> => {
+    await killAllOf(id)
+    if (slots.get(id) === slot) slots.delete(id)
+    resolveGone()
+    tell({ type: 'ended', ...about, words })
+  }
+  // What a start before this one may have left.
+  void (before?.gone ?? killAllOf(id)).then(() => {
+    if (slot.killed) return ended()
+    const child = spawn('/bin/sh', ['-c', SHELL, String(asked.dataKilobytes), ...commandOf(id, asked)], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: { PATH, UV_THREADPOOL_SIZE: '16' },
+      cwd: '/',
+      detached: true,
+    })
+    slot.child = child
+    child.stderr.setEncoding('latin1').on('data', (text: string) => (words = (words + text).slice(-LAST_WORDS)))
+    child.stderr.on('error', () => {})
+    let over = false
+    const onOver = (): void => {
+      if (over) return
+      over = true
+      void ended()
+    }
+    child.once('error', (error) => {
+      words = error.message
+      if (child.pid === undefined) onOver()
+    })
+    child.once('exit', onOver)
+    if (child.pid !== undefined) tell({ type: 'started', ...about, pid: child.pid })
+    return undefined
+  })
+}
+
+function commandOf(id: number, { process: number, slot, beatMs }: Extract<ToLauncher, { do: 'start' }>): string[] {
+  const argument = { beatMs, functionsModule: plan.functionsModule, channelFolder: `${plan.folders[number]!}/${slot}/` }
+  return [process.execPath, ENTRY, String(id), JSON.stringify([plan.ids.gate]), plan.program, JSON.stringify(argument)]
+}
+
+function read(message: unknown): ToLauncher | undefined {
+  if (typeof message !== 'object' || message === null) return undefined
+  const asked = message as Readonly<Record<string, unknown>>
+  const whole = (name: string, below: number): number | undefined => {
+    const value = asked[name]
+    return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) < below
+      ? (value as number)
+      : undefined
+  }
+  const number = whole('process', plan.folders.length)
+  if (number === undefined) return undefined
+  if (asked['do'] === 'end') return { do: 'end', process: number }
+  const slot = whole('slot', plan.ids.slots)
+  const run = whole('run', Number.MAX_SAFE_INTEGER)
+  if (slot === undefined || run === undefined) return undefined
+  if (asked['do'] === 'kill') return { do: 'kill', process: number, slot, run }
+  const dataKilobytes = whole('dataKilobytes', MOST_KILOBYTES)
+  const beatMs = whole('beatMs', MOST_BEAT_MS)
+  if (asked['do'] !== 'start' || dataKilobytes === undefined || !beatMs) return undefined
+  return { do: 'start', process: number, slot, run, dataKilobytes, beatMs }
+}
+
+function tell(message: FromLauncher): void {
+  if (process.connected) process.send!(message, undefined, {}, () => {})
+}

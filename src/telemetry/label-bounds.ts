@@ -1,0 +1,39 @@
+import { metricNames, type LabelValues, type MetricDefinition, type MetricName } from './metric-names.ts'
+
+/** Keeps the labels of every metric within the values that its definition allows. */
+export class LabelBounds {
+  /** Values of open labels that have come, by metric and label. */
+  readonly #seen = new Map<string, Set<string>>()
+  readonly #onOverflow: (label: string) => void
+
+  /** @param onOverflow told of each value that became `other` */
+  constructor(onOverflow: (label: string) => void) {
+    this.#onOverflow = onOverflow
+  }
+
+  /** The labels of a metric, in the order of its definition; what none of them allows is `other`. */
+  within(name: MetricName, labels: Readonly<Record<string, string>>): Record<string, string> {
+    const definition: MetricDefinition = metricNames[name]
+    const out: Record<string, string> = {}
+    for (const [label, values] of Object.entries(definition.labels)) {
+      const value = labels[label] ?? ''
+      if (this.#admits(`${name}/${label}`, values, value)) out[label] = value
+      else {
+        out[label] = 'other'
+        if (name !== 'labelOverflow') this.#onOverflow(label)
+      }
+    }
+    return out
+  }
+
+  #admits(key: string, values: LabelValues, value: string): boolean {
+    if (Array.isArray(values)) return values.includes(value)
+    // Those that have a place were looked up before.
+    if ('top' in values) return true
+    const set = this.#seen.get(key) ?? new Set<string>()
+    if (set.has(value)) return true
+    if (set.size >= (values as { atMost: number }).atMost) return false
+    this.#seen.set(key, set.add(value))
+    return true
+  }
+}

@@ -1,0 +1,1143 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer, request as httpRequest, type IncomingHttpHeaders } from 'node:http'
+import { connect, createServer as createTcpServer, type AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { TLSSocket } from 'node:tls'
+import pg from 'pg'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { writerSettings } from '../../src/processes/coordinator/writer-settings.ts'
+import { engineSettings } from '../../src/processes/engine-settings.ts'
+import { eventLogOf } from '../../src/processes/event-log/event-log-of.ts'
+import { createGatedServer } from '../../src/processes/gated-server.ts'
+import { createProcessTelemetry } from '../../src/processes/telemetry/process-telemetry.ts'
+import { loadConfig, type Config } from '../../src/config/load-config.ts'
+import { settingList } from '../../src/config/setting-list.ts'
+import type { QueryEventType } from '../../src/coordinator/query/events.ts'
+import { BEGINNING } from '../../src/protocol/events/feed-position.ts'
+import { internalBearer } from '../../src/security/cluster-secret.ts'
+import { newTraceId } from '../../src/telemetry/trace-context.ts'
+import { createBlockedAppends } from '../support/blocked-appends.ts'
+import { createAuthority, type TestAuthority } from '../support/certificates.ts'
+import { createMigratedDatabase } from '../support/event-log/migrated-database.ts'
+import { startFakeBroker, type FakeBroker } from '../support/fake-broker.ts'
+import { startOtlpReceiver, type OtlpReceiver } from '../support/otlp-receiver.ts'
+import { createDatabase, freePort, type TestDatabase } from '../support/postgres.ts'
+import { commandOf, familyOf, usersOf } from '../support/process-users.ts'
+import { event, QUERY_ID } from '../support/query-events.ts'
+import {
+  isAlive,
+  processesOf,
+  spawnQuipu,
+  temporaryFolder,
+  waitUntil,
+  type QuipuProcess,
+} from '../support/quipu-process.ts'
+import { exchange } from '../support/raw-socket.ts'
+import { given, settingOf, ways, type SettingName, type SettingTexts, type Way } from '../support/setting-groups.ts'
+import { post, raw, run, type StatementJson } from '../support/statement-client.ts'
+
+/** How one setting is seen to act: changed to something, together with others, there is a difference. */
+interface Act {
+  /** As a flag or a variable has it; a place that the test makes first is a function. */
+  readonly value: string | (() => string)
+  /** What must be set with it for the configuration to be one. */
+  readonly also?: SettingTexts
+  readonly in?: Group
+  /** Rejects when what it should do is not to be seen. */
+  see(): Promise<void> | void
+}
+
+/** Programs that are started once, with all settings of the table that are seen in them. */
+interface Group {
+  readonly way: Way
+}
+
+const SECRET = 'a secret that both sides know'
+const kB = 1024
+const MB = 1024 * kB
+const isRoot = process.getuid?.() === 0
+
+/** A machine that stands still for a while makes nobody give up. */
+const COMMON: SettingTexts = {
+  ...(isRoot ? { runAs: 'root' } : {}),
+  engineMemoryPercent: '20',
+  coordinatorDeadMs: '60s',
+  postLogWaitMs: '60s',
+  deleteValidityWaitMs: '60s',
+  ownWritesWaitMs: '30s',
+  workerWaitMs: '10m',
+}
+
+const folder = temporaryFolder()
+const at = (...names: string[]): string => join(folder.path, ...names)
+const ending: (() => Promise<unknown>)[] = [() => folder.remove()]
+const collectors: { own?: OtlpReceiver; base?: OtlpReceiver } = {}
+let authority: TestAuthority
+let places: {
+  readonly port: number
+  readonly databaseUrl: string
+  readonly certificate: { readonly cert: string; readonly key: string }
+  readonly server: { readonly cert: string; readonly key: string }
+  readonly otherCa: string
+}
+let webhook: Received
+let coordinator: Received
+
+/** What came to a server that says yes to everything. */
+interface Received {
+  readonly url: string
+  readonly requests: { readonly path: string; readonly headers: IncomingHttpHeaders; readonly body: string }[]
+}
+
+async function startReceiver(): Promise<Received> {
+  const requests: { path: string; headers: IncomingHttpHeaders; body: string }[] = []
+  const server = createServer((request, response) => {
+    let body = ''
+    request.setEncoding('utf8').on('data', (text: string) => (body += text))
+    request.on('end', () => {
+      requests.push({ path: request.url ?? '', headers: request.headers, body })
+      response.writeHead(204).end()
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  ending.unshift(async () => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests }
+}
+
+// ---- programs that are started -----------------------------------------------------------------
+
+/** Starts a program with these settings, on a data folder of that name. */
+type Start = (
+  program: 'start' | 'coordinator' | 'worker',
+  name: string,
+  settings: SettingTexts,
+) => { readonly process: QuipuProcess; readonly dataDir: string }
+
+let starting: Promise<unknown> = Promise.resolve()
+
+/** A group whose programs are started when the first of its settings is looked at. */
+function group<Bed>(way: Way, begin: (start: Start, settings: SettingTexts) => Promise<Bed>) {
+  const own: Group = { way }
+  let bed: Promise<Bed> | undefined
+  const start: Start = (program, name, settings) => {
+    const dataDir = settings.dataDir ?? at(name)
+    const call = given(way, { ...COMMON, dataDir, ...settings }, folder.path)
+    const process = spawnQuipu([program, ...call.args], { env: call.env, productWaits: true })
+    ending.unshift(() => endOf(process))
+    return { process, dataDir }
+  }
+  const opened = (): Promise<Bed> => {
+    // One start after the other; what is waited for then is waited for at once.
+    bed ??= starting.then(() => begin(start, settingsIn(own)))
+    starting = bed.catch(() => {})
+    return bed
+  }
+  return {
+    opened,
+    /** A setting that is seen there. */
+    act: (value: Act['value'], see: (bed: Bed) => Promise<void> | void, also: SettingTexts = {}): Act => ({
+      value,
+      also,
+      in: own,
+      see: async () => see(await opened()),
+    }),
+  }
+}
+
+function settingsIn(group: Group): SettingTexts {
+  const entries = Object.entries(acts).filter(([, act]) => act.in === group)
+  return Object.assign({}, ...entries.map(([name, act]) => ({ ...act.also, [name]: textOf(act) }))) as SettingTexts
+}
+
+function textOf({ value }: Act): string {
+  return typeof value === 'string' ? value : value()
+}
+
+async function endOf(process: QuipuProcess): Promise<void> {
+  process.signal('SIGTERM')
+  await process.exit
+}
+
+/** Everything at home, and two workers. */
+const busy = group('flags', async (start, settings) => {
+  const { process, dataDir } = start('start', 'busy', settings)
+  return { url: await process.url, process, dataDir, databaseUrl: settings.databaseUrl! }
+})
+
+/** Refuses much, over a log that was long before; no worker. */
+const strict = group('variables', async (start, settings) => {
+  const { process, dataDir } = start('start', 'strict', {
+    databaseUrl: await longLog(),
+    port: '0',
+    workers: '0',
+    ...settings,
+  })
+  return { url: (await process.url).replace('0.0.0.0', '127.0.0.1'), process, dataDir }
+})
+
+/** Waits long for what is not there; no worker. */
+const patient = group('file', async (start, settings) => {
+  const { url: databaseUrl } = await database()
+  const { process } = start('start', 'patient', {
+    databaseUrl,
+    port: '0',
+    workers: '0',
+    logLevel: 'error',
+    ...settings,
+  })
+  const url = await process.url
+  const appends = await createBlockedAppends(databaseUrl)
+  ending.unshift(() => appends.close())
+  return { url, databaseUrl, appends, process }
+})
+
+/** Cuts what is large. */
+const small = group('variables', async (start, settings) => {
+  const { url: databaseUrl } = await database()
+  const { process, dataDir } = start('start', 'small', { databaseUrl, port: '0', ...settings })
+  return { url: await process.url, process, dataDir }
+})
+
+/** A worker that announces itself to the test. */
+const alone = group('flags', async (start, settings) => {
+  const startedAt = performance.now()
+  const { process, dataDir } = start('worker', 'alone', { port: '0', ...settings })
+  await waitUntil('a worker announces itself', () => coordinator.requests.length > 0)
+  return { process, dataDir, startedAt }
+})
+
+/** A worker that its supervisor does not hear. */
+const unheard = group('file', async (start, settings) => {
+  const needs: SettingTexts = { port: '0', coordinators: 'http://127.0.0.1:1', sharedSecret: SECRET }
+  return start('worker', 'unheard', { ...needs, ...settings })
+})
+
+/** One coordinator writes, two follow, of which only the second may take its place soon. */
+const succession = group('variables', async (start, settings) => {
+  const { firstFollowMs, openQueries, standby, ...others } = settings
+  const { writerSilentMs, clientAbsentMs, ...more } = others
+  const { writerSilentJitterMs, diskFloorBytes, workerFailedMs } = more
+  const needs = { databaseUrl: (await database()).url, port: '0', sharedSecret: SECRET }
+  const open = async (name: string, own: Readonly<Record<string, string | undefined>>) => {
+    const started = start('coordinator', name, { ...needs, ...own } as SettingTexts)
+    return { ...started, url: await started.process.url }
+  }
+  const first = await open('first', { firstFollowMs, openQueries })
+  const second = await open('second', { standby, writerSilentMs, clientAbsentMs })
+  const third = await open('third', { standby, writerSilentJitterMs, diskFloorBytes, workerFailedMs })
+  return { first, second, third }
+})
+
+async function database(): Promise<TestDatabase> {
+  const made = await createDatabase()
+  ending.push(() => made.drop())
+  return made
+}
+
+/** So many events are far behind the end. */
+const FAR_BEHIND = 10_000
+
+/** A database whose log has more events than a reader of the feed may be behind. */
+async function longLog(): Promise<string> {
+  const made = await createMigratedDatabase()
+  ending.push(() => made.drop())
+  const log = await eventLogOf(loadConfig([], {}), made.url, {})
+  await log.open()
+  await log.claim({ address: 'http://127.0.0.1:1', version: '0' })
+  const eventOf = (type: QueryEventType) => ({ v: 1, ...event(type) })
+  const delivered = Array.from({ length: 500 }, () => eventOf('ResultsDelivered'))
+  await log.append(QUERY_ID, 0, [eventOf('QueryCreated')])
+  let sequence = 1
+  for (; sequence <= FAR_BEHIND; sequence += delivered.length) await log.append(QUERY_ID, sequence, delivered)
+  await log.append(QUERY_ID, sequence, [eventOf('QueryFailed')])
+  await log.close()
+  return made.url
+}
+
+// ---- how it is seen ----------------------------------------------------------------------------
+
+/** No sooner than that: it may always be later. @param ms what the default would be well below */
+async function atLeast(ms: number, happens: () => Promise<unknown>): Promise<void> {
+  const begun = performance.now()
+  await happens()
+  expect(performance.now() - begun).toBeGreaterThanOrEqual(ms)
+}
+
+async function json<T>(url: string, options?: Parameters<typeof raw>[1]): Promise<T> {
+  const { status, text } = await raw(url, options)
+  expect(status, text).toBe(200)
+  return JSON.parse(text) as T
+}
+
+async function stateOf(url: string, id: string): Promise<string> {
+  return (await json<{ state: string }>(`${url}/v1/query/${id}`)).state
+}
+
+async function failureOf(url: string, id: string): Promise<string> {
+  await waitUntil(`query ${id} fails`, async () => (await stateOf(url, id)) === 'FAILED')
+  const { failureInfo, errorCode } = await json<{ failureInfo?: { message: string }; errorCode?: { name: string } }>(
+    `${url}/v1/query/${id}`,
+  )
+  return `${errorCode?.name}: ${failureInfo?.message}`
+}
+
+/** Some two megabytes. */
+const MANY_ROWS = 'SELECT * FROM tpch.tiny.orders'
+
+/** Needs a worker. */
+const SCAN = 'SELECT name FROM tpch.tiny.nation'
+
+const told = (process: QuipuProcess, text: string): Promise<void> =>
+  waitUntil(`it tells "${text}"`, () => (process.stdout() + process.stderr()).includes(text))
+
+const anchorsIn = (file: string): number =>
+  existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean).length : 0
+
+const filesBelow = (path: string): string[] =>
+  existsSync(path) ? readdirSync(path, { recursive: true, encoding: 'utf8' }) : []
+
+/** A connection from another address of this machine. */
+function feedFrom(url: string, localAddress: string, query = ''): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest(`${url}/v1/events${query}`, { localAddress, agent: false }, (response) => {
+      ending.unshift(async () => void response.destroy())
+      response.on('error', () => {})
+      resolve(response.statusCode ?? 0)
+    })
+    request.on('error', reject)
+    request.end()
+  })
+}
+
+/** The door of a server with one setting changed; answers how it deals with a request. */
+async function door<T>(flags: readonly string[], look: (port: number) => Promise<T>): Promise<T> {
+  const gate = createGatedServer(loadConfig(flags, {}), () => false)
+  gate.open((request, response) => {
+    request.resume().on('end', () => response.write('held'))
+  })
+  await new Promise<void>((resolve) => gate.server.listen(0, '127.0.0.1', resolve))
+  try {
+    return await look((gate.server.address() as AddressInfo).port)
+  } finally {
+    gate.server.closeAllConnections()
+    await gate.close()
+  }
+}
+
+/** How many connections of many find an answer. */
+async function answered(port: number, many: number): Promise<number> {
+  const sockets = Array.from({ length: many }, () => connect({ port, host: '127.0.0.1' }))
+  const taken = await Promise.all(
+    sockets.map(
+      (socket) =>
+        new Promise<boolean>((resolve) => {
+          socket.on('error', () => {})
+          socket.on('data', () => resolve(true))
+          socket.on('close', () => resolve(false))
+          socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+        }),
+    ),
+  )
+  for (const socket of sockets) socket.destroy()
+  return taken.filter(Boolean).length
+}
+
+async function statusOf(port: number, headers: Readonly<Record<string, string>>): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest({ port, host: '127.0.0.1', headers, agent: false }, (response) => {
+      response.destroy()
+      response.on('error', () => {})
+      resolve(response.statusCode ?? 0)
+    })
+    request.on('error', reject)
+    request.end()
+  })
+}
+
+/** What engines are told, as flags change it. */
+function engines(...flags: string[]) {
+  return engineSettings(loadConfig(flags, {}), {
+    folder: '/a',
+    allowedDirectories: [],
+    launcher: undefined,
+    sharers: 1,
+    translateError: (text) => new Error(text),
+  })
+}
+
+/** A setting that is handed to engines as it is. */
+function engineAct(name: SettingName, key: keyof ReturnType<typeof engines>): Act {
+  const { flag } = settingOf(name)
+  return {
+    value: '12345ms',
+    see: () => {
+      expect(engines(`--${flag}`, '12345ms')[key]).toBe(12_345)
+      expect(engines()[key]).not.toBe(12_345)
+    },
+  }
+}
+
+/** A setting that is handed to a part of the coordinator as it is. */
+function writerAct(name: SettingName, part: (settings: ReturnType<typeof writerSettings>) => number): Act {
+  const { flag, kind } = settingOf(name)
+  const value = kind === 'duration' ? '12345ms' : '12345'
+  const most = kind === 'integer' ? '123' : value
+  return {
+    value: most,
+    see: () => {
+      expect(part(writerSettings(loadConfig([`--${flag}`, most], {})))).toBe(parseInt(most))
+      expect(part(writerSettings(loadConfig([], {})))).not.toBe(parseInt(most))
+    },
+  }
+}
+
+/** Of 40 new traces, how many are taken, and are spans kept at all? */
+function taken(...flags: string[]): { readonly traces: number; readonly kept: boolean } {
+  const config = loadConfig(['--otlp-endpoint', 'http://127.0.0.1:1', '--log-level', 'silent', ...flags], {})
+  const telemetry = createProcessTelemetry(config, 'worker', 'a')
+  const traces = Array.from({ length: 40 }, () => telemetry.sampler(undefined, newTraceId())).filter(Boolean).length
+  return { traces, kept: telemetry.spans().enabled }
+}
+
+/** What a broker sees of who opens a log in it, as soon as the topic is asked for, or the text is there. */
+async function shownToKafka(texts: SettingTexts, tls: boolean, until: string): Promise<FakeBroker> {
+  const { cert, key } = places.server
+  const broker = await startFakeBroker(
+    tls
+      ? {
+          cert: readFileSync(cert),
+          key: readFileSync(key),
+          ca: readFileSync(authority.ca),
+          rejectUnauthorized: false,
+        }
+      : undefined,
+  )
+  const call = given('flags', { kafkaBrokers: broker.address, dataDir: at('kafka'), ...texts }, folder.path)
+  const log = await eventLogOf(loadConfig(call.args, {}), 'postgres://nobody@127.0.0.1:1/none', {})
+  void log.open().catch(() => {})
+  try {
+    await waitUntil(`a broker is shown ${JSON.stringify(until)}`, () => broker.text().includes(until))
+  } finally {
+    await broker.close()
+    // It asks on until it gives up.
+    void log.close().catch(() => {})
+  }
+  return broker
+}
+
+const CLIENT_HELLO = '\x16\x03'
+
+const KAFKA_USER: SettingTexts = {
+  kafkaTls: 'true',
+  kafkaSaslMechanism: 'plain',
+  kafkaUser: 'ada',
+  kafkaPassword: 'sesame',
+}
+
+/** What is shown to a broker that asks for a user, with one setting changed. */
+function kafkaUser(name: SettingName, value: string, shown: string): Act {
+  const { [name]: _, ...also } = KAFKA_USER
+  return {
+    value,
+    also,
+    see: async () =>
+      void (await shownToKafka({ ...KAFKA_USER, [name]: value, kafkaCaFile: authority.ca }, true, shown)),
+  }
+}
+
+async function showsCertificate(): Promise<void> {
+  const { cert, key } = places.certificate
+  const texts = { kafkaCaFile: authority.ca, kafkaCertFile: cert, kafkaKeyFile: key }
+  const { clients } = await shownToKafka(texts, true, 'quipu.events.v1')
+  expect(clients).toContain('client')
+}
+
+/** How a server where Postgres is expected learns who comes. */
+async function shownToPostgres(texts: SettingTexts): Promise<'in clear' | 'over TLS' | 'nothing'> {
+  const { cert, key } = places.server
+  let shown: 'in clear' | 'over TLS' | 'nothing' = 'nothing'
+  const server = createTcpServer((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', (first: Buffer) => {
+      if (first.readInt32BE(4) !== SSL_REQUEST) {
+        shown = 'in clear'
+        return socket.destroy()
+      }
+      socket.write('S')
+      const secure = new TLSSocket(socket, { isServer: true, cert: readFileSync(cert), key: readFileSync(key) })
+      secure.on('error', () => {})
+      secure.on('data', (text: Buffer) => {
+        if (text.includes('ada')) shown = 'over TLS'
+        secure.destroy()
+      })
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const databaseUrl = `postgres://ada@127.0.0.1:${(server.address() as AddressInfo).port}/quipu`
+  const { args } = given('flags', { databaseUrl, ...texts }, folder.path)
+  const client = new pg.Client({ connectionString: loadConfig(args, {}).databaseUrl! })
+  client.on('error', () => {})
+  await client.connect().catch(() => {})
+  await client.end().catch(() => {})
+  server.close()
+  return shown
+}
+
+/** Of Postgres' protocol. */
+const SSL_REQUEST = 80_877_103
+
+/** Sends a part of a request, and waits until the server has enough of it. */
+function halfRequest(text: string): (port: number) => Promise<void> {
+  return async (port) => {
+    const { text: answer } = await exchange(`http://127.0.0.1:${port}`, `POST / HTTP/1.1\r\n${text}`)
+    expect(answer).not.toContain('200 OK')
+  }
+}
+
+// ---- what several settings are seen by ---------------------------------------------------------
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined
+  return () => (made ??= make())
+}
+
+/** Holds the table of queries, so that nobody reads it and nothing is projected. */
+const stuckProjection = once(async () => {
+  const { databaseUrl } = await patient.opened()
+  const client = new pg.Client(databaseUrl)
+  client.on('error', () => {})
+  ending.unshift(() => client.end())
+  await client.connect()
+  await client.query('begin')
+  await client.query('lock table m.queries in access exclusive mode')
+  return client
+})
+
+/** The address of a query whose end cannot be written. */
+const blockedQuery = once(async () => {
+  const { url, appends } = await patient.opened()
+  await Promise.all([seen('longPollMs'), seen('workerWaitMs'), seen('ownWritesWaitMs'), seen('historyReadMs')])
+  await (await stuckProjection()).query('rollback')
+  const { nextUri } = (await post(url, SCAN)).json
+  await appends.block('QueryCreated', 'QueryFailed')
+  return nextUri!
+})
+
+/** One query has the only place, and this one waits for it. */
+const queued = once(async () => {
+  const { url } = await strict.opened()
+  await posted(url)
+  const begun = performance.now()
+  const { stats } = await posted(url)
+  return { stats, waitedMs: performance.now() - begun }
+})
+
+/** A query whose pages nobody takes. */
+const unfollowed = once(async () => {
+  const { url } = await small.opened()
+  const { id } = (await post(url, MANY_ROWS)).json
+  await waitUntil('it has pages', async () => {
+    const { queryStats } = await json<{ queryStats: { outputPositions?: number } }>(`${url}/v1/query/${id}`)
+    return (queryStats.outputPositions ?? 0) > 0
+  })
+  return id
+})
+
+/** The last address of a query is asked for until nobody knows it, well before five minutes are over. */
+const letGo = once(async () => {
+  const { url } = await small.opened()
+  const { answers } = await run(url, 'SELECT 1')
+  const asked = answers.map(({ nextUri }) => nextUri).findLast((uri) => uri !== undefined)!
+  for (let tries = 0; tries < 30; tries++) {
+    const { status } = await raw(asked)
+    if (status !== 200) return expect(status).toBe(404)
+    await sleep(2_500)
+  }
+  expect.unreachable('it is answered still')
+})
+
+/** A worker makes itself known. */
+async function announce(coordinatorUrl: string, bearer: string, url: string): Promise<void> {
+  const body = JSON.stringify({ nodeId: 'w', url, version: '0', cores: 1, memoryBytes: 1, epochSeen: 0 })
+  const headers = { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' }
+  expect((await raw(`${coordinatorUrl}/v1/announcement`, { method: 'PUT', headers, body })).status).toBe(204)
+}
+
+/** Once there is room for it. */
+async function posted(url: string): Promise<StatementJson> {
+  let accepted: StatementJson | undefined
+  await waitUntil('a statement is accepted', async () => {
+    const answer = await post(url, SCAN)
+    if (answer.status === 200) accepted = answer.json
+    return accepted !== undefined
+  })
+  return accepted!
+}
+
+async function writes(url: string): Promise<boolean> {
+  const answer = await raw(`${url}/v1/info`, { timeoutMs: 1_000 }).catch(() => undefined)
+  return answer?.status === 200 && (JSON.parse(answer.text) as { writer?: boolean }).writer === true
+}
+
+const childrenOf = (dataDir: string): readonly number[] => processesOf(dataDir).children
+
+async function refusesMemory(url: string, textKb: number, reason: string): Promise<void> {
+  const { text } = await post(url, `SELECT 1 -- ${'x'.repeat(textKb * kB)}`)
+  expect(text).toContain(reason)
+}
+
+function valueOf(config: Config, name: SettingName): unknown {
+  return settingOf(name).path.reduce<unknown>((value, key) => (value as Record<string, unknown>)[key], config)
+}
+
+function configOf(way: Way, texts: SettingTexts): Config {
+  const { args, env } = given(way, texts, folder.path)
+  return loadConfig(args, env)
+}
+
+// ---- the table ---------------------------------------------------------------------------------
+
+/** A setting without a line here does not compile. */
+const acts: Record<SettingName, Act> = {
+  port: busy.act(
+    () => String(places.port),
+    ({ url }) => expect(url).toBe(`http://127.0.0.1:${places.port}`),
+  ),
+  host: strict.act(
+    '0.0.0.0',
+    async ({ url }) => {
+      // Every address of the machine.
+      await json(`${url.replace('127.0.0.1', '127.0.0.7')}/v1/info`)
+    },
+    { insecure: 'true' },
+  ),
+  dataDir: busy.act(
+    () => at('elsewhere'),
+    () => expect(readdirSync(at('elsewhere'))).toContain('supervisor.json'),
+  ),
+  tablesDir: busy.act(
+    () => at('tables'),
+    async ({ url }) => {
+      const before = filesBelow(at('tables')).length
+      expect((await run(url, 'CREATE TABLE spare.default.t AS SELECT 1 AS one')).error).toBeUndefined()
+      expect(filesBelow(at('tables')).length).toBeGreaterThan(before)
+    },
+  ),
+  workers: busy.act('2', ({ url }) =>
+    waitUntil('two workers are there', async () => (await json<unknown[]>(`${url}/v1/node`)).length === 2),
+  ),
+  catalogDir: busy.act(
+    () => at('catalogs'),
+    async ({ url }) => expect((await run(url, 'SHOW CATALOGS')).rows).toEqual([['spare'], ['system'], ['tpch']]),
+  ),
+  databaseUrl: busy.act(
+    () => places.databaseUrl,
+    async ({ url }) => {
+      const { id } = await run(url, 'SELECT 1')
+      const client = new pg.Client(places.databaseUrl)
+      await client.connect()
+      const { rowCount } = await client.query('select 1 from quipu_log.events where stream = $1', [id])
+      await client.end()
+      expect(rowCount).toBeGreaterThan(0)
+    },
+  ),
+  databaseCaFile: {
+    value: () => authority.ca,
+    also: { databaseUrl: 'postgres://ada@127.0.0.1:1/quipu' },
+    see: async () => {
+      expect(await shownToPostgres({})).toBe('in clear')
+      expect(await shownToPostgres({ databaseCaFile: authority.ca })).toBe('over TLS')
+      expect(await shownToPostgres({ databaseCaFile: places.otherCa })).toBe('nothing')
+    },
+  },
+  kafkaBrokers: {
+    value: '127.0.0.1:19092',
+    see: async () => void (await shownToKafka({}, false, 'quipu.events.v1')),
+  },
+  kafkaTopic: {
+    value: 'audited.events',
+    see: async () => void (await shownToKafka({ kafkaTopic: 'audited.events' }, false, 'audited.events')),
+  },
+  kafkaTls: {
+    value: 'true',
+    see: async () => void (await shownToKafka({ kafkaTls: 'true' }, false, CLIENT_HELLO)),
+  },
+  kafkaCaFile: {
+    value: () => authority.ca,
+    // Nobody else vouches for it.
+    see: async () => void (await shownToKafka({ kafkaCaFile: authority.ca }, true, 'quipu.events.v1')),
+  },
+  kafkaCertFile: {
+    value: () => places.certificate.cert,
+    also: { kafkaKeyFile: 'key.pem' },
+    see: () => showsCertificate(),
+  },
+  kafkaKeyFile: {
+    value: () => places.certificate.key,
+    also: { kafkaCertFile: 'cert.pem' },
+    see: () => showsCertificate(),
+  },
+  kafkaSaslMechanism: kafkaUser('kafkaSaslMechanism', 'scram-sha-256', 'SCRAM-SHA-256'),
+  kafkaUser: kafkaUser('kafkaUser', 'grace', '\0grace\0sesame'),
+  kafkaPassword: kafkaUser('kafkaPassword', 'open', '\0ada\0open'),
+  kafkaPasswordFile: {
+    value: () => at('password'),
+    also: { kafkaTls: 'true', kafkaSaslMechanism: 'plain', kafkaUser: 'ada' },
+    see: async () => {
+      writeFileSync(at('password'), 'from a file\n')
+      const { kafkaPassword: _, ...others } = KAFKA_USER
+      const texts = { ...others, kafkaCaFile: authority.ca, kafkaPasswordFile: at('password') }
+      await shownToKafka(texts, true, '\0ada\0from a file')
+    },
+  },
+  sharedSecret: alone.act(SECRET, () =>
+    expect(coordinator.requests[0]!.headers.authorization).toBe(`Bearer ${internalBearer(SECRET)}`),
+  ),
+  anchorKey: busy.act(
+    () => at('anchors.pem'),
+    () => waitUntil('the key is made', () => existsSync(at('anchors.pem'))),
+  ),
+  anchorFile: busy.act(
+    () => at('anchors.jsonl'),
+    () => waitUntil('there are anchors', () => anchorsIn(at('anchors.jsonl')) > 0),
+  ),
+  anchorWebhook: busy.act(
+    () => `${webhook.url}/anchors`,
+    () => waitUntil('anchors are posted', () => webhook.requests.some(({ path }) => path === '/anchors')),
+  ),
+  environment: strict.act('staging', async ({ url }) =>
+    expect(await json(`${url}/v1/info`)).toMatchObject({ environment: 'staging' }),
+  ),
+  coordinators: alone.act(
+    () => coordinator.url,
+    () => expect(coordinator.requests[0]!.path).toBe('/v1/announcement'),
+  ),
+  advertisedUrl: alone.act('http://127.0.0.1:5', () =>
+    expect(JSON.parse(coordinator.requests[0]!.body)).toMatchObject({ url: 'http://127.0.0.1:5' }),
+  ),
+  runAs: unheard.act(isRoot ? 'nobody' : 'root', ({ process, dataDir }) =>
+    isRoot
+      ? waitUntil('the worker is nobody', () => {
+          if (!existsSync(join(dataDir, 'supervisor.json'))) return false
+          const pids = childrenOf(dataDir).filter(isAlive)
+          return pids.length > 0 && pids.every((pid) => !usersOf(pid).uids.includes(0))
+        })
+      : told(process, 'run-as'),
+  ),
+  // With `runAs` above they would be apart, and the process that starts them there before all others.
+  engineUsers: unheard.act(isRoot ? 'same' : 'own', async ({ process, dataDir }) => {
+    if (!isRoot) return told(process, 'engine-users')
+    await waitUntil(
+      'a worker has started',
+      () => existsSync(join(dataDir, 'supervisor.json')) && childrenOf(dataDir).length > 0,
+    )
+    expect(familyOf(process.pid).filter((pid) => commandOf(pid).includes('/engine-launcher.js'))).toEqual([])
+  }),
+  standby: succession.act('true', async ({ second }) =>
+    expect(await json(`${second.url}/v1/info`)).toMatchObject({ writer: false }),
+  ),
+  insecure: strict.act('true', async ({ url }) => {
+    await json(`${url}/v1/info`)
+    expect(() => loadConfig(['--host', '0.0.0.0'], {})).toThrow('--insecure')
+  }),
+  publicHosts: strict.act('shop.example', async ({ url }) => {
+    const called = async (host: string): Promise<number> => (await raw(`${url}/v1/info`, { headers: { host } })).status
+    expect([await called('shop.example'), await called('another.example')]).toEqual([200, 403])
+  }),
+  logLevel: strict.act('silent', async ({ url, process }) => {
+    await json(`${url}/v1/info`)
+    // A start of which nothing is told; elsewhere here lines are waited for.
+    expect(process.stdout()).not.toContain('"level"')
+  }),
+
+  otlpEndpoint: small.act(
+    () => collectors.base!.url,
+    async ({ url }) => {
+      await run(url, 'SELECT 1')
+      await waitUntil('spans come', () => collectors.base!.exports.some(({ path }) => path === '/v1/traces'))
+    },
+  ),
+  otlpTracesEndpoint: busy.act(
+    () => `${collectors.own!.url}/traces/in`,
+    async ({ url }) => {
+      await run(url, 'SELECT 1')
+      await waitUntil('spans come', () => collectors.own!.exports.length > 0)
+      expect(new Set(collectors.own!.exports.map(({ path }) => path))).toEqual(new Set(['/traces/in']))
+    },
+  ),
+  otlpHeaders: busy.act('x-tenant=blue', async () => {
+    await seen('otlpTracesEndpoint')
+    expect(collectors.own!.exports[0]!.headers['x-tenant']).toBe('blue')
+  }),
+  serviceName: busy.act('warehouse', async () => {
+    await seen('otlpTracesEndpoint')
+    expect(collectors.own!.exports[0]!.resource['service.name']).toBe('warehouse')
+  }),
+  resourceAttributes: busy.act('team=data', async () => {
+    await seen('otlpTracesEndpoint')
+    expect(collectors.own!.exports[0]!.resource['team']).toBe('data')
+  }),
+  tracesSampler: {
+    value: 'always_off',
+    see: () => expect([taken(), taken('--traces-sampler', 'always_off')].map(({ traces }) => traces)).toEqual([40, 0]),
+  },
+  tracesSamplerArg: {
+    value: '0',
+    see: () => {
+      const ratio = ['--traces-sampler', 'traceidratio']
+      expect([taken(...ratio), taken(...ratio, '--traces-sampler-arg', '0')].map(({ traces }) => traces)).toEqual([
+        40, 0,
+      ])
+    },
+  },
+  sdkDisabled: {
+    value: 'true',
+    see: () => expect([taken().kept, taken('--sdk-disabled').kept]).toEqual([true, false]),
+  },
+
+  requestHeadMs: {
+    value: '300ms',
+    see: () => door(['--request-head-ms', '300ms'], halfRequest('Host: localhost\r\nX-A: ')),
+  },
+  requestMs: {
+    value: '600ms',
+    see: () => door(['--request-ms', '600ms'], halfRequest('Host: localhost\r\nContent-Length: 9\r\n\r\nhalf')),
+  },
+  longPollMs: patient.act('3s', async ({ url }) => {
+    const { id, nextUri } = (await post(url, SCAN)).json
+    let next = nextUri!
+    // The first ones are answered with what is new.
+    for (let longest = 0; longest < 2_500;) {
+      const begun = performance.now()
+      const { json } = await raw(next)
+      expect(json.nextUri, `query ${id} waits for a worker`).toBeDefined()
+      next = json.nextUri!
+      longest = performance.now() - begun
+    }
+  }),
+  postLogWaitMs: patient.act('7s', async ({ url }) => {
+    await blockedQuery()
+    await atLeast(6_900, async () => expect((await post(url, 'SELECT 2')).status).toBe(503))
+  }),
+  deleteValidityWaitMs: patient.act('3s', async () => {
+    const nextUri = await blockedQuery()
+    await atLeast(2_900, async () => expect((await raw(nextUri, { method: 'DELETE' })).status).toBe(503))
+  }),
+  postPlanWaitMs: strict.act('3s', async () => {
+    // A plan comes after a place.
+    expect((await queued()).waitedMs).toBeGreaterThanOrEqual(2_900)
+  }),
+  firstFollowMs: succession.act('1800ms', async ({ first }) => {
+    await seen('openQueries')
+    const { id } = await posted(first.url)
+    expect(await failureOf(first.url, id)).toMatch(/ABANDONED_QUERY.* for 0\.03m$/)
+  }),
+  clientAbsentMs: succession.act('2400ms', async ({ second }) => {
+    await seen('writerSilentMs')
+    const { id } = await posted(second.url)
+    expect(await failureOf(second.url, id)).toMatch(/ABANDONED_QUERY.* for 0\.04m$/)
+  }),
+  answersKeptMs: small.act('20s', () => letGo()),
+  // Asked for again and again it would stay in memory.
+  endedInMemoryMs: small.act('200ms', () => letGo()),
+  firstAppendHoldMs: patient.act('1500ms', async ({ url }) => {
+    // It does not end by then.
+    await atLeast(1_400, () => posted(url))
+  }),
+  workerRequestMs: strict.act('700ms', async ({ url, dataDir }) => {
+    await seen('queuedQueries')
+    const mute = createTcpServer(() => {})
+    await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve))
+    ending.unshift(async () => mute.close())
+    const bearer = internalBearer(readFileSync(join(dataDir, 'secret'), 'utf8').trim())
+    await waitUntil('a worker that says nothing is given up', async () => {
+      await announce(url, bearer, `http://127.0.0.1:${(mute.address() as AddressInfo).port}`)
+      const nodes = await json<{ lastFailureInfo?: { message: string } }[]>(`${url}/v1/node`)
+      return nodes.some(({ lastFailureInfo }) => lastFailureInfo?.message.includes('no answer within 700 ms'))
+    })
+  }),
+  pageLostMs: writerAct('pageLostMs', ({ pageLostMs }) => pageLostMs),
+  handOverMs: patient.act('8s', async ({ process }) => {
+    await Promise.all([seen('postLogWaitMs'), seen('deleteValidityWaitMs'), seen('firstAppendHoldMs')])
+    // Its last event does not come to be.
+    await atLeast(8_000, () => endOf(process))
+  }),
+  resignMs: writerAct('resignMs', ({ tenure }) => tenure.resignMs),
+  ownWritesWaitMs: patient.act('4s', async ({ url }) => {
+    await stuckProjection()
+    const { id } = await run(url, 'SELECT 1')
+    const { headers } = await raw(`${url}/v1/query/${id}/events`)
+    expect(headers['x-engine-stale']).toBe('4000')
+  }),
+  anchorMs: small.act('200ms', async ({ url, dataDir }) => {
+    for (let anchors = 0; anchors < 4; anchors++) {
+      await run(url, 'SELECT 1')
+      // Once a minute otherwise.
+      await waitUntil('there is another anchor', () => anchorsIn(join(dataDir, 'anchors.jsonl')) > anchors, 40_000)
+    }
+  }),
+  historyReadMs: patient.act('16s', async ({ url }) => {
+    await stuckProjection()
+    await atLeast(15_900, async () => expect((await raw(`${url}/v1/query?limit=5`)).status).toBe(503))
+  }),
+  slowQueryMs: busy.act('0', async ({ url, process }) => {
+    const { id } = await run(url, 'SELECT 1')
+    await waitUntil('it is told as slow', () =>
+      process
+        .stdout()
+        .split('\n')
+        .some((line) => line.includes('query.slow') && line.includes(id)),
+    )
+  }),
+  queryRunMs: busy.act('4s', async ({ url }) => {
+    const long = 'UNNEST(sequence(1, 10000))'
+    const { error } = await run(
+      url,
+      `SELECT count(*) FROM ${long} a(x), ${long} b(y), ${long} c(z) WHERE x + y * z = 7`,
+    )
+    expect(error).toMatchObject({ errorName: 'EXCEEDED_TIME_LIMIT' })
+  }),
+  writerSilentMs: succession.act('6s', async ({ first, second }) => {
+    await Promise.all([seen('standby'), seen('firstFollowMs'), seen('workerFailedMs')])
+    const [pid] = childrenOf(first.dataDir)
+    process.kill(pid!, 'SIGSTOP')
+    ending.unshift(async () => void process.kill(pid!, 'SIGCONT'))
+    // What it said last may be a second and a half old.
+    await atLeast(4_000, () => waitUntil('the second writes', () => writes(second.url)))
+  }),
+  writerSilentJitterMs: succession.act('30d', async ({ third }) => {
+    await seen('writerSilentMs')
+    expect(await writes(third.url)).toBe(false)
+  }),
+  workerWaitMs: patient.act('12s', async ({ url }) => {
+    await atLeast(11_900, async () => {
+      expect((await run(url, SCAN)).error).toMatchObject({ errorName: 'NO_NODES_AVAILABLE' })
+    })
+  }),
+  coordinatorBeatMs: unheard.act('1h', ({ process }) => told(process, 'has been silent for')),
+  coordinatorDeadMs: unheard.act('2s', ({ process }) => told(process, 'has been silent for 2000 ms: killing it')),
+  restartBackoffMinMs: unheard.act('600ms', ({ process }) => told(process, 'starting it again in 600 ms')),
+  restartBackoffMaxMs: unheard.act('900ms', ({ process }) => told(process, 'starting it again in 900 ms'), {}),
+  drainMs: alone.act('13s', async ({ process: worker, dataDir }) => {
+    await Promise.all([seen('workerBeatMs'), seen('advertisedUrl'), seen('sharedSecret'), seen('coordinators')])
+    const [pid] = childrenOf(dataDir)
+    process.kill(pid!, 'SIGSTOP')
+    // Two seconds more for the rest of its end.
+    await atLeast(14_500, () => endOf(worker))
+  }),
+  workerBeatMs: alone.act('3s', async ({ startedAt }) => {
+    await waitUntil('it is announced again', () => coordinator.requests.length >= 4)
+    expect(performance.now() - startedAt).toBeGreaterThan(9_000)
+  }),
+  workerFailedMs: succession.act('8s', async ({ third }) => {
+    await atLeast(7_900, async () => {
+      await announce(third.url, internalBearer(SECRET), 'http://127.0.0.1:1')
+      await waitUntil('it has failed', async () => (await json<unknown[]>(`${third.url}/v1/node/failed`)).length === 1)
+    })
+  }),
+  workerForgetsMs: small.act('20s', async ({ process: quipu, dataDir }) => {
+    await Promise.all(
+      (
+        [
+          'answersKeptMs',
+          'anchorMs',
+          'otlpEndpoint',
+          'pageMaxBytes',
+          'taskBodyBytes',
+          'pageBytes',
+          'pageStoreQueryBytes',
+        ] as const
+      ).map(seen),
+    )
+    await unfollowed()
+    const [pid] = childrenOf(dataDir)
+    process.kill(pid!, 'SIGSTOP')
+    await told(quipu, 'No coordinator was heard').finally(() => process.kill(pid!, 'SIGCONT'))
+  }),
+  engineBeatMs: engineAct('engineBeatMs', 'beatMs'),
+  engineDeadMs: engineAct('engineDeadMs', 'deadAfterMs'),
+  prepareMs: engineAct('prepareMs', 'prepareDeadlineMs'),
+  interruptMs: engineAct('interruptMs', 'interruptToKillMs'),
+  spareEngineMs: engineAct('spareEngineMs', 'spareAfterMs'),
+
+  statementBytes: busy.act('20kB', async ({ url }) => {
+    expect((await post(url, `SELECT 1 -- ${'x'.repeat(10 * kB)}`)).status).toBe(200)
+    expect((await post(url, `SELECT 1 -- ${'x'.repeat(30 * kB)}`)).status).toBe(413)
+  }),
+  headerBytes: {
+    value: '2kB',
+    see: async () => {
+      const status = (...flags: string[]) => door(flags, (port) => statusOf(port, { 'x-a': 'x'.repeat(3 * kB) }))
+      expect([await status(), await status('--header-bytes', '2kB')]).toEqual([200, 431])
+    },
+  },
+  headers: {
+    value: '20',
+    see: async () => {
+      const many = Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`x-${index}`, 'x']))
+      const status = (...flags: string[]) => door(flags, (port) => statusOf(port, many))
+      expect([await status(), await status('--headers', '20')]).toEqual([200, 431])
+    },
+  },
+  connections: {
+    value: '16',
+    see: async () => expect(await door(['--connections', '16'], (port) => answered(port, 20))).toBe(16),
+  },
+  connectionsPerAddress: {
+    value: '8',
+    see: async () => expect(await door(['--connections-per-address', '8'], (port) => answered(port, 12))).toBe(8),
+  },
+  taskBodyBytes: small.act('20kB', async ({ url }) => {
+    const { error } = await run(url, `SELECT name FROM tpch.tiny.nation WHERE name <> '${'x'.repeat(30 * kB)}'`)
+    expect(error).toMatchObject({ errorName: 'QUERY_EXCEEDED_COMPILER_LIMIT' })
+  }),
+  batchAttempts: writerAct('batchAttempts', ({ execution }) => execution.maxAttempts),
+  inlineResultBytes: writerAct('inlineResultBytes', ({ execution }) => execution.limits.inlineBytes),
+  pageMemoryBytes: writerAct('pageMemoryBytes', ({ pageMemoryBytes }) => pageMemoryBytes),
+  endedQueries: writerAct('endedQueries', ({ retention }) => retention.endedInMemory),
+  endedQueryBytes: writerAct('endedQueryBytes', ({ retention }) => retention.endedBytes),
+  pageBytes: small.act('100kB', async ({ url }) => {
+    const { answers } = await run(url, 'SELECT * FROM tpch.tiny.orders')
+    // Less than two megabytes in all.
+    expect(answers.filter(({ data }) => data).length).toBeGreaterThan(10)
+  }),
+  pageMaxBytes: small.act('300kB', async ({ url }) => {
+    const { error } = await run(url, `SELECT rpad(name, ${400 * kB}, 'x') FROM tpch.tiny.nation`)
+    expect(error?.message).toContain('A row of the result is larger than')
+  }),
+  feeds: strict.act('4', async ({ url }) => {
+    await seen('feedsPerAddress')
+    const statuses = await Promise.all([3, 4, 5].map((host) => feedFrom(url, `127.0.0.${host}`)))
+    expect([...statuses, await feedFrom(url, '127.0.0.6')]).toEqual([200, 200, 200, 429])
+  }),
+  feedsPerAddress: strict.act('1', async ({ url }) => {
+    await seen('replays')
+    expect(await feedFrom(url, '127.0.0.2')).toBe(429)
+  }),
+  replays: strict.act('1', async ({ url }) => {
+    // Nobody reads what the first is sent, so it stays behind.
+    const begins = `?after=${BEGINNING}`
+    expect(await feedFrom(url, '127.0.0.2', begins)).toBe(200)
+    expect(await feedFrom(url, '127.0.0.3', begins)).toBe(429)
+  }),
+  openQueries: succession.act('1', ({ first }) =>
+    waitUntil('a second query is refused', async () => {
+      const answers = await Promise.all([post(first.url, SCAN), post(first.url, SCAN)])
+      return answers.some(({ text }) => text.includes('Too many open queries: 1 are allowed'))
+    }),
+  ),
+  openStatementBytes: strict.act('700kB', ({ url }) => refusesMemory(url, 720, 'All open statements')),
+  userStatementBytes: strict.act('256kB', ({ url }) => refusesMemory(url, 300, 'The open statements of this user')),
+  addressStatementBytes: strict.act('64kB', ({ url }) =>
+    refusesMemory(url, 100, 'The open statements of this address'),
+  ),
+  runningQueries: strict.act('1', async () => {
+    expect((await queued()).stats['queuedReason']).toContain('is full')
+  }),
+  queuedQueries: strict.act('1', async ({ url }) => {
+    await seen('runningQueries')
+    const { error } = await run(url, SCAN)
+    expect(error).toMatchObject({ errorName: 'QUERY_QUEUE_FULL' })
+  }),
+  anchorEvents: busy.act('1', async ({ url }) => {
+    // Once a minute otherwise.
+    await waitUntil('anchors follow each other', async () => {
+      await run(url, 'SELECT 1')
+      return anchorsIn(at('anchors.jsonl')) >= 5
+    })
+  }),
+  pageStoreQueryBytes: small.act('300kB', async ({ url }) => {
+    const id = await unfollowed()
+    // The same again, whose pages are taken, is done meanwhile.
+    expect((await run(url, MANY_ROWS)).error).toBeUndefined()
+    expect(await stateOf(url, id)).toBe('RUNNING')
+  }),
+  pageStoreBytes: {
+    value: '5MB',
+    see: () =>
+      expect([engines('--page-store-bytes', '5MB').maxSpillBytes, engines().maxSpillBytes]).toEqual([
+        5 * MB,
+        10_240 * MB,
+      ]),
+  },
+  diskFloorBytes: succession.act('1000TB', async ({ second, third }) => {
+    await Promise.all([seen('writerSilentJitterMs'), seen('clientAbsentMs')])
+    await endOf(second.process)
+    await waitUntil('the third writes', () => writes(third.url))
+    await waitUntil('no statement is taken', async () => (await post(third.url, 'SELECT 1')).text.includes('disk'))
+  }),
+  engineMemoryPercent: {
+    value: '80',
+    see: () => {
+      const [less, more] = [engines('--engine-memory-percent', '40'), engines('--engine-memory-percent', '80')]
+      // No engine has less than a quarter of a gigabyte.
+      expect(more.memoryLimitBytes > less.memoryLimitBytes || more.memoryLimitBytes === 256 * MB).toBe(true)
+    },
+  },
+}
+
+const seeing = new Map<SettingName, Promise<void>>()
+
+/** Sees it once, whoever asks. */
+function seen(name: SettingName): Promise<void> {
+  const known = seeing.get(name)
+  if (known) return known
+  const act = (async () => acts[name].see())()
+  act.catch(() => {})
+  seeing.set(name, act)
+  return act
+}
+
+const names = Object.keys(acts) as SettingName[]
+
+it('has every setting', () => {
+  expect(names.toSorted()).toEqual(settingList.map(({ path }) => path.at(-1)).toSorted())
+})
+
+it.each(names)('%s acts', { timeout: 240_000 }, async (name) => {
+  // All are looked at beside each other.
+  for (const other of names) void seen(other)
+  await seen(name)
+})
+
+it.each(names)('%s is the same by flag, variable and file', (name) => {
+  const texts = { ...acts[name].also, [name]: textOf(acts[name]) }
+  const [byFlag, ...others] = ways.map((way) => configOf(way, texts))
+  for (const other of others) expect(other).toEqual(byFlag)
+  expect(valueOf(byFlag!, name)).not.toEqual(valueOf(loadConfig([], {}), name))
+})
+
+beforeAll(async () => {
+  mkdirSync(at('catalogs'))
+  writeFileSync(at('catalogs', 'spare.json'), '{ "connector": "memory" }')
+  writeFileSync(at('catalogs', 'tpch.json'), '{ "connector": "tpch" }')
+  authority = await createAuthority()
+  const other = await createAuthority()
+  ending.push(
+    () => authority.remove(),
+    () => other.remove(),
+  )
+  webhook = await startReceiver()
+  coordinator = await startReceiver()
+  collectors.base = await startOtlpReceiver()
+  collectors.own = await startOtlpReceiver()
+  ending.push(
+    () => collectors.base!.close(),
+    () => collectors.own!.close(),
+  )
+  places = {
+    port: await freePort(),
+    databaseUrl: (await database()).url,
+    certificate: await authority.issue('client'),
+    server: await authority.issue('server'),
+    otherCa: other.ca,
+  }
+}, 120_000)
+
+afterAll(async () => {
+  for (const end of ending) await end().catch(() => {})
+}, 240_000)

@@ -1,0 +1,47 @@
+import type { QueryId } from '../../../../src/shared/ids.ts'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { expect, it } from 'vitest'
+import { Analysis } from '../../../../src/coordinator/query/execution/analysis.ts'
+import type { MetadataPort, SqlFrontEnd } from '../../../../src/sql/front-end.ts'
+import { sampleData } from '../../../support/query-events.ts'
+import { literals } from '../../../support/statement-bed.ts'
+
+it('has turns with others, before it begins and after what it asked of a catalog', async () => {
+  const told: string[] = []
+  const work = (): void => {
+    for (const until = performance.now() + 40; performance.now() < until;);
+    told.push('work')
+  }
+  const frontEnd = {
+    async analyzeStatement(_sql, _session, metadata) {
+      work()
+      await metadata.tables('tpch')
+      work()
+      return literals
+    },
+  } as SqlFrontEnd
+  // Answered for all at once.
+  const tables = nextTurn().then(() => [])
+  const metadata = { tables: () => tables } as Partial<MetadataPort> as MetadataPort
+  const submission = { sql: 'SELECT 1', session: sampleData.QueryCreated.session, created: sampleData.QueryCreated }
+  const catalogs = { get: () => undefined, names: () => [] }
+  let done = false
+  const turns = (async () => {
+    for (; !done; told.push('turn')) await nextTurn()
+  })()
+  const all = Array.from({ length: 5 }, (_, index) =>
+    new Analysis({
+      frontEnd,
+      metadata,
+      catalogs,
+      queryId: `q${index}` as QueryId,
+      submission,
+      startTimeMillis: 0,
+    }).analyze(),
+  )
+  expect(await Promise.all(all)).toEqual(all.map(() => literals))
+  done = true
+  await turns
+  expect(told.filter((one) => one === 'work')).toHaveLength(10)
+  expect(told.join(' ')).not.toContain('work work')
+})

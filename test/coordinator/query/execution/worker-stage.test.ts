@@ -1,0 +1,158 @@
+import { describe, expect, it } from 'vitest'
+import { runWorkerStage } from '../../../../src/coordinator/query/execution/worker-stage.ts'
+import { Suspended } from '../../../../src/coordinator/query/suspended.ts'
+import { StaleEpoch, WorkerLost, WorkerRefused } from '../../../../src/coordinator/scheduler/worker-error.ts'
+import type { TaskFailure } from '../../../../src/execution/api/task.ts'
+import { EngineError, failureOf } from '../../../../src/shared/engine-error.ts'
+import { parseTaskId } from '../../../../src/shared/ids.ts'
+import { createStageBed, taskStatus } from '../../../support/stage-bed.ts'
+import { QUERY_ID } from '../../../support/query-events.ts'
+
+const TASK = parseTaskId(`${QUERY_ID}.1.0`)
+const wireFailure = ({ location: _, ...rest }: ReturnType<typeof failureOf>): TaskFailure => rest
+const lostEngine = { ...wireFailure(failureOf('REMOTE_TASK_ERROR', 'its engine')), retriable: true }
+
+describe('a stage on a worker', () => {
+  it('ends with its task, and the relay with it', async () => {
+    const bed = await createStageBed()
+    await runWorkerStage(bed.deps, bed.run, bed.stage, undefined)
+    expect(bed.asked).toEqual(['POST 1.0 at http://w1'])
+    expect(bed.events()).toEqual(['TaskCreated', 'TaskFinished', 'ResultPagesPublished', 'TaskFinished'])
+    expect(bed.listeners.size).toBe(0)
+  })
+
+  it('is tried again while its worker is lost, so often and no more', async () => {
+    const bed = await createStageBed()
+    bed.client.createTask = () => Promise.reject(new WorkerLost('no answer'))
+    const ended = runWorkerStage(bed.deps, bed.run, bed.stage, undefined)
+    await expect(ended).rejects.toMatchObject({ errorName: 'REMOTE_HOST_GONE', message: 'no answer' })
+    // Whether a task began is not known: each is deleted.
+    expect(bed.asked).toEqual([0, 1, 2, 3].flatMap((n) => [`POST 1.${n} at http://w1`, `DELETE 1.${n} at http://w1`]))
+  })
+
+  it('goes on where the next attempt succeeds', async () => {
+    const bed = await createStageBed()
+    bed.client.createTask = async (_url, taskId) =>
+      taskId === TASK ? taskStatus(taskId, { state: 'FAILED', failure: lostEngine }) : taskStatus(taskId)
+    await runWorkerStage(bed.deps, bed.run, bed.stage, undefined)
+    expect(bed.events()).toEqual([
+      'TaskCreated',
+      'TaskFailed',
+      'TaskRetried',
+      'TaskCreated',
+      'TaskFinished',
+      'ResultPagesPublished',
+      'TaskFinished',
+    ])
+  })
+
+  it('fails at once when its worker refuses the task', async () => {
+    const bed = await createStageBed()
+    bed.client.createTask = () => Promise.reject(new WorkerRefused('POST task', 400, 'no such scan'))
+    await expect(runWorkerStage(bed.deps, bed.run, bed.stage, undefined)).rejects.toMatchObject({
+      errorName: 'REMOTE_TASK_ERROR',
+      message: 'POST task: the worker refuses it with HTTP 400: no such scan',
+    })
+    expect(bed.asked).toEqual(['POST 1.0 at http://w1'])
+    expect(bed.events()).toEqual(['TaskCreated', 'TaskFailed'])
+  })
+
+  it('fails at once when its worker refuses to tell of it', async () => {
+    const bed = await createStageBed()
+    bed.client.createTask = (_url, taskId) => {
+      setImmediate(() => bed.listeners.get(taskId)!.onLost(new WorkerRefused('task news', 401, '')))
+      return new Promise(() => {})
+    }
+    const ended = runWorkerStage(bed.deps, bed.run, bed.stage, undefined)
+    await expect(ended).rejects.toMatchObject({ errorName: 'REMOTE_TASK_ERROR' })
+    expect(bed.asked).toEqual(['POST 1.0 at http://w1'])
+  })
+
+  it('fails as its task says, unless that says that it may be begun again', async () => {
+    const bed = await createStageBed()
+    const failure = wireFailure(failureOf('DIVISION_BY_ZERO', 'Division by zero'))
+    bed.client.createTask = async (_url, taskId) => taskStatus(taskId, { state: 'FAILED', failure })
+    const ended = runWorkerStage(bed.deps, bed.run, bed.stage, undefined)
+    await expect(ended).rejects.toMatchObject({ errorName: 'DIVISION_BY_ZERO' })
+    expect(bed.asked).toHaveLength(1)
+  })
+
+  it('goes by what the failure says, not by its name', async () => {
+    const bed = await createStageBed()
+    const failure = { ...lostEngine, retriable: false }
+    bed.client.createTask = async (_url, taskId) => taskStatus(taskId, { state: 'FAILED', failure })
+    const ended = runWorkerStage(bed.deps, bed.run, bed.stage, undefined)
+    await expect(ended).rejects.toMatchObject({ errorName: 'REMOTE_TASK_ERROR' })
+    expect(bed.asked).toHaveLength(1)
+  })
+
+  it.each([
+    ['a bug, whatever its text says', new TypeError('timeout: connection terminated')],
+    ['an error of the statement', new EngineError('EXCEEDED_TASK_DESCRIPTOR_STORAGE_CAPACITY', 'too large')],
+    ['a higher epoch', new StaleEpoch('seen')],
+  ])('ends with %s, once', async (_what, error) => {
+    const bed = await createStageBed()
+    bed.client.createTask = () => Promise.reject(error)
+    await expect(runWorkerStage(bed.deps, bed.run, bed.stage, undefined)).rejects.toBe(error)
+    expect(bed.asked).toEqual(['POST 1.0 at http://w1'])
+  })
+
+  it('leaves its task to the next coordinator when this one drains, and to nobody when the query ends', async () => {
+    for (const [reason, deleted] of [
+      [new Suspended(), 0],
+      [new Error('canceled'), 1],
+    ] as const) {
+      const bed = await createStageBed()
+      bed.client.createTask = () => {
+        setImmediate(() => bed.abort.abort(reason))
+        return new Promise(() => {})
+      }
+      await expect(runWorkerStage(bed.deps, bed.run, bed.stage, undefined)).rejects.toBe(reason)
+      expect(bed.asked.filter((one) => one.startsWith('DELETE'))).toHaveLength(deleted)
+    }
+  })
+
+  it('tries again when a page that was listed is gone, and not once one is published', async () => {
+    const bed = await createStageBed()
+    const page = { token: 0, batch: 0, rows: 1, bytes: 3, sha256: 'ab', lastOfBatch: true }
+    bed.client.createTask = async (_url, taskId) =>
+      taskId === TASK ? taskStatus(taskId, { pages: [page] }) : taskStatus(taskId)
+    await runWorkerStage(bed.deps, bed.run, bed.stage, undefined)
+    expect(bed.asked).toEqual(['POST 1.0 at http://w1', 'GET 1.0/0 at http://w1', 'POST 1.1 at http://w1'])
+  })
+})
+
+describe('a task that another coordinator created', () => {
+  async function adopted() {
+    const bed = await createStageBed()
+    const data = { taskId: TASK, stage: 1, nodeId: 'w1', nodeUrl: 'http://w1', splits: 0, attempt: 0 }
+    await bed.aggregate.execute([{ type: 'CreateTask', data }])
+    return bed
+  }
+
+  it('is followed to its end', async () => {
+    const bed = await adopted()
+    bed.client.getTask = async (_url, taskId) => taskStatus(taskId)
+    await runWorkerStage(bed.deps, bed.run, bed.stage, undefined)
+    expect(bed.events()).toEqual(['TaskCreated', 'TaskFinished', 'ResultPagesPublished', 'TaskFinished'])
+  })
+
+  it('fails when its worker refuses to show it', async () => {
+    const bed = await adopted()
+    bed.client.getTask = () => Promise.reject(new WorkerRefused('GET task', 403, ''))
+    const ended = runWorkerStage(bed.deps, bed.run, bed.stage, undefined)
+    await expect(ended).rejects.toMatchObject({ errorName: 'REMOTE_TASK_ERROR' })
+    expect(bed.asked).toEqual(['GET 1.0 at http://w1'])
+  })
+
+  it('is asked for again while its worker may be starting', async () => {
+    const bed = await adopted()
+    let asked = 0
+    bed.client.getTask = async (_url, taskId) => {
+      if (asked++ < 2) throw new WorkerLost('connection refused')
+      return taskStatus(taskId)
+    }
+    await runWorkerStage(bed.deps, bed.run, bed.stage, undefined)
+    expect(bed.asked).toEqual(Array(3).fill('GET 1.0 at http://w1'))
+  })
+})

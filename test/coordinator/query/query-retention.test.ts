@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest'
+import {
+  createQueryRetention,
+  pagesNeededSince,
+  type PlacesInLog,
+} from '../../../src/coordinator/query/query-retention.ts'
+import { beginning, type Checkpoint, type Position } from '../../../src/events/event-log.ts'
+import { testQueryId } from '../../support/query-life.ts'
+
+const at = (offset: number, partition = 0): Position => ({ partition, offset: BigInt(offset) })
+
+/** Read models that have everything below an offset. */
+function bed(offset: number, logHasIndex: boolean) {
+  const world = { offset, told: [] as string[] }
+  const places: PlacesInLog = {
+    add: (stream, { first, last }) => world.told.push(`${stream} ${first.offset}-${last.offset}`),
+    projected: (isBelow) => world.told.push(`below ${[0, 1, 2, 3].filter((place) => isBelow(at(place))).length}`),
+  }
+  const committed = (): Checkpoint => ({ logId: 'l', at: [{ ...beginning().at[0]!, offset: BigInt(world.offset) }] })
+  return { world, ...createQueryRetention({ committed, places, logHasIndex }) }
+}
+
+const queryAt = (first: Position | undefined, last: Position | undefined) =>
+  ({ queryId: testQueryId(1), aggregate: { firstPosition: first, position: last } }) as never
+
+describe('who answers for an ended query', () => {
+  it('is the read models once they have its last event', () => {
+    const { world, mayForget } = bed(2, false)
+    expect(mayForget(queryAt(at(0), at(2)))).toBe(false)
+    expect(mayForget(queryAt(undefined, undefined))).toBe(false)
+    world.offset = 3
+    expect(mayForget(queryAt(at(0), at(2)))).toBe(true)
+    // Places of what they have need no memory.
+    expect(world.told).toEqual(['below 2', 'below 2', 'below 3'])
+  })
+
+  it('is the log, where it lies there, until then', () => {
+    const { world, leave } = bed(0, false)
+    expect(leave(queryAt(at(1), at(7)))).toBe(true)
+    expect(world.told).toEqual([`${testQueryId(1)} 1-7`])
+  })
+
+  it('is this process, where its events are not known to lie together', () => {
+    const { world, leave } = bed(0, false)
+    expect([leave(queryAt(at(1, 0), at(7, 1))), leave(queryAt(undefined, at(7)))]).toEqual([false, false])
+    expect(world.told).toEqual([])
+  })
+
+  it('is a log that finds streams by itself', () => {
+    const { world, leave } = bed(0, true)
+    expect(leave(queryAt(undefined, undefined))).toBe(true)
+    expect(world.told).toEqual([])
+  })
+})
+
+describe('result pages', () => {
+  const created = (createdAt: string) => ({ aggregate: { state: { kind: 'RUNNING', createdAt } } }) as never
+  it('are needed since the oldest query in memory began', () => {
+    const now = Date.parse('2026-01-02T00:00:00.000Z')
+    const none = { aggregate: { state: { kind: 'NONE' } } } as never
+    expect(pagesNeededSince([], now)).toBe(now)
+    expect(
+      pagesNeededSince([created('2026-01-01T12:00:00.000Z'), none, created('2026-01-01T06:00:00.000Z')], now),
+    ).toBe(Date.parse('2026-01-01T06:00:00.000Z'))
+  })
+})

@@ -1,0 +1,263 @@
+import { describe, expect, it } from 'vitest'
+import type { QueryEvent } from '../../../src/coordinator/query/events.ts'
+import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
+import { querySpans, querySpanContext, type QuerySpansOptions } from '../../../src/coordinator/query/query-spans.ts'
+import { failureOf } from '../../../src/shared/engine-error.ts'
+import type { SpanRecord } from '../../../src/telemetry/span.ts'
+import { attributes as names } from '../../../src/telemetry/attribute-names.ts'
+import { at, event, QUERY_ID, ROOT_TASK, taskStats as plainStats, WORKER_TASK } from '../../support/query-events.ts'
+import { queryLife, taskStats, type QueryLifeOptions } from '../../support/query-life.ts'
+
+const TRACE = '0af7651916cd43dd8448eb211c80319c'
+const REQUEST = 'b7ad6b7169203331'
+
+function spansOf(events: readonly QueryEvent[], options?: QuerySpansOptions): readonly SpanRecord[] {
+  const query = foldQuery(QUERY_ID, events)
+  if (query.kind === 'NONE') throw new Error('no query')
+  return querySpans(query, options)
+}
+
+function spansOfLife(life: QueryLifeOptions, options?: QuerySpansOptions): readonly SpanRecord[] {
+  return spansOf(queryLife(QUERY_ID, life), options)
+}
+
+const created = event('QueryCreated', 0, { traceparent: `00-${TRACE}-${REQUEST}-01` })
+
+/** Every span as the names from the outermost to it. */
+function paths(spans: readonly SpanRecord[]): string[] {
+  const byId = new Map(spans.map((span) => [span.spanId, span]))
+  const path = (span: SpanRecord): string => {
+    const parent = span.parentSpanId === undefined ? undefined : byId.get(span.parentSpanId)
+    return parent ? `${path(parent)} > ${span.name}` : span.name
+  }
+  return spans.map(path)
+}
+
+function named(spans: readonly SpanRecord[], name: string): SpanRecord {
+  const [span, ...others] = spans.filter((one) => one.name === name)
+  if (!span || others.length > 0) throw new Error(`not one span ${name}`)
+  return span
+}
+
+describe('the spans of a query', () => {
+  it('hang together as the query did, whatever ran where', () => {
+    expect(paths(spansOfLife({}))).toEqual([
+      'query',
+      'query > analyzer',
+      'query > planner',
+      'query > analyzer > parse',
+      'query > analyzer > analyze',
+      'query > stage',
+      'query > stage > task',
+      'query > stage > task > pipeline',
+      'query > stage',
+      'query > stage > remote-task',
+      'query > stage > task',
+      'query > stage > task > pipeline',
+      'query > stage > task > pipeline > batch',
+      'query > stage > task > pipeline > operator TABLE_SCAN',
+      'query > stage > task > pipeline > operator RESULT',
+    ])
+  })
+
+  it('are of one trace, know their query, and none ends before it starts', () => {
+    const spans = spansOfLife({})
+    expect(new Set(spans.map(({ traceId }) => traceId))).toEqual(new Set([TRACE]))
+    expect(new Set(spans.map(({ attributes }) => attributes[names.queryId]))).toEqual(new Set([QUERY_ID]))
+    expect(spans.filter(({ startMs, endMs }) => !(endMs >= startMs))).toEqual([])
+    expect(new Set(spans.map(({ spanId }) => spanId)).size).toBe(spans.length)
+  })
+
+  it('are none while it is open, nor of one that nobody traces', () => {
+    expect(spansOfLife({ end: 'open' })).toEqual([])
+    expect(spansOf([event('QueryCreated'), event('QueryFailed', 1)])).toEqual([])
+  })
+
+  it('have stand-ins for the requests where these are asked for', () => {
+    const spans = spansOfLife({}, { withRequest: true })
+    expect(paths(spans)).toEqual(
+      expect.arrayContaining([
+        'POST /v1/statement > query',
+        'POST /v1/statement > query > stage > remote-task > task-update',
+      ]),
+    )
+    expect(named(spans, 'POST /v1/statement')).toMatchObject({ spanId: REQUEST, kind: 'SERVER' })
+    expect(spans.filter(({ attributes }) => attributes[names.rebuilt]).map(({ name }) => name)).toEqual([
+      'POST /v1/statement',
+      'task-update',
+    ])
+  })
+
+  it('begin with the wait for its turn, and tell of states when they came', () => {
+    const spans = spansOf([
+      created,
+      event('QueryQueued', 1, { position: 3 }),
+      event('QueryAdmitted', 4),
+      event('QueryPlanned', 5),
+      event('QueryFailed', 6),
+    ])
+    expect(named(spans, 'queued')).toMatchObject({
+      startMs: Date.parse(at(1)),
+      endMs: Date.parse(at(4)),
+      attributes: { [names.queuePosition]: 3, [names.queueReason]: 'full' },
+    })
+    expect(
+      named(spans, 'query')
+        .events.filter(({ name }) => name === 'query_state')
+        .map(({ atMs, attributes }) => [attributes[names.state], atMs]),
+    ).toEqual([
+      ['QUEUED', Date.parse(at(0))],
+      ['PLANNING', Date.parse(at(4))],
+      ['STARTING', Date.parse(at(5))],
+      ['FAILED', Date.parse(at(6))],
+    ])
+  })
+
+  it('say what a statement failed of that was never planned', () => {
+    const failure = failureOf('TABLE_NOT_FOUND', 'x'.repeat(5000))
+    const spans = spansOf([created, event('QueryFailed', 1, { failure })])
+    expect(paths(spans)).toEqual(['query', 'query > analyzer'])
+    for (const span of spans) {
+      expect(span).toMatchObject({ status: 'ERROR', statusMessage: 'x'.repeat(4096) })
+      expect(span.attributes[names.errorName]).toBe('TABLE_NOT_FOUND')
+      expect(span.events.at(-1)).toMatchObject({
+        name: 'exception',
+        attributes: { 'exception.type': 'TABLE_NOT_FOUND' },
+      })
+    }
+  })
+
+  it('show no literal of the statement', () => {
+    const sql = `SELECT * FROM card WHERE number = '4111''1111' AND code = 12.5e3`
+    expect(named(spansOfLife({ sql }), 'query').attributes[names.dbText]).toBe(
+      'SELECT * FROM card WHERE number = ? AND code = ?',
+    )
+  })
+
+  it('count backwards from the plan: how long each step took is what events know', () => {
+    const spans = spansOfLife({}, { times: { parseMs: 9, resolveMs: 1, renderMs: 2 } })
+    const planned = named(spans, 'planner').endMs
+    const before = (name: string): readonly number[] => {
+      const { startMs, endMs } = named(spans, name)
+      return [planned - startMs, planned - endMs].map((ms) => Math.round(ms * 10) / 10)
+    }
+    expect(before('planner')).toEqual([3, 0])
+    expect(before('analyzer')).toEqual([5, 3])
+    expect(before('parse')).toEqual([5, 4.6])
+    expect(before('access-control')).toEqual([4.6, 3.6])
+    expect(before('analyze')).toEqual([4.6, 3])
+    expect(before('render')).toEqual([3, 1])
+    expect(before('fragment')).toEqual([1, 0])
+  })
+
+  it('leave steps of less than a millisecond out where no worker had a part', () => {
+    const steps = spansOfLife({ worker: false })
+      .map(({ name }) => name)
+      .filter((name) => name === 'parse' || name === 'analyze')
+    expect(steps).toEqual(['analyze'])
+  })
+
+  it('tell of calls to catalogs under the step that made them, and of polls that have none', () => {
+    const calls = [
+      { operation: 'table', catalog: 'lake', startMs: 1, endMs: 2 },
+      { operation: 'splits', catalog: 'lake', startMs: 2, endMs: 3 },
+    ] as const
+    const spans = spansOfLife({}, { calls, pollsUnrecorded: 7 })
+    expect(paths(spans)).toEqual(
+      expect.arrayContaining(['query > analyzer > connector table', 'query > planner > connector splits']),
+    )
+    expect(named(spans, 'query').attributes[names.pollsUnrecorded]).toBe(7)
+  })
+
+  it('link the relay to the tasks whose pages it fetched', () => {
+    const [pipeline] = plainStats.pipelines
+    const relayed = {
+      ...plainStats,
+      pipelines: [
+        { ...pipeline!, operators: pipeline!.operators.map((one) => ({ ...one, engineOperator: 'EXCHANGE' })) },
+      ],
+    }
+    const spans = spansOf([
+      created,
+      event('QueryPlanned', 1),
+      event('TaskCreated', 2),
+      event('TaskFinished', 3),
+      event('TaskFinished', 4, { taskId: ROOT_TASK, stage: 0, stats: relayed }),
+      event('ResultPagesPublished', 5),
+      event('QueryFinished', 6, { stages: [0, 1].map((id) => ({ id, state: 'FINISHED' as const })) }),
+    ])
+    const producer = spans.find(({ name, attributes }) => name === 'task' && attributes[names.taskId] === WORKER_TASK)
+    expect(named(spans, 'exchange').links).toEqual([{ traceId: TRACE, spanId: producer?.spanId }])
+    expect(named(spans, 'exchange').attributes[names.exchangePages]).toBe(1)
+    expect(paths(spans)).toEqual(expect.arrayContaining(['query > stage > task > exchange', 'query > publish']))
+  })
+
+  it('keep to the slowest batches, within their task whatever the clock of their worker says', () => {
+    const stats = taskStats()
+    const [pipeline] = stats.pipelines
+    const [driver] = pipeline!.drivers
+    const drivers = Array.from({ length: 80 }, (_, batch) => ({
+      ...driver!,
+      batch,
+      elapsedNanos: batch,
+      startTime: '2020-01-01T00:00:00.000Z',
+      endTime: '2040-01-01T00:00:00.000Z',
+    }))
+    const spans = spansOf([
+      created,
+      event('QueryPlanned', 1),
+      event('TaskCreated', 2),
+      event('TaskFinished', 3, { stats: { ...stats, pipelines: [{ ...pipeline!, drivers }] } }),
+      event('QueryFinished', 6, { stages: [{ id: 1, state: 'FINISHED' }] }),
+    ])
+    const batches = spans.filter(({ name }) => name === 'batch')
+    expect(batches.map(({ attributes }) => attributes[names.batch])).toEqual(
+      Array.from({ length: 50 }, (_, index) => 79 - index),
+    )
+    const { startMs, endMs } = named(spans, 'task')
+    expect(batches.filter((one) => one.startMs !== startMs || one.endMs !== endMs)).toEqual([])
+  })
+
+  it('know which attempt a task was, and why there is another', () => {
+    const spans = spansOf([
+      created,
+      event('QueryPlanned', 1),
+      event('TaskCreated', 2),
+      event('TaskFailed', 3),
+      event('QueryFailed', 6, { stages: [{ id: 1, state: 'FAILED' }] }),
+    ])
+    const remote = named(spans, 'remote-task')
+    expect(remote.attributes).toMatchObject({
+      [names.taskId]: WORKER_TASK,
+      [names.worker]: 'w1',
+      [names.taskAttempt]: 0,
+    })
+    expect(remote.events).toEqual([
+      { name: 'task_state', atMs: Date.parse(at(3)), attributes: { [names.state]: 'FAILED' } },
+    ])
+  })
+
+  it('end with what became of a write', () => {
+    const spans = spansOf([
+      created,
+      event('QueryPlanned', 1),
+      event('WritePrepared', 2),
+      event('WriteCommitted', 4),
+      event('QueryFinished', 6),
+    ])
+    expect(named(spans, 'commit')).toMatchObject({
+      startMs: Date.parse(at(2)),
+      endMs: Date.parse(at(4)),
+      attributes: { [names.dbOperation]: 'insert', [names.writeOutcome]: 'committed' },
+    })
+  })
+})
+
+describe('what a query causes', () => {
+  it('is under its span, ended or not', () => {
+    const open = foldQuery(QUERY_ID, [created])
+    const ended = spansOf([created, event('QueryFailed', 1)])
+    expect(querySpanContext(open)).toBe(`00-${TRACE}-${named(ended, 'query').spanId}-01`)
+    expect(querySpanContext({ kind: 'NONE' })).toBeUndefined()
+  })
+})

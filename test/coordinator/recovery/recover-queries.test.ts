@@ -1,0 +1,145 @@
+import { describe, expect, it } from 'vitest'
+import { createStatementMemory } from '../../../src/coordinator/dispatch/statement-memory.ts'
+import type { QueryEventType } from '../../../src/coordinator/query/events.ts'
+import { readQuery } from '../../../src/coordinator/query/read-query.ts'
+import { recoverQueries, type RecoveryDeps } from '../../../src/coordinator/recovery/recover-queries.ts'
+import {
+  Fenced,
+  LogUnavailable,
+  TooLarge,
+  type Event,
+  type EventLog,
+  type Recorded,
+} from '../../../src/events/event-log.ts'
+import { isQueryId, parseQueryId } from '../../../src/shared/ids.ts'
+import { event } from '../../support/query-events.ts'
+import { MemoryLog } from '../../support/statement-bed.ts'
+
+const IDS = [1, 2, 3].map((number) => parseQueryId(`20260102_030405_0000${number}_00001`))
+const [FIRST, BAD, LAST] = IDS as [(typeof IDS)[0], (typeof IDS)[0], (typeof IDS)[0]]
+const clock = { now: () => Date.parse('2026-01-02T03:05:00Z'), monotonicMs: () => 0 }
+
+function stored(...types: readonly QueryEventType[]): Event[] {
+  return types.map((type) => ({ ...event(type), v: 1, typed: true }))
+}
+
+/** Three open queries in a log, and a successor that takes them over. */
+function bed(over: Partial<RecoveryDeps> = {}) {
+  const log = new MemoryLog()
+  for (const id of IDS) log.streams.set(id, stored('QueryCreated'))
+  const readable: Pick<EventLog, 'append' | 'readStream'> = {
+    append: log.asEventLog().append,
+    async *readStream(stream) {
+      for (const [index, one] of (log.streams.get(stream) ?? []).entries())
+        yield { ...one, stream, sequence: index + 1 } as Recorded
+    },
+  }
+  const resumed: string[] = []
+  const failed: string[] = []
+  const givenUp = new Map<string, unknown>()
+  const memory = createStatementMemory({ totalBytes: 1e9, userBytes: 1e9, addressBytes: 1e9 })
+  const recover = () =>
+    recoverQueries(
+      {
+        log: readable,
+        clock,
+        epoch: 2,
+        memory,
+        resume: (queryId) => void resumed.push(queryId),
+        onFailed: (query) => void failed.push(query.queryId),
+        onGivenUp: (queryId, error) => void givenUp.set(queryId, error),
+        againMs: 1,
+        ...over,
+      },
+      IDS,
+    )
+  return { log, readable, memory, resumed, failed, givenUp, recover }
+}
+
+const ofBad = (stream: string, types: readonly Event[], type: QueryEventType) =>
+  stream === BAD && types.some((one) => one.type === type)
+
+describe('a query that cannot be taken over', () => {
+  it('fails alone when the log does not take its QueryRecovered', async () => {
+    const { log, recover, ...told } = bed()
+    log.refuse = (stream, events) => (ofBad(stream, events, 'QueryRecovered') ? new TooLarge(9, 8) : undefined)
+    expect(await recover()).toEqual({ resumed: 2, failed: 1, ended: 0, givenUp: 0 })
+    expect(told.resumed).toEqual([FIRST, LAST])
+    expect(told.failed).toEqual([BAD])
+    expect(log.typesOf(BAD)).toEqual(['QueryCreated', 'QueryFailed'])
+    expect(told.memory.heldBytes).toBeGreaterThan(0)
+  })
+
+  it('is given up alone, with the reason, when the log takes nothing of it', async () => {
+    const { log, recover, ...told } = bed()
+    const refusal = new TooLarge(9, 8)
+    log.refuse = (stream) => (stream === BAD ? refusal : undefined)
+    expect(await recover()).toEqual({ resumed: 2, failed: 0, ended: 0, givenUp: 1 })
+    expect([...told.givenUp]).toEqual([[BAD, refusal]])
+    expect(log.typesOf(LAST)).toEqual(['QueryCreated', 'QueryRecovered'])
+  })
+
+  it('fails alone when an event of it cannot be read, and then everybody can read that', async () => {
+    const { log, readable, recover, ...told } = bed()
+    const dead = { ...stored('QueryPlanned')[0]!, typed: undefined, data: { nonsense: true } } as unknown as Event
+    log.streams.set(BAD, [...stored('QueryCreated'), dead, ...stored('TaskCreated')])
+    await expect(readQuery(readable, BAD)).rejects.toThrow()
+    expect(await recover()).toEqual({ resumed: 2, failed: 1, ended: 0, givenUp: 0 })
+    expect(told.failed).toEqual([BAD])
+    expect((await readQuery(readable, BAD)).state).toMatchObject({
+      kind: 'FAILED',
+      failure: { errorName: 'COORDINATOR_RESTARTED' },
+    })
+  })
+
+  it('is given up alone when not even its beginning can be read', async () => {
+    const { log, recover, ...told } = bed()
+    log.streams.set(BAD, [{ ...stored('QueryCreated')[0]!, typed: undefined, data: 1 } as unknown as Event])
+    expect(await recover()).toEqual({ resumed: 2, failed: 0, ended: 0, givenUp: 1 })
+    expect([...told.givenUp.keys()]).toEqual([BAD])
+  })
+
+  it('is read again where the log is ahead of what was read beside it', async () => {
+    const { readable, recover, ...told } = bed({
+      readMany: async (ids) => {
+        const streams = await Promise.all(ids.filter(isQueryId).map((id) => readQuery(readable, id)))
+        return new Map(streams.map((stream, index) => [ids[index]!, { ...stream, sequence: index === 1 ? 7 : 1 }]))
+      },
+    })
+    expect(await recover()).toEqual({ resumed: 3, failed: 0, ended: 0, givenUp: 0 })
+    expect(told.resumed).toEqual(IDS)
+  })
+
+  it('fails alone when it cannot be gone on with', async () => {
+    const resumed: string[] = []
+    const { recover, ...told } = bed({
+      resume(queryId) {
+        if (queryId === BAD) throw new Error('a defect')
+        resumed.push(queryId)
+      },
+    })
+    expect(await recover()).toEqual({ resumed: 2, failed: 1, ended: 0, givenUp: 0 })
+    expect(resumed).toEqual([FIRST, LAST])
+    expect(told.failed).toEqual([BAD])
+  })
+
+  it('is put off when the log does not tell its stream now, and the others go on before', async () => {
+    let away = 3
+    const { readable, recover, ...told } = bed()
+    const read = readable.readStream
+    Object.assign(readable, {
+      readStream(stream: string) {
+        if (stream === BAD && away-- > 0) throw new LogUnavailable('away')
+        return read(stream)
+      },
+    })
+    expect(await recover()).toEqual({ resumed: 3, failed: 0, ended: 0, givenUp: 0 })
+    expect(told.resumed).toEqual([FIRST, LAST, BAD])
+  })
+
+  it('ends all where this process may tell nothing more', async () => {
+    const { log, recover } = bed()
+    log.refuse = (stream) => (stream === BAD ? new Fenced('another') : undefined)
+    await expect(recover()).rejects.toThrow(Fenced)
+  })
+})

@@ -1,0 +1,69 @@
+import { describe, expect, it } from 'vitest'
+import { readStreamsOfLog } from '../../../src/coordinator/recovery/streams-of-log.ts'
+import { beginning, type Checkpoint, type EventLog, type Recorded } from '../../../src/events/event-log.ts'
+
+const id = (number: number) => `20260102_030405_${String(number).padStart(5, '0')}_00001`
+const EVERYTHING = '2000-01-01T00:00:00.000Z'
+
+/** A log of these events. */
+function logOf(
+  events: readonly (readonly [stream: string, type: string])[],
+  bytes = 1000,
+): Pick<EventLog, 'read' | 'tip'> {
+  const sequences = new Map<string, number>()
+  const recorded = events.map(([stream, type], index) => {
+    const sequence = (sequences.get(stream) ?? 0) + 1
+    sequences.set(stream, sequence)
+    const position = { partition: 0, offset: BigInt(index) }
+    return { stream, type, sequence, position, time: '2026-01-02T03:04:05.000Z', stored: 'x'.repeat(bytes) } as Recorded
+  })
+  return {
+    tip: async () => beginning(),
+    async read(from, limit) {
+      const start = Number(from.at[0]!.offset)
+      const found = recorded.slice(start, Math.min(start + limit, start + 10))
+      const next = { logId: '', at: [{ ...from.at[0]!, offset: BigInt(start + found.length) }] } as Checkpoint
+      return { events: found, next }
+    },
+  }
+}
+
+describe('streams of the log alone', () => {
+  it('are those without an end, in order, and those that ended lately', async () => {
+    const log = logOf([
+      [id(1), 'QueryCreated'],
+      [id(2), 'QueryCreated'],
+      ['system', 'EpochStarted'],
+      [id(1), 'QueryFinished'],
+      [id(3), 'QueryCreated'],
+    ])
+    const streams = await readStreamsOfLog(log, { endedSince: EVERYTHING, onLeftOut: () => {} })
+    expect(streams.open).toEqual([id(2), id(3)])
+    expect(streams.get(id(1))?.map(({ type }) => type)).toEqual(['QueryCreated', 'QueryFinished'])
+    expect((await readStreamsOfLog(log, { endedSince: '2027', onLeftOut: () => {} })).get(id(1))).toBeUndefined()
+  })
+
+  it('take no more memory than they may, ended ones least, and of the others it is known where they lie', async () => {
+    const numbers = Array.from({ length: 300 }, (_, index) => index)
+    const log = logOf([
+      ...numbers.map((number) => [id(number), 'QueryCreated'] as const),
+      ...numbers.filter((number) => number % 3 === 0).map((number) => [id(number), 'QueryFinished'] as const),
+      ...numbers.filter((number) => number % 3 === 1).map((number) => [id(number), 'QueryPlanned'] as const),
+    ])
+    const leftOut = new Map<string, unknown>()
+    const maxBytes = 400_000
+    const streams = await readStreamsOfLog(log, {
+      endedSince: EVERYTHING,
+      maxBytes,
+      onLeftOut: (stream, span) => void leftOut.set(stream, span),
+    })
+    expect(streams.open).toEqual(numbers.filter((number) => number % 3 !== 0).map(id))
+    const kept = numbers.map((number) => streams.get(id(number))).filter((events) => events !== undefined)
+    const keptBytes = kept.flat().reduce((sum, { stored }) => sum + 2 * stored.length, 0)
+    expect(keptBytes).toBeLessThanOrEqual(maxBytes)
+    expect(kept.length).toBeGreaterThan(20)
+    expect(kept.length + leftOut.size).toBe(300)
+    // The last event of a query is known although the first was let go before.
+    expect(leftOut.get(id(1))).toEqual({ first: { partition: 0, offset: 1n }, last: { partition: 0, offset: 400n } })
+  })
+})

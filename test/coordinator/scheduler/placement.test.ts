@@ -1,0 +1,136 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { leastLoaded, Placement, type Candidate } from '../../../src/coordinator/scheduler/placement.ts'
+import type { ActiveWorker } from '../../../src/coordinator/scheduler/workers.ts'
+
+const GB = 1024 ** 3
+const clock = { monotonicMs: () => performance.now() }
+const never = new AbortController().signal
+
+const worker = (nodeId: string, more: Partial<ActiveWorker> = {}): ActiveWorker => ({
+  nodeId,
+  url: `http://${nodeId}`,
+  cores: 4,
+  memoryBytes: 16 * GB,
+  ...more,
+})
+const some = (count: number): ActiveWorker[] => Array.from({ length: count }, (_, index) => worker(`w${index}`))
+const placementOver = (workers: readonly ActiveWorker[], workerWaitMs = 60_000): Placement =>
+  new Placement({ workers: { active: () => workers }, clock, workerWaitMs })
+
+const candidates = fc.uniqueArray(
+  fc.record({
+    nodeId: fc.string({ minLength: 1 }),
+    url: fc.constant('http://w'),
+    cores: fc.integer({ min: 0, max: 128 }),
+    memoryBytes: fc.integer({ min: 0, max: 512 }).map((gigabytes) => gigabytes * GB),
+    freeEngines: fc.integer({ min: 0, max: 4 }),
+    running: fc.integer({ min: 0, max: 1000 }),
+    placed: fc.nat(),
+  }),
+  { selector: ({ nodeId }) => nodeId, minLength: 1, maxLength: 12 },
+)
+
+/** Whether a has less to do than b, whatever is thought of its machine. */
+const isBetter = (a: Candidate, b: Candidate): boolean =>
+  a.running < b.running && a.cores! >= b.cores! && a.memoryBytes! >= b.memoryBytes!
+
+describe('the worker with the least to do', () => {
+  it('is one of those there are; no other has less to do on as good a machine', () => {
+    fc.assert(
+      fc.property(candidates, (all) => {
+        const chosen = leastLoaded(all)!
+        expect(all).toContain(chosen)
+        expect(all.filter((one) => isBetter(one, chosen))).toEqual([])
+      }),
+    )
+  })
+
+  it('does not depend on the order they are named in', () => {
+    fc.assert(
+      fc.property(candidates, (all) => {
+        const distinct = all.map((one, index) => ({ ...one, placed: index }))
+        expect(leastLoaded(distinct.toReversed())).toEqual(leastLoaded(distinct))
+      }),
+    )
+  })
+
+  it('of equals has an engine that waits', () => {
+    const equal = { ...worker('a'), running: 1, placed: 1 }
+    expect(
+      leastLoaded([
+        { ...equal, freeEngines: 0 },
+        { ...equal, nodeId: 'b', placed: 9, freeEngines: 1 },
+      ])?.nodeId,
+    ).toBe('b')
+  })
+
+  it('is none where there is none', () => {
+    expect(leastLoaded([])).toBeUndefined()
+  })
+})
+
+describe('tasks', () => {
+  it('that run at once are spread: equal workers never differ by more than one', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 8 }), fc.integer({ min: 0, max: 60 }), async (count, tasks) => {
+        const workers = some(count)
+        const placement = placementOver(workers)
+        await Promise.all(Array.from({ length: tasks }, () => placement.place(never)))
+        const running = workers.map(({ nodeId }) => placement.runningOn(nodeId))
+        expect(running.reduce((sum, each) => sum + each, 0)).toBe(tasks)
+        expect(Math.max(...running) - Math.min(...running)).toBeLessThanOrEqual(1)
+      }),
+    )
+  })
+
+  it('that run one after the other go to each in turn', async () => {
+    const placement = placementOver(some(3))
+    const nodes: string[] = []
+    for (let task = 0; task < 9; task++) {
+      const place = await placement.place(never)
+      nodes.push(place.node.nodeId)
+      place.leave()
+    }
+    expect(nodes).toEqual(['w0', 'w1', 'w2', 'w0', 'w1', 'w2', 'w0', 'w1', 'w2'])
+  })
+
+  it('leave nothing behind, in whatever order they end and however often that is said', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.nat(), { maxLength: 40 }), async (order) => {
+        const workers = some(3)
+        const placement = placementOver(workers)
+        const places = await Promise.all(order.map(() => placement.place(never)))
+        const ending = places.toSorted((a, b) => order[places.indexOf(a)]! - order[places.indexOf(b)]!)
+        for (const place of ending) {
+          place.leave()
+          place.leave()
+        }
+        expect(workers.map(({ nodeId }) => placement.runningOn(nodeId))).toEqual([0, 0, 0])
+      }),
+    )
+  })
+
+  it('go by what a machine has', async () => {
+    const placement = placementOver([worker('small', { cores: 2, memoryBytes: 4 * GB }), worker('large', { cores: 8 })])
+    await Promise.all(Array.from({ length: 10 }, () => placement.place(never)))
+    expect([placement.runningOn('small'), placement.runningOn('large')]).toEqual([2, 8])
+  })
+
+  it('go elsewhere than where they were lost, if there is an elsewhere', async () => {
+    const two = placementOver(some(2))
+    two.take(worker('w1'))
+    expect((await two.place(never, 'w0')).node.nodeId).toBe('w1')
+    expect((await placementOver(some(1)).place(never, 'w0')).node.nodeId).toBe('w0')
+  })
+
+  it('wait for a worker to be there, so long and as long as they are wanted', async () => {
+    const workers: ActiveWorker[] = []
+    const placed = placementOver(workers).place(never)
+    workers.push(worker('late'))
+    expect((await placed).node.nodeId).toBe('late')
+    await expect(placementOver([], 0).place(never)).rejects.toMatchObject({ errorName: 'NO_NODES_AVAILABLE' })
+    const reason = new Error('canceled')
+    await expect(placementOver([]).place(AbortSignal.abort(reason))).rejects.toBe(reason)
+  })
+})

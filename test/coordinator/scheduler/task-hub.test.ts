@@ -1,0 +1,166 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createTaskHub, type TaskHub } from '../../../src/coordinator/scheduler/task-hub.ts'
+import type { TaskNews } from '../../../src/coordinator/scheduler/worker-client.ts'
+import { WorkerLost, WorkerRefused } from '../../../src/coordinator/scheduler/worker-error.ts'
+import type { WorkerNode } from '../../../src/coordinator/scheduler/workers.ts'
+import { parseTaskId } from '../../../src/shared/ids.ts'
+import { QUERY_ID } from '../../support/query-events.ts'
+import { taskStatus } from '../../support/stage-bed.ts'
+
+const TASK = parseTaskId(`${QUERY_ID}.1.0`)
+const OTHER = parseTaskId(`${QUERY_ID}.1.1`)
+const URL = 'http://w1'
+
+let nodes: WorkerNode[]
+let asked: (string | undefined)[]
+/** What the worker says; by default nothing, for ever. */
+let news: (since: string | undefined) => Promise<TaskNews>
+let hub: TaskHub
+let told: string[]
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  nodes = [{ nodeId: 'w1', url: URL }]
+  asked = []
+  told = []
+  news = () => new Promise(() => {})
+  hub = createTaskHub(
+    {
+      taskNews: (_url, since) => {
+        asked.push(since)
+        return news(since)
+      },
+    },
+    { byUrl: (url) => nodes.find((node) => node.url === url) },
+    { lostAfterMs: 10_000, monotonicMs: () => Date.now() },
+  )
+})
+afterEach(() => {
+  hub.stop()
+  vi.useRealTimers()
+})
+
+const listen = (taskId = TASK): void =>
+  hub.listen(URL, taskId, {
+    onStatus: ({ state, version }) => told.push(`${state} ${version}`),
+    onLost: (error) => told.push(`${error.kind}: ${error.message}`),
+  })
+const away = (): Promise<never> => Promise.reject(new WorkerLost('connection refused'))
+
+describe('the news of a worker', () => {
+  it('are asked for at once, and told to who waits for the task', async () => {
+    const answers: TaskNews[] = [
+      { version: '1', tasks: [taskStatus(TASK, { state: 'RUNNING' }), taskStatus(OTHER)] },
+      { version: '2', tasks: [taskStatus(TASK, { version: 2 })] },
+    ]
+    news = () => Promise.resolve(answers.shift()!).then((one) => one ?? new Promise(() => {}))
+    listen()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(asked).toEqual([undefined, '1', '2'])
+    expect(told).toEqual(['RUNNING 1', 'FINISHED 2'])
+  })
+
+  it('that do not name a task say that it is not there; one that came meanwhile is not meant', async () => {
+    let answer: (news: TaskNews | PromiseLike<TaskNews>) => void = () => {}
+    news = () => new Promise((resolve) => (answer = resolve))
+    listen()
+    await vi.advanceTimersByTimeAsync(0)
+    answer({ version: '1', tasks: [] })
+    await vi.advanceTimersByTimeAsync(0)
+    // Its first listener is making its task just now.
+    expect(told).toEqual([])
+    answer(away())
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(asked).toEqual([undefined, '1', undefined])
+    listen(OTHER)
+    answer({ version: '1', tasks: [] })
+    await vi.advanceTimersByTimeAsync(0)
+    expect(told).toEqual([`lost: worker ${URL} has no task ${TASK}`])
+  })
+
+  it('are asked for anew when the worker is back, all of them', async () => {
+    let back = false
+    news = (since) =>
+      since !== undefined
+        ? new Promise(() => {})
+        : back
+          ? Promise.resolve({ version: '7', tasks: [taskStatus(TASK)] })
+          : away()
+    listen()
+    await vi.advanceTimersByTimeAsync(5_000)
+    expect(told).toEqual([])
+    back = true
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(told).toEqual(['FINISHED 1'])
+  })
+})
+
+describe('a worker that is gone', () => {
+  it('is lost after its time, at once when it has left; then nobody asks it any more', async () => {
+    news = away
+    listen()
+    await vi.advanceTimersByTimeAsync(9_000)
+    expect(told).toEqual([])
+    await vi.advanceTimersByTimeAsync(2_000)
+    expect(told).toEqual([`lost: no answer from worker ${URL}`])
+    const before = asked.length
+    await vi.advanceTimersByTimeAsync(3_600_000)
+    expect(asked).toHaveLength(before)
+
+    nodes = []
+    listen()
+    await vi.advanceTimersByTimeAsync(2_000)
+    expect(told).toHaveLength(2)
+    const after = asked.length
+    expect(after).toBeGreaterThan(before)
+    await vi.advanceTimersByTimeAsync(3_600_000)
+    expect(asked).toHaveLength(after)
+  })
+
+  it('is not asked any more once nobody waits', async () => {
+    news = away
+    listen()
+    await vi.advanceTimersByTimeAsync(100)
+    hub.forget(URL, TASK)
+    await vi.advanceTimersByTimeAsync(1_000)
+    const before = asked.length
+    await vi.advanceTimersByTimeAsync(3_600_000)
+    expect(asked).toHaveLength(before)
+    expect(told).toEqual([])
+  })
+
+  it('is asked anew for whoever comes next', async () => {
+    news = away
+    listen()
+    hub.forget(URL, TASK)
+    await vi.advanceTimersByTimeAsync(60_000)
+    news = (since) =>
+      since === undefined ? Promise.resolve({ version: '1', tasks: [taskStatus(OTHER)] }) : new Promise(() => {})
+    listen(OTHER)
+    await vi.advanceTimersByTimeAsync(0)
+    expect(told).toEqual(['FINISHED 1'])
+  })
+})
+
+describe('a worker that refuses to tell', () => {
+  it('fails those who wait, at once', async () => {
+    news = () => Promise.reject(new WorkerRefused('task news', 401, 'the key is wrong'))
+    listen()
+    listen(OTHER)
+    await vi.advanceTimersByTimeAsync(0)
+    expect(told).toHaveLength(2)
+    expect(told[0]).toContain('refused: task news: the worker refuses it with HTTP 401')
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(asked).toHaveLength(1)
+  })
+})
+
+it('a hub that is stopped asks nobody', async () => {
+  news = away
+  listen()
+  await vi.advanceTimersByTimeAsync(100)
+  hub.stop()
+  const before = asked.length
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(asked.length).toBeLessThanOrEqual(before)
+})

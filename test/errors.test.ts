@@ -1,0 +1,101 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+const src = new URL('../src', import.meta.url).pathname
+
+const files = readdirSync(src, { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+  .map((entry) => join(entry.parentPath, entry.name))
+  .map((path) => ({
+    path: relative(src, path),
+    text: readFileSync(path, 'utf8').replaceAll(/\/\*[\s\S]*?\*\/|(?<![:'"`])\/\/[^\n]*/g, (comment) =>
+      comment.replaceAll(/[^\n]/g, ' '),
+    ),
+  }))
+
+/** What libraries throw is read by the fields they have: in one file a library, and nowhere else. */
+const ADAPTERS: Readonly<Record<string, string>> = {
+  'shared/node-error.ts': 'Node, whose errors have codes',
+  'events/postgres/database-error.ts': 'pg, whose errors have SQLSTATE',
+  'events/kafka/kafka-error.ts': 'kafkajs, whose errors have types, and whose classes are slow to load',
+}
+
+/** Other places that may, with their reasons. */
+const ALLOWED: Readonly<Record<string, string>> = {
+  'telemetry/told-error.ts': 'an error as the log has it: nothing is decided by it',
+}
+
+const classes = files.flatMap(({ path, text }) =>
+  [...text.matchAll(/class (\w+)(?:<[^>]*>)? extends (\w+)/g)].map((match) => ({
+    path,
+    name: match[1]!,
+    base: match[2]!,
+  })),
+)
+
+function descendsFrom(name: string, ancestor: string): boolean {
+  if (name === ancestor) return true
+  const found = classes.find((one) => one.name === name)
+  return found !== undefined && descendsFrom(found.base, ancestor)
+}
+
+const errors = classes.filter(({ name }) => descendsFrom(name, 'Error'))
+
+/** Every match in the sources outside of what is excepted, as `path: text`. */
+function found(pattern: RegExp, except: Readonly<Record<string, string>> = { ...ADAPTERS, ...ALLOWED }): string[] {
+  return files
+    .filter(({ path }) => !Object.hasOwn(except, path))
+    .flatMap(({ path, text }) => [...text.matchAll(pattern)].map((match) => `${path}: ${match[0].trim()}`))
+}
+
+const INSPECTED = 'includes|startsWith|endsWith|match|matchAll|search|indexOf|lastIndexOf'
+
+describe('errors', () => {
+  it('are of one family', () => {
+    expect(errors.length).toBeGreaterThan(25)
+    expect(errors.filter(({ base }) => base === 'Error').map(({ name }) => name)).toEqual(['QuipuError'])
+  })
+
+  it('have a name each', () => {
+    const names = errors.map(({ name }) => name)
+    expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([])
+    expect(found(/\bthis\.name = |override readonly name\b/g, {})).toEqual([])
+  })
+
+  it('are told apart by their class or their fields, never by a name', () => {
+    const names = [...errors.map(({ name }) => name), 'Error', '\\w+Error'].join('|')
+    expect(found(new RegExp(`\\.name\\)?\\s*(?:===?|!==?)\\s*['"\`](?:${names})['"\`]`, 'g'))).toEqual([])
+    expect(found(/\bconstructor\.name\b/g, { ...ALLOWED, 'shared/quipu-error.ts': 'there names come from' })).toEqual(
+      [],
+    )
+    expect(found(new RegExp(`case ['"](?:${names})['"]:`, 'g'))).toEqual([])
+    expect(
+      found(
+        new RegExp(`\\b(?:error|err|cause|reason|thrown)\\b[^\\n=]*\\.name\\b[^\\n]*\\.(?:${INSPECTED}|test)\\(`, 'g'),
+      ),
+    ).toEqual([])
+  })
+
+  it('are never judged by their message', () => {
+    expect(found(new RegExp(`\\.message\\)*[?!]?\\.(?:${INSPECTED})\\(`, 'g'))).toEqual([])
+    expect(found(/\.(?:test|exec)\([^()\n]*\.message\b[^\n]*/g)).toEqual([])
+    expect(found(/\.message\s*(?:===?|!==?)\s*['"`]/g)).toEqual([])
+  })
+
+  it('of libraries are read in one file a library', () => {
+    expect(
+      found(
+        /\bas NodeJS\.ErrnoException|\bas \{ (?:readonly )?code\?|'code' in \w+|\.code [!=]== '(?:E[A-Z]{3,}|[0-9A-Z]{5})'/g,
+        { ...ADAPTERS, ...SUPERVISOR },
+      ),
+    ).toEqual([])
+    expect(found(/\b(?:KafkaJS\w*Error|DatabaseError)\b/g)).toEqual([])
+    expect(Object.keys(ADAPTERS).filter((path) => !files.some((file) => file.path === path))).toEqual([])
+  })
+})
+
+/** Nothing is imported there, not even `shared`. */
+const SUPERVISOR = Object.fromEntries(
+  files.filter(({ path }) => path.startsWith('supervisor/')).map(({ path }) => [path, 'imports nothing']),
+)

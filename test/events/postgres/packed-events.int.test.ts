@@ -1,0 +1,48 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { memoryOf } from '../../../src/events/envelope.ts'
+import { beginning, type Recorded } from '../../../src/events/event-log.ts'
+import { createPostgresEventLog } from '../../../src/events/postgres/postgres-event-log.ts'
+import { openReadModelBed, type ReadModelBed } from '../../support/read-models.ts'
+
+/* Events that are a thousandth of themselves in the log: whoever reads it must not have all of them in memory at once. */
+
+const MB = 1 << 20
+const COUNT = 60
+let bed: ReadModelBed
+
+beforeAll(async () => {
+  bed = await openReadModelBed()
+  for (let index = 0; index < COUNT; index++) {
+    const time = '2026-03-01T10:00:00.000Z'
+    await bed.log.append(`packed-${index}`, 0, [{ type: 'Packed', v: 1, time, data: { text: 'x'.repeat(MB) } }])
+  }
+}, 120_000)
+afterAll(() => bed.close())
+
+const bytesOf = (events: readonly Recorded[]): number => events.reduce((sum, event) => sum + memoryOf(event), 0)
+
+it('a subscription hands them over a few at a time, and all of them', { timeout: 120_000 }, async () => {
+  // A process of its own: nothing is in its memory yet.
+  const log = createPostgresEventLog(bed.config)
+  try {
+    await log.open()
+    const batches: number[] = []
+    let seen = 0
+    let all = (): void => {}
+    const done = new Promise<void>((resolve) => (all = resolve))
+    const subscription = log.subscribe(beginning(), async (batch) => {
+      batches.push(bytesOf(batch))
+      seen += batch.filter(({ type }) => type === 'Packed').length
+      if (seen === COUNT) all()
+    })
+    await done
+    await subscription.stop()
+    expect(Math.max(...batches)).toBeLessThan(10 * MB)
+    const { events, next } = await log.read(beginning(), 100_000)
+    expect(bytesOf(events)).toBeLessThan(50 * MB)
+    expect(events.length).toBeLessThan(COUNT)
+    expect((await log.read(next, 100_000)).events.length).toBeGreaterThan(0)
+  } finally {
+    await log.close()
+  }
+})

@@ -1,0 +1,35 @@
+import type pg from 'pg'
+import { expect, it } from 'vitest'
+import { ProjectedStreams } from '../../../src/events/postgres/projected-streams.ts'
+import { beginning, checkpointToJson, LogUnavailable, type Checkpoint } from '../../../src/events/event-log.ts'
+
+const [{ state }] = beginning().at as [Checkpoint['at'][0]]
+const behind = (count: number): Checkpoint => ({
+  logId: 'a',
+  at: [{ offset: BigInt(count), state: { ...state, count } }],
+})
+
+/** A database whose projection stands at an event. */
+function poolAt(count: () => number): pg.Pool {
+  return { query: async () => ({ rows: [{ checkpoint: checkpointToJson(behind(count())) }] }) } as unknown as pg.Pool
+}
+
+it('a projection that stands still is waited for no longer than that, and the error says so', async () => {
+  const streams = new ProjectedStreams(
+    poolAt(() => 3),
+    { waitMs: 30 },
+  )
+  const waiting = streams.reached(behind(4))
+  await expect(waiting).rejects.toThrow(LogUnavailable)
+  await expect(waiting).rejects.toThrow('are behind it')
+})
+
+it('a projection that goes on is waited for', async () => {
+  let count = 0
+  const streams = new ProjectedStreams(
+    poolAt(() => count++),
+    { waitMs: 60_000 },
+  )
+  await streams.reached(behind(4))
+  expect(count).toBe(5)
+})

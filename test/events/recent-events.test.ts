@@ -1,0 +1,37 @@
+import { gzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import { memoryOf } from '../../src/events/envelope.ts'
+import { beginning, type Recorded } from '../../src/events/event-log.ts'
+import { RecentEvents } from '../../src/events/recent-events.ts'
+import type { LogPlace } from '../../src/events/record-store.ts'
+
+const MB = 1 << 20
+const [{ state }] = beginning().at as [LogPlace]
+const placeAt = (offset: number): LogPlace => ({ offset: BigInt(offset), state: { ...state, count: offset } })
+
+/** An event whose data packs well. */
+function packed(bytes: number): Pick<Recorded, 'enc' | 'stored'> {
+  return { enc: 'gzip', stored: gzipSync(JSON.stringify('x'.repeat(bytes - 2))).toString('base64') }
+}
+
+describe('what an event takes of memory', () => {
+  it.each([10_000, 123_457, MB])('is its data of %i bytes as it is, not as it is packed', (bytes) => {
+    const event = packed(bytes)
+    expect(event.stored.length).toBeLessThan(bytes / 50)
+    expect(memoryOf(event)).toBeGreaterThanOrEqual(bytes)
+    expect(memoryOf(event)).toBeLessThan(1.1 * bytes + 1000)
+  })
+
+  it('is twice its text, and a little, where it is not packed; nothing is left of one that was forgotten', () => {
+    expect(memoryOf({ enc: 'none', stored: '{}' })).toBeLessThan(1000)
+    expect(memoryOf({ enc: 'gzip', stored: '' })).toBeLessThan(1000)
+  })
+})
+
+it('the last events are kept for their readers as far as they take so much memory', () => {
+  const recent = new RecentEvents(10 * MB)
+  for (let offset = 0; offset < 50; offset++) recent.add(placeAt(offset), placeAt(offset + 1), [packed(MB) as Recorded])
+  const kept = Array.from({ length: 50 }, (_, offset) => offset).filter((offset) => recent.after(placeAt(offset), 100))
+  expect(kept[0]).toBeGreaterThanOrEqual(40)
+  expect(kept.at(-1)).toBe(49)
+})

@@ -1,0 +1,23 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { EngineBeats } from '../../../src/execution/engine/engine-beats.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+it('of several lines the last counts', () => {
+  const beats = new EngineBeats()
+  beats.take(Buffer.from('100 held\n200 free\n'))
+  expect([beats.bytes(), beats.isHeld()]).toEqual([200, false])
+  beats.take(Buffer.from('300 held\n'))
+  expect([beats.bytes(), beats.isHeld()]).toEqual([300, true])
+})
+
+it('what is no number leaves the bytes as they were, and is a beat', () => {
+  const beats = new EngineBeats()
+  beats.take(Buffer.from('100 free\n'))
+  const before = beats.last()
+  vi.advanceTimersByTime(250)
+  beats.take(Buffer.from('nonsense\n'))
+  expect(beats.bytes()).toBe(100)
+  expect(beats.last()).toBe(before + 250)
+})

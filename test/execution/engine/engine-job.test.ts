@@ -1,0 +1,192 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createEngineJob, type EngineJob } from '../../../src/execution/engine/engine-job.ts'
+import type { EngineSettings, EngineStatement } from '../../../src/execution/engine/engine.ts'
+import type { Outcome } from '../../../src/execution/engine/engine-work.ts'
+import type { RunningEngine } from '../../../src/execution/engine/running-engine.ts'
+
+const MB = 2 ** 20
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+const failed = (text: string, more: Partial<Extract<Outcome, { kind: 'error' }>> = {}): Outcome => ({
+  kind: 'error',
+  text,
+  broken: false,
+  refused: false,
+  alone: false,
+  delivered: false,
+  ...more,
+})
+const lost = (more: Partial<Extract<Outcome, { kind: 'lost' }>> = {}): Outcome => ({
+  kind: 'lost',
+  reason: 'crash',
+  alone: false,
+  culprit: false,
+  delivered: false,
+  ...more,
+})
+
+/** A job, its queue, and an engine whose attempts end as the test says. */
+function jobOf(overrides: Partial<EngineStatement> = {}) {
+  const queue: EngineJob[] = []
+  const kills: string[] = []
+  const attempts: ((outcome: Outcome) => void)[] = []
+  let cancels = 0
+  let stopping = false
+  const settings: Partial<EngineSettings> = {
+    maxSpillBytes: 7 * MB,
+    prepareDeadlineMs: 1_000,
+    translateError: (text) => new Error(`translated ${text}`),
+  }
+  const job = createEngineJob(
+    {
+      id: 'q',
+      query: { sql: 'SELECT 1', scans: [], row: { kind: 'text' } },
+      placement: 'shared',
+      risky: false,
+      profile: false,
+      cachePrepared: false,
+      output: { kind: 'inline', maxBytes: 1 },
+      ...overrides,
+    },
+    {
+      settings: settings as EngineSettings,
+      memoryLimit: (role) => (role === 'shared' ? 100 * MB : 400 * MB),
+      enqueue: (waiting) => queue.push(waiting),
+      dequeue: (waiting) => queue.splice(queue.indexOf(waiting), 1),
+      isStopping: () => stopping,
+    },
+  )
+  const engine: Partial<RunningEngine> = {
+    child: { user: undefined } as RunningEngine['child'],
+    kill: (reason) => kills.push(reason),
+    execute: () => ({
+      outcome: new Promise((resolve) => attempts.push(resolve)),
+      cancel: () => cancels++,
+    }),
+  }
+  const answer = job.done.then(
+    () => 'done',
+    (error: Error) => error.message,
+  )
+  return {
+    job,
+    queue,
+    kills,
+    answer,
+    cancels: () => cancels,
+    stop: () => (stopping = true),
+    async run(outcome: Outcome) {
+      job.runIn(engine as RunningEngine)
+      attempts.at(-1)!(outcome)
+      await vi.advanceTimersByTimeAsync(0)
+    },
+    start: () => job.runIn(engine as RunningEngine),
+  }
+}
+
+describe('the lane', () => {
+  it.each([
+    ['shared', { placement: 'shared', risky: false }],
+    ['dedicated', { placement: 'shared', risky: true }],
+    ['dedicated', { placement: 'dedicated', risky: false }],
+  ] as const)('%s for %j', (lane, statement) => {
+    expect(jobOf(statement).job.lane()).toBe(lane)
+  })
+})
+
+describe('once more, alone', () => {
+  it.each([
+    ['the engine was lost', lost(), []],
+    ['neighbours may have had the memory', failed('Out of Memory Error: x'), []],
+    ['it was broken before', failed('IO Error: x', { broken: true }), ['crash']],
+  ])('%s', async (_case, outcome, killed) => {
+    const { job, queue, kills, run } = jobOf()
+    await run(outcome)
+    expect(queue).toEqual([job])
+    expect(job.lane()).toBe('dedicated')
+    expect(kills).toEqual(killed)
+  })
+
+  it('but not twice', async () => {
+    const { queue, run, answer } = jobOf()
+    await run(lost())
+    await run(lost({ reason: 'hang' }))
+    expect(await answer).toBe('The engine ended (hang) while the statement ran')
+    expect(queue).toHaveLength(1)
+  })
+
+  it('and then at the limit of an engine of its own', async () => {
+    const { run, answer } = jobOf()
+    await run(failed('Out of Memory Error: x'))
+    await run(failed('Out of Memory Error: x'))
+    expect(await answer).toBe('Query exceeded per-node memory limit of 400MB')
+  })
+
+  it.each([
+    ['rows were delivered', lost({ delivered: true }), 'The engine ended (crash) while the statement ran'],
+    [
+      'it took the memory itself',
+      failed('Out of Memory Error: x', { alone: true }),
+      'Query exceeded per-node memory limit of 100MB',
+    ],
+    [
+      'it alone was killed for memory',
+      lost({ reason: 'memory', alone: true }),
+      'Query exceeded per-node memory limit of 100MB',
+    ],
+    [
+      'it was planned for too long',
+      lost({ reason: 'deadline', culprit: true }),
+      'Query exceeded the maximum planning time limit',
+    ],
+    [
+      'it spilled too much',
+      failed("Out of Memory Error: 'max_temp_directory_size'"),
+      'Query exceeded local spill limit of 7MB',
+    ],
+    ['it was refused', failed('no', { refused: true }), 'no'],
+    ['it is wrong', failed('Binder Error: x'), 'translated Binder Error: x'],
+  ])('not when %s', async (_case, outcome, message) => {
+    const { queue, run, answer } = jobOf()
+    await run(outcome)
+    expect(await answer).toBe(message)
+    expect(queue).toEqual([])
+  })
+
+  it('not when all stop', async () => {
+    const { queue, run, stop, answer } = jobOf()
+    stop()
+    await run(lost())
+    expect(await answer).toBe('The engines are stopping')
+    expect(queue).toEqual([])
+  })
+})
+
+describe('cancel', () => {
+  it('takes one that waits out of the queue', async () => {
+    const { job, queue, answer } = jobOf()
+    queue.push(job)
+    job.cancel()
+    expect(await answer).toBe('Query was canceled')
+    expect(queue).toEqual([])
+  })
+
+  it('ends the attempt of one that runs, once', async () => {
+    const { job, start, cancels, answer } = jobOf()
+    start()
+    job.cancel()
+    job.cancel()
+    expect(await answer).toBe('Query was canceled')
+    expect(cancels()).toBe(1)
+  })
+
+  it('comes by itself when the time is over', async () => {
+    const { start, cancels, answer } = jobOf({ remainingMillis: 5_000 })
+    start()
+    await vi.advanceTimersByTimeAsync(5_000)
+    expect(await answer).toBe('Query exceeded its maximum run time limit')
+    expect(cancels()).toBe(1)
+  })
+})

@@ -1,0 +1,57 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { makeEmpty, removeTree } from '../../../src/execution/engine/slot-folders.ts'
+import { spilledBytes } from '../../../src/execution/engine/spilled-bytes.ts'
+
+let home: string
+let slot: string
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'quipu-slot-'))
+  slot = join(home, 'engines', '0', '/')
+  mkdirSync(slot, { recursive: true })
+})
+afterEach(() => rmSync(home, { recursive: true, force: true }))
+
+function fill(folder: string, files: number): void {
+  for (let number = 0; number < files; number++) writeFileSync(join(folder, `f${number}`), 'x')
+}
+
+it('the folder of an engine that is gone frees its name at once, and the event loop turns while all in it goes', async () => {
+  fill(slot, 2_000)
+  let turns = 0
+  const count = setInterval(() => turns++, 0)
+  const removed = removeTree(slot)
+  expect(existsSync(slot)).toBe(false)
+  await removed
+  clearInterval(count)
+  expect(turns).toBeGreaterThan(0)
+  expect(readdirSync(join(home, 'engines'))).toEqual([])
+})
+
+it('links that an engine leaves lead to nothing', async () => {
+  mkdirSync(join(home, 'others', 'folder'), { recursive: true })
+  fill(join(home, 'others', 'folder'), 1)
+  mkdirSync(join(slot, 'own'))
+  symlinkSync(join(home, 'others'), join(slot, 'own', 'link'))
+  symlinkSync(join(home, 'others', 'folder', 'f0'), join(slot, 'file'))
+  await makeEmpty(join(home, 'engines'))
+  expect(readdirSync(join(home, 'engines'))).toEqual([])
+  expect(readdirSync(join(home, 'others', 'folder'))).toEqual(['f0'])
+})
+
+it('what was left before is removed too, and what is too deep stays', async () => {
+  mkdirSync(join(home, 'engines', 'left-1', 'a', 'b'), { recursive: true })
+  mkdirSync(join(slot, ...Array<string>(200).fill('d')), { recursive: true })
+  await makeEmpty(join(home, 'engines'))
+  expect(readdirSync(join(home, 'engines'))).toEqual([expect.stringMatching(/^left-[0-9a-f-]+$/)])
+})
+
+it('of a folder of temporary files so many are looked at, whoever fills it', () => {
+  expect(spilledBytes(join(home, 'none'))).toBe(0)
+  fill(slot, 3)
+  expect(spilledBytes(slot)).toBe(3)
+  fill(slot, 600)
+  expect(spilledBytes(slot)).toBe(512)
+})

@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest'
+import { statusOf, type StatusParts } from '../../../src/processes/coordinator/server-status.ts'
+
+const lag = { events: 3, oldestMillis: 40 }
+const parts = (given: Partial<StatusParts> = {}): StatusParts => ({
+  health: { log: 'up', database: 'up' },
+  projection: { lag: async () => lag, condition: { kind: 'following' } },
+  restarts: () => [
+    { process: 'coordinator', reason: 'exit', count: 2 },
+    { process: 'coordinator', reason: 'hang', count: 1 },
+    { process: 'worker', reason: 'exit', count: 7 },
+  ],
+  workers: { nodes: () => [{ state: 'active' }, { state: 'suspect' }, { state: 'active' }] as never },
+  writing: { deadLetters: () => 5, openQueries: () => 6 },
+  ...given,
+})
+
+describe('the status of a coordinator', () => {
+  it('is what its parts say', async () => {
+    expect(await statusOf(parts())).toEqual({
+      log: 'up',
+      database: 'up',
+      lag,
+      projection: { state: 'following' },
+      deadLetters: 5,
+      restarts: 3,
+      workers: { active: 2, suspect: 1, failed: 0 },
+      openQueries: 6,
+    })
+  })
+
+  it('of a follower says nothing of what only the writer knows', async () => {
+    const status = await statusOf(parts({ writing: undefined, projection: { lag: async () => lag } }))
+    expect(status).toMatchObject({ deadLetters: 0, openQueries: 0, lag })
+    expect(status).not.toHaveProperty('projection')
+  })
+
+  it('tells what is down without the lag, which nobody can say then', async () => {
+    const health = { log: 'down', database: 'up' } as const
+    const never = { lag: () => new Promise<never>(() => {}) }
+    const refused = { lag: () => Promise.reject(new Error('away')) }
+    for (const projection of [never, refused]) {
+      const status = await statusOf(parts({ health, projection, lagWaitMs: 1 }))
+      expect(status).toMatchObject({ log: 'down' })
+      expect(status).not.toHaveProperty('lag')
+    }
+  })
+
+  it('says since when and why a projection has stopped', async () => {
+    const condition = { kind: 'stopped', since: '2026-01-01T00:00:00.000Z', reason: 'another log' } as const
+    expect(await statusOf(parts({ projection: { lag: async () => lag, condition } }))).toMatchObject({
+      projection: { state: 'stopped', since: condition.since, reason: 'another log' },
+    })
+  })
+})

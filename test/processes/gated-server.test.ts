@@ -1,0 +1,179 @@
+import { once } from 'node:events'
+import { Agent, request } from 'node:http'
+import { connect, type AddressInfo, type Socket } from 'node:net'
+import { describe, expect, it } from 'vitest'
+import { createGatedServer, type GatedServer, type RefusedConnection } from '../../src/processes/gated-server.ts'
+import { loadConfig } from '../../src/config/load-config.ts'
+import { sendProblem, toProblem } from '../../src/protocol/edge/problem.ts'
+import { readBody } from '../../src/protocol/edge/request-body.ts'
+import { waitUntil } from '../support/quipu-process.ts'
+import { exchange } from '../support/raw-socket.ts'
+
+async function listening(gate: GatedServer): Promise<number> {
+  await new Promise<void>((resolve) => gate.server.listen(0, '127.0.0.1', resolve))
+  return (gate.server.address() as AddressInfo).port
+}
+
+function get(port: number, path: string, agent?: Agent): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const sent = request({ port, host: '127.0.0.1', path, ...(agent && { agent }) }, (response) => {
+      let text = ''
+      response.setEncoding('utf8').on('data', (part: string) => (text += part))
+      response.once('end', () => resolve(text))
+    })
+    sent.once('error', reject)
+    sent.end()
+  })
+}
+
+it('answers what waited before it was open, and what may be answered early at once', async () => {
+  const gate = createGatedServer(loadConfig([], {}), (request, response) => {
+    if (request.url !== '/early') return false
+    response.end('early')
+    return true
+  })
+  const port = await listening(gate)
+  const waiting = get(port, '/late')
+  expect(await get(port, '/early')).toBe('early')
+  gate.open((request, response) => response.end(`open ${request.url}`))
+  expect(await waiting).toBe('open /late')
+  expect(await get(port, '/early')).toBe('open /early')
+  await gate.close()
+})
+
+it('closes when the answers under way are out, although their clients keep connections', async () => {
+  const gate = createGatedServer(loadConfig([], {}), () => false)
+  const port = await listening(gate)
+  let answer = () => {}
+  gate.open((_request, response) => (answer = () => response.end('at last')))
+  const agent = new Agent({ keepAlive: true })
+  const waiting = get(port, '/', agent)
+  await new Promise((resolve) => gate.server.once('request', resolve))
+  const closed = gate.close()
+  answer()
+  expect(await waiting).toBe('at last')
+  await closed
+  await expect(get(port, '/')).rejects.toThrow('ECONNREFUSED')
+  agent.destroy()
+})
+
+it('closes although a client goes on asking on the same connection', async () => {
+  const gate = createGatedServer(loadConfig([], {}), () => false)
+  const port = await listening(gate)
+  gate.open((_request, response) => void setTimeout(() => response.end('again'), 5))
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  let answers = 0
+  const polling = (async () => {
+    for (;;) {
+      await get(port, '/', agent)
+      answers++
+    }
+  })()
+  await waitUntil('the client polls', () => answers > 3)
+  await gate.close()
+  // Reset: the request crossed the end of its idle connection.
+  await expect(polling).rejects.toThrow(/ECONNREFUSED|ECONNRESET|socket hang up/)
+  agent.destroy()
+})
+
+/** Whether the server takes a connection and keeps it. */
+async function connected(port: number): Promise<Socket | undefined> {
+  const socket = connect({ port, host: '127.0.0.1' })
+  socket.on('error', () => {})
+  socket.write('GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  const kept = await Promise.race([once(socket, 'data').then(() => true), once(socket, 'close').then(() => false)])
+  if (kept) return socket
+  socket.destroy()
+  return undefined
+}
+
+describe('a client that takes its time', () => {
+  const slow = loadConfig([], { QUIPU_REQUEST_HEAD_MS: '300ms', QUIPU_REQUEST_MS: '600ms' })
+  const at = (port: number): string => `http://127.0.0.1:${port}`
+
+  it('over the headers is cut off, and one that says nothing', async () => {
+    const gate = createGatedServer(slow, () => false)
+    gate.open((_request, response) => response.end('never'))
+    const port = await listening(gate)
+    expect((await exchange(at(port), 'GET / HTTP/1.1\r\nHost: localhost\r\nX-A: ')).statuses).toEqual([408])
+    expect((await exchange(at(port), '')).statuses.filter((status) => status !== 408)).toEqual([])
+    await gate.close()
+  })
+
+  it('over the body is cut off', async () => {
+    const gate = createGatedServer(slow, () => false)
+    gate.open((request, response) => {
+      readBody(request, 1000).then(
+        () => response.end('never'),
+        (error: unknown) => sendProblem(request, response, toProblem(error)),
+      )
+    })
+    const port = await listening(gate)
+    const head = 'POST / HTTP/1.1\r\nHost: localhost\r\n'
+    for (const body of ['Content-Length: 10\r\n\r\nhalf', 'Transfer-Encoding: chunked\r\n\r\n4\r\nhal'])
+      expect((await exchange(at(port), head + body)).text).not.toContain('never')
+    await gate.close()
+  })
+
+  it('does not end who waits for his answer', async () => {
+    const gate = createGatedServer(slow, () => false)
+    gate.open((_request, response) => void setTimeout(() => response.end('at last'), 2_500))
+    const port = await listening(gate)
+    expect(await get(port, '/')).toBe('at last')
+    await gate.close()
+  })
+})
+
+it('closes connections beyond those that one address may have, and takes others once there is room', async () => {
+  const gate = createGatedServer(loadConfig([], { QUIPU_CONNECTIONS_PER_ADDRESS: '8' }), () => false)
+  gate.open((_request, response) => void response.write('held'))
+  const port = await listening(gate)
+  const held = await Promise.all(Array.from({ length: 8 }, () => connected(port)))
+  expect(held.filter((one) => one === undefined)).toEqual([])
+  expect(await connected(port)).toBeUndefined()
+  const refused: RefusedConnection[] = []
+  gate.tellRefused((reason) => void refused.push(reason))
+  // Who was refused before there was anybody to tell counts too.
+  expect(refused).toEqual(['address_connections'])
+  expect(await connected(port)).toBeUndefined()
+  expect(refused).toEqual(['address_connections', 'address_connections'])
+  held[0]!.destroy()
+  await waitUntil('there is room', async () => {
+    const next = await connected(port)
+    held.push(next)
+    return next !== undefined
+  })
+  for (const socket of held) socket?.destroy()
+  await gate.close()
+})
+
+it('closes connections beyond those it may have in all', async () => {
+  const gate = createGatedServer(loadConfig([], { QUIPU_CONNECTIONS: '16' }), () => false)
+  gate.open((_request, response) => void response.write('held'))
+  const port = await listening(gate)
+  const held = await Promise.all(Array.from({ length: 16 }, () => connected(port)))
+  expect(held.filter((one) => one === undefined)).toEqual([])
+  const refused: RefusedConnection[] = []
+  gate.tellRefused((reason) => void refused.push(reason))
+  expect(await connected(port)).toBeUndefined()
+  await waitUntil('it is told', () => refused.length > 0)
+  expect(new Set(refused)).toEqual(new Set(['connections']))
+  for (const socket of held) socket?.destroy()
+  await gate.close()
+})
+
+it('answers no more requests ahead on one connection than a client has reason to send', async () => {
+  let taken = 0
+  const gate = createGatedServer(loadConfig([], {}), () => false)
+  gate.open((_request, response) => {
+    taken++
+    response.once('close', () => {})
+  })
+  const port = await listening(gate)
+  const socket = connect({ port, host: '127.0.0.1' })
+  socket.on('error', () => {})
+  socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(1000))
+  await once(socket, 'close')
+  expect(taken).toBe(32)
+  await gate.close()
+})

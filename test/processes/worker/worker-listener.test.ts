@@ -1,0 +1,85 @@
+import { once } from 'node:events'
+import { createServer, request as httpRequest } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, describe, expect, it } from 'vitest'
+import { createWorkerListener } from '../../../src/processes/worker/worker-listener.ts'
+import { createPendingMeters, type Meters } from '../../../src/telemetry/meters.ts'
+import { noSpans } from '../../../src/telemetry/span.ts'
+
+const closing: (() => void)[] = []
+afterEach(() => closing.splice(0).forEach((close) => close()))
+
+/** A worker's listener over tasks that are there for `/v1/task` alone, and break at `/v1/task/broken`. */
+async function bed() {
+  const told: { bugs: unknown[]; counted: unknown[] } = { bugs: [], counted: [] }
+  const meters: Meters = {
+    ...createPendingMeters(),
+    count: (name, labels) => void told.counted.push([name, labels]),
+    text: async () => ({ contentType: 'text/plain', body: 'the figures' }),
+  }
+  const server = createServer(
+    createWorkerListener({
+      policy: { authenticated: false, publicHosts: [] },
+      tasks(request, response) {
+        if (request.url === '/v1/task/broken') throw new TypeError('a bug')
+        if (request.url !== '/v1/task') return false
+        response.end('the tasks')
+        return true
+      },
+      info: () => ({ coordinator: false }),
+      meters: () => meters,
+      spans: () => noSpans,
+      onError: (error) => told.bugs.push(error),
+    }),
+  )
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  closing.push(
+    () => void server.closeAllConnections(),
+    () => void server.close(),
+  )
+  const { port } = server.address() as AddressInfo
+  const ask = async (path: string, { method = 'GET', headers = {} } = {}) => {
+    const request = httpRequest({ port, host: '127.0.0.1', path, method, headers, agent: false })
+    request.end()
+    const [response] = (await once(request, 'response')) as [NodeJS.ReadableStream & { statusCode: number }]
+    let body = ''
+    for await (const part of response) body += String(part)
+    return { status: response.statusCode, body }
+  }
+  return { ask, told }
+}
+
+describe('what a worker answers', () => {
+  it('is tasks, how it does, and its figures', async () => {
+    const { ask } = await bed()
+    expect(await ask('/v1/task')).toEqual({ status: 200, body: 'the tasks' })
+    expect(await ask('/v1/info')).toEqual({ status: 200, body: '{"coordinator":false}' })
+    expect(await ask('/metrics')).toEqual({ status: 200, body: 'the figures' })
+  })
+
+  it('is nothing else, however it is asked', async () => {
+    const { ask, told } = await bed()
+    for (const [path, method] of [
+      ['/v1/statement', 'POST'],
+      ['/v1/info', 'DELETE'],
+      ['/ui', 'GET'],
+    ] as const)
+      expect((await ask(path, { method })).status).toBe(404)
+    expect(told.bugs).toEqual([])
+  })
+
+  it('is no page of another site’s to ask, which is counted', async () => {
+    const { ask, told } = await bed()
+    expect((await ask('/v1/info', { headers: { host: 'evil.example' } })).status).toBe(403)
+    expect(told.counted).toContainEqual(['httpRefusals', { reason: 'origin' }])
+  })
+
+  it('of a bug is 500 without its text, and it is told of', async () => {
+    const { ask, told } = await bed()
+    const { status, body } = await ask('/v1/task/broken')
+    expect(status).toBe(500)
+    expect(body).not.toContain('a bug')
+    expect(told.bugs).toEqual([new TypeError('a bug')])
+  })
+})

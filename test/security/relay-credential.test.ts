@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest'
+import { createRelayVerifier, openRelayClock, sealRelay } from '../../src/security/relay-credential.ts'
+
+const KEY = Buffer.alloc(32, 7)
+const call = { method: 'POST', target: '/v1/statement?x=1', bodyDigest: 'digest' }
+const START = 1_700_000_000_000
+
+const sealed = (epoch: number, now: number, claims = { clientAddress: '10.0.0.1' }) =>
+  sealRelay(KEY, call, claims, { epoch, now })
+
+describe('a credential that was captured', () => {
+  it('is accepted once by the process it is for', () => {
+    const verifier = createRelayVerifier(KEY, 4, () => START)
+    const { credential } = sealed(4, START)
+    expect(verifier.verify(credential, call)).toEqual({
+      kind: 'accepted',
+      bodyDigest: 'digest',
+      claims: { clientAddress: '10.0.0.1' },
+    })
+    expect(verifier.verify(credential, call)).toEqual({ kind: 'replayed' })
+  })
+
+  it('is refused by the process after a restart, which remembers no nonce: each writes in an epoch of its own', () => {
+    const { credential } = sealed(4, START)
+    expect(createRelayVerifier(KEY, 4, () => START).verify(credential, call).kind).toBe('accepted')
+    for (const after of [3, 5, 6]) {
+      const verifier = createRelayVerifier(KEY, after, () => START)
+      expect(verifier.verify(credential, call)).toEqual({ kind: 'epoch' })
+    }
+  })
+
+  it('is refused in the same epoch for as long as its time would do, and by its time from then on', () => {
+    let now = START
+    const verifier = createRelayVerifier(KEY, 4, () => now)
+    // By a clock that is ahead: it would do for as long as can be.
+    const { credential } = sealed(4, START + 29_000)
+    expect(verifier.verify(credential, call).kind).toBe('accepted')
+    for (; now <= START + 120_000; now += 500) {
+      // Others come meanwhile, and let the oldest nonces go.
+      expect(verifier.verify(sealed(4, now).credential, call).kind).toBe('accepted')
+      expect(['replayed', 'clock']).toContain(verifier.verify(credential, call).kind)
+    }
+  })
+
+  it.each([
+    ['another method', { ...call, method: 'DELETE' }],
+    ['another target', { ...call, target: '/v1/statement?x=2' }],
+  ])('is none for %s', (_name, other) => {
+    expect(createRelayVerifier(KEY, 4, () => START).verify(sealed(4, START).credential, other).kind).toBe('forged')
+  })
+
+  it.each(['', '.', 'a.b', 'a.b.c', '\u0000', `${'x'.repeat(100_000)}.y`])('is none as %j', (credential) => {
+    expect(createRelayVerifier(KEY, 4, () => START).verify(credential, call)).toEqual({ kind: 'forged' })
+  })
+
+  it('is none of another key', () => {
+    const { credential } = sealRelay(Buffer.alloc(32, 8), call, {}, { epoch: 4, now: START })
+    expect(createRelayVerifier(KEY, 4, () => START).verify(credential, call).kind).toBe('forged')
+  })
+})
+
+it('tells its time to who asks with a key and another clock, and to nobody else', () => {
+  const { credential, nonce } = sealed(4, START - 60_000)
+  const verdict = createRelayVerifier(KEY, 4, () => START).verify(credential, call)
+  expect(verdict.kind).toBe('clock')
+  const { clock } = verdict as { clock: string }
+  expect(openRelayClock(KEY, clock, nonce)).toBe(START)
+  expect(openRelayClock(KEY, clock, 'another nonce')).toBeUndefined()
+  expect(openRelayClock(Buffer.alloc(32), clock, nonce)).toBeUndefined()
+})

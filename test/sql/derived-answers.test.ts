@@ -1,0 +1,59 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { EngineError } from '../../src/shared/engine-error.ts'
+import { compareAnswers } from '../support/corpus.ts'
+import { openLibraryRunner, type LibraryRunner } from '../support/library-runner.ts'
+import { literalsToColumns } from '../support/literals-to-columns.ts'
+
+/** What Trino answers by its rules: not recorded from a server, as the corpus is, but derived from its semantics. */
+interface Derived {
+  readonly sql: string
+  readonly types?: readonly string[]
+  readonly rows?: readonly (readonly unknown[])[]
+  /** The name of an error. */
+  readonly error?: string
+  /** `false`: its literals must stay. */
+  readonly columns?: false
+}
+
+const folder = new URL('derived/', import.meta.url)
+const topics = readdirSync(folder).map((file) => file.replace('.jsonl', ''))
+
+const entriesOf = (topic: string): readonly Derived[] =>
+  readFileSync(new URL(`${topic}.jsonl`, folder), 'utf8')
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as Derived)
+
+describe('answers derived from Trino, of literals and of columns', { timeout: 900_000 }, () => {
+  let runner: LibraryRunner
+  beforeAll(async () => {
+    runner = await openLibraryRunner()
+  })
+  afterAll(() => runner.close())
+
+  it.each(topics)('%s', async (topic) => {
+    const differing: string[] = []
+    for (const entry of entriesOf(topic)) {
+      const columns = entry.columns === false ? undefined : literalsToColumns(entry.sql)
+      for (const sql of columns === undefined ? [entry.sql] : [entry.sql, columns]) {
+        const difference = await differenceOf(sql, entry)
+        if (difference !== undefined) differing.push(`${sql}\n    ${difference}`)
+      }
+    }
+    expect(differing).toEqual([])
+  })
+
+  async function differenceOf(sql: string, { types, rows, error }: Derived): Promise<string | undefined> {
+    try {
+      const answer = await runner.run(sql)
+      if (error !== undefined) return `succeeded, expected ${error}`
+      const columns = answer.columns.map(({ name, type }, i) => ({ name, type: types?.[i] ?? type }))
+      return compareAnswers({ id: '', sql, columns, rows: rows ?? [] }, answer)
+    } catch (caught) {
+      const name = caught instanceof EngineError ? caught.errorName : 'not an EngineError'
+      if (name === error) return undefined
+      return `${name}: ${caught instanceof Error ? caught.message : String(caught)}`
+    }
+  }
+})

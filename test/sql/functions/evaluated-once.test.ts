@@ -1,0 +1,211 @@
+import { describe, expect, it } from 'vitest'
+import { EngineError } from '../../../src/shared/engine-error.ts'
+import type { CallExpr, Expr, LambdaArgumentExpr } from '../../../src/sql/analyzer/tree.ts'
+import type { ArgumentType } from '../../../src/sql/functions/bind-signature.ts'
+import { requireCast } from '../../../src/sql/functions/casts.ts'
+import { functionFamilies } from '../../../src/sql/functions/function-table.ts'
+import { resolveArithmetic, resolveComparison } from '../../../src/sql/functions/operators.ts'
+import { resolveDefinition, resolveFunction } from '../../../src/sql/functions/resolve-function.ts'
+import { parseSignature } from '../../../src/sql/functions/signature.ts'
+import { costOfSql } from '../../../src/sql/renderer/macro-cost.ts'
+import { renderExpr } from '../../../src/sql/renderer/render-expression.ts'
+import type { RenderState } from '../../../src/sql/renderer/render-state.ts'
+import { plainName, toText, type Sql } from '../../../src/sql/text/sql.ts'
+import { parseTypeText } from '../../../src/sql/types/type-names.ts'
+import { BIGINT, BOOLEAN, type SqlType } from '../../../src/sql/types/sql-type.ts'
+import { typeOf } from '../../support/sql-samples.ts'
+import { openTableRunner } from '../../support/table-runner.ts'
+
+// An argument that gives another value each time, as random() does, is calculated once: not twice by a rendering that names
+// it twice or a macro that does, nor for each item of a list by a lambda.
+
+function newState(): RenderState {
+  let names = 0
+  return {
+    session: { timeZone: 'UTC', startTimeMillis: 0, user: 'somebody' },
+    names: { fresh: () => plainName(`v${names++}`) },
+    needed: new Set(),
+    scans: [],
+    lambdaArguments: new Map(),
+    weights: new WeakMap(),
+    argumentWeights: new Map(),
+    columnNames: new Map(),
+    depth: { now: 0 },
+    tableNames: new Map(),
+    rowPerGroup: new WeakSet(),
+    inQueryOfRow: new WeakSet(),
+    raisingColumns: new Set(),
+    renderQuery: () => {
+      throw new Error('There is no query')
+    },
+  }
+}
+
+const random = resolveFunction('random', [])
+
+/** A value that changes, found again in what is rendered by its piece. */
+function changing(type: SqlType, piece: Sql): Expr {
+  return { kind: 'call', type, arguments: [], function: { ...random, resultType: type, render: () => piece } }
+}
+
+/** Arguments of the expression that are not calculated just once. */
+function repeatedIn(expr: Expr, pieces: readonly Sql[]): string[] {
+  let rendered: Sql
+  try {
+    rendered = renderExpr(newState(), expr)
+  } catch (error) {
+    // Formats and units that must be literals.
+    if (error instanceof EngineError) return []
+    throw error
+  }
+  const { uses, loops } = costOfSql(rendered, pieces)
+  return pieces.flatMap((_, i) => (uses[i]! > 1 || loops[i]! ? [`argument ${i} in ${toText(rendered)}`] : []))
+}
+
+function castOf(value: Expr, type: SqlType, safe: boolean): Expr {
+  requireCast(value.type, type)
+  return { kind: 'cast', type, value, safe }
+}
+
+const pieceOf = (i: number): Sql => plainName(`changing${i}`)
+
+describe('an argument is calculated once', () => {
+  const variables = [
+    'bigint',
+    'double',
+    'varchar',
+    'timestamp(3) with time zone',
+    'array(double)',
+    'map(varchar,bigint)',
+  ]
+  const overloads = Object.values(functionFamilies())
+    .flat()
+    .filter(({ kind }) => kind === 'scalar')
+
+  it.each(overloads.map((each) => [each.signature, each] as const))('%s', (signature, definition) => {
+    const { parameters, variables: own } = parseSignature(signature)
+    const repeated = (own.length === 0 ? ['bigint'] : variables).flatMap((variable) => {
+      const type = parseTypeText(variable)
+      const given = parameters.map((pattern): ArgumentType => {
+        if (pattern.kind !== 'function') return { kind: 'value', type: typeOf(pattern, type) }
+        return {
+          kind: 'lambda',
+          parameterCount: pattern.parameters.length,
+          bodyType: () => typeOf(pattern.result, type),
+        }
+      })
+      const resolved = resolveDefinition(definition, given)
+      if (resolved === undefined) return []
+      const pieces: Sql[] = []
+      const args = parameters.map((pattern, i): Expr => {
+        if (pattern.kind !== 'function') {
+          pieces.push(pieceOf(i))
+          return changing(resolved.argumentTypes[i]!, pieces.at(-1)!)
+        }
+        const result = typeOf(pattern.result, type)
+        const names = pattern.parameters.map((parameter, at): LambdaArgumentExpr => {
+          return { kind: 'lambdaArgument', type: typeOf(parameter, type), id: 100 + 10 * i + at }
+        })
+        return {
+          kind: 'lambda',
+          type: result,
+          parameters: names,
+          body: { kind: 'constant', type: result, value: null },
+        }
+      })
+      const call: CallExpr = { kind: 'call', type: resolved.resultType, function: resolved, arguments: args }
+      return repeatedIn(call, pieces)
+    })
+    expect(repeated).toEqual([])
+  })
+
+  const operands = ['bigint', 'double', 'decimal(20,2)', 'varchar', 'timestamp(3) with time zone', 'array(double)', 'row(bigint,double)', 'map(varchar,bigint)'] // prettier-ignore
+  it.each(operands)('in operators and predicates over %s', (name) => {
+    const type = parseTypeText(name)
+    const pieces = [0, 1, 2, 3].map(pieceOf)
+    const [a, b, c, d] = pieces.map((piece) => changing(type, piece)) as [Expr, Expr, Expr, Expr]
+    const found: string[] = []
+    const check = (make: () => Expr): void => {
+      try {
+        found.push(...repeatedIn(make(), pieces))
+      } catch (error) {
+        if (!(error instanceof EngineError)) throw error
+      }
+    }
+    for (const operator of ['=', '<>', '<', '<=', '>', '>=', 'IS DISTINCT FROM', 'IS NOT DISTINCT FROM'] as const) {
+      check(() => {
+        resolveComparison(operator, type, type)
+        return { kind: 'compare', type: BOOLEAN, operator, left: a, right: b }
+      })
+    }
+    for (const operator of ['+', '-', '*', '/', '%'] as const) {
+      check(() => {
+        const resolved = resolveArithmetic(operator, type, type)
+        return { kind: 'operator', name: operator, type: resolved.result, operator: resolved, left: a, right: b }
+      })
+    }
+    check(() => ({ kind: 'between', type: BOOLEAN, value: a, min: b, max: c }))
+    check(() => ({ kind: 'inList', type: BOOLEAN, value: a, values: [b, c, d] }))
+    check(() => ({ kind: 'not', type: BOOLEAN, value: { kind: 'inList', type: BOOLEAN, value: a, values: [b, c] } }))
+    check(() => ({ kind: 'coalesce', type, operands: [a, b, c] }))
+    for (const to of [
+      'varchar',
+      'varchar(3)',
+      'bigint',
+      'double',
+      'real',
+      'decimal(5,1)',
+      'json',
+      'date',
+      'timestamp(3)',
+    ]) {
+      check(() => castOf(a, parseTypeText(to), false))
+      check(() => castOf(a, parseTypeText(to), true))
+    }
+    expect(found).toEqual([])
+  })
+
+  it('in AND and OR whose later terms may fail', () => {
+    const pieces = [0, 1, 2].map(pieceOf)
+    const division = resolveArithmetic('/', BIGINT, BIGINT)
+    const one: Expr = { kind: 'constant', type: BIGINT, value: 1n }
+    const failing: Expr = {
+      kind: 'isNull',
+      type: BOOLEAN,
+      value: {
+        kind: 'operator',
+        name: '/',
+        type: BIGINT,
+        operator: division,
+        left: one,
+        right: changing(BIGINT, pieces[2]!),
+      },
+    }
+    for (const kind of ['and', 'or'] as const) {
+      const terms = [changing(BOOLEAN, pieces[0]!), changing(BOOLEAN, pieces[1]!), failing]
+      expect(repeatedIn({ kind, type: BOOLEAN, terms }, pieces)).toEqual([])
+    }
+  })
+
+  it('by an engine', async () => {
+    const runner = await openTableRunner()
+    await runner.createTable(
+      'n',
+      'SELECT a * 1000 + b AS id FROM UNNEST(sequence(0, 3)) x(a), UNNEST(sequence(1, 1000)) y(b)',
+    )
+    const none = [
+      'greatest(random(), 0.5e0) < 0.5e0',
+      'least(random(), 0.5e0) > 0.5e0',
+      'random(3) NOT IN (0, 1, 2)',
+      '1e0 NOT BETWEEN random() AND 1e0',
+      'nullif(random(2), 1) = 1',
+      'CASE random(2) WHEN 0 THEN false WHEN 1 THEN false ELSE true END',
+      'cardinality(array_distinct(repeat(random(), 5))) > 1',
+    ]
+    for (const condition of none) {
+      expect(await runner.outcome(`SELECT count_if(${condition}) FROM n`)).toEqual([[0]])
+      expect(await runner.outcome(`SELECT count(*) FROM n WHERE ${condition}`)).toEqual([[0]])
+    }
+    runner.close()
+  })
+})

@@ -1,0 +1,55 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { joniToV8, PatternError } from '../../../../src/sql/functions/regexp/joni-to-v8.ts'
+
+const matches = (pattern: string, text: string): string[] =>
+  [...text.matchAll(new RegExp(joniToV8(pattern).source, 'gv'))].map(([found]) => found)
+
+describe('a pattern of Joni in V8', () => {
+  it.each([
+    ['a.c', 'abc a\nc', ['abc']],
+    ['(?s)a.c', 'abc a\nc', ['abc', 'a\nc']],
+    ['(?i)straSSe', 'STRASSE', ['STRASSE']],
+    ['[[:alpha:]]+', 'ab1é', ['ab', 'é']],
+    ['[a-z&&[^aeiou]]+', 'quipu', ['q', 'p']],
+    [String.raw`\bé\w`, 'éa bé', ['éa']],
+    // Possessive and atomic: nothing is given back.
+    ['a++a', 'aaa', []],
+    ['(?>a+)b', 'aab', ['aab']],
+    [String.raw`(a)\1`, 'aaa', ['aa']],
+    [String.raw`\Qa.b\E`, 'a.b axb', ['a.b']],
+    ['a{2}', 'aaaaa', ['aa', 'aa']],
+  ])('%s in %j', (pattern, text, found) => {
+    expect(matches(pattern, text)).toEqual(found)
+  })
+
+  it.each([
+    ['[z-a]', 'empty range in char class'],
+    ['[a-c[z-y]]', 'empty range in char class'],
+    ['[\\t-\\x01]', 'invalid pattern'],
+    ['(?<=a)\\k<none>', 'invalid pattern'],
+    ['a{2,1}', 'upper is smaller than lower in repeat range'],
+    ['(a', 'end pattern with unmatched parenthesis'],
+    ['a)', 'unmatched close parenthesis'],
+  ])('%s is refused here, not by V8', (pattern, message) => {
+    expect(() => joniToV8(pattern)).toThrow(new PatternError(message))
+  })
+
+  it('whatever is written, either V8 takes it or it is refused by name', () => {
+    const pieces = fc.constantFrom(
+      ...String.raw`a z - [ ] ^ && \d \p{L} \p{Xx} \k<n> ( (?<n> (?: (?= ) | * + ? {2} {3,1} . $ \Q \1 é 😀 [:alpha:]`.split(
+        ' ',
+      ),
+    )
+    fc.assert(
+      fc.property(fc.array(pieces, { maxLength: 12 }), (parts) => {
+        try {
+          new RegExp(joniToV8(parts.join('')).source, 'v')
+        } catch (error) {
+          expect(error).toBeInstanceOf(PatternError)
+        }
+      }),
+      { numRuns: 3000 },
+    )
+  })
+})

@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest'
+import { createSqlFrontEnd } from '../../../src/sql/create-front-end.ts'
+import { fixedMetadata, recordedSession } from '../../support/sql/fixed-metadata.ts'
+
+const frontEnd = createSqlFrontEnd()
+
+async function shapeOf(sql: string) {
+  const analyzed = await frontEnd.analyzeStatement(sql, recordedSession(), fixedMetadata)
+  if (analyzed.kind !== 'query') throw new Error(`${sql} is ${analyzed.kind}`)
+  const { streams, risky, simple } = analyzed.query
+  return { streams, risky, simple }
+}
+
+const chain = (tables: number): string =>
+  `SELECT count(*) FROM ${Array.from({ length: tables }, (_, i) => `nation t${i}`).join(', ')}`
+
+describe('what the planner may assume of a query', () => {
+  it.each([
+    ['SELECT name FROM nation', { streams: true, risky: false, simple: true }],
+    ["SELECT upper(name) FROM nation WHERE name LIKE 'A%'", { streams: true, risky: false, simple: true }],
+    ['SELECT 1', { streams: false, risky: false, simple: true }],
+    ['SELECT name FROM nation ORDER BY 1', { streams: false, risky: false, simple: true }],
+    ['SELECT name FROM nation LIMIT 1', { streams: false, risky: false, simple: true }],
+    ['SELECT count(*) FROM nation', { streams: false, risky: false, simple: true }],
+    ['SELECT row_number() OVER () FROM nation', { streams: false, risky: false, simple: true }],
+    ['SELECT name FROM nation UNION ALL SELECT name FROM region', { streams: false, risky: false, simple: true }],
+    // A function that makes large values of small ones.
+    ["SELECT lpad(name, 100, 'x') FROM nation", { streams: true, risky: true, simple: false }],
+    ['SELECT max(cardinality(repeat(1, 5))) FROM nation', { streams: false, risky: true, simple: false }],
+    ["SELECT 1 WHERE EXISTS (SELECT rpad('a', 9, 'b'))", { streams: false, risky: true, simple: false }],
+    // Rows that come of one row.
+    ['SELECT x FROM nation CROSS JOIN UNNEST(ARRAY[1, 2]) u(x)', { streams: true, risky: true, simple: false }],
+    ['SELECT transform(ARRAY[1], x -> x) FROM nation', { streams: true, risky: true, simple: false }],
+    [
+      'WITH RECURSIVE t(n) AS (VALUES 1 UNION ALL SELECT n + 1 FROM t WHERE n < 3) SELECT * FROM t',
+      { streams: false, risky: true, simple: false },
+    ],
+  ])('%s', async (sql, shape) => {
+    expect(await shapeOf(sql)).toEqual(shape)
+  })
+
+  it('many joins are not simple, very many are risky', async () => {
+    expect(await shapeOf(chain(6))).toMatchObject({ risky: false, simple: true })
+    expect(await shapeOf(chain(7))).toMatchObject({ risky: false, simple: false })
+    expect(await shapeOf(chain(21))).toMatchObject({ risky: false })
+    expect(await shapeOf(chain(22))).toMatchObject({ risky: true })
+  })
+
+  it('a function that a query declares grows by what it does, whatever its name', async () => {
+    const declared = 'WITH FUNCTION repeat(x bigint) RETURNS bigint RETURN x + 1 SELECT repeat(nationkey) FROM nation'
+    expect(await shapeOf(declared)).toMatchObject({ risky: false })
+    const growing = "WITH FUNCTION f(x bigint) RETURNS varchar RETURN lpad('', x, 'a') SELECT f(nationkey) FROM nation"
+    expect(await shapeOf(growing)).toMatchObject({ risky: true, simple: false })
+    const outer =
+      "WITH FUNCTION f(x bigint) RETURNS varchar RETURN lpad('', x, 'a'), FUNCTION g(x bigint) RETURNS varchar RETURN f(x) SELECT g(nationkey) FROM nation"
+    expect(await shapeOf(outer)).toMatchObject({ risky: true, simple: false })
+  })
+})

@@ -1,0 +1,176 @@
+import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { engineIds, groupsOfParents, idOfSlot, isEngineGroup } from '../../src/supervisor/engine-ids.ts'
+import { launchEngines, type EngineLaunch } from '../../src/supervisor/engine-launch.ts'
+import type { AskEngine, EngineTold } from '../../src/supervisor/messages.ts'
+import { commandOf, usersOf } from '../support/process-users.ts'
+import { isAlive, waitUntil } from '../support/quipu-process.ts'
+
+/** What runs as a user now. */
+function processesOf(user: number): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && isAlive(Number(name)))
+    .map(Number)
+    .filter((pid) => {
+      try {
+        return usersOf(pid).uids[0] === user
+      } catch {
+        return false
+      }
+    })
+}
+
+let home: string
+let launch: EngineLaunch | undefined
+let told: EngineTold[]
+const idsOf = (dataDir: string, standby = false) =>
+  engineIds({ dataDir, tablesDir: join(dataDir, 'tables'), standby, processes: 2, slots: 3 })!
+
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'quipu-launcher-'))
+  chmodSync(home, 0o755)
+  told = []
+})
+afterEach(async () => {
+  launch?.stop()
+  await launch?.gone
+  launch = undefined
+  rmSync(home, { recursive: true, force: true })
+})
+
+describe('users of engines', () => {
+  it('are the same at every start, and others for each folder, process, slot and stand-by', () => {
+    const ids = idsOf(home)
+    expect(idsOf(home)).toEqual(ids)
+    const all = [ids, idsOf(join(home, 'other')), idsOf(home, true)].flatMap((one) =>
+      [0, 1].flatMap((number) => [0, 1, 2].map((slot) => idOfSlot(one, number, slot))),
+    )
+    expect(new Set(all).size).toBe(18)
+    expect(all.every(isEngineGroup)).toBe(true)
+    expect(all).not.toContain(ids.gate)
+    expect(groupsOfParents(ids, 2)).toEqual([ids.gate, ...all.slice(0, 6)])
+    expect([0, 1000, 65_534, process.getgid!()].some(isEngineGroup)).toBe(false)
+  })
+
+  it('are none where there is no room for all of them', () => {
+    const use = { dataDir: home, tablesDir: home, standby: false, slots: 1000 }
+    expect(engineIds({ ...use, processes: 2 })).toBeDefined()
+    expect(engineIds({ ...use, processes: 1000 })).toBeUndefined()
+  })
+})
+
+describe.runIf(process.getuid?.() === 0)('the launcher', () => {
+  function launcher(text = `process.stderr.write('at work'); setInterval(() => {}, 1000)`): EngineLaunch {
+    const program = join(home, 'program.mjs')
+    writeFileSync(program, text, { mode: 0o644 })
+    launch = launchEngines({
+      ids: idsOf(home),
+      folders: [join(home, 'a'), join(home, 'b')],
+      program: pathToFileURL(program).href,
+      functionsModule: '',
+    })
+    launch.hold()
+    return launch
+  }
+  const start = (slot: number, run: number): AskEngine => ({
+    do: 'start',
+    slot,
+    run,
+    dataKilobytes: 2 ** 22,
+    beatMs: 250,
+  })
+  const started = async (run: number): Promise<number> => {
+    const find = () => told.find((one) => one.type === 'started' && one.run === run)
+    await waitUntil(`run ${run} has started`, () => find() !== undefined)
+    const found = find()!
+    return found.type === 'started' ? found.pid : 0
+  }
+  const ended = (run: number) =>
+    waitUntil(`run ${run} has ended`, () => told.some((one) => one.type === 'ended' && one.run === run))
+
+  it('starts a slot as its user, ends it when asked, and what was there before', async () => {
+    const { ask, plan } = launcher()
+    const tell = (message: EngineTold) => void told.push(message)
+    ask(1, start(2, 7), tell)
+    const first = await started(7)
+    const user = idOfSlot(plan.ids, 1, 2)
+    await waitUntil('it is its user', () => usersOf(first).uids[0] === user)
+    expect(usersOf(first)).toEqual({
+      uids: [user, user, user, user],
+      gids: [user, plan.ids.gate].toSorted((a, b) => a - b),
+    })
+    ask(1, { do: 'kill', slot: 2, run: 6 }, tell)
+    ask(1, start(2, 8), tell)
+    await ended(7)
+    const second = await started(8)
+    expect([isAlive(first), isAlive(second)]).toEqual([false, true])
+    ask(1, { do: 'kill', slot: 2, run: 8 }, tell)
+    await ended(8)
+    expect(isAlive(second)).toBe(false)
+  })
+
+  it('takes nothing but whole numbers within its bounds', async () => {
+    const { ask } = launcher()
+    const tell = (message: EngineTold) => void told.push(message)
+    const good = start(0, 1)
+    const bad: unknown[] = [
+      { ...good, slot: 3 },
+      { ...good, slot: -1 },
+      { ...good, slot: 0.5 },
+      { ...good, slot: '0' },
+      { ...good, slot: [0] },
+      { ...good, run: 'x' },
+      { ...good, dataKilobytes: '1; id' },
+      { ...good, dataKilobytes: Number.NaN },
+      { ...good, beatMs: 0 },
+      { ...good, beatMs: { a: 1 } },
+      { ...good, do: 'exec' },
+      { do: 'kill' },
+      {},
+    ]
+    for (const one of bad) for (const number of [0, 1]) ask(number, one as AskEngine, tell)
+    for (const number of [2, -1, 0.5]) ask(number, good, tell)
+    // Asked last, answered alone.
+    ask(
+      0,
+      { ...good, run: 2, program: '/bin/true', folder: '/etc', env: { A: 'b' }, uid: 0 } as unknown as AskEngine,
+      tell,
+    )
+    await started(2)
+    expect(told).toHaveLength(1)
+  })
+
+  it('ends the engines of one process when that is gone, and all of them with itself', async () => {
+    const { ask, childEnded, stop, gone } = launcher()
+    const tell = (message: EngineTold) => void told.push(message)
+    ask(0, start(0, 1), tell)
+    ask(0, start(1, 2), tell)
+    ask(1, start(0, 3), tell)
+    const [a, b, c] = [await started(1), await started(2), await started(3)]
+    await childEnded(0)
+    expect([a, b, c].map(isAlive)).toEqual([false, false, true])
+    stop()
+    await gone
+    expect(isAlive(c)).toBe(false)
+  })
+
+  it.each(['STOP', 'KILL'])('ends what defends itself with SIG%s', async (name) => {
+    const { ask, plan } = launcher(
+      `import { spawn } from 'node:child_process'
+       spawn('/bin/sh', ['-c', 'while :; do kill -${name} -1; done'], { detached: true, stdio: 'ignore' })
+       spawn('/bin/sleep', ['600'], { detached: true, stdio: 'ignore' })`,
+    )
+    const tell = (message: EngineTold) => void told.push(message)
+    const user = idOfSlot(plan.ids, 0, 0)
+    const defends = () => processesOf(user).some((pid) => commandOf(pid).includes('while'))
+    ask(0, start(0, 1), tell)
+    // The engine itself may be its first victim.
+    await waitUntil('it defends itself', () => defends() || told.some(({ type }) => type === 'ended'))
+    ask(0, { do: 'kill', slot: 0, run: 1 }, tell)
+    await ended(1)
+    expect(processesOf(user)).toEqual([])
+  })
+})

@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { waitUntil } from './quipu-process.ts'
+import { repository } from './repository.ts'
+
+/** An engine that does what a test tells it, as whoever got past both of its walls could. */
+export interface EngineAgent {
+  readonly pid: number
+  readonly uid: number
+  readonly groups: readonly number[]
+  /** `<data>/worker-1/engines/0/`; of an engine that is a user of its own. */
+  readonly folder: string | undefined
+  /**
+   * Runs JavaScript in the engine's process: the body of an asynchronous function with `fs`, `net`, `child_process`, `folder`
+   * and `parameter`; what it returns comes back as JSON, what it throws as `{ error }`, its code.
+   */
+  run(body: string, parameter?: unknown): Promise<unknown>
+}
+
+/**
+ * A build whose engines load, beside what the front end brings, an agent that takes JavaScript from files.
+ * @returns the program to start, and the engines that have started so far
+ */
+export function buildWithAgents(folder: string): { readonly program: string; agents(): EngineAgent[] } {
+  const home = join(folder, 'build')
+  const orders = join(folder, 'orders')
+  mkdirSync(home)
+  chmodSync(home, 0o755)
+  mkdirSync(orders)
+  chmodSync(orders, 0o777)
+  cpSync(join(repository, 'dist'), join(home, 'dist'), { recursive: true })
+  for (const name of ['node_modules', 'etc', 'migrations']) symlinkSync(join(repository, name), join(home, name))
+  cpSync(join(repository, 'package.json'), join(home, 'package.json'))
+  const module = join(home, 'dist', 'sql', 'engine-module.js')
+  renameSync(module, join(home, 'dist', 'sql', 'real-engine-module.js'))
+  writeFileSync(
+    module,
+    `export { register, vocabulary } from './real-engine-module.js'
+import fs from 'node:fs'
+import net from 'node:net'
+import child_process from 'node:child_process'
+import { workerData } from 'node:worker_threads'
+const orders = ${JSON.stringify(orders)}
+const folder = workerData.channelFolder
+const write = (name, value) => {
+  fs.writeFileSync(orders + '/.' + name, JSON.stringify(value) ?? 'null', { mode: 0o666 })
+  fs.chmodSync(orders + '/.' + name, 0o666)
+  fs.renameSync(orders + '/.' + name, orders + '/' + name)
+}
+write(process.pid + '.agent', { pid: process.pid, uid: process.getuid(), groups: process.getgroups(), folder })
+const AsyncFunction = (async () => {}).constructor
+const done = new Set()
+setInterval(() => {
+  for (const name of fs.readdirSync(orders)) {
+    const [pid, id, kind] = name.split('.')
+    if (kind !== 'order' || pid !== String(process.pid) || done.has(id)) continue
+    done.add(id)
+    const { body, parameter } = JSON.parse(fs.readFileSync(orders + '/' + name, 'utf8'))
+    new AsyncFunction('fs', 'net', 'child_process', 'folder', 'parameter', body)(fs, net, child_process, folder, parameter)
+      .then((value) => write(pid + '.' + id + '.answer', { value }), (error) => write(pid + '.' + id + '.answer', { error: error.code ?? error.message }))
+  }
+}, 20)
+`,
+  )
+  const agentOf = (name: string): EngineAgent => {
+    const about = JSON.parse(readFileSync(join(orders, name), 'utf8')) as Omit<EngineAgent, 'run'>
+    return {
+      ...about,
+      folder: about.folder,
+      async run(body, parameter) {
+        const id = randomUUID()
+        const answer = join(orders, `${about.pid}.${id}.answer`)
+        const order = join(orders, `${about.pid}.${id}.order`)
+        // Under a name that is no order's until it is whole.
+        const unfinished = join(orders, `.${id}`)
+        writeFileSync(unfinished, JSON.stringify({ body, parameter }))
+        chmodSync(unfinished, 0o644)
+        renameSync(unfinished, order)
+        await waitUntil('the engine has answered', () => existsSync(answer))
+        const { value, error } = JSON.parse(readFileSync(answer, 'utf8')) as { value?: unknown; error?: string }
+        return error === undefined ? value : { error }
+      },
+    }
+  }
+  return {
+    program: join(home, 'dist', 'cli', 'quipu.js'),
+    agents: () =>
+      readdirSync(orders)
+        .filter((name) => /^\d+\.agent$/.test(name))
+        .map(agentOf),
+  }
+}

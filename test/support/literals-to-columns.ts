@@ -1,0 +1,21 @@
+const TYPED = '(?:date|timestamp|time|real|double|decimal|bigint|uuid|json|ipaddress|char)'
+const LITERAL = new RegExp(
+  `\\binterval\\s+'[^']*'\\s+\\w+(?:\\s+to\\s+\\w+)?|(?:\\b${TYPED}\\s+)?'(?:[^']|'')*'|\\b\\d+\\.\\d+\\b|\\b\\d+(?:\\.\\d+)?e\\d+\\b`,
+  'gi',
+)
+
+/**
+ * A query without FROM whose literals (all but whole numbers) are columns of a row that the engine reads from a table, so
+ * that it can calculate nothing ahead; undefined where there is nothing to turn.
+ */
+export function literalsToColumns(sql: string): string | undefined {
+  if (!/^select\b/i.test(sql) || /\bfrom\b(?!\s+')/i.test(sql.replaceAll(/'(?:[^']|'')*'/g, "''"))) return undefined
+  const columns: string[] = []
+  const turned = sql.replaceAll(LITERAL, (literal) => {
+    columns.push(`if(nationkey < 1, ${literal}) AS c${columns.length}`)
+    return `c${columns.length - 1}`
+  })
+  return columns.length === 0
+    ? undefined
+    : `${turned} FROM (SELECT ${columns.join(', ')} FROM tpch.tiny.nation WHERE nationkey < 1)`
+}

@@ -1,0 +1,141 @@
+import { createQueryAggregate } from '../../src/coordinator/query/query-aggregate.ts'
+import type { RunContext } from '../../src/coordinator/query/execution/run-context.ts'
+import type { WorkerStageDeps } from '../../src/coordinator/query/execution/worker-stage.ts'
+import type { TaskHub, TaskListener } from '../../src/coordinator/scheduler/task-hub.ts'
+import type { WorkerClient } from '../../src/coordinator/scheduler/worker-client.ts'
+import type { WorkerDirectory, WorkerNode } from '../../src/coordinator/scheduler/workers.ts'
+import type { Fragment } from '../../src/execution/api/fragment.ts'
+import type { TaskStatus } from '../../src/execution/api/task.ts'
+import type { TaskId } from '../../src/shared/ids.ts'
+import type { StagePlan } from '../../src/planner/stage-plan.ts'
+import { QUERY_ID, sampleData, taskStats } from './query-events.ts'
+import { MemoryLog } from './statement-bed.ts'
+import { Placement } from '../../src/coordinator/scheduler/placement.ts'
+
+/** What a worker says of a task; without more, that it has finished and gave nothing. */
+export function taskStatus(taskId: TaskId, changed: Partial<TaskStatus> = {}): TaskStatus {
+  return {
+    taskId,
+    instanceId: 'i',
+    version: 1,
+    state: 'FINISHED',
+    lastHeartbeat: '2026-01-02T03:04:05.000Z',
+    attempt: 0,
+    bufferState: 'FINISHED',
+    noMoreSplits: [],
+    pages: [],
+    batchesDone: [0],
+    batchesTotal: 1,
+    pagesSent: 0,
+    bufferedPages: 0,
+    stats: taskStats,
+    ...changed,
+  }
+}
+
+export const fragment: Fragment = {
+  sql: 'SELECT 1 AS c0',
+  scans: [],
+  output: [],
+  streams: false,
+  ordered: false,
+  estimate: { small: true },
+  risky: false,
+}
+
+/** A worker stage of a query that is planned, over ports that note what they are asked. */
+export async function createStageBed() {
+  const log = new MemoryLog()
+  const clock = { now: () => Date.now(), monotonicMs: () => performance.now() }
+  const aggregate = createQueryAggregate(QUERY_ID, log, clock, () => undefined)
+  await aggregate.execute([
+    { type: 'CreateQuery', data: sampleData.QueryCreated },
+    { type: 'PlanQuery', data: sampleData.QueryPlanned },
+  ])
+  const abort = new AbortController()
+  const listeners = new Map<TaskId, TaskListener>()
+  /** `POST 1.0 at http://w1` …, in order. */
+  const asked: string[] = []
+  const short = (taskId: TaskId): string => taskId.slice(QUERY_ID.length + 1)
+  const unexpected = (): never => {
+    throw new Error('Nobody asks for that here')
+  }
+  const client: WorkerClient = {
+    createTask: async (_url, taskId) => taskStatus(taskId),
+    getTask: async () => undefined,
+    deleteTask: async (url, taskId) => void asked.push(`DELETE ${short(taskId)} at ${url}`),
+    deleteTasks: unexpected,
+    fetchPage: async () => undefined,
+    acknowledge: unexpected,
+    taskNews: unexpected,
+    forward: unexpected,
+    close: () => {},
+  }
+  const nodes: WorkerNode[] = [{ nodeId: 'w1', url: 'http://w1' }]
+  const workers: WorkerDirectory = {
+    active: () => nodes,
+    byUrl: (url) => nodes.find((node) => node.url === url),
+    byId: (nodeId) => nodes.find((node) => node.nodeId === nodeId),
+    onChange: () => {},
+  }
+  const hub: TaskHub = {
+    listen: (_url, taskId, listener) => void listeners.set(taskId, listener),
+    forget: (_url, taskId) => void listeners.delete(taskId),
+    stop: () => {},
+  }
+  const asking: WorkerClient = {
+    ...client,
+    createTask: (url, taskId, update) => {
+      asked.push(`POST ${short(taskId)} at ${url}`)
+      return client.createTask(url, taskId, update)
+    },
+    getTask: (url, taskId) => {
+      asked.push(`GET ${short(taskId)} at ${url}`)
+      return client.getTask(url, taskId)
+    },
+    fetchPage: (url, page) => {
+      asked.push(`GET ${short(page.taskId)}/${page.token} at ${url}`)
+      return client.fetchPage(url, page)
+    },
+  }
+  const deps: WorkerStageDeps = {
+    log: log.asEventLog(),
+    clock,
+    client: asking,
+    hub,
+    workers,
+    maxAttempts: 4,
+    placement: new Placement({ workers, clock, workerWaitMs: 60_000 }),
+    limits: { queryRunMs: 1e6 },
+  }
+  const run: Partial<RunContext> = {
+    queryId: QUERY_ID,
+    user: 'alice',
+    startTimeMillis: 0,
+    sampled: false,
+    aggregate,
+    signal: abort.signal,
+    record: async (steps, pages) => void (await aggregate.execute(steps, pages)),
+    finish: () => () => [],
+    splitsOf: async (stage) => stage.splits,
+    spanOf: () => undefined,
+    onRunning: () => {},
+    onStats: () => {},
+    onPage: () => {},
+  }
+  const stage: StagePlan = { id: 1, fragment, distribution: 'single', inputs: [], splits: [] }
+  return {
+    deps,
+    run: run as RunContext,
+    stage,
+    /** Its answers are a test's to choose. */
+    client,
+    nodes,
+    asked,
+    listeners,
+    abort,
+    aggregate,
+    /** Types of the query's events after the plan. */
+    events: () => log.typesOf(QUERY_ID).slice(2),
+  }
+}

@@ -1,0 +1,111 @@
+import { DuckDBInstance } from '@duckdb/node-api'
+import type { ConnectorTable } from '../../src/connectors/spi/connector.ts'
+import { checkExpression, checkStatement } from '../../src/execution/engine/statement-wall.ts'
+import { languageSettings } from '../../src/execution/engine/sandbox.ts'
+import { createSqlFrontEnd } from '../../src/sql/create-front-end.ts'
+import { engineVocabulary } from '../../src/sql/engine-vocabulary.ts'
+import type { MetadataPort, RenderedQuery } from '../../src/sql/front-end.ts'
+import registerAll from '../../src/sql/functions/javascript/register.ts'
+import { translateError } from '../../src/sql/functions/runtime-errors.ts'
+import type { SessionContext } from '../../src/sql/session.ts'
+
+const session: SessionContext = {
+  queryId: '20240101_000000_00000_table',
+  user: 'somebody',
+  catalog: 'memory',
+  schema: 'default',
+  timeZone: 'UTC',
+  startTimeMillis: Date.UTC(2024, 5, 1),
+  properties: {},
+  preparedStatements: {},
+  transactionId: 'NONE',
+  roles: {},
+  clientCapabilities: ['PATH', 'PARAMETRIC_DATETIME', 'SESSION_AUTHORIZATION'],
+  headerFamily: 'Trino',
+}
+
+/** Statements over tables of a DuckDB in this process, with the settings, functions and walls of an engine. */
+export interface TableRunner {
+  /** A table with the rows of a query, as DuckDB stores them: nothing of it is known while a statement is planned. */
+  createTable(name: string, query: string): Promise<void>
+  /** The rows as they go to a client. @throws EngineError */
+  rows(sql: string): Promise<readonly (readonly unknown[])[]>
+  /** The rows, or the name and message of the error. */
+  outcome(sql: string): Promise<unknown>
+  /** DuckDB's text of the statement. */
+  rendered(sql: string): Promise<string>
+  close(): void
+}
+
+export async function openTableRunner(settings: readonly string[] = languageSettings): Promise<TableRunner> {
+  const instance = await DuckDBInstance.create(':memory:', { threads: '2', memory_limit: '1GB' })
+  const connection = await instance.connect()
+  await registerAll(connection)
+  for (const setting of settings) await connection.run(setting)
+  const tables = new Map<string, ConnectorTable>()
+  const frontEnd = createSqlFrontEnd()
+  const metadata: MetadataPort = {
+    catalogs: () => ['memory'],
+    schemas: () => Promise.resolve(['default']),
+    tables: () => Promise.resolve([...tables.values()].map(({ schema, table, kind }) => ({ schema, table, kind }))),
+    table: (_, __, name) => Promise.resolve(tables.get(name)),
+    statistics: () => Promise.resolve({}),
+    abilities: () => ({ createSchema: false, createTable: false, insert: false, views: false, snapshots: false }),
+  }
+  const analyze = async (sql: string) => {
+    const analyzed = await frontEnd.analyzeStatement(sql, session, metadata)
+    if (analyzed.kind !== 'query') throw new Error(`${sql} is ${analyzed.kind}`)
+    return analyzed
+  }
+  const withScans = (query: RenderedQuery, select: string): string => {
+    checkStatement(query.sql, query.scans.length, engineVocabulary)
+    for (const value of query.wire) checkExpression(value, engineVocabulary)
+    const scans = query.scans.map(({ table, columns }, i) => {
+      const list = columns.length === 0 ? '1' : columns.map((column) => `"${column}"`).join(', ')
+      return `"$s${i}" AS (SELECT ${list} FROM stored_${table})`
+    })
+    return scans.length === 0 ? select : `WITH ${scans.join(', ')} ${select}`
+  }
+  const rows = async (sql: string): Promise<unknown[][]> => {
+    const { query } = await analyze(sql)
+    const select = `SELECT CAST(json_array(${query.wire.join(', ')}) AS VARCHAR) FROM (${query.sql})`
+    try {
+      const reader = await connection.runAndReadAll(withScans(query, select))
+      return reader.getRows().map(([row]) => JSON.parse(row as string) as unknown[])
+    } catch (error) {
+      throw translateError(error instanceof Error ? error.message : String(error))
+    }
+  }
+  return {
+    async createTable(name, sql) {
+      const { query, columns } = await analyze(sql)
+      await connection.run(`CREATE TABLE stored_${name} AS ${withScans(query, query.sql)}`)
+      tables.set(name, {
+        schema: 'default',
+        table: name,
+        kind: 'TABLE',
+        handle: { schema: 'default', table: name },
+        columns: columns.map((column) => ({ name: column.name, type: column.type, nullable: true })),
+      })
+      // Columns of the query are named by position.
+      const stored = await connection.runAndReadAll(`SELECT column_name FROM duckdb_columns() WHERE table_name = 'stored_${name}' ORDER BY column_index`) // prettier-ignore
+      for (const [i, [held]] of stored.getRows().entries()) {
+        await connection.run(`ALTER TABLE stored_${name} RENAME COLUMN "${String(held)}" TO "${columns[i]!.name}"`)
+      }
+    },
+    rows,
+    async outcome(sql) {
+      try {
+        return await rows(sql)
+      } catch (error) {
+        const { errorName, message, cause } = error as { errorName?: string; message: string; cause?: unknown }
+        return `${errorName ?? 'no name'}: ${cause === undefined ? message : String(cause)}`
+      }
+    },
+    rendered: async (sql) => (await analyze(sql)).query.sql,
+    close() {
+      connection.closeSync()
+      instance.closeSync()
+    },
+  }
+}
