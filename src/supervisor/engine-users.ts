@@ -32,12 +32,15 @@ export async function killLeftOf(first: number, count: number): Promise<void> {
   await Promise.all([...left].map(killAllOf))
 }
 
-/** @returns whether it came to it */
+/**
+ * Starts as root and becomes that user only then: who is stopped between fork and exec would stop its parent, which waits for
+ * the exec.
+ * @returns whether it came to it
+ */
 function killTheOthers(user: number): Promise<boolean> {
   return new Promise((resolve) => {
-    const killer = spawn('/bin/sh', ['-c', 'kill -9 -1'], {
-      uid: user,
-      gid: user,
+    const become = [`--reuid=${user}`, `--regid=${user}`, '--clear-groups']
+    const killer = spawn('setpriv', [...become, '/bin/sh', '-c', 'kill -9 -1'], {
       stdio: 'ignore',
       env: { PATH: '/usr/bin:/bin' },
       cwd: '/',
