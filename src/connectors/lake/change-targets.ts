@@ -93,7 +93,7 @@ export class ChangeTargets {
   /** What is decided will be carried out: a change that the system would refuse is refused before. */
   async checkPlace(change: { readonly schema: string; readonly table?: string }): Promise<void> {
     const { schema, table } = change
-    const parent = (await this.#folders.schemaFolder(schema)) ?? this.#deps.location
+    const parent = await this.#folders.newSchemaFolder(schema)
     const folder = table === undefined ? parent : await this.#folders.objectFolder(parent, table)
     for (const part of [MANIFEST_FOLDER, DATA_FOLDER]) await checkWritable(this.#deps.catalog, join(folder, part))
   }

@@ -22,13 +22,15 @@ export function tellRefusals(connector: Connector): Connector {
 
 /**
  * Asks before a change is decided whether a folder may be changed, or the one that it will be made in.
- * @throws EngineError PERMISSION_DENIED
+ * @throws EngineError PERMISSION_DENIED; NOT_SUPPORTED where the file system has no room for the name
  */
 export async function checkWritable(catalog: string, folder: string): Promise<void> {
   for (let path = folder; ; path = dirname(path)) {
     try {
       return await access(path, constants.W_OK | constants.X_OK)
     } catch (error) {
+      if (hasCode(error, 'ENAMETOOLONG'))
+        throw new EngineError('NOT_SUPPORTED', `The name is too long for the file system of catalog '${catalog}'`)
       if (!hasCode(error, 'ENOENT')) throw refusal(error, catalog, 'write')
     }
   }

@@ -153,6 +153,26 @@ describe('a lake of plain files', () => {
     expect(filesBelow(location)).toEqual(['s/t/1.parquet'])
   })
 
+  it.each(['createSchema', 'createTable'] as const)(
+    'that is named as no folder can be is refused before it is decided: %s',
+    async (kind) => {
+      const connector = emptyLake()
+      const writes = tableWrites(connector, duckdb)
+      await writes.write({ kind: 'createSchema', schema: 's' })
+      const writer = connector.writer!
+      const changeOf = (name: string): TableChange => {
+        if (kind === 'createSchema') return { kind, schema: name }
+        return { kind, schema: 's', table: name, columns: [column('i', 'bigint')], replace: false }
+      }
+      for (const name of ['a'.repeat(201), 'é'.repeat(101), '/'.repeat(67), '\u{1f600}'.repeat(51)]) {
+        const prepared = writer
+          .begin('20260101_000000_00000_00001', changeOf(name))
+          .then((target) => writer.prepare(target, []))
+        await expect(prepared, name).rejects.toMatchObject({ errorName: 'NOT_SUPPORTED' })
+      }
+    },
+  )
+
   it('is read only when it is told to be', () => {
     const location = mkdtempSync(join(root, 'plain-'))
     const connector = lakeConnector.create('lake', { connector: 'lake', location, readOnly: true }, context)
