@@ -1,7 +1,8 @@
 import type { Failure } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { QueryEvent, QueryEventOf, QueryEventType } from './events.ts'
-import { isCommitted, isDecided, isTaskTerminal, isTerminal, type QueryCore, type QueryState } from './state.ts'
+import { isTaskTerminal } from '../../execution/api/task.ts'
+import { isCommitted, isDecided, isTerminal, type QueryCore, type QueryState } from './state.ts'
 import type { TaskId } from '../../shared/ids.ts'
 
 type Data<T extends QueryEventType> = QueryEventOf<T>['data']

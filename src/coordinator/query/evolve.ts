@@ -1,11 +1,10 @@
-import type { TaskState } from '../../execution/api/task.ts'
+import { isTaskTerminal, type TaskState } from '../../execution/api/task.ts'
 import type { QueryId, TaskId } from '../../shared/ids.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { QueryEvent } from './events.ts'
 import {
   initialQueryState,
   isDecided,
-  isTaskTerminal,
   type KnownQuery,
   type LiveQuery,
   type PlannedQuery,

@@ -103,10 +103,6 @@ export function isEnded(query: KnownQuery): query is EndedQuery {
   return isTerminal(query.kind)
 }
 
-export function isTaskTerminal(state: TaskState): boolean {
-  return state === 'FINISHED' || state === 'CANCELED' || state === 'ABORTED' || state === 'FAILED'
-}
-
 /** A write is prepared and can still be committed: the query can neither fail nor be canceled. */
 export function isDecided(state: QueryCore): boolean {
   return state.write !== undefined && state.committed?.outcome !== 'impossible'

@@ -1,6 +1,6 @@
-import type { TaskStats } from '../../execution/api/task.ts'
+import { isTaskTerminal, type TaskStats } from '../../execution/api/task.ts'
 import type { QueryEventOf } from './events.ts'
-import { isTaskTerminal, type KnownQuery, type TaskRecord } from './state.ts'
+import type { KnownQuery, TaskRecord } from './state.ts'
 
 export type QueryTotals = QueryEventOf<'QueryFinished'>['data']['totals']
 export type StageTimes = QueryEventOf<'QueryFinished'>['data']['stages'][number]

@@ -80,6 +80,11 @@ export type TaskUpdate = z.infer<typeof taskUpdateSchema>
 export const taskStates = ['PLANNED', 'RUNNING', 'FLUSHING', 'FINISHED', 'CANCELED', 'ABORTED', 'FAILED'] as const
 export type TaskState = (typeof taskStates)[number]
 
+/** Whether nothing of a task can change any more. */
+export function isTaskTerminal(state: TaskState): boolean {
+  return state === 'FINISHED' || state === 'CANCELED' || state === 'ABORTED' || state === 'FAILED'
+}
+
 export const distributionSchema = z.object({
   maxError: z.number(),
   count: z.number(),

@@ -11,6 +11,7 @@ import { PageFolders, type StoredTask } from './page-folders.ts'
 import type { IndexLine } from './page-index.ts'
 import { PageRoom, type PageRoomLimits } from './page-room.ts'
 import { createRecentPages } from './recent-pages.ts'
+import { UnwrittenTasks } from './unwritten-tasks.ts'
 
 export interface PageStoreOptions extends PageRoomLimits {
   /** `<data>/worker-<n>/pages`, absolute. */
@@ -21,19 +22,20 @@ export interface PageStoreOptions extends PageRoomLimits {
 
 /**
  * Result pages on disk: `<folder>/<queryId>/<stage>.<task>/<token>.json`. A page is written, closed, then listed, and
- * never changed; acknowledged pages are removed.
+ * never changed; acknowledged pages are removed. A small output stays in memory unless it is asked to be kept.
  */
 export interface PageStore {
   /** What earlier processes left; to be called once, before anything else. */
   restore(): readonly StoredTask[]
-  /** Begins a task's folder. */
   begin(taskId: TaskId, line: Extract<IndexLine, { type: 'task' }>): void
+  /** From now on all of the task is on the disk: a restart serves it. */
+  keep(taskId: TaskId): void
   /**
    * Writes a page under its name. It is not in the index yet: `list` puts it there.
    * @throws EngineError OUT_OF_SPILL_SPACE when the disk has too little room left
    */
   write(taskId: TaskId, token: number, bytes: Buffer): Promise<void>
-  /** Names a written page in the index; from now on a restart serves it. */
+  /** Names a written page in the index; from now on a restart serves it, if the task is kept. */
   list(taskId: TaskId, page: ClosedPage): Promise<void>
   end(taskId: TaskId, line: Extract<IndexLine, { type: 'end' }>): void
   /**
@@ -46,7 +48,7 @@ export interface PageStore {
   removeTask(taskId: TaskId, bytes: number): Promise<void>
   /** Pending while the query, or all queries together, hold more than they may. */
   room(queryId: QueryId): void | Promise<void>
-  /** Bytes on disk. */
+  /** Bytes on disk or in memory. */
   usage(): { readonly bytes: number; readonly queries: number }
 }
 
@@ -62,7 +64,20 @@ export function createPageStore(options: PageStoreOptions): PageStore {
   const unchecked = new Set<string>()
   const recent = createRecentPages(RECENT_BYTES)
 
+  const unwritten = new UnwrittenTasks()
+
   mkdirSync(folders.root, { recursive: true })
+
+  function keep(taskId: TaskId): void {
+    const task = unwritten.take(taskId)
+    if (!task) return
+    mkdirSync(folders.ofTask(taskId), { recursive: true })
+    for (const [token, bytes] of task.pages) {
+      writeAtOnce(folders.page(taskId, token), bytes)
+      recent.add(folders.page(taskId, token), bytes)
+    }
+    appendFileSync(folders.index(taskId), task.lines.map(lineOf).join(''))
+  }
 
   return {
     restore: () =>
@@ -71,15 +86,15 @@ export function createPageStore(options: PageStoreOptions): PageStore {
         room.count(queryId, bytes)
       }),
 
-    begin(taskId, line) {
-      mkdirSync(folders.ofTask(taskId), { recursive: true })
-      appendFileSync(folders.index(taskId), `${JSON.stringify(line)}\n`)
-    },
+    begin: (taskId, line) => unwritten.begin(taskId, line),
+    keep,
 
     async write(taskId, token, bytes) {
+      if (unwritten.add(taskId, token, bytes)) return room.count(queryOf(taskId), bytes.length)
       if (isBelowFloor(await diskSpace(folders.root))) {
         throw new EngineError('OUT_OF_SPILL_SPACE', 'The disk of the worker has too little room left for result pages')
       }
+      keep(taskId)
       const path = folders.page(taskId, token)
       await writeWhole(path, bytes)
       room.count(queryOf(taskId), bytes.length)
@@ -87,14 +102,17 @@ export function createPageStore(options: PageStoreOptions): PageStore {
     },
 
     async list(taskId, page) {
-      const line = `${JSON.stringify({ type: 'page', ...page } satisfies IndexLine)}\n`
+      const noted = { type: 'page', ...page } as const
+      if (unwritten.note(taskId, noted)) return
+      const line = lineOf(noted)
       if (page.bytes <= WRITE_AT_ONCE_BYTES) appendFileSync(folders.index(taskId), line)
       else await appendFile(folders.index(taskId), line)
     },
 
     end(taskId, line) {
+      if (unwritten.note(taskId, line)) return
       try {
-        appendFileSync(folders.index(taskId), `${JSON.stringify(line)}\n`)
+        appendFileSync(folders.index(taskId), lineOf(line))
       } catch (error) {
         // Removed meanwhile by a DELETE: nobody will ask.
         if (!hasCode(error, 'ENOENT')) throw error
@@ -103,7 +121,7 @@ export function createPageStore(options: PageStoreOptions): PageStore {
 
     async read(taskId, page) {
       const path = folders.page(taskId, page.token)
-      const kept = recent.get(path)
+      const kept = unwritten.page(taskId, page.token) ?? recent.get(path)
       if (kept) return kept
       const bytes = await readFile(path).catch((cause: unknown) => {
         throw new EngineError('PAGE_TRANSPORT_ERROR', `Page ${page.token} of task ${taskId} is lost`, { cause })
@@ -122,12 +140,14 @@ export function createPageStore(options: PageStoreOptions): PageStore {
       unchecked.delete(path)
       recent.remove(path)
       room.count(queryOf(taskId), -bytes)
+      if (unwritten.has(taskId)) return unwritten.removePage(taskId, token)
       await rm(path, { force: true })
     },
 
     async removeTask(taskId, bytes) {
       const folder = folders.ofTask(taskId)
       room.count(queryOf(taskId), -bytes)
+      if (unwritten.take(taskId)) return
       await rm(folder, { recursive: true, force: true })
       // The query's folder goes with its last task.
       try {
@@ -144,14 +164,22 @@ export function createPageStore(options: PageStoreOptions): PageStore {
 
 /** Under its name there are all of the bytes, or none. */
 async function writeWhole(path: string, bytes: Buffer): Promise<void> {
-  const fresh = `${path}.tmp`
-  if (bytes.length <= WRITE_AT_ONCE_BYTES) {
-    writeFileSync(fresh, bytes)
-    renameSync(fresh, path)
-  } else {
-    await writeFile(fresh, bytes)
-    await rename(fresh, path)
-  }
+  if (bytes.length <= WRITE_AT_ONCE_BYTES) return writeAtOnce(path, bytes)
+  await writeFile(freshOf(path), bytes)
+  await rename(freshOf(path), path)
+}
+
+function writeAtOnce(path: string, bytes: Buffer): void {
+  writeFileSync(freshOf(path), bytes)
+  renameSync(freshOf(path), path)
+}
+
+function freshOf(path: string): string {
+  return `${path}.tmp`
+}
+
+function lineOf(line: IndexLine): string {
+  return `${JSON.stringify(line)}\n`
 }
 
 function queryOf(taskId: TaskId): QueryId {

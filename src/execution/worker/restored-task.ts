@@ -84,6 +84,7 @@ export function restoreTask(deps: TaskDeps, stored: StoredTask): WorkerTask {
     isComplete: () => true,
     waitForPage: () => Promise.resolve(),
     acknowledge: (before) => output.acknowledge(before),
+    keep: () => {},
     drop: () => output.drop(),
   }
 }

@@ -3,7 +3,15 @@ import type { Catalogs } from '../../connectors/spi/catalogs.ts'
 import { EngineError, toFailure } from '../../shared/engine-error.ts'
 import { splitTaskId, type TaskId } from '../../shared/ids.ts'
 import type { Clock } from '../../shared/clock.ts'
-import type { ClosedPage, PipelineStats, TaskFailure, TaskState, TaskStatus, TaskUpdate } from '../api/task.ts'
+import {
+  isTaskTerminal,
+  type ClosedPage,
+  type PipelineStats,
+  type TaskFailure,
+  type TaskState,
+  type TaskStatus,
+  type TaskUpdate,
+} from '../api/task.ts'
 import { EngineLost, type EnginePool } from '../engine/engine.ts'
 import type { BatchFigures } from './batch-figures.ts'
 import { BatchPinned, runBatch, type BatchLimits, type BatchRunInput } from './batch-run.ts'
@@ -54,6 +62,8 @@ export interface WorkerTask {
   isComplete(): boolean
   waitForPage(token: number, millis: number): Promise<void>
   acknowledge(before: number): Promise<void>
+  /** Somebody will come back for it: a restart of the worker serves what it has. */
+  keep(): void
   /** Removes all pages and ends the output; a live task is canceled first. */
   drop(): Promise<void>
 }
@@ -61,8 +71,6 @@ export interface WorkerTask {
 export function createTask(deps: TaskDeps, taskId: TaskId, first: TaskUpdate): WorkerTask {
   return new Task(deps, taskId, first)
 }
-
-const LIVE: readonly TaskState[] = ['PLANNED', 'RUNNING', 'FLUSHING']
 
 interface RunningBatch {
   readonly batch: Batch
@@ -135,7 +143,7 @@ class Task implements WorkerTask {
   }
 
   isComplete(): boolean {
-    return !LIVE.includes(this.#state)
+    return isTaskTerminal(this.#state)
   }
 
   update(update: TaskUpdate): void {
@@ -178,6 +186,10 @@ class Task implements WorkerTask {
 
   acknowledge(before: number): Promise<void> {
     return this.#output.acknowledge(before)
+  }
+
+  keep(): void {
+    this.#deps.pages.keep(this.taskId)
   }
 
   async drop(): Promise<void> {

@@ -1,4 +1,5 @@
-import { isTaskTerminal, writtenBy } from '../../coordinator/query/state.ts'
+import { isTaskTerminal } from '../../execution/api/task.ts'
+import { writtenBy } from '../../coordinator/query/state.ts'
 import { queryTotals, statsOf, type QueryTotals } from '../../coordinator/query/totals.ts'
 import { executionStartedAt } from '../../readmodels/queries/rows.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'

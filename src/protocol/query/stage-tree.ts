@@ -1,6 +1,6 @@
-import { isTaskTerminal, type KnownQuery, type TaskRecord } from '../../coordinator/query/state.ts'
+import type { KnownQuery, TaskRecord } from '../../coordinator/query/state.ts'
 import { stageTimes, statsOf, type StageTimes } from '../../coordinator/query/totals.ts'
-import type { TaskStats } from '../../execution/api/task.ts'
+import { isTaskTerminal, type TaskStats } from '../../execution/api/task.ts'
 import { formatSize } from '../../shared/durations.ts'
 import { stageId, type StageId, type TaskId } from '../../shared/ids.ts'
 import { taskInfo, type TaskInfo } from '../task/task-info.ts'

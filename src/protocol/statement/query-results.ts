@@ -1,8 +1,8 @@
 import type { Failure } from '../../shared/engine-error.ts'
-import type { TaskStats } from '../../execution/api/task.ts'
+import { isTaskTerminal, type TaskStats } from '../../execution/api/task.ts'
 import type { HeaderFamily } from './session-headers.ts'
 import type { StatementUris } from './next-uri.ts'
-import { isTaskTerminal, writtenBy, type KnownQuery } from '../../coordinator/query/state.ts'
+import { writtenBy, type KnownQuery } from '../../coordinator/query/state.ts'
 import { queryTotals, stageTimes, statsOf, type QueryTotals, type StageTimes } from '../../coordinator/query/totals.ts'
 
 /** What an answer shows besides the query itself. */

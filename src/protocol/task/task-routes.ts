@@ -1,7 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { z } from 'zod'
 import { parseTaskId } from '../../shared/ids.ts'
-import { internalHeaders, taskStatusJson, taskUpdateSchema, type TaskStatus } from '../../execution/api/task.ts'
+import {
+  internalHeaders,
+  isTaskTerminal,
+  taskStatusJson,
+  taskUpdateSchema,
+  type TaskStatus,
+} from '../../execution/api/task.ts'
 import type { TaskManager } from '../../execution/worker/task-manager.ts'
 import type { WorkerTask } from '../../execution/worker/task.ts'
 import type { Endpoint, Handler } from '../edge/endpoint.ts'
@@ -101,8 +107,10 @@ export function workerTaskEndpoints(deps: TaskRoutesDeps): readonly Endpoint[] {
     const task = tasks.update(taskId, update)
     if (update.fragment.estimate.small && !task.isComplete()) await endedWithin(task, deps.postWaitMs ?? 20)
     const status = task.status()
-    if (!wantsStatus(request)) return sendTask(request, response, status)
-    const inlinePages = await smallPages(task, status)
+    const inlinePages = wantsStatus(request) ? await smallPages(task, status) : undefined
+    // With an answer that has all of it nobody comes back; who does not hear it begins the task anew.
+    if (!isTaskTerminal(status.state) || inlinePages?.length !== status.pages.length) task.keep()
+    if (!inlinePages) return sendTask(request, response, status)
     sendJson(response, inlinePages.length > 0 ? { ...status, inlinePages } : status)
   }
 

@@ -1,4 +1,5 @@
-import { isTaskTerminal, type KnownQuery, type TaskRecord } from '../../coordinator/query/state.ts'
+import { isTaskTerminal } from '../../execution/api/task.ts'
+import type { KnownQuery, TaskRecord } from '../../coordinator/query/state.ts'
 import { queryTotals, stageTimes, type QueryTotals } from '../../coordinator/query/totals.ts'
 import { storableJson, storableText } from '../../events/storable-text.ts'
 import { splitTaskId, type QueryId } from '../../shared/ids.ts'

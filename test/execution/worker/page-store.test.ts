@@ -2,6 +2,7 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { DiskSpace } from '../../../src/execution/worker/disk-space.ts'
+import { taskStatusJson, type TaskStatus } from '../../../src/execution/api/task.ts'
 import { splitTaskId, type TaskId } from '../../../src/shared/ids.ts'
 import { openTestWorker, updateFor, type TestWorker, type TestWorkerOptions } from '../../support/worker.ts'
 
@@ -27,6 +28,13 @@ function pageFiles(worker: TestWorker, taskId: TaskId): string[] {
     : []
 }
 
+async function postTask(worker: TestWorker, taskId: TaskId, estimate: { small: boolean }): Promise<TaskStatus> {
+  const update = await updateFor([], 'SELECT range AS c0 FROM range(2)', 1, { streams: false, estimate })
+  const answer = await worker.call('POST', `/v1/task/${taskId}`, { body: update, headers: { accept: taskStatusJson } })
+  expect(answer.status).toBe(200)
+  return (await answer.json()) as TaskStatus
+}
+
 describe('the page store', () => {
   it('lies below the worker’s folder, a file a page', async () => {
     await using worker = await openTestWorker()
@@ -39,6 +47,36 @@ describe('the page store', () => {
     await worker.tasks.delete(taskId, 'CANCELED')
     expect(readdirSync(join(worker.folder, 'pages'))).toEqual([])
     expect(worker.tasks.usage()).toEqual({ tasks: 0, running: 0, pageBytes: 0 })
+  })
+
+  it('has nothing of a task whose answer has all of it', async () => {
+    await using worker = await openTestWorker({ postWaitMs: 60_000 })
+    const taskId = worker.nextTaskId()
+    const answer = await postTask(worker, taskId, { small: true })
+    expect(answer).toMatchObject({ state: 'FINISHED', inlinePages: [{ token: 0, data: '[[0],[1]]' }] })
+    expect(readdirSync(join(worker.folder, 'pages'))).toEqual([])
+    // Asked again, by one who did not hear the answer, it is there.
+    expect(await postTask(worker, taskId, { small: true })).toMatchObject({ inlinePages: answer.inlinePages })
+    expect((await worker.call('GET', `/v1/task/${taskId}/results/0/0`)).status).toBe(200)
+    await worker.tasks.get(taskId)!.acknowledge(1)
+    expect(worker.tasks.usage().pageBytes).toBe(0)
+    await worker.tasks.delete(taskId, 'CANCELED')
+    expect(worker.tasks.usage()).toEqual({ tasks: 0, running: 0, pageBytes: 0 })
+  })
+
+  it('has a small task that is answered before its end, for the next process too', async () => {
+    await using worker = await openTestWorker()
+    const taskId = worker.nextTaskId()
+    // Of no estimate: its end is not waited for.
+    const answer = await postTask(worker, taskId, { small: false })
+    expect(answer.inlinePages).toBeUndefined()
+    await worker.tasks.get(taskId)!.ended
+    const { pages } = worker.tasks.get(taskId)!.status()
+    expect(pages).toHaveLength(1)
+    expect(pageFiles(worker, taskId)).toEqual(['0.json'])
+    const tasks = await worker.restart()
+    expect(tasks.get(taskId)!.status()).toMatchObject({ state: 'FINISHED', pages })
+    expect(JSON.parse((await tasks.get(taskId)!.page(0))!.bytes.toString())).toEqual([[0], [1]])
   })
 
   it.each([

@@ -1,0 +1,70 @@
+import type { TaskId } from '../../shared/ids.ts'
+import type { IndexLine } from './page-index.ts'
+
+/** A task of which nothing is on the disk yet. */
+export interface UnwrittenTask {
+  readonly lines: IndexLine[]
+  readonly pages: ReadonlyMap<number, Buffer>
+}
+
+interface Held extends UnwrittenTask {
+  readonly pages: Map<number, Buffer>
+  bytes: number
+}
+
+/** Of one task: what rides in the answer of its POST, and lies beside the log a moment later. */
+const TASK_BYTES = 64 * 1024
+const ALL_BYTES = 8 * 1024 * 1024
+
+/** Tasks whose output is small and in memory alone, until it is large, or somebody may come back for it. */
+export class UnwrittenTasks {
+  readonly #tasks = new Map<TaskId, Held>()
+  #bytes = 0
+
+  begin(taskId: TaskId, line: IndexLine): void {
+    this.#tasks.set(taskId, { lines: [line], pages: new Map(), bytes: 0 })
+  }
+
+  has(taskId: TaskId): boolean {
+    return this.#tasks.has(taskId)
+  }
+
+  /** @returns false where the page has no room here */
+  add(taskId: TaskId, token: number, bytes: Buffer): boolean {
+    const task = this.#tasks.get(taskId)
+    if (!task || task.bytes + bytes.length > TASK_BYTES || this.#bytes + bytes.length > ALL_BYTES) return false
+    task.pages.set(token, bytes)
+    task.bytes += bytes.length
+    this.#bytes += bytes.length
+    return true
+  }
+
+  /** @returns false where the task has a file that the line belongs in */
+  note(taskId: TaskId, line: IndexLine): boolean {
+    const task = this.#tasks.get(taskId)
+    task?.lines.push(line)
+    return task !== undefined
+  }
+
+  page(taskId: TaskId, token: number): Buffer | undefined {
+    return this.#tasks.get(taskId)?.pages.get(token)
+  }
+
+  removePage(taskId: TaskId, token: number): void {
+    const task = this.#tasks.get(taskId)
+    const bytes = task?.pages.get(token)
+    if (!task || !bytes) return
+    task.pages.delete(token)
+    task.bytes -= bytes.length
+    this.#bytes -= bytes.length
+  }
+
+  /** Takes a task out, to be written or to be gone. */
+  take(taskId: TaskId): UnwrittenTask | undefined {
+    const task = this.#tasks.get(taskId)
+    if (!task) return undefined
+    this.#tasks.delete(taskId)
+    this.#bytes -= task.bytes
+    return task
+  }
+}
