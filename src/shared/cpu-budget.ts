@@ -1,6 +1,7 @@
 /**
  * A bound on the CPU time of work that holds the event loop: it counts itself (`tick`) where it goes round, and is ended when
- * it has had its time. Waiting takes nothing of it, nor does the time that other programs of a busy machine take.
+ * it has had its time. Waiting takes nothing of it, nor does the time that other programs of a busy machine take, up to a
+ * bound: whoever is silent for long is taken for dead, whatever the reason.
  *
  *   const budget = createCpuBudget(3_000, () => new EngineError(…))
  *   const parsed = budget.run(() => parse(text))      // parse calls tick()
@@ -11,6 +12,9 @@ export interface CpuBudget {
   /** Runs `work`, which does not wait. Throws once all that ran together has had its time; each further run throws soon. */
   run<T>(work: () => T): T
 }
+
+/** One run may hold the event loop so long by the clock, or for all its time where that is more. */
+const LONGEST_HOLD_MS = 6_000
 
 /** So many rounds between two looks at the clock. */
 const ROUNDS = 128
@@ -44,7 +48,9 @@ export function createCpuBudget(milliseconds: number, exceeded: () => Error): Cp
       }
       current = {
         check() {
-          if (spentMs + wallMs() >= milliseconds && spentMs + usedMs() >= milliseconds) throw exceeded()
+          const heldMs = wallMs()
+          if (heldMs >= Math.max(milliseconds, LONGEST_HOLD_MS)) throw exceeded()
+          if (spentMs + heldMs >= milliseconds && spentMs + usedMs() >= milliseconds) throw exceeded()
         },
       }
       try {

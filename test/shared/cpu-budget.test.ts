@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { createCpuBudget, tick } from '../../src/shared/cpu-budget.ts'
 
 const exceeded = (): Error => new Error('had its time')
@@ -44,6 +44,21 @@ describe('a budget of CPU time', () => {
       for (let round = 0; round < 1_000; round++) tick()
     }
     expect(() => budget.run(shortly)).not.toThrow()
+  })
+
+  it('ends work that holds the event loop for long where the machine gives it no CPU', () => {
+    const clock = vi.spyOn(performance, 'now')
+    const after = (milliseconds: number) => () => {
+      clock.mockReturnValue(performance.now() + milliseconds)
+      for (let round = 0; round < 1_000; round++) tick()
+    }
+    try {
+      expect(() => createCpuBudget(3_000, exceeded).run(after(5_900))).not.toThrow()
+      expect(() => createCpuBudget(3_000, exceeded).run(after(6_100))).toThrow('had its time')
+      expect(() => createCpuBudget(60_000, exceeded).run(after(6_100))).not.toThrow()
+    } finally {
+      clock.mockRestore()
+    }
   })
 
   it('counts for the innermost that runs, and for none outside', () => {

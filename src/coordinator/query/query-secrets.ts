@@ -2,14 +2,9 @@ import type { WriteTarget } from '../../connectors/spi/table-writer.ts'
 import type { Failure } from '../../shared/engine-error.ts'
 import { takeSecrets } from '../../sql/syntax/redact-secrets.ts'
 import { holdsSecret, isSecretName, withoutUserInfo } from '../../sql/syntax/secret-names.ts'
+import { createSecretValues, TAKEN_OUT } from '../../sql/syntax/secret-values.ts'
 import type { PlanOutline, QueryEvent, QueryEventOf, QuerySession } from './events.ts'
 import type { PostedStatement } from './query-handle.ts'
-
-/** What stands where a secret was. */
-const TAKEN_OUT = '***'
-
-/** A shorter text turns up everywhere by accident: it is looked for in quotes alone. */
-const SHORT = 3
 
 type Created = QueryEventOf<'QueryCreated'>['data']
 type Planned = QueryEventOf<'QueryPlanned'>['data']
@@ -71,7 +66,7 @@ function sealedSession(session: QuerySession, values: string[], intoSecrets: boo
     })
   sealed.preparedStatements = mapValues(preparedStatements, (text) => {
     const taken = takeSecrets(text, preparedStatements, { intoSecrets })
-    values.push(...taken.values, ...taken.names)
+    for (const value of [...taken.values, ...taken.names]) values.push(value)
     return taken.sql
   })
   for (const field of ['clientTags', 'capabilities', 'groups'] as const)
@@ -111,12 +106,9 @@ function mapValues(
 }
 
 function secretsOf(withheld: boolean, found: readonly string[], foundNames: readonly string[]): QuerySecrets {
-  // The longest first: a part of it must not be left over.
-  const values = [...new Set([...found, ...foundNames])]
-    .filter((value) => value !== '')
-    .toSorted((a, b) => b.length - a.length)
   const names = new Set(foundNames.map((name) => name.toLowerCase()))
-  const clean = (text: string): string => values.reduce(withoutValue, text)
+  const values = createSecretValues([...found, ...foundNames])
+  const clean = (text: string): string => values.takenOutOf(text)
   const cleanAll = (texts: readonly string[]): string[] => texts.map(clean)
 
   function failure<T extends Pick<Failure, 'errorName' | 'message'>>(told: T): T {
@@ -134,7 +126,7 @@ function secretsOf(withheld: boolean, found: readonly string[], foundNames: read
   function stage(planned: PlannedStage): PlannedStage {
     const { fragment, ...rest } = planned
     if (!fragment) return planned
-    if (!withheld && !holdsAny(JSON.stringify(fragment), values)) return planned
+    if (!withheld && !values.holdsOne(textsOf(fragment))) return planned
     const { streams, write } = fragment
     const target = write && { ...write.target, ...sealedChange(write.target, clean) }
     return {
@@ -255,22 +247,12 @@ function decodedForm(text: string): string {
   }
 }
 
-function withoutValue(text: string, value: string): string {
-  if (value.length < SHORT)
-    return text.replaceAll(`'${value}'`, `'${TAKEN_OUT}'`).replaceAll(`"${value}"`, `"${TAKEN_OUT}"`)
-  const lower = text.toLowerCase()
-  const wanted = value.toLowerCase()
-  // Letters whose other case is longer: places differ, so only what is written alike is found.
-  if (lower.length !== text.length || wanted.length !== value.length) return text.replaceAll(value, TAKEN_OUT)
-  let cleaned = ''
-  let from = 0
-  for (let at = lower.indexOf(wanted); at >= 0; at = lower.indexOf(wanted, from)) {
-    cleaned += text.slice(from, at) + TAKEN_OUT
-    from = at + wanted.length
-  }
-  return from === 0 ? text : cleaned + text.slice(from)
-}
-
-function holdsAny(text: string, values: readonly string[]): boolean {
-  return values.some((value) => value.length >= SHORT && text.includes(JSON.stringify(value).slice(1, -1)))
+/** As they are, not as JSON writes them. */
+function textsOf(value: unknown): string {
+  const texts: string[] = []
+  JSON.stringify(value, (_, one: unknown) => {
+    if (typeof one === 'string') texts.push(one)
+    return one
+  })
+  return texts.join('\n')
 }

@@ -6,6 +6,7 @@ import { scanToken, skipBlank, startScan } from './lexer.ts'
 import { secretNodes, type ParameterSecrets } from './secret-literals.ts'
 import { childrenOf, type AnyNode } from './tree.ts'
 import { holdsSecret, isSecretName, isSuspicious, redactComment, withoutUserInfo } from './secret-names.ts'
+import { createSecretValues, TAKEN_OUT } from './secret-values.ts'
 import { Signal } from '../../shared/quipu-error.ts'
 
 export interface RedactedText {
@@ -253,26 +254,17 @@ function findInTokens(sql: string, found: Found, parsed: Parsed): void {
 
 /** A shorter value turns up elsewhere by accident. */
 const SHORT = 3
-/** So many are looked for within other texts, all of them as whole texts: of a long list nobody writes one into another. */
-const MOST_WITHIN = 32
 
 /** Literals and comments elsewhere in the text that hold what was taken as a secret. */
 function findAgain(sql: string, found: Found): void {
   const taken = [...found.values]
   withoutUserInfo(sql, taken)
   // A text that was redacted already stays as it is.
-  const isLong = (value: string): boolean => value.length >= SHORT && !value.includes('***')
-  const values = [...new Set(taken.map((value) => value.toLowerCase()))].filter(isLong)
-  if (values.length === 0) return
-  const [all, some] = [new Set(values), values.slice(0, MOST_WITHIN)]
-  const holdsOne = (text: string): boolean => {
-    const lower = text.toLowerCase()
-    if (all.has(lower)) return true
-    if (!some.some((value) => lower.includes(value))) return false
-    // Users of URIs are taken out by themselves.
-    const rest = withoutUserInfo(text, []).toLowerCase()
-    return some.some((value) => rest.includes(value))
-  }
+  const values = createSecretValues(taken.filter((value) => value.length >= SHORT && !value.includes(TAKEN_OUT)))
+  if (values.isEmpty) return
+  // Users of URIs are taken out by themselves.
+  const holdsOne = (text: string): boolean =>
+    values.isOne(text) || (values.holdsOne(text) && values.holdsOne(withoutUserInfo(text, [])))
   const known = new Set(found.edits.map(({ start }) => start))
   const scan = startScan()
   let at = 0

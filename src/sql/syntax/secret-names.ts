@@ -109,7 +109,7 @@ export function redactComment(text: string, found: string[]): string {
   })
   const rest = assigned.replace(assignedValue, '')
   if (told.test(rest) || shapes.some((shape) => shape.test(rest))) {
-    found.push(...text.split(/[\s,;]+/).filter((word) => word.length >= 4 && !/^[a-z]+$/i.test(word)))
+    for (const word of text.split(/[\s,;]+/)) if (word.length >= 4 && !/^[a-z]+$/i.test(word)) found.push(word)
     return ' *** '
   }
   return assigned
