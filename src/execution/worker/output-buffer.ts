@@ -15,6 +15,10 @@ export interface OutputBuffer {
   acknowledge(token: number): readonly ClosedPage[]
   /** First token that is not acknowledged. */
   acknowledged(): number
+  /** All pages that are listed went out, in one answer; who did not hear it may ask for them again. */
+  send(): void
+  /** Pages that went out. */
+  sent(): number
   listed(): number
   rows(): number
   bytes(): number
@@ -30,6 +34,7 @@ export interface OutputBuffer {
 export function createOutputBuffer(): OutputBuffer {
   const pages: Listed[] = []
   let acknowledged = 0
+  let sent = 0
   let rows = 0
   let bytes = 0
   let bufferedBytes = 0
@@ -62,6 +67,8 @@ export function createOutputBuffer(): OutputBuffer {
       return passed
     },
     acknowledged: () => acknowledged,
+    send: () => void (sent = pages.length),
+    sent: () => Math.max(sent, acknowledged),
     listed: () => pages.length,
     rows: () => rows,
     bytes: () => bytes,
@@ -75,7 +82,7 @@ export function createOutputBuffer(): OutputBuffer {
       if (closed === 'dropped') return 'FINISHED'
       // The buffers are named by the first update: none can be added later.
       if (closed === undefined) return 'NO_MORE_BUFFERS'
-      return acknowledged === pages.length ? 'FINISHED' : 'FLUSHING'
+      return Math.max(sent, acknowledged) === pages.length ? 'FINISHED' : 'FLUSHING'
     },
     wait(token, millis) {
       if (token < pages.length || closed !== undefined || millis <= 0) return Promise.resolve()

@@ -75,8 +75,8 @@ export function restoreTask(deps: TaskDeps, stored: StoredTask): WorkerTask {
         lastHeartbeat: new Date(heartbeatAt).toISOString(),
         bufferState: buffer.state(),
         pages: buffer.since(since),
-        pagesSent: buffer.acknowledged(),
-        bufferedPages: buffer.listed() - buffer.acknowledged(),
+        pagesSent: buffer.sent(),
+        bufferedPages: buffer.listed() - buffer.sent(),
       }
     },
     page: (token) => output.page(token),
@@ -84,6 +84,7 @@ export function restoreTask(deps: TaskDeps, stored: StoredTask): WorkerTask {
     isComplete: () => true,
     waitForPage: () => Promise.resolve(),
     acknowledge: (before) => output.acknowledge(before),
+    send: () => buffer.send(),
     keep: () => {},
     drop: () => output.drop(),
   }

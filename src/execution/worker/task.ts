@@ -62,6 +62,8 @@ export interface WorkerTask {
   isComplete(): boolean
   waitForPage(token: number, millis: number): Promise<void>
   acknowledge(before: number): Promise<void>
+  /** An answer tells all of it: its end, and the bytes of its pages. */
+  send(): void
   /** Somebody will come back for it: a restart of the worker serves what it has. */
   keep(): void
   /** Removes all pages and ends the output; a live task is canceled first. */
@@ -186,6 +188,10 @@ class Task implements WorkerTask {
 
   acknowledge(before: number): Promise<void> {
     return this.#output.acknowledge(before)
+  }
+
+  send(): void {
+    this.#output.buffer.send()
   }
 
   keep(): void {
@@ -349,8 +355,8 @@ class Task implements WorkerTask {
       pages: buffer.since(since),
       batchesDone: [...this.#skipped, ...this.#done.map(({ batch }) => batch)],
       batchesTotal,
-      pagesSent: buffer.acknowledged(),
-      bufferedPages: buffer.listed() - buffer.acknowledged(),
+      pagesSent: buffer.sent(),
+      bufferedPages: buffer.listed() - buffer.sent(),
       ...(this.#failedBatch !== undefined && { failedBatch: this.#failedBatch }),
       ...(this.#failure && { failure: this.#failure }),
       ...this.#writtenNow(),

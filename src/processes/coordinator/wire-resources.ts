@@ -27,6 +27,7 @@ import type { QueryHistory } from './query-history.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 import type { WiredQueries } from './wire-queries.ts'
 import type { WiredWorkers } from './wire-workers.ts'
+import { parseStatement } from '../../sql/syntax/parser.ts'
 
 export interface ResourcesParts {
   readonly base: CoordinatorBase
@@ -104,6 +105,7 @@ function statementsOf({ base, appBase, queries }: ResourcesParts): StatementRout
     service,
     memory,
     insertsSecrets: (sql, session) => insertsSecrets(metadata, sql, session),
+    parse: parseStatement,
     uris: createStatementUris(deriveKey(secret, 'statement-token')),
     clock,
     spans,

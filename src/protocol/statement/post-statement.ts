@@ -25,6 +25,8 @@ export interface PostStatementDeps {
   readonly memory: Pick<StatementMemory, 'hold'>
   /** Does an INSERT of the text go into a secret that the text does not name? Undefined, at once, for every other statement. */
   readonly insertsSecrets: (sql: string, session: QuerySession) => Promise<boolean> | undefined
+  /** @throws EngineError SYNTAX_ERROR */
+  readonly parse: (sql: string) => unknown
   readonly uris: StatementUris
   readonly clock: Pick<Clock, 'now'>
   readonly spans: Pick<StatementSpans, 'post'>
@@ -70,6 +72,18 @@ export function createPostStatement(
     }
   }
 
+  /** All of them, whichever the statement asks for. */
+  function checkPrepared({ preparedStatements }: QuerySession, family: HeaderFamily): void {
+    for (const sql of Object.values(preparedStatements)) {
+      try {
+        deps.parse(sql)
+      } catch (error) {
+        if (!(error instanceof EngineError)) throw error
+        throw new HttpProblem(400, `Invalid X-${family}-Prepared-Statement header: ${error.message}`)
+      }
+    }
+  }
+
   /** What is told of a statement that was not taken, and to whom it counts. */
   function refused(error: unknown, resourceGroup: string): unknown {
     if (error instanceof LogUnavailable) deps.onRejected?.(resourceGroup, 'log_down')
@@ -85,6 +99,7 @@ export function createPostStatement(
     acceptsJson(request)
     const family = headerFamily(request.headers)
     const session = sessionFromHeaders(request, family, deps.defaultTimeZone)
+    checkPrepared(session, family)
     const resourceGroup = deps.groupOf(session)
     const execution = await submit(request, { family, session, resourceGroup, trace }).catch((error: unknown) => {
       throw refused(error, resourceGroup)

@@ -106,10 +106,13 @@ export function workerTaskEndpoints(deps: TaskRoutesDeps): readonly Endpoint[] {
     checkEpoch(asker, request, true)
     const task = tasks.update(taskId, update)
     if (update.fragment.estimate.small && !task.isComplete()) await endedWithin(task, deps.postWaitMs ?? 20)
-    const status = task.status()
+    let status = task.status()
     const inlinePages = wantsStatus(request) ? await smallPages(task, status) : undefined
-    // With an answer that has all of it nobody comes back; who does not hear it begins the task anew.
-    if (!isTaskTerminal(status.state) || inlinePages?.length !== status.pages.length) task.keep()
+    // Nobody comes back for what the answer has; who does not hear it asks again, or begins the task anew.
+    if (isTaskTerminal(status.state) && inlinePages?.length === status.pages.length) {
+      task.send()
+      status = task.status()
+    } else task.keep()
     if (!inlinePages) return sendTask(request, response, status)
     sendJson(response, inlinePages.length > 0 ? { ...status, inlinePages } : status)
   }
@@ -153,7 +156,7 @@ async function endedWithin(task: WorkerTask, millis: number): Promise<void> {
 
 async function smallPages(task: WorkerTask, status: TaskStatus): Promise<{ token: number; data: string }[]> {
   const bytes = status.pages.reduce((sum, page) => sum + page.bytes, 0)
-  if (status.state !== 'FINISHED' || bytes > INLINE_BYTES || status.pagesSent > 0) return []
+  if (status.state !== 'FINISHED' || bytes > INLINE_BYTES || task.isAcknowledged(0)) return []
   const pages: { token: number; data: string }[] = []
   for (const { token } of status.pages) {
     const found = await readPage(task, token)

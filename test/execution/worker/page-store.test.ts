@@ -55,6 +55,11 @@ describe('the page store', () => {
     const answer = await postTask(worker, taskId, { small: true })
     expect(answer).toMatchObject({ state: 'FINISHED', inlinePages: [{ token: 0, data: '[[0],[1]]' }] })
     expect(readdirSync(join(worker.folder, 'pages'))).toEqual([])
+    expect(worker.tasks.get(taskId)!.status()).toMatchObject({
+      bufferState: 'FINISHED',
+      pagesSent: 1,
+      bufferedPages: 0,
+    })
     // Asked again, by one who did not hear the answer, it is there.
     expect(await postTask(worker, taskId, { small: true })).toMatchObject({ inlinePages: answer.inlinePages })
     expect((await worker.call('GET', `/v1/task/${taskId}/results/0/0`)).status).toBe(200)

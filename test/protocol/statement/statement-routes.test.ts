@@ -13,6 +13,7 @@ import { WorkerLost } from '../../../src/coordinator/scheduler/worker-error.ts'
 import { Fenced, LogChanged, LogUnavailable } from '../../../src/events/event-log.ts'
 import { sendProblem, toProblem } from '../../../src/protocol/edge/problem.ts'
 import { createStatementUris } from '../../../src/protocol/statement/next-uri.ts'
+import { parseStatement } from '../../../src/sql/syntax/parser.ts'
 import { createStatementRoutes, type StatementRouteDeps } from '../../../src/protocol/statement/statement-routes.ts'
 import { EngineError } from '../../../src/shared/engine-error.ts'
 import { event, QUERY_ID } from '../../support/query-events.ts'
@@ -81,6 +82,7 @@ beforeEach(async () => {
       },
     } as unknown as StatementRouteDeps['memory'],
     insertsSecrets: () => undefined,
+    parse: parseStatement,
     uris,
     clock: { now: () => 1_000_000 },
     spans: {
@@ -119,6 +121,17 @@ const page = (token: number): string => uris.nextUri(base, QUERY_ID, token)
 const stage = (number: number): string => uris.partialCancelUri(base, QUERY_ID, number)
 
 describe('a statement that is posted', () => {
+  it('is refused with a prepared statement that is none, as by Trino', async () => {
+    const prepared = 'good=SELECT+1,bad=' + encodeURIComponent('SELEC 1')
+    for (const family of ['Trino', 'Presto', 'Engine']) {
+      const response = await post('SELECT 1', { [`x-${family}-prepared-statement`]: prepared })
+      expect(response.status).toBe(400)
+      expect(await response.text()).toContain(`Invalid X-${family}-Prepared-Statement header: line 1:1: mismatched`)
+    }
+    expect(asked).toEqual([])
+    expect((await post('SELECT 1', { 'x-trino-prepared-statement': 'good=SELECT+1' })).status).toBe(200)
+  })
+
   it('is submitted with its session, and answered with where to go on', async () => {
     const response = await post('SELECT 1', { 'x-trino-user': 'alice', 'x-trino-catalog': 'TPCH' })
     expect(response.status).toBe(200)
