@@ -11,60 +11,33 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { isEngineGroup } from '../../src/supervisor/engine-ids.ts'
 import { postgresUser } from '../../src/supervisor/posix-user.ts'
 import { buildWithAgents, type EngineAgent } from '../support/engine-agents.ts'
 import { createDatabase } from '../support/postgres.ts'
 import { familyOf, usersOf } from '../support/process-users.ts'
-import {
-  isAlive,
-  postgresOf,
-  processesOf,
-  spawnQuipu,
-  temporaryFolder,
-  waitUntil,
-  type QuipuProcess,
-} from '../support/quipu-process.ts'
+import { programsOfEachTest, rowsOf } from '../support/programs-of-each-test.ts'
+import { isAlive, postgresOf, processesOf, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
 import { post, raw, run } from '../support/statement-client.ts'
 
-let folder: ReturnType<typeof temporaryFolder>
+const programs = programsOfEachTest()
 let data: string
 let build: ReturnType<typeof buildWithAgents>
-let running: QuipuProcess[] = []
-
 beforeEach(() => {
-  folder = temporaryFolder()
-  data = join(folder.path, 'data')
-  build = buildWithAgents(folder.path)
+  data = programs.data
+  build = buildWithAgents(programs.folder)
 })
 
-afterEach(async () => {
-  for (const quipu of running) {
-    if (isAlive(quipu.pid)) quipu.signal('SIGTERM')
-    await quipu.exit
-  }
-  running = []
-  await folder.remove()
-}, 240_000)
-
 function startProgram(args: readonly string[], env: Record<string, string> = {}): QuipuProcess {
-  const quipu = spawnQuipu(args, {
+  return programs.spawn(args, {
     env: { QUIPU_LOG_LEVEL: 'error', QUIPU_ENGINE_DEAD_MS: '60s', ...env },
     program: build.program,
   })
-  running.push(quipu)
-  return quipu
 }
 
 function start(args: readonly string[] = [], env: Record<string, string> = {}): QuipuProcess {
   return startProgram(['start', '--port', '0', '--data-dir', data, ...args], env)
-}
-
-async function rows(url: string, sql: string): Promise<unknown> {
-  const { error, rows: found } = await run(url, sql)
-  expect(error, sql).toBeUndefined()
-  return found
 }
 
 /** Engines that run now. */
@@ -105,7 +78,7 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
     const quipu = start(['--workers', '2', '--anchor-ms', '1s'])
     const url = await quipu.url
     expect(quipu.stderr()).toBe('')
-    await rows(url, 'CREATE TABLE memory.default.t AS SELECT * FROM tpch.tiny.orders')
+    await rowsOf(url, 'CREATE TABLE memory.default.t AS SELECT * FROM tpch.tiny.orders')
     const posted = await post(url, 'SELECT * FROM tpch.tiny.lineitem a, tpch.tiny.region b')
     const { nextUri } = (await raw(posted.json.nextUri!)).json
     await waitUntil('pages are there', () =>
@@ -194,18 +167,18 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
       expect(await attacker.run(`process.${back}`), back).toMatchObject({ error: expect.stringMatching(/./) as string })
 
     await raw(nextUri!, { method: 'DELETE' })
-    expect(await rows(url, 'SELECT count(*) FROM memory.default.t')).toEqual([[15000]])
+    expect(await rowsOf(url, 'SELECT count(*) FROM memory.default.t')).toEqual([[15000]])
   })
   it('write, spill, stream, are canceled, killed and replaced as ever, and leave no process behind', async () => {
     const quipu = start(['--engine-memory-percent', '1', '--restart-backoff-max-ms', '200ms'], {
       QUIPU_ENGINE_DEAD_MS: '10s',
     })
     const url = await quipu.url
-    await rows(url, 'CREATE TABLE memory.default.t AS SELECT * FROM tpch.tiny.lineitem')
-    await rows(url, 'INSERT INTO memory.default.t SELECT * FROM tpch.tiny.lineitem')
-    await rows(url, 'CREATE TABLE memory.default.none AS SELECT * FROM tpch.tiny.orders WHERE orderkey < 0')
-    expect(await rows(url, 'SELECT count(*) FROM memory.default.t')).toEqual([[120350]])
-    expect(await rows(url, 'SELECT count(*) FROM memory.default.none')).toEqual([[0]])
+    await rowsOf(url, 'CREATE TABLE memory.default.t AS SELECT * FROM tpch.tiny.lineitem')
+    await rowsOf(url, 'INSERT INTO memory.default.t SELECT * FROM tpch.tiny.lineitem')
+    await rowsOf(url, 'CREATE TABLE memory.default.none AS SELECT * FROM tpch.tiny.orders WHERE orderkey < 0')
+    expect(await rowsOf(url, 'SELECT count(*) FROM memory.default.t')).toEqual([[120350]])
+    expect(await rowsOf(url, 'SELECT count(*) FROM memory.default.none')).toEqual([[0]])
     expect((await run(url, 'SELECT * FROM memory.default.t')).rows).toHaveLength(120_350)
     for (const path of tree(join(data, 'tables'))) {
       const { uid, gid, mode } = statSync(path)
@@ -227,7 +200,7 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
     )
     const { nextUri } = (await raw(posted.json.nextUri!)).json
     expect((await raw(nextUri!, { method: 'DELETE' })).status).toBe(204)
-    expect(await rows(url, 'SELECT count(*) FROM tpch.tiny.nation')).toEqual([[25]])
+    expect(await rowsOf(url, 'SELECT count(*) FROM tpch.tiny.nation')).toEqual([[25]])
 
     // An engine that escaped leaves a process behind it, in a session of its own.
     const LEAVE = `
@@ -239,14 +212,14 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
     expect(isLeft(left, first.uid)).toBe(true)
     process.kill(first.pid, 'SIGKILL')
     await waitUntil('all of the killed engine is gone', () => !isAlive(first.pid) && !isLeft(left, first.uid))
-    expect(await rows(url, 'SELECT count(*) FROM memory.default.t')).toEqual([[120350]])
+    expect(await rowsOf(url, 'SELECT count(*) FROM memory.default.t')).toEqual([[120350]])
 
     // One that hangs is killed by its parent, which is not its user.
     const second = await engine('worker-1')
     expect(second.pid).not.toBe(first.pid)
     for (const { pid } of engines('worker-1')) process.kill(pid, 'SIGSTOP')
     await waitUntil('the hung engine is gone', () => !isAlive(second.pid))
-    expect(await rows(url, 'SELECT count(*) FROM memory.default.t')).toEqual([[120350]])
+    expect(await rowsOf(url, 'SELECT count(*) FROM memory.default.t')).toEqual([[120350]])
 
     // A worker that dies takes its engines with it before the next one starts.
     const third = await engine('worker-1')
@@ -255,7 +228,7 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
     process.kill(worker, 'SIGKILL')
     await waitUntil('the engines of the worker are gone', () => !isAlive(third.pid) && !isLeft(behind, third.uid))
     await waitUntil('the next worker runs', () => (processesOf(data).children[1] ?? worker) !== worker)
-    expect(await rows(url, 'SELECT count(*) FROM memory.default.t')).toEqual([[120350]])
+    expect(await rowsOf(url, 'SELECT count(*) FROM memory.default.t')).toEqual([[120350]])
 
     // And so does a supervisor, with the process of root's that started them.
     const last = await engine('worker-1')
@@ -270,7 +243,7 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
     await waitUntil('nothing of it runs', () => !ours.some(isAlive) && !isLeft(orphan, last.uid))
 
     const again = start()
-    expect(await rows(await again.url, 'SELECT count(*) FROM memory.default.t')).toEqual([[120350]])
+    expect(await rowsOf(await again.url, 'SELECT count(*) FROM memory.default.t')).toEqual([[120350]])
     again.signal('SIGTERM')
     expect(await again.exit).toMatchObject({ code: 0, stderr: '' })
     expect(build.agents().filter(({ pid }) => isAlive(pid))).toEqual([])
@@ -284,20 +257,20 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
       `fs.mkdirSync(folder + 'own/closed/inner', { recursive: true }); fs.chmodSync(folder + 'own/closed', 0)`,
     )
     process.kill(hostile.pid, 'SIGKILL')
-    expect(await rows(url, 'SELECT count(*) FROM tpch.tiny.nation')).toEqual([[25]])
+    expect(await rowsOf(url, 'SELECT count(*) FROM tpch.tiny.nation')).toEqual([[25]])
     first.signal('SIGTERM')
     expect(await first.exit).toMatchObject({ code: 0, stderr: '' })
     const left = (): string[] => tree(join(data, 'worker-1', 'engines')).filter((path) => path.endsWith('inner'))
     expect(left()).toHaveLength(1)
     const second = start()
-    expect(await rows(await second.url, 'SELECT count(*) FROM tpch.tiny.nation')).toEqual([[25]])
+    expect(await rowsOf(await second.url, 'SELECT count(*) FROM tpch.tiny.nation')).toEqual([[25]])
     expect(left()).toEqual([])
   })
 
   it('read the tables that a start before left to its own user alone', async () => {
     const first = start(['--engine-users', 'same'])
     const owner = postgresUser()!
-    await rows(await first.url, 'CREATE TABLE memory.default.t AS SELECT * FROM tpch.tiny.orders')
+    await rowsOf(await first.url, 'CREATE TABLE memory.default.t AS SELECT * FROM tpch.tiny.orders')
     expect(rootsOf(first)).toEqual([])
     for (const { uid } of build.agents()) expect(uid).toBe(owner.uid)
     expect(
@@ -308,23 +281,23 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
     const second = start()
     const url = await second.url
     expect(rootsOf(second)).toHaveLength(1)
-    expect(await rows(url, 'SELECT count(*) FROM memory.default.t')).toEqual([[15000]])
-    await rows(url, 'INSERT INTO memory.default.t SELECT * FROM tpch.tiny.orders')
+    expect(await rowsOf(url, 'SELECT count(*) FROM memory.default.t')).toEqual([[15000]])
+    await rowsOf(url, 'INSERT INTO memory.default.t SELECT * FROM tpch.tiny.orders')
     second.signal('SIGTERM')
     await second.exit
     // And one after it, whose engines are not apart, reads and writes on.
     const third = start(['--engine-users', 'same'])
-    await rows(await third.url, 'INSERT INTO memory.default.t SELECT * FROM tpch.tiny.orders')
+    await rowsOf(await third.url, 'INSERT INTO memory.default.t SELECT * FROM tpch.tiny.orders')
     third.signal('SIGTERM')
     await third.exit
     const fourth = start()
-    expect(await rows(await fourth.url, 'SELECT count(*) FROM memory.default.t')).toEqual([[45_000]])
+    expect(await rowsOf(await fourth.url, 'SELECT count(*) FROM memory.default.t')).toEqual([[45_000]])
   })
 
   it('are not apart where they could not read a lake, unless that is asked for', async () => {
     const owner = postgresUser()!
-    const catalogs = join(folder.path, 'catalogs')
-    const lake = join(folder.path, 'lake')
+    const catalogs = join(programs.folder, 'catalogs')
+    const lake = join(programs.folder, 'lake')
     mkdirSync(join(lake, 's', 't'), { recursive: true })
     mkdirSync(catalogs)
     chmodSync(catalogs, 0o755)
@@ -340,7 +313,7 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
       chmodSync(join(catalogs, `${name}.json`), 0o644)
     }
     const first = start(['--catalog-dir', catalogs])
-    expect(await rows(await first.url, 'SELECT sum(a) FROM closed.s.t')).toEqual([[1]])
+    expect(await rowsOf(await first.url, 'SELECT sum(a) FROM closed.s.t')).toEqual([[1]])
     expect(first.stderr()).toMatch(
       new RegExp(
         `^quipu: Engines run as user ${owner.name} too, since a user like \\d+ cannot read ${lake} \\(catalog closed\\)[^\n]*\n$`,
@@ -360,19 +333,19 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
     await waitUntil('the log names file and user', () =>
       new RegExp(`"engineUser":\\d+,"engineError":"[^\n]*${lake}/s/t/rows.csv`).test(second.stdout()),
     )
-    expect(await rows(url, 'SELECT count(*) FROM tpch.tiny.nation')).toEqual([[25]])
+    expect(await rowsOf(url, 'SELECT count(*) FROM tpch.tiny.nation')).toEqual([[25]])
     chmodSync(lake, 0o711)
     for (const path of [join(lake, 's'), join(lake, 's', 't')]) chmodSync(path, 0o755)
     chmodSync(join(lake, 's', 't', 'rows.csv'), 0o644)
-    expect(await rows(url, 'SELECT sum(a) FROM closed.s.t')).toEqual([[1]])
-    await rows(url, 'CREATE TABLE closed.s.made AS SELECT * FROM tpch.tiny.nation')
-    expect(await rows(url, 'SELECT count(*) FROM closed.s.made')).toEqual([[25]])
+    expect(await rowsOf(url, 'SELECT sum(a) FROM closed.s.t')).toEqual([[1]])
+    await rowsOf(url, 'CREATE TABLE closed.s.made AS SELECT * FROM tpch.tiny.nation')
+    expect(await rowsOf(url, 'SELECT count(*) FROM closed.s.made')).toEqual([[25]])
   })
 
   it('of a coordinator and a worker by themselves share a folder of tables', async () => {
     const database = await createDatabase()
     try {
-      const tables = join(folder.path, 'tables')
+      const tables = join(programs.folder, 'tables')
       const env = { QUIPU_SHARED_SECRET: 'a secret that both sides know', DATABASE_URL: database.url }
       const coordinator = startProgram(['coordinator', '--port', '0', '--data-dir', data, '--tables-dir', tables], env)
       const url = await coordinator.url
@@ -382,7 +355,7 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
           '--port',
           '0',
           '--data-dir',
-          join(folder.path, 'away'),
+          join(programs.folder, 'away'),
           '--coordinators',
           url,
           '--tables-dir',
@@ -391,8 +364,8 @@ describe.runIf(process.getuid?.() === 0)('engines of a start by root', { timeout
         { QUIPU_SHARED_SECRET: env.QUIPU_SHARED_SECRET },
       )
       await waitUntil('the worker is up', () => worker.stdout().startsWith('Worker up in '))
-      await rows(url, 'CREATE TABLE memory.default.t AS SELECT * FROM tpch.tiny.orders')
-      expect(await rows(url, 'SELECT count(*) FROM memory.default.t')).toEqual([[15000]])
+      await rowsOf(url, 'CREATE TABLE memory.default.t AS SELECT * FROM tpch.tiny.orders')
+      expect(await rowsOf(url, 'SELECT count(*) FROM memory.default.t')).toEqual([[15000]])
       for (const one of [coordinator, worker]) expect(rootsOf(one)).toHaveLength(1)
       worker.signal('SIGTERM')
       coordinator.signal('SIGTERM')

@@ -10,58 +10,28 @@ import {
 } from 'node:fs'
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { postgresUser } from '../../src/supervisor/posix-user.ts'
 import { identify } from '../../src/supervisor/process-identity.ts'
 import { commandOf, familyOf, usersOf } from '../support/process-users.ts'
-import {
-  isAlive,
-  killAll,
-  postgresOf,
-  processesOf,
-  spawnQuipu,
-  temporaryFolder,
-  waitUntil,
-  type QuipuProcess,
-} from '../support/quipu-process.ts'
+import { programsOfEachTest, rowsOf } from '../support/programs-of-each-test.ts'
+import { isAlive, killAll, postgresOf, processesOf, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
 import { run } from '../support/statement-client.ts'
 
 const NOBODY = { uid: 65534, gid: 65534 }
-let folder: ReturnType<typeof temporaryFolder>
+const programs = programsOfEachTest()
 let data: string
-let running: QuipuProcess[] = []
-
-beforeEach(() => {
-  folder = temporaryFolder()
-  data = join(folder.path, 'data')
-})
-
-afterEach(async () => {
-  for (const quipu of running) {
-    if (isAlive(quipu.pid)) quipu.signal('SIGTERM')
-    await quipu.exit
-  }
-  running = []
-  await folder.remove()
-}, 240_000)
+beforeEach(() => void (data = programs.data))
 
 function start(args: readonly string[] = [], env: Record<string, string> = {}): QuipuProcess {
-  const quipu = spawnQuipu(['start', '--port', '0', '--data-dir', data, ...args], {
+  return programs.spawn(['start', '--port', '0', '--data-dir', data, ...args], {
     env: { QUIPU_LOG_LEVEL: 'error', ...env },
   })
-  running.push(quipu)
-  return quipu
 }
 
 async function stop(quipu: QuipuProcess): Promise<void> {
   quipu.signal('SIGTERM')
   expect((await quipu.exit).code).toBe(0)
-}
-
-async function rows(url: string, sql: string): Promise<unknown> {
-  const { error, rows: found } = await run(url, sql)
-  expect(error, sql).toBeUndefined()
-  return found
 }
 
 /** All processes but engines of users of their own and what starts them (`engine-users.e2e`). */
@@ -87,21 +57,21 @@ function owners(path = data): number[] {
 describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }, () => {
   it('nothing of it stays root, and lakes of root are read, not written', async () => {
     const user = postgresUser()!
-    const catalogs = join(folder.path, 'catalogs')
+    const catalogs = join(programs.folder, 'catalogs')
     mkdirSync(catalogs)
     chmodSync(catalogs, 0o755)
     for (const name of ['mine', 'roots']) {
-      const table = join(folder.path, name, 's', 't')
+      const table = join(programs.folder, name, 's', 't')
       mkdirSync(table, { recursive: true })
       writeFileSync(join(table, 'rows.csv'), 'a,b\n1,x\n2,y\n', { mode: 0o644 })
-      mkdirSync(join(folder.path, name, 's', 'closed'))
-      writeFileSync(join(folder.path, name, 's', 'closed', 'rows.csv'), 'a,b\n1,x\n', { mode: 0o600 })
+      mkdirSync(join(programs.folder, name, 's', 'closed'))
+      writeFileSync(join(programs.folder, name, 's', 'closed', 'rows.csv'), 'a,b\n1,x\n', { mode: 0o600 })
       for (const path of [table, join(table, '..'), join(table, '..', '..'), join(table, '..', 'closed')]) {
         chmodSync(path, 0o755)
         if (name === 'mine') chownSync(path, user.uid, user.gid)
       }
       const file = join(catalogs, `${name}.json`)
-      writeFileSync(file, JSON.stringify({ connector: 'lake', location: join(folder.path, name) }), { mode: 0o644 })
+      writeFileSync(file, JSON.stringify({ connector: 'lake', location: join(programs.folder, name) }), { mode: 0o644 })
     }
     for (const name of ['tpch', 'memory'])
       writeFileSync(join(catalogs, `${name}.json`), JSON.stringify({ connector: name }), { mode: 0o644 })
@@ -113,10 +83,11 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
     expect(owners()).toEqual([user.uid])
     expect(quipu.stdout()).toContain(`  user      ${user.name}\n`)
     expect(quipu.stderr().trim().split('\n')).toEqual([
-      expect.stringContaining(`User ${user.name} cannot write ${join(folder.path, 'roots')} (catalog roots)`),
+      expect.stringContaining(`User ${user.name} cannot write ${join(programs.folder, 'roots')} (catalog roots)`),
     ])
 
-    for (const catalog of ['mine', 'roots']) expect(await rows(url, `SELECT sum(a) FROM ${catalog}.s.t`)).toEqual([[3]])
+    for (const catalog of ['mine', 'roots'])
+      expect(await rowsOf(url, `SELECT sum(a) FROM ${catalog}.s.t`)).toEqual([[3]])
     expect((await run(url, 'SELECT * FROM roots.s.closed')).error).toMatchObject({ errorName: 'PERMISSION_DENIED' })
     const writes = (catalog: string): string[] => [
       `CREATE TABLE ${catalog}.s.made AS SELECT * FROM tpch.tiny.nation`,
@@ -134,10 +105,10 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
     for (const sql of writes('roots'))
       expect((await run(url, sql)).error, sql).toMatchObject({
         errorName: 'PERMISSION_DENIED',
-        message: expect.stringMatching(new RegExp(`^(?!.*${folder.path}).*${user.name}.*'roots'`)) as string,
+        message: expect.stringMatching(new RegExp(`^(?!.*${programs.folder}).*${user.name}.*'roots'`)) as string,
       })
-    await rows(url, 'CREATE TABLE memory.default.n AS SELECT * FROM tpch.tiny.nation')
-    expect(await rows(url, 'SELECT count(*) FROM memory.default.n')).toEqual([[25]])
+    await rowsOf(url, 'CREATE TABLE memory.default.n AS SELECT * FROM tpch.tiny.nation')
+    expect(await rowsOf(url, 'SELECT count(*) FROM memory.default.n')).toEqual([[25]])
     await stop(quipu)
     expect(owners()).toEqual([user.uid])
   })
@@ -147,7 +118,7 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
     const before = start(['--run-as', 'root'])
     const first = await before.url
     expect(before.stderr()).toContain('Runs as root, as --run-as says')
-    await rows(first, 'CREATE TABLE memory.default.n AS SELECT * FROM tpch.tiny.nation')
+    await rowsOf(first, 'CREATE TABLE memory.default.n AS SELECT * FROM tpch.tiny.nation')
     const [coordinator, worker] = processesOf(data).children as [number, number]
     expect(usersOf(coordinator).uids).toEqual([0, 0, 0, 0])
     process.kill(coordinator, 'SIGSTOP')
@@ -160,8 +131,8 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
     expect(isAlive(coordinator)).toBe(false)
     expect(usersOfFamily(after)).toEqual([user.uid])
     expect(owners()).toEqual([user.uid])
-    expect(await rows(url, 'SELECT count(*) FROM memory.default.n')).toEqual([[25]])
-    await rows(url, 'INSERT INTO memory.default.n SELECT * FROM tpch.tiny.nation')
+    expect(await rowsOf(url, 'SELECT count(*) FROM memory.default.n')).toEqual([[25]])
+    await rowsOf(url, 'INSERT INTO memory.default.n SELECT * FROM tpch.tiny.nation')
     await stop(after)
   })
 
@@ -179,7 +150,7 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
       ((await (await fetch(`${url}/v1/info`)).json()) as { writer: boolean }).writer
     await waitUntil('the stand-by writes', writes)
     expect(usersOfFamily(second)).toEqual([NOBODY.uid])
-    expect(await rows(url, 'SELECT count(*) FROM tpch.tiny.nation')).toEqual([[25]])
+    expect(await rowsOf(url, 'SELECT count(*) FROM tpch.tiny.nation')).toEqual([[25]])
     await stop(second)
     expect(owners()).toEqual([NOBODY.uid])
   })
@@ -200,7 +171,7 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
   })
 
   it('stays root and says why where the user could not read what is configured; asked to leave, it refuses', async () => {
-    chmodSync(folder.path, 0o700)
+    chmodSync(programs.folder, 0o700)
     const quipu = start()
     await quipu.url
     expect(quipu.stderr()).toMatch(/Runs as root, since user \w+ cannot read \S+: --run-as names another user, or root/)
@@ -246,25 +217,25 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
   it('other programs on the folder are its user too, and leave it whole', async () => {
     const user = postgresUser()!
     const quipu = start()
-    await rows(await quipu.url, 'SELECT count(*) FROM tpch.tiny.nation')
+    await rowsOf(await quipu.url, 'SELECT count(*) FROM tpch.tiny.nation')
     await stop(quipu)
     for (const command of [['rebuild'], ['audit', 'verify'], ['reset-epoch']]) {
-      const { code, stderr } = await spawnQuipu([...command, '--data-dir', data]).exit
+      const { code, stderr } = await programs.spawn([...command, '--data-dir', data]).exit
       expect({ command, code, stderr }).toEqual({ command, code: 0, stderr: '' })
       expect(owners()).toEqual([user.uid])
     }
     expect(existsSync(join(data, 'worker-1', 'epoch'))).toBe(false)
     expect(readFileSync(join(data, 'postgres.log'), 'utf8')).toContain('ready')
     const again = start()
-    await rows(await again.url, 'SELECT 1')
+    await rowsOf(await again.url, 'SELECT 1')
     await stop(again)
   })
   it('takes a folder of tables of root’s that is empty or Quipu’s, and refuses another in one line', async () => {
     const user = postgresUser()!
-    const tables = join(folder.path, 'tables')
+    const tables = join(programs.folder, 'tables')
     mkdirSync(tables)
     const first = start(['--tables-dir', tables])
-    await rows(await first.url, 'CREATE TABLE memory.default.n AS SELECT * FROM tpch.tiny.nation')
+    await rowsOf(await first.url, 'CREATE TABLE memory.default.n AS SELECT * FROM tpch.tiny.nation')
     expect([first.stderr(), owners(tables)]).toEqual(['', [user.uid]])
     await stop(first)
     // As one that stayed root left it.
@@ -274,7 +245,7 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
     }
     giveBack(tables)
     const second = start(['--tables-dir', tables])
-    await rows(await second.url, 'INSERT INTO memory.default.n SELECT * FROM tpch.tiny.nation')
+    await rowsOf(await second.url, 'INSERT INTO memory.default.n SELECT * FROM tpch.tiny.nation')
     expect(owners(tables)).toEqual([user.uid])
     await stop(second)
 
@@ -293,7 +264,7 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
   })
 
   it('is whom the folder of tables belongs to where nothing else says', async () => {
-    const tables = join(folder.path, 'tables')
+    const tables = join(programs.folder, 'tables')
     mkdirSync(tables)
     chownSync(tables, NOBODY.uid, NOBODY.gid)
     const quipu = start(['--tables-dir', tables])

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { EngineError } from '../../src/shared/engine-error.ts'
-import { compareAnswers, type CorpusEntry } from '../support/corpus.ts'
+import { differenceOf, type CorpusEntry } from '../support/corpus.ts'
 import { openLibraryRunner, type LibraryRunner } from '../support/library-runner.ts'
 
 const corpus = readFileSync(new URL('../conformance/columns/columns.jsonl', import.meta.url), 'utf8')
@@ -25,23 +24,11 @@ describe('conformance of columns with Trino', { timeout: 900_000 }, () => {
   it('gives what Trino gave, but for differences with a reason', async () => {
     const differing = new Map<string, string>()
     for (const entry of corpus) {
-      const difference = await differenceOf(entry)
+      const difference = await differenceOf(entry, runner.run)
       if (difference !== undefined) differing.set(entry.id, `${entry.id} ${entry.sql}\n    ${difference}`)
     }
     expect([...differing].filter(([id]) => differences[id] === undefined).map(([, text]) => text)).toEqual([])
     // What differs no longer needs no reason.
     expect(Object.keys(differences).filter((id) => !differing.has(id))).toEqual([])
   })
-
-  async function differenceOf(entry: CorpusEntry): Promise<string | undefined> {
-    try {
-      const answer = await runner.run(entry.sql)
-      if (entry.error !== undefined) return `succeeded, expected ${entry.error.errorName}`
-      return compareAnswers(entry, answer)
-    } catch (error) {
-      const name = error instanceof EngineError ? error.errorName : 'not an EngineError'
-      if (name === entry.error?.errorName) return undefined
-      return `${name}: ${error instanceof Error ? error.message : String(error)}`
-    }
-  }
 })

@@ -1,9 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { isDeepStrictEqual } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { EngineError } from '../../src/shared/engine-error.ts'
 import { openLibraryRunner, type LibraryRunner } from '../support/library-runner.ts'
-import { compareAnswers, type CorpusEntry } from '../support/corpus.ts'
+import { differenceOf, type CorpusEntry } from '../support/corpus.ts'
 
 const folder = new URL('../conformance/', import.meta.url)
 
@@ -39,7 +37,7 @@ describe('conformance of the library with Trino', { timeout: 300_000 }, () => {
       const entries = entriesOf(topic)
       let good = 0
       for (const entry of entries) {
-        const difference = await run(entry)
+        const difference = await differenceOf(entry, runner.run)
         if (difference === undefined) good++
         else if (process.env['CONFORMANCE_DETAILS'] !== undefined)
           table.push(`${entry.id} ${entry.sql}\n    ${difference}`)
@@ -61,25 +59,9 @@ describe('conformance of the library with Trino', { timeout: 300_000 }, () => {
   it('gives what Trino gave for further statements', async () => {
     const differing: string[] = []
     for (const entry of extras.flatMap(entriesOf)) {
-      const difference = await run(entry)
+      const difference = await differenceOf(entry, runner.run)
       if (difference !== undefined) differing.push(`${entry.id} ${entry.sql}\n    ${difference}`)
     }
     expect(differing).toEqual([])
   })
-
-  async function run(entry: CorpusEntry): Promise<string | undefined> {
-    try {
-      const answer = await runner.run(entry.sql)
-      if (entry.error !== undefined) return `succeeded, expected ${entry.error.errorName}`
-      return compareAnswers(entry, answer)
-    } catch (error) {
-      const name = error instanceof EngineError ? error.errorName : undefined
-      if (entry.error !== undefined && name === entry.error.errorName) {
-        const place = error instanceof EngineError ? error.location : undefined
-        if (entry.location === undefined || isDeepStrictEqual(entry.location, place)) return undefined
-        return `${name} at ${JSON.stringify(place)}, expected ${JSON.stringify(entry.location)}`
-      }
-      return `${name ?? 'not an EngineError'}: ${error instanceof Error ? error.message : String(error)}`
-    }
-  }
 })

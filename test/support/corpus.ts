@@ -1,3 +1,6 @@
+import { isDeepStrictEqual } from 'node:util'
+import { EngineError } from '../../src/shared/engine-error.ts'
+
 /** A line of `test/conformance/*.jsonl`; its README says what the fields mean. */
 export interface CorpusEntry {
   readonly id: string
@@ -14,6 +17,24 @@ export interface CorpusEntry {
 interface Answer {
   readonly columns: readonly { readonly name: string; readonly type: string }[]
   readonly rows: readonly (readonly unknown[])[]
+}
+
+/** A statement run: what is different from what was recorded of it; undefined where nothing is. */
+export async function differenceOf(
+  entry: CorpusEntry,
+  run: (sql: string) => Promise<Answer>,
+): Promise<string | undefined> {
+  try {
+    const answer = await run(entry.sql)
+    if (entry.error !== undefined) return `succeeded, expected ${entry.error.errorName}`
+    return compareAnswers(entry, answer)
+  } catch (error) {
+    if (!(error instanceof EngineError)) return `not an EngineError: ${String(error)}`
+    const { errorName, location, message } = error
+    if (errorName !== entry.error?.errorName) return `${errorName}: ${message}`
+    if (entry.location === undefined || isDeepStrictEqual(entry.location, location)) return undefined
+    return `${errorName} at ${JSON.stringify(location)}, expected ${JSON.stringify(entry.location)}`
+  }
 }
 
 /** What is different from the recorded answer; undefined where nothing is. */

@@ -21,7 +21,8 @@ const vocabulary: EngineVocabulary = {
   functions: new Set([...engineVocabulary.functions, 'typeof']),
 }
 
-export async function openDuckDB(): Promise<InProcessDuckDB> {
+/** A connection to such a DuckDB, on which all may still be done. */
+export async function openEngineConnection(): Promise<Pick<InProcessDuckDB, 'connection' | 'close'>> {
   const instance = await DuckDBInstance.create(':memory:', {
     threads: '2',
     memory_limit: '1GB',
@@ -31,6 +32,17 @@ export async function openDuckDB(): Promise<InProcessDuckDB> {
   const connection = await instance.connect()
   for (const setting of languageSettings) await connection.run(setting)
   await registerAll(connection)
+  return {
+    connection,
+    close() {
+      connection.closeSync()
+      instance.closeSync()
+    },
+  }
+}
+
+export async function openDuckDB(): Promise<InProcessDuckDB> {
+  const { connection, close } = await openEngineConnection()
   for (const setting of ['autoinstall_known_extensions', 'autoload_known_extensions', 'allow_community_extensions']) {
     await connection.run(`SET GLOBAL ${setting}=false`)
   }
@@ -43,9 +55,6 @@ export async function openDuckDB(): Promise<InProcessDuckDB> {
       const reader = await connection.runAndReadAll(sql)
       return reader.getRowsJson() as unknown[][]
     },
-    close() {
-      connection.closeSync()
-      instance.closeSync()
-    },
+    close,
   }
 }

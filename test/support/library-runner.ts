@@ -1,36 +1,20 @@
 import { readFileSync } from 'node:fs'
-import { DuckDBInstance } from '@duckdb/node-api'
 import { duckdbTypeOf } from '../../src/processes/connector-factories.ts'
 import { tpchConnector } from '../../src/connectors/tpch/tpch-connector.ts'
 import { tpchTables } from '../../src/connectors/tpch/tables.ts'
 import type { ConnectorTable } from '../../src/connectors/spi/connector.ts'
 import { createSqlFrontEnd } from '../../src/sql/create-front-end.ts'
-import type { AnalyzedStatement, MetadataPort, RenderedQuery, ResultColumn } from '../../src/sql/front-end.ts'
-import registerAll from '../../src/sql/functions/javascript/register.ts'
-import { translateError } from '../../src/sql/functions/runtime-errors.ts'
+import type { AnalyzedStatement, MetadataPort, ResultColumn } from '../../src/sql/front-end.ts'
 import type { SessionContext } from '../../src/sql/session.ts'
 import { scanText } from '../../src/execution/engine/scan-text.ts'
-import { languageSettings } from '../../src/execution/engine/sandbox.ts'
-import { checkExpression, checkStatement } from '../../src/execution/engine/statement-wall.ts'
-import { engineVocabulary } from '../../src/sql/engine-vocabulary.ts'
+import { openEngineConnection } from './duckdb-in-process.ts'
+import { wireRows, type RenderedScan } from './rendered-rows.ts'
+import { recordedSession } from './sql/fixed-metadata.ts'
 
 const root = new URL('../../', import.meta.url).pathname
 
 /** The session in which the corpus was recorded. */
-export const corpusSession: SessionContext = {
-  queryId: '20240101_000000_00000_tests',
-  user: 'conformance',
-  catalog: 'tpch',
-  schema: 'tiny',
-  timeZone: 'UTC',
-  startTimeMillis: Date.UTC(2024, 5, 1, 12, 34, 56, 789),
-  properties: {},
-  preparedStatements: {},
-  transactionId: 'NONE',
-  roles: {},
-  clientCapabilities: ['PATH', 'PARAMETRIC_DATETIME', 'SESSION_AUTHORIZATION'],
-  headerFamily: 'Trino',
-}
+export const corpusSession = recordedSession({ startTimeMillis: Date.UTC(2024, 5, 1, 12, 34, 56, 789) })
 
 export interface LibraryRunner {
   readonly metadata: MetadataPort
@@ -42,15 +26,7 @@ export interface LibraryRunner {
 
 /** The front end over TPC-H `tiny` and the catalogs' own tables, its SQL run by a DuckDB of this process. */
 export async function openLibraryRunner(): Promise<LibraryRunner> {
-  const instance = await DuckDBInstance.create(':memory:', {
-    threads: '2',
-    memory_limit: '1GB',
-    preserve_insertion_order: 'false',
-    max_expression_depth: '1000',
-  })
-  const connection = await instance.connect()
-  for (const setting of languageSettings) await connection.run(setting)
-  await registerAll(connection)
+  const { connection, close } = await openEngineConnection()
   const tpch = tpchConnector.create(
     'tpch',
     { connector: 'tpch' },
@@ -71,36 +47,20 @@ export async function openLibraryRunner(): Promise<LibraryRunner> {
   }
   const metadata = testMetadata()
   const frontEnd = createSqlFrontEnd()
-  const rowsOf = async (query: RenderedQuery): Promise<unknown[][]> => {
-    const scans = query.scans.map(({ schema, table, columns }, i) => {
-      const list = columns.map((column) => `"${column}"`).join(', ')
-      // Nation and region are the same at every scale.
-      const source = tpchTables[table] !== undefined ? `tpch_tiny_${table}` : `(${catalogRows(schema, table)})`
-      return `"$s${i}" AS (SELECT ${list === '' ? '1' : list} FROM ${source})`
-    })
-    checkStatement(query.sql, query.scans.length, engineVocabulary)
-    for (const value of query.wire) checkExpression(value, engineVocabulary)
-    const rows = `SELECT CAST(json_array(${query.wire.join(', ')}) AS VARCHAR) FROM (${query.sql})`
-    try {
-      const reader = await connection.runAndReadAll(scans.length === 0 ? rows : `WITH ${scans.join(', ')} ${rows}`)
-      return reader.getRows().map(([row]) => JSON.parse(row as string) as unknown[])
-    } catch (error) {
-      throw translateError(error instanceof Error ? error.message : String(error))
-    }
-  }
+  // Nation and region are the same at every scale.
+  const sourceOf = ({ schema, table }: RenderedScan): string =>
+    tpchTables[table] !== undefined ? `tpch_tiny_${table}` : `(${catalogRows(schema, table)})`
   return {
     metadata,
     analyze: (sql, session = corpusSession) => frontEnd.analyzeStatement(sql, session, metadata),
     async run(sql, session = corpusSession) {
       const analyzed = await frontEnd.analyzeStatement(sql, session, metadata)
-      if (analyzed.kind === 'query') return { columns: analyzed.columns, rows: await rowsOf(analyzed.query) }
+      if (analyzed.kind === 'query')
+        return { columns: analyzed.columns, rows: await wireRows(connection, analyzed.query, sourceOf) }
       const valid = analyzed.kind === 'explain' && analyzed.planType === 'VALIDATE'
       return { columns: analyzed.kind === 'session' ? [] : analyzed.columns, rows: valid ? [[true]] : [] }
     },
-    close() {
-      connection.closeSync()
-      instance.closeSync()
-    },
+    close,
   }
 }
 

@@ -59,8 +59,19 @@ const simple: Readonly<Record<string, string>> = {
   color: 'CAST(255 AS INTEGER)',
 }
 
+/** Texts of these lengths where a signature leaves them open. */
+export interface UsualLengths {
+  readonly varchar: number
+  readonly char: number
+}
+
 /** The type that a parameter of a signature is called with: type variables stand for `variable`, sizes for usual ones. */
-export function typeOf(pattern: TypePattern, variable: SqlType): SqlType {
+export function typeOf(
+  pattern: TypePattern,
+  variable: SqlType,
+  usual: UsualLengths = { varchar: 8, char: 8 },
+): SqlType {
+  const inner = (part: TypePattern): SqlType => typeOf(part, variable, usual)
   switch (pattern.kind) {
     case 'variable':
     case 'any':
@@ -71,18 +82,18 @@ export function typeOf(pattern: TypePattern, variable: SqlType): SqlType {
       if (pattern.base === 'decimal') return parseTypeText('decimal(9,2)')
       if (pattern.base === 'varchar' || pattern.base === 'char') {
         const [length] = pattern.parameters
-        return parseTypeText(`${pattern.base}(${typeof length === 'number' ? length : 8})`)
+        return parseTypeText(`${pattern.base}(${typeof length === 'number' ? length : usual[pattern.base]})`)
       }
       return parseTypeText(pattern.base.replace(/^(timestamp|time)/, '$1(3)'))
     case 'array':
     case 'qdigest':
-      return { kind: pattern.kind, element: typeOf(pattern.element, variable) }
+      return { kind: pattern.kind, element: inner(pattern.element) }
     case 'map':
-      return { kind: 'map', key: typeOf(pattern.key, variable), value: typeOf(pattern.value, variable) }
+      return { kind: 'map', key: inner(pattern.key), value: inner(pattern.value) }
     case 'row':
       return {
         kind: 'row',
-        fields: pattern.fields.map((field) => ({ name: undefined, type: typeOf(field, variable) })),
+        fields: pattern.fields.map((field) => ({ name: undefined, type: inner(field) })),
       }
     case 'function':
       throw new Error('A lambda has no type of its own')

@@ -1,28 +1,18 @@
 import { DuckDBInstance } from '@duckdb/node-api'
 import type { ConnectorTable } from '../../src/connectors/spi/connector.ts'
-import { checkExpression, checkStatement } from '../../src/execution/engine/statement-wall.ts'
 import { languageSettings } from '../../src/execution/engine/sandbox.ts'
 import { createSqlFrontEnd } from '../../src/sql/create-front-end.ts'
-import { engineVocabulary } from '../../src/sql/engine-vocabulary.ts'
-import type { MetadataPort, RenderedQuery } from '../../src/sql/front-end.ts'
+import type { MetadataPort } from '../../src/sql/front-end.ts'
 import registerAll from '../../src/sql/functions/javascript/register.ts'
-import { translateError } from '../../src/sql/functions/runtime-errors.ts'
-import type { SessionContext } from '../../src/sql/session.ts'
+import { withScans, wireRows, type RenderedScan } from './rendered-rows.ts'
+import { recordedSession } from './sql/fixed-metadata.ts'
 
-const session: SessionContext = {
-  queryId: '20240101_000000_00000_table',
+const session = recordedSession({
   user: 'somebody',
   catalog: 'memory',
   schema: 'default',
-  timeZone: 'UTC',
   startTimeMillis: Date.UTC(2024, 5, 1),
-  properties: {},
-  preparedStatements: {},
-  transactionId: 'NONE',
-  roles: {},
-  clientCapabilities: ['PATH', 'PARAMETRIC_DATETIME', 'SESSION_AUTHORIZATION'],
-  headerFamily: 'Trino',
-}
+})
 
 /** Statements over tables of a DuckDB in this process, with the settings, functions and walls of an engine. */
 export interface TableRunner {
@@ -57,29 +47,12 @@ export async function openTableRunner(settings: readonly string[] = languageSett
     if (analyzed.kind !== 'query') throw new Error(`${sql} is ${analyzed.kind}`)
     return analyzed
   }
-  const withScans = (query: RenderedQuery, select: string): string => {
-    checkStatement(query.sql, query.scans.length, engineVocabulary)
-    for (const value of query.wire) checkExpression(value, engineVocabulary)
-    const scans = query.scans.map(({ table, columns }, i) => {
-      const list = columns.length === 0 ? '1' : columns.map((column) => `"${column}"`).join(', ')
-      return `"$s${i}" AS (SELECT ${list} FROM stored_${table})`
-    })
-    return scans.length === 0 ? select : `WITH ${scans.join(', ')} ${select}`
-  }
-  const rows = async (sql: string): Promise<unknown[][]> => {
-    const { query } = await analyze(sql)
-    const select = `SELECT CAST(json_array(${query.wire.join(', ')}) AS VARCHAR) FROM (${query.sql})`
-    try {
-      const reader = await connection.runAndReadAll(withScans(query, select))
-      return reader.getRows().map(([row]) => JSON.parse(row as string) as unknown[])
-    } catch (error) {
-      throw translateError(error instanceof Error ? error.message : String(error))
-    }
-  }
+  const storedAs = ({ table }: RenderedScan): string => `stored_${table}`
+  const rows = async (sql: string): Promise<unknown[][]> => wireRows(connection, (await analyze(sql)).query, storedAs)
   return {
     async createTable(name, sql) {
       const { query, columns } = await analyze(sql)
-      await connection.run(`CREATE TABLE stored_${name} AS ${withScans(query, query.sql)}`)
+      await connection.run(`CREATE TABLE stored_${name} AS ${withScans(query, query.sql, storedAs)}`)
       tables.set(name, {
         schema: 'default',
         table: name,

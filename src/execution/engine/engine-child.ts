@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { chmodSync } from 'node:fs'
 import { promisify } from 'node:util'
+import { deferred } from '../../shared/deferred.ts'
 import { reservedCodeBytes } from './code-range.ts'
 import { EngineBeats } from './engine-beats.ts'
 import { spawnProgram, type EngineProgram, type EngineStart } from './engine-program.ts'
@@ -77,8 +78,8 @@ export function startEngineChild(options: EngineChildOptions): EngineChild {
   let lastWords = ''
   let exited = false
 
-  const ready = promiseWithSettlers()
-  const configured = promiseWithSettlers()
+  const ready = deferred()
+  const configured = deferred()
   const failBoth = (message: string): void => {
     ready.reject(new Error(message))
     configured.reject(new Error(message))
@@ -117,7 +118,7 @@ export function startEngineChild(options: EngineChildOptions): EngineChild {
     MAX_REPLY_HEADER_BYTES,
   )
 
-  const gone = promiseWithSettlers()
+  const gone = deferred()
   const onGone = (): void => {
     if (exited) return
     exited = true
@@ -183,21 +184,4 @@ async function makeFifos(paths: readonly string[], shared: boolean): Promise<voi
   await promisify(execFile)('mkfifo', [...paths])
   // Their group is their folder's, which is the engine's.
   if (shared) for (const path of paths) chmodSync(path, 0o660)
-}
-
-interface Settlers {
-  readonly promise: Promise<void>
-  resolve(): void
-  reject(error: Error): void
-}
-
-function promiseWithSettlers(): Settlers {
-  let resolve!: () => void
-  let reject!: (error: Error) => void
-  const promise = new Promise<void>((onResolve, onReject) => {
-    resolve = onResolve
-    reject = onReject
-  })
-  promise.catch(() => undefined)
-  return { promise, resolve, reject }
 }

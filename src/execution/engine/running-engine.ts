@@ -1,3 +1,4 @@
+import { deferred, type Deferred } from '../../shared/deferred.ts'
 import type { EngineEvent, EngineLost } from './engine.ts'
 import { requestOf, resultOf } from './engine-answers.ts'
 import type { EngineChild } from './engine-child.ts'
@@ -82,7 +83,7 @@ class ChildEngine implements RunningEngine {
   #lastBytes: number
   #dead = false
   /** For its memory. */
-  #asked: { readonly answer: Promise<Tags>; resolve(tags: Tags): void } | undefined
+  #asked: Deferred<Tags> | undefined
 
   constructor(options: RunningEngineOptions) {
     const { child, capacity } = options
@@ -106,12 +107,12 @@ class ChildEngine implements RunningEngine {
   }
 
   execute(work: Work): Attempt {
-    const { promise, settle } = outcomePromise()
+    const outcome = deferred<Outcome>()
     const statement: Running = {
       id: ++this.#lastId,
       work,
       connection: this.#free.pop()!,
-      settle,
+      settle: outcome.resolve,
       hadNeighbours: this.#running.size > 0,
       peakBytes: 0,
       spilledBytes: 0,
@@ -124,7 +125,7 @@ class ChildEngine implements RunningEngine {
       this.#openReader(statement)
     } catch (error) {
       this.#finish(statement, { kind: 'refused', error })
-      return { outcome: promise, cancel: () => undefined }
+      return { outcome: outcome.promise, cancel: () => undefined }
     }
     const announce = this.#options.announceStarts
     statement.prepareTimer = setTimeout(() => {
@@ -135,7 +136,7 @@ class ChildEngine implements RunningEngine {
       })
     }, work.prepareDeadlineMs)
     this.child.send(requestOf(work, this.child, { id, connection, announce }))
-    return { outcome: promise, cancel: () => this.#cancel(statement) }
+    return { outcome: outcome.promise, cancel: () => this.#cancel(statement) }
   }
 
   onReply({ header, body }: Frame<EngineReply>): void {
@@ -194,12 +195,10 @@ class ChildEngine implements RunningEngine {
   memory(): Promise<Tags> {
     if (this.#dead) return Promise.resolve({})
     if (!this.#asked) {
-      let resolve!: (tags: Tags) => void
-      const answer = new Promise<Tags>((settle) => (resolve = settle))
-      this.#asked = { answer, resolve }
+      this.#asked = deferred<Tags>()
       this.child.send({ type: 'memory' })
     }
-    return this.#asked.answer
+    return this.#asked.promise
   }
 
   kill(reason: EngineLost['reason']): void {
@@ -303,12 +302,4 @@ class ChildEngine implements RunningEngine {
       (error: unknown) => this.#finish(statement, signal.aborted ? { kind: 'canceled' } : { kind: 'refused', error }),
     )
   }
-}
-
-function outcomePromise(): { promise: Promise<Outcome>; settle(outcome: Outcome): void } {
-  let settle!: (outcome: Outcome) => void
-  const promise = new Promise<Outcome>((resolve) => {
-    settle = resolve
-  })
-  return { promise, settle }
 }

@@ -7,10 +7,8 @@ export class RefusedStatement extends Signal {
   }
 }
 
-export type TokenKind = 'word' | 'quoted' | 'string' | 'number' | 'operator' | 'end'
-
 export interface Token {
-  readonly kind: TokenKind
+  readonly kind: 'word' | 'quoted' | 'string' | 'number' | 'operator' | 'end'
   /** Lower case for words; the name of what is quoted; the one character of an operator; nothing for other kinds. */
   readonly text: string
   /** Offset in the text. */

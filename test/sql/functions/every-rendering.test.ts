@@ -11,6 +11,7 @@ import { duckdbTypeText, typedNull } from '../../../src/sql/types/duckdb-represe
 import { parseTypeText } from '../../../src/sql/types/type-names.ts'
 import type { SqlType } from '../../../src/sql/types/sql-type.ts'
 import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
+import { typeOf as usualTypeOf } from '../../support/sql-samples.ts'
 
 /** A value of each plain type, as it is held. */
 const samples: Readonly<Record<string, string>> = {
@@ -47,38 +48,8 @@ const samples: Readonly<Record<string, string>> = {
   CodePoints: `'a'`,
 }
 
-/** The type that a parameter is called with: type variables stand for one type, sizes for usual ones. */
-function typeOf(pattern: TypePattern, variable = parseTypeText('bigint')): SqlType {
-  switch (pattern.kind) {
-    case 'variable':
-    case 'any':
-      return variable
-    case 'plain':
-      return pattern.type
-    case 'sized': {
-      const usual = { decimal: 'decimal(9,2)', varchar: 'varchar(3)', char: 'char(4)' }
-      const numbers = pattern.parameters.every((parameter) => typeof parameter === 'number')
-      if (numbers && pattern.base === 'varchar') return parseTypeText(`varchar(${pattern.parameters.join(',')})`)
-      return parseTypeText(
-        pattern.base in usual
-          ? usual[pattern.base as keyof typeof usual]
-          : pattern.base.replace(/^(timestamp|time)/, '$1(3)'),
-      )
-    }
-    case 'array':
-    case 'qdigest':
-      return { kind: pattern.kind, element: typeOf(pattern.element, variable) }
-    case 'map':
-      return { kind: 'map', key: typeOf(pattern.key, variable), value: typeOf(pattern.value, variable) }
-    case 'row':
-      return {
-        kind: 'row',
-        fields: pattern.fields.map((field) => ({ name: undefined, type: typeOf(field, variable) })),
-      }
-    case 'function':
-      throw new Error('A lambda has no type of its own')
-  }
-}
+const typeOf = (pattern: TypePattern, variable = parseTypeText('bigint')): SqlType =>
+  usualTypeOf(pattern, variable, { varchar: 3, char: 4 })
 
 function sample(type: SqlType): string {
   switch (type.kind) {
