@@ -3,6 +3,7 @@ import type { QueryEvent, QueryEventType } from '../coordinator/query/events.ts'
 import type { SystemEvent, SystemEventType } from '../coordinator/system/events.ts'
 import type { CloudEvent } from '../events/envelope.ts'
 import { valueText } from './table-text.ts'
+import type { TaskId } from '../shared/ids.ts'
 
 type KnownEvent = QueryEvent | NodeEvent | SystemEvent
 type KnownType = QueryEventType | NodeEventType | SystemEventType
@@ -77,7 +78,7 @@ function summaryOf(type: string, data: unknown): string {
 }
 
 /** Within a query: stage and number. */
-function local(taskId: string): string {
+function local(taskId: TaskId): string {
   return taskId.slice(taskId.indexOf('.') + 1)
 }
 

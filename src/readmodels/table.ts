@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { TableWrite } from '../events/projection.ts'
 import { storableJson } from '../events/storable-text.ts'
+import type { QueryId } from '../shared/ids.ts'
 
 /**
  * Tables of read models, each told once here in code: from its columns come the statements that write its rows, the types
@@ -33,10 +34,19 @@ type ValueOf<C extends Column> = C extends `${infer T extends ColumnType} null`
     ? Values[C]
     : never
 
-/** A row as it is written, and as it is read. */
-export type RowOf<C extends Columns> = { readonly [K in keyof C]: ValueOf<C[K]> }
+/** Columns of these names hold ids, in whichever table. */
+interface Ids {
+  readonly query_id: QueryId
+}
 
-type RowSchema<C extends Columns> = z.ZodObject<{ -readonly [K in keyof C]: z.ZodType<ValueOf<C[K]>> }>
+type CellOf<C extends Columns, K extends keyof C> = K extends keyof Ids
+  ? Ids[K] | Extract<ValueOf<C[K]>, null>
+  : ValueOf<C[K]>
+
+/** A row as it is written, and as it is read. */
+export type RowOf<C extends Columns> = { readonly [K in keyof C]: CellOf<C, K> }
+
+type RowSchema<C extends Columns> = z.ZodObject<{ -readonly [K in keyof C]: z.ZodType<CellOf<C, K>> }>
 
 export interface ReadModelTable<C extends Columns> {
   readonly name: string

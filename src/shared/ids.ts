@@ -8,9 +8,13 @@ export type QueryId = string & { readonly [brand]: 'QueryId' }
 export type StageId = string & { readonly [brand]: 'StageId' }
 /** `{queryId}.{stage}.{task}`; a retry is a new task number. */
 export type TaskId = string & { readonly [brand]: 'TaskId' }
+/** `worker-{random}` or `coordinator-{pid}`, or what its operator named it. */
+export type NodeId = string & { readonly [brand]: 'NodeId' }
 
 const QUERY_ID = /^\d{8}_\d{6}_\d{5}_[0-9a-v]{5,13}$/
 const TASK_ID = /^(\d{8}_\d{6}_\d{5}_[0-9a-v]{5,13})\.(\d{1,6})\.(\d{1,9})$/
+/** Part of the name of a stream. */
+export const NODE_ID = /^[\w.:-]{1,200}$/
 
 export function isQueryId(text: string): text is QueryId {
   return QUERY_ID.test(text)
@@ -53,6 +57,19 @@ export function parseTaskId(text: string): TaskId {
   if (!TASK_ID.test(text)) throw new EngineError('NOT_FOUND', 'Task not found')
   return text as TaskId
 }
+
+export function isNodeId(text: string): text is NodeId {
+  return NODE_ID.test(text)
+}
+
+/** @throws EngineError NOT_FOUND when the text cannot name a node */
+export function parseNodeId(text: string): NodeId {
+  if (!isNodeId(text)) throw new EngineError('NOT_FOUND', 'Node not found')
+  return text
+}
+
+/** Where a stage is that only relays: whichever coordinator writes. */
+export const COORDINATOR = 'coordinator' as NodeId
 
 /** The epoch whose coordinator gave a query id out; undefined for any other text. */
 export function epochOf(text: string): number | undefined {

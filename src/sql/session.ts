@@ -1,6 +1,7 @@
+import type { QueryId } from '../shared/ids.ts'
 /** All that a statement's meaning depends on besides its text and the metadata; fixed by the POST. */
 export interface SessionContext {
-  readonly queryId: string
+  readonly queryId: QueryId
   readonly user: string
   readonly source?: string
   /** Lower case. */

@@ -2,9 +2,10 @@ import type { ConnectorTable } from '../../src/connectors/spi/connector.ts'
 import { createSqlFrontEnd } from '../../src/sql/create-front-end.ts'
 import type { AnalyzedStatement, MetadataPort, RenderedQuery, ResultColumn } from '../../src/sql/front-end.ts'
 import type { SessionContext } from '../../src/sql/session.ts'
+import { parseQueryId } from '../../src/shared/ids.ts'
 
 export const session: SessionContext = {
-  queryId: '20240101_000000_00000_tests',
+  queryId: parseQueryId('20240101_000000_00000_tests'),
   user: 'somebody',
   catalog: 'shop',
   schema: 'main',

@@ -1,4 +1,4 @@
-import { parseQueryId, taskId } from '../../src/shared/ids.ts'
+import { parseQueryId, taskId, parseNodeId } from '../../src/shared/ids.ts'
 import type { QueryEvent, QueryEventOf, QueryEventType } from '../../src/coordinator/query/events.ts'
 import { coordinatorTaskStats } from '../../src/coordinator/query/coordinator-stage.ts'
 import { failureOf } from '../../src/shared/engine-error.ts'
@@ -84,11 +84,18 @@ export const sampleData: { [T in QueryEventType]: QueryEventOf<T>['data'] } = {
     planningNanos: 1,
     warnings: [],
   },
-  TaskCreated: { taskId: WORKER_TASK, stage: 1, nodeId: 'w1', nodeUrl: 'http://w1', splits: 1, attempt: 0 },
+  TaskCreated: {
+    taskId: WORKER_TASK,
+    stage: 1,
+    nodeId: parseNodeId('w1'),
+    nodeUrl: 'http://w1',
+    splits: 1,
+    attempt: 0,
+  },
   TaskFailed: { taskId: WORKER_TASK, failure: failureOf('REMOTE_TASK_FAILED', 'lost') },
   TaskRetried: { taskId: WORKER_TASK, newTaskId: taskId(QUERY_ID, 1, 1), reason: 'worker_lost' },
   TaskCanceled: { taskId: WORKER_TASK, reason: 'canceled' },
-  TaskFinished: { taskId: WORKER_TASK, stage: 1, nodeId: 'w1', nodeUrl: 'http://w1', stats: taskStats },
+  TaskFinished: { taskId: WORKER_TASK, stage: 1, nodeId: parseNodeId('w1'), nodeUrl: 'http://w1', stats: taskStats },
   QueryProgressed: { tasks: [{ taskId: WORKER_TASK, state: 'RUNNING', stats: taskStats }] },
   ResultPagesPublished: {
     taskId: WORKER_TASK,

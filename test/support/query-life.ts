@@ -1,4 +1,4 @@
-import { parseQueryId, type QueryId, type TaskId } from '../../src/shared/ids.ts'
+import { parseQueryId, type QueryId, type TaskId, parseNodeId } from '../../src/shared/ids.ts'
 import type { QueryEvent, QueryEventOf } from '../../src/coordinator/query/events.ts'
 import { queryEventVersions } from '../../src/coordinator/query/events.ts'
 import type { Event, EventLog } from '../../src/events/event-log.ts'
@@ -218,12 +218,25 @@ export function queryLife(queryId: string, options: QueryLifeOptions = {}): Quer
     events.push({
       type: 'TaskCreated',
       time: time(),
-      data: { taskId: `${queryId}.1.0` as TaskId, stage: 1, nodeId: 'worker-1', nodeUrl, splits: 7, attempt: 0 },
+      data: {
+        taskId: `${queryId}.1.0` as TaskId,
+        stage: 1,
+        nodeId: parseNodeId('worker-1'),
+        nodeUrl,
+        splits: 7,
+        attempt: 0,
+      },
     })
     events.push({
       type: 'TaskFinished',
       time: time(),
-      data: { taskId: `${queryId}.1.0` as TaskId, stage: 1, nodeId: 'worker-1', nodeUrl, stats: taskStats() },
+      data: {
+        taskId: `${queryId}.1.0` as TaskId,
+        stage: 1,
+        nodeId: parseNodeId('worker-1'),
+        nodeUrl,
+        stats: taskStats(),
+      },
     })
   }
   if (end === 'open') return events
@@ -253,7 +266,7 @@ export function queryLife(queryId: string, options: QueryLifeOptions = {}): Quer
       data: {
         taskId: `${queryId}.0.0` as TaskId,
         stage: 0,
-        nodeId: 'coordinator',
+        nodeId: parseNodeId('coordinator'),
         nodeUrl: 'http://127.0.0.1:8080',
         stats: taskStats({ rawInputPositions: 23, rawInputBytes: 1000, profiled: false }),
       },

@@ -6,7 +6,7 @@ import type { WorkerClient } from '../../src/coordinator/scheduler/worker-client
 import type { WorkerDirectory, WorkerNode } from '../../src/coordinator/scheduler/workers.ts'
 import type { Fragment } from '../../src/execution/api/fragment.ts'
 import type { TaskStatus } from '../../src/execution/api/task.ts'
-import type { TaskId } from '../../src/shared/ids.ts'
+import { parseNodeId, type TaskId } from '../../src/shared/ids.ts'
 import type { StagePlan } from '../../src/planner/stage-plan.ts'
 import { QUERY_ID, sampleData, taskStats } from './query-events.ts'
 import { MemoryLog } from './statement-bed.ts'
@@ -71,7 +71,7 @@ export async function createStageBed() {
     forward: unexpected,
     close: () => {},
   }
-  const nodes: WorkerNode[] = [{ nodeId: 'w1', url: 'http://w1' }]
+  const nodes: WorkerNode[] = [{ nodeId: parseNodeId('w1'), url: 'http://w1' }]
   const workers: WorkerDirectory = {
     active: () => nodes,
     byUrl: (url) => nodes.find((node) => node.url === url),

@@ -15,7 +15,7 @@ import {
   type EventLog,
   type Recorded,
 } from '../../src/events/event-log.ts'
-import { createQueryIds } from '../../src/shared/ids.ts'
+import { createQueryIds, parseNodeId } from '../../src/shared/ids.ts'
 import type { AnalyzedStatement, SqlFrontEnd } from '../../src/sql/front-end.ts'
 import { sampleData } from './query-events.ts'
 
@@ -123,7 +123,7 @@ export function createStatementBed(options: BedOptions) {
     frontEnd: frontEnd as SqlFrontEnd,
     groups,
     guard: createWriteGuard(),
-    nodeId: 'coordinator',
+    nodeId: parseNodeId('coordinator'),
     selfUrl: '',
     maxAttempts: 4,
     limits: {

@@ -11,6 +11,7 @@ import type {
 import { duckdbTypeOf } from '../../src/processes/connector-factories.ts'
 import type { openDuckDb, Rows } from './duckdb.ts'
 import { scanText } from '../../src/execution/engine/scan-text.ts'
+import { parseQueryId, type QueryId } from '../../src/shared/ids.ts'
 
 type DuckDb = Awaited<ReturnType<typeof openDuckDb>>
 
@@ -18,9 +19,9 @@ type DuckDb = Awaited<ReturnType<typeof openDuckDb>>
 export interface TableWrites {
   readonly writer: ConnectorWriter
   /** A fresh query id. */
-  nextQuery(): string
+  nextQuery(): QueryId
   /** Up to what WritePrepared records; `rows` is a SELECT of DuckDB in the order of the columns. */
-  prepare(change: TableChange, rows?: string, queryId?: string): Promise<PreparedWrite>
+  prepare(change: TableChange, rows?: string, queryId?: QueryId): Promise<PreparedWrite>
   /** The whole write. */
   write(change: TableChange, rows?: string): Promise<void>
   table(schema: string, table: string): Promise<ConnectorTable | undefined>
@@ -32,7 +33,7 @@ let counter = 0
 
 export function tableWrites(connector: Connector, duckdb: DuckDb): TableWrites {
   const writer = connector.writer!
-  const nextQuery = (): string => `20260101_000000_${String(counter++).padStart(5, '0')}_tests`
+  const nextQuery = (): QueryId => parseQueryId(`20260101_000000_${String(counter++).padStart(5, '0')}_tests`)
 
   const writes: TableWrites = {
     writer,

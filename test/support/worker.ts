@@ -19,7 +19,7 @@ import {
 } from '../../src/execution/worker/task-manager.ts'
 import type { WorkerEvent } from '../../src/execution/worker/worker-events.ts'
 import { createTaskRoutes } from '../../src/protocol/task/task-routes.ts'
-import { taskId as makeTaskId, type QueryId, type TaskId } from '../../src/shared/ids.ts'
+import { taskId as makeTaskId, type QueryId, type TaskId, parseQueryId } from '../../src/shared/ids.ts'
 import { openTestPool, type TestPool } from './engines.ts'
 
 export const bearer = 'the-key-of-the-test-cluster'
@@ -217,7 +217,7 @@ export async function updateFor(
     }
   }
   return {
-    session: { queryId: '20260101_000000_00000_00001', user: 'test', startTimeMillis: 0 },
+    session: { queryId: parseQueryId('20260101_000000_00000_00001'), user: 'test', startTimeMillis: 0 },
     fragment: {
       sql,
       scans: described,

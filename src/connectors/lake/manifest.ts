@@ -3,6 +3,8 @@ import { EngineError } from '../../shared/engine-error.ts'
 import { storedColumnSchema, viewDefinitionSchema, writtenFileSchema } from '../spi/table-writer.ts'
 import type { PreparedWrite, WrittenFile } from '../spi/table-writer.ts'
 import { fileFormats } from './lake-files.ts'
+import { queryIdSchema } from '../../shared/id-schemas.ts'
+import type { QueryId } from '../../shared/ids.ts'
 
 /** A column with the type its values have in the table's Parquet files. */
 const manifestColumnSchema = storedColumnSchema.extend({ duckdbType: z.string() })
@@ -51,7 +53,7 @@ const manifestSchema = z.object({
   /** When this version was made, milliseconds since the epoch, by the clock of whoever made it. */
   time: z.number(),
   /** Queries whose changes are in, oldest first, each with the version that first had it: a change is made once. */
-  committed: z.array(z.object({ queryId: z.string(), version: z.number(), time: z.number() })),
+  committed: z.array(z.object({ queryId: queryIdSchema, version: z.number(), time: z.number() })),
   content: contentSchema,
 })
 export type Manifest = z.infer<typeof manifestSchema>
@@ -72,7 +74,7 @@ export function parseManifest(text: string, path: string): Manifest {
 }
 
 /** The version that first had a query's change; undefined when it is not in, or forgotten. */
-export function committedVersion(manifest: Manifest, queryId: string): number | undefined {
+export function committedVersion(manifest: Manifest, queryId: QueryId): number | undefined {
   return manifest.committed.findLast((commit) => commit.queryId === queryId)?.version
 }
 

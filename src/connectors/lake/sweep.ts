@@ -6,6 +6,7 @@ import { listFolders, resolveInside } from './lake-files.ts'
 import { REMEMBERED_MILLIS, type Manifest } from './manifest.ts'
 import { listVersions, MANIFEST_FOLDER, readVersion, versionPath } from './version-chain.ts'
 import { hasCode } from '../../shared/node-error.ts'
+import { isQueryId } from '../../shared/ids.ts'
 
 /** What nobody names is kept so long: whoever wrote it may still be about to. */
 const UNNAMED_MILLIS = 24 * 3600 * 1000
@@ -30,7 +31,7 @@ async function sweepObject(location: string, folder: string, options: SweepOptio
   const { mtimeMs } = await stat(folder)
   const hadAttempts = (await stat(join(folder, DATA_FOLDER)).catch(() => undefined)) !== undefined
   // Asked before the manifests are read: a query that has ended by now has its files in them, if it committed any.
-  const queries = (await names(join(folder, DATA_FOLDER))).filter((queryId) => !options.isOpen(queryId))
+  const queries = (await names(join(folder, DATA_FOLDER))).filter((name) => !(isQueryId(name) && options.isOpen(name)))
   const versions = await loadVersions(folder)
   const { kept, swept } = split(versions, options)
   const named = new Set(kept.flatMap(dataFiles))

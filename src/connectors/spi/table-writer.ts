@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { queryIdSchema } from '../../shared/id-schemas.ts'
+import type { QueryId } from '../../shared/ids.ts'
 
 /**
  * Writes of a connector, exactly once. The life of a write:
@@ -22,7 +24,7 @@ export interface ConnectorWriter {
    * @throws EngineError SCHEMA_NOT_FOUND, SCHEMA_ALREADY_EXISTS, SCHEMA_NOT_EMPTY, TABLE_NOT_FOUND, TABLE_ALREADY_EXISTS,
    *   NOT_SUPPORTED
    */
-  begin(queryId: string, change: TableChange): Promise<WriteTarget>
+  begin(queryId: QueryId, change: TableChange): Promise<WriteTarget>
   /**
    * Worker: makes the folder of an attempt, absolute, no trailing slash, empty, inside `allowedDirectories()`. Files in it
    * are the attempt's as soon as they are sealed.
@@ -113,7 +115,7 @@ export type TableChange = z.infer<typeof tableChangeSchema>
 /** A change resolved to a snapshot; plain JSON, so that it fits a fragment. */
 export const writeTargetSchema = z.object({
   catalog: z.string(),
-  queryId: z.string(),
+  queryId: queryIdSchema,
   change: tableChangeSchema,
   /** Manifest version the change was resolved at; 0 when there was none. */
   baseVersion: z.number().int().min(0),
@@ -167,7 +169,7 @@ export interface SweepOptions {
   /** Milliseconds since the epoch. */
   readonly now: number
   /** Files of attempts of open queries are kept whatever their age: they may be prepared, or become so. */
-  isOpen(queryId: string): boolean
+  isOpen(queryId: QueryId): boolean
   /** When the oldest open query was created, milliseconds since the epoch: what it may read is kept. */
   readonly oldestOpenQuery?: number
 }

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { nodeIdSchema } from '../../shared/id-schemas.ts'
+import type { NodeId } from '../../shared/ids.ts'
 
 /** Facts of a worker's or coordinator's stream, `node/{nodeId}`. */
 const nodeFailureSchema = z.object({
@@ -9,7 +11,7 @@ const nodeFailureSchema = z.object({
 })
 
 const node = z.object({
-  nodeId: z.string(),
+  nodeId: nodeIdSchema,
   url: z.string(),
   version: z.string(),
   role: z.enum(['coordinator', 'worker']),
@@ -42,6 +44,6 @@ export type NodeEvent = {
 
 export const nodeStreamPrefix = 'node/'
 
-export function nodeStream(nodeId: string): string {
+export function nodeStream(nodeId: NodeId): string {
   return `${nodeStreamPrefix}${nodeId}`
 }

@@ -19,6 +19,7 @@ import {
   type NodeHealth,
 } from './node-health.ts'
 import { nodeCode } from '../../shared/node-error.ts'
+import type { NodeId } from '../../shared/ids.ts'
 
 export type NodeStateName = HealthVerdict['state']
 
@@ -46,7 +47,7 @@ export interface NodeSnapshot extends WorkerNode {
 
 /** A node of which an earlier coordinator's events tell. */
 export interface RememberedNode {
-  readonly nodeId: string
+  readonly nodeId: NodeId
   readonly url: string
   readonly version: string
   readonly state: NodeStateName
@@ -58,7 +59,7 @@ export interface RememberedNode {
 export interface Membership extends WorkerDirectory, Service {
   announce(announcement: Announcement): void
   /** The worker stops: it will not answer any more, and that is no failure. */
-  leave(nodeId: string): void
+  leave(nodeId: NodeId): void
   /** How a request to a worker ended. */
   outcome(url: string, error: Error | undefined): void
   /** Nodes that were there before this coordinator: until they announce themselves they are suspect. */
@@ -93,7 +94,7 @@ export function createMembership(options: MembershipOptions): Membership {
   const { clock } = options
   const forgetMs = options.forgetMs ?? 600_000
   const limits: HealthLimits = { ...options.limits, failureRatio: 0.1, judgedFrom: 30 }
-  const nodes = new Map<string, Node>()
+  const nodes = new Map<NodeId, Node>()
   const listeners = new Set<() => void>()
   const journal = createNodeJournal(options)
   let timer: NodeJS.Timeout | undefined

@@ -1,6 +1,7 @@
 import { EventLogError, SequenceConflict, type Event, type EventAppender } from '../../events/event-log.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { nodeStream, type NodeEvent } from './events.ts'
+import type { NodeId } from '../../shared/ids.ts'
 
 /** A node's event before it has its time. */
 export type NewNodeEvent = {
@@ -10,7 +11,7 @@ export type NewNodeEvent = {
 /** Events of nodes as they are recorded. */
 export interface NodeJournal {
   /** Told at once, and written by the writer alone. */
-  record(nodeId: string, made: NewNodeEvent): void
+  record(nodeId: NodeId, made: NewNodeEvent): void
   /** Once nothing waits to be written. */
   settled(): Promise<void>
 }
@@ -24,10 +25,10 @@ interface NodeJournalOptions {
 
 /** Writes each node's events to its stream, one append after the other. */
 export function createNodeJournal(options: NodeJournalOptions): NodeJournal {
-  const sequences = new Map<string, number>()
-  const queues = new Map<string, Promise<void>>()
+  const sequences = new Map<NodeId, number>()
+  const queues = new Map<NodeId, Promise<void>>()
 
-  async function append(nodeId: string, event: Event): Promise<void> {
+  async function append(nodeId: NodeId, event: Event): Promise<void> {
     for (;;) {
       const expected = sequences.get(nodeId) ?? 0
       try {
@@ -43,7 +44,7 @@ export function createNodeJournal(options: NodeJournalOptions): NodeJournal {
   }
 
   return {
-    record(nodeId: string, made: NewNodeEvent): void {
+    record(nodeId: NodeId, made: NewNodeEvent): void {
       const time = new Date(options.clock.now()).toISOString()
       options.onEvent?.({ ...made, time } as NodeEvent)
       if (!options.writes()) return

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { preparedWriteSchema, writeTargetSchema } from '../../connectors/spi/table-writer.ts'
 import { fragmentSchema, splitSchema } from '../../execution/api/fragment.ts'
-import { errorNameSchema, failureSchema, taskIdSchema, taskStatsSchema, taskStates } from '../../execution/api/task.ts'
+import { errorNameSchema, failureSchema, taskStatsSchema, taskStates } from '../../execution/api/task.ts'
+import { nodeIdSchema, taskIdSchema } from '../../shared/id-schemas.ts'
 
 /*
  * The facts of a query's one stream: its own, its stages' and its tasks'. Payloads are what replay needs; the envelope
@@ -198,7 +199,7 @@ export const queryEventSchemas = {
     .object({
       taskId: taskIdSchema,
       stage: z.number().int(),
-      nodeId: z.string(),
+      nodeId: nodeIdSchema,
       nodeUrl: z.string(),
       splits: count,
       attempt: count,
@@ -227,7 +228,7 @@ export const queryEventSchemas = {
     .object({
       taskId: taskIdSchema,
       stage: z.number().int(),
-      nodeId: z.string(),
+      nodeId: nodeIdSchema,
       nodeUrl: z.string(),
       stats: taskStatsSchema,
     })

@@ -1,5 +1,5 @@
 import { isTaskTerminal, type TaskState } from '../../execution/api/task.ts'
-import type { QueryId, TaskId } from '../../shared/ids.ts'
+import type { QueryId, TaskId, NodeId } from '../../shared/ids.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { QueryEvent } from './events.ts'
 import {
@@ -199,7 +199,7 @@ function running(state: PlannedLive): PlannedLive {
   return state.kind === 'STARTING' ? { ...state, kind: 'RUNNING' } : state
 }
 
-function newTask(taskId: TaskId, stage: number, nodeId: string, nodeUrl: string, createdAt: string): TaskRecord {
+function newTask(taskId: TaskId, stage: number, nodeId: NodeId, nodeUrl: string, createdAt: string): TaskRecord {
   return { taskId, stage, nodeId, nodeUrl, state: 'RUNNING', attempt: 0, createdAt }
 }
 

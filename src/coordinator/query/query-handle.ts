@@ -1,7 +1,7 @@
 import type { TaskStats } from '../../execution/api/task.ts'
 import type { Failure } from '../../shared/engine-error.ts'
 import type { HeldMemory } from '../dispatch/statement-memory.ts'
-import type { QueryId } from '../../shared/ids.ts'
+import type { QueryId, TaskId } from '../../shared/ids.ts'
 import type { FrontEndTimes } from '../../sql/front-end.ts'
 import type { ConnectorCall } from './connector-calls.ts'
 import type { QueryEventOf, QuerySession } from './events.ts'
@@ -33,7 +33,7 @@ export interface QueryExecution {
   readonly queryId: QueryId
   readonly aggregate: QueryAggregate
   /** Newest figures of running tasks, by task id. */
-  readonly liveStats: ReadonlyMap<string, TaskStats>
+  readonly liveStats: ReadonlyMap<TaskId, TaskStats>
   readonly queuedReason: string | undefined
   /** Steps of the front end, once they are done; this process alone knows of them. */
   readonly times: FrontEndTimes | undefined

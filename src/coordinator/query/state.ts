@@ -1,4 +1,4 @@
-import type { QueryId, TaskId } from '../../shared/ids.ts'
+import type { QueryId, TaskId, NodeId } from '../../shared/ids.ts'
 import type { Failure } from '../../shared/engine-error.ts'
 import type { TaskState, TaskStats } from '../../execution/api/task.ts'
 import type { PagePlace } from '../../events/result-page-store.ts'
@@ -69,7 +69,7 @@ export interface PlannedQuery extends QueryCore {
 export interface TaskRecord {
   readonly taskId: TaskId
   readonly stage: number
-  readonly nodeId: string
+  readonly nodeId: NodeId
   readonly nodeUrl: string
   readonly state: TaskState
   readonly attempt: number

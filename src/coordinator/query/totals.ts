@@ -1,6 +1,7 @@
 import { isTaskTerminal, type TaskStats } from '../../execution/api/task.ts'
 import type { QueryEventOf } from './events.ts'
 import type { KnownQuery, TaskRecord } from './state.ts'
+import type { TaskId } from '../../shared/ids.ts'
 
 export type QueryTotals = QueryEventOf<'QueryFinished'>['data']['totals']
 export type StageTimes = QueryEventOf<'QueryFinished'>['data']['stages'][number]
@@ -11,7 +12,7 @@ export type StageTimes = QueryEventOf<'QueryFinished'>['data']['stages'][number]
  * @param live newer figures of running tasks, by task id
  * @param now milliseconds since the epoch; the end of what still runs
  */
-export function queryTotals(query: KnownQuery, live: ReadonlyMap<string, TaskStats>, now: number): QueryTotals {
+export function queryTotals(query: KnownQuery, live: ReadonlyMap<TaskId, TaskStats>, now: number): QueryTotals {
   const planned = query.planned
   const tasks = [...query.tasks.values()].map((task) => ({ task, stats: statsOf(task, live) }))
   const leaves = new Set(planned?.stages.filter((stage) => stage.inputs.length === 0).map((stage) => stage.id))
@@ -47,7 +48,7 @@ export function queryTotals(query: KnownQuery, live: ReadonlyMap<string, TaskSta
 }
 
 /** A task's newest figures: final ones win over live ones. */
-export function statsOf(task: TaskRecord, live: ReadonlyMap<string, TaskStats>): TaskStats | undefined {
+export function statsOf(task: TaskRecord, live: ReadonlyMap<TaskId, TaskStats>): TaskStats | undefined {
   return isTaskTerminal(task.state) ? task.stats : (live.get(task.taskId) ?? task.stats)
 }
 

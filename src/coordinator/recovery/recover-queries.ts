@@ -38,7 +38,7 @@ export interface RecoveryDeps {
    * Streams of many queries at once, folded, as far as that can be had: for the others the log is asked.
    * @default none
    */
-  readonly readMany?: (queryIds: readonly QueryId[]) => Promise<ReadonlyMap<string, QueryStream>>
+  readonly readMany?: (queryIds: readonly QueryId[]) => Promise<ReadonlyMap<QueryId, QueryStream>>
   /** Memory that open statements may take. */
   readonly memory: Pick<StatementMemory, 'holdRecovered'>
   /** Goes on with a query; QueryRecovered is valid. Called in the order of the queries' creation, but for those put off. */

@@ -51,7 +51,7 @@ export function createTableSweeper(deps: TableSweeperDeps): TableSweeper {
       const open = deps.openQueries()
       if (stopped || !open) return
       if (!writer) continue
-      const ids: ReadonlySet<string> = new Set(open.map(({ queryId }) => queryId))
+      const ids: ReadonlySet<QueryId> = new Set(open.map(({ queryId }) => queryId))
       const began = open.map(({ createdAt }) => (createdAt === undefined ? clock.now() : Date.parse(createdAt)))
       try {
         const report = await writer.sweep({

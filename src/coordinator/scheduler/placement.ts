@@ -1,6 +1,7 @@
 import type { Clock } from '../../shared/clock.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { ActiveWorker, WorkerDirectory, WorkerNode } from './workers.ts'
+import type { NodeId } from '../../shared/ids.ts'
 
 /** A worker and what it has to do for this coordinator. */
 export interface Candidate extends ActiveWorker {
@@ -56,8 +57,8 @@ const LOOK_MS = 20
 /** Where tasks go: to the worker with the least to do. */
 export class Placement {
   readonly #options: PlacementOptions
-  readonly #running = new Map<string, number>()
-  readonly #placed = new Map<string, number>()
+  readonly #running = new Map<NodeId, number>()
+  readonly #placed = new Map<NodeId, number>()
   #placements = 0
 
   constructor(options: PlacementOptions) {
@@ -99,7 +100,7 @@ export class Placement {
     }
   }
 
-  runningOn(nodeId: string): number {
+  runningOn(nodeId: NodeId): number {
     return this.#running.get(nodeId) ?? 0
   }
 

@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts'
 import type { WorkerClient } from './worker-client.ts'
 import type { WorkerDirectory } from './workers.ts'
 import { howToRetry } from '../../shared/quipu-error.ts'
-import type { TaskId } from '../../shared/ids.ts'
+import type { TaskId, NodeId } from '../../shared/ids.ts'
 
 /** Takes tasks of ended queries off their workers, many in one request, when nobody needs their pages any more. */
 export interface TaskCleaner {
@@ -12,7 +12,7 @@ export interface TaskCleaner {
 }
 
 export interface FinishedTask {
-  readonly nodeId: string
+  readonly nodeId: NodeId
   readonly nodeUrl: string
   readonly taskId: TaskId
 }

@@ -1,3 +1,4 @@
+import type { NodeId } from '../../shared/ids.ts'
 /** Which workers may take tasks now; membership (`coordinator/nodes`) provides it. */
 export interface WorkerDirectory {
   /** Active workers, neither suspect nor failed. */
@@ -5,13 +6,13 @@ export interface WorkerDirectory {
   /** A worker that answered is known under its url as well. */
   byUrl(url: string): WorkerNode | undefined
   /** Where a worker is now: started again, it may have another address and still its pages. */
-  byId(nodeId: string): WorkerNode | undefined
+  byId(nodeId: NodeId): WorkerNode | undefined
   /** Called whenever a worker joins, fails or leaves. */
   onChange(listener: () => void): void
 }
 
 export interface WorkerNode {
-  readonly nodeId: string
+  readonly nodeId: NodeId
   readonly url: string
 }
 

@@ -1,5 +1,6 @@
 import type { Clock } from '../../shared/clock.ts'
 import type { SystemJournal } from './system-journal.ts'
+import type { QueryId } from '../../shared/ids.ts'
 
 export interface RefusedIdentity {
   /** As the request said; nobody vouches for it. */
@@ -12,7 +13,7 @@ export interface RefusedAction {
   readonly user: string
   readonly action: string
   readonly object: string
-  readonly queryId?: string
+  readonly queryId?: QueryId
   readonly remoteAddress?: string | undefined
 }
 

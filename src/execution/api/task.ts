@@ -3,10 +3,7 @@ import { writtenFileSchema } from '../../connectors/spi/table-writer.ts'
 import { errorTable, type ErrorName } from '../../shared/error-table.ts'
 import { isStorableName } from '../../shared/stored-name.ts'
 import { fragmentSchema, splitSchema } from './fragment.ts'
-import type { TaskId } from '../../shared/ids.ts'
-
-/** Of tasks that this coordinator, or another of the same log, has named. */
-export const taskIdSchema = z.string() as unknown as z.ZodType<TaskId, TaskId>
+import { announcedNodeIdSchema, queryIdSchema, taskIdSchema } from '../../shared/id-schemas.ts'
 
 export const errorNameSchema = z.enum(Object.keys(errorTable) as [ErrorName, ...ErrorName[]])
 
@@ -55,7 +52,7 @@ export const taskStatusJson = 'application/vnd.quipu.task-status+json'
 /** Body of `POST /v1/task/{taskId}`: create or update, idempotent; unknown fields are ignored. */
 export const taskUpdateSchema = z.object({
   session: z.object({
-    queryId: z.string(),
+    queryId: queryIdSchema,
     user: z.string(),
     startTimeMillis: z.number(),
   }),
@@ -274,8 +271,7 @@ const storedName = z.string().refine((text) => isStorableName(text), 'is too lon
 
 /** Body of `PUT /v1/announcement`, sent by every worker each second. */
 export const announcementSchema = z.object({
-  /** Part of the name of a stream. */
-  nodeId: z.string().regex(/^[\w.:-]{1,200}$/),
+  nodeId: announcedNodeIdSchema,
   url: storedName,
   version: storedName,
   cores: z.number(),

@@ -38,7 +38,7 @@ import type { TaskResource } from '../../protocol/task/task-resource.ts'
 import { allowAll, type Authorize, type Identity } from '../../security/authorization.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { failureOf } from '../../shared/engine-error.ts'
-import type { QueryId } from '../../shared/ids.ts'
+import type { QueryId, NodeId } from '../../shared/ids.ts'
 import { shippedFiles } from '../../shared/shipped-files.ts'
 import { version } from '../../shared/version.ts'
 import type { RestartCount } from '../../supervisor/messages.ts'
@@ -55,7 +55,7 @@ export interface AppBase {
   readonly config: Config
   /** Monotonic time at which the process began, milliseconds. */
   readonly startedAt: number
-  readonly nodeId: string
+  readonly nodeId: NodeId
   readonly logId: string
   readonly bearer: string
   readonly read: QueryRows

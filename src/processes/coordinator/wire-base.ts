@@ -13,6 +13,7 @@ import { untilUsable, type Patience } from './until-usable.ts'
 import { wireEngine } from './wire-engine.ts'
 import { topicOf, wireEventLog } from './wire-event-log.ts'
 import { wireProjection } from './wire-projection.ts'
+import { parseNodeId } from '../../shared/ids.ts'
 
 /** A server that is stopped takes connections and never answers. */
 const MIGRATE_WAITS = { connectionTimeoutMillis: 3000 }
@@ -27,7 +28,7 @@ export type CoordinatorBase = Awaited<ReturnType<typeof wireBase>>
 export async function wireBase(life: ChildLife, needs: StartNeeds) {
   const startedAt = clock.monotonicMs()
   const { config } = life
-  const nodeId = `coordinator-${process.pid}`
+  const nodeId = parseNodeId(`coordinator-${process.pid}`)
   const telemetry = createProcessTelemetry(config, 'coordinator', nodeId)
   const { logger } = telemetry
   const dataDir = resolve(config.dataDir)

@@ -25,6 +25,7 @@ import type { GatedServer } from '../gated-server.ts'
 import { createProcessTelemetry, type ProcessTelemetry } from '../telemetry/process-telemetry.ts'
 import { translateAndLog } from './translate-and-log.ts'
 import { createWorkerListener } from './worker-listener.ts'
+import type { NodeId } from '../../shared/ids.ts'
 
 /** A worker whose parts are wired. */
 export interface WiredWorker {
@@ -151,7 +152,7 @@ function wireEngines(
 type Announced = Parameters<typeof createAnnouncer>[0]['announcement']
 
 interface AnnouncedWorker {
-  readonly nodeId: string
+  readonly nodeId: NodeId
   readonly url: string
   readonly tasks: TaskManager
   readonly engines: Pick<EnginePool, 'children'>

@@ -2,6 +2,7 @@ import express, { type Router } from 'express'
 import type { Clock } from '../../shared/clock.ts'
 import { formatDuration } from '../../shared/durations.ts'
 import { problemHandler, resource, sendJson } from '../edge/resource.ts'
+import type { NodeId } from '../../shared/ids.ts'
 
 /** How this process does; what a load balancer or an operator asks. */
 export interface ServerStatus {
@@ -38,7 +39,7 @@ export interface InfoRoutesDeps {
   readonly clock: Clock
   /** Monotonic time at which the process began, milliseconds. */
   readonly startedAtMs: number
-  readonly nodeId: string
+  readonly nodeId: NodeId
   readonly version: string
   readonly environment: string
   /** Does it take statements? */

@@ -1,5 +1,6 @@
 import type { NodeSnapshot } from '../../coordinator/nodes/membership.ts'
 import { formatDuration } from '../../shared/durations.ts'
+import type { NodeId } from '../../shared/ids.ts'
 
 /** A server as the node resource shows it, and which one it is. */
 export interface NodeInfo {
@@ -18,7 +19,7 @@ export interface NodeInfo {
     readonly stack: readonly string[]
     readonly suppressed: readonly unknown[]
   }
-  readonly nodeId: string
+  readonly nodeId: NodeId
   readonly nodeVersion: { readonly version: string }
   readonly state: NodeSnapshot['state']
   readonly cores: number

@@ -7,6 +7,7 @@ import { readJson } from '../edge/request-body.ts'
 import { needsKey } from '../task/internal-request.ts'
 import { problemHandler, resource, sendJson } from '../edge/resource.ts'
 import { nodeInfo } from './node-info.ts'
+import { isNodeId } from '../../shared/ids.ts'
 
 export interface NodeRoutesDeps {
   readonly membership: Pick<Membership, 'nodes' | 'announce' | 'leave'>
@@ -51,7 +52,8 @@ export function createNodeRoutes(deps: NodeRoutesDeps): Router {
   resource(router, '/v1/announcement/:nodeId', {
     DELETE(request, response) {
       mustBeInternal(request)
-      membership.leave(String(request.params['nodeId']))
+      const nodeId = String(request.params['nodeId'])
+      if (isNodeId(nodeId)) membership.leave(nodeId)
       accepted(response)
     },
   })

@@ -1,5 +1,5 @@
 import type { TaskStats } from '../../execution/api/task.ts'
-import type { QueryId } from '../../shared/ids.ts'
+import type { QueryId, TaskId } from '../../shared/ids.ts'
 import type { QueryExecution } from '../../coordinator/query/query-handle.ts'
 import type { QueryRegistry } from '../../coordinator/query/query-registry.ts'
 import { isTerminal, type KnownQuery } from '../../coordinator/query/state.ts'
@@ -11,7 +11,7 @@ export interface LiveQueryView {
   /** Of the newest event that is folded in. */
   readonly sequence: number
   /** Newest figures of running tasks, by task id. */
-  readonly liveStats: ReadonlyMap<string, TaskStats>
+  readonly liveStats: ReadonlyMap<TaskId, TaskStats>
   readonly queuedReason?: string | undefined
   /** When the client was last heard of, milliseconds since the epoch. */
   readonly lastHeartbeatAt?: number | undefined

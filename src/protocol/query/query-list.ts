@@ -11,6 +11,7 @@ import { formatDuration, formatSize } from '../../shared/durations.ts'
 import { withoutAbsent } from '../edge/without-absent.ts'
 import type { LiveQueryView } from './live-queries.ts'
 import { totalsNow } from './query-info.ts'
+import { isQueryId } from '../../shared/ids.ts'
 
 /** Of a statement, and of an error's message, a list shows so many characters: of a thousand queries each may be a megabyte. */
 export const LIST_CHARACTERS = 4096
@@ -118,7 +119,12 @@ export function decodeCursor(text: string): QueryCursor | undefined {
     const parsed: unknown = JSON.parse(Buffer.from(text, 'base64url').toString())
     if (!Array.isArray(parsed) || parsed.length !== 2) return undefined
     const [createdAt, queryId] = parsed as unknown[]
-    if (typeof createdAt !== 'string' || typeof queryId !== 'string' || Number.isNaN(Date.parse(createdAt)))
+    if (
+      typeof createdAt !== 'string' ||
+      typeof queryId !== 'string' ||
+      !isQueryId(queryId) ||
+      Number.isNaN(Date.parse(createdAt))
+    )
       return undefined
     return { createdAt, queryId }
   } catch {

@@ -8,7 +8,7 @@ import { readQueries, WHOLE_TEXTS, type QueryFilter, type QueryListRow } from '.
 import { taskRow } from '../../readmodels/queries/rows.ts'
 import { readOperators, readTasks, taskListRow, type TaskListRow } from '../../readmodels/queries/task-queries.ts'
 import type { Clock } from '../../shared/clock.ts'
-import { isQueryId } from '../../shared/ids.ts'
+import { isQueryId, type NodeId } from '../../shared/ids.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { LiveQueries } from './live-queries.ts'
 import { liveRow, overlay } from './query-list.ts'
@@ -20,7 +20,7 @@ export interface RuntimeSourceDeps {
   readonly membership: Pick<Membership, 'nodes'>
   readonly clock: Clock
   /** This process. */
-  readonly self: { readonly nodeId: string; readonly url: string; readonly version: string }
+  readonly self: { readonly nodeId: NodeId; readonly url: string; readonly version: string }
   readonly ownWritesWaitMs: number
   /** Why the database could not be read; the statement is told in other words. */
   readonly onError?: (error: unknown) => void

@@ -4,11 +4,12 @@ import type { HeaderFamily } from './session-headers.ts'
 import type { StatementUris } from './next-uri.ts'
 import { writtenBy, type KnownQuery } from '../../coordinator/query/state.ts'
 import { queryTotals, stageTimes, statsOf, type QueryTotals, type StageTimes } from '../../coordinator/query/totals.ts'
+import type { TaskId } from '../../shared/ids.ts'
 
 /** What an answer shows besides the query itself. */
 export interface AnswerView {
   readonly query: KnownQuery
-  readonly liveStats: ReadonlyMap<string, TaskStats>
+  readonly liveStats: ReadonlyMap<TaskId, TaskStats>
   readonly queuedReason: string | undefined
   readonly nextToken: number | undefined
   readonly failure: Failure | undefined
@@ -182,7 +183,7 @@ function stageStats(view: AnswerView, id: number, stages: readonly StageTimes[])
   }
 }
 
-function splitCounts(query: KnownQuery, live: ReadonlyMap<string, TaskStats>) {
+function splitCounts(query: KnownQuery, live: ReadonlyMap<TaskId, TaskStats>) {
   const counts = { totalSplits: 0, queuedSplits: 0, runningSplits: 0, completedSplits: 0 }
   for (const task of query.tasks.values()) {
     const stats = statsOf(task, live)

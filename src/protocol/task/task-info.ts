@@ -9,10 +9,11 @@ import type {
 import { formatDuration, formatSize } from '../../shared/durations.ts'
 import { distributionOf } from './distribution.ts'
 import { workFigures, type WorkFigures } from './work-figures.ts'
+import type { TaskId } from '../../shared/ids.ts'
 
 /** Task info as the REST interface shows it: durations and sizes as text. */
 export interface TaskInfo {
-  readonly taskId: string
+  readonly taskId: TaskId
   readonly version: number
   readonly state: TaskStatus['state']
   readonly self: string

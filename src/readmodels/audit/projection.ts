@@ -3,6 +3,7 @@ import type { Recorded } from '../../events/event-log.ts'
 import type { TableWrite } from '../../events/projection.ts'
 import { storableJson, storableText } from '../../events/storable-text.ts'
 import { defineTable } from '../table.ts'
+import { queryOfStream } from '../../shared/ids.ts'
 
 export const auditTable = defineTable('audit_log', ['stream', 'sequence'], {
   stream: 'text',
@@ -28,6 +29,7 @@ export class AuditBatch {
   apply({ stream, sequence, type, time, data, forgotten }: Recorded): void {
     if (forgotten || !Object.hasOwn(systemEventSchemas, type)) return
     const details: Readonly<Record<string, unknown>> = systemEventSchemas[type as SystemEventType].parse(data)
+    const { queryId } = details
     this.#rows.push({
       stream: storableText(stream),
       sequence,
@@ -38,7 +40,7 @@ export class AuditBatch {
       action: text(details['action'] ?? details['method']),
       object: text(details['object'] ?? details['address']),
       remote_address: text(details['remoteAddress']),
-      query_id: text(details['queryId']),
+      query_id: typeof queryId === 'string' ? queryOfStream(storableText(queryId)) : null,
       details: storableJson(details),
     })
   }

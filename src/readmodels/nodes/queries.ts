@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import type { QueryRows } from '../../events/projection.ts'
+import { nodeIdSchema } from '../../shared/id-schemas.ts'
 
 const knownWorker = z.object({
-  nodeId: z.string(),
+  nodeId: nodeIdSchema,
   url: z.string(),
   version: z.string(),
   state: z.enum(['active', 'suspect', 'failed']),

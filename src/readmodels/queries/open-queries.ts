@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { isTerminal, type QueryState } from '../../coordinator/query/state.ts'
 import { beginning, checkpointFromJson, type Recorded, type EventReader, type LogEnd } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
-import { isQueryId, type QueryId } from '../../shared/ids.ts'
+import { isQueryId, queryOfStream, type QueryId } from '../../shared/ids.ts'
 import { READ_MODELS } from '../projection.ts'
 import { readStreams } from '../query-events/queries.ts'
 import { foldQueryStream } from './projection.ts'
@@ -13,8 +13,8 @@ export interface OpenQueries {
   readonly open: readonly QueryId[]
   /** Folds of whole streams; of one that the read models have in part only nothing is said: the log has it. */
   readMany(
-    queryIds: readonly string[],
-  ): Promise<ReadonlyMap<string, { readonly state: QueryState; readonly sequence: number }>>
+    queryIds: readonly QueryId[],
+  ): Promise<ReadonlyMap<QueryId, { readonly state: QueryState; readonly sequence: number }>>
 }
 
 const EVENTS_AT_ONCE = 5000
@@ -72,9 +72,9 @@ export async function findOpenQueries(log: EventReader & LogEnd, query: QueryRow
   return {
     open: [...left],
     async readMany(queryIds) {
-      const streams = new Map<string, Recorded[]>(queryIds.map((queryId) => [queryId, []]))
-      for (const event of await readStreams(query, queryIds)) streams.get(event.stream)?.push(event)
-      const folded = new Map<string, { readonly state: QueryState; readonly sequence: number }>()
+      const streams = new Map<QueryId, Recorded[]>(queryIds.map((queryId) => [queryId, []]))
+      for (const event of await readStreams(query, queryIds)) streams.get(queryOfStream(event.stream))?.push(event)
+      const folded = new Map<QueryId, { readonly state: QueryState; readonly sequence: number }>()
       for (const [queryId, events] of streams) {
         // The projection may have gone on meanwhile.
         const last = events.at(-1)?.sequence ?? 0

@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import type { QueryRows } from '../../events/projection.ts'
 import { selected } from '../table.ts'
 import { queriesTable } from './tables.ts'
+import { queryOfStream, type QueryId } from '../../shared/ids.ts'
 
 /** A row of `queries` as lists show it; counts as numbers, times as ISO UTC. */
 export const queryListRow = queriesTable.row.omit({
@@ -38,13 +39,13 @@ export interface QueryFilter {
   /** Open, or ended at or after this, ISO UTC. */
   readonly endedSince?: string
   /** Not these. */
-  readonly without?: readonly string[]
+  readonly without?: readonly QueryId[]
 }
 
 /** Place in a list: newest first, the higher id first among equals. */
 export interface QueryCursor {
   readonly createdAt: string
-  readonly queryId: string
+  readonly queryId: QueryId
 }
 
 /**
@@ -68,13 +69,13 @@ export async function readQueries(
 }
 
 /** Their ids alone, newest first. */
-export async function readQueryIds(query: QueryRows, filter: QueryFilter, limit: number): Promise<string[]> {
+export async function readQueryIds(query: QueryRows, filter: QueryFilter, limit: number): Promise<QueryId[]> {
   const { where, bind, values } = conditions(filter)
   const rows = await query(
     `select query_id from queries ${where} order by created_at desc, query_id desc limit ${bind(limit)}`,
     values,
   )
-  return rows.map((row) => String(row['query_id']))
+  return rows.map((row) => queryOfStream(String(row['query_id'])))
 }
 
 interface Conditions {

@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import type { QueryRows } from '../../events/projection.ts'
 import { selected } from '../table.ts'
 import { operatorsTable, tasksTable } from './tables.ts'
+import type { QueryId } from '../../shared/ids.ts'
 
 /** A row of `tasks` as lists show it. */
 export const taskListRow = tasksTable.row.omit({
@@ -26,7 +27,7 @@ const operatorListRow = operatorsTable.row.omit({ ended_at: true })
 export type OperatorListRow = z.output<typeof operatorListRow>
 
 /** Tasks of some queries, in the order of their ids. */
-export async function readTasks(query: QueryRows, queryIds: readonly string[]): Promise<TaskListRow[]> {
+export async function readTasks(query: QueryRows, queryIds: readonly QueryId[]): Promise<TaskListRow[]> {
   const rows = await query(
     `select ${selected(taskListRow)} from tasks where query_id = any($1) order by query_id, stage_id, task_number`,
     [queryIds],
@@ -35,7 +36,7 @@ export async function readTasks(query: QueryRows, queryIds: readonly string[]): 
 }
 
 /** Operators of the ended tasks of some queries. */
-export async function readOperators(query: QueryRows, queryIds: readonly string[]): Promise<OperatorListRow[]> {
+export async function readOperators(query: QueryRows, queryIds: readonly QueryId[]): Promise<OperatorListRow[]> {
   const rows = await query(
     `select ${selected(operatorListRow)} from operators where query_id = any($1) order by task_id, pipeline_id, operator_id`,
     [queryIds],

@@ -9,6 +9,7 @@ import type { CommitStep } from '../../../src/connectors/lake/version-chain.ts'
 import type { PreparedWrite, TableChange } from '../../../src/connectors/spi/table-writer.ts'
 import { createCommitters, type Commit, type Fate } from '../../support/committers.ts'
 import { column } from '../../support/table-writes.ts'
+import { parseQueryId } from '../../../src/shared/ids.ts'
 
 /** More of them, and others, to look further: `COMMIT_RUNS=300 COMMIT_SEED=7`. */
 const runs = Number(process.env['COMMIT_RUNS'] ?? 20)
@@ -51,7 +52,7 @@ let counter = 0
 const FILES = 2
 
 async function prepare(change: TableChange): Promise<PreparedWrite> {
-  const queryId = `20260101_000000_${String(counter++).padStart(5, '0')}_crash`
+  const queryId = parseQueryId(`20260101_000000_${String(counter++).padStart(5, '0')}_crash`)
   const target = await writer.begin(queryId, change)
   if (change.kind !== 'insert' && change.kind !== 'createTable') return writer.prepare(target, [])
   const attempt = `${queryId}.1.0.1`

@@ -11,6 +11,7 @@ import { tableWriterContract } from '../../contract/table-writer.contract.ts'
 import { openDuckDb } from '../../support/duckdb.ts'
 import { column, filesBelow, tableWrites } from '../../support/table-writes.ts'
 import { inspectedBy } from '../../support/inspected-files.ts'
+import { parseQueryId } from '../../../src/shared/ids.ts'
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), "quipu writes' ü-")))
 afterAll(() => rmSync(root, { recursive: true }))
@@ -79,7 +80,7 @@ describe('a table in a folder whose path no engine can be told', () => {
     const { handle } = (await connector.getTable(schema, table))!
     await expect(connector.listSplits(handle)).rejects.toMatchObject(refused)
     await expect(connector.getStatistics(handle)).rejects.toMatchObject(refused)
-    const begin = (change: TableChange) => connector.writer!.begin('q', change)
+    const begin = (change: TableChange) => connector.writer!.begin(parseQueryId('20260101_000000_00000_00001'), change)
     await expect(begin({ kind: 'insert', schema, table })).rejects.toMatchObject(refused)
     await writes.write({ kind: 'dropTable', schema, table })
     expect(await connector.listTables(schema)).toEqual([])
@@ -148,7 +149,7 @@ describe('a lake of plain files', () => {
     mkdirSync(join(location, 's/t'), { recursive: true })
     writeFileSync(join(location, 's/t/1.parquet'), 'no parquet')
     const { writer } = emptyLake(location)
-    const target = await writer!.begin('20260101_000000_00000_00001', change)
+    const target = await writer!.begin(parseQueryId('20260101_000000_00000_00001'), change)
     await expect(writer!.prepare(target, [])).rejects.toThrow()
     expect(filesBelow(location)).toEqual(['s/t/1.parquet'])
   })

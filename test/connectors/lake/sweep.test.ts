@@ -9,6 +9,7 @@ import type { SweepOptions, SweepReport, TableChange } from '../../../src/connec
 import { openDuckDb } from '../../support/duckdb.ts'
 import { column, filesBelow, tableWrites, type TableWrites } from '../../support/table-writes.ts'
 import { inspectedBy } from '../../support/inspected-files.ts'
+import { parseQueryId } from '../../../src/shared/ids.ts'
 
 const HOUR = 3600 * 1000
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'quipu-sweep-')))
@@ -112,7 +113,7 @@ describe('sweeping', () => {
 
   it('removes the files of a lost attempt beside the one that was committed', async () => {
     await writes.write(create())
-    const target = await writes.writer.begin('20260101_000000_99999_tests', insert)
+    const target = await writes.writer.begin(parseQueryId('20260101_000000_99999_tests'), insert)
     for (const attempt of ['lost', 'good']) {
       const folder = await writes.writer.openAttempt(target, attempt)
       await duckdb.run(`COPY (SELECT 7::BIGINT AS a) TO '${folder}/f.parquet' (FORMAT parquet)`)

@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createMembership, type Membership } from '../../../src/coordinator/nodes/membership.ts'
 import { SequenceConflict, type Appended, type Event } from '../../../src/events/event-log.ts'
+import { parseNodeId } from '../../../src/shared/ids.ts'
 
 const worker = {
-  nodeId: 'w1',
+  nodeId: parseNodeId('w1'),
   url: 'http://127.0.0.1:9001',
   version: '0.1.0',
   cores: 4,
@@ -63,8 +64,8 @@ describe('a worker', () => {
   it('that announces itself each second is active, and every announcement counts', async () => {
     await beats(10)
     expect(only().state).toBe('active')
-    expect(membership.active()).toMatchObject([{ nodeId: 'w1', url: worker.url, cores: 4 }])
-    expect(membership.byUrl(worker.url)).toEqual({ nodeId: 'w1', url: worker.url })
+    expect(membership.active()).toMatchObject([{ nodeId: parseNodeId('w1'), url: worker.url, cores: 4 }])
+    expect(membership.byUrl(worker.url)).toEqual({ nodeId: parseNodeId('w1'), url: worker.url })
     expect(only().recentRequests).toBeCloseTo(9.1, 0)
     expect(only().recentSuccesses).toBe(only().recentRequests)
     expect(only().recentFailures).toBe(0)
@@ -139,7 +140,7 @@ describe('a worker', () => {
 
   it('that leaves is gone, and one that failed is forgotten after ten minutes', async () => {
     await beats(1)
-    membership.leave('w1')
+    membership.leave(worker.nodeId)
     expect(membership.nodes()).toEqual([])
     await beats(1)
     await vi.advanceTimersByTimeAsync(601_000)

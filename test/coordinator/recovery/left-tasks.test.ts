@@ -7,7 +7,7 @@ import type { FinishedTask } from '../../../src/coordinator/scheduler/task-clean
 import type { WorkerNode } from '../../../src/coordinator/scheduler/workers.ts'
 import type { Recorded } from '../../../src/events/event-log.ts'
 import type { TaskStatus } from '../../../src/execution/api/task.ts'
-import { parseTaskId, type QueryId, type TaskId } from '../../../src/shared/ids.ts'
+import { parseTaskId, type QueryId, type TaskId, parseNodeId } from '../../../src/shared/ids.ts'
 import { queryLife, taskStats, testQueryId } from '../../support/query-life.ts'
 
 const KEPT_MS = 300_000
@@ -60,7 +60,7 @@ describe('tasks that a coordinator left on workers', () => {
       held: (queryId) => held.get(queryId),
       answersKeptMs: KEPT_MS,
     })
-    workers.push({ nodeId: 'worker-1', url: 'http://127.0.0.1:18081' })
+    workers.push({ nodeId: parseNodeId('worker-1'), url: 'http://127.0.0.1:18081' })
     for (const listener of listeners) listener()
     await vi.advanceTimersByTimeAsync(10_000)
     stop()

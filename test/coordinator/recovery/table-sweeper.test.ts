@@ -1,4 +1,4 @@
-import type { QueryId } from '../../../src/shared/ids.ts'
+import { parseQueryId, type QueryId } from '../../../src/shared/ids.ts'
 import { mkdtempSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -33,7 +33,7 @@ function lake() {
     connector,
     writer,
     data: () => filesBelow(location).filter((path) => path.includes('_data')),
-    async prepare(queryId: string, table: string): Promise<PreparedWrite> {
+    async prepare(queryId: QueryId, table: string): Promise<PreparedWrite> {
       const columns = [column('a', 'bigint')]
       const target = await writer.begin(queryId, { kind: 'createTable', schema: 's', table, columns, replace: false })
       const path = join(await writer.openAttempt(target, 'x'), 'f.parquet')
@@ -59,30 +59,33 @@ function sweeper(
   return { ...made, swept, troubles }
 }
 
+const idOf = (number: number): QueryId => parseQueryId(`20260101_000000_0000${number}_00001`)
+const [SETUP, LOST, OPEN, DONE] = [idOf(0), idOf(1), idOf(2), idOf(3)]
+
 describe('the sweeper of tables', () => {
   it('removes what lost attempts left, not what an open query may still commit', async () => {
     const { connector, writer, data, prepare } = lake()
-    await writer.commit(await writer.prepare(await writer.begin('q0', { kind: 'createSchema', schema: 's' }), []))
-    await prepare('lost', 'a')
-    const open = await prepare('open', 'b')
-    await writer.commit(await prepare('done', 'c'))
+    await writer.commit(await writer.prepare(await writer.begin(SETUP, { kind: 'createSchema', schema: 's' }), []))
+    await prepare(LOST, 'a')
+    const open = await prepare(OPEN, 'b')
+    await writer.commit(await prepare(DONE, 'c'))
     const catalogs = createCatalogs(new Map([['lake', connector]]))
     const createdAt = new Date(Date.now() - HOUR).toISOString()
     const { sweep, swept, troubles } = sweeper({
       catalogs,
       later: 30 * HOUR,
-      openQueries: () => [{ queryId: 'open' as QueryId, createdAt }],
+      openQueries: () => [{ queryId: OPEN, createdAt }],
     })
     await sweep()
     expect({ swept, troubles }).toEqual({ swept: [['lake', 1]], troubles: [] })
-    expect(data()).toEqual(['s/b/_data/open/x/f.parquet', 's/c/_data/done/x/f.parquet'])
+    expect(data()).toEqual([`s/b/_data/${OPEN}/x/f.parquet`, `s/c/_data/${DONE}/x/f.parquet`])
     expect(await writer.commit(open)).toMatchObject({ changed: true })
   })
 
   it('does nothing while the open queries are not known', async () => {
     const { connector, writer, data, prepare } = lake()
-    await writer.commit(await writer.prepare(await writer.begin('q0', { kind: 'createSchema', schema: 's' }), []))
-    await prepare('lost', 'a')
+    await writer.commit(await writer.prepare(await writer.begin(SETUP, { kind: 'createSchema', schema: 's' }), []))
+    await prepare(LOST, 'a')
     const { sweep, swept } = sweeper({
       catalogs: createCatalogs(new Map([['lake', connector]])),
       later: 30 * HOUR,

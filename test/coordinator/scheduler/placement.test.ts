@@ -2,13 +2,14 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { leastLoaded, Placement, type Candidate } from '../../../src/coordinator/scheduler/placement.ts'
 import type { ActiveWorker } from '../../../src/coordinator/scheduler/workers.ts'
+import { parseNodeId } from '../../../src/shared/ids.ts'
 
 const GB = 1024 ** 3
 const clock = { monotonicMs: () => performance.now() }
 const never = new AbortController().signal
 
 const worker = (nodeId: string, more: Partial<ActiveWorker> = {}): ActiveWorker => ({
-  nodeId,
+  nodeId: parseNodeId(nodeId),
   url: `http://${nodeId}`,
   cores: 4,
   memoryBytes: 16 * GB,
@@ -20,7 +21,7 @@ const placementOver = (workers: readonly ActiveWorker[], workerWaitMs = 60_000):
 
 const candidates = fc.uniqueArray(
   fc.record({
-    nodeId: fc.string({ minLength: 1 }),
+    nodeId: fc.stringMatching(/^[\w.:-]{1,20}$/).map(parseNodeId),
     url: fc.constant('http://w'),
     cores: fc.integer({ min: 0, max: 128 }),
     memoryBytes: fc.integer({ min: 0, max: 512 }).map((gigabytes) => gigabytes * GB),
@@ -60,7 +61,7 @@ describe('the worker with the least to do', () => {
     expect(
       leastLoaded([
         { ...equal, freeEngines: 0 },
-        { ...equal, nodeId: 'b', placed: 9, freeEngines: 1 },
+        { ...equal, nodeId: parseNodeId('b'), placed: 9, freeEngines: 1 },
       ])?.nodeId,
     ).toBe('b')
   })
@@ -112,9 +113,11 @@ describe('tasks', () => {
   })
 
   it('go by what a machine has', async () => {
-    const placement = placementOver([worker('small', { cores: 2, memoryBytes: 4 * GB }), worker('large', { cores: 8 })])
+    const small = worker('small', { cores: 2, memoryBytes: 4 * GB })
+    const large = worker('large', { cores: 8 })
+    const placement = placementOver([small, large])
     await Promise.all(Array.from({ length: 10 }, () => placement.place(never)))
-    expect([placement.runningOn('small'), placement.runningOn('large')]).toEqual([2, 8])
+    expect([placement.runningOn(small.nodeId), placement.runningOn(large.nodeId)]).toEqual([2, 8])
   })
 
   it('go elsewhere than where they were lost, if there is an elsewhere', async () => {

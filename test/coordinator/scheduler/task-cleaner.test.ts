@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createTaskCleaner, type TaskCleaner } from '../../../src/coordinator/scheduler/task-cleaner.ts'
-import type { TaskId } from '../../../src/shared/ids.ts'
+import { parseNodeId, type NodeId, type TaskId } from '../../../src/shared/ids.ts'
 import { WorkerLost, WorkerRefused } from '../../../src/coordinator/scheduler/worker-error.ts'
 
 const task = (number: number, nodeId = 'w1') => ({
-  nodeId,
+  nodeId: parseNodeId(nodeId),
   nodeUrl: `http://old-${nodeId}`,
   taskId: `q.1.${number}` as TaskId,
 })
@@ -20,7 +20,7 @@ describe('task cleaner', () => {
     vi.useFakeTimers()
     let now = 0
     const clock = { now: () => now, monotonicMs: () => now }
-    const workers = { byId: (nodeId: string) => (nodeId === 'w2' ? { nodeId, url: 'http://new-w2' } : undefined) }
+    const workers = { byId: (nodeId: NodeId) => (nodeId === 'w2' ? { nodeId, url: 'http://new-w2' } : undefined) }
     cleaner = createTaskCleaner({ deleteTasks }, workers, clock)
     return async (ms: number) => {
       for (let passed = 0; passed < ms; passed += 1000) {

@@ -3,7 +3,7 @@ import { createTaskHub, type TaskHub } from '../../../src/coordinator/scheduler/
 import type { TaskNews } from '../../../src/coordinator/scheduler/worker-client.ts'
 import { WorkerLost, WorkerRefused } from '../../../src/coordinator/scheduler/worker-error.ts'
 import type { WorkerNode } from '../../../src/coordinator/scheduler/workers.ts'
-import { parseTaskId } from '../../../src/shared/ids.ts'
+import { parseTaskId, parseNodeId } from '../../../src/shared/ids.ts'
 import { QUERY_ID } from '../../support/query-events.ts'
 import { taskStatus } from '../../support/stage-bed.ts'
 
@@ -20,7 +20,7 @@ let told: string[]
 
 beforeEach(() => {
   vi.useFakeTimers()
-  nodes = [{ nodeId: 'w1', url: URL }]
+  nodes = [{ nodeId: parseNodeId('w1'), url: URL }]
   asked = []
   told = []
   news = () => new Promise(() => {})

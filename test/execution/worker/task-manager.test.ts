@@ -6,6 +6,7 @@ import { createAnnouncer } from '../../../src/execution/worker/announcer.ts'
 import { nodeIdOf } from '../../../src/execution/worker/node-id.ts'
 import type { Clock } from '../../../src/shared/clock.ts'
 import { openTestWorker, updateFor, type TestWorker } from '../../support/worker.ts'
+import { parseNodeId } from '../../../src/shared/ids.ts'
 
 const nation = (worker: TestWorker) =>
   updateFor(
@@ -133,7 +134,7 @@ describe('the announcer', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     const announcement = {
-      nodeId: 'w',
+      nodeId: parseNodeId('w'),
       url: 'http://w:1',
       version: '1',
       cores: 2,

@@ -9,6 +9,7 @@ import { openDuckDb, type Rows } from '../../support/duckdb.ts'
 import { column, filesBelow } from '../../support/table-writes.ts'
 import { openTestWorker, updateFor, type TestScan, type TestWorker } from '../../support/worker.ts'
 import { scanText } from '../../../src/execution/engine/scan-text.ts'
+import { parseQueryId } from '../../../src/shared/ids.ts'
 
 const GB = 1024 ** 3
 const duckdb = await openDuckDb()
@@ -32,7 +33,7 @@ describe('a task that writes', () => {
   afterAll(() => worker[Symbol.asyncDispose]())
 
   let queries = 0
-  const nextQuery = () => `20260102_000000_${String(queries++).padStart(5, '0')}_00001`
+  const nextQuery = () => parseQueryId(`20260102_000000_${String(queries++).padStart(5, '0')}_00001`)
 
   async function commit(change: TableChange, files: Parameters<ConnectorWriter['prepare']>[1] = []): Promise<void> {
     await writer.commit(await writer.prepare(await writer.begin(nextQuery(), change), files))

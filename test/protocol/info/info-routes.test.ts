@@ -3,6 +3,7 @@ import { createInfoRoutes, type ServerStatus } from '../../../src/protocol/info/
 import { openApiDocument } from '../../../src/protocol/info/open-api.ts'
 import { serverInfo, serverStatus } from '../../../src/protocol/info/wire-schemas.ts'
 import { serve, type HttpApp } from '../../support/http-app.ts'
+import { parseNodeId } from '../../../src/shared/ids.ts'
 
 let app: HttpApp
 let ready = true
@@ -14,7 +15,7 @@ beforeAll(async () => {
     createInfoRoutes({
       clock: { now: () => 0, monotonicMs: () => 91_000 },
       startedAtMs: 1000,
-      nodeId: 'c1',
+      nodeId: parseNodeId('c1'),
       version: '0.1.0',
       environment: 'test',
       ready: () => ready,

@@ -4,6 +4,7 @@ import { createNodeRoutes } from '../../../src/protocol/node/node-routes.ts'
 import { nodeInfo } from '../../../src/protocol/info/wire-schemas.ts'
 import { allowAll } from '../../../src/security/authorization.ts'
 import { serve, type HttpApp } from '../../support/http-app.ts'
+import { parseNodeId } from '../../../src/shared/ids.ts'
 
 const START = Date.parse('2026-03-01T10:00:00.000Z')
 const announcement = { url: 'http://127.0.0.1:9001', version: '0.1.0', cores: 4, memoryBytes: 1024, epochSeen: 7 }
@@ -29,13 +30,18 @@ beforeAll(async () => {
     }),
   )
   // 1000 requests within five seconds, and then a minute of nothing.
-  membership.announce({ ...announcement, nodeId: 'good', url: 'http://127.0.0.1:9002', uptimeMillis: 30_000 })
+  membership.announce({
+    ...announcement,
+    nodeId: parseNodeId('good'),
+    url: 'http://127.0.0.1:9002',
+    uptimeMillis: 30_000,
+  })
   for (let request = 0; request < 999; request++) membership.outcome('http://127.0.0.1:9002', undefined)
-  membership.announce({ ...announcement, nodeId: 'bad' })
+  membership.announce({ ...announcement, nodeId: parseNodeId('bad') })
   for (let request = 0; request < 40; request++)
     membership.outcome(announcement.url, Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }))
   now = 60_000
-  membership.announce({ ...announcement, nodeId: 'fresh', url: 'http://127.0.0.1:9003' })
+  membership.announce({ ...announcement, nodeId: parseNodeId('fresh'), url: 'http://127.0.0.1:9003' })
 })
 afterAll(async () => {
   await app.close()
@@ -128,10 +134,13 @@ describe('PUT /v1/announcement', () => {
     fetch(`${app.base}/v1/announcement`, { method: 'PUT', headers, body: JSON.stringify(body) })
 
   it('makes a worker known and answers with the epoch', async () => {
-    const response = await put({ ...announcement, nodeId: 'w9', url: 'http://127.0.0.1:9009' })
+    const response = await put({ ...announcement, nodeId: parseNodeId('w9'), url: 'http://127.0.0.1:9009' })
     expect(response.status).toBe(204)
     expect(response.headers.get('x-engine-epoch')).toBe('7')
-    expect(membership.byUrl('http://127.0.0.1:9009')).toEqual({ nodeId: 'w9', url: 'http://127.0.0.1:9009' })
+    expect(membership.byUrl('http://127.0.0.1:9009')).toEqual({
+      nodeId: parseNodeId('w9'),
+      url: 'http://127.0.0.1:9009',
+    })
     const left = await fetch(`${app.base}/v1/announcement/w9`, {
       method: 'DELETE',
       headers: { authorization: 'Bearer key' },
@@ -141,14 +150,14 @@ describe('PUT /v1/announcement', () => {
   })
 
   it('needs the cluster secret', async () => {
-    const response = await put({ ...announcement, nodeId: 'evil', url: 'http://127.0.0.1:9666' }, {})
+    const response = await put({ ...announcement, nodeId: parseNodeId('evil'), url: 'http://127.0.0.1:9666' }, {})
     expect(response.status).toBe(401)
     expect(response.headers.get('www-authenticate')).toBe('Bearer')
     expect(membership.byUrl('http://127.0.0.1:9666')).toBeUndefined()
   })
 
   it('refuses what is no announcement', async () => {
-    expect((await put({ nodeId: 'w' })).status).toBe(400)
+    expect((await put({ nodeId: parseNodeId('w') })).status).toBe(400)
     expect(
       (
         await fetch(`${app.base}/v1/announcement`, {

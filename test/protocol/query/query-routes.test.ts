@@ -1,4 +1,4 @@
-import type { QueryId } from '../../../src/shared/ids.ts'
+import { parseTaskId, type QueryId } from '../../../src/shared/ids.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
 import type { KnownQuery } from '../../../src/coordinator/query/state.ts'
@@ -235,7 +235,7 @@ describe('a query', () => {
     const queryId = testQueryId(3)
     const query = foldQuery(queryId, queryLife(queryId, { end: 'open' }).slice(0, 3)) as KnownQuery
     const stats = taskStats({ memoryBytes: 3072, rawInputPositions: 99 })
-    const liveStats = new Map([[`${queryId}.1.0`, stats]])
+    const liveStats = new Map([[parseTaskId(`${queryId}.1.0`), stats]])
     live.set(queryId, { query, sequence: 3, liveStats, lastHeartbeatAt: 1_772_359_200_000 })
     const { body } = await get(`/v1/query/${queryId}`)
     expect(body.state).toBe('STARTING')

@@ -7,6 +7,7 @@ import { createRuntimeSources } from '../../../src/protocol/query/runtime-source
 import { systemClock } from '../../../src/shared/clock.ts'
 import { queryLife, taskStats, testQueryId, toLogEvents } from '../../support/query-life.ts'
 import { openReadModelBed, type ReadModelBed } from '../../support/read-models.ts'
+import { parseNodeId, parseTaskId } from '../../../src/shared/ids.ts'
 
 let bed: ReadModelBed
 let sources: RuntimeSources
@@ -23,12 +24,16 @@ beforeAll(async () => {
     projection: runner,
     membership: { nodes: () => [] },
     clock: systemClock,
-    self: { nodeId: 'c1', url: 'http://127.0.0.1:8080', version: '0.1.0' },
+    self: { nodeId: parseNodeId('c1'), url: 'http://127.0.0.1:8080', version: '0.1.0' },
     ownWritesWaitMs: 10_000,
   })
   await bed.log.append(stored, 0, toLogEvents(queryLife(stored, { startMillis: Date.now() - 1000 })))
   const query = foldQuery(open, queryLife(open, { startMillis: Date.now(), end: 'open' }).slice(0, 3)) as KnownQuery
-  live.set(open, { query, sequence: 3, liveStats: new Map([[`${open}.1.0`, taskStats({ rawInputPositions: 77 })]]) })
+  live.set(open, {
+    query,
+    sequence: 3,
+    liveStats: new Map([[parseTaskId(`${open}.1.0`), taskStats({ rawInputPositions: 77 })]]),
+  })
 })
 afterAll(() => bed.close())
 
@@ -111,7 +116,7 @@ describe('system.runtime', () => {
       projection: { barrier: async () => true },
       membership: { nodes: () => [] },
       clock: systemClock,
-      self: { nodeId: 'c1', url: 'http://127.0.0.1:8080', version: '0.1.0' },
+      self: { nodeId: parseNodeId('c1'), url: 'http://127.0.0.1:8080', version: '0.1.0' },
       ownWritesWaitMs: 10_000,
     })
     const rows = await long.queries()
@@ -127,7 +132,7 @@ describe('system.runtime', () => {
       projection: { barrier: async () => true },
       membership: { nodes: () => [] },
       clock: systemClock,
-      self: { nodeId: 'c1', url: 'http://127.0.0.1:8080', version: '0.1.0' },
+      self: { nodeId: parseNodeId('c1'), url: 'http://127.0.0.1:8080', version: '0.1.0' },
       ownWritesWaitMs: 10_000,
       onError: (error) => told.push(error),
     })

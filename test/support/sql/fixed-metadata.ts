@@ -1,6 +1,7 @@
 import type { ConnectorTable } from '../../../src/connectors/spi/connector.ts'
 import type { MetadataPort } from '../../../src/sql/front-end.ts'
 import type { SessionContext } from '../../../src/sql/session.ts'
+import { parseQueryId } from '../../../src/shared/ids.ts'
 
 const tables: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   nation: { nationkey: 'bigint', name: 'varchar(25)', regionkey: 'bigint', comment: 'varchar(152)' },
@@ -39,7 +40,7 @@ function tableOf(schema: string, table: string): ConnectorTable | undefined {
 /** The session the corpus was recorded in. */
 export function recordedSession(overrides: Partial<SessionContext> = {}): SessionContext {
   return {
-    queryId: '20240101_000000_00000_aaaaa',
+    queryId: parseQueryId('20240101_000000_00000_aaaaa'),
     user: 'conformance',
     catalog: 'tpch',
     schema: 'tiny',

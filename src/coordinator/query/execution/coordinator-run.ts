@@ -5,7 +5,7 @@ import { EngineLost, type EnginePool } from '../../../execution/engine/engine.ts
 import type { StagePlan } from '../../../planner/stage-plan.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
-import { taskId } from '../../../shared/ids.ts'
+import { taskId, type NodeId } from '../../../shared/ids.ts'
 import { connectorOf, connectorSplit } from '../../dispatch/catalog-metadata.ts'
 import { coordinatorTaskStats, cutPages, type MadePage } from '../coordinator-stage.ts'
 import type { QueryCommand } from '../decider.ts'
@@ -19,7 +19,7 @@ export interface CoordinatorRunDeps {
   readonly catalogs: Catalogs
   /** The coordinator's own engine, for stages that need no worker. */
   readonly engine: EnginePool
-  readonly nodeId: string
+  readonly nodeId: NodeId
   readonly selfUrl: string
   readonly limits: { readonly pageBytes: number; readonly inlineBytes: number; readonly queryRunMs: number }
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { ClosedPage, TaskStatus } from '../../../execution/api/task.ts'
 import type { KeptPages, PagePlace, ResultPage, ResultPages } from '../../../events/event-log.ts'
 import type { Clock } from '../../../shared/clock.ts'
-import { taskId as makeTaskId, type TaskId } from '../../../shared/ids.ts'
+import { taskId as makeTaskId, type TaskId, COORDINATOR } from '../../../shared/ids.ts'
 import { createBatchPublisher, type PublishableGroup, type PublishedBefore } from '../../scheduler/batch-publisher.ts'
 import type { WorkerClient } from '../../scheduler/worker-client.ts'
 import type { WorkerNode } from '../../scheduler/workers.ts'
@@ -145,7 +145,7 @@ export class TaskPages {
         data: {
           taskId: makeTaskId(run.queryId, 0, 0),
           stage: 0,
-          nodeId: 'coordinator',
+          nodeId: COORDINATOR,
           nodeUrl: '',
           stats: relay,
         },

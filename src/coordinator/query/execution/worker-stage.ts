@@ -1,6 +1,6 @@
 import type { StagePlan } from '../../../planner/stage-plan.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
-import { taskId as makeTaskId, type TaskId } from '../../../shared/ids.ts'
+import { taskId as makeTaskId, type TaskId, type NodeId } from '../../../shared/ids.ts'
 import type { Placement } from '../../scheduler/placement.ts'
 import { WorkerLost } from '../../scheduler/worker-error.ts'
 import type { WorkerDirectory } from '../../scheduler/workers.ts'
@@ -83,7 +83,7 @@ export async function runWorkerStage(
 
 interface LostTask {
   readonly taskId: TaskId
-  readonly nodeId: string
+  readonly nodeId: NodeId
   readonly reason: string
 }
 

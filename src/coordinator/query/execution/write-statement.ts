@@ -7,7 +7,7 @@ import type {
   WrittenFile,
 } from '../../../connectors/spi/table-writer.ts'
 import { EngineError, failureOf, type ErrorName } from '../../../shared/engine-error.ts'
-import { taskId as makeTaskId, type QueryId } from '../../../shared/ids.ts'
+import { taskId as makeTaskId, type QueryId, type NodeId } from '../../../shared/ids.ts'
 import { planWriteStages } from '../../../planner/plan-stages.ts'
 import type { StagePlan } from '../../../planner/stage-plan.ts'
 import type { AnalyzedStatement, PlanNode } from '../../../sql/front-end.ts'
@@ -35,7 +35,7 @@ type Planned = QueryEventOf<'QueryPlanned'>['data']
 export interface WriteDeps extends WorkerStageDeps {
   readonly catalogs: Catalogs
   readonly guard: WriteGuard
-  readonly nodeId: string
+  readonly nodeId: NodeId
   readonly selfUrl: string
   readonly onInternalError: (queryId: QueryId, error: unknown) => void
 }

@@ -1,6 +1,7 @@
 import type { TaskStats } from '../../../execution/api/task.ts'
 import { failureOf, type Failure } from '../../../shared/engine-error.ts'
 import type { KnownQuery } from '../state.ts'
+import type { TaskId } from '../../../shared/ids.ts'
 
 /** What a client is told of a query at one token. */
 export type StatementAnswer = QueryAnswer | { readonly kind: 'gone' } | { readonly kind: 'unknown' }
@@ -19,7 +20,7 @@ export interface QueryAnswer extends Told {
 /** What every answer about a query has. */
 export interface Told {
   readonly query: KnownQuery
-  readonly liveStats: ReadonlyMap<string, TaskStats>
+  readonly liveStats: ReadonlyMap<TaskId, TaskStats>
   readonly queuedReason: string | undefined
 }
 

@@ -4,7 +4,7 @@ import { Suspended } from '../../../../src/coordinator/query/suspended.ts'
 import { StaleEpoch, WorkerLost, WorkerRefused } from '../../../../src/coordinator/scheduler/worker-error.ts'
 import type { TaskFailure } from '../../../../src/execution/api/task.ts'
 import { EngineError, failureOf } from '../../../../src/shared/engine-error.ts'
-import { parseTaskId } from '../../../../src/shared/ids.ts'
+import { parseTaskId, parseNodeId } from '../../../../src/shared/ids.ts'
 import { createStageBed, taskStatus } from '../../../support/stage-bed.ts'
 import { QUERY_ID } from '../../../support/query-events.ts'
 
@@ -125,7 +125,7 @@ describe('a stage on a worker', () => {
 describe('a task that another coordinator created', () => {
   async function adopted() {
     const bed = await createStageBed()
-    const data = { taskId: TASK, stage: 1, nodeId: 'w1', nodeUrl: 'http://w1', splits: 0, attempt: 0 }
+    const data = { taskId: TASK, stage: 1, nodeId: parseNodeId('w1'), nodeUrl: 'http://w1', splits: 0, attempt: 0 }
     await bed.aggregate.execute([{ type: 'CreateTask', data }])
     return bed
   }
