@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { serverOf, userName } from './server-address.ts'
-import { runStatement, type StatementAnswer } from './statement-client.ts'
+import { runStatement, type ReadAnswer } from './statement-client.ts'
 import { ROWS_MEASURED, tableFormat, valueText, type TableFormat } from './table-text.ts'
 
 const USAGE = `usage: quipu query [options] "SQL"
@@ -100,8 +100,8 @@ function createPrinter() {
   const startedAt = performance.now()
   const live = process.stderr.isTTY === true
   let format: TableFormat | undefined
-  let columns: StatementAnswer['columns']
-  let last: StatementAnswer | undefined
+  let columns: ReadAnswer['columns']
+  let last: ReadAnswer | undefined
   let held: (readonly unknown[])[] = []
   let rows = 0
   let shown = false
@@ -131,7 +131,7 @@ function createPrinter() {
   }
   return {
     clearProgress,
-    take: async (answer: StatementAnswer) => {
+    take: async (answer: ReadAnswer) => {
       last = answer
       columns ??= answer.columns
       for (const row of answer.data ?? []) held.push(row)
@@ -158,7 +158,7 @@ function createPrinter() {
   }
 }
 
-function progress({ id, stats }: StatementAnswer, elapsedMs: number): string {
+function progress({ id, stats }: ReadAnswer, elapsedMs: number): string {
   const splits = stats.totalSplits ? `, ${stats.completedSplits ?? 0}/${stats.totalSplits} splits` : ''
   const rows = stats.processedRows ? `, ${stats.processedRows} rows read` : ''
   return `${id} ${stats.state}${splits}${rows}, ${(elapsedMs / 1000).toFixed(1)} s`

@@ -1,7 +1,7 @@
 import { QuipuError } from '../shared/quipu-error.ts'
 
 /** The part of a statement's answer that this client reads. */
-export interface StatementAnswer {
+export interface ReadAnswer {
   readonly id: string
   readonly nextUri?: string
   readonly columns?: readonly { readonly name: string; readonly type: string }[]
@@ -37,7 +37,7 @@ const PATIENCE_MS = 30_000
  * Runs one statement and gives every answer of the server in turn. Leaving the loop early cancels the statement.
  * @throws Error with one line when the server cannot be reached or refuses the request
  */
-export async function* runStatement(request: StatementRequest): AsyncGenerator<StatementAnswer> {
+export async function* runStatement(request: StatementRequest): AsyncGenerator<ReadAnswer> {
   const { server, sql, headers, signal } = request
   const prefixed = Object.fromEntries(Object.entries(headers).map(([name, value]) => [`X-Engine-${name}`, value]))
   let answer = await ask(new URL('/v1/statement', server).href, {
@@ -63,7 +63,7 @@ export async function* runStatement(request: StatementRequest): AsyncGenerator<S
 }
 
 /** A GET may be repeated: the same address gives the same page. So connections that end midway are tried again. */
-async function repeat(url: string, init: RequestInit): Promise<StatementAnswer> {
+async function repeat(url: string, init: RequestInit): Promise<ReadAnswer> {
   const until = performance.now() + PATIENCE_MS
   for (let pauseMs = 50; ; pauseMs = Math.min(pauseMs * 2, 1_000)) {
     try {
@@ -80,7 +80,7 @@ class RefusedError extends QuipuError {
   readonly retry = 'never'
 }
 
-async function ask(url: string, init: RequestInit): Promise<StatementAnswer> {
+async function ask(url: string, init: RequestInit): Promise<ReadAnswer> {
   let response: Response
   let body: string
   try {
@@ -91,7 +91,7 @@ async function ask(url: string, init: RequestInit): Promise<StatementAnswer> {
     const cause = (error as Error).cause
     throw new Error(`Cannot reach ${new URL(url).origin}: ${cause instanceof Error ? cause.message : String(error)}`)
   }
-  if (response.ok) return JSON.parse(body) as StatementAnswer
+  if (response.ok) return JSON.parse(body) as ReadAnswer
   throw new RefusedError(`The server answered ${response.status}: ${reasonOf(body)}`)
 }
 

@@ -1,7 +1,7 @@
 /** Rows beyond this are printed with the widths of those before: a long answer is not kept in memory. */
 export const ROWS_MEASURED = 1_000
 
-export interface TableColumn {
+export interface PrintedColumn {
   readonly name: string
   readonly type: string
 }
@@ -15,7 +15,10 @@ export interface TableFormat {
 const NUMBER = /^(tinyint|smallint|integer|bigint|real|double|decimal)/
 
 /** Column widths are those of the names and of the given first rows. */
-export function tableFormat(columns: readonly TableColumn[], firstRows: readonly (readonly unknown[])[]): TableFormat {
+export function tableFormat(
+  columns: readonly PrintedColumn[],
+  firstRows: readonly (readonly unknown[])[],
+): TableFormat {
   const widths = columns.map((column, i) =>
     Math.max(widthOf(column.name), ...firstRows.map((row) => widthOf(valueText(row[i])))),
   )

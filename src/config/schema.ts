@@ -4,13 +4,13 @@ import {
   duration,
   flag,
   httpAddress,
-  integer,
+  integerSetting,
   list,
   namedTexts,
   oneOf,
   optionalOneOf,
   optionalText,
-  text,
+  textSetting,
 } from './setting.ts'
 
 const kB = 1024
@@ -92,56 +92,62 @@ const timeouts = z.strictObject({
 const limits = z.strictObject({
   statementBytes: bytes('Longest statement', MB),
   headerBytes: bytes('Request headers in all', 64 * kB),
-  headers: integer('Headers of a request', 500, { min: 20, max: 10_000 }),
-  connections: integer('Connections to a coordinator or worker; what is beyond is closed', 4_096, {
+  headers: integerSetting('Headers of a request', 500, { min: 20, max: 10_000 }),
+  connections: integerSetting('Connections to a coordinator or worker; what is beyond is closed', 4_096, {
     min: 16,
     max: 1_000_000,
   }),
-  connectionsPerAddress: integer('Connections of one address, a proxy too; what is beyond is closed', 1_024, {
+  connectionsPerAddress: integerSetting('Connections of one address, a proxy too; what is beyond is closed', 1_024, {
     min: 8,
     max: 1_000_000,
   }),
   taskBodyBytes: bytes('Largest body of a task update', 16 * MB),
   pageBytes: bytes('Size that result pages are cut at', MB),
   pageMaxBytes: bytes('Largest page: one wide row', 64 * MB),
-  feeds: integer('Readers of the live feed at once', 100, { min: 1, max: 10_000 }),
-  feedsPerAddress: integer('Of one address, a proxy too', 32, { min: 1, max: 10_000 }),
-  replays: integer('Readers of the feed at once that are far behind the end of the log', 8, { min: 1, max: 1_000 }),
-  openQueries: integer('Open queries', 10_000, { min: 1, max: 1_000_000 }),
+  feeds: integerSetting('Readers of the live feed at once', 100, { min: 1, max: 10_000 }),
+  feedsPerAddress: integerSetting('Of one address, a proxy too', 32, { min: 1, max: 10_000 }),
+  replays: integerSetting('Readers of the feed at once that are far behind the end of the log', 8, {
+    min: 1,
+    max: 1_000,
+  }),
+  openQueries: integerSetting('Open queries', 10_000, { min: 1, max: 1_000_000 }),
   openStatementBytes: bytes(
     'Memory that open statements take together: texts, sessions, plans; more are 429',
     256 * MB,
   ),
   userStatementBytes: bytes('Memory that the open statements of one user take', 64 * MB),
   addressStatementBytes: bytes('Memory that the open statements of clients of one address take', 64 * MB),
-  runningQueries: integer('Queries of a resource group that run at once', 100, { min: 1, max: 100_000 }),
-  queuedQueries: integer('Queued queries of a resource group', 5_000, { min: 0, max: 1_000_000 }),
-  batchAttempts: integer('Times that a batch of splits runs before its query fails', 4, { min: 1, max: 1_000 }),
+  runningQueries: integerSetting('Queries of a resource group that run at once', 100, { min: 1, max: 100_000 }),
+  queuedQueries: integerSetting('Queued queries of a resource group', 5_000, { min: 0, max: 1_000_000 }),
+  batchAttempts: integerSetting('Times that a batch of splits runs before its query fails', 4, { min: 1, max: 1_000 }),
   inlineResultBytes: bytes('Result of a statement without tables, in memory while it is made', 16 * MB),
   pageMemoryBytes: bytes('Result pages at hand in a coordinator, of all queries', 64 * MB),
-  endedQueries: integer(
+  endedQueries: integerSetting(
     'Ended queries in memory while the read models are away; of others only their places in the log are kept',
     2_000,
     { min: 0, max: 1_000_000 },
   ),
   endedQueryBytes: bytes('Memory that ended queries take, whoever may ask for them', 64 * MB),
-  anchorEvents: integer('Events after which an anchor is made at once', 1000, { min: 1, max: 1_000_000 }),
+  anchorEvents: integerSetting('Events after which an anchor is made at once', 1000, { min: 1, max: 1_000_000 }),
   pageStoreQueryBytes: bytes('Pages that one query keeps on disk', GB),
   pageStoreBytes: bytes('Pages that a worker keeps on disk', 10 * GB),
   diskFloorBytes: bytes('Free disk under the data folder below which no statement is accepted', GB),
-  engineMemoryPercent: integer("Part of the machine's memory that its workers' engines share", 60, { min: 1, max: 95 }),
+  engineMemoryPercent: integerSetting("Part of the machine's memory that its workers' engines share", 60, {
+    min: 1,
+    max: 95,
+  }),
 })
 
 /** All settings of all programs. Flags, variables and the file are read into this one shape; unknown keys are errors. */
 export const configSchema = z.strictObject({
-  port: integer('Port that clients connect to; 0 takes a free one', 8080, { min: 0, max: 65_535 }),
-  host: text('Address to listen on; one that is not loopback needs `--insecure`', '127.0.0.1'),
-  dataDir: text('Folder of everything that is kept', '.quipu'),
+  port: integerSetting('Port that clients connect to; 0 takes a free one', 8080, { min: 0, max: 65_535 }),
+  host: textSetting('Address to listen on; one that is not loopback needs `--insecure`', '127.0.0.1'),
+  dataDir: textSetting('Folder of everything that is kept', '.quipu'),
   tablesDir: optionalText(
     'Folder of the tables of `memory` catalogs, the same for coordinator and workers; `tables` in the data folder when absent',
   ),
-  workers: integer('Workers that `quipu start` runs', 1, { min: 0, max: 64 }),
-  catalogDir: text('Folder of the catalogs: one `<name>.json` each', 'etc/catalog'),
+  workers: integerSetting('Workers that `quipu start` runs', 1, { min: 0, max: 64 }),
+  catalogDir: textSetting('Folder of the catalogs: one `<name>.json` each', 'etc/catalog'),
   databaseUrl: optionalText('Postgres to use; without one, `quipu start` runs its own below the data folder', {
     env: 'DATABASE_URL',
     secret: true,
@@ -152,7 +158,7 @@ export const configSchema = z.strictObject({
   kafkaBrokers: list('Kafka brokers that hold the event log; without them it lies in Postgres', {
     env: 'KAFKA_BROKERS',
   }),
-  kafkaTopic: text("The event log's topic in Kafka", 'quipu.events.v1'),
+  kafkaTopic: textSetting("The event log's topic in Kafka", 'quipu.events.v1'),
   kafkaTls: flag('Kafka is reached over TLS; so it is where one of the files below is named'),
   kafkaCaFile: optionalText("Certificates (PEM) that vouch for Kafka's brokers, in place of the machine's"),
   kafkaCertFile: optionalText('Certificate (PEM) by which this process is known to Kafka'),
@@ -175,7 +181,7 @@ export const configSchema = z.strictObject({
     shownDefault: '<data>/anchors.jsonl',
   }),
   anchorWebhook: httpAddress('Address that each anchor is posted to, as JSON', { secret: true }),
-  environment: text('Name of the deployment, shown in answers, metrics and traces', 'production'),
+  environment: textSetting('Name of the deployment, shown in answers, metrics and traces', 'production'),
   coordinators: list('Addresses of the coordinators that a worker announces itself to'),
   advertisedUrl: optionalText('Address under which others reach this process, when it is not the one listened on'),
   runAs: optionalText(

@@ -20,7 +20,7 @@ export const settings = z.registry<SettingMeta>()
 
 type Extras = Omit<SettingMeta, 'kind' | 'doc'>
 
-export function text(doc: string, fallback: string, extras: Extras = {}) {
+export function textSetting(doc: string, fallback: string, extras: Extras = {}) {
   return z
     .string()
     .min(1)
@@ -91,7 +91,12 @@ export function optionalOneOf<const T extends readonly [string, ...string[]]>(do
     .register(settings, { kind: 'text', doc: `${doc}: ${values.join(', ')}` })
 }
 
-export function integer(doc: string, fallback: number, range: { min: number; max: number }, extras: Extras = {}) {
+export function integerSetting(
+  doc: string,
+  fallback: number,
+  range: { min: number; max: number },
+  extras: Extras = {},
+) {
   const schema = z.int().min(range.min).max(range.max).default(fallback)
   return schema.register(settings, { kind: 'integer', doc, ...extras })
 }

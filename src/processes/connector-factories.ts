@@ -23,7 +23,7 @@ export function duckdbTypeOf(type: string): string {
  * @param inspect asks an engine about files; not before the engine is there
  * @throws ExitError 64 when a catalog file is broken
  */
-export function catalogsOf(config: Config, inspect: ConnectorContext['inspect']): Catalogs {
+export function configuredCatalogs(config: Config, inspect: ConnectorContext['inspect']): Catalogs {
   return loadCatalogs(resolve(config.catalogDir), connectorFactories, {
     dataDir: resolve(config.dataDir),
     tablesDir: tablesFolder(config),

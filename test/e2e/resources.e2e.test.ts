@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
   cloudEvent,
-  nodeInfo,
-  queryInfo,
-  queryListItem,
+  nodeInfoSchema,
+  queryInfoSchema,
+  queryListItemSchema,
   queryResults,
   serverInfo,
   serverStatus,
-  taskInfo,
+  taskInfoSchema,
 } from '../../src/protocol/info/wire-schemas.ts'
 import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
 import { post, run } from '../support/statement-client.ts'
@@ -46,13 +46,13 @@ describe('answers of a running system', () => {
     const first = await post(base, 'SELECT 1')
     expect(queryResults.parse(first.json)).toEqual(first.json)
     const info = await get(`/v1/query/${queryId}`)
-    expect(queryInfo.parse(info)).toEqual(info)
-    for (const item of await get('/v1/query')) expect(queryListItem.parse(item)).toEqual(item)
+    expect(queryInfoSchema.parse(info)).toEqual(info)
+    for (const item of await get('/v1/query')) expect(queryListItemSchema.parse(item)).toEqual(item)
     const nodes = await get('/v1/node')
     expect(nodes).toHaveLength(1)
-    expect(nodeInfo.parse(nodes[0])).toEqual(nodes[0])
+    expect(nodeInfoSchema.parse(nodes[0])).toEqual(nodes[0])
     expect(await get('/v1/node/failed')).toEqual([])
-    for (const task of await get('/v1/task')) expect(taskInfo.parse(task)).toEqual(task)
+    for (const task of await get('/v1/task')) expect(taskInfoSchema.parse(task)).toEqual(task)
     for (const event of await get(`/v1/query/${queryId}/events`)) expect(cloudEvent.parse(event)).toEqual(event)
     const about = await get('/v1/info')
     expect(serverInfo.parse(about)).toEqual(about)

@@ -19,7 +19,7 @@ export interface FileFacts {
   readonly shape: string
 }
 
-export interface FileColumn extends ColumnType {
+export interface FoundFileColumn extends ColumnType {
   /** As the files name it. */
   readonly source: string
   /** Lower case. */
@@ -31,7 +31,7 @@ export interface FileColumn extends ColumnType {
 /** What DuckDB says of files, asked once for each (path, size, mtime). */
 export interface FileFactsCache {
   facts(format: FileFormat, files: readonly LakeFile[]): Promise<readonly FileFacts[]>
-  columns(format: FileFormat, files: readonly LakeFile[], shapesDiffer: boolean): Promise<readonly FileColumn[]>
+  columns(format: FileFormat, files: readonly LakeFile[], shapesDiffer: boolean): Promise<readonly FoundFileColumn[]>
 }
 
 const MAX_CACHED = 50_000
@@ -46,7 +46,7 @@ const describeSchema = z.object({ column_name: z.string(), column_type: z.string
 
 export function createFileFactsCache(location: string, inspect: ConnectorContext['inspect']): FileFactsCache {
   const factsByFile = createBoundedMap<Promise<FileFacts>>(MAX_CACHED)
-  const columnsByFiles = createBoundedMap<Promise<readonly FileColumn[]>>(1000)
+  const columnsByFiles = createBoundedMap<Promise<readonly FoundFileColumn[]>>(1000)
 
   return {
     facts(format, files) {
@@ -120,10 +120,10 @@ export function createFileFactsCache(location: string, inspect: ConnectorContext
     format: FileFormat,
     files: readonly LakeFile[],
     unionByName: boolean,
-  ): Promise<readonly FileColumn[]> {
+  ): Promise<readonly FoundFileColumn[]> {
     const paths = files.map(({ file }) => join(location, file))
     const rows = await inspect({ kind: 'columns', format, paths, unionByName })
-    const columns: FileColumn[] = []
+    const columns: FoundFileColumn[] = []
     for (const row of rows) {
       const { column_name: source, column_type: duckdbType } = describeSchema.parse(row)
       // No statement of DuckDB can name it.

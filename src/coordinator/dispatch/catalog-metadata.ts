@@ -83,7 +83,7 @@ function isOfSystem(connector: Connector, { schema }: { readonly schema: string 
 }
 
 /** The catalogs that a query reads, for people. */
-export function catalogsOf({ scans }: RenderedQuery): string {
+export function catalogNames({ scans }: RenderedQuery): string {
   return [...new Set(scans.map(({ catalog }) => catalog))].join(', ')
 }
 

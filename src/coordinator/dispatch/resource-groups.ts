@@ -5,7 +5,7 @@ import { EngineError } from '../../shared/engine-error.ts'
  * A place in a resource group; given back once, later calls do nothing. It belongs to the query whose signal it was asked
  * for with: aborted, it is given back by itself, whether anybody has taken it in hand yet or not.
  */
-export interface Place {
+export interface GroupPlace {
   release(): void
 }
 
@@ -44,13 +44,13 @@ export interface ResourceGroups {
   /** The group of a query; one for all until rules are configured. */
   groupOf(session: { readonly user: string; readonly source?: string | undefined }): string
   /** A place whatever the limit says: admitted queries keep theirs over a restart. */
-  occupy(group: string, signal: AbortSignal): Place
+  occupy(group: string, signal: AbortSignal): GroupPlace
   /**
    * A place at once, or undefined when the group is full.
    * @param recovered it came to the coordinator before: earlier than whoever is new, for whom a quarter of the places is
    *   kept all the same
    */
-  tryEnter(group: string, signal: AbortSignal, recovered?: boolean): Place | undefined
+  tryEnter(group: string, signal: AbortSignal, recovered?: boolean): GroupPlace | undefined
   /**
    * Waits for a place; undefined once the signal is aborted.
    * @param recovered it waits before whoever is new and found none of the places for such, however many wait
@@ -61,15 +61,15 @@ export interface ResourceGroups {
     group: string,
     signal: AbortSignal,
     recovered?: boolean,
-  ): { readonly position: number; readonly place: Promise<Place | undefined> }
+  ): { readonly position: number; readonly place: Promise<GroupPlace | undefined> }
   figures(): readonly GroupFigures[]
 }
 
 /** Of a query that has ended. */
-const NO_PLACE: Place = { release() {} }
+const NO_PLACE: GroupPlace = { release() {} }
 
 interface Waiting {
-  wake(place: Place): void
+  wake(place: GroupPlace): void
   readonly signal: AbortSignal
 }
 
@@ -99,7 +99,7 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
     return group
   }
   of(GLOBAL_GROUP)
-  function take(group: Group, signal: AbortSignal, fresh: boolean): Place {
+  function take(group: Group, signal: AbortSignal, fresh: boolean): GroupPlace {
     if (signal.aborted) return NO_PLACE
     group.running++
     if (fresh) group.fresh++
@@ -165,7 +165,7 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
       const queue = recovered ? group.recovered : group.waiting
       if (!recovered && group.recovered.length + queue.length >= limits.queued)
         throw new EngineError('QUERY_QUEUE_FULL', `Too many queued queries for "${name}"`)
-      const place = new Promise<Place | undefined>((resolve) => {
+      const place = new Promise<GroupPlace | undefined>((resolve) => {
         if (signal.aborted) return resolve(undefined)
         const leave = (): void => {
           const index = queue.indexOf(entry)

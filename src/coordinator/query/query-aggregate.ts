@@ -37,13 +37,13 @@ export interface QueryAggregate {
    * @throws NotTaken and the like: the log did not take the events, nothing of them is there
    * @throws Fenced and the like: this process may tell nothing more
    */
-  execute(steps: readonly Step[], pages?: readonly ResultPage[]): Promise<number>
+  execute(steps: readonly QueryStep[], pages?: readonly ResultPage[]): Promise<number>
   /** Called after each change of `state`, in order. */
   onValid(listener: (events: readonly QueryEvent[]) => void): void
 }
 
 /** A command, or commands made only when their turn comes, from the state that the steps before led to. */
-export type Step = QueryCommand | ((intended: QueryState) => readonly QueryCommand[])
+export type QueryStep = QueryCommand | ((intended: QueryState) => readonly QueryCommand[])
 
 export interface AggregateStart {
   readonly state: QueryState
@@ -70,7 +70,7 @@ export function createQueryAggregate(
   let underway: Underway[] = []
   const listeners: ((events: readonly QueryEvent[]) => void)[] = []
 
-  function decideAll(steps: readonly Step[]): readonly QueryEvent[] {
+  function decideAll(steps: readonly QueryStep[]): readonly QueryEvent[] {
     const at = new Date(clock.now()).toISOString()
     const events: QueryEvent[] = []
     let next = intended

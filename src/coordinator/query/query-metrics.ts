@@ -105,12 +105,12 @@ function countPhases(
 function countPlan(query: EndedQuery, meters: Meters, connectorOf: (catalog: string) => string): void {
   const { planned } = query
   if (!planned) return
-  meters.count('plans', { distribution: distributionOf(planned.route) })
+  meters.count('plans', { distribution: distributionOfRoute(planned.route) })
   for (const stage of planned.stages)
     for (const split of stage.splits) meters.count('splits', { connector: connectorOf(split.catalog) })
 }
 
-export function distributionOf(route: 'coordinator' | 'local' | 'delegated'): string {
+export function distributionOfRoute(route: 'coordinator' | 'local' | 'delegated'): string {
   return { coordinator: 'coordinator', local: 'single', delegated: 'delegated' }[route]
 }
 

@@ -3,7 +3,7 @@ import type { TaskStatus } from '../../execution/api/task.ts'
 import { splitTaskId, type QueryId, type TaskId } from '../../shared/ids.ts'
 import { readQuery } from '../query/read-query.ts'
 import { isTerminal, type QueryState } from '../query/state.ts'
-import type { FinishedTask, TaskCleaner } from '../scheduler/task-cleaner.ts'
+import type { UnneededTask, TaskCleaner } from '../scheduler/task-cleaner.ts'
 import type { WorkerClient } from '../scheduler/worker-client.ts'
 import type { WorkerDirectory, WorkerNode } from '../scheduler/workers.ts'
 
@@ -59,7 +59,7 @@ export function releaseLeftTasks(deps: LeftTasksDeps): () => void {
     for (const [queryId, left] of byQuery(tasks.filter(holdsSomething))) {
       const held = deps.held(queryId)
       const query = held ?? (await readQuery(deps.log, queryId)).state
-      const ofNode = (task: TaskStatus): FinishedTask => ({
+      const ofNode = (task: TaskStatus): UnneededTask => ({
         nodeId: node.nodeId,
         nodeUrl: node.url,
         taskId: task.taskId,

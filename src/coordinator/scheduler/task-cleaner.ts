@@ -7,18 +7,18 @@ import type { TaskId, NodeId } from '../../shared/ids.ts'
 /** Takes tasks of ended queries off their workers, many in one request, when nobody needs their pages any more. */
 export interface TaskCleaner {
   /** @param afterMs how long their pages may still be asked for */
-  release(tasks: readonly FinishedTask[], afterMs: number): void
+  release(tasks: readonly UnneededTask[], afterMs: number): void
   stop(): void
 }
 
-export interface FinishedTask {
+export interface UnneededTask {
   readonly nodeId: NodeId
   readonly nodeUrl: string
   readonly taskId: TaskId
 }
 
 interface Due {
-  readonly task: FinishedTask
+  readonly task: UnneededTask
   /** On the monotonic clock, both. */
   readonly at: number
   readonly until: number

@@ -11,7 +11,7 @@ import {
   type WorkerRequestsOptions,
 } from './worker-requests.ts'
 
-export interface TaskNews {
+export interface HeardTasks {
   readonly version: string
   readonly tasks: readonly TaskStatus[]
 }
@@ -51,7 +51,7 @@ export interface WorkerClient {
   /** Pages below a token are passed for good. */
   acknowledge(nodeUrl: string, taskId: TaskId, before: number): Promise<void>
   /** Long-polls all tasks of a worker that changed since a version. */
-  taskNews(nodeUrl: string, since: string | undefined, signal: AbortSignal): Promise<TaskNews>
+  taskNews(nodeUrl: string, since: string | undefined, signal: AbortSignal): Promise<HeardTasks>
   /** Any request of the task resource; any answer of it. */
   forward(nodeUrl: string, request: ForwardedRequest): Promise<WorkerAnswer>
   close(): void

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { EngineFileStats, EngineOutput, EngineResult } from './engine.ts'
 import type { EngineChild } from './engine-child.ts'
-import type { Outcome, Work } from './engine-work.ts'
+import type { Outcome, EngineWork } from './engine-work.ts'
 import type { EngineFigures, EngineRequest } from './messages.ts'
 import { parseProfile } from './profile.ts'
 
@@ -14,7 +14,11 @@ export interface AskedFor {
 }
 
 /** A statement as its engine is asked for it. */
-export function requestOf({ asks }: Work, child: EngineChild, { id, connection, announce }: AskedFor): EngineRequest {
+export function requestOf(
+  { asks }: EngineWork,
+  child: EngineChild,
+  { id, connection, announce }: AskedFor,
+): EngineRequest {
   if (asks.kind === 'files') return { type: 'inspect', id, connection, question: asks.question }
   return {
     type: 'run',
@@ -50,7 +54,7 @@ export type Seen = Pick<EngineResult, 'peakMemoryBytes' | 'spilledBytes' | 'engi
 
 /** What an engine says of a statement that is done. Throws when it is nothing that an engine of ours says. */
 export function resultOf(
-  { asks }: Work,
+  { asks }: EngineWork,
   figures: EngineFigures,
   body: Buffer,
   seen: Seen,

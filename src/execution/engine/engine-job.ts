@@ -3,7 +3,7 @@ import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { EngineResult, EngineSettings, EngineStatement } from './engine.ts'
 import { timeLimit, verdictOfError, verdictOfLoss, type Attempted, type AttemptVerdict } from './engine-verdicts.ts'
-import type { Attempt, Outcome, Work } from './engine-work.ts'
+import type { EngineAttempt, Outcome, EngineWork } from './engine-work.ts'
 import type { RunningEngine } from './running-engine.ts'
 import type { Role } from './waiting-jobs.ts'
 
@@ -43,14 +43,14 @@ export function createEngineJob(statement: JobStatement, deps: EngineJobDeps): E
 class StatementJob implements EngineJob {
   readonly done: EngineJob['done']
   readonly #deps: EngineJobDeps
-  readonly #work: Work
+  readonly #work: EngineWork
   readonly #deadline: NodeJS.Timeout | undefined
   #resolve!: (value: Awaited<EngineJob['done']>) => void
   #reject!: (error: Error) => void
   #lane: Role
   #retried = false
   #settled = false
-  #attempt: Attempt | undefined
+  #attempt: EngineAttempt | undefined
 
   constructor(statement: JobStatement, deps: EngineJobDeps) {
     const isQuestion = 'question' in statement
@@ -149,7 +149,7 @@ class StatementJob implements EngineJob {
   }
 }
 
-function workOf(statement: JobStatement, { prepareDeadlineMs }: EngineSettings): Work {
+function workOf(statement: JobStatement, { prepareDeadlineMs }: EngineSettings): EngineWork {
   if ('question' in statement) {
     const { id, question } = statement
     return { id, asks: { kind: 'files', question }, prepareDeadlineMs: METADATA_TIMEOUT_MS }

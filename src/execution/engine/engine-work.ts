@@ -3,7 +3,7 @@ import type { EngineLost, EngineOutput, EngineResult } from './engine.ts'
 import type { EngineQuery } from './engine-query.ts'
 
 /** A statement as one engine runs it. */
-export interface Work {
+export interface EngineWork {
   readonly id: string
   readonly asks:
     | {
@@ -46,7 +46,7 @@ export type Outcome =
       readonly delivered: boolean
     }
 
-export interface Attempt {
+export interface EngineAttempt {
   /** Never rejects; settles when the engine no longer works on the statement. */
   readonly outcome: Promise<Outcome>
   /** Interrupts, and kills the engine when that does not bite in time. */

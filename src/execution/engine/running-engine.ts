@@ -2,7 +2,7 @@ import { deferred, type Deferred } from '../../shared/deferred.ts'
 import type { EngineEvent, EngineLost } from './engine.ts'
 import { requestOf, resultOf } from './engine-answers.ts'
 import type { EngineChild } from './engine-child.ts'
-import type { Attempt, Outcome, Work } from './engine-work.ts'
+import type { EngineAttempt, Outcome, EngineWork } from './engine-work.ts'
 import type { Frame } from './frames.ts'
 import type { EngineFigures, EngineReply } from './messages.ts'
 import { openRowReader, type RowReader } from './row-reader.ts'
@@ -15,7 +15,7 @@ export interface RunningEngine {
   running(): number
   hasRoom(): boolean
   isDead(): boolean
-  execute(work: Work): Attempt
+  execute(work: EngineWork): EngineAttempt
   onReply(frame: Frame<EngineReply>): void
   /** Called every 50 ms while something runs: memory, heartbeat, figures. */
   watch(now: number): void
@@ -46,7 +46,7 @@ export interface RunningEngineOptions {
 
 interface Running {
   readonly id: number
-  readonly work: Work
+  readonly work: EngineWork
   readonly connection: number
   readonly settle: (outcome: Outcome) => void
   reader?: RowReader
@@ -106,7 +106,7 @@ class ChildEngine implements RunningEngine {
     return this.#dead
   }
 
-  execute(work: Work): Attempt {
+  execute(work: EngineWork): EngineAttempt {
     const outcome = deferred<Outcome>()
     const statement: Running = {
       id: ++this.#lastId,

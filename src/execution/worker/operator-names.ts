@@ -81,7 +81,7 @@ const shapes: Readonly<Record<string, OperatorShape>> = {
  * of DuckDB's, so that a new release of DuckDB shows instead of failing.
  * @param isPages tells scans of other tasks' pages from scans of tables
  */
-export function shapeOf(operator: DuckDbOperator, isPages: (operator: DuckDbOperator) => boolean): OperatorShape {
+export function operatorShape(operator: DuckDbOperator, isPages: (operator: DuckDbOperator) => boolean): OperatorShape {
   const known = shapes[operator.type]
   if (known) return known
   if (operator.type === 'HASH_JOIN') return hashJoin(operator)

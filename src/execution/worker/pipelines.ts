@@ -1,7 +1,7 @@
 import { unreachable } from '../../shared/unreachable.ts'
 import type { OperatorStats, PipelineStats } from '../api/task.ts'
 import type { DuckDbOperator, DuckDbProfile } from '../engine/engine.ts'
-import { LOCAL_EXCHANGE_SINK, LOCAL_EXCHANGE_SOURCE, readsInput, shapeOf } from './operator-names.ts'
+import { LOCAL_EXCHANGE_SINK, LOCAL_EXCHANGE_SOURCE, readsInput, operatorShape } from './operator-names.ts'
 
 export interface PipelineOptions {
   /** Does this scan read other tasks' pages? By default none does. */
@@ -38,7 +38,7 @@ export function pipelinesOf(profile: DuckDbProfile, options: PipelineOptions = {
   const walk: Walk = { done: [], isPages: options.isPages ?? (() => false) }
   const root = profile.children[0]
   if (!root) return []
-  const shape = shapeOf(root, walk.isPages)
+  const shape = operatorShape(root, walk.isPages)
   const body = shape.kind === 'output' ? root.children[0] : root
   const rows = body?.rowsOut ?? 0
   const output: Operator = {
@@ -63,7 +63,7 @@ function walkPipeline(walk: Walk, from: DuckDbOperator | undefined, sink: Operat
 
 /** Adds the operator and all below it in the same pipeline; says whether the pipeline reads the task's input. */
 function walkOperator(walk: Walk, operator: DuckDbOperator, into: Operator[]): boolean {
-  const shape = shapeOf(operator, walk.isPages)
+  const shape = operatorShape(operator, walk.isPages)
   const [first, second, third] = operator.children
   const { rowsOut } = operator
   const rowsIn = operator.children.reduce((sum, child) => sum + child.rowsOut, 0)

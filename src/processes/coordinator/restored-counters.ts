@@ -1,4 +1,4 @@
-import { deniedAction, distributionOf, endStateOf } from '../../coordinator/query/query-metrics.ts'
+import { deniedAction, distributionOfRoute, endStateOf } from '../../coordinator/query/query-metrics.ts'
 import { readLifetimeCounts, type LifetimeCounts } from '../../readmodels/lifetime-counts.ts'
 import type { PastObservations } from '../../telemetry/meters.ts'
 import {
@@ -101,7 +101,7 @@ export function restoreCounters(
     meters.count('queryBytes', { direction: 'input' }, one.inputBytes)
     meters.count('queryBytes', { direction: 'output' }, one.outputBytes)
     if (route === 'local' || route === 'coordinator' || route === 'delegated')
-      meters.count('plans', { distribution: distributionOf(route) }, count)
+      meters.count('plans', { distribution: distributionOfRoute(route) }, count)
   }
   // Which of more had a place of their own is not known: then they begin anew.
   if (counts.users.length <= user.top)

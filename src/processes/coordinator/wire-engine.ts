@@ -7,7 +7,7 @@ import { createEnginePool } from '../../execution/engine/engine-pool.ts'
 import { createEngineEvents } from '../../execution/engine/engine-telemetry.ts'
 import { translateError } from '../../sql/functions/runtime-errors.ts'
 import type { ChildLife } from '../child-life.ts'
-import { catalogsOf } from '../connector-factories.ts'
+import { configuredCatalogs } from '../connector-factories.ts'
 import { engineSettings } from '../engine-settings.ts'
 import type { ProcessTelemetry } from '../telemetry/process-telemetry.ts'
 
@@ -33,7 +33,7 @@ export function wireEngine(
   const { config } = life
   let bound: Pick<EnginePool, 'inspect'> | undefined
   let runtime: RuntimeSources | undefined
-  const configured = catalogsOf(config, (question) => {
+  const configured = configuredCatalogs(config, (question) => {
     if (!bound) throw new Error('catalogs are asked before the engine is there')
     return bound.inspect(question)
   })

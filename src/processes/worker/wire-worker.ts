@@ -19,7 +19,7 @@ import { internalBearer, loadClusterSecret } from '../../security/cluster-secret
 import { isLoopback } from '../../shared/loopback.ts'
 import { version } from '../../shared/version.ts'
 import type { ChildLife } from '../child-life.ts'
-import { catalogsOf } from '../connector-factories.ts'
+import { configuredCatalogs } from '../connector-factories.ts'
 import { engineSettings } from '../engine-settings.ts'
 import type { GatedServer } from '../gated-server.ts'
 import { createProcessTelemetry, type ProcessTelemetry } from '../telemetry/process-telemetry.ts'
@@ -135,7 +135,7 @@ function wireEngines(
   dataDir: string,
   telemetry: ProcessTelemetry,
 ): { readonly catalogs: Catalogs; readonly engines: EnginePool; readonly engineUse: EngineSettings } {
-  const catalogs = withSystemCatalog(catalogsOf(config, (question) => engines.inspect(question)))
+  const catalogs = withSystemCatalog(configuredCatalogs(config, (question) => engines.inspect(question)))
   const engineUse = engineSettings(config, {
     folder: dataDir,
     launcher,

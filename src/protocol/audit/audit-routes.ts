@@ -4,7 +4,7 @@ import type { ForgetOutcome } from '../../coordinator/system/forget-query.ts'
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { readJson } from '../edge/request-body.ts'
-import { needsKey } from '../task/internal-request.ts'
+import { keyNeeded } from '../task/internal-request.ts'
 import { problemHandler, resource, sendJson } from '../edge/resource.ts'
 
 export interface AuditRoutesDeps {
@@ -25,7 +25,7 @@ export function createAuditRoutes(deps: AuditRoutesDeps): Router {
   const router = express.Router()
 
   async function bodyOf<T>(request: Request, schema: z.ZodType<T>): Promise<T> {
-    if (!deps.isInternal(request)) throw needsKey()
+    if (!deps.isInternal(request)) throw keyNeeded()
     const parsed = schema.safeParse(await readJson(request, MAX_BODY_BYTES))
     if (!parsed.success) throw new HttpProblem(400, z.prettifyError(parsed.error).replaceAll('\n', ' '))
     return parsed.data

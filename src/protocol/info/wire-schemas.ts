@@ -149,7 +149,7 @@ const pipelineInfo = z.looseObject({
   drivers: z.array(z.looseObject({})),
 })
 
-export const taskInfo = z.looseObject({
+export const taskInfoSchema = z.looseObject({
   taskId: z.string(),
   version: z.int(),
   state: z.enum(taskStates),
@@ -179,7 +179,7 @@ export const taskInfo = z.looseObject({
 
 // --- nodes ------------------------------------------------------------------------------------------------------------
 
-export const nodeInfo = z.looseObject({
+export const nodeInfoSchema = z.looseObject({
   uri,
   age: duration,
   recentRequests: z.number(),
@@ -211,7 +211,7 @@ export const stageInfo = z.looseObject({
   self: uri,
   types: z.array(z.string()),
   stageStats: z.looseObject({ totalTasks: count, totalCpuTime: duration }),
-  tasks: z.array(taskInfo),
+  tasks: z.array(taskInfoSchema),
   get subStages(): z.ZodArray<typeof stageInfo> {
     return z.array(stageInfo)
   },
@@ -249,7 +249,7 @@ const listedQueryStats = z.looseObject({
 
 const queryState = z.enum(['QUEUED', 'PLANNING', 'STARTING', 'RUNNING', 'FINISHING', 'FINISHED', 'FAILED'])
 
-export const queryListItem = z.looseObject({
+export const queryListItemSchema = z.looseObject({
   queryId: z.string(),
   session,
   state: queryState,
@@ -259,7 +259,7 @@ export const queryListItem = z.looseObject({
   queryStats: listedQueryStats,
 })
 
-export const queryInfo = z.looseObject({
+export const queryInfoSchema = z.looseObject({
   queryId: z.string(),
   session: session.extend({ remoteUserAddress: z.string(), userAgent: z.string().optional() }),
   state: queryState,

@@ -4,7 +4,7 @@ import { announcementSchema, internalHeaders } from '../../execution/api/task.ts
 import type { Authorize, Identity } from '../../security/authorization.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { readJson } from '../edge/request-body.ts'
-import { needsKey } from '../task/internal-request.ts'
+import { keyNeeded } from '../task/internal-request.ts'
 import { problemHandler, resource, sendJson } from '../edge/resource.ts'
 import { nodeInfo } from './node-info.ts'
 import { isNodeId } from '../../shared/ids.ts'
@@ -35,7 +35,7 @@ export function createNodeRoutes(deps: NodeRoutesDeps): Router {
   resource(router, '/v1/node/failed', { GET: list((node) => node.state === 'failed') })
 
   function mustBeInternal(request: Request): void {
-    if (!deps.isInternal(request)) throw needsKey()
+    if (!deps.isInternal(request)) throw keyNeeded()
   }
   function accepted(response: Response): void {
     response.writeHead(204, { [internalHeaders.epoch]: String(deps.epoch()), 'cache-control': 'no-store' }).end()

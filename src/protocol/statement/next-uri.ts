@@ -10,12 +10,12 @@ export interface StatementUris {
   partialCancelUri(base: string, queryId: QueryId, stage: number): string
   infoUri(base: string, queryId: QueryId): string
   /** What a path that this server gave out names; undefined when its form or its mac is wrong. */
-  verifyPage(path: StatementPath): ResultPage | undefined
+  verifyPage(path: StatementPath): ResultPageAddress | undefined
   verifyStage(path: StagePath): ResultStage | undefined
 }
 
 /** A page of a query's result. */
-export interface ResultPage {
+export interface ResultPageAddress {
   readonly queryId: QueryId
   readonly token: number
 }

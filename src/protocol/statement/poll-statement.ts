@@ -7,7 +7,7 @@ import { unreachable } from '../../shared/unreachable.ts'
 import { acceptsJson } from '../edge/accepts-json.ts'
 import { baseUri } from '../edge/base-uri.ts'
 import { HttpProblem } from '../edge/problem.ts'
-import type { ResultPage, StatementPath, StatementUris } from './next-uri.ts'
+import type { ResultPageAddress, StatementPath, StatementUris } from './next-uri.ts'
 import { isPassing } from './passing-error.ts'
 import { answerText } from './query-results.ts'
 import { sendAnswer } from './send-answer.ts'
@@ -31,7 +31,7 @@ export interface PollStatementDeps {
   readonly onPolled?: (result: 'data' | 'empty' | 'last' | 'gone' | 'not_found') => void
 }
 
-interface Asked extends ResultPage {
+interface Asked extends ResultPageAddress {
   /** Wall clock, milliseconds. */
   readonly startedAt: number
 }

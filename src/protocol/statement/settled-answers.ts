@@ -1,10 +1,10 @@
 import type { AnswerText } from './query-results.ts'
-import type { ResultPage } from './next-uri.ts'
+import type { ResultPageAddress } from './next-uri.ts'
 
 /** What was answered at a settled token: asked again, it is the same to the byte. */
 export interface SettledAnswers {
   /** @param next the token that follows, undefined at the end */
-  of(page: ResultPage, next: number | undefined, make: () => AnswerText): AnswerText
+  of(page: ResultPageAddress, next: number | undefined, make: () => AnswerText): AnswerText
 }
 
 /** Settled answers take so many characters together: each has the columns of its result, which may be very many. */

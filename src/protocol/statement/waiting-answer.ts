@@ -6,7 +6,7 @@ import { foldQueryStream } from '../../readmodels/queries/projection.ts'
 import { readStreams } from '../../readmodels/query-events/queries.ts'
 import type { QueryId } from '../../shared/ids.ts'
 import { answerText, emptyStats } from './query-results.ts'
-import type { ResultPage, StatementUris } from './next-uri.ts'
+import type { ResultPageAddress, StatementUris } from './next-uri.ts'
 import { sendAnswer } from './send-answer.ts'
 
 /** A query as it was when it was last seen here, perhaps a while ago; undefined when that is not known. */
@@ -39,7 +39,7 @@ export interface WaitingParts {
 }
 
 /** What a client asked for. */
-export interface AskedPage extends ResultPage {
+export interface AskedPage extends ResultPageAddress {
   /** Address of this server as the client knows it. */
   readonly base: string
 }

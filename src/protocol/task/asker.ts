@@ -3,7 +3,7 @@ import { internalHeaders } from '../../execution/api/task.ts'
 import type { TaskManager } from '../../execution/worker/task-manager.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { HttpProblem } from '../edge/problem.ts'
-import { isAuthorized, needsKey } from './internal-request.ts'
+import { isAuthorized, keyNeeded } from './internal-request.ts'
 
 /** Who has the cluster's key, or reads what anybody may. */
 type Asker = 'coordinator' | 'anybody'
@@ -37,7 +37,7 @@ export function createAskers({ tasks, bearer, openReads }: AskerDeps): Askers {
     authorize(request, open) {
       if (isAuthorized(request, bearer)) return 'coordinator'
       if (open && openReads) return 'anybody'
-      throw needsKey()
+      throw keyNeeded()
     },
     checkEpoch(asker, request, needed) {
       if (asker === 'anybody') return

@@ -1,7 +1,7 @@
 import type { Distribution } from '../../execution/api/task.ts'
 
 /** Exact percentiles (nearest rank) of all values, so `maxError` is 0; all zeros without values. */
-export function distributionOf(values: readonly number[]): Distribution {
+export function percentilesOf(values: readonly number[]): Distribution {
   const sorted = [...values].sort((a, b) => a - b)
   const at = (percent: number): number => sorted[Math.max(0, Math.ceil((percent / 100) * sorted.length) - 1)] ?? 0
   return {

@@ -36,6 +36,6 @@ export function parsePageToken(text: string): number {
 }
 
 /** What an asker without the cluster's key is told. */
-export function needsKey(): HttpProblem {
+export function keyNeeded(): HttpProblem {
   return new HttpProblem(401, 'The internal interface needs the cluster secret', { 'www-authenticate': 'Bearer' })
 }

@@ -7,7 +7,7 @@ import type {
   TaskStatus,
 } from '../../execution/api/task.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
-import { distributionOf } from './distribution.ts'
+import { percentilesOf } from './distribution.ts'
 import { workFigures, type WorkFigures } from './work-figures.ts'
 import type { TaskId } from '../../shared/ids.ts'
 
@@ -162,8 +162,8 @@ function pipelineInfo(pipeline: PipelineStats): PipelineInfo {
     inputPipeline: pipeline.inputPipeline,
     outputPipeline: pipeline.outputPipeline,
     ...figures(pipeline),
-    queuedTime: distributionOf(drivers.map(({ queuedNanos }) => queuedNanos)),
-    elapsedTime: distributionOf(drivers.map(({ elapsedNanos }) => elapsedNanos)),
+    queuedTime: percentilesOf(drivers.map(({ queuedNanos }) => queuedNanos)),
+    elapsedTime: percentilesOf(drivers.map(({ elapsedNanos }) => elapsedNanos)),
     operatorSummaries: operators.map((operator) =>
       operatorSummary(operator, operatorNanos > 0 ? (pipeline.cpuNanos * operator.timeNanos) / operatorNanos : 0),
     ),

@@ -36,7 +36,7 @@ export function createTaskOutput(
     if (acknowledge !== undefined) await task.acknowledge(parsePageToken(String(acknowledge)))
     if (task.isAcknowledged(token)) throw new HttpProblem(410, `Page ${token} was acknowledged`)
     await task.waitForPage(token, maxWaitMs(request, DEFAULT_WAIT_MS))
-    const found = await readPage(task, token)
+    const found = await pageOrGone(task, token)
     const status = task.status(Infinity)
     const next = found ? token + 1 : token
     const isLast = task.isComplete() && next >= status.pagesSent + status.bufferedPages
@@ -65,7 +65,7 @@ export function createTaskOutput(
 }
 
 /** A page that was listed and is not there any more, or not as it was listed, is gone. */
-export async function readPage(task: WorkerTask, token: number): ReturnType<WorkerTask['page']> {
+export async function pageOrGone(task: WorkerTask, token: number): ReturnType<WorkerTask['page']> {
   try {
     return await task.page(token)
   } catch (error) {

@@ -12,7 +12,7 @@ import { parseAsOf, SEQUENCE_HEADER, type AsOf } from '../query/as-of.ts'
 import type { LiveQueryView } from '../query/live-queries.ts'
 import { taskInfoOf } from '../query/stage-tree.ts'
 import { remoteAddressOf } from '../relay/relayed-request.ts'
-import { isAuthorized, needsKey } from './internal-request.ts'
+import { isAuthorized, keyNeeded } from './internal-request.ts'
 import {
   createTaskResource,
   sendJsonBytes,
@@ -81,7 +81,7 @@ export function proxiedTaskEndpoints(deps: TaskProxyDeps): readonly Endpoint[] {
     if (open && deps.openReads && isLoopback(remoteAddressOf(request) ?? '')) return
     if (isAuthorized(request, deps.bearer)) return
     deps.onRefused?.(request)
-    throw needsKey()
+    throw keyNeeded()
   }
 
   async function find(taskId: TaskId): Promise<Found> {

@@ -17,7 +17,7 @@ import { requestTarget } from '../edge/request-target.ts'
 import { createAskers } from './asker.ts'
 import { maxWaitMs } from './internal-request.ts'
 import { taskInfo } from './task-info.ts'
-import { createTaskOutput, readPage } from './task-output.ts'
+import { createTaskOutput, pageOrGone } from './task-output.ts'
 import {
   createTaskResource,
   sendJsonBytes,
@@ -159,7 +159,7 @@ async function smallPages(task: WorkerTask, status: TaskStatus): Promise<{ token
   if (status.state !== 'FINISHED' || bytes > INLINE_BYTES || task.isAcknowledged(0)) return []
   const pages: { token: number; data: string }[] = []
   for (const { token } of status.pages) {
-    const found = await readPage(task, token)
+    const found = await pageOrGone(task, token)
     if (found) pages.push({ token, data: found.bytes.toString('utf8') })
   }
   return pages

@@ -34,9 +34,9 @@ const counts = [
   'outputPositions',
 ] as const satisfies readonly (keyof TaskStats & keyof PipelineStats)[]
 
-export type Work = Readonly<Record<(typeof counts)[number], number>>
+export type WorkCounts = Readonly<Record<(typeof counts)[number], number>>
 
-export function workFigures(work: Work): WorkFigures {
+export function workFigures(work: WorkCounts): WorkFigures {
   return {
     totalDrivers: work.totalDrivers,
     queuedDrivers: work.queuedDrivers,
@@ -54,7 +54,7 @@ export function workFigures(work: Work): WorkFigures {
   }
 }
 
-export function sumOfWork(all: readonly Work[]): Work {
+export function sumOfWork(all: readonly WorkCounts[]): WorkCounts {
   const sums = Object.fromEntries(counts.map((name) => [name, all.reduce((total, one) => total + one[name], 0)]))
   return sums as Record<(typeof counts)[number], number>
 }

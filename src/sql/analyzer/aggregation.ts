@@ -6,7 +6,7 @@ import { sumsProduct } from './decimal-products.ts'
 import type {
   AggregateExpr,
   AggregateNode,
-  ColumnDefinition,
+  ComputedColumn,
   ColumnId,
   Expr,
   GroupingExpr,
@@ -43,14 +43,14 @@ const INTEGER_GROUPING = 31
  * Puts an aggregation under expressions that call aggregates or name group keys.
  * `source` are the columns of FROM: those the expressions may use only inside aggregates, or as keys.
  */
-export function aggregate(
+export function putAggregation(
   context: AnalysisContext,
   input: RelationNode,
   grouping: Grouping,
   expressions: readonly Sourced[],
   source: ReadonlySet<ColumnId>,
 ): Aggregated {
-  const computed: ColumnDefinition[] = []
+  const computed: ComputedColumn[] = []
   const keys = grouping.keys.map((expr) => {
     if (expr.kind === 'column' && source.has(expr.id)) return { id: expr.id, input: expr.id, type: expr.type }
     const id = newId(context)

@@ -1,4 +1,4 @@
-import { resolveComparison, type ComparisonOperator } from '../functions/operators.ts'
+import { resolveComparison, type ComparisonKind } from '../functions/operators.ts'
 import { BOOLEAN, sameType, type SqlType } from '../types/sql-type.ts'
 import type { ColumnExpr, ColumnId, ConstantExpr, Expr, LambdaArgumentExpr } from './tree.ts'
 
@@ -66,7 +66,7 @@ export function letIn(id: ColumnId, value: Expr, body: (value: Expr) => Expr): E
 }
 
 /** `left op right` after coercion to their common type. @throws EngineError without place */
-export function comparison(operator: ComparisonOperator, left: Expr, right: Expr): Expr {
+export function comparison(operator: ComparisonKind, left: Expr, right: Expr): Expr {
   const resolved = resolveComparison(operator, left.type, right.type)
   return {
     kind: 'compare',

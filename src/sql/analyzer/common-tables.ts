@@ -8,7 +8,7 @@ import { typeName } from '../types/type-text.ts'
 import { castTo, columnOf } from './build.ts'
 import { errorAt, newId, type AnalysisContext, type AnalyzedQuery, type QueryColumn } from './context.ts'
 import type { NamedQuery, Scope } from './scope.ts'
-import type { ColumnDefinition, ColumnId, CommonTable, RelationNode } from './tree.ts'
+import type { ComputedColumn, ColumnId, CommonTable, RelationNode } from './tree.ts'
 
 /** The tables of a WITH clause, and the scope in which all of them are seen. */
 export function analyzeWith(
@@ -92,7 +92,7 @@ function withUniqueColumns(
   columns: readonly QueryColumn[],
 ): { readonly node: RelationNode; readonly columns: readonly QueryColumn[] } {
   const seen = new Set<ColumnId>()
-  const copies: ColumnDefinition[] = []
+  const copies: ComputedColumn[] = []
   const unique = columns.map((column) => {
     if (!seen.has(column.column)) {
       seen.add(column.column)
@@ -225,7 +225,7 @@ function recursiveTable(
       `base and step relations of recursion have different number of fields: ${columns.length}, ${step.columns.length}`,
     )
   }
-  const computed: ColumnDefinition[] = []
+  const computed: ComputedColumn[] = []
   const outputs = step.columns.map(({ column, type }, i): ColumnId => {
     const wanted = columns[i]!.type
     if (sameType(type, wanted)) return column

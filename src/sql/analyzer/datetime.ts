@@ -24,7 +24,7 @@ function daysIn(year: number, month: number): number {
 const DATE = /^\s*([+-]?\d{4,})-(\d{1,2})-(\d{1,2})\s*$/
 
 /** Trino's texts of a date; undefined where it is none. */
-export function parseDate(text: string): bigint | undefined {
+export function parseDateLiteral(text: string): bigint | undefined {
   const match = DATE.exec(text)
   return match === null ? undefined : epochDay(Number(match[1]), Number(match[2]), Number(match[3]))
 }
@@ -47,7 +47,7 @@ function timeOf(hour: string, minute: string, second = '0', fraction = ''): Pars
 const TIME = /^(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,12}))?)?\s*([+-]\d\d:\d\d)?$/
 
 /** `hh:mm[:ss[.fraction]]`, perhaps with an offset in minutes. */
-export function parseTime(text: string): (ParsedTime & { readonly offset: number | undefined }) | undefined {
+export function parseTimeLiteral(text: string): (ParsedTime & { readonly offset: number | undefined }) | undefined {
   const match = TIME.exec(text)
   if (match === null) return undefined
   const [, hour = '', minute = '', second, fraction, zone] = match
@@ -67,7 +67,7 @@ export interface ParsedTimestamp {
 }
 
 /** A date, perhaps a time, perhaps a zone. @throws EngineError for a zone that is none */
-export function parseTimestamp(text: string): ParsedTimestamp | undefined {
+export function parseTimestampLiteral(text: string): ParsedTimestamp | undefined {
   const match = TIMESTAMP.exec(text.trim())
   if (match === null) return undefined
   const [, year, month, day, hour, minute, second, fraction, zone = ''] = match
@@ -77,7 +77,7 @@ export function parseTimestamp(text: string): ParsedTimestamp | undefined {
   return {
     picos: date * PICOS_PER_DAY + time.picos,
     precision: time.precision,
-    zone: zone === '' ? undefined : canonicalZone(zone),
+    zone: zone === '' ? undefined : requireZone(zone),
   }
 }
 
@@ -85,7 +85,7 @@ const OFFSET = /^(?:GMT|UTC|UT)?([+-])(\d{1,2})(?::?(\d\d))?$/
 const MAX_OFFSET_MINUTES = 14 * 60
 
 /** The id of a zone as Trino keeps it: `Z` and `GMT` are UTC, `+2` is `+02:00`. @throws EngineError: not a zone */
-export function canonicalZone(zone: string): string {
+export function requireZone(zone: string): string {
   const match = OFFSET.exec(zone)
   if (match !== null) {
     const [, sign, hours = '', minutes = '00'] = match

@@ -13,10 +13,10 @@ export interface ExpressionState {
   readonly scope: Scope
   /** Arguments of the lambdas around, innermost first, by lower-case name. */
   readonly lambda: LambdaScope | undefined
-  readonly found: Found
+  readonly found: FoundParts
   analyze(node: Expression): Expr
   /** The same with other names in sight. */
-  within(change: { readonly lambda: LambdaScope | undefined; readonly found: Found }): ExpressionState
+  within(change: { readonly lambda: LambdaScope | undefined; readonly found: FoundParts }): ExpressionState
 }
 
 export interface LambdaScope {
@@ -25,7 +25,7 @@ export interface LambdaScope {
 }
 
 /** What an expression contains that not every clause allows; not what queries inside of it contain. */
-export interface Found {
+export interface FoundParts {
   readonly aggregates: (FunctionCall | Listagg)[]
   readonly windows: Node<string>[]
   readonly groupings: { readonly node: GroupingOperation; readonly expr: GroupingExpr }[]
@@ -33,7 +33,7 @@ export interface Found {
 }
 
 /** Refuses aggregates, windows and GROUPING where a clause takes none. */
-export function verifyScalar(context: AnalysisContext, node: Expression, analyzed: Found, clause: string): void {
+export function verifyScalar(context: AnalysisContext, node: Expression, analyzed: FoundParts, clause: string): void {
   const nodes = [...analyzed.aggregates, ...analyzed.windows, ...analyzed.groupings.map((each) => each.node)]
   if (nodes.length === 0) return
   const texts = nodes.map((each) => context.print(each as Expression))
@@ -45,7 +45,7 @@ export function verifyScalar(context: AnalysisContext, node: Expression, analyze
   )
 }
 
-export function nothingFound(): Found {
+export function nothingFound(): FoundParts {
   return { aggregates: [], windows: [], groupings: [], subqueries: [] }
 }
 

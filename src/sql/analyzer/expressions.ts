@@ -16,7 +16,7 @@ import {
   nothingFound,
   unified,
   type ExpressionState,
-  type Found,
+  type FoundParts,
   type LambdaScope,
 } from './expression-state.ts'
 import { analyzeJsonFunction } from './json-functions.ts'
@@ -45,7 +45,7 @@ import {
 import type { Expr } from './tree.ts'
 
 /** An expression, and what it contains that not every clause allows. */
-export interface AnalyzedExpression extends Found {
+export interface AnalyzedExpression extends FoundParts {
   readonly expr: Expr
 }
 
@@ -77,7 +77,7 @@ function createState(
   context: AnalysisContext,
   scope: Scope,
   lambda: LambdaScope | undefined,
-  found: Found,
+  found: FoundParts,
 ): ExpressionState {
   const state: ExpressionState = {
     context,

@@ -9,7 +9,7 @@ import type {
   JsonObject,
   JsonPathInvocation,
   JsonQuery,
-  JsonValue,
+  JsonValueCall,
   JsonValueBehavior,
 } from '../syntax/ast-json.ts'
 import { locate } from '../syntax/span.ts'
@@ -38,13 +38,13 @@ import type { EngineFunction, Expr } from './tree.ts'
 /** JSON_EXISTS, JSON_VALUE, JSON_QUERY, JSON_OBJECT, JSON_ARRAY. */
 export function analyzeJsonFunction(
   state: ExpressionState,
-  node: JsonExists | JsonValue | JsonQuery | JsonObject | JsonArray,
+  node: JsonExists | JsonValueCall | JsonQuery | JsonObject | JsonArray,
 ): Expr {
   switch (node.kind) {
     case 'JsonExists':
       return engineCall('u_json_exists', BOOLEAN, [
         ...invocation(state, node.pathInvocation),
-        text(node.errorBehavior ?? 'FALSE'),
+        textConstant(node.errorBehavior ?? 'FALSE'),
       ])
     case 'JsonValue':
       return jsonValue(state, node)
@@ -56,7 +56,7 @@ export function analyzeJsonFunction(
         node.errorBehavior ?? 'NULL',
       ]
       const type = returnedType(state, node, node.returnedType, VARCHAR)
-      const args = [...invocation(state, node.pathInvocation), text(options.join(','))]
+      const args = [...invocation(state, node.pathInvocation), textConstant(options.join(','))]
       return output(state, node, engineCall('u_json_query', VARCHAR, args), type, node.outputFormat)
     }
     case 'JsonObject':
@@ -72,7 +72,7 @@ export function engineCall(name: EngineFunction, type: SqlType, args: readonly E
   return { kind: 'engineCall', type, name, arguments: args }
 }
 
-export function text(value: string): Expr {
+export function textConstant(value: string): Expr {
   return constantOf(VARCHAR, value)
 }
 
@@ -83,12 +83,14 @@ export function invocation(state: ExpressionState, node: JsonPathInvocation): re
   const value = state.analyze(node.inputExpression)
   const input = readable(state, node.inputExpression, value, node.inputFormat ?? 'JSON')
   const parts = node.pathParameters.flatMap(({ name, parameter, format }) => [
-    text(name.quoted ? name.value : name.value.toUpperCase()),
+    textConstant(name.quoted ? name.value : name.value.toUpperCase()),
     document(state, parameter, format),
   ])
   const passed =
-    parts.length === 0 ? text('{}') : engineCall('u_json_object', VARCHAR, [listOf(parts), constantOf(BOOLEAN, false)])
-  return [input, text(jsonPath.value), passed]
+    parts.length === 0
+      ? textConstant('{}')
+      : engineCall('u_json_object', VARCHAR, [listOf(parts), constantOf(BOOLEAN, false)])
+  return [input, textConstant(jsonPath.value), passed]
 }
 
 export function verifyPath(state: ExpressionState, literal: StringLiteral): void {
@@ -151,7 +153,7 @@ function listOf(items: readonly Expr[]): Expr {
 }
 
 function orNull(value: Expr): Expr {
-  return { kind: 'coalesce', type: VARCHAR, operands: [value, text('null')] }
+  return { kind: 'coalesce', type: VARCHAR, operands: [value, textConstant('null')] }
 }
 
 function jsonObject(state: ExpressionState, node: JsonObject): Expr {
@@ -167,7 +169,7 @@ function jsonObject(state: ExpressionState, node: JsonObject): Expr {
       )
     }
     // A char has no blanks at its end here.
-    const name = key.type.kind === 'char' ? functionOf('rtrim', [key, text(' ')]) : key
+    const name = key.type.kind === 'char' ? functionOf('rtrim', [key, textConstant(' ')]) : key
     return { key: castTo(name, VARCHAR), value: document(state, member.value, member.format) }
   })
   const parts: Expr = node.absentOnNull
@@ -194,8 +196,14 @@ function jsonArray(state: ExpressionState, node: JsonArray): Expr {
     const item = document(state, value, format)
     return node.absentOnNull ? item : orNull(item)
   })
-  const joined = engineCall('array_to_string', VARCHAR, [listOf(items), text(',')])
-  return output(state, node, engineCall('concat', VARCHAR, [text('['), joined, text(']')]), type, node.outputFormat)
+  const joined = engineCall('array_to_string', VARCHAR, [listOf(items), textConstant(',')])
+  return output(
+    state,
+    node,
+    engineCall('concat', VARCHAR, [textConstant('['), joined, textConstant(']')]),
+    type,
+    node.outputFormat,
+  )
 }
 
 export function returnedType(
@@ -233,14 +241,14 @@ export function output(
 
 // ---- JSON_VALUE
 
-function jsonValue(state: ExpressionState, node: JsonValue): Expr {
+function jsonValue(state: ExpressionState, node: JsonValueCall): Expr {
   const type = returnedType(state, node, node.returnedType, VARCHAR)
   const onEmpty = defaultOf(state, node.emptyBehavior, type)
   const onError = defaultOf(state, node.errorBehavior, type)
   const value = engineCall('u_json_value', VARCHAR, [
     ...invocation(state, node.pathInvocation),
-    text(node.emptyBehavior?.behavior ?? 'NULL'),
-    text(node.errorBehavior?.behavior ?? 'NULL'),
+    textConstant(node.emptyBehavior?.behavior ?? 'NULL'),
+    textConstant(node.errorBehavior?.behavior ?? 'NULL'),
   ])
   if (onEmpty === undefined && onError === undefined && sameType(type, VARCHAR)) return bodyOf(value)
   const fails = node.errorBehavior?.behavior === 'ERROR'
@@ -278,7 +286,7 @@ function scalarOf(
     type: BOOLEAN,
     operator: '=',
     left: tag,
-    right: text(letter),
+    right: textConstant(letter),
   })
   const through = (letter: string, inner: SqlType): { readonly when: Expr; readonly then: Expr }[] =>
     canCast(inner, type) ? [{ when: is(letter), then: converted(castTo(body, inner), type) }] : []
@@ -291,7 +299,9 @@ function scalarOf(
     otherwise: undefined,
   }
   const tried: Expr = { kind: 'try', type, value: scalar }
-  const failure = engineCall('u_raise', type, [text('JSON_VALUE_RESULT_ERROR: cannot extract SQL scalar from JSON')])
+  const failure = engineCall('u_raise', type, [
+    textConstant('JSON_VALUE_RESULT_ERROR: cannot extract SQL scalar from JSON'),
+  ])
   const guarded: Expr =
     fails && !isCharacter(type) ? { kind: 'coalesce', type, operands: [tried, failure] } : fails ? scalar : tried
   const branches = [

@@ -1,5 +1,5 @@
 import { unreachable } from '../../shared/unreachable.ts'
-import type { TableBelow, TableColumn, TablePath, TableProgram } from '../functions/javascript/json-table.ts'
+import type { TableBelow, JsonTableValue, TablePath, TableProgram } from '../functions/javascript/json-table.ts'
 import type { Identifier, StringLiteral } from '../syntax/ast.ts'
 import type {
   JsonTable,
@@ -13,9 +13,9 @@ import { castTo, columnOf } from './build.ts'
 import { errorAt, newId, type AnalysisContext } from './context.ts'
 import { inScope } from './expressions.ts'
 import { verifyScalar, type ExpressionState } from './expression-state.ts'
-import { engineCall, invocation, output, returnedType, tableValue, text, verifyPath } from './json-functions.ts'
+import { engineCall, invocation, output, returnedType, tableValue, textConstant, verifyPath } from './json-functions.ts'
 import type { Field, Scope } from './scope.ts'
-import type { ColumnDefinition, Expr, RelationNode } from './tree.ts'
+import type { ComputedColumn, Expr, RelationNode } from './tree.ts'
 
 /** JSON_TABLE: a function of the engine makes its rows, plan and errors included; the columns are read from them. */
 export function analyzeJsonTable(
@@ -29,7 +29,7 @@ export function analyzeJsonTable(
   const root = table.path(node.pathInvocation.jsonPath, node.columns, node.pathInvocation.pathName)
   const program: TableProgram = { width: table.width, root, errorOnError: node.errorBehavior === 'ERROR' }
   const [input, , passed] = invocation(state, node.pathInvocation)
-  const rows = engineCall('u_json_table', array(VARCHAR), [input, passed, text(JSON.stringify(program))])
+  const rows = engineCall('u_json_table', array(VARCHAR), [input, passed, textConstant(JSON.stringify(program))])
   const row = newId(context)
   const { fields, columns } = table.over(columnOf(row, VARCHAR))
   verifyScalar(context, node.pathInvocation.inputExpression, state.found, 'JSON_TABLE')
@@ -81,7 +81,7 @@ class TableColumns {
   path(path: StringLiteral, columns: readonly JsonTableColumn[], name: Identifier | undefined): TablePath {
     verifyPath(this.state, path)
     const { plan } = this.table
-    const own: TableColumn[] = []
+    const own: JsonTableValue[] = []
     const below: TablePath[] = []
     const named = new Map<string, TablePath>()
     for (const column of columns) {
@@ -130,7 +130,7 @@ class TableColumns {
     }
   }
 
-  private read(column: ReadColumn): TableColumn {
+  private read(column: ReadColumn): JsonTableValue {
     const at = this.columns.push(column) - 1
     if (column.kind === 'JsonTableOrdinalityColumn') return { at, kind: 'ordinality' }
     if (column.jsonPath !== undefined) verifyPath(this.state, column.jsonPath)
@@ -150,9 +150,9 @@ class TableColumns {
   }
 
   /** The columns over a row that the engine made. */
-  over(row: Expr): { readonly fields: readonly Field[]; readonly columns: readonly ColumnDefinition[] } {
-    const columns = this.columns.map((column, i): ColumnDefinition => {
-      const cell = engineCall('json_extract_string', VARCHAR, [row, text(`$[${i}]`)])
+  over(row: Expr): { readonly fields: readonly Field[]; readonly columns: readonly ComputedColumn[] } {
+    const columns = this.columns.map((column, i): ComputedColumn => {
+      const cell = engineCall('json_extract_string', VARCHAR, [row, textConstant(`$[${i}]`)])
       return { id: newId(this.state.context), expression: this.value(column, cell) }
     })
     const fields = columns.map(({ id, expression }, i): Field => ({

@@ -26,7 +26,14 @@ import { isAddress } from '../functions/javascript/network.ts'
 import { resolveFunction } from '../functions/resolve-function.ts'
 import { castTo, constantOf } from './build.ts'
 import { errorAt, type AnalysisContext } from './context.ts'
-import { canonicalZone, instantOf, parseDate, parseTime, parseTimestamp, type ParsedTimestamp } from './datetime.ts'
+import {
+  requireZone,
+  instantOf,
+  parseDateLiteral,
+  parseTimeLiteral,
+  parseTimestampLiteral,
+  type ParsedTimestamp,
+} from './datetime.ts'
 import type { Expr } from './tree.ts'
 
 const MAX_INTEGER = 2147483647n
@@ -99,7 +106,7 @@ function genericLiteral(context: AnalysisContext, node: GenericLiteral): Expr {
     case 'DECIMAL':
       return decimalLiteral(context, node, value)
     case 'DATE': {
-      const day = parseDate(value)
+      const day = parseDateLiteral(value)
       return orInvalid(
         day === undefined || day > MAX_INTEGER || day < -MAX_INTEGER - 1n ? undefined : constantOf(DATE, day),
       )
@@ -112,7 +119,7 @@ function genericLiteral(context: AnalysisContext, node: GenericLiteral): Expr {
     case 'TIMESTAMP': {
       let parsed: ParsedTimestamp | undefined
       try {
-        parsed = parseTimestamp(value)
+        parsed = parseTimestampLiteral(value)
       } catch {
         parsed = undefined
       }
@@ -206,7 +213,7 @@ function typedLiteral(context: AnalysisContext, node: GenericLiteral): Expr {
 }
 
 function timeLiteral(text: string): Expr | undefined {
-  const parsed = parseTime(text.trim())
+  const parsed = parseTimeLiteral(text.trim())
   if (parsed === undefined) return undefined
   if (parsed.offset === undefined) return constantOf(time(parsed.precision), parsed.picos)
   if (Math.abs(parsed.offset) > 14 * 60) return undefined
@@ -227,7 +234,7 @@ function timestampLiteral({ picos, precision, zone }: ParsedTimestamp): Expr | u
   if (zone === undefined) return constantOf(timestamp(precision), picos)
   const instant = instantOf(picos, zone)
   if (instant === undefined || !isWithin(instant, 1_000_000_000n, MAX_ZONED_MILLIS)) return undefined
-  return { kind: 'constant', type: timestampWithTimeZone(precision), value: instant, zone: canonicalZone(zone) }
+  return { kind: 'constant', type: timestampWithTimeZone(precision), value: instant, zone: requireZone(zone) }
 }
 
 // ---- Intervals

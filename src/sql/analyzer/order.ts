@@ -9,7 +9,7 @@ import { constant } from './build.ts'
 import { errorAt, newId, type AnalysisContext } from './context.ts'
 import { analyzeExpression, type AnalyzedExpression } from './expressions.ts'
 import type { Scope } from './scope.ts'
-import type { ColumnDefinition, Expr, RelationNode, SortKey } from './tree.ts'
+import type { ComputedColumn, Expr, RelationNode, SortKey } from './tree.ts'
 
 /** A sort item: the output column it names by number, or an expression. */
 export interface SortItemAnalysis {
@@ -96,7 +96,7 @@ export function sortBy(
   input: RelationNode,
   items: readonly { readonly expr: Expr; readonly descending: boolean; readonly nullsFirst: boolean }[],
 ): { readonly node: RelationNode; readonly keys: readonly SortKey[] } {
-  const computed: ColumnDefinition[] = []
+  const computed: ComputedColumn[] = []
   const keys = items
     .filter(({ expr }) => expr.kind !== 'constant')
     .map(({ expr, descending, nullsFirst }): SortKey => {

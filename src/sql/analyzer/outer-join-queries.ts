@@ -1,7 +1,7 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { columnOf } from './build.ts'
 import { newId, type AnalysisContext } from './context.ts'
-import type { ColumnDefinition, ColumnId, Expr, JoinNode, RelationNode } from './tree.ts'
+import type { ComputedColumn, ColumnId, Expr, JoinNode, RelationNode } from './tree.ts'
 import { mapChildren, someExpr, visitColumns } from './walk.ts'
 
 interface Side {
@@ -20,7 +20,7 @@ export function outerJoinWithQueries(
   left: Side,
   right: Side,
 ): JoinNode {
-  const beside: { readonly left: ColumnDefinition[]; readonly right: ColumnDefinition[] } = { left: [], right: [] }
+  const beside: { readonly left: ComputedColumn[]; readonly right: ComputedColumn[] } = { left: [], right: [] }
   const hoist = (expr: Expr): Expr => {
     if (!isQuery(expr)) return mapChildren(expr, hoist)
     let [readsLeft, readsRight] = [false, false]
@@ -66,6 +66,6 @@ export function isQuery(expr: Expr): boolean {
   }
 }
 
-function withColumns(node: RelationNode, columns: readonly ColumnDefinition[]): RelationNode {
+function withColumns(node: RelationNode, columns: readonly ComputedColumn[]): RelationNode {
   return columns.length === 0 ? node : { kind: 'project', input: node, columns }
 }

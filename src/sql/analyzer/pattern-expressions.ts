@@ -43,7 +43,7 @@ export function letterOf(variable: number): string {
 }
 
 /** The variable's name for its letter. */
-export function named(labels: Labels, letter: Expr): Expr {
+export function nameOfLetter(labels: Labels, letter: Expr): Expr {
   return {
     kind: 'case',
     type: VARCHAR,

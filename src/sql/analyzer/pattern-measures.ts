@@ -6,7 +6,7 @@ import { errorAt, newId } from './context.ts'
 import type { ExpressionState } from './expression-state.ts'
 import { analyzeExpression } from './expressions.ts'
 import { verifyPatternCall } from './pattern-checks.ts'
-import { isOneOf, lettersOf, named, overMatch } from './pattern-expressions.ts'
+import { isOneOf, lettersOf, nameOfLetter, overMatch } from './pattern-expressions.ts'
 import { letterAt, type MatchColumns, type Matches } from './pattern-matches.ts'
 import { aggregateOf, arithmetic, call, compare, offsetOf, type BuiltRows, type Recognition } from './pattern-rows.ts'
 import type { Field, Scope } from './scope.ts'
@@ -144,7 +144,7 @@ export class PatternMeasures {
   #classifier(move: number): Expr {
     const at = arithmetic('+', columnOf(this.columns.place, BIGINT), constantOf(BIGINT, String(move)))
     const letter = letterAt(this.columns, at)
-    const name = named(this.#recognition.labels, letter)
+    const name = nameOfLetter(this.#recognition.labels, letter)
     if (move >= 0) return name
     const inside = compare('>=', at, constantOf(BIGINT, '1'))
     return { kind: 'case', type: VARCHAR, branches: [{ when: inside, then: name }], otherwise: undefined }

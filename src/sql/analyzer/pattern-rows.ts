@@ -12,7 +12,7 @@ import type { Labels } from './pattern-labels.ts'
 import type { Field, Scope } from './scope.ts'
 import type { AggregateExpr, ColumnId, CommonTable, Expr, ExprSortKey, RelationNode, WindowExpr } from './tree.ts'
 
-export interface Relation {
+export interface TypedRelation {
   readonly node: RelationNode
   readonly fields: readonly Field[]
 }
@@ -21,7 +21,7 @@ export interface Relation {
 export interface Recognition {
   readonly context: AnalysisContext
   readonly labels: Labels
-  readonly input: Relation
+  readonly input: TypedRelation
   /** The scope around it. */
   readonly scope: Scope
   readonly rows: PatternRows
@@ -94,10 +94,10 @@ export class PatternRows {
   readonly orderBy: readonly ExprSortKey[]
   private readonly navigations: { readonly id: ColumnId; readonly call: WindowExpr }[] = []
   private readonly context: AnalysisContext
-  private readonly input: Relation
+  private readonly input: TypedRelation
   private readonly scope: Scope
 
-  constructor(context: AnalysisContext, node: PatternRecognitionRelation, input: Relation, scope: Scope) {
+  constructor(context: AnalysisContext, node: PatternRecognitionRelation, input: TypedRelation, scope: Scope) {
     this.context = context
     this.input = input
     this.scope = { fields: input.fields, parent: scope, boundary: false }

@@ -25,7 +25,7 @@ import { isQuery, outerJoinWithQueries } from './outer-join-queries.ts'
 import { analyzeTable, type AnalyzedRelation } from './tables.ts'
 import { analyzeTableFunction } from './table-functions.ts'
 import { someExpr } from './walk.ts'
-import type { ColumnDefinition, ColumnId, Expr, JoinNode, JoinType, RelationNode } from './tree.ts'
+import type { ComputedColumn, ColumnId, Expr, JoinNode, JoinType, RelationNode } from './tree.ts'
 
 /** Queries in the condition of a FULL JOIN stand alone. */
 const uncorrelated: NonNullable<Scope['refused']> = {
@@ -81,7 +81,7 @@ function analyzeSubquery(
 /** Two columns of one expression are two columns: GROUPING SETS, GROUP BY and USING tell them apart. */
 function fromQuery(context: AnalysisContext, { node, columns }: AnalyzedQuery): AnalyzedRelation {
   const seen = new Set<ColumnId>()
-  const copies: ColumnDefinition[] = []
+  const copies: ComputedColumn[] = []
   const fields = columns.map((column): Field => {
     if (!seen.has(column.column)) {
       seen.add(column.column)

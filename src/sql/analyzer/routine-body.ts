@@ -3,7 +3,7 @@ import { resolveFunction } from '../functions/resolve-function.ts'
 import { anonymousRow, array, BIGINT, BOOLEAN, INTEGER, VARCHAR, type SqlType } from '../types/sql-type.ts'
 import { castTo, constantOf } from './build.ts'
 import { newId, type AnalysisContext } from './context.ts'
-import type { Step } from './routine-steps.ts'
+import type { RoutineStep } from './routine-steps.ts'
 import type { ColumnId, Expr, LambdaArgumentExpr, LambdaExpr } from './tree.ts'
 import { mapChildren, someExpr } from './walk.ts'
 
@@ -22,7 +22,7 @@ const ENDED = 2
 /** What variables hold: the values are light, and may stand in several places. */
 type Values = ReadonlyMap<ColumnId, Expr>
 
-type Loop = Extract<Step, { readonly kind: 'loop' }>
+type Loop = Extract<RoutineStep, { readonly kind: 'loop' }>
 
 /**
  * What a part of a function leaves behind, as one row: the variables it sets, what it returned, and how it ended
@@ -41,17 +41,18 @@ export function routineBody(
   context: AnalysisContext,
   parameters: readonly LambdaArgumentExpr[],
   returnType: SqlType,
-  steps: readonly Step[],
+  steps: readonly RoutineStep[],
 ): Expr {
   const body = new RoutineBody(context, returnType)
   const values: Values = new Map(parameters.map((each) => [each.id, each]))
   return body.direct(steps, values, MAX_NAMES) ?? body.result(steps, values)
 }
 
-type SetStep = Extract<Step, { readonly kind: 'set' }>
+type SetStep = Extract<RoutineStep, { readonly kind: 'set' }>
 
 /** Steps that are taken together: assignments that do not depend on each other, or one other step. */
-type Group = { readonly kind: 'sets'; readonly sets: readonly SetStep[] } | Exclude<Step, { readonly kind: 'set' }>
+type Group =
+  { readonly kind: 'sets'; readonly sets: readonly SetStep[] } | Exclude<RoutineStep, { readonly kind: 'set' }>
 
 class RoutineBody {
   private readonly context: AnalysisContext
@@ -63,7 +64,7 @@ class RoutineBody {
   }
 
   /** What the steps return, for functions of a few steps without loops; undefined for others. */
-  direct(steps: readonly Step[], values: Values, names: number): Expr | undefined {
+  direct(steps: readonly RoutineStep[], values: Values, names: number): Expr | undefined {
     const [step, ...rest] = steps
     if (step === undefined) return undefined
     switch (step.kind) {
@@ -99,7 +100,7 @@ class RoutineBody {
   }
 
   /** What the steps return. */
-  result(steps: readonly Step[], values: Values): Expr {
+  result(steps: readonly RoutineStep[], values: Values): Expr {
     const variables = [...new Map(assigned(steps).map((variable) => [variable.id, variable])).values()]
     const type = anonymousRow([...variables.map((variable) => variable.type), this.returnType, INTEGER])
     const outcome: Outcome = { variables, type }
@@ -110,7 +111,7 @@ class RoutineBody {
    * What the steps leave behind. Each takes what those before it left, which therefore stands in it, and not it in them:
    * names in names are what costs DuckDB time.
    */
-  private outcome(steps: readonly Step[], values: Values, outcome: Outcome): Expr {
+  private outcome(steps: readonly RoutineStep[], values: Values, outcome: Outcome): Expr {
     let state: Expr | undefined
     let mayHaveEnded = false
     for (const group of groupsOf(steps)) {
@@ -148,10 +149,10 @@ class RoutineBody {
   }
 
   private cases(
-    step: Extract<Step, { readonly kind: 'branch' }>,
+    step: Extract<RoutineStep, { readonly kind: 'branch' }>,
     values: Values,
     type: SqlType,
-    arm: (steps: readonly Step[]) => Expr,
+    arm: (steps: readonly RoutineStep[]) => Expr,
   ): Expr {
     return {
       kind: 'case',
@@ -281,7 +282,7 @@ function named(name: LambdaArgumentExpr, value: Expr, body: Expr): Expr {
 }
 
 /** Up to what returns or jumps: the rest is never reached. */
-function groupsOf(steps: readonly Step[]): readonly Group[] {
+function groupsOf(steps: readonly RoutineStep[]): readonly Group[] {
   const groups: Group[] = []
   let sets: SetStep[] = []
   const flush = (): void => {
@@ -331,18 +332,18 @@ function valued(expr: Expr, values: Values): Expr {
   return mapChildren(expr, (child) => valued(child, values))
 }
 
-function armsOf(step: Extract<Step, { readonly kind: 'branch' }>): readonly (readonly Step[])[] {
+function armsOf(step: Extract<RoutineStep, { readonly kind: 'branch' }>): readonly (readonly RoutineStep[])[] {
   return [...step.arms.map(({ steps }) => steps), step.otherwise]
 }
 
-function ends(steps: readonly Step[]): boolean {
+function ends(steps: readonly RoutineStep[]): boolean {
   return steps.some((step) => {
     if (step.kind === 'branch') return armsOf(step).every(ends)
     return step.kind === 'return' || step.kind === 'leave' || step.kind === 'iterate'
   })
 }
 
-function assigned(steps: readonly Step[]): readonly LambdaArgumentExpr[] {
+function assigned(steps: readonly RoutineStep[]): readonly LambdaArgumentExpr[] {
   return steps.flatMap((step) => {
     if (step.kind === 'set') return [step.variable]
     if (step.kind === 'branch') return armsOf(step).flatMap(assigned)
@@ -351,7 +352,7 @@ function assigned(steps: readonly Step[]): readonly LambdaArgumentExpr[] {
 }
 
 /** Whether the steps may return, or jump to a label around them. */
-function escapes(steps: readonly Step[], inside: readonly ColumnId[] = []): boolean {
+function escapes(steps: readonly RoutineStep[], inside: readonly ColumnId[] = []): boolean {
   return steps.some((step) => {
     switch (step.kind) {
       case 'return':

@@ -19,14 +19,14 @@ export interface Variable {
 }
 
 /** What a function does, typed; variables by the ids of their arguments. */
-export type Step =
+export type RoutineStep =
   | { readonly kind: 'return'; readonly value: Expr }
   | { readonly kind: 'set'; readonly variable: LambdaArgumentExpr; readonly value: Expr }
-  | { readonly kind: 'branch'; readonly arms: readonly Arm[]; readonly otherwise: readonly Step[] }
+  | { readonly kind: 'branch'; readonly arms: readonly Arm[]; readonly otherwise: readonly RoutineStep[] }
   | {
       readonly kind: 'loop'
       readonly label: ColumnId | undefined
-      readonly body: readonly Step[]
+      readonly body: readonly RoutineStep[]
       /** Asked before a round: WHILE. */
       readonly while?: Expr
       /** Asked after a round: REPEAT. */
@@ -36,7 +36,7 @@ export type Step =
 
 interface Arm {
   readonly when: Expr
-  readonly steps: readonly Step[]
+  readonly steps: readonly RoutineStep[]
 }
 
 interface Names {
@@ -45,7 +45,7 @@ interface Names {
 }
 
 export interface AnalyzedSteps {
-  readonly steps: readonly Step[]
+  readonly steps: readonly RoutineStep[]
   /** All that are calculated somewhere in it. */
   readonly expressions: readonly Expr[]
 }
@@ -100,7 +100,7 @@ class RoutineBody {
     return castTo(expr, type)
   }
 
-  #all(names: Names, nodes: readonly ControlStatement[]): readonly Step[] {
+  #all(names: Names, nodes: readonly ControlStatement[]): readonly RoutineStep[] {
     return nodes.flatMap((node) => this.stepsOf(names, node))
   }
 
@@ -114,10 +114,10 @@ class RoutineBody {
     return { names: { ...names, labels: new Map([...names.labels, [label.value, id]]) }, label: id }
   }
 
-  #block(names: Names, node: CompoundStatement): readonly Step[] {
+  #block(names: Names, node: CompoundStatement): readonly RoutineStep[] {
     const variables = new Map(names.variables)
     const inner: Names = { ...names, variables }
-    const steps: Step[] = []
+    const steps: RoutineStep[] = []
     for (const declaration of node.variables) {
       const type = declaredType(this.#context, declaration, declaration.type)
       const { defaultValue } = declaration
@@ -136,7 +136,7 @@ class RoutineBody {
     return [...steps, ...this.#all(inner, node.statements)]
   }
 
-  stepsOf(names: Names, node: ControlStatement): readonly Step[] {
+  stepsOf(names: Names, node: ControlStatement): readonly RoutineStep[] {
     switch (node.kind) {
       case 'ReturnStatement':
         return [{ kind: 'return', value: this.#typed(names, node.value, this.#returnType, 'Value of RETURN') }]

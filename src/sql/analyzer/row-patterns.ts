@@ -8,7 +8,7 @@ import { isOneOf, letterOf } from './pattern-expressions.ts'
 import { codeOf, labelsOf, skipOf, verifyPattern } from './pattern-labels.ts'
 import { matchesIn, type MatchColumns, type Matches } from './pattern-matches.ts'
 import { PatternMeasures, type CalculatedMeasures } from './pattern-measures.ts'
-import { PatternRows, type Recognition, type Relation } from './pattern-rows.ts'
+import { PatternRows, type Recognition, type TypedRelation } from './pattern-rows.ts'
 import type { Field, Scope } from './scope.ts'
 import type { Expr, RelationNode } from './tree.ts'
 
@@ -26,9 +26,9 @@ import type { Expr, RelationNode } from './tree.ts'
 export function analyzeRowPattern(
   context: AnalysisContext,
   node: PatternRecognitionRelation,
-  input: Relation,
+  input: TypedRelation,
   scope: Scope,
-): Relation {
+): TypedRelation {
   verifyPattern(context, node)
   const labels = labelsOf(context, node)
   const rows = new PatternRows(context, node, input, scope)
@@ -85,7 +85,7 @@ function oneRowPerMatch(
   { node: input, keys, start }: Matches,
   { numberOfMatch }: MatchColumns,
   { columns, aggregates }: CalculatedMeasures,
-): Relation {
+): TypedRelation {
   const groupKeys = [
     ...keys,
     { id: numberOfMatch, input: numberOfMatch, type: BIGINT as SqlType },
@@ -110,7 +110,7 @@ function allRowsPerMatch(
   matches: Matches,
   { numberOfMatch }: MatchColumns,
   { columns, windows }: CalculatedMeasures,
-): Relation {
+): TypedRelation {
   const measured: RelationNode =
     windows.length === 0 ? matches.node : { kind: 'window', input: matches.node, columns: windows }
   const excluded = isOneOf(

@@ -42,7 +42,7 @@ export interface NamedQuery {
   readonly recursive?: boolean
 }
 
-export interface Found {
+export interface FoundField {
   readonly field: Field
   /** Of this query, not of one around it. */
   readonly local: boolean
@@ -73,7 +73,7 @@ export function fieldsOfRelation(scope: Scope, prefix: readonly string[]): reado
  * The field of a name (lower case), this scope's or an outer one's. `'ambiguous'` when a scope has several; undefined
  * where there is none, or where a prefix of the name is a column, so that the rest names fields of a row.
  */
-export function findField(scope: Scope, name: readonly string[]): Found | 'ambiguous' | undefined {
+export function findField(scope: Scope, name: readonly string[]): FoundField | 'ambiguous' | undefined {
   let local = true
   for (let at: Scope | undefined = scope; at !== undefined; at = at.parent) {
     let match: Field | undefined

@@ -4,7 +4,7 @@ import { isComparable, sameType, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { castTo, columnOf } from './build.ts'
 import { errorAt, newId, type AnalysisContext, type AnalyzedQuery, type QueryColumn } from './context.ts'
-import type { ColumnDefinition, ColumnId, RelationNode, SetNode } from './tree.ts'
+import type { ComputedColumn, ColumnId, RelationNode, SetNode } from './tree.ts'
 
 type Operand = Pick<AnalyzedQuery, 'node' | 'columns'>
 
@@ -94,7 +94,7 @@ function flattened(
 }
 
 function coerced(context: AnalysisContext, operand: Operand, types: readonly SqlType[]): Input {
-  const computed: ColumnDefinition[] = []
+  const computed: ComputedColumn[] = []
   const columns = operand.columns.map(({ column, type }, i): ColumnId => {
     const wanted = types[i]!
     if (sameType(type, wanted)) return column

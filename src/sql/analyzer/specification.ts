@@ -3,7 +3,7 @@ import type { Expression } from '../syntax/ast.ts'
 import type { Query, QuerySpecification } from '../syntax/ast-query.ts'
 import { BOOLEAN, isComparable } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
-import { aggregate, type Grouping, type Sourced } from './aggregation.ts'
+import { putAggregation, type Grouping, type Sourced } from './aggregation.ts'
 import { castTo, columnOf } from './build.ts'
 import { errorAt, newId, type AnalysisContext, type AnalyzedQuery, type QueryColumn } from './context.ts'
 import { analyzeExpression, type AnalyzedExpression } from './expressions.ts'
@@ -14,7 +14,7 @@ import { analyzeRelation } from './relations.ts'
 import type { AnalyzedRelation } from './tables.ts'
 import type { Scope } from './scope.ts'
 import { analyzeSelect, type SelectOutput } from './select.ts'
-import type { ColumnDefinition, ColumnId, Expr, SortKey } from './tree.ts'
+import type { ComputedColumn, ColumnId, Expr, SortKey } from './tree.ts'
 import { exprKey, mapChildren, someExpr } from './walk.ts'
 import { analyzeWindowDefinitions, extractWindows } from './windows.ts'
 
@@ -88,7 +88,7 @@ export function analyzeSpecification(
       ...(having === undefined ? [] : [{ node: spec.having!, expr: having.expr }]),
       ...sorts.flatMap((sort) => (sort.expr === undefined ? [] : [{ node: sort.item.node, expr: sort.expr }])),
     ]
-    const result = aggregate(context, node, grouping ?? { keys: [], sets: undefined }, sourced, local)
+    const result = putAggregation(context, node, grouping ?? { keys: [], sets: undefined }, sourced, local)
     rewrite = result.rewrite
     node = result.node
     if (having !== undefined) node = { kind: 'filter', input: node, predicate: rewrite(having.expr) }
@@ -105,7 +105,7 @@ export function analyzeSpecification(
 
   // Columns of outer queries become columns of this one: the output of a query is its own.
   const outer = new Set(outputs.flatMap(({ expr }) => (expr.kind === 'column' && !local.has(expr.id) ? [expr.id] : [])))
-  const definitions: ColumnDefinition[] = []
+  const definitions: ComputedColumn[] = []
   const columns = finished.map(({ name, expr, column }): QueryColumn => {
     if (expr.kind === 'column' && !outer.has(expr.id)) return { name, type: expr.type, column: expr.id }
     definitions.push({ id: column, expression: expr })

@@ -10,8 +10,8 @@ import type {
   CurrentUser,
   Extract,
   ExtractField,
-  LocalTime,
-  LocalTimestamp,
+  LocalTimeCall,
+  LocalTimestampCall,
   Trim,
 } from '../syntax/ast.ts'
 import { unreachable } from '../../shared/unreachable.ts'
@@ -29,7 +29,7 @@ import {
 import { typeName } from '../types/type-text.ts'
 import { castTo, constantOf } from './build.ts'
 import { errorAt, locatedAt, type AnalysisContext } from './context.ts'
-import { canonicalZone, PICOS_PER_DAY, zoneOffsetSeconds } from './datetime.ts'
+import { requireZone, PICOS_PER_DAY, zoneOffsetSeconds } from './datetime.ts'
 import type { ExpressionState } from './expression-state.ts'
 import { functionOf } from './literals.ts'
 import type { Expr } from './tree.ts'
@@ -143,8 +143,8 @@ type SessionValue =
   | CurrentDate
   | CurrentTime
   | CurrentTimestamp
-  | LocalTime
-  | LocalTimestamp
+  | LocalTimeCall
+  | LocalTimestampCall
   | CurrentCatalog
   | CurrentSchema
   | CurrentPath
@@ -224,7 +224,7 @@ function now(context: AnalysisContext): {
   readonly zone: string
 } {
   const { startTimeMillis, timeZone } = context.session
-  const zone = canonicalZone(timeZone)
+  const zone = requireZone(timeZone)
   const offset = zoneOffsetSeconds(zone, startTimeMillis)
   const utc = BigInt(Math.trunc(startTimeMillis)) * 1_000_000_000n
   return { utc, local: utc + BigInt(offset) * 1_000_000_000_000n, offset, zone }
@@ -232,7 +232,7 @@ function now(context: AnalysisContext): {
 
 function precisionOf(
   context: AnalysisContext,
-  node: CurrentTime | CurrentTimestamp | LocalTime | LocalTimestamp,
+  node: CurrentTime | CurrentTimestamp | LocalTimeCall | LocalTimestampCall,
   what: string,
 ): number {
   const precision = node.precision ?? 3

@@ -1,6 +1,6 @@
 import type { TableHandle } from '../../connectors/spi/connector.ts'
 import type { SqlType } from '../types/sql-type.ts'
-import type { ComparisonOperator, ResolvedOperator } from '../functions/operators.ts'
+import type { ComparisonKind, ResolvedOperator } from '../functions/operators.ts'
 import type { ResolvedFunction } from '../functions/resolve-function.ts'
 
 /**
@@ -11,7 +11,7 @@ import type { ResolvedFunction } from '../functions/resolve-function.ts'
 
 export type ColumnId = number
 
-export interface ColumnDefinition {
+export interface ComputedColumn {
   readonly id: ColumnId
   readonly expression: Expr
 }
@@ -70,7 +70,7 @@ export interface FilterNode {
 export interface ProjectNode {
   readonly kind: 'project'
   readonly input: RelationNode
-  readonly columns: readonly ColumnDefinition[]
+  readonly columns: readonly ComputedColumn[]
 }
 
 export type JoinType = 'cross' | 'inner' | 'left' | 'right' | 'full'
@@ -304,7 +304,7 @@ export interface NegateExpr extends Typed<'negate'> {
 
 /** Both sides have the same type. */
 export interface CompareExpr extends Typed<'compare'> {
-  readonly operator: ComparisonOperator
+  readonly operator: ComparisonKind
   readonly left: Expr
   readonly right: Expr
 }
@@ -442,10 +442,10 @@ export interface WindowExpr extends Typed<'window'> {
   readonly argumentOrder: readonly ExprSortKey[]
   readonly partitionBy: readonly Expr[]
   readonly orderBy: readonly ExprSortKey[]
-  readonly frame: Frame | undefined
+  readonly frame: BoundFrame | undefined
 }
 
-export interface Frame {
+export interface BoundFrame {
   readonly type: 'RANGE' | 'ROWS' | 'GROUPS'
   readonly start: FrameEnd
   readonly end: FrameEnd

@@ -1,7 +1,7 @@
 import { tick } from '../../shared/cpu-budget.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { typeName } from '../types/type-text.ts'
-import type { ColumnId, Expr, ExprSortKey, Frame, RelationNode } from './tree.ts'
+import type { ColumnId, Expr, ExprSortKey, BoundFrame, RelationNode } from './tree.ts'
 
 /** The same expression with `change` applied to the expressions right below; queries inside it are left alone. */
 export function mapChildren(expr: Expr, change: (child: Expr) => Expr): Expr {
@@ -96,7 +96,7 @@ function mapList(list: readonly Expr[], change: (child: Expr) => Expr): readonly
   return changed ? mapped : list
 }
 
-function mapFrame(frame: Frame, change: (child: Expr) => Expr): Frame {
+function mapFrame(frame: BoundFrame, change: (child: Expr) => Expr): BoundFrame {
   return {
     ...frame,
     start: { ...frame.start, value: frame.start.value && change(frame.start.value) },

@@ -17,9 +17,9 @@ import { typeName } from '../types/type-text.ts'
 import { resolveArithmetic } from '../functions/operators.ts'
 import { castTo, columnOf } from './build.ts'
 import { errorAt, newId, type AnalysisContext } from './context.ts'
-import type { ExpressionState, Found } from './expression-state.ts'
+import type { ExpressionState, FoundParts } from './expression-state.ts'
 import type { Scope } from './scope.ts'
-import type { ColumnId, Expr, ExprSortKey, Frame, FrameEnd, WindowExpr } from './tree.ts'
+import type { ColumnId, Expr, ExprSortKey, BoundFrame, FrameEnd, WindowExpr } from './tree.ts'
 import { exprKey, mapChildren } from './walk.ts'
 
 /** The WINDOW clause by lower-case name. */
@@ -108,7 +108,7 @@ export interface CallOverWindow {
   readonly node: FunctionCall | Listagg
   readonly window: Window
   /** What its arguments contain. */
-  readonly inner: Found
+  readonly inner: FoundParts
   readonly resolved: ResolvedFunction
   readonly args: readonly Expr[]
   readonly argumentOrder: readonly ExprSortKey[]
@@ -185,8 +185,8 @@ function noted(context: AnalysisContext, node: Expression, expr: Expr): Expr {
 
 function verifyNesting(
   context: AnalysisContext,
-  inner: Found,
-  around: Found,
+  inner: FoundParts,
+  around: FoundParts,
   specification: WindowSpecification,
 ): void {
   const nested = inner.windows[0]
@@ -273,7 +273,7 @@ function analyzeFrame(
   frame: WindowFrame,
   specification: WindowSpecification,
   orderBy: readonly ExprSortKey[],
-): Frame {
+): BoundFrame {
   const { context } = state
   if (frame.pattern !== undefined || frame.measures.length > 0) {
     throw errorAt(context, frame, 'NOT_SUPPORTED', 'Row patterns are not supported')

@@ -1,4 +1,4 @@
-import { formOf, joined, literal, plainName, sql, tokensOf, type Sql } from '../text/sql.ts'
+import { formOf, joined, literal, plainName, sql, tokensOfSql, type Sql } from '../text/sql.ts'
 import type { Names } from './rendering.ts'
 
 const MULTIPLYING = /\b[qt]_[a-z_0-9]+\(|\bCASE\b/g
@@ -47,5 +47,5 @@ function repeats(rendered: Sql, operands: readonly Sql[]): boolean {
   if (formOf(rendered).match(MULTIPLYING) !== null) return true
   const uses = new Map(operands.map((operand, i) => [operand, i] as const))
   const counts = operands.map(() => 0)
-  return tokensOf(rendered, uses).some((token) => token.kind === 'known' && ++counts[token.index]! > 1)
+  return tokensOfSql(rendered, uses).some((token) => token.kind === 'known' && ++counts[token.index]! > 1)
 }

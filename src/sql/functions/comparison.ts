@@ -41,7 +41,8 @@ export function equals(type: SqlType, a: Sql, b: Sql, names: Names): Sql {
     }
     case 'map': {
       const key = names.fresh()
-      if (needsKey(type.key)) return sql`(${comparisonKey(type, a, names)} = ${comparisonKey(type, b, names)})`
+      if (needsComparisonKey(type.key))
+        return sql`(${comparisonKey(type, a, names)} = ${comparisonKey(type, b, names)})`
       return sql`CASE WHEN ${a} IS NULL OR ${b} IS NULL THEN NULL WHEN cardinality(${a}) <> cardinality(${b}) THEN false ELSE q_all(list_transform(map_keys(${a}), lambda ${key}: CASE WHEN map_contains(${b}, ${key}) THEN ${equals(type.value, sql`${a}[${key}]`, sql`${b}[${key}]`, names)} ELSE false END)) END`
     }
     case 'row': {
@@ -93,7 +94,7 @@ function rowLessThan(type: RowType, a: Sql, b: Sql, orEqual: boolean, names: Nam
 }
 
 /** Whether DuckDB's equality of the held values is not Trino's "same value": zones and maps, at any depth. */
-export function needsKey(type: SqlType): boolean {
+export function needsComparisonKey(type: SqlType): boolean {
   return typeContains(
     type,
     (part) => part.kind === 'timestamp with time zone' || part.kind === 'time with time zone' || part.kind === 'map',
@@ -106,7 +107,7 @@ function needsElementwise(type: SqlType): boolean {
     typeContains(
       type,
       (part) => part.kind === 'real' || part.kind === 'double' || part.kind === 'array' || part.kind === 'row',
-    ) || needsKey(type)
+    ) || needsComparisonKey(type)
   )
 }
 
@@ -115,7 +116,7 @@ function needsElementwise(type: SqlType): boolean {
  * PARTITION BY, joins and set operations. The expression itself where nothing needs doing (`needsKey` is false).
  */
 export function comparisonKey(type: SqlType, x: Sql, names: Names): Sql {
-  if (!needsKey(type)) return x
+  if (!needsComparisonKey(type)) return x
   switch (type.kind) {
     case 'timestamp with time zone':
       return isFine(type) ? sql`CASE WHEN ${x} IS NOT NULL THEN {'t': ${x}.t, 'p': ${x}.p} END` : sql`${x}.t`

@@ -1,14 +1,14 @@
 import { sql, type Sql } from '../text/sql.ts'
 import { rowFieldOf, rowOf } from '../types/duckdb-representation.ts'
 import { anonymousRow, array, BOOLEAN, isFloating, typeContains, type SqlType } from '../types/sql-type.ts'
-import { comparisonKey, lessThan, needsKey } from './comparison.ts'
+import { comparisonKey, lessThan, needsComparisonKey } from './comparison.ts'
 import type { Names } from './rendering.ts'
 
 export type Extreme = 'max' | 'min'
 
 /** Whether `extremeKey` is another value than its own. */
 export function needsExtremeKey(type: SqlType, name: Extreme): boolean {
-  return needsKey(type) || (name === 'max' && typeContains(type, isFloating))
+  return needsComparisonKey(type) || (name === 'max' && typeContains(type, isFloating))
 }
 
 /**

@@ -20,7 +20,7 @@ import { equals, isDistinct, lessThan, notEquals } from './comparison.ts'
 import type { Names, RenderSession } from './rendering.ts'
 
 export type ArithmeticOperator = '+' | '-' | '*' | '/' | '%'
-export type ComparisonOperator = '=' | '<>' | '<' | '<=' | '>' | '>=' | 'IS DISTINCT FROM' | 'IS NOT DISTINCT FROM'
+export type ComparisonKind = '=' | '<>' | '<' | '<=' | '>' | '>=' | 'IS DISTINCT FROM' | 'IS NOT DISTINCT FROM'
 
 /** An operator whose operand types are known: coerce both, then render. */
 export interface ResolvedOperator {
@@ -127,7 +127,7 @@ export function resolveNegation(
 
 /** A comparison by Trino's rules; throws TYPE_MISMATCH where the types have no common one or cannot be compared. */
 export function resolveComparison(
-  operator: ComparisonOperator,
+  operator: ComparisonKind,
   left: SqlType,
   right: SqlType,
   location?: ErrorLocation,
@@ -148,13 +148,13 @@ export function resolveComparison(
 }
 
 /** A comparison of two expressions of one type. */
-export function renderComparison(operator: ComparisonOperator, type: SqlType, a: Sql, b: Sql, names: Names): Sql {
+export function renderComparison(operator: ComparisonKind, type: SqlType, a: Sql, b: Sql, names: Names): Sql {
   const nullForNull = operator !== 'IS DISTINCT FROM' && operator !== 'IS NOT DISTINCT FROM'
   if (nullForNull && (isTypedNull(a) || isTypedNull(b))) return typedNull(BOOLEAN)
   return bindHeavy([a, b], names, ([x, y]) => compared(operator, type, x!, y!, names))
 }
 
-function compared(operator: ComparisonOperator, type: SqlType, a: Sql, b: Sql, names: Names): Sql {
+function compared(operator: ComparisonKind, type: SqlType, a: Sql, b: Sql, names: Names): Sql {
   switch (operator) {
     case '=':
       return equals(type, a, b, names)

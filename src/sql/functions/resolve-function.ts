@@ -8,7 +8,7 @@ import { render } from './fill-template.ts'
 import type { FunctionDefinition, FunctionKind, KindFacts } from './function-definition.ts'
 import { overloadsOf } from './function-table.ts'
 import type { RenderCall } from './rendering.ts'
-import { parsePattern, parseSignature, type Signature } from './signature.ts'
+import { parseTypePattern, parseSignature, type Signature } from './signature.ts'
 
 export type { ArgumentType } from './bind-signature.ts'
 
@@ -140,7 +140,7 @@ function onlyUnknownsChange(bound: Bound, args: readonly ArgumentType[]): boolea
 function resultType({ definition, bound }: Pick<Applicable, 'definition' | 'bound'>): SqlType {
   return typeof definition.result === 'function'
     ? definition.result(bound)
-    : applyPattern(parsePattern(definition.result), bound)
+    : applyPattern(parseTypePattern(definition.result), bound)
 }
 
 /** One definition bound to argument types, with coercions; undefined where it does not take them. */

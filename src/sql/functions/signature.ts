@@ -44,7 +44,7 @@ export function parseSignature(text: string): Signature {
   const inner = call.slice(open + 1, call.lastIndexOf(')')).trim()
   const variadic = inner.endsWith('...')
   const parts = splitTopLevel(variadic ? inner.slice(0, -3) : inner)
-  const parameters = parts.map(parsePattern)
+  const parameters = parts.map(parseTypePattern)
   const variables: string[] = []
   for (const parameter of parameters) collectVariables(parameter, variables)
   const constraints: Record<string, 'comparable' | 'orderable'> = {}
@@ -55,7 +55,7 @@ export function parseSignature(text: string): Signature {
 }
 
 /** Reads a type of a signature. */
-export function parsePattern(text: string): TypePattern {
+export function parseTypePattern(text: string): TypePattern {
   const written = text.trim()
   if (VARIABLE.test(written)) return { kind: 'variable', name: written }
   if (written === 'any') return { kind: 'any' }
@@ -70,7 +70,7 @@ export function parsePattern(text: string): TypePattern {
     const parameters = parts.map((part) => (/^\d+$/.test(part) ? Number(part) : part))
     return { kind: 'sized', base: (base + zone) as SizedKind, parameters }
   }
-  const patterns = parts.map(parsePattern)
+  const patterns = parts.map(parseTypePattern)
   switch (base) {
     case 'array':
     case 'qdigest':

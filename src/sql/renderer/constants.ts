@@ -67,7 +67,7 @@ export function renderConstant({ type, value, zone }: ConstantExpr): Sql {
 }
 
 /** The value as renderings that look at literals take it; undefined for an expression. */
-export function constantValue({ type, value }: ConstantExpr): Constant | undefined {
+export function renderedConstant({ type, value }: ConstantExpr): Constant | undefined {
   if (value === null || typeof value === 'boolean') return value
   switch (type.kind) {
     case 'tinyint':

@@ -1,4 +1,4 @@
-import type { Expr, Frame } from '../analyzer/tree.ts'
+import type { Expr, BoundFrame } from '../analyzer/tree.ts'
 import { notSupportedPrecision } from '../functions/precision-guard.ts'
 import { integer, literal, sql, type Sql } from '../text/sql.ts'
 import { isFine } from '../types/duckdb-representation.ts'
@@ -9,7 +9,7 @@ const BAD_OFFSET = literal('INVALID_WINDOW_FRAME: Window frame offset value must
 const MOST_ROWS = 1n << 62n
 
 /** `n` of `n PRECEDING`: rendered as `text`, of rows or peers a number, of RANGE what is added to keys of type `sorted`. */
-export function frameOffset(type: Frame['type'], value: Expr, text: Sql, sorted: SqlType | undefined): Sql {
+export function frameOffset(type: BoundFrame['type'], value: Expr, text: Sql, sorted: SqlType | undefined): Sql {
   const known = value.kind === 'constant' && value.value !== null && !String(value.value).startsWith('-')
   const checked = known
     ? text

@@ -1,5 +1,5 @@
 import { macros } from '../functions/engine-setup.ts'
-import { tokensOf, type Sql } from '../text/sql.ts'
+import { tokensOfSql, type Sql } from '../text/sql.ts'
 
 // DuckDB expands macros while it binds, arguments and all: one used twice in a body is bound twice, and macros stand
 // on macros. So a short text can be a huge expression.
@@ -57,7 +57,7 @@ export function costOfSql(piece: Sql, operands: readonly (Sql | undefined)[]): C
     if (operand !== undefined && !known.has(operand)) known.set(operand, i)
   })
   const words: Word[] = []
-  for (const token of tokensOf(piece, known)) {
+  for (const token of tokensOfSql(piece, known)) {
     if (token.kind === 'code') for (const word of wordsOf(token.text)) words.push(word)
     else words.push(token.kind === 'known' ? token.index : LEAF)
   }

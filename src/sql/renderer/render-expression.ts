@@ -2,7 +2,7 @@ import { tick } from '../../shared/cpu-budget.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { renderCast, renderInsertCast, renderTryCast } from '../functions/casts.ts'
-import { comparisonKey, needsKey, sortItems } from '../functions/comparison.ts'
+import { comparisonKey, needsComparisonKey, sortItems } from '../functions/comparison.ts'
 import { renderBetween, renderComparison, renderIn, resolveNegation } from '../functions/operators.ts'
 import type { CallClauses, RenderArgument } from '../functions/rendering.ts'
 import { bindName } from '../functions/fill-template.ts'
@@ -16,7 +16,7 @@ import type {
   CompareExpr,
   Expr,
   ExprSortKey,
-  Frame,
+  BoundFrame,
   FrameEnd,
   InListExpr,
   LambdaArgumentExpr,
@@ -26,7 +26,7 @@ import type {
   Subquery,
   WindowExpr,
 } from '../analyzer/tree.ts'
-import { constantValue, renderConstant } from './constants.ts'
+import { renderedConstant, renderConstant } from './constants.ts'
 import { frameOffset } from './frame-offset.ts'
 import { renderLike } from './like.ts'
 import { narrowFactors } from '../analyzer/decimal-products.ts'
@@ -139,12 +139,12 @@ function renderNode(state: RenderState, expr: Expr): Sql {
       return sql`EXISTS (${state.renderQuery(state, expr.query.node, [])})`
     case 'inSubquery': {
       const { type } = expr.value
-      const value = needsKey(type) ? comparisonKey(type, render(expr.value), state.names) : render(expr.value)
+      const value = needsComparisonKey(type) ? comparisonKey(type, render(expr.value), state.names) : render(expr.value)
       return sql`(${value} IN (${renderSubquery(state, expr.query, true)}))`
     }
     case 'quantified': {
       const { type } = expr.value
-      const value = needsKey(type) ? comparisonKey(type, render(expr.value), state.names) : render(expr.value)
+      const value = needsComparisonKey(type) ? comparisonKey(type, render(expr.value), state.names) : render(expr.value)
       const quantifier = expr.all ? sql`ALL` : sql`ANY`
       return sql`(${value} ${code(expr.operator)} ${quantifier} (${renderSubquery(state, expr.query, true)}))`
     }
@@ -189,7 +189,7 @@ const FIRST_COLUMN = plainName('c0')
 function renderSubquery(state: RenderState, { node, columns }: Subquery, asKey = false): Sql {
   noteQueryOfRow(state, node)
   const [{ id, type }] = columns as readonly [Subquery['columns'][number]]
-  const wrap = asKey && needsKey(type) ? (x: Sql): Sql => comparisonKey(type, x, state.names) : undefined
+  const wrap = asKey && needsComparisonKey(type) ? (x: Sql): Sql => comparisonKey(type, x, state.names) : undefined
   return state.renderQuery(state, node, [{ column: id, name: FIRST_COLUMN, ...(wrap && { wrap }) }])
 }
 
@@ -314,7 +314,7 @@ function renderCall(state: RenderState, written: CallExpr): Sql {
     let next = 0
     const args = call.arguments.map((argument): RenderArgument => {
       if (argument.kind === 'lambda') return renderArgument(state, argument)
-      const constant = argument.kind === 'constant' ? constantValue(argument) : undefined
+      const constant = argument.kind === 'constant' ? renderedConstant(argument) : undefined
       return {
         kind: 'value',
         sql: bound[next++]!,
@@ -422,7 +422,7 @@ function renderLet(state: RenderState, { name, value, body, strict }: LetExpr): 
 
 function renderArgument(state: RenderState, expr: Expr): RenderArgument {
   if (expr.kind === 'lambda') return { kind: 'lambda', apply: (...names) => renderLambda(state, expr, names) }
-  const constant = expr.kind === 'constant' ? constantValue(expr) : undefined
+  const constant = expr.kind === 'constant' ? renderedConstant(expr) : undefined
   return { kind: 'value', sql: renderExpr(state, expr), ...(constant === undefined ? {} : { constant }) }
 }
 
@@ -474,7 +474,12 @@ function aggregated(state: RenderState, call: AggregateExpr | WindowExpr): reado
   return call.arguments.map((argument): RenderArgument => {
     const rendered = filteredArgument(state, call, argument)
     // Equal instants of two zones are one value.
-    if (call.distinct && call.function.name === 'count' && rendered.kind === 'value' && needsKey(argument.type)) {
+    if (
+      call.distinct &&
+      call.function.name === 'count' &&
+      rendered.kind === 'value' &&
+      needsComparisonKey(argument.type)
+    ) {
       return { kind: 'value', sql: comparisonKey(argument.type, rendered.sql, state.names) }
     }
     return rendered
@@ -508,7 +513,7 @@ export function renderWindow(state: RenderState, call: WindowExpr): Sql {
   })
 }
 
-function renderFrame(state: RenderState, { type, start, end }: Frame, orderBy: readonly ExprSortKey[]): Sql {
+function renderFrame(state: RenderState, { type, start, end }: BoundFrame, orderBy: readonly ExprSortKey[]): Sql {
   const [from, to] = [renderFrameEnd(state, type, start, orderBy), renderFrameEnd(state, type, end, orderBy)]
   return sql`${code(type)} BETWEEN ${from} AND ${to}`
 }
@@ -523,7 +528,7 @@ const FRAME_ENDS = {
 
 function renderFrameEnd(
   state: RenderState,
-  type: Frame['type'],
+  type: BoundFrame['type'],
   { type: which, value }: FrameEnd,
   orderBy: readonly ExprSortKey[],
 ): Sql {

@@ -1,5 +1,5 @@
 import { unreachable } from '../../shared/unreachable.ts'
-import { comparisonKey, needsKey, sortItems } from '../functions/comparison.ts'
+import { comparisonKey, needsComparisonKey, sortItems } from '../functions/comparison.ts'
 import { duckdbType, rowFieldOf } from '../types/duckdb-representation.ts'
 import type {
   AggregateNode,
@@ -150,7 +150,7 @@ function tableName(id: number): Sql {
 
 function sortText(state: RenderState, keys: readonly SortKey[], text: SortText): readonly Sql[] {
   return keys.flatMap(({ column, type, descending, nullsFirst }) => {
-    const alone = !needsKey(type) && !(nullsFirst && (type.kind === 'double' || type.kind === 'real'))
+    const alone = !needsComparisonKey(type) && !(nullsFirst && (type.kind === 'double' || type.kind === 'real'))
     return sortItems(type, text(column, alone), !descending, nullsFirst, state.names)
   })
 }
@@ -279,12 +279,12 @@ function renderAggregation(state: RenderState, node: AggregateNode): Block {
   const columns = new Map<ColumnId, Sql>()
   const keys = node.keys.map(({ input, type }) => {
     const text = columnName(input)
-    return needsKey(type) ? comparisonKey(type, text, state.names) : text
+    return needsComparisonKey(type) ? comparisonKey(type, text, state.names) : text
   })
   node.keys.forEach(({ id, input, type }, i) => {
     if (state.raisingColumns.has(input)) state.raisingColumns.add(id)
     const text = columnName(input)
-    if (!needsKey(type)) columns.set(id, text)
+    if (!needsComparisonKey(type)) columns.set(id, text)
     else if (node.sets === undefined) columns.set(id, sql`any_value(${text})`)
     else columns.set(id, sql`CASE WHEN grouping(${keys[i]!}) = 0 THEN any_value(${text}) END`)
   })
@@ -346,7 +346,7 @@ function renderWindows(state: RenderState, node: WindowNode): Block {
 
 function renderDistinct(state: RenderState, { input, columns }: DistinctNode): Block {
   const inner = renderRelation(state, input)
-  const special = columns.filter((column) => needsKey(column.type))
+  const special = columns.filter((column) => needsComparisonKey(column.type))
   if (special.length > 0) {
     const block = opened(state, inner)
     const keys = columns.map(({ id, type }) => comparisonKey(type, columnName(id), state.names))
@@ -418,7 +418,7 @@ function renderLimit(state: RenderState, node: LimitNode): Block {
 function renderSet(state: RenderState, node: SetNode): Block {
   const columns =
     node.all && node.operator === 'union' ? node.columns.filter((column) => state.needed.has(column.id)) : node.columns
-  const special = !(node.all && node.operator === 'union') && columns.some((column) => needsKey(column.type))
+  const special = !(node.all && node.operator === 'union') && columns.some((column) => needsComparisonKey(column.type))
   const positions = columns.map((column) => node.columns.indexOf(column))
   const texts = node.inputs.map((input) =>
     renderQuery(

@@ -1,6 +1,6 @@
 import type { RenderedQuery, ResultColumn, TableRead } from '../front-end.ts'
 import type { SessionContext } from '../session.ts'
-import { canonicalZone } from '../analyzer/datetime.ts'
+import { requireZone } from '../analyzer/datetime.ts'
 import type { QueryAnalysis } from '../analyzer/analyze.ts'
 import { plainName, toText } from '../text/sql.ts'
 import type { SqlType } from '../types/sql-type.ts'
@@ -11,7 +11,7 @@ import { columnUses } from './needed-columns.ts'
 import { outline } from './outline.ts'
 import { renderQuery, renderTop } from './render-relation.ts'
 import type { RenderState } from './render-state.ts'
-import { shapeOf } from './shape.ts'
+import { queryShape } from './shape.ts'
 
 export interface Rendered {
   readonly query: RenderedQuery
@@ -30,7 +30,7 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
   let names = 0
   const state: RenderState = {
     session: {
-      timeZone: canonicalZone(session.timeZone),
+      timeZone: requireZone(session.timeZone),
       startTimeMillis: session.startTimeMillis,
       user: session.user,
       catalog: session.catalog,
@@ -52,7 +52,7 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
   }
   const outputs = columns.map(({ column }, i) => ({ column, name: plainName(`c${i}`) }))
   const sql = toText(renderTop(state, analysis.node, outputs))
-  const shape = shapeOf(analysis.node, sql)
+  const shape = queryShape(analysis.node, sql)
   return {
     query: {
       sql,

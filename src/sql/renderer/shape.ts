@@ -18,7 +18,7 @@ interface Counts {
 }
 
 /** What the planner may assume of a query. */
-export function shapeOf(node: RelationNode, sql: string): Pick<RenderedQuery, 'streams' | 'risky' | 'simple'> {
+export function queryShape(node: RelationNode, sql: string): Pick<RenderedQuery, 'streams' | 'risky' | 'simple'> {
   const counts: Counts = { joins: 0, scans: 0, multiplies: false, grows: false, rowWise: true }
   visit(node, counts)
   return {

@@ -11,7 +11,7 @@ export interface ConstantValue {
 const MAX_INTEGER = 2147483647n
 
 /** The value of a literal; undefined for any other expression. */
-export function constantValue(node: Expression): ConstantValue | undefined {
+export function literalValue(node: Expression): ConstantValue | undefined {
   switch (node.kind) {
     case 'NullLiteral':
       return { type: UNKNOWN, text: undefined }
@@ -33,7 +33,7 @@ export function constantValue(node: Expression): ConstantValue | undefined {
       }
     }
     case 'ArithmeticUnaryExpression': {
-      const value = constantValue(node.value)
+      const value = literalValue(node.value)
       if (value?.text === undefined || !/^[\d.]/.test(value.text)) return undefined
       return node.sign === '-' ? { ...value, text: `-${value.text}` } : value
     }

@@ -17,7 +17,7 @@ import { printExpression } from '../syntax/printer.ts'
 import { canCoerce } from '../types/coercion.ts'
 import { BIGINT, BOOLEAN, DOUBLE, INTEGER, VARCHAR } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
-import { constantValue } from './constant-values.ts'
+import { literalValue } from './constant-values.ts'
 import { complaintAbout, sessionProperty, type ActingProperty } from '../session/session-properties.ts'
 import type { SessionProperty } from '../session/session-property-table.ts'
 import { errorAt } from '../analyzer/context.ts'
@@ -122,7 +122,7 @@ const propertyTypes = { boolean: BOOLEAN, bigint: BIGINT, integer: INTEGER, doub
 function setSession(input: StatementInput, node: SetSession): SessionChange {
   if (isZoneProperty(node)) return { kind: 'SetSession', name: ZONE_PROPERTY, value: zoneOf(node.value) }
   const property = propertyOf(input, node) ?? fail(input, node)
-  const constant = constantValue(node.value)
+  const constant = literalValue(node.value)
   if (constant === undefined) {
     const message = `A session property is set to a literal, not to ${printExpression(node.value)}`
     throw errorAt(input, node.value, 'NOT_SUPPORTED', message)
@@ -175,7 +175,7 @@ function zoneOf(node: Expression): string {
       return zoneOfOffset(minutes)
     }
   }
-  const constant = constantValue(node)
+  const constant = literalValue(node)
   const type = constant === undefined ? 'another' : typeName(constant.type)
   throw new EngineError(
     'TYPE_MISMATCH',

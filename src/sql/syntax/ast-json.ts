@@ -27,7 +27,7 @@ export type JsonValueBehavior =
   { readonly behavior: 'ERROR' | 'NULL' } | { readonly behavior: 'DEFAULT'; readonly value: Expression }
 
 /** Both behaviors are NULL where none is written. */
-export interface JsonValue extends Node<'JsonValue'> {
+export interface JsonValueCall extends Node<'JsonValue'> {
   readonly pathInvocation: JsonPathInvocation
   readonly returnedType: DataType | undefined
   readonly emptyBehavior: JsonValueBehavior | undefined

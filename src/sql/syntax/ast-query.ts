@@ -20,7 +20,7 @@ export interface Query extends Node<'Query'> {
   /** `WITH FUNCTION …`: of a statement's outermost query only. */
   readonly functions: readonly FunctionSpecification[]
   /** `WITH SESSION name = value`: of a statement's outermost query only. */
-  readonly sessionProperties: readonly SessionProperty[]
+  readonly sessionProperties: readonly SessionPropertyValue[]
   readonly with: With | undefined
   readonly body: QueryBody
   readonly orderBy: OrderBy | undefined
@@ -28,7 +28,7 @@ export interface Query extends Node<'Query'> {
   readonly limit: Limit | FetchFirst | undefined
 }
 
-export interface SessionProperty extends Node<'SessionProperty'> {
+export interface SessionPropertyValue extends Node<'SessionProperty'> {
   readonly name: QualifiedName
   readonly value: Expression
 }

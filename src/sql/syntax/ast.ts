@@ -1,5 +1,5 @@
 import type { Span } from './span.ts'
-import type { JsonArray, JsonExists, JsonObject, JsonQuery, JsonValue } from './ast-json.ts'
+import type { JsonArray, JsonExists, JsonObject, JsonQuery, JsonValueCall } from './ast-json.ts'
 import type { MeasureDefinition, RowPattern, SkipTo, SubsetDefinition, VariableDefinition } from './ast-patterns.ts'
 import type { OrderBy, Query } from './ast-query.ts'
 
@@ -111,15 +111,15 @@ export type Expression =
   | CurrentDate
   | CurrentTime
   | CurrentTimestamp
-  | LocalTime
-  | LocalTimestamp
+  | LocalTimeCall
+  | LocalTimestampCall
   | CurrentCatalog
   | CurrentSchema
   | CurrentPath
   | CurrentUser
   | GroupingOperation
   | JsonExists
-  | JsonValue
+  | JsonValueCall
   | JsonQuery
   | JsonObject
   | JsonArray
@@ -442,11 +442,11 @@ export interface CurrentTimestamp extends Node<'CurrentTimestamp'> {
   readonly precision: number | undefined
 }
 
-export interface LocalTime extends Node<'LocalTime'> {
+export interface LocalTimeCall extends Node<'LocalTime'> {
   readonly precision: number | undefined
 }
 
-export interface LocalTimestamp extends Node<'LocalTimestamp'> {
+export interface LocalTimestampCall extends Node<'LocalTimestamp'> {
   readonly precision: number | undefined
 }
 

@@ -42,7 +42,7 @@ interface Call {
   readonly processingMode: ProcessingMode | undefined
 }
 
-export function parseCall(cursor: TokenCursor): Expression {
+export function parseFunctionCall(cursor: TokenCursor): Expression {
   const { start } = cursor
   const processingMode = isProcessingMode(cursor) ? parseProcessingMode(cursor) : undefined
   const name = parseQualifiedName(cursor)

@@ -111,7 +111,7 @@ export function parseTruncate(cursor: TokenCursor): Statement {
   return { kind: 'TruncateTable', span: cursor.span(start), table }
 }
 
-export function parseCall(cursor: TokenCursor): Statement {
+export function parseCallStatement(cursor: TokenCursor): Statement {
   const { start } = cursor
   cursor.expect('CALL')
   const name = parseQualifiedName(cursor)

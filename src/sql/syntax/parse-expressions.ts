@@ -5,7 +5,7 @@ import type {
   Expression,
   SubqueryExpression,
 } from './ast.ts'
-import { callNameLength, isProcessingMode, parseCall, parseListagg } from './parse-calls.ts'
+import { callNameLength, isProcessingMode, parseFunctionCall, parseListagg } from './parse-calls.ts'
 import { parseJsonArray, parseJsonExists, parseJsonObject, parseJsonQuery, parseJsonValue } from './parse-json.ts'
 import {
   isInterval,
@@ -416,10 +416,10 @@ function parseNamed(cursor: TokenCursor): Expression {
         return parseTypedLiteral(cursor, 'DOUBLE', start)
       }
     }
-    if (isProcessingMode(cursor)) return parseCall(cursor)
+    if (isProcessingMode(cursor)) return parseFunctionCall(cursor)
   }
   if (isLambda(cursor)) return parseLambda(cursor)
-  if (callNameLength(cursor) > 0) return parseCall(cursor)
+  if (callNameLength(cursor) > 0) return parseFunctionCall(cursor)
   const name = parseIdentifier(cursor)
   if (next === 'STRING_LITERAL' || next === 'UNICODE_STRING') return parseTypedLiteral(cursor, name.value, start)
   if (cursor.type === 'OVER' && isOver(cursor)) {

@@ -10,7 +10,7 @@ import type {
   JsonQuery,
   JsonQueryBehavior,
   JsonQueryOptions,
-  JsonValue,
+  JsonValueCall,
   JsonValueBehavior,
 } from './ast-json.ts'
 import type { DataType } from './ast.ts'
@@ -31,7 +31,7 @@ export function parseJsonExists(cursor: TokenCursor): JsonExists {
   return { kind: 'JsonExists', span: cursor.span(start), pathInvocation, errorBehavior }
 }
 
-export function parseJsonValue(cursor: TokenCursor): JsonValue {
+export function parseJsonValue(cursor: TokenCursor): JsonValueCall {
   const { start } = cursor
   cursor.expect('JSON_VALUE', '(')
   const pathInvocation = parseJsonPathInvocation(cursor)

@@ -11,7 +11,7 @@ import type {
   QuerySpecification,
   Select,
   SelectItem,
-  SessionProperty,
+  SessionPropertyValue,
   SetOperation,
   With,
   WithQuery,
@@ -32,7 +32,7 @@ import type { TokenCursor } from './token-cursor.ts'
 export function parseRootQuery(cursor: TokenCursor): Query {
   const { start } = cursor
   const functions: FunctionSpecification[] = []
-  const sessionProperties: SessionProperty[] = []
+  const sessionProperties: SessionPropertyValue[] = []
   while (isScope(cursor)) {
     if (cursor.is('WITH')) cursor.advance()
     if (cursor.is('FUNCTION')) functions.push(...cursor.list(parseFunctionSpecification))
@@ -54,7 +54,7 @@ function isScope(cursor: TokenCursor): boolean {
   return (type === 'FUNCTION' || type === 'SESSION') && next !== 'AS' && next !== '('
 }
 
-function parseSessionProperty(cursor: TokenCursor): SessionProperty {
+function parseSessionProperty(cursor: TokenCursor): SessionPropertyValue {
   const { start } = cursor
   const name = parseQualifiedName(cursor)
   cursor.expect('=')

@@ -3,7 +3,7 @@ import { parseDeny, parseGrant, parseRevoke } from './parse-access.ts'
 import { parseAlter } from './parse-alterations.ts'
 import {
   parseAnalyze,
-  parseCall,
+  parseCallStatement,
   parseDelete,
   parseInsert,
   parseMerge,
@@ -29,7 +29,7 @@ import type { TokenCursor } from './token-cursor.ts'
 const productions: Readonly<Record<string, (cursor: TokenCursor) => Statement>> = {
   ALTER: parseAlter,
   ANALYZE: parseAnalyze,
-  CALL: parseCall,
+  CALL: parseCallStatement,
   COMMENT: parseComment,
   COMMIT: parseTransaction,
   CREATE: parseCreate,

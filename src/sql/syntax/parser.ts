@@ -36,11 +36,11 @@ export function parseWithParameters(sql: string, origin?: ErrorLocation): Parsed
   return { statement: node, parameterCount }
 }
 
-export function parseExpression(sql: string, origin?: ErrorLocation): Expression {
+export function parseExpressionText(sql: string, origin?: ErrorLocation): Expression {
   return parseText(sql, expression, origin).node
 }
 
-export function parseType(sql: string, origin?: ErrorLocation): DataType {
+export function parseTypeSyntax(sql: string, origin?: ErrorLocation): DataType {
   return parseText(sql, type, origin).node
 }
 

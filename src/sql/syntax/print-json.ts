@@ -12,13 +12,16 @@ import type {
   JsonTableColumn,
   JsonTableDefaultPlan,
   JsonTableSpecificPlan,
-  JsonValue,
+  JsonValueCall,
   JsonValueBehavior,
 } from './ast-json.ts'
 import { printIdentifier, printString, printType } from './print-names.ts'
 import { phrase, type Printer } from './printing.ts'
 
-export function printJson(printer: Printer, node: JsonExists | JsonValue | JsonQuery | JsonObject | JsonArray): string {
+export function printJson(
+  printer: Printer,
+  node: JsonExists | JsonValueCall | JsonQuery | JsonObject | JsonArray,
+): string {
   switch (node.kind) {
     case 'JsonExists': {
       const onError = node.errorBehavior && `${node.errorBehavior} ON ERROR`

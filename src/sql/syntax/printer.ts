@@ -24,6 +24,6 @@ export function printExpression(expression: Expression): string {
   return printer.expression(expression)
 }
 
-export function printType(node: DataType): string {
+export function printTypeSyntax(node: DataType): string {
   return type(node)
 }

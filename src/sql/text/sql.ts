@@ -149,7 +149,7 @@ export function sameSql(a: Sql, b: Sql): boolean {
 }
 
 /** What is read of a tree, in its order. */
-export type Token =
+export type SqlToken =
   /** Code and numbers, all that stands together as one text. */
   | { readonly kind: 'code'; readonly text: string }
   /** A name or a literal. */
@@ -158,8 +158,8 @@ export type Token =
   | { readonly kind: 'known'; readonly index: number }
 
 /** The tree from left to right; each of `known`, by identity, as one token with its number. */
-export function tokensOf(piece: Sql, known: ReadonlyMap<Sql, number> = new Map()): readonly Token[] {
-  const tokens: Token[] = []
+export function tokensOfSql(piece: Sql, known: ReadonlyMap<Sql, number> = new Map()): readonly SqlToken[] {
+  const tokens: SqlToken[] = []
   let written = ''
   const flush = (): void => {
     if (written !== '') tokens.push({ kind: 'code', text: written })

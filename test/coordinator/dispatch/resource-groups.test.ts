@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   createResourceGroups,
-  type Place,
+  type GroupPlace,
   type ResourceGroups,
 } from '../../../src/coordinator/dispatch/resource-groups.ts'
 
@@ -13,8 +13,8 @@ const ALIVE = new AbortController().signal
 /** Queries that enter and leave, in the order in which they got a place. */
 function createRunners(groups: ResourceGroups) {
   const admitted: string[] = []
-  const places = new Map<string, Place>()
-  const admit = (name: string, place: Place): void => {
+  const places = new Map<string, GroupPlace>()
+  const admit = (name: string, place: GroupPlace): void => {
     admitted.push(name)
     places.set(name, place)
   }

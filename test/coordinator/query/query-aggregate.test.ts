@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { createQueryAggregate, type Step } from '../../../src/coordinator/query/query-aggregate.ts'
+import { createQueryAggregate, type QueryStep } from '../../../src/coordinator/query/query-aggregate.ts'
 import { TooLarge } from '../../../src/events/event-log.ts'
 import { failureOf } from '../../../src/shared/engine-error.ts'
 import { QUERY_ID, sampleData } from '../../support/query-events.ts'
 import { MemoryLog } from '../../support/statement-bed.ts'
 
-const create: Step = { type: 'CreateQuery', data: sampleData.QueryCreated }
-const plan: Step = { type: 'PlanQuery', data: sampleData.QueryPlanned }
-const task: Step = { type: 'CreateTask', data: sampleData.TaskCreated }
-const fail: Step = (query) =>
+const create: QueryStep = { type: 'CreateQuery', data: sampleData.QueryCreated }
+const plan: QueryStep = { type: 'PlanQuery', data: sampleData.QueryPlanned }
+const task: QueryStep = { type: 'CreateTask', data: sampleData.TaskCreated }
+const fail: QueryStep = (query) =>
   query.kind === 'NONE'
     ? []
     : [{ type: 'FailQuery', failure: failureOf('USER_CANCELED', 'canceled'), figures: sampleData.QueryFailed }]

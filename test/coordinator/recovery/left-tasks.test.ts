@@ -3,7 +3,7 @@ import { releaseLeftTasks } from '../../../src/coordinator/recovery/left-tasks.t
 import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
 import { queryEventVersions, type QueryEvent } from '../../../src/coordinator/query/events.ts'
 import type { QueryState } from '../../../src/coordinator/query/state.ts'
-import type { FinishedTask } from '../../../src/coordinator/scheduler/task-cleaner.ts'
+import type { UnneededTask } from '../../../src/coordinator/scheduler/task-cleaner.ts'
 import type { WorkerNode } from '../../../src/coordinator/scheduler/workers.ts'
 import type { Recorded } from '../../../src/events/event-log.ts'
 import type { TaskStatus } from '../../../src/execution/api/task.ts'
@@ -52,7 +52,7 @@ describe('tasks that a coordinator left on workers', () => {
         },
       },
       cleaner: {
-        release(some: readonly FinishedTask[], afterMs) {
+        release(some: readonly UnneededTask[], afterMs) {
           for (const { taskId } of some) released[taskId] = afterMs
         },
         stop: () => {},

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createTaskHub, type TaskHub } from '../../../src/coordinator/scheduler/task-hub.ts'
-import type { TaskNews } from '../../../src/coordinator/scheduler/worker-client.ts'
+import type { HeardTasks } from '../../../src/coordinator/scheduler/worker-client.ts'
 import { WorkerLost, WorkerRefused } from '../../../src/coordinator/scheduler/worker-error.ts'
 import type { WorkerNode } from '../../../src/coordinator/scheduler/workers.ts'
 import { parseTaskId, parseNodeId } from '../../../src/shared/ids.ts'
@@ -14,7 +14,7 @@ const URL = 'http://w1'
 let nodes: WorkerNode[]
 let asked: (string | undefined)[]
 /** What the worker says; by default nothing, for ever. */
-let news: (since: string | undefined) => Promise<TaskNews>
+let news: (since: string | undefined) => Promise<HeardTasks>
 let hub: TaskHub
 let told: string[]
 
@@ -49,7 +49,7 @@ const away = (): Promise<never> => Promise.reject(new WorkerLost('connection ref
 
 describe('the news of a worker', () => {
   it('are asked for at once, and told to who waits for the task', async () => {
-    const answers: TaskNews[] = [
+    const answers: HeardTasks[] = [
       { version: '1', tasks: [taskStatus(TASK, { state: 'RUNNING' }), taskStatus(OTHER)] },
       { version: '2', tasks: [taskStatus(TASK, { version: 2 })] },
     ]
@@ -61,7 +61,7 @@ describe('the news of a worker', () => {
   })
 
   it('that do not name a task say that it is not there; one that came meanwhile is not meant', async () => {
-    let answer: (news: TaskNews | PromiseLike<TaskNews>) => void = () => {}
+    let answer: (news: HeardTasks | PromiseLike<HeardTasks>) => void = () => {}
     news = () => new Promise((resolve) => (answer = resolve))
     listen()
     await vi.advanceTimersByTimeAsync(0)

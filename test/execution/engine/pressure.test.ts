@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startEngineChild, type EngineChild } from '../../../src/execution/engine/engine-child.ts'
-import type { Work } from '../../../src/execution/engine/engine-work.ts'
+import type { EngineWork } from '../../../src/execution/engine/engine-work.ts'
 import { createRunningEngine, type RunningEngine } from '../../../src/execution/engine/running-engine.ts'
 import { openTestPool, type TestPool } from '../../support/engines.ts'
 
@@ -54,7 +54,7 @@ describe('back-pressure', () => {
 })
 
 describe('an engine above its memory limit', () => {
-  const work = (sql: string): Work => ({
+  const work = (sql: string): EngineWork => ({
     id: 'work',
     asks: {
       kind: 'rows',

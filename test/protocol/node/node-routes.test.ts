@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createMembership, type Membership } from '../../../src/coordinator/nodes/membership.ts'
 import { createNodeRoutes } from '../../../src/protocol/node/node-routes.ts'
-import { nodeInfo } from '../../../src/protocol/info/wire-schemas.ts'
+import { nodeInfoSchema } from '../../../src/protocol/info/wire-schemas.ts'
 import { allowAll } from '../../../src/security/authorization.ts'
 import { serve, type HttpApp } from '../../support/http-app.ts'
 import { parseNodeId } from '../../../src/shared/ids.ts'
@@ -84,7 +84,7 @@ describe('GET /v1/node', () => {
   })
 
   it('fits the schema that /openapi.json shows', async () => {
-    for (const one of (await list('/v1/node')).nodes) expect(nodeInfo.parse(one)).toEqual(one)
+    for (const one of (await list('/v1/node')).nodes) expect(nodeInfoSchema.parse(one)).toEqual(one)
   })
 
   it('a node without failures tells of none', async () => {

@@ -5,7 +5,7 @@ import type { KnownQuery } from '../../../src/coordinator/query/state.ts'
 import type { ProjectionRunner } from '../../../src/events/projection-runner.ts'
 import type { LiveQueryView } from '../../../src/protocol/query/live-queries.ts'
 import { createQueryRoutes, type QueryRoutesDeps } from '../../../src/protocol/query/query-routes.ts'
-import { queryInfo, queryListItem, taskInfo } from '../../../src/protocol/info/wire-schemas.ts'
+import { queryInfoSchema, queryListItemSchema, taskInfoSchema } from '../../../src/protocol/info/wire-schemas.ts'
 import { allowAll, ownersAndAdministrators } from '../../../src/security/authorization.ts'
 import { systemClock } from '../../../src/shared/clock.ts'
 import { serve, type HttpApp } from '../../support/http-app.ts'
@@ -173,7 +173,7 @@ describe('GET /v1/query/{queryId}', () => {
       pagesAdded: 1,
       buffers: [{ bufferId: '0', finished: true, bufferedPages: 0, pagesSent: 1 }],
     })
-    expect(taskInfo.parse(root.tasks[0])).toEqual(root.tasks[0])
+    expect(taskInfoSchema.parse(root.tasks[0])).toEqual(root.tasks[0])
     expect(root.subStages).toHaveLength(1)
     const [leaf] = root.subStages
     expect(leaf).toMatchObject({ stageId: `${queryId}.1`, state: 'FINISHED', subStages: [] })
@@ -194,7 +194,7 @@ describe('GET /v1/query/{queryId}', () => {
   })
 
   it('fits the schema that /openapi.json shows', () => {
-    expect(queryInfo.parse(body)).toEqual(body)
+    expect(queryInfoSchema.parse(body)).toEqual(body)
   })
 
   it('has no key without a value', () => {
@@ -335,7 +335,7 @@ describe('GET /v1/query', () => {
       [open, 'FINISHED'],
       [finished, 'FINISHED'],
     ])
-    for (const item of body) expect(queryListItem.parse(item)).toEqual(item)
+    for (const item of body) expect(queryListItemSchema.parse(item)).toEqual(item)
     expect(body[2]).toMatchObject({
       self: `http://here:8080/v1/query/${finished}`,
       query: 'SELECT name FROM nation',
@@ -361,7 +361,7 @@ describe('GET /v1/query', () => {
     const { body } = await get('/v1/query?limit=10&user=alice')
     expect(body).toHaveLength(10)
     for (const item of body) {
-      expect(queryListItem.parse(item)).toEqual(item)
+      expect(queryListItemSchema.parse(item)).toEqual(item)
       expect(item.queryTruncated).toBe(true)
       // Not half of the last character.
       expect(item.query).toBe(sql.slice(0, 4096 - 1))

@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { parseExpression, parseStatement, parseType, parseWithParameters } from '../../../src/sql/syntax/parser.ts'
-import { printExpression, printStatement, printType } from '../../../src/sql/syntax/printer.ts'
+import {
+  parseExpressionText,
+  parseStatement,
+  parseTypeSyntax,
+  parseWithParameters,
+} from '../../../src/sql/syntax/parser.ts'
+import { printExpression, printStatement, printTypeSyntax } from '../../../src/sql/syntax/printer.ts'
 import { withoutSpans } from '../../support/sql/without-spans.ts'
 
 const statements: Record<string, readonly string[]> = {
@@ -289,9 +294,9 @@ const expressions: readonly (readonly [string, string])[] = [
 
 describe('expressions', () => {
   it.each(expressions)('%s', (text, printed) => {
-    const read = printExpression(parseExpression(text))
+    const read = printExpression(parseExpressionText(text))
     expect(read).toBe(printed)
-    expect(withoutSpans(parseExpression(read))).toEqual(withoutSpans(parseExpression(text)))
+    expect(withoutSpans(parseExpressionText(read))).toEqual(withoutSpans(parseExpressionText(text)))
   })
 })
 
@@ -306,8 +311,8 @@ describe('types', () => {
     ['timestamp(p) without time zone', 'TIMESTAMP(p)'],
     ['interval day to second', 'INTERVAL DAY TO SECOND'],
   ])('%s', (text, printed) => {
-    expect(printType(parseType(text))).toBe(printed)
-    expect(withoutSpans(parseType(printed))).toEqual(withoutSpans(parseType(text)))
+    expect(printTypeSyntax(parseTypeSyntax(text))).toBe(printed)
+    expect(withoutSpans(parseTypeSyntax(printed))).toEqual(withoutSpans(parseTypeSyntax(text)))
   })
 })
 

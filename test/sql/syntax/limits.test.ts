@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { checkLimits, checkTextLength, flattenTerms, syntaxLimits } from '../../../src/sql/syntax/limits.ts'
-import { parseExpression, parseStatement } from '../../../src/sql/syntax/parser.ts'
+import { parseExpressionText, parseStatement } from '../../../src/sql/syntax/parser.ts'
 
 const check = (sql: string) => (): void => checkLimits(sql, parseStatement(sql))
 const times = (text: string, count: number): string => text.repeat(count)
@@ -49,7 +49,7 @@ describe('limits on the tree', () => {
   })
 
   it('terms of one operator are found through parentheses, in order', () => {
-    const expression = parseExpression('(a OR (b OR c)) OR (d AND e) OR f')
+    const expression = parseExpressionText('(a OR (b OR c)) OR (d AND e) OR f')
     if (expression.kind !== 'LogicalExpression') throw new Error('not logical')
     const kinds = flattenTerms(expression).map((term) => (term.kind === 'Identifier' ? term.value : term.kind))
     expect(kinds).toEqual(['a', 'b', 'c', 'LogicalExpression', 'f'])

@@ -15,7 +15,7 @@ import {
   plainName,
   sameSql,
   sql,
-  tokensOf,
+  tokensOfSql,
   toText,
   type Sql,
 } from '../../../src/sql/text/sql.ts'
@@ -87,7 +87,7 @@ describe('SQL that is put together', () => {
   it('is read with known pieces by identity', () => {
     const [a, b] = [literal('same'), literal('same')]
     const kinds = (piece: Sql, known: Sql): readonly string[] =>
-      tokensOf(piece, new Map([[known, 0]])).map((token) => (token.kind === 'code' ? token.text : token.kind))
+      tokensOfSql(piece, new Map([[known, 0]])).map((token) => (token.kind === 'code' ? token.text : token.kind))
     expect(kinds(sql`f(${a}, ${b}) + ${code('g(')}${a})`, a)).toEqual([
       'f(',
       'known',

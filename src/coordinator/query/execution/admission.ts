@@ -1,5 +1,5 @@
 import type { Clock } from '../../../shared/clock.ts'
-import type { Place, ResourceGroups } from '../../dispatch/resource-groups.ts'
+import type { GroupPlace, ResourceGroups } from '../../dispatch/resource-groups.ts'
 import type { Recorder } from './first-append.ts'
 
 interface AdmissionPorts {
@@ -14,7 +14,7 @@ interface AdmissionPorts {
 /** The query's place in its resource group, and why it has none yet. */
 export class Admission {
   readonly #ports: AdmissionPorts
-  #place: Place | undefined
+  #place: GroupPlace | undefined
   #queuedReason: string | undefined
 
   constructor(ports: AdmissionPorts) {

@@ -2,7 +2,7 @@ import type { QueryId } from '../../../shared/ids.ts'
 import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
 import type { AnalyzedStatement, FrontEndTimes, MetadataPort, SqlFrontEnd } from '../../../sql/front-end.ts'
 import { loopTurn } from '../../../shared/loop-turn.ts'
-import { catalogsOf, listSplits } from '../../dispatch/catalog-metadata.ts'
+import { catalogNames, listSplits } from '../../dispatch/catalog-metadata.ts'
 import { createConnectorCalls, type ConnectorCall, type ConnectorCalls } from '../connector-calls.ts'
 import type { Submission } from '../query-handle.ts'
 import { sessionContext } from '../session-context.ts'
@@ -56,7 +56,7 @@ export class Analysis {
   /** What the scans of a query read. */
   listSplits(query: Parameters<typeof listSplits>[1]): ReturnType<typeof listSplits> {
     const list = () => listSplits(this.#ports.catalogs, query)
-    return this.#calls ? this.#calls.timed('splits', catalogsOf(query), list) : list()
+    return this.#calls ? this.#calls.timed('splits', catalogNames(query), list) : list()
   }
 }
 

@@ -4,7 +4,7 @@ import { EngineError, failureOf, toFailure, type Failure } from '../../../shared
 import type { HeldMemory } from '../../dispatch/statement-memory.ts'
 import type { TaskCleaner } from '../../scheduler/task-cleaner.ts'
 import type { QueryEventOf } from '../events.ts'
-import type { QueryAggregate, Step } from '../query-aggregate.ts'
+import type { QueryAggregate, QueryStep } from '../query-aggregate.ts'
 import { isDecided, isTerminal, resultSize, type QueryState } from '../state.ts'
 import type { Figures } from './figures.ts'
 import type { Recorder } from './first-append.ts'
@@ -37,7 +37,7 @@ export class Ends {
 
   // --- finished ----------------------------------------------------------------------------------------------------
   /** QueryFinished, its figures taken when everything before it in the same append is counted. */
-  finishStep(extra: Partial<QueryEventOf<'QueryFinished'>['data']> = {}): Step {
+  finishStep(extra: Partial<QueryEventOf<'QueryFinished'>['data']> = {}): QueryStep {
     return (query) => {
       if (query.kind === 'NONE') return []
       const planned = query.planned
@@ -86,7 +86,7 @@ export class Ends {
     })
   }
 
-  #failSteps(failure: Failure, live: ReadonlyMap<TaskId, TaskStats>): readonly Step[] {
+  #failSteps(failure: Failure, live: ReadonlyMap<TaskId, TaskStats>): readonly QueryStep[] {
     const canceled = failure.errorName === 'USER_CANCELED'
     return [
       (query) =>

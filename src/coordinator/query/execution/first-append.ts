@@ -1,13 +1,13 @@
 import type { ResultPage } from '../../../events/event-log.ts'
 import { deferred } from '../../../shared/deferred.ts'
-import type { QueryAggregate, Step } from '../query-aggregate.ts'
+import type { QueryAggregate, QueryStep } from '../query-aggregate.ts'
 
 /** Appends a query's steps; the first of them wait a little for company, so that a statement that ends at once is one append. */
 export interface Recorder {
   /** Resolves when the steps' events are valid. */
-  record(steps: readonly Step[], pages?: readonly ResultPage[]): Promise<void>
+  record(steps: readonly QueryStep[], pages?: readonly ResultPage[]): Promise<void>
   /** For steps that may ride with whatever comes next, but wait no longer than the hold. */
-  recordSoon(steps: readonly Step[]): Promise<void>
+  recordSoon(steps: readonly QueryStep[]): Promise<void>
   /** Sends what waits. */
   flush(): void
   /** Resolves when the query's first event is valid; rejects when it never will be. What rode along may be refused alone. */
@@ -16,8 +16,8 @@ export interface Recorder {
 }
 
 /** @param create the query's first step; undefined for a query that is in the log already */
-export function createRecorder(aggregate: QueryAggregate, create: Step | undefined, holdMs: number): Recorder {
-  let held: { readonly steps: Step[]; readonly pages: ResultPage[] } | undefined = create && {
+export function createRecorder(aggregate: QueryAggregate, create: QueryStep | undefined, holdMs: number): Recorder {
+  let held: { readonly steps: QueryStep[]; readonly pages: ResultPage[] } | undefined = create && {
     steps: [create],
     pages: [],
   }
@@ -45,7 +45,7 @@ export function createRecorder(aggregate: QueryAggregate, create: Step | undefin
     )
   }
 
-  async function record(steps: readonly Step[], pages: readonly ResultPage[] = []): Promise<void> {
+  async function record(steps: readonly QueryStep[], pages: readonly ResultPage[] = []): Promise<void> {
     if (held) {
       held.steps.push(...steps)
       held.pages.push(...pages)

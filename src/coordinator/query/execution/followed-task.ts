@@ -20,7 +20,7 @@ export interface FollowDeps extends TaskPagesDeps {
 }
 
 /** One attempt at a stage: a task on a worker. */
-export interface Attempt {
+export interface TaskAttempt {
   readonly stage: StagePlan
   readonly node: WorkerNode
   readonly taskId: TaskId
@@ -36,7 +36,7 @@ export interface Attempt {
 export class FollowedTask {
   readonly #deps: FollowDeps
   readonly #run: RunContext
-  readonly #task: Attempt
+  readonly #task: TaskAttempt
   readonly #pages: TaskPages
   readonly #writes: boolean
   readonly #traceparent: string | undefined
@@ -45,7 +45,7 @@ export class FollowedTask {
   #settled = false
   #timer: NodeJS.Timeout | undefined
 
-  constructor(deps: FollowDeps, run: RunContext, task: Attempt) {
+  constructor(deps: FollowDeps, run: RunContext, task: TaskAttempt) {
     const { stage, node, taskId } = task
     const known = stage.fragment ?? stage.withheld
     if (!known) throw new Error('a worker stage has a fragment')

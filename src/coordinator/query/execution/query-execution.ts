@@ -3,7 +3,7 @@ import { entitySpanId, formatTraceparent, parseTraceparent } from '../../../tele
 import { failureOf } from '../../../shared/engine-error.ts'
 import type { QueryId } from '../../../shared/ids.ts'
 import type { QueryExecution, Resumption, Submission } from '../query-handle.ts'
-import { createQueryAggregate, type Step } from '../query-aggregate.ts'
+import { createQueryAggregate, type QueryStep } from '../query-aggregate.ts'
 import type { ResponseHeader } from '../session-headers.ts'
 import { Suspended } from '../suspended.ts'
 import { Admission } from './admission.ts'
@@ -140,7 +140,7 @@ function putTogether(
   const work = new OngoingWork()
   const pages = deps.pageMemory()
   const waiters = new Waiters((resumed?.state.delivered ?? -1) >= 0)
-  const create: Step = { type: 'CreateQuery', data: created, at: new Date(startTimeMillis).toISOString() }
+  const create: QueryStep = { type: 'CreateQuery', data: created, at: new Date(startTimeMillis).toISOString() }
   const recorder = untilSuspended(createRecorder(aggregate, resumed ? undefined : create, deps.firstAppendHoldMs), work)
   const { record } = recorder
   const analysis = new Analysis({ frontEnd, metadata, catalogs, queryId, submission, startTimeMillis })

@@ -10,7 +10,7 @@ import type { QueryCommand } from '../decider.ts'
 import type { QueryEventOf } from '../events.ts'
 import type { PageMemory } from '../page-memory.ts'
 import { checkPlanSize, plannedData, withTimes, type PlanFacts } from '../planned-data.ts'
-import type { QueryAggregate, Step } from '../query-aggregate.ts'
+import type { QueryAggregate, QueryStep } from '../query-aggregate.ts'
 import type { ResponseHeader } from '../session-headers.ts'
 import type { Admission } from './admission.ts'
 import type { Analysis } from './analysis.ts'
@@ -42,7 +42,7 @@ export interface RunContext {
    */
   planned(facts: PlanFacts): QueryCommand
   /** QueryFinished, its figures taken when its turn comes. */
-  finish(extra?: Partial<QueryEventOf<'QueryFinished'>['data']>): Step
+  finish(extra?: Partial<QueryEventOf<'QueryFinished'>['data']>): QueryStep
 
   readonly listSplits: Analysis['listSplits']
   /** A stage's splits with rows of system tables as they are now: in no event, and listed again after a restart. */

@@ -7,7 +7,7 @@ import { createBatchPublisher, type PublishableGroup, type PublishedBefore } fro
 import type { WorkerClient } from '../../scheduler/worker-client.ts'
 import type { WorkerNode } from '../../scheduler/workers.ts'
 import type { QueryCommand } from '../decider.ts'
-import type { QueryAggregate, Step } from '../query-aggregate.ts'
+import type { QueryAggregate, QueryStep } from '../query-aggregate.ts'
 import { relayTaskStats } from '../relay-stats.ts'
 import { PageGone } from './page-gone.ts'
 import type { RunContext } from './run-context.ts'
@@ -134,7 +134,7 @@ export class TaskPages {
       cpuNanos: this.#cpuMicros * 1000,
       blockedNanos: Math.max(0, (this.#firstListedAt ?? deps.clock.now()) - this.#createdAt) * 1e6,
     })
-    const commands: Step[] = [
+    const commands: QueryStep[] = [
       {
         type: 'FinishTask',
         data: { taskId, stage, nodeId: node.nodeId, nodeUrl: node.url, stats: this.#newest.stats },

@@ -19,7 +19,7 @@ import type { QueryCommand } from '../decider.ts'
 import type { QueryEventOf } from '../events.ts'
 import type { PlanFacts } from '../planned-data.ts'
 import { toStagePlan } from '../planned-data.ts'
-import type { Step } from '../query-aggregate.ts'
+import type { QueryStep } from '../query-aggregate.ts'
 import type { KnownQuery } from '../state.ts'
 import type { WriteGuard } from '../write-guard.ts'
 import { isTakenOut } from '../query-secrets.ts'
@@ -251,12 +251,12 @@ function impossible(): EngineError {
 }
 
 /** IF [NOT] EXISTS, and it is so. */
-function changeNothing(deps: WriteDeps, run: RunContext, before: readonly Step[]): Promise<void> {
+function changeNothing(deps: WriteDeps, run: RunContext, before: readonly QueryStep[]): Promise<void> {
   return finish(deps, run, before, 0)
 }
 
 /** The end: one row with the number of rows where the statement has a result. */
-async function finish(deps: WriteDeps, run: RunContext, before: readonly Step[], rows: number): Promise<void> {
+async function finish(deps: WriteDeps, run: RunContext, before: readonly QueryStep[], rows: number): Promise<void> {
   const createdAt = deps.clock.now()
   // Statements of definitions have no rows, not even a count.
   const hasCount = (columns: Planned['columns'] | undefined): boolean => columns !== undefined && columns.length > 0

@@ -2,7 +2,7 @@ import { code, digits, literal, sql, type Sql } from '../../text/sql.ts'
 import { template, type Template } from '../../text/template.ts'
 import { decimalType, duckdbType } from '../../types/duckdb-representation.ts'
 import { decimal, isFloating, type DecimalType, type SqlType } from '../../types/sql-type.ts'
-import { comparisonKey, needsKey } from '../comparison.ts'
+import { comparisonKey, needsComparisonKey } from '../comparison.ts'
 import { scaled, unscaled } from '../decimal-operators.ts'
 import { extremeKey, needsExtremeKey, type Extreme } from '../extremes.ts'
 import { aggregate, named, type FunctionDefinition } from '../function-definition.ts'
@@ -229,7 +229,7 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
   ...ofDoublesAndReals('regr_slope', notNan('regr_slope($1, $2)$F')),
   ...ofDoublesAndReals('regr_intercept', notNan('regr_intercept($1, $2)$F')),
   aggregate('histogram(T) where T comparable', 'map(T,bigint)', (context) =>
-    needsKey(context.types[0]!)
+    needsComparisonKey(context.types[0]!)
       ? context.fill`q_ahist(list($1)$F($1 IS NOT NULL)$E)`
       : context.fill`CAST(histogram($1)$F AS $R)`,
   ),

@@ -3,7 +3,7 @@ import { template, type Template } from '../../text/template.ts'
 import { isFine, rowOf } from '../../types/duckdb-representation.ts'
 import { isFloating, VARCHAR, type ArrayType, type SqlType } from '../../types/sql-type.ts'
 import { requireCast, textOf } from '../casts.ts'
-import { comparisonKey, equals, needsKey } from '../comparison.ts'
+import { comparisonKey, equals, needsComparisonKey } from '../comparison.ts'
 import { checkedOrder, isNested, nestedExtreme, type Extreme } from '../extremes.ts'
 import { bindName } from '../fill-template.ts'
 import { GROWING, PARTIAL, TOTAL, scalar, type FunctionDefinition } from '../function-definition.ts'
@@ -23,7 +23,7 @@ function arrayExtreme(name: Extreme): (context: RenderContext) => Sql {
       const list = context.names.fresh()
       return bindName(list, context.value(0), nestedExtreme(element, list, name, context.names))
     }
-    if (needsKey(element)) {
+    if (needsComparisonKey(element)) {
       const item = context.names.fresh()
       const sorted = context.fill`list_sort(list_transform($1, lambda ${item}: {'k': ${comparisonKey(element, item, context.names)}, 'v': ${item}}))`
       return context.fill`CASE WHEN list_position($1, NULL) IS NULL THEN ${sorted}[${integer(name === 'min' ? 1 : -1)}].v END`
@@ -45,7 +45,7 @@ function arrayJoin(context: RenderContext): Sql {
 
 /** Equality of elements where DuckDB's own would tell equal ones apart. */
 function withKeys(plain: Template, keyed: (context: RenderContext) => Sql): (context: RenderContext) => Sql {
-  return (context) => (needsKey(elementOf(context)) ? keyed(context) : context.fill`${plain}`)
+  return (context) => (needsComparisonKey(elementOf(context)) ? keyed(context) : context.fill`${plain}`)
 }
 
 function firstOfEach(context: RenderContext, list = context.value(0)): Sql {
@@ -95,7 +95,8 @@ const sequenceByKeys = (context: RenderContext): Sql =>
 /** The place of the first element that `=` says is the value. */
 function position(context: RenderContext): Sql {
   const element = elementOf(context)
-  const plain = !isFloating(element) && !needsKey(element) && element.kind !== 'row' && element.kind !== 'array'
+  const plain =
+    !isFloating(element) && !needsComparisonKey(element) && element.kind !== 'row' && element.kind !== 'array'
   const [list, value] = [context.value(0), context.value(1)]
   const item = context.names.fresh()
   const found = plain
@@ -106,7 +107,7 @@ function position(context: RenderContext): Sql {
 
 function contains(context: RenderContext): Sql {
   const element = elementOf(context)
-  if (!isFloating(element) && !needsKey(element) && element.kind !== 'row' && element.kind !== 'array') {
+  if (!isFloating(element) && !needsComparisonKey(element) && element.kind !== 'row' && element.kind !== 'array') {
     return context.fill`q_contains($1, $2)`
   }
   const item = context.names.fresh()
@@ -166,7 +167,7 @@ const zips = [2, 3, 4, 5].map((count) => {
 })
 
 function sorted(context: RenderContext, element: SqlType): Sql {
-  if (!needsKey(element)) return context.fill`q_array_sort($1)`
+  if (!needsComparisonKey(element)) return context.fill`q_array_sort($1)`
   const item = context.names.fresh()
   const pair = context.names.fresh()
   const keyed = sql`{'n': ${item} IS NULL, 'k': ${comparisonKey(element, item, context.names)}, 'v': ${item}}`

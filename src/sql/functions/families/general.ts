@@ -4,7 +4,7 @@ import { isFine, isTypedNull, typedNull } from '../../types/duckdb-representatio
 import { isFloating, VARCHAR, type SqlType } from '../../types/sql-type.ts'
 import { typeName } from '../../types/type-text.ts'
 import { textOf } from '../casts.ts'
-import { comparisonKey, needsKey } from '../comparison.ts'
+import { comparisonKey, needsComparisonKey } from '../comparison.ts'
 import { isNested, nestedExtreme } from '../extremes.ts'
 import { bindName } from '../fill-template.ts'
 import { GROWING, PARTIAL, named, scalar, type FunctionDefinition } from '../function-definition.ts'
@@ -24,7 +24,8 @@ function extreme(context: RenderContext, name: 'greatest' | 'least'): Sql {
     values.map((value) => sql`${value} IS NULL`),
     ' OR ',
   )
-  if (!needsKey(type)) return sql`CASE WHEN ${anyNull} THEN NULL ELSE ${code(name)}(${joined(values, ', ')}) END`
+  if (!needsComparisonKey(type))
+    return sql`CASE WHEN ${anyNull} THEN NULL ELSE ${code(name)}(${joined(values, ', ')}) END`
   const pairs = values.map((value) => sql`{'k': ${comparisonKey(type, value, context.names)}, 'v': ${value}}`)
   return sql`CASE WHEN ${anyNull} THEN NULL ELSE (list_sort([${joined(pairs, ', ')}], ${literal(name === 'greatest' ? 'DESC' : 'ASC')})[1]).v END`
 }

@@ -116,7 +116,7 @@ const blob = (name: string, call: (bytes: Uint8Array) => Uint8Array): ScalarFunc
   call,
 })
 
-export const binaryFunctions: readonly ScalarFunction[] = [
+export const binaryScripts: readonly ScalarFunction[] = [
   blob('u_reverse_bytes', (bytes) => bytes.toReversed()),
   blob('u_sha512', (bytes) => new Uint8Array(createHash('sha512').update(bytes).digest())),
   blob('u_xxhash64', (bytes) => bigEndian(xxhash64(bytes))),

@@ -34,7 +34,7 @@ function end(sum: string): Uint8Array {
   return new Uint8Array(bytes)
 }
 
-export const checksumFunctions: readonly ScalarFunction[] = [
+export const checksumScripts: readonly ScalarFunction[] = [
   { name: 'u_checksum_long', parameters: ['BIGINT'], returns: 'BIGINT', call: ofLong },
   { name: 'u_checksum_double', parameters: ['DOUBLE'], returns: 'BIGINT', call: ofDouble },
   { name: 'u_checksum_real', parameters: ['DOUBLE'], returns: 'BIGINT', call: ofReal },

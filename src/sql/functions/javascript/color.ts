@@ -64,7 +64,7 @@ function bar(share: number, width: bigint, low: bigint, high: bigint): string {
   return out === '' ? ' '.repeat(length) : `${out}\u001b[0m${' '.repeat(length - count)}`
 }
 
-export const colorFunctions: readonly ScalarFunction[] = [
+export const colorScripts: readonly ScalarFunction[] = [
   { name: 'u_color', parameters: ['VARCHAR'], returns: 'BIGINT', call: color },
   { name: 'u_rgb', parameters: ['BIGINT', 'BIGINT', 'BIGINT'], returns: 'BIGINT', call: rgb },
   { name: 'u_color_between', parameters: ['DOUBLE', 'BIGINT', 'BIGINT'], returns: 'BIGINT', call: between },

@@ -130,7 +130,7 @@ function parseDatetime(text: string, format: string): string {
   return `${micros(fields)} 0 ${itsZone}`
 }
 
-export const datetimeFunctions: readonly ScalarFunction[] = [
+export const datetimeScripts: readonly ScalarFunction[] = [
   { name: 'u_text_to_date', parameters: ['VARCHAR'], returns: 'BIGINT', call: date },
   { name: 'u_text_to_timestamp', parameters: ['VARCHAR', 'BIGINT'], returns: 'BIGINT', call: timestampMicros },
   { name: 'u_text_to_timestamp_fine', parameters: ['VARCHAR', 'BIGINT'], returns: 'VARCHAR', call: timestampFine },

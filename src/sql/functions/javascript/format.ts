@@ -227,6 +227,6 @@ function foldedHash(value: bigint): number {
   return Number(BigInt.asIntN(32, bits ^ (bits >> 32n)))
 }
 
-export const formatFunctions: readonly ScalarFunction[] = [
+export const formatScripts: readonly ScalarFunction[] = [
   { name: 'u_format', parameters: ['VARCHAR', 'VARCHAR'], returns: 'VARCHAR', call: format },
 ]

@@ -3,7 +3,7 @@ import { SqlFailure, type ScalarFunction } from './scalar-function.ts'
 import { documentFrom, documentOf, itemsAt, scalarOf, variablesOf, type Variables } from './sql-json.ts'
 
 /** A column of JSON_TABLE as the analyser hands it over; `at` is its place in a row. */
-export type TableColumn =
+export type JsonTableValue =
   | { readonly at: number; readonly kind: 'ordinality' }
   | {
       readonly at: number
@@ -18,7 +18,7 @@ export type TableColumn =
 /** The rows of a path: its columns, and what stands below it. */
 export interface TablePath {
   readonly path: string
-  readonly columns: readonly TableColumn[]
+  readonly columns: readonly JsonTableValue[]
   readonly below: TableBelow | undefined
   /** A row without rows below stays. */
   readonly outer: boolean
@@ -87,7 +87,7 @@ function rowsBelow(below: TableBelow, item: JsonValue, find: Find, variables: Va
   }
 }
 
-function cellOf(column: TableColumn, item: JsonValue, index: number, variables: Variables): string | null {
+function cellOf(column: JsonTableValue, item: JsonValue, index: number, variables: Variables): string | null {
   switch (column.kind) {
     case 'ordinality':
       return String(index + 1)
@@ -98,6 +98,6 @@ function cellOf(column: TableColumn, item: JsonValue, index: number, variables: 
   }
 }
 
-export const jsonTableFunctions: readonly ScalarFunction[] = [
+export const jsonTableScripts: readonly ScalarFunction[] = [
   { name: 'u_json_table', parameters: ['VARCHAR', 'VARCHAR', 'VARCHAR'], returns: 'VARCHAR[]', call: jsonTable },
 ]

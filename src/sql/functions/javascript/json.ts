@@ -118,7 +118,7 @@ function isScalar(text: string): boolean {
   return !isContainer(value)
 }
 
-export const jsonFunctions: readonly ScalarFunction[] = [
+export const jsonScripts: readonly ScalarFunction[] = [
   { name: 'u_json_parse', parameters: ['VARCHAR'], returns: 'VARCHAR', call: parseJson },
   { name: 'u_json_quote', parameters: ['VARCHAR'], returns: 'VARCHAR', call: quoteJson },
   { name: 'u_json_extract', parameters: ['VARCHAR', 'VARCHAR'], returns: 'VARCHAR', call: extract },

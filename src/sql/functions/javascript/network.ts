@@ -76,7 +76,7 @@ function cidrContains(cidr: string, address: Uint8Array): boolean {
   return true
 }
 
-export const networkFunctions: readonly ScalarFunction[] = [
+export const networkScripts: readonly ScalarFunction[] = [
   { name: 'u_ip_parse', parameters: ['VARCHAR'], returns: 'BLOB', call: parse },
   { name: 'u_ip_from_binary', parameters: ['BLOB'], returns: 'BLOB', call: fromBinary },
   { name: 'u_ip_text', parameters: ['BLOB'], returns: 'VARCHAR', call: textOf },

@@ -104,7 +104,7 @@ function gaps(text: string, pattern: string): string[] {
   return [...parts, text.slice(last)]
 }
 
-export const regexpFunctions: readonly ScalarFunction[] = [
+export const regexpScripts: readonly ScalarFunction[] = [
   {
     name: 'u_rx_like',
     parameters: ['VARCHAR', 'VARCHAR'],

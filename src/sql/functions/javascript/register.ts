@@ -18,7 +18,7 @@ import {
 } from '@duckdb/node-api'
 import { setupStatements } from '../engine-setup.ts'
 import { registeredName } from '../macros/javascript-macros.ts'
-import { scalarFunctions } from './all.ts'
+import { engineScripts } from './all.ts'
 import { SqlFailure, type ScalarFunction, type ScalarTypeName, type ScalarValue } from './scalar-function.ts'
 import { Signal } from '../../../shared/quipu-error.ts'
 
@@ -54,7 +54,7 @@ function keepByteOrderMarks(): void {
 export default async function registerAll(connection: DuckDBConnection): Promise<void> {
   keepByteOrderMarks()
   registerRaise(connection)
-  for (const definition of scalarFunctions) connection.registerScalarFunction(wrap(definition))
+  for (const definition of engineScripts) connection.registerScalarFunction(wrap(definition))
   await connection.run(setupStatements())
 }
 

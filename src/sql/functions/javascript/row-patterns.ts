@@ -200,6 +200,6 @@ function matchRows(masks: string, program: string, values: string): string[] {
   )
 }
 
-export const rowPatternFunctions: readonly ScalarFunction[] = [
+export const rowPatternScripts: readonly ScalarFunction[] = [
   { name: 'u_match_rows', parameters: ['VARCHAR', 'VARCHAR', 'VARCHAR'], returns: 'VARCHAR[]', call: matchRows },
 ]

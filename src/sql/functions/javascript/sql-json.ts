@@ -173,7 +173,7 @@ function object(parts: readonly (string | null)[], unique: boolean): string {
   return `{${sorted.map(([name, member]) => `${quoteJson(name)}:${member ?? 'null'}`).join(',')}}`
 }
 
-export const sqlJsonFunctions: readonly ScalarFunction[] = [
+export const sqlJsonScripts: readonly ScalarFunction[] = [
   { name: 'u_json_exists', parameters: ['VARCHAR', 'VARCHAR', 'VARCHAR', 'VARCHAR'], returns: 'BOOLEAN', call: exists },
   {
     name: 'u_json_value',

@@ -137,7 +137,7 @@ const three = (name: string, call: (a: number, b: number, c: number) => number):
   call,
 })
 
-export const statisticsFunctions: readonly ScalarFunction[] = [
+export const statisticsScripts: readonly ScalarFunction[] = [
   three('u_normal_cdf', normalCdf),
   three('u_inverse_normal_cdf', inverseNormal),
   three('u_beta_cdf', beta),

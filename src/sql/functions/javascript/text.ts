@@ -76,7 +76,7 @@ function wordStem(word: string, language: string): string {
   return stem(word)
 }
 
-export const textFunctions: readonly ScalarFunction[] = [
+export const textScripts: readonly ScalarFunction[] = [
   {
     name: 'u_reverse',
     parameters: ['VARCHAR'],

@@ -60,7 +60,7 @@ function decode(text: string): string {
   return decoded(text.replaceAll('+', ' '))
 }
 
-export const urlFunctions: readonly ScalarFunction[] = [
+export const urlScripts: readonly ScalarFunction[] = [
   { name: 'u_url_part', parameters: ['VARCHAR', 'VARCHAR'], returns: 'VARCHAR', call: part },
   { name: 'u_url_parameter', parameters: ['VARCHAR', 'VARCHAR'], returns: 'VARCHAR', call: parameter },
   { name: 'u_url_decode', parameters: ['VARCHAR'], returns: 'VARCHAR', call: decode },

@@ -1,4 +1,4 @@
-import { scalarFunctions } from '../javascript/all.ts'
+import { engineScripts } from '../javascript/all.ts'
 import { macro, type Macro } from './macro.ts'
 
 /** The name under which a function written in JavaScript is registered; what calls it calls the macro `u_…`. */
@@ -13,7 +13,7 @@ export function registeredName(name: string): string {
  */
 export const javascriptMacros: readonly Macro[] = [
   macro('u_raise(m)', `j_nothing(CAST(j_raise(m) AS INTEGER))`),
-  ...scalarFunctions.map(({ name, parameters }) => {
+  ...engineScripts.map(({ name, parameters }) => {
     const names = parameters.map((_, i) => `a${i}`).join(', ')
     return macro(`${name}(${names})`, `list_extract([${registeredName(name)}(${names})], 1)`)
   }),

@@ -4,7 +4,7 @@ import type { QueryEvent } from '../../../../src/coordinator/query/events.ts'
 import { evolve, foldQuery } from '../../../../src/coordinator/query/evolve.ts'
 import { Ends } from '../../../../src/coordinator/query/execution/ends.ts'
 import { Ended } from '../../../../src/coordinator/query/execution/ongoing-work.ts'
-import type { Step } from '../../../../src/coordinator/query/query-aggregate.ts'
+import type { QueryStep } from '../../../../src/coordinator/query/query-aggregate.ts'
 import { Fenced, LogUnavailable, TooLarge } from '../../../../src/events/event-log.ts'
 import type { TaskStats } from '../../../../src/execution/api/task.ts'
 import { EngineError, failureOf } from '../../../../src/shared/engine-error.ts'
@@ -41,7 +41,7 @@ function endsOf(before: readonly QueryEvent[]) {
         return state
       },
     },
-    record(steps: readonly Step[]) {
+    record(steps: readonly QueryStep[]) {
       const events: QueryEvent[] = []
       let next = state
       for (const step of steps)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { formatFunctions } from '../../../../src/sql/functions/javascript/format.ts'
+import { formatScripts } from '../../../../src/sql/functions/javascript/format.ts'
 
-const format = formatFunctions[0]!.call as unknown as (pattern: string, values: string) => string
+const format = formatScripts[0]!.call as unknown as (pattern: string, values: string) => string
 const values = JSON.stringify([
   { k: 'integer', v: '-1234567' },
   { k: 'double', v: '3.14159' },

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { scalarFunctions } from '../../../../src/sql/functions/javascript/all.ts'
+import { engineScripts } from '../../../../src/sql/functions/javascript/all.ts'
 import type {
   ScalarFunction,
   ScalarTypeName,
@@ -45,7 +45,7 @@ function shown(value: ScalarValue): string {
   return String(value ?? null)
 }
 
-const functions = scalarFunctions.filter(
+const functions = engineScripts.filter(
   ({ parameters, volatile }) => volatile !== true && parameters.some((type) => type.startsWith('VARCHAR')),
 )
 
