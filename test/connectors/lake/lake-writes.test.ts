@@ -166,9 +166,7 @@ describe('a lake of plain files', () => {
         return { kind, schema: 's', table: name, columns: [column('i', 'bigint')], replace: false }
       }
       for (const name of ['a'.repeat(201), 'é'.repeat(101), '/'.repeat(67), '\u{1f600}'.repeat(51)]) {
-        const prepared = writer
-          .begin('20260101_000000_00000_00001', changeOf(name))
-          .then((target) => writer.prepare(target, []))
+        const prepared = writer.begin(writes.nextQuery(), changeOf(name)).then((target) => writer.prepare(target, []))
         await expect(prepared, name).rejects.toMatchObject({ errorName: 'NOT_SUPPORTED' })
       }
     },
