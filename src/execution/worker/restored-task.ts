@@ -14,7 +14,7 @@ export function restoreTask(deps: TaskDeps, stored: StoredTask): WorkerTask {
   const { taskId, lines, firstPresent } = stored
   const output = new TaskOutput(deps, taskId)
   const { buffer } = output
-  const version = deps.nextVersion()
+  const version = deps.news.next()
   let heartbeatAt = clock.now()
   let instanceId = ''
   let attempt = 0
@@ -85,6 +85,7 @@ export function restoreTask(deps: TaskDeps, stored: StoredTask): WorkerTask {
     waitForPage: () => Promise.resolve(),
     acknowledge: (before) => output.acknowledge(before),
     send: () => buffer.send(),
+    isSent: () => false,
     keep: () => {},
     drop: () => output.drop(),
   }

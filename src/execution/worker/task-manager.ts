@@ -79,6 +79,13 @@ export interface TaskManager extends Service {
   usage(): { readonly tasks: number; readonly running: number; readonly pageBytes: number }
 }
 
+interface DeletedTask {
+  readonly status: TaskStatus
+  readonly at: number
+  /** An answer told its end: it is no news. */
+  readonly told: boolean
+}
+
 export function createTaskManager(options: TaskManagerOptions): TaskManager {
   return new Tasks(options)
 }
@@ -91,7 +98,7 @@ class Tasks implements TaskManager {
   readonly #news: TaskNews
   readonly #deps: TaskDeps
   readonly #tasks = new Map<TaskId, WorkerTask>()
-  readonly #deleted = new Map<TaskId, { readonly status: TaskStatus; readonly at: number }>()
+  readonly #deleted = new Map<TaskId, DeletedTask>()
   #heardAt: number
   #draining = false
   #timer: NodeJS.Timeout | undefined
@@ -122,7 +129,7 @@ class Tasks implements TaskManager {
         flushMs: FLUSH_MS,
         holdMs: HOLD_MS,
       },
-      nextVersion: () => this.#news.next(),
+      news: this.#news,
       onEvent: (event) => options.onEvent?.(event),
     }
   }
@@ -158,7 +165,8 @@ class Tasks implements TaskManager {
     this.#tasks.delete(taskId)
     const last = task.status(Infinity)
     const status: TaskStatus = { ...last, bufferState: 'FINISHED', deleted: true, version: this.#news.next() }
-    this.#deleted.set(taskId, { status, at: this.#clock.monotonicMs() })
+    this.#deleted.set(taskId, { status, at: this.#clock.monotonicMs(), told: task.isSent() })
+    if (!task.isSent()) this.#news.wake()
     await task
       .drop()
       .catch((error: unknown) => this.#deps.onEvent({ type: 'failedOutside', what: `pages of ${taskId}`, error }))
@@ -172,10 +180,10 @@ class Tasks implements TaskManager {
   statuses(since?: number): readonly TaskStatus[] {
     const changed: TaskStatus[] = []
     for (const task of this.#tasks.values()) {
-      if (since === undefined || task.version() > since) changed.push(task.status(since))
+      if (since === undefined || (task.version() > since && !task.isSent())) changed.push(task.status(since))
     }
-    for (const { status } of this.#deleted.values())
-      if (since === undefined || status.version > since) changed.push(status)
+    for (const { status, told } of this.#deleted.values())
+      if (since === undefined || (status.version > since && !told)) changed.push(status)
     return changed
   }
 

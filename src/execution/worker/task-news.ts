@@ -13,16 +13,17 @@ export class TaskNews {
   }
 
   next(): number {
-    this.#version++
-    if (this.#waiting.size > 0) {
-      // All that changes in one turn is told in one answer.
-      const woken = [...this.#waiting]
-      this.#waiting.clear()
-      setImmediate(() => {
-        for (const resolve of woken) resolve()
-      })
-    }
-    return this.#version
+    return ++this.#version
+  }
+
+  /** Tells who waits; all that changes in one turn is told in one answer. */
+  wake(): void {
+    if (this.#waiting.size === 0) return
+    const woken = [...this.#waiting]
+    this.#waiting.clear()
+    setImmediate(() => {
+      for (const resolve of woken) resolve()
+    })
   }
 
   /** Resolves once there is something newer than `since`, or the time is over. */

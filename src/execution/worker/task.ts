@@ -21,6 +21,7 @@ import { addPipelines } from './pipelines.ts'
 import type { PageStore } from './page-store.ts'
 import type { PageSink } from './page-writer.ts'
 import { taskStats } from './task-figures.ts'
+import type { TaskNews } from './task-news.ts'
 import { TaskOutput } from './task-output.ts'
 import { runWrite, type Written } from './write-run.ts'
 import { lostFailure, wireFailure } from './wire-failure.ts'
@@ -34,8 +35,7 @@ export interface TaskDeps {
   /** Asked before and while a table is written. */
   readonly diskSpace: (folder: string) => Promise<DiskSpace>
   readonly limits: BatchLimits & { readonly batchBytes: number }
-  /** The worker's next version: every change that a coordinator may want to know has one. */
-  nextVersion(): number
+  readonly news: Pick<TaskNews, 'next' | 'wake'>
   onEvent(event: WorkerEvent): void
 }
 
@@ -64,6 +64,8 @@ export interface WorkerTask {
   acknowledge(before: number): Promise<void>
   /** An answer tells all of it: its end, and the bytes of its pages. */
   send(): void
+  /** No news are told of it any more. */
+  isSent(): boolean
   /** Somebody will come back for it: a restart of the worker serves what it has. */
   keep(): void
   /** Removes all pages and ends the output; a live task is canceled first. */
@@ -113,6 +115,9 @@ class Task implements WorkerTask {
   #failedBatch: number | undefined
   #heartbeatAt: number
   #version: number
+  /** The answer of a small task's POST waits for its end, and is to tell it: nobody is told sooner. */
+  #quiet: boolean
+  #sent = false
 
   constructor(deps: TaskDeps, taskId: TaskId, first: TaskUpdate) {
     const { clock, pages } = deps
@@ -125,7 +130,9 @@ class Task implements WorkerTask {
     this.#heartbeatAt = this.#createdAt
     this.#output = new TaskOutput(deps, taskId)
     this.#skipped = new Set(first.doneBatches ?? [])
-    this.#version = deps.nextVersion()
+    this.#version = deps.news.next()
+    this.#quiet = first.fragment.estimate.small
+    if (!this.#quiet) deps.news.wake()
     this.ended = new Promise<TaskState>((resolve) => (this.#resolveEnded = resolve))
     pages.begin(taskId, {
       type: 'task',
@@ -191,11 +198,19 @@ class Task implements WorkerTask {
   }
 
   send(): void {
+    this.#sent = true
     this.#output.buffer.send()
+  }
+
+  isSent(): boolean {
+    return this.#sent
   }
 
   keep(): void {
     this.#deps.pages.keep(this.taskId)
+    if (!this.#quiet) return
+    this.#quiet = false
+    this.#deps.news.wake()
   }
 
   async drop(): Promise<void> {
@@ -335,7 +350,8 @@ class Task implements WorkerTask {
 
   // --- what it tells -----------------------------------------------------------------------------------------------
   #changed(): number {
-    this.#version = this.#deps.nextVersion()
+    this.#version = this.#deps.news.next()
+    if (!this.#quiet) this.#deps.news.wake()
     return this.#version
   }
 

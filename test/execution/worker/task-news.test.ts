@@ -20,7 +20,9 @@ describe('news of tasks', () => {
     const news = new TaskNews(100)
     const seen = news.wait(100, LONG_MS).then(() => news.version)
     news.next()
+    news.wake()
     news.next()
+    news.wake()
     expect(await seen).toBe(102)
   })
 

@@ -191,7 +191,8 @@ describe('a task', () => {
       failedBatch: 0,
       failure: { errorName: 'CATALOG_NOT_AVAILABLE', errorType: 'INTERNAL_ERROR' },
     })
-    const late = await worker.run(worker.nextTaskId(), { ...update, remainingMillis: 0 })
+    const endless = await updateFor([], 'SELECT count(*) AS c0 FROM range(10000000) a, range(10000000) b', 1)
+    const late = await worker.run(worker.nextTaskId(), { ...endless, remainingMillis: 0 })
     expect(late).toMatchObject({ state: 'FAILED', failure: { errorName: 'EXCEEDED_TIME_LIMIT' } })
   })
 

@@ -167,7 +167,8 @@ describe('the task resource', () => {
 
   it('tells of a task that failed', async () => {
     const taskId = worker.nextTaskId()
-    const update = { ...(await nation()), remainingMillis: 0 }
+    const endless = await updateFor([], 'SELECT count(*) AS c0 FROM range(10000000) a, range(10000000) b', 1)
+    const update = { ...endless, remainingMillis: 0 }
     const info = await (await worker.call('POST', `/v1/task/${taskId}`, { body: update })).json()
     expect(info).toMatchObject({
       state: 'FAILED',
@@ -208,6 +209,23 @@ describe('the task resource', () => {
     }
     const count = worker.tasks.get(taskId as never)!.status().pages.length
     expect(tokens).toEqual(Array.from({ length: count }, (_, token) => token))
+  })
+
+  it('has no news of a task whose answer told its end, and wakes nobody for it', async () => {
+    const all = await worker.call('GET', '/v1/task?since=')
+    const version = all.headers.get('x-engine-task-version')!
+    const taskId = worker.nextTaskId()
+    const posted = { body: await nation(), headers: statusHeaders }
+    const answer = await worker.call('POST', `/v1/task/${taskId}`, posted)
+    const { state } = (await answer.json()) as TaskStatus
+    const told = (await (await worker.call('GET', `/v1/task?since=${version}`)).json()) as TaskStatus[]
+    // On a slow machine the end came after the answer, and is news.
+    expect(told.map((status) => status.taskId)).toEqual(state === 'FINISHED' ? [] : [taskId])
+    await worker.call('DELETE', '/v1/task', { body: { taskIds: [taskId] } })
+    const after = (await (await worker.call('GET', `/v1/task?since=${version}`)).json()) as TaskStatus[]
+    expect(after.map((status) => status.taskId)).toEqual(state === 'FINISHED' ? [] : [taskId])
+    const every = (await (await worker.call('GET', '/v1/task?since=')).json()) as TaskStatus[]
+    expect(every.find((status) => status.taskId === taskId)).toMatchObject({ deleted: true })
   })
 
   it('refuses a lower epoch before any effect, also after a restart', async () => {
