@@ -42,7 +42,7 @@ const ROOT = /^(root|0)(:|$)/
  * could not read what is configured; then it says why.
  * @param before done as root when it is sure that this process becomes that user; gives groups that it needs then
  * @returns whose it is now; undefined where nothing changed
- * @throws ExitError 64 when it cannot be the user that was asked for
+ * @throws ExitError 64 when it cannot be the user that was asked for, or its folders cannot be given to that user
  */
 export async function leaveRoot(
   config: Config,
@@ -64,9 +64,10 @@ export async function leaveRoot(
   try {
     await handOver(config, user)
   } catch (error) {
-    if (config.runAs !== undefined) throw refusal(config.runAs, (error as Error).message)
-    tell(`Runs as root: ${(error as Error).message}`)
-    return undefined
+    // Who lived in the folder could otherwise have the next start, and its engines, stay root.
+    const why = (error as Error).message
+    if (config.runAs !== undefined) throw refusal(config.runAs, why)
+    throw new ExitError(exitCodes.configuration, `Cannot become user ${user.name}: ${why} (--run-as root stays root)`)
   }
   becomeUser(user, await before(user))
   return user

@@ -188,8 +188,11 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
   it('gives away no folder of others', async () => {
     mkdirSync(data)
     writeFileSync(join(data, 'something'), 'else')
-    const { code } = await start(['--run-as', 'nobody']).exit
-    expect(code).toBe(64)
+    for (const args of [['--run-as', 'nobody'], []]) {
+      const { code, stderr } = await start(args).exit
+      expect({ args, code, stderr }).toMatchObject({ code: 64, stderr: expect.stringMatching(/^quipu: [^\n]+\n$/) })
+      expect(stderr).toContain("holds other things than Quipu's: choose another folder")
+    }
     expect(owners()).toEqual([0])
   })
 
@@ -257,10 +260,10 @@ describe.runIf(process.getuid?.() === 0)('started as root', { timeout: 240_000 }
       stderr: `quipu: --run-as nobody: ${line}\n`,
     })
     expect(owners(tables)).toEqual([0])
-    const root = start(['--tables-dir', tables])
-    await root.url
-    expect(root.stderr()).toContain(`Runs as root: user ${user.name} cannot write ${tables} (--tables-dir)`)
-    await stop(root)
+    expect(await start(['--tables-dir', tables]).exit).toMatchObject({
+      code: 64,
+      stderr: `quipu: Cannot become user ${user.name}: ${line.replace('nobody', user.name)} (--run-as root stays root)\n`,
+    })
   })
 
   it('is whom the folder of tables belongs to where nothing else says', async () => {
