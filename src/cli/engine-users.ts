@@ -17,6 +17,9 @@ import { withRightsOf, type PosixUser } from '../supervisor/posix-user.ts'
 import { ENGINE_MODULE } from '../sql/engine-module-url.ts'
 import { lakesOf, memoryFolders } from './lakes-of.ts'
 
+/** Besides four for each of the machine's cores, of which DuckDB takes one: Node takes about 25 with its pools. */
+const TASKS_OF_AN_ENGINE = 256
+
 /** Engines that get users of their own. */
 export interface ApartEngines {
   readonly launch: EngineLaunch
@@ -61,6 +64,7 @@ export async function launchApart(
   const launch = launchEngines({
     ids,
     folders: folders.map(enginesFolder),
+    tasks: TASKS_OF_AN_ENGINE + 4 * availableParallelism(),
     program: ENGINE_PROGRAM.href,
     functionsModule: ENGINE_MODULE,
   })

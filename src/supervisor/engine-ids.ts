@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readFileSync, realpathSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 
 /** Numbers of users and groups that engines get where the start was root's. None has a name, a password or a home. */
 export interface EngineIds {
@@ -25,7 +25,8 @@ const RANGES: readonly Range[] = [
 ]
 
 /**
- * The ids of a start on a data folder: the same at every start, others for another folder and for a stand-by.
+ * The ids of a start on a data folder: the same at every start, others for another folder and for a stand-by, and never those
+ * of a start that lives: where few numbers are, two folders may be meant for the same.
  * @param use.tablesDir its group is the gate when it is one already: other machines may share the folder
  * @returns undefined where the system has no room for them
  */
@@ -40,7 +41,10 @@ export function engineIds(use: {
   if (range === undefined || use.processes * use.slots > range.block) return undefined
   const middle = (range.from + range.to) / 2
   const blocks = Math.floor((middle - range.from) / range.block)
-  const chosen = hash(`${realOf(use.dataDir)}${use.standby ? '\nstand-by' : ''}`) % blocks
+  const meant = hash(`${realOf(use.dataDir)}${use.standby ? '\nstand-by' : ''}`) % blocks
+  const taken = new Set(groupsOfLiveStarts().map((id) => Math.floor((id - range.from) / range.block)))
+  const chosen = Array.from({ length: blocks }, (_, index) => (meant + index) % blocks).find((one) => !taken.has(one))
+  if (chosen === undefined) return undefined
   const shared = statSync(use.tablesDir, { throwIfNoEntry: false })?.gid
   return {
     gate:
@@ -65,6 +69,23 @@ export function groupsOfParents(ids: EngineIds, processes: number): number[] {
 /** Whether a group is one that only engines and their parents have. */
 export function isEngineGroup(gid: number): boolean {
   return RANGES.some(({ from, to }) => gid >= from && gid < to)
+}
+
+/** Those that parents of engines have, whoever they are; what engines left running has no parent any more. */
+function groupsOfLiveStarts(): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => {
+      try {
+        const status = readFileSync(`/proc/${name}/status`, 'latin1')
+        if (/^State:\t[ZX]/m.test(status)) return []
+        const user = Number(/^Uid:\t(\d+)/m.exec(status)?.[1])
+        const groups = /^Groups:\t(.*)$/m.exec(status)?.[1] ?? ''
+        return isEngineGroup(user) ? [] : groups.trim().split(' ').map(Number).filter(isEngineGroup)
+      } catch {
+        return []
+      }
+    })
 }
 
 /** In a container not every number may be one of a user. */

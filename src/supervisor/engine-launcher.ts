@@ -8,6 +8,7 @@
  * - A slot's engine has a user and a group that no other has. It gets in by its worker's folders: `engines/<slot>` (2750: FIFOs
  *   and the socket of its channel, not to be changed by it), `own` in it and `spill/<slot>` (2770). The gate, a group of all
  *   engines, opens the folders above and the tables of `memory`, for reading. Nothing else of the data folder is its.
+ * - Processes and threads that run as its user are bounded.
  * - It writes tables into `own`; its parent copies them, from opened files that are that user's (`engine/staged-files.ts`).
  * - When a slot's engine ends, all that runs as its user is killed before anybody is told: nothing outlives it.
  * - It ends with the channel to the supervisor, and takes all engines with it. Signals for the others pass it by.
@@ -26,7 +27,10 @@ interface Slot {
 
 const ENTRY = fileURLToPath(new URL('./engine-entry.js', import.meta.url))
 // As in execution/engine/spawned-engine.ts: first to go when memory ends, and a limit under which malloc fails instead.
-const SHELL = 'echo 1000 2>/dev/null >/proc/self/oom_score_adj; ulimit -d "$0" 2>/dev/null; exec "$@"'
+// Processes of one user are bounded when it forks: by -u of bash, -p of dash and busybox.
+const SHELL =
+  'echo 1000 2>/dev/null >/proc/self/oom_score_adj; ulimit -d "$0" 2>/dev/null; ' +
+  '{ ( ulimit -u "$1" ) && ulimit -u "$1" || ulimit -p "$1"; } 2>/dev/null; shift; exec "$@"'
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const LAST_WORDS = 2_000
 const MOST_KILOBYTES = 2 ** 40
@@ -95,12 +99,16 @@ function start(asked: Extract<ToLauncher, { do: 'start' }>): void {
   // What a start before this one may have left.
   void (before?.gone ?? killAllOf(id)).then(() => {
     if (slot.killed) return ended()
-    const child = spawn('/bin/sh', ['-c', SHELL, String(asked.dataKilobytes), ...commandOf(id, asked)], {
-      stdio: ['ignore', 'ignore', 'pipe'],
-      env: { PATH, UV_THREADPOOL_SIZE: '16' },
-      cwd: '/',
-      detached: true,
-    })
+    const child = spawn(
+      '/bin/sh',
+      ['-c', SHELL, String(asked.dataKilobytes), String(plan.tasks), ...commandOf(id, asked)],
+      {
+        stdio: ['ignore', 'ignore', 'pipe'],
+        env: { PATH, UV_THREADPOOL_SIZE: '16' },
+        cwd: '/',
+        detached: true,
+      },
+    )
     slot.child = child
     child.stderr.setEncoding('latin1').on('data', (text: string) => (words = (words + text).slice(-LAST_WORDS)))
     child.stderr.on('error', () => {})

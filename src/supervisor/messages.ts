@@ -57,6 +57,8 @@ export interface LauncherPlan {
   readonly ids: EngineIds
   /** Where the slots of each process lie, absolute, without trailing slash. */
   readonly folders: readonly string[]
+  /** Processes and threads that may run as one engine's user. */
+  readonly tasks: number
   /** File URL of the engine's program. */
   readonly program: string
   /** File URL of the module that the engine loads. */

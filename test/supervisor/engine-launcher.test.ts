@@ -1,3 +1,4 @@
+import { spawn, type ChildProcess } from 'node:child_process'
 import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -62,6 +63,30 @@ describe('users of engines', () => {
   })
 })
 
+describe.runIf(process.getuid?.() === 0)('users of engines that live', () => {
+  it('are nobody else’s, even where two folders would have the same', async () => {
+    const ids = idsOf(home)
+    const as = (user: number, group: number): ChildProcess =>
+      spawn('setpriv', [`--reuid=${user}`, `--regid=${user}`, `--groups=${group}`, 'sleep', '600'], { stdio: 'ignore' })
+    const isUser = (child: ChildProcess, user: number) =>
+      waitUntil('it is that user', () => usersOf(child.pid!).uids[0] === user)
+    const parent = as(65_534, idOfSlot(ids, 1, 2))
+    const engine = as(idOfSlot(ids, 0, 0), ids.gate)
+    try {
+      await Promise.all([isUser(parent, 65_534), isUser(engine, idOfSlot(ids, 0, 0))])
+      const other = idsOf(home)
+      expect(Math.abs(other.first - ids.first)).toBeGreaterThanOrEqual(512)
+      expect(other.gate).toBe(ids.gate)
+      parent.kill('SIGKILL')
+      // What is left of an engine has no parent: its users are the next start's, which ends it.
+      await waitUntil('the parent is gone', () => !isAlive(parent.pid!))
+      expect(idsOf(home)).toEqual(ids)
+    } finally {
+      for (const child of [parent, engine]) child.kill('SIGKILL')
+    }
+  })
+})
+
 describe.runIf(process.getuid?.() === 0)('the launcher', () => {
   function launcher(text = `process.stderr.write('at work'); setInterval(() => {}, 1000)`): EngineLaunch {
     const program = join(home, 'program.mjs')
@@ -69,6 +94,7 @@ describe.runIf(process.getuid?.() === 0)('the launcher', () => {
     launch = launchEngines({
       ids: idsOf(home),
       folders: [join(home, 'a'), join(home, 'b')],
+      tasks: 64,
       program: pathToFileURL(program).href,
       functionsModule: '',
     })
@@ -155,6 +181,23 @@ describe.runIf(process.getuid?.() === 0)('the launcher', () => {
     stop()
     await gone
     expect(isAlive(c)).toBe(false)
+  })
+
+  it('gives what runs as a slot’s user no more than so many processes', async () => {
+    const { ask, plan } = launcher(
+      `import { spawn } from 'node:child_process'
+       let failed = 0
+       for (let i = 0; i < 100; i++) {
+         try { spawn('/bin/sleep', ['600'], { stdio: 'ignore' }).on('error', () => failed++) } catch { failed++ }
+       }
+       setTimeout(() => { process.stderr.write(failed + ' failed'); process.exit() }, 1)`,
+    )
+    const tell = (message: EngineTold) => void told.push(message)
+    ask(0, start(0, 1), tell)
+    await ended(1)
+    const words = told.map((one) => (one.type === 'ended' ? one.words : '')).join('')
+    expect(Number(/(\d+) failed/.exec(words)?.[1])).toBeGreaterThanOrEqual(100 - plan.tasks)
+    expect(processesOf(idOfSlot(plan.ids, 0, 0))).toEqual([])
   })
 
   it.each(['STOP', 'KILL'])('ends what defends itself with SIG%s', async (name) => {
