@@ -1,8 +1,6 @@
 import { existsSync } from 'node:fs'
-import { parseArgs } from 'node:util'
 import { loadConfig, type Config } from '../config/load-config.ts'
 import type { Finding } from '../events/audit/finding.ts'
-import { EventLogError } from '../events/event-log.ts'
 import { recordAuditRun } from '../readmodels/audit/audit-runs.ts'
 import { verifyLog, type AuditSummary } from '../readmodels/audit/verify-log.ts'
 import { publicKeyPath, readPublicKeys } from '../security/anchor-key.ts'
@@ -10,8 +8,8 @@ import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { readAnchorFile } from '../processes/event-log/anchor-export.ts'
 import { anchorPaths } from '../processes/event-log/anchor-paths.ts'
-import { dataKeysOf, eventLogOf, recordStoreOf } from '../processes/event-log/event-log-of.ts'
-import { openDatabase } from './open-database.ts'
+import { splitFlags } from './command-flags.ts'
+import { openForCommand } from './open-for-command.ts'
 
 const USAGE = `usage: quipu audit verify [options] [settings]
 
@@ -59,65 +57,42 @@ export async function auditCommand(argv: readonly string[]): Promise<number> {
 
 async function verify([verb, ...rest]: readonly string[]): Promise<number> {
   if (verb !== 'verify') throw new ExitError(exitCodes.configuration, 'What to do? quipu audit verify')
-  const { flags, settings } = splitFlags(rest)
-  const { json = false } = flags
+  const { flags, settings } = splitFlags(rest, OPTIONS)
+  const json = flags.json === true
   const config = loadConfig(settings, process.env)
-  const exported = await anchorsOf(config, flags.anchors)
-  const keys = keysOf(config, flags['public-key'])
-  const database = await openDatabase(config)
-  const store = await recordStoreOf(config, database.url)
-  const log = flags['read-models'] ? await eventLogOf(config, database.url, {}) : undefined
-  const held = await dataKeysOf(config, database.url)
+  const exported = await anchorsOf(config, fileOf('anchors', flags.anchors))
+  const keys = keysOf(config, fileOf('public-key', flags['public-key']))
   const findings: Finding[] = []
   const onFinding = (finding: Finding): void => {
     findings.push(finding)
     process.stdout.write(json ? `${JSON.stringify(finding)}\n` : `${lineOf(finding)}\n`)
   }
-  try {
-    const { partitions } = await store.open()
-    await log?.open()
-    await held?.keys.open()
-    await held?.keys.refresh()
-    const summary = await verifyLog({
+  const summary = await openForCommand(config, async (parts) => {
+    const { store, partitions } = await parts.records()
+    const log = flags['read-models'] === true ? await parts.log() : undefined
+    const dataKeys = await parts.dataKeys()
+    const told = await verifyLog({
       store,
       partitions,
-      database: { connectionString: database.url },
+      database: parts.database,
       ...(exported && { exported }),
       ...(keys && { keys }),
       ...(log && { compareWith: log }),
-      ...(held && { dataKeys: held.keys }),
+      ...(dataKeys && { dataKeys }),
       onFinding,
     })
-    await recordAuditRun({ connectionString: database.url }, findings).catch((error: unknown) =>
+    await recordAuditRun(parts.database, findings).catch((error: unknown) =>
       process.stderr.write(`quipu: metrics will not tell of this audit: ${String(error)}\n`),
     )
-    process.stdout.write(json ? `${JSON.stringify({ summary })}\n` : `${textOf(summary)}\n`)
-    return summary.findings > 0 ? FOUND : 0
-  } catch (error) {
-    if (error instanceof EventLogError) throw new ExitError(exitCodes.dependency, error.message)
-    throw error
-  } finally {
-    await log?.close()
-    await store.close()
-    await held?.close()
-    await database.close()
-  }
+    return told
+  })
+  process.stdout.write(json ? `${JSON.stringify({ summary })}\n` : `${textOf(summary)}\n`)
+  return summary.findings > 0 ? FOUND : 0
 }
 
-/** What is not one of the flags above is a setting, with its value. */
-function splitFlags(argv: readonly string[]) {
-  const { tokens, values } = parseArgs({ args: [...argv], options: OPTIONS, strict: false, tokens: true })
-  const own = new Set<number>()
-  for (const token of tokens)
-    if (token.kind === 'option' && Object.hasOwn(OPTIONS, token.name)) {
-      own.add(token.index)
-      if (token.value !== undefined && !token.inlineValue) own.add(token.index + 1)
-    }
-  for (const name of ['anchors', 'public-key'] as const)
-    if (Object.hasOwn(values, name) && typeof values[name] !== 'string')
-      throw new ExitError(exitCodes.configuration, `--${name}: which file?`)
-  const flags = values as { anchors?: string; 'public-key'?: string; 'read-models'?: boolean; json?: boolean }
-  return { flags, settings: argv.filter((_, index) => !own.has(index)) }
+function fileOf(flag: string, value: string | boolean | undefined): string | undefined {
+  if (typeof value === 'boolean') throw new ExitError(exitCodes.configuration, `--${flag}: which file?`)
+  return value
 }
 
 async function anchorsOf(config: Config, named: string | undefined) {

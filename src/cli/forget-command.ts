@@ -1,15 +1,12 @@
-import { parseArgs } from 'node:util'
 import { loadConfig } from '../config/load-config.ts'
 import { forgetQuery, type ForgetOutcome } from '../coordinator/system/forget-query.ts'
-import { EventLogError, Unforgettable } from '../events/event-log.ts'
-import { migrate } from '../events/postgres/migrate.ts'
+import { Unforgettable } from '../events/event-log.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { isQueryId, type QueryId } from '../shared/ids.ts'
 import { withWriter } from '../processes/event-log/with-writer.ts'
-import { eventLogOf } from '../processes/event-log/event-log-of.ts'
-import { createLoneFollower } from '../processes/event-log/lone-follower.ts'
-import { openDatabase } from './open-database.ts'
+import { splitFlags } from './command-flags.ts'
+import { openForCommand, type CommandParts } from './open-for-command.ts'
 import { userName } from './server-address.ts'
 
 const USAGE = `usage: quipu forget --query <id> [--by <name>] [settings]
@@ -35,16 +32,21 @@ export async function forgetCommand(argv: readonly string[]): Promise<number> {
   }
   const { queryId, by, settings } = readFlags(argv)
   const config = loadConfig(settings, process.env)
-  const database = await openDatabase(config)
-  const log = await eventLogOf(config, database.url, {})
+  const outcome = await openForCommand(config, (parts) => forget(parts, queryId, by))
+  process.stdout.write(`${textOf(queryId, outcome)}\n`)
+  return 0
+}
+
+async function forget(parts: CommandParts, queryId: QueryId, by: string): Promise<ForgetOutcome> {
+  const { config, databaseUrl } = parts
+  await parts.migrated()
+  const log = await parts.log()
   // In Kafka streams are found by the read models.
-  const follower = config.kafkaBrokers.length > 0 ? createLoneFollower(log, database.url) : undefined
+  const follower = config.kafkaBrokers.length > 0 ? parts.follower(log) : undefined
+  await follower?.reach()
   try {
-    await migrate({ connectionString: database.url })
-    await log.open()
-    await follower?.reach()
-    const outcome = await withWriter(
-      { log, config, databaseUrl: database.url },
+    return await withWriter(
+      { log, config, databaseUrl },
       {
         ask: async (post) => outcomeOf(await post(`/v1/query/${queryId}/forget`, { by })),
         async write(journal) {
@@ -55,33 +57,18 @@ export async function forgetCommand(argv: readonly string[]): Promise<number> {
         },
       },
     )
-    process.stdout.write(`${textOf(queryId, outcome)}\n`)
-    return 0
   } catch (error) {
     if (error instanceof Unforgettable) throw new ExitError(exitCodes.configuration, error.message)
-    if (error instanceof EventLogError) throw new ExitError(exitCodes.dependency, error.message)
     throw error
-  } finally {
-    await follower?.stop()
-    await log.close()
-    await database.close()
   }
 }
 
 /** The two flags that are no settings. */
 function readFlags(argv: readonly string[]) {
-  const options = { query: { type: 'string' }, by: { type: 'string' } } as const
-  const { tokens, values } = parseArgs({ args: [...argv], options, strict: false, tokens: true })
-  const own = new Set<number>()
-  for (const token of tokens)
-    if (token.kind === 'option' && Object.hasOwn(options, token.name)) {
-      own.add(token.index)
-      if (token.value !== undefined && !token.inlineValue) own.add(token.index + 1)
-    }
-  const { query: queryId, by } = values
+  const { flags, settings } = splitFlags(argv, { query: { type: 'string' }, by: { type: 'string' } })
+  const { query: queryId, by } = flags
   if (typeof queryId !== 'string' || !isQueryId(queryId))
     throw new ExitError(exitCodes.configuration, `--query: '${String(queryId ?? '')}' is no query id`)
-  const settings = argv.filter((_, index) => !own.has(index))
   return { queryId, by: typeof by === 'string' ? by : userName(), settings }
 }
 

@@ -1,6 +1,5 @@
-import { loadConfig, type Config } from '../config/load-config.ts'
-import { LogChanged, MisconfiguredLog, type EventLog } from '../events/event-log.ts'
-import { migrate } from '../events/postgres/migrate.ts'
+import { loadConfig } from '../config/load-config.ts'
+import type { EventLog } from '../events/event-log.ts'
 import { mendQuery } from '../readmodels/mend-query.ts'
 import { rebuildReadModels, type Rebuilt } from '../readmodels/rebuild.ts'
 import { systemClock } from '../shared/clock.ts'
@@ -8,8 +7,8 @@ import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { isQueryId, type QueryId } from '../shared/ids.ts'
 import { withWriter } from '../processes/event-log/with-writer.ts'
-import { eventLogOf } from '../processes/event-log/event-log-of.ts'
-import { openDatabase } from './open-database.ts'
+import { splitFlags } from './command-flags.ts'
+import { openForCommand, type CommandParts } from './open-for-command.ts'
 
 /**
  * `quipu rebuild`: makes the read models anew from the event log, while a server serves or without one. With
@@ -17,52 +16,34 @@ import { openDatabase } from './open-database.ts'
  * @returns the exit code
  */
 export async function rebuildCommand(argv: readonly string[]): Promise<number> {
-  const { queryId, rest } = takeQuery(argv)
-  const config = loadConfig(rest, process.env)
-  const database = await openDatabase(config)
-  try {
-    if (queryId === undefined) await rebuild(config, database.url)
-    else await mend(queryId, database.url)
-    return exitCodes.drained
-  } finally {
-    await database.close()
-  }
+  const { flags, settings } = splitFlags(argv, { query: { type: 'string' } })
+  const queryId = queryOf(flags.query)
+  await openForCommand(loadConfig(settings, process.env), (parts) =>
+    queryId === undefined ? rebuild(parts) : mend(queryId, parts),
+  )
+  return exitCodes.drained
 }
 
-async function rebuild(config: Config, databaseUrl: string): Promise<void> {
-  const connection = { connectionString: databaseUrl }
-  await migrate(connection).catch((error: Error) => {
-    throw new ExitError(exitCodes.dependency, `Cannot use Postgres: ${error.message}`)
+async function rebuild(parts: CommandParts): Promise<void> {
+  await parts.migrated()
+  const log = await parts.log()
+  const progress = process.stderr.isTTY ? showProgress : undefined
+  const rebuilt = await rebuildReadModels({
+    log,
+    database: parts.database,
+    clock: systemClock,
+    ...(progress && { onProgress: progress }),
   })
-  const log = await eventLogOf(config, databaseUrl, {})
-  try {
-    await log.open()
-    const progress = process.stderr.isTTY ? showProgress : undefined
-    const rebuilt = await rebuildReadModels({
-      log,
-      database: connection,
-      clock: systemClock,
-      ...(progress && { onProgress: progress }),
-    })
-    const seconds = rebuilt.milliseconds / 1000
-    const rate = Math.round(rebuilt.events / Math.max(seconds, 0.001))
-    process.stdout.write(`Rebuilt from ${rebuilt.events} events in ${seconds.toFixed(2)} s (${rate} a second)\n`)
-    await tell(config, databaseUrl, log, rebuilt)
-    if (rebuilt.deadLetters > 0) process.stdout.write(`${rebuilt.deadLetters} events could not be projected\n`)
-  } catch (error) {
-    if (error instanceof LogChanged || error instanceof MisconfiguredLog) {
-      throw new ExitError(exitCodes.dependency, error.message)
-    }
-    throw error
-  } finally {
-    await log.close()
-  }
+  const seconds = rebuilt.milliseconds / 1000
+  const rate = Math.round(rebuilt.events / Math.max(seconds, 0.001))
+  process.stdout.write(`Rebuilt from ${rebuilt.events} events in ${seconds.toFixed(2)} s (${rate} a second)\n`)
+  await tell(parts, log, rebuilt)
+  if (rebuilt.deadLetters > 0) process.stdout.write(`${rebuilt.deadLetters} events could not be projected\n`)
 }
 
 /** ProjectionRebuilt; the tables serve whether it is told or not. */
 async function tell(
-  config: Config,
-  databaseUrl: string,
+  { config, databaseUrl }: CommandParts,
   log: EventLog,
   { events, milliseconds }: Rebuilt,
 ): Promise<void> {
@@ -82,19 +63,13 @@ async function tell(
   }
 }
 
-/** The one flag that is no setting. */
-function takeQuery(argv: readonly string[]): { queryId: QueryId | undefined; rest: readonly string[] } {
-  const at = argv.findIndex((one) => one === '--query' || one.startsWith('--query='))
-  if (at < 0) return { queryId: undefined, rest: argv }
-  const inline = argv[at]!.startsWith('--query=')
-  const queryId = inline ? argv[at]!.slice('--query='.length) : argv[at + 1]
-  if (queryId === undefined || !isQueryId(queryId))
-    throw new ExitError(exitCodes.configuration, `--query: '${queryId ?? ''}' is no query id`)
-  return { queryId, rest: argv.toSpliced(at, inline ? 1 : 2) }
+function queryOf(flag: string | boolean | undefined): QueryId | undefined {
+  if (flag === undefined || (typeof flag === 'string' && isQueryId(flag))) return flag
+  throw new ExitError(exitCodes.configuration, `--query: '${flag === true ? '' : flag}' is no query id`)
 }
 
-async function mend(queryId: QueryId, databaseUrl: string): Promise<void> {
-  const { events, deadLetters } = await mendQuery({ connectionString: databaseUrl }, queryId).catch((error: Error) => {
+async function mend(queryId: QueryId, { database }: CommandParts): Promise<void> {
+  const { events, deadLetters } = await mendQuery(database, queryId).catch((error: Error) => {
     throw new ExitError(exitCodes.dependency, `The rows of ${queryId} cannot be made: ${error.message}`)
   })
   if (events === 0) throw new ExitError(exitCodes.configuration, `There are no events of query ${queryId}`)

@@ -1,0 +1,80 @@
+import type { Config } from '../config/load-config.ts'
+import type { KeyRing } from '../events/data-keys/key-ring.ts'
+import { EventLogError, type EventLog } from '../events/event-log.ts'
+import { migrate } from '../events/postgres/migrate.ts'
+import type { RecordStore } from '../events/record-store.ts'
+import { dataKeysOf, eventLogOf, recordStoreOf } from '../processes/event-log/event-log-of.ts'
+import { createLoneFollower, type LoneFollower } from '../processes/event-log/lone-follower.ts'
+import { ExitError } from '../shared/engine-error.ts'
+import { exitCodes } from '../shared/exit-codes.ts'
+import { openDatabase } from './open-database.ts'
+
+/** The parts of Quipu's data; each is opened when it is asked for, and closed when the command is through. */
+export interface CommandParts {
+  readonly config: Config
+  readonly databaseUrl: string
+  readonly database: { readonly connectionString: string }
+  /** Brings the tables to this program's version. */
+  migrated(): Promise<void>
+  log(): Promise<EventLog>
+  /** The records below the log. */
+  records(): Promise<{ readonly store: RecordStore; readonly partitions: number }>
+  /** What queries are encrypted with, where the log has it. */
+  dataKeys(): Promise<KeyRing | undefined>
+  /** Read models that follow the log where no coordinator does. */
+  follower(log: EventLog): LoneFollower
+}
+
+/**
+ * Runs a command's work over the database and the log of its settings. What it has opened is closed at its end, the last
+ * first.
+ * @throws ExitError 69 when the log or the database does not do its part
+ */
+export async function openForCommand<T>(config: Config, work: (parts: CommandParts) => Promise<T>): Promise<T> {
+  const closes: (() => Promise<void>)[] = []
+  const { url: databaseUrl, close } = await openDatabase(config)
+  closes.push(close)
+  const database = { connectionString: databaseUrl }
+  try {
+    return await work({
+      config,
+      databaseUrl,
+      database,
+      async migrated() {
+        await migrate(database).catch((error: Error) => {
+          throw new ExitError(exitCodes.dependency, `Cannot use Postgres: ${error.message}`)
+        })
+      },
+      async log() {
+        const log = await eventLogOf(config, databaseUrl, {})
+        closes.push(() => log.close())
+        await log.open()
+        return log
+      },
+      async records() {
+        const store = await recordStoreOf(config, databaseUrl)
+        closes.push(() => store.close())
+        const { partitions } = await store.open()
+        return { store, partitions }
+      },
+      async dataKeys() {
+        const held = await dataKeysOf(config, databaseUrl)
+        if (held === undefined) return undefined
+        closes.push(() => held.close())
+        await held.keys.open()
+        await held.keys.refresh()
+        return held.keys
+      },
+      follower(log) {
+        const follower = createLoneFollower(log, databaseUrl)
+        closes.push(() => follower.stop())
+        return follower
+      },
+    })
+  } catch (error) {
+    if (error instanceof EventLogError) throw new ExitError(exitCodes.dependency, error.message)
+    throw error
+  } finally {
+    for (const closeOne of closes.toReversed()) await closeOne()
+  }
+}
