@@ -49,6 +49,7 @@ class Follower {
   readonly #on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>
   readonly #signal: AbortSignal
   #lastLook = 0
+  #wake: () => void = () => {}
 
   constructor(
     parts: SubscriptionParts,
@@ -58,6 +59,7 @@ class Follower {
     this.#parts = parts
     this.#on = on
     this.#signal = signal
+    signal.addEventListener('abort', () => this.#wake())
   }
 
   async run(from: ReadFrom): Promise<void> {
@@ -112,22 +114,22 @@ class Follower {
     // Stopped during the round: nobody would wake this any more.
     if (this.#signal.aborted) return
     const { recent, isWriter, store } = this.#parts
-    const over = new AbortController()
+    // A writer waits at each event: with a timer alone, since aborting what sleeps makes an error and its stack.
+    const elsewhere = isWriter() ? undefined : new AbortController()
     const releases: (() => void)[] = []
-    const added = new Promise<void>((resolve) => {
-      for (const each of recent) releases.push(each.onAdd(resolve))
-      this.#signal.addEventListener('abort', () => resolve(), { signal: over.signal })
-    })
-    const elsewhere = isWriter()
-      ? sleep(LOOK_AGAIN_MS, undefined, { signal: over.signal }).catch(() => {})
-      : store.awaitMore(
-          this.checkpoint!.at.map((place) => place.offset),
-          over.signal,
-        )
+    let again: NodeJS.Timeout | undefined
     try {
-      await Promise.race([added, elsewhere])
+      await new Promise<void>((resolve, reject) => {
+        this.#wake = resolve
+        for (const each of recent) releases.push(each.onAdd(resolve))
+        if (elsewhere) {
+          const offsets = this.checkpoint!.at.map((place) => place.offset)
+          store.awaitMore(offsets, elsewhere.signal).then(resolve, reject)
+        } else again = setTimeout(resolve, LOOK_AGAIN_MS)
+      })
     } finally {
-      over.abort()
+      clearTimeout(again)
+      elsewhere?.abort()
       for (const release of releases) release()
     }
   }
