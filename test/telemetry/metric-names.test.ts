@@ -1,0 +1,21 @@
+import { expect, it } from 'vitest'
+import { buckets, metricNames, type MetricDefinition } from '../../src/telemetry/metric-names.ts'
+
+const metrics: readonly MetricDefinition[] = Object.values(metricNames)
+const UNITS: Readonly<Record<string, string>> = { s: '_seconds', By: '_bytes' }
+
+it('no two metrics have one name', () => {
+  for (const key of ['name', 'text'] as const)
+    expect(new Set(metrics.map((metric) => metric[key])).size).toBe(metrics.length)
+})
+
+it.each(metrics)('$text is its dotted name with its unit, and _total where it counts', ({ name, text, kind, unit }) => {
+  expect(name).toMatch(/^[a-z]+(?:[._][a-z0-9]+)+$/)
+  const parts = name.replaceAll('.', '_') + (UNITS[unit] ?? '')
+  expect([parts, `${parts}_ratio`]).toContain(kind === 'counter' ? text.replace(/_total$/, '') : text)
+  expect(text.endsWith('_total')).toBe(kind === 'counter')
+})
+
+it('bounds of buckets rise', () => {
+  for (const bounds of Object.values(buckets)) expect(bounds).toEqual(bounds.toSorted((a, b) => a - b))
+})
