@@ -13,11 +13,11 @@ const all: readonly Macro[] = [
   ...javascriptMacros,
   ...numericMacros,
   ...datetimeMacros,
-  ...textMacros,
   ...textValueMacros,
   ...castMacros,
   ...stringMacros,
   ...collectionMacros,
+  ...textMacros,
   ...aggregateMacros,
 ]
 

@@ -49,9 +49,7 @@ function withKeys(plain: Template, keyed: (context: RenderContext) => Sql): (con
 }
 
 function firstOfEach(context: RenderContext, list = context.value(0)): Sql {
-  const [item, index] = [context.names.fresh(), context.names.fresh()]
-  const key = comparisonKey(elementOf(context), item, context.names)
-  return sql`list_filter(${list}, lambda ${item}, ${index}: list_position(${keysOf(context, list)}, ${key}) = ${index})`
+  return sql`CASE WHEN ${list} IS NOT NULL THEN q_at(${list}, q_firsts(${keysOf(context, list)})) END`
 }
 
 /** The keys of a list's elements, in their order. */
@@ -62,10 +60,7 @@ function keysOf(context: RenderContext, list: Sql): Sql {
 
 /** The elements of a list, each once, that another list has, or that it has not. */
 function kept(context: RenderContext, list: Sql, other: Sql, has: boolean): Sql {
-  const item = context.names.fresh()
-  const key = comparisonKey(elementOf(context), item, context.names)
-  const found = has ? sql`IS NOT NULL` : sql`IS NULL`
-  return sql`list_filter(${firstOfEach(context, list)}, lambda ${item}: list_position(${keysOf(context, other)}, ${key}) ${found})`
+  return sql`q_at(${list}, q_firsts_among(${keysOf(context, list)}, ${keysOf(context, other)}, ${code(has ? 'true' : 'false')}))`
 }
 
 function ofTwo(context: RenderContext, body: (a: Sql, b: Sql) => Sql): Sql {
@@ -74,7 +69,10 @@ function ofTwo(context: RenderContext, body: (a: Sql, b: Sql) => Sql): Sql {
 }
 
 const unitedByKeys = (context: RenderContext): Sql =>
-  ofTwo(context, (a, b) => firstOfEach(context, sql`list_concat(${a}, ${b})`))
+  ofTwo(context, (a, b) => {
+    const both = context.names.fresh()
+    return bindName(both, sql`list_concat(${a}, ${b})`, firstOfEach(context, both))
+  })
 
 const sharedByKeys = (context: RenderContext): Sql =>
   ofTwo(

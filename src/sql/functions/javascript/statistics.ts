@@ -137,11 +137,47 @@ const three = (name: string, call: (a: number, b: number, c: number) => number):
   call,
 })
 
+const MOST_COMBINED = 5
+const MOST_IN_COMBINATIONS = 100_000
+
+/** The places of the elements of all combinations, one combination after the other; those of earlier elements come first. */
+function combinations(elements: bigint, size: bigint): number[] {
+  if (size < 0n) throw invalidArgument(`combination size must not be negative: ${size}`)
+  if (size > MOST_COMBINED) throw invalidArgument(`combination size must not exceed ${MOST_COMBINED}: ${size}`)
+  const [n, k] = [Number(elements), Number(size)]
+  if (k > n) return []
+  if (combinationCount(n, k) * k > MOST_IN_COMBINATIONS) throw invalidArgument('combinations exceed max size')
+  const all: number[] = []
+  const places = Array.from({ length: k }, (_, i) => i + 1)
+  for (;;) {
+    all.push(...places)
+    // The first that can move on without meeting the next does, and those before it begin anew.
+    const moving = places.findIndex((place, i) => place + 1 < (places[i + 1] ?? n + 1))
+    if (moving < 0) return all
+    places[moving]!++
+    for (let i = 0; i < moving; i++) places[i] = i + 1
+  }
+}
+
+/** As Trino counts them, which fails beyond 32 bits. */
+function combinationCount(n: number, k: number): number {
+  let count = 1
+  for (let i = 1; i <= k; i++) {
+    const product = count * (n - k + i)
+    if (product > 0x7fffffff) {
+      throw invalidArgument(`Number of combinations too large for array of size ${n} and combination length ${k}`)
+    }
+    count = Math.trunc(product / i)
+  }
+  return count
+}
+
 export const statisticsScripts: readonly ScalarFunction[] = [
   three('u_normal_cdf', normalCdf),
   three('u_inverse_normal_cdf', inverseNormal),
   three('u_beta_cdf', beta),
   three('u_inverse_beta_cdf', inverseBeta),
+  { name: 'u_combinations', parameters: ['BIGINT', 'BIGINT'], returns: 'DOUBLE[]', call: combinations },
   { name: 'u_t_cdf', parameters: ['DOUBLE', 'DOUBLE'], returns: 'DOUBLE', call: tCdf },
   { name: 'u_t_pdf', parameters: ['DOUBLE', 'DOUBLE'], returns: 'DOUBLE', call: tPdf },
   { name: 'u_numeric_histogram', parameters: ['BIGINT', 'DOUBLE[]'], returns: 'DOUBLE[]', call: numericHistogram },

@@ -4,7 +4,7 @@
  */
 export function stem(word: string): string {
   if (word.length <= 2) return word
-  const exception = exceptions[word]
+  const exception = exceptions.get(word)
   if (exception !== undefined) return exception
   let text = word
     .replace(/^'/, '')
@@ -27,26 +27,26 @@ export function stem(word: string): string {
   return text.replaceAll('Y', 'y')
 }
 
-const exceptions: Readonly<Record<string, string>> = {
-  skis: 'ski',
-  skies: 'sky',
-  dying: 'die',
-  lying: 'lie',
-  tying: 'tie',
-  idly: 'idl',
-  gently: 'gentl',
-  ugly: 'ugli',
-  early: 'earli',
-  only: 'onli',
-  singly: 'singl',
-  sky: 'sky',
-  news: 'news',
-  howe: 'howe',
-  atlas: 'atlas',
-  cosmos: 'cosmos',
-  bias: 'bias',
-  andes: 'andes',
-}
+const exceptions: ReadonlyMap<string, string> = new Map([
+  ['skis', 'ski'],
+  ['skies', 'sky'],
+  ['dying', 'die'],
+  ['lying', 'lie'],
+  ['tying', 'tie'],
+  ['idly', 'idl'],
+  ['gently', 'gentl'],
+  ['ugly', 'ugli'],
+  ['early', 'earli'],
+  ['only', 'onli'],
+  ['singly', 'singl'],
+  ['sky', 'sky'],
+  ['news', 'news'],
+  ['howe', 'howe'],
+  ['atlas', 'atlas'],
+  ['cosmos', 'cosmos'],
+  ['bias', 'bias'],
+  ['andes', 'andes'],
+])
 
 function regionAfter(text: string, known: number | undefined): number {
   if (known !== undefined) return known
@@ -62,7 +62,7 @@ function step1a(text: string): string {
   if (text.endsWith('sses')) return text.slice(0, -2)
   if (/ie[ds]$/.test(text)) return text.length > 4 ? text.slice(0, -2) : text.slice(0, -1)
   if (/(?:us|ss)$/.test(text)) return text
-  return /[aeiouy].+s$/.test(text) ? text.slice(0, -1) : text
+  return text.endsWith('s') && /[aeiouy]/.test(text.slice(0, -2)) ? text.slice(0, -1) : text
 }
 
 function step1b(text: string, r1: number): string {

@@ -55,6 +55,8 @@ function soundex(text: string): string {
   return out.slice(0, 4).padEnd(4, '0')
 }
 
+const LARGEST = 1n << 63n
+
 function fromBase(text: string, radix: bigint): bigint {
   if (radix < 2n || radix > 36n) throw invalidArgument('Radix must be between 2 and 36')
   const failure = invalidArgument(`Not a valid base-${radix} number: ${text}`)
@@ -65,10 +67,42 @@ function fromBase(text: string, radix: bigint): bigint {
     const digit = Number.parseInt(char, 36)
     if (digit >= Number(radix)) throw failure
     value = value * radix + BigInt(digit)
+    if (value > LARGEST) throw failure
   }
   if (match[1] === '-') value = -value
   if (BigInt.asIntN(64, value) !== value) throw failure
   return value
+}
+
+/**
+ * Where the n-th of all places begins at which a text holds another, also where they overlap; from the end for n < 0. The
+ * text is read once (Knuth, Morris, Pratt). Trino counts code points from the beginning and halves of pairs from the end.
+ */
+function position(text: string, sought: string, instance: bigint): number {
+  if (sought === '') return 1
+  const borders = bordersOf(sought)
+  const found: number[] = []
+  for (let i = 0, matched = 0; i < text.length; i++) {
+    while (matched > 0 && text.charCodeAt(i) !== sought.charCodeAt(matched)) matched = borders[matched - 1]!
+    if (text.charCodeAt(i) === sought.charCodeAt(matched)) matched++
+    if (matched < sought.length) continue
+    found.push(i + 1 - sought.length)
+    if (BigInt(found.length) === instance) return points(text.slice(0, found.at(-1))).length + 1
+    matched = borders[matched - 1]!
+  }
+  const last = instance < 0n ? found.at(Number(instance)) : undefined
+  return last === undefined ? 0 : last + 1
+}
+
+/** Of each beginning of a text the length of the longest one that is its end as well. */
+function bordersOf(text: string): Int32Array {
+  const borders = new Int32Array(text.length)
+  for (let i = 1, matched = 0; i < text.length; i++) {
+    while (matched > 0 && text.charCodeAt(i) !== text.charCodeAt(matched)) matched = borders[matched - 1]!
+    if (text.charCodeAt(i) === text.charCodeAt(matched)) matched++
+    borders[i] = matched
+  }
+  return borders
 }
 
 function wordStem(word: string, language: string): string {
@@ -83,6 +117,7 @@ export const textScripts: readonly ScalarFunction[] = [
     returns: 'VARCHAR',
     call: (text: string) => points(text).toReversed().join(''),
   },
+  { name: 'u_strpos', parameters: ['VARCHAR', 'VARCHAR', 'BIGINT'], returns: 'BIGINT', call: position },
   { name: 'u_levenshtein', parameters: ['VARCHAR', 'VARCHAR'], returns: 'BIGINT', call: levenshtein },
   { name: 'u_hamming', parameters: ['VARCHAR', 'VARCHAR'], returns: 'BIGINT', call: hamming },
   { name: 'u_normalize', parameters: ['VARCHAR', 'VARCHAR'], returns: 'VARCHAR', call: normalize },

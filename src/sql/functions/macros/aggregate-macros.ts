@@ -17,11 +17,16 @@ export const aggregateMacros: readonly Macro[] = [
       END)[1]
     `,
   ),
+  macro('q_digest_rank(n, p)', `least(n, CAST(floor(p * n) AS HUGEINT) + 1)`),
+  // Weights are counted off until the rank is reached: a value may weigh more than a list can be long.
   macro(
     'q_digest_pick(d, p)',
     `
-      q_pick(flatten(list_transform(d, lambda qd1: list_transform(range(CAST(qd1.w AS BIGINT)), lambda qd2:
-          qd1.v))), q_percentile(p))
+      list_reduce(list_transform(d, lambda qd1: {'v': qd1.v, 'w': CAST(qd1.w AS HUGEINT)}), lambda qd2, qd3: CASE
+        WHEN qd2.w <= 0 THEN qd2
+        ELSE {'v': qd3.v, 'w': qd2.w - qd3.w}
+      END, {'v': d[1].v, 'w': q_digest_rank(CAST(list_sum(list_transform(d, lambda qd1: CAST(qd1.w AS HUGEINT))) AS
+          HUGEINT), q_percentile(p))}).v
     `,
   ),
   macro(
@@ -35,9 +40,10 @@ export const aggregateMacros: readonly Macro[] = [
     'q_merge_counts(l)',
     `
       CASE
-        WHEN l IS NOT NULL THEN map_from_entries(list_transform(list_distinct(flatten(list_transform(l, lambda qm1:
-            map_keys(qm1)))), lambda qm2: {'k': qm2, 'v': CAST(list_sum(list_transform(l, lambda qm3:
-            coalesce(qm3[qm2], 0))) AS BIGINT)}))
+        WHEN l IS NOT NULL THEN list_transform([flatten(list_transform(l, lambda qm1: map_entries(qm1)))], lambda
+            qm2: map_from_entries(list_transform(q_groups(list_transform(qm2, lambda qm3: qm3.key)), lambda qm4:
+            {'k': qm2[qm4[1]].key, 'v': CAST(list_sum(list_transform(qm4, lambda qm5: qm2[qm5].value))
+            AS BIGINT)})))[1]
       END
     `,
   ),

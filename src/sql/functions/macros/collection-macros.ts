@@ -3,22 +3,70 @@ import { macro, type Macro } from './macro.ts'
 /** Arrays and maps: indexing, membership, comparison, construction. */
 export const collectionMacros: readonly Macro[] = [
   macro('q_map_first(l)', `map_from_entries(list_filter(l, lambda e, i: i = 1 OR e.k IS DISTINCT FROM l[i - 1].k))`),
+  // Equal keys stand next to each other once they are sorted, each with its place: comparing all with all would take as long
+  // as the square of their number. So would slices and searches of a list within a lambda over its elements.
+  macro('q_placed(ks)', `list_sort(coalesce(list_transform(ks, lambda qp1, qp2: {'k': qp1, 'i': qp2}), []))`),
+  macro('q_at(l, places)', `list_transform([l], lambda qp9: list_transform(places, lambda qp10: qp9[qp10]))[1]`),
+  // The places of keys that no other is equal to before, in their order.
+  macro(
+    'q_firsts(ks)',
+    `
+      list_transform([q_placed(ks)], lambda qp3: list_sort(list_transform(list_filter(qp3, lambda qp4, qp5: qp5 = 1
+          OR qp4.k IS DISTINCT FROM qp3[qp5 - 1].k), lambda qp6: qp6.i)))[1]
+    `,
+  ),
+  // The place of the first key that is equal to one before.
+  macro(
+    'q_repeated(ks)',
+    `
+      list_transform([q_placed(ks)], lambda qp3: list_min(list_transform(list_filter(qp3, lambda qp4, qp5: qp5 > 1
+          AND qp4.k IS NOT DISTINCT FROM qp3[qp5 - 1].k), lambda qp6: qp6.i)))[1]
+    `,
+  ),
+  // The places of equal keys, each a list, in the order of their first ones.
+  macro(
+    'q_groups(ks)',
+    `
+      list_transform([q_placed(ks)], lambda qp3: list_transform([list_filter(range(1, len(qp3) + 1), lambda qp4: qp4
+          = 1 OR qp3[qp4].k IS DISTINCT FROM qp3[qp4 - 1].k)], lambda qp5: list_sort(list_transform(qp5, lambda qp6,
+          qp7: list_transform(range(qp6, coalesce(qp5[qp7 + 1], len(qp3) + 1)), lambda qp8: qp3[qp8].i))))[1])[1]
+    `,
+  ),
+  // The places of keys, each once, that are among others, or that are not.
+  macro(
+    'q_firsts_among(ks, others, has)',
+    `
+      list_transform([list_sort(coalesce(list_concat(list_transform(ks, lambda qp1, qp2: {'k': qp1, 'o': 1, 'i': qp2}),
+          list_transform(others, lambda qp1: {'k': qp1, 'o': 0, 'i': CAST(0 AS BIGINT)})), []))], lambda qp3:
+          list_sort(list_transform(list_filter(qp3, lambda qp4, qp5: qp4.o = 1 AND CASE
+        WHEN qp5 > 1 AND qp4.k IS NOT DISTINCT FROM qp3[qp5 - 1].k THEN has AND qp3[qp5 - 1].o = 0
+        ELSE NOT has
+      END), lambda qp6: qp6.i)))[1]
+    `,
+  ),
   macro(
     'q_multimap(l)',
     `
       CASE
-        WHEN l IS NOT NULL THEN map_from_entries(list_transform(list_distinct(list_transform(l, lambda e: e.k)),
-            lambda k: {'k': k, 'v': list_transform(list_filter(l, lambda e: e.k = k), lambda e: e.v)}))
+        WHEN l IS NOT NULL THEN list_transform([l], lambda qm1: map_from_entries(list_transform(q_groups(list_transform(qm1,
+            lambda e: e.k)), lambda qm2: {'k': qm1[qm2[1]].k, 'v': list_transform(qm2, lambda qm3:
+            qm1[qm3].v)})))[1]
       END
     `,
   ),
-  macro('q_map_union(l)', `list_reduce(l, lambda a, b: map_concat(b, a))`),
-  macro('q_array_distinct(a)', `list_filter(a, lambda q1, q2: list_position(a, q1) = q2)`),
-  macro('q_array_sort(a)', `list_sort(a, 'ASC', 'NULLS LAST')`),
+  // Of the first of several values.
   macro(
-    'q_array_union(a, b)',
-    `list_filter(list_concat(a, b), lambda q1, q2: list_position(list_concat(a, b), q1) = q2)`,
+    'q_map_union(l)',
+    `
+      CASE
+        WHEN l IS NOT NULL THEN list_transform([flatten(list_transform(l, lambda qm1: map_entries(qm1)))], lambda
+            qm2: map_from_entries(q_at(qm2, q_firsts(list_transform(qm2, lambda qm3: qm3.key)))))[1]
+      END
+    `,
   ),
+  macro('q_array_distinct(a)', `CASE WHEN a IS NOT NULL THEN q_at(a, q_firsts(a)) END`),
+  macro('q_array_sort(a)', `list_sort(a, 'ASC', 'NULLS LAST')`),
+  macro('q_array_union(a, b)', `list_transform([list_concat(a, b)], lambda qu1: q_array_distinct(qu1))[1]`),
   macro(
     'q_overlap(a, b)',
     `
@@ -42,12 +90,11 @@ export const collectionMacros: readonly Macro[] = [
       END
     `,
   ),
-  macro('q_jfold(l, s)', `CASE WHEN len(l) = 0 THEN '' ELSE list_reduce(l, lambda q8, q9: q8 || s || q9) END`),
   macro(
     'q_array_join(a, s)',
     `
       CASE
-        WHEN a IS NOT NULL AND s IS NOT NULL THEN q_jfold(list_filter(list_transform(a, lambda q1: CAST(q1 AS
+        WHEN a IS NOT NULL AND s IS NOT NULL THEN q_joined(list_filter(list_transform(a, lambda q1: CAST(q1 AS
             VARCHAR)), lambda q2: q2 IS NOT NULL), s)
       END
     `,
@@ -56,7 +103,7 @@ export const collectionMacros: readonly Macro[] = [
     'q_array_join3(a, s, n)',
     `
       CASE
-        WHEN a IS NOT NULL AND s IS NOT NULL AND n IS NOT NULL THEN q_jfold(list_transform(a, lambda q1:
+        WHEN a IS NOT NULL AND s IS NOT NULL AND n IS NOT NULL THEN q_joined(list_transform(a, lambda q1:
             coalesce(CAST(q1 AS VARCHAR), n)), s)
       END
     `,
@@ -153,8 +200,9 @@ export const collectionMacros: readonly Macro[] = [
     'q_ahist(a)',
     `
       CASE
-        WHEN a IS NOT NULL THEN map_from_entries(list_transform(list_distinct(a), lambda q1: {'k': q1, 'v':
-            CAST(len(list_filter(a, lambda q2: q2 = q1)) AS BIGINT)}))
+        WHEN a IS NOT NULL THEN list_transform([list_filter(a, lambda qh1: qh1 IS NOT NULL)], lambda qh2:
+            map_from_entries(list_transform(q_groups(qh2), lambda qh3: {'k': qh2[qh3[1]], 'v': CAST(len(qh3) AS
+            BIGINT)})))[1]
       END
     `,
   ),
@@ -165,7 +213,8 @@ export const collectionMacros: readonly Macro[] = [
         WHEN a IS NULL OR n IS NULL THEN NULL
         WHEN n <= 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: N must be positive')
         WHEN len(a) <= n THEN [a]
-        ELSE list_transform(range(1, len(a) - n + 2), lambda q1: list_slice(a, q1, q1 + n - 1))
+        ELSE list_transform([a], lambda q1: list_transform(range(1, len(q1) - n + 2), lambda q2:
+            list_transform(range(q2, q2 + n), lambda q3: q1[q3])))[1]
       END
     `,
   ),
@@ -174,12 +223,10 @@ export const collectionMacros: readonly Macro[] = [
     `
       CASE
         WHEN a IS NULL OR n IS NULL THEN NULL
-        WHEN n < 0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: combination size must not be negative: ' || n)
-        WHEN n > 5 THEN u_raise('INVALID_FUNCTION_ARGUMENT: combination size must not exceed 5: ' || n)
-        ELSE list_transform(list_sort(list_transform(list_filter(range(CAST(1 AS BIGINT) << len(a)), lambda q1:
-            bit_count(q1) = n), lambda q2: {'r': list_reverse(list_filter(range(len(a)), lambda q3: (q2 >> q3) & 1 =
-            1)), 'm': q2})), lambda q4: list_transform(list_filter(range(1, len(a) + 1), lambda q5: (q4.m >> (q5 -
-            1)) & 1 = 1), lambda q6: a[q6]))
+        WHEN n = 0 THEN [list_slice(a, 1, 0)]
+        ELSE list_transform([{'a': a, 'i': CAST(u_combinations(len(a), n) AS BIGINT[])}], lambda q1:
+            list_transform(range(len(q1.i) // n), lambda q2: list_transform(range(q2 * n + 1, q2 * n + n + 1), lambda
+            q3: q1.a[q1.i[q3]])))[1]
       END
     `,
   ),
@@ -273,8 +320,8 @@ export const collectionMacros: readonly Macro[] = [
         WHEN len(list_filter(l, lambda q1: q1.k IS NULL)) > 0 THEN
             u_raise('INVALID_FUNCTION_ARGUMENT: map key cannot be null')
         WHEN len(list_distinct(list_transform(l, lambda q2: q2.k))) < len(l) THEN
-            u_raise('INVALID_FUNCTION_ARGUMENT: Duplicate map keys (' || CAST(list_filter(l, lambda q3, q4:
-            list_position(list_transform(l, lambda q5: q5.k), q3.k) < q4)[1].k AS VARCHAR) || ') are not allowed')
+            u_raise('INVALID_FUNCTION_ARGUMENT: Duplicate map keys (' || CAST(l[q_repeated(list_transform(l,
+            lambda q3: q3.k))].k AS VARCHAR) || ') are not allowed')
         ELSE map_from_entries(l)
       END
     `,
@@ -288,7 +335,7 @@ export const collectionMacros: readonly Macro[] = [
             u_raise('INVALID_FUNCTION_ARGUMENT: Key and value arrays must be the same length')
         WHEN list_position(ks, NULL) IS NOT NULL THEN u_raise('INVALID_FUNCTION_ARGUMENT: map key cannot be null')
         WHEN len(list_distinct(ks)) < len(ks) THEN u_raise('INVALID_FUNCTION_ARGUMENT: Duplicate map keys (' ||
-            CAST(list_filter(ks, lambda q1, q2: list_position(ks, q1) < q2)[1] AS VARCHAR) || ') are not allowed')
+            CAST(ks[q_repeated(ks)] AS VARCHAR) || ') are not allowed')
         ELSE map(ks, vs)
       END
     `,
@@ -321,8 +368,8 @@ export const collectionMacros: readonly Macro[] = [
     `
       CASE
         WHEN a IS NULL OR b IS NULL THEN NULL
-        WHEN len(a) < len(b) THEN list_filter(q_array_distinct(b), lambda q3: list_position(a, q3) IS NOT NULL)
-        ELSE list_filter(q_array_distinct(a), lambda q3: list_position(b, q3) IS NOT NULL)
+        WHEN len(a) < len(b) THEN q_at(b, q_firsts_among(b, a, true))
+        ELSE q_at(a, q_firsts_among(a, b, true))
       END
     `,
   ),
@@ -332,7 +379,7 @@ export const collectionMacros: readonly Macro[] = [
       CASE
         WHEN a IS NULL OR b IS NULL THEN NULL
         WHEN len(b) = 0 THEN a
-        ELSE list_filter(q_array_distinct(a), lambda q3: list_position(b, q3) IS NULL)
+        ELSE q_at(a, q_firsts_among(a, b, false))
       END
     `,
   ),
@@ -393,8 +440,7 @@ export const collectionMacros: readonly Macro[] = [
             u_raise('INVALID_FUNCTION_ARGUMENT: map entry cannot be null')
         WHEN len(list_filter(l, lambda q0: q0.f0 IS NULL)) > 0 THEN
             u_raise('INVALID_FUNCTION_ARGUMENT: map key cannot be null')
-        ELSE map_from_entries(list_transform(list_distinct(list_transform(l, lambda q1: q1.f0)), lambda q2: {'k':
-            q2, 'v': list_transform(list_filter(l, lambda q3: q3.f0 = q2), lambda q4: q4.f1)}))
+        ELSE q_multimap(list_transform(l, lambda q1: {'k': q1.f0, 'v': q1.f1}))
       END
     `,
   ),

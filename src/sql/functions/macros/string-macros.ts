@@ -5,6 +5,18 @@ const LIKE_ESCAPE = `Escape character must be followed by ''%'', ''_'' or the es
 
 /** Strings by code point; ASCII stays with DuckDB's own functions. */
 export const stringMacros: readonly Macro[] = [
+  // Read once from its beginning: to take the n-th character counts n characters.
+  macro('q_characters(s)', `regexp_extract_all(s, '.', 0, 's')`),
+  // A separator that is no constant: before each, and taken off the first.
+  macro(
+    'q_joined(l, s)',
+    `
+      CASE
+        WHEN len(l) = 0 THEN ''
+        ELSE substring(array_to_string(list_transform(l, lambda q8: s||q8), ''), length(s) + 1)
+      END
+    `,
+  ),
   macro(
     'q_upper(s)',
     `
@@ -53,22 +65,14 @@ export const stringMacros: readonly Macro[] = [
     'q_replace(s, f, t)',
     `
       CASE
-        WHEN f = '' THEN t||array_to_string(list_transform(range(1, length(s) + 1), lambda q1: substring(s, q1,
-            1)||t), '')
+        WHEN f = '' THEN t||array_to_string(list_transform(q_characters(s), lambda q1: q1||t), '')
         ELSE replace(s, f, t)
       END
     `,
   ),
   macro(
     'q_concat_ws(s, a)',
-    `
-      CASE
-        WHEN s IS NOT NULL AND a IS NOT NULL THEN CASE
-          WHEN list_any_value(a) IS NULL THEN ''
-          ELSE list_reduce(list_filter(a, lambda q1: q1 IS NOT NULL), lambda q2, q3: q2||s||q3)
-        END
-      END
-    `,
+    `CASE WHEN s IS NOT NULL AND a IS NOT NULL THEN q_joined(list_filter(a, lambda q1: q1 IS NOT NULL), s) END`,
   ),
   macro(
     'q_split(s, d)',

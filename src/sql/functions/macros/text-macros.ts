@@ -9,9 +9,9 @@ export const textMacros: readonly Macro[] = [
         WHEN s='' THEN false
         WHEN NOT regexp_full_match(s,'[0-9]+') THEN
             u_raise('INVALID_FUNCTION_ARGUMENT: Input contains non-digit character')
-        ELSE list_sum(list_transform(range(0,length(s)), lambda i: CASE
-          WHEN i%2=0 THEN ord(s[length(s)-i])-48
-          ELSE (2*(ord(s[length(s)-i])-48))%10 + (2*(ord(s[length(s)-i])-48))//10
+        ELSE list_sum(list_transform(list_reverse(q_characters(s)), lambda c, i: CASE
+          WHEN i%2=1 THEN ord(c)-48
+          ELSE (2*(ord(c)-48))%10 + (2*(ord(c)-48))//10
         END))%10=0
       END
     `,
@@ -216,7 +216,7 @@ export const textMacros: readonly Macro[] = [
       list_transform(t_s2m_entries(s,d), lambda e: CASE
         WHEN len(string_split(e,k))<>2 THEN
             u_raise('INVALID_FUNCTION_ARGUMENT: Key-value delimiter must appear exactly once in each entry. Bad input: '||q||e||q)
-        ELSE {'key':split_part(e,k,1),'value':split_part(e,k,2)}
+        ELSE {'k':split_part(e,k,1),'v':split_part(e,k,2)}
       END)
     `,
   ),
@@ -225,14 +225,12 @@ export const textMacros: readonly Macro[] = [
     `
       CASE
         WHEN s IS NULL OR d IS NULL OR k IS NULL THEN NULL
-        WHEN t_s2m_chk(s,d,k,1) THEN CASE
-          WHEN len(list_distinct(list_transform(t_s2m_pairs(s,d,k,''''), lambda p: p.key)))<len(t_s2m_entries(s,d))
-              THEN
-              u_raise('INVALID_FUNCTION_ARGUMENT: Duplicate keys ('||(list_filter(list_transform(t_s2m_pairs(s,d,k,''''),
-              lambda p: p.key), lambda x, i: list_position(list_transform(t_s2m_pairs(s,d,k,''''), lambda p: p.key),
-              x)<i)[1])||') are not allowed')
-          ELSE map_from_entries(t_s2m_pairs(s,d,k,''''))
-        END
+        WHEN t_s2m_chk(s,d,k,1) THEN list_transform([t_s2m_pairs(s,d,k,'''')], lambda ts1: CASE
+          WHEN len(list_distinct(list_transform(ts1, lambda p: p.k)))<len(ts1) THEN
+              u_raise('INVALID_FUNCTION_ARGUMENT: Duplicate keys ('||ts1[q_repeated(list_transform(ts1, lambda p:
+              p.k))].k||') are not allowed')
+          ELSE map_from_entries(ts1)
+        END)[1]
       END
     `,
   ),
@@ -241,10 +239,7 @@ export const textMacros: readonly Macro[] = [
     `
       CASE
         WHEN s IS NULL OR d IS NULL OR k IS NULL THEN NULL
-        WHEN t_s2m_chk(s,d,k,1) THEN
-            map_from_entries(list_transform(list_distinct(list_transform(t_s2m_pairs(s,d,k,''), lambda p: p.key)),
-            lambda g: {'key':g,'value':list_transform(list_filter(t_s2m_pairs(s,d,k,''), lambda p: p.key=g), lambda
-            p: p.value)}))
+        WHEN t_s2m_chk(s,d,k,1) THEN list_transform([t_s2m_pairs(s,d,k,'')], lambda ts1: q_multimap(ts1))[1]
       END
     `,
   ),
@@ -252,12 +247,8 @@ export const textMacros: readonly Macro[] = [
     't_strpos(s,u,n)',
     `
       CASE
-        WHEN s IS NULL OR u IS NULL OR n IS NULL THEN NULL
         WHEN n=0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: ''instance'' must be a positive or negative number.')
-        WHEN u='' THEN 1
-        WHEN n>0 THEN coalesce(list_filter(range(1,length(s)+1), lambda i: starts_with(substring(s,i),u))[n],0)
-        ELSE coalesce(list_transform(list_filter(range(1,length(s)+1), lambda i: starts_with(substring(s,i),u)),
-            lambda p: p+length(regexp_replace(left(s,p-1),'[^\\x{10000}-\\x{10FFFF}]','','g')))[n],0)
+        ELSE u_strpos(s,u,n)
       END
     `,
   ),
@@ -274,10 +265,9 @@ export const textMacros: readonly Macro[] = [
   macro(
     't_char2hexint(s)',
     `
-      array_to_string(list_transform(range(1,length(s)+1), lambda i: CASE
-        WHEN ord(substring(s,i,1))<65536 THEN printf('%04X',ord(substring(s,i,1)))
-        ELSE printf('%04X%04X',55296+((ord(substring(s,i,1))-65536)//1024),
-            56320+((ord(substring(s,i,1))-65536)%1024))
+      array_to_string(list_transform(q_characters(s), lambda c: CASE
+        WHEN ord(c)<65536 THEN printf('%04X',ord(c))
+        ELSE printf('%04X%04X',55296+((ord(c)-65536)//1024),56320+((ord(c)-65536)%1024))
       END),'')
     `,
   ),
