@@ -165,23 +165,7 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
       const queue = recovered ? group.recovered : group.waiting
       if (!recovered && group.recovered.length + queue.length >= limits.queued)
         throw new EngineError('QUERY_QUEUE_FULL', `Too many queued queries for "${name}"`)
-      const place = new Promise<GroupPlace | undefined>((resolve) => {
-        if (signal.aborted) return resolve(undefined)
-        const leave = (): void => {
-          const index = queue.indexOf(entry)
-          if (index >= 0) queue.splice(index, 1)
-          resolve(undefined)
-        }
-        const entry: Waiting = {
-          wake(given) {
-            signal.removeEventListener('abort', leave)
-            resolve(given)
-          },
-          signal,
-        }
-        queue.push(entry)
-        signal.addEventListener('abort', leave)
-      })
+      const place = placeAfter(queue, signal)
       const position = queue.length + (recovered ? 0 : group.recovered.length)
       admit(group)
       return { position, place }
@@ -194,4 +178,25 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
         limits,
       })),
   }
+}
+
+/** Waits at the end of a queue; undefined when the query is canceled before it has its place. */
+function placeAfter(queue: Waiting[], signal: AbortSignal): Promise<GroupPlace | undefined> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve(undefined)
+    const leave = (): void => {
+      const index = queue.indexOf(entry)
+      if (index >= 0) queue.splice(index, 1)
+      resolve(undefined)
+    }
+    const entry: Waiting = {
+      wake(given) {
+        signal.removeEventListener('abort', leave)
+        resolve(given)
+      },
+      signal,
+    }
+    queue.push(entry)
+    signal.addEventListener('abort', leave)
+  })
 }

@@ -73,6 +73,7 @@ function withEvent<S extends LiveQuery>(state: S, event: QueryEvent): S {
   return { ...state, updatedAt: event.time, eventsSinceRecovery: state.eventsSinceRecovery + 1 }
 }
 
+/** One flat switch over all kinds of event, a case each: it is as long as they are many. */
 function live(state: LiveQuery, event: QueryEvent): QueryState {
   switch (event.type) {
     case 'QueryCreated':

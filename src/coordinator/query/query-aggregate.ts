@@ -70,23 +70,6 @@ export function createQueryAggregate(
   let underway: Underway[] = []
   const listeners: ((events: readonly QueryEvent[]) => void)[] = []
 
-  function decideAll(steps: readonly QueryStep[]): readonly QueryEvent[] {
-    const at = new Date(clock.now()).toISOString()
-    const events: QueryEvent[] = []
-    let next = intended
-    for (const step of steps) {
-      for (const command of typeof step === 'function' ? step(next) : [step]) {
-        const when = command.type === 'CreateQuery' ? (command.at ?? at) : at
-        for (const decided of decide(next, command, when)) {
-          const event = seal(decided)
-          events.push(event)
-          next = evolve(queryId, next, event)
-        }
-      }
-    }
-    return events
-  }
-
   /** What was refused did not happen, nor what was decided after it. */
   function takeBack(refused: Underway): void {
     const index = underway.indexOf(refused)
@@ -146,7 +129,7 @@ export function createQueryAggregate(
     onValid: (listener) => void listeners.push(listener),
     async execute(steps, pages) {
       for (;;) {
-        const events = decideAll(steps)
+        const events = decideAll({ queryId, seal, now: clock.now() }, intended, steps)
         if (events.length === 0) return 0
         try {
           await append(events, pages)
@@ -157,6 +140,32 @@ export function createQueryAggregate(
       }
     },
   }
+}
+
+/** What steps lead to, each decided on what the steps before led to. */
+function decideAll(
+  {
+    queryId,
+    seal,
+    now,
+  }: { readonly queryId: QueryId; readonly seal: (event: QueryEvent) => QueryEvent; readonly now: number },
+  from: QueryState,
+  steps: readonly QueryStep[],
+): readonly QueryEvent[] {
+  const at = new Date(now).toISOString()
+  const events: QueryEvent[] = []
+  let next = from
+  for (const step of steps) {
+    for (const command of typeof step === 'function' ? step(next) : [step]) {
+      const when = command.type === 'CreateQuery' ? (command.at ?? at) : at
+      for (const decided of decide(next, command, when)) {
+        const event = seal(decided)
+        events.push(event)
+        next = evolve(queryId, next, event)
+      }
+    }
+  }
+  return events
 }
 
 interface Underway {

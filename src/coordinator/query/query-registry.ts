@@ -58,7 +58,7 @@ export function createQueryRegistry(
   /** In the order of their ends. */
   const ended = new Set<Entry>()
   let endedBytes = 0
-  let waiting: (() => void)[] = []
+  const arrivals = new Arrivals()
 
   function sweep(): void {
     const now = clock.monotonicMs()
@@ -115,21 +115,13 @@ export function createQueryRegistry(
   const timer = setInterval(sweep, 1000)
   timer.unref()
 
-  function abandon(execution: QueryExecution, afterMs: number): void {
-    const minutes = (afterMs / 60_000).toFixed(2)
-    const message = `Query ${execution.queryId} was abandoned by the client, as it may have exited or stopped checking for query results. Query results have not been accessed for ${minutes}m`
-    void execution.fail(failureOf('ABANDONED_QUERY', message)).catch(() => {})
-  }
-
   return {
     add(execution) {
       const now = clock.monotonicMs()
       const entry: Entry = { execution, bytes: 0, addedAt: now, touchedAt: now, endedAt: undefined }
       entries.set(execution.queryId, entry)
       open++
-      const woken = waiting
-      waiting = []
-      for (const wake of woken) wake()
+      arrivals.tell()
       execution.aggregate.onValid(() => {
         if (!isTerminal(execution.aggregate.state.kind) || !close(entry)) return
         // After those who are told of the end.
@@ -139,16 +131,7 @@ export function createQueryRegistry(
         if (close(entry)) drop(entry)
       })
     },
-    added: (ms) =>
-      new Promise((resolve) => {
-        const wake = (): void => {
-          clearTimeout(timer)
-          waiting = waiting.filter((one) => one !== wake)
-          resolve()
-        }
-        const timer = setTimeout(wake, ms)
-        waiting.push(wake)
-      }),
+    added: (ms) => arrivals.next(ms),
     get: (queryId) => entries.get(queryId)?.execution,
     list: () => [...entries.values()].map((entry) => entry.execution),
     get open() {
@@ -161,5 +144,35 @@ export function createQueryRegistry(
     remove,
     onRemoved: (listener) => void removed.push(listener),
     stop: () => clearInterval(timer),
+  }
+}
+
+function abandon(execution: QueryExecution, afterMs: number): void {
+  const minutes = (afterMs / 60_000).toFixed(2)
+  const message = `Query ${execution.queryId} was abandoned by the client, as it may have exited or stopped checking for query results. Query results have not been accessed for ${minutes}m`
+  void execution.fail(failureOf('ABANDONED_QUERY', message)).catch(() => {})
+}
+
+/** Who waits for the next query to come. */
+class Arrivals {
+  #waiting = new Set<() => void>()
+
+  tell(): void {
+    const woken = this.#waiting
+    this.#waiting = new Set()
+    for (const wake of woken) wake()
+  }
+
+  /** Resolves with the next one, or when so many milliseconds have passed. */
+  next(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        clearTimeout(timer)
+        this.#waiting.delete(wake)
+        resolve()
+      }
+      const timer = setTimeout(wake, ms)
+      this.#waiting.add(wake)
+    })
   }
 }

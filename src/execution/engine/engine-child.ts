@@ -78,24 +78,10 @@ export function startEngineChild(options: EngineChildOptions): EngineChild {
   let lastWords = ''
   let exited = false
 
-  const ready = deferred()
-  const configured = deferred()
-  const failBoth = (message: string): void => {
-    ready.reject(new Error(message))
-    configured.reject(new Error(message))
-  }
-  const startTimer = setTimeout(() => {
-    failBoth('The engine did not start in time')
-    kill()
-  }, START_TIMEOUT_MS)
-  ready.promise.then(
-    () => clearTimeout(startTimer),
-    () => clearTimeout(startTimer),
-  )
-
   const kill = (): void => {
     if (!exited) program.kill()
   }
+  const { ready, configured, failBoth } = beginning(kill)
   const take = (frame: Frame<EngineReply>): void => {
     switch (frame.header.type) {
       case 'ready':
@@ -125,13 +111,7 @@ export function startEngineChild(options: EngineChildOptions): EngineChild {
     memory?.close()
     failBoth(`The engine ended while starting: ${lastWords}`)
     options.onExit()
-    // Once mkfifo is through, else it could write into a folder that is gone.
-    void fifos
-      .catch(() => undefined)
-      .then(() => Promise.all([folders.folder, folders.spill].map(removeTree)))
-      // A disk that takes no change: the next engine of this slot says so.
-      .catch(() => undefined)
-      .then(() => gone.resolve())
+    void removeFolders(folders, fifos).then(() => gone.resolve())
   }
 
   const start: EngineStart = {
@@ -177,6 +157,32 @@ export function startEngineChild(options: EngineChildOptions): EngineChild {
     isHeld: () => beats.isHeld(),
     lastWords: () => lastWords,
   }
+}
+
+/** What an engine does before it takes statements: it starts, in its time, and takes its settings. */
+function beginning(kill: () => void) {
+  const ready = deferred()
+  const configured = deferred()
+  const failBoth = (message: string): void => {
+    ready.reject(new Error(message))
+    configured.reject(new Error(message))
+  }
+  const timer = setTimeout(() => {
+    failBoth('The engine did not start in time')
+    kill()
+  }, START_TIMEOUT_MS)
+  ready.promise.then(
+    () => clearTimeout(timer),
+    () => clearTimeout(timer),
+  )
+  return { ready, configured, failBoth }
+}
+
+/** Once mkfifo is through, else it could write into a folder that is gone. */
+async function removeFolders(folders: ReturnType<typeof makeSlotFolders>, fifos: Promise<void>): Promise<void> {
+  await fifos.catch(() => undefined)
+  // A disk that takes no change: the next engine of this slot says so.
+  await Promise.all([folders.folder, folders.spill].map(removeTree)).catch(() => undefined)
 }
 
 /** A process costs 5 ms: one for all, beside the engine's own start. */
