@@ -214,6 +214,12 @@ describe('the framing of a request', () => {
     expect(chunked.statuses).toHaveLength(1)
     expect(chunked.statuses[0]).toBeGreaterThanOrEqual(400)
     expect((await exchange(url, requestText('GET /v1/info HTTP/1.0', []))).statuses).toEqual([200])
+    if (name === 'worker') return
+    const headers = ['X-Trino-User: alice', 'Content-Length: 8']
+    const answer = await exchange(url, requestText('POST /v1/statement HTTP/1.0', headers, 'SELECT 1'))
+    expect(answer.statuses).toEqual([200])
+    expect(answer.text).not.toMatch(/^transfer-encoding/im)
+    expect(JSON.parse(answer.text.slice(answer.text.indexOf('\r\n\r\n')))).toHaveProperty('id')
   })
 
   it.each(SERVERS)('%s: header bombs end at once', async (name) => {

@@ -118,8 +118,9 @@ export function sendRelayed(
 
 /** Writes an answer as the other coordinator gave it. What fails from now on destroys the connection. */
 export function tellRelayed(response: ServerResponse, answer: RelayedAnswer): void {
-  // With the length or chunks as they were: Node frames the body accordingly.
-  response.writeHead(answer.status, endToEnd(answer.rawHeaders, []))
+  // With the length or chunks as they were: Node frames the body accordingly. A client of HTTP/1.0 knows no chunks.
+  const unknown = response.req.httpVersion === '1.1' ? [] : ['transfer-encoding']
+  response.writeHead(answer.status, endToEnd(answer.rawHeaders, unknown))
   if (!answer.rest) return void response.end(answer.body)
   response.write(answer.body)
   answer.rest.on('error', () => response.destroy())

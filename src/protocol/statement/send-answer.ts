@@ -21,7 +21,8 @@ export function sendAnswer(
     'content-type': 'application/json',
     'x-content-type-options': 'nosniff',
     'cache-control': 'no-store',
-    'transfer-encoding': 'chunked',
+    // A client of HTTP/1.0 reads until the connection ends.
+    ...(request.httpVersion === '1.1' ? { 'transfer-encoding': 'chunked' } : {}),
     ...(gzip ? { 'content-encoding': 'gzip', vary: 'Accept-Encoding' } : {}),
     ...headers,
   })
