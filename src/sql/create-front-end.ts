@@ -9,7 +9,7 @@ import { propertyValue } from './session/session-properties.ts'
 import type { Query } from './syntax/ast-query.ts'
 import type { Execute, ExecuteImmediate, Explain, ExplainAnalyze, Statement } from './syntax/ast-statements.ts'
 import { describeInputQuery, describeOutputQuery, parameterTypesIn } from './statements/described-statements.ts'
-import { deallocate, prepare, preparedText } from './statements/prepared-statements.ts'
+import { checkPrepared, deallocate, prepare, preparedText } from './statements/prepared-statements.ts'
 import { refuse } from './statements/refused-statements.ts'
 import { sessionEffect, useSchema, type SessionEffect } from './statements/session-statements.ts'
 import { rowsQuery, type RowsQuery } from './statements/rows-query.ts'
@@ -96,6 +96,7 @@ async function analyzeParsed(
 ): Promise<AnalyzedStatement> {
   const execute = (text: SourceText, using: Execute['parameters']): Promise<AnalyzedStatement> => {
     const { statement: inner, parameterCount: count } = read(text, input.budget)
+    checkPrepared(inner)
     return analyzeParsed({ ...input, text }, inner, { count, using, around: input.text })
   }
   switch (statement.kind) {

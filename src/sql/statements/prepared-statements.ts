@@ -1,6 +1,6 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import type { SessionContext } from '../session.ts'
-import type { Deallocate, Prepare } from '../syntax/ast-statements.ts'
+import type { Deallocate, Prepare, Statement } from '../syntax/ast-statements.ts'
 import type { SessionEffect } from './session-statements.ts'
 import type { StatementInput } from '../statement-input.ts'
 
@@ -19,11 +19,19 @@ const notPrepared: Readonly<Record<string, string>> = {
   Deallocate: 'DEALLOCATE',
 }
 
-export function prepare(input: StatementInput, node: Prepare): SessionEffect {
-  const refused = notPrepared[node.statement.kind]
-  if (refused !== undefined) {
+/**
+ * Refuses what no prepared text may be, which is whatever a client says it is: one that executes itself has no end.
+ * @throws EngineError NOT_SUPPORTED
+ */
+export function checkPrepared(statement: Statement): void {
+  if (statement.kind === 'Explain' || statement.kind === 'ExplainAnalyze') return checkPrepared(statement.statement)
+  const refused = notPrepared[statement.kind]
+  if (refused !== undefined)
     throw new EngineError('NOT_SUPPORTED', `Invalid statement type for prepared statement: ${refused}`)
-  }
+}
+
+export function prepare(input: StatementInput, node: Prepare): SessionEffect {
+  checkPrepared(node.statement)
   const { start, end } = node.statement.span
   const sql = input.text.sql.slice(start, end)
   return { updateType: 'PREPARE', changes: [{ kind: 'AddedPrepare', name: node.name.value, sql }] }

@@ -80,6 +80,21 @@ describe('what the client must remember', () => {
     expect(await changesOf('DEALLOCATE PREPARE P', session)).toEqual(deallocated)
   })
 
+  it.each([
+    ['EXECUTE p', 'EXECUTE'],
+    ['EXPLAIN EXPLAIN ANALYZE EXECUTE p', 'EXECUTE'],
+    ["EXECUTE IMMEDIATE 'EXECUTE p'", 'EXECUTEIMMEDIATE'],
+    ['PREPARE p FROM SELECT 1', 'PREPARE'],
+    ['DEALLOCATE PREPARE p', 'DEALLOCATE'],
+  ])('a prepared text that is %s has no end, and is refused', async (text, kind) => {
+    const refusal = {
+      errorName: 'NOT_SUPPORTED',
+      message: `Invalid statement type for prepared statement: ${kind}`,
+    }
+    await expect(analyze('EXECUTE p', { preparedStatements: { p: text } })).rejects.toMatchObject(refusal)
+    await expect(analyze(`EXECUTE IMMEDIATE '${text.replaceAll("'", "''")}'`)).rejects.toMatchObject(refusal)
+  })
+
   it('an open transaction ends', async () => {
     const session = { transactionId: '7fe1a2b0-0000-4000-8000-000000000000' }
     expect(await changesOf('COMMIT', session)).toEqual({ updateType: 'COMMIT', changes: [{ kind: 'Commit' }] })
