@@ -111,7 +111,7 @@ function unequalFilter(node: RelationNode, usesOuter: UsesOuter): boolean {
 }
 
 /** Every column that a node or a query inside its expressions makes. */
-function collectDefined(tree: unknown, defined: Set<ColumnId>): void {
+export function collectDefined(tree: unknown, defined: Set<ColumnId>): void {
   if (typeof tree !== 'object' || tree === null) return
   if (Array.isArray(tree)) {
     for (const item of tree) collectDefined(item, defined)

@@ -60,6 +60,7 @@ export function concatenated(value: Expr, order: Expr): AggregateExpr {
   const joined: ResolvedFunction = {
     name: 'string_agg',
     kind: 'aggregate',
+    duplicates: 'marked',
     argumentTypes: [VARCHAR],
     resultType: VARCHAR,
     deterministic: true,

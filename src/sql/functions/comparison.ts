@@ -1,6 +1,6 @@
 import { code, joined, sql, type Sql } from '../text/sql.ts'
 import { isFine, rowFieldOf, rowOf } from '../types/duckdb-representation.ts'
-import { typeContains, type RowType, type SqlType } from '../types/sql-type.ts'
+import { isFloating, typeContains, type MapType, type RowType, type SqlType } from '../types/sql-type.ts'
 import type { Names } from './rendering.ts'
 
 /**
@@ -40,10 +40,12 @@ export function equals(type: SqlType, a: Sql, b: Sql, names: Names): Sql {
       return sql`CASE WHEN ${a} IS NULL OR ${b} IS NULL THEN NULL WHEN len(${a}) <> len(${b}) THEN false ELSE q_all(list_transform(${pairs}, lambda ${pair}: ${equals(type.element, sql`${pair}[1]`, sql`${pair}[2]`, names)})) END`
     }
     case 'map': {
-      const key = names.fresh()
-      if (needsComparisonKey(type.key))
-        return sql`(${comparisonKey(type, a, names)} = ${comparisonKey(type, b, names)})`
-      return sql`CASE WHEN ${a} IS NULL OR ${b} IS NULL THEN NULL WHEN cardinality(${a}) <> cardinality(${b}) THEN false ELSE q_all(list_transform(map_keys(${a}), lambda ${key}: CASE WHEN map_contains(${b}, ${key}) THEN ${equals(type.value, sql`${a}[${key}]`, sql`${b}[${key}]`, names)} ELSE false END)) END`
+      // Both outside of the lambda: DuckDB finds columns of an outer query in none.
+      const [both, entry] = [names.fresh(), names.fresh()]
+      const [other, key] = [sql`${both}.b`, sql`${entry}.key`]
+      const same = equals(type.value, sql`${entry}.value`, valueAt(type, other, key, names), names)
+      const found = sql`q_all(list_transform(map_entries(${both}.a), lambda ${entry}: CASE WHEN ${hasKey(type, other, key, names)} THEN ${same} ELSE false END))`
+      return sql`list_transform([{'a': ${a}, 'b': ${b}}], lambda ${both}: CASE WHEN ${both}.a IS NULL OR ${other} IS NULL THEN NULL WHEN cardinality(${both}.a) <> cardinality(${other}) THEN false ELSE ${found} END)[1]`
     }
     case 'row': {
       const fields = type.fields.map((field, i) => equals(field.type, rowFieldOf(a, i), rowFieldOf(b, i), names))
@@ -52,6 +54,26 @@ export function equals(type: SqlType, a: Sql, b: Sql, names: Names): Sql {
     default:
       return sql`(${a} = ${b})`
   }
+}
+
+/** Whether the map has the key, which is not NULL. NaN is equal to nothing, so no map is found to have it. */
+export function hasKey({ key: type }: MapType, map: Sql, key: Sql, names: Names): Sql {
+  if (needsComparisonKey(type)) return sql`(${positionOfKey(type, map, key, names)} IS NOT NULL)`
+  const found = sql`map_contains(${map}, ${key})`
+  return isFloating(type) ? sql`(NOT isnan(${key}) AND ${found})` : found
+}
+
+/** The value of the key in the map; NULL where it has none. */
+export function valueAt({ key: type }: MapType, map: Sql, key: Sql, names: Names): Sql {
+  if (needsComparisonKey(type)) return sql`map_values(${map})[${positionOfKey(type, map, key, names)}]`
+  const value = sql`${map}[${key}]`
+  return isFloating(type) ? sql`CASE WHEN NOT isnan(${key}) THEN ${value} END` : value
+}
+
+function positionOfKey(type: SqlType, map: Sql, key: Sql, names: Names): Sql {
+  const item = names.fresh()
+  const keys = sql`list_transform(map_keys(${map}), lambda ${item}: ${comparisonKey(type, item, names)})`
+  return sql`list_position(${keys}, ${comparisonKey(type, key, names)})`
 }
 
 export function notEquals(type: SqlType, a: Sql, b: Sql, names: Names): Sql {
@@ -113,7 +135,7 @@ function needsElementwise(type: SqlType): boolean {
 
 /**
  * An expression whose DuckDB equality, order and hash are those of the value in Trino: for GROUP BY, DISTINCT,
- * PARTITION BY, joins and set operations. The expression itself where nothing needs doing (`needsKey` is false).
+ * PARTITION BY, joins and set operations. The expression itself where nothing needs doing (`needsComparisonKey` is false).
  */
 export function comparisonKey(type: SqlType, x: Sql, names: Names): Sql {
   if (!needsComparisonKey(type)) return x

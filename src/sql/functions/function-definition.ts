@@ -36,10 +36,16 @@ export interface WindowClauses {
   readonly order: 'required' | 'optional'
 }
 
+/**
+ * How DISTINCT in an aggregate's call is told. `engine`: by DuckDB, where its equality is Trino's. `key`: the same, of the
+ * argument's comparison key. `harmless`: the result is the same with equal rows. `marked`: by a mark on each row.
+ */
+export type Duplicates = 'engine' | 'key' | 'harmless' | 'marked'
+
 /** What is said of a function by its kind. */
 export type KindFacts =
   | { readonly kind: 'scalar'; readonly risk: CallRisk }
-  | { readonly kind: 'aggregate' }
+  | { readonly kind: 'aggregate'; readonly duplicates: Duplicates }
   | { readonly kind: 'window'; readonly clauses: WindowClauses }
 
 export type FunctionKind = KindFacts['kind']
@@ -104,9 +110,9 @@ export function aggregate(
   signature: string,
   result: Definition['result'],
   rendering: Written,
-  options?: Options,
+  { duplicates = 'marked', ...options }: Options & { readonly duplicates?: Duplicates } = {},
 ): FunctionDefinition {
-  return define(signature, result, rendering, { kind: 'aggregate' }, options)
+  return define(signature, result, rendering, { kind: 'aggregate', duplicates }, options)
 }
 
 export function windowFunction(

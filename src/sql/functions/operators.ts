@@ -7,16 +7,19 @@ import {
   BOOLEAN,
   decimal,
   isComparable,
+  isFloating,
   isInteger,
   isOrderable,
   type DecimalType,
+  type MapType,
   type SqlType,
 } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { decimalOperator } from './decimal-operators.ts'
 import { datetimeOperator } from './datetime-operators.ts'
 import { bindHeavy, isHeavy } from './bind-heavy.ts'
-import { equals, isDistinct, lessThan, notEquals } from './comparison.ts'
+import { equals, isDistinct, lessThan, needsComparisonKey, notEquals } from './comparison.ts'
+import { requiredValue } from './map-keys.ts'
 import type { Names, RenderSession } from './rendering.ts'
 
 export type ArithmeticOperator = '+' | '-' | '*' | '/' | '%'
@@ -181,7 +184,8 @@ export function resolveSubscript(base: SqlType, index: SqlType, location?: Error
     return { left: base, right: BIGINT, result: base.element, render: subscript('q_subscript') }
   }
   if (base.kind === 'map' && canCoerce(index, base.key)) {
-    return { left: base, right: base.key, result: base.value, render: subscript('q_mget') }
+    const plain = !isFloating(base.key) && !needsComparisonKey(base.key)
+    return { left: base, right: base.key, result: base.value, render: plain ? subscript('q_mget') : keyed(base) }
   }
   throw new EngineError('TYPE_MISMATCH', `Cannot use ${typeName(index)} for subscript of ${typeName(base)}`, {
     location,
@@ -190,6 +194,11 @@ export function resolveSubscript(base: SqlType, index: SqlType, location?: Error
 
 function subscript(macro: 'q_subscript' | 'q_mget'): ResolvedOperator['render'] {
   return (base, index, { names }) => bindHeavy([base, index], names, ([x, i]) => sql`${code(macro)}(${x!}, ${i!})`)
+}
+
+function keyed(type: MapType): ResolvedOperator['render'] {
+  return (base, index, context) =>
+    bindHeavy([base, index], context.names, ([map, key]) => requiredValue(type, map!, key!, context))
 }
 
 /** BETWEEN: `x >= low AND x <= high` over one common type. */

@@ -179,7 +179,7 @@ function factsOf(definition: FunctionDefinition): KindFacts {
     case 'scalar':
       return { kind: definition.kind, risk: definition.risk }
     case 'aggregate':
-      return { kind: definition.kind }
+      return { kind: definition.kind, duplicates: definition.duplicates }
     case 'window':
       return { kind: definition.kind, clauses: definition.clauses }
   }

@@ -1,6 +1,6 @@
 import { bindName } from '../functions/fill-template.ts'
-import type { Expr } from '../analyzer/tree.ts'
-import { childrenOfExpr, isVolatile, someExpr } from '../analyzer/walk.ts'
+import type { ColumnId, Expr } from '../analyzer/tree.ts'
+import { childrenOfExpr, isVolatile, someExpr, visitColumns } from '../analyzer/walk.ts'
 import { isLeaf, joined, literal, plainName, sql, type Sql } from '../text/sql.ts'
 import { costOfSql } from './macro-cost.ts'
 import type { RenderState } from './render-state.ts'
@@ -11,7 +11,8 @@ const MAX_REPEATED = 300
 /**
  * Puts operands into a rendering. A rendering may use an operand several times, openly or in a macro, and each use
  * multiplies all below it: nested ten deep, a statement of a hundred characters took DuckDB minutes to bind. So
- * operands that have grown heavy get a name first, and those that give another value each time.
+ * operands that have grown heavy get a name first, and those that give another value each time. So do columns of an outer
+ * query that a lambda would read: DuckDB finds none there.
  */
 export function composed(
   state: RenderState,
@@ -31,7 +32,9 @@ export function composed(
   )
   const repeated = weights.map(
     (weight, i) =>
-      (uses[i]! > 1 && uses[i]! * weight > MAX_REPEATED) || ((uses[i]! > 1 || loops[i]!) && isVolatile(parts[i]!)),
+      (uses[i]! > 1 && uses[i]! * weight > MAX_REPEATED) ||
+      ((uses[i]! > 1 || loops[i]!) && isVolatile(parts[i]!)) ||
+      (loops[i]! && outerColumnsOf(state, parts[i]!).length > 0),
   )
   if (!repeated.includes(true)) {
     state.weights.set(expr, own + sum(weights.map((weight, i) => weight * Math.max(uses[i]!, 1))))
@@ -47,6 +50,16 @@ export function composed(
       return build(texts.map((text, i) => (bound[i] ? names[next++]! : text)))
     },
   )
+}
+
+/** The columns of outer queries in an expression: they may not stand in a lambda. */
+export function outerColumnsOf(state: RenderState, expr: Expr): readonly ColumnId[] {
+  if (state.outerColumns.size === 0) return []
+  const found = new Set<ColumnId>()
+  visitColumns(expr, (id) => {
+    if (state.outerColumns.has(id) && !state.columnNames.has(id)) found.add(id)
+  })
+  return [...found]
 }
 
 /** A constant of one word: a text. */

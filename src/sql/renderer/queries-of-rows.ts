@@ -1,5 +1,6 @@
-import type { Expr, RelationNode } from '../analyzer/tree.ts'
-import { childrenOfExpr } from '../analyzer/walk.ts'
+import { collectDefined } from '../analyzer/correlation.ts'
+import type { ColumnId, Expr, RelationNode } from '../analyzer/tree.ts'
+import { childrenOfExpr, visitColumns } from '../analyzer/walk.ts'
 import type { RenderState } from './render-state.ts'
 
 /**
@@ -8,10 +9,15 @@ import type { RenderState } from './render-state.ts'
  * Of an aggregation it leaves out the one row where it is all NULL, so that the outer join around the query makes it up;
  * which it does not know to be wrong where something but expressions over the aggregates lies between. A `count(*)` beside
  * them, which is never NULL, keeps the row. An UNNEST it joins with the row itself, and fails where the query reads more of
- * the row than the arrays, unless the UNNEST has a FROM.
+ * the row than the arrays, unless the UNNEST has a FROM. In lambdas it finds no columns of the row at all (`outerColumns`).
  */
 export function noteQueryOfRow(state: RenderState, node: RelationNode): void {
   visit(state, node, false)
+  const inner = new Set<ColumnId>()
+  collectDefined(node, inner)
+  visitColumns(node, (id) => {
+    if (!inner.has(id)) state.outerColumns.add(id)
+  })
 }
 
 function visit(state: RenderState, node: RelationNode, apart: boolean): void {

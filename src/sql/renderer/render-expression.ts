@@ -31,7 +31,7 @@ import { frameOffset } from './frame-offset.ts'
 import { renderLike } from './like.ts'
 import { narrowFactors } from '../analyzer/decimal-products.ts'
 import { isVolatile, mapChildren, visitColumns } from '../analyzer/walk.ts'
-import { bindAll, composed, hasSubquery, isSubquery, weightOf } from './composition.ts'
+import { bindAll, composed, hasSubquery, isSubquery, outerColumnsOf, weightOf } from './composition.ts'
 import { noteQueryOfRow } from './queries-of-rows.ts'
 import { narrowProduct } from './narrow-sum.ts'
 import { guarded, type Sides } from './guards.ts'
@@ -310,7 +310,7 @@ function renderCall(state: RenderState, written: CallExpr): Sql {
   const call = isConcat(written) ? { ...written, arguments: concatenated(written) } : written
   const values = call.arguments.filter((argument) => argument.kind !== 'lambda')
   const texts = values.map((argument) => renderExpr(state, argument))
-  return composed(state, call, values, texts, (bound) => {
+  const build = (bound: readonly Sql[]): Sql => {
     let next = 0
     const args = call.arguments.map((argument): RenderArgument => {
       if (argument.kind === 'lambda') return renderArgument(state, argument)
@@ -322,7 +322,21 @@ function renderCall(state: RenderState, written: CallExpr): Sql {
       }
     })
     return call.function.render({ args, session: state.session, names: state.names })
-  })
+  }
+  const outer = call.arguments.flatMap((argument) =>
+    argument.kind === 'lambda' ? outerColumnsOf(state, argument) : [],
+  )
+  if (outer.length === 0) return composed(state, call, values, texts, build)
+  const free = values.map((value) => value.kind !== 'constant')
+  return bindColumns(
+    state,
+    outer,
+    texts.filter((_, i) => free[i]),
+    (names) => {
+      let next = 0
+      return build(texts.map((text, i) => (free[i] ? names[next++]! : text)))
+    },
+  )
 }
 
 function isConcat(expr: Expr): expr is CallExpr {
@@ -406,13 +420,24 @@ function renderLet(state: RenderState, { name, value, body, strict }: LetExpr): 
   }
   const columns = new Set<ColumnId>()
   visitColumns(body, (id) => columns.add(id))
-  const ids = [...columns]
-  const outside = ids.map((id) => state.columnNames.get(id) ?? columnName(id))
-  return bindAll(state, [text, ...outside], ([bound, ...names]) => {
+  return bindColumns(state, [...columns], [text], ([bound]) => {
     state.lambdaArguments.set(name.id, bound!)
-    ids.forEach((id, i) => state.columnNames.set(id, names[i]!))
-    const inside = renderExpr(state, body)
-    ids.forEach((id, i) => {
+    return renderExpr(state, body)
+  })
+}
+
+/** `body` over values and columns that are read outside of the lambda that it becomes. */
+function bindColumns(
+  state: RenderState,
+  columns: readonly ColumnId[],
+  values: readonly Sql[],
+  body: (names: readonly Sql[]) => Sql,
+): Sql {
+  const outside = columns.map((id) => state.columnNames.get(id) ?? columnName(id))
+  return bindAll(state, [...values, ...outside], (names) => {
+    columns.forEach((id, i) => state.columnNames.set(id, names[values.length + i]!))
+    const inside = body(names)
+    columns.forEach((id, i) => {
       if (outside[i] === columnName(id)) state.columnNames.delete(id)
       else state.columnNames.set(id, outside[i]!)
     })
@@ -444,10 +469,13 @@ function isConstantKey(value: Expr): boolean {
   return value.kind === 'constant' || (value.kind === 'cast' && isConstantKey(value.value))
 }
 
-export function renderAggregate(state: RenderState, call: AggregateExpr): Sql {
+/** `first`: whether a row is the first with its values, where DuckDB's DISTINCT does not tell (`withMarks`). */
+export function renderAggregate(state: RenderState, written: AggregateExpr, first?: Sql): Sql {
+  const call = first === undefined ? written : { ...written, distinct: false }
+  const filters = [...(call.filter === undefined ? [] : [renderExpr(state, call.filter)]), ...(first ? [first] : [])]
   const clauses: CallClauses = {
     ...ofArguments(state, call.distinct, call.orderBy),
-    ...(call.filter === undefined ? {} : { filter: renderExpr(state, call.filter) }),
+    ...(filters.length === 0 ? {} : { filter: balanced(filters, 'AND') }),
   }
   const render = (args: readonly RenderArgument[]): Sql =>
     call.function.render({ args, session: state.session, names: state.names, clauses })
@@ -473,13 +501,8 @@ function ofArguments(state: RenderState, distinct: boolean, order: readonly Expr
 function aggregated(state: RenderState, call: AggregateExpr | WindowExpr): readonly RenderArgument[] {
   return call.arguments.map((argument): RenderArgument => {
     const rendered = filteredArgument(state, call, argument)
-    // Equal instants of two zones are one value.
-    if (
-      call.distinct &&
-      call.function.name === 'count' &&
-      rendered.kind === 'value' &&
-      needsComparisonKey(argument.type)
-    ) {
+    const byKey = call.distinct && call.function.kind === 'aggregate' && call.function.duplicates === 'key'
+    if (byKey && rendered.kind === 'value') {
       return { kind: 'value', sql: comparisonKey(argument.type, rendered.sql, state.names) }
     }
     return rendered
@@ -487,7 +510,11 @@ function aggregated(state: RenderState, call: AggregateExpr | WindowExpr): reado
 }
 
 /** DuckDB calculates arguments for the rows too that FILTER leaves out. */
-function filteredArgument(state: RenderState, { filter }: AggregateExpr | WindowExpr, argument: Expr): RenderArgument {
+export function filteredArgument(
+  state: RenderState,
+  { filter }: AggregateExpr | WindowExpr,
+  argument: Expr,
+): RenderArgument {
   const rendered = renderArgument(state, argument)
   if (filter === undefined || rendered.kind === 'lambda' || !canRaise(argument)) return rendered
   return { ...rendered, sql: sql`CASE WHEN ${renderExpr(state, filter)} THEN ${rendered.sql} END` }

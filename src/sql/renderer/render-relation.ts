@@ -32,6 +32,7 @@ import {
   sql,
   type Sql,
 } from '../text/sql.ts'
+import { withMarks } from './distinct-marks.ts'
 import {
   asFromItem,
   clauses,
@@ -275,12 +276,12 @@ function renderUnnest(state: RenderState, node: UnnestNode): Block {
 }
 
 function renderAggregation(state: RenderState, node: AggregateNode): Block {
-  const block = opened(state, renderRelation(state, node.input))
-  const columns = new Map<ColumnId, Sql>()
   const keys = node.keys.map(({ input, type }) => {
     const text = columnName(input)
     return needsComparisonKey(type) ? comparisonKey(type, text, state.names) : text
   })
+  const { block, marks } = withMarks(state, node, opened(state, renderRelation(state, node.input)), keys)
+  const columns = new Map<ColumnId, Sql>()
   node.keys.forEach(({ id, input, type }, i) => {
     if (state.raisingColumns.has(input)) state.raisingColumns.add(id)
     const text = columnName(input)
@@ -289,7 +290,7 @@ function renderAggregation(state: RenderState, node: AggregateNode): Block {
     else columns.set(id, sql`CASE WHEN grouping(${keys[i]!}) = 0 THEN any_value(${text}) END`)
   })
   for (const { id, call } of node.aggregates) {
-    if (state.needed.has(id)) columns.set(id, renderAggregate(state, call))
+    if (state.needed.has(id)) columns.set(id, renderAggregate(state, call, marks.get(id)))
   }
   for (const { id, keys: indexes, type } of node.groupings) {
     // Without sets every key is grouped by.

@@ -25,6 +25,8 @@ export interface RenderState {
   readonly rowPerGroup: WeakSet<AggregateNode>
   /** UNNEST that stands in a query of each row, not beside the row itself. */
   readonly inQueryOfRow: WeakSet<UnnestNode>
+  /** Columns that queries of each row read of the rows around them. */
+  readonly outerColumns: Set<ColumnId>
   /** Columns whose calculation may fail, over rows of which some were removed. */
   readonly raisingColumns: Set<ColumnId>
   /** A query inside an expression; here because queries and expressions nest. */

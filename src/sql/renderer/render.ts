@@ -47,6 +47,7 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
     tableNames: new Map(),
     rowPerGroup: new WeakSet(),
     inQueryOfRow: new WeakSet(),
+    outerColumns: new Set(),
     raisingColumns: new Set(),
     renderQuery,
   }

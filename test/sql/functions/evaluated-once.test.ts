@@ -34,6 +34,7 @@ function newState(): RenderState {
     tableNames: new Map(),
     rowPerGroup: new WeakSet(),
     inQueryOfRow: new WeakSet(),
+    outerColumns: new Set(),
     raisingColumns: new Set(),
     renderQuery: () => {
       throw new Error('There is no query')

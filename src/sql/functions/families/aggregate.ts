@@ -1,11 +1,12 @@
 import { code, digits, literal, sql, type Sql } from '../../text/sql.ts'
 import { template, type Template } from '../../text/template.ts'
 import { decimalType, duckdbType } from '../../types/duckdb-representation.ts'
-import { decimal, isFloating, type DecimalType, type SqlType } from '../../types/sql-type.ts'
-import { comparisonKey, needsComparisonKey } from '../comparison.ts'
+import { decimal, isFloating, type DecimalType, type MapType, type SqlType } from '../../types/sql-type.ts'
+import { comparisonKey } from '../comparison.ts'
 import { scaled, unscaled } from '../decimal-operators.ts'
 import { extremeKey, needsExtremeKey, type Extreme } from '../extremes.ts'
 import { aggregate, named, type FunctionDefinition } from '../function-definition.ts'
+import { counted, entriesOf, firstOfEachKey, isGroupedByKey, valuesOfEachKey } from '../map-keys.ts'
 import type { RenderContext } from '../rendering.ts'
 
 /** Key of an argument as DuckDB must see it: two zones of one instant are one value. */
@@ -122,7 +123,12 @@ function percentile(value: 'bigint' | 'double' | 'real'): FunctionDefinition[] {
   ]
 }
 
+function keysAndValues(context: RenderContext): Sql {
+  return context.fill`list({'k': $1, 'v': $2}$O)$F($1 IS NOT NULL)$E`
+}
+
 const approximate = { note: 'exact, where Trino approximates' } as const
+const approximateCount = { ...approximate, duplicates: 'harmless' } as const
 
 /** NULL's part of a checksum. */
 const CHECKSUM_OF_NULL = digits('-7046029288634856825')
@@ -170,34 +176,52 @@ function checksum(context: RenderContext): Sql {
 export const aggregateFunctions: readonly FunctionDefinition[] = [
   aggregate('count()', 'bigint', 'count(*)$F', { calledOnNull: true }),
   // DISTINCT of what needs a key comes with the key in its place.
-  aggregate('count(T)', 'bigint', 'count($D$1)$F'),
+  aggregate('count(T)', 'bigint', 'count($D$1)$F', { duplicates: 'key' }),
   aggregate('count_if(boolean)', 'bigint', 'count(*)$F($1)$E'),
-  aggregate('sum(bigint)', 'bigint', 'CAST(sum($D$1)$F AS BIGINT)'),
-  aggregate('sum(double)', 'double', 'sum($D$1)$F'),
-  aggregate('sum(real)', 'real', 'q_f32(sum($DCAST($1 AS DOUBLE))$F)'),
-  aggregate('sum(decimal(p,s))', ({ numbers }) => decimal(38, numbers['s'] ?? 0), sumOfDecimals),
-  aggregate('sum(interval day to second)', 'interval day to second', 'CAST(sum($D$1)$F AS BIGINT)'),
-  aggregate('sum(interval year to month)', 'interval year to month', 'CAST(sum($D$1)$F AS INTEGER)'),
-  aggregate('avg(bigint)', 'double', 'avg($DCAST($1 AS DOUBLE))$F'),
-  aggregate('avg(double)', 'double', 'avg($D$1)$F'),
-  aggregate('avg(real)', 'real', 'q_f32(avg($DCAST($1 AS DOUBLE))$F)'),
-  aggregate('avg(decimal(p,s))', 'decimal(p,s)', averageOfDecimals),
-  aggregate('avg(interval day to second)', 'interval day to second', 'CAST(round(avg($D$1)$F) AS BIGINT)'),
-  aggregate('avg(interval year to month)', 'interval year to month', 'CAST(round(avg($D$1)$F) AS INTEGER)'),
-  aggregate('min(T) where T orderable', 'T', (context) => extreme(context, 'min')),
-  aggregate('max(T) where T orderable', 'T', (context) => extreme(context, 'max')),
+  aggregate('sum(bigint)', 'bigint', 'CAST(sum($D$1)$F AS BIGINT)', { duplicates: 'engine' }),
+  aggregate('sum(double)', 'double', 'sum($D$1)$F', { duplicates: 'engine' }),
+  aggregate('sum(real)', 'real', 'q_f32(sum($DCAST($1 AS DOUBLE))$F)', { duplicates: 'engine' }),
+  aggregate('sum(decimal(p,s))', ({ numbers }) => decimal(38, numbers['s'] ?? 0), sumOfDecimals, {
+    duplicates: 'engine',
+  }),
+  aggregate('sum(interval day to second)', 'interval day to second', 'CAST(sum($D$1)$F AS BIGINT)', {
+    duplicates: 'engine',
+  }),
+  aggregate('sum(interval year to month)', 'interval year to month', 'CAST(sum($D$1)$F AS INTEGER)', {
+    duplicates: 'engine',
+  }),
+  aggregate('avg(bigint)', 'double', 'avg($DCAST($1 AS DOUBLE))$F', { duplicates: 'engine' }),
+  aggregate('avg(double)', 'double', 'avg($D$1)$F', { duplicates: 'engine' }),
+  aggregate('avg(real)', 'real', 'q_f32(avg($DCAST($1 AS DOUBLE))$F)', { duplicates: 'engine' }),
+  aggregate('avg(decimal(p,s))', 'decimal(p,s)', averageOfDecimals, { duplicates: 'engine' }),
+  aggregate('avg(interval day to second)', 'interval day to second', 'CAST(round(avg($D$1)$F) AS BIGINT)', {
+    duplicates: 'engine',
+  }),
+  aggregate('avg(interval year to month)', 'interval year to month', 'CAST(round(avg($D$1)$F) AS INTEGER)', {
+    duplicates: 'engine',
+  }),
+  aggregate('min(T) where T orderable', 'T', (context) => extreme(context, 'min'), { duplicates: 'harmless' }),
+  aggregate('max(T) where T orderable', 'T', (context) => extreme(context, 'max'), { duplicates: 'harmless' }),
   aggregate('min(E, bigint) where E orderable', 'array(E)', (context) => extremes(context, 'min')),
   aggregate('max(E, bigint) where E orderable', 'array(E)', (context) => extremes(context, 'max')),
   aggregate('min_by(V, K) where K orderable', 'V', (context) => extremeBy(context, 'min')),
   aggregate('max_by(V, K) where K orderable', 'V', (context) => extremeBy(context, 'max')),
   aggregate('min_by(V, K, bigint) where K orderable', 'array(V)', (context) => extremesBy(context, 'min')),
   aggregate('max_by(V, K, bigint) where K orderable', 'array(V)', (context) => extremesBy(context, 'max')),
-  ...named(['any_value', 'arbitrary'], (name) => aggregate(`${name}(T)`, 'T', 'any_value($1)$F')),
-  aggregate('array_agg(T)', 'array(T)', 'list($D$1$O)$F', { calledOnNull: true, orderSensitive: true }),
-  ...named(['bool_and', 'every'], (name) => aggregate(`${name}(boolean)`, 'boolean', 'bool_and($1)$F')),
-  aggregate('bool_or(boolean)', 'boolean', 'bool_or($1)$F'),
-  aggregate('bitwise_and_agg(bigint)', 'bigint', 'bit_and($1)$F'),
-  aggregate('bitwise_or_agg(bigint)', 'bigint', 'bit_or($1)$F'),
+  ...named(['any_value', 'arbitrary'], (name) =>
+    aggregate(`${name}(T)`, 'T', 'any_value($1)$F', { duplicates: 'harmless' }),
+  ),
+  aggregate('array_agg(T)', 'array(T)', 'list($D$1$O)$F', {
+    calledOnNull: true,
+    orderSensitive: true,
+    duplicates: 'engine',
+  }),
+  ...named(['bool_and', 'every'], (name) =>
+    aggregate(`${name}(boolean)`, 'boolean', 'bool_and($1)$F', { duplicates: 'harmless' }),
+  ),
+  aggregate('bool_or(boolean)', 'boolean', 'bool_or($1)$F', { duplicates: 'harmless' }),
+  aggregate('bitwise_and_agg(bigint)', 'bigint', 'bit_and($1)$F', { duplicates: 'harmless' }),
+  aggregate('bitwise_or_agg(bigint)', 'bigint', 'bit_or($1)$F', { duplicates: 'harmless' }),
   aggregate('bitwise_xor_agg(bigint)', 'bigint', 'bit_xor($D$1)$F'),
   ...spread('stddev', 'stddev_samp', true),
   ...spread('stddev_samp', 'stddev_samp', true),
@@ -229,8 +253,8 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
   ...ofDoublesAndReals('regr_slope', notNan('regr_slope($1, $2)$F')),
   ...ofDoublesAndReals('regr_intercept', notNan('regr_intercept($1, $2)$F')),
   aggregate('histogram(T) where T comparable', 'map(T,bigint)', (context) =>
-    needsComparisonKey(context.types[0]!)
-      ? context.fill`q_ahist(list($1)$F($1 IS NOT NULL)$E)`
+    isGroupedByKey(context.types[0]!)
+      ? counted(context.types[0]!, context.fill`list($1)$F($1 IS NOT NULL)$E`, context)
       : context.fill`CAST(histogram($1)$F AS $R)`,
   ),
   aggregate(
@@ -238,6 +262,7 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
     'map(K,V)',
     (context) => {
       const order = context.clauses?.orderBy
+      if (isGroupedByKey(context.types[0]!)) return firstOfEachKey(context.types[0]!, keysAndValues(context), context)
       const by = order === undefined ? key(context, 0) : sql`${key(context, 0)}, ${order}`
       return context.fill`q_map_first(list({'k': $1, 'v': $2} ORDER BY ${by})$F($1 IS NOT NULL)$E)`
     },
@@ -246,22 +271,32 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
   aggregate(
     'multimap_agg(K, V) where K comparable',
     'map(K,array(V))',
-    `q_multimap(list({'k': $1, 'v': $2}$O)$F($1 IS NOT NULL)$E)`,
+    (context) =>
+      isGroupedByKey(context.types[0]!)
+        ? valuesOfEachKey(context.types[0]!, keysAndValues(context), context)
+        : sql`q_multimap(${keysAndValues(context)})`,
     { calledOnNull: true, orderSensitive: true },
   ),
-  aggregate('map_union(map(K,V)) where K comparable', 'map(K,V)', 'q_map_union(list($1)$F($1 IS NOT NULL)$E)'),
+  aggregate('map_union(map(K,V)) where K comparable', 'map(K,V)', (context) => {
+    const maps = context.fill`list($1)$F($1 IS NOT NULL)$E`
+    const { key } = context.result as MapType
+    if (!isGroupedByKey(key)) return sql`q_map_union(${maps})`
+    const map = context.names.fresh()
+    const entries = sql`list_transform(${maps}, lambda ${map}: ${entriesOf(map, context)})`
+    return firstOfEachKey(key, sql`flatten(${entries})`, context)
+  }),
   aggregate(
     'listagg(varchar, varchar, boolean, varchar, boolean)',
     'varchar',
     (context) => context.fill`q_listagg(string_agg($D$1, $2$O)$F, ${parameter(context, 2)})`,
-    { orderSensitive: true },
+    { orderSensitive: true, duplicates: 'engine' },
   ),
   aggregate('reduce_agg(T, S, function(S,T,S), function(S,S,S))', 'S', reduceAgg),
   aggregate(
     'approx_distinct(T) where T comparable',
     'bigint',
     (context) => context.fill`count(DISTINCT ${key(context, 0)})$F`,
-    approximate,
+    approximateCount,
   ),
   aggregate(
     'approx_distinct(T, double) where T comparable',
@@ -270,7 +305,7 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
       const error = parameter(context, 1)
       return context.fill`CASE WHEN ${error} NOT BETWEEN 0.0040625 AND 0.26 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Max standard error must be in [0.0040625, 0.26]: ' || ${error}) ELSE count(DISTINCT ${key(context, 0)})$F END`
     },
-    approximate,
+    approximateCount,
   ),
   ...percentile('bigint'),
   ...percentile('double'),

@@ -7,6 +7,7 @@ import { comparisonKey, equals, needsComparisonKey } from '../comparison.ts'
 import { checkedOrder, isNested, nestedExtreme, type Extreme } from '../extremes.ts'
 import { bindName } from '../fill-template.ts'
 import { GROWING, PARTIAL, TOTAL, scalar, type FunctionDefinition } from '../function-definition.ts'
+import { counted, isGroupedByKey } from '../map-keys.ts'
 import { notSupportedPrecision } from '../precision-guard.ts'
 import type { RenderContext } from '../rendering.ts'
 
@@ -199,6 +200,12 @@ function steps(of: Template): (context: RenderContext) => Sql {
   }
 }
 
+function histogram(context: RenderContext): Sql {
+  const element = elementOf(context)
+  if (!isGroupedByKey(element)) return context.fill`q_ahist($1)`
+  return context.fill`CASE WHEN $1 IS NOT NULL THEN ${counted(element, context.value(0), context)} END`
+}
+
 export const arrayFunctions: readonly FunctionDefinition[] = [
   scalar('cardinality(array(E))', 'bigint', 'CAST(len($1) AS BIGINT)', TOTAL),
   scalar(
@@ -250,7 +257,7 @@ export const arrayFunctions: readonly FunctionDefinition[] = [
   scalar('array_min(array(T)) where T orderable', 'T', arrayExtreme('min'), PARTIAL),
   scalar('array_join(array(E), varchar)', 'varchar', arrayJoin, PARTIAL),
   scalar('array_join(array(E), varchar, varchar)', 'varchar', arrayJoin, PARTIAL),
-  scalar('array_histogram(array(T)) where T comparable', 'map(T,bigint)', 'q_ahist($1)', PARTIAL),
+  scalar('array_histogram(array(T)) where T comparable', 'map(T,bigint)', histogram, PARTIAL),
   scalar('reverse(array(E))', 'array(E)', 'list_reverse($1)', PARTIAL),
   scalar('flatten(array(array(E)))', 'array(E)', 'flatten($1)', GROWING),
   scalar('concat(array(E)...)', 'array(E)', concatenated, GROWING),

@@ -1,8 +1,10 @@
-import { code, sql, type Sql } from '../../text/sql.ts'
+import { sql, type Sql } from '../../text/sql.ts'
 import { duckdbType } from '../../types/duckdb-representation.ts'
-import { INTEGER, type FunctionType } from '../../types/sql-type.ts'
+import { INTEGER, type FunctionType, type MapType } from '../../types/sql-type.ts'
+import { hasKey, valueAt } from '../comparison.ts'
 import { bindName } from '../fill-template.ts'
 import { PARTIAL, scalar, type FunctionDefinition } from '../function-definition.ts'
+import { checkedMap } from '../map-keys.ts'
 import type { RenderContext } from '../rendering.ts'
 
 /** `list_transform(list, lambda v: body)`. */
@@ -46,7 +48,8 @@ function overEntries(context: RenderContext, part: (entry: Sql) => { key: Sql; v
   const entry = context.names.fresh()
   const { key, value } = part(entry)
   const list = sql`list_transform(map_entries(${context.value(0)}), lambda ${entry}: {'k': ${key}, 'v': ${value}})`
-  return sql`CASE WHEN ${context.value(0)} IS NOT NULL THEN ${code(checked ? 'q_mk' : 'map_from_entries')}(${list}) END`
+  const made = checked ? checkedMap((context.result as MapType).key, list, context) : sql`map_from_entries(${list})`
+  return sql`CASE WHEN ${context.value(0)} IS NOT NULL THEN ${made} END`
 }
 
 function mapFiltered(context: RenderContext): Sql {
@@ -59,8 +62,10 @@ function mapZippedWith(context: RenderContext): Sql {
   const key = context.names.fresh()
   const other = context.names.fresh()
   const [a, b] = [context.value(0), context.value(1)]
-  const keys = sql`list_concat(map_keys(${a}), list_filter(map_keys(${b}), lambda ${other}: NOT map_contains(${a}, ${other})))`
-  const value = context.lambda(2).apply(key, sql`${a}[${key}]`, sql`${b}[${key}]`)
+  const [first, second] = [context.types[0] as MapType, context.types[1] as MapType]
+  const { names } = context
+  const keys = sql`list_concat(map_keys(${a}), list_filter(map_keys(${b}), lambda ${other}: NOT ${hasKey(first, a, other, names)}))`
+  const value = context.lambda(2).apply(key, valueAt(first, a, key, names), valueAt(second, b, key, names))
   return sql`CASE WHEN ${a} IS NOT NULL AND ${b} IS NOT NULL THEN map_from_entries(list_transform(${keys}, lambda ${key}: {'k': ${key}, 'v': ${value}})) END`
 }
 

@@ -54,6 +54,34 @@ export const collectionMacros: readonly Macro[] = [
       END
     `,
   ),
+  // Of entries whose keys are told apart by a value of their own.
+  macro(
+    'q_map_first_keyed(l)',
+    `
+      CASE
+        WHEN l IS NOT NULL THEN list_transform([l], lambda qm1: map_from_entries(list_transform(q_groups(list_transform(qm1,
+            lambda e: e.q)), lambda qm2: {'k': qm1[qm2[1]].k, 'v': qm1[qm2[1]].v})))[1]
+      END
+    `,
+  ),
+  macro(
+    'q_multimap_keyed(l)',
+    `
+      CASE
+        WHEN l IS NOT NULL THEN list_transform([l], lambda qm1: map_from_entries(list_transform(q_groups(list_transform(qm1,
+            lambda e: e.q)), lambda qm2: {'k': qm1[qm2[1]].k, 'v': list_transform(qm2, lambda qm3: qm1[qm3].v)})))[1]
+      END
+    `,
+  ),
+  macro(
+    'q_histogram_keyed(l)',
+    `
+      CASE
+        WHEN l IS NOT NULL THEN list_transform([l], lambda qm1: map_from_entries(list_transform(q_groups(list_transform(qm1,
+            lambda e: e.q)), lambda qm2: {'k': qm1[qm2[1]].k, 'v': CAST(len(qm2) AS BIGINT)})))[1]
+      END
+    `,
+  ),
   // Of the first of several values.
   macro(
     'q_map_union(l)',
@@ -341,28 +369,29 @@ export const collectionMacros: readonly Macro[] = [
     `,
   ),
   macro(
-    'q_mfe(l)',
+    'q_mk_keyed(l)',
     `
       CASE
-        WHEN l IS NULL THEN NULL
-        WHEN len(list_filter(l, lambda q0: q0 IS NULL)) > 0 THEN
-            u_raise('INVALID_FUNCTION_ARGUMENT: map entry cannot be null')
-        ELSE q_mk(list_transform(l, lambda q7: {'k': q7.f0, 'v': q7.f1}))
+        WHEN len(list_filter(l, lambda q1: q1.k IS NULL)) > 0 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: map key cannot be null')
+        WHEN len(list_distinct(list_transform(l, lambda q2: q2.q))) < len(l) THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: Duplicate map keys are not allowed')
+        ELSE map_from_entries(list_transform(l, lambda q3: {'k': q3.k, 'v': q3.v}))
       END
     `,
   ),
   macro(
-    'q_meq(a, b)',
+    'q_entries(l)',
     `
       CASE
-        WHEN a IS NULL OR b IS NULL THEN NULL
-        WHEN cardinality(a) <> cardinality(b) THEN false
-        ELSE q_all(list_transform(map_keys(a), lambda q8: CASE WHEN map_contains(b, q8) THEN a[q8] = b[q8] ELSE
-            false END))
+        WHEN len(list_filter(l, lambda q0: q0 IS NULL)) > 0 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: map entry cannot be null')
+        WHEN len(list_filter(l, lambda q0: q0.f0 IS NULL)) > 0 THEN
+            u_raise('INVALID_FUNCTION_ARGUMENT: map key cannot be null')
+        ELSE l
       END
     `,
   ),
-  macro('q_mnorm(m)', `list_sort(map_entries(m))`),
   macro(
     'q_array_intersect(a, b)',
     `
