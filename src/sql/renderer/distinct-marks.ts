@@ -1,9 +1,9 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import type { AggregateExpr, AggregateNode, ColumnId } from '../analyzer/tree.ts'
-import { comparisonKey, needsComparisonKey } from '../functions/comparison.ts'
+import { comparisonKey } from '../functions/comparison.ts'
 import { EMPTY, joined, sql, type Sql } from '../text/sql.ts'
 import { neededOutputs, queryBlock, selectText, type Block } from './block.ts'
-import { filteredArgument, renderExpr } from './render-expression.ts'
+import { filteredArgument, needsMark, renderExpr } from './render-expression.ts'
 import type { Output, RenderState } from './render-state.ts'
 
 /** The input, with a column a DISTINCT aggregate that says which rows are the first of equal ones in their group. */
@@ -39,15 +39,6 @@ export function withMarks(
     ),
     marks,
   }
-}
-
-/** Whether DISTINCT of a call is told by marking the first row of equal values. */
-function needsMark({ distinct, function: called, arguments: values }: AggregateExpr): boolean {
-  if (!distinct || called.kind !== 'aggregate') return false
-  return (
-    called.duplicates === 'marked' ||
-    (called.duplicates === 'engine' && values.some(({ type }) => needsComparisonKey(type)))
-  )
 }
 
 /** Of a row: the values that make it another one for DISTINCT. */

@@ -520,7 +520,19 @@ export function filteredArgument(
   return { ...rendered, sql: sql`CASE WHEN ${renderExpr(state, filter)} THEN ${rendered.sql} END` }
 }
 
+/** Whether DISTINCT of a call is told by marking the first row of equal values. */
+export function needsMark({ distinct, function: called, arguments: values }: AggregateExpr | WindowExpr): boolean {
+  if (!distinct || called.kind !== 'aggregate') return false
+  return (
+    called.duplicates === 'marked' ||
+    (called.duplicates === 'engine' && values.some(({ type }) => needsComparisonKey(type)))
+  )
+}
+
 export function renderWindow(state: RenderState, call: WindowExpr): Sql {
+  if (needsMark(call)) {
+    throw new EngineError('NOT_SUPPORTED', `DISTINCT in ${call.function.name} is not supported over a window`)
+  }
   const partition = call.partitionBy.map((expr) => comparisonKey(expr.type, renderExpr(state, expr), state.names))
   const over = joinedClauses([
     partition.length === 0 ? EMPTY : sql`PARTITION BY ${joined(partition, ', ')}`,
