@@ -8,7 +8,7 @@ import { readQueries, WHOLE_TEXTS, type QueryFilter, type QueryListRow } from '.
 import { taskRow } from '../../readmodels/queries/rows.ts'
 import { readOperators, readTasks, taskListRow, type TaskListRow } from '../../readmodels/queries/task-queries.ts'
 import type { Clock } from '../../shared/clock.ts'
-import { isQueryId, type NodeId } from '../../shared/ids.ts'
+import type { NodeId } from '../../shared/ids.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { LiveQueries } from './live-queries.ts'
 import { liveRow, overlay } from './query-list.ts'
@@ -90,8 +90,8 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
 
   async function tasks(): Promise<TaskListRow[]> {
     const ids = (await queries('no texts')).map((row) => row.query_id)
-    const inMemory = ids.filter(isQueryId).flatMap((queryId) => live.get(queryId) ?? [])
-    const known = new Set<string>(inMemory.map((view) => view.query.queryId))
+    const inMemory = ids.flatMap((queryId) => live.get(queryId) ?? [])
+    const known = new Set(inMemory.map((view) => view.query.queryId))
     const fresh = inMemory.flatMap(({ query, liveStats }) =>
       [...query.tasks.values()].map((task) => {
         const stats = liveStats.get(task.taskId)
@@ -100,13 +100,8 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
         )
       }),
     )
-    return [
-      ...fresh,
-      ...(await readTasks(
-        read,
-        ids.filter((queryId) => !known.has(queryId)),
-      )),
-    ]
+    const others = ids.filter((queryId) => !known.has(queryId))
+    return [...fresh, ...(await readTasks(read, others))]
   }
 
   return {
