@@ -1,27 +1,17 @@
 import { describe, expect, it } from 'vitest'
 import type { QuerySession } from '../../../src/coordinator/query/events.ts'
 import { sealedSubmission } from '../../../src/coordinator/query/query-secrets.ts'
+import { sampleData } from '../../support/query-events.ts'
 
 const MARK = 'hunter5marker'
-const session: QuerySession = {
-  user: 'alice',
-  groups: [],
-  roles: {},
-  timeZone: 'UTC',
-  properties: {},
-  preparedStatements: {},
-  capabilities: [],
-  clientTags: [],
-  resourceEstimates: {},
-  remoteUserAddress: '127.0.0.1',
-}
+const { session, headerFamily, baseUri, resourceGroup, sampled } = sampleData.QueryCreated
 const rest = {
-  headerFamily: 'Trino',
-  baseUri: 'http://here',
-  resourceGroup: 'global',
+  headerFamily,
+  baseUri,
+  resourceGroup,
+  sampled,
   traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
-  sampled: true,
-} as const
+}
 
 describe('what a client sends beside its statement', () => {
   const secret = `password=${MARK}`

@@ -4,6 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createWorkerClient, type WorkerClient } from '../../../src/coordinator/scheduler/worker-client.ts'
 import { parseTaskId } from '../../../src/shared/ids.ts'
 import { WorkerLost } from '../../../src/coordinator/scheduler/worker-error.ts'
+import { taskStats } from '../../support/query-events.ts'
+import { taskStatus } from '../../support/stage-bed.ts'
 
 const taskId = parseTaskId('20260101_000000_00000_00001.1.0')
 
@@ -12,34 +14,7 @@ function status(
   changed: Readonly<Record<string, unknown>> = {},
   stats: Readonly<Record<string, unknown>> = {},
 ): unknown {
-  const counts = ['elapsedNanos', 'queuedNanos', 'totalDrivers', 'queuedDrivers', 'runningDrivers', 'completedDrivers']
-    .concat(['totalSplits', 'queuedSplits', 'runningSplits', 'completedSplits', 'memoryBytes', 'peakMemoryBytes'])
-    .concat(['spilledBytes', 'scheduledNanos', 'cpuNanos', 'wallNanos', 'blockedNanos', 'rawInputBytes'])
-    .concat(['rawInputPositions', 'processedInputBytes', 'processedInputPositions', 'outputBytes', 'outputPositions'])
-  return {
-    taskId,
-    instanceId: 'a',
-    version: 1,
-    state: 'FINISHED',
-    lastHeartbeat: '2026-01-01T00:00:00.000Z',
-    attempt: 0,
-    bufferState: 'FINISHED',
-    noMoreSplits: [],
-    pages: [],
-    batchesDone: [0],
-    batchesTotal: 1,
-    pagesSent: 0,
-    bufferedPages: 0,
-    stats: {
-      createTime: '2026-01-01T00:00:00.000Z',
-      cpuExact: true,
-      profiled: false,
-      pipelines: [],
-      ...Object.fromEntries(counts.map((name) => [name, 1])),
-      ...stats,
-    },
-    ...changed,
-  }
+  return { ...taskStatus(taskId), stats: { ...taskStats, ...stats }, ...changed }
 }
 
 describe('a worker that answers nonsense', () => {
