@@ -11,7 +11,7 @@ import type { Execute, ExecuteImmediate, Explain, ExplainAnalyze, Statement } fr
 import { describeInputQuery, describeOutputQuery, parameterTypesIn } from './statements/described-statements.ts'
 import { checkPrepared, deallocate, prepare, preparedText } from './statements/prepared-statements.ts'
 import { refuse } from './statements/refused-statements.ts'
-import { sessionEffect, useSchema, type SessionEffect } from './statements/session-statements.ts'
+import { sessionEffect, useSchema, withSession, type SessionEffect } from './statements/session-statements.ts'
 import { rowsQuery, type RowsQuery } from './statements/rows-query.ts'
 import { showQuery } from './statements/show-statements.ts'
 import type { StatementInput } from './statement-input.ts'
@@ -101,7 +101,7 @@ async function analyzeParsed(
   }
   switch (statement.kind) {
     case 'Query':
-      return analyzeSelect(input, statement, parameters, 'SELECT')
+      return analyzeSelect(withSession(input, statement), statement, parameters, 'SELECT')
     case 'Execute':
       return execute(
         { sql: preparedText(input.session, statement.name.value), origin: textOrigin },

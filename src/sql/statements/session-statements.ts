@@ -12,6 +12,7 @@ import type {
   ResetSession,
   Use,
 } from '../syntax/ast-statements.ts'
+import type { Query, SessionPropertyValue } from '../syntax/ast-query.ts'
 import type { Span } from '../syntax/span.ts'
 import { printExpression } from '../syntax/printer.ts'
 import { canCoerce } from '../types/coercion.ts'
@@ -90,13 +91,15 @@ function requireNoTransaction({ session }: StatementInput): void {
   throw new EngineError('GENERIC_USER_ERROR', "Can't set authorization user in the middle of a transaction")
 }
 
+type NamesProperty = SetSession | ResetSession | SessionPropertyValue
+
 /** Trino points at the value of SET SESSION. */
-function placeOf(node: SetSession | ResetSession): { readonly span: Span } {
+function placeOf(node: NamesProperty): { readonly span: Span } {
   return node.kind === 'SetSession' ? node.value : node
 }
 
 /** The property a statement names; undefined where there is none of that name. */
-function propertyOf(input: StatementInput, node: SetSession | ResetSession): SessionProperty | undefined {
+function propertyOf(input: StatementInput, node: NamesProperty): SessionProperty | undefined {
   const parts = node.name.parts.map((part) => part.value.toLowerCase())
   if (parts.length > 2) {
     throw errorAt(input, node, 'INVALID_SESSION_PROPERTY', `Invalid session property '${parts.join('.')}'`)
@@ -112,14 +115,42 @@ function propertyOf(input: StatementInput, node: SetSession | ResetSession): Ses
   return sessionProperty(parts[0]!)
 }
 
-function fail(input: StatementInput, node: SetSession | ResetSession): never {
+function fail(input: StatementInput, node: NamesProperty): never {
   const name = node.name.parts.map((part) => part.value.toLowerCase()).join('.')
   throw errorAt(input, placeOf(node), 'INVALID_SESSION_PROPERTY', `Session property '${name}' does not exist`)
 }
 
 const propertyTypes = { boolean: BOOLEAN, bigint: BIGINT, integer: INTEGER, double: DOUBLE, varchar: VARCHAR } as const
 
-function setSession(input: StatementInput, node: SetSession): SessionChange {
+/** The input of a query as its WITH SESSION makes it: what stands there goes before what the client has set. */
+export function withSession(input: StatementInput, query: Query): StatementInput {
+  if (query.sessionProperties.length === 0) return input
+  const properties = new Map<string, string>()
+  for (const node of query.sessionProperties) {
+    const { name, value } = isZoneProperty(node) ? setZone(input, node) : setSession(input, node)
+    if (properties.has(name)) {
+      throw errorAt(input, node, 'INVALID_SESSION_PROPERTY', `Session property ${name} already set`)
+    }
+    properties.set(name, value)
+  }
+  const { session } = input
+  const timeZone = properties.get(ZONE_PROPERTY) ?? session.timeZone
+  const all = { ...session.properties, ...Object.fromEntries(properties) }
+  return { ...input, session: { ...session, timeZone, properties: all } }
+}
+
+function setZone(input: StatementInput, node: SessionPropertyValue): PropertyChange {
+  const zone = node.value.kind === 'StringLiteral' ? canonicalZone(node.value.value) : undefined
+  if (zone === undefined) {
+    const message = `Time zone not supported: ${printExpression(node.value)}`
+    throw errorAt(input, node, 'INVALID_SESSION_PROPERTY', message)
+  }
+  return { kind: 'SetSession', name: ZONE_PROPERTY, value: zone }
+}
+
+type PropertyChange = Extract<SessionChange, { kind: 'SetSession' }>
+
+function setSession(input: StatementInput, node: SetSession | SessionPropertyValue): PropertyChange {
   if (isZoneProperty(node)) return { kind: 'SetSession', name: ZONE_PROPERTY, value: zoneOf(node.value) }
   const property = propertyOf(input, node) ?? fail(input, node)
   const constant = literalValue(node.value)
@@ -145,7 +176,7 @@ function setSession(input: StatementInput, node: SetSession): SessionChange {
 const ZONE_PROPERTY = 'time_zone_id' satisfies ActingProperty
 
 /** It can be set by its name as well, and is not shown. */
-function isZoneProperty({ name }: SetSession | ResetSession): boolean {
+function isZoneProperty({ name }: NamesProperty): boolean {
   return name.parts.length === 1 && name.parts[0]!.value.toLowerCase() === ZONE_PROPERTY
 }
 
