@@ -106,6 +106,11 @@ function conditions(filter: QueryFilter): Conditions {
   return { where: wheres.length > 0 ? `where ${wheres.join(' and ')}` : '', values, bind }
 }
 
+/** What the tables search of a text, which count a pair of halves as one. */
+function searched(text: string): string {
+  return [...text.slice(0, 2 * SEARCHED_CHARACTERS)].slice(0, SEARCHED_CHARACTERS).join('')
+}
+
 /** The same filter over a row that is not in the tables yet. */
 export function passesFilter(row: QueryListRow, filter: QueryFilter): boolean {
   const { states, user, since, text, endedSince, cursor } = filter
@@ -113,7 +118,7 @@ export function passesFilter(row: QueryListRow, filter: QueryFilter): boolean {
     (!states || states.includes(row.state)) &&
     (user === undefined || row.user_name === user) &&
     (since === undefined || row.created_at >= new Date(since).toISOString()) &&
-    (text === undefined || row.sql_text.slice(0, SEARCHED_CHARACTERS).toLowerCase().includes(text.toLowerCase())) &&
+    (text === undefined || searched(row.sql_text).toLowerCase().includes(text.toLowerCase())) &&
     (endedSince === undefined || row.ended_at === null || row.ended_at >= endedSince) &&
     (!cursor || compareNewest(row, { created_at: cursor.createdAt, query_id: cursor.queryId }) > 0)
   )

@@ -386,6 +386,23 @@ describe('GET /v1/query', () => {
     expect(await ids(`since=${new Date(Date.now() - 60_000).toISOString()}`)).toEqual([failed])
   })
 
+  it('searches the first 4,096 characters of a text, in the tables and in memory', async () => {
+    await start()
+    const before = `SELECT '${'👩'.repeat(4080)}`
+    expect([...before]).toHaveLength(4088)
+    const within = await storedNow(60, { sql: `${before}in Reach'` })
+    const beyond = await storedNow(61, { sql: `${before}beyond reach'` })
+    const live = [62, 63].map((number) => testQueryId(number))
+    holdLive(live[0]!, { startMillis: Date.now(), sql: `${before}in Reach'` })
+    holdLive(live[1]!, { startMillis: Date.now(), sql: `${before}beyond reach'` })
+    await runner.barrier(60_000)
+    const ids = async (search: string): Promise<unknown[]> =>
+      (await get(`/v1/query?q=${search}`)).body.map((one: Json) => one.queryId).toSorted()
+    expect(await ids('n%20reach')).toEqual([within, live[0]].toSorted())
+    expect(await ids('nd%20reach')).toEqual([])
+    expect(await ids('beyond')).toEqual([beyond, live[1]].toSorted())
+  })
+
   it('goes on with a cursor', async () => {
     await start()
     const all = []
