@@ -1,4 +1,5 @@
 import { EngineError } from '../../shared/engine-error.ts'
+import { trimmed } from '../functions/blanks.ts'
 
 // Dates and times of literals, exactly: days and picoseconds as whole numbers.
 
@@ -21,11 +22,11 @@ function daysIn(year: number, month: number): number {
   return [31, leap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1]!
 }
 
-const DATE = /^\s*([+-]?\d{4,})-(\d{1,2})-(\d{1,2})\s*$/
+const DATE = /^([+-]?\d{4,})-(\d{1,2})-(\d{1,2})$/
 
 /** Trino's texts of a date; undefined where it is none. */
 export function parseDateLiteral(text: string): bigint | undefined {
-  const match = DATE.exec(text)
+  const match = DATE.exec(trimmed(text))
   return match === null ? undefined : epochDay(Number(match[1]), Number(match[2]), Number(match[3]))
 }
 
@@ -44,7 +45,7 @@ function timeOf(hour: string, minute: string, second = '0', fraction = ''): Pars
   }
 }
 
-const TIME = /^(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,12}))?)?\s*([+-]\d\d:\d\d)?$/
+const TIME = /^(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,12}))?)?[\t-\r ]*([+-]\d\d:\d\d)?$/
 
 /** `hh:mm[:ss[.fraction]]`, perhaps with an offset in minutes. */
 export function parseTimeLiteral(text: string): (ParsedTime & { readonly offset: number | undefined }) | undefined {
@@ -56,7 +57,8 @@ export function parseTimeLiteral(text: string): (ParsedTime & { readonly offset:
   return time && { ...time, offset }
 }
 
-const TIMESTAMP = /^([+-]?\d{4,})-(\d{1,2})-(\d{1,2})(?: (?:(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d+))?)?)?\s*(.*))?$/
+const TIMESTAMP =
+  /^([+-]?\d{4,})-(\d{1,2})-(\d{1,2})(?: (?:(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d+))?)?)?[\t-\r ]*(.*))?$/
 
 export interface ParsedTimestamp {
   /** Local picoseconds since 1970-01-01 00:00. */
@@ -68,7 +70,7 @@ export interface ParsedTimestamp {
 
 /** A date, perhaps a time, perhaps a zone. @throws EngineError for a zone that is none */
 export function parseTimestampLiteral(text: string): ParsedTimestamp | undefined {
-  const match = TIMESTAMP.exec(text.trim())
+  const match = TIMESTAMP.exec(trimmed(text))
   if (match === null) return undefined
   const [, year, month, day, hour, minute, second, fraction, zone = ''] = match
   const date = epochDay(Number(year), Number(month), Number(day))

@@ -22,6 +22,7 @@ import {
   type SqlType,
 } from '../types/sql-type.ts'
 import { resolveTypeName } from '../types/type-names.ts'
+import { trimmed, trimmedNumber } from '../functions/blanks.ts'
 import { isAddress } from '../functions/javascript/network.ts'
 import { resolveFunction } from '../functions/resolve-function.ts'
 import { castTo, constantOf } from './build.ts'
@@ -67,7 +68,7 @@ export function analyzeLiteral(context: AnalysisContext, node: Literal): Expr {
 
 /** Leading zeros do not count: `00.5` is decimal(1,1). */
 function decimalLiteral(context: AnalysisContext, node: Literal, written: string): Expr {
-  const match = /^\s*([+-]?)(\d*)(?:\.(\d*))?\s*$/.exec(written.replaceAll('_', ''))
+  const match = /^([+-]?)(\d*)(?:\.(\d*))?$/.exec(trimmedNumber(written).replaceAll('_', ''))
   if (match === null || ((match[2] ?? '') === '' && (match[3] ?? '') === ''))
     throw invalid(context, node, written, 'DECIMAL')
   const sign = match[1] === '-' ? '-' : ''
@@ -180,15 +181,16 @@ function typedLiteral(context: AnalysisContext, node: GenericLiteral): Expr {
     case 'smallint':
     case 'integer':
     case 'bigint': {
-      if (!/^\s*[+-]?\d+\s*$/.test(value)) throw failed()
-      const number = BigInt(value.trim().replace(/^\+/, ''))
+      const text = trimmedNumber(value)
+      if (!/^[+-]?\d+$/.test(text)) throw failed()
+      const number = BigInt(text.replace(/^\+/, ''))
       const most = INTEGER_RANGES[type.kind]!
       if (number > most || number < -most - 1n) throw failed()
       return constantOf(type, String(number))
     }
     case 'real':
     case 'double': {
-      const text = value.trim()
+      const text = trimmedNumber(value)
       if (/^[+-]?(Infinity|NaN)$/.test(text)) return constantOf(type, text.replace('+', ''))
       if (!/^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dfDF]?$/.test(text)) throw failed()
       return constantOf(type, text.replace(/[dfDF]$/, ''))
@@ -213,11 +215,11 @@ function typedLiteral(context: AnalysisContext, node: GenericLiteral): Expr {
 }
 
 function timeLiteral(text: string): Expr | undefined {
-  const parsed = parseTimeLiteral(text.trim())
+  const parsed = parseTimeLiteral(trimmed(text))
   if (parsed === undefined) return undefined
   if (parsed.offset === undefined) return constantOf(time(parsed.precision), parsed.picos)
   if (Math.abs(parsed.offset) > 14 * 60) return undefined
-  const zone = text.trim().slice(-6)
+  const zone = trimmed(text).slice(-6)
   return { kind: 'constant', type: timeWithTimeZone(parsed.precision), value: parsed.picos, zone }
 }
 
@@ -276,7 +278,7 @@ function intervalLiteral(context: AnalysisContext, node: IntervalLiteral): Expr 
 
 function yearMonth(text: string, from: IntervalField, to: IntervalField): bigint | undefined {
   const pattern = from === to ? /^(-?)(\d+)$/ : /^(-?)(\d+)(?:-(\d+))?$/
-  const match = pattern.exec(text.trim())
+  const match = pattern.exec(trimmedNumber(text))
   if (match === null) return undefined
   const [, sign, first = '0', second = '0'] = match
   const months = from === 'YEAR' ? BigInt(first) * MONTHS_PER_YEAR + BigInt(second) : BigInt(first)
@@ -290,7 +292,7 @@ function dayTime(text: string, from: DayField, to: DayField): bigint | undefined
   const parts = fields.map((field): string => (field === 'SECOND' ? '(\\d+)(?:\\.(\\d{1,9}))?' : '(\\d+)'))
   const separators = fields.slice(1).map((field) => (field === 'HOUR' ? ' +' : ':'))
   const pattern = parts.reduceRight((rest, part, i) => `${part}(?:${separators[i]}${rest})?`)
-  const match = new RegExp(`^(-?)${pattern}$`).exec(text.trim())
+  const match = new RegExp(`^(-?)${pattern}$`).exec(trimmedNumber(text))
   if (match === null) return undefined
   let millis = 0n
   fields.forEach((field, i) => (millis += BigInt(match[i + 2] ?? 0) * unitMillis[field]))

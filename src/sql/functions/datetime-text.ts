@@ -1,3 +1,4 @@
+import { trimmed } from './blanks.ts'
 import { canonicalZone } from './time-zones.ts'
 
 /** A local date and time, exact to picoseconds. */
@@ -20,20 +21,20 @@ export interface LocalTime {
   readonly offset: number | undefined
 }
 
-const DATE = /^\s*([+-]?)(\d{1,9})-(\d{1,2})-(\d{1,2})\s*$/
+const DATE = /^([+-]?)(\d{1,9})-(\d{1,2})-(\d{1,2})$/
 const TIMESTAMP =
-  /^\s*([+-]?)(\d{1,9})-(\d{1,2})-(\d{1,2})(?: (\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d+))?)?)?\s*(?:([+-]\d{1,2}(?::?\d{2})?)|(?<= )([A-Za-z][^\s]*))?\s*$/
-const TIME = /^\s*(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d+))?)?\s*([+-]\d{1,2}(?::?\d{2})?)?\s*$/
+  /^([+-]?)(\d{1,9})-(\d{1,2})-(\d{1,2})(?: (\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d+))?)?)?[\t-\r ]*(?:([+-]\d{1,2}(?::?\d{2})?)|(?<= )([A-Za-z][^\t-\r ]*))?$/
+const TIME = /^(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d+))?)?[\t-\r ]*([+-]\d{1,2}(?::?\d{2})?)?$/
 
 /** Days since 1970-01-01 of a date's text; undefined where it is none. */
 export function parseDate(text: string): number | undefined {
-  const match = DATE.exec(text)
+  const match = DATE.exec(trimmed(text))
   return match === null ? undefined : daysOf(match[1]!, match[2]!, match[3]!, match[4]!)
 }
 
 /** A timestamp's text, with or without time of day and zone; undefined where it is none. */
 export function parseTimestamp(text: string): LocalTimestamp | undefined {
-  const match = TIMESTAMP.exec(text)
+  const match = TIMESTAMP.exec(trimmed(text))
   if (match === null) return undefined
   const [
     ,
@@ -65,7 +66,7 @@ export function parseTimestamp(text: string): LocalTimestamp | undefined {
 
 /** A time's text, with or without offset; undefined where it is none. */
 export function parseTime(text: string): LocalTime | undefined {
-  const match = TIME.exec(text)
+  const match = TIME.exec(trimmed(text))
   if (match === null) return undefined
   const [, hour = '', minute = '', second = '0', fraction = '', offset] = match
   const seconds = secondsOf(hour, minute, second)

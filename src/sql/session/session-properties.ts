@@ -1,3 +1,4 @@
+import { trimmedNumber } from '../functions/blanks.ts'
 import type { SessionContext } from '../session.ts'
 import { acceptedProperties, actingProperties, type SessionProperty } from './session-property-table.ts'
 
@@ -68,17 +69,25 @@ export function propertyValue<Name extends ActingProperty>(session: Holder, name
   return value as PropertyValue<Name>
 }
 
+function wholeNumber(text: string): bigint | undefined {
+  const digits = trimmedNumber(text)
+  return /^[+-]?\d+$/.test(digits) ? BigInt(digits.replace('+', '')) : undefined
+}
+
 /** Texts as values; undefined for a text that is none. */
 const readers = {
   boolean: (text: string) => (/^(?:true|false)$/i.test(text) ? text.toLowerCase() === 'true' : undefined),
-  integer: (text: string) => (Number.isInteger(Number(text)) && text.trim() !== '' ? Number(text) : undefined),
-  bigint: (text: string) => (/^\s*[+-]?\d+\s*$/.test(text) ? BigInt(text.replace('+', '')) : undefined),
-  double: (text: string) => (Number.isNaN(Number(text)) || text.trim() === '' ? undefined : Number(text)),
+  integer: (text: string) => (wholeNumber(text) === undefined ? undefined : Number(wholeNumber(text))),
+  bigint: (text: string) => wholeNumber(text),
+  double: (text: string) =>
+    /^[+-]?(?:Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)$/.test(trimmedNumber(text))
+      ? Number(trimmedNumber(text))
+      : undefined,
   varchar: (text: string) => text,
 } as const satisfies Record<SessionProperty['type'], (text: string) => string | number | bigint | boolean | undefined>
 
-const duration = /^\s*\d+(?:\.\d+)?\s*(?:ns|us|ms|s|m|h|d)\s*$/
-const dataSize = /^\s*\d+(?:\.\d+)?\s*(?:B|kB|MB|GB|TB|PB)\s*$/
+const duration = /^[\t-\r ]*\d+(?:\.\d+)?[\t-\r ]*(?:ns|us|ms|s|m|h|d)[\t-\r ]*$/
+const dataSize = /^[\t-\r ]*\d+(?:\.\d+)?[\t-\r ]*(?:B|kB|MB|GB|TB|PB)[\t-\r ]*$/
 
 /** What is wrong with a value of the right type, in Trino's words; undefined where nothing is. */
 export function complaintAbout({ name, rule }: SessionProperty, value: string): string | undefined {

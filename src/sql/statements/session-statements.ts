@@ -221,10 +221,10 @@ function offsetMinutes(node: Extract<Expression, { kind: 'IntervalLiteral' }>): 
   if (node.startField === 'YEAR' || node.startField === 'MONTH') return undefined
   const units = ['DAY', 'HOUR', 'MINUTE', 'SECOND'] as const
   const first = units.indexOf(node.startField)
-  const match = /^\s*([+-]?)\s*(\d+(?:[\s:]+\d+)*(?:\.\d+)?)\s*$/.exec(node.value)
+  const match = /^[\t-\r ]*([+-]?)[\t-\r ]*(\d+(?:[\t-\r :]+\d+)*(?:\.\d+)?)[\t-\r ]*$/.exec(node.value)
   if (match === null) return undefined
   const seconds = match[2]!
-    .split(/[\s:]+/)
+    .split(/[\t-\r :]+/)
     .reduce((total, part, index) => total + Number(part) * secondsPerUnit[units[first + index] ?? 'SECOND'], 0)
   const isNegative = (match[1] === '-') !== (node.sign === 'NEGATIVE')
   return seconds === 0 ? 0 : (isNegative ? -seconds : seconds) / 60

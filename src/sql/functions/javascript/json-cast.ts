@@ -1,3 +1,4 @@
+import { trimmedNumber } from '../blanks.ts'
 import { isArray, isContainer, JsonReader, sqlDouble, writeJson, type JsonValue } from './json-document.ts'
 import { invalidCast, type SqlFailure } from './scalar-function.ts'
 
@@ -107,10 +108,11 @@ function toInteger(value: JsonValue, kind: string, document: string): string {
   const number = numberOf(value)
   if (typeof value === 'boolean') result = value ? 1n : 0n
   else if (typeof value === 'string') {
-    if (!/^\s*[+-]?\d+\s*$/.test(value)) {
+    const text = trimmedNumber(value)
+    if (!/^[+-]?\d+$/.test(text)) {
       throw invalidCast(`Cannot cast '${value}' to ${kind === 'integer' ? 'INT' : kind.toUpperCase()}`)
     }
-    result = BigInt(value.trim().replace(/^\+/, ''))
+    result = BigInt(text.replace(/^\+/, ''))
   } else if (number === undefined) throw failure
   else if (/^-?\d+$/.test(number)) result = BigInt(number)
   else {
@@ -124,7 +126,7 @@ function toInteger(value: JsonValue, kind: string, document: string): string {
 
 function toDouble(value: JsonValue, kind: string, document: string): string {
   if (typeof value === 'boolean') return value ? '1.0' : '0.0'
-  const text = numberOf(value) ?? (typeof value === 'string' ? value.trim() : undefined)
+  const text = numberOf(value) ?? (typeof value === 'string' ? trimmedNumber(value) : undefined)
   if (text === undefined || !/^[+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)$/.test(text)) {
     throw invalidCast(
       typeof value === 'string'
@@ -140,7 +142,7 @@ function toDouble(value: JsonValue, kind: string, document: string): string {
 function toDecimal(value: JsonValue, document: string, [precision, scale]: [number, number]): string {
   const failure = invalidCast(`Cannot cast '${document}' to DECIMAL(${precision},${scale})`)
   if (typeof value === 'boolean') return value ? '"1"' : '"0"'
-  const text = numberOf(value) ?? (typeof value === 'string' ? value.trim() : undefined)
+  const text = numberOf(value) ?? (typeof value === 'string' ? trimmedNumber(value) : undefined)
   if (text === undefined || !/^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text)) throw failure
   if (Math.abs(Number(text)) >= 10 ** (precision - scale)) throw failure
   return JSON.stringify(text)

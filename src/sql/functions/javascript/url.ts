@@ -10,7 +10,7 @@ interface Parts {
 }
 
 // java.net.URI: illegal characters and broken escapes make it no URI at all; other letters than ASCII may stand.
-const ILLEGAL = /[\s"<>\\^`{|}\u0000-\u001f\u007f]|%(?![0-9a-fA-F]{2})/
+const ILLEGAL = /[\p{Z}"<>\\^`{|}\u0000-\u001f\u007f-\u009f]|%(?![0-9a-fA-F]{2})/u
 const URI = /^(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#([^#]*))?$/
 
 function parse(url: string): Parts | undefined {

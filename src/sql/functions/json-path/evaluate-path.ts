@@ -1,3 +1,4 @@
+import { trimmedNumber } from '../blanks.ts'
 import { isArray, type JsonValue } from '../javascript/json-document.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
 import type { JsonPath, PathNode, PathPredicate, Subscript } from './json-path.ts'
@@ -157,6 +158,11 @@ function numberOf(item: JsonValue): number {
   return Number(item.number)
 }
 
+/** The number that a text says to Java; NaN for one that says none. */
+function doubleOf(text: string): number {
+  return /^[+-]?(?:Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)$/.test(text) ? Number(text) : Number.NaN
+}
+
 /** Whole results of whole numbers keep their digits; others get a point, so that they stay doubles. */
 function written(value: number, whole: boolean): string {
   if (whole && Number.isSafeInteger(value)) return String(value)
@@ -196,7 +202,7 @@ function callMethod(
       if (env.lax) return [{ number: '1' }]
       throw new PathEvaluationError(`invalid item type. Expected: ARRAY, actual: ${typeOf(item).toUpperCase()}`)
     case 'double': {
-      const value = typeof item === 'string' ? Number(item.trim() === '' ? Number.NaN : item) : numberOf(item)
+      const value = typeof item === 'string' ? doubleOf(trimmedNumber(item)) : numberOf(item)
       if (Number.isNaN(value)) throw new PathEvaluationError(`invalid item: cannot convert to double`)
       return [{ number: written(value, false) }]
     }

@@ -56,8 +56,9 @@ export class PathSyntaxError extends Signal {
 /** LIKE_REGEX is in the grammar, but Trino does not support it either. */
 export class PathNotSupported extends Signal {}
 
+/** Blanks are those of Trino's grammar. */
 const TOKEN =
-  /\s*(?:([A-Za-z_$@][\w$]*)|(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|"((?:[^"]|"")*)"|'((?:[^']|'')*)'|(&&|\|\||==|<>|!=|<=|>=|\.\.|[^\s]))/y
+  /[ \t\r\n]*(?:([A-Za-z_$@][\w$]*)|(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|"((?:[^"]|"")*)"|'((?:[^']|'')*)'|(&&|\|\||==|<>|!=|<=|>=|\.\.|[^ \t\r\n]))/y
 
 interface Token {
   readonly kind: 'word' | 'number' | 'string' | 'symbol' | 'end'
@@ -70,7 +71,7 @@ function tokensOf(text: string): readonly Token[] {
   TOKEN.lastIndex = 0
   for (let match = TOKEN.exec(text); match !== null; match = TOKEN.exec(text)) {
     const [whole, word, number, double, single, symbol] = match
-    const at = match.index + whole.length - whole.trimStart().length
+    const at = match.index + whole.search(/[^ \t\r\n]/)
     if (word !== undefined) tokens.push({ kind: 'word', text: word, at })
     else if (number !== undefined) tokens.push({ kind: 'number', text: number, at })
     else if (double !== undefined) tokens.push({ kind: 'string', text: double.replaceAll('""', '"'), at })

@@ -57,13 +57,15 @@ export const castMacros: readonly Macro[] = [
       END
     `,
   ),
+  // As String.trim of Java leaves it; DuckDB's trim takes every blank of Unicode.
+  macro('q_number_text(s)', `regexp_extract(s, '^[\\x00-\\x20]*(.*?)[\\x00-\\x20]*$', 1, 's')`),
   macro(
     'q_text_to_double(s, n)',
     `
       CASE
-        WHEN regexp_full_match(trim(s), '[+-]?(NaN|Infinity|([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)')
-            THEN coalesce(TRY_CAST(rtrim(trim(s), 'fFdD') AS DOUBLE), TRY_CAST(trim(s) AS DOUBLE), CAST(CASE WHEN
-            starts_with(trim(s), '-') THEN '-Infinity' ELSE 'Infinity' END AS DOUBLE))
+        WHEN regexp_full_match(q_number_text(s), '[+-]?(NaN|Infinity|([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)')
+            THEN coalesce(TRY_CAST(rtrim(q_number_text(s), 'fFdD') AS DOUBLE), TRY_CAST(q_number_text(s) AS DOUBLE), CAST(CASE WHEN
+            starts_with(q_number_text(s), '-') THEN '-Infinity' ELSE 'Infinity' END AS DOUBLE))
         WHEN s IS NOT NULL THEN u_raise('${cast}: Cannot cast '''||s||''' to '||n)
       END
     `,
