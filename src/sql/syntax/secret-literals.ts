@@ -63,6 +63,8 @@ const fixed: ReadonlySet<string> = new Set(['Limit', 'FetchFirst', 'Offset'])
 /** Arguments of these may be names: `element_at(x, 'password')`, `ROW('password', 'x')`. */
 const callers: ReadonlySet<string> = new Set([
   'FunctionCall',
+  'Format',
+  'ConcatExpression',
   'SubscriptExpression',
   'ArrayConstructor',
   'Row',

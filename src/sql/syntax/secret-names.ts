@@ -1,7 +1,7 @@
 import { tokenSet } from './keywords.ts'
 
 const suspiciousWords =
-  /pass|pwd|pw|secret|token|credential|(?:api|access|private|account)[-_ ]?key|(?:^|[^a-z0-9])keys?(?![a-z0-9])|jwt|identified|bearer|basic |authorization|AKIA|eyJ|gh[pousr]_|github_pat_|glpat-|xox[abprs]-|AIza|sk-|@/i
+  /pass|pwd|pw|secret|token|credential|(?:api|access|private|account)[-_ ]?key|(?:^|[^a-z0-9])keys?(?![a-z0-9])|jwt|hmac|identified|bearer|basic |authorization|AKIA|eyJ|gh[pousr]_|github_pat_|glpat-|xox[abprs]-|AIza|sk-|@/i
 const camelKey = /[a-z0-9]Key(?![a-z])/
 
 /** Whether a text can hold anything to redact at all; most statements end here. */
@@ -12,7 +12,7 @@ export function isSuspicious(text: string): boolean {
 /** Names of secrets, as whole words of a name written in any style: `db_password`, `s3.aws-secret-key`, `apiToken`. */
 const secretWords = tokenSet(`
   password passwords passwd passwds pwd pwds pw pass passphrase passphrases passcode passcodes secret secrets token tokens
-  credential credentials apikey apikeys secretkey accesskey privatekey authorization identified jwt bearer`)
+  credential credentials apikey apikeys secretkey accesskey privatekey authorization identified jwt bearer hmac`)
 
 /** Keys of data, not of doors. */
 const plainKeys = /(?:^|_)(?:partition|primary|foreign|sort|group|join|row|order|cluster|hash|surrogate|natural)key$/
@@ -42,9 +42,15 @@ function wordsOf(name: string): readonly string[] {
     .filter((word) => word !== '')
 }
 
-/** A literal that names a secret rather than being one: `x['password']`, `'$.credentials.token'`. */
+/** What a value follows. */
+const ASSIGNING = /\s{0,20}(?:[:=]|=>)\s{0,20}["']?(?:%s["']?)?$/
+
+/** A literal that names a secret rather than being one: `x['password']`, `'$.credentials.token'`, `'my password=' || x`. */
 export function namesSecret(literal: string): boolean {
-  return literal.length <= MAX_NAME && /^[\w.$\-[\]"'/]+$/.test(literal) && isSecretName(literal)
+  if (literal.length > MAX_NAME) return false
+  const before = literal.replace(ASSIGNING, '')
+  const name = before === literal ? literal : (before.split(/[\s,;&]/).at(-1) ?? '')
+  return /^[\w.$\-[\]"'/]+$/.test(name) && isSecretName(name)
 }
 
 const NAMES =

@@ -7,6 +7,10 @@ describe('secrets are redacted', () => {
   it.each([
     ["SELECT * FROM t WHERE password = 'hunter2'", "SELECT * FROM t WHERE password = '***'"],
     ["SELECT 'hunter2' = password", "SELECT '***' = password"],
+    ["SELECT hmac_sha256(x, CAST('hunter2' AS varbinary))", "SELECT hmac_sha256(x, CAST('***' AS varbinary))"],
+    ["SELECT 'password' || '=' || 'hunter2'", "SELECT '***' || '***' || '***'"],
+    ["SELECT concat('my password=', 'hunter2')", "SELECT concat('***', '***')"],
+    ["SELECT format('user=%s&password: %s', x, 'hunter2')", "SELECT format('***', x, '***')"],
     ["SELECT 1 WHERE token IN ('a', 'b') AND name = 'c'", "SELECT 1 WHERE token IN ('***', '***') AND name = 'c'"],
     ["SELECT 1 WHERE db_password LIKE 'a%'", "SELECT 1 WHERE db_password LIKE '***'"],
     [
@@ -72,6 +76,7 @@ describe('secrets are redacted in text that does not parse', () => {
 
 describe('nothing else is', () => {
   it.each([
+    "SELECT 'name=' || 'hunter2', concat('color: ', 'red')",
     "SELECT 1 FROM nation WHERE nationkey = 3 AND name = 'a'",
     "SELECT count(*) AS tokens, 'abc' FROM t",
     "SELECT password, 'abc' FROM t",
