@@ -108,6 +108,7 @@ describe('DISTINCT', { timeout: 300_000 }, () => {
     await runner.createTable('n', `SELECT * FROM (VALUES ('a', true), ('a', true), ('b', true), ('b', false)) x(v, f)`)
     expect(await runner.outcome('SELECT count_if(DISTINCT f), multimap_agg(DISTINCT v, 1) FROM n')).toEqual([[1, { a: [1], b: [1] }]]) // prettier-ignore
     expect(await runner.outcome('SELECT v, count_if(DISTINCT f), histogram(DISTINCT v) FROM n GROUP BY v ORDER BY v')).toEqual([['a', 1, { a: 1 }], ['b', 1, { b: 1 }]]) // prettier-ignore
+    expect(await runner.outcome('SELECT stddev(DISTINCT length(v)), max_by(DISTINCT v, v) FROM n GROUP BY GROUPING SETS ((f), ()) ORDER BY 2')).toEqual([[null, 'b'], [null, 'b'], [null, 'b']]) // prettier-ignore
     expect(await runner.outcome('SELECT count_if(DISTINCT f) FROM n GROUP BY GROUPING SETS ((v), ())')).toMatch(/^NOT_SUPPORTED/) // prettier-ignore
     expect(await runner.outcome('SELECT histogram(DISTINCT v) OVER () FROM n')).toMatch(/^NOT_SUPPORTED/)
     expect(await runner.outcome('SELECT count(DISTINCT v) OVER (), min(DISTINCT v) OVER () FROM n LIMIT 1')).toEqual([[2, 'a']]) // prettier-ignore

@@ -73,14 +73,15 @@ function averageOfDecimals(context: RenderContext): Sql {
 
 /** Sample statistics need two values; any infinity or NaN makes them NaN, where DuckDB fails. */
 function spread(name: string, duckdb: string, sample: boolean): FunctionDefinition[] {
-  const enough = sample ? ' AND count($1)$F > 1' : ''
+  const enough = sample ? ' AND count($D$1)$F > 1' : ''
   return [
     aggregate(
       `${name}(double)`,
       'double',
       `CASE WHEN bool_or(NOT isfinite($1))$F${enough} THEN CAST('NaN' AS DOUBLE) ELSE ${duckdb}($D$1)$F(isfinite($1))$E END`,
+      { duplicates: 'engine' },
     ),
-    aggregate(`${name}(bigint)`, 'double', `${duckdb}($D$1)$F`),
+    aggregate(`${name}(bigint)`, 'double', `${duckdb}($D$1)$F`, { duplicates: 'engine' }),
   ]
 }
 
@@ -204,8 +205,8 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
   aggregate('max(T) where T orderable', 'T', (context) => extreme(context, 'max'), { duplicates: 'harmless' }),
   aggregate('min(E, bigint) where E orderable', 'array(E)', (context) => extremes(context, 'min')),
   aggregate('max(E, bigint) where E orderable', 'array(E)', (context) => extremes(context, 'max')),
-  aggregate('min_by(V, K) where K orderable', 'V', (context) => extremeBy(context, 'min')),
-  aggregate('max_by(V, K) where K orderable', 'V', (context) => extremeBy(context, 'max')),
+  aggregate('min_by(V, K) where K orderable', 'V', (context) => extremeBy(context, 'min'), { duplicates: 'harmless' }),
+  aggregate('max_by(V, K) where K orderable', 'V', (context) => extremeBy(context, 'max'), { duplicates: 'harmless' }),
   aggregate('min_by(V, K, bigint) where K orderable', 'array(V)', (context) => extremesBy(context, 'min')),
   aggregate('max_by(V, K, bigint) where K orderable', 'array(V)', (context) => extremesBy(context, 'max')),
   ...named(['any_value', 'arbitrary'], (name) =>
@@ -222,7 +223,7 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
   aggregate('bool_or(boolean)', 'boolean', 'bool_or($1)$F', { duplicates: 'harmless' }),
   aggregate('bitwise_and_agg(bigint)', 'bigint', 'bit_and($1)$F', { duplicates: 'harmless' }),
   aggregate('bitwise_or_agg(bigint)', 'bigint', 'bit_or($1)$F', { duplicates: 'harmless' }),
-  aggregate('bitwise_xor_agg(bigint)', 'bigint', 'bit_xor($D$1)$F'),
+  aggregate('bitwise_xor_agg(bigint)', 'bigint', 'bit_xor($D$1)$F', { duplicates: 'engine' }),
   ...spread('stddev', 'stddev_samp', true),
   ...spread('stddev_samp', 'stddev_samp', true),
   ...spread('stddev_pop', 'stddev_pop', false),
