@@ -91,10 +91,21 @@ function compiled(language: string, format: string, compile: () => readonly (str
       return `(${tight ? part.source.replace('[+-]?\\d{1,9}', '\\d{4}').replace('\\d{1,2}', '\\d{2}') : part.source})`
     })
     .join('')
-  const result = { expression: new RegExp(`^${source}$`, 'i'), items: parts.filter((part) => typeof part !== 'string') }
+  const result = { expression: expressionOf(source), items: parts.filter((part) => typeof part !== 'string') }
   if (cache.size > 200) cache.clear()
   cache.set(key, result)
   return result
+}
+
+function expressionOf(source: string): RegExp {
+  const expression = new RegExp(`^${source}$`, 'i')
+  try {
+    // V8 compiles when it is first asked, and refuses what is too large only then.
+    expression.exec('')
+  } catch {
+    throw invalidArgument('The format is too long')
+  }
+  return expression
 }
 
 function read(text: string, { expression, items }: Compiled, failure: SqlFailure): ParsedFields {

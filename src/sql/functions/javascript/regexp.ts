@@ -11,6 +11,8 @@ function compiled(pattern: string): RegExp {
   let expression: RegExp
   try {
     expression = new RegExp(joniToV8(pattern).source, 'dgv')
+    // V8 compiles when it is first asked, and refuses what is too large only then.
+    expression.exec('')
   } catch (error) {
     throw invalidArgument(error instanceof PatternError ? error.message : 'invalid pattern')
   }
