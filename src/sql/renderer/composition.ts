@@ -24,7 +24,7 @@ export function composed(
   const weights = parts.map((part) => weightOf(state, part))
   // Placeholders are told from all else by which piece they are, not by their text.
   const placeholders = parts.map((part, i) => (part.kind === 'constant' ? texts[i]! : plainName(`zz${i}_`)))
-  const { own, uses, loops } = costOfSql(
+  const { own, uses, loops, inLambdas } = costOfSql(
     build(placeholders),
     placeholders.map((placeholder, i) =>
       parts[i]!.kind === 'constant' && !isWord(placeholder) ? undefined : placeholder,
@@ -34,7 +34,7 @@ export function composed(
     (weight, i) =>
       (uses[i]! > 1 && uses[i]! * weight > MAX_REPEATED) ||
       ((uses[i]! > 1 || loops[i]!) && isVolatile(parts[i]!)) ||
-      (loops[i]! && outerColumnsOf(state, parts[i]!).length > 0),
+      (inLambdas[i]! && outerColumnsOf(state, parts[i]!).length > 0),
   )
   if (!repeated.includes(true)) {
     state.weights.set(expr, own + sum(weights.map((weight, i) => weight * Math.max(uses[i]!, 1))))

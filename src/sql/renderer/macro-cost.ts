@@ -16,6 +16,8 @@ interface Cost {
   readonly uses: readonly number[]
   /** Whether each stands in a lambda, which calculates it for each item of a list. */
   readonly loops: readonly boolean[]
+  /** Whether each stands in a lambda at all, also in one that but gives a value a name. */
+  readonly inLambdas: readonly boolean[]
 }
 
 let definitions: ReadonlyMap<string, Macro> | undefined
@@ -39,7 +41,12 @@ function costOf(name: string): Cost | undefined {
   const macro = definitionOf(name)
   if (macro === undefined) return undefined
   // Against a macro that would call itself; there is none, DuckDB refuses it.
-  costs.set(name, { own: 1, uses: macro.parameters.map(() => 1), loops: macro.parameters.map(() => false) })
+  costs.set(name, {
+    own: 1,
+    uses: macro.parameters.map(() => 1),
+    loops: macro.parameters.map(() => false),
+    inLambdas: macro.parameters.map(() => false),
+  })
   const cost = costOfBody(macro)
   costs.set(name, cost)
   return cost
@@ -95,12 +102,14 @@ function costOfBody({ body, parameters }: Macro): Cost {
 function costOfWords(words: readonly Word[], operands: number): Cost {
   const uses = Array.from({ length: operands }, () => 0)
   const loops = Array.from({ length: operands }, () => false)
+  const inLambdas = Array.from({ length: operands }, () => false)
   let own = 0
   let position = 0
   /** The factor of everything from here to the closing parenthesis: arguments of the call around it. */
-  const visit = (factor: number, callee: Cost | undefined, around: boolean, names = false): void => {
+  const visit = (factor: number, callee: Cost | undefined, around: boolean, inside: boolean, names = false): void => {
     let argument = 0
     let inLambda = around
+    let inAny = inside
     const current = (): number => (callee === undefined ? factor : factor * Math.max(callee.uses[argument] ?? 1, 0))
     while (position < words.length) {
       const word = words[position++]!
@@ -110,24 +119,29 @@ function costOfWords(words: readonly Word[], operands: number): Cost {
         continue
       }
       const looped = inLambda || callee?.loops[argument] === true
+      const named = inAny || callee?.inLambdas[argument] === true
       if (word === '(') {
-        visit(current(), undefined, looped)
+        visit(current(), undefined, looped, named)
         continue
       }
-      if (word === 'lambda' && !names) inLambda = true
+      if (word === 'lambda') {
+        inAny = true
+        if (!names) inLambda = true
+      }
       if (typeof word === 'number') {
         uses[word]! += current()
         if (looped) loops[word] = true
+        if (named) inLambdas[word] = true
       } else own += current()
       if (words[position] === '(' && typeof word === 'string' && /^[A-Za-z_]/.test(word)) {
         position++
         const macro = costOf(word)
         if (macro !== undefined) own += current() * macro.own
         // A list of one value is how a value gets a name: its lambda is calculated once.
-        visit(current(), macro, looped, word === 'list_transform' && words[position] === '[')
+        visit(current(), macro, looped, named, word === 'list_transform' && words[position] === '[')
       }
     }
   }
-  visit(1, undefined, false)
-  return { own, uses, loops }
+  visit(1, undefined, false, false)
+  return { own, uses, loops, inLambdas }
 }
