@@ -85,6 +85,24 @@ describe('what may fail is calculated only where it is asked for', { timeout: 30
   })
   afterAll(() => runner.close())
 
+  it('TRY of what is put together by COALESCE writes into no memory but its own', async () => {
+    const [sum] = (await runner.rows('SELECT sum(id) FROM t WHERE d <> 0'))[0]!
+    const tried = [
+      'TRY(coalesce(TRY_CAST(s AS bigint), CAST(s AS bigint)))',
+      'TRY(IF(id > 0, coalesce(nullif(id, id), CAST(s AS bigint))))',
+      'TRY_CAST(s AS bigint)',
+    ]
+    for (let round = 0; round < 15; round++)
+      for (const e of tried)
+        expect(
+          await runner.rows(`SELECT sum(a), sum(b) FROM (SELECT ${e} a, ${e} b FROM t)`),
+          `${e}, round ${round}`,
+        ).toEqual([[sum, sum]])
+    expect(await runner.rows('SELECT count(*), sum(id), count_if(c <> d), count_if(l[3] <> id) FROM t')).toEqual([
+      [4000, 8_002_000, 0, 0],
+    ])
+  })
+
   it.each(Object.entries(RULES))('%s', async (rule, query) => {
     const outcomes: Record<string, unknown> = {}
     for (const [name, expression] of Object.entries(FAILING)) outcomes[name] = await runner.outcome(query(expression))

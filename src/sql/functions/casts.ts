@@ -9,6 +9,7 @@ import { castFromJson, castToJson } from './casts-json.ts'
 import { bindHeavy } from './bind-heavy.ts'
 import { bindName } from './fill-template.ts'
 import type { Names, RenderSession } from './rendering.ts'
+import { tried } from './tried.ts'
 
 export interface CastContext {
   readonly session: RenderSession
@@ -45,9 +46,9 @@ export function renderTryCast(x: Sql, from: SqlType, to: SqlType, context: CastC
   }
   const limited = limitedText(x, from, to, context)
   if (limited !== undefined) return limited
-  if (isSimple(x)) return sql`TRY(${convert(x, from, to, context)})`
+  if (isSimple(x)) return tried(convert(x, from, to, context))
   const name = context.names.fresh()
-  return bindName(name, x, sql`TRY(${convert(name, from, to, context)})`)
+  return bindName(name, x, tried(convert(name, from, to, context)))
 }
 
 /** A column, a field of one or a literal: as good as a name of its own. */
@@ -63,7 +64,7 @@ function limitedText(x: Sql, from: SqlType, to: SqlType, context: CastContext): 
   if (to.kind !== 'varchar' || to.length === undefined) return undefined
   switch (from.kind) {
     case 'json':
-      return limit(sql`TRY(u_json_text(${x}))`, to.length)
+      return limit(tried(sql`u_json_text(${x})`), to.length)
     case 'boolean':
     case 'interval day to second':
     case 'interval year to month':

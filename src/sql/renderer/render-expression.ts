@@ -39,6 +39,7 @@ import { canRaise } from './raising.ts'
 import { code, EMPTY, joined, plainName, sql, type Sql } from '../text/sql.ts'
 import { clauses as joinedClauses } from './block.ts'
 import { balanced, columnName, type RenderState } from './render-state.ts'
+import { tried } from '../functions/tried.ts'
 
 /** Longer conditions are not repeated to keep their order of evaluation. */
 const REPEATABLE_CONDITION = 2000
@@ -398,13 +399,13 @@ function renderTry(state: RenderState, value: Expr): Sql {
     return { kind: 'lambdaArgument', type: part.type, id }
   }
   const lifted = lift(value)
-  if (queries.length === 0) return sql`TRY(${renderExpr(state, lifted)})`
+  if (queries.length === 0) return tried(renderExpr(state, lifted))
   return bindAll(
     state,
     queries.map((query) => query.text),
     (names) => {
       queries.forEach(({ id }, i) => state.lambdaArguments.set(id, names[i]!))
-      return sql`TRY(${renderExpr(state, lifted)})`
+      return tried(renderExpr(state, lifted))
     },
   )
 }

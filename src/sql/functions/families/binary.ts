@@ -11,7 +11,7 @@ function decoder(name: string, call: (text: string) => string): FunctionDefiniti
 export const binaryFunctions: readonly FunctionDefinition[] = [
   scalar('to_utf8(varchar(x))', 'varbinary', 'encode($1)', PARTIAL),
   scalar('to_utf8(char(x))', 'varbinary', 'encode($1)', PARTIAL),
-  scalar('from_utf8(varbinary)', 'varchar', `coalesce(TRY(decode($1)), u_from_utf8($1, chr(65533)))`, PARTIAL),
+  scalar('from_utf8(varbinary)', 'varchar', `coalesce(TRY(least(decode($1))), u_from_utf8($1, chr(65533)))`, PARTIAL),
   scalar('from_utf8(varbinary, varchar(x))', 'varchar', 'u_from_utf8($1, $2)', PARTIAL),
   scalar('from_utf8(varbinary, bigint)', 'varchar', 'u_from_utf8($1, t_chr($2))', PARTIAL),
   scalar('to_hex(varbinary)', 'varchar', 'hex($1)', PARTIAL),
