@@ -108,7 +108,9 @@ function conditions(filter: QueryFilter): Conditions {
 
 /** What the tables search of a text, which count a pair of halves as one. */
 function searched(text: string): string {
-  return [...text.slice(0, 2 * SEARCHED_CHARACTERS)].slice(0, SEARCHED_CHARACTERS).join('')
+  return Array.from(text.slice(0, 2 * SEARCHED_CHARACTERS))
+    .slice(0, SEARCHED_CHARACTERS)
+    .join('')
 }
 
 /** The same filter over a row that is not in the tables yet. */
