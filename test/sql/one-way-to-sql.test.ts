@@ -167,4 +167,14 @@ describe('one way to SQL', () => {
       'syntax/tree.ts',
     ])
   })
+
+  it('holds TRY in no place without a vector of its own for what it holds: `tried`', () => {
+    const bare = sources(join(root, 'src/sql')).flatMap((path) =>
+      readFileSync(path, 'utf8')
+        .split('\n')
+        .filter((line) => /\bTRY\((?!least\()/.test(line) && !/^\s*(\*|\/\/|\/\*\*)/.test(line))
+        .map((line) => `${relative(root, path)}: ${line.trim()}`),
+    )
+    expect(bare).toEqual([])
+  })
 })
