@@ -173,8 +173,15 @@ export interface LogEnd {
 
 /** What comes from now on. */
 export interface LogFeed {
-  /** Delivers batches in order and waits for each; store `next` together with the effect of the batch. */
-  subscribe(from: ReadFrom, on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>): Subscription
+  /**
+   * Delivers batches in order and waits for each; store `next` together with the effect of the batch.
+   * @param mostEvents of a batch, which is held while `on` has not resolved; 2,000 by default
+   */
+  subscribe(
+    from: ReadFrom,
+    on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>,
+    mostEvents?: number,
+  ): Subscription
 }
 
 /** Small result pages, beside the events that name them. */

@@ -294,7 +294,11 @@ export class FoldedEventLog implements EventLog {
       )
   }
 
-  subscribe(from: ReadFrom, on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>): Subscription {
+  subscribe(
+    from: ReadFrom,
+    on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>,
+    mostEvents?: number,
+  ): Subscription {
     this.#opened()
     const subscription = startSubscription(
       {
@@ -304,6 +308,7 @@ export class FoldedEventLog implements EventLog {
         isWriter: () => this.#epoch !== undefined,
         onPlace: (partition, place) => this.#noticePlace(partition, place),
         onTrouble: (error) => this.#options.onTrouble?.(error),
+        mostEvents,
       },
       from,
       on,

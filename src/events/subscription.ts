@@ -13,10 +13,12 @@ export interface SubscriptionParts {
   readonly isWriter: () => boolean
   readonly onPlace: (partition: number, place: LogPlace) => void
   readonly onTrouble: (error: Error) => void
+  /** Handed over at once. */
+  readonly mostEvents: number | undefined
 }
 
-/** Events handed over at once, at most. */
-const MAX_BATCH = 2000
+/** Events handed over at once, where the subscriber does not say. */
+const MOST_EVENTS = 2000
 /** A writer's own followers look at the log itself this often: it may have been fenced while it slept. */
 const LOOK_AGAIN_MS = 1000
 
@@ -48,6 +50,7 @@ class Follower {
   readonly #parts: SubscriptionParts
   readonly #on: (batch: readonly Recorded[], next: Checkpoint) => Promise<void>
   readonly #signal: AbortSignal
+  readonly #most: number
   #lastLook = 0
   #wake: () => void = () => {}
 
@@ -58,6 +61,7 @@ class Follower {
   ) {
     this.#parts = parts
     this.#on = on
+    this.#most = parts.mostEvents ?? MOST_EVENTS
     this.#signal = signal
     signal.addEventListener('abort', () => this.#wake())
   }
@@ -82,7 +86,7 @@ class Follower {
     let moved = false
     for (let partition = 0; partition < this.checkpoint!.at.length && !this.#signal.aborted; partition++) {
       const place = this.checkpoint!.at[partition]!
-      const news = this.#parts.recent[partition]!.after(place, MAX_BATCH) ?? (await this.#look(partition, place))
+      const news = this.#parts.recent[partition]!.after(place, this.#most) ?? (await this.#look(partition, place))
       if (!news || news.place.offset === place.offset) continue
       moved = true
       await this.#deliver(partition, news)
@@ -94,7 +98,7 @@ class Follower {
     const { isWriter, recent, reader, onPlace } = this.#parts
     const now = performance.now()
     if (isWriter() && recent[partition]!.endsAt(place) && now - this.#lastLook < LOOK_AGAIN_MS) return undefined
-    const folded = await reader.step(partition, place, MAX_BATCH)
+    const folded = await reader.step(partition, place, this.#most)
     this.#lastLook = now
     onPlace(partition, folded.place)
     return folded

@@ -217,6 +217,15 @@ export const appendTests: readonly ContractTest[] = [
       await until(() => seen.length >= valid.length && own.length >= valid.length)
       expect(seen).toEqual(valid.map((event) => event.hash))
       expect(own).toEqual(seen)
+      // One who asks for few at once has them all too.
+      const few: string[][] = []
+      const sparing = [log, follower].map((each) =>
+        each.subscribe(from, async (batch) => void few.push(batch.map((event) => event.hash)), 7),
+      )
+      await until(() => few.flat().length >= 2 * valid.length)
+      await Promise.all(sparing.map((each) => each.stop()))
+      expect(Math.max(...few.map((batch) => batch.length))).toBeLessThanOrEqual(7)
+      expect(few.flat().toSorted()).toEqual([...seen, ...seen].toSorted())
       await Promise.all([elsewhere.stop(), here.stop()])
       expect(elsewhere.checkpoint.at.map((place) => place.offset)).toEqual(
         (await log.tip()).at.map((place) => place.offset),
