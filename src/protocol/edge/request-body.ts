@@ -13,7 +13,8 @@ export function expectBody(request: IncomingMessage, sha256: string): void {
 /**
  * Reads a body, counted while it comes.
  * @param onBytes told how many there are; what it throws ends the reading
- * @throws HttpProblem 413 above the limit, 400 when the client breaks off, 401 when it is not the one vouched for
+ * @throws HttpProblem 413 above the limit, 415 when it is encoded, 400 when the client breaks off, 401 when it is not the
+ * one vouched for
  */
 export function readBody(
   request: IncomingMessage,
@@ -21,6 +22,7 @@ export function readBody(
   onBytes?: (bytes: number) => void,
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
+    if (isEncoded(request)) return reject(encodedBody())
     const announced = Number(request.headers['content-length'] ?? 0)
     if (announced > maxBytes) return reject(tooLarge(maxBytes))
     const body = createGrowingBuffer(announced)
@@ -139,6 +141,18 @@ export async function readJson(request: IncomingMessage, maxBytes: number): Prom
   } catch {
     throw new HttpProblem(400, 'The body is not JSON')
   }
+}
+
+/** RFC 9110, 8.4: `identity` is the name of no encoding. */
+function isEncoded({ headers }: IncomingMessage): boolean {
+  return (headers['content-encoding'] ?? '')
+    .split(',')
+    .some((name) => !['', 'identity'].includes(name.trim().toLowerCase()))
+}
+
+function encodedBody(): HttpProblem {
+  const message = 'The request body has a Content-Encoding: send it as it is'
+  return new HttpProblem(415, message, { 'accept-encoding': 'identity' })
 }
 
 function tooLarge(maxBytes: number): HttpProblem {

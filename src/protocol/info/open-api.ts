@@ -121,6 +121,7 @@ const paths = {
         200: results,
         400: problem('Empty, not UTF-8, or headers of more than one family'),
         413: problem('The statement is too long'),
+        415: problem('The body has a Content-Encoding'),
         429: problem('Too many open queries'),
         503: problem('The event log does not answer'),
       },

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import { afterEach, expect, it } from 'vitest'
 import { discardBody, readBody } from '../../../src/protocol/edge/request-body.ts'
 import { sendProblem, toProblem } from '../../../src/protocol/edge/problem.ts'
@@ -54,4 +55,20 @@ it.each([
   const [sent, end] = [chunked(Buffer.alloc(1500, 'a'), 1), '0\r\n\r\n']
   const { statuses } = await exchange(await serve(discards), sent.subarray(0, sent.length - end.length))
   expect(statuses).toEqual([discards ? 200 : 400])
+})
+
+it.each([
+  ['gzip', 415],
+  ['identity, GZIP', 415],
+  ['', 200],
+  ['Identity', 200],
+])('a body with the encoding "%s" is answered %i', async (encoding, status) => {
+  const body = gzipSync('SELECT 1')
+  const head = `POST / HTTP/1.1\r\nHost: a\r\nContent-Encoding: ${encoding}\r\nContent-Length: ${body.length}\r\n`
+  const { statuses, text } = await exchange(
+    await serve(),
+    Buffer.concat([Buffer.from(`${head}Connection: close\r\n\r\n`), body]),
+  )
+  expect(statuses).toEqual([status])
+  if (status === 415) expect(text).toMatch(/accept-encoding: identity\r\n[^]*Content-Encoding/i)
 })
