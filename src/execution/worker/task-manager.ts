@@ -60,7 +60,7 @@ export interface TaskManager extends Service {
   /** A coordinator was heard: its tasks are wanted. */
   heard(): void
   /**
-   * Creates a task or adds to it; idempotent. A deleted task is not created again.
+   * Creates a task or adds to it; idempotent. A deleted task is not created again, nor one that a DELETE came for first.
    * @throws EngineError SERVER_SHUTTING_DOWN while draining
    */
   update(taskId: TaskId, update: TaskUpdate): WorkerTask
@@ -99,6 +99,8 @@ class Tasks implements TaskManager {
   readonly #deps: TaskDeps
   readonly #tasks = new Map<TaskId, WorkerTask>()
   readonly #deleted = new Map<TaskId, DeletedTask>()
+  /** Deleted before they were made, and when: their POSTs may be on their way, and nobody would come for them again. */
+  readonly #unmade = new Map<TaskId, number>()
   #heardAt: number
   #draining = false
   #timer: NodeJS.Timeout | undefined
@@ -145,7 +147,8 @@ class Tasks implements TaskManager {
   }
 
   #create(taskId: TaskId, update: TaskUpdate): WorkerTask {
-    if (this.#deleted.has(taskId)) throw new EngineError('NOT_FOUND', `Task ${taskId} was deleted`)
+    if (this.#deleted.has(taskId) || this.#unmade.has(taskId))
+      throw new EngineError('NOT_FOUND', `Task ${taskId} was deleted`)
     if (this.#draining) throw new EngineError('SERVER_SHUTTING_DOWN', 'The worker is shutting down', { retry: 'later' })
     const task = createTask(this.#deps, taskId, update)
     this.#tasks.set(taskId, task)
@@ -159,7 +162,11 @@ class Tasks implements TaskManager {
 
   async delete(taskId: TaskId, how: 'CANCELED' | 'ABORTED'): Promise<TaskStatus | undefined> {
     const task = this.#tasks.get(taskId)
-    if (!task) return this.deleted(taskId)
+    if (!task) {
+      const status = this.deleted(taskId)
+      if (!status) this.#unmade.set(taskId, this.#clock.monotonicMs())
+      return status
+    }
     task.cancel(how)
     // Out of the list before its pages go: nobody may be offered a page that is being removed.
     this.#tasks.delete(taskId)
@@ -234,6 +241,9 @@ class Tasks implements TaskManager {
     const now = this.#clock.monotonicMs()
     for (const [taskId, { at }] of this.#deleted) {
       if (now - at > listDeletedMs || this.#deleted.size > MAX_DELETED) this.#deleted.delete(taskId)
+    }
+    for (const [taskId, at] of this.#unmade) {
+      if (now - at > listDeletedMs || this.#unmade.size > MAX_DELETED) this.#unmade.delete(taskId)
     }
     if (this.#tasks.size === 0 || now - this.#heardAt < forgetAfterMs) return
     this.#deps.onEvent({ type: 'coordinatorSilent', tasksDropped: this.#tasks.size })

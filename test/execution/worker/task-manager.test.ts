@@ -86,6 +86,28 @@ describe('the task manager', () => {
     await expect.poll(() => worker.tasks.statuses(), { timeout: 120_000 }).toEqual([])
   })
 
+  it('knows tasks that were deleted before they were made for fifteen minutes, 2,000 at most', async () => {
+    const clock = handClock()
+    await using worker = await openTestWorker({ clock })
+    const [early, late] = [worker.nextTaskId(), worker.nextTaskId()]
+    const update = await nation(worker)
+    const isMade = (taskId: typeof early): boolean => {
+      try {
+        return worker.tasks.update(taskId, update).taskId === taskId
+      } catch {
+        return false
+      }
+    }
+    await worker.tasks.delete(early, 'ABORTED')
+    for (let count = 0; count < 1999; count++) await worker.tasks.delete(worker.nextTaskId(), 'ABORTED')
+    expect(isMade(early)).toBe(false)
+    await worker.tasks.delete(late, 'ABORTED')
+    await expect.poll(() => isMade(early), { timeout: 120_000 }).toBe(true)
+    expect(isMade(late)).toBe(false)
+    clock.advance(901_000)
+    await expect.poll(() => isMade(late), { timeout: 120_000 }).toBe(true)
+  })
+
   it('takes no new task while draining, and goes on with those it has', async () => {
     await using worker = await openTestWorker()
     const taskId = worker.nextTaskId()

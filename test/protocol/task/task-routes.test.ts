@@ -211,6 +211,16 @@ describe('the task resource', () => {
     expect(tokens).toEqual(Array.from({ length: count }, (_, token) => token))
   })
 
+  // A canceled statement's POST may still be on its way, or its body be long.
+  it.each(['one', 'many'])('makes no task that a DELETE of %s came for before its POST', async (deleted) => {
+    const taskId = worker.nextTaskId()
+    if (deleted === 'one') await worker.call('DELETE', `/v1/task/${taskId}?abort=true`)
+    else await worker.call('DELETE', '/v1/task', { body: { taskIds: [taskId] } })
+    expect((await worker.call('POST', `/v1/task/${taskId}`, { body: await nation() })).status).toBe(404)
+    expect(worker.tasks.get(taskId)).toBeUndefined()
+    expect((await worker.call('GET', `/v1/task/${taskId}`)).status).toBe(404)
+  })
+
   it('has no news of a task whose answer told its end, and wakes nobody for it', async () => {
     const all = await worker.call('GET', '/v1/task?since=')
     const version = all.headers.get('x-engine-task-version')!
