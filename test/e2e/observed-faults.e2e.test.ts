@@ -98,6 +98,10 @@ describe.runIf(programs)('what an operator sees of', () => {
       process.kill(worker, 'SIGCONT')
     }
     expect(client).toBeGreaterThan(12)
+    await waitUntil('the worker is back', async () => {
+      const { workers } = (await raw(`${base}/v1/status`)).json as unknown as { workers: { active: number } }
+      return workers.active === 1
+    })
     expect((await run(base, 'SELECT count(*) FROM nation')).rows).toEqual([[25]])
   })
 
