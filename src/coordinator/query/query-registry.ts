@@ -1,6 +1,7 @@
 import type { QueryId } from '../../shared/ids.ts'
 import { failureOf } from '../../shared/engine-error.ts'
 import type { Clock } from '../../shared/clock.ts'
+import { WaitList } from '../../shared/wait-list.ts'
 import type { QueryExecution } from './query-handle.ts'
 import { isTerminal } from './state.ts'
 
@@ -58,7 +59,8 @@ export function createQueryRegistry(
   /** In the order of their ends. */
   const ended = new Set<Entry>()
   let endedBytes = 0
-  const arrivals = new Arrivals()
+  /** Who waits for the next query to come. */
+  const arrivals = new WaitList()
 
   function sweep(): void {
     const now = clock.monotonicMs()
@@ -121,7 +123,7 @@ export function createQueryRegistry(
       const entry: Entry = { execution, bytes: 0, addedAt: now, touchedAt: now, endedAt: undefined }
       entries.set(execution.queryId, entry)
       open++
-      arrivals.tell()
+      arrivals.wake()
       execution.aggregate.onValid(() => {
         if (!isTerminal(execution.aggregate.state.kind) || !close(entry)) return
         // After those who are told of the end.
@@ -131,7 +133,7 @@ export function createQueryRegistry(
         if (close(entry)) drop(entry)
       })
     },
-    added: (ms) => arrivals.next(ms),
+    added: (ms) => arrivals.wait(ms),
     get: (queryId) => entries.get(queryId)?.execution,
     list: () => [...entries.values()].map((entry) => entry.execution),
     get open() {
@@ -151,28 +153,4 @@ function abandon(execution: QueryExecution, afterMs: number): void {
   const minutes = (afterMs / 60_000).toFixed(2)
   const message = `Query ${execution.queryId} was abandoned by the client, as it may have exited or stopped checking for query results. Query results have not been accessed for ${minutes}m`
   void execution.fail(failureOf('ABANDONED_QUERY', message)).catch(() => {})
-}
-
-/** Who waits for the next query to come. */
-class Arrivals {
-  #waiting = new Set<() => void>()
-
-  tell(): void {
-    const woken = this.#waiting
-    this.#waiting = new Set()
-    for (const wake of woken) wake()
-  }
-
-  /** Resolves with the next one, or when so many milliseconds have passed. */
-  next(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const wake = (): void => {
-        clearTimeout(timer)
-        this.#waiting.delete(wake)
-        resolve()
-      }
-      const timer = setTimeout(wake, ms)
-      this.#waiting.add(wake)
-    })
-  }
 }

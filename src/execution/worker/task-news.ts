@@ -1,6 +1,8 @@
+import { WaitList } from '../../shared/wait-list.ts'
+
 /** The worker's version: every change that a coordinator may want to know has one, and who waits for it is told. */
 export class TaskNews {
-  readonly #waiting = new Set<() => void>()
+  readonly #readers = new WaitList()
   #version: number
 
   /** @param first versions of a restarted worker must not repeat those of its former process: they begin at its time */
@@ -18,30 +20,17 @@ export class TaskNews {
 
   /** Tells who waits; all that changes in one turn is told in one answer. */
   wake(): void {
-    if (this.#waiting.size === 0) return
-    const woken = [...this.#waiting]
-    this.#waiting.clear()
-    setImmediate(() => {
-      for (const resolve of woken) resolve()
-    })
+    if (!this.#readers.isEmpty) setImmediate(this.#readers.take())
   }
 
   /** Resolves once there is something newer than `since`, or the time is over. */
   wait(since: number, millis: number): Promise<void> {
     if (this.#version > since || millis <= 0) return Promise.resolve()
-    return new Promise((resolve) => {
-      const done = (): void => {
-        clearTimeout(timeout)
-        this.#waiting.delete(done)
-        resolve()
-      }
-      const timeout = setTimeout(done, millis)
-      this.#waiting.add(done)
-    })
+    return this.#readers.wait(millis)
   }
 
   /** Nobody waits any more. */
   stop(): void {
-    for (const resolve of this.#waiting) resolve()
+    this.#readers.wake()
   }
 }

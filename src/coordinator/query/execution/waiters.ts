@@ -1,8 +1,9 @@
 import { deferred } from '../../../shared/deferred.ts'
+import { WaitList } from '../../../shared/wait-list.ts'
 
 /** Who waits: the query's answers for its plan and for news, the query for its client. */
 export class Waiters {
-  readonly #woken = new Set<() => void>()
+  readonly #news = new WaitList()
   readonly #planKnown = deferred()
   readonly #follow = deferred()
   #followed: boolean
@@ -21,21 +22,13 @@ export class Waiters {
   /** There is something new to tell. */
   wake(): void {
     this.#revision++
-    for (const woken of this.#woken) woken()
+    this.#news.wake()
   }
 
   /** Resolves when there is something newer than revision `since`, or after `ms`. */
   news(since: number, ms: number): Promise<void> {
     if (this.#revision !== since) return Promise.resolve()
-    return new Promise((resolve) => {
-      const woken = (): void => {
-        clearTimeout(timer)
-        this.#woken.delete(woken)
-        resolve()
-      }
-      const timer = setTimeout(woken, ms)
-      this.#woken.add(woken)
-    })
+    return this.#news.wait(ms)
   }
 
   /** Resolves when the plan, or the failure, is known. */
