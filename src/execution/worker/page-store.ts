@@ -57,108 +57,122 @@ const WRITE_AT_ONCE_BYTES = 64 * 1024
 const RECENT_BYTES = 8 * 1024 * 1024
 
 export function createPageStore(options: PageStoreOptions): PageStore {
-  const { diskSpace = diskSpaceOf } = options
-  const folders = new PageFolders(options.folder)
-  const room = new PageRoom(options)
+  return new DiskPages(options)
+}
+
+class DiskPages implements PageStore {
+  readonly #folders: PageFolders
+  readonly #room: PageRoom
+  readonly #diskSpace: NonNullable<PageStoreOptions['diskSpace']>
   /** Pages whose bytes this process has not written or checked itself. */
-  const unchecked = new Set<string>()
-  const recent = createRecentPages(RECENT_BYTES)
+  readonly #unchecked = new Set<string>()
+  readonly #recent = createRecentPages(RECENT_BYTES)
+  readonly #unwritten = new UnwrittenTasks()
 
-  const unwritten = new UnwrittenTasks()
-
-  mkdirSync(folders.root, { recursive: true })
-
-  function keep(taskId: TaskId): void {
-    const task = unwritten.take(taskId)
-    if (!task) return
-    mkdirSync(folders.ofTask(taskId), { recursive: true })
-    for (const [token, bytes] of task.pages) {
-      writeAtOnce(folders.page(taskId, token), bytes)
-      recent.add(folders.page(taskId, token), bytes)
-    }
-    appendFileSync(folders.index(taskId), task.lines.map(lineOf).join(''))
+  constructor(options: PageStoreOptions) {
+    this.#folders = new PageFolders(options.folder)
+    this.#room = new PageRoom(options)
+    this.#diskSpace = options.diskSpace ?? diskSpaceOf
+    mkdirSync(this.#folders.root, { recursive: true })
   }
 
-  return {
-    restore: () =>
-      folders.restore(({ path, queryId, bytes }) => {
-        unchecked.add(path)
-        room.count(queryId, bytes)
-      }),
+  restore(): readonly StoredTask[] {
+    return this.#folders.restore(({ path, queryId, bytes }) => {
+      this.#unchecked.add(path)
+      this.#room.count(queryId, bytes)
+    })
+  }
 
-    begin: (taskId, line) => unwritten.begin(taskId, line),
-    keep,
+  begin(taskId: TaskId, line: Extract<IndexLine, { type: 'task' }>): void {
+    this.#unwritten.begin(taskId, line)
+  }
 
-    async write(taskId, token, bytes) {
-      if (unwritten.add(taskId, token, bytes)) return room.count(queryOf(taskId), bytes.length)
-      if (isBelowFloor(await diskSpace(folders.root))) {
-        throw new EngineError('OUT_OF_SPILL_SPACE', 'The disk of the worker has too little room left for result pages')
+  keep(taskId: TaskId): void {
+    const task = this.#unwritten.take(taskId)
+    if (!task) return
+    mkdirSync(this.#folders.ofTask(taskId), { recursive: true })
+    for (const [token, bytes] of task.pages) {
+      const path = this.#folders.page(taskId, token)
+      writeAtOnce(path, bytes)
+      this.#recent.add(path, bytes)
+    }
+    appendFileSync(this.#folders.index(taskId), task.lines.map(lineOf).join(''))
+  }
+
+  async write(taskId: TaskId, token: number, bytes: Buffer): Promise<void> {
+    if (this.#unwritten.add(taskId, token, bytes)) return this.#room.count(queryOf(taskId), bytes.length)
+    if (isBelowFloor(await this.#diskSpace(this.#folders.root))) {
+      throw new EngineError('OUT_OF_SPILL_SPACE', 'The disk of the worker has too little room left for result pages')
+    }
+    this.keep(taskId)
+    const path = this.#folders.page(taskId, token)
+    await writeWhole(path, bytes)
+    this.#room.count(queryOf(taskId), bytes.length)
+    this.#recent.add(path, bytes)
+  }
+
+  async list(taskId: TaskId, page: ClosedPage): Promise<void> {
+    const noted = { type: 'page', ...page } as const
+    if (this.#unwritten.note(taskId, noted)) return
+    const line = lineOf(noted)
+    if (page.bytes <= WRITE_AT_ONCE_BYTES) appendFileSync(this.#folders.index(taskId), line)
+    else await appendFile(this.#folders.index(taskId), line)
+  }
+
+  end(taskId: TaskId, line: Extract<IndexLine, { type: 'end' }>): void {
+    if (this.#unwritten.note(taskId, line)) return
+    try {
+      appendFileSync(this.#folders.index(taskId), lineOf(line))
+    } catch (error) {
+      // Removed meanwhile by a DELETE: nobody will ask.
+      if (!hasCode(error, 'ENOENT')) throw error
+    }
+  }
+
+  async read(taskId: TaskId, page: ClosedPage): Promise<Buffer> {
+    const path = this.#folders.page(taskId, page.token)
+    const kept = this.#unwritten.page(taskId, page.token) ?? this.#recent.get(path)
+    if (kept) return kept
+    const bytes = await readFile(path).catch((cause: unknown) => {
+      throw new EngineError('PAGE_TRANSPORT_ERROR', `Page ${page.token} of task ${taskId} is lost`, { cause })
+    })
+    if (this.#unchecked.has(path)) {
+      if (createHash('sha256').update(bytes).digest('hex') !== page.sha256) {
+        throw new EngineError('PAGE_TRANSPORT_ERROR', `Page ${page.token} of task ${taskId} is damaged`)
       }
-      keep(taskId)
-      const path = folders.page(taskId, token)
-      await writeWhole(path, bytes)
-      room.count(queryOf(taskId), bytes.length)
-      recent.add(path, bytes)
-    },
+      this.#unchecked.delete(path)
+    }
+    return bytes
+  }
 
-    async list(taskId, page) {
-      const noted = { type: 'page', ...page } as const
-      if (unwritten.note(taskId, noted)) return
-      const line = lineOf(noted)
-      if (page.bytes <= WRITE_AT_ONCE_BYTES) appendFileSync(folders.index(taskId), line)
-      else await appendFile(folders.index(taskId), line)
-    },
+  async remove(taskId: TaskId, token: number, bytes: number): Promise<void> {
+    const path = this.#folders.page(taskId, token)
+    this.#unchecked.delete(path)
+    this.#recent.remove(path)
+    this.#room.count(queryOf(taskId), -bytes)
+    if (this.#unwritten.has(taskId)) return this.#unwritten.removePage(taskId, token)
+    await rm(path, { force: true })
+  }
 
-    end(taskId, line) {
-      if (unwritten.note(taskId, line)) return
-      try {
-        appendFileSync(folders.index(taskId), lineOf(line))
-      } catch (error) {
-        // Removed meanwhile by a DELETE: nobody will ask.
-        if (!hasCode(error, 'ENOENT')) throw error
-      }
-    },
+  async removeTask(taskId: TaskId, bytes: number): Promise<void> {
+    const folder = this.#folders.ofTask(taskId)
+    this.#room.count(queryOf(taskId), -bytes)
+    if (this.#unwritten.take(taskId)) return
+    await rm(folder, { recursive: true, force: true })
+    // The query's folder goes with its last task.
+    try {
+      rmdirSync(dirname(folder))
+    } catch {
+      // Other tasks of the query still have theirs.
+    }
+  }
 
-    async read(taskId, page) {
-      const path = folders.page(taskId, page.token)
-      const kept = unwritten.page(taskId, page.token) ?? recent.get(path)
-      if (kept) return kept
-      const bytes = await readFile(path).catch((cause: unknown) => {
-        throw new EngineError('PAGE_TRANSPORT_ERROR', `Page ${page.token} of task ${taskId} is lost`, { cause })
-      })
-      if (unchecked.has(path)) {
-        if (createHash('sha256').update(bytes).digest('hex') !== page.sha256) {
-          throw new EngineError('PAGE_TRANSPORT_ERROR', `Page ${page.token} of task ${taskId} is damaged`)
-        }
-        unchecked.delete(path)
-      }
-      return bytes
-    },
+  room(queryId: QueryId): void | Promise<void> {
+    return this.#room.wait(queryId)
+  }
 
-    async remove(taskId, token, bytes) {
-      const path = folders.page(taskId, token)
-      unchecked.delete(path)
-      recent.remove(path)
-      room.count(queryOf(taskId), -bytes)
-      if (unwritten.has(taskId)) return unwritten.removePage(taskId, token)
-      await rm(path, { force: true })
-    },
-
-    async removeTask(taskId, bytes) {
-      const folder = folders.ofTask(taskId)
-      room.count(queryOf(taskId), -bytes)
-      if (unwritten.take(taskId)) return
-      await rm(folder, { recursive: true, force: true })
-      // The query's folder goes with its last task.
-      try {
-        rmdirSync(dirname(folder))
-      } catch {
-        // Other tasks of the query still have theirs.
-      }
-    },
-
-    room: (queryId) => room.wait(queryId),
-    usage: () => room.usage,
+  usage(): { readonly bytes: number; readonly queries: number } {
+    return this.#room.usage
   }
 }
 
