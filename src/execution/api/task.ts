@@ -43,6 +43,9 @@ export const internalHeaders = {
   taskVersion: 'x-engine-task-version',
 } as const
 
+/** A task's pages of so many bytes together ride in the answer of the POST that saw it end. */
+export const MOST_INLINE_BYTES = 64 * 1024
+
 /**
  * As `Accept` on `POST`, `GET` and `DELETE /v1/task/{taskId}`: the internal form (TaskStatus) in place of the formatted
  * Task info; `GET /v1/task?since=v` always answers in it. `DELETE …?abort=true` ends the task ABORTED, not CANCELED.

@@ -15,8 +15,9 @@ export interface OutputBuffer {
   acknowledge(token: number): readonly ClosedPage[]
   /** First token that is not acknowledged. */
   acknowledged(): number
-  /** All pages that are listed went out, in one answer; who did not hear it may ask for them again. */
+  /** One answer told all there is and will be; who did not hear it may ask for the pages again. */
   send(): void
+  isSent(): boolean
   /** Pages that went out. */
   sent(): number
   listed(): number
@@ -34,12 +35,16 @@ export interface OutputBuffer {
 export function createOutputBuffer(): OutputBuffer {
   const pages: Listed[] = []
   let acknowledged = 0
-  let sent = 0
+  let isSent = false
   let rows = 0
   let bytes = 0
   let bufferedBytes = 0
   let closed: 'ended' | 'failed' | 'dropped' | undefined
   const waiting = new Set<() => void>()
+
+  function sent(): number {
+    return isSent ? pages.length : acknowledged
+  }
 
   function wake(): void {
     const woken = [...waiting]
@@ -67,8 +72,9 @@ export function createOutputBuffer(): OutputBuffer {
       return passed
     },
     acknowledged: () => acknowledged,
-    send: () => void (sent = pages.length),
-    sent: () => Math.max(sent, acknowledged),
+    send: () => void (isSent = true),
+    isSent: () => isSent,
+    sent,
     listed: () => pages.length,
     rows: () => rows,
     bytes: () => bytes,
@@ -82,7 +88,7 @@ export function createOutputBuffer(): OutputBuffer {
       if (closed === 'dropped') return 'FINISHED'
       // The buffers are named by the first update: none can be added later.
       if (closed === undefined) return 'NO_MORE_BUFFERS'
-      return Math.max(sent, acknowledged) === pages.length ? 'FINISHED' : 'FLUSHING'
+      return sent() === pages.length ? 'FINISHED' : 'FLUSHING'
     },
     wait(token, millis) {
       if (token < pages.length || closed !== undefined || millis <= 0) return Promise.resolve()

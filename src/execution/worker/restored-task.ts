@@ -85,7 +85,7 @@ export function restoreTask(deps: TaskDeps, stored: StoredTask): WorkerTask {
     waitForPage: () => Promise.resolve(),
     acknowledge: (before) => output.acknowledge(before),
     send: () => buffer.send(),
-    isSent: () => false,
+    isSent: () => buffer.isSent(),
     keep: () => {},
     drop: () => output.drop(),
   }

@@ -117,7 +117,6 @@ class Task implements WorkerTask {
   #version: number
   /** The answer of a small task's POST waits for its end, and is to tell it: nobody is told sooner. */
   #quiet: boolean
-  #sent = false
 
   constructor(deps: TaskDeps, taskId: TaskId, first: TaskUpdate) {
     const { clock, pages } = deps
@@ -198,12 +197,11 @@ class Task implements WorkerTask {
   }
 
   send(): void {
-    this.#sent = true
     this.#output.buffer.send()
   }
 
   isSent(): boolean {
-    return this.#sent
+    return this.#output.buffer.isSent()
   }
 
   keep(): void {

@@ -1,4 +1,5 @@
 import type { TaskId } from '../../shared/ids.ts'
+import { MOST_INLINE_BYTES } from '../api/task.ts'
 import type { IndexLine } from './page-index.ts'
 
 /** A task of which nothing is on the disk yet. */
@@ -12,8 +13,6 @@ interface Held extends UnwrittenTask {
   bytes: number
 }
 
-/** Of one task: what rides in the answer of its POST, and lies beside the log a moment later. */
-const TASK_BYTES = 64 * 1024
 const ALL_BYTES = 8 * 1024 * 1024
 
 /** Tasks whose output is small and in memory alone, until it is large, or somebody may come back for it. */
@@ -32,7 +31,7 @@ export class UnwrittenTasks {
   /** @returns false where the page has no room here */
   add(taskId: TaskId, token: number, bytes: Buffer): boolean {
     const task = this.#tasks.get(taskId)
-    if (!task || task.bytes + bytes.length > TASK_BYTES || this.#bytes + bytes.length > ALL_BYTES) return false
+    if (!task || task.bytes + bytes.length > MOST_INLINE_BYTES || this.#bytes + bytes.length > ALL_BYTES) return false
     task.pages.set(token, bytes)
     task.bytes += bytes.length
     this.#bytes += bytes.length

@@ -4,9 +4,10 @@ import { parseTaskId } from '../../shared/ids.ts'
 import {
   internalHeaders,
   isTaskTerminal,
+  MOST_INLINE_BYTES,
+  type TaskStatus,
   taskStatusJson,
   taskUpdateSchema,
-  type TaskStatus,
 } from '../../execution/api/task.ts'
 import type { TaskManager } from '../../execution/worker/task-manager.ts'
 import type { WorkerTask } from '../../execution/worker/task.ts'
@@ -43,8 +44,6 @@ export interface TaskRoutesDeps {
 }
 
 const DEFAULT_WAIT_MS = 1000
-/** Pages of so many bytes together ride in the answer of the POST that saw their task end. */
-const INLINE_BYTES = 64 * 1024
 
 /** A worker's task resource. */
 export function createTaskRoutes(deps: TaskRoutesDeps): TaskResource {
@@ -156,7 +155,7 @@ async function endedWithin(task: WorkerTask, millis: number): Promise<void> {
 
 async function smallPages(task: WorkerTask, status: TaskStatus): Promise<{ token: number; data: string }[]> {
   const bytes = status.pages.reduce((sum, page) => sum + page.bytes, 0)
-  if (status.state !== 'FINISHED' || bytes > INLINE_BYTES || task.isAcknowledged(0)) return []
+  if (status.state !== 'FINISHED' || bytes > MOST_INLINE_BYTES || task.isAcknowledged(0)) return []
   const pages: { token: number; data: string }[] = []
   for (const { token } of status.pages) {
     const found = await pageOrGone(task, token)
