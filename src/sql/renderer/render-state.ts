@@ -33,6 +33,26 @@ export interface RenderState {
   readonly renderQuery: (state: RenderState, node: RelationNode, outputs: readonly Output[]) => Sql
 }
 
+/** The state at the beginning of a statement. */
+export function newRenderState(given: Pick<RenderState, 'session' | 'needed' | 'renderQuery'>): RenderState {
+  let names = 0
+  return {
+    ...given,
+    names: { fresh: () => plainName(`v${names++}`) },
+    scans: [],
+    lambdaArguments: new Map(),
+    weights: new WeakMap(),
+    argumentWeights: new Map(),
+    columnNames: new Map(),
+    depth: { now: 0 },
+    tableNames: new Map(),
+    rowPerGroup: new WeakSet(),
+    inQueryOfRow: new WeakSet(),
+    outerColumns: new Set(),
+    raisingColumns: new Set(),
+  }
+}
+
 /** A column of a SELECT: what it is, and its name. */
 export interface Output {
   readonly column: ColumnId

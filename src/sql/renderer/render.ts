@@ -10,7 +10,7 @@ import { literalRow } from './literal-row.ts'
 import { columnUses } from './needed-columns.ts'
 import { outline } from './outline.ts'
 import { renderQuery, renderTop } from './render-relation.ts'
-import type { RenderState } from './render-state.ts'
+import { newRenderState, type RenderState } from './render-state.ts'
 import { queryShape } from './shape.ts'
 
 export interface Rendered {
@@ -27,8 +27,7 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
     analysis.node,
     columns.map((column) => column.column),
   )
-  let names = 0
-  const state: RenderState = {
+  const state = newRenderState({
     session: {
       timeZone: requireZone(session.timeZone),
       startTimeMillis: session.startTimeMillis,
@@ -36,21 +35,9 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
       catalog: session.catalog,
       schema: session.schema,
     },
-    names: { fresh: () => plainName(`v${names++}`) },
     needed,
-    scans: [],
-    lambdaArguments: new Map(),
-    weights: new WeakMap(),
-    argumentWeights: new Map(),
-    columnNames: new Map(),
-    depth: { now: 0 },
-    tableNames: new Map(),
-    rowPerGroup: new WeakSet(),
-    inQueryOfRow: new WeakSet(),
-    outerColumns: new Set(),
-    raisingColumns: new Set(),
     renderQuery,
-  }
+  })
   const outputs = columns.map(({ column }, i) => ({ column, name: plainName(`c${i}`) }))
   const sql = toText(renderTop(state, analysis.node, outputs))
   const shape = queryShape(analysis.node, sql)

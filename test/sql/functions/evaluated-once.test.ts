@@ -9,7 +9,7 @@ import { resolveDefinition, resolveFunction } from '../../../src/sql/functions/r
 import { parseSignature } from '../../../src/sql/functions/signature.ts'
 import { costOfSql } from '../../../src/sql/renderer/macro-cost.ts'
 import { renderExpr } from '../../../src/sql/renderer/render-expression.ts'
-import type { RenderState } from '../../../src/sql/renderer/render-state.ts'
+import { newRenderState, type RenderState } from '../../../src/sql/renderer/render-state.ts'
 import { plainName, toText, type Sql } from '../../../src/sql/text/sql.ts'
 import { parseTypeText } from '../../../src/sql/types/type-names.ts'
 import { BIGINT, BOOLEAN, type SqlType } from '../../../src/sql/types/sql-type.ts'
@@ -19,28 +19,14 @@ import { openTableRunner } from '../../support/table-runner.ts'
 // An argument that gives another value each time, as random() does, is calculated once: not twice by a rendering that names
 // it twice or a macro that does, nor for each item of a list by a lambda.
 
-function newState(): RenderState {
-  let names = 0
-  return {
+const newState = (): RenderState =>
+  newRenderState({
     session: { timeZone: 'UTC', startTimeMillis: 0, user: 'somebody' },
-    names: { fresh: () => plainName(`v${names++}`) },
     needed: new Set(),
-    scans: [],
-    lambdaArguments: new Map(),
-    weights: new WeakMap(),
-    argumentWeights: new Map(),
-    columnNames: new Map(),
-    depth: { now: 0 },
-    tableNames: new Map(),
-    rowPerGroup: new WeakSet(),
-    inQueryOfRow: new WeakSet(),
-    outerColumns: new Set(),
-    raisingColumns: new Set(),
     renderQuery: () => {
       throw new Error('There is no query')
     },
-  }
-}
+  })
 
 const random = resolveFunction('random', [])
 
