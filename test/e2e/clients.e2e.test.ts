@@ -1,25 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { Client as PrestoClient } from 'presto-client'
 import { BasicAuth, Trino } from 'trino-client'
-import { spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
+import { serverOfFile } from '../support/server-of-file.ts'
 import { finished, pythonClients, trinoCli, type Finished } from '../support/real-clients.ts'
 
-const folder = temporaryFolder()
-let server: QuipuProcess
-let base: string
+const server = serverOfFile('warn')
 const cli = await trinoCli()
 const python = await pythonClients()
-
-beforeAll(async () => {
-  server = spawnQuipu(['start', '--data-dir', `${folder.path}/data`, '--port', '0', '--log-level', 'warn'])
-  base = await server.url
-}, 240_000)
-
-afterAll(async () => {
-  server.signal('SIGTERM')
-  await server.exit
-  await folder.remove()
-}, 240_000)
 
 /** 100,000 rows and a sum that shows that each came once. */
 const MANY = 'SELECT a.n * 1000 + b.n FROM UNNEST(sequence(0, 99)) AS a(n) CROSS JOIN UNNEST(sequence(1, 1000)) AS b(n)'
@@ -35,7 +22,7 @@ describe.runIf(cli)('Trino CLI 476', () => {
   const execute = (sql: string, ...more: string[]): Promise<Finished> =>
     cli!([
       '--server',
-      base,
+      server.url,
       '--catalog',
       'tpch',
       '--schema',
@@ -85,7 +72,7 @@ host, port = sys.argv[1].split('://')[1].split(':')
 conn = trino.dbapi.connect(host=host, port=int(port), user='py', catalog='tpch', schema='tiny')
 cur = conn.cursor()
 ${body}`
-  const execute = (body: string): Promise<Finished> => python!(script(body), [base])
+  const execute = (body: string): Promise<Finished> => python!(script(body), [server.url])
 
   it('trino: queries, parameters, types', async () => {
     const { stdout, stderr } = await execute(`
@@ -134,14 +121,14 @@ host, port = sys.argv[1].split('://')[1].split(':')
 cur = prestodb.dbapi.connect(host=host, port=int(port), user='old', catalog='tpch', schema='tiny').cursor()
 cur.execute('SELECT name, regionkey FROM nation WHERE nationkey < 2 ORDER BY 1')
 print(cur.fetchall())`,
-      [base],
+      [server.url],
     )
     expect([stdout, stderr]).toEqual(["[['ALGERIA', 0], ['ARGENTINA', 1]]\n", ''])
   })
 })
 
 describe('trino-client for JavaScript', () => {
-  const client = () => Trino.create({ server: base, catalog: 'tpch', schema: 'tiny', auth: new BasicAuth('js') })
+  const client = () => Trino.create({ server: server.url, catalog: 'tpch', schema: 'tiny', auth: new BasicAuth('js') })
 
   it('queries and pages 100,000 rows', async () => {
     let rows = 0
@@ -174,7 +161,7 @@ describe('trino-client for JavaScript', () => {
 
 describe.each(['presto', 'trino'] as const)('presto-client for JavaScript, as %s', (engine) => {
   const execute = async (query: string): Promise<unknown[][]> => {
-    const { hostname: host, port } = new URL(base)
+    const { hostname: host, port } = new URL(server.url)
     const names = { user: 'old', catalog: 'tpch', schema: 'tiny' }
     const client = new PrestoClient({ host, port: Number(port), ...names, engine, checkInterval: 20 })
     const rows: unknown[][] = []
@@ -211,7 +198,7 @@ describe('curl with X-Engine headers', () => {
       'X-Engine-Schema: tiny',
       '--data',
       'SELECT name FROM region ORDER BY regionkey',
-      `${base}/v1/statement`,
+      `${server.url}/v1/statement`,
     ])
     let answer = JSON.parse(posted.stdout) as { nextUri?: string; data?: unknown[][] }
     const rows: unknown[][] = []

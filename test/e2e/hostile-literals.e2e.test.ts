@@ -1,43 +1,30 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { dialectBytes, dialectLiteral, hostileTexts } from '../support/hostile-texts.ts'
-import { spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
+import { serverOfFile } from '../support/server-of-file.ts'
 import { run } from '../support/statement-client.ts'
 import { textExpressions } from '../support/text-expressions.ts'
 
 /* What clients write in literals stays data on its way through a server and its worker's engine. */
 
-const folder = temporaryFolder()
-let server: QuipuProcess
-let base: string
-
-beforeAll(async () => {
-  server = spawnQuipu(['start', '--data-dir', join(folder.path, 'data'), '--port', '0', '--log-level', 'error'])
-  base = await server.url
-}, 240_000)
-
-afterAll(async () => {
-  server.signal('SIGTERM')
-  await server.exit
-  await folder.remove()
-}, 240_000)
+const server = serverOfFile()
 
 describe('a literal', () => {
   it('with the marks of templates in it is itself', async () => {
-    expect((await run(base, `SELECT upper('cost $EUR'), lower('$E$F$1') FROM nation LIMIT 1`)).rows).toEqual([
+    expect((await run(server.url, `SELECT upper('cost $EUR'), lower('$E$F$1') FROM nation LIMIT 1`)).rows).toEqual([
       ['COST $EUR', '$e$f$1'],
     ])
   })
 
   it('that would end the call around it reads no file and no function', async () => {
-    await run(base, 'CREATE TABLE memory.default.secrets AS SELECT 42 AS answer')
-    const written = readdirSync(folder.path, { recursive: true, encoding: 'utf8' })
+    await run(server.url, 'CREATE TABLE memory.default.secrets AS SELECT 42 AS answer')
+    const written = readdirSync(server.folder, { recursive: true, encoding: 'utf8' })
     const manifest = written.find((path) => /secrets.*\.json$/.test(path))
     expect(manifest).toBeDefined()
-    const inner = `' || (SELECT content FROM read_text($$$$${join(folder.path, manifest!)}$$$$)) || '`
+    const inner = `' || (SELECT content FROM read_text($$$$${join(server.folder, manifest!)}$$$$)) || '`
     const statement = `SELECT max('$E') OVER (PARTITION BY ${dialectLiteral(inner)}), ${dialectLiteral(inner)} FROM region`
-    expect((await run(base, statement)).rows).toEqual(Array.from({ length: 5 }, () => ['$E', inner]))
+    expect((await run(server.url, statement)).rows).toEqual(Array.from({ length: 5 }, () => ['$E', inner]))
   })
 
   it.each(hostileTexts.map((text) => [JSON.stringify(text), text]))(
@@ -48,7 +35,7 @@ describe('a literal', () => {
       for (const [kind, expressions] of textExpressions.entries()) {
         const whole = (e: string): string => (kind === 0 ? `try(${e})` : e)
         const items = expressions.flatMap((of) => [whole(of(dialectLiteral(text))), whole(of('c'))])
-        const { rows, error } = await run(base, `SELECT ${items.join(', ')} FROM ${from}`)
+        const { rows, error } = await run(server.url, `SELECT ${items.join(', ')} FROM ${from}`)
         expect(error).toBeUndefined()
         const [values] = rows as [unknown[]]
         const wrong = expressions.flatMap((of, i) => {

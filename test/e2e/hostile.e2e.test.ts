@@ -1,23 +1,9 @@
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
+import { describe, expect, it } from 'vitest'
+import { serverOfFile } from '../support/server-of-file.ts'
 import { post, raw, run } from '../support/statement-client.ts'
 
-const folder = temporaryFolder()
-let server: QuipuProcess
-let base: string
-
-beforeAll(async () => {
-  server = spawnQuipu(['start', '--data-dir', join(folder.path, 'data'), '--port', '0', '--log-level', 'error'])
-  base = await server.url
-}, 240_000)
-
-afterAll(async () => {
-  server.signal('SIGTERM')
-  await server.exit
-  await folder.remove()
-}, 240_000)
+const server = serverOfFile()
 
 const sides = Array.from({ length: 2000 }, (_, i) => `(a = ${i} AND b <> ${i})`).join(' OR ')
 const joins = Array.from({ length: 100 }, (_, i) => `JOIN region r${i} ON n.regionkey = r${i}.regionkey`).join(' ')
@@ -57,13 +43,13 @@ describe('statements that blow up', () => {
   it.each(hostile)(
     '%s: a clear end, and everybody else goes on',
     async (_name, sql) => {
-      const first = await post(base, sql)
+      const first = await post(server.url, sql)
       expect(first.status).toBe(200)
       const neighbours = Array.from({ length: 4 }, async (_, index) => {
         await sleep(index * 150)
-        return (await run(base, `SELECT count(*) + ${index} FROM orders`)).rows
+        return (await run(server.url, `SELECT count(*) + ${index} FROM orders`)).rows
       })
-      const tiny = (await run(base, 'SELECT 3 - 2')).rows
+      const tiny = (await run(server.url, 'SELECT 3 - 2')).rows
       expect(tiny).toEqual([[1]])
       expect(await Promise.all(neighbours)).toEqual([[[15_000]], [[15_001]], [[15_002]], [[15_003]]])
       // By now it has ended by itself, or it is only long: then it is canceled.
@@ -84,7 +70,7 @@ describe('statements that blow up', () => {
   )
 
   it('the coordinator and the worker are the ones that were started', async () => {
-    const metrics = (await raw(`${base}/metrics`)).text
+    const metrics = (await raw(`${server.url}/metrics`)).text
     expect(metrics).not.toMatch(/quipu_process_restarts_total\{[^}]*\} [1-9]/)
   })
 })

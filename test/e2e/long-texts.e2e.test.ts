@@ -1,34 +1,21 @@
 import { readFileSync } from 'node:fs'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { processesOf, spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
-import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { processesOf } from '../support/quipu-process.ts'
+import { serverOfFile } from '../support/server-of-file.ts'
 import { post, run, trinoHeaders } from '../support/statement-client.ts'
 
 /* Long statements that come at once. */
 
-const folder = temporaryFolder()
-const data = join(folder.path, 'data')
-let server: QuipuProcess
-let base: string
-
-beforeAll(async () => {
-  server = spawnQuipu(['start', '--data-dir', data, '--port', '0', '--log-level', 'error'])
-  base = await server.url
-}, 240_000)
-afterAll(async () => {
-  server.signal('SIGTERM')
-  await server.exit
-  await folder.remove()
-}, 240_000)
+const server = serverOfFile()
 
 const peakBytes = (pid: number): number =>
   Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
 
 it('take so much memory and no more', { timeout: 400_000 }, async () => {
-  const coordinator = processesOf(data).children[0]!
+  const coordinator = processesOf(server.data).children[0]!
   const answers = await Promise.all(
     Array.from({ length: 400 }, (_, index) =>
-      post(base, `CREATE TABLE memory.default.t${index} AS SELECT 1 x /* ${'x'.repeat(1e6 - 100)} */`, {
+      post(server.url, `CREATE TABLE memory.default.t${index} AS SELECT 1 x /* ${'x'.repeat(1e6 - 100)} */`, {
         ...trinoHeaders,
         'x-trino-user': `u${index % 7}`,
       }),
@@ -38,6 +25,6 @@ it('take so much memory and no more', { timeout: 400_000 }, async () => {
   expect([...new Set(statuses)].toSorted()).toEqual([200, 429])
   // 64 MB of one address, whoever the user is.
   expect(statuses.filter((status) => status === 200).length).toBeLessThan(70)
-  expect((await run(base, 'SELECT 1', { ...trinoHeaders, 'x-trino-user': 'ana' })).rows).toEqual([[1]])
+  expect((await run(server.url, 'SELECT 1', { ...trinoHeaders, 'x-trino-user': 'ana' })).rows).toEqual([[1]])
   if (process.platform === 'linux') expect(peakBytes(coordinator)).toBeLessThan(1_000e6)
 })
