@@ -26,6 +26,12 @@ const ALLOWED: Readonly<Record<string, string>> = {
   'telemetry/told-error.ts': 'an error as the log has it: nothing is decided by it',
 }
 
+/** Lists of names of failures, with their reasons. */
+const LISTS: Readonly<Record<string, string>> = {
+  'coordinator/scheduler/worker-answers.ts': 'workers of the version before say by it what may be tried again',
+  'coordinator/query/query-secrets.ts': 'whether a message is about names or about values',
+}
+
 const classes = files.flatMap(({ path, text }) =>
   [...text.matchAll(/class (\w+)(?:<[^>]*>)? extends (\w+)/g)].map((match) => ({
     path,
@@ -81,6 +87,10 @@ describe('errors', () => {
     expect(found(new RegExp(`\\.message\\)*[?!]?\\.(?:${INSPECTED})\\(`, 'g'))).toEqual([])
     expect(found(/\.(?:test|exec)\([^()\n]*\.message\b[^\n]*/g)).toEqual([])
     expect(found(/\.message\s*(?:===?|!==?)\s*['"`]/g)).toEqual([])
+  })
+
+  it('of queries are never judged by a list of their names', () => {
+    expect(found(/\.(?:has|includes|test)\([^()\n]*\.errorName\b[^\n]*/g, { ...ADAPTERS, ...LISTS })).toEqual([])
   })
 
   it('of libraries are read in one file a library', () => {

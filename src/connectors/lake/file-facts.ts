@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { ConnectorContext } from '../spi/connector.ts'
+import type { FileQuestion } from '../spi/table-source.ts'
 import { quoteName } from '../spi/duckdb-text.ts'
 import type { RowGroup } from '../spi/parquet-scan.ts'
 import { columnType, type ColumnType } from '../spi/column-type.ts'
@@ -44,7 +45,7 @@ const rowGroupSchema = z.object({
 })
 const describeSchema = z.object({ column_name: z.string(), column_type: z.string() })
 
-export function createFileFactsCache(location: string, inspect: ConnectorContext['inspect']): FileFactsCache {
+export function createFileFactsCache(location: string, ask: ConnectorContext['inspect']): FileFactsCache {
   const factsByFile = createBoundedMap<Promise<FileFacts>>(MAX_CACHED)
   const columnsByFiles = createBoundedMap<Promise<readonly FoundFileColumn[]>>(1000)
 
@@ -74,6 +75,14 @@ export function createFileFactsCache(location: string, inspect: ConnectorContext
       }
       return columns
     },
+  }
+
+  /** A file that is half written is whole later, and one that cannot be read may be mended. */
+  function inspect(question: FileQuestion): ReturnType<typeof ask> {
+    return ask(question).catch((error: unknown) => {
+      if (!(error instanceof EngineError)) throw error
+      throw new EngineError(error.errorName, error.message, { cause: error, retry: 'later' })
+    })
   }
 
   async function parquetFacts(files: readonly LakeFile[]): Promise<FileFacts[]> {
@@ -130,7 +139,8 @@ export function createFileFactsCache(location: string, inspect: ConnectorContext
       if (source.includes('\0') || duckdbType.includes('\0')) continue
       const name = source.toLowerCase()
       if (columns.some((column) => column.name === name)) {
-        throw new EngineError('AMBIGUOUS_NAME', `Column '${name}' is ambiguous: names in the files differ only in case`)
+        const message = `Column '${name}' is ambiguous: names in the files differ only in case`
+        throw new EngineError('AMBIGUOUS_NAME', message, { retry: 'later' })
       }
       const type = columnType(parseDuckDbType(duckdbType))
       if (type) columns.push({ ...type, source, name, duckdbType })

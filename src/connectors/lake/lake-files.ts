@@ -52,7 +52,10 @@ export async function listFolders(folder: string): Promise<FolderNames> {
 export function pickName(names: FolderNames, name: string, what: string): string | undefined {
   const found = names.get(name)
   if (found && found.length > 1) {
-    throw new EngineError('AMBIGUOUS_NAME', `${what} '${name}' is ambiguous: its folders differ only in case`)
+    // Until somebody renames one of them.
+    throw new EngineError('AMBIGUOUS_NAME', `${what} '${name}' is ambiguous: its folders differ only in case`, {
+      retry: 'later',
+    })
   }
   return found?.[0]
 }
@@ -64,7 +67,7 @@ export function pickName(names: FolderNames, name: string, what: string): string
 export async function resolveInside(location: string, path: string): Promise<string> {
   const real = await realpath(path)
   if (real !== location && !real.startsWith(location.endsWith(sep) ? location : location + sep)) {
-    throw new EngineError('PERMISSION_DENIED', 'A link in the catalog leads out of its location')
+    throw new EngineError('PERMISSION_DENIED', 'A link in the catalog leads out of its location', { retry: 'later' })
   }
   return real
 }

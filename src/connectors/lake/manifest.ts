@@ -69,7 +69,8 @@ export function parseManifest(text: string, path: string): Manifest {
   try {
     return manifestSchema.parse(JSON.parse(text))
   } catch (cause) {
-    throw new EngineError('GENERIC_INTERNAL_ERROR', `Manifest ${path} cannot be read`, { cause })
+    // Another disk's copy, or a newer Quipu, may have it whole.
+    throw new EngineError('GENERIC_INTERNAL_ERROR', `Manifest ${path} cannot be read`, { cause, retry: 'later' })
   }
 }
 

@@ -56,7 +56,8 @@ function told<T extends object>(object: T, catalog: string, what: 'read' | 'writ
 function refusal(error: unknown, catalog: string, what: 'read' | 'write'): unknown {
   if (!hasCode(error, ...REFUSED)) return error
   const message = `The user that Quipu runs as, ${ownName()}, may not ${what} there in catalog '${catalog}'`
-  return new EngineError('PERMISSION_DENIED', message, { cause: error })
+  // Its owner may allow it.
+  return new EngineError('PERMISSION_DENIED', message, { cause: error, retry: 'later' })
 }
 
 function ownName(): string {

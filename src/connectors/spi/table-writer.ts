@@ -43,8 +43,9 @@ export interface ConnectorWriter {
   prepare(target: WriteTarget, files: readonly WrittenFile[]): Promise<PreparedWrite>
   /**
    * Makes the change, or finds it made. Idempotent for 24 hours and at least 1,000 later changes of the same object.
-   * Errors of the file system are thrown as they are and leave the change made or not made: call again.
-   * @throws EngineError TRANSACTION_CONFLICT when something outside the event log has made it impossible
+   * Errors of the file system are thrown as they are and leave the change made or not made: call again, as after an
+   * EngineError whose `retry` is not 'never'.
+   * @throws EngineError with retry 'never', mostly TRANSACTION_CONFLICT: something outside the event log has made it impossible
    */
   commit(prepared: PreparedWrite): Promise<CommittedWrite>
   /**

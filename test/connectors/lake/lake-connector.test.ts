@@ -233,7 +233,10 @@ describe('lake', () => {
   it('refuses names that differ only in case', async () => {
     await write(`${location}/Sales/Twice/a.parquet`, 'SELECT 1 AS a')
     await write(`${location}/Sales/twice/a.parquet`, 'SELECT 1 AS a')
-    await expect(open().getTable('sales', 'twice')).rejects.toMatchObject({ errorName: 'AMBIGUOUS_NAME' })
+    await expect(open().getTable('sales', 'twice')).rejects.toMatchObject({
+      errorName: 'AMBIGUOUS_NAME',
+      retry: 'later',
+    })
     const tables = await open().listTables('sales')
     expect(tables.map(({ table }) => table)).not.toContain('twice')
     rmSync(join(location, 'Sales/Twice'), { recursive: true })
@@ -242,7 +245,20 @@ describe('lake', () => {
   it('refuses several formats in one table', async () => {
     await write(`${location}/Sales/mixed/a.parquet`, 'SELECT 1 AS a')
     await write(`${location}/Sales/mixed/b.csv`, 'SELECT 1 AS a', 'FORMAT csv')
-    await expect(open().getTable('sales', 'mixed')).rejects.toMatchObject({ errorName: 'NOT_SUPPORTED' })
+    await expect(open().getTable('sales', 'mixed')).rejects.toMatchObject({
+      errorName: 'NOT_SUPPORTED',
+      retry: 'never',
+    })
+  })
+
+  it('asks again for a file that the engine could not read: it may be half written', async () => {
+    mkdirSync(join(location, 'Sales/half'), { recursive: true })
+    const file = join(location, 'Sales/half/a.parquet')
+    writeFileSync(file, 'PAR1 and no more')
+    const connector = open()
+    await expect(connector.getTable('sales', 'half')).rejects.toMatchObject({ retry: 'later' })
+    await write(file, 'SELECT 1 AS a')
+    expect(await connector.getTable('sales', 'half')).toMatchObject({ columns: [{ name: 'a' }] })
   })
 
   it.each(['file', 'table', 'schema'])('refuses a linked %s that leads out of the location', async (what) => {
@@ -255,7 +271,10 @@ describe('lake', () => {
     }[what]!
     symlinkSync({ file: `${outside}/s/t/secret.parquet`, table: `${outside}/s/t`, schema: `${outside}/s` }[what]!, link)
     const [schema, table] = { file: ['links', 'own'], table: ['links', 'linked'], schema: ['linkedschema', 't'] }[what]!
-    await expect(open().getTable(schema!, table!)).rejects.toMatchObject({ errorName: 'PERMISSION_DENIED' })
+    await expect(open().getTable(schema!, table!)).rejects.toMatchObject({
+      errorName: 'PERMISSION_DENIED',
+      retry: 'later',
+    })
     rmSync(link)
   })
 

@@ -1,4 +1,13 @@
-import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -126,6 +135,22 @@ describe('a lake of plain files', () => {
     expect(await connector.listTables('s')).toEqual([])
     await writes.write({ kind: 'dropSchema', schema: 's', cascade: false })
     expect(await connector.listSchemas()).toEqual([])
+  })
+
+  it('lets a change wait whose manifest cannot be read until somebody has mended it', async () => {
+    const location = mkdtempSync(join(root, 'torn-'))
+    const writes = tableWrites(emptyLake(location), duckdb)
+    await writes.write({ kind: 'createSchema', schema: 's' })
+    const columns = [column('n', 'bigint')]
+    await writes.write({ kind: 'createTable', schema: 's', table: 't', columns, replace: false }, 'SELECT 1')
+    const change = await writes.prepare({ kind: 'insert', schema: 's', table: 't' }, 'SELECT 2')
+    const manifest = join(location, 's/t/_manifest/v00000001.json')
+    const whole = readFileSync(manifest)
+    writeFileSync(manifest, '{')
+    await expect(writes.writer.commit(change)).rejects.toMatchObject({ retry: 'later' })
+    writeFileSync(manifest, whole)
+    await writes.writer.commit(change)
+    expect(await writes.read('s', 't')).toHaveLength(2)
   })
 
   it('is dropped with its schema', async () => {

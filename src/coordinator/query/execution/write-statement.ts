@@ -6,7 +6,7 @@ import type {
   WriteTarget,
   WrittenFile,
 } from '../../../connectors/spi/table-writer.ts'
-import { EngineError, failureOf, type ErrorName } from '../../../shared/engine-error.ts'
+import { EngineError, failureOf } from '../../../shared/engine-error.ts'
 import { taskId as makeTaskId, type QueryId, type NodeId } from '../../../shared/ids.ts'
 import { planWriteStages } from '../../../planner/plan-stages.ts'
 import type { StagePlan } from '../../../planner/stage-plan.ts'
@@ -217,8 +217,6 @@ async function runStage(
   return finished
 }
 
-/** What no later try would mend. Names are looked at before the decision; logs of before have some that were not. */
-const HOPELESS: ReadonlySet<ErrorName> = new Set(['TRANSACTION_CONFLICT', 'NOT_SUPPORTED'])
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 5_000
 
@@ -237,8 +235,8 @@ async function commit(
     try {
       return found ? ((await writer.find(prepared)) ?? secretsAreGone()) : await writer.commit(prepared)
     } catch (error) {
-      if (error instanceof EngineError && HOPELESS.has(error.errorName)) return error
-      // The disk is full or away: the decision stands, so it is tried until the change is made.
+      if (error instanceof EngineError && error.retry === 'never') return error
+      // The disk is full or away, or what its owner can mend: the decision stands, so it is tried until the change is made.
       deps.onInternalError(run.queryId, error)
     }
     await new Promise((resolve) => setTimeout(resolve, pause))
