@@ -10,6 +10,7 @@ import {
   oneOf,
   optionalOneOf,
   optionalText,
+  rangeList,
   textSetting,
 } from './setting.ts'
 
@@ -195,6 +196,9 @@ export const configSchema = z.strictObject({
   insecure: flag('Allows a listener that is not loopback although nobody is authenticated'),
   publicHosts: list(
     'Host names under which this process may be called, besides loopback, addresses and the name it advertises; `*` for any, which lets web pages of others in',
+  ),
+  trustedProxies: rangeList(
+    'Addresses of proxies, or ranges (`10.0.0.0/8`), that are believed who their clients are, and how those came to them: `Forwarded` (RFC 7239) or `X-Forwarded-For`, `-Proto`, `-Host` and `-Port`',
   ),
   logLevel: oneOf(
     'Least serious line that is logged',

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isAddressRange } from '../shared/address-ranges.ts'
 
 /** How a setting's text (a flag or a variable) becomes its value. */
 export type SettingKind = 'text' | 'integer' | 'flag' | 'list' | 'bytes' | 'duration'
@@ -111,6 +112,16 @@ export function flag(doc: string, extras: Extras = {}) {
 export function list(doc: string, extras: Extras = {}) {
   return z
     .array(z.string().min(1))
+    .readonly()
+    .default([])
+    .register(settings, { kind: 'list', doc, ...extras })
+}
+
+/** Addresses, and ranges of them. */
+export function rangeList(doc: string, extras: Extras = {}) {
+  return z
+    .array(z.string())
+    .refine((ranges) => ranges.every(isAddressRange), { error: 'must be addresses, or ranges as 10.0.0.0/8' })
     .readonly()
     .default([])
     .register(settings, { kind: 'list', doc, ...extras })

@@ -1,6 +1,7 @@
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Config } from '../config/load-config.ts'
+import { addressRanges } from '../shared/address-ranges.ts'
 import { admitRequest, guardHead } from '../protocol/edge/admit-request.ts'
 import { sendProblem, toProblem } from '../protocol/edge/problem.ts'
 import { requestTarget } from '../protocol/edge/request-target.ts'
@@ -44,6 +45,7 @@ export function createGatedServer(
   let listener: RequestListener | undefined
   const waiting: Parameters<RequestListener>[] = []
   let closing = false
+  const isProxy = addressRanges(config.trustedProxies)
   const underWay = new WeakMap<Socket, number>()
 
   const answer: RequestListener = (request, response) => {
@@ -52,7 +54,7 @@ export function createGatedServer(
     guardHead(response)
     try {
       if (!hasRoom(request.socket, response)) return
-      admitRequest(request, limits.headers)
+      admitRequest(request, limits.headers, isProxy)
       if (requestTarget(request).path === '*')
         return void response.writeHead(204, { allow: 'GET, HEAD, POST, PUT, DELETE' }).end()
       if (listener) return listener(request, response)

@@ -6,10 +6,19 @@ interface VerifiedPrincipal {
   readonly user: string
 }
 
+interface RelayedClient {
+  readonly scheme: 'http' | 'https'
+  /** Host and port as the client used them. */
+  readonly authority: string
+  readonly confidential: boolean
+}
+
 /** What one coordinator vouches for when it passes a client's request on to another. */
 export interface RelayClaims {
   /** Address of the client; absent when its connection was gone already. */
   readonly clientAddress?: string | undefined
+  /** How the client reached that coordinator; absent where one of an earlier version says nothing of it. */
+  readonly client?: RelayedClient | undefined
   /** Who the client is, once somebody was verified. */
   readonly principal?: VerifiedPrincipal | undefined
 }
@@ -43,6 +52,7 @@ const payloadSchema = z.object({
   body: z.string(),
   address: z.string().optional(),
   user: z.string().optional(),
+  client: z.object({ scheme: z.enum(['http', 'https']), authority: z.string(), confidential: z.boolean() }).optional(),
 })
 type Payload = z.output<typeof payloadSchema>
 
@@ -69,6 +79,7 @@ export function sealRelay(
     epoch,
     body: call.bodyDigest,
     ...(claims.clientAddress === undefined ? {} : { address: claims.clientAddress }),
+    ...(claims.client === undefined ? {} : { client: claims.client }),
     ...(claims.principal === undefined ? {} : { user: claims.principal.user }),
   }
   const text = Buffer.from(JSON.stringify(payload)).toString('base64url')
@@ -106,7 +117,7 @@ export function createRelayVerifier(key: Buffer, epoch: number, now: () => numbe
       if (rest.length > 0 || !isEqual(mac, macOf(key, ['request', method, target, text]))) return { kind: 'forged' }
       const payload = payloadSchema.safeParse(JSON.parse(Buffer.from(text, 'base64url').toString('utf8')))
       if (!payload.success) return { kind: 'forged' }
-      const { time, nonce, body, address, user } = payload.data
+      const { time, nonce, body, address, user, client } = payload.data
       if (payload.data.epoch !== epoch) return { kind: 'epoch' }
       const at = Math.round(now())
       if (Math.abs(at - time) > RELAY_SKEW_MS)
@@ -115,7 +126,11 @@ export function createRelayVerifier(key: Buffer, epoch: number, now: () => numbe
       return {
         kind: 'accepted',
         bodyDigest: body,
-        claims: { clientAddress: address, ...(user === undefined ? {} : { principal: { user } }) },
+        claims: {
+          clientAddress: address,
+          ...(client === undefined ? {} : { client }),
+          ...(user === undefined ? {} : { principal: { user } }),
+        },
       }
     },
   }

@@ -748,6 +748,19 @@ const acts: Record<SettingName, Act> = {
     const called = async (host: string): Promise<number> => (await raw(`${url}/v1/info`, { headers: { host } })).status
     expect([await called('shop.example'), await called('another.example')]).toEqual([200, 403])
   }),
+  trustedProxies: strict.act('127.0.0.9', async ({ url }) => {
+    const from = (localAddress: string): Promise<string> =>
+      new Promise((resolve, reject) => {
+        const headers = { 'x-forwarded-host': 'no host' }
+        httpRequest(`${url}/v1/info`, { localAddress, agent: false, headers }, (response) => {
+          response.resume()
+          resolve(String(response.statusCode))
+        })
+          .on('error', reject)
+          .end()
+      })
+    expect([await from('127.0.0.9'), await from('127.0.0.8')]).toEqual(['400', '200'])
+  }),
   logLevel: strict.act('silent', async ({ url, process }) => {
     await json(`${url}/v1/info`)
     // A start of which nothing is told; elsewhere here lines are waited for.

@@ -20,6 +20,18 @@ describe('a credential that was captured', () => {
     expect(verifier.verify(credential, call)).toEqual({ kind: 'replayed' })
   })
 
+  it('says how the client came, which nobody but who has the key can say', () => {
+    const client = { scheme: 'https', authority: 'shop.example:8443', confidential: true } as const
+    const { credential } = sealRelay(KEY, call, { clientAddress: '10.0.0.1', client }, { epoch: 4, now: START })
+    const [text, mac] = credential.split('.') as [string, string]
+    const other = JSON.parse(Buffer.from(text, 'base64url').toString('utf8')) as Record<string, unknown>
+    other['client'] = { ...client, authority: 'evil.example' }
+    const forged = `${Buffer.from(JSON.stringify(other)).toString('base64url')}.${mac}`
+    const verifier = createRelayVerifier(KEY, 4, () => START)
+    expect(verifier.verify(forged, call)).toEqual({ kind: 'forged' })
+    expect(verifier.verify(credential, call)).toMatchObject({ kind: 'accepted', claims: { client } })
+  })
+
   it('is refused by the process after a restart, which remembers no nonce: each writes in an epoch of its own', () => {
     const { credential } = sealed(4, START)
     expect(createRelayVerifier(KEY, 4, () => START).verify(credential, call).kind).toBe('accepted')

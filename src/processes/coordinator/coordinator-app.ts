@@ -30,7 +30,7 @@ import { createNodeRoutes } from '../../protocol/node/node-routes.ts'
 import { boundReads } from '../../protocol/query/bound-reads.ts'
 import type { LiveQueries } from '../../protocol/query/live-queries.ts'
 import { createQueryRoutes } from '../../protocol/query/query-routes.ts'
-import { remoteAddressOf } from '../../protocol/relay/relayed-request.ts'
+import { remoteAddressOf } from '../../protocol/edge/client-connection.ts'
 import { headerFamily, sessionFromHeaders } from '../../protocol/statement/session-headers.ts'
 import { isAuthorized } from '../../protocol/task/internal-request.ts'
 import { refuseInternal } from '../../protocol/task/refuse-internal.ts'
@@ -217,7 +217,7 @@ function queryRoutes({ base, role }: CoordinatorAppParts, { identify, authorize 
     cancel: cancelOf(role, timeouts.deleteValidityWaitMs),
     identify,
     authorize,
-    baseUri: (request) => baseUri(request, false),
+    baseUri: baseUri,
     clock: base.clock,
     logId: () => base.logId,
     ownWritesWaitMs: timeouts.ownWritesWaitMs,

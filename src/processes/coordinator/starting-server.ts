@@ -88,7 +88,7 @@ export function createStartingServer(parts: StartingServerParts): StartingServer
       if (!page) throw new HttpProblem(404, 'Query not found')
       if (request.method === 'HEAD') return void response.writeHead(200, { 'cache-control': 'no-store' }).end()
       const waiting = { uris: parts.uris, lastKnown: parts.lastKnown, now: clock.now }
-      return tellWaiting(request, response, waiting, { ...page, base: baseUri(request, false) })
+      return tellWaiting(request, response, waiting, { ...page, base: baseUri(request) })
     }
     throw new HttpProblem(503, 'The coordinator starts, and the event log does not answer', { 'retry-after': '1' })
   }

@@ -131,7 +131,6 @@ function relayOf({ base, epochs, turn }: FollowerParts, own: () => RelayWriter |
     key: deriveKey(base.secret, 'relay'),
     uris: createStatementUris(deriveKey(base.secret, 'statement-token')),
     lastKnown: lastKnownOf(base.read),
-    forwarded: false,
     memory: createStatementMemory({
       totalBytes: limits.openStatementBytes,
       userBytes: limits.addressStatementBytes,

@@ -117,7 +117,6 @@ function statementsOf({ base, appBase, queries }: ResourcesParts): StatementRout
       longPollMs: timeouts.longPollMs,
       deleteValidityWaitMs: timeouts.deleteValidityWaitMs,
     },
-    forwarded: false,
     onDelivered: telemetry.firstRows,
     onRejected: (group, reason) => appBase.meters().count('groupRejections', { group, reason }),
     onPolled: (result) => appBase.meters().count('polls', { result }),
@@ -142,7 +141,7 @@ function tasksOf(
     bearer,
     onRefused: refuseInternal(refusals),
     openReads: isLoopback(config.host),
-    baseUri: (request) => baseUri(request, false),
+    baseUri: baseUri,
     maxBodyBytes: config.limits.taskBodyBytes,
     onError: appBase.onError,
   })

@@ -1,13 +1,15 @@
 import { validateHeaderName, validateHeaderValue, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressRanges } from '../../shared/address-ranges.ts'
+import { readConnection } from './client-connection.ts'
 import { HttpProblem } from './problem.ts'
 import { requestTarget } from './request-target.ts'
 
 /**
  * What every request to every server here must be, before anybody looks at it: one host, a target that can be read, not
- * too many headers, and a body framed as this server frames it, or else the next hop may see two requests in it.
+ * too many headers, of proxies ones that can be read, and a body framed as this server frames it, or else the next hop may see two requests in it.
  * @throws HttpProblem; its connection is to be closed
  */
-export function admitRequest(request: IncomingMessage, mostHeaders: number): void {
+export function admitRequest(request: IncomingMessage, mostHeaders: number, isProxy: AddressRanges): void {
   if (request.rawHeaders.length / 2 > mostHeaders)
     throw new HttpProblem(431, `A request has at most ${mostHeaders} headers`, CLOSE)
   const coding = request.headers['transfer-encoding']
@@ -15,6 +17,7 @@ export function admitRequest(request: IncomingMessage, mostHeaders: number): voi
     throw new HttpProblem(501, 'The transfer coding of a body is chunked, in HTTP/1.1', CLOSE)
   try {
     requestTarget(request)
+    readConnection(request, isProxy)
   } catch (error) {
     throw error instanceof HttpProblem ? new HttpProblem(error.status, error.message, CLOSE) : error
   }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { ipLiteral, isLoopback } from '../../shared/loopback.ts'
+import { clientConnection } from './client-connection.ts'
 import { HttpProblem } from './problem.ts'
-import { requestTarget } from './request-target.ts'
 
 export interface BrowserPolicy {
   /** Is authentication configured? Without it, the Host must be one of this server's. */
@@ -32,11 +32,12 @@ const OWN_SITES: readonly unknown[] = [undefined, 'same-origin', 'same-site', 'n
  */
 export function checkBrowser(request: IncomingMessage, policy: BrowserPolicy): void {
   const { origin } = request.headers
-  const { authority } = requestTarget(request)
+  const { scheme, authority } = clientConnection(request)
   if (!OWN_SITES.includes(request.headers['sec-fetch-site']))
     throw new HttpProblem(403, 'Cross-site requests are refused')
-  if (origin !== undefined && !sameOrigin(origin, authority)) throw new HttpProblem(403, 'This Origin is refused')
-  if (policy.authenticated || authority === undefined || mayBeCalled(hostName(authority), policy)) return
+  if (origin !== undefined && !sameOrigin(origin, scheme, authority))
+    throw new HttpProblem(403, 'This Origin is refused')
+  if (policy.authenticated || mayBeCalled(hostName(authority), policy)) return
   throw new HttpProblem(
     403,
     `Host ${authority} is refused: it is no address, not loopback, and not among QUIPU_PUBLIC_HOSTS`,
@@ -47,9 +48,11 @@ function mayBeCalled(name: string, { publicHosts }: BrowserPolicy): boolean {
   return ipLiteral(name) !== undefined || isLoopback(name) || publicHosts.includes(name) || publicHosts.includes('*')
 }
 
-function sameOrigin(origin: string, authority: string | undefined): boolean {
+function sameOrigin(origin: string, scheme: string, authority: string): boolean {
   if (!URL.canParse(origin)) return false
   const { host, protocol } = new URL(origin)
+  // A page that anybody on the way may have written. The other way round a proxy that is not named may have ended TLS.
+  if (scheme === 'https' && protocol !== 'https:') return false
   // A Host may name the port that an Origin leaves out.
   return host !== '' && (host === authority || `${host}:${protocol === 'https:' ? 443 : 80}` === authority)
 }

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { remoteAddressOf } from '../relay/relayed-request.ts'
+import { remoteAddressOf } from './client-connection.ts'
 import { HttpProblem } from './problem.ts'
 
 export interface ReadGateLimits {

@@ -48,6 +48,11 @@ function readTarget(request: IncomingMessage): RequestTarget {
   return targetOf(rest.startsWith('/') ? rest : `/${rest}`, authority.toLowerCase())
 }
 
+/** Host, and a port where there is one, as a request may name them. */
+export function isAuthority(text: string): boolean {
+  return AUTHORITY.test(text)
+}
+
 function targetOf(text: string, authority: string | undefined): RequestTarget {
   const mark = text.indexOf('?')
   const [path, query] = mark < 0 ? [text, ''] : [text.slice(0, mark), text.slice(mark + 1)]

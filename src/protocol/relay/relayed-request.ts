@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
-import type { RelayClaims, RelayVerifier } from '../../security/relay-credential.ts'
+import type { RelayVerifier } from '../../security/relay-credential.ts'
+import { vouchConnection } from '../edge/client-connection.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { expectBody } from '../edge/request-body.ts'
 import { requestTarget } from '../edge/request-target.ts'
@@ -20,7 +21,7 @@ export const relayHeaders = {
  */
 export type AcceptRelay = (request: IncomingMessage) => boolean
 
-const accepted = new WeakMap<IncomingMessage, RelayClaims>()
+const accepted = new WeakSet<IncomingMessage>()
 
 /** Of the coordinator that writes the log. */
 export function acceptRelayedBy(verifier: RelayVerifier): AcceptRelay {
@@ -33,7 +34,8 @@ export function acceptRelayedBy(verifier: RelayVerifier): AcceptRelay {
     switch (verdict.kind) {
       case 'accepted':
         expectBody(request, verdict.bodyDigest)
-        accepted.set(request, verdict.claims)
+        accepted.add(request)
+        vouchConnection(request, { ...verdict.claims.client, address: verdict.claims.clientAddress })
         return true
       case 'epoch':
         return refuseRelayed(request)
@@ -58,10 +60,4 @@ export const refuseRelayed: AcceptRelay = (request) => {
     [relayHeaders.notWriter]: 'true',
     'retry-after': '1',
   })
-}
-
-/** Address of the client, also behind another coordinator. */
-export function remoteAddressOf(request: IncomingMessage): string | undefined {
-  const claims = accepted.get(request)
-  return claims ? claims.clientAddress : request.socket.remoteAddress
 }

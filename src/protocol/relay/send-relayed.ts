@@ -1,6 +1,7 @@
 import { request as httpRequest, type Agent, type IncomingMessage, type ServerResponse } from 'node:http'
 import { bodyDigest, openRelayClock, sealRelay, type RelayClaims } from '../../security/relay-credential.ts'
 import { requestOptionsOf } from '../../shared/request-options.ts'
+import { forwardedHeaders } from '../edge/forwarded.ts'
 import type { RequestTarget } from '../edge/request-target.ts'
 import { relayHeaders } from './relayed-request.ts'
 
@@ -46,8 +47,8 @@ export interface RelayedAnswer {
 /** Belong to one connection, not to the message. */
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'upgrade', 'expect'])
 const FRAMING = new Set(['content-length', 'transfer-encoding'])
-/** Made anew for the next connection. */
-const OWN_REQUEST_HEADERS = ['host', ...FRAMING, ...Object.values(relayHeaders)]
+/** Made anew for the next connection; of the client's the claims have what counts. */
+const OWN_REQUEST_HEADERS = ['host', ...FRAMING, ...Object.values(relayHeaders), ...forwardedHeaders]
 /** An answer up to this is had whole before its first byte goes on. */
 const WHOLE_BYTES = 8 * 1024 * 1024
 

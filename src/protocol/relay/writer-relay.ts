@@ -8,7 +8,7 @@ import { baseUri } from '../edge/base-uri.ts'
 import { statementPath, type StatementPath, type StatementUris } from '../statement/next-uri.ts'
 import type { StatementRoutes } from '../statement/statement-routes.ts'
 import { tellWaiting, type LastKnown } from '../statement/waiting-answer.ts'
-import { remoteAddressOf } from './relayed-request.ts'
+import { clientConnection } from '../edge/client-connection.ts'
 import {
   sendRelayed,
   tellRelayed,
@@ -29,7 +29,6 @@ export interface WriterRelayDeps {
   readonly uris: StatementUris
   /** Of queries whose writer does not answer. */
   readonly lastKnown: LastKnown
-  readonly forwarded: boolean
   /** Bodies count from before they are read until they are answered. */
   readonly memory: Pick<StatementMemory, 'hold'>
   readonly limits: {
@@ -113,7 +112,7 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
 
   async function relay(request: IncomingMessage, response: ServerResponse, waitMs: number): Promise<boolean> {
     const target = requestTarget(request)
-    const clientAddress = remoteAddressOf(request)
+    const { address: clientAddress, scheme, authority, confidential } = clientConnection(request)
     const address = clientAddress ?? ''
     const body = await readHeldBody(request, {
       maxBytes: target.path.startsWith('/v1/task') ? limits.taskBodyBytes : limits.statementBytes,
@@ -129,7 +128,7 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
       target,
       rawHeaders: request.rawHeaders,
       body: body.take(),
-      claims: { clientAddress },
+      claims: { clientAddress, client: { scheme, authority, confidential } },
     }
     const answer = await ask(sent, waitMs, gone.signal).finally(() => body.release())
     response.off('close', onClose)
@@ -145,7 +144,7 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
     if (request.method === 'HEAD') return void response.writeHead(200, { 'cache-control': 'no-store' }).end()
     // The query is known by its mac; what it does now is told once somebody writes the log again.
     const waiting = { uris: deps.uris, lastKnown: deps.lastKnown, now: clock.now }
-    await tellWaiting(request, response, waiting, { ...page, base: baseUri(request, deps.forwarded) })
+    await tellWaiting(request, response, waiting, { ...page, base: baseUri(request) })
   }
 
   return {

@@ -25,7 +25,6 @@ export interface PollStatementDeps {
   /** Of queries of which the log says nothing now. */
   readonly lastKnown: LastKnown
   /** Is `X-Forwarded-*` to be believed? */
-  readonly forwarded: boolean
   readonly onDelivered?: (query: KnownQuery, rows: number) => void
   /** How a client's look at its result ended. */
   readonly onPolled?: (result: 'data' | 'empty' | 'last' | 'gone' | 'not_found') => void
@@ -83,7 +82,7 @@ export function createPollStatement(
       // At once would have the client ask again at once.
       await sleep(Math.max(0, deps.limits.longPollMs - (deps.clock.now() - startedAt)))
       deps.onPolled?.('empty')
-      return tellWaiting(request, response, waiting, { ...asked, base: baseUri(request, deps.forwarded) })
+      return tellWaiting(request, response, waiting, { ...asked, base: baseUri(request) })
     }
     switch (answer.kind) {
       case 'gone':

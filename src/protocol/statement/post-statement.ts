@@ -34,7 +34,6 @@ export interface PostStatementDeps {
   readonly defaultTimeZone: string
   readonly limits: { readonly statementBytes: number }
   /** Is `X-Forwarded-*` to be believed? */
-  readonly forwarded: boolean
   /** A statement was not taken. */
   readonly onRejected?: (group: string, reason: 'shed' | 'log_down') => void
 }
@@ -58,7 +57,7 @@ export function createPostStatement(
     try {
       const sql = decodeUtf8(body.take())
       if (sql.trim() === '') throw new HttpProblem(400, 'SQL statement is empty')
-      const uris = { headerFamily: family, baseUri: baseUri(request, deps.forwarded) }
+      const uris = { headerFamily: family, baseUri: baseUri(request) }
       const turn = loopTurn(sql.length)
       if (turn) await turn
       const looked = deps.insertsSecrets(sql, session)

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createGzip, constants as zlib } from 'node:zlib'
 import { isLoopback } from '../../shared/loopback.ts'
-import { remoteAddressOf } from '../relay/relayed-request.ts'
+import { remoteAddressOf } from '../edge/client-connection.ts'
 
 const GZIP_ABOVE_BYTES = 64 * 1024
 

@@ -3,7 +3,7 @@ import { headerFamilies, type QuerySession } from '../../coordinator/query/event
 import { isStorableName, nameBytes } from '../../shared/stored-name.ts'
 import { headerText } from '../edge/header-text.ts'
 import { HttpProblem } from '../edge/problem.ts'
-import { remoteAddressOf } from '../relay/relayed-request.ts'
+import { remoteAddressOf } from '../edge/client-connection.ts'
 
 export type HeaderFamily = (typeof headerFamilies)[number]
 

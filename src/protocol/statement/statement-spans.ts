@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { QueryEventOf } from '../../coordinator/query/events.ts'
-import { remoteAddressOf } from '../relay/relayed-request.ts'
+import { remoteAddressOf } from '../edge/client-connection.ts'
 import type { KnownQuery } from '../../coordinator/query/state.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { attributes as names } from '../../telemetry/attribute-names.ts'

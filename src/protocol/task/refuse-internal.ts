@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
-import { remoteAddressOf } from '../relay/relayed-request.ts'
+import { remoteAddressOf } from '../edge/client-connection.ts'
 
 /** Tells of a request to the internal interface without its key. */
 export function refuseInternal(refusals: RefusalLog): (request: IncomingMessage) => void {

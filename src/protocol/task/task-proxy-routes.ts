@@ -11,7 +11,7 @@ import { requestTarget } from '../edge/request-target.ts'
 import { parseAsOf, SEQUENCE_HEADER, type AsOf } from '../query/as-of.ts'
 import type { LiveQueryView } from '../query/live-queries.ts'
 import { taskInfoOf } from '../query/stage-tree.ts'
-import { remoteAddressOf } from '../relay/relayed-request.ts'
+import { remoteAddressOf } from '../edge/client-connection.ts'
 import { isAuthorized, keyNeeded } from './internal-request.ts'
 import {
   createTaskResource,

@@ -40,7 +40,6 @@ beforeEach(async () => {
     key: KEY,
     uris: createStatementUris(KEY),
     lastKnown: async () => undefined,
-    forwarded: false,
     memory,
     limits: {
       statementBytes: 50_000,

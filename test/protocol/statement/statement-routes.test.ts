@@ -93,7 +93,6 @@ beforeEach(async () => {
     defaultTimeZone: 'UTC',
     limits: { statementBytes: 1000, longPollMs: 20, deleteValidityWaitMs: 30 },
     lastKnown: async () => undefined,
-    forwarded: false,
     onDelivered: (_query, rows) => told.push(`delivered ${rows}`),
     onRejected: (group, reason) => told.push(`${group}: ${reason}`),
     onPolled: (result) => told.push(result),

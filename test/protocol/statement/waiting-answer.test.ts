@@ -54,7 +54,6 @@ describe('a coordinator that follows while nobody writes', () => {
       key: Buffer.alloc(32, 'k'),
       uris,
       lastKnown,
-      forwarded: false,
       memory: createStatementMemory({ totalBytes: 10_000, userBytes: 10_000, addressBytes: 10_000 }),
       limits: { ...waits, statementBytes: 1000, taskBodyBytes: 1000 },
     })

@@ -1,0 +1,88 @@
+import type { IncomingMessage } from 'node:http'
+import type { AddressRanges } from '../../shared/address-ranges.ts'
+import { isLoopback } from '../../shared/loopback.ts'
+import { forwardedClient, saysForwarded, type ForwardedClient } from './forwarded.ts'
+import { requestTarget } from './request-target.ts'
+
+/** How a client reached this cluster: directly, through proxies that are trusted, or through another coordinator. */
+export interface ClientConnection {
+  readonly scheme: 'http' | 'https'
+  /** Host and port as the client used them. */
+  readonly authority: string
+  /** Undefined when the connection was gone already. */
+  readonly address: string | undefined
+  /** Nobody between can read along, as far as is known: TLS all the way, or within this machine. */
+  readonly confidential: boolean
+}
+
+const known = new WeakMap<IncomingMessage, ClientConnection>()
+
+/**
+ * Reads what a trusted proxy says of the client; of nobody else a word is believed.
+ * @throws HttpProblem 400 when it cannot be read
+ */
+export function readConnection(request: IncomingMessage, isProxy: AddressRanges): void {
+  const { remoteAddress: peer } = request.socket
+  if (peer === undefined || !isProxy(peer)) return
+  // One that says nothing passes on whatever comes to it: it is no client of this machine.
+  const told = forwardedClient(request.headers, peer, isProxy) ?? { address: peer }
+  known.set(request, throughProxy(request, told))
+}
+
+/** Another coordinator has vouched for how the client reached it. */
+export function vouchConnection(request: IncomingMessage, connection: Partial<ClientConnection>): void {
+  const own = directConnection(request)
+  known.set(request, {
+    scheme: connection.scheme ?? own.scheme,
+    authority: connection.authority ?? own.authority,
+    address: connection.address,
+    confidential: connection.confidential ?? false,
+  })
+}
+
+/** Address of the client, whatever is between; undefined when its connection was gone already. */
+export function remoteAddressOf(request: IncomingMessage): string | undefined {
+  const connection = known.get(request)
+  return connection ? connection.address : request.socket.remoteAddress
+}
+
+export function clientConnection(request: IncomingMessage): ClientConnection {
+  return known.get(request) ?? directConnection(request)
+}
+
+function directConnection(request: IncomingMessage): ClientConnection {
+  const { remoteAddress: address } = request.socket
+  const encrypted = isEncrypted(request)
+  // Who comes from this machine and tells of others is a proxy that nobody has named.
+  const local = address !== undefined && isLoopback(address) && !saysForwarded(request.headers)
+  return {
+    scheme: encrypted ? 'https' : 'http',
+    authority: authorityOf(request),
+    address,
+    confidential: encrypted || local,
+  }
+}
+
+function throughProxy(request: IncomingMessage, told: ForwardedClient): ClientConnection {
+  const scheme = told.scheme ?? (isEncrypted(request) ? 'https' : 'http')
+  const authority = told.authority ?? authorityOf(request)
+  const needsPort =
+    told.port !== undefined && told.port !== (scheme === 'https' ? '443' : '80') && !/:\d+$/.test(authority)
+  return {
+    scheme,
+    authority: needsPort ? `${authority}:${told.port}` : authority,
+    address: told.address,
+    confidential: scheme === 'https',
+  }
+}
+
+function isEncrypted({ socket }: IncomingMessage): boolean {
+  return 'encrypted' in socket
+}
+
+function authorityOf(request: IncomingMessage): string {
+  const { authority } = requestTarget(request)
+  if (authority !== undefined) return authority
+  const { localAddress, localPort } = request.socket
+  return `${localAddress?.includes(':') ? `[${localAddress}]` : (localAddress ?? 'localhost')}:${localPort}`
+}

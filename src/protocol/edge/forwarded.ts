@@ -1,0 +1,167 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { isIP } from 'node:net'
+import type { AddressRanges } from '../../shared/address-ranges.ts'
+import { HttpProblem } from './problem.ts'
+import { isAuthority } from './request-target.ts'
+
+/** What proxies say of a client; what they do not say is absent. */
+export interface ForwardedClient {
+  readonly scheme?: 'http' | 'https'
+  readonly authority?: string
+  readonly port?: string
+  readonly address: string
+}
+
+/** What one proxy says of who came to it. */
+interface Hop {
+  /** `hidden`: it does not say which address. */
+  readonly address?: string | 'hidden'
+  readonly proto?: string
+  readonly host?: string
+}
+
+const NAMES = ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-port'] as const
+
+/** Headers by which proxies tell of clients; whoever is no proxy may have written them, too. */
+export const forwardedHeaders: readonly string[] = ['forwarded', ...NAMES]
+
+export function saysForwarded(headers: IncomingHttpHeaders): boolean {
+  return forwardedHeaders.some((name) => headers[name] !== undefined)
+}
+
+/**
+ * Who the client of a request is that a proxy has passed on, by `Forwarded` (RFC 7239) or `X-Forwarded-*`. Each proxy adds
+ * at the right, so the right-most address that is no proxy's is the client's; what stands left of it the client may have
+ * written itself, and is not looked at.
+ * @param peer address of the proxy that the request came from
+ * @throws HttpProblem 400 when what is looked at cannot be read, or the two families contradict each other: a proxy that
+ * sets one of them may let a client's other one pass
+ */
+export function forwardedClient(
+  headers: IncomingHttpHeaders,
+  peer: string,
+  isProxy: AddressRanges,
+): ForwardedClient | undefined {
+  const standard = headers['forwarded']
+  const byStandard = standard === undefined ? undefined : ofForwarded(standard, peer, isProxy)
+  const byCustom = NAMES.some((name) => headers[name] !== undefined) ? ofCustom(headers, peer, isProxy) : undefined
+  if (byStandard && byCustom) checkSame(byStandard, byCustom)
+  return byStandard && byCustom ? { ...byStandard, ...byCustom } : (byStandard ?? byCustom)
+}
+
+/** What one family says and the other does not may be a client's. */
+function checkSame(standard: ForwardedClient, custom: ForwardedClient): void {
+  for (const name of ['address', 'scheme', 'authority'] as const)
+    if (standard[name] !== custom[name])
+      throw new HttpProblem(400, 'Forwarded and X-Forwarded headers say different things of this request')
+}
+
+// ---- Forwarded, RFC 7239 ------------------------------------------------------------------------
+
+const PAIR = /[ \t]*([!#$%&'*+.^_`|~\w-]+)=(?:([!#$%&'*+.^_`|~\w-]+)|"((?:[^"\\]|\\.)*)")[ \t]*([;,]|$)/y
+const NOTHING = /[ \t]*([;,])/y
+
+function ofForwarded(header: string, peer: string, isProxy: AddressRanges): ForwardedClient {
+  const hops = parseForwarded(header)
+  let address = peer
+  for (let at = hops.length - 1; at >= 0; at--) {
+    const hop = hops[at]!
+    const told = hop.address === undefined || hop.address === 'hidden' ? undefined : hop.address
+    if (told !== undefined && isProxy(told) && at > 0) address = told
+    else return clientOf(hop, told ?? address)
+  }
+  return { address }
+}
+
+/** The elements of a header, the farthest proxy first. */
+function parseForwarded(header: string): Hop[] {
+  const elements: Map<string, string>[] = []
+  let element = new Map<string, string>()
+  const close = (): void => {
+    if (element.size > 0) elements.push(element)
+    element = new Map()
+  }
+  for (let at = 0; at < header.length;) {
+    NOTHING.lastIndex = PAIR.lastIndex = at
+    const nothing = NOTHING.exec(header)
+    const pair = nothing ? undefined : PAIR.exec(header)
+    if (!nothing && !pair) {
+      if (header.slice(at).trim() === '') break
+      throw malformed('forwarded')
+    }
+    if (pair) {
+      const name = pair[1]!.toLowerCase()
+      if (element.has(name)) throw malformed('forwarded')
+      element.set(name, pair[2] ?? pair[3]!.replace(/\\(.)/g, '$1'))
+    }
+    at = nothing ? NOTHING.lastIndex : PAIR.lastIndex
+    if ((nothing?.[1] ?? pair?.[4]) === ',') close()
+  }
+  close()
+  return elements.map((one) => {
+    const [node, proto, host] = [one.get('for'), one.get('proto'), one.get('host')]
+    return {
+      ...(node === undefined ? {} : { address: nodeOf(node) ?? 'malformed' }),
+      ...(proto === undefined ? {} : { proto }),
+      ...(host === undefined ? {} : { host }),
+    }
+  })
+}
+
+// ---- X-Forwarded-* ------------------------------------------------------------------------------
+
+function ofCustom(headers: IncomingHttpHeaders, peer: string, isProxy: AddressRanges): ForwardedClient {
+  const nodes = listOf(headers['x-forwarded-for'])
+  let address = peer
+  let fromRight = 0
+  for (; fromRight < nodes.length; fromRight++) {
+    const node = nodeOf(nodes.at(-1 - fromRight)!)
+    if (node === undefined) throw malformed('x-forwarded-for')
+    if (node === 'hidden') break
+    address = node
+    if (!isProxy(node)) break
+  }
+  const place = Math.min(fromRight, Math.max(nodes.length - 1, 0))
+  const pick = (name: (typeof NAMES)[number]): string | undefined => {
+    const values = listOf(headers[name])
+    // One for all is what the farthest proxy said and the others left.
+    const value = values.length === 1 ? values[0] : values.at(-1 - place)
+    if (values.length > 0 && value === undefined) throw malformed(name)
+    return value
+  }
+  const [proto, host, port] = [pick('x-forwarded-proto'), pick('x-forwarded-host'), pick('x-forwarded-port')]
+  if (port !== undefined && !(/^[1-9]\d{0,4}$/.test(port) && Number(port) <= 65_535))
+    throw malformed('x-forwarded-port')
+  const hop = { ...(proto === undefined ? {} : { proto }), ...(host === undefined ? {} : { host }) }
+  return { ...clientOf(hop, address), ...(port === undefined ? {} : { port }) }
+}
+
+function listOf(header: string | string[] | undefined): string[] {
+  const text = (Array.isArray(header) ? header.join(',') : (header ?? '')).trim()
+  return text === '' ? [] : text.split(',').map((one) => one.trim())
+}
+
+// ---- what both are made of ----------------------------------------------------------------------
+
+function clientOf({ proto, host }: Hop, address: string): ForwardedClient {
+  const scheme = proto?.toLowerCase()
+  if (scheme !== undefined && scheme !== 'http' && scheme !== 'https') throw malformed('proto')
+  if (host !== undefined && !isAuthority(host)) throw malformed('host')
+  if (isIP(address) === 0) throw malformed('for')
+  return { address, ...(scheme && { scheme }), ...(host === undefined ? {} : { authority: host.toLowerCase() }) }
+}
+
+const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
+
+/** An address without its port; undefined for what is none. */
+function nodeOf(text: string): string | 'hidden' | undefined {
+  if (/^(unknown|_[\w.-]+)(:[\w.-]+)?$/i.test(text)) return 'hidden'
+  const address =
+    /^\[([^\]]*)\](?::[\w.-]+)?$/.exec(text)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+):[\w.-]+$/.exec(text)?.[1] ?? text
+  if (isIP(address) === 0 || address.includes('%')) return undefined
+  return MAPPED.exec(address)?.[1] ?? address
+}
+
+function malformed(name: string): HttpProblem {
+  return new HttpProblem(400, `A proxy's header about the client cannot be read: ${name}`, { connection: 'close' })
+}

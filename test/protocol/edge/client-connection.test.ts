@@ -1,0 +1,176 @@
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { loadConfig } from '../../../src/config/load-config.ts'
+import { createGatedServer, type GatedServer } from '../../../src/processes/gated-server.ts'
+import { baseUri } from '../../../src/protocol/edge/base-uri.ts'
+import { clientConnection } from '../../../src/protocol/edge/client-connection.ts'
+import { exchange, requestText } from '../../support/raw-socket.ts'
+
+/** What is known of a client, in a line: where it is led to, from where it came, whether others may read along. */
+async function shown(gate: GatedServer, headers: readonly string[]): Promise<string> {
+  const url = `http://127.0.0.1:${(gate.server.address() as AddressInfo).port}`
+  const { text, statuses } = await exchange(
+    url,
+    requestText('GET / HTTP/1.1', ['Host: quipu.test', 'Connection: close', ...headers]),
+  )
+  return statuses[0] === 200 ? text.slice(text.indexOf('\r\n\r\n') + 4) : String(statuses[0])
+}
+
+async function gateFor(proxies: string): Promise<GatedServer> {
+  const gate = createGatedServer(loadConfig([], { QUIPU_TRUSTED_PROXIES: proxies }), () => false)
+  gate.open((request, response) => {
+    const { address, confidential } = clientConnection(request)
+    const text = `${baseUri(request)} ${address} ${confidential ? 'confidential' : 'open'}`
+    response.writeHead(200, { 'content-length': text.length, connection: 'close' }).end(text)
+  })
+  await new Promise<void>((resolve) => gate.server.listen(0, '127.0.0.1', resolve))
+  return gate
+}
+
+let proxied: GatedServer
+let direct: GatedServer
+let beside: GatedServer
+beforeAll(async () => {
+  proxied = await gateFor('127.0.0.0/8, 10.0.0.0/8, fd00::/8')
+  direct = await gateFor('')
+  beside = await gateFor('10.0.0.0/8')
+})
+afterAll(() => Promise.all([proxied, direct, beside].map((gate) => gate.close())))
+
+describe('of a proxy that is trusted', () => {
+  it.each<[headers: readonly string[], shown: string]>([
+    // It says nothing: what comes through it is not this machine's.
+    [[], 'http://quipu.test 127.0.0.1 open'],
+    [['X-Forwarded-Proto: https'], 'https://quipu.test 127.0.0.1 confidential'],
+    [['X-Forwarded-For: 203.0.113.7'], 'http://quipu.test 203.0.113.7 open'],
+    [['X-Forwarded-For: 203.0.113.7', 'X-Forwarded-Proto: HTTPS'], 'https://quipu.test 203.0.113.7 confidential'],
+    [
+      ['X-Forwarded-For: 203.0.113.7:4711', 'X-Forwarded-Proto: https', 'X-Forwarded-Host: Shop.Example:8443'],
+      'https://shop.example:8443 203.0.113.7 confidential',
+    ],
+    [
+      ['X-Forwarded-Proto: https', 'X-Forwarded-Port: 443', 'X-Forwarded-Host: shop.example'],
+      'https://shop.example 127.0.0.1 confidential',
+    ],
+    [['X-Forwarded-Proto: https', 'X-Forwarded-Port: 8443'], 'https://quipu.test:8443 127.0.0.1 confidential'],
+    [['X-Forwarded-Port: 443'], 'http://quipu.test:443 127.0.0.1 open'],
+    [['X-Forwarded-Port: 1', 'X-Forwarded-Host: a.b:2'], 'http://a.b:2 127.0.0.1 open'],
+    // What a client wrote itself stands left of what its proxy added.
+    [['X-Forwarded-For: 198.51.100.1, 203.0.113.7'], 'http://quipu.test 203.0.113.7 open'],
+    [['X-Forwarded-For: nonsense, 203.0.113.7'], 'http://quipu.test 203.0.113.7 open'],
+    [['X-Forwarded-For: 198.51.100.1', 'X-Forwarded-For: 203.0.113.7'], 'http://quipu.test 203.0.113.7 open'],
+    [
+      ['X-Forwarded-For: 198.51.100.1, 203.0.113.7', 'X-Forwarded-Proto: https, http'],
+      'http://quipu.test 203.0.113.7 open',
+    ],
+    [['X-Forwarded-For: 203.0.113.7', 'X-Forwarded-Proto: https, http'], 'http://quipu.test 203.0.113.7 open'],
+    [
+      ['X-Forwarded-For: 203.0.113.7', 'X-Forwarded-Host: evil.example, good.example'],
+      'http://good.example 203.0.113.7 open',
+    ],
+    // Proxies behind one another.
+    [['X-Forwarded-For: 203.0.113.7, 10.1.2.3'], 'http://quipu.test 203.0.113.7 open'],
+    [
+      ['X-Forwarded-For: 192.0.2.1, 203.0.113.7, 10.1.2.3', 'X-Forwarded-Proto: http, https, http'],
+      'https://quipu.test 203.0.113.7 confidential',
+    ],
+    [
+      ['X-Forwarded-For: 203.0.113.7, 10.1.2.3', 'X-Forwarded-Proto: https'],
+      'https://quipu.test 203.0.113.7 confidential',
+    ],
+    [['X-Forwarded-For: 10.0.0.1, 10.1.2.3'], 'http://quipu.test 10.0.0.1 open'],
+    [['X-Forwarded-For: 2001:db8::1'], 'http://quipu.test 2001:db8::1 open'],
+    [['X-Forwarded-For: [2001:db8::1]:80, fd00::2'], 'http://quipu.test 2001:db8::1 open'],
+    [['X-Forwarded-For: ::ffff:203.0.113.7'], 'http://quipu.test 203.0.113.7 open'],
+    [['X-Forwarded-For: 203.0.113.7, unknown'], 'http://quipu.test 127.0.0.1 open'],
+    [['X-Forwarded-For: unknown, 10.1.2.3'], 'http://quipu.test 10.1.2.3 open'],
+    [['X-Forwarded-For:'], 'http://quipu.test 127.0.0.1 open'],
+    // RFC 7239.
+    [['Forwarded: for=203.0.113.7;proto=https;host=shop.example'], 'https://shop.example 203.0.113.7 confidential'],
+    [['Forwarded: FOR="[2001:db8::1]:4711" ; Proto=HTTPS;by=10.0.0.1'], 'https://quipu.test 2001:db8::1 confidential'],
+    [
+      ['Forwarded: for=198.51.100.1;proto=https;host=evil.example, for=203.0.113.7;proto=http'],
+      'http://quipu.test 203.0.113.7 open',
+    ],
+    [
+      ['Forwarded: for=203.0.113.7;proto=https;host=shop.example', 'Forwarded: for=10.1.2.3;proto=http;host=inner'],
+      'https://shop.example 203.0.113.7 confidential',
+    ],
+    [['Forwarded: for=203.0.113.7,for=_hidden;proto=https'], 'https://quipu.test 127.0.0.1 confidential'],
+    [['Forwarded: for="203.0.113.7:80";host="shop.example:1"'], 'http://shop.example:1 203.0.113.7 open'],
+    [['Forwarded: ,, for=203.0.113.7 ,'], 'http://quipu.test 203.0.113.7 open'],
+    [['Forwarded: proto=https'], 'https://quipu.test 127.0.0.1 confidential'],
+    // Both, and they agree.
+    [
+      ['Forwarded: for=203.0.113.7;proto=https', 'X-Forwarded-For: 203.0.113.7', 'X-Forwarded-Proto: https'],
+      'https://quipu.test 203.0.113.7 confidential',
+    ],
+  ])('%j is %s', async (headers, expected) => {
+    expect(await shown(proxied, headers)).toBe(expected)
+  })
+
+  it.each<[headers: readonly string[]]>([
+    [['X-Forwarded-For: nonsense']],
+    [['X-Forwarded-For: 203.0.113.7, <script>']],
+    [['X-Forwarded-For: 1.2.3.4.5']],
+    [['X-Forwarded-For: fe80::1%eth0']],
+    [['X-Forwarded-For: 203.0.113.7,']],
+    [['X-Forwarded-Proto: ftp']],
+    [['X-Forwarded-Proto: https, javascript']],
+    [['X-Forwarded-Host: a b']],
+    [['X-Forwarded-Host: user@shop.example']],
+    [['X-Forwarded-Host: shop.example/path']],
+    [['X-Forwarded-Port: 0']],
+    [['X-Forwarded-Port: 65536']],
+    [['X-Forwarded-Port: 80/evil']],
+    // Of two hops one says which scheme, in a list of another length.
+    [['X-Forwarded-For: 203.0.113.7, 10.1.1.1, 10.1.2.3', 'X-Forwarded-Proto: https, http']],
+    [['Forwarded: for=nonsense']],
+    [['Forwarded: for=203.0.113.7:80']],
+    [['Forwarded: for=203.0.113.7;for=203.0.113.8']],
+    [['Forwarded: for="203.0.113.7']],
+    [['Forwarded: nonsense']],
+    [['Forwarded: for=203.0.113.7;proto=gopher']],
+    [['Forwarded: for=203.0.113.7;host="a b"']],
+    // A proxy that sets one family lets a client's other one pass.
+    [['Forwarded: for=198.51.100.1', 'X-Forwarded-For: 203.0.113.7']],
+    [['Forwarded: for=203.0.113.7;proto=https', 'X-Forwarded-For: 203.0.113.7']],
+    [['Forwarded: for=203.0.113.7;host=evil.example', 'X-Forwarded-For: 203.0.113.7']],
+    [['Forwarded: proto=https', 'X-Forwarded-For: 203.0.113.7', 'X-Forwarded-Proto: http']],
+  ])('%j is refused', async (headers) => {
+    expect(await shown(proxied, headers)).toBe('400')
+  })
+
+  it('however long a header is, in the time that its length takes', async () => {
+    const gate = await gateFor('127.0.0.1')
+    const many = (part: string): string => part.repeat(Math.floor(14_000 / part.length))
+    for (const header of [
+      `X-Forwarded-For: ${many('203.0.113.7, ')}203.0.113.8`,
+      `Forwarded: ${many('for=203.0.113.7,')}for=203.0.113.8`,
+    ])
+      expect(await shown(gate, [header])).toBe('http://quipu.test 203.0.113.8 open')
+    for (const header of [`Forwarded: for="${many('\\a')}`, `Forwarded: ${many(' ')}x`, `Forwarded: ${many('a')}`])
+      expect(await shown(gate, [header])).toBe('400')
+    await gate.close()
+  })
+})
+
+describe('of nobody else a word is believed', () => {
+  const told = ['X-Forwarded-For: 203.0.113.7', 'X-Forwarded-Proto: https', 'X-Forwarded-Host: evil.example']
+  it.each([
+    ['where no proxy is named', () => direct],
+    ['where another one is', () => beside],
+  ])('%s', async (_name, gate) => {
+    expect(await shown(gate(), [])).toBe('http://quipu.test 127.0.0.1 confidential')
+    // It tells of another client, so whoever that is may be far.
+    expect(await shown(gate(), told)).toBe('http://quipu.test 127.0.0.1 open')
+    expect(await shown(gate(), ['Forwarded: for=nonsense;proto=nonsense'])).toBe('http://quipu.test 127.0.0.1 open')
+  })
+})
+
+it('ranges that are none are refused by name', () => {
+  for (const wrong of ['10.0.0.0/33', 'proxy.example', '10.0.0.0/8/8', 'fe80::/129', 'fe80::1%eth0', '10.0.0.0/'])
+    expect(() => loadConfig(['--trusted-proxies', wrong], {}), wrong).toThrow(
+      '--trusted-proxies: must be addresses, or ranges',
+    )
+})
