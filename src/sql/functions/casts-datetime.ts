@@ -1,5 +1,5 @@
-import { code, EMPTY, integer, literal, sql, type Sql } from '../text/sql.ts'
-import { isFine } from '../types/duckdb-representation.ts'
+import { code, integer, literal, sql, type Sql } from '../text/sql.ts'
+import { isFine, structOf } from '../types/duckdb-representation.ts'
 import type { SqlType, TimestampType, TimeType } from '../types/sql-type.ts'
 import { notSupportedPrecision } from './precision-guard.ts'
 import type { RenderSession } from './rendering.ts'
@@ -100,7 +100,7 @@ function castToTimestamp(x: Sql, from: SqlType, to: TimestampType, session: Rend
     case 'timestamp with time zone': {
       const local = (instant: Sql): Sql => sql`q_local(${instant}, ${x}.z)`
       if (isFine(from) && isFine(to)) {
-        const whole = sql`{'t': ${local(sql`${x}.t`)}, 'p': ${x}.p}`
+        const whole = structOf({ t: local(sql`${x}.t`), p: sql`${x}.p` })
         return sql`CASE WHEN ${x} IS NOT NULL THEN q_round_fine(${whole}, ${integer(to.precision)}) END`
       }
       if (isFine(from)) return roundTimestamp(local(microsOf(x, to)), 6, to.precision)
@@ -129,7 +129,7 @@ function microsOf(x: Sql, to: TimestampType | TimeType): Sql {
 
 /** A native timestamp as one finer than microseconds. */
 function refine(x: Sql, to: TimestampType): Sql {
-  return isFine(to) ? sql`CASE WHEN ${x} IS NOT NULL THEN {'t': ${x}, 'p': CAST(0 AS INTEGER)} END` : x
+  return isFine(to) ? sql`CASE WHEN ${x} IS NOT NULL THEN ${structOf({ t: x, p: sql`CAST(0 AS INTEGER)` })} END` : x
 }
 
 function castToTimeWithZone(x: Sql, from: SqlType, to: TimeType, session: RenderSession): Sql {
@@ -139,14 +139,14 @@ function castToTimeWithZone(x: Sql, from: SqlType, to: TimeType, session: Render
     case 'varchar':
       return sql`q_text_to_time_zone(${x}, ${integer(to.precision)})`
     case 'time':
-      return sql`CASE WHEN ${x} IS NOT NULL THEN {'t': ${roundTime(x, from.precision, to.precision)}, 'o': CAST(${integer(offsetMillis(session) / 60_000)} AS INTEGER)} END`
+      return sql`CASE WHEN ${x} IS NOT NULL THEN ${structOf({ t: roundTime(x, from.precision, to.precision), o: sql`CAST(${integer(offsetMillis(session) / 60_000)} AS INTEGER)` })} END`
     case 'time with time zone':
-      return sql`CASE WHEN ${x} IS NOT NULL THEN {'t': ${roundTime(sql`${x}.t`, from.precision, to.precision)}, 'o': ${x}.o} END`
+      return sql`CASE WHEN ${x} IS NOT NULL THEN ${structOf({ t: roundTime(sql`${x}.t`, from.precision, to.precision), o: sql`${x}.o` })} END`
     case 'timestamp':
-      return sql`CASE WHEN ${x} IS NOT NULL THEN {'t': ${roundTime(sql`CAST(${x} AS TIME)`, from.precision, to.precision)}, 'o': CAST(q_offmin(q_joda(${x}, ${zone}), ${zone}) AS INTEGER)} END`
+      return sql`CASE WHEN ${x} IS NOT NULL THEN ${structOf({ t: roundTime(sql`CAST(${x} AS TIME)`, from.precision, to.precision), o: sql`CAST(q_offmin(q_joda(${x}, ${zone}), ${zone}) AS INTEGER)` })} END`
     case 'timestamp with time zone':
       // The offset is that of the local time taken for UTC, as Trino has it: on days of change another than the value's.
-      return sql`CASE WHEN ${x} IS NOT NULL THEN {'t': ${roundTime(sql`CAST(q_local(${x}.t, ${x}.z) AS TIME)`, from.precision, to.precision)}, 'o': CAST(q_offmin(q_local(${x}.t, ${x}.z), ${x}.z) AS INTEGER)} END`
+      return sql`CASE WHEN ${x} IS NOT NULL THEN ${structOf({ t: roundTime(sql`CAST(q_local(${x}.t, ${x}.z) AS TIME)`, from.precision, to.precision), o: sql`CAST(q_offmin(q_local(${x}.t, ${x}.z), ${x}.z) AS INTEGER)` })} END`
     default:
       throw new Error(`No cast from ${from.kind} to time with time zone`)
   }
@@ -155,7 +155,7 @@ function castToTimeWithZone(x: Sql, from: SqlType, to: TimeType, session: Render
 function castToTimestampWithZone(x: Sql, from: SqlType, to: TimestampType, session: RenderSession): Sql {
   const zone = literal(session.timeZone)
   const made = (instant: Sql, itsZone: Sql): Sql =>
-    sql`CASE WHEN ${x} IS NOT NULL THEN {'t': ${instant}, ${isFine(to) ? sql`'p': CAST(0 AS INTEGER), ` : EMPTY}'z': ${itsZone}} END`
+    sql`CASE WHEN ${x} IS NOT NULL THEN ${structOf({ t: instant, ...(isFine(to) ? { p: sql`CAST(0 AS INTEGER)` } : {}), z: itsZone })} END`
   switch (from.kind) {
     case 'varchar':
       return isFine(to)
@@ -167,13 +167,13 @@ function castToTimestampWithZone(x: Sql, from: SqlType, to: TimestampType, sessi
       if (isFine(from)) {
         if (!isFine(to)) return made(sql`q_joda(${roundTimestamp(microsOf(x, to), 6, to.precision)}, ${zone})`, zone)
         const rounded = sql`q_round_fine(${x}, ${integer(to.precision)})`
-        return sql`CASE WHEN ${x} IS NOT NULL THEN {'t': q_joda(${rounded}.t, ${zone}), 'p': ${rounded}.p, 'z': ${zone}} END`
+        return sql`CASE WHEN ${x} IS NOT NULL THEN ${structOf({ t: sql`q_joda(${rounded}.t, ${zone})`, p: sql`${rounded}.p`, z: zone })} END`
       }
       return made(sql`q_joda(${roundTimestamp(x, from.precision, to.precision)}, ${zone})`, zone)
     case 'timestamp with time zone':
       if (isFine(from) && isFine(to)) {
-        const rounded = sql`q_round_fine({'t': ${x}.t, 'p': ${x}.p}, ${integer(to.precision)})`
-        return sql`CASE WHEN ${x} IS NOT NULL THEN {'t': ${rounded}.t, 'p': ${rounded}.p, 'z': ${x}.z} END`
+        const rounded = sql`q_round_fine(${structOf({ t: sql`${x}.t`, p: sql`${x}.p` })}, ${integer(to.precision)})`
+        return sql`CASE WHEN ${x} IS NOT NULL THEN ${structOf({ t: sql`${rounded}.t`, p: sql`${rounded}.p`, z: sql`${x}.z` })} END`
       }
       return made(
         roundTimestamp(isFine(from) ? microsOf(x, to) : sql`${x}.t`, from.precision, to.precision),
@@ -239,7 +239,7 @@ export function dateTimeText(x: Sql, from: SqlType): Sql {
         : sql`q_text_timestamp(${x}, ${integer(from.precision)})`
     case 'timestamp with time zone':
       return isFine(from)
-        ? sql`q_text_timestamp_fine({'t': q_local(${x}.t, ${x}.z), 'p': ${x}.p}, ${integer(from.precision)})||' '||${x}.z`
+        ? sql`q_text_timestamp_fine(${structOf({ t: sql`q_local(${x}.t, ${x}.z)`, p: sql`${x}.p` })}, ${integer(from.precision)})||' '||${x}.z`
         : sql`q_text_timestamp(q_local(${x}.t, ${x}.z), ${integer(from.precision)})||' '||${x}.z`
     default:
       throw new Error(`Not a time: ${from.kind}`)

@@ -1,5 +1,5 @@
 import { code, integer, joined, literal, sql, type Sql } from '../text/sql.ts'
-import { decimalText, duckdbType, rowFieldOf } from '../types/duckdb-representation.ts'
+import { decimalText, duckdbType, rowFieldOf, structOf } from '../types/duckdb-representation.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { dateTimeText } from './casts-datetime.ts'
@@ -31,7 +31,10 @@ export function castToJson(x: Sql, from: SqlType, context: Context): Sql {
     case 'map': {
       const entry = context.names.fresh()
       const pair = context.names.fresh()
-      const parts = sql`{'k': ${keyText(sql`${entry}.key`, from.key)}, 'v': coalesce(${castToJson(sql`${entry}.value`, from.value, context)}, 'null')}`
+      const parts = structOf({
+        k: keyText(sql`${entry}.key`, from.key),
+        v: sql`coalesce(${castToJson(sql`${entry}.value`, from.value, context)}, 'null')`,
+      })
       return sql`'{'||array_to_string(list_transform(list_sort(list_transform(map_entries(${x}), lambda ${entry}: ${parts})), lambda ${pair}: q_json_quote(${pair}.k)||':'||${pair}.v), ',')||'}'`
     }
     case 'row': {

@@ -1,7 +1,15 @@
 import { EngineError, type ErrorLocation } from '../../shared/engine-error.ts'
 import { code, formOf, integer, literal, sql, type Sql } from '../text/sql.ts'
 import { canCast } from '../types/coercion.ts'
-import { decimalText, duckdbType, isTypedNull, rowFieldOf, rowOf, typedNull } from '../types/duckdb-representation.ts'
+import {
+  decimalText,
+  duckdbType,
+  isTypedNull,
+  rowFieldOf,
+  rowOf,
+  structOf,
+  typedNull,
+} from '../types/duckdb-representation.ts'
 import { isInteger, sameType, VARCHAR, type SqlType } from '../types/sql-type.ts'
 import { typeName, typeText } from '../types/type-text.ts'
 import { castToDateTime, dateTimeText } from './casts-datetime.ts'
@@ -336,7 +344,7 @@ function castMap(x: Sql, from: SqlType, to: Extract<SqlType, { kind: 'map' }>, c
   const entry = context.names.fresh()
   const key = renderCast(sql`${entry}.key`, from.key, to.key, context)
   const value = renderCast(sql`${entry}.value`, from.value, to.value, context)
-  const entries = sql`list_transform(map_entries(${x}), lambda ${entry}: {'k': ${key}, 'v': ${value}})`
+  const entries = sql`list_transform(map_entries(${x}), lambda ${entry}: ${structOf({ k: key, v: value })})`
   const made = equivalent(from.key, to.key) ? sql`map_from_entries(${entries})` : sql`q_cast_map(${entries})`
   return sql`CASE WHEN ${x} IS NOT NULL THEN ${made} END`
 }

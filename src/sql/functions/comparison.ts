@@ -1,5 +1,5 @@
 import { code, joined, sql, type Sql } from '../text/sql.ts'
-import { isFine, rowFieldOf, rowOf } from '../types/duckdb-representation.ts'
+import { isFine, rowFieldOf, rowOf, structOf } from '../types/duckdb-representation.ts'
 import { isFloating, typeContains, type MapType, type RowType, type SqlType } from '../types/sql-type.ts'
 import type { Names } from './rendering.ts'
 
@@ -45,7 +45,7 @@ export function equals(type: SqlType, a: Sql, b: Sql, names: Names): Sql {
       const [other, key] = [sql`${both}.b`, sql`${entry}.key`]
       const same = equals(type.value, sql`${entry}.value`, valueAt(type, other, key, names), names)
       const found = sql`q_all(list_transform(map_entries(${both}.a), lambda ${entry}: CASE WHEN ${hasKey(type, other, key, names)} THEN ${same} ELSE false END))`
-      return sql`list_transform([{'a': ${a}, 'b': ${b}}], lambda ${both}: CASE WHEN ${both}.a IS NULL OR ${other} IS NULL THEN NULL WHEN cardinality(${both}.a) <> cardinality(${other}) THEN false ELSE ${found} END)[1]`
+      return sql`list_transform([${structOf({ a, b })}], lambda ${both}: CASE WHEN ${both}.a IS NULL OR ${other} IS NULL THEN NULL WHEN cardinality(${both}.a) <> cardinality(${other}) THEN false ELSE ${found} END)[1]`
     }
     case 'row': {
       const fields = type.fields.map((field, i) => equals(field.type, rowFieldOf(a, i), rowFieldOf(b, i), names))
@@ -141,7 +141,9 @@ export function comparisonKey(type: SqlType, x: Sql, names: Names): Sql {
   if (!needsComparisonKey(type)) return x
   switch (type.kind) {
     case 'timestamp with time zone':
-      return isFine(type) ? sql`CASE WHEN ${x} IS NOT NULL THEN {'t': ${x}.t, 'p': ${x}.p} END` : sql`${x}.t`
+      return isFine(type)
+        ? sql`CASE WHEN ${x} IS NOT NULL THEN ${structOf({ t: sql`${x}.t`, p: sql`${x}.p` })} END`
+        : sql`${x}.t`
     case 'time with time zone':
       return isFine(type) ? sql`q_time_zone_key_picos(${x})` : sql`q_time_zone_key(${x})`
     case 'array': {
@@ -150,7 +152,10 @@ export function comparisonKey(type: SqlType, x: Sql, names: Names): Sql {
     }
     case 'map': {
       const entry = names.fresh()
-      const parts = sql`{'k': ${comparisonKey(type.key, sql`${entry}.key`, names)}, 'v': ${comparisonKey(type.value, sql`${entry}.value`, names)}}`
+      const parts = structOf({
+        k: comparisonKey(type.key, sql`${entry}.key`, names),
+        v: comparisonKey(type.value, sql`${entry}.value`, names),
+      })
       return sql`list_sort(list_transform(map_entries(${x}), lambda ${entry}: ${parts}))`
     }
     case 'row': {

@@ -1,5 +1,5 @@
 import { code, sql, type Sql } from '../text/sql.ts'
-import { duckdbType, isFine } from '../types/duckdb-representation.ts'
+import { duckdbType, isFine, structOf } from '../types/duckdb-representation.ts'
 import { canCoerce } from '../types/coercion.ts'
 import { BIGINT, DATE, DOUBLE, INTERVAL_DAY, INTERVAL_YEAR, isInteger, type SqlType } from '../types/sql-type.ts'
 import type { ArithmeticOperator, OperatorContext, ResolvedOperator } from './operators.ts'
@@ -123,7 +123,7 @@ function moveBy(moment: SqlType, interval: SqlType): { result: SqlType; render: 
         return {
           result: moment,
           render: (t, i) =>
-            sql`CASE WHEN ${t} IS NOT NULL AND ${i} IS NOT NULL THEN {'t': ${t}.t + ${step(i)}, 'p': ${t}.p} END`,
+            sql`CASE WHEN ${t} IS NOT NULL AND ${i} IS NOT NULL THEN ${structOf({ t: sql`${t}.t + ${step(i)}`, p: sql`${t}.p` })} END`,
         }
       }
       if (months) return { result: moment, render: (t, i) => sql`(${t} + to_months(CAST(${i} AS INTEGER)))` }
@@ -138,13 +138,13 @@ function moveBy(moment: SqlType, interval: SqlType): { result: SqlType; render: 
         return {
           result: moment,
           render: (x, i) =>
-            sql`CASE WHEN ${x} IS NOT NULL AND ${i} IS NOT NULL THEN {'t': q_moved(${x}.t, q_local(${x}.t, ${x}.z) + to_months(CAST(${i} AS INTEGER)), ${x}.z), 'z': ${x}.z} END`,
+            sql`CASE WHEN ${x} IS NOT NULL AND ${i} IS NOT NULL THEN ${structOf({ t: sql`q_moved(${x}.t, q_local(${x}.t, ${x}.z) + to_months(CAST(${i} AS INTEGER)), ${x}.z)`, z: sql`${x}.z` })} END`,
         }
       }
       return {
         result: { kind: 'timestamp with time zone', precision: Math.max(moment.precision, 3) },
         render: (x, i) =>
-          sql`CASE WHEN ${x} IS NOT NULL AND ${i} IS NOT NULL THEN {'t': ${x}.t + to_milliseconds(${i}), 'z': ${x}.z} END`,
+          sql`CASE WHEN ${x} IS NOT NULL AND ${i} IS NOT NULL THEN ${structOf({ t: sql`${x}.t + to_milliseconds(${i})`, z: sql`${x}.z` })} END`,
       }
     }
     case 'time':
@@ -160,7 +160,7 @@ function moveBy(moment: SqlType, interval: SqlType): { result: SqlType; render: 
       return {
         result: { kind: 'time with time zone', precision: Math.max(moment.precision, 3) },
         render: (x, i) =>
-          sql`CASE WHEN ${x} IS NOT NULL AND ${i} IS NOT NULL THEN {'t': ${x}.t + to_milliseconds(${i}), 'o': ${x}.o} END`,
+          sql`CASE WHEN ${x} IS NOT NULL AND ${i} IS NOT NULL THEN ${structOf({ t: sql`${x}.t + to_milliseconds(${i})`, o: sql`${x}.o` })} END`,
       }
     default:
       return undefined

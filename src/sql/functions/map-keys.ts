@@ -1,3 +1,4 @@
+import { structOf } from '../types/duckdb-representation.ts'
 import { sql, type Sql } from '../text/sql.ts'
 import { isFloating, VARCHAR, type MapType, type SqlType } from '../types/sql-type.ts'
 import { canCast } from '../types/coercion.ts'
@@ -48,21 +49,21 @@ export function valuesOfEachKey(type: SqlType, entries: Sql, context: Naming): S
 export function counted(type: SqlType, list: Sql, context: Naming): Sql {
   const [item, value] = [context.names.fresh(), context.names.fresh()]
   const known = sql`list_filter(${list}, lambda ${item}: ${item} IS NOT NULL)`
-  const entries = sql`list_transform(${known}, lambda ${value}: {'k': ${value}, 'v': 0})`
+  const entries = sql`list_transform(${known}, lambda ${value}: ${structOf({ k: value, v: sql`0` })})`
   return sql`q_histogram_keyed(${withKeys(type, entries, context)})`
 }
 
 /** The entries of a map. */
 export function entriesOf(map: Sql, { names }: Naming): Sql {
   const entry = names.fresh()
-  return sql`list_transform(map_entries(${map}), lambda ${entry}: {'k': ${entry}.key, 'v': ${entry}.value})`
+  return sql`list_transform(map_entries(${map}), lambda ${entry}: ${structOf({ k: sql`${entry}.key`, v: sql`${entry}.value` })})`
 }
 
 /** The entries, each with what tells its key apart. */
 function withKeys(type: SqlType, entries: Sql, { names }: Naming): Sql {
   const entry = names.fresh()
   const key = comparisonKey(type, sql`${entry}.k`, names)
-  return sql`list_transform(${entries}, lambda ${entry}: {'q': ${key}, 'k': ${entry}.k, 'v': ${entry}.v})`
+  return sql`list_transform(${entries}, lambda ${entry}: ${structOf({ q: key, k: sql`${entry}.k`, v: sql`${entry}.v` })})`
 }
 
 /** `map[key]`: fails where the map has no such key. */

@@ -1,5 +1,5 @@
 import type { Constant } from '../functions/rendering.ts'
-import { duckdbType, isFine, typedNull } from '../types/duckdb-representation.ts'
+import { duckdbType, isFine, structOf, typedNull } from '../types/duckdb-representation.ts'
 import type { ConstantExpr } from '../analyzer/tree.ts'
 import { digits, integer, literal, sql, type Sql } from '../text/sql.ts'
 
@@ -45,7 +45,7 @@ export function renderConstant({ type, value, zone }: ConstantExpr): Sql {
       const [, sign, hours, minutes] = /^([+-])(\d\d):(\d\d)$/.exec(zone ?? '+00:00') ?? []
       const offset = integer((Number(hours) * 60 + Number(minutes)) * (sign === '-' ? -1 : 1))
       const local = isFine(type) ? sql`CAST(${digits(text)} AS BIGINT)` : timeLiteral(value as bigint)
-      return sql`{'t': ${local}, 'o': CAST(${offset} AS INTEGER)}`
+      return structOf({ t: local, o: sql`CAST(${offset} AS INTEGER)` })
     }
     case 'timestamp':
       return isFine(type)
@@ -55,7 +55,7 @@ export function renderConstant({ type, value, zone }: ConstantExpr): Sql {
       const zoneText = literal(zone ?? 'UTC')
       return isFine(type)
         ? sql`{${fineParts(value as bigint)}, 'z': ${zoneText}}`
-        : sql`{'t': ${timestampLiteral(floorDiv(value as bigint, PICOS_PER_MICRO))}, 'z': ${zoneText}}`
+        : structOf({ t: timestampLiteral(floorDiv(value as bigint, PICOS_PER_MICRO)), z: zoneText })
     }
     case 'interval day to second':
     case 'interval year to month':

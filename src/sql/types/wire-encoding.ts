@@ -1,6 +1,6 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { code, integer, joined, plainName, sql, type Sql } from '../text/sql.ts'
-import { decimalText, rowFieldOf } from './duckdb-representation.ts'
+import { decimalText, rowFieldOf, structOf } from './duckdb-representation.ts'
 import type { SqlType } from './sql-type.ts'
 import type { WireOptions } from './type-signature.ts'
 import { typeName } from './type-text.ts'
@@ -66,7 +66,7 @@ function encode(x: Sql, type: SqlType, context: Context): Sql {
       const entry = plainName(`w${context.depth}`)
       const key = plainText(sql`${entry}.key`, type.key, deeper(context))
       const value = encode(sql`${entry}.value`, type.value, deeper(context))
-      return sql`to_json(map_from_entries(list_transform(map_entries(${x}), lambda ${entry}: {'key': ${key}, 'value': ${value}})))`
+      return sql`to_json(map_from_entries(list_transform(map_entries(${x}), lambda ${entry}: ${structOf({ key, value })})))`
     }
     case 'unknown':
       return sql`NULL`
@@ -112,7 +112,7 @@ function plainText(x: Sql, type: SqlType, context: Context): Sql {
         : sql`q_text_timestamp(${x}, ${digits(type, context)})`
     case 'timestamp with time zone':
       return type.precision > 6
-        ? sql`q_text_timestamp_fine({'t': q_local(${x}.t, ${x}.z), 'p': ${x}.p}, ${digits(type, context)})||' '||${x}.z`
+        ? sql`q_text_timestamp_fine(${structOf({ t: sql`q_local(${x}.t, ${x}.z)`, p: sql`${x}.p` })}, ${digits(type, context)})||' '||${x}.z`
         : sql`q_text_timestamp(q_local(${x}.t, ${x}.z), ${digits(type, context)})||' '||${x}.z`
     case 'interval day to second':
       return sql`q_text_interval_day(${x})`

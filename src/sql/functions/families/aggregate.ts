@@ -1,6 +1,6 @@
 import { code, digits, literal, sql, type Sql } from '../../text/sql.ts'
 import { template, type Template } from '../../text/template.ts'
-import { decimalType, duckdbType } from '../../types/duckdb-representation.ts'
+import { decimalType, duckdbType, structOf } from '../../types/duckdb-representation.ts'
 import { decimal, isFloating, type DecimalType, type MapType, type SqlType } from '../../types/sql-type.ts'
 import { comparisonKey } from '../comparison.ts'
 import { scaled, unscaled } from '../decimal-operators.ts'
@@ -98,10 +98,13 @@ function reduceAgg(context: RenderContext): Sql {
   const { names } = context
   const [state, next] = [names.fresh(), names.fresh()]
   const [elementType, stateType] = [duckdbType(context.types[0]!), duckdbType(context.types[1]!)]
-  const items = context.fill`list({'s': CAST(NULL AS ${stateType}), 'x': CAST($1 AS ${elementType})})$F($1 IS NOT NULL)$E`
+  const items = context.fill`list(${structOf({ s: context.fill`CAST(NULL AS ${stateType})`, x: context.fill`CAST($1 AS ${elementType})` })})$F($1 IS NOT NULL)$E`
   const body = context.lambda(2).apply(sql`${state}.s`, sql`${next}.x`)
-  const start = sql`{'s': CAST(${parameter(context, 1)} AS ${stateType}), 'x': CAST(NULL AS ${elementType})}`
-  return sql`(list_reduce(${items}, lambda ${state}, ${next}: {'s': CAST(${body} AS ${stateType}), 'x': ${next}.x}, ${start})).s`
+  const start = structOf({
+    s: sql`CAST(${parameter(context, 1)} AS ${stateType})`,
+    x: sql`CAST(NULL AS ${elementType})`,
+  })
+  return sql`(list_reduce(${items}, lambda ${state}, ${next}: ${structOf({ s: sql`CAST(${body} AS ${stateType})`, x: sql`${next}.x` })}, ${start})).s`
 }
 
 /** The value at a share of the sorted values; as Trino's digests do on few values. */
@@ -125,7 +128,7 @@ function percentile(value: 'bigint' | 'double' | 'real'): FunctionDefinition[] {
 }
 
 function keysAndValues(context: RenderContext): Sql {
-  return context.fill`list({'k': $1, 'v': $2}$O)$F($1 IS NOT NULL)$E`
+  return context.fill`list(${structOf({ k: context.fill`$1`, v: context.fill`$2` })}$O)$F($1 IS NOT NULL)$E`
 }
 
 const approximate = { note: 'exact, where Trino approximates' } as const
@@ -265,7 +268,7 @@ export const aggregateFunctions: readonly FunctionDefinition[] = [
       const order = context.clauses?.orderBy
       if (isGroupedByKey(context.types[0]!)) return firstOfEachKey(context.types[0]!, keysAndValues(context), context)
       const by = order === undefined ? key(context, 0) : sql`${key(context, 0)}, ${order}`
-      return context.fill`q_map_first(list({'k': $1, 'v': $2} ORDER BY ${by})$F($1 IS NOT NULL)$E)`
+      return context.fill`q_map_first(list(${structOf({ k: context.fill`$1`, v: context.fill`$2` })} ORDER BY ${by})$F($1 IS NOT NULL)$E)`
     },
     { calledOnNull: true, orderSensitive: true },
   ),

@@ -1,6 +1,6 @@
 import { code, integer, joined, literal, sql, type Sql } from '../../text/sql.ts'
 import { template, type Template } from '../../text/template.ts'
-import { isFine, rowOf } from '../../types/duckdb-representation.ts'
+import { isFine, rowOf, structOf } from '../../types/duckdb-representation.ts'
 import { isFloating, VARCHAR, type ArrayType, type SqlType } from '../../types/sql-type.ts'
 import { requireCast, textOf } from '../casts.ts'
 import { comparisonKey, equals, needsComparisonKey } from '../comparison.ts'
@@ -26,7 +26,7 @@ function arrayExtreme(name: Extreme): (context: RenderContext) => Sql {
     }
     if (needsComparisonKey(element)) {
       const item = context.names.fresh()
-      const sorted = context.fill`list_sort(list_transform($1, lambda ${item}: {'k': ${comparisonKey(element, item, context.names)}, 'v': ${item}}))`
+      const sorted = context.fill`list_sort(list_transform($1, lambda ${item}: ${structOf({ k: comparisonKey(element, item, context.names), v: item })}))`
       return context.fill`CASE WHEN list_position($1, NULL) IS NULL THEN ${sorted}[${integer(name === 'min' ? 1 : -1)}].v END`
     }
     return context.fill`CASE WHEN list_position($1, NULL) IS NULL THEN ${code(`list_${name}`)}($1) END`
@@ -169,7 +169,7 @@ function sorted(context: RenderContext, element: SqlType): Sql {
   if (!needsComparisonKey(element)) return context.fill`q_array_sort($1)`
   const item = context.names.fresh()
   const pair = context.names.fresh()
-  const keyed = sql`{'n': ${item} IS NULL, 'k': ${comparisonKey(element, item, context.names)}, 'v': ${item}}`
+  const keyed = structOf({ n: sql`${item} IS NULL`, k: comparisonKey(element, item, context.names), v: item })
   return sql`list_transform(list_sort(list_transform(${context.value(0)}, lambda ${item}: ${keyed})), lambda ${pair}: ${pair}.v)`
 }
 
@@ -189,7 +189,7 @@ function sortedBy(context: RenderContext): Sql {
   )
   const rank = sql`len(list_filter(list_transform(${list}, lambda ${other}, ${at}: CASE WHEN ${at} = ${index} THEN false ELSE ${before} END), lambda ${ranked}: ${ranked}))`
   const pair = names.fresh()
-  return sql`list_transform(list_sort(list_transform(${list}, lambda ${item}, ${index}: {'r': ${rank}, 'v': ${item}})), lambda ${pair}: ${pair}.v)`
+  return sql`list_transform(list_sort(list_transform(${list}, lambda ${item}, ${index}: ${structOf({ r: rank, v: item })})), lambda ${pair}: ${pair}.v)`
 }
 
 /** A sequence of timestamps as they are held up to microseconds. */

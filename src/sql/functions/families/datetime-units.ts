@@ -1,6 +1,6 @@
 import { digits, joined, literal, sql, type Sql } from '../../text/sql.ts'
 import { template, type Template } from '../../text/template.ts'
-import { isFine } from '../../types/duckdb-representation.ts'
+import { isFine, structOf } from '../../types/duckdb-representation.ts'
 import type { SqlType } from '../../types/sql-type.ts'
 import { PARTIAL, scalar, type FunctionDefinition } from '../function-definition.ts'
 import { notSupportedPrecision } from '../precision-guard.ts'
@@ -63,10 +63,10 @@ function truncated(context: RenderContext): Sql {
         return context.fill`q_trunc_time($2, ${MICROS[unit as 'hour']})`
       case 'time with time zone':
         guarded(type)
-        return context.fill`CASE WHEN $2 IS NOT NULL THEN {'t': q_trunc_time($2.t, ${MICROS[unit as 'hour']}), 'o': $2.o} END`
+        return context.fill`CASE WHEN $2 IS NOT NULL THEN ${structOf({ t: context.fill`q_trunc_time($2.t, ${MICROS[unit as 'hour']})`, o: context.fill`$2.o` })} END`
       case 'timestamp':
         return isFine(type)
-          ? context.fill`CASE WHEN $2 IS NOT NULL THEN {'t': CAST(date_trunc(${literal(unit)}, $2.t) AS TIMESTAMP), 'p': CAST(0 AS INTEGER)} END`
+          ? context.fill`CASE WHEN $2 IS NOT NULL THEN ${structOf({ t: context.fill`CAST(date_trunc(${literal(unit)}, $2.t) AS TIMESTAMP)`, p: context.fill`CAST(0 AS INTEGER)` })} END`
           : context.fill`CAST(date_trunc(${literal(unit)}, $2) AS TIMESTAMP)`
       default: {
         guarded(type)
@@ -74,7 +74,7 @@ function truncated(context: RenderContext): Sql {
         const instant = isShort(unit)
           ? context.fill`$2.t - (${local} - date_trunc(${literal(unit)}, ${local}))`
           : context.fill`q_instant(CAST(date_trunc(${literal(unit)}, ${local}) AS TIMESTAMP), $2.z)`
-        return context.fill`CASE WHEN $2 IS NOT NULL THEN {'t': ${instant}, 'z': $2.z} END`
+        return context.fill`CASE WHEN $2 IS NOT NULL THEN ${structOf({ t: instant, z: context.fill`$2.z` })} END`
       }
     }
   })
@@ -103,10 +103,10 @@ function added(context: RenderContext): Sql {
         return context.fill`($3 + ${STEP[unit]})`
       case 'time with time zone':
         guarded(type)
-        return context.fill`CASE WHEN $3 IS NOT NULL AND $2 IS NOT NULL THEN {'t': $3.t + ${STEP[unit]}, 'o': $3.o} END`
+        return context.fill`CASE WHEN $3 IS NOT NULL AND $2 IS NOT NULL THEN ${structOf({ t: context.fill`$3.t + ${STEP[unit]}`, o: context.fill`$3.o` })} END`
       case 'timestamp':
         return isFine(type)
-          ? context.fill`CASE WHEN $3 IS NOT NULL AND $2 IS NOT NULL THEN {'t': $3.t + ${STEP[unit]}, 'p': $3.p} END`
+          ? context.fill`CASE WHEN $3 IS NOT NULL AND $2 IS NOT NULL THEN ${structOf({ t: context.fill`$3.t + ${STEP[unit]}`, p: context.fill`$3.p` })} END`
           : context.fill`($3 + ${STEP[unit]})`
       default: {
         guarded(type)
@@ -116,7 +116,7 @@ function added(context: RenderContext): Sql {
           : unit === 'quarter'
             ? context.fill`q_instant(${local}, $3.z)`
             : context.fill`q_moved($3.t, ${local}, $3.z)`
-        return context.fill`CASE WHEN $3 IS NOT NULL AND $2 IS NOT NULL THEN {'t': ${instant}, 'z': $3.z} END`
+        return context.fill`CASE WHEN $3 IS NOT NULL AND $2 IS NOT NULL THEN ${structOf({ t: instant, z: context.fill`$3.z` })} END`
       }
     }
   })

@@ -1,5 +1,5 @@
 import { code, integer, joined, literal, sql, type Sql } from '../../text/sql.ts'
-import { isFine } from '../../types/duckdb-representation.ts'
+import { isFine, structOf } from '../../types/duckdb-representation.ts'
 import { varchar } from '../../types/sql-type.ts'
 import { currentDate, dateTimeText, localText, offsetMillis } from '../casts-datetime.ts'
 import { compiledFormat, JODA_FORMAT, MYSQL_FORMAT, type FormatStyle } from '../datetime-format.ts'
@@ -91,7 +91,7 @@ function zoned(context: RenderContext, instant: Sql, zone: Sql): Sql {
     context.args.map((_, i) => sql`${context.value(i)} IS NOT NULL`),
     ' AND ',
   )
-  return sql`CASE WHEN ${known} THEN {'t': ${instant}, 'z': ${zone}} END`
+  return sql`CASE WHEN ${known} THEN ${structOf({ t: instant, z: zone })} END`
 }
 
 function atTimezone(context: RenderContext): Sql {
@@ -101,7 +101,7 @@ function atTimezone(context: RenderContext): Sql {
 function atZone(context: RenderContext, zone: Sql): Sql {
   const x = context.value(0)
   if (isFine(context.types[0]!)) {
-    return sql`CASE WHEN ${x} IS NOT NULL AND ${context.value(1)} IS NOT NULL THEN {'t': ${x}.t, 'p': ${x}.p, 'z': ${zone}} END`
+    return sql`CASE WHEN ${x} IS NOT NULL AND ${context.value(1)} IS NOT NULL THEN ${structOf({ t: sql`${x}.t`, p: sql`${x}.p`, z: zone })} END`
   }
   return zoned(context, sql`${x}.t`, zone)
 }
@@ -111,7 +111,7 @@ function withTimezone(context: RenderContext): Sql {
   const x = context.value(0)
   const zone = zoneArgument(context, 1)
   if (isFine(type))
-    return sql`CASE WHEN ${x} IS NOT NULL THEN {'t': q_joda(${x}.t, ${zone}), 'p': ${x}.p, 'z': ${zone}} END`
+    return sql`CASE WHEN ${x} IS NOT NULL THEN ${structOf({ t: sql`q_joda(${x}.t, ${zone})`, p: sql`${x}.p`, z: zone })} END`
   return zoned(context, sql`q_joda(${x}, ${zone})`, zone)
 }
 
@@ -124,7 +124,7 @@ function timeAtTimezone(context: RenderContext): Sql {
     zone === undefined
       ? sql`q_offmin(make_timestamp(CAST(${integer(context.session.startTimeMillis * 1000)} AS BIGINT)), ${zoneArgument(context, 1)})`
       : integer(offsetMillis({ ...context.session, timeZone: zone }) / 60_000)
-  return context.fill`CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN {'t': q_time_of_micros((q_time_zone_key($1) + CAST(${offset} AS BIGINT) * 60000000 + 86400000000) % 86400000000), 'o': CAST(${offset} AS INTEGER)} END`
+  return context.fill`CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN ${structOf({ t: context.fill`q_time_of_micros((q_time_zone_key($1) + CAST(${offset} AS BIGINT) * 60000000 + 86400000000) % 86400000000)`, o: context.fill`CAST(${offset} AS INTEGER)` })} END`
 }
 
 /** The query's start as an instant. */
@@ -132,7 +132,7 @@ function start(context: RenderContext): Sql {
   return sql`make_timestamp(CAST(${integer(context.session.startTimeMillis * 1000)} AS BIGINT))`
 }
 
-const now = (context: RenderContext): Sql => sql`{'t': ${start(context)}, 'z': ${literal(context.session.timeZone)}}`
+const now = (context: RenderContext): Sql => structOf({ t: start(context), z: literal(context.session.timeZone) })
 
 const currentValues = [
   scalar('now()', 'timestamp(3) with time zone', now, PARTIAL),
@@ -154,7 +154,10 @@ const currentValues = [
     'current_time()',
     'time(3) with time zone',
     (context) =>
-      sql`{'t': TIME ${literal(localText(context.session).slice(11))}, 'o': CAST(${integer(offsetMillis(context.session) / 60_000)} AS INTEGER)}`,
+      structOf({
+        t: sql`TIME ${literal(localText(context.session).slice(11))}`,
+        o: sql`CAST(${integer(offsetMillis(context.session) / 60_000)} AS INTEGER)`,
+      }),
     PARTIAL,
     { hidden: true },
   ),

@@ -1,6 +1,6 @@
 import { code, integer, joined, literal, sql, type Sql } from '../../text/sql.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
-import { isFine, isTypedNull, typedNull } from '../../types/duckdb-representation.ts'
+import { isFine, isTypedNull, structOf, typedNull } from '../../types/duckdb-representation.ts'
 import { isFloating, VARCHAR, type SqlType } from '../../types/sql-type.ts'
 import { typeName } from '../../types/type-text.ts'
 import { textOf } from '../casts.ts'
@@ -26,7 +26,7 @@ function extreme(context: RenderContext, name: 'greatest' | 'least'): Sql {
   )
   if (!needsComparisonKey(type))
     return sql`CASE WHEN ${anyNull} THEN NULL ELSE ${code(name)}(${joined(values, ', ')}) END`
-  const pairs = values.map((value) => sql`{'k': ${comparisonKey(type, value, context.names)}, 'v': ${value}}`)
+  const pairs = values.map((value) => structOf({ k: comparisonKey(type, value, context.names), v: value }))
   return sql`CASE WHEN ${anyNull} THEN NULL ELSE (list_sort([${joined(pairs, ', ')}], ${literal(name === 'greatest' ? 'DESC' : 'ASC')})[1]).v END`
 }
 
@@ -34,7 +34,7 @@ function extreme(context: RenderContext, name: 'greatest' | 'least'): Sql {
 function formatted(context: RenderContext): Sql {
   const values = context.args.slice(1).map((_, i) => {
     const [x, type] = [context.value(i + 1), context.types[i + 1]!]
-    return sql`{'k': ${literal(formatKind(type))}, 'v': ${formatValue(x, type, context)}}`
+    return structOf({ k: literal(formatKind(type)), v: formatValue(x, type, context) })
   })
   return sql`u_format(${context.value(0)}, CAST(to_json([${joined(values, ', ')}]) AS VARCHAR))`
 }
@@ -69,7 +69,7 @@ function formatValue(x: Sql, type: SqlType, context: RenderContext): Sql {
       return sql`q_wire_date(${x})`
     case 'timestamp with time zone': {
       const local = isFine(type)
-        ? sql`q_text_timestamp_fine({'t': q_local(${x}.t, ${x}.z), 'p': ${x}.p}, ${integer(type.precision)})`
+        ? sql`q_text_timestamp_fine(${structOf({ t: sql`q_local(${x}.t, ${x}.z)`, p: sql`${x}.p` })}, ${integer(type.precision)})`
         : sql`q_text_timestamp(q_local(${x}.t, ${x}.z), ${integer(type.precision)})`
       return sql`${local}||'|'||(epoch_us(q_off(${x}.t, ${x}.z)) // 1000000)||'|'||${x}.z`
     }

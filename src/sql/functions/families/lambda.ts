@@ -1,5 +1,5 @@
 import { sql, type Sql } from '../../text/sql.ts'
-import { duckdbType } from '../../types/duckdb-representation.ts'
+import { duckdbType, structOf } from '../../types/duckdb-representation.ts'
 import { INTEGER, type FunctionType, type MapType } from '../../types/sql-type.ts'
 import { hasKey, valueAt } from '../comparison.ts'
 import { bindName } from '../fill-template.ts'
@@ -28,9 +28,12 @@ function reduced(context: RenderContext): Sql {
   const stateType = duckdbType((context.types[2] as FunctionType).result)
   const list = context.value(0)
   const elementType = context.types[0]!.kind === 'array' ? duckdbType(context.types[0].element) : duckdbType(INTEGER)
-  const carriers = sql`list_transform(${list}, lambda ${item}: {'s': CAST(NULL AS ${stateType}), 'x': CAST(${item} AS ${elementType})})`
-  const step = sql`{'s': CAST(${context.lambda(2).apply(sql`${state}.s`, sql`${next}.x`)} AS ${stateType}), 'x': ${next}.x}`
-  const start = sql`{'s': CAST(${context.value(1)} AS ${stateType}), 'x': CAST(NULL AS ${elementType})}`
+  const carriers = sql`list_transform(${list}, lambda ${item}: ${structOf({ s: sql`CAST(NULL AS ${stateType})`, x: sql`CAST(${item} AS ${elementType})` })})`
+  const step = structOf({
+    s: sql`CAST(${context.lambda(2).apply(sql`${state}.s`, sql`${next}.x`)} AS ${stateType})`,
+    x: sql`${next}.x`,
+  })
+  const start = structOf({ s: sql`CAST(${context.value(1)} AS ${stateType})`, x: sql`CAST(NULL AS ${elementType})` })
   const folded = sql`list_reduce(${carriers}, lambda ${state}, ${next}: ${step}, ${start}).s`
   const result = bindName(end, folded, context.lambda(3).apply(end))
   return sql`CASE WHEN ${list} IS NOT NULL THEN ${result} END`
@@ -47,7 +50,7 @@ function zippedWith(context: RenderContext): Sql {
 function overEntries(context: RenderContext, part: (entry: Sql) => { key: Sql; value: Sql }, checked: boolean): Sql {
   const entry = context.names.fresh()
   const { key, value } = part(entry)
-  const list = sql`list_transform(map_entries(${context.value(0)}), lambda ${entry}: {'k': ${key}, 'v': ${value}})`
+  const list = sql`list_transform(map_entries(${context.value(0)}), lambda ${entry}: ${structOf({ k: key, v: value })})`
   const made = checked ? checkedMap((context.result as MapType).key, list, context) : sql`map_from_entries(${list})`
   return sql`CASE WHEN ${context.value(0)} IS NOT NULL THEN ${made} END`
 }
@@ -66,7 +69,7 @@ function mapZippedWith(context: RenderContext): Sql {
   const { names } = context
   const keys = sql`list_concat(map_keys(${a}), list_filter(map_keys(${b}), lambda ${other}: NOT ${hasKey(first, a, other, names)}))`
   const value = context.lambda(2).apply(key, valueAt(first, a, key, names), valueAt(second, b, key, names))
-  return sql`CASE WHEN ${a} IS NOT NULL AND ${b} IS NOT NULL THEN map_from_entries(list_transform(${keys}, lambda ${key}: {'k': ${key}, 'v': ${value}})) END`
+  return sql`CASE WHEN ${a} IS NOT NULL AND ${b} IS NOT NULL THEN map_from_entries(list_transform(${keys}, lambda ${key}: ${structOf({ k: key, v: value })})) END`
 }
 
 export const lambdaFunctions: readonly FunctionDefinition[] = [

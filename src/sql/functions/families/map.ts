@@ -1,5 +1,5 @@
 import { joined, sql, type Sql } from '../../text/sql.ts'
-import { rowOf, typedNull } from '../../types/duckdb-representation.ts'
+import { rowOf, structOf, typedNull } from '../../types/duckdb-representation.ts'
 import type { MapType } from '../../types/sql-type.ts'
 import { PARTIAL, TOTAL, scalar, type FunctionDefinition } from '../function-definition.ts'
 import { valueAt, needsComparisonKey } from '../comparison.ts'
@@ -29,7 +29,7 @@ function madeOfLists(context: RenderContext): Sql {
   const { key } = context.result as MapType
   if (!needsComparisonKey(key) && !mayHoldNull(key)) return context.fill`q_map($1, $2)`
   const pair = context.names.fresh()
-  const entries = context.fill`list_transform(list_zip($1, $2), lambda ${pair}: {'k': ${pair}[1], 'v': ${pair}[2]})`
+  const entries = context.fill`list_transform(list_zip($1, $2), lambda ${pair}: ${structOf({ k: context.fill`${pair}[1]`, v: context.fill`${pair}[2]` })})`
   const different = sql`u_raise('INVALID_FUNCTION_ARGUMENT: Key and value arrays must be the same length')`
   return context.fill`CASE WHEN $1 IS NULL OR $2 IS NULL THEN NULL WHEN len($1) <> len($2) THEN ${different} ELSE ${checkedMap(key, entries, context)} END`
 }
@@ -37,7 +37,7 @@ function madeOfLists(context: RenderContext): Sql {
 function madeOfRows(context: RenderContext): Sql {
   const { key } = context.result as MapType
   const entry = context.names.fresh()
-  const entries = context.fill`list_transform(q_entries($1), lambda ${entry}: {'k': ${entry}.f0, 'v': ${entry}.f1})`
+  const entries = context.fill`list_transform(q_entries($1), lambda ${entry}: ${structOf({ k: context.fill`${entry}.f0`, v: context.fill`${entry}.f1` })})`
   return context.fill`CASE WHEN $1 IS NOT NULL THEN ${checkedMap(key, entries, context)} END`
 }
 
@@ -67,7 +67,7 @@ export const mapFunctions: readonly FunctionDefinition[] = [
       const { key } = context.result as MapType
       if (!isGroupedByKey(key)) return context.fill`q_multimap_from_entries($1)`
       const entry = context.names.fresh()
-      const entries = context.fill`list_transform(q_entries($1), lambda ${entry}: {'k': ${entry}.f0, 'v': ${entry}.f1})`
+      const entries = context.fill`list_transform(q_entries($1), lambda ${entry}: ${structOf({ k: context.fill`${entry}.f0`, v: context.fill`${entry}.f1` })})`
       return context.fill`CASE WHEN $1 IS NOT NULL THEN ${valuesOfEachKey(key, entries, context)} END`
     },
     PARTIAL,

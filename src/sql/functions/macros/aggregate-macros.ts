@@ -25,8 +25,8 @@ export const aggregateMacros: readonly Macro[] = [
       list_reduce(list_transform(d, lambda qd1: {'v': qd1.v, 'w': CAST(qd1.w AS HUGEINT)}), lambda qd2, qd3: CASE
         WHEN qd2.w <= 0 THEN qd2
         ELSE {'v': qd3.v, 'w': qd2.w - qd3.w}
-      END, {'v': d[1].v, 'w': q_digest_rank(CAST(list_sum(list_transform(d, lambda qd1: CAST(qd1.w AS HUGEINT))) AS
-          HUGEINT), q_percentile(p))}).v
+      END, {'v': d[1].v, 'w': CAST(q_digest_rank(CAST(list_sum(list_transform(d, lambda qd1: CAST(qd1.w AS HUGEINT))) AS
+          HUGEINT), q_percentile(p)) AS HUGEINT)}).v
     `,
   ),
   macro(

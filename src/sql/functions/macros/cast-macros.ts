@@ -167,15 +167,15 @@ export const castMacros: readonly Macro[] = [
   macro(
     'q_text_to_instant(s, p, z)',
     `
-      list_transform([{'l': q_text_to_timestamp(s, p), 'z': q_text_zone(s, z)}], lambda qa2: CASE WHEN qa2.l IS NOT
-          NULL THEN {'t': q_instant(qa2.l, qa2.z), 'z': qa2.z} END)[1]
+      list_transform([{'l': CAST(q_text_to_timestamp(s, p) AS TIMESTAMP), 'z': CAST(q_text_zone(s, z) AS VARCHAR)}], lambda qa2: CASE WHEN qa2.l IS NOT
+          NULL THEN {'t': CAST(q_instant(qa2.l, qa2.z) AS TIMESTAMP), 'z': qa2.z} END)[1]
     `,
   ),
   macro(
     'q_text_to_instant_fine(s, p, z)',
     `
-      list_transform([{'l': q_text_to_timestamp_fine(s, p), 'z': q_text_zone(s, z)}], lambda qa3: CASE
-        WHEN qa3.l IS NOT NULL THEN {'t': q_instant(qa3.l.t, qa3.z), 'p': qa3.l.p, 'z': qa3.z}
+      list_transform([{'l': CAST(q_text_to_timestamp_fine(s, p) AS STRUCT(t TIMESTAMP, p INTEGER)), 'z': CAST(q_text_zone(s, z) AS VARCHAR)}], lambda qa3: CASE
+        WHEN qa3.l IS NOT NULL THEN {'t': CAST(q_instant(qa3.l.t, qa3.z) AS TIMESTAMP), 'p': qa3.l.p, 'z': qa3.z}
       END)[1]
     `,
   ),
@@ -184,7 +184,7 @@ export const castMacros: readonly Macro[] = [
     'q_text_to_time_zone(s, p)',
     `
       CASE
-        WHEN s IS NOT NULL THEN {'t': q_time_of_micros(u_text_to_time_zone_picos(s, p) // 1000000), 'o':
+        WHEN s IS NOT NULL THEN {'t': CAST(q_time_of_micros(u_text_to_time_zone_picos(s, p) // 1000000) AS TIME), 'o':
             CAST(u_text_time_offset(s) AS INTEGER)}
       END
     `,
@@ -242,8 +242,8 @@ export const castMacros: readonly Macro[] = [
     'q_parsed_datetime(s, z)',
     `
       CASE
-        WHEN s IS NOT NULL THEN {'t': q_instant(make_timestamp(CAST(split_part(s, ' ', 1) AS BIGINT)),
-            coalesce(nullif(split_part(s, ' ', 3), ''), z)), 'z': coalesce(nullif(split_part(s, ' ', 3), ''), z)}
+        WHEN s IS NOT NULL THEN {'t': CAST(q_instant(make_timestamp(CAST(split_part(s, ' ', 1) AS BIGINT)),
+            coalesce(nullif(split_part(s, ' ', 3), ''), z)) AS TIMESTAMP), 'z': coalesce(nullif(split_part(s, ' ', 3), ''), z)}
       END
     `,
   ),
@@ -251,8 +251,8 @@ export const castMacros: readonly Macro[] = [
     'q_parsed_datetime_fine(s, z)',
     `
       CASE
-        WHEN s IS NOT NULL THEN {'t': q_instant(make_timestamp(CAST(split_part(s, ' ', 1) AS BIGINT)),
-            coalesce(nullif(split_part(s, ' ', 3), ''), z)), 'p': CAST(split_part(s, ' ', 2) AS INTEGER), 'z':
+        WHEN s IS NOT NULL THEN {'t': CAST(q_instant(make_timestamp(CAST(split_part(s, ' ', 1) AS BIGINT)),
+            coalesce(nullif(split_part(s, ' ', 3), ''), z)) AS TIMESTAMP), 'p': CAST(split_part(s, ' ', 2) AS INTEGER), 'z':
             coalesce(nullif(split_part(s, ' ', 3), ''), z)}
       END
     `,
