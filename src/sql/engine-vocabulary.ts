@@ -16,7 +16,7 @@ const builtIn = (
   'list_position list_prepend list_reduce list_reverse list_slice list_sort list_transform list_zip lower lpad ' +
   'ltrim make_timestamp map map_concat map_contains map_entries map_from_entries map_keys map_values max md5 ' +
   'millisecond min minute month nfc_normalize nth_value ntile octet_length percent_rank pi printf quarter radians ' +
-  'random range rank regexp_escape regexp_extract_all regexp_full_match regexp_matches regexp_replace ' +
+  'random range rank regexp_escape regexp_extract regexp_extract_all regexp_full_match regexp_matches regexp_replace ' +
   'regexp_split_to_array regr_intercept regr_slope replace right round row_number rpad rtrim second sha1 sha256 ' +
   'sign sin sinh skewness split_part sqrt starts_with stddev_pop stddev_samp strftime string_agg strlen ' +
   'struct_extract substr sum tan tanh to_base64 to_days to_json to_microseconds to_milliseconds to_minutes ' +

@@ -49,9 +49,19 @@ function widen(expr: ConstantExpr, type: SqlType): ConstantExpr | undefined {
           return undefined
       }
     case 'varchar':
-      return type.kind === 'varchar' && (type.length === undefined || type.length >= (expr.type.length ?? Infinity))
-        ? { ...expr, type }
-        : undefined
+      switch (type.kind) {
+        case 'varchar':
+          return type.length === undefined || type.length >= (expr.type.length ?? Infinity)
+            ? { ...expr, type }
+            : undefined
+        case 'JoniRegExp':
+        case 'JsonPath':
+        case 'CodePoints':
+        case 'LikePattern':
+          return { ...expr, type }
+        default:
+          return undefined
+      }
     default:
       return undefined
   }

@@ -1,41 +1,73 @@
-import { literal, sql, type Sql } from '../../text/sql.ts'
+import { integer, literal, sql, type Sql } from '../../text/sql.ts'
 import { template, type Template } from '../../text/template.ts'
 import { varchar } from '../../types/sql-type.ts'
 import { bindName } from '../fill-template.ts'
 import { GROWING, PARTIAL, scalar, type FunctionDefinition } from '../function-definition.ts'
-import { nativePattern, nativeReplacement } from '../regexp/native-pattern.ts'
+import { LAST_GROUP, nativePattern, nativeReplacement, type NativePattern } from '../regexp/native-pattern.ts'
 import type { RenderContext } from '../rendering.ts'
+
+/** What DuckDB's own functions must know of a pattern to answer as Joni does; undefined where they do not. */
+type Native = (context: RenderContext, re2: Sql, pattern: NativePattern) => Sql | undefined
 
 /**
  * Patterns are Java's (Joni). What RE2 reads alike goes to DuckDB's own functions, the rest to JavaScript; rows whose
  * text could make a difference (a final line end before `$`, other than ASCII with `(?i)` and `\b`) go there too.
  */
-function routed(
-  native: (context: RenderContext, pattern: Sql) => Sql | undefined,
-  javascript: Template,
-  needsNonEmpty: boolean,
-): (context: RenderContext) => Sql {
+function routed(native: Native, javascript: Template): (context: RenderContext) => Sql {
   return (context) => {
     const general = context.fill`${javascript}`
     const constant = context.constant(1)
     if (typeof constant !== 'string') return general
     const found = nativePattern(constant)
-    if (found === undefined || (needsNonEmpty && found.mayBeEmpty)) return general
-    const fast = native(context, literal(found.re2))
-    if (fast === undefined) return general
+    const fast = found && native(context, literal(found.re2), found)
+    if (found === undefined || fast === undefined) return general
     if (found.guard === undefined) return fast
     return sql`CASE WHEN ${found.guard(context.value(0))} THEN ${fast} ELSE ${general} END`
   }
 }
 
-function replaced(context: RenderContext, pattern: Sql): Sql | undefined {
-  const replacement = context.constant(2)
-  if (typeof replacement !== 'string') return undefined
-  const native = nativeReplacement(replacement, String(context.constant(1)))
-  return native === undefined
-    ? undefined
-    : sql`regexp_replace(${context.value(0)}, ${pattern}, ${literal(native)}, 'g')`
+/** Of patterns that match no empty text: DuckDB goes on behind one otherwise. */
+function ofText(native: Native): Native {
+  return (context, re2, pattern) => (pattern.mayBeEmpty ? undefined : native(context, re2, pattern))
 }
+
+/** The number of the group that is asked for, where each match has a text for it. */
+function steadyGroup(context: RenderContext, { groups }: NativePattern): number | undefined {
+  if (context.args.length < 3) return 0
+  const group = context.constant(2)
+  if (typeof group !== 'number' || group < 0 || group > LAST_GROUP) return undefined
+  return group === 0 || groups[group - 1]?.steady === true ? group : undefined
+}
+
+const extracted: Native = (context, re2, pattern) => {
+  const group = steadyGroup(context, pattern)
+  if (group === undefined) return undefined
+  const mayBeEmpty = group === 0 ? pattern.mayBeEmpty : pattern.groups[group - 1]!.mayBeEmpty
+  return mayBeEmpty
+    ? sql`CASE WHEN regexp_matches(${context.value(0)}, ${re2}) THEN regexp_extract(${context.value(0)}, ${re2}, ${integer(group)}) END`
+    : sql`q_rx_first(${context.value(0)}, ${re2}, ${integer(group)})`
+}
+
+const allExtracted = ofText((context, re2, pattern) => {
+  const group = steadyGroup(context, pattern)
+  return group === undefined ? undefined : sql`regexp_extract_all(${context.value(0)}, ${re2}, ${integer(group)})`
+})
+
+/** The first match is the first place where its text stands, unless what it matches depends on what is around. */
+const firstPosition = ofText((context, re2, { looksAround }) =>
+  looksAround ? undefined : sql`q_rx_position(${context.value(0)}, ${re2})`,
+)
+
+const replaced = ofText((context, re2, pattern) => {
+  const replacement = context.args.length < 3 ? '' : context.constant(2)
+  const native = typeof replacement === 'string' ? nativeReplacement(replacement, pattern) : undefined
+  return native === undefined ? undefined : sql`regexp_replace(${context.value(0)}, ${re2}, ${literal(native)}, 'g')`
+})
+
+/** DuckDB looks for the next match in what is left, as if the text began there. */
+const split = ofText((context, re2, { looksAround }) =>
+  looksAround ? undefined : sql`regexp_split_to_array(${context.value(0)}, ${re2})`,
+)
 
 /** The groups of each match become the lambda's array; its result takes the place of the match. */
 function replacedByLambda(context: RenderContext): Sql {
@@ -60,51 +92,48 @@ export const regexpFunctions: readonly FunctionDefinition[] = [
   scalar(
     'regexp_like(varchar(x), JoniRegExp)',
     'boolean',
-    routed(
-      (context, pattern) => sql`regexp_matches(${context.value(0)}, ${pattern})`,
-      template('u_rx_like($1, $2)'),
-      false,
-    ),
+    routed((context, re2) => sql`regexp_matches(${context.value(0)}, ${re2})`, template('u_rx_like($1, $2)')),
     PARTIAL,
   ),
   scalar(
     'regexp_extract(varchar(x), JoniRegExp)',
     'varchar(x)',
-    routed(
-      (context, pattern) => sql`regexp_extract_all(${context.value(0)}, ${pattern})[1]`,
-      template('u_rx_extract($1, $2, 0)'),
-      false,
-    ),
+    routed(extracted, template('u_rx_extract($1, $2, 0)')),
     PARTIAL,
   ),
-  scalar('regexp_extract(varchar(x), JoniRegExp, bigint)', 'varchar(x)', 'u_rx_extract($1, $2, $3)', PARTIAL),
+  scalar(
+    'regexp_extract(varchar(x), JoniRegExp, bigint)',
+    'varchar(x)',
+    routed(extracted, template('u_rx_extract($1, $2, $3)')),
+    PARTIAL,
+  ),
   scalar(
     'regexp_extract_all(varchar(x), JoniRegExp)',
     'array(varchar(x))',
-    routed(
-      (context, pattern) => sql`regexp_extract_all(${context.value(0)}, ${pattern})`,
-      template('u_rx_extract_all($1, $2, 0)'),
-      true,
-    ),
+    routed(allExtracted, template('u_rx_extract_all($1, $2, 0)')),
     GROWING,
   ),
   scalar(
     'regexp_extract_all(varchar(x), JoniRegExp, bigint)',
     'array(varchar(x))',
-    'u_rx_extract_all($1, $2, $3)',
+    routed(allExtracted, template('u_rx_extract_all($1, $2, $3)')),
     GROWING,
   ),
   scalar(
     'regexp_count(varchar(x), JoniRegExp)',
     'bigint',
     routed(
-      (context, pattern) => sql`CAST(len(regexp_extract_all(${context.value(0)}, ${pattern})) AS BIGINT)`,
+      ofText((context, re2) => sql`CAST(len(regexp_extract_all(${context.value(0)}, ${re2})) AS BIGINT)`),
       template('u_rx_count($1, $2)'),
-      true,
     ),
     PARTIAL,
   ),
-  scalar('regexp_position(varchar(x), JoniRegExp)', 'integer', 'CAST(u_rx_position($1, $2, 1, 1) AS INTEGER)', PARTIAL),
+  scalar(
+    'regexp_position(varchar(x), JoniRegExp)',
+    'integer',
+    routed(firstPosition, template('CAST(u_rx_position($1, $2, 1, 1) AS INTEGER)')),
+    PARTIAL,
+  ),
   scalar(
     'regexp_position(varchar(x), JoniRegExp, integer)',
     'integer',
@@ -120,11 +149,7 @@ export const regexpFunctions: readonly FunctionDefinition[] = [
   scalar(
     'regexp_replace(varchar(x), JoniRegExp)',
     'varchar(x)',
-    routed(
-      (context, pattern) => sql`regexp_replace(${context.value(0)}, ${pattern}, '', 'g')`,
-      template(`u_rx_replace($1, $2, '')`),
-      true,
-    ),
+    routed(replaced, template(`u_rx_replace($1, $2, '')`)),
     GROWING,
   ),
   scalar(
@@ -135,7 +160,7 @@ export const regexpFunctions: readonly FunctionDefinition[] = [
         ? varchar()
         : varchar(Math.min(2147483647, x + Math.max(Math.floor((x * y) / 2), y) * (x + 1)))
     },
-    routed(replaced, template('u_rx_replace($1, $2, $3)'), true),
+    routed(replaced, template('u_rx_replace($1, $2, $3)')),
     GROWING,
   ),
   scalar(
@@ -147,11 +172,7 @@ export const regexpFunctions: readonly FunctionDefinition[] = [
   scalar(
     'regexp_split(varchar(x), JoniRegExp)',
     'array(varchar(x))',
-    routed(
-      (context, pattern) => sql`regexp_split_to_array(${context.value(0)}, ${pattern})`,
-      template('u_rx_split($1, $2)'),
-      true,
-    ),
+    routed(split, template('u_rx_split($1, $2)')),
     PARTIAL,
   ),
 ]

@@ -83,6 +83,20 @@ export const stringMacros: readonly Macro[] = [
       END
     `,
   ),
+  // The first match of a pattern that matches no empty text.
+  macro(
+    'q_rx_first(s, p, g)',
+    `list_transform([regexp_extract(s, p, g)], lambda q1: CASE WHEN q1 <> '' THEN q1 END)[1]`,
+  ),
+  macro(
+    'q_rx_position(s, p)',
+    `
+      CASE
+        WHEN regexp_matches(s, p) THEN CAST(instr(s, regexp_extract(s, p)) AS INTEGER)
+        WHEN s IS NOT NULL THEN CAST(-1 AS INTEGER)
+      END
+    `,
+  ),
   // The regular expression of a LIKE pattern p with the escape e, made of its tokens: what e and the next character say, what
   // stands between, and wildcards.
   macro(
