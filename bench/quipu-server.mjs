@@ -1,14 +1,17 @@
 // A server for a measurement: started as a user starts it, on a data folder of its own.
 import { spawn } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 const PROGRAM = new URL('../dist/cli/quipu.js', import.meta.url).pathname
 
-/** @param catalogs name to properties; `tpch` is there always */
-export async function startServer({ catalogs = {}, env = {}, workers = 1 } = {}) {
+/**
+ * @param catalogs name to properties; `tpch` is there always
+ * @param program another build's, to be measured beside this one
+ */
+export async function startServer({ catalogs = {}, env = {}, workers = 1, program = PROGRAM } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'quipu-bench-'))
   chmodSync(folder, 0o711)
   const catalogDir = join(folder, 'catalog')
@@ -16,7 +19,7 @@ export async function startServer({ catalogs = {}, env = {}, workers = 1 } = {})
   for (const [name, properties] of Object.entries({ tpch: { connector: 'tpch' }, ...catalogs }))
     writeFileSync(join(catalogDir, `${name}.json`), JSON.stringify(properties))
   const args = ['start', '--data-dir', join(folder, 'data'), '--port', '0', '--catalog-dir', catalogDir]
-  const child = spawn(process.execPath, [PROGRAM, ...args, '--workers', String(workers), '--log-level', 'error'], {
+  const child = spawn(process.execPath, [program, ...args, '--workers', String(workers), '--log-level', 'error'], {
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -99,4 +102,51 @@ export function createClient(base, { catalog = 'tpch', schema = 'tiny' } = {}) {
 
 export function quantile(sorted, q) {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))]
+}
+
+const KINDS = [
+  ['engine', /engine-process\.js/],
+  ['worker', /worker-process\.js/],
+  ['coordinator', /coordinator-process\.js/],
+  ['Postgres', /^postgres|\/postgres /],
+]
+
+/**
+ * CPU milliseconds of all processes of a server so far, by what they are, from the scheduler's nanoseconds: ticks of a
+ * hundredth are too coarse for small statements. Threads and processes that ended meanwhile are left out.
+ */
+export function cpuByKind({ pid }) {
+  const parents = new Map()
+  for (const name of readdirSync('/proc'))
+    if (/^\d+$/.test(name)) {
+      const parent = /^PPid:\s+(\d+)/m.exec(textOf(`/proc/${name}/status`))?.[1]
+      if (parent) parents.set(name, parent)
+    }
+  const ours = (id) => id !== undefined && (id === String(pid) || ours(parents.get(id)))
+  const found = {}
+  for (const id of parents.keys()) {
+    if (!ours(id)) continue
+    const command = textOf(`/proc/${id}/cmdline`).replaceAll('\0', ' ')
+    const kind = KINDS.find(([, pattern]) => pattern.test(command))?.[0] ?? 'other'
+    found[kind] = (found[kind] ?? 0) + cpuOf(id)
+  }
+  return found
+}
+
+function cpuOf(id) {
+  let threads = []
+  try {
+    threads = readdirSync(`/proc/${id}/task`)
+  } catch {
+    // It ended.
+  }
+  return threads.reduce((sum, one) => sum + Number(textOf(`/proc/${id}/task/${one}/schedstat`).split(' ')[0]) / 1e6, 0)
+}
+
+function textOf(file) {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return ''
+  }
 }

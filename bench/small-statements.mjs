@@ -1,12 +1,12 @@
 // Small statements through HTTP, POST to last page, keep-alive: SELECT 1 (literals, no engine), SELECT 1 + 1 (the
 // coordinator's engine) and a GROUP BY over 15,000 rows of Parquet (a worker).
-// Beside each, in the same run, a probe: one durable commit of 2.5 kB and two HTTP round trips, with no logic at all.
+// Each with the CPU of the server's processes a statement. Beside each, in the same run, a probe: one durable commit of 2.5 kB and two HTTP round trips, with no logic at all.
 import { closeSync, fdatasyncSync, openSync, writeSync } from 'node:fs'
 import { Agent, createServer, request } from 'node:http'
 import { join } from 'node:path'
 import pg from 'pg'
 import { embeddedConnection } from './embedded-connection.mjs'
-import { createClient, quantile, startServer } from './quipu-server.mjs'
+import { cpuByKind, createClient, quantile, startServer } from './quipu-server.mjs'
 
 const COUNT = Number(process.env.BENCH_COUNT ?? 500)
 const GROUP_BY = 'SELECT orderpriority, count(*), sum(totalprice) FROM orders GROUP BY orderpriority'
@@ -21,6 +21,7 @@ await database.query('create table if not exists public.probe (at serial, data t
 async function measure(work, clients, count) {
   const times = []
   let left = count
+  const cpu = cpuByKind(server)
   const start = performance.now()
   await Promise.all(
     Array.from({ length: clients }, async () => {
@@ -32,8 +33,10 @@ async function measure(work, clients, count) {
     }),
   )
   const seconds = (performance.now() - start) / 1000
+  const after = cpuByKind(server)
+  const cpuMs = Object.keys(after).map((kind) => [kind, (after[kind] - (cpu[kind] ?? 0)) / times.length])
   times.sort((a, b) => a - b)
-  return { p50: quantile(times, 0.5), p99: quantile(times, 0.99), perSecond: times.length / seconds }
+  return { p50: quantile(times, 0.5), p99: quantile(times, 0.99), perSecond: times.length / seconds, cpuMs }
 }
 
 const body = 'x'.repeat(2500)
@@ -80,8 +83,14 @@ function fdatasync() {
   )
 }
 
+const shownCpu = (cpuMs) =>
+  `CPU ${cpuMs.reduce((sum, [, ms]) => sum + ms, 0).toFixed(2)} ms (${cpuMs
+    .filter(([, ms]) => ms >= 0.05)
+    .map(([kind, ms]) => `${kind} ${ms.toFixed(2)}`)
+    .join(', ')})`
 const shown = (figures) =>
-  `p50 ${figures.p50.toFixed(2)} ms, p99 ${figures.p99.toFixed(2)} ms, ${figures.perSecond.toFixed(0)} a second`
+  `p50 ${figures.p50.toFixed(2)} ms, p99 ${figures.p99.toFixed(2)} ms, ${figures.perSecond.toFixed(0)} a second; ` +
+  shownCpu(figures.cpuMs)
 
 await new Promise((resolve) => setTimeout(resolve, 7000))
 const selectOne = () => client.bytes('SELECT 1')

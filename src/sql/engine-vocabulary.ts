@@ -23,10 +23,30 @@ const builtIn = (
   'to_months translate trim trunc try unhex unnest url_encode uuid var_pop var_samp week xor year'
 ).split(' ')
 
-const macroNames = macros.flatMap((statement) => /MACRO (\w+)\(/.exec(statement)?.[1] ?? [])
+const macroNames = macros.map(nameOf)
+
+function nameOf(statement: string): string {
+  return /MACRO (\w+)\(/.exec(statement)![1]!.toLowerCase()
+}
+
+/** Macros that call a function written in JavaScript, or another of them. */
+function scriptedMacros(): ReadonlySet<string> {
+  const scripted = new Set<string>()
+  for (let before = -1; before < scripted.size;) {
+    before = scripted.size
+    for (const statement of macros) {
+      const calls = statement.slice(statement.indexOf(' AS ')).matchAll(/(\w+)\(/g)
+      for (const [, name] of calls) {
+        if (/^j_/i.test(name!) || scripted.has(name!.toLowerCase())) scripted.add(nameOf(statement))
+      }
+    }
+  }
+  return scripted
+}
 
 /** Lower case, as DuckDB folds names. */
 export const engineVocabulary = {
   functions: new Set([...builtIn, ...macroNames].map((name) => name.toLowerCase())) as ReadonlySet<string>,
   tableFunctions: new Set(['generate_series', 'range']) as ReadonlySet<string>,
+  scripted: scriptedMacros(),
 }

@@ -18,6 +18,8 @@ export class FakeChild implements EngineChild {
   /** Bytes that it holds now. */
   resident = 0
   beaten = 0
+  /** CPU that it has used. */
+  used = 0
 
   constructor(options: EngineChildOptions) {
     let settleReady!: FakeChild['becomeReady']
@@ -88,6 +90,9 @@ export class FakeChild implements EngineChild {
   }
   lastBeat(): number {
     return this.beaten
+  }
+  cpuMs(): number {
+    return this.used
   }
   isHeld(): boolean {
     return false

@@ -25,4 +25,5 @@ export async function register(connection) {
 export const vocabulary = {
   functions: new Set(['json_array', 'plus_one', 'twice', 'for_ever']),
   tableFunctions: new Set(['range']),
+  scripted: new Set(['plus_one', 'for_ever']),
 }

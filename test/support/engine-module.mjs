@@ -15,4 +15,5 @@ export const vocabulary = {
       'enable_profiling'
     ).split(' '),
   ),
+  scripted: new Set(),
 }

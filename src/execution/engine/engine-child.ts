@@ -37,6 +37,8 @@ export interface EngineChild {
   residentBytes(): number
   /** Monotonic milliseconds of the last beat. */
   lastBeat(): number
+  /** CPU of the process up to its last beat, milliseconds. */
+  cpuMs(): number
   /** Was the thread that runs statements held by a function in JavaScript when the process beat last? */
   isHeld(): boolean
   /** The last that the process wrote on its standard error, for logs. */
@@ -154,6 +156,7 @@ export function startEngineChild(options: EngineChildOptions): EngineChild {
     staging: (id) => `${folders.own}write-${id}`,
     residentBytes: () => memory?.read() ?? beats.bytes(),
     lastBeat: () => beats.last(),
+    cpuMs: () => beats.cpuMs(),
     isHeld: () => beats.isHeld(),
     lastWords: () => lastWords,
   }

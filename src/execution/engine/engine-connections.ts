@@ -1,4 +1,9 @@
-import type { DuckDBConnection, DuckDBInstance, DuckDBPreparedStatement } from '@duckdb/node-api'
+import type {
+  DuckDBConnection,
+  DuckDBInstance,
+  DuckDBMaterializedResult,
+  DuckDBPreparedStatement,
+} from '@duckdb/node-api'
 import { enableProfiling } from './sandbox.ts'
 
 /** One DuckDB connection and the statements prepared on it. */
@@ -11,6 +16,13 @@ export interface StatementConnection {
   prepare(sql: string, cache: boolean, check: () => void): Promise<DuckDBPreparedStatement>
   /** Gives back what `prepare` gave: frees it unless it is kept. */
   release(prepared: DuckDBPreparedStatement): void
+  /**
+   * Runs exactly one statement without preparing it apart: scans of files are bound once, where a prepared statement binds
+   * them again when it is run.
+   */
+  run(sql: string): Promise<DuckDBMaterializedResult>
+  /** Is what it was told to run planned, and has begun? */
+  hasBegun(): boolean
 }
 
 export interface Connections {
@@ -37,6 +49,9 @@ export function createConnections(instance: DuckDBInstance): Connections {
       let connection = opened.get(number)
       if (!connection) {
         const duckdb = await instance.connect()
+        // Its progress tells when a statement is planned. A setting would need a configuration that is not locked.
+        await duckdb.run('PRAGMA enable_progress_bar')
+        await duckdb.run('PRAGMA disable_print_progress_bar')
         if (profileFile !== undefined) await duckdb.run(enableProfiling(profileFile))
         connection = createStatementConnection(duckdb)
         opened.set(number, connection)
@@ -87,5 +102,11 @@ function createStatementConnection(duckdb: DuckDBConnection): StatementConnectio
     release(prepared) {
       if (!keptStatements.has(prepared)) prepared.destroySync()
     },
+    async run(sql) {
+      const { count } = await duckdb.extractStatements(sql)
+      if (count !== 1) throw new Error(`${count} statements in place of one`)
+      return duckdb.run(sql)
+    },
+    hasBegun: () => duckdb.progress.percentage >= 0,
   }
 }

@@ -27,11 +27,13 @@ parent.resume()
 
 const turns = new Int32Array(new SharedArrayBuffer(4))
 let lastTurns = 0
-// The beat carries the resident size, for systems on which the parent cannot read it, and whether the worker thread
-// turned since the last one: a function in JavaScript may hold it.
+// The beat carries the resident size, for systems on which the parent cannot read it, whether the worker thread turned since
+// the last one (a function in JavaScript may hold it), and the CPU used so far.
 setInterval(() => {
   const now = Atomics.load(turns, 0)
-  parent.write(`${process.memoryUsage.rss()} ${now === lastTurns ? 'held' : 'free'}\n`)
+  const { user, system } = process.cpuUsage()
+  const cpuMs = Math.round((user + system) / 1000)
+  parent.write(`${process.memoryUsage.rss()} ${now === lastTurns ? 'held' : 'free'} ${cpuMs}\n`)
   lastTurns = now
 }, engineArguments.beatMs)
 

@@ -1,5 +1,10 @@
 import { closeSync, constants, mkdirSync, openSync, readFileSync, readSync, rmSync } from 'node:fs'
-import { StatementType, type DuckDBPreparedStatement, type DuckDBResult } from '@duckdb/node-api'
+import {
+  StatementType,
+  type DuckDBMaterializedResult,
+  type DuckDBPreparedStatement,
+  type DuckDBResult,
+} from '@duckdb/node-api'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { Connections } from './engine-connections.ts'
 import type { EngineFigures, EngineReply, EngineRequest } from './messages.ts'
@@ -9,7 +14,7 @@ import { copyToFifo, copyToParquet } from './sandbox.ts'
 import { questionText } from './scan-text.ts'
 import { checkQuery, statementText } from './statement-text.ts'
 import { RefusedStatement } from './statement-tokens.ts'
-import type { EngineVocabulary } from './statement-wall.ts'
+import type { EngineVocabulary, ReadText } from './statement-wall.ts'
 
 type RunRequest = Extract<EngineRequest, { type: 'run' }>
 type InspectRequest = Extract<EngineRequest, { type: 'inspect' }>
@@ -27,7 +32,7 @@ interface Text {
   /** Keep the prepared statement by its text. */
   readonly cache: boolean
   /** Throws when it may not be run. */
-  check(): void
+  check(): ReadText
 }
 
 interface Outcome {
@@ -46,6 +51,8 @@ const STARTED_AFTER_MS = 50
 const SUSPICIOUS = /^(Permission|IO|Invalid Configuration|FATAL|INTERNAL) Error/
 /** One interrupt can fall between two phases of a statement and be forgotten. */
 const INTERRUPT_AGAIN_MS = 20
+/** A row that is the JSON text of an array with a value, and the comma behind it. */
+const LEAST_ROW_BYTES = 4
 
 type Send = (reply: EngineReply, body?: Buffer) => void
 
@@ -99,7 +106,7 @@ class ConnectionStatements implements Statements {
     const statement = this.#running.begin(request.id, false)
     try {
       statement.connection = await this.#connections.take(request.connection)
-      const text = { sql: questionText(request.question), cache: false, check: () => undefined }
+      const text = { sql: questionText(request.question), cache: false, check: () => ({ scripted: false }) }
       const rows = await this.#prepared(statement, text, async (plan) => {
         const reader = await plan.runAndReadAll()
         return reader.getRowObjectsJson()
@@ -157,8 +164,14 @@ class ConnectionStatements implements Statements {
     }
   }
 
-  #inline(statement: RunningStatement, request: RunRequest, maxBytes: number): Promise<Outcome> {
-    return this.#prepared(statement, this.#textOf(request), async (plan) => {
+  async #inline(statement: RunningStatement, request: RunRequest, maxBytes: number): Promise<Outcome> {
+    const text = this.#textOf(request)
+    // What bounds the rows would be an operator more in a profile.
+    if (request.profile === undefined && request.query.row.kind === 'json' && runsAtOnce(text)) {
+      const most = Math.ceil(maxBytes / LEAST_ROW_BYTES) + 1
+      return joinRows(await this.#atOnce(statement, `${text.sql}\nLIMIT ${most}`), maxBytes)
+    }
+    return this.#prepared(statement, text, async (plan) => {
       // Anything else could outlive the statement (ATTACH, CREATE MACRO) or break the instance (CALL enable_logging).
       if (plan.statementType !== StatementType.SELECT) throw new Error('Not a SELECT')
       const result = await plan.stream()
@@ -184,10 +197,8 @@ class ConnectionStatements implements Statements {
     statement.fifo = fifo
     try {
       const text = this.#textOf(request, (sql) => copyToFifo(sql, path))
-      return await this.#prepared(statement, text, async (plan) => {
-        const result = await plan.run()
-        return { rows: result.rowsChanged, overflow: false, body: NOTHING }
-      })
+      const result = await this.#run(statement, text)
+      return { rows: result.rowsChanged, overflow: false, body: NOTHING }
     } finally {
       closeFifo(statement)
     }
@@ -203,19 +214,42 @@ class ConnectionStatements implements Statements {
     }
   }
 
-  #writeInto(statement: RunningStatement, request: RunRequest, folder: string): Promise<Outcome> {
+  async #writeInto(statement: RunningStatement, request: RunRequest, folder: string): Promise<Outcome> {
     const text = this.#textOf(request, (sql) => copyToParquet(sql, folder))
-    return this.#prepared(statement, text, async (plan) => {
-      const reader = await plan.runAndReadAll()
-      const files = fileStats(reader.getRowObjectsJson())
-      const rows = files.reduce((sum, file) => sum + file.rows, 0)
-      return { rows, overflow: false, body: Buffer.from(JSON.stringify(files)) }
-    })
+    const result = await this.#run(statement, text)
+    const files = fileStats(await result.getRowObjectsJson())
+    const rows = files.reduce((sum, file) => sum + file.rows, 0)
+    return { rows, overflow: false, body: Buffer.from(JSON.stringify(files)) }
   }
 
   /** @param wrapped what is made of the whole statement: a COPY of it */
   #textOf({ query, cache }: RunRequest, wrapped: (sql: string) => string = (sql) => sql): Text {
-    return { sql: wrapped(statementText(query)), cache, check: () => checkQuery(query, this.#vocabulary) }
+    let read: ReadText | undefined
+    return {
+      sql: wrapped(statementText(query)),
+      cache,
+      check: () => (read ??= checkQuery(query, this.#vocabulary)),
+    }
+  }
+
+  #run(statement: RunningStatement, text: Text): Promise<DuckDBMaterializedResult> {
+    return runsAtOnce(text) ? this.#atOnce(statement, text.sql) : this.#prepared(statement, text, (plan) => plan.run())
+  }
+
+  /** Plans and runs in one go, and says so when it is planned and the rest takes long. */
+  async #atOnce(statement: RunningStatement, sql: string): Promise<DuckDBMaterializedResult> {
+    const connection = statement.connection!
+    const started = setInterval(() => {
+      if (!connection.hasBegun()) return
+      clearInterval(started)
+      this.#send({ type: 'started', id: statement.id })
+    }, STARTED_AFTER_MS)
+    try {
+      checkInterrupted(statement)
+      return await connection.run(sql)
+    } finally {
+      clearInterval(started)
+    }
   }
 
   /** Prepares, says so when the rest takes long, and runs `work`. */
@@ -239,6 +273,15 @@ class ConnectionStatements implements Statements {
       connection.release(plan)
     }
   }
+}
+
+/**
+ * One that is kept is planned for the next time too. A function in JavaScript may hold this thread from its first rows on,
+ * and nobody could say that the statement is planned; so that is known before they come.
+ * @throws RefusedStatement
+ */
+function runsAtOnce({ cache, check }: Text): boolean {
+  return !cache && !check().scripted
 }
 
 function checkInterrupted(statement: RunningStatement): void {

@@ -8,7 +8,7 @@ import { createStatements } from './engine-statements.ts'
 import { createFrameDecoder, encodeFrame } from './frames.ts'
 import type { EngineModule, EngineReply, EngineRequest, ThreadArguments } from './messages.ts'
 import { sandboxSettings, type SandboxLimits } from './sandbox.ts'
-import type { EngineVocabulary } from './statement-wall.ts'
+import { NO_VOCABULARY, type EngineVocabulary } from './statement-wall.ts'
 
 /** Well below the beat, so that a thread that turns at all is seen to. */
 const TURN_MS = 50
@@ -26,7 +26,7 @@ const fail = (error: unknown): void =>
 try {
   const instance = await DuckDBInstance.create(':memory:')
   const setup = await instance.connect()
-  let vocabulary: EngineVocabulary = { functions: new Set(), tableFunctions: new Set() }
+  let vocabulary: EngineVocabulary = NO_VOCABULARY
   if (functionsModule !== undefined) {
     const functions = (await import(functionsModule)) as EngineModule
     await functions.register(setup)

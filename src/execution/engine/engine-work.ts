@@ -14,7 +14,7 @@ export interface EngineWork {
         readonly profile: boolean
       }
     | { readonly kind: 'files'; readonly question: FileQuestion }
-  /** Past it the engine is killed. */
+  /** Of CPU, and of time: when planning has had both the engine is killed. On a busy machine it may have had little CPU. */
   readonly prepareDeadlineMs: number
 }
 

@@ -51,6 +51,9 @@ interface Running {
   readonly settle: (outcome: Outcome) => void
   reader?: RowReader
   prepareTimer?: NodeJS.Timeout
+  readonly givenAt: number
+  /** The engine's, when it was given the statement. */
+  readonly cpuMsBefore: number
   killTimer?: NodeJS.Timeout
   canceledAt?: number
   /** Why it was canceled from within: the consumer or the reader failed. */
@@ -65,6 +68,10 @@ interface Running {
 
 /** Part of the limit at which a sudden end is taken for one of memory. */
 const NEARLY = 0.85
+/** Planning that gets no CPU, and waits for something that does not come, ends after so many times its deadline. */
+const WAITING_FACTOR = 10
+/** Below it nothing new is known of the CPU. */
+const LOOK_AGAIN_MS = 50
 
 export function createRunningEngine(options: RunningEngineOptions): RunningEngine {
   return new ChildEngine(options)
@@ -114,6 +121,8 @@ class ChildEngine implements RunningEngine {
       connection: this.#free.pop()!,
       settle: outcome.resolve,
       hadNeighbours: this.#running.size > 0,
+      givenAt: performance.now(),
+      cpuMsBefore: this.child.cpuMs(),
       peakBytes: 0,
       spilledBytes: 0,
       ended: false,
@@ -128,13 +137,7 @@ class ChildEngine implements RunningEngine {
       return { outcome: outcome.promise, cancel: () => undefined }
     }
     const announce = this.#options.announceStarts
-    statement.prepareTimer = setTimeout(() => {
-      setImmediate(() => {
-        if (statement.ended || statement.prepareTimer === undefined) return
-        // A thread that is held by another statement's function cannot say that this one is prepared.
-        this.#die('deadline', this.child.isHeld() && !announce ? undefined : statement)
-      })
-    }, work.prepareDeadlineMs)
+    this.#watchPlanning(statement, work.prepareDeadlineMs)
     this.child.send(requestOf(work, this.child, { id, connection, announce }))
     return { outcome: outcome.promise, cancel: () => this.#cancel(statement) }
   }
@@ -208,6 +211,25 @@ class ChildEngine implements RunningEngine {
   onExit(): void {
     // A process that cannot get memory aborts, V8 before all.
     this.#die(this.#lastBytes > this.#options.killBytes * NEARLY ? 'memory' : 'crash')
+  }
+
+  #watchPlanning(statement: Running, afterMs: number): void {
+    statement.prepareTimer = setTimeout(() => {
+      setImmediate(() => {
+        if (statement.ended || statement.prepareTimer === undefined) return
+        const leftMs = this.#planningLeftMs(statement)
+        if (leftMs > 0) return this.#watchPlanning(statement, Math.max(leftMs, LOOK_AGAIN_MS))
+        // A thread that is held by another statement's function cannot say that this one is prepared.
+        this.#die('deadline', this.child.isHeld() && !this.#options.announceStarts ? undefined : statement)
+      })
+    }, afterMs)
+  }
+
+  /** Of the CPU that it may have; what others have had of the engine meanwhile is not told apart. */
+  #planningLeftMs({ work, givenAt, cpuMsBefore }: Running): number {
+    const { prepareDeadlineMs } = work
+    if (performance.now() - givenAt >= WAITING_FACTOR * prepareDeadlineMs) return 0
+    return prepareDeadlineMs - (this.child.cpuMs() - cpuMsBefore)
   }
 
   #finish(statement: Running, outcome: Outcome): void {

@@ -3,7 +3,7 @@ import { quoteName } from '../../connectors/spi/duckdb-text.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { EngineQuery, EngineRow } from './engine-query.ts'
 import { scanText } from './scan-text.ts'
-import { checkExpression, checkStatement, checkType, type EngineVocabulary } from './statement-wall.ts'
+import { checkExpression, checkStatement, checkType, type EngineVocabulary, type ReadText } from './statement-wall.ts'
 
 /**
  * Each scan as a common table, the SELECT over them, and of each of its rows what is wanted.
@@ -35,18 +35,19 @@ function columnNames(columns: readonly unknown[]): string {
 }
 
 /** @throws RefusedStatement when a text of the query is not of the form that rendered statements have */
-export function checkQuery({ sql, scans, row }: EngineQuery, vocabulary: EngineVocabulary): void {
-  checkStatement(sql, scans.length, vocabulary)
+export function checkQuery({ sql, scans, row }: EngineQuery, vocabulary: EngineVocabulary): ReadText {
+  const read = checkStatement(sql, scans.length, vocabulary)
   switch (row.kind) {
-    case 'json':
-      for (const value of row.values) checkExpression(value, vocabulary)
-      return
+    case 'json': {
+      const values = row.values.map((value) => checkExpression(value, vocabulary))
+      return [read, ...values].find(({ scripted }) => scripted) ?? read
+    }
     case 'typed':
       for (const { type } of row.columns) checkType(type)
-      return
+      return read
     case 'text':
-      return
+      return read
     default:
-      unreachable(row)
+      return unreachable(row)
   }
 }

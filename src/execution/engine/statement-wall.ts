@@ -16,36 +16,49 @@ export interface EngineVocabulary {
   readonly functions: ReadonlySet<string>
   /** Functions that may stand in FROM, lower case. */
   readonly tableFunctions: ReadonlySet<string>
+  /** Those of the functions that run in JavaScript, wholly or in part: they hold the thread that has the statements. */
+  readonly scripted: ReadonlySet<string>
+}
+
+/** What is seen of a text that has passed. */
+export interface ReadText {
+  /** It calls a function that runs in JavaScript. */
+  readonly scripted: boolean
 }
 
 /**
  * @param scans how many scans the statement may read: `"$s0"`, `"$s1"` …
  * @throws RefusedStatement when the text is not one SELECT of that form
  */
-export function checkStatement(sql: string, scans: number, vocabulary: EngineVocabulary): void {
-  guarded(() => new Reading(sql, vocabulary, scans).statement())
+export function checkStatement(sql: string, scans: number, vocabulary: EngineVocabulary): ReadText {
+  return guarded(() => new Reading(sql, vocabulary, scans).statement())
 }
 
 /** @throws RefusedStatement when the text is not one expression that could stand in such a SELECT */
-export function checkExpression(sql: string, vocabulary: EngineVocabulary): void {
-  guarded(() => new Reading(sql, vocabulary, 0).expression())
+export function checkExpression(sql: string, vocabulary: EngineVocabulary): ReadText {
+  return guarded(() => new Reading(sql, vocabulary, 0).expression())
 }
 
 /** @throws RefusedStatement when the text is not the name of a type */
 export function checkType(sql: string): void {
-  guarded(() => new Reading(sql, NOTHING, 0).typeName())
+  guarded(() => new Reading(sql, NO_VOCABULARY, 0).typeName())
 }
 
 /** Deeper texts would be the end of this reader, and of DuckDB's. */
-function guarded(read: () => void): void {
+function guarded<T>(read: () => T): T {
   try {
-    read()
+    return read()
   } catch (error) {
     throw error instanceof RangeError ? new RefusedStatement('nested too deeply', 0) : error
   }
 }
 
-const NOTHING: EngineVocabulary = { functions: new Set(), tableFunctions: new Set() }
+/** Without functions. */
+export const NO_VOCABULARY: EngineVocabulary = {
+  functions: new Set(),
+  tableFunctions: new Set(),
+  scripted: new Set(),
+}
 
 const words = (text: string): ReadonlySet<string> => new Set(text.split(' '))
 
@@ -87,6 +100,7 @@ class Reading {
   readonly #tables = new Set<string>()
   #next = 0
   #depth = 0
+  #scripted = false
 
   constructor(sql: string, vocabulary: EngineVocabulary, scans: number) {
     this.#tokens = tokensOf(sql)
@@ -94,14 +108,16 @@ class Reading {
     for (let scan = 0; scan < scans; scan++) this.#tables.add(`$s${scan}`)
   }
 
-  statement(): void {
+  statement(): ReadText {
     this.#query()
     this.#end()
+    return { scripted: this.#scripted }
   }
 
-  expression(): void {
+  expression(): ReadText {
     this.#terms(false)
     this.#end()
+    return { scripted: this.#scripted }
   }
 
   /** `DECIMAL(9,2)[]`, `STRUCT("a" INTEGER, b ENUM('x'))`, `TIMESTAMP WITH TIME ZONE`. */
@@ -356,9 +372,10 @@ class Reading {
     if (SIZED_TYPES.has(text) && this.#isAfterCast()) return this.#type()
     this.#next++
     if (BEFORE_PARENTHESIS.has(text)) this.#parenthesis()
-    else if (this.#vocabulary.functions.has(text) || text === 'cast' || text === 'try_cast')
+    else if (this.#vocabulary.functions.has(text) || text === 'cast' || text === 'try_cast') {
+      this.#scripted ||= this.#vocabulary.scripted.has(text)
       this.#within('(', () => this.#arguments())
-    else this.#refuse(`the function ${text}`, 1)
+    } else this.#refuse(`the function ${text}`, 1)
   }
 
   /** After `AS` or `::`, where a type may stand. */

@@ -8,8 +8,8 @@ it('of several lines the last counts', () => {
   const beats = new EngineBeats()
   beats.take(Buffer.from('100 held\n200 free\n'))
   expect([beats.bytes(), beats.isHeld()]).toEqual([200, false])
-  beats.take(Buffer.from('300 held\n'))
-  expect([beats.bytes(), beats.isHeld()]).toEqual([300, true])
+  beats.take(Buffer.from('300 held 70\n400 held 90\n'))
+  expect([beats.bytes(), beats.isHeld(), beats.cpuMs()]).toEqual([400, true, 90])
 })
 
 it('what is no number leaves the bytes as they were, and is a beat', () => {

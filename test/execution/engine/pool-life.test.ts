@@ -45,6 +45,23 @@ describe('functions', { timeout: 120_000 }, () => {
   })
 })
 
+describe('the deadline of planning', { timeout: 120_000 }, () => {
+  it('ends with planning: what is planned may run on, with functions in JavaScript or without', async () => {
+    await using engines = await openTestPool({ functionsModule, prepareDeadlineMs: 500 })
+    const from = 'FROM range(1000000) a(i), range(1000000) b(j)'
+    for (const value of ['twice(a.i + b.j)', 'plus_one(a.i + b.j)']) {
+      const sql = `SELECT json_array(1)::VARCHAR ${from} WHERE ${value} < 0`
+      const run = engines.run(sql, { placement: 'dedicated' })
+      await expect.poll(() => engines.pool.children().some(({ running }) => running > 0), patient).toBe(true)
+      // Ten times the deadline would end what gets no CPU, too.
+      await new Promise((resolve) => setTimeout(resolve, 6000))
+      expect(engines.events.filter(({ type }) => type === 'ended')).toEqual([])
+      run.cancel()
+      await expect(run.done).rejects.toMatchObject({ errorName: 'USER_CANCELED' })
+    }
+  })
+})
+
 describe('engines', { timeout: 120_000 }, () => {
   it('are made at first need, as many as cores, and the rest of the statements waits', async () => {
     await using engines = await openTestPool({ cores: 1 })

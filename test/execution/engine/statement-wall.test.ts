@@ -15,6 +15,7 @@ import { openTestPool, type TestPool } from '../../support/engines.ts'
 const vocabulary: EngineVocabulary = {
   functions: new Set(['count', 'sum', 'left', 'json_array', 'coalesce', 'unnest', 'mode', 'row_number', 'chr', 'trim']),
   tableFunctions: new Set(['range']),
+  scripted: new Set<string>(),
 }
 
 describe('the wall takes', () => {

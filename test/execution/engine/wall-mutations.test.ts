@@ -24,6 +24,7 @@ const pieces = (
 const vocabulary = {
   functions: new Set(['count', 'sum', 'left', 'coalesce', 'trim']),
   tableFunctions: new Set(['range']),
+  scripted: new Set<string>(),
 }
 /** Functions that syntax stands for. */
 const SYNTAX =
