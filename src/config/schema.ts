@@ -84,7 +84,10 @@ const timeouts = z.strictObject({
   workerForgetsMs: duration('A worker that hears no coordinator drops its tasks after', 10 * minute),
   engineBeatMs: duration('Between two beats of an engine', 250),
   engineDeadMs: duration('Silence after which an engine is killed', 2 * second),
-  prepareMs: duration('How much CPU an engine may take to prepare a statement, in ten times as long at most, before it is killed', 2500),
+  prepareMs: duration(
+    'How much CPU an engine may take to prepare a statement, in ten times as long at most, before it is killed',
+    2500,
+  ),
   interruptMs: duration('From interrupting a statement to killing its engine', 150),
   spareEngineMs: duration('From ready to the start of the spare engine', 5 * second),
 })
