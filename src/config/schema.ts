@@ -6,6 +6,7 @@ import {
   httpAddress,
   integerSetting,
   list,
+  listOf,
   namedTexts,
   oneOf,
   optionalOneOf,
@@ -196,6 +197,10 @@ export const configSchema = z.strictObject({
     ['own', 'same'],
   ),
   standby: flag('Follows the coordinator that writes the event log, and takes its place when it is gone'),
+  authentication: listOf(
+    'How clients are known; the first of these whose credential a request carries decides. Without one nobody is authenticated',
+    ['password', 'jwt', 'oauth2', 'certificate'],
+  ),
   insecure: flag('Allows a listener that is not loopback although nobody is authenticated'),
   publicHosts: list(
     'Host names under which this process may be called, besides loopback, addresses and the name it advertises; `*` for any, which lets web pages of others in',

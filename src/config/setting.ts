@@ -127,6 +127,14 @@ export function rangeList(doc: string, extras: Extras = {}) {
     .register(settings, { kind: 'list', doc, ...extras })
 }
 
+export function listOf<const T extends readonly [string, ...string[]]>(doc: string, values: T) {
+  return z
+    .array(z.enum(values))
+    .readonly()
+    .default([])
+    .register(settings, { kind: 'list', doc: `${doc}: ${values.join(', ')}` })
+}
+
 /** Whole bytes; as text also with a unit: `64kB`, `1MB`, `10GB` (of 1024). */
 export function bytes(doc: string, fallback: number) {
   const schema = z.int().min(1).default(fallback)

@@ -1,10 +1,6 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
-
-/** Somebody whose identity a coordinator has verified. */
-interface VerifiedPrincipal {
-  readonly user: string
-}
+import { principalSchema, type VerifiedPrincipal } from './authentication/principal.ts'
 
 interface RelayedClient {
   readonly scheme: 'http' | 'https'
@@ -51,7 +47,7 @@ const payloadSchema = z.object({
   epoch: z.number().int(),
   body: z.string(),
   address: z.string().optional(),
-  user: z.string().optional(),
+  principal: principalSchema.optional(),
   client: z.object({ scheme: z.enum(['http', 'https']), authority: z.string(), confidential: z.boolean() }).optional(),
 })
 type Payload = z.output<typeof payloadSchema>
@@ -80,7 +76,7 @@ export function sealRelay(
     body: call.bodyDigest,
     ...(claims.clientAddress === undefined ? {} : { address: claims.clientAddress }),
     ...(claims.client === undefined ? {} : { client: claims.client }),
-    ...(claims.principal === undefined ? {} : { user: claims.principal.user }),
+    ...(claims.principal === undefined ? {} : { principal: claims.principal }),
   }
   const text = Buffer.from(JSON.stringify(payload)).toString('base64url')
   return { credential: `${text}.${macOf(key, ['request', call.method, call.target, text])}`, nonce }
@@ -117,7 +113,7 @@ export function createRelayVerifier(key: Buffer, epoch: number, now: () => numbe
       if (rest.length > 0 || !isEqual(mac, macOf(key, ['request', method, target, text]))) return { kind: 'forged' }
       const payload = payloadSchema.safeParse(JSON.parse(Buffer.from(text, 'base64url').toString('utf8')))
       if (!payload.success) return { kind: 'forged' }
-      const { time, nonce, body, address, user, client } = payload.data
+      const { time, nonce, body, address, principal, client } = payload.data
       if (payload.data.epoch !== epoch) return { kind: 'epoch' }
       const at = Math.round(now())
       if (Math.abs(at - time) > RELAY_SKEW_MS)
@@ -129,7 +125,7 @@ export function createRelayVerifier(key: Buffer, epoch: number, now: () => numbe
         claims: {
           clientAddress: address,
           ...(client === undefined ? {} : { client }),
-          ...(user === undefined ? {} : { principal: { user } }),
+          ...(principal === undefined ? {} : { principal }),
         },
       }
     },

@@ -740,6 +740,13 @@ const acts: Record<SettingName, Act> = {
   standby: succession.act('true', async ({ second }) =>
     expect(await json(`${second.url}/v1/info`)).toMatchObject({ writer: false }),
   ),
+  authentication: strict.act('jwt', async ({ url }) => {
+    const statuses = ['/v1/info', '/v1/status', '/v1/query', '/v1/node', '/v1/events', '/v1/task'].map(
+      async (path) => (await raw(`${url}${path}`)).status,
+    )
+    expect(await Promise.all(statuses)).toEqual([200, 200, 401, 401, 401, 401])
+    expect((await post(url, 'SELECT 1')).status).toBe(401)
+  }),
   insecure: strict.act('true', async ({ url }) => {
     await json(`${url}/v1/info`)
     expect(() => loadConfig(['--host', '0.0.0.0'], {})).toThrow('--insecure')

@@ -1,4 +1,5 @@
 import type { LogEnd, StreamReader } from '../../events/event-log.ts'
+import type { QueryOwner } from '../../security/authorization.ts'
 import type { Clock } from '../../shared/clock.ts'
 import type { Failure } from '../../shared/engine-error.ts'
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
@@ -28,6 +29,8 @@ export interface StatementService {
   cancel(queryId: QueryId, failure: Failure, waitMs: number): Promise<Canceled>
   /** Ends a stage early; the query goes on with what it has. `unknown`: no such open query; `writes`: refused, it writes. */
   cancelStage(queryId: QueryId, stage: number): Promise<'done' | 'unknown' | 'writes'>
+  /** Whose a query is; at once of those in memory. Undefined: no such query. */
+  ownerOf(queryId: QueryId): QueryOwner | undefined | Promise<QueryOwner | undefined>
   /** Is there such a query, open or ended a while ago? Counts as a sign of life of its client. */
   heartbeat(queryId: QueryId): Promise<boolean>
 }
@@ -68,6 +71,12 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
     return isEnded(state) ? past(state, token, waitMs) : pollUnclaimed(state, token, waitMs)
   }
 
+  async function readOwner(queryId: QueryId): Promise<QueryOwner | undefined> {
+    if (!isQueryId(queryId)) return undefined
+    const { state } = await readQuery(log, queryId)
+    return state.kind === 'NONE' ? undefined : state.created.session
+  }
+
   /** Open in the log, yet not here: recovery comes to it, or another coordinator has it. */
   async function pollUnclaimed(query: LiveQuery, token: number, waitMs: number): Promise<StatementAnswer> {
     const until = clock.monotonicMs() + waitMs
@@ -99,6 +108,11 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
       if (intended.kind !== 'NONE' && intended.planned?.write) return 'writes'
       await execution.cancelStage(stage)
       return 'done'
+    },
+    ownerOf(queryId) {
+      const state = registry.get(queryId)?.aggregate.state
+      if (state && state.kind !== 'NONE') return state.created.session
+      return readOwner(queryId)
     },
     async heartbeat(queryId) {
       if (!isQueryId(queryId)) return false

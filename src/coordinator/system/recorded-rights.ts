@@ -5,11 +5,12 @@ import type { RefusalLog } from './refusal-log.ts'
 import type { SystemJournal } from './system-journal.ts'
 
 /** Tells of what is refused. `viewAll` is no attempt of anybody: lists ask what to leave out. */
-export function recordDenials(authorize: Authorize, refusals: RefusalLog): Authorize {
+export function recordDenials(authorize: Authorize, refusals: Pick<RefusalLog, 'accessDenied'>): Authorize {
   return (identity, permission) => {
     const allowed = authorize(identity, permission)
     if (allowed || permission.action === 'viewAll') return allowed
-    refusals.accessDenied({ ...identity, action: permission.action, object: objectOf(permission) })
+    const { user, remoteAddress } = identity
+    refusals.accessDenied({ user, remoteAddress, action: permission.action, object: objectOf(permission) })
     return allowed
   }
 }
@@ -36,7 +37,10 @@ function objectOf(permission: Exclude<Parameters<Authorize>[1], { action: 'viewA
   switch (permission.action) {
     case 'view':
     case 'kill':
-      return `query of ${permission.query.owner}`
+    case 'results':
+      return `query of ${permission.query.user}`
+    case 'impersonate':
+      return `user ${permission.user}`
     case 'viewNodes':
       return 'nodes'
     default:

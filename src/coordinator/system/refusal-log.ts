@@ -1,3 +1,4 @@
+import type { AuthenticationMethod } from '../../security/authentication/principal.ts'
 import type { Clock } from '../../shared/clock.ts'
 import type { SystemJournal } from './system-journal.ts'
 import type { QueryId } from '../../shared/ids.ts'
@@ -5,7 +6,7 @@ import type { QueryId } from '../../shared/ids.ts'
 export interface RefusedIdentity {
   /** As the request said; nobody vouches for it. */
   readonly user: string
-  readonly method: 'shared_secret' | 'password' | 'jwt' | 'certificate'
+  readonly method: 'shared_secret' | AuthenticationMethod
   readonly remoteAddress?: string | undefined
 }
 

@@ -7,7 +7,7 @@ import { readQuery } from '../../coordinator/query/read-query.ts'
 import { isTerminal, type TaskRecord } from '../../coordinator/query/state.ts'
 import type { StatementService } from '../../coordinator/query/statement-service.ts'
 import { forgetQuery, type ForgetOutcome } from '../../coordinator/system/forget-query.ts'
-import { recordDenials, recordKills, type Cancel } from '../../coordinator/system/recorded-rights.ts'
+import { recordKills, type Cancel } from '../../coordinator/system/recorded-rights.ts'
 import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
 import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
 import {
@@ -30,12 +30,10 @@ import { createNodeRoutes } from '../../protocol/node/node-routes.ts'
 import { boundReads } from '../../protocol/query/bound-reads.ts'
 import type { LiveQueries } from '../../protocol/query/live-queries.ts'
 import { createQueryRoutes } from '../../protocol/query/query-routes.ts'
-import { remoteAddressOf } from '../../protocol/edge/client-connection.ts'
-import { headerFamily, sessionFromHeaders } from '../../protocol/statement/session-headers.ts'
 import { isAuthorized } from '../../protocol/task/internal-request.ts'
 import { refuseInternal } from '../../protocol/task/refuse-internal.ts'
 import type { TaskResource } from '../../protocol/task/task-resource.ts'
-import { allowAll, type Authorize, type Identity } from '../../security/authorization.ts'
+import type { Authorize, Identity } from '../../security/authorization.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { failureOf } from '../../shared/engine-error.ts'
 import type { QueryId, NodeId } from '../../shared/ids.ts'
@@ -48,6 +46,7 @@ import { createUiRoutes } from '../../ui/ui-routes.ts'
 import type { HttpParts } from './coordinator-listener.ts'
 import type { DependencyHealth } from './dependency-health.ts'
 import { statusOf } from './server-status.ts'
+import type { AccessDoor } from './wire-access.ts'
 
 /** What the resources take of any coordinator: see `appBaseOf`. */
 export interface AppBase {
@@ -99,6 +98,7 @@ export interface WriterDuties {
 export interface CoordinatorAppParts {
   readonly base: AppBase
   readonly role: CoordinatorRole
+  readonly access: Pick<AccessDoor, 'actsAs' | 'authorize'>
 }
 
 /** Who asks, and what he may: of every resource alike. */
@@ -140,15 +140,11 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
   return { app, feed }
 }
 
-function askingOf({ base, role }: CoordinatorAppParts): Asking {
+function askingOf({ base, role, access }: CoordinatorAppParts): Asking {
   const onRefused = refuseInternal(role.refusals)
   return {
-    identify(request) {
-      const remoteAddress = remoteAddressOf(request)
-      const { user } = sessionFromHeaders(request, headerFamily(request.headers), 'UTC')
-      return { user, ...(remoteAddress === undefined ? {} : { remoteAddress }) }
-    },
-    authorize: recordDenials(allowAll, role.refusals),
+    identify: access.actsAs,
+    authorize: access.authorize,
     isInternal(request) {
       const internal = isAuthorized(request, base.bearer)
       if (!internal) onRefused(request)
@@ -243,12 +239,15 @@ function cancelOf({ writing, live }: CoordinatorRole, waitMs: number): Cancel {
   return recordKills(cancel, isOpen, writing.journal)
 }
 
-function eventRoutes({ base, role }: CoordinatorAppParts, { identify }: Asking): ReturnType<typeof createEventRoutes> {
+function eventRoutes(
+  { base, role }: CoordinatorAppParts,
+  { identify, authorize }: Asking,
+): ReturnType<typeof createEventRoutes> {
   const { feeds, feedsPerAddress, replays } = base.config.limits
   return createEventRoutes({
     log: role.history,
     identify,
-    authorize: allowAll,
+    authorize,
     maxReaders: feeds,
     maxReadersPerAddress: feedsPerAddress,
     maxReplays: replays,

@@ -1,5 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
+import { setCaller, type Caller } from '../../protocol/access/caller.ts'
 import { checkBrowser, type BrowserPolicy } from '../../protocol/edge/browser-policy.ts'
 import { answerError, HttpProblem } from '../../protocol/edge/problem.ts'
 import { type AcceptRelay } from '../../protocol/relay/relayed-request.ts'
@@ -8,6 +9,7 @@ import { requestTarget } from '../../protocol/edge/request-target.ts'
 import type { StatementRoutes } from '../../protocol/statement/statement-routes.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 import { observeRequest } from '../../protocol/edge/http-metrics.ts'
+import type { AccessDoor } from './wire-access.ts'
 
 export interface HttpParts {
   readonly policy: BrowserPolicy
@@ -15,6 +17,7 @@ export interface HttpParts {
   readonly statements: StatementRoutes
   /** Was the request passed on by another coordinator, which has looked at its browser? */
   readonly isRelayed: AcceptRelay
+  readonly access: Pick<AccessDoor, 'callerAt' | 'relayedCaller'>
   /** All other resources. */
   readonly rest: (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => void
   readonly meters: () => Meters
@@ -22,20 +25,33 @@ export interface HttpParts {
   readonly onError: (error: unknown) => void
 }
 
-/** Every request: the browser check, the statement routes, the rest; what is thrown becomes a problem. */
+/** Every request: the browser check, who sends it, the statement routes, the rest; what is thrown becomes a problem. */
 export function createCoordinatorListener(parts: HttpParts): RequestListener {
   return (request, response) => {
     const { path } = requestTarget(request)
     observeRequest(request, response, path, parts.meters)
     const fail = (error: unknown): void => answerError(request, response, error, parts.onError)
-    let relayed: boolean
-    try {
-      relayed = parts.isRelayed(request)
-    } catch (error) {
-      return fail(error)
+    const serve = (caller: Caller): void => {
+      setCaller(request, caller)
+      parts.statements(request, response, path).then((handled) => {
+        if (handled) return
+        parts.rest(request, response, (error) => fail(error ?? new HttpProblem(404, 'There is no such resource')))
+      }, fail)
     }
     try {
-      if (!relayed) checkBrowser(request, parts.policy)
+      if (parts.isRelayed(request)) return serve(parts.access.relayedCaller(request))
+      checkOrigin(request)
+      const caller = parts.access.callerAt(request, path)
+      if (caller instanceof Promise) caller.then(serve).catch(fail)
+      else serve(caller)
+    } catch (error) {
+      fail(error)
+    }
+  }
+
+  function checkOrigin(request: IncomingMessage): void {
+    try {
+      checkBrowser(request, parts.policy)
     } catch (error) {
       parts.meters().count('httpRefusals', { reason: 'origin' })
       const { origin } = request.headers
@@ -45,11 +61,7 @@ export function createCoordinatorListener(parts: HttpParts): RequestListener {
         object: `origin ${origin ?? '-'}, host ${requestTarget(request).authority ?? '-'}`,
         remoteAddress: remoteAddressOf(request),
       })
-      return fail(error)
+      throw error
     }
-    parts.statements(request, response, path).then((handled) => {
-      if (handled) return
-      parts.rest(request, response, (error) => fail(error ?? new HttpProblem(404, 'There is no such resource')))
-    }, fail)
   }
 }

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { awaitTurn, lookCaughtUp } from '../../coordinator/recovery/await-turn.ts'
 import { anotherWrites } from '../../coordinator/recovery/claim-epoch.ts'
 import {
@@ -13,13 +14,15 @@ import type { QueryRows } from '../../events/projection.ts'
 import { createProjectionWatch, type ProjectionWatch } from '../../events/projection-watch.ts'
 import { readLastEpochs } from '../../readmodels/audit/queries.ts'
 import { READ_MODELS } from '../../readmodels/projection.ts'
+import { loadClusterSecret } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
 import type { ChildLife } from '../child-life.ts'
 import { claimLog, type Won } from './claim-log.ts'
-import { createStartNeeds, type StartNeeds } from './start-needs.ts'
-import { wireStarting } from './starting-server.ts'
+import { createStartNeeds } from './start-needs.ts'
+import { wireStarting, type StartingServer } from './starting-server.ts'
+import { wireAccess } from './wire-access.ts'
 import { wireBase, type CoordinatorBase } from './wire-base.ts'
 import type { FollowingCoordinator } from './wire-follower.ts'
 import { wireWriter, type CoordinatorPhase, type Door } from './wire-writer.ts'
@@ -40,8 +43,11 @@ export async function startCoordinator(
   door: Door,
 ): Promise<CoordinatorPhase> {
   const needs = createStartNeeds(life.config.kafkaBrokers.length === 0)
-  const served = life.successor ? servedMeanwhile(life, needs, info, door) : door
-  const base = await wireBase(life, needs)
+  const { config } = life
+  const secret = loadClusterSecret(resolve(config.dataDir), config.sharedSecret)
+  const access = wireAccess({ config, secret })
+  const served = life.successor ? servedMeanwhile(wireStarting(life, needs, access, info), door) : door
+  const base = await wireBase(life, needs, access)
   door.tellRefused((reason) => base.telemetry.meters().count('httpRefusals', { reason }))
   const watching = await watchWriter(life, base)
   const { epochs, turn } = watching
@@ -101,8 +107,7 @@ export async function startCoordinator(
 }
 
 /** A restart is a pause for clients: until the parts are there, a server that has none of them answers. */
-function servedMeanwhile(life: ChildLife, needs: StartNeeds, info: () => Record<string, unknown>, door: Door): Door {
-  const starting = wireStarting(life, needs, info)
+function servedMeanwhile(starting: StartingServer, door: Door): Door {
   door.open(starting.listener)
   return {
     ...door,

@@ -1,6 +1,8 @@
 import { toldErrorText } from '../../telemetry/told-error.ts'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { resolve } from 'node:path'
+import { setCaller } from '../../protocol/access/caller.ts'
+import { createCheckResults, type CheckResults } from '../../protocol/access/results-guard.ts'
 import { browserPolicyOf, checkBrowser, type BrowserPolicy } from '../../protocol/edge/browser-policy.ts'
 import { answerError, HttpProblem } from '../../protocol/edge/problem.ts'
 import { requestTarget } from '../../protocol/edge/request-target.ts'
@@ -14,6 +16,7 @@ import { systemClock, type Clock } from '../../shared/clock.ts'
 import type { ChildLife } from '../child-life.ts'
 import { coordinatorRestarts } from './server-status.ts'
 import type { StartNeeds } from './start-needs.ts'
+import type { Access, AccessDoor } from './wire-access.ts'
 
 export interface StartingServerParts {
   readonly clock: Clock
@@ -24,6 +27,8 @@ export interface StartingServerParts {
   readonly uris: StatementUris
   readonly lastKnown: LastKnown
   readonly policy: BrowserPolicy
+  readonly access: Pick<AccessDoor, 'callerAt'>
+  readonly checkResults: CheckResults
   readonly waits: {
     readonly longPollMs: number
     readonly postLogWaitMs: number
@@ -81,13 +86,15 @@ export function createStartingServer(parts: StartingServerParts): StartingServer
   async function answer({ request, response, path }: Held): Promise<void> {
     refuseRelayed(request)
     checkBrowser(request, parts.policy)
+    setCaller(request, await parts.access.callerAt(request, path))
     if (path === '/v1/status' && isRead(request)) return sendJson(request, response, status())
     const statement = statementPath(path)
     if (statement && isRead(request)) {
       const page = parts.uris.verifyPage(statement)
       if (!page) throw new HttpProblem(404, 'Query not found')
       if (request.method === 'HEAD') return void response.writeHead(200, { 'cache-control': 'no-store' }).end()
-      const waiting = { uris: parts.uris, lastKnown: parts.lastKnown, now: clock.now }
+      const { uris, lastKnown, checkResults } = parts
+      const waiting = { uris, lastKnown, checkResults, now: clock.now }
       return tellWaiting(request, response, waiting, { ...page, base: baseUri(request) })
     }
     throw new HttpProblem(503, 'The coordinator starts, and the event log does not answer', { 'retry-after': '1' })
@@ -142,9 +149,15 @@ function sendJson(request: IncomingMessage, response: ServerResponse, body: unkn
 }
 
 /** Of a coordinator whose parts are not there yet. */
-export function wireStarting(life: ChildLife, needs: StartNeeds, info: () => Record<string, unknown>): StartingServer {
+export function wireStarting(
+  life: ChildLife,
+  needs: StartNeeds,
+  access: Access,
+  info: () => Record<string, unknown>,
+): StartingServer {
   const { config } = life
   const secret = loadClusterSecret(resolve(config.dataDir), config.sharedSecret)
+  const door = access.door({ authenticationFailed: () => {}, accessDenied: () => {} })
   return createStartingServer({
     clock: systemClock,
     needs,
@@ -153,6 +166,8 @@ export function wireStarting(life: ChildLife, needs: StartNeeds, info: () => Rec
     uris: createStatementUris(deriveKey(secret, 'statement-token')),
     lastKnown: lastKnownOf((text, values) => needs.read(text, values)),
     policy: browserPolicyOf(config),
+    access: door,
+    checkResults: createCheckResults(access.configured, door.actsAs, door.authorize),
     waits: config.timeouts,
     onError: (error) => process.stderr.write(`${toldErrorText(error)}\n`),
   })

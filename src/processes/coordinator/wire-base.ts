@@ -10,6 +10,7 @@ import { openPools } from './database-pools.ts'
 import { watchDependencies } from './dependency-health.ts'
 import type { StartNeeds } from './start-needs.ts'
 import { untilUsable, type Patience } from './until-usable.ts'
+import type { Access } from './wire-access.ts'
 import { wireEngine } from './wire-engine.ts'
 import { topicOf, wireEventLog } from './wire-event-log.ts'
 import { wireProjection } from './wire-projection.ts'
@@ -25,7 +26,7 @@ export type CoordinatorBase = Awaited<ReturnType<typeof wireBase>>
  * Everything that comes before the claim: catalogs, engine, event log (open), Postgres.
  * @throws ExitError 64 or 69 with one line when something it needs is wrong or missing
  */
-export async function wireBase(life: ChildLife, needs: StartNeeds) {
+export async function wireBase(life: ChildLife, needs: StartNeeds, access: Access) {
   const startedAt = clock.monotonicMs()
   const { config } = life
   const nodeId = parseNodeId(`coordinator-${process.pid}`)
@@ -73,6 +74,7 @@ export async function wireBase(life: ChildLife, needs: StartNeeds) {
     telemetry,
     dataDir,
     secret,
+    access,
     bearer: internalBearer(secret),
     ...wired,
     connection,

@@ -6,6 +6,7 @@ import type { Turn } from '../../coordinator/recovery/turn.ts'
 import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
 import type { ProjectionWatch } from '../../events/projection-watch.ts'
 import type { Announcement } from '../../execution/api/task.ts'
+import { createCheckResults } from '../../protocol/access/results-guard.ts'
 import { browserPolicyOf } from '../../protocol/edge/browser-policy.ts'
 import { noLiveQueries } from '../../protocol/query/live-queries.ts'
 import { refuseRelayed } from '../../protocol/relay/relayed-request.ts'
@@ -23,6 +24,7 @@ import { createCoordinatorListener } from './coordinator-listener.ts'
 import { observeFollower } from './coordinator-metrics.ts'
 import { pastCounters } from './restored-counters.ts'
 import { projected } from './take-over.ts'
+import type { AccessDoor } from './wire-access.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 import { createMembers } from './wire-workers.ts'
 import type { CoordinatorPhase } from './wire-writer.ts'
@@ -51,12 +53,14 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
   const ready = (): boolean => !draining
   const workers = createMembers(base, false)
   await workers.start()
-  const relay = relayOf(parts, () => own)
   const refusals = refusalsIn(telemetry.logger)
+  const access = base.access.door(refusals)
+  const relay = relayOf(parts, access, () => own)
   const { logId } = await log.tip()
   const appBase = appBaseOf(base, life, logId)
   const { app, feed } = createCoordinatorApp({
     base: appBase,
+    access,
     role: {
       history: log,
       place: () => ({ writer: false, epoch: epochs.place?.epoch ?? 0 }),
@@ -83,6 +87,7 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
     listener: createCoordinatorListener({
       policy: browserPolicyOf(config),
       statements: relay.routes,
+      access,
       isRelayed: refuseRelayed,
       rest: app,
       meters: appBase.meters,
@@ -122,7 +127,11 @@ function activeOf(workers: Membership): readonly Announcement[] {
 }
 
 /** @param own where this process itself writes, once it does */
-function relayOf({ base, epochs, turn }: FollowerParts, own: () => RelayWriter | undefined): WriterRelay {
+function relayOf(
+  { base, epochs, turn }: FollowerParts,
+  { actsAs, authorize }: AccessDoor,
+  own: () => RelayWriter | undefined,
+): WriterRelay {
   const { timeouts, limits } = base.config
   return createWriterRelay({
     clock,
@@ -131,6 +140,7 @@ function relayOf({ base, epochs, turn }: FollowerParts, own: () => RelayWriter |
     key: deriveKey(base.secret, 'relay'),
     uris: createStatementUris(deriveKey(base.secret, 'statement-token')),
     lastKnown: lastKnownOf(base.read),
+    checkResults: createCheckResults(base.access.configured, actsAs, authorize),
     memory: createStatementMemory({
       totalBytes: limits.openStatementBytes,
       userBytes: limits.addressStatementBytes,

@@ -3,6 +3,7 @@ import { insertsSecrets } from '../../coordinator/query/insert-secrets.ts'
 import type { RequestListener } from 'node:http'
 import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
+import { createCheckResults, createResultsGuard } from '../../protocol/access/results-guard.ts'
 import { baseUri } from '../../protocol/edge/base-uri.ts'
 import { browserPolicyOf } from '../../protocol/edge/browser-policy.ts'
 import type { LiveQueries } from '../../protocol/query/live-queries.ts'
@@ -24,6 +25,7 @@ import type { AppBase, CoordinatorRole } from './coordinator-app.ts'
 import { createCoordinatorListener } from './coordinator-listener.ts'
 import { createLazyApp, type LazyApp } from './lazy-app.ts'
 import type { QueryHistory } from './query-history.ts'
+import type { AccessDoor } from './wire-access.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 import type { WiredQueries } from './wire-queries.ts'
 import type { WiredWorkers } from './wire-workers.ts'
@@ -51,13 +53,15 @@ export interface WiredResources {
 
 export function wireResources(parts: ResourcesParts): WiredResources {
   const { base, appBase, epoch, auditing } = parts
-  const app = createLazyApp({ base: appBase, role: writerRole(parts) })
+  const access = base.access.door(auditing.refusals)
+  const app = createLazyApp({ base: appBase, role: writerRole(parts), access })
   const relay = createRelayVerifier(deriveKey(base.secret, 'relay'), epoch, steadyWall(clock))
   return {
     app,
     listener: createCoordinatorListener({
       policy: browserPolicyOf(base.config),
-      statements: statementsOf(parts),
+      statements: statementsOf(parts, access),
+      access,
       isRelayed: acceptRelayedBy(relay),
       rest: app.handle,
       meters: appBase.meters,
@@ -96,11 +100,12 @@ function writerRole(parts: ResourcesParts): CoordinatorRole {
   }
 }
 
-function statementsOf({ base, appBase, queries }: ResourcesParts): StatementRoutes {
+function statementsOf({ base, appBase, queries }: ResourcesParts, { actsAs, authorize }: AccessDoor): StatementRoutes {
   const { config, secret, read } = base
   const { timeouts, limits } = config
   const { service, memory, spans, groups, telemetry } = queries
   const metadata = createMetadataPort(base.catalogs)
+  const checkResults = createCheckResults(base.access.configured, actsAs, authorize)
   return createStatementRoutes({
     service,
     memory,
@@ -110,6 +115,9 @@ function statementsOf({ base, appBase, queries }: ResourcesParts): StatementRout
     clock,
     spans,
     lastKnown: lastKnownOf(read),
+    actsAs,
+    guard: createResultsGuard(base.access.configured, checkResults, service.ownerOf),
+    checkResults,
     groupOf: (session) => groups.groupOf(session),
     defaultTimeZone: 'UTC',
     limits: {
@@ -140,7 +148,7 @@ function tasksOf(
     forward,
     bearer,
     onRefused: refuseInternal(refusals),
-    openReads: isLoopback(config.host),
+    openReads: isLoopback(config.host) && !base.access.configured,
     baseUri: baseUri,
     maxBodyBytes: config.limits.taskBodyBytes,
     onError: appBase.onError,

@@ -98,7 +98,7 @@ export async function wireWorker(
       tasks: createTaskRoutes({
         tasks,
         bearer,
-        openReads: isLoopback(config.host),
+        openReads: isLoopback(config.host) && config.authentication.length === 0,
         url,
         maxBodyBytes: limits.taskBodyBytes,
         onError,

@@ -15,10 +15,11 @@ export function browserPolicyOf(config: {
   readonly publicHosts: readonly string[]
   readonly host: string
   readonly advertisedUrl?: string | undefined
+  readonly authentication: readonly string[]
 }): BrowserPolicy {
   const advertised = config.advertisedUrl === undefined ? [] : [new URL(config.advertisedUrl).hostname]
   const names = [...config.publicHosts, config.host, ...advertised].map(withoutDot)
-  return { authenticated: false, publicHosts: names }
+  return { authenticated: config.authentication.length > 0, publicHosts: names }
 }
 
 /** What the browser says of where a request comes from; a program says nothing. */

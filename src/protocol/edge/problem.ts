@@ -6,9 +6,9 @@ import { QuipuError } from '../../shared/quipu-error.ts'
 export class HttpProblem extends QuipuError {
   readonly retry = 'never'
   readonly status: number
-  readonly headers: Readonly<Record<string, string>>
+  readonly headers: Readonly<Record<string, string | string[]>>
 
-  constructor(status: number, message: string, headers: Readonly<Record<string, string>> = {}) {
+  constructor(status: number, message: string, headers: Readonly<Record<string, string | string[]>> = {}) {
     super(message)
     this.status = status
     this.headers = headers

@@ -59,7 +59,7 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
       const { after, ...filter } = parsed.data
       const identity = deps.identify(request)
       for (const user of filter.user ?? [])
-        if (!deps.authorize(identity, { action: 'view', query: { owner: user } }))
+        if (!deps.authorize(identity, { action: 'view', query: { user } }))
           throw new HttpProblem(403, `Access denied: user ${identity.user} cannot view queries of ${user}`)
       const tip = await answered(() => log.tip())
       // A browser that comes again repeats the address, and says in the header where it is by now.
@@ -108,8 +108,8 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
     for (const queryId of queries) {
       const first = await answered(() => firstEvent(log, queryId))
       if (!first) throw new HttpProblem(404, `Query ${queryId} not found`)
-      const owner = createdData.safeParse(first.data).data?.session.user
-      const mayView = owner !== undefined && deps.authorize(identity, { action: 'view', query: { owner } })
+      const owner = createdData.safeParse(first.data).data?.session
+      const mayView = owner !== undefined && deps.authorize(identity, { action: 'view', query: owner })
       if (!seesAll && !mayView)
         throw new HttpProblem(403, `Access denied: user ${identity.user} cannot view query ${queryId}`)
       places.push(first.position)
@@ -127,7 +127,7 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
   }
 }
 
-const createdData = z.object({ session: z.object({ user: z.string() }) })
+const createdData = z.object({ session: z.object({ user: z.string(), originalUser: z.string().optional() }) })
 
 async function firstEvent(log: StreamReader, queryId: QueryId): Promise<Recorded | undefined> {
   for await (const first of log.readStream(queryId)) return first

@@ -79,8 +79,8 @@ export function createFeedFilter(
     if (!users && !states && seesAll) return true
     const { owner, state: now } = await tracker.after(event)
     if (!wantedType || (states && !(now && states.has(now)))) return false
-    if (users && !(owner !== undefined && users.has(owner))) return false
-    return seesAll || (owner !== undefined && authorize(identity, { action: 'view', query: { owner } }))
+    if (users && !(owner !== undefined && users.has(owner.user))) return false
+    return seesAll || (owner !== undefined && authorize(identity, { action: 'view', query: owner }))
   }
 }
 

@@ -4,10 +4,11 @@ import { evolve } from '../../coordinator/query/evolve.ts'
 import { queryOfStream } from '../../shared/ids.ts'
 import { initialQueryState, isTerminal, type QueryState, type QueryStateKind } from '../../coordinator/query/state.ts'
 import type { Recorded, StreamReader } from '../../events/event-log.ts'
+import type { QueryOwner } from '../../security/authorization.ts'
 
 /** What a reader of the feed may ask about a query; absent where the log does not tell (forgotten data). */
 interface QueryFacts {
-  readonly owner: string | undefined
+  readonly owner: QueryOwner | undefined
   /** After the event; undefined also where states are not followed. */
   readonly state: QueryStateKind | undefined
 }
@@ -23,7 +24,7 @@ export interface QueryTracker {
 
 interface Entry {
   sequence: number
-  owner: string | undefined
+  owner: QueryOwner | undefined
   kind: QueryStateKind
   /** Dropped at the end: nothing changes it any more. */
   state: QueryState | undefined
@@ -43,7 +44,7 @@ export function createQueryTracker(
     entry.sequence = recorded.sequence
     const event = entry.state && (follow.states || recorded.sequence === 1) ? decoded(recorded) : undefined
     if (!entry.state || !event) return
-    if (event.type === 'QueryCreated') entry.owner = event.data.session.user
+    if (event.type === 'QueryCreated') entry.owner = ownerOf(event.data.session)
     if (!follow.states) return
     const state = evolve(queryOfStream(recorded.stream), entry.state, slim(event))
     entry.kind = state.kind
@@ -78,6 +79,11 @@ export function createQueryTracker(
       return { owner: entry.owner, state: follow.states && entry.kind !== 'NONE' ? entry.kind : undefined }
     },
   }
+}
+
+/** Alone: a session may be long. */
+function ownerOf({ user, originalUser }: QueryOwner): QueryOwner {
+  return { user, originalUser }
 }
 
 /** An event whose data does not fit its schema changes no state here; the projection makes a dead letter of it. */

@@ -83,8 +83,7 @@ export function createQueryFinder(deps: FindQueryDeps): QueryFinder {
         throw new HttpProblem(503, 'Whether there is such a query cannot be said now', { 'retry-after': '1' })
     }
     if (!found) throw new HttpProblem(404, 'Query not found')
-    const owner = found.query.created.session.user
-    if (!deps.authorize(identity, { action: 'view', query: { owner } }))
+    if (!deps.authorize(identity, { action: 'view', query: found.query.created.session }))
       throw new HttpProblem(403, `Access denied: user ${identity.user} cannot view query ${queryId}`)
     return found
   }

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
-import type { RelayVerifier } from '../../security/relay-credential.ts'
+import type { RelayClaims, RelayVerifier } from '../../security/relay-credential.ts'
 import { vouchConnection } from '../edge/client-connection.ts'
+import type { VerifiedPrincipal } from '../../security/authentication/principal.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { expectBody } from '../edge/request-body.ts'
 import { requestTarget } from '../edge/request-target.ts'
@@ -21,7 +22,7 @@ export const relayHeaders = {
  */
 export type AcceptRelay = (request: IncomingMessage) => boolean
 
-const accepted = new WeakSet<IncomingMessage>()
+const accepted = new WeakMap<IncomingMessage, RelayClaims>()
 
 /** Of the coordinator that writes the log. */
 export function acceptRelayedBy(verifier: RelayVerifier): AcceptRelay {
@@ -34,7 +35,7 @@ export function acceptRelayedBy(verifier: RelayVerifier): AcceptRelay {
     switch (verdict.kind) {
       case 'accepted':
         expectBody(request, verdict.bodyDigest)
-        accepted.add(request)
+        accepted.set(request, verdict.claims)
         vouchConnection(request, { ...verdict.claims.client, address: verdict.claims.clientAddress })
         return true
       case 'epoch':
@@ -60,4 +61,9 @@ export const refuseRelayed: AcceptRelay = (request) => {
     [relayHeaders.notWriter]: 'true',
     'retry-after': '1',
   })
+}
+
+/** Whom the coordinator that passed the request on has verified. */
+export function relayedPrincipal(request: IncomingMessage): VerifiedPrincipal | undefined {
+  return accepted.get(request)?.principal
 }

@@ -1,6 +1,8 @@
 import { Agent, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { StatementMemory } from '../../coordinator/dispatch/statement-memory.ts'
 import type { Clock } from '../../shared/clock.ts'
+import { callerOf } from '../access/caller.ts'
+import type { CheckResults } from '../access/results-guard.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { readHeldBody } from '../edge/held-body.ts'
 import { requestTarget } from '../edge/request-target.ts'
@@ -29,6 +31,7 @@ export interface WriterRelayDeps {
   readonly uris: StatementUris
   /** Of queries whose writer does not answer. */
   readonly lastKnown: LastKnown
+  readonly checkResults: CheckResults
   /** Bodies count from before they are read until they are answered. */
   readonly memory: Pick<StatementMemory, 'hold'>
   readonly limits: {
@@ -114,6 +117,7 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
     const target = requestTarget(request)
     const { address: clientAddress, scheme, authority, confidential } = clientConnection(request)
     const address = clientAddress ?? ''
+    const caller = callerOf(request)
     const body = await readHeldBody(request, {
       maxBytes: target.path.startsWith('/v1/task') ? limits.taskBodyBytes : limits.statementBytes,
       memory: deps.memory,
@@ -128,7 +132,11 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
       target,
       rawHeaders: request.rawHeaders,
       body: body.take(),
-      claims: { clientAddress, client: { scheme, authority, confidential } },
+      claims: {
+        clientAddress,
+        client: { scheme, authority, confidential },
+        principal: caller.kind === 'principal' ? caller.principal : undefined,
+      },
     }
     const answer = await ask(sent, waitMs, gone.signal).finally(() => body.release())
     response.off('close', onClose)
@@ -143,7 +151,7 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
     if (await relay(request, response, limits.longPollMs + POLL_GRACE_MS)) return
     if (request.method === 'HEAD') return void response.writeHead(200, { 'cache-control': 'no-store' }).end()
     // The query is known by its mac; what it does now is told once somebody writes the log again.
-    const waiting = { uris: deps.uris, lastKnown: deps.lastKnown, now: clock.now }
+    const waiting = { uris: deps.uris, lastKnown: deps.lastKnown, now: clock.now, checkResults: deps.checkResults }
     await tellWaiting(request, response, waiting, { ...page, base: baseUri(request) })
   }
 

@@ -4,6 +4,8 @@ import type { StatementAnswer, StatementService } from '../../coordinator/query/
 import type { KnownQuery } from '../../coordinator/query/state.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { unreachable } from '../../shared/unreachable.ts'
+import type { QueryId } from '../../shared/ids.ts'
+import type { CheckResults } from '../access/results-guard.ts'
 import { acceptsJson } from '../edge/accepts-json.ts'
 import { baseUri } from '../edge/base-uri.ts'
 import { HttpProblem } from '../edge/problem.ts'
@@ -24,6 +26,7 @@ export interface PollStatementDeps {
   readonly limits: { readonly longPollMs: number }
   /** Of queries of which the log says nothing now. */
   readonly lastKnown: LastKnown
+  readonly checkResults: CheckResults
   /** Is `X-Forwarded-*` to be believed? */
   readonly onDelivered?: (query: KnownQuery, rows: number) => void
   /** How a client's look at its result ended. */
@@ -35,12 +38,16 @@ interface Asked extends ResultPageAddress {
   readonly startedAt: number
 }
 
-/** `GET /v1/statement/{queryId}/{token}`: waits a while for the page, and tells it, or how far the query is. */
+/**
+ * `GET /v1/statement/{queryId}/{token}`: waits a while for the page, and tells it, or how far the query is.
+ * @param guard throws HttpProblem for who may not have the results
+ */
 export function createPollStatement(
   deps: PollStatementDeps,
+  guard: (request: IncomingMessage, queryId: QueryId) => void | Promise<void>,
 ): (request: IncomingMessage, response: ServerResponse, path: StatementPath) => Promise<void> {
   const settled = createSettledAnswers()
-  const waiting = { uris: deps.uris, lastKnown: deps.lastKnown, now: deps.clock.now }
+  const waiting = { uris: deps.uris, lastKnown: deps.lastKnown, now: deps.clock.now, checkResults: deps.checkResults }
 
   function tell(
     request: IncomingMessage,
@@ -71,6 +78,8 @@ export function createPollStatement(
     acceptsJson(request)
     const asked = deps.uris.verifyPage(path)
     if (!asked) throw new HttpProblem(404, 'Query not found')
+    const guarded = guard(request, asked.queryId)
+    if (guarded) await guarded
     const answer = await deps.service
       .poll(asked.queryId, asked.token, deps.limits.longPollMs)
       .catch((error: unknown) => {

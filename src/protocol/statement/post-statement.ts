@@ -8,6 +8,7 @@ import { Fenced, LogUnavailable } from '../../events/event-log.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { loopTurn } from '../../shared/loop-turn.ts'
+import type { ActsAs } from '../access/acts-as.ts'
 import { acceptsJson } from '../edge/accepts-json.ts'
 import { baseUri } from '../edge/base-uri.ts'
 import { HttpProblem } from '../edge/problem.ts'
@@ -31,6 +32,7 @@ export interface PostStatementDeps {
   readonly clock: Pick<Clock, 'now'>
   readonly spans: Pick<StatementSpans, 'post'>
   readonly groupOf: (session: QuerySession) => string
+  readonly actsAs: ActsAs
   readonly defaultTimeZone: string
   readonly limits: { readonly statementBytes: number }
   /** Is `X-Forwarded-*` to be believed? */
@@ -97,7 +99,7 @@ export function createPostStatement(
     const trace = deps.spans.post(request, response)
     acceptsJson(request)
     const family = headerFamily(request.headers)
-    const session = sessionFromHeaders(request, family, deps.defaultTimeZone)
+    const session = sessionFromHeaders(request, family, deps.actsAs(request), deps.defaultTimeZone)
     checkPrepared(session, family)
     const resourceGroup = deps.groupOf(session)
     const execution = await submit(request, { family, session, resourceGroup, trace }).catch((error: unknown) => {

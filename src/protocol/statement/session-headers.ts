@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { headerFamilies, type QuerySession } from '../../coordinator/query/events.ts'
+import type { Identity } from '../../security/authorization.ts'
 import { isStorableName, nameBytes } from '../../shared/stored-name.ts'
 import { headerText } from '../edge/header-text.ts'
 import { HttpProblem } from '../edge/problem.ts'
@@ -44,6 +45,33 @@ function limited(text: string, what: string, maxBytes: number = nameBytes.other)
   return text
 }
 
+/** A header as it is: what it holds is limited where it is taken apart. */
+function wholeHeader({ headers }: IncomingMessage, name: string): string | undefined {
+  const value = headers[name]
+  // Node has cut off the spaces around it; to `trim`, a byte of a letter in UTF-8 may look like another kind of space.
+  const text = Array.isArray(value) ? value.join(',') : value
+  return text ? decodeLatin1(text) : undefined
+}
+
+/** Users that a request names; nobody vouches for them. */
+export interface ClaimedUsers {
+  readonly user: string | undefined
+  readonly originalUser: string | undefined
+}
+
+/** @throws HttpProblem 400 for headers of two families, or a name that is too long */
+export function claimedUsers(request: IncomingMessage): ClaimedUsers {
+  const family = headerFamily(request.headers)
+  const get = (suffix: string): string | undefined => {
+    const text = wholeHeader(request, PREFIXES[family] + suffix)
+    return text === undefined ? undefined : limited(text, `X-${family}-${titled(suffix)}`, nameBytes.user)
+  }
+  return { user: get('user'), originalUser: get('original-user') }
+}
+
+/** As whom a statement runs. */
+export type SessionIdentity = Pick<Identity, 'user' | 'principal' | 'originalUser' | 'groups'>
+
 /**
  * The session of a POST, from the headers of its family.
  * @throws HttpProblem 400 for a header of another form, or a name that is longer than `nameBytes`
@@ -51,20 +79,14 @@ function limited(text: string, what: string, maxBytes: number = nameBytes.other)
 export function sessionFromHeaders(
   request: IncomingMessage,
   family: HeaderFamily,
+  { user, groups, principal, originalUser }: SessionIdentity,
   defaultTimeZone: string,
 ): QuerySession {
   const prefix = PREFIXES[family]
-  const { headers } = request
-  /** A header as it is: what it holds is limited where it is taken apart. */
-  const whole = (suffix: string): string | undefined => {
-    const value = headers[prefix + suffix]
-    // Node has cut off the spaces around it; to `trim`, a byte of a letter in UTF-8 may look like another kind of space.
-    const text = Array.isArray(value) ? value.join(',') : value
-    return text ? decodeLatin1(text) : undefined
-  }
-  const get = (suffix: string, maxBytes?: number): string | undefined => {
+  const whole = (suffix: string): string | undefined => wholeHeader(request, prefix + suffix)
+  const get = (suffix: string): string | undefined => {
     const text = whole(suffix)
-    return text === undefined ? undefined : limited(text, `X-${family}-${titled(suffix)}`, maxBytes)
+    return text === undefined ? undefined : limited(text, `X-${family}-${titled(suffix)}`)
   }
   const catalog = get('catalog')?.toLowerCase()
   const schema = get('schema')?.toLowerCase()
@@ -72,12 +94,10 @@ export function sessionFromHeaders(
   const transactionId = get('transaction-id')
   if (transactionId !== undefined && transactionId.toUpperCase() !== 'NONE' && !UUID.test(transactionId))
     throw new HttpProblem(400, `Invalid UUID string: ${transactionId}`)
-  const principal = basicUser(headers.authorization)
-  if (principal !== undefined) limited(principal, 'The user name', nameBytes.user)
-  const userAgent = headers['user-agent']
+  const userAgent = request.headers['user-agent']
   const optional = {
     principal,
-    originalUser: get('original-user', nameBytes.user),
+    originalUser,
     source: get('source'),
     catalog,
     schema,
@@ -89,8 +109,8 @@ export function sessionFromHeaders(
     transactionId: transactionId?.toUpperCase() === 'NONE' ? 'NONE' : transactionId,
   }
   return {
-    user: get('user', nameBytes.user) ?? principal ?? 'anonymous',
-    groups: [],
+    user,
+    groups: [...groups],
     roles: pairs(whole('role'), `X-${family}-Role`),
     timeZone: get('time-zone') ?? defaultTimeZone,
     properties: pairs(whole('session'), `X-${family}-Session`),
@@ -178,14 +198,17 @@ function resourceEstimates(text: string | undefined, family: HeaderFamily): Reco
   return found
 }
 
-/** User of Basic authentication without TLS: a name alone. */
-function basicUser(authorization: string | undefined): string | undefined {
-  const match = /^Basic ([A-Za-z0-9+/=]+)$/.exec(authorization ?? '')
+/**
+ * User of Basic authentication where nobody is authenticated: a name alone.
+ * @throws HttpProblem 401 when a password comes with it; 400 for a name that is too long
+ */
+export function basicUser({ headers }: IncomingMessage): string | undefined {
+  const match = /^Basic ([A-Za-z0-9+/=]+)$/.exec(headers.authorization ?? '')
   if (!match) return undefined
   const [user, ...password] = Buffer.from(match[1]!, 'base64').toString('utf8').split(':')
   if (password.join(':') !== '')
     throw new HttpProblem(401, 'Password not allowed for insecure authentication', {
       'www-authenticate': 'Basic realm="Quipu"',
     })
-  return user || undefined
+  return user ? limited(user, 'The user name', nameBytes.user) : undefined
 }

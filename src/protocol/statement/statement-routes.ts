@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { StatementService } from '../../coordinator/query/statement-service.ts'
+import type { QueryId } from '../../shared/ids.ts'
 import { failureOf } from '../../shared/engine-error.ts'
 import { endpoint, findEndpoint, type Endpoint, type Handler } from '../edge/endpoint.ts'
 import { HttpProblem } from '../edge/problem.ts'
@@ -10,6 +11,8 @@ import { createPostStatement, type PostStatementDeps } from './post-statement.ts
 
 export interface StatementRouteDeps extends PostStatementDeps, PollStatementDeps {
   readonly service: StatementService
+  /** Who asks for a query's results, or ends it, must be somebody who may. */
+  readonly guard: (request: IncomingMessage, queryId: QueryId) => void | Promise<void>
   readonly spans: PostStatementDeps['spans'] & PollStatementDeps['spans']
   readonly limits: PostStatementDeps['limits'] &
     PollStatementDeps['limits'] & {
@@ -39,18 +42,30 @@ export function createStatementRoutes(deps: StatementRouteDeps): StatementRoutes
 export function statementEndpoints(deps: StatementRouteDeps): readonly Endpoint[] {
   const { service, uris, limits } = deps
 
+  /** 503 while the log, which knows whose the query is, does not answer. */
+  async function guard(request: IncomingMessage, queryId: QueryId): Promise<void> {
+    try {
+      await deps.guard(request, queryId)
+    } catch (error) {
+      if (!isPassing(error)) throw error
+      throw new HttpProblem(503, 'Whose this query is cannot be said now', { 'retry-after': '1' })
+    }
+  }
+
   /** A heartbeat of clients that are busy with the rows they have. */
-  async function heartbeat(_request: IncomingMessage, response: ServerResponse, path: StatementPath): Promise<void> {
+  async function heartbeat(request: IncomingMessage, response: ServerResponse, path: StatementPath): Promise<void> {
     const page = uris.verifyPage(path)
+    if (page) await guard(request, page.queryId)
     const known =
       page !== undefined &&
       (await service.heartbeat(page.queryId).catch((error: unknown) => isPassing(error) || Promise.reject(error)))
     response.writeHead(known ? 200 : 404, NO_BODY).end()
   }
 
-  async function cancel(_request: IncomingMessage, response: ServerResponse, path: StatementPath): Promise<void> {
+  async function cancel(request: IncomingMessage, response: ServerResponse, path: StatementPath): Promise<void> {
     const page = uris.verifyPage(path)
     if (!page) throw new HttpProblem(404, 'Query not found')
+    await guard(request, page.queryId)
     const failure = failureOf('USER_CANCELED', 'Query was canceled')
     const outcome = await service
       .cancel(page.queryId, failure, limits.deleteValidityWaitMs)
@@ -61,9 +76,10 @@ export function statementEndpoints(deps: StatementRouteDeps): readonly Endpoint[
     response.writeHead(204, NO_BODY).end()
   }
 
-  async function cancelStage(_request: IncomingMessage, response: ServerResponse, path: StagePath): Promise<void> {
+  async function cancelStage(request: IncomingMessage, response: ServerResponse, path: StagePath): Promise<void> {
     const found = uris.verifyStage(path)
     if (!found) throw new HttpProblem(404, 'Query not found')
+    await guard(request, found.queryId)
     const canceled = await service.cancelStage(found.queryId, found.stage)
     if (canceled === 'unknown') throw new HttpProblem(404, 'Query not found')
     if (canceled === 'writes') throw new HttpProblem(409, 'A query that writes has no partial result')
@@ -81,7 +97,7 @@ export function statementEndpoints(deps: StatementRouteDeps): readonly Endpoint[
       '/v1/statement/{queryId}/{token}',
       statementPath,
       {
-        GET: createPollStatement(deps),
+        GET: createPollStatement(deps, guard),
         HEAD: heartbeat,
         DELETE: cancel,
         OPTIONS: options('GET, HEAD, DELETE, OPTIONS'),

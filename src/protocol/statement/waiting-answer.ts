@@ -5,6 +5,7 @@ import type { QueryRows } from '../../events/projection.ts'
 import { foldQueryStream } from '../../readmodels/queries/projection.ts'
 import { readStreams } from '../../readmodels/query-events/queries.ts'
 import type { QueryId } from '../../shared/ids.ts'
+import type { CheckResults } from '../access/results-guard.ts'
 import { answerText, emptyStats } from './query-results.ts'
 import type { ResultPageAddress, StatementUris } from './next-uri.ts'
 import { sendAnswer } from './send-answer.ts'
@@ -36,6 +37,7 @@ export interface WaitingParts {
   readonly uris: StatementUris
   readonly lastKnown: LastKnown
   readonly now: () => number
+  readonly checkResults: CheckResults
 }
 
 /** What a client asked for. */
@@ -51,10 +53,11 @@ export interface AskedPage extends ResultPageAddress {
 export async function tellWaiting(
   request: IncomingMessage,
   response: ServerResponse,
-  { uris, lastKnown, now }: WaitingParts,
+  { uris, lastKnown, now, checkResults }: WaitingParts,
   asked: AskedPage,
 ): Promise<void> {
   const query = await lastKnown(asked.queryId)
+  if (query) checkResults(request, asked.queryId, query.created.session)
   if (response.destroyed) return
   if (!query) return sendAnswer(request, response, [JSON.stringify(nothingKnown(uris, asked))], {})
   const failure = query.kind === 'FAILED' ? query.failure : undefined

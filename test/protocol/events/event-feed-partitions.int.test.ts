@@ -18,7 +18,7 @@ describe.runIf(await kafkaIsAvailable())('the feed of a log with several log par
     }))
     await appendLives(log, lives)
     const count = lives.reduce((sum, { events }) => sum + events.length, 1)
-    const routes = createEventRoutes({ log, identify: () => ({ user: 'root' }), authorize: allowAll })
+    const routes = createEventRoutes({ log, identify: () => ({ user: 'root', groups: [] }), authorize: allowAll })
     const app = await serve(routes.router)
     try {
       const url = `${app.base}/v1/events`

@@ -8,7 +8,8 @@ import type { EventLog, Recorded, Subscription } from '../../../src/events/event
 import { createPostgresEventLog } from '../../../src/events/postgres/postgres-event-log.ts'
 import { createEventRoutes, type EventRoutes, type EventRoutesDeps } from '../../../src/protocol/events/event-routes.ts'
 import { cloudEvent } from '../../../src/protocol/info/wire-schemas.ts'
-import { allowAll, ownersAndAdministrators } from '../../../src/security/authorization.ts'
+import { allowAll } from '../../../src/security/authorization.ts'
+import { administratorsToo } from '../../support/access.ts'
 import { openFeed, type FeedClient } from '../../support/feed-client.ts'
 import { serve, type HttpApp } from '../../support/http-app.ts'
 import { startPostgres } from '../../support/postgres.ts'
@@ -36,7 +37,7 @@ afterEach(async () => {
 async function start(over: Partial<EventRoutesDeps> = {}): Promise<string> {
   routes = createEventRoutes({
     log: bed.log,
-    identify: (asker) => ({ user: asker.get('x-trino-user') ?? 'anonymous' }),
+    identify: (asker) => ({ user: asker.get('x-trino-user') ?? 'anonymous', groups: [] }),
     authorize: allowAll,
     ...over,
   })
@@ -245,7 +246,7 @@ describe('readers at once', () => {
     const url = await start({
       maxReaders: 3,
       maxReadersPerAddress: 2,
-      identify: (asker) => ({ user: 'anonymous', remoteAddress: asker.get('x-address') ?? '' }),
+      identify: (asker) => ({ user: 'anonymous', groups: [], remoteAddress: asker.get('x-address') ?? '' }),
     })
     const from = (address: string) => ({ 'x-address': address })
     const status = async (address: string) => (await fetch(url, { headers: from(address) })).status
@@ -296,7 +297,7 @@ describe('readers at once', () => {
 })
 
 describe('rights', () => {
-  const administrators = ownersAndAdministrators(new Set(['root']))
+  const administrators = administratorsToo(new Set(['root']))
 
   it('are those of queries: own events, to administrators all', async () => {
     await writeLives()

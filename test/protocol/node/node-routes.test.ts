@@ -24,7 +24,7 @@ beforeAll(async () => {
     createNodeRoutes({
       membership,
       isInternal: (request) => request.get('authorization') === 'Bearer key',
-      identify: () => ({ user: 'alice' }),
+      identify: () => ({ user: 'alice', groups: [] }),
       authorize: allowAll,
       epoch: () => 7,
     }),

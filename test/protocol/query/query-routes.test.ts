@@ -6,7 +6,8 @@ import type { ProjectionRunner } from '../../../src/events/projection-runner.ts'
 import type { LiveQueryView } from '../../../src/protocol/query/live-queries.ts'
 import { createQueryRoutes, type QueryRoutesDeps } from '../../../src/protocol/query/query-routes.ts'
 import { queryInfoSchema, queryListItemSchema, taskInfoSchema } from '../../../src/protocol/info/wire-schemas.ts'
-import { allowAll, ownersAndAdministrators } from '../../../src/security/authorization.ts'
+import { allowAll } from '../../../src/security/authorization.ts'
+import { administratorsToo } from '../../support/access.ts'
 import { systemClock } from '../../../src/shared/clock.ts'
 import { serve, type HttpApp } from '../../support/http-app.ts'
 import { queryLife, taskStats, testQueryId, toLogEvents } from '../../support/query-life.ts'
@@ -32,7 +33,7 @@ async function start(over: Partial<QueryRoutesDeps> = {}): Promise<void> {
         canceled.push({ queryId, by: by.user })
         return live.has(queryId) ? 'done' : 'unknown'
       },
-      identify: (request) => ({ user: request.get('x-trino-user') ?? 'anonymous' }),
+      identify: (request) => ({ user: request.get('x-trino-user') ?? 'anonymous', groups: [] }),
       authorize: allowAll,
       baseUri: () => 'http://here:8080',
       clock: systemClock,
@@ -522,7 +523,7 @@ describe('rights', () => {
   afterEach(close)
 
   it('let owners and administrators see and kill, and lists show one\u2019s own', async () => {
-    await start({ authorize: ownersAndAdministrators(new Set(['root'])) })
+    await start({ authorize: administratorsToo(new Set(['root'])) })
     const queryId = await storedNow(70)
     holdLive(testQueryId(71), { user: 'bob', end: 'open', startMillis: Date.now() })
     await runner.barrier(60_000)

@@ -40,6 +40,7 @@ beforeEach(async () => {
     key: KEY,
     uris: createStatementUris(KEY),
     lastKnown: async () => undefined,
+    checkResults: () => {},
     memory,
     limits: {
       statementBytes: 50_000,

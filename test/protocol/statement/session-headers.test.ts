@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import type { QuerySession } from '../../../src/coordinator/query/events.ts'
 import { sessionFromHeaders } from '../../../src/protocol/statement/session-headers.ts'
+import { openAccess } from '../../support/access.ts'
 
 /** As Node gives them: bytes as Latin-1. */
 function session(headers: Readonly<Record<string, string>>): QuerySession {
@@ -9,7 +10,7 @@ function session(headers: Readonly<Record<string, string>>): QuerySession {
     Object.entries(headers).map(([name, value]) => [name.toLowerCase(), Buffer.from(value).toString('latin1')]),
   )
   const request = { headers: sent, socket: { remoteAddress: '127.0.0.1' } } as unknown as IncomingMessage
-  return sessionFromHeaders(request, 'Trino', 'UTC')
+  return sessionFromHeaders(request, 'Trino', openAccess.actsAs(request), 'UTC')
 }
 
 const basic = (user: string): string => `Basic ${Buffer.from(`${user}:`).toString('base64')}`

@@ -17,6 +17,7 @@ import { parseStatement } from '../../../src/sql/syntax/parser.ts'
 import { createStatementRoutes, type StatementRouteDeps } from '../../../src/protocol/statement/statement-routes.ts'
 import { EngineError } from '../../../src/shared/engine-error.ts'
 import { event, QUERY_ID } from '../../support/query-events.ts'
+import { openAccess } from '../../support/access.ts'
 import { raw } from '../../support/statement-client.ts'
 
 const uris = createStatementUris(Buffer.alloc(32, 'k'))
@@ -89,6 +90,7 @@ beforeEach(async () => {
       post: () => ({ traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', sampled: true }),
       polled: (_request, _response, { token, rows }) => told.push({ token, rows }),
     } as StatementRouteDeps['spans'],
+    ...openAccess,
     groupOf: ({ user }) => `group of ${user}`,
     defaultTimeZone: 'UTC',
     limits: { statementBytes: 1000, longPollMs: 20, deleteValidityWaitMs: 30 },

@@ -1,3 +1,4 @@
+import { ANYBODY } from '../../../src/protocol/access/caller.ts'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
@@ -54,6 +55,7 @@ describe('a coordinator that follows while nobody writes', () => {
       key: Buffer.alloc(32, 'k'),
       uris,
       lastKnown,
+      checkResults: () => {},
       memory: createStatementMemory({ totalBytes: 10_000, userBytes: 10_000, addressBytes: 10_000 }),
       limits: { ...waits, statementBytes: 1000, taskBodyBytes: 1000 },
     })
@@ -111,7 +113,9 @@ describe('a coordinator that starts in the place of another', () => {
       restarts: () => 3,
       uris,
       lastKnown: async () => after(...published),
+      checkResults: () => {},
       policy: { authenticated: false, publicHosts: [] },
+      access: { callerAt: () => ANYBODY },
       waits,
       onError: (error) => {
         throw error

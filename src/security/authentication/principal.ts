@@ -1,0 +1,18 @@
+import { z } from 'zod'
+
+/** The ways of being known that may be configured. */
+const authenticationMethods = ['password', 'jwt', 'oauth2', 'certificate'] as const
+export type AuthenticationMethod = (typeof authenticationMethods)[number]
+
+export const principalSchema = z.object({
+  name: z
+    .string()
+    .min(1)
+    .describe('As whoever vouches for it writes it: the name in the password file, `sub` of a token'),
+  user: z.string().min(1).describe('The user that the name is here, by the user mapping; the name itself without one'),
+  groups: z.array(z.string()).readonly(),
+  method: z.enum(authenticationMethods),
+})
+
+/** Somebody who was verified. */
+export type VerifiedPrincipal = Readonly<z.output<typeof principalSchema>>

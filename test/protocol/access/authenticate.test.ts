@@ -1,0 +1,235 @@
+import type { IncomingMessage } from 'node:http'
+import fc from 'fast-check'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { createActsAs } from '../../../src/protocol/access/acts-as.ts'
+import { callerAt, createAuthenticate } from '../../../src/protocol/access/authenticate.ts'
+import { ANYBODY, NOBODY, setCaller } from '../../../src/protocol/access/caller.ts'
+import { HttpProblem } from '../../../src/protocol/edge/problem.ts'
+import type { Authenticator, CredentialVerdict } from '../../../src/security/authentication/authenticator.ts'
+import type { AuthenticationMethod, VerifiedPrincipal } from '../../../src/security/authentication/principal.ts'
+import { allowAll, authorizeBy, type Identity } from '../../../src/security/authorization.ts'
+
+function request(headers: Readonly<Record<string, string>>): IncomingMessage {
+  return { headers, socket: { remoteAddress: '203.0.113.7' } } as unknown as IncomingMessage
+}
+
+let told: string[][]
+let confidential: boolean
+let blocked: number | undefined
+beforeEach(() => {
+  told = []
+  confidential = true
+  blocked = undefined
+})
+
+/** Takes the header `x-<method>`, whose value says what becomes of it. */
+function takes(method: AuthenticationMethod, late = false): Authenticator {
+  return {
+    method,
+    challenge: () => (method === 'certificate' ? undefined : `${method} realm="Quipu"`),
+    credentialOf({ headers }) {
+      const secret = headers[`x-${method}`]
+      return secret === undefined ? undefined : { user: 'claimed', secret: String(secret) }
+    },
+    verify({ secret }) {
+      const verdicts: Record<string, CredentialVerdict> = {
+        good: { kind: 'verified', fresh: true, verified: { name: `${method} name`, groups: ['staff'] } },
+        again: { kind: 'verified', fresh: false, verified: { name: `${method} name`, groups: [] } },
+        unmapped: { kind: 'verified', fresh: true, verified: { name: 'stranger', groups: [] } },
+        bad: { kind: 'refused', user: '', reason: 'no such password' },
+        busy: { kind: 'busy', retryAfterSeconds: 3 },
+        away: { kind: 'unavailable', reason: 'no answer' },
+      }
+      const verdict = verdicts[secret]!
+      return late ? Promise.resolve(verdict) : verdict
+    },
+  }
+}
+
+function authenticate(authenticators: readonly Authenticator[]) {
+  return createAuthenticate({
+    authenticators,
+    attempts: {
+      blockedSeconds: () => blocked,
+      refused: (method, user, reason) => told.push(['refused', method, user, reason]),
+      loggedIn: ({ name }) => told.push(['logged in', name]),
+    },
+    principalOf: ({ name, groups }, method) =>
+      name === 'stranger' ? undefined : { name, user: name.toUpperCase(), groups, method },
+    bearer: 'the key',
+    confidential: () => confidential,
+    baseUri: () => 'https://here',
+  })
+}
+
+const both = [takes('password'), takes('jwt', true), takes('certificate')]
+
+async function problemOf(headers: Record<string, string>): Promise<HttpProblem> {
+  try {
+    await authenticate(both)(request(headers))
+  } catch (error) {
+    if (error instanceof HttpProblem) return error
+    throw error
+  }
+  throw new Error('nobody was refused')
+}
+
+describe('who sends a request', () => {
+  it('is told by the first credential that is there, at once where it can be', async () => {
+    const principal = (method: string) => ({ kind: 'principal', principal: { name: `${method} name`, method } })
+    expect(authenticate(both)(request({ 'x-password': 'good', 'x-jwt': 'bad' }))).toMatchObject(principal('password'))
+    expect(await authenticate(both)(request({ 'x-jwt': 'again' }))).toMatchObject(principal('jwt'))
+    expect(told).toEqual([['logged in', 'password name']])
+    expect((await problemOf({ 'x-password': 'bad', 'x-jwt': 'good' })).status).toBe(401)
+  })
+
+  it('is the cluster, by its key', () => {
+    expect(authenticate(both)(request({ authorization: 'Bearer the key', 'x-password': 'bad' }))).toEqual({
+      kind: 'cluster',
+    })
+  })
+
+  it('is asked for with every challenge, and refused with the same words for every reason', async () => {
+    const none = await problemOf({})
+    expect(none).toMatchObject({
+      status: 401,
+      headers: { 'www-authenticate': both.slice(0, 2).map((one) => one.challenge('')) },
+    })
+    const refusals = await Promise.all(
+      [{ 'x-password': 'bad' }, { 'x-jwt': 'bad' }, { 'x-certificate': 'bad' }, { 'x-password': 'unmapped' }].map(
+        problemOf,
+      ),
+    )
+    expect(
+      new Set(refusals.map(({ status, message, headers }) => JSON.stringify([status, message, headers]))).size,
+    ).toBe(1)
+    expect(told.toSorted()).toEqual([
+      ['refused', 'certificate', 'claimed', 'no such password'],
+      ['refused', 'jwt', 'claimed', 'no such password'],
+      ['refused', 'password', 'claimed', 'no such password'],
+      ['refused', 'password', 'stranger', 'the user mapping has no user for this name'],
+    ])
+  })
+
+  it('is not looked at over plain HTTP, nor while somebody is blocked, and may come again later', async () => {
+    expect(await problemOf({ 'x-password': 'busy' })).toMatchObject({ status: 429, headers: { 'retry-after': '3' } })
+    expect(await problemOf({ 'x-jwt': 'away' })).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
+    blocked = 17
+    expect(await problemOf({ 'x-password': 'good' })).toMatchObject({ status: 429, headers: { 'retry-after': '17' } })
+    confidential = false
+    expect((await problemOf({ 'x-password': 'good' })).status).toBe(403)
+    expect(told).toEqual([])
+  })
+
+  it('is nobody where all is open', () => {
+    const at = callerAt(() => {
+      throw new Error('asked')
+    })
+    for (const path of ['/v1/info', '/v1/info/', '/v1/status', '/oauth2/callback', '/ui/log-in'])
+      expect(at(request({}), path)).toBe(NOBODY)
+    for (const path of [
+      '/v1/infos',
+      '/v1/info/x',
+      '/v1/query',
+      '/v1/statement',
+      '/',
+      '/ui',
+      '/oauth2',
+      '/x/v1/info',
+      '/v1//info',
+    ])
+      expect(() => at(request({}), path)).toThrow('asked')
+  })
+})
+
+describe('as whom a request acts', () => {
+  const alice: VerifiedPrincipal = { name: 'alice@example.com', user: 'alice', groups: ['staff'], method: 'jwt' }
+  const may = new Set<string>()
+  const actsAs = createActsAs({
+    authorize: authorizeBy(() => ({
+      queries: () => undefined,
+      impersonation: ({ user }, other) => may.has(`${user} ${other}`),
+    })),
+    groupsOf: (user) => [`group of ${user}`],
+  })
+  function as(headers: Record<string, string>): Identity {
+    const sent = request(headers)
+    setCaller(sent, { kind: 'principal', principal: alice })
+    return actsAs(sent)
+  }
+
+  it('is who logged in', () => {
+    const self = { user: 'alice', principal: 'alice@example.com', groups: ['staff'], remoteAddress: '203.0.113.7' }
+    expect(as({})).toEqual(self)
+    expect(as({ 'x-trino-user': 'alice', 'x-trino-original-user': 'alice' })).toEqual(self)
+  })
+
+  it('is another by rights alone, step by step, with groups of the other', () => {
+    may.clear()
+    expect(() => as({ 'x-trino-user': 'bob' })).toThrow('Access Denied: User alice cannot impersonate user bob')
+    may.add('alice bob')
+    expect(as({ 'x-presto-user': 'bob' })).toMatchObject({
+      user: 'bob',
+      originalUser: 'alice',
+      principal: 'alice@example.com',
+      groups: ['group of bob'],
+    })
+    const chain = { 'x-trino-original-user': 'bob', 'x-trino-user': 'carol' }
+    expect(() => as(chain)).toThrow('User bob cannot impersonate user carol')
+    may.add('bob carol')
+    expect(as(chain)).toMatchObject({ user: 'carol', originalUser: 'alice', groups: ['group of carol'] })
+    may.delete('alice bob')
+    expect(() => as(chain)).toThrow('User alice cannot impersonate user bob')
+  })
+
+  it('is nobody without a log-in, and no user for processes of the cluster', () => {
+    expect(() => actsAs(request({ 'x-trino-user': 'alice' }))).toThrow('Authentication is required')
+    const internal = request({ 'x-trino-user': 'alice' })
+    setCaller(internal, { kind: 'cluster' })
+    expect(() => actsAs(internal)).toThrow("The cluster's key")
+  })
+
+  it('is whoever is said where nobody is authenticated', () => {
+    const open = createActsAs({ authorize: allowAll, groupsOf: () => ['never'] })
+    const anybody = (headers: Record<string, string>) => {
+      const sent = request(headers)
+      setCaller(sent, ANYBODY)
+      return open(sent)
+    }
+    expect(anybody({})).toMatchObject({ user: 'anonymous', groups: [] })
+    expect(anybody({ authorization: `Basic ${btoa('ana:')}`, 'x-trino-original-user': 'bob' })).toMatchObject({
+      user: 'ana',
+      principal: 'ana',
+      originalUser: 'bob',
+    })
+  })
+})
+
+describe('rights over queries', () => {
+  const name = fc.constantFrom('a', 'b', 'c')
+  const identity = fc.record({ user: name, originalUser: fc.option(name, { nil: undefined }), groups: fc.constant([]) })
+  const owner = fc.record({ user: name, originalUser: fc.option(name, { nil: undefined }) })
+
+  it('without rules are those of who it runs as and of who posted it, nobody else', () => {
+    const authorize = authorizeBy(() => undefined)
+    fc.assert(
+      fc.property(identity, owner, fc.constantFrom('view', 'kill', 'results'), (who, query, action) => {
+        const self = who.originalUser ?? who.user
+        const his = who.user === query.user || (query.originalUser !== undefined && query.originalUser === self)
+        expect(authorize(who as Identity, { action: action as 'view', query })).toBe(his)
+      }),
+    )
+  })
+
+  it('by rules: view gives results too, kill does not', () => {
+    const rules = { queries: (_who: Identity, action: string) => action === 'view', impersonation: () => false }
+    const authorize = authorizeBy(() => rules)
+    const who = { user: 'x', groups: [] }
+    const query = { user: 'a' }
+    expect((['view', 'results', 'kill'] as const).map((action) => authorize(who, { action, query }))).toEqual([
+      true,
+      true,
+      false,
+    ])
+  })
+})
