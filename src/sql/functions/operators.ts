@@ -1,6 +1,6 @@
 import { EngineError, type ErrorLocation } from '../../shared/engine-error.ts'
 import { canCoerce, commonSuperType, decimalOfInteger } from '../types/coercion.ts'
-import { code, joined, sql, type Sql } from '../text/sql.ts'
+import { code, formOf, joined, sql, type Sql } from '../text/sql.ts'
 import { duckdbType, isTypedNull, typedNull } from '../types/duckdb-representation.ts'
 import {
   BIGINT,
@@ -231,8 +231,15 @@ export function renderIn(type: SqlType, x: Sql, items: readonly Sql[], names: Na
 function memberOf(type: SqlType, x: Sql, items: readonly Sql[], names: Names): Sql {
   switch (type.kind) {
     case 'real':
-    case 'double':
-      return sql`CASE WHEN isnan(${x}) THEN q_feq(${x}, ${items[0]!}) ELSE ${x} IN (${joined(items, ', ')}) END`
+    case 'double': {
+      // NaN is equal to none: it is in no list, or that is unknown. Literals are never NULL.
+      const doubtful = items
+        .filter((item) => !formOf(item, 8).startsWith("CAST(''"))
+        .map((item) => sql`${item} IS NULL`)
+      const ofNaN =
+        doubtful.length === 0 ? sql`false` : sql`CASE WHEN ${joined(doubtful, ' OR ')} THEN NULL ELSE false END`
+      return sql`CASE WHEN isnan(${x}) THEN ${ofNaN} ELSE ${x} IN (${joined(items, ', ')}) END`
+    }
     case 'timestamp with time zone':
     case 'time with time zone':
     case 'array':

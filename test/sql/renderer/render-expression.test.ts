@@ -1,0 +1,289 @@
+import type { DuckDBConnection } from '@duckdb/node-api'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Expr, RelationNode } from '../../../src/sql/analyzer/tree.ts'
+import { resolveArithmetic } from '../../../src/sql/functions/operators.ts'
+import { sidesOf } from '../../../src/sql/renderer/guards.ts'
+import { renderConjuncts, renderExpr } from '../../../src/sql/renderer/render-expression.ts'
+import { renderQuery } from '../../../src/sql/renderer/render-relation.ts'
+import { newRenderState, type RenderState } from '../../../src/sql/renderer/render-state.ts'
+import { toText } from '../../../src/sql/text/sql.ts'
+import { BIGINT, BOOLEAN, DOUBLE, type SqlType } from '../../../src/sql/types/sql-type.ts'
+import { openEngineConnection } from '../../support/duckdb-in-process.ts'
+
+let connection: DuckDBConnection
+let close: () => void
+beforeAll(async () => {
+  ;({ connection, close } = await openEngineConnection())
+  const values = '(VALUES (NULL), (0), (1), (2))'
+  await connection.run(
+    `CREATE TABLE whole AS SELECT row_number() OVER () - 1 AS id, x0, x1, x2 FROM ${values} a(x0), ${values} b(x1), ${values} c(x2)`,
+  )
+  const doubles = `(VALUES (NULL), ('NaN'::DOUBLE), ('Infinity'), ('-Infinity'), ('-0'), (0), (1.5))`
+  await connection.run(
+    `CREATE TABLE floats AS SELECT row_number() OVER () - 1 AS id, x0, x1, CAST(NULL AS BIGINT) AS x2 FROM ${doubles} a(x0), ${doubles} b(x1)`,
+  )
+})
+afterAll(() => close())
+
+const newState = (): RenderState =>
+  newRenderState({ session: { timeZone: 'UTC', startTimeMillis: 0, user: 'ana' }, needed: new Set([0, 1, 2]), renderQuery }) // prettier-ignore
+
+/** What an expression is of a row, calculated as the language says: from the left, and no more than is needed. */
+type Meaning = (row: readonly unknown[]) => unknown
+interface Case {
+  readonly expr: Expr
+  readonly of: Meaning
+}
+
+class Raised extends Error {}
+
+const COMPARISONS = {
+  '=': (a: unknown, b: unknown) => a === b,
+  '<>': (a: unknown, b: unknown) => a !== b,
+  '<': (a: number, b: number) => a < b,
+  '<=': (a: number, b: number) => a <= b,
+  '>': (a: number, b: number) => a > b,
+  '>=': (a: number, b: number) => a >= b,
+} as const
+type Operator = keyof typeof COMPARISONS
+const compare = (operator: Operator, a: unknown, b: unknown): boolean | null =>
+  a === null || b === null ? null : COMPARISONS[operator](a as never, b as never)
+const operators = fc.constantFrom(...(Object.keys(COMPARISONS) as Operator[]))
+
+const column = (id: number, type: SqlType): Case => ({ expr: { kind: 'column', type, id }, of: (row) => row[id] })
+const constant = (type: SqlType, value: number | null): Case => ({
+  expr: { kind: 'constant', type, value: value === null ? null : Object.is(value, -0) ? '-0' : String(value) },
+  of: () => value,
+})
+const whole = fc.oneof(
+  fc.constantFrom(0, 1, 2).map((id) => column(id, BIGINT)),
+  fc.constantFrom(0, 1, 2, null).map((value) => constant(BIGINT, value)),
+)
+const divide = resolveArithmetic('/', BIGINT, BIGINT)
+/** 2 / x: fails where x is 0. */
+const division = fc.constantFrom(0, 1, 2).map((id): Case => {
+  const by = column(id, BIGINT)
+  return {
+    expr: {
+      kind: 'operator',
+      type: BIGINT,
+      name: '/',
+      operator: divide,
+      left: constant(BIGINT, 2).expr,
+      right: by.expr,
+    },
+    of(row) {
+      if (row[id] === 0) throw new Raised()
+      return row[id] === null ? null : Math.trunc(2 / (row[id] as number))
+    },
+  }
+})
+
+const compared = (side: fc.Arbitrary<Case>): fc.Arbitrary<Case> =>
+  fc.tuple(operators, side, side).map(([operator, left, right]) => ({
+    expr: { kind: 'compare', type: BOOLEAN, operator, left: left.expr, right: right.expr },
+    of(row) {
+      const a = left.of(row)
+      return compare(operator, a, right.of(row))
+    },
+  }))
+
+/** Trino stops at the first term that decides. */
+function logical(kind: 'and' | 'or', terms: readonly Case[]): Case {
+  return {
+    expr: { kind, type: BOOLEAN, terms: terms.map(({ expr }) => expr) },
+    of(row) {
+      let result: unknown = kind === 'and'
+      for (const term of terms) {
+        const value = term.of(row)
+        if (value === (kind === 'or')) return value
+        if (value === null) result = null
+      }
+      return result
+    },
+  }
+}
+
+function between(value: Case, min: Case, max: Case): Case {
+  return {
+    expr: { kind: 'between', type: BOOLEAN, value: value.expr, min: min.expr, max: max.expr },
+    of(row) {
+      const x = value.of(row)
+      const above = compare('>=', x, min.of(row))
+      if (above === false) return false
+      const below = compare('<=', x, max.of(row))
+      return below === false ? false : above === null || below === null ? null : true
+    },
+  }
+}
+
+function inList(value: Case, values: readonly Case[]): Case {
+  return {
+    expr: { kind: 'inList', type: BOOLEAN, value: value.expr, values: values.map(({ expr }) => expr) },
+    of(row) {
+      const x = value.of(row)
+      const found = values.map((one) => compare('=', x, one.of(row)))
+      return found.includes(true) ? true : found.includes(null) ? null : false
+    },
+  }
+}
+
+const boolean = (expr: Expr, of: Meaning): Case => ({ expr, of })
+const { condition } = fc.letrec<{ condition: Case }>((tie) => {
+  const one = tie('condition')
+  const some = fc.array(one, { minLength: 2, maxLength: 3 })
+  const type = BOOLEAN
+  return {
+    condition: fc.oneof(
+      { depthSize: 'small', withCrossShrink: true },
+      compared(whole),
+      compared(fc.oneof(whole, division)),
+      fc.tuple(whole, whole, fc.oneof(whole, division)).map(([x, min, max]) => between(x, min, max)),
+      fc.tuple(whole, fc.array(whole, { minLength: 1, maxLength: 3 })).map(([x, list]) => inList(x, list)),
+      fc.tuple(fc.constantFrom('and' as const, 'or' as const), some).map(([kind, terms]) => logical(kind, terms)),
+      one.map(({ expr: value, of }) =>
+        boolean({ kind: 'not', type, value }, (row) => {
+          const was = of(row)
+          return was === null ? null : was === false
+        }),
+      ),
+      one.map(({ expr: value, of }) => boolean({ kind: 'isNull', type, value }, (row) => of(row) === null)),
+      some.map(([when, then, otherwise]) =>
+        boolean(
+          { kind: 'case', type, branches: [{ when: when!.expr, then: then!.expr }], otherwise: otherwise?.expr },
+          (row) => (when!.of(row) === true ? then!.of(row) : otherwise ? otherwise.of(row) : null),
+        ),
+      ),
+      some.map((operands) =>
+        boolean({ kind: 'coalesce', type, operands: operands.map(({ expr }) => expr) }, (row) => {
+          for (const operand of operands) {
+            const value = operand.of(row)
+            if (value !== null) return value
+          }
+          return null
+        }),
+      ),
+    ),
+  }
+})
+
+interface Row {
+  readonly id: number
+  readonly values: readonly unknown[]
+}
+
+async function rowsOf(table: string): Promise<readonly Row[]> {
+  const reader = await connection.runAndReadAll(`SELECT CAST(id AS INTEGER), x0, x1, x2 FROM ${table} ORDER BY id`)
+  return reader.getRows().map(([id, ...values]) => ({
+    id: id as number,
+    values: values.map((value) => (typeof value === 'bigint' ? Number(value) : value)),
+  }))
+}
+
+/** Rows for which nothing fails, each with its value. */
+function meant(rows: readonly Row[], of: Meaning): ReadonlyMap<number, unknown> {
+  return new Map(
+    rows.flatMap(({ id, values }) => {
+      try {
+        return [[id, of(values)] as const]
+      } catch (error) {
+        if (error instanceof Raised) return []
+        throw error
+      }
+    }),
+  )
+}
+
+async function select(what: string, table: string, ids: Iterable<number>, where = ''): Promise<readonly unknown[][]> {
+  const list = [...ids].join(', ')
+  if (list === '') return []
+  const given = `WITH given AS MATERIALIZED (SELECT * FROM ${table} WHERE id IN (${list}))`
+  return (await connection.runAndReadAll(`${given} SELECT CAST(id AS INTEGER)${what} FROM given${where} ORDER BY id`)).getRows() // prettier-ignore
+}
+
+const item: RelationNode = { kind: 'values', columns: [0, 1, 2].map((id) => ({ id, type: BIGINT })), rows: [] }
+
+/** As a value, and as a condition of WHERE. */
+async function holds({ expr, of }: Case, table: string, rows: readonly Row[]): Promise<void> {
+  const expected = meant(rows, of)
+  const value = toText(renderExpr(newState(), expr))
+  expect(await select(`, ${value}`, table, expected.keys())).toEqual([...expected])
+  const conjuncts = renderConjuncts(newState(), [expr], sidesOf(item)).map(toText)
+  const kept = await select('', table, expected.keys(), ` WHERE ${conjuncts.join(' AND ')}`)
+  expect(kept.flat()).toEqual([...expected].filter(([, one]) => one === true).map(([id]) => id))
+}
+
+describe('a condition', () => {
+  it('has the value that the language gives it, and fails for no row that is decided before', async () => {
+    const rows = await rowsOf('whole')
+    await fc.assert(
+      fc.asyncProperty(condition, (one) => holds(one, 'whole', rows)),
+      { numRuns: 150 },
+    )
+  })
+
+  it('of doubles goes by the numbers: NaN is less, equal and greater to none', async () => {
+    const rows = await rowsOf('floats')
+    const number = fc.constantFrom(Number.NaN, Infinity, -Infinity, -0, 0, 1.5, null)
+    const double = fc.oneof(
+      fc.constantFrom(0, 1).map((id) => column(id, DOUBLE)),
+      number.map((value) => constant(DOUBLE, value)),
+    )
+    const ofDoubles = fc.oneof(
+      compared(double),
+      fc.tuple(double, double, double).map(([x, min, max]) => between(x, min, max)),
+      fc.tuple(double, fc.array(double, { minLength: 1, maxLength: 3 })).map(([x, list]) => inList(x, list)),
+    )
+    const nested = fc.oneof(
+      ofDoubles,
+      fc
+        .tuple(fc.constantFrom('and' as const, 'or' as const), fc.array(ofDoubles, { minLength: 2, maxLength: 3 }))
+        .map(([kind, terms]) => logical(kind, terms)),
+    )
+    await fc.assert(
+      fc.asyncProperty(nested, (one) => holds(one, 'floats', rows)),
+      { numRuns: 300 },
+    )
+  })
+
+  it('is asked for its last term alone where the others do not decide', () => {
+    const fails: Expr = { kind: 'engineCall', type: BOOLEAN, name: 'u_raise', arguments: [] }
+    const yes: Expr = { kind: 'constant', type: BOOLEAN, value: true }
+    const text = (kind: 'and' | 'or', terms: readonly Expr[]) =>
+      toText(renderExpr(newState(), { kind, type: BOOLEAN, terms }))
+    expect(text('or', [fails, yes])).toBe('true')
+    expect(text('and', [fails, { ...yes, value: false }])).toBe('false')
+    expect(text('and', [yes, fails])).toContain('u_raise')
+  })
+})
+
+describe('an expression', () => {
+  const not = (times: number): Expr =>
+    Array.from({ length: times }).reduce<Expr>(
+      (value) => ({ kind: 'not', type: BOOLEAN, value }),
+      { kind: 'column', type: BOOLEAN, id: 0 }, // prettier-ignore
+    )
+
+  it('is refused where it is nested too deeply, wherever it begins', () => {
+    expect(() => renderExpr(newState(), not(249))).not.toThrow()
+    expect(() => renderExpr(newState(), not(250))).toThrow(
+      expect.objectContaining({ errorName: 'STACK_OVERFLOW', message: expect.stringContaining('250 levels') }),
+    )
+    // A chain is as deep as its terms.
+    const terms = Array.from({ length: 10_000 }, () => not(1))
+    expect(() => renderExpr(newState(), { kind: 'and', type: BOOLEAN, terms })).not.toThrow()
+  })
+
+  it('that has no place is an error, not a statement', () => {
+    const grouping: Expr = { kind: 'grouping', type: BIGINT, columns: [] }
+    expect(() => renderExpr(newState(), { kind: 'not', type: BOOLEAN, value: grouping })).toThrow('Unexpected grouping')
+  })
+
+  it('under a name is calculated once, however often it is used', () => {
+    const name = { kind: 'lambdaArgument', type: BOOLEAN, id: 7 } as const
+    const body: Expr = { kind: 'compare', type: BOOLEAN, operator: '=', left: name, right: name }
+    const text = toText(renderExpr(newState(), { kind: 'let', type: BOOLEAN, name, value: not(40), body }))
+    expect(text.match(/NOT/g)).toHaveLength(40)
+  })
+})
