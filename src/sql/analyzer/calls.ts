@@ -44,6 +44,10 @@ function value(state: ExpressionState, node: Expression): Argument {
 }
 
 function lambda(state: ExpressionState, node: LambdaExpression): Argument {
+  if (state.context.patternCall !== undefined) {
+    const message = 'Lambda expression in pattern recognition context is not yet supported'
+    throw errorAt(state.context, node, 'NOT_SUPPORTED', message)
+  }
   const bodies = new Map<string, LambdaExpr>()
   const analyzed = (types: readonly SqlType[]): LambdaExpr => {
     const key = types.map(typeName).join(';')

@@ -178,6 +178,10 @@ function analyzeNode(state: ExpressionState, node: Expression): Expr {
     case 'CoalesceExpression':
       return analyzeCoalesce(state, node)
     case 'TryExpression': {
+      if (context.patternCall !== undefined) {
+        const message = 'TRY expression in pattern recognition context is not yet supported'
+        throw errorAt(context, node, 'NOT_SUPPORTED', message)
+      }
       const value = state.analyze(node.value)
       return { kind: 'try', type: value.type, value }
     }

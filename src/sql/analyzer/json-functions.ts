@@ -1,6 +1,6 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
-import { parseJsonPath, PathNotSupported, PathSyntaxError } from '../functions/json-path/json-path.ts'
+import { parseJsonPath, type JsonPath, PathNotSupported, PathSyntaxError } from '../functions/json-path/json-path.ts'
 import type { DataType, Expression, Node, StringLiteral } from '../syntax/ast.ts'
 import type {
   JsonArray,
@@ -13,7 +13,7 @@ import type {
   JsonValueBehavior,
 } from '../syntax/ast-json.ts'
 import { locate } from '../syntax/span.ts'
-import { canCast } from '../types/coercion.ts'
+import { canCast, canCoerce } from '../types/coercion.ts'
 import {
   array,
   BIGINT,
@@ -21,6 +21,7 @@ import {
   DOUBLE,
   INTEGER,
   isCharacter,
+  isNumeric,
   JSON_TYPE,
   sameType,
   VARBINARY,
@@ -29,6 +30,7 @@ import {
 } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { castTo, constantOf, letIn } from './build.ts'
+import { typeOfPath } from './json-path-types.ts'
 import { errorAt, locatedAt, newId } from './context.ts'
 import { dataTypeText, typeOf } from './data-types.ts'
 import type { ExpressionState } from './expression-state.ts'
@@ -43,7 +45,7 @@ export function analyzeJsonFunction(
   switch (node.kind) {
     case 'JsonExists':
       return engineCall('u_json_exists', BOOLEAN, [
-        ...invocation(state, node.pathInvocation),
+        ...valueInvocation(state, 'JSON_EXISTS', node.pathInvocation).args,
         textConstant(node.errorBehavior ?? 'FALSE'),
       ])
     case 'JsonValue':
@@ -56,7 +58,12 @@ export function analyzeJsonFunction(
         node.errorBehavior ?? 'NULL',
       ]
       const type = returnedType(state, node, node.returnedType, VARCHAR)
-      const args = [...invocation(state, node.pathInvocation), textConstant(options.join(','))]
+      if ((node.wrapperBehavior === 'CONDITIONAL' || node.wrapperBehavior === 'UNCONDITIONAL') && node.quotesBehavior) {
+        const message = `${node.quotesBehavior} QUOTES behavior specified with WITH ${node.wrapperBehavior} ARRAY WRAPPER behavior`
+        throw errorAt(state.context, node, 'INVALID_FUNCTION_ARGUMENT', message)
+      }
+      const { args: called } = valueInvocation(state, 'JSON_QUERY', node.pathInvocation)
+      const args = [...called, textConstant(options.join(','))]
       return output(state, node, engineCall('u_json_query', VARCHAR, args), type, node.outputFormat)
     }
     case 'JsonObject':
@@ -68,6 +75,15 @@ export function analyzeJsonFunction(
   }
 }
 
+/** Of a function that gives a value: its path has no name, which JSON_TABLE's may have. */
+function valueInvocation(state: ExpressionState, name: string, node: JsonPathInvocation): Invocation {
+  if (node.pathName !== undefined) {
+    const message = `JSON path name is not allowed in ${name} function`
+    throw errorAt(state.context, node.pathName, 'INVALID_PATH', message)
+  }
+  return invocation(state, node)
+}
+
 export function engineCall(name: EngineFunction, type: SqlType, args: readonly Expr[]): Expr {
   return { kind: 'engineCall', type, name, arguments: args }
 }
@@ -76,26 +92,41 @@ export function textConstant(value: string): Expr {
   return constantOf(VARCHAR, value)
 }
 
-/** Document, path and passed values: the first arguments of every path function. */
-export function invocation(state: ExpressionState, node: JsonPathInvocation): readonly [Expr, Expr, Expr] {
+interface Invocation {
+  /** Document, path and passed values: the first arguments of every path function. */
+  readonly args: readonly [Expr, Expr, Expr]
+  /** Of what the path gives, where the path alone tells. */
+  readonly type: SqlType | undefined
+}
+
+export function invocation(state: ExpressionState, node: JsonPathInvocation): Invocation {
   const { jsonPath } = node
-  verifyPath(state, jsonPath)
+  const path = verifyPath(state, jsonPath)
   const value = state.analyze(node.inputExpression)
   const input = readable(state, node.inputExpression, value, node.inputFormat ?? 'JSON')
-  const parts = node.pathParameters.flatMap(({ name, parameter, format }) => [
-    textConstant(name.quoted ? name.value : name.value.toUpperCase()),
-    document(state, parameter, format),
-  ])
+  const names = new Set<string>()
+  const parts = node.pathParameters.flatMap(({ name, parameter, format }) => {
+    const key = name.quoted ? name.value : name.value.toUpperCase()
+    if (names.has(key)) {
+      const message = `${key} JSON path parameter is specified more than once`
+      throw errorAt(state.context, name, 'DUPLICATE_PARAMETER_NAME', message)
+    }
+    names.add(key)
+    return [textConstant(key), document(state, parameter, format)]
+  })
+  const type = typeOfPath(path, [...names], (message) => {
+    throw errorAt(state.context, jsonPath, 'INVALID_PATH', message)
+  })
   const passed =
     parts.length === 0
       ? textConstant('{}')
       : engineCall('u_json_object', VARCHAR, [listOf(parts), constantOf(BOOLEAN, false)])
-  return [input, textConstant(jsonPath.value), passed]
+  return { args: [input, textConstant(jsonPath.value), passed], type }
 }
 
-export function verifyPath(state: ExpressionState, literal: StringLiteral): void {
+export function verifyPath(state: ExpressionState, literal: StringLiteral): JsonPath {
   try {
-    parseJsonPath(literal.value)
+    return parseJsonPath(literal.value)
   } catch (error) {
     if (error instanceof PathNotSupported) throw errorAt(state.context, literal, 'NOT_SUPPORTED', error.message)
     if (!(error instanceof PathSyntaxError)) throw error
@@ -125,10 +156,15 @@ function readable(state: ExpressionState, node: Expression, value: Expr, format:
   )
 }
 
+/** JSON functions that give documents. */
+function isDocument(node: Expression): boolean {
+  return node.kind === 'JsonQuery' || node.kind === 'JsonObject' || node.kind === 'JsonArray'
+}
+
 /** A value as a JSON document: JSON functions and FORMAT JSON give documents, all else becomes a scalar. */
 function document(state: ExpressionState, node: Expression, format: JsonFormat | undefined): Expr {
   const value = state.analyze(node)
-  if (node.kind === 'JsonQuery' || node.kind === 'JsonObject' || node.kind === 'JsonArray') return value
+  if (isDocument(node)) return value
   if (format !== undefined) {
     return engineCall('u_json_document', JSON_TYPE, [readable(state, node, value, format)])
   }
@@ -167,6 +203,11 @@ function jsonObject(state: ExpressionState, node: JsonObject): Expr {
         'INVALID_FUNCTION_ARGUMENT',
         `Invalid type of JSON object key: ${typeName(key.type)}`,
       )
+    }
+    if (node.uniqueKeys && (member.format !== undefined || isDocument(member.value))) {
+      const message =
+        'WITH UNIQUE KEYS behavior is not supported for JSON_OBJECT function when input expression has FORMAT'
+      throw errorAt(state.context, node, 'NOT_SUPPORTED', message)
     }
     // A char has no blanks at its end here.
     const name = key.type.kind === 'char' ? functionOf('rtrim', [key, textConstant(' ')]) : key
@@ -243,16 +284,31 @@ export function output(
 
 function jsonValue(state: ExpressionState, node: JsonValueCall): Expr {
   const type = returnedType(state, node, node.returnedType, VARCHAR)
+  if (node.returnedType !== undefined && !isScalar(type)) {
+    const message = `Invalid return type of function JSON_VALUE: ${dataTypeText(node.returnedType)}`
+    throw errorAt(state.context, node, 'TYPE_MISMATCH', message)
+  }
+  const { args, type: found } = valueInvocation(state, 'JSON_VALUE', node.pathInvocation)
+  if (found !== undefined && !canCast(found, type)) {
+    const message = `Return type of JSON path: ${typeName(found)} incompatible with return type of function JSON_VALUE: ${typeName(type)}`
+    throw errorAt(state.context, node, 'TYPE_MISMATCH', message)
+  }
   const onEmpty = defaultOf(state, node.emptyBehavior, type)
   const onError = defaultOf(state, node.errorBehavior, type)
   const value = engineCall('u_json_value', VARCHAR, [
-    ...invocation(state, node.pathInvocation),
+    ...args,
     textConstant(node.emptyBehavior?.behavior ?? 'NULL'),
     textConstant(node.errorBehavior?.behavior ?? 'NULL'),
   ])
   if (onEmpty === undefined && onError === undefined && sameType(type, VARCHAR)) return bodyOf(value)
   const fails = node.errorBehavior?.behavior === 'ERROR'
   return letIn(newId(state.context), value, (tagged) => scalarOf(tagged, type, onEmpty, onError, fails))
+}
+
+/** What JSON_VALUE may return. */
+function isScalar(type: SqlType): boolean {
+  if (isCharacter(type) || isNumeric(type)) return true
+  return /^(?:boolean|date|time|time with time zone|timestamp|timestamp with time zone)$/.test(type.kind)
 }
 
 /** The value of a JSON_TABLE column from the scalar that the engine found. */
@@ -322,7 +378,7 @@ function defaultOf(state: ExpressionState, behavior: JsonValueBehavior | undefin
   const { value: node } = behavior
   const value = state.analyze(node)
   return locatedAt(state.context, node, () => {
-    if (canCast(value.type, type)) return castTo(value, type)
+    if (canCoerce(value.type, type)) return castTo(value, type)
     throw new EngineError(
       'TYPE_MISMATCH',
       `Function json_value default value must evaluate to a ${typeName(type)} (actual: ${typeName(value.type)})`,

@@ -28,7 +28,7 @@ export function analyzeJsonTable(
   const table = new TableColumns(state, node)
   const root = table.path(node.pathInvocation.jsonPath, node.columns, node.pathInvocation.pathName)
   const program: TableProgram = { width: table.width, root, errorOnError: node.errorBehavior === 'ERROR' }
-  const [input, , passed] = invocation(state, node.pathInvocation)
+  const [input, , passed] = invocation(state, node.pathInvocation).args
   const rows = engineCall('u_json_table', array(VARCHAR), [input, passed, textConstant(JSON.stringify(program))])
   const row = newId(context)
   const { fields, columns } = table.over(columnOf(row, VARCHAR))

@@ -2,7 +2,7 @@ import { functionKind } from '../functions/resolve-function.ts'
 import type { Expression, FunctionCall } from '../syntax/ast.ts'
 import { childrenOf, type AnyNode } from '../syntax/tree.ts'
 import { errorAt, type AnalysisContext } from './context.ts'
-import type { Labels } from './pattern-labels.ts'
+import { MAX_INTEGER, type Labels } from './pattern-labels.ts'
 
 const logical = new Set(['first', 'last'])
 const physical = new Set(['prev', 'next'])
@@ -45,6 +45,7 @@ export function verifyPatternCall(
     const message = 'MATCH_NUMBER pattern recognition function takes no arguments'
     throw errorAt(context, node, 'INVALID_FUNCTION_ARGUMENT', message)
   }
+  if (name === 'classifier') verifyClassifier(context, node)
   const label = name === 'classifier' ? argument : argument?.kind === 'LabelDereference' ? argument.label : undefined
   if (label?.kind === 'Identifier' && !labels.names.has(labels.nameOf(label))) {
     const shown = name === 'classifier' ? label.value : labels.nameOf(label)
@@ -73,8 +74,27 @@ export function verifyPatternCall(
   verifyLabels(context, labels, node, name)
 }
 
+function verifyClassifier(context: AnalysisContext, node: FunctionCall): void {
+  const [argument] = node.arguments
+  if (node.arguments.length > 1) {
+    const message = 'CLASSIFIER pattern recognition function takes no arguments or 1 argument'
+    throw errorAt(context, node, 'INVALID_FUNCTION_ARGUMENT', message)
+  }
+  if (argument === undefined || argument.kind === 'Identifier') return
+  const message = `CLASSIFIER function argument should be primary pattern variable or subset name. Actual: ${argument.kind}`
+  throw errorAt(context, argument, 'TYPE_MISMATCH', message)
+}
+
 function verifyOffset(context: AnalysisContext, node: FunctionCall, name: string): void {
+  if (node.arguments.length === 0 || node.arguments.length > 2) {
+    const message = `${name} pattern recognition function requires 1 or 2 arguments`
+    throw errorAt(context, node, 'INVALID_FUNCTION_ARGUMENT', message)
+  }
   const [, offset] = node.arguments
+  if (offset?.kind === 'LongLiteral' && Number(offset.value) > MAX_INTEGER) {
+    const message = `The second argument of ${name} pattern recognition navigation function must not exceed ${MAX_INTEGER} (actual: ${offset.value})`
+    throw errorAt(context, node, 'NUMERIC_VALUE_OUT_OF_RANGE', message)
+  }
   if (offset === undefined || (offset.kind === 'LongLiteral' && !offset.value.startsWith('-'))) return
   const negative =
     offset.kind === 'LongLiteral'
@@ -90,8 +110,27 @@ function verifyOffset(context: AnalysisContext, node: FunctionCall, name: string
   throw errorAt(context, node, 'INVALID_FUNCTION_ARGUMENT', `${what} number as the second argument`)
 }
 
-/** PREV and NEXT may hold FIRST or LAST, and nothing else nests. */
-function verifyNesting(context: AnalysisContext, outerName: string, parts: readonly AnyNode[]): void {
+/** PREV and NEXT may hold FIRST or LAST, one and at once, and nothing else nests. */
+function verifyNesting(context: AnalysisContext, outerName: string, args: readonly AnyNode[]): void {
+  verifyNested(context, outerName, args)
+  if (!physical.has(outerName)) return
+  const found: AnyNode[] = []
+  const visit = (part: AnyNode): void => {
+    if (isNavigation(nameOf(part) ?? '')) found.push(part)
+    childrenOf(part).forEach(visit)
+  }
+  args.slice(0, 1).forEach(visit)
+  const [nested, another] = found
+  if (another !== undefined) {
+    const message = `Cannot nest multiple pattern navigation functions inside ${outerName} pattern navigation function`
+    throw errorAt(context, another, 'INVALID_NAVIGATION_NESTING', message)
+  }
+  if (nested === undefined || nested === args[0]) return
+  const message = 'Immediate nesting is required for pattern navigation functions'
+  throw errorAt(context, nested, 'INVALID_NAVIGATION_NESTING', message)
+}
+
+function verifyNested(context: AnalysisContext, outerName: string, parts: readonly AnyNode[]): void {
   for (const part of parts) {
     const inner = nameOf(part)
     if (inner !== undefined && isNavigation(inner)) {
@@ -106,7 +145,7 @@ function verifyNesting(context: AnalysisContext, outerName: string, parts: reado
       const message = `Cannot nest ${inner} aggregate function inside ${outerName} function`
       throw errorAt(context, part, 'NESTED_AGGREGATION', message)
     }
-    verifyNesting(context, outerName, childrenOf(part))
+    verifyNested(context, outerName, childrenOf(part))
   }
 }
 

@@ -16,7 +16,7 @@ import { analyzeExpression } from './expressions.ts'
 import { verifyPatternCall } from './pattern-checks.ts'
 import type { Labels } from './pattern-labels.ts'
 import { aggregateOf, offsetOf, type PatternRows, type Recognition } from './pattern-rows.ts'
-import type { Field, Scope } from './scope.ts'
+import { uncorrelated, type Field, type Scope } from './scope.ts'
 import type { AggregateExpr, ColumnId, Expr } from './tree.ts'
 import { childrenOfExpr, mapChildren } from './walk.ts'
 import { Signal } from '../../shared/quipu-error.ts'
@@ -73,7 +73,7 @@ export class PatternConditions {
       ...of(undefined, null),
       ...[...labels.names].flatMap(([name, variables]) => of([name.toLowerCase()], variables)),
     ]
-    this.scope = { fields, parent: scope, boundary: false }
+    this.scope = { fields, parent: scope, boundary: false, refused: uncorrelated }
   }
 
   analyze({ expression }: PatternRecognitionRelation['variableDefinitions'][number]): Condition {

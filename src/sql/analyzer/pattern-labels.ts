@@ -5,6 +5,9 @@ import type { PatternQuantifier, PatternRecognitionRelation, RowPattern } from '
 import { childrenOf, type AnyNode } from '../syntax/tree.ts'
 import { errorAt, type AnalysisContext } from './context.ts'
 
+/** Of quantifiers and navigations. */
+export const MAX_INTEGER = 2_147_483_647
+
 /** A row's mask has a bit for each. */
 const MAX_VARIABLES = 15
 
@@ -121,11 +124,18 @@ export function verifyPattern(context: AnalysisContext, node: PatternRecognition
 
 function verifyBounds(context: AnalysisContext, quantifier: PatternQuantifier): void {
   const { atLeast, atMost } = quantifier
+  const most = (bound: string | undefined, name: 'lower' | 'upper'): void => {
+    if (bound === undefined || Number(bound) <= MAX_INTEGER) return
+    const message = `Pattern quantifier ${name} bound must not exceed ${MAX_INTEGER}`
+    throw errorAt(context, quantifier, 'NUMERIC_VALUE_OUT_OF_RANGE', message)
+  }
+  most(atLeast, 'lower')
   if (atMost === undefined) return
   if (Number(atMost) < 1) {
     const message = 'Pattern quantifier upper bound must be greater than or equal to 1'
     throw errorAt(context, quantifier, 'NUMERIC_VALUE_OUT_OF_RANGE', message)
   }
+  most(atMost, 'upper')
   if (atLeast !== undefined && Number(atLeast) > Number(atMost)) {
     const message = 'Pattern quantifier lower bound must not exceed upper bound'
     throw errorAt(context, quantifier, 'INVALID_RANGE', message)

@@ -9,7 +9,7 @@ import { verifyPatternCall } from './pattern-checks.ts'
 import { isOneOf, lettersOf, nameOfLetter, overMatch } from './pattern-expressions.ts'
 import { letterAt, type MatchColumns, type Matches } from './pattern-matches.ts'
 import { aggregateOf, arithmetic, call, compare, offsetOf, type BuiltRows, type Recognition } from './pattern-rows.ts'
-import type { Field, Scope } from './scope.ts'
+import { uncorrelated, type Field, type Scope } from './scope.ts'
 import type { AggregateExpr, ColumnId, Expr, WindowExpr } from './tree.ts'
 import { mapChildren, visitColumns } from './walk.ts'
 
@@ -67,7 +67,7 @@ export class PatternMeasures {
       ...of(undefined, undefined),
       ...[...labels.names].flatMap(([name, variables]) => of([name.toLowerCase()], variables)),
     ]
-    this.#scope = { fields, parent: scope, boundary: false }
+    this.#scope = { fields, parent: scope, boundary: false, refused: uncorrelated }
   }
 
   #placeholder(placeholder: Placeholder): ColumnId {

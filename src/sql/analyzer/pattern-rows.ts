@@ -1,15 +1,17 @@
 import { resolveArithmetic } from '../functions/operators.ts'
 import { resolveFunction, type ResolvedFunction } from '../functions/resolve-function.ts'
 import { MASK_BASE } from '../functions/javascript/row-patterns.ts'
-import type { FunctionCall } from '../syntax/ast.ts'
+import type { Expression, FunctionCall } from '../syntax/ast.ts'
 import type { PatternRecognitionRelation } from '../syntax/ast-patterns.ts'
-import { BIGINT, BOOLEAN, INTEGER, VARCHAR } from '../types/sql-type.ts'
+import { qualifiedNameOf } from '../syntax/tree.ts'
+import { BIGINT, BOOLEAN, INTEGER, isComparable, isOrderable, VARCHAR } from '../types/sql-type.ts'
+import { typeName } from '../types/type-text.ts'
 import { castTo, columnOf, constant, constantOf } from './build.ts'
 import { errorAt, newId, type AnalysisContext } from './context.ts'
 import type { ExpressionState } from './expression-state.ts'
 import { analyzeExpression } from './expressions.ts'
 import type { Labels } from './pattern-labels.ts'
-import type { Field, Scope } from './scope.ts'
+import { findField, type Field, type Scope } from './scope.ts'
 import type { AggregateExpr, ColumnId, CommonTable, Expr, ExprSortKey, RelationNode, WindowExpr } from './tree.ts'
 
 export interface TypedRelation {
@@ -87,6 +89,19 @@ export interface BuiltRows {
   readonly partition: readonly Expr[]
 }
 
+/** Each column of the input has a name of its own: a row pattern reaches them by their bare names. */
+function verifyNames(context: AnalysisContext, node: PatternRecognitionRelation, input: TypedRelation): void {
+  const names = new Set<string>()
+  for (const { name } of input.fields) {
+    const key = name?.toUpperCase()
+    if (key === undefined) continue
+    if (names.has(key)) {
+      throw errorAt(context, node.input, 'AMBIGUOUS_NAME', `ambiguous column: ${name} in row pattern input relation`)
+    }
+    names.add(key)
+  }
+}
+
 /** The rows of the input, numbered in their partitions, with what PREV and NEXT look at. */
 export class PatternRows {
   readonly partitionBy: readonly Expr[]
@@ -101,15 +116,39 @@ export class PatternRows {
     this.context = context
     this.input = input
     this.scope = { fields: input.fields, parent: scope, boundary: false }
-    this.partitionBy = node.partitionBy.map((expression) => analyzeExpression(context, expression, this.scope).expr)
+    verifyNames(context, node, input)
+    this.partitionBy = node.partitionBy.map((expression) => {
+      const expr = this.#column(expression)
+      if (isComparable(expr.type)) return expr
+      const message = `${typeName(expr.type)} is not comparable, and therefore cannot be used in PARTITION BY`
+      throw errorAt(context, expression, 'TYPE_MISMATCH', message)
+    })
     this.partitionNames = this.partitionBy.map(
       (expr) => input.fields.find((field) => expr.kind === 'column' && field.column === expr.id)?.name,
     )
-    this.orderBy = (node.orderBy?.sortItems ?? []).map((item) => ({
-      value: analyzeExpression(context, item.sortKey, this.scope).expr,
-      descending: item.ordering === 'DESCENDING',
-      nullsFirst: item.nullOrdering === 'FIRST',
-    }))
+    this.orderBy = (node.orderBy?.sortItems ?? []).map((item) => {
+      const value = this.#column(item.sortKey)
+      if (!isOrderable(value.type)) {
+        const message = `${typeName(value.type)} is not orderable, and therefore cannot be used in ORDER BY`
+        throw errorAt(context, item, 'TYPE_MISMATCH', message)
+      }
+      return { value, descending: item.ordering === 'DESCENDING', nullsFirst: item.nullOrdering === 'FIRST' }
+    })
+  }
+
+  /** A column of the input: no other expressions stand in PARTITION BY and ORDER BY. */
+  #column(expression: Expression): Expr {
+    if (expression.kind !== 'Identifier' && expression.kind !== 'DereferenceExpression') {
+      const message = `Expected column reference. Actual: ${this.context.print(expression)}`
+      throw errorAt(this.context, expression, 'INVALID_COLUMN_REFERENCE', message)
+    }
+    const name = qualifiedNameOf(expression)?.map((part) => part.value.toLowerCase())
+    const found = name === undefined ? undefined : findField({ ...this.scope, parent: undefined }, name)
+    if (found === undefined || found === 'ambiguous') {
+      const message = `Column ${this.context.print(expression)} is not present in the input relation`
+      throw errorAt(this.context, expression, 'COLUMN_NOT_FOUND', message)
+    }
+    return analyzeExpression(this.context, expression, this.scope).expr
   }
 
   private window(name: string, args: readonly Expr[]): WindowExpr {

@@ -20,19 +20,12 @@ import { verifyCorrelation } from './correlation.ts'
 import { verifyScalar } from './expression-state.ts'
 import { analyzeJsonTable } from './json-table.ts'
 import { analyzeRowPattern } from './row-patterns.ts'
-import type { Field, Scope } from './scope.ts'
+import { uncorrelated, type Field, type Scope } from './scope.ts'
 import { isQuery, outerJoinWithQueries } from './outer-join-queries.ts'
 import { analyzeTable, type AnalyzedRelation } from './tables.ts'
 import { analyzeTableFunction } from './table-functions.ts'
 import { someExpr } from './walk.ts'
 import type { ComputedColumn, ColumnId, Expr, JoinNode, JoinType, RelationNode } from './tree.ts'
-
-/** Queries in the condition of a FULL JOIN stand alone. */
-const uncorrelated: NonNullable<Scope['refused']> = {
-  within: 'query',
-  errorName: 'NOT_SUPPORTED',
-  message: `Reference to column '%' from outer scope not allowed in this context`,
-}
 
 /** `scope` is what names in the relation see besides itself: common tables, outer queries, for LATERAL the left side. */
 export function analyzeRelation(context: AnalysisContext, relation: Relation, scope: Scope): AnalyzedRelation {

@@ -2,7 +2,7 @@ import { EXCLUDED, type PatternProgram } from '../functions/javascript/row-patte
 import type { PatternRecognitionRelation } from '../syntax/ast-patterns.ts'
 import { BIGINT, BOOLEAN, type SqlType } from '../types/sql-type.ts'
 import { columnOf, constantOf } from './build.ts'
-import { newId, type AnalysisContext } from './context.ts'
+import { errorAt, newId, type AnalysisContext } from './context.ts'
 import { PatternConditions, type Condition, type ConditionColumn } from './pattern-conditions.ts'
 import { isOneOf, letterOf } from './pattern-expressions.ts'
 import { codeOf, labelsOf, skipOf, verifyPattern } from './pattern-labels.ts'
@@ -57,6 +57,9 @@ export function analyzeRowPattern(
     perMatch === 'ONE'
       ? oneRowPerMatch(recognition, matches, measures.columns, calculated)
       : allRowsPerMatch(recognition, matches, measures.columns, calculated)
+  if (fields.length === 0) {
+    throw errorAt(context, node, 'TABLE_HAS_NO_COLUMNS', 'pattern recognition output table has no columns')
+  }
   return { node: { kind: 'with', tables: [built.table], body }, fields }
 }
 

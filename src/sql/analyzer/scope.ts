@@ -49,6 +49,13 @@ export interface FoundField {
   readonly refused: Scope['refused']
 }
 
+/** Queries in the condition of a FULL JOIN and in row patterns stand alone. */
+export const uncorrelated: NonNullable<Scope['refused']> = {
+  within: 'query',
+  errorName: 'NOT_SUPPORTED',
+  message: `Reference to column '%' from outer scope not allowed in this context`,
+}
+
 export const emptyScope: Scope = { fields: [], parent: undefined, boundary: false }
 
 export function fieldMatches(field: Field, name: readonly string[]): boolean {
