@@ -1,87 +1,199 @@
 import type { Query } from '../syntax/ast-query.ts'
 import { errorAt, type AnalysisContext } from './context.ts'
-import type { AggregateNode, ColumnId, Expr, RelationNode } from './tree.ts'
-import { visitColumns } from './walk.ts'
+import { canCoerce } from '../types/coercion.ts'
+import type { AggregateNode, ColumnId, Expr, FilterNode, LimitNode, ProjectNode, RelationNode } from './tree.ts'
+import { isVolatile, someExpr, visitColumns } from './walk.ts'
+
+/** Where a correlated query stands: what IN compares with may be less than others. */
+export type SubqueryPlace = 'value' | 'in'
 
 /**
- * Refuses a correlated query that Trino cannot take apart, as it does: ORDER BY, aggregates and set operations over
- * columns of the outer query, LIMIT 1 over correlated rows of more than the columns that are equal to outer ones, groups over comparisons other than `=`, conditions on an
- * UNNEST of outer arrays. DuckDB could calculate some; a statement should mean the same on both.
+ * Refuses a correlated query that Trino's planner cannot take apart, as it does: it pulls conditions on columns of the outer
+ * query up through the nodes above them, which works where the columns that these conditions need are constants within one
+ * row of the outer query (an equality says so) or are kept as they are. DuckDB could calculate more; a statement should
+ * mean the same on both.
  */
 export function verifyCorrelation(
   context: AnalysisContext,
   query: Query,
   node: RelationNode,
   outputs: readonly ColumnId[],
+  place: SubqueryPlace = 'value',
 ): void {
   const inner = new Set<ColumnId>()
   collectDefined(node, inner)
-  const usesOuter = (tree: Expr | RelationNode): boolean => {
-    let found = false
-    visitColumns(tree, (id) => {
-      if (!inner.has(id)) found = true
-    })
-    return found
-  }
-  if (!usesOuter(node)) return
-  if (isSupported(node, usesOuter, outputs)) return
+  const decorrelation = new Decorrelation(inner)
+  if (!decorrelation.usesOuter(node)) return
+  if (place === 'in' ? decorrelation.inPredicate(node) : decorrelation.of(node, outputs) !== undefined) return
   throw errorAt(context, query, 'NOT_SUPPORTED', 'Given correlated subquery is not supported')
 }
 
-type UsesOuter = (tree: Expr | RelationNode) => boolean
+/** What conditions on the outer query, pulled up from below a node, ask of it. */
+interface Pulled {
+  /** Columns that the conditions need. */
+  readonly needed: ReadonlySet<ColumnId>
+  /** Those of them that have one value for a row of the outer query. */
+  readonly constants: ReadonlySet<ColumnId>
+  /** There is at most one row for a row of the outer query. */
+  readonly single: boolean
+  /** Something else than conditions is correlated: it is not looked at further. */
+  readonly other: boolean
+}
 
-function isSupported(node: RelationNode, usesOuter: UsesOuter, outputs: readonly ColumnId[]): boolean {
-  switch (node.kind) {
-    case 'filter':
-      return !unnestsOuter(node.input, usesOuter) && isSupported(node.input, usesOuter, outputs)
-    case 'project': {
-      const needed = new Set(outputs)
-      for (const { id, expression } of node.columns) {
-        if (needed.delete(id)) visitColumns(expression, (column) => needed.add(column))
+const NOTHING: Pulled = { needed: new Set(), constants: new Set(), single: false, other: false }
+const OTHER: Pulled = { ...NOTHING, other: true }
+
+class Decorrelation {
+  readonly #inner: ReadonlySet<ColumnId>
+
+  constructor(inner: ReadonlySet<ColumnId>) {
+    this.#inner = inner
+  }
+
+  usesOuter(tree: Expr | RelationNode): boolean {
+    let found = false
+    visitColumns(tree, (id) => {
+      if (!this.#inner.has(id)) found = true
+    })
+    return found
+  }
+
+  /** IN pulls conditions through projections and other conditions alone. */
+  inPredicate(node: RelationNode): boolean {
+    if (node.kind === 'project' || node.kind === 'filter') return this.inPredicate(node.input)
+    return !this.usesOuter(node) || node.kind === 'join'
+  }
+
+  /** `outputs`: the columns of the node that are read. Undefined where conditions cannot be pulled up. */
+  of(node: RelationNode, outputs: readonly ColumnId[]): Pulled | undefined {
+    if (!this.usesOuter(node)) return NOTHING
+    switch (node.kind) {
+      case 'filter':
+        return this.#filter(node)
+      case 'project':
+        return this.of(node.input, columnsBelow(node, outputs))
+      case 'sort': {
+        const outerKey = node.keys.some(({ column }) => this.#isOuter(column, node.input))
+        return outerKey ? undefined : this.of(node.input, outputs)
       }
-      return isSupported(node.input, usesOuter, [...needed])
-    }
-    case 'sort': {
-      const { input } = node
-      const keys = new Set(node.keys.map((key) => key.column))
-      const outerKey =
-        input.kind === 'project' && input.columns.some(({ id, expression }) => keys.has(id) && usesOuter(expression))
-      return !outerKey && isSupported(input, usesOuter, outputs)
-    }
-    case 'limit':
-      if (node.count === '1' && node.input.kind !== 'sort' && correlatedFilter(node.input, usesOuter)) {
-        return singleRow(node.input) || areKeys(outputs, node.input, usesOuter)
+      case 'limit':
+        return this.#limit(node, outputs)
+      case 'aggregate':
+        return this.#aggregate(node)
+      case 'distinct': {
+        const columns = node.columns.map(({ id }) => id)
+        return grouped(this.of(node.input, columns), columns, columns)
       }
-      if (node.input.kind === 'sort' && unequalFilter(node.input.input, usesOuter)) return false
-      return isSupported(node.input, usesOuter, outputs)
-    case 'aggregate':
-      if (node.aggregates.some(({ call }) => usesOuter(call))) return false
-      if (node.keys.length > 0 && unequalFilter(node.input, usesOuter)) return false
-      return isSupported(node.input, usesOuter, columnsOf(node))
-    case 'set':
-      return !usesOuter(node)
-    default:
-      return true
+      case 'set':
+        return undefined
+      default:
+        return OTHER
+    }
+  }
+
+  #filter({ input, predicate }: FilterNode): Pulled | undefined {
+    if (input.kind === 'unnest' && this.usesOuter(input)) return undefined
+    const below = this.of(input, [])
+    if (below === undefined) return undefined
+    const [needed, constants] = [new Set(below.needed), new Set(below.constants)]
+    for (const term of termsOf(predicate)) {
+      if (!this.usesOuter(term)) continue
+      if (!hasSubquery(term)) visitColumns(term, (id) => this.#inner.has(id) && needed.add(id))
+      const constant = this.#constantBy(term)
+      if (constant !== undefined) constants.add(constant)
+    }
+    return { ...below, needed, constants }
+  }
+
+  /** The column that an equality with values of the outer query makes a constant. */
+  #constantBy(term: Expr): ColumnId | undefined {
+    if (term.kind !== 'compare' || term.operator !== '=') return undefined
+    const [left, right] = [columnIn(term.left), columnIn(term.right)]
+    if (left !== undefined && this.#inner.has(left) && this.#isOfOuter(term.right)) return left
+    if (right !== undefined && this.#inner.has(right) && this.#isOfOuter(term.left)) return right
+    return undefined
+  }
+
+  #isOfOuter(expr: Expr): boolean {
+    let only = !isVolatile(expr)
+    visitColumns(expr, (id) => (only &&= !this.#inner.has(id)))
+    return only
+  }
+
+  #isOuter(column: ColumnId, input: RelationNode): boolean {
+    if (!this.#inner.has(column)) return true
+    if (input.kind !== 'project') return false
+    return input.columns.some(({ id, expression }) => id === column && this.usesOuter(expression))
+  }
+
+  #limit({ input, count, offset, ties }: LimitNode, outputs: readonly ColumnId[]): Pulled | undefined {
+    if (count === '0') return NOTHING
+    if (ties !== undefined || offset !== undefined) return undefined
+    const below = this.of(input, outputs)
+    if (below === undefined || below.single || below.other) return below
+    const { needed, constants } = below
+    const isConstant = (columns: Iterable<ColumnId>): boolean => [...columns].every((id) => constants.has(id))
+    if (!isConstant(needed)) return undefined
+    if (input.kind === 'sort') return { ...below, single: count === '1' }
+    if (count !== '1') return below
+    // Of equal rows one is taken.
+    const read = readColumns(input, outputs)
+    return constants.size > 0 && read !== undefined && isConstant(read) ? { ...below, single: true } : undefined
+  }
+
+  #aggregate(node: AggregateNode): Pulled | undefined {
+    if (node.aggregates.some(({ call }) => this.usesOuter(call))) return undefined
+    const below = this.of(node.input, columnsOf(node))
+    if (below === undefined) return undefined
+    // Without keys the outer rows are grouped: conditions stay below.
+    if (node.keys.length === 0) return { ...NOTHING, single: true }
+    if (node.sets !== undefined && node.sets.length !== 1) return undefined
+    return grouped(
+      below,
+      node.keys.map(({ input }) => input),
+      node.keys.map(({ id }) => id),
+    )
   }
 }
 
-function singleRow(node: RelationNode): boolean {
-  if (node.kind === 'project') return singleRow(node.input)
-  return node.kind === 'aggregate' && node.keys.length === 0
+/** Groups by `keys`, shown as `names`: what conditions need besides them becomes a key, if it is a constant. */
+function grouped(below: Pulled | undefined, keys: readonly ColumnId[], names: readonly ColumnId[]): Pulled | undefined {
+  if (below === undefined || below.other) return below
+  const { needed, constants } = below
+  const isKey = new Set(keys)
+  if ([...needed].some((id) => !isKey.has(id) && !constants.has(id))) return undefined
+  const shown = names.filter((_, i) => constants.has(keys[i]!))
+  return { ...below, constants: new Set([...constants, ...shown]), single: shown.length === keys.length }
 }
 
-/** Whether all of these are columns that a condition says to be equal to one of the outer query, and there is such a one. */
-function areKeys(outputs: readonly ColumnId[], node: RelationNode, usesOuter: UsesOuter): boolean {
-  if (node.kind === 'project') return areKeys(outputs, node.input, usesOuter)
-  if (node.kind !== 'filter') return false
-  const keys = new Set<ColumnId>()
-  for (const term of termsOf(node.predicate)) {
-    if (term.kind !== 'compare' || term.operator !== '=') continue
-    const [a, b] = [term.left, term.right]
-    if (a.kind === 'column' && b.kind === 'column' && usesOuter(a) !== usesOuter(b))
-      keys.add(usesOuter(a) ? b.id : a.id)
+/** What of the input a projection's outputs are made of. */
+function columnsBelow({ columns }: ProjectNode, outputs: readonly ColumnId[]): readonly ColumnId[] {
+  const needed = new Set(outputs)
+  for (const { id, expression } of columns) {
+    if (needed.delete(id)) visitColumns(expression, (column) => needed.add(column))
   }
-  return keys.size > 0 && outputs.every((column) => keys.has(column))
+  return [...needed]
+}
+
+/** The input's columns that the outputs are; undefined where one of them is calculated. */
+function readColumns(node: RelationNode, outputs: readonly ColumnId[]): readonly ColumnId[] | undefined {
+  if (node.kind !== 'project') return outputs
+  const read: ColumnId[] = []
+  for (const output of outputs) {
+    const made = node.columns.find(({ id }) => id === output)?.expression
+    if (made === undefined) read.push(output)
+    else if (made.kind === 'column') read.push(made.id)
+    else return undefined
+  }
+  return readColumns(node.input, read)
+}
+
+/** A column, or a cast of one that tells all its values apart. */
+function columnIn(expr: Expr): ColumnId | undefined {
+  if (expr.kind === 'column') return expr.id
+  if (expr.kind !== 'cast' || expr.value.kind !== 'column') return undefined
+  const exact = canCoerce(expr.value.type, expr.type) && expr.type.kind !== 'double' && expr.type.kind !== 'real'
+  return exact ? expr.value.id : undefined
 }
 
 function columnsOf({ aggregates, keys }: AggregateNode): readonly ColumnId[] {
@@ -94,20 +206,8 @@ function termsOf(predicate: Expr): readonly Expr[] {
   return predicate.kind === 'and' ? predicate.terms : [predicate]
 }
 
-function unnestsOuter(node: RelationNode, usesOuter: UsesOuter): boolean {
-  return node.kind === 'unnest' && usesOuter(node)
-}
-
-function correlatedFilter(node: RelationNode, usesOuter: UsesOuter): boolean {
-  if (node.kind === 'project') return correlatedFilter(node.input, usesOuter)
-  return node.kind === 'filter' && usesOuter(node.predicate)
-}
-
-/** A condition that compares with the outer query other than by `=`. */
-function unequalFilter(node: RelationNode, usesOuter: UsesOuter): boolean {
-  if (node.kind === 'project') return unequalFilter(node.input, usesOuter)
-  if (node.kind !== 'filter') return false
-  return termsOf(node.predicate).some((term) => usesOuter(term) && !(term.kind === 'compare' && term.operator === '='))
+function hasSubquery(expr: Expr): boolean {
+  return someExpr(expr, ({ kind }) => /^(?:scalarSubquery|exists|inSubquery|quantified)$/.test(kind))
 }
 
 /** Every column that a node or a query inside its expressions makes. */

@@ -9,7 +9,7 @@ import { commonSuperType } from '../types/coercion.ts'
 import { anonymousRow, BOOLEAN, isComparable, isOrderable, row, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { castTo, columnOf } from './build.ts'
-import { verifyCorrelation } from './correlation.ts'
+import { verifyCorrelation, type SubqueryPlace } from './correlation.ts'
 import { errorAt, newId } from './context.ts'
 import type { ExpressionState } from './expression-state.ts'
 import type { Expr, Subquery } from './tree.ts'
@@ -20,10 +20,15 @@ interface AnalyzedSubquery extends Subquery {
 }
 
 /** `read` says whether somebody reads its columns: EXISTS does not. */
-function analyzeSubquery(state: ExpressionState, node: SubqueryExpression, read = true): AnalyzedSubquery {
+function analyzeSubquery(
+  state: ExpressionState,
+  node: SubqueryExpression,
+  { read = true, place = 'value' }: { readonly read?: boolean; readonly place?: SubqueryPlace } = {},
+): AnalyzedSubquery {
   state.found.subqueries.push(node)
   const { node: relation, columns } = state.context.analyzeQuery(state.context, node.query, state.scope)
-  verifyCorrelation(state.context, node.query, relation, read ? columns.map((column) => column.column) : [])
+  const outputs = read ? columns.map((column) => column.column) : []
+  verifyCorrelation(state.context, node.query, relation, outputs, place)
   return {
     node: relation,
     columns: columns.map(({ column, type }) => ({ id: column, type })),
@@ -46,7 +51,7 @@ export function analyzeScalarSubquery(state: ExpressionState, node: SubqueryExpr
 }
 
 export function analyzeExists(state: ExpressionState, node: ExistsPredicate): Expr {
-  return { kind: 'exists', type: BOOLEAN, query: analyzeSubquery(state, node.subquery, false) }
+  return { kind: 'exists', type: BOOLEAN, query: analyzeSubquery(state, node.subquery, { read: false }) }
 }
 
 function asOneColumn(state: ExpressionState, query: Subquery, wanted: SqlType = resultType(query)): Subquery {
@@ -104,7 +109,7 @@ export function analyzeInSubquery(
   subquery: SubqueryExpression,
 ): Expr {
   const value = state.analyze(valueNode)
-  const compared = comparedWith(state, node, value, analyzeSubquery(state, subquery))
+  const compared = comparedWith(state, node, value, analyzeSubquery(state, subquery, { place: 'in' }))
   if (!isComparable(compared.type)) {
     throw errorAt(
       state.context,
@@ -118,7 +123,9 @@ export function analyzeInSubquery(
 
 export function analyzeQuantified(state: ExpressionState, node: QuantifiedComparisonExpression): Expr {
   const value = state.analyze(node.value)
-  const { type, ...compared } = comparedWith(state, node, value, analyzeSubquery(state, node.subquery))
+  const isIn = node.operator === '=' ? node.quantifier !== 'ALL' : node.operator === '<>' && node.quantifier === 'ALL'
+  const subquery = analyzeSubquery(state, node.subquery, { place: isIn ? 'in' : 'value' })
+  const { type, ...compared } = comparedWith(state, node, value, subquery)
   const ordered = node.operator !== '=' && node.operator !== '<>'
   if (!(ordered ? isOrderable(type) : isComparable(type))) {
     throw errorAt(

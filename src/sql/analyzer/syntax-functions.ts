@@ -131,6 +131,11 @@ const MAX_OFFSET_MINUTES = 14 * 60
 function zoneOf(state: ExpressionState, { timeZone }: AtTimeZone): Expr {
   const zone = state.analyze(timeZone)
   if (zone.kind !== 'constant' || zone.type.kind !== 'interval day to second') return zone
+  if (zone.value === null) return castTo(zone, VARCHAR)
+  if ((zone.value as bigint) % MINUTE_MILLIS !== 0n) {
+    const message = 'Invalid time zone offset interval: interval contains seconds'
+    throw new EngineError('INVALID_FUNCTION_ARGUMENT', message)
+  }
   const minutes = Number((zone.value as bigint) / MINUTE_MILLIS)
   const total = Math.abs(minutes)
   if (total > MAX_OFFSET_MINUTES) {
