@@ -57,7 +57,13 @@ function toFragment(query: RenderedQuery, columns: readonly ResultColumn[], spli
   }
   return {
     sql: query.sql,
-    scans: query.scans.map((scan) => ({ ...scan, handle: { ...scan.handle }, columns: [...scan.columns] })),
+    scans: query.scans.map(({ catalog, schema, table, handle, columns: read }) => ({
+      catalog,
+      schema,
+      table,
+      handle: { ...handle },
+      columns: [...read],
+    })),
     output: columns.map(({ name, type, typeSignature }, index) => ({
       name,
       type,

@@ -5,6 +5,7 @@ import type {
   TableHandle,
   TableStatistics,
 } from '../connectors/spi/connector.ts'
+import type { ScanConditions } from '../connectors/spi/scan-conditions.ts'
 import type { TableChange } from '../connectors/spi/table-writer.ts'
 import type { ErrorName } from '../shared/error-table.ts'
 import type { SessionContext } from './session.ts'
@@ -19,7 +20,8 @@ export type { SessionContext } from './session.ts'
 export interface MetadataPort {
   catalogs(): readonly string[]
   schemas(catalog: string): Promise<readonly string[]>
-  tables(catalog: string, schema?: string): Promise<readonly SchemaTableName[]>
+  /** @param named tables whose names it refuses may be left out */
+  tables(catalog: string, schema?: string, named?: (table: string) => boolean): Promise<readonly SchemaTableName[]>
   table(catalog: string, schema: string, table: string): Promise<ConnectorTable | undefined>
   statistics(catalog: string, handle: TableHandle): Promise<TableStatistics>
   /** What a catalog can be asked to change; undefined for no such catalog. */
@@ -86,6 +88,8 @@ export interface RenderedQuery {
     readonly table: string
     readonly handle: TableHandle
     readonly columns: readonly string[]
+    /** What every row that is used fulfils. */
+    readonly where?: ScanConditions
   }[]
   /** DuckDB expression of each output column for use inside `json_array(…)`, over `c0` …; same order as `columns`. */
   readonly wire: readonly string[]

@@ -119,9 +119,9 @@ function createLake(
 
     listSchemas: () => folders.listSchemas(),
 
-    async listTables(schema) {
+    async listTables(schema, named) {
       const schemas = schema === undefined ? await folders.listSchemas() : [schema]
-      return (await Promise.all(schemas.map((name) => folders.list(name)))).flat()
+      return (await Promise.all(schemas.map((name) => folders.list(name, named)))).flat()
     },
 
     async getTable(schema, table) {

@@ -24,7 +24,8 @@ export interface LakeFolders {
   /** The folder of a name below a schema's folder, whatever is in it; one that is not there is named for it. */
   objectFolder(schemaFolder: string, name: string): Promise<string>
   find(schema: string, name: string): Promise<NamedObject | undefined>
-  list(schema: string): Promise<SchemaTableName[]>
+  /** @param named the folder of a name that it refuses is not looked into */
+  list(schema: string, named?: (name: string) => boolean): Promise<SchemaTableName[]>
 }
 
 export function createLakeFolders(location: string): LakeFolders {
@@ -49,10 +50,13 @@ export function createLakeFolders(location: string): LakeFolders {
   }
 
   /** Objects of a schema's folder; what cannot be read (mixed formats, links that lead out) is passed over. */
-  async function objectsIn(folder: string): Promise<(NamedObject & { readonly name: string })[]> {
+  async function objectsIn(
+    folder: string,
+    named: (name: string) => boolean = () => true,
+  ): Promise<(NamedObject & { readonly name: string })[]> {
     const objects: (NamedObject & { readonly name: string })[] = []
     for (const [name, found] of [...(await listFolders(folder))].sort()) {
-      if (found.length > 1) continue
+      if (found.length > 1 || !named(name)) continue
       const object = await resolveInside(location, join(folder, found[0]!))
         .then(objectAt)
         .catch(() => undefined)
@@ -100,10 +104,10 @@ export function createLakeFolders(location: string): LakeFolders {
       return found ? objectAt(await resolveInside(location, join(parent, found))) : undefined
     },
 
-    async list(schema) {
+    async list(schema, named) {
       const folder = await schemaFolder(schema)
       if (folder === undefined) return []
-      return (await objectsIn(folder)).map(({ name, kind }) => ({
+      return (await objectsIn(folder, named)).map(({ name, kind }) => ({
         schema,
         table: name,
         kind: kind === 'VIEW' ? 'VIEW' : 'TABLE',

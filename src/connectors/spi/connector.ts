@@ -1,3 +1,4 @@
+import type { ScanConditions } from './scan-conditions.ts'
 import type { FileQuestion, TableSource } from './table-source.ts'
 import type { ConnectorWriter } from './table-writer.ts'
 
@@ -14,16 +15,21 @@ export interface Connector {
   readonly writer?: ConnectorWriter
 
   listSchemas(): Promise<readonly string[]>
-  /** Tables of one schema, or of all; an unknown schema gives an empty list. */
-  listTables(schema?: string): Promise<readonly SchemaTableName[]>
+  /**
+   * Tables of one schema, or of all; an unknown schema gives an empty list.
+   * @param named tables whose names it refuses may be left out
+   */
+  listTables(schema?: string, named?: (table: string) => boolean): Promise<readonly SchemaTableName[]>
   /** The table as of now, with the handle that later calls take; undefined when there is none. */
   getTable(schema: string, table: string): Promise<ConnectorTable | undefined>
   /** Row count and bytes where the connector knows them; scheduling takes unknown for large. */
   getStatistics(handle: TableHandle): Promise<TableStatistics>
   /**
    * All splits of the table as of the handle's snapshot; they read every row exactly once together. At least one, also
-   * when there are no rows. */
-  listSplits(handle: TableHandle): Promise<readonly ConnectorSplit[]>
+   * when there are no rows.
+   * @param where rows that do not fulfil it may be left out
+   */
+  listSplits(handle: TableHandle, where?: ScanConditions): Promise<readonly ConnectorSplit[]>
   /**
    * The splits as an engine gets them: with rows that only the coordinator knows. Asked in the coordinator at each attempt
    * of a task, just before it; what it adds is part of no event. Absent where splits are whole as they are listed.

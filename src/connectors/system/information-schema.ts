@@ -6,6 +6,7 @@ import type {
   SchemaTableName,
   TableHandle,
 } from '../spi/connector.ts'
+import { Wanted, type ScanConditions } from '../spi/scan-conditions.ts'
 import { informationSchemaTables, type SystemColumns } from './information-schema-tables.ts'
 import { loadedRows, rowArrays, rowsSource, type SystemRow } from './rows-source.ts'
 
@@ -30,9 +31,9 @@ export function withInformationSchema(connector: Connector): Connector {
     async listSchemas() {
       return [...new Set([...(await connector.listSchemas()), INFORMATION_SCHEMA])]
     },
-    async listTables(schema) {
+    async listTables(schema, named) {
       if (schema === INFORMATION_SCHEMA) return informationTables()
-      const tables = await connector.listTables(schema)
+      const tables = await connector.listTables(schema, named)
       return schema === undefined ? [...tables, ...informationTables()] : tables
     },
     async getTable(schema, table) {
@@ -40,15 +41,15 @@ export function withInformationSchema(connector: Connector): Connector {
       return isInformationTable(table) ? informationTable(table) : undefined
     },
     getStatistics: async (handle) => (ours(handle) ? {} : connector.getStatistics(handle)),
-    async listSplits(handle) {
+    async listSplits(handle, where) {
       const table = ours(handle)
-      if (!table) return connector.listSplits(handle)
-      return [{ catalog, data: { [MARK]: table } }]
+      if (!table) return connector.listSplits(handle, where)
+      return [{ catalog, data: { [MARK]: table, ...(where && { where }) } }]
     },
     async loadSplits(splits, wanted) {
       const table = splits[0] && ours(splits[0].data)
       if (!table) return connector.loadSplits?.(splits, wanted) ?? splits
-      const listed = await rowsOf(withInformationSchema(connector), table)
+      const listed = await rowsOf(withInformationSchema(connector), table, wantedOf(splits[0]!.data))
       const rows = rowArrays(informationSchemaTables[table], listed, wanted)
       return [{ catalog, data: { [MARK]: table, rows }, rows: rows.length }]
     },
@@ -86,44 +87,51 @@ export function connectorColumns(columns: SystemColumns): ConnectorColumn[] {
   return Object.entries(columns).map(([name, type]) => ({ name, type, nullable: true }))
 }
 
-async function rowsOf(connector: Connector, table: InformationTable): Promise<SystemRow[]> {
+/** Names of the columns that say where a row's table is. */
+export interface PlaceColumns {
+  readonly schema: string
+  readonly table: string
+}
+
+const PLACE: PlaceColumns = { schema: 'table_schema', table: 'table_name' }
+
+async function rowsOf(connector: Connector, table: InformationTable, wanted: Wanted): Promise<SystemRow[]> {
   const { catalog } = connector
+  if (!wanted.has(table === 'schemata' ? 'catalog_name' : 'table_catalog', catalog)) return []
   switch (table) {
     case 'schemata':
-      return (await connector.listSchemas()).map((schema) => ({ catalog_name: catalog, schema_name: schema }))
+      return (await connector.listSchemas())
+        .filter((schema) => wanted.has('schema_name', schema))
+        .map((schema) => ({ catalog_name: catalog, schema_name: schema }))
     case 'tables':
-      return (await connector.listTables()).map(({ schema, table: name, kind }) => ({
+      return (await namedTables(connector, wanted, PLACE)).map(({ schema, table: name, kind }) => ({
         table_catalog: catalog,
         table_schema: schema,
         table_name: name,
         table_type: kind === 'VIEW' ? 'VIEW' : 'BASE TABLE',
       }))
     case 'columns':
-      return (await describedTables(connector)).flatMap(({ schema, table: name, columns }) =>
-        visible(columns).map((column, index) => ({
-          table_catalog: catalog,
-          table_schema: schema,
-          table_name: name,
-          column_name: column.name,
-          ordinal_position: index + 1,
-          is_nullable: column.nullable ? 'YES' : 'NO',
-          data_type: displayType(column.type),
-        })),
+      return ofTables(connector, await namedTables(connector, wanted, PLACE), ({ schema, table: name, columns }) =>
+        visible(columns).flatMap((column, index) =>
+          wanted.has('column_name', column.name)
+            ? [
+                {
+                  table_catalog: catalog,
+                  table_schema: schema,
+                  table_name: name,
+                  column_name: column.name,
+                  ordinal_position: index + 1,
+                  is_nullable: column.nullable ? 'YES' : 'NO',
+                  data_type: displayType(column.type),
+                },
+              ]
+            : [],
+        ),
       )
     case 'views': {
-      const views = (await connector.listTables()).filter(({ kind }) => kind === 'VIEW')
-      const described = await Promise.all(views.map(({ schema, table: name }) => connector.getTable(schema, name)))
-      return described.flatMap((view) =>
-        view?.view
-          ? [
-              {
-                table_catalog: catalog,
-                table_schema: view.schema,
-                table_name: view.table,
-                view_definition: view.view.sql,
-              },
-            ]
-          : [],
+      const views = (await namedTables(connector, wanted, PLACE)).filter(({ kind }) => kind === 'VIEW')
+      return ofTables(connector, views, ({ schema, table: name, view }) =>
+        view ? [{ table_catalog: catalog, table_schema: schema, table_name: name, view_definition: view.sql }] : [],
       )
     }
     // No catalog knows roles or grants.
@@ -137,13 +145,68 @@ async function rowsOf(connector: Connector, table: InformationTable): Promise<Sy
   }
 }
 
-/** Every table with its columns; one that cannot be read is left out, as it has no columns anybody could use. */
-export async function describedTables(connector: Connector): Promise<ConnectorTable[]> {
-  const names = await connector.listTables()
-  const tables = await Promise.all(
-    names.map(({ schema, table }) => connector.getTable(schema, table).catch(() => undefined)),
-  )
-  return tables.filter((table) => table !== undefined)
+/** Tables that are asked for by their whole names are looked up one by one up to so many. */
+const MOST_LOOKED_UP = 100
+/** Tables that are described at a time: what is not wanted of one is gone before the next. */
+const DESCRIBED_AT_ONCE = 16
+
+/** The tables whose rows may be wanted, described where that was how they were found. */
+export async function namedTables(
+  connector: Connector,
+  wanted: Wanted,
+  { schema, table }: PlaceColumns,
+): Promise<readonly (SchemaTableName | ConnectorTable)[]> {
+  const [schemas, tables] = [lowerCase(wanted.values(schema)), lowerCase(wanted.values(table))]
+  if (schemas && tables && schemas.length * tables.length <= MOST_LOOKED_UP) {
+    const pairs = schemas.flatMap((one) => tables.map((name) => [one, name] as const))
+    const found = await Promise.all(pairs.map(([one, name]) => lookUp(connector, one, name)))
+    return found.filter((one) => one !== undefined)
+  }
+  const listed = schemas ?? (await connector.listSchemas()).filter((one) => wanted.has(schema, one))
+  const named = (name: string): boolean => wanted.has(table, name)
+  const perSchema = await Promise.all(listed.map((one) => connector.listTables(one, named)))
+  return perSchema.flat().filter((one) => named(one.table))
+}
+
+/** A table that cannot be read is named all the same, if it is listed. */
+function lookUp(
+  connector: Connector,
+  schema: string,
+  table: string,
+): Promise<SchemaTableName | ConnectorTable | undefined> {
+  return connector
+    .getTable(schema, table)
+    .catch(async () =>
+      (await connector.listTables(schema, (name) => name === table)).find((listed) => listed.table === table),
+    )
+}
+
+/** Rows of each table; one that cannot be read has none, as it has no columns anybody could use. */
+export async function ofTables(
+  connector: Connector,
+  names: readonly (SchemaTableName | ConnectorTable)[],
+  rowsOfTable: (table: ConnectorTable) => readonly SystemRow[],
+): Promise<SystemRow[]> {
+  const rows: SystemRow[] = []
+  for (let from = 0; from < names.length; from += DESCRIBED_AT_ONCE) {
+    const tables = await Promise.all(
+      names
+        .slice(from, from + DESCRIBED_AT_ONCE)
+        .map((name) => ('columns' in name ? name : connector.getTable(name.schema, name.table).catch(() => undefined))),
+    )
+    for (const table of tables) if (table) rows.push(...rowsOfTable(table))
+  }
+  return rows
+}
+
+/** Names are lower case: nothing has any other, though a connector may find it by one. */
+function lowerCase(names: readonly string[] | undefined): readonly string[] | undefined {
+  return names?.filter((name) => name === name.toLowerCase())
+}
+
+/** What a split was planned with; also of a coordinator that did not know of conditions. */
+export function wantedOf(data: ConnectorSplit['data']): Wanted {
+  return new Wanted(data['where'] as ScanConditions | undefined)
 }
 
 export function visible(columns: readonly ConnectorColumn[]): ConnectorColumn[] {

@@ -1,6 +1,7 @@
 import type { Catalogs } from '../spi/catalogs.ts'
 import type { Connector } from '../spi/connector.ts'
-import { describedTables, displayType, visible } from './information-schema.ts'
+import type { Wanted } from '../spi/scan-conditions.ts'
+import { displayType, namedTables, ofTables, visible } from './information-schema.ts'
 import type { jdbcTables } from './jdbc-tables.ts'
 import { jdbcType } from './jdbc-types.ts'
 import type { SystemRow } from './rows-source.ts'
@@ -30,17 +31,25 @@ const NO_NULLS = 0
 const NULLABLE = 1
 const SEARCHABLE = 3
 
-export async function jdbcRows(table: keyof typeof jdbcTables, catalogs: Catalogs): Promise<SystemRow[]> {
+const PLACE = { schema: 'table_schem', table: 'table_name' } as const
+
+export async function jdbcRows(
+  table: keyof typeof jdbcTables,
+  catalogs: Catalogs,
+  wanted: Wanted,
+): Promise<SystemRow[]> {
   switch (table) {
     case 'catalogs':
       return catalogs.names().map((name) => ({ table_cat: name }))
     case 'schemas':
-      return overCatalogs(catalogs, async (connector) =>
-        (await connector.listSchemas()).map((schema) => ({ table_schem: schema, table_catalog: connector.catalog })),
+      return overCatalogs(catalogs, wanted, 'table_catalog', async (connector) =>
+        (await connector.listSchemas())
+          .filter((schema) => wanted.has('table_schem', schema))
+          .map((schema) => ({ table_schem: schema, table_catalog: connector.catalog })),
       )
     case 'tables':
-      return overCatalogs(catalogs, async (connector) =>
-        (await connector.listTables()).map(({ schema, table: name, kind }) => ({
+      return overCatalogs(catalogs, wanted, 'table_cat', async (connector) =>
+        (await namedTables(connector, wanted, PLACE)).map(({ schema, table: name, kind }) => ({
           table_cat: connector.catalog,
           table_schem: schema,
           table_name: name,
@@ -48,7 +57,7 @@ export async function jdbcRows(table: keyof typeof jdbcTables, catalogs: Catalog
         })),
       )
     case 'columns':
-      return overCatalogs(catalogs, columnRows)
+      return overCatalogs(catalogs, wanted, 'table_cat', (connector) => columnRows(connector, wanted))
     case 'table_types':
       return [{ table_type: 'TABLE' }, { table_type: 'VIEW' }]
     case 'types':
@@ -67,11 +76,12 @@ export async function jdbcRows(table: keyof typeof jdbcTables, catalogs: Catalog
   }
 }
 
-async function columnRows(connector: Connector): Promise<SystemRow[]> {
-  return (await describedTables(connector)).flatMap(({ schema, table, columns }) =>
-    visible(columns).map((column, index) => {
+async function columnRows(connector: Connector, wanted: Wanted): Promise<SystemRow[]> {
+  return ofTables(connector, await namedTables(connector, wanted, PLACE), ({ schema, table, columns }) =>
+    visible(columns).flatMap((column, index) => {
+      if (!wanted.has('column_name', column.name)) return []
       const type = jdbcType(column.type)
-      return {
+      const row: SystemRow = {
         table_cat: connector.catalog,
         table_schem: schema,
         table_name: table,
@@ -87,6 +97,7 @@ async function columnRows(connector: Connector): Promise<SystemRow[]> {
         ordinal_position: index + 1,
         is_nullable: column.nullable ? 'YES' : 'NO',
       }
+      return [row]
     }),
   )
 }
@@ -109,14 +120,19 @@ function typeRow(type: string): SystemRow {
   }
 }
 
-/** One catalog that cannot be listed hides no other. */
+/**
+ * One catalog that cannot be listed hides no other.
+ * @param column names the catalog in the rows
+ */
 export async function overCatalogs(
   catalogs: Catalogs,
+  wanted: Wanted,
+  column: string,
   rowsOf: (connector: Connector) => Promise<readonly SystemRow[]>,
 ): Promise<SystemRow[]> {
   const perCatalog = await Promise.all(
     catalogs.names().map(async (name) => {
-      const connector = catalogs.get(name)
+      const connector = wanted.has(column, name) ? catalogs.get(name) : undefined
       return connector ? rowsOf(connector).catch(() => []) : []
     }),
   )

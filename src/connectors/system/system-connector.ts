@@ -1,7 +1,8 @@
 import type { Catalogs } from '../spi/catalogs.ts'
 import type { Connector, SchemaTableName, TableHandle } from '../spi/connector.ts'
+import type { Wanted } from '../spi/scan-conditions.ts'
 import type { SystemColumns } from './information-schema-tables.ts'
-import { connectorColumns, withInformationSchema } from './information-schema.ts'
+import { connectorColumns, namedTables, wantedOf, withInformationSchema } from './information-schema.ts'
 import { jdbcRows, overCatalogs } from './jdbc-rows.ts'
 import { jdbcTables } from './jdbc-tables.ts'
 import { metadataTables } from './metadata-tables.ts'
@@ -56,15 +57,16 @@ function createSystemConnector(catalogs: Catalogs, sources: (() => RuntimeSource
       return columns && { schema, table, kind: 'TABLE', handle, columns: connectorColumns(columns) }
     },
     getStatistics: async () => ({}),
-    async listSplits(handle) {
+    async listSplits(handle, where) {
       const { schema, table } = handle as { schema: string; table: string }
-      return [{ catalog: SYSTEM_CATALOG, data: { schema, table } }]
+      return [{ catalog: SYSTEM_CATALOG, data: { schema, table, ...(where && { where }) } }]
     },
     loadSplits: (splits, wanted) =>
       Promise.all(
         splits.map(async ({ catalog, data }) => {
           const { schema, table } = data as { schema: string; table: string }
-          const rows = rowArrays(columnsOf(schema, table)!, await rowsOf(schema, table, catalogs, sources), wanted)
+          const listed = await rowsOf({ schema, table, wanted: wantedOf(data) }, catalogs, sources)
+          const rows = rowArrays(columnsOf(schema, table)!, listed, wanted)
           return { catalog, data: { schema, table, rows }, rows: rows.length }
         }),
       ),
@@ -81,9 +83,14 @@ function isSchema(schema: string): schema is keyof typeof schemas {
   return Object.hasOwn(schemas, schema)
 }
 
+interface AskedTable {
+  readonly schema: string
+  readonly table: string
+  readonly wanted: Wanted
+}
+
 async function rowsOf(
-  schema: string,
-  table: string,
+  { schema, table, wanted }: AskedTable,
   catalogs: Catalogs,
   sources: (() => RuntimeSources) | undefined,
 ): Promise<readonly SystemRow[]> {
@@ -92,13 +99,19 @@ async function rowsOf(
       if (!sources) throw new Error('Rows of system tables are listed in the coordinator')
       return sources()[table as keyof typeof runtimeTables]()
     case 'metadata':
-      return metadataRows(table as keyof typeof metadataTables, catalogs)
+      return metadataRows(table as keyof typeof metadataTables, catalogs, wanted)
     default:
-      return jdbcRows(table as keyof typeof jdbcTables, catalogs)
+      return jdbcRows(table as keyof typeof jdbcTables, catalogs, wanted)
   }
 }
 
-async function metadataRows(table: keyof typeof metadataTables, catalogs: Catalogs): Promise<SystemRow[]> {
+const COMMENTED = { catalog: 'catalog_name', schema: 'schema_name', table: 'table_name' } as const
+
+async function metadataRows(
+  table: keyof typeof metadataTables,
+  catalogs: Catalogs,
+  wanted: Wanted,
+): Promise<SystemRow[]> {
   switch (table) {
     case 'catalogs':
       return catalogs.names().map((name) => ({
@@ -107,8 +120,8 @@ async function metadataRows(table: keyof typeof metadataTables, catalogs: Catalo
         connector_name: catalogs.get(name)?.connectorName ?? null,
       }))
     case 'table_comments':
-      return overCatalogs(catalogs, async (connector) => {
-        const tables = await connector.listTables()
+      return overCatalogs(catalogs, wanted, COMMENTED.catalog, async (connector) => {
+        const tables = await namedTables(connector, wanted, COMMENTED)
         return Promise.all(
           tables.map(async ({ schema, table: name }) => ({
             catalog_name: connector.catalog,

@@ -11,7 +11,7 @@ export function createMetadataPort(catalogs: Catalogs): MetadataPort {
   return {
     catalogs: () => catalogs.names(),
     schemas: async (catalog) => (await of(catalog)?.listSchemas()) ?? [],
-    tables: async (catalog, schema) => (await of(catalog)?.listTables(schema)) ?? [],
+    tables: async (catalog, schema, named) => (await of(catalog)?.listTables(schema, named)) ?? [],
     table: async (catalog, schema, table) => of(catalog)?.getTable(schema, table),
     statistics: async (catalog, handle) => (await of(catalog)?.getStatistics(handle)) ?? {},
     abilities: (catalog) => of(catalog)?.abilities,
@@ -28,7 +28,7 @@ export async function listSplits(
     query.scans.map(async (scan, index) => {
       const connector = connectorOf(catalogs, scan.catalog)
       if (!isOfSystem(connector, scan)) coordinatorOnly = false
-      const splits = await connector.listSplits(scan.handle)
+      const splits = await connector.listSplits(scan.handle, scan.where)
       return splits.map((split) => splitOf(index, split))
     }),
   )

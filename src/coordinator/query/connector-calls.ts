@@ -38,7 +38,7 @@ export function createConnectorCalls(): ConnectorCalls {
       catalogs: () => port.catalogs(),
       abilities: (catalog) => port.abilities(catalog),
       schemas: (catalog) => timed('schemas', catalog, () => port.schemas(catalog)),
-      tables: (catalog, schema) => timed('tables', catalog, () => port.tables(catalog, schema)),
+      tables: (catalog, schema, named) => timed('tables', catalog, () => port.tables(catalog, schema, named)),
       table: (catalog, schema, table) => timed('table', catalog, () => port.table(catalog, schema, table)),
       statistics: (catalog, handle) => timed('statistics', catalog, () => port.statistics(catalog, handle)),
     }),

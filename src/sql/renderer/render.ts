@@ -1,7 +1,9 @@
+import type { ScanConditions } from '../../connectors/spi/scan-conditions.ts'
 import type { RenderedQuery, ResultColumn, TableRead } from '../front-end.ts'
 import type { SessionContext } from '../session.ts'
 import { requireZone } from '../analyzer/datetime.ts'
 import type { QueryAnalysis } from '../analyzer/analyze.ts'
+import type { ScanNode } from '../analyzer/tree.ts'
 import { plainName, toText } from '../text/sql.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import { typeSignature, wireTypeText, type WireOptions } from '../types/type-signature.ts'
@@ -11,6 +13,7 @@ import { columnUses } from './needed-columns.ts'
 import { outline } from './outline.ts'
 import { renderQuery, renderTop } from './render-relation.ts'
 import { newRenderState, type RenderState } from './render-state.ts'
+import { scanConditions } from './scan-conditions.ts'
 import { queryShape } from './shape.ts'
 
 export interface Rendered {
@@ -41,16 +44,14 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
   const outputs = columns.map(({ column }, i) => ({ column, name: plainName(`c${i}`) }))
   const sql = toText(renderTop(state, analysis.node, outputs))
   const shape = queryShape(analysis.node, sql)
+  const conditions = scanConditions(
+    analysis.node,
+    state.scans.map(({ scan }) => scan),
+  )
   return {
     query: {
       sql,
-      scans: state.scans.map(({ scan: { catalog, schema, table, handle }, columns: read }) => ({
-        catalog,
-        schema,
-        table,
-        handle,
-        columns: read,
-      })),
+      scans: state.scans.map(({ scan, columns: read }) => scanOf(scan, read, conditions.get(scan))),
       wire: columns.map(({ type }, i) => toText(wireEncoding(outputs[i]!.name, type, options))),
       ...shape,
       ordered: analysis.ordered,
@@ -65,6 +66,14 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
     })),
     reads: reads(state),
   }
+}
+
+function scanOf(
+  { catalog, schema, table, handle }: ScanNode,
+  columns: readonly string[],
+  where: ScanConditions | undefined,
+): RenderedQuery['scans'][number] {
+  return { catalog, schema, table, handle, columns, ...(where && { where }) }
 }
 
 function wireOptions(session: SessionContext): WireOptions {

@@ -15,6 +15,7 @@ import { rowsQuery, type GeneratedType, type RowsQuery, type RowValue } from './
 import { sessionProperties, settingOf } from '../session/session-properties.ts'
 import { showCreate } from './show-create.ts'
 import { errorAt } from '../analyzer/context.ts'
+import { likeTest } from '../../shared/like-pattern.ts'
 import type { StatementInput } from '../statement-input.ts'
 
 /**
@@ -32,7 +33,7 @@ async function shownRows(input: StatementInput, node: ShowStatement): Promise<Ro
       return { ...names('Catalog', metadata.catalogs().toSorted()), like: likeOf(node) }
     case 'ShowSchemas': {
       const catalog = catalogOf(input, node, node.catalog?.value)
-      const schemas = (await metadata.schemas(catalog)).toSorted()
+      const schemas = (await metadata.schemas(catalog)).filter(likely(node)).toSorted()
       return { ...names('Schema', schemas, VARCHAR), like: likeOf(node) }
     }
     case 'ShowTables':
@@ -91,6 +92,12 @@ function likeOf(node: LikeClause): RowsQuery['like'] {
   return node.likePattern && { pattern: node.likePattern.value, escape: node.escape?.value }
 }
 
+/** Names that the pattern leaves; it is asked again, and told if it is none. */
+function likely(node: LikeClause): (name: string) => boolean {
+  const like = likeOf(node)
+  return like ? likeTest(like) : () => true
+}
+
 /** The catalog named, or the session's. */
 function catalogOf(input: StatementInput, node: AnyNode, named: string | undefined): string {
   const catalog = named?.toLowerCase() ?? input.session.catalog
@@ -126,7 +133,12 @@ async function showTables(input: StatementInput, node: ShowTables): Promise<Rows
   if (!(await input.metadata.schemas(catalog)).includes(schema)) {
     throw errorAt(input, node, 'SCHEMA_NOT_FOUND', `Schema '${schema}' does not exist`)
   }
-  const tables = (await input.metadata.tables(catalog, schema)).map(({ table }) => table).toSorted()
+  const named = likely(node)
+  const listed = await input.metadata.tables(catalog, schema, named)
+  const tables = listed
+    .map(({ table }) => table)
+    .filter(named)
+    .toSorted()
   return { ...names('Table', tables, VARCHAR), like: likeOf(node) }
 }
 
@@ -153,12 +165,9 @@ async function showColumns(input: StatementInput, node: ShowColumns): Promise<Ro
     }
     throw errorAt(input, node, 'TABLE_NOT_FOUND', `Table '${catalog}.${schema}.${name.table}' does not exist`)
   }
-  const rows = visibleColumns(table).map((column) => [
-    column.name,
-    typeName(parseTypeText(column.type)),
-    '',
-    column.comment ?? '',
-  ])
+  const isLikely = likely(node)
+  const shown = visibleColumns(table).filter((column) => isLikely(column.name))
+  const rows = shown.map((column) => [column.name, typeName(parseTypeText(column.type)), '', column.comment ?? ''])
   const columns = ['Column', 'Type', 'Extra', 'Comment'].map((column) => ({ name: column, type: VARCHAR }))
   return { columns, rows, like: likeOf(node) }
 }

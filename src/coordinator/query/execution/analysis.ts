@@ -72,7 +72,7 @@ function inTurns(port: MetadataPort, characters: number): MetadataPort {
     catalogs: () => port.catalogs(),
     abilities: (catalog) => port.abilities(catalog),
     schemas: (catalog) => inTurn(port.schemas(catalog)),
-    tables: (catalog, schema) => inTurn(port.tables(catalog, schema)),
+    tables: (catalog, schema, named) => inTurn(port.tables(catalog, schema, named)),
     table: (catalog, schema, table) => inTurn(port.table(catalog, schema, table)),
     statistics: (catalog, handle) => inTurn(port.statistics(catalog, handle)),
   }
