@@ -16,6 +16,24 @@ export const runtime: DashboardSpec = {
       { expr: q.rate('httpRefusals', ['reason']), legend: '{{reason}}' },
     ]),
     lines(
+      'Certificate, days left',
+      'Until the certificate that clients are shown is over. It is read again when its files change.',
+      'short',
+      [
+        {
+          expr: `(${q.min('tlsCertificateExpiry', ['instance'])} - time()) / 86400`,
+          legend: '{{instance}}',
+        },
+      ],
+    ),
+    lines(
+      'Certificate files of no use, 1 h',
+      'They changed and could not be served: the pair before goes on. The log has why (`tls.trouble`).',
+      'short',
+      [{ expr: q.increase('tlsCertificateLoads', '1h', ['instance'], 'result="refused"'), legend: '{{instance}}' }],
+      { thresholds: [amber(1)] },
+    ),
+    lines(
       'Postgres, 99th percentile',
       'By what is done there. project rises first when its disk is slow.',
       's',

@@ -1,6 +1,8 @@
 import { loadConfig } from '../config/load-config.ts'
 import { forgetQuery, type ForgetOutcome } from '../coordinator/system/forget-query.ts'
 import { Unforgettable } from '../events/event-log.ts'
+import type { ServerAnswer } from '../shared/http-client.ts'
+import { parseJson } from '../shared/parse-json.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { isQueryId, type QueryId } from '../shared/ids.ts'
@@ -72,10 +74,10 @@ function readFlags(argv: readonly string[]) {
   return { queryId, by: typeof by === 'string' ? by : userName(), settings }
 }
 
-async function outcomeOf(answer: Response): Promise<ForgetOutcome> {
-  const body = (await answer.json().catch(() => ({}))) as { events?: number; detail?: string }
+function outcomeOf(answer: ServerAnswer): ForgetOutcome {
+  const body = (parseJson(answer.text) ?? {}) as { events?: number; detail?: string }
   if (answer.status === 404) return { kind: 'unknown' }
-  if (answer.ok && body.events !== undefined) return { kind: 'forgotten', events: body.events }
+  if (answer.status === 200 && body.events !== undefined) return { kind: 'forgotten', events: body.events }
   const code = answer.status === 409 ? exitCodes.configuration : exitCodes.dependency
   throw new ExitError(code, `The coordinator refused: ${body.detail ?? `status ${answer.status}`}`)
 }

@@ -33,7 +33,7 @@ import { hasCode, nodeCode } from '../shared/node-error.ts'
 
 type Tell = (line: string) => void
 /** Settings whose value is a file that is read. */
-const NAMES_FILE = /File$|^anchorKey$/
+const NAMES_FILE = /File$|^(anchorKey|tlsCert|tlsKey)$/
 const ROOT = /^(root|0)(:|$)/
 
 /**

@@ -53,7 +53,7 @@ async function tell(
       {
         ask: async (post) => {
           const answer = await post('/v1/system/rebuilt', { events, milliseconds })
-          if (!answer.ok) throw new Error(`the coordinator answered ${answer.status}`)
+          if (answer.status >= 300) throw new Error(`the coordinator answered ${answer.status}`)
         },
         write: async (journal) => void (await journal.record('ProjectionRebuilt', { events, milliseconds })),
       },

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { loadConfig, type Config } from '../config/load-config.ts'
+import { loadConfig, schemeOf, type Config } from '../config/load-config.ts'
 import { loadClusterSecret } from '../security/cluster-secret.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
@@ -50,7 +50,9 @@ export async function superviseCommand(program: SupervisedProgram, argv: readonl
   const config = { ...given, sharedSecret: loadClusterSecret(given.dataDir, given.sharedSecret) }
   const supervisor = new Supervisor({
     dataDir: config.dataDir,
-    ...(program === 'worker' ? {} : { listen: { host: config.host, port: config.port, ...(bound && { bound }) } }),
+    ...(program === 'worker'
+      ? {}
+      : { listen: { scheme: schemeOf(config), host: config.host, port: config.port, ...(bound && { bound }) } }),
     embeddedPostgres: program === 'start' && config.databaseUrl === undefined,
     standby: program === 'start' && config.standby,
     ...(engines && { engines: engines.launch }),
@@ -119,8 +121,9 @@ function checkNeeds(config: Config, program: SupervisedProgram): void {
 }
 
 /** A port that only root may have is taken before this process is another user's. */
-async function bindAsRoot({ host, port }: Config): Promise<ListeningSocket | undefined> {
-  return isRoot() && port > 0 && port < FIRST_FREE_PORT ? bindSocket(host, port) : undefined
+async function bindAsRoot(config: Config): Promise<ListeningSocket | undefined> {
+  const { host, port } = config
+  return isRoot() && port > 0 && port < FIRST_FREE_PORT ? bindSocket(schemeOf(config), host, port) : undefined
 }
 
 function childrenOf(program: SupervisedProgram, config: Config, url: string | undefined): ChildSpec[] {

@@ -137,6 +137,28 @@ function withCertificates({ databaseUrl, databaseCaFile }: Config): Pick<Config,
   return { databaseUrl: `${at < 0 ? databaseUrl : databaseUrl.slice(0, at)}?${parameters}` }
 }
 
+/** By which this process is reached. */
+export function schemeOf({ tlsCert }: Pick<Config, 'tlsCert'>): 'http' | 'https' {
+  return tlsCert === undefined ? 'http' : 'https'
+}
+
+function checkTls({ tlsCert, tlsKey, tlsClientCaFile, advertisedUrl }: Config): void {
+  if ((tlsCert === undefined) !== (tlsKey === undefined))
+    throw configurationError('QUIPU_TLS_CERT and QUIPU_TLS_KEY belong together')
+  if (tlsClientCaFile !== undefined && tlsCert === undefined)
+    throw configurationError('QUIPU_TLS_CLIENT_CA_FILE needs QUIPU_TLS_CERT: only over TLS clients show certificates')
+  if (tlsCert !== undefined && advertisedUrl?.startsWith('http:'))
+    throw configurationError(`QUIPU_ADVERTISED_URL: '${advertisedUrl}' must begin https:// where QUIPU_TLS_CERT is set`)
+}
+
+/**
+ * Whether others than this machine may be let in: when it was said that anybody may, or when everybody must say who he is,
+ * where nobody between can read along.
+ */
+function mayListenBeyondLoopback({ insecure, authentication, tlsCert, trustedProxies }: Config): boolean {
+  return insecure || (authentication.length > 0 && (tlsCert !== undefined || trustedProxies.length > 0))
+}
+
 function checkCredentials(config: Config): void {
   const { databaseUrl, databaseCaFile, kafkaSaslMechanism: mechanism } = config
   if (databaseCaFile !== undefined) {
@@ -168,7 +190,11 @@ export function usesKafkaTls(config: Pick<Config, 'kafkaTls' | 'kafkaCaFile' | '
 
 /** What no single setting can say. */
 function checkTogether(config: Config): void {
-  if (!isLoopback(config.host) && !config.insecure) {
+  if (!isLoopback(config.host) && !mayListenBeyondLoopback(config)) {
+    if (config.authentication.length > 0)
+      throw configurationError(
+        `Listening on ${config.host} lets whoever is between read what clients say: set QUIPU_TLS_CERT, or QUIPU_TRUSTED_PROXIES that end TLS, or add --insecure (QUIPU_INSECURE=true)`,
+      )
     throw configurationError(
       `Listening on ${config.host} lets anybody who reaches it run statements: nobody is authenticated. Add --insecure (QUIPU_INSECURE=true) if that is meant`,
     )
@@ -185,6 +211,7 @@ function checkTogether(config: Config): void {
     throw configurationError('DATABASE_URL must begin postgresql://')
   }
   checkCredentials(config)
+  checkTls(config)
   const { restartBackoffMinMs, restartBackoffMaxMs } = config.timeouts
   if (restartBackoffMinMs > restartBackoffMaxMs) {
     throw configurationError('restartBackoffMinMs must not be above restartBackoffMaxMs')

@@ -186,6 +186,16 @@ export const configSchema = z.strictObject({
     shownDefault: '<data>/anchors.jsonl',
   }),
   anchorWebhook: httpAddress('Address that each anchor is posted to, as JSON', { secret: true }),
+  tlsCert: optionalText(
+    'Certificate (PEM, with those between it and the authority) of this server: clients, coordinators and workers reach it over TLS. Read again when it changes',
+  ),
+  tlsKey: optionalText('Private key (PEM) of that certificate'),
+  tlsCaFile: optionalText(
+    'Certificates (PEM) that vouch for the coordinators and workers which this process asks, in place of public authorities',
+  ),
+  tlsClientCaFile: optionalText(
+    "Certificates (PEM) that vouch for clients' certificates, where `tlsCaFile` is not to do so",
+  ),
   environment: textSetting('Name of the deployment, shown in answers, metrics and traces', 'production'),
   coordinators: list('Addresses of the coordinators that a worker announces itself to'),
   advertisedUrl: optionalText('Address under which others reach this process, when it is not the one listened on'),

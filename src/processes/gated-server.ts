@@ -1,10 +1,13 @@
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Config } from '../config/load-config.ts'
 import { addressRanges } from '../shared/address-ranges.ts'
 import { admitRequest, guardHead } from '../protocol/edge/admit-request.ts'
 import { sendProblem, toProblem } from '../protocol/edge/problem.ts'
 import { requestTarget } from '../protocol/edge/request-target.ts'
+import { watchHandshakes } from './handshakes.ts'
+import { openTlsIdentity, type CertificateNews } from './tls-identity.ts'
 
 /** An HTTP server that accepts at once and answers when its listener is there. */
 export interface GatedServer {
@@ -13,12 +16,14 @@ export interface GatedServer {
   open(listener: RequestListener): void
   /** From now on told of each connection that was closed at once, and of those before. */
   tellRefused(told: (reason: RefusedConnection) => void): void
+  /** From now on told of the certificate of this server, and when its files changed; of the last one before. */
+  tellCertificate(told: (news: CertificateNews) => void): void
   /** Accepts no more, ends idle connections, resolves when the answers under way are out. */
   close(): Promise<void>
 }
 
-/** Too many are open in all, or of the one address. */
-export type RefusedConnection = 'connections' | 'address_connections'
+/** Too many are open in all, or of the one address; or no TLS came of it. */
+export type RefusedConnection = 'connections' | 'address_connections' | 'handshake'
 
 /** Node's default of 5 s cuts clients that think between two polls. */
 const KEEP_ALIVE_MS = 120_000
@@ -77,17 +82,18 @@ export function createGatedServer(
     return true
   }
 
-  const server = createServer(
-    {
-      maxHeaderSize: limits.headerBytes,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      headersTimeout: Math.min(timeouts.requestHeadMs, timeouts.requestMs),
-      requestTimeout: timeouts.requestMs,
-      connectionsCheckingInterval: LOOK_EVERY_MS,
-      noDelay: true,
-    },
-    answer,
-  )
+  const options = {
+    maxHeaderSize: limits.headerBytes,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    headersTimeout: Math.min(timeouts.requestHeadMs, timeouts.requestMs),
+    requestTimeout: timeouts.requestMs,
+    connectionsCheckingInterval: LOOK_EVERY_MS,
+    noDelay: true,
+  }
+  const identity = openTlsIdentity(config)
+  const server: Server = identity
+    ? createTlsServer({ ...options, ...identity.options, handshakeTimeout: timeouts.requestHeadMs }, answer)
+    : createServer(options, answer)
   // Node would leave out what is beyond, and an Origin with it: those that are too many are counted and refused.
   server.maxHeadersCount = 0
   server.maxConnections = limits.connections
@@ -96,6 +102,8 @@ export function createGatedServer(
   let tell = (reason: RefusedConnection): void => void (refused.length < MOST_UNTOLD && refused.push(reason))
   server.on('drop', () => tell('connections'))
   boundAddresses(server, limits.connectionsPerAddress, () => tell('address_connections'))
+  const handshakes = identity && watchHandshakes(server, () => tell('handshake'))
+  identity?.serve(server)
   return {
     server,
     open: (given) => {
@@ -106,9 +114,12 @@ export function createGatedServer(
       tell = told
       for (const reason of refused.splice(0)) told(reason)
     },
+    tellCertificate: (told) => identity?.tell(told),
     close: () =>
       new Promise((resolve) => {
         closing = true
+        identity?.close()
+        handshakes?.end()
         // A connection that was busy when the server closed is kept alive after its answer: look again.
         const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
         server.close(() => {

@@ -7,7 +7,7 @@ import { hasCode } from '../shared/node-error.ts'
 
 /** What a key is for; a key of one purpose says nothing about those of the others. */
 export type KeyPurpose =
-  'statement-token' | 'stage-cancel' | 'internal-bearer' | 'catalog-digest' | 'result-pages' | 'relay'
+  'statement-token' | 'stage-cancel' | 'internal-bearer' | 'catalog-digest' | 'result-pages' | 'relay' | 'tls-tickets'
 
 const SHORTEST_SECRET = 16
 

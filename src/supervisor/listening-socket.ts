@@ -24,9 +24,10 @@ const { _createServerHandle: createServerHandle } = net as unknown as {
 /**
  * Binds a TCP socket. It begins to listen when the first child does; from then on the kernel queues connections
  * whatever happens to the children.
+ * @param scheme by which its address is told
  * @throws Error with one line when the port is taken or the address is none of this machine
  */
-export async function bindSocket(host: string, port: number): Promise<ListeningSocket> {
+export async function bindSocket(scheme: 'http' | 'https', host: string, port: number): Promise<ListeningSocket> {
   const { address, family } =
     isIP(host) === 0
       ? await lookup(host).catch(() => {
@@ -43,7 +44,7 @@ export async function bindSocket(host: string, port: number): Promise<ListeningS
     throw cannotListen(host, port, error)
   }
   const shown = address === '0.0.0.0' || address === '::' ? 'localhost' : family === 6 ? `[${address}]` : address
-  return { handle, url: `http://${shown}:${bound.port}`, close: () => handle.close() }
+  return { handle, url: `${scheme}://${shown}:${bound.port}`, close: () => handle.close() }
 }
 
 function cannotListen(host: string, port: number, error: number): Error {

@@ -11,6 +11,7 @@ export interface SupervisorOptions {
   readonly dataDir: string
   /** The socket that the coordinator accepts on; absent where there is no coordinator. */
   readonly listen?: {
+    readonly scheme: 'http' | 'https'
     readonly host: string
     readonly port: number
     /** Bound already, while that was still allowed. */
@@ -75,7 +76,7 @@ export class Supervisor {
     this.#socket = listen?.bound
     this.#options.engines?.hold()
     this.#lock = await lockDataFolder(dataDir, this.#role)
-    if (listen) this.#socket ??= await bindSocket(listen.host, listen.port)
+    if (listen) this.#socket ??= await bindSocket(listen.scheme, listen.host, listen.port)
     // Before the children: their processes take the processors that initdb needs.
     if (embeddedPostgres) this.#postgresStart = this.#startPostgres()
     this.#keepers = children(this.#socket?.url).map((spec, index) => {

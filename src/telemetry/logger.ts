@@ -31,6 +31,8 @@ type LogEvent =
   | 'request.refused'
   | 'announcement.failed'
   | 'telemetry.trouble'
+  | 'tls.certificate'
+  | 'tls.trouble'
   | 'task.trouble'
 
 /** error: someone must act; warn: healed itself. Fields are JSON; an `err` is written with its stack, and without what it quotes. */

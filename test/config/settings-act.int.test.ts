@@ -1,5 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer, request as httpRequest, type IncomingHttpHeaders } from 'node:http'
+import { once as onceOf } from 'node:events'
+import { createServer, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import { createServer as createTlsServer, request as httpsRequest } from 'node:https'
 import { connect, createServer as createTcpServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,8 +16,11 @@ import { createProcessTelemetry } from '../../src/processes/telemetry/process-te
 import { loadConfig, type Config } from '../../src/config/load-config.ts'
 import { settingList } from '../../src/config/setting-list.ts'
 import type { QueryEventType } from '../../src/coordinator/query/events.ts'
+import { clientCertificate } from '../../src/protocol/edge/client-certificate.ts'
 import { BEGINNING } from '../../src/protocol/events/feed-position.ts'
 import { internalBearer } from '../../src/security/cluster-secret.ts'
+import { askServer, createHttpClient } from '../../src/shared/http-client.ts'
+import { createServerTrust } from '../../src/shared/server-trust.ts'
 import { newTraceId } from '../../src/telemetry/trace-context.ts'
 import { createBlockedAppends } from '../support/blocked-appends.ts'
 import { createAuthority, type TestAuthority } from '../support/certificates.ts'
@@ -395,6 +400,31 @@ function writerAct(name: SettingName, part: (settings: ReturnType<typeof writerS
   }
 }
 
+/** What a server with a certificate shows, and what it sees of its client's. */
+async function overTls(texts: SettingTexts): Promise<{ readonly shown: string; readonly seen: string }> {
+  const { cert, key } = places.server
+  const { args } = given('flags', { tlsCert: cert, tlsKey: key, ...texts }, folder.path)
+  const gate = createGatedServer(loadConfig(args, {}), () => false)
+  gate.open((request, response) => {
+    const certificate = clientCertificate(request)
+    response.end(certificate ? `${certificate.subject} ${certificate.verified}` : 'none')
+  })
+  await new Promise<void>((resolve) => gate.server.listen(0, '127.0.0.1', resolve))
+  try {
+    const { port } = gate.server.address() as AddressInfo
+    const client = { cert: readFileSync(places.certificate.cert), key: readFileSync(places.certificate.key) }
+    const asked = httpsRequest({ host: '127.0.0.1', port, ca: readFileSync(authority.ca), agent: false, ...client })
+    const [answer] = (await onceOf(asked.end(), 'response')) as [IncomingMessage]
+    const shown = (answer.socket as TLSSocket).getPeerX509Certificate()!.subject
+    let seen = ''
+    for await (const part of answer.setEncoding('utf8')) seen += String(part)
+    return { shown, seen }
+  } finally {
+    gate.server.closeAllConnections()
+    await gate.close()
+  }
+}
+
 /** Of 40 new traces, how many are taken, and are spans kept at all? */
 function taken(...flags: string[]): { readonly traces: number; readonly kept: boolean } {
   const config = loadConfig(['--otlp-endpoint', 'http://127.0.0.1:1', '--log-level', 'silent', ...flags], {})
@@ -709,6 +739,47 @@ const acts: Record<SettingName, Act> = {
     () => `${webhook.url}/anchors`,
     () => waitUntil('anchors are posted', () => webhook.requests.some(({ path }) => path === '/anchors')),
   ),
+  tlsCert: {
+    value: () => places.server.cert,
+    also: { tlsKey: 'key.pem' },
+    see: async () => expect(await overTls({})).toEqual({ shown: 'CN=server', seen: 'none' }),
+  },
+  tlsKey: {
+    value: () => places.server.key,
+    also: { tlsCert: 'cert.pem' },
+    see: () => expect(overTls({ tlsKey: places.certificate.key })).rejects.toThrow('mismatch'),
+  },
+  tlsCaFile: {
+    value: () => authority.ca,
+    see: async () => {
+      const { cert, key } = places.server
+      const server = createTlsServer({ cert: readFileSync(cert), key: readFileSync(key) }, (_asked, answer) =>
+        answer.end('there'),
+      )
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      const asked = async (tlsCaFile?: string): Promise<string> => {
+        const http = createHttpClient(createServerTrust({ tlsCaFile }), { keepAlive: false })
+        const base = `https://localhost:${(server.address() as AddressInfo).port}`
+        return askServer(http, base, '/', { headers: {} }).then(
+          ({ text }) => text,
+          (error: Error) => error.message,
+        )
+      }
+      expect(await asked(authority.ca)).toBe('there')
+      expect(await asked(places.otherCa)).toContain('certificate')
+      expect(await asked()).toContain('certificate')
+      server.close()
+    },
+  },
+  tlsClientCaFile: {
+    value: () => authority.ca,
+    also: { tlsCert: 'cert.pem', tlsKey: 'key.pem' },
+    see: async () => {
+      const asking = { authentication: 'certificate', tlsClientCaFile: authority.ca }
+      expect(await overTls(asking)).toMatchObject({ seen: 'CN=client true' })
+      expect(await overTls({ ...asking, tlsClientCaFile: places.otherCa })).toMatchObject({ seen: 'CN=client false' })
+    },
+  },
   environment: strict.act('staging', async ({ url }) =>
     expect(await json(`${url}/v1/info`)).toMatchObject({ environment: 'staging' }),
   ),

@@ -162,6 +162,8 @@ const OF_FAULTS = new Set([
   'quipu_engine_restarts_total',
   'quipu_spilled_bytes_total',
   'quipu_http_refusals_total',
+  'quipu_tls_certificate_expiry_timestamp_seconds',
+  'quipu_tls_certificate_loads_total',
   'quipu_access_denied_total',
   'quipu_writes_total',
   'quipu_recovered_queries_total',

@@ -19,7 +19,7 @@ function reach(url: string): Promise<string> {
 
 describe('the listening socket', () => {
   it.each(['127.0.0.1', '::1', 'localhost'])('is bound on %s and told as an address', async (host) => {
-    const socket = await bindSocket(host, 0)
+    const socket = await bindSocket('http', host, 0)
     const server = await accept(socket.handle)
     expect(await reach(socket.url)).toBe('reached')
     server.close()
@@ -27,7 +27,7 @@ describe('the listening socket', () => {
   })
 
   it('is told as this machine where it is bound to all addresses', async () => {
-    const socket = await bindSocket('0.0.0.0', 0)
+    const socket = await bindSocket('http', '0.0.0.0', 0)
     expect(socket.url).toMatch(/^http:\/\/localhost:\d+$/)
     socket.close()
   })
@@ -36,14 +36,14 @@ describe('the listening socket', () => {
     ['no.such.host.invalid', 0, 'Cannot listen on no.such.host.invalid: no such host'],
     ['192.0.2.1', 0, 'Cannot listen on 192.0.2.1: it is no address of this machine'],
   ])('says why it cannot be bound on %s', async (host, port, line) => {
-    await expect(bindSocket(host, port)).rejects.toThrow(line)
+    await expect(bindSocket('http', host, port)).rejects.toThrow(line)
   })
 
   it('says that a port is taken', async () => {
-    const socket = await bindSocket('127.0.0.1', 0)
+    const socket = await bindSocket('http', '127.0.0.1', 0)
     const server = await accept(socket.handle)
     const { port } = new URL(socket.url)
-    await expect(bindSocket('127.0.0.1', Number(port))).rejects.toThrow(`Port ${port} of 127.0.0.1 is taken`)
+    await expect(bindSocket('http', '127.0.0.1', Number(port))).rejects.toThrow(`Port ${port} of 127.0.0.1 is taken`)
     server.close()
     socket.close()
   })

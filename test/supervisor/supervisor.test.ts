@@ -36,7 +36,7 @@ function supervise(program: string, home = join(folder.path, `data-${++number}`)
   const told: string[] = []
   const supervisor = new Supervisor({
     dataDir: home,
-    listen: { host: '127.0.0.1', port: 0 },
+    listen: { scheme: 'http', host: '127.0.0.1', port: 0 },
     embeddedPostgres: false,
     children: () => [{ name: 'coordinator', process: 'coordinator', program: file, config: { answer: 42 } }],
     times: { deadMs, backoffMinMs: 20, backoffMaxMs: 80, drainMs: 1_000 },

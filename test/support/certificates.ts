@@ -10,8 +10,8 @@ const run = promisify(execFile)
 export interface TestAuthority {
   readonly folder: string
   readonly ca: string
-  /** A certificate for 127.0.0.1 and localhost, with its key; `both` has one after the other. */
-  issue(name: string): Promise<{ readonly cert: string; readonly key: string; readonly both: string }>
+  /** A certificate with its key, for 127.0.0.1 and localhost or other names; `both` has one after the other. */
+  issue(name: string, names?: string): Promise<{ readonly cert: string; readonly key: string; readonly both: string }>
   remove(): Promise<void>
 }
 
@@ -25,9 +25,9 @@ export async function createAuthority(): Promise<TestAuthority> {
   return {
     folder,
     ca: at('ca.pem'),
-    async issue(name) {
+    async issue(name, names = 'IP:127.0.0.1,DNS:localhost') {
       await openssl('req', ...ec, '-subj', `/CN=${name}`, '-keyout', `${name}.key`, '-out', `${name}.csr`)
-      await writeFile(at(`${name}.ext`), 'subjectAltName=IP:127.0.0.1,DNS:localhost\n')
+      await writeFile(at(`${name}.ext`), `subjectAltName=${names}\n`)
       const signed = ['-in', `${name}.csr`, '-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial']
       const lasting = ['-days', '1', '-extfile', `${name}.ext`, '-out', `${name}.pem`]
       await openssl('x509', '-req', ...signed, ...lasting)

@@ -1,5 +1,6 @@
 import type { StreamReader } from '../../events/event-log.ts'
 import { systemStream } from '../system/events.ts'
+import type { HttpClient } from '../../shared/http-client.ts'
 import { nextPlace, type WriterPlace } from './epoch-follower.ts'
 import { askInfo, type Answer } from './turn.ts'
 
@@ -10,8 +11,9 @@ import { askInfo, type Answer } from './turn.ts'
 export async function findWriter(
   log: StreamReader,
   systemAfter: number,
+  http: HttpClient,
 ): Promise<{ readonly address: string; readonly answers: Answer } | undefined> {
   let place: WriterPlace | undefined
   for await (const event of log.readStream(systemStream, systemAfter)) place = nextPlace(place, event)
-  return place && { address: place.address, answers: place.ended ? 'gone' : await askInfo(place) }
+  return place && { address: place.address, answers: place.ended ? 'gone' : await askInfo(http, place) }
 }

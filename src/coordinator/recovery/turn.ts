@@ -1,7 +1,9 @@
-import { request } from 'node:http'
+import type { RequestOptions } from 'node:http'
 import { z } from 'zod'
 import type { Clock } from '../../shared/clock.ts'
+import type { HttpClient } from '../../shared/http-client.ts'
 import { isLoopback } from '../../shared/loopback.ts'
+import { requestOptionsOf } from '../../shared/request-options.ts'
 import type { EpochFollower, WriterPlace } from './epoch-follower.ts'
 import { hasCode } from '../../shared/node-error.ts'
 
@@ -14,8 +16,8 @@ export interface TurnOptions {
   readonly silentMs: number
   readonly jitterMs: number
   readonly clock: Clock
-  /** @default over HTTP */
-  readonly ask?: (place: WriterPlace) => Promise<Answer>
+  /** `askInfo`, over HTTP. */
+  readonly ask: (place: WriterPlace) => Promise<Answer>
 }
 
 /**
@@ -45,8 +47,7 @@ const ASK_TIMEOUT_MS = 1000
 const LONGEST_LOOK_MS = ASK_TIMEOUT_MS + LOOK_EVERY_MS + 500
 
 export function createTurn(options: TurnOptions): Turn {
-  const { follower, clock, deadWriter, ownAddress } = options
-  const ask = options.ask ?? askInfo
+  const { follower, clock, deadWriter, ownAddress, ask } = options
   let epoch: number | undefined
   let heardAt = clock.monotonicMs()
   let lookedAt = heardAt
@@ -97,15 +98,15 @@ export function createTurn(options: TurnOptions): Turn {
 const infoSchema = z.looseObject({ writer: z.boolean(), epoch: z.number() })
 
 /** Asks whoever listens at the writer's address whether it writes in that epoch. */
-export function askInfo(place: WriterPlace): Promise<Answer> {
+export function askInfo(http: HttpClient, place: WriterPlace): Promise<Answer> {
   return new Promise((resolve) => {
-    let url: URL
+    let to: RequestOptions
     try {
-      url = new URL('/v1/info', place.address)
+      to = requestOptionsOf(place.address, '/v1/info')
     } catch {
       return resolve('gone')
     }
-    const asked = request(url, { agent: false }, (response) => {
+    const asked = http.request(to, (response) => {
       const parts: Buffer[] = []
       response.on('data', (part: Buffer) => parts.push(part))
       response.on('error', () => resolve('silent'))
@@ -118,7 +119,7 @@ export function askInfo(place: WriterPlace): Promise<Answer> {
       resolve('silent')
     })
     asked.on('error', (error: Error) =>
-      resolve(hasCode(error, 'ECONNREFUSED') && isLoopback(url.hostname) ? 'gone' : 'silent'),
+      resolve(hasCode(error, 'ECONNREFUSED') && isLoopback(to.hostname ?? '') ? 'gone' : 'silent'),
     )
     asked.end()
   })

@@ -1,6 +1,8 @@
-import { Agent, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { internalHeaders } from '../../execution/api/task.ts'
+import { createHttpClient } from '../../shared/http-client.ts'
 import { requestOptionsOf } from '../../shared/request-options.ts'
+import type { ServerTrust } from '../../shared/server-trust.ts'
 import { StaleEpoch, WorkerLost } from './worker-error.ts'
 
 export interface WorkerAnswer {
@@ -27,6 +29,8 @@ export interface WorkerRequestsOptions {
   /** Of the log that the epoch is of. */
   readonly logId: string
   readonly bearer: string
+  /** Whom to believe that it is the worker. */
+  readonly trust: ServerTrust
   readonly requestTimeoutMs: number
   /** Told of every request's outcome: feeds the decaying counters of the node resource. */
   readonly onOutcome?: (nodeUrl: string, error: Error | undefined) => void
@@ -51,7 +55,7 @@ const MAX_REFUSAL_BYTES = 64 * 1024
 const SLOWEST_BYTES_A_MS = 10
 
 export function createWorkerRequests(options: WorkerRequestsOptions): WorkerRequests {
-  const agent = new Agent({ keepAlive: true, maxSockets: 64, noDelay: true, timeout: 120_000 })
+  const http = createHttpClient(options.trust, { keepAlive: true, maxSockets: 64, noDelay: true, timeout: 120_000 })
 
   function headersOf({ body, headers }: WorkerRequest): Record<string, string> {
     return {
@@ -69,8 +73,8 @@ export function createWorkerRequests(options: WorkerRequestsOptions): WorkerRequ
   function exchange(asked: WorkerRequest): Promise<WorkerAnswer> {
     const { nodeUrl, method, path, body, signal, timeoutMs = options.requestTimeoutMs } = asked
     return new Promise((resolve, reject) => {
-      const request = httpRequest(
-        { ...requestOptionsOf(nodeUrl, path), method, agent, ...(signal && { signal }), headers: headersOf(asked) },
+      const request = http.request(
+        { ...requestOptionsOf(nodeUrl, path), method, ...(signal && { signal }), headers: headersOf(asked) },
         (response) => {
           const { statusCode: status = 0, headers } = response
           const maxBytes = status >= 200 && status < 300 ? asked.maxBytes : MAX_REFUSAL_BYTES
@@ -105,7 +109,7 @@ export function createWorkerRequests(options: WorkerRequestsOptions): WorkerRequ
       if (right) throw new StaleEpoch(`${nodeUrl} has seen a higher epoch`)
       throw lost(new Error('it has seen an epoch that the event log has not'))
     },
-    close: () => agent.destroy(),
+    close: () => http.close(),
   }
 }
 

@@ -1,5 +1,6 @@
-import { Agent, request as httpRequest } from 'node:http'
-import { request as httpsRequest } from 'node:https'
+import { createHttpClient } from '../../shared/http-client.ts'
+import { requestOptionsOf } from '../../shared/request-options.ts'
+import type { ServerTrust } from '../../shared/server-trust.ts'
 import type { Service } from '../../shared/service.ts'
 import { internalHeaders, type Announcement } from '../api/task.ts'
 import type { WorkerEvent } from './worker-events.ts'
@@ -8,6 +9,8 @@ export interface AnnouncerOptions {
   /** Base addresses of the coordinators. */
   readonly coordinators: readonly string[]
   readonly bearer: string
+  /** Whom to believe that it is a coordinator. */
+  readonly trust: ServerTrust
   /** @default 1000 */
   readonly everyMs?: number
   announcement(): Announcement
@@ -17,7 +20,7 @@ export interface AnnouncerOptions {
 /** `PUT /v1/announcement` to every coordinator, each second: by it they know this worker, and that it lives. */
 export function createAnnouncer(options: AnnouncerOptions): Service {
   const everyMs = options.everyMs ?? 1000
-  const agent = new Agent({ keepAlive: true })
+  const http = createHttpClient(options.trust, { keepAlive: true })
   let timer: NodeJS.Timeout | undefined
   let stopped: Promise<void> | undefined
 
@@ -34,13 +37,10 @@ export function createAnnouncer(options: AnnouncerOptions): Service {
 
   function put(base: string, body: string, epochSeen: number): Promise<void> {
     return new Promise((resolve, reject) => {
-      const url = new URL('/v1/announcement', base)
-      const send = url.protocol === 'https:' ? httpsRequest : httpRequest
-      const request = send(
-        url,
+      const request = http.request(
         {
+          ...requestOptionsOf(base, '/v1/announcement'),
           method: 'PUT',
-          ...(url.protocol === 'http:' && { agent }),
           // An answer that comes after the next announcement says nothing any more.
           timeout: everyMs,
           headers: {
@@ -74,7 +74,7 @@ export function createAnnouncer(options: AnnouncerOptions): Service {
     stop() {
       stopped ??= (async () => {
         clearInterval(timer)
-        agent.destroy()
+        http.close()
       })()
       return stopped
     },

@@ -7,7 +7,7 @@ import {
   type EpochFollower,
   type WriterPlace,
 } from '../../coordinator/recovery/epoch-follower.ts'
-import { createTurn, type Turn } from '../../coordinator/recovery/turn.ts'
+import { askInfo, createTurn, type Turn } from '../../coordinator/recovery/turn.ts'
 import { systemStream } from '../../coordinator/system/events.ts'
 import { beginning } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
@@ -16,8 +16,10 @@ import { readLastEpochs } from '../../readmodels/audit/queries.ts'
 import { READ_MODELS } from '../../readmodels/projection.ts'
 import { loadClusterSecret } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
+import { createHttpClient } from '../../shared/http-client.ts'
 import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
+import { certificateTelemetry } from '../certificate-telemetry.ts'
 import type { ChildLife } from '../child-life.ts'
 import { claimLog, type Won } from './claim-log.ts'
 import { createStartNeeds } from './start-needs.ts'
@@ -48,6 +50,7 @@ export async function startCoordinator(
   const access = wireAccess({ config, secret })
   const served = life.successor ? servedMeanwhile(wireStarting(life, needs, access, info), door) : door
   const base = await wireBase(life, needs, access)
+  door.tellCertificate(certificateTelemetry(base.telemetry.logger, base.telemetry.meters))
   door.tellRefused((reason) => base.telemetry.meters().count('httpRefusals', { reason }))
   const watching = await watchWriter(life, base)
   const { epochs, turn } = watching
@@ -133,6 +136,7 @@ async function watchWriter(
     last: databaseThere ? await lastPlace(read) : undefined,
     onStopped: (error) => life.fail(error),
   })
+  const http = createHttpClient(base.trust, { keepAlive: false })
   const turn = createTurn({
     follower: epochs,
     ownAddress: base.address,
@@ -140,6 +144,7 @@ async function watchWriter(
     silentMs: config.timeouts.writerSilentMs,
     jitterMs: config.timeouts.writerSilentJitterMs,
     clock,
+    ask: (place) => askInfo(http, place),
   })
   return { epochs, turn, watch }
 }

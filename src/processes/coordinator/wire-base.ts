@@ -3,6 +3,7 @@ import type pg from 'pg'
 import { migrate } from '../../events/postgres/migrate.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import { internalBearer, loadClusterSecret } from '../../security/cluster-secret.ts'
+import { schemeOf } from '../../config/load-config.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import type { ChildLife } from '../child-life.ts'
 import { createProcessTelemetry } from '../telemetry/process-telemetry.ts'
@@ -14,6 +15,7 @@ import type { Access } from './wire-access.ts'
 import { wireEngine } from './wire-engine.ts'
 import { topicOf, wireEventLog } from './wire-event-log.ts'
 import { wireProjection } from './wire-projection.ts'
+import { createServerTrust } from '../../shared/server-trust.ts'
 import { parseNodeId } from '../../shared/ids.ts'
 
 /** A server that is stopped takes connections and never answers. */
@@ -76,6 +78,7 @@ export async function wireBase(life: ChildLife, needs: StartNeeds, access: Acces
     secret,
     access,
     bearer: internalBearer(secret),
+    trust: createServerTrust(config),
     ...wired,
     connection,
     /** Did Postgres answer at the start? A successor with the log in Kafka starts without. */
@@ -89,7 +92,7 @@ export async function wireBase(life: ChildLife, needs: StartNeeds, access: Acces
     /** For what anybody may ask: few at once, and none takes long. */
     clientRead: health.failFast(pools.clientRead),
     /** Under which others reach this process. */
-    address: config.advertisedUrl ?? life.url ?? `http://${config.host}:${config.port}`,
+    address: config.advertisedUrl ?? life.url ?? `${schemeOf(config)}://${config.host}:${config.port}`,
     createProjection: (): ProjectionRunner => wireProjection({ log, connection, telemetry, topic }),
     async stop() {
       await health.stop()

@@ -137,6 +137,7 @@ function relayOf(
     clock,
     writer: () => own() ?? epochs.place,
     writerSilentMs: () => (own() === undefined ? turn.silentMs() : 0),
+    trust: base.trust,
     key: deriveKey(base.secret, 'relay'),
     uris: createStatementUris(deriveKey(base.secret, 'statement-token')),
     lastKnown: lastKnownOf(base.read),

@@ -60,6 +60,7 @@ export async function wireWorkers({
     epoch: () => epoch,
     logId,
     bearer: base.bearer,
+    trust: base.trust,
     ...settings.workers,
     onStaleEpoch: refusedBy,
   })

@@ -40,7 +40,7 @@ export interface CoordinatorPhase {
 }
 
 /** Where clients come in; `open` takes the listener of a phase, in place of the one before. */
-export type Door = Pick<GatedServer, 'open' | 'close' | 'tellRefused'>
+export type Door = Pick<GatedServer, 'open' | 'close' | 'tellRefused' | 'tellCertificate'>
 
 export interface WriterParts {
   readonly life: ChildLife

@@ -8,11 +8,13 @@ import { internalBearer, loadClusterSecret } from '../../security/cluster-secret
 import { systemClock } from '../../shared/clock.ts'
 import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
+import { askServer, createHttpClient, type ServerAnswer } from '../../shared/http-client.ts'
+import { createServerTrust } from '../../shared/server-trust.ts'
 import { version } from '../../shared/version.ts'
 
 export interface WriterWork<T> {
   /** Asks the coordinator that writes the log. */
-  readonly ask: (post: (path: string, body: unknown) => Promise<Response>) => Promise<T>
+  readonly ask: (post: (path: string, body: unknown) => Promise<ServerAnswer>) => Promise<T>
   /** Where none runs: this process writes the log for a moment. */
   readonly write: (journal: SystemJournal) => Promise<T>
 }
@@ -32,7 +34,8 @@ export async function withWriter<T>(
   }: { log: StreamReader & EventAppender & WriterClaim; config: Config; databaseUrl: string },
   work: WriterWork<T>,
 ): Promise<T> {
-  const last = await findWriter(log, await beforeLastEpoch({ connectionString: databaseUrl }))
+  const http = createHttpClient(createServerTrust(config), { keepAlive: false })
+  const last = await findWriter(log, await beforeLastEpoch({ connectionString: databaseUrl }), http)
   if (last?.answers === 'silent')
     throw new ExitError(
       exitCodes.dependency,
@@ -41,7 +44,7 @@ export async function withWriter<T>(
   if (last?.answers === 'writes') {
     const bearer = internalBearer(loadClusterSecret(config.dataDir, config.sharedSecret))
     return work.ask((path, body) =>
-      fetch(`${new URL(last.address).origin}${path}`, {
+      askServer(http, last.address, path, {
         method: 'POST',
         headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
         body: JSON.stringify(body),

@@ -17,7 +17,9 @@ import { browserPolicyOf } from '../../protocol/edge/browser-policy.ts'
 import { createTaskRoutes } from '../../protocol/task/task-routes.ts'
 import { internalBearer, loadClusterSecret } from '../../security/cluster-secret.ts'
 import { isLoopback } from '../../shared/loopback.ts'
+import { createServerTrust } from '../../shared/server-trust.ts'
 import { version } from '../../shared/version.ts'
+import { certificateTelemetry } from '../certificate-telemetry.ts'
 import type { ChildLife } from '../child-life.ts'
 import { configuredCatalogs } from '../connector-factories.ts'
 import { engineSettings } from '../engine-settings.ts'
@@ -46,7 +48,7 @@ const DRAIN_LOOK_MS = 50
 export async function wireWorker(
   life: ChildLife,
   url: string,
-  tellRefused: GatedServer['tellRefused'],
+  door: Pick<GatedServer, 'tellRefused' | 'tellCertificate'>,
 ): Promise<WiredWorker> {
   const { config } = life
   const { timeouts, limits } = config
@@ -56,7 +58,8 @@ export async function wireWorker(
   const nodeId = nodeIdOf(dataDir)
   const telemetry = createProcessTelemetry(config, 'worker', nodeId)
   const { logger } = telemetry
-  tellRefused((reason) => telemetry.meters().count('httpRefusals', { reason }))
+  door.tellCertificate(certificateTelemetry(logger, telemetry.meters))
+  door.tellRefused((reason) => telemetry.meters().count('httpRefusals', { reason }))
   const onEvent = onWorkerEvent(telemetry, (catalog) => catalogs.get(catalog)?.connectorName ?? 'none')
   const { catalogs, engines, engineUse } = wireEngines(life, dataDir, telemetry)
   const tasks = createTaskManager({
@@ -76,6 +79,7 @@ export async function wireWorker(
   const announcer = createAnnouncer({
     coordinators: config.coordinators,
     bearer,
+    trust: createServerTrust(config),
     onEvent,
     everyMs: timeouts.workerBeatMs,
     announcement: announcementOf({ nodeId, url, tasks, engines }),

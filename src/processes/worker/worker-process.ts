@@ -1,6 +1,7 @@
 import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
 import { runChild } from '../child-life.ts'
+import { schemeOf } from '../../config/load-config.ts'
 import { createGatedServer } from '../gated-server.ts'
 
 /** The worker's program. It listens by itself: its address is announced, not promised. */
@@ -15,10 +16,11 @@ runChild(async (life) => {
   })
   const address = gate.server.address()
   const bound = typeof address === 'object' && address !== null ? address.port : port
-  const url = life.config.advertisedUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${bound}`
+  const url =
+    life.config.advertisedUrl ?? `${schemeOf(life.config)}://${host.includes(':') ? `[${host}]` : host}:${bound}`
 
   const { wireWorker } = await import('./wire-worker.ts')
-  const worker = await wireWorker(life, url, gate.tellRefused)
+  const worker = await wireWorker(life, url, gate)
   gate.open(worker.listener)
   life.ready()
   return {

@@ -1,5 +1,6 @@
-import { request as httpRequest, type Agent, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { bodyDigest, openRelayClock, sealRelay, type RelayClaims } from '../../security/relay-credential.ts'
+import type { HttpClient } from '../../shared/http-client.ts'
 import { requestOptionsOf } from '../../shared/request-options.ts'
 import { forwardedHeaders } from '../edge/forwarded.ts'
 import type { RequestTarget } from '../edge/request-target.ts'
@@ -27,7 +28,7 @@ export interface RelayWriter {
 export interface RelaySender {
   /** Of the credentials. */
   readonly key: Buffer
-  readonly agent: Agent
+  readonly http: HttpClient
   /** The writer's wall clock, in milliseconds since 1970, as far as it is known here. */
   readonly now: (writer: RelayWriter) => number
   /** What a writer's clock says, where it differs. */
@@ -70,11 +71,10 @@ export function sendRelayed(
   )
   return new Promise((resolve, reject) => {
     const options = requestOptionsOf(writer.address, sent.target.text)
-    const request = httpRequest(
+    const request = sender.http.request(
       {
         ...options,
         method: sent.method,
-        agent: sender.agent,
         signal,
         headers: [
           ...endToEnd(sent.rawHeaders, OWN_REQUEST_HEADERS),

@@ -1,6 +1,8 @@
-import { Agent, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { StatementMemory } from '../../coordinator/dispatch/statement-memory.ts'
 import type { Clock } from '../../shared/clock.ts'
+import { createHttpClient } from '../../shared/http-client.ts'
+import type { ServerTrust } from '../../shared/server-trust.ts'
 import { callerOf } from '../access/caller.ts'
 import type { CheckResults } from '../access/results-guard.ts'
 import { HttpProblem } from '../edge/problem.ts'
@@ -26,6 +28,8 @@ export interface WriterRelayDeps {
   readonly writer: () => RelayWriter | undefined
   /** Milliseconds since the writer was last heard of. */
   readonly writerSilentMs: () => number
+  /** Whom to believe that it is the writer. */
+  readonly trust: ServerTrust
   /** Of the credentials of what is passed on. */
   readonly key: Buffer
   readonly uris: StatementUris
@@ -64,12 +68,12 @@ const RETRY_MS = 50
  */
 export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
   const { clock, limits } = deps
-  const agent = new Agent({ keepAlive: true, maxSockets: 512, noDelay: true })
+  const http = createHttpClient(deps.trust, { keepAlive: true, maxSockets: 512, noDelay: true })
   /** By how much the clock of a writer is before this one, by its epoch: the newest alone. */
   let ahead = { epoch: 0, milliseconds: 0 }
   const sender: RelaySender = {
     key: deps.key,
-    agent,
+    http,
     now: ({ epoch }) => clock.now() + (ahead.epoch === epoch ? ahead.milliseconds : 0),
     onClock: ({ epoch }, now) => (ahead = { epoch, milliseconds: now - clock.now() }),
   }
@@ -168,7 +172,7 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
         throw new HttpProblem(503, 'No coordinator writes the event log now', { 'retry-after': '1' })
       return true
     },
-    close: () => agent.destroy(),
+    close: () => http.close(),
   }
 }
 

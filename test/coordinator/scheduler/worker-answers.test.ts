@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createWorkerClient, type WorkerClient } from '../../../src/coordinator/scheduler/worker-client.ts'
 import { parseTaskId } from '../../../src/shared/ids.ts'
 import { WorkerLost } from '../../../src/coordinator/scheduler/worker-error.ts'
+import { createServerTrust } from '../../../src/shared/server-trust.ts'
 import { taskStats } from '../../support/query-events.ts'
 import { taskStatus } from '../../support/stage-bed.ts'
 
@@ -28,6 +29,7 @@ describe('a worker that answers nonsense', () => {
     await new Promise((resolve) => server.once('listening', resolve))
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     client = createWorkerClient({
+      trust: createServerTrust({}),
       epoch: () => 1,
       logId: 'a-log',
       bearer: 'key',

@@ -8,6 +8,7 @@ import { howToRetry } from '../../../src/shared/quipu-error.ts'
 import { fragment, taskStatus } from '../../support/stage-bed.ts'
 import { QUERY_ID } from '../../support/query-events.ts'
 import type { TaskUpdate } from '../../../src/execution/api/task.ts'
+import { createServerTrust } from '../../../src/shared/server-trust.ts'
 
 const TASK = parseTaskId(`${QUERY_ID}.1.0`)
 const REQUEST_TIMEOUT_MS = 60_000
@@ -37,6 +38,7 @@ beforeAll(async () => {
   await new Promise((resolve) => server.once('listening', resolve))
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   client = createWorkerClient({
+    trust: createServerTrust({}),
     epoch: () => 7,
     logId: 'a-log',
     bearer: 'key',

@@ -7,6 +7,7 @@ import { nodeIdOf } from '../../../src/execution/worker/node-id.ts'
 import type { Clock } from '../../../src/shared/clock.ts'
 import { openTestWorker, updateFor, type TestWorker } from '../../support/worker.ts'
 import { parseNodeId } from '../../../src/shared/ids.ts'
+import { createServerTrust } from '../../../src/shared/server-trust.ts'
 
 const nation = (worker: TestWorker) =>
   updateFor(
@@ -166,6 +167,7 @@ describe('the announcer', () => {
     }
     const failed: string[] = []
     const announcer = createAnnouncer({
+      trust: createServerTrust({}),
       coordinators: [base, 'http://127.0.0.1:1'],
       bearer: 'key',
       everyMs: 100,

@@ -5,6 +5,7 @@ import { createStatementMemory, type StatementMemory } from '../../../src/coordi
 import { sendProblem, toProblem } from '../../../src/protocol/edge/problem.ts'
 import { createWriterRelay, type WriterRelay } from '../../../src/protocol/relay/writer-relay.ts'
 import { createStatementUris } from '../../../src/protocol/statement/next-uri.ts'
+import { createServerTrust } from '../../../src/shared/server-trust.ts'
 
 const KEY = Buffer.alloc(32, 1)
 
@@ -34,6 +35,7 @@ beforeEach(async () => {
   await listening(writer)
   memory = createStatementMemory({ totalBytes: 200_000, userBytes: 66_000, addressBytes: 66_000 })
   relay = createWriterRelay({
+    trust: createServerTrust({}),
     clock: { now: () => Date.now(), monotonicMs: () => performance.now() },
     writer: () => ({ address: `http://127.0.0.1:${portOf(writer)}`, epoch: 1 }),
     writerSilentMs: () => 0,

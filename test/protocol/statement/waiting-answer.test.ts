@@ -15,6 +15,7 @@ import { createWriterRelay } from '../../../src/protocol/relay/writer-relay.ts'
 import { createStatementUris } from '../../../src/protocol/statement/next-uri.ts'
 import type { LastKnown } from '../../../src/protocol/statement/waiting-answer.ts'
 import { systemClock } from '../../../src/shared/clock.ts'
+import { createServerTrust } from '../../../src/shared/server-trust.ts'
 import { event, QUERY_ID } from '../../support/query-events.ts'
 import { raw } from '../../support/statement-client.ts'
 
@@ -49,6 +50,7 @@ const published = ['QueryCreated', 'QueryPlanned', 'TaskCreated', 'ResultPagesPu
 describe('a coordinator that follows while nobody writes', () => {
   const relayed = (lastKnown: LastKnown) => {
     const relay = createWriterRelay({
+      trust: createServerTrust({}),
       clock: systemClock,
       writer: () => undefined,
       writerSilentMs: () => 60_000,

@@ -8,6 +8,7 @@ import type { LiveQueryView } from '../../../src/protocol/query/live-queries.ts'
 import type { TaskInfo } from '../../../src/protocol/task/task-info.ts'
 import { createTaskProxyRoutes } from '../../../src/protocol/task/task-proxy-routes.ts'
 import { parseQueryId, type TaskId } from '../../../src/shared/ids.ts'
+import { createServerTrust } from '../../../src/shared/server-trust.ts'
 import { queryLife } from '../../support/query-life.ts'
 import { bearer, openTestWorker, updateFor, type TestWorker } from '../../support/worker.ts'
 
@@ -34,6 +35,7 @@ describe('the coordinator’s task resource', () => {
   beforeAll(async () => {
     worker = await openTestWorker({ openReads: false })
     client = createWorkerClient({
+      trust: createServerTrust({}),
       epoch: () => 1,
       logId: 'a-log',
       bearer,

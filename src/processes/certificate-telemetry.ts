@@ -1,0 +1,19 @@
+import type { Logger } from '../telemetry/logger.ts'
+import type { Meters } from '../telemetry/meters.ts'
+import type { CertificateNews } from './tls-identity.ts'
+
+/** What became of the files of a server's certificate, in the log and as figures. */
+export function certificateTelemetry(logger: Logger, meters: () => Meters): (news: CertificateNews) => void {
+  return (news) => {
+    meters().count('tlsCertificateLoads', { result: news.kind === 'serves' ? 'served' : 'refused' })
+    if (news.kind === 'refused')
+      return logger.error(
+        'tls.trouble',
+        { err: news.error },
+        'The files of the certificate are of no use: the one before goes on',
+      )
+    meters().set('tlsCertificateExpiry', {}, news.validUntil.getTime() / 1000)
+    const { names, validUntil } = news
+    logger.info('tls.certificate', { names, validUntil }, 'Clients are shown this certificate')
+  }
+}

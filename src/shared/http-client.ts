@@ -1,0 +1,76 @@
+import { Agent as HttpAgent, request as httpRequest, type AgentOptions } from 'node:http'
+import type { ClientRequest, IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:http'
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import { requestOptionsOf } from './request-options.ts'
+import type { ServerTrust } from './server-trust.ts'
+
+/** Asks servers over HTTP, and over TLS those whose address says so; follows no redirection. */
+export interface HttpClient {
+  /** @param to with `protocol`, `hostname` and `port`: see `requestOptionsOf` */
+  request(to: RequestOptions, onAnswer: (answer: IncomingMessage) => void): ClientRequest
+  /** Ends its connections. */
+  close(): void
+}
+
+export function createHttpClient(trust: ServerTrust, options: AgentOptions): HttpClient {
+  const plain = new HttpAgent(options)
+  const secure = new HttpsAgent({
+    ...options,
+    minVersion: 'TLSv1.2',
+    checkServerIdentity: (host, certificate) => trust.identify(host, certificate),
+  })
+  return {
+    request(to, onAnswer) {
+      if (to.protocol !== 'https:') return httpRequest({ ...to, agent: plain }, onAnswer)
+      const secureContext = trust.context()
+      return httpsRequest({ ...to, agent: secure, ...(secureContext && { secureContext }) }, onAnswer)
+    },
+    close() {
+      plain.destroy()
+      secure.destroy()
+    },
+  }
+}
+
+export interface ServerAnswer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+}
+
+export interface ServerQuestion extends Pick<RequestOptions, 'method' | 'signal'> {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+/**
+ * Asks a server and reads its whole answer.
+ * @param base `https://host:port`
+ * @param target path and query
+ */
+export function askServer(
+  http: HttpClient,
+  base: string,
+  target: string,
+  { body, headers, ...options }: ServerQuestion,
+): Promise<ServerAnswer> {
+  return new Promise((resolve, reject) => {
+    const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
+    const to = { ...requestOptionsOf(base, target), ...options, headers: { ...headers, ...length } }
+    const asked = http.request(to, (answer) => {
+      const parts: Buffer[] = []
+      answer.on('data', (part: Buffer) => parts.push(part))
+      answer.on('error', reject)
+      answer.on('close', () => reject(new Error('the answer broke off')))
+      answer.on('end', () =>
+        resolve({
+          status: answer.statusCode ?? 0,
+          headers: answer.headers,
+          text: Buffer.concat(parts).toString('utf8'),
+        }),
+      )
+    })
+    asked.on('error', reject)
+    asked.end(body)
+  })
+}

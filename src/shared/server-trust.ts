@@ -1,0 +1,97 @@
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { checkServerIdentity, createSecureContext, rootCertificates, type SecureContext } from 'node:tls'
+import type { PeerCertificate } from 'node:tls'
+import { ExitError } from './engine-error.ts'
+import { exitCodes } from './exit-codes.ts'
+import { isLoopback } from './loopback.ts'
+
+/** Whom this process believes to be the server that it asks over TLS. */
+export interface ServerTrust {
+  /** Who vouches for servers; undefined: whom Node believes. */
+  context(): SecureContext | undefined
+  /** Why the server is not the one that is called by this name; undefined when it is. */
+  identify(host: string, certificate: PeerCertificate): Error | undefined
+}
+
+export interface ServerTrustFiles {
+  /** Certificates (PEM) that vouch for servers, in place of those of public authorities. */
+  readonly tlsCaFile?: string | undefined
+  /**
+   * Certificate (PEM) of this machine's own servers: it may have other names than the loopback addresses by which they are
+   * called here, and whoever shows it has its key.
+   */
+  readonly tlsCert?: string | undefined
+}
+
+/** Files that were replaced are read again when a server is asked and this has passed, milliseconds. */
+const LOOK_EVERY_MS = 2_000
+
+/**
+ * Reads the files, and reads them again when they were replaced; what cannot be read then changes nothing.
+ * @throws ExitError 64 when a file cannot be read, or holds no certificate
+ */
+export function createServerTrust(files: ServerTrustFiles): ServerTrust {
+  let texts = readTexts(files)
+  let made = makeOf(texts, files)
+  let lookedAt = performance.now()
+
+  function current(): Made {
+    if (performance.now() - lookedAt < LOOK_EVERY_MS) return made
+    lookedAt = performance.now()
+    try {
+      const now = readTexts(files)
+      if (now.ca === texts.ca && now.own === texts.own) return made
+      made = makeOf(now, files)
+      texts = now
+    } catch {
+      // Half written, or away for the moment.
+    }
+    return made
+  }
+
+  return {
+    context: () => current().context,
+    identify(host, certificate) {
+      const { own } = current()
+      if (own && isLoopback(host) && own.raw.equals(certificate.raw)) return undefined
+      return checkServerIdentity(host, certificate)
+    },
+  }
+}
+
+interface Texts {
+  readonly ca: string | undefined
+  readonly own: string | undefined
+}
+
+interface Made {
+  readonly context: SecureContext | undefined
+  readonly own: X509Certificate | undefined
+}
+
+function readTexts({ tlsCaFile, tlsCert }: ServerTrustFiles): Texts {
+  return { ca: readText(tlsCaFile), own: readText(tlsCert) }
+}
+
+function makeOf({ ca, own }: Texts, { tlsCaFile, tlsCert }: ServerTrustFiles): Made {
+  const authorities = ca === undefined ? undefined : parsed(tlsCaFile, () => (new X509Certificate(ca), ca))
+  const certificate = own === undefined ? undefined : parsed(tlsCert, () => new X509Certificate(own))
+  // One that vouches for itself stands in no list of authorities.
+  const selfSigned = certificate && certificate.subject === certificate.issuer ? [own!] : []
+  if (authorities === undefined && selfSigned.length === 0) return { context: undefined, own: certificate }
+  const vouching = [...(authorities === undefined ? rootCertificates : [authorities]), ...selfSigned]
+  return { context: parsed(tlsCaFile, () => createSecureContext({ ca: vouching })), own: certificate }
+}
+
+function readText(path: string | undefined): string | undefined {
+  return path === undefined ? undefined : parsed(path, () => readFileSync(path, 'utf8'))
+}
+
+function parsed<T>(path: string | undefined, make: () => T): T {
+  try {
+    return make()
+  } catch (error) {
+    throw new ExitError(exitCodes.configuration, `Cannot use the certificates of ${path}: ${(error as Error).message}`)
+  }
+}
