@@ -1,6 +1,7 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import { hasCode } from '../shared/node-error.ts'
 
 /** Connections on which TLS has not begun. */
 export interface Handshakes {
@@ -34,11 +35,11 @@ export function watchHandshakes(server: Server, onFailed: () => void): Handshake
     if (closing) setTimeout(() => underWay.get(peer) === socket && socket.destroy(), LAST_MOMENT_MS)
   })
   server.on('secureConnection', (socket: TLSSocket) => underWay.delete(peerOf(socket)))
-  server.on('tlsClientError', (error: NodeJS.ErrnoException, socket: TLSSocket) => {
+  server.on('tlsClientError', (error: Error, socket: TLSSocket) => {
     const below = underWay.get(peerOf(socket))
     // Given up before it said anything: a look whether the port is open.
-    if (error.code !== 'ECONNRESET') onFailed()
-    if (error.code === 'ERR_SSL_HTTP_REQUEST' && below?.writable) {
+    if (!hasCode(error, 'ECONNRESET')) onFailed()
+    if (hasCode(error, 'ERR_SSL_HTTP_REQUEST') && below?.writable) {
       below.end(`${PLAIN_HEAD.join('\r\n')}\r\n\r\n${PLAIN_ANSWER}`)
       setTimeout(() => below.destroy(), LAST_MOMENT_MS)
     } else (below ?? socket).destroy()
