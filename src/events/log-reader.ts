@@ -23,10 +23,10 @@ export interface FoldedRecords {
 
 export type OnVerdict = (verdict: Verdict, record: StoredRecord, event: Recorded | undefined) => void
 
-/** Reads a log partition by folding it, from any offset. */
 /** Of events in one step: a thousand that are small in the log may be gigabytes. */
 const MAX_FOLDED_BYTES = 8 << 20
 
+/** Reads a log partition by folding it, from any offset. */
 export class LogReader {
   readonly #store: RecordStore
   readonly #fold: Fold

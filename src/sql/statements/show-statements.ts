@@ -239,7 +239,6 @@ const statsColumns = [
   { name: 'high_value', type: VARCHAR },
 ]
 
-/** One row a column, then one for the table; catalogs know the rows of a table and nothing of its columns. */
 /** The columns of a query; what their values are like is not estimated. */
 async function queryStatsRows(input: StatementInput, query: Query): Promise<RowsQuery> {
   const metadata = await resolve(query, input)
@@ -251,6 +250,7 @@ async function queryStatsRows(input: StatementInput, query: Query): Promise<Rows
   return { columns: statsColumns, rows: names.map((name): RowValue[] => [name, null, null, null, null, null, null]) }
 }
 
+/** One row a column, then one for the table; catalogs know the rows of a table and nothing of its columns. */
 async function statsRows(input: StatementInput, table: QualifiedName): Promise<RowsQuery> {
   const { catalog, schema, table: name } = qualify(table, input.session)
   const found = await input.metadata.table(catalog, schema, name)
