@@ -2,7 +2,6 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { ConnectorContext } from '../spi/connector.ts'
-import type { FileQuestion } from '../spi/table-source.ts'
 import { quoteName } from '../spi/duckdb-text.ts'
 import type { RowGroup } from '../spi/parquet-scan.ts'
 import { columnType, type ColumnType } from '../spi/column-type.ts'
@@ -46,6 +45,7 @@ const rowGroupSchema = z.object({
 const describeSchema = z.object({ column_name: z.string(), column_type: z.string() })
 
 export function createFileFactsCache(location: string, ask: ConnectorContext['inspect']): FileFactsCache {
+  const inspect = askedAgain(ask)
   const factsByFile = createBoundedMap<Promise<FileFacts>>(MAX_CACHED)
   const columnsByFiles = createBoundedMap<Promise<readonly FoundFileColumn[]>>(1000)
 
@@ -75,14 +75,6 @@ export function createFileFactsCache(location: string, ask: ConnectorContext['in
       }
       return columns
     },
-  }
-
-  /** A file that is half written is whole later, and one that cannot be read may be mended. */
-  function inspect(question: FileQuestion): ReturnType<typeof ask> {
-    return ask(question).catch((error: unknown) => {
-      if (!(error instanceof EngineError)) throw error
-      throw new EngineError(error.errorName, error.message, { cause: error, retry: 'later' })
-    })
   }
 
   async function parquetFacts(files: readonly LakeFile[]): Promise<FileFacts[]> {
@@ -147,6 +139,15 @@ export function createFileFactsCache(location: string, ask: ConnectorContext['in
     }
     return columns
   }
+}
+
+/** A file that is half written is whole later, and one that cannot be read may be mended. */
+function askedAgain(ask: ConnectorContext['inspect']): ConnectorContext['inspect'] {
+  return (question) =>
+    ask(question).catch((error: unknown) => {
+      if (!(error instanceof EngineError)) throw error
+      throw new EngineError(error.errorName, error.message, { cause: error, retry: 'later' })
+    })
 }
 
 /** @param leaves the column that each leaf of the schema is part of */
