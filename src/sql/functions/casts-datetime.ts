@@ -240,7 +240,7 @@ export function dateTimeText(x: Sql, from: SqlType): Sql {
     case 'timestamp with time zone':
       return isFine(from)
         ? sql`q_text_timestamp_fine(${structOf({ t: sql`q_local(${x}.t, ${x}.z)`, p: sql`${x}.p` })}, ${integer(from.precision)})||' '||${x}.z`
-        : sql`q_text_timestamp(q_local(${x}.t, ${x}.z), ${integer(from.precision)})||' '||${x}.z`
+        : sql`q_text_moment(q_local(${x}.t, ${x}.z), ${integer(from.precision)})||' '||${x}.z`
     default:
       throw new Error(`Not a time: ${from.kind}`)
   }

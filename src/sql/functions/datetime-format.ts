@@ -11,10 +11,13 @@ interface Printed {
   readonly zoned: { readonly zone: Sql; readonly offset: Sql } | undefined
 }
 
-/** What a piece of a format prints: by strftime, or by an expression over the local time, or over the zone. */
+/**
+ * What a piece of a format prints: by strftime, or by an expression over the local time, or over the zone. `usual`: what
+ * strftime prints alike in years of four digits.
+ */
 type Piece =
   | { readonly strftime: string }
-  | { readonly sql: (x: Sql) => Sql }
+  | { readonly sql: (x: Sql) => Sql; readonly usual?: string }
   | { readonly ofZone: (zoned: NonNullable<Printed['zoned']>) => Sql }
 
 /** A format that was read: prints what it is given. */
@@ -47,8 +50,8 @@ const mysql: Readonly<Record<string, Piece>> = {
   T: { strftime: '%H:%M:%S' },
   v: { strftime: '%V' },
   W: { strftime: '%A' },
-  Y: { sql: (x) => sql`ltrim(q_year(${x}), '+')` },
-  y: { sql: (x) => sql`lpad(CAST(abs(year(${x})) % 100 AS VARCHAR), 2, '0')` },
+  Y: { sql: (x) => sql`ltrim(q_year(${x}), '+')`, usual: '%Y' },
+  y: { sql: (x) => sql`lpad(CAST(abs(year(${x})) % 100 AS VARCHAR), 2, '0')`, usual: '%y' },
   x: { sql: (x) => sql`q_padded_year(isoyear(${x}))` },
   '%': { strftime: '%%' },
 }
@@ -56,34 +59,41 @@ const mysql: Readonly<Record<string, Piece>> = {
 type Of = (x: Sql) => Sql
 
 const text = (value: Of): Piece => ({ sql: (x) => sql`CAST(${value(x)} AS VARCHAR)` })
-const padded = (value: Of, digits: number): Piece =>
-  digits === 1
-    ? text(value)
-    : {
-        sql: (x) =>
+/** `usual`: strftime's for numbers of one digit or more, and for numbers of two. */
+const padded = (value: Of, digits: number, usual?: readonly [string, string]): Extract<Piece, { sql: Of }> => ({
+  sql:
+    digits === 1
+      ? (x) => sql`CAST(${value(x)} AS VARCHAR)`
+      : (x) =>
           sql`lpad(CAST(${value(x)} AS VARCHAR), greatest(${integer(digits)}, length(CAST(${value(x)} AS VARCHAR)))::INTEGER, '0')`,
-      }
+  ...(usual !== undefined && digits <= 2 ? { usual: usual[digits - 1]! } : {}),
+})
+const year = (value: Of, count: number): Extract<Piece, { sql: Of }> => ({
+  sql: (x) =>
+    sql`(CASE WHEN ${value(x)} < 0 THEN '-' ELSE '' END || ${padded((y) => sql`abs(${value(y)})`, count).sql(x)})`,
+  ...(count <= 4 ? { usual: '%Y' } : {}),
+})
 
 function joda(letter: string, count: number): Piece | undefined {
   switch (letter) {
     case 'y':
       return count === 2
-        ? { sql: (x) => sql`lpad(CAST(abs(year(${x})) % 100 AS VARCHAR), 2, '0')` }
-        : padded((x) => sql`year(${x})`, count)
+        ? { sql: (x) => sql`lpad(CAST(abs(year(${x})) % 100 AS VARCHAR), 2, '0')`, usual: '%y' }
+        : year((x) => sql`year(${x})`, count)
     case 'Y':
       return count === 2
-        ? { sql: (x) => sql`lpad(CAST(q_year_of_era(${x}) % 100 AS VARCHAR), 2, '0')` }
-        : padded((x) => sql`q_year_of_era(${x})`, count)
+        ? { sql: (x) => sql`lpad(CAST(q_year_of_era(${x}) % 100 AS VARCHAR), 2, '0')`, usual: '%y' }
+        : year((x) => sql`q_year_of_era(${x})`, count)
     case 'x':
       return count === 2
         ? { sql: (x) => sql`lpad(CAST(abs(isoyear(${x})) % 100 AS VARCHAR), 2, '0')` }
-        : padded((x) => sql`isoyear(${x})`, count)
+        : { sql: year((x) => sql`isoyear(${x})`, count).sql }
     case 'M':
       if (count >= 4) return { strftime: '%B' }
       if (count === 3) return { strftime: '%b' }
       return { strftime: count === 2 ? '%m' : '%-m' }
     case 'd':
-      return padded((x) => sql`day(${x})`, count)
+      return padded((x) => sql`day(${x})`, count, ['%-d', '%d'])
     case 'D':
       return padded((x) => sql`dayofyear(${x})`, count)
     case 'E':
@@ -95,23 +105,24 @@ function joda(letter: string, count: number): Piece | undefined {
     case 'a':
       return { strftime: '%p' }
     case 'H':
-      return padded((x) => sql`hour(${x})`, count)
+      return padded((x) => sql`hour(${x})`, count, ['%-H', '%H'])
     case 'h':
-      return padded((x) => sql`((hour(${x}) + 11) % 12 + 1)`, count)
+      return padded((x) => sql`((hour(${x}) + 11) % 12 + 1)`, count, ['%-I', '%I'])
     case 'K':
       return padded((x) => sql`(hour(${x}) % 12)`, count)
     case 'k':
       return padded((x) => sql`((hour(${x}) + 23) % 24 + 1)`, count)
     case 'm':
-      return padded((x) => sql`minute(${x})`, count)
+      return padded((x) => sql`minute(${x})`, count, ['%-M', '%M'])
     case 's':
-      return padded((x) => sql`second(${x})`, count)
+      return padded((x) => sql`second(${x})`, count, ['%-S', '%S'])
     case 'S':
       return {
         sql: (x) =>
           count <= 3
             ? sql`left(strftime(${x}, '%g'), ${integer(count)})`
             : sql`rpad(strftime(${x}, '%g'), ${integer(count)}, '0')`,
+        ...(count >= 3 ? { usual: `%g${'0'.repeat(count - 3)}` } : {}),
       }
     case 'G':
       return { sql: (x) => sql`CASE WHEN year(${x}) > 0 THEN 'AD' ELSE 'BC' END` }
@@ -180,8 +191,16 @@ function zonePiece(part: string): Piece | undefined {
   return part === 'Z' ? { ofZone: ({ offset }) => sql`replace(q_offset_text(${offset}), ':', '')` } : undefined
 }
 
+/** In usual years one strftime, where it prints all pieces. */
+function assemble(pieces: readonly Piece[], printed: Printed): Sql {
+  const all = inPieces(pieces, printed)
+  const usual = pieces.map((piece) => ('strftime' in piece ? piece.strftime : 'sql' in piece ? piece.usual : undefined))
+  if (!pieces.some((piece) => 'sql' in piece) || usual.includes(undefined)) return all
+  return sql`CASE WHEN q_of_four_digits(${printed.local}) THEN strftime(${printed.local}, ${literal(usual.join(''))}) ELSE ${all} END`
+}
+
 /** Neighbouring strftime pieces become one call. */
-function assemble(pieces: readonly Piece[], { local, zoned }: Printed): Sql {
+function inPieces(pieces: readonly Piece[], { local, zoned }: Printed): Sql {
   const parts: Sql[] = []
   let run = ''
   const flush = (): void => {

@@ -1,8 +1,9 @@
 import { code, integer, joined, literal, sql, type Sql } from '../../text/sql.ts'
-import { isFine, structOf } from '../../types/duckdb-representation.ts'
+import { isFine, isTypedNull, structOf, typedNull } from '../../types/duckdb-representation.ts'
 import { varchar } from '../../types/sql-type.ts'
 import { currentDate, dateTimeText, localText, offsetMillis } from '../casts-datetime.ts'
 import { compiledFormat, JODA_FORMAT, MYSQL_FORMAT, type FormatStyle } from '../datetime-format.ts'
+import { fixedFormat, type ParseStyle } from '../datetime-shapes.ts'
 import { bindName } from '../fill-template.ts'
 import { PARTIAL, TOTAL, named, scalar, type CallRisk, type FunctionDefinition } from '../function-definition.ts'
 import { notSupportedPrecision } from '../precision-guard.ts'
@@ -185,8 +186,7 @@ function iso(context: RenderContext): Sql {
   if (type.kind === 'timestamp') return sql`replace(${dateTimeText(context.value(0), type)}, ' ', 'T')`
   if (isFine(type)) throw notSupportedPrecision(type)
   const precision = 'precision' in type ? (type.precision ?? 3) : 3
-  const text = dateTimeText(context.fill`q_local($1.t, $1.z)`, { kind: 'timestamp', precision })
-  return context.fill`replace(${text}, ' ', 'T')||q_iso_offset($1)`
+  return context.fill`replace(q_text_moment(q_local($1.t, $1.z), ${integer(precision)}), ' ', 'T')||q_iso_offset($1)`
 }
 
 /** A constant format is compiled into native pieces; any other goes to a function. */
@@ -206,6 +206,8 @@ function formatted(style: FormatStyle): (context: RenderContext) => Sql {
     if ('error' in compiled) {
       return context.fill`CAST(CASE WHEN $1 IS NOT NULL THEN u_raise(${literal(compiled.error)}) END AS VARCHAR)`
     }
+    // Nothing to round, and nothing to name.
+    if (type.kind === 'timestamp' && type.precision <= 3) return compiled.print({ local: held, zoned: undefined })
     const name = context.names.fresh()
     const zone = context.names.fresh()
     const zoned = isZoned ? { zone: sql`${zone}.z`, offset: sql`q_offmin(${zone}.t, ${zone}.z)` } : undefined
@@ -214,24 +216,38 @@ function formatted(style: FormatStyle): (context: RenderContext) => Sql {
   }
 }
 
+/** A local time of a text: texts of the shape that a constant format has soonest are DuckDB's, all others `general`. */
+function parsedBy(style: ParseStyle, context: RenderContext, general: Sql): Sql {
+  const constant = context.constant(1)
+  const found = typeof constant === 'string' ? fixedFormat(style, constant) : undefined
+  if (found === undefined) return general
+  const shaped = (shape: string): Sql => context.fill`q_shaped($1, ${literal(shape)}, ${literal(found.strptime)})`
+  const [first, ...others] = found.shapes.map(shaped)
+  if (others.length === 0) return sql`coalesce(${first!}, ${general})`
+  return sql`coalesce(date_trunc('millisecond', coalesce(${joined([first!, ...others], ', ')})), ${general})`
+}
+
+function dateParsed(context: RenderContext): Sql {
+  return parsedBy('mysql', context, context.fill`make_timestamp(u_date_parse($1, $2))`)
+}
+
+function datetimeParsed(context: RenderContext): Sql {
+  const zone = literal(context.session.timeZone)
+  const general = context.fill`q_parsed_datetime(u_parse_datetime($1, $2), ${zone})`
+  const local = parsedBy('joda', context, typedNull({ kind: 'timestamp', precision: 3 }))
+  if (isTypedNull(local)) return general
+  const name = context.names.fresh()
+  return bindName(name, local, sql`CASE WHEN ${name} IS NOT NULL THEN q_zoned_at(${name}, ${zone}) ELSE ${general} END`)
+}
+
 const parsing = [
-  scalar('date_parse(varchar(x), varchar(y))', 'timestamp(3)', 'make_timestamp(u_date_parse($1, $2))', PARTIAL),
-  scalar(
-    'parse_datetime(varchar(x), varchar(y))',
-    'timestamp(3) with time zone',
-    (context) => context.fill`q_parsed_datetime(u_parse_datetime($1, $2), ${literal(context.session.timeZone)})`,
-    PARTIAL,
-  ),
-  scalar(
-    'from_iso8601_date(varchar(x))',
-    'date',
-    `CASE WHEN $1 IS NOT NULL THEN DATE '1970-01-01' + CAST(u_iso_date($1) AS INTEGER) END`,
-    PARTIAL,
-  ),
+  scalar('date_parse(varchar(x), varchar(y))', 'timestamp(3)', dateParsed, PARTIAL),
+  scalar('parse_datetime(varchar(x), varchar(y))', 'timestamp(3) with time zone', datetimeParsed, PARTIAL),
+  scalar('from_iso8601_date(varchar(x))', 'date', 'q_iso_date($1)', PARTIAL),
   scalar(
     'from_iso8601_timestamp(varchar(x))',
     'timestamp(3) with time zone',
-    (context) => context.fill`q_parsed_datetime(u_iso_timestamp($1, 3), ${literal(context.session.timeZone)})`,
+    (context) => context.fill`q_iso_instant($1, ${literal(context.session.timeZone)})`,
     PARTIAL,
   ),
   scalar(

@@ -4,7 +4,12 @@ const cast = 'INVALID_CAST_ARGUMENT'
 const range = 'NUMERIC_VALUE_OUT_OF_RANGE'
 const bounds = `CAST(-9223372036854775808 AS DOUBLE) AND CAST(9223372036854775807 AS DOUBLE)`
 const DAY = '86400000000'
-const whole = `regexp_full_match(s, '\\d{4}-\\d{2}-\\d{2}( \\d{2}:\\d{2}:\\d{2}(\\.\\d{1,6})?)?')`
+const whole = `regexp_full_match(s, '\\d{4}-\\d{2}-\\d{2}( ([01]\\d|2[0-3]):\\d{2}:\\d{2}(\\.\\d{1,6})?)?')`
+// Shapes of texts that are read soonest: GLOB compares bytes. DuckDB alone would take hour 24.
+const day = '[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'
+const clock = '[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
+const thousandths = '.[0-9][0-9][0-9]'
+const isoTime = `regexp_full_match(s, '[1-9]\\d{3}-\\d\\d-\\d\\dT(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d{1,6})?(?:Z|[+-](?:0\\d|1[0-3]):[0-5]\\d)?')`
 
 /** Conversions: what DuckDB's own casts take or refuse otherwise, with Trino's errors. */
 export const castMacros: readonly Macro[] = [
@@ -135,23 +140,36 @@ export const castMacros: readonly Macro[] = [
     `,
   ),
 
+  // A text of a shape that is strptime's; NULL for any other.
+  macro('q_shaped(s, shape, f)', `CASE WHEN s GLOB shape THEN try_strptime(s, f) END`),
+  macro('q_plain_date(s)', `CASE WHEN s GLOB '${day}' THEN TRY_CAST(s AS DATE) END`),
+  macro('q_text_to_date(s)', `coalesce(q_plain_date(s), DATE '1970-01-01' + CAST(u_text_to_date(s) AS INTEGER))`),
   macro(
-    'q_text_to_date(s)',
+    'q_iso_date(s)',
     `
-      CASE
-        WHEN regexp_full_match(s, '\\d{4}-\\d{2}-\\d{2}') AND TRY_CAST(s AS DATE) IS NOT NULL THEN CAST(s AS DATE)
-        ELSE DATE '1970-01-01' + CAST(u_text_to_date(s) AS INTEGER)
-      END
+      coalesce(CASE WHEN s NOT LIKE '0000%' THEN q_plain_date(s) END, CASE
+        WHEN s IS NOT NULL THEN DATE '1970-01-01' + CAST(u_iso_date(s) AS INTEGER)
+      END)
     `,
   ),
   macro('q_unit(p)', `CAST(10 ** (6 - p) AS BIGINT)`),
   macro(
-    'q_text_to_timestamp(s, p)',
+    'q_plain_timestamp(s)',
     `
       CASE
-        WHEN ${whole} AND TRY_CAST(s AS TIMESTAMP) IS NOT NULL THEN q_round(CAST(s AS TIMESTAMP), q_unit(p))
-        ELSE make_timestamp(u_text_to_timestamp(s, p))
+        WHEN (s GLOB '${day} ${clock}' OR s GLOB '${day} ${clock}${thousandths}') AND NOT contains(s, ' 24') THEN
+            TRY_CAST(s AS TIMESTAMP)
+        WHEN ${whole} THEN TRY_CAST(s AS TIMESTAMP)
       END
+    `,
+  ),
+  macro(
+    'q_text_to_timestamp(s, p)',
+    `
+      list_transform([q_plain_timestamp(s)], lambda qa4: CASE
+        WHEN qa4 IS NOT NULL THEN q_round(qa4, q_unit(p))
+        ELSE make_timestamp(u_text_to_timestamp(s, p))
+      END)[1]
     `,
   ),
   macro(
@@ -238,23 +256,58 @@ export const castMacros: readonly Macro[] = [
       END
     `,
   ),
+  // What functions in JavaScript read: microseconds, picoseconds and the zone, if there is one.
+  macro('q_read_zone(r, z)', `coalesce(nullif(split_part(r, ' ', 3), ''), z)`),
+  macro('q_read_time(r)', `make_timestamp(CAST(split_part(r, ' ', 1) AS BIGINT))`),
+  macro('q_zoned_at(l, z)', `CASE WHEN l IS NOT NULL THEN {'t': q_instant(l, z), 'z': z} END`),
   macro(
     'q_parsed_datetime(s, z)',
     `
-      CASE
-        WHEN s IS NOT NULL THEN {'t': CAST(q_instant(make_timestamp(CAST(split_part(s, ' ', 1) AS BIGINT)),
-            coalesce(nullif(split_part(s, ' ', 3), ''), z)) AS TIMESTAMP), 'z': coalesce(nullif(split_part(s, ' ', 3), ''), z)}
-      END
+      list_transform([s], lambda qa5: CASE
+        WHEN qa5 IS NOT NULL THEN list_transform([{'l': q_read_time(qa5), 'z': q_read_zone(qa5, z)}], lambda qa6:
+            {'t': q_instant(qa6.l, qa6.z), 'z': qa6.z})[1]
+      END)[1]
     `,
   ),
   macro(
     'q_parsed_datetime_fine(s, z)',
     `
+      list_transform([s], lambda qa5: CASE
+        WHEN qa5 IS NOT NULL THEN list_transform([{'l': q_read_time(qa5), 'z': q_read_zone(qa5, z)}], lambda qa6:
+            {'t': q_instant(qa6.l, qa6.z), 'p': CAST(split_part(qa5, ' ', 2) AS INTEGER), 'z': qa6.z})[1]
+      END)[1]
+    `,
+  ),
+  // The text of a moment in the shapes that are read soonest: the local time, and the zone as it ends.
+  macro(
+    'q_iso_plain(s)',
+    `
       CASE
-        WHEN s IS NOT NULL THEN {'t': CAST(q_instant(make_timestamp(CAST(split_part(s, ' ', 1) AS BIGINT)),
-            coalesce(nullif(split_part(s, ' ', 3), ''), z)) AS TIMESTAMP), 'p': CAST(split_part(s, ' ', 2) AS INTEGER), 'z':
-            coalesce(nullif(split_part(s, ' ', 3), ''), z)}
+        WHEN (s GLOB '${day}T${clock}${thousandths}Z' OR s GLOB '${day}T${clock}Z') AND s >= '1' AND NOT contains(s, 'T24') THEN
+            TRY_CAST(s AS TIMESTAMP)
       END
+    `,
+  ),
+  macro(
+    'q_iso_zone(s, z)',
+    `
+      CASE
+        WHEN ends_with(s, 'Z') OR s[-6:] IN ('+00:00', '-00:00') THEN 'UTC'
+        WHEN s[-6] IN ('+', '-') THEN s[-6:]
+        ELSE z
+      END
+    `,
+  ),
+  macro(
+    'q_iso_instant(s, z)',
+    `
+      list_transform([q_iso_plain(s)], lambda qa7: CASE
+        WHEN qa7 IS NOT NULL THEN {'t': qa7, 'z': 'UTC'}
+        WHEN s IS NOT NULL THEN list_transform([CASE WHEN ${isoTime} THEN TRY_CAST(s AS TIMESTAMP) END], lambda qa8: CASE
+          WHEN qa8 IS NOT NULL THEN list_transform([q_iso_zone(s, z)], lambda qa9: q_zoned_at(date_trunc('millisecond', qa8), qa9))[1]
+          ELSE q_parsed_datetime(u_iso_timestamp(s, 3), z)
+        END)[1]
+      END)[1]
     `,
   ),
   macro(

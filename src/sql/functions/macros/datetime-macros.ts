@@ -14,9 +14,11 @@ export const datetimeMacros: readonly Macro[] = [
       CASE
         WHEN z='UTC' THEN l
         WHEN z[1] IN ('+','-') THEN l-to_minutes(q_zmin(z))
-        WHEN timezone(z,q_before(l,z)::TIMESTAMPTZ)=l THEN q_before(l,z)
-        WHEN timezone(z,timezone(z,l))=l THEN timezone(z,l)::TIMESTAMP
-        ELSE q_before(l,z)
+        ELSE list_transform([l], lambda qz1: list_transform([q_before(qz1,z)], lambda qz2: CASE
+          WHEN timezone(z,qz2::TIMESTAMPTZ)=qz1 THEN qz2
+          WHEN timezone(z,timezone(z,qz1))=qz1 THEN timezone(z,qz1)::TIMESTAMP
+          ELSE qz2
+        END)[1])[1]
       END
     `,
   ),
@@ -36,17 +38,36 @@ export const datetimeMacros: readonly Macro[] = [
   ),
   macro('q_off(t,z)', `q_local(t,z)-t`),
   macro('q_floordiv(a,k)', `a//k - CASE WHEN a%k<0 THEN 1 ELSE 0 END`),
+  // By the offset that the local time has as an instant (qz2), then by that of what it gives (qz3); each is asked once.
   macro(
     'q_joda(l,z)',
     `
       CASE
-        WHEN q_off(l,z)<>q_off(l-q_off(l,z),z) AND q_off(l,z)<INTERVAL 0 SECOND AND
-            q_off(l-q_off(l-q_off(l,z),z),z)<>q_off(l-q_off(l,z),z) THEN l-q_off(l,z)
-        ELSE l-q_off(l-q_off(l,z),z)
+        WHEN z='UTC' THEN l
+        WHEN z[1] IN ('+','-') THEN l-to_minutes(q_zmin(z))
+        ELSE list_transform([l], lambda qz1: list_transform([qz1-(timezone(z,qz1::TIMESTAMPTZ)-qz1)], lambda qz2:
+            list_transform([qz1-(timezone(z,qz2::TIMESTAMPTZ)-qz2)], lambda qz3: CASE
+          WHEN qz3=qz2 THEN qz2
+          WHEN qz2>qz1 AND timezone(z,qz3::TIMESTAMPTZ)<>qz1 THEN qz2
+          ELSE qz3
+        END)[1])[1])[1]
       END
     `,
   ),
-  macro('q_moved(t0,l,z)', `CASE WHEN q_off(l-q_off(t0,z),z)=q_off(t0,z) THEN l-q_off(t0,z) ELSE q_joda(l,z) END`),
+  // A local time that was moved from an instant keeps the offset where it can.
+  macro(
+    'q_moved(t0,l,z)',
+    `
+      CASE
+        WHEN z='UTC' THEN l
+        WHEN z[1] IN ('+','-') THEN l-to_minutes(q_zmin(z))
+        ELSE list_transform([l], lambda qz4: list_transform([qz4-(timezone(z,t0::TIMESTAMPTZ)-t0)], lambda qz5: CASE
+          WHEN timezone(z,qz5::TIMESTAMPTZ)=qz4 THEN qz5
+          ELSE q_joda(qz4,z)
+        END)[1])[1]
+      END
+    `,
+  ),
   macro(
     'q_round(t,u)',
     `make_timestamp(((epoch_us(t)+u//2)//u - CASE WHEN (epoch_us(t)+u//2)%u<0 THEN 1 ELSE 0 END)*u)`,
@@ -58,10 +79,23 @@ export const datetimeMacros: readonly Macro[] = [
           greatest(4,length(abs(year(t))::VARCHAR))::INT, '0')
     `,
   ),
+  // Years that need no sign and no padding are strftime's.
+  macro('q_of_four_digits(t)', `t BETWEEN TIMESTAMP '1000-01-01' AND TIMESTAMP '9999-12-31 23:59:59.999999'`),
   macro(
     'q_text_timestamp(t,p)',
-    `q_year(t)||strftime(t,'-%m-%d %H:%M:%S')||CASE WHEN p=0 THEN '' ELSE '.'||left(strftime(t,'%f'),p) END`,
+    `
+      CASE
+        WHEN q_of_four_digits(t) THEN CASE
+          WHEN p=0 THEN strftime(t,'%Y-%m-%d %H:%M:%S')
+          WHEN p=3 THEN strftime(t,'%Y-%m-%d %H:%M:%S.%g')
+          ELSE left(strftime(t,'%Y-%m-%d %H:%M:%S.%f'),20+p)
+        END
+        ELSE q_year(t)||strftime(t,'-%m-%d %H:%M:%S')||CASE WHEN p=0 THEN '' ELSE '.'||left(strftime(t,'%f'),p) END
+      END
+    `,
   ),
+  // Of a time that costs something to calculate.
+  macro('q_text_moment(t,p)', `list_transform([t], lambda qt1: q_text_timestamp(qt1,p))[1]`),
   macro('q_offmin(t,z)', `(epoch_us(q_local(t,z))-epoch_us(t))//60000000`),
   macro(
     'q_offset_text(o)',
@@ -87,24 +121,45 @@ export const datetimeMacros: readonly Macro[] = [
   ),
   macro('q_dig(a)', `rtrim(ltrim(replace(split_part(a,'e',1),'.',''),'0'),'0')`),
   macro('q_mant(d)', `left(d,1)||'.'||CASE WHEN length(d)>1 THEN d[2:] ELSE '0' END`),
+  // DuckDB writes the digits that Java does; a is the text of a number from 1 on without exponent.
   macro(
-    'q_sci(x)',
+    'q_sci_whole(a)',
+    `
+      list_transform([a], lambda qn1: CASE
+        WHEN length(qn1)=3 AND ends_with(qn1,'.0') THEN qn1||'E0'
+        ELSE list_transform([rtrim(replace(substring(qn1,2),'.',''),'0')], lambda qn2: concat(left(qn1,1),'.',CASE WHEN qn2='' THEN '0' ELSE qn2
+            END,'E',instr(qn1,'.')-2))[1]
+      END)[1]
+    `,
+  ),
+  macro(
+    'q_sci_any(x)',
     `
       CASE
         WHEN isnan(x) THEN 'NaN'
         WHEN isinf(x) THEN CASE WHEN x>0 THEN 'Infinity' ELSE '-Infinity' END
         WHEN x=0 THEN CASE WHEN signbit(x) THEN '-0E0' ELSE '0E0' END
-        ELSE CASE WHEN x<0 THEN '-' ELSE '' END||q_mant(q_dig(abs(x)::VARCHAR))||'E'||q_e10(abs(x)::VARCHAR)
+        ELSE CASE WHEN x<0 THEN '-' ELSE '' END||list_transform([abs(x)::VARCHAR], lambda qn3: q_mant(q_dig(qn3))||'E'||q_e10(qn3))[1]
       END
     `,
   ),
   macro(
+    'q_sci(x)',
+    `
+      CASE
+        WHEN x>=1 AND x<1e15 THEN q_sci_whole(x::VARCHAR)
+        WHEN x<=-1 AND x>-1e15 THEN '-'||q_sci_whole(abs(x)::VARCHAR)
+        ELSE q_sci_any(x)
+      END
+    `,
+  ),
+  // Seven digits that count, as printf writes them: 1.234560e+02.
+  macro(
     'q_sci_real(x)',
     `
       CASE
-        WHEN isnan(x) OR isinf(x) OR x=0 THEN q_sci(x)
-        ELSE CASE WHEN x<0 THEN '-' ELSE ''
-            END||q_mant(q_dig(printf('%.6e',abs(x)::DOUBLE)))||'E'||q_e10(replace(printf('%.6e',abs(x)::DOUBLE),'e+','e'))
+        WHEN isnan(x) OR isinf(x) OR x=0 THEN q_sci_any(x)
+        ELSE list_transform([printf('%.6e',x::DOUBLE)], lambda qn4: concat(regexp_replace(rtrim(left(qn4,-4),'0'),'\\.$','.0'),'E',CAST(right(qn4,3) AS INTEGER)))[1]
       END
     `,
   ),

@@ -77,12 +77,12 @@ export const textValueMacros: readonly Macro[] = [
   macro(
     'q_iso_offset(x)',
     `
-      CASE
-        WHEN (epoch_us(q_local(x.t, x.z)) - epoch_us(x.t)) % 60000000 <> 0 THEN
+      list_transform([epoch_us(q_local(x.t, x.z)) - epoch_us(x.t)], lambda qo1: CASE
+        WHEN qo1 % 60000000 <> 0 THEN
             u_raise('INVALID_ARGUMENTS: Timezone with non-zero seconds offset cannot be rendered as ISO8601')
-        WHEN q_offmin(x.t, x.z) = 0 THEN 'Z'
-        ELSE q_offset_text(q_offmin(x.t, x.z))
-      END
+        WHEN qo1 = 0 THEN 'Z'
+        ELSE q_offset_text(qo1 // 60000000)
+      END)[1]
     `,
   ),
   macro('q_year_of_era(t)', `CASE WHEN year(t) <= 0 THEN 1 - year(t) ELSE year(t) END`),

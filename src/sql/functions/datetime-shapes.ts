@@ -1,0 +1,88 @@
+/** The two languages of formats that texts are read by. */
+export type ParseStyle = 'mysql' | 'joda'
+
+/** Texts that DuckDB's strptime reads as Trino does, by their shapes as GLOB knows them. */
+export interface FixedFormat {
+  readonly shapes: readonly string[]
+  readonly strptime: string
+}
+
+interface Field {
+  readonly name: 'year' | 'month' | 'day' | 'hour' | 'minute' | 'second' | 'fraction'
+  readonly shape: string
+  readonly strptime: string
+}
+
+const YEAR: Field = { name: 'year', shape: '[1-9][0-9][0-9][0-9]', strptime: '%Y' }
+const MONTH: Field = { name: 'month', shape: '[01][0-9]', strptime: '%m' }
+const DAY: Field = { name: 'day', shape: '[0-3][0-9]', strptime: '%d' }
+const HOUR: Field = { name: 'hour', shape: '[0-2][0-9]', strptime: '%H' }
+const MINUTE: Field = { name: 'minute', shape: '[0-5][0-9]', strptime: '%M' }
+const SECOND: Field = { name: 'second', shape: '[0-5][0-9]', strptime: '%S' }
+/** Of three digits or of six. */
+const FRACTION: Field = { name: 'fraction', shape: '[0-9][0-9][0-9]', strptime: '%f' }
+
+const mysql: Readonly<Record<string, readonly (Field | string)[]>> = {
+  Y: [YEAR],
+  m: [MONTH],
+  d: [DAY],
+  H: [HOUR],
+  i: [MINUTE],
+  s: [SECOND],
+  S: [SECOND],
+  T: [HOUR, ':', MINUTE, ':', SECOND],
+  f: [FRACTION],
+}
+
+const joda: Readonly<Record<string, Field>> = {
+  yyyy: YEAR,
+  YYYY: YEAR,
+  MM: MONTH,
+  dd: DAY,
+  HH: HOUR,
+  mm: MINUTE,
+  ss: SECOND,
+  SSS: FRACTION,
+  SSSSSS: FRACTION,
+}
+
+/** What stands for itself in a shape and in a format of strptime. */
+const PLAIN = /^[ ,./:;_TZ-]*$/
+
+/** Undefined for a format that strptime or a shape does not tell in full: dates without year, names, numbers of any width. */
+export function fixedFormat(style: ParseStyle, format: string): FixedFormat | undefined {
+  const parts = style === 'mysql' ? mysqlParts(format) : jodaParts(format)
+  if (parts === undefined) return undefined
+  const names = parts.flatMap((part) => (typeof part === 'string' ? [] : [part.name]))
+  const whole = (['year', 'month', 'day'] as const).every((name) => names.includes(name))
+  if (!whole || new Set(names).size < names.length) return undefined
+  const shape = (ofFraction: number): string =>
+    parts
+      .map((part) => (typeof part === 'string' ? part : part === FRACTION ? '[0-9]'.repeat(ofFraction) : part.shape))
+      .join('')
+  return {
+    shapes: names.includes('fraction') ? [shape(3), shape(6)] : [shape(0)],
+    strptime: parts.map((part) => (typeof part === 'string' ? part : part.strptime)).join(''),
+  }
+}
+
+function mysqlParts(format: string): readonly (Field | string)[] | undefined {
+  const parts: (Field | string)[] = []
+  for (const [part, letter] of format.matchAll(/%([^])|[^%]+|%$/g)) {
+    const known = letter === undefined ? (PLAIN.test(part) ? [part] : undefined) : mysql[letter]
+    if (known === undefined) return undefined
+    parts.push(...known)
+  }
+  return parts
+}
+
+function jodaParts(format: string): readonly (Field | string)[] | undefined {
+  const parts: (Field | string)[] = []
+  for (const [part, quoted, letter] of format.matchAll(/'([^']+)'|([A-Za-z])\2*|[^A-Za-z']+|'/g)) {
+    const plain = quoted ?? part
+    const known = letter === undefined ? (PLAIN.test(plain) ? plain : undefined) : joda[part]
+    if (known === undefined) return undefined
+    parts.push(known)
+  }
+  return parts
+}

@@ -1,0 +1,262 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { overloadsOf } from '../../../src/sql/functions/function-table.ts'
+import { sqlDouble } from '../../../src/sql/functions/javascript/json-document.ts'
+import type { RenderArgument } from '../../../src/sql/functions/rendering.ts'
+import { resolveDefinition } from '../../../src/sql/functions/resolve-function.ts'
+import { zoneNames } from '../../../src/sql/functions/zone-names.ts'
+import { literal, plainName, toText } from '../../../src/sql/text/sql.ts'
+import { parseTypeText } from '../../../src/sql/types/type-names.ts'
+import { openEngineConnection, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
+
+// What is calculated by DuckDB's own functions where they agree, beside the way that is right for all.
+
+let db: Pick<InProcessDuckDB, 'connection' | 'close'>
+beforeAll(async () => {
+  db = await openEngineConnection()
+  // The rules of zones as they are told: nothing is bound, each offset is asked where it is needed.
+  const told = [
+    `told_before(l,z) AS l-(timezone(z,(l-INTERVAL 1 DAY)::TIMESTAMPTZ)-(l-INTERVAL 1 DAY))`,
+    `told_instant(l,z) AS CASE WHEN z='UTC' THEN l WHEN z[1] IN ('+','-') THEN l-to_minutes(q_zmin(z)) WHEN timezone(z,told_before(l,z)::TIMESTAMPTZ)=l THEN told_before(l,z) WHEN timezone(z,timezone(z,l))=l THEN timezone(z,l)::TIMESTAMP ELSE told_before(l,z) END`,
+    `told_joda(l,z) AS CASE WHEN q_off(l,z)<>q_off(l-q_off(l,z),z) AND q_off(l,z)<INTERVAL 0 SECOND AND q_off(l-q_off(l-q_off(l,z),z),z)<>q_off(l-q_off(l,z),z) THEN l-q_off(l,z) ELSE l-q_off(l-q_off(l,z),z) END`,
+    `told_moved(t0,l,z) AS CASE WHEN q_off(l-q_off(t0,z),z)=q_off(t0,z) THEN l-q_off(t0,z) ELSE told_joda(l,z) END`,
+    `told_real(x) AS CASE WHEN isnan(x) OR isinf(x) OR x=0 THEN q_sci_any(x) ELSE CASE WHEN x<0 THEN '-' ELSE '' END||q_mant(q_dig(printf('%.6e',abs(x)::DOUBLE)))||'E'||q_e10(replace(printf('%.6e',abs(x)::DOUBLE),'e+','e')) END`,
+    `told_timestamp(t,p) AS q_year(t)||strftime(t,'-%m-%d %H:%M:%S')||CASE WHEN p=0 THEN '' ELSE '.'||left(strftime(t,'%f'),p) END`,
+  ]
+  for (const macro of told) await db.connection.run(`CREATE MACRO ${macro}`)
+})
+afterAll(() => db.close())
+
+async function column(sql: string): Promise<unknown[]> {
+  return (await db.connection.runAndReadAll(sql)).getRowsJson().map(([value]) => value)
+}
+
+const values = (texts: readonly string[]): string =>
+  `(VALUES ${texts.map((text, i) => `(${i}, ${toText(literal(text))})`).join(', ')}) t(i, x)`
+
+describe('texts of floating-point numbers', () => {
+  it('are those of JavaScript, whose digits are the shortest too', async () => {
+    const odd = [
+      0, -0, 1, -1, 10, 100, 0.1, 123.456, -99.5, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 1e-7,
+    ]
+    const borders = [1e-3, 1e-4, 1e-5, 1e7, 1e14, 1e15, 1e16, 1e17, 1e21, 1e22, 9999999.999999998, 0.1 + 0.2]
+    const near = [...odd, ...borders].flatMap((x) => [x, -x, x * (1 + 2 ** -52), x * (1 - 2 ** -53)])
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.oneof(fc.double(), fc.integer(), fc.double({ min: -1e16, max: 1e16 })), {
+          minLength: 300,
+          maxLength: 300,
+        }),
+        async (some) => {
+          const all = [...some, ...near]
+          const list = all.map((x) => `CAST('${Object.is(x, -0) ? '-0' : x}' AS DOUBLE)`).join(', ')
+          expect(await column(`SELECT q_sci(x) FROM unnest([${list}]) t(x)`)).toEqual(all.map(sqlDouble))
+        },
+      ),
+      { numRuns: 10 },
+    )
+  })
+
+  it('of real have the seven digits that count', async () => {
+    const floats = fc.array(fc.float(), { minLength: 500, maxLength: 500 })
+    await fc.assert(
+      fc.asyncProperty(floats, async (some) => {
+        const all = [...some, 0, -0, 1, 1.5, 16777216, 1e-45, 3.4028235e38, -1e-10, 1e7, 9999999, 0.001]
+        const list = all.map((x) => `CAST('${Object.is(x, -0) ? '-0' : x}' AS FLOAT)`).join(', ')
+        const from = `FROM unnest([${list}]) t(x)`
+        expect(await column(`SELECT q_sci_real(x) ${from}`)).toEqual(await column(`SELECT told_real(x) ${from}`))
+      }),
+      { numRuns: 5 },
+    )
+  })
+})
+
+describe('zones', () => {
+  it('give local times that are there twice or never the instants that the rules tell', async () => {
+    const zones = [...zoneNames].filter((_, i) => i % 12 === 0)
+    zones.push(
+      'Europe/Berlin',
+      'America/New_York',
+      'Australia/Lord_Howe',
+      'Pacific/Apia',
+      'Africa/Casablanca',
+      'UTC',
+      '+05:30',
+    )
+    const moments = `SELECT z, l, l + to_hours(((hash(l) % 49)::BIGINT - 24)) AS t0 FROM (
+      SELECT z, TIMESTAMP '1940-01-01' + to_minutes((hash(i, z) % 47000000)::BIGINT) AS l FROM range(150) r(i), unnest([${zones.map((zone) => `'${zone}'`).join(', ')}]) u(z)
+      UNION ALL SELECT z, l + to_minutes(15 * k) FROM unnest([TIMESTAMP '2024-03-10 01:00:00', TIMESTAMP '2024-11-03 00:00:00', TIMESTAMP '2024-03-31 01:00:00', TIMESTAMP '2024-10-27 01:00:00', TIMESTAMP '2011-12-29 22:00:00', TIMESTAMP '2024-04-07 00:00:00', TIMESTAMP '2024-10-06 00:00:00', TIMESTAMP '0001-01-01 00:00:00', TIMESTAMP '1883-11-18 12:00:00']) v(l), range(-4, 20) w(k), unnest([${zones
+        .slice(-7)
+        .map((zone) => `'${zone}'`)
+        .join(', ')}]) u(z))`
+    for (const [fast, told] of [
+      ['q_joda(l, z)', 'told_joda(l, z)'],
+      ['q_instant(l, z)', 'told_instant(l, z)'],
+      ['q_moved(t0, l, z)', 'told_moved(t0, l, z)'],
+    ]) {
+      const wrong = await column(
+        `SELECT z || ' ' || l || ' ' || t0 FROM (${moments}) WHERE ${fast} IS DISTINCT FROM ${told}`,
+      )
+      expect(wrong, fast).toEqual([])
+    }
+    expect(await column(`SELECT count(*) FROM (${moments}) WHERE q_joda(l, z) <> q_instant(l, z)`)).not.toEqual(['0'])
+  })
+})
+
+/** A scalar function over texts: by a format that is known, and by one that is a column. */
+async function bothWays(
+  name: string,
+  type: string,
+  format: string,
+  from: string,
+): Promise<readonly (readonly unknown[])[]> {
+  const definition = overloadsOf(name).find(({ signature }) =>
+    signature.startsWith(`${name}(${type.replace(/\(\d\)/, '(')}`),
+  )!
+  const { render } = resolveDefinition(
+    definition,
+    [type, 'varchar'].map((each) => ({ kind: 'value', type: parseTypeText(each) })),
+  )!
+  const session = { timeZone: 'America/New_York', startTimeMillis: 0, user: 'somebody' }
+  let next = 0
+  const names = { fresh: () => plainName(`n${next++}`) }
+  const x: RenderArgument = { kind: 'value', sql: plainName('x') }
+  const calls = [
+    render({ args: [x, { kind: 'value', sql: literal(format), constant: format }], session, names }),
+    render({ args: [x, { kind: 'value', sql: plainName('f') }], session, names }),
+  ]
+  const answers: unknown[][] = []
+  for (const call of calls) {
+    const one = `CAST(TRY(least(${toText(call)})) AS VARCHAR)`
+    answers.push(await column(`SELECT ${one} FROM ${from}, (VALUES (${toText(literal(format))})) g(f) ORDER BY i`))
+  }
+  return answers
+}
+
+const oddMoments = [
+  '2024-02-29 10:20:30',
+  '2023-02-29 10:20:30',
+  '2024-01-01 24:00:00',
+  '2024-13-01 00:00:00',
+  '0000-01-01 00:00:00',
+  '0001-01-01 00:00:00',
+  '0999-12-31 23:59:59',
+  '-0001-01-01 00:00:00',
+  '+2024-01-01 00:00:00',
+  '12024-01-01 00:00:00',
+  '2024-1-1 1:1:1',
+  ' 2024-01-01 00:00:00',
+  '2024-01-01 00:00:00 ',
+  '2024-01-01  00:00:00',
+  '2024-01-01 23:59:60',
+  '2024-03-10 02:30:00',
+  '2024-11-03 01:30:00',
+  '1969-12-31 23:59:59',
+  '2024-01-01T00:00:00',
+  '',
+  'x',
+  '٢٠٢٤-01-01 00:00:00',
+  '2024-01-01 00:00:00.1',
+  '2024-01-01 00:00:00.123',
+  '1960-01-01 00:00:00.123456',
+  '2024-01-01 00:00:00.123456789',
+  '1960-01-01 00:00:00.999999',
+  '20240229102030',
+  '20240229',
+  '2024-02-29',
+  '2024-02-30',
+  '0000-00-00',
+  '9999-12-31 23:59:59.999',
+]
+const digitsAndMarks = fc.string({ unit: fc.constantFrom(...'0123456789-: .TZ+'), maxLength: 27 })
+const near = fc
+  .tuple(fc.constantFrom(...oddMoments), fc.nat(30), fc.constantFrom('', '0', '9', ' ', 'T', '-'))
+  .map(([text, at, char]) => text.slice(0, at) + char + text.slice(at + 1))
+const someTexts = fc.array(fc.oneof(near, digitsAndMarks), { minLength: 150, maxLength: 150 })
+
+describe('texts of dates and times', () => {
+  it.each([
+    ['date_parse', '%Y-%m-%d %H:%i:%s'],
+    ['date_parse', '%Y-%m-%d %T'],
+    ['date_parse', '%Y-%m-%d'],
+    ['date_parse', '%Y%m%d'],
+    ['date_parse', '%Y%m%d%H%i%S'],
+    ['date_parse', '%Y-%m-%d %H:%i:%s.%f'],
+    ['date_parse', '%d/%m/%Y'],
+    ['date_parse', '%H:%i'],
+    ['date_parse', '%Y-%m'],
+    ['date_parse', '%Y-%m-%d%%'],
+    ['parse_datetime', 'yyyy-MM-dd HH:mm:ss'],
+    ['parse_datetime', "yyyy-MM-dd'T'HH:mm:ss"],
+    ['parse_datetime', 'yyyy-MM-dd HH:mm:ss.SSS'],
+    ['parse_datetime', 'yyyyMMdd'],
+    ['parse_datetime', 'y-M-d'],
+  ])('%s by %s: a format that is known reads as one that is not', async (name, format) => {
+    await fc.assert(
+      fc.asyncProperty(someTexts, async (some) => {
+        const [known, general] = await bothWays(name, 'varchar', format, values([...oddMoments, ...some]))
+        expect(known).toEqual(general)
+      }),
+      { numRuns: 6 },
+    )
+  })
+
+  it('from_iso8601_timestamp and from_iso8601_date read as the general way', async () => {
+    const variants = oddMoments.flatMap((text) => {
+      const t = text.replace(' ', 'T')
+      return [
+        t,
+        `${t}Z`,
+        `${t}+05:30`,
+        `${t}-14:00`,
+        `${t}+14:30`,
+        `${t}-00:00`,
+        `${t}+00:00`,
+        `${t}+0530`,
+        `${t}-08`,
+        `${t}z`,
+      ]
+    })
+    await fc.assert(
+      fc.asyncProperty(someTexts, async (some) => {
+        const from = values([...variants, ...some, ...some.map((text) => text.replace(' ', 'T'))])
+        const all = async (call: string): Promise<unknown[]> =>
+          column(`SELECT CAST(TRY(least(${call})) AS VARCHAR) FROM ${from} ORDER BY i`)
+        for (const zone of ['UTC', 'America/New_York']) {
+          expect(await all(`q_iso_instant(x, '${zone}')`)).toEqual(
+            await all(`q_parsed_datetime(u_iso_timestamp(x, 3), '${zone}')`),
+          )
+        }
+        expect(await all('q_iso_date(x)')).toEqual(await all(`DATE '1970-01-01' + CAST(u_iso_date(x) AS INTEGER)`))
+        expect(await all('q_text_to_date(x)')).toEqual(
+          await all(`DATE '1970-01-01' + CAST(u_text_to_date(x) AS INTEGER)`),
+        )
+        expect(await all('q_text_to_timestamp(x, 3)')).toEqual(await all('make_timestamp(u_text_to_timestamp(x, 3))'))
+        expect(await all('q_text_to_timestamp(x, 6)')).toEqual(await all('make_timestamp(u_text_to_timestamp(x, 6))'))
+      }),
+      { numRuns: 2 },
+    )
+  })
+
+  const moments = `(SELECT i, make_timestamp(((hash(i) % 600000000000000)::BIGINT - 70000000000000) * 1000) AS x FROM range(300) r(i)
+    UNION ALL SELECT i, make_timestamp((hash(i) % 4000000000000)::BIGINT * 1000) FROM range(300, 600) r(i)
+    UNION ALL SELECT 600 + i, t FROM unnest([TIMESTAMP '0999-12-31 23:59:59.999', TIMESTAMP '1000-01-01', TIMESTAMP '9999-12-31 23:59:59.999', TIMESTAMP '10000-01-01', TIMESTAMP '0001-01-01', TIMESTAMP '0001-01-01' - INTERVAL 1 DAY, TIMESTAMP '1970-01-01 12:00:00', TIMESTAMP '1969-12-31 00:59:59.001']) WITH ORDINALITY u(t, i)) t`
+  it.each([
+    ['date_format', '%Y-%m-%d %H:%i:%s.%f'],
+    ['date_format', '%y%c/%e %k %l %p %r %T %a %b %M %W %j %v %x %%'],
+    ['date_format', '%Y'],
+    ['date_format', 'plain %% %q'],
+    ['format_datetime', 'yyyy-MM-dd HH:mm:ss.SSS'],
+    ['format_datetime', "y yy Y M d H h m s S SS SSSSSS 'it''s' a % G C"],
+    ['format_datetime', 'yyyyy-MMM-dd hh K k EEEE e w xxxx D'],
+  ])('%s by %s prints a known format as one that is not', async (name, format) => {
+    const [known, general] = await bothWays(name, 'timestamp(3)', format, moments)
+    expect(known).toEqual(general)
+  })
+
+  it.each([0, 1, 3, 5, 6])('a timestamp of precision %i is written alike in all years', async (precision) => {
+    expect(await column(`SELECT q_text_timestamp(x, ${precision}) FROM ${moments}`)).toEqual(
+      await column(`SELECT told_timestamp(x, ${precision}) FROM ${moments}`),
+    )
+  })
+})
