@@ -57,16 +57,39 @@ function sumOfDecimals(context: RenderContext): Sql {
   const sum = context.fill`sum($D$1)$F`
   const type = decimalType(38, scale)
   if (precision < 38) return sql`CAST(${sum} AS ${type})`
+  if (inHalves(context)) {
+    const { high, low } = halves(context)
+    return scaled(sql`q_sum38(${high}, ${low})`, decimal(38, scale))
+  }
   // DuckDB does not check sums of 38 digits.
   const nines = '9'.repeat(38 - scale) + (scale > 0 ? `.${'9'.repeat(scale)}` : '')
   const bound = (sign: '-' | ''): Sql => sql`CAST(${literal(sign + nines)} AS ${type})`
   return sql`CASE WHEN ${sum} NOT BETWEEN ${bound('-')} AND ${bound('')} THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Decimal overflow') ELSE ${sum} END`
 }
 
+/** What lies between the rows and their sum may have more digits than a HUGEINT; with fractions halves cost too much. */
+function inHalves({ types, clauses }: RenderContext): boolean {
+  const { precision, scale } = types[0] as DecimalType
+  return precision === 38 && scale === 0 && clauses?.distinct !== true
+}
+
+/** The sums of the first and of the last 19 digits. */
+function halves(context: RenderContext): { readonly high: Sql; readonly low: Sql } {
+  const digits38 = unscaled(context.value(0), context.types[0] as DecimalType)
+  return {
+    high: context.fill`sum(${digits38} // ${HALF})$F`,
+    low: context.fill`sum(${digits38} % ${HALF})$F`,
+  }
+}
+
 function averageOfDecimals(context: RenderContext): Sql {
   const type = context.types[0] as DecimalType
   const sum = unscaled(context.fill`sum($D$1)$F`, decimal(38, type.scale))
   const count = context.fill`count($D$1)$F`
+  if (inHalves(context)) {
+    const { high, low } = halves(context)
+    return scaled(sql`CASE WHEN ${count} > 0 THEN q_avg38(${high}, ${low}, CAST(${count} AS HUGEINT)) END`, type)
+  }
   const divided = sql`q_ddiv(${sum}, CAST(${count} AS HUGEINT), 0)`
   return scaled(sql`CASE WHEN ${count} > 0 THEN ${divided} END`, type)
 }
@@ -133,6 +156,8 @@ function keysAndValues(context: RenderContext): Sql {
 
 const approximate = { note: 'exact, where Trino approximates' } as const
 const approximateCount = { ...approximate, duplicates: 'harmless' } as const
+
+const HALF = sql`CAST(10000000000000000000 AS HUGEINT)`
 
 /** NULL's part of a checksum. */
 const CHECKSUM_OF_NULL = digits('-7046029288634856825')

@@ -125,11 +125,6 @@ function timeAtTimezone(context: RenderContext): Sql {
     zone === undefined
       ? sql`q_offmin(make_timestamp(CAST(${integer(context.session.startTimeMillis * 1000)} AS BIGINT)), ${zoneArgument(context, 1)})`
       : integer(offsetMillis({ ...context.session, timeZone: zone }) / 60_000)
-  return timeAtOffset(context, offset)
-}
-
-function timeAtOffset(context: RenderContext, offset: Sql): Sql {
-  if (isFine(context.types[0]!)) throw notSupportedPrecision(context.types[0]!)
   return context.fill`CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN ${structOf({ t: context.fill`q_time_of_micros((q_time_zone_key($1) + CAST(${offset} AS BIGINT) * 60000000 + 86400000000) % 86400000000)`, o: context.fill`CAST(${offset} AS INTEGER)` })} END`
 }
 
@@ -279,13 +274,6 @@ export const datetimeFunctions: readonly FunctionDefinition[] = [
     'at_timezone(timestamp(p) with time zone, interval day to second)',
     'timestamp(p) with time zone',
     (context) => atZone(context, context.fill`q_offset_zone(q_zone_offset($2))`),
-    PARTIAL,
-    { hidden: 'unlisted' },
-  ),
-  scalar(
-    'at_timezone(time(p) with time zone, interval day to second)',
-    'time(p) with time zone',
-    (context) => timeAtOffset(context, context.fill`q_zone_offset($2)`),
     PARTIAL,
     { hidden: 'unlisted' },
   ),

@@ -321,6 +321,33 @@ export const numericMacros: readonly Macro[] = [
       END)[1]
     `,
   ),
+  // Sums of 38 digits in two halves, of 10^19 each: what lies between may have more digits than a HUGEINT.
+  macro(
+    'q_halves(h, l)',
+    `
+      list_transform([{'h': h + l // 10000000000000000000, 'l': l % 10000000000000000000}], lambda qs1: CASE
+        WHEN qs1.h > 0 AND qs1.l < 0 THEN {'h': qs1.h - 1, 'l': qs1.l + 10000000000000000000}
+        WHEN qs1.h < 0 AND qs1.l > 0 THEN {'h': qs1.h + 1, 'l': qs1.l - 10000000000000000000}
+        ELSE qs1
+      END)[1]
+    `,
+  ),
+  macro(
+    'q_sum38(h, l)',
+    `
+      list_transform([q_halves(h, l)], lambda qs2: CASE
+        WHEN abs(qs2.h) >= 10000000000000000000 THEN u_raise('NUMERIC_VALUE_OUT_OF_RANGE: Decimal overflow')
+        ELSE qs2.h * 10000000000000000000 + qs2.l
+      END)[1]
+    `,
+  ),
+  macro(
+    'q_avg38(h, l, n)',
+    `
+      list_transform([q_halves(h, l)], lambda qs3: (CASE WHEN qs3.h < 0 OR qs3.l < 0 THEN -1 ELSE 1 END) * (abs(qs3.h) //
+          n * 10000000000000000000 + (abs(qs3.h) % n * 10000000000000000000 + abs(qs3.l) + n // 2) // n))[1]
+    `,
+  ),
   macro(
     'q_dmod(a, b)',
     `CASE WHEN b = 0 AND a IS NOT NULL THEN u_raise('DIVISION_BY_ZERO: Division by zero') ELSE a % b END`,
