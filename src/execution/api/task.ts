@@ -43,7 +43,7 @@ export const internalHeaders = {
   taskVersion: 'x-engine-task-version',
 } as const
 
-/** A task's pages of so many bytes together ride in the answer of the POST that saw it end. */
+/** A task's pages of so many bytes together ride in the answer of the POST that saw it end, or in the news of them. */
 export const MOST_INLINE_BYTES = 64 * 1024
 
 /**
@@ -265,7 +265,7 @@ export const taskStatusSchema = z.object({
   stats: taskStatsSchema,
   /** Of a writing task that is FINISHED: all it wrote, durable, not part of the table yet. */
   written: z.object({ rows: z.number().int(), files: z.array(writtenFileSchema) }).optional(),
-  /** Bytes of the pages, as text, where they are few and small: only in the answer of a POST that saw the task end. */
+  /** Bytes of the pages, as text, where they are few and small: in the answer of a POST that saw the task end, and in news. */
   inlinePages: z.array(z.object({ token: z.number().int(), data: z.string() })).optional(),
 })
 export type TaskStatus = z.infer<typeof taskStatusSchema>

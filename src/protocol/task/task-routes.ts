@@ -37,13 +37,15 @@ export interface TaskRoutesDeps {
   readonly url: string
   /** @default 16 MB */
   readonly maxBodyBytes?: number
-  /** Small tasks are waited for so long before a POST is answered. @default 20 */
+  /** Small tasks are waited for so long before a POST is answered. @default 100 */
   readonly postWaitMs?: number
   /** An error that is none of the request's. */
   readonly onError?: (error: unknown) => void
 }
 
 const DEFAULT_WAIT_MS = 1000
+/** On a busy machine too, most small tasks end within it, and leave no file. */
+const POST_WAIT_MS = 100
 
 /** A worker's task resource. */
 export function createTaskRoutes(deps: TaskRoutesDeps): TaskResource {
@@ -72,7 +74,17 @@ export function workerTaskEndpoints(deps: TaskRoutesDeps): readonly Endpoint[] {
     if (after !== undefined) await tasks.waitForNews(after, maxWaitMs(request, DEFAULT_WAIT_MS))
     // Before the statuses are read: what changes meanwhile is told again, never left out.
     response.setHeader(internalHeaders.taskVersion, String(tasks.version()))
-    sendJson(response, tasks.statuses(after))
+    const statuses = tasks.statuses(after)
+    // Who asks for all that there is may have it already.
+    sendJson(response, after === undefined ? statuses : await Promise.all(statuses.map(withNewPages)))
+  }
+
+  /** Its new pages ride along where they are few and small: nobody has to come for them. */
+  async function withNewPages(status: TaskStatus): Promise<TaskStatus> {
+    const task = status.deleted ? undefined : tasks.get(status.taskId)
+    if (!task || status.pages.length === 0 || bytesOf(status) > MOST_INLINE_BYTES) return status
+    const inlinePages = await listedPages(task, status).catch(() => [])
+    return inlinePages.length > 0 ? { ...status, inlinePages } : status
   }
 
   /** Many at once: what ended queries leave behind. Unknown ones are gone already. */
@@ -104,7 +116,7 @@ export function workerTaskEndpoints(deps: TaskRoutesDeps): readonly Endpoint[] {
     // Once more: another coordinator may have come while the body did.
     checkEpoch(asker, request, true)
     const task = tasks.update(taskId, update)
-    if (update.fragment.estimate.small && !task.isComplete()) await endedWithin(task, deps.postWaitMs ?? 20)
+    if (update.fragment.estimate.small && !task.isComplete()) await endedWithin(task, deps.postWaitMs ?? POST_WAIT_MS)
     let status = task.status()
     const inlinePages = wantsStatus(request) ? await smallPages(task, status) : undefined
     // Nobody comes back for what the answer has; who does not hear it asks again, or begins the task anew.
@@ -153,10 +165,19 @@ async function endedWithin(task: WorkerTask, millis: number): Promise<void> {
   clearTimeout(timer)
 }
 
-async function smallPages(task: WorkerTask, status: TaskStatus): Promise<{ token: number; data: string }[]> {
-  const bytes = status.pages.reduce((sum, page) => sum + page.bytes, 0)
-  if (status.state !== 'FINISHED' || bytes > MOST_INLINE_BYTES || task.isAcknowledged(0)) return []
-  const pages: { token: number; data: string }[] = []
+type InlinePages = NonNullable<TaskStatus['inlinePages']>
+
+function bytesOf(status: TaskStatus): number {
+  return status.pages.reduce((sum, page) => sum + page.bytes, 0)
+}
+
+async function smallPages(task: WorkerTask, status: TaskStatus): Promise<InlinePages> {
+  if (status.state !== 'FINISHED' || bytesOf(status) > MOST_INLINE_BYTES || task.isAcknowledged(0)) return []
+  return listedPages(task, status)
+}
+
+async function listedPages(task: WorkerTask, status: TaskStatus): Promise<InlinePages> {
+  const pages: InlinePages = []
   for (const { token } of status.pages) {
     const found = await pageOrGone(task, token)
     if (found) pages.push({ token, data: found.bytes.toString('utf8') })

@@ -211,6 +211,30 @@ describe('the task resource', () => {
     expect(tokens).toEqual(Array.from({ length: count }, (_, token) => token))
   })
 
+  it('brings small pages with their news, and no large ones', async () => {
+    const first = await worker.call('GET', '/v1/task?since=')
+    let since = first.headers.get('x-engine-task-version')!
+    const scan = { connector: worker.tpch, schema: 'tiny', table: 'nation', columns: ['nationkey'] }
+    const small = await updateFor([scan], 'SELECT count(*) AS c0 FROM "$s0"', 1, { estimate: { small: false } })
+    const taskId = worker.nextTaskId()
+    await worker.run(taskId, small)
+    const large = await largeTask()
+    const told = new Map<string, TaskStatus>()
+    while (!told.has(taskId) || !told.has(large)) {
+      const answer = await worker.call('GET', `/v1/task?since=${since}`, { headers: { 'x-engine-max-wait': '50ms' } })
+      since = answer.headers.get('x-engine-task-version')!
+      for (const status of (await answer.json()) as TaskStatus[])
+        if (status.pages.length > 0) told.set(status.taskId, status)
+    }
+    expect(told.get(taskId)!.inlinePages).toEqual([{ token: 0, data: '[[25]]' }])
+    expect(told.get(large)!.inlinePages).toBeUndefined()
+    // Who begins anew asks for what it does not know.
+    const all = (await (await worker.call('GET', '/v1/task?since=')).json()) as TaskStatus[]
+    expect(all.filter(({ inlinePages }) => inlinePages)).toEqual([])
+    // They stay: nobody has acknowledged them.
+    expect((await worker.call('GET', `/v1/task/${taskId}/results/0/0`)).status).toBe(200)
+  })
+
   // A canceled statement's POST may still be on its way, or its body be long.
   it.each(['one', 'many'])('makes no task that a DELETE of %s came for before its POST', async (deleted) => {
     const taskId = worker.nextTaskId()
