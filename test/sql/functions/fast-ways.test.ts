@@ -57,6 +57,24 @@ describe('texts of floating-point numbers', () => {
     )
   })
 
+  it.each([
+    'q_sci(CAST(NULL AS DOUBLE))',
+    'q_sci_real(CAST(NULL AS FLOAT))',
+    `q_iso_instant(CAST(NULL AS VARCHAR), 'UTC')`,
+    'q_iso_date(CAST(NULL AS VARCHAR))',
+    'q_text_to_date(CAST(NULL AS VARCHAR))',
+    'q_text_to_timestamp(CAST(NULL AS VARCHAR), 3)',
+    'q_text_timestamp(CAST(NULL AS TIMESTAMP), 3)',
+    'q_text_moment(CAST(NULL AS TIMESTAMP), 3)',
+    `q_joda(CAST(NULL AS TIMESTAMP), 'Europe/Berlin')`,
+    `q_instant(CAST(NULL AS TIMESTAMP), 'Europe/Berlin')`,
+    `q_moved(CAST(NULL AS TIMESTAMP), CAST(NULL AS TIMESTAMP), 'Europe/Berlin')`,
+    `q_rx_first(CAST(NULL AS VARCHAR), 'a', 0)`,
+    `q_rx_position(CAST(NULL AS VARCHAR), 'a')`,
+  ])('%s is NULL', async (call) => {
+    expect(await column(`SELECT ${call} FROM range(1)`)).toEqual([null])
+  })
+
   it('of real have the seven digits that count', async () => {
     const floats = fc.array(fc.float(), { minLength: 500, maxLength: 500 })
     await fc.assert(

@@ -159,7 +159,7 @@ export const datetimeMacros: readonly Macro[] = [
     `
       CASE
         WHEN isnan(x) OR isinf(x) OR x=0 THEN q_sci_any(x)
-        ELSE list_transform([printf('%.6e',x::DOUBLE)], lambda qn4: concat(regexp_replace(rtrim(left(qn4,-4),'0'),'\\.$','.0'),'E',CAST(right(qn4,3) AS INTEGER)))[1]
+        ELSE list_transform([printf('%.6e',x::DOUBLE)], lambda qn4: regexp_replace(rtrim(left(qn4,-4),'0'),'\\.$','.0')||'E'||CAST(right(qn4,3) AS INTEGER))[1]
       END
     `,
   ),
