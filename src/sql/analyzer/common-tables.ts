@@ -178,10 +178,10 @@ function verifyStep(context: AnalysisContext, union: SetOperation, name: string)
     }
     if (node.kind === 'SetOperation') {
       const set = node as AnyNode & SetOperation
-      if (set.operator === 'INTERSECT' && set.distinct) forbid(set, 'recursive reference in INTERSECT DISTINCT')
-      if (set.operator === 'INTERSECT' && !set.distinct) forbid(set, 'recursive reference in INTERSECT ALL')
-      if (set.operator === 'EXCEPT')
-        forbid(set.right, `recursive reference in right relation of EXCEPT ${set.distinct ? 'DISTINCT' : 'ALL'}`)
+      const kind = `${set.operator} ${set.distinct ? 'DISTINCT' : 'ALL'}`
+      if (set.operator !== 'UNION' && !set.distinct) forbid(set.left, `recursive reference in left relation of ${kind}`)
+      if (set.operator === 'EXCEPT' || kind === 'INTERSECT ALL')
+        forbid(set.right, `recursive reference in right relation of ${kind}`)
     }
     if (node.kind === 'SubqueryExpression')
       forbid(node, 'recursive reference outside of FROM clause of the step relation of recursion')

@@ -1,7 +1,8 @@
-import { sql, type Sql } from '../text/sql.ts'
+import { joined, sql, type Sql } from '../text/sql.ts'
 import { rowFieldOf, rowOf } from '../types/duckdb-representation.ts'
 import { anonymousRow, array, BOOLEAN, isFloating, typeContains, type SqlType } from '../types/sql-type.ts'
 import { comparisonKey, lessThan, needsComparisonKey } from './comparison.ts'
+import { bindName } from './fill-template.ts'
 import type { Names } from './rendering.ts'
 
 export type Extreme = 'max' | 'min'
@@ -60,6 +61,37 @@ function withoutNaN(
 /** Arrays and rows: comparing them fails where it comes to a NULL inside. */
 export function isNested(type: SqlType): boolean {
   return type.kind === 'array' || type.kind === 'row'
+}
+
+/** Whether an array or row holds a NULL, at any depth. */
+export function holdsNull(type: SqlType, x: Sql, names: Names): Sql {
+  switch (type.kind) {
+    case 'array': {
+      if (!isNested(type.element)) return sql`(list_position(${x}, NULL) IS NOT NULL)`
+      const item = names.fresh()
+      return sql`q_any(list_transform(${x}, lambda ${item}: ${item} IS NULL OR ${holdsNull(type.element, item, names)}))`
+    }
+    case 'row': {
+      const fields = type.fields.map(({ type: of }, i) => {
+        const field = rowFieldOf(x, i)
+        return isNested(of) ? sql`${field} IS NULL OR ${holdsNull(of, field, names)}` : sql`${field} IS NULL`
+      })
+      return sql`(${joined(fields, ' OR ')})`
+    }
+    default:
+      return sql`false`
+  }
+}
+
+/**
+ * The first of the two best values, once it is compared with the other one and with those that hold a NULL: what may not
+ * be compared fails. All others are told from it before a NULL is looked at.
+ */
+export function comparedExtreme(type: SqlType, best: Sql, unsure: Sql, names: Names): Sql {
+  const [top, other] = [names.fresh(), names.fresh()]
+  const first = sql`${top}[1]`
+  const compared = sql`len(list_transform(list_filter(coalesce(${unsure}, []), lambda ${other}: ${other} IS DISTINCT FROM ${first}) || ${top}[2:], lambda ${other}: ${lessThan(type, first, other, false, names)}))`
+  return bindName(top, best, sql`CASE WHEN ${compared} >= 0 THEN ${first} END`)
 }
 
 /** The extreme of a list of arrays or rows, compared one after the other; NULL for an empty list and one with NULLs. */

@@ -4,7 +4,7 @@ import { decimalType, duckdbType, structOf } from '../../types/duckdb-representa
 import { decimal, isFloating, type DecimalType, type MapType, type SqlType } from '../../types/sql-type.ts'
 import { comparisonKey } from '../comparison.ts'
 import { scaled, unscaled } from '../decimal-operators.ts'
-import { extremeKey, needsExtremeKey, type Extreme } from '../extremes.ts'
+import { comparedExtreme, extremeKey, holdsNull, isNested, needsExtremeKey, type Extreme } from '../extremes.ts'
 import { aggregate, named, type FunctionDefinition } from '../function-definition.ts'
 import { counted, entriesOf, firstOfEachKey, isGroupedByKey, valuesOfEachKey } from '../map-keys.ts'
 import type { RenderContext } from '../rendering.ts'
@@ -29,6 +29,11 @@ function extreme(context: RenderContext, name: 'min' | 'max'): Sql {
   const type = context.types[0]!
   // NaN counts only where there is nothing else.
   if (isFloating(type)) return context.fill`coalesce(${code(name)}($1)$F(NOT isnan($1))$E, ${code(name)}($1)$F)`
+  if (isNested(type)) {
+    const best = context.fill`${code(`arg_${name}`)}($1, ${extremeOf(context, 0, name)}, 2)$F`
+    const unsure = context.fill`list($1)$F(${holdsNull(type, context.value(0), context.names)})$E`
+    return comparedExtreme(type, best, unsure, context.names)
+  }
   if (needsExtremeKey(type, name)) return context.fill`${code(`arg_${name}`)}($1, ${extremeOf(context, 0, name)})$F`
   return context.fill`${code(name)}($1)$F`
 }

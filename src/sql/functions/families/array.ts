@@ -98,10 +98,23 @@ function position(context: RenderContext): Sql {
     !isFloating(element) && !needsComparisonKey(element) && element.kind !== 'row' && element.kind !== 'array'
   const [list, value] = [context.value(0), context.value(1)]
   const item = context.names.fresh()
+  if (isNested(element)) return nestedPosition(context, item)
   const found = plain
     ? sql`list_position(${list}, ${value})`
     : sql`list_position(list_transform(${list}, lambda ${item}: ${equals(element, item, value, context.names)}), true)`
   return sql`CASE WHEN ${list} IS NOT NULL AND ${value} IS NOT NULL THEN CAST(coalesce(${found}, 0) AS BIGINT) END`
+}
+
+/** The first element that is equal, or that cannot be told to be another, decides. */
+function nestedPosition(context: RenderContext, item: Sql): Sql {
+  const [list, value] = [context.value(0), context.value(1)]
+  const same = equals(elementOf(context), item, value, context.names)
+  const [answers, at] = [context.names.fresh(), context.names.fresh()]
+  const told = sql`CASE WHEN ${item} IS NULL THEN 0 WHEN ${same} THEN 1 WHEN NOT ${same} THEN 0 ELSE 2 END`
+  const first = sql`list_filter(range(1, len(${answers}) + 1), lambda ${at}: ${answers}[${at}] > 0)[1]`
+  const decided = sql`CASE WHEN ${answers}[${first}] = 2 THEN ${indeterminate('array_position')} ELSE CAST(coalesce(${first}, 0) AS BIGINT) END`
+  const found = bindName(answers, sql`list_transform(${list}, lambda ${item}: ${told})`, decided)
+  return sql`CASE WHEN ${list} IS NOT NULL AND ${value} IS NOT NULL THEN ${found} END`
 }
 
 function contains(context: RenderContext): Sql {

@@ -1,6 +1,6 @@
 import { daysFromCivil, daysInMonth, offsetMinutes } from '../datetime-text.ts'
 import { canonicalZone } from '../time-zones.ts'
-import { invalidArgument, type SqlFailure } from './scalar-function.ts'
+import { invalidArgument, SqlFailure } from './scalar-function.ts'
 
 /** A local date and time read from text. */
 export interface ParsedFields {
@@ -115,6 +115,7 @@ function read(text: string, { expression, items }: Compiled, failure: SqlFailure
   items.forEach((item, i) => {
     fields[item.key] = item.read(match[i + 1]!)
   })
+  if (Number.isNaN(fields.offset)) throw failure
   const get = (key: Key, otherwise: number): number => (fields[key] as number | undefined) ?? otherwise
   const days = daysOf(fields, get, failure)
   const hour = fields.hour12 === undefined ? get('hour', 0) : (get('hour12', 12) % 12) + get('half', 0)
@@ -192,6 +193,16 @@ export function parseMysql(text: string, format: string): ParsedFields {
   return read(text, pattern, malformed(text))
 }
 
+/** Minutes of `Z` or `+05:30`; NaN for hours that no day and minutes that no hour has. Trino's zones end at 14 hours. */
+export function readOffset(text: string): number {
+  if (text.toUpperCase() === 'Z') return 0
+  const minutes = offsetMinutes(text)
+  if (minutes !== undefined) return minutes
+  const [, hours = '99', rest = '00'] = /^[+-](\d{2}):?(\d{2})?$/.exec(text) ?? []
+  if (Number(hours) > 23 || Number(rest) > 59) return Number.NaN
+  throw new SqlFailure('NOT_SUPPORTED', `Time zone not supported: ${text[0]}${hours}:${rest}`)
+}
+
 function malformed(text: string): SqlFailure {
   return invalidArgument(`Invalid format: "${text}"`)
 }
@@ -199,7 +210,7 @@ function malformed(text: string): SqlFailure {
 const offset: Item = {
   key: 'offset',
   source: '[+-]\\d{2}:?\\d{2}|Z',
-  read: (text) => (text.toUpperCase() === 'Z' ? 0 : (offsetMinutes(text) ?? 0)),
+  read: readOffset,
 }
 const zone: Item = {
   key: 'zone',

@@ -1,7 +1,7 @@
 import { daysFromCivil, daysInMonth, parseDate, parseTime, parseTimestamp } from '../datetime-text.ts'
 import { canonicalZone, zoneOfOffset } from '../time-zones.ts'
 import { formatDateTime, formatMysql } from './datetime-print.ts'
-import { parseJoda, parseMysql, parseTeradata, type ParsedFields } from './datetime-parse.ts'
+import { type ParsedFields, parseJoda, parseMysql, parseTeradata, readOffset } from './datetime-parse.ts'
 import { invalidArgument, invalidCast, SqlFailure, type ScalarFunction } from './scalar-function.ts'
 
 const DAY = 86_400_000_000n
@@ -115,9 +115,11 @@ function isoTimestamp(text: string, precision: bigint): string {
   const [, day = '', hour = '0', minute = '0', second = '0', fraction = '', offset = ''] = match
   if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) throw failure
   const seconds = isoDate(day) * 86400n + BigInt(Number(hour) * 3600 + Number(minute) * 60 + Number(second))
+  const minutes = offset === '' ? undefined : readOffset(offset)
+  if (Number.isNaN(minutes)) throw failure
   const kept = fraction.slice(0, Number(precision)).padEnd(12, '0')
   const micros = seconds * 1_000_000n + BigInt(kept.slice(0, 6))
-  return `${micros} ${Number(kept.slice(6))} ${offset === '' ? '' : (canonicalZone(offset) ?? '')}`
+  return `${micros} ${Number(kept.slice(6))} ${minutes === undefined ? '' : zoneOfOffset(minutes)}`
 }
 
 function micros(fields: ParsedFields): bigint {

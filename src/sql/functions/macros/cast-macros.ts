@@ -182,11 +182,22 @@ export const castMacros: readonly Macro[] = [
     `,
   ),
   macro('q_text_zone(s, z)', `CASE WHEN ${whole} THEN z ELSE coalesce(nullif(u_text_zone(s), ''), z) END`),
+  // Trino packs milliseconds into 52 bits.
+  macro(
+    'q_packed(s, t)',
+    `
+      list_transform([t], lambda qa0: CASE
+        WHEN epoch_ms(qa0) BETWEEN -2251799813685248 AND 2251799813685247 THEN qa0
+        ELSE u_raise('INVALID_CAST_ARGUMENT: Value cannot be cast to timestamp with time zone: '||s)
+      END)[1]
+    `,
+  ),
   macro(
     'q_text_to_instant(s, p, z)',
     `
       list_transform([{'l': CAST(q_text_to_timestamp(s, p) AS TIMESTAMP), 'z': CAST(q_text_zone(s, z) AS VARCHAR)}], lambda qa2: CASE WHEN qa2.l IS NOT
-          NULL THEN {'t': CAST(q_instant(qa2.l, qa2.z) AS TIMESTAMP), 'z': qa2.z} END)[1]
+          NULL THEN {'t': CASE WHEN p <= 3 THEN q_packed(s, q_instant(qa2.l, qa2.z)) ELSE q_instant(qa2.l, qa2.z) END, 'z': qa2.z}
+      END)[1]
     `,
   ),
   macro(
