@@ -1,5 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { IncomingMessage } from 'node:http'
+import type { HttpClient } from '../shared/http-client.ts'
 import { QuipuError } from '../shared/quipu-error.ts'
+import { requestOptionsOf } from '../shared/request-options.ts'
 
 /** One block of `text/event-stream`, as a browser's EventSource would hand it over. */
 export interface ServerSentEvent {
@@ -51,6 +54,7 @@ export async function* parseEventStream(
 export interface FollowRequest {
   /** With its filters. */
   readonly url: string
+  readonly http: HttpClient
   readonly headers: Readonly<Record<string, string>>
   /** Begin after this id; undefined: from now on. */
   readonly after: string | undefined
@@ -74,12 +78,10 @@ export async function* followEvents(request: FollowRequest): AsyncGenerator<Serv
     const silence = new AbortController()
     const timer = setTimeout(() => silence.abort(new Error('The server has been silent for too long')), SILENT_MS)
     try {
-      const response = await fetch(request.url, {
-        headers: { ...request.headers, accept: 'text/event-stream', ...(id ? { 'last-event-id': id } : {}) },
-        signal: AbortSignal.any([signal, silence.signal]),
-      })
-      if (!response.ok || !response.body) throw await refusal(response)
-      for await (const event of parseEventStream(refreshed(response.body, timer), id)) {
+      const headers = { ...request.headers, accept: 'text/event-stream', ...(id ? { 'last-event-id': id } : {}) }
+      const response = await begin(request, headers, AbortSignal.any([signal, silence.signal]))
+      if (response.statusCode !== 200) throw await refusal(response)
+      for await (const event of parseEventStream(refreshed(response, timer), id)) {
         pauseMs = 100
         id = event.id
         if (event.data !== '') yield event
@@ -97,21 +99,37 @@ export async function* followEvents(request: FollowRequest): AsyncGenerator<Serv
   }
 }
 
+function begin(
+  { url, http }: FollowRequest,
+  headers: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
+  const { origin, pathname, search } = new URL(url)
+  return new Promise((resolve, reject) => {
+    http
+      .request({ ...requestOptionsOf(origin, `${pathname}${search}`), headers, signal }, resolve)
+      .on('error', reject)
+      .end()
+  })
+}
+
 /** Asking again will not help. */
 export class FeedRefusedError extends QuipuError {
   readonly retry = 'never'
 }
 
-async function refusal(response: Response): Promise<Error> {
-  const text = await response.text()
+async function refusal(response: IncomingMessage): Promise<Error> {
+  const status = response.statusCode ?? 0
+  let text = ''
+  for await (const part of response.setEncoding('utf8')) text += String(part)
   let detail = text.trim().split('\n')[0] ?? ''
   try {
     detail = (JSON.parse(text) as { detail?: string }).detail ?? detail
   } catch {
     // An answer of something between.
   }
-  const message = `The server answered ${response.status}: ${detail}`
-  const passing = response.status === 429 || response.status >= 500
+  const message = `The server answered ${status}: ${detail}`
+  const passing = status === 429 || status >= 500
   return passing ? new Error(message) : new FeedRefusedError(message)
 }
 

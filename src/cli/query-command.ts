@@ -1,14 +1,13 @@
 import { parseArgs } from 'node:util'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
-import { serverOf, userName } from './server-address.ts'
+import { callServer, SERVER_USAGE, serverFlags } from './called-server.ts'
 import { runStatement, type ReadAnswer } from './statement-client.ts'
 import { ROWS_MEASURED, tableFormat, valueText, type TableFormat } from './table-text.ts'
 
 const USAGE = `usage: quipu query [options] "SQL"
 
-  --server <url>      coordinator (QUIPU_SERVER; default: http://127.0.0.1:8080, or that port of QUIPU_PORT)
-  --user <name>       on whose behalf (default: the user of this shell)
+${SERVER_USAGE}
   --catalog <name>    catalog of table names that say none
   --schema <name>     schema of table names that say none
   --source <name>     which program asks, shown in the history (default: quipu query)
@@ -34,10 +33,11 @@ export async function queryCommand(argv: readonly string[]): Promise<number> {
   process.once('SIGINT', () => cancel.abort())
   const printer = createPrinter()
   try {
-    const headers: Record<string, string> = { User: values.user ?? userName(), Source: values.source ?? 'quipu query' }
+    const server = callServer(values)
+    const headers: Record<string, string> = { User: server.user, Source: values.source ?? 'quipu query' }
     if (values.catalog !== undefined) headers['Catalog'] = values.catalog
     if (values.schema !== undefined) headers['Schema'] = values.schema
-    for await (const answer of runStatement({ server: serverOf(values.server), sql, headers, signal: cancel.signal })) {
+    for await (const answer of runStatement({ server, sql, headers, signal: cancel.signal })) {
       if (answer.error) {
         printer.clearProgress()
         process.stderr.write(`Query ${answer.id} failed: ${answer.error.errorName}: ${answer.error.message}\n`)
@@ -61,8 +61,7 @@ async function parse(argv: readonly string[]) {
     const { values, positionals } = parseArgs({
       args: [...argv],
       options: {
-        server: { type: 'string' },
-        user: { type: 'string' },
+        ...serverFlags,
         catalog: { type: 'string' },
         schema: { type: 'string' },
         source: { type: 'string' },

@@ -1,4 +1,6 @@
+import { askServer, type ServerQuestion } from '../shared/http-client.ts'
 import { QuipuError } from '../shared/quipu-error.ts'
+import type { CalledServer } from './called-server.ts'
 
 /** The part of a statement's answer that this client reads. */
 export interface ReadAnswer {
@@ -23,7 +25,7 @@ export interface ReadAnswer {
 }
 
 export interface StatementRequest {
-  readonly server: string
+  readonly server: CalledServer
   readonly sql: string
   /** `X-Engine-*` headers without their prefix: `{ User: 'ada', Catalog: 'tpch' }`. */
   readonly headers: Readonly<Record<string, string>>
@@ -40,7 +42,7 @@ const PATIENCE_MS = 30_000
 export async function* runStatement(request: StatementRequest): AsyncGenerator<ReadAnswer> {
   const { server, sql, headers, signal } = request
   const prefixed = Object.fromEntries(Object.entries(headers).map(([name, value]) => [`X-Engine-${name}`, value]))
-  let answer = await ask(new URL('/v1/statement', server).href, {
+  let answer = await ask(server, new URL('/v1/statement', server.url).href, {
     method: 'POST',
     body: sql,
     headers: prefixed,
@@ -50,26 +52,25 @@ export async function* runStatement(request: StatementRequest): AsyncGenerator<R
     for (;;) {
       yield answer
       if (answer.nextUri === undefined) return
-      answer = await repeat(answer.nextUri, { headers: prefixed, signal })
+      answer = await repeat(server, answer.nextUri, { headers: prefixed, signal })
     }
   } finally {
     // Left in the middle, by an error or by the caller: nobody will ask again.
     if (answer.nextUri !== undefined) {
-      await fetch(answer.nextUri, { method: 'DELETE', headers: prefixed, signal: AbortSignal.timeout(2_000) }).catch(
-        () => {},
-      )
+      const last = { method: 'DELETE', headers: prefixed, signal: AbortSignal.timeout(2_000) }
+      await ask(server, answer.nextUri, last).catch(() => {})
     }
   }
 }
 
 /** A GET may be repeated: the same address gives the same page. So connections that end midway are tried again. */
-async function repeat(url: string, init: RequestInit): Promise<ReadAnswer> {
+async function repeat(server: CalledServer, url: string, question: ServerQuestion): Promise<ReadAnswer> {
   const until = performance.now() + PATIENCE_MS
   for (let pauseMs = 50; ; pauseMs = Math.min(pauseMs * 2, 1_000)) {
     try {
-      return await ask(url, init)
+      return await ask(server, url, question)
     } catch (error) {
-      if (error instanceof RefusedError || init.signal?.aborted || performance.now() > until) throw error
+      if (error instanceof RefusedError || question.signal?.aborted || performance.now() > until) throw error
       await new Promise((resolve) => setTimeout(resolve, pauseMs))
     }
   }
@@ -80,19 +81,25 @@ class RefusedError extends QuipuError {
   readonly retry = 'never'
 }
 
-async function ask(url: string, init: RequestInit): Promise<ReadAnswer> {
-  let response: Response
-  let body: string
+async function ask(server: CalledServer, url: string, question: ServerQuestion): Promise<ReadAnswer> {
+  const { origin, pathname, search } = new URL(url)
+  const headers = { ...question.headers, ...credentials(server, url) }
+  const { status, text } = await askServer(server.http, origin, `${pathname}${search}`, { ...question, headers }).catch(
+    (error: Error) => {
+      if (question.signal?.aborted) throw error
+      throw new Error(`Cannot reach ${origin}: ${error.message}`)
+    },
+  )
+  if (status >= 200 && status < 300) return JSON.parse(text) as ReadAnswer
+  throw new RefusedError(`The server answered ${status}: ${reasonOf(text)}`)
+}
+
+function credentials(server: CalledServer, url: string): Readonly<Record<string, string>> {
   try {
-    response = await fetch(url, init)
-    body = await response.text()
+    return server.credentialsFor(url)
   } catch (error) {
-    if (init.signal?.aborted) throw error
-    const cause = (error as Error).cause
-    throw new Error(`Cannot reach ${new URL(url).origin}: ${cause instanceof Error ? cause.message : String(error)}`)
+    throw new RefusedError((error as Error).message)
   }
-  if (response.ok) return JSON.parse(body) as ReadAnswer
-  throw new RefusedError(`The server answered ${response.status}: ${reasonOf(body)}`)
 }
 
 function reasonOf(body: string): string {

@@ -186,13 +186,17 @@ function banner(
   const database = postgres ? `embedded Postgres (${postgres})` : 'the Postgres of DATABASE_URL'
   const log = config.kafkaBrokers.length > 0 ? `Kafka at ${config.kafkaBrokers.join(', ')}` : 'Postgres'
   const catalogs = catalogNames(config.catalogDir)
+  // Under TLS a name of the certificate.
+  const called = (config.tlsCert !== undefined && config.advertisedUrl) || url
+  const ca = config.tlsCaFile === undefined ? '' : ` --ca ${config.tlsCaFile}`
+  const trust = config.tlsCaFile === undefined ? '' : ` --truststore-path ${config.tlsCaFile}`
   const sample = catalogs.includes('tpch') ? 'SELECT * FROM tpch.tiny.nation LIMIT 5' : 'SHOW CATALOGS'
   return [
     `Quipu is up in ${seconds} s: ${url}`,
     ...(config.standby ? ['  stand-by  it takes over when the coordinator that writes the event log is gone'] : []),
     ``,
-    `  try       ${ownCommand()} query --server ${url} "${sample}"`,
-    `            trino --server ${url}${catalogs.includes('tpch') ? ' --catalog tpch --schema tiny' : ''}`,
+    `  try       ${ownCommand()} query --server ${called}${ca} "${sample}"`,
+    `            trino --server ${called}${trust}${catalogs.includes('tpch') ? ' --catalog tpch --schema tiny' : ''}`,
     ...(user ? [`  user      ${user.name}`] : []),
     `  data      ${config.dataDir}`,
     `  catalogs  ${config.catalogDir}: ${catalogs.join(', ') || 'none'}`,

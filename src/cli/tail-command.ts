@@ -5,17 +5,17 @@ import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { eventLine } from './event-line.ts'
 import { FeedRefusedError, followEvents } from './event-stream.ts'
-import { serverOf, userName } from './server-address.ts'
+import { callServer, SERVER_USAGE, serverFlags } from './called-server.ts'
 
 const USAGE = `usage: quipu tail [options]
 
-  --server <url>     coordinator (QUIPU_SERVER; default: http://127.0.0.1:8080, or that port of QUIPU_PORT)
-  --query <id,…>     only events of these queries
-  --user <name,…>    only events of queries of these users
-  --type <name,…>    only events of these types, e.g. QueryFinished,QueryFailed
-  --state <name,…>   only events after which their query is in one of these states, e.g. RUNNING
-  --after <id>       begin after this event of the log ("beginning": with the first; default: from now on)
-  --json             each event as a CloudEvent, one a line
+${SERVER_USAGE}
+  --query <id,…>      only events of these queries
+  --of-user <name,…>  only events of queries of these users
+  --type <name,…>     only events of these types, e.g. QueryFinished,QueryFailed
+  --state <name,…>    only events after which their query is in one of these states, e.g. RUNNING
+  --after <id>        begin after this event of the log ("beginning": with the first; default: from now on)
+  --json              each event as a CloudEvent, one a line
 
 Goes on until it is interrupted; a coordinator that is away is asked again, and no event is lost or printed twice.
 `
@@ -32,11 +32,10 @@ export async function tailCommand(argv: readonly string[]): Promise<number> {
     process.stdout.write(USAGE)
     return 0
   }
-  const url = new URL('/v1/events', serverOf(values.server))
-  for (const name of ['query', 'user', 'type', 'state'] as const) {
-    const value = values[name]
-    if (value !== undefined) url.searchParams.set(name, value)
-  }
+  const server = callServer(values)
+  const url = new URL('/v1/events', server.url)
+  const filters = { query: values.query, user: values['of-user'], type: values.type, state: values.state }
+  for (const [name, value] of Object.entries(filters)) if (value !== undefined) url.searchParams.set(name, value)
   const stopping = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort())
   // `quipu tail | head` is a good use.
@@ -45,7 +44,12 @@ export async function tailCommand(argv: readonly string[]): Promise<number> {
   try {
     const events = followEvents({
       url: url.href,
-      headers: { 'X-Engine-User': userName(), 'X-Engine-Source': 'quipu tail' },
+      http: server.http,
+      headers: {
+        'X-Engine-User': server.user,
+        'X-Engine-Source': 'quipu tail',
+        ...server.credentialsFor(url.href),
+      },
       after: values.after,
       signal: stopping.signal,
       onLost: (error) => {
@@ -74,9 +78,9 @@ function parse(argv: readonly string[]) {
     const { values } = parseArgs({
       args: [...argv],
       options: {
-        server: text,
+        ...serverFlags,
         query: text,
-        user: text,
+        'of-user': text,
         type: text,
         state: text,
         after: text,

@@ -17,8 +17,8 @@ const DEFAULT_FILE = 'etc/config.json'
 
 /** The variable that names the file; like `--config` it is no setting, since it says where the settings are. */
 const FILE_VARIABLE = 'QUIPU_CONFIG'
-/** Read by `quipu query` alone. */
-const CLIENT_VARIABLE = 'QUIPU_SERVER'
+/** Read by commands that ask a server. */
+const CLIENT_VARIABLES = ['QUIPU_SERVER', 'QUIPU_PASSWORD', 'QUIPU_ACCESS_TOKEN']
 
 type Tree = { [key: string]: unknown }
 
@@ -89,7 +89,7 @@ function readFile(path: string, required: boolean): Tree {
 
 /** A misspelled variable would silently leave the default in force. */
 function refuseUnknownVariables(env: NodeJS.ProcessEnv): void {
-  const known = new Set([FILE_VARIABLE, CLIENT_VARIABLE, ...settingList.map((setting) => setting.env)])
+  const known = new Set([FILE_VARIABLE, ...CLIENT_VARIABLES, ...settingList.map((setting) => setting.env)])
   const unknown = Object.keys(env).find((name) => name.startsWith('QUIPU_') && !known.has(name))
   if (unknown !== undefined) throw configurationError(`Unknown variable ${unknown}`)
 }

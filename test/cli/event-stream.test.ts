@@ -4,6 +4,10 @@ import { once } from 'node:events'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { FeedRefusedError, followEvents, parseEventStream, type ServerSentEvent } from '../../src/cli/event-stream.ts'
+import { createHttpClient } from '../../src/shared/http-client.ts'
+import { createServerTrust } from '../../src/shared/server-trust.ts'
+
+const http = createHttpClient(createServerTrust({}), { keepAlive: false })
 
 async function* inParts(text: string, sizes: readonly number[]): AsyncGenerator<Uint8Array> {
   const bytes = Buffer.from(text)
@@ -80,7 +84,7 @@ describe('following a feed', () => {
     const lost: string[] = []
     const got: string[] = []
     const request = { url, headers: {}, after: undefined, signal: stopping.signal }
-    for await (const event of followEvents({ ...request, onLost: (error) => void lost.push(error.message) })) {
+    for await (const event of followEvents({ ...request, http, onLost: (error) => void lost.push(error.message) })) {
       got.push(`${event.id} ${event.event} ${event.data}`)
       if (got.length === 2) stopping.abort()
     }
@@ -95,7 +99,7 @@ describe('following a feed', () => {
       response.writeHead(410, { 'content-type': 'application/problem+json' })
       response.end('{"detail":"The log ends before 0-9"}')
     })
-    const following = followEvents({ url, headers: {}, after: '0-9', signal: new AbortController().signal })
+    const following = followEvents({ url, http, headers: {}, after: '0-9', signal: new AbortController().signal })
     await expect(following.next()).rejects.toThrow(
       new FeedRefusedError('The server answered 410: The log ends before 0-9'),
     )

@@ -191,7 +191,7 @@ describe('the live feed', () => {
 describe('quipu tail', () => {
   it('prints events as they happen and goes on over a killed coordinator', { timeout: 240_000 }, async () => {
     const from = await here()
-    const tail = spawnQuipu(['tail', '--server', url, '--after', from, '--user', 'tess'])
+    const tail = spawnQuipu(['tail', '--server', url, '--after', from, '--of-user', 'tess'])
     const json = spawnQuipu([
       'tail',
       '--server',
@@ -201,7 +201,7 @@ describe('quipu tail', () => {
       '--json',
       '--type',
       'QueryFinished',
-      '--user',
+      '--of-user',
       'tess',
     ])
     const headers = { ...trinoHeaders, 'x-trino-user': 'tess' }

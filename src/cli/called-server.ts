@@ -1,0 +1,73 @@
+import { createHttpClient, type HttpClient } from '../shared/http-client.ts'
+import { ExitError } from '../shared/engine-error.ts'
+import { exitCodes } from '../shared/exit-codes.ts'
+import { isLoopback } from '../shared/loopback.ts'
+import { createServerTrust } from '../shared/server-trust.ts'
+import { serverOf, userName } from './server-address.ts'
+
+/** The flags by which every command says which server it asks, and as whom. */
+export const serverFlags = {
+  server: { type: 'string' },
+  user: { type: 'string' },
+  ca: { type: 'string' },
+} as const
+
+export const SERVER_USAGE = `  --server <url>      coordinator (QUIPU_SERVER; default: http://127.0.0.1:8080, or that port of QUIPU_PORT)
+  --user <name>       on whose behalf (default: the user of this shell); QUIPU_PASSWORD has the password, or
+                      QUIPU_ACCESS_TOKEN a token: neither is sent over plain HTTP, but to this machine
+  --ca <file>         certificates (PEM) that vouch for the server (QUIPU_TLS_CA_FILE; default: public authorities)`
+
+/** A coordinator that a command asks. */
+export interface CalledServer {
+  readonly url: string
+  readonly user: string
+  readonly http: HttpClient
+  /** What says who asks, for requests to this server alone. @throws Error with one line for another server's address */
+  credentialsFor(url: string): Readonly<Record<string, string>>
+}
+
+/** @throws ExitError 64 when that is no address, or credentials would be sent where others can read them */
+export function callServer(
+  flags: { readonly server?: string | undefined; readonly user?: string | undefined; readonly ca?: string | undefined },
+  env: NodeJS.ProcessEnv = process.env,
+): CalledServer {
+  const url = serverOf(flags.server)
+  const user = flags.user ?? userName()
+  const authorization = authorizationOf(user, env)
+  const { origin, protocol, hostname } = new URL(url)
+  if (authorization !== undefined && protocol !== 'https:' && !isLoopback(hostname))
+    throw new ExitError(
+      exitCodes.configuration,
+      `A password or token is not sent to ${origin}, where others can read it: call the server by https://`,
+    )
+  const tlsCaFile = flags.ca ?? nonEmpty(env['QUIPU_TLS_CA_FILE'])
+  return {
+    url,
+    user,
+    http: createHttpClient(createServerTrust({ tlsCaFile }), { keepAlive: true }),
+    credentialsFor(address) {
+      if (authorization === undefined) return {}
+      const other = new URL(address).origin
+      if (other !== origin)
+        throw new Error(`The server at ${origin} leads to ${other}: a password or token is not sent there`)
+      return { authorization }
+    },
+  }
+}
+
+function authorizationOf(user: string, env: NodeJS.ProcessEnv): string | undefined {
+  const [password, token] = [nonEmpty(env['QUIPU_PASSWORD']), nonEmpty(env['QUIPU_ACCESS_TOKEN'])]
+  if (password !== undefined && token !== undefined)
+    throw new ExitError(exitCodes.configuration, 'QUIPU_PASSWORD or QUIPU_ACCESS_TOKEN, not both')
+  if (password !== undefined) {
+    if (user.includes(':')) throw new ExitError(exitCodes.configuration, 'A user with a password has no colon')
+    return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
+  }
+  if (token !== undefined && !/^[\x21-\x7e]+$/.test(token))
+    throw new ExitError(exitCodes.configuration, 'QUIPU_ACCESS_TOKEN is no token')
+  return token === undefined ? undefined : `Bearer ${token}`
+}
+
+function nonEmpty(text: string | undefined): string | undefined {
+  return text === '' ? undefined : text
+}
