@@ -16,6 +16,7 @@ const all = [
   'sql-front-end',
   'telemetry',
   'alerts',
+  'abuse',
 ]
 const names = process.argv.slice(2).length > 0 ? process.argv.slice(2) : all
 for (const name of names) {

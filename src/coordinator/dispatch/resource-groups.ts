@@ -1,5 +1,6 @@
 import { deferred } from '../../shared/deferred.ts'
 import { EngineError } from '../../shared/engine-error.ts'
+import { FairQueue, type TurnOwner } from '../../shared/fair-queue.ts'
 
 /**
  * A place in a resource group; given back once, later calls do nothing. It belongs to the query whose signal it was asked
@@ -35,7 +36,7 @@ export interface Reservation {
   end(): void
 }
 
-/** Admission: who runs now and who waits, first come first served within a group. */
+/** Admission: who runs now and who waits: within a group users take turns, and each has his in the order of their coming. */
 export interface ResourceGroups {
   /** Of a coordinator that takes queries over; undefined once it has ended. */
   readonly reservation: Reservation | undefined
@@ -53,13 +54,15 @@ export interface ResourceGroups {
   tryEnter(group: string, signal: AbortSignal, recovered?: boolean): GroupPlace | undefined
   /**
    * Waits for a place; undefined once the signal is aborted.
+   * @param owner whose turn it is
    * @param recovered it waits before whoever is new and found none of the places for such, however many wait
-   * @returns its position in the queue, from 1
+   * @returns how many wait then, it included: its position at worst
    * @throws EngineError QUERY_QUEUE_FULL
    */
   enter(
     group: string,
     signal: AbortSignal,
+    owner: TurnOwner,
     recovered?: boolean,
   ): { readonly position: number; readonly place: Promise<GroupPlace | undefined> }
   figures(): readonly GroupFigures[]
@@ -79,7 +82,7 @@ interface Group {
   fresh: number
   /** Those that waited for the coordinator before, in their old order. */
   readonly recovered: Waiting[]
-  readonly waiting: Waiting[]
+  readonly waiting: FairQueue<Waiting>
 }
 
 export const GLOBAL_GROUP = 'global'
@@ -95,7 +98,7 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
   let reservation: Reservation | undefined
   const of = (name: string): Group => {
     let group = groups.get(name)
-    if (!group) groups.set(name, (group = { running: 0, fresh: 0, recovered: [], waiting: [] }))
+    if (!group) groups.set(name, (group = { running: 0, fresh: 0, recovered: [], waiting: new FairQueue() }))
     return group
   }
   of(GLOBAL_GROUP)
@@ -160,13 +163,16 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
       const isNext = recovered ? group.recovered.length === 0 : group.waiting.length === 0 && isForNew(group)
       return isNext && group.running < limits.running ? take(group, signal, !recovered) : undefined
     },
-    enter(name, signal, recovered = false) {
+    enter(name, signal, owner, recovered = false) {
       const group = of(name)
-      const queue = recovered ? group.recovered : group.waiting
-      if (!recovered && group.recovered.length + queue.length >= limits.queued)
+      const before = group.recovered.length + group.waiting.length
+      if (!recovered && before >= limits.queued)
         throw new EngineError('QUERY_QUEUE_FULL', `Too many queued queries for "${name}"`)
-      const place = placeAfter(queue, signal)
-      const position = queue.length + (recovered ? 0 : group.recovered.length)
+      const position = (recovered ? group.recovered.length : before) + 1
+      const place = placeIn(
+        (entry) => (recovered ? atEndOf(group.recovered, entry) : group.waiting.push(owner, entry)),
+        signal,
+      )
       admit(group)
       return { position, place }
     },
@@ -180,23 +186,33 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
   }
 }
 
-/** Waits at the end of a queue; undefined when the query is canceled before it has its place. */
-function placeAfter(queue: Waiting[], signal: AbortSignal): Promise<GroupPlace | undefined> {
+/** @returns takes it out again */
+function atEndOf(queue: Waiting[], entry: Waiting): () => void {
+  queue.push(entry)
+  return () => {
+    const index = queue.indexOf(entry)
+    if (index >= 0) queue.splice(index, 1)
+  }
+}
+
+/**
+ * Waits in a queue; undefined when the query is canceled before it has its place.
+ * @param push puts it into the queue, and returns what takes it out again
+ */
+function placeIn(push: (entry: Waiting) => () => void, signal: AbortSignal): Promise<GroupPlace | undefined> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve(undefined)
     const leave = (): void => {
-      const index = queue.indexOf(entry)
-      if (index >= 0) queue.splice(index, 1)
+      out()
       resolve(undefined)
     }
-    const entry: Waiting = {
+    const out = push({
       wake(given) {
         signal.removeEventListener('abort', leave)
         resolve(given)
       },
       signal,
-    }
-    queue.push(entry)
+    })
     signal.addEventListener('abort', leave)
   })
 }

@@ -1,11 +1,6 @@
 import { formatSize } from '../../shared/durations.ts'
 import { EngineError } from '../../shared/engine-error.ts'
-
-/** Whose statement it is. Anybody may go by many names: where they come from counts too. */
-export interface StatementOwner {
-  readonly user: string
-  readonly address: string
-}
+import type { TurnOwner } from '../../shared/fair-queue.ts'
 
 /** What one statement holds of this process's memory. */
 export interface HeldMemory {
@@ -32,13 +27,13 @@ export interface StatementMemoryLimits {
 /** The memory that open statements may take: bounded in all, for each user and for each address. */
 export interface StatementMemory {
   /** @throws EngineError TOO_MANY_REQUESTS_FAILED when one of the limits is reached */
-  hold(owner: StatementOwner, bytes: number): HeldMemory
+  hold(owner: TurnOwner, bytes: number): HeldMemory
   /**
    * For a query that the coordinator before accepted: only what it left open counts against the limit of all.
    * @param needed it cannot be ended instead
    * @returns undefined when it was too much
    */
-  holdRecovered(owner: StatementOwner, bytes: number, needed: boolean): HeldMemory | undefined
+  holdRecovered(owner: TurnOwner, bytes: number, needed: boolean): HeldMemory | undefined
   readonly heldBytes: number
 }
 
@@ -51,14 +46,14 @@ export function createStatementMemory(limits: StatementMemoryLimits): StatementM
   const users = createTally()
   const addresses = createTally()
 
-  function take({ user, address }: StatementOwner, bytes: number): void {
+  function take({ user, address }: TurnOwner, bytes: number): void {
     total += bytes
     users.add(user, bytes)
     addresses.add(address, bytes)
   }
 
   /** What is in the way of so many bytes more. */
-  function obstacle({ user, address }: StatementOwner, bytes: number): string | undefined {
+  function obstacle({ user, address }: TurnOwner, bytes: number): string | undefined {
     if (total + bytes > limits.totalBytes) return `All open statements take ${of(total, limits.totalBytes)}`
     if (users.of(user) + bytes > limits.userBytes)
       return `The open statements of this user take ${of(users.of(user), limits.userBytes)}`
@@ -67,7 +62,7 @@ export function createStatementMemory(limits: StatementMemoryLimits): StatementM
     return undefined
   }
 
-  function held(owner: StatementOwner, first: number, onRelease: () => void): HeldMemory {
+  function held(owner: TurnOwner, first: number, onRelease: () => void): HeldMemory {
     let bytes = 0
     let open = true
     const change = (by: number): void => {

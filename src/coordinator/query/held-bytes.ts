@@ -1,4 +1,4 @@
-import type { StatementOwner } from '../dispatch/statement-memory.ts'
+import type { TurnOwner } from '../../shared/fair-queue.ts'
 import type { QueryEventOf } from './events.ts'
 import { checkPlanSize } from './planned-data.ts'
 import type { LiveQuery } from './state.ts'
@@ -10,7 +10,7 @@ const QUERY_BYTES = 2048
 /** A name with its value, beside their characters. */
 const ENTRY_BYTES = 64
 
-export function ownerOf({ session }: Created): StatementOwner {
+export function ownerOf({ session }: Created): TurnOwner {
   return { user: session.user, address: session.remoteUserAddress }
 }
 

@@ -2,6 +2,7 @@ import { createMetadataPort } from '../../coordinator/dispatch/catalog-metadata.
 import { createDiskRoom } from '../../coordinator/dispatch/disk-room.ts'
 import { createResourceGroups, type ResourceGroups } from '../../coordinator/dispatch/resource-groups.ts'
 import { createStatementMemory, type StatementMemory } from '../../coordinator/dispatch/statement-memory.ts'
+import { createStatementTurns, type StatementTurns } from '../../coordinator/dispatch/statement-turns.ts'
 import type { ExecutionDeps } from '../../coordinator/query/execution/execution-deps.ts'
 import { beginExecution } from '../../coordinator/query/execution/query-execution.ts'
 import { createPageMemories } from '../../coordinator/query/page-memory.ts'
@@ -45,6 +46,7 @@ export interface QueriesParts {
 export interface WiredQueries {
   readonly service: StatementService
   readonly memory: StatementMemory
+  readonly turns: StatementTurns
   readonly groups: ResourceGroups
   readonly writeGuard: WriteGuard
   readonly spans: StatementSpans
@@ -89,6 +91,7 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
   return {
     service,
     memory,
+    turns: createStatementTurns(settings.turns),
     groups,
     writeGuard,
     spans,

@@ -103,12 +103,13 @@ function writerRole(parts: ResourcesParts): CoordinatorRole {
 function statementsOf({ base, appBase, queries }: ResourcesParts, { actsAs, authorize }: AccessDoor): StatementRoutes {
   const { config, secret, read } = base
   const { timeouts, limits } = config
-  const { service, memory, spans, groups, telemetry } = queries
+  const { service, memory, turns, spans, groups, telemetry } = queries
   const metadata = createMetadataPort(base.catalogs)
   const checkResults = createCheckResults(base.access.configured, actsAs, authorize)
   return createStatementRoutes({
     service,
     memory,
+    turns,
     insertsSecrets: (sql, session) => insertsSecrets(metadata, sql, session),
     parse: parseStatement,
     uris: createStatementUris(deriveKey(secret, 'statement-token')),

@@ -1,6 +1,7 @@
 import type { Config } from '../../config/load-config.ts'
 import type { StatementMemoryLimits } from '../../coordinator/dispatch/statement-memory.ts'
 import type { GroupLimits } from '../../coordinator/dispatch/resource-groups.ts'
+import type { StatementTurnLimits } from '../../coordinator/dispatch/statement-turns.ts'
 import type { ExecutionDeps } from '../../coordinator/query/execution/execution-deps.ts'
 import type { RetentionLimits } from '../../coordinator/query/query-registry.ts'
 import type { StatementServiceDeps } from '../../coordinator/query/statement-service.ts'
@@ -13,6 +14,7 @@ export interface WriterSettings {
   readonly tenure: { readonly resignMs: number; readonly handOverMs: number }
   readonly groups: GroupLimits
   readonly memory: StatementMemoryLimits
+  readonly turns: StatementTurnLimits
   readonly statements: StatementServiceDeps['limits']
   readonly workers: Pick<WorkerClientOptions, 'requestTimeoutMs' | 'taskBodyBytes' | 'pageMaxBytes'>
   readonly execution: Pick<ExecutionDeps, 'maxAttempts' | 'firstAppendHoldMs' | 'limits'>
@@ -23,6 +25,9 @@ export interface WriterSettings {
   /** Result pages at hand, of all queries. */
   readonly pageMemoryBytes: number
 }
+
+/** Enough for the log's commits to hold many; few enough that who comes next is soon next. */
+const STATEMENTS_AT_ONCE = 32
 
 export function writerSettings({ timeouts, limits }: Config): WriterSettings {
   return {
@@ -39,6 +44,13 @@ export function writerSettings({ timeouts, limits }: Config): WriterSettings {
       totalBytes: limits.openStatementBytes,
       userBytes: limits.userStatementBytes,
       addressBytes: limits.addressStatementBytes,
+    },
+    turns: {
+      atOnce: STATEMENTS_AT_ONCE,
+      waiting: limits.openQueries,
+      // One user leaves room for the others.
+      waitingOfUser: Math.max(1, Math.floor(limits.openQueries / 2)),
+      waitMs: timeouts.postLogWaitMs,
     },
     statements: {
       openQueries: limits.openQueries,

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { StatementMemory } from '../../coordinator/dispatch/statement-memory.ts'
+import type { StatementTurns } from '../../coordinator/dispatch/statement-turns.ts'
 import type { QuerySession } from '../../coordinator/query/events.ts'
 import type { QueryExecution } from '../../coordinator/query/query-handle.ts'
 import { sealedSubmission } from '../../coordinator/query/query-secrets.ts'
@@ -22,6 +23,8 @@ import type { StatementSpans } from './statement-spans.ts'
 
 export interface PostStatementDeps {
   readonly service: Pick<StatementService, 'submit'>
+  /** Who posts many at once waits for himself. */
+  readonly turns: StatementTurns
   /** Bodies count while they come. */
   readonly memory: Pick<StatementMemory, 'hold'>
   /** Does an INSERT of the text go into a secret that the text does not name? Undefined, at once, for every other statement. */
@@ -56,7 +59,9 @@ export function createPostStatement(
     const { session, family, resourceGroup, trace } = posted
     const owner = { user: session.user, address: session.remoteUserAddress }
     const body = await readHeldBody(request, { maxBytes: deps.limits.statementBytes, memory: deps.memory, owner })
+    let endTurn = (): void => {}
     try {
+      endTurn = await deps.turns.take(owner)
       const sql = decodeUtf8(body.take())
       if (sql.trim() === '') throw new HttpProblem(400, 'SQL statement is empty')
       const uris = { headerFamily: family, baseUri: baseUri(request) }
@@ -69,6 +74,7 @@ export function createPostStatement(
       body.release()
       return await deps.service.submit(sealed)
     } finally {
+      endTurn()
       body.release()
     }
   }

@@ -26,10 +26,10 @@ function createRunners(groups: ResourceGroups) {
     get fresh() {
       return [...places.keys()].filter((name) => name.startsWith('new')).length
     },
-    enter(name: string, recovered = false): void {
+    enter(name: string, recovered = false, owner = ANA): void {
       const free = groups.tryEnter(GROUP, ALIVE, recovered)
       if (free) return admit(name, free)
-      const waiting = groups.enter(GROUP, new AbortController().signal, recovered)
+      const waiting = groups.enter(GROUP, new AbortController().signal, owner, recovered)
       void waiting.place.then((place) => place && admit(name, place))
     },
     occupy: (name: string) => void places.set(name, groups.occupy(GROUP, ALIVE)),
@@ -43,9 +43,22 @@ function createRunners(groups: ResourceGroups) {
   }
 }
 
+const ANA = { user: 'ana', address: '127.0.0.1' }
+
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('places', () => {
+  it('come to users in turns, however many wait of one', async () => {
+    const runners = createRunners(createResourceGroups({ running: 1, queued: 1000 }))
+    for (let index = 0; index < 300; index++) runners.enter(`flood ${index}`)
+    runners.enter('single', false, { user: 'bob', address: '127.0.0.2' })
+    for (let ended = 0; ended < 3; ended++) {
+      runners.end()
+      await settled()
+    }
+    expect(runners.admitted.slice(0, 4)).toContain('single')
+  })
+
   it('are given in the order in which queries came', async () => {
     const runners = createRunners(createResourceGroups({ running: 1, queued: 3 }))
     for (const name of ['a', 'b', 'c', 'd']) runners.enter(name)

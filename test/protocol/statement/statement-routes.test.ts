@@ -17,6 +17,7 @@ import { parseStatement } from '../../../src/sql/syntax/parser.ts'
 import { createStatementRoutes, type StatementRouteDeps } from '../../../src/protocol/statement/statement-routes.ts'
 import { EngineError } from '../../../src/shared/engine-error.ts'
 import { event, QUERY_ID } from '../../support/query-events.ts'
+import { createStatementTurns } from '../../../src/coordinator/dispatch/statement-turns.ts'
 import { openAccess } from '../../support/access.ts'
 import { raw } from '../../support/statement-client.ts'
 
@@ -82,6 +83,7 @@ beforeEach(async () => {
         return { bytes, more: (more: number) => void (held += more), release: () => void (held = 0) }
       },
     } as unknown as StatementRouteDeps['memory'],
+    turns: createStatementTurns({ atOnce: 8, waiting: 8, waitingOfUser: 8, waitMs: 1000 }),
     insertsSecrets: () => undefined,
     parse: parseStatement,
     uris,

@@ -1,4 +1,5 @@
 import type { Clock } from '../../../shared/clock.ts'
+import type { TurnOwner } from '../../../shared/fair-queue.ts'
 import type { GroupPlace, ResourceGroups } from '../../dispatch/resource-groups.ts'
 import type { Recorder } from './first-append.ts'
 
@@ -7,6 +8,8 @@ interface AdmissionPorts {
   readonly clock: Pick<Clock, 'monotonicMs'>
   /** The query's resource group. */
   readonly group: string
+  /** Whose it is. */
+  readonly owner: TurnOwner
   readonly signal: AbortSignal
   readonly record: Recorder['record']
 }
@@ -32,7 +35,7 @@ export class Admission {
    * @throws EngineError QUERY_QUEUE_FULL; the signal's reason once it is aborted
    */
   async enter(recovered = false): Promise<void> {
-    const { groups, clock, group, signal, record } = this.#ports
+    const { groups, clock, group, owner, signal, record } = this.#ports
     let free = groups.tryEnter(group, signal, recovered)
     if (!free && groups.reservation && !recovered) {
       this.#queuedReason = 'queries that waited before the coordinator was restarted come first'
@@ -46,7 +49,7 @@ export class Admission {
       return
     }
     const since = clock.monotonicMs()
-    const waiting = groups.enter(group, signal, recovered)
+    const waiting = groups.enter(group, signal, owner, recovered)
     const reason = `resource group "${group}" is full; position ${waiting.position}`
     this.#queuedReason = reason
     await record([{ type: 'QueueQuery', data: { resourceGroup: group, reason, position: waiting.position } }])

@@ -1,4 +1,5 @@
 import { initialQueryState, isTerminal } from '../state.ts'
+import { ownerOf } from '../held-bytes.ts'
 import { entitySpanId, formatTraceparent, parseTraceparent } from '../../../telemetry/trace-context.ts'
 import { failureOf } from '../../../shared/engine-error.ts'
 import type { QueryId } from '../../../shared/ids.ts'
@@ -144,7 +145,14 @@ function putTogether(
   const recorder = untilSuspended(createRecorder(aggregate, resumed ? undefined : create, deps.firstAppendHoldMs), work)
   const { record } = recorder
   const analysis = new Analysis({ frontEnd, metadata, catalogs, queryId, submission, startTimeMillis })
-  const admission = new Admission({ groups, clock, group: created.resourceGroup, signal: work.signal, record })
+  const admission = new Admission({
+    groups,
+    clock,
+    group: created.resourceGroup,
+    owner: ownerOf(created),
+    signal: work.signal,
+    record,
+  })
   const figures = new Figures({ clock, aggregate, work, record, wake: () => waiters.wake() })
   const { answersKeptMs } = deps.limits
   const ends = new Ends({

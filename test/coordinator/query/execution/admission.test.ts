@@ -19,6 +19,7 @@ function admissionsTo(groups = createResourceGroups({ running: 1, queued: 1 })) 
         groups,
         clock: { monotonicMs: () => monotonicMs },
         group: GLOBAL_GROUP,
+        owner: { user: 'ana', address: '127.0.0.1' },
         signal,
         record: (recorded) => {
           for (const step of recorded) if (typeof step === 'object') steps.push(step)

@@ -1,0 +1,55 @@
+import { EngineError } from '../../shared/engine-error.ts'
+import { FairQueue, type TurnOwner } from '../../shared/fair-queue.ts'
+
+export interface StatementTurnLimits {
+  /** Statements that are being accepted at once: planned, and written to the log. */
+  readonly atOnce: number
+  /** That wait for it, of all and of one user. */
+  readonly waiting: number
+  readonly waitingOfUser: number
+  /** Longest wait, milliseconds. */
+  readonly waitMs: number
+}
+
+/** Who posts a thousand statements at once waits for himself, and the others for one of his. */
+export interface StatementTurns {
+  /**
+   * @returns ends the turn, once; a promise where others are before
+   * @throws EngineError TOO_MANY_REQUESTS_FAILED when too many wait, or its time is over: also as a rejection
+   */
+  take(owner: TurnOwner): (() => void) | Promise<() => void>
+}
+
+export function createStatementTurns(limits: StatementTurnLimits): StatementTurns {
+  const waiting = new FairQueue<(end: () => void) => void>()
+  let running = 0
+
+  function begin(): () => void {
+    running++
+    let open = true
+    return () => {
+      if (!open) return
+      open = false
+      running--
+      waiting.shift()?.(begin())
+    }
+  }
+
+  return {
+    take(owner) {
+      if (running < limits.atOnce) return begin()
+      if (waiting.length >= limits.waiting || waiting.lengthOf(owner) >= limits.waitingOfUser)
+        throw new EngineError('TOO_MANY_REQUESTS_FAILED', 'Too many statements wait for their turn')
+      return new Promise((resolve, reject) => {
+        const leave = waiting.push(owner, (end) => {
+          clearTimeout(late)
+          resolve(end)
+        })
+        const late = setTimeout(() => {
+          leave()
+          reject(new EngineError('TOO_MANY_REQUESTS_FAILED', 'The turn of the statement did not come in time'))
+        }, limits.waitMs)
+      })
+    },
+  }
+}

@@ -1,0 +1,77 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { FairQueue, type TurnOwner } from '../../src/shared/fair-queue.ts'
+
+const owner = fc.record({ address: fc.constantFrom('a', 'b', 'c'), user: fc.constantFrom('u', 'v') })
+type Step =
+  | { readonly kind: 'push'; readonly owner: TurnOwner }
+  | { readonly kind: 'shift' }
+  | { readonly kind: 'out'; readonly which: number }
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 3, arbitrary: owner.map((one): Step => ({ kind: 'push', owner: one })) },
+  { weight: 2, arbitrary: fc.constant<Step>({ kind: 'shift' }) },
+  { weight: 1, arbitrary: fc.nat(100).map((which): Step => ({ kind: 'out', which })) },
+)
+
+interface Waiting {
+  readonly number: number
+  readonly owner: TurnOwner
+  readonly out: () => void
+  /** What was taken since it came, by address. */
+  readonly taken: Map<string, number>
+}
+
+describe('a fair queue', () => {
+  it('gives all that was put in once, of a user in order, and lets no address take two turns while another waits', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
+        const queue = new FairQueue<number>()
+        let waiting: Waiting[] = []
+        for (const [number, one] of steps.entries()) {
+          if (one.kind === 'push')
+            waiting.push({ number, owner: one.owner, out: queue.push(one.owner, number), taken: new Map() })
+          else if (one.kind === 'out') {
+            const gone = waiting[one.which % Math.max(1, waiting.length)]
+            gone?.out()
+            gone?.out()
+            waiting = waiting.filter((other) => other !== gone)
+          } else {
+            const next = queue.shift()
+            const given = waiting.find((other) => other.number === next)
+            expect(given === undefined).toBe(waiting.length === 0)
+            if (!given) continue
+            const same = waiting.filter(
+              ({ owner: { address, user } }) => address === given.owner.address && user === given.owner.user,
+            )
+            expect(given.number).toBe(Math.min(...same.map((other) => other.number)))
+            waiting = waiting.filter((other) => other !== given)
+            for (const other of waiting) {
+              const first = !waiting.some(
+                (before) => before.number < other.number && before.owner.address === other.owner.address,
+              )
+              const count = (other.taken.get(given.owner.address) ?? 0) + 1
+              other.taken.set(given.owner.address, count)
+              // Its address has something that waited all that time.
+              if (first && other.owner.address !== given.owner.address) expect(count).toBeLessThanOrEqual(2)
+            }
+          }
+          expect(queue.length).toBe(waiting.length)
+          for (const { owner: whose } of waiting)
+            expect(queue.lengthOf(whose)).toBe(
+              waiting.filter((other) => other.owner.address === whose.address && other.owner.user === whose.user)
+                .length,
+            )
+        }
+      }),
+    )
+  })
+
+  it('has the one of somebody before the thousandth of another, also by many names from one address', () => {
+    const queue = new FairQueue<string>()
+    for (let index = 0; index < 3000; index++) queue.push({ address: 'x', user: `name ${index % 50}` }, 'flood')
+    queue.push({ address: 'y', user: 'ana' }, 'ana')
+    const order = Array.from({ length: queue.length }, () => queue.shift())
+    expect(order.indexOf('ana')).toBeLessThanOrEqual(1)
+    expect(queue.shift()).toBeUndefined()
+  })
+})
