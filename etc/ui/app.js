@@ -1,18 +1,31 @@
-import { listPage, nodesPage, problemPage, queryPage } from './views.js'
+import { listPage, nodesPage, problemPage, queryPage, whoPart } from './views.js'
 
 const main = document.getElementById('main')
 const live = document.getElementById('live')
+const who = document.getElementById('who')
 const PAGE = 100
 const REFRESH_MS = 1000
 const NODES_MS = 2000
 
 async function ask(path, options) {
   const answer = await fetch(path, { headers: { accept: 'application/json' }, ...options })
+  if (answer.status === 401) logInAgain()
   if (!answer.ok) {
     const problem = await answer.json().catch(() => ({}))
     throw new Error(problem.detail ?? `The server answered ${answer.status}`)
   }
   return answer
+}
+
+/** The session is over: whoever logs in comes back here. */
+function logInAgain() {
+  location.assign(`/ui/log-in?to=${encodeURIComponent(location.pathname + location.search)}`)
+}
+
+/** Who is logged in, where clients must be known. */
+async function showWho() {
+  const { user, mayLogOut } = await (await ask('/ui/session')).json()
+  if (user !== null) who.replaceChildren(...whoPart(user, mayLogOut))
 }
 
 /** What this address shows; `follow` says what news in the event log make it draw anew. */
@@ -149,6 +162,7 @@ async function follow(address, signal) {
   while (!signal.aborted) {
     try {
       const answer = await fetch(address, { signal })
+      if (answer.status === 401) return logInAgain()
       if (!answer.ok) throw new Error(`${answer.status}`)
       live.textContent = '● live'
       for (const reader = answer.body.getReader(); ;) {
@@ -174,3 +188,4 @@ document.addEventListener('click', (event) => {
   go(anchor.href)
 })
 open()
+showWho().catch(show)

@@ -10,6 +10,12 @@ const number = (value) => (typeof value === 'number' ? value.toLocaleString('en'
 const titles = (...names) =>
   names.map((name) => (name.startsWith('#') ? h('th', { class: 'number' }, name.slice(1)) : h('th', null, name)))
 
+/** Logging out changes something at the server: a form, not a link. */
+export function whoPart(user, mayLogOut) {
+  const logOut = h('form', { method: 'post', action: '/ui/log-out' }, h('button', null, 'Log out'))
+  return [h('span', null, user), mayLogOut ? logOut : null].filter(Boolean)
+}
+
 /** @param {{ state: string, user: string, q: string }} filter */
 export function listPage(queries, filter, { onFilter, onOlder }) {
   const field = (name, label) =>

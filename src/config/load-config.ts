@@ -183,6 +183,20 @@ function checkCredentials(config: Config): void {
     throw configurationError('The mechanism plain shows the password to whoever listens: add --kafka-tls')
 }
 
+function checkProvider(config: Config): void {
+  const { oauth2Issuer: issuer, oauth2ClientId, oauth2ClientSecret, oauth2ClientSecretFile } = config
+  if (oauth2ClientSecret !== undefined && oauth2ClientSecretFile !== undefined)
+    throw configurationError('QUIPU_OAUTH2_CLIENT_SECRET or QUIPU_OAUTH2_CLIENT_SECRET_FILE, not both')
+  if (!config.authentication.includes('oauth2')) return
+  if (issuer === undefined || oauth2ClientId === undefined)
+    throw configurationError('Authentication by oauth2 needs QUIPU_OAUTH2_ISSUER and QUIPU_OAUTH2_CLIENT_ID')
+  const { protocol, hostname } = new URL(issuer)
+  if (protocol !== 'https:' && !isLoopback(hostname))
+    throw configurationError(
+      `QUIPU_OAUTH2_ISSUER: whoever is between could log in as anybody at '${issuer}': https is needed`,
+    )
+}
+
 /** Whether Kafka is reached over TLS. */
 export function usesKafkaTls(config: Pick<Config, 'kafkaTls' | 'kafkaCaFile' | 'kafkaCertFile'>): boolean {
   return config.kafkaTls || config.kafkaCaFile !== undefined || config.kafkaCertFile !== undefined
@@ -212,6 +226,7 @@ function checkTogether(config: Config): void {
   }
   checkCredentials(config)
   checkTls(config)
+  checkProvider(config)
   const { restartBackoffMinMs, restartBackoffMaxMs } = config.timeouts
   if (restartBackoffMinMs > restartBackoffMaxMs) {
     throw configurationError('restartBackoffMinMs must not be above restartBackoffMaxMs')

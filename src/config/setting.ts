@@ -117,6 +117,14 @@ export function list(doc: string, extras: Extras = {}) {
     .register(settings, { kind: 'list', doc, ...extras })
 }
 
+export function listWith(doc: string, fallback: readonly string[]) {
+  return z
+    .array(z.string().min(1))
+    .readonly()
+    .default([...fallback])
+    .register(settings, { kind: 'list', doc })
+}
+
 /** Addresses, and ranges of them. */
 export function rangeList(doc: string, extras: Extras = {}) {
   return z

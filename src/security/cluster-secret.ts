@@ -7,7 +7,15 @@ import { hasCode } from '../shared/node-error.ts'
 
 /** What a key is for; a key of one purpose says nothing about those of the others. */
 export type KeyPurpose =
-  'statement-token' | 'stage-cancel' | 'internal-bearer' | 'catalog-digest' | 'result-pages' | 'relay' | 'tls-tickets'
+  | 'statement-token'
+  | 'stage-cancel'
+  | 'internal-bearer'
+  | 'catalog-digest'
+  | 'result-pages'
+  | 'relay'
+  | 'session-token'
+  | 'log-ins'
+  | 'tls-tickets'
 
 const SHORTEST_SECRET = 16
 

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import express, { type Router } from 'express'
+import { sendWho } from '../protocol/log-in/log-in-routes.ts'
 import { HttpProblem } from '../protocol/edge/problem.ts'
 import { problemHandler, resource } from '../protocol/edge/resource.ts'
 
@@ -14,7 +15,7 @@ const TYPES = {
 
 /** Nothing from elsewhere, nothing inline, in nobody's frame. */
 const POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 /**
  * The page at `/ui`: static files that read the resources any client may read, and so with the rights of whoever looks.
@@ -39,13 +40,15 @@ export function createUiRoutes(folder: string, onError?: (error: unknown) => voi
       'cache-control': 'no-cache',
       'content-security-policy': POLICY,
       'x-content-type-options': 'nosniff',
-      'referrer-policy': 'no-referrer',
+      // A form that is sent says its Origin only where a Referer may go.
+      'referrer-policy': 'same-origin',
     })
     response.end(response.req.method === 'HEAD' ? undefined : bytes)
   }
 
   for (const path of ['/ui', '/ui/nodes', '/ui/query/:queryId'])
     resource(router, path, { GET: (_request, response) => send(response, 'index.html') })
+  resource(router, '/ui/session', { GET: sendWho })
   resource(router, '/ui/:file', {
     GET(request, response) {
       const { file } = request.params

@@ -9,6 +9,7 @@ import { TLSSocket } from 'node:tls'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { writerSettings } from '../../src/processes/coordinator/writer-settings.ts'
+import { wireLogIns, type WiredLogIns } from '../../src/processes/coordinator/wire-log-ins.ts'
 import { engineSettings } from '../../src/processes/engine-settings.ts'
 import { eventLogOf } from '../../src/processes/event-log/event-log-of.ts'
 import { createGatedServer } from '../../src/processes/gated-server.ts'
@@ -26,6 +27,8 @@ import { createBlockedAppends } from '../support/blocked-appends.ts'
 import { createAuthority, type TestAuthority } from '../support/certificates.ts'
 import { createMigratedDatabase } from '../support/event-log/migrated-database.ts'
 import { startFakeBroker, type FakeBroker } from '../support/fake-broker.ts'
+import { startIdentityProvider, throughProvider, type TestProvider } from '../support/identity-provider.ts'
+import { createPlainBrowser } from '../support/plain-browser.ts'
 import { startOtlpReceiver, type OtlpReceiver } from '../support/otlp-receiver.ts'
 import { createDatabase, freePort, type TestDatabase } from '../support/postgres.ts'
 import { commandOf, familyOf, usersOf } from '../support/process-users.ts'
@@ -88,6 +91,7 @@ let places: {
 }
 let webhook: Received
 let coordinator: Received
+let provider: TestProvider
 
 /** What came to a server that says yes to everything. */
 interface Received {
@@ -459,6 +463,42 @@ async function shownToKafka(texts: SettingTexts, tls: boolean, until: string): P
   return broker
 }
 
+interface SeenLogIn {
+  readonly url?: () => string
+  readonly scopes?: string
+  readonly name?: string
+  readonly groups?: readonly string[]
+}
+
+/** A setting of the identity provider, by which somebody logs in there. */
+function providerAct(setting: SettingName, value: () => string, wanted: SeenLogIn): Act {
+  return {
+    value,
+    also: { authentication: 'oauth2', oauth2Issuer: 'http://localhost:1', oauth2ClientId: 'quipu' },
+    see: async () => {
+      writeFileSync(at('client-secret'), `${provider.clientSecret}\n`)
+      const secret: SettingTexts =
+        setting === 'oauth2ClientSecretFile' ? {} : { oauth2ClientSecret: provider.clientSecret }
+      const own: SettingTexts = { oauth2Scopes: 'openid,profile', [setting]: value() }
+      const there: SettingTexts = { oauth2Issuer: provider.issuer, oauth2ClientId: provider.clientId }
+      const asked = logInsOf({ authentication: 'oauth2', ...there, ...secret, ...own }).deps.provider!
+      const { url, checks } = await asked.begin(`${coordinator.url}/oauth2/callback`)
+      if (wanted.url) expect(url.href.startsWith(wanted.url())).toBe(true)
+      if (wanted.scopes !== undefined) expect(url.searchParams.get('scope')).toBe(wanted.scopes)
+      const browser = createPlainBrowser()
+      const back = await throughProvider(browser, await browser.open(url.href), 'ada', provider.issuer)
+      const verified = await asked.finish(new URL(back.address).searchParams, checks)
+      expect(verified.name).toBe(wanted.name ?? 'ada')
+      expect(verified.groups).toEqual(wanted.groups ?? [])
+    },
+  }
+}
+
+function logInsOf(texts: SettingTexts): WiredLogIns {
+  const { args } = given('flags', texts, folder.path)
+  return wireLogIns(loadConfig(args, {}), SECRET)
+}
+
 const CLIENT_HELLO = '\x16\x03'
 
 const KAFKA_USER: SettingTexts = {
@@ -818,6 +858,13 @@ const acts: Record<SettingName, Act> = {
     expect(await Promise.all(statuses)).toEqual([200, 200, 401, 401, 401, 401])
     expect((await post(url, 'SELECT 1')).status).toBe(401)
   }),
+  oauth2Issuer: providerAct('oauth2Issuer', () => provider.issuer, { url: () => provider.issuer }),
+  oauth2ClientId: providerAct('oauth2ClientId', () => provider.clientId, { name: 'ada' }),
+  oauth2ClientSecret: providerAct('oauth2ClientSecret', () => provider.clientSecret, { name: 'ada' }),
+  oauth2ClientSecretFile: providerAct('oauth2ClientSecretFile', () => at('client-secret'), { name: 'ada' }),
+  oauth2Scopes: providerAct('oauth2Scopes', () => 'openid,profile', { scopes: 'openid profile' }),
+  oauth2PrincipalField: providerAct('oauth2PrincipalField', () => 'preferred_username', { name: 'ada by name' }),
+  oauth2GroupsField: providerAct('oauth2GroupsField', () => 'groups', { groups: ['staff', 'friends of ada'] }),
   insecure: strict.act('true', async ({ url }) => {
     await json(`${url}/v1/info`)
     expect(() => loadConfig(['--host', '0.0.0.0'], {})).toThrow('--insecure')
@@ -932,6 +979,15 @@ const acts: Record<SettingName, Act> = {
     const { id } = await posted(second.url)
     expect(await failureOf(second.url, id)).toMatch(/ABANDONED_QUERY.* for 0\.04m$/)
   }),
+  sessionMs: {
+    value: '3m',
+    see: () => {
+      const issued = logInsOf({ sessionMs: '3m' }).deps.tokens
+      const principal = { name: 'ada', user: 'ada', groups: [], method: 'oauth2' } as const
+      const { expiresAt } = issued.look(issued.issue(principal, 'program')!)!
+      expect(Math.abs(expiresAt - Date.now() - 180_000)).toBeLessThan(60_000)
+    },
+  },
   answersKeptMs: small.act('20s', () => letGo()),
   // Asked for again and again it would stay in memory.
   endedInMemoryMs: small.act('200ms', () => letGo()),
@@ -1214,6 +1270,8 @@ beforeAll(async () => {
   )
   webhook = await startReceiver()
   coordinator = await startReceiver()
+  provider = await startIdentityProvider([coordinator.url])
+  ending.push(() => provider.stop())
   collectors.base = await startOtlpReceiver()
   collectors.own = await startOtlpReceiver()
   ending.push(

@@ -26,6 +26,7 @@ import { traceReads } from '../../protocol/edge/request-spans.ts'
 import { createEventRoutes } from '../../protocol/events/event-routes.ts'
 import { createInfoRoutes } from '../../protocol/info/info-routes.ts'
 import { openApiDocument } from '../../protocol/info/open-api.ts'
+import { createLogInRoutes } from '../../protocol/log-in/log-in-routes.ts'
 import { createNodeRoutes } from '../../protocol/node/node-routes.ts'
 import { boundReads } from '../../protocol/query/bound-reads.ts'
 import type { LiveQueries } from '../../protocol/query/live-queries.ts'
@@ -98,7 +99,7 @@ export interface WriterDuties {
 export interface CoordinatorAppParts {
   readonly base: AppBase
   readonly role: CoordinatorRole
-  readonly access: Pick<AccessDoor, 'actsAs' | 'authorize'>
+  readonly access: Pick<AccessDoor, 'actsAs' | 'authorize' | 'logIns'>
 }
 
 /** Who asks, and what he may: of every resource alike. */
@@ -120,6 +121,8 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
   app.disable('x-powered-by')
   app.disable('etag')
   app.use(infoRoutes(parts))
+  const { logIns } = parts.access
+  if (logIns) app.use(createLogInRoutes({ ...logIns, onError: base.onError }))
   app.use(nodeRoutes(parts, asking))
   if (role.writing) app.use(auditRoutes(parts, role.writing, asking))
   app.use(boundReads((request) => isAuthorized(request, base.bearer), base.config.timeouts.historyReadMs))

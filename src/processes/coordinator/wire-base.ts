@@ -68,6 +68,7 @@ export async function wireBase(life: ChildLife, needs: StartNeeds, access: Acces
       : logger.info('dependency.up', { dependency: name }, 'It answers again'),
   )
   needs.follow(health)
+  access.open(health.failFast(pools.read))
 
   return {
     config,
@@ -95,6 +96,7 @@ export async function wireBase(life: ChildLife, needs: StartNeeds, access: Acces
     address: config.advertisedUrl ?? life.url ?? `${schemeOf(config)}://${config.host}:${config.port}`,
     createProjection: (): ProjectionRunner => wireProjection({ log, connection, telemetry, topic }),
     async stop() {
+      await access.stop()
       await health.stop()
       await log.close()
       await pools.end()

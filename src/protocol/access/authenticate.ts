@@ -8,6 +8,7 @@ import type {
 import type { VerifiedPrincipal } from '../../security/authentication/principal.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { HttpProblem } from '../edge/problem.ts'
+import { requestTarget } from '../edge/request-target.ts'
 import { isAuthorized } from '../task/internal-request.ts'
 import { NOBODY, type Caller } from './caller.ts'
 
@@ -45,7 +46,9 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
 
   function challenged(request: IncomingMessage, message: string): HttpProblem {
     const base = deps.baseUri(request)
-    const challenges = authenticators.map((one) => one.challenge(base)).filter((one) => one !== undefined)
+    const challenges = authenticators
+      .flatMap((one) => one.challenge(base, request) ?? [])
+      .filter((one) => !asksBrowser(request, one))
     return new HttpProblem(401, message, challenges.length === 0 ? {} : { 'www-authenticate': challenges })
   }
 
@@ -96,11 +99,18 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
   }
 }
 
+/** A page's script asks, which leads to the log-in page itself: the browser would ask for a password in a window of its own. */
+function asksBrowser({ headers }: IncomingMessage, challenge: string): boolean {
+  return headers['sec-fetch-site'] !== undefined && /^Basic\b/i.test(challenge)
+}
+
 /** The same for every reason. */
 const REFUSED = 'Authentication failed'
 
 /** Where authentication is configured, these are open all the same. */
-const OPEN = /^\/(?:v1\/(?:info|status)\/?$|oauth2\/|ui\/(?:log-in|log-out|assets)(?:\/|$))/
+const OPEN = /^\/(?:v1\/(?:info|status)\/?$|oauth2\/|ui\/(?:log-in|log-out)(?:\/|$)|ui\/[a-z]+\.(?:js|css)$)/
+/** What a browser opens leads to the log-in page where it is nobody's. */
+const PAGE = /^\/ui(?:\/|$)/
 
 /**
  * What a door asks of each request: nobody is turned away from what is open, and credentials that come along are not looked
@@ -109,5 +119,23 @@ const OPEN = /^\/(?:v1\/(?:info|status)\/?$|oauth2\/|ui\/(?:log-in|log-out|asset
 export function callerAt(
   authenticate: Authenticate,
 ): (request: IncomingMessage, path: string) => Caller | Promise<Caller> {
-  return (request, path) => (OPEN.test(path) ? NOBODY : authenticate(request))
+  return (request, path) => {
+    if (OPEN.test(path)) return NOBODY
+    if (!PAGE.test(path) || !isNavigation(request)) return authenticate(request)
+    const toLogIn = (error: unknown): never => {
+      if (!(error instanceof HttpProblem) || error.status !== 401) throw error
+      const location = `/ui/log-in?to=${encodeURIComponent(requestTarget(request).text)}`
+      throw new HttpProblem(303, 'Log in first', { location })
+    }
+    try {
+      const caller = authenticate(request)
+      return caller instanceof Promise ? caller.catch(toLogIn) : caller
+    } catch (error) {
+      return toLogIn(error)
+    }
+  }
+}
+
+function isNavigation({ method, headers }: IncomingMessage): boolean {
+  return (method === 'GET' || method === 'HEAD') && /\btext\/html\b/.test(headers.accept ?? '')
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { ipLiteral, isLoopback } from '../../shared/loopback.ts'
 import { clientConnection } from './client-connection.ts'
 import { HttpProblem } from './problem.ts'
+import { requestTarget } from './request-target.ts'
 
 export interface BrowserPolicy {
   /** Is authentication configured? Without it, the Host must be one of this server's. */
@@ -34,7 +35,7 @@ const OWN_SITES: readonly unknown[] = [undefined, 'same-origin', 'same-site', 'n
 export function checkBrowser(request: IncomingMessage, policy: BrowserPolicy): void {
   const { origin } = request.headers
   const { scheme, authority } = clientConnection(request)
-  if (!OWN_SITES.includes(request.headers['sec-fetch-site']))
+  if (!OWN_SITES.includes(request.headers['sec-fetch-site']) && !comesToLogIn(request))
     throw new HttpProblem(403, 'Cross-site requests are refused')
   if (origin !== undefined && !sameOrigin(origin, scheme, authority))
     throw new HttpProblem(403, 'This Origin is refused')
@@ -43,6 +44,15 @@ export function checkBrowser(request: IncomingMessage, policy: BrowserPolicy): v
     403,
     `Host ${authority} is refused: it is no address, not loopback, and not among QUIPU_PUBLIC_HOSTS`,
   )
+}
+
+/** Opened in a window by what another site, or a program, shows or redirects to: these pages ask before they do anything. */
+const FROM_ANYWHERE = /^\/(?:oauth2\/(?:callback|token\/initiate\/[^/]+)|ui\/log-in)$/
+
+function comesToLogIn(request: IncomingMessage): boolean {
+  const { 'sec-fetch-mode': mode, 'sec-fetch-dest': destination } = request.headers
+  const opened = request.method === 'GET' && mode === 'navigate' && destination === 'document'
+  return opened && FROM_ANYWHERE.test(requestTarget(request).path)
 }
 
 function mayBeCalled(name: string, { publicHosts }: BrowserPolicy): boolean {

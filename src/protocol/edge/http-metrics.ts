@@ -41,6 +41,7 @@ const INTERNAL = /^\/v1\/(task|announcement)/
 /** Routes as templates: ids and macs never become labels. */
 export function routeOf(path: string): string {
   const parts = path.split('/').filter((part) => part !== '')
+  if (parts[0] === 'oauth2') return logInRouteOf(parts)
   if (parts[0] !== 'v1') return KNOWN.has(path) ? path : 'other'
   switch (parts[1]) {
     case 'statement':
@@ -68,8 +69,14 @@ export function routeOf(path: string): string {
   }
 }
 
+function logInRouteOf([, name, what, logIn]: readonly string[]): string {
+  if (name === 'callback') return '/oauth2/callback'
+  if (name !== 'token' || what === undefined) return 'other'
+  return what === 'initiate' && logIn !== undefined ? '/oauth2/token/initiate/{logIn}' : '/oauth2/token/{logIn}'
+}
+
 function sub(part: string | undefined): string {
   return part === 'events' || part === 'trace' || part === 'forget' ? part : 'other'
 }
 
-const KNOWN = new Set(['/metrics', '/openapi.json', '/ui', '/'])
+const KNOWN = new Set(['/metrics', '/openapi.json', '/ui', '/ui/log-in', '/ui/log-out', '/'])

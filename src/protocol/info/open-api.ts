@@ -111,6 +111,17 @@ const epoch = parameter(
 )
 const staleEpoch = problem('A coordinator with a higher epoch has taken over')
 
+const page = (description: string): Json => ({
+  description,
+  content: { 'text/html': { schema: { type: 'string' } } },
+})
+const logIn = path('logIn', 'From WWW-Authenticate of a 401; not longer than ten minutes')
+const logInFailures = {
+  403: page('Not over HTTPS, not from a page of this server, or refused by the identity provider'),
+  404: page('This log-in is over, or never was'),
+  503: page('The identity provider or Postgres does not answer'),
+} as const
+
 const paths = {
   '/v1/statement': {
     post: {
@@ -406,6 +417,64 @@ const paths = {
   },
   '/v1/status': {
     get: { summary: 'How this server does', responses: { 200: json('Its state', ref('ServerStatus')) } },
+  },
+  '/oauth2/token/initiate/{logIn}': {
+    get: {
+      summary: 'To a user: which program asks to be logged in, from where',
+      parameters: [logIn],
+      responses: { 200: page('A form that sends the POST'), ...logInFailures },
+    },
+    post: {
+      summary: 'The user confirms; his browser goes on to the identity provider',
+      parameters: [logIn],
+      responses: {
+        200: page('Leads to the identity provider'),
+        ...logInFailures,
+        409: page('The log-in has come to its end'),
+        429: page('Too many log-ins are under way'),
+      },
+    },
+  },
+  '/oauth2/callback': {
+    get: {
+      summary: 'Where the identity provider sends the browser back to',
+      parameters: [
+        query('state', 'Which log-in'),
+        query('code', "The provider's code"),
+        query('iss', 'Which provider'),
+        query('error', 'Why there is no code'),
+        query('error_description', 'The same in words'),
+      ],
+      responses: {
+        200: page('Logged in'),
+        400: page('Of another browser, over, or used before'),
+        ...logInFailures,
+        409: page('The program does not wait any more'),
+      },
+    },
+  },
+  '/oauth2/token/{logIn}': {
+    get: {
+      summary: 'The token of a program whose user logs in; waits ten seconds for it, and gives it once',
+      parameters: [logIn],
+      responses: {
+        200: json('One of the three', {
+          type: 'object',
+          properties: {
+            token: { type: 'string', description: 'To be sent as `Authorization: Bearer`' },
+            error: { type: 'string' },
+            nextUri: { type: 'string', description: 'Nothing yet: ask there' },
+          },
+        }),
+        403: problem('Not over HTTPS'),
+        503: problem('Postgres does not answer, or too many wait'),
+      },
+    },
+    delete: {
+      summary: 'The program has what it wanted, or does not want it any more',
+      parameters: [logIn],
+      responses: { 204: nothing('Nothing is kept'), 503: problem('Postgres does not answer') },
+    },
   },
   '/metrics': {
     get: {

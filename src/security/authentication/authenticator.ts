@@ -29,8 +29,9 @@ export interface Authenticator {
   /**
    * The value of WWW-Authenticate by which a 401 offers this way; undefined where no header can (a certificate).
    * @param baseUri scheme, host and port as the client used them
+   * @param request what is answered so
    */
-  challenge(baseUri: string): string | undefined
+  challenge(baseUri: string, request: IncomingMessage): string | undefined
   /**
    * Does the request carry a credential of this kind, and the name that it gives? Must cost nothing: it is asked of every
    * request. What it returns goes to `verify` and nowhere else.

@@ -93,7 +93,7 @@ describe('who sends a request', () => {
     const none = await problemOf({})
     expect(none).toMatchObject({
       status: 401,
-      headers: { 'www-authenticate': both.slice(0, 2).map((one) => one.challenge('')) },
+      headers: { 'www-authenticate': both.slice(0, 2).map((one) => one.challenge('', request({}))) },
     })
     const refusals = await Promise.all(
       [{ 'x-password': 'bad' }, { 'x-jwt': 'bad' }, { 'x-certificate': 'bad' }, { 'x-password': 'unmapped' }].map(

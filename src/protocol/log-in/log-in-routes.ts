@@ -1,0 +1,326 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import express, { type RequestHandler, type Router } from 'express'
+import { z } from 'zod'
+import type { VerifiedName } from '../../security/authentication/authenticator.ts'
+import type { EndedSessions } from '../../security/authentication/ended-sessions.ts'
+import {
+  LogInDenied,
+  LogInInvalid,
+  ProviderAway,
+  type IdentityProvider,
+  type LogInChecks,
+} from '../../security/authentication/identity-provider.ts'
+import { LOG_IN_MS, type LogInAddresses } from '../../security/authentication/log-in-address.ts'
+import { TooManyLogIns, type LogInStore } from '../../security/authentication/log-in-store.ts'
+import type { VerifiedPrincipal } from '../../security/authentication/principal.ts'
+import type { SessionTokens } from '../../security/authentication/session-token.ts'
+import type { Clock } from '../../shared/clock.ts'
+import { parseJson } from '../../shared/parse-json.ts'
+import { QuipuError } from '../../shared/quipu-error.ts'
+import { callerOf } from '../access/caller.ts'
+import { baseUri } from '../edge/base-uri.ts'
+import { remoteAddressOf } from '../edge/client-connection.ts'
+import { HttpProblem, toProblem } from '../edge/problem.ts'
+import { readBody, decodeUtf8 } from '../edge/request-body.ts'
+import { requestTarget } from '../edge/request-target.ts'
+import { problemHandler, resource, sendJson } from '../edge/resource.ts'
+import {
+  browserOf,
+  hashOf,
+  markBrowser,
+  NO_SESSION,
+  onwardPath,
+  requireConfidential,
+  requireOwnPage,
+  sessionCookie,
+  sessionCookieOf,
+} from './browser.ts'
+import { sendPage } from './page.ts'
+import { confirmPage, failedPage, loggedInPage, logInPage, onwardPage, type LogInWays } from './pages.ts'
+import type { TokenWaits } from './token-waits.ts'
+
+/** What log-ins need of the coordinator's door. */
+export interface LogInDoor {
+  /**
+   * The user that a name is, which is told of as logged in.
+   * @throws HttpProblem 401 for one whom the user mapping does not know
+   */
+  admit(verified: VerifiedName, request: IncomingMessage): VerifiedPrincipal
+  /** @throws HttpProblem as the door does for this user and password */
+  byPassword(user: string, password: string, request: IncomingMessage): Promise<VerifiedPrincipal>
+}
+
+export interface LogInDeps {
+  readonly ways: LogInWays
+  readonly door: LogInDoor
+  readonly addresses: LogInAddresses
+  readonly tokens: SessionTokens
+  /** @throws HttpProblem 503 before the database was reached */
+  readonly store: () => LogInStore
+  readonly ended: () => EndedSessions
+  /** Undefined: none is configured. */
+  readonly provider: IdentityProvider | undefined
+  readonly waits: TokenWaits
+  readonly clock: Pick<Clock, 'now'>
+  /** Also what failed at the provider's side. */
+  readonly onError: (error: unknown) => void
+}
+
+/** Kept, encrypted, from the way there to the way back. */
+const secretsSchema = z.object({
+  checks: z.object({ state: z.string(), nonce: z.string(), verifier: z.string(), redirectUri: z.string() }),
+  /** A browser goes on there; without it a program waits for the token. */
+  to: z.string().optional(),
+})
+const outcomeSchema = z.union([z.object({ token: z.string() }), z.object({ error: z.string() })])
+export type LogInAnswer = z.output<typeof outcomeSchema>
+
+const LONGEST_FORM = 8192
+
+/** Everything about logging in: at the page, and of programs by a page. All of it is open to nobody in particular. */
+export function createLogInRoutes(deps: LogInDeps): Router {
+  const router = express.Router()
+  const page =
+    (handle: (request: express.Request, response: express.Response) => Promise<void> | void): RequestHandler =>
+    (request, response) => {
+      const fail = (error: unknown): void => sendFailure(deps, response, error)
+      try {
+        requireConfidential(request)
+        Promise.resolve(handle(request, response)).catch(fail)
+      } catch (error) {
+        fail(error)
+      }
+    }
+
+  resource(router, '/oauth2/token/initiate/:logIn', {
+    GET: page((request, response) => showProgram(deps, request, response)),
+    POST: page((request, response) => confirmProgram(deps, request, response)),
+  })
+  resource(router, '/oauth2/token/:logIn', {
+    GET: (request, response, next) => void giveToken(deps, request, response).catch(next),
+    DELETE: (request, response, next) => void dropToken(deps, request, response).catch(next),
+  })
+  resource(router, '/oauth2/callback', { GET: page((request, response) => comeBack(deps, request, response)) })
+  resource(router, '/ui/log-in', {
+    GET: page((request, response) => {
+      sendPage(response, 200, logInPage(deps.ways, onwardPath(requestTarget(request).query.get('to'))))
+    }),
+    POST: page((request, response) => logInByPassword(deps, request, response)),
+  })
+  resource(router, '/ui/log-in/provider', { POST: page((request, response) => goToProvider(deps, request, response)) })
+  resource(router, '/ui/log-out', { POST: page((request, response) => logOut(deps, request, response)) })
+  router.use(problemHandler(deps.onError))
+  return router
+}
+
+/** Who asks, for the page. */
+export function sendWho(request: express.Request, response: express.Response): void {
+  const caller = callerOf(request)
+  const { user, method } = caller.kind === 'principal' ? caller.principal : { user: null, method: null }
+  // Who is known by a password or a certificate of his browser cannot be forgotten by it.
+  sendJson(response, { user, method, mayLogOut: sessionCookieOf(request) !== undefined })
+}
+
+function programOf({ addresses }: LogInDeps, request: express.Request) {
+  const found = addresses.ofInitiate(segmentOf(request))
+  if (!found) throw new HttpProblem(404, 'This log-in is over, or never was: let the program begin again')
+  return found
+}
+
+function segmentOf(request: express.Request): string {
+  const { logIn } = request.params
+  return typeof logIn === 'string' ? logIn : ''
+}
+
+function showProgram(deps: LogInDeps, request: express.Request, response: express.Response): void {
+  requireProvider(deps)
+  const asking = programOf(deps, request)
+  sendPage(response, 200, confirmPage(asking, requestTarget(request).path))
+}
+
+async function confirmProgram(deps: LogInDeps, request: express.Request, response: express.Response): Promise<void> {
+  requireOwnPage(request)
+  const { id, expiresAt } = programOf(deps, request)
+  await beginAtProvider(deps, request, response, { id, forMs: expiresAt - deps.clock.now() })
+}
+
+async function goToProvider(deps: LogInDeps, request: express.Request, response: express.Response): Promise<void> {
+  requireOwnPage(request)
+  const to = onwardPath((await formOf(request)).get('to'))
+  await beginAtProvider(deps, request, response, { id: hashOf(`page ${crypto.randomUUID()}`), forMs: LOG_IN_MS, to })
+}
+
+function requireProvider({ provider }: LogInDeps): IdentityProvider {
+  if (!provider) throw new HttpProblem(404, 'No identity provider is configured here')
+  return provider
+}
+
+interface Begun {
+  readonly id: Buffer
+  readonly forMs: number
+  readonly to?: string
+}
+
+async function beginAtProvider(
+  deps: LogInDeps,
+  request: IncomingMessage,
+  response: ServerResponse,
+  { id, forMs, to }: Begun,
+): Promise<void> {
+  const mark = markBrowser(request)
+  const { url, checks } = await requireProvider(deps).begin(`${baseUri(request)}/oauth2/callback`)
+  const secrets = JSON.stringify({ checks, to } satisfies z.input<typeof secretsSchema>)
+  const address = remoteAddressOf(request) ?? ''
+  const state = hashOf(checks.state)
+  const begun = await kept(deps.store().ask({ id, state, browser: mark.hash, address, forMs, secrets }))
+  if (!begun) throw new HttpProblem(409, 'This log-in has come to its end already')
+  sendPage(response, 200, onwardPage('To the identity provider', url.href), { 'set-cookie': mark.cookie })
+}
+
+/** The browser is back from the identity provider, with a code or with an error. */
+async function comeBack(deps: LogInDeps, request: IncomingMessage, response: express.Response): Promise<void> {
+  const { query } = requestTarget(request)
+  const state = query.get('state')
+  const browser = browserOf(request)
+  const found = state !== null && browser ? await kept(deps.store().comeBack(hashOf(state), browser)) : undefined
+  const secrets = found && secretsSchema.safeParse(parseJson(found.secrets)).data
+  if (!found || !secrets)
+    throw new HttpProblem(400, 'This log-in was begun by another browser, came to its end before, or took too long')
+  try {
+    const verified = await requireProvider(deps).finish(query, secrets.checks satisfies LogInChecks)
+    const principal = deps.door.admit(verified, request)
+    if (secrets.to === undefined) await giveProgram(deps, found.id, principal, response)
+    else enterPage(deps, principal, secrets.to, response)
+  } catch (error) {
+    if (secrets.to === undefined) await tellProgram(deps, found.id, { error: programError(error) })
+    throw error
+  }
+}
+
+async function giveProgram(
+  deps: LogInDeps,
+  id: Buffer,
+  principal: VerifiedPrincipal,
+  response: express.Response,
+): Promise<void> {
+  const token = tokenFor(deps, principal, 'program')
+  if (!(await tellProgram(deps, id, { token })))
+    throw new HttpProblem(409, 'The program does not wait for this log-in any more')
+  sendPage(response, 200, loggedInPage(principal.user))
+}
+
+function tellProgram({ store }: LogInDeps, id: Buffer, answer: LogInAnswer): Promise<boolean> {
+  return kept(store().finish(id, JSON.stringify(answer)))
+}
+
+/** A program shows its user what the server says, and never what the provider wrote. */
+function programError(error: unknown): string {
+  if (error instanceof LogInDenied) return `The identity provider refused the log-in`
+  return error instanceof HttpProblem || error instanceof QuipuError ? error.message : 'The log-in failed'
+}
+
+function tokenFor({ tokens }: LogInDeps, principal: VerifiedPrincipal, carrier: 'program' | 'page'): string {
+  const token = tokens.issue(principal, carrier)
+  if (token === undefined)
+    throw new HttpProblem(403, 'The groups of this user do not fit into a session: configure a claim with fewer')
+  return token
+}
+
+function enterPage(deps: LogInDeps, principal: VerifiedPrincipal, to: string, response: express.Response): void {
+  const token = tokenFor(deps, principal, 'page')
+  const seconds = Math.floor(((deps.tokens.look(token)?.expiresAt ?? 0) - deps.clock.now()) / 1000)
+  // Not by a redirect: that would go on with what another site began, and so without the cookie.
+  sendPage(response, 200, onwardPage('Logged in', to), { 'set-cookie': sessionCookie(token, seconds) })
+}
+
+async function logInByPassword(deps: LogInDeps, request: express.Request, response: express.Response): Promise<void> {
+  requireOwnPage(request)
+  if (!deps.ways.password) throw new HttpProblem(404, 'Nobody logs in by password here')
+  const form = await formOf(request)
+  const to = onwardPath(form.get('to'))
+  const user = form.get('user') ?? ''
+  try {
+    const principal = await deps.door.byPassword(user, form.get('password') ?? '', request)
+    enterPage(deps, principal, to, response)
+  } catch (error) {
+    const problem = toProblem(error)
+    if (problem.status !== 401) throw error
+    sendPage(response, 401, logInPage(deps.ways, to, 'User and password do not belong together'))
+  }
+}
+
+async function logOut(deps: LogInDeps, request: express.Request, response: express.Response): Promise<void> {
+  requireOwnPage(request)
+  const token = sessionCookieOf(request)
+  const session = token === undefined ? undefined : deps.tokens.open(token)
+  response.setHeader('set-cookie', NO_SESSION)
+  if (session) await kept(deps.ended().end(session))
+  sendPage(response, 200, onwardPage('Logged out', '/ui/log-in'), { 'set-cookie': NO_SESSION })
+}
+
+/** Waits, as clients count on it. */
+async function giveToken(deps: LogInDeps, request: express.Request, response: express.Response): Promise<void> {
+  requireConfidential(request)
+  const found = deps.addresses.ofToken(segmentOf(request))
+  if (!found) return sendJson(response, { error: 'This log-in is over, or never was' })
+  const again = `${baseUri(request)}${requestTarget(request).path}`
+  // Whoever only looks takes nothing.
+  if (request.method === 'HEAD') return sendJson(response, {})
+  const gone = new AbortController()
+  response.once('close', () => gone.abort())
+  const outcome = await kept(deps.waits.wait(found.id, remoteAddressOf(request) ?? '', gone.signal))
+  switch (outcome.kind) {
+    case 'ended':
+      return sendJson(response, outcomeSchema.parse(parseJson(outcome.outcome)) satisfies LogInAnswer)
+    case 'taken':
+      return sendJson(response, { error: 'The token of this log-in was given before' })
+    case 'waiting':
+      return sendJson(response, { nextUri: again })
+    case 'full':
+      throw new HttpProblem(503, 'Too many programs wait for log-ins', { 'retry-after': '1' })
+  }
+}
+
+async function dropToken(deps: LogInDeps, request: express.Request, response: express.Response): Promise<void> {
+  const found = deps.addresses.ofToken(segmentOf(request))
+  if (found) await kept(deps.store().drop(found.id))
+  response.writeHead(204, { 'cache-control': 'no-store' }).end()
+}
+
+async function formOf(request: IncomingMessage): Promise<URLSearchParams> {
+  const type = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase()
+  if (type !== 'application/x-www-form-urlencoded') throw new HttpProblem(415, 'A form is sent here')
+  return new URLSearchParams(decodeUtf8(await readBody(request, LONGEST_FORM)))
+}
+
+/** What lies in the database. @throws HttpProblem 503 while it is away, 429 */
+async function kept<T>(asked: Promise<T>): Promise<T> {
+  try {
+    return await asked
+  } catch (error) {
+    if (error instanceof HttpProblem) throw error
+    if (error instanceof TooManyLogIns) throw new HttpProblem(429, error.message, { 'retry-after': '60' })
+    throw new HttpProblem(503, 'Log-ins are kept in Postgres, which does not answer', { 'retry-after': '1' })
+  }
+}
+
+function sendFailure(deps: LogInDeps, response: express.Response, error: unknown): void {
+  if (response.headersSent) return void response.destroy()
+  const again = deps.ways.provider || deps.ways.password ? '/ui/log-in' : undefined
+  if (error instanceof LogInDenied) {
+    const text = error.description === undefined ? error.message : `${error.message} (${error.description})`
+    return sendPage(response, 403, failedPage(text, again))
+  }
+  if (error instanceof ProviderAway) {
+    deps.onError(error)
+    return sendPage(response, 503, failedPage('The identity provider does not answer', again), { 'retry-after': '5' })
+  }
+  if (error instanceof LogInInvalid) {
+    deps.onError(error)
+    return sendPage(response, 403, failedPage(error.message, again))
+  }
+  const problem = toProblem(error)
+  if (problem.status === 500) deps.onError(error)
+  const { 'www-authenticate': _offer, ...headers } = problem.headers
+  sendPage(response, problem.status, failedPage(problem.message, again), headers)
+}

@@ -1,0 +1,124 @@
+import type { ServerResponse } from 'node:http'
+
+/** Part of a page. Text is text wherever it comes from: only `writePage` makes markup of a tree. */
+type PagePart = PageElement | string
+
+interface PageElement {
+  readonly tag: Tag
+  readonly attributes: Readonly<Record<string, string | undefined>>
+  readonly children: readonly PagePart[]
+}
+
+type Tag =
+  | 'html'
+  | 'head'
+  | 'meta'
+  | 'title'
+  | 'link'
+  | 'body'
+  | 'main'
+  | 'h1'
+  | 'p'
+  | 'form'
+  | 'input'
+  | 'label'
+  | 'button'
+  | 'a'
+  | 'dl'
+  | 'dt'
+  | 'dd'
+  | 'strong'
+  | 'header'
+
+export function element(
+  tag: Tag,
+  attributes: PageElement['attributes'],
+  ...children: readonly PagePart[]
+): PageElement {
+  return { tag, attributes, children }
+}
+
+const VOID = new Set<Tag>(['meta', 'link', 'input'])
+
+function write(part: PagePart): string {
+  if (typeof part === 'string') return escaped(part)
+  const { tag, attributes, children } = part
+  const written = Object.entries(attributes).flatMap(([name, value]) =>
+    value === undefined ? [] : [` ${name}="${escaped(value)}"`],
+  )
+  const open = `<${tag}${written.join('')}>`
+  return VOID.has(tag) ? open : `${open}${children.map(write).join('')}</${tag}>`
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+/** Controls, and what turns the direction of a text, are shown as such: a name must look like what it is. */
+function escaped(text: string): string {
+  return text
+    .replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu, '\uFFFD')
+    .replaceAll(/[&<>"']/g, (character) => ENTITIES[character]!)
+}
+
+export interface Page {
+  readonly title: string
+  readonly body: readonly PagePart[]
+  /** The browser goes on there by itself: a new navigation, that this page began. */
+  readonly onward?: string
+}
+
+/** Nothing runs, nothing from elsewhere, in nobody's frame, forms to this server alone. */
+const POLICY =
+  "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+/** @param headers besides those of every page */
+export function sendPage(
+  response: ServerResponse,
+  status: number,
+  page: Page,
+  headers: Readonly<Record<string, string | readonly string[]>> = {},
+): void {
+  const bytes = Buffer.from(`<!doctype html>${write(documentOf(page))}`)
+  response.writeHead(status, {
+    'content-type': 'text/html; charset=utf-8',
+    'content-length': bytes.length,
+    'cache-control': 'no-store',
+    'content-security-policy': POLICY,
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+    // A form that is sent says its Origin only where a Referer may go.
+    'referrer-policy': 'same-origin',
+    'cross-origin-opener-policy': 'same-origin',
+    ...(headers as Record<string, string | string[]>),
+  })
+  response.end(response.req.method === 'HEAD' ? undefined : bytes)
+}
+
+function documentOf({ title, body, onward }: Page): PageElement {
+  const refresh = onward === undefined ? [] : [element('meta', { 'http-equiv': 'refresh', content: `0;url=${onward}` })]
+  return element(
+    'html',
+    { lang: 'en' },
+    element(
+      'head',
+      {},
+      element('meta', { charset: 'utf-8' }),
+      element('meta', { name: 'viewport', content: 'width=device-width, initial-scale=1' }),
+      ...refresh,
+      element('title', {}, `${title} · Quipu`),
+      element('link', { rel: 'icon', href: 'data:,' }),
+      element('link', { rel: 'stylesheet', href: '/ui/app.css' }),
+    ),
+    element(
+      'body',
+      {},
+      element('header', {}, element('strong', { class: 'brand' }, 'Quipu')),
+      element('main', { class: 'log-in' }, element('h1', {}, title), ...body),
+    ),
+  )
+}

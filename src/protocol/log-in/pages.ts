@@ -1,0 +1,89 @@
+import type { AskingProgram } from '../../security/authentication/log-in-address.ts'
+import { element, type Page } from './page.ts'
+
+/** A program asks its user to log in: he must see which, before anything is done for it. */
+export function confirmPage({ address, program }: AskingProgram, path: string): Page {
+  return {
+    title: 'Log a program in?',
+    body: [
+      element('p', {}, 'A program asks to act as you at this server:'),
+      element(
+        'dl',
+        {},
+        element('dt', {}, 'Program'),
+        element('dd', {}, program === '' ? '(says nothing of itself)' : program),
+        element('dt', {}, 'Address'),
+        element('dd', {}, address),
+      ),
+      element(
+        'p',
+        {},
+        element('strong', {}, 'Go on only if you started it yourself, just now.'),
+        ' Whoever sent you this address would be able to do at this server whatever you may do.',
+      ),
+      element('form', { method: 'post', action: path }, element('button', {}, 'Log it in')),
+    ],
+  }
+}
+
+export interface LogInWays {
+  readonly password: boolean
+  readonly provider: boolean
+}
+
+/** @param to where to go afterwards */
+export function logInPage(ways: LogInWays, to: string, problem?: string): Page {
+  const hidden = element('input', { type: 'hidden', name: 'to', value: to })
+  const password = element(
+    'form',
+    { method: 'post', action: '/ui/log-in' },
+    hidden,
+    element(
+      'label',
+      {},
+      'User ',
+      element('input', { name: 'user', autocomplete: 'username', required: '', autofocus: '' }),
+    ),
+    element(
+      'label',
+      {},
+      'Password ',
+      element('input', { name: 'password', type: 'password', autocomplete: 'current-password', required: '' }),
+    ),
+    element('button', {}, 'Log in'),
+  )
+  const provider = element(
+    'form',
+    { method: 'post', action: '/ui/log-in/provider' },
+    hidden,
+    element('button', {}, 'Log in at the identity provider'),
+  )
+  const neither = ways.password || ways.provider ? [] : ['Programs alone can log in here.']
+  return {
+    title: 'Log in',
+    body: [
+      ...(problem === undefined ? [] : [element('p', { class: 'problem' }, problem)]),
+      ...(ways.password ? [password] : []),
+      ...(ways.provider ? [provider] : []),
+      ...neither.map((text) => element('p', {}, text)),
+    ],
+  }
+}
+
+/** To another page at once: a new navigation of this server's, with its cookies. */
+export function onwardPage(title: string, to: string): Page {
+  return { title, onward: to, body: [element('p', {}, element('a', { href: to }, 'Go on'))] }
+}
+
+export function loggedInPage(user: string): Page {
+  return {
+    title: 'Logged in',
+    body: [element('p', {}, 'The program is logged in as ', element('strong', {}, user), '. You may close this page.')],
+  }
+}
+
+/** @param again where to begin anew */
+export function failedPage(text: string, again?: string): Page {
+  const link = again === undefined ? [] : [element('p', {}, element('a', { href: again }, 'Log in again'))]
+  return { title: 'Not logged in', body: [element('p', { class: 'problem' }, text), ...link] }
+}

@@ -1,0 +1,74 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { z } from 'zod'
+import { parseJson } from '../../shared/parse-json.ts'
+import type { Clock } from '../../shared/clock.ts'
+import { seal, unseal } from './sealed.ts'
+
+/** How long a log-in may take, from the 401 to the token. */
+export const LOG_IN_MS = 10 * 60_000
+
+/** A program that was told to log in, as its request showed it. */
+export interface AskingProgram {
+  readonly address: string
+  /** User-Agent; whatever it says. */
+  readonly program: string
+}
+
+/** A log-in that a program began, by one of the two addresses that it was told. */
+export interface OfferedLogIn {
+  /** The same for both addresses, and says nothing of either. */
+  readonly id: Buffer
+  readonly expiresAt: number
+}
+
+/**
+ * The two addresses of a log-in: at one its user logs in, at the other its program fetches the token. Nobody who has the
+ * first knows the second. Nothing is kept of them, by whichever coordinator they were told: what they name is in them.
+ */
+export interface LogInAddresses {
+  offer(asking: AskingProgram): { readonly initiate: string; readonly token: string }
+  /** Undefined for what no coordinator of the cluster offered, or too long ago. */
+  ofInitiate(text: string): (OfferedLogIn & AskingProgram) | undefined
+  ofToken(text: string): OfferedLogIn | undefined
+}
+
+const tokenSchema = z.object({ seed: z.string(), expiresAt: z.number() })
+const initiateSchema = z.object({ id: z.string(), expiresAt: z.number(), address: z.string(), program: z.string() })
+const LONGEST_PROGRAM = 120
+/** No address that was offered is longer. */
+const LONGEST_TEXT = 2048
+
+export function createLogInAddresses(key: Buffer, clock: Pick<Clock, 'now'>): LogInAddresses {
+  function open<T extends { expiresAt: number }>(purpose: string, schema: z.ZodType<T>, text: string): T | undefined {
+    if (text.length > LONGEST_TEXT) return undefined
+    const plain = unseal(key, purpose, Buffer.from(text, 'base64url'))
+    if (plain === undefined) return undefined
+    const { data } = schema.safeParse(parseJson(plain))
+    return data && data.expiresAt > clock.now() ? data : undefined
+  }
+
+  return {
+    offer({ address, program }) {
+      const seed = randomBytes(24).toString('base64url')
+      const expiresAt = clock.now() + LOG_IN_MS
+      const id = idOf(seed).toString('base64url')
+      const shown = { address, program: program.slice(0, LONGEST_PROGRAM) }
+      return {
+        token: seal(key, 'token', JSON.stringify({ seed, expiresAt })).toString('base64url'),
+        initiate: seal(key, 'initiate', JSON.stringify({ id, expiresAt, ...shown })).toString('base64url'),
+      }
+    },
+    ofInitiate(text) {
+      const found = open('initiate', initiateSchema, text)
+      return found && { ...found, id: Buffer.from(found.id, 'base64url') }
+    },
+    ofToken(text) {
+      const found = open('token', tokenSchema, text)
+      return found && { id: idOf(found.seed), expiresAt: found.expiresAt }
+    },
+  }
+}
+
+function idOf(seed: string): Buffer {
+  return createHash('sha256').update(seed).digest()
+}

@@ -1,0 +1,48 @@
+import type { IncomingMessage } from 'node:http'
+import type { Authenticator } from './authenticator.ts'
+import type { EndedSessions } from './ended-sessions.ts'
+import type { SessionMethod, SessionTokens, ShownSession } from './session-token.ts'
+
+export interface SessionAuthenticatorDeps {
+  readonly tokens: SessionTokens
+  /** Undefined before the database was reached. */
+  readonly ended: () => Pick<EndedSessions, 'has'> | undefined
+  /** The cookie of the page, where a request may act by it; of any other request undefined. */
+  readonly pageToken: (request: IncomingMessage) => string | undefined
+  /** How a 401 offers to log in this way. */
+  readonly challenge: (baseUri: string, request: IncomingMessage) => string | undefined
+}
+
+/** Knows those who logged in this way before, by the token that they were given. */
+export function createSessionAuthenticator(method: SessionMethod, deps: SessionAuthenticatorDeps): Authenticator {
+  const { tokens, ended } = deps
+
+  /** One whose time is over, or whose holder logged out, is no credential: nobody guessed anything. */
+  function holds(text: string | undefined, carrier: ShownSession['carrier']): text is string {
+    const shown = text === undefined ? undefined : tokens.look(text)
+    return shown?.method === method && shown.carrier === carrier && ended()?.has(shown.id) !== true
+  }
+
+  return {
+    method,
+    challenge: deps.challenge,
+    credentialOf(request) {
+      const { authorization } = request.headers
+      if (authorization !== undefined) {
+        const bearer = /^Bearer +(quipu~\S+)$/i.exec(authorization)?.[1]
+        return holds(bearer, 'program') ? { user: '', secret: bearer } : undefined
+      }
+      const cookie = deps.pageToken(request)
+      return holds(cookie, 'page') ? { user: '', secret: cookie } : undefined
+    },
+    verify({ secret }) {
+      const session = tokens.open(secret)
+      if (!session) return { kind: 'refused', user: '', reason: 'no session of this cluster' }
+      if (ended()?.has(session.id) === undefined)
+        return { kind: 'unavailable', reason: 'nobody can say yet which sessions were ended' }
+      const { name, user, groups } = session
+      // Whoever logged in was told of when he did.
+      return { kind: 'verified', fresh: false, verified: { name, user, groups } }
+    },
+  }
+}

@@ -1,0 +1,82 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import Provider from 'oidc-provider'
+import type { PlainBrowser, ShownPage } from './plain-browser.ts'
+
+/** A real identity provider (`oidc-provider`): whoever enters a name and any password is that person. */
+export interface TestProvider {
+  readonly issuer: string
+  readonly clientId: string
+  readonly clientSecret: string
+  /** Does not answer until it is started again, on the same port. */
+  stop(): Promise<void>
+  start(): Promise<void>
+}
+
+/** @param bases of the servers that its clients come back to */
+export async function startIdentityProvider(bases: readonly string[]): Promise<TestProvider> {
+  let server: Server | undefined
+  const listen = async (port: number, listener: Parameters<typeof createServer>[1]): Promise<Server> => {
+    const opened = createServer(listener)
+    opened.listen(port, '127.0.0.1')
+    await once(opened, 'listening')
+    return opened
+  }
+  let serve: ReturnType<Provider['callback']> = () => {}
+  server = await listen(0, (request, response) => serve(request, response))
+  const { port } = server.address() as AddressInfo
+  const issuer = `http://127.0.0.1:${port}`
+  const clientId = 'quipu'
+  const clientSecret = 'what only the two of them know'
+  serve = new Provider(issuer, {
+    clients: [
+      {
+        client_id: clientId,
+        client_secret: clientSecret,
+        redirect_uris: bases.map((base) => `${base}/oauth2/callback`),
+        grant_types: ['authorization_code'],
+        response_types: ['code'],
+      },
+    ],
+    pkce: { required: () => true },
+    claims: { openid: ['sub'], profile: ['preferred_username', 'groups'] },
+    conformIdTokenClaims: false,
+    findAccount: (_context: unknown, id: string) => ({
+      accountId: id,
+      claims: () => ({ sub: id, preferred_username: `${id} by name`, groups: ['staff', `friends of ${id}`] }),
+    }),
+    cookies: { keys: ['keys of cookies'] },
+    jwks: { keys: [generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' })] },
+  }).callback()
+  const listener = (...both: Parameters<typeof serve>): void => void serve(...both)
+
+  return {
+    issuer,
+    clientId,
+    clientSecret,
+    async stop() {
+      server?.closeAllConnections()
+      server?.close()
+      server = undefined
+    },
+    async start() {
+      server ??= await listen(port, listener)
+    },
+  }
+}
+
+/** Through its pages: its own log-in where it does not know the browser, and whether this client may know who it is. */
+export async function throughProvider(
+  browser: PlainBrowser,
+  page: ShownPage,
+  login: string,
+  issuer: string,
+): Promise<ShownPage> {
+  if (!page.address.startsWith(issuer)) throw new Error(`Not at the provider, but at ${page.address}: ${page.text}`)
+  let shown = page
+  if (shown.text.includes('name="login"')) shown = await browser.submit(shown, { login, password: 'any' })
+  if (shown.address.startsWith(issuer)) shown = await browser.submit(shown)
+  return shown
+}

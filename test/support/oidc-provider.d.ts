@@ -1,0 +1,8 @@
+declare module 'oidc-provider' {
+  import type { RequestListener } from 'node:http'
+  /** As much of it as tests use. */
+  export default class Provider {
+    constructor(issuer: string, configuration: Readonly<Record<string, unknown>>)
+    callback(): RequestListener
+  }
+}

@@ -1,0 +1,110 @@
+import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
+
+/** What a browser does with pages that have no scripts: cookies by host, redirects, forms, `refresh`. */
+export interface PlainBrowser {
+  /** The page that this address leads to in the end. */
+  open(address: string): Promise<ShownPage>
+  /** Sends the form of a page, with these fields beside those that it has. */
+  submit(page: ShownPage, fields?: Readonly<Record<string, string>>, action?: string): Promise<ShownPage>
+  /** Where it was last sent to, wherever that led. */
+  readonly visited: readonly string[]
+  /** `name=value` of a host, as a request would carry them. */
+  cookies(host: string): string
+}
+
+export interface ShownPage {
+  readonly address: string
+  readonly status: number
+  readonly text: string
+  readonly headers: IncomingHttpHeaders
+}
+
+export function createPlainBrowser(): PlainBrowser {
+  const jar = new Map<string, Map<string, string>>()
+  const visited: string[] = []
+  const cookies = (host: string): string =>
+    [...(jar.get(host) ?? [])].map(([name, value]) => `${name}=${value}`).join('; ')
+
+  async function go(address: string, from: string | undefined, init: Sent = {}): Promise<ShownPage> {
+    const url = new URL(address)
+    visited.push(address)
+    const cookie = cookies(url.hostname + url.port)
+    const answer = await exchange(url, init, {
+      accept: 'text/html',
+      'sec-fetch-mode': 'navigate',
+      'sec-fetch-dest': 'document',
+      'sec-fetch-site':
+        from === undefined ? 'none' : new URL(from).origin === url.origin ? 'same-origin' : 'cross-site',
+      ...(cookie === '' ? {} : { cookie }),
+    })
+    keep(url, answer.headers)
+    const { text } = answer
+    const { location } = answer.headers
+    if (location !== undefined) return go(new URL(location, url).href, address)
+    const refresh = /http-equiv="refresh" content="0;url=([^"]+)"/.exec(text)?.[1]
+    if (refresh !== undefined) return go(new URL(plain(refresh), url).href, address)
+    return { address, status: answer.status, text, headers: answer.headers }
+  }
+
+  function keep({ hostname, port }: URL, headers: IncomingHttpHeaders): void {
+    const own = jar.get(hostname + port) ?? new Map<string, string>()
+    jar.set(hostname + port, own)
+    for (const one of headers['set-cookie'] ?? []) {
+      const [, name, value] = /^([^=]+)=([^;]*)/.exec(one)!
+      if (/Max-Age=0|expires=Thu, 01 Jan 1970/i.test(one)) own.delete(name!)
+      else own.set(name!, value!)
+    }
+  }
+
+  return {
+    visited,
+    cookies,
+    open: (address) => go(address, undefined),
+    submit(page, fields = {}, wanted) {
+      const forms = [...page.text.matchAll(/<form\b([^>]*)>([\s\S]*?)<\/form>/g)]
+      const actionOf = (attributes: string): string => plain(/\baction="([^"]*)"/.exec(attributes)?.[1] ?? '')
+      const form = forms.find(([, attributes]) => wanted === undefined || actionOf(attributes!) === wanted)
+      if (!form) throw new Error(`No form leads there on ${page.address}: ${page.text}`)
+      const values = new URLSearchParams()
+      for (const [input] of form[2]!.matchAll(/<input\b[^>]*>/g)) {
+        const [name, value] = [/\bname="([^"]*)"/.exec(input)?.[1], /\bvalue="([^"]*)"/.exec(input)?.[1]]
+        if (name !== undefined && value !== undefined) values.set(plain(name), plain(value))
+      }
+      for (const [name, value] of Object.entries(fields)) values.set(name, value)
+      const address = new URL(actionOf(form[1]!), page.address).href
+      return go(address, page.address, {
+        method: 'POST',
+        body: values.toString(),
+        headers: { origin: new URL(page.address).origin, 'content-type': 'application/x-www-form-urlencoded' },
+      })
+    },
+  }
+}
+
+interface Sent {
+  readonly method?: string
+  readonly body?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** `fetch` of Node says `Sec-Fetch-Mode: cors` of everything. */
+function exchange(
+  url: URL,
+  { method, body, headers }: Sent,
+  more: Readonly<Record<string, string>>,
+): Promise<{ readonly status: number; readonly headers: IncomingHttpHeaders; readonly text: string }> {
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest(url, { method: method ?? 'GET', headers: { ...more, ...headers } }, (answer) => {
+      let text = ''
+      answer.setEncoding('utf8').on('data', (part: string) => (text += part))
+      answer.on('end', () => resolve({ status: answer.statusCode!, headers: answer.headers, text }))
+    })
+    sent.on('error', reject)
+    sent.end(body)
+  })
+}
+
+function plain(text: string): string {
+  const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" }
+  return text.replaceAll(/&(\w+|#39);/g, (_all, name: string) => entities[name] ?? '')
+}
