@@ -8,6 +8,8 @@ export interface PlainBrowser {
   submit(page: ShownPage, fields?: Readonly<Record<string, string>>, action?: string): Promise<ShownPage>
   /** Where it was last sent to, wherever that led. */
   readonly visited: readonly string[]
+  /** Every Set-Cookie that came. */
+  readonly set: readonly string[]
   /** `name=value` of a host, as a request would carry them. */
   cookies(host: string): string
 }
@@ -22,13 +24,19 @@ export interface ShownPage {
 export function createPlainBrowser(): PlainBrowser {
   const jar = new Map<string, Map<string, string>>()
   const visited: string[] = []
-  const cookies = (host: string): string =>
-    [...(jar.get(host) ?? [])].map(([name, value]) => `${name}=${value}`).join('; ')
+  const set: string[] = []
+  const cookies = (host: string, path = '/'): string =>
+    [...(jar.get(host) ?? [])]
+      .flatMap(([key, value]) => {
+        const [of, name] = key.split(' ')
+        return path.startsWith(of!) ? [`${name!}=${value}`] : []
+      })
+      .join('; ')
 
   async function go(address: string, from: string | undefined, init: Sent = {}): Promise<ShownPage> {
     const url = new URL(address)
     visited.push(address)
-    const cookie = cookies(url.hostname + url.port)
+    const cookie = cookies(url.hostname + url.port, url.pathname)
     const answer = await exchange(url, init, {
       accept: 'text/html',
       'sec-fetch-mode': 'navigate',
@@ -50,14 +58,17 @@ export function createPlainBrowser(): PlainBrowser {
     const own = jar.get(hostname + port) ?? new Map<string, string>()
     jar.set(hostname + port, own)
     for (const one of headers['set-cookie'] ?? []) {
+      set.push(one)
       const [, name, value] = /^([^=]+)=([^;]*)/.exec(one)!
-      if (/Max-Age=0|expires=Thu, 01 Jan 1970/i.test(one)) own.delete(name!)
-      else own.set(name!, value!)
+      const key = `${/;\s*path=([^;]+)/i.exec(one)?.[1] ?? '/'} ${name!}`
+      if (/Max-Age=0|expires=Thu, 01 Jan 1970/i.test(one)) own.delete(key)
+      else own.set(key, value!)
     }
   }
 
   return {
     visited,
+    set,
     cookies,
     open: (address) => go(address, undefined),
     submit(page, fields = {}, wanted) {
