@@ -78,7 +78,7 @@ export async function openTestPool(overrides: Partial<EngineSettings> = {}): Pro
     },
     async stream(sql, statement) {
       const parts: Buffer[] = []
-      const output = { kind: 'stream', onRows: (lines: Buffer) => void parts.push(lines) } as const
+      const output = { kind: 'stream', onRows: (lines: Buffer) => void parts.push(Buffer.from(lines)) } as const
       const result = await run(sql, { placement: 'dedicated', output, ...statement }).done
       return { text: Buffer.concat(parts).toString(), result }
     },

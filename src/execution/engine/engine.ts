@@ -49,7 +49,7 @@ export type EngineOutput =
   | { readonly kind: 'inline'; readonly maxBytes: number }
   /**
    * Rows are streamed through a FIFO: `onRows` gets whole lines `[…],\n` concatenated; the engine stops pulling while
-   * the promise is pending (back-pressure).
+   * the promise is pending (back-pressure). They are copied by whoever keeps them: the next come into the same memory.
    */
   | { readonly kind: 'stream'; onRows(lines: Buffer): void | Promise<void> }
   /**

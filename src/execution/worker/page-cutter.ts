@@ -8,7 +8,7 @@ export interface CutPage {
 
 /** Turns the engine's lines `[…],\n` into pages. */
 export interface PageCutter {
-  /** Takes whole lines; gives a page once the target size is reached. */
+  /** Takes whole lines, and copies them; gives a page once the target size is reached. */
   add(lines: Buffer): CutPage | undefined
   /** What is left over, if anything. */
   flush(): CutPage | undefined
@@ -16,6 +16,8 @@ export interface PageCutter {
 }
 
 const NEWLINE = 10
+/** Rows come in pieces of up to so many bytes: with the last one the page is a little larger than it should be. */
+const PIECE_BYTES = 128 * 1024
 const OPEN = 0x5b
 const CLOSE = 0x5d
 
@@ -24,32 +26,41 @@ const CLOSE = 0x5d
  * @param maxBytes no page may be larger: one wide row
  */
 export function createPageCutter(targetBytes: number, maxBytes: number): PageCutter {
-  let parts: Buffer[] = []
+  /** The page that is being filled: `[`, then lines. */
+  let open: Buffer | undefined
   let bytes = 0
+  let rows = 0
+
+  function roomFor(more: number): Buffer {
+    const needed = 1 + bytes + more
+    if (open && needed <= open.length) return open
+    const larger = Buffer.allocUnsafeSlow(Math.max(targetBytes + PIECE_BYTES, needed, 2 * bytes))
+    open?.copy(larger, 0, 0, 1 + bytes)
+    open = larger
+    return larger
+  }
 
   function cut(): CutPage | undefined {
-    if (bytes === 0) return undefined
+    if (bytes === 0 || !open) return undefined
     if (bytes > maxBytes) {
       throw new EngineError('PAGE_TOO_LARGE', `A row of the result is larger than ${Math.floor(maxBytes / 2 ** 20)} MB`)
     }
     // `[` + lines without the last `,\n` + `]`; newlines between rows are white space of JSON.
-    const page = Buffer.allocUnsafe(bytes)
-    page[0] = OPEN
-    let at = 1
-    let rows = 0
-    for (const part of parts) {
-      for (let i = part.indexOf(NEWLINE); i >= 0; i = part.indexOf(NEWLINE, i + 1)) rows++
-      at += part.copy(page, at, 0, Math.min(part.length, bytes - 1 - at))
-    }
-    page[bytes - 1] = CLOSE
-    parts = []
+    open[0] = OPEN
+    open[bytes - 1] = CLOSE
+    // A page that is kept keeps no memory that it does not fill.
+    const small = bytes < open.length / 2
+    const page: CutPage = { bytes: small ? Buffer.from(open.subarray(0, bytes)) : open.subarray(0, bytes), rows }
+    if (!small) open = undefined
     bytes = 0
-    return { bytes: page, rows }
+    rows = 0
+    return page
   }
 
   return {
     add(lines) {
-      parts.push(lines)
+      lines.copy(roomFor(lines.length), 1 + bytes)
+      for (let i = lines.indexOf(NEWLINE); i >= 0; i = lines.indexOf(NEWLINE, i + 1)) rows++
       bytes += lines.length
       return bytes >= targetBytes ? cut() : undefined
     },

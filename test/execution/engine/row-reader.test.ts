@@ -1,5 +1,5 @@
-import { execFileSync } from 'node:child_process'
-import { closeSync, constants, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import { execFile, execFileSync } from 'node:child_process'
+import { closeSync, constants, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -32,6 +32,18 @@ describe('a row reader', () => {
     await reader.ended
     expect(lines.join('')).toBe('[1],\n[2],\n[3],\n[4],\n')
     expect(lines.every((text) => text.endsWith('\n'))).toBe(true)
+  })
+
+  it('hands on every row as it is, long ones too', async () => {
+    const taken: Buffer[] = []
+    const reader = openRowReader(fifo, (bytes) => void taken.push(Buffer.from(bytes)), refused)
+    const texts = Array.from({ length: 400 }, (_, i) => `["${String(i).repeat(1 + ((i * i * i) % 20_011))}"],\n`)
+    const file = join(folder, 'rows')
+    writeFileSync(file, texts.join(''))
+    execFile('sh', ['-c', 'exec cat "$0" > "$1"', file, fifo], () => undefined)
+    await reader.ended
+    expect(taken.every((bytes) => bytes.at(-1) === 10)).toBe(true)
+    expect(Buffer.concat(taken).equals(Buffer.from(texts.join('')))).toBe(true)
   })
 
   it('rejects an end within a line', async () => {
