@@ -14,6 +14,7 @@ const all = [
   'engine',
   'worker',
   'sql-front-end',
+  'functions',
   'telemetry',
   'alerts',
   'abuse',
