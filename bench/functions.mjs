@@ -249,9 +249,7 @@ function typeOf(pattern) {
 }
 
 function quoted(constant, duckdb) {
-  return typeof constant === 'number'
-    ? `CAST(${constant} AS ${Number.isInteger(constant) ? 'BIGINT' : 'DOUBLE'})`
-    : `'${constant}'`
+  return typeof constant === 'number' ? `CAST(${constant} AS ${duckdb})` : `'${constant}'`
 }
 
 function suits(constant, kind) {
