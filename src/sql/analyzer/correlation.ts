@@ -71,7 +71,7 @@ class Decorrelation {
       case 'filter':
         return this.#filter(node)
       case 'project':
-        return this.of(node.input, columnsBelow(node, outputs))
+        return this.usesOuter(node.input) ? this.of(node.input, columnsBelow(node, outputs)) : OTHER
       case 'sort': {
         const outerKey = node.keys.some(({ column }) => this.#isOuter(column, node.input))
         return outerKey ? undefined : this.of(node.input, outputs)

@@ -7,7 +7,7 @@ import { renderBetween, renderComparison, renderIn, resolveNegation } from '../f
 import type { CallClauses, RenderArgument } from '../functions/rendering.ts'
 import { bindName } from '../functions/fill-template.ts'
 import { duckdbType, rowFieldOf, rowOf, typedNull } from '../types/duckdb-representation.ts'
-import { BOOLEAN, isInteger, isNumeric } from '../types/sql-type.ts'
+import { BOOLEAN, isInteger, isNumeric, sameType } from '../types/sql-type.ts'
 import type {
   AggregateExpr,
   BetweenExpr,
@@ -22,6 +22,7 @@ import type {
   LambdaArgumentExpr,
   LambdaExpr,
   LetExpr,
+  OperatorExpr,
   Routine,
   Subquery,
   WindowExpr,
@@ -76,6 +77,7 @@ function renderNode(state: RenderState, expr: Expr): Sql {
     case 'engineCall':
       return sql`${code(expr.name)}(${joined(expr.arguments.map(render), ', ')})`
     case 'operator':
+      if (isLongChain(expr)) return renderChain(state, expr)
       return compose([expr.left, expr.right], ([left, right]) => expr.operator.render(left!, right!, state))
     case 'negate':
       return compose([expr.value], ([value]) => resolveNegation(expr.type).render(value!))
@@ -158,6 +160,36 @@ function renderNode(state: RenderState, expr: Expr): Sql {
     default:
       return unreachable(expr)
   }
+}
+
+/** From so many operators on a chain is a list that is gone through: DuckDB plans deep trees for seconds. */
+const LONG_CHAIN = 100
+
+/** Whether `a + b + …` is of one operator and one type all along. */
+function isLongChain(expr: OperatorExpr): boolean {
+  if (expr.type.kind === 'decimal') return false
+  let at: Expr = expr
+  for (let length = 0; length < LONG_CHAIN; length++) {
+    if (!continues(at, expr)) return false
+    at = at.left
+  }
+  return true
+}
+
+function continues(part: Expr, { name, type }: OperatorExpr): part is OperatorExpr {
+  if (part.kind !== 'operator' || part.name !== name) return false
+  return sameType(part.type, type) && sameType(part.left.type, type) && sameType(part.right.type, type)
+}
+
+/** From left to right, as it is written: sums of doubles and overflows are those of the chain. */
+function renderChain(state: RenderState, expr: OperatorExpr): Sql {
+  const operands: Expr[] = []
+  let at: Expr = expr
+  for (; continues(at, expr); at = at.left) operands.unshift(at.right)
+  const items = [at, ...operands].map((operand) => renderExpr(state, operand))
+  const [left, right] = [state.names.fresh(), state.names.fresh()]
+  const step = expr.operator.render(left, right, state)
+  return sql`list_reduce([${joined(items, ', ')}], lambda ${left}, ${right}: ${step})`
 }
 
 /** BETWEEN as two comparisons: the second bound is calculated only where the first one holds. */

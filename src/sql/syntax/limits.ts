@@ -1,6 +1,6 @@
 import { EngineError, type ErrorLocation } from '../../shared/engine-error.ts'
 import { nameBytes } from '../../shared/stored-name.ts'
-import type { Expression, LogicalExpression } from './ast.ts'
+import type { ArithmeticBinaryExpression, Expression, LogicalExpression } from './ast.ts'
 import { locate, textOrigin } from './span.ts'
 import { childrenOf, type AnyNode } from './tree.ts'
 
@@ -10,7 +10,7 @@ export const syntaxLimits = {
   textLength: 1_000_000,
   /** Bytes of a name, quoted or not: names are stored with every query. */
   nameBytes: nameBytes.other,
-  /** Levels of an expression, chains of AND, OR or || counted as the balanced trees they are rendered to. */
+  /** Levels of an expression, chains of AND, OR, || or one sign counted as the trees and lists they are rendered to. */
   expressionDepth: 250,
   /** Terms of one OR, besides those that compare with a constant. */
   orTerms: 2_000,
@@ -65,7 +65,7 @@ export function checkLimits(sql: string, root: AnyNode, origin: ErrorLocation = 
       const isPart =
         nodes[parent]?.kind === 'LogicalExpression' && (nodes[parent] as LogicalExpression).operator === 'OR'
       if (logical.operator === 'OR' && !isPart && logical.terms.length > 1) checkOr(logical, refuse)
-    } else if (!(node.kind === 'ConcatExpression' && nodes[parent]?.kind === 'ConcatExpression')) {
+    } else if (!isChained(node, nodes[parent])) {
       depths[at]! += 1
     }
     if (node.kind === 'Join') joins[at]! += 1
@@ -79,6 +79,14 @@ export function checkLimits(sql: string, root: AnyNode, origin: ErrorLocation = 
     if (isApart(nodes[parent]!)) joins[parent] = Math.max(joins[parent]!, joins[at]!)
     else joins[parent]! += joins[at]!
   }
+}
+
+/** Part of a chain that is rendered as a list. */
+function isChained(node: AnyNode, parent: AnyNode | undefined): boolean {
+  if (node.kind === 'ConcatExpression') return parent?.kind === 'ConcatExpression'
+  if (node.kind !== 'ArithmeticBinaryExpression' || parent?.kind !== node.kind) return false
+  const [inner, outer] = [node as AnyNode & ArithmeticBinaryExpression, parent as AnyNode & ArithmeticBinaryExpression]
+  return inner.operator === outer.operator && outer.left === inner
 }
 
 /** What is below such a node is planned part by part. */
