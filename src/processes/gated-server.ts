@@ -31,6 +31,11 @@ const KEEP_ALIVE_MS = 120_000
 const STALLED_MS = 300_000
 /** How often late headers and bodies are looked for. */
 const LOOK_EVERY_MS = 1_000
+/**
+ * Connections that the kernel holds until they are accepted; it may hold fewer. Beyond them a client's kernel tries again after
+ * 1, 3, 7, 15 seconds: a burst of some hundreds, with Node's 511, was half a minute for whoever came then.
+ */
+export const BACKLOG = 4_096
 /** Requests of one connection that wait for their answers: a client that sends more ahead is none of ours. */
 const PIPELINED = 32
 const SWEEP_MS = 20

@@ -2,7 +2,7 @@ import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
 import { runChild } from '../child-life.ts'
 import { requestTarget } from '../../protocol/edge/request-target.ts'
-import { createGatedServer } from '../gated-server.ts'
+import { BACKLOG, createGatedServer } from '../gated-server.ts'
 import { version } from '../../shared/version.ts'
 import { hasCode } from '../../shared/node-error.ts'
 
@@ -31,7 +31,7 @@ runChild(async (life) => {
           : error,
       ),
     )
-    gate.server.listen(socket, resolve)
+    gate.server.listen(socket, BACKLOG, resolve)
   })
 
   const { startCoordinator } = await import('./start-coordinator.ts')

@@ -2,7 +2,7 @@ import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
 import { runChild } from '../child-life.ts'
 import { schemeOf } from '../../config/load-config.ts'
-import { createGatedServer } from '../gated-server.ts'
+import { BACKLOG, createGatedServer } from '../gated-server.ts'
 
 /** The worker's program. It listens by itself: its address is announced, not promised. */
 runChild(async (life) => {
@@ -12,7 +12,7 @@ runChild(async (life) => {
     gate.server.once('error', (error) =>
       reject(new ExitError(exitCodes.dependency, `The worker cannot listen on ${host}:${port}: ${error.message}`)),
     )
-    gate.server.listen(port, host, resolve)
+    gate.server.listen(port, host, BACKLOG, resolve)
   })
   const address = gate.server.address()
   const bound = typeof address === 'object' && address !== null ? address.port : port
