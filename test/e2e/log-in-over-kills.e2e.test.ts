@@ -1,0 +1,113 @@
+import pg from 'pg'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { startIdentityProvider, throughProvider, type TestProvider } from '../support/identity-provider.ts'
+import { createPlainBrowser } from '../support/plain-browser.ts'
+import { createDatabase, freePort } from '../support/postgres.ts'
+import {
+  killAll,
+  processesOf,
+  spawnQuipu,
+  temporaryFolder,
+  waitUntil,
+  type QuipuProcess,
+} from '../support/quipu-process.ts'
+import { raw } from '../support/statement-client.ts'
+
+/** Two coordinators at one database. A log-in is of the host that its browser knows, whoever answers there. */
+const folder = temporaryFolder()
+const nodes: { readonly base: string; readonly data: string; readonly process: QuipuProcess }[] = []
+let database: Awaited<ReturnType<typeof createDatabase>>
+let provider: TestProvider
+
+beforeAll(async () => {
+  const ports = [await freePort(), await freePort()]
+  provider = await startIdentityProvider(ports.map((port) => `http://127.0.0.1:${port}`))
+  database = await createDatabase()
+  for (const [index, port] of ports.entries()) {
+    const data = `${folder.path}/${index}`
+    const process = spawnQuipu(['coordinator', '--standby', '--port', String(port), '--data-dir', data], {
+      env: {
+        DATABASE_URL: database.url,
+        QUIPU_SHARED_SECRET: 'a secret that all of them know',
+        QUIPU_LOG_LEVEL: 'error',
+        QUIPU_WRITER_SILENT_MS: '5s',
+        QUIPU_AUTHENTICATION: 'oauth2',
+        QUIPU_OAUTH2_ISSUER: provider.issuer,
+        QUIPU_OAUTH2_CLIENT_ID: provider.clientId,
+        QUIPU_OAUTH2_CLIENT_SECRET: provider.clientSecret,
+      },
+    })
+    nodes.push({ base: await process.url, data, process })
+  }
+}, 240_000)
+afterAll(async () => {
+  for (const { process } of nodes) process.signal('SIGTERM')
+  await Promise.all(nodes.map(({ process }) => process.exit))
+  await provider.stop()
+  await folder.remove()
+  await database.drop()
+}, 240_000)
+
+/** The same path at the other coordinator. */
+const at = (node: number, address: string): string => {
+  const { pathname, search } = new URL(address)
+  return `${nodes[node]!.base}${pathname}${search}`
+}
+
+async function challengeAt(node: number): Promise<{ readonly initiate: string; readonly token: string }> {
+  const { headers } = await raw(`${nodes[node]!.base}/v1/statement`, { body: 'select 1' })
+  const [, initiate, token] = /x_redirect_server="([^"]+)", x_token_server="([^"]+)"/.exec(
+    String(headers['www-authenticate']),
+  )!
+  return { initiate: initiate!, token: token! }
+}
+
+async function statusAt(node: number, headers: Readonly<Record<string, string>>): Promise<number> {
+  return (await raw(`${nodes[node]!.base}/v1/query`, { headers })).status
+}
+
+it('a log-in goes on at another coordinator, and where the one before was killed', { timeout: 240_000 }, async () => {
+  const { initiate, token } = await challengeAt(0)
+  const browser = createPlainBrowser()
+  // Told by one, confirmed at the other.
+  const there = await browser.submit(await browser.open(at(1, initiate)))
+  const pid = processesOf(nodes[1]!.data).children[0]!
+  killAll([pid])
+  await waitUntil('another coordinator is there', () => processesOf(nodes[1]!.data).children[0] !== pid)
+  const back = await throughProvider(browser, there, 'alice', provider.issuer)
+  expect(back).toMatchObject({ status: 200, text: expect.stringContaining('Logged in') as string })
+  // Fetched where it was told, and taken everywhere.
+  const { token: given } = JSON.parse((await raw(token)).text) as { token: string }
+  for (const node of [0, 1]) expect(await statusAt(node, { authorization: `Bearer ${given}` })).toBe(200)
+  expect(JSON.parse((await raw(at(1, token))).text)).toHaveProperty('error')
+})
+
+it('nothing that could be used lies in the database', { timeout: 240_000 }, async () => {
+  const { initiate } = await challengeAt(0)
+  const browser = createPlainBrowser()
+  await browser.submit(await browser.open(initiate))
+  const asked = new URL(browser.visited.find((address) => address.startsWith(`${provider.issuer}/auth?`))!)
+  const secrets = [asked.searchParams.get('state')!, asked.searchParams.get('nonce')!]
+  const client = new pg.Client(database.url)
+  await client.connect()
+  const { rows } = await client.query<{ all_of_it: string }>(
+    `select encode(id, 'escape') || encode(state, 'escape') || encode(browser, 'escape') || encode(sealed, 'escape') as all_of_it
+    from quipu_log.log_ins where phase = 'asked'`,
+  )
+  await client.end()
+  expect(rows).toHaveLength(1)
+  for (const secret of [...secrets, '127.0.0.1']) expect(rows[0]!.all_of_it).not.toContain(secret)
+})
+
+it('a log-out is learnt of by every coordinator', { timeout: 240_000 }, async () => {
+  const browser = createPlainBrowser()
+  const page = await browser.open(`${nodes[0]!.base}/ui/log-in`)
+  await throughProvider(browser, await browser.submit(page, {}, '/ui/log-in/provider'), 'alice', provider.issuer)
+  const { base } = nodes[0]!
+  const cookie = browser.cookies(`127.0.0.1${new URL(base).port}`)
+  for (const node of [0, 1]) expect(await statusAt(node, { cookie })).toBe(200)
+  const out = await raw(`${base}/ui/log-out`, { method: 'POST', headers: { cookie, origin: base } })
+  expect(out.status).toBe(200)
+  expect(await statusAt(0, { cookie })).toBe(401)
+  await waitUntil('the other knows', async () => (await statusAt(1, { cookie })) === 401, 30_000)
+})
