@@ -1,0 +1,155 @@
+import { spawn } from 'node:child_process'
+import { access } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { chromium, type Browser } from 'playwright-core'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createAuthority, type TestAuthority } from '../support/certificates.ts'
+import { startIdentityProvider, type TestProvider } from '../support/identity-provider.ts'
+import { freePort } from '../support/postgres.ts'
+import { spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { pythonClients, shortLived, trinoCli } from '../support/real-clients.ts'
+import { testCache } from '../support/test-cache.ts'
+
+const CHROMIUM = '/usr/bin/chromium'
+const there = await access(CHROMIUM).then(
+  () => true,
+  () => false,
+)
+if (!there) process.stderr.write('Clients did NOT log in through a browser: that is done where chromium is installed\n')
+const cli = there ? await trinoCli() : undefined
+const python = there ? await pythonClients() : undefined
+
+const folder = temporaryFolder()
+let authority: TestAuthority
+let provider: TestProvider
+let quipu: QuipuProcess
+let browser: Browser
+let base: string
+
+beforeAll(async () => {
+  if (!there) return
+  const port = await freePort()
+  base = `https://localhost:${port}`
+  authority = await createAuthority()
+  const { cert, key } = await authority.issue('server')
+  provider = await startIdentityProvider([base])
+  quipu = spawnQuipu(
+    ['start', '--port', String(port), '--data-dir', join(folder.path, 'data'), '--log-level', 'warn'],
+    {
+      env: {
+        QUIPU_TLS_CERT: cert,
+        QUIPU_TLS_KEY: key,
+        QUIPU_TLS_CA_FILE: authority.ca,
+        QUIPU_AUTHENTICATION: 'oauth2',
+        QUIPU_OAUTH2_ISSUER: provider.issuer,
+        QUIPU_OAUTH2_CLIENT_ID: provider.clientId,
+        QUIPU_OAUTH2_CLIENT_SECRET: provider.clientSecret,
+      },
+    },
+  )
+  await quipu.url
+  browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
+}, 240_000)
+afterAll(async () => {
+  if (!there) return
+  await browser.close()
+  quipu.signal('SIGTERM')
+  await quipu.exit
+  await provider.stop()
+  await authority.remove()
+  await folder.remove()
+}, 240_000)
+
+/** Somebody at his browser, who sees what a program shows him. */
+async function confirms(address: string, login: string): Promise<void> {
+  const context = await browser.newContext({ ignoreHTTPSErrors: true })
+  const page = await context.newPage()
+  await page.goto(address)
+  await page.getByRole('button', { name: 'Log it in' }).click()
+  await atProvider(page, login)
+  await page.getByText('The program is logged in as').waitFor()
+  await context.close()
+}
+
+async function atProvider(page: Awaited<ReturnType<Browser['newPage']>>, login: string): Promise<void> {
+  await page.locator('input[name=login]').fill(login)
+  await page.locator('input[name=password]').fill('any')
+  await page.locator('button[type=submit]').click()
+  await page.getByRole('button', { name: 'Continue' }).click()
+}
+
+/** Runs a program that prints where its user is to log in, and logs him in there. */
+async function runWithLogIn(command: string, args: readonly string[], login: string): Promise<string> {
+  // Python's client takes a variable of the environment before what it is told.
+  const child = spawn(command, [...args], { env: { ...process.env, REQUESTS_CA_BUNDLE: authority.ca } })
+  let told = ''
+  let stdout = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text: Buffer) => (told += text.toString()))
+  let ended: number | null | undefined
+  child.once('exit', (code) => (ended = code))
+  const found = (): string | undefined => /https:\/\/\S+\/oauth2\/token\/initiate\/[\w-]+/.exec(told)?.[0]
+  await waitUntil('it tells where to log in, or ends', () => found() !== undefined || ended !== undefined)
+  const address = found()
+  if (address === undefined) throw new Error(told)
+  await confirms(address, login)
+  await waitUntil('it ends', () => ended !== undefined)
+  expect(ended, told).toBe(0)
+  return stdout
+}
+
+it.runIf(cli)('the Trino CLI logs its user in through a browser', { timeout: 240_000 }, async () => {
+  const jar = join(testCache, 'trino-cli', 'trino-cli-476-executable.jar')
+  const args = [
+    '--server',
+    base,
+    '--truststore-path',
+    authority.ca,
+    '--user',
+    'alice',
+    '--execute',
+    'select current_user',
+  ]
+  const external = ['--external-authentication', '--external-authentication-redirect-handler', 'PRINT']
+  const output = await runWithLogIn(
+    'java',
+    [...shortLived, `-Duser.home=${homedir()}`, '-jar', jar, ...external, ...args],
+    'alice',
+  )
+  expect(output).toContain('"alice"')
+})
+
+it.runIf(python)("Python's client logs its user in through a browser", { timeout: 240_000 }, async () => {
+  const script = `
+import sys, trino
+from trino.auth import OAuth2Authentication
+auth = OAuth2Authentication(redirect_auth_url_handler=lambda url: print(url, file=sys.stderr, flush=True))
+connection = trino.dbapi.connect(host='localhost', port=int(sys.argv[1]), http_scheme='https', verify=sys.argv[2], user='bob', auth=auth)
+for sql in ('select current_user', 'select 2'):
+    cursor = connection.cursor()
+    cursor.execute(sql)
+    print(cursor.fetchall())
+`
+  const command = join(testCache, 'python', 'bin', 'python')
+  const output = await runWithLogIn(command, ['-c', script, new URL(base).port, authority.ca], 'bob')
+  expect(output).toContain("[['bob']]\n[[2]]")
+})
+
+it.runIf(there)('somebody logs in to the page, sees himself, and logs out', { timeout: 240_000 }, async () => {
+  const context = await browser.newContext({ ignoreHTTPSErrors: true })
+  const page = await context.newPage()
+  await page.goto(`${base}/ui/nodes`)
+  await page.getByRole('button', { name: 'Log in at the identity provider' }).click()
+  await atProvider(page, 'carol')
+  await page.waitForURL(`${base}/ui/nodes`)
+  await page.locator('#who').getByText('carol').waitFor()
+  await page.locator('h1', { hasText: 'Nodes' }).waitFor()
+  // Back is the log-in page, or the one of the provider: neither shows or does anything of his.
+  await page.goto(`${base}/ui`)
+  await page.getByRole('button', { name: 'Log out' }).click()
+  await page.waitForURL(`${base}/ui/log-in`)
+  await page.goBack()
+  await page.waitForURL(/\/ui\/log-in/)
+  await context.close()
+})
