@@ -474,6 +474,20 @@ const situations: Readonly<Record<string, readonly Situation[]>> = {
       fires: silent,
     },
   ],
+  QuipuFileBroken: [
+    {
+      what: 'a password file that cannot be read',
+      series: { 'quipu_files_broken{instance="a",file="passwords"}': '1x20' },
+      at: '10m',
+      fires: [{ labels: { instance: 'a', file: 'passwords' } }],
+    },
+    {
+      what: 'all are in force',
+      series: { 'quipu_files_broken{instance="a",file="passwords"}': '0x20' },
+      at: '10m',
+      fires: silent,
+    },
+  ],
   QuipuRestartLoop: [
     {
       what: 'four in five minutes',

@@ -268,6 +268,13 @@ export const alerts: readonly Alert[] = [
     summary: 'Many logins are refused: {{ $labels.method }}',
   },
   {
+    alert: 'QuipuFileBroken',
+    expr: `${five.max('filesBroken', ['instance', 'file'])} > 0`,
+    for: '5m',
+    severity: 'warning',
+    summary: 'What changed in {{ $labels.file }} of {{ $labels.instance }} is not in force',
+  },
+  {
     alert: 'QuipuRestartLoop',
     expr: `${five.increase('processRestarts', '15m', ['process'])} > 2`,
     for: '0s',

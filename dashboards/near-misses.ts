@@ -80,6 +80,13 @@ export const nearMisses: Readonly<Record<string, readonly NearMiss[]>> = {
       at: '15m',
     },
   ],
+  QuipuFileBroken: [
+    {
+      what: 'mended within the time that it may take',
+      series: { 'quipu_files_broken{instance="a",file="passwords"}': '1 1 1 1 0x20' },
+      at: '5m',
+    },
+  ],
   QuipuSpansDropped: [
     {
       what: 'half of the bound',

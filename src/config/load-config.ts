@@ -197,6 +197,39 @@ function checkProvider(config: Config): void {
     )
 }
 
+function checkAuthentication(config: Config): void {
+  const { authentication, passwordFile, ldapUrl, ldapUserBindPattern, jwtKeyFile, jwksUrl } = config
+  const has = (...values: readonly unknown[]): number => values.filter((one) => one !== undefined).length
+  if (authentication.includes('password') ? has(passwordFile, ldapUrl) !== 1 : has(passwordFile, ldapUrl) > 0)
+    throw configurationError(
+      'The authentication password and either QUIPU_PASSWORD_FILE or QUIPU_LDAP_URL belong together',
+    )
+  if (authentication.includes('jwt') ? has(jwtKeyFile, jwksUrl) !== 1 : has(jwtKeyFile, jwksUrl) > 0)
+    throw configurationError('The authentication jwt and either QUIPU_JWT_KEY_FILE or QUIPU_JWKS_URL belong together')
+  if (jwksUrl !== undefined) {
+    const { protocol, hostname } = new URL(jwksUrl)
+    if (protocol !== 'https:' && !isLoopback(hostname))
+      throw configurationError('QUIPU_JWKS_URL: keys of another machine are had by https:// alone')
+  }
+  if (ldapUrl !== undefined) checkLdap(ldapUrl, config)
+  else if (ldapUserBindPattern !== undefined)
+    throw configurationError('QUIPU_LDAP_USER_BIND_PATTERN needs QUIPU_LDAP_URL')
+  if (has(config.userMappingPattern, config.userMappingFile) > 1)
+    throw configurationError('QUIPU_USER_MAPPING_PATTERN or QUIPU_USER_MAPPING_FILE, not both')
+}
+
+function checkLdap(ldapUrl: string, { ldapUserBindPattern: pattern, ldapInsecure }: Config): void {
+  const url = URL.canParse(ldapUrl) ? new URL(ldapUrl) : undefined
+  if (!url || !/^ldaps?:$/.test(url.protocol) || url.hostname === '')
+    throw configurationError('QUIPU_LDAP_URL must be of the form ldaps://host:port')
+  if (url.protocol === 'ldap:' && !isLoopback(url.hostname) && !ldapInsecure)
+    throw configurationError(
+      'QUIPU_LDAP_URL: ldap:// shows passwords to whoever listens: use ldaps://, or add --ldap-insecure',
+    )
+  if (pattern === undefined || pattern.split(':').some((one) => !one.includes('${USER}')))
+    throw configurationError('QUIPU_LDAP_USER_BIND_PATTERN must say as whom users are bound, with ${USER} in it')
+}
+
 /** Whether Kafka is reached over TLS. */
 export function usesKafkaTls(config: Pick<Config, 'kafkaTls' | 'kafkaCaFile' | 'kafkaCertFile'>): boolean {
   return config.kafkaTls || config.kafkaCaFile !== undefined || config.kafkaCertFile !== undefined
@@ -227,6 +260,7 @@ function checkTogether(config: Config): void {
   checkCredentials(config)
   checkTls(config)
   checkProvider(config)
+  checkAuthentication(config)
   const { restartBackoffMinMs, restartBackoffMaxMs } = config.timeouts
   if (restartBackoffMinMs > restartBackoffMaxMs) {
     throw configurationError('restartBackoffMinMs must not be above restartBackoffMaxMs')

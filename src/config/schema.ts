@@ -82,6 +82,8 @@ const timeouts = z.strictObject({
   drainMs: duration('How long SIGTERM waits for open work before the process ends all the same', 10 * second),
   handOverMs: duration('How long a coordinator that stops waits until its successor may know of it', second),
   resignMs: duration('How long one that lost the event log lets open polls be answered', 1500),
+  verifiedPasswordMs: duration('A password that was verified is not verified again for', 5 * minute),
+  jwtClockSkewMs: duration('By how much the clock of who gives out tokens may differ', 30 * second),
   workerBeatMs: duration('Between two announcements of a worker; one missed makes it suspect', second),
   workerFailedMs: duration('Silence after which a worker counts as failed', 5 * second),
   workerForgetsMs: duration('A worker that hears no coordinator drops its tasks after', 10 * minute),
@@ -222,6 +224,32 @@ export const configSchema = z.strictObject({
   oauth2Scopes: listWith('Scopes that are asked for', ['openid']),
   oauth2PrincipalField: textSetting('Claim that names who logged in', 'sub'),
   oauth2GroupsField: optionalText('Claim that names groups of who logged in'),
+  passwordFile: optionalText(
+    'Names and hashes of passwords, a line each as in Trino: `user:hash`, by bcrypt or PBKDF2. Read again when it changes, as the other files below',
+  ),
+  ldapUrl: optionalText('Directory that passwords are verified by, in place of a file: `ldaps://host:636`'),
+  ldapUserBindPattern: optionalText(
+    'Name that a user is bound as: `uid=${USER},ou=people,dc=example,dc=com`, or `${USER}@example.com`; several by colons',
+  ),
+  ldapCaFile: optionalText("Certificates (PEM) that vouch for the directory, in place of the machine's"),
+  ldapInsecure: flag('Allows `ldap://` to another machine: passwords can be read on the way'),
+  jwtKeyFile: optionalText(
+    'What tokens are signed with: a public key (PEM), or a secret in Base64. `${KID}` in the name is the key id of a token',
+  ),
+  jwksUrl: httpAddress('Address of the keys that tokens are signed with, in place of a file: a JSON Web Key Set'),
+  jwtRequiredIssuer: optionalText('Issuer that tokens must have'),
+  jwtRequiredAudience: list('Audiences of which a token must have one'),
+  jwtPrincipalField: textSetting('Claim that names who a token is of; of nested ones the path, by dots', 'sub'),
+  jwtGroupsField: optionalText('Claim that names his groups'),
+  userMappingPattern: optionalText(
+    'Which verified names may come in, as which users: a regular expression for the whole name, whose first group is the user. Without one each is who he says',
+  ),
+  userMappingFile: optionalText("The same as rules: Trino's user mapping file"),
+  groupsFile: optionalText('Groups of users, a line each as in Trino: `group:user,user`'),
+  metricsToken: optionalText(
+    'With authentication, `/metrics` and `/openapi.json` are for this machine, and for who sends `Authorization: Bearer` with this',
+    { secret: true },
+  ),
   insecure: flag('Allows a listener that is not loopback although nobody is authenticated'),
   publicHosts: list(
     'Host names under which this process may be called, besides loopback, addresses and the name it advertises; `*` for any, which lets web pages of others in',

@@ -1,13 +1,17 @@
+import { generateKeyPairSync, randomBytes, type KeyObject } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { once as onceOf } from 'node:events'
 import { createServer, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import { createServer as createTlsServer, request as httpsRequest } from 'node:https'
-import { connect, createServer as createTcpServer, type AddressInfo } from 'node:net'
+import { connect, createServer as createTcpServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { TLSSocket } from 'node:tls'
+import { createServer as createSecureServer, TLSSocket } from 'node:tls'
+import { hashSync } from '@node-rs/bcrypt'
+import { SignJWT, type JWTPayload } from 'jose'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { wireAccess } from '../../src/processes/coordinator/wire-access.ts'
 import { writerSettings } from '../../src/processes/coordinator/writer-settings.ts'
 import { wireLogIns, type WiredLogIns } from '../../src/processes/coordinator/wire-log-ins.ts'
 import { engineSettings } from '../../src/processes/engine-settings.ts'
@@ -18,6 +22,7 @@ import { loadConfig, type Config } from '../../src/config/load-config.ts'
 import { settingList } from '../../src/config/setting-list.ts'
 import type { QueryEventType } from '../../src/coordinator/query/events.ts'
 import { clientCertificate } from '../../src/protocol/edge/client-certificate.ts'
+import { HttpProblem } from '../../src/protocol/edge/problem.ts'
 import { BEGINNING } from '../../src/protocol/events/feed-position.ts'
 import { internalBearer } from '../../src/security/cluster-secret.ts'
 import { askServer, createHttpClient } from '../../src/shared/http-client.ts'
@@ -62,6 +67,7 @@ interface Group {
 }
 
 const SECRET = 'a secret that both sides know'
+const TOKEN_SECRET = randomBytes(48)
 const kB = 1024
 const MB = 1024 * kB
 const isRoot = process.getuid?.() === 0
@@ -79,6 +85,8 @@ const COMMON: SettingTexts = {
 
 const folder = temporaryFolder()
 const at = (...names: string[]): string => join(folder.path, ...names)
+const passwordFlags = ['--authentication', 'password', '--password-file', at('passwords')]
+const tokenFlags = ['--authentication', 'jwt', '--jwt-key-file', at('token-key')]
 const ending: (() => Promise<unknown>)[] = [() => folder.remove()]
 const collectors: { own?: OtlpReceiver; base?: OtlpReceiver } = {}
 let authority: TestAuthority
@@ -88,6 +96,11 @@ let places: {
   readonly certificate: { readonly cert: string; readonly key: string }
   readonly server: { readonly cert: string; readonly key: string }
   readonly otherCa: string
+  readonly bound: string[]
+  readonly signing: KeyObject
+  readonly keys: string
+  readonly directory: string
+  readonly secureDirectory: string
 }
 let webhook: Received
 let coordinator: Received
@@ -851,13 +864,119 @@ const acts: Record<SettingName, Act> = {
   standby: succession.act('true', async ({ second }) =>
     expect(await json(`${second.url}/v1/info`)).toMatchObject({ writer: false }),
   ),
-  authentication: strict.act('jwt', async ({ url }) => {
-    const statuses = ['/v1/info', '/v1/status', '/v1/query', '/v1/node', '/v1/events', '/v1/task'].map(
-      async (path) => (await raw(`${url}${path}`)).status,
-    )
-    expect(await Promise.all(statuses)).toEqual([200, 200, 401, 401, 401, 401])
-    expect((await post(url, 'SELECT 1')).status).toBe(401)
-  }),
+  authentication: strict.act(
+    'jwt',
+    async ({ url }) => {
+      const statuses = ['/v1/info', '/v1/status', '/v1/query', '/v1/node', '/v1/events', '/v1/task'].map(
+        async (path) => (await raw(`${url}${path}`)).status,
+      )
+      expect(await Promise.all(statuses)).toEqual([200, 200, 401, 401, 401, 401])
+      expect((await post(url, 'SELECT 1')).status).toBe(401)
+    },
+    { jwtKeyFile: at('token-key') },
+  ),
+  passwordFile: {
+    value: () => at('passwords'),
+    also: { authentication: 'password' },
+    see: async () => {
+      const by = (password: string) => entered(passwordFlags, basic('alice', password))
+      expect([await by('right'), await by('wrong')]).toEqual(['alice', 401])
+    },
+  },
+  ldapUrl: {
+    value: () => places.directory,
+    also: { authentication: 'password', ldapUserBindPattern: 'uid=${USER}' },
+    see: async () => expect(await entered(directoryFlags(places.directory), basic('alice', 'right'))).toBe('alice'),
+  },
+  ldapUserBindPattern: {
+    value: 'cn=${USER},ou=here',
+    also: { authentication: 'password', ldapUrl: 'ldap://127.0.0.1:1' },
+    see: async () => {
+      await entered(directoryFlags(places.directory, 'cn=${USER},ou=here'), basic('bob', 'right'))
+      expect(places.bound.join()).toContain('cn=bob,ou=here')
+    },
+  },
+  ldapCaFile: {
+    value: () => authority.ca,
+    also: { authentication: 'password', ldapUrl: 'ldaps://127.0.0.1:1', ldapUserBindPattern: 'uid=${USER}' },
+    see: async () => {
+      const by = (ca: string) =>
+        entered([...directoryFlags(places.secureDirectory), '--ldap-ca-file', ca], basic('alice', 'right'))
+      expect([await by(authority.ca), await by(places.otherCa)]).toEqual(['alice', 503])
+    },
+  },
+  ldapInsecure: {
+    value: 'true',
+    see: () => {
+      const elsewhere = directoryFlags('ldap://directory.example')
+      expect(() => loadConfig(elsewhere, {})).toThrow('shows passwords')
+      expect(loadConfig([...elsewhere, '--ldap-insecure'], {}).ldapInsecure).toBe(true)
+    },
+  },
+  jwtKeyFile: {
+    value: () => at('token-key'),
+    also: { authentication: 'jwt' },
+    see: async () => expect(await entered(tokenFlags, await bearer({ sub: 'alice' }))).toBe('alice'),
+  },
+  jwksUrl: {
+    value: () => places.keys,
+    also: { authentication: 'jwt' },
+    see: async () => {
+      const flags = ['--authentication', 'jwt', '--jwks-url', places.keys]
+      expect(await entered(flags, await bearer({ sub: 'alice' }, places.signing))).toBe('alice')
+    },
+  },
+  jwtRequiredIssuer: tokenAct('jwtRequiredIssuer', 'https://issuer.example', [
+    { sub: 'alice', iss: 'https://issuer.example' },
+    { sub: 'alice', iss: 'https://other.example' },
+  ]),
+  jwtRequiredAudience: tokenAct('jwtRequiredAudience', 'quipu,other', [
+    { sub: 'alice', aud: ['quipu'] },
+    { sub: 'alice', aud: 'trino' },
+  ]),
+  jwtPrincipalField: tokenAct('jwtPrincipalField', 'person.name', [{ person: { name: 'alice' } }, { sub: 'alice' }]),
+  jwtGroupsField: {
+    value: 'groups',
+    also: { authentication: 'jwt', jwtKeyFile: at('token-key') },
+    see: async () => {
+      const caller = await callerBy(
+        [...tokenFlags, '--jwt-groups-field', 'groups'],
+        await bearer({ sub: 'a', groups: ['x'] }),
+      )
+      expect(caller).toMatchObject({ principal: { groups: ['x'] } })
+    },
+  },
+  userMappingPattern: {
+    value: '(.*)@example\\.com',
+    see: async () => {
+      const by = async (sub: string) =>
+        entered([...tokenFlags, '--user-mapping-pattern', '(.*)@example\\.com'], await bearer({ sub }))
+      expect([await by('alice@example.com'), await by('alice')]).toEqual(['alice', 401])
+    },
+  },
+  userMappingFile: {
+    value: () => at('mapping.json'),
+    see: async () => {
+      const flags = [...tokenFlags, '--user-mapping-file', at('mapping.json')]
+      expect(await entered(flags, await bearer({ sub: 'ALICE' }))).toBe('alice')
+    },
+  },
+  groupsFile: {
+    value: () => at('groups'),
+    see: async () => {
+      const caller = await callerBy([...tokenFlags, '--groups-file', at('groups')], await bearer({ sub: 'alice' }))
+      expect(caller).toMatchObject({ principal: { groups: ['staff'] } })
+    },
+  },
+  metricsToken: {
+    value: 'a token for figures',
+    see: async () => {
+      const flags = [...tokenFlags, '--metrics-token', 'figures']
+      const by = (token: string) => callerBy(flags, { authorization: `Bearer ${token}` }, '/metrics', '203.0.113.7')
+      expect(await by('figures')).toEqual({ kind: 'nobody' })
+      await expect(by('others')).rejects.toMatchObject({ status: 401 })
+    },
+  },
   oauth2Issuer: providerAct('oauth2Issuer', () => provider.issuer, { url: () => provider.issuer }),
   oauth2ClientId: providerAct('oauth2ClientId', () => provider.clientId, { name: 'ada' }),
   oauth2ClientSecret: providerAct('oauth2ClientSecret', () => provider.clientSecret, { name: 'ada' }),
@@ -1076,6 +1195,27 @@ const acts: Record<SettingName, Act> = {
     // Two seconds more for the rest of its end.
     await atLeast(14_500, () => endOf(worker))
   }),
+  verifiedPasswordMs: {
+    value: '0',
+    see: async () => {
+      const logIns = async (...flags: string[]) => {
+        const told: string[] = []
+        const access = accessBy([...passwordFlags, ...flags], (user) => told.push(user))
+        await access(basic('alice', 'right'))
+        await access(basic('alice', 'right'))
+        return told.length
+      }
+      expect([await logIns(), await logIns('--verified-password-ms', '0')]).toEqual([1, 2])
+    },
+  },
+  jwtClockSkewMs: {
+    value: '2h',
+    see: async () => {
+      const old = await bearer({ sub: 'alice' }, undefined, '-1h')
+      const by = (...flags: string[]) => entered([...tokenFlags, ...flags], old)
+      expect([await by(), await by('--jwt-clock-skew-ms', '2h')]).toEqual([401, 'alice'])
+    },
+  },
   workerBeatMs: alone.act('3s', async ({ startedAt }) => {
     await waitUntil('it is announced again', () => coordinator.requests.length >= 4)
     expect(performance.now() - startedAt).toBeGreaterThan(9_000)
@@ -1227,6 +1367,99 @@ const acts: Record<SettingName, Act> = {
   },
 }
 
+// ---- who comes in ------------------------------------------------------------------------------
+
+/** What a coordinator asks of each request, as it is configured. */
+function accessBy(flags: readonly string[], loggedIn: (user: string) => void = () => {}) {
+  const door = wireAccess({ config: loadConfig(flags, {}), secret: SECRET }).door({
+    authenticationFailed: () => {},
+    accessDenied: () => {},
+    loggedIn: ({ user }) => loggedIn(user),
+  })
+  return async (headers: IncomingHttpHeaders, path = '/v1/query', remoteAddress = '127.0.0.1') =>
+    door.callerAt(requestOf(headers, path, remoteAddress), path)
+}
+
+function requestOf(headers: IncomingHttpHeaders, url: string, remoteAddress: string): IncomingMessage {
+  const request = { method: 'GET', url, headers, rawHeaders: ['host', 'quipu'], socket: { remoteAddress } }
+  return request as unknown as IncomingMessage
+}
+
+const callerBy = (flags: readonly string[], ...request: Parameters<ReturnType<typeof accessBy>>) =>
+  accessBy(flags)(...request)
+
+/** The user who came in, or the status of who did not. */
+async function entered(flags: readonly string[], headers: IncomingHttpHeaders): Promise<string | number> {
+  try {
+    const caller = await callerBy(flags, headers)
+    return caller.kind === 'principal' ? caller.principal.user : caller.kind
+  } catch (error) {
+    if (error instanceof HttpProblem) return error.status
+    throw error
+  }
+}
+
+function basic(user: string, password: string): IncomingHttpHeaders {
+  return { authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}` }
+}
+
+async function bearer(claims: JWTPayload, key?: KeyObject, ends = '1h'): Promise<IncomingHttpHeaders> {
+  const signer = new SignJWT(claims).setProtectedHeader({ alg: key ? 'ES256' : 'HS256' }).setExpirationTime(ends)
+  return { authorization: `Bearer ${await signer.sign(key ?? TOKEN_SECRET)}` }
+}
+
+function tokenAct(name: SettingName, value: string, [good, bad]: readonly [JWTPayload, JWTPayload]): Act {
+  const { flag } = settingOf(name)
+  const by = async (claims: JWTPayload) => entered([...tokenFlags, `--${flag}`, value], await bearer(claims))
+  return {
+    value,
+    also: { authentication: 'jwt', jwtKeyFile: at('token-key') },
+    see: async () => expect([await by(good), await by(bad)]).toEqual(['alice', 401]),
+  }
+}
+
+function directoryFlags(url: string, pattern = 'uid=${USER}'): string[] {
+  return ['--authentication', 'password', '--ldap-url', url, '--ldap-user-bind-pattern', pattern]
+}
+
+/** A directory that lets everybody in, and tells as whom. */
+function letsIn(told: string[]): (socket: Socket) => void {
+  return (socket) =>
+    socket
+      .on('error', () => {})
+      .on('data', (bind: Buffer) => {
+        told.push(bind.toString('latin1'))
+        const done = [0x30, 0x0c, 0x02, 0x01, bind[4]!, 0x61, 0x07, 0x0a, 0x01, 0x00, 0x04, 0x00, 0x04, 0x00]
+        socket.write(Buffer.from(done))
+      })
+}
+
+async function portOf(server: Server): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  ending.unshift(async () => void server.close())
+  return (server.address() as AddressInfo).port
+}
+
+async function startAuthorities({ cert, key }: { readonly cert: string; readonly key: string }) {
+  writeFileSync(at('passwords'), `alice:${hashSync('right', { cost: 8 })}\n`)
+  writeFileSync(at('token-key'), TOKEN_SECRET.toString('base64'))
+  writeFileSync(at('mapping.json'), '{ "rules": [{ "pattern": "(.*)", "case": "lower" }] }')
+  writeFileSync(at('groups'), 'staff:alice,bob\n')
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const keys = createServer((_request, response) =>
+    response.end(JSON.stringify({ keys: [publicKey.export({ format: 'jwk' })] })),
+  )
+  const bound: string[] = []
+  const secure = createSecureServer({ cert: readFileSync(cert), key: readFileSync(key) }, letsIn(bound))
+  return {
+    bound,
+    signing: privateKey,
+    keys: `http://127.0.0.1:${await portOf(keys)}/keys`,
+    directory: `ldap://127.0.0.1:${await portOf(createTcpServer(letsIn(bound)))}`,
+    secureDirectory: `ldaps://127.0.0.1:${await portOf(secure)}`,
+  }
+}
+
 const seeing = new Map<SettingName, Promise<void>>()
 
 /** Sees it once, whoever asks. */
@@ -1278,12 +1511,14 @@ beforeAll(async () => {
     () => collectors.base!.close(),
     () => collectors.own!.close(),
   )
+  const server = await authority.issue('server')
   places = {
     port: await freePort(),
     databaseUrl: (await database()).url,
     certificate: await authority.issue('client'),
-    server: await authority.issue('server'),
+    server,
     otherCa: other.ca,
+    ...(await startAuthorities(server)),
   }
 }, 120_000)
 

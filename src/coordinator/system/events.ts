@@ -37,7 +37,20 @@ export const systemEventSchemas = {
       count: z.number().int(),
       minute: z.string(),
     })
-    .describe('Refused identities, by user and minute'),
+    .describe(
+      'Refused identities, by user and minute. A name that nobody has here is told as a digest by a key of the process: it may be a password that was typed in its place',
+    ),
+  LoggedIn: z
+    .object({
+      user: z.string(),
+      principal: z.string().describe('The name that was verified; the user mapping makes the user of it'),
+      method: z.string(),
+      groups: z.array(z.string()),
+      remoteAddress: z.string().optional(),
+      count: z.number().int(),
+      minute: z.string(),
+    })
+    .describe('A credential was verified anew, by user, address and minute'),
   AccessDenied: z
     .object({
       user: z.string(),

@@ -10,6 +10,14 @@ export interface RefusedIdentity {
   readonly remoteAddress?: string | undefined
 }
 
+export interface LogIn {
+  readonly user: string
+  readonly principal: string
+  readonly method: AuthenticationMethod
+  readonly groups: readonly string[]
+  readonly remoteAddress?: string | undefined
+}
+
 export interface RefusedAction {
   readonly user: string
   readonly action: string
@@ -18,58 +26,67 @@ export interface RefusedAction {
   readonly remoteAddress?: string | undefined
 }
 
-/** Refusals as events, by user and minute: who tries a million times makes no million events. */
+/** Refusals and log-ins as events, by user and minute: who tries a million times makes no million events. */
 export interface RefusalLog {
   authenticationFailed(refused: RefusedIdentity): void
   accessDenied(refused: RefusedAction): void
+  loggedIn(logIn: LogIn): void
   /** Writes what is still counted; none is taken any more. */
   stop(): Promise<void>
 }
 
-type Refusal =
+/** What is told of who comes. */
+export type Sighting =
   | { readonly type: 'AuthenticationFailed'; readonly data: RefusedIdentity }
   | { readonly type: 'AccessDenied'; readonly data: RefusedAction }
+  | { readonly type: 'LoggedIn'; readonly data: LogIn }
+type SightingType = Sighting['type']
 
-/** Names in one minute at most; what is beyond counts together. */
-const MAX_NAMES = 100
+/** Names of each type in one minute at most; what is beyond counts together. */
+const MAX_NAMES: Readonly<Record<SightingType, number>> = {
+  AuthenticationFailed: 100,
+  AccessDenied: 100,
+  // Everybody's, in the morning.
+  LoggedIn: 10_000,
+}
+const MAX_GROUPS = 1_000
 const MAX_TEXT = 200
 const MINUTE_MS = 60_000
 
-/** The first refusal of a name in a minute is written at once, so that no crash hides it; the others at its end. */
-export function createRefusalLog(journal: SystemJournal, clock: Clock): RefusalLog {
-  let counted = new Map<string, { readonly refusal: Refusal; more: number }>()
+/** The first of a name in a minute is written at once, so that no crash hides it; the others at its end. */
+export function createRefusalLog(journal: SightingJournal, clock: Clock): RefusalLog {
+  let counted = emptyCounts()
   let minute = minuteOf(clock.now())
 
-  function write(refusal: Refusal, count: number): void {
-    const written =
-      refusal.type === 'AuthenticationFailed'
-        ? journal.record(refusal.type, { ...refusal.data, count, minute })
-        : journal.record(refusal.type, { ...refusal.data, count, minute })
+  function write(sighting: Sighting, count: number): void {
     // A log that is lost to this process takes no refusals either; its next writer counts its own.
-    written.catch(() => {})
+    recordSighting(journal, sighting, count, minute).catch(() => {})
   }
 
   function flush(): void {
     const ended = counted
-    counted = new Map()
-    for (const { refusal, more } of ended.values()) if (more > 0) write(refusal, more)
+    counted = emptyCounts()
+    for (const ofType of Object.values(ended))
+      for (const { sighting, more } of ofType.values()) if (more > 0) write(sighting, more)
     minute = minuteOf(clock.now())
   }
 
-  function take(refusal: Refusal): void {
+  function take(sighting: Sighting): void {
     if (minuteOf(clock.now()) !== minute) flush()
-    let key = keyOf(refusal)
-    let told = refusal
-    if (!counted.has(key) && counted.size >= MAX_NAMES) {
-      told = { ...refusal, data: { ...refusal.data, user: '(others)' } } as Refusal
-      key = `${refusal.type} others`
+    const { type } = sighting
+    const ofType = counted[type]
+    let key = keyOf(sighting)
+    let told = sighting
+    if (!ofType.has(key) && ofType.size >= MAX_NAMES[type]) {
+      told = { ...sighting, data: { ...sighting.data, user: '(others)' } } as Sighting
+      key = `${type} others`
     }
-    const known = counted.get(key)
+    const known = ofType.get(key)
     if (known) {
       known.more++
       return
     }
-    counted.set(key, { refusal: told, more: 0 })
+    ofType.set(key, { sighting: told, more: 0 })
     write(told, 1)
   }
 
@@ -86,6 +103,16 @@ export function createRefusalLog(journal: SystemJournal, clock: Clock): RefusalL
         type: 'AccessDenied',
         data: { ...data, user: data.user.slice(0, MAX_TEXT), object: data.object.slice(0, MAX_TEXT) },
       }),
+    loggedIn: (data) =>
+      take({
+        type: 'LoggedIn',
+        data: {
+          ...data,
+          user: data.user.slice(0, MAX_TEXT),
+          principal: data.principal.slice(0, MAX_TEXT),
+          groups: data.groups.slice(0, MAX_GROUPS).map((group) => group.slice(0, MAX_TEXT)),
+        },
+      }),
     async stop() {
       clearInterval(timer)
       flush()
@@ -94,10 +121,40 @@ export function createRefusalLog(journal: SystemJournal, clock: Clock): RefusalL
   }
 }
 
-function keyOf({ type, data }: Refusal): string {
-  return JSON.stringify(
-    type === 'AuthenticationFailed' ? [type, data.user, data.method] : [type, data.user, data.action, data.object],
-  )
+/** Where sightings are written. */
+export type SightingJournal = Pick<SystemJournal, 'record' | 'settled'>
+
+function recordSighting(
+  journal: SightingJournal,
+  { type, data }: Sighting,
+  count: number,
+  minute: string,
+): Promise<unknown> {
+  switch (type) {
+    case 'AuthenticationFailed':
+      return journal.record(type, { ...data, count, minute })
+    case 'AccessDenied':
+      return journal.record(type, { ...data, count, minute })
+    case 'LoggedIn':
+      return journal.record(type, { ...data, groups: [...data.groups], count, minute })
+  }
+}
+
+type Counted = Map<string, { readonly sighting: Sighting; more: number }>
+
+function emptyCounts(): Readonly<Record<SightingType, Counted>> {
+  return { AuthenticationFailed: new Map(), AccessDenied: new Map(), LoggedIn: new Map() }
+}
+
+function keyOf({ type, data }: Sighting): string {
+  switch (type) {
+    case 'AuthenticationFailed':
+      return JSON.stringify([data.user, data.method])
+    case 'AccessDenied':
+      return JSON.stringify([data.user, data.action, data.object])
+    case 'LoggedIn':
+      return JSON.stringify([data.user, data.principal, data.method, data.remoteAddress])
+  }
 }
 
 function minuteOf(ms: number): string {

@@ -157,7 +157,7 @@ export function wireStarting(
 ): StartingServer {
   const { config } = life
   const secret = loadClusterSecret(resolve(config.dataDir), config.sharedSecret)
-  const door = access.door({ authenticationFailed: () => {}, accessDenied: () => {} })
+  const door = access.door({ authenticationFailed: () => {}, accessDenied: () => {}, loggedIn: () => {} })
   return createStartingServer({
     clock: systemClock,
     needs,

@@ -34,6 +34,7 @@ export async function wireBase(life: ChildLife, needs: StartNeeds, access: Acces
   const nodeId = parseNodeId(`coordinator-${process.pid}`)
   const telemetry = createProcessTelemetry(config, 'coordinator', nodeId)
   const { logger } = telemetry
+  access.observe(telemetry)
   const dataDir = resolve(config.dataDir)
   const secret = loadClusterSecret(dataDir, config.sharedSecret)
   const wired = wireEngine(life, telemetry)

@@ -162,6 +162,7 @@ function refusalsIn(logger: Logger): RefusalLog {
   return {
     authenticationFailed: (refused) => logger.warn('request.refused', { ...refused }, 'An identity was refused'),
     accessDenied: (refused) => logger.warn('request.refused', { ...refused }, 'An action was refused'),
+    loggedIn: (logIn) => logger.info('log_in', { ...logIn }, 'Somebody logged in'),
     stop: async () => {},
   }
 }

@@ -7,6 +7,8 @@ import type {
 } from '../../security/authentication/authenticator.ts'
 import type { VerifiedPrincipal } from '../../security/authentication/principal.ts'
 import { unreachable } from '../../shared/unreachable.ts'
+import { isLocal } from '../edge/client-connection.ts'
+import { noteAuthentication } from '../edge/http-metrics.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { requestTarget } from '../edge/request-target.ts'
 import { isAuthorized } from '../task/internal-request.ts'
@@ -27,11 +29,20 @@ export interface AuthenticateDeps {
   readonly baseUri: (request: IncomingMessage) => string
 }
 
+export interface FailedAttempt {
+  readonly method: Authenticator['method']
+  /** The name that was given; of a credential that was verified and has no user here, that name. */
+  readonly user: string
+  readonly verified: boolean
+  /** For this server alone. */
+  readonly reason: string
+}
+
 /** Log-ins, as they are counted and recorded. */
 export interface Attempts {
   /** @returns seconds until somebody may try again; undefined: he may now */
   blockedSeconds(credential: Credential, request: IncomingMessage): number | undefined
-  refused(method: Authenticator['method'], user: string, reason: string, request: IncomingMessage): void
+  refused(failed: FailedAttempt, request: IncomingMessage): void
   loggedIn(principal: VerifiedPrincipal, request: IncomingMessage): void
 }
 
@@ -58,26 +69,45 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
     method: Authenticator['method'],
     request: IncomingMessage,
   ): Caller {
+    const note = (result: 'ok' | 'refused' | 'blocked' | 'unavailable'): void =>
+      noteAuthentication(request, { method, result })
     switch (verdict.kind) {
       case 'verified': {
         const principal = deps.principalOf(verdict.verified, method)
         if (!principal) {
-          attempts.refused(method, verdict.verified.name, 'the user mapping has no user for this name', request)
+          const { name: user } = verdict.verified
+          const reason = 'the user mapping has no user for this name'
+          note('refused')
+          attempts.refused({ method, user, verified: true, reason }, request)
           throw challenged(request, REFUSED)
         }
+        note('ok')
         if (verdict.fresh) attempts.loggedIn(principal, request)
         return { kind: 'principal', principal }
       }
       case 'refused':
-        attempts.refused(method, verdict.user || credential.user, verdict.reason, request)
+        note('refused')
+        attempts.refused(
+          { method, user: verdict.user || credential.user, verified: false, reason: verdict.reason },
+          request,
+        )
         throw challenged(request, REFUSED)
       case 'busy':
+        note('blocked')
         throw new HttpProblem(429, 'Too many log-ins at once', { 'retry-after': String(verdict.retryAfterSeconds) })
       case 'unavailable':
+        note('unavailable')
         throw new HttpProblem(503, 'Log-ins cannot be verified now', { 'retry-after': '1' })
       default:
         return unreachable(verdict)
     }
+  }
+
+  function checkBlocked(credential: Credential, method: Authenticator['method'], request: IncomingMessage): void {
+    const seconds = attempts.blockedSeconds(credential, request)
+    if (seconds === undefined) return
+    noteAuthentication(request, { method, result: 'blocked' })
+    throw new HttpProblem(429, 'Too many failed log-ins', { 'retry-after': String(seconds) })
   }
 
   return (request) => {
@@ -85,15 +115,20 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
     for (const one of authenticators) {
       const credential = one.credentialOf(request)
       if (!credential) continue
-      if (!deps.confidential(request))
+      if (!deps.confidential(request)) {
+        noteAuthentication(request, { method: one.method, result: 'refused' })
         throw new HttpProblem(403, 'Passwords and tokens are taken over HTTPS alone: this one is known to others now')
-      const seconds = attempts.blockedSeconds(credential, request)
-      if (seconds !== undefined)
-        throw new HttpProblem(429, 'Too many failed log-ins', { 'retry-after': String(seconds) })
+      }
+      const recalled = one.recall?.(credential)
+      if (recalled) return callerFor(recalled, credential, one.method, request)
+      checkBlocked(credential, one.method, request)
       const verdict = one.verify(credential)
-      return verdict instanceof Promise
-        ? verdict.then((late) => callerFor(late, credential, one.method, request))
-        : callerFor(verdict, credential, one.method, request)
+      if (!(verdict instanceof Promise)) return callerFor(verdict, credential, one.method, request)
+      return verdict.then((late) => {
+        // Many guesses that were sent at once are told no more than those that come one after the other.
+        checkBlocked(credential, one.method, request)
+        return callerFor(late, credential, one.method, request)
+      })
     }
     throw challenged(request, 'Authentication is required')
   }
@@ -107,20 +142,29 @@ function asksBrowser({ headers }: IncomingMessage, challenge: string): boolean {
 /** The same for every reason. */
 const REFUSED = 'Authentication failed'
 
-/** Where authentication is configured, these are open all the same. */
+/** Where authentication is configured, these are open all the same; of the figures see {@link callerAt}. */
 const OPEN = /^\/(?:v1\/(?:info|status)\/?$|oauth2\/|ui\/(?:log-in|log-out)(?:\/|$)|ui\/[a-z]+\.(?:js|css)$)/
 /** What a browser opens leads to the log-in page where it is nobody's. */
 const PAGE = /^\/ui(?:\/|$)/
 
+/** Of those who watch this server rather than ask it. */
+const WATCHED = /^\/(?:metrics|openapi\.json)\/?$/
+
 /**
  * What a door asks of each request: nobody is turned away from what is open, and credentials that come along are not looked
  * at there.
+ * @param mayWatch may it have `/metrics` and `/openapi.json`?
  */
 export function callerAt(
   authenticate: Authenticate,
+  mayWatch: (request: IncomingMessage) => boolean,
 ): (request: IncomingMessage, path: string) => Caller | Promise<Caller> {
   return (request, path) => {
     if (OPEN.test(path)) return NOBODY
+    if (WATCHED.test(path)) {
+      if (mayWatch(request)) return NOBODY
+      throw new HttpProblem(401, 'The figures need their own token', { 'www-authenticate': 'Bearer realm="metrics"' })
+    }
     if (!PAGE.test(path) || !isNavigation(request)) return authenticate(request)
     const toLogIn = (error: unknown): never => {
       if (!(error instanceof HttpProblem) || error.status !== 401) throw error
@@ -138,4 +182,9 @@ export function callerAt(
 
 function isNavigation({ method, headers }: IncomingMessage): boolean {
   return (method === 'GET' || method === 'HEAD') && /\btext\/html\b/.test(headers.accept ?? '')
+}
+
+/** From this machine, or with the token that is for this alone. */
+export function watchersBy(token: string | undefined): (request: IncomingMessage) => boolean {
+  return (request) => isLocal(request) || (token !== undefined && isAuthorized(request, token))
 }

@@ -46,6 +46,12 @@ export function remoteAddressOf(request: IncomingMessage): string | undefined {
   return connection ? connection.address : request.socket.remoteAddress
 }
 
+/** Comes the request from this machine, and from nobody else by way of it? */
+export function isLocal(request: IncomingMessage): boolean {
+  const address = remoteAddressOf(request)
+  return address !== undefined && isLoopback(address) && (known.has(request) || !saysForwarded(request.headers))
+}
+
 export function clientConnection(request: IncomingMessage): ClientConnection {
   return known.get(request) ?? directConnection(request)
 }

@@ -1,5 +1,22 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AuthenticationMethod } from '../../security/authentication/principal.ts'
 import type { Meters } from '../../telemetry/meters.ts'
+
+/** How a client wanted to be known, and what became of it. */
+interface Authentication {
+  readonly method: AuthenticationMethod | 'shared_secret' | 'none'
+  readonly result: 'ok' | 'refused' | 'blocked' | 'unavailable'
+}
+
+const looked = new WeakMap<IncomingMessage, Authentication>()
+
+/** Somebody looked at a credential that came with the request. */
+export function noteAuthentication(
+  request: IncomingMessage,
+  seen: Authentication & { method: AuthenticationMethod },
+): void {
+  looked.set(request, seen)
+}
 
 /** Times a request by route, and counts what was refused and who was let in, once its answer has left. */
 export function observeRequest(
@@ -20,12 +37,17 @@ export function observeRequest(
     const refusal = REFUSALS[statusCode]
     if (refusal !== undefined && (statusCode !== 409 || route.startsWith('/v1/task')))
       meters().count('httpRefusals', { reason: refusal })
-    if (statusCode === 401) meters().count('authentications', { method: 'shared_secret', result: 'refused' })
-    else if (INTERNAL.test(route) && request.headers.authorization !== undefined)
-      meters().count('authentications', { method: 'shared_secret', result: 'ok' })
-    else if (route === '/v1/statement' && method === 'POST')
-      meters().count('authentications', { method: 'none', result: 'ok' })
+    const seen = looked.get(request) ?? authenticationBy(request, route, statusCode)
+    if (seen) meters().count('authentications', { ...seen })
   })
+}
+
+/** Of a request at whose credential no authenticator looked. */
+function authenticationBy(request: IncomingMessage, route: string, status: number): Authentication | undefined {
+  const internal = INTERNAL.test(route)
+  if (status === 401) return { method: internal ? 'shared_secret' : 'none', result: 'refused' }
+  if (internal && request.headers.authorization !== undefined) return { method: 'shared_secret', result: 'ok' }
+  return route === '/v1/statement' && request.method === 'POST' ? { method: 'none', result: 'ok' } : undefined
 }
 
 /** Of a status that means that the request was not looked into; 409 of a task only: a coordinator's epoch is over. */
@@ -36,7 +58,7 @@ const REFUSALS: Readonly<Record<number, string>> = {
   431: 'header_limit',
 }
 /** What only processes of the cluster may ask for. */
-const INTERNAL = /^\/v1\/(task|announcement)/
+const INTERNAL = /^\/v1\/(task|announcement|system)/
 
 /** Routes as templates: ids and macs never become labels. */
 export function routeOf(path: string): string {

@@ -37,6 +37,11 @@ export interface Authenticator {
    * request. What it returns goes to `verify` and nowhere else.
    */
   credentialOf(request: IncomingMessage): Credential | undefined
+  /**
+   * What is known of a credential that nobody can guess, at once. Who holds one is let in whatever others at his address
+   * do; of passwords nothing may be said to who guesses too often, so they have none of this.
+   */
+  recall?(credential: Credential): CredentialVerdict | undefined
   /** A promise only where the credential was not seen lately. `fresh`: somebody logged in just now. */
   verify(credential: Credential): CredentialVerdict | Promise<CredentialVerdict>
 }

@@ -51,7 +51,7 @@ function authenticate(authenticators: readonly Authenticator[]) {
     authenticators,
     attempts: {
       blockedSeconds: () => blocked,
-      refused: (method, user, reason) => told.push(['refused', method, user, reason]),
+      refused: ({ method, user, reason }) => told.push(['refused', method, user, reason]),
       loggedIn: ({ name }) => told.push(['logged in', name]),
     },
     principalOf: ({ name, groups }, method) =>
@@ -122,9 +122,12 @@ describe('who sends a request', () => {
   })
 
   it('is nobody where all is open', () => {
-    const at = callerAt(() => {
-      throw new Error('asked')
-    })
+    const at = callerAt(
+      () => {
+        throw new Error('asked')
+      },
+      () => false,
+    )
     for (const path of ['/v1/info', '/v1/info/', '/v1/status', '/oauth2/callback', '/ui/log-in'])
       expect(at(request({}), path)).toBe(NOBODY)
     for (const path of [

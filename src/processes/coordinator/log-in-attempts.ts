@@ -1,0 +1,69 @@
+import { createHmac, randomBytes } from 'node:crypto'
+import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
+import type { Attempts } from '../../protocol/access/authenticate.ts'
+import { remoteAddressOf } from '../../protocol/edge/client-connection.ts'
+import type { FailedLogIns } from '../../security/authentication/failed-log-ins.ts'
+import type { Meters } from '../../telemetry/meters.ts'
+
+/** The names that this process has heard of and may tell. */
+export interface KnownNames {
+  has(name: string): boolean
+  add(name: string): void
+  /** As it is told: whatever is no known name may be a password that was typed in its place. */
+  shown(name: string): string
+}
+
+const MOST_NAMES = 10_000
+
+/** @param isKnown names of a password file */
+export function createKnownNames(isKnown: (name: string) => boolean): KnownNames {
+  const key = randomBytes(32)
+  const seen = new Set<string>()
+  const has = (name: string): boolean => isKnown(name) || seen.has(name)
+  return {
+    has,
+    add(name) {
+      seen.delete(name)
+      if (seen.size >= MOST_NAMES) seen.delete(seen.values().next().value!)
+      seen.add(name)
+    },
+    shown(name) {
+      if (name === '' || has(name)) return name
+      return `unknown-${createHmac('sha256', key).update(name).digest('hex').slice(0, 12)}`
+    },
+  }
+}
+
+export interface AttemptsDeps {
+  /** Of this process, whatever its role. */
+  readonly failures: FailedLogIns
+  readonly names: KnownNames
+  /** Of this role. */
+  readonly refusals: Pick<RefusalLog, 'authenticationFailed' | 'loggedIn'>
+  readonly meters: () => Meters | undefined
+}
+
+export function createLogInAttempts({ failures, names, refusals, meters }: AttemptsDeps): Attempts {
+  return {
+    blockedSeconds: ({ user }, request) => failures.blockedSeconds(user, remoteAddressOf(request)),
+    refused({ method, user, verified }, request) {
+      const remoteAddress = remoteAddressOf(request)
+      // Who was verified has guessed nothing.
+      if (!verified) failures.failed(user, remoteAddress)
+      refusals.authenticationFailed({ user: verified ? user : names.shown(user), method, remoteAddress })
+    },
+    loggedIn({ name, user, groups, method }, request) {
+      const remoteAddress = remoteAddressOf(request)
+      failures.succeeded(name, remoteAddress)
+      names.add(name)
+      meters()?.count('logIns', { method })
+      refusals.loggedIn({
+        user,
+        principal: name,
+        method,
+        groups,
+        ...(remoteAddress === undefined ? {} : { remoteAddress }),
+      })
+    },
+  }
+}

@@ -1,0 +1,133 @@
+import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
+import { get as httpGet } from 'node:http'
+import { get as httpsGet } from 'node:https'
+import { z } from 'zod'
+import { tokenPublicKey } from './jwt-key-file.ts'
+import { KeysUnavailable, type TokenKey, type TokenKeys } from './token-keys.ts'
+
+const jwksSchema = z.object({
+  keys: z.array(
+    z.looseObject({
+      kty: z.string(),
+      kid: z.string().optional(),
+      use: z.string().optional(),
+      alg: z.string().optional(),
+    }),
+  ),
+})
+
+interface NamedKey extends TokenKey {
+  readonly kid: string | undefined
+}
+
+export interface JwksOptions {
+  readonly fetchText: () => Promise<string>
+  readonly now: () => number
+  /** They are there, for the first time or again. */
+  readonly onTaken: () => void
+  /** The keys could not be had; those that are known stay. */
+  readonly onTrouble: (error: Error) => void
+}
+
+/** An unknown key id asks for the keys anew, but no sooner than this after the last time. */
+const LEAST_BETWEEN_MS = 5_000
+/** Keys are asked for anew after so long, so that one that was withdrawn is not believed for ever. */
+const REFRESH_MS = 5 * 60_000
+const MOST_KEYS = 100
+const MOST_BYTES = 1024 * 1024
+const FETCH_MS = 5_000
+
+/** Keys that a server publishes: new ones are found when the first token of theirs comes. */
+export function createJwks({ fetchText, now, onTaken, onTrouble }: JwksOptions): TokenKeys {
+  let known: readonly NamedKey[] | undefined
+  let version = {}
+  let text = ''
+  let askedAt = -Infinity
+  let failing = true
+  let asking: Promise<void> | undefined
+
+  function ask(): Promise<void> {
+    askedAt = now()
+    return (asking ??= fetchText()
+      .then((answer) => {
+        if (answer !== text) {
+          known = parseJwks(answer)
+          text = answer
+          version = {}
+        }
+        if (failing) onTaken()
+        failing = false
+      })
+      .catch((error: unknown) => {
+        failing = true
+        onTrouble(error as Error)
+      })
+      .finally(() => (asking = undefined)))
+  }
+
+  function fitting(kid: string | undefined): readonly NamedKey[] {
+    return (known ?? []).filter((key) => kid === undefined || key.kid === kid)
+  }
+
+  return {
+    version: () => version,
+    async keysFor({ kid }) {
+      const sinceAsked = now() - askedAt
+      if (asking && fitting(kid).length === 0) await asking
+      if (fitting(kid).length === 0 && now() - askedAt > LEAST_BETWEEN_MS) await ask()
+      // Whoever logs in does not wait for keys that are known.
+      else if (sinceAsked > REFRESH_MS) void ask()
+      if (!known) throw new KeysUnavailable('The keys of tokens cannot be had')
+      return fitting(kid)
+    },
+  }
+}
+
+/** @throws Error when it is none. Keys of other kinds, and those that sign nothing, are passed over */
+function parseJwks(text: string): readonly NamedKey[] {
+  const { keys } = jwksSchema.parse(JSON.parse(text))
+  return keys.slice(0, MOST_KEYS).flatMap((jwk): NamedKey[] => {
+    // A secret that is published is none.
+    if (jwk.kty === 'oct' || (jwk.use !== undefined && jwk.use !== 'sig')) return []
+    try {
+      const found = tokenPublicKey(publicKeyOf(jwk))
+      const algorithms = found.algorithms.filter((one) => jwk.alg === undefined || jwk.alg === one)
+      return algorithms.length === 0 ? [] : [{ ...found, algorithms, kid: jwk.kid }]
+    } catch {
+      return []
+    }
+  })
+}
+
+function publicKeyOf(jwk: Readonly<Record<string, unknown>>): KeyObject {
+  const { d: _d, ...open } = jwk
+  return createPublicKey({ key: open as JsonWebKey, format: 'jwk' })
+}
+
+/** What a server of keys says. Rejects when it takes long, says much, or something else than 200. */
+export function fetchKeys(url: string): Promise<string> {
+  const get = url.startsWith('https:') ? httpsGet : httpGet
+  return new Promise((resolve, reject) => {
+    const request = get(
+      url,
+      { headers: { accept: 'application/json' }, signal: AbortSignal.timeout(FETCH_MS) },
+      (response) => {
+        if (response.statusCode !== 200) {
+          response.resume()
+          return reject(new Error(`It answered ${response.statusCode}`))
+        }
+        const parts: Buffer[] = []
+        let bytes = 0
+        response.on('error', reject)
+        response.on('data', (part: Buffer) => {
+          parts.push(part)
+          bytes += part.length
+          if (bytes > MOST_BYTES) request.destroy(new Error('It answered with more than a list of keys'))
+        })
+        response.on('end', () => resolve(Buffer.concat(parts).toString('utf8')))
+        response.on('close', () => reject(new Error('The answer broke off')))
+      },
+    )
+    request.on('error', reject)
+  })
+}

@@ -1,0 +1,133 @@
+import type { IncomingMessage } from 'node:http'
+import { decodeProtectedHeader, errors, jwtVerify, type JWTPayload } from 'jose'
+import type { Authenticator, Credential, CredentialVerdict, VerifiedName } from './authenticator.ts'
+import { createBoundedWork } from './bounded-work.ts'
+import { KeysUnavailable, type TokenHead, type TokenKeys } from './token-keys.ts'
+import { createVerifiedCache } from './verified-cache.ts'
+
+export interface JwtOptions {
+  readonly keys: TokenKeys
+  readonly requiredIssuer?: string | undefined
+  /** One of them must be there; none: whatever audience a token has. */
+  readonly requiredAudiences: readonly string[]
+  /** Claim that names the principal; of nested ones the path, by dots. */
+  readonly principalField: string
+  readonly groupsField?: string | undefined
+  readonly clockSkewMs: number
+  /** Wall clock, milliseconds since 1970. */
+  readonly now: () => number
+}
+
+const MOST_REMEMBERED = 10_000
+/** Keys may be withdrawn. */
+const LONGEST_REMEMBERED_MS = 5 * 60_000
+const MOST_TOKEN_CHARS = 16_384
+const AT_ONCE = 4
+const MOST_WAITING = 256
+
+/** Tokens that somebody else gave out, signed. */
+export function createJwtAuthenticator(options: JwtOptions): Authenticator {
+  const { keys, now } = options
+  const remembered = createVerifiedCache<VerifiedName>(MOST_REMEMBERED, now)
+  const work = createBoundedWork(AT_ONCE, MOST_WAITING)
+  let version = keys.version()
+
+  function recall({ secret }: Credential): CredentialVerdict | undefined {
+    if (keys.version() !== version) {
+      version = keys.version()
+      remembered.clear()
+    }
+    const verified = remembered.get([secret])
+    return verified && { kind: 'verified', verified, fresh: false }
+  }
+
+  async function look(token: string): Promise<CredentialVerdict> {
+    const before = version
+    try {
+      const payload = await payloadOf(token, options)
+      const name = claimOf(payload, options.principalField)
+      if (typeof name !== 'string' || name === '') return refused(`the token has no name in ${options.principalField}`)
+      const verified = { name, groups: groupsOf(payload, options.groupsField) }
+      const lasts = payload.exp! * 1000 + options.clockSkewMs - now()
+      if (keys.version() === before) remembered.set([token], verified, Math.min(lasts, LONGEST_REMEMBERED_MS))
+      return { kind: 'verified', verified, fresh: true }
+    } catch (error) {
+      if (error instanceof KeysUnavailable) return { kind: 'unavailable', reason: error.message }
+      // What jose says of a token names claims and kinds, never values.
+      return refused(error instanceof errors.JOSEError ? error.code : 'the key of the token is not known')
+    }
+  }
+
+  return {
+    method: 'jwt',
+    challenge: () => 'Bearer realm="Quipu"',
+    credentialOf,
+    recall,
+    verify(credential) {
+      const known = recall(credential)
+      if (known) return known
+      if (credential.secret.length > MOST_TOKEN_CHARS) return refused('the token is too long')
+      return work.run(() => look(credential.secret)) ?? { kind: 'busy', retryAfterSeconds: 1 }
+    },
+  }
+}
+
+function refused(reason: string): CredentialVerdict {
+  return { kind: 'refused', user: '', reason }
+}
+
+/** Tokens of others are for other authenticators. */
+function credentialOf({ headers }: IncomingMessage): Credential | undefined {
+  const token = /^Bearer +([\w-]+\.[\w-]*\.[\w-]*) *$/i.exec(headers.authorization ?? '')?.[1]
+  return token === undefined ? undefined : { user: '', secret: token }
+}
+
+/** @throws JOSEError when nobody vouches for it, now and for this server; KeysUnavailable */
+async function payloadOf(token: string, options: JwtOptions): Promise<JWTPayload> {
+  const head: TokenHead = decodeProtectedHeader(token)
+  const candidates = await options.keys.keysFor(head)
+  let last: unknown = new errors.JWKSNoMatchingKey()
+  for (const { key, algorithms } of candidates) {
+    try {
+      const { payload } = await jwtVerify(token, key, {
+        algorithms: [...algorithms],
+        clockTolerance: options.clockSkewMs / 1000,
+        currentDate: new Date(options.now()),
+        requiredClaims: ['exp'],
+        ...(options.requiredIssuer === undefined ? {} : { issuer: options.requiredIssuer }),
+        ...(options.requiredAudiences.length === 0 ? {} : { audience: [...options.requiredAudiences] }),
+      })
+      return payload
+    } catch (error) {
+      last = error
+      // Another key may have signed it; what is wrong with the claims is wrong by every key.
+      const mayBeOthers =
+        error instanceof errors.JWSSignatureVerificationFailed || error instanceof errors.JOSEAlgNotAllowed
+      if (!mayBeOthers) break
+    }
+  }
+  throw last
+}
+
+/** A claim by its name, which may have dots (`https://example.com/user`), or by a path of names. */
+function claimOf(payload: JWTPayload, path: string): unknown {
+  if (Object.hasOwn(payload, path)) return payload[path]
+  return path
+    .split('.')
+    .reduce<unknown>(
+      (within, name) =>
+        typeof within === 'object' && within !== null && Object.hasOwn(within, name)
+          ? (within as Readonly<Record<string, unknown>>)[name]
+          : undefined,
+      payload,
+    )
+}
+
+const MOST_GROUPS = 1_000
+
+function groupsOf(payload: JWTPayload, field: string | undefined): readonly string[] {
+  if (field === undefined) return []
+  const claim = claimOf(payload, field)
+  const all = Array.isArray(claim) ? claim : [claim]
+  return all.filter((one): one is string => typeof one === 'string' && one !== '').slice(0, MOST_GROUPS)
+}

@@ -1,0 +1,69 @@
+import { createPublicKey, createSecretKey, type KeyObject } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import type { WatchedFile } from '../watched-file.ts'
+import type { TokenKey, TokenKeys } from './token-keys.ts'
+
+const LEAST_HMAC_BYTES = 32
+const LEAST_RSA_BITS = 2048
+
+/**
+ * A key that vouches for tokens: a public key or certificate (PEM), or a secret in Base64, as Trino reads them.
+ * @throws Error when it is none, or too weak
+ */
+export function parseTokenKey(text: string): TokenKey {
+  if (text.includes('-----BEGIN')) {
+    if (text.includes('PRIVATE KEY')) throw new Error('A private key: who checks tokens needs the public one alone')
+    return tokenPublicKey(createPublicKey(text))
+  }
+  const compact = text.replace(/\s+/g, '')
+  if (!/^[A-Za-z0-9+/_-]+={0,2}$/.test(compact)) throw new Error('Neither a public key (PEM) nor a secret in Base64')
+  const secret = Buffer.from(compact, 'base64')
+  if (secret.length < LEAST_HMAC_BYTES) throw new Error(`A secret for tokens has at least ${LEAST_HMAC_BYTES} bytes`)
+  return { key: createSecretKey(secret), algorithms: ['HS256', 'HS384', 'HS512'] }
+}
+
+/** What a key is for is said by the key: a token that asks for something else is refused. */
+export function tokenPublicKey(key: KeyObject): TokenKey {
+  return { key, algorithms: algorithmsOf(key) }
+}
+
+function algorithmsOf({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): readonly string[] {
+  if (type === 'rsa' && (details?.modulusLength ?? 0) < LEAST_RSA_BITS)
+    throw new Error(`An RSA key for tokens has at least ${LEAST_RSA_BITS} bits`)
+  switch (type) {
+    case 'rsa':
+      return ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512']
+    case 'ed25519':
+      return ['EdDSA', 'Ed25519']
+    case 'ec': {
+      const of = { prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' }[details?.namedCurve ?? '']
+      if (of !== undefined) return [of]
+      throw new Error(`No tokens are signed with the curve ${details?.namedCurve}`)
+    }
+    default:
+      throw new Error(`No tokens are signed with a key of the type ${type}`)
+  }
+}
+
+/** One key for all tokens. */
+export function keyOfFile(file: WatchedFile<TokenKey>): TokenKeys {
+  return { keysFor: () => [file.value], version: () => file.value }
+}
+
+const KID = '${KID}'
+
+export function namesKeyId(path: string): boolean {
+  return path.includes(KID)
+}
+
+/** A file for each key id, read for each token that was not seen lately. What is no letter, digit, `_` or `-` is `_` in its name. */
+export function keysOfFiles(path: string): TokenKeys {
+  const version = {}
+  return {
+    version: () => version,
+    async keysFor({ kid }) {
+      const id = (kid ?? 'default-key').slice(0, 100).replace(/[^A-Za-z0-9_-]/g, '_')
+      return [parseTokenKey(await readFile(path.split(KID).join(id), 'utf8'))]
+    },
+  }
+}

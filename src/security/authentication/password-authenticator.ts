@@ -1,0 +1,87 @@
+import type { IncomingMessage } from 'node:http'
+import type { Authenticator, Credential, CredentialVerdict } from './authenticator.ts'
+import { createVerifiedCache } from './verified-cache.ts'
+
+/** Whoever knows whose a password is. */
+export interface PasswordVerifier {
+  /** Must take as long, and do the same, for users who are not there. */
+  check(user: string, password: string): Promise<PasswordVerdict> | PasswordVerdict
+  /** Whether there is such a user, as far as that is known here. */
+  knows(user: string): boolean
+  /** Changes whenever passwords may have changed: what was verified before counts no more. */
+  readonly version: () => unknown
+}
+
+export type PasswordVerdict =
+  | { readonly kind: 'right' | 'wrong' }
+  | { readonly kind: 'busy' }
+  | { readonly kind: 'unavailable'; readonly reason: string }
+
+export interface PasswordAuthenticatorOptions {
+  readonly verifier: PasswordVerifier
+  /** How long a verified password is not verified again, milliseconds. */
+  readonly rememberMs: number
+  readonly now: () => number
+}
+
+const MOST_REMEMBERED = 1_000
+/** What is longer is no password; it is not looked at. */
+const MOST_BYTES = 1_024
+
+/** Basic authentication. */
+export function createPasswordAuthenticator(options: PasswordAuthenticatorOptions): Authenticator {
+  const { verifier, rememberMs, now } = options
+  const remembered = createVerifiedCache<true>(MOST_REMEMBERED, now)
+  let version = verifier.version()
+
+  async function late(
+    { user, secret }: Credential,
+    checking: ReturnType<PasswordVerifier['check']>,
+  ): Promise<CredentialVerdict> {
+    const before = version
+    const verdict = await checking
+    switch (verdict.kind) {
+      case 'right':
+        // Asked of passwords that are no longer in force, it is not kept.
+        if (verifier.version() === before) remembered.set([user, secret], true, rememberMs)
+        return { kind: 'verified', verified: { name: user, groups: [] }, fresh: true }
+      case 'wrong':
+        return { kind: 'refused', user, reason: 'no such user, or another password' }
+      case 'busy':
+        return { kind: 'busy', retryAfterSeconds: 1 }
+      case 'unavailable':
+        return { kind: 'unavailable', reason: verdict.reason }
+    }
+  }
+
+  return {
+    method: 'password',
+    challenge: () => 'Basic realm="Quipu", charset="UTF-8"',
+    credentialOf,
+    verify(credential) {
+      const { user, secret } = credential
+      if (
+        user === '' ||
+        secret === '' ||
+        Buffer.byteLength(user) > MOST_BYTES ||
+        Buffer.byteLength(secret) > MOST_BYTES
+      )
+        return { kind: 'refused', user, reason: 'no user, or no password' }
+      if (verifier.version() !== version) {
+        version = verifier.version()
+        remembered.clear()
+      }
+      if (remembered.get([user, secret]))
+        return { kind: 'verified', verified: { name: user, groups: [] }, fresh: false }
+      return late(credential, verifier.check(user, secret))
+    },
+  }
+}
+
+function credentialOf({ headers }: IncomingMessage): Credential | undefined {
+  const match = /^Basic +([A-Za-z0-9+/=_-]*) *$/i.exec(headers.authorization ?? '')
+  if (!match) return undefined
+  const text = Buffer.from(match[1]!, 'base64').toString('utf8')
+  const at = text.indexOf(':')
+  return at < 0 ? { user: text, secret: '' } : { user: text.slice(0, at), secret: text.slice(at + 1) }
+}

@@ -1,0 +1,26 @@
+import type { BoundedWork } from './bounded-work.ts'
+import type { PasswordBook } from './password-file.ts'
+import { matches, type PasswordHash } from './password-hash.ts'
+import type { PasswordVerifier } from './password-authenticator.ts'
+
+/**
+ * Passwords of a file.
+ * @param book what is in force
+ * @param work hashing takes long: few at once
+ */
+export function createPasswordFileVerifier(
+  book: () => PasswordBook,
+  work: BoundedWork,
+  compare: (password: string, hash: PasswordHash) => Promise<boolean> = matches,
+): PasswordVerifier {
+  return {
+    version: book,
+    knows: (user) => book().users.has(user),
+    check(user, password) {
+      const { hash, known } = book().hashOf(user)
+      const matching = work.run(() => compare(password, hash))
+      if (!matching) return { kind: 'busy' }
+      return matching.then((same) => ({ kind: same && known ? 'right' : 'wrong' }))
+    },
+  }
+}

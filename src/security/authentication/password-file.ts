@@ -1,0 +1,48 @@
+import { createHmac } from 'node:crypto'
+import { parsePasswordHash, type PasswordHash } from './password-hash.ts'
+
+/** The passwords of a file. */
+export interface PasswordBook {
+  readonly users: ReadonlyMap<string, PasswordHash>
+  /**
+   * The hash that a password of this user is held against; of somebody unknown that of somebody else, always the same, so
+   * that the work does not tell. `known`: whether it counts.
+   */
+  hashOf(user: string): { readonly hash: PasswordHash; readonly known: boolean }
+}
+
+/** Of nobody: what an empty file is held against. */
+const NOBODYS: PasswordHash = parsePasswordHash('$2b$10$abcdefghijklmnopqrstuuCpuTTnCeMuA65KPC8WEnjCQ6RQWrxAK')
+
+/**
+ * Trino's form: a line a user, `user:hash`.
+ * @param key by which strangers are drawn to hashes
+ * @throws Error that names the line and quotes nothing of it
+ */
+export function parsePasswordFile(text: string, key: Buffer): PasswordBook {
+  const users = new Map<string, PasswordHash>()
+  for (const [index, raw] of text.split('\n').entries()) {
+    const line = raw.trim()
+    if (line === '') continue
+    const at = line.indexOf(':')
+    const wrong = (what: string): Error => new Error(`Line ${index + 1}: ${what}`)
+    if (at <= 0) throw wrong('not of the form user:hash')
+    const user = line.slice(0, at)
+    if (users.has(user)) throw wrong('the user has a line already')
+    try {
+      users.set(user, parsePasswordHash(line.slice(at + 1)))
+    } catch (error) {
+      throw wrong((error as Error).message)
+    }
+  }
+  const hashes = [...users.values()]
+  return {
+    users,
+    hashOf(user) {
+      // Also of those who are known, so that the one takes no longer than the other.
+      const drawn = createHmac('sha256', key).update(user).digest().readUInt32BE() % Math.max(1, hashes.length)
+      const hash = users.get(user)
+      return { hash: hash ?? hashes[drawn] ?? NOBODYS, known: hash !== undefined }
+    },
+  }
+}

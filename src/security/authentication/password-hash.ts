@@ -1,0 +1,51 @@
+import { pbkdf2, timingSafeEqual } from 'node:crypto'
+import { promisify } from 'node:util'
+import { verify as verifyBcrypt } from '@node-rs/bcrypt'
+
+/** A hash as Trino's password files have them. */
+export type PasswordHash =
+  | { readonly kind: 'bcrypt'; readonly text: string }
+  | { readonly kind: 'pbkdf2'; readonly iterations: number; readonly salt: Buffer; readonly hash: Buffer }
+
+const LEAST_COST = 8
+const LEAST_ITERATIONS = 1_000
+/** What one password may take is bounded too: nobody could log in any more. */
+const MOST_COST = 16
+const MOST_ITERATIONS = 10_000_000
+
+/** @throws Error that says what is wrong and quotes nothing */
+export function parsePasswordHash(text: string): PasswordHash {
+  const bcrypt = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/.exec(text)
+  if (bcrypt) {
+    const cost = Number(bcrypt[1])
+    if (cost < LEAST_COST || cost > MOST_COST)
+      throw new Error(`The cost of a bcrypt hash must be from ${LEAST_COST} to ${MOST_COST}`)
+    return { kind: 'bcrypt', text }
+  }
+  const parts = /^(\d{1,9}):((?:[0-9a-f]{2})+):((?:[0-9a-f]{2})+)$/.exec(text)
+  if (!parts) throw new Error('Neither a bcrypt hash nor iterations:salt:hash of PBKDF2')
+  const iterations = Number(parts[1])
+  if (iterations < LEAST_ITERATIONS || iterations > MOST_ITERATIONS)
+    throw new Error(`The iterations of PBKDF2 must be from ${LEAST_ITERATIONS} to ${MOST_ITERATIONS}`)
+  const hash = Buffer.from(parts[3]!, 'hex')
+  if (hash.length < 16 || hash.length > 512) throw new Error('A hash of PBKDF2 must have from 16 to 512 bytes')
+  return { kind: 'pbkdf2', iterations, salt: Buffer.from(parts[2]!, 'hex'), hash }
+}
+
+/** bcrypt looks at so many bytes: a longer password would be as good as another. */
+const BCRYPT_BYTES = 72
+
+const derive = promisify(pbkdf2)
+
+/** Off the event loop. What it costs depends on the hash alone, not on whether the password is right. */
+export async function matches(password: string, hash: PasswordHash): Promise<boolean> {
+  if (hash.kind === 'bcrypt') {
+    const same = await verifyBcrypt(password, hash.text)
+    return same && Buffer.byteLength(password) <= BCRYPT_BYTES && !password.includes('\0')
+  }
+  const { salt, iterations, hash: wanted } = hash
+  // Nothing in the file says which; Trino tries the one and then the other too.
+  const sha256 = await derive(password, salt, iterations, wanted.length, 'sha256')
+  const sha1 = await derive(password, salt, iterations, wanted.length, 'sha1')
+  return [timingSafeEqual(sha256, wanted), timingSafeEqual(sha1, wanted)].includes(true)
+}

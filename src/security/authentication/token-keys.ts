@@ -1,0 +1,29 @@
+import type { KeyObject } from 'node:crypto'
+import { QuipuError } from '../../shared/quipu-error.ts'
+
+/** A key that vouches for tokens, and what it may sign: never what a token says. */
+export interface TokenKey {
+  readonly key: KeyObject
+  readonly algorithms: readonly string[]
+}
+
+/** The head of a token, which nobody vouches for. */
+export interface TokenHead {
+  readonly alg?: string | undefined
+  readonly kid?: string | undefined
+}
+
+export interface TokenKeys {
+  /**
+   * The keys that a token may be signed with.
+   * @throws KeysUnavailable when they cannot be known now
+   */
+  keysFor(head: TokenHead): readonly TokenKey[] | Promise<readonly TokenKey[]>
+  /** Changes when keys may have gone: what was verified before counts no more. */
+  readonly version: () => unknown
+}
+
+/** Whoever has the keys does not answer. */
+export class KeysUnavailable extends QuipuError {
+  readonly retry = 'later'
+}

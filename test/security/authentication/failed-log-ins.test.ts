@@ -1,0 +1,74 @@
+import fc from 'fast-check'
+import { beforeEach, describe, expect, it } from 'vitest'
+import {
+  createFailedLogIns,
+  networkOf,
+  type FailedLogIns,
+} from '../../../src/security/authentication/failed-log-ins.ts'
+
+let now: number
+let failures: FailedLogIns
+beforeEach(() => {
+  now = 1_000_000
+  failures = createFailedLogIns(() => now)
+})
+const fail = (times: number, user: string, address: string): void => {
+  for (let time = 0; time < times; time++) failures.failed(user, address)
+}
+
+describe('failed log-ins', () => {
+  it('block a user from where they came, for a while, and nobody else', () => {
+    fail(4, 'alice', '203.0.113.7')
+    expect(failures.blockedSeconds('alice', '203.0.113.7')).toBeUndefined()
+    fail(1, 'alice', '203.0.113.7')
+    expect(failures.blockedSeconds('alice', '203.0.113.7')).toBe(10)
+    expect(failures.blockedSeconds('bob', '203.0.113.7')).toBeUndefined()
+    expect(failures.blockedSeconds('alice', '203.0.113.8')).toBeUndefined()
+    now += 10_000
+    expect(failures.blockedSeconds('alice', '203.0.113.7')).toBeUndefined()
+    fail(1, 'alice', '203.0.113.7')
+    expect(failures.blockedSeconds('alice', '203.0.113.7')).toBe(10)
+  })
+
+  it('are forgiven by a log-in of that user from there; those of the address are not', () => {
+    fail(5, 'alice', '203.0.113.7')
+    failures.succeeded('alice', '203.0.113.7')
+    expect(failures.blockedSeconds('alice', '203.0.113.7')).toBeUndefined()
+    for (let other = 0; other < 45; other++) fail(1, `u${other}`, '203.0.113.7')
+    failures.succeeded('alice', '203.0.113.7')
+    expect(failures.blockedSeconds('alice', '203.0.113.7')).toBe(1)
+    expect(failures.blockedSeconds('alice', '203.0.113.8')).toBeUndefined()
+  })
+
+  it('of many names from one address are few', () => {
+    let guesses = 0
+    for (; now < 1_000_000 + 60_000; now += 10)
+      if (failures.blockedSeconds(`u${now}`, '203.0.113.7') === undefined) {
+        fail(1, `u${now}`, '203.0.113.7')
+        guesses++
+      }
+    expect(guesses).toBeLessThanOrEqual(50 + 60)
+  })
+
+  it('take bounded memory, and who fills it is blocked still', () => {
+    fail(60, 'alice', '203.0.113.7')
+    for (let other = 0; other < 30_000; other++)
+      fail(1, 'x', `2001:db8:${(other >> 8).toString(16)}:${(other & 255).toString(16)}::1`)
+    expect(failures.size).toBeLessThanOrEqual(20_000)
+  })
+
+  it('count an IPv6 network as one, however it is written', () => {
+    expect(networkOf('2001:db8:0:1::7')).toBe(networkOf('2001:db8:0:1:ffff:ffff:ffff:ffff'))
+    expect(networkOf('2001:db8:0:1::7')).not.toBe(networkOf('2001:db8:0:2::7'))
+    expect(networkOf('::ffff:203.0.113.7')).toBe('203.0.113.7')
+    expect(networkOf('fe80::1%eth0')).toBe(networkOf('fe80::2'))
+    expect(networkOf('::1')).toBe('0:0:0:0::/64')
+    fc.assert(
+      fc.property(fc.ipV6(), fc.ipV6(), (one, other) => {
+        const bits = (text: string): string => new URL(`http://[${text}]`).hostname
+        if (bits(one) === bits(other)) expect(networkOf(one)).toBe(networkOf(other))
+        expect(networkOf(one)).toMatch(/^([0-9a-f]{1,4}:){3}[0-9a-f]{1,4}::\/64$|^\d+\.\d+\.\d+\.\d+$/)
+      }),
+    )
+  })
+})

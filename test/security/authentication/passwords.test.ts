@@ -1,0 +1,188 @@
+import { pbkdf2Sync, randomBytes } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { hashSync } from '@node-rs/bcrypt'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { createBoundedWork } from '../../../src/security/authentication/bounded-work.ts'
+import { createPasswordAuthenticator } from '../../../src/security/authentication/password-authenticator.ts'
+import { createPasswordFileVerifier } from '../../../src/security/authentication/password-file-verifier.ts'
+import { parsePasswordFile, type PasswordBook } from '../../../src/security/authentication/password-file.ts'
+import { matches, parsePasswordHash, type PasswordHash } from '../../../src/security/authentication/password-hash.ts'
+
+const key = randomBytes(32)
+const salt = randomBytes(16)
+const pbkdf2 = (password: string, algorithm: string, iterations = 1000): string =>
+  `${iterations}:${salt.toString('hex')}:${pbkdf2Sync(password, salt, iterations, 32, algorithm).toString('hex')}`
+const bcrypt = (password: string, version: '2a' | '2b' | '2y' = '2y', cost = 8): string =>
+  hashSync(password, { cost, version })
+
+describe('a hash', () => {
+  it.each([
+    ...(['2a', '2b', '2y'] as const).map((version) => [version, bcrypt('geheim', version)]),
+    ['PBKDF2 with SHA-1', pbkdf2('geheim', 'sha1')],
+    ['PBKDF2 with SHA-256', pbkdf2('geheim', 'sha256')],
+  ])('%s is of its password alone', async (_, text) => {
+    expect(await matches('geheim', parsePasswordHash(text!))).toBe(true)
+    expect(await matches('geheimer', parsePasswordHash(text!))).toBe(false)
+  })
+
+  it('of a longer password than bcrypt looks at is of none', async () => {
+    const hash = parsePasswordHash(bcrypt('x'.repeat(72)))
+    expect(await matches('x'.repeat(72), hash)).toBe(true)
+    expect(await matches('x'.repeat(73), hash)).toBe(false)
+  })
+
+  it.each([
+    bcrypt('x', '2y', 7),
+    bcrypt('x').replace('$08$', '$31$'),
+    pbkdf2('x', 'sha256', 999),
+    'plain',
+    '$2x$10$abcdefghijklmnopqrstuuCpuTTnCeMuA65KPC8WEnjCQ6RQWrxAK',
+    '$2y$10$short',
+    '1000:00:00',
+    '1000::abcd',
+  ])('is refused: %s', (text) => {
+    expect(() => parsePasswordHash(text)).toThrow()
+  })
+})
+
+describe('a password file', () => {
+  it('is told by the line that is wrong, without a word of it', () => {
+    const hash = bcrypt('x')
+    for (const [text, line] of [
+      [`a:${hash}\nb`, 2],
+      [`a:${hash}\n\na:${hash}`, 3],
+      [`:${hash}`, 1],
+      ['a:geheim', 1],
+    ] as const) {
+      expect(() => parsePasswordFile(text, key)).toThrow(`Line ${line}:`)
+      expect(() => parsePasswordFile(text, key)).not.toThrow('geheim')
+    }
+  })
+
+  it('may end its lines as Windows does, and have empty ones', () => {
+    expect([...parsePasswordFile(`a:${bcrypt('x')}\r\n\r\n b:${bcrypt('x')}`, key).users.keys()]).toEqual(['a', 'b'])
+  })
+})
+
+describe('who logs in by password', () => {
+  let book: PasswordBook
+  let now: number
+  let compared: PasswordHash[]
+  beforeEach(() => {
+    now = 0
+    compared = []
+    book = parsePasswordFile(`alice:${bcrypt('geheim')}\nbob:${bcrypt('secret', '2b', 9)}`, key)
+  })
+
+  function authenticator(work = createBoundedWork(2, 32), compare = matches) {
+    const verifier = createPasswordFileVerifier(
+      () => book,
+      work,
+      (password, hash) => {
+        compared.push(hash)
+        return compare(password, hash)
+      },
+    )
+    return createPasswordAuthenticator({ verifier, rememberMs: 1000, now: () => now })
+  }
+  const as = (user: string, secret: string) => ({ user, secret })
+
+  it('is verified once in a while, and again when passwords may have changed', async () => {
+    const { verify } = authenticator()
+    const fresh = async (): Promise<unknown> => ((await verify(as('alice', 'geheim'))) as { fresh?: boolean }).fresh
+    expect([await fresh(), await fresh()]).toEqual([true, false])
+    // At once, for it is on the way of each statement.
+    expect(verify(as('alice', 'geheim'))).toMatchObject({ kind: 'verified', verified: { name: 'alice' } })
+    now = 1001
+    expect([await fresh(), await fresh()]).toEqual([true, false])
+    book = parsePasswordFile(`alice:${bcrypt('anders')}`, key)
+    expect(await verify(as('alice', 'geheim'))).toMatchObject({ kind: 'refused' })
+    expect(await verify(as('alice', 'anders'))).toMatchObject({ kind: 'verified', fresh: true })
+  })
+
+  it('is not remembered when the file changed while the password was looked at', async () => {
+    let go = (): void => {}
+    const waits = new Promise<void>((resolve) => (go = resolve))
+    const { verify } = authenticator(undefined, async () => {
+      await waits
+      return true
+    })
+    const first = verify(as('alice', 'geheim'))
+    book = parsePasswordFile(`bob:${bcrypt('x')}`, key)
+    go()
+    await first
+    expect(await verify(as('alice', 'geheim'))).toMatchObject({ kind: 'refused' })
+  })
+
+  it('makes the same work whether there is such a user, the right password or none', async () => {
+    const { verify } = authenticator()
+    for (const [user, secret] of [
+      ['alice', 'wrong'],
+      ['mallory', 'geheim'],
+      ['constructor', 'geheim'],
+    ] as const) {
+      compared = []
+      expect(await verify(as(user, secret))).toEqual({
+        kind: 'refused',
+        user,
+        reason: 'no such user, or another password',
+      })
+      expect(compared.length).toBe(1)
+    }
+    // Strangers are held against the hashes of the file, each always against the same.
+    const drawn = async (user: string) => {
+      compared = []
+      await verify(as(user, 'x'))
+      return compared[0]
+    }
+    const strangers = await Promise.all(Array.from({ length: 12 }, async (_, index) => book.hashOf(`s${index}`).hash))
+    expect(new Set(strangers)).toEqual(new Set(book.users.values()))
+    expect(await drawn('s1')).toBe(strangers[1])
+    book = parsePasswordFile('', key)
+    compared = []
+    await verify(as('alice', 'x'))
+    expect(compared.length).toBe(1)
+  })
+
+  it('has what the hash of another would let in refused', async () => {
+    const { verify } = authenticator(undefined, async () => true)
+    expect(await verify(as('mallory', 'geheim'))).toMatchObject({ kind: 'refused' })
+  })
+
+  it('waits for two others, and is told to come again when too many wait', async () => {
+    const waiting: ((same: boolean) => void)[] = []
+    const { verify } = authenticator(createBoundedWork(2, 3), () => new Promise((resolve) => waiting.push(resolve)))
+    const five = Array.from({ length: 5 }, (_, index) => verify(as('alice', `${index}`)))
+    expect(await verify(as('alice', '6'))).toEqual({ kind: 'busy', retryAfterSeconds: 1 })
+    for (let done = 0; done < 5; done++) {
+      await expect.poll(() => waiting.length).toBe(Math.min(done + 2, 5))
+      waiting[done]!(false)
+    }
+    expect((await Promise.all(five)).map(({ kind }) => kind)).toEqual(Array(5).fill('refused'))
+  })
+
+  it.each([
+    ['Basic YWxpY2U6Z2U6aGVpbQ==', { user: 'alice', secret: 'ge:heim' }],
+    ['basic  YWxpY2U6', { user: 'alice', secret: '' }],
+    ['Basic YWxpY2U=', { user: 'alice', secret: '' }],
+    ['Basic', undefined],
+    ['Bearer YWxpY2U6eA==', undefined],
+    ['Basic ä', undefined],
+    [undefined, undefined],
+  ])('sends %s', (authorization, credential) => {
+    const request = { headers: { authorization } } as unknown as IncomingMessage
+    expect(authenticator().credentialOf(request)).toEqual(credential)
+  })
+
+  it('has neither an empty name nor an empty password, and none of a kilobyte', async () => {
+    const { verify } = authenticator(undefined, async () => true)
+    for (const [user, secret] of [
+      ['', 'x'],
+      ['alice', ''],
+      ['alice', 'ä'.repeat(513)],
+      ['a'.repeat(1025), 'x'],
+    ] as const)
+      expect(await verify(as(user, secret))).toMatchObject({ kind: 'refused' })
+    expect(compared).toEqual([])
+  })
+})

@@ -1,0 +1,338 @@
+import {
+  createHmac,
+  generateKeyPairSync,
+  randomBytes,
+  createSecretKey,
+  type KeyObject,
+  type KeyPairKeyObjectResult,
+} from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { SignJWT, type JWTPayload } from 'jose'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { CredentialVerdict } from '../../../src/security/authentication/authenticator.ts'
+import { createJwks } from '../../../src/security/authentication/jwks.ts'
+import { createJwtAuthenticator, type JwtOptions } from '../../../src/security/authentication/jwt-authenticator.ts'
+import { keyOfFile, keysOfFiles, parseTokenKey } from '../../../src/security/authentication/jwt-key-file.ts'
+import type { TokenKeys } from '../../../src/security/authentication/token-keys.ts'
+
+const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const otherRsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const p256 = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' })
+const ed = generateKeyPairSync('ed25519')
+const secret = randomBytes(64)
+const pem = ({ publicKey }: KeyPairKeyObjectResult): string =>
+  publicKey.export({ type: 'spki', format: 'pem' }).toString()
+
+let now: number
+beforeEach(() => {
+  now = Date.now()
+})
+
+const fileOf = (text: string): TokenKeys => keyOfFile({ value: parseTokenKey(text), stop: () => {} })
+
+function authenticator(keys: TokenKeys, more: Partial<JwtOptions> = {}) {
+  return createJwtAuthenticator({
+    keys,
+    requiredAudiences: [],
+    principalField: 'sub',
+    clockSkewMs: 30_000,
+    now: () => now,
+    ...more,
+  })
+}
+
+function sign(
+  alg: string,
+  key: KeyObject | Uint8Array,
+  claims: JWTPayload = { sub: 'alice' },
+  { kid, exp = 3600 }: { readonly kid?: string; readonly exp?: number | null } = {},
+): Promise<string> {
+  const signer = new SignJWT(claims).setProtectedHeader({ alg, ...(kid === undefined ? {} : { kid }) })
+  return (exp === null ? signer : signer.setExpirationTime(Math.floor(now / 1000) + exp)).sign(key)
+}
+
+async function verdictOf(keys: TokenKeys, token: string, more: Partial<JwtOptions> = {}): Promise<CredentialVerdict> {
+  return authenticator(keys, more).verify({ user: '', secret: token })
+}
+const kindOf = async (...args: Parameters<typeof verdictOf>): Promise<string> => (await verdictOf(...args)).kind
+
+/** As anybody may write it. */
+function forged(head: object, claims: object, signature: (input: string) => string): string {
+  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const input = `${part(head)}.${part(claims)}`
+  return `${input}.${signature(input)}`
+}
+const claims = () => ({ sub: 'alice', exp: Math.floor(now / 1000) + 3600 })
+
+describe('a token', () => {
+  it.each([
+    ['RS256', rsa],
+    ['PS512', rsa],
+    ['ES256', p256],
+    ['ES384', p384],
+    ['EdDSA', ed],
+  ] as const)('signed by %s is taken with its key', async (alg, pair) => {
+    expect(await verdictOf(fileOf(pem(pair)), await sign(alg, pair.privateKey))).toEqual({
+      kind: 'verified',
+      fresh: true,
+      verified: { name: 'alice', groups: [] },
+    })
+  })
+
+  it('signed by a secret is taken with the secret', async () => {
+    const keys = fileOf(`${secret.toString('base64').replaceAll(/.{40}/g, '$&\n')}\n`)
+    for (const alg of ['HS256', 'HS384', 'HS512']) expect(await kindOf(keys, await sign(alg, secret))).toBe('verified')
+    expect(await kindOf(keys, await sign('HS256', randomBytes(64)))).toBe('refused')
+  })
+
+  it('says nothing of the algorithm: none, a public key as a secret, another kind of key', async () => {
+    const text = pem(rsa)
+    const keys = fileOf(text)
+    const der = rsa.publicKey.export({ type: 'spki', format: 'der' })
+    const hmac =
+      (key: Buffer | string, hash = 'sha256') =>
+      (input: string) =>
+        createHmac(hash, key).update(input).digest('base64url')
+    const attacks = [
+      ...['none', 'None', 'NONE', 'nOnE', ''].map((alg) => forged({ alg }, claims(), () => '')),
+      ...[text, text.trim(), der].map((key) => forged({ alg: 'HS256', typ: 'JWT' }, claims(), hmac(key))),
+      forged({ alg: 'HS512' }, claims(), hmac(text, 'sha512')),
+      forged({}, claims(), hmac(text)),
+      await sign('ES256', p256.privateKey),
+      await sign('EdDSA', ed.privateKey),
+      await sign('RS256', otherRsa.privateKey),
+      // The key that it brings along itself.
+      await new SignJWT({ sub: 'alice' })
+        .setProtectedHeader({ alg: 'RS256', jwk: otherRsa.publicKey.export({ format: 'jwk' }) })
+        .setExpirationTime('1h')
+        .sign(otherRsa.privateKey),
+      await new SignJWT({ sub: 'alice' })
+        .setProtectedHeader({ alg: 'RS256', crit: ['exp'], exp: 1 } as never)
+        .setExpirationTime('1h')
+        .sign(rsa.privateKey, { crit: { exp: false } }),
+    ]
+    for (const token of attacks) expect(await kindOf(keys, token), token).toBe('refused')
+    for (const [pair, alg, other] of [
+      [p256, 'ES384', p384],
+      [ed, 'ES256', p256],
+    ] as const)
+      expect(await kindOf(fileOf(pem(pair)), await sign(alg, other.privateKey))).toBe('refused')
+  })
+
+  it('is of its time, and ends', async () => {
+    const keys = fileOf(pem(p256))
+    const by = async (more: JWTPayload, exp: number | null, skew = 30_000) =>
+      kindOf(keys, await sign('ES256', p256.privateKey, { sub: 'alice', ...more }, { exp }), { clockSkewMs: skew })
+    const seconds = Math.floor(now / 1000)
+    expect(await by({}, null)).toBe('refused')
+    expect([await by({}, -20), await by({}, -40), await by({}, -20, 0)]).toEqual(['verified', 'refused', 'refused'])
+    expect([await by({ nbf: seconds + 20 }, 60), await by({ nbf: seconds + 60 }, 90)]).toEqual(['verified', 'refused'])
+    expect(
+      await kindOf(
+        keys,
+        forged({ alg: 'ES256' }, { sub: 'alice', exp: '9999999999' }, () => 'AAAA'),
+      ),
+    ).toBe('refused')
+  })
+
+  it('is for this server, of the one who may give it out, with a name', async () => {
+    const keys = fileOf(pem(p256))
+    const by = async (more: JWTPayload, options: Partial<JwtOptions>) =>
+      verdictOf(keys, await sign('ES256', p256.privateKey, more), options)
+    const of = async (...args: Parameters<typeof by>) => (await by(...args)).kind
+    const required = { requiredIssuer: 'https://i', requiredAudiences: ['q', 'r'] }
+    expect(await of({ sub: 'a', iss: 'https://i', aud: ['x', 'r'] }, required)).toBe('verified')
+    expect(await of({ sub: 'a', iss: 'https://i', aud: 'x' }, required)).toBe('refused')
+    expect(await of({ sub: 'a', iss: 'https://i' }, required)).toBe('refused')
+    expect(await of({ sub: 'a', iss: 'https://i/', aud: 'q' }, required)).toBe('refused')
+    for (const sub of [undefined, '', 7 as never, ['a'] as never, { a: 1 } as never])
+      expect(await of(sub === undefined ? {} : { sub }, {})).toBe('refused')
+    const nested = { principalField: 'person.name', groupsField: 'https://x.example/groups' }
+    expect(await by({ person: { name: 'n' }, 'https://x.example/groups': ['g', 7, '', 'h'] }, nested)).toMatchObject({
+      verified: { name: 'n', groups: ['g', 'h'] },
+    })
+    expect(await of({ person: 'constructor' }, { principalField: 'person.constructor.name' })).toBe('refused')
+    expect(await of({}, { principalField: 'constructor.name' })).toBe('refused')
+  })
+
+  it('is looked at once, until it ends, or its key may have gone', async () => {
+    let looked = 0
+    let version = {}
+    const file = fileOf(pem(p256))
+    const keys: TokenKeys = {
+      version: () => version,
+      keysFor: (head) => {
+        looked++
+        return file.keysFor(head)
+      },
+    }
+    const { verify, recall } = authenticator(keys)
+    const token = { user: '', secret: await sign('ES256', p256.privateKey, { sub: 'alice' }, { exp: 60 }) }
+    expect(recall!(token)).toBeUndefined()
+    await verify(token)
+    expect(verify(token)).toMatchObject({ kind: 'verified', fresh: false })
+    expect(recall!({ ...token, secret: `${token.secret}x` })).toBeUndefined()
+    expect(looked).toBe(1)
+    version = {}
+    expect(recall!(token)).toBeUndefined()
+    await verify(token)
+    expect(looked).toBe(2)
+    now += 91_000
+    expect(await verify(token)).toMatchObject({ kind: 'refused' })
+  })
+
+  it('of other forms is for other authenticators', () => {
+    const { credentialOf } = authenticator(fileOf(pem(p256)))
+    const of = (authorization: string) => credentialOf({ headers: { authorization } } as IncomingMessage)?.secret
+    expect(['Bearer a.b.c', 'bearer  a.b.c ', 'Bearer abc', 'Basic a.b.c', 'Bearer a.b.c.d.e'].map(of)).toEqual([
+      'a.b.c',
+      'a.b.c',
+      undefined,
+      undefined,
+      undefined,
+    ])
+  })
+
+  it('that is none is refused, whatever it is', async () => {
+    const keys = fileOf(pem(p256))
+    for (const token of ['..', 'a..', 'bnVsbA..', `${'a'.repeat(20_000)}.b.c`, 'W10.W10.', '\u0000.\u0000.'])
+      expect(await kindOf(keys, token)).toBe('refused')
+  })
+})
+
+describe('a key file', () => {
+  it.each([
+    ['a private key', rsa.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()],
+    ['a short RSA key', pem(generateKeyPairSync('rsa', { modulusLength: 1024 }))],
+    ['a curve of no algorithm', pem(generateKeyPairSync('ec', { namedCurve: 'secp256k1' }))],
+    ['a key of an algorithm that is not had', pem(generateKeyPairSync('rsa-pss', { modulusLength: 2048 }))],
+    ['a key that signs nothing', pem(generateKeyPairSync('x25519'))],
+    ['a short secret', randomBytes(31).toString('base64')],
+    ['text', 'not a key, nor Base64!'],
+    ['nothing', ''],
+  ])('is no %s', (_, text) => {
+    expect(() => parseTokenKey(text)).toThrow()
+  })
+
+  describe('by key id', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'quipu-keys-'))
+    afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+    it('is of that id alone, and leads out of no folder', async () => {
+      writeFileSync(join(folder, 'one.pem'), pem(p256))
+      writeFileSync(join(folder, 'default-key.pem'), pem(p384))
+      writeFileSync(join(folder, '___two.pem'), pem(ed))
+      const keys = keysOfFiles(join(folder, '${KID}.pem'))
+      const by = async (alg: string, { privateKey }: KeyPairKeyObjectResult, kid?: string) =>
+        kindOf(keys, await sign(alg, privateKey, undefined, kid === undefined ? {} : { kid }))
+      expect(await by('ES256', p256, 'one')).toBe('verified')
+      expect(await by('ES384', p384)).toBe('verified')
+      expect(await by('ES256', p256, 'none')).toBe('refused')
+      expect(await by('EdDSA', ed, '../two')).toBe('verified')
+      expect(await by('ES256', p256, `../${folder.split('/').at(-1)}/one`)).toBe('refused')
+    })
+  })
+})
+
+describe('published keys', () => {
+  let published: object[] | Error
+  let asked: number
+  let troubles: number
+  let clock: number
+  beforeEach(() => {
+    published = []
+    asked = 0
+    troubles = 0
+    clock = 1_000_000
+  })
+  const jwk = ({ publicKey }: KeyPairKeyObjectResult, more: object): object => ({
+    ...publicKey.export({ format: 'jwk' }),
+    ...more,
+  })
+  const jwks = () =>
+    createJwks({
+      fetchText: async () => {
+        asked++
+        if (published instanceof Error) throw published
+        return JSON.stringify({ keys: published })
+      },
+      now: () => clock,
+      onTaken: () => {},
+      onTrouble: () => troubles++,
+    })
+
+  it('are found when the first token of theirs comes, and stay while nobody answers', async () => {
+    published = [jwk(p256, { kid: 'a' })]
+    const keys = jwks()
+    const { verify } = authenticator(keys)
+    const of = async (pair: KeyPairKeyObjectResult, kid: string, sub = 'alice') =>
+      (await verify({ user: '', secret: await sign('ES256', pair.privateKey, { sub }, { kid }) })).kind
+    expect(await of(p256, 'a')).toBe('verified')
+    const next = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    clock += 6_000
+    published = [jwk(p256, { kid: 'a' }), jwk(next, { kid: 'b' })]
+    expect(await of(next, 'b')).toBe('verified')
+    expect(asked).toBe(2)
+    published = new Error('away')
+    clock += 60_000
+    expect([await of(next, 'b', 'x'), await of(p256, 'a', 'y')]).toEqual(['verified', 'verified'])
+    expect(await of(p384 as never, 'c').catch(() => 'refused')).toBe('refused')
+    // Whatever it is asked for: it is asked seldom.
+    for (let index = 0; index < 50; index++) expect(await of(next, `unknown-${index}`)).toBe('refused')
+    expect(asked).toBeLessThanOrEqual(4)
+    expect(troubles).toBeGreaterThan(0)
+  })
+
+  it('that were withdrawn are believed no more, and what was verified by them neither', async () => {
+    published = [jwk(p256, { kid: 'a' })]
+    const keys = jwks()
+    const { verify } = authenticator(keys)
+    const token = { user: '', secret: await sign('ES256', p256.privateKey, { sub: 'alice' }, { kid: 'a' }) }
+    expect((await verify(token)).kind).toBe('verified')
+    published = []
+    clock += 6_000
+    const other = { user: '', secret: await sign('ES256', p256.privateKey, { sub: 'alice' }, { kid: 'other' }) }
+    expect((await verify(other)).kind).toBe('refused')
+    expect((await verify(token)).kind).toBe('refused')
+  })
+
+  it('are asked for once by all who wait; without any nobody is refused, he is told to come again', async () => {
+    published = new Error('away')
+    const { verify } = authenticator(jwks())
+    const many = await Promise.all(
+      Array.from({ length: 20 }, async (_, index) =>
+        verify({ user: '', secret: await sign('ES256', p256.privateKey, { sub: `u${index}` }, { kid: 'a' }) }),
+      ),
+    )
+    expect(new Set(many.map(({ kind }) => kind))).toEqual(new Set(['unavailable']))
+    expect(asked).toBe(1)
+  })
+
+  it('sign only what they are for', async () => {
+    const oct = createSecretKey(secret).export({ format: 'jwk' })
+    published = [
+      { ...oct, kid: 'secret' },
+      jwk(rsa, { kid: 'ps', alg: 'PS256' }),
+      jwk(p256, { kid: 'enc', use: 'enc' }),
+      { kty: 'new', kid: 'new' },
+      { ...rsa.privateKey.export({ format: 'jwk' }), kid: 'leaked' },
+    ]
+    const by = async (alg: string, key: KeyObject | Uint8Array, kid: string) =>
+      kindOf(jwks(), await sign(alg, key, undefined, { kid }))
+    expect(await by('HS256', secret, 'secret')).toBe('refused')
+    expect(await by('PS256', rsa.privateKey, 'ps')).toBe('verified')
+    expect(await by('RS256', rsa.privateKey, 'ps')).toBe('refused')
+    expect(await by('ES256', p256.privateKey, 'enc')).toBe('refused')
+    expect(await by('RS256', rsa.privateKey, 'leaked')).toBe('verified')
+  })
+
+  it('may have no ids: each that fits is tried', async () => {
+    published = [jwk(otherRsa, {}), jwk(p256, {}), jwk(rsa, {})]
+    expect(await kindOf(jwks(), await sign('RS256', rsa.privateKey))).toBe('verified')
+    expect(await kindOf(jwks(), await sign('ES384', p384.privateKey))).toBe('refused')
+  })
+})

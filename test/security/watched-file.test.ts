@@ -1,0 +1,84 @@
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { watchFile, type WatchedFile } from '../../src/security/watched-file.ts'
+import { temporaryFolder } from '../support/quipu-process.ts'
+
+let folder: ReturnType<typeof temporaryFolder>
+let path: string
+let file: WatchedFile<number> | undefined
+let told: string[]
+beforeEach(() => {
+  folder = temporaryFolder()
+  path = join(folder.path, 'file')
+  told = []
+})
+afterEach(async () => {
+  file?.stop()
+  await folder.remove()
+})
+
+const watched = (): WatchedFile<number> =>
+  (file = watchFile(
+    path,
+    (text) => {
+      if (!/^\d+\n$/.test(text)) throw new Error('no number')
+      return Number(text)
+    },
+    { onReloaded: () => told.push('reloaded'), onBroken: (_path, error) => told.push(error.message) },
+  ))
+const becomes = (value: number): Promise<void> => expect.poll(() => file!.value, { timeout: 20_000 }).toBe(value)
+const isTold = (what: string | RegExp): Promise<void> =>
+  expect.poll(() => told.join(), { timeout: 20_000 }).toMatch(what)
+
+it('a file is read again when it is written anew, replaced, or led elsewhere by its link', async () => {
+  writeFileSync(path, '1\n')
+  expect(watched().value).toBe(1)
+  writeFileSync(path, '2\n')
+  await becomes(2)
+  writeFileSync(`${path}.new`, '3\n')
+  renameSync(`${path}.new`, path)
+  await becomes(3)
+  for (const value of [4, 5]) {
+    mkdirSync(join(folder.path, `v${value}`))
+    writeFileSync(join(folder.path, `v${value}`, 'file'), `${value}\n`)
+    symlinkSync(join(folder.path, `v${value}`, 'file'), `${path}.new`)
+    renameSync(`${path}.new`, path)
+    await becomes(value)
+  }
+})
+
+it('one that cannot be taken leaves what was there in force, is told once, and is taken when it is mended', async () => {
+  writeFileSync(path, '1\n')
+  watched()
+  writeFileSync(path, 'broken')
+  await isTold('no number')
+  expect(file!.value).toBe(1)
+  rmSync(path)
+  await isTold(/ENOENT/)
+  expect(file!.value).toBe(1)
+  writeFileSync(path, '2\n')
+  await becomes(2)
+  expect(told.filter((what) => what === 'no number').length).toBe(1)
+  expect(told.at(-1)).toBe('reloaded')
+})
+
+it('one that is still being written is waited for', async () => {
+  writeFileSync(path, '1\n')
+  watched()
+  const seen = new Set<number>()
+  // What is there in between could be taken, too.
+  for (let part = 0; part < 15; part++) {
+    writeFileSync(path, `${'2'.repeat(part + 1)}\n`)
+    await new Promise((resolve) => setTimeout(resolve, 150))
+    seen.add(file!.value)
+  }
+  await becomes(Number('2'.repeat(15)))
+  expect(seen).toEqual(new Set([1]))
+})
+
+it('one that is not there, or cannot be taken, is no beginning', () => {
+  expect(watched).toThrow('ENOENT')
+  writeFileSync(path, 'broken')
+  expect(watched).toThrow('no number')
+})
