@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Config } from '../../config/load-config.ts'
+import { createCertificateAuthenticator } from '../../protocol/access/certificate-authenticator.ts'
 import type { AuthenticationMethod } from '../../security/authentication/principal.ts'
 import type { Authenticator } from '../../security/authentication/authenticator.ts'
 import { createBoundedWork } from '../../security/authentication/bounded-work.ts'
@@ -56,7 +57,11 @@ export function wireAuthenticators(config: Config, news: SourceNews): WiredAuthe
   const passwords = config.authentication.includes('password') ? passwordsOf(config, news) : undefined
   const tokens = config.authentication.includes('jwt') ? tokensOf(config, news) : undefined
   return {
-    byMethod: { ...(passwords ? { password: passwords.authenticator } : {}), ...(tokens ? { jwt: tokens } : {}) },
+    byMethod: {
+      certificate: createCertificateAuthenticator(clock.monotonicMs),
+      ...(passwords ? { password: passwords.authenticator } : {}),
+      ...(tokens ? { jwt: tokens } : {}),
+    },
     mapping: mappingOf(config, news),
     groupsOf: groupsOf(config, news),
     isKnown: passwords?.verifier.knows ?? (() => false),
