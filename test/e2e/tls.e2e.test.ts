@@ -1,0 +1,214 @@
+import { readFileSync } from 'node:fs'
+import { Agent, createServer, request as httpsRequest, type RequestOptions } from 'node:https'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import type { TLSSocket } from 'node:tls'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createAuthority, type TestAuthority } from '../support/certificates.ts'
+import { createDatabase } from '../support/postgres.ts'
+import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { trinoCli } from '../support/real-clients.ts'
+
+const cli = await trinoCli()
+const folder = temporaryFolder()
+const ending: (() => Promise<unknown>)[] = [() => folder.remove()]
+const asRoot = process.getuid?.() === 0 ? ['--run-as', 'root'] : []
+let authority: TestAuthority
+let tls: Readonly<Record<string, string>>
+
+beforeAll(async () => {
+  authority = await createAuthority()
+  ending.push(() => authority.remove())
+  const { cert, key } = await authority.issue('quipu')
+  tls = { QUIPU_TLS_CERT: cert, QUIPU_TLS_KEY: key, QUIPU_TLS_CA_FILE: authority.ca, QUIPU_LOG_LEVEL: 'warn' }
+})
+afterAll(async () => {
+  for (const end of ending) await end().catch(() => {})
+}, 120_000)
+
+function start(program: string, name: string, env: Readonly<Record<string, string>>): QuipuProcess {
+  const data = join(folder.path, name)
+  const quipu = spawnQuipu([program, '--port', '0', '--data-dir', data, ...asRoot], { env })
+  ending.unshift(async () => {
+    quipu.signal('SIGTERM')
+    await quipu.exit
+  })
+  return quipu
+}
+
+interface Answer {
+  readonly status: number
+  readonly text: string
+}
+
+function ask(url: string, options: RequestOptions = {}, body?: string): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const send = url.startsWith('https:') ? httpsRequest : httpRequest
+    const asked = send(url, { ca: readFileSync(authority.ca), agent: false, ...options }, (answer) => {
+      let text = ''
+      answer.setEncoding('utf8').on('data', (part: string) => (text += part))
+      answer.on('error', reject).on('end', () => resolve({ status: answer.statusCode ?? 0, text }))
+    })
+    asked.on('error', reject)
+    asked.end(body)
+  })
+}
+
+const HEADERS = { 'x-trino-user': 'ada', 'x-trino-catalog': 'tpch', 'x-trino-schema': 'tiny' }
+
+interface Told {
+  readonly nextUri?: string
+  readonly data?: readonly (readonly unknown[])[]
+  readonly error?: { readonly message: string }
+}
+
+/** The rows, and every address that the client was led to. */
+async function run(url: string, sql: string, headers: Readonly<Record<string, string>> = HEADERS) {
+  const rows: (readonly unknown[])[] = []
+  const uris: string[] = []
+  const post = await ask(`${url}/v1/statement`, { method: 'POST', headers }, sql)
+  for (let answer = post; ;) {
+    expect(answer.status, answer.text).toBe(200)
+    const told = JSON.parse(answer.text) as Told
+    expect(told.error).toBeUndefined()
+    rows.push(...(told.data ?? []))
+    if (told.nextUri === undefined) return { rows, uris }
+    uris.push(told.nextUri)
+    answer = await ask(told.nextUri.replace(/^https:\/\/shop\.example/, url), { headers })
+  }
+}
+
+const SCAN = 'SELECT count(*) FROM tpch.tiny.nation'
+
+describe('everything on this machine, over TLS', () => {
+  let quipu: QuipuProcess
+  let url: string
+  beforeAll(async () => {
+    const database = await createDatabase()
+    ending.push(() => database.drop())
+    quipu = start('start', 'all', { ...tls, DATABASE_URL: database.url, QUIPU_RESTART_BACKOFF_MAX_MS: '200ms' })
+    url = await quipu.url
+  }, 120_000)
+
+  it('says so, and runs what a worker does', async () => {
+    expect(url).toMatch(/^https:/)
+    expect(quipu.stdout()).toContain(`query --server ${url} --ca ${authority.ca}`)
+    const { rows, uris } = await run(url, SCAN)
+    expect(rows).toEqual([[25]])
+    expect(uris.every((uri) => uri.startsWith(`${url}/`))).toBe(true)
+    const nodes = JSON.parse((await ask(`${url}/v1/node`)).text) as { uri: string }[]
+    expect(nodes.map(({ uri }) => uri.slice(0, 8))).toEqual(['https://'])
+  })
+
+  it('answers quipu query', async () => {
+    const query = spawnQuipu(['query', '--server', url, '--ca', authority.ca, SCAN])
+    expect(await query.exit).toMatchObject({ code: 0, stdout: expect.stringContaining('25') })
+    const untrusted = await spawnQuipu(['query', '--server', url, SCAN]).exit
+    expect([untrusted.code, untrusted.stderr]).toEqual([1, expect.stringContaining('Cannot reach')])
+  })
+
+  it.runIf(cli)('answers the Trino CLI', async () => {
+    const trust = ['--truststore-path', authority.ca]
+    const { stdout, stderr } = await cli!(['--server', url, ...trust, '--output-format', 'CSV', '--execute', SCAN])
+    expect([stdout, stderr]).toEqual(['"25"\n', expect.any(String)])
+  })
+
+  it('refuses no connection while its coordinator is killed, and sessions go on', { timeout: 240_000 }, async () => {
+    const data = join(folder.path, 'all')
+    const [before] = processesOf(data).children
+    const refused: string[] = []
+    let answered = 0
+    let going = true
+    const client = async (): Promise<void> => {
+      while (going)
+        await ask(`${url}/v1/info`).then(
+          () => answered++,
+          // Of one that was accepted and whose process died; none that could not connect.
+          (error: NodeJS.ErrnoException) => void (error.code === 'ECONNREFUSED' && refused.push(error.message)),
+        )
+    }
+    const clients = Array.from({ length: 8 }, client)
+    await waitUntil('clients are answered', () => answered > 20)
+    const agent = new Agent({ keepAlive: false, maxCachedSessions: 10, ca: readFileSync(authority.ca) })
+    const reused = (): Promise<boolean> =>
+      new Promise((resolve, reject) => {
+        const asked = httpsRequest(`${url}/v1/info`, { agent }, (answer: IncomingMessage) => {
+          const { socket } = answer
+          answer.resume().on('end', () => resolve((socket as TLSSocket).isSessionReused()))
+        })
+        asked.on('error', reject).end()
+      })
+    await waitUntil('a session is reused', reused)
+    process.kill(before!, 'SIGKILL')
+    await waitUntil('another one runs', () => {
+      const [now] = processesOf(data).children
+      return now !== undefined && now !== before
+    })
+    expect(await reused()).toBe(true)
+    const reached = answered
+    await waitUntil('clients are answered again', () => answered > reached + 50)
+    going = false
+    await Promise.all(clients)
+    expect(refused).toEqual([])
+    expect((await run(url, SCAN)).rows).toEqual([[25]])
+  })
+})
+
+describe('two coordinators and a worker, each with a certificate', () => {
+  it('reach one another; the follower leads its clients back to itself', { timeout: 240_000 }, async () => {
+    const database = await createDatabase()
+    ending.push(() => database.drop())
+    const shared = { ...tls, QUIPU_SHARED_SECRET: 'a secret that all sides know', DATABASE_URL: database.url }
+    const env = { ...shared, QUIPU_TRUSTED_PROXIES: '127.0.0.9', QUIPU_PUBLIC_HOSTS: 'shop.example' }
+    const first = await start('coordinator', 'first', env).url
+    const second = await start('coordinator', 'second', { ...env, QUIPU_STANDBY: 'true' }).url
+    start('worker', 'worker', { ...shared, QUIPU_COORDINATORS: `${first},${second}` })
+    for (const url of [first, second]) {
+      const { rows, uris } = await run(url, SCAN)
+      expect(rows).toEqual([[25]])
+      expect(uris.length).toBeGreaterThan(0)
+      expect(uris.filter((uri) => !uri.startsWith(`${url}/`))).toEqual([])
+    }
+    const infos = await Promise.all([first, second].map(async (url) => (await ask(`${url}/v1/info`)).text))
+    expect(infos.map((text) => (JSON.parse(text) as { writer: boolean }).writer)).toEqual([true, false])
+    // A proxy before the follower: what it says goes through to the writer, and what others say does not.
+    const told = {
+      ...HEADERS,
+      'x-forwarded-for': '203.0.113.7',
+      'x-forwarded-proto': 'https',
+      'x-forwarded-host': 'shop.example',
+    }
+    const post = async (localAddress: string): Promise<{ id: string; nextUri: string }> => {
+      const { text } = await ask(`${second}/v1/statement`, { method: 'POST', headers: told, localAddress }, SCAN)
+      return JSON.parse(text) as { id: string; nextUri: string }
+    }
+    const proxied = await post('127.0.0.9')
+    expect(proxied.nextUri).toMatch(/^https:\/\/shop\.example\/v1\/statement\//)
+    expect((await post('127.0.0.8')).nextUri.startsWith(`${second}/`)).toBe(true)
+    const { text } = await ask(`${first}/v1/query/${proxied.id}/events`)
+    expect(text).toContain('203.0.113.7')
+  })
+
+  it('does not believe one that has no certificate of theirs', async () => {
+    const others = await createAuthority()
+    ending.push(() => others.remove())
+    const { cert, key } = await others.issue('impostor')
+    const heard: string[] = []
+    const impostor = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, (asked, answer) => {
+      heard.push(String(asked.headers.authorization))
+      answer.end()
+    })
+    await new Promise<void>((resolve) => impostor.listen(0, '127.0.0.1', resolve))
+    ending.unshift(async () => void impostor.close())
+    let knocked = 0
+    impostor.on('tlsClientError', () => knocked++)
+    start('worker', 'deceived', {
+      ...tls,
+      QUIPU_SHARED_SECRET: 'a secret that all sides know',
+      QUIPU_COORDINATORS: `https://localhost:${(impostor.address() as AddressInfo).port}`,
+    })
+    await waitUntil('the worker has tried', () => knocked > 1)
+    expect(heard).toEqual([])
+  })
+})
