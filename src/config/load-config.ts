@@ -51,6 +51,7 @@ export function loadConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Con
     ...parsed.data,
     dataDir: resolve(parsed.data.dataDir),
     catalogDir: resolve(parsed.data.catalogDir),
+    ...(parsed.data.accessRulesFile === undefined ? {} : { accessRulesFile: resolve(parsed.data.accessRulesFile) }),
   }
   checkTogether(config)
   return deepFreeze({ ...config, ...withCertificates(config) })
@@ -256,6 +257,9 @@ function checkTogether(config: Config): void {
   }
   if (config.databaseUrl !== undefined && !/^postgres(ql)?:\/\//.test(config.databaseUrl)) {
     throw configurationError('DATABASE_URL must begin postgresql://')
+  }
+  if (config.accessRulesFile !== undefined && config.authentication.length === 0) {
+    throw configurationError('accessRulesFile restricts nobody while nobody is authenticated: set authentication too')
   }
   checkCredentials(config)
   checkTls(config)

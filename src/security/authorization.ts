@@ -19,10 +19,15 @@ export interface QueryOwner {
 
 /** What somebody wants to do with what. */
 export type Permission =
-  /** `results`: its rows, and to cancel it by the address that its client was given. */
-  | { readonly action: 'view' | 'kill' | 'results'; readonly query: QueryOwner }
+  | { readonly action: 'execute' }
+  /** `results`: its rows; `cancel`: to end it by the address that its client was given; `kill`: by its id. */
+  | { readonly action: 'view' | 'kill' | 'results' | 'cancel'; readonly query: QueryOwner }
+  /** Have it in a list: as `view`, but what is left out is refused to nobody. */
+  | { readonly action: 'list'; readonly query: QueryOwner }
   /** See everybody's queries in lists, and what is of no query. */
   | { readonly action: 'viewAll' }
+  /** See somebody else's queries in lists, perhaps. */
+  | { readonly action: 'viewOthers' }
   | { readonly action: 'viewNodes' }
   | { readonly action: 'impersonate'; readonly user: string }
 
@@ -32,24 +37,39 @@ export type Authorize = (identity: Identity, permission: Permission) => boolean
 /** Without authentication configured nobody is known, so nothing can be refused. */
 export const allowAll: Authorize = () => true
 
+/** Whose queries somebody may see: everybody's, his own alone, or some people's. */
+export type Sight = 'all' | 'own' | 'some'
+
 /** The sections of a rules file that say who may do what with queries and as whom. */
 export interface QueryRules {
-  /** What the section `queries` says; undefined where there is none, or no rule of it matches. */
-  readonly queries: (identity: Identity, action: 'view' | 'kill', owner: string) => boolean | undefined
+  readonly execute: (identity: Identity) => boolean
+  /** What the section `queries` says; all, where there is none. */
+  readonly queries: (identity: Identity, action: 'view' | 'kill', owner: string) => boolean
+  /** The same for what a nextUri gives: nothing, where there is no such section. */
+  readonly results: (identity: Identity, action: 'view' | 'kill', owner: string) => boolean
+  readonly sight: (identity: Identity) => Sight
   readonly impersonation: (identity: Identity, user: string) => boolean
 }
 
-/** Each has what is his, and what the rules in force give him. */
+/** Each has what is his, and what the rules in force give him; without rules nothing else. */
 export function authorizeBy(rules: () => QueryRules | undefined): Authorize {
   return (identity, permission) => {
     switch (permission.action) {
+      case 'execute':
+        return rules()?.execute(identity) ?? true
       case 'view':
+      case 'list':
+        return owns(identity, permission.query) || byRules('queries', identity, 'view', permission.query)
       case 'kill':
-        return owns(identity, permission.query) || mayWith(identity, permission.action, permission.query)
+        return owns(identity, permission.query) || byRules('queries', identity, 'kill', permission.query)
       case 'results':
-        return owns(identity, permission.query) || mayWith(identity, 'view', permission.query)
+        return owns(identity, permission.query) || byRules('results', identity, 'view', permission.query)
+      case 'cancel':
+        return owns(identity, permission.query) || byRules('results', identity, 'kill', permission.query)
       case 'viewAll':
-        return false
+        return rules()?.sight(identity) === 'all'
+      case 'viewOthers':
+        return (rules()?.sight(identity) ?? 'own') !== 'own'
       case 'viewNodes':
         return true
       case 'impersonate':
@@ -59,13 +79,23 @@ export function authorizeBy(rules: () => QueryRules | undefined): Authorize {
     }
   }
 
-  function mayWith(identity: Identity, action: 'view' | 'kill', { user }: QueryOwner): boolean {
-    return rules()?.queries(identity, action, user) ?? false
+  function byRules(
+    section: 'queries' | 'results',
+    identity: Identity,
+    action: 'view' | 'kill',
+    { user }: QueryOwner,
+  ): boolean {
+    return rules()?.[section](identity, action, user) ?? false
   }
 }
 
 /** Who it runs as owns a query, and who posted it as somebody else, whoever he is now. */
 function owns(identity: Identity, owner: QueryOwner): boolean {
   if (identity.user === owner.user) return true
-  return owner.originalUser !== undefined && (identity.originalUser ?? identity.user) === owner.originalUser
+  return owner.originalUser !== undefined && posterOf(identity) === owner.originalUser
+}
+
+/** Who logged in, whoever he acts as. */
+function posterOf({ user, originalUser }: Identity): string {
+  return originalUser ?? user
 }

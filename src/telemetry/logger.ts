@@ -32,6 +32,7 @@ type LogEvent =
   | 'log_in'
   | 'file.reloaded'
   | 'file.broken'
+  | 'file.without_effect'
   | 'announcement.failed'
   | 'telemetry.trouble'
   | 'tls.certificate'

@@ -799,7 +799,7 @@ export const metricNames = {
     unit: '',
     on: 'coordinator',
     help: 'files that changed and could not be taken: what was there before is in force',
-    labels: { file: ['passwords', 'groups', 'user_mapping', 'token_key', 'token_keys', 'other'] },
+    labels: { file: ['rules', 'passwords', 'groups', 'user_mapping', 'token_key', 'token_keys', 'other'] },
   },
   accessDenied: {
     name: 'quipu.access.denied',
@@ -808,7 +808,9 @@ export const metricNames = {
     unit: '',
     on: 'coordinator',
     help: 'rules that bite',
-    labels: { action: ['select', 'insert', 'create', 'drop', 'set_session', 'impersonate', 'kill', 'view_query'] },
+    labels: {
+      action: ['select', 'insert', 'create', 'drop', 'set_session', 'impersonate', 'execute', 'kill', 'view_query'],
+    },
   },
   writes: {
     name: 'quipu.writes',

@@ -984,6 +984,18 @@ const acts: Record<SettingName, Act> = {
   oauth2Scopes: providerAct('oauth2Scopes', () => 'openid,profile', { scopes: 'openid profile' }),
   oauth2PrincipalField: providerAct('oauth2PrincipalField', () => 'preferred_username', { name: 'ada by name' }),
   oauth2GroupsField: providerAct('oauth2GroupsField', () => 'groups', { groups: ['staff', 'friends of ada'] }),
+  accessRulesFile: {
+    value: () => at('rules.json'),
+    also: { authentication: 'jwt' },
+    see() {
+      writeFileSync(at('rules.json'), '{\n  "impersonation": [{ "new_user": "(" }]\n}')
+      const settings = ['--access-rules-file', at('rules.json'), '--data-dir', at('ruled')]
+      const start = (...more: string[]) =>
+        wireAccess({ config: loadConfig([...settings, ...more], {}), secret: SECRET })
+      expect(() => start('--authentication', 'jwt')).toThrow(/rules\.json: line 2: impersonation, 1, new_user: /)
+      expect(() => start()).toThrow('nobody is authenticated')
+    },
+  },
   insecure: strict.act('true', async ({ url }) => {
     await json(`${url}/v1/info`)
     expect(() => loadConfig(['--host', '0.0.0.0'], {})).toThrow('--insecure')

@@ -39,6 +39,8 @@ export function deniedPermission(action: string): string {
 const WRITE_OUTCOMES: Readonly<Record<string, string>> = { committed: 'committed', rolledForward: 'rolled_forward' }
 const ACTIONS: Readonly<Record<string, string>> = {
   view: 'view_query',
+  results: 'view_query',
+  cancel: 'kill',
   viewAll: 'view_query',
   viewNodes: 'view_query',
 }

@@ -1,16 +1,17 @@
-import type { Authorize, Identity } from '../../security/authorization.ts'
+import type { Authorize, Identity, Permission } from '../../security/authorization.ts'
 import type { QueryId } from '../../shared/ids.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { RefusalLog } from './refusal-log.ts'
 import type { SystemJournal } from './system-journal.ts'
 
-/** Tells of what is refused. `viewAll` is no attempt of anybody: lists ask what to leave out. */
+/** Tells of what is refused. What lists ask, to leave out the rest, is no attempt of anybody. */
 export function recordDenials(authorize: Authorize, refusals: Pick<RefusalLog, 'accessDenied'>): Authorize {
   return (identity, permission) => {
     const allowed = authorize(identity, permission)
-    if (allowed || permission.action === 'viewAll') return allowed
-    const { user, remoteAddress } = identity
-    refusals.accessDenied({ user, remoteAddress, action: permission.action, object: objectOf(permission) })
+    if (allowed || isOfLists(permission)) return allowed
+    const { user, originalUser, remoteAddress } = identity
+    const { action } = permission
+    refusals.accessDenied({ user, originalUser, remoteAddress, action, object: objectOf(permission) })
     return allowed
   }
 }
@@ -33,11 +34,21 @@ export function recordKills(cancel: Cancel, isOpen: (queryId: QueryId) => boolea
   }
 }
 
-function objectOf(permission: Exclude<Parameters<Authorize>[1], { action: 'viewAll' }>): string {
+type OfLists = Extract<Permission, { action: 'list' | 'viewAll' | 'viewOthers' }>
+
+function isOfLists(permission: Permission): permission is OfLists {
+  const { action } = permission
+  return action === 'list' || action === 'viewAll' || action === 'viewOthers'
+}
+
+function objectOf(permission: Exclude<Permission, OfLists>): string {
   switch (permission.action) {
+    case 'execute':
+      return 'statement'
     case 'view':
     case 'kill':
     case 'results':
+    case 'cancel':
       return `query of ${permission.query.user}`
     case 'impersonate':
       return `user ${permission.user}`

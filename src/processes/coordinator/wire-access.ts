@@ -25,11 +25,16 @@ import type { Meters } from '../../telemetry/meters.ts'
 import { createLogInAttempts, createKnownNames } from './log-in-attempts.ts'
 import { wireAuthenticators, type SourceNews } from './wire-authenticators.ts'
 import { wireLogIns } from './wire-log-ins.ts'
+import { followRules, type RulesInForce } from '../../security/rules/rules-file.ts'
+import { ExitError } from '../../shared/engine-error.ts'
+import { exitCodes } from '../../shared/exit-codes.ts'
 
 /** Who may come in to a coordinator, and as whom; once a process, so that what was verified stays so when it becomes the writer. */
 export interface Access {
   /** Must clients be known? */
   readonly configured: boolean
+  /** Who may do what, without a word to anybody. */
+  readonly rights: Authorize
   /** @param refusals where this role of the process tells of refusals and log-ins */
   door(refusals: Pick<RefusalLog, 'authenticationFailed' | 'accessDenied' | 'loggedIn'>): AccessDoor
   /** Where is told what becomes of files that changed; nothing is told of them before. */
@@ -62,21 +67,31 @@ export interface AccessParts {
   readonly secret: string
 }
 
+/** @throws ExitError 64 with one line when a file that says who may do what is wrong, or not there */
 export function wireAccess({ config, secret }: AccessParts): Access {
   const configured = config.authentication.length > 0
   const bearer = internalBearer(secret)
   const logIns = configured ? wireLogIns(config, secret) : undefined
   const observed: { telemetry?: AccessTelemetry } = {}
+  const idle: string[] = []
+  const rules = rulesOf(config, newsTo(observed), (message) => {
+    if (observed.telemetry) observed.telemetry.logger.warn('file.without_effect', {}, message)
+    else idle.push(message)
+  })
   const { byMethod, mapping, groupsOf, isKnown } = wireAuthenticators(config, newsTo(observed))
   const authenticators: readonly Authenticator[] = config.authentication.flatMap((method) => byMethod[method] ?? [])
   const failures = createFailedLogIns(clock.monotonicMs)
   const names = createKnownNames(isKnown)
   const principalNamed = principalBy(mapping, groupsOf)
   const meters = (): Meters | undefined => observed.telemetry?.meters()
-  const rights = configured ? authorizeBy(() => undefined) : allowAll
+  const rights = configured ? authorizeBy(() => rules?.rules) : allowAll
   return {
     configured,
-    observe: (telemetry) => void (observed.telemetry = telemetry),
+    rights,
+    observe(telemetry) {
+      observed.telemetry = telemetry
+      for (const message of idle.splice(0)) telemetry.logger.warn('file.without_effect', {}, message)
+    },
     door(refusals) {
       const authorize = recordDenials(rights, refusals)
       const attempts = createLogInAttempts({ failures, names, refusals, meters })
@@ -117,7 +132,10 @@ export function wireAccess({ config, secret }: AccessParts): Access {
       }
     },
     open: (ask) => logIns?.open(ask),
-    stop: async () => logIns?.stop(),
+    async stop() {
+      rules?.stop()
+      await logIns?.stop()
+    },
   }
 }
 
@@ -164,5 +182,24 @@ function newsTo(observed: { readonly telemetry?: AccessTelemetry }): SourceNews 
         'It cannot be taken: what was there before stays in force',
       )
     },
+  }
+}
+
+function rulesOf(
+  { accessRulesFile: path }: Config,
+  news: SourceNews,
+  warn: (message: string) => void,
+): RulesInForce | undefined {
+  if (path === undefined) return undefined
+  const ofFile = {
+    onReloaded: () => news.taken('rules', path),
+    onBroken: (_path: string, error: Error) => news.broken('rules', path, error),
+  }
+  try {
+    return followRules(path, ofFile, (sections) =>
+      warn(`${path}: nothing acts on ${sections.join(', ')} yet: what is written there restricts nobody`),
+    )
+  } catch (error) {
+    throw new ExitError(exitCodes.configuration, `accessRulesFile: ${path}: ${(error as Error).message}`)
   }
 }

@@ -29,7 +29,7 @@ import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
 
 /** What is told of a file, or of a server of keys. */
-export type FileName = 'passwords' | 'groups' | 'user_mapping' | 'token_key' | 'token_keys'
+export type FileName = 'rules' | 'passwords' | 'groups' | 'user_mapping' | 'token_key' | 'token_keys'
 export interface SourceNews {
   taken(name: FileName, path: string): void
   broken(name: FileName, path: string, error: Error): void

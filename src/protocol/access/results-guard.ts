@@ -4,19 +4,28 @@ import type { QueryId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import type { ActsAs } from './acts-as.ts'
 
+/** What the address of a page is used for: to have it, or to end the query. */
+export type ResultsAction = 'results' | 'cancel'
+
+export interface ResultsOf {
+  readonly queryId: QueryId
+  readonly action: ResultsAction
+}
+
 /**
- * Whether who asks may have the results of a query: the address of a page alone does not suffice.
+ * Whether who asks may have the results of a query, or end it: the address of a page alone does not suffice.
  * @throws HttpProblem 401, 403
  */
-export type CheckResults = (request: IncomingMessage, queryId: QueryId, owner: QueryOwner) => void
+export type CheckResults = (request: IncomingMessage, asked: ResultsOf, owner: QueryOwner) => void
 
 /** @param configured must clients be known? Without that whoever has the address may have the results */
 export function createCheckResults(configured: boolean, actsAs: ActsAs, authorize: Authorize): CheckResults {
   if (!configured) return () => {}
-  return (request, queryId, query) => {
+  return (request, { queryId, action }, query) => {
     const identity = actsAs(request)
-    if (!authorize(identity, { action: 'results', query }))
-      throw new HttpProblem(403, `Access Denied: User ${identity.user} cannot have the results of query ${queryId}`)
+    if (authorize(identity, { action, query })) return
+    const what = action === 'results' ? 'have the results of' : 'cancel'
+    throw new HttpProblem(403, `Access Denied: User ${identity.user} cannot ${what} query ${queryId}`)
   }
 }
 
@@ -28,11 +37,11 @@ export function createResultsGuard(
   configured: boolean,
   check: CheckResults,
   ownerOf: OwnerOf,
-): (request: IncomingMessage, queryId: QueryId) => void | Promise<void> {
+): (request: IncomingMessage, asked: ResultsOf) => void | Promise<void> {
   if (!configured) return () => {}
-  return (request, queryId) => {
-    const owner = ownerOf(queryId)
-    if (!(owner instanceof Promise)) return owner && check(request, queryId, owner)
-    return owner.then((late) => late && check(request, queryId, late))
+  return (request, asked) => {
+    const owner = ownerOf(asked.queryId)
+    if (!(owner instanceof Promise)) return owner && check(request, asked, owner)
+    return owner.then((late) => late && check(request, asked, late))
   }
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { StatementService } from '../../coordinator/query/statement-service.ts'
 import type { QueryId } from '../../shared/ids.ts'
 import { failureOf } from '../../shared/engine-error.ts'
+import type { ResultsAction, ResultsOf } from '../access/results-guard.ts'
 import { endpoint, findEndpoint, type Endpoint, type Handler } from '../edge/endpoint.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { stagePath, statementPath, type StagePath, type StatementPath } from './next-uri.ts'
@@ -12,7 +13,7 @@ import { createPostStatement, type PostStatementDeps } from './post-statement.ts
 export interface StatementRouteDeps extends PostStatementDeps, PollStatementDeps {
   readonly service: StatementService
   /** Who asks for a query's results, or ends it, must be somebody who may. */
-  readonly guard: (request: IncomingMessage, queryId: QueryId) => void | Promise<void>
+  readonly guard: (request: IncomingMessage, asked: ResultsOf) => void | Promise<void>
   readonly spans: PostStatementDeps['spans'] & PollStatementDeps['spans']
   readonly limits: PostStatementDeps['limits'] &
     PollStatementDeps['limits'] & {
@@ -43,9 +44,9 @@ export function statementEndpoints(deps: StatementRouteDeps): readonly Endpoint[
   const { service, uris, limits } = deps
 
   /** 503 while the log, which knows whose the query is, does not answer. */
-  async function guard(request: IncomingMessage, queryId: QueryId): Promise<void> {
+  async function guard(request: IncomingMessage, queryId: QueryId, action: ResultsAction): Promise<void> {
     try {
-      await deps.guard(request, queryId)
+      await deps.guard(request, { queryId, action })
     } catch (error) {
       if (!isPassing(error)) throw error
       throw new HttpProblem(503, 'Whose this query is cannot be said now', { 'retry-after': '1' })
@@ -55,7 +56,7 @@ export function statementEndpoints(deps: StatementRouteDeps): readonly Endpoint[
   /** A heartbeat of clients that are busy with the rows they have. */
   async function heartbeat(request: IncomingMessage, response: ServerResponse, path: StatementPath): Promise<void> {
     const page = uris.verifyPage(path)
-    if (page) await guard(request, page.queryId)
+    if (page) await guard(request, page.queryId, 'results')
     const known =
       page !== undefined &&
       (await service.heartbeat(page.queryId).catch((error: unknown) => isPassing(error) || Promise.reject(error)))
@@ -65,7 +66,7 @@ export function statementEndpoints(deps: StatementRouteDeps): readonly Endpoint[
   async function cancel(request: IncomingMessage, response: ServerResponse, path: StatementPath): Promise<void> {
     const page = uris.verifyPage(path)
     if (!page) throw new HttpProblem(404, 'Query not found')
-    await guard(request, page.queryId)
+    await guard(request, page.queryId, 'cancel')
     const failure = failureOf('USER_CANCELED', 'Query was canceled')
     const outcome = await service
       .cancel(page.queryId, failure, limits.deleteValidityWaitMs)
@@ -79,7 +80,7 @@ export function statementEndpoints(deps: StatementRouteDeps): readonly Endpoint[
   async function cancelStage(request: IncomingMessage, response: ServerResponse, path: StagePath): Promise<void> {
     const found = uris.verifyStage(path)
     if (!found) throw new HttpProblem(404, 'Query not found')
-    await guard(request, found.queryId)
+    await guard(request, found.queryId, 'cancel')
     const canceled = await service.cancelStage(found.queryId, found.stage)
     if (canceled === 'unknown') throw new HttpProblem(404, 'Query not found')
     if (canceled === 'writes') throw new HttpProblem(409, 'A query that writes has no partial result')
@@ -97,7 +98,7 @@ export function statementEndpoints(deps: StatementRouteDeps): readonly Endpoint[
       '/v1/statement/{queryId}/{token}',
       statementPath,
       {
-        GET: createPollStatement(deps, guard),
+        GET: createPollStatement(deps, (request, queryId) => guard(request, queryId, 'results')),
         HEAD: heartbeat,
         DELETE: cancel,
         OPTIONS: options('GET, HEAD, DELETE, OPTIONS'),

@@ -57,7 +57,7 @@ export async function tellWaiting(
   asked: AskedPage,
 ): Promise<void> {
   const query = await lastKnown(asked.queryId)
-  if (query) checkResults(request, asked.queryId, query.created.session)
+  if (query) checkResults(request, { queryId: asked.queryId, action: 'results' }, query.created.session)
   if (response.destroyed) return
   if (!query) return sendAnswer(request, response, [JSON.stringify(nothingKnown(uris, asked))], {})
   const failure = query.kind === 'FAILED' ? query.failure : undefined

@@ -1,0 +1,71 @@
+import { RE2JS } from 're2js'
+
+/** A regular expression of a rules file: it stands for the whole of a name. */
+export interface NamePattern {
+  readonly text: string
+  /** It stands for every name. */
+  readonly any: boolean
+  matches(name: string): boolean
+}
+
+/**
+ * An expression of Java's syntax as far as RE2 has it, so that no name makes a check take long.
+ * @throws Error for what is none, and for what would mean something else here than there
+ */
+export function namePattern(text: string): NamePattern {
+  if (text === '.*') return { text, any: true, matches: () => true }
+  const compiled = compileJava(text)
+  return { text, any: false, matches: (name) => compiled.matches(name) }
+}
+
+/** @throws Error as `namePattern` */
+export function compileJava(text: string): RE2JS {
+  refuseOtherMeaning(text)
+  try {
+    return RE2JS.compile(text)
+  } catch (error) {
+    throw new Error(`'${text}' is no regular expression that is understood here: ${(error as Error).message}`, {
+      cause: error,
+    })
+  }
+}
+
+/** What RE2 takes and Java reads otherwise: classes within classes, and their intersections. */
+function refuseOtherMeaning(text: string): void {
+  for (const { character, inClass, at } of unescaped(text)) {
+    if (!inClass) continue
+    if (character === '[' || (character === '&' && text[at + 1] === '&'))
+      throw new Error(`'${text}': classes within classes, and intersections of them, are not understood here`)
+  }
+}
+
+export interface PatternCharacter {
+  readonly character: string
+  readonly at: number
+  /** Between `[` and `]`; not the brackets themselves. */
+  readonly inClass: boolean
+}
+
+/** The characters of an expression that mean something by themselves: none after `\`, none between `\Q` and `\E`. */
+export function* unescaped(text: string): Generator<PatternCharacter> {
+  let classAt: number | undefined
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at]!
+    if (character === '\\') {
+      if (text[at + 1] === 'Q') {
+        const end = text.indexOf('\\E', at + 2)
+        if (end < 0) return
+        at = end
+      }
+      at++
+      continue
+    }
+    if (classAt === undefined) {
+      yield { character, at, inClass: false }
+      if (character === '[') classAt = text[at + 1] === '^' ? ++at : at
+    } else if (character === ']' && at > classAt + 1) {
+      classAt = undefined
+      yield { character, at, inClass: false }
+    } else yield { character, at, inClass: true }
+  }
+}

@@ -1,0 +1,61 @@
+import type { Identity, QueryRules, Sight } from '../authorization.ts'
+import type { QueryAccess, QueryRule, RulesFile } from './rules-schema.ts'
+
+/** Users and their groups of whom it is remembered which rules are theirs: statements ask each time. */
+const MOST_REMEMBERED = 1_000
+
+/**
+ * What the sections `queries` and `impersonation` say, as Trino reads them: the first rule that fits decides, a section
+ * without one that fits refuses. Nobody has roles here, so a rule for a role fits nobody.
+ */
+export function queryRulesOf({ queries, impersonation }: RulesFile): QueryRules {
+  const remembered = new Map<string, readonly QueryRule[]>()
+
+  /** The rules that are about somebody, whoever's the query is. */
+  function rulesFor({ user, groups }: Identity): readonly QueryRule[] {
+    const key = JSON.stringify([user, groups])
+    const known = remembered.get(key)
+    if (known) return known
+    const rules = (queries ?? []).filter(
+      (rule) =>
+        rule.role === undefined &&
+        (rule.user?.matches(user) ?? true) &&
+        (rule.group === undefined || groups.some((group) => rule.group!.matches(group))),
+    )
+    if (remembered.size >= MOST_REMEMBERED) remembered.delete(remembered.keys().next().value!)
+    remembered.set(key, rules)
+    return rules
+  }
+
+  function ruleAllows(identity: Identity, action: QueryAccess, owner: string): boolean {
+    const rule = rulesFor(identity).find(({ queryOwner }) => queryOwner?.matches(owner) ?? true)
+    return rule?.allow.has(action) ?? false
+  }
+
+  return {
+    execute(identity) {
+      if (queries == null) return true
+      const rule = rulesFor(identity).find(({ queryOwner }) => queryOwner === undefined)
+      return rule?.allow.has('execute') ?? false
+    },
+    queries: (identity, action, owner) => queries == null || ruleAllows(identity, action, owner),
+    results: (identity, action, owner) => queries != null && ruleAllows(identity, action, owner),
+    sight: (identity) => (queries == null ? 'all' : sightOf(rulesFor(identity))),
+    impersonation: ({ user }, newUser) =>
+      impersonation?.find(
+        (rule) =>
+          rule.originalRole === undefined &&
+          (rule.originalUser?.matches(user) ?? true) &&
+          rule.newUser.matches(newUser, user),
+      )?.allow ?? false,
+  }
+}
+
+/** What somebody may see for certain, whoever the owners are. */
+function sightOf(rules: readonly QueryRule[]): Sight {
+  const last = rules.findIndex(({ queryOwner }) => queryOwner === undefined || queryOwner.any)
+  const reached = last < 0 ? rules : rules.slice(0, last + 1)
+  const views = reached.map(({ allow }) => allow.has('view'))
+  if (!views.includes(true)) return 'own'
+  return last >= 0 && !views.includes(false) ? 'all' : 'some'
+}

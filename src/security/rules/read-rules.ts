@@ -1,0 +1,77 @@
+import {
+  findNodeAtLocation,
+  getNodeValue,
+  parseTree,
+  printParseErrorCode,
+  type Node,
+  type ParseError,
+} from 'jsonc-parser'
+import type { z } from 'zod'
+import { rulesSchema, type RulesFile } from './rules-schema.ts'
+
+/**
+ * A rules file, whole: what it says wrongly anywhere makes all of it wrong.
+ * @throws Error whose text begins with the line
+ */
+export function readRules(text: string): RulesFile {
+  const root = jsonOf(text)
+  const parsed = rulesSchema.safeParse(getNodeValue(root))
+  if (parsed.success) return parsed.data
+  const [first] = parsed.error.issues
+  throw wrongAt(text, offsetOf(root, first!), `${pathText(first!)}${first!.message}`)
+}
+
+/** Strict JSON, each key of an object once. */
+function jsonOf(text: string): Node {
+  const errors: ParseError[] = []
+  const root = parseTree(text, errors, { disallowComments: true, allowTrailingComma: false })
+  const [error] = errors
+  if (error || !root) {
+    throw wrongAt(
+      text,
+      error?.offset ?? 0,
+      `This is no JSON: ${error ? printParseErrorCode(error.error) : 'it is empty'}`,
+    )
+  }
+  refuseOddKeys(text, root)
+  return root
+}
+
+function refuseOddKeys(text: string, node: Node): void {
+  if (node.type === 'object') {
+    const keys = new Set<string>()
+    for (const property of node.children ?? []) {
+      const key = String(property.children?.[0]?.value)
+      if (keys.has(key) || key === '__proto__') {
+        throw wrongAt(
+          text,
+          property.offset,
+          `The key ${JSON.stringify(key)} ${keys.has(key) ? 'is there twice' : 'is not known'}`,
+        )
+      }
+      keys.add(key)
+    }
+  }
+  for (const child of node.children ?? []) refuseOddKeys(text, child)
+}
+
+/** Of what is wrong; of a key that nobody knows, its own. */
+function offsetOf(root: Node, issue: z.core.$ZodIssue): number {
+  const key = issue.code === 'unrecognized_keys' ? issue.keys[0] : undefined
+  const path = [...issue.path, ...(key === undefined ? [] : [key])].filter((part) => typeof part !== 'symbol')
+  for (let length = path.length; length > 0; length--) {
+    const found = findNodeAtLocation(root, path.slice(0, length))
+    if (found) return (found.parent?.type === 'property' ? found.parent : found).offset
+  }
+  return root.offset
+}
+
+function pathText({ path }: z.core.$ZodIssue): string {
+  return path.length === 0
+    ? ''
+    : `${path.map((part) => (typeof part === 'number' ? part + 1 : String(part))).join(', ')}: `
+}
+
+function wrongAt(text: string, offset: number, message: string): Error {
+  return new Error(`line ${text.slice(0, offset).split('\n').length}: ${message}`)
+}

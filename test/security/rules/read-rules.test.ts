@@ -1,0 +1,166 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Identity } from '../../../src/security/authorization.ts'
+import { namePattern } from '../../../src/security/rules/java-regex.ts'
+import { queryRulesOf } from '../../../src/security/rules/query-rules.ts'
+import { readRules } from '../../../src/security/rules/read-rules.ts'
+import { sectionsWithoutEffect } from '../../../src/security/rules/rules-schema.ts'
+
+/** Of Trino's documents: one of each section. */
+const WHOLE = `{
+  "catalogs": [{ "user": "admin", "catalog": "(mysql|system)", "allow": "all" }],
+  "schemas": [{ "user": "admin", "schema": ".*", "owner": true }],
+  "tables": [{ "user": "bob", "table": "t", "privileges": ["SELECT"], "columns": [{ "name": "c", "allow": false }] }],
+  "functions": [{ "privileges": ["EXECUTE"] }],
+  "procedures": [{ "user": "admin", "privileges": ["EXECUTE"] }],
+  "system_session_properties": [{ "property": "resource_overcommit", "allow": true }],
+  "catalog_session_properties": [{ "catalog": "hive", "allow": true }],
+  "queries": [
+    { "user": "bob", "group": null, "allow": ["KILL"] },
+    { "allow": ["execute"] }
+  ],
+  "impersonation": [{ "original_user": "alice", "new_user": "bob" }],
+  "system_information": [{ "user": "admin", "allow": ["read", "write"] }],
+  "authorization": [{ "original_role": "admin", "new_user": "bob" }]
+}`
+
+const who = (user: string, groups: readonly string[] = []): Identity => ({ user, groups })
+
+describe('a rules file', () => {
+  it('of Trino is read whole, and what nothing acts on is named', () => {
+    expect(sectionsWithoutEffect(readRules(WHOLE))).toEqual([
+      'catalogs',
+      'schemas',
+      'tables',
+      'functions',
+      'procedures',
+      'system_information',
+      'system_session_properties',
+      'catalog_session_properties',
+      'authorization',
+    ])
+    const rules = queryRulesOf(readRules(WHOLE))
+    expect(rules.queries(who('bob'), 'kill', 'alice')).toBe(true)
+    expect(rules.execute(who('bob'))).toBe(false)
+    expect(rules.execute(who('eve'))).toBe(true)
+    expect(rules.impersonation(who('alice'), 'bob')).toBe(true)
+    expect(rules.impersonation(who('bob'), 'alice')).toBe(false)
+  })
+
+  it.each<[string, RegExp]>([
+    ['', /^line 1: This is no JSON/],
+    ['{\n  "queries": [\n}', /^line 3: This is no JSON/],
+    ['{\n  // why\n  "queries": []\n}', /^line 2: This is no JSON/],
+    ['[]', /^line 1: /],
+    ['{\n\n  "querys": []\n}', /^line 3: .*querys/],
+    ['{\n "queries": [],\n "queries": []\n}', /^line 3: The key "queries" is there twice/],
+    ['{\n "__proto__": []\n}', /^line 2: The key "__proto__" is not known/],
+    ['{"queries": [\n{"allow": ["view"]},\n{"user": "a"}]}', /^line 3: queries, 2, allow: /],
+    ['{"queries": [\n{"allow": ["veiw"]}]}', /^line 2: queries, 1, allow, 1: /],
+    ['{"queries": [\n{\n"allow": [],\n"queryowner": "x"}]}', /^line 4: queries, 1: .*queryowner/],
+    ['{"queries": [\n{"allow": ["execute"],\n"queryOwner": "x"}]}', /^line 3: .*cannot allow 'execute'/],
+    ['{"queries": [{"allow": [],\n"user": "(a"}]}', /^line 2: queries, 1, user: '\(a' is no regular expression/],
+    ['{"queries": [{"allow": [],\n"user": "(?!root).*"}]}', /^line 2: /],
+    ['{"queries": [{"allow": [],\n"user": "(a)\\\\1"}]}', /^line 2: /],
+    ['{"queries": [{"allow": [],\n"user": "a++"}]}', /^line 2: /],
+    ['{"queries": [{"allow": [],\n"user": "[a-z&&[^b]]"}]}', /^line 2: .*classes within classes/],
+    ['{"queries": [{"allow": [],\n"user": 7}]}', /^line 2: /],
+    ['{"impersonation": [\n{"original_user": "a"}]}', /^line 2: impersonation, 1: new_user is missing/],
+    ['{"impersonation": [\n{"original_user": "a(.*)",\n"new_user": "$2"}]}', /^line 3: .*names the group 2/],
+    ['{"impersonation": [\n{"original_user": "a(.*)",\n"new_user": "${x}"}]}', /^line 3: .*names the group x/],
+  ])('%j is refused with its line', (text, message) => {
+    expect(() => readRules(text)).toThrow(message)
+  })
+
+  it('means names as a whole, in Java’s syntax', () => {
+    expect(namePattern('a|b').matches('ab')).toBe(false)
+    expect(namePattern('(?i)ADA').matches('ada')).toBe(true)
+    expect(namePattern('\\Qa.b\\E[]]').matches('a.b]')).toBe(true)
+    expect(namePattern('[^]a]\\[x\\&&y').matches('b[x&&y')).toBe(true)
+    // What would take a backtracking engine for ever.
+    expect(namePattern('(a+)+b').matches('a'.repeat(50_000))).toBe(false)
+  })
+})
+
+describe('impersonation', () => {
+  const rules = (...impersonation: object[]) => queryRulesOf(readRules(JSON.stringify({ impersonation })))
+
+  it('takes groups of the original user as text', () => {
+    const { impersonation } = rules({ original_user: '(.*)@(?<org>[a-z]+)', new_user: 'svc_$1|${org}_ops|[$1]|\\$1' })
+    expect(impersonation(who('ada@acme'), 'svc_ada')).toBe(true)
+    expect(impersonation(who('ada@acme'), 'acme_ops')).toBe(true)
+    expect(impersonation(who('ada@acme'), '$')).toBe(true)
+    expect(impersonation(who('ada@acme'), '$1')).toBe(true)
+    expect(impersonation(who('ada@acme'), 'svc_bob')).toBe(false)
+    expect(impersonation(who('.*@acme'), 'svc_root')).toBe(false)
+    expect(impersonation(who('.*@acme'), 'svc_.*')).toBe(true)
+    expect(impersonation(who('a\\Eb@acme'), 'svc_a\\Eb')).toBe(true)
+    expect(impersonation(who('x|root@acme'), 'root')).toBe(false)
+  })
+
+  it('is decided by the first rule that fits, and refused where none does or a role is asked for', () => {
+    const { impersonation } = rules(
+      { original_user: 'etl', new_user: 'root', allow: false },
+      { original_user: 'etl', new_user: '.*' },
+      { original_role: '.*', new_user: '.*' },
+      { new_user: 'guest' },
+    )
+    expect(['root', 'bob'].map((user) => impersonation(who('etl'), user))).toEqual([false, true])
+    expect(['guest', 'bob'].map((user) => impersonation(who('eve'), user))).toEqual([true, false])
+    expect(queryRulesOf(readRules('{}')).impersonation(who('etl'), 'bob')).toBe(false)
+  })
+})
+
+describe('rights over queries', () => {
+  const names = ['ada', 'bob', 'eve']
+  const rule = fc.record({
+    user: fc.option(fc.constantFrom('ada', 'bob|eve', '.*'), { nil: undefined }),
+    group: fc.option(fc.constantFrom('staff', '.*'), { nil: undefined }),
+    role: fc.option(fc.constantFrom('admin'), { nil: undefined, freq: 9 }),
+    queryOwner: fc.option(fc.constantFrom('ada', 'eve|ada', '.*'), { nil: undefined }),
+    modes: fc.subarray(['execute', 'view', 'kill'] as const),
+  })
+
+  it('are those of the first rule that fits', () => {
+    const section = fc.option(fc.array(rule, { maxLength: 5 }), { nil: undefined })
+    const groups = fc.subarray(['staff', 'night'])
+    fc.assert(
+      fc.property(section, fc.constantFrom(...names), groups, (given, user, of) => {
+        const written = given?.map(({ modes, ...one }) => ({
+          ...one,
+          allow: modes.filter((mode) => mode !== 'execute' || one.queryOwner === undefined),
+        }))
+        const rules = queryRulesOf(readRules(JSON.stringify({ queries: written })))
+        const fits = (regex: string | undefined, all: readonly string[]) =>
+          regex === undefined || all.some((one) => new RegExp(`^(?:${regex})$`).test(one))
+        const mine = written?.filter((one) => one.role === undefined && fits(one.user, [user]) && fits(one.group, of))
+        const self = who(user, of)
+        const first = (owner: string) => mine?.find((one) => fits(one.queryOwner, [owner]))
+        for (const owner of names)
+          for (const action of ['view', 'kill'] as const) {
+            const allowed = first(owner)?.allow.includes(action) ?? false
+            expect(rules.queries(self, action, owner)).toBe(given === undefined || allowed)
+            expect(rules.results(self, action, owner)).toBe(given !== undefined && allowed)
+          }
+        expect(rules.execute(self)).toBe(
+          mine?.find((one) => one.queryOwner === undefined)?.allow.includes('execute') ?? given === undefined,
+        )
+        // Over all owners there might be, whom no rule names among them.
+        const seen = [...names, 'somebody'].map((owner) => rules.queries(self, 'view', owner))
+        const sight = rules.sight(self)
+        if (sight === 'all') expect(seen).not.toContain(false)
+        if (sight === 'own') expect(seen).not.toContain(true)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('of an auditor are known to be over all', () => {
+    const sight = (...queries: object[]) =>
+      queryRulesOf(readRules(JSON.stringify({ queries }))).sight(who('auditor', ['audit']))
+    expect(sight({ user: 'auditor', queryOwner: '.*', allow: ['view'] })).toBe('all')
+    expect(sight({ group: 'audit', allow: ['view'] })).toBe('all')
+    expect(sight({ queryOwner: 'root', allow: [] }, { group: 'audit', allow: ['view'] })).toBe('some')
+    expect(sight({ user: 'other', allow: ['view'] }, { allow: ['execute'] })).toBe('own')
+  })
+})
