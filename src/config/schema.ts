@@ -249,6 +249,7 @@ export const configSchema = z.strictObject({
   metricsToken: optionalText(
     'With authentication, `/metrics` and `/openapi.json` are for this machine, and for who sends `Authorization: Bearer` with this',
     { secret: true },
+  ),
   accessRulesFile: optionalText(
     "Who may act as whom, and see or end whose queries: Trino's file of access control (JSON), its sections `queries` and `impersonation`. Read again when it changes. Without one nobody acts as another, and queries are their users'",
   ),

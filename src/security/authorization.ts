@@ -96,6 +96,6 @@ function owns(identity: Identity, owner: QueryOwner): boolean {
 }
 
 /** Who logged in, whoever he acts as. */
-function posterOf({ user, originalUser }: Identity): string {
+export function posterOf({ user, originalUser }: Identity): string {
   return originalUser ?? user
 }

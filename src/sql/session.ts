@@ -21,6 +21,10 @@ export interface SessionContext {
   readonly transactionId?: string
   readonly roles: Readonly<Record<string, string>>
   readonly clientCapabilities: readonly string[]
+  /** May who posted the statement become another user? Absent: nobody may. */
+  readonly mayBecome?: (user: string) => boolean
+  /** Who posted the statement, whoever he is now. */
+  readonly originalUser?: string
   /** Decides wire details of types. */
   readonly headerFamily: 'Engine' | 'Trino' | 'Presto'
 }

@@ -27,7 +27,7 @@ export function connectorContract(name: string, open: () => Promise<ConnectorFix
     const names = () => table.columns.map(({ name }) => name)
     /** As an engine gets them. */
     const load = async (splits: readonly ConnectorSplit[], columns: readonly string[]) =>
-      (await fixture.connector.loadSplits?.(splits, columns)) ?? splits
+      (await fixture.connector.loadSplits?.(splits, columns, { user: 'ada', groups: [] })) ?? splits
 
     it('lists the schema and the table, lower case', async () => {
       expect(await fixture.connector.listSchemas()).toContain(fixture.schema)

@@ -1,4 +1,5 @@
 import { createQueryRegistry } from '../../src/coordinator/query/query-registry.ts'
+import { allowAll } from '../../src/security/authorization.ts'
 import type { ExecutionDeps } from '../../src/coordinator/query/execution/execution-deps.ts'
 import { beginExecution } from '../../src/coordinator/query/execution/query-execution.ts'
 import type { QueryExecution } from '../../src/coordinator/query/query-handle.ts'
@@ -134,6 +135,7 @@ export function createStatementBed(options: BedOptions) {
       planBytes: 1 << 20,
       headerBytes: 1 << 16,
     },
+    authorize: allowAll,
     cleaner: { release: () => {}, stop: () => {} } as unknown as ExecutionDeps['cleaner'],
     firstAppendHoldMs: 0,
     pageMemory: pageMemories.ofQuery,

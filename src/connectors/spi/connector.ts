@@ -34,9 +34,14 @@ export interface Connector {
    * The splits as an engine gets them: with rows that only the coordinator knows. Asked in the coordinator at each attempt
    * of a task, just before it; what it adds is part of no event. Absent where splits are whole as they are listed.
    * @param columns those that will be read: values of others may be left out
+   * @param asker gets the rows that he may see
    * @throws EngineError EXCEEDED_LOCAL_MEMORY_LIMIT when there are too many to be held in memory
    */
-  loadSplits?(splits: readonly ConnectorSplit[], columns: readonly string[]): Promise<readonly ConnectorSplit[]>
+  loadSplits?(
+    splits: readonly ConnectorSplit[],
+    columns: readonly string[],
+    asker: Asker,
+  ): Promise<readonly ConnectorSplit[]>
   /**
    * What gives exactly the rows of these splits, in the columns asked for, named as asked, each held in DuckDB as its
    * SQL type is (`sql/types/duckdb-representation.ts`). Runs where the rows are read. `columns` may be empty (count(*)):
@@ -51,6 +56,13 @@ export interface Connector {
   verifySplits(splits: readonly ConnectorSplit[]): Promise<void>
   /** Folders that the engine must be allowed to read for `tableSource`; absolute, with a trailing slash. */
   allowedDirectories(): readonly string[]
+}
+
+/** Whom rows are for: as whom a query runs, and who posted it where that was another. */
+export interface Asker {
+  readonly user: string
+  readonly originalUser?: string
+  readonly groups: readonly string[]
 }
 
 export interface ConnectorAbilities {

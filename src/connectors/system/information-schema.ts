@@ -46,9 +46,9 @@ export function withInformationSchema(connector: Connector): Connector {
       if (!table) return connector.listSplits(handle, where)
       return [{ catalog, data: { [MARK]: table, ...(where && { where }) } }]
     },
-    async loadSplits(splits, wanted) {
+    async loadSplits(splits, wanted, asker) {
       const table = splits[0] && ours(splits[0].data)
-      if (!table) return connector.loadSplits?.(splits, wanted) ?? splits
+      if (!table) return connector.loadSplits?.(splits, wanted, asker) ?? splits
       const listed = await rowsOf(withInformationSchema(connector), table, wantedOf(splits[0]!.data))
       const rows = rowArrays(informationSchemaTables[table], listed, wanted)
       return [{ catalog, data: { [MARK]: table, rows }, rows: rows.length }]

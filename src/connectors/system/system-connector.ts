@@ -1,5 +1,5 @@
 import type { Catalogs } from '../spi/catalogs.ts'
-import type { Connector, SchemaTableName, TableHandle } from '../spi/connector.ts'
+import type { Asker, Connector, SchemaTableName, TableHandle } from '../spi/connector.ts'
 import type { Wanted } from '../spi/scan-conditions.ts'
 import type { SystemColumns } from './information-schema-tables.ts'
 import { connectorColumns, namedTables, wantedOf, withInformationSchema } from './information-schema.ts'
@@ -13,7 +13,7 @@ const SYSTEM_CATALOG = 'system'
 
 /** Where the rows of `system.runtime` come from: the coordinator's memory and its read models. */
 export type RuntimeSources = {
-  readonly [T in keyof typeof runtimeTables]: () => Promise<readonly SystemRow[]>
+  readonly [T in keyof typeof runtimeTables]: (asker: Asker) => Promise<readonly SystemRow[]>
 }
 
 const schemas = { runtime: runtimeTables, metadata: metadataTables, jdbc: jdbcTables } as const
@@ -61,11 +61,11 @@ function createSystemConnector(catalogs: Catalogs, sources: (() => RuntimeSource
       const { schema, table } = handle as { schema: string; table: string }
       return [{ catalog: SYSTEM_CATALOG, data: { schema, table, ...(where && { where }) } }]
     },
-    loadSplits: (splits, wanted) =>
+    loadSplits: (splits, wanted, asker) =>
       Promise.all(
         splits.map(async ({ catalog, data }) => {
           const { schema, table } = data as { schema: string; table: string }
-          const listed = await rowsOf({ schema, table, wanted: wantedOf(data) }, catalogs, sources)
+          const listed = await rowsOf({ schema, table, wanted: wantedOf(data), asker }, catalogs, sources)
           const rows = rowArrays(columnsOf(schema, table)!, listed, wanted)
           return { catalog, data: { schema, table, rows }, rows: rows.length }
         }),
@@ -87,17 +87,18 @@ interface AskedTable {
   readonly schema: string
   readonly table: string
   readonly wanted: Wanted
+  readonly asker: Asker
 }
 
 async function rowsOf(
-  { schema, table, wanted }: AskedTable,
+  { schema, table, wanted, asker }: AskedTable,
   catalogs: Catalogs,
   sources: (() => RuntimeSources) | undefined,
 ): Promise<readonly SystemRow[]> {
   switch (schema) {
     case 'runtime':
       if (!sources) throw new Error('Rows of system tables are listed in the coordinator')
-      return sources()[table as keyof typeof runtimeTables]()
+      return sources()[table as keyof typeof runtimeTables](asker)
     case 'metadata':
       return metadataRows(table as keyof typeof metadataTables, catalogs, wanted)
     default:

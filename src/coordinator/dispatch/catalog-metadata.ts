@@ -1,5 +1,5 @@
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
-import type { Connector, ConnectorSplit } from '../../connectors/spi/connector.ts'
+import type { Asker, Connector, ConnectorSplit } from '../../connectors/spi/connector.ts'
 import type { Split } from '../../execution/api/fragment.ts'
 import type { StagePlan } from '../../planner/stage-plan.ts'
 import { EngineError } from '../../shared/engine-error.ts'
@@ -36,14 +36,18 @@ export async function listSplits(
 }
 
 /** A stage's splits as an engine gets them: with the rows that some only name, as they are now. */
-export async function loadSplits(catalogs: Catalogs, { fragment, splits }: StagePlan): Promise<readonly Split[]> {
+export async function loadSplits(
+  catalogs: Catalogs,
+  { fragment, splits }: StagePlan,
+  asker: Asker,
+): Promise<readonly Split[]> {
   const scans = fragment?.scans ?? []
   const perScan = await Promise.all(
     scans.map(async (scan, index) => {
       const own = splits.filter((split) => split.scan === index)
       const connector = connectorOf(catalogs, scan.catalog)
       if (!connector.loadSplits || !isOfSystem(connector, scan)) return own
-      const loaded = await connector.loadSplits(own.map(connectorSplit), scan.columns)
+      const loaded = await connector.loadSplits(own.map(connectorSplit), scan.columns, asker)
       return loaded.map((split) => splitOf(index, split))
     }),
   )

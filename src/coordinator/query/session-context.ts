@@ -1,4 +1,5 @@
 import type { QueryId } from '../../shared/ids.ts'
+import type { Authorize } from '../../security/authorization.ts'
 import type { SessionContext } from '../../sql/session.ts'
 import type { Submission } from './query-handle.ts'
 
@@ -7,7 +8,11 @@ export function sessionContext(
   queryId: QueryId,
   { session, created }: Pick<Submission, 'session' | 'created'>,
   startTimeMillis: number,
+  authorize: Authorize,
 ): SessionContext {
+  const { originalUser } = session
+  // Who posted it may become whom he could act as; as whom he acts now gives him no more.
+  const poster = { user: originalUser ?? session.user, groups: [] }
   return {
     queryId,
     user: session.user,
@@ -18,6 +23,8 @@ export function sessionContext(
     roles: session.roles,
     clientCapabilities: session.capabilities,
     headerFamily: created.headerFamily,
+    mayBecome: (user) => authorize(poster, { action: 'impersonate', user }),
+    ...(originalUser === undefined ? {} : { originalUser }),
     ...(session.source === undefined ? {} : { source: session.source }),
     ...(session.catalog === undefined ? {} : { catalog: session.catalog }),
     ...(session.schema === undefined ? {} : { schema: session.schema }),

@@ -89,6 +89,7 @@ export interface WriterDuties {
   /** Who ended which query, and what was forgotten. */
   readonly journal: SystemJournal
   readonly cancel: StatementService['cancel']
+  readonly ownerOf: StatementService['ownerOf']
   /** Takes a forgotten query out of memory, and its tasks with their pages off their workers. */
   readonly remove: (queryId: QueryId, tasks: readonly TaskRecord[]) => void
   readonly tasks: TaskResource
@@ -214,6 +215,7 @@ function queryRoutes({ base, role }: CoordinatorAppParts, { identify, authorize 
     projection: role.projection,
     isWriter: () => role.place().writer,
     cancel: cancelOf(role, timeouts.deleteValidityWaitMs),
+    ownerOf: (queryId) => role.writing?.ownerOf(queryId),
     identify,
     authorize,
     baseUri: baseUri,

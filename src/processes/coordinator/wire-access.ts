@@ -35,6 +35,8 @@ export interface Access {
   readonly configured: boolean
   /** Who may do what, without a word to anybody. */
   readonly rights: Authorize
+  /** The same of a statement that runs: where nobody is known, nobody becomes another. */
+  readonly ofStatements: Authorize
   /** @param refusals where this role of the process tells of refusals and log-ins */
   door(refusals: Pick<RefusalLog, 'authenticationFailed' | 'accessDenied' | 'loggedIn'>): AccessDoor
   /** Where is told what becomes of files that changed; nothing is told of them before. */
@@ -88,6 +90,7 @@ export function wireAccess({ config, secret }: AccessParts): Access {
   return {
     configured,
     rights,
+    ofStatements: configured ? rights : (_identity, { action }) => action !== 'impersonate',
     observe(telemetry) {
       observed.telemetry = telemetry
       for (const message of idle.splice(0)) telemetry.logger.warn('file.without_effect', {}, message)

@@ -117,6 +117,7 @@ function executionOf(parts: QueriesParts, groups: ResourceGroups, guard: WriteGu
     catalogs,
     guard,
     metadata: createMetadataPort(catalogs),
+    authorize: base.access.ofStatements,
     engine: base.engine,
     groups,
     client,

@@ -86,6 +86,7 @@ function writerRole(parts: ResourcesParts): CoordinatorRole {
       forgetter: base.log,
       journal: auditing.journal,
       cancel: queries.service.cancel,
+      ownerOf: queries.service.ownerOf,
       remove(queryId, tasks) {
         cleaner.release(
           tasks.filter(({ stage }) => stage !== 0),

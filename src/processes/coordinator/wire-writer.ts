@@ -186,7 +186,7 @@ function tellClaim({ life, base, claimed, claimMillis }: WriterParts): string {
 }
 
 function runtimeOf(
-  { config, read, nodeId, address: url, telemetry }: CoordinatorBase,
+  { config, read, nodeId, address: url, telemetry, access }: CoordinatorBase,
   live: Parameters<typeof createRuntimeSources>[0]['live'],
   projection: ProjectionRunner,
   membership: Parameters<typeof createRuntimeSources>[0]['membership'],
@@ -198,6 +198,7 @@ function runtimeOf(
     membership,
     clock,
     self: { nodeId, url, version },
+    authorize: access.rights,
     ownWritesWaitMs: config.timeouts.ownWritesWaitMs,
     onError: (error) => telemetry.logger.warn('request.failed', { err: error }, 'The read models could not be read'),
   })

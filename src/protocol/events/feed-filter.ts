@@ -80,7 +80,7 @@ export function createFeedFilter(
     const { owner, state: now } = await tracker.after(event)
     if (!wantedType || (states && !(now && states.has(now)))) return false
     if (users && !(owner !== undefined && users.has(owner.user))) return false
-    return seesAll || (owner !== undefined && authorize(identity, { action: 'view', query: owner }))
+    return seesAll || (owner !== undefined && authorize(identity, { action: 'list', query: owner }))
   }
 }
 

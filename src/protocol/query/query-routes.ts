@@ -6,9 +6,10 @@ import { isTerminal } from '../../coordinator/query/state.ts'
 import { toOtlpJson } from '../../telemetry/otlp-json.ts'
 import { readStreamPage } from '../../readmodels/query-events/queries.ts'
 import { readQueries, type QueryFilter } from '../../readmodels/queries/queries.ts'
-import type { Identity } from '../../security/authorization.ts'
+import type { Identity, QueryOwner } from '../../security/authorization.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { isQueryId, parseQueryId, type QueryId } from '../../shared/ids.ts'
+import { seenBy } from '../access/seen-queries.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { requestTarget } from '../edge/request-target.ts'
 import { problemHandler, resource, sendJson } from '../edge/resource.ts'
@@ -20,6 +21,8 @@ import { decodeCursor, encodeCursor, LIST_CHARACTERS, liveRow, overlay, queryLis
 
 export interface QueryRoutesDeps extends FindQueryDeps {
   /** Ends a query; resolves when that, or an earlier end, is valid. */
+  /** Whose a query is that is not in memory, when recovery has yet to come to it. */
+  readonly ownerOf: (queryId: QueryId) => QueryOwner | undefined | Promise<QueryOwner | undefined>
   readonly cancel: (queryId: QueryId, by: Identity, message?: string) => Promise<'done' | 'unknown' | 'waiting'>
   /** Scheme, host and port that the asker used. */
   readonly baseUri: (request: Request) => string
@@ -71,18 +74,21 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
       const identity = deps.identify(request)
       const { state, user, since, q, limit: most, cursor } = parse(listParameters, request)
       const asked = [state, user, since, q, cursor].some((one) => one !== undefined)
-      const ownOnly = !deps.authorize(identity, { action: 'viewAll' })
-      if (ownOnly && user !== undefined && user !== identity.user) return sendJson(response, [])
+      const seen = await ask(() => seenBy(identity, deps.authorize, read))
       const filter: QueryFilter = {
+        ...seen.filter,
         ...(state ? { states: state } : {}),
-        ...(ownOnly ? { user: identity.user } : user === undefined ? {} : { user }),
+        ...(user === undefined ? {} : { user }),
         ...(since === undefined ? {} : { since }),
         ...(q === undefined ? {} : { text: q }),
         ...(cursor ? { cursor } : {}),
         ...(asked ? {} : { endedSince: new Date(clock.now() - RECENT_MS).toISOString() }),
       }
       const stale = await staleness()
-      const inMemory = live.list().map((view) => liveRow(view, clock.now()))
+      const inMemory = live
+        .list()
+        .filter((view) => seen.has(view.query.created.session))
+        .map((view) => liveRow(view, clock.now()))
       const without = inMemory.map((row) => row.query_id)
       const stored = await ask(() => readQueries(read, { ...filter, without }, most + 1, LIST_CHARACTERS + 1))
       const rows = overlay(stored, inMemory, filter, most + 1)
@@ -116,7 +122,7 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
       const { queryId } = request.params
       const identity = deps.identify(request)
       if (typeof queryId === 'string' && isQueryId(queryId)) {
-        const owner = live.get(queryId)?.query.created.session
+        const owner = live.get(queryId)?.query.created.session ?? (await ask(async () => deps.ownerOf(queryId)))
         if (owner !== undefined && !deps.authorize(identity, { action: 'kill', query: owner }))
           throw new HttpProblem(403, `Access denied: user ${identity.user} cannot kill query ${queryId}`)
         if ((await deps.cancel(queryId, identity)) === 'waiting')

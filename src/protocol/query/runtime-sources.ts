@@ -7,9 +7,11 @@ import { readStreams } from '../../readmodels/query-events/queries.ts'
 import { readQueries, WHOLE_TEXTS, type QueryFilter, type QueryListRow } from '../../readmodels/queries/queries.ts'
 import { taskRow } from '../../readmodels/queries/rows.ts'
 import { readOperators, readTasks, taskListRow, type TaskListRow } from '../../readmodels/queries/task-queries.ts'
+import type { Authorize, Identity } from '../../security/authorization.ts'
 import type { Clock } from '../../shared/clock.ts'
 import type { NodeId } from '../../shared/ids.ts'
 import { EngineError } from '../../shared/engine-error.ts'
+import { seenBy } from '../access/seen-queries.ts'
 import type { LiveQueries } from './live-queries.ts'
 import { liveRow, overlay } from './query-list.ts'
 
@@ -22,6 +24,7 @@ export interface RuntimeSourceDeps {
   /** This process. */
   readonly self: { readonly nodeId: NodeId; readonly url: string; readonly version: string }
   readonly ownWritesWaitMs: number
+  readonly authorize: Authorize
   /** Why the database could not be read; the statement is told in other words. */
   readonly onError?: (error: unknown) => void
 }
@@ -40,7 +43,7 @@ const PAGE_QUERIES = 100
 const PAGE_TEXTS = 20
 const PAGE_EVENT_QUERIES = 4
 
-/** The rows of `system.runtime`: what is in memory over what the read models have, own writes included. */
+/** The rows of `system.runtime` that somebody may see: what is in memory over what the read models have, own writes included. */
 export function createRuntimeSources(deps: RuntimeSourceDeps) {
   const { live, projection, clock } = deps
   const read: QueryRows = async (text, values) => {
@@ -52,11 +55,15 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
     }
   }
 
-  async function queries(texts: 'texts' | 'no texts'): Promise<QueryListRow[]> {
+  async function queries(asker: Identity, texts: 'texts' | 'no texts'): Promise<QueryListRow[]> {
     const [most, characters] = texts === 'texts' ? [PAGE_TEXTS, WHOLE_TEXTS] : [PAGE_QUERIES, 0]
     await projection.barrier(deps.ownWritesWaitMs)
-    const filter: QueryFilter = { endedSince: new Date(clock.now() - RECENT_MS).toISOString() }
-    const inMemory = live.list().map((view) => liveRow(view, clock.now()))
+    const seen = await seenBy(asker, deps.authorize, read)
+    const filter: QueryFilter = { ...seen.filter, endedSince: new Date(clock.now() - RECENT_MS).toISOString() }
+    const inMemory = live
+      .list()
+      .filter((view) => seen.has(view.query.created.session))
+      .map((view) => liveRow(view, clock.now()))
     const without = inMemory.map((row) => row.query_id)
     const rows: QueryListRow[] = []
     for (let bytes = 0; rows.length < MAX_QUERIES;) {
@@ -75,8 +82,8 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
   }
 
   /** Events of the newest queries. */
-  async function events(): Promise<Row[]> {
-    const ids = (await queries('no texts')).slice(0, MAX_EVENT_QUERIES).map((row) => row.query_id)
+  async function events(asker: Identity): Promise<Row[]> {
+    const ids = (await queries(asker, 'no texts')).slice(0, MAX_EVENT_QUERIES).map((row) => row.query_id)
     const rows: Row[] = []
     for (let bytes = 0; ids.length > 0 && bytes < MAX_BYTES;) {
       for (const event of await readStreams(read, ids.splice(0, PAGE_EVENT_QUERIES))) {
@@ -88,8 +95,8 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
     return rows
   }
 
-  async function tasks(): Promise<TaskListRow[]> {
-    const ids = (await queries('no texts')).map((row) => row.query_id)
+  async function tasks(asker: Identity): Promise<TaskListRow[]> {
+    const ids = (await queries(asker, 'no texts')).map((row) => row.query_id)
     const inMemory = ids.flatMap((queryId) => live.get(queryId) ?? [])
     const known = new Set(inMemory.map((view) => view.query.queryId))
     const fresh = inMemory.flatMap(({ query, liveStats }) =>
@@ -105,10 +112,10 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
   }
 
   return {
-    queries: async (): Promise<Row[]> => (await queries('texts')).map(queryRowOf),
-    tasks: async (): Promise<Row[]> => (await tasks()).map(taskRowOf),
-    async operators(): Promise<Row[]> {
-      const ids = (await queries('no texts')).map((row) => row.query_id)
+    queries: async (asker: Identity): Promise<Row[]> => (await queries(asker, 'texts')).map(queryRowOf),
+    tasks: async (asker: Identity): Promise<Row[]> => (await tasks(asker)).map(taskRowOf),
+    async operators(asker: Identity): Promise<Row[]> {
+      const ids = (await queries(asker, 'no texts')).map((row) => row.query_id)
       return (await readOperators(read, ids)).map((row) => ({ ...row, stage_id: `${row.query_id}.${row.stage_id}` }))
     },
     events,

@@ -40,6 +40,14 @@ export interface QueryFilter {
   readonly endedSince?: string
   /** Not these. */
   readonly without?: readonly QueryId[]
+  /** What one person may see; all, where it is absent. Rows in memory are passed by their owners before. */
+  readonly seen?: SeenQueries
+}
+
+/** Queries that run as one of these users, or were posted by somebody as another. */
+export interface SeenQueries {
+  readonly users: readonly string[]
+  readonly poster: string
 }
 
 /** Place in a list: newest first, the higher id first among equals. */
@@ -78,6 +86,24 @@ export async function readQueryIds(query: QueryRows, filter: QueryFilter, limit:
   return rows.map((row) => queryOfStream(String(row['query_id'])))
 }
 
+/** Users of whom there are queries: each costs one look into an index, however many his queries are. */
+export async function readQueryUsers(query: QueryRows): Promise<string[]> {
+  const rows = await query(USERS, [])
+  return rows.map((row) => String(row['user_name']))
+}
+
+/** The index has the beginnings of names: of each beginning there may be several. */
+const USERS = `
+  with recursive beginnings(name) as (
+    (select left(user_name, 200) from queries order by left(user_name, 200) limit 1)
+    union all
+    select (select left(user_name, 200) from queries where left(user_name, 200) > name order by left(user_name, 200) limit 1)
+    from beginnings where name is not null)
+  select name as user_name from beginnings where length(name) < 200
+  union
+  select user_name from queries where length(left(user_name, 200)) = 200
+    and left(user_name, 200) in (select name from beginnings where length(name) = 200)`
+
 interface Conditions {
   readonly where: string
   readonly values: unknown[]
@@ -94,6 +120,11 @@ function conditions(filter: QueryFilter): Conditions {
     // The index has the beginnings of names.
     wheres.push(`left(user_name, 200) = left(${user}, 200) and user_name = ${user}`)
   }
+  if (filter.seen) {
+    const users = bind(filter.seen.users)
+    const runsAs = `(left(user_name, 200) = any(select left(one, 200) from unnest(${users}::text[]) as one) and user_name = any(${users}::text[]))`
+    wheres.push(`(${runsAs} or ${postedBy(bind(filter.seen.poster))})`)
+  }
   if (filter.since !== undefined) wheres.push(`created_at >= ${bind(filter.since)}`)
   if (filter.text !== undefined)
     wheres.push(`left(sql_text, ${SEARCHED_CHARACTERS}) ilike ${bind(`%${likeText(filter.text)}%`)}`)
@@ -104,6 +135,11 @@ function conditions(filter: QueryFilter): Conditions {
     )
   if (filter.without?.length) wheres.push(`query_id <> all(${bind(filter.without)}::text[])`)
   return { where: wheres.length > 0 ? `where ${wheres.join(' and ')}` : '', values, bind }
+}
+
+function postedBy(poster: string): string {
+  const posted = `details->'session'->>'originalUser'`
+  return `(left(${posted}, 200) = left(${poster}, 200) and ${posted} = ${poster})`
 }
 
 /** What the tables search of a text, which count a pair of halves as one. */

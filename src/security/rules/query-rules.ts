@@ -34,13 +34,13 @@ export function queryRulesOf({ queries, impersonation }: RulesFile): QueryRules 
 
   return {
     execute(identity) {
-      if (queries == null) return true
+      if (queries === undefined) return true
       const rule = rulesFor(identity).find(({ queryOwner }) => queryOwner === undefined)
       return rule?.allow.has('execute') ?? false
     },
-    queries: (identity, action, owner) => queries == null || ruleAllows(identity, action, owner),
-    results: (identity, action, owner) => queries != null && ruleAllows(identity, action, owner),
-    sight: (identity) => (queries == null ? 'all' : sightOf(rulesFor(identity))),
+    queries: (identity, action, owner) => queries === undefined || ruleAllows(identity, action, owner),
+    results: (identity, action, owner) => queries !== undefined && ruleAllows(identity, action, owner),
+    sight: (identity) => (queries === undefined ? 'all' : sightOf(rulesFor(identity))),
     impersonation: ({ user }, newUser) =>
       impersonation?.find(
         (rule) =>

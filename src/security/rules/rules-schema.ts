@@ -59,7 +59,7 @@ const impersonationRule = impersonationKeys.transform((keys, context): Impersona
   const original = keys.original_user ?? keys.originalUser ?? undefined
   const newUser = keys.new_user ?? keys.newUser
   if (newUser === undefined) return wrong(context, [], 'new_user is missing')
-  let place = keys.original_user == null ? 'originalUser' : 'original_user'
+  let place = typeof keys.original_user === 'string' ? 'original_user' : 'originalUser'
   try {
     const originalUser = original === undefined ? undefined : namePattern(original)
     const groups = original === undefined ? undefined : compileJava(original)
@@ -75,13 +75,21 @@ function wrong(context: z.RefinementCtx, path: string[], message: string): never
   return z.NEVER
 }
 
+/** One that is null is one that is not there. */
+function section<T extends z.ZodType>(rule: T) {
+  return z
+    .array(rule)
+    .nullish()
+    .transform((rules) => rules ?? undefined)
+}
+
 /** Of a section that nothing acts on yet: rules, whatever they say. */
-const notActing = z.array(z.looseObject({})).nullish()
+const notActing = section(z.looseObject({}))
 
 /** Trino's file of access control: the sections that decide something here, and those that do not yet. */
 export const rulesSchema = z.strictObject({
-  queries: z.array(queryRule).nullish(),
-  impersonation: z.array(impersonationRule).nullish(),
+  queries: section(queryRule),
+  impersonation: section(impersonationRule),
   catalogs: notActing,
   schemas: notActing,
   tables: notActing,
@@ -102,6 +110,6 @@ const ACTING: readonly string[] = ['queries', 'impersonation'] satisfies (keyof 
 /** Sections that are there and decide nothing. */
 export function sectionsWithoutEffect(file: RulesFile): readonly string[] {
   return Object.entries(file)
-    .filter(([name, section]) => section != null && !ACTING.includes(name))
+    .filter(([name, section]) => section !== undefined && !ACTING.includes(name))
     .map(([name]) => name)
 }

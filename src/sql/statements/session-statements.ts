@@ -66,8 +66,9 @@ export function sessionEffect(input: StatementInput, node: SessionStatement): Se
       const user = node.user.value
       requireCapability(input, 'SESSION_AUTHORIZATION', 'SET SESSION AUTHORIZATION')
       requireNoTransaction(input)
-      if (user !== input.session.user) {
-        const message = `Access Denied: User ${input.session.user} cannot impersonate user ${user}`
+      const original = input.session.originalUser ?? input.session.user
+      if (user !== original && !input.session.mayBecome?.(user)) {
+        const message = `Access Denied: User ${original} cannot impersonate user ${user}`
         throw new EngineError('PERMISSION_DENIED', message)
       }
       return { updateType: 'SET SESSION AUTHORIZATION', changes: [{ kind: 'SetAuthorizationUser', user }] }

@@ -56,7 +56,7 @@ async function rowsOf(connectors: readonly Connector[], name: string, where?: Sc
   Object.assign(asked, { schemas: 0, lists: [], tables: [] })
   // Through JSON, as in an event.
   const planned = JSON.parse(JSON.stringify(await connector.listSplits(described.handle, where)))
-  const [split] = await connector.loadSplits!(planned, names)
+  const [split] = await connector.loadSplits!(planned, names, { user: 'ada', groups: [] })
   return (split!.data['rows'] as unknown[][]).map((row) => Object.fromEntries(names.map((one, i) => [one, row[i]])))
 }
 

@@ -8,6 +8,8 @@ import { connectorContract } from '../../contract/connector.contract.ts'
 import { openDuckDb, type Rows } from '../../support/duckdb.ts'
 import { scanText } from '../../../src/execution/engine/scan-text.ts'
 
+const ada = { user: 'ada', groups: [] }
+
 const empty = async () => []
 const sources: RuntimeSources = {
   queries: async () => [
@@ -88,7 +90,7 @@ async function rows(catalog: string, schema: string, table: string, columns?: st
   const described = (await connector.getTable(schema, table))!
   const asked = columns ?? described.columns.map((column) => column.name)
   const planned = JSON.parse(JSON.stringify(await connector.listSplits(described.handle)))
-  const splits = JSON.parse(JSON.stringify(await connector.loadSplits!(planned, asked)))
+  const splits = JSON.parse(JSON.stringify(await connector.loadSplits!(planned, asked, ada)))
   const worker = withSystemCatalog(createCatalogs(new Map([['shop', shop]]))).get(catalog)!
   return duckdb.query(scanText(await worker.tableSource(splits, asked)))
 }
@@ -161,7 +163,7 @@ describe('tables of the system', () => {
   it('give the engine values of the columns that are read, and no others', async () => {
     const connector = catalogs.get('system')!
     const { handle } = (await connector.getTable('runtime', 'queries'))!
-    const [split] = await connector.loadSplits!(await connector.listSplits(handle), ['state'])
+    const [split] = await connector.loadSplits!(await connector.listSplits(handle), ['state'], ada)
     expect(split).toMatchObject({ rows: 2 })
     expect(JSON.stringify(split)).toContain('FINISHED')
     expect(JSON.stringify(split)).not.toContain('SELECT')
@@ -174,10 +176,10 @@ describe('tables of the system', () => {
       queries: async () => Array.from({ length: 40 }, () => ({ query_id: 'q', query })),
     })).get('system')!
     const splits = await many.listSplits((await many.getTable('runtime', 'queries'))!.handle)
-    await expect(many.loadSplits!(splits, ['query'])).rejects.toMatchObject({
+    await expect(many.loadSplits!(splits, ['query'], ada)).rejects.toMatchObject({
       errorName: 'EXCEEDED_LOCAL_MEMORY_LIMIT',
     })
-    expect(await many.loadSplits!(splits, ['query_id'])).toMatchObject([{ rows: 40 }])
+    expect(await many.loadSplits!(splits, ['query_id'], ada)).toMatchObject([{ rows: 40 }])
   })
 
   it('hold times with their zone, arrays and quotes as the engine holds such values', async () => {

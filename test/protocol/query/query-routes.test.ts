@@ -6,7 +6,7 @@ import type { ProjectionRunner } from '../../../src/events/projection-runner.ts'
 import type { LiveQueryView } from '../../../src/protocol/query/live-queries.ts'
 import { createQueryRoutes, type QueryRoutesDeps } from '../../../src/protocol/query/query-routes.ts'
 import { queryInfoSchema, queryListItemSchema, taskInfoSchema } from '../../../src/protocol/info/wire-schemas.ts'
-import { allowAll } from '../../../src/security/authorization.ts'
+import { allowAll, authorizeBy } from '../../../src/security/authorization.ts'
 import { administratorsToo } from '../../support/access.ts'
 import { systemClock } from '../../../src/shared/clock.ts'
 import { serve, type HttpApp } from '../../support/http-app.ts'
@@ -29,6 +29,7 @@ async function start(over: Partial<QueryRoutesDeps> = {}): Promise<void> {
       read: (text, values) => bed.query(text, [...values]),
       projection: runner,
       isWriter: () => true,
+      ownerOf: () => undefined,
       async cancel(queryId, by) {
         canceled.push({ queryId, by: by.user })
         return live.has(queryId) ? 'done' : 'unknown'
@@ -540,6 +541,23 @@ describe('rights', () => {
     const killed = await fetch(`${app.base}/v1/query/${testQueryId(71)}`, { method: 'DELETE', headers: as('alice') })
     expect(killed.status).toBe(403)
     expect(canceled).toEqual([])
+  })
+})
+
+describe('a query that only the log knows', () => {
+  beforeEach(open)
+  afterEach(close)
+
+  it('is ended by whom it belongs to, before recovery comes to it', async () => {
+    await start({ authorize: authorizeBy(() => undefined), ownerOf: async () => ({ user: 'alice' }) })
+    const end = async (user: string) => {
+      const address = `${app.base}/v1/query/${testQueryId(1)}`
+      return (await fetch(address, { method: 'DELETE', headers: { 'x-trino-user': user } })).status
+    }
+    expect(await end('bob')).toBe(403)
+    expect(canceled).toEqual([])
+    expect(await end('alice')).toBe(204)
+    expect(canceled).toEqual([{ queryId: testQueryId(1), by: 'alice' }])
   })
 })
 

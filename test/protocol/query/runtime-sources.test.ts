@@ -4,10 +4,27 @@ import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
 import type { KnownQuery } from '../../../src/coordinator/query/state.ts'
 import type { LiveQueryView } from '../../../src/protocol/query/live-queries.ts'
 import { createRuntimeSources } from '../../../src/protocol/query/runtime-sources.ts'
+import { authorizeBy } from '../../../src/security/authorization.ts'
+import { queryRulesOf } from '../../../src/security/rules/query-rules.ts'
+import { readRules } from '../../../src/security/rules/read-rules.ts'
 import { systemClock } from '../../../src/shared/clock.ts'
 import { queryLife, taskStats, testQueryId, toLogEvents } from '../../support/query-life.ts'
 import { openReadModelBed, type ReadModelBed } from '../../support/read-models.ts'
 import { parseNodeId, parseTaskId } from '../../../src/shared/ids.ts'
+
+const alice = { user: 'alice', groups: [] }
+const authorize = authorizeBy(() =>
+  queryRulesOf(
+    readRules(
+      JSON.stringify({
+        queries: [
+          { user: 'auditor', allow: ['view'] },
+          { group: 'leads', queryOwner: 'alice|x{250}y', allow: ['view'] },
+        ],
+      }),
+    ),
+  ),
+)
 
 let bed: ReadModelBed
 let sources: RuntimeSources
@@ -26,6 +43,7 @@ beforeAll(async () => {
     clock: systemClock,
     self: { nodeId: parseNodeId('c1'), url: 'http://127.0.0.1:8080', version: '0.1.0' },
     ownWritesWaitMs: 10_000,
+    authorize,
   })
   await bed.log.append(stored, 0, toLogEvents(queryLife(stored, { startMillis: Date.now() - 1000 })))
   const query = foldQuery(open, queryLife(open, { startMillis: Date.now(), end: 'open' }).slice(0, 3)) as KnownQuery
@@ -39,7 +57,7 @@ afterAll(() => bed.close())
 
 describe('system.runtime', () => {
   it('queries are there without waiting for the projection to linger, memory over tables', async () => {
-    const rows = await sources.queries()
+    const rows = await sources.queries(alice)
     expect(rows.map((row) => [row['query_id'], row['state'], row['user']])).toEqual([
       [open, 'STARTING', 'alice'],
       [stored, 'FINISHED', 'alice'],
@@ -56,7 +74,7 @@ describe('system.runtime', () => {
   })
 
   it('tasks have the newest figures', async () => {
-    const rows = await sources.tasks()
+    const rows = await sources.tasks(alice)
     expect(
       rows.map((row) => [row['task_id'], row['stage_id'], row['node_id'], row['state'], row['raw_input_rows']]),
     ).toEqual([
@@ -78,11 +96,11 @@ describe('system.runtime', () => {
   })
 
   it('operators, events and nodes', async () => {
-    expect((await sources.operators()).map((row) => [row['task_id'], row['operator_type']])).toContainEqual([
+    expect((await sources.operators(alice)).map((row) => [row['task_id'], row['operator_type']])).toContainEqual([
       `${stored}.1.0`,
       'TaskOutputOperator',
     ])
-    expect((await sources.events()).map((row) => [row['sequence'], row['type']])).toEqual([
+    expect((await sources.events(alice)).map((row) => [row['sequence'], row['type']])).toEqual([
       [1, 'QueryCreated'],
       [2, 'QueryPlanned'],
       [3, 'TaskCreated'],
@@ -91,7 +109,7 @@ describe('system.runtime', () => {
       [6, 'ResultPagesPublished'],
       [7, 'QueryFinished'],
     ])
-    expect(await sources.nodes()).toEqual([
+    expect(await sources.nodes(alice)).toEqual([
       { node_id: 'c1', http_uri: 'http://127.0.0.1:8080', node_version: '0.1.0', coordinator: true, state: 'active' },
     ])
   })
@@ -118,8 +136,9 @@ describe('system.runtime', () => {
       clock: systemClock,
       self: { nodeId: parseNodeId('c1'), url: 'http://127.0.0.1:8080', version: '0.1.0' },
       ownWritesWaitMs: 10_000,
+      authorize,
     })
-    const rows = await long.queries()
+    const rows = await long.queries(alice)
     expect(rows.length).toBe((24 * 1024 * 1024) / (1 << 17))
     expect(read).toBeLessThanOrEqual(rows.length + 20)
   })
@@ -134,9 +153,44 @@ describe('system.runtime', () => {
       clock: systemClock,
       self: { nodeId: parseNodeId('c1'), url: 'http://127.0.0.1:8080', version: '0.1.0' },
       ownWritesWaitMs: 10_000,
+      authorize,
       onError: (error) => told.push(error),
     })
-    await expect(away.queries()).rejects.toMatchObject({ errorName: 'REMOTE_HOST_GONE' })
+    await expect(away.queries(alice)).rejects.toMatchObject({ errorName: 'REMOTE_HOST_GONE' })
     expect(told).toEqual([new Error('write EPIPE')])
+  })
+
+  it('each sees his own and what the rules let him view, also of those whose names begin alike', async () => {
+    const names = [`${'x'.repeat(250)}y`, `${'x'.repeat(250)}z`, 'bob']
+    const all = names.map((user, index) => [testQueryId(10 + index), user] as const)
+    const posted = testQueryId(20)
+    const sessions = [...all, [posted, 'etl', 'alice'] as const]
+    for (const [id, user, originalUser] of sessions) {
+      const life = queryLife(id, { startMillis: Date.now() - 2000 })
+      const [created] = life
+      if (created?.type !== 'QueryCreated') throw new Error('a query begins otherwise')
+      const session = { ...created.data.session, user, ...(originalUser && { originalUser }) }
+      await bed.log.append(id, 0, toLogEvents([{ ...created, data: { ...created.data, session } }, ...life.slice(1)]))
+    }
+    const seen = async (user: string, ...groups: string[]) => {
+      const asker = { user, groups }
+      const ids = (await sources.queries(asker)).map((row) => row['query_id'])
+      for (const other of ['tasks', 'operators', 'events'] as const)
+        for (const row of await sources[other](asker)) expect(ids).toContain(row['query_id'] ?? row['stream'])
+      return ids.toSorted()
+    }
+    const [first, second, bobs] = all.map(([id]) => id)
+    expect(await seen('alice')).toEqual([stored, open, posted])
+    expect(await seen('bob')).toEqual([bobs])
+    expect(await seen('etl')).toEqual([posted])
+    expect(await seen('nobody')).toEqual([])
+    expect(await seen(names[1]!, 'leads')).toEqual([stored, open, first, second])
+    expect(await seen('bob', 'leads')).toEqual([stored, open, first, bobs])
+    expect(await seen('auditor')).toEqual([stored, open, first, second, bobs, posted])
+    // Who acts as another is who he was.
+    const actsAs = (await sources.queries({ user: 'zoe', originalUser: 'alice', groups: [] })).map(
+      (row) => row['query_id'],
+    )
+    expect(actsAs).toEqual([posted])
   })
 })

@@ -1,4 +1,5 @@
 import type { QueryId } from '../../../shared/ids.ts'
+import type { Authorize } from '../../../security/authorization.ts'
 import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
 import type { AnalyzedStatement, FrontEndTimes, MetadataPort, SqlFrontEnd } from '../../../sql/front-end.ts'
 import { loopTurn } from '../../../shared/loop-turn.ts'
@@ -10,6 +11,7 @@ import { sessionContext } from '../session-context.ts'
 interface AnalysisPorts {
   readonly frontEnd: SqlFrontEnd
   readonly metadata: MetadataPort
+  readonly authorize: Authorize
   readonly catalogs: Catalogs
   readonly queryId: QueryId
   readonly submission: Pick<Submission, 'sql' | 'session' | 'created'>
@@ -39,7 +41,7 @@ export class Analysis {
   }
 
   async analyze(): Promise<AnalyzedStatement> {
-    const { frontEnd, metadata, queryId, submission, startTimeMillis } = this.#ports
+    const { frontEnd, metadata, authorize, queryId, submission, startTimeMillis } = this.#ports
     const { preparedStatements } = submission.session
     const prepared = Object.values(preparedStatements).reduce((sum, { length }) => sum + length, 0)
     const characters = submission.sql.length + prepared
@@ -47,7 +49,7 @@ export class Analysis {
     if (turn) await turn
     return frontEnd.analyzeStatement(
       submission.sql,
-      sessionContext(queryId, submission, startTimeMillis),
+      sessionContext(queryId, submission, startTimeMillis, authorize),
       inTurns(this.#calls ? this.#calls.noting(metadata) : metadata, characters),
       (told) => void (this.#times = told),
     )

@@ -1,6 +1,7 @@
 import type { QueryId } from '../../../shared/ids.ts'
 import type { EventAppender, ResultPages } from '../../../events/event-log.ts'
 import type { MetadataPort, SqlFrontEnd } from '../../../sql/front-end.ts'
+import type { Authorize } from '../../../security/authorization.ts'
 import type { ResourceGroups } from '../../dispatch/resource-groups.ts'
 import type { TaskCleaner } from '../../scheduler/task-cleaner.ts'
 import type { PageMemory } from '../page-memory.ts'
@@ -13,6 +14,8 @@ export interface ExecutionDeps extends WorkerStageDeps, WriteDeps, CoordinatorRu
   readonly log: EventAppender & Pick<ResultPages, 'keepPages'>
   readonly frontEnd: SqlFrontEnd
   readonly metadata: MetadataPort
+  /** By the rules of this coordinator, as they are when it is asked; a refusal is told by the end of the query. */
+  readonly authorize: Authorize
   readonly groups: ResourceGroups
   readonly limits: {
     readonly pageBytes: number

@@ -17,6 +17,7 @@ import { OngoingWork } from './ongoing-work.ts'
 import { createRunContext, type ExecutionParts } from './run-context.ts'
 import { Waiters } from './waiters.ts'
 import { goTheWay } from './way.ts'
+import { identityOf } from './session-identity.ts'
 
 /**
  * A query's execution, from its acceptance to its end in the log.
@@ -127,7 +128,7 @@ function putTogether(
   resumed: Resumption | undefined,
   tellHeaders: ExecutionParts['tellHeaders'],
 ): ExecutionParts {
-  const { catalogs, cleaner, clock, frontEnd, groups, metadata, onInternalError, onUnrecorded } = deps
+  const { authorize, catalogs, cleaner, clock, frontEnd, groups, metadata, onInternalError, onUnrecorded } = deps
   const { created, held } = submission
   const startTimeMillis = resumed ? Date.parse(resumed.state.createdAt) : clock.now()
   const trace = parseTraceparent(created.traceparent)
@@ -144,7 +145,7 @@ function putTogether(
   const create: QueryStep = { type: 'CreateQuery', data: created, at: new Date(startTimeMillis).toISOString() }
   const recorder = untilSuspended(createRecorder(aggregate, resumed ? undefined : create, deps.firstAppendHoldMs), work)
   const { record } = recorder
-  const analysis = new Analysis({ frontEnd, metadata, catalogs, queryId, submission, startTimeMillis })
+  const analysis = new Analysis({ frontEnd, metadata, authorize, catalogs, queryId, submission, startTimeMillis })
   const admission = new Admission({
     groups,
     clock,
@@ -180,7 +181,8 @@ function putTogether(
     work.stop()
     ends.letGo()
   })
-  const query = { queryId, user: created.session.user, startTimeMillis, sampled: created.sampled, aggregate }
+  const { session, sampled } = created
+  const query = { queryId, user: session.user, identity: identityOf(session), startTimeMillis, sampled, aggregate }
   const ofLife = { work, waiters, admission, analysis, figures, ends }
   return { deps, query, recorder, ...ofLife, held, pages, spanContext, tellHeaders }
 }

@@ -2,6 +2,7 @@ import type { TaskStats } from '../../../execution/api/task.ts'
 import type { Split } from '../../../execution/api/fragment.ts'
 import type { EngineRun } from '../../../execution/engine/engine.ts'
 import type { StagePlan } from '../../../planner/stage-plan.ts'
+import type { Identity } from '../../../security/authorization.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import type { QueryId, TaskId } from '../../../shared/ids.ts'
 import { loadSplits, readsSystem } from '../../dispatch/catalog-metadata.ts'
@@ -25,6 +26,8 @@ import type { Waiters } from './waiters.ts'
 export interface RunContext {
   readonly queryId: QueryId
   readonly user: string
+  /** As whom it was posted, whichever coordinator goes on with it. */
+  readonly identity: Identity
   /** Milliseconds since the epoch; what `now()` is. */
   readonly startTimeMillis: number
   /** Its trace is kept: it is worth a profile. */
@@ -68,7 +71,7 @@ export interface RunContext {
 /** A query's execution, taken apart. */
 export interface ExecutionParts {
   readonly deps: Pick<ExecutionDeps, 'catalogs' | 'limits' | 'withinSpan'> & { readonly clock: Clock }
-  readonly query: Pick<RunContext, 'queryId' | 'user' | 'startTimeMillis' | 'sampled' | 'aggregate'>
+  readonly query: Pick<RunContext, 'queryId' | 'user' | 'identity' | 'startTimeMillis' | 'sampled' | 'aggregate'>
   readonly recorder: Recorder
   readonly work: OngoingWork
   readonly waiters: Waiters
@@ -105,7 +108,7 @@ export function createRunContext(parts: ExecutionParts): RunContext {
       // Who asks which queries there are is one of them.
       recorder.flush()
       await recorder.first
-      const load = () => loadSplits(deps.catalogs, stage)
+      const load = () => loadSplits(deps.catalogs, stage, query.identity)
       const splits = await (deps.withinSpan ? deps.withinSpan(parts.spanContext('query', queryId), load) : load())
       work.signal.throwIfAborted()
       return splits

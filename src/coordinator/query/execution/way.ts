@@ -34,6 +34,8 @@ interface WayParts {
 export async function goTheWay(way: WayParts): Promise<void> {
   const { deps, created, resumed, admission, analysis } = way
   if (resumed?.state.planned) return goOn(way, resumed.state.planned)
+  if (!resumed && !deps.authorize(way.run.identity, { action: 'execute' }))
+    throw new EngineError('PERMISSION_DENIED', 'Access Denied: Cannot execute query')
   if (resumed && created.redacted) throw secretsAreGone()
   // One that had a place keeps it.
   if (resumed?.state.kind === 'PLANNING') admission.occupy()

@@ -1,3 +1,4 @@
+import { allowAll } from '../../../../src/security/authorization.ts'
 import type { QueryId } from '../../../../src/shared/ids.ts'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
@@ -33,6 +34,7 @@ it('has turns with others, before it begins and after what it asked of a catalog
     new Analysis({
       frontEnd,
       metadata,
+      authorize: allowAll,
       catalogs,
       queryId: `q${index}` as QueryId,
       submission,
