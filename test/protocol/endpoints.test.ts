@@ -16,6 +16,8 @@ const sources = ['src/protocol', 'src/processes']
 const registered = sources
   .flatMap((text) => [...text.matchAll(/\b(?:resource\(\s*router,|endpoint\(|app\.get\()\s*'([^']+)'/g)])
   .map(([, path]) => path!.replaceAll(/:(\w+)/g, '{$1}'))
+  // Pages are no part of the interface.
+  .filter((path) => !path.startsWith('/ui'))
 
 const described = Object.keys((openApiDocument('0') as { paths: Readonly<Record<string, unknown>> }).paths)
 
