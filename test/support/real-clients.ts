@@ -11,6 +11,8 @@ const PYTHON_PACKAGES = ['trino==0.340.0', 'presto-python-client==0.8.4']
 /** For a Java that runs for seconds: it compiles and collects no more than it must. */
 export const shortLived = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'] as const
 
+type Environment = Readonly<Record<string, string>>
+
 export interface Finished {
   readonly code: number
   readonly stdout: string
@@ -26,10 +28,12 @@ export function missing(what: string, error: unknown): undefined {
 }
 
 /** The published Trino CLI 476, fetched by Maven once; undefined where that cannot be. */
-export async function trinoCli(): Promise<((args: readonly string[]) => Promise<Finished>) | undefined> {
+export async function trinoCli(): Promise<
+  ((args: readonly string[], env?: Environment) => Promise<Finished>) | undefined
+> {
   try {
     const jar = await fetchedJar(CLI, 'trino-cli', 'trino-cli-476-executable.jar')
-    return (args) => finished('java', [...shortLived, '-jar', jar, ...args])
+    return (args, env) => finished('java', [...shortLived, '-jar', jar, ...args], env)
   } catch (error) {
     return missing('Trino CLI 476', error)
   }
@@ -56,7 +60,7 @@ export async function fetchedJar(artifact: string, folder: string, name: string)
 
 /** A Python with the published clients, in an environment of its own; undefined where that cannot be. */
 export async function pythonClients(): Promise<
-  ((script: string, args: readonly string[]) => Promise<Finished>) | undefined
+  ((script: string, args: readonly string[], env?: Environment) => Promise<Finished>) | undefined
 > {
   const folder = join(testCache, 'python')
   const python = join(folder, 'bin', 'python')
@@ -69,15 +73,17 @@ export async function pythonClients(): Promise<
       })
       await writeFile(done, '')
     })
-    return (script, args) => finished(python, ['-c', script, ...args])
+    return (script, args, env) => finished(python, ['-c', script, ...args], env)
   } catch (error) {
     return missing('Python with the Trino client', error)
   }
 }
 
-export async function finished(command: string, args: readonly string[]): Promise<Finished> {
+/** @param env comes to this process's own */
+export async function finished(command: string, args: readonly string[], env: Environment = {}): Promise<Finished> {
+  const options = { timeout: 300_000, maxBuffer: 256 * 1024 * 1024, env: { ...process.env, ...env } }
   try {
-    const { stdout, stderr } = await run(command, [...args], { timeout: 300_000, maxBuffer: 256 * 1024 * 1024 })
+    const { stdout, stderr } = await run(command, [...args], options)
     return { code: 0, stdout, stderr }
   } catch (error) {
     const failed = error as { code?: number; stdout?: string; stderr?: string; message: string }

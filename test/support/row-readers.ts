@@ -10,10 +10,21 @@ import { testCache, withCached } from './test-cache.ts'
 const run = promisify(execFile)
 const PROGRAMS = join(repository, 'test', 'support', 'clients')
 
+/** How a client says over TLS who it is: by one of the three. */
+export interface LogIn {
+  readonly user: string
+  /** File of the authority that vouches for the server. */
+  readonly ca: string
+  readonly password?: string
+  readonly token?: string
+  /** Files (PEM). */
+  readonly certificate?: { readonly cert: string; readonly key: string; readonly both: string }
+}
+
 /** A published client that prints a statement's rows, a line each, its values joined by commas. */
 export interface RowReader {
   /** @param base address of a server; the statement's catalog is tpch, its schema tiny */
-  read(base: string, sql: string): Promise<Finished>
+  read(base: string, sql: string, logIn?: LogIn): Promise<Finished>
   /** It asks again when an answer breaks off; the others end with an error of their own then. */
   readonly repeatsBrokenAnswers: boolean
   /** So many answers in a row may fail before it gives up. */
@@ -40,11 +51,26 @@ async function cli(): Promise<RowReader | undefined> {
   const session = ['--catalog', 'tpch', '--schema', 'tiny', '--output-format', 'CSV_UNQUOTED']
   return (
     execute && {
-      read: (base, sql) => execute(['--server', base, ...session, '--execute', sql]),
+      read: (base, sql, logIn) =>
+        execute(['--server', base, ...session, ...(logIn ? cliLogIn(logIn) : []), '--execute', sql], {
+          TRINO_PASSWORD: logIn?.password ?? '',
+        }),
       repeatsBrokenAnswers: true,
       attempts: Infinity,
     }
   )
+}
+
+function cliLogIn({ user, ca, password, token, certificate }: LogIn): string[] {
+  return [
+    '--truststore-path',
+    ca,
+    '--user',
+    user,
+    ...(password === undefined ? [] : ['--password']),
+    ...(token === undefined ? [] : ['--access-token', token]),
+    ...(certificate === undefined ? [] : ['--keystore-path', certificate.both]),
+  ]
 }
 
 const SOURCE = join(PROGRAMS, 'StreamRows.java')
@@ -73,30 +99,59 @@ async function jdbc(): Promise<RowReader | undefined> {
     return missing('JDBC driver of Trino 476', error)
   }
   return {
-    read: (base, sql) =>
-      finished('java', [
-        ...shortLived,
-        '-cp',
-        `${driver}:${classes}`,
-        'StreamRows',
-        `${base.replace('http', 'jdbc:trino')}/tpch/tiny`,
-        sql,
-      ]),
+    read(base, sql, logIn) {
+      const url = `jdbc:trino://${new URL(base).host}/tpch/tiny${logIn ? `?${jdbcLogIn(logIn)}` : ''}`
+      const user = logIn ? [logIn.user] : []
+      return finished('java', [...shortLived, '-cp', `${driver}:${classes}`, 'StreamRows', url, sql, ...user])
+    },
     repeatsBrokenAnswers: true,
     attempts: Infinity,
   }
 }
 
+function jdbcLogIn({ ca, password, token, certificate }: LogIn): string {
+  const properties = {
+    SSL: 'true',
+    SSLTrustStorePath: ca,
+    ...(password === undefined ? {} : { password }),
+    ...(token === undefined ? {} : { accessToken: token }),
+    ...(certificate === undefined ? {} : { SSLKeyStorePath: certificate.both }),
+  }
+  // It takes no `+` for a space.
+  return Object.entries(properties)
+    .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
+    .join('&')
+}
+
 const SCRIPT = `
-import sys, trino
-host, port = sys.argv[1].split('://')[1].split(':')
-cur = trino.dbapi.connect(host=host, port=int(port), user='python', catalog='tpch', schema='tiny').cursor()
+import sys, json, trino
+from trino.auth import BasicAuthentication, JWTAuthentication, CertificateAuthentication
+scheme, at = sys.argv[1].split('://')
+host, port = at.split(':')
+who = json.loads(sys.argv[3])
+auth = None
+if 'password' in who: auth = BasicAuthentication(who['user'], who['password'])
+if 'token' in who: auth = JWTAuthentication(who['token'])
+if 'certificate' in who: auth = CertificateAuthentication(who['certificate']['cert'], who['certificate']['key'])
+cur = trino.dbapi.connect(host=host, port=int(port), http_scheme=scheme, user=who['user'], auth=auth, verify=who.get('ca', True), catalog='tpch', schema='tiny').cursor()
 cur.execute(sys.argv[2])
 for row in cur: print(*row, sep=',')`
 
 async function python(): Promise<RowReader | undefined> {
   const execute = await pythonClients()
-  return execute && { read: (base, sql) => execute(SCRIPT, [base, sql]), repeatsBrokenAnswers: false, attempts: 3 }
+  return (
+    execute && {
+      read: (base, sql, logIn) =>
+        execute(
+          SCRIPT,
+          [base, sql, JSON.stringify(logIn ?? { user: 'python' })],
+          // It takes a variable of the environment before what it is told.
+          logIn ? { REQUESTS_CA_BUNDLE: logIn.ca } : {},
+        ),
+      repeatsBrokenAnswers: false,
+      attempts: 3,
+    }
+  )
 }
 
 async function go(): Promise<RowReader | undefined> {
@@ -104,11 +159,26 @@ async function go(): Promise<RowReader | undefined> {
     const built = await run(join(PROGRAMS, 'build-go-client'), { timeout: 600_000 })
     const binary = built.stdout.trim()
     return {
-      read: (base, sql) => finished(binary, [`${base.replace('://', '://go@')}?catalog=tpch&schema=tiny`, sql]),
+      read: (base, sql, logIn) => finished(binary, [goSource(base, logIn), sql]),
       repeatsBrokenAnswers: false,
       attempts: Infinity,
     }
   } catch (error) {
     return missing('Go client of Trino', error)
   }
+}
+
+function goSource(base: string, logIn: LogIn | undefined): string {
+  const url = new URL(base)
+  url.search = 'catalog=tpch&schema=tiny'
+  url.username = logIn?.user ?? 'go'
+  if (!logIn) return url.href
+  url.searchParams.set('SSLCertPath', logIn.ca)
+  if (logIn.password !== undefined) url.password = logIn.password
+  if (logIn.token !== undefined) url.searchParams.set('accessToken', logIn.token)
+  if (logIn.certificate) {
+    url.searchParams.set('SSLClientCertPath', logIn.certificate.cert)
+    url.searchParams.set('SSLClientKeyPath', logIn.certificate.key)
+  }
+  return url.href
 }

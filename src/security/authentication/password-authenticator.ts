@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { Authenticator, Credential, CredentialVerdict } from './authenticator.ts'
 import { createVerifiedCache } from './verified-cache.ts'
@@ -81,7 +82,9 @@ export function createPasswordAuthenticator(options: PasswordAuthenticatorOption
 function credentialOf({ headers }: IncomingMessage): Credential | undefined {
   const match = /^Basic +([A-Za-z0-9+/=_-]*) *$/i.exec(headers.authorization ?? '')
   if (!match) return undefined
-  const text = Buffer.from(match[1]!, 'base64').toString('utf8')
+  const bytes = Buffer.from(match[1]!, 'base64')
+  // As the challenge asks for it, or as Trino's own clients (Java, Python) send it all the same.
+  const text = bytes.toString(isUtf8(bytes) ? 'utf8' : 'latin1')
   const at = text.indexOf(':')
   return at < 0 ? { user: text, secret: '' } : { user: text.slice(0, at), secret: text.slice(at + 1) }
 }

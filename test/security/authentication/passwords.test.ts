@@ -165,6 +165,9 @@ describe('who logs in by password', () => {
     ['Basic YWxpY2U6Z2U6aGVpbQ==', { user: 'alice', secret: 'ge:heim' }],
     ['basic  YWxpY2U6', { user: 'alice', secret: '' }],
     ['Basic YWxpY2U=', { user: 'alice', secret: '' }],
+    // The same in UTF-8 and in ISO 8859-1.
+    ['Basic asO8cmdlbjpzY2jDtm4=', { user: 'jürgen', secret: 'schön' }],
+    ['Basic avxyZ2VuOnNjaPZu', { user: 'jürgen', secret: 'schön' }],
     ['Basic', undefined],
     ['Bearer YWxpY2U6eA==', undefined],
     ['Basic ä', undefined],

@@ -3,11 +3,11 @@ import java.nio.charset.StandardCharsets;
 import java.sql.DriverManager;
 import java.sql.SQLException;
 
-/** Reads one statement with the published JDBC driver and prints its rows, a line each. Arguments: JDBC URL, SQL. */
+/** Reads one statement with the published JDBC driver and prints its rows, a line each. Arguments: JDBC URL, SQL, user. */
 class StreamRows {
     public static void main(String[] args) throws SQLException {
         var out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
-        try (var connection = DriverManager.getConnection(args[0], "jdbc", null);
+        try (var connection = DriverManager.getConnection(args[0], args.length > 2 ? args[2] : "jdbc", null);
              var statement = connection.createStatement();
              var rows = statement.executeQuery(args[1])) {
             int columns = rows.getMetaData().getColumnCount();

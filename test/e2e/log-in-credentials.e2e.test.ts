@@ -1,0 +1,293 @@
+import { generateKeyPairSync, pbkdf2Sync, randomBytes } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { Agent, request as httpsRequest, type RequestOptions } from 'node:https'
+import type { IncomingHttpHeaders } from 'node:http'
+import { join } from 'node:path'
+import type { TLSSocket } from 'node:tls'
+import { SignJWT } from 'jose'
+import { Client as DatabaseClient } from 'pg'
+import { BasicAuth, Trino } from 'trino-client'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createAuthority, type TestAuthority } from '../support/certificates.ts'
+import { createDatabase } from '../support/postgres.ts'
+import { spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { rowReaders, type LogIn } from '../support/row-readers.ts'
+import type { StatementJson } from '../support/statement-client.ts'
+
+const readers = await rowReaders()
+const folder = temporaryFolder()
+const ending: (() => Promise<unknown>)[] = [() => folder.remove()]
+const signing = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+// JDBC has no way of saying `&` in an address.
+const PASSWORD = 'open sesame, ümläut'
+/** Whose passwords are guessed: each a user of his own, since who guesses often waits. */
+const guessed = new Map(
+  [...readers.keys(), 'js', 'certificate', 'others'].map((name, index) => [name, `user${'abcdefghijkl'[index]!}`]),
+)
+
+let authority: TestAuthority
+let carol: { readonly cert: string; readonly key: string; readonly both: string }
+let database: { readonly url: string }
+let quipu: QuipuProcess
+let base: string
+
+beforeAll(async () => {
+  authority = await createAuthority()
+  ending.push(() => authority.remove())
+  const made = await createDatabase()
+  ending.push(() => made.drop())
+  database = made
+  const server = await authority.issue('quipu')
+  carol = await authority.issue('carol')
+  const salt = randomBytes(16)
+  const hash = pbkdf2Sync(PASSWORD, salt, 20_000, 32, 'sha256')
+  const line = `:20000:${salt.toString('hex')}:${hash.toString('hex')}\n`
+  writeFileSync(
+    join(folder.path, 'passwords'),
+    ['alice', 'bob', ...guessed.values()].map((user) => user + line).join(''),
+    { mode: 0o644 },
+  )
+  const key = signing.publicKey.export({ type: 'spki', format: 'pem' })
+  writeFileSync(join(folder.path, 'jwt.pem'), key, { mode: 0o644 })
+  const asRoot = process.getuid?.() === 0 ? ['--run-as', 'root'] : []
+  quipu = spawnQuipu(['start', '--port', '0', '--data-dir', join(folder.path, 'data'), ...asRoot], {
+    env: {
+      DATABASE_URL: database.url,
+      QUIPU_LOG_LEVEL: 'warn',
+      QUIPU_TLS_CERT: server.cert,
+      QUIPU_TLS_KEY: server.key,
+      QUIPU_TLS_CA_FILE: authority.ca,
+      QUIPU_AUTHENTICATION: 'password,jwt,certificate',
+      QUIPU_PASSWORD_FILE: join(folder.path, 'passwords'),
+      QUIPU_JWT_KEY_FILE: join(folder.path, 'jwt.pem'),
+      QUIPU_JWT_CLOCK_SKEW_MS: '0s',
+      QUIPU_USER_MAPPING_PATTERN: '(?:CN=)?([a-z]+)',
+    },
+  })
+  ending.unshift(async () => {
+    quipu.signal('SIGTERM')
+    await quipu.exit
+  })
+  base = await quipu.url
+}, 240_000)
+afterAll(async () => {
+  for (const end of ending) await end().catch(() => {})
+}, 240_000)
+
+function tokenOf(user: string, seconds = 3600): Promise<string> {
+  const ends = Math.floor(Date.now() / 1000) + seconds
+  return new SignJWT({ sub: user })
+    .setProtectedHeader({ alg: 'ES256' })
+    .setExpirationTime(ends)
+    .sign(signing.privateKey)
+}
+
+interface Answer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+  readonly resumed: boolean
+  readonly json: StatementJson
+}
+
+function ask(url: string, options: RequestOptions = {}, body?: string): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const asked = httpsRequest(url, { ca: readFileSync(authority.ca), agent: false, ...options }, (answer) => {
+      const resumed = (answer.socket as TLSSocket).isSessionReused()
+      let text = ''
+      answer.setEncoding('utf8').on('data', (part: string) => (text += part))
+      answer.on('error', reject).on('end', () =>
+        resolve({
+          status: answer.statusCode ?? 0,
+          headers: answer.headers,
+          text,
+          resumed,
+          get json() {
+            return JSON.parse(text) as StatementJson
+          },
+        }),
+      )
+    })
+    asked.on('error', reject)
+    asked.end(body)
+  })
+}
+
+const bearer = async (user: string, seconds?: number) => ({ authorization: `Bearer ${await tokenOf(user, seconds)}` })
+const basic = (user: string, password: string) => ({
+  authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`,
+})
+const post = (sql: string, options: RequestOptions) => ask(`${base}/v1/statement`, { method: 'POST', ...options }, sql)
+
+/** What the log has of these by now: of the events' data the names that say who. */
+async function recorded(type: 'LoggedIn' | 'AuthenticationFailed'): Promise<readonly Record<string, unknown>[]> {
+  const client = new DatabaseClient({ connectionString: database.url })
+  await client.connect()
+  try {
+    const { rows } = await client.query<{ data: string }>('select data from quipu_log.events order by position')
+    return rows
+      .map(({ data }) => JSON.parse(data) as { type?: string; data?: string })
+      .filter((event) => event.type === type)
+      .map((event) => JSON.parse(event.data!) as Record<string, unknown>)
+  } finally {
+    await client.end()
+  }
+}
+
+const WHO = 'SELECT current_user, count(*) FROM nation'
+
+describe.each([...readers])('%s', (name, reader) => {
+  const ways: readonly [string, () => Promise<LogIn>][] = [
+    ['a password', async () => ({ user: 'alice', ca: authority.ca, password: PASSWORD })],
+    ['a token', async () => ({ user: 'tom', ca: authority.ca, token: await tokenOf('tom') })],
+    ['a certificate', async () => ({ user: 'carol', ca: authority.ca, certificate: carol })],
+  ]
+  it.each(ways)('logs in by %s', { timeout: 240_000 }, async (_way, logIn) => {
+    const known = await logIn()
+    const { code, stdout, stderr } = await reader.read(base, WHO, known)
+    expect([code, stdout.trim()], stderr).toEqual([0, `${known.user},25`])
+  })
+  it('is told that a password is wrong', { timeout: 240_000 }, async () => {
+    const { code, stdout, stderr } = await reader.read(base, WHO, {
+      user: 'alice',
+      ca: authority.ca,
+      password: 'guess',
+    })
+    expect(code).not.toBe(0)
+    expect(stdout + stderr).toMatch(/Authentication failed|401|Unauthorized/)
+  })
+  it('is nobody else than its credential says', { timeout: 240_000 }, async () => {
+    const { code, stdout, stderr } = await reader.read(base, WHO, {
+      user: 'alice',
+      ca: authority.ca,
+      token: await tokenOf('tom'),
+    })
+    expect(code).not.toBe(0)
+    expect(stdout + stderr).toMatch(/403|Access Denied|Forbidden/)
+  })
+})
+
+describe('trino-client for JavaScript', () => {
+  const rowsOf = async (more: Partial<Parameters<typeof Trino.create>[0]>): Promise<unknown[]> => {
+    const ssl = { ca: readFileSync(authority.ca) }
+    const rows: unknown[] = []
+    for await (const result of await Trino.create({
+      server: base,
+      catalog: 'tpch',
+      schema: 'tiny',
+      ssl,
+      ...more,
+    }).query(WHO))
+      rows.push(...(result.data ?? []))
+    return rows
+  }
+  it('logs in by a password, a token and a certificate', async () => {
+    expect(await rowsOf({ auth: new BasicAuth('alice', PASSWORD) })).toEqual([['alice', 25]])
+    expect(await rowsOf({ extraHeaders: { ...(await bearer('tom')), 'X-Trino-User': 'tom' } })).toEqual([['tom', 25]])
+    const ssl = { ca: readFileSync(authority.ca), cert: readFileSync(carol.cert), key: readFileSync(carol.key) }
+    expect(await rowsOf({ ssl, extraHeaders: { 'X-Trino-User': 'carol' } })).toEqual([['carol', 25]])
+  })
+  it('is told that a password is wrong', async () => {
+    await expect(rowsOf({ auth: new BasicAuth(guessed.get('js')!, 'guess') })).rejects.toThrow(/401/)
+  })
+})
+
+describe('a certificate', () => {
+  const shown = (pair: { readonly cert: string; readonly key: string }) => ({
+    cert: readFileSync(pair.cert),
+    key: readFileSync(pair.key),
+  })
+  it('is whose it is over a session that is taken up again, too', async () => {
+    const agent = new Agent({
+      keepAlive: false,
+      maxCachedSessions: 10,
+      ca: readFileSync(authority.ca),
+      ...shown(carol),
+    })
+    await waitUntil('a session is taken up again', async () => {
+      const answer = await post('SELECT 1', { agent })
+      expect(answer.status, answer.text).toBe(200)
+      return answer.resumed
+    })
+  })
+  it('says nothing when another authority signed it, or for a user that is somebody else', async () => {
+    const others = await createAuthority()
+    ending.push(() => others.remove())
+    const impostor = await post('SELECT 1', shown(await others.issue('carol')))
+    expect([impostor.status, impostor.headers['www-authenticate']]).toEqual([401, expect.stringContaining('Basic')])
+    const headers = { 'x-trino-user': 'alice' }
+    expect((await post('SELECT 1', { headers, ...shown(carol) })).status).toBe(403)
+    // The credential that was sent decides, not the next one that would do.
+    expect(
+      (await post('SELECT 1', { headers: basic(guessed.get('certificate')!, 'guess'), ...shown(carol) })).status,
+    ).toBe(401)
+  })
+  it('of a name that the mapping does not have lets nobody in', async () => {
+    const server = await authority.issue('no-user')
+    expect((await post('SELECT 1', shown(server))).status).toBe(401)
+  })
+})
+
+describe('a query', () => {
+  it('goes on when its token has ended and there is a new one', { timeout: 120_000 }, async () => {
+    let headers = await bearer('tom', 5)
+    let answer = await post('SELECT current_user', { headers })
+    // A machine that is slow may take the token's time for less.
+    while (answer.status === 401) {
+      headers = await bearer('tom', 30)
+      answer = await post('SELECT current_user', { headers })
+    }
+    const nextUri = answer.json.nextUri!
+    await waitUntil('the token has ended', async () => (answer = await ask(nextUri, { headers })).status === 401)
+    expect(answer.headers['www-authenticate']).toContain('Bearer')
+    headers = await bearer('tom')
+    const rows: unknown[] = []
+    for (let uri: string | undefined = nextUri; uri !== undefined; uri = answer.json.nextUri) {
+      answer = await ask(uri, { headers })
+      expect(answer.status, answer.text).toBe(200)
+      expect(answer.json.error).toBeUndefined()
+      rows.push(...(answer.json.data ?? []))
+    }
+    expect(rows).toEqual([['tom']])
+  })
+  it('is read and canceled by nobody else, whatever address he has', async () => {
+    const headers = await bearer('tom')
+    const nextUri = (await post('SELECT current_user', { headers })).json.nextUri!
+    const others = [
+      [{}, 401],
+      [basic('alice', PASSWORD), 403],
+      [{ ...basic('alice', PASSWORD), 'x-trino-user': 'tom' }, 403],
+      [basic(guessed.get('others')!, 'guess'), 401],
+    ] as const
+    for (const method of ['GET', 'DELETE'] as const)
+      for (const [credential, status] of others)
+        expect([method, (await ask(nextUri, { method, headers: credential })).status]).toEqual([method, status])
+    expect((await ask(nextUri, { headers })).status).toBe(200)
+    expect((await ask(nextUri, { method: 'DELETE', headers })).status).toBe(204)
+  })
+})
+
+it('the log has who logged in, how and from where, and who was refused; names of nobody are not told', async () => {
+  expect((await post('SELECT 1', { headers: basic('a password typed as a name', 'x') })).status).toBe(401)
+  expect((await post('SELECT 1', { headers: basic('bob', 'guess') })).status).toBe(401)
+  expect((await post('SELECT 1', { headers: basic('bob', PASSWORD) })).status).toBe(200)
+  expect((await post('SELECT 1', { headers: await bearer('tom') })).status).toBe(200)
+  const remoteAddress = '127.0.0.1'
+  await waitUntil('the log has bob', async () => (await recorded('LoggedIn')).some(({ user }) => user === 'bob'))
+  await waitUntil('the log has tom', async () => (await recorded('LoggedIn')).some(({ user }) => user === 'tom'))
+  await waitUntil('the log has refusals', async () =>
+    (await recorded('AuthenticationFailed')).some(({ user }) => user === 'bob'),
+  )
+  expect(await recorded('LoggedIn')).toEqual(
+    expect.arrayContaining([
+      expect.objectContaining({ user: 'bob', principal: 'bob', method: 'password', remoteAddress }),
+      expect.objectContaining({ user: 'tom', principal: 'tom', method: 'jwt', remoteAddress }),
+      expect.objectContaining({ user: 'carol', principal: 'CN=carol', method: 'certificate', remoteAddress }),
+    ]),
+  )
+  const refused = await recorded('AuthenticationFailed')
+  expect(refused).toContainEqual(expect.objectContaining({ user: 'bob', method: 'password', remoteAddress }))
+  expect(refused).toContainEqual(expect.objectContaining({ user: expect.stringMatching(/^unknown-/) }))
+  expect(JSON.stringify(refused)).not.toContain('typed as a name')
+  expect(quipu.stdout() + quipu.stderr()).not.toContain(PASSWORD)
+})
