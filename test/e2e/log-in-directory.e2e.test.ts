@@ -1,0 +1,136 @@
+import { mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createBoundedWork } from '../../src/security/authentication/bounded-work.ts'
+import { createLdapVerifier } from '../../src/security/authentication/ldap-verifier.ts'
+import { createAuthority, type TestAuthority } from '../support/certificates.ts'
+import { directoryServer, type DirectoryServer } from '../support/directory-server.ts'
+import { spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { raw } from '../support/statement-client.ts'
+
+const startDirectory = await directoryServer()
+const folder = temporaryFolder()
+const ending: (() => Promise<unknown>)[] = [() => folder.remove()]
+afterAll(async () => {
+  for (const end of ending) await end().catch(() => {})
+}, 240_000)
+
+const PEOPLE = 'ou=people,dc=example,dc=com'
+const PATTERN = `uid=\${USER},${PEOPLE}`
+
+function entry(dn: string, uid: string, password: string): string {
+  return `dn: ${dn}\nobjectClass: account\nobjectClass: simpleSecurityObject\nuid: ${uid}\nuserPassword: ${password}\n`
+}
+
+const LDIF = [
+  'dn: dc=example,dc=com\nobjectClass: domain\ndc: example\n',
+  `dn: ${PEOPLE}\nobjectClass: organizationalUnit\nou: people\n`,
+  entry(`uid=alice,${PEOPLE}`, 'alice', 'open sesame'),
+  entry(`uid=doe\\, jane,${PEOPLE}`, 'doe, jane', 'janes own'),
+  // Reached by who writes a name into the pattern as it is.
+  entry(`uid=robots,${PEOPLE}`, 'robots', 'closed'),
+  entry(`uid=svc,uid=robots,${PEOPLE}`, 'svc', 'of robots'),
+].join('\n')
+
+describe.runIf(startDirectory)('passwords that a directory vouches for', () => {
+  let directory: DirectoryServer
+  let quipu: QuipuProcess
+  let base: string
+
+  beforeAll(async () => {
+    directory = await startDirectory!({ folder: folder.path, ldif: LDIF })
+    ending.unshift(() => directory.stop())
+    const asRoot = process.getuid?.() === 0 ? ['--run-as', 'root'] : []
+    quipu = spawnQuipu(['start', '--port', '0', '--data-dir', join(folder.path, 'data'), ...asRoot], {
+      env: {
+        QUIPU_LOG_LEVEL: 'warn',
+        QUIPU_AUTHENTICATION: 'password',
+        QUIPU_LDAP_URL: `ldap://127.0.0.1:${directory.port}`,
+        QUIPU_LDAP_USER_BIND_PATTERN: PATTERN,
+      },
+    })
+    ending.unshift(async () => {
+      quipu.signal('SIGTERM')
+      await quipu.exit
+    })
+    base = await quipu.url
+  }, 240_000)
+
+  const logIn = async (user: string, password: string) => {
+    const authorization = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
+    return raw(`${base}/v1/statement`, { body: 'SELECT current_user', headers: { authorization } })
+  }
+
+  it('let their users in', async () => {
+    expect((await logIn('alice', 'open sesame')).status).toBe(200)
+    expect((await logIn('doe, jane', 'janes own')).status).toBe(200)
+  })
+
+  it.each([
+    ['another password', 'alice', 'guess'],
+    ['no password, which a directory takes for nobody and lets in', 'alice', ''],
+    ['somebody who is not there', 'bob', 'open sesame'],
+    ['a name that leads elsewhere', 'svc,uid=robots', 'of robots'],
+    ['a name that ends early', `alice,${PEOPLE}`, 'open sesame'],
+    ['a name with a second part', 'alice+uid=alice', 'open sesame'],
+    ['a name in the form of a search', 'alice)(uid=*', 'open sesame'],
+    ['any name', '*', 'open sesame'],
+    ['a zero in the name', 'alice\0', 'open sesame'],
+    ['spaces that a directory overlooks', ' alice', 'open sesame'],
+  ])('refuse %s', async (_what, user, password) => {
+    expect((await logIn(user, password)).status).toBe(401)
+  })
+
+  it('are 503 while it is away, but those that were verified lately; nobody is let in for that', async () => {
+    const { port } = directory
+    await directory.stop()
+    const away = await logIn('robots', 'closed')
+    expect([away.status, away.headers['retry-after']]).toEqual([503, '1'])
+    expect((await logIn('alice', 'guess')).status).toBe(503)
+    expect((await logIn('alice', 'open sesame')).status).toBe(200)
+    directory = await startDirectory!({ folder: folder.path, ldif: LDIF, port })
+    await waitUntil('it vouches again', async () => (await logIn('robots', 'closed')).status === 200)
+    expect((await logIn('alice', 'guess')).status).toBe(401)
+    expect(quipu.stdout() + quipu.stderr()).not.toMatch(/open sesame|janes own/)
+  })
+})
+
+describe.runIf(startDirectory)('a directory over TLS', () => {
+  let authority: TestAuthority
+  let directory: DirectoryServer
+  beforeAll(async () => {
+    authority = await createAuthority()
+    ending.push(() => authority.remove())
+    const secure = join(folder.path, 'secure')
+    mkdirSync(secure)
+    directory = await startDirectory!({ folder: secure, ldif: LDIF, tls: await authority.issue('directory') })
+    ending.unshift(() => directory.stop())
+  }, 240_000)
+
+  const verifierBy = (ca: string | undefined, url = `ldaps://127.0.0.1:${directory.port}`) =>
+    createLdapVerifier({
+      url,
+      bindPattern: PATTERN,
+      ca: () => ca,
+      work: createBoundedWork(8, 32),
+      waitMs: 30_000,
+    })
+
+  it('is asked when the configured authority vouches for it', async () => {
+    const verifier = verifierBy(readFileSync(authority.ca, 'utf8'))
+    expect(await verifier.check('alice', 'open sesame')).toEqual({ kind: 'right' })
+    expect(await verifier.check('alice', 'guess')).toEqual({ kind: 'wrong' })
+  })
+
+  it('is told no password when another one does, or none', async () => {
+    const others = await createAuthority()
+    ending.push(() => others.remove())
+    for (const ca of [readFileSync(others.ca, 'utf8'), undefined])
+      expect(await verifierBy(ca).check('alice', 'open sesame')).toMatchObject({ kind: 'unavailable' })
+  })
+
+  it('is not spoken to in the clear', async () => {
+    const verifier = verifierBy(readFileSync(authority.ca, 'utf8'), `ldap://127.0.0.1:${directory.port}`)
+    expect(await verifier.check('alice', 'open sesame')).toMatchObject({ kind: 'unavailable' })
+  })
+})

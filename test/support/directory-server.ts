@@ -1,0 +1,73 @@
+import { execFile, spawn } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { waitUntil } from './quipu-process.ts'
+import { fetchedJar, missing, shortLived } from './real-clients.ts'
+
+const VERSION = '7.0.3'
+
+/** A directory (LDAP) that runs. */
+export interface DirectoryServer {
+  readonly port: number
+  stop(): Promise<void>
+}
+
+export interface DirectoryOptions {
+  /** Where its files may lie. */
+  readonly folder: string
+  /** Its entries. */
+  readonly ldif: string
+  /** Files (PEM): it speaks TLS alone. */
+  readonly tls?: { readonly cert: string; readonly key: string }
+  /** A free one when absent. */
+  readonly port?: number
+}
+
+/** UnboundID's in-memory directory, from Maven once a machine; undefined where that cannot be. */
+export async function directoryServer(): Promise<
+  ((options: DirectoryOptions) => Promise<DirectoryServer>) | undefined
+> {
+  try {
+    const artifact = `com.unboundid:unboundid-ldapsdk:${VERSION}`
+    const jar = await fetchedJar(artifact, 'unboundid-ldapsdk', `unboundid-ldapsdk-${VERSION}.jar`)
+    return (options) => start(jar, options)
+  } catch (error) {
+    return missing(`LDAP server (UnboundID ${VERSION})`, error)
+  }
+}
+
+async function start(jar: string, { folder, ldif, tls, port }: DirectoryOptions): Promise<DirectoryServer> {
+  const entries = join(folder, 'entries.ldif')
+  await writeFile(entries, ldif)
+  const args = ['--ldifFile', entries, '--port', String(port ?? 0), ...(tls ? await secured(folder, tls) : [])]
+  const tool = 'com.unboundid.ldap.listener.InMemoryDirectoryServerTool'
+  const child = spawn('java', [...shortLived, '-cp', jar, tool, '--baseDN', 'dc=example,dc=com', ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let told = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => (told += text))
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  let over = false
+  void ended.then(() => (over = true))
+  const listening = (): string | undefined => /[Ll]istening for.* on port (\d+)\./.exec(told)?.[1]
+  await waitUntil('the directory listens', () => over || listening() !== undefined)
+  if (over) throw new Error(told)
+  return {
+    port: Number(listening()),
+    async stop() {
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
+}
+
+/** Java wants certificate and key in one file of its own. */
+async function secured(folder: string, { cert, key }: NonNullable<DirectoryOptions['tls']>): Promise<string[]> {
+  const store = join(folder, 'directory.p12')
+  const password = 'of no worth'
+  const files = ['-in', cert, '-inkey', key, '-out', store]
+  await promisify(execFile)('openssl', ['pkcs12', '-export', ...files, '-passout', `pass:${password}`])
+  return ['--useSSL', '--keyStorePath', store, '--keyStorePassword', password, '--keyStoreType', 'PKCS12']
+}
