@@ -104,6 +104,8 @@ let places: {
 }
 let webhook: Received
 let coordinator: Received
+/** Where the identity provider sends browsers back to. */
+let callbacks: Received
 let provider: TestProvider
 
 /** What came to a server that says yes to everything. */
@@ -495,7 +497,7 @@ function providerAct(setting: SettingName, value: () => string, wanted: SeenLogI
       const own: SettingTexts = { oauth2Scopes: 'openid,profile', [setting]: value() }
       const there: SettingTexts = { oauth2Issuer: provider.issuer, oauth2ClientId: provider.clientId }
       const asked = logInsOf({ authentication: 'oauth2', ...there, ...secret, ...own }).deps.provider!
-      const { url, checks } = await asked.begin(`${coordinator.url}/oauth2/callback`)
+      const { url, checks } = await asked.begin(`${callbacks.url}/oauth2/callback`)
       if (wanted.url) expect(url.href.startsWith(wanted.url())).toBe(true)
       if (wanted.scopes !== undefined) expect(url.searchParams.get('scope')).toBe(wanted.scopes)
       const browser = createPlainBrowser()
@@ -864,17 +866,16 @@ const acts: Record<SettingName, Act> = {
   standby: succession.act('true', async ({ second }) =>
     expect(await json(`${second.url}/v1/info`)).toMatchObject({ writer: false }),
   ),
-  authentication: strict.act(
-    'jwt',
-    async ({ url }) => {
-      const statuses = ['/v1/info', '/v1/status', '/v1/query', '/v1/node', '/v1/events', '/v1/task'].map(
-        async (path) => (await raw(`${url}${path}`)).status,
-      )
-      expect(await Promise.all(statuses)).toEqual([200, 200, 401, 401, 401, 401])
-      expect((await post(url, 'SELECT 1')).status).toBe(401)
+  authentication: {
+    value: 'jwt',
+    also: { jwtKeyFile: at('token-key') },
+    see: async () => {
+      expect(await callerBy(tokenFlags, {}, '/v1/info')).toEqual({ kind: 'nobody' })
+      for (const path of ['/v1/statement', '/v1/query', '/v1/node', '/v1/events', '/v1/task'])
+        await expect(callerBy(tokenFlags, {}, path)).rejects.toMatchObject({ status: 401 })
+      expect(await callerBy([], {}, '/v1/query')).toEqual({ kind: 'anybody' })
     },
-    { jwtKeyFile: at('token-key') },
-  ),
+  },
   passwordFile: {
     value: () => at('passwords'),
     also: { authentication: 'password' },
@@ -986,13 +987,13 @@ const acts: Record<SettingName, Act> = {
   oauth2GroupsField: providerAct('oauth2GroupsField', () => 'groups', { groups: ['staff', 'friends of ada'] }),
   accessRulesFile: {
     value: () => at('rules.json'),
-    also: { authentication: 'jwt' },
+    also: { authentication: 'jwt', jwtKeyFile: at('token-key') },
     see() {
       writeFileSync(at('rules.json'), '{\n  "impersonation": [{ "new_user": "(" }]\n}')
       const settings = ['--access-rules-file', at('rules.json'), '--data-dir', at('ruled')]
       const start = (...more: string[]) =>
         wireAccess({ config: loadConfig([...settings, ...more], {}), secret: SECRET })
-      expect(() => start('--authentication', 'jwt')).toThrow(/rules\.json: line 2: impersonation, 1, new_user: /)
+      expect(() => start(...tokenFlags)).toThrow(/rules\.json: line 2: impersonation, 1, new_user: /)
       expect(() => start()).toThrow('nobody is authenticated')
     },
   },
@@ -1515,7 +1516,8 @@ beforeAll(async () => {
   )
   webhook = await startReceiver()
   coordinator = await startReceiver()
-  provider = await startIdentityProvider([coordinator.url])
+  callbacks = await startReceiver()
+  provider = await startIdentityProvider([callbacks.url])
   ending.push(() => provider.stop())
   collectors.base = await startOtlpReceiver()
   collectors.own = await startOtlpReceiver()

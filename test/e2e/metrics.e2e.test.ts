@@ -164,6 +164,9 @@ const OF_FAULTS = new Set([
   'quipu_http_refusals_total',
   'quipu_tls_certificate_expiry_timestamp_seconds',
   'quipu_tls_certificate_loads_total',
+  // Of clients that must be known, and the files that say who is.
+  'quipu_log_ins_total',
+  'quipu_files_broken',
   'quipu_access_denied_total',
   'quipu_writes_total',
   'quipu_recovered_queries_total',
