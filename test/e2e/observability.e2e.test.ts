@@ -240,6 +240,11 @@ const WITHOUT_DATA = new Set([
   'workers: Workers lost, 1 h',
   'runtime: Kafka, 99th percentile',
   'runtime: Labels folded, 1 h',
+  // Of a server that knows its clients, and speaks TLS.
+  'audit: Log-ins',
+  'audit: Files that are not in force',
+  'runtime: Certificate, days left',
+  'runtime: Certificate files of no use, 1 h',
 ])
 const TABLES_OF_FAULTS = new Set(['audit: Denied and refused', 'log: Open dead letters', 'audit: Statements of $user'])
 /** One process a test machine: what concerns several, or a budget over days, is not silent by itself. */
