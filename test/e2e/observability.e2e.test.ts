@@ -157,6 +157,9 @@ describe('dashboards', () => {
         if ((await prometheus.query(expr)).some(({ value }) => Number.isFinite(value))) empty.delete(expr)
       if ([...empty.values()].every((name) => WITHOUT_DATA.has(name))) break
       await run(base, JOIN)
+      // More than rides in an answer.
+      await run(base, 'SELECT * FROM lineitem LIMIT 5000')
+      await raw(`${base}/v1/announcement`, { method: 'PUT', headers: { authorization: 'Bearer nobody' } })
       await cancelOne()
       await new Promise((resolve) => setTimeout(resolve, 500))
     }
