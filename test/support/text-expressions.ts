@@ -99,7 +99,7 @@ const scalars: readonly ((e: string) => string)[] = [
   (e) => `to_hex(xxhash64(to_utf8(${e})))`,
   (e) => `(SELECT max(t.x) FROM (VALUES ${e}, 'a') t(x))`,
   (e) => `EXISTS (SELECT 1 FROM (VALUES 'a') t(x) WHERE t.x <> ${e})`,
-  (e) => `${e} IN (SELECT t.x FROM (VALUES 'a', ${e}) t(x))`,
+  (e) => `${e} IN (SELECT t.x FROM (VALUES 'a', 'z') t(x) WHERE t.x <> ${e})`,
   (e) => `${e} >= ALL (SELECT t.x FROM (VALUES 'a') t(x))`,
   (e) => `CAST(date_diff('day', ${at}, ${at}) AS varchar) || ${e}`,
 ]
