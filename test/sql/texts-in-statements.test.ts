@@ -96,7 +96,8 @@ const names: Readonly<Record<string, Statement>> = {
     `SELECT CAST(CAST(ROW(c) AS ROW(${name} varchar)) AS json), CAST(JSON '{}' AS ROW(${name} bigint)) FROM ${from}`,
   lambda: (name) => `SELECT transform(ARRAY[c], ${name} -> ${name} || 'a') FROM ${from}`,
   window: (name) => `SELECT rank() OVER ${name} FROM ${from} WINDOW ${name} AS (ORDER BY c)`,
-  'json parameter': (name) => `SELECT json_exists(c, 'lax $ ? (@ == $x)' PASSING c AS ${name}) FROM ${from}`,
+  'json parameter': (name) =>
+    `SELECT json_exists(c, 'lax $ ? (@ == $x)' PASSING c AS ${name}, 'a' AS "x") FROM ${from}`,
   'json column': (name) => `SELECT ${name} FROM JSON_TABLE('[1]', 'lax $[*]' COLUMNS (${name} bigint PATH 'lax $'))`,
   function: (name) =>
     `WITH FUNCTION ${name}(${name} varchar) RETURNS varchar RETURN ${name} || 'a' SELECT ${name}(c) FROM ${from}`,
