@@ -754,7 +754,7 @@ export const metricNames = {
     },
   },
   tlsCertificateExpiry: {
-    name: 'quipu.tls.certificate.expiry',
+    name: 'quipu.tls.certificate.expiry.timestamp',
     text: 'quipu_tls_certificate_expiry_timestamp_seconds',
     kind: 'gauge',
     unit: 's',

@@ -54,7 +54,6 @@ export const systemEventSchemas = {
   AccessDenied: z
     .object({
       user: z.string(),
-      originalUser: z.string().optional().describe('Who logged in, where he acted as the user'),
       action: z.string(),
       object: z.string(),
       queryId: z.string().optional(),
@@ -67,11 +66,6 @@ export const systemEventSchemas = {
     .object({
       queryId: z.string(),
       by: z.string(),
-      originalUser: z.string().optional().describe('Who logged in, where he acted as that user'),
-      how: z
-        .enum(['canceled', 'killed', 'preempted'])
-        .optional()
-        .describe('Absent in earlier versions. Why is told by the end of the query, and forgotten with it'),
       message: z.string().optional().describe('Of earlier versions: the end of the query tells it'),
       remoteAddress: z.string().optional(),
     })

@@ -10,8 +10,11 @@ export function recordDenials(authorize: Authorize, refusals: Pick<RefusalLog, '
     const allowed = authorize(identity, permission)
     if (allowed || isOfLists(permission)) return allowed
     const { user, originalUser, remoteAddress } = identity
+    // Whoever acts as another is the one who was refused.
+    const as = originalUser === undefined || originalUser === user ? '' : `, as ${user}`
     const { action } = permission
-    refusals.accessDenied({ user, originalUser, remoteAddress, action, object: objectOf(permission) })
+    const object = `${objectOf(permission)}${as}`
+    refusals.accessDenied({ user: originalUser ?? user, remoteAddress, action, object })
     return allowed
   }
 }

@@ -20,8 +20,6 @@ export interface LogIn {
 
 export interface RefusedAction {
   readonly user: string
-  /** Who logged in, where he acts as the user. */
-  readonly originalUser?: string | undefined
   readonly action: string
   readonly object: string
   readonly queryId?: QueryId
@@ -106,7 +104,6 @@ export function createRefusalLog(journal: SightingJournal, clock: Clock): Refusa
         data: {
           ...data,
           user: data.user.slice(0, MAX_TEXT),
-          originalUser: data.originalUser?.slice(0, MAX_TEXT),
           object: data.object.slice(0, MAX_TEXT),
         },
       }),
@@ -158,7 +155,7 @@ function keyOf({ type, data }: Sighting): string {
     case 'AuthenticationFailed':
       return JSON.stringify([data.user, data.method])
     case 'AccessDenied':
-      return JSON.stringify([data.user, data.originalUser, data.action, data.object])
+      return JSON.stringify([data.user, data.action, data.object])
     case 'LoggedIn':
       return JSON.stringify([data.user, data.principal, data.method, data.remoteAddress])
   }
