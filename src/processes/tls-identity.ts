@@ -1,10 +1,9 @@
 import { constants, createHmac, createPrivateKey, X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import type { Server } from 'node:http'
 import { createSecureContext, type Server as TlsServer, type TlsOptions } from 'node:tls'
 import type { Config } from '../config/load-config.ts'
 import { deriveKey } from '../security/cluster-secret.ts'
+import { watchFiles, type FileNews, type WatchedFiles } from '../security/watched-files.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 
@@ -36,11 +35,8 @@ interface Pair {
   readonly clientCa: string | undefined
 }
 
-const LOOK_EVERY_MS = 1_000
-
 /**
- * Certificate and key of the configured files, and whether clients are asked for theirs. The files are looked at again and
- * again, by their content: they may be written, renamed into place, or lie behind links that change.
+ * Certificate and key of the configured files, and whether clients are asked for theirs; read again when they change.
  * @returns undefined where none is configured
  * @throws ExitError 64 when the files are of no use
  */
@@ -48,21 +44,26 @@ export function openTlsIdentity(config: IdentityConfig): TlsIdentity | undefined
   const { tlsCert, tlsKey, authentication } = config
   if (tlsCert === undefined || tlsKey === undefined) return undefined
   const clientCaFile = authentication.includes('certificate') ? (config.tlsClientCaFile ?? config.tlsCaFile) : undefined
-  const paths = { cert: tlsCert, key: tlsKey, clientCa: clientCaFile }
-  let seen = readPair(paths)
-  let served = seen
-  let refused: Pair | undefined
-  let closed = false
+  let served: Server | undefined
   let tell = (_news: CertificateNews): void => {}
   let last: CertificateNews
-  let timer: NodeJS.Timeout | undefined
-  try {
-    last = check(seen)
-  } catch (error) {
-    throw unusable(paths.cert, error)
+
+  function news(what: CertificateNews): void {
+    last = what
+    tell(what)
   }
 
-  function optionsOf(pair: Pair): TlsOptions {
+  const files = openFiles([tlsCert, tlsKey, ...(clientCaFile === undefined ? [] : [clientCaFile])], {
+    onReloaded() {
+      ;(served as (Server & Pick<TlsServer, 'setSecureContext'>) | undefined)?.setSecureContext(options())
+      news(files.value.news)
+    },
+    onBroken: (error) => news({ kind: 'refused', error }),
+  })
+  last = files.value.news
+
+  function options(): TlsOptions {
+    const { pair } = files.value
     return {
       ...secureOptionsOf(pair),
       ...(config.sharedSecret !== undefined && { ticketKeys: ticketKeys(config.sharedSecret, pair) }),
@@ -71,56 +72,34 @@ export function openTlsIdentity(config: IdentityConfig): TlsIdentity | undefined
     }
   }
 
-  /** Looks whether the files have changed, and what of it. */
-  async function look(server: Server): Promise<void> {
-    const now = await readAgain(paths)
-    // Files that differ from those at the look before may be being written: what is wrong with them may not stay so.
-    const settled = isSame(now, seen)
-    seen = now
-    if (isSame(now, served)) {
-      if (last.kind === 'refused') news(check(served))
-      return
-    }
-    if (refused && isSame(now, refused)) return
-    try {
-      const found = check(now)
-      ;(server as Server & Pick<TlsServer, 'setSecureContext'>).setSecureContext(optionsOf(now))
-      served = now
-      news(found)
-    } catch (error) {
-      if (!settled) return
-      refused = now
-      news({ kind: 'refused', error: error as Error })
-    }
-  }
-
-  function news(what: CertificateNews): void {
-    last = what
-    tell(what)
-  }
-
-  function serve(server: Server): void {
-    timer = setTimeout(() => {
-      look(server)
-        // Between two names, or not this process's to read any more.
-        .catch((error: unknown) => {
-          if (last.kind === 'serves') news({ kind: 'refused', error: error as Error })
-        })
-        .finally(() => closed || serve(server))
-    }, LOOK_EVERY_MS).unref()
-  }
-
   return {
-    options: optionsOf(seen),
-    serve,
+    options: options(),
+    serve: (server) => void (served = server),
     tell(told) {
       tell = told
       told(last)
     },
-    close() {
-      closed = true
-      clearTimeout(timer)
-    },
+    close: files.stop,
+  }
+}
+
+interface Found {
+  readonly pair: Pair
+  readonly news: CertificateNews
+}
+
+/** @param paths of certificate and key, and of who vouches for clients where they are asked */
+function openFiles(paths: readonly string[], news: FileNews): WatchedFiles<Found> {
+  const read = ([cert = '', key = '', clientCa]: readonly string[]): Found => {
+    const pair = { cert, key, clientCa }
+    return { pair, news: check(pair) }
+  }
+  try {
+    return watchFiles(paths, read, news)
+  } catch (error) {
+    const path = error instanceof Error && 'path' in error ? String(error.path) : paths[0]
+    const line = `Cannot use ${path} for TLS: ${(error as Error).message}`
+    throw new ExitError(exitCodes.configuration, line)
   }
 }
 
@@ -154,38 +133,4 @@ function ticketKeys(secret: string, { clientCa }: Pair): Buffer {
     .update(clientCa ?? '')
     .digest()
     .subarray(0, 48)
-}
-
-interface PairPaths {
-  readonly cert: string
-  readonly key: string
-  readonly clientCa: string | undefined
-}
-
-function readPair({ cert, key, clientCa }: PairPaths): Pair {
-  const read = (path: string): string => {
-    try {
-      return readFileSync(path, 'utf8')
-    } catch (error) {
-      throw unusable(path, error)
-    }
-  }
-  return { cert: read(cert), key: read(key), clientCa: clientCa === undefined ? undefined : read(clientCa) }
-}
-
-async function readAgain({ cert, key, clientCa }: PairPaths): Promise<Pair> {
-  const [certText, keyText, caText] = await Promise.all([
-    readFile(cert, 'utf8'),
-    readFile(key, 'utf8'),
-    clientCa === undefined ? undefined : readFile(clientCa, 'utf8'),
-  ])
-  return { cert: certText, key: keyText, clientCa: caText }
-}
-
-function isSame(a: Pair, b: Pair): boolean {
-  return a.cert === b.cert && a.key === b.key && a.clientCa === b.clientCa
-}
-
-function unusable(path: string, error: unknown): ExitError {
-  return new ExitError(exitCodes.configuration, `Cannot use ${path} for TLS: ${(error as Error).message}`)
 }

@@ -41,6 +41,8 @@ export interface ServerAnswer {
 export interface ServerQuestion extends Pick<RequestOptions, 'method' | 'signal'> {
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
+  /** An answer of more is none; undefined: however much it is. */
+  readonly mostBytes?: number
 }
 
 /**
@@ -52,14 +54,19 @@ export function askServer(
   http: HttpClient,
   base: string,
   target: string,
-  { body, headers, ...options }: ServerQuestion,
+  { body, headers, mostBytes = Infinity, ...options }: ServerQuestion,
 ): Promise<ServerAnswer> {
   return new Promise((resolve, reject) => {
     const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
     const to = { ...requestOptionsOf(base, target), ...options, headers: { ...headers, ...length } }
     const asked = http.request(to, (answer) => {
       const parts: Buffer[] = []
-      answer.on('data', (part: Buffer) => parts.push(part))
+      let bytes = 0
+      answer.on('data', (part: Buffer) => {
+        parts.push(part)
+        bytes += part.length
+        if (bytes > mostBytes) asked.destroy(new Error(`It answered with more than ${mostBytes} bytes`))
+      })
       answer.on('error', reject)
       answer.on('close', () => reject(new Error('the answer broke off')))
       answer.on('end', () =>

@@ -1,84 +1,22 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createPlainBrowser, type PlainBrowser, type ShownPage } from '../support/plain-browser.ts'
-import { startIdentityProvider, throughProvider, type TestProvider } from '../support/identity-provider.ts'
-import { freePort } from '../support/postgres.ts'
+import { LOGGED_IN, providerServer } from '../support/provider-server.ts'
 import { raw, type StatementJson } from '../support/statement-client.ts'
-import { spawnQuipu, temporaryFolder, type QuipuProcess } from '../support/quipu-process.ts'
 
-const folder = temporaryFolder()
-let provider: TestProvider
-let quipu: QuipuProcess
-let base: string
-
-beforeAll(async () => {
-  const port = await freePort()
-  base = `http://127.0.0.1:${port}`
-  provider = await startIdentityProvider([base])
-  quipu = spawnQuipu(['start', '--port', String(port), '--data-dir', `${folder.path}/data`, '--log-level', 'warn'], {
-    env: {
-      QUIPU_AUTHENTICATION: 'oauth2',
-      QUIPU_OAUTH2_ISSUER: provider.issuer,
-      QUIPU_OAUTH2_CLIENT_ID: provider.clientId,
-      QUIPU_OAUTH2_CLIENT_SECRET: provider.clientSecret,
-    },
-  })
-  await quipu.url
-}, 240_000)
-afterAll(async () => {
-  quipu.signal('SIGTERM')
-  await quipu.exit
-  await provider.stop()
-  await folder.remove()
-}, 240_000)
-
-interface Challenge {
-  readonly initiate: string
-  readonly token: string
-}
-
-async function challenge(agent = 'a program'): Promise<Challenge> {
-  const answer = await fetch(`${base}/v1/statement`, {
-    method: 'POST',
-    body: 'select 1',
-    headers: { 'user-agent': agent },
-  })
-  expect(answer.status).toBe(401)
-  const offered = /^Bearer x_redirect_server="([^"]+)", x_token_server="([^"]+)"$/.exec(
-    answer.headers.get('www-authenticate') ?? '',
-  )!
-  return { initiate: offered[1]!, token: offered[2]! }
-}
-
-const atProvider = (browser: PlainBrowser, page: ShownPage, login: string): Promise<ShownPage> =>
-  throughProvider(browser, page, login, provider.issuer)
-
-async function answerOf(token: string): Promise<Record<string, string>> {
-  const answer = await fetch(token)
-  expect(answer.status).toBe(200)
-  return (await answer.json()) as Record<string, string>
-}
-
-async function logIn(login: string): Promise<string> {
-  const { initiate, token } = await challenge()
-  const browser = createPlainBrowser()
-  const shown = await atProvider(browser, await browser.submit(await browser.open(initiate)), login)
-  expect(shown).toMatchObject(LOGGED_IN)
-  const { token: given } = await answerOf(token)
-  return given!
-}
-
-const LOGGED_IN = { status: 200, text: expect.stringContaining('Logged in') as string }
+const bed = providerServer()
+const { server, challenge, atProvider, answerOf, logIn } = bed
 
 /** A request as a browser or a program makes it, whose status is what counts. */
 async function statusOf(path: string, headers: Readonly<Record<string, string>>, method = 'GET'): Promise<number> {
-  return (await raw(`${base}${path}`, { method, headers, ...(method === 'POST' ? { body: 'select 1' } : {}) })).status
+  return (await raw(`${server.url}${path}`, { method, headers, ...(method === 'POST' ? { body: 'select 1' } : {}) }))
+    .status
 }
 
 /** Rows of `select current_user`; each request carries the token. */
 async function rowsFor(token: string): Promise<unknown[]> {
   const headers = { authorization: `Bearer ${token}` }
   const rows: unknown[] = []
-  let answer = await raw(`${base}/v1/statement`, { body: 'select current_user', headers })
+  let answer = await raw(`${server.url}/v1/statement`, { body: 'select current_user', headers })
   for (;;) {
     expect(answer.status).toBe(200)
     const page: StatementJson = answer.json
@@ -111,8 +49,8 @@ describe('a program', () => {
     expect(both.filter((one) => 'token' in one)).toHaveLength(1)
     expect(await answerOf(token)).toHaveProperty('error')
     expect((await browser.submit(confirm)).status).toBe(409)
-    expect((await fetch(token, { method: 'DELETE' })).status).toBe(204)
-    expect((await fetch(token, { method: 'DELETE' })).status).toBe(204)
+    expect((await raw(token, { method: 'DELETE' })).status).toBe(204)
+    expect((await raw(token, { method: 'DELETE' })).status).toBe(204)
   })
 
   it('is asked to come again after ten seconds, at the same address', async () => {
@@ -140,7 +78,7 @@ describe('a program', () => {
     expect(await statusOf('/oauth2/token/initiate/AAAA', {})).toBe(404)
     // The one address says nothing of the other.
     expect(await statusOf(`/oauth2/token/initiate/${token.split('/').at(-1)!}`, {})).toBe(404)
-    expect(await answerOf(`${base}/oauth2/token/${initiate.split('/').at(-1)!}`)).toHaveProperty('error')
+    expect(await answerOf(`${server.url}/oauth2/token/${initiate.split('/').at(-1)!}`)).toHaveProperty('error')
   })
 })
 
@@ -149,7 +87,7 @@ describe('a browser', () => {
     const { initiate, token } = await challenge()
     const attacker = createPlainBrowser()
     await attacker.submit(await attacker.open(initiate))
-    const toProvider = attacker.visited.find((address) => address.startsWith(`${provider.issuer}/auth?`))!
+    const toProvider = attacker.visited.find((address) => address.startsWith(`${bed.provider.issuer}/auth?`))!
     const victim = createPlainBrowser()
     const there = await atProvider(victim, await victim.open(toProvider), 'victim')
     expect(there).toMatchObject({ status: 400, text: expect.stringContaining('another browser') as string })
@@ -182,10 +120,10 @@ describe('a browser', () => {
       const { initiate, token } = await challenge()
       const browser = createPlainBrowser()
       await browser.submit(await browser.open(initiate))
-      const asked = browser.visited.find((address) => address.startsWith(`${provider.issuer}/auth?`))!
+      const asked = browser.visited.find((address) => address.startsWith(`${bed.provider.issuer}/auth?`))!
       const state = new URL(asked).searchParams.get('state')!
-      const iss = query.includes('iss=') || query === '' ? '' : `&iss=${encodeURIComponent(provider.issuer)}`
-      const back = await browser.open(`${base}/oauth2/callback?state=${state}&${query}${iss}`)
+      const iss = query.includes('iss=') || query === '' ? '' : `&iss=${encodeURIComponent(bed.provider.issuer)}`
+      const back = await browser.open(`${server.url}/oauth2/callback?state=${state}&${query}${iss}`)
       expect(back.status, query).toBe(403)
       expect(back.text).toContain(shown)
       expect(back.text).not.toContain('<img')
@@ -197,16 +135,16 @@ describe('a browser', () => {
     const { initiate, token } = await challenge()
     const browser = createPlainBrowser()
     const there = await browser.submit(await browser.open(initiate))
-    await provider.stop()
+    await bed.provider.stop()
     try {
-      const asked = new URL(browser.visited.find((address) => address.startsWith(`${provider.issuer}/auth?`))!)
+      const asked = new URL(browser.visited.find((address) => address.startsWith(`${bed.provider.issuer}/auth?`))!)
       const state = asked.searchParams.get('state')!
-      const iss = encodeURIComponent(provider.issuer)
-      const back = await browser.open(`${base}/oauth2/callback?state=${state}&code=x&iss=${iss}`)
+      const iss = encodeURIComponent(bed.provider.issuer)
+      const back = await browser.open(`${server.url}/oauth2/callback?state=${state}&code=x&iss=${iss}`)
       expect(back).toMatchObject({ status: 503, headers: { 'retry-after': '5' } })
       expect(await answerOf(token)).toEqual({ error: 'The identity provider does not answer' })
     } finally {
-      await provider.start()
+      await bed.provider.start()
     }
     expect(there.status).toBe(200)
     expect(await logIn('alice')).toMatch(/^quipu~/)
@@ -238,16 +176,16 @@ describe('a token', () => {
 describe('the page', () => {
   async function session(to = '/ui'): Promise<{ browser: PlainBrowser; cookie: string; shown: ShownPage }> {
     const browser = createPlainBrowser()
-    const page = await browser.open(`${base}${to}`)
+    const page = await browser.open(`${server.url}${to}`)
     expect(page.address).toContain('/ui/log-in?to=')
     const shown = await atProvider(browser, await browser.submit(page, {}, '/ui/log-in/provider'), 'alice')
-    return { browser, shown, cookie: browser.cookies(`127.0.0.1${new URL(base).port}`) }
+    return { browser, shown, cookie: browser.cookies(`127.0.0.1${new URL(server.url).port}`) }
   }
 
   it('leads to the log-in page, and from there back', async () => {
     const { shown, cookie } = await session('/ui/nodes?x=1')
-    expect(shown).toMatchObject({ status: 200, address: `${base}/ui/nodes?x=1` })
-    const { status, text } = await raw(`${base}/ui/session`, { headers: { cookie } })
+    expect(shown).toMatchObject({ status: 200, address: `${server.url}/ui/nodes?x=1` })
+    const { status, text } = await raw(`${server.url}/ui/session`, { headers: { cookie } })
     expect([status, JSON.parse(text)]).toEqual([200, { user: 'alice', method: 'oauth2', mayLogOut: true }])
   })
 
@@ -261,14 +199,14 @@ describe('the page', () => {
       '/v1/query',
       '/uix',
     ]) {
-      const { text } = await createPlainBrowser().open(`${base}/ui/log-in?to=${encodeURIComponent(to)}`)
+      const { text } = await createPlainBrowser().open(`${server.url}/ui/log-in?to=${encodeURIComponent(to)}`)
       expect(text).toContain('name="to" value="/ui"')
     }
   })
 
   it('acts by its cookie, which nobody else’s page can use, and never for a statement', async () => {
     const { cookie } = await session()
-    const origin = base
+    const origin = server.url
     expect(await statusOf('/v1/query', { cookie })).toBe(200)
     expect(await statusOf('/v1/query', { cookie, 'sec-fetch-site': 'same-origin' })).toBe(200)
     expect(await statusOf('/v1/query', { cookie, 'sec-fetch-site': 'same-site' })).toBe(401)
@@ -289,14 +227,14 @@ describe('the page', () => {
     expect(await statusOf('/ui/log-out', { cookie }, 'POST')).toBe(403)
     expect(await statusOf('/ui/log-out', { cookie, origin: 'http://evil.example' }, 'POST')).toBe(403)
     expect(await statusOf('/v1/query', { cookie })).toBe(200)
-    expect(await statusOf('/ui/log-out', { cookie, origin: base }, 'POST')).toBe(200)
+    expect(await statusOf('/ui/log-out', { cookie, origin: server.url }, 'POST')).toBe(200)
     expect(await statusOf('/v1/query', { cookie })).toBe(401)
-    expect((await browser.open(`${base}/ui`)).address).toContain('/ui/log-in')
+    expect((await browser.open(`${server.url}/ui`)).address).toContain('/ui/log-in')
   })
 
   it('keeps its cookie from scripts, from other sites and from other hosts', async () => {
     const browser = createPlainBrowser()
-    const page = await browser.open(`${base}/ui/log-in`)
+    const page = await browser.open(`${server.url}/ui/log-in`)
     await atProvider(browser, await browser.submit(page, {}, '/ui/log-in/provider'), 'alice')
     const set = browser.set.map((one) => one.replace(/=[^;]+/, '=…'))
     expect(set).toContainEqual(

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll } from 'vitest'
+import { freePort } from './postgres.ts'
 import { spawnQuipu, temporaryFolder, type QuipuProcess } from './quipu-process.ts'
 
 /** One server for all tests of a file, over a folder of its own. */
@@ -10,26 +11,38 @@ export interface ServerOfFile {
   readonly url: string
 }
 
-/** Starts it before the file's tests, and ends it and removes its folder after them. */
-export function serverOfFile(logLevel: 'error' | 'warn' = 'error'): ServerOfFile {
+/**
+ * Starts it before the file's tests, and ends it and removes its folder after them.
+ * @param settingsOf makes what it needs around it, and says its variables
+ */
+export function serverOfFile(
+  logLevel: 'error' | 'warn' = 'error',
+  settingsOf: (
+    own: ServerOfFile,
+  ) => Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>> = () => ({}),
+): ServerOfFile {
   const folder = temporaryFolder()
   const data = join(folder.path, 'data')
-  let quipu: QuipuProcess
+  let quipu: QuipuProcess | undefined
   let url: string
-  beforeAll(async () => {
-    quipu = spawnQuipu(['start', '--data-dir', data, '--port', '0', '--log-level', logLevel])
-    url = await quipu.url
-  }, 240_000)
-  afterAll(async () => {
-    quipu.signal('SIGTERM')
-    await quipu.exit
-    await folder.remove()
-  }, 240_000)
-  return {
+  const own = {
     folder: folder.path,
     data,
     get url() {
       return url
     },
   }
+  beforeAll(async () => {
+    const port = await freePort()
+    url = `http://127.0.0.1:${port}`
+    const env = await settingsOf(own)
+    quipu = spawnQuipu(['start', '--data-dir', data, '--port', String(port), '--log-level', logLevel], { env })
+    url = await quipu.url
+  }, 240_000)
+  afterAll(async () => {
+    quipu?.signal('SIGTERM')
+    await quipu?.exit
+    await folder.remove()
+  }, 240_000)
+  return own
 }

@@ -3,7 +3,7 @@ import type { Config } from '../../config/load-config.ts'
 import { recordDenials } from '../../coordinator/system/recorded-rights.ts'
 import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
 import { createActsAs, type ActsAs } from '../../protocol/access/acts-as.ts'
-import { callerAt, createAuthenticate, watchersBy, type Authenticate } from '../../protocol/access/authenticate.ts'
+import { callerAt, createAuthenticate, watchersBy, type Authentication } from '../../protocol/access/authenticate.ts'
 import { ANYBODY, NOBODY, type Caller } from '../../protocol/access/caller.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import { baseUri } from '../../protocol/edge/base-uri.ts'
@@ -20,14 +20,14 @@ import type { VerifiedPrincipal } from '../../security/authentication/principal.
 import { allowAll, authorizeBy, type Authorize } from '../../security/authorization.ts'
 import { internalBearer } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
-import type { Logger } from '../../telemetry/logger.ts'
 import type { Meters } from '../../telemetry/meters.ts'
+import type { QueryRules } from '../../security/authorization.ts'
+import { parseRulesFile } from '../../security/rules/rules-file.ts'
+import type { WatchedFiles } from '../../security/watched-files.ts'
+import { createAccessSources, type AccessSources, type AccessTelemetry } from './access-sources.ts'
 import { createLogInAttempts, createKnownNames } from './log-in-attempts.ts'
-import { wireAuthenticators, type SourceNews } from './wire-authenticators.ts'
+import { wireAuthenticators } from './wire-authenticators.ts'
 import { wireLogIns } from './wire-log-ins.ts'
-import { followRules, type RulesInForce } from '../../security/rules/rules-file.ts'
-import { ExitError } from '../../shared/engine-error.ts'
-import { exitCodes } from '../../shared/exit-codes.ts'
 
 /** Who may come in to a coordinator, and as whom; once a process, so that what was verified stays so when it becomes the writer. */
 export interface Access {
@@ -58,11 +58,6 @@ export interface AccessDoor {
   readonly logIns: Omit<LogInDeps, 'onError'> | undefined
 }
 
-export interface AccessTelemetry {
-  readonly logger: Logger
-  readonly meters: () => Meters
-}
-
 export interface AccessParts {
   readonly config: Config
   /** Of the cluster. */
@@ -76,17 +71,18 @@ export function wireAccess({ config, secret }: AccessParts): Access {
   const logIns = configured ? wireLogIns(config, secret) : undefined
   const observed: { telemetry?: AccessTelemetry } = {}
   const idle: string[] = []
-  const rules = rulesOf(config, newsTo(observed), (message) => {
+  const sources = createAccessSources(() => observed.telemetry)
+  const rules = rulesOf(config, sources, (message) => {
     if (observed.telemetry) observed.telemetry.logger.warn('file.without_effect', {}, message)
     else idle.push(message)
   })
-  const { byMethod, mapping, groupsOf, isKnown } = wireAuthenticators(config, newsTo(observed))
+  const { byMethod, mapping, groupsOf, isKnown } = wireAuthenticators(config, sources)
   const authenticators: readonly Authenticator[] = config.authentication.flatMap((method) => byMethod[method] ?? [])
   const failures = createFailedLogIns(clock.monotonicMs)
   const names = createKnownNames(isKnown)
   const principalNamed = principalBy(mapping, groupsOf)
   const meters = (): Meters | undefined => observed.telemetry?.meters()
-  const rights = configured ? authorizeBy(() => rules?.rules) : allowAll
+  const rights = configured ? authorizeBy(() => rules?.value) : allowAll
   return {
     configured,
     rights,
@@ -98,18 +94,16 @@ export function wireAccess({ config, secret }: AccessParts): Access {
     door(refusals) {
       const authorize = recordDenials(rights, refusals)
       const attempts = createLogInAttempts({ failures, names, refusals, meters })
-      const authenticateBy = (ways: readonly Authenticator[]): Authenticate =>
-        createAuthenticate({
-          authenticators: ways,
-          attempts,
-          principalOf: principalNamed,
-          bearer,
-          confidential: (request) => clientConnection(request).confidential,
-          baseUri,
-        })
-      const authenticate = authenticateBy([...(logIns?.sessions ?? []), ...authenticators])
+      const authenticate = createAuthenticate({
+        authenticators: [...(logIns?.sessions ?? []), ...authenticators],
+        attempts,
+        principalOf: principalNamed,
+        bearer,
+        confidential: (request) => clientConnection(request).confidential,
+        baseUri,
+      })
       return {
-        callerAt: configured ? callerAt(authenticate, watchersBy(config.metricsToken)) : () => ANYBODY,
+        callerAt: configured ? callerAt(authenticate.request, watchersBy(config.metricsToken)) : () => ANYBODY,
         relayedCaller(request) {
           const principal = relayedPrincipal(request)
           if (principal) return { kind: 'principal', principal }
@@ -121,43 +115,32 @@ export function wireAccess({ config, secret }: AccessParts): Access {
         logIns: logIns && {
           ...logIns.deps,
           door: {
-            byPassword: byPasswordAt(authenticateBy(authenticators.filter(({ method }) => method === 'password'))),
-            admit(verified, request) {
-              const principal = principalNamed(verified, 'oauth2')
-              if (principal) attempts.loggedIn(principal, request)
-              else
-                attempts.refused({ method: 'oauth2', user: verified.name, verified: true, reason: UNMAPPED }, request)
-              if (!principal) throw new HttpProblem(403, 'Nobody by this name is a user here')
-              return principal
-            },
+            byPassword: byPasswordAt(authenticate, byMethod.password),
+            admit: (verified, request) => authenticate.verified(verified, 'oauth2', request),
           },
         },
       }
     },
     open: (ask) => logIns?.open(ask),
     async stop() {
-      rules?.stop()
+      sources.stop()
       await logIns?.stop()
     },
   }
 }
 
-/** A form's fields are looked at as a program's header is: counted, slowed and told of alike. */
-function byPasswordAt(authenticate: Authenticate): LogInDoor['byPassword'] {
-  return async (user, password, request) => {
-    if (user.includes(':')) throw new HttpProblem(401, 'Authentication failed')
-    request.headers.authorization = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
-    try {
-      const caller = await authenticate(request)
-      if (caller.kind === 'principal') return caller.principal
-      throw new HttpProblem(401, 'Authentication failed')
-    } finally {
-      delete request.headers.authorization
-    }
+/** Of the form of the page. */
+function byPasswordAt(
+  { credential }: Pick<Authentication, 'credential'>,
+  passwords: Authenticator | undefined,
+): LogInDoor['byPassword'] {
+  return async (user, secret, request) => {
+    // As a header says both no user has a colon.
+    const caller = passwords && !user.includes(':') ? await credential(passwords, { user, secret }, request) : NOBODY
+    if (caller.kind === 'principal') return caller.principal
+    throw new HttpProblem(401, 'Authentication failed')
   }
 }
-
-const UNMAPPED = 'the user mapping has no user for this name'
 
 /** The groups of the file come to those that a credential names. */
 function principalBy(
@@ -170,39 +153,13 @@ function principalBy(
   }
 }
 
-function newsTo(observed: { readonly telemetry?: AccessTelemetry }): SourceNews {
-  return {
-    taken(file, path) {
-      observed.telemetry?.meters().set('filesBroken', { file }, 0)
-      observed.telemetry?.logger.info('file.reloaded', { file, path }, 'What changed is in force')
-    },
-    broken(file, path, error) {
-      observed.telemetry?.meters().set('filesBroken', { file }, 1)
-      const fields = { file, path, reason: error.message }
-      observed.telemetry?.logger.error(
-        'file.broken',
-        fields,
-        'It cannot be taken: what was there before stays in force',
-      )
-    },
-  }
-}
-
 function rulesOf(
   { accessRulesFile: path }: Config,
-  news: SourceNews,
+  sources: AccessSources,
   warn: (message: string) => void,
-): RulesInForce | undefined {
+): WatchedFiles<QueryRules> | undefined {
   if (path === undefined) return undefined
-  const ofFile = {
-    onReloaded: () => news.taken('rules', path),
-    onBroken: (_path: string, error: Error) => news.broken('rules', path, error),
-  }
-  try {
-    return followRules(path, ofFile, (sections) =>
-      warn(`${path}: nothing acts on ${sections.join(', ')} yet: what is written there restricts nobody`),
-    )
-  } catch (error) {
-    throw new ExitError(exitCodes.configuration, `accessRulesFile: ${path}: ${(error as Error).message}`)
-  }
+  const onIdle = (sections: readonly string[]): void =>
+    warn(`${path}: nothing acts on ${sections.join(', ')} yet: what is written there restricts nobody`)
+  return sources.follow('rules', path, (text) => parseRulesFile(text, onIdle), 'accessRulesFile')
 }

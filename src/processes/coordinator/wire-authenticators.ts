@@ -23,17 +23,10 @@ import {
   userMappingBy,
   type UserMapping,
 } from '../../security/authentication/user-mapping.ts'
-import { watchFile, type WatchedFile } from '../../security/watched-file.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
-import { ExitError } from '../../shared/engine-error.ts'
-import { exitCodes } from '../../shared/exit-codes.ts'
-
-/** What is told of a file, or of a server of keys. */
-export type FileName = 'rules' | 'passwords' | 'groups' | 'user_mapping' | 'token_key' | 'token_keys'
-export interface SourceNews {
-  taken(name: FileName, path: string): void
-  broken(name: FileName, path: string, error: Error): void
-}
+import { createHttpClient } from '../../shared/http-client.ts'
+import { createServerTrust } from '../../shared/server-trust.ts'
+import { orEnd, type AccessSources } from './access-sources.ts'
 
 export interface WiredAuthenticators {
   readonly byMethod: Partial<Record<AuthenticationMethod, Authenticator>>
@@ -53,33 +46,34 @@ const LDAP_WAIT_MS = 5_000
  * What the configuration says of who may come in. Files are read now.
  * @throws ExitError 64 when one of them cannot be
  */
-export function wireAuthenticators(config: Config, news: SourceNews): WiredAuthenticators {
-  const passwords = config.authentication.includes('password') ? passwordsOf(config, news) : undefined
-  const tokens = config.authentication.includes('jwt') ? tokensOf(config, news) : undefined
+export function wireAuthenticators(config: Config, sources: AccessSources): WiredAuthenticators {
+  const passwords = config.authentication.includes('password') ? passwordsOf(config, sources) : undefined
+  const tokens = config.authentication.includes('jwt') ? tokensOf(config, sources) : undefined
   return {
     byMethod: {
       certificate: createCertificateAuthenticator(clock.monotonicMs),
       ...(passwords ? { password: passwords.authenticator } : {}),
       ...(tokens ? { jwt: tokens } : {}),
     },
-    mapping: mappingOf(config, news),
-    groupsOf: groupsOf(config, news),
+    mapping: mappingOf(config, sources),
+    groupsOf: groupsOf(config, sources),
     isKnown: passwords?.verifier.knows ?? (() => false),
   }
 }
 
 function passwordsOf(
   config: Config,
-  news: SourceNews,
+  sources: AccessSources,
 ): { readonly authenticator: Authenticator; readonly verifier: PasswordVerifier } {
-  const verifier = config.passwordFile === undefined ? directoryOf(config) : passwordFileOf(config.passwordFile, news)
+  const verifier =
+    config.passwordFile === undefined ? directoryOf(config) : passwordFileOf(config.passwordFile, sources)
   const rememberMs = config.timeouts.verifiedPasswordMs
   return { verifier, authenticator: createPasswordAuthenticator({ verifier, rememberMs, now: clock.monotonicMs }) }
 }
 
-function passwordFileOf(path: string, news: SourceNews): PasswordVerifier {
+function passwordFileOf(path: string, sources: AccessSources): PasswordVerifier {
   const key = randomBytes(32)
-  const file = watched('passwords', path, (text) => parsePasswordFile(text, key), news)
+  const file = sources.follow('passwords', path, (text) => parsePasswordFile(text, key))
   return createPasswordFileVerifier(() => file.value, createBoundedWork(HASHES_AT_ONCE, MOST_WAITING))
 }
 
@@ -94,9 +88,9 @@ function directoryOf({ ldapUrl, ldapUserBindPattern, ldapCaFile }: Config): Pass
   })
 }
 
-function tokensOf(config: Config, news: SourceNews): Authenticator {
+function tokensOf(config: Config, sources: AccessSources): Authenticator {
   return createJwtAuthenticator({
-    keys: tokenKeysOf(config, news),
+    keys: tokenKeysOf(config, sources),
     requiredIssuer: config.jwtRequiredIssuer,
     requiredAudiences: config.jwtRequiredAudience,
     principalField: config.jwtPrincipalField,
@@ -106,45 +100,30 @@ function tokensOf(config: Config, news: SourceNews): Authenticator {
   })
 }
 
-function tokenKeysOf({ jwksUrl, jwtKeyFile }: Config, news: SourceNews): TokenKeys {
-  if (jwksUrl !== undefined)
+function tokenKeysOf({ jwksUrl, jwtKeyFile }: Config, sources: AccessSources): TokenKeys {
+  if (jwksUrl !== undefined) {
+    // Public authorities vouch for it, or those that NODE_EXTRA_CA_CERTS names.
+    const http = createHttpClient(createServerTrust({}), {})
     return createJwks({
-      fetchText: () => fetchKeys(jwksUrl),
+      fetchText: () => fetchKeys(http, jwksUrl),
       now: clock.monotonicMs,
-      onTaken: () => news.taken('token_keys', jwksUrl),
-      onTrouble: (error) => news.broken('token_keys', jwksUrl, error),
+      onTaken: () => sources.taken('token_keys', jwksUrl),
+      onTrouble: (error) => sources.broken('token_keys', jwksUrl, error),
     })
+  }
   if (namesKeyId(jwtKeyFile!)) return keysOfFiles(jwtKeyFile!)
-  return keyOfFile(watched('token_key', jwtKeyFile!, parseTokenKey, news))
+  return keyOfFile(sources.follow('token_key', jwtKeyFile!, parseTokenKey))
 }
 
-function mappingOf({ userMappingPattern, userMappingFile }: Config, news: SourceNews): UserMapping {
+function mappingOf({ userMappingPattern, userMappingFile }: Config, sources: AccessSources): UserMapping {
   if (userMappingPattern !== undefined) return orEnd('userMappingPattern', () => userMappingBy(userMappingPattern))
   if (userMappingFile === undefined) return sameName
-  const file = watched('user_mapping', userMappingFile, parseUserMapping, news)
+  const file = sources.follow('user_mapping', userMappingFile, parseUserMapping)
   return (name) => file.value(name)
 }
 
-function groupsOf({ groupsFile }: Config, news: SourceNews): GroupsOf {
+function groupsOf({ groupsFile }: Config, sources: AccessSources): GroupsOf {
   if (groupsFile === undefined) return () => []
-  const file = watched('groups', groupsFile, parseGroupsFile, news)
+  const file = sources.follow('groups', groupsFile, parseGroupsFile)
   return (user) => file.value(user)
-}
-
-function watched<T>(name: FileName, path: string, read: (text: string) => T, news: SourceNews): WatchedFile<T> {
-  return orEnd(path, () =>
-    watchFile(path, read, {
-      onReloaded: () => news.taken(name, path),
-      onBroken: (_path, error) => news.broken(name, path, error),
-    }),
-  )
-}
-
-/** There is nothing before it that could stay in force. */
-function orEnd<T>(path: string, make: () => T): T {
-  try {
-    return make()
-  } catch (error) {
-    throw new ExitError(exitCodes.configuration, `${path}: ${(error as Error).message}`)
-  }
 }

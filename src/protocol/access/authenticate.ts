@@ -52,7 +52,18 @@ export interface Attempts {
  */
 export type Authenticate = (request: IncomingMessage) => Caller | Promise<Caller>
 
-export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
+export interface Authentication {
+  readonly request: Authenticate
+  /** The same for a credential that came otherwise than in headers: counted, slowed and told of alike. */
+  credential(by: Authenticator, credential: Credential, request: IncomingMessage): Caller | Promise<Caller>
+  /**
+   * Of somebody whom another has verified just now.
+   * @throws HttpProblem 403 when the name has no user here
+   */
+  verified(verified: VerifiedName, method: Authenticator['method'], request: IncomingMessage): VerifiedPrincipal
+}
+
+export function createAuthenticate(deps: AuthenticateDeps): Authentication {
   const { authenticators, attempts } = deps
 
   function challenged(request: IncomingMessage, message: string): HttpProblem {
@@ -61,6 +72,17 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
       .flatMap((one) => one.challenge(base, request) ?? [])
       .filter((one) => !asksBrowser(request, one))
     return new HttpProblem(401, message, challenges.length === 0 ? {} : { 'www-authenticate': challenges })
+  }
+
+  function mapped(
+    verified: VerifiedName,
+    method: Authenticator['method'],
+    request: IncomingMessage,
+  ): VerifiedPrincipal | undefined {
+    const principal = deps.principalOf(verified, method)
+    const reason = 'the user mapping has no user for this name'
+    if (!principal) attempts.refused({ method, user: verified.name, verified: true, reason }, request)
+    return principal
   }
 
   function callerFor(
@@ -73,12 +95,9 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
       noteAuthentication(request, { method, result })
     switch (verdict.kind) {
       case 'verified': {
-        const principal = deps.principalOf(verdict.verified, method)
+        const principal = mapped(verdict.verified, method, request)
         if (!principal) {
-          const { name: user } = verdict.verified
-          const reason = 'the user mapping has no user for this name'
           note('refused')
-          attempts.refused({ method, user, verified: true, reason }, request)
           throw challenged(request, REFUSED)
         }
         note('ok')
@@ -110,27 +129,40 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
     throw new HttpProblem(429, 'Too many failed log-ins', { 'retry-after': String(seconds) })
   }
 
-  return (request) => {
-    if (isAuthorized(request, deps.bearer)) return { kind: 'cluster' }
-    for (const one of authenticators) {
-      const credential = one.credentialOf(request)
-      if (!credential) continue
-      if (!deps.confidential(request)) {
-        noteAuthentication(request, { method: one.method, result: 'refused' })
-        throw new HttpProblem(403, 'Passwords and tokens are taken over HTTPS alone: this one is known to others now')
-      }
-      const recalled = one.recall?.(credential)
-      if (recalled) return callerFor(recalled, credential, one.method, request)
-      checkBlocked(credential, one.method, request)
-      const verdict = one.verify(credential)
-      if (!(verdict instanceof Promise)) return callerFor(verdict, credential, one.method, request)
-      return verdict.then((late) => {
-        // Many guesses that were sent at once are told no more than those that come one after the other.
-        checkBlocked(credential, one.method, request)
-        return callerFor(late, credential, one.method, request)
-      })
+  function look(by: Authenticator, credential: Credential, request: IncomingMessage): Caller | Promise<Caller> {
+    const { method } = by
+    if (!deps.confidential(request)) {
+      noteAuthentication(request, { method, result: 'refused' })
+      throw new HttpProblem(403, 'Passwords and tokens are taken over HTTPS alone: this one is known to others now')
     }
-    throw challenged(request, 'Authentication is required')
+    const recalled = by.recall?.(credential)
+    if (recalled) return callerFor(recalled, credential, method, request)
+    checkBlocked(credential, method, request)
+    const verdict = by.verify(credential)
+    if (!(verdict instanceof Promise)) return callerFor(verdict, credential, method, request)
+    return verdict.then((late) => {
+      // Many guesses that were sent at once are told no more than those that come one after the other.
+      checkBlocked(credential, method, request)
+      return callerFor(late, credential, method, request)
+    })
+  }
+
+  return {
+    request(request) {
+      if (isAuthorized(request, deps.bearer)) return { kind: 'cluster' }
+      for (const one of authenticators) {
+        const credential = one.credentialOf(request)
+        if (credential) return look(one, credential, request)
+      }
+      throw challenged(request, 'Authentication is required')
+    },
+    credential: look,
+    verified(verified, method, request) {
+      const principal = mapped(verified, method, request)
+      if (!principal) throw new HttpProblem(403, 'Nobody by this name is a user here')
+      attempts.loggedIn(principal, request)
+      return principal
+    },
   }
 }
 

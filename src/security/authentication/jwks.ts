@@ -1,7 +1,6 @@
 import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
-import { get as httpGet } from 'node:http'
-import { get as httpsGet } from 'node:https'
 import { z } from 'zod'
+import { askServer, type HttpClient } from '../../shared/http-client.ts'
 import { tokenPublicKey } from './jwt-key-file.ts'
 import { KeysUnavailable, type TokenKey, type TokenKeys } from './token-keys.ts'
 
@@ -104,30 +103,22 @@ function publicKeyOf(jwk: Readonly<Record<string, unknown>>): KeyObject {
   return createPublicKey({ key: open as JsonWebKey, format: 'jwk' })
 }
 
-/** What a server of keys says. Rejects when it takes long, says much, or something else than 200. */
-export function fetchKeys(url: string): Promise<string> {
-  const get = url.startsWith('https:') ? httpsGet : httpGet
-  return new Promise((resolve, reject) => {
-    const request = get(
-      url,
-      { headers: { accept: 'application/json' }, signal: AbortSignal.timeout(FETCH_MS) },
-      (response) => {
-        if (response.statusCode !== 200) {
-          response.resume()
-          return reject(new Error(`It answered ${response.statusCode}`))
-        }
-        const parts: Buffer[] = []
-        let bytes = 0
-        response.on('error', reject)
-        response.on('data', (part: Buffer) => {
-          parts.push(part)
-          bytes += part.length
-          if (bytes > MOST_BYTES) request.destroy(new Error('It answered with more than a list of keys'))
-        })
-        response.on('end', () => resolve(Buffer.concat(parts).toString('utf8')))
-        response.on('close', () => reject(new Error('The answer broke off')))
-      },
-    )
-    request.on('error', reject)
+/**
+ * What a server of keys says.
+ * @param url as configured; user and password in it are sent by Basic authentication
+ * @throws Error when it takes long, says much, or something else than 200
+ */
+export async function fetchKeys(http: HttpClient, url: string): Promise<string> {
+  const { origin, pathname, search, username, password } = new URL(url)
+  const credential = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
+  const { status, text } = await askServer(http, origin, `${pathname}${search}`, {
+    headers: {
+      accept: 'application/json',
+      ...(credential === ':' ? {} : { authorization: `Basic ${Buffer.from(credential).toString('base64')}` }),
+    },
+    signal: AbortSignal.timeout(FETCH_MS),
+    mostBytes: MOST_BYTES,
   })
+  if (status !== 200) throw new Error(`It answered ${status}`)
+  return text
 }

@@ -1,6 +1,6 @@
 import { createPublicKey, createSecretKey, type KeyObject } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import type { WatchedFile } from '../watched-file.ts'
+import type { WatchedFiles } from '../watched-files.ts'
 import type { TokenKey, TokenKeys } from './token-keys.ts'
 
 const LEAST_HMAC_BYTES = 32
@@ -46,7 +46,7 @@ function algorithmsOf({ asymmetricKeyType: type, asymmetricKeyDetails: details }
 }
 
 /** One key for all tokens. */
-export function keyOfFile(file: WatchedFile<TokenKey>): TokenKeys {
+export function keyOfFile(file: WatchedFiles<TokenKey>): TokenKeys {
   return { keysFor: () => [file.value], version: () => file.value }
 }
 

@@ -63,7 +63,7 @@ function authenticate(authenticators: readonly Authenticator[]) {
     bearer: 'the key',
     confidential: () => confidential,
     baseUri: () => 'https://here',
-  })
+  }).request
 }
 
 const both = [takes('password'), takes('jwt', true), takes('certificate')]

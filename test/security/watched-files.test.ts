@@ -1,12 +1,12 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { watchFile, type WatchedFile } from '../../src/security/watched-file.ts'
+import { watchFiles, type WatchedFiles } from '../../src/security/watched-files.ts'
 import { temporaryFolder } from '../support/quipu-process.ts'
 
 let folder: ReturnType<typeof temporaryFolder>
 let path: string
-let file: WatchedFile<number> | undefined
+let file: WatchedFiles<number> | undefined
 let told: string[]
 beforeEach(() => {
   folder = temporaryFolder()
@@ -18,14 +18,14 @@ afterEach(async () => {
   await folder.remove()
 })
 
-const watched = (): WatchedFile<number> =>
-  (file = watchFile(
-    path,
-    (text) => {
+const watched = (): WatchedFiles<number> =>
+  (file = watchFiles(
+    [path],
+    ([text]) => {
       if (!/^\d+\n$/.test(text)) throw new Error('no number')
       return Number(text)
     },
-    { onReloaded: () => told.push('reloaded'), onBroken: (_path, error) => told.push(error.message) },
+    { onReloaded: () => told.push('reloaded'), onBroken: (error) => told.push(error.message) },
   ))
 const becomes = (value: number): Promise<void> => expect.poll(() => file!.value, { timeout: 20_000 }).toBe(value)
 const isTold = (what: string | RegExp): Promise<void> =>

@@ -1,0 +1,85 @@
+import { readFileSync, statSync, type Stats } from 'node:fs'
+import { readFile, stat } from 'node:fs/promises'
+import { nodeCode } from '../shared/node-error.ts'
+
+/** What becomes of files that were changed. */
+export interface FileNews {
+  /** What lies there now is in force. */
+  onReloaded(): void
+  /** What lies there is not in force: what was there before is. Told once for each change. */
+  onBroken(error: Error): void
+}
+
+export interface WatchedFiles<T> {
+  /** What is in force. */
+  readonly value: T
+  stop(): void
+}
+
+type Texts<P extends readonly string[]> = { readonly [Index in keyof P]: string }
+
+const LOOK_MS = 1_000
+
+/**
+ * Files that are read at once, and again whenever one was changed: replaced, or written anew in its place, which is waited
+ * for until all rest from one look to the next. They are looked at by their names, so links may lead elsewhere meanwhile.
+ * @param read makes what is in force of the texts; what it throws is told, so it must quote nothing that is secret
+ * @throws what `read` throws, or the reading, the first time: there is nothing before it that could be in force
+ */
+export function watchFiles<const P extends readonly string[], T>(
+  paths: P,
+  read: (texts: Texts<P>) => T,
+  news: FileNews,
+): WatchedFiles<T> {
+  let seen = paths.map((path) => markOf(statSync(path))).join()
+  let value = read(paths.map((path) => readFileSync(path, 'utf8')) as unknown as Texts<P>)
+  /** Not in force yet: they may still be written. */
+  let fresh = ''
+  let looking = false
+
+  async function look(): Promise<void> {
+    const mark = await marksAt(paths)
+    if (mark === seen || mark !== fresh) {
+      fresh = mark
+      return
+    }
+    seen = mark
+    const texts = await Promise.all(paths.map((path) => readFile(path, 'utf8')))
+    const next = read(texts as unknown as Texts<P>)
+    if ((await marksAt(paths)) !== mark) return
+    value = next
+    news.onReloaded()
+  }
+
+  const timer = setInterval(() => {
+    if (looking) return
+    looking = true
+    look()
+      .catch((error: unknown) => news.onBroken(error as Error))
+      .finally(() => (looking = false))
+  }, LOOK_MS)
+  timer.unref()
+  return {
+    get value() {
+      return value
+    },
+    stop: () => clearInterval(timer),
+  }
+}
+
+async function marksAt(paths: readonly string[]): Promise<string> {
+  return (await Promise.all(paths.map(markAt))).join()
+}
+
+/** A file that is not there has a mark too: that it went is told once. */
+async function markAt(path: string): Promise<string> {
+  try {
+    return markOf(await stat(path))
+  } catch (error) {
+    return nodeCode(error) ?? 'unknown'
+  }
+}
+
+function markOf({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string {
+  return [dev, ino, size, mtimeMs, ctimeMs].join(' ')
+}
