@@ -1,40 +1,62 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { createCoordinatorApp } from '../../src/processes/coordinator/coordinator-app.ts'
 import { routeOf } from '../../src/protocol/edge/http-metrics.ts'
 import { openApiDocument } from '../../src/protocol/info/open-api.ts'
-import { repository } from '../support/repository.ts'
+import { statementEndpoints } from '../../src/protocol/statement/statement-routes.ts'
+import { proxiedTaskEndpoints } from '../../src/protocol/task/task-proxy-routes.ts'
+import { workerTaskEndpoints } from '../../src/protocol/task/task-routes.ts'
+import type { Endpoint } from '../../src/protocol/edge/endpoint.ts'
 
-const sources = ['src/protocol', 'src/processes']
-  .flatMap((folder) =>
-    readdirSync(join(repository, folder), { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)),
-  )
-  .filter((file) => file.endsWith('.ts'))
-  .map((file) => readFileSync(join(repository, file), 'utf8'))
+/** Whatever is taken from it, or called on it, is such a thing again: routes are registered without being asked for. */
+const anything: never = new Proxy(() => anything, {
+  get: (_target, key): unknown => (key === Symbol.toPrimitive ? () => 1 : anything),
+  apply: (): unknown => anything,
+}) as never
 
-/** What servers answer, as their modules register it: ids in braces. */
-const registered = sources
-  .flatMap((text) => [...text.matchAll(/\b(?:resource\(\s*router,|endpoint\(|app\.get\()\s*'([^']+)'/g)])
-  .map(([, path]) => path!.replaceAll(/:(\w+)/g, '{$1}'))
-  // Pages are no part of the interface.
-  .filter((path) => !path.startsWith('/ui'))
+interface Layer {
+  readonly route?: { readonly path: string; readonly methods: Readonly<Record<string, boolean>> }
+  readonly handle?: { readonly stack?: readonly Layer[] }
+}
 
-const described = Object.keys((openApiDocument('0') as { paths: Readonly<Record<string, unknown>> }).paths)
+/** Of a coordinator's Express app, as deep as its routers go. */
+function registered(layers: readonly Layer[]): string[] {
+  return layers.flatMap(({ route, handle }) => [
+    ...(route
+      ? Object.keys(route.methods).map((method) => named(method, route.path.replaceAll(/:(\w+)/g, '{$1}')))
+      : []),
+    ...registered(handle?.stack ?? []),
+  ])
+}
 
-describe('an endpoint', () => {
-  it('that is registered is described in /openapi.json, and none else', () => {
-    expect(registered.length).toBeGreaterThan(20)
-    expect(described.toSorted()).toEqual([...new Set(registered)].toSorted())
+const named = (method: string, path: string): string => `${method.toUpperCase()} ${path}`
+const ofEndpoints = (endpoints: readonly Endpoint[]): string[] =>
+  endpoints.flatMap(({ template, methods }) => methods.map((method) => named(method, template)))
+
+/** Of every resource: HEAD goes with GET, OPTIONS and what is refused with all. Pages are no part of the interface. */
+const isOperation = (operation: string): boolean => !/^(HEAD|OPTIONS|_ALL) |^\w+ \/ui(\/|$)/.test(operation)
+
+const paths = openApiDocument('1')['paths'] as Readonly<Record<string, Readonly<Record<string, unknown>>>>
+
+describe('the interface', () => {
+  it('is described with exactly the endpoints that answer', () => {
+    const { app } = createCoordinatorApp(anything)
+    const answering = [
+      ...registered((app as unknown as { router: { stack: readonly Layer[] } }).router.stack),
+      ...[statementEndpoints(anything), proxiedTaskEndpoints(anything), workerTaskEndpoints(anything)].flatMap(
+        ofEndpoints,
+      ),
+    ]
+    const described = Object.entries(paths).flatMap(([path, item]) =>
+      Object.keys(item).map((method) => named(method, path)),
+    )
+    expect(described.toSorted()).toEqual([...new Set(answering.filter(isOperation))].toSorted())
   })
 
-  it('has a route among the figures of requests', () => {
-    const routes = described.map((path) => [path, routeOf(path.replaceAll(/\{\w+\}/g, '0'))])
-    const merged: Readonly<Record<string, string>> = {
-      '/v1/node/failed': '/v1/node',
-      '/v1/announcement/{nodeId}': '/v1/announcement',
-      '/v1/task/{taskId}/results/{outputId}': '/v1/task/{taskId}/results',
-      '/v1/task/{taskId}/results/{outputId}/{token}': '/v1/task/{taskId}/results',
+  it('is timed by routes that have no ids, each endpoint by one of its own or of its resource', () => {
+    for (const path of Object.keys(paths)) {
+      const route = routeOf(path.replaceAll(/\{\w+\}/g, '20260102_030405_00006_00001'))
+      expect([path, route]).toEqual([path, expect.not.stringMatching(/other|2026/)])
+      expect(path.startsWith(route), `${path} as ${route}`).toBe(true)
     }
-    expect(routes).toEqual(described.map((path) => [path, merged[path] ?? path]))
   })
 })
