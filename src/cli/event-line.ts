@@ -46,7 +46,8 @@ const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
   AuthenticationFailed: ({ user, method, count }) => `${user} by ${method}, ${count} in a minute`,
   LoggedIn: ({ user, principal, method, remoteAddress }) =>
     `${user}${principal === user ? '' : ` (${principal})`} by ${method}${remoteAddress === undefined ? '' : ` from ${remoteAddress}`}`,
-  AccessDenied: ({ user, action, object, count }) => `${user}: ${action} ${object}, ${count} in a minute`,
+  AccessDenied: ({ user, originalUser, action, object, count }) =>
+    `${originalUser === undefined ? user : `${originalUser} as ${user}`}: ${action} ${object}, ${count} in a minute`,
   QueryKilled: ({ queryId, by, message }) => `${queryId} by ${by}${message === undefined ? '' : `: ${message}`}`,
   ProjectionRebuilt: ({ events, milliseconds }) => `${counted(events, 'event')} in ${milliseconds} ms`,
   DataForgotten: ({ stream, sequences, by }) => `${stream}, ${counted(sequences.length, 'event')} by ${by}`,

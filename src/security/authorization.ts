@@ -1,3 +1,4 @@
+import type { QueryId } from '../shared/ids.ts'
 import { unreachable } from '../shared/unreachable.ts'
 
 /** Who asks. */
@@ -19,9 +20,14 @@ export interface QueryOwner {
 
 /** What somebody wants to do with what. */
 export type Permission =
-  | { readonly action: 'execute' }
+  /** `queryId`, wherever there is one: who is refused is told of with it. */
+  | { readonly action: 'execute'; readonly queryId?: QueryId }
   /** `results`: its rows; `cancel`: to end it by the address that its client was given; `kill`: by its id. */
-  | { readonly action: 'view' | 'kill' | 'results' | 'cancel'; readonly query: QueryOwner }
+  | {
+      readonly action: 'view' | 'kill' | 'results' | 'cancel'
+      readonly query: QueryOwner
+      readonly queryId?: QueryId
+    }
   /** Have it in a list: as `view`, but what is left out is refused to nobody. */
   | { readonly action: 'list'; readonly query: QueryOwner }
   /** See everybody's queries in lists, and what is of no query. */
@@ -29,7 +35,7 @@ export type Permission =
   /** See somebody else's queries in lists, perhaps. */
   | { readonly action: 'viewOthers' }
   | { readonly action: 'viewNodes' }
-  | { readonly action: 'impersonate'; readonly user: string }
+  | { readonly action: 'impersonate'; readonly user: string; readonly queryId?: QueryId }
 
 /** The one place where rights are decided. */
 export type Authorize = (identity: Identity, permission: Permission) => boolean

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { nodeEventSchemas } from '../../src/coordinator/nodes/events.ts'
 import * as query from '../../src/coordinator/query/events.ts'
-import { systemEventSchemas } from '../../src/coordinator/system/events.ts'
+import { isSystemEventType } from '../../src/coordinator/system/decode-event.ts'
+import { systemEventSchemas, systemEventVersions } from '../../src/coordinator/system/events.ts'
 import { cloudEventType } from '../../src/events/envelope.ts'
 import { fragmentSchema, outputColumnSchema, scanSchema, splitSchema } from '../../src/execution/api/fragment.ts'
 import * as task from '../../src/execution/api/task.ts'
@@ -113,7 +114,8 @@ function jsonSchemas(): Readonly<Record<string, JsonSchema>> {
 }
 
 function cloudType(name: string): string {
-  return cloudEventType(name, query.isQueryEventType(name) ? query.queryEventVersions[name] : 1)
+  if (query.isQueryEventType(name)) return cloudEventType(name, query.queryEventVersions[name])
+  return cloudEventType(name, isSystemEventType(name) ? systemEventVersions[name] : 1)
 }
 
 function when(name: string, schemas: Readonly<Record<string, JsonSchema>>): string {

@@ -1,6 +1,5 @@
 import type { Meters, TraceRef } from '../../telemetry/meters.ts'
 import { parseTraceparent } from '../../telemetry/trace-context.ts'
-import type { ErrorName } from '../../shared/error-table.ts'
 import type { FrontEndTimes } from '../../sql/front-end.ts'
 import type { EndedQuery, KnownQuery, TaskRecord } from './state.ts'
 
@@ -36,7 +35,8 @@ export function countQuery(
   meters.count('queryBytes', { direction: 'output' }, bytes)
   meters.count('userQueries', { user: session.user })
   meters.count('sourceQueries', { source: session.source ?? 'none' })
-  if (failure) countRefusal(query, failure.errorName, meters)
+  if (failure && query.planned?.tables.some(({ mode }) => mode === 'WRITE'))
+    meters.count('writes', { outcome: 'refused' })
   countPhases(query, times, meters, trace)
   countPlan(query, meters, connectorOf)
   for (const task of query.tasks.values()) countTask(task, meters)
@@ -48,26 +48,6 @@ export function traceOf(query: KnownQuery): TraceRef | undefined {
   if (!query.created.sampled) return undefined
   const context = parseTraceparent(query.created.traceparent)
   return context && { traceId: context.traceId, spanId: context.spanId }
-}
-
-/** A write that was turned away, and what the rules of a catalog forbid. */
-function countRefusal(query: EndedQuery, errorName: ErrorName, meters: Meters): void {
-  const queryType = query.planned?.queryType ?? 'none'
-  if (query.planned?.tables.some(({ mode }) => mode === 'WRITE')) meters.count('writes', { outcome: 'refused' })
-  if (errorName === 'PERMISSION_DENIED') meters.count('accessDenied', { action: deniedAction(queryType) })
-}
-
-/** What the rules of a catalog forbade, by the type of the statement. */
-export function deniedAction(queryType: string): string {
-  return DENIED[queryType] ?? 'select'
-}
-
-const DENIED: Readonly<Record<string, string>> = {
-  INSERT: 'insert',
-  UPDATE: 'insert',
-  MERGE: 'insert',
-  DELETE: 'drop',
-  DATA_DEFINITION: 'create',
 }
 
 function countPhases(

@@ -1,6 +1,7 @@
 import type { QueryId } from '../../shared/ids.ts'
 import type { Authorize } from '../../security/authorization.ts'
 import type { SessionContext } from '../../sql/session.ts'
+import { identityOf } from './execution/session-identity.ts'
 import type { Submission } from './query-handle.ts'
 
 /** The front end's session, from what the client sent; `now()` is its time. */
@@ -12,7 +13,7 @@ export function sessionContext(
 ): SessionContext {
   const { originalUser } = session
   // Who posted it may become whom he could act as; as whom he acts now gives him no more.
-  const poster = { user: originalUser ?? session.user, groups: [] }
+  const poster = { ...identityOf(session), user: originalUser ?? session.user, groups: [] }
   return {
     queryId,
     user: session.user,
@@ -23,7 +24,7 @@ export function sessionContext(
     roles: session.roles,
     clientCapabilities: session.capabilities,
     headerFamily: created.headerFamily,
-    mayBecome: (user) => authorize(poster, { action: 'impersonate', user }),
+    mayBecome: (user) => authorize(poster, { action: 'impersonate', user, queryId }),
     ...(originalUser === undefined ? {} : { originalUser }),
     ...(session.source === undefined ? {} : { source: session.source }),
     ...(session.catalog === undefined ? {} : { catalog: session.catalog }),

@@ -1,11 +1,9 @@
 import { z } from 'zod'
+import { upcast, type Upcasters } from '../../events/upcast.ts'
 import { queryEventVersions, type QueryEventType } from './events.ts'
 
-/** Data of one version as the next one has it. */
-export type Upcaster = (data: unknown) => unknown
-
 /** By type, and by the version it takes. */
-export const queryEventUpcasters: Readonly<Partial<Record<QueryEventType, Readonly<Record<number, Upcaster>>>>> = {
+export const queryEventUpcasters: Readonly<Partial<Record<QueryEventType, Upcasters>>> = {
   // Pages had no place: stream and token find them, as they do where none is named today.
   ResultPagesPublished: { 1: (data) => data },
   // No statement changed anything then, and later no fragment was withheld: nothing to add.
@@ -47,7 +45,7 @@ function committedOf({ version, outcome }: z.infer<typeof firstCommitted>): unkn
 }
 
 /**
- * Brings stored data up to the version of today, a version at a time.
+ * Stored data in the version of today.
  * @param version that it was stored with; one of a later program is left as it is
  */
 export function upcastQueryEvent(
@@ -56,11 +54,5 @@ export function upcastQueryEvent(
   data: unknown,
   upcasters = queryEventUpcasters,
 ): unknown {
-  let upcast = data
-  for (let v = version; v < queryEventVersions[type]; v++) {
-    const next = upcasters[type]?.[v]
-    if (!next) throw new Error(`No upcaster takes ${type} from version ${v}`)
-    upcast = next(upcast)
-  }
-  return upcast
+  return upcast({ type, version, current: queryEventVersions[type] }, data, upcasters[type])
 }

@@ -53,10 +53,15 @@ export const systemEventSchemas = {
     .describe('A credential was verified anew, by user, address and minute'),
   AccessDenied: z
     .object({
-      user: z.string(),
+      user: z.string().describe('As whom it was asked. In version 1 who logged in'),
+      originalUser: z.string().optional().describe('Who logged in, where he acted as the user'),
       action: z.string(),
-      object: z.string(),
-      queryId: z.string().optional(),
+      object: z
+        .string()
+        .describe(
+          '`(others)` where one user was refused more objects in a minute. Of version 1 it ends with `, as` and the user that was acted as',
+        ),
+      queryId: z.string().optional().describe('Of the query that was asked for, or that asked'),
       remoteAddress: z.string().optional(),
       count: z.number().int(),
       minute: z.string(),
@@ -82,6 +87,20 @@ export const systemEventSchemas = {
 } as const
 
 export type SystemEventType = keyof typeof systemEventSchemas
+
+/** Version of each event type's payload; a change of shape raises it and adds an upcaster. */
+export const systemEventVersions: Readonly<Record<SystemEventType, number>> = {
+  EpochStarted: 1,
+  EpochEnded: 1,
+  ConfigurationLoaded: 1,
+  AuthenticationFailed: 1,
+  LoggedIn: 1,
+  AccessDenied: 2,
+  QueryKilled: 1,
+  ProjectionRebuilt: 1,
+  DataForgotten: 1,
+  LogAnchored: 1,
+}
 
 export type SystemEvent = {
   [T in SystemEventType]: {

@@ -10,11 +10,14 @@ export function recordDenials(authorize: Authorize, refusals: Pick<RefusalLog, '
     const allowed = authorize(identity, permission)
     if (allowed || isOfLists(permission)) return allowed
     const { user, originalUser, remoteAddress } = identity
-    // Whoever acts as another is the one who was refused.
-    const as = originalUser === undefined || originalUser === user ? '' : `, as ${user}`
-    const { action } = permission
-    const object = `${objectOf(permission)}${as}`
-    refusals.accessDenied({ user: originalUser ?? user, remoteAddress, action, object })
+    refusals.accessDenied({
+      user,
+      ...(originalUser === undefined || originalUser === user ? {} : { originalUser }),
+      action: permission.action,
+      object: objectOf(permission),
+      ...('queryId' in permission ? { queryId: permission.queryId } : {}),
+      remoteAddress,
+    })
     return allowed
   }
 }

@@ -20,9 +20,11 @@ export interface LogIn {
 
 export interface RefusedAction {
   readonly user: string
+  /** Who logged in, where he acts as the user. */
+  readonly originalUser?: string
   readonly action: string
   readonly object: string
-  readonly queryId?: QueryId
+  readonly queryId?: QueryId | undefined
   readonly remoteAddress?: string | undefined
 }
 
@@ -49,6 +51,9 @@ const MAX_NAMES: Readonly<Record<SightingType, number>> = {
   // Everybody's, in the morning.
   LoggedIn: 10_000,
 }
+/** Refused objects of one user in a minute; what is beyond counts as one object, and hides nobody else's. */
+const MAX_OBJECTS = 10
+const OTHERS = '(others)'
 const MAX_GROUPS = 1_000
 const MAX_TEXT = 200
 const MINUTE_MS = 60_000
@@ -75,10 +80,12 @@ export function createRefusalLog(journal: SightingJournal, clock: Clock): Refusa
     if (minuteOf(clock.now()) !== minute) flush()
     const { type } = sighting
     const ofType = counted[type]
-    let key = keyOf(sighting)
     let told = sighting
+    if (!ofType.has(keyOf(told)) && told.type === 'AccessDenied' && objectsOf(told.data, ofType) >= MAX_OBJECTS)
+      told = { type: 'AccessDenied', data: ofOtherObjects(told.data) }
+    let key = keyOf(told)
     if (!ofType.has(key) && ofType.size >= MAX_NAMES[type]) {
-      told = { ...sighting, data: { ...sighting.data, user: '(others)' } } as Sighting
+      told = ofOthers(told)
       key = `${type} others`
     }
     const known = ofType.get(key)
@@ -104,6 +111,7 @@ export function createRefusalLog(journal: SightingJournal, clock: Clock): Refusa
         data: {
           ...data,
           user: data.user.slice(0, MAX_TEXT),
+          ...(data.originalUser === undefined ? {} : { originalUser: data.originalUser.slice(0, MAX_TEXT) }),
           object: data.object.slice(0, MAX_TEXT),
         },
       }),
@@ -144,6 +152,27 @@ function recordSighting(
   }
 }
 
+/** How many objects the same person was refused so far. */
+function objectsOf({ user, originalUser = user }: RefusedAction, denied: Counted): number {
+  let objects = 0
+  for (const { sighting } of denied.values())
+    if (sighting.type === 'AccessDenied' && (sighting.data.originalUser ?? sighting.data.user) === originalUser)
+      objects++
+  return objects
+}
+
+/** Who logged in stays told. */
+function ofOtherObjects({ user, originalUser, action, remoteAddress }: RefusedAction): RefusedAction {
+  const who = originalUser === undefined ? { user } : { user: OTHERS, originalUser }
+  return { ...who, action, object: OTHERS, remoteAddress }
+}
+
+function ofOthers(sighting: Sighting): Sighting {
+  if (sighting.type !== 'AccessDenied') return { ...sighting, data: { ...sighting.data, user: OTHERS } } as Sighting
+  const { action, remoteAddress } = sighting.data
+  return { type: 'AccessDenied', data: { user: OTHERS, action, object: OTHERS, remoteAddress } }
+}
+
 type Counted = Map<string, { readonly sighting: Sighting; more: number }>
 
 function emptyCounts(): Readonly<Record<SightingType, Counted>> {
@@ -155,7 +184,7 @@ function keyOf({ type, data }: Sighting): string {
     case 'AuthenticationFailed':
       return JSON.stringify([data.user, data.method])
     case 'AccessDenied':
-      return JSON.stringify([data.user, data.action, data.object])
+      return JSON.stringify([data.user, data.originalUser, data.action, data.object, data.queryId])
     case 'LoggedIn':
       return JSON.stringify([data.user, data.principal, data.method, data.remoteAddress])
   }

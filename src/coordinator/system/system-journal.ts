@@ -1,6 +1,12 @@
 import type { Clock } from '../../shared/clock.ts'
 import { SequenceConflict, type Appended, type EventAppender } from '../../events/event-log.ts'
-import { systemEventSchemas, systemStream, type SystemEvent, type SystemEventType } from './events.ts'
+import {
+  systemEventSchemas,
+  systemEventVersions,
+  systemStream,
+  type SystemEvent,
+  type SystemEventType,
+} from './events.ts'
 
 /** Writes facts about the whole system. */
 export interface SystemJournal {
@@ -26,7 +32,8 @@ export function createSystemJournal(log: EventAppender, clock: Clock): SystemJou
     const time = new Date(clock.now()).toISOString()
     for (;;) {
       try {
-        const event = { type, v: 1, time, data, ...(traceparent === undefined ? {} : { traceparent }) }
+        const v = systemEventVersions[type]
+        const event = { type, v, time, data, ...(traceparent === undefined ? {} : { traceparent }) }
         const appended = await log.append(systemStream, sequence, [event])
         sequence++
         return appended

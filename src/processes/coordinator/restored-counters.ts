@@ -1,4 +1,4 @@
-import { deniedAction, distributionOfRoute, endStateOf } from '../../coordinator/query/query-metrics.ts'
+import { distributionOfRoute, endStateOf } from '../../coordinator/query/query-metrics.ts'
 import { readLifetimeCounts, type LifetimeCounts } from '../../readmodels/lifetime-counts.ts'
 import type { PastObservations } from '../../telemetry/meters.ts'
 import {
@@ -94,7 +94,6 @@ export function restoreCounters(
     meters.count('queries', { state, error_type: errorType, query_type: queryType, route: route ?? 'none' }, count)
     if (one.errorName !== null) meters.count('queryErrors', { error_type: errorType, error_name: one.errorName }, count)
     if (one.errorName === 'QUERY_QUEUE_FULL') meters.count('groupRejections', { group, reason: 'queue_full' }, count)
-    if (one.errorName === 'PERMISSION_DENIED') meters.count('accessDenied', { action: deniedAction(queryType) }, count)
     meters.count('queryCpuSeconds', { group }, notLess(one.cpuSeconds))
     meters.count('queryRows', { direction: 'input' }, one.inputRows)
     meters.count('queryRows', { direction: 'output' }, one.outputRows)

@@ -27,6 +27,8 @@ import type { ChildLife } from '../child-life.ts'
 import type { QueryHistory } from './query-history.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 import type { WiredWorkers } from './wire-workers.ts'
+import { recordDenials } from '../../coordinator/system/recorded-rights.ts'
+import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
 import type { WriterSettings } from './writer-settings.ts'
 import { Placement } from '../../coordinator/scheduler/placement.ts'
 
@@ -40,6 +42,8 @@ export interface QueriesParts {
   readonly tenure: Tenure
   readonly registry: QueryRegistry
   readonly workers: WiredWorkers
+  /** Where is told what a statement may not. */
+  readonly refusals: RefusalLog
 }
 
 /** What takes statements and runs queries. */
@@ -107,7 +111,7 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
 
 /** What the executions of all queries share. */
 function executionOf(parts: QueriesParts, groups: ResourceGroups, guard: WriteGuard): ExecutionDeps {
-  const { life, base, settings, workers } = parts
+  const { life, base, settings, workers, refusals } = parts
   const { catalogs, telemetry } = base
   const { client, hub, cleaner, workers: members } = workers
   return {
@@ -117,7 +121,7 @@ function executionOf(parts: QueriesParts, groups: ResourceGroups, guard: WriteGu
     catalogs,
     guard,
     metadata: createMetadataPort(catalogs),
-    authorize: base.access.ofStatements,
+    authorize: recordDenials(base.access.ofStatements, refusals),
     engine: base.engine,
     groups,
     client,

@@ -103,9 +103,10 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
   const workers = await wireWorkers({ base, settings, epoch, logId, heard: parts.heard, refusedBy })
   const live = createLiveQueries(registry, isProjected)
   base.useRuntime(runtimeOf(base, live, projection, workers.workers))
-  const queries = wireQueries({ life, base, settings, history, epoch, tenure, registry, workers })
   const caughtUp = projected(log, projection)
   const auditing = auditingOf(parts, caughtUp)
+  const { refusals } = auditing
+  const queries = wireQueries({ life, base, settings, history, epoch, tenure, registry, workers, refusals })
   const ready = (): boolean => tenure.open
   const appBase = appBaseOf(base, life, logId)
   const { listener, app } = wireResources({

@@ -23,7 +23,7 @@ export function createCheckResults(configured: boolean, actsAs: ActsAs, authoriz
   if (!configured) return () => {}
   return (request, { queryId, action }, query) => {
     const identity = actsAs(request)
-    if (authorize(identity, { action, query })) return
+    if (authorize(identity, { action, query, queryId })) return
     const what = action === 'results' ? 'have the results of' : 'cancel'
     throw new HttpProblem(403, `Access Denied: User ${identity.user} cannot ${what} query ${queryId}`)
   }

@@ -109,7 +109,7 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
       const first = await answered(() => firstEvent(log, queryId))
       if (!first) throw new HttpProblem(404, `Query ${queryId} not found`)
       const owner = createdData.safeParse(first.data).data?.session
-      const mayView = owner !== undefined && deps.authorize(identity, { action: 'view', query: owner })
+      const mayView = owner !== undefined && deps.authorize(identity, { action: 'view', query: owner, queryId })
       if (!seesAll && !mayView)
         throw new HttpProblem(403, `Access denied: user ${identity.user} cannot view query ${queryId}`)
       places.push(first.position)

@@ -83,7 +83,7 @@ export function createQueryFinder(deps: FindQueryDeps): QueryFinder {
         throw new HttpProblem(503, 'Whether there is such a query cannot be said now', { 'retry-after': '1' })
     }
     if (!found) throw new HttpProblem(404, 'Query not found')
-    if (!deps.authorize(identity, { action: 'view', query: found.query.created.session }))
+    if (!deps.authorize(identity, { action: 'view', query: found.query.created.session, queryId }))
       throw new HttpProblem(403, `Access denied: user ${identity.user} cannot view query ${queryId}`)
     return found
   }

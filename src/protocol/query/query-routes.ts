@@ -123,7 +123,7 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
       const identity = deps.identify(request)
       if (typeof queryId === 'string' && isQueryId(queryId)) {
         const owner = live.get(queryId)?.query.created.session ?? (await ask(async () => deps.ownerOf(queryId)))
-        if (owner !== undefined && !deps.authorize(identity, { action: 'kill', query: owner }))
+        if (owner !== undefined && !deps.authorize(identity, { action: 'kill', query: owner, queryId }))
           throw new HttpProblem(403, `Access denied: user ${identity.user} cannot kill query ${queryId}`)
         if ((await deps.cancel(queryId, identity)) === 'waiting')
           throw new HttpProblem(503, 'The event log did not answer in time', { 'retry-after': '1' })

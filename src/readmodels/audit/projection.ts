@@ -1,4 +1,4 @@
-import { systemEventSchemas, type SystemEventType } from '../../coordinator/system/events.ts'
+import { isSystemEventType, systemEventData } from '../../coordinator/system/decode-event.ts'
 import type { Recorded } from '../../events/event-log.ts'
 import type { TableWrite } from '../../events/projection.ts'
 import { storableJson, storableText } from '../../events/storable-text.ts'
@@ -26,16 +26,17 @@ export class AuditBatch {
   readonly #rows: AuditRow[] = []
 
   /** @throws ZodError when the data does not fit the type */
-  apply({ stream, sequence, type, time, data, forgotten }: Recorded): void {
-    if (forgotten || !Object.hasOwn(systemEventSchemas, type)) return
-    const details: Readonly<Record<string, unknown>> = systemEventSchemas[type as SystemEventType].parse(data)
+  apply({ stream, sequence, type, v, time, data, forgotten }: Recorded): void {
+    if (forgotten || !isSystemEventType(type)) return
+    const details: Readonly<Record<string, unknown>> = systemEventData(type, v, data)
     const { queryId } = details
     this.#rows.push({
       stream: storableText(stream),
       sequence,
       at: time,
       kind: type,
-      user_name: text(details['user'] ?? details['by']),
+      // Who did it, whoever he acted as.
+      user_name: text(details['originalUser'] ?? details['user'] ?? details['by']),
       count: typeof details['count'] === 'number' ? details['count'] : 1,
       action: text(details['action'] ?? details['method']),
       object: text(details['object'] ?? details['address']),

@@ -1,9 +1,10 @@
-import { systemEventSchemas, systemStream, VISITOR_ADDRESS } from '../../coordinator/system/events.ts'
+import { systemDataStored } from '../../coordinator/system/decode-event.ts'
+import { systemStream, VISITOR_ADDRESS } from '../../coordinator/system/events.ts'
 import { nodeStreamPrefix } from '../../coordinator/nodes/events.ts'
 import type { AuditedEvent } from '../../events/audit/audit-log.ts'
 import type { DataLeft } from '../../events/audit/encrypted-data.ts'
 import type { Finding } from '../../events/audit/finding.ts'
-import { parseJson } from '../../shared/parse-json.ts'
+import type { StoredEnvelope } from '../../events/envelope.ts'
 
 /** What an audit must still see of a query. */
 interface OpenQuery {
@@ -38,8 +39,8 @@ export class QueryEnds {
     const { sequence, epoch, type } = envelope
     if (data !== 'there') this.#tombstones.set(keyOf(stream, sequence), { ...UNTOLD[data], stream, sequence, place })
     if (stream === systemStream) {
-      if (type === 'EpochStarted' && !envelope.forgotten) this.#claimed(epoch, envelope.data)
-      if (type === 'DataForgotten' && !envelope.forgotten) this.#forgotten(envelope.data)
+      if (type === 'EpochStarted' && !envelope.forgotten) this.#claimed(envelope)
+      if (type === 'DataForgotten' && !envelope.forgotten) this.#forgotten(envelope)
       return
     }
     if (stream.startsWith(nodeStreamPrefix)) return
@@ -78,16 +79,14 @@ export class QueryEnds {
     return { queries: this.#ended.size + this.#open.size, open }
   }
 
-  #claimed(epoch: number, data: string): void {
-    const parsed = systemEventSchemas.EpochStarted.safeParse(parseJson(data))
-    if (parsed.success && parsed.data.address === VISITOR_ADDRESS) this.#visits.add(epoch)
+  #claimed(envelope: StoredEnvelope): void {
+    if (systemDataStored('EpochStarted', envelope)?.address === VISITOR_ADDRESS) this.#visits.add(envelope.epoch)
   }
 
-  #forgotten(data: string): void {
-    // Stored small, so never compressed; what does not fit was reported as altered data.
-    const parsed = systemEventSchemas.DataForgotten.safeParse(parseJson(data))
-    if (!parsed.success) return
-    const { stream, sequences } = parsed.data
+  #forgotten(envelope: StoredEnvelope): void {
+    const told = systemDataStored('DataForgotten', envelope)
+    if (!told) return
+    const { stream, sequences } = told
     for (const sequence of sequences) this.#told.set(keyOf(stream, sequence), { stream, sequence })
   }
 }

@@ -1,4 +1,5 @@
-import { systemEventSchemas, systemStream } from '../../coordinator/system/events.ts'
+import { systemDataStored } from '../../coordinator/system/decode-event.ts'
+import { systemStream } from '../../coordinator/system/events.ts'
 import { auditLog } from '../../events/audit/audit-log.ts'
 import type { Anchor } from '../../events/audit/anchor.ts'
 import type { RecordStore } from '../../events/record-store.ts'
@@ -20,22 +21,13 @@ export async function recordedAnchors(
     store,
     partitions,
     onFinding: () => {},
-    onEvent: ({ stream, envelope: { type, sequence, data, forgotten } }) => {
+    onEvent: ({ stream, envelope }) => {
+      const { type, sequence, forgotten } = envelope
       if (stream !== systemStream || forgotten) return
-      if (type === 'EpochStarted' && logId === '') logId = parsed('EpochStarted', data)?.logId ?? ''
-      const anchor = type === 'LogAnchored' ? parsed('LogAnchored', data) : undefined
+      if (type === 'EpochStarted' && logId === '') logId = systemDataStored('EpochStarted', envelope)?.logId ?? ''
+      const anchor = type === 'LogAnchored' ? systemDataStored('LogAnchored', envelope) : undefined
       if (anchor) anchors.push({ sequence, anchor })
     },
   })
   return { anchors, logId }
-}
-
-function parsed<T extends 'EpochStarted' | 'LogAnchored'>(type: T, data: string) {
-  // Stored small, so never compressed; what does not fit is told as altered data when the log is audited.
-  try {
-    return systemEventSchemas[type].safeParse(JSON.parse(data)).data as
-      ReturnType<(typeof systemEventSchemas)[T]['parse']> | undefined
-  } catch {
-    return undefined
-  }
 }

@@ -1,4 +1,4 @@
-import { systemEventSchemas } from '../../coordinator/system/events.ts'
+import { systemEventData } from '../../coordinator/system/decode-event.ts'
 import { tombstoneOf, type Recorded } from '../../events/event-log.ts'
 import type { DeadLetter, TableWrite } from '../../events/projection.ts'
 import { tablesOfQueries } from './tables.ts'
@@ -8,9 +8,9 @@ export class ForgetBatch {
   readonly #forgotten: { readonly stream: string; readonly sequence: number }[] = []
   readonly #streams = new Set<string>()
 
-  apply({ type, data, forgotten }: Recorded): void {
+  apply({ type, v, data, forgotten }: Recorded): void {
     if (type !== 'DataForgotten' || forgotten) return
-    const { stream, sequences } = systemEventSchemas.DataForgotten.parse(data)
+    const { stream, sequences } = systemEventData('DataForgotten', v, data)
     this.#streams.add(stream)
     for (const sequence of sequences) this.#forgotten.push({ stream, sequence })
   }

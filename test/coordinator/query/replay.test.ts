@@ -5,7 +5,12 @@ import { z } from 'zod'
 import { nodeEventSchemas } from '../../../src/coordinator/nodes/events.ts'
 import { queryEventSchemas, queryEventVersions, type QueryEventType } from '../../../src/coordinator/query/events.ts'
 import { queryEventUpcasters, upcastQueryEvent } from '../../../src/coordinator/query/upcasters.ts'
-import { systemEventSchemas } from '../../../src/coordinator/system/events.ts'
+import { systemEventData, systemEventUpcasters } from '../../../src/coordinator/system/decode-event.ts'
+import {
+  systemEventSchemas,
+  systemEventVersions,
+  type SystemEventType,
+} from '../../../src/coordinator/system/events.ts'
 import { toRecorded } from '../../../src/events/envelope.ts'
 import { foldedOf, readRecordedLogs } from '../../support/recorded-logs.ts'
 
@@ -63,7 +68,12 @@ function digestsOfToday(): Record<string, string> {
       schema,
       v: queryEventVersions[type as QueryEventType],
     })),
-    ...Object.entries({ ...nodeEventSchemas, ...systemEventSchemas }).map(([type, schema]) => ({ type, schema, v: 1 })),
+    ...Object.entries(nodeEventSchemas).map(([type, schema]) => ({ type, schema, v: 1 })),
+    ...Object.entries(systemEventSchemas).map(([type, schema]) => ({
+      type,
+      schema,
+      v: systemEventVersions[type as SystemEventType],
+    })),
   ]
   return Object.fromEntries(
     versioned.map(({ type, schema, v }) => [
@@ -96,9 +106,10 @@ describe('schemas of events', () => {
 
   it('have an upcaster from each version before', () => {
     const missing = Object.keys(kept).filter((key) => {
-      const [type, version] = key.split('@') as [QueryEventType, string]
-      const current = queryEventVersions[type] ?? 1
-      return Number(version) < current && !queryEventUpcasters[type]?.[Number(version)]
+      const [type, version] = key.split('@') as [QueryEventType & SystemEventType, string]
+      const current = queryEventVersions[type] ?? systemEventVersions[type] ?? 1
+      const upcasters = queryEventUpcasters[type] ?? systemEventUpcasters[type]
+      return Number(version) < current && !upcasters?.[Number(version)]
     })
     expect(missing).toEqual([])
   })
@@ -123,6 +134,13 @@ describe('schemas of events', () => {
           : { version: 4, outcome: 'committed' },
       )
     }
+  })
+
+  it('of the system come out so too, and say what they said', () => {
+    const denied = { user: 'ada', action: 'view', object: 'query of bob, as eve', count: 2, minute: '2026-03-02T00:00' }
+    expect(systemEventData('AccessDenied', 1, denied)).toEqual(denied)
+    expect(() => systemEventData('AccessDenied', 0, denied)).toThrow('No upcaster takes AccessDenied from version 0')
+    expect(() => systemEventData('AccessDenied', 2, { ...denied, count: 'two' })).toThrow()
   })
 
   it('are reached a version at a time; what no upcaster takes is refused', () => {

@@ -34,7 +34,9 @@ interface WayParts {
 export async function goTheWay(way: WayParts): Promise<void> {
   const { deps, created, resumed, admission, analysis } = way
   if (resumed?.state.planned) return goOn(way, resumed.state.planned)
-  if (!resumed && !deps.authorize(way.run.identity, { action: 'execute' }))
+  // Also of one that was accepted before: whether this was asked then, no event tells.
+  const { identity, queryId } = way.run
+  if (!deps.authorize(identity, { action: 'execute', queryId }))
     throw new EngineError('PERMISSION_DENIED', 'Access Denied: Cannot execute query')
   if (resumed && created.redacted) throw secretsAreGone()
   // One that had a place keeps it.

@@ -1,0 +1,89 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { recordDenials } from '../../../src/coordinator/system/recorded-rights.ts'
+import { createRefusalLog, type RefusalLog, type SightingJournal } from '../../../src/coordinator/system/refusal-log.ts'
+import { authorizeBy, type Identity } from '../../../src/security/authorization.ts'
+import type { QueryId } from '../../../src/shared/ids.ts'
+
+const told: { type: string; data: Record<string, unknown> }[] = []
+const journal: SightingJournal = {
+  async record(type, data) {
+    told.push({ type, data })
+    return { events: [] } as never
+  },
+  async settled() {},
+}
+const MINUTE = '2026-03-02T10:00:00.000Z'
+const clock = { now: () => Date.parse(MINUTE), monotonicMs: () => 0 }
+const queryId = (number: number): QueryId => `20260302_100000_${String(number).padStart(5, '0')}_00001` as QueryId
+
+let refusals: RefusalLog
+beforeEach(() => {
+  vi.useFakeTimers()
+  told.length = 0
+  refusals = createRefusalLog(journal, clock)
+})
+afterEach(async () => {
+  await refusals.stop()
+  vi.useRealTimers()
+})
+
+describe('what is refused', () => {
+  const ada: Identity = { user: 'etl', originalUser: 'ada', groups: [], remoteAddress: '10.0.0.1' }
+  const once = { count: 1, minute: MINUTE }
+
+  it('is told with both names, the query, and from where', () => {
+    const authorize = recordDenials(
+      authorizeBy(() => undefined),
+      refusals,
+    )
+    const query = { user: 'bob' }
+    expect(authorize(ada, { action: 'view', query, queryId: queryId(1) })).toBe(false)
+    expect(authorize(ada, { action: 'impersonate', user: 'root' })).toBe(false)
+    const { originalUser: _none, ...self } = ada
+    expect(authorize(self, { action: 'kill', query, queryId: queryId(1) })).toBe(false)
+    const both = { user: 'etl', originalUser: 'ada', remoteAddress: '10.0.0.1', ...once }
+    expect(told.map(({ data }) => JSON.parse(JSON.stringify(data)) as unknown)).toEqual([
+      { ...both, action: 'view', object: 'query of bob', queryId: queryId(1) },
+      { ...both, action: 'impersonate', object: 'user root' },
+      {
+        user: 'etl',
+        action: 'kill',
+        object: 'query of bob',
+        queryId: queryId(1),
+        remoteAddress: '10.0.0.1',
+        ...once,
+      },
+    ])
+  })
+
+  it('is not what lists leave out, nor what is allowed', () => {
+    const authorize = recordDenials(
+      authorizeBy(() => undefined),
+      refusals,
+    )
+    const query = { user: 'bob' }
+    authorize(ada, { action: 'list', query })
+    authorize(ada, { action: 'viewAll' })
+    authorize(ada, { action: 'viewOthers' })
+    authorize(ada, { action: 'view', query: { user: 'etl' } })
+    authorize(ada, { action: 'execute' })
+    expect(told).toEqual([])
+  })
+
+  it('often by one user is told in few events, and hides nobody else', async () => {
+    for (let number = 0; number < 500; number++)
+      refusals.accessDenied({
+        user: `as${number}`,
+        originalUser: 'mallory',
+        action: 'view',
+        object: 'query of bob',
+        queryId: queryId(number),
+      })
+    refusals.accessDenied({ user: 'carol', action: 'execute', object: 'statement' })
+    await refusals.stop()
+    const users = told.map(({ data }) => data['user'])
+    expect(users).toContain('carol')
+    expect(told.length).toBeLessThan(50)
+    expect(told.reduce((sum, { data }) => sum + Number(data['count']), 0)).toBe(501)
+  })
+})
