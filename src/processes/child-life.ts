@@ -24,8 +24,8 @@ export interface ChildLife {
   readonly follow: boolean
   /** A process before this one was ready: what is missing now is waited for. */
   readonly successor: boolean
-  /** The bound socket, for `server.listen`. */
-  readonly socket: Promise<unknown>
+  /** Handles of the bound socket, each of which takes its own connections. */
+  readonly sockets: Promise<readonly unknown[]>
   /** Starts engines as users of their own; undefined where they run as this process's. */
   readonly engines: EngineLauncher | undefined
   /** How often this supervisor started processes again, by process and reason; changes while the child runs. */
@@ -68,10 +68,11 @@ export function runChild(program: ChildProgram): void {
   setInterval(() => void (process.ppid === parent || orphaned()), 500).unref()
 
   let started: ((start: ChildStart) => void) | undefined
-  let socketCame = (_handle: unknown) => {}
+  let socketsCame = (_handles: readonly unknown[]) => {}
   let databaseCame = (_url: string) => {}
   const start = new Promise<ChildStart>((resolve) => (started = resolve))
-  const socket = new Promise<unknown>((resolve) => (socketCame = resolve))
+  const sockets = new Promise<readonly unknown[]>((resolve) => (socketsCame = resolve))
+  const handles: unknown[] = []
   const database = new Promise<string>((resolve) => (databaseCame = resolve))
   let restarts: readonly RestartCount[] = []
   let engines: ChildLauncher | undefined
@@ -82,7 +83,8 @@ export function runChild(program: ChildProgram): void {
         restarts = message.start.restarts
         return started?.(message.start)
       case 'socket':
-        return socketCame(handle)
+        handles.push(handle)
+        return message.left === 0 ? socketsCame(handles) : undefined
       case 'database':
         return databaseCame(message.url)
       case 'restarts':
@@ -121,7 +123,7 @@ export function runChild(program: ChildProgram): void {
       deadWriter: given.deadWriter,
       follow: given.follow,
       successor: given.successor,
-      socket,
+      sockets,
       engines,
       restarts: () => restarts,
       database: () => (config.databaseUrl === undefined ? database : Promise.resolve(config.databaseUrl)),

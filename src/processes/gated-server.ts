@@ -1,6 +1,6 @@
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import type { Socket } from 'node:net'
+import { createServer as createTcpServer, type Server as TcpServer, type Socket } from 'node:net'
 import type { Config } from '../config/load-config.ts'
 import { addressRanges } from '../shared/address-ranges.ts'
 import { admitRequest, guardHead } from '../protocol/edge/admit-request.ts'
@@ -12,6 +12,12 @@ import { openTlsIdentity, type CertificateNews } from './tls-identity.ts'
 /** An HTTP server that accepts at once and answers when its listener is there. */
 export interface GatedServer {
   readonly server: Server
+  /**
+   * Accepts on each place: a host and port, or handles of one socket, by which as many connections are taken in a turn of
+   * the event loop as there are handles.
+   * @throws Error of the system when nobody can listen there
+   */
+  listen(places: readonly unknown[]): Promise<void>
   /** From now on `listener` answers, those who waited first. */
   open(listener: RequestListener): void
   /** From now on told of each connection that was closed at once, and of those before. */
@@ -35,7 +41,7 @@ const LOOK_EVERY_MS = 1_000
  * Connections that the kernel holds until they are accepted; it may hold fewer. Beyond them a client's kernel tries again after
  * 1, 3, 7, 15 seconds: a burst of some hundreds, with Node's 511, was half a minute for whoever came then.
  */
-export const BACKLOG = 4_096
+const BACKLOG = 4_096
 /** Requests of one connection that wait for their answers: a client that sends more ahead is none of ours. */
 const PIPELINED = 32
 const SWEEP_MS = 20
@@ -101,16 +107,30 @@ export function createGatedServer(
     : createServer(options, answer)
   // Node would leave out what is beyond, and an Origin with it: those that are too many are counted and refused.
   server.maxHeadersCount = 0
-  server.maxConnections = limits.connections
   server.timeout = STALLED_MS
   const refused: RefusedConnection[] = []
   let tell = (reason: RefusedConnection): void => void (refused.length < MOST_UNTOLD && refused.push(reason))
-  server.on('drop', () => tell('connections'))
-  boundAddresses(server, limits.connectionsPerAddress, () => tell('address_connections'))
+  boundConnections(server, limits, (reason) => tell(reason))
+  const onFull = (): void => tell('connections')
   const handshakes = identity && watchHandshakes(server, () => tell('handshake'))
   identity?.serve(server)
+  const acceptors: TcpServer[] = [server]
+
+  /** Hands its connections to the server; as they come to that one, which in TLS ends both ways at once. */
+  function createAcceptor(): TcpServer {
+    const acceptor = createTcpServer({ allowHalfOpen: identity === undefined, noDelay: true }, (socket) => {
+      server.emit('connection', socket)
+    })
+    acceptors.push(acceptor)
+    return acceptor
+  }
+
   return {
     server,
+    async listen([first, ...others]) {
+      await listenOn(server, first, onFull)
+      await Promise.all(others.map((place) => listenOn(createAcceptor(), place, onFull)))
+    },
     open: (given) => {
       listener = given
       for (const [request, response] of waiting.splice(0)) if (!response.destroyed) given(request, response)
@@ -120,36 +140,56 @@ export function createGatedServer(
       for (const reason of refused.splice(0)) told(reason)
     },
     tellCertificate: (told) => identity?.tell(told),
-    close: () =>
-      new Promise((resolve) => {
-        closing = true
-        identity?.close()
-        handshakes?.end()
-        // A connection that was busy when the server closed is kept alive after its answer: look again.
-        const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
-        server.close(() => {
-          clearInterval(sweep)
-          resolve()
-        })
-        server.closeIdleConnections()
-      }),
+    async close() {
+      closing = true
+      identity?.close()
+      handshakes?.end()
+      // A connection that was busy when the server closed is kept alive after its answer: look again.
+      const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
+      const closed = acceptors.map((acceptor) => new Promise((resolve) => acceptor.close(resolve)))
+      server.closeIdleConnections()
+      await Promise.all(closed)
+      clearInterval(sweep)
+    },
   }
 }
 
-/** Who connects once more than one address may is closed at once, so that the others find a place. */
-function boundAddresses(server: Server, most: number, onRefused: () => void): void {
-  const open = new Map<string, number>()
+/** @param onFull told when a connection could not be taken because the system has no room for it */
+function listenOn(server: TcpServer, place: unknown, onFull: () => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(place, BACKLOG, () => {
+      server.off('error', reject).on('error', onFull)
+      resolve()
+    })
+  })
+}
+
+/**
+ * Who connects once more than one address may, or more than there may be in all, is closed at once, so that the others find a
+ * place.
+ */
+function boundConnections(
+  server: Server,
+  most: Pick<Config['limits'], 'connections' | 'connectionsPerAddress'>,
+  onRefused: (reason: RefusedConnection) => void,
+): void {
+  const ofAddress = new Map<string, number>()
+  let open = 0
   server.on('connection', (socket: Socket) => {
     const address = socket.remoteAddress ?? ''
-    const count = (open.get(address) ?? 0) + 1
-    open.set(address, count)
+    const count = (ofAddress.get(address) ?? 0) + 1
+    ofAddress.set(address, count)
+    open++
     socket.once('close', () => {
-      const left = (open.get(address) ?? 1) - 1
-      if (left === 0) open.delete(address)
-      else open.set(address, left)
+      open--
+      const left = (ofAddress.get(address) ?? 1) - 1
+      if (left === 0) ofAddress.delete(address)
+      else ofAddress.set(address, left)
     })
-    if (count <= most) return
-    onRefused()
+    if (open > most.connections) onRefused('connections')
+    else if (count > most.connectionsPerAddress) onRefused('address_connections')
+    else return
     socket.destroy()
   })
 }

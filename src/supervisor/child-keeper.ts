@@ -61,6 +61,11 @@ const FIRST_TRIES = 3
 /** A child that was ready for so long did not end because of how it started. */
 const RAN_WELL_MS = 5_000
 const TICK_MS = 500
+/**
+ * How often the child gets the listening socket. Node takes one connection of each handle in a turn of the event loop: by one
+ * handle, whoever comes after a thousand others waits for a thousand turns, and a turn under load is long.
+ */
+const SOCKET_COPIES = 16
 
 /** How one process went. */
 interface Life {
@@ -229,9 +234,10 @@ export class ChildKeeper {
       ...(this.#host.engines && { engines: this.#host.engines.child }),
     }
     this.#send({ type: 'start', start })
-    if (this.#host.socket !== undefined) this.#send({ type: 'socket' }, this.#host.socket)
     const url = this.#host.database()
     if (url !== undefined) this.#send({ type: 'database', url })
+    if (this.#host.socket !== undefined)
+      for (let left = SOCKET_COPIES; left-- > 0;) this.#send({ type: 'socket', left }, this.#host.socket)
 
     const code = await exit
     clearInterval(watch)

@@ -7,8 +7,8 @@ import type { EngineIds } from './engine-ids.ts'
 export type ToChild =
   /** First of all, before the child does anything. */
   | { readonly type: 'start'; readonly start: ChildStart }
-  /** Comes with the bound socket as its handle; only to the child that is to accept on it. */
-  | { readonly type: 'socket' }
+  /** Comes with the bound socket as its handle, again and again, `left` to come; only to the child that is to accept on it. */
+  | { readonly type: 'socket'; readonly left: number }
   /** The Postgres to use, once it answers; again when it was started anew (same address). */
   | { readonly type: 'database'; readonly url: string }
   /** The counts changed. */

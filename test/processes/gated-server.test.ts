@@ -4,6 +4,7 @@ import { connect, type AddressInfo, type Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { createGatedServer, type GatedServer, type RefusedConnection } from '../../src/processes/gated-server.ts'
 import { loadConfig } from '../../src/config/load-config.ts'
+import { bindSocket } from '../../src/supervisor/listening-socket.ts'
 import { sendProblem, toProblem } from '../../src/protocol/edge/problem.ts'
 import { readBody } from '../../src/protocol/edge/request-body.ts'
 import { waitUntil } from '../support/quipu-process.ts'
@@ -160,6 +161,59 @@ it('closes connections beyond those it may have in all', async () => {
   expect(new Set(refused)).toEqual(new Set(['connections']))
   for (const socket of held) socket?.destroy()
   await gate.close()
+})
+
+describe('a server over several handles', () => {
+  /** Each on a port of its own, so that it is known which of them takes a connection. */
+  async function overHandles(count: number, settings: Record<string, string> = {}) {
+    const gate = createGatedServer(loadConfig([], settings), () => false)
+    const sockets = await Promise.all(Array.from({ length: count }, () => bindSocket('http', '127.0.0.1', 0)))
+    await gate.listen(sockets.map(({ handle }) => handle))
+    return { gate, ports: sockets.map(({ url }) => Number(new URL(url).port)) }
+  }
+
+  it('bounds the connections of all of them together', async () => {
+    const { gate, ports } = await overHandles(4, { QUIPU_CONNECTIONS: '16' })
+    gate.open((_request, response) => void response.write('held'))
+    const refused: RefusedConnection[] = []
+    gate.tellRefused((reason) => void refused.push(reason))
+    const held = await Promise.all([...ports, ...ports, ...ports, ...ports].map(connected))
+    expect(held).not.toContain(undefined)
+    for (const port of ports) expect(await connected(port)).toBeUndefined()
+    expect(refused).toEqual(ports.map(() => 'connections'))
+    for (const socket of held) socket?.destroy()
+    await gate.close()
+  })
+
+  it('goes on when the system has no room for a connection, and tells', async () => {
+    const { gate, ports } = await overHandles(1)
+    gate.open((_request, response) => response.end('there'))
+    const refused: RefusedConnection[] = []
+    gate.tellRefused((reason) => void refused.push(reason))
+    gate.server.emit('error', new Error('accept EMFILE'))
+    expect(refused).toEqual(['connections'])
+    expect(await get(ports[0]!, '/')).toBe('there')
+    await gate.close()
+  })
+
+  it('closes when the answers of all of them are out, although clients keep their connections', async () => {
+    const { gate, ports } = await overHandles(3)
+    const answers: (() => void)[] = []
+    gate.open((_request, response) => void answers.push(() => response.end('at last')))
+    const agent = new Agent({ keepAlive: true })
+    const waiting = ports.map((port) => get(port, '/', agent))
+    await waitUntil('all ask', () => answers.length === ports.length)
+    let over = false
+    const closed = gate.close().then(() => (over = true))
+    for (const [index, answer] of answers.entries()) {
+      expect(over).toBe(false)
+      answer()
+      expect(await waiting[index]).toBe('at last')
+    }
+    await closed
+    for (const port of ports) await expect(get(port, '/')).rejects.toThrow('ECONNREFUSED')
+    agent.destroy()
+  })
 })
 
 it('answers no more requests ahead on one connection than a client has reason to send', async () => {

@@ -9,6 +9,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load-config.ts'
 import { createGatedServer, type GatedServer, type RefusedConnection } from '../../src/processes/gated-server.ts'
 import type { CertificateNews } from '../../src/processes/tls-identity.ts'
+import { bindSocket } from '../../src/supervisor/listening-socket.ts'
 import { baseUri } from '../../src/protocol/edge/base-uri.ts'
 import { clientCertificate } from '../../src/protocol/edge/client-certificate.ts'
 import { clientConnection } from '../../src/protocol/edge/client-connection.ts'
@@ -74,6 +75,12 @@ async function get(port: number, options: ConnectionOptions = {}): Promise<Retur
 async function handshake(port: number, options: ConnectionOptions = {}): Promise<TLSSocket> {
   const socket = connectTls({ host: '127.0.0.1', port, ca, ...options })
   await once(socket, 'secureConnect')
+  return socket
+}
+
+async function tcpConnected(port: number): Promise<Socket> {
+  const socket = connectTcp(port, '127.0.0.1').on('error', () => {})
+  await once(socket, 'connect')
   return socket
 }
 
@@ -167,6 +174,24 @@ describe('a server with a certificate', () => {
     ahead.on('error', () => {}).resume()
     ahead.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(40))
     await once(ahead, 'close')
+  })
+
+  it('shakes hands on each of its handles, and counts those who do not', async () => {
+    const env = { QUIPU_TLS_CERT: pairs.a.cert, QUIPU_TLS_KEY: pairs.a.key, QUIPU_CONNECTIONS: '16' }
+    const gate = createGatedServer(loadConfig([], env), () => false)
+    open.push(gate)
+    gate.open((asked, response) => void response.end(JSON.stringify(told(asked))))
+    const refused: RefusedConnection[] = []
+    gate.tellRefused((one) => void refused.push(one))
+    const sockets = await Promise.all([1, 2, 3, 4].map(() => bindSocket('https', '127.0.0.1', 0)))
+    await gate.listen(sockets.map(({ handle }) => handle))
+    const ports = sockets.map(({ url }) => Number(new URL(url).port))
+    for (const port of ports) expect((await get(port)).base).toBe(`https://127.0.0.1:${port}`)
+    const idle = await Promise.all(ports.flatMap((port) => [port, port, port, port]).map((port) => tcpConnected(port)))
+    await expect(get(ports[1]!)).rejects.toThrow(/socket disconnected|ECONNRESET|hang up/)
+    expect(refused).toEqual(['connections'])
+    await gate.close()
+    for (const socket of idle) socket.destroy()
   })
 
   it('closes although somebody is shaking hands, and lets who is quick be answered', async () => {

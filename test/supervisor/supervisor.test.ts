@@ -1,4 +1,6 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ChildStart } from '../../src/supervisor/messages.ts'
@@ -79,6 +81,64 @@ describe('the first start', () => {
     await supervisor.stop()
   })
 })
+
+describe('the listening socket', () => {
+  it('comes sixteen times, so that as many connections are taken in a turn of the loop', async () => {
+    const [goOn, counts] = [join(folder.path, 'go-on'), join(folder.path, 'counts')]
+    const { supervisor } = supervise(`
+      const handles = []
+      const all = new Promise((resolve) => process.on('message', ({ left }, handle) => {
+        handles.push(handle)
+        if (left === 0) resolve()
+      }))
+      const { existsSync, writeFileSync } = await import('node:fs')
+      const { createServer } = await import('node:net')
+      const turns = [0]
+      const nextTurn = () => { turns.push(0); setImmediate(nextTurn) }
+      const accepted = () => {
+        turns[turns.length - 1]++
+        if (turns.reduce((sum, count) => sum + count) === 64) writeFileSync('${counts}', JSON.stringify(turns))
+      }
+      await all
+      await Promise.all(handles.map((handle) => new Promise((resolve) => createServer(accepted).listen(handle, resolve))))
+      await ready()
+      while (!existsSync('${goOn}')) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
+      nextTurn()`)
+    const { url } = await supervisor.start()
+    // The kernel takes them, whatever the child does.
+    const sockets = Array.from({ length: 64 }, () => connect(Number(new URL(url!).port), '127.0.0.1'))
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')))
+    writeFileSync(goOn, '')
+    await waitUntil('all are accepted', () => existsSync(counts) && readFileSync(counts, 'utf8') !== '')
+    expect(Math.max(...(JSON.parse(readFileSync(counts, 'utf8')) as number[]))).toBe(16)
+    for (const socket of sockets) socket.destroy()
+    await supervisor.stop()
+  })
+
+  it.runIf(process.platform === 'linux')('leaves no handle behind when children die while it comes', async () => {
+    const { supervisor, starts } = supervise(`
+      process.on('message', ({ left }) => { if (life > 0 && life < 4 && left === 9) process.exit(70) })
+      await ready()
+      if (life === 0) setTimeout(() => process.exit(70), 50)`)
+    await supervisor.start()
+    const before = openSockets()
+    await waitUntil('a child that stays', () => starts().length === 5)
+    await waitUntil('no handle is left over', () => openSockets() <= before)
+    await supervisor.stop()
+  })
+})
+
+/** Of this process, which is the supervisor. */
+function openSockets(): number {
+  return readdirSync('/proc/self/fd').filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`).startsWith('socket:')
+    } catch {
+      // It closed meanwhile.
+      return false
+    }
+  }).length
+}
 
 describe('a child that was ready', () => {
   it.each([64, 69, 70])('is started again, with pauses that grow, when it exits with %i', async (code) => {

@@ -2,7 +2,7 @@ import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
 import { runChild } from '../child-life.ts'
 import { requestTarget } from '../../protocol/edge/request-target.ts'
-import { BACKLOG, createGatedServer } from '../gated-server.ts'
+import { createGatedServer } from '../gated-server.ts'
 import { version } from '../../shared/version.ts'
 import { hasCode } from '../../shared/node-error.ts'
 
@@ -22,16 +22,9 @@ runChild(async (life) => {
     response.end(JSON.stringify(info()))
     return true
   })
-  const socket = await life.socket
-  await new Promise<void>((resolve, reject) => {
-    gate.server.once('error', (error: Error) =>
-      reject(
-        hasCode(error, 'EADDRINUSE')
-          ? new ExitError(exitCodes.dependency, `The address ${life.url} is taken: choose another port with --port`)
-          : error,
-      ),
-    )
-    gate.server.listen(socket, BACKLOG, resolve)
+  await gate.listen(await life.sockets).catch((error: unknown) => {
+    if (!hasCode(error, 'EADDRINUSE')) throw error
+    throw new ExitError(exitCodes.dependency, `The address ${life.url} is taken: choose another port with --port`)
   })
 
   const { startCoordinator } = await import('./start-coordinator.ts')

@@ -27,7 +27,7 @@ export interface WriterSettings {
 }
 
 /** Enough for the log's commits to hold many; few enough that who comes next is soon next. */
-const STATEMENTS_AT_ONCE = 32
+const STATEMENTS_AT_ONCE = 16
 
 export function writerSettings({ timeouts, limits }: Config): WriterSettings {
   return {

@@ -2,17 +2,14 @@ import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
 import { runChild } from '../child-life.ts'
 import { schemeOf } from '../../config/load-config.ts'
-import { BACKLOG, createGatedServer } from '../gated-server.ts'
+import { createGatedServer } from '../gated-server.ts'
 
 /** The worker's program. It listens by itself: its address is announced, not promised. */
 runChild(async (life) => {
   const { host, port } = life.config
   const gate = createGatedServer(life.config, () => false)
-  await new Promise<void>((resolve, reject) => {
-    gate.server.once('error', (error) =>
-      reject(new ExitError(exitCodes.dependency, `The worker cannot listen on ${host}:${port}: ${error.message}`)),
-    )
-    gate.server.listen(port, host, BACKLOG, resolve)
+  await gate.listen([{ host, port }]).catch((error: Error) => {
+    throw new ExitError(exitCodes.dependency, `The worker cannot listen on ${host}:${port}: ${error.message}`)
   })
   const address = gate.server.address()
   const bound = typeof address === 'object' && address !== null ? address.port : port
