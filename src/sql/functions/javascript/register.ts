@@ -1,25 +1,13 @@
 import { createRequire } from 'node:module'
 import { TextDecoder } from 'node:util'
-import {
-  BIGINT,
-  BLOB,
-  BOOLEAN,
-  DOUBLE,
-  DuckDBBlobValue,
-  DuckDBListValue,
-  DuckDBScalarFunction,
-  INTEGER,
-  LIST,
-  SQLNULL,
-  VARCHAR,
-  type DuckDBConnection,
-  type DuckDBType,
-  type DuckDBValue,
-} from '@duckdb/node-api'
+import { BIGINT, BLOB, BOOLEAN, DOUBLE, INTEGER, LIST, SQLNULL, VARCHAR } from '@duckdb/node-api'
+import type { DuckDBConnection, DuckDBType } from '@duckdb/node-api'
+import type { Connection, LogicalType, ScalarFunctionMainFunction } from '@duckdb/node-bindings'
 import { setupStatements } from '../engine-setup.ts'
 import { registeredName } from '../macros/javascript-macros.ts'
 import { engineScripts } from './all.ts'
 import { SqlFailure, type ScalarFunction, type ScalarTypeName, type ScalarValue } from './scalar-function.ts'
+import { bindings, readColumn, writeColumn } from './vectors.ts'
 import { Signal } from '../../../shared/quipu-error.ts'
 
 /** Marks an error text as ours, so that data in a failing conversion cannot forge one (runtime-errors.ts finds it). */
@@ -54,33 +42,67 @@ function keepByteOrderMarks(): void {
 export default async function registerAll(connection: DuckDBConnection): Promise<void> {
   keepByteOrderMarks()
   registerRaise(connection)
-  for (const definition of engineScripts) connection.registerScalarFunction(wrap(definition))
+  for (const definition of engineScripts) registerScript(connection, definition)
   await connection.run(setupStatements())
 }
 
-function wrap(definition: ScalarFunction): DuckDBScalarFunction {
-  const call = definition.call as (...args: ScalarValue[]) => ScalarValue
-  return DuckDBScalarFunction.create({
-    name: registeredName(definition.name),
-    returnType: types[definition.returns],
-    parameterTypes: definition.parameters.map((name) => types[name]),
-    ...(definition.nullable === true ? { specialHandling: true } : {}),
-    ...(definition.volatile === true ? { volatile: true } : {}),
-    mainFunction(info, chunk, output) {
+function register(
+  connection: DuckDBConnection,
+  name: string,
+  definition: Shape,
+  run: ScalarFunctionMainFunction,
+): void {
+  const made = bindings.create_scalar_function()
+  bindings.scalar_function_set_name(made, name)
+  for (const type of definition.parameters) bindings.scalar_function_add_parameter(made, logical(types[type]))
+  bindings.scalar_function_set_return_type(made, logical(definition.returns))
+  if (definition.nullable === true) bindings.scalar_function_set_special_handling(made)
+  if (definition.volatile === true) bindings.scalar_function_set_volatile(made)
+  bindings.scalar_function_set_function(made, run)
+  bindings.register_scalar_function((connection as unknown as { connection: Connection }).connection, made)
+}
+
+/** What the engine must know of a function. */
+type Shape = Pick<ScalarFunction, 'parameters' | 'nullable' | 'volatile'> & { readonly returns: DuckDBType }
+
+function logical(type: DuckDBType): LogicalType {
+  return type.toLogicalType().logical_type
+}
+
+function registerScript(connection: DuckDBConnection, definition: ScalarFunction): void {
+  register(
+    connection,
+    registeredName(definition.name),
+    { ...definition, returns: types[definition.returns] },
+    (info, input, output) => {
       try {
-        const rows = chunk.rowCount
-        for (let i = 0; i < rows; i++) {
-          const args = chunk.getRowValues(i)
-          const known = definition.nullable === true || !args.includes(null)
-          // Every row is written: DuckDB crashes on a text that was left unset.
-          output.setItem(i, known ? toDuckdb(call(...args.map(fromDuckdb)), definition.returns) : null)
-        }
-        output.flush()
+        const rows = bindings.data_chunk_get_size(input)
+        const columns = definition.parameters.map((type, i) =>
+          readColumn(bindings.data_chunk_get_vector(input, i), type, rows),
+        )
+        writeColumn(output, definition.returns, answers(definition, columns, rows))
       } catch (error) {
-        info.setError(errorText(error))
+        bindings.scalar_function_set_error(info, errorText(error))
       }
     },
-  })
+  )
+}
+
+/** What the function gives for each row. */
+function answers(
+  { call: typed, nullable }: ScalarFunction,
+  columns: readonly (readonly ScalarValue[])[],
+  rows: number,
+): ScalarValue[] {
+  const call = typed as (...args: ScalarValue[]) => ScalarValue
+  const found: ScalarValue[] = []
+  for (let row = 0; row < rows; row++) {
+    const args = columns.map((column) => column[row] as ScalarValue)
+    const value: ScalarValue | undefined = nullable === true || !args.includes(null) ? call(...args) : null
+    // A group of a pattern that took no part is undefined, whatever its type says.
+    found.push(value ?? null)
+  }
+  return found
 }
 
 /** What `u_raise` was told, whole: name and message. */
@@ -91,47 +113,18 @@ function errorText(error: unknown): string {
   return `${MARK}GENERIC_INTERNAL_ERROR: ${error instanceof RangeError ? 'The value is too large to be computed' : 'A function failed'}`
 }
 
-function fromDuckdb(value: DuckDBValue): ScalarValue {
-  if (value instanceof DuckDBBlobValue) return value.bytes
-  if (value instanceof DuckDBListValue) return value.items as readonly (string | number | null)[]
-  return value as ScalarValue
-}
-
-function toDuckdb(value: ScalarValue, type: ScalarTypeName): DuckDBValue {
-  if (value instanceof Uint8Array) return new DuckDBBlobValue(value)
-  if (type.endsWith('[]') && Array.isArray(value)) return new DuckDBListValue(value as DuckDBValue[])
-  if (type === 'BIGINT' && typeof value === 'number') return BigInt(value)
-  return value as DuckDBValue
-}
-
-interface RawBindings {
-  create_scalar_function(): unknown
-  scalar_function_set_name(scalarFunction: unknown, name: string): void
-  scalar_function_add_parameter(scalarFunction: unknown, type: unknown): void
-  scalar_function_set_return_type(scalarFunction: unknown, type: unknown): void
-  scalar_function_set_function(scalarFunction: unknown, call: () => void): void
-  register_scalar_function(connection: unknown, scalarFunction: unknown): void
-}
-
 /**
  * `u_raise('NAME: message')` fails with that error. Its type is SQLNULL, which fits any branch of a CASE, and unlike
- * DuckDB's error() it may stand under TRY. Made with the raw bindings: the wrapper cannot write a SQLNULL vector.
+ * DuckDB's error() it may stand under TRY.
  */
 function registerRaise(connection: DuckDBConnection): void {
-  const raise: ScalarFunction = {
+  registerScript(connection, {
     name: 'u_raise',
     parameters: ['VARCHAR'],
     returns: 'VARCHAR',
     call(message: string): never {
       throw new Raised(message)
     },
-  }
-  connection.registerScalarFunction(wrap(raise))
-  const bindings = createRequire(import.meta.url)('@duckdb/node-bindings') as RawBindings
-  const nothing = bindings.create_scalar_function()
-  bindings.scalar_function_set_name(nothing, 'j_nothing')
-  bindings.scalar_function_add_parameter(nothing, INTEGER.toLogicalType().logical_type)
-  bindings.scalar_function_set_return_type(nothing, SQLNULL.toLogicalType().logical_type)
-  bindings.scalar_function_set_function(nothing, () => {})
-  bindings.register_scalar_function((connection as unknown as { connection: unknown }).connection, nothing)
+  })
+  register(connection, 'j_nothing', { parameters: ['INTEGER'], returns: SQLNULL }, () => {})
 }

@@ -1,0 +1,262 @@
+import { isAscii } from 'node:buffer'
+import { createRequire } from 'node:module'
+import type { Vector } from '@duckdb/node-bindings'
+import type { ScalarTypeName, ScalarValue } from './scalar-function.ts'
+
+// Columns of DuckDB read and written whole. @duckdb/node-api goes through its bindings for every text of a column, which
+// takes longer than most functions do: here a column is a few calls, whatever its rows.
+
+/** The bindings below `@duckdb/node-api`. */
+export const bindings = createRequire(import.meta.url)(
+  '@duckdb/node-bindings',
+) as typeof import('@duckdb/node-bindings')
+
+/** Bytes of DuckDB's string_t: a length, then up to 12 bytes, or four and where all are. */
+const STRING = 16
+const INLINE = 12
+
+/** Texts that lie closer than this are read as one. Below the size of a page, or what is between might not be mapped. */
+const GAP = 256
+/** What is read as one, in bytes: a part of it that somebody keeps keeps all of it. */
+const SPAN = 32_768
+/** Results are handed over in pieces of about so many characters. */
+const PIECE = 4_194_304
+
+/** The values of a vector's first rows. */
+export function readColumn(vector: Vector, type: ScalarTypeName, rows: number): readonly ScalarValue[] {
+  const isValid = validity(vector, rows)
+  switch (type) {
+    case 'VARCHAR':
+      return strings(vector, rows, isValid, textOf)
+    case 'BLOB':
+      return strings(vector, rows, isValid, bytesOf)
+    case 'BIGINT':
+      return numbers(new BigInt64Array(data(vector, rows * 8)), isValid)
+    case 'INTEGER':
+      return numbers(new Int32Array(data(vector, rows * 4)), isValid)
+    case 'DOUBLE':
+      return numbers(new Float64Array(data(vector, rows * 8)), isValid)
+    case 'BOOLEAN': {
+      const bytes = new Uint8Array(data(vector, rows))
+      return Array.from(bytes, (byte, i) => (isValid(i) ? byte !== 0 : null))
+    }
+    case 'VARCHAR[]':
+    case 'DOUBLE[]': {
+      const places = new BigUint64Array(data(vector, rows * 16))
+      const size = bindings.list_vector_get_size(vector)
+      const items = size === 0 ? [] : readColumn(bindings.list_vector_get_child(vector), itemType(type), size)
+      return Array.from({ length: rows }, (_, i) => {
+        if (!isValid(i)) return null
+        const start = Number(places[2 * i]!)
+        return items.slice(start, start + Number(places[2 * i + 1]!)) as (string | number | null)[]
+      })
+    }
+  }
+}
+
+/** Writes a vector's first rows. */
+export function writeColumn(vector: Vector, type: ScalarTypeName, values: readonly ScalarValue[]): void {
+  if (values.length === 0) return
+  writeValidity(vector, values)
+  switch (type) {
+    case 'VARCHAR':
+    case 'BLOB':
+      writeStrings(vector, values as readonly (string | Uint8Array | null)[])
+      return
+    case 'BIGINT':
+      copy(
+        vector,
+        BigInt64Array.from(values as readonly (bigint | number | null)[], (value) => BigInt(value ?? 0)),
+      )
+      return
+    case 'INTEGER':
+      copy(
+        vector,
+        Int32Array.from(values as readonly (number | null)[], (value) => value ?? 0),
+      )
+      return
+    case 'DOUBLE':
+      copy(
+        vector,
+        Float64Array.from(values as readonly (number | null)[], (value) => value ?? 0),
+      )
+      return
+    case 'BOOLEAN':
+      copy(vector, Uint8Array.from(values as readonly (boolean | null)[], Number))
+      return
+    case 'VARCHAR[]':
+    case 'DOUBLE[]': {
+      const lists = values as readonly (readonly (string | number | null)[] | null)[]
+      const places = new BigUint64Array(lists.length * 2)
+      let size = 0
+      for (const [i, list] of lists.entries()) {
+        places[2 * i] = BigInt(size)
+        places[2 * i + 1] = BigInt(list?.length ?? 0)
+        size += list?.length ?? 0
+      }
+      bindings.list_vector_reserve(vector, size)
+      bindings.list_vector_set_size(vector, size)
+      copy(vector, places)
+      writeColumn(
+        bindings.list_vector_get_child(vector),
+        itemType(type),
+        lists.flatMap((list) => list ?? []),
+      )
+    }
+  }
+}
+
+function itemType(type: 'VARCHAR[]' | 'DOUBLE[]'): 'VARCHAR' | 'DOUBLE' {
+  return type === 'VARCHAR[]' ? 'VARCHAR' : 'DOUBLE'
+}
+
+/** The vector's own memory, as a copy that begins at zero. */
+function data(vector: Vector, bytes: number): ArrayBuffer {
+  const copied = bindings.vector_get_data(vector, bytes)
+  return copied.byteOffset === 0 && copied.byteLength === copied.buffer.byteLength
+    ? (copied.buffer as ArrayBuffer)
+    : new Uint8Array(copied).buffer
+}
+
+function copy(vector: Vector, source: { readonly buffer: ArrayBuffer; readonly byteLength: number }): void {
+  bindings.copy_data_to_vector(vector, 0, source.buffer, 0, source.byteLength)
+}
+
+function validity(vector: Vector, rows: number): (row: number) => boolean {
+  // DuckDB has none where all are valid, whatever the types of the bindings say.
+  const bits = bindings.vector_get_validity(vector, Math.ceil(rows / 64) * 8) as Uint8Array | null
+  return bits === null ? () => true : (row) => (bits[row >> 3]! & (1 << (row & 7))) !== 0
+}
+
+function writeValidity(vector: Vector, values: readonly ScalarValue[]): void {
+  if (!values.includes(null)) return
+  const bits = new Uint8Array(Math.ceil(values.length / 64) * 8)
+  for (const [row, value] of values.entries()) if (value !== null) bits[row >> 3]! |= 1 << (row & 7)
+  bindings.vector_ensure_validity_writable(vector)
+  bindings.copy_data_to_vector_validity(vector, 0, bits.buffer, 0, bits.byteLength)
+}
+
+function numbers<T extends number | bigint>(
+  all: ArrayLike<T> & Iterable<T>,
+  isValid: (row: number) => boolean,
+): (T | null)[] {
+  return Array.from(all, (value, i) => (isValid(i) ? value : null))
+}
+
+/** Bytes that were read as one; `text` is there where each is a character. */
+interface Span {
+  readonly bytes: Buffer
+  readonly text: string | undefined
+}
+
+function spanOf(bytes: Buffer): Span {
+  return { bytes, text: isAscii(bytes) ? bytes.toString('latin1') : undefined }
+}
+
+function textOf({ bytes, text }: Span, start: number, end: number): string {
+  return text === undefined ? bytes.toString('utf8', start, end) : text.substring(start, end)
+}
+
+function bytesOf({ bytes }: Span, start: number, end: number): Uint8Array {
+  return bytes.subarray(start, end)
+}
+
+function strings<T>(
+  vector: Vector,
+  rows: number,
+  isValid: (row: number) => boolean,
+  taken: (span: Span, start: number, end: number) => T,
+): (T | null)[] {
+  const held = data(vector, rows * STRING)
+  const words = new Uint32Array(held)
+  const values: (T | null)[] = []
+  const far: number[] = []
+  const inline = { bytes: Buffer.from(held), text: undefined }
+  const addressOf = (row: number): number => words[4 * row + 2]! + words[4 * row + 3]! * 2 ** 32
+  let inOrder = true
+  for (let row = 0; row < rows; row++) {
+    values.push(null)
+    if (!isValid(row)) continue
+    const length = words[4 * row]!
+    if (length > INLINE) {
+      inOrder &&= far.length === 0 || addressOf(far.at(-1)!) <= addressOf(row)
+      far.push(row)
+      continue
+    }
+    values[row] = taken(inline, row * STRING + 4, row * STRING + 4 + length)
+  }
+  if (!inOrder) far.sort((a, b) => addressOf(a) - addressOf(b))
+  for (let first = 0; first < far.length;) {
+    const start = addressOf(far[first]!)
+    let end = start + words[4 * far[first]!]!
+    let next = first + 1
+    for (; next < far.length; next++) {
+      const from = addressOf(far[next]!)
+      const to = Math.max(end, from + words[4 * far[next]!]!)
+      if (from - end > GAP || to - start > SPAN) break
+      end = to
+    }
+    const read = bindings.get_data_from_pointer(held, far[first]! * STRING + 8, end - start)
+    const span = spanOf(Buffer.from(read.buffer, read.byteOffset, read.byteLength))
+    for (; first < next; first++) {
+      const row = far[first]!
+      const at = addressOf(row) - start
+      values[row] = taken(span, at, at + words[4 * row]!)
+    }
+  }
+  return values
+}
+
+/**
+ * Several results are handed over as one string of DuckDB's, within which each has its place: the vector keeps it for as
+ * long as it is there itself.
+ */
+function writeStrings(vector: Vector, values: readonly (string | Uint8Array | null)[]): void {
+  const held = Buffer.alloc(values.length * STRING)
+  for (let first = 0; first < values.length;) {
+    let next = first
+    for (let size = 0; next < values.length && size < PIECE; next++) size += values[next]?.length ?? 0
+    writePiece(vector, values.slice(first, next), held.subarray(first * STRING, next * STRING))
+    first = next
+  }
+  bindings.copy_data_to_vector(vector, 0, held.buffer as ArrayBuffer, held.byteOffset, held.byteLength)
+}
+
+function writePiece(vector: Vector, values: readonly (string | Uint8Array | null)[], held: Buffer): void {
+  const { bytes, lengthOf } = joined(values)
+  let address: bigint | undefined
+  let start = 0
+  for (const [row, value] of values.entries()) {
+    if (value === null) continue
+    const length = lengthOf(row)
+    const at = row * STRING
+    held.writeUInt32LE(length, at)
+    const copied = length > INLINE ? 4 : length
+    for (let i = 0; i < copied; i++) held[at + 4 + i] = bytes[start + i]!
+    if (length > INLINE) {
+      address ??= addressOfCopy(vector, bytes)
+      held.writeBigUInt64LE(address + BigInt(start), at + 8)
+    }
+    start += length
+  }
+}
+
+function joined(values: readonly (string | Uint8Array | null)[]): {
+  readonly bytes: Buffer
+  readonly lengthOf: (row: number) => number
+} {
+  if (values.every((value) => value === null || typeof value === 'string')) {
+    const bytes = Buffer.from(values.join(''))
+    const chars = values.reduce((sum, value) => sum + (value?.length ?? 0), 0)
+    if (bytes.length === chars) return { bytes, lengthOf: (row) => values[row]!.length }
+  }
+  // One by one: two halves of a character at the ends of two texts are none.
+  const each = values.map((value) => (typeof value === 'string' ? Buffer.from(value) : (value ?? new Uint8Array())))
+  return { bytes: Buffer.concat(each), lengthOf: (row) => each[row]!.length }
+}
+
+/** Where the vector has put a copy of the bytes, more than twelve. */
+function addressOfCopy(vector: Vector, bytes: Buffer): bigint {
+  bindings.vector_assign_string_element_len(vector, 0, bytes)
+  return new BigUint64Array(data(vector, STRING))[1]!
+}
