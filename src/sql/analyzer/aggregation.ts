@@ -3,6 +3,7 @@ import { INTEGER, BIGINT } from '../types/sql-type.ts'
 import { errorAt, newId, type AnalysisContext } from './context.ts'
 import { columnOf } from './build.ts'
 import { sumsProduct } from './decimal-products.ts'
+import { checkedAggregate } from './nested-order.ts'
 import type {
   AggregateExpr,
   AggregateNode,
@@ -117,13 +118,22 @@ export function putAggregation(
     verify(context, verifier, expr, node, '')
     rewrite(expr)
   }
+  let node: RelationNode = computed.length === 0 ? input : { kind: 'project', input, columns: computed }
+  const groups = keys.map((key) => columnOf(key.input, key.type))
+  const calls = [...aggregates.values()].map(({ id, call }) => {
+    // Of several sets the groups are not those of the rows.
+    if (grouping.sets !== undefined) return { id, call }
+    const checked = checkedAggregate(context, node, groups, call)
+    node = checked.node
+    return { id, call: checked.call }
+  })
   return {
     node: {
       kind: 'aggregate',
-      input: computed.length === 0 ? input : { kind: 'project', input, columns: computed },
+      input: node,
       keys,
       sets: grouping.sets,
-      aggregates: [...aggregates.values()],
+      aggregates: calls,
       groupings: [...groupings.values()],
     },
     rewrite,

@@ -8,6 +8,7 @@ import { typeName } from '../types/type-text.ts'
 import { constant } from './build.ts'
 import { errorAt, newId, type AnalysisContext } from './context.ts'
 import { analyzeExpression, type AnalyzedExpression } from './expressions.ts'
+import { checkedSort } from './nested-order.ts'
 import type { Scope } from './scope.ts'
 import type { ComputedColumn, Expr, RelationNode, SortKey } from './tree.ts'
 
@@ -107,7 +108,8 @@ export function sortBy(
     })
   if (keys.length === 0) return { node: input, keys }
   const node: RelationNode = computed.length === 0 ? input : { kind: 'project', input, columns: computed }
-  return { node: { kind: 'sort', input: node, keys }, keys }
+  const sort = checkedSort(context, node, keys)
+  return { node: sort, keys: sort.keys }
 }
 
 /** OFFSET and LIMIT or FETCH FIRST over what is sorted by `keys`. */

@@ -9,6 +9,7 @@ import { errorAt, newId, type AnalysisContext, type AnalyzedQuery, type QueryCol
 import { analyzeExpression, type AnalyzedExpression } from './expressions.ts'
 import { verifyScalar } from './expression-state.ts'
 import { analyzeGroupBy } from './grouping.ts'
+import { withWindows } from './nested-order.ts'
 import { analyzeOrderBy, limited, sortBy, verifyOrderAggregates, type SortItemAnalysis } from './order.ts'
 import { analyzeRelation } from './relations.ts'
 import type { AnalyzedRelation } from './tables.ts'
@@ -101,7 +102,7 @@ export function analyzeSpecification(
   const finish = (expr: Expr): Expr => extraction.rewrite(rewrite(expr))
   const finished = outputs.map((output) => ({ ...output, expr: finish(output.expr) }))
   const sortExpressions = sorts.map((sort) => ({ ...sort, expr: sort.expr && finish(sort.expr) }))
-  if (extraction.columns.length > 0) node = { kind: 'window', input: node, columns: extraction.columns }
+  node = withWindows(context, node, extraction.columns)
 
   // Columns of outer queries become columns of this one: the output of a query is its own.
   const outer = new Set(outputs.flatMap(({ expr }) => (expr.kind === 'column' && !local.has(expr.id) ? [expr.id] : [])))

@@ -15,6 +15,7 @@ import { typeName, typeText } from '../types/type-text.ts'
 import { castToDateTime, dateTimeText } from './casts-datetime.ts'
 import { castFromJson, castToJson } from './casts-json.ts'
 import { bindHeavy } from './bind-heavy.ts'
+import { comparisonKey } from './comparison.ts'
 import { bindName } from './fill-template.ts'
 import type { Names, RenderSession } from './rendering.ts'
 import { tried } from './tried.ts'
@@ -345,7 +346,10 @@ function castMap(x: Sql, from: SqlType, to: Extract<SqlType, { kind: 'map' }>, c
   const key = renderCast(sql`${entry}.key`, from.key, to.key, context)
   const value = renderCast(sql`${entry}.value`, from.value, to.value, context)
   const entries = sql`list_transform(map_entries(${x}), lambda ${entry}: ${structOf({ k: key, v: value })})`
-  const made = equivalent(from.key, to.key) ? sql`map_from_entries(${entries})` : sql`q_cast_map(${entries})`
+  if (equivalent(from.key, to.key)) return sql`CASE WHEN ${x} IS NOT NULL THEN map_from_entries(${entries}) END`
+  const [list, item] = [context.names.fresh(), context.names.fresh()]
+  const keys = sql`list_transform(${list}, lambda ${item}: ${comparisonKey(to.key, sql`${item}.k`, context.names)})`
+  const made = bindName(list, entries, sql`q_cast_map(${list}, ${keys})`)
   return sql`CASE WHEN ${x} IS NOT NULL THEN ${made} END`
 }
 

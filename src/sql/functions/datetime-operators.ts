@@ -64,11 +64,14 @@ function scaledInterval(interval: SqlType, factor: SqlType, divide: boolean): Re
   if (whole && !divide) {
     return { left: interval, right: BIGINT, result: interval, render: (a, b) => sql`CAST(${a} * ${b} AS ${duckdb})` }
   }
+  // As Java's cast to long: what is out of range becomes the largest or smallest number.
+  const whole64 = (x: Sql): Sql =>
+    interval.kind === INTERVAL_DAY.kind ? sql`q_java_long(${x})` : sql`CAST(trunc(${x}) AS ${duckdb})`
   const render: Render = divide
     ? (a, b) =>
-        sql`CASE WHEN (${b} = 0 OR isnan(${b})) AND ${a} IS NOT NULL THEN u_raise('INVALID_FUNCTION_ARGUMENT: Cannot divide by double '||q_java_double(${b})) ELSE CAST(trunc(${a} / ${b}) AS ${duckdb}) END`
+        sql`CASE WHEN (${b} = 0 OR isnan(${b})) AND ${a} IS NOT NULL THEN u_raise('INVALID_FUNCTION_ARGUMENT: Cannot divide by double '||q_java_double(${b})) ELSE ${whole64(sql`${a} / ${b}`)} END`
     : (a, b) =>
-        sql`CASE WHEN isnan(${b}) AND ${a} IS NOT NULL THEN u_raise('INVALID_FUNCTION_ARGUMENT: Cannot multiply by double NaN') ELSE CAST(trunc(${a} * ${b}) AS ${duckdb}) END`
+        sql`CASE WHEN isnan(${b}) AND ${a} IS NOT NULL THEN u_raise('INVALID_FUNCTION_ARGUMENT: Cannot multiply by double NaN') ELSE ${whole64(sql`${a} * ${b}`)} END`
   return { left: interval, right: DOUBLE, result: interval, render }
 }
 

@@ -49,6 +49,7 @@ import {
   type Block,
   type SortText,
 } from './block.ts'
+import { isVolatile } from '../analyzer/walk.ts'
 import { hasSubquery } from './composition.ts'
 import { rememberRaising, sidesOf } from './guards.ts'
 import { canRaise } from './raising.ts'
@@ -244,8 +245,17 @@ function renderUnnest(state: RenderState, node: UnnestNode): Block {
   const lengths: Sql[] = []
   /** A row's fields are taken out of it by a second SELECT. */
   let spread = false
-  for (const { value, columns } of node.arguments) {
+  /** What changes each time it is calculated is calculated in FROM. */
+  const once: Sql[] = []
+  const valueOf = (value: Expr): Sql => {
     const text = renderExpr(state, value)
+    if (!isVolatile(value)) return text
+    const name = state.names.fresh()
+    once.push(sql`${text} AS ${name}`)
+    return name
+  }
+  for (const { value, columns } of node.arguments) {
+    const text = valueOf(value)
     lengths.push(value.type.kind === 'map' ? sql`cardinality(${text})` : sql`len(${text})`)
     const named = columns.map(columnName)
     if (value.type.kind === 'map') {
@@ -269,9 +279,13 @@ function renderUnnest(state: RenderState, node: UnnestNode): Block {
     outer.push(name)
     ids.push(node.ordinality)
   }
-  const text = state.inQueryOfRow.has(node)
-    ? sql`SELECT ${joined(inner, ', ')} FROM (SELECT 1)`
-    : sql`SELECT ${joined(inner, ', ')}`
+  const from =
+    once.length > 0
+      ? sql` FROM (SELECT ${joined(once, ', ')})`
+      : state.inQueryOfRow.has(node)
+        ? sql` FROM (SELECT 1)`
+        : EMPTY
+  const text = sql`SELECT ${joined(inner, ', ')}${from}`
   return queryBlock(spread ? sql`SELECT ${joined(outer, ', ')} FROM (${text})` : text, ids)
 }
 

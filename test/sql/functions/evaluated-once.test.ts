@@ -3,7 +3,7 @@ import { EngineError } from '../../../src/shared/engine-error.ts'
 import type { CallExpr, Expr, LambdaArgumentExpr } from '../../../src/sql/analyzer/tree.ts'
 import type { ArgumentType } from '../../../src/sql/functions/bind-signature.ts'
 import { requireCast } from '../../../src/sql/functions/casts.ts'
-import { functionFamilies } from '../../../src/sql/functions/function-table.ts'
+import { functionFamilies, nameOf } from '../../../src/sql/functions/function-table.ts'
 import { resolveArithmetic, resolveComparison } from '../../../src/sql/functions/operators.ts'
 import { resolveDefinition, resolveFunction } from '../../../src/sql/functions/resolve-function.ts'
 import { parseSignature } from '../../../src/sql/functions/signature.ts'
@@ -13,6 +13,7 @@ import { newRenderState, type RenderState } from '../../../src/sql/renderer/rend
 import { plainName, toText, type Sql } from '../../../src/sql/text/sql.ts'
 import { parseTypeText } from '../../../src/sql/types/type-names.ts'
 import { BIGINT, BOOLEAN, type SqlType } from '../../../src/sql/types/sql-type.ts'
+import { typeName } from '../../../src/sql/types/type-text.ts'
 import { typeOf } from '../../support/sql-samples.ts'
 import { openTableRunner } from '../../support/table-runner.ts'
 
@@ -106,6 +107,41 @@ describe('an argument is calculated once', () => {
     expect(repeated).toEqual([])
   })
 
+  it.each([
+    ['in groups', ''],
+    ['over windows', ' OVER ()'],
+  ])('by aggregates %s', async (_, over) => {
+    const runner = await openTableRunner()
+    await runner.createTable('n', 'SELECT 1 AS id')
+    const repeated: string[] = []
+    const aggregates = Object.values(functionFamilies())
+      .flat()
+      // LISTAGG has a syntax of its own.
+      .filter((each) => each.kind === 'aggregate' && each.hidden !== true && nameOf(each) !== 'listagg')
+    for (const definition of aggregates) {
+      const { parameters } = parseSignature(definition.signature)
+      for (const variable of ['bigint', 'double', 'timestamp(3) with time zone', 'array(double)']) {
+        const values = parameters.map((pattern, i) =>
+          pattern.kind === 'function'
+            ? `(${pattern.parameters.map((_parameter, at) => `p${at}`).join(', ')}) -> p0`
+            : `if(random() < ${2 + i}e0, CAST(NULL AS ${typeName(typeOf(pattern, parseTypeText(variable)))}))`,
+        )
+        const expected = values.filter((value) => value.startsWith('if')).length
+        let text: string
+        try {
+          text = await runner.rendered(`SELECT ${nameOf(definition)}(${values.join(', ')})${over} FROM n`)
+        } catch (error) {
+          if (error instanceof EngineError) continue
+          throw error
+        }
+        const found = text.split('random()').length - 1
+        if (found !== expected) repeated.push(`${definition.signature} of ${variable}: ${found} in ${text}`)
+      }
+    }
+    expect(repeated).toEqual([])
+    runner.close()
+  })
+
   const operands = ['bigint', 'double', 'decimal(20,2)', 'varchar', 'timestamp(3) with time zone', 'array(double)', 'row(bigint,double)', 'map(varchar,bigint)'] // prettier-ignore
   it.each(operands)('in operators and predicates over %s', (name) => {
     const type = parseTypeText(name)
@@ -193,6 +229,16 @@ describe('an argument is calculated once', () => {
       expect(await runner.outcome(`SELECT count_if(${condition}) FROM n`)).toEqual([[0]])
       expect(await runner.outcome(`SELECT count(*) FROM n WHERE ${condition}`)).toEqual([[0]])
     }
+    const same =
+      'UNNEST(transform_values(MAP(ARRAY[id], ARRAY[0e0]), (k, v) -> random()), ARRAY[1]) WITH ORDINALITY t(k, v, w, o)'
+    const spread = 'UNNEST(map_from_entries(ARRAY[ROW(random(id), random(id))])) t(k, v)'
+    expect(await runner.outcome(`SELECT count(*), count(o) FROM n CROSS JOIN ${same}`)).toEqual([[4000, 4000]])
+    expect(await runner.outcome(`SELECT count_if(k = v) < 100 FROM n CROSS JOIN ${spread} WHERE id > 500`)).toEqual([
+      [true],
+    ])
+    const keyed =
+      'UNNEST(transform_values(MAP(ARRAY[random(id), random(id) + 10000], ARRAY[0, 0]), (k, v) -> k)) t(k, v)'
+    expect(await runner.outcome(`SELECT count_if(k <> v) FROM n CROSS JOIN ${keyed}`)).toEqual([[0]])
     runner.close()
   })
 })

@@ -4,7 +4,16 @@ import { decimalType, duckdbType, structOf } from '../../types/duckdb-representa
 import { decimal, isFloating, type DecimalType, type MapType, type SqlType } from '../../types/sql-type.ts'
 import { comparisonKey } from '../comparison.ts'
 import { scaled, unscaled } from '../decimal-operators.ts'
-import { comparedExtreme, extremeKey, holdsNull, isNested, needsExtremeKey, type Extreme } from '../extremes.ts'
+import {
+  checkedOrder,
+  comparedExtreme,
+  extremeKey,
+  holdsNull,
+  isNested,
+  needsExtremeKey,
+  type Extreme,
+} from '../extremes.ts'
+import { bindName } from '../fill-template.ts'
 import { aggregate, named, type FunctionDefinition } from '../function-definition.ts'
 import { counted, entriesOf, firstOfEachKey, isGroupedByKey, valuesOfEachKey } from '../map-keys.ts'
 import type { RenderContext } from '../rendering.ts'
@@ -29,18 +38,15 @@ function extreme(context: RenderContext, name: 'min' | 'max'): Sql {
   const type = context.types[0]!
   // NaN counts only where there is nothing else.
   if (isFloating(type)) return context.fill`coalesce(${code(name)}($1)$F(NOT isnan($1))$E, ${code(name)}($1)$F)`
-  if (isNested(type)) {
-    const best = context.fill`${code(`arg_${name}`)}($1, ${extremeOf(context, 0, name)}, 2)$F`
-    const unsure = context.fill`list($1)$F(${holdsNull(type, context.value(0), context.names)})$E`
-    return comparedExtreme(type, best, unsure, context.names)
-  }
+  if (isNested(type)) return comparedBest(context, 0, name)
   if (needsExtremeKey(type, name)) return context.fill`${code(`arg_${name}`)}($1, ${extremeOf(context, 0, name)})$F`
   return context.fill`${code(name)}($1)$F`
 }
 
 function extremes(context: RenderContext, name: 'min' | 'max'): Sql {
   const order = code(name === 'min' ? 'ASC' : 'DESC')
-  return context.fill`list_slice(list($1 ORDER BY ${extremeOf(context, 0, name)} ${order})$F($1 IS NOT NULL)$E, 1, q_result_count(${parameter(context, 1)}, ${literal(name)}))`
+  const sorted = context.fill`list($1 ORDER BY ${extremeOf(context, 0, name)} ${order})$F($1 IS NOT NULL)$E`
+  return sql`list_slice(${checkedList(context, 0, sorted)}, 1, q_result_count(${parameter(context, 1)}, ${literal(name)}))`
 }
 
 function extremeBy(context: RenderContext, name: 'min' | 'max'): Sql {
@@ -49,12 +55,34 @@ function extremeBy(context: RenderContext, name: 'min' | 'max'): Sql {
   if (isFloating(context.types[1]!)) {
     return context.fill`CASE WHEN count(*)$F(NOT isnan($2))$E > 0 THEN ${found}$F(NOT isnan($2))$E ELSE ${found}$F END`
   }
+  if (isNested(context.types[1]!)) {
+    return context.fill`CASE WHEN ${comparedBest(context, 1, name)} IS NOT NULL THEN ${found}$F END`
+  }
   return context.fill`${found}$F`
+}
+
+/** The largest (smallest) of arrays or rows, which fails where comparing them does. */
+function comparedBest(context: RenderContext, index: number, name: Extreme): Sql {
+  const [type, value] = [context.types[index]!, context.value(index)]
+  const best = context.fill`${code(`arg_${name}`)}(${value}, ${extremeOf(context, index, name)}, 2)$F`
+  const unsure = context.fill`list(${value})$F(${holdsNull(type, value, context.names)})$E`
+  return comparedExtreme(type, best, unsure, context.names)
 }
 
 function extremesBy(context: RenderContext, name: 'min' | 'max'): Sql {
   const order = code(name === 'min' ? 'ASC' : 'DESC')
-  return context.fill`list_slice(list($1 ORDER BY ${extremeOf(context, 1, name)} ${order})$F($2 IS NOT NULL)$E, 1, q_result_count(${parameter(context, 2)}, ${literal(`${name}_by`)}))`
+  const by = context.fill`ORDER BY ${extremeOf(context, 1, name)} ${order})$F($2 IS NOT NULL)$E`
+  const found = sql`list_slice(${context.fill`list($1`} ${by}, 1, q_result_count(${parameter(context, 2)}, ${literal(`${name}_by`)}))`
+  if (!isNested(context.types[1]!)) return found
+  return sql`CASE WHEN len(${checkedList(context, 1, sql`${context.fill`list($2`} ${by}`)}) >= 0 THEN ${found} END`
+}
+
+/** A list sorted by the values of an argument: arrays and rows among them are compared with their neighbours. */
+function checkedList(context: RenderContext, index: number, sorted: Sql): Sql {
+  const type = context.types[index]!
+  if (!isNested(type)) return sorted
+  const name = context.names.fresh()
+  return bindName(name, sorted, checkedOrder(type, name, context.names))
 }
 
 function sumOfDecimals(context: RenderContext): Sql {

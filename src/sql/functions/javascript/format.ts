@@ -1,3 +1,4 @@
+import { hexadecimal } from './format-hexadecimal.ts'
 import { floating, wholeNumber } from './format-numbers.ts'
 import { javaText, javaTimeOf, TIME_CONVERSIONS, timeField, type JavaTime } from './format-times.ts'
 import { invalidArgument, type ScalarFunction } from './scalar-function.ts'
@@ -76,7 +77,7 @@ const NUMERIC_FLAGS = '#+ 0,('
 function check(specifier: Specifier): void {
   const { pattern, text, flags, width, precision, ofTime, conversion } = specifier
   const written = ofTime ? `t${conversion}` : (text.at(-1) ?? '')
-  const unknown = ofTime ? !TIME_CONVERSIONS.includes(conversion) : !/[sSdeEfgGxXocCbBhHn%]/.test(written)
+  const unknown = ofTime ? !TIME_CONVERSIONS.includes(conversion) : !/[sSdeEfgGxXoaAcCbBhHn%]/.test(written)
   if (unknown) throw illegal(pattern, `UnknownFormatConversion: Conversion = '${written}'`)
   const twice = [...flags].find((flag, i) => flags.indexOf(flag) !== i)
   if (twice !== undefined) throw illegal(pattern, `DuplicateFormatFlags: Flags = '${twice}'`)
@@ -121,7 +122,7 @@ function check(specifier: Specifier): void {
         throw illegalFlags()
       }
       if ('dxo'.includes(conversion)) noPrecision()
-      refuse({ d: '#', x: ',', o: ',', e: ',', g: '#' }[conversion] ?? '')
+      refuse({ d: '#', x: ',', o: ',', e: ',', g: '#', a: '(,' }[conversion] ?? '')
   }
 }
 
@@ -177,6 +178,9 @@ function convert(value: Value, specifier: Specifier): string {
     case 'c':
       // A whole number is a Long here, which Java takes for no character.
       throw mismatch()
+    case 'a':
+      if (value.k !== 'double' && value.k !== 'real') throw mismatch()
+      return hexadecimal(value.k === 'real' ? Math.fround(Number(value.v)) : Number(value.v), specifier)
     default:
       if (value.k === 'real') return floating(String(Math.fround(Number(value.v))), specifier)
       if (value.k !== 'double' && value.k !== 'decimal') throw mismatch()

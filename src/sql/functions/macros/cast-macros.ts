@@ -130,11 +130,22 @@ export const castMacros: readonly Macro[] = [
       END
     `,
   ),
+  // Java's (long) of a double that is not NaN.
   macro(
-    'q_cast_map(l)',
+    'q_java_long(x)',
     `
       CASE
-        WHEN len(list_distinct(list_transform(l, lambda q2: q2.k))) < len(l) THEN u_raise('${cast}: duplicate keys')
+        WHEN x >= CAST(9223372036854775807 AS DOUBLE) THEN CAST(9223372036854775807 AS BIGINT)
+        WHEN x <= CAST(-9223372036854775808 AS DOUBLE) THEN CAST(-9223372036854775808 AS BIGINT)
+        ELSE CAST(trunc(x) AS BIGINT)
+      END
+    `,
+  ),
+  macro(
+    'q_cast_map(l, keys)',
+    `
+      CASE
+        WHEN len(list_distinct(keys)) < len(l) THEN u_raise('${cast}: duplicate keys')
         ELSE map_from_entries(l)
       END
     `,
