@@ -16,6 +16,7 @@ export type KeyPurpose =
   | 'session-token'
   | 'log-ins'
   | 'tls-tickets'
+  | 'failed-log-ins'
 
 const SHORTEST_SECRET = 16
 

@@ -17,6 +17,8 @@ export interface RelayClaims {
   readonly client?: RelayedClient | undefined
   /** Who the client is, once somebody was verified. */
   readonly principal?: VerifiedPrincipal | undefined
+  /** The request is that coordinator's own, and no client's. */
+  readonly own?: true | undefined
 }
 
 /** The request that a credential is for. */
@@ -48,6 +50,7 @@ const payloadSchema = z.object({
   body: z.string(),
   address: z.string().optional(),
   principal: principalSchema.optional(),
+  own: z.literal(true).optional(),
   client: z.object({ scheme: z.enum(['http', 'https']), authority: z.string(), confidential: z.boolean() }).optional(),
 })
 type Payload = z.output<typeof payloadSchema>
@@ -77,6 +80,7 @@ export function sealRelay(
     ...(claims.clientAddress === undefined ? {} : { address: claims.clientAddress }),
     ...(claims.client === undefined ? {} : { client: claims.client }),
     ...(claims.principal === undefined ? {} : { principal: claims.principal }),
+    ...(claims.own === undefined ? {} : { own: claims.own }),
   }
   const text = Buffer.from(JSON.stringify(payload)).toString('base64url')
   return { credential: `${text}.${macOf(key, ['request', call.method, call.target, text])}`, nonce }
@@ -113,7 +117,7 @@ export function createRelayVerifier(key: Buffer, epoch: number, now: () => numbe
       if (rest.length > 0 || !isEqual(mac, macOf(key, ['request', method, target, text]))) return { kind: 'forged' }
       const payload = payloadSchema.safeParse(JSON.parse(Buffer.from(text, 'base64url').toString('utf8')))
       if (!payload.success) return { kind: 'forged' }
-      const { time, nonce, body, address, principal, client } = payload.data
+      const { time, nonce, body, address, principal, client, own } = payload.data
       if (payload.data.epoch !== epoch) return { kind: 'epoch' }
       const at = Math.round(now())
       if (Math.abs(at - time) > RELAY_SKEW_MS)
@@ -126,6 +130,7 @@ export function createRelayVerifier(key: Buffer, epoch: number, now: () => numbe
           clientAddress: address,
           ...(client === undefined ? {} : { client }),
           ...(principal === undefined ? {} : { principal }),
+          ...(own === undefined ? {} : { own }),
         },
       }
     },

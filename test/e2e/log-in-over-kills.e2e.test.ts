@@ -1,3 +1,5 @@
+import { pbkdf2Sync } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startIdentityProvider, throughProvider, type TestProvider } from '../support/identity-provider.ts'
@@ -18,11 +20,16 @@ const folder = temporaryFolder()
 const nodes: { readonly base: string; readonly data: string; readonly process: QuipuProcess }[] = []
 let database: Awaited<ReturnType<typeof createDatabase>>
 let provider: TestProvider
+const PASSWORD = 'open sesame'
 
 beforeAll(async () => {
   const ports = [await freePort(), await freePort()]
   provider = await startIdentityProvider(ports.map((port) => `http://127.0.0.1:${port}`))
   database = await createDatabase()
+  const hash = pbkdf2Sync(PASSWORD, Buffer.alloc(16, 7), 2_000, 32, 'sha256')
+  const line = `:2000:${Buffer.alloc(16, 7).toString('hex')}:${hash.toString('hex')}\n`
+  const passwords = `${folder.path}/passwords`
+  writeFileSync(passwords, `bob${line}carol${line}`, { mode: 0o644 })
   for (const [index, port] of ports.entries()) {
     const data = `${folder.path}/${index}`
     const process = spawnQuipu(['coordinator', '--standby', '--port', String(port), '--data-dir', data], {
@@ -31,7 +38,8 @@ beforeAll(async () => {
         QUIPU_SHARED_SECRET: 'a secret that all of them know',
         QUIPU_LOG_LEVEL: 'error',
         QUIPU_WRITER_SILENT_MS: '5s',
-        QUIPU_AUTHENTICATION: 'oauth2',
+        QUIPU_AUTHENTICATION: 'password,oauth2',
+        QUIPU_PASSWORD_FILE: passwords,
         QUIPU_OAUTH2_ISSUER: provider.issuer,
         QUIPU_OAUTH2_CLIENT_ID: provider.clientId,
         QUIPU_OAUTH2_CLIENT_SECRET: provider.clientSecret,
@@ -111,3 +119,51 @@ it('a log-out is learnt of by every coordinator', { timeout: 240_000 }, async ()
   expect(await statusAt(0, { cookie })).toBe(401)
   await waitUntil('the other knows', async () => (await statusAt(1, { cookie })) === 401, 30_000)
 })
+
+/** Sums of their counts by user and method, as the log has them. */
+async function recorded(type: 'LoggedIn' | 'AuthenticationFailed'): Promise<ReadonlyMap<string, number>> {
+  const client = new pg.Client(database.url)
+  await client.connect()
+  try {
+    const { rows } = await client.query<{ data: string }>('select data from quipu_log.events order by position')
+    const counts = new Map<string, number>()
+    for (const { data } of rows) {
+      const event = JSON.parse(data) as { type?: string; data?: string }
+      expect(data).not.toContain(PASSWORD)
+      if (event.type !== type) continue
+      const { user, method, count } = JSON.parse(event.data!) as { user: string; method: string; count: number }
+      counts.set(`${user} ${method}`, (counts.get(`${user} ${method}`) ?? 0) + count)
+    }
+    return counts
+  } finally {
+    await client.end()
+  }
+}
+
+it(
+  'who is let in or refused where nobody writes is in the log, and guesses count at both',
+  { timeout: 240_000 },
+  async () => {
+    const isWriter = async (node: number): Promise<boolean> =>
+      (JSON.parse((await raw(`${nodes[node]!.base}/v1/info`)).text) as { writer: boolean }).writer
+    await waitUntil('one writes', async () => (await isWriter(0)) !== (await isWriter(1)))
+    const [writer, other] = (await isWriter(0)) ? [0, 1] : [1, 0]
+    const as = (node: number, user: string, password: string): Promise<number> =>
+      statusAt(node, { authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}` })
+    expect(await as(other, 'carol', PASSWORD)).toBe(200)
+    for (let guess = 0; guess < 5; guess++) expect(await as(other, 'bob', `guess ${guess}`)).toBe(401)
+    // What was typed as a name is told to nobody.
+    expect(await as(other, PASSWORD, 'x')).toBe(401)
+    await waitUntil('the writer blocks him too', async () => (await as(writer, 'bob', PASSWORD)) === 429)
+    expect(await as(writer, 'carol', PASSWORD)).toBe(200)
+    await waitUntil('the log has who logged in', async () => (await recorded('LoggedIn')).has('carol password'))
+    await waitUntil('the log has one of the guesses', async () =>
+      (await recorded('AuthenticationFailed')).has('bob password'),
+    )
+    expect([...(await recorded('AuthenticationFailed')).keys()]).toContainEqual(
+      expect.stringMatching(/^unknown-[0-9a-f]{12} password$/),
+    )
+    const forged = await raw(`${nodes[writer]!.base}/v1/system/sightings`, { body: '{}' })
+    expect(forged.status).toBe(401)
+  },
+)

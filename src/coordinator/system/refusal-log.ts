@@ -2,6 +2,7 @@ import type { AuthenticationMethod } from '../../security/authentication/princip
 import type { Clock } from '../../shared/clock.ts'
 import type { SystemJournal } from './system-journal.ts'
 import type { QueryId } from '../../shared/ids.ts'
+import { unreachable } from '../../shared/unreachable.ts'
 
 export interface RefusedIdentity {
   /** As the request said; nobody vouches for it. */
@@ -21,7 +22,7 @@ export interface LogIn {
 export interface RefusedAction {
   readonly user: string
   /** Who logged in, where he acts as the user. */
-  readonly originalUser?: string
+  readonly originalUser?: string | undefined
   readonly action: string
   readonly object: string
   readonly queryId?: QueryId | undefined
@@ -33,6 +34,8 @@ export interface RefusalLog {
   authenticationFailed(refused: RefusedIdentity): void
   accessDenied(refused: RefusedAction): void
   loggedIn(logIn: LogIn): void
+  /** The same, so often, as another coordinator saw it. */
+  sighted(sighting: Sighting, count: number): void
   /** Writes what is still counted; none is taken any more. */
   stop(): Promise<void>
 }
@@ -76,25 +79,25 @@ export function createRefusalLog(journal: SightingJournal, clock: Clock): Refusa
     minute = minuteOf(clock.now())
   }
 
-  function take(sighting: Sighting): void {
+  function take(sighting: Sighting, count: number): void {
     if (minuteOf(clock.now()) !== minute) flush()
     const { type } = sighting
     const ofType = counted[type]
     let told = sighting
-    if (!ofType.has(keyOf(told)) && told.type === 'AccessDenied' && objectsOf(told.data, ofType) >= MAX_OBJECTS)
+    if (!ofType.has(sightingKey(told)) && told.type === 'AccessDenied' && objectsOf(told.data, ofType) >= MAX_OBJECTS)
       told = { type: 'AccessDenied', data: ofOtherObjects(told.data) }
-    let key = keyOf(told)
+    let key = sightingKey(told)
     if (!ofType.has(key) && ofType.size >= MAX_NAMES[type]) {
       told = ofOthers(told)
       key = `${type} others`
     }
     const known = ofType.get(key)
     if (known) {
-      known.more++
+      known.more += count
       return
     }
     ofType.set(key, { sighting: told, more: 0 })
-    write(told, 1)
+    write(told, count)
   }
 
   const timer = setInterval(() => {
@@ -103,33 +106,36 @@ export function createRefusalLog(journal: SightingJournal, clock: Clock): Refusa
   timer.unref()
 
   return {
-    authenticationFailed: (data) =>
-      take({ type: 'AuthenticationFailed', data: { ...data, user: data.user.slice(0, MAX_TEXT) } }),
-    accessDenied: (data) =>
-      take({
-        type: 'AccessDenied',
-        data: {
-          ...data,
-          user: data.user.slice(0, MAX_TEXT),
-          ...(data.originalUser === undefined ? {} : { originalUser: data.originalUser.slice(0, MAX_TEXT) }),
-          object: data.object.slice(0, MAX_TEXT),
-        },
-      }),
-    loggedIn: (data) =>
-      take({
-        type: 'LoggedIn',
-        data: {
-          ...data,
-          user: data.user.slice(0, MAX_TEXT),
-          principal: data.principal.slice(0, MAX_TEXT),
-          groups: data.groups.slice(0, MAX_GROUPS).map((group) => group.slice(0, MAX_TEXT)),
-        },
-      }),
+    authenticationFailed: (data) => take(bounded({ type: 'AuthenticationFailed', data }), 1),
+    accessDenied: (data) => take(bounded({ type: 'AccessDenied', data }), 1),
+    loggedIn: (data) => take(bounded({ type: 'LoggedIn', data }), 1),
+    sighted: (sighting, count) => take(bounded(sighting), count),
     async stop() {
       clearInterval(timer)
       flush()
       await journal.settled()
     },
+  }
+}
+
+/** With texts as long as an event may have them. */
+export function bounded(sighting: Sighting): Sighting {
+  const user = sighting.data.user.slice(0, MAX_TEXT)
+  switch (sighting.type) {
+    case 'AuthenticationFailed':
+      return { ...sighting, data: { ...sighting.data, user } }
+    case 'AccessDenied': {
+      const { originalUser, object } = sighting.data
+      const first = originalUser === undefined ? {} : { originalUser: originalUser.slice(0, MAX_TEXT) }
+      return { ...sighting, data: { ...sighting.data, user, ...first, object: object.slice(0, MAX_TEXT) } }
+    }
+    case 'LoggedIn': {
+      const { principal, groups } = sighting.data
+      const few = groups.slice(0, MAX_GROUPS).map((group) => group.slice(0, MAX_TEXT))
+      return { ...sighting, data: { ...sighting.data, user, principal: principal.slice(0, MAX_TEXT), groups: few } }
+    }
+    default:
+      return unreachable(sighting)
   }
 }
 
@@ -167,7 +173,8 @@ function ofOtherObjects({ user, originalUser, action, remoteAddress }: RefusedAc
   return { ...who, action, object: OTHERS, remoteAddress }
 }
 
-function ofOthers(sighting: Sighting): Sighting {
+/** One of too many names. */
+export function ofOthers(sighting: Sighting): Sighting {
   if (sighting.type !== 'AccessDenied') return { ...sighting, data: { ...sighting.data, user: OTHERS } } as Sighting
   const { action, remoteAddress } = sighting.data
   return { type: 'AccessDenied', data: { user: OTHERS, action, object: OTHERS, remoteAddress } }
@@ -179,7 +186,8 @@ function emptyCounts(): Readonly<Record<SightingType, Counted>> {
   return { AuthenticationFailed: new Map(), AccessDenied: new Map(), LoggedIn: new Map() }
 }
 
-function keyOf({ type, data }: Sighting): string {
+/** What is counted together. */
+export function sightingKey({ type, data }: Sighting): string {
   switch (type) {
     case 'AuthenticationFailed':
       return JSON.stringify([data.user, data.method])

@@ -31,6 +31,7 @@ import { createNodeRoutes } from '../../protocol/node/node-routes.ts'
 import { boundReads } from '../../protocol/query/bound-reads.ts'
 import type { LiveQueries } from '../../protocol/query/live-queries.ts'
 import { createQueryRoutes } from '../../protocol/query/query-routes.ts'
+import { createSightingRoutes, type SightingRoutesDeps } from '../../protocol/relay/sighting-routes.ts'
 import { isAuthorized } from '../../protocol/task/internal-request.ts'
 import { refuseInternal } from '../../protocol/task/refuse-internal.ts'
 import type { TaskResource } from '../../protocol/task/task-resource.ts'
@@ -88,6 +89,8 @@ export interface WriterDuties {
   readonly forgetter: DataForgetter
   /** Who ended which query, and what was forgotten. */
   readonly journal: SystemJournal
+  /** What coordinators that follow have seen. */
+  readonly takeReport: SightingRoutesDeps['take']
   readonly cancel: StatementService['cancel']
   readonly ownerOf: StatementService['ownerOf']
   /** Takes a forgotten query out of memory, and its tasks with their pages off their workers. */
@@ -126,6 +129,7 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
   if (logIns) app.use(createLogInRoutes({ ...logIns, onError: base.onError }))
   app.use(nodeRoutes(parts, asking))
   if (role.writing) app.use(auditRoutes(parts, role.writing, asking))
+  if (role.writing) app.use(sightingRoutes(parts, role.writing))
   app.use(boundReads((request) => isAuthorized(request, base.bearer), base.config.timeouts.historyReadMs))
   app.use(traceReads(base.spans))
   app.use(queryRoutes(parts, asking))
@@ -205,6 +209,10 @@ function auditRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties, 
     rebuilt: async (rebuilt) => void (await journal.record('ProjectionRebuilt', rebuilt)),
     onError: base.onError,
   })
+}
+
+function sightingRoutes({ base, role }: CoordinatorAppParts, { takeReport: take }: WriterDuties): Router {
+  return createSightingRoutes({ take, onRefused: refuseInternal(role.refusals), onError: base.onError })
 }
 
 function queryRoutes({ base, role }: CoordinatorAppParts, { identify, authorize }: Asking): Router {

@@ -4,6 +4,7 @@ import type { Attempts } from '../../protocol/access/authenticate.ts'
 import { remoteAddressOf } from '../../protocol/edge/client-connection.ts'
 import type { FailedLogIns } from '../../security/authentication/failed-log-ins.ts'
 import type { Meters } from '../../telemetry/meters.ts'
+import type { FailuresElsewhere } from './follower-sightings.ts'
 
 /** The names that this process has heard of and may tell. */
 export interface KnownNames {
@@ -40,21 +41,27 @@ export interface AttemptsDeps {
   readonly names: KnownNames
   /** Of this role. */
   readonly refusals: Pick<RefusalLog, 'authenticationFailed' | 'loggedIn'>
+  /** Undefined: what fails is counted here alone. */
+  readonly elsewhere: FailuresElsewhere | undefined
   readonly meters: () => Meters | undefined
 }
 
-export function createLogInAttempts({ failures, names, refusals, meters }: AttemptsDeps): Attempts {
+export function createLogInAttempts({ failures, names, refusals, elsewhere, meters }: AttemptsDeps): Attempts {
   return {
     blockedSeconds: ({ user }, request) => failures.blockedSeconds(user, remoteAddressOf(request)),
     refused({ method, user, verified }, request) {
       const remoteAddress = remoteAddressOf(request)
       // Who was verified has guessed nothing.
-      if (!verified) failures.failed(user, remoteAddress)
+      if (!verified) {
+        const keys = failures.failed(user, remoteAddress)
+        elsewhere?.failed(keys)
+      }
       refusals.authenticationFailed({ user: verified ? user : names.shown(user), method, remoteAddress })
     },
     loggedIn({ name, user, groups, method }, request) {
       const remoteAddress = remoteAddressOf(request)
-      failures.succeeded(name, remoteAddress)
+      const pair = failures.succeeded(name, remoteAddress)
+      elsewhere?.forgiven(pair)
       names.add(name)
       meters()?.count('logIns', { method })
       refusals.loggedIn({

@@ -10,21 +10,23 @@ import { baseUri } from '../../protocol/edge/base-uri.ts'
 import { clientConnection } from '../../protocol/edge/client-connection.ts'
 import { HttpProblem } from '../../protocol/edge/problem.ts'
 import type { LogInDeps, LogInDoor } from '../../protocol/log-in/log-in-routes.ts'
-import { relayedPrincipal } from '../../protocol/relay/relayed-request.ts'
+import { isOwnOfCoordinator, relayedPrincipal } from '../../protocol/relay/relayed-request.ts'
+import type { Remembered, SightingReport } from '../../protocol/relay/sighting-report.ts'
 import { isAuthorized } from '../../protocol/task/internal-request.ts'
 import type { Authenticator, VerifiedName } from '../../security/authentication/authenticator.ts'
-import { createFailedLogIns } from '../../security/authentication/failed-log-ins.ts'
+import { createFailedLogIns, type FailureCounts } from '../../security/authentication/failed-log-ins.ts'
 import type { GroupsOf } from '../../security/authentication/groups-file.ts'
 import type { UserMapping } from '../../security/authentication/user-mapping.ts'
 import type { VerifiedPrincipal } from '../../security/authentication/principal.ts'
 import { allowAll, authorizeBy, type Authorize } from '../../security/authorization.ts'
-import { internalBearer } from '../../security/cluster-secret.ts'
+import { deriveKey, internalBearer } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 import type { QueryRules } from '../../security/authorization.ts'
 import { parseRulesFile } from '../../security/rules/rules-file.ts'
 import type { WatchedFiles } from '../../security/watched-files.ts'
 import { createAccessSources, type AccessSources, type AccessTelemetry } from './access-sources.ts'
+import type { FailuresElsewhere } from './follower-sightings.ts'
 import { createLogInAttempts, createKnownNames } from './log-in-attempts.ts'
 import { wireAuthenticators } from './wire-authenticators.ts'
 import { wireLogIns } from './wire-log-ins.ts'
@@ -38,7 +40,14 @@ export interface Access {
   /** The same of a statement that runs: where nobody is known, nobody becomes another. */
   readonly ofStatements: Authorize
   /** @param refusals where this role of the process tells of refusals and log-ins */
-  door(refusals: Pick<RefusalLog, 'authenticationFailed' | 'accessDenied' | 'loggedIn'>): AccessDoor
+  door(
+    refusals: Pick<RefusalLog, 'authenticationFailed' | 'accessDenied' | 'loggedIn'>,
+    elsewhere?: FailuresElsewhere,
+  ): AccessDoor
+  /** What another coordinator has seen, which this one writes and counts. */
+  takeReport(report: SightingReport, refusals: Pick<RefusalLog, 'sighted'>): Remembered
+  /** Failures of which the writer remembers more than this process. */
+  learn(remembered: FailureCounts): void
   /** Where is told what becomes of files that changed; nothing is told of them before. */
   observe(telemetry: AccessTelemetry): void
   /** Where log-ins that are under way lie. */
@@ -78,7 +87,7 @@ export function wireAccess({ config, secret }: AccessParts): Access {
   })
   const { byMethod, mapping, groupsOf, isKnown } = wireAuthenticators(config, sources)
   const authenticators: readonly Authenticator[] = config.authentication.flatMap((method) => byMethod[method] ?? [])
-  const failures = createFailedLogIns(clock.monotonicMs)
+  const failures = createFailedLogIns(clock.monotonicMs, deriveKey(secret, 'failed-log-ins'))
   const names = createKnownNames(isKnown)
   const principalNamed = principalBy(mapping, groupsOf)
   const meters = (): Meters | undefined => observed.telemetry?.meters()
@@ -91,9 +100,9 @@ export function wireAccess({ config, secret }: AccessParts): Access {
       observed.telemetry = telemetry
       for (const message of idle.splice(0)) telemetry.logger.warn('file.without_effect', {}, message)
     },
-    door(refusals) {
+    door(refusals, elsewhere) {
       const authorize = recordDenials(rights, refusals)
-      const attempts = createLogInAttempts({ failures, names, refusals, meters })
+      const attempts = createLogInAttempts({ failures, names, refusals, elsewhere, meters })
       const authenticate = createAuthenticate({
         authenticators: [...(logIns?.sessions ?? []), ...authenticators],
         attempts,
@@ -107,6 +116,7 @@ export function wireAccess({ config, secret }: AccessParts): Access {
         relayedCaller(request) {
           const principal = relayedPrincipal(request)
           if (principal) return { kind: 'principal', principal }
+          if (isOwnOfCoordinator(request)) return { kind: 'cluster' }
           if (!configured) return ANYBODY
           return isAuthorized(request, bearer) ? { kind: 'cluster' } : NOBODY
         },
@@ -121,6 +131,14 @@ export function wireAccess({ config, secret }: AccessParts): Access {
         },
       }
     },
+    takeReport(report, refusals) {
+      for (const { sighting, count } of report.sightings) {
+        if (sighting.type === 'LoggedIn') names.add(sighting.data.principal)
+        refusals.sighted(sighting, count)
+      }
+      return { remembered: failures.merge(report.failures, report.forgiven) }
+    },
+    learn: failures.learn,
     open: (ask) => logIns?.open(ask),
     async stop() {
       sources.stop()

@@ -3,7 +3,6 @@ import { createStatementMemory } from '../../coordinator/dispatch/statement-memo
 import type { Membership } from '../../coordinator/nodes/membership.ts'
 import type { EpochFollower } from '../../coordinator/recovery/epoch-follower.ts'
 import type { Turn } from '../../coordinator/recovery/turn.ts'
-import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
 import type { ProjectionWatch } from '../../events/projection-watch.ts'
 import type { Announcement } from '../../execution/api/task.ts'
 import { createCheckResults } from '../../protocol/access/results-guard.ts'
@@ -16,12 +15,12 @@ import { createStatementUris } from '../../protocol/statement/next-uri.ts'
 import { lastKnownOf } from '../../protocol/statement/waiting-answer.ts'
 import { deriveKey } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
-import type { Logger } from '../../telemetry/logger.ts'
 import type { ChildLife } from '../child-life.ts'
 import { appBaseOf } from './app-base.ts'
 import { createCoordinatorApp } from './coordinator-app.ts'
 import { createCoordinatorListener } from './coordinator-listener.ts'
 import { observeFollower } from './coordinator-metrics.ts'
+import { createFollowerSightings } from './follower-sightings.ts'
 import { pastCounters } from './restored-counters.ts'
 import { projected } from './take-over.ts'
 import type { AccessDoor } from './wire-access.ts'
@@ -53,8 +52,13 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
   const ready = (): boolean => !draining
   const workers = createMembers(base, false)
   await workers.start()
-  const refusals = refusalsIn(telemetry.logger)
-  const access = base.access.door(refusals)
+  const sightings = createFollowerSightings({
+    logger: telemetry.logger,
+    post: (report) => relay.post('/v1/system/sightings', report),
+    learn: base.access.learn,
+  })
+  const { refusals } = sightings
+  const access = base.access.door(refusals, sightings.failures)
   const relay = relayOf(parts, access, () => own)
   const { logId } = await log.tip()
   const appBase = appBaseOf(base, life, logId)
@@ -104,6 +108,7 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
       await feed.close()
     },
     stop: async () => {
+      await refusals.stop()
       relay.close()
       await workers.stop()
       await base.stop()
@@ -155,14 +160,4 @@ function relayOf(
       deleteValidityWaitMs: timeouts.deleteValidityWaitMs,
     },
   })
-}
-
-/** Only the writer can make events of them. */
-function refusalsIn(logger: Logger): RefusalLog {
-  return {
-    authenticationFailed: (refused) => logger.warn('request.refused', { ...refused }, 'An identity was refused'),
-    accessDenied: (refused) => logger.warn('request.refused', { ...refused }, 'An action was refused'),
-    loggedIn: (logIn) => logger.info('log_in', { ...logIn }, 'Somebody logged in'),
-    stop: async () => {},
-  }
 }

@@ -85,6 +85,7 @@ function writerRole(parts: ResourcesParts): CoordinatorRole {
     writing: {
       forgetter: base.log,
       journal: auditing.journal,
+      takeReport: (report) => base.access.takeReport(report, auditing.refusals),
       cancel: queries.service.cancel,
       ownerOf: queries.service.ownerOf,
       remove(queryId, tasks) {

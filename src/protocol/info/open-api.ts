@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { announcementSchema, taskUpdateSchema } from '../../execution/api/task.ts'
+import { rememberedSchema, sightingReportSchema } from '../relay/sighting-report.ts'
 import * as wire from './wire-schemas.ts'
 
 /** Schemas that have a name in the document. */
@@ -11,6 +12,8 @@ const named = {
   TaskUpdate: taskUpdateSchema,
   NodeInfo: wire.nodeInfoSchema,
   Announcement: announcementSchema,
+  SightingReport: sightingReportSchema,
+  Remembered: rememberedSchema,
   QueryListItem: wire.queryListItemSchema,
   QueryInfo: wire.queryInfoSchema,
   StageInfo: wire.stageInfo,
@@ -262,6 +265,23 @@ const paths = {
         410: problem('The log ends before that id'),
         429: problem('Too many readers'),
         503: problem('The event log does not answer, or the coordinator is about to end'),
+      },
+    },
+  },
+  '/v1/system/sightings': {
+    post: {
+      summary: 'A coordinator that follows tells the one that writes whom it has let in and refused, and how often',
+      security: internal,
+      requestBody: {
+        required: true,
+        content: {
+          'application/json': { schema: ref('SightingReport') },
+        },
+      },
+      responses: {
+        200: json('What is remembered of these failures', ref('Remembered')),
+        400: problem('Not what a coordinator tells'),
+        401: problem('Not from a coordinator'),
       },
     },
   },

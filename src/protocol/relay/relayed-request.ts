@@ -63,6 +63,11 @@ export const refuseRelayed: AcceptRelay = (request) => {
   })
 }
 
+/** Is it a request of another coordinator itself? */
+export function isOwnOfCoordinator(request: IncomingMessage): boolean {
+  return accepted.get(request)?.own === true
+}
+
 /** Whom the coordinator that passed the request on has verified. */
 export function relayedPrincipal(request: IncomingMessage): VerifiedPrincipal | undefined {
   return accepted.get(request)?.principal

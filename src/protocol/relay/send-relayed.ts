@@ -9,7 +9,7 @@ import { relayHeaders } from './relayed-request.ts'
 /** A request as it is passed on, as often as it takes. */
 export interface RelayedRequest {
   readonly method: string
-  readonly target: RequestTarget
+  readonly target: Pick<RequestTarget, 'text' | 'authority'>
   /** Name and value in turn, as the client sent them. */
   readonly rawHeaders: readonly string[]
   readonly body: Buffer

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { StatementMemory } from '../../coordinator/dispatch/statement-memory.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { createHttpClient } from '../../shared/http-client.ts'
+import { parseJson } from '../../shared/parse-json.ts'
 import type { ServerTrust } from '../../shared/server-trust.ts'
 import { callerOf } from '../access/caller.ts'
 import type { CheckResults } from '../access/results-guard.ts'
@@ -50,6 +51,11 @@ export interface WriterRelayDeps {
 export interface WriterRelay {
   /** For what only the writer can do; false, having done nothing, for all else. */
   readonly routes: StatementRoutes
+  /**
+   * Sends something of this coordinator's own to the one that writes, once.
+   * @returns its answer, JSON; undefined when it was not taken
+   */
+  post(path: string, body: unknown): Promise<unknown>
   close(): void
 }
 
@@ -60,6 +66,7 @@ const LIVES_MS = 1_000
 /** No answer takes longer. */
 const LONGEST_MS = 15_000
 const RETRY_MS = 50
+const OWN_MS = 5_000
 
 /**
  * Passes statements, and whatever else changes something, on to the coordinator that writes the log. A take-over is a
@@ -171,6 +178,24 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
       if (!(await relay(request, response, waitMs)))
         throw new HttpProblem(503, 'No coordinator writes the event log now', { 'retry-after': '1' })
       return true
+    },
+    async post(path, body) {
+      const writer = deps.writer()
+      if (!writer) return undefined
+      const answer = await sendRelayed(
+        writer,
+        {
+          method: 'POST',
+          target: { text: path, authority: undefined },
+          rawHeaders: ['content-type', 'application/json'],
+          body: Buffer.from(JSON.stringify(body)),
+          claims: { own: true },
+        },
+        sender,
+        AbortSignal.timeout(OWN_MS),
+      ).catch(() => undefined)
+      answer?.rest?.destroy()
+      return answer?.status === 200 ? parseJson(answer.body.toString('utf8')) : undefined
     },
     close: () => http.close(),
   }

@@ -1,12 +1,24 @@
+import { createHmac } from 'node:crypto'
 import { isIPv6 } from 'node:net'
+
+/** What failures are counted by: a user and an address together, or an address. A digest: a name may be a mistyped password. */
+export type FailureKey = string
+
+/** How often something failed; how many milliseconds of failures are remembered of it. */
+export type FailureCounts = readonly (readonly [key: FailureKey, count: number])[]
 
 /** Failed log-ins, by user and address together, and by address: never by user alone, so that nobody locks another out. */
 export interface FailedLogIns {
   /** @returns seconds until this user may try again from there; undefined: now */
   blockedSeconds(user: string, address: string | undefined): number | undefined
-  failed(user: string, address: string | undefined): void
-  /** Whoever got in may mistype again. */
-  succeeded(user: string, address: string | undefined): void
+  /** @returns what it is counted by now */
+  failed(user: string, address: string | undefined): readonly FailureKey[]
+  /** Whoever got in may mistype again. @returns what is not counted any more */
+  succeeded(user: string, address: string | undefined): FailureKey
+  /** Counts what happened at another coordinator. @returns what is remembered of these by now */
+  merge(failures: FailureCounts, forgiven: readonly FailureKey[]): FailureCounts
+  /** Remembers of these no less than another coordinator does. */
+  learn(remembered: FailureCounts): void
   /** Of how many something is remembered. */
   readonly size: number
 }
@@ -22,17 +34,25 @@ const OF_USER: Rate = { burst: 5, everyMs: 10_000 }
 const OF_ADDRESS: Rate = { burst: 50, everyMs: 1_000 }
 /** Buckets that are kept. The oldest go first, so who fills them loses only what is nearly empty again. */
 const MOST = 20_000
+/** Of more nobody is told by another coordinator. */
+const LONGEST_MS = 60 * 60_000
 
-export function createFailedLogIns(now: () => number): FailedLogIns {
+/** @param digestKey the same for all coordinators of a cluster, which tell each other what they count */
+export function createFailedLogIns(now: () => number, digestKey: Buffer): FailedLogIns {
   /** When a bucket is empty again, milliseconds; the one that was poured into last is the last. */
-  const emptyAt = new Map<string, number>()
+  const emptyAt = new Map<FailureKey, number>()
 
-  function blockedMs(key: string, { burst, everyMs }: Rate): number {
+  const keyOf = (kind: 'user' | 'address', parts: readonly string[]): FailureKey =>
+    `${kind}-${createHmac('sha256', digestKey).update(JSON.stringify(parts)).digest('base64url')}`
+  const pairOf = (user: string, network: string): FailureKey => keyOf('user', [network, user.slice(0, 200)])
+  const ofNetwork = (network: string): FailureKey => keyOf('address', [network])
+
+  function blockedMs(key: FailureKey): number {
+    const { burst, everyMs } = rateOf(key)
     return (emptyAt.get(key) ?? 0) - now() - (burst - 1) * everyMs
   }
 
-  function pour(key: string, { everyMs }: Rate): void {
-    const at = Math.max(emptyAt.get(key) ?? 0, now()) + everyMs
+  function set(key: FailureKey, at: number): void {
     emptyAt.delete(key)
     emptyAt.set(key, at)
     for (const [old, until] of emptyAt) {
@@ -41,27 +61,47 @@ export function createFailedLogIns(now: () => number): FailedLogIns {
     }
   }
 
+  function pour(key: FailureKey, times: number): void {
+    set(key, Math.max(emptyAt.get(key) ?? 0, now()) + times * rateOf(key).everyMs)
+  }
+
   return {
     get size() {
       return emptyAt.size
     },
     blockedSeconds(user, address) {
       const network = networkOf(address)
-      const ofUser = user === '' ? 0 : blockedMs(pairOf(user, network), OF_USER)
-      const ms = Math.max(ofUser, blockedMs(network, OF_ADDRESS))
+      const ofUser = user === '' ? 0 : blockedMs(pairOf(user, network))
+      const ms = Math.max(ofUser, blockedMs(ofNetwork(network)))
       return ms > 0 ? Math.ceil(ms / 1000) : undefined
     },
     failed(user, address) {
       const network = networkOf(address)
-      if (user !== '') pour(pairOf(user, network), OF_USER)
-      pour(network, OF_ADDRESS)
+      const keys = [...(user === '' ? [] : [pairOf(user, network)]), ofNetwork(network)]
+      for (const key of keys) pour(key, 1)
+      return keys
     },
-    succeeded: (user, address) => void emptyAt.delete(pairOf(user, networkOf(address))),
+    succeeded(user, address) {
+      const pair = pairOf(user, networkOf(address))
+      emptyAt.delete(pair)
+      return pair
+    },
+    merge(failures, forgiven) {
+      for (const pair of forgiven) emptyAt.delete(pair)
+      for (const [key, times] of failures) pour(key, times)
+      return failures.map(([key]) => [key, Math.max(0, (emptyAt.get(key) ?? 0) - now())])
+    },
+    learn(remembered) {
+      for (const [key, ms] of remembered) {
+        const at = now() + Math.min(ms, LONGEST_MS)
+        if (at > (emptyAt.get(key) ?? 0)) set(key, at)
+      }
+    },
   }
 }
 
-function pairOf(user: string, network: string): string {
-  return `${network} ${user.slice(0, 200)}`
+function rateOf(key: FailureKey): Rate {
+  return key.startsWith('user-') ? OF_USER : OF_ADDRESS
 }
 
 /** Who has an IPv6 address has 2^64 of them. */

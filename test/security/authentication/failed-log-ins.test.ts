@@ -10,7 +10,7 @@ let now: number
 let failures: FailedLogIns
 beforeEach(() => {
   now = 1_000_000
-  failures = createFailedLogIns(() => now)
+  failures = createFailedLogIns(() => now, Buffer.alloc(32, 1))
 })
 const fail = (times: number, user: string, address: string): void => {
   for (let time = 0; time < times; time++) failures.failed(user, address)
@@ -55,6 +55,28 @@ describe('failed log-ins', () => {
     for (let other = 0; other < 30_000; other++)
       fail(1, 'x', `2001:db8:${(other >> 8).toString(16)}:${(other & 255).toString(16)}::1`)
     expect(failures.size).toBeLessThanOrEqual(20_000)
+  })
+
+  it('at several coordinators are as many as at one, but for what each did not know yet', () => {
+    const [writer, ...others] = Array.from({ length: 6 }, () => createFailedLogIns(() => now, Buffer.alloc(32, 1)))
+    let guesses = 0
+    for (const end = now + 600_000; now < end; now += 500)
+      for (const one of others) {
+        if (one.blockedSeconds('alice', '203.0.113.7') !== undefined) continue
+        guesses++
+        one.learn(
+          writer!.merge(
+            one.failed('alice', '203.0.113.7').map((key) => [key, 1]),
+            [],
+          ),
+        )
+      }
+    // At one: 5 and 60.
+    expect(guesses).toBeLessThanOrEqual(5 + 60 + 4 * others.length)
+    expect(writer!.blockedSeconds('alice', '203.0.113.7')).toBeGreaterThan(0)
+    expect(writer!.blockedSeconds('alice', '203.0.113.8')).toBeUndefined()
+    writer!.merge([], [others[0]!.succeeded('alice', '203.0.113.7')])
+    expect(writer!.blockedSeconds('alice', '203.0.113.7')).toBeUndefined()
   })
 
   it('count an IPv6 network as one, however it is written', () => {
