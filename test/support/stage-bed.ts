@@ -1,4 +1,6 @@
+import type { QueryCommand } from '../../src/coordinator/query/decider.ts'
 import { createQueryAggregate } from '../../src/coordinator/query/query-aggregate.ts'
+import { createRecorder } from '../../src/coordinator/query/execution/first-append.ts'
 import type { RunContext } from '../../src/coordinator/query/execution/run-context.ts'
 import type { WorkerStageDeps } from '../../src/coordinator/query/execution/worker-stage.ts'
 import type { TaskHub, TaskListener } from '../../src/coordinator/scheduler/task-hub.ts'
@@ -43,15 +45,18 @@ export const fragment: Fragment = {
   risky: false,
 }
 
-/** A worker stage of a query that is planned, over ports that note what they are asked. */
-export async function createStageBed() {
+/**
+ * A worker stage of a query that is planned, over ports that note what they are asked.
+ * @param holdMs the query's first events wait so long for company; absent, they are in the log already
+ */
+export async function createStageBed({ holdMs }: { readonly holdMs?: number } = {}) {
   const log = new MemoryLog()
   const clock = { now: () => Date.now(), monotonicMs: () => performance.now() }
   const aggregate = createQueryAggregate(QUERY_ID, log, clock, () => undefined)
-  await aggregate.execute([
-    { type: 'CreateQuery', data: sampleData.QueryCreated },
-    { type: 'PlanQuery', data: sampleData.QueryPlanned },
-  ])
+  const create: QueryCommand = { type: 'CreateQuery', data: sampleData.QueryCreated }
+  const plan: QueryCommand = { type: 'PlanQuery', data: sampleData.QueryPlanned }
+  if (holdMs === undefined) await aggregate.execute([create, plan])
+  const recorder = createRecorder(aggregate, holdMs === undefined ? undefined : create, { holdMs: holdMs ?? 0, clock })
   const abort = new AbortController()
   const listeners = new Map<TaskId, TaskListener>()
   /** `POST 1.0 at http://w1` …, in order. */
@@ -115,7 +120,8 @@ export async function createStageBed() {
     sampled: false,
     aggregate,
     signal: abort.signal,
-    record: async (steps, pages) => void (await aggregate.execute(steps, pages)),
+    record: recorder.record,
+    recordSoon: recorder.recordSoon,
     finish: () => () => [],
     splitsOf: async (stage) => stage.splits,
     spanOf: () => undefined,
@@ -128,6 +134,8 @@ export async function createStageBed() {
     deps,
     run: run as RunContext,
     stage,
+    plan,
+    log,
     /** Its answers are a test's to choose. */
     client,
     nodes,

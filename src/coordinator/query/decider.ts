@@ -9,9 +9,13 @@ type Data<T extends QueryEventType> = QueryEventOf<T>['data']
 export type EndFigures = Omit<Data<'QueryFailed'>, 'failure'>
 
 /** A wish that may be refused: a late, repeated or contradicting one gives no events. */
-export type QueryCommand =
-  /** `at`: when the client came, ISO UTC; the append may wait a little for company. */
-  | { readonly type: 'CreateQuery'; readonly data: Data<'QueryCreated'>; readonly at?: string }
+export type QueryCommand = Wish & {
+  /** When it came to be, ISO UTC: the append may wait a little for company. @default the time of the append */
+  readonly at?: string
+}
+
+type Wish =
+  | { readonly type: 'CreateQuery'; readonly data: Data<'QueryCreated'> }
   | { readonly type: 'QueueQuery'; readonly data: Data<'QueryQueued'> }
   | { readonly type: 'AdmitQuery'; readonly data: Data<'QueryAdmitted'> }
   | { readonly type: 'PlanQuery'; readonly data: Data<'QueryPlanned'> }

@@ -157,8 +157,7 @@ function decideAll(
   let next = from
   for (const step of steps) {
     for (const command of typeof step === 'function' ? step(next) : [step]) {
-      const when = command.type === 'CreateQuery' ? (command.at ?? at) : at
-      for (const decided of decide(next, command, when)) {
+      for (const decided of decide(next, command, command.at ?? at)) {
         const event = seal(decided)
         events.push(event)
         next = evolve(queryId, next, event)

@@ -1,13 +1,15 @@
 import type { ResultPage } from '../../../events/event-log.ts'
 import { deferred } from '../../../shared/deferred.ts'
+import type { Clock } from '../../../shared/clock.ts'
+import type { QueryCommand } from '../decider.ts'
 import type { QueryAggregate, QueryStep } from '../query-aggregate.ts'
 
 /** Appends a query's steps; the first of them wait a little for company, so that a statement that ends at once is one append. */
 export interface Recorder {
   /** Resolves when the steps' events are valid. */
   record(steps: readonly QueryStep[], pages?: readonly ResultPage[]): Promise<void>
-  /** For steps that may ride with whatever comes next, but wait no longer than the hold. */
-  recordSoon(steps: readonly QueryStep[]): Promise<void>
+  /** For commands that may ride with whatever comes next, but wait no longer than the hold; their events have the time of now. */
+  recordSoon(commands: readonly QueryCommand[]): Promise<void>
   /** Sends what waits. */
   flush(): void
   /** Resolves when the query's first event is valid; rejects when it never will be. What rode along may be refused alone. */
@@ -16,7 +18,11 @@ export interface Recorder {
 }
 
 /** @param create the query's first step; undefined for a query that is in the log already */
-export function createRecorder(aggregate: QueryAggregate, create: QueryStep | undefined, holdMs: number): Recorder {
+export function createRecorder(
+  aggregate: QueryAggregate,
+  create: QueryStep | undefined,
+  { holdMs, clock }: { readonly holdMs: number; readonly clock: Clock },
+): Recorder {
   let held: { readonly steps: QueryStep[]; readonly pages: ResultPage[] } | undefined = create && {
     steps: [create],
     pages: [],
@@ -57,9 +63,10 @@ export function createRecorder(aggregate: QueryAggregate, create: QueryStep | un
 
   return {
     record,
-    recordSoon(steps) {
-      if (!held) return record(steps)
-      held.steps.push(...steps)
+    recordSoon(commands) {
+      if (!held) return record(commands)
+      const at = new Date(clock.now()).toISOString()
+      held.steps.push(...commands.map((command) => ({ ...command, at })))
       return together.promise
     },
     flush,

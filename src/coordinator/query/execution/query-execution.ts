@@ -143,7 +143,8 @@ function putTogether(
   const pages = deps.pageMemory()
   const waiters = new Waiters((resumed?.state.delivered ?? -1) >= 0)
   const create: QueryStep = { type: 'CreateQuery', data: created, at: new Date(startTimeMillis).toISOString() }
-  const recorder = untilSuspended(createRecorder(aggregate, resumed ? undefined : create, deps.firstAppendHoldMs), work)
+  const hold = { holdMs: deps.firstAppendHoldMs, clock }
+  const recorder = untilSuspended(createRecorder(aggregate, resumed ? undefined : create, hold), work)
   const { record } = recorder
   const analysis = new Analysis({ frontEnd, metadata, authorize, catalogs, queryId, submission, startTimeMillis })
   const admission = new Admission({
@@ -192,5 +193,6 @@ function untilSuspended(recorder: Recorder, work: OngoingWork): Recorder {
   return {
     ...recorder,
     record: (steps, pages) => (work.suspended ? Promise.reject(new Suspended()) : recorder.record(steps, pages)),
+    recordSoon: (commands) => (work.suspended ? Promise.reject(new Suspended()) : recorder.recordSoon(commands)),
   }
 }

@@ -70,7 +70,8 @@ export async function runWorkerStage(
     const begun = number === firstNumber && plan ? [plan, ...retry, create] : [...retry, create]
     const [first] = await Promise.all([
       new FollowedTask(deps, run, { stage, node, taskId, attempt: failures }).create(splits).finally(place.leave),
-      run.record(begun),
+      // A small one may end before the first append leaves.
+      stage.fragment.estimate.small ? run.recordSoon(begun) : run.record(begun),
     ])
     const task = openTask(run, stage)
     // Part of its output is the result already: only the pages on its worker's disk can complete it.

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { runWorkerStage } from '../../../../src/coordinator/query/execution/worker-stage.ts'
 import { Suspended } from '../../../../src/coordinator/query/suspended.ts'
@@ -19,6 +20,37 @@ describe('a stage on a worker', () => {
     expect(bed.asked).toEqual(['POST 1.0 at http://w1'])
     expect(bed.events()).toEqual(['TaskCreated', 'TaskFinished', 'ResultPagesPublished', 'TaskFinished'])
     expect(bed.listeners.size).toBe(0)
+  })
+
+  it('is one append with its query when it ends soon, its events at the times they had', async () => {
+    const bed = await createStageBed({ holdMs: 60_000 })
+    let answered = 0
+    bed.client.createTask = async (_url, taskId) => {
+      await sleep(20)
+      answered = Date.now()
+      return taskStatus(taskId)
+    }
+    await runWorkerStage(bed.deps, bed.run, bed.stage, bed.plan)
+    const ends = ['TaskFinished', 'ResultPagesPublished', 'TaskFinished']
+    const types = ['QueryCreated', 'QueryPlanned', 'TaskCreated', ...ends]
+    expect(bed.log.appends).toEqual([{ stream: QUERY_ID, types }])
+    const events = bed.log.streams.get(QUERY_ID)!
+    const [planned, task, ended] = events.slice(1).map(({ time }) => Date.parse(time))
+    expect(Math.max(planned!, task!)).toBeLessThan(answered)
+    expect(ended).toBeGreaterThanOrEqual(answered)
+  })
+
+  it('is in the log before it ends when it is not estimated small', async () => {
+    const bed = await createStageBed({ holdMs: 60_000 })
+    let before: readonly string[] = []
+    bed.client.createTask = async (_url, taskId) => {
+      await sleep(1)
+      before = bed.log.typesOf(QUERY_ID)
+      return taskStatus(taskId)
+    }
+    const stage = { ...bed.stage, fragment: { ...bed.stage.fragment!, estimate: { small: false } } }
+    await runWorkerStage(bed.deps, bed.run, stage, bed.plan)
+    expect(before).toEqual(['QueryCreated', 'QueryPlanned', 'TaskCreated'])
   })
 
   it('is tried again while its worker is lost, so often and no more', async () => {
