@@ -1,3 +1,4 @@
+import type { StatisticsByColumn } from '../connectors/spi/column-statistics.ts'
 import type {
   ConnectorAbilities,
   ConnectorTable,
@@ -23,9 +24,14 @@ export interface MetadataPort {
   /** @param named tables whose names it refuses may be left out */
   tables(catalog: string, schema?: string, named?: (table: string) => boolean): Promise<readonly SchemaTableName[]>
   table(catalog: string, schema: string, table: string): Promise<ConnectorTable | undefined>
-  statistics(catalog: string, handle: TableHandle): Promise<TableStatistics>
+  statistics(catalog: string, handle: TableHandle): Promise<KnownStatistics>
   /** What a catalog can be asked to change; undefined for no such catalog. */
   abilities(catalog: string): ConnectorAbilities | undefined
+}
+
+/** What a catalog knows of a table without reading it; columns by name. */
+export interface KnownStatistics extends TableStatistics {
+  readonly columns?: StatisticsByColumn
 }
 
 /** One table the query reads. */

@@ -10,6 +10,8 @@ export interface ConnectorFixture {
   readonly schema: string
   readonly table: string
   readonly truth: string
+  /** Footers tell of its columns. */
+  readonly knowsColumns?: true
 }
 
 /** What every connector must keep, whatever lies behind it. */
@@ -94,6 +96,29 @@ export function connectorContract(name: string, open: () => Promise<ConnectorFix
         const sum = Object.values(split.columnBytes).reduce((total, bytes) => total + bytes, 0)
         expect(split.bytes).toBe(sum)
       }
+    })
+
+    it('tells of columns what is so', async () => {
+      const { connector, truth } = fixture
+      const known = (await connector.getColumnStatistics?.(table.handle)) ?? {}
+      const { rows } = await connector.getStatistics(table.handle)
+      for (const [name, { nulls, low, high }] of Object.entries(known)) {
+        const { type } = table.columns.find((column) => column.name === name)!
+        const x = quoteName(name)
+        if (nulls !== undefined) {
+          const [counted] = await read(
+            `SELECT count(*)::INT AS n, count(*)::INT - count(${x})::INT AS nulls FROM (${truth})`,
+          )
+          expect([name, rows, nulls]).toEqual([name, counted!.n, counted!.nulls])
+        }
+        if (low === undefined || high === undefined) continue
+        const value = type === 'date' ? `${x} - DATE '1970-01-01'` : x
+        const [bounds] = await read(
+          `SELECT CAST(min(${value}) AS DOUBLE) AS low, CAST(max(${value}) AS DOUBLE) AS high FROM (${truth})`,
+        )
+        expect([name, low, high]).toEqual([name, bounds!.low, bounds!.high])
+      }
+      expect(Object.keys(known).length > 0).toBe(fixture.knowsColumns === true)
     })
 
     it('names absolute folders for the engine', () => {

@@ -67,6 +67,11 @@ describe('statements that change something', () => {
     expect(await end("INSERT INTO memory.shop.n (name, nationkey) VALUES ('ATLANTIS', 25), (NULL, 26)")).toEqual(
       counted('INSERT', 2),
     )
+    expect(await rowsOf('SHOW STATS FOR (SELECT nationkey, name FROM memory.shop.n)')).toEqual([
+      ['nationkey', null, null, 0, null, '0', '26'],
+      ['name', null, null, 1 / 27, null, null, null],
+      [null, null, null, null, 27, null, null],
+    ])
     expect(
       await rowsOf('SELECT nationkey, name, regionkey FROM memory.shop.n WHERE nationkey > 23 ORDER BY 1'),
     ).toEqual([

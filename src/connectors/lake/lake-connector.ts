@@ -2,6 +2,7 @@ import { mkdirSync, realpathSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { EngineError } from '../../shared/engine-error.ts'
+import { parquetStatistics } from '../spi/column-statistics.ts'
 import type { Connector, ConnectorContext, ConnectorFactory, ConnectorTable } from '../spi/connector.ts'
 import { checkReadable } from '../spi/readable-path.ts'
 import { createFileCheck } from './file-check.ts'
@@ -10,7 +11,7 @@ import { createLakeFolders, type NamedObject } from './lake-folders.ts'
 import { lakeSplitSchema } from './lake-split.ts'
 import { createLakeWriter } from './lake-writer.ts'
 import type { Manifest, TableContent } from './manifest.ts'
-import { changed, manifestSplits, manifestStatistics } from './manifest-table.ts'
+import { changed, manifestPaths, manifestSplits, manifestStatistics, storedColumns } from './manifest-table.ts'
 import { findFiles, foundSplits, snapshotId } from './plain-table.ts'
 import { tellRefusals } from './refusals.ts'
 import { lakeTableSource } from './table-source.ts'
@@ -140,6 +141,26 @@ function createLake(
         ? { rows: splits.reduce((sum, split) => sum + split.rows!, 0) }
         : {}
       return { ...rows, bytes: splits.reduce((sum, { bytes }) => sum + (bytes ?? 0), 0) }
+    },
+
+    async getColumnStatistics(handle) {
+      const parsed = handleSchema.parse(handle)
+      const { rows } = await this.getStatistics(handle)
+      if (rows === undefined) return {}
+      if ('version' in parsed) {
+        const [folder, content] = await contentOf(parsed)
+        return parquetStatistics(
+          context.inspect,
+          manifestPaths(location, folder, content),
+          rows,
+          storedColumns(content),
+        )
+      }
+      const object = await folders.find(parsed.schema, parsed.table)
+      const found = object && (await findFiles(location, object.folder, cache))
+      if (!found || snapshotId(found) !== parsed.snapshot) throw changed()
+      const paths = found.files.map(({ file }) => join(location, file))
+      return parquetStatistics(context.inspect, paths, rows, found.columns)
     },
 
     async listSplits(handle) {

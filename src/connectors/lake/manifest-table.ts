@@ -1,6 +1,7 @@
 import { join, relative } from 'node:path'
 import { stat } from 'node:fs/promises'
 import { EngineError } from '../../shared/engine-error.ts'
+import type { FiledColumn } from '../spi/column-statistics.ts'
 import type { ConnectorSplit, TableStatistics } from '../spi/connector.ts'
 import { joinRowGroups } from '../spi/parquet-scan.ts'
 import type { WrittenFile } from '../spi/table-writer.ts'
@@ -67,6 +68,20 @@ export function manifestStatistics({ files }: TableContent): Required<TableStati
     rows: files.reduce((sum, { rows }) => sum + rows, 0),
     bytes: files.reduce((sum, file) => sum + storedBytes(file), 0),
   }
+}
+
+/** All files of one version of a table, absolute. */
+export function manifestPaths(location: string, folder: string, { files, adopted }: TableContent): readonly string[] {
+  return [
+    ...files.map(({ path }) => join(folder, path)),
+    ...(adopted?.files ?? []).map(({ file }) => join(location, file)),
+  ]
+}
+
+/** Its columns, as the files name them: those that Quipu wrote by their own names. */
+export function storedColumns({ columns, adopted }: TableContent): readonly FiledColumn[] {
+  const sources = new Map(adopted?.columns.map(({ name, source }) => [name, source]))
+  return columns.map(({ name, type }) => ({ name, type, source: sources.get(name) ?? name }))
 }
 
 function wholeFile(catalog: string, location: string, folder: string, file: WrittenFile): ConnectorSplit {

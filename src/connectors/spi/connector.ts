@@ -1,3 +1,4 @@
+import type { StatisticsByColumn } from './column-statistics.ts'
 import type { ScanConditions } from './scan-conditions.ts'
 import type { FileQuestion, TableSource } from './table-source.ts'
 import type { ConnectorWriter } from './table-writer.ts'
@@ -24,6 +25,11 @@ export interface Connector {
   getTable(schema: string, table: string): Promise<ConnectorTable | undefined>
   /** Row count and bytes where the connector knows them; scheduling takes unknown for large. */
   getStatistics(handle: TableHandle): Promise<TableStatistics>
+  /**
+   * What is known of columns without reading a row, by name; a column that is left out is not known. As `getStatistics`,
+   * of the handle's snapshot. Absent where nothing is ever known.
+   */
+  getColumnStatistics?(handle: TableHandle): Promise<StatisticsByColumn>
   /**
    * All splits of the table as of the handle's snapshot; they read every row exactly once together. At least one, also
    * when there are no rows.

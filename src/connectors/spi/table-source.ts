@@ -60,6 +60,12 @@ export type FileQuestion =
    * bytes of the schema's leaves, counted from 0. A file without row groups has one row, without rows and columns.
    */
   | { readonly kind: 'rowGroups'; readonly paths: readonly string[] }
+  /**
+   * A row for each leaf that the files' footers name: `name`, its path; `rows` of the row groups that have it; `single`, whether
+   * none has two of the name; `nulls`, null where a row group does not tell; `bounded`, whether each tells its bounds; `low`,
+   * `high` as numbers, `low_day`, `high_day` as days since 1970, null where they are none.
+   */
+  | { readonly kind: 'columnStatistics'; readonly paths: readonly string[] }
   /** A row for each column that the files have together: `column_name` and `column_type`, as DuckDB's DESCRIBE writes it. */
   | {
       readonly kind: 'columns'

@@ -41,6 +41,9 @@ export function withInformationSchema(connector: Connector): Connector {
       return isInformationTable(table) ? informationTable(table) : undefined
     },
     getStatistics: async (handle) => (ours(handle) ? {} : connector.getStatistics(handle)),
+    ...(connector.getColumnStatistics && {
+      getColumnStatistics: async (handle) => (ours(handle) ? {} : connector.getColumnStatistics!(handle)),
+    }),
     async listSplits(handle, where) {
       const table = ours(handle)
       if (!table) return connector.listSplits(handle, where)

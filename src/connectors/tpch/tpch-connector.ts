@@ -2,8 +2,10 @@ import { realpathSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { EngineError } from '../../shared/engine-error.ts'
+import { parquetStatistics } from '../spi/column-statistics.ts'
 import type {
   Connector,
+  ConnectorContext,
   ConnectorFactory,
   ConnectorSplit,
   ConnectorTable,
@@ -45,11 +47,11 @@ export const tpchConnector: ConnectorFactory = {
     const { location } = parsed.data
     const roots = [join(context.shippedDir, 'tpch')]
     if (location !== undefined) roots.push(resolve(context.catalogDir, location))
-    return createTpch(catalog, roots)
+    return createTpch(catalog, roots, context.inspect)
   },
 }
 
-function createTpch(catalog: string, roots: readonly string[]): Connector {
+function createTpch(catalog: string, roots: readonly string[], inspect: ConnectorContext['inspect']): Connector {
   const folders = new TpchFolders(catalog, roots)
 
   return {
@@ -91,6 +93,18 @@ function createTpch(catalog: string, roots: readonly string[]): Connector {
         }
       }
       return { rows, bytes }
+    },
+
+    async getColumnStatistics(handle) {
+      const { schema, table } = handleSchema.parse(handle)
+      const made = folders.madeFolderOf(schema, table)
+      if (!made) return {}
+      const files = made.manifest.tables[table] ?? []
+      const { prefix, columns } = tpchTables[table]!
+      const stored = columns.map(([name, type]) => ({ name, source: prefix + name, type }))
+      const { rows = 0 } = await this.getStatistics(handle)
+      const paths = files.map(({ file }) => join(made.folder, file))
+      return parquetStatistics(inspect, paths, rows, stored)
     },
 
     async listSplits(handle): Promise<readonly ConnectorSplit[]> {

@@ -13,7 +13,12 @@ export function createMetadataPort(catalogs: Catalogs): MetadataPort {
     schemas: async (catalog) => (await of(catalog)?.listSchemas()) ?? [],
     tables: async (catalog, schema, named) => (await of(catalog)?.listTables(schema, named)) ?? [],
     table: async (catalog, schema, table) => of(catalog)?.getTable(schema, table),
-    statistics: async (catalog, handle) => (await of(catalog)?.getStatistics(handle)) ?? {},
+    statistics: async (catalog, handle) => {
+      const connector = of(catalog)
+      if (connector === undefined) return {}
+      const columns = await connector.getColumnStatistics?.(handle)
+      return { ...(await connector.getStatistics(handle)), ...(columns && { columns }) }
+    },
     abilities: (catalog) => of(catalog)?.abilities,
   }
 }

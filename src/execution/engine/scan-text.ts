@@ -30,6 +30,16 @@ export function questionText(question: FileQuestion): string {
         LEFT JOIN parquet_metadata(${list}) m USING (file_name)
         GROUP BY s.file_name, s.elements, m.row_group_id, m.row_group_num_rows
         ORDER BY s.file_name, m.row_group_id`
+    case 'columnStatistics':
+      return `SELECT path_in_schema AS name, sum(row_group_num_rows) AS rows,
+          count(*) = count(DISTINCT (file_name, row_group_id)) AS single,
+          CASE WHEN count(*) = count(stats_null_count) THEN sum(stats_null_count) END AS nulls,
+          bool_and(coalesce(stats_null_count = num_values, false)
+            OR (stats_min_value IS NOT NULL AND stats_max_value IS NOT NULL)) AS bounded,
+          min(TRY_CAST(stats_min_value AS DOUBLE)) AS low, max(TRY_CAST(stats_max_value AS DOUBLE)) AS high,
+          min(TRY_CAST(stats_min_value AS DATE)) - DATE '1970-01-01' AS low_day,
+          max(TRY_CAST(stats_max_value AS DATE)) - DATE '1970-01-01' AS high_day
+        FROM parquet_metadata(${list}) GROUP BY path_in_schema`
     case 'columns': {
       const union = question.unionByName ? ['union_by_name=true'] : []
       return `SELECT column_name, column_type FROM (DESCRIBE FROM ${readerText(question.format, list, union)})`

@@ -1,8 +1,7 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { ConnectorTable } from '../../connectors/spi/connector.ts'
-import { analyzeStatementQuery } from '../analyzer/analyze.ts'
-import { qualify, resolve, type TableName } from '../analyzer/resolve.ts'
+import { qualify, type TableName } from '../analyzer/resolve.ts'
 import { functionFamilies, nameOf } from '../functions/function-table.ts'
 import { parseSignature } from '../functions/signature.ts'
 import type { QualifiedName } from '../syntax/ast.ts'
@@ -14,6 +13,7 @@ import { typeName } from '../types/type-text.ts'
 import { rowsQuery, type GeneratedType, type RowsQuery, type RowValue } from './rows-query.ts'
 import { sessionProperties, settingOf } from '../session/session-properties.ts'
 import { showCreate } from './show-create.ts'
+import { showStats } from './show-stats.ts'
 import { errorAt } from '../analyzer/context.ts'
 import { likeTest } from '../../shared/like-pattern.ts'
 import type { StatementInput } from '../statement-input.ts'
@@ -46,12 +46,8 @@ async function shownRows(input: StatementInput, node: ShowStatement): Promise<Ro
       return { ...sessionRows(session), like: likeOf(node) }
     case 'ShowCreate':
       return showCreate(input, node)
-    case 'ShowStats': {
-      const { relation } = node
-      if (relation.kind === 'TableSubquery') return queryStatsRows(input, relation.query)
-      if (relation.kind !== 'Table') throw errorAt(input, node, 'NOT_SUPPORTED', 'SHOW STATS takes a table or a query')
-      return statsRows(input, relation.name)
-    }
+    case 'ShowStats':
+      return showStats(input, node)
     case 'ShowGrants':
       return emptyRows(grantColumns)
     case 'ShowRoles':
@@ -68,7 +64,6 @@ function names(column: string, values: readonly string[], type?: GeneratedType):
 }
 
 const BOOLEAN: GeneratedType = { name: 'boolean' }
-const DOUBLE: GeneratedType = { name: 'double' }
 const VARCHAR: GeneratedType = { name: 'varchar' }
 
 const grantColumns = [
@@ -227,45 +222,4 @@ function sessionRows(session: StatementInput['session']): RowsQuery {
     ],
     rows,
   }
-}
-
-const statsColumns = [
-  { name: 'column_name', type: VARCHAR },
-  { name: 'data_size', type: DOUBLE },
-  { name: 'distinct_values_count', type: DOUBLE },
-  { name: 'nulls_fraction', type: DOUBLE },
-  { name: 'row_count', type: DOUBLE },
-  { name: 'low_value', type: VARCHAR },
-  { name: 'high_value', type: VARCHAR },
-]
-
-/** The columns of a query; what their values are like is not estimated. */
-async function queryStatsRows(input: StatementInput, query: Query): Promise<RowsQuery> {
-  const metadata = await resolve(query, input)
-  const { columns } = analyzeStatementQuery({ ...input, metadata }, query, {
-    kind: 'values',
-    values: [],
-  })
-  const names = [...columns.map(({ name }, i) => name ?? `_col${i}`), null]
-  return { columns: statsColumns, rows: names.map((name): RowValue[] => [name, null, null, null, null, null, null]) }
-}
-
-/** One row a column, then one for the table; catalogs know the rows of a table and nothing of its columns. */
-async function statsRows(input: StatementInput, table: QualifiedName): Promise<RowsQuery> {
-  const { catalog, schema, table: name } = qualify(table, input.session)
-  const found = await input.metadata.table(catalog, schema, name)
-  if (found === undefined) {
-    throw new EngineError('TABLE_NOT_FOUND', `Table '${catalog}.${schema}.${name}' does not exist`)
-  }
-  const { rows: rowCount } = await input.metadata.statistics(catalog, found.handle)
-  const columnRows = visibleColumns(found).map((column): RowValue[] => [
-    column.name,
-    null,
-    null,
-    null,
-    null,
-    null,
-    null,
-  ])
-  return { columns: statsColumns, rows: [...columnRows, [null, null, null, null, rowCount ?? null, null, null]] }
 }

@@ -69,6 +69,7 @@ connectorContract('lake of Parquet', async () => ({
   connector: open(),
   schema: 'sales',
   table: 'many',
+  knowsColumns: true,
   truth: truth(),
 }))
 connectorContract('lake of CSV', async () => {
@@ -92,6 +93,30 @@ describe('lake', () => {
       `SELECT sum(total_compressed_size)::INT AS bytes FROM parquet_metadata('${path}')`,
     )
     expect(await connector.getStatistics(handle)).toEqual({ rows: 50_003, bytes: metadata!.bytes })
+  })
+
+  it('tells of columns what the footers of all files know together', async () => {
+    await write(
+      `${location}/Sales/kinds/1.parquet`,
+      `SELECT if(i > 1, i::INTEGER, NULL) AS "Some", (i / 4)::DOUBLE AS x, if(i = 3, 'nan'::DOUBLE, i::DOUBLE) AS odd,
+        DATE '1969-12-30' + i::INT AS day, (i - 2)::DECIMAL(38, 3) AS d, 'v' || i AS v, [i] AS list, {'some': i} AS s,
+        NULL::INTEGER AS no, i AS "list, list, element" FROM range(5) t(i)`,
+    )
+    await write(`${location}/Sales/kinds/2.parquet`, `SELECT 9::INTEGER AS some, 7::DOUBLE AS x FROM range(2)`)
+    await write(`${location}/Sales/kinds/3.parquet`, `SELECT 9::INTEGER AS some, 7::DOUBLE AS x WHERE false`)
+    const connector = open()
+    const { handle } = (await connector.getTable('sales', 'kinds'))!
+    expect(await connector.getStatistics(handle)).toMatchObject({ rows: 7 })
+    expect(await connector.getColumnStatistics!(handle)).toEqual({
+      some: { nulls: 2, low: 2, high: 9 },
+      x: { nulls: 0, low: 0, high: 7 },
+      odd: { nulls: 2 },
+      day: { nulls: 2, low: -2, high: 2 },
+      d: { nulls: 2, low: -2, high: 2 },
+      v: { nulls: 2 },
+      no: { nulls: 7 },
+      'list, list, element': {},
+    })
   })
 
   it('maps types, nested ones by position', async () => {

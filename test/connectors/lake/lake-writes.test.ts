@@ -55,6 +55,7 @@ for (const [name, connector] of [
       connector,
       schema: 's',
       table: 'squares',
+      knowsColumns: true,
       truth: `SELECT i, i * i AS sq, CAST(i AS VARCHAR) AS txt FROM range(1000) t(i) UNION ALL SELECT -1, 1, 'minus'`,
     }
   })

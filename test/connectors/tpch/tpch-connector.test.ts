@@ -6,6 +6,7 @@ import { duckdbTypeOf } from '../../../src/processes/connector-factories.ts'
 import { tpchConnector } from '../../../src/connectors/tpch/tpch-connector.ts'
 import { connectorContract } from '../../contract/connector.contract.ts'
 import { openDuckDb } from '../../support/duckdb.ts'
+import { inspectedBy } from '../../support/inspected-files.ts'
 import { scanText } from '../../../src/execution/engine/scan-text.ts'
 
 const etc = new URL('../../../etc', import.meta.url).pathname
@@ -15,7 +16,7 @@ const context = {
   tablesDir: etc,
   duckdbType: duckdbTypeOf,
   catalogDir: join(etc, 'catalog'),
-  inspect: () => Promise.reject(new Error('the tpch connector reads its manifest')),
+  inspect: inspectedBy(await openDuckDb()),
 }
 const connector = tpchConnector.create('tpch', { connector: 'tpch' }, context)
 
@@ -23,6 +24,7 @@ connectorContract('tpch', async () => ({
   connector,
   schema: 'tiny',
   table: 'orders',
+  knowsColumns: true,
   truth: `SELECT o_orderkey orderkey, o_custkey custkey, o_orderstatus orderstatus, o_totalprice::DOUBLE totalprice,
     o_orderdate orderdate, o_orderpriority orderpriority, o_clerk clerk, o_shippriority shippriority, o_comment "comment"
     FROM read_parquet('${etc}/tpch/tiny/orders.parquet')`,

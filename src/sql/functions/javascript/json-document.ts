@@ -220,7 +220,7 @@ export function canonicalNumber(text: string): string {
 }
 
 /** Java's Double.toString. */
-function javaDouble(value: number): string {
+export function javaDouble(value: number): string {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : value > 0 ? 'Infinity' : '-Infinity'
   if (value === 0) return Object.is(value, -0) ? '-0.0' : '0.0'
   const size = Math.abs(value)

@@ -1,0 +1,164 @@
+import { EngineError } from '../../shared/engine-error.ts'
+import type { ColumnStatistics } from '../../connectors/spi/column-statistics.ts'
+import type { KnownStatistics } from '../front-end.ts'
+import { analyzeStatementQuery } from '../analyzer/analyze.ts'
+import { errorAt } from '../analyzer/context.ts'
+import { qualify, resolve } from '../analyzer/resolve.ts'
+import type { ColumnId, RelationNode, ScanNode } from '../analyzer/tree.ts'
+import { javaDouble } from '../functions/javascript/json-document.ts'
+import type { StatementInput } from '../statement-input.ts'
+import type { Query, Relation } from '../syntax/ast-query.ts'
+import type { ShowStats } from '../syntax/ast-statements.ts'
+import type { SqlType } from '../types/sql-type.ts'
+import type { GeneratedType, RowsQuery, RowValue } from './rows-query.ts'
+
+const DOUBLE: GeneratedType = { name: 'double' }
+const VARCHAR: GeneratedType = { name: 'varchar' }
+
+const columns: RowsQuery['columns'] = [
+  { name: 'column_name', type: VARCHAR },
+  { name: 'data_size', type: DOUBLE },
+  { name: 'distinct_values_count', type: DOUBLE },
+  { name: 'nulls_fraction', type: DOUBLE },
+  { name: 'row_count', type: DOUBLE },
+  { name: 'low_value', type: VARCHAR },
+  { name: 'high_value', type: VARCHAR },
+]
+
+/**
+ * One row a column, then one for the whole: what the catalog knows of a table whose rows the query gives as they are.
+ * Nothing is estimated: of filtered, joined and calculated values nothing is known.
+ * @throws EngineError as analysing the query does
+ */
+export async function showStats(input: StatementInput, node: ShowStats): Promise<RowsQuery> {
+  const query = await queryOf(input, node)
+  const metadata = await resolve(query, input)
+  const analysis = analyzeStatementQuery({ ...input, metadata }, query, { kind: 'values', values: [] })
+  const source = sourceOf(analysis.node)
+  const known: KnownStatistics = source === undefined ? {} : await input.metadata.statistics(source.scan.catalog, source.scan.handle) // prettier-ignore
+  const shown = analysis.columns.filter(({ hidden }) => hidden !== true)
+  const rows = shown.map(({ name, type, column }, i): RowValue[] => {
+    const stored = source?.nameOf(column)
+    const values = stored === undefined ? {} : (known.columns?.[stored] ?? {})
+    return [name ?? `_col${i}`, ...statisticsRow(type, values, stored === undefined ? undefined : known.rows)]
+  })
+  return { columns, rows: [...rows, [null, null, null, null, known.rows ?? null, null, null]] }
+}
+
+async function queryOf(input: StatementInput, { relation, span }: ShowStats): Promise<Query> {
+  if (relation.kind === 'TableSubquery') return relation.query
+  if (relation.kind !== 'Table') throw errorAt(input, { span }, 'NOT_SUPPORTED', 'SHOW STATS takes a table or a query')
+  const { catalog, schema, table } = qualify(relation.name, input.session)
+  if ((await input.metadata.table(catalog, schema, table)) === undefined) {
+    // The one mistake here that Trino gives no place.
+    throw new EngineError('TABLE_NOT_FOUND', `Table '${catalog}.${schema}.${table}' does not exist`)
+  }
+  return allOf(relation)
+}
+
+/** `SELECT * FROM relation` */
+function allOf(relation: Relation): Query {
+  const { span } = relation
+  const all = { kind: 'AllColumns', span, target: undefined, aliases: [] } as const
+  return {
+    kind: 'Query',
+    span,
+    functions: [],
+    sessionProperties: [],
+    with: undefined,
+    body: {
+      kind: 'QuerySpecification',
+      span,
+      select: { kind: 'Select', span, distinct: false, items: [all] },
+      from: relation,
+      where: undefined,
+      groupBy: undefined,
+      having: undefined,
+      windows: [],
+    },
+    orderBy: undefined,
+    offset: undefined,
+    limit: undefined,
+  }
+}
+
+interface Source {
+  readonly scan: ScanNode
+  /** The table's own name of a column that is shown as it is stored. */
+  nameOf(column: ColumnId): string | undefined
+}
+
+/** The table whose rows, each once, a query gives; undefined where it gives others. */
+function sourceOf(node: RelationNode): Source | undefined {
+  switch (node.kind) {
+    case 'scan': {
+      const names = new Map(node.columns.map(({ id, name }) => [id, name]))
+      return { scan: node, nameOf: (column) => names.get(column) }
+    }
+    case 'sort':
+      return sourceOf(node.input)
+    case 'project': {
+      const input = sourceOf(node.input)
+      if (input === undefined) return undefined
+      const calculated = new Map(node.columns.map(({ id, expression }) => [id, expression]))
+      const nameOf = (column: ColumnId): string | undefined => {
+        const expression = calculated.get(column)
+        if (expression === undefined) return input.nameOf(column)
+        return expression.kind === 'column' ? input.nameOf(expression.id) : undefined
+      }
+      return { scan: input.scan, nameOf }
+    }
+    default:
+      return undefined
+  }
+}
+
+function statisticsRow(type: SqlType, { nulls, low, high }: ColumnStatistics, rows: number | undefined): RowValue[] {
+  // Of no value at all everything is known.
+  if (rows === 0 || (nulls !== undefined && nulls === rows)) return [0, 0, 1, null, null, null]
+  const fraction = rows === undefined || nulls === undefined ? null : nulls / rows
+  return [null, null, fraction, null, boundText(type, low), boundText(type, high)]
+}
+
+/** A bound as Trino shows it, which calculates with doubles. */
+function boundText({ kind }: SqlType, value: number | undefined): string | null {
+  if (value === undefined || !Number.isFinite(value)) return null
+  switch (kind) {
+    case 'tinyint':
+    case 'smallint':
+    case 'integer':
+    case 'bigint':
+      return String(BigInt.asIntN(64, value >= 2 ** 63 ? 2n ** 63n - 1n : BigInt(Math.round(value))))
+    case 'double':
+    case 'decimal':
+      return javaDouble(value)
+    case 'real':
+      return javaDouble(shortestReal(value))
+    case 'date':
+      return dateText(value)
+    default:
+      return null
+  }
+}
+
+/** The number of the fewest digits that a real holds as this one. */
+function shortestReal(value: number): number {
+  const real = Math.fround(value)
+  for (let digits = 1; digits < 9; digits++) {
+    const short = Number(real.toPrecision(digits))
+    if (Math.fround(short) === real) return short
+  }
+  return real
+}
+
+/** LocalDate.toString. */
+function dateText(days: number): string | null {
+  const millis = days * 86_400_000
+  if (Math.abs(millis) > 8.64e15) return null
+  const date = new Date(millis)
+  const year = date.getUTCFullYear()
+  const digits = String(Math.abs(year)).padStart(4, '0')
+  const two = (number: number): string => String(number).padStart(2, '0')
+  const sign = year < 0 ? '-' : year > 9999 ? '+' : ''
+  return `${sign}${digits}-${two(date.getUTCMonth() + 1)}-${two(date.getUTCDate())}`
+}
