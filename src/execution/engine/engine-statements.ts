@@ -8,7 +8,6 @@ import {
 import { unreachable } from '../../shared/unreachable.ts'
 import type { Connections } from './engine-connections.ts'
 import type { EngineFigures, EngineReply, EngineRequest } from './messages.ts'
-import { fileStats } from './file-stats.ts'
 import { RunningStatements, type RunningStatement } from './running-statements.ts'
 import { copyToFifo, copyToParquet } from './sandbox.ts'
 import { questionText } from './scan-text.ts'
@@ -217,6 +216,8 @@ class ConnectionStatements implements Statements {
   async #writeInto(statement: RunningStatement, request: RunRequest, folder: string): Promise<Outcome> {
     const text = this.#textOf(request, (sql) => copyToParquet(sql, folder))
     const result = await this.#run(statement, text)
+    // With it comes a library that only writes need: each engine would load it at its start.
+    const { fileStats } = await import('./file-stats.ts')
     const files = fileStats(await result.getRowObjectsJson())
     const rows = files.reduce((sum, file) => sum + file.rows, 0)
     return { rows, overflow: false, body: Buffer.from(JSON.stringify(files)) }

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { decodeProtectedHeader, errors, jwtVerify, type JWTPayload } from 'jose'
+import type { JWTPayload } from 'jose'
 import type { Authenticator, Credential, CredentialVerdict, VerifiedName } from './authenticator.ts'
 import { createBoundedWork } from './bounded-work.ts'
 import { KeysUnavailable, type TokenHead, type TokenKeys } from './token-keys.ts'
@@ -43,6 +43,7 @@ export function createJwtAuthenticator(options: JwtOptions): Authenticator {
 
   async function look(token: string): Promise<CredentialVerdict> {
     const before = version
+    const { errors } = await jose()
     try {
       const payload = await payloadOf(token, options)
       const name = claimOf(payload, options.principalField)
@@ -72,6 +73,11 @@ export function createJwtAuthenticator(options: JwtOptions): Authenticator {
   }
 }
 
+/** Loaded where there are tokens. */
+function jose() {
+  return import('jose')
+}
+
 function refused(reason: string): CredentialVerdict {
   return { kind: 'refused', user: '', reason }
 }
@@ -84,6 +90,7 @@ function credentialOf({ headers }: IncomingMessage): Credential | undefined {
 
 /** @throws JOSEError when nobody vouches for it, now and for this server; KeysUnavailable */
 async function payloadOf(token: string, options: JwtOptions): Promise<JWTPayload> {
+  const { decodeProtectedHeader, errors, jwtVerify } = await jose()
   const head: TokenHead = decodeProtectedHeader(token)
   const candidates = await options.keys.keysFor(head)
   let last: unknown = new errors.JWKSNoMatchingKey()

@@ -1,13 +1,3 @@
-import {
-  Client,
-  ConstraintViolationError,
-  InappropriateAuthError,
-  InsufficientAccessError,
-  InvalidCredentialsError,
-  InvalidDNSyntaxError,
-  NoSuchObjectError,
-  UnwillingToPerformError,
-} from 'ldapts'
 import type { BoundedWork } from './bounded-work.ts'
 import type { PasswordVerdict, PasswordVerifier } from './password-authenticator.ts'
 
@@ -21,16 +11,23 @@ export interface LdapOptions {
   readonly waitMs: number
 }
 
-/** The directory has answered: not with this password. */
-const SAYS_NO = [
-  InvalidCredentialsError,
-  NoSuchObjectError,
-  InvalidDNSyntaxError,
-  InappropriateAuthError,
-  InsufficientAccessError,
-  ConstraintViolationError,
-  UnwillingToPerformError,
-]
+/** Loaded where there is a directory. */
+async function ldap() {
+  const library = await import('ldapts')
+  return {
+    Client: library.Client,
+    /** The directory has answered: not with this password. */
+    saysNo: [
+      library.InvalidCredentialsError,
+      library.NoSuchObjectError,
+      library.InvalidDNSyntaxError,
+      library.InappropriateAuthError,
+      library.InsufficientAccessError,
+      library.ConstraintViolationError,
+      library.UnwillingToPerformError,
+    ],
+  }
+}
 
 const USER = '${USER}'
 
@@ -42,6 +39,7 @@ export function createLdapVerifier({ url, bindPattern, ca, work, waitMs }: LdapO
   async function bind(name: string, password: string): Promise<PasswordVerdict> {
     const secure = url.startsWith('ldaps:')
     const trusted = ca()
+    const { Client, saysNo } = await ldap()
     const client = new Client({
       url,
       timeout: waitMs,
@@ -52,7 +50,7 @@ export function createLdapVerifier({ url, bindPattern, ca, work, waitMs }: LdapO
       await client.bind(name, password)
       return { kind: 'right' }
     } catch (error) {
-      if (SAYS_NO.some((kind) => error instanceof kind)) return { kind: 'wrong' }
+      if (saysNo.some((kind) => error instanceof kind)) return { kind: 'wrong' }
       return { kind: 'unavailable', reason: `LDAP: ${(error as Error).name}` }
     } finally {
       await client.unbind().catch(() => {})

@@ -1,6 +1,5 @@
 import { pbkdf2, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
-import { verify as verifyBcrypt } from '@node-rs/bcrypt'
 
 /** A hash as Trino's password files have them. */
 export type PasswordHash =
@@ -40,7 +39,9 @@ const derive = promisify(pbkdf2)
 /** Off the event loop. What it costs depends on the hash alone, not on whether the password is right. */
 export async function matches(password: string, hash: PasswordHash): Promise<boolean> {
   if (hash.kind === 'bcrypt') {
-    const same = await verifyBcrypt(password, hash.text)
+    // Loaded where there is such a hash.
+    const { verify } = await import('@node-rs/bcrypt')
+    const same = await verify(password, hash.text)
     return same && Buffer.byteLength(password) <= BCRYPT_BYTES && !password.includes('\0')
   }
   const { salt, iterations, hash: wanted } = hash
