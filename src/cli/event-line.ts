@@ -33,8 +33,8 @@ const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
   QueryRecovered: ({ count, phase, epoch }) => `${phase}, time ${count}, epoch ${epoch}`,
   QueryFinished: ({ rows, bytes, totals }) =>
     `${counted(rows, 'row')}, ${size(bytes)} in ${seconds(totals.elapsedNanos)}`,
-  QueryFailed: ({ failure, totals }) =>
-    `${failure.errorName} after ${seconds(totals.elapsedNanos)}: ${failure.message}`,
+  QueryFailed: ({ failure, totals, endedBy }) =>
+    `${failure.errorName} after ${seconds(totals.elapsedNanos)}${endedBy ? ` by ${nameOf(endedBy)}` : ''}: ${failure.message}`,
   NodeJoined: ({ role, url, cores }) => `${role} ${url}, ${counted(cores, 'core')}`,
   NodeSuspected: ({ url, reason }) => `${url}: ${reason}`,
   NodeFailed: ({ url, reason }) => `${url}: ${reason}`,
@@ -47,8 +47,9 @@ const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
   LoggedIn: ({ user, principal, method, remoteAddress }) =>
     `${user}${principal === user ? '' : ` (${principal})`} by ${method}${remoteAddress === undefined ? '' : ` from ${remoteAddress}`}`,
   AccessDenied: ({ user, originalUser, action, object, count }) =>
-    `${originalUser === undefined ? user : `${originalUser} as ${user}`}: ${action} ${object}, ${count} in a minute`,
-  QueryKilled: ({ queryId, by, message }) => `${queryId} by ${by}${message === undefined ? '' : `: ${message}`}`,
+    `${nameOf({ user, originalUser })}: ${action} ${object}, ${count} in a minute`,
+  QueryKilled: ({ queryId, by, originalUser, how = 'canceled', remoteAddress, message }) =>
+    `${queryId} ${how} by ${nameOf({ user: by, originalUser })}${remoteAddress === undefined ? '' : ` from ${remoteAddress}`}${message === undefined ? '' : `: ${message}`}`,
   ProjectionRebuilt: ({ events, milliseconds }) => `${counted(events, 'event')} in ${milliseconds} ms`,
   DataForgotten: ({ stream, sequences, by }) => `${stream}, ${counted(sequences.length, 'event')} by ${by}`,
   LogAnchored: ({ number, heads, root }) => `anchor ${number}, ${counted(heads, 'stream')}, ${root}`,
@@ -78,6 +79,10 @@ function summaryOf(type: string, data: unknown): string {
     // Of a server of another version.
     return JSON.stringify(data)
   }
+}
+
+function nameOf({ user, originalUser }: { readonly user: string; readonly originalUser?: string | undefined }): string {
+  return originalUser === undefined ? user : `${originalUser} as ${user}`
 }
 
 /** Within a query: stage and number. */

@@ -14,6 +14,7 @@ const USAGE = `usage: quipu <command> [options]
   forget          takes the data of one query out of the event log; quipu forget --help
   reset-epoch     lets stopped workers forget the epochs they have heard of; quipu reset-epoch --help
   query "SQL"     runs a statement and prints its rows; quipu query --help
+  kill ID         ends a query, with a message to whom it belongs to; quipu kill --help
   tail            prints events as they happen, one a line; quipu tail --help
   help, --help    this text with all settings
   --version       the version
@@ -52,6 +53,10 @@ async function run(argv: readonly string[]): Promise<number> {
     case 'query': {
       const { queryCommand } = await import('./query-command.ts')
       return queryCommand(rest)
+    }
+    case 'kill': {
+      const { killCommand } = await import('./kill-command.ts')
+      return killCommand(rest)
     }
     case 'tail': {
       const { tailCommand } = await import('./tail-command.ts')

@@ -102,7 +102,8 @@ function credentials(server: CalledServer, url: string): Readonly<Record<string,
   }
 }
 
-function reasonOf(body: string): string {
+/** What a server says of a refusal. */
+export function reasonOf(body: string): string {
   try {
     const problem = JSON.parse(body) as { detail?: string; title?: string }
     return problem.detail ?? problem.title ?? body

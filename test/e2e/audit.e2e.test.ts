@@ -79,7 +79,12 @@ it('tells in the log what it runs with, who ended a query, and whom it refused',
     expect((await fetch(`${url}/v1/announcement`, { method: 'PUT', body: '{}' })).status).toBe(401)
     expect((await fetch(`${url}/v1/query`, { headers: { origin: 'http://evil.example' } })).status).toBe(403)
   }
-  expect(await firstTold('QueryKilled')).toEqual({ queryId: id, by: 'bob', remoteAddress: '127.0.0.1' })
+  expect(await firstTold('QueryKilled')).toEqual({
+    queryId: id,
+    by: 'bob',
+    how: 'canceled',
+    remoteAddress: '127.0.0.1',
+  })
   expect(await firstTold('AuthenticationFailed')).toMatchObject({ user: 'internal', method: 'shared_secret', count: 1 })
   expect(await firstTold('AccessDenied')).toMatchObject({
     action: 'call from a browser',

@@ -1,4 +1,4 @@
-import type { QueryEvent } from '../../src/coordinator/query/events.ts'
+import type { QueryEvent, QueryEventOf } from '../../src/coordinator/query/events.ts'
 import { foldQuery } from '../../src/coordinator/query/evolve.ts'
 import type { QueryExecution } from '../../src/coordinator/query/query-handle.ts'
 import { queryOfStream } from '../../src/shared/ids.ts'
@@ -9,8 +9,8 @@ export function knownQuery(id: string): { readonly execution: QueryExecution; en
   const queryId = queryOfStream(id)
   let state = foldQuery(queryId, [event('QueryCreated')])
   const listeners: ((events: readonly QueryEvent[]) => void)[] = []
-  function end(): void {
-    state = foldQuery(queryId, [event('QueryCreated'), event('QueryFailed')])
+  function end(how: Partial<QueryEventOf<'QueryFailed'>['data']> = {}): void {
+    state = foldQuery(queryId, [event('QueryCreated'), event('QueryFailed', 1, how)])
     for (const listener of listeners) listener([])
   }
   const execution: Partial<QueryExecution> = {
@@ -20,7 +20,7 @@ export function knownQuery(id: string): { readonly execution: QueryExecution; en
     bytes: 1,
     created: Promise.resolve(),
     dispose: () => {},
-    fail: () => Promise.resolve(end()),
+    fail: (failure, endedBy) => Promise.resolve(end({ failure, ...(endedBy && { endedBy }) })),
     aggregate: {
       queryId,
       get state() {

@@ -3,6 +3,7 @@ import type { QueryEvent, QueryEventOf } from '../../src/coordinator/query/event
 import { queryEventVersions } from '../../src/coordinator/query/events.ts'
 import type { Event, EventLog } from '../../src/events/event-log.ts'
 import type { TaskStats } from '../../src/execution/api/task.ts'
+import { failureOf } from '../../src/shared/engine-error.ts'
 
 /** Figures of a task, all different, so that a field read from the wrong place shows. */
 export function taskStats(over: Partial<TaskStats> = {}): TaskStats {
@@ -100,7 +101,7 @@ export type QueryLifeOptions = {
   readonly source?: string
   /** Milliseconds since the epoch of QueryCreated. @default 2026-03-01T10:00:00Z */
   readonly startMillis?: number
-  readonly end?: 'finished' | 'failed' | 'open'
+  readonly end?: 'finished' | 'failed' | 'killed' | 'open'
   /** Stage 1 on a worker under a relay, else stage 0 alone. */
   readonly worker?: boolean
 }
@@ -240,19 +241,19 @@ export function queryLife(queryId: string, options: QueryLifeOptions = {}): Quer
     })
   }
   if (end === 'open') return events
-  if (end === 'failed')
+  if (end === 'failed' || end === 'killed')
     return [
       ...events,
       {
         type: 'QueryFailed',
         time: time(),
         data: {
-          failure: {
-            errorName: 'DIVISION_BY_ZERO',
-            errorCode: 8,
-            errorType: 'USER_ERROR',
-            message: 'Division by zero',
-          },
+          ...(end === 'failed'
+            ? { failure: failureOf('DIVISION_BY_ZERO', 'Division by zero') }
+            : {
+                failure: failureOf('ADMINISTRATIVELY_KILLED', 'Query killed. Message: too large'),
+                endedBy: { user: 'kim', originalUser: 'root2', remoteAddress: '10.1.2.3', how: 'killed' },
+              }),
           stages: [],
           totals: finishedTotals,
         },

@@ -41,7 +41,11 @@ function shown(end: 'finished' | 'failed' = 'finished', until = Infinity) {
     position: { partition: 0, offset: BigInt(index) },
   }))
   const query = foldQuery(queryId, life.slice(0, until)) as KnownQuery
-  const info = queryInfo({ query, liveStats: new Map() } as never, { baseUri: 'http://localhost:8080', now: 0 })
+  const info = queryInfo({ query, liveStats: new Map() } as never, {
+    baseUri: 'http://localhost:8080',
+    now: 0,
+    seesEnder: () => true,
+  })
   return {
     query: JSON.parse(JSON.stringify(info)) as Record<string, unknown>,
     events: recorded.map((event) => toCloudEvent(event, '/quipu')),

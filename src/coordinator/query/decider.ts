@@ -1,12 +1,12 @@
 import type { Failure } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
-import type { QueryEvent, QueryEventOf, QueryEventType } from './events.ts'
+import type { EndedBy, QueryEvent, QueryEventOf, QueryEventType } from './events.ts'
 import { isTaskTerminal } from '../../execution/api/task.ts'
 import { isCommitted, isDecided, isTerminal, type QueryCore, type QueryState } from './state.ts'
 import type { TaskId } from '../../shared/ids.ts'
 
 type Data<T extends QueryEventType> = QueryEventOf<T>['data']
-export type EndFigures = Omit<Data<'QueryFailed'>, 'failure'>
+export type EndFigures = Omit<Data<'QueryFailed'>, 'failure' | 'endedBy'>
 
 /** A wish that may be refused: a late, repeated or contradicting one gives no events. */
 export type QueryCommand = Wish & {
@@ -32,7 +32,12 @@ type Wish =
   | { readonly type: 'CommitWrite'; readonly data: Data<'WriteCommitted'> }
   | { readonly type: 'RecoverQuery'; readonly data: Data<'QueryRecovered'> }
   | { readonly type: 'FinishQuery'; readonly data: Data<'QueryFinished'> }
-  | { readonly type: 'FailQuery'; readonly failure: Failure; readonly figures: EndFigures }
+  | {
+      readonly type: 'FailQuery'
+      readonly failure: Failure
+      readonly endedBy?: EndedBy | undefined
+      readonly figures: EndFigures
+    }
 
 /** What a command makes of a state: the events, in order; none when it is refused. `at` is ISO UTC. Never throws. */
 export function decide(state: QueryState, command: QueryCommand, at: string): readonly QueryEvent[] {
@@ -95,11 +100,12 @@ export function decide(state: QueryState, command: QueryCommand, at: string): re
         (!state.write || isCommitted(state))
         ? [{ type: 'QueryFinished', time: at, data: command.data }]
         : []
-    case 'FailQuery':
+    case 'FailQuery': {
       // A cancel too. A prepared write is decided: nothing can fail the query any more.
-      return isDecided(state)
-        ? []
-        : [{ type: 'QueryFailed', time: at, data: { failure: command.failure, ...command.figures } }]
+      if (isDecided(state)) return []
+      const { failure, endedBy, figures } = command
+      return [{ type: 'QueryFailed', time: at, data: { failure, ...(endedBy && { endedBy }), ...figures } }]
+    }
     default:
       return unreachable(command)
   }

@@ -147,6 +147,19 @@ export const queryTotalsSchema = z.object({
   completedSplits: count,
 })
 
+/** Who ended a query by its id, rather than by the address that its own client was given. */
+export const endedBySchema = z.object({
+  user: z.string(),
+  originalUser: z.string().optional().describe('Who logged in, where he acts as `user`'),
+  remoteAddress: z.string().optional(),
+  how: z
+    .enum(['canceled', 'killed', 'preempted', 'kill_query'])
+    .describe(
+      '`canceled`: DELETE of `/v1/query/{id}`; `killed`, `preempted`: PUT of those; `kill_query`: the procedure of that name',
+    ),
+})
+export type EndedBy = Readonly<z.infer<typeof endedBySchema>>
+
 export const queryEventSchemas = {
   QueryCreated: z
     .object({
@@ -300,6 +313,11 @@ export const queryEventSchemas = {
   QueryFailed: z
     .object({
       failure: failureSchema,
+      endedBy: endedBySchema
+        .optional()
+        .describe(
+          'Absent where nobody ended it by its id; shown to himself and to who sees all. Why: `failure.message`',
+        ),
       stages: z.array(stageTimesSchema),
       totals: queryTotalsSchema,
       executionStartedAt: time.optional(),
@@ -326,7 +344,7 @@ export const queryEventVersions: Readonly<Record<QueryEventType, number>> = {
   WriteCommitted: 2,
   QueryRecovered: 1,
   QueryFinished: 1,
-  QueryFailed: 1,
+  QueryFailed: 2,
 }
 
 export type QueryEventType = keyof typeof queryEventSchemas

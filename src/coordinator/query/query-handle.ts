@@ -4,7 +4,7 @@ import type { HeldMemory } from '../dispatch/statement-memory.ts'
 import type { QueryId, TaskId } from '../../shared/ids.ts'
 import type { FrontEndTimes } from '../../sql/front-end.ts'
 import type { ConnectorCall } from './connector-calls.ts'
-import type { QueryEventOf, QuerySession } from './events.ts'
+import type { EndedBy, QueryEventOf, QuerySession } from './events.ts'
 import type { QueryAggregate } from './query-aggregate.ts'
 import type { QuerySecrets } from './query-secrets.ts'
 import type { ResponseHeader } from './session-headers.ts'
@@ -65,7 +65,8 @@ export interface QueryExecution {
   finish(): Promise<void>
   /** Resolves when QueryFailed with USER_CANCELED is valid, or the query had ended. */
   cancel(): Promise<void>
-  fail(failure: Failure): Promise<void>
+  /** The same with any failure. @param endedBy who wants it, from outside */
+  fail(failure: Failure, endedBy?: EndedBy): Promise<void>
   /** Batches of the stage that have not begun are dropped; the query goes on with what it has. */
   cancelStage(stage: number): Promise<void>
   totals(): QueryTotals | undefined

@@ -199,7 +199,7 @@ function secretsOf(withheld: boolean, found: readonly string[], foundNames: read
 
 /** Errors that name tables and columns, functions and types, and no value. */
 const aboutNames =
-  /NOT_FOUND$|EXISTS$|^SYNTAX_ERROR$|^TYPE_MISMATCH$|^NOT_SUPPORTED$|^AMBIGUOUS|^MISSING|^EXPRESSION_NOT|^USER_CANCELED$|KILLED$|RESTARTED$|^REMOTE|^NO_NODES|^EXCEEDED|^ABANDONED|^TRANSACTION_CONFLICT$/
+  /NOT_FOUND$|EXISTS$|^SYNTAX_ERROR$|^TYPE_MISMATCH$|^NOT_SUPPORTED$|^AMBIGUOUS|^MISSING|^EXPRESSION_NOT|^USER_CANCELED$|KILLED$|PREEMPTED$|RESTARTED$|^REMOTE|^NO_NODES|^EXCEEDED|^ABANDONED|^TRANSACTION_CONFLICT$/
 
 function cleanReasons<T extends object>(data: T, clean: (text: string) => string): T {
   const texts = Object.entries(data).filter(([name]) => name === 'reason' || name === 'retryReason')

@@ -1,22 +1,28 @@
+import { endedBySchema } from './events.ts'
 import { toCloudEvent, type CloudEvent } from '../../events/envelope.ts'
 import type { Recorded } from '../../events/event-log.ts'
+import type { SeesEnder } from './ending.ts'
 
 /**
  * An event as anybody is shown it, the only way out of the log for its data. Hashes and digest are those of the whole
  * event: what is left out stays in the log for a successor.
  * @param source URI reference of the log, e.g. `/quipu/<logId>`
  */
-export function shownCloudEvent(event: Recorded, source: string): CloudEvent {
-  return { ...toCloudEvent(event, source), data: shownData(event) }
+export function shownCloudEvent(event: Recorded, source: string, seesEnder: SeesEnder): CloudEvent {
+  return { ...toCloudEvent(event, source), data: shownData(event, seesEnder) }
 }
 
 /**
- * Data of an event without what is for a successor alone: the fragments of a plan with what they read. Of events of any
- * version, so nothing is taken for granted.
+ * Data of an event without what is for a successor alone, the fragments of a plan with what they read, and without who
+ * ended a query where that is not for who looks. Of events of any version, so nothing is taken for granted.
  */
-export function shownData({ type, data }: Pick<Recorded, 'type' | 'data'>): unknown {
-  if (type !== 'QueryPlanned' || !isRecord(data) || !Array.isArray(data['stages'])) return data
-  return { ...data, stages: data['stages'].map(shownStage) }
+export function shownData({ type, data }: Pick<Recorded, 'type' | 'data'>, seesEnder: SeesEnder): unknown {
+  if (!isRecord(data)) return data
+  if (type === 'QueryPlanned' && Array.isArray(data['stages']))
+    return { ...data, stages: data['stages'].map(shownStage) }
+  if (type !== 'QueryFailed' || data['endedBy'] === undefined) return data
+  const endedBy = endedBySchema.safeParse(data['endedBy'])
+  return endedBy.success && seesEnder(endedBy.data) ? data : without(data, 'endedBy')
 }
 
 function shownStage(stage: unknown): unknown {

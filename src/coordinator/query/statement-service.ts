@@ -1,8 +1,8 @@
 import type { LogEnd, StreamReader } from '../../events/event-log.ts'
 import type { QueryOwner } from '../../security/authorization.ts'
 import type { Clock } from '../../shared/clock.ts'
-import type { Failure } from '../../shared/engine-error.ts'
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
+import type { Ending } from './ending.ts'
 import type { PostedStatement, QueryExecution } from './query-handle.ts'
 import type { QueryRegistry } from './query-registry.ts'
 import { readQuery } from './read-query.ts'
@@ -25,8 +25,12 @@ export interface StatementService {
   submit(statement: PostedStatement): Promise<QueryExecution>
   /** What token n has to say now; waits for something new at most `waitMs`. */
   poll(queryId: QueryId, token: number, waitMs: number): Promise<StatementAnswer>
-  /** @returns 'done' when the cancel (or an earlier end) is valid, 'unknown' for no such query, 'waiting' after `waitMs` */
-  cancel(queryId: QueryId, failure: Failure, waitMs: number): Promise<Canceled>
+  /**
+   * Ends a query from outside.
+   * @returns 'done' when it has ended by this; 'ended' when another end was faster, or it can only finish, and has;
+   * 'refused' when who asks may not; 'unknown' for no such query; 'waiting' when neither is valid after `waitMs`, and may be later
+   */
+  cancel(queryId: QueryId, ending: Ending, waitMs: number): Promise<Canceled>
   /** Ends a stage early; the query goes on with what it has. `unknown`: no such open query; `writes`: refused, it writes. */
   cancelStage(queryId: QueryId, stage: number): Promise<'done' | 'unknown' | 'writes'>
   /** Whose a query is; at once of those in memory. Undefined: no such query. */
@@ -95,9 +99,9 @@ export function createStatementService(deps: StatementServiceDeps): StatementSer
       const execution = registry.get(queryId)
       return execution ? live.poll(execution, token, waitMs) : pollLogged(queryId, token, waitMs)
     },
-    async cancel(queryId, failure, waitMs) {
+    async cancel(queryId, ending, waitMs) {
       if (!isQueryId(queryId)) return 'unknown'
-      return cancelQuery({ clock, log, registry, stillWriting }, queryId, failure, waitMs)
+      return cancelQuery({ clock, log, registry, stillWriting }, queryId, ending, waitMs)
     },
     async cancelStage(queryId, stage) {
       const execution = registry.get(queryId)

@@ -7,6 +7,8 @@ import { systemEventSchemas, systemEventVersions, type SystemEventType } from '.
 export const systemEventUpcasters: Readonly<Partial<Record<SystemEventType, Upcasters>>> = {
   // Who was acted as stood in the text of the object, where names make it ambiguous: it is left there.
   AccessDenied: { 1: (data) => data },
+  // There was one door then, and no word for it.
+  QueryKilled: { 1: (data) => ({ ...(data as object), how: 'canceled' }) },
 }
 
 type DataOf<T extends SystemEventType> = z.output<(typeof systemEventSchemas)[T]>

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { anchorSchema } from '../../events/audit/anchor.ts'
+import { endedBySchema } from '../query/events.ts'
 
 /** Facts of the stream `system`. */
 export const systemEventSchemas = {
@@ -71,10 +72,12 @@ export const systemEventSchemas = {
     .object({
       queryId: z.string(),
       by: z.string(),
-      message: z.string().optional().describe('Of earlier versions: the end of the query tells it'),
+      originalUser: z.string().optional().describe('Who logged in, where he acts as `by`'),
+      how: endedBySchema.shape.how,
+      message: z.string().optional().describe('Of earlier versions: the end of the query tells it, and is forgotten'),
       remoteAddress: z.string().optional(),
     })
-    .describe('Somebody else than its client ended a query'),
+    .describe('Somebody ended a query by its id; its QueryFailed tells the same, and stays no longer than the query'),
   ProjectionRebuilt: z
     .object({ events: z.number(), milliseconds: z.number() })
     .describe('The read models were made anew'),
@@ -96,7 +99,7 @@ export const systemEventVersions: Readonly<Record<SystemEventType, number>> = {
   AuthenticationFailed: 1,
   LoggedIn: 1,
   AccessDenied: 2,
-  QueryKilled: 1,
+  QueryKilled: 2,
   ProjectionRebuilt: 1,
   DataForgotten: 1,
   LogAnchored: 1,

@@ -1,5 +1,5 @@
-import type { Authorize, Identity, Permission } from '../../security/authorization.ts'
-import type { QueryId } from '../../shared/ids.ts'
+import type { Authorize, Permission } from '../../security/authorization.ts'
+import type { QueryAggregate } from '../query/query-aggregate.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { RefusalLog } from './refusal-log.ts'
 import type { SystemJournal } from './system-journal.ts'
@@ -22,23 +22,23 @@ export function recordDenials(authorize: Authorize, refusals: Pick<RefusalLog, '
   }
 }
 
-export type Cancel = (queryId: QueryId, by: Identity, message?: string) => Promise<'done' | 'unknown' | 'waiting'>
-
-/** Tells who ended a query by its id, rather than by the address that its own client was given. */
-export function recordKills(cancel: Cancel, isOpen: (queryId: QueryId) => boolean, journal: SystemJournal): Cancel {
-  return async (queryId, by, message) => {
-    const open = isOpen(queryId)
-    const outcome = await cancel(queryId, by, message)
-    if (open && outcome === 'done') {
-      const { user, remoteAddress } = by
-      // The query has ended, whatever becomes of this. What was said to it is told by its own end, and forgotten with it.
-      journal
-        .record('QueryKilled', { queryId, by: user, ...(remoteAddress === undefined ? {} : { remoteAddress }) })
-        .catch(() => {})
-    }
-    return outcome
-  }
+/**
+ * Tells of each query that somebody ends by its id, whichever way he takes: once its end, which has his name in the same
+ * append, is valid. What was said to it is told there alone, and forgotten with it.
+ * @returns to be called with each query of this process
+ */
+export function recordKills(journal: Pick<SystemJournal, 'record'>): (query: Ending) => void {
+  return ({ queryId, onValid }) =>
+    onValid((events) => {
+      for (const event of events) {
+        if (event.type !== 'QueryFailed' || !event.data.endedBy) continue
+        const { user: by, ...rest } = event.data.endedBy
+        journal.record('QueryKilled', { queryId, by, ...rest }).catch(() => {})
+      }
+    })
 }
+
+type Ending = Pick<QueryAggregate, 'queryId' | 'onValid'>
 
 type OfLists = Extract<Permission, { action: 'list' | 'viewAll' | 'viewOthers' }>
 

@@ -4,10 +4,9 @@ import express, { type Router } from 'express'
 import type { Config } from '../../config/load-config.ts'
 import type { Membership } from '../../coordinator/nodes/membership.ts'
 import { readQuery } from '../../coordinator/query/read-query.ts'
-import { isTerminal, type TaskRecord } from '../../coordinator/query/state.ts'
+import type { TaskRecord } from '../../coordinator/query/state.ts'
 import type { StatementService } from '../../coordinator/query/statement-service.ts'
 import { forgetQuery, type ForgetOutcome } from '../../coordinator/system/forget-query.ts'
-import { recordKills, type Cancel } from '../../coordinator/system/recorded-rights.ts'
 import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
 import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
 import {
@@ -37,7 +36,6 @@ import { refuseInternal } from '../../protocol/task/refuse-internal.ts'
 import type { TaskResource } from '../../protocol/task/task-resource.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
 import type { Clock } from '../../shared/clock.ts'
-import { failureOf } from '../../shared/engine-error.ts'
 import type { QueryId, NodeId } from '../../shared/ids.ts'
 import { shippedFiles } from '../../shared/shipped-files.ts'
 import { version } from '../../shared/version.ts'
@@ -87,12 +85,11 @@ export interface CoordinatorRole {
 /** What only the coordinator that writes can do for its clients. */
 export interface WriterDuties {
   readonly forgetter: DataForgetter
-  /** Who ended which query, and what was forgotten. */
+  /** What was forgotten, and that read models were made anew. */
   readonly journal: SystemJournal
   /** What coordinators that follow have seen. */
   readonly takeReport: SightingRoutesDeps['take']
   readonly cancel: StatementService['cancel']
-  readonly ownerOf: StatementService['ownerOf']
   /** Takes a forgotten query out of memory, and its tasks with their pages off their workers. */
   readonly remove: (queryId: QueryId, tasks: readonly TaskRecord[]) => void
   readonly tasks: TaskResource
@@ -222,8 +219,9 @@ function queryRoutes({ base, role }: CoordinatorAppParts, { identify, authorize 
     read: base.read,
     projection: role.projection,
     isWriter: () => role.place().writer,
-    cancel: cancelOf(role, timeouts.deleteValidityWaitMs),
-    ownerOf: (queryId) => role.writing?.ownerOf(queryId),
+    // Whoever does not write passes it on.
+    end: async (queryId, ending) =>
+      role.writing?.cancel(queryId, ending, timeouts.deleteValidityWaitMs) ?? ('waiting' as const),
     identify,
     authorize,
     baseUri: baseUri,
@@ -232,24 +230,6 @@ function queryRoutes({ base, role }: CoordinatorAppParts, { identify, authorize 
     ownWritesWaitMs: timeouts.ownWritesWaitMs,
     onError: base.onError,
   })
-}
-
-/** Who ends a query by its id is told of. */
-function cancelOf({ writing, live }: CoordinatorRole, waitMs: number): Cancel {
-  if (!writing) return async () => 'waiting'
-  const cancel: Cancel = (queryId, _by, message) =>
-    writing.cancel(
-      queryId,
-      message === undefined
-        ? failureOf('USER_CANCELED', 'Query was canceled')
-        : failureOf('ADMINISTRATIVELY_KILLED', `Query killed. Message: ${message}`),
-      waitMs,
-    )
-  const isOpen = (queryId: QueryId): boolean => {
-    const query = live.get(queryId)?.query
-    return query !== undefined && !isTerminal(query.kind)
-  }
-  return recordKills(cancel, isOpen, writing.journal)
 }
 
 function eventRoutes(

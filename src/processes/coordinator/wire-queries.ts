@@ -13,6 +13,8 @@ import { createQueryTelemetry, type QueryTelemetry } from '../../coordinator/que
 import { createResultPageSource } from '../../coordinator/query/result-page-source.ts'
 import { createStatementService, type StatementService } from '../../coordinator/query/statement-service.ts'
 import { createWriteGuard, type WriteGuard } from '../../coordinator/query/write-guard.ts'
+import { recordKills } from '../../coordinator/system/recorded-rights.ts'
+import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
 import type { Tenure } from '../../coordinator/recovery/tenure.ts'
 import { diskSpaceOf } from '../../execution/worker/disk-space.ts'
 import { createStatementSpans, type StatementSpans } from '../../protocol/statement/statement-spans.ts'
@@ -44,6 +46,8 @@ export interface QueriesParts {
   readonly workers: WiredWorkers
   /** Where is told what a statement may not. */
   readonly refusals: RefusalLog
+  /** Where is told who ended a query of others. */
+  readonly journal: SystemJournal
 }
 
 /** What takes statements and runs queries. */
@@ -67,6 +71,7 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
   const memory = createStatementMemory(settings.memory)
   const writeGuard = createWriteGuard()
   const execution = executionOf(parts, groups, writeGuard)
+  const tellKills = recordKills(parts.journal)
   const ids = createQueryIds(epoch, clock.now)
   const diskRoom = createDiskRoom(config.limits.diskFloorBytes, () => diskSpaceOf(dataDir), clock)
   const { client, workers: members } = workers
@@ -85,6 +90,7 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
     start: (submission) => {
       const started = beginExecution(execution, ids(), submission)
       telemetry.follow(started)
+      tellKills(started.aggregate)
       return started
     },
     limits: settings.statements,
@@ -105,6 +111,7 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
       const resumed = beginExecution(execution, queryId, submission, resumption)
       registry.add(resumed)
       telemetry.resumed(resumed)
+      tellKills(resumed.aggregate)
     },
   }
 }

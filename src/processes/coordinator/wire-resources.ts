@@ -87,7 +87,6 @@ function writerRole(parts: ResourcesParts): CoordinatorRole {
       journal: auditing.journal,
       takeReport: (report) => base.access.takeReport(report, auditing.refusals),
       cancel: queries.service.cancel,
-      ownerOf: queries.service.ownerOf,
       remove(queryId, tasks) {
         cleaner.release(
           tasks.filter(({ stage }) => stage !== 0),

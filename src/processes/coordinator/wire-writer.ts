@@ -105,8 +105,8 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
   base.useRuntime(runtimeOf(base, live, projection, workers.workers))
   const caughtUp = projected(log, projection)
   const auditing = auditingOf(parts, caughtUp)
-  const { refusals } = auditing
-  const queries = wireQueries({ life, base, settings, history, epoch, tenure, registry, workers, refusals })
+  const { refusals, journal } = auditing
+  const queries = wireQueries({ life, base, settings, history, epoch, tenure, registry, workers, refusals, journal })
   const ready = (): boolean => tenure.open
   const appBase = appBaseOf(base, life, logId)
   const { listener, app } = wireResources({

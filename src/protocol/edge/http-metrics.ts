@@ -98,7 +98,8 @@ function logInRouteOf([, name, what, logIn]: readonly string[]): string {
 }
 
 function sub(part: string | undefined): string {
-  return part === 'events' || part === 'trace' || part === 'forget' ? part : 'other'
+  return part !== undefined && OF_QUERIES.has(part) ? part : 'other'
 }
 
+const OF_QUERIES: ReadonlySet<string> = new Set(['events', 'trace', 'forget', 'killed', 'preempted'])
 const KNOWN = new Set(['/metrics', '/openapi.json', '/ui', '/ui/log-in', '/ui/log-out', '/'])

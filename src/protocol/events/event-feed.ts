@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { SeesEnder } from '../../coordinator/query/ending.ts'
 import { shownCloudEvent } from '../../coordinator/query/shown-event.ts'
 import { LogUnavailable, type Recorded, type LogFeed } from '../../events/event-log.ts'
 import type { AcceptEvent } from './feed-filter.ts'
@@ -13,6 +14,7 @@ export interface EventFeedParts {
   /** By log partition, where the log ended when the reader came. */
   readonly ends: readonly bigint[]
   readonly accept: AcceptEvent
+  readonly seesEnder: SeesEnder
   readonly response: ServerResponse
   /** Something is written at least so often, in milliseconds: proxies cut what is silent. */
   readonly keepAliveMs: number
@@ -63,7 +65,7 @@ export function startEventFeed(parts: EventFeedParts): EventFeed {
       if (ended) return
       next[event.position.partition] = event.position.offset + 1n
       if (!(await accept(event))) continue
-      const data = JSON.stringify(shownCloudEvent(event, source))
+      const data = JSON.stringify(shownCloudEvent(event, source, parts.seesEnder))
       text += `id: ${formatFeedId(next)}\nevent: ${event.type}\ndata: ${data}\n\n`
       if (text.length < CHUNK) continue
       await send(text)

@@ -1,5 +1,6 @@
 import express, { type Request, type Router } from 'express'
 import { z } from 'zod'
+import { enderSeenBy } from '../../coordinator/query/ending.ts'
 import {
   LogUnavailable,
   type Checkpoint,
@@ -88,6 +89,7 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
         from,
         ends,
         accept: createFeedFilter(log, filter, identity, deps.authorize),
+        seesEnder: enderSeenBy(identity, deps.authorize),
         response,
         keepAliveMs,
         onError: deps.onError,

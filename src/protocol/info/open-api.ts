@@ -125,6 +125,25 @@ const logInFailures = {
   503: page('The identity provider or Postgres does not answer'),
 } as const
 
+/** Both say why in the body. */
+const killing = {
+  parameters: [queryId],
+  requestBody: {
+    description: 'Why, told in the error; may be empty. At most 16 KiB',
+    content: { 'text/plain': { schema: { type: 'string' } } },
+  },
+  responses: {
+    202: nothing('The end is in the event log'),
+    400: problem('Not UTF-8'),
+    403: problem('Not yours to kill'),
+    409: problem('It has ended already, or can only finish'),
+    410: problem('No such query'),
+    413: problem('The message is too long'),
+    415: problem('The body has a Content-Encoding'),
+    503: problem('Not yet certain'),
+  },
+} as const
+
 const paths = {
   '/v1/statement': {
     post: {
@@ -200,6 +219,18 @@ const paths = {
         403: problem('Not yours'),
         503: problem('Not yet certain'),
       },
+    },
+  },
+  '/v1/query/{queryId}/killed': {
+    put: {
+      summary: 'Kill a query: it fails with ADMINISTRATIVELY_KILLED and the message',
+      ...killing,
+    },
+  },
+  '/v1/query/{queryId}/preempted': {
+    put: {
+      summary: 'Kill a query for the sake of others: it fails with ADMINISTRATIVELY_PREEMPTED and the message',
+      ...killing,
     },
   },
   '/v1/query/{queryId}/forget': {

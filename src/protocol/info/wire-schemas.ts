@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { endedBySchema } from '../../coordinator/query/events.ts'
 import { distributionSchema, taskStates, outputBufferStates } from '../../execution/api/task.ts'
 
 /*
@@ -276,6 +277,7 @@ export const queryInfoSchema = z.looseObject({
   outputStage: stageInfo.optional().describe('Absent until the query is planned'),
   errorType: z.string().optional(),
   errorCode: z.looseObject({ code: z.int(), name: z.string(), type: z.string() }).optional(),
+  endedBy: endedBySchema.optional().describe('Who killed or canceled it by its id, for those who may know'),
 })
 
 export const cloudEvent = z.looseObject({

@@ -1,4 +1,5 @@
 import { isTaskTerminal } from '../../execution/api/task.ts'
+import type { SeesEnder } from '../../coordinator/query/ending.ts'
 import { writtenBy } from '../../coordinator/query/state.ts'
 import { queryTotals, statsOf, type QueryTotals } from '../../coordinator/query/totals.ts'
 import { executionStartedAt } from '../../readmodels/queries/rows.ts'
@@ -15,6 +16,7 @@ export interface QueryInfoContext {
   readonly now: number
   /** An event of the query could not be applied: what is shown is what came before. */
   readonly incomplete?: boolean
+  readonly seesEnder: SeesEnder
 }
 
 /** Body of `GET /v1/query/{queryId}`: the interface's fields and what today's clients of the family look for beside it. */
@@ -23,6 +25,7 @@ export function queryInfo(view: LiveQueryView, context: QueryInfoContext): Recor
   const { created, planned } = query
   const { session } = created
   const failure = query.kind === 'FAILED' ? query.failure : undefined
+  const endedBy = query.kind === 'FAILED' ? query.failed.endedBy : undefined
   const finished = query.kind === 'FINISHED' ? query.finished : undefined
   const { redacted, resourceGroup } = created
   return withoutAbsent({
@@ -74,6 +77,7 @@ export function queryInfo(view: LiveQueryView, context: QueryInfoContext): Recor
     errorType: failure?.errorType,
     errorCode: failure && { code: failure.errorCode, name: failure.errorName, type: failure.errorType },
     failureInfo: failure && wireError(failure)['failureInfo'],
+    endedBy: endedBy && context.seesEnder(endedBy) ? endedBy : undefined,
     traceId: created.traceparent?.split('-')[1],
     recoveries: query.recoveries,
     partial: finished?.partial || undefined,

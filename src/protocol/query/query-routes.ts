@@ -1,29 +1,26 @@
 import express, { type Request, type Router } from 'express'
 import { z } from 'zod'
+import { enderSeenBy } from '../../coordinator/query/ending.ts'
 import { shownCloudEvent } from '../../coordinator/query/shown-event.ts'
 import { querySpans } from '../../coordinator/query/query-spans.ts'
 import { isTerminal } from '../../coordinator/query/state.ts'
 import { toOtlpJson } from '../../telemetry/otlp-json.ts'
 import { readStreamPage } from '../../readmodels/query-events/queries.ts'
 import { readQueries, type QueryFilter } from '../../readmodels/queries/queries.ts'
-import type { Identity, QueryOwner } from '../../security/authorization.ts'
 import type { Clock } from '../../shared/clock.ts'
-import { isQueryId, parseQueryId, type QueryId } from '../../shared/ids.ts'
+import { parseQueryId, type QueryId } from '../../shared/ids.ts'
 import { seenBy } from '../access/seen-queries.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { requestTarget } from '../edge/request-target.ts'
 import { problemHandler, resource, sendJson } from '../edge/resource.ts'
 import { momentOf, parseAsOf, SEQUENCE_HEADER } from './as-of.ts'
+import { createEndings, type EndQueryDeps } from './end-query.ts'
 import { createQueryFinder, type FindQueryDeps } from './find-query.ts'
 import { queryStates } from './query-states.ts'
 import { queryInfo } from './query-info.ts'
 import { decodeCursor, encodeCursor, LIST_CHARACTERS, liveRow, overlay, queryListItem } from './query-list.ts'
 
-export interface QueryRoutesDeps extends FindQueryDeps {
-  /** Ends a query; resolves when that, or an earlier end, is valid. */
-  /** Whose a query is that is not in memory, when recovery has yet to come to it. */
-  readonly ownerOf: (queryId: QueryId) => QueryOwner | undefined | Promise<QueryOwner | undefined>
-  readonly cancel: (queryId: QueryId, by: Identity, message?: string) => Promise<'done' | 'unknown' | 'waiting'>
+export interface QueryRoutesDeps extends FindQueryDeps, EndQueryDeps {
   /** Scheme, host and port that the asker used. */
   readonly baseUri: (request: Request) => string
   readonly clock: Clock
@@ -67,6 +64,7 @@ const eventsParameters = z.object({
 export function createQueryRoutes(deps: QueryRoutesDeps): Router {
   const { live, read, projection, clock } = deps
   const { ask, staleness, find } = createQueryFinder(deps)
+  const endings = createEndings(deps)
   const router = express.Router()
 
   resource(router, '/v1/query', {
@@ -113,24 +111,20 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
       const { asOf } = parse(infoParameters, request)
       const view = await find(request, idOf(request), asOf)
       const now = asOf ? momentOf(asOf, view, clock.now()) : clock.now()
-      const context = { baseUri: deps.baseUri(request), now, incomplete: view.incomplete ?? false }
+      const context = {
+        baseUri: deps.baseUri(request),
+        now,
+        incomplete: view.incomplete ?? false,
+        seesEnder: enderSeenBy(deps.identify(request), deps.authorize),
+      }
       const headers = { vary: 'Accept', [SEQUENCE_HEADER]: String(view.sequence) }
       sendJson(response, queryInfo(view, context), undefined, headers)
     },
-    /** Always 204 for what is not there: clients of the family cancel this way and look no further. */
-    async DELETE(request, response) {
-      const { queryId } = request.params
-      const identity = deps.identify(request)
-      if (typeof queryId === 'string' && isQueryId(queryId)) {
-        const owner = live.get(queryId)?.query.created.session ?? (await ask(async () => deps.ownerOf(queryId)))
-        if (owner !== undefined && !deps.authorize(identity, { action: 'kill', query: owner, queryId }))
-          throw new HttpProblem(403, `Access denied: user ${identity.user} cannot kill query ${queryId}`)
-        if ((await deps.cancel(queryId, identity)) === 'waiting')
-          throw new HttpProblem(503, 'The event log did not answer in time', { 'retry-after': '1' })
-      }
-      response.writeHead(204, { 'cache-control': 'no-store' }).end()
-    },
+    DELETE: endings.cancel,
   })
+
+  resource(router, '/v1/query/:queryId/killed', { PUT: endings.kill('killed') })
+  resource(router, '/v1/query/:queryId/preempted', { PUT: endings.kill('preempted') })
 
   resource(router, '/v1/query/:queryId/events', {
     async GET(request, response) {
@@ -140,11 +134,12 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
       const events = await ask(() => readStreamPage(read, query.queryId, after, most + 1))
       const page = events.slice(0, most)
       const source = `/quipu/${deps.logId()}`
+      const seesEnder = enderSeenBy(deps.identify(request), deps.authorize)
       const base = deps.baseUri(request)
       const last = page.at(-1)
       sendJson(
         response,
-        page.map((event) => shownCloudEvent(event, source)),
+        page.map((event) => shownCloudEvent(event, source, seesEnder)),
         'application/cloudevents-batch+json',
         {
           ...(passed ? {} : { 'x-engine-stale': String(deps.ownWritesWaitMs) }),

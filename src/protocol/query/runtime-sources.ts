@@ -1,5 +1,6 @@
 import type { Membership } from '../../coordinator/nodes/membership.ts'
 import type { Recorded } from '../../events/event-log.ts'
+import { enderSeenBy } from '../../coordinator/query/ending.ts'
 import { shownData } from '../../coordinator/query/shown-event.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
@@ -84,10 +85,11 @@ export function createRuntimeSources(deps: RuntimeSourceDeps) {
   /** Events of the newest queries. */
   async function events(asker: Identity): Promise<Row[]> {
     const ids = (await queries(asker, 'no texts')).slice(0, MAX_EVENT_QUERIES).map((row) => row.query_id)
+    const seesEnder = enderSeenBy(asker, deps.authorize)
     const rows: Row[] = []
     for (let bytes = 0; ids.length > 0 && bytes < MAX_BYTES;) {
       for (const event of await readStreams(read, ids.splice(0, PAGE_EVENT_QUERIES))) {
-        const data = event.forgotten ? null : JSON.stringify(shownData(event))
+        const data = event.forgotten ? null : JSON.stringify(shownData(event, seesEnder))
         bytes += data?.length ?? 0
         rows.push(eventRowOf(event, data))
       }

@@ -11,6 +11,7 @@ import { readHeldBody } from '../edge/held-body.ts'
 import { requestTarget } from '../edge/request-target.ts'
 import { baseUri } from '../edge/base-uri.ts'
 import { statementPath, type StatementPath, type StatementUris } from '../statement/next-uri.ts'
+import { MAX_KILL_MESSAGE_BYTES } from '../query/end-query.ts'
 import type { StatementRoutes } from '../statement/statement-routes.ts'
 import { tellWaiting, type LastKnown } from '../statement/waiting-answer.ts'
 import { clientConnection } from '../edge/client-connection.ts'
@@ -130,7 +131,7 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
     const address = clientAddress ?? ''
     const caller = callerOf(request)
     const body = await readHeldBody(request, {
-      maxBytes: target.path.startsWith('/v1/task') ? limits.taskBodyBytes : limits.statementBytes,
+      maxBytes: mostBytes(target.path, limits),
       memory: deps.memory,
       // Who the user is the writer reads.
       owner: { user: address, address },
@@ -174,7 +175,8 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
         await poll(request, response, statement)
         return true
       }
-      const waitMs = request.method === 'DELETE' ? limits.deleteValidityWaitMs : limits.postLogWaitMs
+      const waitMs =
+        request.method === 'DELETE' || request.method === 'PUT' ? limits.deleteValidityWaitMs : limits.postLogWaitMs
       if (!(await relay(request, response, waitMs)))
         throw new HttpProblem(503, 'No coordinator writes the event log now', { 'retry-after': '1' })
       return true
@@ -204,5 +206,12 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
 /** Statements, tasks, and what ends a query. */
 function isWriters(method: string, path: string): boolean {
   if (/^\/v1\/(statement|stage|task)(\/|$)/.test(path)) return true
-  return method === 'DELETE' && path.startsWith('/v1/query/')
+  return (method === 'DELETE' && path.startsWith('/v1/query/')) || (method === 'PUT' && KILLING.test(path))
+}
+
+const KILLING = /^\/v1\/query\/[^/]+\/(?:killed|preempted)\/?$/
+
+function mostBytes(path: string, limits: WriterRelayDeps['limits']): number {
+  if (path.startsWith('/v1/task')) return limits.taskBodyBytes
+  return KILLING.test(path) ? MAX_KILL_MESSAGE_BYTES : limits.statementBytes
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { canceledByClient } from '../../coordinator/query/ending.ts'
 import type { StatementService } from '../../coordinator/query/statement-service.ts'
 import type { QueryId } from '../../shared/ids.ts'
-import { failureOf } from '../../shared/engine-error.ts'
 import type { ResultsAction, ResultsOf } from '../access/results-guard.ts'
 import { endpoint, findEndpoint, type Endpoint, type Handler } from '../edge/endpoint.ts'
 import { HttpProblem } from '../edge/problem.ts'
@@ -67,9 +67,8 @@ export function statementEndpoints(deps: StatementRouteDeps): readonly Endpoint[
     const page = uris.verifyPage(path)
     if (!page) throw new HttpProblem(404, 'Query not found')
     await guard(request, page.queryId, 'cancel')
-    const failure = failureOf('USER_CANCELED', 'Query was canceled')
     const outcome = await service
-      .cancel(page.queryId, failure, limits.deleteValidityWaitMs)
+      .cancel(page.queryId, canceledByClient, limits.deleteValidityWaitMs)
       .catch((error: unknown) => (isPassing(error) ? ('waiting' as const) : Promise.reject(error)))
     if (outcome === 'unknown') throw new HttpProblem(404, 'Query not found')
     if (outcome === 'waiting')

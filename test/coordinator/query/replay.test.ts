@@ -139,6 +139,8 @@ describe('schemas of events', () => {
   it('of the system come out so too, and say what they said', () => {
     const denied = { user: 'ada', action: 'view', object: 'query of bob, as eve', count: 2, minute: '2026-03-02T00:00' }
     expect(systemEventData('AccessDenied', 1, denied)).toEqual(denied)
+    const killed = { queryId: 'q', by: 'root', remoteAddress: '10.0.0.1' }
+    expect(systemEventData('QueryKilled', 1, killed)).toEqual({ ...killed, how: 'canceled' })
     expect(() => systemEventData('AccessDenied', 0, denied)).toThrow('No upcaster takes AccessDenied from version 0')
     expect(() => systemEventData('AccessDenied', 2, { ...denied, count: 'two' })).toThrow()
   })

@@ -1,6 +1,7 @@
 import type { QueryId } from '../../../src/shared/ids.ts'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createStatementMemory } from '../../../src/coordinator/dispatch/statement-memory.ts'
+import { canceledByClient } from '../../../src/coordinator/query/ending.ts'
 import { queryEventVersions, type QueryEvent } from '../../../src/coordinator/query/events.ts'
 import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
 import type { QueryExecution } from '../../../src/coordinator/query/query-handle.ts'
@@ -9,7 +10,7 @@ import type { ResultPageSource } from '../../../src/coordinator/query/result-pag
 import { createStatementService, type StatementService } from '../../../src/coordinator/query/statement-service.ts'
 import type { QueryState } from '../../../src/coordinator/query/state.ts'
 import { Fenced, LogUnavailable, type Checkpoint, type Recorded } from '../../../src/events/event-log.ts'
-import { failureOf, type Failure } from '../../../src/shared/engine-error.ts'
+import type { Failure } from '../../../src/shared/engine-error.ts'
 import { at, event, QUERY_ID } from '../../support/query-events.ts'
 
 const page = { rows: 3, bytes: 30, sha256: 'ab', kept: 'log' as const, taskToken: 0 }
@@ -370,12 +371,11 @@ describe('a statement that is posted', () => {
 describe('a query that is to end', () => {
   it('is failed where it runs, and was ended where the log says so', async () => {
     const { execution, told } = liveQuery(...planned)
-    const canceled = failureOf('USER_CANCELED', 'Query was canceled')
-    expect(await serviceOf({ live: execution }).cancel(QUERY_ID, canceled, 1000)).toBe('done')
-    expect(told.failures).toEqual([canceled])
+    expect(await serviceOf({ live: execution }).cancel(QUERY_ID, canceledByClient, 1000)).toBe('done')
+    expect(told.failures).toEqual([canceledByClient.failure])
     const past = serviceOf({ logged: [...planned, event('QueryFinished', 4)] })
-    expect(await past.cancel(QUERY_ID, canceled, 1000)).toBe('done')
-    expect(await serviceOf({}).cancel(QUERY_ID, canceled, 1000)).toBe('unknown')
+    expect(await past.cancel(QUERY_ID, canceledByClient, 1000)).toBe('ended')
+    expect(await serviceOf({}).cancel(QUERY_ID, canceledByClient, 1000)).toBe('unknown')
   })
 
   it('in a stage is left alone when it writes', async () => {

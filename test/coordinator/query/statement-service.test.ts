@@ -1,14 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createStatementMemory } from '../../../src/coordinator/dispatch/statement-memory.ts'
+import { canceledByClient } from '../../../src/coordinator/query/ending.ts'
 import { queryEventVersions } from '../../../src/coordinator/query/events.ts'
 import { createQueryRegistry, type QueryRegistry } from '../../../src/coordinator/query/query-registry.ts'
 import { createStatementService, type StatementService } from '../../../src/coordinator/query/statement-service.ts'
 import type { Recorded } from '../../../src/events/event-log.ts'
-import { failureOf } from '../../../src/shared/engine-error.ts'
 import { knownQuery } from '../../support/known-query.ts'
 import { event, QUERY_ID } from '../../support/query-events.ts'
 
-const CANCELED = failureOf('USER_CANCELED', 'Query was canceled')
 const WAIT_MS = 60_000
 
 let registry: QueryRegistry
@@ -60,19 +59,19 @@ describe('a cancel that comes before its query is taken over', () => {
   it('is carried out when that happens while the log is read', async () => {
     const service = serviceOver(() => registry.add(takenOver()))
     // No timer is moved on: it waits for nothing.
-    expect(await service.cancel(QUERY_ID, CANCELED, WAIT_MS)).toBe('done')
+    expect(await service.cancel(QUERY_ID, canceledByClient, WAIT_MS)).toBe('done')
   })
 
   it('is carried out when that happens later', async () => {
     const service = serviceOver(() => setTimeout(() => registry.add(takenOver()), 5_000))
-    const canceled = service.cancel(QUERY_ID, CANCELED, WAIT_MS)
+    const canceled = service.cancel(QUERY_ID, canceledByClient, WAIT_MS)
     await vi.advanceTimersByTimeAsync(5_000)
     expect(await canceled).toBe('done')
   })
 
   it('says that it waits when that does not happen in time', async () => {
     const service = serviceOver(() => {})
-    const canceled = service.cancel(QUERY_ID, CANCELED, WAIT_MS)
+    const canceled = service.cancel(QUERY_ID, canceledByClient, WAIT_MS)
     await vi.advanceTimersByTimeAsync(WAIT_MS)
     expect(await canceled).toBe('waiting')
   })

@@ -2,6 +2,7 @@ import { parseTaskId, type QueryId } from '../../../src/shared/ids.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
 import type { KnownQuery } from '../../../src/coordinator/query/state.ts'
+import { LogUnavailable } from '../../../src/events/event-log.ts'
 import type { ProjectionRunner } from '../../../src/events/projection-runner.ts'
 import type { LiveQueryView } from '../../../src/protocol/query/live-queries.ts'
 import { createQueryRoutes, type QueryRoutesDeps } from '../../../src/protocol/query/query-routes.ts'
@@ -20,7 +21,9 @@ let bed: ReadModelBed
 let runner: ProjectionRunner
 let app: HttpApp
 let live: Map<string, LiveQueryView>
-let canceled: { queryId: string; by: string }[]
+let ended: { queryId: string; by: string; how: string; message: string }[]
+/** Whose are queries that this process does not hold. */
+let elsewhere: Map<string, string>
 
 async function start(over: Partial<QueryRoutesDeps> = {}): Promise<void> {
   app = await serve(
@@ -29,10 +32,14 @@ async function start(over: Partial<QueryRoutesDeps> = {}): Promise<void> {
       read: (text, values) => bed.query(text, [...values]),
       projection: runner,
       isWriter: () => true,
-      ownerOf: () => undefined,
-      async cancel(queryId, by) {
-        canceled.push({ queryId, by: by.user })
-        return live.has(queryId) ? 'done' : 'unknown'
+      async end(queryId, { failure, endedBy, mayEnd }) {
+        const held = live.get(queryId)?.query
+        const user = held?.created.session.user ?? elsewhere.get(queryId)
+        if (user === undefined) return 'unknown'
+        if (mayEnd?.({ user }, queryId) === false) return 'refused'
+        if (held?.kind === 'FINISHED') return 'ended'
+        ended.push({ queryId, by: endedBy!.user, how: endedBy!.how, message: failure.message })
+        return 'done'
       },
       identify: (request) => ({ user: request.get('x-trino-user') ?? 'anonymous', groups: [] }),
       authorize: allowAll,
@@ -49,7 +56,8 @@ async function open(): Promise<void> {
   bed = await openReadModelBed()
   runner = await bed.startRunner()
   live = new Map()
-  canceled = []
+  ended = []
+  elsewhere = new Map()
 }
 
 async function close(): Promise<void> {
@@ -505,17 +513,97 @@ describe('DELETE /v1/query/{queryId}', () => {
     expect((await remove(testQueryId(60))).status).toBe(204)
     expect((await remove(testQueryId(61))).status).toBe(204)
     expect((await remove('malformed')).status).toBe(204)
-    expect(canceled).toEqual([
-      { queryId: testQueryId(60), by: 'alice' },
-      { queryId: testQueryId(61), by: 'alice' },
-    ])
+    expect(ended).toEqual([{ queryId: testQueryId(60), by: 'alice', how: 'canceled', message: 'Query was canceled' }])
   })
 
   it('is 503 while the log does not answer', async () => {
-    await start({ cancel: async () => 'waiting' })
-    const response = await remove(testQueryId(62))
-    expect(response.status).toBe(503)
-    expect(response.headers.get('retry-after')).toBe('1')
+    for (const end of [async () => 'waiting' as const, () => Promise.reject(new LogUnavailable('away'))]) {
+      await start({ end })
+      const response = await remove(testQueryId(62))
+      expect(response.status).toBe(503)
+      expect(response.headers.get('retry-after')).toBe('1')
+    }
+  })
+})
+
+describe('PUT /v1/query/{queryId}/killed and /preempted', () => {
+  beforeEach(open)
+  afterEach(close)
+
+  const put = (id: string, how: string, body = '', user = 'alice') =>
+    fetch(`${app.base}/v1/query/${id}/${how}`, { method: 'PUT', headers: { 'x-trino-user': user }, body })
+
+  it('end an open query with what the body says, in the words of Trino', async () => {
+    await start()
+    const queryId = testQueryId(60)
+    holdLive(queryId, { end: 'open' })
+    const answer = await put(queryId, 'killed', 'too “large”')
+    expect([answer.status, await answer.text()]).toEqual([202, ''])
+    expect((await put(queryId, 'killed')).status).toBe(202)
+    expect((await put(queryId, 'preempted', 'room for others')).status).toBe(202)
+    expect((await put(queryId, 'preempted')).status).toBe(202)
+    expect(ended).toEqual(
+      [
+        { how: 'killed', message: 'Query killed. Message: too “large”' },
+        { how: 'killed', message: 'Query killed. No message provided.' },
+        { how: 'preempted', message: 'Query preempted. Message: room for others' },
+        { how: 'preempted', message: 'Query preempted. No message provided.' },
+      ].map((one) => ({ queryId, by: 'alice', ...one })),
+    )
+  })
+
+  it('say that there is nothing to end: 410, or that it has ended: 409', async () => {
+    await start()
+    holdLive(testQueryId(60))
+    expect((await put(testQueryId(60), 'killed')).status).toBe(409)
+    expect((await put(testQueryId(61), 'killed')).status).toBe(410)
+    expect((await put('malformed', 'preempted')).status).toBe(410)
+  })
+
+  it('are for who owns the query, also of one that this process does not hold', async () => {
+    await start({ authorize: authorizeBy(() => undefined) })
+    elsewhere.set(testQueryId(61), 'alice')
+    for (const how of ['killed', 'preempted']) expect((await put(testQueryId(61), how, '', 'bob')).status).toBe(403)
+    expect(ended).toEqual([])
+    expect((await put(testQueryId(61), 'killed')).status).toBe(202)
+  })
+
+  it('refuse what is too long, and what is no text', async () => {
+    await start()
+    holdLive(testQueryId(60), { end: 'open' })
+    expect((await put(testQueryId(60), 'killed', 'x'.repeat(16 * 1024 + 1))).status).toBe(413)
+    const bytes = { method: 'PUT', body: Buffer.from([0xc3]) }
+    expect((await fetch(`${app.base}/v1/query/${testQueryId(60)}/killed`, bytes)).status).toBe(400)
+    expect(ended).toEqual([])
+    expect((await put(testQueryId(60), 'killed', 'x'.repeat(16 * 1024))).status).toBe(202)
+  })
+
+  it('are 503 while the log does not answer', async () => {
+    await start({ end: async () => 'waiting' })
+    const answer = await put(testQueryId(62), 'killed')
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '1'])
+  })
+})
+
+describe('who killed a query', () => {
+  beforeEach(open)
+  afterEach(close)
+
+  it('is told to him, and to who sees all; the victim is told why', async () => {
+    await start({ authorize: administratorsToo(new Set(['root'])) })
+    const queryId = await storedNow(75, { end: 'killed' })
+    await runner.barrier(60_000)
+    const as = (user: string) => ({ 'x-trino-user': user })
+    for (const [user, told] of [
+      ['alice', undefined],
+      ['root', { user: 'kim', originalUser: 'root2', remoteAddress: '10.1.2.3', how: 'killed' }],
+    ] as const) {
+      const { body } = await get(`/v1/query/${queryId}`, as(user))
+      expect([body.failureInfo.message, body.endedBy]).toEqual(['Query killed. Message: too large', told])
+      const events = await get(`/v1/query/${queryId}/events`, as(user))
+      const { failure, endedBy } = events.body.at(-1).data
+      expect([failure.message, endedBy]).toEqual(['Query killed. Message: too large', told])
+    }
   })
 })
 
@@ -540,7 +628,7 @@ describe('rights', () => {
     expect((await get('/v1/query?user=alice', as('bob'))).body).toEqual([])
     const killed = await fetch(`${app.base}/v1/query/${testQueryId(71)}`, { method: 'DELETE', headers: as('alice') })
     expect(killed.status).toBe(403)
-    expect(canceled).toEqual([])
+    expect(ended).toEqual([])
   })
 })
 
@@ -549,15 +637,16 @@ describe('a query that only the log knows', () => {
   afterEach(close)
 
   it('is ended by whom it belongs to, before recovery comes to it', async () => {
-    await start({ authorize: authorizeBy(() => undefined), ownerOf: async () => ({ user: 'alice' }) })
+    await start({ authorize: authorizeBy(() => undefined) })
+    elsewhere.set(testQueryId(1), 'alice')
     const end = async (user: string) => {
       const address = `${app.base}/v1/query/${testQueryId(1)}`
       return (await fetch(address, { method: 'DELETE', headers: { 'x-trino-user': user } })).status
     }
     expect(await end('bob')).toBe(403)
-    expect(canceled).toEqual([])
+    expect(ended).toEqual([])
     expect(await end('alice')).toBe(204)
-    expect(canceled).toEqual([{ queryId: testQueryId(1), by: 'alice' }])
+    expect(ended).toMatchObject([{ queryId: testQueryId(1), by: 'alice' }])
   })
 })
 

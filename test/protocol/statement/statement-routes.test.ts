@@ -295,7 +295,7 @@ describe('an address', () => {
 describe('a statement that is canceled', () => {
   it('is 204 when that is valid', async () => {
     expect((await fetch(page(2), { method: 'DELETE' })).status).toBe(204)
-    expect(asked).toEqual([[QUERY_ID, expect.objectContaining({ errorName: 'USER_CANCELED' }), 30]])
+    expect(asked).toEqual([[QUERY_ID, { failure: expect.objectContaining({ errorName: 'USER_CANCELED' }) }, 30]])
   })
 
   it('is 503 while that is not certain, 404 when nobody knows it', async () => {

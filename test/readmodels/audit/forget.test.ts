@@ -190,7 +190,7 @@ describe('what the database said of a forgotten event', () => {
 })
 
 it('what was said of a killed query goes with it, who ended it stays', async () => {
-  await journal.record('QueryKilled', { queryId: forgotten, by: 'don', message: 'because of Zerlina' })
+  await journal.record('QueryKilled', { queryId: forgotten, by: 'don', how: 'killed', message: 'because of Zerlina' })
   const runner = await bed.startRunner()
   expect(await runner.barrier(60_000)).toBe(true)
   expect(await bed.query(`select 1 from audit_log where details::text like '%Zerlina%'`)).toHaveLength(1)

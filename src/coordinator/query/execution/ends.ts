@@ -3,7 +3,7 @@ import { Fenced, LogUnavailable, LogWentBackwards, NotTaken, TooLarge } from '..
 import { EngineError, failureOf, toFailure, type Failure } from '../../../shared/engine-error.ts'
 import type { HeldMemory } from '../../dispatch/statement-memory.ts'
 import type { TaskCleaner } from '../../scheduler/task-cleaner.ts'
-import type { QueryEventOf } from '../events.ts'
+import type { EndedBy, QueryEventOf } from '../events.ts'
 import type { QueryAggregate, QueryStep } from '../query-aggregate.ts'
 import { isDecided, isTerminal, resultSize, type QueryState } from '../state.ts'
 import type { Figures } from './figures.ts'
@@ -72,22 +72,28 @@ export class Ends {
   }
 
   // --- failed ------------------------------------------------------------------------------------------------------
-  /** Resolves when the failure is valid; at once when the query has ended, or can only finish. */
-  async fail(thrown: Failure): Promise<void> {
+  /**
+   * Resolves when the failure is valid; at once when the query has ended, or can only finish.
+   * @param endedBy who ends it, from outside
+   */
+  async fail(thrown: Failure, endedBy?: EndedBy): Promise<void> {
     const { aggregate, work, figures, record } = this.#ports
     const { intended } = aggregate
     if (work.suspended || isTerminal(intended.kind) || (intended.kind !== 'NONE' && isDecided(intended))) return
     work.stop()
-    const failure = boundedFailure(thrown)
-    await record(this.#failSteps(failure, figures.live)).catch((error: unknown) => {
+    const end = { failure: boundedFailure(thrown), endedBy }
+    await record(this.#failSteps(end, figures.live)).catch((error: unknown) => {
       if (!(error instanceof NotTaken)) throw error
       // The end itself always fits: figures of its tasks do not have to.
-      return record(this.#failSteps(failure, new Map()))
+      return record(this.#failSteps(end, new Map()))
     })
   }
 
-  #failSteps(failure: Failure, live: ReadonlyMap<TaskId, TaskStats>): readonly QueryStep[] {
-    const canceled = failure.errorName === 'USER_CANCELED'
+  #failSteps(
+    end: { readonly failure: Failure; readonly endedBy: EndedBy | undefined },
+    live: ReadonlyMap<TaskId, TaskStats>,
+  ): readonly QueryStep[] {
+    const canceled = end.failure.errorName === 'USER_CANCELED'
     return [
       (query) =>
         query.kind === 'NONE'
@@ -105,7 +111,7 @@ export class Ends {
           : [
               {
                 type: 'FailQuery',
-                failure,
+                ...end,
                 figures: this.#ports.figures.atEnd(query, canceled ? 'CANCELED' : 'FAILED'),
               },
             ],

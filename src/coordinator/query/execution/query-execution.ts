@@ -1,9 +1,9 @@
 import { initialQueryState, isTerminal } from '../state.ts'
 import { ownerOf } from '../held-bytes.ts'
 import { entitySpanId, formatTraceparent, parseTraceparent } from '../../../telemetry/trace-context.ts'
-import { failureOf } from '../../../shared/engine-error.ts'
 import type { QueryId } from '../../../shared/ids.ts'
 import type { QueryExecution, Resumption, Submission } from '../query-handle.ts'
+import { canceledByClient } from '../ending.ts'
 import { createQueryAggregate, type QueryStep } from '../query-aggregate.ts'
 import type { ResponseHeader } from '../session-headers.ts'
 import { Suspended } from '../suspended.ts'
@@ -97,8 +97,8 @@ export function beginExecution(
     pageInMemory: (token) => pages.get(token),
     acknowledge: (before) => pages.forgetBefore(before),
     finish: () => ends.finish(),
-    cancel: () => ends.fail(failureOf('USER_CANCELED', 'Query was canceled')),
-    fail: (failure) => ends.fail(failure),
+    cancel: () => ends.fail(canceledByClient.failure),
+    fail: (failure, endedBy) => ends.fail(failure, endedBy),
     cancelStage: (stage) => ends.cutShort(stage),
     totals: () => figures.totals(),
     recordDelivery(token, rows, bytes) {

@@ -1,12 +1,12 @@
 import type { StreamReader } from '../../../events/event-log.ts'
 import type { Clock } from '../../../shared/clock.ts'
-import type { Failure } from '../../../shared/engine-error.ts'
 import type { QueryId } from '../../../shared/ids.ts'
+import type { Ending } from '../ending.ts'
 import type { QueryExecution } from '../query-handle.ts'
 import type { QueryRegistry } from '../query-registry.ts'
 import { readQuery } from '../read-query.ts'
-import { isTerminal } from '../state.ts'
-import { lookUpMs, type StillWriting } from './log-word.ts'
+import { isTerminal, type KnownQuery, type QueryState } from '../state.ts'
+import { lookUpMs, timely, type StillWriting } from './log-word.ts'
 
 export interface CancelDeps {
   readonly clock: Clock
@@ -15,46 +15,63 @@ export interface CancelDeps {
   readonly stillWriting: StillWriting
 }
 
-export type Canceled = 'done' | 'unknown' | 'waiting'
+export type Canceled = 'done' | 'ended' | 'refused' | 'unknown' | 'waiting'
 
-/** Ends a query with `failure`, here or, once it is taken over, when that comes: `StatementService.cancel`. */
+/** Ends a query, here or, once it is taken over, when that comes: `StatementService.cancel`. */
 export async function cancelQuery(
   deps: CancelDeps,
   queryId: QueryId,
-  failure: Failure,
+  ending: Ending,
   waitMs: number,
 ): Promise<Canceled> {
   const deadline = deps.clock.monotonicMs() + waitMs
   const leftMs = (): number => deadline - deps.clock.monotonicMs()
-  const execution = await untilHere(deps, queryId, leftMs)
-  if (typeof execution === 'string') return execution
-  void execution.fail(failure).catch(() => {})
+  const found = await untilHere(deps, queryId, leftMs)
+  if (typeof found === 'string') return found
+  const { query, execution } = found
+  if (ending.mayEnd?.(query.created.session, queryId) === false) return 'refused'
+  if (!execution || isTerminal(query.kind)) return 'ended'
+  void execution.fail(ending.failure, ending.endedBy).catch(() => {})
   while (!isTerminal(execution.aggregate.state.kind)) {
     const left = leftMs()
     if (left <= 0) return 'waiting'
     await execution.news(execution.revision, left)
   }
-  return 'done'
+  return endedSo(execution.aggregate.state, ending) ? 'done' : 'ended'
 }
 
-/** The query, which recovery may yet come to; or why there is none to fail. */
+/** Did the query end by this very ending? An end without a name is the same whoever makes it. */
+function endedSo(state: QueryState, { failure, endedBy }: Ending): boolean {
+  if (state.kind !== 'FAILED') return false
+  // What was recorded of this ending holds this very object.
+  return endedBy ? state.failed.endedBy === endedBy : state.failure.errorName === failure.errorName
+}
+
+/** The query, which recovery may yet come to, with its execution while it is open; or why there is none to end. */
 async function untilHere(
   { log, registry, stillWriting }: CancelDeps,
   queryId: QueryId,
   leftMs: () => number,
-): Promise<QueryExecution | Canceled> {
+): Promise<{ readonly query: KnownQuery; readonly execution?: QueryExecution } | 'unknown' | 'waiting'> {
   for (;;) {
-    const known = registry.get(queryId)
-    if (known) return known
-    const { state } = await readQuery(log, queryId)
-    if (state.kind === 'NONE') {
+    const execution = registry.get(queryId)
+    if (execution) {
+      const query = execution.aggregate.state
+      if (query.kind !== 'NONE') return { query, execution }
+      // Its first event is not valid yet: nobody knows of it, nor whose it is.
+      const left = leftMs()
+      if (left <= 0) return 'waiting'
+      await execution.news(execution.revision, left)
+      continue
+    }
+    const { state: query } = await timely(readQuery(log, queryId), lookUpMs(leftMs()))
+    if (query.kind === 'NONE') {
       await stillWriting(lookUpMs(leftMs()))
       return 'unknown'
     }
-    if (isTerminal(state.kind)) return 'done'
+    if (isTerminal(query.kind)) return { query }
     // Recovery may have come to it while its stream was read; who waits then is told of no addition.
-    const taken = registry.get(queryId)
-    if (taken) return taken
+    if (registry.get(queryId)) continue
     const left = leftMs()
     if (left <= 0) return 'waiting'
     await registry.added(left)

@@ -1,0 +1,62 @@
+import type { Request, RequestHandler } from 'express'
+import { endingBy, type EndedHow, type Ending } from '../../coordinator/query/ending.ts'
+import type { Canceled } from '../../coordinator/query/statement/cancel-query.ts'
+import type { Authorize, Identity } from '../../security/authorization.ts'
+import { isQueryId, type QueryId } from '../../shared/ids.ts'
+import { HttpProblem } from '../edge/problem.ts'
+import { decodeUtf8, readBody } from '../edge/request-body.ts'
+import { isPassing } from '../statement/passing-error.ts'
+
+export interface EndQueryDeps {
+  /** Ends a query, as `StatementService.cancel` does. */
+  readonly end: (queryId: QueryId, ending: Ending) => Promise<Canceled>
+  /** @throws HttpProblem 401 */
+  readonly identify: (request: Request) => Identity
+  readonly authorize: Authorize
+}
+
+/** Of the text that says why a query is killed. */
+export const MAX_KILL_MESSAGE_BYTES = 16 * 1024
+
+const NO_BODY = { 'cache-control': 'no-store', 'content-length': 0 }
+
+/** By a query's id, whoever asks: DELETE of the query, PUT of `killed` and `preempted`. */
+export function createEndings(deps: EndQueryDeps): {
+  readonly cancel: RequestHandler
+  kill(how: 'killed' | 'preempted'): RequestHandler
+} {
+  /** @throws HttpProblem 403, 503 */
+  async function end(
+    request: Request,
+    by: Identity,
+    how: EndedHow,
+    message?: string,
+  ): Promise<'done' | 'ended' | 'unknown'> {
+    const { queryId } = request.params
+    if (typeof queryId !== 'string' || !isQueryId(queryId)) return 'unknown'
+    const outcome = await deps
+      .end(queryId, endingBy(by, deps.authorize, how, message))
+      .catch((error: unknown) => (isPassing(error) ? ('waiting' as const) : Promise.reject(error)))
+    if (outcome === 'refused') throw new HttpProblem(403, `Access denied: user ${by.user} cannot kill query ${queryId}`)
+    if (outcome === 'waiting')
+      throw new HttpProblem(503, 'The event log did not answer in time', { 'retry-after': '1' })
+    return outcome
+  }
+
+  return {
+    /** Always 204 for what is not there: clients of the family cancel this way and look no further. */
+    async cancel(request, response) {
+      await end(request, deps.identify(request), 'canceled')
+      response.writeHead(204, { 'cache-control': 'no-store' }).end()
+    },
+    /** As Trino answers; the body says why, as text. */
+    kill: (how) => async (request, response) => {
+      const by = deps.identify(request)
+      const message = decodeUtf8(await readBody(request, MAX_KILL_MESSAGE_BYTES))
+      const outcome = await end(request, by, how, message)
+      if (outcome === 'unknown') throw new HttpProblem(410, 'There is no such query')
+      if (outcome === 'ended') throw new HttpProblem(409, 'The query has ended already')
+      response.writeHead(202, NO_BODY).end()
+    },
+  }
+}

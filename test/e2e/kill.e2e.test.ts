@@ -1,0 +1,243 @@
+import { execFile } from 'node:child_process'
+import { pbkdf2Sync, randomBytes } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { temporaryFolder, waitUntil } from '../support/quipu-process.ts'
+import {
+  rolesOf,
+  startStandbyCluster,
+  writes,
+  type ClusterNode,
+  type StandbyCluster,
+} from '../support/standby-cluster.ts'
+import { raw, type RawAnswer, type StatementJson } from '../support/statement-client.ts'
+
+const PROGRAM = new URL('../../dist/cli/quipu.js', import.meta.url).pathname
+const PASSWORD = 'open sesame'
+/** Ends after longer than any test, where nobody ends it. */
+const ENDLESS =
+  'select count(*) from tpch.tiny.lineitem a, tpch.tiny.lineitem b, tpch.tiny.nation c where a.comment < b.comment || c.name'
+
+const folder = temporaryFolder()
+let cluster: StandbyCluster
+let writer: ClusterNode
+let other: ClusterNode
+
+beforeAll(async () => {
+  const salt = randomBytes(16)
+  const hash = pbkdf2Sync(PASSWORD, salt, 1_000, 32, 'sha256')
+  const secret = `1000:${salt.toString('hex')}:${hash.toString('hex')}`
+  const users = ['alice', 'bob', 'kim', 'root'].map((user) => `${user}:${secret}\n`)
+  const passwords = join(folder.path, 'passwords')
+  const rules = join(folder.path, 'rules.json')
+  writeFileSync(passwords, users.join(''), { mode: 0o644 })
+  const sections = {
+    queries: [
+      { user: 'kim', allow: ['execute', 'kill'] },
+      { user: 'root', allow: ['execute', 'view', 'kill'] },
+      { allow: ['execute'] },
+    ],
+    impersonation: [{ original_user: 'root', new_user: 'kim' }],
+  }
+  writeFileSync(rules, JSON.stringify(sections), { mode: 0o644 })
+  cluster = await startStandbyCluster({
+    QUIPU_AUTHENTICATION: 'password',
+    QUIPU_PASSWORD_FILE: passwords,
+    QUIPU_ACCESS_RULES_FILE: rules,
+    QUIPU_RUNNING_QUERIES: '2',
+  })
+  ;({ writer, other } = await rolesOf(cluster))
+}, 300_000)
+afterAll(async () => {
+  await cluster.stop()
+  await folder.remove()
+}, 240_000)
+
+const as = (user: string): Record<string, string> => ({
+  authorization: `Basic ${Buffer.from(`${user}:${PASSWORD}`).toString('base64')}`,
+})
+
+async function post(sql: string, user = 'alice'): Promise<StatementJson> {
+  const answer = await raw(`${writer.url}/v1/statement`, { body: sql, headers: as(user) })
+  expect(answer.status).toBe(200)
+  return answer.json
+}
+
+type Info = Readonly<Record<string, unknown>> & {
+  readonly state: string
+  readonly failureInfo?: { readonly message: string }
+  readonly errorCode?: unknown
+  readonly endedBy?: unknown
+}
+
+async function infoOf(id: string, user = 'alice'): Promise<Info> {
+  return JSON.parse((await raw(`${writer.url}/v1/query/${id}`, { headers: as(user) })).text) as Info
+}
+
+/** A query of alice's in one of these states. */
+async function queryIn(states: readonly string[], sql = ENDLESS): Promise<StatementJson> {
+  const posted = await post(sql)
+  await raw(posted.nextUri!, { headers: as('alice') })
+  await waitUntil(`${posted.id} is ${states}`, async () => states.includes((await infoOf(posted.id)).state))
+  return posted
+}
+
+/** On its worker, where it tells of itself when it has something to tell. */
+const UNDER_WAY = ['STARTING', 'RUNNING']
+
+function put(id: string, headers: Record<string, string>, { body = '', how = 'killed', at = writer } = {}) {
+  return raw(`${at.url}/v1/query/${id}/${how}`, { method: 'PUT', body, headers })
+}
+
+/** What a client is told at last. */
+async function endOf({ nextUri }: StatementJson): Promise<StatementJson> {
+  for (let next = nextUri; ;) {
+    const answer: RawAnswer = await raw(next!, { headers: as('alice') })
+    expect(answer.status).toBe(200)
+    if (answer.json.nextUri === undefined) return answer.json
+    next = answer.json.nextUri
+  }
+}
+
+async function lastEvent(id: string, user: string, at = writer): Promise<Record<string, unknown>> {
+  let last: { type: string; data: Record<string, unknown> } | undefined
+  await waitUntil('the read models have the end', async () => {
+    const { status, text } = await raw(`${at.url}/v1/query/${id}/events?limit=1000`, { headers: as(user) })
+    const events = status === 200 ? (JSON.parse(text) as { type: string; data: Record<string, unknown> }[]) : []
+    last = events.find(({ type }) => type.startsWith('quipu.query.failed'))
+    return last !== undefined
+  })
+  return last!.data
+}
+
+describe('a running query', () => {
+  it('is killed by who may, through the follower; its client is told why, and who sees all by whom', async () => {
+    const query = await queryIn(UNDER_WAY)
+    expect((await put(query.id, {}, { at: other })).status).toBe(401)
+    for (const at of [writer, other]) {
+      expect((await put(query.id, as('bob'), { at })).status).toBe(403)
+      expect((await put('20260101_000000_00000_00000', as('kim'), { at })).status).toBe(410)
+      expect((await put(query.id, as('kim'), { at, body: 'x'.repeat(16 * 1024 + 1) })).status).toBe(413)
+      const foreign = { ...as('kim'), origin: 'http://evil.example' }
+      expect((await put(query.id, foreign, { at })).status).toBe(403)
+    }
+    expect(UNDER_WAY).toContain((await infoOf(query.id)).state)
+    const killed = await put(query.id, as('kim'), { at: other, body: 'too large “for now”' })
+    expect([killed.status, killed.text]).toEqual([202, ''])
+    const { error } = await endOf(query)
+    expect(error).toMatchObject({
+      message: 'Query killed. Message: too large “for now”',
+      errorName: 'ADMINISTRATIVELY_KILLED',
+      errorType: 'USER_ERROR',
+    })
+    for (const at of [writer, other]) expect((await put(query.id, as('kim'), { at })).status).toBe(409)
+    for (const at of [writer, other]) {
+      expect((await lastEvent(query.id, 'alice', at))['endedBy']).toBeUndefined()
+      expect((await lastEvent(query.id, 'root', at))['endedBy']).toMatchObject({ user: 'kim', how: 'killed' })
+    }
+  })
+
+  it('is killed once, whoever is first, and by its owner too', async () => {
+    const query = await queryIn(UNDER_WAY)
+    const both = await Promise.all([
+      put(query.id, as('kim'), { body: 'by kim' }),
+      put(query.id, as('alice'), { body: 'by alice' }),
+      put(query.id, as('root'), { body: 'by root', how: 'preempted', at: other }),
+    ])
+    expect(both.map(({ status }) => status).toSorted()).toEqual([202, 409, 409])
+    const first = both.findIndex(({ status }) => status === 202)
+    const who = ['kim', 'alice', 'root'][first]!
+    expect((await endOf(query)).error!.message).toContain(`Message: by ${who}`)
+    expect((await lastEvent(query.id, 'root'))['endedBy']).toMatchObject({ user: who })
+  })
+
+  it('names both who acts as another', async () => {
+    const query = await queryIn(UNDER_WAY)
+    const asKim = { ...as('root'), 'x-trino-user': 'kim' }
+    expect((await put(query.id, asKim, { how: 'preempted' })).status).toBe(202)
+    expect((await endOf(query)).error).toMatchObject({
+      message: 'Query preempted. No message provided.',
+      errorName: 'ADMINISTRATIVELY_PREEMPTED',
+      errorType: 'INSUFFICIENT_RESOURCES',
+    })
+    const endedBy = { user: 'kim', originalUser: 'root', how: 'preempted', remoteAddress: '127.0.0.1' }
+    expect((await infoOf(query.id, 'root')).endedBy).toEqual(endedBy)
+    expect((await infoOf(query.id)).endedBy).toBeUndefined()
+  })
+})
+
+describe('a query in any other state', () => {
+  it('that waits for its place is killed there', async () => {
+    const running = [await queryIn(UNDER_WAY), await queryIn(UNDER_WAY)]
+    const queued = await queryIn(['QUEUED'])
+    expect((await put(queued.id, as('kim'), { body: 'no place' })).status).toBe(202)
+    expect((await endOf(queued)).error!.message).toBe('Query killed. Message: no place')
+    for (const { id } of running) expect((await put(id, as('kim'))).status).toBe(202)
+  })
+
+  it('that has its whole result is killed before its client has it; one that has ended is not', async () => {
+    const query = await queryIn(['FINISHING'], 'select * from tpch.tiny.orders')
+    expect((await put(query.id, as('kim'))).status).toBe(202)
+    expect((await endOf(query)).error!.errorName).toBe('ADMINISTRATIVELY_KILLED')
+    const ended = await post('select 1')
+    await endOf(ended)
+    expect((await put(ended.id, as('kim'))).status).toBe(409)
+    expect((await put(ended.id, as('bob'))).status).toBe(403)
+  })
+
+  it('that just ends is either killed or finished, and everybody is told the same', async () => {
+    for (let time = 0; time < 5; time++) {
+      const posted = await post('select count(*) from tpch.tiny.region')
+      const [killed, end] = await Promise.all([put(posted.id, as('kim')), endOf(posted)])
+      const { state, errorCode } = await infoOf(posted.id)
+      expect([202, 409]).toContain(killed.status)
+      expect(state).toBe(killed.status === 202 ? 'FAILED' : 'FINISHED')
+      expect(end.error?.errorName).toBe(killed.status === 202 ? 'ADMINISTRATIVELY_KILLED' : undefined)
+      expect((errorCode as { name: string } | undefined)?.name).toBe(end.error?.errorName)
+    }
+  })
+})
+
+function quipu(args: readonly string[], user: string): Promise<{ code: number; stdout: string; stderr: string }> {
+  const env = { PATH: process.env['PATH'], QUIPU_PASSWORD: PASSWORD, QUIPU_SERVER: other.url }
+  return new Promise((resolve) => {
+    execFile(process.execPath, [PROGRAM, ...args, '--user', user], { env }, (error, stdout, stderr) =>
+      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
+    )
+  })
+}
+
+it('quipu kill ends a query, and says why it did not', async () => {
+  const { id, ...query } = await queryIn(UNDER_WAY)
+  const refused = await quipu(['kill', id], 'bob')
+  expect(refused).toMatchObject({ code: 1, stdout: '' })
+  expect(refused.stderr).toContain(`user bob cannot kill query ${id} (403)`)
+  const killed = await quipu(['kill', id, '--message', 'from the shell'], 'kim')
+  expect(killed).toEqual({ code: 0, stdout: `Query ${id} was killed\n`, stderr: '' })
+  expect((await endOf({ id, ...query })).error!.message).toBe('Query killed. Message: from the shell')
+  const again = await quipu(['kill', id], 'kim')
+  expect(again).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: `quipu: Query ${id} was not killed: The query has ended already (409)\n`,
+  })
+  expect((await quipu(['kill', 'nonsense'], 'kim')).code).toBe(64)
+  expect((await quipu(['kill'], 'kim')).code).toBe(64)
+})
+
+it(
+  'who killed a query is known after the coordinator that did it was killed itself',
+  { timeout: 240_000 },
+  async () => {
+    const query = await queryIn(UNDER_WAY)
+    expect((await put(query.id, as('kim'), { body: 'before the end' })).status).toBe(202)
+    await writer.kill()
+    await waitUntil('the other writes', () => writes(other), 120_000)
+    const endedBy = { user: 'kim', how: 'killed', remoteAddress: '127.0.0.1' }
+    expect((await lastEvent(query.id, 'root', other))['endedBy']).toEqual(endedBy)
+    const { json } = await raw(query.nextUri!.replace(writer.url, other.url), { headers: as('alice') })
+    expect(json.error!.message).toBe('Query killed. Message: before the end')
+    expect((await put(query.id, as('kim'), { at: other })).status).toBe(409)
+  },
+)
