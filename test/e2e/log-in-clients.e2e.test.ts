@@ -1,14 +1,20 @@
 import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { access } from 'node:fs/promises'
+import type { IncomingHttpHeaders } from 'node:http'
+import { request as httpsRequest, type RequestOptions } from 'node:https'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { chromium, type Browser } from 'playwright-core'
+import { Trino } from 'trino-client'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createAuthority, type TestAuthority } from '../support/certificates.ts'
 import { startIdentityProvider, type TestProvider } from '../support/identity-provider.ts'
 import { freePort } from '../support/postgres.ts'
+import { challengeOf } from '../support/provider-server.ts'
 import { spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
 import { pythonClients, shortLived, trinoCli } from '../support/real-clients.ts'
+import { jdbcProgram, rowReaders } from '../support/row-readers.ts'
 import { testCache } from '../support/test-cache.ts'
 
 const CHROMIUM = '/usr/bin/chromium'
@@ -23,6 +29,8 @@ if (!there) {
 }
 const cli = there ? await trinoCli() : undefined
 const python = there ? await pythonClients() : undefined
+const jdbc = there ? await jdbcProgram() : undefined
+const go = there ? (await rowReaders()).get('trino-go-client 1.4.1') : undefined
 
 const folder = temporaryFolder()
 let authority: TestAuthority
@@ -83,6 +91,23 @@ async function atProvider(page: Awaited<ReturnType<Browser['newPage']>>, login: 
   await page.getByRole('button', { name: 'Continue' }).click()
 }
 
+function overTls(
+  url: string,
+  options: RequestOptions,
+  body?: string,
+): Promise<{ readonly headers: IncomingHttpHeaders; readonly text: string }> {
+  return new Promise((resolve, reject) => {
+    const method = body === undefined ? 'GET' : 'POST'
+    const asked = httpsRequest(url, { ...options, agent: false, method }, (answer) => {
+      let text = ''
+      answer.setEncoding('utf8').on('data', (part: string) => (text += part))
+      answer.on('end', () => resolve({ headers: answer.headers, text })).on('error', reject)
+    })
+    asked.on('error', reject)
+    asked.end(body)
+  })
+}
+
 /** Runs a program that prints where its user is to log in, and logs him in there. */
 async function runWithLogIn(command: string, args: readonly string[], login: string): Promise<string> {
   // Python's client takes a variable of the environment before what it is told.
@@ -123,6 +148,47 @@ it.runIf(cli)('the Trino CLI logs its user in through a browser', { timeout: 240
   )
   expect(output).toContain('"alice"')
 })
+
+it.runIf(jdbc)(
+  'JDBC logs its user in through a browser, once for all its connections',
+  { timeout: 240_000 },
+  async () => {
+    const settings = new URLSearchParams({
+      SSL: 'true',
+      SSLTrustStorePath: authority.ca,
+      externalAuthentication: 'true',
+      externalAuthenticationRedirectHandlers: 'PRINT',
+      externalAuthenticationTokenCache: 'MEMORY',
+    })
+    const url = `jdbc:trino://${new URL(base).host}/tpch/tiny?${settings.toString()}`
+    // Another log-in would be waited for, and nobody is there.
+    const output = await runWithLogIn('java', jdbc!(url, 'select current_user', 'erin', '3'), 'erin')
+    expect(output.split('\n').filter((line) => line === 'erin').length).toBe(3)
+  },
+)
+
+it.runIf(go)(
+  'a token that a user got through a browser is one for clients that know no other way',
+  { timeout: 240_000 },
+  async () => {
+    const ssl = { ca: readFileSync(authority.ca) }
+    const refused = await overTls(`${base}/v1/statement`, ssl, 'select 1')
+    const { initiate, token } = challengeOf(refused.headers['www-authenticate'])
+    await confirms(initiate, 'dora')
+    const { token: given } = JSON.parse((await overTls(token, ssl)).text) as { token: string }
+    const { code, stdout, stderr } = await go!.read(base, 'select current_user', {
+      user: 'dora',
+      ca: authority.ca,
+      token: given,
+    })
+    expect([code, stdout.trim()], stderr).toEqual([0, 'dora'])
+    const rows: unknown[] = []
+    const extraHeaders = { authorization: `Bearer ${given}`, 'X-Trino-User': 'dora' }
+    for await (const result of await Trino.create({ server: base, ssl, extraHeaders }).query('select current_user'))
+      rows.push(...(result.data ?? []))
+    expect(rows).toEqual([['dora']])
+  },
+)
 
 it.runIf(python)("Python's client logs its user in through a browser", { timeout: 240_000 }, async () => {
   const script = `

@@ -75,7 +75,11 @@ function cliLogIn({ user, ca, password, token, certificate }: LogIn): string[] {
 
 const SOURCE = join(PROGRAMS, 'StreamRows.java')
 
-async function jdbc(): Promise<RowReader | undefined> {
+/** Arguments of `java` that run a statement with the published JDBC driver; undefined where that cannot be had. */
+export async function jdbcProgram(): Promise<
+  | ((...program: readonly [url: string, sql: string, user?: string, connections?: string]) => readonly string[])
+  | undefined
+> {
   const folder = join(testCache, 'trino-jdbc')
   let driver: string
   let classes: string
@@ -98,15 +102,27 @@ async function jdbc(): Promise<RowReader | undefined> {
   } catch (error) {
     return missing('JDBC driver of Trino 476', error)
   }
-  return {
-    read(base, sql, logIn) {
-      const url = `jdbc:trino://${new URL(base).host}/tpch/tiny${logIn ? `?${jdbcLogIn(logIn)}` : ''}`
-      const user = logIn ? [logIn.user] : []
-      return finished('java', [...shortLived, '-cp', `${driver}:${classes}`, 'StreamRows', url, sql, ...user])
-    },
-    repeatsBrokenAnswers: true,
-    attempts: Infinity,
-  }
+  return (...program) => [
+    ...shortLived,
+    '-cp',
+    `${driver}:${classes}`,
+    'StreamRows',
+    ...program.filter((one) => one !== undefined),
+  ]
+}
+
+async function jdbc(): Promise<RowReader | undefined> {
+  const program = await jdbcProgram()
+  return (
+    program && {
+      read(base, sql, logIn) {
+        const url = `jdbc:trino://${new URL(base).host}/tpch/tiny${logIn ? `?${jdbcLogIn(logIn)}` : ''}`
+        return finished('java', program(url, sql, logIn?.user))
+      },
+      repeatsBrokenAnswers: true,
+      attempts: Infinity,
+    }
+  )
 }
 
 function jdbcLogIn({ ca, password, token, certificate }: LogIn): string {

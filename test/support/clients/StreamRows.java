@@ -3,10 +3,19 @@ import java.nio.charset.StandardCharsets;
 import java.sql.DriverManager;
 import java.sql.SQLException;
 
-/** Reads one statement with the published JDBC driver and prints its rows, a line each. Arguments: JDBC URL, SQL, user. */
+/**
+ * Reads one statement with the published JDBC driver and prints its rows, a line each. Arguments: JDBC URL, SQL, user, on how
+ * many connections one after the other.
+ */
 class StreamRows {
     public static void main(String[] args) throws SQLException {
         var out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
+        int connections = args.length > 3 ? Integer.parseInt(args[3]) : 1;
+        for (int i = 0; i < connections; i++) read(args, out);
+        out.flush();
+    }
+
+    private static void read(String[] args, PrintStream out) throws SQLException {
         try (var connection = DriverManager.getConnection(args[0], args.length > 2 ? args[2] : "jdbc", null);
              var statement = connection.createStatement();
              var rows = statement.executeQuery(args[1])) {
@@ -18,6 +27,5 @@ class StreamRows {
                 out.append(line).append('\n');
             }
         }
-        out.flush();
     }
 }
