@@ -497,12 +497,12 @@ function providerAct(setting: SettingName, value: () => string, wanted: SeenLogI
       const own: SettingTexts = { oauth2Scopes: 'openid,profile', [setting]: value() }
       const there: SettingTexts = { oauth2Issuer: provider.issuer, oauth2ClientId: provider.clientId }
       const asked = logInsOf({ authentication: 'oauth2', ...there, ...secret, ...own }).deps.provider!
-      const { url, checks } = await asked.begin(`${callbacks.url}/oauth2/callback`)
+      const { url, checks } = await asked.begin(`${callbacks.url}/oauth2/callback`, true)
       if (wanted.url) expect(url.href.startsWith(wanted.url())).toBe(true)
       if (wanted.scopes !== undefined) expect(url.searchParams.get('scope')).toBe(wanted.scopes)
       const browser = createPlainBrowser()
       const back = await throughProvider(browser, await browser.open(url.href), 'ada', provider.issuer)
-      const verified = await asked.finish(new URL(back.address).searchParams, checks)
+      const { verified } = await asked.finish(new URL(back.address).searchParams, checks)
       expect(verified.name).toBe(wanted.name ?? 'ada')
       expect(verified.groups).toEqual(wanted.groups ?? [])
     },

@@ -13,6 +13,10 @@ export interface TestProvider {
   /** Does not answer until it is started again, on the same port. */
   stop(): Promise<void>
   start(): Promise<void>
+  /** Nobody by this name is known there any more. */
+  lockOut(login: string): void
+  /** Whose refresh tokens were revoked. */
+  readonly revoked: readonly string[]
 }
 
 /** @param bases of the servers that its clients come back to */
@@ -30,32 +34,44 @@ export async function startIdentityProvider(bases: readonly string[]): Promise<T
   const issuer = `http://127.0.0.1:${port}`
   const clientId = 'quipu'
   const clientSecret = 'what only the two of them know'
-  serve = new Provider(issuer, {
+  const lockedOut = new Set<string>()
+  const revoked: string[] = []
+  const own = new Provider(issuer, {
     clients: [
       {
         client_id: clientId,
         client_secret: clientSecret,
         redirect_uris: bases.map((base) => `${base}/oauth2/callback`),
-        grant_types: ['authorization_code'],
+        grant_types: ['authorization_code', 'refresh_token'],
         response_types: ['code'],
       },
     ],
     pkce: { required: () => true },
     claims: { openid: ['sub'], profile: ['preferred_username', 'groups'] },
     conformIdTokenClaims: false,
-    findAccount: (_context: unknown, id: string) => ({
-      accountId: id,
-      claims: () => ({ sub: id, preferred_username: `${id} by name`, groups: ['staff', `friends of ${id}`] }),
-    }),
+    findAccount: (_context: unknown, id: string) =>
+      lockedOut.has(id)
+        ? undefined
+        : {
+            accountId: id,
+            claims: () => ({ sub: id, preferred_username: `${id} by name`, groups: ['staff', `friends of ${id}`] }),
+          },
+    features: { revocation: { enabled: true } },
+    // One that is used twice ends all of them.
+    rotateRefreshToken: () => true,
     cookies: { keys: ['keys of cookies'] },
     jwks: { keys: [generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' })] },
-  }).callback()
+  })
+  own.on('refresh_token.destroyed', ({ accountId = '' }) => revoked.push(accountId))
+  serve = own.callback()
   const listener = (...both: Parameters<typeof serve>): void => void serve(...both)
 
   return {
     issuer,
     clientId,
     clientSecret,
+    lockOut: (login) => void lockedOut.add(login),
+    revoked,
     async stop() {
       server?.closeAllConnections()
       server?.close()

@@ -4,5 +4,6 @@ declare module 'oidc-provider' {
   export default class Provider {
     constructor(issuer: string, configuration: Readonly<Record<string, unknown>>)
     callback(): RequestListener
+    on(event: string, listener: (token: { readonly accountId?: string }) => void): this
   }
 }

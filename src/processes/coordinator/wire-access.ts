@@ -52,6 +52,8 @@ export interface Access {
   observe(telemetry: AccessTelemetry): void
   /** Where log-ins that are under way lie. */
   open(ask: QueryRows): void
+  /** Whoever waits for a log-in here is told to come again. */
+  drain(): void
   stop(): Promise<void>
 }
 
@@ -140,6 +142,7 @@ export function wireAccess({ config, secret }: AccessParts): Access {
     },
     learn: failures.learn,
     open: (ask) => logIns?.open(ask),
+    drain: () => logIns?.drain(),
     async stop() {
       sources.stop()
       await logIns?.stop()

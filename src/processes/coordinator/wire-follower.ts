@@ -105,6 +105,7 @@ export async function wireFollower(life: ChildLife, parts: FollowerParts): Promi
     },
     drain: async () => {
       draining = true
+      base.access.drain()
       await feed.close()
     },
     stop: async () => {

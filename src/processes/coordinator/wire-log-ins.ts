@@ -12,7 +12,8 @@ import { followEndedSessions, type EndedSessions } from '../../security/authenti
 import { createIdentityProvider, type IdentityProvider } from '../../security/authentication/identity-provider.ts'
 import { createLogInAddresses } from '../../security/authentication/log-in-address.ts'
 import { createLogInStore, type LogInStore } from '../../security/authentication/log-in-store.ts'
-import { createSessionAuthenticator } from '../../security/authentication/session-authenticator.ts'
+import { createRenewalStore, type RenewalStore } from '../../security/authentication/renewal-store.ts'
+import { bearerIn, createSessionAuthenticator } from '../../security/authentication/session-authenticator.ts'
 import { createSessionTokens } from '../../security/authentication/session-token.ts'
 import { deriveKey } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
@@ -27,6 +28,8 @@ export interface WiredLogIns {
   readonly deps: Omit<LogInDeps, 'door' | 'onError'>
   /** The database is there, or will be. */
   open(ask: QueryRows): void
+  /** Programs that wait are told to come again, to whoever follows. */
+  drain(): void
   stop(): Promise<void>
 }
 
@@ -38,14 +41,23 @@ export function wireLogIns(config: Config, secret: string): WiredLogIns {
   }
   const addresses = createLogInAddresses(key, clock)
   const tokens = createSessionTokens(deriveKey(secret, 'session-token'), config.timeouts.sessionMs, clock)
-  let opened: { readonly store: LogInStore; readonly ended: EndedSessions } | undefined
+  let opened: { readonly store: LogInStore; readonly ended: EndedSessions; readonly renewals: RenewalStore } | undefined
   const there = (): NonNullable<typeof opened> => {
     if (!opened) throw new HttpProblem(503, 'The coordinator starts', { 'retry-after': '1' })
     return opened
   }
   const waits = createTokenWaits(() => there().store)
 
+  /** A program whose session goes on needs no browser. */
+  function renewalOf({ headers }: IncomingMessage): string | undefined {
+    const lapsed = tokens.openLapsed(bearerIn(headers) ?? '')
+    const goesOn = lapsed?.method === 'oauth2' && opened?.ended.has(lapsed.id) === false
+    return goesOn ? addresses.offerRenewal(lapsed.id) : undefined
+  }
+
   function challenge(baseUri: string, request: IncomingMessage): string {
+    const renewal = renewalOf(request)
+    if (renewal !== undefined) return `Bearer x_token_server="${baseUri}/oauth2/token/${renewal}"`
     const { initiate, token } = addresses.offer({
       address: remoteAddressOf(request) ?? 'unknown',
       program: request.headers['user-agent'] ?? '',
@@ -66,14 +78,16 @@ export function wireLogIns(config: Config, secret: string): WiredLogIns {
       tokens,
       store: () => there().store,
       ended: () => there().ended,
+      renewals: () => there().renewals,
       provider: ways.provider ? providerOf(config) : undefined,
       waits,
       clock,
     },
     open(ask) {
       const store = createLogInStore(ask, key)
-      opened = { store, ended: followEndedSessions(store, clock.now) }
+      opened = { store, ended: followEndedSessions(store, clock.now), renewals: createRenewalStore(ask, key) }
     },
+    drain: waits.stop,
     async stop() {
       waits.stop()
       await opened?.ended.stop()

@@ -156,6 +156,7 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
     drain: async () => {
       const { handOverMs } = settings.tenure
       tenure.drain()
+      base.access.drain()
       await Promise.race([auditing.stop(), sleep(handOverMs, undefined, { ref: false })])
       await handOver(auditing.journal, claimed, handOverMs)
       await app.close()

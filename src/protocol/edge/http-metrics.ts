@@ -92,7 +92,7 @@ export function routeOf(path: string): string {
 }
 
 function logInRouteOf([, name, what, logIn]: readonly string[]): string {
-  if (name === 'callback') return '/oauth2/callback'
+  if (name === 'callback' || name === 'revoke') return `/oauth2/${name}`
   if (name !== 'token' || what === undefined) return 'other'
   return what === 'initiate' && logIn !== undefined ? '/oauth2/token/initiate/{logIn}' : '/oauth2/token/{logIn}'
 }

@@ -486,6 +486,27 @@ const paths = {
       },
     },
   },
+  '/oauth2/revoke': {
+    post: {
+      summary: 'A program logs out (RFC 7009): its token, and those that would follow it, are none any more',
+      requestBody: {
+        required: true,
+        content: {
+          'application/x-www-form-urlencoded': {
+            schema: { type: 'object', properties: { token: { type: 'string' } }, required: ['token'] },
+          },
+        },
+      },
+      responses: {
+        200: nothing('It is none, or was none'),
+        400: problem('Not UTF-8'),
+        403: problem('Not over HTTPS'),
+        413: problem('Too long'),
+        415: problem('Not a form'),
+        503: problem('Postgres does not answer'),
+      },
+    },
+  },
   '/oauth2/callback': {
     get: {
       summary: 'Where the identity provider sends the browser back to',

@@ -8,11 +8,13 @@ import {
   LogInInvalid,
   ProviderAway,
   type IdentityProvider,
+  type KnownByProvider,
   type LogInChecks,
 } from '../../security/authentication/identity-provider.ts'
-import { LOG_IN_MS, type LogInAddresses } from '../../security/authentication/log-in-address.ts'
+import { LOG_IN_MS, type LogInAddresses, type OfferedRenewal } from '../../security/authentication/log-in-address.ts'
 import { TooManyLogIns, type LogInStore } from '../../security/authentication/log-in-store.ts'
 import type { VerifiedPrincipal } from '../../security/authentication/principal.ts'
+import type { RenewalStore } from '../../security/authentication/renewal-store.ts'
 import type { SessionTokens } from '../../security/authentication/session-token.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { parseJson } from '../../shared/parse-json.ts'
@@ -37,6 +39,7 @@ import {
 } from './browser.ts'
 import { sendPage } from './page.ts'
 import { confirmPage, failedPage, loggedInPage, logInPage, onwardPage, type LogInWays } from './pages.ts'
+import { endRenewable, renew, startRenewable } from './renew-token.ts'
 import type { TokenWaits } from './token-waits.ts'
 
 /** What log-ins need of the coordinator's door. */
@@ -61,6 +64,8 @@ export interface LogInDeps {
   /** Undefined: none is configured. */
   readonly provider: IdentityProvider | undefined
   readonly waits: TokenWaits
+  /** @throws HttpProblem 503 before the database was reached */
+  readonly renewals: () => RenewalStore
   readonly clock: Pick<Clock, 'now'>
   /** Also what failed at the provider's side. */
   readonly onError: (error: unknown) => void
@@ -99,6 +104,9 @@ export function createLogInRoutes(deps: LogInDeps): Router {
   resource(router, '/oauth2/token/:logIn', {
     GET: (request, response, next) => void giveToken(deps, request, response).catch(next),
     DELETE: (request, response, next) => void dropToken(deps, request, response).catch(next),
+  })
+  resource(router, '/oauth2/revoke', {
+    POST: (request, response, next) => void revokeToken(deps, request, response).catch(next),
   })
   resource(router, '/oauth2/callback', { GET: page((request, response) => comeBack(deps, request, response)) })
   resource(router, '/ui/log-in', {
@@ -168,7 +176,7 @@ async function beginAtProvider(
   { id, forMs, to }: Begun,
 ): Promise<void> {
   const mark = markBrowser(request)
-  const { url, checks } = await requireProvider(deps).begin(`${baseUri(request)}/oauth2/callback`)
+  const { url, checks } = await requireProvider(deps).begin(`${baseUri(request)}/oauth2/callback`, to === undefined)
   const secrets = JSON.stringify({ checks, to } satisfies z.input<typeof secretsSchema>)
   const address = remoteAddressOf(request) ?? ''
   const state = hashOf(checks.state)
@@ -187,9 +195,9 @@ async function comeBack(deps: LogInDeps, request: IncomingMessage, response: exp
   if (!found || !secrets)
     throw new HttpProblem(400, 'This log-in was begun by another browser, came to its end before, or took too long')
   try {
-    const verified = await requireProvider(deps).finish(query, secrets.checks satisfies LogInChecks)
-    const principal = deps.door.admit(verified, request)
-    if (secrets.to === undefined) await giveProgram(deps, found.id, principal, response)
+    const known = await requireProvider(deps).finish(query, secrets.checks satisfies LogInChecks)
+    const principal = deps.door.admit(known.verified, request)
+    if (secrets.to === undefined) await giveProgram(deps, found.id, principal, known, response)
     else enterPage(deps, principal, secrets.to, response)
   } catch (error) {
     if (secrets.to === undefined) await tellProgram(deps, found.id, { error: programError(error) })
@@ -201,9 +209,12 @@ async function giveProgram(
   deps: LogInDeps,
   id: Buffer,
   principal: VerifiedPrincipal,
+  { verified, renewal }: KnownByProvider,
   response: express.Response,
 ): Promise<void> {
-  const token = tokenFor(deps, principal, 'program')
+  const token = fitting(
+    renewal ? await kept(startRenewable(deps, principal, verified, renewal)) : deps.tokens.issue(principal, 'program'),
+  )
   if (!(await tellProgram(deps, id, { token })))
     throw new HttpProblem(409, 'The program does not wait for this log-in any more')
   sendPage(response, 200, loggedInPage(principal.user))
@@ -219,15 +230,14 @@ function programError(error: unknown): string {
   return error instanceof HttpProblem || error instanceof QuipuError ? error.message : 'The log-in failed'
 }
 
-function tokenFor({ tokens }: LogInDeps, principal: VerifiedPrincipal, carrier: 'program' | 'page'): string {
-  const token = tokens.issue(principal, carrier)
+function fitting(token: string | undefined): string {
   if (token === undefined)
     throw new HttpProblem(403, 'The groups of this user do not fit into a session: configure a claim with fewer')
   return token
 }
 
 function enterPage(deps: LogInDeps, principal: VerifiedPrincipal, to: string, response: express.Response): void {
-  const token = tokenFor(deps, principal, 'page')
+  const token = fitting(deps.tokens.issue(principal, 'page'))
   const seconds = Math.floor(((deps.tokens.look(token)?.expiresAt ?? 0) - deps.clock.now()) / 1000)
   // Not by a redirect: that would go on with what another site began, and so without the cookie.
   sendPage(response, 200, onwardPage('Logged in', to), { 'set-cookie': sessionCookie(token, seconds) })
@@ -261,11 +271,13 @@ async function logOut(deps: LogInDeps, request: express.Request, response: expre
 /** Waits, as clients count on it. */
 async function giveToken(deps: LogInDeps, request: express.Request, response: express.Response): Promise<void> {
   requireConfidential(request)
-  const found = deps.addresses.ofToken(segmentOf(request))
-  if (!found) return sendJson(response, { error: 'This log-in is over, or never was' })
-  const again = `${baseUri(request)}${requestTarget(request).path}`
   // Whoever only looks takes nothing.
   if (request.method === 'HEAD') return sendJson(response, {})
+  const again = { nextUri: `${baseUri(request)}${requestTarget(request).path}` }
+  const renewed = deps.addresses.ofRenewal(segmentOf(request))
+  if (renewed) return sendJson(response, (await kept(renewedBy(deps, renewed, request, response))) ?? again)
+  const found = deps.addresses.ofToken(segmentOf(request))
+  if (!found) return sendJson(response, { error: 'This log-in is over, or never was' })
   const gone = new AbortController()
   response.once('close', () => gone.abort())
   const outcome = await kept(deps.waits.wait(found.id, remoteAddressOf(request) ?? '', gone.signal))
@@ -275,10 +287,35 @@ async function giveToken(deps: LogInDeps, request: express.Request, response: ex
     case 'taken':
       return sendJson(response, { error: 'The token of this log-in was given before' })
     case 'waiting':
-      return sendJson(response, { nextUri: again })
+      return sendJson(response, again)
     case 'full':
       throw new HttpProblem(503, 'Too many programs wait for log-ins', { 'retry-after': '1' })
   }
+}
+
+function renewedBy(
+  deps: LogInDeps,
+  offered: OfferedRenewal,
+  request: express.Request,
+  response: express.Response,
+): Promise<LogInAnswer | undefined> {
+  const { door, store, waits } = deps
+  const provider = requireProvider(deps)
+  const spend = ({ id, expiresAt }: OfferedRenewal): Promise<boolean> => store().spend(id, expiresAt - deps.clock.now())
+  return renew({ ...deps, provider, admit: door.admit, spend, draining: waits.stopped }, offered, request, response)
+}
+
+/**
+ * RFC 7009: a program logs out. Whoever has a token may end its session, and learns nothing of any other text; nor does it
+ * say whether the provider was told.
+ */
+async function revokeToken(deps: LogInDeps, request: express.Request, response: express.Response): Promise<void> {
+  requireConfidential(request)
+  const token = (await formOf(request)).get('token') ?? ''
+  const session = deps.tokens.open(token) ?? deps.tokens.openLapsed(token)
+  const renewal = session && (await kept(endRenewable(deps, session.id)))
+  if (renewal) deps.provider?.revoke(renewal).catch(deps.onError)
+  response.writeHead(200, { 'cache-control': 'no-store', 'content-length': '0' }).end()
 }
 
 async function dropToken(deps: LogInDeps, request: express.Request, response: express.Response): Promise<void> {
@@ -299,6 +336,8 @@ async function kept<T>(asked: Promise<T>): Promise<T> {
     return await asked
   } catch (error) {
     if (error instanceof HttpProblem) throw error
+    if (error instanceof ProviderAway)
+      throw new HttpProblem(503, 'The identity provider does not answer', { 'retry-after': '5' })
     if (error instanceof TooManyLogIns) throw new HttpProblem(429, error.message, { 'retry-after': '60' })
     throw new HttpProblem(503, 'Log-ins are kept in Postgres, which does not answer', { 'retry-after': '1' })
   }

@@ -16,6 +16,7 @@ export interface TokenWaits {
   wait(id: Buffer, address: string, signal: AbortSignal): Promise<LogInOutcome>
   /** Whoever waits is told to come again, to whom follows. */
   stop(): void
+  stopped(): boolean
 }
 
 /** Clients count on it: that of Python gives up after five answers. */
@@ -91,6 +92,7 @@ export function createTokenWaits(store: () => Pick<LogInStore, 'take'>): TokenWa
         void look()
       })
     },
+    stopped: () => stopped,
     stop() {
       stopped = true
       for (const one of waiting) one.end({ kind: 'waiting' })

@@ -45,15 +45,39 @@ export class LogInInvalid extends QuipuError {
   readonly retry = 'never'
 }
 
+/** By what a provider says again, later and without its user, who somebody is. */
+export interface Renewal {
+  readonly refreshToken: string
+  /** `sub` of whom it is. */
+  readonly subject: string
+}
+
+export interface KnownByProvider {
+  readonly verified: VerifiedName
+  /** Undefined where the provider gave nothing to renew it by. */
+  readonly renewal: Renewal | undefined
+}
+
 /** OpenID Connect's code flow with PKCE, state and nonce, at one provider. */
 export interface IdentityProvider {
-  /** Where a browser goes to log in. @throws ProviderAway */
-  begin(redirectUri: string): Promise<{ readonly url: URL; readonly checks: LogInChecks }>
+  /**
+   * Where a browser goes to log in.
+   * @param renewable is it for a session that goes on without its user? Only where `offline_access` is configured
+   * @throws ProviderAway
+   */
+  begin(redirectUri: string, renewable: boolean): Promise<{ readonly url: URL; readonly checks: LogInChecks }>
   /**
    * @param parameters the query with which a browser came back
    * @throws ProviderAway, LogInDenied, LogInInvalid
    */
-  finish(parameters: URLSearchParams, checks: LogInChecks): Promise<VerifiedName>
+  finish(parameters: URLSearchParams, checks: LogInChecks): Promise<KnownByProvider>
+  /**
+   * @param known as it was said last: what the provider leaves out now has not changed
+   * @throws ProviderAway, LogInInvalid: it does not know him any more, or says that he is somebody else
+   */
+  renew(renewal: Renewal, known: VerifiedName): Promise<{ readonly verified: VerifiedName; readonly renewal: Renewal }>
+  /** Tells it that nobody will ask again. Rejects when it cannot be told. */
+  revoke(renewal: Renewal): Promise<void>
 }
 
 const ANSWER_SECONDS = 10
@@ -61,22 +85,34 @@ const ANSWER_SECONDS = 10
 const REST_MS = 1000
 
 export function createIdentityProvider(settings: IdentityProviderSettings): IdentityProvider {
-  let known: Promise<Known> | undefined
+  let connected: Promise<Known> | undefined
 
   /** Asked when somebody logs in: a server starts without it. */
   function connect(): Promise<Known> {
-    if (known) return known
+    if (connected) return connected
     const asked = discover(settings)
-    known = asked
+    connected = asked
     asked.catch(() => {
-      const timer = setTimeout(() => void (known = known === asked ? undefined : known), REST_MS)
+      const timer = setTimeout(() => void (connected = connected === asked ? undefined : connected), REST_MS)
       timer.unref()
     })
     return asked
   }
 
+  /** What the ID token does not say is asked for. */
+  async function withMore(
+    { client, provider }: Known,
+    accessToken: string,
+    subject: string,
+    claims: Claims,
+  ): Promise<Claims> {
+    const missing = claims[settings.principalField] === undefined || lacksGroups(claims, settings.groupsField)
+    if (!missing || provider.serverMetadata().userinfo_endpoint === undefined) return claims
+    return { ...(await client.fetchUserInfo(provider, accessToken, subject)), ...claims }
+  }
+
   return {
-    async begin(redirectUri) {
+    async begin(redirectUri, renewable) {
       const { client, provider } = await connect()
       const checks: LogInChecks = {
         state: client.randomState(),
@@ -86,7 +122,7 @@ export function createIdentityProvider(settings: IdentityProviderSettings): Iden
       }
       const url = client.buildAuthorizationUrl(provider, {
         redirect_uri: redirectUri,
-        scope: settings.scopes.join(' '),
+        ...scopesOf(settings.scopes, renewable),
         code_challenge: await client.calculatePKCECodeChallenge(checks.verifier),
         code_challenge_method: 'S256',
         state: checks.state,
@@ -96,7 +132,8 @@ export function createIdentityProvider(settings: IdentityProviderSettings): Iden
     },
 
     async finish(parameters, { state, nonce, verifier, redirectUri }) {
-      const { client, provider } = await connect()
+      const known = await connect()
+      const { client, provider } = known
       const cameBack = new URL(redirectUri)
       cameBack.search = parameters.toString()
       try {
@@ -107,15 +144,45 @@ export function createIdentityProvider(settings: IdentityProviderSettings): Iden
           idTokenExpected: true,
         })
         const claims: Claims = tokens.claims()!
-        const missing = claims[settings.principalField] === undefined || lacksGroups(claims, settings.groupsField)
-        const canAsk = missing && provider.serverMetadata().userinfo_endpoint !== undefined
-        const more: Claims = canAsk
-          ? await client.fetchUserInfo(provider, tokens.access_token, String(claims['sub']))
-          : {}
-        return nameIn({ ...more, ...claims }, settings)
+        const subject = String(claims['sub'])
+        const { refresh_token: refreshToken } = tokens
+        return {
+          verified: nameIn(await withMore(known, tokens.access_token, subject, claims), settings),
+          renewal: refreshToken === undefined ? undefined : { refreshToken, subject },
+        }
       } catch (error) {
         throw toldApart(client, error)
       }
+    },
+
+    async renew({ refreshToken, subject }, before) {
+      const known = await connect()
+      const { client, provider } = known
+      try {
+        const tokens = await client.refreshTokenGrant(provider, refreshToken)
+        const claims: Claims = tokens.claims() ?? {}
+        if (claims['sub'] !== undefined && claims['sub'] !== subject)
+          throw new LogInInvalid('The identity provider says that he is somebody else')
+        const said = await withMore(known, tokens.access_token, subject, claims)
+        const verified = nameIn(
+          {
+            [settings.principalField]: before.name,
+            ...(settings.groupsField === undefined ? {} : { [settings.groupsField]: before.groups }),
+            ...said,
+          },
+          settings,
+        )
+        if (verified.name !== before.name) throw new LogInInvalid('The identity provider says that he is somebody else')
+        return { verified, renewal: { refreshToken: tokens.refresh_token ?? refreshToken, subject } }
+      } catch (error) {
+        throw toldApart(client, error)
+      }
+    },
+
+    async revoke({ refreshToken }) {
+      const { client, provider } = await connect()
+      if (provider.serverMetadata().revocation_endpoint === undefined) return
+      await client.tokenRevocation(provider, refreshToken, { token_type_hint: 'refresh_token' })
     },
   }
 }
@@ -160,6 +227,16 @@ function toldApart(client: typeof openid, error: unknown): unknown {
   if (error instanceof client.ClientError && !hasCode(error, 'OAUTH_TIMEOUT'))
     return new LogInInvalid('What came back from the identity provider does not fit', { cause: error })
   return new ProviderAway('The identity provider does not answer', { cause: error })
+}
+
+const OFFLINE = 'offline_access'
+
+/** OpenID Connect Core, 11: who asks to come back without his user asks him for consent. */
+function scopesOf(scopes: readonly string[], renewable: boolean): { readonly scope: string; readonly prompt?: string } {
+  if (!scopes.includes(OFFLINE)) return { scope: scopes.join(' ') }
+  return renewable
+    ? { scope: scopes.join(' '), prompt: 'consent' }
+    : { scope: scopes.filter((scope) => scope !== OFFLINE).join(' ') }
 }
 
 function lacksGroups(claims: Claims, field: string | undefined): boolean {

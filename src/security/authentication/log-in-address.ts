@@ -30,10 +30,18 @@ export interface LogInAddresses {
   /** Undefined for what no coordinator of the cluster offered, or too long ago. */
   ofInitiate(text: string): (OfferedLogIn & AskingProgram) | undefined
   ofToken(text: string): OfferedLogIn | undefined
+  /** Where the program of a session fetches its next token. @param session its id */
+  offerRenewal(session: string): string
+  ofRenewal(text: string): OfferedRenewal | undefined
+}
+
+export interface OfferedRenewal extends OfferedLogIn {
+  readonly session: string
 }
 
 const tokenSchema = z.object({ seed: z.string(), expiresAt: z.number() })
 const initiateSchema = z.object({ id: z.string(), expiresAt: z.number(), address: z.string(), program: z.string() })
+const renewalSchema = z.object({ seed: z.string(), expiresAt: z.number(), session: z.string() })
 const LONGEST_PROGRAM = 120
 /** No address that was offered is longer. */
 const LONGEST_TEXT = 2048
@@ -65,6 +73,14 @@ export function createLogInAddresses(key: Buffer, clock: Pick<Clock, 'now'>): Lo
     ofToken(text) {
       const found = open('token', tokenSchema, text)
       return found && { id: idOf(found.seed), expiresAt: found.expiresAt }
+    },
+    offerRenewal(session) {
+      const offered = { seed: randomBytes(24).toString('base64url'), expiresAt: clock.now() + LOG_IN_MS, session }
+      return seal(key, 'token-renewal', JSON.stringify(offered)).toString('base64url')
+    },
+    ofRenewal(text) {
+      const found = open('token-renewal', renewalSchema, text)
+      return found && { id: idOf(found.seed), expiresAt: found.expiresAt, session: found.session }
     },
   }
 }

@@ -34,6 +34,8 @@ export interface LogInStore extends EndedSessionStore {
   finish(id: Buffer, outcome: string): Promise<boolean>
   /** Outcomes that are there, each given once; `undefined` for a log-in whose outcome was given before. */
   take(ids: readonly Buffer[]): Promise<readonly { readonly id: Buffer; readonly outcome: string | undefined }[]>
+  /** Of a renewal, which counts for no bound. @returns false when what is known by this was given before */
+  spend(id: Buffer, forMs: number): Promise<boolean>
   /** Nobody will fetch it. */
   drop(id: Buffer): Promise<void>
 }
@@ -53,7 +55,7 @@ export function createLogInStore(ask: Ask, key: Buffer): LogInStore {
       const rows = await ask(
         `insert into quipu_log.log_ins (id, state, browser, source, phase, sealed, expires_at)
         select $1, $2, $3, $4, 'asked', $5, now() + $6 * interval '1 millisecond'
-        where (select count(*) from quipu_log.log_ins) < $7
+        where (select count(*) from quipu_log.log_ins where source <> '') < $7
           and (select count(*) from quipu_log.log_ins where source = $4) < $8
         on conflict (id) do update
           set state = excluded.state, browser = excluded.browser, source = excluded.source, phase = 'asked',
@@ -100,6 +102,14 @@ export function createLogInStore(ask: Ask, key: Buffer): LogInStore {
         id: id as Buffer,
         outcome: phase === 'done' ? open('outcome', sealed) : undefined,
       }))
+    },
+    async spend(id, forMs) {
+      const rows = await ask(
+        `insert into quipu_log.log_ins (id, browser, source, phase, sealed, expires_at)
+        values ($1, '', '', 'taken', '', now() + $2 * interval '1 millisecond') on conflict (id) do nothing returning true`,
+        [id, Math.ceil(forMs)],
+      )
+      return rows.length > 0
     },
     async drop(id) {
       await ask(`update quipu_log.log_ins set phase = 'taken', state = null, sealed = '' where id = $1`, [id])

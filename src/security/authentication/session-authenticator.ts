@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Authenticator } from './authenticator.ts'
 import type { EndedSessions } from './ended-sessions.ts'
 import type { SessionMethod, SessionTokens, ShownSession } from './session-token.ts'
@@ -11,6 +11,11 @@ export interface SessionAuthenticatorDeps {
   readonly pageToken: (request: IncomingMessage) => string | undefined
   /** How a 401 offers to log in this way. */
   readonly challenge: (baseUri: string, request: IncomingMessage) => string | undefined
+}
+
+/** What a program shows as its session. */
+export function bearerIn({ authorization = '' }: IncomingHttpHeaders): string | undefined {
+  return /^Bearer +(quipu~\S+)$/i.exec(authorization)?.[1]
 }
 
 /** Knows those who logged in this way before, by the token that they were given. */
@@ -27,9 +32,8 @@ export function createSessionAuthenticator(method: SessionMethod, deps: SessionA
     method,
     challenge: deps.challenge,
     credentialOf(request) {
-      const { authorization } = request.headers
-      if (authorization !== undefined) {
-        const bearer = /^Bearer +(quipu~\S+)$/i.exec(authorization)?.[1]
+      if (request.headers.authorization !== undefined) {
+        const bearer = bearerIn(request.headers)
         return holds(bearer, 'program') ? { user: '', secret: bearer } : undefined
       }
       const cookie = deps.pageToken(request)
