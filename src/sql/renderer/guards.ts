@@ -76,25 +76,36 @@ interface Conjunct {
  * Conditions over other items are no guards, or it could not go below the join.
  */
 export function guarded(state: RenderState, conjuncts: readonly Conjunct[], sides: Sides): readonly Sql[] {
-  return conjuncts.map(({ expr, text }, i) => {
-    const own = itemsOf(expr, sides)
-    if (isJoinKey(expr, sides)) return text
-    const unmoved = readsRaising(state, expr) ? sql`list_extract([${text}], 1)` : text
-    if (i === 0 || !mayRaiseOfRow(expr) || hasSubquery(expr)) return unmoved
-    const guards = conjuncts
-      .slice(0, i)
-      .filter(
-        (other) =>
-          isMoved(other.expr) &&
-          !isVolatile(other.expr) &&
-          !hasSubquery(other.expr) &&
-          isWithin(itemsOf(other.expr, sides), own),
-      )
-      .map((other) => other.text)
-    if (guards.length === 0) return unmoved
-    const whole = balanced(guards, 'AND')
-    return whole.length > REPEATABLE ? unmoved : sql`CASE WHEN ${whole} THEN ${unmoved} ELSE false END`
+  const earlier: { readonly text: Sql; readonly items: ReadonlySet<RelationNode | undefined> }[] = []
+  return conjuncts.map(({ expr, text }) => {
+    const items = itemsOf(expr, sides)
+    const guard = isJoinKey(expr, sides) ? text : behind(state, expr, text, items, earlier)
+    if (isMoved(expr) && !isVolatile(expr) && !hasSubquery(expr)) earlier.push({ text, items })
+    return guard
   })
+}
+
+/** The condition, asked only where the earlier ones over the same items hold. */
+function behind(
+  state: RenderState,
+  expr: Expr,
+  text: Sql,
+  own: ReadonlySet<RelationNode | undefined>,
+  earlier: readonly { readonly text: Sql; readonly items: ReadonlySet<RelationNode | undefined> }[],
+): Sql {
+  const unmoved = readsRaising(state, expr) ? sql`list_extract([${text}], 1)` : text
+  if (earlier.length === 0 || !mayRaiseOfRow(expr) || hasSubquery(expr)) return unmoved
+  const guards: Sql[] = []
+  let length = 0
+  for (const other of earlier) {
+    if (!isWithin(other.items, own)) continue
+    guards.push(other.text)
+    length += other.text.length
+    if (length > REPEATABLE) return unmoved
+  }
+  if (guards.length === 0) return unmoved
+  const whole = balanced(guards, 'AND')
+  return whole.length > REPEATABLE ? unmoved : sql`CASE WHEN ${whole} THEN ${unmoved} ELSE false END`
 }
 
 /** Comparisons may go behind all else; what is none keeps its place before what may fail. */

@@ -167,7 +167,6 @@ const LONG_CHAIN = 100
 
 /** Whether `a + b + …` is of one operator and one type all along. */
 function isLongChain(expr: OperatorExpr): boolean {
-  if (expr.type.kind === 'decimal') return false
   let at: Expr = expr
   for (let length = 0; length < LONG_CHAIN; length++) {
     if (!continues(at, expr)) return false
@@ -178,7 +177,10 @@ function isLongChain(expr: OperatorExpr): boolean {
 
 function continues(part: Expr, { name, type }: OperatorExpr): part is OperatorExpr {
   if (part.kind !== 'operator' || part.name !== name) return false
-  return sameType(part.type, type) && sameType(part.left.type, type) && sameType(part.right.type, type)
+  if (!sameType(part.type, type) || !sameType(part.left.type, type)) return false
+  // Sums of decimals are calculated in the type of the result.
+  if (type.kind === 'decimal') return (name === '+' || name === '-') && part.right.type.kind === 'decimal'
+  return sameType(part.right.type, type)
 }
 
 /** From left to right, as it is written: sums of doubles and overflows are those of the chain. */
@@ -186,7 +188,10 @@ function renderChain(state: RenderState, expr: OperatorExpr): Sql {
   const operands: Expr[] = []
   let at: Expr = expr
   for (; continues(at, expr); at = at.left) operands.unshift(at.right)
-  const items = [at, ...operands].map((operand) => renderExpr(state, operand))
+  const items = [at, ...operands].map((operand) => {
+    const text = renderExpr(state, operand)
+    return sameType(operand.type, expr.type) ? text : sql`CAST(${text} AS ${duckdbType(expr.type)})`
+  })
   const [left, right] = [state.names.fresh(), state.names.fresh()]
   const step = expr.operator.render(left, right, state)
   return sql`list_reduce([${joined(items, ', ')}], lambda ${left}, ${right}: ${step})`
@@ -373,7 +378,9 @@ function renderCall(state: RenderState, written: CallExpr): Sql {
 }
 
 function isConcat(expr: Expr): expr is CallExpr {
-  return expr.kind === 'call' && expr.function.name === 'concat' && expr.type.kind === 'varchar'
+  if (expr.kind !== 'call' || expr.function.name !== 'concat') return false
+  if (expr.type.kind === 'varchar') return true
+  return expr.type.kind === 'array' && expr.arguments.every((argument) => sameType(argument.type, expr.type))
 }
 
 /** What a chain of `||` puts together, in its order. */
