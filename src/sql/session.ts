@@ -1,4 +1,6 @@
 import type { QueryId } from '../shared/ids.ts'
+import type { RightsOf } from './access-control.ts'
+
 /** All that a statement's meaning depends on besides its text and the metadata; fixed by the POST. */
 export interface SessionContext {
   readonly queryId: QueryId
@@ -23,6 +25,10 @@ export interface SessionContext {
   readonly clientCapabilities: readonly string[]
   /** May who posted the statement become another user? Absent: nobody may. */
   readonly mayBecome?: (user: string) => boolean
+  /** What anybody may do; absent: whatever he likes. */
+  readonly rightsOf?: RightsOf
+  /** Is told what is wrong with an expression of the rules: nobody else may be. */
+  readonly onRuleFault?: (message: string) => void
   /** Who posted the statement, whoever he is now. */
   readonly originalUser?: string
   /** Decides wire details of types. */

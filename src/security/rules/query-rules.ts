@@ -1,4 +1,5 @@
 import type { Identity, QueryRules, Sight } from '../authorization.ts'
+import { isAbout } from './rule-patterns.ts'
 import type { QueryAccess, QueryRule, RulesFile } from './rules-schema.ts'
 
 /** Users and their groups of whom it is remembered which rules are theirs: statements ask each time. */
@@ -16,12 +17,7 @@ export function queryRulesOf({ queries, impersonation }: RulesFile): QueryRules 
     const key = JSON.stringify([user, groups])
     const known = remembered.get(key)
     if (known) return known
-    const rules = (queries ?? []).filter(
-      (rule) =>
-        rule.role === undefined &&
-        (rule.user?.matches(user) ?? true) &&
-        (rule.group === undefined || groups.some((group) => rule.group!.matches(group))),
-    )
+    const rules = (queries ?? []).filter((rule) => isAbout(rule, { user, groups }))
     if (remembered.size >= MOST_REMEMBERED) remembered.delete(remembered.keys().next().value!)
     remembered.set(key, rules)
     return rules

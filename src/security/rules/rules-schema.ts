@@ -1,26 +1,15 @@
 import { z } from 'zod'
 import { compileJava, namePattern, type NamePattern } from './java-regex.ts'
+import { objectSections } from './object-sections.ts'
+import { pattern, section, whom, wrong } from './rule-patterns.ts'
 import { userTemplate, type UserTemplate } from './user-template.ts'
-
-const namePatternText = z.string().transform((text, context): NamePattern => {
-  try {
-    return namePattern(text)
-  } catch (error) {
-    return wrong(context, [], (error as Error).message)
-  }
-})
-
-/** Its key may be left out or null: then it stands for everybody. */
-const pattern = namePatternText.nullish().transform((given) => given ?? undefined)
 
 const queryAccess = ['execute', 'view', 'kill'] as const
 export type QueryAccess = (typeof queryAccess)[number]
 
 const queryRule = z
   .strictObject({
-    user: pattern,
-    role: pattern,
-    group: pattern,
+    ...whom,
     queryOwner: pattern,
     allow: z
       .array(
@@ -70,19 +59,6 @@ const impersonationRule = impersonationKeys.transform((keys, context): Impersona
   }
 })
 
-function wrong(context: z.RefinementCtx, path: string[], message: string): never {
-  context.addIssue({ code: 'custom', message, path })
-  return z.NEVER
-}
-
-/** One that is null is one that is not there. */
-function section<T extends z.ZodType>(rule: T) {
-  return z
-    .array(rule)
-    .nullish()
-    .transform((rules) => rules ?? undefined)
-}
-
 /** Of a section that nothing acts on yet: rules, whatever they say. */
 const notActing = section(z.looseObject({}))
 
@@ -90,14 +66,8 @@ const notActing = section(z.looseObject({}))
 export const rulesSchema = z.strictObject({
   queries: section(queryRule),
   impersonation: section(impersonationRule),
-  catalogs: notActing,
-  schemas: notActing,
-  tables: notActing,
-  functions: notActing,
-  procedures: notActing,
+  ...objectSections,
   system_information: notActing,
-  system_session_properties: notActing,
-  catalog_session_properties: notActing,
   authorization: notActing,
   principals: notActing,
 })
@@ -105,11 +75,11 @@ export const rulesSchema = z.strictObject({
 export type QueryRule = z.output<typeof queryRule>
 export type RulesFile = z.output<typeof rulesSchema>
 
-const ACTING: readonly string[] = ['queries', 'impersonation'] satisfies (keyof RulesFile)[]
+const IDLE: readonly string[] = ['system_information', 'authorization', 'principals'] satisfies (keyof RulesFile)[]
 
 /** Sections that are there and decide nothing. */
 export function sectionsWithoutEffect(file: RulesFile): readonly string[] {
   return Object.entries(file)
-    .filter(([name, section]) => section !== undefined && !ACTING.includes(name))
+    .filter(([name, section]) => section !== undefined && IDLE.includes(name))
     .map(([name]) => name)
 }

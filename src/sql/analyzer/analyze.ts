@@ -1,3 +1,4 @@
+import { AccessControl } from '../access-control.ts'
 import type { Warning } from '../front-end.ts'
 import type { StatementInput } from '../statement-input.ts'
 import type { Expression } from '../syntax/ast.ts'
@@ -7,6 +8,7 @@ import type { SqlType } from '../types/sql-type.ts'
 import type { AnalysisContext, AnalyzedQuery, Parameters } from './context.ts'
 import { analyzeExpression } from './expressions.ts'
 import { analyzeQuery } from './query.ts'
+import { checkReads } from './table-policies.ts'
 import type { ResolvedMetadata } from './resolve.ts'
 import type { ColumnId, Expr } from './tree.ts'
 
@@ -16,6 +18,8 @@ export interface QueryAnalysis extends AnalyzedQuery {
   readonly warnings: readonly Warning[]
   /** Types of the parameters as far as they were found out, for DESCRIBE INPUT. */
   readonly parameterTypes: ReadonlyMap<number, SqlType>
+  /** Rules leave some rows or values out. */
+  readonly guarded: boolean
   /** The numbers of its columns end here: what is put around the query takes the next. */
   readonly ids: { next: number }
 }
@@ -25,9 +29,20 @@ type AnalysisInput = StatementInput<ResolvedMetadata>
 /** The meaning of a whole query. @throws EngineError with Trino's name and place */
 export function analyzeStatementQuery(input: AnalysisInput, query: Query, parameters: Parameters): QueryAnalysis {
   const context = createContext(input, parameters)
-  const analyzed = input.budget.run(() => analyzeQuery(context, query, undefined))
+  const analyzed = input.budget.run(() => {
+    const found = analyzeQuery(context, query, undefined)
+    checkReads(context, found.node)
+    return found
+  })
   const types = parameters.kind === 'describe' ? parameters.types : new Map<number, SqlType>()
-  return { ...analyzed, sources: context.sources, warnings: context.warnings, parameterTypes: types, ids: context.ids }
+  return {
+    ...analyzed,
+    sources: context.sources,
+    warnings: context.warnings,
+    parameterTypes: types,
+    guarded: context.guards.found,
+    ids: context.ids,
+  }
 }
 
 /** The values of `EXECUTE … USING`: expressions without columns. */
@@ -38,6 +53,7 @@ export function analyzeParameters(input: AnalysisInput, expressions: readonly Ex
 }
 
 function createContext(input: AnalysisInput, parameters: Parameters): AnalysisContext {
+  const { session } = input
   return {
     ...input,
     ids: { next: 0 },
@@ -46,6 +62,11 @@ function createContext(input: AnalysisInput, parameters: Parameters): AnalysisCo
     views: [],
     origins: new WeakMap(),
     warnings: [],
+    access: session.rightsOf && new AccessControl(session.rightsOf, session.user),
+    named: [],
+    read: new Set(),
+    policies: [],
+    guards: { found: false },
     print: printExpression,
     analyzeQuery,
   }

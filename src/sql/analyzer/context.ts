@@ -1,5 +1,6 @@
 import { tick } from '../../shared/cpu-budget.ts'
 import { EngineError, type ErrorName } from '../../shared/engine-error.ts'
+import type { AccessControl, ObjectName } from '../access-control.ts'
 import type { Warning } from '../front-end.ts'
 import type { Expression, FunctionCall } from '../syntax/ast.ts'
 import type { Query } from '../syntax/ast-query.ts'
@@ -9,7 +10,7 @@ import type { StatementInput } from '../statement-input.ts'
 import type { ExpressionState } from './expression-state.ts'
 import type { InlineFunction } from './inline-functions.ts'
 import type { ResolvedMetadata } from './resolve.ts'
-import type { Scope } from './scope.ts'
+import type { Field, Scope } from './scope.ts'
 import type { ColumnId, Expr, RelationNode } from './tree.ts'
 
 /** What every part of the analysis of one text shares. */
@@ -24,6 +25,16 @@ export interface AnalysisContext extends StatementInput<ResolvedMetadata> {
   /** What in the text some expressions come from: columns, and the parts of windows. */
   readonly origins: WeakMap<Expr, Expression>
   readonly warnings: Warning[]
+  /** As whom this part of the text reads; undefined where nobody is refused anything. */
+  readonly access: AccessControl | undefined
+  /** Tables and views that were named, for what is checked in the end. */
+  readonly named: NamedTable[]
+  /** Columns that the text names. */
+  readonly read: Set<ColumnId>
+  /** The rules whose expressions are being analysed, outermost first. */
+  readonly policies: readonly string[]
+  /** Are there such rules? */
+  readonly guards: { found: boolean }
   /** What WITH FUNCTION declares, by lower-case name. */
   readonly functions?: ReadonlyMap<string, readonly InlineFunction[]>
   /** Inside MATCH_RECOGNIZE: what its own functions mean; undefined for all others. */
@@ -32,6 +43,15 @@ export interface AnalysisContext extends StatementInput<ResolvedMetadata> {
   print(expression: Expression): string
   /** Analyses a query inside an expression or relation; here because queries, relations and expressions nest. */
   readonly analyzeQuery: (context: AnalysisContext, query: Query, outer: Scope | undefined) => AnalyzedQuery
+}
+
+/** A table or view at a place where it is read, with its columns there. */
+export interface NamedTable {
+  readonly access: AccessControl
+  readonly name: ObjectName
+  readonly columns: ReadonlyMap<ColumnId, string>
+  /** What is read there, of these and others. */
+  readonly read: ReadonlySet<ColumnId>
 }
 
 /** The values of `?`, or, for DESCRIBE, none: then their types are noted as they are found out. */
@@ -44,6 +64,12 @@ export interface QueryColumn {
   readonly type: SqlType
   readonly column: ColumnId
   readonly hidden?: boolean
+}
+
+/** A relation of FROM, and what names of it reach. */
+export interface AnalyzedRelation {
+  readonly node: RelationNode
+  readonly fields: readonly Field[]
 }
 
 export interface AnalyzedQuery {

@@ -52,6 +52,7 @@ function findColumn(
     )
   }
   const column = columnOf(found.field.column, found.field.type)
+  state.context.read.add(found.field.column)
   if (!found.local) state.context.origins.set(column, node)
   return column
 }

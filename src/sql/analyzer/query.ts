@@ -67,7 +67,9 @@ function analyzeQueryBody(context: AnalysisContext, body: QueryBody, scope: Scop
       return context.analyzeQuery(context, body.query, scope)
     case 'Table': {
       const { node, fields } = analyzeRelation(context, body, scope)
-      return { node, columns: fields.filter((field) => field.hidden !== true), ordered: false }
+      const columns = fields.filter((field) => field.hidden !== true)
+      for (const { column } of columns) context.read.add(column)
+      return { node, columns, ordered: false }
     }
     default:
       return unreachable(body)

@@ -1,5 +1,6 @@
 import { tick } from '../../shared/cpu-budget.ts'
 import { EngineError } from '../../shared/engine-error.ts'
+import { AccessControl } from '../access-control.ts'
 import type { ConnectorTable } from '../../connectors/spi/connector.ts'
 import type { SessionContext } from '../session.ts'
 import type { StatementInput } from '../statement-input.ts'
@@ -7,7 +8,7 @@ import type { QualifiedName } from '../syntax/ast.ts'
 import type { Query } from '../syntax/ast-query.ts'
 import type { Statement } from '../syntax/ast-statements.ts'
 import { childrenOf, type AnyNode } from '../syntax/tree.ts'
-import { parseStatement } from '../syntax/parser.ts'
+import { parseExpressionText, parseStatement } from '../syntax/parser.ts'
 
 /** How deep views may stand upon views. */
 const MAX_VIEW_DEPTH = 50
@@ -47,19 +48,28 @@ export function qualify(name: QualifiedName, session: Pick<SessionContext, 'cata
   return { catalog, schema, table: table! }
 }
 
+/** Whose names are completed how, and read as whom. */
+interface Place {
+  readonly at: Pick<SessionContext, 'catalog' | 'schema'>
+  readonly access: AccessControl | undefined
+  readonly depth: number
+}
+
 /**
- * Asks for every table a statement names, and for what views among them name in turn. Names that cannot be completed
- * are left: the analyser reports them where they stand.
+ * Asks for every table a statement names, and for what views among them name in turn, and the rules about them. Names that
+ * cannot be completed are left: the analyser reports them where they stand.
  */
 export async function resolve(
   statement: Statement,
   { session, metadata, budget }: Omit<StatementInput, 'text'>,
 ): Promise<ResolvedMetadata> {
-  const tables = new Map<string, ResolvedTable | undefined>()
+  const tables = new Map<string, Promise<ResolvedTable | undefined>>()
+  const found = new Map<string, ResolvedTable>()
+  const walked = new Set<string>()
   const schemas = new Map<string, readonly string[]>()
   const catalogs = new Set(metadata.catalogs())
 
-  const visit = async (node: AnyNode, at: Pick<SessionContext, 'catalog' | 'schema'>, depth: number): Promise<void> => {
+  const visit = async (node: AnyNode, { at, access, depth }: Place): Promise<void> => {
     const names = budget
       .run(() => [...tableNames(node)])
       .flatMap((name) => {
@@ -69,30 +79,61 @@ export async function resolve(
           return []
         }
       })
-    await Promise.all(names.map((name) => look(name, depth)))
+    await Promise.all(names.map((name) => look(name, access, depth)))
   }
 
-  const look = async (name: TableName, depth: number): Promise<void> => {
+  const look = async (name: TableName, access: AccessControl | undefined, depth: number): Promise<void> => {
+    if (!catalogs.has(name.catalog)) return
+    const walk = JSON.stringify([keyOf(name), access?.user])
+    if (walked.has(walk)) return
+    walked.add(walk)
+    const table = await tableOf(name)
+    if (table === undefined || depth >= MAX_VIEW_DEPTH) return
+    const policies = access?.policies(name)
+    const rules = policies === undefined ? [] : [...(policies.filter ? [policies.filter] : []), ...policies.masks.values()]
+    await Promise.all([
+      ...(table.query === undefined
+        ? []
+        : [visit(table.query, { at: viewSession(table, name), access: withinView(access, table), depth: depth + 1 })]),
+      ...rules.map(async (rule) => {
+        const expression = budget.run(() => parsed(() => parseExpressionText(rule.sql)))
+        if (expression) await visit(expression, { at: name, access: access?.as(rule.user), depth: depth + 1 })
+      }),
+    ])
+  }
+
+  const tableOf = (name: TableName): Promise<ResolvedTable | undefined> => {
     const key = keyOf(name)
-    if (tables.has(key) || !catalogs.has(name.catalog)) return
-    tables.set(key, undefined)
+    const asked = tables.get(key) ?? ask(name)
+    tables.set(key, asked)
+    return asked
+  }
+
+  const ask = async (name: TableName): Promise<ResolvedTable | undefined> => {
     const table = await metadata.table(name.catalog, name.schema, name.table)
     if (table === undefined) {
       if (!schemas.has(name.catalog)) schemas.set(name.catalog, await metadata.schemas(name.catalog))
-      return
+      return undefined
     }
     const { view } = table
     const query = view === undefined ? undefined : budget.run(() => parseView(view.sql))
-    tables.set(key, query === undefined ? table : { ...table, query })
-    if (query !== undefined && depth < MAX_VIEW_DEPTH) await visit(query, viewSession(table, name), depth + 1)
+    const resolved = query === undefined ? table : { ...table, query }
+    found.set(keyOf(name), resolved)
+    return resolved
   }
 
-  await visit(statement, session, 0)
+  const access = session.rightsOf && new AccessControl(session.rightsOf, session.user)
+  await visit(statement, { at: session, access, depth: 0 })
   return {
-    table: (name) => tables.get(keyOf(name)),
+    table: (name) => found.get(keyOf(name)),
     hasCatalog: (catalog) => catalogs.has(catalog),
     hasSchema: (catalog, schema) => schemas.get(catalog)?.includes(schema) ?? false,
   }
+}
+
+/** As whom the query of a view is read. */
+export function withinView(access: AccessControl | undefined, { view }: ConnectorTable): AccessControl | undefined {
+  return access?.withinView(view?.runAsInvoker === true ? undefined : view?.owner)
 }
 
 /** Names in a view's text are completed with what was current when it was made. */
@@ -108,9 +149,14 @@ function keyOf({ catalog, schema, table }: TableName): string {
 }
 
 function parseView(sql: string): Query | undefined {
+  const statement = parsed(() => parseStatement(sql))
+  return statement?.kind === 'Query' ? statement : undefined
+}
+
+/** Undefined for what is no such text: the analyser says so. */
+function parsed<T>(parse: () => T): T | undefined {
   try {
-    const statement = parseStatement(sql)
-    return statement.kind === 'Query' ? statement : undefined
+    return parse()
   } catch (error) {
     if (error instanceof EngineError) return undefined
     throw error

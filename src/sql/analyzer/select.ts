@@ -83,6 +83,7 @@ function relationFields(
 
 function fromFields(context: AnalysisContext, item: AllColumns, fields: readonly Field[]): SelectOutput[] {
   verifyAliases(context, item, fields.length)
+  for (const { column } of fields) context.read.add(column)
   return fields.map((field, i) => ({
     name: aliasOf(item, i) ?? field.name,
     node: referenceTo(item, field),

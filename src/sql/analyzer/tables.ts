@@ -3,16 +3,11 @@ import type { Identifier } from '../syntax/ast.ts'
 import type { Table } from '../syntax/ast-query.ts'
 import { parseTypeText } from '../types/type-names.ts'
 import { castTo, columnOf } from './build.ts'
-import { errorAt, locatedAt, newId, type AnalysisContext, type AnalyzedQuery } from './context.ts'
-import { qualify, viewSession, type ResolvedTable, type TableName } from './resolve.ts'
-import { findNamedQuery, type Field, type NamedQuery, type Scope } from './scope.ts'
-import type { CteScanNode, RelationNode } from './tree.ts'
-
-/** A relation of FROM, and what names of it reach. */
-export interface AnalyzedRelation {
-  readonly node: RelationNode
-  readonly fields: readonly Field[]
-}
+import { errorAt, locatedAt, newId, type AnalysisContext, type AnalyzedQuery, type AnalyzedRelation } from './context.ts'
+import { qualify, viewSession, withinView, type ResolvedTable, type TableName } from './resolve.ts'
+import { findNamedQuery, type NamedQuery, type Scope } from './scope.ts'
+import { withPolicies } from './table-policies.ts'
+import type { CteScanNode } from './tree.ts'
 
 const MAX_VIEW_NESTING = 50
 
@@ -40,10 +35,10 @@ export function analyzeTable(context: AnalysisContext, table: Table, scope: Scop
   }))
   for (const { id, name: column } of columns)
     context.sources.set(id, [name.catalog, name.schema, name.table, column].join('.'))
-  return {
+  return withPolicies(context, table, name, {
     node: { kind: 'scan', ...name, handle: found.handle, columns },
     fields: columns.map(({ id, name: column, type, hidden }) => ({ name: column, relation, type, column: id, hidden })),
-  }
+  })
 }
 
 function missingTable(context: AnalysisContext, node: Table, { catalog, schema, table }: TableName): Error {
@@ -97,6 +92,7 @@ function analyzeView(context: AnalysisContext, node: Table, table: ResolvedTable
     parameters: { kind: 'values', values: [] },
     views: [...context.views, label],
     functions: new Map(),
+    access: withinView(context.access, table),
   }
   let query: AnalyzedQuery
   try {
@@ -116,7 +112,7 @@ function analyzeView(context: AnalysisContext, node: Table, table: ResolvedTable
     const { column: source, type } = query.columns[i]!
     return { id: newId(context), expression: castTo(columnOf(source, type), parseTypeText(column.type)) }
   })
-  return {
+  return withPolicies(context, node, name, {
     node: { kind: 'project', input: query.node, columns },
     fields: declared.map((column, i) => ({
       name: column.name,
@@ -124,5 +120,5 @@ function analyzeView(context: AnalysisContext, node: Table, table: ResolvedTable
       type: columns[i]!.expression.type,
       column: columns[i]!.id,
     })),
-  }
+  })
 }

@@ -30,6 +30,7 @@ export type RelationNode =
   | ValuesNode
   | FilterNode
   | ProjectNode
+  | BarrierNode
   | JoinNode
   | UnnestNode
   | AggregateNode
@@ -71,6 +72,12 @@ export interface ProjectNode {
   readonly kind: 'project'
   readonly input: RelationNode
   readonly columns: readonly ComputedColumn[]
+}
+
+/** Rows and values as rules leave them: what stands above is asked of no others. */
+export interface BarrierNode {
+  readonly kind: 'barrier'
+  readonly input: RelationNode
 }
 
 export type JoinType = 'cross' | 'inner' | 'left' | 'right' | 'full'

@@ -119,18 +119,24 @@ export function visitColumns(tree: Expr | RelationNode, visit: (id: ColumnId, co
   visitParts(tree, visit)
 }
 
-function visitParts(part: unknown, visit: (id: ColumnId, column: Expr) => void): void {
+/** As `visitColumns`, but for what rules read behind their barriers. */
+export function visitStatementColumns(node: RelationNode, visit: (id: ColumnId) => void): void {
+  visitParts(node, visit, true)
+}
+
+function visitParts(part: unknown, visit: (id: ColumnId, column: Expr) => void, stops = false): void {
   tick()
   if (typeof part !== 'object' || part === null) return
   if (Array.isArray(part)) {
-    for (const item of part) visitParts(item, visit)
+    for (const item of part) visitParts(item, visit, stops)
     return
   }
   const { kind, id } = part as { readonly kind?: unknown; readonly id?: unknown }
+  if (stops && kind === 'barrier') return
   if (kind === 'column' && typeof id === 'number') visit(id, part as Expr)
   for (const [name, value] of Object.entries(part)) {
     // Types, functions and handles hold no columns.
-    if (!WITHOUT_COLUMNS.has(name)) visitParts(value, visit)
+    if (!WITHOUT_COLUMNS.has(name)) visitParts(value, visit, stops)
   }
 }
 

@@ -32,6 +32,7 @@ export function sidesOf(...nodes: readonly RelationNode[]): Sides {
         visit(node.input, item)
         return
       case 'filter':
+      case 'barrier':
       case 'sort':
       case 'limit':
       case 'sample':

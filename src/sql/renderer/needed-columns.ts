@@ -145,6 +145,7 @@ function visitRelation(node: RelationNode, uses: Uses): void {
       for (const { id, source } of node.columns) uses.define(id, [source])
       return
     case 'sample':
+    case 'barrier':
       break
   }
   visitRelation(node.input, uses)

@@ -53,6 +53,8 @@ function planOf(node: RelationNode, sourceOf: (column: ColumnId) => string | und
       const input = child(node.input)
       return input.name === 'TableScan' ? { ...input, name: 'ScanFilter' } : plan('Filter', [input], {}, input.layout)
     }
+    case 'barrier':
+      return child(node.input)
     case 'project': {
       const input = child(node.input)
       const layout = [

@@ -32,6 +32,7 @@ function visit(state: RenderState, node: RelationNode, apart: boolean): void {
       return
     }
     case 'filter':
+    case 'barrier':
     case 'window':
     case 'distinct':
     case 'sort':

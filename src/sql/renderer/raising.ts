@@ -1,4 +1,5 @@
-import type { Expr } from '../analyzer/tree.ts'
+import { tick } from '../../shared/cpu-budget.ts'
+import type { Expr, RelationNode } from '../analyzer/tree.ts'
 import { isInteger, sameType, type SqlType } from '../types/sql-type.ts'
 import { someExpr } from '../analyzer/walk.ts'
 
@@ -6,6 +7,24 @@ import { someExpr } from '../analyzer/walk.ts'
 export function canRaise(expr: Expr): boolean {
   return someExpr(expr, partCanRaise)
 }
+
+/** Whether anything may fail that stands outside of the expressions of rules. */
+export function statementCanRaise(node: RelationNode): boolean {
+  return somePart(node)
+}
+
+function somePart(part: unknown): boolean {
+  tick()
+  if (typeof part !== 'object' || part === null) return false
+  if (Array.isArray(part)) return part.some(somePart)
+  if ('kind' in part) {
+    if (part.kind === 'barrier') return false
+    if (partCanRaise(part as Expr)) return true
+  }
+  return Object.entries(part).some(([name, value]) => !WITHOUT_EXPRESSIONS.has(name) && somePart(value))
+}
+
+const WITHOUT_EXPRESSIONS = new Set(['type', 'function', 'operator', 'handle'])
 
 /** Whether it may fail for some rows and not for others: what has no column fails for all. */
 export function mayRaiseOfRow(expr: Expr): boolean {

@@ -89,6 +89,10 @@ function renderRelation(state: RenderState, node: RelationNode): Block {
     }
     case 'project':
       return renderProject(state, node)
+    case 'barrier': {
+      const inner = renderRelation(state, node.input)
+      return state.mayFail && filters(node.input) ? { ...inner, limit: EVERY_ROW } : inner
+    }
     case 'join':
       return renderJoin(state, node)
     case 'unnest':
@@ -136,6 +140,13 @@ function renderRelation(state: RenderState, node: RelationNode): Block {
     default:
       return unreachable(node)
   }
+}
+
+/** No condition goes below a LIMIT: neither to where it was, nor beside what it stands behind. */
+const EVERY_ROW = sql`LIMIT ${integer(2n ** 63n - 1n)}`
+
+function filters(node: RelationNode): boolean {
+  return node.kind === 'filter' || (node.kind === 'project' && filters(node.input))
 }
 
 /** Filters right above each other, from below, as far as they may stand in one WHERE. */

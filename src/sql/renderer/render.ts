@@ -12,6 +12,7 @@ import { literalRow } from './literal-row.ts'
 import { columnUses } from './needed-columns.ts'
 import { outline } from './outline.ts'
 import { renderQuery, renderTop } from './render-relation.ts'
+import { statementCanRaise } from './raising.ts'
 import { newRenderState, type RenderState } from './render-state.ts'
 import { scanConditions } from './scan-conditions.ts'
 import { queryShape } from './shape.ts'
@@ -40,6 +41,7 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
     },
     needed,
     renderQuery,
+    mayFail: analysis.guarded && statementCanRaise(analysis.node),
   })
   const outputs = columns.map(({ column }, i) => ({ column, name: plainName(`c${i}`) }))
   const sql = toText(renderTop(state, analysis.node, outputs))

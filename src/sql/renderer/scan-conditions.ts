@@ -37,6 +37,7 @@ function visit(node: RelationNode, terms: readonly Expr[], found: Map<ScanNode, 
     }
     case 'sort':
     case 'distinct':
+    case 'barrier':
       return visit(node.input, terms, found)
     case 'join': {
       const own = node.condition === undefined ? [] : termsOf(node.condition)

@@ -95,6 +95,7 @@ function visit(node: RelationNode, counts: Counts): void {
       visit(node.input, counts)
       return
     case 'sample':
+    case 'barrier':
       visit(node.input, counts)
       return
     case 'set':

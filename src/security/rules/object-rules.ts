@@ -1,0 +1,160 @@
+import {
+  catalogAccess,
+  type CatalogAccess,
+  type ObjectRights,
+  type RuleExpression,
+  type TableRights,
+} from '../../shared/object-rights.ts'
+import type { Identity } from '../authorization.ts'
+import { namePattern, type NamePattern } from './java-regex.ts'
+import type { ObjectSections, TableRule } from './object-sections.ts'
+import { isAbout, type Whom } from './rule-patterns.ts'
+
+/** Users with their groups, and names of one user, of which it is remembered what the rules say. */
+const MOST_REMEMBERED = 1_000
+
+/** What Trino adds: everybody reads the server's own tables. */
+const SYSTEM_CATALOG: NonNullable<ObjectSections['catalogs']>[number] = {
+  user: undefined,
+  role: undefined,
+  group: undefined,
+  catalog: namePattern('system'),
+  allow: 'all',
+}
+
+const NOTHING: TableRights = { privileges: new Set(), restricted: new Set(), masks: new Map() }
+
+/** Whoever a section is not there for has all that it could give. */
+const EVERYTHING: TableRights = {
+  ...NOTHING,
+  privileges: new Set(['SELECT', 'INSERT', 'DELETE', 'UPDATE', 'OWNERSHIP', 'GRANT_SELECT']),
+}
+
+/**
+ * What the sections about catalogs, schemas, tables, functions, procedures and session properties say of somebody: the
+ * first rule that fits decides, a section without one that fits refuses, one that is not there allows (functions and
+ * procedures: those of `system.builtin`).
+ * Source: Trino 476, FileBasedSystemAccessControl.
+ */
+export function objectRulesOf(sections: ObjectSections): (identity: Pick<Identity, 'user' | 'groups'>) => ObjectRights {
+  return remembering(
+    ({ user, groups }: Pick<Identity, 'user' | 'groups'>) => JSON.stringify([user, groups]),
+    (identity) => rightsOf(sections, identity),
+  )
+}
+
+function rightsOf(sections: ObjectSections, identity: Pick<Identity, 'user' | 'groups'>): ObjectRights {
+  const own = <R extends Whom>(rules: readonly R[] | undefined): readonly R[] | undefined =>
+    rules?.filter((rule) => isAbout(rule, identity))
+  const catalogs = own(sections.catalogs && [...sections.catalogs, SYSTEM_CATALOG])
+  const schemas = own(sections.schemas)
+  const tables = own(sections.tables)
+  const functions = own(sections.functions)
+  const procedures = own(sections.procedures)
+  const systemProperties = own(sections.system_session_properties)
+  const catalogProperties = own(sections.catalog_session_properties)
+
+  /** Rules that give anything of a catalog or of a schema in it; a section that is not there gives all of each. */
+  const giving: readonly { readonly catalog: NamePattern | undefined; readonly schema?: NamePattern | undefined }[] = [
+    ...(schemas?.filter(({ owner }) => owner) ?? [ANY]),
+    ...(tables?.filter(({ privileges }) => privileges.size > 0) ?? [ANY]),
+    ...(functions?.filter(({ privileges }) => privileges.size > 0) ?? [BUILTIN]),
+  ]
+  const givingCatalogs = [...giving, ...(catalogProperties?.filter(({ allow }) => allow) ?? [ANY])]
+
+  const catalog = remembering(String, (name: string): CatalogAccess => {
+    if (catalogs === undefined) return 'all'
+    return catalogs.find((rule) => fits(rule.catalog, name))?.allow ?? 'none'
+  })
+  return {
+    catalog,
+    showsCatalog: (name) =>
+      includes(catalog(name), 'owner') ||
+      (includes(catalog(name), 'read-only') && givingCatalogs.some((rule) => fits(rule.catalog, name))),
+    showsSchema: (name, schema) =>
+      includes(catalog(name), 'read-only') &&
+      giving.some((rule) => fits(rule.catalog, name) && fits(rule.schema, schema)),
+    ownsSchema: (name, schema) =>
+      includes(catalog(name), 'all') &&
+      (schemas === undefined ||
+        (schemas.find((rule) => fits(rule.catalog, name) && fits(rule.schema, schema))?.owner ?? false)),
+    table: tableRightsBy(tables),
+    functionPrivileges: (name, schema, routine) =>
+      (functions ?? [BUILTIN]).find(
+        (rule) => fits(rule.catalog, name) && fits(rule.schema, schema) && fits(rule.function, routine),
+      )?.privileges ?? new Set(),
+    procedurePrivileges: (name, schema, routine) =>
+      (procedures ?? [BUILTIN]).find(
+        (rule) => fits(rule.catalog, name) && fits(rule.schema, schema) && fits(rule.procedure, routine),
+      )?.privileges ?? new Set(),
+    setsSystemProperty: (name) =>
+      systemProperties === undefined || (systemProperties.find((rule) => fits(rule.property, name))?.allow ?? false),
+    setsCatalogProperty: (of, name) =>
+      includes(catalog(of), 'read-only') &&
+      (catalogProperties === undefined ||
+        (catalogProperties.find((rule) => fits(rule.catalog, of) && fits(rule.property, name))?.allow ?? false)),
+  }
+}
+
+const ANY = { catalog: undefined }
+
+const BUILTIN = {
+  catalog: namePattern('system'),
+  schema: namePattern('builtin'),
+  function: undefined,
+  procedure: undefined,
+  privileges: new Set(['EXECUTE', 'GRANT_EXECUTE'] as const),
+}
+
+function tableRightsBy(rules: readonly TableRule[] | undefined): ObjectRights['table'] {
+  if (rules === undefined) return () => EVERYTHING
+  const known = new Map(rules.map((rule) => [rule, ofRule(rule)] as const))
+  const found = remembering(
+    (name: readonly [string, string, string]) => JSON.stringify(name),
+    ([catalog, schema, table]) => {
+      const rule = rules.find(
+        (each) => fits(each.catalog, catalog) && fits(each.schema, schema) && fits(each.table, table),
+      )
+      return rule === undefined ? NOTHING : known.get(rule)!
+    },
+  )
+  return (catalog, schema, table) => found([catalog, schema, table])
+}
+
+function ofRule({ privileges, columns, filter, filter_environment: asUser }: TableRule): TableRights {
+  return {
+    privileges,
+    restricted: new Set(columns.filter(({ allow }) => !allow).map(({ name }) => name.toLowerCase())),
+    masks: new Map(
+      columns.flatMap(({ name, mask, mask_environment: user }) =>
+        mask === undefined ? [] : [[name.toLowerCase(), expressionOf(mask, user)] as const],
+      ),
+    ),
+    ...(filter !== undefined && { filter: expressionOf(filter, asUser) }),
+  }
+}
+
+function expressionOf(sql: string, user: string | undefined): RuleExpression {
+  return { sql, ...(user !== undefined && { user }) }
+}
+
+function fits(pattern: NamePattern | undefined, name: string): boolean {
+  return pattern?.matches(name) ?? true
+}
+
+function includes(given: CatalogAccess, wanted: CatalogAccess): boolean {
+  return catalogAccess.indexOf(given) >= catalogAccess.indexOf(wanted)
+}
+
+/** What is asked again and again is worked out once; the oldest is forgotten. */
+function remembering<A, R>(keyOf: (asked: A) => string, answer: (asked: A) => R): (asked: A) => R {
+  const known = new Map<string, R>()
+  return (asked) => {
+    const key = keyOf(asked)
+    if (known.has(key)) return known.get(key)!
+    const found = answer(asked)
+    if (known.size >= MOST_REMEMBERED) known.delete(known.keys().next().value!)
+    known.set(key, found)
+    return found
+  }
+}

@@ -1,0 +1,196 @@
+import { EngineError } from '../shared/engine-error.ts'
+import { catalogAccess, type CatalogAccess, type ObjectRights, type TablePrivilege, type TableRights } from '../shared/object-rights.ts'
+
+/** A table, view, or one that is to be made; lower case. */
+export interface ObjectName {
+  readonly catalog: string
+  readonly schema: string
+  readonly table: string
+}
+
+/** Rights of anybody, as the rules in force have them. */
+export type RightsOf = (user: string) => ObjectRights
+
+/** A refusal in Trino's words. */
+export function accessDenied(message: string): EngineError {
+  return new EngineError('PERMISSION_DENIED', `Access Denied: ${message}`)
+}
+
+/** What tells of the tables there are asks for no rights of its own: it shows each what he may see. */
+const INFORMATION_SCHEMA = 'information_schema'
+
+/**
+ * What somebody may do, asked of each part of a statement; each `check…` refuses by throwing.
+ * Source: Trino 476, AccessControlManager and FileBasedSystemAccessControl.
+ */
+export class AccessControl {
+  readonly user: string
+  readonly #rightsOf: RightsOf
+  readonly #rights: ObjectRights
+  /** Another reads through his view: he must be allowed to pass on what he may read. */
+  readonly #grants: boolean
+
+  constructor(rightsOf: RightsOf, user: string, grants = false) {
+    this.user = user
+    this.#rightsOf = rightsOf
+    this.#rights = rightsOf(user)
+    this.#grants = grants
+  }
+
+  /** Of what a rule reads for itself. */
+  as(user: string | undefined): AccessControl {
+    return user === undefined || user === this.user ? this : new AccessControl(this.#rightsOf, user, this.#grants)
+  }
+
+  /** Of the query of a view; it runs as its owner, or as who asks where it has none. */
+  withinView(owner: string | undefined): AccessControl {
+    return owner === undefined || owner === this.user ? this : new AccessControl(this.#rightsOf, owner, true)
+  }
+
+  /** Filter and masks of a table; undefined where all is to be seen as it is. */
+  policies({ catalog, schema, table }: ObjectName): Pick<TableRights, 'filter' | 'masks'> | undefined {
+    if (schema === INFORMATION_SCHEMA) return undefined
+    const rights = this.#rights.table(catalog, schema, table)
+    return rights.filter === undefined && rights.masks.size === 0 ? undefined : rights
+  }
+
+  // ---- Reading
+
+  /** @param columns those that are read; none for one that only counts rows */
+  checkSelect(name: ObjectName, columns: ReadonlySet<string>): void {
+    if (this.#grants) {
+      this.#asOwner(() => this.#checkPassOn(name, columns))
+      return
+    }
+    this.checkCatalog(name.catalog)
+    if (name.schema !== INFORMATION_SCHEMA && !this.#selects(name, columns)) {
+      throw accessDenied(`Cannot select from table ${shown(name)}`)
+    }
+  }
+
+  /** What a view of his may give others. */
+  #checkPassOn(name: ObjectName, columns: ReadonlySet<string>): void {
+    this.checkCatalog(name.catalog)
+    const all = this.#has(name.catalog, 'all')
+    if (name.schema === INFORMATION_SCHEMA && all) return
+    if (!all || !this.#selects(name, columns)) throw accessDenied(`Cannot select from table ${shown(name)}`)
+    if (!this.#table(name).privileges.has('GRANT_SELECT')) {
+      throw accessDenied(`View owner '${this.user}' cannot create view that selects from ${shown(name)}`)
+    }
+  }
+
+  #asOwner(check: () => void): void {
+    try {
+      check()
+    } catch (error) {
+      if (!(error instanceof EngineError) || error.errorName !== 'PERMISSION_DENIED') throw error
+      throw accessDenied(
+        `View owner does not have sufficient privileges: ${error.message.slice('Access Denied: '.length)}`,
+      )
+    }
+  }
+
+  #selects(name: ObjectName, columns: ReadonlySet<string>): boolean {
+    const { privileges, restricted } = this.#table(name)
+    if (!privileges.has('SELECT') && !privileges.has('GRANT_SELECT')) return false
+    return ![...columns].some((column) => restricted.has(column.toLowerCase()))
+  }
+
+  // ---- Catalogs, schemas and what lists show
+
+  checkCatalog(catalog: string): void {
+    if (!this.#has(catalog, 'read-only')) throw accessDenied(`Cannot access catalog ${catalog}`)
+  }
+
+  showsCatalog(catalog: string): boolean {
+    return this.#rights.showsCatalog(catalog)
+  }
+
+  checkShowSchemas(catalog: string): void {
+    this.checkCatalog(catalog)
+    if (!this.#rights.showsCatalog(catalog)) throw accessDenied('Cannot show schemas')
+  }
+
+  showsSchema(catalog: string, schema: string): boolean {
+    return this.#rights.showsCatalog(catalog) && this.#rights.showsSchema(catalog, schema)
+  }
+
+  checkShowTables(catalog: string, schema: string): void {
+    this.checkCatalog(catalog)
+    if (!this.#rights.showsSchema(catalog, schema)) throw accessDenied(`Cannot show tables of schema ${catalog}.${schema}`)
+  }
+
+  showsTable(name: ObjectName): boolean {
+    const { catalog, schema } = name
+    return this.#rights.showsCatalog(catalog) && (this.#rights.ownsSchema(catalog, schema) || this.#hasAny(name))
+  }
+
+  checkShowColumns(name: ObjectName): void {
+    this.checkCatalog(name.catalog)
+    if (!this.#hasAny(name)) throw accessDenied(`Cannot show columns of table ${shown(name)}`)
+  }
+
+  /** Who may do more than read sees all columns. */
+  showsColumn(name: ObjectName, column: string): boolean {
+    if (!this.#rights.showsCatalog(name.catalog) || !this.#hasAny(name)) return false
+    if (name.schema === INFORMATION_SCHEMA) return true
+    const { privileges, restricted } = this.#table(name)
+    const reads = [...privileges].every((privilege) => privilege === 'SELECT' || privilege === 'GRANT_SELECT')
+    return !reads || !restricted.has(column.toLowerCase())
+  }
+
+  // ---- Changes
+
+  /** @param doing as Trino words it: `create schema` */
+  checkOwnsSchema(catalog: string, schema: string, doing: string): void {
+    this.checkCatalog(catalog)
+    if (!this.#rights.ownsSchema(catalog, schema)) throw accessDenied(`Cannot ${doing} ${catalog}.${schema}`)
+  }
+
+  /** @param doing as Trino words it: `insert into table` */
+  checkTable(name: ObjectName, privilege: TablePrivilege, doing: string): void {
+    this.checkCatalog(name.catalog)
+    if (!this.mayTouch(name, privilege)) throw accessDenied(`Cannot ${doing} ${shown(name)}`)
+  }
+
+  mayTouch(name: ObjectName, privilege: Exclude<TablePrivilege, 'SELECT' | 'GRANT_SELECT'> | TablePrivilege): boolean {
+    const reads = privilege === 'SELECT' || privilege === 'GRANT_SELECT'
+    if (!this.#has(name.catalog, reads ? 'read-only' : 'all')) return false
+    return name.schema === INFORMATION_SCHEMA || this.#table(name).privileges.has(privilege)
+  }
+
+  checkProcedure(catalog: string, schema: string, procedure: string): void {
+    this.checkCatalog(catalog)
+    const privileges = this.#rights.procedurePrivileges(catalog, schema, procedure)
+    if (privileges.size === 0) throw accessDenied(`Cannot execute procedure ${catalog}.${schema}.${procedure}`)
+  }
+
+  /** @param catalog undefined for a property of the system */
+  checkSetProperty(catalog: string | undefined, property: string): void {
+    if (catalog === undefined) {
+      if (!this.#rights.setsSystemProperty(property)) throw accessDenied(`Cannot set system session property ${property}`)
+      return
+    }
+    this.checkCatalog(catalog)
+    if (!this.#rights.setsCatalogProperty(catalog, property)) {
+      throw accessDenied(`Cannot set catalog session property ${property}`)
+    }
+  }
+
+  #has(catalog: string, wanted: CatalogAccess): boolean {
+    return catalogAccess.indexOf(this.#rights.catalog(catalog)) >= catalogAccess.indexOf(wanted)
+  }
+
+  #hasAny(name: ObjectName): boolean {
+    if (!this.#has(name.catalog, 'read-only')) return false
+    return name.schema === INFORMATION_SCHEMA || this.#table(name).privileges.size > 0
+  }
+
+  #table({ catalog, schema, table }: ObjectName): TableRights {
+    return this.#rights.table(catalog, schema, table)
+  }
+}
+
+function shown({ catalog, schema, table }: ObjectName): string {
+  return `${catalog}.${schema}.${table}`
+}

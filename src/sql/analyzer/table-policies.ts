@@ -1,0 +1,139 @@
+import { EngineError, type ErrorName } from '../../shared/engine-error.ts'
+import type { RuleExpression } from '../../shared/object-rights.ts'
+import type { ObjectName } from '../access-control.ts'
+import type { Expression } from '../syntax/ast.ts'
+import { parseExpressionText } from '../syntax/parser.ts'
+import { textOrigin } from '../syntax/span.ts'
+import { canCoerce } from '../types/coercion.ts'
+import { BOOLEAN, type SqlType } from '../types/sql-type.ts'
+import { typeName } from '../types/type-text.ts'
+import { castTo } from './build.ts'
+import { errorAt, newId, type AnalysisContext, type AnalyzedRelation } from './context.ts'
+import { analyzeExpression } from './expressions.ts'
+import type { Field, Scope } from './scope.ts'
+import type { ColumnId, ComputedColumn, Expr, RelationNode } from './tree.ts'
+import { visitStatementColumns } from './walk.ts'
+
+/**
+ * A table or view as whoever is reading it may see it: rows that the filter of the rules leaves, masks in the place of
+ * their columns. What it is read for is checked in the end (`checkReads`): errors of the statement itself come first.
+ * Source: Trino 476, StatementAnalyzer.analyzeFiltersAndMasks.
+ */
+export function withPolicies(
+  context: AnalysisContext,
+  node: { readonly span: Expression['span'] },
+  name: ObjectName,
+  relation: AnalyzedRelation,
+): AnalyzedRelation {
+  const { access } = context
+  if (access === undefined) return relation
+  const policies = access.policies(name)
+  const seen = policies === undefined ? relation : behindBarrier(context, node, name, relation, policies)
+  context.named.push({
+    access,
+    name,
+    columns: namesOf(seen),
+    read: context.read,
+  })
+  return seen
+}
+
+function behindBarrier(
+  context: AnalysisContext,
+  node: { readonly span: Expression['span'] },
+  name: ObjectName,
+  relation: AnalyzedRelation,
+  { filter, masks }: NonNullable<ReturnType<NonNullable<AnalysisContext['access']>['policies']>>,
+): AnalyzedRelation {
+  const scope: Scope = { fields: relation.fields, parent: undefined, boundary: true }
+  const expression = (kind: RuleKind, rule: RuleExpression, type: SqlType, column?: string): Expr =>
+    analyzeRule(context, { node, name, kind, rule, type, column }, scope)
+  const where = filter === undefined ? undefined : expression('row filter', filter, BOOLEAN)
+  const masked = new Map<ColumnId, ComputedColumn>()
+  for (const { name: field, column, type } of relation.fields) {
+    const mask = masks.get(field!.toLowerCase())
+    if (mask === undefined) continue
+    masked.set(column, { id: newId(context), expression: expression('column mask', mask, type, field) })
+  }
+  const filtered: RelationNode =
+    where === undefined ? relation.node : { kind: 'filter', input: relation.node, predicate: where }
+  const columns = [...masked.values()]
+  context.guards.found = true
+  return {
+    node: {
+      kind: 'barrier',
+      input: columns.length === 0 ? filtered : { kind: 'project', input: filtered, columns },
+    },
+    fields: relation.fields.map((field): Field => ({ ...field, column: masked.get(field.column)?.id ?? field.column })),
+  }
+}
+
+type RuleKind = 'row filter' | 'column mask'
+
+interface Rule {
+  readonly node: { readonly span: Expression['span'] }
+  readonly name: ObjectName
+  readonly kind: RuleKind
+  readonly rule: RuleExpression
+  readonly type: SqlType
+  /** Of a mask. */
+  readonly column: string | undefined
+}
+
+const INVALID = { 'row filter': 'INVALID_ROW_FILTER', 'column mask': 'INVALID_COLUMN_MASK' } as const satisfies Record<
+  RuleKind,
+  ErrorName
+>
+
+/** Of a rule, in the table's catalog and schema, over its columns alone. What is wrong in it only its keeper is told. */
+function analyzeRule(context: AnalysisContext, rule: Rule, scope: Scope): Expr {
+  const { name, kind, type, column } = rule
+  const of = [name.catalog, name.schema, name.table, ...(column === undefined ? [] : [column])].join('.')
+  const label = JSON.stringify([kind, of, context.access!.user])
+  const text = `${kind} for '${of}'`
+  if (context.policies.includes(label)) {
+    throw errorAt(context, rule.node, INVALID[kind], `${text[0]!.toUpperCase()}${text.slice(1)} is recursive`)
+  }
+  const inner: AnalysisContext = {
+    ...context,
+    text: { sql: rule.rule.sql, origin: textOrigin },
+    session: { ...context.session, catalog: name.catalog, schema: name.schema },
+    parameters: { kind: 'values', values: [] },
+    functions: new Map(),
+    views: [],
+    access: context.access!.as(rule.rule.user),
+    read: new Set(),
+    policies: [...context.policies, label],
+  }
+  try {
+    const analyzed = analyzeExpression(inner, parseExpressionText(rule.rule.sql), scope)
+    if (analyzed.aggregates.length + analyzed.windows.length + analyzed.groupings.length > 0) {
+      throw new EngineError('EXPRESSION_NOT_SCALAR', 'It has aggregations, window functions or grouping operations')
+    }
+    if (!canCoerce(analyzed.expr.type, type)) {
+      throw new EngineError('TYPE_MISMATCH', `It is ${typeName(analyzed.expr.type)}, and not ${typeName(type)}`)
+    }
+    // What it reads, its table among it, is read as whom it says.
+    context.named.push({ access: inner.access!, name, columns: namesOf(scope), read: inner.read })
+    return castTo(analyzed.expr, type)
+  } catch (error) {
+    if (!(error instanceof EngineError) || error.errorName === 'EXCEEDED_TIME_LIMIT') throw error
+    context.session.onRuleFault?.(`Invalid ${text}: ${error.message}`)
+    const errorName = error.errorName === 'SYNTAX_ERROR' ? INVALID[kind] : error.errorName
+    throw errorAt(context, rule.node, errorName, `Invalid ${text}`)
+  }
+}
+
+/** Refuses what is read without the right to. @throws EngineError PERMISSION_DENIED */
+export function checkReads(context: AnalysisContext, node: RelationNode): void {
+  const { named, read } = context
+  if (named.length === 0) return
+  visitStatementColumns(node, (id) => read.add(id))
+  for (const { access, name, columns, read: ids } of named) {
+    access.checkSelect(name, new Set([...columns].flatMap(([id, column]) => (ids.has(id) ? [column] : []))))
+  }
+}
+
+function namesOf({ fields }: Pick<AnalyzedRelation, 'fields'>): ReadonlyMap<ColumnId, string> {
+  return new Map(fields.map(({ column, name }) => [column, name!]))
+}
