@@ -1,5 +1,11 @@
 import { EngineError } from '../shared/engine-error.ts'
-import { catalogAccess, type CatalogAccess, type ObjectRights, type TablePrivilege, type TableRights } from '../shared/object-rights.ts'
+import {
+  catalogAccess,
+  type CatalogAccess,
+  type ObjectRights,
+  type TablePrivilege,
+  type TableRights,
+} from '../shared/object-rights.ts'
 
 /** A table, view, or one that is to be made; lower case. */
 export interface ObjectName {
@@ -10,6 +16,17 @@ export interface ObjectName {
 
 /** Rights of anybody, as the rules in force have them. */
 export type RightsOf = (user: string) => ObjectRights
+
+/** As whom a statement begins; undefined where nobody is refused anything. */
+export function accessOf({
+  rightsOf,
+  user,
+}: {
+  readonly rightsOf?: RightsOf
+  readonly user: string
+}): AccessControl | undefined {
+  return rightsOf && new AccessControl(rightsOf, user)
+}
 
 /** A refusal in Trino's words. */
 export function accessDenied(message: string): EngineError {
@@ -68,6 +85,16 @@ export class AccessControl {
     }
   }
 
+  /** Of a table that another is made like. */
+  checkReference(name: ObjectName, columns: ReadonlySet<string>): void {
+    if (
+      !this.#has(name.catalog, 'read-only') ||
+      (name.schema !== INFORMATION_SCHEMA && !this.#selects(name, columns))
+    ) {
+      throw accessDenied(`Cannot reference columns of table ${shown(name)}`)
+    }
+  }
+
   /** What a view of his may give others. */
   #checkPassOn(name: ObjectName, columns: ReadonlySet<string>): void {
     this.checkCatalog(name.catalog)
@@ -117,7 +144,8 @@ export class AccessControl {
 
   checkShowTables(catalog: string, schema: string): void {
     this.checkCatalog(catalog)
-    if (!this.#rights.showsSchema(catalog, schema)) throw accessDenied(`Cannot show tables of schema ${catalog}.${schema}`)
+    if (!this.#rights.showsSchema(catalog, schema))
+      throw accessDenied(`Cannot show tables of schema ${catalog}.${schema}`)
   }
 
   showsTable(name: ObjectName): boolean {
@@ -168,7 +196,8 @@ export class AccessControl {
   /** @param catalog undefined for a property of the system */
   checkSetProperty(catalog: string | undefined, property: string): void {
     if (catalog === undefined) {
-      if (!this.#rights.setsSystemProperty(property)) throw accessDenied(`Cannot set system session property ${property}`)
+      if (!this.#rights.setsSystemProperty(property))
+        throw accessDenied(`Cannot set system session property ${property}`)
       return
     }
     this.checkCatalog(catalog)

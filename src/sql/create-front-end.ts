@@ -2,6 +2,7 @@ import { createCpuBudget, type CpuBudget } from '../shared/cpu-budget.ts'
 import { EngineError } from '../shared/engine-error.ts'
 import { analyzeParameters, analyzeStatementQuery, type QueryAnalysis } from './analyzer/analyze.ts'
 import { errorAt } from './analyzer/context.ts'
+import { accessOf } from './access-control.ts'
 import { resolve } from './analyzer/resolve.ts'
 import type { AnalyzedStatement, FrontEndTimes, QueryType, SqlFrontEnd } from './front-end.ts'
 import { renderAnalysis, resultColumn } from './renderer/render.ts'
@@ -61,6 +62,7 @@ async function analyzeStatement(
     const { statement, parameterCount } = read(text, budget)
     const parseMs = performance.now() - start
     told?.({ parseMs, resolveMs: 0, renderMs: 0 })
+    checkProperties(session)
     const input: StatementInput = { ...given, session: { ...session, timeZone } }
     const analyzed = await analyzeParsed(input, statement, { count: parameterCount, using: [], around: text })
     told?.({ parseMs, ...timesOf(analyzed) })
@@ -69,6 +71,15 @@ async function analyzeStatement(
     // Depths are counted; running out of stack is the last resort, where the caller left little of it.
     if (!(error instanceof RangeError)) throw error
     throw new EngineError('STACK_OVERFLOW', 'statement is too large (stack overflow during analysis)', { cause: error })
+  }
+}
+
+/** What a client sends with each statement asks for the same right as SET SESSION. */
+function checkProperties(session: StatementInput['session']): void {
+  const access = accessOf(session)
+  for (const property of access ? Object.keys(session.properties) : []) {
+    const [name, catalog] = property.split('.').reverse()
+    access?.checkSetProperty(catalog, name!)
   }
 }
 

@@ -32,6 +32,7 @@ type LogEvent =
   | 'log_in'
   | 'file.reloaded'
   | 'file.broken'
+  | 'rules.invalid_expression'
   | 'file.without_effect'
   | 'announcement.failed'
   | 'telemetry.trouble'

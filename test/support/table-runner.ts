@@ -2,7 +2,7 @@ import { DuckDBInstance } from '@duckdb/node-api'
 import type { ConnectorTable } from '../../src/connectors/spi/connector.ts'
 import { languageSettings } from '../../src/execution/engine/sandbox.ts'
 import { createSqlFrontEnd } from '../../src/sql/create-front-end.ts'
-import type { MetadataPort } from '../../src/sql/front-end.ts'
+import type { MetadataPort, SessionContext } from '../../src/sql/front-end.ts'
 import registerAll from '../../src/sql/functions/javascript/register.ts'
 import { withScans, wireRows, type RenderedScan } from './rendered-rows.ts'
 import { recordedSession } from './sql/fixed-metadata.ts'
@@ -18,12 +18,17 @@ const session = recordedSession({
 export interface TableRunner {
   /** A table with the rows of a query, as DuckDB stores them: nothing of it is known while a statement is planned. */
   createTable(name: string, query: string): Promise<void>
+  createView(
+    name: string,
+    query: string,
+    view?: Pick<NonNullable<ConnectorTable['view']>, 'owner' | 'runAsInvoker'>,
+  ): Promise<void>
   /** The rows as they go to a client. @throws EngineError */
-  rows(sql: string): Promise<readonly (readonly unknown[])[]>
+  rows(sql: string, as?: Partial<SessionContext>): Promise<readonly (readonly unknown[])[]>
   /** The rows, or the name and message of the error. */
-  outcome(sql: string): Promise<unknown>
+  outcome(sql: string, as?: Partial<SessionContext>): Promise<unknown>
   /** DuckDB's text of the statement. */
-  rendered(sql: string): Promise<string>
+  rendered(sql: string, as?: Partial<SessionContext>): Promise<string>
   close(): void
 }
 
@@ -42,13 +47,14 @@ export async function openTableRunner(settings: readonly string[] = languageSett
     statistics: () => Promise.resolve({}),
     abilities: () => ({ createSchema: false, createTable: false, insert: false, views: false, snapshots: false }),
   }
-  const analyze = async (sql: string) => {
-    const analyzed = await frontEnd.analyzeStatement(sql, session, metadata)
+  const analyze = async (sql: string, as: Partial<SessionContext> = {}) => {
+    const analyzed = await frontEnd.analyzeStatement(sql, { ...session, ...as }, metadata)
     if (analyzed.kind !== 'query') throw new Error(`${sql} is ${analyzed.kind}`)
     return analyzed
   }
   const storedAs = ({ table }: RenderedScan): string => `stored_${table}`
-  const rows = async (sql: string): Promise<unknown[][]> => wireRows(connection, (await analyze(sql)).query, storedAs)
+  const rows = async (sql: string, as?: Partial<SessionContext>): Promise<unknown[][]> =>
+    wireRows(connection, (await analyze(sql, as)).query, storedAs)
   return {
     async createTable(name, sql) {
       const { query, columns } = await analyze(sql)
@@ -66,16 +72,27 @@ export async function openTableRunner(settings: readonly string[] = languageSett
         await connection.run(`ALTER TABLE stored_${name} RENAME COLUMN "${String(held)}" TO "${columns[i]!.name}"`)
       }
     },
+    async createView(name, sql, view = {}) {
+      const { columns } = await analyze(sql)
+      tables.set(name, {
+        schema: 'default',
+        table: name,
+        kind: 'VIEW',
+        handle: {},
+        columns: columns.map((column) => ({ name: column.name, type: column.type, nullable: true })),
+        view: { sql, catalog: 'memory', schema: 'default', ...view },
+      })
+    },
     rows,
-    async outcome(sql) {
+    async outcome(sql, as) {
       try {
-        return await rows(sql)
+        return await rows(sql, as)
       } catch (error) {
         const { errorName, message, cause } = error as { errorName?: string; message: string; cause?: unknown }
         return `${errorName ?? 'no name'}: ${cause === undefined ? message : String(cause)}`
       }
     },
-    rendered: async (sql) => (await analyze(sql)).query.sql,
+    rendered: async (sql, as) => (await analyze(sql, as)).query.sql,
     close() {
       connection.closeSync()
       instance.closeSync()

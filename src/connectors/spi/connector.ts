@@ -69,6 +69,19 @@ export interface Asker {
   readonly user: string
   readonly originalUser?: string
   readonly groups: readonly string[]
+  /** What of the catalogs he may know; absent: all of it. */
+  readonly sight?: Sight
+}
+
+/** What somebody may know to be there. */
+export interface Sight {
+  showsCatalog(catalog: string): boolean
+  showsSchema(catalog: string, schema: string): boolean
+  showsTable(name: { readonly catalog: string; readonly schema: string; readonly table: string }): boolean
+  showsColumn(
+    name: { readonly catalog: string; readonly schema: string; readonly table: string },
+    column: string,
+  ): boolean
 }
 
 export interface ConnectorAbilities {

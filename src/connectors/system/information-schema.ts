@@ -7,6 +7,7 @@ import type {
   TableHandle,
 } from '../spi/connector.ts'
 import { Wanted, type ScanConditions } from '../spi/scan-conditions.ts'
+import { seenConnector } from './seen-catalogs.ts'
 import { informationSchemaTables, type SystemColumns } from './information-schema-tables.ts'
 import { loadedRows, rowArrays, rowsSource, type SystemRow } from './rows-source.ts'
 
@@ -52,7 +53,11 @@ export function withInformationSchema(connector: Connector): Connector {
     async loadSplits(splits, wanted, asker) {
       const table = splits[0] && ours(splits[0].data)
       if (!table) return connector.loadSplits?.(splits, wanted, asker) ?? splits
-      const listed = await rowsOf(withInformationSchema(connector), table, wantedOf(splits[0]!.data))
+      const listed = await rowsOf(
+        seenConnector(withInformationSchema(connector), asker.sight),
+        table,
+        wantedOf(splits[0]!.data),
+      )
       const rows = rowArrays(informationSchemaTables[table], listed, wanted)
       return [{ catalog, data: { [MARK]: table, rows }, rows: rows.length }]
     },

@@ -7,6 +7,7 @@ import { jdbcRows, overCatalogs } from './jdbc-rows.ts'
 import { jdbcTables } from './jdbc-tables.ts'
 import { metadataTables } from './metadata-tables.ts'
 import { loadedRows, rowArrays, rowsSource, type SystemRow } from './rows-source.ts'
+import { seenCatalogs } from './seen-catalogs.ts'
 import { runtimeTables } from './runtime-tables.ts'
 
 const SYSTEM_CATALOG = 'system'
@@ -65,7 +66,11 @@ function createSystemConnector(catalogs: Catalogs, sources: (() => RuntimeSource
       Promise.all(
         splits.map(async ({ catalog, data }) => {
           const { schema, table } = data as { schema: string; table: string }
-          const listed = await rowsOf({ schema, table, wanted: wantedOf(data), asker }, catalogs, sources)
+          const listed = await rowsOf(
+            { schema, table, wanted: wantedOf(data), asker },
+            seenCatalogs(catalogs, asker.sight),
+            sources,
+          )
           const rows = rowArrays(columnsOf(schema, table)!, listed, wanted)
           return { catalog, data: { schema, table, rows }, rows: rows.length }
         }),

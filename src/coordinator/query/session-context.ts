@@ -1,17 +1,29 @@
 import type { QueryId } from '../../shared/ids.ts'
-import type { Authorize } from '../../security/authorization.ts'
+import type { Authorize, Identity } from '../../security/authorization.ts'
+import type { RightsOf } from '../../sql/access-control.ts'
 import type { SessionContext } from '../../sql/session.ts'
 import { identityOf } from './execution/session-identity.ts'
 import type { Submission } from './query-handle.ts'
+
+/** What is asked of the rules for a statement. */
+export interface StatementRights {
+  /** By the rules of this coordinator, as they are when it is asked; a refusal is told by the end of the query. */
+  readonly authorize: Authorize
+  /** What anybody may do with catalogs and tables; undefined where nobody is refused anything. */
+  readonly objectsOf: (asker: Pick<Identity, 'user' | 'groups'>) => RightsOf | undefined
+  /** An expression of the rules is wrong: whoever keeps them is told. */
+  readonly onRuleFault: (queryId: QueryId, message: string) => void
+}
 
 /** The front end's session, from what the client sent; `now()` is its time. */
 export function sessionContext(
   queryId: QueryId,
   { session, created }: Pick<Submission, 'session' | 'created'>,
   startTimeMillis: number,
-  authorize: Authorize,
+  { authorize, objectsOf, onRuleFault }: StatementRights,
 ): SessionContext {
   const { originalUser } = session
+  const rightsOf = objectsOf(identityOf(session))
   // Who posted it may become whom he could act as; as whom he acts now gives him no more.
   const poster = { ...identityOf(session), user: originalUser ?? session.user, groups: [] }
   return {
@@ -25,6 +37,8 @@ export function sessionContext(
     clientCapabilities: session.capabilities,
     headerFamily: created.headerFamily,
     mayBecome: (user) => authorize(poster, { action: 'impersonate', user, queryId }),
+    onRuleFault: (message) => onRuleFault(queryId, message),
+    ...(rightsOf === undefined ? {} : { rightsOf }),
     ...(originalUser === undefined ? {} : { originalUser }),
     ...(session.source === undefined ? {} : { source: session.source }),
     ...(session.catalog === undefined ? {} : { catalog: session.catalog }),

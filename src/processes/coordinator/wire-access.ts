@@ -13,17 +13,17 @@ import type { LogInDeps, LogInDoor } from '../../protocol/log-in/log-in-routes.t
 import { isOwnOfCoordinator, relayedPrincipal } from '../../protocol/relay/relayed-request.ts'
 import type { Remembered, SightingReport } from '../../protocol/relay/sighting-report.ts'
 import { isAuthorized } from '../../protocol/task/internal-request.ts'
+import type { RightsOf } from '../../sql/access-control.ts'
 import type { Authenticator, VerifiedName } from '../../security/authentication/authenticator.ts'
 import { createFailedLogIns, type FailureCounts } from '../../security/authentication/failed-log-ins.ts'
 import type { GroupsOf } from '../../security/authentication/groups-file.ts'
 import type { UserMapping } from '../../security/authentication/user-mapping.ts'
 import type { VerifiedPrincipal } from '../../security/authentication/principal.ts'
-import { allowAll, authorizeBy, type Authorize } from '../../security/authorization.ts'
+import { allowAll, authorizeBy, type Authorize, type Identity } from '../../security/authorization.ts'
 import { deriveKey, internalBearer } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import type { Meters } from '../../telemetry/meters.ts'
-import type { QueryRules } from '../../security/authorization.ts'
-import { parseRulesFile } from '../../security/rules/rules-file.ts'
+import { parseRulesFile, type AccessRules } from '../../security/rules/rules-file.ts'
 import type { WatchedFiles } from '../../security/watched-files.ts'
 import { createAccessSources, type AccessSources, type AccessTelemetry } from './access-sources.ts'
 import type { FailuresElsewhere } from './follower-sightings.ts'
@@ -39,6 +39,8 @@ export interface Access {
   readonly rights: Authorize
   /** The same of a statement that runs: where nobody is known, nobody becomes another. */
   readonly ofStatements: Authorize
+  /** What anybody may do with catalogs and tables, by the rules as they are now; undefined without such rules. */
+  objectsOf(asker: Pick<Identity, 'user' | 'groups'>): RightsOf | undefined
   /** @param refusals where this role of the process tells of refusals and log-ins */
   door(
     refusals: Pick<RefusalLog, 'authenticationFailed' | 'accessDenied' | 'loggedIn'>,
@@ -93,11 +95,15 @@ export function wireAccess({ config, secret }: AccessParts): Access {
   const names = createKnownNames(isKnown)
   const principalNamed = principalBy(mapping, groupsOf)
   const meters = (): Meters | undefined => observed.telemetry?.meters()
-  const rights = configured ? authorizeBy(() => rules?.value) : allowAll
+  const rights = configured ? authorizeBy(() => rules?.value.queries) : allowAll
   return {
     configured,
     rights,
     ofStatements: configured ? rights : (_identity, { action }) => action !== 'impersonate',
+    objectsOf({ user, groups }) {
+      const objects = rules?.value.objects
+      return objects && ((name) => objects(name === user ? { user, groups } : { user: name, groups: groupsOf(name) }))
+    },
     observe(telemetry) {
       observed.telemetry = telemetry
       for (const message of idle.splice(0)) telemetry.logger.warn('file.without_effect', {}, message)
@@ -178,7 +184,7 @@ function rulesOf(
   { accessRulesFile: path }: Config,
   sources: AccessSources,
   warn: (message: string) => void,
-): WatchedFiles<QueryRules> | undefined {
+): WatchedFiles<AccessRules> | undefined {
   if (path === undefined) return undefined
   const onIdle = (sections: readonly string[]): void =>
     warn(`${path}: nothing acts on ${sections.join(', ')} yet: what is written there restricts nobody`)

@@ -129,6 +129,13 @@ function executionOf(parts: QueriesParts, groups: ResourceGroups, guard: WriteGu
     guard,
     metadata: createMetadataPort(catalogs),
     authorize: recordDenials(base.access.ofStatements, refusals),
+    objectsOf: base.access.objectsOf,
+    onRuleFault: (queryId, message) =>
+      telemetry.logger.error(
+        'rules.invalid_expression',
+        { queryId, reason: message },
+        'A rule cannot be followed: who reads its table is refused',
+      ),
     engine: base.engine,
     groups,
     client,

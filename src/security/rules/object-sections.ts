@@ -56,7 +56,11 @@ const tableRule = z
     const names = new Set<string>()
     columns.forEach(({ name }, at) => {
       if (names.has(name)) {
-        context.addIssue({ code: 'custom', message: `The column ${name} is there twice`, path: ['columns', at, 'name'] })
+        context.addIssue({
+          code: 'custom',
+          message: `The column ${name} is there twice`,
+          path: ['columns', at, 'name'],
+        })
       }
       names.add(name)
     })

@@ -1,4 +1,4 @@
-import { AccessControl } from '../access-control.ts'
+import { accessOf } from '../access-control.ts'
 import type { Warning } from '../front-end.ts'
 import type { StatementInput } from '../statement-input.ts'
 import type { Expression } from '../syntax/ast.ts'
@@ -62,7 +62,7 @@ function createContext(input: AnalysisInput, parameters: Parameters): AnalysisCo
     views: [],
     origins: new WeakMap(),
     warnings: [],
-    access: session.rightsOf && new AccessControl(session.rightsOf, session.user),
+    access: accessOf(session),
     named: [],
     read: new Set(),
     policies: [],

@@ -79,6 +79,14 @@ export interface AnalyzedQuery {
   readonly ordered: boolean
 }
 
+/** Notes that the text names these. */
+export function noteRead({ read }: AnalysisContext, fields: readonly Pick<Field, 'column' | 'shows'>[]): void {
+  for (const { column, shows } of fields) {
+    read.add(column)
+    if (shows !== undefined) read.add(shows)
+  }
+}
+
 export function newId(context: AnalysisContext): number {
   tick()
   return context.ids.next++

@@ -10,7 +10,7 @@ import type {
 import { qualifiedNameOf } from '../syntax/tree.ts'
 import { BIGINT, INTEGER } from '../types/sql-type.ts'
 import { castTo, columnOf } from './build.ts'
-import { errorAt, locatedAt } from './context.ts'
+import { errorAt, locatedAt, noteRead } from './context.ts'
 import type { ExpressionState, LambdaScope } from './expression-state.ts'
 import { findField, startsWithColumn } from './scope.ts'
 import type { Expr, GroupingExpr, LambdaArgumentExpr } from './tree.ts'
@@ -52,7 +52,7 @@ function findColumn(
     )
   }
   const column = columnOf(found.field.column, found.field.type)
-  state.context.read.add(found.field.column)
+  noteRead(state.context, [found.field])
   if (!found.local) state.context.origins.set(column, node)
   return column
 }

@@ -67,6 +67,7 @@ export class PatternConditions {
         ...field,
         relation,
         qualified: relation !== undefined,
+        shows: field.shows ?? field.column,
         column: this.placeholder(this.last(variables), columnOf(field.column, field.type)),
       }))
     const fields = [

@@ -55,6 +55,7 @@ export class PatternMeasures {
         ...field,
         relation,
         qualified: relation !== undefined,
+        shows: field.shows ?? field.column,
         column: this.#placeholder({
           variables,
           value: columnOf(field.column, field.type),

@@ -5,7 +5,7 @@ import { anonymousRow, row, type RowType, type SqlType } from '../types/sql-type
 import { typeName } from '../types/type-text.ts'
 import { castTo, columnOf } from './build.ts'
 import { analyzeWith } from './common-tables.ts'
-import { errorAt, newId, type AnalysisContext, type AnalyzedQuery, type QueryColumn } from './context.ts'
+import { errorAt, newId, noteRead, type AnalysisContext, type AnalyzedQuery, type QueryColumn } from './context.ts'
 import { analyzeExpression } from './expressions.ts'
 import { verifyScalar } from './expression-state.ts'
 import { declareFunctions } from './declare-functions.ts'
@@ -68,7 +68,7 @@ function analyzeQueryBody(context: AnalysisContext, body: QueryBody, scope: Scop
     case 'Table': {
       const { node, fields } = analyzeRelation(context, body, scope)
       const columns = fields.filter((field) => field.hidden !== true)
-      for (const { column } of columns) context.read.add(column)
+      noteRead(context, columns)
       return { node, columns, ordered: false }
     }
     default:

@@ -13,7 +13,14 @@ import type {
 import { commonSuperType } from '../types/coercion.ts'
 import { BIGINT, BOOLEAN, isNumeric, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
-import { errorAt, locatedAt, newId, type AnalysisContext, type AnalyzedQuery, type AnalyzedRelation } from './context.ts'
+import {
+  errorAt,
+  locatedAt,
+  newId,
+  type AnalysisContext,
+  type AnalyzedQuery,
+  type AnalyzedRelation,
+} from './context.ts'
 import { castTo, columnOf, comparison, constant } from './build.ts'
 import { analyzeExpression } from './expressions.ts'
 import { verifyCorrelation } from './correlation.ts'

@@ -1,6 +1,6 @@
 import { tick } from '../../shared/cpu-budget.ts'
 import { EngineError } from '../../shared/engine-error.ts'
-import { AccessControl } from '../access-control.ts'
+import { accessOf, type AccessControl } from '../access-control.ts'
 import type { ConnectorTable } from '../../connectors/spi/connector.ts'
 import type { SessionContext } from '../session.ts'
 import type { StatementInput } from '../statement-input.ts'
@@ -90,7 +90,8 @@ export async function resolve(
     const table = await tableOf(name)
     if (table === undefined || depth >= MAX_VIEW_DEPTH) return
     const policies = access?.policies(name)
-    const rules = policies === undefined ? [] : [...(policies.filter ? [policies.filter] : []), ...policies.masks.values()]
+    const rules =
+      policies === undefined ? [] : [...(policies.filter ? [policies.filter] : []), ...policies.masks.values()]
     await Promise.all([
       ...(table.query === undefined
         ? []
@@ -122,8 +123,7 @@ export async function resolve(
     return resolved
   }
 
-  const access = session.rightsOf && new AccessControl(session.rightsOf, session.user)
-  await visit(statement, { at: session, access, depth: 0 })
+  await visit(statement, { at: session, access: accessOf(session), depth: 0 })
   return {
     table: (name) => found.get(keyOf(name)),
     hasCatalog: (catalog) => catalogs.has(catalog),

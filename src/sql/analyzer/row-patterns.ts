@@ -127,9 +127,9 @@ function allRowsPerMatch(
       expr.kind === 'column' ? [expr.id] : [],
     ),
   )
-  const field = ({ name, column, type }: Field): Field => {
+  const field = ({ name, column, type, shows }: Field): Field => {
     const moved = matches.of(columnOf(column, type)) as Expr & { readonly id: number }
-    return { name, relation: undefined, type, column: moved.id }
+    return { name, relation: undefined, type, column: moved.id, shows: shows ?? column }
   }
   const byColumn = new Map(input.fields.map((each) => [each.column, each]))
   return {

@@ -11,6 +11,8 @@ export interface Field {
   readonly relation: readonly string[] | undefined
   readonly type: SqlType
   readonly column: ColumnId
+  /** The column of a row pattern's input that it gives in another way. */
+  readonly shows?: ColumnId
   /** Reached by name only, not by `*`. */
   readonly hidden?: boolean
   /** Reached only behind the name of its relation: `A.price` in a row pattern. */

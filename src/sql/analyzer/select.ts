@@ -1,7 +1,7 @@
 import type { Expression, Identifier } from '../syntax/ast.ts'
 import type { AllColumns, QuerySpecification } from '../syntax/ast-query.ts'
 import { qualifiedNameOf } from '../syntax/tree.ts'
-import { errorAt, type AnalysisContext } from './context.ts'
+import { errorAt, noteRead, type AnalysisContext } from './context.ts'
 import { columnOf } from './build.ts'
 import { analyzeExpression, plainExpression, type AnalyzedExpression } from './expressions.ts'
 import { fieldMatches, fieldsOfRelation, type Field, type Scope } from './scope.ts'
@@ -83,7 +83,7 @@ function relationFields(
 
 function fromFields(context: AnalysisContext, item: AllColumns, fields: readonly Field[]): SelectOutput[] {
   verifyAliases(context, item, fields.length)
-  for (const { column } of fields) context.read.add(column)
+  noteRead(context, fields)
   return fields.map((field, i) => ({
     name: aliasOf(item, i) ?? field.name,
     node: referenceTo(item, field),

@@ -5,7 +5,14 @@ import { BOOLEAN, isComparable } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
 import { putAggregation, type Grouping, type Sourced } from './aggregation.ts'
 import { castTo, columnOf } from './build.ts'
-import { errorAt, newId, type AnalysisContext, type AnalyzedQuery, type AnalyzedRelation, type QueryColumn } from './context.ts'
+import {
+  errorAt,
+  newId,
+  type AnalysisContext,
+  type AnalyzedQuery,
+  type AnalyzedRelation,
+  type QueryColumn,
+} from './context.ts'
 import { analyzeExpression, type AnalyzedExpression } from './expressions.ts'
 import { verifyScalar } from './expression-state.ts'
 import { analyzeGroupBy } from './grouping.ts'

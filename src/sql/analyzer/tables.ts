@@ -3,7 +3,14 @@ import type { Identifier } from '../syntax/ast.ts'
 import type { Table } from '../syntax/ast-query.ts'
 import { parseTypeText } from '../types/type-names.ts'
 import { castTo, columnOf } from './build.ts'
-import { errorAt, locatedAt, newId, type AnalysisContext, type AnalyzedQuery, type AnalyzedRelation } from './context.ts'
+import {
+  errorAt,
+  locatedAt,
+  newId,
+  type AnalysisContext,
+  type AnalyzedQuery,
+  type AnalyzedRelation,
+} from './context.ts'
 import { qualify, viewSession, withinView, type ResolvedTable, type TableName } from './resolve.ts'
 import { findNamedQuery, type NamedQuery, type Scope } from './scope.ts'
 import { withPolicies } from './table-policies.ts'

@@ -1,5 +1,6 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
+import { accessDenied, accessOf } from '../access-control.ts'
 import type { SessionChange } from '../front-end.ts'
 import { canonicalZone, zoneOfOffset } from '../functions/time-zones.ts'
 import type { Expression } from '../syntax/ast.ts'
@@ -41,9 +42,12 @@ export async function useSchema(input: StatementInput, node: Use): Promise<Sessi
   if (!metadata.catalogs().includes(catalog)) {
     throw new EngineError('CATALOG_NOT_FOUND', `Catalog '${catalog}' not found`)
   }
+  const access = accessOf(session)
+  if (access?.showsCatalog(catalog) === false) throw accessDenied(`Cannot access catalog ${catalog}`)
   if (!(await metadata.schemas(catalog)).includes(schema)) {
     throw new EngineError('NOT_FOUND', `Schema does not exist: ${catalog}.${schema}`)
   }
+  if (access?.showsSchema(catalog, schema) === false) throw accessDenied(`Cannot access schema: ${catalog}.${schema}`)
   const setCatalog: readonly SessionChange[] = named === undefined ? [] : [{ kind: 'SetCatalog', catalog }]
   return { updateType: 'USE', changes: [...setCatalog, { kind: 'SetSchema', schema }] }
 }
@@ -153,6 +157,9 @@ type PropertyChange = Extract<SessionChange, { kind: 'SetSession' }>
 
 function setSession(input: StatementInput, node: SetSession | SessionPropertyValue): PropertyChange {
   if (isZoneProperty(node)) return { kind: 'SetSession', name: ZONE_PROPERTY, value: zoneOf(node.value) }
+  const { parts } = node.name
+  const [name, catalog] = parts.map((part) => part.value.toLowerCase()).reverse()
+  if (parts.length <= 2) accessOf(input.session)?.checkSetProperty(catalog, name!)
   const property = propertyOf(input, node) ?? fail(input, node)
   const constant = literalValue(node.value)
   if (constant === undefined) {

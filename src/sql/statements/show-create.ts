@@ -1,3 +1,4 @@
+import { accessOf } from '../access-control.ts'
 import type { ConnectorTable } from '../../connectors/spi/connector.ts'
 import { qualify } from '../analyzer/resolve.ts'
 import type { ShowCreate } from '../syntax/ast-statements.ts'
@@ -48,6 +49,7 @@ async function createSchema(input: StatementInput, node: ShowCreate): Promise<st
     input.metadata.catalogs().includes(catalog) &&
     (await input.metadata.schemas(catalog)).includes(schema)
   if (!exists) throw errorAt(input, node, 'SCHEMA_NOT_FOUND', `Schema '${catalog}.${schema}' does not exist`)
+  accessOf(input.session)?.checkOwnsSchema(catalog, schema, 'show create schema for')
   return `CREATE SCHEMA ${printName(catalog)}.${printName(schema)}`
 }
 
@@ -59,6 +61,7 @@ async function find(input: StatementInput, node: ShowCreate, what: string) {
   }
   const found = await input.metadata.table(catalog, schema, table)
   if (found === undefined) throw errorAt(input, node, 'TABLE_NOT_FOUND', `${what} '${name}' does not exist`)
+  accessOf(input.session)?.checkTable({ catalog, schema, table }, 'OWNERSHIP', 'show create table for')
   const printed = [catalog, schema, table].map(printName).join('.')
   return { table: found, name, printed }
 }

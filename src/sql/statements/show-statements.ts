@@ -1,5 +1,6 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { unreachable } from '../../shared/unreachable.ts'
+import { accessOf } from '../access-control.ts'
 import type { ConnectorTable } from '../../connectors/spi/connector.ts'
 import { qualify, type TableName } from '../analyzer/resolve.ts'
 import { functionFamilies, nameOf } from '../functions/function-table.ts'
@@ -30,10 +31,13 @@ async function shownRows(input: StatementInput, node: ShowStatement): Promise<Ro
   const { session, metadata } = input
   switch (node.kind) {
     case 'ShowCatalogs':
-      return { ...names('Catalog', metadata.catalogs().toSorted()), like: likeOf(node) }
+      return { ...names('Catalog', shownCatalogs(input).toSorted()), like: likeOf(node) }
     case 'ShowSchemas': {
       const catalog = catalogOf(input, node, node.catalog?.value)
-      const schemas = (await metadata.schemas(catalog)).filter(likely(node)).toSorted()
+      const access = accessOf(session)
+      access?.checkShowSchemas(catalog)
+      const listed = (await metadata.schemas(catalog)).filter(likely(node))
+      const schemas = listed.filter((schema) => access?.showsSchema(catalog, schema) !== false).toSorted()
       return { ...names('Schema', schemas, VARCHAR), like: likeOf(node) }
     }
     case 'ShowTables':
@@ -105,6 +109,11 @@ function catalogOf(input: StatementInput, node: AnyNode, named: string | undefin
   return catalog
 }
 
+function shownCatalogs({ session, metadata }: StatementInput): readonly string[] {
+  const access = accessOf(session)
+  return access ? metadata.catalogs().filter((catalog) => access.showsCatalog(catalog)) : metadata.catalogs()
+}
+
 /** `schema` or `catalog.schema`, completed from the session. */
 function schemaOf(
   input: StatementInput,
@@ -125,6 +134,8 @@ function schemaOf(
 
 async function showTables(input: StatementInput, node: ShowTables): Promise<RowsQuery> {
   const { catalog, schema } = schemaOf(input, node, node.schema)
+  const access = accessOf(input.session)
+  access?.checkShowTables(catalog, schema)
   if (!(await input.metadata.schemas(catalog)).includes(schema)) {
     throw errorAt(input, node, 'SCHEMA_NOT_FOUND', `Schema '${schema}' does not exist`)
   }
@@ -132,7 +143,7 @@ async function showTables(input: StatementInput, node: ShowTables): Promise<Rows
   const listed = await input.metadata.tables(catalog, schema, named)
   const tables = listed
     .map(({ table }) => table)
-    .filter(named)
+    .filter((table) => named(table) && access?.showsTable({ catalog, schema, table }) !== false)
     .toSorted()
   return { ...names('Table', tables, VARCHAR), like: likeOf(node) }
 }
@@ -160,8 +171,12 @@ async function showColumns(input: StatementInput, node: ShowColumns): Promise<Ro
     }
     throw errorAt(input, node, 'TABLE_NOT_FOUND', `Table '${catalog}.${schema}.${name.table}' does not exist`)
   }
+  const access = accessOf(input.session)
+  access?.checkShowColumns(name)
   const isLikely = likely(node)
-  const shown = visibleColumns(table).filter((column) => isLikely(column.name))
+  const shown = visibleColumns(table).filter(
+    (column) => isLikely(column.name) && access?.showsColumn(name, column.name) !== false,
+  )
   const rows = shown.map((column) => [column.name, typeName(parseTypeText(column.type)), '', column.comment ?? ''])
   const columns = ['Column', 'Type', 'Extra', 'Comment'].map((column) => ({ name: column, type: VARCHAR }))
   return { columns, rows, like: likeOf(node) }

@@ -1,4 +1,6 @@
 import { EngineError } from '../../shared/engine-error.ts'
+import { accessOf, type AccessControl } from '../access-control.ts'
+import type { TablePrivilege } from '../../shared/object-rights.ts'
 import type { ConnectorTable } from '../../connectors/spi/connector.ts'
 import { qualify, type TableName } from '../analyzer/resolve.ts'
 import { typeOf } from '../analyzer/data-types.ts'
@@ -30,7 +32,7 @@ export async function checkWrite(input: StatementInput, node: Statement, columns
     case 'DropSchema':
       return checks.dropSchema(node.name, node.exists, node.cascade)
     case 'RenameSchema':
-      await checks.schema(node.source, false)
+      await checks.schema(node.source, false, 'rename schema from')
       return
     case 'CreateTable':
       return checks.createTable(node)
@@ -40,6 +42,7 @@ export async function checkWrite(input: StatementInput, node: Statement, columns
     case 'CreateView': {
       checks.queryColumns(await columnsOf(node.query), undefined)
       const { name, found } = await checks.find(node.name)
+      checks.may(name, OWNERSHIP, 'create view')
       if (found !== undefined && (found.view === undefined || !node.replace)) {
         throw checks.error(
           'TABLE_ALREADY_EXISTS',
@@ -49,33 +52,38 @@ export async function checkWrite(input: StatementInput, node: Statement, columns
       return
     }
     case 'CreateMaterializedView':
+      checks.may(checks.named(node.name), OWNERSHIP, 'create materialized view')
       return checks.queryColumns(await columnsOf(node.query), undefined)
     case 'Insert':
-      return checks.insert(node, await columnsOf(node.query))
+      return checks.insert(node, columnsOf)
     case 'Update':
       return checks.update(node)
     case 'Delete':
+      await checks.table(node.table, false, ['DELETE', 'delete from table'])
+      return
     case 'TruncateTable':
+      await checks.table(node.table, false, ['DELETE', 'truncate table'])
+      return
     case 'Analyze':
-      await checks.table(node.table, false)
+      await checks.table(node.table, false, ['INSERT', 'insert into table'])
       return
     case 'Merge':
-      await checks.table(node.target, false)
+      await checks.table(node.target, false, ['INSERT', 'insert into table'])
       return
     case 'TableExecute':
-      await checks.table(node.table, false)
+      await checks.table(node.table, false, ['OWNERSHIP', 'set table properties to'])
       throw new EngineError(
         'PROCEDURE_NOT_FOUND',
         `Table procedure not registered: ${node.procedure.value.toUpperCase()}`,
       )
     case 'DropTable':
-      await checks.table(node.name, node.exists)
+      await checks.table(node.name, node.exists, [OWNERSHIP, 'drop table'])
       return
     case 'RenameTable':
-      await checks.table(node.source, node.exists)
+      await checks.table(node.source, node.exists, [OWNERSHIP, 'rename table from'])
       return
     case 'SetProperties':
-      await checks.table(node.name, false)
+      await checks.table(node.name, false, [OWNERSHIP, 'set table properties to'])
       return
     case 'DropView':
       return checks.dropView(node.name, node.exists, 'View')
@@ -88,7 +96,7 @@ export async function checkWrite(input: StatementInput, node: Statement, columns
     case 'CommentOn':
       return checks.comment(node.type, node.name)
     case 'AddColumn': {
-      const table = await checks.table(node.table, node.tableExists)
+      const table = await checks.table(node.table, node.tableExists, [OWNERSHIP, 'add a column to table'])
       const name = node.column.name.parts[0]!
       if (columnOf(table, name) !== undefined && !node.columnNotExists) {
         throw checks.error('COLUMN_ALREADY_EXISTS', `Column '${name.value}' already exists`)
@@ -96,13 +104,25 @@ export async function checkWrite(input: StatementInput, node: Statement, columns
       return
     }
     case 'RenameColumn':
-      return checks.column(await checks.table(node.table, node.tableExists), node.source.parts[0]!, node.columnExists)
+      return checks.column(
+        await checks.table(node.table, node.tableExists, [OWNERSHIP, 'rename a column in table']),
+        node.source.parts[0]!,
+        node.columnExists,
+      )
     case 'DropColumn':
-      return checks.column(await checks.table(node.table, node.tableExists), node.field.parts[0]!, node.columnExists)
+      return checks.column(
+        await checks.table(node.table, node.tableExists, [OWNERSHIP, 'drop a column from table']),
+        node.field.parts[0]!,
+        node.columnExists,
+      )
     case 'SetColumnType':
-      return checks.column(await checks.table(node.table, node.tableExists), node.column.parts[0]!, false)
+      return checks.column(
+        await checks.table(node.table, node.tableExists, ALTERS_COLUMN),
+        node.column.parts[0]!,
+        false,
+      )
     case 'DropNotNullConstraint':
-      return checks.column(await checks.table(node.table, node.tableExists), node.column, false)
+      return checks.column(await checks.table(node.table, node.tableExists, ALTERS_COLUMN), node.column, false)
     case 'Grant':
     case 'Revoke':
     case 'Deny':
@@ -122,16 +142,33 @@ function columnOf(table: ConnectorTable | undefined, name: Identifier): Connecto
   return table?.columns.find((column) => column.name.toLowerCase() === name.value.toLowerCase())
 }
 
+const OWNERSHIP = 'OWNERSHIP'
+/** A privilege, and Trino's words for what it is needed for. */
+type Needed = readonly [TablePrivilege, string]
+const ALTERS_COLUMN: Needed = [OWNERSHIP, 'alter a column for table']
+
 const PRIVILEGES = new Set(['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'CREATE', 'CREATE BRANCH'])
+const CREATES = 'create schema'
 const KILL_ARGUMENTS = ['QUERY_ID', 'MESSAGE']
 
 class WriteChecks {
   private readonly input: StatementInput
   private readonly node: AnyNode
+  private readonly control: AccessControl | undefined
 
   constructor(input: StatementInput, node: Statement) {
     this.input = input
     this.node = node
+    this.control = accessOf(input.session)
+  }
+
+  /** Refuses who has not the right to. */
+  may(name: TableName, privilege: TablePrivilege, doing: string): void {
+    this.control?.checkTable(name, privilege, doing)
+  }
+
+  named(written: QualifiedName): TableName {
+    return qualify(written, this.input.session)
   }
 
   error(name: EngineError['errorName'], message: string, node: AnyNode = this.node): EngineError {
@@ -141,16 +178,21 @@ class WriteChecks {
   async find(
     written: QualifiedName,
   ): Promise<{ readonly name: TableName; readonly found: ConnectorTable | undefined }> {
-    const { metadata, session } = this.input
-    const name = qualify(written, session)
+    const { metadata } = this.input
+    const name = this.named(written)
     if (!metadata.catalogs().includes(name.catalog)) {
       throw this.error('CATALOG_NOT_FOUND', `Catalog '${name.catalog}' not found`)
     }
     return { name, found: await metadata.table(name.catalog, name.schema, name.table) }
   }
 
-  async table(written: QualifiedName, ifExists: boolean): Promise<ConnectorTable | undefined> {
+  async table(
+    written: QualifiedName,
+    ifExists: boolean,
+    [privilege, doing]: Needed,
+  ): Promise<ConnectorTable | undefined> {
     const { name, found } = await this.find(written)
+    if (found !== undefined) this.may(name, privilege, doing)
     if (found !== undefined || ifExists) return found
     throw this.error('TABLE_NOT_FOUND', `Table '${shown(name)}' does not exist`)
   }
@@ -160,8 +202,10 @@ class WriteChecks {
     if (found === undefined) {
       const schemas = await this.input.metadata.schemas(name.catalog)
       if (!schemas.includes(name.schema)) throw this.error('SCHEMA_NOT_FOUND', `Schema '${name.schema}' does not exist`)
+      this.may(name, OWNERSHIP, 'create table')
       return
     }
+    this.may(name, OWNERSHIP, 'create table')
     if (!tolerant) throw this.error('TABLE_ALREADY_EXISTS', `${what} '${shown(name)}' already exists`)
   }
 
@@ -172,6 +216,7 @@ class WriteChecks {
       if (element.kind === 'LikeTable') {
         const { name, found } = await this.find(element.table)
         if (found === undefined) throw this.error('TABLE_NOT_FOUND', `LIKE table '${shown(name)}' does not exist`)
+        this.control?.checkReference(name, new Set(found.columns.map((column) => column.name)))
         continue
       }
       const name = element.name.parts[0]!
@@ -221,8 +266,14 @@ class WriteChecks {
     if (name.includes('\0')) throw this.error('NOT_SUPPORTED', 'The name of a column must not hold NUL', node)
   }
 
-  async insert(node: Insert, query: readonly { readonly type: SqlType }[]): Promise<void> {
-    const table = (await this.table(node.target, false))!
+  async insert(node: Insert, columnsOf: ColumnsOf): Promise<void> {
+    const table = (await this.table(node.target, false, ['INSERT', 'insert into table']))!
+    const policies = this.control?.policies(this.named(node.target))
+    if (policies && policies.masks.size > 0) {
+      throw this.error('NOT_SUPPORTED', 'Insert into table with column masks is not supported')
+    }
+    if (policies?.filter) throw this.error('NOT_SUPPORTED', 'Insert into table with a row filter is not supported')
+    const query = await columnsOf(node.query)
     if (table.view !== undefined) throw this.error('NOT_SUPPORTED', 'Inserting into views is not supported')
     for (const column of table.columns) this.storableColumn(column.name)
     const names = new Set<string>()
@@ -249,7 +300,8 @@ class WriteChecks {
   }
 
   async update(node: Update): Promise<void> {
-    const table = await this.table(node.table, false)
+    const columns = node.assignments.map(({ name }) => name.value.toLowerCase())
+    const table = await this.table(node.table, false, ['UPDATE', `update columns [${columns.join(', ')}] in table`])
     for (const { name } of node.assignments) {
       if (columnOf(table, name) !== undefined) continue
       throw this.error('COLUMN_NOT_FOUND', `The UPDATE SET target column ${name.value} doesn't exist`, name)
@@ -263,6 +315,7 @@ class WriteChecks {
 
   async dropView(written: QualifiedName, ifExists: boolean, what: string): Promise<void> {
     const { name, found } = await this.find(written)
+    if (found?.view !== undefined) this.may(name, OWNERSHIP, `drop ${what.toLowerCase()}`)
     if (found?.view !== undefined || ifExists) return
     const hint =
       found === undefined ? '' : `, but a table with that name exists. Did you mean DROP TABLE ${shown(name)}?`
@@ -272,6 +325,7 @@ class WriteChecks {
   async missingView(written: QualifiedName, what: string): Promise<void> {
     const { name, found } = await this.find(written)
     if (found?.view === undefined) throw this.error('TABLE_NOT_FOUND', `${what} '${shown(name)}' does not exist`)
+    this.may(name, OWNERSHIP, `rename ${what.toLowerCase()} from`)
   }
 
   async comment(type: 'TABLE' | 'VIEW' | 'COLUMN', written: QualifiedName): Promise<void> {
@@ -281,11 +335,13 @@ class WriteChecks {
         const what = type === 'TABLE' ? 'Table' : 'View'
         throw this.error('TABLE_NOT_FOUND', `${what} does not exist: ${shown(name)}`)
       }
+      this.may(name, OWNERSHIP, `comment ${type.toLowerCase()} to`)
       return
     }
     const column = written.parts.at(-1)!
     const { name, found } = await this.find({ ...written, parts: written.parts.slice(0, -1) })
     if (found === undefined) throw this.error('TABLE_NOT_FOUND', `Table does not exist: ${shown(name)}`)
+    this.may(name, OWNERSHIP, 'comment column to')
     if (columnOf(found, column) === undefined) {
       throw this.error('COLUMN_NOT_FOUND', `Column does not exist: ${column.value}`)
     }
@@ -307,22 +363,23 @@ class WriteChecks {
   }
 
   /** Whether there is such a schema; missing ones are refused unless that is allowed. */
-  async schema(written: QualifiedName, ifExists: boolean): Promise<boolean> {
+  async schema(written: QualifiedName, ifExists: boolean, doing: string): Promise<boolean> {
     const { catalog, schema } = this.schemaName(written)
     const found = (await this.input.metadata.schemas(catalog)).includes(schema)
     if (!found && !ifExists) throw this.error('SCHEMA_NOT_FOUND', `Schema '${catalog}.${schema}' does not exist`)
+    if (found || doing === CREATES) this.control?.checkOwnsSchema(catalog, schema, doing)
     return found
   }
 
   async newSchema(written: QualifiedName, notExists: boolean): Promise<void> {
     const { catalog, schema } = this.schemaName(written)
-    if ((await this.schema(written, true)) && !notExists) {
+    if ((await this.schema(written, true, CREATES)) && !notExists) {
       throw this.error('SCHEMA_ALREADY_EXISTS', `Schema '${catalog}.${schema}' already exists`)
     }
   }
 
   async dropSchema(written: QualifiedName, ifExists: boolean, cascade: boolean): Promise<void> {
-    if (!(await this.schema(written, ifExists)) || cascade) return
+    if (!(await this.schema(written, ifExists, 'drop schema')) || cascade) return
     const { catalog, schema } = this.schemaName(written)
     if ((await this.input.metadata.tables(catalog, schema)).length > 0) {
       throw this.error('SCHEMA_NOT_EMPTY', `Cannot drop non-empty schema '${schema}'`)
@@ -332,7 +389,9 @@ class WriteChecks {
   // ---- Access and procedures
 
   async access(node: Pick<Grant, 'object'> & { readonly privileges: Privileges }): Promise<void> {
-    if (node.object.entityKind !== 'SCHEMA') await this.table(node.object.name, false)
+    const doing = `${this.node.kind.toLowerCase()} privilege ${node.privileges?.[0]?.value.toUpperCase() ?? 'SELECT'} on`
+    if (node.object.entityKind === 'SCHEMA') await this.schema(node.object.name, false, `${doing} schema`)
+    else await this.table(node.object.name, false, [OWNERSHIP, `${doing} table`])
     for (const { value } of node.privileges ?? []) {
       if (!PRIVILEGES.has(value.toUpperCase())) throw this.error('INVALID_PRIVILEGE', `Unknown privilege: '${value}'`)
     }

@@ -15,12 +15,11 @@ function become(sql: string, user: string, originalUser?: string) {
   const created = sampleData.QueryCreated
   const { originalUser: _none, ...sample } = created.session
   const session = { ...sample, user, capabilities: ['SESSION_AUTHORIZATION'], ...(originalUser && { originalUser }) }
-  const context = sessionContext(
-    'q' as QueryId,
-    { session, created },
-    0,
-    authorizeBy(() => rules),
-  )
+  const context = sessionContext('q' as QueryId, { session, created }, 0, {
+    authorize: authorizeBy(() => rules),
+    objectsOf: () => undefined,
+    onRuleFault: () => {},
+  })
   return frontEnd.analyzeStatement(sql, { ...context, transactionId: 'NONE' }, {} as MetadataPort)
 }
 

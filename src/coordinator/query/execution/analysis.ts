@@ -1,18 +1,19 @@
 import type { QueryId } from '../../../shared/ids.ts'
-import type { Authorize } from '../../../security/authorization.ts'
 import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
 import type { AnalyzedStatement, FrontEndTimes, MetadataPort, SqlFrontEnd } from '../../../sql/front-end.ts'
 import { loopTurn } from '../../../shared/loop-turn.ts'
 import { catalogNames, listSplits } from '../../dispatch/catalog-metadata.ts'
 import { createConnectorCalls, type ConnectorCall, type ConnectorCalls } from '../connector-calls.ts'
 import type { Submission } from '../query-handle.ts'
-import { sessionContext } from '../session-context.ts'
+import { sessionContext, type StatementRights } from '../session-context.ts'
 
-interface AnalysisPorts {
+interface AnalysisPorts extends StatementRights {
   readonly frontEnd: SqlFrontEnd
   readonly metadata: MetadataPort
-  readonly authorize: Authorize
   readonly catalogs: Catalogs
+}
+
+interface AnalysedStatement {
   readonly queryId: QueryId
   readonly submission: Pick<Submission, 'sql' | 'session' | 'created'>
   readonly startTimeMillis: number
@@ -21,13 +22,15 @@ interface AnalysisPorts {
 /** What is found out of the statement, and what that asked and took: this process alone knows of it. */
 export class Analysis {
   readonly #ports: AnalysisPorts
+  readonly #statement: AnalysedStatement
   /** Of a traced query. */
   readonly #calls: ConnectorCalls | undefined
   #times: FrontEndTimes | undefined
 
-  constructor(ports: AnalysisPorts) {
+  constructor(ports: AnalysisPorts, statement: AnalysedStatement) {
     this.#ports = ports
-    this.#calls = ports.submission.created.sampled ? createConnectorCalls() : undefined
+    this.#statement = statement
+    this.#calls = statement.submission.created.sampled ? createConnectorCalls() : undefined
   }
 
   /** Steps of the front end, once they are done. */
@@ -41,7 +44,8 @@ export class Analysis {
   }
 
   async analyze(): Promise<AnalyzedStatement> {
-    const { frontEnd, metadata, authorize, queryId, submission, startTimeMillis } = this.#ports
+    const { frontEnd, metadata } = this.#ports
+    const { queryId, submission, startTimeMillis } = this.#statement
     const { preparedStatements } = submission.session
     const prepared = Object.values(preparedStatements).reduce((sum, { length }) => sum + length, 0)
     const characters = submission.sql.length + prepared
@@ -49,7 +53,7 @@ export class Analysis {
     if (turn) await turn
     return frontEnd.analyzeStatement(
       submission.sql,
-      sessionContext(queryId, submission, startTimeMillis, authorize),
+      sessionContext(queryId, submission, startTimeMillis, this.#ports),
       inTurns(this.#calls ? this.#calls.noting(metadata) : metadata, characters),
       (told) => void (this.#times = told),
     )

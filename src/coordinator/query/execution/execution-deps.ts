@@ -1,21 +1,19 @@
 import type { QueryId } from '../../../shared/ids.ts'
 import type { EventAppender, ResultPages } from '../../../events/event-log.ts'
 import type { MetadataPort, SqlFrontEnd } from '../../../sql/front-end.ts'
-import type { Authorize } from '../../../security/authorization.ts'
 import type { ResourceGroups } from '../../dispatch/resource-groups.ts'
 import type { TaskCleaner } from '../../scheduler/task-cleaner.ts'
+import type { StatementRights } from '../session-context.ts'
 import type { PageMemory } from '../page-memory.ts'
 import type { CoordinatorRunDeps } from './coordinator-run.ts'
 import type { WorkerStageDeps } from './worker-stage.ts'
 import type { WriteDeps } from './write-statement.ts'
 
 /** What the executions of all queries share. */
-export interface ExecutionDeps extends WorkerStageDeps, WriteDeps, CoordinatorRunDeps {
+export interface ExecutionDeps extends WorkerStageDeps, WriteDeps, CoordinatorRunDeps, StatementRights {
   readonly log: EventAppender & Pick<ResultPages, 'keepPages'>
   readonly frontEnd: SqlFrontEnd
   readonly metadata: MetadataPort
-  /** By the rules of this coordinator, as they are when it is asked; a refusal is told by the end of the query. */
-  readonly authorize: Authorize
   readonly groups: ResourceGroups
   readonly limits: {
     readonly pageBytes: number

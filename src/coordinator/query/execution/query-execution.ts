@@ -128,7 +128,7 @@ function putTogether(
   resumed: Resumption | undefined,
   tellHeaders: ExecutionParts['tellHeaders'],
 ): ExecutionParts {
-  const { authorize, catalogs, cleaner, clock, frontEnd, groups, metadata, onInternalError, onUnrecorded } = deps
+  const { cleaner, clock, groups, onInternalError, onUnrecorded } = deps
   const { created, held } = submission
   const startTimeMillis = resumed ? Date.parse(resumed.state.createdAt) : clock.now()
   const trace = parseTraceparent(created.traceparent)
@@ -146,7 +146,7 @@ function putTogether(
   const hold = { holdMs: deps.firstAppendHoldMs, clock }
   const recorder = untilSuspended(createRecorder(aggregate, resumed ? undefined : create, hold), work)
   const { record } = recorder
-  const analysis = new Analysis({ frontEnd, metadata, authorize, catalogs, queryId, submission, startTimeMillis })
+  const analysis = new Analysis(deps, { queryId, submission, startTimeMillis })
   const admission = new Admission({
     groups,
     clock,

@@ -1,3 +1,4 @@
+import type { Asker } from '../../../connectors/spi/connector.ts'
 import type { TaskStats } from '../../../execution/api/task.ts'
 import type { Split } from '../../../execution/api/fragment.ts'
 import type { EngineRun } from '../../../execution/engine/engine.ts'
@@ -5,6 +6,7 @@ import type { StagePlan } from '../../../planner/stage-plan.ts'
 import type { Identity } from '../../../security/authorization.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import type { QueryId, TaskId } from '../../../shared/ids.ts'
+import { accessOf } from '../../../sql/access-control.ts'
 import { loadSplits, readsSystem } from '../../dispatch/catalog-metadata.ts'
 import type { HeldMemory } from '../../dispatch/statement-memory.ts'
 import type { QueryCommand } from '../decider.ts'
@@ -70,7 +72,7 @@ export interface RunContext {
 
 /** A query's execution, taken apart. */
 export interface ExecutionParts {
-  readonly deps: Pick<ExecutionDeps, 'catalogs' | 'limits' | 'withinSpan'> & { readonly clock: Clock }
+  readonly deps: Pick<ExecutionDeps, 'catalogs' | 'limits' | 'objectsOf' | 'withinSpan'> & { readonly clock: Clock }
   readonly query: Pick<RunContext, 'queryId' | 'user' | 'identity' | 'startTimeMillis' | 'sampled' | 'aggregate'>
   readonly recorder: Recorder
   readonly work: OngoingWork
@@ -108,7 +110,7 @@ export function createRunContext(parts: ExecutionParts): RunContext {
       // Who asks which queries there are is one of them.
       recorder.flush()
       await recorder.first
-      const load = () => loadSplits(deps.catalogs, stage, query.identity)
+      const load = () => loadSplits(deps.catalogs, stage, askerOf(deps, query.identity))
       const splits = await (deps.withinSpan ? deps.withinSpan(parts.spanContext('query', queryId), load) : load())
       work.signal.throwIfAborted()
       return splits
@@ -127,4 +129,11 @@ export function createRunContext(parts: ExecutionParts): RunContext {
     onStats: (taskId, stats) => figures.progressed(taskId, stats),
     onPage: (token, bytes) => pages.set(token, bytes),
   }
+}
+
+/** Whom rows of system tables are for, with what the rules let him know of. */
+function askerOf({ objectsOf }: Pick<ExecutionDeps, 'objectsOf'>, identity: Identity): Asker {
+  const rightsOf = objectsOf(identity)
+  const sight = rightsOf && accessOf({ rightsOf, user: identity.user })
+  return sight ? { ...identity, sight } : identity
 }

@@ -31,15 +31,10 @@ it('has turns with others, before it begins and after what it asked of a catalog
     for (; !done; told.push('turn')) await nextTurn()
   })()
   const all = Array.from({ length: 5 }, (_, index) =>
-    new Analysis({
-      frontEnd,
-      metadata,
-      authorize: allowAll,
-      catalogs,
-      queryId: `q${index}` as QueryId,
-      submission,
-      startTimeMillis: 0,
-    }).analyze(),
+    new Analysis(
+      { frontEnd, metadata, authorize: allowAll, objectsOf: () => undefined, onRuleFault: () => {}, catalogs },
+      { queryId: `q${index}` as QueryId, submission, startTimeMillis: 0 },
+    ).analyze(),
   )
   expect(await Promise.all(all)).toEqual(all.map(() => literals))
   done = true

@@ -1,0 +1,37 @@
+import type { Catalogs } from '../spi/catalogs.ts'
+import type { Connector, Sight } from '../spi/connector.ts'
+
+/** The catalogs as somebody sees them: what he may not know of is not there. */
+export function seenCatalogs(catalogs: Catalogs, sight: Sight | undefined): Catalogs {
+  if (!sight) return catalogs
+  return {
+    names: () => catalogs.names().filter((name) => sight.showsCatalog(name)),
+    get(name) {
+      const connector = catalogs.get(name)
+      return connector && seenConnector(connector, sight)
+    },
+  }
+}
+
+/** Its schemas, tables and columns as somebody sees them. */
+export function seenConnector(connector: Connector, sight: Sight | undefined): Connector {
+  if (!sight) return connector
+  const { catalog } = connector
+  return {
+    ...connector,
+    async listSchemas() {
+      if (!sight.showsCatalog(catalog)) return []
+      return (await connector.listSchemas()).filter((schema) => sight.showsSchema(catalog, schema))
+    },
+    async listTables(schema, named) {
+      const tables = await connector.listTables(schema, named)
+      return tables.filter((each) => sight.showsTable({ catalog, schema: each.schema, table: each.table }))
+    },
+    async getTable(schema, table) {
+      const name = { catalog, schema, table }
+      if (!sight.showsTable(name)) return undefined
+      const found = await connector.getTable(schema, table)
+      return found && { ...found, columns: found.columns.filter((column) => sight.showsColumn(name, column.name)) }
+    },
+  }
+}

@@ -1,0 +1,200 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { objectRulesOf } from '../../../src/security/rules/object-rules.ts'
+import { readRules } from '../../../src/security/rules/read-rules.ts'
+import type { SessionContext } from '../../../src/sql/front-end.ts'
+import { openTableRunner, type TableRunner } from '../../support/table-runner.ts'
+
+const SELECT = ['SELECT']
+
+/** As somebody under rules; whose groups are by name. */
+function under(rules: object, user = 'ana', faults: string[] = []): Partial<SessionContext> {
+  const objects = objectRulesOf(readRules(JSON.stringify(rules)))
+  return { user, rightsOf: (name) => objects({ user: name, groups: [] }), onRuleFault: (text) => faults.push(text) }
+}
+
+describe('tables under rules', { timeout: 300_000 }, () => {
+  let runner: TableRunner
+  beforeAll(async () => {
+    runner = await openTableRunner()
+    await runner.createTable('t', `SELECT * FROM (VALUES (1, 'a', 10), (2, 'b', 20), (3, 'c', 0)) v(id, name, pay)`)
+    await runner.createTable('u', `SELECT * FROM (VALUES (1, 'x'), (3, 'y')) v(id, tag)`)
+    await runner.createView('v', 'SELECT id, name, pay * 2 AS twice FROM t', { owner: 'olga' })
+    await runner.createView('w', 'SELECT id, pay FROM t', { runAsInvoker: true, owner: 'olga' })
+  })
+  afterAll(() => runner.close())
+
+  const denied = (what: string): string => `PERMISSION_DENIED: Access Denied: ${what}`
+
+  const noPay = { tables: [{ table: 't', privileges: SELECT, columns: [{ name: 'pay', allow: false }] }] }
+
+  it.each([
+    'SELECT pay FROM t',
+    'SELECT * FROM t',
+    'SELECT t.* FROM t',
+    'TABLE t',
+    'SELECT id FROM t WHERE pay > 3',
+    'SELECT count(pay) FROM t',
+    'SELECT count(*) FROM t GROUP BY pay',
+    'SELECT id FROM t ORDER BY pay',
+    'SELECT id FROM (SELECT id, pay FROM t)',
+    'SELECT id FROM (SELECT id FROM t ORDER BY pay)',
+    'SELECT 1 FROM t a JOIN t b USING (pay)',
+    'SELECT 1 WHERE EXISTS (SELECT pay FROM t)',
+    'WITH q AS (TABLE t) SELECT id FROM q',
+    'SELECT max_by(id, pay) FROM t',
+    'SELECT row_number() OVER (ORDER BY pay) FROM t',
+    'SELECT (SELECT max(t.pay) FROM t) ',
+    'SELECT id FROM w WHERE id IN (SELECT pay FROM w)',
+    'SELECT * FROM t MATCH_RECOGNIZE (ORDER BY id MEASURES A.pay AS p PATTERN (A) DEFINE A AS true)',
+    'SELECT * FROM TABLE(exclude_columns(TABLE(t), DESCRIPTOR(name)))',
+    'EXPLAIN SELECT pay FROM t',
+  ])('%s is refused where the column may not be selected', async (sql) => {
+    expect(await runner.outcome(sql.replace('EXPLAIN ', ''), under(noPay))).toBe(
+      denied(`Cannot select from table memory.default.t`),
+    )
+  })
+
+  it.each([
+    ['SELECT count(*) FROM t', [[3]]],
+    ['SELECT id, name FROM t WHERE id = 2', [[2, 'b']]],
+    ['SELECT * FROM TABLE(exclude_columns(TABLE(t), DESCRIPTOR(pay))) WHERE id = 1', [[1, 'a']]],
+    ['SELECT 1 FROM t WHERE EXISTS (SELECT 1 FROM t) AND id = 3', [[1]]],
+  ])('%s reads no such column', async (sql, rows) => {
+    expect(await runner.outcome(sql, under(noPay))).toEqual(rows)
+  })
+
+  it('asks the first rule that fits, and the catalog before it', async () => {
+    const rules = { tables: [{ user: 'bob', privileges: [] }, { privileges: SELECT }] }
+    expect(await runner.outcome('SELECT count(*) FROM t', under(rules))).toEqual([[3]])
+    expect(await runner.outcome('SELECT count(*) FROM t', under(rules, 'bob'))).toBe(
+      denied('Cannot select from table memory.default.t'),
+    )
+    const closed = { ...rules, catalogs: [{ user: 'olga', allow: 'all' }] }
+    expect(await runner.outcome('SELECT count(*) FROM t', under(closed))).toBe(denied('Cannot access catalog memory'))
+    expect(await runner.outcome('SELECT nobody FROM t', under(closed))).toMatch(/^COLUMN_NOT_FOUND/)
+  })
+
+  it('a view runs with the rights of its owner, who must be allowed to grant them, or with those of who asks', async () => {
+    const rules = (privileges: readonly string[]): object => ({
+      tables: [
+        { user: 'olga', privileges },
+        { user: 'ana', table: 'v|w', privileges: SELECT },
+      ],
+    })
+    expect(await runner.outcome('SELECT twice FROM v WHERE id = 2', under(rules(['GRANT_SELECT'])))).toEqual([[40]])
+    expect(await runner.outcome('SELECT twice FROM v', under(rules(SELECT)))).toBe(
+      denied(
+        `View owner does not have sufficient privileges: View owner 'olga' cannot create view that selects from memory.default.t`,
+      ),
+    )
+    expect(await runner.outcome('SELECT count(*) FROM v', under(rules([])))).toBe(
+      denied('View owner does not have sufficient privileges: Cannot select from table memory.default.t'),
+    )
+    expect(await runner.outcome('SELECT id FROM w', under(rules(['GRANT_SELECT'])))).toBe(
+      denied('Cannot select from table memory.default.t'),
+    )
+    expect(await runner.outcome('SELECT twice FROM v WHERE id = 1', under(rules(SELECT), 'olga'))).toEqual([[20]])
+  })
+
+  const filtered = (filter: string, more: object = {}): object => ({
+    tables: [{ table: 't', privileges: SELECT, filter, ...more }, { privileges: ['SELECT', 'GRANT_SELECT'] }],
+  })
+
+  it.each([
+    ['pay <> 0', 'SELECT count(*) FROM t', [[2]]],
+    ['pay <> 0', 'SELECT sum(100 / pay) FROM t', [[15]]],
+    ['pay <> 0', 'SELECT count(*) FROM t WHERE 100 / pay > 5', [[1]]],
+    ['pay <> 0', `SELECT count(*) FROM t WHERE 1 / coalesce(nullif(pay, 7), 0) = 0`, [[2]]],
+    ['pay <> 0', 'SELECT count(*) FROM t JOIN u ON t.id = u.id AND 100 / t.pay > 5', [[1]]],
+    ['pay <> 0', 'SELECT count(*) FROM u LEFT JOIN t ON 100 / t.pay = u.id * 10', [[2]]],
+    ['pay <> 0', 'SELECT count(*) FROM (SELECT 100 / pay AS q FROM t) WHERE q > 0', [[2]]],
+    ['pay <> 0', 'SELECT id FROM t WHERE 100 / pay > 0 ORDER BY 100 / pay LIMIT 1', [[2]]],
+    ['pay <> 0', `SELECT count(*) FROM t WHERE CAST(substr('0a', 1, 1) AS bigint) < 100 / pay`, [[2]]],
+    ['pay <> 0', 'SELECT count(*) FROM u WHERE EXISTS (SELECT 1 FROM t WHERE t.id = u.id AND 100 / t.pay > 0)', [[1]]],
+    ['abs(pay) > 0 AND length(name) = 1', 'SELECT count(*) FROM t WHERE 100 % pay = 0', [[2]]],
+    ['id IN (SELECT id FROM u)', 'SELECT id FROM t ORDER BY 1', [[1], [3]]],
+    ['EXISTS (SELECT 1 FROM u WHERE u.id = t.id)', 'SELECT id FROM t ORDER BY 1', [[1], [3]]],
+    [`name = 'a' OR current_user = 'bob'`, 'SELECT a.id, b.id FROM t a CROSS JOIN t b', [[1, 1]]],
+    ['NULL', 'SELECT count(*) FROM t', [[0]]],
+    ['id < 3', 'SELECT twice FROM v ORDER BY 1', [[0], [20], [40]]],
+    ['id < 3', 'SELECT pay FROM w ORDER BY 1', [[10], [20]]],
+    ['id < 3', 'WITH q AS (SELECT * FROM t) SELECT count(*) FROM q a, q b', [[4]]],
+    ['id < 3', 'SELECT id FROM t UNION ALL SELECT id FROM t WHERE id > 1 ORDER BY 1', [[1], [2], [2]]],
+    [
+      'id < 3',
+      'SELECT m FROM t MATCH_RECOGNIZE (ORDER BY id MEASURES max(A.pay) AS m PATTERN (A+) DEFINE A AS true)',
+      [[20]],
+    ],
+  ])('filter %s: %s', async (filter, sql, rows) => {
+    const rules = filtered(filter)
+    const forOwners = {
+      tables: [{ user: 'olga', privileges: ['GRANT_SELECT'] }, ...(rules as { tables: object[] }).tables],
+    }
+    expect(await runner.outcome(sql, under(forOwners))).toEqual(rows)
+  })
+
+  const masked = (mask: string, more: object = {}): object => ({
+    tables: [{ table: 't', privileges: SELECT, columns: [{ name: 'pay', mask }], ...more }, { privileges: SELECT }],
+  })
+
+  it.each([
+    ['NULL', 'SELECT max(pay) FROM t', [[null]]],
+    ['-pay', 'SELECT pay FROM t WHERE pay < -5 ORDER BY pay', [[-20], [-10]]],
+    ['pay + 1', 'SELECT max(100 / pay) FROM t', [[100]]],
+    ['pay + 1', 'SELECT count(*) FROM t WHERE 100 / pay > 5', [[2]]],
+    [
+      '(SELECT max(id) FROM u WHERE u.id <= t.id)',
+      'SELECT id, pay FROM t ORDER BY id',
+      [
+        [1, 1],
+        [2, 1],
+        [3, 3],
+      ],
+    ],
+    ['CAST(1 AS tinyint)', 'SELECT DISTINCT pay FROM t', [[1]]],
+  ])('mask %s: %s', async (mask, sql, rows) => {
+    expect(await runner.outcome(sql, under(masked(mask)))).toEqual(rows)
+  })
+
+  it('filters read what is there, not what masks show', async () => {
+    expect(await runner.outcome('SELECT id, pay FROM t', under(masked('0', { filter: 'pay = 20' })))).toEqual([[2, 0]])
+  })
+
+  it.each([
+    ['filter', 'pay +', 'INVALID_ROW_FILTER'],
+    ['filter', 'salary = 3', 'COLUMN_NOT_FOUND'],
+    ['filter', 'pay', 'TYPE_MISMATCH'],
+    ['filter', 'count(*) > 3', 'EXPRESSION_NOT_SCALAR'],
+    ['filter', 'id IN (SELECT id FROM t)', 'INVALID_ROW_FILTER'],
+    ['filter', 'id IN (SELECT id FROM missing)', 'TABLE_NOT_FOUND'],
+    ['mask', `'x'`, 'TYPE_MISMATCH'],
+    ['mask', 'salary', 'COLUMN_NOT_FOUND'],
+    ['mask', '(SELECT max(pay) FROM t)', 'INVALID_COLUMN_MASK'],
+  ])('a %s %s is wrong, which its keeper alone is told', async (kind, text, errorName) => {
+    const faults: string[] = []
+    const rules = kind === 'filter' ? filtered(text) : masked(text)
+    const outcome = String(await runner.outcome('SELECT pay FROM t', under(rules, 'ana', faults)))
+    expect(outcome.startsWith(`${errorName}: `)).toBe(true)
+    expect(outcome).not.toMatch(/salary|missing|count/)
+    expect(faults.length).toBeGreaterThan(0)
+  })
+
+  it('reads tables of a rule as whom it says', async () => {
+    const rules = (environment?: object): object => ({
+      tables: [
+        {
+          user: 'ana',
+          table: 't',
+          privileges: SELECT,
+          filter: 'id IN (SELECT id FROM u)',
+          filter_environment: environment,
+        },
+        { user: 'root', privileges: SELECT },
+      ],
+    })
+    expect(await runner.outcome('SELECT id FROM t', under(rules()))).toBe(
+      denied('Cannot select from table memory.default.u'),
+    )
+    expect(await runner.outcome('SELECT id FROM t ORDER BY 1', under(rules({ user: 'root' })))).toEqual([[1], [3]])
+  })
+})
