@@ -251,7 +251,7 @@ export const configSchema = z.strictObject({
     { secret: true },
   ),
   accessRulesFile: optionalText(
-    "Who may act as whom, and see or end whose queries: Trino's file of access control (JSON), its sections `queries` and `impersonation`. Read again when it changes. Without one nobody acts as another, and queries are their users'",
+    "Who may do what: Trino's file of access control (JSON). Read again when it changes. Without one nobody acts as another, queries are their users', and tables are everybody's",
   ),
   insecure: flag('Allows a listener that is not loopback although nobody is authenticated'),
   publicHosts: list(

@@ -136,6 +136,8 @@ export function createStatementBed(options: BedOptions) {
       headerBytes: 1 << 16,
     },
     authorize: allowAll,
+    objectsOf: () => undefined,
+    onRuleFault: () => {},
     cleaner: { release: () => {}, stop: () => {} } as unknown as ExecutionDeps['cleaner'],
     firstAppendHoldMs: 0,
     pageMemory: pageMemories.ofQuery,

@@ -70,11 +70,11 @@ export interface Asker {
   readonly originalUser?: string
   readonly groups: readonly string[]
   /** What of the catalogs he may know; absent: all of it. */
-  readonly sight?: Sight
+  readonly sight?: CatalogSight
 }
 
 /** What somebody may know to be there. */
-export interface Sight {
+export interface CatalogSight {
   showsCatalog(catalog: string): boolean
   showsSchema(catalog: string, schema: string): boolean
   showsTable(name: { readonly catalog: string; readonly schema: string; readonly table: string }): boolean

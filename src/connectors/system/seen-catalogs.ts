@@ -1,8 +1,8 @@
 import type { Catalogs } from '../spi/catalogs.ts'
-import type { Connector, Sight } from '../spi/connector.ts'
+import type { Connector, CatalogSight } from '../spi/connector.ts'
 
 /** The catalogs as somebody sees them: what he may not know of is not there. */
-export function seenCatalogs(catalogs: Catalogs, sight: Sight | undefined): Catalogs {
+export function seenCatalogs(catalogs: Catalogs, sight: CatalogSight | undefined): Catalogs {
   if (!sight) return catalogs
   return {
     names: () => catalogs.names().filter((name) => sight.showsCatalog(name)),
@@ -14,7 +14,7 @@ export function seenCatalogs(catalogs: Catalogs, sight: Sight | undefined): Cata
 }
 
 /** Its schemas, tables and columns as somebody sees them. */
-export function seenConnector(connector: Connector, sight: Sight | undefined): Connector {
+export function seenConnector(connector: Connector, sight: CatalogSight | undefined): Connector {
   if (!sight) return connector
   const { catalog } = connector
   return {

@@ -3,7 +3,7 @@ import type { Identity } from '../authorization.ts'
 import { namePattern, type NamePattern } from './java-regex.ts'
 
 /** A regular expression of names; see `namePattern`. */
-export const namePatternText = z.string().transform((text, context): NamePattern => {
+const namePatternText = z.string().transform((text, context): NamePattern => {
   try {
     return namePattern(text)
   } catch (error) {
