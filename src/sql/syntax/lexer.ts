@@ -11,7 +11,12 @@ export interface Tokens {
   readonly types: readonly string[]
   readonly starts: readonly number[]
   readonly ends: readonly number[]
+  /** Where the text nests deeper than any may: it was not read on. */
+  readonly tooDeepAt?: number
 }
+
+/** How deep a tree may be, and how deep its text may nest. */
+export const MAX_DEPTH = 1000
 
 const TAB = 9
 const LINE_FEED = 10
@@ -244,13 +249,15 @@ function unrecognized(text: string, at: number, scan: Scan): string {
 
 /**
  * Linear: the tokens stop after the first one that is unrecognized. No statement goes on past it, and a text of
- * unclosed quotes would otherwise be searched again from each of them.
+ * unclosed quotes would otherwise be searched again from each of them. They stop too where more parentheses are open than any
+ * text may have, since a megabyte of those takes long to read.
  */
 export function tokenize(text: string): Tokens {
   const types: string[] = []
   const starts: number[] = []
   const ends: number[] = []
   const scan = startScan()
+  let open = 0
   let at = skipBlank(text, 0, scan)
   while (at < text.length) {
     tick()
@@ -258,7 +265,10 @@ export function tokenize(text: string): Tokens {
     types.push(type)
     starts.push(at)
     ends.push(scan.end)
+    if (type === '(' || type === '[') open++
+    else if (type === ')' || type === ']') open = Math.max(0, open - 1)
     if (type === 'UNRECOGNIZED') break
+    if (open > MAX_DEPTH) return { types, starts, ends, tooDeepAt: at }
     at = skipBlank(text, scan.end, scan)
   }
   types.push('EOF')

@@ -4,12 +4,9 @@ import type { Expression } from './ast.ts'
 import type { Query } from './ast-query.ts'
 import type { Statement } from './ast-statements.ts'
 import { nonReservedWords } from './keywords.ts'
-import { tokenize, type Tokens } from './lexer.ts'
+import { MAX_DEPTH, tokenize, type Tokens } from './lexer.ts'
 import { locate, type Span } from './span.ts'
 import { Signal } from '../../shared/quipu-error.ts'
-
-/** How deep a tree may be, and how deep its text may nest. */
-const MAX_DEPTH = 1000
 
 /** Productions that lower ones call back: an expression holds queries, a query holds expressions. */
 export interface Productions {
@@ -100,6 +97,7 @@ export class TokenCursor {
     this.tokens = tokens ?? tokenize(text)
     this.target = target ?? -1
     this.type = this.tokens.types[0]!
+    if (this.tokens.tooDeepAt !== undefined) this.tooDeep(this.tokens.tooDeepAt)
   }
 
   /** A second cursor over the same tokens, which notes what would have fitted at `target`. */
@@ -249,8 +247,8 @@ export class TokenCursor {
     if (++this.height > MAX_DEPTH) this.tooDeep()
   }
 
-  tooDeep(): never {
-    throw this.error(`statement is too large (nested deeper than ${MAX_DEPTH})`, this.start)
+  tooDeep(offset = this.start): never {
+    throw this.error(`statement is too large (nested deeper than ${MAX_DEPTH})`, offset)
   }
 
   error(message: string, offset: number): EngineError {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { EngineError } from '../../../src/shared/engine-error.ts'
+import { tokenize } from '../../../src/sql/syntax/lexer.ts'
 import { parseStatement } from '../../../src/sql/syntax/parser.ts'
 import { printStatement } from '../../../src/sql/syntax/printer.ts'
 import { redactSecrets } from '../../../src/sql/syntax/redact-secrets.ts'
@@ -54,6 +55,12 @@ describe('deep nesting is refused with a clear error', () => {
   ])('%s', (_, sql) => {
     expect(outcome(sql)).toMatch(/^SYNTAX_ERROR: line \d+:\d+: statement is too large \(nested /)
   })
+})
+
+it('a text that opens more parentheses than any may is not read on', () => {
+  expect(tokenize(`SELECT ${times('([', 500_000)}`).types).toHaveLength(1_002)
+  expect(tokenize(`SELECT ${times('()', 5_000)}`).tooDeepAt).toBeUndefined()
+  expect(outcome(`SELECT\n${times('(', 2_000)}`)).toContain('line 2:1001: statement is too large')
 })
 
 describe('what is long but not deep is read', () => {
