@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process'
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { pythonEnvironment } from './python-environment.ts'
 import { testCache, withCached } from './test-cache.ts'
 
 const run = promisify(execFile)
@@ -62,17 +63,8 @@ export async function fetchedJar(artifact: string, folder: string, name: string)
 export async function pythonClients(): Promise<
   ((script: string, args: readonly string[], env?: Environment) => Promise<Finished>) | undefined
 > {
-  const folder = join(testCache, 'python')
-  const python = join(folder, 'bin', 'python')
-  const done = join(folder, PYTHON_PACKAGES.join('+'))
   try {
-    await withCached(done, 'python', async () => {
-      await run('python3', ['-m', 'venv', folder], { timeout: 120_000 })
-      await run(python, ['-m', 'pip', 'install', '-q', '--disable-pip-version-check', ...PYTHON_PACKAGES], {
-        timeout: 300_000,
-      })
-      await writeFile(done, '')
-    })
+    const python = join(await pythonEnvironment('python', PYTHON_PACKAGES), 'python')
     return (script, args, env) => finished(python, ['-c', script, ...args], env)
   } catch (error) {
     return missing('Python with the Trino client', error)
@@ -80,8 +72,13 @@ export async function pythonClients(): Promise<
 }
 
 /** @param env comes to this process's own */
-export async function finished(command: string, args: readonly string[], env: Environment = {}): Promise<Finished> {
-  const options = { timeout: 300_000, maxBuffer: 256 * 1024 * 1024, env: { ...process.env, ...env } }
+export async function finished(
+  command: string,
+  args: readonly string[],
+  env: Environment = {},
+  cwd = process.cwd(),
+): Promise<Finished> {
+  const options = { cwd, timeout: 300_000, maxBuffer: 256 * 1024 * 1024, env: { ...process.env, ...env } }
   try {
     const { stdout, stderr } = await run(command, [...args], options)
     return { code: 0, stdout, stderr }

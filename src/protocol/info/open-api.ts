@@ -114,11 +114,16 @@ const epoch = parameter(
 )
 const staleEpoch = problem('A coordinator with a higher epoch has taken over')
 
+const unlikeTask = problem(
+  'A coordinator with a higher epoch has taken over, or a task that is a part of its statement',
+)
+
 const page = (description: string): Json => ({
   description,
   content: { 'text/html': { schema: { type: 'string' } } },
 })
 const logIn = path('logIn', 'From WWW-Authenticate of a 401; not longer than ten minutes')
+const unknownLogIn = problem('No address that a 401 gave, or nobody logs in this way here')
 const logInFailures = {
   403: page('Not over HTTPS, not from a page of this server, or refused by the identity provider'),
   404: page('This log-in is over, or never was'),
@@ -387,6 +392,7 @@ const paths = {
         204: nothing('Gone'),
         400: problem('Not a list of tasks'),
         401: problem('Without the cluster secret'),
+        405: problem('Asked of a coordinator'),
         409: staleEpoch,
       },
     },
@@ -411,6 +417,7 @@ const paths = {
         200: json('The task', ref('TaskInfo')),
         400: problem('Not a task update'),
         401: problem('Without the cluster secret'),
+        404: problem('Asked of a coordinator'),
         409: staleEpoch,
       },
     },
@@ -451,6 +458,8 @@ const paths = {
           'X-Engine-Page-Sha256': header("SHA-256 of the page's bytes"),
         }),
         204: nothing('Not there yet, or nothing follows'),
+        404: problem('No such task, or no such page'),
+        409: unlikeTask,
         410: problem('The page was acknowledged'),
       },
     },
@@ -460,7 +469,7 @@ const paths = {
       summary: 'Drop output of a task',
       security: internal,
       parameters: [taskId, path('outputId', 'Output buffer'), query('before', 'Only pages before this one', integer)],
-      responses: { 204: nothing('Dropped'), 404: problem('No such task') },
+      responses: { 204: nothing('Dropped'), 404: problem('No such task'), 409: unlikeTask },
     },
   },
   '/v1/info': {
@@ -539,13 +548,14 @@ const paths = {
           },
         }),
         403: problem('Not over HTTPS'),
+        404: unknownLogIn,
         503: problem('Postgres does not answer, or too many wait'),
       },
     },
     delete: {
       summary: 'The program has what it wanted, or does not want it any more',
       parameters: [logIn],
-      responses: { 204: nothing('Nothing is kept'), 503: problem('Postgres does not answer') },
+      responses: { 204: nothing('Nothing is kept'), 404: unknownLogIn, 503: problem('Postgres does not answer') },
     },
   },
   '/metrics': {
@@ -558,6 +568,32 @@ const paths = {
     get: { summary: 'This document', responses: { 200: json('OpenAPI 3.1', { type: 'object' }) } },
   },
 } as const satisfies Json
+
+/** Of any endpoint, before it is asked or in its place. */
+const refusals = {
+  BadRequest: [400, problem('Target, headers or body cannot be read')],
+  Unauthenticated: [401, problem('Who asks is not known: WWW-Authenticate has the ways to log in')],
+  Forbidden: [403, problem('He may not, a page of another site asks, or a secret came over plain HTTP')],
+  TooManyRequests: [
+    429,
+    problem('Too many log-ins or reads at once, or too many that failed: Retry-After says when to come again'),
+  ],
+  TooManyHeaders: [431, problem('Too many headers, or too long ones')],
+  Unavailable: [503, problem('It starts, or what it needs does not answer: Retry-After says when to come again')],
+} as const
+
+const anywhere = Object.fromEntries(
+  Object.entries(refusals).map(([name, [status]]) => [status, { $ref: `#/components/responses/${name}` }]),
+)
+
+function withRefusals(operations: Readonly<Record<string, { readonly responses: Json }>>): Json {
+  return Object.fromEntries(
+    Object.entries(operations).map(([method, operation]) => [
+      method,
+      { ...operation, responses: { ...anywhere, ...operation.responses } },
+    ]),
+  )
+}
 
 /** The REST interface as an OpenAPI 3.1 document, its bodies from the schemas that tests hold real answers against. */
 export function openApiDocument(version: string): Json {
@@ -572,8 +608,9 @@ export function openApiDocument(version: string): Json {
       description: 'Coordinator of a distributed SQL engine; clients of Presto and Trino connect unchanged.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
-    paths,
+    paths: Object.fromEntries(Object.entries(paths).map(([path, operations]) => [path, withRefusals(operations)])),
     components: {
+      responses: Object.fromEntries(Object.entries(refusals).map(([name, [, response]]) => [name, response])),
       schemas: Object.fromEntries(
         Object.entries(schemas).map(([id, { $schema: _dialect, $id: _id, ...schema }]) => [id, schema]),
       ),

@@ -1,0 +1,83 @@
+import { pbkdf2Sync, randomBytes } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { internalBearer } from '../../src/security/cluster-secret.ts'
+import { createDatabase } from '../support/postgres.ts'
+import { pythonEnvironment } from '../support/python-environment.ts'
+import { spawnQuipu, temporaryFolder } from '../support/quipu-process.ts'
+import { finished, missing } from '../support/real-clients.ts'
+
+/** Schemathesis makes requests of `/openapi.json`, right and wrong ones, and looks whether each answer is described there. */
+
+const CLUSTER_SECRET = 'a secret of the described interface'
+const PASSWORD = 'open sesame'
+
+const programs = await pythonEnvironment('schemathesis', ['schemathesis==4.32.5']).catch((error: unknown) =>
+  missing('Schemathesis', error),
+)
+const folder = temporaryFolder()
+const ending: (() => Promise<unknown>)[] = [() => folder.remove()]
+let base: string
+let queryId: string
+
+beforeAll(async () => {
+  if (programs === undefined) return
+  const database = await createDatabase()
+  ending.unshift(() => database.drop())
+  const salt = randomBytes(16)
+  const hash = pbkdf2Sync(PASSWORD, salt, 10_000, 32, 'sha256')
+  const passwords = join(folder.path, 'passwords')
+  writeFileSync(passwords, `ada:10000:${salt.toString('hex')}:${hash.toString('hex')}\n`, { mode: 0o644 })
+  const asRoot = process.getuid?.() === 0 ? ['--run-as', 'root'] : []
+  const quipu = spawnQuipu(['start', '--port', '0', '--data-dir', join(folder.path, 'data'), ...asRoot], {
+    env: {
+      DATABASE_URL: database.url,
+      QUIPU_LOG_LEVEL: 'error',
+      QUIPU_AUTHENTICATION: 'password',
+      QUIPU_PASSWORD_FILE: passwords,
+      QUIPU_SHARED_SECRET: CLUSTER_SECRET,
+    },
+  })
+  ending.unshift(async () => {
+    quipu.signal('SIGTERM')
+    await quipu.exit
+  })
+  base = await quipu.url
+  const authorization = `Basic ${Buffer.from(`ada:${PASSWORD}`).toString('base64')}`
+  const posted = await fetch(`${base}/v1/statement`, { method: 'POST', body: 'SELECT 1', headers: { authorization } })
+  queryId = ((await posted.json()) as { id: string }).id
+}, 240_000)
+afterAll(async () => {
+  for (const end of ending) await end().catch(() => {})
+}, 240_000)
+
+/** @param seconds of making requests */
+async function attempt(seconds: number, credentials: readonly string[]): Promise<string> {
+  const settings = join(folder.path, 'schemathesis.toml')
+  // Of queries that do not exist there is little to be told.
+  const known = `[parameters]\n"path.queryId" = "${queryId}"\n`
+  writeFileSync(settings, `request-timeout = 120\n${credentials.length > 0 ? known : ''}`)
+  // It would be read to its end, which never comes.
+  const feed = credentials.length > 0 ? ['--exclude-path', '/v1/events'] : []
+  const args = ['--config-file', settings, 'run', `${base}/openapi.json`, ...credentials, ...feed]
+  const checks = ['--checks', 'not_a_server_error,status_code_conformance', '--phases', 'coverage,fuzzing']
+  const bounds = ['--max-time', String(seconds), '--generation-deterministic', '--continue-on-failure']
+  const { code, stdout, stderr } = await finished(
+    join(programs!, 'schemathesis'),
+    [...args, ...checks, ...bounds, '--no-color', '--warnings', 'off'],
+    { PYTHONUTF8: '1', HOME: folder.path },
+    folder.path,
+  )
+  return code === 0 ? (/\d+ generated, \d+ passed/.exec(stdout)?.[0] ?? stdout) : `${stdout}${stderr}`
+}
+
+describe.skipIf(programs === undefined)('answers are described, and none is a failure of the server', () => {
+  it.each([
+    ['without credentials', 6, () => []],
+    ['to a user', 12, () => ['--auth', `ada:${PASSWORD}`]],
+    ['to who has the key of the cluster', 12, () => ['-H', `Authorization: Bearer ${internalBearer(CLUSTER_SECRET)}`]],
+  ] as const)('%s', async (_name, seconds, credentials) => {
+    expect(await attempt(seconds, credentials())).toMatch(/^[1-9]\d* generated/)
+  })
+})
