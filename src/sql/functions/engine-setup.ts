@@ -4,6 +4,7 @@ import { collectionMacros } from './macros/collection-macros.ts'
 import { datetimeMacros } from './macros/datetime-macros.ts'
 import { javascriptMacros } from './macros/javascript-macros.ts'
 import type { Macro } from './macros/macro.ts'
+import { jsonMacros } from './macros/json-macros.ts'
 import { numericMacros } from './macros/numeric-macros.ts'
 import { stringMacros } from './macros/string-macros.ts'
 import { textMacros } from './macros/text-macros.ts'
@@ -19,6 +20,7 @@ const all: readonly Macro[] = [
   ...collectionMacros,
   ...textMacros,
   ...aggregateMacros,
+  ...jsonMacros,
 ]
 
 /** The CREATE MACRO statements of a new engine, in an order in which each finds those it calls. */

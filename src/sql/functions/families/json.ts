@@ -1,20 +1,53 @@
+import { code, literal, type Sql } from '../../text/sql.ts'
 import { PARTIAL, scalar, type FunctionDefinition } from '../function-definition.ts'
+import { stepsOf } from '../javascript/json.ts'
+import type { RenderContext } from '../rendering.ts'
+
+/** Member names that say the same in a path, in a pointer, and to objects and arrays alike. */
+const NAME = /^[\p{L}_][\p{L}\p{N}_ .-]*$/u
+const INDEX = /^(?:0|[1-9]\d{0,8})$/
+
+/** The place of a path that is known, as DuckDB takes it; undefined where it would not be the same. */
+function pointerOf(path: unknown): string | undefined {
+  const steps = typeof path === 'string' ? stepsOf(path) : undefined
+  if (steps === undefined || steps.length === 0) return undefined
+  return steps.every((step) => NAME.test(step) || INDEX.test(step))
+    ? steps.map((step) => `/${step}`).join('')
+    : undefined
+}
+
+/** By DuckDB where the path is known, else in JavaScript. */
+function atPath(known: Sql, general: Sql) {
+  return (context: RenderContext): Sql => {
+    const pointer = pointerOf(context.constant(1))
+    return pointer === undefined
+      ? context.fill`${general}($1, $2)`
+      : context.fill`${known}($1, ${literal(pointer)}, $2)`
+  }
+}
+
+function itemOf(context: RenderContext): Sql {
+  const index = String(context.constant(1))
+  return INDEX.test(index)
+    ? context.fill`q_json_item($1, ${literal(`/${index}`)}, $2)`
+    : context.fill`u_json_array_get($1, $2)`
+}
 
 /** Values of type json are canonical text; functions on varchar read it as it stands. */
 export const jsonFunctions: readonly FunctionDefinition[] = [
   scalar('json_parse(varchar(x))', 'json', 'u_json_parse($1)', PARTIAL),
   scalar('json_format(json)', 'varchar', '$1', PARTIAL),
   ...(['varchar(x)', 'json'] as const).flatMap((input) => [
-    scalar(`json_extract(${input}, JsonPath)`, 'json', 'u_json_extract($1, $2)', PARTIAL),
+    scalar(`json_extract(${input}, JsonPath)`, 'json', atPath(code('q_json_at'), code('u_json_extract')), PARTIAL),
     scalar(
       `json_extract_scalar(${input}, JsonPath)`,
       input === 'json' ? 'varchar' : 'varchar(x)',
-      'u_json_extract_scalar($1, $2)',
+      atPath(code('q_json_scalar_at'), code('u_json_extract_scalar')),
       PARTIAL,
     ),
-    scalar(`json_size(${input}, JsonPath)`, 'bigint', 'u_json_size($1, $2)', PARTIAL),
-    scalar(`json_array_length(${input})`, 'bigint', 'u_json_array_length($1)', PARTIAL),
-    scalar(`json_array_get(${input}, bigint)`, 'json', 'u_json_array_get($1, $2)', PARTIAL),
+    scalar(`json_size(${input}, JsonPath)`, 'bigint', atPath(code('q_json_size_at'), code('u_json_size')), PARTIAL),
+    scalar(`json_array_length(${input})`, 'bigint', 'q_json_array_length($1)', PARTIAL),
+    scalar(`json_array_get(${input}, bigint)`, 'json', itemOf, PARTIAL),
     scalar(
       `json_array_contains(${input}, bigint)`,
       'boolean',
@@ -39,6 +72,6 @@ export const jsonFunctions: readonly FunctionDefinition[] = [
       `u_json_array_contains($1, 'text', $2)`,
       PARTIAL,
     ),
-    scalar(`is_json_scalar(${input})`, 'boolean', 'u_is_json_scalar($1)', PARTIAL),
+    scalar(`is_json_scalar(${input})`, 'boolean', 'q_is_json_scalar($1)', PARTIAL),
   ]),
 ]

@@ -13,7 +13,7 @@ import { invalidArgument, type ScalarFunction } from './scalar-function.ts'
 
 function parseJson(text: string): string {
   try {
-    return writeJson(JsonReader.parse(text), true)
+    return JsonReader.canonical(text)
   } catch (error) {
     if (error instanceof JsonSyntaxError) throw invalidArgument(`Cannot convert value to JSON: '${text}'`)
     throw error
@@ -22,31 +22,38 @@ function parseJson(text: string): string {
 
 const paths = new Map<string, readonly string[]>()
 
-/** The steps of a path: `$`, `.name`, `[0]`, `["any"]` and nothing else. */
-function pathOf(text: string): readonly string[] {
-  const known = paths.get(text)
-  if (known !== undefined) return known
-  if (!text.startsWith('$')) throw invalidArgument(`Invalid JSON path: '${text}'`)
+/** The steps of a path: `$`, `.name`, `[0]`, `["any"]` and nothing else; undefined where it is none. */
+export function stepsOf(path: string): readonly string[] | undefined {
+  if (!path.startsWith('$')) return undefined
   const steps: string[] = []
   const step = /\.([\p{L}\p{N}_]+)|\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]/uy
   step.lastIndex = 1
-  while (step.lastIndex < text.length) {
-    const match = step.exec(text)
-    if (match === null) throw invalidArgument(`Invalid JSON path: '${text}'`)
+  while (step.lastIndex < path.length) {
+    const match = step.exec(path)
+    if (match === null) return undefined
     steps.push(match[1] ?? match[2] ?? match[3]!.replaceAll(/\\(.)/g, '$1'))
   }
+  return steps
+}
+
+function pathOf(text: string): readonly string[] {
+  const known = paths.get(text)
+  if (known !== undefined) return known
+  const steps = stepsOf(text)
+  if (steps === undefined) throw invalidArgument(`Invalid JSON path: '${text}'`)
   if (paths.size > 1000) paths.clear()
   paths.set(text, steps)
   return steps
 }
 
-/** What of a document is at a path; undefined also where the document is broken before it. */
-function found(text: string, path: string): JsonValue | undefined {
+/** What is read at a path; null where nothing is, also where the document is broken before it. */
+function at<T>(text: string, path: string, read: (reader: JsonReader) => T): T | null {
   const steps = pathOf(path)
+  const reader = new JsonReader(text)
   try {
-    return new JsonReader(text).find(steps)
+    return reader.seek(steps) ? read(reader) : null
   } catch (error) {
-    if (error instanceof JsonSyntaxError) return undefined
+    if (error instanceof JsonSyntaxError) return null
     throw error
   }
 }
@@ -61,22 +68,18 @@ function document(text: string): JsonValue | undefined {
 }
 
 function extract(text: string, path: string): string | null {
-  const value = found(text, path)
-  return value === undefined ? null : writeJson(value, false)
+  return at(text, path, (reader) => reader.copy())
 }
 
 function extractScalar(text: string, path: string): string | null {
-  const value = found(text, path)
-  if (value === undefined || value === null || isContainer(value)) return null
+  const value = at(text, path, (reader) => reader.value())
+  if (value === null || isContainer(value)) return null
   if (typeof value === 'string') return value
   return typeof value === 'boolean' ? String(value) : (value as { readonly number: string }).number
 }
 
 function size(text: string, path: string): bigint | null {
-  const value = found(text, path)
-  if (value === undefined) return null
-  if (isArray(value)) return BigInt(value.length)
-  return value !== null && typeof value === 'object' && 'members' in value ? BigInt(value.members.size) : 0n
+  return at(text, path, (reader) => reader.count())
 }
 
 function arrayLength(text: string): bigint | null {

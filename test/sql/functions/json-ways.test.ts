@@ -1,0 +1,187 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { JsonReader, JsonSyntaxError, writeJson } from '../../../src/sql/functions/javascript/json-document.ts'
+import { literal, toText } from '../../../src/sql/text/sql.ts'
+import { openEngineConnection, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
+
+// JSON as DuckDB reads it, beside the way in JavaScript that is right for all texts.
+
+let db: Pick<InProcessDuckDB, 'connection' | 'close'>
+beforeAll(async () => {
+  db = await openEngineConnection()
+})
+afterAll(() => db.close())
+
+/** Values as they may be written, rightly and not. */
+const scalars = [
+  '0',
+  '-0',
+  '1',
+  '-1',
+  '1.10',
+  '-0.0',
+  '1e5',
+  '1E+05',
+  '0.1e-7',
+  '1e999',
+  '12345678901234567890123',
+  '01',
+  '1.',
+  '.5',
+  '+1',
+  '-',
+  '18446744073709551615',
+  '18446744073709551616',
+  '-9223372036854775808',
+  '-9223372036854775809',
+  'NaN',
+  'nan',
+  '-NaN',
+  'Infinity',
+  '-Infinity',
+  'inf',
+  'INF',
+  'true',
+  'false',
+  'null',
+  'True',
+  'nul',
+  'nullx',
+  '',
+  '""',
+  '"x"',
+  '"1.5"',
+  '"nan"',
+  '"a,]"',
+  '"\\u0041"',
+  '"\\ud83d\\ude00"',
+  '"\\ud800"',
+  '"😀"',
+  '"é\\/\\n"',
+  '"\\x"',
+  '"\\u0001"',
+  '"\u007f\u2028"',
+  '"\t"',
+  '"open',
+  '"[1]"',
+  '"{"',
+  "'a'",
+  '/*c*/1',
+  '"null"',
+  '\u00a01',
+  '\ufeff1',
+]
+const names = ['"a"', '"a"', '"b"', '"\\u0061"', '"0"', '"1"', '"a b"', '""', 'a', '"a/b"', '"é"']
+const space = fc.constantFrom('', '', '', ' ', '\n', '\t\r ', '\u000b', '\u00a0')
+
+const json = fc.letrec<{ value: string; list: string; object: string }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 4 },
+    { weight: 3, arbitrary: fc.constantFrom(...scalars) },
+    { weight: 2, arbitrary: tie('list') },
+    { weight: 3, arbitrary: tie('object') },
+  ),
+  list: fc
+    .tuple(fc.array(fc.tuple(space, tie('value'), space), { maxLength: 3 }), fc.constantFrom('', '', '', ',', ' , '))
+    .map(([items, end]) => `[${items.map((item) => item.join('')).join(',')}${end}]`),
+  object: fc
+    .tuple(
+      fc.array(fc.tuple(space, fc.constantFrom(...names), space, tie('value')), { maxLength: 4 }),
+      fc.constantFrom('', '', '', ',', ', '),
+    )
+    .map(([members, end]) => `{${members.map(([a, name, b, value]) => `${a}${name}${b}:${value}`).join(',')}${end}}`),
+})).value
+const broken = fc.tuple(json, fc.nat(40), fc.nat(3)).map(([text, at, cut]) => text.slice(0, at) + text.slice(at + cut))
+const framed = fc.tuple(space, json, fc.constantFrom('', ' ', '\n', 'x', ' 1', ',')).map((parts) => parts.join(''))
+// A generated document that is right.
+const right = fc.json({ maxDepth: 3 }).map((text) => text.replaceAll(/\p{Surrogate}|\0/gu, '?'))
+const texts = fc.array(fc.oneof(json, broken, framed, right), { minLength: 200, maxLength: 200 })
+
+const places = [
+  ['/a', '$.a'],
+  ['/0', '$[0]'],
+  ['/1', '$[1]'],
+  ['/a/a', '$.a.a'],
+  ['/a/0', '$.a[0]'],
+  ['/0/b', '$[0].b'],
+  ['/a b', '$["a b"]'],
+  ['/é', '$.é'],
+] as const
+
+describe('JSON at a place', () => {
+  it('is what JavaScript finds there', async () => {
+    const pairs = [
+      ...places.flatMap(([pointer, path]) => [
+        [`q_json_scalar_at(x, '${pointer}', '${path}')`, `u_json_extract_scalar(x, '${path}')`],
+        [`q_json_at(x, '${pointer}', '${path}')`, `u_json_extract(x, '${path}')`],
+        [`q_json_size_at(x, '${pointer}', '${path}')`, `u_json_size(x, '${path}')`],
+      ]),
+      [`q_json_array_length(x)`, `u_json_array_length(x)`],
+      [`q_json_item(x, '/0', 0)`, `u_json_array_get(x, 0)`],
+      [`q_json_item(x, '/2', 2)`, `u_json_array_get(x, 2)`],
+      // What fails fails both ways.
+      [`TRY(q_is_json_scalar(x))`, `TRY(u_is_json_scalar(x))`],
+    ]
+    const columns = pairs.map(([known, general]) => `${known} IS NOT DISTINCT FROM ${general}`)
+    await fc.assert(
+      fc.asyncProperty(texts, async (some) => {
+        // No literal holds NUL; what has no UTF-8 is none of the engine's.
+        const rows = some.map((text) => `(${toText(literal(text.replaceAll('\0', '\u0001')))})`)
+        const sql = `SELECT x, ${columns.join(', ')} FROM (VALUES ${rows.join(', ')}) t(x)`
+        const wrong: unknown[] = []
+        for (const [x, ...same] of (await db.connection.runAndReadAll(sql)).getRowsJson()) {
+          same.forEach((each, i) => each === true || wrong.push([x, pairs[i]![0]]))
+        }
+        expect(wrong).toEqual([])
+      }),
+      { numRuns: 5, endOnFailure: true },
+    )
+  })
+})
+
+describe('JSON in JavaScript', () => {
+  const read = <T>(parse: () => T): T | undefined => {
+    try {
+      return parse()
+    } catch (error) {
+      if (error instanceof JsonSyntaxError) return undefined
+      throw error
+    }
+  }
+
+  it('is what JSON.parse takes', () => {
+    fc.assert(
+      fc.property(fc.oneof(json, broken, framed, right), (text) => {
+        let taken = true
+        try {
+          JSON.parse(text)
+        } catch {
+          taken = false
+        }
+        expect(read(() => JsonReader.parse(text)) !== undefined).toBe(taken)
+      }),
+      { numRuns: 1500 },
+    )
+  })
+
+  it('has one canonical text, with or without a tree between', () => {
+    fc.assert(
+      fc.property(fc.oneof(json, broken, framed, right), (text) => {
+        expect(read(() => JsonReader.canonical(text))).toBe(read(() => writeJson(JsonReader.parse(text), true)))
+      }),
+      { numRuns: 1500 },
+    )
+  })
+
+  it('keeps members of one name where it copies, and counts them', () => {
+    const text = '{"x": {"a":1, "a":2}}'
+    const at = (): JsonReader => {
+      const reader = new JsonReader(text)
+      reader.seek(['x'])
+      return reader
+    }
+    expect(at().copy()).toBe('{"a":1,"a":2}')
+    expect(at().count()).toBe(2n)
+    expect(JsonReader.canonical(text)).toBe('{"x":{"a":2}}')
+  })
+})
