@@ -106,16 +106,18 @@ export interface Ran {
 
 /** Follows a statement to its end, as a client does. */
 export async function run(base: string, sql: string, headers: RawRequest['headers'] = trinoHeaders): Promise<Ran> {
-  return follow(await post(base, sql, headers))
+  const credential = Object.entries(headers ?? {}).filter(([name]) => name === 'authorization')
+  return follow(await post(base, sql, headers), Object.fromEntries(credential))
 }
 
-export async function follow(first: RawAnswer): Promise<Ran> {
+/** @param headers of each GET */
+export async function follow(first: RawAnswer, headers: RawRequest['headers'] = {}): Promise<Ran> {
   if (first.status !== 200) throw new Error(`POST: ${first.status} ${first.text}`)
   const answers = [first.json]
   const rows: (readonly unknown[])[] = []
   let last = first
   for (let next = first.json.nextUri; next !== undefined; next = last.json.nextUri) {
-    last = await raw(next)
+    last = await raw(next, { headers })
     if (last.status !== 200) throw new Error(`GET: ${last.status} ${last.text}`)
     answers.push(last.json)
     rows.push(...(last.json.data ?? []))

@@ -1,0 +1,164 @@
+import { pbkdf2Sync, randomBytes } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { waitUntil } from '../support/quipu-process.ts'
+import { serverOfFile } from '../support/server-of-file.ts'
+import { raw, run as follow, trinoHeaders } from '../support/statement-client.ts'
+
+const EVERYTHING = ['SELECT', 'INSERT', 'DELETE', 'UPDATE', 'OWNERSHIP', 'GRANT_SELECT']
+/** Nothing but a rule has it. */
+const SECRET = 49_711
+
+const rules = {
+  catalogs: [{ user: 'eve', catalog: 'tpch', allow: 'none' }, { allow: 'all' }],
+  queries: [{ user: 'root', allow: ['execute', 'view', 'kill'] }, { allow: ['execute'] }],
+  schemas: [{ user: 'root', owner: true }],
+  tables: [
+    { user: 'root', privileges: EVERYTHING },
+    { catalog: 'system', privileges: ['SELECT'] },
+    {
+      user: 'bob',
+      catalog: 'tpch',
+      table: 'nation',
+      privileges: ['SELECT'],
+      filter: `regionkey = 1 AND nationkey <> ${SECRET}`,
+      columns: [
+        { name: 'comment', allow: false },
+        { name: 'name', mask: `CAST(substr(name, 1, 1) || '${SECRET}' AS varchar(25))` },
+      ],
+    },
+    {
+      user: 'bob',
+      catalog: 'memory',
+      schema: 'default',
+      table: 'v|mine',
+      privileges: ['SELECT', 'INSERT', 'OWNERSHIP'],
+    },
+  ],
+  system_session_properties: [{ property: 'query_max_run_time', allow: true }],
+}
+
+let rulesFile: string
+const server = serverOfFile('error', ({ folder }) => {
+  const salt = randomBytes(16)
+  const hash = pbkdf2Sync('pw', salt, 1_000, 32, 'sha256')
+  const users = ['root', 'bob', 'eve'].map((user) => `${user}:1000:${salt.toString('hex')}:${hash.toString('hex')}\n`)
+  const passwords = join(folder, 'passwords')
+  writeFileSync(passwords, users.join(''), { mode: 0o644 })
+  rulesFile = join(folder, 'rules.json')
+  writeFileSync(rulesFile, JSON.stringify(rules), { mode: 0o644 })
+  return {
+    QUIPU_AUTHENTICATION: 'password',
+    QUIPU_PASSWORD_FILE: passwords,
+    QUIPU_ACCESS_RULES_FILE: rulesFile,
+  }
+})
+
+const headersOf = (user: string, more: Record<string, string> = {}) => ({
+  ...trinoHeaders,
+  'x-trino-user': user,
+  'x-trino-catalog': 'tpch',
+  'x-trino-schema': 'tiny',
+  authorization: `Basic ${Buffer.from(`${user}:pw`).toString('base64')}`,
+  ...more,
+})
+
+async function run(user: string, sql: string, more?: Record<string, string>) {
+  const { rows, error } = await follow(server.url, sql, headersOf(user, more))
+  return error ? `${error.errorName}: ${error.message}` : rows
+}
+
+const denied = (what: string): string => `PERMISSION_DENIED: Access Denied: ${what}`
+
+describe('tables under a rules file', () => {
+  it('are read as their rules say, over workers, by each way to name them', async () => {
+    expect(await run('bob', 'SELECT nationkey, name FROM nation ORDER BY 1')).toEqual(
+      [1, 2, 3, 17, 24].map((key, i) => [key, `${'ABCPU'[i]}${SECRET}`]),
+    )
+    expect(await run('bob', 'SELECT count(*) FROM nation WHERE 10 / (nationkey - 5) >= 0')).toEqual([[2]])
+    expect(await run('bob', 'SELECT * FROM nation')).toBe(denied('Cannot select from table tpch.tiny.nation'))
+    expect(await run('bob', 'SELECT count(*) FROM customer')).toBe(
+      denied('Cannot select from table tpch.tiny.customer'),
+    )
+    expect(await run('eve', 'SELECT count(*) FROM nation')).toBe(denied('Cannot access catalog tpch'))
+    const prepared = {
+      'x-trino-prepared-statement': `p=${encodeURIComponent('SELECT comment FROM nation WHERE 1 = ?')}`,
+    }
+    for (const sql of ['EXECUTE p USING 1', 'DESCRIBE OUTPUT p', 'EXPLAIN EXECUTE p USING 1'])
+      expect(await run('bob', sql, prepared)).toBe(denied('Cannot select from table tpch.tiny.nation'))
+    expect(await run('bob', 'EXPLAIN ANALYZE SELECT comment FROM nation')).toMatch(/^PERMISSION_DENIED/)
+    expect(await run('root', 'SELECT count(*) FROM nation')).toEqual([[25]])
+  })
+
+  it('shows in lists what may be seen', async () => {
+    expect(await run('bob', 'SHOW TABLES')).toEqual([['nation']])
+    expect(await run('bob', "SHOW COLUMNS FROM nation LIKE '%e%'")).toEqual([
+      ['nationkey', 'bigint', '', ''],
+      ['name', 'varchar(25)', '', ''],
+      ['regionkey', 'bigint', '', ''],
+    ])
+    const tables = `SELECT table_name FROM tpch.information_schema.tables WHERE table_schema = 'tiny'`
+    expect(await run('bob', tables)).toEqual([['nation']])
+    const columns = `SELECT column_name FROM system.jdbc.columns WHERE table_cat = 'tpch' AND table_schem = 'tiny' AND table_name = 'nation'`
+    expect(await run('bob', columns)).toEqual([['nationkey'], ['name'], ['regionkey']])
+    expect(await run('eve', 'SHOW CATALOGS')).not.toContainEqual(['tpch'])
+    expect(await run('eve', 'SELECT catalog_name FROM system.metadata.catalogs')).not.toContainEqual(['tpch'])
+    expect(await run('eve', 'SHOW SCHEMAS')).toBe(denied('Cannot access catalog tpch'))
+    expect(await run('eve', 'DESCRIBE nation')).toBe(denied('Cannot access catalog tpch'))
+  })
+
+  it('are changed by who may', async () => {
+    const memory = { 'x-trino-catalog': 'memory', 'x-trino-schema': 'default' }
+    expect(await run('bob', 'CREATE TABLE other AS SELECT 1 a', memory)).toBe(
+      denied('Cannot create table memory.default.other'),
+    )
+    expect(await run('root', 'CREATE VIEW v AS SELECT nationkey, comment FROM tpch.tiny.nation', memory)).toEqual([])
+    expect(await run('bob', 'SELECT count(comment) FROM v', memory)).toEqual([[25]])
+    expect(await run('bob', 'CREATE TABLE mine AS SELECT nationkey AS a FROM tpch.tiny.nation', memory)).toEqual([[5]])
+    expect(await run('bob', 'INSERT INTO mine SELECT nationkey FROM v', memory)).toEqual([[25]])
+    expect(await run('bob', 'CREATE SCHEMA s', memory)).toBe(denied('Cannot create schema memory.s'))
+    expect(await run('eve', 'DROP TABLE mine', memory)).toBe(denied('Cannot drop table memory.default.mine'))
+    expect(await run('eve', "INSERT INTO mine SELECT 'x'", memory)).toBe(
+      denied('Cannot insert into table memory.default.mine'),
+    )
+    expect(await run('bob', 'DROP TABLE mine', memory)).toEqual([])
+  })
+
+  it('session properties are set by who may, also in headers', async () => {
+    const property = 'join_distribution_type'
+    expect(await run('bob', `SET SESSION ${property} = 'BROADCAST'`)).toBe(
+      denied(`Cannot set system session property ${property}`),
+    )
+    expect(await run('bob', 'SELECT 1', { 'x-trino-session': `${property}=BROADCAST` })).toBe(
+      denied(`Cannot set system session property ${property}`),
+    )
+    expect(await run('bob', 'SELECT 1', { 'x-trino-session': 'query_max_run_time=1h' })).toEqual([[1]])
+  })
+
+  it('shows no word of a filter or mask to whom it is for', async () => {
+    const ran = await follow(server.url, 'EXPLAIN ANALYZE VERBOSE SELECT nationkey, name FROM nation', headersOf('bob'))
+    const told = ran.answers.map((answer) => JSON.stringify(answer))
+    const { paths } = JSON.parse((await raw(`${server.url}/openapi.json`)).text) as { paths: Record<string, object> }
+    for (const path of Object.keys(paths).filter((each) => each.includes('{queryId}') && 'get' in paths[each]!)) {
+      if (/\{(?!queryId)/.test(path)) continue
+      const answer = await raw(`${server.url}${path.replace('{queryId}', ran.id)}`, { headers: headersOf('bob') })
+      if (answer.status === 200) told.push(answer.text)
+    }
+    expect(told.length).toBeGreaterThan(3)
+    told.push(JSON.stringify(await run('bob', 'SELECT * FROM system.runtime.tasks')))
+    told.push(JSON.stringify(await run('bob', 'SELECT nationkey / 0 FROM nation')))
+    for (const text of told) expect(text).not.toContain(String(SECRET))
+  })
+
+  it('rules that change are in force for the next statement; broken ones leave what was', async () => {
+    writeFileSync(rulesFile, '{ "tables": [')
+    expect(await run('bob', 'SELECT count(*) FROM nation')).toEqual([[5]])
+    const written = { ...rules, tables: [{ user: 'root', privileges: EVERYTHING }] }
+    writeFileSync(rulesFile, JSON.stringify(written))
+    await waitUntil('the new rules are in force', async () => {
+      return (await run('bob', 'SELECT count(*) FROM nation')) === denied('Cannot select from table tpch.tiny.nation')
+    })
+    expect(readFileSync(rulesFile, 'utf8')).toContain('tables')
+  })
+})
