@@ -134,12 +134,13 @@ function refine(x: Sql, to: TimestampType): Sql {
 
 function castToTimeWithZone(x: Sql, from: SqlType, to: TimeType, session: RenderSession): Sql {
   const zone = literal(session.timeZone)
+  const offset = integer(offsetMillis(session) / 60_000)
   if (isFine(to) || isFine(from)) throw notSupportedPrecision(isFine(to) ? to : from)
   switch (from.kind) {
     case 'varchar':
-      return sql`q_text_to_time_zone(${x}, ${integer(to.precision)})`
+      return sql`q_text_to_time_zone(${x}, ${integer(to.precision)}, ${offset})`
     case 'time':
-      return sql`CASE WHEN ${x} IS NOT NULL THEN ${structOf({ t: roundTime(x, from.precision, to.precision), o: sql`CAST(${integer(offsetMillis(session) / 60_000)} AS INTEGER)` })} END`
+      return sql`CASE WHEN ${x} IS NOT NULL THEN ${structOf({ t: roundTime(x, from.precision, to.precision), o: sql`CAST(${offset} AS INTEGER)` })} END`
     case 'time with time zone':
       return sql`CASE WHEN ${x} IS NOT NULL THEN ${structOf({ t: roundTime(sql`${x}.t`, from.precision, to.precision), o: sql`${x}.o` })} END`
     case 'timestamp':

@@ -55,13 +55,12 @@ function timePicos(text: string, precision: bigint): bigint {
 
 function timeZonePicos(text: string, precision: bigint): bigint {
   const parsed = parseTime(text)
-  if (parsed === undefined || parsed.offset === undefined) {
-    throw invalidCast(`Value cannot be cast to time with time zone: ${text}`)
-  }
+  if (parsed === undefined) throw invalidCast(`Value cannot be cast to time with time zone: ${text}`)
   return rounded(parsed.picos / 1_000_000n, Number(parsed.picos % 1_000_000n), Number(precision)) % (DAY * 1_000_000n)
 }
 
-const timeOffset = (text: string): bigint => BigInt(parseTime(text)?.offset ?? 0)
+/** Minutes; those of the session where the text has none. */
+const timeOffset = (text: string, session: bigint): bigint => BigInt(parseTime(text)?.offset ?? session)
 
 function zone(text: string): string {
   const found = canonicalZone(text)
@@ -139,7 +138,7 @@ export const datetimeScripts: readonly ScalarFunction[] = [
   { name: 'u_text_zone', parameters: ['VARCHAR'], returns: 'VARCHAR', call: timestampZone },
   { name: 'u_text_to_time_picos', parameters: ['VARCHAR', 'BIGINT'], returns: 'BIGINT', call: timePicos },
   { name: 'u_text_to_time_zone_picos', parameters: ['VARCHAR', 'BIGINT'], returns: 'BIGINT', call: timeZonePicos },
-  { name: 'u_text_time_offset', parameters: ['VARCHAR'], returns: 'BIGINT', call: timeOffset },
+  { name: 'u_text_time_offset', parameters: ['VARCHAR', 'BIGINT'], returns: 'BIGINT', call: timeOffset },
   { name: 'u_zone', parameters: ['VARCHAR'], returns: 'VARCHAR', call: zone },
   { name: 'u_supported_zone', parameters: ['VARCHAR'], returns: 'VARCHAR', call: supportedZone },
   { name: 'u_iso_date', parameters: ['VARCHAR'], returns: 'BIGINT', call: isoDate },

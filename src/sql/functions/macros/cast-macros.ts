@@ -221,11 +221,11 @@ export const castMacros: readonly Macro[] = [
   ),
   macro('q_text_to_time(s, p)', `q_time_of_micros(u_text_to_time_picos(s, p) // 1000000)`),
   macro(
-    'q_text_to_time_zone(s, p)',
+    'q_text_to_time_zone(s, p, z)',
     `
       CASE
         WHEN s IS NOT NULL THEN {'t': CAST(q_time_of_micros(u_text_to_time_zone_picos(s, p) // 1000000) AS TIME), 'o':
-            CAST(u_text_time_offset(s) AS INTEGER)}
+            CAST(u_text_time_offset(s, z) AS INTEGER)}
       END
     `,
   ),
