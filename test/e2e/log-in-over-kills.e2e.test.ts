@@ -4,7 +4,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startIdentityProvider, throughProvider, type TestProvider } from '../support/identity-provider.ts'
 import { createPlainBrowser } from '../support/plain-browser.ts'
-import { createDatabase, freePort } from '../support/postgres.ts'
+import { createDatabase, freePort, sharedPostgres } from '../support/postgres.ts'
 import {
   killAll,
   processesOf,
@@ -56,6 +56,15 @@ afterAll(async () => {
   await database.drop()
 }, 240_000)
 
+/** Who writes and who follows. */
+async function roles(): Promise<{ readonly writer: number; readonly other: number }> {
+  const isWriter = async (node: number): Promise<boolean> =>
+    (JSON.parse((await raw(`${nodes[node]!.base}/v1/info`)).text) as { writer?: boolean }).writer === true
+  let first = false
+  await waitUntil('one writes', async () => (first = await isWriter(0)) !== (await isWriter(1)))
+  return first ? { writer: 0, other: 1 } : { writer: 1, other: 0 }
+}
+
 /** The same path at the other coordinator. */
 const at = (node: number, address: string): string => {
   const { pathname, search } = new URL(address)
@@ -74,20 +83,21 @@ async function statusAt(node: number, headers: Readonly<Record<string, string>>)
   return (await raw(`${nodes[node]!.base}/v1/query`, { headers })).status
 }
 
-it('a log-in goes on at another coordinator, and where the one before was killed', { timeout: 240_000 }, async () => {
-  const { initiate, token } = await challengeAt(0)
+it('a log-in goes on at another coordinator, and over a take-over', { timeout: 240_000 }, async () => {
+  const { writer, other } = await roles()
+  const { initiate, token } = await challengeAt(other)
   const browser = createPlainBrowser()
   // Told by one, confirmed at the other.
-  const there = await browser.submit(await browser.open(at(1, initiate)))
-  const pid = processesOf(nodes[1]!.data).children[0]!
+  const there = await browser.submit(await browser.open(at(writer, initiate)))
+  const pid = processesOf(nodes[writer]!.data).children[0]!
   killAll([pid])
-  await waitUntil('another coordinator is there', () => processesOf(nodes[1]!.data).children[0] !== pid)
+  await waitUntil('another coordinator is there', () => processesOf(nodes[writer]!.data).children[0] !== pid)
   const back = await throughProvider(browser, there, 'alice', provider.issuer)
   expect(back).toMatchObject({ status: 200, text: expect.stringContaining('Logged in') as string })
   // Fetched where it was told, and taken everywhere.
   const { token: given } = JSON.parse((await raw(token)).text) as { token: string }
   for (const node of [0, 1]) expect(await statusAt(node, { authorization: `Bearer ${given}` })).toBe(200)
-  expect(JSON.parse((await raw(at(1, token))).text)).toHaveProperty('error')
+  expect(JSON.parse((await raw(at(writer, token))).text)).toHaveProperty('error')
 })
 
 it('nothing that could be used lies in the database', { timeout: 240_000 }, async () => {
@@ -144,10 +154,7 @@ it(
   'who is let in or refused where nobody writes is in the log, and guesses count at both',
   { timeout: 240_000 },
   async () => {
-    const isWriter = async (node: number): Promise<boolean> =>
-      (JSON.parse((await raw(`${nodes[node]!.base}/v1/info`)).text) as { writer: boolean }).writer
-    await waitUntil('one writes', async () => (await isWriter(0)) !== (await isWriter(1)))
-    const [writer, other] = (await isWriter(0)) ? [0, 1] : [1, 0]
+    const { writer, other } = await roles()
     const as = (node: number, user: string, password: string): Promise<number> =>
       statusAt(node, { authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}` })
     expect(await as(other, 'carol', PASSWORD)).toBe(200)
@@ -167,3 +174,52 @@ it(
     expect(forged.status).toBe(401)
   },
 )
+
+it('while Postgres is away log-ins are 503, and go on afterwards', { timeout: 240_000 }, async () => {
+  const { initiate, token } = await challengeAt(0)
+  const browser = createPlainBrowser()
+  const asked = await browser.open(initiate)
+  const name = new URL(database.url).pathname.slice(1)
+  const admin = new pg.Client((await sharedPostgres()).url())
+  await admin.connect()
+  try {
+    await admin.query(`alter database ${admin.escapeIdentifier(name)} allow_connections false`)
+    await admin.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [name])
+    const polled = await raw(token)
+    expect([polled.status, polled.headers['retry-after']]).toEqual([503, '1'])
+    expect(await browser.submit(asked)).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
+  } finally {
+    await admin.query(`alter database ${admin.escapeIdentifier(name)} allow_connections true`)
+    await admin.end()
+  }
+  let there = asked
+  await waitUntil(
+    'the browser is at the provider',
+    async () => (there = await browser.submit(asked)).address.startsWith(provider.issuer),
+    60_000,
+  )
+  const back = await throughProvider(browser, there, 'alice', provider.issuer)
+  expect(back).toMatchObject({ status: 200, text: expect.stringContaining('Logged in') as string })
+  expect(JSON.parse((await raw(token)).text)).toHaveProperty('token')
+})
+
+// The last: from this address nobody logs in for ten minutes then.
+it('a flood of log-ins from one address ends at its bound', { timeout: 240_000 }, async () => {
+  const { base } = nodes[0]!
+  const begin = async (): Promise<number> => {
+    const { initiate } = await challengeAt(0)
+    const { status, headers } = await raw(initiate, { method: 'POST', headers: { origin: base } })
+    if (status === 429) expect(headers['retry-after']).toBe('60')
+    return status
+  }
+  const statuses: number[] = []
+  for (let batch = 0; batch < 12; batch++) statuses.push(...(await Promise.all(Array.from({ length: 10 }, begin))))
+  expect(new Set(statuses)).toEqual(new Set([200, 429]))
+  expect(statuses.slice(-10)).toEqual(Array.from({ length: 10 }, () => 429))
+  const client = new pg.Client(database.url)
+  await client.connect()
+  const { rows } = await client.query<{ count: string }>('select count(*) from quipu_log.log_ins')
+  await client.end()
+  // Those that begin at the same moment do not see one another.
+  expect(Number(rows[0]!.count)).toBeLessThanOrEqual(100 + 10)
+})
