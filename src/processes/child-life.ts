@@ -8,6 +8,7 @@ import type { EngineLauncher } from '../execution/engine/launched-program.ts'
 import type { Service } from '../shared/service.ts'
 import { createChildLauncher, type ChildLauncher } from './child-engines.ts'
 import { keepFilesPrivate } from '../supervisor/data-folder.ts'
+import type { KeptIdentity } from './tls-identity.ts'
 import type { ChildStart, FromChild, RestartCount, ToChild } from '../supervisor/messages.ts'
 
 /** What a coordinator or worker process knows of, and tells, its supervisor. */
@@ -26,6 +27,8 @@ export interface ChildLife {
   readonly successor: boolean
   /** Handles of the bound socket, each of which takes its own connections. */
   readonly sockets: Promise<readonly unknown[]>
+  /** What is served by TLS, kept over the death of a process. */
+  readonly identity: KeptIdentity
   /** Starts engines as users of their own; undefined where they run as this process's. */
   readonly engines: EngineLauncher | undefined
   /** How often this supervisor started processes again, by process and reason; changes while the child runs. */
@@ -124,6 +127,7 @@ export function runChild(program: ChildProgram): void {
       follow: given.follow,
       successor: given.successor,
       sockets,
+      identity: { last: given.identity, keep: (served) => tell({ type: 'identity', served }) },
       engines,
       restarts: () => restarts,
       database: () => (config.databaseUrl === undefined ? database : Promise.resolve(config.databaseUrl)),

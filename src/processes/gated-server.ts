@@ -7,7 +7,7 @@ import { admitRequest, guardHead } from '../protocol/edge/admit-request.ts'
 import { sendProblem, toProblem } from '../protocol/edge/problem.ts'
 import { requestTarget } from '../protocol/edge/request-target.ts'
 import { watchHandshakes } from './handshakes.ts'
-import { openTlsIdentity, type CertificateNews } from './tls-identity.ts'
+import { openTlsIdentity, type CertificateNews, type KeptIdentity } from './tls-identity.ts'
 
 /** An HTTP server that accepts at once and answers when its listener is there. */
 export interface GatedServer {
@@ -56,6 +56,7 @@ const MOST_UNTOLD = 10_000
 export function createGatedServer(
   config: Config,
   early: (...args: Parameters<RequestListener>) => boolean,
+  kept?: KeptIdentity,
 ): GatedServer {
   const { limits, timeouts } = config
   let listener: RequestListener | undefined
@@ -101,7 +102,7 @@ export function createGatedServer(
     connectionsCheckingInterval: LOOK_EVERY_MS,
     noDelay: true,
   }
-  const identity = openTlsIdentity(config)
+  const identity = openTlsIdentity(config, kept)
   const server: Server = identity
     ? createTlsServer({ ...options, ...identity.options, handshakeTimeout: timeouts.requestHeadMs }, answer)
     : createServer(options, answer)

@@ -6,6 +6,7 @@ import { deriveKey } from '../security/cluster-secret.ts'
 import { watchFiles, type FileNews, type WatchedFiles } from '../security/watched-files.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
+import type { ServedIdentity } from '../supervisor/messages.ts'
 
 /** What became of the files of a server's certificate. */
 export type CertificateNews =
@@ -28,19 +29,19 @@ type IdentityConfig = Pick<
   'tlsCert' | 'tlsKey' | 'tlsCaFile' | 'tlsClientCaFile' | 'sharedSecret' | 'authentication'
 >
 
-/** Texts of the files. */
-interface Pair {
-  readonly cert: string
-  readonly key: string
-  readonly clientCa: string | undefined
+/** What a process before this one served, and where it is told what this one does. */
+export interface KeptIdentity {
+  readonly last: ServedIdentity | undefined
+  keep(served: ServedIdentity): void
 }
 
 /**
  * Certificate and key of the configured files, and whether clients are asked for theirs; read again when they change.
+ * @param kept in the supervisor's memory: a process that follows another serves what that one did while files are of no use
  * @returns undefined where none is configured
- * @throws ExitError 64 when the files are of no use
+ * @throws ExitError 64 when the files are of no use, and nothing was served before
  */
-export function openTlsIdentity(config: IdentityConfig): TlsIdentity | undefined {
+export function openTlsIdentity(config: IdentityConfig, kept: KeptIdentity = NOTHING_KEPT): TlsIdentity | undefined {
   const { tlsCert, tlsKey, authentication } = config
   if (tlsCert === undefined || tlsKey === undefined) return undefined
   const clientCaFile = authentication.includes('certificate') ? (config.tlsClientCaFile ?? config.tlsCaFile) : undefined
@@ -53,14 +54,17 @@ export function openTlsIdentity(config: IdentityConfig): TlsIdentity | undefined
     tell(what)
   }
 
-  const files = openFiles([tlsCert, tlsKey, ...(clientCaFile === undefined ? [] : [clientCaFile])], {
+  const paths = [tlsCert, tlsKey, ...(clientCaFile === undefined ? [] : [clientCaFile])]
+  const files = openFiles(paths, kept.last, {
     onReloaded() {
+      kept.keep(files.value.pair)
       ;(served as (Server & Pick<TlsServer, 'setSecureContext'>) | undefined)?.setSecureContext(options())
       news(files.value.news)
     },
     onBroken: (error) => news({ kind: 'refused', error }),
   })
   last = files.value.news
+  kept.keep(files.value.pair)
 
   function options(): TlsOptions {
     const { pair } = files.value
@@ -83,19 +87,21 @@ export function openTlsIdentity(config: IdentityConfig): TlsIdentity | undefined
   }
 }
 
+const NOTHING_KEPT: KeptIdentity = { last: undefined, keep: () => {} }
+
 interface Found {
-  readonly pair: Pair
+  readonly pair: ServedIdentity
   readonly news: CertificateNews
 }
 
 /** @param paths of certificate and key, and of who vouches for clients where they are asked */
-function openFiles(paths: readonly string[], news: FileNews): WatchedFiles<Found> {
+function openFiles(paths: readonly string[], last: ServedIdentity | undefined, news: FileNews): WatchedFiles<Found> {
   const read = ([cert = '', key = '', clientCa]: readonly string[]): Found => {
     const pair = { cert, key, clientCa }
     return { pair, news: check(pair) }
   }
   try {
-    return watchFiles(paths, read, news)
+    return watchFiles(paths, read, news, last && { value: { pair: last, news: check(last) } })
   } catch (error) {
     const path = error instanceof Error && 'path' in error ? String(error.path) : paths[0]
     const line = `Cannot use ${path} for TLS: ${(error as Error).message}`
@@ -104,7 +110,7 @@ function openFiles(paths: readonly string[], news: FileNews): WatchedFiles<Found
 }
 
 /** @throws Error when key and certificate do not belong together, or are none */
-function check(pair: Pair): CertificateNews {
+function check(pair: ServedIdentity): CertificateNews {
   createSecureContext(secureOptionsOf(pair))
   const certificate = new X509Certificate(pair.cert)
   // OpenSSL takes a key of another kind, and fails at every handshake then.
@@ -114,7 +120,7 @@ function check(pair: Pair): CertificateNews {
   return { kind: 'serves', names: subjectAltName ?? subject, validUntil: new Date(validTo) }
 }
 
-function secureOptionsOf({ cert, key, clientCa }: Pair): TlsOptions {
+function secureOptionsOf({ cert, key, clientCa }: ServedIdentity): TlsOptions {
   return {
     cert,
     key,
@@ -128,7 +134,7 @@ function secureOptionsOf({ cert, key, clientCa }: Pair): TlsOptions {
  * Sessions go on with whichever process of the cluster a client comes to next. They hold who the client was found to be, so
  * others who vouch for clients begin others.
  */
-function ticketKeys(secret: string, { clientCa }: Pair): Buffer {
+function ticketKeys(secret: string, { clientCa }: ServedIdentity): Buffer {
   return createHmac('sha512', deriveKey(secret, 'tls-tickets'))
     .update(clientCa ?? '')
     .digest()

@@ -24,15 +24,24 @@ const LOOK_MS = 1_000
  * Files that are read at once, and again whenever one was changed: replaced, or written anew in its place, which is waited
  * for until all rest from one look to the next. They are looked at by their names, so links may lead elsewhere meanwhile.
  * @param read makes what is in force of the texts; what it throws is told, so it must quote nothing that is secret
- * @throws what `read` throws, or the reading, the first time: there is nothing before it that could be in force
+ * @param before what a process before this one had in force, and stays so while the files cannot be taken
+ * @throws what `read` throws, or the reading, the first time, where nothing was in force before
  */
 export function watchFiles<const P extends readonly string[], T>(
   paths: P,
   read: (texts: Texts<P>) => T,
   news: FileNews,
+  before?: { readonly value: T },
 ): WatchedFiles<T> {
-  let seen = paths.map((path) => markOf(statSync(path))).join()
-  let value = read(paths.map((path) => readFileSync(path, 'utf8')) as unknown as Texts<P>)
+  let seen = paths.map(markNow).join()
+  let value: T
+  try {
+    value = read(paths.map((path) => readFileSync(path, 'utf8')) as unknown as Texts<P>)
+  } catch (error) {
+    if (!before) throw error
+    value = before.value
+    queueMicrotask(() => news.onBroken(error as Error))
+  }
   /** Not in force yet: they may still be written. */
   let fresh = ''
   let looking = false
@@ -75,6 +84,14 @@ async function marksAt(paths: readonly string[]): Promise<string> {
 async function markAt(path: string): Promise<string> {
   try {
     return markOf(await stat(path))
+  } catch (error) {
+    return nodeCode(error) ?? 'unknown'
+  }
+}
+
+function markNow(path: string): string {
+  try {
+    return markOf(statSync(path))
   } catch (error) {
     return nodeCode(error) ?? 'unknown'
   }

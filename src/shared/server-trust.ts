@@ -29,10 +29,11 @@ const LOOK_EVERY_MS = 2_000
 
 /**
  * Reads the files, and reads them again when they were replaced; what cannot be read then changes nothing.
+ * @param before text of this machine's certificate as it was last, where its file may be of no use now
  * @throws ExitError 64 when a file cannot be read, or holds no certificate
  */
-export function createServerTrust(files: ServerTrustFiles): ServerTrust {
-  let texts = readTexts(files)
+export function createServerTrust(files: ServerTrustFiles, before?: string): ServerTrust {
+  let texts = { ca: readText(files.tlsCaFile), own: readOwn(files.tlsCert, before) }
   let made = makeOf(texts, files)
   let lookedAt = performance.now()
 
@@ -72,6 +73,17 @@ interface Made {
 
 function readTexts({ tlsCaFile, tlsCert }: ServerTrustFiles): Texts {
   return { ca: readText(tlsCaFile), own: readText(tlsCert) }
+}
+
+function readOwn(path: string | undefined, before: string | undefined): string | undefined {
+  try {
+    const text = readText(path)
+    if (text !== undefined) parsed(path, () => new X509Certificate(text))
+    return text
+  } catch (error) {
+    if (before === undefined) throw error
+    return before
+  }
 }
 
 function makeOf({ ca, own }: Texts, { tlsCaFile, tlsCert }: ServerTrustFiles): Made {

@@ -10,6 +10,7 @@ import {
   type ChildStart,
   type EngineTold,
   type FromChild,
+  type ServedIdentity,
   type RestartCount,
   type ToChild,
 } from './messages.ts'
@@ -97,6 +98,8 @@ export class ChildKeeper {
   #stopped: Promise<void> | undefined
   #wasReady = false
   #deadWriter: string | undefined
+  /** What it served by TLS last: its successor goes on with it while the files are of no use. */
+  #served: ServedIdentity | undefined
   #writer: string | undefined
 
   constructor(spec: ChildSpec, times: KeeperTimes, host: KeeperHost, deadWriter: string | undefined) {
@@ -202,6 +205,9 @@ export class ChildKeeper {
         case 'writer':
           this.#writer = message.writer
           return this.#host.changed()
+        case 'identity':
+          this.#served = message.served
+          return
         case 'engine':
           return this.#host.engines?.ask(message.ask, (told) => this.#send({ type: 'engine', told }))
         case 'exit':
@@ -231,6 +237,7 @@ export class ChildKeeper {
       follow: this.#spec.standby === true || this.#wasReady,
       successor: this.#wasReady,
       restarts: this.#host.restarts(),
+      identity: this.#served,
       ...(this.#host.engines && { engines: this.#host.engines.child }),
     }
     this.#send({ type: 'start', start })

@@ -23,6 +23,8 @@ export type FromChild =
   | { readonly type: 'ready' }
   /** It became the writer of the event log under this name. */
   | { readonly type: 'writer'; readonly writer: string }
+  /** It serves this by TLS from now on. */
+  | { readonly type: 'identity'; readonly served: ServedIdentity }
   /** Why it is about to exit, in one line for the operator. */
   | { readonly type: 'exit'; readonly line: string }
   /** For the launcher of engines. */
@@ -65,6 +67,13 @@ export interface LauncherPlan {
   readonly functionsModule: string
 }
 
+/** Texts (PEM) of a server's certificate and key, and of who vouches for its clients. In memory alone, never on a disk. */
+export interface ServedIdentity {
+  readonly cert: string
+  readonly key: string
+  readonly clientCa: string | undefined
+}
+
 export interface ChildStart {
   /** The process's configuration, as the supervisor's caller made it. */
   readonly config: unknown
@@ -83,6 +92,8 @@ export interface ChildStart {
   /** One before it was ready: what is missing now will come back. */
   readonly successor: boolean
   readonly restarts: readonly RestartCount[]
+  /** What the process before this one served by TLS last. */
+  readonly identity: ServedIdentity | undefined
   /** Where the launcher starts engines: users of this process's slots. */
   readonly engines?: ChildEngines
 }

@@ -1,9 +1,10 @@
-import { readFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { Agent, createServer, request as httpsRequest, type RequestOptions } from 'node:https'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import type { TLSSocket } from 'node:tls'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createAuthority, type TestAuthority } from '../support/certificates.ts'
 import { createDatabase } from '../support/postgres.ts'
@@ -154,6 +155,47 @@ describe('everything on this machine, over TLS', () => {
     expect((await run(url, SCAN)).rows).toEqual([[25]])
   })
 })
+
+it(
+  'a coordinator that starts again while the files are broken serves what was served before',
+  { timeout: 240_000 },
+  async () => {
+    const broken = { cert: join(folder.path, 'cert.pem'), key: join(folder.path, 'key.pem') }
+    copyFileSync(tls['QUIPU_TLS_CERT']!, broken.cert)
+    copyFileSync(tls['QUIPU_TLS_KEY']!, broken.key)
+    const database = await createDatabase()
+    ending.push(() => database.drop())
+    const env = { ...tls, QUIPU_TLS_CERT: broken.cert, QUIPU_TLS_KEY: broken.key, DATABASE_URL: database.url }
+    const quipu = start('coordinator', 'broken', { ...env, QUIPU_SHARED_SECRET: 'a secret that all sides know' })
+    const url = await quipu.url
+    const data = join(folder.path, 'broken')
+    const [before] = processesOf(data).children
+    for (const path of Object.values(broken)) writeFileSync(path, 'nonsense')
+    process.kill(before!, 'SIGKILL')
+    await waitUntil('another one answers', async () => {
+      const [now] = processesOf(data).children
+      if (now === undefined || now === before) return false
+      const { text } = await ask(`${url}/v1/info`).catch(() => ({ text: '{}' }))
+      return (JSON.parse(text) as { writer?: boolean }).writer === true
+    })
+    expect(quipu.stdout()).toContain('tls.trouble')
+    // A start of its own has nothing that was served before.
+    const other = await start('coordinator', 'never', { ...env, QUIPU_SHARED_SECRET: 'a secret that all sides know' })
+      .exit
+    expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('for TLS: ')])
+    const { cert, key } = await authority.issue('mended')
+    copyFileSync(cert, broken.cert)
+    copyFileSync(key, broken.key)
+    const shown = async (): Promise<string> => {
+      const socket = connectTls({ host: '127.0.0.1', port: Number(new URL(url).port), ca: readFileSync(authority.ca) })
+      await once(socket, 'secureConnect')
+      const { subject } = socket.getPeerX509Certificate()!
+      socket.destroy()
+      return subject
+    }
+    await waitUntil('the mended one is shown', async () => (await shown()) === 'CN=mended')
+  },
+)
 
 describe('two coordinators and a worker, each with a certificate', () => {
   it('reach one another; the follower leads its clients back to itself', { timeout: 240_000 }, async () => {

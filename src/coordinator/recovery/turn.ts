@@ -1,4 +1,5 @@
 import type { RequestOptions } from 'node:http'
+import { TLSSocket } from 'node:tls'
 import { z } from 'zod'
 import type { Clock } from '../../shared/clock.ts'
 import type { HttpClient } from '../../shared/http-client.ts'
@@ -22,9 +23,9 @@ export interface TurnOptions {
 
 /**
  * `writes`: it says that it is the writer; `gone`: nobody listens there, so no supervisor holds the socket; `silent`: no
- * answer, or not that of a writer.
+ * answer, or not that of a writer; `unverified`: a server lives there, whose certificate nobody here vouches for.
  */
-export type Answer = 'writes' | 'gone' | 'silent'
+export type Answer = 'writes' | 'gone' | 'silent' | 'unverified'
 
 /** What a look says: see `Turn`. */
 export type Look = 'claim' | 'writes' | 'waiting' | 'behind'
@@ -70,6 +71,8 @@ export function createTurn(options: TurnOptions): Turn {
     if (!place || place.ended || place.writer === deadWriter || place.address === ownAddress) return 'free'
     const answer = await ask(place)
     if (answer === 'gone') return 'free'
+    // It may be the writer, whose certificate was changed or has ended: for that no other takes its place.
+    if (answer === 'unverified') return 'waiting'
     if (answer === 'writes') {
       heardAt = clock.monotonicMs()
       return 'writes'
@@ -118,9 +121,12 @@ export function askInfo(http: HttpClient, place: WriterPlace): Promise<Answer> {
       clearTimeout(timer)
       resolve('silent')
     })
-    asked.on('error', (error: Error) =>
-      resolve(hasCode(error, 'ECONNREFUSED') && isLoopback(to.hostname ?? '') ? 'gone' : 'silent'),
-    )
+    asked.on('error', (error: Error) => {
+      if (hasCode(error, 'ECONNREFUSED') && isLoopback(to.hostname ?? '')) return resolve('gone')
+      // Node says so of a handshake that came to its end.
+      const unverified = asked.socket instanceof TLSSocket && Boolean(asked.socket.authorizationError)
+      resolve(unverified ? 'unverified' : 'silent')
+    })
     asked.end()
   })
 }

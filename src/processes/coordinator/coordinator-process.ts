@@ -16,12 +16,16 @@ runChild(async (life) => {
     starting: true,
     uptime: `${((performance.now() - startedAt) / 1000).toFixed(2)}s`,
   })
-  const gate = createGatedServer(life.config, (request, response) => {
-    if (requestTarget(request).path !== '/v1/info' || request.method !== 'GET') return false
-    response.setHeader('Content-Type', 'application/json')
-    response.end(JSON.stringify(info()))
-    return true
-  })
+  const gate = createGatedServer(
+    life.config,
+    (request, response) => {
+      if (requestTarget(request).path !== '/v1/info' || request.method !== 'GET') return false
+      response.setHeader('Content-Type', 'application/json')
+      response.end(JSON.stringify(info()))
+      return true
+    },
+    life.identity,
+  )
   await gate.listen(await life.sockets).catch((error: unknown) => {
     if (!hasCode(error, 'EADDRINUSE')) throw error
     throw new ExitError(exitCodes.dependency, `The address ${life.url} is taken: choose another port with --port`)

@@ -7,7 +7,7 @@ import {
   type EpochFollower,
   type WriterPlace,
 } from '../../coordinator/recovery/epoch-follower.ts'
-import { askInfo, createTurn, type Turn } from '../../coordinator/recovery/turn.ts'
+import { askInfo, createTurn, type Answer, type Turn } from '../../coordinator/recovery/turn.ts'
 import { systemStream } from '../../coordinator/system/events.ts'
 import { beginning } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
@@ -137,6 +137,12 @@ async function watchWriter(
     onStopped: (error) => life.fail(error),
   })
   const http = createHttpClient(base.trust, { keepAlive: false })
+  let before: Answer | undefined
+  const toldOf = (answer: Answer, { address: writer }: WriterPlace): void => {
+    const text =
+      'Nobody here vouches for the certificate of the writer: its place is not taken for that, and nothing passed on'
+    if (answer === 'unverified') base.telemetry.logger.error('tls.trouble', { writer }, text)
+  }
   const turn = createTurn({
     follower: epochs,
     ownAddress: base.address,
@@ -144,7 +150,12 @@ async function watchWriter(
     silentMs: config.timeouts.writerSilentMs,
     jitterMs: config.timeouts.writerSilentJitterMs,
     clock,
-    ask: (place) => askInfo(http, place),
+    ask: async (place) => {
+      const answer = await askInfo(http, place)
+      if (answer !== before) toldOf(answer, place)
+      before = answer
+      return answer
+    },
   })
   return { epochs, turn, watch }
 }

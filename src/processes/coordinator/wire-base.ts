@@ -80,7 +80,7 @@ export async function wireBase(life: ChildLife, needs: StartNeeds, access: Acces
     secret,
     access,
     bearer: internalBearer(secret),
-    trust: createServerTrust(config),
+    trust: createServerTrust(config, life.identity.last?.cert),
     ...wired,
     connection,
     /** Did Postgres answer at the start? A successor with the log in Kafka starts without. */

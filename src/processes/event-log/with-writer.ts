@@ -36,6 +36,11 @@ export async function withWriter<T>(
 ): Promise<T> {
   const http = createHttpClient(createServerTrust(config), { keepAlive: false })
   const last = await findWriter(log, await beforeLastEpoch({ connectionString: databaseUrl }), http)
+  if (last?.answers === 'unverified')
+    throw new ExitError(
+      exitCodes.dependency,
+      `The coordinator at ${last.address} has a certificate that nobody here vouches for: see tlsCaFile`,
+    )
   if (last?.answers === 'silent')
     throw new ExitError(
       exitCodes.dependency,

@@ -79,7 +79,7 @@ export async function wireWorker(
   const announcer = createAnnouncer({
     coordinators: config.coordinators,
     bearer,
-    trust: createServerTrust(config),
+    trust: createServerTrust(config, life.identity.last?.cert),
     onEvent,
     everyMs: timeouts.workerBeatMs,
     announcement: announcementOf({ nodeId, url, tasks, engines }),

@@ -7,7 +7,7 @@ import { createGatedServer } from '../gated-server.ts'
 /** The worker's program. It listens by itself: its address is announced, not promised. */
 runChild(async (life) => {
   const { host, port } = life.config
-  const gate = createGatedServer(life.config, () => false)
+  const gate = createGatedServer(life.config, () => false, life.identity)
   await gate.listen([{ host, port }]).catch((error: Error) => {
     throw new ExitError(exitCodes.dependency, `The worker cannot listen on ${host}:${port}: ${error.message}`)
   })

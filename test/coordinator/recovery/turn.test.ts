@@ -1,6 +1,12 @@
+import { readFileSync } from 'node:fs'
+import { createServer as createTlsServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { nextPlace, type WriterPlace } from '../../../src/coordinator/recovery/epoch-follower.ts'
-import { createTurn, type Answer } from '../../../src/coordinator/recovery/turn.ts'
+import { askInfo, createTurn, type Answer } from '../../../src/coordinator/recovery/turn.ts'
+import { createHttpClient } from '../../../src/shared/http-client.ts'
+import { createServerTrust } from '../../../src/shared/server-trust.ts'
+import { createAuthority } from '../../support/certificates.ts'
 
 const writer: WriterPlace = { epoch: 3, writer: 'w3', address: 'http://a:1', ended: false }
 
@@ -50,6 +56,14 @@ describe('the turn of a coordinator', () => {
   it('is at once when nobody listens at the writer’s address', async () => {
     const { turn, world } = turnOf()
     world.answer = 'gone'
+    expect(await turn.look()).toBe('claim')
+  })
+
+  it('does not come for a writer whose certificate cannot be verified, however long', async () => {
+    const { turn, world } = turnOf()
+    world.answer = 'unverified'
+    for (world.now = 0; world.now <= 60_000; world.now += 500) expect(await turn.look()).toBe('waiting')
+    world.answer = 'silent'
     expect(await turn.look()).toBe('claim')
   })
 
@@ -133,5 +147,30 @@ describe('who writes', () => {
 
   it('is not told by other streams', () => {
     expect(nextPlace(writer, { ...started, stream: 'node/a' })).toBe(writer)
+  })
+})
+
+describe('whoever listens at the writer’s address', () => {
+  it('is told apart by its certificate from one that does not answer', async () => {
+    const [own, others] = await Promise.all([createAuthority(), createAuthority()])
+    const server = createTlsServer((_asked, answer) => answer.end(JSON.stringify({ writer: true, epoch: 3 })))
+    const { cert, key } = await others.issue('writer')
+    const mine = await own.issue('writer')
+    const http = createHttpClient(createServerTrust({ tlsCaFile: own.ca }), {})
+    try {
+      server.setSecureContext({ cert: readFileSync(cert), key: readFileSync(key) })
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      const { port } = server.address() as AddressInfo
+      const at = (address: string): Promise<Answer> => askInfo(http, { ...writer, address })
+      expect(await at(`https://127.0.0.1:${port}`)).toBe('unverified')
+      expect(await at(`http://127.0.0.1:${port}`)).toBe('silent')
+      server.setSecureContext({ cert: readFileSync(mine.cert), key: readFileSync(mine.key) })
+      expect(await at(`https://127.0.0.1:${port}`)).toBe('writes')
+      server.close().closeAllConnections()
+      expect(await at(`https://127.0.0.1:${port}`)).toBe('gone')
+    } finally {
+      http.close()
+      await Promise.all([own.remove(), others.remove()])
+    }
   })
 })
