@@ -9,10 +9,12 @@ export interface PublishableGroup {
 
 /**
  * Decides when listed pages become part of the result. A streaming batch publishes as its pages close; any other when
- * it ends, or at 64 MB, or after 2 s of output: that pins it, so it is put off as long as that is cheap.
+ * it ends, or at 64 MB, or after as much time of output as it took to its first page, 2 s at most: that pins it, so it is
+ * put off as long as that is cheap. A LIMIT gives rows at once, and may as well begin anew; a sort has much to lose.
  */
 export interface BatchPublisher {
-  list(pages: readonly ClosedPage[]): void
+  /** @param ranMs how long their task has run */
+  list(pages: readonly ClosedPage[], ranMs: number): void
   batchDone(batch: number): void
   /** Takes the next group out, or undefined when nothing may be published yet. */
   next(): PublishableGroup | undefined
@@ -23,7 +25,7 @@ export interface BatchPublisher {
 }
 
 const HOLD_BYTES = 64 * 1024 * 1024
-const HOLD_MS = 2000
+const LONGEST_HOLD_MS = 2000
 
 /** What of a task's output was published before: its pages by their tokens, the batches they belong to. */
 export interface PublishedBefore {
@@ -41,26 +43,26 @@ export function createBatchPublisher(
   const done = new Set<number>()
   /** Batches that began to publish: the rest of their pages follow at once. */
   const begun = new Set<number>(before.batches)
-  const since = new Map<number, number>()
+  /** When those that have given pages are held no longer. */
+  const until = new Map<number, number>()
 
   function publishable(batch: number): boolean {
     if (streams || done.has(batch) || begun.has(batch)) return true
-    const first = since.get(batch)
-    if (first !== undefined && monotonicMs() - first >= HOLD_MS) return true
+    if (monotonicMs() >= (until.get(batch) ?? Infinity)) return true
     let held = 0
     for (const page of listed) if (page.batch === batch) held += page.bytes
     return held >= HOLD_BYTES
   }
 
   return {
-    list(pages) {
+    list(pages, ranMs) {
       for (const page of pages.toSorted((a, b) => a.token - b.token)) {
         // A repeated answer tells of pages again.
         if (page.token < nextToken) continue
         nextToken = page.token + 1
         if (before.tokens.has(page.token)) continue
         listed.push(page)
-        if (!since.has(page.batch)) since.set(page.batch, monotonicMs())
+        if (!until.has(page.batch)) until.set(page.batch, monotonicMs() + Math.min(ranMs, LONGEST_HOLD_MS))
       }
     },
     batchDone: (batch) => void done.add(batch),
@@ -73,12 +75,9 @@ export function createBatchPublisher(
       return { batch: first.batch, pages, lastOfBatch: pages.some((page) => page.lastOfBatch) || done.has(first.batch) }
     },
     waitMs() {
-      let soonest: number | undefined
-      for (const page of listed) {
-        const left = HOLD_MS - (monotonicMs() - (since.get(page.batch) ?? monotonicMs()))
-        if (soonest === undefined || left < soonest) soonest = Math.max(0, left)
-      }
-      return soonest
+      if (listed.length === 0) return undefined
+      const soonest = Math.min(...listed.map(({ batch }) => until.get(batch) ?? Infinity))
+      return Math.max(0, soonest - monotonicMs())
     },
     get pending() {
       return listed.length

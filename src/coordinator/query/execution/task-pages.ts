@@ -63,7 +63,7 @@ export class TaskPages {
     this.#newest = status
     for (const page of status.inlinePages ?? []) this.#inline.set(page.token, Buffer.from(page.data))
     if (status.pages.length > 0) this.#firstListedAt ??= this.#task.deps.clock.now()
-    this.#publisher.list(status.pages)
+    this.#publisher.list(status.pages, status.stats.elapsedNanos / 1e6)
     for (const batch of status.batchesDone) this.#publisher.batchDone(batch)
   }
 
