@@ -5,6 +5,7 @@ import { foldQueryStream } from '../../readmodels/queries/projection.ts'
 import type { QueryId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import type { LiveQueryView } from './live-queries.ts'
+import { storableTime } from './storable-time.ts'
 
 /** A moment of a query's past: after its nth event, or after all events up to a time (ISO UTC). */
 export type AsOf =
@@ -28,8 +29,8 @@ const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d
  */
 export function parseAsOf(text: string): AsOf {
   if (/^\d{1,15}$/.test(text) && Number(text) > 0) return { sequence: Number(text) }
-  const time = TIME.test(text) ? new Date(text) : undefined
-  if (time && !Number.isNaN(time.getTime())) return { time: time.toISOString() }
+  const time = TIME.test(text) ? storableTime(text) : undefined
+  if (time !== undefined) return { time }
   // In a URL a plus sign that is not escaped is a space.
   const hint = / \d{2}:\d{2}$/.test(text) ? '; write + as %2B' : ''
   throw new HttpProblem(

@@ -19,6 +19,7 @@ import { createQueryFinder, type FindQueryDeps } from './find-query.ts'
 import { queryStates } from './query-states.ts'
 import { queryInfo } from './query-info.ts'
 import { decodeCursor, encodeCursor, LIST_CHARACTERS, liveRow, overlay, queryListItem } from './query-list.ts'
+import { storableTime } from './storable-time.ts'
 
 export interface QueryRoutesDeps extends FindQueryDeps, EndQueryDeps {
   /** Scheme, host and port that the asker used. */
@@ -41,7 +42,11 @@ const listParameters = z.object({
     .pipe(z.array(z.enum(queryStates)))
     .optional(),
   user: z.string().optional(),
-  since: z.iso.datetime({ offset: true }).optional(),
+  since: z.iso
+    .datetime({ offset: true })
+    .transform(storableTime)
+    .refine((time) => time !== undefined, 'no time')
+    .optional(),
   q: z.string().min(1).optional(),
   limit: limit(MAX_LIST).default(MAX_LIST),
   cursor: z

@@ -394,6 +394,12 @@ describe('GET /v1/query', () => {
     expect(await ids(`q=${encodeURIComponent('0%_D')}`)).toEqual([old])
     expect(await ids('q=nothing')).toEqual([])
     expect(await ids(`since=${new Date(Date.now() - 60_000).toISOString()}`)).toEqual([failed])
+    // Times that JavaScript knows and Postgres does not.
+    for (const long of ['1519-02-09T03:14:31-21:30', '0000-01-01T00:00:00%2B23:59'])
+      expect(await ids(`since=${long}`)).toEqual(await ids('since=1970-01-01T00:00:00Z'))
+    expect(await ids('since=9999-12-31T23:59:59-23:59')).toEqual([])
+    expect((await get(`/v1/query/${old}?asOf=0000-01-01T00:00:00%2B23:59`)).status).toBe(404)
+    expect((await get(`/v1/query/${old}?asOf=9999-12-31T23:59:59-23:59`)).status).toBe(200)
   })
 
   it('searches the first 4,096 characters of a text, in the tables and in memory', async () => {
