@@ -2,7 +2,7 @@ import { open, rm, rmdir, stat } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import { EngineError } from '../../shared/engine-error.ts'
 import type { ConnectorWriter, EngineFile, WriteTarget, WrittenFile } from '../spi/table-writer.ts'
-import { fileMode, makeFoldersLikeParent } from './inherited-modes.ts'
+import { fileMode, makeFoldersLike } from './inherited-modes.ts'
 import type { LakeFolders } from './lake-folders.ts'
 import { hashFooter } from './lake-files.ts'
 import { makeFolder, syncFolder } from './version-chain.ts'
@@ -53,7 +53,7 @@ export function createAttempts(
       const folder = attemptFolder(table, target, attempt)
       await makeFolder(table)
       await rm(folder, { recursive: true, force: true })
-      await makeFoldersLikeParent(folder)
+      await makeFoldersLike(table, folder)
       return folder
     },
 
