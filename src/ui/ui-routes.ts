@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import express, { type Router } from 'express'
+import type express from 'express'
+import type { Router } from 'express'
 import { sendWho } from '../protocol/log-in/log-in-routes.ts'
 import { HttpProblem } from '../protocol/edge/problem.ts'
-import { problemHandler, resource } from '../protocol/edge/resource.ts'
+import { problemHandler, resource, resourceRouter } from '../protocol/edge/resource.ts'
 
 const TYPES = {
   'app.js': 'text/javascript',
@@ -22,7 +23,7 @@ const POLICY =
  * @param folder of the files
  */
 export function createUiRoutes(folder: string, onError?: (error: unknown) => void): Router {
-  const router = express.Router()
+  const router = resourceRouter()
   const files = new Map<string, Buffer>()
 
   function fileOf(name: keyof typeof TYPES): Buffer {

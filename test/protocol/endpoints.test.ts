@@ -14,6 +14,7 @@ const anything: never = new Proxy(() => anything, {
 }) as never
 
 interface Layer {
+  match(path: string): unknown
   readonly route?: { readonly path: string; readonly methods: Readonly<Record<string, boolean>> }
   readonly handle?: { readonly stack?: readonly Layer[] }
 }
@@ -25,6 +26,14 @@ function registered(layers: readonly Layer[]): string[] {
       ? Object.keys(route.methods).map((method) => named(method, route.path.replaceAll(/:(\w+)/g, '{$1}')))
       : []),
     ...registered(handle?.stack ?? []),
+  ])
+}
+
+/** Of all routes, as deep as routers go. */
+function routesIn(layers: readonly Layer[]): (Layer & Required<Pick<Layer, 'route'>>)[] {
+  return layers.flatMap((layer) => [
+    ...(layer.route ? [{ ...layer, route: layer.route, match: layer.match.bind(layer) }] : []),
+    ...routesIn(layer.handle?.stack ?? []),
   ])
 }
 
@@ -50,6 +59,17 @@ describe('the interface', () => {
       Object.keys(item).map((method) => named(method, path)),
     )
     expect(described.toSorted()).toEqual([...new Set(answering.filter(isOperation))].toSorted())
+  })
+
+  it('is known in one spelling alone: who may come in is decided by it', () => {
+    const { app } = createCoordinatorApp(anything)
+    const routes = routesIn((app as unknown as { router: { stack: readonly Layer[] } }).router.stack)
+    expect(routes.map(({ route }) => route.path)).toContain('/metrics')
+    for (const { route, match } of routes) {
+      const path = route.path.replaceAll(/:(\w+)/g, 'x')
+      expect([path, Boolean(match(path))]).toEqual([path, true])
+      expect([path, Boolean(match(path.toUpperCase()))]).toEqual([path, false])
+    }
   })
 
   it('is timed by routes that have no ids, each endpoint by one of its own or of its resource', () => {

@@ -119,6 +119,8 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
   const { base, role } = parts
   const asking = askingOf(parts)
   const app = express()
+  // As those of `resourceRouter`.
+  app.enable('case sensitive routing')
   app.disable('x-powered-by')
   app.disable('etag')
   app.use(infoRoutes(parts))

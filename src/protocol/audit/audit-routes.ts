@@ -1,11 +1,11 @@
-import express, { type Request, type Router } from 'express'
+import type { Request, Router } from 'express'
 import { z } from 'zod'
 import type { ForgetOutcome } from '../../coordinator/system/forget-query.ts'
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { readJson } from '../edge/request-body.ts'
 import { keyNeeded } from '../task/internal-request.ts'
-import { problemHandler, resource, sendJson } from '../edge/resource.ts'
+import { problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
 
 export interface AuditRoutesDeps {
   /** Does the request carry the cluster's secret? */
@@ -22,7 +22,7 @@ const rebuiltBody = z.object({ events: z.number().int().min(0), milliseconds: z.
 
 /** What commands ask of the coordinator that writes the log: `/v1/query/{queryId}/forget`, `/v1/system/rebuilt`. */
 export function createAuditRoutes(deps: AuditRoutesDeps): Router {
-  const router = express.Router()
+  const router = resourceRouter()
 
   async function bodyOf<T>(request: Request, schema: z.ZodType<T>): Promise<T> {
     if (!deps.isInternal(request)) throw keyNeeded()

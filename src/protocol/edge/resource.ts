@@ -1,7 +1,12 @@
-import type { ErrorRequestHandler, RequestHandler, Response, Router } from 'express'
+import express, { type ErrorRequestHandler, type RequestHandler, type Response, type Router } from 'express'
 import { answerError, HttpProblem } from './problem.ts'
 
 type Methods = Partial<Record<'GET' | 'PUT' | 'POST' | 'DELETE', RequestHandler>>
+
+/** Of resources. A path in other letters is another one, as it is for who looks at paths before: who may come in, and how often. */
+export function resourceRouter(): Router {
+  return express.Router({ caseSensitive: true })
+}
 
 /** A path and all that can be done with it: HEAD goes with GET, OPTIONS tells, anything else is 405. */
 export function resource(router: Router, path: string, methods: Methods): void {

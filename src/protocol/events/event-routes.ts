@@ -1,4 +1,4 @@
-import express, { type Request, type Router } from 'express'
+import type { Request, Router } from 'express'
 import { z } from 'zod'
 import { enderSeenBy } from '../../coordinator/query/ending.ts'
 import {
@@ -13,7 +13,7 @@ import {
 import type { Authorize, Identity } from '../../security/authorization.ts'
 import type { QueryId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
-import { problemHandler, resource } from '../edge/resource.ts'
+import { problemHandler, resource, resourceRouter } from '../edge/resource.ts'
 import { startEventFeed, type EventFeed } from './event-feed.ts'
 import { createFeedFilter, feedParameters } from './feed-filter.ts'
 import { BEGINNING, parseFeedId } from './feed-position.ts'
@@ -46,7 +46,7 @@ export interface EventRoutes {
 export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
   const { log, keepAliveMs = 15_000, maxReaders = 100, maxReplays = 8, farBehind = 10_000 } = deps
   const maxReadersPerAddress = deps.maxReadersPerAddress ?? maxReaders
-  const router = express.Router()
+  const router = resourceRouter()
   /** With the addresses of their readers. */
   const feeds = new Map<EventFeed, string>()
   let replays = 0

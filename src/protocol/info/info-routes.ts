@@ -1,7 +1,7 @@
-import express, { type Router } from 'express'
+import type { Router } from 'express'
 import type { Clock } from '../../shared/clock.ts'
 import { formatDuration } from '../../shared/durations.ts'
-import { problemHandler, resource, sendJson } from '../edge/resource.ts'
+import { problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
 import type { NodeId } from '../../shared/ids.ts'
 
 /** How this process does; what a load balancer or an operator asks. */
@@ -54,7 +54,7 @@ export interface InfoRoutesDeps {
 
 /** `/v1/info`, `/v1/status`, `/openapi.json`. */
 export function createInfoRoutes(deps: InfoRoutesDeps): Router {
-  const router = express.Router()
+  const router = resourceRouter()
   let openApi: unknown
 
   resource(router, '/v1/info', {

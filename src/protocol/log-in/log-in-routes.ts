@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import express, { type RequestHandler, type Router } from 'express'
+import type express from 'express'
+import type { RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import type { VerifiedName } from '../../security/authentication/authenticator.ts'
 import type { EndedSessions } from '../../security/authentication/ended-sessions.ts'
@@ -25,7 +26,7 @@ import { remoteAddressOf } from '../edge/client-connection.ts'
 import { HttpProblem, toProblem } from '../edge/problem.ts'
 import { readBody, decodeUtf8 } from '../edge/request-body.ts'
 import { requestTarget } from '../edge/request-target.ts'
-import { problemHandler, resource, sendJson } from '../edge/resource.ts'
+import { problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
 import {
   browserOf,
   hashOf,
@@ -84,7 +85,7 @@ const LONGEST_FORM = 8192
 
 /** Everything about logging in: at the page, and of programs by a page. All of it is open to nobody in particular. */
 export function createLogInRoutes(deps: LogInDeps): Router {
-  const router = express.Router()
+  const router = resourceRouter()
   const page =
     (handle: (request: express.Request, response: express.Response) => Promise<void> | void): RequestHandler =>
     (request, response) => {

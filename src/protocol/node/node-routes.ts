@@ -1,11 +1,11 @@
-import express, { type Request, type Response, type Router } from 'express'
+import type { Request, Response, Router } from 'express'
 import type { Membership, NodeSnapshot } from '../../coordinator/nodes/membership.ts'
 import { announcementSchema, internalHeaders } from '../../execution/api/task.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { readJson } from '../edge/request-body.ts'
 import { keyNeeded } from '../task/internal-request.ts'
-import { problemHandler, resource, sendJson } from '../edge/resource.ts'
+import { problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
 import { nodeInfo } from './node-info.ts'
 import { isNodeId } from '../../shared/ids.ts'
 
@@ -24,7 +24,7 @@ const MAX_ANNOUNCEMENT_BYTES = 64 * 1024
 /** The node resource: `/v1/node`, `/v1/node/failed`, and `/v1/announcement`, by which workers make themselves known. */
 export function createNodeRoutes(deps: NodeRoutesDeps): Router {
   const { membership } = deps
-  const router = express.Router()
+  const router = resourceRouter()
 
   const list = (wanted: (node: NodeSnapshot) => boolean) => (request: Request, response: Response) => {
     if (!deps.authorize(deps.identify(request), { action: 'viewNodes' })) throw new HttpProblem(403, 'Access denied')

@@ -1,4 +1,4 @@
-import express, { type Request, type Router } from 'express'
+import type { Request, Router } from 'express'
 import { z } from 'zod'
 import { enderSeenBy } from '../../coordinator/query/ending.ts'
 import { shownCloudEvent } from '../../coordinator/query/shown-event.ts'
@@ -12,7 +12,7 @@ import { parseQueryId, type QueryId } from '../../shared/ids.ts'
 import { seenBy } from '../access/seen-queries.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { requestTarget } from '../edge/request-target.ts'
-import { problemHandler, resource, sendJson } from '../edge/resource.ts'
+import { problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
 import { momentOf, parseAsOf, SEQUENCE_HEADER } from './as-of.ts'
 import { createEndings, type EndQueryDeps } from './end-query.ts'
 import { createQueryFinder, type FindQueryDeps } from './find-query.ts'
@@ -70,7 +70,7 @@ export function createQueryRoutes(deps: QueryRoutesDeps): Router {
   const { live, read, projection, clock } = deps
   const { ask, staleness, find } = createQueryFinder(deps)
   const endings = createEndings(deps)
-  const router = express.Router()
+  const router = resourceRouter()
 
   resource(router, '/v1/query', {
     async GET(request, response) {

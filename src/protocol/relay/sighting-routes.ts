@@ -1,8 +1,8 @@
-import express, { type Request, type Router } from 'express'
+import type { Request, Router } from 'express'
 import { z } from 'zod'
 import { HttpProblem } from '../edge/problem.ts'
 import { readJson } from '../edge/request-body.ts'
-import { problemHandler, resource, sendJson } from '../edge/resource.ts'
+import { problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
 import { keyNeeded } from '../task/internal-request.ts'
 import { isOwnOfCoordinator } from './relayed-request.ts'
 import { sightingReportSchema, type Remembered, type SightingReport } from './sighting-report.ts'
@@ -19,7 +19,7 @@ const MAX_BODY_BYTES = 4 * 1024 * 1024
 
 /** What coordinators that follow tell the one that writes: `/v1/system/sightings`. */
 export function createSightingRoutes({ take, onRefused, onError }: SightingRoutesDeps): Router {
-  const router = express.Router()
+  const router = resourceRouter()
   resource(router, '/v1/system/sightings', {
     async POST(request, response) {
       if (!isOwnOfCoordinator(request)) {
