@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import type { Authenticator } from './authenticator.ts'
+import type { Authenticator, Credential, CredentialVerdict } from './authenticator.ts'
 import type { EndedSessions } from './ended-sessions.ts'
 import type { SessionMethod, SessionTokens, ShownSession } from './session-token.ts'
 
@@ -28,6 +28,16 @@ export function createSessionAuthenticator(method: SessionMethod, deps: SessionA
     return shown?.method === method && shown.carrier === carrier && ended()?.has(shown.id) !== true
   }
 
+  function verify({ secret }: Credential): CredentialVerdict {
+    const session = tokens.open(secret)
+    if (!session) return { kind: 'refused', user: '', reason: 'no session of this cluster' }
+    if (ended()?.has(session.id) === undefined)
+      return { kind: 'unavailable', reason: 'nobody can say yet which sessions were ended' }
+    const { name, user, groups } = session
+    // Whoever logged in was told of when he did.
+    return { kind: 'verified', fresh: false, verified: { name, user, groups } }
+  }
+
   return {
     method,
     challenge: deps.challenge,
@@ -39,14 +49,11 @@ export function createSessionAuthenticator(method: SessionMethod, deps: SessionA
       const cookie = deps.pageToken(request)
       return holds(cookie, 'page') ? { user: '', secret: cookie } : undefined
     },
-    verify({ secret }) {
-      const session = tokens.open(secret)
-      if (!session) return { kind: 'refused', user: '', reason: 'no session of this cluster' }
-      if (ended()?.has(session.id) === undefined)
-        return { kind: 'unavailable', reason: 'nobody can say yet which sessions were ended' }
-      const { name, user, groups } = session
-      // Whoever logged in was told of when he did.
-      return { kind: 'verified', fresh: false, verified: { name, user, groups } }
+    // Whoever guesses is told no more by it: only what a coordinator signed is known.
+    recall(credential) {
+      const verdict = verify(credential)
+      return verdict.kind === 'verified' ? verdict : undefined
     },
+    verify,
   }
 }

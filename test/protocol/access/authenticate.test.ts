@@ -6,6 +6,8 @@ import { callerAt, createAuthenticate } from '../../../src/protocol/access/authe
 import { ANYBODY, NOBODY, setCaller } from '../../../src/protocol/access/caller.ts'
 import { HttpProblem } from '../../../src/protocol/edge/problem.ts'
 import type { Authenticator, CredentialVerdict } from '../../../src/security/authentication/authenticator.ts'
+import { createSessionAuthenticator } from '../../../src/security/authentication/session-authenticator.ts'
+import { createSessionTokens } from '../../../src/security/authentication/session-token.ts'
 import type { AuthenticationMethod, VerifiedPrincipal } from '../../../src/security/authentication/principal.ts'
 import { allowAll, authorizeBy, type Identity } from '../../../src/security/authorization.ts'
 import { queryRulesOf } from '../../../src/security/rules/query-rules.ts'
@@ -122,6 +124,28 @@ describe('who sends a request', () => {
     expect(await problemOf({ 'x-password': 'good' })).toMatchObject({ status: 429, headers: { 'retry-after': '17' } })
     confidential = false
     expect((await problemOf({ 'x-password': 'good' })).status).toBe(403)
+    expect(told).toEqual([])
+  })
+
+  it('is who has a session, whatever others at his address guess', async () => {
+    const alice = { name: 'alice', user: 'alice', groups: [], method: 'oauth2' } as const
+    const sessions = createSessionTokens(Buffer.alloc(32, 1), 60_000, { now: () => 0 })
+    const others = createSessionTokens(Buffer.alloc(32, 2), 60_000, { now: () => 0 })
+    const by = createSessionAuthenticator('oauth2', {
+      tokens: sessions,
+      ended: () => ({ has: (id) => id === sessions.look(ended)!.id }),
+      pageToken: () => undefined,
+      challenge: () => undefined,
+    })
+    const ended = sessions.issue(alice, 'program')!
+    const ask = async (token: string) => authenticate([by])(request({ authorization: `Bearer ${token}` }))
+    blocked = 17
+    expect(await ask(sessions.issue(alice, 'program')!)).toMatchObject({
+      kind: 'principal',
+      principal: { name: 'alice' },
+    })
+    await expect(ask(others.issue(alice, 'program')!)).rejects.toMatchObject({ status: 429 })
+    await expect(ask(ended)).rejects.toMatchObject({ status: 401 })
     expect(told).toEqual([])
   })
 
