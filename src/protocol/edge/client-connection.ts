@@ -46,10 +46,10 @@ export function remoteAddressOf(request: IncomingMessage): string | undefined {
   return connection ? connection.address : request.socket.remoteAddress
 }
 
-/** Comes the request from this machine, and from nobody else by way of it? */
+/** Comes the request from this machine straight? Of what a proxy passes on nobody knows that. */
 export function isLocal(request: IncomingMessage): boolean {
-  const address = remoteAddressOf(request)
-  return address !== undefined && isLoopback(address) && (known.has(request) || !saysForwarded(request.headers))
+  const { remoteAddress: peer } = request.socket
+  return peer !== undefined && isLoopback(peer) && !known.has(request) && !saysForwarded(request.headers)
 }
 
 export function clientConnection(request: IncomingMessage): ClientConnection {

@@ -3,15 +3,15 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../../src/config/load-config.ts'
 import { createGatedServer, type GatedServer } from '../../../src/processes/gated-server.ts'
 import { baseUri } from '../../../src/protocol/edge/base-uri.ts'
-import { clientConnection } from '../../../src/protocol/edge/client-connection.ts'
+import { clientConnection, isLocal } from '../../../src/protocol/edge/client-connection.ts'
 import { exchange, requestText } from '../../support/raw-socket.ts'
 
 /** What is known of a client, in a line: where it is led to, from where it came, whether others may read along. */
-async function shown(gate: GatedServer, headers: readonly string[]): Promise<string> {
+async function shown(gate: GatedServer, headers: readonly string[], path = '/'): Promise<string> {
   const url = `http://127.0.0.1:${(gate.server.address() as AddressInfo).port}`
   const { text, statuses } = await exchange(
     url,
-    requestText('GET / HTTP/1.1', ['Host: quipu.test', 'Connection: close', ...headers]),
+    requestText(`GET ${path} HTTP/1.1`, ['Host: quipu.test', 'Connection: close', ...headers]),
   )
   return statuses[0] === 200 ? text.slice(text.indexOf('\r\n\r\n') + 4) : String(statuses[0])
 }
@@ -20,7 +20,8 @@ async function gateFor(proxies: string): Promise<GatedServer> {
   const gate = createGatedServer(loadConfig([], { QUIPU_TRUSTED_PROXIES: proxies }), () => false)
   gate.open((request, response) => {
     const { address, confidential } = clientConnection(request)
-    const text = `${baseUri(request)} ${address} ${confidential ? 'confidential' : 'open'}`
+    const shown = `${baseUri(request)} ${address} ${confidential ? 'confidential' : 'open'}`
+    const text = request.url === '/local' ? String(isLocal(request)) : shown
     response.writeHead(200, { 'content-length': text.length, connection: 'close' }).end(text)
   })
   await new Promise<void>((resolve) => gate.server.listen(0, '127.0.0.1', resolve))
@@ -166,6 +167,15 @@ describe('of nobody else a word is believed', () => {
     expect(await shown(gate(), told)).toBe('http://quipu.test 127.0.0.1 open')
     expect(await shown(gate(), ['Forwarded: for=nonsense;proto=nonsense'])).toBe('http://quipu.test 127.0.0.1 open')
   })
+})
+
+it('is of this machine whom nobody stands before', async () => {
+  const [silent, hidden, own] = [[], ['X-Forwarded-For: unknown'], ['X-Forwarded-For: 127.0.0.1']]
+  for (const headers of [silent, hidden, own, ['X-Forwarded-Proto: https'], ['X-Forwarded-For: 203.0.113.7']])
+    expect(await shown(proxied, headers, '/local'), headers.join()).toBe('false')
+  expect(await shown(direct, own, '/local')).toBe('false')
+  expect(await shown(direct, [], '/local')).toBe('true')
+  expect(await shown(beside, [], '/local')).toBe('true')
 })
 
 it('ranges that are none are refused by name', () => {
