@@ -157,10 +157,15 @@ function concatenated(context: RenderContext): Sql {
   return sql`CASE WHEN ${known} THEN ${all} END`
 }
 
+/** An item of `list_zip`, which leaves another item's values in the fields of those that it pads with NULL. */
+export function paddedItem(item: Sql): Sql {
+  return sql`CASE WHEN ${item} IS NOT NULL THEN ${item} END`
+}
+
 function zipped(context: RenderContext): Sql {
   const lists = context.args.map((_, i) => context.value(i))
   const item = context.names.fresh()
-  const row = rowOf(lists.map((_, i) => sql`${item}[${integer(i + 1)}]`))
+  const row = rowOf(lists.map((_, i) => paddedItem(sql`${item}[${integer(i + 1)}]`)))
   const known = joined(
     lists.map((list) => sql`${list} IS NOT NULL`),
     ' AND ',

@@ -22,19 +22,19 @@ function unitsOf(type: SqlType): { readonly units: readonly Unit[]; readonly nam
 function byUnit(context: RenderContext, moment: SqlType, render: (unit: Unit) => Sql): Sql {
   const { units, name } = unitsOf(moment)
   const constant = context.constant(0)
+  const known = joined(
+    context.args.map((_, i) => sql`${context.value(i)} IS NOT NULL`),
+    ' AND ',
+  )
   if (typeof constant === 'string') {
     const unit = units.find((each) => each === constant.toLowerCase())
     if (unit !== undefined) return render(unit)
-    const known = joined(
-      context.args.map((_, i) => sql`${context.value(i)} IS NOT NULL`),
-      ' AND ',
-    )
     const message = literal(`INVALID_FUNCTION_ARGUMENT: '${constant}' is not a valid ${name} field`)
     return context.fill`CAST(CASE WHEN ${known} THEN u_raise(${message}) END AS $R)`
   }
   const branches = units.map((unit) => sql`WHEN ${literal(unit)} THEN ${render(unit)}`)
   const message = literal(`' is not a valid ${name} field`)
-  const other = context.fill`CASE WHEN $1 IS NOT NULL THEN u_raise('INVALID_FUNCTION_ARGUMENT: '''||$1||${message}) END`
+  const other = context.fill`CASE WHEN ${known} THEN u_raise('INVALID_FUNCTION_ARGUMENT: '''||$1||${message}) END`
   return context.fill`CASE lower($1) ${joined(branches, ' ')} ELSE ${other} END`
 }
 

@@ -1,10 +1,11 @@
 import { sql, type Sql } from '../../text/sql.ts'
-import { duckdbType, structOf } from '../../types/duckdb-representation.ts'
+import { duckdbType, duckdbTypeText, structOf } from '../../types/duckdb-representation.ts'
 import { INTEGER, type FunctionType, type MapType } from '../../types/sql-type.ts'
 import { hasKey, valueAt } from '../comparison.ts'
 import { bindName } from '../fill-template.ts'
 import { PARTIAL, scalar, type FunctionDefinition } from '../function-definition.ts'
 import { checkedMap } from '../map-keys.ts'
+import { paddedItem } from './array.ts'
 import type { RenderContext } from '../rendering.ts'
 
 /** `list_transform(list, lambda v: body)`. */
@@ -40,10 +41,19 @@ function reduced(context: RenderContext): Sql {
 }
 
 function zippedWith(context: RenderContext): Sql {
-  const pair = context.names.fresh()
+  const [pair, both] = [context.names.fresh(), context.names.fresh()]
   const [a, b] = [context.value(0), context.value(1)]
-  const body = context.lambda(2).apply(sql`${pair}[1]`, sql`${pair}[2]`)
-  return sql`CASE WHEN ${a} IS NOT NULL AND ${b} IS NOT NULL THEN list_transform(list_zip(${a}, ${b}), lambda ${pair}: ${body}) END`
+  const zipped = sql`list_zip(${a}, ${b})`
+  const apply = context.lambda(2).apply
+  const transformed = heldInParts(context)
+    ? sql`list_transform(list_transform(${zipped}, lambda ${pair}: ${structOf({ x: paddedItem(sql`${pair}[1]`), y: paddedItem(sql`${pair}[2]`) })}), lambda ${both}: ${apply(sql`${both}.x`, sql`${both}.y`)})`
+    : sql`list_transform(${zipped}, lambda ${pair}: ${apply(sql`${pair}[1]`, sql`${pair}[2]`)})`
+  return sql`CASE WHEN ${a} IS NOT NULL AND ${b} IS NOT NULL THEN ${transformed} END`
+}
+
+/** Whether items of the two arrays may be DuckDB's structures: rows, instants with zones. */
+function heldInParts({ types }: RenderContext): boolean {
+  return types.slice(0, 2).some((type) => type.kind === 'array' && duckdbTypeText(type.element).startsWith('STRUCT'))
 }
 
 /** A map made anew from its entries; `part` gives the expressions of key and value. */

@@ -20,11 +20,17 @@ function digest(name: string, sketch: string, value: string): FunctionDefinition
 
 function reading(sketch: string, value: string): FunctionDefinition[] {
   return [
-    scalar(`value_at_quantile(${sketch}, double)`, value, 'q_digest_pick($1, $2)', PARTIAL, { note }),
+    scalar(
+      `value_at_quantile(${sketch}, double)`,
+      value,
+      'CASE WHEN $1 IS NOT NULL THEN q_digest_pick($1, $2) END',
+      PARTIAL,
+      { note },
+    ),
     scalar(
       `values_at_quantiles(${sketch}, array(double))`,
       `array(${value})`,
-      'list_transform($2, lambda q5: q_digest_pick($1, q5))',
+      'CASE WHEN $1 IS NOT NULL THEN list_transform($2, lambda q5: q_digest_pick($1, q5)) END',
       PARTIAL,
       { note },
     ),

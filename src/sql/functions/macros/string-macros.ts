@@ -160,7 +160,7 @@ export const stringMacros: readonly Macro[] = [
     'q_to_base(x, r)',
     `
       CASE
-        WHEN r NOT BETWEEN 2 AND 36 THEN u_raise('${bad}: Radix must be between 2 and 36')
+        WHEN x IS NOT NULL AND r NOT BETWEEN 2 AND 36 THEN u_raise('${bad}: Radix must be between 2 and 36')
         WHEN x < 0 THEN '-'||lower(to_base(CAST(-CAST(x AS HUGEINT) AS BIGINT), CAST(r AS INTEGER)))
         ELSE lower(to_base(x, CAST(r AS INTEGER)))
       END
