@@ -1,9 +1,11 @@
 import { generateKeyPairSync, pbkdf2Sync, randomBytes } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { copyFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { Agent, request as httpsRequest, type RequestOptions } from 'node:https'
-import type { IncomingHttpHeaders } from 'node:http'
+import { createServer as createHttpServer, type IncomingHttpHeaders, type Server as HttpServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import type { TLSSocket } from 'node:tls'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { SignJWT } from 'jose'
 import { Client as DatabaseClient } from 'pg'
 import { BasicAuth, Trino } from 'trino-client'
@@ -17,7 +19,15 @@ import type { StatementJson } from '../support/statement-client.ts'
 const readers = await rowReaders()
 const folder = temporaryFolder()
 const ending: (() => Promise<unknown>)[] = [() => folder.remove()]
-const signing = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+/** Who signs tokens: the last key of those that are published. */
+const published = [signingKey('first')]
+let keyServer: HttpServer
+
+function signingKey(kid: string) {
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  return { kid, privateKey, jwk: { ...publicKey.export({ format: 'jwk' }), kid } }
+}
+
 // JDBC has no way of saying `&` in an address.
 const PASSWORD = 'open sesame, ümläut'
 /** Whose passwords are guessed: each a user of his own, since who guesses often waits. */
@@ -26,6 +36,7 @@ const guessed = new Map(
 )
 
 let authority: TestAuthority
+let served: { readonly cert: string; readonly key: string }
 let carol: { readonly cert: string; readonly key: string; readonly both: string }
 let database: { readonly url: string }
 let quipu: QuipuProcess
@@ -38,6 +49,9 @@ beforeAll(async () => {
   ending.push(() => made.drop())
   database = made
   const server = await authority.issue('quipu')
+  served = { cert: join(folder.path, 'cert.pem'), key: join(folder.path, 'key.pem') }
+  copyFileSync(server.cert, served.cert)
+  copyFileSync(server.key, served.key)
   carol = await authority.issue('carol')
   const salt = randomBytes(16)
   const hash = pbkdf2Sync(PASSWORD, salt, 20_000, 32, 'sha256')
@@ -47,19 +61,22 @@ beforeAll(async () => {
     ['alice', 'bob', ...guessed.values()].map((user) => user + line).join(''),
     { mode: 0o644 },
   )
-  const key = signing.publicKey.export({ type: 'spki', format: 'pem' })
-  writeFileSync(join(folder.path, 'jwt.pem'), key, { mode: 0o644 })
+  keyServer = createHttpServer((_asked, answer) =>
+    answer.end(JSON.stringify({ keys: published.map(({ jwk }) => jwk) })),
+  )
+  await new Promise<void>((resolve) => keyServer.listen(0, '127.0.0.1', resolve))
+  ending.push(async () => void keyServer.close())
   const asRoot = process.getuid?.() === 0 ? ['--run-as', 'root'] : []
   quipu = spawnQuipu(['start', '--port', '0', '--data-dir', join(folder.path, 'data'), ...asRoot], {
     env: {
       DATABASE_URL: database.url,
       QUIPU_LOG_LEVEL: 'warn',
-      QUIPU_TLS_CERT: server.cert,
-      QUIPU_TLS_KEY: server.key,
+      QUIPU_TLS_CERT: served.cert,
+      QUIPU_TLS_KEY: served.key,
       QUIPU_TLS_CA_FILE: authority.ca,
       QUIPU_AUTHENTICATION: 'password,jwt,certificate',
       QUIPU_PASSWORD_FILE: join(folder.path, 'passwords'),
-      QUIPU_JWT_KEY_FILE: join(folder.path, 'jwt.pem'),
+      QUIPU_JWKS_URL: `http://127.0.0.1:${(keyServer.address() as AddressInfo).port}/keys`,
       QUIPU_JWT_CLOCK_SKEW_MS: '0s',
       QUIPU_USER_MAPPING_PATTERN: '(?:CN=)?([a-z]+)',
     },
@@ -76,10 +93,8 @@ afterAll(async () => {
 
 function tokenOf(user: string, seconds = 3600): Promise<string> {
   const ends = Math.floor(Date.now() / 1000) + seconds
-  return new SignJWT({ sub: user })
-    .setProtectedHeader({ alg: 'ES256' })
-    .setExpirationTime(ends)
-    .sign(signing.privateKey)
+  const { kid, privateKey } = published.at(-1)!
+  return new SignJWT({ sub: user }).setProtectedHeader({ alg: 'ES256', kid }).setExpirationTime(ends).sign(privateKey)
 }
 
 interface Answer {
@@ -267,11 +282,77 @@ describe('a query', () => {
   })
 })
 
+it(
+  'no statement fails while keys of tokens and the certificate are changed under it',
+  { timeout: 240_000 },
+  async () => {
+    let going = true
+    let done = 0
+    const ends: string[] = []
+    /** As clients do: 503 is asked again. */
+    const patient = async (send: () => Promise<Answer>): Promise<Answer> => {
+      for (;;) {
+        const answer = await send()
+        if (answer.status !== 503) return answer
+        expect(answer.headers['retry-after']).toBeDefined()
+        await new Promise((resolve) => setTimeout(resolve, 200))
+      }
+    }
+    const client = async (): Promise<void> => {
+      while (going) {
+        // A token of each statement's own: none is remembered.
+        const headers = await bearer('tom', 600 + done)
+        let answer = await patient(() => post('SELECT current_user', { headers }))
+        for (let next = answer.json.nextUri; next !== undefined; next = answer.json.nextUri)
+          answer = await patient(() => ask(next!, { headers }))
+        ends.push(answer.json.error?.message ?? answer.json.stats.state)
+        done++
+      }
+    }
+    const clients = Array.from({ length: 3 }, client)
+    const more = (count: number): Promise<void> => {
+      const reached = done + count
+      return waitUntil('statements go on', () => done >= reached)
+    }
+    const shown = async (): Promise<string> => {
+      const socket = connectTls({ host: '127.0.0.1', port: Number(new URL(base).port), ca: readFileSync(authority.ca) })
+      await once(socket, 'secureConnect')
+      const { subject } = socket.getPeerX509Certificate()!
+      socket.destroy()
+      return subject
+    }
+    try {
+      await more(5)
+      for (const turn of ['second', 'third']) {
+        published.push(signingKey(turn))
+        const { cert, key } = await authority.issue(turn)
+        for (const [from, to] of [
+          [cert, served.cert],
+          [key, served.key],
+        ] as const) {
+          copyFileSync(from, `${to}.new`)
+          renameSync(`${to}.new`, to)
+        }
+        await waitUntil('the certificate is shown', async () => (await shown()) === `CN=${turn}`)
+        await more(5)
+        published.shift()
+        await more(5)
+      }
+    } finally {
+      going = false
+      await Promise.all(clients)
+    }
+    expect(new Set(ends)).toEqual(new Set(['FINISHED']))
+  },
+)
+
 it('the log has who logged in, how and from where, and who was refused; names of nobody are not told', async () => {
   expect((await post('SELECT 1', { headers: basic('a password typed as a name', 'x') })).status).toBe(401)
   expect((await post('SELECT 1', { headers: basic('bob', 'guess') })).status).toBe(401)
   expect((await post('SELECT 1', { headers: basic('bob', PASSWORD) })).status).toBe(200)
   expect((await post('SELECT 1', { headers: await bearer('tom') })).status).toBe(200)
+  // Signed, and no name that a table, a header or a line could have.
+  expect((await post('SELECT 1', { headers: await bearer('tom\u0000\r\nX: y') })).status).toBe(401)
   const remoteAddress = '127.0.0.1'
   await waitUntil('the log has bob', async () => (await recorded('LoggedIn')).some(({ user }) => user === 'bob'))
   await waitUntil('the log has tom', async () => (await recorded('LoggedIn')).some(({ user }) => user === 'tom'))
@@ -289,5 +370,10 @@ it('the log has who logged in, how and from where, and who was refused; names of
   expect(refused).toContainEqual(expect.objectContaining({ user: 'bob', method: 'password', remoteAddress }))
   expect(refused).toContainEqual(expect.objectContaining({ user: expect.stringMatching(/^unknown-/) }))
   expect(JSON.stringify(refused)).not.toContain('typed as a name')
+  await waitUntil('the log has the name that is none', async () =>
+    (await recorded('AuthenticationFailed')).some(
+      ({ user, method }) => method === 'jwt' && String(user).startsWith('unknown-'),
+    ),
+  )
   expect(quipu.stdout() + quipu.stderr()).not.toContain(PASSWORD)
 })

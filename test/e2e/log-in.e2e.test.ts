@@ -196,6 +196,9 @@ describe('the page', () => {
       '/\\evil.example',
       '/ui/../../x',
       '/ui//evil',
+      '/ui/%2e%2E/v1/query',
+      '/ui/.%2e/x',
+      '/UI/x',
       '/v1/query',
       '/uix',
     ]) {

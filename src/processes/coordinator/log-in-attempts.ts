@@ -3,6 +3,7 @@ import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
 import type { Attempts } from '../../protocol/access/authenticate.ts'
 import { remoteAddressOf } from '../../protocol/edge/client-connection.ts'
 import type { FailedLogIns } from '../../security/authentication/failed-log-ins.ts'
+import { isTellable } from '../../security/authentication/principal.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 import type { FailuresElsewhere } from './follower-sightings.ts'
 
@@ -56,7 +57,11 @@ export function createLogInAttempts({ failures, names, refusals, elsewhere, mete
         const keys = failures.failed(user, remoteAddress)
         elsewhere?.failed(keys)
       }
-      refusals.authenticationFailed({ user: verified ? user : names.shown(user), method, remoteAddress })
+      refusals.authenticationFailed({
+        user: verified && isTellable(user) ? user : names.shown(user),
+        method,
+        remoteAddress,
+      })
     },
     loggedIn({ name, user, groups, method }, request) {
       const remoteAddress = remoteAddressOf(request)

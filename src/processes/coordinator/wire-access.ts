@@ -18,7 +18,7 @@ import type { Authenticator, VerifiedName } from '../../security/authentication/
 import { createFailedLogIns, type FailureCounts } from '../../security/authentication/failed-log-ins.ts'
 import type { GroupsOf } from '../../security/authentication/groups-file.ts'
 import type { UserMapping } from '../../security/authentication/user-mapping.ts'
-import type { VerifiedPrincipal } from '../../security/authentication/principal.ts'
+import { isTellable, type VerifiedPrincipal } from '../../security/authentication/principal.ts'
 import { allowAll, authorizeBy, type Authorize, type Identity } from '../../security/authorization.ts'
 import { deriveKey, internalBearer } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
@@ -175,6 +175,7 @@ function principalBy(
   groupsOf: GroupsOf,
 ): (verified: VerifiedName, method: Authenticator['method']) => VerifiedPrincipal | undefined {
   return ({ name, user: given, groups }, method) => {
+    if (!isTellable(name) || !groups.every(isTellable)) return undefined
     const user = given ?? mapping(name)
     return user === undefined ? undefined : { name, user, groups: [...new Set([...groups, ...groupsOf(user)])], method }
   }

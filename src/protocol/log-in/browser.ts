@@ -80,5 +80,7 @@ export function hashOf(text: string): Buffer {
 
 /** Nowhere but to the page: an address from a link or a form. */
 export function onwardPath(to: string | null): string {
-  return to !== null && /^\/ui(?:\/(?!\.)[\w.~%-]+)*(?:\?[\w.~%&=+:-]*)?$/.test(to) && to.length <= 2000 ? to : '/ui'
+  return to !== null && /^\/ui(?:\/(?!\.|%2[eE])[\w.~%-]+)*(?:\?[\w.~%&=+:-]*)?$/.test(to) && to.length <= 2000
+    ? to
+    : '/ui'
 }

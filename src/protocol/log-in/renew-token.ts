@@ -42,7 +42,7 @@ const secretsSchema = z.object({
 /** A program has many requests under way when its token ends: the provider is asked for the first of them. */
 const FRESH_MS = 10_000
 const WAIT_MS = 10_000
-const LOOK_EVERY_MS = 250
+const LOOK_EVERY_MS = 500
 const OVER = { error: 'This session has ended: log in again' }
 
 /**

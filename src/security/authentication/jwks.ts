@@ -73,11 +73,15 @@ export function createJwks({ fetchText, now, onTaken, onTrouble }: JwksOptions):
     async keysFor({ kid }) {
       const sinceAsked = now() - askedAt
       if (asking && fitting(kid).length === 0) await asking
-      if (fitting(kid).length === 0 && now() - askedAt > LEAST_BETWEEN_MS) await ask()
+      const mayAsk = now() - askedAt > LEAST_BETWEEN_MS
+      if (fitting(kid).length === 0 && mayAsk) await ask()
       // Whoever logs in does not wait for keys that are known.
       else if (sinceAsked > REFRESH_MS) void ask()
-      if (!known) throw new KeysUnavailable('The keys of tokens cannot be had')
-      return fitting(kid)
+      const found = fitting(kid)
+      // It may have been published since: whoever makes the keys be asked for all the time keeps no new one out.
+      if (!known || (found.length === 0 && (failing || !mayAsk)))
+        throw new KeysUnavailable('The keys of tokens cannot be had')
+      return found
     },
   }
 }

@@ -16,3 +16,10 @@ export const principalSchema = z.object({
 
 /** Somebody who was verified. */
 export type VerifiedPrincipal = Readonly<z.output<typeof principalSchema>>
+
+const LONGEST_NAME = 1_000
+
+/** What others vouch for is a name only if it can be told, in events, tables, headers and lines, as itself and nothing else. */
+export function isTellable(name: string): boolean {
+  return name.length <= LONGEST_NAME && !/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(name)
+}

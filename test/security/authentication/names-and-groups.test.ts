@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { parseGroupsFile } from '../../../src/security/authentication/groups-file.ts'
+import { isTellable } from '../../../src/security/authentication/principal.ts'
 import { escapeDn } from '../../../src/security/authentication/ldap-verifier.ts'
 import { parseUserMapping, sameName, userMappingBy } from '../../../src/security/authentication/user-mapping.ts'
 
@@ -67,4 +68,11 @@ it('a name in a distinguished name is a name there', () => {
   expect(escapeDn('alice,ou=admins')).toBe('alice\\,ou\\=admins')
   expect(escapeDn('#a+b;c<d>e"f\\g ')).toBe('\\#a\\+b\\;c\\<d\\>e\\"f\\\\g\\ ')
   expect(escapeDn(' é#')).toBe('\\ é#')
+})
+
+it('a name that cannot be told as itself is none', () => {
+  for (const name of ['alice', 'CN=Zoë, O=日本', 'a@b.example', ' x ', 'x'.repeat(1_000)])
+    expect(isTellable(name)).toBe(true)
+  for (const name of ['a\0', 'a\r\nSet-Cookie: x', '\u2028', '\ud800', '\u0085', 'x'.repeat(1_001)])
+    expect([name, isTellable(name)]).toEqual([name, false])
 })

@@ -40,6 +40,8 @@ describe('a hash', () => {
     '$2y$10$short',
     '1000:00:00',
     '1000::abcd',
+    // Two minutes of a core for each guess.
+    `10000000:00:${'00'.repeat(512)}`,
   ])('is refused: %s', (text) => {
     expect(() => parsePasswordHash(text)).toThrow()
   })

@@ -282,8 +282,18 @@ describe('published keys', () => {
     expect([await of(next, 'b', 'x'), await of(p256, 'a', 'y')]).toEqual(['verified', 'verified'])
     expect(await of(p384 as never, 'c').catch(() => 'refused')).toBe('refused')
     // Whatever it is asked for: it is asked seldom.
-    for (let index = 0; index < 50; index++) expect(await of(next, `unknown-${index}`)).toBe('refused')
+    for (let index = 0; index < 50; index++) expect(await of(next, `unknown-${index}`)).toBe('unavailable')
     expect(asked).toBeLessThanOrEqual(4)
+    const third = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    published = [jwk(p256, { kid: 'a' }), jwk(third, { kid: 'd' })]
+    clock += 6_000
+    // Somebody makes them be asked for right before a key is published: its tokens wait, and are not refused.
+    expect(await of(next, 'nowhere')).toBe('refused')
+    const fourth = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    published = [jwk(fourth, { kid: 'e' })]
+    expect(await of(fourth, 'e')).toBe('unavailable')
+    clock += 6_000
+    expect(await of(fourth, 'e')).toBe('verified')
     expect(troubles).toBeGreaterThan(0)
   })
 
@@ -297,6 +307,9 @@ describe('published keys', () => {
     clock += 6_000
     const other = { user: '', secret: await sign('ES256', p256.privateKey, { sub: 'alice' }, { kid: 'other' }) }
     expect((await verify(other)).kind).toBe('refused')
+    // It might have been published again since.
+    expect((await verify(token)).kind).toBe('unavailable')
+    clock += 6_000
     expect((await verify(token)).kind).toBe('refused')
   })
 
