@@ -1,9 +1,10 @@
 // One abuse of a server, by name, until its standard input ends; then how it was answered: statuses, and those of 429 and
 // 503 that say when to come again.
 import { connect } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 
 const [name, base] = process.argv.slice(2)
-const { hostname, port } = new URL(base)
+const { hostname, port, protocol } = new URL(base)
 const statuses = new Map()
 let stopping = false
 process.stdin.resume().on('end', () => {
@@ -19,7 +20,9 @@ function count(status) {
 
 /** A connection of its own, from one of many addresses of this machine. */
 function open(number, onAnswer = () => {}) {
-  const socket = connect({ host: hostname, port, localAddress: `127.0.${1 + (number % 20)}.1` })
+  const place = { host: hostname, port, localAddress: `127.0.${1 + (number % 20)}.1` }
+  // Whom it speaks with is nothing to it.
+  const socket = protocol === 'https:' ? connectTls({ ...place, rejectUnauthorized: false }) : connect(place)
   let text = ''
   socket.on('error', () => count('connection ended'))
   socket.on('data', (part) => {
@@ -61,6 +64,23 @@ function keep(many, begin) {
 const abuses = {
   /** Each has been answered once, and stays. */
   'idle-connections': () => keep(10_000, (number) => opened(open(number), get('/v1/info'))),
+  'idle-tls': () => keep(10_000, (number) => opened(open(number), get('/v1/info'))),
+  /** The first bytes of a ClientHello, and no more. */
+  'half-handshakes': () =>
+    keep(2_000, (number) => {
+      const socket = connect({ host: hostname, port, localAddress: `127.0.${1 + (number % 20)}.1` })
+      socket.on('error', () => count('connection ended'))
+      socket.once('close', () => count('closed'))
+      return opened(socket, Buffer.from('160301020001', 'hex'))
+    }),
+  /** Of many names, from many addresses. */
+  'wrong-passwords': () =>
+    keep(200, (number) => {
+      const guess = Buffer.from(`user${Math.random()}:${Math.random()}`).toString('base64')
+      const again = (socket) => (stopping ? socket.destroy() : socket.write(attempt))
+      const attempt = `GET /v1/query HTTP/1.1\r\nHost: ${hostname}:${port}\r\nAuthorization: Basic ${guess}\r\n\r\n`
+      return opened(open(number, again), attempt)
+    }),
   'slow-heads': () => keep(1_000, (number) => drip(open(number), `GET /v1/query HTTP/1.1\r\nX: `)),
   'slow-bodies': () =>
     keep(1_000, (number) => drip(open(number), statement('x'.repeat(900_000)).split('\r\n\r\n')[0] + '\r\n\r\n')),
@@ -105,7 +125,7 @@ const abuses = {
 }
 
 function opened(socket, text) {
-  socket.once('connect', () => socket.write(text))
+  socket.once(socket.encrypted ? 'secureConnect' : 'connect', () => socket.write(text))
   return socket
 }
 
@@ -125,4 +145,4 @@ function follow(socket, status, body) {
 }
 
 abuses[name]()
-setTimeout(() => process.stdout.write('begun\n'), name === 'idle-connections' ? 5000 : 1000)
+setTimeout(() => process.stdout.write('begun\n'), name.startsWith('idle') ? 10_000 : 1000)

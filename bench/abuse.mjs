@@ -1,14 +1,16 @@
 // What one client can do to the others: each abuse runs in a process of its own, from addresses of its own, while another
-// user asks SELECT 1 again and again from another address. Told are that user's times, how the abuse was answered, and
-// the coordinator's memory before, at most, and after.
+// user asks SELECT 1 again and again from another address. Told are that user's times, and those before the abuse began, how
+// it was answered, and the coordinator's memory before, at most, and after.
 import { spawn } from 'node:child_process'
 import { readFileSync, readdirSync } from 'node:fs'
 import { Agent, request } from 'node:http'
+import { Agent as TlsAgent, request as tlsRequest } from 'node:https'
+import { loadavg } from 'node:os'
+import { createCredentials } from './credentials.mjs'
 import { quantile, startServer } from './quipu-server.mjs'
 
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 15)
 const names = process.env.BENCH_ABUSES?.split(',') ?? [
-  'none',
   'idle-connections',
   'slow-heads',
   'slow-bodies',
@@ -18,39 +20,59 @@ const names = process.env.BENCH_ABUSES?.split(',') ?? [
   'unread-pages',
   'header-bombs',
   'nested-parentheses',
+  'wrong-passwords',
+  'idle-tls',
+  'half-handshakes',
 ]
-
-const server = await startServer({
-  env: { QUIPU_CONNECTIONS: '12000', QUIPU_CONNECTIONS_PER_ADDRESS: '1000' },
-})
-const coordinator = processOf(server.pid, /coordinator-process/)
+/** Against a server with TLS and passwords. */
+const guarded = new Set(['wrong-passwords', 'idle-tls', 'half-handshakes'])
+const credentials = createCredentials(['ana', 'mallory'])
+const room = { QUIPU_CONNECTIONS: '12000', QUIPU_CONNECTIONS_PER_ADDRESS: '1000' }
 
 for (const name of names) {
+  // One each: what an abuse leaves behind is no part of the next.
+  const isGuarded = guarded.has(name)
+  const server = await startServer({
+    env: { ...room, ...(isGuarded && { ...credentials.tls, ...credentials.authentication }) },
+  })
+  const coordinator = processOf(server.pid, /coordinator-process/)
+  const ask = createAsker(server.base, isGuarded)
+  const quiet = await probe(ask, coordinator, Math.min(5, SECONDS))
   const before = memoryOf(coordinator)
-  const abuse = name === 'none' ? undefined : startAbuse(name)
-  if (abuse) await abuse.begun
-  const { times, failed, most } = await probe()
-  const told = await abuse?.end()
+  const abuse = startAbuse(name, server.base)
+  await abuse.begun
+  const under = await probe(ask, coordinator, SECONDS)
+  const told = await abuse.end()
   await new Promise((resolve) => setTimeout(resolve, 3000))
+  const after = memoryOf(coordinator)
   console.log(
     [
       name.padEnd(18),
-      `SELECT 1 of another: ${times.length} times, p50 ${ms(quantile(times, 0.5))}, p99 ${ms(quantile(times, 0.99))}, longest ${ms(times.at(-1))}, failed ${failed}`,
-      `memory ${mb(before)} → ${mb(most)} → ${mb(memoryOf(coordinator))} MB`,
-      told ?? '',
+      `SELECT 1 of another: ${timesOf(under)}; quiet: ${timesOf(quiet)}`,
+      `memory ${mb(before)} → ${mb(under.most)} → ${mb(after)} MB`,
+      name.startsWith('idle') ? `${Math.round((under.most - before) / 10_000)} bytes a connection` : '',
+      `load ${loadavg()[0].toFixed(0)}`,
+      told,
     ].join('  '),
   )
+  ask.close()
+  await server.stop()
 }
-await server.stop()
+credentials.remove()
 
-/** SELECT 1 as another user, from another address, for a while. */
-async function probe() {
-  const { hostname, port } = new URL(server.base)
-  const agent = new Agent({ keepAlive: true })
+function timesOf({ times, failed }) {
+  return `${times.length} times, p50 ${ms(quantile(times, 0.5))}, p99 ${ms(quantile(times, 0.99))}, longest ${ms(times.at(-1))}, failed ${failed}`
+}
+
+/** Another user, from another address. */
+function createAsker(base, isGuarded) {
+  const { hostname, port } = new URL(base)
+  const agent = isGuarded ? new TlsAgent({ keepAlive: true, ca: credentials.ca }) : new Agent({ keepAlive: true })
+  const headers = isGuarded ? { authorization: credentials.basic('ana') } : { 'x-trino-user': 'ana' }
   const send = (method, path, body) =>
     new Promise((resolve, reject) => {
-      const headers = { 'x-trino-user': 'ana' }
-      const sent = request({ hostname, port, agent, method, path, headers, localAddress: '127.0.0.2' }, (answer) => {
+      const options = { hostname, port, agent, method, path, headers, localAddress: '127.0.0.2' }
+      const sent = (isGuarded ? tlsRequest : request)(options, (answer) => {
         let text = ''
         answer.setEncoding('utf8').on('data', (part) => (text += part))
         answer.on('end', () => resolve({ status: answer.statusCode, text }))
@@ -59,29 +81,34 @@ async function probe() {
       sent.on('error', reject)
       sent.end(body)
     })
-  const times = []
-  let failed = 0
-  let most = 0
-  for (const until = performance.now() + SECONDS * 1000; performance.now() < until;) {
-    const start = performance.now()
-    try {
+  return {
+    async selectOne() {
       let { status, text } = await send('POST', '/v1/statement', 'SELECT 1')
       for (let next; status === 200 && (next = JSON.parse(text).nextUri);)
         ({ status, text } = await send('GET', new URL(next).pathname))
-      if (status !== 200 || text.includes('"error"')) failed++
-    } catch {
-      failed++
-    }
+      if (status !== 200 || text.includes('"error"')) throw new Error(text)
+    },
+    close: () => agent.destroy(),
+  }
+}
+
+/** SELECT 1 again and again, for a while. */
+async function probe(ask, coordinator, seconds) {
+  const times = []
+  let failed = 0
+  let most = 0
+  for (const until = performance.now() + seconds * 1000; performance.now() < until;) {
+    const start = performance.now()
+    await ask.selectOne().catch(() => failed++)
     times.push(performance.now() - start)
     most = Math.max(most, memoryOf(coordinator))
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
-  agent.destroy()
   return { times: times.sort((a, b) => a - b), failed, most }
 }
 
-function startAbuse(name) {
-  const child = spawn(process.execPath, [new URL('abuse-client.mjs', import.meta.url).pathname, name, server.base], {
+function startAbuse(name, base) {
+  const child = spawn(process.execPath, [new URL('abuse-client.mjs', import.meta.url).pathname, name, base], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   let text = ''

@@ -18,6 +18,7 @@ const all = [
   'telemetry',
   'alerts',
   'abuse',
+  'log-in',
 ]
 const names = process.argv.slice(2).length > 0 ? process.argv.slice(2) : all
 for (const name of names) {
