@@ -109,25 +109,99 @@ function tPdf(x: number, degrees: number): number {
   return Math.exp(scale - ((degrees + 1) / 2) * Math.log(1 + (x * x) / degrees))
 }
 
-/** Ben-Haim and Tom-Tov's histogram: the two closest buckets are joined until few enough are left. */
+/** Which of the sorted values, from one on, is at a share of the sum of their weights. */
+function weighedPlace(weights: readonly number[], share: number): bigint {
+  const total = weights.reduce((sum, weight) => sum + weight, 0)
+  let below = 0
+  const place = weights.findIndex((weight) => (below += weight) > share * total)
+  return BigInt(place < 0 ? weights.length : place + 1)
+}
+
+interface Bucket {
+  mean: number
+  count: number
+  before: number
+  after: number
+}
+
+/** Ben-Haim and Tom-Tov's histogram: the two closest buckets are joined until few enough are left, of equals the first. */
 function numericHistogram(buckets: bigint, values: readonly number[]): number[] {
   const limit = Number(buckets)
   if (limit < 2) throw invalidArgument('numeric_histogram bucket count must be greater than one')
-  const bins: [number, number][] = []
-  for (const value of [...values].toSorted((a, b) => a - b)) {
+  const bins: Bucket[] = []
+  for (const value of Float64Array.from(values).sort()) {
     const last = bins.at(-1)
-    if (last !== undefined && last[0] === value) last[1]++
-    else bins.push([value, 1])
+    if (last !== undefined && last.mean === value) last.count++
+    else bins.push({ mean: value, count: 1, before: bins.length - 1, after: bins.length + 1 })
   }
-  while (bins.length > limit) {
-    let at = 0
-    for (let i = 1; i + 1 < bins.length; i++) {
-      if (bins[i + 1]![0] - bins[i]![0] < bins[at + 1]![0] - bins[at]![0]) at = i
+  const end = bins.length
+  const gaps = new Gaps(bins)
+  for (let left = end; left > limit; left--) {
+    const at = gaps.least()
+    const bin = bins[at]!
+    const next = bins[bin.after]!
+    const count = bin.count + next.count
+    bin.mean = (bin.mean * bin.count + next.mean * next.count) / count
+    bin.count = count
+    next.count = 0
+    gaps.close(bin.after)
+    bin.after = next.after
+    if (bin.after < end) bins[bin.after]!.before = at
+    gaps.changed(at)
+    if (bin.before >= 0) gaps.changed(bin.before)
+  }
+  return bins.flatMap(({ mean, count }) => (count > 0 ? [mean, count] : []))
+}
+
+/** The distances of buckets to those after them: a tournament, whose root is the place of the least. */
+class Gaps {
+  readonly #bins: readonly Bucket[]
+  readonly #leaves: number
+  readonly #winners: Int32Array
+  readonly #gap: Float64Array
+
+  constructor(bins: readonly Bucket[]) {
+    this.#bins = bins
+    this.#leaves = 2 ** Math.ceil(Math.log2(Math.max(bins.length, 2)))
+    this.#gap = new Float64Array(this.#leaves).fill(Infinity)
+    this.#winners = new Int32Array(2 * this.#leaves)
+    for (let i = 0; i < this.#leaves; i++) {
+      this.#winners[this.#leaves + i] = i
+      if (i < bins.length) this.#gap[i] = this.#measured(i)
     }
-    const [[x, n], [y, m]] = [bins[at]!, bins[at + 1]!]
-    bins.splice(at, 2, [(x * n + y * m) / (n + m), n + m])
+    for (let node = this.#leaves - 1; node >= 1; node--) this.#play(node)
   }
-  return bins.flat()
+
+  least(): number {
+    return this.#winners[1]!
+  }
+
+  changed(at: number): void {
+    this.#set(at, this.#measured(at))
+  }
+
+  close(at: number): void {
+    this.#set(at, Infinity)
+  }
+
+  #measured(at: number): number {
+    const { mean, after } = this.#bins[at]!
+    const next = this.#bins[after]
+    if (next === undefined) return Infinity
+    const gap = next.mean - mean
+    // Infinities and NaN are joined last, but are there to be joined.
+    return gap < Number.MAX_VALUE ? gap : Number.MAX_VALUE
+  }
+
+  #set(at: number, gap: number): void {
+    this.#gap[at] = gap
+    for (let node = (this.#leaves + at) >> 1; node >= 1; node >>= 1) this.#play(node)
+  }
+
+  #play(node: number): void {
+    const [left, right] = [this.#winners[2 * node]!, this.#winners[2 * node + 1]!]
+    this.#winners[node] = this.#gap[right]! < this.#gap[left]! ? right : left
+  }
 }
 
 const three = (name: string, call: (a: number, b: number, c: number) => number): ScalarFunction => ({
@@ -180,5 +254,6 @@ export const statisticsScripts: readonly ScalarFunction[] = [
   { name: 'u_combinations', parameters: ['BIGINT', 'BIGINT'], returns: 'DOUBLE[]', call: combinations },
   { name: 'u_t_cdf', parameters: ['DOUBLE', 'DOUBLE'], returns: 'DOUBLE', call: tCdf },
   { name: 'u_t_pdf', parameters: ['DOUBLE', 'DOUBLE'], returns: 'DOUBLE', call: tPdf },
+  { name: 'u_weighed_place', parameters: ['DOUBLE[]', 'DOUBLE'], returns: 'BIGINT', call: weighedPlace },
   { name: 'u_numeric_histogram', parameters: ['BIGINT', 'DOUBLE[]'], returns: 'DOUBLE[]', call: numericHistogram },
 ]

@@ -9,11 +9,43 @@ export const aggregateMacros: readonly Macro[] = [
     'q_percentile(p)',
     `CASE WHEN p NOT BETWEEN 0 AND 1 THEN u_raise('${bad}: Percentile must be between 0 and 1') ELSE p END`,
   ),
+  // What is drawn at random stands in one place, and aggregates in no lambda: both are bound by a struct.
   macro(
-    'q_picks(l, ps)',
+    'q_sample_pick(l, p)',
+    `list_transform([{'l': list_sort(l), 'p': q_percentile(p)}], lambda qp1: q_pick(qp1.l, qp1.p))[1]`,
+  ),
+  macro(
+    'q_sample_picks(l, ps)',
     `
-      list_transform([l], lambda qp1: CASE
-        WHEN len(qp1) > 0 THEN list_transform(ps, lambda qp2: q_pick(qp1, q_percentile(qp2)))
+      list_transform([{'l': list_sort(l), 'p': ps}], lambda qp1: CASE
+        WHEN len(qp1.l) > 0 THEN list_transform(qp1.p, lambda qp2: q_pick(qp1.l, q_percentile(qp2)))
+      END)[1]
+    `,
+  ),
+  // A row's place among those that a sample is drawn from.
+  macro('q_drawn()', `random()`),
+  // One row of a sample by weight: k is never below w.
+  macro(
+    'q_weighed(x, weight)',
+    `list_transform([1 - q_drawn()], lambda qp3: {'k': weight / qp3, 'v': x, 'w': weight})[1]`,
+  ),
+  macro(
+    'q_weighed_sample(l, n)',
+    `
+      list_sort(list_transform([l], lambda qp4: CASE
+        WHEN len(qp4) <= n THEN list_transform(qp4, lambda qp5: {'v': qp5.v, 'w': qp5.w})
+        ELSE list_transform([list_last(qp4).k], lambda qp7:
+            list_transform(list_slice(qp4, 1, n), lambda qp5: {'v': qp5.v, 'w': greatest(qp5.w, qp7)}))[1]
+      END)[1])
+    `,
+  ),
+  macro('q_weighed_at(l, p)', `l[u_weighed_place(list_transform(l, lambda qp6: qp6.w), q_percentile(p))].v`),
+  macro('q_weighed_pick(l, p)', `list_transform([{'l': l, 'p': p}], lambda qp1: q_weighed_at(qp1.l, qp1.p))[1]`),
+  macro(
+    'q_weighed_picks(l, ps)',
+    `
+      list_transform([{'l': l, 'p': ps}], lambda qp1: CASE
+        WHEN len(qp1.l) > 0 THEN list_transform(qp1.p, lambda qp2: q_weighed_at(qp1.l, qp2))
       END)[1]
     `,
   ),
