@@ -39,14 +39,24 @@ describe('texts of floating-point numbers', () => {
     const odd = [
       0, -0, 1, -1, 10, 100, 0.1, 123.456, -99.5, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 1e-7,
     ]
-    const borders = [1e-3, 1e-4, 1e-5, 1e7, 1e14, 1e15, 1e16, 1e17, 1e21, 1e22, 9999999.999999998, 0.1 + 0.2]
+    const borders = [0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e7, 1e14, 1e15, 1e16, 1e17, 1e21, 1e22, 9999999.999999998, 0.1 + 0.2]
+    const fraction = fc.tuple(fc.nat(99999), fc.nat(9)).map(([digits, places]) => digits / 10 ** places)
     const near = [...odd, ...borders].flatMap((x) => [x, -x, x * (1 + 2 ** -52), x * (1 - 2 ** -53)])
     await fc.assert(
       fc.asyncProperty(
-        fc.array(fc.oneof(fc.double(), fc.integer(), fc.double({ min: -1e16, max: 1e16 })), {
-          minLength: 300,
-          maxLength: 300,
-        }),
+        fc.array(
+          fc.oneof(
+            fc.double(),
+            fc.integer(),
+            fc.double({ min: -1e16, max: 1e16 }),
+            fc.double({ min: -1, max: 1 }),
+            fraction,
+          ),
+          {
+            minLength: 300,
+            maxLength: 300,
+          },
+        ),
         async (some) => {
           const all = [...some, ...near]
           const list = all.map((x) => `CAST('${Object.is(x, -0) ? '-0' : x}' AS DOUBLE)`).join(', ')

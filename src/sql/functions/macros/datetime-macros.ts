@@ -132,6 +132,21 @@ export const datetimeMacros: readonly Macro[] = [
       END)[1]
     `,
   ),
+  // a is the text of a number below one, from a thousandth on; its first digit that counts is the n-th of its fraction.
+  macro(
+    'q_sci_digits(a, n)',
+    `concat(substring(a,n+2,1),'.',CASE WHEN length(a)=n+2 THEN '0' ELSE substring(a,n+3) END,'E-',n)`,
+  ),
+  macro(
+    'q_sci_part(a)',
+    `
+      list_transform([a], lambda qn5: CASE
+        WHEN qn5>='0.1' THEN q_sci_digits(qn5,1)
+        WHEN qn5>='0.01' THEN q_sci_digits(qn5,2)
+        ELSE q_sci_digits(qn5,3)
+      END)[1]
+    `,
+  ),
   macro(
     'q_sci_any(x)',
     `
@@ -139,7 +154,10 @@ export const datetimeMacros: readonly Macro[] = [
         WHEN isnan(x) THEN 'NaN'
         WHEN isinf(x) THEN CASE WHEN x>0 THEN 'Infinity' ELSE '-Infinity' END
         WHEN x=0 THEN CASE WHEN signbit(x) THEN '-0E0' ELSE '0E0' END
-        ELSE CASE WHEN x<0 THEN '-' ELSE '' END||list_transform([abs(x)::VARCHAR], lambda qn3: q_mant(q_dig(qn3))||'E'||q_e10(qn3))[1]
+        ELSE CASE WHEN x<0 THEN '-' ELSE '' END||list_transform([abs(x)::VARCHAR], lambda qn3: CASE
+            WHEN contains(qn3,'e') THEN concat(split_part(qn3,'e',1),CASE WHEN qn3[2]='.' THEN '' ELSE '.0' END,'E',split_part(qn3,'e',2)::INT)
+            ELSE q_mant(q_dig(qn3))||'E'||q_e10(qn3)
+          END)[1]
       END
     `,
   ),
@@ -147,8 +165,11 @@ export const datetimeMacros: readonly Macro[] = [
     'q_sci(x)',
     `
       CASE
+        WHEN x>=1 AND x<10 THEN x::VARCHAR||'E0'
         WHEN x>=1 AND x<1e15 THEN q_sci_whole(x::VARCHAR)
         WHEN x<=-1 AND x>-1e15 THEN '-'||q_sci_whole(abs(x)::VARCHAR)
+        WHEN x>=1e-3 AND x<1 THEN q_sci_part(x::VARCHAR)
+        WHEN x<=-1e-3 AND x>-1 THEN '-'||q_sci_part(abs(x)::VARCHAR)
         ELSE q_sci_any(x)
       END
     `,
