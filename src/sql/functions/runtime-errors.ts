@@ -59,7 +59,7 @@ const rules: readonly Rule[] = [
   [/Type INT128 with value .* can't be cast .* INT64/, () => outOfRange('bigint addition overflow')],
   [/Type (?:INT\d+|UINT\d+|HUGEINT) with value .* can't be cast .* INT32/, () => outOfRange('integer overflow')],
   [
-    /not in timestamp range|Type INT32 with value \S+ can't be cast .* INT64/,
+    /not in timestamp range|Type INT32 with value \S+(?: \(BC\))? can't be cast .* INT64/,
     () => outOfRange('Date or time out of range'),
   ],
   [/Overflow|out of range|Out of Range|value is out of range/, () => outOfRange('Numeric value out of range')],
