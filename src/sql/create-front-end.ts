@@ -9,6 +9,7 @@ import { renderAnalysis, resultColumn } from './renderer/render.ts'
 import { propertyValue } from './session/session-properties.ts'
 import type { Query } from './syntax/ast-query.ts'
 import type { Execute, ExecuteImmediate, Explain, ExplainAnalyze, Statement } from './syntax/ast-statements.ts'
+import { analyzeProcedureCall } from './statements/call-statements.ts'
 import { describeInputQuery, describeOutputQuery, parameterTypesIn } from './statements/described-statements.ts'
 import { checkPrepared, deallocate, prepare, preparedText } from './statements/prepared-statements.ts'
 import { refuse } from './statements/refused-statements.ts'
@@ -169,6 +170,8 @@ async function analyzeOther(
     case 'ShowRoles':
     case 'ShowRoleGrants':
       return analyzeGenerated(await showQuery(input, statement), input)
+    case 'Call':
+      return analyzeProcedureCall(input, statement, innerQueries(input, parameters))
     default: {
       const analyze = innerQueries(input, parameters)
       await checkWrite(input, statement, async (query) => (await analyze(query)).columns)

@@ -157,6 +157,17 @@ export type AnalyzedStatement =
       readonly warnings: readonly Warning[]
     }
   | {
+      /** CALL of `system.runtime.kill_query`; carried out once its client follows. */
+      readonly kind: 'call'
+      readonly queryType: QueryType
+      readonly updateType: string
+      /** The statement in Trino's form, for EXPLAIN. */
+      readonly text: string
+      /** One row: the id of the query, and the message or NULL, both texts. Reads no table. */
+      readonly values: RenderedQuery
+      readonly warnings: readonly Warning[]
+    }
+  | {
       /** EXPLAIN of a statement; the coordinator adds the stages and makes the text. */
       readonly kind: 'explain'
       readonly queryType: 'EXPLAIN'

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { pbkdf2Sync, randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { temporaryFolder, waitUntil } from '../support/quipu-process.ts'
 import {
   rolesOf,
@@ -15,6 +15,7 @@ import { raw, type RawAnswer, type StatementJson } from '../support/statement-cl
 
 const PROGRAM = new URL('../../dist/cli/quipu.js', import.meta.url).pathname
 const PASSWORD = 'open sesame'
+const NO_MESSAGE = 'Query killed. No message provided.'
 /** Ends after longer than any test, where nobody ends it. */
 const ENDLESS =
   'select count(*) from tpch.tiny.lineitem a, tpch.tiny.lineitem b, tpch.tiny.nation c where a.comment < b.comment || c.name'
@@ -38,6 +39,7 @@ beforeAll(async () => {
       { user: 'root', allow: ['execute', 'view', 'kill'] },
       { allow: ['execute'] },
     ],
+    procedures: [{ user: 'alice|bob|kim', catalog: 'system', schema: 'runtime', privileges: ['EXECUTE'] }],
     impersonation: [{ original_user: 'root', new_user: 'kim' }],
   }
   writeFileSync(rules, JSON.stringify(sections), { mode: 0o644 })
@@ -54,6 +56,12 @@ afterAll(async () => {
   await folder.remove()
 }, 240_000)
 
+/** Open queries of a test that fails would keep the places of others. */
+const posted: string[] = []
+afterEach(async () => {
+  for (const id of posted.splice(0)) await put(id, as('root')).catch(() => {})
+})
+
 const as = (user: string): Record<string, string> => ({
   authorization: `Basic ${Buffer.from(`${user}:${PASSWORD}`).toString('base64')}`,
 })
@@ -61,6 +69,7 @@ const as = (user: string): Record<string, string> => ({
 async function post(sql: string, user = 'alice'): Promise<StatementJson> {
   const answer = await raw(`${writer.url}/v1/statement`, { body: sql, headers: as(user) })
   expect(answer.status).toBe(200)
+  posted.push(answer.json.id)
   return answer.json
 }
 
@@ -77,10 +86,10 @@ async function infoOf(id: string, user = 'alice'): Promise<Info> {
 
 /** A query of alice's in one of these states. */
 async function queryIn(states: readonly string[], sql = ENDLESS): Promise<StatementJson> {
-  const posted = await post(sql)
-  await raw(posted.nextUri!, { headers: as('alice') })
-  await waitUntil(`${posted.id} is ${states}`, async () => states.includes((await infoOf(posted.id)).state))
-  return posted
+  const query = await post(sql)
+  await raw(query.nextUri!, { headers: as('alice') })
+  await waitUntil(`${query.id} is ${states}`, async () => states.includes((await infoOf(query.id)).state))
+  return query
 }
 
 /** On its worker, where it tells of itself when it has something to tell. */
@@ -188,14 +197,93 @@ describe('a query in any other state', () => {
 
   it('that just ends is either killed or finished, and everybody is told the same', async () => {
     for (let time = 0; time < 5; time++) {
-      const posted = await post('select count(*) from tpch.tiny.region')
-      const [killed, end] = await Promise.all([put(posted.id, as('kim')), endOf(posted)])
-      const { state, errorCode } = await infoOf(posted.id)
+      const query = await post('select count(*) from tpch.tiny.region')
+      const [killed, end] = await Promise.all([put(query.id, as('kim')), endOf(query)])
+      const { state, errorCode } = await infoOf(query.id)
       expect([202, 409]).toContain(killed.status)
       expect(state).toBe(killed.status === 202 ? 'FAILED' : 'FINISHED')
       expect(end.error?.errorName).toBe(killed.status === 202 ? 'ADMINISTRATIVELY_KILLED' : undefined)
       expect((errorCode as { name: string } | undefined)?.name).toBe(end.error?.errorName)
     }
+  })
+})
+
+describe('CALL system.runtime.kill_query', () => {
+  /** Runs a statement. @param more headers */
+  async function call(sql: string, user = 'kim', more: Record<string, string> = {}): Promise<StatementJson> {
+    const headers = { ...as(user), ...more }
+    let answer = (await raw(`${writer.url}/v1/statement`, { body: sql, headers })).json
+    while (answer.nextUri !== undefined) answer = (await raw(answer.nextUri, { headers })).json
+    return answer
+  }
+
+  it.each<[string, (id: string) => [sql: string, more?: Record<string, string>], string]>([
+    [
+      'positional',
+      (id) => [`CALL system.runtime.kill_query('${id}', 'by position')`],
+      'Query killed. Message: by position',
+    ],
+    [
+      'named',
+      (id) => [`CALL system.runtime.kill_query(message => 'by ' || 'name', query_id => '${id}')`],
+      'Query killed. Message: by name',
+    ],
+    ['one alone', (id) => [`CALL runtime.kill_query('${id}')`, { 'x-trino-catalog': 'system' }], NO_MESSAGE],
+    [
+      'parameters',
+      (id) => [
+        `EXECUTE k USING '${id}', 'no reason'`,
+        {
+          'x-trino-prepared-statement': `k=${encodeURIComponent('CALL system.runtime.kill_query(?, nullif(?, NULL))')}`,
+        },
+      ],
+      'Query killed. Message: no reason',
+    ],
+  ])('kills a query: arguments %s', async (_arguments, statement, message) => {
+    const query = await queryIn(UNDER_WAY)
+    const [sql, more] = statement(query.id)
+    const called = await call(sql, 'kim', more)
+    expect(called).toMatchObject({ updateType: 'CALL', stats: { state: 'FINISHED' } })
+    expect(called.error).toBeUndefined()
+    expect((await endOf(query)).error).toMatchObject({ message, errorName: 'ADMINISTRATIVELY_KILLED' })
+    expect((await lastEvent(query.id, 'root'))['endedBy']).toEqual({
+      user: 'kim',
+      remoteAddress: '127.0.0.1',
+      how: 'kill_query',
+      statement: called.id,
+    })
+  })
+
+  it('says as Trino does why it does not, and EXPLAIN kills nobody', async () => {
+    const query = await queryIn(UNDER_WAY)
+    const kill = (id: string) => `CALL system.runtime.kill_query('${id}')`
+    expect((await call(`EXPLAIN ${kill(query.id)}`)).error).toBeUndefined()
+    const none = '20260101_000000_00000_00000'
+    for (const [sql, user, errorName, message] of [
+      [
+        kill(query.id),
+        'root',
+        'PERMISSION_DENIED',
+        'Access Denied: Cannot execute procedure system.runtime.kill_query',
+      ],
+      [kill(query.id), 'bob', 'PERMISSION_DENIED', 'Access Denied: Cannot kill query'],
+      [kill(none), 'bob', 'NOT_FOUND', `Target query not found: ${none}`],
+      [kill('other'), 'kim', 'NOT_FOUND', 'Target query not found: other'],
+      [kill('O'), 'kim', 'INVALID_PROCEDURE_ARGUMENT', 'Invalid id O'],
+      ['CALL system.runtime.kill_query(NULL)', 'kim', 'INVALID_PROCEDURE_ARGUMENT', 'query_id cannot be null'],
+    ] as const)
+      expect((await call(sql, user)).error).toMatchObject({ errorName, message })
+    expect(UNDER_WAY).toContain((await infoOf(query.id)).state)
+    expect((await call(kill(query.id), 'alice')).error).toBeUndefined()
+    const again = { errorName: 'NOT_SUPPORTED', message: `Target query is not running: ${query.id}` }
+    expect((await call(kill(query.id), 'alice')).error).toMatchObject(again)
+  })
+
+  it('does nothing before its client follows', async () => {
+    const query = await queryIn(UNDER_WAY)
+    await post(`CALL system.runtime.kill_query('${query.id}')`, 'kim')
+    expect(UNDER_WAY).toContain((await infoOf(query.id)).state)
+    expect((await put(query.id, as('kim'))).status).toBe(202)
   })
 })
 

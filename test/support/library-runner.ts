@@ -58,7 +58,7 @@ export async function openLibraryRunner(): Promise<LibraryRunner> {
       if (analyzed.kind === 'query')
         return { columns: analyzed.columns, rows: await wireRows(connection, analyzed.query, sourceOf) }
       const valid = analyzed.kind === 'explain' && analyzed.planType === 'VALIDATE'
-      return { columns: analyzed.kind === 'session' ? [] : analyzed.columns, rows: valid ? [[true]] : [] }
+      return { columns: 'columns' in analyzed ? analyzed.columns : [], rows: valid ? [[true]] : [] }
     },
     close,
   }

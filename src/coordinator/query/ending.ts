@@ -2,6 +2,8 @@ import { posterOf, type Authorize, type Identity, type QueryOwner } from '../../
 import { failureOf, type Failure } from '../../shared/engine-error.ts'
 import type { QueryId } from '../../shared/ids.ts'
 import { unreachable } from '../../shared/unreachable.ts'
+import { holdsSecret, withoutUserInfo } from '../../sql/syntax/secret-names.ts'
+import { TAKEN_OUT } from '../../sql/syntax/secret-values.ts'
 import type { EndedBy } from './events.ts'
 
 /** By which door somebody ends a query. */
@@ -24,19 +26,29 @@ export const canceledByClient: Ending = { failure: failureOf('USER_CANCELED', 'Q
  * What somebody asks for who has a query's id.
  * @param message why, told in the error of what is killed or preempted; empty: no reason is given
  */
-export function endingBy(by: Identity, authorize: Authorize, how: EndedHow, message = ''): Ending {
+export function endingBy(
+  by: Identity,
+  authorize: Authorize,
+  way: Pick<EndedBy, 'how' | 'statement'>,
+  message = '',
+): Ending {
   const { user, originalUser, remoteAddress } = by
   const endedBy: EndedBy = {
     user,
     ...(originalUser === undefined || originalUser === user ? {} : { originalUser }),
     ...(remoteAddress === undefined ? {} : { remoteAddress }),
-    how,
+    ...way,
   }
   return {
-    failure: failureBy(how, message),
+    failure: failureBy(way.how, withoutSecrets(message)),
     endedBy,
     mayEnd: (query, queryId) => authorize(by, { action: 'kill', query, queryId }),
   }
+}
+
+/** It becomes part of the log. */
+function withoutSecrets(message: string): string {
+  return holdsSecret(message) ? TAKEN_OUT : withoutUserInfo(message, [])
 }
 
 /** In the words of Trino, and with its codes. */

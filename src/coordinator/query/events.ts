@@ -157,6 +157,7 @@ export const endedBySchema = z.object({
     .describe(
       '`canceled`: DELETE of `/v1/query/{id}`; `killed`, `preempted`: PUT of those; `kill_query`: the procedure of that name',
     ),
+  statement: z.string().optional().describe('The query that called `kill_query`'),
 })
 export type EndedBy = Readonly<z.infer<typeof endedBySchema>>
 
@@ -344,7 +345,7 @@ export const queryEventVersions: Readonly<Record<QueryEventType, number>> = {
   WriteCommitted: 2,
   QueryRecovered: 1,
   QueryFinished: 1,
-  QueryFailed: 2,
+  QueryFailed: 3,
 }
 
 export type QueryEventType = keyof typeof queryEventSchemas

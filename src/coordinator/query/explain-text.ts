@@ -22,6 +22,7 @@ export function explainText(analyzed: Explained, stages: readonly StagePlan[]): 
     default:
       return unreachable(analyzed.planType)
   }
+  if (statement.kind === 'call') return statement.text
   if (statement.kind !== 'query') return `${'updateType' in statement ? statement.updateType : statement.queryType}\n`
   const { outline } = statement.query
   const estimates = estimatePlan(outline, stages)

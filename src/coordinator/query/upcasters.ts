@@ -10,8 +10,8 @@ export const queryEventUpcasters: Readonly<Partial<Record<QueryEventType, Upcast
   QueryPlanned: { 1: (data) => data, 2: (data) => data },
   WritePrepared: { 1: (data) => preparedOf(firstPrepared.parse(data)) },
   WriteCommitted: { 1: (data) => committedOf(firstCommitted.parse(data)) },
-  // Who ended a query was told by the stream `system` alone.
-  QueryFailed: { 1: (data) => data },
+  // Who ended a query was told by the stream `system` alone; then, no statement did.
+  QueryFailed: { 1: (data) => data, 2: (data) => data },
 }
 
 const firstPrepared = z.object({

@@ -8,7 +8,7 @@ export const systemEventUpcasters: Readonly<Partial<Record<SystemEventType, Upca
   // Who was acted as stood in the text of the object, where names make it ambiguous: it is left there.
   AccessDenied: { 1: (data) => data },
   // There was one door then, and no word for it.
-  QueryKilled: { 1: (data) => ({ ...(data as object), how: 'canceled' }) },
+  QueryKilled: { 1: (data) => ({ ...(data as object), how: 'canceled' }), 2: (data) => data },
 }
 
 type DataOf<T extends SystemEventType> = z.output<(typeof systemEventSchemas)[T]>

@@ -74,6 +74,7 @@ export const systemEventSchemas = {
       by: z.string(),
       originalUser: z.string().optional().describe('Who logged in, where he acts as `by`'),
       how: endedBySchema.shape.how,
+      statement: endedBySchema.shape.statement,
       message: z.string().optional().describe('Of earlier versions: the end of the query tells it, and is forgotten'),
       remoteAddress: z.string().optional(),
     })
@@ -99,7 +100,7 @@ export const systemEventVersions: Readonly<Record<SystemEventType, number>> = {
   AuthenticationFailed: 1,
   LoggedIn: 1,
   AccessDenied: 2,
-  QueryKilled: 2,
+  QueryKilled: 3,
   ProjectionRebuilt: 1,
   DataForgotten: 1,
   LogAnchored: 1,

@@ -70,7 +70,9 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
   const groups = createResourceGroups(settings.groups)
   const memory = createStatementMemory(settings.memory)
   const writeGuard = createWriteGuard()
-  const execution = executionOf(parts, groups, writeGuard)
+  const execution = executionOf(parts, groups, writeGuard, (queryId, ending) =>
+    service.cancel(queryId, ending, config.timeouts.deleteValidityWaitMs),
+  )
   const tellKills = recordKills(parts.journal)
   const ids = createQueryIds(epoch, clock.now)
   const diskRoom = createDiskRoom(config.limits.diskFloorBytes, () => diskSpaceOf(dataDir), clock)
@@ -117,7 +119,12 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
 }
 
 /** What the executions of all queries share. */
-function executionOf(parts: QueriesParts, groups: ResourceGroups, guard: WriteGuard): ExecutionDeps {
+function executionOf(
+  parts: QueriesParts,
+  groups: ResourceGroups,
+  guard: WriteGuard,
+  endQuery: ExecutionDeps['endQuery'],
+): ExecutionDeps {
   const { life, base, settings, workers, refusals } = parts
   const { catalogs, telemetry } = base
   const { client, hub, cleaner, workers: members } = workers
@@ -127,6 +134,7 @@ function executionOf(parts: QueriesParts, groups: ResourceGroups, guard: WriteGu
     frontEnd: createSqlFrontEnd(),
     catalogs,
     guard,
+    endQuery,
     metadata: createMetadataPort(catalogs),
     authorize: recordDenials(base.access.ofStatements, refusals),
     objectsOf: base.access.objectsOf,

@@ -35,7 +35,7 @@ export function createEndings(deps: EndQueryDeps): {
     const { queryId } = request.params
     if (typeof queryId !== 'string' || !isQueryId(queryId)) return 'unknown'
     const outcome = await deps
-      .end(queryId, endingBy(by, deps.authorize, how, message))
+      .end(queryId, endingBy(by, deps.authorize, { how }, message))
       .catch((error: unknown) => (isPassing(error) ? ('waiting' as const) : Promise.reject(error)))
     if (outcome === 'refused') throw new HttpProblem(403, `Access denied: user ${by.user} cannot kill query ${queryId}`)
     if (outcome === 'waiting')

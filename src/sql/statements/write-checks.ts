@@ -6,7 +6,7 @@ import { qualify, type TableName } from '../analyzer/resolve.ts'
 import { typeOf } from '../analyzer/data-types.ts'
 import type { Identifier, QualifiedName } from '../syntax/ast.ts'
 import type { Query } from '../syntax/ast-query.ts'
-import type { Call, CreateTable, Grant, Insert, Privileges, Statement, Update } from '../syntax/ast-statements.ts'
+import type { CreateTable, Grant, Insert, Privileges, Statement, Update } from '../syntax/ast-statements.ts'
 import type { AnyNode } from '../syntax/tree.ts'
 import { canInsert, isStorable } from '../types/coercion.ts'
 import type { SqlType } from '../types/sql-type.ts'
@@ -127,8 +127,6 @@ export async function checkWrite(input: StatementInput, node: Statement, columns
     case 'Revoke':
     case 'Deny':
       return checks.access(node)
-    case 'Call':
-      return checks.call(node)
     default:
       return
   }
@@ -149,7 +147,6 @@ const ALTERS_COLUMN: Needed = [OWNERSHIP, 'alter a column for table']
 
 const PRIVILEGES = new Set(['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'CREATE', 'CREATE BRANCH'])
 const CREATES = 'create schema'
-const KILL_ARGUMENTS = ['QUERY_ID', 'MESSAGE']
 
 class WriteChecks {
   private readonly input: StatementInput
@@ -386,7 +383,7 @@ class WriteChecks {
     }
   }
 
-  // ---- Access and procedures
+  // ---- Access
 
   async access(node: Pick<Grant, 'object'> & { readonly privileges: Privileges }): Promise<void> {
     const doing = `${this.node.kind.toLowerCase()} privilege ${node.privileges?.[0]?.value.toUpperCase() ?? 'SELECT'} on`
@@ -394,26 +391,6 @@ class WriteChecks {
     else await this.table(node.object.name, false, [OWNERSHIP, `${doing} table`])
     for (const { value } of node.privileges ?? []) {
       if (!PRIVILEGES.has(value.toUpperCase())) throw this.error('INVALID_PRIVILEGE', `Unknown privilege: '${value}'`)
-    }
-  }
-
-  call(node: Call): void {
-    const name = node.name.parts.map((part) => part.value.toLowerCase()).join('.')
-    if (name !== 'system.runtime.kill_query') {
-      throw this.error('PROCEDURE_NOT_FOUND', `Procedure not registered: ${name}`)
-    }
-    if (node.arguments.length > KILL_ARGUMENTS.length) {
-      throw this.error('INVALID_ARGUMENTS', 'Too many arguments for procedure')
-    }
-    const seen = new Set<string>()
-    for (const argument of node.arguments) {
-      const key = argument.name?.value.toUpperCase()
-      if (key === undefined) continue
-      if (!KILL_ARGUMENTS.includes(key)) {
-        throw this.error('INVALID_ARGUMENTS', `Unknown argument name: ${key}`, argument)
-      }
-      if (seen.has(key)) throw this.error('INVALID_ARGUMENTS', `Duplicate procedure argument: ${key}`, argument)
-      seen.add(key)
     }
   }
 }

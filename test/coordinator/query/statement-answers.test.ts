@@ -1,7 +1,7 @@
 import type { QueryId } from '../../../src/shared/ids.ts'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createStatementMemory } from '../../../src/coordinator/dispatch/statement-memory.ts'
-import { canceledByClient } from '../../../src/coordinator/query/ending.ts'
+import { canceledByClient, endingBy } from '../../../src/coordinator/query/ending.ts'
 import { queryEventVersions, type QueryEvent } from '../../../src/coordinator/query/events.ts'
 import { foldQuery } from '../../../src/coordinator/query/evolve.ts'
 import type { QueryExecution } from '../../../src/coordinator/query/query-handle.ts'
@@ -11,6 +11,7 @@ import { createStatementService, type StatementService } from '../../../src/coor
 import type { QueryState } from '../../../src/coordinator/query/state.ts'
 import { Fenced, LogUnavailable, type Checkpoint, type Recorded } from '../../../src/events/event-log.ts'
 import type { Failure } from '../../../src/shared/engine-error.ts'
+import { allowAll } from '../../../src/security/authorization.ts'
 import { at, event, QUERY_ID } from '../../support/query-events.ts'
 
 const page = { rows: 3, bytes: 30, sha256: 'ab', kept: 'log' as const, taskToken: 0 }
@@ -369,6 +370,29 @@ describe('a statement that is posted', () => {
 })
 
 describe('a query that is to end', () => {
+  const kim = { user: 'kim', groups: [] }
+  const killedBy = (statement: string) => endingBy(kim, allowAll, { how: 'kill_query', statement }, 'enough')
+
+  it('is killed once by a statement that a successor carries out again, and by no other any more', async () => {
+    const { failure, endedBy } = killedBy('first')
+    const killed = serviceOf({ logged: [...planned, event('QueryFailed', 4, { failure, endedBy: endedBy! })] })
+    expect(await killed.cancel(QUERY_ID, killedBy('first'), 1000)).toBe('done')
+    expect(await killed.cancel(QUERY_ID, killedBy('second'), 1000)).toBe('ended')
+    expect(await killed.cancel(QUERY_ID, endingBy(kim, allowAll, { how: 'killed' }), 1000)).toBe('ended')
+  })
+
+  it('is of those who may, wherever it is known, and a secret in the message stays out of the log', async () => {
+    const refused = endingBy(kim, () => false, { how: 'killed' })
+    const { execution, told } = liveQuery(...planned)
+    expect(await serviceOf({ live: execution }).cancel(QUERY_ID, refused, 1000)).toBe('refused')
+    expect(await serviceOf({ logged: planned }).cancel(QUERY_ID, refused, 0)).toBe('waiting')
+    const past = serviceOf({ logged: [...planned, event('QueryFinished', 4)] })
+    expect(await past.cancel(QUERY_ID, refused, 1000)).toBe('refused')
+    expect(told.failures).toEqual([])
+    const { failure } = endingBy(kim, allowAll, { how: 'preempted' }, 'log in again with password=hunter2')
+    expect(failure.message).toBe('Query preempted. Message: ***')
+  })
+
   it('is failed where it runs, and was ended where the log says so', async () => {
     const { execution, told } = liveQuery(...planned)
     expect(await serviceOf({ live: execution }).cancel(QUERY_ID, canceledByClient, 1000)).toBe('done')

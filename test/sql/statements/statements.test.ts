@@ -316,6 +316,38 @@ describe('mistakes', () => {
       'Access Denied: User conformance cannot impersonate user eve',
     ],
     ['CALL system.runtime.x()', 'PROCEDURE_NOT_FOUND', 'line 1:1: Procedure not registered: system.runtime.x'],
+    ['CALL kill_query()', 'PROCEDURE_NOT_FOUND', 'line 1:1: Procedure not registered: kill_query'],
+    [
+      "CALL system.runtime.kill_query(query_id => 'x', 'y')",
+      'INVALID_ARGUMENTS',
+      'line 1:1: Named and positional arguments cannot be mixed',
+    ],
+    [
+      "CALL system.runtime.kill_query(message => 'x')",
+      'INVALID_ARGUMENTS',
+      "line 1:1: Required procedure argument 'QUERY_ID' is missing",
+    ],
+    [
+      'CALL system.runtime.kill_query("query_id" => \'x\')',
+      'INVALID_ARGUMENTS',
+      'line 1:32: Unknown argument name: query_id',
+    ],
+    ["CALL system.runtime.kill_query(1, 'x')", 'TYPE_MISMATCH', 'line 1:32: Cannot cast type integer to varchar'],
+    [
+      'CALL system.runtime.kill_query(a)',
+      'EXPRESSION_NOT_CONSTANT',
+      'line 1:32: Constant expression cannot contain column references',
+    ],
+    [
+      'CALL system.runtime.kill_query((SELECT max(name) FROM tpch.tiny.nation))',
+      'EXPRESSION_NOT_CONSTANT',
+      'line 1:32: Constant expression cannot contain column references',
+    ],
+    [
+      'CALL system.runtime.kill_query(?)',
+      'INVALID_PARAMETER_USAGE',
+      'line 1:1: Incorrect number of parameters: expected 1 but found 0',
+    ],
     ['GRANT a TO b', 'NOT_SUPPORTED', 'line 1:1: GRANT ROLES is not supported'],
     ['CREATE TABLE t ("a\0" int)', 'NOT_SUPPORTED', 'line 1:17: The name of a column must not hold NUL'],
     ['CREATE TABLE t AS SELECT 1 AS "\0a"', 'NOT_SUPPORTED', 'line 1:1: The name of a column must not hold NUL'],

@@ -1,13 +1,14 @@
 import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
 import type { ResultPages } from '../../../events/event-log.ts'
 import type { TaskStats } from '../../../execution/api/task.ts'
-import { EngineLost, type EnginePool } from '../../../execution/engine/engine.ts'
+import { EngineLost, type EnginePool, type EngineResult, type EngineRun } from '../../../execution/engine/engine.ts'
 import type { StagePlan } from '../../../planner/stage-plan.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import { EngineError } from '../../../shared/engine-error.ts'
 import { taskId, type NodeId } from '../../../shared/ids.ts'
 import { connectorOf, connectorSplit } from '../../dispatch/catalog-metadata.ts'
 import { coordinatorTaskStats, cutPages, type MadePage } from '../coordinator-stage.ts'
+import type { RenderedQuery } from '../../../sql/front-end.ts'
 import type { QueryCommand } from '../decider.ts'
 import type { PlanFacts } from '../planned-data.ts'
 import type { RunContext } from './run-context.ts'
@@ -64,6 +65,27 @@ export async function runOnCoordinator(
   })
   run.onEngineRun(engineRun)
   const planned = plan ? recordedSoon(run, plan) : Promise.resolve()
+  const result = await wholeResult(deps, run, engineRun)
+  const pages = cutPages(result.inline, result.rows, deps.limits.pageBytes)
+  const bytes = pages.reduce((sum, page) => sum + page.bytes.length, 0)
+  const stats = coordinatorTaskStats({
+    createdAt,
+    endedAt: deps.clock.now(),
+    rows: result.rows,
+    bytes,
+    splits: stage.splits.length,
+    source: 'ValuesOperator',
+    engine: result,
+  })
+  await Promise.all([publishMade(deps, run, pages, stats), planned])
+}
+
+/** What a run in the coordinator's engine gave, all of it. @throws EngineError when the engine is lost, or it is too much */
+async function wholeResult(
+  { limits }: Pick<CoordinatorRunDeps, 'limits'>,
+  run: RunContext,
+  engineRun: EngineRun,
+): Promise<EngineResult & { readonly inline: Buffer }> {
   const result = await engineRun.done.catch((error: unknown) => {
     // The pool has tried it twice.
     if (error instanceof EngineLost)
@@ -77,20 +99,30 @@ export async function runOnCoordinator(
   if (result.overflow)
     throw new EngineError(
       'EXCEEDED_LOCAL_MEMORY_LIMIT',
-      `The result of a statement without tables is larger than ${deps.limits.inlineBytes} bytes`,
+      `The result of a statement without tables is larger than ${limits.inlineBytes} bytes`,
     )
-  const pages = cutPages(result.inline ?? Buffer.alloc(0), result.rows, deps.limits.pageBytes)
-  const bytes = pages.reduce((sum, page) => sum + page.bytes.length, 0)
-  const stats = coordinatorTaskStats({
-    createdAt,
-    endedAt: deps.clock.now(),
-    rows: result.rows,
-    bytes,
-    splits: stage.splits.length,
-    source: 'ValuesOperator',
-    engine: result,
+  return { ...result, inline: result.inline ?? Buffer.alloc(0) }
+}
+
+/** The one row of a query that reads no table, as the wire has it: values that a statement is carried out with. */
+export async function valuesInEngine(
+  deps: CoordinatorRunDeps,
+  run: RunContext,
+  { sql, wire, risky }: Pick<RenderedQuery, 'sql' | 'wire' | 'risky'>,
+): Promise<string> {
+  run.signal.throwIfAborted()
+  const engineRun = deps.engine.run({
+    id: run.queryId,
+    query: { sql, scans: [], row: { kind: 'json', values: wire } },
+    placement: 'shared',
+    risky,
+    profile: false,
+    cachePrepared: true,
+    output: { kind: 'inline', maxBytes: deps.limits.inlineBytes },
+    remainingMillis: deps.limits.queryRunMs,
   })
-  await Promise.all([publishMade(deps, run, pages, stats), planned])
+  run.onEngineRun(engineRun)
+  return (await wholeResult(deps, run, engineRun)).inline.toString('utf8')
 }
 
 /** Recorded with what comes next; its refusal is told once that is waited for. */

@@ -5,12 +5,12 @@ import type { ResourceGroups } from '../../dispatch/resource-groups.ts'
 import type { TaskCleaner } from '../../scheduler/task-cleaner.ts'
 import type { StatementRights } from '../session-context.ts'
 import type { PageMemory } from '../page-memory.ts'
-import type { CoordinatorRunDeps } from './coordinator-run.ts'
+import type { CallDeps } from './call-statement.ts'
 import type { WorkerStageDeps } from './worker-stage.ts'
 import type { WriteDeps } from './write-statement.ts'
 
 /** What the executions of all queries share. */
-export interface ExecutionDeps extends WorkerStageDeps, WriteDeps, CoordinatorRunDeps, StatementRights {
+export interface ExecutionDeps extends WorkerStageDeps, WriteDeps, CallDeps, StatementRights {
   readonly log: EventAppender & Pick<ResultPages, 'keepPages'>
   readonly frontEnd: SqlFrontEnd
   readonly metadata: MetadataPort

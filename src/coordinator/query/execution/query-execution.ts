@@ -31,7 +31,7 @@ import { identityOf } from './session-identity.ts'
  *       │ a write, once its client follows              ├─ query ─────────┬─ literals ────────────► coordinator-run
  *       └───────────────────────────────────────────────┤                 ├─ system tables … ─────► coordinator-run
  *                                                       │                 └─ any other ───────────► worker-stage
- *       planned, after a restart: goes on ─────────────►├─ session: waits for its client
+ *       planned, after a restart: goes on ─────────────►├─ session, call: wait for their client
  *                                                       ├─ explain ───────────────────────────────► coordinator-run
  *                                                       ├─ explain analyze: a stage for its figures
  *                                                       └─ write: rows by worker-stage, decision, commit

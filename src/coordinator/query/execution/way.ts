@@ -6,6 +6,7 @@ import { toStagePlan } from '../planned-data.ts'
 import type { Resumption, Submission } from '../query-handle.ts'
 import type { Admission } from './admission.ts'
 import type { Analysis } from './analysis.ts'
+import { runCall } from './call-statement.ts'
 import { runOnCoordinator } from './coordinator-run.ts'
 import type { ExecutionDeps } from './execution-deps.ts'
 import { runExplainAnalyze } from './explain-analyze-statement.ts'
@@ -76,7 +77,7 @@ async function goOn(way: WayParts, planned: Planned): Promise<void> {
     return
   }
   if (created.redacted) throw secretsAreGone()
-  // No stage computes: a session statement or an EXPLAIN, which say the same again.
+  // No stage computes: a session statement, a CALL or an EXPLAIN, which say the same again.
   await carryOut(way, await analysis.analyze(), 0)
 }
 
@@ -87,6 +88,8 @@ async function carryOut(way: WayParts, analyzed: AnalyzedStatement, analysisNano
       return runQuery(deps, run, analyzed, analysisNanos)
     case 'session':
       return runSessionStatement(deps, run, analyzed, analysisNanos)
+    case 'call':
+      return runCall(deps, run, analyzed, analysisNanos)
     case 'explain':
       return analyzed.analyze
         ? runExplainAnalyze(deps, run, analyzed, analysisNanos)

@@ -30,7 +30,7 @@ export async function cancelQuery(
   if (typeof found === 'string') return found
   const { query, execution } = found
   if (ending.mayEnd?.(query.created.session, queryId) === false) return 'refused'
-  if (!execution || isTerminal(query.kind)) return 'ended'
+  if (!execution || isTerminal(query.kind)) return endedSo(query, ending) ? 'done' : 'ended'
   void execution.fail(ending.failure, ending.endedBy).catch(() => {})
   while (!isTerminal(execution.aggregate.state.kind)) {
     const left = leftMs()
@@ -43,8 +43,10 @@ export async function cancelQuery(
 /** Did the query end by this very ending? An end without a name is the same whoever makes it. */
 function endedSo(state: QueryState, { failure, endedBy }: Ending): boolean {
   if (state.kind !== 'FAILED') return false
-  // What was recorded of this ending holds this very object.
-  return endedBy ? state.failed.endedBy === endedBy : state.failure.errorName === failure.errorName
+  if (!endedBy) return state.failure.errorName === failure.errorName
+  const by = state.failed.endedBy
+  // What was recorded of this ending holds this very object; or the statement was carried out before, by another process.
+  return by === endedBy || (by?.statement !== undefined && by.statement === endedBy.statement)
 }
 
 /** The query, which recovery may yet come to, with its execution while it is open; or why there is none to end. */

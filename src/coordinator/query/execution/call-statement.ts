@@ -1,0 +1,89 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Authorize } from '../../../security/authorization.ts'
+import { EngineError } from '../../../shared/engine-error.ts'
+import { isQueryId, type QueryId } from '../../../shared/ids.ts'
+import { howToRetry } from '../../../shared/quipu-error.ts'
+import { unreachable } from '../../../shared/unreachable.ts'
+import type { AnalyzedStatement } from '../../../sql/front-end.ts'
+import { endingBy, type Ending } from '../ending.ts'
+import type { Canceled } from '../statement/cancel-query.ts'
+import { NO_STAGES, valuesInEngine, type CoordinatorRunDeps } from './coordinator-run.ts'
+import type { RunContext } from './run-context.ts'
+
+export interface CallDeps extends CoordinatorRunDeps {
+  readonly authorize: Authorize
+  /** Ends another query, as `StatementService.cancel` does. */
+  readonly endQuery: (queryId: QueryId, ending: Ending) => Promise<Canceled>
+}
+
+type AnalyzedCall = Extract<AnalyzedStatement, { kind: 'call' }>
+
+/** The log did not answer: asked again after so long. */
+const PAUSE_MS = 200
+
+/**
+ * CALL system.runtime.kill_query, once its client follows. Carried out again by a successor it finds that the other query was
+ * ended by this very statement, if it was; one that kills itself has the end that it asked for.
+ */
+export async function runCall(
+  deps: CallDeps,
+  run: RunContext,
+  { queryType, updateType, values, warnings }: AnalyzedCall,
+  analysisNanos: number,
+): Promise<void> {
+  const [target, message] = await argumentsOf(deps, run, values)
+  const recorded = run.recordSoon([
+    run.planned({ ...NO_STAGES, queryType, analysisNanos, updateType, warnings, columns: [] }),
+  ])
+  await Promise.all([recorded, run.leaveUntilFollowed()])
+  run.signal.throwIfAborted()
+  await killQuery(deps, run, target, message)
+  await run.record([run.finish({ updateType })])
+}
+
+/** @throws EngineError INVALID_PROCEDURE_ARGUMENT, as Trino words it */
+async function argumentsOf(
+  deps: CoordinatorRunDeps,
+  run: RunContext,
+  values: AnalyzedCall['values'],
+): Promise<readonly [target: string, message: string]> {
+  const row = values.literalRow ?? (await valuesInEngine(deps, run, values))
+  const [target, message] = JSON.parse(row) as readonly (string | null)[]
+  if (typeof target !== 'string') throw new EngineError('INVALID_PROCEDURE_ARGUMENT', 'query_id cannot be null')
+  if (target === '') throw new EngineError('INVALID_PROCEDURE_ARGUMENT', 'id is empty')
+  if (!/^[_a-z0-9]+$/.test(target)) throw new EngineError('INVALID_PROCEDURE_ARGUMENT', `Invalid id ${target}`)
+  return [target, message ?? '']
+}
+
+/** @throws EngineError NOT_FOUND, NOT_SUPPORTED, PERMISSION_DENIED, as Trino words them */
+async function killQuery(deps: CallDeps, run: RunContext, target: string, message: string): Promise<void> {
+  const ending = endingBy(run.identity, deps.authorize, { how: 'kill_query', statement: run.queryId }, message)
+  for (;;) {
+    const outcome = isQueryId(target) ? await ended(deps, target, ending) : 'unknown'
+    run.signal.throwIfAborted()
+    switch (outcome) {
+      case 'done':
+        return
+      case 'ended':
+        throw new EngineError('NOT_SUPPORTED', `Target query is not running: ${target}`)
+      case 'refused':
+        throw new EngineError('PERMISSION_DENIED', 'Access Denied: Cannot kill query')
+      case 'unknown':
+        throw new EngineError('NOT_FOUND', `Target query not found: ${target}`)
+      case 'waiting':
+        await sleep(PAUSE_MS, undefined, { ref: false })
+        break
+      default:
+        return unreachable(outcome)
+    }
+  }
+}
+
+async function ended({ endQuery }: CallDeps, target: QueryId, ending: Ending): Promise<Canceled> {
+  try {
+    return await endQuery(target, ending)
+  } catch (error) {
+    if (howToRetry(error) === 'never') throw error
+    return 'waiting'
+  }
+}

@@ -1,0 +1,143 @@
+import { EngineError } from '../../shared/engine-error.ts'
+import { accessOf } from '../access-control.ts'
+import type { QueryAnalysis } from '../analyzer/analyze.ts'
+import { errorAt } from '../analyzer/context.ts'
+import type { AnalyzedStatement } from '../front-end.ts'
+import { renderAnalysis } from '../renderer/render.ts'
+import type { StatementInput } from '../statement-input.ts'
+import type { Expression } from '../syntax/ast.ts'
+import type { Query, SelectItem } from '../syntax/ast-query.ts'
+import type { Call, CallArgument } from '../syntax/ast-statements.ts'
+import { printStatement } from '../syntax/printer.ts'
+import type { Span } from '../syntax/span.ts'
+import { canCoerce } from '../types/coercion.ts'
+import { VARCHAR } from '../types/sql-type.ts'
+import { typeName } from '../types/type-text.ts'
+
+export type AnalyzedCall = Extract<AnalyzedStatement, { kind: 'call' }>
+
+/** The only procedure there is, `system.runtime.kill_query`; its arguments are texts, the second of which may be left out. */
+const PROCEDURE = ['system', 'runtime', 'kill_query'] as const
+const PARAMETERS = [
+  { name: 'QUERY_ID', required: true },
+  { name: 'MESSAGE', required: false },
+] as const
+
+/**
+ * CALL: the values of its arguments as a query of one row, in the order of the procedure's parameters.
+ * `analyze` gives the meaning of a query in it.
+ * @throws EngineError as Trino: PROCEDURE_NOT_FOUND, INVALID_ARGUMENTS, TYPE_MISMATCH, EXPRESSION_NOT_CONSTANT;
+ *   PERMISSION_DENIED by the rules of procedures; NOT_SUPPORTED within a transaction
+ */
+export async function analyzeProcedureCall(
+  input: StatementInput,
+  node: Call,
+  analyze: (query: Query) => Promise<QueryAnalysis>,
+): Promise<AnalyzedCall> {
+  const { transactionId } = input.session
+  if (transactionId !== undefined && transactionId !== 'NONE')
+    throw new EngineError('NOT_SUPPORTED', 'Procedures cannot be called within a transaction (use autocommit mode)')
+  checkName(input, node)
+  const given = argumentsByParameter(input, node)
+  const values = PARAMETERS.map(
+    ({ name }) => given.get(name)?.value ?? { kind: 'NullLiteral' as const, span: node.span },
+  )
+  const analysis = await constant(() => analyze(rowOf(values, node.span)), input, node)
+  for (const [index, { type }] of analysis.columns.entries())
+    if (!canCoerce(type, VARCHAR))
+      throw errorAt(
+        input,
+        values[index]!,
+        'TYPE_MISMATCH',
+        `Cannot cast type ${typeName(type)} to ${typeName(VARCHAR)}`,
+      )
+  const { query, reads } = input.budget.run(() => renderAnalysis(analysis, input.session))
+  if (reads.length > 0) throw notConstant(input, node)
+  accessOf(input.session)?.checkProcedure(...PROCEDURE)
+  return {
+    kind: 'call',
+    queryType: 'DATA_DEFINITION',
+    updateType: 'CALL',
+    text: printStatement(node),
+    values: query,
+    warnings: analysis.warnings,
+  }
+}
+
+/** What is left out of the name is that of the session. */
+function checkName(input: StatementInput, node: Call): void {
+  const parts = node.name.parts.map(({ value }) => value.toLowerCase())
+  const { catalog = '', schema = '' } = input.session
+  const whole = [...[catalog, schema].slice(0, Math.max(0, PROCEDURE.length - parts.length)), ...parts]
+  if (whole.join('.') === PROCEDURE.join('.')) return
+  throw errorAt(input, node, 'PROCEDURE_NOT_FOUND', `Procedure not registered: ${parts.join('.')}`)
+}
+
+/** By the name of their parameter. @throws EngineError INVALID_ARGUMENTS in Trino's order of complaints */
+function argumentsByParameter(input: StatementInput, node: Call): ReadonlyMap<string, CallArgument> {
+  const invalid = (message: string, at: Call | CallArgument = node): EngineError =>
+    errorAt(input, at, 'INVALID_ARGUMENTS', message)
+  const named = node.arguments.filter(({ name }) => name !== undefined)
+  if (named.length > 0 && named.length < node.arguments.length)
+    throw invalid('Named and positional arguments cannot be mixed')
+  const given = new Map<string, CallArgument>()
+  for (const [index, argument] of node.arguments.entries()) {
+    const name = argument.name ? canonical(argument.name) : PARAMETERS[index]?.name
+    if (name === undefined) throw invalid('Too many arguments for procedure')
+    if (given.has(name)) throw invalid(`Duplicate procedure argument: ${name}`, argument)
+    if (!PARAMETERS.some((parameter) => parameter.name === name))
+      throw invalid(`Unknown argument name: ${name}`, argument)
+    given.set(name, argument)
+  }
+  const missing = PARAMETERS.find(({ name, required }) => required && !given.has(name))
+  if (missing) throw invalid(`Required procedure argument '${missing.name}' is missing`)
+  return given
+}
+
+function canonical({ value, quoted }: NonNullable<CallArgument['name']>): string {
+  return quoted ? value : value.toUpperCase()
+}
+
+/** What names a column is no constant. */
+async function constant<T>(analyzed: () => Promise<T>, input: StatementInput, node: Call): Promise<T> {
+  try {
+    return await analyzed()
+  } catch (error) {
+    throw error instanceof EngineError && error.errorName === 'COLUMN_NOT_FOUND' ? notConstant(input, node) : error
+  }
+}
+
+function notConstant(input: StatementInput, node: Call): EngineError {
+  const message = 'Constant expression cannot contain column references'
+  return errorAt(input, node.arguments[0] ?? node, 'EXPRESSION_NOT_CONSTANT', message)
+}
+
+/** `SELECT value, …` */
+function rowOf(values: readonly Expression[], span: Span): Query {
+  const items = values.map((expression): SelectItem => ({
+    kind: 'SingleColumn',
+    span,
+    expression,
+    alias: undefined,
+  }))
+  return {
+    kind: 'Query',
+    span,
+    functions: [],
+    sessionProperties: [],
+    with: undefined,
+    body: {
+      kind: 'QuerySpecification',
+      span,
+      select: { kind: 'Select', span, distinct: false, items },
+      from: undefined,
+      where: undefined,
+      groupBy: undefined,
+      having: undefined,
+      windows: [],
+    },
+    orderBy: undefined,
+    offset: undefined,
+    limit: undefined,
+  }
+}
