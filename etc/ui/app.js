@@ -17,6 +17,12 @@ async function ask(path, options) {
   return answer
 }
 
+/** Asks for a change, and shows what is so then, or says why not. */
+async function change(path, options) {
+  await ask(path, options).catch((error) => alert(error.message))
+  refresh()
+}
+
 /** The session is over: whoever logs in comes back here. */
 function logInAgain() {
   location.assign(`/ui/log-in?to=${encodeURIComponent(location.pathname + location.search)}`)
@@ -76,9 +82,10 @@ function queryView(id, search) {
           history.replaceState(null, '', sequence === undefined ? location.pathname : `?asOf=${sequence}`)
           refresh()
         },
-        async onCancel() {
-          if (confirm(`Cancel query ${id}?`)) await ask(path, { method: 'DELETE' }).catch(show)
-          refresh()
+        onCancel: () => confirm(`Cancel query ${id}?`) && change(path, { method: 'DELETE' }),
+        onKill() {
+          const message = prompt(`Kill query ${id}? Its error tells its user why:`, '')
+          if (message !== null) change(`${path}/killed`, { method: 'PUT', body: message })
         },
       })
     },

@@ -70,7 +70,7 @@ function queryTable(queries) {
  * @param events CloudEvents of its stream
  * @param asOf sequence it is shown as of; undefined: now
  */
-export function queryPage(query, events, asOf, { onTravel, onCancel }) {
+export function queryPage(query, events, asOf, { onTravel, onCancel, onKill }) {
   const { queryStats: stats, session } = query
   const id = query.queryId
   return [
@@ -86,7 +86,9 @@ export function queryPage(query, events, asOf, { onTravel, onCancel }) {
         ' ',
         query.finalQueryInfo ? link(`/v1/query/${id}/trace`, 'Trace') : null,
         ' ',
-        query.finalQueryInfo || asOf !== undefined ? null : h('button', { onclick: onCancel }, 'Cancel'),
+        query.finalQueryInfo || asOf !== undefined
+          ? null
+          : [h('button', { onclick: onCancel }, 'Cancel'), ' ', h('button', { onclick: onKill }, 'Kill')],
       ),
     ),
     travel(events, asOf, onTravel),
@@ -143,11 +145,19 @@ function travel(events, asOf, onTravel) {
   )
 }
 
-function errorBox({ failureInfo, errorCode }) {
+function errorBox({ failureInfo, errorCode, endedBy }) {
   if (!errorCode) return null
   const { message, errorLocation } = failureInfo ?? {}
   const place = errorLocation ? ` at line ${errorLocation.lineNumber}, column ${errorLocation.columnNumber}` : ''
-  return h('div', { class: 'error' }, h('b', null, errorCode.name, place), h('div', null, message))
+  return h('div', { class: 'error' }, h('b', null, errorCode.name, place), h('div', null, message), enderOf(endedBy))
+}
+
+/** Who ended it, where that is told. */
+function enderOf(endedBy) {
+  if (!endedBy) return null
+  const { user, originalUser, remoteAddress } = endedBy
+  const name = originalUser ? `${originalUser} as ${user}` : user
+  return h('div', null, 'by ', name, remoteAddress ? ` from ${remoteAddress}` : '')
 }
 
 /** The text of a statement, the character an error is at marked. */

@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process'
 import { pbkdf2Sync, randomBytes } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { chromium, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { temporaryFolder, waitUntil } from '../support/quipu-process.ts'
 import {
@@ -15,6 +16,10 @@ import { raw, type RawAnswer, type StatementJson } from '../support/statement-cl
 
 const PROGRAM = new URL('../../dist/cli/quipu.js', import.meta.url).pathname
 const PASSWORD = 'open sesame'
+const CHROMIUM = '/usr/bin/chromium'
+const browser = existsSync(CHROMIUM) && process.env['CI'] !== 'true'
+if (!browser)
+  process.stderr.write('Nothing is killed in a browser: that is done where chromium is installed, but in CI\n')
 const NO_MESSAGE = 'Query killed. No message provided.'
 /** Ends after longer than any test, where nobody ends it. */
 const ENDLESS =
@@ -207,6 +212,41 @@ describe('a query in any other state', () => {
     }
   })
 })
+
+it.runIf(browser)(
+  'a query is killed in the page, which says by whom to who may know',
+  { timeout: 240_000 },
+  async () => {
+    const query = await queryIn(UNDER_WAY)
+    const opened = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
+    try {
+      const at = async (user: string): Promise<Page> => {
+        const page = await (await opened.newContext({ extraHTTPHeaders: as(user) })).newPage()
+        await page.goto(`${writer.url}/ui/query/${query.id}`)
+        return page
+      }
+      const [root, alice] = [await at('root'), await at('alice')]
+      const asked: string[] = []
+      root.once('dialog', (dialog) => void dialog.dismiss())
+      await root.click('button:text("Kill")')
+      root.once('dialog', (dialog) => {
+        asked.push(dialog.message())
+        void dialog.accept('seen <b>here</b>')
+      })
+      await root.click('button:text("Kill")')
+      const said = 'ADMINISTRATIVELY_KILLEDQuery killed. Message: seen <b>here</b>'
+      for (const [page, told] of [
+        [root, `${said}by root from 127.0.0.1`],
+        [alice, said],
+      ] as const)
+        expect(await page.locator('.error').textContent({ timeout: 60_000 })).toBe(told)
+      expect(asked).toEqual([`Kill query ${query.id}? Its error tells its user why:`])
+      expect(await root.locator('button:text("Kill")').count()).toBe(0)
+    } finally {
+      await opened.close()
+    }
+  },
+)
 
 describe('CALL system.runtime.kill_query', () => {
   /** Runs a statement. @param more headers */

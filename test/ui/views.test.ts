@@ -25,7 +25,7 @@ const HOSTILE = `</pre><img src=x onerror="alert(1)"><script>alert('2')</script>
 const queryId = testQueryId(1)
 
 /** A query whose every text is hostile, as the server's own functions show it. */
-function shown(end: 'finished' | 'failed' = 'finished', until = Infinity) {
+function shown(end: 'finished' | 'failed' | 'killed' = 'finished', until = Infinity) {
   const life = queryLife(queryId, end === 'failed' ? { end } : {}).map((event) => hostile(event))
   const recorded = life.map((event, index) => ({
     ...event,
@@ -56,7 +56,10 @@ function hostile(event: QueryEvent): QueryEvent {
   const text = JSON.stringify(event).replaceAll('alice', JSON.stringify(HOSTILE).slice(1, -1))
   const changed = JSON.parse(text) as QueryEvent
   if (changed.type === 'QueryCreated') Object.assign(changed.data, { sql: `select ${HOSTILE}` })
-  if (changed.type === 'QueryFailed') Object.assign(changed.data.failure, { message: HOSTILE, errorName: HOSTILE })
+  if (changed.type === 'QueryFailed') {
+    Object.assign(changed.data.failure, { message: HOSTILE, errorName: HOSTILE })
+    if (changed.data.endedBy) Object.assign(changed.data.endedBy, { user: HOSTILE, remoteAddress: HOSTILE })
+  }
   return changed
 }
 
@@ -79,11 +82,11 @@ function expectHarmless(parts: readonly unknown[]): SmallElement[] {
   return elements
 }
 
-const on = { onTravel: () => {}, onCancel: () => {}, onFilter: () => {} }
+const on = { onTravel: () => {}, onCancel: () => {}, onKill: () => {}, onFilter: () => {} }
 
 describe('hostile text', () => {
   it('of a statement, its user and its error stays text', () => {
-    for (const end of ['finished', 'failed'] as const) {
+    for (const end of ['finished', 'failed', 'killed'] as const) {
       const { query, events } = shown(end)
       const elements = expectHarmless(views.queryPage(query, events, undefined, on))
       const sql = elements.find(({ attributes }) => attributes.get('id') === 'sql')!
@@ -133,14 +136,19 @@ describe('the page of a query', () => {
     expect(elements.map(textOf)).not.toContain('Cancel')
   })
 
-  it('lets a query that runs be canceled', () => {
+  it('lets a query that runs be canceled and killed', () => {
     const { query, events } = shown('finished', 3)
-    let canceled = 0
+    const asked: string[] = []
     const elements = elementsOf(
-      views.queryPage(query, events.slice(0, 3), undefined, { ...on, onCancel: () => canceled++ }),
+      views.queryPage(query, events.slice(0, 3), undefined, {
+        ...on,
+        onCancel: () => asked.push('cancel'),
+        onKill: () => asked.push('kill'),
+      }),
     )
-    elements.find((one) => one.tag === 'button' && textOf(one) === 'Cancel')!.listeners.get('click')!({})
-    expect(canceled).toBe(1)
+    for (const name of ['Cancel', 'Kill'])
+      elements.find((one) => one.tag === 'button' && textOf(one) === name)!.listeners.get('click')!({})
+    expect(asked).toEqual(['cancel', 'kill'])
   })
 
   it.each([
