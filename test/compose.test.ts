@@ -1,15 +1,21 @@
+import { execFile } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
+import { createServer, type RequestListener } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { promisify } from 'node:util'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { loadConfig } from '../src/config/load-config.ts'
+import { createAuthority } from './support/certificates.ts'
 
 interface Service {
   readonly image: string
   readonly command?: readonly string[]
   readonly environment?: Readonly<Record<string, string>>
   readonly volumes?: readonly string[]
-  readonly healthcheck?: unknown
+  readonly healthcheck?: { readonly test: readonly string[] }
   readonly depends_on?: Readonly<Record<string, { condition: string }>>
 }
 
@@ -67,6 +73,30 @@ describe('docker-compose.yml', () => {
       expect(own, name).toHaveLength(name === 'collector' ? 0 : 1)
       expect(named.includes('tables'), name).toBe(/^(coordinator|worker)/.test(name))
     }
+  })
+
+  it('asks coordinators and workers how they are, by HTTPS where they have a certificate', async () => {
+    const [, , ...check] = compose.services['coordinator']!.healthcheck!.test
+    expect(compose.services['worker-1']!.healthcheck!.test.slice(2)).toEqual(check)
+    const authority = await createAuthority()
+    const { cert, key } = await authority.issue('elsewhere', 'DNS:quipu.example')
+    let starting = true
+    const info: RequestListener = (_request, response) => response.end(JSON.stringify({ starting }))
+    const servers = [createServer(info), createTlsServer({ cert: readFileSync(cert), key: readFileSync(key) }, info)]
+    for (const [index, server] of servers.entries()) {
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      const here = `127.0.0.1:${(server.address() as AddressInfo).port}`
+      const args = check.map((arg) => arg.replace('127.0.0.1:8080', here))
+      const env = { PATH: process.env['PATH'], ...(index === 1 && { QUIPU_TLS_CERT: cert }) }
+      const healthy = () => promisify(execFile)(process.execPath, args, { env }).then(Boolean, () => false)
+      starting = true
+      expect(await healthy()).toBe(false)
+      starting = false
+      expect(await healthy()).toBe(true)
+      await new Promise((resolve) => server.close(resolve))
+      expect(await healthy()).toBe(false)
+    }
+    await authority.remove()
   })
 
   it('has Prometheus, a collector, Tempo and Grafana, whose files are there', () => {
