@@ -247,7 +247,7 @@ export const configSchema = z.strictObject({
   userMappingFile: optionalText("The same as rules: Trino's user mapping file"),
   groupsFile: optionalText('Groups of users, a line each as in Trino: `group:user,user`'),
   metricsToken: optionalText(
-    'With authentication, `/metrics` and `/openapi.json` are for this machine, and for who sends `Authorization: Bearer` with this',
+    'With authentication, and at a worker that has it, `/metrics` and `/openapi.json` are for this machine, and for who sends `Authorization: Bearer` with this',
     { secret: true },
   ),
   accessRulesFile: optionalText(

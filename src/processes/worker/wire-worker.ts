@@ -13,6 +13,7 @@ import { createAnnouncer } from '../../execution/worker/announcer.ts'
 import { nodeIdOf } from '../../execution/worker/node-id.ts'
 import { createTaskManager, type TaskManager } from '../../execution/worker/task-manager.ts'
 import { collectWorker, onWorkerEvent } from '../../execution/worker/worker-telemetry.ts'
+import { watchersBy } from '../../protocol/access/authenticate.ts'
 import { browserPolicyOf } from '../../protocol/edge/browser-policy.ts'
 import { createTaskRoutes } from '../../protocol/task/task-routes.ts'
 import { internalBearer, loadClusterSecret } from '../../security/cluster-secret.ts'
@@ -116,6 +117,7 @@ export async function wireWorker(
         uri: url,
       }),
       meters: telemetry.meters,
+      mayWatch: asksWatchers(config) ? watchersBy(config.metricsToken) : () => true,
       spans: telemetry.spans,
       onError,
     }),
@@ -131,6 +133,11 @@ export async function wireWorker(
       await telemetry.stop()
     },
   }
+}
+
+/** Where clients must be known, and where a token for figures is given: a worker may be told of that alone. */
+function asksWatchers({ authentication, metricsToken }: ChildLife['config']): boolean {
+  return authentication.length > 0 || metricsToken !== undefined
 }
 
 /** The catalogs and the engines, each of which asks the other. */

@@ -1,4 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { checkWatcher } from '../../protocol/access/authenticate.ts'
 import { checkBrowser, type BrowserPolicy } from '../../protocol/edge/browser-policy.ts'
 import { observeRequest } from '../../protocol/edge/http-metrics.ts'
 import { answerError, HttpProblem } from '../../protocol/edge/problem.ts'
@@ -14,6 +15,8 @@ export interface WorkerListenerParts {
   /** The answer of `/v1/info`. */
   readonly info: () => Readonly<Record<string, unknown>>
   readonly meters: () => Meters
+  /** May it have the figures? */
+  readonly mayWatch: (request: IncomingMessage) => boolean
   readonly spans: () => SpanSink
   readonly onError: (error: unknown) => void
 }
@@ -24,6 +27,7 @@ export function createWorkerListener({
   tasks,
   info,
   meters,
+  mayWatch,
   spans,
   onError,
 }: WorkerListenerParts): RequestListener {
@@ -32,6 +36,7 @@ export function createWorkerListener({
     if (request.method !== 'GET' && request.method !== 'HEAD') throw new HttpProblem(404, 'Not found')
     switch (path) {
       case '/metrics':
+        checkWatcher(request, mayWatch)
         return void meters()
           .text()
           .then(({ contentType, body }) => response.writeHead(200, { 'Content-Type': contentType }).end(body))

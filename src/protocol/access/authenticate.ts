@@ -194,8 +194,8 @@ export function callerAt(
   return (request, path) => {
     if (OPEN.test(path)) return NOBODY
     if (WATCHED.test(path)) {
-      if (mayWatch(request)) return NOBODY
-      throw new HttpProblem(401, 'The figures need their own token', { 'www-authenticate': 'Bearer realm="metrics"' })
+      checkWatcher(request, mayWatch)
+      return NOBODY
     }
     if (!PAGE.test(path) || !isNavigation(request)) return authenticate(request)
     const toLogIn = (error: unknown): never => {
@@ -214,6 +214,12 @@ export function callerAt(
 
 function isNavigation({ method, headers }: IncomingMessage): boolean {
   return (method === 'GET' || method === 'HEAD') && /\btext\/html\b/.test(headers.accept ?? '')
+}
+
+/** @throws HttpProblem 401 for who may not have the figures of this server */
+export function checkWatcher(request: IncomingMessage, mayWatch: (request: IncomingMessage) => boolean): void {
+  if (!mayWatch(request))
+    throw new HttpProblem(401, 'The figures need their own token', { 'www-authenticate': 'Bearer realm="metrics"' })
 }
 
 /** From this machine, or with the token that is for this alone. */

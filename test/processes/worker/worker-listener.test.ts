@@ -10,7 +10,7 @@ const closing: (() => void)[] = []
 afterEach(() => closing.splice(0).forEach((close) => close()))
 
 /** A worker's listener over tasks that are there for `/v1/task` alone, and break at `/v1/task/broken`. */
-async function bed() {
+async function bed(mayWatch = () => true) {
   const told: { bugs: unknown[]; counted: unknown[] } = { bugs: [], counted: [] }
   const meters: Meters = {
     ...createPendingMeters(),
@@ -28,6 +28,7 @@ async function bed() {
       },
       info: () => ({ coordinator: false }),
       meters: () => meters,
+      mayWatch,
       spans: () => noSpans,
       onError: (error) => told.bugs.push(error),
     }),
@@ -56,6 +57,13 @@ describe('what a worker answers', () => {
     expect(await ask('/v1/task')).toEqual({ status: 200, body: 'the tasks' })
     expect(await ask('/v1/info')).toEqual({ status: 200, body: '{"coordinator":false}' })
     expect(await ask('/metrics')).toEqual({ status: 200, body: 'the figures' })
+  })
+
+  it('is no figures for who may not have them', async () => {
+    const { ask } = await bed(() => false)
+    expect((await ask('/metrics')).status).toBe(401)
+    expect((await ask('/metrics', { method: 'HEAD' })).status).toBe(401)
+    expect((await ask('/v1/info')).status).toBe(200)
   })
 
   it('is nothing else, however it is asked', async () => {
