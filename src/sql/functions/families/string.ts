@@ -121,5 +121,5 @@ export const stringFunctions: readonly FunctionDefinition[] = [
   scalar('word_stem(varchar(x), varchar(2))', 'varchar(x)', 'u_word_stem($1, $2)', PARTIAL, {
     note: "English alone, Porter's second algorithm",
   }),
-  scalar('char2hexint(varchar)', 'varchar', 't_char2hexint($1)', PARTIAL),
+  scalar('char2hexint(varchar)', 'varchar', 'u_char2hexint($1)', PARTIAL),
 ]

@@ -57,21 +57,39 @@ function soundex(text: string): string {
 
 const LARGEST = 1n << 63n
 
+/** So many digits of any base are a whole number of JavaScript's. */
+const SAFE_DIGITS = 10
+
 function fromBase(text: string, radix: bigint): bigint {
   if (radix < 2n || radix > 36n) throw invalidArgument('Radix must be between 2 and 36')
-  const failure = invalidArgument(`Not a valid base-${radix} number: ${text}`)
+  const failure = (): Error => invalidArgument(`Not a valid base-${radix} number: ${text}`)
   const match = /^([+-]?)([0-9a-z]+)$/i.exec(text)
-  if (match === null) throw failure
+  if (match === null) throw failure()
+  const digits = match[2]!
+  if (digits.length <= SAFE_DIGITS) {
+    let small = 0
+    for (const char of digits) {
+      const digit = Number.parseInt(char, 36)
+      if (digit >= Number(radix)) throw failure()
+      small = small * Number(radix) + digit
+    }
+    return BigInt(match[1] === '-' ? -small : small)
+  }
   let value = 0n
-  for (const char of match[2]!) {
+  for (const char of digits) {
     const digit = Number.parseInt(char, 36)
-    if (digit >= Number(radix)) throw failure
+    if (digit >= Number(radix)) throw failure()
     value = value * radix + BigInt(digit)
-    if (value > LARGEST) throw failure
+    if (value > LARGEST) throw failure()
   }
   if (match[1] === '-') value = -value
-  if (BigInt.asIntN(64, value) !== value) throw failure
+  if (BigInt.asIntN(64, value) !== value) throw failure()
   return value
+}
+
+/** The text's UTF-16 units, the higher byte first. */
+function utf16Digits(text: string): string {
+  return Buffer.from(text, 'utf16le').swap16().toString('hex').toUpperCase()
 }
 
 /**
@@ -123,5 +141,6 @@ export const textScripts: readonly ScalarFunction[] = [
   { name: 'u_normalize', parameters: ['VARCHAR', 'VARCHAR'], returns: 'VARCHAR', call: normalize },
   { name: 'u_soundex', parameters: ['VARCHAR'], returns: 'VARCHAR', call: soundex },
   { name: 'u_word_stem', parameters: ['VARCHAR', 'VARCHAR'], returns: 'VARCHAR', call: wordStem },
+  { name: 'u_char2hexint', parameters: ['VARCHAR'], returns: 'VARCHAR', call: utf16Digits },
   { name: 'u_from_base', parameters: ['VARCHAR', 'BIGINT'], returns: 'BIGINT', call: fromBase },
 ]

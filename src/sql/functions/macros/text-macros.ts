@@ -262,13 +262,4 @@ export const textMacros: readonly Macro[] = [
       END
     `,
   ),
-  macro(
-    't_char2hexint(s)',
-    `
-      array_to_string(list_transform(q_characters(s), lambda c: CASE
-        WHEN ord(c)<65536 THEN printf('%04X',ord(c))
-        ELSE printf('%04X%04X',55296+((ord(c)-65536)//1024),56320+((ord(c)-65536)%1024))
-      END),'')
-    `,
-  ),
 ]
