@@ -18,9 +18,11 @@ import {
 } from '../../events/event-log.ts'
 import type { QueryRows } from '../../events/projection.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
+import { setCaller } from '../../protocol/access/caller.ts'
 import { createAuditRoutes } from '../../protocol/audit/audit-routes.ts'
 import { baseUri } from '../../protocol/edge/base-uri.ts'
 import { HttpProblem } from '../../protocol/edge/problem.ts'
+import { requestTarget } from '../../protocol/edge/request-target.ts'
 import { traceReads } from '../../protocol/edge/request-spans.ts'
 import { createEventRoutes } from '../../protocol/events/event-routes.ts'
 import { createInfoRoutes } from '../../protocol/info/info-routes.ts'
@@ -100,7 +102,7 @@ export interface WriterDuties {
 export interface CoordinatorAppParts {
   readonly base: AppBase
   readonly role: CoordinatorRole
-  readonly access: Pick<AccessDoor, 'actsAs' | 'authorize' | 'logIns'>
+  readonly access: Pick<AccessDoor, 'actsAs' | 'authorize' | 'callerAt' | 'logIns'>
 }
 
 /** Who asks, and what he may: of every resource alike. */
@@ -235,13 +237,17 @@ function queryRoutes({ base, role }: CoordinatorAppParts, { identify, authorize 
 }
 
 function eventRoutes(
-  { base, role }: CoordinatorAppParts,
+  { base, role, access }: CoordinatorAppParts,
   { identify, authorize }: Asking,
 ): ReturnType<typeof createEventRoutes> {
   const { feeds, feedsPerAddress, replays } = base.config.limits
   return createEventRoutes({
     log: role.history,
     identify,
+    async identifyAgain(request) {
+      setCaller(request, await access.callerAt(request, requestTarget(request).path))
+      return identify(request)
+    },
     authorize,
     maxReaders: feeds,
     maxReadersPerAddress: feedsPerAddress,

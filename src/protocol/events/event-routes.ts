@@ -22,8 +22,13 @@ export interface EventRoutesDeps {
   readonly log: LogEnd & LogFeed & StreamReader
   /** @throws HttpProblem 401 */
   readonly identify: (request: Request) => Identity
+  /**
+   * Who it is by now, his credential looked at anew: a feed is open for long. @default nobody changes
+   * @throws HttpProblem 401, 403 for nobody any more; 429, 503 where that cannot be said now
+   */
+  readonly identifyAgain?: (request: Request) => Promise<Identity>
   readonly authorize: Authorize
-  /** @default 15_000 */
+  /** Also how often is looked whether the reader still may. @default 15_000 */
   readonly keepAliveMs?: number
   /** Readers at once; one more gets 429. Each may hold a batch of the log in memory. @default 100 */
   readonly maxReaders?: number
@@ -96,12 +101,30 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
       })
       feeds.set(feed, address)
       void feed.closed.then(() => feeds.delete(feed))
+      endWithRights(feed, request, identity)
       if (!behind) return
       replays++
       void feed.caughtUp.then(() => replays--)
     },
   })
   router.use(problemHandler(deps.onError))
+
+  /** Whoever logged out, lost his account, or has other rights now, comes again and is told so. */
+  function endWithRights(feed: EventFeed, request: Request, identity: Identity): void {
+    const { identifyAgain, authorize } = deps
+    if (!identifyAgain) return
+    const shown = (who: Identity): string => JSON.stringify([who, authorize(who, { action: 'viewAll' })])
+    const before = shown(identity)
+    let looking = false
+    const look = async (): Promise<void> => {
+      looking = true
+      const now = await identifyAgain(request).then(shown, (error: unknown) => (isOver(error) ? undefined : before))
+      looking = false
+      if (now !== before) feed.end()
+    }
+    const timer = setInterval(() => looking || void look(), keepAliveMs)
+    void feed.closed.then(() => clearInterval(timer))
+  }
 
   /** Where queries begin. Who asks for them learns now that there are none, or that they are not his. */
   async function firstPlaces(queries: readonly QueryId[], identity: Identity): Promise<Position[]> {
@@ -127,6 +150,10 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
       await Promise.all([...feeds.keys()].map((feed) => feed.closed))
     },
   }
+}
+
+function isOver(error: unknown): boolean {
+  return error instanceof HttpProblem && (error.status === 401 || error.status === 403)
 }
 
 const createdData = z.object({ session: z.object({ user: z.string(), originalUser: z.string().optional() }) })

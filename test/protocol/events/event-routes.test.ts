@@ -7,6 +7,7 @@ import { toCloudEvent } from '../../../src/events/envelope.ts'
 import type { EventLog, Recorded, Subscription } from '../../../src/events/event-log.ts'
 import { createPostgresEventLog } from '../../../src/events/postgres/postgres-event-log.ts'
 import { createEventRoutes, type EventRoutes, type EventRoutesDeps } from '../../../src/protocol/events/event-routes.ts'
+import { HttpProblem } from '../../../src/protocol/edge/problem.ts'
 import { cloudEvent } from '../../../src/protocol/info/wire-schemas.ts'
 import { allowAll } from '../../../src/security/authorization.ts'
 import { administratorsToo } from '../../support/access.ts'
@@ -104,6 +105,48 @@ describe('the feed', () => {
     await bed.log.append(testQueryId(9), 2, toLogEvents(late.slice(2)))
     await feed.received(late.length)
     expect(feed.ids()).toEqual(late.map((_, index) => `${testQueryId(9)}/${index + 1}`))
+  })
+
+  it('ends with the rights of its reader, and not when nobody can say which those are', async () => {
+    let looked = 0
+    const be = (then: () => void): Promise<string> =>
+      start({
+        keepAliveMs: 10,
+        authorize: (_identity, { action }) => action !== 'viewAll' || mayAll,
+        async identifyAgain() {
+          if (++looked > 3) then()
+          return identity
+        },
+      })
+    let identity = { user: 'anonymous', groups: [] as string[] }
+    let mayAll = true
+    const changes: (() => void)[] = [
+      () => {
+        throw new HttpProblem(401, 'The session has ended')
+      },
+      () => {
+        throw new HttpProblem(403, 'He may not be another any more')
+      },
+      () => (identity = { user: 'anonymous', groups: ['staff'] }),
+      () => (mayAll = false),
+    ]
+    for (const change of changes) {
+      looked = 0
+      const feed = await open(await be(change))
+      expect(await feed.end).toBe('ended')
+      expect(looked).toBeGreaterThan(3)
+      identity = { user: 'anonymous', groups: [] }
+      mayAll = true
+    }
+    looked = 0
+    const feed = await open(
+      await be(() => {
+        throw new HttpProblem(503, 'Nobody knows')
+      }),
+    )
+    await waitUntil('it was looked often', () => looked > 6)
+    await writeLives()
+    await feed.received(1)
   })
 
   it('tells at once where it begins, so that nothing is missed by who is cut off before the first event', async () => {
