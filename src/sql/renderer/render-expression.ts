@@ -31,7 +31,7 @@ import { renderedConstant, renderConstant } from './constants.ts'
 import { frameOffset } from './frame-offset.ts'
 import { renderLike } from './like.ts'
 import { narrowFactors } from '../analyzer/decimal-products.ts'
-import { isVolatile, mapChildren, visitColumns } from '../analyzer/walk.ts'
+import { isVolatile, mapChildren, someExpr, visitColumns } from '../analyzer/walk.ts'
 import { bindAll, composed, hasSubquery, isSubquery, outerColumnsOf, weightOf } from './composition.ts'
 import { noteQueryOfRow } from './queries-of-rows.ts'
 import { narrowProduct } from './narrow-sum.ts'
@@ -213,10 +213,21 @@ function inTwo(state: RenderState, { value, min, max, type }: BetweenExpr): Expr
   return { kind: 'let', type, name, value, body: terms(name) }
 }
 
+/** DuckDB makes a join of a list this long, and asks for its left side wherever the condition stands: not within a lambda. */
+const JOINED_VALUES = 5
+
+function isOfNoRow(expr: Expr): boolean {
+  return !someExpr(expr, (part) => part.kind === 'column' || part.kind === 'lambdaArgument' || isSubquery(part))
+}
+
 function renderInList(state: RenderState, expr: InListExpr): Sql {
   const { value, values } = expr
   const within = (x: Sql, items: readonly Sql[]): Sql => renderIn(value.type, x, items, state.names)
   const items = values.map((item) => renderExpr(state, item))
+  if (values.length >= JOINED_VALUES && canRaise(value) && values.every(isOfNoRow) && !isVolatile(expr)) {
+    const x = state.names.fresh()
+    return bindName(x, renderExpr(state, value), within(x, items))
+  }
   if (!isVolatile(expr)) return composed(state, expr, [value], [renderExpr(state, value)], ([x]) => within(x!, items))
   // DuckDB makes comparisons of a list, each with a value of its own.
   return bindAll(state, [renderExpr(state, value), ...items], ([x, ...others]) => within(x!, others))
