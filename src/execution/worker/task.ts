@@ -62,11 +62,11 @@ export interface WorkerTask {
   isComplete(): boolean
   waitForPage(token: number, millis: number): Promise<void>
   acknowledge(before: number): Promise<void>
-  /** An answer tells all of it: its end, and the bytes of its pages. */
+  /** An answer tells all of it: its end, and the bytes of its pages. Without effect once somebody comes back for it. */
   send(): void
   /** No news are told of it any more. */
   isSent(): boolean
-  /** Somebody will come back for it: a restart of the worker serves what it has. */
+  /** Somebody will come back for it: its news are told, and a restart of the worker serves what it has. */
   keep(): void
   /** Removes all pages and ends the output; a live task is canceled first. */
   drop(): Promise<void>
@@ -197,7 +197,7 @@ class Task implements WorkerTask {
   }
 
   send(): void {
-    this.#output.buffer.send()
+    if (this.#quiet) this.#output.buffer.send()
   }
 
   isSent(): boolean {

@@ -104,7 +104,10 @@ export function workerTaskEndpoints(deps: TaskRoutesDeps): readonly Endpoint[] {
     const asker = authorize(request, true)
     if (query.has('asOf')) throw new HttpProblem(400, 'A worker knows only the present: ask a coordinator for asOf')
     checkEpoch(asker, request, false)
-    const status = tasks.get(taskId)?.status() ?? tasks.deleted(taskId)
+    const task = tasks.get(taskId)
+    // A successor goes on with it: the answer that its predecessor waits for reaches nobody.
+    if (asker === 'coordinator') task?.keep()
+    const status = task?.status() ?? tasks.deleted(taskId)
     if (!status) throw new HttpProblem(404, 'Task not found')
     sendTask(request, response, status)
   }

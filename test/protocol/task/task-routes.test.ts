@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { TaskStatus } from '../../../src/execution/api/task.ts'
+import { waitUntil } from '../../support/quipu-process.ts'
 import { openTestWorker, statusHeaders, updateFor, type TestWorker } from '../../support/worker.ts'
 
 const streaming = { streams: true, estimate: { small: false } }
@@ -260,6 +261,24 @@ describe('the task resource', () => {
     expect(after.map((status) => status.taskId)).toEqual(state === 'FINISHED' ? [] : [taskId])
     const every = (await (await worker.call('GET', '/v1/task?since=')).json()) as TaskStatus[]
     expect(every.find((status) => status.taskId === taskId)).toMatchObject({ deleted: true })
+  })
+
+  it('has news of the end of a small task that a successor asked for before its answer was there', async () => {
+    const scan = { connector: worker.tpch, schema: 'tiny', table: 'lineitem', columns: ['orderkey'] }
+    const slow = await updateFor(
+      [scan],
+      'SELECT count(*) AS c0 FROM "$s0" a, (SELECT * FROM "$s0" LIMIT 4000) b WHERE a.orderkey + b.orderkey < 0',
+      1,
+    )
+    const taskId = worker.nextTaskId()
+    const posted = worker.call('POST', `/v1/task/${taskId}`, { body: slow, headers: statusHeaders })
+    await waitUntil('it is there', async () => (await worker.call('GET', `/v1/task/${taskId}`)).status === 200)
+    const all = await worker.call('GET', '/v1/task?since=')
+    const version = all.headers.get('x-engine-task-version')!
+    expect(((await (await posted).json()) as TaskStatus).state).toBe('FINISHED')
+    const told = (await (await worker.call('GET', `/v1/task?since=${version}`)).json()) as TaskStatus[]
+    expect(told).toMatchObject([{ taskId, state: 'FINISHED', pages: [{ token: 0 }] }])
+    expect((await worker.call('GET', `/v1/task/${taskId}/results/0/0`)).status).toBe(200)
   })
 
   it('refuses a lower epoch before any effect, also after a restart', async () => {
