@@ -16,8 +16,8 @@ export interface AttackFamily {
   readonly name: string
   /** How often it comes, in a thousand cases. */
   readonly weight: number
-  /** Where the log is in Kafka only. */
-  readonly needs?: 'kafka'
+  /** Where the log is in Kafka only, or where clients must be known. */
+  readonly needs?: 'kafka' | 'guard'
   /** No other case runs meanwhile: it changes what all of them would see. */
   readonly alone?: true
   /** @throws Fault when the server did what it must not */

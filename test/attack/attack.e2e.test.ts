@@ -20,14 +20,14 @@ async function attack(bed: AttackBed, seed: number, cases: number): Promise<Camp
 }
 
 describe.each([
-  ['postgres', 7, 220],
-  ['kafka', 2, 100],
-] as const)('processes under attack, the log in %s', (log, seed, cases) => {
+  { log: 'postgres', seed: 7, cases: 220, guarded: false },
+  { log: 'kafka', seed: 2, cases: 100, guarded: true },
+] as const)('processes under attack, the log in $log', ({ log, seed, cases, guarded }) => {
   let bed: AttackBed | undefined
 
   beforeAll(async () => {
     if (log === 'kafka' && !(await kafkaIsAvailable())) return
-    bed = await startBed({ log, sharedBroker: true })
+    bed = await startBed({ log, guarded, sharedBroker: true })
   }, 240_000)
 
   afterAll(async () => {

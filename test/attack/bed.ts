@@ -1,3 +1,4 @@
+import { pbkdf2Sync, randomBytes } from 'node:crypto'
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -14,6 +15,8 @@ import { stopWithOwner } from '../support/stop-with-owner.ts'
 
 export interface BedOptions {
   readonly log: 'postgres' | 'kafka'
+  /** Nobody is answered who is not known. */
+  readonly guarded?: boolean
   /** Of a test run: its shared broker, else one of its own. */
   readonly sharedBroker?: boolean
 }
@@ -46,6 +49,8 @@ export interface AttackBed {
   readonly secret: string
   /** The cluster's key as requests carry it. */
   readonly bearer: string
+  /** What an attacker who is known sends, and one who is another; undefined where nobody must be. */
+  readonly known: { readonly attacker: string; readonly other: string } | undefined
   readonly attacker: AttackersServer
   /** A file that no client may read. */
   readonly canary: { readonly path: string; readonly word: string }
@@ -75,11 +80,11 @@ const SHORT_WAITS = {
   QUIPU_OWN_WRITES_WAIT_MS: '30s',
 }
 
-export async function startBed({ log, sharedBroker = false }: BedOptions): Promise<AttackBed> {
+export async function startBed(options: BedOptions): Promise<AttackBed> {
   const folder = temporaryFolder()
   const ends: (() => Promise<unknown>)[] = [() => folder.remove()]
   try {
-    return await makeBed(log, sharedBroker, folder.path, ends)
+    return await makeBed(options, folder.path, ends)
   } catch (error) {
     for (const end of ends.toReversed()) await end().catch(() => {})
     throw error
@@ -87,8 +92,7 @@ export async function startBed({ log, sharedBroker = false }: BedOptions): Promi
 }
 
 async function makeBed(
-  log: BedOptions['log'],
-  sharedBroker: boolean,
+  { log, guarded = false, sharedBroker = false }: BedOptions,
   folder: string,
   ends: (() => Promise<unknown>)[],
 ): Promise<AttackBed> {
@@ -110,6 +114,7 @@ async function makeBed(
     QUIPU_CATALOG_DIR: makeCatalogs(folder),
     QUIPU_TABLES_DIR: tables,
     QUIPU_LOG_LEVEL: 'warn',
+    ...(guarded ? makeGuard(folder) : {}),
     ...(kafka ? { KAFKA_BROKERS: kafka.brokers.join(','), QUIPU_KAFKA_TOPIC: kafka.topic } : {}),
   }
 
@@ -154,6 +159,7 @@ async function makeBed(
     all,
     secret: SECRET,
     bearer: internalBearer(SECRET),
+    known: guarded ? { attacker: basic('attack', PASSWORD), other: basic('somebody', PASSWORD) } : undefined,
     attacker,
     canary,
     database,
@@ -170,6 +176,28 @@ async function makeBed(
       return wrong
     },
   }
+}
+
+const PASSWORD = 'a password that two users have'
+
+function basic(user: string, password: string): string {
+  return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
+}
+
+/** Users with passwords. The one who attacks may act as anybody and sees everybody's queries: his texts are what is looked at. */
+function makeGuard(folder: string): Readonly<Record<string, string>> {
+  const salt = randomBytes(16)
+  const hash = pbkdf2Sync(PASSWORD, salt, 1_000, 32, 'sha256').toString('hex')
+  const passwords = join(folder, 'passwords')
+  const users = ['attack', 'somebody', 'third'].map((user) => `${user}:1000:${salt.toString('hex')}:${hash}\n`)
+  writeFileSync(passwords, users.join(''), { mode: 0o644 })
+  const rules = join(folder, 'rules.json')
+  const sections = {
+    queries: [{ user: 'attack', allow: ['execute', 'view', 'kill'] }, { allow: ['execute'] }],
+    impersonation: [{ original_user: 'attack', new_user: '.*' }],
+  }
+  writeFileSync(rules, JSON.stringify(sections), { mode: 0o644 })
+  return { QUIPU_AUTHENTICATION: 'password', QUIPU_PASSWORD_FILE: passwords, QUIPU_ACCESS_RULES_FILE: rules }
 }
 
 async function brokerOf(shared: boolean, ends: (() => Promise<unknown>)[]): Promise<TestKafka> {

@@ -10,6 +10,7 @@ import { createHostileTexts } from './hostile-texts.ts'
 import { literals, parameters, writtenLiterals } from './literal-attacks.ts'
 import { alteredPages, foreignRecords } from './log-attacks.ts'
 import { sessions } from './session-attacks.ts'
+import { strangers } from './stranger-attacks.ts'
 import { bodies, statements, systemTables } from './statement-attacks.ts'
 import { createWire, type Secrets } from './wire.ts'
 import { fakeWorkers } from './worker-attacks.ts'
@@ -31,6 +32,7 @@ export const families: readonly AttackFamily[] = [
   foreignRecords,
   alteredPages,
   fakeWorkers,
+  strangers,
 ]
 
 export interface CampaignOptions {
@@ -71,7 +73,8 @@ export async function runCampaign(options: CampaignOptions): Promise<CampaignRes
   const agent = new Agent({ keepAlive: true, maxSockets: 64 })
   const able = families.filter(
     (family) =>
-      (family.needs === undefined || family.needs === bed.log) && (options.only?.includes(family.name) ?? true),
+      (family.needs === undefined || family.needs === (family.needs === 'guard' ? bed.known && 'guard' : bed.log)) &&
+      (options.only?.includes(family.name) ?? true),
   )
   const secrets: Secrets = {
     words: { 'the secret': bed.secret, 'the key': bed.bearer, 'a file of the server': bed.canary.word },
@@ -86,7 +89,7 @@ export async function runCampaign(options: CampaignOptions): Promise<CampaignRes
     const family = familyOf(seed, index, able)
     counts.set(family.name, (counts.get(family.name) ?? 0) + 1)
     const random = createRandom(seed, `case ${index}`)
-    const wire = createWire(secrets, agent)
+    const wire = createWire(secrets, agent, bed.known?.attacker)
     const context: CaseContext = { random, bed, wire, texts: createHostileTexts(random, bed.canary.path) }
     try {
       await family.run(context)

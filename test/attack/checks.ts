@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { isAlive } from '../support/quipu-process.ts'
-import { run } from '../support/statement-client.ts'
+import { run, trinoHeaders } from '../support/statement-client.ts'
 import type { AttackBed, AttackedProcess } from './bed.ts'
 
 /** How the servers do. */
@@ -55,7 +55,8 @@ export async function checkHealth(bed: AttackBed, before: Health | undefined): P
   if (before && deadLetters !== before.deadLetters) wrong.push(`${deadLetters} events could not be projected`)
   for (const { name, url } of bed.coordinators) {
     for (const sql of ['SELECT 1', 'SELECT count(*) FROM tpch.tiny.region']) {
-      const ran = await run(url, sql).catch((error: Error) => ({ rows: undefined, error: error.message }))
+      const headers = { ...trinoHeaders, ...(bed.known && { authorization: bed.known.attacker }) }
+      const ran = await run(url, sql, headers).catch((error: Error) => ({ rows: undefined, error: error.message }))
       if (ran.error || JSON.stringify(ran.rows) !== (sql === 'SELECT 1' ? '[[1]]' : '[[5]]')) {
         wrong.push(`${name}: ${sql} gives ${JSON.stringify(ran.rows)} ${JSON.stringify(ran.error)}`)
       }

@@ -32,7 +32,7 @@ const internal: readonly Endpoint[] = [
 const documents = new WeakMap<AttackBed, Promise<readonly Endpoint[]>>()
 
 /** All that the server says it has, and what it does not say. */
-async function endpointsOf({ bed, wire }: CaseContext): Promise<readonly Endpoint[]> {
+export async function endpointsOf({ bed, wire }: CaseContext): Promise<readonly Endpoint[]> {
   const known =
     documents.get(bed) ??
     (async () => {
@@ -87,7 +87,7 @@ function needsKey(endpoint: Endpoint, method: string): boolean {
   return /^\/v1\/(announcement|task|system|query\/\{queryId\}\/forget)/.test(endpoint.path)
 }
 
-function targetOf(endpoint: Endpoint, context: CaseContext): string {
+export function targetOf(endpoint: Endpoint, context: CaseContext): string {
   const { random, texts } = context
   const path = endpoint.path.replaceAll(/\{(\w+)\}/g, () => {
     const kind = random.whole(0, 3)
@@ -142,7 +142,7 @@ function targetOf(endpoint: Endpoint, context: CaseContext): string {
   }
 }
 
-function messageOf(context: CaseContext): { headers: Record<string, string>; body: Buffer } {
+export function messageOf(context: CaseContext): { headers: Record<string, string>; body: Buffer } {
   const { random, texts, bed } = context
   const headers: Record<string, string> = {}
   if (random.chance(0.5)) {

@@ -15,6 +15,7 @@ const USAGE = `usage: npm run attack -- [options]
   --cases M        how many cases (1000)
   --case K         one case alone, by its number; several with commas between
   --log WHICH      postgres or kafka (postgres)
+  --guarded        clients must be known: most cases have a password, some have none, or another's
   --only NAMES     families, with commas between: ${families.map(({ name }) => name).join(', ')}
   --lanes L        so many cases at the same time (6)
   --keep FOLDER    bytes that were sent before a fault, and logs of the servers (below the temporary folder)
@@ -28,6 +29,7 @@ const { values } = parseArgs({
     cases: { type: 'string', default: '1000' },
     case: { type: 'string' },
     log: { type: 'string', default: 'postgres' },
+    guarded: { type: 'boolean', default: false },
     only: { type: 'string' },
     lanes: { type: 'string', default: '6' },
     keep: { type: 'string', default: join(tmpdir(), 'quipu-attack') },
@@ -55,7 +57,7 @@ function tell(fault: FoundFault): void {
   const file = join(values.keep, `seed-${seed}-case-${fault.index}.bytes`)
   mkdirSync(values.keep, { recursive: true })
   writeFileSync(file, Buffer.concat(fault.sent.flatMap((bytes) => [bytes, Buffer.from('\n\n')])))
-  const again = `npm run attack -- --seed ${seed} --case ${fault.index} --log ${log}${values.only === undefined ? '' : ` --only '${values.only}'`}`
+  const again = `npm run attack -- --seed ${seed} --case ${fault.index} --log ${log}${values.guarded ? ' --guarded' : ''}${values.only === undefined ? '' : ` --only '${values.only}'`}`
   console.log(`case ${fault.index} (${fault.family}): ${fault.message.slice(0, 1500)}`)
   console.log(`  sent (whole in ${file}):\n${shownBytes(fault.sent.slice(-4))}`)
   console.log(`  again: ${again}`)
@@ -68,8 +70,8 @@ function kindOf({ family, message }: FoundFault): string {
 
 let stopping = false
 for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => (stopping = true))
-const bed = await startBed({ log })
-console.log(`seed ${seed}, ${cases.length} cases, the log in ${log}`)
+const bed = await startBed({ log, guarded: values.guarded })
+console.log(`seed ${seed}, ${cases.length} cases, the log in ${log}${values.guarded ? ', clients must be known' : ''}`)
 let sick: readonly string[] = []
 let faults: readonly FoundFault[] = []
 try {

@@ -40,7 +40,8 @@ export async function runStatement(
   let columns = answer.columns ?? []
   const { id } = answer
   for (let next = answer.nextUri; next !== undefined; next = answer.nextUri) {
-    const { status, text } = await wire.ask(next)
+    const credential = 'authorization' in headers ? { authorization: headers['authorization']! } : {}
+    const { status, text } = await wire.ask(next, { headers: credential })
     if (status !== 200) throw new Fault(`GET of nextUri of ${id}: ${status}`)
     answer = jsonOf(text)
     columns = answer.columns ?? columns

@@ -50,7 +50,8 @@ const IDLE_MS = 250
 /** Internal places that no client may learn of. */
 const INTERNAL = /\bat (?:async )?\S+ \(?(?:file:|node:|\/)|node:internal|dist\/[a-z]+\//
 
-export function createWire(secrets: Secrets, agent: Agent): Wire {
+/** @param authorization of who is known, sent with each request that says nothing of it */
+export function createWire(secrets: Secrets, agent: Agent, authorization?: string): Wire {
   const sent: Buffer[] = []
 
   function look(what: string, text: string): void {
@@ -74,7 +75,9 @@ export function createWire(secrets: Secrets, agent: Agent): Wire {
       const method = request.method ?? (request.body === undefined ? 'GET' : 'POST')
       const target = request.target ?? pathname + search
       const body = request.body === undefined ? undefined : Buffer.from(request.body)
+      const says = Object.keys(request.headers ?? {}).some((name) => name.toLowerCase() === 'authorization')
       const headers = {
+        ...(authorization === undefined || says ? {} : { authorization }),
         ...(body === undefined ? {} : { 'content-length': String(body.length) }),
         ...Object.fromEntries(Object.entries(request.headers ?? {}).map(([name, value]) => [name, latin1(value)])),
       }
