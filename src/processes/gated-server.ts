@@ -3,6 +3,7 @@ import { createServer as createTlsServer } from 'node:https'
 import { createServer as createTcpServer, type Server as TcpServer, type Socket } from 'node:net'
 import type { Config } from '../config/load-config.ts'
 import { addressRanges } from '../shared/address-ranges.ts'
+import { networkOf } from '../shared/network-of.ts'
 import { admitRequest, guardHead } from '../protocol/edge/admit-request.ts'
 import { sendProblem, toProblem } from '../protocol/edge/problem.ts'
 import { requestTarget } from '../protocol/edge/request-target.ts'
@@ -178,7 +179,7 @@ function boundConnections(
   const ofAddress = new Map<string, number>()
   let open = 0
   server.on('connection', (socket: Socket) => {
-    const address = socket.remoteAddress ?? ''
+    const address = networkOf(socket.remoteAddress)
     const count = (ofAddress.get(address) ?? 0) + 1
     ofAddress.set(address, count)
     open++

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
-import { connect, type AddressInfo, type Socket } from 'node:net'
+import { connect, Socket, type AddressInfo } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { createGatedServer, type GatedServer, type RefusedConnection } from '../../src/processes/gated-server.ts'
 import { loadConfig } from '../../src/config/load-config.ts'
@@ -230,4 +230,17 @@ it('answers no more requests ahead on one connection than a client has reason to
   await once(socket, 'close')
   expect(taken).toBe(32)
   await gate.close()
+})
+
+it('counts the connections of one IPv6 network as one', async () => {
+  const gate = createGatedServer(loadConfig(['--connections-per-address', '8'], {}), () => false)
+  const from = (remoteAddress: string): Socket => {
+    const socket = Object.defineProperty(new Socket(), 'remoteAddress', { value: remoteAddress })
+    gate.server.emit('connection', socket)
+    return socket
+  }
+  const neighbours = Array.from({ length: 9 }, (_, index) => from(`2001:db8::${index}`))
+  const sockets = [...neighbours, from('2001:db8:0:1::1')]
+  expect(sockets.map(({ destroyed }) => destroyed)).toEqual([...Array<boolean>(8).fill(false), true, false])
+  for (const socket of sockets) socket.destroy()
 })

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { AddressRanges } from '../../shared/address-ranges.ts'
 import { isLoopback } from '../../shared/loopback.ts'
+import { networkOf } from '../../shared/network-of.ts'
 import { forwardedClient, saysForwarded, type ForwardedClient } from './forwarded.ts'
 import { requestTarget } from './request-target.ts'
 
@@ -44,6 +45,11 @@ export function vouchConnection(request: IncomingMessage, connection: Partial<Cl
 export function remoteAddressOf(request: IncomingMessage): string | undefined {
   const connection = known.get(request)
   return connection ? connection.address : request.socket.remoteAddress
+}
+
+/** By what is counted how much somebody takes. */
+export function clientNetwork(request: IncomingMessage): string {
+  return networkOf(remoteAddressOf(request))
 }
 
 /** Comes the request from this machine straight? Of what a proxy passes on nobody knows that. */

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { remoteAddressOf } from './client-connection.ts'
+import { clientNetwork } from './client-connection.ts'
 import { HttpProblem } from './problem.ts'
 
 export interface ReadGateLimits {
@@ -75,7 +75,7 @@ export function createReadGate(limits: ReadGateLimits): ReadGate {
   return {
     async enter(request, response) {
       if (response.destroyed) return false
-      const address = remoteAddressOf(request) ?? ''
+      const address = clientNetwork(request)
       if (mayBegin(address)) begin(address)
       else {
         const own = waiting.filter((one) => one.address === address).length

@@ -11,6 +11,7 @@ import {
   type StreamReader,
 } from '../../events/event-log.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
+import { networkOf } from '../../shared/network-of.ts'
 import type { QueryId } from '../../shared/ids.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { problemHandler, resource, resourceRouter } from '../edge/resource.ts'
@@ -73,7 +74,7 @@ export function createEventRoutes(deps: EventRoutesDeps): EventRoutes {
       const from = filter.query ? skipTo(asked, tip, await firstPlaces(filter.query, identity)) : asked
       const ends = tip.at.map(({ offset }) => offset)
       const behind = from.reduce((sum, offset, partition) => sum + ends[partition]! - offset, 0n) > BigInt(farBehind)
-      const address = identity.remoteAddress ?? ''
+      const address = networkOf(identity.remoteAddress)
       const own = [...feeds.values()].filter((one) => one === address).length
       if (feeds.size >= maxReaders || own >= maxReadersPerAddress)
         throw new HttpProblem(429, 'Too many readers of the feed', { 'retry-after': '5' })

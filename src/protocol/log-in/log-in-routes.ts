@@ -22,7 +22,7 @@ import { parseJson } from '../../shared/parse-json.ts'
 import { QuipuError } from '../../shared/quipu-error.ts'
 import { callerOf } from '../access/caller.ts'
 import { baseUri } from '../edge/base-uri.ts'
-import { remoteAddressOf } from '../edge/client-connection.ts'
+import { clientNetwork, remoteAddressOf } from '../edge/client-connection.ts'
 import { HttpProblem, toProblem } from '../edge/problem.ts'
 import { readBody, decodeUtf8 } from '../edge/request-body.ts'
 import { requestTarget } from '../edge/request-target.ts'
@@ -281,7 +281,7 @@ async function giveToken(deps: LogInDeps, request: express.Request, response: ex
   if (!found) return sendJson(response, { error: 'This log-in is over, or never was' })
   const gone = new AbortController()
   response.once('close', () => gone.abort())
-  const outcome = await kept(deps.waits.wait(found.id, remoteAddressOf(request) ?? '', gone.signal))
+  const outcome = await kept(deps.waits.wait(found.id, clientNetwork(request), gone.signal))
   switch (outcome.kind) {
     case 'ended':
       return sendJson(response, outcomeSchema.parse(parseJson(outcome.outcome)) satisfies LogInAnswer)

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { StatementMemory } from '../../coordinator/dispatch/statement-memory.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { createHttpClient } from '../../shared/http-client.ts'
+import { networkOf } from '../../shared/network-of.ts'
 import { parseJson } from '../../shared/parse-json.ts'
 import type { ServerTrust } from '../../shared/server-trust.ts'
 import { callerOf } from '../access/caller.ts'
@@ -128,7 +129,7 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
   async function relay(request: IncomingMessage, response: ServerResponse, waitMs: number): Promise<boolean> {
     const target = requestTarget(request)
     const { address: clientAddress, scheme, authority, confidential } = clientConnection(request)
-    const address = clientAddress ?? ''
+    const address = networkOf(clientAddress)
     const caller = callerOf(request)
     const body = await readHeldBody(request, {
       maxBytes: mostBytes(target.path, limits),

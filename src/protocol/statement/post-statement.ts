@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { StatementMemory } from '../../coordinator/dispatch/statement-memory.ts'
 import type { StatementTurns } from '../../coordinator/dispatch/statement-turns.ts'
 import type { QuerySession } from '../../coordinator/query/events.ts'
+import { ownerOf } from '../../coordinator/query/held-bytes.ts'
 import type { QueryExecution } from '../../coordinator/query/query-handle.ts'
 import { sealedSubmission } from '../../coordinator/query/query-secrets.ts'
 import type { StatementService } from '../../coordinator/query/statement-service.ts'
@@ -57,7 +58,7 @@ export function createPostStatement(
 ): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   async function submit(request: IncomingMessage, posted: PostHeaders): Promise<QueryExecution> {
     const { session, family, resourceGroup, trace } = posted
-    const owner = { user: session.user, address: session.remoteUserAddress }
+    const owner = ownerOf({ session })
     const body = await readHeldBody(request, { maxBytes: deps.limits.statementBytes, memory: deps.memory, owner })
     let endTurn = (): void => {}
     try {

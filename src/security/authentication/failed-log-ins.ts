@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { isIPv6 } from 'node:net'
+import { networkOf } from '../../shared/network-of.ts'
 
 /** What failures are counted by: a user and an address together, or an address. A digest: a name may be a mistyped password. */
 export type FailureKey = string
@@ -102,22 +102,4 @@ export function createFailedLogIns(now: () => number, digestKey: Buffer): Failed
 
 function rateOf(key: FailureKey): Rate {
   return key.startsWith('user-') ? OF_USER : OF_ADDRESS
-}
-
-/** Who has an IPv6 address has 2^64 of them. */
-export function networkOf(address: string | undefined): string {
-  if (address === undefined) return '-'
-  const [plain = ''] = address.split('%')
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(plain)
-  if (mapped) return mapped[1]!
-  if (!isIPv6(plain)) return plain
-  const { hostname } = new URL(`http://[${plain}]`)
-  const [head = '', tail] = hostname.slice(1, -1).split('::')
-  const left = head === '' ? [] : head.split(':')
-  const right = tail === undefined || tail === '' ? [] : tail.split(':')
-  const all =
-    tail === undefined
-      ? left
-      : [...left, ...Array.from({ length: 8 - left.length - right.length }, () => '0'), ...right]
-  return `${all.slice(0, 4).join(':')}::/64`
 }

@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import { networkOf } from '../../shared/network-of.ts'
 import { QuipuError } from '../../shared/quipu-error.ts'
 import type { EndedSessionStore } from './ended-sessions.ts'
 import { seal, unseal } from './sealed.ts'
@@ -45,7 +46,10 @@ const MOST_OF_ADDRESS = 100
 
 /** @param key of the purpose `log-ins` */
 export function createLogInStore(ask: Ask, key: Buffer): LogInStore {
-  const sourceOf = (address: string): Buffer => createHmac('sha256', key).update(`source ${address}`).digest()
+  const sourceOf = (address: string): Buffer =>
+    createHmac('sha256', key)
+      .update(`source ${networkOf(address)}`)
+      .digest()
   const open = (purpose: string, sealed: unknown): string | undefined => unseal(key, purpose, sealed as Buffer)
 
   return {

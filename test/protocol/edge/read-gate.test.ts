@@ -46,6 +46,12 @@ describe('the gate before reads of history', () => {
     expect(await began()).toEqual([true, true, true, true, true])
   })
 
+  it('counts the addresses of one IPv6 network as one', async () => {
+    const reader = readersOf(createReadGate(limits))
+    const readers = ['2001:db8::1', '2001:db8::2', '2001:db8::3', '2001:db8:0:1::1'].map(reader)
+    expect(await Promise.all(readers.map((one) => one.began()))).toEqual([true, true, false, true])
+  })
+
   it('refuses who would wait behind too many, in all or of his own', async () => {
     const reader = readersOf(createReadGate(limits))
     const running = [reader('a'), reader('a'), reader('b')]

@@ -1,10 +1,7 @@
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it } from 'vitest'
-import {
-  createFailedLogIns,
-  networkOf,
-  type FailedLogIns,
-} from '../../../src/security/authentication/failed-log-ins.ts'
+import { createFailedLogIns, type FailedLogIns } from '../../../src/security/authentication/failed-log-ins.ts'
+import { networkOf } from '../../../src/shared/network-of.ts'
 
 let now: number
 let failures: FailedLogIns
