@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { queryRow } from '../../readmodels/queries/rows.ts'
 import {
   compareNewest,
@@ -109,9 +110,12 @@ export function overlay(
     .slice(0, limit)
 }
 
-export function encodeCursor(row: QueryListRow): string {
+export function encodeCursor(row: Pick<QueryListRow, 'created_at' | 'query_id'>): string {
   return Buffer.from(JSON.stringify([row.created_at, row.query_id])).toString('base64url')
 }
+
+/** As rows have it: JavaScript reads more than the database does, which has no year 0. */
+const instant = z.iso.datetime().refine((text) => !text.startsWith('0000'))
 
 /** @returns undefined when the text is no cursor of ours */
 export function decodeCursor(text: string): QueryCursor | undefined {
@@ -123,7 +127,7 @@ export function decodeCursor(text: string): QueryCursor | undefined {
       typeof createdAt !== 'string' ||
       typeof queryId !== 'string' ||
       !isQueryId(queryId) ||
-      Number.isNaN(Date.parse(createdAt))
+      !instant.safeParse(createdAt).success
     )
       return undefined
     return { createdAt, queryId }

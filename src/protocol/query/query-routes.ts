@@ -35,19 +35,22 @@ const MAX_EVENTS = 1000
 
 const limit = (most: number) => z.coerce.number().int().min(1).max(most)
 
+/** What is looked for in the database, which has no text with U+0000. */
+const searched = z.string().refine((text) => !text.includes('\0'), 'has a character that no text has')
+
 const listParameters = z.object({
   state: z
     .string()
     .transform((text) => text.toUpperCase().split(','))
     .pipe(z.array(z.enum(queryStates)))
     .optional(),
-  user: z.string().optional(),
+  user: searched.optional(),
   since: z.iso
     .datetime({ offset: true })
     .transform(storableTime)
     .refine((time) => time !== undefined, 'no time')
     .optional(),
-  q: z.string().min(1).optional(),
+  q: searched.min(1).optional(),
   limit: limit(MAX_LIST).default(MAX_LIST),
   cursor: z
     .string()

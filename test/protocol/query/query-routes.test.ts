@@ -5,6 +5,7 @@ import type { KnownQuery } from '../../../src/coordinator/query/state.ts'
 import { LogUnavailable } from '../../../src/events/event-log.ts'
 import type { ProjectionRunner } from '../../../src/events/projection-runner.ts'
 import type { LiveQueryView } from '../../../src/protocol/query/live-queries.ts'
+import { encodeCursor } from '../../../src/protocol/query/query-list.ts'
 import { createQueryRoutes, type QueryRoutesDeps } from '../../../src/protocol/query/query-routes.ts'
 import { queryInfoSchema, queryListItemSchema, taskInfoSchema } from '../../../src/protocol/info/wire-schemas.ts'
 import { allowAll, authorizeBy } from '../../../src/security/authorization.ts'
@@ -438,13 +439,23 @@ describe('GET /v1/query', () => {
     expect(pages).toBe(3)
   })
 
-  it.each(['state=SLEEPING', 'limit=0', 'limit=1001', 'since=yesterday', 'cursor=abc'])(
-    'refuses %s',
-    async (search) => {
-      await start()
-      expect((await get(`/v1/query?${search}`)).status).toBe(400)
-    },
-  )
+  // What the database could not look for: JavaScript reads more times than it does.
+  const times = ['0 (x)', '1', '+010000-01-01T00:00:00Z', '-000001-01-01T00:00:00Z', '0000-01-01T00:00:00Z']
+  const cursors = times.map((time) => `cursor=${encodeCursor({ created_at: time, query_id: testQueryId(1) })}`)
+
+  it.each([
+    'state=SLEEPING',
+    'limit=0',
+    'limit=1001',
+    'since=yesterday',
+    'cursor=abc',
+    'user=%00',
+    'q=a%00',
+    ...cursors,
+  ])('refuses %s', async (search) => {
+    await start()
+    expect((await get(`/v1/query?${search}`)).status).toBe(400)
+  })
 
   it('of a coordinator that follows is not behind what it was told', async () => {
     await start({ isWriter: () => false })
