@@ -1,7 +1,11 @@
 import { createHmac, randomBytes } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
 import type { Attempts } from '../../protocol/access/authenticate.ts'
 import { remoteAddressOf } from '../../protocol/edge/client-connection.ts'
+import { createVerifiedCache } from '../../security/authentication/verified-cache.ts'
+import type { VerifiedPrincipal } from '../../security/authentication/principal.ts'
+import { networkOf } from '../../shared/network-of.ts'
 import type { FailedLogIns } from '../../security/authentication/failed-log-ins.ts'
 import { isTellable } from '../../security/authentication/principal.ts'
 import type { Meters } from '../../telemetry/meters.ts'
@@ -45,9 +49,40 @@ export interface AttemptsDeps {
   /** Undefined: what fails is counted here alone. */
   readonly elsewhere: FailuresElsewhere | undefined
   readonly meters: () => Meters | undefined
+  /** Milliseconds, monotonic. */
+  readonly now: () => number
 }
 
-export function createLogInAttempts({ failures, names, refusals, elsewhere, meters }: AttemptsDeps): Attempts {
+/** From each network he is told of as logged in so often. */
+const TOLD_MS = 5 * 60_000
+const MOST_TOLD = 10_000
+
+export function createLogInAttempts(deps: AttemptsDeps): Attempts {
+  const { failures, names, refusals, elsewhere, meters } = deps
+  const told = createVerifiedCache<true>(MOST_TOLD, deps.now)
+  const placeOf = ({ method, name }: VerifiedPrincipal, request: IncomingMessage): readonly string[] => [
+    method,
+    name,
+    networkOf(remoteAddressOf(request)),
+  ]
+
+  function loggedIn(principal: VerifiedPrincipal, request: IncomingMessage): void {
+    const { name, user, groups, method } = principal
+    const remoteAddress = remoteAddressOf(request)
+    told.set(placeOf(principal, request), true, TOLD_MS)
+    const pair = failures.succeeded(name, remoteAddress)
+    elsewhere?.forgiven(pair)
+    names.add(name)
+    meters()?.count('logIns', { method })
+    refusals.loggedIn({
+      user,
+      principal: name,
+      method,
+      groups,
+      ...(remoteAddress === undefined ? {} : { remoteAddress }),
+    })
+  }
+
   return {
     blockedSeconds: ({ user }, request) => failures.blockedSeconds(user, remoteAddressOf(request)),
     refused({ method, user, verified }, request) {
@@ -63,19 +98,9 @@ export function createLogInAttempts({ failures, names, refusals, elsewhere, mete
         remoteAddress,
       })
     },
-    loggedIn({ name, user, groups, method }, request) {
-      const remoteAddress = remoteAddressOf(request)
-      const pair = failures.succeeded(name, remoteAddress)
-      elsewhere?.forgiven(pair)
-      names.add(name)
-      meters()?.count('logIns', { method })
-      refusals.loggedIn({
-        user,
-        principal: name,
-        method,
-        groups,
-        ...(remoteAddress === undefined ? {} : { remoteAddress }),
-      })
+    loggedIn,
+    cameAgain(principal, request) {
+      if (!told.get(placeOf(principal, request))) loggedIn(principal, request)
     },
   }
 }

@@ -110,7 +110,14 @@ export function wireAccess({ config, secret }: AccessParts): Access {
     },
     door(refusals, elsewhere) {
       const authorize = recordDenials(rights, refusals)
-      const attempts = createLogInAttempts({ failures, names, refusals, elsewhere, meters })
+      const attempts = createLogInAttempts({
+        failures,
+        names,
+        refusals,
+        elsewhere,
+        meters,
+        now: clock.monotonicMs,
+      })
       const authenticate = createAuthenticate({
         authenticators: [...(logIns?.sessions ?? []), ...authenticators],
         attempts,

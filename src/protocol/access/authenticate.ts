@@ -44,6 +44,8 @@ export interface Attempts {
   blockedSeconds(credential: Credential, request: IncomingMessage): number | undefined
   refused(failed: FailedAttempt, request: IncomingMessage): void
   loggedIn(principal: VerifiedPrincipal, request: IncomingMessage): void
+  /** By a credential that was verified before, perhaps for somebody elsewhere. */
+  cameAgain(principal: VerifiedPrincipal, request: IncomingMessage): void
 }
 
 /**
@@ -102,6 +104,8 @@ export function createAuthenticate(deps: AuthenticateDeps): Authentication {
         }
         note('ok')
         if (verdict.fresh) attempts.loggedIn(principal, request)
+        // Who has a session was told of when he was given it.
+        else if (verdict.verified.user === undefined) attempts.cameAgain(principal, request)
         return { kind: 'principal', principal }
       }
       case 'refused':

@@ -59,6 +59,7 @@ function authenticate(authenticators: readonly Authenticator[]) {
       blockedSeconds: () => blocked,
       refused: ({ method, user, reason }) => told.push(['refused', method, user, reason]),
       loggedIn: ({ name }) => told.push(['logged in', name]),
+      cameAgain: ({ name }) => told.push(['came again', name]),
     },
     principalOf: ({ name, groups }, method) =>
       name === 'stranger' ? undefined : { name, user: name.toUpperCase(), groups, method },
@@ -85,7 +86,10 @@ describe('who sends a request', () => {
     const principal = (method: string) => ({ kind: 'principal', principal: { name: `${method} name`, method } })
     expect(authenticate(both)(request({ 'x-password': 'good', 'x-jwt': 'bad' }))).toMatchObject(principal('password'))
     expect(await authenticate(both)(request({ 'x-jwt': 'again' }))).toMatchObject(principal('jwt'))
-    expect(told).toEqual([['logged in', 'password name']])
+    expect(told).toEqual([
+      ['logged in', 'password name'],
+      ['came again', 'jwt name'],
+    ])
     expect((await problemOf({ 'x-password': 'bad', 'x-jwt': 'good' })).status).toBe(401)
   })
 
