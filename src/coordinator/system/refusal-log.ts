@@ -49,11 +49,16 @@ type SightingType = Sighting['type']
 
 /** Names of each type in one minute at most; what is beyond counts together. */
 const MAX_NAMES: Readonly<Record<SightingType, number>> = {
-  AuthenticationFailed: 100,
+  // Users that there are, all of whom somebody may try.
+  AuthenticationFailed: 10_000,
   AccessDenied: 100,
   // Everybody's, in the morning.
   LoggedIn: 10_000,
 }
+/** Names of nobody known in a minute: who makes them up hides no user behind them. */
+const MAX_STRANGERS = 100
+/** Begins what is told of a name of nobody known here. */
+export const STRANGER = 'unknown-'
 /** Refused objects of one user in a minute; what is beyond counts as one object, and hides nobody else's. */
 const MAX_OBJECTS = 10
 const OTHERS = '(others)'
@@ -87,7 +92,7 @@ export function createRefusalLog(journal: SightingJournal, clock: Clock): Refusa
     if (!ofType.has(sightingKey(told)) && told.type === 'AccessDenied' && objectsOf(told.data, ofType) >= MAX_OBJECTS)
       told = { type: 'AccessDenied', data: ofOtherObjects(told.data) }
     let key = sightingKey(told)
-    if (!ofType.has(key) && ofType.size >= MAX_NAMES[type]) {
+    if (!ofType.has(key) && isFull(told, ofType)) {
       told = ofOthers(told)
       key = `${type} others`
     }
@@ -156,6 +161,15 @@ function recordSighting(
     case 'LoggedIn':
       return journal.record(type, { ...data, groups: [...data.groups], count, minute })
   }
+}
+
+function isFull(told: Sighting, ofType: Counted): boolean {
+  if (ofType.size >= MAX_NAMES[told.type]) return true
+  return isStranger(told) && [...ofType.values()].filter(({ sighting }) => isStranger(sighting)).length >= MAX_STRANGERS
+}
+
+function isStranger({ type, data }: Sighting): boolean {
+  return type === 'AuthenticationFailed' && data.user.startsWith(STRANGER)
 }
 
 /** How many objects the same person was refused so far. */

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
+import { STRANGER, type RefusalLog } from '../../coordinator/system/refusal-log.ts'
 import type { Attempts } from '../../protocol/access/authenticate.ts'
 import { remoteAddressOf } from '../../protocol/edge/client-connection.ts'
 import { createVerifiedCache } from '../../security/authentication/verified-cache.ts'
@@ -35,7 +35,7 @@ export function createKnownNames(isKnown: (name: string) => boolean): KnownNames
     },
     shown(name) {
       if (name === '' || has(name)) return name
-      return `unknown-${createHmac('sha256', key).update(name).digest('hex').slice(0, 12)}`
+      return `${STRANGER}${createHmac('sha256', key).update(name).digest('hex').slice(0, 12)}`
     },
   }
 }

@@ -87,3 +87,11 @@ describe('what is refused', () => {
     expect(told.reduce((sum, { data }) => sum + Number(data['count']), 0)).toBe(501)
   })
 })
+
+it('who tries users is told of, whatever names he makes up before', () => {
+  const failed = (user: string): void => refusals.authenticationFailed({ user, method: 'password' })
+  for (let number = 0; number < 150; number++) failed(`unknown-${number}`)
+  failed('root')
+  const names = told.map(({ data }) => data['user'])
+  expect(names.slice(99)).toEqual(['unknown-99', '(others)', 'root'])
+})
