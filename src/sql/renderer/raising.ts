@@ -1,14 +1,15 @@
 import { tick } from '../../shared/cpu-budget.ts'
-import type { Expr, RelationNode } from '../analyzer/tree.ts'
+import type { BarrierNode, Expr, RelationNode } from '../analyzer/tree.ts'
 import { isInteger, sameType, type SqlType } from '../types/sql-type.ts'
 import { someExpr } from '../analyzer/walk.ts'
+import { hasSubquery } from './composition.ts'
 
 /** Whether its calculation may fail; a guess on the safe side. */
 export function canRaise(expr: Expr): boolean {
   return someExpr(expr, partCanRaise)
 }
 
-/** Whether anything may fail that stands outside of the expressions of rules. */
+/** Whether anything may fail of a row that a filter of the rules removes. */
 export function statementCanRaise(node: RelationNode): boolean {
   return somePart(node)
 }
@@ -18,10 +19,17 @@ function somePart(part: unknown): boolean {
   if (typeof part !== 'object' || part === null) return false
   if (Array.isArray(part)) return part.some(somePart)
   if ('kind' in part) {
-    if (part.kind === 'barrier') return false
+    if (part.kind === 'barrier') return barrierCanRaise(part as BarrierNode)
     if (partCanRaise(part as Expr)) return true
   }
   return Object.entries(part).some(([name, value]) => !WITHOUT_EXPRESSIONS.has(name) && somePart(value))
+}
+
+/** A filter right over a table may fail: it is asked of every row. Masks, and what is below of a view, are not. */
+function barrierCanRaise({ input }: BarrierNode): boolean {
+  const [masks, filtered] = input.kind === 'project' ? [input.columns, input.input] : [[], input]
+  const overTable = filtered.kind === 'filter' && filtered.input.kind === 'scan' && !hasSubquery(filtered.predicate)
+  return somePart(masks) || (!overTable && somePart(filtered))
 }
 
 const WITHOUT_EXPRESSIONS = new Set(['type', 'function', 'operator', 'handle'])
@@ -41,12 +49,9 @@ function partCanRaise(part: Expr): boolean {
     case 'scalarSubquery':
       return true
     case 'operator':
-      return (
-        part.name === '[]' ||
-        isInteger(part.type) ||
-        part.type.kind === 'decimal' ||
-        part.type.kind.startsWith('timestamp')
-      )
+      return part.name === '[]' || !WITHOUT_END.has(part.type.kind)
+    case 'negate':
+      return !WITHOUT_END.has(part.type.kind) && part.type.kind !== 'decimal'
     case 'cast':
       return !part.safe && castCanRaise(part.value.type, part.type)
     case 'like':
@@ -55,6 +60,9 @@ function partCanRaise(part: Expr): boolean {
       return false
   }
 }
+
+/** What is calculated of them is always one of them. */
+const WITHOUT_END: ReadonlySet<SqlType['kind']> = new Set(['double', 'real', 'varchar', 'char', 'varbinary'])
 
 const INTEGERS = ['tinyint', 'smallint', 'integer', 'bigint']
 const DIGITS = { tinyint: 3, smallint: 5, integer: 10, bigint: 19 } as const
