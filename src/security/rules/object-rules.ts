@@ -37,13 +37,18 @@ const EVERYTHING: TableRights = {
  * Source: Trino 476, FileBasedSystemAccessControl.
  */
 export function objectRulesOf(sections: ObjectSections): (identity: Pick<Identity, 'user' | 'groups'>) => ObjectRights {
+  const given = new Map(sections.tables?.map((rule) => [rule, ofRule(rule)] as const))
   return remembering(
     ({ user, groups }: Pick<Identity, 'user' | 'groups'>) => JSON.stringify([user, groups]),
-    (identity) => rightsOf(sections, identity),
+    (identity) => rightsOf(sections, given, identity),
   )
 }
 
-function rightsOf(sections: ObjectSections, identity: Pick<Identity, 'user' | 'groups'>): ObjectRights {
+function rightsOf(
+  sections: ObjectSections,
+  given: ReadonlyMap<TableRule, TableRights>,
+  identity: Pick<Identity, 'user' | 'groups'>,
+): ObjectRights {
   const own = <R extends Whom>(rules: readonly R[] | undefined): readonly R[] | undefined =>
     rules?.filter((rule) => isAbout(rule, identity))
   const catalogs = own(sections.catalogs && [...sections.catalogs, SYSTEM_CATALOG])
@@ -78,7 +83,7 @@ function rightsOf(sections: ObjectSections, identity: Pick<Identity, 'user' | 'g
       includes(catalog(name), 'all') &&
       (schemas === undefined ||
         (schemas.find((rule) => fits(rule.catalog, name) && fits(rule.schema, schema))?.owner ?? false)),
-    table: tableRightsBy(tables),
+    table: tableRightsBy(tables, given),
     functionPrivileges: (name, schema, routine) =>
       (functions ?? [BUILTIN]).find(
         (rule) => fits(rule.catalog, name) && fits(rule.schema, schema) && fits(rule.function, routine),
@@ -106,16 +111,22 @@ const BUILTIN = {
   privileges: new Set(['EXECUTE', 'GRANT_EXECUTE'] as const),
 }
 
-function tableRightsBy(rules: readonly TableRule[] | undefined): ObjectRights['table'] {
+function tableRightsBy(
+  rules: readonly TableRule[] | undefined,
+  given: ReadonlyMap<TableRule, TableRights>,
+): ObjectRights['table'] {
   if (rules === undefined) return () => EVERYTHING
-  const known = new Map(rules.map((rule) => [rule, ofRule(rule)] as const))
+  // Lists ask for all tables of a schema, one after the other.
+  const inSchema = remembering(
+    (name: readonly [string, string]) => JSON.stringify(name),
+    ([catalog, schema]) => rules.filter((each) => fits(each.catalog, catalog) && fits(each.schema, schema)),
+    1,
+  )
   const found = remembering(
     (name: readonly [string, string, string]) => JSON.stringify(name),
     ([catalog, schema, table]) => {
-      const rule = rules.find(
-        (each) => fits(each.catalog, catalog) && fits(each.schema, schema) && fits(each.table, table),
-      )
-      return rule === undefined ? NOTHING : known.get(rule)!
+      const rule = inSchema([catalog, schema]).find((each) => fits(each.table, table))
+      return rule === undefined ? NOTHING : given.get(rule)!
     },
   )
   return (catalog, schema, table) => found([catalog, schema, table])
@@ -147,13 +158,17 @@ function includes(given: CatalogAccess, wanted: CatalogAccess): boolean {
 }
 
 /** What is asked again and again is worked out once; the oldest is forgotten. */
-function remembering<A, R>(keyOf: (asked: A) => string, answer: (asked: A) => R): (asked: A) => R {
+function remembering<A, R>(
+  keyOf: (asked: A) => string,
+  answer: (asked: A) => R,
+  most = MOST_REMEMBERED,
+): (asked: A) => R {
   const known = new Map<string, R>()
   return (asked) => {
     const key = keyOf(asked)
     if (known.has(key)) return known.get(key)!
     const found = answer(asked)
-    if (known.size >= MOST_REMEMBERED) known.delete(known.keys().next().value!)
+    if (known.size >= most) known.delete(known.keys().next().value!)
     known.set(key, found)
     return found
   }

@@ -138,3 +138,26 @@ describe('rights over catalogs and what is in them', () => {
     expect(own({ user: 'ada', groups: [] })).not.toBe(ada)
   })
 })
+
+it(
+  'ten thousand rules are asked for each of many tables, of many users, in little time and room',
+  { timeout: 60_000 },
+  () => {
+    const tables = Array.from({ length: 10_000 }, (_, i) => ({
+      user: 'ada|bob.*',
+      catalog: 'lake',
+      schema: `s${i % 100}`,
+      table: `t${i}_.*`,
+      privileges: ['SELECT'],
+    }))
+    const objects = objectRulesOf(readRules(JSON.stringify({ tables })))
+    const ada = objects({ user: 'ada', groups: [] })
+    let selected = 0
+    for (let i = 0; i < 1_000; i++) selected += ada.table('lake', 's7', `t${i}_x`).privileges.size
+    expect(selected).toBe(10)
+    const rights = Array.from({ length: 3 }, (_, i) =>
+      objects({ user: `bob${i}`, groups: [] }).table('lake', 's7', 't7_x'),
+    )
+    expect(new Set(rights).size).toBe(1)
+  },
+)

@@ -77,6 +77,19 @@ describe('a rules file', () => {
     expect(namePattern('(?i)ADA').matches('ada')).toBe(true)
     expect(namePattern('\\Qa.b\\E[]]').matches('a.b]')).toBe(true)
     expect(namePattern('[^]a]\\[x\\&&y').matches('b[x&&y')).toBe(true)
+    for (const [text, ...names] of [
+      ['a-b', 'a-b'],
+      ['ab?', 'a', 'ab'],
+      ['ab*c', 'ac', 'abc', 'abbc'],
+      ['ab{0}', 'a'],
+      ['ab+', 'ab', 'abb'],
+      ['a|b.', 'a', 'bx'],
+      ['ab(?i)C', 'abc'],
+      ['a-b.*|c', 'a-b', 'a-bc', 'c'],
+    ] as const) {
+      const all = ['a', 'ab', 'ac', 'abb', 'abc', 'abbc', 'a-b', 'a-bc', 'bx', 'c', '', 'AB', 'a|b']
+      expect(all.filter((name) => namePattern(text).matches(name))).toEqual(all.filter((name) => (names as readonly string[]).includes(name))) // prettier-ignore
+    }
     // What would take a backtracking engine for ever.
     expect(namePattern('(a+)+b').matches('a'.repeat(50_000))).toBe(false)
   })
