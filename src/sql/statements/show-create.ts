@@ -88,5 +88,6 @@ async function createView(input: StatementInput, node: ShowCreate): Promise<stri
     throw errorAt(input, node, 'NOT_SUPPORTED', `Relation '${name}' is a table, not a view`)
   }
   const comment = table.comment === undefined ? '' : ` COMMENT ${printText(table.comment)}`
-  return `CREATE VIEW ${printed}${comment} SECURITY DEFINER AS\n${table.view.sql}`
+  const security = table.view.runAsInvoker === true ? 'INVOKER' : 'DEFINER'
+  return `CREATE VIEW ${printed}${comment} SECURITY ${security} AS\n${table.view.sql}`
 }

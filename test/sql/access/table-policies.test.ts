@@ -171,6 +171,15 @@ describe('tables under rules', { timeout: 300_000 }, () => {
     expect(await runner.outcome(sql, under(masked('100 / pay', { filter })))).toEqual(rows)
   })
 
+  it.each([
+    ['v', 'DEFINER AS\nSELECT id, name, pay * 2 AS twice FROM t'],
+    ['w', 'INVOKER AS\nSELECT id, pay FROM t'],
+  ])('SHOW CREATE VIEW %s tells whose rights it has', async (view, text) => {
+    expect(await runner.outcome(`SHOW CREATE VIEW ${view}`)).toEqual([
+      [`CREATE VIEW memory.default.${view} SECURITY ${text}`],
+    ])
+  })
+
   it('filters read what is there, not what masks show', async () => {
     expect(await runner.outcome('SELECT id, pay FROM t', under(masked('0', { filter: 'pay = 20' })))).toEqual([[2, 0]])
   })
