@@ -13,6 +13,7 @@ import type { Span } from '../syntax/span.ts'
 import { canCoerce } from '../types/coercion.ts'
 import { VARCHAR } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
+import { plainQuery, plainSelect } from './plain-query.ts'
 
 export type AnalyzedCall = Extract<AnalyzedStatement, { kind: 'call' }>
 
@@ -120,24 +121,5 @@ function rowOf(values: readonly Expression[], span: Span): Query {
     expression,
     alias: undefined,
   }))
-  return {
-    kind: 'Query',
-    span,
-    functions: [],
-    sessionProperties: [],
-    with: undefined,
-    body: {
-      kind: 'QuerySpecification',
-      span,
-      select: { kind: 'Select', span, distinct: false, items },
-      from: undefined,
-      where: undefined,
-      groupBy: undefined,
-      having: undefined,
-      windows: [],
-    },
-    orderBy: undefined,
-    offset: undefined,
-    limit: undefined,
-  }
+  return plainQuery(span, plainSelect(span, items))
 }

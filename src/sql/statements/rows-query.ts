@@ -1,6 +1,7 @@
 import type { DataType, Expression, Identifier } from '../syntax/ast.ts'
-import type { AliasedRelation, Query, SelectItem, SortItem, Values } from '../syntax/ast-query.ts'
+import type { AliasedRelation, Query, SelectItem, Values } from '../syntax/ast-query.ts'
 import type { Span } from '../syntax/span.ts'
+import { plainQuery, plainSelect } from './plain-query.ts'
 
 /** A value of a generated row. */
 export type RowValue = string | number | boolean | null
@@ -51,7 +52,7 @@ export function rowsQuery({ columns, rows, like }: RowsQuery, span: Span): Query
   const from: AliasedRelation = {
     kind: 'AliasedRelation',
     span,
-    relation: { kind: 'TableSubquery', span, query: make.query(values) },
+    relation: { kind: 'TableSubquery', span, query: plainQuery(span, values) },
     alias: make.name('generated'),
     columnNames: [...names, order],
   }
@@ -61,9 +62,13 @@ export function rowsQuery({ columns, rows, like }: RowsQuery, span: Span): Query
   ]
   const where: Expression | undefined =
     conditions.length > 1 ? { kind: 'LogicalExpression', span, operator: 'AND', terms: conditions } : conditions[0]
-  const select = { kind: 'Select', span, distinct: false, items } as const
-  const body = { kind: 'QuerySpecification', span, select, from, where, groupBy: undefined, having: undefined, windows: [] } as const // prettier-ignore
-  return make.query(body, { kind: 'SortItem', span, sortKey: order, ordering: 'ASCENDING', nullOrdering: 'UNDEFINED' })
+  return plainQuery(span, plainSelect(span, items, { from, where }), {
+    kind: 'SortItem',
+    span,
+    sortKey: order,
+    ordering: 'ASCENDING',
+    nullOrdering: 'UNDEFINED',
+  })
 }
 
 function makerAt(span: Span) {
@@ -96,17 +101,6 @@ function makerAt(span: Span) {
       value,
       pattern: literal(pattern),
       escape: escape === undefined ? undefined : literal(escape),
-    }),
-    query: (body: Query['body'], ...sortItems: readonly SortItem[]): Query => ({
-      kind: 'Query',
-      span,
-      functions: [],
-      sessionProperties: [],
-      with: undefined,
-      body,
-      orderBy: sortItems.length === 0 ? undefined : { kind: 'OrderBy', span, sortItems },
-      offset: undefined,
-      limit: undefined,
     }),
   }
 }

@@ -10,6 +10,7 @@ import type { StatementInput } from '../statement-input.ts'
 import type { Query, Relation } from '../syntax/ast-query.ts'
 import type { ShowStats } from '../syntax/ast-statements.ts'
 import type { SqlType } from '../types/sql-type.ts'
+import { plainQuery, plainSelect } from './plain-query.ts'
 import type { GeneratedType, RowsQuery, RowValue } from './rows-query.ts'
 
 const DOUBLE: GeneratedType = { name: 'double' }
@@ -60,26 +61,7 @@ async function queryOf(input: StatementInput, { relation, span }: ShowStats): Pr
 function allOf(relation: Relation): Query {
   const { span } = relation
   const all = { kind: 'AllColumns', span, target: undefined, aliases: [] } as const
-  return {
-    kind: 'Query',
-    span,
-    functions: [],
-    sessionProperties: [],
-    with: undefined,
-    body: {
-      kind: 'QuerySpecification',
-      span,
-      select: { kind: 'Select', span, distinct: false, items: [all] },
-      from: relation,
-      where: undefined,
-      groupBy: undefined,
-      having: undefined,
-      windows: [],
-    },
-    orderBy: undefined,
-    offset: undefined,
-    limit: undefined,
-  }
+  return plainQuery(span, plainSelect(span, [all], { from: relation }))
 }
 
 interface Source {
