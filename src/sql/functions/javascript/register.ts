@@ -1,28 +1,17 @@
 import { createRequire } from 'node:module'
 import { TextDecoder } from 'node:util'
-import { BIGINT, BLOB, BOOLEAN, DOUBLE, INTEGER, LIST, SQLNULL, VARCHAR } from '@duckdb/node-api'
+import { SQLNULL } from '@duckdb/node-api'
 import type { DuckDBConnection, DuckDBType } from '@duckdb/node-api'
 import type { Connection, LogicalType, ScalarFunctionMainFunction } from '@duckdb/node-bindings'
 import { setupStatements } from '../engine-setup.ts'
 import { registeredName } from '../macros/javascript-macros.ts'
 import { engineScripts } from './all.ts'
-import { SqlFailure, type ScalarFunction, type ScalarTypeName, type ScalarValue } from './scalar-function.ts'
-import { bindings, readColumn, writeColumn } from './vectors.ts'
+import { SqlFailure, type ScalarFunction, type ScalarValue } from './scalar-function.ts'
+import { bindings, readColumn, scalarTypes, writeColumn } from './vectors.ts'
 import { Signal } from '../../../shared/quipu-error.ts'
 
 /** Marks an error text as ours, so that data in a failing conversion cannot forge one (runtime-errors.ts finds it). */
 const MARK = String.fromCharCode(1)
-
-const types: Readonly<Record<ScalarTypeName, DuckDBType>> = {
-  VARCHAR,
-  BIGINT,
-  INTEGER,
-  DOUBLE,
-  BOOLEAN,
-  BLOB,
-  'VARCHAR[]': LIST(VARCHAR),
-  'DOUBLE[]': LIST(DOUBLE),
-}
 
 /** The decoder of texts that `@duckdb/node-api` takes out of DuckDB: as it comes it drops U+FEFF at the beginning of a text. */
 interface TextReading {
@@ -54,7 +43,7 @@ function register(
 ): void {
   const made = bindings.create_scalar_function()
   bindings.scalar_function_set_name(made, name)
-  for (const type of definition.parameters) bindings.scalar_function_add_parameter(made, logical(types[type]))
+  for (const type of definition.parameters) bindings.scalar_function_add_parameter(made, logical(scalarTypes[type]))
   bindings.scalar_function_set_return_type(made, logical(definition.returns))
   if (definition.nullable === true) bindings.scalar_function_set_special_handling(made)
   if (definition.volatile === true) bindings.scalar_function_set_volatile(made)
@@ -73,7 +62,7 @@ function registerScript(connection: DuckDBConnection, definition: ScalarFunction
   register(
     connection,
     registeredName(definition.name),
-    { ...definition, returns: types[definition.returns] },
+    { ...definition, returns: scalarTypes[definition.returns] },
     (info, input, output) => {
       try {
         const rows = bindings.data_chunk_get_size(input)

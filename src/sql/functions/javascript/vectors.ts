@@ -1,5 +1,6 @@
 import { isAscii } from 'node:buffer'
 import { createRequire } from 'node:module'
+import { BIGINT, BLOB, BOOLEAN, DOUBLE, INTEGER, LIST, VARCHAR, type DuckDBType } from '@duckdb/node-api'
 import type { Vector } from '@duckdb/node-bindings'
 import type { ScalarTypeName, ScalarValue } from './scalar-function.ts'
 
@@ -10,6 +11,17 @@ import type { ScalarTypeName, ScalarValue } from './scalar-function.ts'
 export const bindings = createRequire(import.meta.url)(
   '@duckdb/node-bindings',
 ) as typeof import('@duckdb/node-bindings')
+
+export const scalarTypes: Readonly<Record<ScalarTypeName, DuckDBType>> = {
+  VARCHAR,
+  BIGINT,
+  INTEGER,
+  DOUBLE,
+  BOOLEAN,
+  BLOB,
+  'VARCHAR[]': LIST(VARCHAR),
+  'DOUBLE[]': LIST(DOUBLE),
+}
 
 /** Bytes of DuckDB's string_t: a length, then up to 12 bytes, or four and where all are. */
 const STRING = 16

@@ -1,22 +1,10 @@
-import { BIGINT, BLOB, BOOLEAN, DOUBLE, INTEGER, LIST, VARCHAR, type DuckDBType } from '@duckdb/node-api'
 import type { Connection } from '@duckdb/node-bindings'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ScalarTypeName } from '../../../../src/sql/functions/javascript/scalar-function.ts'
-import { bindings, readColumn, writeColumn } from '../../../../src/sql/functions/javascript/vectors.ts'
+import { bindings, readColumn, scalarTypes, writeColumn } from '../../../../src/sql/functions/javascript/vectors.ts'
 import { literal, toText } from '../../../../src/sql/text/sql.ts'
 import { openDuckDB, type InProcessDuckDB } from '../../../support/duckdb-in-process.ts'
-
-const TYPES: Readonly<Record<ScalarTypeName, DuckDBType>> = {
-  VARCHAR,
-  BIGINT,
-  INTEGER,
-  DOUBLE,
-  BOOLEAN,
-  BLOB,
-  'VARCHAR[]': LIST(VARCHAR),
-  'DOUBLE[]': LIST(DOUBLE),
-}
 
 /** A value of each type made of a text `x` and a number `i`, NULL at times. */
 const VALUES: Readonly<Record<ScalarTypeName, string>> = {
@@ -34,7 +22,7 @@ let db: InProcessDuckDB
 beforeAll(async () => {
   db = await openDuckDB()
   const { connection } = db.connection as unknown as { connection: Connection }
-  for (const [name, type] of Object.entries(TYPES)) {
+  for (const [name, type] of Object.entries(scalarTypes)) {
     const same = bindings.create_scalar_function()
     bindings.scalar_function_set_name(same, `same ${name}`)
     bindings.scalar_function_add_parameter(same, type.toLogicalType().logical_type)
@@ -56,7 +44,7 @@ async function changed(type: ScalarTypeName, from: string): Promise<unknown> {
   return (await db.connection.runAndReadAll(sql)).getRowsJson()[0]![0]
 }
 
-const types = Object.keys(TYPES) as ScalarTypeName[]
+const types = Object.keys(scalarTypes) as ScalarTypeName[]
 
 describe.each(types)('%s goes through JavaScript as it is', (type) => {
   it('whatever the texts', async () => {
