@@ -18,8 +18,6 @@ export interface QueryAnalysis extends AnalyzedQuery {
   readonly warnings: readonly Warning[]
   /** Types of the parameters as far as they were found out, for DESCRIBE INPUT. */
   readonly parameterTypes: ReadonlyMap<number, SqlType>
-  /** Rules leave some rows or values out. */
-  readonly guarded: boolean
   /** The numbers of its columns end here: what is put around the query takes the next. */
   readonly ids: { next: number }
 }
@@ -40,7 +38,6 @@ export function analyzeStatementQuery(input: AnalysisInput, query: Query, parame
     sources: context.sources,
     warnings: context.warnings,
     parameterTypes: types,
-    guarded: context.guards.found,
     ids: context.ids,
   }
 }
@@ -66,7 +63,6 @@ function createContext(input: AnalysisInput, parameters: Parameters): AnalysisCo
     named: [],
     read: new Set(),
     policies: [],
-    guards: { found: false },
     print: printExpression,
     analyzeQuery,
   }

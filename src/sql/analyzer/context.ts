@@ -33,8 +33,6 @@ export interface AnalysisContext extends StatementInput<ResolvedMetadata> {
   readonly read: Set<ColumnId>
   /** The rules whose expressions are being analysed, outermost first. */
   readonly policies: readonly string[]
-  /** Are there such rules? */
-  readonly guards: { found: boolean }
   /** What WITH FUNCTION declares, by lower-case name. */
   readonly functions?: ReadonlyMap<string, readonly InlineFunction[]>
   /** Inside MATCH_RECOGNIZE: what its own functions mean; undefined for all others. */

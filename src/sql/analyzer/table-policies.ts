@@ -58,7 +58,6 @@ function behindBarrier(
   const filtered: RelationNode =
     where === undefined ? relation.node : { kind: 'filter', input: relation.node, predicate: where }
   const columns = [...masked.values()]
-  context.guards.found = true
   return {
     node: {
       kind: 'barrier',

@@ -116,31 +116,39 @@ export function childrenOfExpr(expr: Expr): readonly Expr[] {
 
 /** Calls `visit` for every column that an expression, or any query inside it, uses. */
 export function visitColumns(tree: Expr | RelationNode, visit: (id: ColumnId, column: Expr) => void): void {
-  visitParts(tree, visit)
+  someNode(tree, (node) => {
+    if (node.kind === 'column') visit(node.id, node)
+    return false
+  })
 }
 
 /** As `visitColumns`, but for what rules read behind their barriers. */
-export function visitStatementColumns(node: RelationNode, visit: (id: ColumnId) => void): void {
-  visitParts(node, visit, true)
+export function visitStatementColumns(tree: RelationNode, visit: (id: ColumnId) => void): void {
+  someNode(tree, (node) => {
+    if (node.kind === 'column') visit(node.id)
+    return node.kind === 'barrier' ? 'leave' : false
+  })
 }
 
-function visitParts(part: unknown, visit: (id: ColumnId, column: Expr) => void, stops = false): void {
+export type TreeNode = Expr | RelationNode
+
+/**
+ * Whether any node of a tree satisfies the test, queries inside of expressions among them.
+ * @param test `leave`: it does not, and what is below it is not asked
+ */
+export function someNode(part: unknown, test: (node: TreeNode) => boolean | 'leave'): boolean {
   tick()
-  if (typeof part !== 'object' || part === null) return
-  if (Array.isArray(part)) {
-    for (const item of part) visitParts(item, visit, stops)
-    return
+  if (typeof part !== 'object' || part === null) return false
+  if (Array.isArray(part)) return part.some((item) => someNode(item, test))
+  if ('kind' in part) {
+    const verdict = test(part as TreeNode)
+    if (verdict !== false) return verdict === true
   }
-  const { kind, id } = part as { readonly kind?: unknown; readonly id?: unknown }
-  if (stops && kind === 'barrier') return
-  if (kind === 'column' && typeof id === 'number') visit(id, part as Expr)
-  for (const [name, value] of Object.entries(part)) {
-    // Types, functions and handles hold no columns.
-    if (!WITHOUT_COLUMNS.has(name)) visitParts(value, visit, stops)
-  }
+  return Object.entries(part).some(([name, value]) => !WITHOUT_NODES.has(name) && someNode(value, test))
 }
 
-const WITHOUT_COLUMNS = new Set(['type', 'function', 'operator', 'handle'])
+/** Types, functions and handles hold no part of a query. */
+const WITHOUT_NODES = new Set(['type', 'function', 'operator', 'handle'])
 
 /** Whether any expression of the tree below (without queries inside) satisfies the test. */
 export function someExpr(expr: Expr, test: (expr: Expr) => boolean): boolean {

@@ -1,7 +1,6 @@
-import { tick } from '../../shared/cpu-budget.ts'
-import type { BarrierNode, Expr, RelationNode } from '../analyzer/tree.ts'
+import type { BarrierNode, ComputedColumn, Expr, RelationNode } from '../analyzer/tree.ts'
 import { isInteger, sameType, type SqlType } from '../types/sql-type.ts'
-import { someExpr } from '../analyzer/walk.ts'
+import { someExpr, someNode, type TreeNode } from '../analyzer/walk.ts'
 import { hasSubquery } from './composition.ts'
 
 /** Whether its calculation may fail; a guess on the safe side. */
@@ -10,29 +9,16 @@ export function canRaise(expr: Expr): boolean {
 }
 
 /** Whether anything may fail of a row that a filter of the rules removes. */
-export function statementCanRaise(node: RelationNode): boolean {
-  return somePart(node)
-}
-
-function somePart(part: unknown): boolean {
-  tick()
-  if (typeof part !== 'object' || part === null) return false
-  if (Array.isArray(part)) return part.some(somePart)
-  if ('kind' in part) {
-    if (part.kind === 'barrier') return barrierCanRaise(part as BarrierNode)
-    if (partCanRaise(part as Expr)) return true
-  }
-  return Object.entries(part).some(([name, value]) => !WITHOUT_EXPRESSIONS.has(name) && somePart(value))
+export function statementCanRaise(tree: RelationNode | readonly ComputedColumn[]): boolean {
+  return someNode(tree, (node) => (node.kind === 'barrier' ? barrierCanRaise(node) || 'leave' : partCanRaise(node)))
 }
 
 /** A filter right over a table may fail: it is asked of every row. Masks, and what is below of a view, are not. */
 function barrierCanRaise({ input }: BarrierNode): boolean {
   const [masks, filtered] = input.kind === 'project' ? [input.columns, input.input] : [[], input]
   const overTable = filtered.kind === 'filter' && filtered.input.kind === 'scan' && !hasSubquery(filtered.predicate)
-  return somePart(masks) || (!overTable && somePart(filtered))
+  return statementCanRaise(masks) || (!overTable && statementCanRaise(filtered))
 }
-
-const WITHOUT_EXPRESSIONS = new Set(['type', 'function', 'operator', 'handle'])
 
 /** Whether it may fail for some rows and not for others: what has no column fails for all. */
 export function mayRaiseOfRow(expr: Expr): boolean {
@@ -41,7 +27,7 @@ export function mayRaiseOfRow(expr: Expr): boolean {
 
 const OF_ROW: ReadonlySet<Expr['kind']> = new Set(['column', 'lambdaArgument', 'scalarSubquery'])
 
-function partCanRaise(part: Expr): boolean {
+function partCanRaise(part: TreeNode): boolean {
   switch (part.kind) {
     case 'call':
       return part.function.kind !== 'scalar' || part.function.risk.mayRaise

@@ -91,7 +91,7 @@ function renderRelation(state: RenderState, node: RelationNode): Block {
       return renderProject(state, node)
     case 'barrier': {
       const inner = renderRelation(state, node.input)
-      return state.mayFail && filters(node.input) ? { ...inner, limit: EVERY_ROW } : inner
+      return filters(node.input) && state.mayFail() ? { ...inner, limit: EVERY_ROW } : inner
     }
     case 'join':
       return renderJoin(state, node)

@@ -29,8 +29,8 @@ export interface RenderState {
   readonly outerColumns: Set<ColumnId>
   /** Columns whose calculation may fail, over rows of which some were removed. */
   readonly raisingColumns: Set<ColumnId>
-  /** Something may fail: what filters of rules leave must be known before it is asked. */
-  readonly mayFail: boolean
+  /** May anything fail? Then what filters of rules leave must be known before it is asked. */
+  readonly mayFail: () => boolean
   /** A query inside an expression; here because queries and expressions nest. */
   readonly renderQuery: (state: RenderState, node: RelationNode, outputs: readonly Output[]) => Sql
 }
@@ -41,7 +41,7 @@ export function newRenderState(
 ): RenderState {
   let names = 0
   return {
-    mayFail: false,
+    mayFail: () => false,
     ...given,
     names: { fresh: () => plainName(`v${names++}`) },
     scans: [],

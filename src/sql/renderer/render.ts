@@ -31,6 +31,7 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
     analysis.node,
     columns.map((column) => column.column),
   )
+  let mayFail: boolean | undefined
   const state = newRenderState({
     session: {
       timeZone: requireZone(session.timeZone),
@@ -41,7 +42,7 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
     },
     needed,
     renderQuery,
-    mayFail: analysis.guarded && statementCanRaise(analysis.node),
+    mayFail: () => (mayFail ??= statementCanRaise(analysis.node)),
   })
   const outputs = columns.map(({ column }, i) => ({ column, name: plainName(`c${i}`) }))
   const sql = toText(renderTop(state, analysis.node, outputs))
