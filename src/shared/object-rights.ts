@@ -9,6 +9,10 @@ export type ProcedurePrivilege = 'EXECUTE' | 'GRANT_EXECUTE'
 export const catalogAccess = ['none', 'read-only', 'all', 'owner'] as const
 export type CatalogAccess = (typeof catalogAccess)[number]
 
+export function includesAccess(given: CatalogAccess, wanted: CatalogAccess): boolean {
+  return catalogAccess.indexOf(given) >= catalogAccess.indexOf(wanted)
+}
+
 /** SQL of the rules over the columns of a table, and as whom its own tables are read: absent, as who asks. */
 export interface RuleExpression {
   readonly sql: string

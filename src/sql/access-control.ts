@@ -1,6 +1,6 @@
 import { EngineError } from '../shared/engine-error.ts'
 import {
-  catalogAccess,
+  includesAccess,
   type CatalogAccess,
   type ObjectRights,
   type TablePrivilege,
@@ -178,13 +178,11 @@ export class AccessControl {
   /** @param doing as Trino words it: `insert into table` */
   checkTable(name: ObjectName, privilege: TablePrivilege, doing: string): void {
     this.checkCatalog(name.catalog)
-    if (!this.mayTouch(name, privilege)) throw accessDenied(`Cannot ${doing} ${shown(name)}`)
-  }
-
-  mayTouch(name: ObjectName, privilege: Exclude<TablePrivilege, 'SELECT' | 'GRANT_SELECT'> | TablePrivilege): boolean {
     const reads = privilege === 'SELECT' || privilege === 'GRANT_SELECT'
-    if (!this.#has(name.catalog, reads ? 'read-only' : 'all')) return false
-    return name.schema === INFORMATION_SCHEMA || this.#table(name).privileges.has(privilege)
+    const mayTouch =
+      this.#has(name.catalog, reads ? 'read-only' : 'all') &&
+      (name.schema === INFORMATION_SCHEMA || this.#table(name).privileges.has(privilege))
+    if (!mayTouch) throw accessDenied(`Cannot ${doing} ${shown(name)}`)
   }
 
   checkProcedure(catalog: string, schema: string, procedure: string): void {
@@ -207,7 +205,7 @@ export class AccessControl {
   }
 
   #has(catalog: string, wanted: CatalogAccess): boolean {
-    return catalogAccess.indexOf(this.#rights.catalog(catalog)) >= catalogAccess.indexOf(wanted)
+    return includesAccess(this.#rights.catalog(catalog), wanted)
   }
 
   #hasAny(name: ObjectName): boolean {

@@ -1,5 +1,5 @@
 import {
-  catalogAccess,
+  includesAccess,
   type CatalogAccess,
   type ObjectRights,
   type RuleExpression,
@@ -8,10 +8,8 @@ import {
 import type { Identity } from '../authorization.ts'
 import { namePattern, type NamePattern } from './java-regex.ts'
 import type { ObjectSections, TableRule } from './object-sections.ts'
-import { isAbout, type Whom } from './rule-patterns.ts'
-
-/** Users with their groups, and names of one user, of which it is remembered what the rules say. */
-const MOST_REMEMBERED = 1_000
+import { remembering } from './remembering.ts'
+import { isAbout, whomKey, type Whom } from './rule-patterns.ts'
 
 /** What Trino adds: everybody reads the server's own tables. */
 const SYSTEM_CATALOG: NonNullable<ObjectSections['catalogs']>[number] = {
@@ -38,10 +36,7 @@ const EVERYTHING: TableRights = {
  */
 export function objectRulesOf(sections: ObjectSections): (identity: Pick<Identity, 'user' | 'groups'>) => ObjectRights {
   const given = new Map(sections.tables?.map((rule) => [rule, ofRule(rule)] as const))
-  return remembering(
-    ({ user, groups }: Pick<Identity, 'user' | 'groups'>) => JSON.stringify([user, groups]),
-    (identity) => rightsOf(sections, given, identity),
-  )
+  return remembering(whomKey, (identity) => rightsOf(sections, given, identity))
 }
 
 function rightsOf(
@@ -74,13 +69,13 @@ function rightsOf(
   return {
     catalog,
     showsCatalog: (name) =>
-      includes(catalog(name), 'owner') ||
-      (includes(catalog(name), 'read-only') && givingCatalogs.some((rule) => fits(rule.catalog, name))),
+      includesAccess(catalog(name), 'owner') ||
+      (includesAccess(catalog(name), 'read-only') && givingCatalogs.some((rule) => fits(rule.catalog, name))),
     showsSchema: (name, schema) =>
-      includes(catalog(name), 'read-only') &&
+      includesAccess(catalog(name), 'read-only') &&
       giving.some((rule) => fits(rule.catalog, name) && fits(rule.schema, schema)),
     ownsSchema: (name, schema) =>
-      includes(catalog(name), 'all') &&
+      includesAccess(catalog(name), 'all') &&
       (schemas === undefined ||
         (schemas.find((rule) => fits(rule.catalog, name) && fits(rule.schema, schema))?.owner ?? false)),
     table: tableRightsBy(tables, given),
@@ -95,7 +90,7 @@ function rightsOf(
     setsSystemProperty: (name) =>
       systemProperties === undefined || (systemProperties.find((rule) => fits(rule.property, name))?.allow ?? false),
     setsCatalogProperty: (of, name) =>
-      includes(catalog(of), 'read-only') &&
+      includesAccess(catalog(of), 'read-only') &&
       (catalogProperties === undefined ||
         (catalogProperties.find((rule) => fits(rule.catalog, of) && fits(rule.property, name))?.allow ?? false)),
   }
@@ -151,25 +146,4 @@ function expressionOf(sql: string, user: string | undefined): RuleExpression {
 
 function fits(pattern: NamePattern | undefined, name: string): boolean {
   return pattern?.matches(name) ?? true
-}
-
-function includes(given: CatalogAccess, wanted: CatalogAccess): boolean {
-  return catalogAccess.indexOf(given) >= catalogAccess.indexOf(wanted)
-}
-
-/** What is asked again and again is worked out once; the oldest is forgotten. */
-function remembering<A, R>(
-  keyOf: (asked: A) => string,
-  answer: (asked: A) => R,
-  most = MOST_REMEMBERED,
-): (asked: A) => R {
-  const known = new Map<string, R>()
-  return (asked) => {
-    const key = keyOf(asked)
-    if (known.has(key)) return known.get(key)!
-    const found = answer(asked)
-    if (known.size >= most) known.delete(known.keys().next().value!)
-    known.set(key, found)
-    return found
-  }
 }

@@ -1,27 +1,17 @@
 import type { Identity, QueryRules, Sight } from '../authorization.ts'
-import { isAbout } from './rule-patterns.ts'
+import { remembering } from './remembering.ts'
+import { isAbout, whomKey } from './rule-patterns.ts'
 import type { QueryAccess, QueryRule, RulesFile } from './rules-schema.ts'
-
-/** Users and their groups of whom it is remembered which rules are theirs: statements ask each time. */
-const MOST_REMEMBERED = 1_000
 
 /**
  * What the sections `queries` and `impersonation` say, as Trino reads them: the first rule that fits decides, a section
  * without one that fits refuses. Nobody has roles here, so a rule for a role fits nobody.
  */
 export function queryRulesOf({ queries, impersonation }: RulesFile): QueryRules {
-  const remembered = new Map<string, readonly QueryRule[]>()
-
-  /** The rules that are about somebody, whoever's the query is. */
-  function rulesFor({ user, groups }: Identity): readonly QueryRule[] {
-    const key = JSON.stringify([user, groups])
-    const known = remembered.get(key)
-    if (known) return known
-    const rules = (queries ?? []).filter((rule) => isAbout(rule, { user, groups }))
-    if (remembered.size >= MOST_REMEMBERED) remembered.delete(remembered.keys().next().value!)
-    remembered.set(key, rules)
-    return rules
-  }
+  /** The rules that are about somebody, whoever's the query is; statements ask each time. */
+  const rulesFor = remembering(whomKey, (identity): readonly QueryRule[] =>
+    (queries ?? []).filter((rule) => isAbout(rule, identity)),
+  )
 
   function ruleAllows(identity: Identity, action: QueryAccess, owner: string): boolean {
     const rule = rulesFor(identity).find(({ queryOwner }) => queryOwner?.matches(owner) ?? true)

@@ -37,6 +37,11 @@ export interface Whom {
   readonly group: NamePattern | undefined
 }
 
+/** The same for all about whom each rule is or is not. */
+export function whomKey({ user, groups }: Pick<Identity, 'user' | 'groups'>): string {
+  return JSON.stringify([user, groups])
+}
+
 /** Is a rule about somebody? Nobody has roles here, so one for a role is about nobody. */
 export function isAbout(rule: Whom, { user, groups }: Pick<Identity, 'user' | 'groups'>): boolean {
   return (

@@ -1,0 +1,19 @@
+/** What is remembered of users with their groups, and of names. */
+const MOST_REMEMBERED = 1_000
+
+/** What is asked again and again is worked out once; the oldest of `most` answers is forgotten. */
+export function remembering<A, R>(
+  keyOf: (asked: A) => string,
+  answer: (asked: A) => R,
+  most = MOST_REMEMBERED,
+): (asked: A) => R {
+  const known = new Map<string, R>()
+  return (asked) => {
+    const key = keyOf(asked)
+    if (known.has(key)) return known.get(key)!
+    const found = answer(asked)
+    if (known.size >= most) known.delete(known.keys().next().value!)
+    known.set(key, found)
+    return found
+  }
+}
