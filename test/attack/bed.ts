@@ -1,4 +1,3 @@
-import { pbkdf2Sync, randomBytes } from 'node:crypto'
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -7,6 +6,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { internalBearer } from '../../src/security/cluster-secret.ts'
 import { startEmbeddedPostgres } from '../../src/supervisor/embedded-postgres.ts'
+import { writePasswordFile } from '../support/password-file.ts'
 import { sharedKafka, startKafka, type TestKafka } from '../support/kafka.ts'
 import { freePort } from '../support/postgres.ts'
 import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
@@ -186,11 +186,8 @@ function basic(user: string, password: string): string {
 
 /** Users with passwords. The one who attacks may act as anybody and sees everybody's queries: his texts are what is looked at. */
 function makeGuard(folder: string): Readonly<Record<string, string>> {
-  const salt = randomBytes(16)
-  const hash = pbkdf2Sync(PASSWORD, salt, 1_000, 32, 'sha256').toString('hex')
   const passwords = join(folder, 'passwords')
-  const users = ['attack', 'somebody', 'third'].map((user) => `${user}:1000:${salt.toString('hex')}:${hash}\n`)
-  writeFileSync(passwords, users.join(''), { mode: 0o644 })
+  writePasswordFile(passwords, ['attack', 'somebody', 'third'], PASSWORD)
   const rules = join(folder, 'rules.json')
   const sections = {
     queries: [{ user: 'attack', allow: ['execute', 'view', 'kill'] }, { allow: ['execute'] }],

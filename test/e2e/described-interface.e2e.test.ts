@@ -1,8 +1,8 @@
-import { pbkdf2Sync, randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { internalBearer } from '../../src/security/cluster-secret.ts'
+import { writePasswordFile } from '../support/password-file.ts'
 import { createDatabase } from '../support/postgres.ts'
 import { pythonEnvironment } from '../support/python-environment.ts'
 import { spawnQuipu, temporaryFolder } from '../support/quipu-process.ts'
@@ -25,10 +25,8 @@ beforeAll(async () => {
   if (programs === undefined) return
   const database = await createDatabase()
   ending.unshift(() => database.drop())
-  const salt = randomBytes(16)
-  const hash = pbkdf2Sync(PASSWORD, salt, 10_000, 32, 'sha256')
   const passwords = join(folder.path, 'passwords')
-  writeFileSync(passwords, `ada:10000:${salt.toString('hex')}:${hash.toString('hex')}\n`, { mode: 0o644 })
+  writePasswordFile(passwords, ['ada'], PASSWORD, 10_000)
   const asRoot = process.getuid?.() === 0 ? ['--run-as', 'root'] : []
   const quipu = spawnQuipu(['start', '--port', '0', '--data-dir', join(folder.path, 'data'), ...asRoot], {
     env: {

@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process'
-import { pbkdf2Sync, randomBytes } from 'node:crypto'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { chromium, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { writePasswordFile } from '../support/password-file.ts'
 import { temporaryFolder, waitUntil } from '../support/quipu-process.ts'
 import {
   rolesOf,
@@ -31,13 +31,9 @@ let writer: ClusterNode
 let other: ClusterNode
 
 beforeAll(async () => {
-  const salt = randomBytes(16)
-  const hash = pbkdf2Sync(PASSWORD, salt, 1_000, 32, 'sha256')
-  const secret = `1000:${salt.toString('hex')}:${hash.toString('hex')}`
-  const users = ['alice', 'bob', 'kim', 'root'].map((user) => `${user}:${secret}\n`)
   const passwords = join(folder.path, 'passwords')
   const rules = join(folder.path, 'rules.json')
-  writeFileSync(passwords, users.join(''), { mode: 0o644 })
+  writePasswordFile(passwords, ['alice', 'bob', 'kim', 'root'], PASSWORD)
   const sections = {
     queries: [
       { user: 'kim', allow: ['execute', 'kill'] },

@@ -1,6 +1,6 @@
-import { generateKeyPairSync, pbkdf2Sync, randomBytes } from 'node:crypto'
+import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
-import { copyFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, renameSync } from 'node:fs'
 import { Agent, request as httpsRequest, type RequestOptions } from 'node:https'
 import { createServer as createHttpServer, type IncomingHttpHeaders, type Server as HttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -10,6 +10,7 @@ import { SignJWT } from 'jose'
 import { Client as DatabaseClient } from 'pg'
 import { BasicAuth, Trino } from 'trino-client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { writePasswordFile } from '../support/password-file.ts'
 import { createAuthority, type TestAuthority } from '../support/certificates.ts'
 import { createDatabase } from '../support/postgres.ts'
 import { spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
@@ -53,14 +54,7 @@ beforeAll(async () => {
   copyFileSync(server.cert, served.cert)
   copyFileSync(server.key, served.key)
   carol = await authority.issue('carol')
-  const salt = randomBytes(16)
-  const hash = pbkdf2Sync(PASSWORD, salt, 20_000, 32, 'sha256')
-  const line = `:20000:${salt.toString('hex')}:${hash.toString('hex')}\n`
-  writeFileSync(
-    join(folder.path, 'passwords'),
-    ['alice', 'bob', ...guessed.values()].map((user) => user + line).join(''),
-    { mode: 0o644 },
-  )
+  writePasswordFile(join(folder.path, 'passwords'), ['alice', 'bob', ...guessed.values()], PASSWORD, 20_000)
   keyServer = createHttpServer((_asked, answer) =>
     answer.end(JSON.stringify({ keys: published.map(({ jwk }) => jwk) })),
   )

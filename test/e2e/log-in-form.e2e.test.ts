@@ -1,15 +1,12 @@
-import { pbkdf2Sync } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
+import { writePasswordFile } from '../support/password-file.ts'
 import { createPlainBrowser } from '../support/plain-browser.ts'
 import { serverOfFile } from '../support/server-of-file.ts'
 import { raw } from '../support/statement-client.ts'
 
 const server = serverOfFile('error', ({ folder }) => {
-  const salt = Buffer.from('00112233445566778899aabbccddeeff', 'hex')
-  const hash = pbkdf2Sync('open sesame', salt, 20_000, 32, 'sha256')
   const passwords = `${folder}/passwords`
-  writeFileSync(passwords, `alice:20000:${salt.toString('hex')}:${hash.toString('hex')}\n`, { mode: 0o644 })
+  writePasswordFile(passwords, ['alice'], 'open sesame', 20_000)
   return { QUIPU_AUTHENTICATION: 'password', QUIPU_PASSWORD_FILE: passwords }
 })
 

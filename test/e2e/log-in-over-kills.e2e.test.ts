@@ -1,7 +1,6 @@
-import { pbkdf2Sync } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { writePasswordFile } from '../support/password-file.ts'
 import { startIdentityProvider, throughProvider, type TestProvider } from '../support/identity-provider.ts'
 import { createPlainBrowser } from '../support/plain-browser.ts'
 import { createDatabase, freePort, sharedPostgres } from '../support/postgres.ts'
@@ -26,10 +25,8 @@ beforeAll(async () => {
   const ports = [await freePort(), await freePort()]
   provider = await startIdentityProvider(ports.map((port) => `http://127.0.0.1:${port}`))
   database = await createDatabase()
-  const hash = pbkdf2Sync(PASSWORD, Buffer.alloc(16, 7), 2_000, 32, 'sha256')
-  const line = `:2000:${Buffer.alloc(16, 7).toString('hex')}:${hash.toString('hex')}\n`
   const passwords = `${folder.path}/passwords`
-  writeFileSync(passwords, `bob${line}carol${line}`, { mode: 0o644 })
+  writePasswordFile(passwords, ['bob', 'carol'], PASSWORD, 2_000)
   for (const [index, port] of ports.entries()) {
     const data = `${folder.path}/${index}`
     const process = spawnQuipu(['coordinator', '--standby', '--port', String(port), '--data-dir', data], {

@@ -1,7 +1,7 @@
-import { pbkdf2Sync, randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { writePasswordFile } from '../support/password-file.ts'
 import { waitUntil } from '../support/quipu-process.ts'
 import { serverOfFile } from '../support/server-of-file.ts'
 import { raw, run as follow, trinoHeaders } from '../support/statement-client.ts'
@@ -41,11 +41,8 @@ const rules = {
 
 let rulesFile: string
 const server = serverOfFile('error', ({ folder }) => {
-  const salt = randomBytes(16)
-  const hash = pbkdf2Sync('pw', salt, 1_000, 32, 'sha256')
-  const users = ['root', 'bob', 'eve'].map((user) => `${user}:1000:${salt.toString('hex')}:${hash.toString('hex')}\n`)
   const passwords = join(folder, 'passwords')
-  writeFileSync(passwords, users.join(''), { mode: 0o644 })
+  writePasswordFile(passwords, ['root', 'bob', 'eve'], 'pw')
   rulesFile = join(folder, 'rules.json')
   writeFileSync(rulesFile, JSON.stringify(rules), { mode: 0o644 })
   return {

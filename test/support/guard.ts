@@ -1,9 +1,10 @@
-import { generateKeyPairSync, pbkdf2Sync, randomBytes } from 'node:crypto'
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import { internalBearer } from '../../src/security/cluster-secret.ts'
+import { writePasswordFile } from './password-file.ts'
 import { temporaryFolder } from './quipu-process.ts'
 import { CLUSTER_SECRET } from './standby-cluster.ts'
 import { trinoHeaders } from './statement-client.ts'
@@ -56,9 +57,8 @@ export function createGuard(people: readonly string[], rules: RulesJson): Guard 
   }
   const signing = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const others = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const salt = randomBytes(16)
-  const hash = pbkdf2Sync(PASSWORD, salt, 2_000, 32, 'sha256').toString('hex')
-  const passwords = people.map((user) => `${user}:2000:${salt.toString('hex')}:${hash}\n`).join('')
+  const passwords = join(folder.path, 'passwords')
+  writePasswordFile(passwords, people, PASSWORD, 2_000)
   const setRules = (changed: RulesJson): string => file('rules.json', JSON.stringify(changed))
   const setGroups = (groups: Readonly<Record<string, readonly string[]>>): string =>
     file(
@@ -77,7 +77,7 @@ export function createGuard(people: readonly string[], rules: RulesJson): Guard 
   return {
     env: {
       QUIPU_AUTHENTICATION: 'password,jwt',
-      QUIPU_PASSWORD_FILE: file('passwords', passwords),
+      QUIPU_PASSWORD_FILE: passwords,
       QUIPU_JWT_KEY_FILE: file('jwt.pem', String(signing.publicKey.export({ type: 'spki', format: 'pem' }))),
       QUIPU_JWT_CLOCK_SKEW_MS: '0s',
       QUIPU_ACCESS_RULES_FILE: setRules(rules),
