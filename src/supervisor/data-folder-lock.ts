@@ -1,8 +1,10 @@
 import {
+  type BigIntStats,
   closeSync,
   constants,
   fstatSync,
   linkSync,
+  lstatSync,
   openSync,
   readFileSync,
   renameSync,
@@ -48,17 +50,18 @@ export async function lockDataFolder(dataDir: string, role: LockRole = 'owner'):
   const path = join(dataDir, FILES[role])
   const supervisor = identify(process.pid)
   if (!supervisor) throw new Error('Cannot tell when this process started')
+  const own: LockState = { supervisor, children: [], writer: undefined }
   let before: Found | undefined
-  while (!create(path, { supervisor, children: [], writer: undefined })) {
+  while (!create(path, own)) {
     const found = read(path)
-    if (found && isRunning(found.supervisor)) {
-      throw new Error(`Another Quipu (process ${found.supervisor.pid}) already runs on ${dataDir}`)
-    }
-    if (!takeAway(path)) continue
+    if (!found) continue
+    refuseBesides(found, dataDir)
+    if (!succeed(path, found, own, dataDir)) continue
     before = found
+    break
   }
   // Another user's note must not make this one end processes, nor believe who is dead.
-  const left = before?.isOurs ? before : undefined
+  const left = before?.isOurs ? before.state : undefined
   await Promise.all((left?.children ?? []).map(endOrphan))
   let writer = left?.writer
   return {
@@ -78,7 +81,7 @@ export async function lockDataFolder(dataDir: string, role: LockRole = 'owner'):
 export function isHeld(dataDir: string, role: LockRole): boolean {
   try {
     const found = read(join(dataDir, FILES[role]))
-    return found !== undefined && isRunning(found.supervisor)
+    return found?.state !== undefined && isRunning(found.state.supervisor)
   } catch {
     return true
   }
@@ -87,8 +90,8 @@ export function isHeld(dataDir: string, role: LockRole): boolean {
 /** The supervisor that lives in this role on a data folder, as a file tells that nobody but its user has written. */
 export function holderOf(dataDir: string, role: LockRole): { readonly pid: number; readonly uid: number } | undefined {
   const found = read(join(dataDir, FILES[role]))
-  if (!found?.isOurs || !isRunning(found.supervisor)) return undefined
-  const { pid } = found.supervisor
+  if (!found?.isOurs || !found.state || !isRunning(found.state.supervisor)) return undefined
+  const { pid } = found.state.supervisor
   const uid = userOf(pid)
   return uid === undefined ? undefined : { pid, uid }
 }
@@ -97,7 +100,8 @@ export function holderOf(dataDir: string, role: LockRole): { readonly pid: numbe
 export async function endLeftBehind(dataDir: string): Promise<void> {
   for (const file of Object.values(FILES)) {
     const found = read(join(dataDir, file))
-    if (found?.isOurs && !isRunning(found.supervisor)) await Promise.all(found.children.map(endOrphan))
+    if (found?.isOurs && found.state && !isRunning(found.state.supervisor))
+      await Promise.all(found.state.children.map(endOrphan))
   }
 }
 
@@ -127,13 +131,17 @@ function write(path: string, state: LockState): string {
   return own
 }
 
-interface Found extends LockState {
+interface Found {
+  /** No other file of this folder ever has it. */
+  readonly id: string
+  /** What it holds; undefined when that was not written whole. */
+  readonly state: LockState | undefined
   /** Written by this process's user. */
   readonly isOurs: boolean
 }
 
 /**
- * Undefined when there is none, or none that was written whole.
+ * Undefined when there is none.
  * @throws Error with one line when it is another user's, who may be running
  */
 function read(path: string): Found | undefined {
@@ -143,37 +151,56 @@ function read(path: string): Found | undefined {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EACCES')
       throw new Error(`${path} is another user's: start as that user, or as root`)
-    return undefined
+    const link = lstatSync(path, { bigint: true, throwIfNoEntry: false })
+    return link && { id: idOf(link), state: undefined, isOurs: false }
   }
   try {
-    const state = JSON.parse(readFileSync(file, 'utf8')) as LockState
-    return { ...state, isOurs: process.getuid?.() === fstatSync(file).uid }
-  } catch {
-    return undefined
+    const stat = fstatSync(file, { bigint: true })
+    return { id: idOf(stat), state: stateIn(file), isOurs: process.getuid?.() === Number(stat.uid) }
   } finally {
     closeSync(file)
   }
 }
 
-/**
- * Removes a file that was judged dead. Two starts at once may both judge so: the later must not remove the file the
- * earlier has made meanwhile, so what was moved away is looked at again and put back if it lives.
- */
-function takeAway(path: string): boolean {
-  const aside = `${path}.dead.${process.pid}`
+function idOf({ ino, mtimeNs }: BigIntStats): string {
+  return `${ino}-${mtimeNs}`
+}
+
+function stateIn(file: number): LockState | undefined {
   try {
-    renameSync(path, aside)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return true
-    throw error
+    const state = JSON.parse(readFileSync(file, 'utf8')) as Partial<LockState> | null
+    if (typeof state?.supervisor?.pid !== 'number' || !Array.isArray(state.children)) return undefined
+    return state as LockState
+  } catch {
+    return undefined
   }
-  const moved = read(aside)
-  if (moved && isRunning(moved.supervisor)) {
-    renameSync(aside, path)
-    return false
+}
+
+function refuseBesides({ state }: Found, dataDir: string): void {
+  if (state && isRunning(state.supervisor))
+    throw new Error(`Another Quipu (process ${state.supervisor.pid}) already runs on ${dataDir}`)
+}
+
+/**
+ * Puts this process's file in the place of one that was left. Many may start at once and all have found that one: who
+ * makes the file named after it is its only successor, so nobody's file is ever replaced but a dead one's; where that
+ * successor died on its way, the next is named after it in turn. False when the place was taken meanwhile.
+ */
+function succeed(path: string, left: Found, own: LockState, dataDir: string): boolean {
+  const successors: string[] = []
+  for (let last = left; ;) {
+    const successor = `${path}.after.${last.id}`
+    successors.unshift(successor)
+    if (create(successor, own)) break
+    const other = read(successor)
+    if (!other) return false
+    refuseBesides(other, dataDir)
+    last = other
   }
-  rmSync(aside, { force: true })
-  return true
+  const isStillLeft = read(path)?.id === left.id
+  if (isStillLeft) replace(path, own)
+  for (const file of successors) rmSync(file, { force: true })
+  return isStillLeft
 }
 
 async function endOrphan(child: ProcessIdentity): Promise<void> {

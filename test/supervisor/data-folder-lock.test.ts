@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { lockDataFolder, type LockState } from '../../src/supervisor/data-folder-lock.ts'
@@ -18,6 +19,12 @@ function leftBy(name: string, state: LockState | string): string {
   mkdirSync(data)
   writeFileSync(join(data, 'supervisor.json'), typeof state === 'string' ? state : JSON.stringify(state))
   return data
+}
+
+/** What the one that takes over from who left a file makes first. */
+function successorOf(path: string, left: string): string {
+  const { ino, mtimeNs } = statSync(left, { bigint: true })
+  return `${path}.after.${ino}-${mtimeNs}`
 }
 
 const gone = { pid: 4_000_000, startTime: 'never' }
@@ -59,21 +66,52 @@ describe('the lock of a data folder', () => {
     lock.release()
   })
 
+  it('is taken over from one that died while it took over', async () => {
+    const data = leftBy('chain', { supervisor: gone, children: [], writer: 'w' })
+    const path = join(data, 'supervisor.json')
+    for (let i = 0, before = path; i < 2; i++, before = successorOf(path, before))
+      writeFileSync(successorOf(path, before), JSON.stringify({ supervisor: gone, children: [], writer: `not ${i}` }))
+    const lock = await lockDataFolder(data)
+    expect(lock.deadWriter).toBe('w')
+    expect(readdirSync(data)).toEqual(['supervisor.json'])
+    lock.update({ children: [], writer: undefined })
+    lock.release()
+  })
+
+  it('is left to one that takes over just now', async () => {
+    const data = leftBy('taking', { supervisor: gone, children: [] })
+    const path = join(data, 'supervisor.json')
+    const other = spawn('sleep', ['60'])
+    writeFileSync(successorOf(path, path), JSON.stringify({ supervisor: identify(other.pid!), children: [] }))
+    await expect(lockDataFolder(data)).rejects.toThrow(`Another Quipu (process ${other.pid})`)
+    other.kill()
+    await once(other, 'exit')
+    const lock = await lockDataFolder(data)
+    lock.release()
+  })
+
   it('is had by one of many that start at once', { timeout: 240_000 }, async () => {
-    const data = leftBy('many', { supervisor: gone, children: [] })
+    const names = Array.from({ length: 60 }, (_, i) => leftBy(`many-${i}`, { supervisor: gone, children: [] }))
     const program = `import { lockDataFolder } from ${JSON.stringify(MODULE)}
-      process.stdin.once('data', () => lockDataFolder(${JSON.stringify(data)}).then(
-        () => { process.stdout.write('had'); setTimeout(() => {}, 60_000) },
-        (error) => process.stdout.write(error.message.includes('Another Quipu') ? 'refused' : error.message)))
+      const had = []
+      process.stdin.once('data', async (begin) => {
+        for (const [i, data] of ${JSON.stringify(names)}.entries()) {
+          while (Date.now() < Number(begin) + i * 25);
+          await lockDataFolder(data).then(() => had.push(i), (error) => { if (!error.message.includes('Another Quipu')) throw error })
+        }
+        process.stdout.write(JSON.stringify(had))
+        setTimeout(() => {}, 60_000)
+      })
       process.stdout.write('ready')`
     const starts = Array.from({ length: 8 }, () => spawn(process.execPath, ['--input-type=module', '-e', program]))
     const said = (one: (typeof starts)[number]) =>
       new Promise<string>((resolve) => one.stdout.once('data', (text: Buffer) => resolve(text.toString())))
     expect(await Promise.all(starts.map(said))).toEqual(Array(8).fill('ready'))
     const answers = starts.map(said)
-    for (const one of starts) one.stdin.write('go')
-    const results = await Promise.all(answers)
+    const begin = String(Date.now() + 200)
+    for (const one of starts) one.stdin.write(begin)
+    const had = (await Promise.all(answers)).flatMap((text) => JSON.parse(text) as number[])
     for (const one of starts) one.kill('SIGKILL')
-    expect(results.toSorted()).toEqual(['had', ...Array<string>(7).fill('refused')])
+    expect(had.toSorted((a, b) => a - b)).toEqual(names.map((_, i) => i))
   })
 })
