@@ -1,10 +1,6 @@
 import { closeSync, constants, mkdirSync, openSync, readFileSync, readSync, rmSync } from 'node:fs'
-import {
-  StatementType,
-  type DuckDBMaterializedResult,
-  type DuckDBPreparedStatement,
-  type DuckDBResult,
-} from '@duckdb/node-api'
+import type { DuckDBMaterializedResult, DuckDBPreparedStatement, DuckDBResult } from '@duckdb/node-api'
+import { StatementType } from '../../shared/duckdb.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { Connections } from './engine-connections.ts'
 import type { EngineFigures, EngineReply, EngineRequest } from './messages.ts'

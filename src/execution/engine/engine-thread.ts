@@ -1,7 +1,7 @@
 /** The engine's worker thread: owns the DuckDB instance and the frames on descriptor 3. */
 import { Socket } from 'node:net'
 import { workerData } from 'node:worker_threads'
-import { DuckDBInstance } from '@duckdb/node-api'
+import { DuckDBInstance } from '../../shared/duckdb.ts'
 import { connectToParent } from './engine-channel.ts'
 import { createConnections } from './engine-connections.ts'
 import { createStatements } from './engine-statements.ts'

@@ -55,7 +55,8 @@ describe('the deadline of planning', { timeout: 120_000 }, () => {
       await expect.poll(() => engines.pool.children().some(({ running }) => running > 0), patient).toBe(true)
       // Ten times the deadline would end what gets no CPU, too.
       await new Promise((resolve) => setTimeout(resolve, 6000))
-      expect(engines.events.filter(({ type }) => type === 'ended')).toEqual([])
+      // On a busy machine the cancel of the one before may have had to kill its engine.
+      expect(engines.events.filter((event) => event.type === 'ended' && event.reason !== 'cancel')).toEqual([])
       run.cancel()
       await expect(run.done).rejects.toMatchObject({ errorName: 'USER_CANCELED' })
     }

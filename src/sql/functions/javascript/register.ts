@@ -1,13 +1,13 @@
 import { createRequire } from 'node:module'
 import { TextDecoder } from 'node:util'
-import { SQLNULL } from '@duckdb/node-api'
 import type { DuckDBConnection, DuckDBType } from '@duckdb/node-api'
 import type { Connection, LogicalType, ScalarFunctionMainFunction } from '@duckdb/node-bindings'
 import { setupStatements } from '../engine-setup.ts'
 import { registeredName } from '../macros/javascript-macros.ts'
 import { engineScripts } from './all.ts'
 import { SqlFailure, type ScalarFunction, type ScalarValue } from './scalar-function.ts'
-import { bindings, readColumn, scalarTypes, writeColumn } from './vectors.ts'
+import { readColumn, scalarTypes, writeColumn } from './vectors.ts'
+import { bindings, SQLNULL } from '../../../shared/duckdb.ts'
 import { Signal } from '../../../shared/quipu-error.ts'
 
 /** Marks an error text as ours, so that data in a failing conversion cannot forge one (runtime-errors.ts finds it). */

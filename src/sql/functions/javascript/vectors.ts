@@ -1,16 +1,11 @@
 import { isAscii } from 'node:buffer'
-import { createRequire } from 'node:module'
-import { BIGINT, BLOB, BOOLEAN, DOUBLE, INTEGER, LIST, VARCHAR, type DuckDBType } from '@duckdb/node-api'
+import type { DuckDBType } from '@duckdb/node-api'
 import type { Vector } from '@duckdb/node-bindings'
+import { BIGINT, bindings, BLOB, BOOLEAN, DOUBLE, INTEGER, LIST, VARCHAR } from '../../../shared/duckdb.ts'
 import type { ScalarTypeName, ScalarValue } from './scalar-function.ts'
 
 // Columns of DuckDB read and written whole. @duckdb/node-api goes through its bindings for every text of a column, which
 // takes longer than most functions do: here a column is a few calls, whatever its rows.
-
-/** The bindings below `@duckdb/node-api`. */
-export const bindings = createRequire(import.meta.url)(
-  '@duckdb/node-bindings',
-) as typeof import('@duckdb/node-bindings')
 
 export const scalarTypes: Readonly<Record<ScalarTypeName, DuckDBType>> = {
   VARCHAR,
