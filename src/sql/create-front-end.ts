@@ -4,8 +4,9 @@ import { analyzeParameters, analyzeStatementQuery, type QueryAnalysis } from './
 import { errorAt } from './analyzer/context.ts'
 import { accessOf } from './access-control.ts'
 import { resolve } from './analyzer/resolve.ts'
-import type { AnalyzedStatement, FrontEndTimes, QueryType, SqlFrontEnd } from './front-end.ts'
+import type { AnalyzedStatement, FrontEndTimes, QueryType, SqlFrontEnd, Warning } from './front-end.ts'
 import { renderAnalysis, resultColumn } from './renderer/render.ts'
+import { checkSent, withoutEffect } from './session/sent-properties.ts'
 import { propertyValue } from './session/session-properties.ts'
 import type { Query } from './syntax/ast-query.ts'
 import type { Execute, ExecuteImmediate, Explain, ExplainAnalyze, Statement } from './syntax/ast-statements.ts'
@@ -67,7 +68,7 @@ async function analyzeStatement(
     const input: StatementInput = { ...given, session: { ...session, timeZone } }
     const analyzed = await analyzeParsed(input, statement, { count: parameterCount, using: [], around: text })
     told?.({ parseMs, ...timesOf(analyzed) })
-    return analyzed
+    return withWarnings(analyzed, withoutEffect(Object.keys(session.properties)))
   } catch (error) {
     // Depths are counted; running out of stack is the last resort, where the caller left little of it.
     if (!(error instanceof RangeError)) throw error
@@ -75,13 +76,18 @@ async function analyzeStatement(
   }
 }
 
-/** What a client sends with each statement asks for the same right as SET SESSION. */
+/** What a client sends with each statement is checked, and asks for the same right, as SET SESSION. */
 function checkProperties(session: StatementInput['session']): void {
   const access = accessOf(session)
   for (const property of access ? Object.keys(session.properties) : []) {
     const [name, catalog] = property.split('.').reverse()
     access?.checkSetProperty(catalog, name!)
   }
+  checkSent(session)
+}
+
+function withWarnings(analyzed: AnalyzedStatement, more: readonly Warning[]): AnalyzedStatement {
+  return more.length === 0 ? analyzed : { ...analyzed, warnings: [...analyzed.warnings, ...more] }
 }
 
 /** Parsed, and within what DuckDB is known to plan. */
@@ -113,7 +119,7 @@ async function analyzeParsed(
   }
   switch (statement.kind) {
     case 'Query':
-      return analyzeSelect(withSession(input, statement), statement, parameters, 'SELECT')
+      return analyzeWithSession(input, statement, parameters)
     case 'Execute':
       return execute(
         { sql: preparedText(input.session, statement.name.value), origin: textOrigin },
@@ -208,7 +214,17 @@ async function analyzeQuery(
 }
 
 function remembered({ updateType, changes }: SessionEffect): AnalyzedStatement {
-  return { kind: 'session', queryType: 'DATA_DEFINITION', updateType, changes, warnings: [] }
+  const set = changes.flatMap((change) => (change.kind === 'SetSession' ? [change.name] : []))
+  return { kind: 'session', queryType: 'DATA_DEFINITION', updateType, changes, warnings: withoutEffect(set) }
+}
+
+async function analyzeWithSession(
+  input: StatementInput,
+  query: Query,
+  parameters: GivenParameters,
+): Promise<AnalyzedStatement> {
+  const { session, set } = withSession(input, query)
+  return withWarnings(await analyzeSelect({ ...input, session }, query, parameters, 'SELECT'), withoutEffect(set))
 }
 
 /** A query of our own making. */

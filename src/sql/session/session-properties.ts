@@ -1,5 +1,6 @@
 import { trimmedNumber } from '../functions/blanks.ts'
 import type { SessionContext } from '../session.ts'
+import { dataSizeOf, durationOf } from './quantities.ts'
 import { acceptedProperties, actingProperties, type SessionProperty } from './session-property-table.ts'
 
 // The session properties: what there is stands in the table beside this, what a session sets is read here and nowhere else.
@@ -25,7 +26,6 @@ const byName: ReadonlyMap<string, SessionProperty> = new Map(
       ...property,
       name,
       acts: true,
-      rule: undefined,
     })),
     ...acceptedProperties.map(([name, defaultValue, type, description, rule]): SessionProperty => ({
       name,
@@ -34,7 +34,6 @@ const byName: ReadonlyMap<string, SessionProperty> = new Map(
       description,
       acts: false,
       rule,
-      least: undefined,
       shown: true,
     })),
   ]
@@ -61,24 +60,25 @@ export function settingOf(session: Holder, { name }: Pick<SessionProperty, 'name
 
 /** The value of a property in a session: its default where the session sets nothing, or what is no value of it. */
 export function propertyValue<Name extends ActingProperty>(session: Holder, name: Name): PropertyValue<Name> {
-  const { type, defaultValue, least } = byName.get(name)!
-  const setting = settingOf(session, { name })
-  const found = setting === undefined ? undefined : readers[type](setting)
-  const fits = found !== undefined && (least === undefined || Number(found) >= least)
-  const value = fits || defaultValue === undefined ? found : readers[type](defaultValue)
-  return value as PropertyValue<Name>
+  const property = byName.get(name)!
+  const { type, defaultValue } = property
+  const setting = settingOf(session, property)
+  const fits = setting !== undefined && faultOfValue(property, setting) === undefined
+  const text = fits ? setting : defaultValue
+  return (text === undefined ? undefined : readers[type](text)) as PropertyValue<Name>
 }
 
-function wholeNumber(text: string): bigint | undefined {
+function wholeNumber(text: string, bits: number): bigint | undefined {
   const digits = trimmedNumber(text)
-  return /^[+-]?\d+$/.test(digits) ? BigInt(digits.replace('+', '')) : undefined
+  const number = /^[+-]?\d+$/.test(digits) ? BigInt(digits.replace('+', '')) : undefined
+  return number !== undefined && BigInt.asIntN(bits, number) === number ? number : undefined
 }
 
 /** Texts as values; undefined for a text that is none. */
 const readers = {
   boolean: (text: string) => (/^(?:true|false)$/i.test(text) ? text.toLowerCase() === 'true' : undefined),
-  integer: (text: string) => (wholeNumber(text) === undefined ? undefined : Number(wholeNumber(text))),
-  bigint: (text: string) => wholeNumber(text),
+  integer: (text: string) => (wholeNumber(text, 32) === undefined ? undefined : Number(wholeNumber(text, 32))),
+  bigint: (text: string) => wholeNumber(text, 64),
   double: (text: string) =>
     /^[+-]?(?:Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)$/.test(trimmedNumber(text))
       ? Number(trimmedNumber(text))
@@ -86,20 +86,30 @@ const readers = {
   varchar: (text: string) => text,
 } as const satisfies Record<SessionProperty['type'], (text: string) => string | number | bigint | boolean | undefined>
 
-const duration = /^[\t-\r ]*\d+(?:\.\d+)?[\t-\r ]*(?:ns|us|ms|s|m|h|d)[\t-\r ]*$/
-const dataSize = /^[\t-\r ]*\d+(?:\.\d+)?[\t-\r ]*(?:B|kB|MB|GB|TB|PB)[\t-\r ]*$/
+/** What is wrong with a text that a client or a rule gives as value; undefined where nothing is. */
+export function faultOfValue(property: SessionProperty, text: string): string | undefined {
+  const { name, type } = property
+  if (readers[type](text) === undefined) return `Session property '${name}' is invalid: '${text}' is no ${type}`
+  return complaintAbout(property, text)
+}
 
 /** What is wrong with a value of the right type, in Trino's words; undefined where nothing is. */
-export function complaintAbout({ name, rule }: SessionProperty, value: string): string | undefined {
+export function complaintAbout({ name, rule, type }: SessionProperty, value: string): string | undefined {
+  if (typeof rule === 'number')
+    return Number(readers[type](value)) >= rule ? undefined : `${name} must be equal or greater than ${rule}`
   switch (rule) {
     case undefined:
       return undefined
     case 'duration':
-      return duration.test(value) ? undefined : `duration is not a valid data duration string: ${value}`
+      return durationOf(value) ? undefined : `duration is not a valid data duration string: ${value}`
     case 'data size':
-      return dataSize.test(value) ? undefined : `size is not a valid data size string: ${value}`
+      return dataSizeOf(value) ? undefined : `size is not a valid data size string: ${value}`
     case 'power of 2':
-      return isPowerOfTwo(BigInt(value)) ? undefined : `${name} must be a power of 2: ${value}`
+      return isPowerOfTwo(BigInt(value.trim())) ? undefined : `${name} must be a power of 2: ${value}`
+    case 'part of 1':
+      return Number(value) >= 0 && Number(value) <= 1
+        ? undefined
+        : `${name} must be in the range [0.00, 1.00]: ${Number(value).toFixed(2)}`
     default:
       return rule.includes(value.toUpperCase())
         ? undefined

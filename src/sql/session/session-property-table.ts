@@ -1,7 +1,7 @@
 export type SessionPropertyType = 'boolean' | 'bigint' | 'integer' | 'double' | 'varchar'
 
-/** What a value must be besides of its type; a list: one of these words. */
-export type ValueRule = 'duration' | 'data size' | 'power of 2' | readonly string[]
+/** What a value must be besides of its type; a list: one of these words; a number: no less than it. */
+export type ValueRule = 'duration' | 'data size' | 'power of 2' | 'part of 1' | number | readonly string[]
 
 export interface SessionProperty {
   readonly name: string
@@ -9,11 +9,9 @@ export interface SessionProperty {
   /** As SHOW SESSION shows it; undefined: NULL. */
   readonly defaultValue: string | undefined
   readonly description: string
-  /** False: SET SESSION checks and keeps it, SHOW SESSION shows it, and nothing reads it. */
+  /** False: SET SESSION checks and keeps it, SHOW SESSION shows it, and nothing reads it; who sets it is warned. */
   readonly acts: boolean
   readonly rule: ValueRule | undefined
-  /** A smaller number is accepted, and read as the default. */
-  readonly least: number | undefined
   /** SHOW SESSION lists it. */
   readonly shown: boolean
 }
@@ -27,7 +25,7 @@ export const actingProperties = {
     type: 'integer',
     defaultValue: '10',
     description: 'Maximum recursion depth for recursive common table expression',
-    least: 1,
+    rule: 1,
     shown: true,
   },
   // Carries what SET TIME ZONE sets from one statement to the next; it has a syntax of its own.
@@ -35,14 +33,14 @@ export const actingProperties = {
     type: 'varchar',
     defaultValue: undefined,
     description: 'Time zone of the session, before that of the client',
-    least: undefined,
+    rule: undefined,
     shown: false,
   },
 } as const satisfies Readonly<
-  Record<string, Pick<SessionProperty, 'type' | 'defaultValue' | 'description' | 'least' | 'shown'>>
+  Record<string, Pick<SessionProperty, 'type' | 'defaultValue' | 'description' | 'rule' | 'shown'>>
 >
 
-/** Trino's other session properties, which are accepted without effect. An empty default is NULL. */
+/** Trino's other session properties, which are accepted without effect: who sets one is warned. An empty default is NULL. */
 export const acceptedProperties: readonly (readonly [
   name: string,
   defaultValue: string,
@@ -98,6 +96,7 @@ export const acceptedProperties: readonly (readonly [
     '0.7',
     'double',
     'Avoid using dynamic row filters when fraction of rows selected is above threshold',
+    'part of 1',
   ],
   ['enable_dynamic_filtering', 'true', 'boolean', 'Enable dynamic filtering'],
   [
@@ -147,6 +146,7 @@ export const acceptedProperties: readonly (readonly [
     '0.75',
     'double',
     'Scales the strength of independence assumption for selectivity estimates of the conjunction of multiple filters',
+    'part of 1',
   ],
   [
     'force_spilling_join',
@@ -195,12 +195,14 @@ export const acceptedProperties: readonly (readonly [
     '0.25',
     'double',
     'Scales the strength of independence assumption for selectivity estimates of multi-clause joins',
+    'part of 1',
   ],
   [
     'join_partitioned_build_min_row_count',
     '1000000',
     'bigint',
     'Minimum number of join build side rows required to use partitioned join lookup',
+    0,
   ],
   [
     'join_reordering_strategy',
@@ -216,8 +218,14 @@ export const acceptedProperties: readonly (readonly [
     'Deprecated. Strategy to use for distinct aggregations.. Possible values: [NONE, ALWAYS, AUTOMATIC]',
     ['NONE', 'ALWAYS', 'AUTOMATIC'],
   ],
-  ['max_drivers_per_task', '', 'integer', 'Maximum number of drivers per task'],
-  ['max_hash_partition_count', '100', 'integer', 'Maximum number of partitions for distributed joins and aggregations'],
+  ['max_drivers_per_task', '', 'integer', 'Maximum number of drivers per task', 1],
+  [
+    'max_hash_partition_count',
+    '100',
+    'integer',
+    'Maximum number of partitions for distributed joins and aggregations',
+    1,
+  ],
   [
     'max_partial_top_n_memory',
     '16MB',
@@ -248,21 +256,30 @@ export const acceptedProperties: readonly (readonly [
     '2000',
     'integer',
     'Maximum number of leaf splits awaiting delivery to a given task',
+    1,
   ],
-  ['max_writer_task_count', '100', 'integer', 'Maximum number of tasks that will participate in writing data'],
+  ['max_writer_task_count', '100', 'integer', 'Maximum number of tasks that will participate in writing data', 1],
   ['merge_project_with_values', 'true', 'boolean', 'Inline project expressions into values'],
-  ['min_hash_partition_count', '4', 'integer', 'Minimum number of partitions for distributed joins and aggregations'],
+  [
+    'min_hash_partition_count',
+    '4',
+    'integer',
+    'Minimum number of partitions for distributed joins and aggregations',
+    1,
+  ],
   [
     'min_hash_partition_count_for_write',
     '50',
     'integer',
     'Minimum number of partitions for distributed joins and aggregations in write queries',
+    1,
   ],
   [
     'min_input_rows_per_task',
     '10000000',
     'bigint',
     'Minimum input rows required per task. This will help optimizer determine hash partition count for joins and aggregations',
+    0,
   ],
   [
     'min_input_size_per_task',
@@ -313,8 +330,8 @@ export const acceptedProperties: readonly (readonly [
   ['query_max_execution_time', '100.00d', 'varchar', 'Maximum execution time of a query', 'duration'],
   ['query_max_planning_time', '10.00m', 'varchar', 'Maximum planning time of a query', 'duration'],
   ['query_max_run_time', '100.00d', 'varchar', 'Maximum run time of a query (includes the queueing time)', 'duration'],
-  ['query_max_scan_physical_bytes', '', 'varchar', 'Maximum scan physical bytes of a query'],
-  ['query_priority', '1', 'integer', 'The priority of queries. Larger numbers are higher priority'],
+  ['query_max_scan_physical_bytes', '', 'varchar', 'Maximum scan physical bytes of a query', 'data size'],
+  ['query_priority', '1', 'integer', 'The priority of queries. Larger numbers are higher priority', 1],
   ['query_retry_attempts', '4', 'integer', 'Maximum number of query retry attempts'],
   ['redistribute_writes', 'true', 'boolean', 'Force parallel distributed writes'],
   [
@@ -357,6 +374,7 @@ export const acceptedProperties: readonly (readonly [
     '2.0',
     'double',
     "Maximum delay before initiating a retry attempt. Delay increases exponentially for each subsequent attempt starting from 'retry_initial_delay'",
+    1,
   ],
   [
     'retry_initial_delay',
@@ -423,7 +441,7 @@ export const acceptedProperties: readonly (readonly [
     'Minimum number of local parallel table writers per task when preferred partitioning and task writer scaling are not used',
     'power of 2',
   ],
-  ['task_retry_attempts_per_task', '4', 'integer', 'Maximum number of task retry attempts per single task'],
+  ['task_retry_attempts_per_task', '4', 'integer', 'Maximum number of task retry attempts per single task', 0],
   [
     'task_scale_writers_enabled',
     'true',

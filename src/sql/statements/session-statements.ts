@@ -127,9 +127,15 @@ function fail(input: StatementInput, node: NamesProperty): never {
 
 const propertyTypes = { boolean: BOOLEAN, bigint: BIGINT, integer: INTEGER, double: DOUBLE, varchar: VARCHAR } as const
 
-/** The input of a query as its WITH SESSION makes it: what stands there goes before what the client has set. */
-export function withSession(input: StatementInput, query: Query): StatementInput {
-  if (query.sessionProperties.length === 0) return input
+/**
+ * The session of a query as its WITH SESSION makes it: what stands there goes before what the client has set.
+ * @returns also the names of what it sets
+ */
+export function withSession(
+  input: StatementInput,
+  query: Query,
+): { readonly session: StatementInput['session']; readonly set: readonly string[] } {
+  if (query.sessionProperties.length === 0) return { session: input.session, set: [] }
   const properties = new Map<string, string>()
   for (const node of query.sessionProperties) {
     const { name, value } = isZoneProperty(node) ? setZone(input, node) : setSession(input, node)
@@ -141,7 +147,7 @@ export function withSession(input: StatementInput, query: Query): StatementInput
   const { session } = input
   const timeZone = properties.get(ZONE_PROPERTY) ?? session.timeZone
   const all = { ...session.properties, ...Object.fromEntries(properties) }
-  return { ...input, session: { ...session, timeZone, properties: all } }
+  return { session: { ...session, timeZone, properties: all }, set: [...properties.keys()] }
 }
 
 function setZone(input: StatementInput, node: SessionPropertyValue): PropertyChange {

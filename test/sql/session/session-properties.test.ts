@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import {
   complaintAbout,
+  faultOfValue,
   propertyValue,
   sessionProperties,
   sessionProperty,
@@ -34,6 +35,33 @@ describe('session properties', () => {
   })
 
   it.each([
+    ['max_recursion_depth', '0', 'max_recursion_depth must be equal or greater than 1'],
+    ['query_priority', '-1', 'query_priority must be equal or greater than 1'],
+    ['query_priority', '4294967297', "Session property 'query_priority' is invalid: '4294967297' is no integer"],
+    [
+      'join_partitioned_build_min_row_count',
+      '-1',
+      'join_partitioned_build_min_row_count must be equal or greater than 0',
+    ],
+    ['min_input_rows_per_task', '9223372036854775807', undefined],
+    [
+      'min_input_rows_per_task',
+      '9223372036854775808',
+      "Session property 'min_input_rows_per_task' is invalid: '9223372036854775808' is no bigint",
+    ],
+    ['retry_delay_scale_factor', '1e308', undefined],
+    ['retry_delay_scale_factor', '0.5', 'retry_delay_scale_factor must be equal or greater than 1'],
+    [
+      'filter_conjunction_independence_factor',
+      '2',
+      'filter_conjunction_independence_factor must be in the range [0.00, 1.00]: 2.00',
+    ],
+    ['spill_enabled', 'yes', "Session property 'spill_enabled' is invalid: 'yes' is no boolean"],
+    ['query_max_run_time', '0s', undefined],
+    ['query_max_run_time', '-1s', 'duration is not a valid data duration string: -1s'],
+    ['query_max_run_time', '1e308d', 'duration is not a valid data duration string: 1e308d'],
+    ['query_max_run_time', `${'9'.repeat(400)}d`, `duration is not a valid data duration string: ${'9'.repeat(400)}d`],
+    ['query_max_scan_physical_bytes', '1', 'size is not a valid data size string: 1'],
     ['query_max_run_time', '5m', undefined],
     ['query_max_run_time', '5 parsecs', 'duration is not a valid data duration string: 5 parsecs'],
     ['max_partial_top_n_memory', '1GB', undefined],
@@ -44,7 +72,7 @@ describe('session properties', () => {
     ['join_distribution_type', 'LOUD', 'Invalid value [LOUD]. Valid values: [BROADCAST, PARTITIONED, AUTOMATIC]'],
     ['spill_enabled', 'true', undefined],
   ])('%s = %s: %s', (name, value, complaint) => {
-    expect(complaintAbout(sessionProperty(name)!, value)).toBe(complaint)
+    expect(faultOfValue(sessionProperty(name)!, value)).toBe(complaint)
   })
 
   it('act where they say so: those are read, and by their names nowhere else', () => {

@@ -1,0 +1,44 @@
+/** A duration or a size of data as a session property has it, and as Trino's messages show it. */
+export interface Quantity {
+  /** Nanoseconds, or bytes; as large as it may be. */
+  readonly amount: number
+  readonly shown: string
+}
+
+/** As airlift's `Duration` reads and shows it: `5m` is shown as `5.00m`. Undefined for what is none. */
+export function durationOf(text: string): Quantity | undefined {
+  const parts = partsOf(text)
+  const nanos = parts && NANOS.get(parts.unit)
+  if (!parts || nanos === undefined) return undefined
+  return { amount: parts.value * nanos, shown: `${parts.value.toFixed(2)}${parts.unit}` }
+}
+
+/** As airlift's `DataSize` reads and shows it: whole numbers have no fraction. Undefined for what is none. */
+export function dataSizeOf(text: string): Quantity | undefined {
+  const parts = partsOf(text)
+  const exponent = parts ? SIZES.indexOf(parts.unit) : -1
+  if (!parts || exponent < 0) return undefined
+  const { value, unit } = parts
+  return {
+    amount: Math.round(value * 1024 ** exponent),
+    shown: Number.isInteger(value) ? `${value}${unit}` : `${value.toFixed(2)}${unit}`,
+  }
+}
+
+const NANOS: ReadonlyMap<string, number> = new Map([
+  ['ns', 1],
+  ['us', 1e3],
+  ['ms', 1e6],
+  ['s', 1e9],
+  ['m', 60e9],
+  ['h', 3600e9],
+  ['d', 86_400e9],
+])
+
+const SIZES: readonly string[] = ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB']
+
+function partsOf(text: string): { readonly value: number; readonly unit: string } | undefined {
+  const [, digits, unit] = /^[\t-\r ]*(\d+(?:\.\d+)?)[\t-\r ]*([A-Za-z]+)[\t-\r ]*$/.exec(text) ?? []
+  const value = Number(digits)
+  return digits === undefined || unit === undefined || !Number.isFinite(value) ? undefined : { value, unit }
+}

@@ -1,0 +1,36 @@
+import { EngineError } from '../../shared/engine-error.ts'
+import type { Warning } from '../front-end.ts'
+import type { SessionContext } from '../session.ts'
+import { faultOfValue, sessionProperty } from './session-properties.ts'
+
+/** Trino has no code for it; its plugins' codes begin further on. */
+const WITHOUT_EFFECT = { code: 0x0000_ff01, name: 'SESSION_PROPERTY_WITHOUT_EFFECT' } as const
+
+/** A header may name a thousand. */
+const MOST_NAMED = 20
+const LONGEST_NAME = 100
+
+/** Tells of properties that somebody sets and that nothing reads: those that Trino has, and those that nobody knows. */
+export function withoutEffect(names: readonly string[]): readonly Warning[] {
+  const idle = names.filter((name) => !sessionProperty(name)?.acts)
+  if (idle.length === 0) return []
+  const named = idle.slice(0, MOST_NAMED).map((name) => `'${name.slice(0, LONGEST_NAME)}'`)
+  const others = idle.length > named.length ? `, and ${idle.length - named.length} others` : ''
+  const message =
+    idle.length === 1
+      ? `Session property ${named[0]} has no effect here`
+      : `Session properties ${named.join(', ')}${others} have no effect here`
+  return [{ warningCode: WITHOUT_EFFECT, message }]
+}
+
+/**
+ * What a client sends with a statement must be values of the properties that there are.
+ * @throws EngineError INVALID_SESSION_PROPERTY
+ */
+export function checkSent({ properties }: Pick<SessionContext, 'properties'>): void {
+  for (const [name, text] of Object.entries(properties)) {
+    const property = sessionProperty(name)
+    const fault = property && faultOfValue(property, text)
+    if (fault !== undefined) throw new EngineError('INVALID_SESSION_PROPERTY', fault)
+  }
+}

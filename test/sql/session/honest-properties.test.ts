@@ -1,0 +1,104 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { durationOf, dataSizeOf } from '../../../src/sql/session/quantities.ts'
+import type { ActingProperty } from '../../../src/sql/session/session-properties.ts'
+import { sessionProperties } from '../../../src/sql/session/session-properties.ts'
+import type { SessionProperty } from '../../../src/sql/session/session-property-table.ts'
+import { analyze, session, shopMetadata } from '../../support/front-end.ts'
+
+/** Where a test changes a property and sees what that does. */
+const effects: Readonly<Record<ActingProperty, { readonly file: string; readonly says: string }>> = {
+  max_recursion_depth: { file: 'sql/derived/sessions.jsonl', says: 'max_recursion_depth' },
+  time_zone_id: { file: 'sql/statements/statements.test.ts', says: 'time_zone_id' },
+}
+
+/** A value that may be set. */
+function valueOf({ type, defaultValue, rule }: SessionProperty): string {
+  if (defaultValue !== undefined) return defaultValue
+  if (Array.isArray(rule)) return String(rule[0])
+  if (rule === 'data size') return '1GB'
+  return type === 'varchar' ? 'some' : '1'
+}
+
+function literalOf(property: SessionProperty): string {
+  const value = valueOf(property)
+  if (property.type === 'varchar') return `'${value}'`
+  return property.type === 'double' ? `${value}e0` : value
+}
+
+const warned = async (sql: string, properties: Readonly<Record<string, string>> = {}) =>
+  (await analyze(sql, shopMetadata(), { ...session, properties })).warnings
+
+const warning = (name: string) => [
+  {
+    warningCode: { code: 65281, name: 'SESSION_PROPERTY_WITHOUT_EFFECT' },
+    message: `Session property '${name}' has no effect here`,
+  },
+]
+
+describe('each session property that SHOW SESSION lists', () => {
+  const listed = sessionProperties().filter(({ shown }) => shown)
+
+  it.each(listed.map((property) => [property.name, property] as const))(
+    '%s acts, or says that it does not',
+    async (name, property) => {
+      const expected = property.acts ? [] : warning(name)
+      expect(await warned(`SET SESSION ${name} = ${literalOf(property)}`)).toEqual(expected)
+      expect(await warned('SELECT 1', { [name]: valueOf(property) })).toEqual(expected)
+      expect(await warned(`WITH SESSION ${name} = ${literalOf(property)} SELECT 1`)).toEqual(expected)
+      expect(await warned(`RESET SESSION ${name}`)).toEqual([])
+    },
+  )
+
+  it('and acts has a test that sees it act', () => {
+    const acting = sessionProperties().flatMap(({ name, acts }) => (acts ? [name] : []))
+    expect(Object.keys(effects).toSorted()).toEqual(acting)
+    for (const { file, says } of Object.values(effects))
+      expect(readFileSync(join(import.meta.dirname, '../..', file), 'utf8')).toContain(says)
+  })
+})
+
+describe('what a client sends', () => {
+  it('is warned of in one line, whatever it names', async () => {
+    const names = Array.from({ length: 500 }, (_, index) => `${'x'.repeat(300)}${index}.y`)
+    const [first, ...others] = await warned('SELECT 1', Object.fromEntries(names.map((name) => [name, '1'])))
+    expect(others).toEqual([])
+    expect(first!.message).toMatch(/and 480 others have no effect here$/)
+    expect(first!.message.length).toBeLessThan(4_000)
+  })
+
+  it.each([
+    ['task_concurrency', '7', 'task_concurrency must be a power of 2: 7'],
+    ['query_max_run_time', 'soon', 'duration is not a valid data duration string: soon'],
+    ['max_recursion_depth', '-1', 'max_recursion_depth must be equal or greater than 1'],
+    ['spill_enabled', '1', "Session property 'spill_enabled' is invalid: '1' is no boolean"],
+  ])('%s=%s is refused as SET SESSION refuses it', async (name, value, message) => {
+    await expect(warned('SELECT 1', { [name]: value })).rejects.toMatchObject({
+      errorName: 'INVALID_SESSION_PROPERTY',
+      message,
+    })
+  })
+})
+
+describe('quantities', () => {
+  it.each([
+    ['5m', 300e9, '5.00m'],
+    [' 1.5 h ', 5400e9, '1.50h'],
+    ['100.00d', 100 * 86_400e9, '100.00d'],
+    ['0s', 0, '0.00s'],
+    ['250ns', 250, '250.00ns'],
+  ])('%s is a duration', (text, amount, shown) => expect(durationOf(text)).toEqual({ amount, shown }))
+
+  it.each([
+    ['20GB', 20 * 1024 ** 3, '20GB'],
+    ['1.5kB', 1536, '1.50kB'],
+    ['0B', 0, '0B'],
+    ['1EB', 1024 ** 6, '1EB'],
+  ])('%s is a size', (text, amount, shown) => expect(dataSizeOf(text)).toEqual({ amount, shown }))
+
+  it.each(['', 'm', '5', '5 parsecs', '-5m', '1e3s', '1e308d', '5GB', '0x5m', '5.m', 'Infinitys'])(
+    '%j is no duration',
+    (text) => expect(durationOf(text)).toBeUndefined(),
+  )
+})
