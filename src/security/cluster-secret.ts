@@ -14,6 +14,7 @@ export type KeyPurpose =
   | 'result-pages'
   | 'relay'
   | 'session-token'
+  | 'password-file'
   | 'log-ins'
   | 'tls-tickets'
   | 'failed-log-ins'

@@ -511,7 +511,7 @@ function providerAct(setting: SettingName, value: () => string, wanted: SeenLogI
 
 function logInsOf(texts: SettingTexts): WiredLogIns {
   const { args } = given('flags', texts, folder.path)
-  return wireLogIns(loadConfig(args, {}), SECRET)
+  return wireLogIns(loadConfig(args, {}), SECRET, () => true)
 }
 
 const CLIENT_HELLO = '\x16\x03'

@@ -1,14 +1,41 @@
+import { writeFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { writePasswordFile } from '../support/password-file.ts'
+import { passwordLine } from '../support/password-file.ts'
 import { createPlainBrowser } from '../support/plain-browser.ts'
+import { waitUntil } from '../support/quipu-process.ts'
 import { serverOfFile } from '../support/server-of-file.ts'
 import { raw } from '../support/statement-client.ts'
 
-const server = serverOfFile('error', ({ folder }) => {
-  const passwords = `${folder}/passwords`
-  writePasswordFile(passwords, ['alice'], 'open sesame', 20_000)
-  return { QUIPU_AUTHENTICATION: 'password', QUIPU_PASSWORD_FILE: passwords }
+/** Lines of the password file. */
+const lines = new Map(['alice', 'bob', 'carol', 'dora'].map((user) => [user, passwordLine(user, 'open sesame')]))
+const others = [{ pattern: '(.*)' }]
+
+const server = serverOfFile('error', (own) => {
+  writePasswords(own.folder)
+  writeMapping(others, own.folder)
+  return {
+    QUIPU_AUTHENTICATION: 'password',
+    QUIPU_PASSWORD_FILE: `${own.folder}/passwords`,
+    QUIPU_USER_MAPPING_FILE: `${own.folder}/mapping`,
+  }
 })
+
+function writePasswords(folder = server.folder): void {
+  writeFileSync(`${folder}/passwords`, [...lines.values()].join(''), { mode: 0o644 })
+}
+
+function writeMapping(rules: readonly object[], folder = server.folder): void {
+  writeFileSync(`${folder}/mapping`, JSON.stringify({ rules }), { mode: 0o644 })
+}
+
+/** @returns status of what the page of somebody is answered who has logged in by the form */
+async function logIn(user: string): Promise<() => Promise<number>> {
+  const browser = createPlainBrowser()
+  const page = await browser.open(`${server.url}/ui`)
+  expect(await browser.submit(page, { user, password: 'open sesame' })).toMatchObject({ status: 200 })
+  const cookie = browser.cookies(`127.0.0.1${new URL(server.url).port}`)
+  return async () => (await raw(`${server.url}/v1/query`, { headers: { cookie } })).status
+}
 
 it('the page logs in by a form where passwords are configured, and out at the server', async () => {
   const browser = createPlainBrowser()
@@ -36,4 +63,17 @@ it('the page logs in by a form where passwords are configured, and out at the se
   const out = await raw(`${server.url}/ui/log-out`, { method: 'POST', headers: { cookie, origin: server.url } })
   expect(out.status).toBe(200)
   expect((await raw(`${server.url}/v1/query`, { headers: { cookie } })).status).toBe(401)
+})
+
+it('the page’s session ends when its user leaves the password file, has another password or is another user', async () => {
+  const [alice, bob, carol, dora] = await Promise.all(['alice', 'bob', 'carol', 'dora'].map(logIn))
+  lines.delete('alice')
+  lines.set('bob', passwordLine('bob', 'another'))
+  writePasswords()
+  await waitUntil('who left is nobody', async () => (await alice!()) === 401)
+  await waitUntil('whose password changed is nobody', async () => (await bob!()) === 401)
+  expect([await carol!(), await dora!()]).toEqual([200, 200])
+  writeMapping([{ pattern: 'dora', user: 'theodora' }, { pattern: 'carol', allow: false }, ...others])
+  await waitUntil('who is another user is nobody', async () => (await dora!()) === 401)
+  await waitUntil('who has no user is nobody', async () => (await carol!()) === 401)
 })

@@ -17,6 +17,7 @@ import type { RightsOf } from '../../sql/access-control.ts'
 import type { Authenticator, VerifiedName } from '../../security/authentication/authenticator.ts'
 import { createFailedLogIns, type FailureCounts } from '../../security/authentication/failed-log-ins.ts'
 import type { GroupsOf } from '../../security/authentication/groups-file.ts'
+import type { PasswordVerifier } from '../../security/authentication/password-authenticator.ts'
 import type { UserMapping } from '../../security/authentication/user-mapping.ts'
 import { isTellable, type VerifiedPrincipal } from '../../security/authentication/principal.ts'
 import { allowAll, authorizeBy, type Authorize, type Identity } from '../../security/authorization.ts'
@@ -81,7 +82,6 @@ export interface AccessParts {
 export function wireAccess({ config, secret }: AccessParts): Access {
   const configured = config.authentication.length > 0
   const bearer = internalBearer(secret)
-  const logIns = configured ? wireLogIns(config, secret) : undefined
   const observed: { telemetry?: AccessTelemetry } = {}
   const idle: string[] = []
   const sources = createAccessSources(() => observed.telemetry)
@@ -89,7 +89,13 @@ export function wireAccess({ config, secret }: AccessParts): Access {
     if (observed.telemetry) observed.telemetry.logger.warn('file.without_effect', {}, message)
     else idle.push(message)
   })
-  const { byMethod, mapping, groupsOf, isKnown } = wireAuthenticators(config, sources)
+  const { byMethod, mapping, groupsOf, isKnown, passwordMarkOf } = wireAuthenticators(config, secret, sources)
+  const logIns = configured
+    ? wireLogIns(config, secret, ({ name, user, method, passwordMark }) => {
+        const known = method !== 'password' || !passwordMarkOf || passwordMarkOf(name) === passwordMark
+        return known && mapping(name) === user
+      })
+    : undefined
   const authenticators: readonly Authenticator[] = config.authentication.flatMap((method) => byMethod[method] ?? [])
   const failures = createFailedLogIns(clock.monotonicMs, deriveKey(secret, 'failed-log-ins'))
   const names = createKnownNames(isKnown)
@@ -140,7 +146,7 @@ export function wireAccess({ config, secret }: AccessParts): Access {
         logIns: logIns && {
           ...logIns.deps,
           door: {
-            byPassword: byPasswordAt(authenticate, byMethod.password),
+            byPassword: byPasswordAt(authenticate, byMethod.password, passwordMarkOf),
             admit: (verified, request) => authenticate.verified(verified, 'oauth2', request),
           },
         },
@@ -167,12 +173,16 @@ export function wireAccess({ config, secret }: AccessParts): Access {
 function byPasswordAt(
   { credential }: Pick<Authentication, 'credential'>,
   passwords: Authenticator | undefined,
+  markOf: PasswordVerifier['markOf'],
 ): LogInDoor['byPassword'] {
   return async (user, secret, request) => {
+    // Of before: a password that is changed meanwhile opens no session.
+    const passwordMark = markOf?.(user)
     // As a header says both no user has a colon.
     const caller = passwords && !user.includes(':') ? await credential(passwords, { user, secret }, request) : NOBODY
-    if (caller.kind === 'principal') return caller.principal
-    throw new HttpProblem(401, 'Authentication failed')
+    if (caller.kind !== 'principal') throw new HttpProblem(401, 'Authentication failed')
+    const { name, user: his } = caller.principal
+    return { name, user: his, groups: [], method: 'password', passwordMark }
   }
 }
 

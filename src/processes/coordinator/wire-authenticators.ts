@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Config } from '../../config/load-config.ts'
 import { createCertificateAuthenticator } from '../../protocol/access/certificate-authenticator.ts'
@@ -23,6 +22,7 @@ import {
   userMappingBy,
   type UserMapping,
 } from '../../security/authentication/user-mapping.ts'
+import { deriveKey } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import { createHttpClient } from '../../shared/http-client.ts'
 import { createServerTrust } from '../../shared/server-trust.ts'
@@ -34,6 +34,8 @@ export interface WiredAuthenticators {
   readonly groupsOf: GroupsOf
   /** Is it a user of the password file? */
   readonly isKnown: (name: string) => boolean
+  /** Of a password file alone: see `PasswordVerifier`. */
+  readonly passwordMarkOf: PasswordVerifier['markOf']
 }
 
 /** Hashes take what a core has: two leave it work, and more than so many seconds nobody waits. */
@@ -44,10 +46,11 @@ const LDAP_WAIT_MS = 5_000
 
 /**
  * What the configuration says of who may come in. Files are read now.
+ * @param secret of the cluster
  * @throws ExitError 64 when one of them cannot be
  */
-export function wireAuthenticators(config: Config, sources: AccessSources): WiredAuthenticators {
-  const passwords = config.authentication.includes('password') ? passwordsOf(config, sources) : undefined
+export function wireAuthenticators(config: Config, secret: string, sources: AccessSources): WiredAuthenticators {
+  const passwords = config.authentication.includes('password') ? passwordsOf(config, secret, sources) : undefined
   const tokens = config.authentication.includes('jwt') ? tokensOf(config, sources) : undefined
   return {
     byMethod: {
@@ -58,21 +61,24 @@ export function wireAuthenticators(config: Config, sources: AccessSources): Wire
     mapping: mappingOf(config, sources),
     groupsOf: groupsOf(config, sources),
     isKnown: passwords?.verifier.knows ?? (() => false),
+    passwordMarkOf: passwords?.verifier.markOf,
   }
 }
 
 function passwordsOf(
   config: Config,
+  secret: string,
   sources: AccessSources,
 ): { readonly authenticator: Authenticator; readonly verifier: PasswordVerifier } {
   const verifier =
-    config.passwordFile === undefined ? directoryOf(config) : passwordFileOf(config.passwordFile, sources)
+    config.passwordFile === undefined
+      ? directoryOf(config)
+      : passwordFileOf(config.passwordFile, deriveKey(secret, 'password-file'), sources)
   const rememberMs = config.timeouts.verifiedPasswordMs
   return { verifier, authenticator: createPasswordAuthenticator({ verifier, rememberMs, now: clock.monotonicMs }) }
 }
 
-function passwordFileOf(path: string, sources: AccessSources): PasswordVerifier {
-  const key = randomBytes(32)
+function passwordFileOf(path: string, key: Buffer, sources: AccessSources): PasswordVerifier {
   const file = sources.follow('passwords', path, (text) => parsePasswordFile(text, key))
   return createPasswordFileVerifier(() => file.value, createBoundedWork(HASHES_AT_ONCE, MOST_WAITING))
 }

@@ -14,7 +14,7 @@ import { createLogInAddresses } from '../../security/authentication/log-in-addre
 import { createLogInStore, type LogInStore } from '../../security/authentication/log-in-store.ts'
 import { createRenewalStore, type RenewalStore } from '../../security/authentication/renewal-store.ts'
 import { bearerIn, createSessionAuthenticator } from '../../security/authentication/session-authenticator.ts'
-import { createSessionTokens } from '../../security/authentication/session-token.ts'
+import { createSessionTokens, type Session } from '../../security/authentication/session-token.ts'
 import { deriveKey } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
 import { ExitError } from '../../shared/engine-error.ts'
@@ -33,7 +33,11 @@ export interface WiredLogIns {
   stop(): Promise<void>
 }
 
-export function wireLogIns(config: Config, secret: string): WiredLogIns {
+/**
+ * @param secret of the cluster
+ * @param holds would the holder of a session be given it now?
+ */
+export function wireLogIns(config: Config, secret: string, holds: (session: Session) => boolean): WiredLogIns {
   const key = deriveKey(secret, 'log-ins')
   const ways = {
     password: config.authentication.includes('password'),
@@ -66,7 +70,7 @@ export function wireLogIns(config: Config, secret: string): WiredLogIns {
     return `Bearer x_redirect_server="${at}/initiate/${initiate}", x_token_server="${at}/${token}"`
   }
 
-  const shared = { tokens, ended: () => opened?.ended, pageToken: pageTokenOf }
+  const shared = { tokens, ended: () => opened?.ended, pageToken: pageTokenOf, holds }
   return {
     sessions: [
       ...(ways.provider ? [createSessionAuthenticator('oauth2', { ...shared, challenge })] : []),

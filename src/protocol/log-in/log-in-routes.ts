@@ -16,7 +16,7 @@ import { LOG_IN_MS, type LogInAddresses, type OfferedRenewal } from '../../secur
 import { TooManyLogIns, type LogInStore } from '../../security/authentication/log-in-store.ts'
 import type { VerifiedPrincipal } from '../../security/authentication/principal.ts'
 import type { RenewalStore } from '../../security/authentication/renewal-store.ts'
-import type { SessionTokens } from '../../security/authentication/session-token.ts'
+import type { SessionHolder, SessionTokens } from '../../security/authentication/session-token.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { parseJson } from '../../shared/parse-json.ts'
 import { QuipuError } from '../../shared/quipu-error.ts'
@@ -51,7 +51,7 @@ export interface LogInDoor {
    */
   admit(verified: VerifiedName, request: IncomingMessage): VerifiedPrincipal
   /** @throws HttpProblem as the door does for this user and password */
-  byPassword(user: string, password: string, request: IncomingMessage): Promise<VerifiedPrincipal>
+  byPassword(user: string, password: string, request: IncomingMessage): Promise<SessionHolder>
 }
 
 export interface LogInDeps {
@@ -197,9 +197,10 @@ async function comeBack(deps: LogInDeps, request: IncomingMessage, response: exp
     throw new HttpProblem(400, 'This log-in was begun by another browser, came to its end before, or took too long')
   try {
     const known = await requireProvider(deps).finish(query, secrets.checks satisfies LogInChecks)
-    const principal = deps.door.admit(known.verified, request)
-    if (secrets.to === undefined) await giveProgram(deps, found.id, principal, known, response)
-    else enterPage(deps, principal, secrets.to, response)
+    const { name, user } = deps.door.admit(known.verified, request)
+    const holder: SessionHolder = { name, user, groups: known.verified.groups, method: 'oauth2' }
+    if (secrets.to === undefined) await giveProgram(deps, found.id, holder, known, response)
+    else enterPage(deps, holder, secrets.to, response)
   } catch (error) {
     if (secrets.to === undefined) await tellProgram(deps, found.id, { error: programError(error) })
     throw error
@@ -209,16 +210,16 @@ async function comeBack(deps: LogInDeps, request: IncomingMessage, response: exp
 async function giveProgram(
   deps: LogInDeps,
   id: Buffer,
-  principal: VerifiedPrincipal,
+  holder: SessionHolder,
   { verified, renewal }: KnownByProvider,
   response: express.Response,
 ): Promise<void> {
   const token = fitting(
-    renewal ? await kept(startRenewable(deps, principal, verified, renewal)) : deps.tokens.issue(principal, 'program'),
+    renewal ? await kept(startRenewable(deps, holder, verified, renewal)) : deps.tokens.issue(holder, 'program'),
   )
   if (!(await tellProgram(deps, id, { token })))
     throw new HttpProblem(409, 'The program does not wait for this log-in any more')
-  sendPage(response, 200, loggedInPage(principal.user))
+  sendPage(response, 200, loggedInPage(holder.user))
 }
 
 function tellProgram({ store }: LogInDeps, id: Buffer, answer: LogInAnswer): Promise<boolean> {
@@ -237,8 +238,8 @@ function fitting(token: string | undefined): string {
   return token
 }
 
-function enterPage(deps: LogInDeps, principal: VerifiedPrincipal, to: string, response: express.Response): void {
-  const token = fitting(deps.tokens.issue(principal, 'page'))
+function enterPage(deps: LogInDeps, holder: SessionHolder, to: string, response: express.Response): void {
+  const token = fitting(deps.tokens.issue(holder, 'page'))
   const seconds = Math.floor(((deps.tokens.look(token)?.expiresAt ?? 0) - deps.clock.now()) / 1000)
   // Not by a redirect: that would go on with what another site began, and so without the cookie.
   sendPage(response, 200, onwardPage('Logged in', to), { 'set-cookie': sessionCookie(token, seconds) })
@@ -251,8 +252,7 @@ async function logInByPassword(deps: LogInDeps, request: express.Request, respon
   const to = onwardPath(form.get('to'))
   const user = form.get('user') ?? ''
   try {
-    const principal = await deps.door.byPassword(user, form.get('password') ?? '', request)
-    enterPage(deps, principal, to, response)
+    enterPage(deps, await deps.door.byPassword(user, form.get('password') ?? '', request), to, response)
   } catch (error) {
     const problem = toProblem(error)
     if (problem.status !== 401) throw error

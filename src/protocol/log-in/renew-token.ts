@@ -11,7 +11,7 @@ import type { VerifiedName } from '../../security/authentication/authenticator.t
 import type { OfferedRenewal } from '../../security/authentication/log-in-address.ts'
 import type { VerifiedPrincipal } from '../../security/authentication/principal.ts'
 import type { RenewalStore } from '../../security/authentication/renewal-store.ts'
-import type { SessionTokens } from '../../security/authentication/session-token.ts'
+import type { SessionHolder, SessionTokens } from '../../security/authentication/session-token.ts'
 import type { EndedSessions } from '../../security/authentication/ended-sessions.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { parseJson } from '../../shared/parse-json.ts'
@@ -51,11 +51,11 @@ const OVER = { error: 'This session has ended: log in again' }
  */
 export async function startRenewable(
   { tokens, renewals, clock }: Pick<RenewDeps, 'tokens' | 'renewals' | 'clock'>,
-  principal: VerifiedPrincipal,
+  holder: SessionHolder,
   verified: VerifiedName,
   renewal: Renewal,
 ): Promise<string | undefined> {
-  const token = tokens.issue(principal, 'program', { renewable: true })
+  const token = tokens.issue(holder, 'program', { renewable: true })
   const session = token === undefined ? undefined : tokens.look(token)
   if (session) await renewals().keep(session.id, secretsOf(renewal, verified, clock), keptMs(tokens))
   return token
@@ -111,8 +111,9 @@ async function renewTaken(
   try {
     const fresh = deps.clock.now() - known.at < Math.min(FRESH_MS, deps.tokens.lifetimeMs / 8)
     const { verified, renewal } = fresh ? known : await deps.provider.renew(known.renewal, known.verified)
-    const principal = deps.admit(verified, request)
-    const token = deps.tokens.issue(principal, 'program', { renewable: true, id })
+    const { name, user } = deps.admit(verified, request)
+    const holder: SessionHolder = { name, user, groups: verified.groups, method: 'oauth2' }
+    const token = deps.tokens.issue(holder, 'program', { renewable: true, id })
     if (token === undefined) return await endSession(deps, id)
     const secrets = fresh ? text : secretsOf(renewal, verified, deps.clock)
     if (!(await deps.renewals().put(id, secrets, keptMs(deps.tokens)))) return OVER

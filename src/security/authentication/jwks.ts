@@ -28,7 +28,7 @@ export interface JwksOptions {
   readonly onTrouble: (error: Error) => void
 }
 
-/** An unknown key id asks for the keys anew, but no sooner than this after the last time. */
+/** A token that no known key has signed asks for the keys anew, but no sooner than this after the last time. */
 const LEAST_BETWEEN_MS = 5_000
 /** Keys are asked for anew after so long, so that one that was withdrawn is not believed for ever. */
 const REFRESH_MS = 5 * 60_000
@@ -42,12 +42,15 @@ export function createJwks({ fetchText, now, onTaken, onTrouble }: JwksOptions):
   let version = {}
   let text = ''
   let askedAt = -Infinity
+  let asks = 0
   let failing = true
   let asking: Promise<void> | undefined
 
   function ask(): Promise<void> {
+    if (asking) return asking
     askedAt = now()
-    return (asking ??= fetchText()
+    asks++
+    return (asking = fetchText()
       .then((answer) => {
         if (answer !== text) {
           known = parseJwks(answer)
@@ -70,18 +73,18 @@ export function createJwks({ fetchText, now, onTaken, onTrouble }: JwksOptions):
 
   return {
     version: () => version,
-    async keysFor({ kid }) {
-      const sinceAsked = now() - askedAt
-      if (asking && fitting(kid).length === 0) await asking
-      const mayAsk = now() - askedAt > LEAST_BETWEEN_MS
-      if (fitting(kid).length === 0 && mayAsk) await ask()
+    async *keysFor({ kid }) {
+      const before = asks
+      const first = fitting(kid)
       // Whoever logs in does not wait for keys that are known.
-      else if (sinceAsked > REFRESH_MS) void ask()
-      const found = fitting(kid)
+      if (first.length > 0 && now() - askedAt > REFRESH_MS) void ask()
+      yield* first
+      // Their names, where they have any, need not change with them.
+      if (now() - askedAt > LEAST_BETWEEN_MS) await ask()
+      else await asking
+      yield* fitting(kid).filter((key) => !first.includes(key))
       // It may have been published since: whoever makes the keys be asked for all the time keeps no new one out.
-      if (!known || (found.length === 0 && (failing || !mayAsk)))
-        throw new KeysUnavailable('The keys of tokens cannot be had')
-      return found
+      if (!known || failing || asks === before) throw new KeysUnavailable('The keys of tokens cannot be had')
     },
   }
 }

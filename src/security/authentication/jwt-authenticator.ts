@@ -92,9 +92,8 @@ function credentialOf({ headers }: IncomingMessage): Credential | undefined {
 async function payloadOf(token: string, options: JwtOptions): Promise<JWTPayload> {
   const { decodeProtectedHeader, errors, jwtVerify } = await jose()
   const head: TokenHead = decodeProtectedHeader(token)
-  const candidates = await options.keys.keysFor(head)
   let last: unknown = new errors.JWKSNoMatchingKey()
-  for (const { key, algorithms } of candidates) {
+  for await (const { key, algorithms } of options.keys.keysFor(head)) {
     try {
       const { payload } = await jwtVerify(token, key, {
         algorithms: [...algorithms],

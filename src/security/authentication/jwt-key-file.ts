@@ -61,9 +61,9 @@ export function keysOfFiles(path: string): TokenKeys {
   const version = {}
   return {
     version: () => version,
-    async keysFor({ kid }) {
+    async *keysFor({ kid }) {
       const id = (kid ?? 'default-key').slice(0, 100).replace(/[^A-Za-z0-9_-]/g, '_')
-      return [parseTokenKey(await readFile(path.split(KID).join(id), 'utf8'))]
+      yield parseTokenKey(await readFile(path.split(KID).join(id), 'utf8'))
     },
   }
 }

@@ -9,6 +9,11 @@ export interface PasswordVerifier {
   check(user: string, password: string): Promise<PasswordVerdict> | PasswordVerdict
   /** Whether there is such a user, as far as that is known here. */
   knows(user: string): boolean
+  /**
+   * Another one when he has another password: what a session of the page holds by. It tells nothing of the password.
+   * @returns undefined when there is no such user. Absent where nobody can say without his password
+   */
+  markOf?(user: string): string | undefined
   /** Changes whenever passwords may have changed: what was verified before counts no more. */
   readonly version: () => unknown
 }

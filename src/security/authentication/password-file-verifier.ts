@@ -16,6 +16,7 @@ export function createPasswordFileVerifier(
   return {
     version: book,
     knows: (user) => book().users.has(user),
+    markOf: (user) => book().markOf(user),
     check(user, password) {
       const { hash, known } = book().hashOf(user)
       const matching = work.run(() => compare(password, hash))

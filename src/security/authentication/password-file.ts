@@ -9,6 +9,8 @@ export interface PasswordBook {
    * that the work does not tell. `known`: whether it counts.
    */
   hashOf(user: string): { readonly hash: PasswordHash; readonly known: boolean }
+  /** A digest of the user's line. */
+  markOf(user: string): string | undefined
 }
 
 /** Of nobody: what an empty file is held against. */
@@ -16,11 +18,13 @@ const NOBODYS: PasswordHash = parsePasswordHash('$2b$10$abcdefghijklmnopqrstuuCp
 
 /**
  * Trino's form: a line a user, `user:hash`.
- * @param key by which strangers are drawn to hashes
+ * @param key by which strangers are drawn to hashes, and lines are digested
  * @throws Error that names the line and quotes nothing of it
  */
 export function parsePasswordFile(text: string, key: Buffer): PasswordBook {
   const users = new Map<string, PasswordHash>()
+  const marks = new Map<string, string>()
+  const digest = (one: string): Buffer => createHmac('sha256', key).update(one).digest()
   for (const [index, raw] of text.split('\n').entries()) {
     const line = raw.trim()
     if (line === '') continue
@@ -31,6 +35,7 @@ export function parsePasswordFile(text: string, key: Buffer): PasswordBook {
     if (users.has(user)) throw wrong('the user has a line already')
     try {
       users.set(user, parsePasswordHash(line.slice(at + 1)))
+      marks.set(user, digest(line).toString('base64url', 0, 16))
     } catch (error) {
       throw wrong((error as Error).message)
     }
@@ -40,9 +45,10 @@ export function parsePasswordFile(text: string, key: Buffer): PasswordBook {
     users,
     hashOf(user) {
       // Also of those who are known, so that the one takes no longer than the other.
-      const drawn = createHmac('sha256', key).update(user).digest().readUInt32BE() % Math.max(1, hashes.length)
+      const drawn = digest(user).readUInt32BE() % Math.max(1, hashes.length)
       const hash = users.get(user)
       return { hash: hash ?? hashes[drawn] ?? NOBODYS, known: hash !== undefined }
     },
+    markOf: (user) => marks.get(user),
   }
 }

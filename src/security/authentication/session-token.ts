@@ -20,7 +20,16 @@ export interface ShownSession {
   readonly expiresAt: number
 }
 
-export type Session = ShownSession & Pick<VerifiedPrincipal, 'name' | 'user' | 'groups'>
+/** Whom a session is given to. */
+export interface SessionHolder extends Pick<VerifiedPrincipal, 'name' | 'user'> {
+  readonly method: SessionMethod
+  /** Those that his credential named; those of the groups file are asked for each time. */
+  readonly groups: readonly string[]
+  /** Of the password that he logged in by: see `PasswordVerifier`. */
+  readonly passwordMark?: string | undefined
+}
+
+export type Session = ShownSession & SessionHolder
 
 /** Tokens of Quipu's own, for those who logged in at an identity provider or at the page. */
 export interface SessionTokens {
@@ -31,7 +40,7 @@ export interface SessionTokens {
    * @returns undefined when it would be too long for a cookie: of somebody with hundreds of groups
    */
   issue(
-    principal: VerifiedPrincipal,
+    holder: SessionHolder,
     carrier: SessionCarrier,
     kind?: { readonly renewable: true; readonly id?: string },
   ): string | undefined
@@ -50,7 +59,12 @@ const FORM = /^(quipu~([op])([bcr])~([0-9a-z]{1,9})~([\w-]{22})~([\w-]+))~([\w-]
 /** Browsers keep cookies of 4096 bytes, name and attributes with them. */
 const LONGEST = 3800
 
-const bodySchema = z.object({ name: z.string().min(1), user: z.string().min(1), groups: z.array(z.string()) })
+const bodySchema = z.object({
+  name: z.string().min(1),
+  user: z.string().min(1),
+  groups: z.array(z.string()),
+  passwordMark: z.string().optional(),
+})
 
 /** @param key of the purpose `session-token` */
 export function createSessionTokens(key: Buffer, lifetimeMs: number, clock: Pick<Clock, 'now'>): SessionTokens {
@@ -78,12 +92,12 @@ export function createSessionTokens(key: Buffer, lifetimeMs: number, clock: Pick
 
   return {
     lifetimeMs,
-    issue({ name, user, groups, method }, carrier, kind) {
+    issue({ name, user, groups, passwordMark, method }, carrier, kind) {
       const letter = method === 'password' ? 'p' : 'o'
       const end = Math.floor((clock.now() + lifetimeMs) / 1000).toString(36)
       const id = kind?.id ?? randomBytes(16).toString('base64url')
       const by = carrier === 'page' ? 'c' : kind ? 'r' : 'b'
-      const body = Buffer.from(JSON.stringify({ name, user, groups })).toString('base64url')
+      const body = Buffer.from(JSON.stringify({ name, user, groups, passwordMark })).toString('base64url')
       const signed = `quipu~${letter}${by}~${end}~${id}~${body}`
       const text = `${signed}~${macOf(signed).toString('base64url')}`
       return text.length > LONGEST ? undefined : text

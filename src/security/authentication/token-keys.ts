@@ -15,10 +15,10 @@ export interface TokenHead {
 
 export interface TokenKeys {
   /**
-   * The keys that a token may be signed with.
-   * @throws KeysUnavailable when they cannot be known now
+   * The keys that a token may be signed with, to be tried one after the other: those behind the first are had with more ado.
+   * Throws KeysUnavailable on the way where others, which might have signed it, cannot be known now.
    */
-  keysFor(head: TokenHead): readonly TokenKey[] | Promise<readonly TokenKey[]>
+  keysFor(head: TokenHead): Iterable<TokenKey> | AsyncIterable<TokenKey>
   /** Changes when keys may have gone: what was verified before counts no more. */
   readonly version: () => unknown
 }

@@ -138,6 +138,7 @@ describe('who sends a request', () => {
     const by = createSessionAuthenticator('oauth2', {
       tokens: sessions,
       ended: () => ({ has: (id) => id === sessions.look(ended)!.id }),
+      holds: () => true,
       pageToken: () => undefined,
       challenge: () => undefined,
     })

@@ -343,6 +343,36 @@ describe('published keys', () => {
     expect(await by('RS256', rsa.privateKey, 'leaked')).toBe('verified')
   })
 
+  it('without ids are found too when they are changed, and asked for no more often', async () => {
+    const next = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    for (const kid of [undefined, 'always the same']) {
+      const named = kid === undefined ? {} : { kid }
+      published = [jwk(p256, named)]
+      asked = 0
+      const { verify } = authenticator(jwks())
+      const of = async (pair: KeyPairKeyObjectResult, alg = 'ES256', sub = 'alice') =>
+        (await verify({ user: '', secret: await sign(alg, pair.privateKey, { sub }, named) })).kind
+      expect(await of(p256)).toBe('verified')
+      published = [jwk(next, named)]
+      // They have just been asked for: it is to come again.
+      expect([await of(next), asked]).toEqual(['unavailable', 1])
+      clock += 6_000
+      expect([await of(next), asked]).toEqual(['verified', 2])
+      clock += 6_000
+      // What was verified by the key that went counts no more.
+      expect([await of(p256), asked]).toEqual(['refused', 3])
+      for (let index = 0; index < 50; index++) expect(await of(p256, 'ES256', `u${index}`)).toBe('unavailable')
+      expect(asked).toBe(3)
+      clock += 6_000
+      // Of another kind.
+      published = [jwk(rsa, named)]
+      expect([await of(rsa, 'RS256'), asked]).toEqual(['verified', 4])
+      clock += 6_000
+      published = new Error('away')
+      expect([await of(rsa, 'RS256', 'somebody else'), await of(next)]).toEqual(['verified', 'unavailable'])
+    }
+  })
+
   it('may have no ids: each that fits is tried', async () => {
     published = [jwk(otherRsa, {}), jwk(p256, {}), jwk(rsa, {})]
     expect(await kindOf(jwks(), await sign('RS256', rsa.privateKey))).toBe('verified')
