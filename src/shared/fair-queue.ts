@@ -4,13 +4,19 @@ export interface TurnOwner {
   readonly user: string
 }
 
+/** Who may have a turn now. */
+export interface MayTake {
+  address(address: string): boolean
+  user(user: string): boolean
+}
+
 /**
  * A queue in which addresses take turns, and of one address its users; what is of one user goes in the order of its coming.
- * So somebody who has one thing waits for as many others as there are addresses and users, however much each of them has.
+ * So somebody who has one thing waits for as many others as there are addresses and users, however much each of them has;
+ * and who had none of late waits for few of those who had theirs.
  */
 export class FairQueue<T> {
-  /** By address and user. A map keeps the order of its keys: whose turn was moves to the end. */
-  readonly #turns = new Map<string, Map<string, Set<{ readonly item: T }>>>()
+  readonly #addresses = new Turns<Turns<Set<{ readonly item: T }>>>()
   #length = 0
 
   get length(): number {
@@ -19,47 +25,121 @@ export class FairQueue<T> {
 
   /** How many of a user wait. */
   lengthOf({ address, user }: TurnOwner): number {
-    return this.#turns.get(address)?.get(user)?.size ?? 0
+    return this.#addresses.get(address)?.get(user)?.size ?? 0
   }
 
   /** @returns takes it out again; does nothing when its turn has come */
   push({ address, user }: TurnOwner, item: T): () => void {
-    const users = valueOf(this.#turns, address, () => new Map<string, Set<{ readonly item: T }>>())
-    const own = valueOf(users, user, () => new Set<{ readonly item: T }>())
+    const users = this.#addresses.join(address, () => new Turns<Set<{ readonly item: T }>>())
+    const own = users.join(user, () => new Set<{ readonly item: T }>())
     const entry = { item }
     own.add(entry)
     this.#length++
     return () => {
       if (!own.delete(entry)) return
       this.#length--
-      if (own.size === 0 && users.get(user) === own) users.delete(user)
-      if (users.size === 0 && this.#turns.get(address) === users) this.#turns.delete(address)
+      if (own.size === 0) users.leave(user)
+      if (users.waiting === 0) this.#addresses.leave(address)
     }
   }
 
-  /** What is next; it waits no more. */
-  shift(): T | undefined {
-    const [address, users] = firstOf(this.#turns) ?? []
-    if (address === undefined || !users) return undefined
-    const [user, own] = firstOf(users)!
-    const [entry] = own
-    own.delete(entry!)
-    this.#length--
-    users.delete(user)
-    if (own.size > 0) users.set(user, own)
-    this.#turns.delete(address)
-    if (users.size > 0) this.#turns.set(address, users)
-    return entry!.item
+  /**
+   * What is next; it waits no more.
+   * @param may whose turn it cannot be is passed over, and keeps its place
+   */
+  shift(may?: MayTake): T | undefined {
+    for (const [address, users] of this.#addresses.inOrder()) {
+      if (may && !may.address(address)) continue
+      for (const [user, own] of users.inOrder()) {
+        if (may && !may.user(user)) continue
+        const [entry] = own
+        own.delete(entry!)
+        this.#length--
+        users.had(user, own.size > 0)
+        this.#addresses.had(address, users.waiting > 0)
+        return entry!.item
+      }
+    }
+    return undefined
   }
 }
 
-function firstOf<K, V>(map: ReadonlyMap<K, V>): [K, V] | undefined {
-  for (const entry of map) return entry
-  return undefined
-}
+/** Names that had no turn of late, one after the other, before one that had. */
+const FRESH_IN_A_ROW = 4
 
-function valueOf<K, V>(map: Map<K, V>, key: K, make: () => V): V {
-  let value = map.get(key)
-  if (value === undefined) map.set(key, (value = make()))
-  return value
+/** Names in turn, each with what is its: most turns are for those who had none since they last waited. */
+class Turns<V> {
+  /** Maps keep the order of their keys. */
+  readonly #fresh = new Map<string, V>()
+  /** Undefined of those that have nothing now: who comes again before his turn would have come is not new. */
+  readonly #served = new Map<string, V | undefined>()
+  #idle = 0
+  #freshInARow = 0
+
+  /** Names that have something. */
+  get waiting(): number {
+    return this.#fresh.size + this.#served.size - this.#idle
+  }
+
+  get(name: string): V | undefined {
+    return this.#fresh.get(name) ?? this.#served.get(name)
+  }
+
+  join(name: string, make: () => V): V {
+    const there = this.get(name)
+    if (there !== undefined) return there
+    const made = make()
+    if (this.#served.has(name)) {
+      this.#served.set(name, made)
+      this.#idle--
+    } else this.#fresh.set(name, made)
+    return made
+  }
+
+  /** It has nothing any more, without a turn. */
+  leave(name: string): void {
+    if (!this.#fresh.delete(name) && this.#served.get(name) !== undefined) {
+      this.#served.set(name, undefined)
+      this.#idle++
+    }
+    this.#forget()
+  }
+
+  *inOrder(): Generator<[string, V]> {
+    const isFresh = this.#freshInARow < FRESH_IN_A_ROW
+    const order = isFresh ? [this.#fresh, this.#served] : [this.#served, this.#fresh]
+    for (const names of order) for (const [name, value] of names) if (value !== undefined) yield [name, value]
+  }
+
+  /** It had its turn. */
+  had(name: string, more: boolean): void {
+    const value = this.get(name)
+    if (this.#fresh.delete(name)) this.#freshInARow++
+    else {
+      this.#freshInARow = 0
+      this.#passIdle(name)
+    }
+    this.#served.delete(name)
+    this.#served.set(name, more ? value : undefined)
+    if (!more) this.#idle++
+    this.#forget()
+  }
+
+  /** Who has nothing had his turn where one behind him has his. */
+  #passIdle(until: string): void {
+    for (const [name, value] of this.#served) {
+      if (name === until) return
+      if (value !== undefined) continue
+      this.#served.delete(name)
+      this.#idle--
+    }
+  }
+
+  /** With nobody waiting nobody had more turns than others. */
+  #forget(): void {
+    if (this.waiting > 0) return
+    this.#served.clear()
+    this.#idle = 0
+    this.#freshInARow = 0
+  }
 }

@@ -74,4 +74,35 @@ describe('a fair queue', () => {
     expect(order.indexOf('ana')).toBeLessThanOrEqual(1)
     expect(queue.shift()).toBeUndefined()
   })
+
+  it('has who comes now and then before many who always wait, and lets those who come anew not hold them up for ever', () => {
+    const queue = new FairQueue<string>()
+    const push = (address: string): void => void queue.push({ address, user: 'u' }, address)
+    for (let address = 0; address < 100; address++) for (let count = 0; count < 9; count++) push(`old ${address}`)
+    for (let count = 0; count < 150; count++) queue.shift()
+    const before: number[] = []
+    for (let round = 0; round < 5; round++) {
+      push('ana')
+      let count = 0
+      while (queue.shift() !== 'ana') count++
+      before.push(count)
+      // She is new again when each of them had another turn.
+      for (let turn = 0; turn < 110; turn++) queue.shift()
+    }
+    expect(Math.max(...before)).toBeLessThanOrEqual(1)
+    const order: string[] = []
+    for (let index = 0; index < 50; index++) {
+      push(`made up ${index}`)
+      order.push(queue.shift()!)
+    }
+    expect(order.filter((one) => one.startsWith('old'))).toHaveLength(10)
+  })
+
+  it('passes over who may not, who keeps his place', () => {
+    const queue = new FairQueue<string>()
+    for (const address of ['x', 'y', 'x']) queue.push({ address, user: 'u' }, address)
+    const butX = { address: (address: string) => address !== 'x', user: () => true }
+    expect([queue.shift(butX), queue.shift(butX), queue.length]).toEqual(['y', undefined, 2])
+    expect([queue.shift(), queue.shift(), queue.shift()]).toEqual(['x', 'x', undefined])
+  })
 })

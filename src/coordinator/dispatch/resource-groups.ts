@@ -1,6 +1,7 @@
 import { deferred } from '../../shared/deferred.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { FairQueue, type TurnOwner } from '../../shared/fair-queue.ts'
+import { Shares } from '../../shared/shares.ts'
 
 /**
  * A place in a resource group; given back once, later calls do nothing. It belongs to the query whose signal it was asked
@@ -36,7 +37,10 @@ export interface Reservation {
   end(): void
 }
 
-/** Admission: who runs now and who waits: within a group users take turns, and each has his in the order of their coming. */
+/**
+ * Admission: who runs now and who waits: within a group users take turns, and each has his in the order of their coming.
+ * One user, or one address, leaves places to others, whose short statements would else wait for long ones.
+ */
 export interface ResourceGroups {
   /** Of a coordinator that takes queries over; undefined once it has ended. */
   readonly reservation: Reservation | undefined
@@ -47,16 +51,16 @@ export interface ResourceGroups {
   /** A place whatever the limit says: admitted queries keep theirs over a restart. */
   occupy(group: string, signal: AbortSignal): GroupPlace
   /**
-   * A place at once, or undefined when the group is full.
+   * A place at once, or undefined when the group is full, or its owner has so many that the others are for others.
    * @param recovered it came to the coordinator before: earlier than whoever is new, for whom a quarter of the places is
    *   kept all the same
    */
-  tryEnter(group: string, signal: AbortSignal, recovered?: boolean): GroupPlace | undefined
+  tryEnter(group: string, signal: AbortSignal, owner: TurnOwner, recovered?: boolean): GroupPlace | undefined
   /**
    * Waits for a place; undefined once the signal is aborted.
    * @param owner whose turn it is
    * @param recovered it waits before whoever is new and found none of the places for such, however many wait
-   * @returns how many wait then, it included: its position at worst
+   * @returns how many wait then, it included: its position at worst; whether no place is free, or only none for this owner
    * @throws EngineError QUERY_QUEUE_FULL
    */
   enter(
@@ -64,7 +68,7 @@ export interface ResourceGroups {
     signal: AbortSignal,
     owner: TurnOwner,
     recovered?: boolean,
-  ): { readonly position: number; readonly place: Promise<GroupPlace | undefined> }
+  ): { readonly position: number; readonly full: boolean; readonly place: Promise<GroupPlace | undefined> }
   figures(): readonly GroupFigures[]
 }
 
@@ -74,12 +78,15 @@ const NO_PLACE: GroupPlace = { release() {} }
 interface Waiting {
   wake(place: GroupPlace): void
   readonly signal: AbortSignal
+  readonly owner: TurnOwner
 }
 
 interface Group {
   running: number
   /** Of those, who came to this coordinator. */
   fresh: number
+  /** Of the same. */
+  readonly shares: Shares
   /** Those that waited for the coordinator before, in their old order. */
   readonly recovered: Waiting[]
   readonly waiting: FairQueue<Waiting>
@@ -98,12 +105,17 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
   let reservation: Reservation | undefined
   const of = (name: string): Group => {
     let group = groups.get(name)
-    if (!group) groups.set(name, (group = { running: 0, fresh: 0, recovered: [], waiting: new FairQueue() }))
+    if (!group) {
+      group = { running: 0, fresh: 0, shares: new Shares(), recovered: [], waiting: new FairQueue() }
+      groups.set(name, group)
+    }
     return group
   }
   of(GLOBAL_GROUP)
-  function take(group: Group, signal: AbortSignal, fresh: boolean): GroupPlace {
+  /** @param fresh whose it is, of one that came to this coordinator */
+  function take(group: Group, signal: AbortSignal, fresh?: TurnOwner): GroupPlace {
     if (signal.aborted) return NO_PLACE
+    const leave = fresh && group.shares.take(fresh)
     group.running++
     if (fresh) group.fresh++
     let held = true
@@ -111,6 +123,7 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
       if (!held) return
       held = false
       signal.removeEventListener('abort', release)
+      leave?.()
       group.running--
       if (fresh) group.fresh--
       admit(group)
@@ -125,10 +138,12 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
   }
   function admit(group: Group): void {
     while (group.running < limits.running) {
-      const fresh = group.waiting.length > 0 && isForNew(group)
-      const next = fresh ? group.waiting.shift() : group.recovered.shift()
+      const fresh = isForNew(group)
+        ? group.waiting.shift(group.shares.among(limits.running - group.running))
+        : undefined
+      const next = fresh ?? group.recovered.shift()
       if (!next) return
-      next.wake(take(group, next.signal, fresh))
+      next.wake(take(group, next.signal, fresh?.owner))
     }
   }
   function expectOnly(queries: number): void {
@@ -157,11 +172,15 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
       })
     },
     groupOf: () => GLOBAL_GROUP,
-    occupy: (name, signal) => take(of(name), signal, false),
-    tryEnter(name, signal, recovered = false) {
+    occupy: (name, signal) => take(of(name), signal),
+    tryEnter(name, signal, owner, recovered = false) {
       const group = of(name)
-      const isNext = recovered ? group.recovered.length === 0 : group.waiting.length === 0 && isForNew(group)
-      return isNext && group.running < limits.running ? take(group, signal, !recovered) : undefined
+      const free = limits.running - group.running
+      // Others who wait while there are free ones have too many.
+      const isNext = recovered
+        ? group.recovered.length === 0
+        : isForNew(group) && group.waiting.lengthOf(owner) === 0 && group.shares.may(owner, free)
+      return isNext && free > 0 ? take(group, signal, recovered ? undefined : owner) : undefined
     },
     enter(name, signal, owner, recovered = false) {
       const group = of(name)
@@ -171,10 +190,11 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
       const position = (recovered ? group.recovered.length : before) + 1
       const place = placeIn(
         (entry) => (recovered ? atEndOf(group.recovered, entry) : group.waiting.push(owner, entry)),
-        signal,
+        { signal, owner },
       )
+      const full = group.running >= limits.running
       admit(group)
-      return { position, place }
+      return { position, full, place }
     },
     figures: () =>
       [...groups].map(([group, { running, recovered, waiting }]) => ({
@@ -199,7 +219,10 @@ function atEndOf(queue: Waiting[], entry: Waiting): () => void {
  * Waits in a queue; undefined when the query is canceled before it has its place.
  * @param push puts it into the queue, and returns what takes it out again
  */
-function placeIn(push: (entry: Waiting) => () => void, signal: AbortSignal): Promise<GroupPlace | undefined> {
+function placeIn(
+  push: (entry: Waiting) => () => void,
+  { signal, owner }: Pick<Waiting, 'signal' | 'owner'>,
+): Promise<GroupPlace | undefined> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve(undefined)
     const leave = (): void => {
@@ -212,6 +235,7 @@ function placeIn(push: (entry: Waiting) => () => void, signal: AbortSignal): Pro
         resolve(given)
       },
       signal,
+      owner,
     })
     signal.addEventListener('abort', leave)
   })

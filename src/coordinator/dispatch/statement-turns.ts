@@ -1,5 +1,6 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import { FairQueue, type TurnOwner } from '../../shared/fair-queue.ts'
+import { Shares } from '../../shared/shares.ts'
 
 export interface StatementTurnLimits {
   /** Statements that are being accepted at once: planned, and written to the log. */
@@ -11,7 +12,7 @@ export interface StatementTurnLimits {
   readonly waitMs: number
 }
 
-/** Who posts a thousand statements at once waits for himself, and the others for one of his. */
+/** Who posts a thousand statements at once waits for himself, and leaves turns for others. */
 export interface StatementTurns {
   /**
    * @returns ends the turn, once; a promise where others are before
@@ -21,29 +22,40 @@ export interface StatementTurns {
 }
 
 export function createStatementTurns(limits: StatementTurnLimits): StatementTurns {
-  const waiting = new FairQueue<(end: () => void) => void>()
+  const waiting = new FairQueue<() => void>()
+  const shares = new Shares()
   let running = 0
 
-  function begin(): () => void {
+  function begin(owner: TurnOwner): () => void {
     running++
+    const leave = shares.take(owner)
     let open = true
     return () => {
       if (!open) return
       open = false
       running--
-      waiting.shift()?.(begin())
+      leave()
+      giveTurns()
+    }
+  }
+
+  function giveTurns(): void {
+    while (running < limits.atOnce) {
+      const next = waiting.shift(shares.among(limits.atOnce - running))
+      if (!next) return
+      next()
     }
   }
 
   return {
     take(owner) {
-      if (running < limits.atOnce) return begin()
+      if (waiting.lengthOf(owner) === 0 && shares.may(owner, limits.atOnce - running)) return begin(owner)
       if (waiting.length >= limits.waiting || waiting.lengthOf(owner) >= limits.waitingOfUser)
         throw new EngineError('TOO_MANY_REQUESTS_FAILED', 'Too many statements wait for their turn')
       return new Promise((resolve, reject) => {
-        const leave = waiting.push(owner, (end) => {
+        const leave = waiting.push(owner, () => {
           clearTimeout(late)
-          resolve(end)
+          resolve(begin(owner))
         })
         const late = setTimeout(() => {
           leave()

@@ -26,8 +26,8 @@ export interface WriterSettings {
   readonly pageMemoryBytes: number
 }
 
-/** Enough for the log's commits to hold many; few enough that who comes next is soon next. */
-const STATEMENTS_AT_ONCE = 16
+/** Enough for the log's commits to hold many, sixteen of one user; few enough that who comes next is soon next. */
+const STATEMENTS_AT_ONCE = 20
 
 export function writerSettings({ timeouts, limits }: Config): WriterSettings {
   return {

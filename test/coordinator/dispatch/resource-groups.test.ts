@@ -27,7 +27,7 @@ function createRunners(groups: ResourceGroups) {
       return [...places.keys()].filter((name) => name.startsWith('new')).length
     },
     enter(name: string, recovered = false, owner = ANA): void {
-      const free = groups.tryEnter(GROUP, ALIVE, recovered)
+      const free = groups.tryEnter(GROUP, ALIVE, owner, recovered)
       if (free) return admit(name, free)
       const waiting = groups.enter(GROUP, new AbortController().signal, owner, recovered)
       void waiting.place.then((place) => place && admit(name, place))
@@ -57,6 +57,34 @@ describe('places', () => {
       await settled()
     }
     expect(runners.admitted.slice(0, 4)).toContain('single')
+  })
+
+  it('are there for somebody else at once, a quarter of them, however many one user or one address has', async () => {
+    const mallory = (index: number) => ({ user: 'mallory', address: `127.0.1.${index % 20}` })
+    const names = (index: number) => ({ user: `name ${index}`, address: '127.0.2.1' })
+    for (const ofFlood of [mallory, names]) {
+      const runners = createRunners(createResourceGroups({ running: 100, queued: 1000 }))
+      for (let index = 0; index < 300; index++) runners.enter(`flood ${index}`, false, ofFlood(index))
+      expect(runners.running).toBe(76)
+      runners.enter('single', false, { user: 'bob', address: '127.0.0.2' })
+      expect(runners.admitted.at(-1)).toBe('single')
+      // What is free goes to no one: the flood has its share until one of its own ends, and then goes on.
+      await settled()
+      expect(runners.running).toBe(77)
+      for (let ended = 0; ended < 301; ended++) {
+        runners.end()
+        await settled()
+      }
+      expect(runners.admitted).toHaveLength(301)
+    }
+  })
+
+  it('are all for one user where there are few', () => {
+    for (let running = 1; running <= 4; running++) {
+      const runners = createRunners(createResourceGroups({ running, queued: 1000 }))
+      for (let index = 0; index < 10; index++) runners.enter(`${index}`)
+      expect(runners.running).toBe(running)
+    }
   })
 
   it('are given in the order in which queries came', async () => {

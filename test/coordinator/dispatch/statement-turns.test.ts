@@ -28,6 +28,18 @@ it('gives turns at once while there are some, then to one after the other', asyn
   expect(order).toEqual(['flood 0', 'ana'])
 })
 
+it('keeps some for others than who has many', async () => {
+  const turns = createStatementTurns({ atOnce: 20, waiting: 100, waitingOfUser: 50, waitMs: 1000 })
+  const taken = Array.from({ length: 30 }, () => turns.take(flood))
+  const begun = taken.filter((one) => typeof one === 'function')
+  expect(begun).toHaveLength(16)
+  const end = turns.take(ana)
+  expect(typeof end).toBe('function')
+  for (const one of [end as () => void, ...begun]) one()
+  const later = await Promise.all(taken.filter((one) => typeof one !== 'function'))
+  for (const one of later) one()
+})
+
 it('refuses what would wait too long, and too many of one user while others have room', async () => {
   const turns = createStatementTurns({ atOnce: 1, waiting: 4, waitingOfUser: 2, waitMs: 1000 })
   const end = turns.take(flood) as () => void

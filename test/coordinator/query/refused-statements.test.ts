@@ -200,7 +200,7 @@ describe('places in a resource group', () => {
         expect(bed.memory.heldBytes).toBe(0)
         expect(bed.unrecorded).toEqual([])
         // The one place is there for whoever comes next.
-        expect(bed.groups.tryEnter('global', new AbortController().signal)).toBeDefined()
+        expect(bed.groups.tryEnter('global', new AbortController().signal, { user: 'ana', address: '-' })).toBeDefined()
         bed.registry.stop()
       }),
       { numRuns: 200 },

@@ -36,13 +36,13 @@ export class Admission {
    */
   async enter(recovered = false): Promise<void> {
     const { groups, clock, group, owner, signal, record } = this.#ports
-    let free = groups.tryEnter(group, signal, recovered)
+    let free = groups.tryEnter(group, signal, owner, recovered)
     if (!free && groups.reservation && !recovered) {
       this.#queuedReason = 'queries that waited before the coordinator was restarted come first'
       await groups.reservation.counted
       signal.throwIfAborted()
       this.#queuedReason = undefined
-      free = groups.tryEnter(group, signal, recovered)
+      free = groups.tryEnter(group, signal, owner, recovered)
     }
     if (free) {
       this.#place = free
@@ -50,7 +50,10 @@ export class Admission {
     }
     const since = clock.monotonicMs()
     const waiting = groups.enter(group, signal, owner, recovered)
-    const reason = `resource group "${group}" is full; position ${waiting.position}`
+    const why = waiting.full
+      ? `resource group "${group}" is full`
+      : `the other places of resource group "${group}" are for other users and addresses`
+    const reason = `${why}; position ${waiting.position}`
     this.#queuedReason = reason
     await record([{ type: 'QueueQuery', data: { resourceGroup: group, reason, position: waiting.position } }])
     const given = await waiting.place
