@@ -34,7 +34,16 @@ export type Permission =
   | { readonly action: 'viewAll' }
   /** See somebody else's queries in lists, perhaps. */
   | { readonly action: 'viewOthers' }
-  | { readonly action: 'viewNodes' }
+  /** What is told of the server itself: its nodes. */
+  | { readonly action: 'readSystem' }
+  /** Its figures, which have the names of users. */
+  | { readonly action: 'readFigures' }
+  /** Have of it what is in lists. */
+  | { readonly action: 'listSystem' }
+  /** What administrators do with it. */
+  | { readonly action: 'writeSystem' }
+  /** Who was verified, by his name, wants to be a user at all. */
+  | { readonly action: 'setUser'; readonly user: string; readonly queryId?: QueryId }
   | { readonly action: 'impersonate'; readonly user: string; readonly queryId?: QueryId }
 
 /** The one place where rights are decided. */
@@ -46,7 +55,7 @@ export const allowAll: Authorize = () => true
 /** Whose queries somebody may see: everybody's, his own alone, or some people's. */
 export type Sight = 'all' | 'own' | 'some'
 
-/** The sections of a rules file that say who may do what with queries and as whom. */
+/** The sections of a rules file that say who may do what with queries and with the server, and as whom. */
 export interface QueryRules {
   readonly execute: (identity: Identity) => boolean
   /** What the section `queries` says; all, where there is none. */
@@ -55,6 +64,9 @@ export interface QueryRules {
   readonly results: (identity: Identity, action: 'view' | 'kill', owner: string) => boolean
   readonly sight: (identity: Identity) => Sight
   readonly impersonation: (identity: Identity, user: string) => boolean
+  /** What the section `principals` says; all, where there is none. */
+  readonly setUser: (principal: string | undefined, user: string) => boolean
+  readonly system: (identity: Identity, access: 'read' | 'write') => boolean
 }
 
 /** Each has what is his, and what the rules in force give him; without rules nothing else. */
@@ -76,8 +88,15 @@ export function authorizeBy(rules: () => QueryRules | undefined): Authorize {
         return rules()?.sight(identity) === 'all'
       case 'viewOthers':
         return (rules()?.sight(identity) ?? 'own') !== 'own'
-      case 'viewNodes':
-        return true
+      case 'readSystem':
+      case 'listSystem':
+        return rules()?.system(identity, 'read') ?? true
+      case 'readFigures':
+        return rules()?.system(identity, 'read') ?? false
+      case 'writeSystem':
+        return rules()?.system(identity, 'write') ?? false
+      case 'setUser':
+        return rules()?.setUser(identity.principal, permission.user) ?? true
       case 'impersonate':
         return rules()?.impersonation(identity, permission.user) ?? false
       default:

@@ -44,6 +44,8 @@ export interface ObjectRights {
   table(catalog: string, schema: string, table: string): TableRights
   functionPrivileges(catalog: string, schema: string, name: string): ReadonlySet<FunctionPrivilege>
   procedurePrivileges(catalog: string, schema: string, name: string): ReadonlySet<ProcedurePrivilege>
+  /** May he give what he owns to somebody? */
+  givesTo(owner: { readonly kind: 'USER' | 'ROLE'; readonly name: string }): boolean
   setsSystemProperty(name: string): boolean
   setsCatalogProperty(catalog: string, name: string): boolean
 }

@@ -185,6 +185,23 @@ export class AccessControl {
     if (!mayTouch) throw accessDenied(`Cannot ${doing} ${shown(name)}`)
   }
 
+  /** @param owner who is to have it from now on */
+  checkGives(
+    name: Pick<ObjectName, 'catalog' | 'schema'> & Partial<ObjectName>,
+    kind: string,
+    owner: { readonly kind: 'USER' | 'ROLE'; readonly name: string },
+  ): void {
+    const { catalog, schema, table } = name
+    this.checkCatalog(catalog)
+    const owns =
+      table === undefined
+        ? this.#rights.ownsSchema(catalog, schema)
+        : this.#has(catalog, 'all') && this.#table({ catalog, schema, table }).privileges.has('OWNERSHIP')
+    if (owns && this.#rights.givesTo(owner)) return
+    const of = [catalog, schema, ...(table === undefined ? [] : [table])].join('.')
+    throw accessDenied(`Cannot set authorization for ${kind} ${of} to ${owner.kind} ${owner.name}`)
+  }
+
   checkProcedure(catalog: string, schema: string, procedure: string): void {
     this.checkCatalog(catalog)
     const privileges = this.#rights.procedurePrivileges(catalog, schema, procedure)

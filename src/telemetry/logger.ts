@@ -33,7 +33,6 @@ type LogEvent =
   | 'file.reloaded'
   | 'file.broken'
   | 'rules.invalid_expression'
-  | 'file.without_effect'
   | 'announcement.failed'
   | 'telemetry.trouble'
   | 'tls.certificate'

@@ -809,7 +809,18 @@ export const metricNames = {
     on: 'coordinator',
     help: 'rules that bite',
     labels: {
-      action: ['select', 'insert', 'create', 'drop', 'set_session', 'impersonate', 'execute', 'kill', 'view_query'],
+      action: [
+        'select',
+        'insert',
+        'create',
+        'drop',
+        'set_session',
+        'impersonate',
+        'execute',
+        'kill',
+        'view_query',
+        'system_information',
+      ],
     },
   },
   writes: {

@@ -29,6 +29,11 @@ const rules = {
     { allow: ['execute'] },
   ],
   impersonation: [{ original_user: 'robot', new_user: 'alice.*' }],
+  principals: [
+    { principal: 'viewer', user: 'auditor', allow: false },
+    { principal: '.*', user: '.*', allow: true },
+  ],
+  system_information: [{ user: 'nobody-much', allow: [] }, { allow: ['read'] }],
 }
 const people = [OWNER, 'viewer', 'killer', 'auditor', 'friend', 'nobody-much', 'robot', 'eve'] as const
 
@@ -47,6 +52,8 @@ interface Caller {
   readonly view?: true
   readonly kill?: true
   readonly lists?: true
+  /** What the server tells of itself is not for him. */
+  readonly outside?: true
 }
 
 const callers = {
@@ -77,7 +84,12 @@ const callers = {
   auditor: { is: 'person', user: 'auditor', view: true, kill: true, headers: () => guard.credentials.token('auditor') },
   friend: { is: 'person', user: 'friend', view: true, headers: () => guard.credentials.token('friend') },
   'somebody else': { is: 'person', user: 'eve', headers: () => guard.credentials.password('eve') },
-  'who may nothing': { is: 'person', user: 'nobody-much', headers: () => guard.credentials.token('nobody-much') },
+  'who may nothing': {
+    is: 'person',
+    user: 'nobody-much',
+    outside: true,
+    headers: () => guard.credentials.token('nobody-much'),
+  },
   robot: { is: 'person', user: 'robot', headers: () => guard.credentials.token('robot') },
   'robot as owner': {
     is: 'person',
@@ -99,8 +111,8 @@ type CallerName = keyof typeof callers
 
 // ---- what is asked for -----------------------------------------------------------------------------
 
-/** `open` to all; of a user; of the cluster's processes; of coordinators among themselves; of who watches; about a query, to view it or to end it. */
-type Right = 'open' | 'people' | 'cluster' | 'coordinators' | 'figures' | 'view' | 'kill'
+/** `open` to all; of a user; of the cluster's processes; of coordinators among themselves; of who watches; of the server itself; about a query, to view it or to end it. */
+type Right = 'open' | 'people' | 'cluster' | 'coordinators' | 'figures' | 'system' | 'view' | 'kill'
 
 /** Of every operation in the document. */
 const rights: Readonly<Record<string, Right>> = {
@@ -119,8 +131,8 @@ const rights: Readonly<Record<string, Right>> = {
   'GET /v1/events': 'people',
   'POST /v1/system/rebuilt': 'cluster',
   'POST /v1/system/sightings': 'coordinators',
-  'GET /v1/node': 'people',
-  'GET /v1/node/failed': 'people',
+  'GET /v1/node': 'system',
+  'GET /v1/node/failed': 'system',
   'PUT /v1/announcement': 'cluster',
   'DELETE /v1/announcement/{nodeId}': 'cluster',
   'GET /v1/task': 'cluster',
@@ -251,7 +263,8 @@ interface Asked {
 
 /** May he read what is said of the owner's queries? */
 function mayRead({ caller, operation }: Asked): boolean {
-  const { view, is }: Caller = callers[caller]
+  const { view, is, outside }: Caller = callers[caller]
+  if (is === 'person' && outside === undefined && rights[operation] === 'figures') return true
   // The figures have users and programs by name.
   const its = { key: 'cluster', figures: 'figures' } as const
   return view === true || ((is === 'key' || is === 'figures') && rights[operation] === its[is])
@@ -260,7 +273,7 @@ function mayRead({ caller, operation }: Asked): boolean {
 /** Statuses that are right. */
 function isRight({ operation, caller, resource, by }: Asked, status: number): boolean {
   const right = rights[operation] ?? 'open'
-  const { is, view, kill }: Caller = callers[caller]
+  const { is, view, kill, outside }: Caller = callers[caller]
   const mayNot = is === 'stranger' || is === 'figures' ? 401 : 403
   // What another coordinator passes on to one that follows is not looked at.
   if (caller === 'a forged relay' && by === 'other') return status === 503
@@ -269,7 +282,11 @@ function isRight({ operation, caller, resource, by }: Asked, status: number): bo
     case 'open':
       return status !== 500
     case 'figures':
+      if (is === 'person' && by !== 'worker') return status === (outside ? 403 : 200)
+      if (is === 'imposter' && by !== 'worker') return status === 403
       return status === (is === 'figures' ? 200 : 401)
+    case 'system':
+      return is === 'person' && !outside ? status < 400 : status === mayNot
     case 'cluster':
       // A coordinator that follows has no such resources of its own.
       return is === 'key'

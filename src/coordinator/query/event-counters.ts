@@ -43,4 +43,8 @@ const ACTIONS: Readonly<Record<string, string>> = {
   cancel: 'kill',
   viewAll: 'view_query',
   viewNodes: 'view_query',
+  setUser: 'impersonate',
+  readSystem: 'system_information',
+  readFigures: 'system_information',
+  writeSystem: 'system_information',
 }

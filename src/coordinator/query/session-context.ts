@@ -36,7 +36,9 @@ export function sessionContext(
     roles: session.roles,
     clientCapabilities: session.capabilities,
     headerFamily: created.headerFamily,
-    mayBecome: (user) => authorize(poster, { action: 'impersonate', user, queryId }),
+    mayBecome: (user) =>
+      authorize(poster, { action: 'setUser', user, queryId }) &&
+      authorize(poster, { action: 'impersonate', user, queryId }),
     onRuleFault: (message) => onRuleFault(queryId, message),
     ...(rightsOf === undefined ? {} : { rightsOf }),
     ...(originalUser === undefined ? {} : { originalUser }),

@@ -40,11 +40,11 @@ export function recordKills(journal: Pick<SystemJournal, 'record'>): (query: End
 
 type Ending = Pick<QueryAggregate, 'queryId' | 'onValid'>
 
-type OfLists = Extract<Permission, { action: 'list' | 'viewAll' | 'viewOthers' }>
+type OfLists = Extract<Permission, { action: 'list' | 'viewAll' | 'viewOthers' | 'listSystem' }>
 
 function isOfLists(permission: Permission): permission is OfLists {
   const { action } = permission
-  return action === 'list' || action === 'viewAll' || action === 'viewOthers'
+  return action === 'list' || action === 'viewAll' || action === 'viewOthers' || action === 'listSystem'
 }
 
 function objectOf(permission: Exclude<Permission, OfLists>): string {
@@ -58,8 +58,12 @@ function objectOf(permission: Exclude<Permission, OfLists>): string {
       return `query of ${permission.query.user}`
     case 'impersonate':
       return `user ${permission.user}`
-    case 'viewNodes':
-      return 'nodes'
+    case 'setUser':
+      return `user ${permission.user}`
+    case 'readSystem':
+    case 'readFigures':
+    case 'writeSystem':
+      return 'system information'
     default:
       return unreachable(permission)
   }

@@ -19,6 +19,7 @@ import {
 import type { QueryRows } from '../../events/projection.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import { setCaller } from '../../protocol/access/caller.ts'
+import { createFiguresGuard } from '../../protocol/access/system-information.ts'
 import { createAuditRoutes } from '../../protocol/audit/audit-routes.ts'
 import { baseUri } from '../../protocol/edge/base-uri.ts'
 import { HttpProblem } from '../../protocol/edge/problem.ts'
@@ -125,6 +126,7 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
   app.enable('case sensitive routing')
   app.disable('x-powered-by')
   app.disable('etag')
+  app.use(createFiguresGuard(asking))
   app.use(infoRoutes(parts))
   const { logIns } = parts.access
   if (logIns) app.use(createLogInRoutes({ ...logIns, onError: base.onError }))

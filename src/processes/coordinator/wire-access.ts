@@ -83,12 +83,8 @@ export function wireAccess({ config, secret }: AccessParts): Access {
   const configured = config.authentication.length > 0
   const bearer = internalBearer(secret)
   const observed: { telemetry?: AccessTelemetry } = {}
-  const idle: string[] = []
   const sources = createAccessSources(() => observed.telemetry)
-  const rules = rulesOf(config, sources, (message) => {
-    if (observed.telemetry) observed.telemetry.logger.warn('file.without_effect', {}, message)
-    else idle.push(message)
-  })
+  const rules = rulesOf(config, sources)
   const { byMethod, mapping, groupsOf, isKnown, passwordMarkOf } = wireAuthenticators(config, secret, sources)
   const logIns = configured
     ? wireLogIns(config, secret, ({ name, user, method, passwordMark }) => {
@@ -112,7 +108,6 @@ export function wireAccess({ config, secret }: AccessParts): Access {
     },
     observe(telemetry) {
       observed.telemetry = telemetry
-      for (const message of idle.splice(0)) telemetry.logger.warn('file.without_effect', {}, message)
     },
     door(refusals, elsewhere) {
       const authorize = recordDenials(rights, refusals)
@@ -198,13 +193,7 @@ function principalBy(
   }
 }
 
-function rulesOf(
-  { accessRulesFile: path }: Config,
-  sources: AccessSources,
-  warn: (message: string) => void,
-): WatchedFiles<AccessRules> | undefined {
+function rulesOf({ accessRulesFile: path }: Config, sources: AccessSources): WatchedFiles<AccessRules> | undefined {
   if (path === undefined) return undefined
-  const onIdle = (sections: readonly string[]): void =>
-    warn(`${path}: nothing acts on ${sections.join(', ')} yet: what is written there restricts nobody`)
-  return sources.follow('rules', path, (text) => parseRulesFile(text, onIdle), 'accessRulesFile')
+  return sources.follow('rules', path, parseRulesFile, 'accessRulesFile')
 }

@@ -21,6 +21,8 @@ export type ActsAs = (request: IncomingMessage) => Identity
 export function createActsAs({ authorize, groupsOf }: ActsAsDeps): ActsAs {
   /** Trino asks for each step: who logged in to the original user, and from him to the user. */
   function impersonate(from: Identity, user: string): Identity {
+    if (!authorize(from, { action: 'setUser', user }))
+      throw new HttpProblem(403, `Access Denied: Principal ${from.principal} cannot become user ${user}`)
     if (from.user === user) return from
     if (!authorize(from, { action: 'impersonate', user }))
       throw new HttpProblem(403, `Access Denied: User ${from.user} cannot impersonate user ${user}`)

@@ -189,7 +189,7 @@ const WATCHED = /^\/(?:metrics|openapi\.json)\/?$/
 /**
  * What a door asks of each request: nobody is turned away from what is open, and credentials that come along are not looked
  * at there.
- * @param mayWatch may it have `/metrics` and `/openapi.json`?
+ * @param mayWatch may it have `/metrics` and `/openapi.json`, whoever sends it? Of others their right is asked there
  */
 export function callerAt(
   authenticate: Authenticate,
@@ -198,8 +198,12 @@ export function callerAt(
   return (request, path) => {
     if (OPEN.test(path)) return NOBODY
     if (WATCHED.test(path)) {
-      checkWatcher(request, mayWatch)
-      return NOBODY
+      if (request.headers.authorization === undefined || mayWatch(request)) {
+        checkWatcher(request, mayWatch)
+        return NOBODY
+      }
+      const caller = authenticate(request)
+      return caller instanceof Promise ? caller.then(onlyPeople) : onlyPeople(caller)
     }
     if (!PAGE.test(path) || !isNavigation(request)) return authenticate(request)
     const toLogIn = (error: unknown): never => {
@@ -216,14 +220,23 @@ export function callerAt(
   }
 }
 
+/** The key of the cluster's processes opens no figures. */
+function onlyPeople(caller: Caller): Caller {
+  if (caller.kind !== 'principal') throw watcherNeeded()
+  return caller
+}
+
 function isNavigation({ method, headers }: IncomingMessage): boolean {
   return (method === 'GET' || method === 'HEAD') && /\btext\/html\b/.test(headers.accept ?? '')
 }
 
 /** @throws HttpProblem 401 for who may not have the figures of this server */
 export function checkWatcher(request: IncomingMessage, mayWatch: (request: IncomingMessage) => boolean): void {
-  if (!mayWatch(request))
-    throw new HttpProblem(401, 'The figures need their own token', { 'www-authenticate': 'Bearer realm="metrics"' })
+  if (!mayWatch(request)) throw watcherNeeded()
+}
+
+function watcherNeeded(): HttpProblem {
+  return new HttpProblem(401, 'The figures need their own token', { 'www-authenticate': 'Bearer realm="metrics"' })
 }
 
 /** From this machine, or with the token that is for this alone. */

@@ -63,7 +63,7 @@ export function createFeedFilter(
   const types = type && new Set(type)
   const states = state && new Set<QueryStateKind>(state)
   const seesAll = authorize(identity, { action: 'viewAll' })
-  const seesNodes = seesAll || authorize(identity, { action: 'viewNodes' })
+  const seesNodes = seesAll || authorize(identity, { action: 'listSystem' })
   const ofQueriesOnly = queries !== undefined || users !== undefined || states !== undefined
   const tracker = createQueryTracker(log, { states: states !== undefined })
 

@@ -1,7 +1,9 @@
+import type { IncomingMessage } from 'node:http'
 import type { Request, Response, Router } from 'express'
 import type { Membership, NodeSnapshot } from '../../coordinator/nodes/membership.ts'
 import { announcementSchema, internalHeaders } from '../../execution/api/task.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
+import { checkReadSystem } from '../access/system-information.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { readJson } from '../edge/request-body.ts'
 import { keyNeeded } from '../task/internal-request.ts'
@@ -13,7 +15,7 @@ export interface NodeRoutesDeps {
   readonly membership: Pick<Membership, 'nodes' | 'announce' | 'leave'>
   /** Does the request carry the cluster's secret? */
   readonly isInternal: (request: Request) => boolean
-  readonly identify: (request: Request) => Identity
+  readonly identify: (request: IncomingMessage) => Identity
   readonly authorize: Authorize
   readonly epoch: () => number
   readonly onError?: (error: unknown) => void
@@ -27,7 +29,7 @@ export function createNodeRoutes(deps: NodeRoutesDeps): Router {
   const router = resourceRouter()
 
   const list = (wanted: (node: NodeSnapshot) => boolean) => (request: Request, response: Response) => {
-    if (!deps.authorize(deps.identify(request), { action: 'viewNodes' })) throw new HttpProblem(403, 'Access denied')
+    checkReadSystem(request, deps)
     const nodes = membership.nodes().filter(wanted).map(nodeInfo)
     sendJson(response, nodes, contentTypeFor(request), { vary: 'Accept' })
   }

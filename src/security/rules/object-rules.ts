@@ -8,6 +8,7 @@ import {
 import type { Identity } from '../authorization.ts'
 import { namePattern, type NamePattern } from './java-regex.ts'
 import type { ObjectSections, TableRule } from './object-sections.ts'
+import type { SystemSections } from './system-sections.ts'
 import { remembering } from './remembering.ts'
 import { isAbout, whomKey, type Whom } from './rule-patterns.ts'
 
@@ -19,6 +20,9 @@ const SYSTEM_CATALOG: NonNullable<ObjectSections['catalogs']>[number] = {
   catalog: namePattern('system'),
   allow: 'all',
 }
+
+/** Of a rules file, what this is about. */
+type GivenSections = ObjectSections & Pick<SystemSections, 'authorization'>
 
 const NOTHING: TableRights = { privileges: new Set(), restricted: new Set(), masks: new Map() }
 
@@ -34,13 +38,13 @@ const EVERYTHING: TableRights = {
  * procedures: those of `system.builtin`).
  * Source: Trino 476, FileBasedSystemAccessControl.
  */
-export function objectRulesOf(sections: ObjectSections): (identity: Pick<Identity, 'user' | 'groups'>) => ObjectRights {
+export function objectRulesOf(sections: GivenSections): (identity: Pick<Identity, 'user' | 'groups'>) => ObjectRights {
   const given = new Map(sections.tables?.map((rule) => [rule, ofRule(rule)] as const))
   return remembering(whomKey, (identity) => rightsOf(sections, given, identity))
 }
 
 function rightsOf(
-  sections: ObjectSections,
+  sections: GivenSections,
   given: ReadonlyMap<TableRule, TableRights>,
   identity: Pick<Identity, 'user' | 'groups'>,
 ): ObjectRights {
@@ -51,6 +55,7 @@ function rightsOf(
   const tables = own(sections.tables)
   const functions = own(sections.functions)
   const procedures = own(sections.procedures)
+  const authorization = own(sections.authorization)
   const systemProperties = own(sections.system_session_properties)
   const catalogProperties = own(sections.catalog_session_properties)
 
@@ -87,6 +92,10 @@ function rightsOf(
       (procedures ?? [BUILTIN]).find(
         (rule) => fits(rule.catalog, name) && fits(rule.schema, schema) && fits(rule.procedure, routine),
       )?.privileges ?? new Set(),
+    givesTo({ kind, name }) {
+      const rule = authorization?.find(({ newUser, newRole }) => (kind === 'USER' ? newUser : newRole)?.matches(name))
+      return rule?.allow ?? false
+    },
     setsSystemProperty: (name) =>
       systemProperties === undefined || (systemProperties.find((rule) => fits(rule.property, name))?.allow ?? false),
     setsCatalogProperty: (of, name) =>

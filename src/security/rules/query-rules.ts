@@ -2,12 +2,14 @@ import type { Identity, QueryRules, Sight } from '../authorization.ts'
 import { remembering } from './remembering.ts'
 import { isAbout, whomKey } from './rule-patterns.ts'
 import type { QueryAccess, QueryRule, RulesFile } from './rules-schema.ts'
+import type { PrincipalRule } from './system-sections.ts'
 
 /**
- * What the sections `queries` and `impersonation` say, as Trino reads them: the first rule that fits decides, a section
- * without one that fits refuses. Nobody has roles here, so a rule for a role fits nobody.
+ * What the sections `queries`, `impersonation`, `principals` and `system_information` say, as Trino reads them: the first
+ * rule that fits decides, a section without one that fits refuses. Nobody has roles here, so a rule for a role fits nobody.
  */
-export function queryRulesOf({ queries, impersonation }: RulesFile): QueryRules {
+export function queryRulesOf(file: RulesFile): QueryRules {
+  const { queries, impersonation, principals, system_information: system } = file
   /** The rules that are about somebody, whoever's the query is; statements ask each time. */
   const rulesFor = remembering(whomKey, (identity): readonly QueryRule[] =>
     (queries ?? []).filter((rule) => isAbout(rule, identity)),
@@ -27,14 +29,28 @@ export function queryRulesOf({ queries, impersonation }: RulesFile): QueryRules 
     queries: (identity, action, owner) => queries === undefined || ruleAllows(identity, action, owner),
     results: (identity, action, owner) => queries !== undefined && ruleAllows(identity, action, owner),
     sight: (identity) => (queries === undefined ? 'all' : sightOf(rulesFor(identity))),
-    impersonation: ({ user }, newUser) =>
-      impersonation?.find(
+    impersonation({ user }, newUser) {
+      // Trino takes it that the principals' rules say it.
+      if (impersonation === undefined) return principals !== undefined
+      const found = impersonation.find(
         (rule) =>
           rule.originalRole === undefined &&
           (rule.originalUser?.matches(user) ?? true) &&
           rule.newUser.matches(newUser, user),
-      )?.allow ?? false,
+      )
+      return found?.allow ?? false
+    },
+    setUser: (principal, user) =>
+      principals === undefined ||
+      (principal !== undefined && (principals.find((rule) => becomes(rule, principal, user))?.allow ?? false)),
+    system: ({ user }, access) =>
+      system?.find((rule) => rule.role === undefined && (rule.user?.matches(user) ?? true))?.allow.has(access) ?? false,
   }
+}
+
+function becomes(rule: PrincipalRule, principal: string, user: string): boolean {
+  if (!rule.principal.matches(principal)) return false
+  return (rule.user?.matches(user) ?? false) || rule.substituted?.(principal) === user
 }
 
 /** What somebody may see for certain, whoever the owners are. */

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { compileJava, namePattern, type NamePattern } from './java-regex.ts'
 import { objectSections } from './object-sections.ts'
 import { pattern, section, whom, wrong } from './rule-patterns.ts'
+import { systemSections } from './system-sections.ts'
 import { userTemplate, type UserTemplate } from './user-template.ts'
 
 const queryAccess = ['execute', 'view', 'kill'] as const
@@ -59,27 +60,13 @@ const impersonationRule = impersonationKeys.transform((keys, context): Impersona
   }
 })
 
-/** Of a section that nothing acts on yet: rules, whatever they say. */
-const notActing = section(z.looseObject({}))
-
-/** Trino's file of access control: the sections that decide something here, and those that do not yet. */
+/** Trino's file of access control. */
 export const rulesSchema = z.strictObject({
   queries: section(queryRule),
   impersonation: section(impersonationRule),
   ...objectSections,
-  system_information: notActing,
-  authorization: notActing,
-  principals: notActing,
+  ...systemSections,
 })
 
 export type QueryRule = z.output<typeof queryRule>
 export type RulesFile = z.output<typeof rulesSchema>
-
-const IDLE: readonly string[] = ['system_information', 'authorization', 'principals'] satisfies (keyof RulesFile)[]
-
-/** Sections that are there and decide nothing. */
-export function sectionsWithoutEffect(file: RulesFile): readonly string[] {
-  return Object.entries(file)
-    .filter(([name, section]) => section !== undefined && IDLE.includes(name))
-    .map(([name]) => name)
-}

@@ -47,6 +47,8 @@ export function refuse(input: StatementInput, node: Statement): never {
     case 'CreateFunction':
     case 'DropFunction':
       throw errorAt(input, node, 'NOT_SUPPORTED', functionSchema)
+    case 'SetAuthorization':
+      throw unsupported(`setting an owner on a ${node.entityKind.toLowerCase()}`)
     case 'CommentOn':
       throw unsupported(`setting ${node.type.toLowerCase()} comments`)
     default: {

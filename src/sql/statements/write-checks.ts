@@ -6,7 +6,15 @@ import { qualify, type TableName } from '../analyzer/resolve.ts'
 import { typeOf } from '../analyzer/data-types.ts'
 import type { Identifier, QualifiedName } from '../syntax/ast.ts'
 import type { Query } from '../syntax/ast-query.ts'
-import type { CreateTable, Grant, Insert, Privileges, Statement, Update } from '../syntax/ast-statements.ts'
+import type {
+  CreateTable,
+  Grant,
+  Insert,
+  Privileges,
+  SetAuthorization,
+  Statement,
+  Update,
+} from '../syntax/ast-statements.ts'
 import type { AnyNode } from '../syntax/tree.ts'
 import { canInsert, isStorable } from '../types/coercion.ts'
 import type { SqlType } from '../types/sql-type.ts'
@@ -123,6 +131,8 @@ export async function checkWrite(input: StatementInput, node: Statement, columns
       )
     case 'DropNotNullConstraint':
       return checks.column(await checks.table(node.table, node.tableExists, ALTERS_COLUMN), node.column, false)
+    case 'SetAuthorization':
+      return checks.newOwner(node)
     case 'Grant':
     case 'Revoke':
     case 'Deny':
@@ -317,6 +327,31 @@ class WriteChecks {
     const hint =
       found === undefined ? '' : `, but a table with that name exists. Did you mean DROP TABLE ${shown(name)}?`
     throw this.error('GENERIC_USER_ERROR', `${what} '${shown(name)}' does not exist${hint}`)
+  }
+
+  async newOwner({ entityKind, name: written, principal }: SetAuthorization): Promise<void> {
+    const kind = entityKind.toLowerCase()
+    if (entityKind !== 'SCHEMA' && entityKind !== 'TABLE' && entityKind !== 'VIEW') return
+    const owner = { kind: principal.type === 'ROLE' ? 'ROLE' : 'USER', name: principal.name.value } as const
+    if (entityKind === 'SCHEMA') {
+      const { catalog, schema } = this.schemaName(written)
+      if (!(await this.input.metadata.schemas(catalog)).includes(schema)) {
+        throw this.error('SCHEMA_NOT_FOUND', `Schema '${catalog}.${schema}' does not exist`)
+      }
+      this.knownOwner(owner)
+      return this.control?.checkGives({ catalog, schema }, kind, owner)
+    }
+    const { name, found } = await this.find(written)
+    if (found === undefined || (entityKind === 'VIEW' && found.view === undefined)) {
+      throw this.error('TABLE_NOT_FOUND', `${entityKind === 'VIEW' ? 'View' : 'Table'} '${shown(name)}' does not exist`)
+    }
+    this.knownOwner(owner)
+    this.control?.checkGives(name, kind, owner)
+  }
+
+  /** Nobody has roles here. */
+  private knownOwner({ kind, name }: { readonly kind: 'USER' | 'ROLE'; readonly name: string }): void {
+    if (kind === 'ROLE') throw this.error('ROLE_NOT_FOUND', `Role '${name.toLowerCase()}' does not exist`)
   }
 
   async missingView(written: QualifiedName, what: string): Promise<void> {

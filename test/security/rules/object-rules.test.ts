@@ -161,3 +161,19 @@ it(
     expect(new Set(rights).size).toBe(1)
   },
 )
+
+describe('what somebody owns', () => {
+  it('is given to whom the first rule for both names', () => {
+    const authorization = [
+      { originalUser: 'eve', new_user: '.*', allow: false },
+      { original_role: '.*', new_user: '.*' },
+      { original_group: 'staff', new_user: 'bob|ada' },
+      { original_user: 'ada', newRole: 'r.*' },
+    ]
+    const gives = (user: string, kind: 'USER' | 'ROLE', name: string, groups = ['staff']) =>
+      rights({ authorization }, user, groups).givesTo({ kind, name })
+    expect([gives('ada', 'USER', 'bob'), gives('ada', 'USER', 'zoe'), gives('ada', 'USER', 'bob', [])]).toEqual([true, false, false]) // prettier-ignore
+    expect([gives('ada', 'ROLE', 'r1'), gives('ada', 'USER', 'r1'), gives('eve', 'USER', 'bob')]).toEqual([true, false, false]) // prettier-ignore
+    expect(rights({}, 'ada').givesTo({ kind: 'USER', name: 'bob' })).toBe(false)
+  })
+})

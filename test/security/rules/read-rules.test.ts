@@ -4,7 +4,6 @@ import type { Identity } from '../../../src/security/authorization.ts'
 import { namePattern } from '../../../src/security/rules/java-regex.ts'
 import { queryRulesOf } from '../../../src/security/rules/query-rules.ts'
 import { readRules } from '../../../src/security/rules/read-rules.ts'
-import { sectionsWithoutEffect } from '../../../src/security/rules/rules-schema.ts'
 
 /** Of Trino's documents: one of each section. */
 const WHOLE = `{
@@ -21,20 +20,22 @@ const WHOLE = `{
   ],
   "impersonation": [{ "original_user": "alice", "new_user": "bob" }],
   "system_information": [{ "user": "admin", "allow": ["read", "write"] }],
-  "authorization": [{ "original_role": "admin", "new_user": "bob" }]
+  "authorization": [{ "original_role": "admin", "new_user": "bob" }],
+  "principals": [{ "principal": "([^/]+)(/.*)?@example.com", "principal_to_user": "$1", "allow": true }]
 }`
 
 const who = (user: string, groups: readonly string[] = []): Identity => ({ user, groups })
 
 describe('a rules file', () => {
-  it('of Trino is read whole, and what nothing acts on is named', () => {
-    expect(sectionsWithoutEffect(readRules(WHOLE))).toEqual(['system_information', 'authorization'])
+  it('of Trino is read whole', () => {
     const rules = queryRulesOf(readRules(WHOLE))
     expect(rules.queries(who('bob'), 'kill', 'alice')).toBe(true)
     expect(rules.execute(who('bob'))).toBe(false)
     expect(rules.execute(who('eve'))).toBe(true)
     expect(rules.impersonation(who('alice'), 'bob')).toBe(true)
     expect(rules.impersonation(who('bob'), 'alice')).toBe(false)
+    expect(rules.system(who('admin'), 'write')).toBe(true)
+    expect(rules.setUser('ada/host@example.com', 'ada')).toBe(true)
   })
 
   it.each<[string, RegExp]>([
@@ -65,6 +66,14 @@ describe('a rules file', () => {
     ],
     ['{"tables": [{"privileges": [],\n"filters": "true"}]}', /^line 2: .*filters/],
     ['{"functions": [{"privileges": [],\n"function_kinds": ["SCALAR"]}]}', /^line 2: .*no longer supported/],
+    ['{"system_information": [\n{"user": "a"}]}', /^line 2: system_information, 1, allow: /],
+    ['{"system_information": [\n{"allow": ["reed"]}]}', /^line 2: system_information, 1, allow, 1: /],
+    ['{"authorization": [\n{"original_user": "a"}]}', /^line 2: authorization, 1: new_user or new_role is missing/],
+    ['{"principals": [\n{"principal": "a"}]}', /^line 2: principals, 1: A principal rule needs user/],
+    ['{"principals": [{"user": ".*",\n"principal": "(a"}]}', /^line 2: .*no regular expression/],
+    ['{"principals": [{"principal": "(a)",\n"principal_to_user": "$2"}]}', /^line 2: .*names a group/],
+    ['{"principals": [{"principal": "a",\n"principal_to_user": "${x}"}]}', /^line 2: .*names a group/],
+    ['{"principals": [{"principal": "a",\n"principal_to_user": "a\\\\"}]}', /^line 2: .*ends with a backslash/],
     ['{"impersonation": [\n{"original_user": "a"}]}', /^line 2: impersonation, 1: new_user is missing/],
     ['{"impersonation": [\n{"original_user": "a(.*)",\n"new_user": "$2"}]}', /^line 3: .*names the group 2/],
     ['{"impersonation": [\n{"original_user": "a(.*)",\n"new_user": "${x}"}]}', /^line 3: .*names the group x/],
@@ -121,6 +130,54 @@ describe('impersonation', () => {
     expect(['root', 'bob'].map((user) => impersonation(who('etl'), user))).toEqual([false, true])
     expect(['guest', 'bob'].map((user) => impersonation(who('eve'), user))).toEqual([true, false])
     expect(queryRulesOf(readRules('{}')).impersonation(who('etl'), 'bob')).toBe(false)
+  })
+})
+
+describe('the server itself', () => {
+  it('is shown, and kept, by the first rule that fits; by none where the section is not there', () => {
+    const rules = queryRulesOf(
+      readRules(
+        JSON.stringify({
+          system_information: [
+            { role: '.*', allow: ['read', 'write'] },
+            { user: 'ops', allow: ['READ', 'write'] },
+            { user: 'eve', allow: [] },
+            { allow: ['read'] },
+          ],
+        }),
+      ),
+    )
+    const of = (user: string) => (['read', 'write'] as const).filter((access) => rules.system(who(user), access))
+    expect([of('ops'), of('eve'), of('bob')]).toEqual([['read', 'write'], [], ['read']])
+    expect(queryRulesOf(readRules('{}')).system(who('ops'), 'read')).toBe(false)
+  })
+})
+
+describe('principals', () => {
+  const rules = (...principals: object[]) => queryRulesOf(readRules(JSON.stringify({ principals })))
+
+  it('become the users that the first rule for both gives them', () => {
+    const { setUser } = rules(
+      { principal: 'eve@.*', user: '.*', allow: false },
+      { principal: '([^@]+)@(?<org>[a-z]+)', principal_to_user: '${org}_$1', allow: true },
+      { principal: '(.*)@acme', user: 'guest|\\$1', allow: true },
+      { principal: 'bob@acme', principal_to_user: 'bo\\$b' },
+      { principal: '(.*)', principal_to_user: '$1x', allow: true },
+    )
+    const become = (principal: string | undefined, ...users: string[]) =>
+      users.filter((user) => setUser(principal, user))
+    expect(become('ada@acme', 'acme_ada', 'ada', 'guest', '$1', 'root')).toEqual(['acme_ada', 'guest', '$1'])
+    expect(become('bob@acme', 'bo$b', 'bo')).toEqual([])
+    expect(become('eve@acme', 'acme_eve', 'guest')).toEqual([])
+    // As Java replaces all: once more at the end.
+    expect(become('zoe', 'zoex', 'zoexx')).toEqual(['zoexx'])
+    expect(become(undefined, 'guest')).toEqual([])
+  })
+
+  it('may be who they want where the section is not there, and act as others where only that section is', () => {
+    expect(queryRulesOf(readRules('{}')).setUser(undefined, 'root')).toBe(true)
+    expect(queryRulesOf(readRules('{}')).impersonation(who('etl'), 'bob')).toBe(false)
+    expect(rules({ principal: '.*', user: '.*', allow: true }).impersonation(who('etl'), 'bob')).toBe(true)
   })
 })
 

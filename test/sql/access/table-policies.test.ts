@@ -96,6 +96,25 @@ describe('tables under rules', { timeout: 300_000 }, () => {
     expect(await runner.outcome('SELECT twice FROM v WHERE id = 1', under(rules(SELECT), 'olga'))).toEqual([[20]])
   })
 
+  it.each([
+    ['SCHEMA memory.default', 'bob', 'schema memory.default', 'USER bob'],
+    ['TABLE t', 'USER bob', 'table memory.default.t', 'USER bob'],
+    ['VIEW v', 'bob', 'view memory.default.v', 'USER bob'],
+  ])('%s is given to %s by who owns it and may give', async (entity, owner, shown, named) => {
+    const sql = `ALTER ${entity} SET AUTHORIZATION ${owner}`
+    const refusal = denied(`Cannot set authorization for ${shown} to ${named}`)
+    const gives = { authorization: [{ original_user: 'ana', new_user: 'bob' }] }
+    expect(await runner.outcome(sql, under({}))).toBe(refusal)
+    expect(await runner.outcome(sql, under({ ...gives, schemas: [], tables: [{ privileges: SELECT }] }))).toBe(refusal)
+    expect(await runner.outcome(sql.replace('bob', 'zoe'), under(gives))).toBe(refusal.replace('bob', 'zoe'))
+    expect(await runner.outcome(sql, under(gives))).toBe(
+      `NOT_SUPPORTED: This connector does not support setting an owner on a ${entity.split(' ')[0]!.toLowerCase()}`,
+    )
+    expect(await runner.outcome(`ALTER ${entity} SET AUTHORIZATION ROLE r`, under(gives))).toMatch(
+      /^ROLE_NOT_FOUND: .*Role 'r' does not exist$/,
+    )
+  })
+
   const filtered = (filter: string, more: object = {}): object => ({
     tables: [{ table: 't', privileges: SELECT, filter, ...more }, { privileges: ['SELECT', 'GRANT_SELECT'] }],
   })
