@@ -5,6 +5,7 @@ import type { RightsOf } from './access-control.ts'
 export interface SessionContext {
   readonly queryId: QueryId
   readonly user: string
+  readonly groups: readonly string[]
   readonly source?: string
   /** Lower case. */
   readonly catalog?: string

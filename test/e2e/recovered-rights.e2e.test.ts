@@ -76,7 +76,7 @@ it('a statement goes on as who posted it, and is decided by the rules of then', 
   const asAda = await waiting('SELECT current_user', 'robot', 'ada')
   const become = await waiting('SET SESSION AUTHORIZATION ada', 'robot')
   const ofBob = await waiting('SELECT 1', 'bob')
-  const ofCarol = await waiting('SELECT current_user', 'carol')
+  const ofCarol = await waiting('SELECT current_user, current_groups()', 'carol')
   guard.setGroups({ staff: [] })
   guard.setRules({
     queries: [
@@ -101,7 +101,7 @@ it('a statement goes on as who posted it, and is decided by the rules of then', 
   // Who it runs as is told by its first event; who acts as whom is asked of each request anew.
   expect((await ask(new URL(asAda.nextUri!).pathname, known('robot', 'ada'))).status).toBe(403)
   expect(await endOf(asAda, known('robot'))).toEqual({ rows: [['ada']], error: undefined })
-  expect(await endOf(ofCarol, known('carol'))).toEqual({ rows: [['carol']], error: undefined })
+  expect(await endOf(ofCarol, known('carol'))).toEqual({ rows: [['carol', ['staff']]], error: undefined })
   expect(await endOf(ofBob, known('bob'))).toMatchObject({ rows: [], error: { errorName: 'PERMISSION_DENIED' } })
   expect((await endOf(become, known('robot'))).error).toMatchObject({ errorName: 'PERMISSION_DENIED' })
   expect(

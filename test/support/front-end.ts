@@ -7,6 +7,7 @@ import { parseQueryId } from '../../src/shared/ids.ts'
 export const session: SessionContext = {
   queryId: parseQueryId('20240101_000000_00000_tests'),
   user: 'somebody',
+  groups: [],
   catalog: 'shop',
   schema: 'main',
   timeZone: 'UTC',

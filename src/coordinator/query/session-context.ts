@@ -29,6 +29,7 @@ export function sessionContext(
   return {
     queryId,
     user: session.user,
+    groups: session.groups,
     timeZone: session.timeZone,
     startTimeMillis,
     properties: session.properties,

@@ -29,6 +29,7 @@ export interface RenderSession {
   /** What now() gives, milliseconds since the epoch. */
   readonly startTimeMillis: number
   readonly user: string
+  readonly groups: readonly string[]
   readonly catalog?: string | undefined
   readonly schema?: string | undefined
 }

@@ -37,6 +37,7 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
       timeZone: requireZone(session.timeZone),
       startTimeMillis: session.startTimeMillis,
       user: session.user,
+      groups: session.groups,
       catalog: session.catalog,
       schema: session.schema,
     },

@@ -9,7 +9,13 @@ const SELECT = ['SELECT']
 /** As somebody under rules; whose groups are by name. */
 function under(rules: object, user = 'ana', faults: string[] = []): Partial<SessionContext> {
   const objects = objectRulesOf(readRules(JSON.stringify(rules)))
-  return { user, rightsOf: (name) => objects({ user: name, groups: [] }), onRuleFault: (text) => faults.push(text) }
+  const groups = ['staff', "it's"]
+  return {
+    user,
+    groups,
+    rightsOf: (name) => objects({ user: name, groups: [] }),
+    onRuleFault: (text) => faults.push(text),
+  }
 }
 
 describe('tables under rules', { timeout: 300_000 }, () => {
@@ -133,6 +139,7 @@ describe('tables under rules', { timeout: 300_000 }, () => {
     ['abs(pay) > 0 AND length(name) = 1', 'SELECT count(*) FROM t WHERE 100 % pay = 0', [[2]]],
     ['id IN (SELECT id FROM u)', 'SELECT id FROM t ORDER BY 1', [[1], [3]]],
     ['EXISTS (SELECT 1 FROM u WHERE u.id = t.id)', 'SELECT id FROM t ORDER BY 1', [[1], [3]]],
+    [`cardinality(current_groups()) = 2 AND contains(current_groups(), 'it''s')`, 'SELECT count(*) FROM t', [[3]]],
     [`name = 'a' OR current_user = 'bob'`, 'SELECT a.id, b.id FROM t a CROSS JOIN t b', [[1, 1]]],
     ['NULL', 'SELECT count(*) FROM t', [[0]]],
     ['id < 3', 'SELECT twice FROM v ORDER BY 1', [[0], [20], [40]]],

@@ -21,7 +21,7 @@ function percentile(args: readonly (readonly [sql: string, type: string])[]): st
   return toText(
     resolveDefinition(definition, asked)!.render({
       args: args.map(([sql]) => ({ kind: 'value', sql: codeOfModule(sql) })),
-      session: { timeZone: 'UTC', startTimeMillis: 0, user: 'somebody' },
+      session: { timeZone: 'UTC', startTimeMillis: 0, user: 'somebody', groups: [] },
       names: { fresh: () => plainName(`n${next++}`) },
     }),
   )

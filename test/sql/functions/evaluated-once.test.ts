@@ -22,7 +22,7 @@ import { openTableRunner } from '../../support/table-runner.ts'
 
 const newState = (): RenderState =>
   newRenderState({
-    session: { timeZone: 'UTC', startTimeMillis: 0, user: 'somebody' },
+    session: { timeZone: 'UTC', startTimeMillis: 0, user: 'somebody', groups: [] },
     needed: new Set(),
     renderQuery: () => {
       throw new Error('There is no query')

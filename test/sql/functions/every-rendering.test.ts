@@ -81,7 +81,7 @@ function sample(type: SqlType): string {
   }
 }
 
-const session = { timeZone: 'America/New_York', startTimeMillis: Date.UTC(2024, 5, 1), user: 'somebody' }
+const session = { timeZone: 'America/New_York', startTimeMillis: Date.UTC(2024, 5, 1), user: 'somebody', groups: [] }
 const names = { count: 0, fresh: () => plainName(`v${names.count++}`) }
 const definitions = Object.values(functionFamilies())
   .flat()

@@ -17,7 +17,7 @@ import { sampleOf } from '../../support/sql-samples.ts'
 const names = { count: 0, fresh: () => plainName(`v${names.count++}`) }
 const [x, y] = [plainName('x'), plainName('y')]
 const list = (pieces: readonly Sql[]): string => pieces.map(toText).join(', ')
-const session = { timeZone: 'America/New_York', startTimeMillis: Date.UTC(2024, 5, 1), user: 'somebody' }
+const session = { timeZone: 'America/New_York', startTimeMillis: Date.UTC(2024, 5, 1), user: 'somebody', groups: [] }
 const context = { names, session }
 
 const texts = [

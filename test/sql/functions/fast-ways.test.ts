@@ -145,7 +145,7 @@ async function bothWays(
     definition,
     [type, 'varchar'].map((each) => ({ kind: 'value', type: parseTypeText(each) })),
   )!
-  const session = { timeZone: 'America/New_York', startTimeMillis: 0, user: 'somebody' }
+  const session = { timeZone: 'America/New_York', startTimeMillis: 0, user: 'somebody', groups: [] }
   let next = 0
   const names = { fresh: () => plainName(`n${next++}`) }
   const x: RenderArgument = { kind: 'value', sql: plainName('x') }

@@ -16,7 +16,7 @@ import { typeOf } from '../../support/sql-samples.ts'
 
 const definitions = Object.values(functionFamilies()).flat()
 const names = new Set(definitions.map(nameOf))
-const session = { timeZone: 'America/New_York', startTimeMillis: Date.UTC(2024, 5, 1), user: 'somebody' }
+const session = { timeZone: 'America/New_York', startTimeMillis: Date.UTC(2024, 5, 1), user: 'somebody', groups: [] }
 
 const bodies = new Map(
   macros.map((statement) => {

@@ -34,7 +34,7 @@ const fewTexts = ['$F$E$D$O$N$R$1$T1 $F(', `it's ''x'' -- /* ; $$ @x@z@o "`, 'q_
 const anyText = fc.string({ unit: 'binary' }).filter((text) => !text.includes('\0'))
 const seed = 14
 
-const session = { timeZone: 'America/New_York', startTimeMillis: Date.UTC(2024, 5, 1), user: 'somebody' }
+const session = { timeZone: 'America/New_York', startTimeMillis: Date.UTC(2024, 5, 1), user: 'somebody', groups: [] }
 
 function freshNames(): Names {
   let count = 0

@@ -7,7 +7,7 @@ import { parseTypeText } from '../../../src/sql/types/type-names.ts'
 import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 
 const names = { count: 0, fresh: () => plainName(`v${names.count++}`) }
-const session = { timeZone: 'UTC', startTimeMillis: 0, user: 'somebody' }
+const session = { timeZone: 'UTC', startTimeMillis: 0, user: 'somebody', groups: [] }
 const LEVELS = 12
 
 /** Macros name their arguments several times; copies of copies would take DuckDB longer than this test may. */

@@ -27,7 +27,7 @@ beforeAll(async () => {
 afterAll(() => close())
 
 const newState = (): RenderState =>
-  newRenderState({ session: { timeZone: 'UTC', startTimeMillis: 0, user: 'ana' }, needed: new Set([0, 1, 2]), renderQuery }) // prettier-ignore
+  newRenderState({ session: { timeZone: 'UTC', startTimeMillis: 0, user: 'ana', groups: [] }, needed: new Set([0, 1, 2]), renderQuery }) // prettier-ignore
 
 /** What an expression is of a row, calculated as the language says: from the left, and no more than is needed. */
 type Meaning = (row: readonly unknown[]) => unknown

@@ -296,7 +296,11 @@ const { relation } = fc.letrec<{ relation: Make }>((tie) => {
 
 async function rowsOf(node: RelationNode, ids: readonly ColumnId[]): Promise<unknown[][]> {
   const { needed } = columnUses(node, ids)
-  const state = newRenderState({ session: { timeZone: 'UTC', startTimeMillis: 0, user: 'ana' }, needed, renderQuery })
+  const state = newRenderState({
+    session: { timeZone: 'UTC', startTimeMillis: 0, user: 'ana', groups: [] },
+    needed,
+    renderQuery,
+  })
   const outputs = ids.map((id, i) => ({ column: id, name: plainName(`c${i}`) }))
   return (await connection.runAndReadAll(toText(renderTop(state, node, outputs)))).getRows() as unknown[][]
 }

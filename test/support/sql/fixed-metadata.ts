@@ -42,6 +42,7 @@ export function recordedSession(overrides: Partial<SessionContext> = {}): Sessio
   return {
     queryId: parseQueryId('20240101_000000_00000_aaaaa'),
     user: 'conformance',
+    groups: [],
     catalog: 'tpch',
     schema: 'tiny',
     timeZone: 'UTC',

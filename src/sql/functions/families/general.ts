@@ -105,7 +105,12 @@ export const generalFunctions: readonly FunctionDefinition[] = [
     PARTIAL,
   ),
   scalar('contains(varchar, ipaddress)', 'boolean', 'u_cidr_contains($1, $2)', PARTIAL),
-  scalar('current_groups()', 'array(varchar)', 'CAST([] AS VARCHAR[])', PARTIAL),
+  scalar(
+    'current_groups()',
+    'array(varchar)',
+    ({ session }) => sql`CAST([${joined(session.groups.map(literal), ', ')}] AS VARCHAR[])`,
+    PARTIAL,
+  ),
   scalar('current_user()', 'varchar', (context) => literal(context.session.user), PARTIAL, { hidden: true }),
   scalar('current_catalog()', 'varchar', (context) => nameOrNull(context.session.catalog), PARTIAL, { hidden: true }),
   scalar('current_schema()', 'varchar', (context) => nameOrNull(context.session.schema), PARTIAL, { hidden: true }),

@@ -58,7 +58,7 @@ async function bothWays(
     types.map((type) => ({ kind: 'value', type: parseTypeText(type) })),
   )!
   let next = 0
-  const session = { timeZone: 'UTC', startTimeMillis: 0, user: 'somebody' }
+  const session = { timeZone: 'UTC', startTimeMillis: 0, user: 'somebody', groups: [] }
   const names = { fresh: () => plainName(`n${next++}`) }
   const x: RenderArgument = { kind: 'value', sql: plainName('x') }
   const native = render({ args: [x, value(pattern), ...rest.map(value)], session, names })
