@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { distinctEstimate, shareOfPlace } from '../../../src/sql/functions/javascript/distinct-estimate.ts'
 import { statisticsScripts } from '../../../src/sql/functions/javascript/statistics.ts'
 import { overloadsOf } from '../../../src/sql/functions/function-table.ts'
 import { resolveDefinition } from '../../../src/sql/functions/resolve-function.ts'
@@ -13,10 +14,10 @@ beforeAll(async () => {
 })
 afterAll(() => db.close())
 
-/** approx_percentile as it is rendered over expressions of DuckDB. */
-function percentile(args: readonly (readonly [sql: string, type: string])[]): string {
+/** An aggregate as it is rendered over expressions of DuckDB. */
+function rendered(name: string, args: readonly (readonly [sql: string, type: string])[]): string {
   const asked = args.map(([, type]) => ({ kind: 'value', type: parseTypeText(type) }) as const)
-  const definition = overloadsOf('approx_percentile').find((each) => resolveDefinition(each, asked) !== undefined)!
+  const definition = overloadsOf(name).find((each) => resolveDefinition(each, asked) !== undefined)!
   let next = 0
   return toText(
     resolveDefinition(definition, asked)!.render({
@@ -26,6 +27,9 @@ function percentile(args: readonly (readonly [sql: string, type: string])[]): st
     }),
   )
 }
+
+const percentile = (args: readonly (readonly [sql: string, type: string])[]): string =>
+  rendered('approx_percentile', args)
 
 async function rows(sql: string): Promise<unknown[][]> {
   return (await db.connection.runAndReadAll(sql)).getRowsJson() as unknown[][]
@@ -116,6 +120,61 @@ describe('approx_percentile', () => {
     ])
     const sql = `SELECT p, ${heavy} FROM (SELECT CASE WHEN i = 77 THEN 1 ELSE 2 END AS x, CASE WHEN i = 77 THEN 1e6 ELSE 1.0 END AS w, p FROM range(100000) r(i), (VALUES (0.85), (0.95)) v(p)) GROUP BY p ORDER BY p`
     expect((await rows(sql)).map(([, value]) => value)).toEqual([1, 2])
+  })
+})
+
+describe('approx_distinct', () => {
+  it.each([
+    ['bigint', 'i'],
+    ['double', 'i / 8'],
+    ['varchar', `'customer ' || i`],
+    ['decimal(38,3)', 'CAST(i AS DECIMAL(38,3))'],
+    ['date', `DATE '1970-01-01' + CAST(i AS INTEGER)`],
+    ['array(bigint)', '[i, -i]'],
+    ['timestamp(3) with time zone', `{'t': make_timestamp(i), 'z': 'Europe/Berlin'}`],
+  ])('counts %s, however often each comes', async (type, value) => {
+    for (const count of [0, 1, 10, 20_000]) {
+      const repeated = `(SELECT ${value} AS x FROM range(${count}) r(i), range(2)) t`
+      const [[found]] = (await rows(`SELECT ${rendered('approx_distinct', [['x', type]])} FROM ${repeated}`)) as [
+        [string],
+      ]
+      expect(Math.abs(Number(found) - count), `${count}`).toBeLessThanOrEqual(count * 0.02)
+    }
+  })
+
+  it('counts no NULL, and each group for itself', async () => {
+    const found = await rows(
+      `SELECT g, ${rendered('approx_distinct', [['x', 'bigint']])} FROM (SELECT i % 2 AS g, CASE WHEN i % 2 = 0 THEN i % 14 END AS x FROM range(1000) r(i)) GROUP BY g ORDER BY g`,
+    )
+    expect(found).toEqual([
+      ['0', '7'],
+      ['1', '0'],
+    ])
+  })
+
+  it.each([
+    [13, 0.007],
+    [16, 0.003],
+  ])(
+    'is at most six standard deviations off on as many values as there may be, by 2 to the %i places',
+    (places, error) => {
+      for (const count of [1e5, 1e7, 1e10]) {
+        // Which of the places are taken, without the values that take them.
+        const levels = Array.from({ length: 40 }, (_, level) => level)
+        const taken = levels.map((level) => {
+          const all = Math.round(2 ** -Math.min(level + 1, 39) / shareOfPlace(level, places))
+          const free = Math.exp(-count * shareOfPlace(level, places))
+          return Array.from({ length: all }).reduce<number>((sum) => sum + (Math.random() < free ? 0 : 1), 0)
+        })
+        const found = distinctEstimate(levels, taken, places)
+        expect(Math.abs(found / count - 1), `${count}`).toBeLessThan(6 * error)
+      }
+    },
+  )
+
+  it('holds no more than half a million codes, whatever the number of values', () => {
+    const places = Array.from({ length: 31 }, (_, level) => 2 ** -(level + 1) / shareOfPlace(level, 13))
+    expect(places.reduce((sum, each) => sum + each)).toBeLessThan(600_000)
   })
 })
 

@@ -2,6 +2,7 @@ import { binaryScripts } from './binary.ts'
 import { checksumScripts } from './checksum.ts'
 import { colorScripts } from './color.ts'
 import { datetimeScripts } from './datetime.ts'
+import { distinctEstimateScripts } from './distinct-estimate.ts'
 import { formatScripts } from './format.ts'
 import { jsonScripts } from './json.ts'
 import { jsonTableScripts } from './json-table.ts'
@@ -27,6 +28,7 @@ export const engineScripts: readonly ScalarFunction[] = [
   ...networkScripts,
   ...datetimeScripts,
   ...statisticsScripts,
+  ...distinctEstimateScripts,
   ...checksumScripts,
   ...colorScripts,
   ...formatScripts,

@@ -49,6 +49,27 @@ export const aggregateMacros: readonly Macro[] = [
       END)[1]
     `,
   ),
+  // A hash's level, which every second value of the one before reaches, and its place there: fewer the finer the level.
+  macro('q_distinct_level(h)', `CAST(39 - floor(log2((h & 1099511627775) | 1)) AS INTEGER)`),
+  macro(
+    'q_distinct_code(h, f)',
+    `
+      list_transform([h], lambda qd6: list_transform([q_distinct_level(qd6)], lambda qd7:
+          CAST((qd7 << 18) + CAST((qd6 >> 40) >> CAST(24 - greatest(18 - 2 * qd7, f) AS UBIGINT) AS INTEGER) AS INTEGER))[1])[1]
+    `,
+  ),
+  // Of so few codes two values that share one are rare.
+  macro(
+    'q_distinct_count(l, f)',
+    `
+      CAST(CASE
+        WHEN l IS NULL THEN 0
+        WHEN len(l) <= 256 THEN len(l)
+        ELSE list_transform([list_histogram(list_transform(l, lambda qd8: qd8 >> 18))], lambda qd9:
+            u_distinct_estimate(map_keys(qd9), map_values(qd9), f))[1]
+      END AS BIGINT)
+    `,
+  ),
   macro('q_digest_rank(n, p)', `least(n, CAST(floor(p * n) AS HUGEINT) + 1)`),
   // Weights are counted off until the rank is reached: a value may weigh more than a list can be long.
   macro(

@@ -1,0 +1,44 @@
+import type { ScalarFunction } from './scalar-function.ts'
+
+/** The last level; values of finer ones are counted in it. */
+const LAST_LEVEL = 39
+/** Places of the first level, as a power of two. */
+const FIRST_PLACES = 18
+
+/** The share of all values that falls into one place of a level: `q_distinct_code` puts them there. */
+export function shareOfPlace(level: number, leastPlaces: number): number {
+  return 2 ** -(Math.min(level + 1, LAST_LEVEL) + Math.max(FIRST_PLACES - 2 * level, leastPlaces))
+}
+
+/**
+ * How many different values took the places that are taken of each level: the number that makes them the likeliest. Levels of
+ * bitmaps of which each sees half the values of the one before are of Estan, Varghese and Fisk (2003); the estimate is the zero
+ * of the likelihood's derivative, Σ taken · share / (1 - e^(-count · share)) - 1. `levels` and `taken` are of one length.
+ */
+export function distinctEstimate(levels: readonly number[], taken: readonly number[], leastPlaces: number): number {
+  const all = levels.map((level, i) => ({ share: shareOfPlace(level, leastPlaces), taken: taken[i]! }))
+  const isTooLow = (count: number): boolean =>
+    all.reduce((sum, each) => sum - (each.taken * each.share) / Math.expm1(-count * each.share), 0) > 1
+  // Each value takes a place of its own at best.
+  let low = taken.reduce((sum, each) => sum + each, 0)
+  let high = low * 2
+  while (high < 2 ** 63 && isTooLow(high)) {
+    low = high
+    high *= 2
+  }
+  while (high - low > 0.1 && high - low > low * 1e-5) {
+    const middle = (low + high) / 2
+    if (isTooLow(middle)) low = middle
+    else high = middle
+  }
+  return Math.round((low + high) / 2)
+}
+
+export const distinctEstimateScripts: readonly ScalarFunction[] = [
+  {
+    name: 'u_distinct_estimate',
+    parameters: ['DOUBLE[]', 'DOUBLE[]', 'DOUBLE'],
+    returns: 'DOUBLE',
+    call: distinctEstimate,
+  },
+]
