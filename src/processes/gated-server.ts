@@ -5,6 +5,7 @@ import type { Config } from '../config/load-config.ts'
 import { addressRanges } from '../shared/address-ranges.ts'
 import { networkOf } from '../shared/network-of.ts'
 import { admitRequest, guardHead } from '../protocol/edge/admit-request.ts'
+import { MOST_CREDENTIAL_BYTES, RELAYED_MORE } from '../protocol/edge/relay-headers.ts'
 import { sendProblem, toProblem } from '../protocol/edge/problem.ts'
 import { requestTarget } from '../protocol/edge/request-target.ts'
 import { watchHandshakes } from './handshakes.ts'
@@ -72,7 +73,7 @@ export function createGatedServer(
     guardHead(response)
     try {
       if (!hasRoom(request.socket, response)) return
-      admitRequest(request, limits.headers, isProxy)
+      admitRequest(request, limits, isProxy)
       if (requestTarget(request).path === '*')
         return void response.writeHead(204, { allow: 'GET, HEAD, POST, PUT, DELETE' }).end()
       if (listener) return listener(request, response)
@@ -96,7 +97,8 @@ export function createGatedServer(
   }
 
   const options = {
-    maxHeaderSize: limits.headerBytes,
+    // Of what one coordinator passes on to another; of all else see `admitRequest`.
+    maxHeaderSize: limits.headerBytes + MOST_CREDENTIAL_BYTES + RELAYED_MORE.bytes,
     keepAliveTimeout: KEEP_ALIVE_MS,
     headersTimeout: Math.min(timeouts.requestHeadMs, timeouts.requestMs),
     requestTimeout: timeouts.requestMs,

@@ -241,6 +241,63 @@ describe('the framing of a request', () => {
   })
 })
 
+describe('a head', () => {
+  const GONE = '/v1/query/20260101_000000_00000_00001'
+  const statusWith = async (name: ServerName, headers: readonly string[]): Promise<number> => {
+    const { statuses } = await statusOf(urls[name], `DELETE ${GONE} HTTP/1.1`, [
+      `Host: ${hostOf(urls[name])}`,
+      ...headers,
+    ])
+    return statuses[0]!
+  }
+  /** Of heads from the one that passes to the one that does not: what becomes of each at both. */
+  async function atBoth(heads: readonly (readonly string[])[]): Promise<void> {
+    const [writer, standBy] = await Promise.all(
+      (['writer', 'stand-by'] as const).map(async (name) => {
+        const statuses: number[] = []
+        for (const head of heads) statuses.push(await statusWith(name, head))
+        return statuses
+      }),
+    )
+    expect(standBy).toEqual(writer)
+    expect([writer!.at(0), writer!.at(-1)]).toEqual([204, 431])
+  }
+
+  it('that passes at the writer passes at the stand-by, and none beside', async () => {
+    await atBoth(Array.from({ length: 24 }, (_, index) => [`a: ${'b'.repeat(63_400 + 100 * index)}`]))
+    await atBoth(
+      Array.from({ length: 10 }, (_, index) => Array.from({ length: 492 + index }, (_a, one) => `a${one}: b`)),
+    )
+    // Who says that he is a coordinator has no more room for what is his own.
+    for (const name of SERVERS) {
+      const own = [`X-Quipu-Relay: ${'x'.repeat(1000)}`, `a: ${'b'.repeat(67_000)}`]
+      expect(await statusWith(name, own)).toBe(431)
+      expect(await statusWith(name, [`X-Quipu-Relay: ${'x'.repeat(110_000)}`])).toBe(431)
+    }
+  })
+
+  it('of an answer is the same at both, as long as it may be', async () => {
+    for (const name of ['writer', 'stand-by'] as const) {
+      const host = `Host: ${hostOf(urls[name])}`
+      const sql = `PREPARE long FROM SELECT '${'x'.repeat(60_000)}'`
+      const headers = [
+        host,
+        ...Object.entries(trinoHeaders).map((one) => one.join(': ')),
+        `Content-Length: ${sql.length}`,
+      ]
+      let { text } = await statusOf(urls[name], 'POST /v1/statement HTTP/1.1', headers, sql)
+      let head = ''
+      for (let next: string | undefined = 'first'; next !== undefined;) {
+        head = text.slice(0, text.indexOf('\r\n\r\n'))
+        next = /"nextUri":"([^"]+)"/.exec(text)?.[1]
+        if (next !== undefined)
+          ({ text } = await statusOf(urls[name], `GET ${new URL(next).pathname} HTTP/1.1`, [host]))
+      }
+      expect([name, /^x-trino-added-prepare: long=.{60000}/im.test(head)]).toEqual([name, true])
+    }
+  })
+})
+
 describe('Host and Origin', () => {
   it.each(SERVERS)('%s: names of others are refused, with --insecure too', async (name) => {
     const url = urls[name]

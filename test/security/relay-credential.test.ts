@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { createRelayVerifier, openRelayClock, sealRelay } from '../../src/security/relay-credential.ts'
+import { MOST_CREDENTIAL_BYTES, relayHeaders } from '../../src/protocol/edge/relay-headers.ts'
+import { isShort, type VerifiedPrincipal } from '../../src/security/authentication/principal.ts'
+import { bodyDigest, createRelayVerifier, openRelayClock, sealRelay } from '../../src/security/relay-credential.ts'
 
 const KEY = Buffer.alloc(32, 7)
 const call = { method: 'POST', target: '/v1/statement?x=1', bodyDigest: 'digest' }
@@ -7,6 +9,19 @@ const START = 1_700_000_000_000
 
 const sealed = (epoch: number, now: number, claims = { clientAddress: '10.0.0.1' }) =>
   sealRelay(KEY, call, claims, { epoch, now })
+
+it('a credential has its room in a head, whoever it names', () => {
+  const groups = ['"'.repeat(1_000)]
+  const longest: VerifiedPrincipal = { name: 'a', user: 'b', groups, method: 'certificate' }
+  while (isShort({ ...longest, groups: [...groups, '"'] })) groups.push('"')
+  const client = { scheme: 'https', authority: `${'a'.repeat(253)}:65535`, confidential: false } as const
+  const claims = { clientAddress: '0000:0000:0000:0000:0000:ffff:192.168.100.228', client, principal: longest }
+  const at = { epoch: Number.MAX_SAFE_INTEGER, now: Date.now() }
+  const { credential } = sealRelay(KEY, { ...call, bodyDigest: bodyDigest(Buffer.alloc(0)) }, claims, at)
+  const bytes = credential.length + relayHeaders.credential.length
+  expect(bytes).toBeLessThan(MOST_CREDENTIAL_BYTES)
+  expect(bytes).toBeGreaterThan(MOST_CREDENTIAL_BYTES / 2)
+})
 
 describe('a credential that was captured', () => {
   it('is accepted once by the process it is for', () => {

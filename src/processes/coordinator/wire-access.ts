@@ -19,7 +19,7 @@ import { createFailedLogIns, type FailureCounts } from '../../security/authentic
 import type { GroupsOf } from '../../security/authentication/groups-file.ts'
 import type { PasswordVerifier } from '../../security/authentication/password-authenticator.ts'
 import type { UserMapping } from '../../security/authentication/user-mapping.ts'
-import { isTellable, type VerifiedPrincipal } from '../../security/authentication/principal.ts'
+import { isShort, isTellable, type VerifiedPrincipal } from '../../security/authentication/principal.ts'
 import { allowAll, authorizeBy, type Authorize, type Identity } from '../../security/authorization.ts'
 import { deriveKey, internalBearer } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
@@ -189,7 +189,9 @@ function principalBy(
   return ({ name, user: given, groups }, method) => {
     if (!isTellable(name) || !groups.every(isTellable)) return undefined
     const user = given ?? mapping(name)
-    return user === undefined ? undefined : { name, user, groups: [...new Set([...groups, ...groupsOf(user)])], method }
+    if (user === undefined) return undefined
+    const principal = { name, user, groups: [...new Set([...groups, ...groupsOf(user)])], method }
+    return isShort(principal) ? principal : undefined
   }
 }
 

@@ -154,6 +154,7 @@ function relayOf(
       addressBytes: limits.addressStatementBytes,
     }),
     limits: {
+      headerBytes: limits.headerBytes,
       statementBytes: limits.statementBytes,
       taskBodyBytes: limits.taskBodyBytes,
       longPollMs: timeouts.longPollMs,

@@ -2,6 +2,7 @@ import { validateHeaderName, validateHeaderValue, type IncomingMessage, type Ser
 import type { AddressRanges } from '../../shared/address-ranges.ts'
 import { readConnection } from './client-connection.ts'
 import { HttpProblem } from './problem.ts'
+import { relayHeaders, RELAYED_MORE } from './relay-headers.ts'
 import { requestTarget } from './request-target.ts'
 
 /**
@@ -9,9 +10,8 @@ import { requestTarget } from './request-target.ts'
  * too many headers, of proxies ones that can be read, and a body framed as this server frames it, or else the next hop may see two requests in it.
  * @throws HttpProblem; its connection is to be closed
  */
-export function admitRequest(request: IncomingMessage, mostHeaders: number, isProxy: AddressRanges): void {
-  if (request.rawHeaders.length / 2 > mostHeaders)
-    throw new HttpProblem(431, `A request has at most ${mostHeaders} headers`, CLOSE)
+export function admitRequest(request: IncomingMessage, most: HeadLimits, isProxy: AddressRanges): void {
+  checkHead(request, most)
   const coding = request.headers['transfer-encoding']
   if (coding !== undefined && (request.httpVersion !== '1.1' || coding.toLowerCase() !== 'chunked'))
     throw new HttpProblem(501, 'The transfer coding of a body is chunked, in HTTP/1.1', CLOSE)
@@ -21,6 +21,30 @@ export function admitRequest(request: IncomingMessage, mostHeaders: number, isPr
   } catch (error) {
     throw error instanceof HttpProblem ? new HttpProblem(error.status, error.message, CLOSE) : error
   }
+}
+
+interface HeadLimits {
+  readonly headers: number
+  /** Of names and values together, with the target. */
+  readonly headerBytes: number
+}
+
+/** What passes at one coordinator passes at another, which passes it on with a credential of its own. */
+function checkHead({ rawHeaders, url = '' }: IncomingMessage, most: HeadLimits): void {
+  let [headers, bytes, moreHeaders, moreBytes] = [0, url.length, 0, 0]
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    const [name, value] = [rawHeaders[index]!, rawHeaders[index + 1]!]
+    if (name.toLowerCase() === relayHeaders.credential)
+      [moreHeaders, moreBytes] = [RELAYED_MORE.headers, RELAYED_MORE.bytes]
+    else {
+      headers++
+      bytes += name.length + value.length
+    }
+  }
+  if (headers > most.headers + moreHeaders)
+    throw new HttpProblem(431, `A request has at most ${most.headers} headers`, CLOSE)
+  if (bytes > most.headerBytes + moreBytes)
+    throw new HttpProblem(431, `The headers of a request have at most ${most.headerBytes} bytes`, CLOSE)
 }
 
 const CLOSE = { connection: 'close' } as const

@@ -3,18 +3,9 @@ import type { RelayClaims, RelayVerifier } from '../../security/relay-credential
 import { vouchConnection } from '../edge/client-connection.ts'
 import type { VerifiedPrincipal } from '../../security/authentication/principal.ts'
 import { HttpProblem } from '../edge/problem.ts'
+import { relayHeaders } from '../edge/relay-headers.ts'
 import { expectBody } from '../edge/request-body.ts'
 import { requestTarget } from '../edge/request-target.ts'
-
-/** Headers of one coordinator's request to another; outside of the families, of which a request may carry only one. */
-export const relayHeaders = {
-  /** The credential of this one request. */
-  credential: 'x-quipu-relay',
-  /** On an answer: this coordinator does not write the log either. */
-  notWriter: 'x-quipu-not-writer',
-  /** On an answer: the credential's time is too far from that of this process, which is this. */
-  clock: 'x-quipu-relay-clock',
-} as const
 
 /**
  * Was the request passed on by another coordinator, which has looked at its client?

@@ -3,8 +3,8 @@ import { bodyDigest, openRelayClock, sealRelay, type RelayClaims } from '../../s
 import type { HttpClient } from '../../shared/http-client.ts'
 import { requestOptionsOf } from '../../shared/request-options.ts'
 import { forwardedHeaders } from '../edge/forwarded.ts'
+import { relayHeaders } from '../edge/relay-headers.ts'
 import type { RequestTarget } from '../edge/request-target.ts'
-import { relayHeaders } from './relayed-request.ts'
 
 /** A request as it is passed on, as often as it takes. */
 export interface RelayedRequest {
@@ -29,6 +29,8 @@ export interface RelaySender {
   /** Of the credentials. */
   readonly key: Buffer
   readonly http: HttpClient
+  /** Of an answer's head. */
+  readonly mostHeadBytes: number
   /** The writer's wall clock, in milliseconds since 1970, as far as it is known here. */
   readonly now: (writer: RelayWriter) => number
   /** What a writer's clock says, where it differs. */
@@ -76,6 +78,7 @@ export function sendRelayed(
         ...options,
         method: sent.method,
         signal,
+        maxHeaderSize: sender.mostHeadBytes,
         headers: [
           ...endToEnd(sent.rawHeaders, OWN_REQUEST_HEADERS),
           // The one the client used, so that what it is told leads back here.

@@ -42,6 +42,7 @@ export interface WriterRelayDeps {
   /** Bodies count from before they are read until they are answered. */
   readonly memory: Pick<StatementMemory, 'hold'>
   readonly limits: {
+    readonly headerBytes: number
     readonly statementBytes: number
     readonly taskBodyBytes: number
     readonly longPollMs: number
@@ -83,6 +84,8 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
   const sender: RelaySender = {
     key: deps.key,
     http,
+    // What a client is to send again, and what every answer has.
+    mostHeadBytes: 2 * limits.headerBytes,
     now: ({ epoch }) => clock.now() + (ahead.epoch === epoch ? ahead.milliseconds : 0),
     onClock: ({ epoch }, now) => (ahead = { epoch, milliseconds: now - clock.now() }),
   }

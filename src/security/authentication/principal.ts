@@ -17,6 +17,14 @@ export const principalSchema = z.object({
 /** Somebody who was verified. */
 export type VerifiedPrincipal = Readonly<z.output<typeof principalSchema>>
 
+/** What is told of somebody is in each request that a coordinator passes on, and in each of his queries: not more. */
+const MOST_PRINCIPAL_BYTES = 24 * 1024
+
+/** Are name, user and groups, together, what may be told with every request? */
+export function isShort(principal: VerifiedPrincipal): boolean {
+  return Buffer.byteLength(JSON.stringify(principal)) <= MOST_PRINCIPAL_BYTES
+}
+
 const LONGEST_NAME = 1_000
 
 /** What others vouch for is a name only if it can be told, in events, tables, headers and lines, as itself and nothing else. */

@@ -45,6 +45,7 @@ beforeEach(async () => {
     checkResults: () => {},
     memory,
     limits: {
+      headerBytes: 64 * 1024,
       statementBytes: 50_000,
       taskBodyBytes: 90_000,
       longPollMs: 1000,

@@ -59,7 +59,7 @@ describe('a coordinator that follows while nobody writes', () => {
       lastKnown,
       checkResults: () => {},
       memory: createStatementMemory({ totalBytes: 10_000, userBytes: 10_000, addressBytes: 10_000 }),
-      limits: { ...waits, statementBytes: 1000, taskBodyBytes: 1000 },
+      limits: { ...waits, headerBytes: 64 * 1024, statementBytes: 1000, taskBodyBytes: 1000 },
     })
     return serve((request, response) => {
       relay
