@@ -18,6 +18,7 @@ const PARTS = [
   'readmodels',
   'protocol',
   'ui',
+  'replay',
 ] as const
 
 /** What each folder may import besides `shared` and itself; the longest matching folder decides. */
@@ -45,6 +46,7 @@ const allowed: Record<string, readonly string[]> = {
     'telemetry',
   ],
   readmodels: ['events', 'telemetry', 'coordinator/*events', 'execution/api'],
+  replay: ['sql', 'events', 'coordinator/*events'],
   supervisor: [],
   protocol: [
     'coordinator',

@@ -16,6 +16,7 @@ const USAGE = `usage: quipu <command> [options]
   query "SQL"     runs a statement and prints its rows; quipu query --help
   kill ID         ends a query, with a message to whom it belongs to; quipu kill --help
   tail            prints events as they happen, one a line; quipu tail --help
+  replay          runs recorded statements again, here and elsewhere, and compares; quipu replay --help
   help, --help    this text with all settings
   --version       the version
 
@@ -61,6 +62,10 @@ async function run(argv: readonly string[]): Promise<number> {
     case 'tail': {
       const { tailCommand } = await import('./tail-command.ts')
       return tailCommand(rest)
+    }
+    case 'replay': {
+      const { replayCommand } = await import('./replay-command.ts')
+      return replayCommand(rest)
     }
     case '--version':
     case 'version': {

@@ -27,9 +27,16 @@ export interface ReadAnswer {
 export interface StatementRequest {
   readonly server: CalledServer
   readonly sql: string
-  /** `X-Engine-*` headers without their prefix: `{ User: 'ada', Catalog: 'tpch' }`. */
+  /** Session headers without their prefix: `{ User: 'ada', Catalog: 'tpch' }`. */
   readonly headers: Readonly<Record<string, string>>
+  /** Default: `X-Engine-`; `X-Trino-` is understood by Trino too. */
+  readonly prefix?: 'X-Engine-' | 'X-Trino-'
   readonly signal: AbortSignal
+}
+
+/** An answer, and its text as it was sent. */
+export interface SentAnswer extends ReadAnswer {
+  readonly text: string
 }
 
 /** How long a server that does not answer is asked again: as long as its supervisor may take to replace it. */
@@ -39,9 +46,9 @@ const PATIENCE_MS = 30_000
  * Runs one statement and gives every answer of the server in turn. Leaving the loop early cancels the statement.
  * @throws Error with one line when the server cannot be reached or refuses the request
  */
-export async function* runStatement(request: StatementRequest): AsyncGenerator<ReadAnswer> {
-  const { server, sql, headers, signal } = request
-  const prefixed = Object.fromEntries(Object.entries(headers).map(([name, value]) => [`X-Engine-${name}`, value]))
+export async function* runStatement(request: StatementRequest): AsyncGenerator<SentAnswer> {
+  const { server, sql, headers, prefix = 'X-Engine-', signal } = request
+  const prefixed = Object.fromEntries(Object.entries(headers).map(([name, value]) => [`${prefix}${name}`, value]))
   let answer = await ask(server, new URL('/v1/statement', server.url).href, {
     method: 'POST',
     body: sql,
@@ -64,7 +71,7 @@ export async function* runStatement(request: StatementRequest): AsyncGenerator<R
 }
 
 /** A GET may be repeated: the same address gives the same page. So connections that end midway are tried again. */
-async function repeat(server: CalledServer, url: string, question: ServerQuestion): Promise<ReadAnswer> {
+async function repeat(server: CalledServer, url: string, question: ServerQuestion): Promise<SentAnswer> {
   const until = performance.now() + PATIENCE_MS
   for (let pauseMs = 50; ; pauseMs = Math.min(pauseMs * 2, 1_000)) {
     try {
@@ -81,7 +88,7 @@ class RefusedError extends QuipuError {
   readonly retry = 'never'
 }
 
-async function ask(server: CalledServer, url: string, question: ServerQuestion): Promise<ReadAnswer> {
+async function ask(server: CalledServer, url: string, question: ServerQuestion): Promise<SentAnswer> {
   const { origin, pathname, search } = new URL(url)
   const headers = { ...question.headers, ...credentials(server, url) }
   const { status, text } = await askServer(server.http, origin, `${pathname}${search}`, { ...question, headers }).catch(
@@ -90,7 +97,7 @@ async function ask(server: CalledServer, url: string, question: ServerQuestion):
       throw new Error(`Cannot reach ${origin}: ${error.message}`)
     },
   )
-  if (status >= 200 && status < 300) return JSON.parse(text) as ReadAnswer
+  if (status >= 200 && status < 300) return { ...(JSON.parse(text) as ReadAnswer), text }
   throw new RefusedError(`The server answered ${status}: ${reasonOf(text)}`)
 }
 

@@ -1,0 +1,56 @@
+import { z } from 'zod'
+import { queryEventSchemas, type QueryEventType, type QuerySession } from '../coordinator/query/events.ts'
+import { upcastQueryEvent } from '../coordinator/query/upcasters.ts'
+import { cloudEventType } from '../events/envelope.ts'
+import type { SkipReason } from './verdict.ts'
+
+/** A statement as its query's events have it. */
+export interface RecordedStatement {
+  readonly queryId: string
+  /** ISO UTC. */
+  readonly createdAt: string
+  readonly sql: string
+  readonly session: QuerySession
+  /** Whether what it says is in an order that was asked for. */
+  readonly ordered: boolean
+}
+
+export type ReadStatement =
+  | { readonly kind: 'statement'; readonly statement: RecordedStatement }
+  | { readonly kind: 'skipped'; readonly queryId: string; readonly createdAt: string; readonly reason: SkipReason }
+
+/** An event as `GET /v1/query/{id}/events` tells it, as far as it is read. */
+export const toldEventSchema = z.object({ type: z.string(), time: z.string(), data: z.unknown() })
+export type ToldEvent = z.infer<typeof toldEventSchema>
+
+const created = queryEventSchemas.QueryCreated.pick({ sql: true, redacted: true, session: true })
+const planned = queryEventSchemas.QueryPlanned.pick({ queryType: true, tables: true, ordered: true }).extend({
+  write: z.unknown().optional(),
+})
+
+/**
+ * The statement of a query, or why it is not to be run again: only what was recorded to read is.
+ * @param events the first of the query, in their order
+ */
+export function recordedStatement(queryId: string, events: readonly ToldEvent[]): ReadStatement {
+  const first = events[0]
+  const createdAt = first?.time ?? ''
+  const skipped = (reason: SkipReason): ReadStatement => ({ kind: 'skipped', queryId, createdAt, reason })
+  const creation = created.safeParse(dataOf(events, 'QueryCreated'))
+  if (!creation.success) return skipped('forgotten')
+  const { sql, redacted, session } = creation.data
+  if (redacted) return skipped('secrets')
+  const plan = planned.safeParse(dataOf(events, 'QueryPlanned'))
+  if (!plan.success) return skipped('notAnalysed')
+  const { queryType, tables, ordered, write } = plan.data
+  if (write !== undefined || tables.some(({ mode }) => mode === 'WRITE')) return skipped('write')
+  if (queryType !== 'SELECT') return skipped('notAQuery')
+  return { kind: 'statement', statement: { queryId, createdAt, sql, session, ordered } }
+}
+
+/** The data of the first event of a type, in the version of today. */
+function dataOf(events: readonly ToldEvent[], name: QueryEventType): unknown {
+  const unversioned = cloudEventType(name, 0).slice(0, -1)
+  const event = events.find(({ type }) => type.startsWith(unversioned))
+  return event && upcastQueryEvent(name, Number(event.type.slice(unversioned.length)), event.data)
+}

@@ -1,0 +1,33 @@
+import { z } from 'zod'
+import { verdictSchema, type ReplayVerdict } from './verdict.ts'
+
+/** A line of `--json`: what came of one query of the record. */
+export const replayLineSchema = z.intersection(
+  z.object({
+    queryId: z.string(),
+    createdAt: z.string().describe('Of the query in the record'),
+    user: z.string().optional(),
+    hereMs: z.number().optional().describe('From the POST to the last page'),
+    thereMs: z.number().optional(),
+    rows: z.number().int().optional(),
+    examples: z
+      .array(z.object({ side: z.enum(['here', 'there']), row: z.array(z.string().nullable()).readonly() }))
+      .optional()
+      .describe('With `--rows`: rows that one side alone has'),
+    sql: z.string().optional().describe('With `--rows`'),
+  }),
+  verdictSchema,
+)
+export type ReplayLine = z.infer<typeof replayLineSchema>
+
+export type VerdictName = ReplayVerdict['verdict']
+/** How many of each verdict; those that none had are absent. */
+export type VerdictCounts = Readonly<Partial<Record<VerdictName, number>>>
+
+/** Verdicts that say that the two sides are not the same. */
+const BAD: ReadonlySet<VerdictName> = new Set(['DIFFERENT', 'FAILED_THERE', 'FAILED_HERE'])
+
+/** Whether any verdict says that the sides are not the same. */
+export function anyDifferent(counts: VerdictCounts): boolean {
+  return Object.keys(counts).some((name) => BAD.has(name as VerdictName))
+}

@@ -1,0 +1,76 @@
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import { recordedStatement, toldEventSchema, type ReadStatement } from './recorded-statement.ts'
+
+/** A query of the record, as lists tell it. */
+export interface ListedQuery {
+  readonly queryId: string
+  /** ISO UTC. */
+  readonly createdAt: string
+}
+
+export interface ReplayFilter {
+  /** ISO times: created at or after, created before. */
+  readonly since?: string | undefined
+  readonly until?: string | undefined
+  readonly user?: string | undefined
+  readonly source?: string | undefined
+  /** Of all, by their ids: 0.05. The same queries each time. */
+  readonly sample?: number | undefined
+  readonly queryIds?: readonly string[] | undefined
+}
+
+/** Answers a GET of the server whose record it is. @throws Error with one line unless it is 200 */
+export type Get = (target: string) => Promise<{ readonly text: string; readonly link: string | undefined }>
+
+/** What the replays themselves send is in the record too, and is not replayed unless asked for. */
+export const REPLAY_SOURCE = 'quipu replay'
+
+const listedSchema = z.array(
+  z.object({
+    queryId: z.string(),
+    session: z.object({ source: z.string().optional() }),
+    queryStats: z.object({ createTime: z.iso.datetime() }),
+  }),
+)
+
+/** The queries that are meant, newest first as the server lists them. */
+export async function* listQueries(get: Get, filter: ReplayFilter): AsyncGenerator<ListedQuery> {
+  if (filter.queryIds) {
+    // Their times are read with their events.
+    for (const queryId of filter.queryIds) yield { queryId, createdAt: '' }
+    return
+  }
+  const parameters = new URLSearchParams({ limit: '1000', since: filter.since ?? '1970-01-01T00:00:00Z' })
+  if (filter.user !== undefined) parameters.set('user', filter.user)
+  for (let target: string | undefined = `/v1/query?${parameters}`; target !== undefined;) {
+    const { text, link } = await get(target)
+    for (const { queryId, session, queryStats } of listedSchema.parse(JSON.parse(text))) {
+      const listed = { queryId, createdAt: queryStats.createTime }
+      if (isMeant(listed, session.source, filter)) yield listed
+    }
+    const next = link && /<([^>]+)>; rel="next"/.exec(link)?.[1]
+    const url = next === undefined || next === '' ? undefined : new URL(next)
+    target = url && `${url.pathname}${url.search}`
+  }
+}
+
+function isMeant({ queryId, createdAt }: ListedQuery, source: string | undefined, filter: ReplayFilter): boolean {
+  if (filter.until !== undefined && Date.parse(createdAt) >= Date.parse(filter.until)) return false
+  if (filter.source === undefined ? source === REPLAY_SOURCE : source !== filter.source) return false
+  return filter.sample === undefined || shareOf(queryId) < filter.sample
+}
+
+/** A number from 0 to 1 that is the id's own. */
+function shareOf(queryId: string): number {
+  return createHash('sha256').update(queryId).digest().readUInt32BE() / 2 ** 32
+}
+
+/** What is read of a query: what it was, and how it was planned, are its first events. */
+const FIRST_EVENTS = 20
+
+/** @throws Error with one line when the server does not tell it */
+export async function readStatement(get: Get, queryId: string): Promise<ReadStatement> {
+  const { text } = await get(`/v1/query/${encodeURIComponent(queryId)}/events?limit=${FIRST_EVENTS}`)
+  return recordedStatement(queryId, z.array(toldEventSchema).parse(JSON.parse(text)))
+}

@@ -1,0 +1,159 @@
+import { borderQuestions, chanceIn } from './chances.ts'
+import { compareResults, type Comparison, type Example } from './compare-results.ts'
+import type { RecordedStatement } from './recorded-statement.ts'
+import { queryIn } from './replayed-text.ts'
+import type { SentColumn, ScratchResult, ScratchResults } from './scratch-results.ts'
+import type { Chance, Difference, ReplayError, ReplayVerdict } from './verdict.ts'
+
+/** One answer of a server: part of a result, or why there is none. */
+export interface ReplayAnswer {
+  /** As it was sent. */
+  readonly text: string
+  readonly columns: readonly SentColumn[] | undefined
+  readonly hasRows: boolean
+  readonly error: ReplayError | undefined
+}
+
+/** A server that statements of the record are run on. */
+export interface ReplayServer {
+  /**
+   * Runs a text in the session of a statement; leaving the loop early cancels it.
+   * @throws Error when the server cannot be reached
+   */
+  run(sql: string, statement: RecordedStatement, signal: AbortSignal): AsyncIterable<ReplayAnswer>
+}
+
+export interface ReplaySides {
+  /** What is proven good: the version that the record is of. */
+  readonly here: ReplayServer
+  readonly there: ReplayServer
+  readonly scratch: ScratchResults
+  readonly signal: AbortSignal
+}
+
+export interface Replayed {
+  readonly verdict: ReplayVerdict
+  /** Milliseconds of the wall clock from the POST to the last page; absent where it failed. */
+  readonly hereMs?: number
+  readonly thereMs?: number
+  readonly rows?: number
+  readonly examples: readonly Example[]
+}
+
+/** Runs a statement on both sides and says what came of it. @throws Error when a server cannot be reached */
+export async function replayStatement(statement: RecordedStatement, sides: ReplaySides): Promise<Replayed> {
+  const { scratch } = sides
+  const [here, there] = await both(run(sides.here, statement, sides), run(sides.there, statement, sides))
+  try {
+    if (here.kind === 'failed' || there.kind === 'failed')
+      return { verdict: verdictOfFailures(here, there), ...figures(here, there), examples: [] }
+    const comparison = await compareResults(scratch, here.result, there.result)
+    const shown = { ...figures(here, there), rows: there.result.rows }
+    if (comparison.kind === 'same') {
+      const verdict = comparison.order || !statement.ordered ? 'SAME' : 'SAME_OTHER_ORDER'
+      return { verdict: { verdict }, ...shown, examples: [] }
+    }
+    const verdict = await verdictOfDifference(statement, comparison.difference, here.result, sides)
+    return { verdict, ...shown, examples: comparison.examples }
+  } finally {
+    await Promise.all([here.drop(), there.drop()])
+  }
+}
+
+type Ran = { readonly drop: () => Promise<void> } & (
+  | { readonly kind: 'ended'; readonly result: ScratchResult; readonly ms: number }
+  | { readonly kind: 'failed'; readonly error: ReplayError }
+)
+
+/** Neither side is left running, and neither table left lying, where the other cannot be reached. */
+async function both(here: Promise<Ran>, there: Promise<Ran>): Promise<readonly [Ran, Ran]> {
+  const [first, second] = await Promise.allSettled([here, there])
+  if (first.status === 'fulfilled' && second.status === 'fulfilled') return [first.value, second.value]
+  for (const one of [first, second]) if (one.status === 'fulfilled') await one.value.drop()
+  throw (first.status === 'rejected' ? first : (second as PromiseRejectedResult)).reason
+}
+
+async function run(server: ReplayServer, statement: RecordedStatement, sides: ReplaySides): Promise<Ran> {
+  return runText(server, statement.sql, statement, sides)
+}
+
+async function runText(
+  server: ReplayServer,
+  sql: string,
+  statement: RecordedStatement,
+  { scratch, signal }: ReplaySides,
+): Promise<Ran> {
+  const reader = scratch.begin()
+  const drop = () => reader.drop()
+  const startedAt = performance.now()
+  let columns: readonly SentColumn[] = []
+  try {
+    for await (const answer of server.run(sql, statement, signal)) {
+      if (answer.error) return { kind: 'failed', error: answer.error, drop }
+      columns = answer.columns ?? columns
+      if (answer.hasRows) await reader.add(answer.text, columns)
+    }
+    const ms = performance.now() - startedAt
+    return { kind: 'ended', result: await reader.end(columns), ms, drop }
+  } catch (error) {
+    await drop()
+    throw error
+  }
+}
+
+function figures(here: Ran, there: Ran): Pick<Replayed, 'hereMs' | 'thereMs'> {
+  return {
+    ...(here.kind === 'ended' && { hereMs: here.ms }),
+    ...(there.kind === 'ended' && { thereMs: there.ms }),
+  }
+}
+
+function verdictOfFailures(here: Ran, there: Ran): ReplayVerdict {
+  if (here.kind === 'ended')
+    return { verdict: 'FAILED_THERE', there: (there as Extract<Ran, { kind: 'failed' }>).error }
+  if (there.kind === 'ended') return { verdict: 'FAILED_HERE', here: here.error }
+  return { verdict: 'FAILED_BOTH', here: here.error, there: there.error }
+}
+
+async function verdictOfDifference(
+  statement: RecordedStatement,
+  difference: Difference,
+  first: ScratchResult,
+  sides: ReplaySides,
+): Promise<ReplayVerdict> {
+  const chance = difference.kind === 'columns' ? undefined : await chanceOf(statement, first, sides)
+  return chance ? { verdict: 'NON_DETERMINISTIC', chance, difference } : { verdict: 'DIFFERENT', difference }
+}
+
+/** What is cheap is asked first: the text, then the baseline once more, then how sharp the border of each LIMIT is. */
+async function chanceOf(
+  statement: RecordedStatement,
+  first: ScratchResult,
+  sides: ReplaySides,
+): Promise<Chance | undefined> {
+  const query = queryIn(statement)
+  const written = query && chanceIn(query)
+  if (written) return written
+  const again = await run(sides.here, statement, sides)
+  try {
+    if (again.kind === 'failed') return { kind: 'repeated' }
+    const repeated: Comparison = await compareResults(sides.scratch, first, again.result)
+    if (repeated.kind === 'different') return { kind: 'repeated' }
+  } finally {
+    await again.drop()
+  }
+  for (const { kind, sql, kept } of query ? borderQuestions(query) : [])
+    if ((await countOn(sql, statement, sides)) > kept) return { kind }
+  return undefined
+}
+
+/** 0 where the question itself fails: what it was made of may stand in a query that it refers to. */
+async function countOn(sql: string, statement: RecordedStatement, sides: ReplaySides): Promise<bigint> {
+  const asked = await runText(sides.here, sql, statement, sides)
+  try {
+    if (asked.kind === 'failed') return 0n
+    return await sides.scratch.countIn(asked.result)
+  } finally {
+    await asked.drop()
+  }
+}

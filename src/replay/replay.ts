@@ -1,0 +1,82 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ReplayLine, VerdictCounts } from './replay-line.ts'
+import type { ReplayPlan } from './replay-plan.ts'
+import { replayStatement, type Replayed, type ReplaySides } from './replay-statement.ts'
+import type { ListedQuery } from './replay-source.ts'
+import type { ReadStatement } from './recorded-statement.ts'
+
+export interface ReplayOptions {
+  readonly sides: ReplaySides
+  readonly read: (queryId: string) => Promise<ReadStatement>
+  /** Statements under way at once. */
+  readonly concurrency: number
+  /** How fast time goes by: 1 as it did then; undefined: as fast as it can. */
+  readonly speed: number | undefined
+  /** With the rows that differ and the texts. */
+  readonly rows: boolean
+  /** Each line once, as it becomes known; waited for. */
+  readonly onLine: (line: ReplayLine) => Promise<void> | void
+}
+
+/**
+ * Runs the planned statements again, in the order in which they were posted. @returns how many had each verdict
+ * @throws Error when a server cannot be reached; what was under way has no line then
+ */
+export async function replay(plan: ReplayPlan, options: ReplayOptions): Promise<VerdictCounts> {
+  const counts: Partial<Record<ReplayLine['verdict'], number>> = {}
+  const { sides, concurrency } = options
+  const failed = new AbortController()
+  const signal = AbortSignal.any([sides.signal, failed.signal])
+  const pace = paceOf(options.speed, signal)
+  const queries = plan.queries()
+  const take = async (): Promise<void> => {
+    for (;;) {
+      const { value: listed, done } = await queries.next()
+      if (done || signal.aborted) return
+      await pace(listed)
+      if (signal.aborted) return
+      const line = await lineOf(listed, { ...options, sides: { ...sides, signal } })
+      await options.onLine(line)
+      counts[line.verdict] = (counts[line.verdict] ?? 0) + 1
+    }
+  }
+  const takers = Array.from({ length: concurrency }, () =>
+    take().catch((error: unknown) => {
+      failed.abort()
+      throw error
+    }),
+  )
+  const ends = await Promise.allSettled(takers)
+  const broken = ends.find((end) => end.status === 'rejected')
+  if (broken && !sides.signal.aborted) throw broken.reason
+  return counts
+}
+
+async function lineOf({ queryId, createdAt }: ListedQuery, options: ReplayOptions): Promise<ReplayLine> {
+  const read = await options.read(queryId)
+  if (read.kind === 'skipped')
+    return { queryId, createdAt: read.createdAt || createdAt, verdict: 'SKIPPED', reason: read.reason }
+  const { statement } = read
+  const { verdict, examples, ...figures }: Replayed = await replayStatement(statement, options.sides)
+  return {
+    queryId,
+    createdAt: statement.createdAt,
+    user: statement.session.user,
+    ...figures,
+    ...(options.rows && { examples: [...examples], sql: statement.sql }),
+    ...verdict,
+  }
+}
+
+/** Waits until as much time has gone by since the first as had then. */
+function paceOf(speed: number | undefined, signal: AbortSignal): (listed: ListedQuery) => Promise<void> {
+  if (speed === undefined) return () => Promise.resolve()
+  let first: { readonly then: number; readonly now: number } | undefined
+  return async ({ createdAt }) => {
+    const then = Date.parse(createdAt)
+    if (Number.isNaN(then)) return
+    first ??= { then, now: performance.now() }
+    const wait = (then - first.then) / speed - (performance.now() - first.now)
+    if (wait > 0) await sleep(wait, undefined, { signal }).catch(() => {})
+  }
+}

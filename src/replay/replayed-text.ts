@@ -1,0 +1,48 @@
+import type { RecordedStatement } from './recorded-statement.ts'
+import type { Table } from '../sql/syntax/ast-query.ts'
+import type { Statement } from '../sql/syntax/ast-statements.ts'
+import { parseStatement } from '../sql/syntax/parser.ts'
+import { printStatement } from '../sql/syntax/printer.ts'
+
+/** Names of catalogs there, by their names here; in lower case. */
+export type CatalogMap = ReadonlyMap<string, string>
+
+/** The query that a statement runs: of EXECUTE the prepared one. Undefined for texts of another dialect, and others. */
+export function queryIn({ sql, session }: RecordedStatement): Statement | undefined {
+  try {
+    const statement = parseStatement(sql)
+    if (statement.kind === 'Execute') {
+      const prepared = session.preparedStatements[statement.name.value]
+      return prepared === undefined ? undefined : parseStatement(prepared)
+    }
+    if (statement.kind === 'ExecuteImmediate') return parseStatement(statement.statement.value)
+    return statement
+  } catch {
+    return undefined
+  }
+}
+
+/** The text with the catalogs that its tables name called as they are there. */
+export function withCatalogs(sql: string, catalogs: CatalogMap): string {
+  if (catalogs.size === 0) return sql
+  const statement = parseStatement(sql)
+  const renamed = rename(statement, catalogs)
+  return renamed === statement ? sql : printStatement(renamed as Statement)
+}
+
+/** The same object where nothing below it is another. */
+function rename(value: unknown, catalogs: CatalogMap): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if ('kind' in value && value.kind === 'Table') return renamedTable(value as Table, catalogs)
+  const entries = Object.entries(value)
+  const renamed = entries.map(([name, part]) => [name, name === 'span' ? part : rename(part, catalogs)] as const)
+  if (renamed.every(([, part], i) => part === entries[i]![1])) return value
+  return Array.isArray(value) ? renamed.map(([, part]) => part) : Object.fromEntries(renamed)
+}
+
+function renamedTable(table: Table, catalogs: CatalogMap): Table {
+  const [first, ...rest] = table.name.parts
+  const other = rest.length === 2 ? catalogs.get(first!.value.toLowerCase()) : undefined
+  if (other === undefined) return table
+  return { ...table, name: { ...table.name, parts: [{ ...first!, value: other, quoted: true }, ...rest] } }
+}

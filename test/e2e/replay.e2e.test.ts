@@ -1,0 +1,161 @@
+import { spawn } from 'node:child_process'
+import { appendFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { replayLineSchema, type ReplayLine } from '../../src/replay/replay-line.ts'
+import { repository } from '../support/repository.ts'
+import { serverOfFile } from '../support/server-of-file.ts'
+import { run, trinoHeaders } from '../support/statement-client.ts'
+
+/** Two catalogs of one server are the two sides: what is `one` in the record is `two` there. */
+const server = serverOfFile('error', ({ folder }) => {
+  const catalogs = join(folder, 'catalogs')
+  mkdirSync(catalogs, { mode: 0o755 })
+  for (const name of ['one', 'two'])
+    writeFileSync(join(catalogs, `${name}.json`), JSON.stringify({ connector: 'memory' }), { mode: 0o644 })
+  return { QUIPU_CATALOG_DIR: catalogs }
+})
+
+const PROGRAM = join(repository, 'dist', 'cli', 'quipu.js')
+
+interface Run {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+function quipu(...args: readonly string[]): Promise<Run> {
+  return new Promise((resolve) => {
+    const env = { PATH: process.env['PATH'], QUIPU_SERVER: server.url }
+    const child = spawn(process.execPath, [PROGRAM, 'replay', ...args], { env })
+    let [stdout, stderr] = ['', '']
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
+    child.once('close', (code) => resolve({ code, stdout, stderr }))
+  })
+}
+
+const recorded: Record<string, string> = {
+  same: 'SELECT b, count(*), avg(d) FROM one.default.same GROUP BY b',
+  otherOrder: 'SELECT a FROM one.default.moved ORDER BY b',
+  different: 'SELECT a, b FROM one.default.changed',
+  more: 'SELECT a FROM one.default.longer',
+  tie: 'SELECT a FROM one.default.moved ORDER BY b LIMIT 1',
+  chosen: 'SELECT a FROM one.default.moved LIMIT 1',
+  chance: 'SELECT random()',
+  failedThere: 'SELECT * FROM one.default.missing',
+  failedBoth: 'SELECT 1 / a FROM one.default.zero',
+  prepared: 'EXECUTE p USING 2',
+  wrong: 'SELECT nothing FROM one.default.same',
+  write: 'INSERT INTO one.default.same SELECT 1, 2, 3e0 WHERE false',
+  shown: 'SHOW TABLES FROM one.default',
+}
+const ids: Record<string, string> = {}
+const headers = {
+  ...trinoHeaders,
+  'x-trino-user': 'ann',
+  'x-trino-source': 'test',
+  'x-trino-prepared-statement': `p=${encodeURIComponent('SELECT a + ? FROM one.default.same')}`,
+}
+
+beforeAll(async () => {
+  const tables: readonly (readonly [name: string, columns: string, one: string, two?: string])[] = [
+    ['same', '(a, b, d)', '(1, 2, 0.5e0), (3, 2, 0.25e0)', '(3, 2, 0.25e0), (1, 2, 0.5e0)'],
+    ['moved', '(a, b)', '(1, 1), (2, 1)', '(2, 1), (1, 1)'],
+    ['changed', '(a, b)', "(1, 'x'), (2, 'y')", "(1, 'x'), (2, 'z')"],
+    ['longer', '(a)', '(1)', '(1), (1)'],
+    ['zero', '(a)', '(0)', '(0)'],
+    ['missing', '(a)', '(1)'],
+  ]
+  for (const [name, columns, one, two] of tables)
+    for (const [catalog, rows] of Object.entries({ one, two }))
+      if (rows !== undefined)
+        await run(server.url, `CREATE TABLE ${catalog}.default.${name} AS SELECT * FROM (VALUES ${rows}) t${columns}`)
+  for (const [name, sql] of Object.entries(recorded)) ids[name] = (await run(server.url, sql, headers)).id
+}, 240_000)
+
+const linesOf = (file: string): ReplayLine[] =>
+  readFileSync(file, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => replayLineSchema.parse(JSON.parse(line)))
+
+describe('quipu replay', () => {
+  it('says of each statement of the record what became of it, and goes on where it was ended', async () => {
+    const file = join(server.folder, 'out.jsonl')
+    const args = ['--against', server.url, '--catalog-map', 'one=two', '--source', 'test', '--rows', '--json', file]
+    const first = await quipu(...args, '--query', [ids['same'], ids['chosen']].join())
+    expect(first).toMatchObject({ code: 0, stderr: '' })
+    // It was killed in the middle of a line.
+    appendFileSync(file, '{"queryId":"2026')
+    const { code, stdout, stderr } = await quipu(...args, '--concurrency', '3')
+    expect({ code, stderr }).toEqual({ code: 1, stderr: '' })
+    const lines = linesOf(file)
+    const names = Object.fromEntries(Object.entries(ids).map(([name, id]) => [id, name]))
+    const verdicts = Object.fromEntries(lines.map((line) => [names[line.queryId], line]))
+    expect(lines).toHaveLength(Object.keys(recorded).length)
+    expect(verdicts).toMatchObject({
+      same: { verdict: 'SAME', rows: 1, user: 'ann', sql: recorded['same'] },
+      otherOrder: { verdict: 'SAME_OTHER_ORDER' },
+      different: {
+        verdict: 'DIFFERENT',
+        difference: { kind: 'values', names: ['b'] },
+        examples: [
+          { side: 'here', row: ['2', 'y'] },
+          { side: 'there', row: ['2', 'z'] },
+        ],
+      },
+      more: { verdict: 'DIFFERENT', difference: { kind: 'rows', here: 1, there: 2 } },
+      tie: { verdict: 'NON_DETERMINISTIC', chance: { kind: 'tie' } },
+      chosen: { verdict: 'NON_DETERMINISTIC', chance: { kind: 'limit' } },
+      chance: { verdict: 'NON_DETERMINISTIC', chance: { kind: 'functions', names: ['random'] } },
+      failedThere: { verdict: 'FAILED_THERE', there: { name: 'TABLE_NOT_FOUND' } },
+      failedBoth: { verdict: 'FAILED_BOTH', here: { name: 'DIVISION_BY_ZERO' }, there: { name: 'DIVISION_BY_ZERO' } },
+      prepared: { verdict: 'SAME', rows: 2 },
+      wrong: { verdict: 'SKIPPED', reason: 'notAnalysed' },
+      write: { verdict: 'SKIPPED', reason: 'write' },
+      shown: { verdict: 'SKIPPED', reason: 'notAQuery' },
+    })
+    expect(stdout).toMatch(/^SAME +2$/m)
+    expect(stdout).toMatch(/^NON_DETERMINISTIC +3$/m)
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    // Nothing is left to do, and what was found is still said.
+    expect(await quipu(...args)).toMatchObject({ code: 1, stdout })
+    expect(linesOf(file)).toEqual(lines)
+  })
+
+  it('compares a server with itself, of another time, user or program', async () => {
+    const none = await quipu('--against', server.url, '--of-user', 'nobody')
+    expect(none).toMatchObject({ code: 0, stdout: 'No statement was replayed\n' })
+    const later = await quipu('--against', server.url, '--since', '2100-01-01T00:00:00Z')
+    expect(later).toMatchObject({ code: 0, stdout: 'No statement was replayed\n' })
+    const some = await quipu('--against', server.url, '--source', 'test', '--sample', '40%', '--speed', '1000x')
+    const sampled = [...some.stdout.matchAll(/ (\d+)$/gm)].reduce((sum, [, count]) => sum + Number(count), 0)
+    expect(sampled).toBeLessThan(Object.keys(recorded).length)
+  })
+
+  it.each([
+    [[], 'Against which server?'],
+    [['--against', 'http://127.0.0.1:9', '--speed', 'fast'], '--speed is neither max nor a speed such as 1x'],
+    [['--against', 'http://127.0.0.1:9', '--sample', '5'], '--sample is no share such as 5%'],
+    [['--against', 'http://127.0.0.1:9', '--since', 'yesterday'], '--since is no time'],
+    [['--against', 'http://127.0.0.1:9', '--concurrency', '0'], '--concurrency'],
+    [['--against', 'http://127.0.0.1:9', '--session', 'x'], '--session x is not name=value'],
+  ])('refuses %s', async (args, message) => {
+    const { code, stderr } = await quipu(...args)
+    expect({ code, stderr }).toEqual({ code: 64, stderr: expect.stringContaining(message) as string })
+  })
+
+  it('says why it could not run, and leaves a file alone that is another', async () => {
+    const away = await quipu('--against', 'http://127.0.0.1:9', '--query', ids['same']!)
+    expect(away).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('Cannot reach http://127.0.0.1:9') as string,
+    })
+    const file = join(server.folder, 'notes.txt')
+    writeFileSync(file, 'dear diary')
+    const strange = await quipu('--against', server.url, '--json', file)
+    expect(strange).toMatchObject({ code: 2, stderr: `quipu: ${file}:1 is no line of a replay: name another file\n` })
+    expect(readFileSync(file, 'utf8')).toBe('dear diary')
+  })
+})
