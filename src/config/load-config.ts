@@ -52,6 +52,9 @@ export function loadConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Con
     dataDir: resolve(parsed.data.dataDir),
     catalogDir: resolve(parsed.data.catalogDir),
     ...(parsed.data.accessRulesFile === undefined ? {} : { accessRulesFile: resolve(parsed.data.accessRulesFile) }),
+    ...(parsed.data.resourceGroupsFile === undefined
+      ? {}
+      : { resourceGroupsFile: resolve(parsed.data.resourceGroupsFile) }),
   }
   checkTogether(config)
   return deepFreeze({ ...config, ...withCertificates(config) })

@@ -126,8 +126,11 @@ const limits = z.strictObject({
   ),
   userStatementBytes: bytes('Memory that the open statements of one user take', 64 * MB),
   addressStatementBytes: bytes('Memory that the open statements of clients of one address take', 64 * MB),
-  runningQueries: integerSetting('Queries of a resource group that run at once', 100, { min: 1, max: 100_000 }),
-  queuedQueries: integerSetting('Queued queries of a resource group', 5_000, { min: 0, max: 1_000_000 }),
+  runningQueries: integerSetting('Queries that run at once, where no file has resource groups', 100, {
+    min: 1,
+    max: 100_000,
+  }),
+  queuedQueries: integerSetting('Queued queries, where no file has resource groups', 5_000, { min: 0, max: 1_000_000 }),
   batchAttempts: integerSetting('Times that a batch of splits runs before its query fails', 4, { min: 1, max: 1_000 }),
   inlineResultBytes: bytes('Result of a statement without tables, in memory while it is made', 16 * MB),
   pageMemoryBytes: bytes('Result pages at hand in a coordinator, of all queries', 64 * MB),
@@ -252,6 +255,9 @@ export const configSchema = z.strictObject({
   ),
   accessRulesFile: optionalText(
     "Who may do what: Trino's file of access control (JSON). Read again when it changes. Without one nobody acts as another, queries are their users', and tables are everybody's",
+  ),
+  resourceGroupsFile: optionalText(
+    "How many statements of whom run at once and wait: Trino's file of resource groups (JSON). Read again when it changes. Without one `limits` says how many, and users take turns",
   ),
   insecure: flag('Allows a listener that is not loopback although nobody is authenticated'),
   publicHosts: list(

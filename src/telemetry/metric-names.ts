@@ -799,7 +799,9 @@ export const metricNames = {
     unit: '',
     on: 'coordinator',
     help: 'files that changed and could not be taken: what was there before is in force',
-    labels: { file: ['rules', 'passwords', 'groups', 'user_mapping', 'token_key', 'token_keys', 'other'] },
+    labels: {
+      file: ['rules', 'resource_groups', 'passwords', 'groups', 'user_mapping', 'token_key', 'token_keys', 'other'],
+    },
   },
   accessDenied: {
     name: 'quipu.access.denied',

@@ -997,6 +997,19 @@ const acts: Record<SettingName, Act> = {
       expect(() => start()).toThrow('nobody is authenticated')
     },
   },
+  resourceGroupsFile: {
+    value: () => at('resource-groups.json'),
+    see() {
+      writeFileSync(
+        at('resource-groups.json'),
+        '{\n  "rootGroups": [{ "name": "all", "maxQueued": 1 }], "selectors": []\n}',
+      )
+      const config = loadConfig(['--resource-groups-file', at('resource-groups.json'), '--data-dir', at('grouped')], {})
+      expect(() => wireAccess({ config, secret: SECRET })).toThrow(
+        /resource-groups\.json: line 2: rootGroups, 1: hardConcurrencyLimit is missing/,
+      )
+    },
+  },
   insecure: strict.act('true', async ({ url }) => {
     await json(`${url}/v1/info`)
     expect(() => loadConfig(['--host', '0.0.0.0'], {})).toThrow('--insecure')

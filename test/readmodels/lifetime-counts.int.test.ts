@@ -19,7 +19,10 @@ import { openReadModelBed, type ReadModelBed } from '../support/read-models.ts'
 const HERE = 'http://127.0.0.1:8080'
 const ELSEWHERE = 'http://127.0.0.1:8081'
 const LATER = '2026-03-02T00:00:00.000Z'
-const connectorOf = (catalog: string): string => (catalog === 'tpch' ? 'tpch' : 'lake')
+const names = {
+  connectorOf: (catalog: string): string => (catalog === 'tpch' ? 'tpch' : 'lake'),
+  groupLabel: (group: string): string => group,
+}
 
 let live: Meters
 let bed: ReadModelBed
@@ -71,7 +74,7 @@ function changed(event: QueryEvent, index: number): QueryEvent {
 function countLive(all: readonly { queryId: QueryId; events: readonly QueryEvent[] }[]): void {
   for (const { queryId, events } of all) {
     const state = events.reduce<QueryState>((now, event) => evolve(queryId, now, event), initialQueryState)
-    if (state.kind === 'FINISHED' || state.kind === 'FAILED') countQuery(state, undefined, live, connectorOf)
+    if (state.kind === 'FINISHED' || state.kind === 'FAILED') countQuery(state, undefined, live, names)
   }
 }
 
@@ -83,7 +86,7 @@ async function countsOf(address: string, before = 1000): Promise<LifetimeCounts 
 
 async function restored(counts: LifetimeCounts): Promise<Record<string, number>> {
   const meters = await createMeters({ on: 'coordinator', processMetrics: false })
-  restoreCounters(counts, meters, connectorOf)
+  restoreCounters(counts, meters, names)
   return figuresOf(meters)
 }
 

@@ -2,13 +2,48 @@ import { deferred } from '../../shared/deferred.ts'
 import { EngineError } from '../../shared/engine-error.ts'
 import { FairQueue, type TurnOwner } from '../../shared/fair-queue.ts'
 import { Shares } from '../../shared/shares.ts'
+import { groupText, type GroupPath } from './groups/group-path.ts'
+import type { GroupedStatement } from './groups/group-selector.ts'
+import type { GroupState } from './groups/group-state.ts'
+import type { QueryUsage } from './groups/group-tree.ts'
 
 /**
  * A place in a resource group; given back once, later calls do nothing. It belongs to the query whose signal it was asked
  * for with: aborted, it is given back by itself, whether anybody has taken it in hand yet or not.
  */
 export interface GroupPlace {
+  /** Where it is. */
+  readonly group: string
   release(): void
+}
+
+/** Who wants a place. */
+export interface Entrant {
+  /** Its group as it is recorded. */
+  readonly group: string
+  /** Whose turn it is. */
+  readonly owner: TurnOwner
+  /** What its group is chosen by. */
+  readonly statement: GroupedStatement
+  /** Of its session, above 0. */
+  readonly priority: number
+  /** Aborted when it ends. */
+  readonly signal: AbortSignal
+  /** It came to the coordinator before: earlier than whoever is new. */
+  readonly recovered: boolean
+  /** What it uses while it has a place. */
+  readonly usage: () => QueryUsage
+  /** It waits in another group from now on. */
+  readonly moved: (queued: Queued) => void
+}
+
+/** Where a query waits. */
+export interface Queued {
+  readonly group: string
+  /** How many waited there when it came, it included: its position at worst. */
+  readonly position: number
+  /** Which limit of which group it waits for, now. */
+  reason(): string
 }
 
 export interface GroupLimits {
@@ -18,6 +53,7 @@ export interface GroupLimits {
   readonly queued: number
 }
 
+/** Of all groups that have the same name among figures. */
 export interface GroupFigures {
   readonly group: string
   readonly running: number
@@ -46,34 +82,27 @@ export interface ResourceGroups {
   readonly reservation: Reservation | undefined
   /** @returns the reservation, for one that begins now */
   reserve(): Reservation
-  /** The group of a query; one for all until rules are configured. */
-  groupOf(session: { readonly user: string; readonly source?: string | undefined }): string
+  /** The group of a query, as text; empty where no group takes it, which it is told when it enters. */
+  groupOf(statement: GroupedStatement): string
   /** A place whatever the limit says: admitted queries keep theirs over a restart. */
-  occupy(group: string, signal: AbortSignal): GroupPlace
-  /**
-   * A place at once, or undefined when the group is full, or its owner has so many that the others are for others.
-   * @param recovered it came to the coordinator before: earlier than whoever is new, for whom a quarter of the places is
-   *   kept all the same
-   */
-  tryEnter(group: string, signal: AbortSignal, owner: TurnOwner, recovered?: boolean): GroupPlace | undefined
+  occupy(entrant: Entrant): GroupPlace
+  /** A place at once, or undefined when the group is full, or no more the one that is recorded. */
+  tryEnter(entrant: Entrant): GroupPlace | undefined
   /**
    * Waits for a place; undefined once the signal is aborted.
-   * @param owner whose turn it is
-   * @param recovered it waits before whoever is new and found none of the places for such, however many wait
-   * @returns how many wait then, it included: its position at worst; whether no place is free, or only none for this owner
-   * @throws EngineError QUERY_QUEUE_FULL
+   * @throws EngineError QUERY_QUEUE_FULL, QUERY_REJECTED where no group takes it; the latter also in the promise
    */
-  enter(
-    group: string,
-    signal: AbortSignal,
-    owner: TurnOwner,
-    recovered?: boolean,
-  ): { readonly position: number; readonly full: boolean; readonly place: Promise<GroupPlace | undefined> }
+  enter(entrant: Entrant): { readonly queued: Queued; readonly place: Promise<GroupPlace | undefined> }
   figures(): readonly GroupFigures[]
+  /** A group as it is now; undefined: there is none. */
+  stateOf(path: GroupPath): GroupState | undefined
+  stop(): void
 }
 
+export const GLOBAL_GROUP = 'global'
+
 /** Of a query that has ended. */
-const NO_PLACE: GroupPlace = { release() {} }
+const NO_PLACE: GroupPlace = { group: GLOBAL_GROUP, release() {} }
 
 interface Waiting {
   wake(place: GroupPlace): void
@@ -92,28 +121,18 @@ interface Group {
   readonly waiting: FairQueue<Waiting>
 }
 
-export const GLOBAL_GROUP = 'global'
-
 /** Of so many places one is for who is new, however many the coordinator before left waiting. */
 const PLACES_FOR_ONE_NEW = 4
 
+/** One group for all, without a file that says otherwise: users take turns in it. */
 export function createResourceGroups(limits: GroupLimits): ResourceGroups {
-  const groups = new Map<string, Group>()
+  const group: Group = { running: 0, fresh: 0, shares: new Shares(), recovered: [], waiting: new FairQueue() }
   const forNew = Math.floor(limits.running / PLACES_FOR_ONE_NEW)
   /** Queries that are still to come. */
   let expected = 0
   let reservation: Reservation | undefined
-  const of = (name: string): Group => {
-    let group = groups.get(name)
-    if (!group) {
-      group = { running: 0, fresh: 0, shares: new Shares(), recovered: [], waiting: new FairQueue() }
-      groups.set(name, group)
-    }
-    return group
-  }
-  of(GLOBAL_GROUP)
   /** @param fresh whose it is, of one that came to this coordinator */
-  function take(group: Group, signal: AbortSignal, fresh?: TurnOwner): GroupPlace {
+  function take(signal: AbortSignal, fresh?: TurnOwner): GroupPlace {
     if (signal.aborted) return NO_PLACE
     const leave = fresh && group.shares.take(fresh)
     group.running++
@@ -126,30 +145,29 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
       leave?.()
       group.running--
       if (fresh) group.fresh--
-      admit(group)
+      admit()
     }
     signal.addEventListener('abort', release)
-    return { release }
+    return { group: GLOBAL_GROUP, release }
   }
   /** May who is new have a place, where one is free? */
-  function isForNew(group: Group): boolean {
+  function isForNew(): boolean {
     if (group.fresh < forNew) return true
     return group.recovered.length === 0 && group.running + expected < limits.running
   }
-  function admit(group: Group): void {
+  function admit(): void {
     while (group.running < limits.running) {
-      const fresh = isForNew(group)
-        ? group.waiting.shift(group.shares.among(limits.running - group.running))
-        : undefined
+      const fresh = isForNew() ? group.waiting.shift(group.shares.among(limits.running - group.running)) : undefined
       const next = fresh ?? group.recovered.shift()
       if (!next) return
-      next.wake(take(group, next.signal, fresh?.owner))
+      next.wake(take(next.signal, fresh?.owner))
     }
   }
   function expectOnly(queries: number): void {
     expected = Math.max(0, queries)
-    for (const group of groups.values()) admit(group)
+    admit()
   }
+  const queued = (): number => group.recovered.length + group.waiting.length
   return {
     get reservation() {
       return reservation
@@ -172,37 +190,57 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
       })
     },
     groupOf: () => GLOBAL_GROUP,
-    occupy: (name, signal) => take(of(name), signal),
-    tryEnter(name, signal, owner, recovered = false) {
-      const group = of(name)
+    occupy: ({ signal }) => take(signal),
+    tryEnter({ group: recorded, signal, owner, recovered }) {
+      // It was in a group of rules that are there no more: that it is in this one is told.
+      if (recorded !== GLOBAL_GROUP) return undefined
       const free = limits.running - group.running
       // Others who wait while there are free ones have too many.
       const isNext = recovered
         ? group.recovered.length === 0
-        : isForNew(group) && group.waiting.lengthOf(owner) === 0 && group.shares.may(owner, free)
-      return isNext && free > 0 ? take(group, signal, recovered ? undefined : owner) : undefined
+        : isForNew() && group.waiting.lengthOf(owner) === 0 && group.shares.may(owner, free)
+      return isNext && free > 0 ? take(signal, recovered ? undefined : owner) : undefined
     },
-    enter(name, signal, owner, recovered = false) {
-      const group = of(name)
-      const before = group.recovered.length + group.waiting.length
+    enter({ signal, owner, recovered }) {
+      const before = queued()
       if (!recovered && before >= limits.queued)
-        throw new EngineError('QUERY_QUEUE_FULL', `Too many queued queries for "${name}"`)
+        throw new EngineError('QUERY_QUEUE_FULL', `Too many queued queries for "${GLOBAL_GROUP}"`)
       const position = (recovered ? group.recovered.length : before) + 1
       const place = placeIn(
         (entry) => (recovered ? atEndOf(group.recovered, entry) : group.waiting.push(owner, entry)),
         { signal, owner },
       )
-      const full = group.running >= limits.running
-      admit(group)
-      return { position, full, place }
+      const why =
+        group.running >= limits.running
+          ? `resource group "${GLOBAL_GROUP}" is full`
+          : `the other places of resource group "${GLOBAL_GROUP}" are for other users and addresses`
+      const reason = `${why}; position ${position}`
+      admit()
+      return { queued: { group: GLOBAL_GROUP, position, reason: () => reason }, place }
     },
-    figures: () =>
-      [...groups].map(([group, { running, recovered, waiting }]) => ({
-        group,
-        running,
-        queued: recovered.length + waiting.length,
-        limits,
-      })),
+    figures: () => [{ group: GLOBAL_GROUP, running: group.running, queued: queued(), limits }],
+    stateOf: (path) => (groupText(path) === GLOBAL_GROUP ? stateOfOne(group.running, queued(), limits) : undefined),
+    stop() {},
+  }
+}
+
+/** As Trino tells of a group that has places and turns, and nothing else. */
+function stateOfOne(running: number, queued: number, limits: GroupLimits): GroupState {
+  return {
+    path: [GLOBAL_GROUP],
+    state: running < limits.running ? 'CAN_RUN' : queued < limits.queued ? 'CAN_QUEUE' : 'FULL',
+    schedulingPolicy: 'fair',
+    schedulingWeight: 1,
+    softMemoryLimitBytes: Infinity,
+    softConcurrencyLimit: limits.running,
+    hardConcurrencyLimit: limits.running,
+    maxQueued: limits.queued,
+    memoryBytes: 0,
+    cpuMillis: 0,
+    running,
+    queued,
+    eligibleSubGroups: 0,
+    subGroups: [],
   }
 }
 

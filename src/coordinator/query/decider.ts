@@ -57,8 +57,9 @@ export function decide(state: QueryState, command: QueryCommand, at: string): re
   const planned = state.kind !== 'QUEUED' && state.kind !== 'PLANNING'
   switch (command.type) {
     case 'QueueQuery':
-      // Again after a restart: it waits, and has done nothing that could end a coordinator.
-      return state.kind === 'QUEUED' && (!state.queued || isFreshlyRecovered(state))
+      // Again after a restart: it waits, and has done nothing that could end a coordinator. And in another group.
+      return state.kind === 'QUEUED' &&
+        (state.queued?.resourceGroup !== command.data.resourceGroup || isFreshlyRecovered(state))
         ? [{ type: 'QueryQueued', time: at, data: command.data }]
         : []
     case 'AdmitQuery':

@@ -1,20 +1,29 @@
 import type { Meters, TraceRef } from '../../telemetry/meters.ts'
 import { parseTraceparent } from '../../telemetry/trace-context.ts'
 import type { FrontEndTimes } from '../../sql/front-end.ts'
-import type { EndedQuery, KnownQuery, TaskRecord } from './state.ts'
+import { groupOfQuery, type EndedQuery, type KnownQuery, type TaskRecord } from './state.ts'
+
+/** What figures call things by: names of bounded number. */
+export interface FigureNames {
+  /** The connector behind a catalog. */
+  readonly connectorOf: (catalog: string) => string
+  /** Of a resource group. */
+  readonly groupLabel: (group: string) => string
+}
 
 /** Everything that is counted of a query once it has ended, from its events and from what its process measured. */
 export function countQuery(
   query: EndedQuery,
   times: FrontEndTimes | undefined,
   meters: Meters,
-  connectorOf: (catalog: string) => string,
+  { connectorOf, groupLabel }: FigureNames,
 ): void {
   const { session } = query.created
   const totals = query.kind === 'FINISHED' ? query.finished.totals : query.failed.totals
   const failure = query.kind === 'FAILED' ? query.failure : undefined
   const route = query.planned?.route ?? 'none'
   const trace = traceOf(query)
+  const group = groupLabel(groupOfQuery(query))
   const { rows, bytes } =
     query.kind === 'FINISHED' ? query.finished : { rows: totals.outputPositions, bytes: totals.outputBytes }
   const labels = {
@@ -24,11 +33,10 @@ export function countQuery(
     route,
   }
   meters.count('queries', labels, 1, trace)
-  if (failure?.errorName === 'QUERY_QUEUE_FULL')
-    meters.count('groupRejections', { group: query.created.resourceGroup, reason: 'queue_full' })
+  if (failure?.errorName === 'QUERY_QUEUE_FULL') meters.count('groupRejections', { group, reason: 'queue_full' })
   if (failure) meters.count('queryErrors', { error_type: failure.errorType, error_name: failure.errorName })
   meters.observe('queryDuration', { state: query.kind, route }, secondsBetween(query.createdAt, query.endedAt), trace)
-  meters.count('queryCpuSeconds', { group: query.created.resourceGroup }, totals.cpuNanos / 1e9)
+  meters.count('queryCpuSeconds', { group }, totals.cpuNanos / 1e9)
   meters.count('queryRows', { direction: 'input' }, totals.processedInputPositions)
   meters.count('queryRows', { direction: 'output' }, rows)
   meters.count('queryBytes', { direction: 'input' }, totals.rawInputBytes)

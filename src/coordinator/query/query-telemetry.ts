@@ -6,9 +6,9 @@ import type { FrontEndTimes } from '../../sql/front-end.ts'
 import type { ConnectorCall } from './connector-calls.ts'
 import type { QueryExecution } from './query-handle.ts'
 import type { PlanOutline } from './events.ts'
-import { countQuery, traceOf } from './query-metrics.ts'
+import { countQuery, traceOf, type FigureNames } from './query-metrics.ts'
 import { querySpans, type QueryEnded } from './query-spans.ts'
-import { resultSize, type EndedQuery, type KnownQuery } from './state.ts'
+import { groupOfQuery, resultSize, type EndedQuery, type KnownQuery } from './state.ts'
 
 export interface QueryTelemetry {
   /** From its submission on: counted, timed, logged and traced at its end. */
@@ -27,7 +27,7 @@ export interface QueryTelemetryParts {
   readonly logger: Logger
   readonly now: () => number
   /** The connector behind a catalog. */
-  readonly connectorOf: (catalog: string) => string
+  readonly names: FigureNames
   /** How often the query's client has asked. */
   readonly polls: (query: KnownQuery) => number
   /** Polls of a query that got no span of their own. */
@@ -47,7 +47,7 @@ export function createQueryTelemetry(parts: QueryTelemetryParts): QueryTelemetry
     calls: readonly ConnectorCall[] = [],
   ): void {
     if (query.kind !== 'FINISHED' && query.kind !== 'FAILED') return
-    countQuery(query, times, parts.meters(), parts.connectorOf)
+    countQuery(query, times, parts.meters(), parts.names)
     logEnd(query, recovered)
     if (!query.created.sampled || !parts.spans().enabled) return
     const options = { withRequest: recovered, pollsUnrecorded: parts.pollsUnrecorded(query), times, calls }
@@ -69,7 +69,7 @@ export function createQueryTelemetry(parts: QueryTelemetryParts): QueryTelemetry
       queryId: query.queryId,
       user: session.user,
       source: session.source,
-      resourceGroup: query.created.resourceGroup,
+      resourceGroup: groupOfQuery(query),
       queryType: query.planned?.queryType,
       route: query.planned?.route,
       state: query.kind,

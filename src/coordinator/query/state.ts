@@ -128,3 +128,8 @@ export function resultSize(pages: readonly ResultPageRecord[]): { rows: number; 
   }
   return { rows, bytes }
 }
+
+/** Its resource group: the last that it is recorded in. */
+export function groupOfQuery({ admitted, queued, created }: QueryCore): string {
+  return (admitted ?? queued ?? created).resourceGroup
+}

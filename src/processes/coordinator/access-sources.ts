@@ -5,7 +5,8 @@ import type { Logger } from '../../telemetry/logger.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 
 /** What is told of a file, or of a server of keys. */
-export type SourceName = 'rules' | 'passwords' | 'groups' | 'user_mapping' | 'token_key' | 'token_keys'
+export type SourceName =
+  'rules' | 'resource_groups' | 'passwords' | 'groups' | 'user_mapping' | 'token_key' | 'token_keys'
 
 export interface AccessTelemetry {
   readonly logger: Logger

@@ -1,4 +1,4 @@
-import { distributionOfRoute, endStateOf } from '../../coordinator/query/query-metrics.ts'
+import { distributionOfRoute, endStateOf, type FigureNames } from '../../coordinator/query/query-metrics.ts'
 import { readLifetimeCounts, type LifetimeCounts } from '../../readmodels/lifetime-counts.ts'
 import type { PastObservations } from '../../telemetry/meters.ts'
 import {
@@ -11,6 +11,7 @@ import {
 } from '../../telemetry/metric-names.ts'
 import type { PastCounters } from '../telemetry/process-telemetry.ts'
 import { withDeadline } from '../../shared/deadline.ts'
+import { figureNames } from './figure-names.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 import { deniedPermission, writeOutcome } from '../../coordinator/query/event-counters.ts'
 
@@ -20,7 +21,7 @@ const { user, source } = {
 }
 
 export interface PastOfCoordinator {
-  readonly base: Pick<CoordinatorBase, 'address' | 'connection' | 'catalogs'>
+  readonly base: Pick<CoordinatorBase, 'address' | 'connection' | 'catalogs' | 'access'>
   /** Resolves when the read models hold all that coordinators at this address wrote. */
   readonly caughtUp: () => Promise<unknown>
   /** Epochs below this one. */
@@ -38,9 +39,9 @@ export function pastCounters({ base, caughtUp, before }: PastOfCoordinator): Pas
     metrics: restoredMetrics,
     async restore(meters) {
       await withDeadline(caughtUp(), CAUGHT_UP_MS, () => new Error('the read models are behind'))
-      const { connection, address, catalogs } = base
+      const { connection, address } = base
       const counts = await readLifetimeCounts(connection, { address, before, bounds: buckets.query })
-      if (counts) restoreCounters(counts, meters, (catalog) => catalogs.get(catalog)?.connectorName ?? 'none')
+      if (counts) restoreCounters(counts, meters, figureNames(base))
     },
   }
 }
@@ -80,15 +81,15 @@ interface RestoredMeters {
   ): void
 }
 
-/** @param connectorOf the connector behind a catalog */
 export function restoreCounters(
   counts: LifetimeCounts,
   meters: RestoredMeters,
-  connectorOf: (catalog: string) => string,
+  { connectorOf, groupLabel }: FigureNames,
 ): void {
   meters.count('epochClaims', { result: 'won' }, counts.epochs)
   for (const one of counts.queries) {
-    const { state, route, count, resourceGroup: group } = one
+    const { state, route, count, resourceGroup } = one
+    const group = groupLabel(resourceGroup)
     const errorType = one.errorType ?? 'none'
     const queryType = one.queryType ?? 'none'
     meters.count('queries', { state, error_type: errorType, query_type: queryType, route: route ?? 'none' }, count)

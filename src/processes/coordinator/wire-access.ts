@@ -1,5 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { Config } from '../../config/load-config.ts'
+import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
+import { groupLabel } from '../../coordinator/dispatch/groups/rules-lookup.ts'
+import { readGroupRules, type GroupRules } from '../../coordinator/dispatch/groups/group-rules.ts'
 import { recordDenials } from '../../coordinator/system/recorded-rights.ts'
 import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
 import { createActsAs, type ActsAs } from '../../protocol/access/acts-as.ts'
@@ -42,6 +45,10 @@ export interface Access {
   readonly ofStatements: Authorize
   /** What anybody may do with catalogs and tables, by the rules as they are now; undefined without such rules. */
   objectsOf(asker: Pick<Identity, 'user' | 'groups'>): RightsOf | undefined
+  /** The resource groups of the file as it is now; undefined without such a file. */
+  readonly groupRules: (() => GroupRules) | undefined
+  /** What figures call a group by. */
+  groupLabel(group: string): string
   /** @param refusals where this role of the process tells of refusals and log-ins */
   door(
     refusals: Pick<RefusalLog, 'authenticationFailed' | 'accessDenied' | 'loggedIn'>,
@@ -85,6 +92,11 @@ export function wireAccess({ config, secret }: AccessParts): Access {
   const observed: { telemetry?: AccessTelemetry } = {}
   const sources = createAccessSources(() => observed.telemetry)
   const rules = rulesOf(config, sources)
+  const groupsFile = config.resourceGroupsFile
+  const groups =
+    groupsFile === undefined
+      ? undefined
+      : sources.follow('resource_groups', groupsFile, readGroupRules, 'resourceGroupsFile')
   const { byMethod, mapping, groupsOf, isKnown, passwordMarkOf } = wireAuthenticators(config, secret, sources)
   const logIns = configured
     ? wireLogIns(config, secret, ({ name, user, method, passwordMark }) => {
@@ -106,6 +118,8 @@ export function wireAccess({ config, secret }: AccessParts): Access {
       const objects = rules?.value.objects
       return objects && ((name) => objects(name === user ? { user, groups } : { user: name, groups: groupsOf(name) }))
     },
+    groupRules: groups && (() => groups.value),
+    groupLabel: (group) => (groups ? groupLabel(groupPath(group), groups.value.rootGroups) : group),
     observe(telemetry) {
       observed.telemetry = telemetry
     },

@@ -1,6 +1,7 @@
 import { createMetadataPort } from '../../coordinator/dispatch/catalog-metadata.ts'
 import { createDiskRoom } from '../../coordinator/dispatch/disk-room.ts'
 import { createResourceGroups, type ResourceGroups } from '../../coordinator/dispatch/resource-groups.ts'
+import { ConfiguredGroups } from '../../coordinator/dispatch/groups/configured-groups.ts'
 import { createStatementMemory, type StatementMemory } from '../../coordinator/dispatch/statement-memory.ts'
 import { createStatementTurns, type StatementTurns } from '../../coordinator/dispatch/statement-turns.ts'
 import type { ExecutionDeps } from '../../coordinator/query/execution/execution-deps.ts'
@@ -26,6 +27,7 @@ import { createSqlFrontEnd } from '../../sql/create-front-end.ts'
 import { withinSpan } from '../../telemetry/current-span.ts'
 import { parseTraceparent } from '../../telemetry/trace-context.ts'
 import type { ChildLife } from '../child-life.ts'
+import { figureNames } from './figure-names.ts'
 import type { QueryHistory } from './query-history.ts'
 import type { CoordinatorBase } from './wire-base.ts'
 import type { WiredWorkers } from './wire-workers.ts'
@@ -66,8 +68,8 @@ export interface WiredQueries {
 export function wireQueries(parts: QueriesParts): WiredQueries {
   const { base, settings, history, epoch, tenure, registry, workers } = parts
   const { config, dataDir } = base
+  const groups = groupsOf(parts)
   const { spans, telemetry } = wireQueryTelemetry(base)
-  const groups = createResourceGroups(settings.groups)
   const memory = createStatementMemory(settings.memory)
   const writeGuard = createWriteGuard()
   const execution = executionOf(parts, groups, writeGuard, (queryId, ending) =>
@@ -118,6 +120,13 @@ export function wireQueries(parts: QueriesParts): WiredQueries {
   }
 }
 
+function groupsOf({ base, settings, workers }: QueriesParts): ResourceGroups {
+  const { groupRules: rules } = base.access
+  if (!rules) return createResourceGroups(settings.groups)
+  const memory = (): number => workers.workers.active().reduce((sum, { memoryBytes = 0 }) => sum + memoryBytes, 0)
+  return new ConfiguredGroups({ rules, memory, clock })
+}
+
 /** What the executions of all queries share. */
 function executionOf(
   parts: QueriesParts,
@@ -165,11 +174,8 @@ function executionOf(
 }
 
 /** What is told of statements: spans of their requests; metrics, a line and a trace at each end. */
-function wireQueryTelemetry({
-  telemetry,
-  catalogs,
-  config,
-}: CoordinatorBase): Pick<WiredQueries, 'spans' | 'telemetry'> {
+function wireQueryTelemetry(base: CoordinatorBase): Pick<WiredQueries, 'spans' | 'telemetry'> {
+  const { telemetry, config } = base
   const { meters, sampler, logger } = telemetry
   const spans = createStatementSpans({
     spans: telemetry.spans,
@@ -186,7 +192,7 @@ function wireQueryTelemetry({
       pollsUnrecorded: spans.pollsUnrecorded,
       logger,
       now: clock.now,
-      connectorOf: (catalog) => catalogs.get(catalog)?.connectorName ?? 'none',
+      names: figureNames(base),
       slowMs: config.timeouts.slowQueryMs,
     }),
   }

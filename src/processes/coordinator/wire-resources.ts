@@ -1,4 +1,5 @@
 import { createMetadataPort } from '../../coordinator/dispatch/catalog-metadata.ts'
+import { groupedStatement } from '../../coordinator/query/query-group.ts'
 import { insertsSecrets } from '../../coordinator/query/insert-secrets.ts'
 import type { RequestListener } from 'node:http'
 import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
@@ -120,7 +121,7 @@ function statementsOf({ base, appBase, queries }: ResourcesParts, { actsAs, auth
     actsAs,
     guard: createResultsGuard(base.access.configured, checkResults, service.ownerOf),
     checkResults,
-    groupOf: (session) => groups.groupOf(session),
+    groupOf: (created) => groups.groupOf(groupedStatement(created)),
     defaultTimeZone: 'UTC',
     limits: {
       statementBytes: limits.statementBytes,
@@ -128,7 +129,8 @@ function statementsOf({ base, appBase, queries }: ResourcesParts, { actsAs, auth
       deleteValidityWaitMs: timeouts.deleteValidityWaitMs,
     },
     onDelivered: telemetry.firstRows,
-    onRejected: (group, reason) => appBase.meters().count('groupRejections', { group, reason }),
+    onRejected: (group, reason) =>
+      appBase.meters().count('groupRejections', { group: base.access.groupLabel(group), reason }),
     onPolled: (result) => appBase.meters().count('polls', { result }),
   })
 }

@@ -163,6 +163,7 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
     },
     stop: async () => {
       registry.stop()
+      queries.groups.stop()
       await recovery.stop()
       await workers.workers.stop()
       await auditing.stop()

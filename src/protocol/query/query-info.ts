@@ -1,6 +1,7 @@
+import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
 import { isTaskTerminal } from '../../execution/api/task.ts'
 import type { SeesEnder } from '../../coordinator/query/ending.ts'
-import { writtenBy } from '../../coordinator/query/state.ts'
+import { groupOfQuery, writtenBy } from '../../coordinator/query/state.ts'
 import { queryTotals, statsOf, type QueryTotals } from '../../coordinator/query/totals.ts'
 import { executionStartedAt } from '../../readmodels/queries/rows.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
@@ -27,7 +28,7 @@ export function queryInfo(view: LiveQueryView, context: QueryInfoContext): Recor
   const failure = query.kind === 'FAILED' ? query.failure : undefined
   const endedBy = query.kind === 'FAILED' ? query.failed.endedBy : undefined
   const finished = query.kind === 'FINISHED' ? query.finished : undefined
-  const { redacted, resourceGroup } = created
+  const { redacted } = created
   return withoutAbsent({
     queryId: query.queryId,
     session: withoutAbsent({
@@ -55,7 +56,7 @@ export function queryInfo(view: LiveQueryView, context: QueryInfoContext): Recor
       preparedStatements: session.preparedStatements,
       startTime: Date.parse(query.createdAt),
     }),
-    resourceGroupId: resourceGroup.split('.'),
+    resourceGroupId: groupPath(groupOfQuery(query)),
     state: query.kind,
     scheduled: planned !== undefined && query.tasks.size > 0,
     self: `${context.baseUri}/v1/query/${query.queryId}`,

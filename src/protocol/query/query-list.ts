@@ -8,6 +8,7 @@ import {
   type QueryFilter,
   type QueryListRow,
 } from '../../readmodels/queries/queries.ts'
+import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
 import { formatDuration, formatSize } from '../../shared/durations.ts'
 import { withoutAbsent } from '../edge/without-absent.ts'
 import type { LiveQueryView } from './live-queries.ts'
@@ -31,7 +32,7 @@ export function queryListItem(row: QueryListRow, baseUri: string): Record<string
       schema: row.schema_name,
       startTime: Date.parse(row.created_at),
     }),
-    resourceGroupId: row.resource_group.split('.'),
+    resourceGroupId: groupPath(row.resource_group),
     state: row.state,
     scheduled: (row.total_tasks ?? 0) > 0,
     self: `${baseUri}/v1/query/${row.query_id}`,

@@ -1,3 +1,4 @@
+import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
 import type { Membership } from '../../coordinator/nodes/membership.ts'
 import type { Recorded } from '../../events/event-log.ts'
 import { enderSeenBy } from '../../coordinator/query/ending.ts'
@@ -158,7 +159,7 @@ function queryRowOf(row: QueryListRow): Row {
     user: row.user_name,
     source: row.source,
     query: row.sql_text,
-    resource_group_id: row.resource_group.split('.'),
+    resource_group_id: groupPath(row.resource_group),
     queued_time_ms: wholeMillis(row.queued_ms),
     analysis_time_ms: wholeMillis(row.analysis_ms),
     planning_time_ms: wholeMillis(row.planning_ms),

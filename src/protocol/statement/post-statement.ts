@@ -3,7 +3,7 @@ import type { StatementMemory } from '../../coordinator/dispatch/statement-memor
 import type { StatementTurns } from '../../coordinator/dispatch/statement-turns.ts'
 import type { QuerySession } from '../../coordinator/query/events.ts'
 import { ownerOf } from '../../coordinator/query/held-bytes.ts'
-import type { QueryExecution } from '../../coordinator/query/query-handle.ts'
+import type { PostedStatement, QueryExecution } from '../../coordinator/query/query-handle.ts'
 import { sealedSubmission } from '../../coordinator/query/query-secrets.ts'
 import type { StatementService } from '../../coordinator/query/statement-service.ts'
 import { Fenced, LogUnavailable } from '../../events/event-log.ts'
@@ -35,7 +35,8 @@ export interface PostStatementDeps {
   readonly uris: StatementUris
   readonly clock: Pick<Clock, 'now'>
   readonly spans: Pick<StatementSpans, 'post'>
-  readonly groupOf: (session: QuerySession) => string
+  /** Its resource group, by what is recorded of it. */
+  readonly groupOf: (created: Pick<PostedStatement['created'], 'sql' | 'session'>) => string
   readonly actsAs: ActsAs
   readonly defaultTimeZone: string
   readonly limits: { readonly statementBytes: number }
@@ -48,7 +49,6 @@ export interface PostStatementDeps {
 interface PostHeaders {
   readonly family: HeaderFamily
   readonly session: QuerySession
-  readonly resourceGroup: string
   readonly trace: ReturnType<StatementSpans['post']>
 }
 
@@ -57,7 +57,7 @@ export function createPostStatement(
   deps: PostStatementDeps,
 ): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   async function submit(request: IncomingMessage, posted: PostHeaders): Promise<QueryExecution> {
-    const { session, family, resourceGroup, trace } = posted
+    const { session, family, trace } = posted
     const owner = ownerOf({ session })
     const body = await readHeldBody(request, { maxBytes: deps.limits.statementBytes, memory: deps.memory, owner })
     let endTurn = (): void => {}
@@ -70,10 +70,12 @@ export function createPostStatement(
       if (turn) await turn
       const looked = deps.insertsSecrets(sql, session)
       const intoSecrets = looked ? await looked : false
-      const sealed = sealedSubmission(sql, session, { ...uris, resourceGroup, ...trace }, intoSecrets)
+      const sealed = sealedSubmission(sql, session, { ...uris, resourceGroup: '', ...trace }, intoSecrets)
+      // By what is recorded: no secret gets into a group's name, and a successor chooses the same.
+      const created = { ...sealed.created, resourceGroup: deps.groupOf(sealed.created) }
       // It counts by itself from now on.
       body.release()
-      return await deps.service.submit(sealed)
+      return await deps.service.submit({ ...sealed, created })
     } finally {
       endTurn()
       body.release()
@@ -93,10 +95,11 @@ export function createPostStatement(
   }
 
   /** What is told of a statement that was not taken, and to whom it counts. */
-  function refused(error: unknown, resourceGroup: string): unknown {
-    if (error instanceof LogUnavailable) deps.onRejected?.(resourceGroup, 'log_down')
+  function refused(error: unknown, session: QuerySession): unknown {
+    const group = (): string => deps.groupOf({ sql: '', session })
+    if (error instanceof LogUnavailable) deps.onRejected?.(group(), 'log_down')
     if (error instanceof EngineError && error.errorName === 'TOO_MANY_REQUESTS_FAILED')
-      deps.onRejected?.(resourceGroup, 'shed')
+      deps.onRejected?.(group(), 'shed')
     return error instanceof LogUnavailable || error instanceof Fenced
       ? new HttpProblem(503, error.message, { 'retry-after': '1' })
       : error
@@ -108,9 +111,8 @@ export function createPostStatement(
     const family = headerFamily(request.headers)
     const session = sessionFromHeaders(request, family, deps.actsAs(request), deps.defaultTimeZone)
     checkPrepared(session, family)
-    const resourceGroup = deps.groupOf(session)
-    const execution = await submit(request, { family, session, resourceGroup, trace }).catch((error: unknown) => {
-      throw refused(error, resourceGroup)
+    const execution = await submit(request, { family, session, trace }).catch((error: unknown) => {
+      throw refused(error, session)
     })
     const { intended, state } = execution.aggregate
     const query = intended.kind === 'NONE' ? state : intended

@@ -1,5 +1,5 @@
 import { isTaskTerminal } from '../../execution/api/task.ts'
-import type { KnownQuery, TaskRecord } from '../../coordinator/query/state.ts'
+import { groupOfQuery, type KnownQuery, type TaskRecord } from '../../coordinator/query/state.ts'
 import { queryTotals, stageTimes, type QueryTotals } from '../../coordinator/query/totals.ts'
 import { storableJson, storableText } from '../../events/storable-text.ts'
 import { splitTaskId, type QueryId } from '../../shared/ids.ts'
@@ -51,7 +51,7 @@ export function queryRow(query: KnownQuery, place: StreamPlace): QueryRow {
     source: text(session.source),
     catalog_name: text(session.catalog),
     schema_name: text(session.schema),
-    resource_group: storableText(created.resourceGroup),
+    resource_group: storableText(groupOfQuery(query)),
     header_family: created.headerFamily,
     query_type: planned?.queryType ?? null,
     route: planned?.route ?? null,

@@ -14,8 +14,16 @@ import { rulesSchema, type RulesFile } from './rules-schema.ts'
  * @throws Error whose text begins with the line
  */
 export function readRules(text: string): RulesFile {
+  return readStrictJson(text, rulesSchema)
+}
+
+/**
+ * What a schema makes of a file of strict JSON.
+ * @throws Error whose text begins with the line
+ */
+export function readStrictJson<T extends z.ZodType>(text: string, schema: T): z.output<T> {
   const root = jsonOf(text)
-  const parsed = rulesSchema.safeParse(getNodeValue(root))
+  const parsed = schema.safeParse(getNodeValue(root))
   if (parsed.success) return parsed.data
   const [first] = parsed.error.issues
   throw wrongAt(text, offsetOf(root, first!), `${pathText(first!)}${first!.message}`)

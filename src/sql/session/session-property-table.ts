@@ -28,6 +28,13 @@ export const actingProperties = {
     rule: 1,
     shown: true,
   },
+  query_priority: {
+    type: 'integer',
+    defaultValue: '1',
+    description: 'The priority of queries. Larger numbers are higher priority',
+    rule: 1,
+    shown: true,
+  },
   // Carries what SET TIME ZONE sets from one statement to the next; it has a syntax of its own.
   time_zone_id: {
     type: 'varchar',
@@ -331,7 +338,6 @@ export const acceptedProperties: readonly (readonly [
   ['query_max_planning_time', '10.00m', 'varchar', 'Maximum planning time of a query', 'duration'],
   ['query_max_run_time', '100.00d', 'varchar', 'Maximum run time of a query (includes the queueing time)', 'duration'],
   ['query_max_scan_physical_bytes', '', 'varchar', 'Maximum scan physical bytes of a query', 'data size'],
-  ['query_priority', '1', 'integer', 'The priority of queries. Larger numbers are higher priority', 1],
   ['query_retry_attempts', '4', 'integer', 'Maximum number of query retry attempts'],
   ['redistribute_writes', 'true', 'boolean', 'Force parallel distributed writes'],
   [

@@ -5,7 +5,7 @@ import type { SessionEffect } from './session-statements.ts'
 import type { StatementInput } from '../statement-input.ts'
 
 /** The text of a prepared statement the client sent. @throws EngineError NOT_FOUND */
-export function preparedText(session: SessionContext, name: string): string {
+export function preparedText(session: Pick<SessionContext, 'preparedStatements'>, name: string): string {
   const wanted = name.toLowerCase()
   const text = Object.entries(session.preparedStatements).find(([known]) => known.toLowerCase() === wanted)?.[1]
   if (text === undefined) throw new EngineError('NOT_FOUND', `Prepared statement not found: ${name}`)

@@ -1,14 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { entrantOf } from '../../support/group-entrant.ts'
 import {
   createResourceGroups,
   type GroupPlace,
   type ResourceGroups,
 } from '../../../src/coordinator/dispatch/resource-groups.ts'
-
-const GROUP = 'global'
-/** Of a query that nobody cancels. */
-const ALIVE = new AbortController().signal
 
 /** Queries that enter and leave, in the order in which they got a place. */
 function createRunners(groups: ResourceGroups) {
@@ -27,12 +24,12 @@ function createRunners(groups: ResourceGroups) {
       return [...places.keys()].filter((name) => name.startsWith('new')).length
     },
     enter(name: string, recovered = false, owner = ANA): void {
-      const free = groups.tryEnter(GROUP, ALIVE, owner, recovered)
+      const free = groups.tryEnter(entrantOf({ recovered, owner }))
       if (free) return admit(name, free)
-      const waiting = groups.enter(GROUP, new AbortController().signal, owner, recovered)
+      const waiting = groups.enter(entrantOf({ recovered, owner }))
       void waiting.place.then((place) => place && admit(name, place))
     },
-    occupy: (name: string) => void places.set(name, groups.occupy(GROUP, ALIVE)),
+    occupy: (name: string) => void places.set(name, groups.occupy(entrantOf())),
     /** Ends the one that runs longest. */
     end(): void {
       const [first] = places

@@ -1,3 +1,4 @@
+import { entrantOf } from '../../support/group-entrant.ts'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { LogFull, TooLarge } from '../../../src/events/event-log.ts'
@@ -200,7 +201,7 @@ describe('places in a resource group', () => {
         expect(bed.memory.heldBytes).toBe(0)
         expect(bed.unrecorded).toEqual([])
         // The one place is there for whoever comes next.
-        expect(bed.groups.tryEnter('global', new AbortController().signal, { user: 'ana', address: '-' })).toBeDefined()
+        expect(bed.groups.tryEnter(entrantOf())).toBeDefined()
         bed.registry.stop()
       }),
       { numRuns: 200 },

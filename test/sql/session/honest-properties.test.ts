@@ -10,6 +10,7 @@ import { analyze, session, shopMetadata } from '../../support/front-end.ts'
 /** Where a test changes a property and sees what that does. */
 const effects: Readonly<Record<ActingProperty, { readonly file: string; readonly says: string }>> = {
   max_recursion_depth: { file: 'sql/derived/sessions.jsonl', says: 'max_recursion_depth' },
+  query_priority: { file: 'e2e/resource-groups.e2e.test.ts', says: 'query_priority' },
   time_zone_id: { file: 'sql/statements/statements.test.ts', says: 'time_zone_id' },
 }
 

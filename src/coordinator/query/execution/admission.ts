@@ -1,16 +1,11 @@
 import type { Clock } from '../../../shared/clock.ts'
-import type { TurnOwner } from '../../../shared/fair-queue.ts'
-import type { GroupPlace, ResourceGroups } from '../../dispatch/resource-groups.ts'
+import type { Entrant, GroupPlace, Queued, ResourceGroups } from '../../dispatch/resource-groups.ts'
 import type { Recorder } from './first-append.ts'
 
 interface AdmissionPorts {
   readonly groups: Pick<ResourceGroups, 'reservation' | 'tryEnter' | 'enter' | 'occupy'>
   readonly clock: Pick<Clock, 'monotonicMs'>
-  /** The query's resource group. */
-  readonly group: string
-  /** Whose it is. */
-  readonly owner: TurnOwner
-  readonly signal: AbortSignal
+  readonly entrant: Omit<Entrant, 'recovered' | 'moved'>
   readonly record: Recorder['record']
 }
 
@@ -18,7 +13,7 @@ interface AdmissionPorts {
 export class Admission {
   readonly #ports: AdmissionPorts
   #place: GroupPlace | undefined
-  #queuedReason: string | undefined
+  #queuedReason: (() => string) | undefined
 
   constructor(ports: AdmissionPorts) {
     this.#ports = ports
@@ -26,7 +21,7 @@ export class Admission {
 
   /** Why it waits; undefined when it does not. */
   get queuedReason(): string | undefined {
-    return this.#queuedReason
+    return this.#queuedReason?.()
   }
 
   /**
@@ -35,43 +30,50 @@ export class Admission {
    * @throws EngineError QUERY_QUEUE_FULL; the signal's reason once it is aborted
    */
   async enter(recovered = false): Promise<void> {
-    const { groups, clock, group, owner, signal, record } = this.#ports
-    let free = groups.tryEnter(group, signal, owner, recovered)
+    const { groups, clock, record } = this.#ports
+    const entrant = this.#entrant(recovered)
+    const { signal } = entrant
+    let free = groups.tryEnter(entrant)
     if (!free && groups.reservation && !recovered) {
-      this.#queuedReason = 'queries that waited before the coordinator was restarted come first'
+      this.#queuedReason = () => 'queries that waited before the coordinator was restarted come first'
       await groups.reservation.counted
       signal.throwIfAborted()
       this.#queuedReason = undefined
-      free = groups.tryEnter(group, signal, owner, recovered)
+      free = groups.tryEnter(entrant)
     }
     if (free) {
       this.#place = free
       return
     }
     const since = clock.monotonicMs()
-    const waiting = groups.enter(group, signal, owner, recovered)
-    const why = waiting.full
-      ? `resource group "${group}" is full`
-      : `the other places of resource group "${group}" are for other users and addresses`
-    const reason = `${why}; position ${waiting.position}`
-    this.#queuedReason = reason
-    await record([{ type: 'QueueQuery', data: { resourceGroup: group, reason, position: waiting.position } }])
-    const given = await waiting.place
+    const { queued, place } = groups.enter(entrant)
+    await this.#wait(queued)
+    const given = await place
     signal.throwIfAborted()
     if (given) this.#place = given
     this.#queuedReason = undefined
     const queuedNanos = Math.round((clock.monotonicMs() - since) * 1e6)
-    await record([{ type: 'AdmitQuery', data: { resourceGroup: group, queuedNanos } }])
+    await record([{ type: 'AdmitQuery', data: { resourceGroup: given?.group ?? queued.group, queuedNanos } }])
   }
 
   /** A query that had a place before a restart keeps it, whatever the limit says. */
   occupy(): void {
-    const { groups, group, signal } = this.#ports
-    this.#place = groups.occupy(group, signal)
+    this.#place = this.#ports.groups.occupy(this.#entrant(true))
   }
 
   /** Gives the place back. */
   leave(): void {
     this.#place?.release()
+  }
+
+  #entrant(recovered: boolean): Entrant {
+    // Nobody waits for the record: who moves waits as before.
+    return { ...this.#ports.entrant, recovered, moved: (queued) => void this.#wait(queued).catch(() => {}) }
+  }
+
+  async #wait(queued: Queued): Promise<void> {
+    this.#queuedReason = () => queued.reason()
+    const { group: resourceGroup, position } = queued
+    await this.#ports.record([{ type: 'QueueQuery', data: { resourceGroup, reason: queued.reason(), position } }])
   }
 }

@@ -1,9 +1,10 @@
-import type { TaskStats } from '../../../execution/api/task.ts'
+import { isTaskTerminal, type TaskStats } from '../../../execution/api/task.ts'
 import type { Clock } from '../../../shared/clock.ts'
+import type { QueryUsage } from '../../dispatch/groups/group-tree.ts'
 import type { EndFigures } from '../decider.ts'
 import type { QueryAggregate } from '../query-aggregate.ts'
 import { isTerminal, type KnownQuery } from '../state.ts'
-import { queryTotals, stagesAtEnd, type QueryTotals } from '../totals.ts'
+import { queryTotals, stagesAtEnd, statsOf, type QueryTotals } from '../totals.ts'
 import type { Recorder } from './first-append.ts'
 import type { OngoingWork } from './ongoing-work.ts'
 import type { TaskId } from '../../../shared/ids.ts'
@@ -49,6 +50,17 @@ export class Figures {
           ? []
           : [{ type: 'ReportProgress', data: { tasks: [{ taskId: task, state: 'RUNNING', stats }] } }],
     ]).catch(() => {})
+  }
+
+  /** What its resource group counts. */
+  usage(): QueryUsage {
+    const query = this.#ports.aggregate.intended
+    if (query.kind === 'NONE') return { cpuMillis: 0, memoryBytes: 0, scannedBytes: 0 }
+    const { cpuNanos, rawInputBytes } = queryTotals(query, this.#live, this.#ports.clock.now())
+    let memoryBytes = 0
+    for (const task of query.tasks.values())
+      if (!isTaskTerminal(task.state)) memoryBytes += statsOf(task, this.#live)?.memoryBytes ?? 0
+    return { cpuMillis: cpuNanos / 1e6, memoryBytes, scannedBytes: rawInputBytes }
   }
 
   totals(): QueryTotals | undefined {

@@ -1,4 +1,6 @@
-import { initialQueryState, isTerminal } from '../state.ts'
+import { propertyValue } from '../../../sql/session/session-properties.ts'
+import { groupedStatement } from '../query-group.ts'
+import { groupOfQuery, initialQueryState, isTerminal } from '../state.ts'
 import { ownerOf } from '../held-bytes.ts'
 import { entitySpanId, formatTraceparent, parseTraceparent } from '../../../telemetry/trace-context.ts'
 import type { QueryId } from '../../../shared/ids.ts'
@@ -147,15 +149,20 @@ function putTogether(
   const recorder = untilSuspended(createRecorder(aggregate, resumed ? undefined : create, hold), work)
   const { record } = recorder
   const analysis = new Analysis(deps, { queryId, submission, startTimeMillis })
+  const figures = new Figures({ clock, aggregate, work, record, wake: () => waiters.wake() })
   const admission = new Admission({
     groups,
     clock,
-    group: created.resourceGroup,
-    owner: ownerOf(created),
-    signal: work.signal,
+    entrant: {
+      group: resumed ? groupOfQuery(resumed.state) : created.resourceGroup,
+      owner: ownerOf(created),
+      statement: groupedStatement(created),
+      priority: propertyValue(created.session, 'query_priority'),
+      signal: work.signal,
+      usage: () => figures.usage(),
+    },
     record,
   })
-  const figures = new Figures({ clock, aggregate, work, record, wake: () => waiters.wake() })
   const { answersKeptMs } = deps.limits
   const ends = new Ends({
     aggregate,

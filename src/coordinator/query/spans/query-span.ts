@@ -1,7 +1,7 @@
 import { attributes as names } from '../../../telemetry/attribute-names.ts'
 import type { AttributeValue, SpanEvent } from '../../../telemetry/span.ts'
 import { entitySpanId } from '../../../telemetry/trace-context.ts'
-import type { EndedQuery } from '../state.ts'
+import { groupOfQuery, type EndedQuery } from '../state.ts'
 import { failureAttributes, MAX_TEXT, spanEnding } from './span-ending.ts'
 import type { SpanDraft, TracedQuery } from './traced-query.ts'
 
@@ -75,7 +75,7 @@ export function writeSpans({ query, spanId }: TracedQuery): readonly SpanDraft[]
 }
 
 function queryAttributes(query: EndedQuery): Record<string, AttributeValue> {
-  const { session, sql, resourceGroup } = query.created
+  const { session, sql } = query.created
   const totals = query.kind === 'FINISHED' ? query.finished.totals : query.failed.totals
   const namespace = [session.catalog, session.schema].filter((one) => one !== undefined).join('|')
   const optional: Record<string, AttributeValue | undefined> = {
@@ -100,7 +100,7 @@ function queryAttributes(query: EndedQuery): Record<string, AttributeValue> {
   }
   return {
     [names.user]: session.user,
-    [names.resourceGroup]: resourceGroup,
+    [names.resourceGroup]: groupOfQuery(query),
     [names.clientTags]: session.clientTags,
     [names.dbSystem]: 'trino',
     [names.dbText]: withoutLiterals(sql).slice(0, MAX_TEXT),

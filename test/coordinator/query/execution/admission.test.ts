@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { entrantOf } from '../../../support/group-entrant.ts'
 import { createResourceGroups, GLOBAL_GROUP } from '../../../../src/coordinator/dispatch/resource-groups.ts'
 import { Admission } from '../../../../src/coordinator/query/execution/admission.ts'
 import type { QueryCommand } from '../../../../src/coordinator/query/decider.ts'
@@ -18,9 +19,7 @@ function admissionsTo(groups = createResourceGroups({ running: 1, queued: 1 })) 
       return new Admission({
         groups,
         clock: { monotonicMs: () => monotonicMs },
-        group: GLOBAL_GROUP,
-        owner: { user: 'ana', address: '127.0.0.1' },
-        signal,
+        entrant: entrantOf({ signal }),
         record: (recorded) => {
           for (const step of recorded) if (typeof step === 'object') steps.push(step)
           return Promise.resolve()

@@ -1,0 +1,264 @@
+import { EngineError } from '../../../shared/engine-error.ts'
+import { deferred } from '../../../shared/deferred.ts'
+import type { Clock } from '../../../shared/clock.ts'
+import type { Entrant, GroupFigures, GroupPlace, Queued, Reservation, ResourceGroups } from '../resource-groups.ts'
+import { groupPath, groupText, type GroupPath } from './group-path.ts'
+import type { GroupRule, GroupRules } from './group-rules.ts'
+import { ruleAt, type ChosenGroup, type GroupedSession, type GroupedStatement } from './group-selector.ts'
+import { groupState, type GroupState } from './group-state.ts'
+import { GroupTree, type Arrival, type Ticket } from './group-tree.ts'
+import { limitText } from './limit-text.ts'
+import { choose, groupAt, labelledRules, type Choice } from './rules-lookup.ts'
+
+export interface ConfiguredGroupsDeps {
+  /** The rules in force; others when their file was read again. */
+  readonly rules: () => GroupRules
+  /** What the workers that are there have, bytes. */
+  readonly memory: () => number
+  readonly clock: Pick<Clock, 'monotonicMs'>
+  /** Of [0, 1). @default Math.random */
+  readonly draw?: () => number
+}
+
+/** A query that has entered. */
+interface Visit {
+  readonly entrant: Entrant
+  wake(place: GroupPlace | undefined): void
+  refuse(error: unknown): void
+}
+
+/** Of usage, quotas and rules, how often they are looked at; Trino does so as often. */
+const LOOK_MS = 100
+
+/** Resource groups by the rules of a file: the machine of `GroupTree` with promises, a clock and signals around it. */
+export class ConfiguredGroups implements ResourceGroups {
+  readonly #deps: ConfiguredGroupsDeps
+  readonly #tree: GroupTree<Visit>
+  readonly #running = new Set<Ticket<Visit>>()
+  /** What was chosen for the statement of a session, and by which rules. */
+  readonly #chosen = new WeakMap<GroupedSession, { readonly by: GroupRules; readonly group: Choice }>()
+  readonly #timer: NodeJS.Timeout
+  #reservation: Reservation | undefined
+  #expected = 0
+  #passedAt: number
+
+  constructor(deps: ConfiguredGroupsDeps) {
+    this.#deps = deps
+    this.#tree = new GroupTree(deps.draw ?? Math.random)
+    this.#tree.configure(deps.rules())
+    this.#passedAt = deps.clock.monotonicMs()
+    this.#timer = setInterval(() => this.look(), LOOK_MS)
+    this.#timer.unref()
+  }
+
+  get reservation(): Reservation | undefined {
+    return this.#reservation
+  }
+
+  /** Who waited keeps his order and who ran his place: nobody starts until all of them are here, or cannot be told. */
+  reserve(): Reservation {
+    const counted = deferred()
+    this.#expected = Number.POSITIVE_INFINITY
+    this.#tree.hold(true)
+    const expect = (queries: number): void => {
+      this.#expected = queries
+      if (queries <= 0) this.#letGo()
+    }
+    // Nobody waits for the count: who is new waits in his group, behind those who come.
+    counted.resolve()
+    return (this.#reservation = {
+      counted: counted.promise,
+      expect,
+      came: () => expect(this.#expected - 1),
+      end: () => expect(0),
+    })
+  }
+
+  groupOf(statement: GroupedStatement): string {
+    const chosen = this.#choiceOf(statement)
+    return typeof chosen === 'string' ? '' : groupText(chosen.path)
+  }
+
+  occupy(entrant: Entrant): GroupPlace {
+    // Where it was, whether there still is such a group or not.
+    const group = groupAt(groupPath(entrant.group), this.#tree.rules.rootGroups)
+    return this.#placeOf(this.#tree.occupy(group, arrivalOf(silentVisit(entrant))))
+  }
+
+  tryEnter(entrant: Entrant): GroupPlace | undefined {
+    this.#reload()
+    const chosen = this.#choiceOf(entrant.statement)
+    if (typeof chosen === 'string' || groupText(chosen.path) !== entrant.group) return undefined
+    if (entrant.recovered || !this.#isLeaf(chosen)) return undefined
+    const ticket = this.#tree.start(chosen, arrivalOf(silentVisit(entrant)))
+    return ticket && this.#placeOf(ticket)
+  }
+
+  enter(entrant: Entrant): { readonly queued: Queued; readonly place: Promise<GroupPlace | undefined> } {
+    this.#reload()
+    const group = this.#groupOrThrow(entrant.statement)
+    const given = deferred<GroupPlace | undefined>()
+    const visit: Visit = { entrant, wake: given.resolve, refuse: given.reject }
+    const ticket = this.#tree.arrive(group, arrivalOf(visit))
+    if (!ticket) throw new EngineError('QUERY_QUEUE_FULL', `Too many queued queries for "${groupText(group.path)}"`)
+    const { signal } = entrant
+    const leave = (): void => {
+      if (ticket.state !== 'waiting') return
+      this.#tree.finish(ticket)
+      visit.wake(undefined)
+      this.#start()
+    }
+    if (signal.aborted) leave()
+    else if (ticket.state === 'running') visit.wake(this.#placeOf(ticket))
+    else signal.addEventListener('abort', leave, { once: true })
+    return { queued: this.#queued(ticket), place: given.promise }
+  }
+
+  figures(): readonly GroupFigures[] {
+    const found = new Map(
+      [...labelledRules(this.#tree.rules.rootGroups)].map(([group, rule, isTemplate]) => {
+        const limits = isTemplate ? { running: 0, queued: 0 } : limitsOf(rule)
+        return [group, { group, isTemplate, running: 0, queued: 0, limits }]
+      }),
+    )
+    for (const { label, rule, running, queued } of this.#tree.groups()) {
+      const figures = rule && found.get(label)
+      if (!figures) continue
+      figures.running += running
+      figures.queued += queued
+      if (!figures.isTemplate) continue
+      figures.limits.running += rule.hardConcurrencyLimit
+      figures.limits.queued += rule.maxQueued
+    }
+    return [...found.values()].map(({ isTemplate: _, ...figures }) => figures)
+  }
+
+  stateOf(path: GroupPath): GroupState | undefined {
+    const node = this.#tree.find(path)
+    return node && groupState(node)
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  /** Looks at what queries use, at the time and at the rules, and starts whoever may start by that. */
+  look(): void {
+    this.#reload()
+    this.#tree.setMemory(this.#deps.memory())
+    for (const ticket of this.#running) this.#tree.measure(ticket, ticket.subject.entrant.usage())
+    const seconds = Math.floor((this.#deps.clock.monotonicMs() - this.#passedAt) / 1000)
+    if (seconds > 0) {
+      this.#passedAt += seconds * 1000
+      this.#tree.pass(seconds)
+    }
+    this.#start()
+  }
+
+  /** Those that wait are decided again by who they are; those that run keep their places. */
+  #reload(): void {
+    const rules = this.#deps.rules()
+    if (rules === this.#tree.rules) return
+    this.#tree.configure(rules)
+    for (const ticket of this.#tree.waiting()) this.#chooseAgain(ticket)
+    this.#start()
+  }
+
+  #chooseAgain(ticket: Ticket<Visit>): void {
+    const { entrant, refuse } = ticket.subject
+    try {
+      const group = this.#groupOrThrow(entrant.statement)
+      if (groupText(group.path) === ticket.group.text) return
+      this.#tree.move(ticket, group)
+      entrant.moved(this.#queued(ticket))
+    } catch (error) {
+      this.#tree.finish(ticket)
+      refuse(error)
+    }
+  }
+
+  #letGo(): void {
+    if (!this.#tree.held) return
+    this.#reservation = undefined
+    this.#tree.hold(false)
+    this.#start()
+  }
+
+  #start(): void {
+    for (const ticket of this.#tree.startAll()) ticket.subject.wake(this.#placeOf(ticket))
+  }
+
+  #placeOf(ticket: Ticket<Visit>): GroupPlace {
+    const { signal, usage } = ticket.subject.entrant
+    const release = (): void => {
+      if (!this.#running.delete(ticket)) return
+      signal.removeEventListener('abort', release)
+      this.#tree.measure(ticket, usage())
+      this.#tree.finish(ticket)
+      this.#start()
+    }
+    this.#running.add(ticket)
+    signal.addEventListener('abort', release)
+    if (signal.aborted) release()
+    return { group: ticket.group.text, release }
+  }
+
+  #queued(ticket: Ticket<Visit>): Queued {
+    const position = ticket.group.line.length
+    return {
+      group: ticket.group.text,
+      position,
+      reason: () => {
+        const limit = this.#tree.limitOf(ticket)
+        const what = this.#tree.held
+          ? 'queries that waited before the coordinator was restarted come first'
+          : limit
+            ? limitText(limit)
+            : `resource group "${ticket.group.text}" waits for its turn`
+        return `${what}; position ${position}`
+      },
+    }
+  }
+
+  #choiceOf(statement: GroupedStatement): Choice {
+    const by = this.#tree.rules
+    const known = this.#chosen.get(statement.session)
+    if (known?.by === by) return known.group
+    const group = choose(by, statement)
+    this.#chosen.set(statement.session, { by, group })
+    return group
+  }
+
+  /** @throws EngineError as Trino: no selector fits, or the group has sub-groups */
+  #groupOrThrow(statement: GroupedStatement): ChosenGroup {
+    const chosen = this.#choiceOf(statement)
+    if (chosen === 'none')
+      throw new EngineError('QUERY_REJECTED', 'No matching resource group found with the configured selection rules')
+    if (chosen === 'unnamed')
+      throw new EngineError('QUERY_REJECTED', 'The name of the resource group that is selected would be empty')
+    if (!this.#isLeaf(chosen))
+      throw new EngineError(
+        'INVALID_RESOURCE_GROUP',
+        `Cannot add queries to '${groupText(chosen.path)}'. It is not a leaf group.`,
+      )
+    return chosen
+  }
+
+  #isLeaf({ templates }: ChosenGroup): boolean {
+    return ruleAt(templates, this.#tree.rules.rootGroups)?.subGroups.length === 0
+  }
+}
+
+/** Of one that does not wait. */
+function silentVisit(entrant: Entrant): Visit {
+  return { entrant, wake() {}, refuse() {} }
+}
+
+function arrivalOf(visit: Visit): Arrival<Visit> {
+  const { priority, recovered } = visit.entrant
+  return { subject: visit, priority, recovered }
+}
+
+function limitsOf({ hardConcurrencyLimit, maxQueued }: GroupRule): { running: number; queued: number } {
+  return { running: hardConcurrencyLimit, queued: maxQueued }
+}

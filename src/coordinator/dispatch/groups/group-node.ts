@@ -1,0 +1,184 @@
+import { groupText, type GroupPath } from './group-path.ts'
+import type { GroupRule } from './group-rules.ts'
+import { templateText, type NameTemplate } from './name-template.ts'
+import { WaitingLine, type Waits } from './waiting-line.ts'
+
+/** What keeps the queries of a group from running. */
+export type GroupLimit =
+  | { readonly kind: 'hardConcurrencyLimit'; readonly group: string; readonly running: number; readonly limit: number }
+  /** Used CPU time leaves it so many of its places. */
+  | { readonly kind: 'softCpuLimit'; readonly group: string; readonly running: number; readonly limit: number }
+  | { readonly kind: 'hardCpuLimit'; readonly group: string; readonly usedMillis: number; readonly limitMillis: number }
+  | {
+      readonly kind: 'softMemoryLimit'
+      readonly group: string
+      readonly usedBytes: number
+      readonly limitBytes: number
+    }
+  | {
+      readonly kind: 'hardPhysicalDataScanLimit'
+      readonly group: string
+      readonly usedBytes: number
+      readonly limitBytes: number
+    }
+
+/** Below its soft limit a group's weight counts so many times. */
+const BELOW_SOFT = 2 ** 31 - 1
+
+/** A group with what runs, waits and is used in it and below. Only the tree changes it. */
+export class GroupNode<T extends Waits> {
+  readonly parent: GroupNode<T> | undefined
+  /** Its own name, the last of its path. */
+  readonly key: string
+  readonly path: GroupPath
+  readonly text: string
+  /** What it was made of, from the root on. */
+  readonly templates: readonly NameTemplate[]
+  readonly subGroups = new Map<string, GroupNode<T>>()
+  /** Sub-groups with somebody to start, in the order in which they came to be so. */
+  readonly eligible = new Set<GroupNode<T>>()
+  /** Of the group itself. */
+  readonly line = new WaitingLine<T>()
+  readonly runs = new Set<T>()
+  /** With all groups below. */
+  running = 0
+  queued = 0
+  #rule: GroupRule | undefined
+  #memoryLimitBytes = Infinity
+  #cpuMillis = 0
+  #memoryBytes = 0
+  #scannedBytes = 0
+
+  constructor(parent: GroupNode<T> | undefined, key: string, templates: readonly NameTemplate[]) {
+    this.parent = parent
+    this.key = key
+    this.path = parent ? [...parent.path, key] : []
+    this.text = groupText(this.path)
+    this.templates = templates
+  }
+
+  /** The same for all groups that a template makes. */
+  get label(): string {
+    return templateText(this.templates)
+  }
+
+  /** Undefined of one that the rules have no more: it has no limits, and nobody comes to it. */
+  get rule(): GroupRule | undefined {
+    return this.#rule
+  }
+
+  get memoryLimitBytes(): number {
+    return this.#memoryLimitBytes
+  }
+
+  get cpuMillis(): number {
+    return this.#cpuMillis
+  }
+
+  get memoryBytes(): number {
+    return this.#memoryBytes
+  }
+
+  get scannedBytes(): number {
+    return this.#scannedBytes
+  }
+
+  /** It uses up quotas that come back. */
+  get isIndebted(): boolean {
+    return this.#cpuMillis > 0 || this.#scannedBytes > 0
+  }
+
+  get isIdle(): boolean {
+    return this.subGroups.size === 0 && this.running === 0 && this.queued === 0 && !this.isIndebted
+  }
+
+  setRule(rule: GroupRule | undefined, memoryBytes: number): void {
+    this.#rule = rule
+    this.line.policy = rule?.schedulingPolicy ?? 'fair'
+    this.setMemory(memoryBytes)
+  }
+
+  /** @param bytes that the workers have */
+  setMemory(bytes: number): void {
+    const limit = this.#rule?.softMemoryLimit
+    if (!limit) this.#memoryLimitBytes = Infinity
+    else this.#memoryLimitBytes = 'bytes' in limit ? limit.bytes : limit.fraction * bytes
+  }
+
+  use(cpuMillis: number, memoryBytes: number, scannedBytes: number): void {
+    this.#cpuMillis += cpuMillis
+    this.#memoryBytes += memoryBytes
+    this.#scannedBytes += scannedBytes
+  }
+
+  /** What is used and has no limit is forgotten at once. */
+  regenerate(seconds: number): void {
+    this.#cpuMillis = Math.max(0, this.#cpuMillis - seconds * (this.#rule?.cpuMillisPerSecond ?? Infinity))
+    this.#scannedBytes = Math.max(0, this.#scannedBytes - seconds * (this.#rule?.scanBytesPerSecond ?? Infinity))
+  }
+
+  canRunMore(): boolean {
+    return this.limit() === undefined
+  }
+
+  canQueueMore(): boolean {
+    return this.queued < (this.#rule?.maxQueued ?? Infinity)
+  }
+
+  /** While nobody starts, who could run waits beside who could wait. */
+  canHoldMore(): boolean {
+    const { maxQueued = Infinity, hardConcurrencyLimit = Infinity } = this.#rule ?? {}
+    return this.running + this.queued < maxQueued + hardConcurrencyLimit
+  }
+
+  isEligible(): boolean {
+    return (this.line.length > 0 || this.eligible.size > 0) && this.canRunMore()
+  }
+
+  /** What it has reached; undefined: it may run more. */
+  limit(): GroupLimit | undefined {
+    const rule = this.#rule
+    if (!rule) return undefined
+    const { hardCpuLimitMillis, hardScanLimitBytes, hardConcurrencyLimit } = rule
+    const { text: group } = this
+    if (this.#cpuMillis >= hardCpuLimitMillis)
+      return { kind: 'hardCpuLimit', group, usedMillis: this.#cpuMillis, limitMillis: hardCpuLimitMillis }
+    if (this.#memoryBytes > this.#memoryLimitBytes)
+      return { kind: 'softMemoryLimit', group, usedBytes: this.#memoryBytes, limitBytes: this.#memoryLimitBytes }
+    if (this.#scannedBytes >= hardScanLimitBytes) {
+      const usedBytes = this.#scannedBytes
+      return { kind: 'hardPhysicalDataScanLimit', group, usedBytes, limitBytes: hardScanLimitBytes }
+    }
+    const { running } = this
+    if (running >= hardConcurrencyLimit)
+      return { kind: 'hardConcurrencyLimit', group, running, limit: hardConcurrencyLimit }
+    const limit = penalized(rule, this.#cpuMillis)
+    return running < limit ? undefined : { kind: 'softCpuLimit', group, running, limit }
+  }
+
+  /** Lots in a draw among its siblings. */
+  get lots(): number {
+    const { softConcurrencyLimit = Infinity, schedulingWeight = 1 } = this.#rule ?? {}
+    return this.running < softConcurrencyLimit ? schedulingWeight * BELOW_SOFT : schedulingWeight
+  }
+
+  /** How much of what its weight gives it runs, to be compared with that of its siblings. */
+  get served(): number {
+    return this.running / (this.#rule?.schedulingWeight ?? 1)
+  }
+
+  /** Highest priority of those that it could start. */
+  get highestPriority(): number {
+    let highest = this.line.highest
+    for (const group of this.eligible) highest = Math.max(highest, group.highestPriority)
+    return highest
+  }
+}
+
+/** Between its soft and its hard CPU limit a group loses places in proportion, one at least, and keeps one. */
+function penalized({ softCpuLimitMillis, hardCpuLimitMillis, hardConcurrencyLimit }: GroupRule, used: number): number {
+  if (used < softCpuLimitMillis) return hardConcurrencyLimit
+  const penalty = (used - softCpuLimitMillis) / (hardCpuLimitMillis - softCpuLimitMillis)
+  const left = Math.floor(hardConcurrencyLimit * (1 - penalty))
+  return Math.max(1, Math.min(hardConcurrencyLimit - 1, left))
+}

@@ -1,0 +1,216 @@
+import { z } from 'zod'
+import { readStrictJson } from '../../../security/rules/read-rules.ts'
+import { section, wrong } from '../../../security/rules/rule-patterns.ts'
+import { groupSelector, type GroupSelector } from './group-selector.ts'
+import { nameTemplate, type NameTemplate } from './name-template.ts'
+import { durationText, selectorSchema, sizeText } from './selector-schema.ts'
+import { sizeBytes } from './units.ts'
+
+const schedulingPolicies = ['fair', 'weighted', 'weighted_fair', 'query_priority'] as const
+export type SchedulingPolicy = (typeof schedulingPolicies)[number]
+
+/** A part of the workers' memory, or so many bytes. */
+type MemoryLimit = { readonly fraction: number } | { readonly bytes: number }
+
+/** What a group may, as the file has it. Infinity: no limit. */
+export interface GroupRule {
+  readonly name: NameTemplate
+  readonly maxQueued: number
+  readonly softConcurrencyLimit: number
+  readonly hardConcurrencyLimit: number
+  readonly softMemoryLimit: MemoryLimit
+  readonly softCpuLimitMillis: number
+  readonly hardCpuLimitMillis: number
+  /** What of its used CPU time is forgotten each second. */
+  readonly cpuMillisPerSecond: number
+  readonly hardScanLimitBytes: number
+  readonly scanBytesPerSecond: number
+  readonly schedulingPolicy: SchedulingPolicy
+  readonly schedulingWeight: number
+  readonly subGroups: readonly GroupRule[]
+}
+
+/** What a file of resource groups says. */
+export interface GroupRules {
+  readonly rootGroups: readonly GroupRule[]
+  /** The first that fits decides. */
+  readonly selectors: readonly GroupSelector[]
+}
+
+const count = z
+  .int()
+  .min(0)
+  .max(2 ** 31 - 1)
+
+const optional = <T extends z.ZodType>(schema: T) => schema.nullish().transform((given) => given ?? undefined)
+
+const memoryText = z.string().transform((text, context): MemoryLimit => {
+  const percent = /^(\d{1,3}(?:\.\d+)?)%$/.exec(text)?.[1]
+  if (percent === undefined) {
+    const bytes = sizeBytes(text)
+    return bytes === undefined ? wrong(context, [], `'${text}' is neither a data size nor a percentage`) : { bytes }
+  }
+  const fraction = Number(percent) / 100
+  return fraction > 1 ? wrong(context, [], 'softMemoryLimit percentage is over 100%') : { fraction }
+})
+
+const policyText = z
+  .string()
+  .transform((text) => text.toLowerCase())
+  .pipe(z.enum(schedulingPolicies))
+
+const groupKeys = z.strictObject({
+  name: z.string().min(1),
+  maxQueued: count,
+  softConcurrencyLimit: optional(count),
+  hardConcurrencyLimit: optional(count),
+  maxRunning: optional(count),
+  softMemoryLimit: optional(memoryText),
+  softCpuLimit: optional(durationText),
+  hardCpuLimit: optional(durationText),
+  hardPhysicalDataScanLimit: optional(sizeText),
+  schedulingPolicy: optional(policyText),
+  schedulingWeight: optional(
+    z
+      .int()
+      .min(1)
+      .max(2 ** 31 - 1),
+  ),
+  // Figures are exported of every group.
+  jmxExport: optional(z.boolean()),
+  get subGroups() {
+    return section(groupKeys)
+  },
+})
+
+type GroupKeys = z.output<typeof groupKeys>
+
+const fileSchema = z
+  .strictObject({
+    rootGroups: z.array(groupKeys),
+    selectors: z.array(selectorSchema),
+    cpuQuotaPeriod: optional(durationText),
+    physicalDataScanQuotaPeriod: optional(durationText),
+  })
+  .transform((file, context): GroupRules => {
+    const complain: Complain = (path, message) =>
+      context.addIssue({ code: 'custom', message, path: [...path], input: file })
+    const periods = { cpuMillis: file.cpuQuotaPeriod, scanMillis: file.physicalDataScanQuotaPeriod }
+    const rootGroups = groupsOf(file.rootGroups, 'fair', periods, ['rootGroups'], complain)
+    const selectors = file.selectors.map((keys, index) => {
+      const path = ['selectors', index]
+      return groupSelector(keys, rootGroups, (key, message) => complain([...path, key], message))
+    })
+    return { rootGroups, selectors }
+  })
+
+type Complain = (path: readonly (string | number)[], message: string) => void
+
+interface Periods {
+  readonly cpuMillis: number | undefined
+  readonly scanMillis: number | undefined
+}
+
+function groupsOf(
+  groups: readonly GroupKeys[],
+  above: SchedulingPolicy,
+  periods: Periods,
+  path: readonly (string | number)[],
+  complain: Complain,
+): readonly GroupRule[] {
+  const names = new Set<string>()
+  return groups.map((keys, index) => {
+    const at = [...path, index]
+    if (names.has(keys.name)) complain([...at, 'name'], `The group '${keys.name}' is there twice`)
+    names.add(keys.name)
+    return groupOf(keys, above, periods, at, complain)
+  })
+}
+
+function groupOf(
+  keys: GroupKeys,
+  above: SchedulingPolicy,
+  periods: Periods,
+  path: readonly (string | number)[],
+  complain: Complain,
+): GroupRule {
+  const hard = keys.hardConcurrencyLimit ?? keys.maxRunning
+  if (hard === undefined) complain(path, 'hardConcurrencyLimit is missing')
+  const hardConcurrencyLimit = hard ?? 0
+  const softConcurrencyLimit = keys.softConcurrencyLimit ?? hardConcurrencyLimit
+  if (softConcurrencyLimit > hardConcurrencyLimit)
+    complain([...path, 'softConcurrencyLimit'], 'softConcurrencyLimit is greater than hardConcurrencyLimit')
+  const schedulingPolicy = keys.schedulingPolicy ?? (above === 'query_priority' ? above : 'fair')
+  if (above === 'query_priority' && schedulingPolicy !== above)
+    complain([...path, 'schedulingPolicy'], 'The group above schedules by query_priority, so this one must, too')
+  const subGroups = keys.subGroups ?? []
+  // As Trino: without a policy of its own a group's may have weights, and nothing acts on them.
+  if (keys.schedulingPolicy) checkWeights(keys.schedulingPolicy, subGroups, path, complain)
+  return {
+    name: nameTemplate(keys.name),
+    maxQueued: keys.maxQueued,
+    softConcurrencyLimit,
+    hardConcurrencyLimit,
+    softMemoryLimit: keys.softMemoryLimit ?? { fraction: 1 },
+    ...quotasOf(keys, periods, path, complain),
+    schedulingPolicy,
+    schedulingWeight: keys.schedulingWeight ?? 1,
+    subGroups: groupsOf(subGroups, schedulingPolicy, periods, [...path, 'subGroups'], complain),
+  }
+}
+
+/** Weights for all groups below or for none, and only where they have a meaning. */
+function checkWeights(
+  policy: SchedulingPolicy,
+  subGroups: readonly GroupKeys[],
+  path: readonly (string | number)[],
+  complain: Complain,
+): void {
+  const weighed = subGroups.filter(({ schedulingWeight }) => schedulingWeight !== undefined).length
+  if (weighed === 0) return
+  if (policy !== 'weighted' && policy !== 'weighted_fair')
+    complain(
+      [...path, 'subGroups'],
+      "A schedulingWeight needs the schedulingPolicy 'weighted' or 'weighted_fair' of the group above",
+    )
+  else if (weighed < subGroups.length)
+    complain([...path, 'subGroups'], 'Either all sub-groups have a schedulingWeight or none of them')
+}
+
+function quotasOf(
+  { softCpuLimit, hardCpuLimit, hardPhysicalDataScanLimit: scan }: GroupKeys,
+  { cpuMillis, scanMillis }: Periods,
+  path: readonly (string | number)[],
+  complain: Complain,
+): Pick<
+  GroupRule,
+  'softCpuLimitMillis' | 'hardCpuLimitMillis' | 'cpuMillisPerSecond' | 'hardScanLimitBytes' | 'scanBytesPerSecond'
+> {
+  if (softCpuLimit !== undefined && hardCpuLimit === undefined)
+    complain([...path, 'softCpuLimit'], 'softCpuLimit needs a hardCpuLimit beside it')
+  if (softCpuLimit !== undefined && hardCpuLimit !== undefined && softCpuLimit > hardCpuLimit)
+    complain([...path, 'softCpuLimit'], 'softCpuLimit is greater than hardCpuLimit')
+  if (hardCpuLimit !== undefined && !cpuMillis) complain([...path, 'hardCpuLimit'], 'CPU limits need a cpuQuotaPeriod')
+  if (scan !== undefined && !scanMillis)
+    complain([...path, 'hardPhysicalDataScanLimit'], 'A scan limit needs a physicalDataScanQuotaPeriod')
+  const hard = hardCpuLimit ?? Infinity
+  return {
+    softCpuLimitMillis: softCpuLimit ?? hard,
+    hardCpuLimitMillis: hard,
+    cpuMillisPerSecond: perSecond(hard, cpuMillis),
+    hardScanLimitBytes: scan ?? Infinity,
+    scanBytesPerSecond: perSecond(scan ?? Infinity, scanMillis),
+  }
+}
+
+function perSecond(limit: number, periodMillis: number | undefined): number {
+  return limit === Infinity || !periodMillis ? Infinity : Math.max(1, Math.floor((1000 * limit) / periodMillis))
+}
+
+/**
+ * A file of resource groups in Trino's JSON, whole: what it says wrongly anywhere makes all of it wrong.
+ * @throws Error whose text begins with the line
+ */
+export function readGroupRules(text: string): GroupRules {
+  return readStrictJson(text, fileSchema)
+}

@@ -1,0 +1,139 @@
+import type { QuerySession } from '../../query/events.ts'
+import type { GroupPath } from './group-path.ts'
+import type { GroupRule } from './group-rules.ts'
+import { expandPath, pathTemplates, type NameTemplate } from './name-template.ts'
+import type { FindingPattern, SelectorKeys } from './selector-schema.ts'
+import { durationMillis, sizeBytes } from './units.ts'
+
+/** What a statement is chosen a group by: nothing that its record does not have. */
+export type GroupedSession = Pick<
+  QuerySession,
+  'user' | 'groups' | 'originalUser' | 'principal' | 'source' | 'clientTags' | 'resourceEstimates'
+>
+
+/** A statement as selectors see it. */
+export interface GroupedStatement {
+  readonly session: GroupedSession
+  /** What kind it is; undefined for what is no statement. Asked where a selector wants to know. */
+  readonly queryType: () => string | undefined
+}
+
+/** A group that was chosen, and what it is made of. */
+export interface ChosenGroup {
+  readonly path: GroupPath
+  readonly templates: readonly NameTemplate[]
+}
+
+export interface GroupSelector {
+  /** @returns undefined where it does not fit; 'unnamed' where it does, and a name of the group would be empty */
+  choose(statement: GroupedStatement): ChosenGroup | 'unnamed' | undefined
+}
+
+/** Variables that every selector has. */
+const STANDARD = ['USER', 'SOURCE'] as const
+
+/**
+ * A selector as Trino's: all that it asks for must hold, and what its expressions name goes into the name of the group.
+ * @param complain told of what is wrong with a key
+ */
+export function groupSelector(
+  keys: SelectorKeys,
+  rootGroups: readonly GroupRule[],
+  complain: (key: string, message: string) => void,
+): GroupSelector {
+  const templates = pathTemplates(keys.group)
+  checkGroup(templates, rootGroups, complain)
+  const patterns = [
+    ['user', keys.user, (session: GroupedSession) => session.user],
+    ['originalUser', keys.originalUser, (session: GroupedSession) => session.originalUser ?? session.user],
+    ['authenticatedUser', keys.authenticatedUser, (session: GroupedSession) => session.principal ?? ''],
+    ['source', keys.source, (session: GroupedSession) => session.source ?? ''],
+  ] as const
+  const known = new Set<string>(STANDARD)
+  for (const [key, pattern] of patterns)
+    for (const name of pattern?.names ?? []) {
+      if (known.has(name)) complain(key, `Several expressions find '${name}'`)
+      known.add(name)
+    }
+  for (const name of templates.flatMap(({ variables }) => variables))
+    if (!known.has(name)) complain('group', `Nothing finds what '\${${name}}' stands for`)
+  const asked = patterns.flatMap(([, pattern, of]) => (pattern ? [{ pattern, of }] : []))
+  return {
+    choose(statement) {
+      const { session } = statement
+      if (!asked.every(({ pattern, of }) => pattern.pattern.matches(of(session)))) return undefined
+      if (!fitsRest(keys, statement)) return undefined
+      const values = new Map([
+        ['USER', session.user],
+        ['SOURCE', session.source ?? ''],
+      ])
+      for (const { pattern, of } of asked) addFound(pattern, of(session), values)
+      const path = expandPath(templates, values)
+      return path ? { path, templates } : 'unnamed'
+    },
+  }
+}
+
+function addFound({ finding, names }: FindingPattern, text: string, values: Map<string, string>): void {
+  const found = finding?.matcher(text)
+  if (!found?.matches()) return
+  for (const name of names) {
+    const value = found.group(name)
+    if (value !== null && value !== undefined) values.set(name, value)
+  }
+}
+
+function fitsRest(keys: SelectorKeys, { session, queryType }: GroupedStatement): boolean {
+  const { userGroup, clientTags, selectorResourceEstimate: estimate } = keys
+  return (
+    (!userGroup || session.groups.some((group) => userGroup.pattern.matches(group))) &&
+    clientTags.every((tag) => session.clientTags.includes(tag)) &&
+    (!estimate || fitsEstimate(estimate, session.resourceEstimates)) &&
+    (keys.queryType === undefined || keys.queryType === queryType())
+  )
+}
+
+/** Both ends belong to a range, and who gives no estimate is in none. */
+function fitsEstimate(
+  { executionTime, cpuTime, peakMemory }: NonNullable<SelectorKeys['selectorResourceEstimate']>,
+  given: Readonly<Record<string, string>>,
+): boolean {
+  return (
+    isIn(executionTime, given['EXECUTION_TIME'], durationMillis) &&
+    isIn(cpuTime, given['CPU_TIME'], durationMillis) &&
+    isIn(peakMemory, given['PEAK_MEMORY'], sizeBytes)
+  )
+}
+
+function isIn(
+  range: { readonly min: number | undefined; readonly max: number | undefined } | undefined,
+  text: string | undefined,
+  parse: (text: string) => number | undefined,
+): boolean {
+  if (!range) return true
+  const value = text === undefined ? undefined : parse(text)
+  return value !== undefined && value >= (range.min ?? 0) && value <= (range.max ?? Infinity)
+}
+
+function checkGroup(
+  templates: readonly NameTemplate[],
+  rootGroups: readonly GroupRule[],
+  complain: (key: string, message: string) => void,
+): void {
+  if (!ruleAt(templates, rootGroups)) complain('group', 'There is no such group')
+}
+
+/** The rule that a path of templates leads to. */
+export function ruleAt(
+  templates: readonly Pick<NameTemplate, 'text'>[],
+  rootGroups: readonly GroupRule[],
+): GroupRule | undefined {
+  let groups = rootGroups
+  let found: GroupRule | undefined
+  for (const { text } of templates) {
+    found = groups.find(({ name }) => name.text === text)
+    if (!found) return undefined
+    groups = found.subGroups
+  }
+  return found
+}

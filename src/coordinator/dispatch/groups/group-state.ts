@@ -1,0 +1,47 @@
+import type { SchedulingPolicy } from './group-rules.ts'
+import type { GroupPath } from './group-path.ts'
+import type { TreeGroup } from './group-tree.ts'
+
+/** A group as it is now. Infinity: no limit. */
+export interface GroupState {
+  readonly path: GroupPath
+  readonly state: 'CAN_RUN' | 'CAN_QUEUE' | 'FULL'
+  readonly schedulingPolicy: SchedulingPolicy
+  readonly schedulingWeight: number
+  readonly softMemoryLimitBytes: number
+  readonly softConcurrencyLimit: number
+  readonly hardConcurrencyLimit: number
+  readonly maxQueued: number
+  readonly memoryBytes: number
+  readonly cpuMillis: number
+  /** With all groups below, as `queued`. */
+  readonly running: number
+  readonly queued: number
+  readonly eligibleSubGroups: number
+  /** Those with queries, and nothing of those below them. */
+  readonly subGroups: readonly Omit<GroupState, 'subGroups'>[]
+}
+
+export function groupState<T>(node: TreeGroup<T>): GroupState {
+  const busy = [...node.subGroups.values()].filter(({ running, queued }) => running + queued > 0)
+  return { ...summary(node), subGroups: busy.map((group) => summary(group)) }
+}
+
+function summary<T>(node: TreeGroup<T>): Omit<GroupState, 'subGroups'> {
+  const { rule, path, memoryLimitBytes, memoryBytes, cpuMillis, running, queued, eligible } = node
+  return {
+    path,
+    state: node.canRunMore() ? 'CAN_RUN' : node.canQueueMore() ? 'CAN_QUEUE' : 'FULL',
+    schedulingPolicy: node.line.policy,
+    schedulingWeight: rule?.schedulingWeight ?? 1,
+    softMemoryLimitBytes: memoryLimitBytes,
+    softConcurrencyLimit: rule?.softConcurrencyLimit ?? Infinity,
+    hardConcurrencyLimit: rule?.hardConcurrencyLimit ?? Infinity,
+    maxQueued: rule?.maxQueued ?? Infinity,
+    memoryBytes,
+    cpuMillis,
+    running,
+    queued,
+    eligibleSubGroups: eligible.size,
+  }
+}

@@ -1,0 +1,348 @@
+import type { GroupPath } from './group-path.ts'
+import { GroupNode, type GroupLimit } from './group-node.ts'
+import { ruleAt, type ChosenGroup } from './group-selector.ts'
+import type { GroupRules } from './group-rules.ts'
+import { unreachable } from '../../../shared/unreachable.ts'
+import { drawn, type Waits } from './waiting-line.ts'
+
+/** What a query has used and uses. */
+export interface QueryUsage {
+  /** In all, until now. */
+  readonly cpuMillis: number
+  /** Now. */
+  readonly memoryBytes: number
+  /** In all, until now. */
+  readonly scannedBytes: number
+}
+
+/** A query in its group: `waiting`, then `running`, then `gone`. */
+export interface Ticket<T> extends Waits {
+  readonly subject: T
+  readonly group: TreeGroup<T>
+  readonly state: 'waiting' | 'running' | 'gone'
+}
+
+export type TreeGroup<T> = GroupNode<Ticket<T>>
+
+interface MutableTicket<T> extends Ticket<T> {
+  group: TreeGroup<T>
+  state: Ticket<T>['state']
+  usage: QueryUsage
+}
+
+export interface Arrival<T> {
+  readonly subject: T
+  /** Of the session: above 0. */
+  readonly priority: number
+  /** It came to the coordinator before: it stands before whoever is new, and no full queue turns it away. */
+  readonly recovered: boolean
+}
+
+const NOTHING: QueryUsage = { cpuMillis: 0, memoryBytes: 0, scannedBytes: 0 }
+/** Those of the coordinator before came earlier than everybody else. */
+const BEFORE_ALL = -(2 ** 52)
+
+/**
+ * Trino's resource groups as a machine of its own: who arrives, ends and uses what goes in, who starts comes out. It sees no
+ * clock and no randomness but what it is given, and does nothing.
+ *
+ * A group may run more when it is below its limits; it is *eligible* when, besides, it has somebody to start. Each group keeps
+ * its eligible sub-groups in the order in which they became so, and its policy picks among them.
+ *
+ * ```
+ *  arrive ─► all groups up to the root may run more? ── yes ─► running ─► finish
+ *                     │ no: waiting, or refused as full                     │
+ *                     ▼                                                     ▼
+ *                  startAll: from the root down, policy by policy ◄── measure, pass, configure
+ * ```
+ */
+export class GroupTree<T> {
+  /** Above all root groups; it has no limits. */
+  readonly #top = new GroupNode<Ticket<T>>(undefined, '', [])
+  readonly #draw: () => number
+  /** Groups with used CPU time or scanned bytes that are not forgotten yet. */
+  readonly #indebted = new Set<TreeGroup<T>>()
+  #rules: GroupRules = { rootGroups: [], selectors: [] }
+  #memoryBytes = 0
+  #arrivals = 0
+  #held = false
+
+  /** @param draw of [0, 1) */
+  constructor(draw: () => number) {
+    this.#draw = draw
+  }
+
+  get rules(): GroupRules {
+    return this.#rules
+  }
+
+  /** Nobody starts until it is let go; who comes waits. */
+  hold(held: boolean): void {
+    this.#held = held
+  }
+
+  get held(): boolean {
+    return this.#held
+  }
+
+  /** Other rules are in force: queries stay where they are, running ones whatever the limits say. */
+  configure(rules: GroupRules): void {
+    this.#rules = rules
+    for (const node of below(this.#top)) this.#setRule(node)
+    for (const node of below(this.#top)) this.#refresh(node)
+  }
+
+  /** What the workers have; percentages of memory are of it. */
+  setMemory(bytes: number): void {
+    if (bytes === this.#memoryBytes) return
+    this.#memoryBytes = bytes
+    for (const node of below(this.#top)) node.setMemory(bytes)
+    for (const node of below(this.#top)) this.#refresh(node)
+  }
+
+  /** The group where there is one. */
+  find(path: GroupPath): TreeGroup<T> | undefined {
+    let node: TreeGroup<T> | undefined = this.#top
+    for (const name of path) node = node?.subGroups.get(name)
+    return path.length === 0 ? undefined : node
+  }
+
+  /** All groups that there are. */
+  groups(): Iterable<TreeGroup<T>> {
+    return below(this.#top)
+  }
+
+  /** @returns undefined where it cannot run at once */
+  start(chosen: ChosenGroup, arrival: Arrival<T>): Ticket<T> | undefined {
+    const node = this.#at(chosen)
+    if (!this.#held && upFrom(node).every((group) => group.canRunMore())) return this.occupy(chosen, arrival)
+    this.#dropIdle(node)
+    return undefined
+  }
+
+  /** @returns undefined where neither running nor waiting has room for it */
+  arrive(chosen: ChosenGroup, arrival: Arrival<T>): Ticket<T> | undefined {
+    const started = this.start(chosen, arrival)
+    if (started) return started
+    const node = this.#at(chosen)
+    const path = upFrom(node)
+    const ticket = this.#ticket(node, arrival)
+    const hasRoom = path.every((group) => (this.#held ? group.canHoldMore() : group.canQueueMore()))
+    if (!hasRoom && !arrival.recovered) {
+      this.#dropIdle(node)
+      return undefined
+    }
+    this.#wait(ticket, node)
+    return ticket
+  }
+
+  /** A place for one that has it already, whatever the limits say. */
+  occupy(chosen: ChosenGroup, arrival: Arrival<T>): Ticket<T> {
+    const node = this.#at(chosen)
+    const ticket = this.#ticket(node, arrival)
+    this.#begin(ticket)
+    this.#refresh(node)
+    return ticket
+  }
+
+  /** It waits elsewhere from now on, as one that came when it came. */
+  move(given: Ticket<T>, chosen: ChosenGroup): void {
+    const ticket = given as MutableTicket<T>
+    if (ticket.state !== 'waiting') return
+    this.#leaveLine(ticket)
+    this.#wait(ticket, this.#at(chosen))
+  }
+
+  /** It runs or waits no more. */
+  finish(given: Ticket<T>): void {
+    const ticket = given as MutableTicket<T>
+    const { group, state } = ticket
+    if (state === 'gone') return
+    if (state === 'waiting') this.#leaveLine(ticket)
+    else {
+      this.measure(ticket, { ...ticket.usage, memoryBytes: 0 })
+      for (const node of upFrom(group)) node.running--
+      group.runs.delete(ticket)
+    }
+    ticket.state = 'gone'
+    this.#refresh(group)
+    this.#dropIdle(group)
+  }
+
+  /** What a running query has used by now. */
+  measure(given: Ticket<T>, usage: QueryUsage): void {
+    const ticket = given as MutableTicket<T>
+    if (ticket.state !== 'running') return
+    const { usage: before, group } = ticket
+    const cpuMillis = Math.max(before.cpuMillis, usage.cpuMillis)
+    const scannedBytes = Math.max(before.scannedBytes, usage.scannedBytes)
+    const cpu = cpuMillis - before.cpuMillis
+    const scanned = scannedBytes - before.scannedBytes
+    const memory = usage.memoryBytes - before.memoryBytes
+    if (cpu === 0 && memory === 0 && scanned === 0) return
+    ticket.usage = { cpuMillis, scannedBytes, memoryBytes: usage.memoryBytes }
+    for (const node of upFrom(group)) {
+      node.use(cpu, memory, scanned)
+      if (node.isIndebted) this.#indebted.add(node)
+    }
+    this.#refresh(group)
+  }
+
+  /** So much time has passed: used quotas come back. */
+  pass(seconds: number): void {
+    const changed = [...this.#indebted]
+    for (const node of changed) {
+      node.regenerate(seconds)
+      if (!node.isIndebted) this.#indebted.delete(node)
+    }
+    for (const node of changed) this.#refresh(node)
+    for (const node of changed) this.#dropIdle(node)
+  }
+
+  /** Starts everybody who may start, in their order. */
+  startAll(): readonly Ticket<T>[] {
+    const started: Ticket<T>[] = []
+    if (this.#held) return started
+    for (let next = this.#startNext(this.#top); next; next = this.#startNext(this.#top)) started.push(next)
+    return started
+  }
+
+  /** The first limit, from the group up, that keeps a waiting query from running; undefined: it waits for its turn. */
+  limitOf({ group }: Ticket<T>): GroupLimit | undefined {
+    for (const node of upFrom(group)) {
+      const limit = node.limit()
+      if (limit) return limit
+    }
+    return undefined
+  }
+
+  /** All that wait, those of one group in their order. */
+  waiting(): readonly Ticket<T>[] {
+    return [...below(this.#top)].flatMap((node) => [...node.line.all])
+  }
+
+  #ticket(group: TreeGroup<T>, { subject, priority, recovered }: Arrival<T>): MutableTicket<T> {
+    const order = (recovered ? BEFORE_ALL : 0) + this.#arrivals++
+    return { subject, priority, order, group, state: 'waiting', usage: NOTHING }
+  }
+
+  #wait(ticket: MutableTicket<T>, node: TreeGroup<T>): void {
+    ticket.group = node
+    node.line.add(ticket)
+    for (const group of upFrom(node)) group.queued++
+    this.#refresh(node)
+  }
+
+  #leaveLine(ticket: MutableTicket<T>): void {
+    const { group } = ticket
+    group.line.remove(ticket)
+    for (const node of upFrom(group)) node.queued--
+    this.#refresh(group)
+    this.#dropIdle(group)
+  }
+
+  #begin(ticket: MutableTicket<T>): void {
+    ticket.state = 'running'
+    ticket.group.runs.add(ticket)
+    for (const node of upFrom(ticket.group)) node.running++
+  }
+
+  #startNext(node: TreeGroup<T>): Ticket<T> | undefined {
+    if (!node.canRunMore()) return undefined
+    const own = node.line.take(this.#draw) as MutableTicket<T> | undefined
+    if (own) {
+      for (const group of upFrom(node)) group.queued--
+      this.#begin(own)
+      return own
+    }
+    const next = this.#pick(node)
+    if (!next) return undefined
+    // Taken out even when it has more to start: it goes to the end.
+    node.eligible.delete(next)
+    const started = this.#startNext(next)
+    if (next.isEligible()) node.eligible.add(next)
+    return started
+  }
+
+  #pick(node: TreeGroup<T>): TreeGroup<T> | undefined {
+    const { eligible } = node
+    const { policy } = node.line
+    switch (policy) {
+      case 'fair':
+        return first(eligible)
+      case 'weighted': {
+        const drawable = [...eligible]
+        return drawable[drawn(drawable, (group) => group.lots, this.#draw)]
+      }
+      case 'weighted_fair':
+        return best(eligible, (group) => -group.served)
+      case 'query_priority':
+        return best(eligible, (group) => group.highestPriority)
+      default:
+        return unreachable(policy)
+    }
+  }
+
+  /** Whether a group, and those above it, are eligible may have changed. */
+  #refresh(node: TreeGroup<T>): void {
+    for (let group: TreeGroup<T> = node; group.parent; group = group.parent) {
+      if (group.isEligible()) group.parent.eligible.add(group)
+      else group.parent.eligible.delete(group)
+    }
+  }
+
+  #at({ path, templates }: ChosenGroup): TreeGroup<T> {
+    let node: TreeGroup<T> = this.#top
+    for (const [depth, name] of path.entries()) {
+      let next = node.subGroups.get(name)
+      if (!next) {
+        next = new GroupNode<Ticket<T>>(node, name, templates.slice(0, depth + 1))
+        node.subGroups.set(name, next)
+        this.#setRule(next)
+      }
+      node = next
+    }
+    return node
+  }
+
+  #setRule(node: TreeGroup<T>): void {
+    node.setRule(ruleAt(node.templates, this.#rules.rootGroups), this.#memoryBytes)
+  }
+
+  /** A group that has nothing is none: users come and go, and the next one makes it anew. */
+  #dropIdle(node: TreeGroup<T>): void {
+    for (let group: TreeGroup<T> = node; group.parent && group.isIdle; group = group.parent) {
+      group.parent.subGroups.delete(group.key)
+      group.parent.eligible.delete(group)
+    }
+  }
+}
+
+/** A group and those above it. */
+function upFrom<T>(node: TreeGroup<T>): readonly TreeGroup<T>[] {
+  const path: TreeGroup<T>[] = []
+  for (let group = node; group.parent; group = group.parent) path.push(group)
+  return path
+}
+
+function* below<T>(node: TreeGroup<T>): Generator<TreeGroup<T>> {
+  for (const group of node.subGroups.values()) {
+    yield group
+    yield* below(group)
+  }
+}
+
+function first<N>(of: Iterable<N>): N | undefined {
+  for (const one of of) return one
+  return undefined
+}
+
+/** The first of those with the highest figure. */
+function best<N>(of: Iterable<N>, figure: (one: N) => number): N | undefined {
+  let found: { readonly one: N; readonly figure: number } | undefined
+  for (const one of of) {
+    const own = figure(one)
+    if (!found || own > found.figure) found = { one, figure: own }
+  }
+  return found?.one
+}

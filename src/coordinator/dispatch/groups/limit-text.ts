@@ -1,0 +1,26 @@
+import { formatDuration, formatSize } from '../../../shared/durations.ts'
+import { unreachable } from '../../../shared/unreachable.ts'
+import type { GroupLimit } from './group-node.ts'
+
+/** A limit that was reached, for who waits for it. */
+export function limitText(limit: GroupLimit): string {
+  const { group, kind } = limit
+  switch (kind) {
+    case 'hardConcurrencyLimit':
+      return `resource group "${group}" runs ${limit.running}, its hardConcurrencyLimit is ${limit.limit}`
+    case 'softCpuLimit':
+      return `resource group "${group}" runs ${limit.running}, and past its softCpuLimit it may run ${limit.limit}`
+    case 'hardCpuLimit':
+      return `resource group "${group}" has used ${duration(limit.usedMillis)} of CPU, its hardCpuLimit is ${duration(limit.limitMillis)}`
+    case 'softMemoryLimit':
+      return `resource group "${group}" takes ${formatSize(limit.usedBytes)} of memory, its softMemoryLimit is ${formatSize(limit.limitBytes)}`
+    case 'hardPhysicalDataScanLimit':
+      return `resource group "${group}" has read ${formatSize(limit.usedBytes)}, its hardPhysicalDataScanLimit is ${formatSize(limit.limitBytes)}`
+    default:
+      return unreachable(kind)
+  }
+}
+
+function duration(millis: number): string {
+  return formatDuration(millis * 1e6)
+}

@@ -1,0 +1,147 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { groupPath, groupText } from '../../../../src/coordinator/dispatch/groups/group-path.ts'
+import { readGroupRules } from '../../../../src/coordinator/dispatch/groups/group-rules.ts'
+import { choose, groupAt, groupLabel } from '../../../../src/coordinator/dispatch/groups/rules-lookup.ts'
+import type { GroupedSession } from '../../../../src/coordinator/dispatch/groups/group-selector.ts'
+
+const documented = readFileSync(new URL('../../../fixtures/resource-groups/documented.json', import.meta.url), 'utf8')
+
+/** The group that rules choose, as text. */
+function chosen(rules: string, session: Partial<GroupedSession>, queryType: string | undefined = 'SELECT'): string {
+  const choice = choose(readGroupRules(rules), {
+    session: { user: 'ana', groups: [], clientTags: [], resourceEstimates: {}, ...session },
+    queryType: () => queryType,
+  })
+  return typeof choice === 'string' ? choice : groupText(choice.path)
+}
+
+describe("the example of Trino's documents", () => {
+  it.each([
+    [{ user: 'bob' }, 'SELECT', 'admin'],
+    [{ originalUser: 'bob' }, 'SELECT', 'admin'],
+    [{ principal: 'bob' }, 'SELECT', 'admin'],
+    [{ groups: ['staff', 'admin'] }, 'SELECT', 'admin'],
+    [{ source: 'my pipeline 1' }, 'DATA_DEFINITION', 'global.data_definition'],
+    [{ source: 'my pipeline 1' }, 'SELECT', 'global.pipeline.pipeline_ana'],
+    [
+      { source: 'jdbc#powerfulbi', user: 'kayla', clientTags: ['hipri', 'fast'] },
+      'SELECT',
+      'global.adhoc.bi-powerfulbi.kayla',
+    ],
+    [{ source: 'jdbc#powerfulbi', clientTags: ['fast'] }, 'SELECT', 'global.adhoc.other.ana'],
+    [{ user: 'ana.b%' }, undefined, 'global.adhoc.other.ana%2Eb%25'],
+  ])('%j, %s: %s', (session, queryType, group) => {
+    expect(chosen(documented, session, queryType)).toBe(group)
+  })
+})
+
+const GROUP = '"name": "a", "maxQueued": 1, "hardConcurrencyLimit": 1'
+
+function fileWith(group: string, selector = '"group": "a"', more = ''): string {
+  return `{ "rootGroups": [\n{ ${group} }],\n"selectors": [\n{ ${selector} }]${more} }`
+}
+
+describe('a selector', () => {
+  const estimate =
+    '"group": "a", "selectorResourceEstimate": { "executionTime": { "min": "1m", "max": "1h" }, "peakMemory": { "max": "1GB" } }'
+
+  it.each([
+    [{ EXECUTION_TIME: '1m', PEAK_MEMORY: '1024MB' }, 'a'],
+    [{ EXECUTION_TIME: '60m', PEAK_MEMORY: '1B' }, 'a'],
+    [{ EXECUTION_TIME: '59s', PEAK_MEMORY: '1B' }, 'none'],
+    [{ EXECUTION_TIME: '2m', PEAK_MEMORY: '1.1GB' }, 'none'],
+    [{ EXECUTION_TIME: '2m' }, 'none'],
+    [{ EXECUTION_TIME: 'soon', PEAK_MEMORY: '1B' }, 'none'],
+  ])('asks for estimates within both ends: %j, %s', (resourceEstimates, group) => {
+    expect(chosen(fileWith(GROUP, estimate), { resourceEstimates })).toBe(group)
+  })
+
+  it('finds names in users and sources, and leaves no name empty', () => {
+    const rules = fileWith(
+      '"name": "${team}", "maxQueued": 1, "hardConcurrencyLimit": 1',
+      '"user": "(?:(?<team>[a-z]+)-)?.*", "group": "${team}"',
+    )
+    expect(chosen(rules, { user: 'etl-1' })).toBe('etl')
+    expect(chosen(rules, { user: '1' })).toBe('unnamed')
+  })
+
+  it('does not ask for the kind of a statement where nothing depends on it', () => {
+    const rules = readGroupRules(fileWith(GROUP, '"user": "bob", "queryType": "insert", "group": "a"'))
+    const statement = (user: string) => ({
+      session: { user, groups: [], clientTags: [], resourceEstimates: {} },
+      queryType: (): string => {
+        throw new Error('asked')
+      },
+    })
+    expect(choose(rules, statement('ana'))).toBe('none')
+    expect(() => choose(rules, statement('bob'))).toThrow('asked')
+  })
+})
+
+it.each([
+  ['{', 'line 1: This is no JSON'],
+  ['{ "rootGroups": [] }', 'line 1: selectors: '],
+  [fileWith(`${GROUP}, "color": "red"`), 'line 2: rootGroups, 1: Unrecognized key: "color"'],
+  [fileWith(`${GROUP}, "maxQueued": 2`), 'line 2: The key "maxQueued" is there twice'],
+  [fileWith('"name": "a", "maxQueued": 1'), 'line 2: rootGroups, 1: hardConcurrencyLimit is missing'],
+  [fileWith('"name": "a", "maxQueued": -1, "hardConcurrencyLimit": 1'), 'line 2: rootGroups, 1, maxQueued: '],
+  [fileWith(`${GROUP}, "softConcurrencyLimit": 2`), 'line 2: rootGroups, 1, softConcurrencyLimit: '],
+  [fileWith(`${GROUP}, "softMemoryLimit": "101%"`), 'over 100%'],
+  [fileWith(`${GROUP}, "softMemoryLimit": "much"`), "'much' is neither a data size nor a percentage"],
+  [fileWith(`${GROUP}, "hardCpuLimit": "1h"`), 'CPU limits need a cpuQuotaPeriod'],
+  [
+    fileWith(`${GROUP}, "softCpuLimit": "1h"`, undefined, ', "cpuQuotaPeriod": "1h"'),
+    'softCpuLimit needs a hardCpuLimit',
+  ],
+  [
+    fileWith(`${GROUP}, "softCpuLimit": "2h", "hardCpuLimit": "1h"`, undefined, ', "cpuQuotaPeriod": "1h"'),
+    'softCpuLimit is greater than hardCpuLimit',
+  ],
+  [fileWith(`${GROUP}, "hardPhysicalDataScanLimit": "1GB"`), 'A scan limit needs a physicalDataScanQuotaPeriod'],
+  [
+    fileWith(GROUP, undefined, ', "cpuQuotaPeriod": "1 fortnight"'),
+    "line 4: cpuQuotaPeriod: '1 fortnight' is no duration",
+  ],
+  [fileWith(`${GROUP}, "schedulingPolicy": "random"`), 'line 2: rootGroups, 1, schedulingPolicy: '],
+  [
+    fileWith(`${GROUP}, "schedulingPolicy": "fair", "subGroups": [{ ${GROUP}, "schedulingWeight": 2 }]`),
+    'needs the schedulingPolicy',
+  ],
+  [
+    fileWith(`${GROUP}, "schedulingPolicy": "query_priority", "subGroups": [{ ${GROUP}, "schedulingPolicy": "fair" }]`),
+    'so this one must, too',
+  ],
+  [
+    fileWith(
+      `${GROUP}, "schedulingPolicy": "weighted", "subGroups": [{ ${GROUP}, "schedulingWeight": 2 }, { ${GROUP.replace('"a"', '"b"')} }]`,
+    ),
+    'Either all sub-groups have a schedulingWeight or none',
+  ],
+  [fileWith(`${GROUP}, "subGroups": [{ ${GROUP} }, { ${GROUP} }]`), "The group 'a' is there twice"],
+  [fileWith(GROUP, '"group": "b"'), 'line 4: selectors, 1, group: There is no such group'],
+  [fileWith(GROUP, '"user": "(", "group": "a"'), 'line 4: selectors, 1, user: '],
+  [fileWith(GROUP, '"queryType": "SHOW", "group": "a"'), 'line 4: selectors, 1, queryType: '],
+  [
+    fileWith('"name": "${x}", "maxQueued": 1, "hardConcurrencyLimit": 1', '"group": "${x}"'),
+    "Nothing finds what '${x}' stands for",
+  ],
+  [fileWith(GROUP, '"user": "(?<x>.*)", "source": "(?<x>.*)", "group": "a"'), "Several expressions find 'x'"],
+])('refuses %s', (text, message) => {
+  expect(() => readGroupRules(text)).toThrow(message)
+})
+
+it('names groups so that a dot in a name is no path', () => {
+  for (const path of [['a', 'b'], ['a.b'], ['a%2Eb', '%', '.'], []]) expect(groupPath(groupText(path))).toEqual(path)
+  expect(groupText(['global', 'ana.b'])).toBe('global.ana%2Eb')
+})
+
+it('finds what a recorded group was made of, and calls all of one template the same', () => {
+  const { rootGroups } = readGroupRules(documented)
+  const made = (path: string[]) => groupAt(path, rootGroups).templates.map(({ text }) => text)
+  expect(made(['global', 'adhoc', 'bi-x', 'kayla'])).toEqual(['global', 'adhoc', 'bi-${toolname}', '${USER}'])
+  expect(made(['global', 'gone', 'kayla'])).toEqual(['global', 'gone', 'kayla'])
+  expect(groupLabel(['global', 'adhoc', 'other', 'ana'], rootGroups)).toBe('global.adhoc.other.${USER}')
+  expect(groupLabel(['gone'], rootGroups)).toBe('other')
+  expect(groupLabel([], rootGroups)).toBe('none')
+})

@@ -1,0 +1,386 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { readGroupRules, type GroupRules } from '../../../../src/coordinator/dispatch/groups/group-rules.ts'
+import { GroupTree, type Ticket } from '../../../../src/coordinator/dispatch/groups/group-tree.ts'
+import { groupAt } from '../../../../src/coordinator/dispatch/groups/rules-lookup.ts'
+
+type Rule = Record<string, unknown>
+
+function rulesOf(rootGroups: readonly Rule[], quotas: Rule = {}): GroupRules {
+  return readGroupRules(JSON.stringify({ rootGroups, selectors: [], ...quotas }))
+}
+
+/** A generator of numbers of [0, 1), the same each time. */
+function seeded(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 2 ** 32
+  }
+}
+
+function treeOf(rules: GroupRules, seed = 1): GroupTree<string> {
+  const tree = new GroupTree<string>(seeded(seed))
+  tree.setMemory(1000)
+  tree.configure(rules)
+  return tree
+}
+
+/** Queries by name, in groups by path. */
+function bedOf(rules: GroupRules, seed = 1) {
+  const tree = treeOf(rules, seed)
+  const tickets = new Map<string, Ticket<string>>()
+  return {
+    tree,
+    ticket: (name: string) => tickets.get(name)!,
+    come(name: string, path: string, { priority = 1, recovered = false } = {}): string {
+      const group = groupAt(path.split('.'), tree.rules.rootGroups)
+      const ticket = tree.arrive(group, { subject: name, priority, recovered })
+      if (!ticket) return 'full'
+      tickets.set(name, ticket)
+      return ticket.state
+    },
+    end(name: string): readonly string[] {
+      tree.finish(tickets.get(name)!)
+      return tree.startAll().map(({ subject }) => subject)
+    },
+    use(name: string, usage: Partial<Parameters<typeof tree.measure>[1]>): readonly string[] {
+      tree.measure(tickets.get(name)!, { cpuMillis: 0, memoryBytes: 0, scannedBytes: 0, ...usage })
+      return tree.startAll().map(({ subject }) => subject)
+    },
+    pass(seconds: number): readonly string[] {
+      tree.pass(seconds)
+      return tree.startAll().map(({ subject }) => subject)
+    },
+  }
+}
+
+const group = (name: string, hard: number, more: Rule = {}): Rule => ({
+  name,
+  maxQueued: 1000,
+  hardConcurrencyLimit: hard,
+  ...more,
+})
+
+describe('a group', () => {
+  it('runs so many, lets so many wait, and refuses what is beyond; so do those above it', () => {
+    const bed = bedOf(
+      rulesOf([group('a', 2, { maxQueued: 2, subGroups: [group('b', 1, { maxQueued: 1 }), group('c', 9)] })]),
+    )
+    expect(bed.come('b1', 'a.b')).toBe('running')
+    expect(bed.come('b2', 'a.b')).toBe('waiting')
+    expect(bed.come('b3', 'a.b')).toBe('full')
+    expect(bed.tree.limitOf(bed.ticket('b2'))).toMatchObject({ kind: 'hardConcurrencyLimit', group: 'a.b', limit: 1 })
+    expect(bed.come('c1', 'a.c')).toBe('running')
+    expect(bed.come('c2', 'a.c')).toBe('waiting')
+    expect(bed.tree.limitOf(bed.ticket('c2'))).toMatchObject({ kind: 'hardConcurrencyLimit', group: 'a', limit: 2 })
+    expect(bed.come('c3', 'a.c')).toBe('full')
+    expect(bed.end('c1')).toEqual(['c2'])
+    expect(bed.end('b1')).toEqual(['b2'])
+  })
+
+  it('that is empty is forgotten, and those of a template come and go', () => {
+    const bed = bedOf(rulesOf([group('a', 2, { subGroups: [group('${USER}', 1)] })]))
+    bed.come('x', 'a.ana')
+    bed.come('y', 'a.ben')
+    expect([...bed.tree.groups()].map(({ text }) => text)).toEqual(['a', 'a.ana', 'a.ben'])
+    expect([...bed.tree.groups()].map(({ label }) => label)).toEqual(['a', 'a.${USER}', 'a.${USER}'])
+    bed.end('x')
+    bed.end('y')
+    expect([...bed.tree.groups()]).toEqual([])
+  })
+
+  it('runs nobody past its hard CPU limit, fewer past its soft one, and again as the quota comes back', () => {
+    const cpu = { softCpuLimit: '10s', hardCpuLimit: '20s' }
+    const bed = bedOf(rulesOf([group('a', 4, cpu)], { cpuQuotaPeriod: '20s' }))
+    bed.come('1', 'a')
+    bed.use('1', { cpuMillis: 15_000 })
+    expect(bed.come('2', 'a')).toBe('running')
+    expect(bed.come('3', 'a')).toBe('waiting')
+    expect(bed.tree.limitOf(bed.ticket('3'))).toMatchObject({ kind: 'softCpuLimit', running: 2, limit: 2 })
+    bed.use('1', { cpuMillis: 25_000 })
+    expect(bed.tree.limitOf(bed.ticket('3'))).toMatchObject({ kind: 'hardCpuLimit', usedMillis: 25_000 })
+    bed.end('1')
+    expect(bed.end('2')).toEqual([])
+    expect(bed.pass(5)).toEqual([])
+    expect(bed.pass(1)).toEqual(['3'])
+  })
+
+  it('runs nobody more while it takes more memory than it may, of the workers or in bytes', () => {
+    const bed = bedOf(
+      rulesOf([
+        group('a', 9, {
+          softMemoryLimit: '50%',
+          subGroups: [group('b', 9), group('c', 9, { softMemoryLimit: '100B' })],
+        }),
+      ]),
+    )
+    bed.come('b1', 'a.b')
+    bed.come('c1', 'a.c')
+    bed.use('c1', { memoryBytes: 101 })
+    expect(bed.come('c2', 'a.c')).toBe('waiting')
+    expect(bed.come('b2', 'a.b')).toBe('running')
+    bed.use('b1', { memoryBytes: 400 })
+    expect(bed.come('b3', 'a.b')).toBe('waiting')
+    expect(bed.tree.limitOf(bed.ticket('b3'))).toMatchObject({ kind: 'softMemoryLimit', group: 'a', limitBytes: 500 })
+    expect(bed.use('b1', { memoryBytes: 300 })).toEqual(['b3'])
+    expect(bed.end('c1')).toEqual(['c2'])
+  })
+
+  it('runs nobody past what it may read in its period', () => {
+    const scan = { hardPhysicalDataScanLimit: '100B' }
+    const bed = bedOf(rulesOf([group('a', 9, scan)], { physicalDataScanQuotaPeriod: '10s' }))
+    bed.come('1', 'a')
+    bed.use('1', { scannedBytes: 150 })
+    expect(bed.end('1')).toEqual([])
+    expect(bed.come('2', 'a')).toBe('waiting')
+    expect(bed.tree.limitOf(bed.ticket('2'))).toMatchObject({ kind: 'hardPhysicalDataScanLimit', usedBytes: 150 })
+    expect(bed.pass(5)).toEqual([])
+    expect(bed.pass(1)).toEqual(['2'])
+  })
+})
+
+describe('those that wait', () => {
+  it('start in turns of the groups when they are fair', () => {
+    const bed = bedOf(rulesOf([group('a', 1, { subGroups: [group('b', 9), group('c', 9)] })]))
+    for (const name of ['b1', 'b2', 'b3']) bed.come(name, 'a.b')
+    for (const name of ['c1', 'c2']) bed.come(name, 'a.c')
+    expect(['b1', 'b2', 'c1', 'b3'].map((name) => bed.end(name)[0])).toEqual(['b2', 'c1', 'b3', 'c2'])
+  })
+
+  it('start by priority, first come first of one priority, also across groups', () => {
+    const policy = { schedulingPolicy: 'query_priority' }
+    const bed = bedOf(
+      rulesOf([
+        group('a', 1, { ...policy, subGroups: [group('b', 9), group('c', 9, { subGroups: [group('d', 9)] })] }),
+      ]),
+    )
+    bed.come('first', 'a.b')
+    for (const [name, path, priority] of [
+      ['low', 'a.b', 1],
+      ['high', 'a.c.d', 5],
+      ['highest', 'a.b', 9],
+      ['high too', 'a.c.d', 5],
+    ] as const)
+      bed.come(name, path, { priority })
+    expect(['first', 'highest', 'high', 'high too'].map((name) => bed.end(name)[0])).toEqual([
+      'highest',
+      'high',
+      'high too',
+      'low',
+    ])
+  })
+
+  it('start where the least of its weight runs', () => {
+    const policy = { schedulingPolicy: 'weighted_fair' }
+    const subGroups = [group('b', 9, { schedulingWeight: 1 }), group('c', 9, { schedulingWeight: 2 })]
+    const bed = bedOf(rulesOf([group('a', 6, { ...policy, subGroups })]))
+    bed.tree.hold(true)
+    for (let index = 0; index < 6; index++) bed.come(`b${index}`, 'a.b')
+    for (let index = 0; index < 6; index++) bed.come(`c${index}`, 'a.c')
+    bed.tree.hold(false)
+    const started = bed.tree.startAll().map(({ subject }) => subject[0])
+    expect(started.filter((name) => name === 'c')).toHaveLength(4)
+    expect(started.filter((name) => name === 'b')).toHaveLength(2)
+  })
+
+  it('of the coordinator before come first, in their order, and none is turned away', () => {
+    const bed = bedOf(rulesOf([group('a', 1, { maxQueued: 1 })]))
+    bed.tree.hold(true)
+    expect(bed.come('new 1', 'a')).toBe('waiting')
+    expect(bed.come('new 2', 'a')).toBe('waiting')
+    expect(bed.come('new 3', 'a')).toBe('full')
+    for (const name of ['old 1', 'old 2']) expect(bed.come(name, 'a', { recovered: true })).toBe('waiting')
+    bed.tree.hold(false)
+    expect(bed.tree.startAll().map(({ subject }) => subject)).toEqual(['old 1'])
+    expect(['old 1', 'old 2', 'new 1'].map((name) => bed.end(name)[0])).toEqual(['old 2', 'new 1', 'new 2'])
+  })
+
+  it('keep their places in the queue when other rules come, by the policy that comes', () => {
+    const bed = bedOf(rulesOf([group('a', 1)]))
+    bed.come('runs', 'a')
+    for (const [index, priority] of [1, 5, 3].entries()) bed.come(`${index}`, 'a', { priority })
+    bed.tree.configure(rulesOf([group('a', 2, { schedulingPolicy: 'query_priority' })]))
+    expect(bed.tree.startAll().map(({ subject }) => subject)).toEqual(['1'])
+    bed.tree.configure(rulesOf([group('a', 1)]))
+    expect(bed.end('runs')).toEqual([])
+    expect(bed.end('1')).toEqual(['0'])
+  })
+})
+
+describe('shares of what starts', () => {
+  it.each(['weighted', 'weighted_fair'])('are those of the weights over 10,000 arrivals: %s', (schedulingPolicy) => {
+    const weights: Readonly<Record<string, number>> = { b: 1, c: 2, d: 3, e: 4 }
+    const subGroups = Object.entries(weights).map(([name, schedulingWeight]) =>
+      group(name, 1000, { schedulingWeight, softConcurrencyLimit: 0 }),
+    )
+    const bed = bedOf(rulesOf([group('a', 20, { schedulingPolicy, maxQueued: 1_000_000, subGroups })]), 7)
+    const draw = seeded(11)
+    const running: string[] = []
+    const starts: Record<string, number> = { b: 0, c: 0, d: 0, e: 0 }
+    const begun = (names: readonly string[]): void => {
+      for (const name of names) {
+        running.push(name)
+        starts[name[0]!]!++
+      }
+    }
+    // Everybody always has somebody waiting: only then weights are what decides.
+    const waiting: Record<string, number> = { b: 0, c: 0, d: 0, e: 0 }
+    bed.tree.hold(true)
+    let arrivals = 0
+    const arrive = (of: string): void => {
+      bed.come(`${of}${arrivals++}`, `a.${of}`)
+      waiting[of]!++
+    }
+    for (const of of Object.keys(weights)) for (let index = 0; index < 40; index++) arrive(of)
+    bed.tree.hold(false)
+    begun(bed.tree.startAll().map(({ subject }) => subject))
+    for (let index = 0; index < 10_000; index++) {
+      const [ended] = running.splice(Math.floor(draw() * running.length), 1)
+      const names = bed.end(ended!)
+      begun(names)
+      for (const name of names) arrive(name[0]!)
+    }
+    const all = Object.values(starts).reduce((sum, one) => sum + one, 0)
+    for (const [name, weight] of Object.entries(weights)) {
+      expect(starts[name]! / all, name).toBeGreaterThan((weight / 10) * 0.9)
+      expect(starts[name]! / all, name).toBeLessThan((weight / 10) * 1.1)
+    }
+  })
+})
+
+describe('whatever comes', () => {
+  const policies = ['fair', 'weighted', 'weighted_fair', 'query_priority']
+  const leaves = ['a.b', 'a.c', 'a.d.e', 'a.d.f', 'g']
+
+  /** Limits of all groups, as drawn. */
+  const limits = fc.record({
+    hard: fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 7, maxLength: 7 }),
+    queued: fc.array(fc.integer({ min: 0, max: 5 }), { minLength: 7, maxLength: 7 }),
+    policy: fc.constantFrom(...policies),
+    below: fc.constantFrom(...policies),
+  })
+  type Limits = typeof limits extends fc.Arbitrary<infer T> ? T : never
+
+  function drawnRules({ hard, queued, policy, below }: Limits): GroupRules {
+    const own = (name: string, at: number, more: Rule = {}) =>
+      group(name, hard[at]!, { maxQueued: queued[at], ...more })
+    const inner = policy === 'query_priority' ? policy : below
+    return rulesOf([
+      own('a', 0, {
+        schedulingPolicy: policy,
+        subGroups: [
+          own('b', 1),
+          own('c', 2),
+          own('d', 3, { schedulingPolicy: inner, subGroups: [own('e', 4), own('f', 5)] }),
+        ],
+      }),
+      own('g', 6),
+    ])
+  }
+
+  const step = fc.oneof(
+    fc.record({
+      kind: fc.constant('come' as const),
+      leaf: fc.constantFrom(...leaves),
+      priority: fc.integer({ min: 1, max: 3 }),
+    }),
+    fc.record({ kind: fc.constant('end' as const), which: fc.nat() }),
+    fc.record({ kind: fc.constant('cancel' as const), which: fc.nat() }),
+    fc.record({ kind: fc.constant('rules' as const), limits }),
+  )
+
+  /** A naive model: lists of names, counted anew each time. */
+  class Model {
+    readonly running = new Map<string, string>()
+    readonly waiting = new Map<string, string>()
+    rules: Limits
+    constructor(rules: Limits) {
+      this.rules = rules
+    }
+    static readonly paths = ['a', 'a.b', 'a.c', 'a.d', 'a.d.e', 'a.d.f', 'g']
+    static up(leaf: string): string[] {
+      return Model.paths.filter((path) => leaf === path || leaf.startsWith(`${path}.`))
+    }
+    count(of: ReadonlyMap<string, string>, path: string): number {
+      return [...of.values()].filter((leaf) => Model.up(leaf).includes(path)).length
+    }
+    hard = (path: string) => this.rules.hard[Model.paths.indexOf(path)]!
+    queued = (path: string) => this.rules.queued[Model.paths.indexOf(path)]!
+    canRun(leaf: string): boolean {
+      return Model.up(leaf).every((path) => this.count(this.running, path) < this.hard(path))
+    }
+    canQueue(leaf: string): boolean {
+      return Model.up(leaf).every((path) => this.count(this.waiting, path) < this.queued(path))
+    }
+  }
+
+  it('runs as many as a naive model lets, never more, refuses as it, and leaves nobody who could start', () => {
+    fc.assert(
+      fc.property(limits, fc.array(step, { maxLength: 80 }), fc.integer(), (first, steps, seed) => {
+        const bed = bedOf(drawnRules(first), seed)
+        const model = new Model(first)
+        const begin = (names: readonly string[]): void => {
+          for (const name of names) {
+            const leaf = model.waiting.get(name)!
+            // Whoever starts might do so.
+            expect(model.canRun(leaf)).toBe(true)
+            model.waiting.delete(name)
+            model.running.set(name, leaf)
+          }
+        }
+        for (const [index, one] of steps.entries()) {
+          const name = `${index}`
+          switch (one.kind) {
+            case 'come': {
+              const expected = model.canRun(one.leaf) ? 'running' : model.canQueue(one.leaf) ? 'waiting' : 'full'
+              expect(bed.come(name, one.leaf, one)).toBe(expected)
+              if (expected === 'running') model.running.set(name, one.leaf)
+              if (expected === 'waiting') model.waiting.set(name, one.leaf)
+              break
+            }
+            case 'end':
+            case 'cancel': {
+              const from = one.kind === 'end' ? model.running : model.waiting
+              const chosen = [...from.keys()][one.which % Math.max(1, from.size)]
+              if (chosen === undefined) break
+              from.delete(chosen)
+              begin(bed.end(chosen))
+              break
+            }
+            case 'rules':
+              model.rules = one.limits
+              bed.tree.configure(drawnRules(one.limits))
+              begin(bed.tree.startAll().map(({ subject }) => subject))
+          }
+          for (const leaf of model.waiting.values()) expect(model.canRun(leaf)).toBe(false)
+          for (const node of bed.tree.groups()) {
+            expect(node.running).toBe(model.count(model.running, node.text))
+            expect(node.queued).toBe(model.count(model.waiting, node.text))
+          }
+        }
+      }),
+      { numRuns: 400 },
+    )
+  })
+
+  it('nobody starves under fair and weighted policies', () => {
+    fc.assert(
+      fc.property(fc.constantFrom('fair', 'weighted'), fc.integer(), (schedulingPolicy, seed) => {
+        const subGroups = ['b', 'c', 'd'].map((name) => group(name, 9, { schedulingPolicy }))
+        const bed = bedOf(rulesOf([group('a', 1, { schedulingPolicy, maxQueued: 1e6, subGroups })]), seed)
+        bed.come('0 runs', 'a.b')
+        bed.come('the one', 'a.c')
+        let running = '0 runs'
+        // Each that ends is followed by two others of higher priority elsewhere.
+        for (let index = 0; running !== 'the one'; index++) {
+          expect(index).toBeLessThan(1000)
+          bed.come(`${index} b`, 'a.b', { priority: 3 })
+          bed.come(`${index} d`, 'a.d', { priority: 3 })
+          running = bed.end(running)[0]!
+        }
+      }),
+      { numRuns: 100 },
+    )
+  })
+})

@@ -1,0 +1,159 @@
+import { renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { endOf, patient, startKillableServer, type KillableServer } from '../support/killable-server.ts'
+import { temporaryFolder, waitUntil } from '../support/quipu-process.ts'
+import { post, raw, trinoHeaders, type RawAnswer } from '../support/statement-client.ts'
+
+/* Statements under a file of resource groups; while the worker stands still, who reads a table keeps his place. */
+
+const own = { name: '${USER}', hardConcurrencyLimit: 1, maxQueued: 2 }
+const ranked = { name: 'ranked', hardConcurrencyLimit: 1, maxQueued: 9, schedulingPolicy: 'query_priority' }
+const forAll = { name: 'all', hardConcurrencyLimit: 4, maxQueued: 20 }
+const selectors = [
+  { source: 'ranked', group: 'all.ranked' },
+  { user: 'ana|ben', group: 'all.${USER}' },
+]
+const rules = { rootGroups: [{ ...forAll, subGroups: [own, ranked] }], selectors }
+
+const folder = temporaryFolder()
+const file = join(folder.path, 'groups.json')
+let server: KillableServer
+
+function writeRules(text: string): void {
+  writeFileSync(`${file}.new`, text, { mode: 0o644 })
+  renameSync(`${file}.new`, file)
+}
+
+beforeAll(async () => {
+  writeRules(JSON.stringify(rules))
+  const patience = { QUIPU_WORKER_FAILED_MS: '10m', QUIPU_WORKER_WAIT_MS: '10m' }
+  server = await startKillableServer({ QUIPU_RESOURCE_GROUPS_FILE: file, ...patience })
+}, 240_000)
+afterAll(async () => {
+  await server.close()
+  await folder.remove()
+}, 120_000)
+
+const LONG = 'SELECT count(*) FROM nation'
+
+const as = (user: string, more: Readonly<Record<string, string>> = {}) => ({
+  ...trinoHeaders,
+  'x-trino-user': user,
+  ...more,
+})
+
+/** One that runs for as long as the worker stands still. */
+async function running(user: string, more?: Readonly<Record<string, string>>): Promise<RawAnswer> {
+  const posted = await post(server.url, LONG, as(user, more))
+  await waitUntil('it runs', async () => (await eventsOf(posted, 'task.created')).length === 1)
+  return posted
+}
+
+async function waiting(user: string, more?: Readonly<Record<string, string>>): Promise<RawAnswer> {
+  const posted = await post(server.url, LONG, as(user, more))
+  await waitUntil('it waits', async () => (await eventsOf(posted, 'query.queued')).length === 1)
+  return posted
+}
+
+interface GroupEvent {
+  readonly type: string
+  readonly time: string
+  readonly data: { readonly resourceGroup?: string; readonly reason?: string }
+}
+
+async function eventsOf({ json }: RawAnswer, type = ''): Promise<readonly GroupEvent[]> {
+  const answer = await patient(`${server.url}/v1/query/${json.id}/events`)
+  return (answer.json as unknown as readonly GroupEvent[]).filter((event) => event.type.startsWith(`quipu.${type}`))
+}
+
+async function groupsOf(of: RawAnswer, type: string): Promise<readonly unknown[]> {
+  return (await eventsOf(of, type)).map(({ data }) => data.resourceGroup)
+}
+
+async function queryOf({ json }: RawAnswer): Promise<Record<string, unknown>> {
+  return (await patient(`${server.url}/v1/query/${json.id}`)).json as unknown as Record<string, unknown>
+}
+
+async function admittedInOrder(of: readonly RawAnswer[]): Promise<void> {
+  const times = await Promise.all(of.map(async (one) => (await eventsOf(one, 'query.admitted')).at(-1)!.time))
+  expect(times.toSorted()).toEqual(times)
+}
+
+it(
+  'runs and lets wait as the groups of each say, and tells who waits for which limit',
+  { timeout: 240_000 },
+  async () => {
+    server.signalWorker('SIGSTOP')
+    const ana = await running('ana')
+    const ben = await running('ben')
+    const second = await waiting('ana')
+    const third = await waiting('ana')
+    expect(await queryOf(second)).toMatchObject({
+      state: 'QUEUED',
+      resourceGroupId: ['all', 'ana'],
+      queuedReason: 'resource group "all.ana" runs 1, its hardConcurrencyLimit is 1; position 1',
+    })
+    expect((await endOf(await post(server.url, LONG, as('ana')))).error).toMatchObject({
+      errorName: 'QUERY_QUEUE_FULL',
+      message: 'Too many queued queries for "all.ana"',
+    })
+    expect((await endOf(await post(server.url, 'SELECT 1', as('zoe')))).error).toMatchObject({
+      errorName: 'QUERY_REJECTED',
+      errorType: 'USER_ERROR',
+      message: 'No matching resource group found with the configured selection rules',
+    })
+    server.signalWorker('SIGCONT')
+    for (const one of [ana, ben, second, third]) expect((await endOf(one)).error).toBeUndefined()
+    await admittedInOrder([second, third])
+  },
+)
+
+it('starts those of a group by their query_priority', { timeout: 240_000 }, async () => {
+  server.signalWorker('SIGSTOP')
+  const source = { 'x-trino-source': 'ranked' }
+  const first = await running('zoe', source)
+  const low = await waiting('zoe', source)
+  const high = await waiting('zoe', { ...source, 'x-trino-session': 'query_priority=7' })
+  server.signalWorker('SIGCONT')
+  for (const one of [first, low, high]) expect((await endOf(one)).error).toBeUndefined()
+  await admittedInOrder([high, low])
+})
+
+it(
+  'keeps groups, order and places over a take-over, and decides who waits again when the file changes',
+  { timeout: 240_000 },
+  async () => {
+    server.signalWorker('SIGSTOP')
+    const taken = await running('ana')
+    const waited = [await waiting('ana'), await waiting('ana')]
+    server.kill()
+    for (const one of waited) {
+      await waitUntil('it waits again', async () => (await eventsOf(one, 'query.queued')).length === 2)
+      expect(await groupsOf(one, 'query.queued')).toEqual(['all.ana', 'all.ana'])
+    }
+    // Who ran has the one place of the group still.
+    expect(await queryOf(waited[0]!)).toMatchObject({ state: 'QUEUED', resourceGroupId: ['all', 'ana'] })
+
+    writeRules('{ "rootGroups": [],\n "selectors": [{}] }')
+    await waitUntil('the file is known to be broken', async () => {
+      const { text } = await raw(`${server.url}/metrics`)
+      return text.includes('quipu_files_broken{file="resource_groups"} 1')
+    })
+    expect(await queryOf(waited[1]!)).toMatchObject({ state: 'QUEUED' })
+
+    const team = { name: 'team', hardConcurrencyLimit: 1, maxQueued: 0 }
+    const changed = { rootGroups: [{ ...forAll, subGroups: [team] }], selectors: [{ user: 'ana', group: 'all.team' }] }
+    writeRules(JSON.stringify(changed))
+    for (const one of waited)
+      await waitUntil('it is in the new group', async () => (await groupsOf(one, 'query.queued')).at(-1) === 'all.team')
+    await waitUntil('the first has its place', async () => (await groupsOf(waited[0]!, 'query.admitted')).length === 1)
+    expect(await groupsOf(waited[0]!, 'query.admitted')).toEqual(['all.team'])
+    expect(await queryOf(taken)).toMatchObject({ resourceGroupId: ['all', 'ana'] })
+    server.signalWorker('SIGCONT')
+    // That of the one with the place is not this test's: its worker stood still while its coordinator ended.
+    const [, ...ends] = await Promise.all([taken, ...waited].map(endOf))
+    expect(ends.map(({ error }) => error)).toEqual([undefined, undefined])
+    await admittedInOrder(waited)
+  },
+)
