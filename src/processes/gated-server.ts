@@ -3,8 +3,10 @@ import { createServer as createTlsServer } from 'node:https'
 import { createServer as createTcpServer, type Server as TcpServer, type Socket } from 'node:net'
 import type { Config } from '../config/load-config.ts'
 import { addressRanges } from '../shared/address-ranges.ts'
+import { LoopTurns } from '../shared/loop-turns.ts'
 import { networkOf } from '../shared/network-of.ts'
 import { admitRequest, guardHead } from '../protocol/edge/admit-request.ts'
+import { clientNetwork } from '../protocol/edge/client-connection.ts'
 import { MOST_CREDENTIAL_BYTES, RELAYED_MORE } from '../protocol/edge/relay-headers.ts'
 import { sendProblem, toProblem } from '../protocol/edge/problem.ts'
 import { requestTarget } from '../protocol/edge/request-target.ts'
@@ -47,6 +49,8 @@ const BACKLOG = 4_096
 /** Requests of one connection that wait for their answers: a client that sends more ahead is none of ours. */
 const PIPELINED = 32
 const SWEEP_MS = 20
+/** For requests of one turn of the event loop; those beyond wait, and their addresses take turns. */
+const REQUESTS_MS = 8
 /** Refused connections that are remembered before there is anybody to tell. */
 const MOST_UNTOLD = 10_000
 
@@ -66,14 +70,29 @@ export function createGatedServer(
   let closing = false
   const isProxy = addressRanges(config.trustedProxies)
   const underWay = new WeakMap<Socket, number>()
+  const turns = new LoopTurns(REQUESTS_MS)
+
+  const onRequest: RequestListener = (request, response) => {
+    guardHead(response)
+    if (!hasRoom(request.socket, response)) return
+    let refusal: unknown
+    try {
+      admitRequest(request, limits, isProxy)
+    } catch (error) {
+      refusal = error
+    }
+    turns.take({ address: clientNetwork(request), user: '' }, () => {
+      // Whoever sent it is gone.
+      if (request.socket.destroyed) return
+      if (refusal === undefined) answer(request, response)
+      else sendProblem(request, response, toProblem(refusal))
+    })
+  }
 
   const answer: RequestListener = (request, response) => {
     // A client that goes on polling on its connection would keep a closing server open for ever.
     if (closing) response.shouldKeepAlive = false
-    guardHead(response)
     try {
-      if (!hasRoom(request.socket, response)) return
-      admitRequest(request, limits, isProxy)
       if (requestTarget(request).path === '*')
         return void response.writeHead(204, { allow: 'GET, HEAD, POST, PUT, DELETE' }).end()
       if (listener) return listener(request, response)
@@ -107,8 +126,8 @@ export function createGatedServer(
   }
   const identity = openTlsIdentity(config, kept)
   const server: Server = identity
-    ? createTlsServer({ ...options, ...identity.options, handshakeTimeout: timeouts.requestHeadMs }, answer)
-    : createServer(options, answer)
+    ? createTlsServer({ ...options, ...identity.options, handshakeTimeout: timeouts.requestHeadMs }, onRequest)
+    : createServer(options, onRequest)
   // Node would leave out what is beyond, and an Origin with it: those that are too many are counted and refused.
   server.maxHeadersCount = 0
   server.timeout = STALLED_MS

@@ -1,16 +1,26 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
+import type { TurnOwner } from '../../src/shared/fair-queue.ts'
 import { loopTurn } from '../../src/shared/loop-turn.ts'
 
 const LONG = 1_000_000
+const ANA = { user: 'ana', address: '127.0.0.2' }
+const FLOOD = { user: 'mallory', address: '127.0.0.1' }
 
 /** Works for so long, in one go. */
 function work(ms: number): void {
   for (const until = performance.now() + ms; performance.now() < until;);
 }
 
+interface Piece {
+  readonly name: string
+  readonly characters: number
+  readonly ms: number
+  readonly owner?: TurnOwner
+}
+
 /** What happens until all is done: pieces of work and turns of the event loop. */
-async function happenings(pieces: readonly { name: string; characters: number; ms: number }[]): Promise<string[]> {
+async function happenings(pieces: readonly Piece[]): Promise<string[]> {
   const told: string[] = []
   let done = false
   const turns = (async () => {
@@ -20,8 +30,8 @@ async function happenings(pieces: readonly { name: string; characters: number; m
     }
   })()
   await Promise.all(
-    pieces.map(async ({ name, characters, ms }) => {
-      const turn = loopTurn(characters)
+    pieces.map(async ({ name, characters, ms, owner = FLOOD }) => {
+      const turn = loopTurn(characters, owner)
       if (turn) await turn
       work(ms)
       told.push(name)
@@ -52,8 +62,30 @@ it('does not let short ones wait behind long ones', async () => {
   expect(told.slice(0, told.indexOf('short')).filter((one) => one === 'long').length).toBeLessThanOrEqual(2)
 })
 
+it('lets what is of somebody else not wait for all of whoever has many, short or long', async () => {
+  for (const characters of [10, LONG]) {
+    const told = await happenings([
+      ...Array.from({ length: 20 }, () => ({ name: 'flood', characters, ms: 15 })),
+      { name: 'ana', characters, ms: 1, owner: ANA },
+    ])
+    const before = told.slice(0, told.indexOf('ana')).filter((one) => one === 'flood')
+    expect(before.length).toBeLessThanOrEqual(2)
+  }
+})
+
+it('has many short ones in a turn', async () => {
+  // The first takes the turn, the others wait for the next.
+  const pieces = Array.from({ length: 51 }, (_, index) => ({
+    name: `${index}`,
+    characters: 10,
+    ms: index === 0 ? 15 : 0,
+  }))
+  const told = await happenings(pieces)
+  expect(told.filter((one) => one === 'turn').length).toBeLessThan(25)
+})
+
 it('costs what has room no turn at all', async () => {
   await nextTurn()
   await nextTurn()
-  expect(Array.from({ length: 5 }, () => loopTurn(10))).toEqual(Array(5).fill(undefined))
+  expect(Array.from({ length: 5 }, () => loopTurn(10, ANA))).toEqual(Array(5).fill(undefined))
 })

@@ -66,7 +66,7 @@ export function createPostStatement(
       const sql = decodeUtf8(body.take())
       if (sql.trim() === '') throw new HttpProblem(400, 'SQL statement is empty')
       const uris = { headerFamily: family, baseUri: baseUri(request) }
-      const turn = loopTurn(sql.length)
+      const turn = loopTurn(sql.length, owner)
       if (turn) await turn
       const looked = deps.insertsSecrets(sql, session)
       const intoSecrets = looked ? await looked : false

@@ -54,6 +54,18 @@ describe('what a client says of itself', () => {
     expect(() => session({ 'X-Trino-Catalog': 'c', 'X-Trino-Schema': 's'.repeat(1025) })).toThrow('1024 bytes')
   })
 
+  it('has a thousand entries of a kind at most, those that say nothing not counted', () => {
+    const tags = (entries: number, between: string) =>
+      session({ 'X-Trino-Client-Tags': Array.from({ length: entries }, (_, index) => ` t${index} `).join(between) })
+    for (const between of [',', ',,, ,']) {
+      expect(tags(1000, between).clientTags).toEqual(Array.from({ length: 1000 }, (_, index) => `t${index}`))
+      expect(() => tags(1001, between)).toThrow(
+        expect.objectContaining({ status: 400, message: 'A header has more than 1000 entries' }),
+      )
+    }
+    expect(session({ 'X-Trino-Client-Tags': ',, ,' }).clientTags).toEqual([])
+  })
+
   it('may prepare long statements', () => {
     const sql = `SELECT '${'x'.repeat(20_000)}'`
     expect(session({ 'X-Trino-Prepared-Statement': `p=${encodeURIComponent(sql)}` }).preparedStatements).toEqual({

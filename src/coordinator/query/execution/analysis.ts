@@ -1,9 +1,11 @@
 import type { QueryId } from '../../../shared/ids.ts'
 import type { Catalogs } from '../../../connectors/spi/catalogs.ts'
 import type { AnalyzedStatement, FrontEndTimes, MetadataPort, SqlFrontEnd } from '../../../sql/front-end.ts'
+import type { TurnOwner } from '../../../shared/fair-queue.ts'
 import { loopTurn } from '../../../shared/loop-turn.ts'
 import { catalogNames, listSplits } from '../../dispatch/catalog-metadata.ts'
 import { createConnectorCalls, type ConnectorCall, type ConnectorCalls } from '../connector-calls.ts'
+import { ownerOf } from '../held-bytes.ts'
 import type { Submission } from '../query-handle.ts'
 import { sessionContext, type StatementRights } from '../session-context.ts'
 
@@ -49,12 +51,13 @@ export class Analysis {
     const { preparedStatements } = submission.session
     const prepared = Object.values(preparedStatements).reduce((sum, { length }) => sum + length, 0)
     const characters = submission.sql.length + prepared
-    const turn = loopTurn(characters)
+    const owner = ownerOf(submission.created)
+    const turn = loopTurn(characters, owner)
     if (turn) await turn
     return frontEnd.analyzeStatement(
       submission.sql,
       sessionContext(queryId, submission, startTimeMillis, this.#ports),
-      inTurns(this.#calls ? this.#calls.noting(metadata) : metadata, characters),
+      inTurns(this.#calls ? this.#calls.noting(metadata) : metadata, characters, owner),
       (told) => void (this.#times = told),
     )
   }
@@ -67,10 +70,10 @@ export class Analysis {
 }
 
 /** What goes on with the answer of a connector holds the event loop: the answers of many come at once. */
-function inTurns(port: MetadataPort, characters: number): MetadataPort {
+function inTurns(port: MetadataPort, characters: number, owner: TurnOwner): MetadataPort {
   async function inTurn<T>(asked: Promise<T>): Promise<T> {
     const answer = await asked
-    const turn = loopTurn(characters)
+    const turn = loopTurn(characters, owner)
     if (turn) await turn
     return answer
   }

@@ -1,0 +1,69 @@
+import { expect, it } from 'vitest'
+import { LoopTurns } from '../../src/shared/loop-turns.ts'
+
+/** A loop whose time passes by the pieces' work alone. */
+function createLoop() {
+  let now = 0
+  let turn: (() => void)[] = []
+  let ticks: (() => void)[] = []
+  return {
+    clock: {
+      now: () => now,
+      nextTurn: (call: () => void) => void turn.push(call),
+      afterThis: (call: () => void) => void ticks.push(call),
+    },
+    work: (ms: number) => void (now += ms),
+    /** Runs what was called for the next turn. */
+    turn() {
+      const calls = turn
+      turn = []
+      for (const call of calls) {
+        call()
+        for (let tick = ticks.shift(); tick; tick = ticks.shift()) tick()
+      }
+      return calls.length > 0
+    },
+    get ready() {
+      return turn.length
+    },
+  }
+}
+
+it('begins pieces for its time in each turn of the loop, and the one of somebody else among the first', () => {
+  const loop = createLoop()
+  const turns = new LoopTurns(8, loop.clock)
+  const begun: string[] = []
+  const take = (name: string, address: string): void =>
+    turns.take({ address, user: '' }, () => {
+      begun.push(name)
+      loop.work(2)
+    })
+  for (let index = 0; index < 100; index++) take(`flood ${index}`, '127.0.1.1')
+  expect(begun).toEqual(['flood 0', 'flood 1', 'flood 2', 'flood 3'])
+  expect(turns.isFree()).toBe(false)
+  loop.turn()
+  expect(begun).toHaveLength(8)
+  take('ana', '127.0.0.2')
+  loop.turn()
+  expect(begun.slice(8)).toContain('ana')
+  while (loop.turn());
+  expect(begun).toHaveLength(101)
+  expect(begun.filter((one) => one !== 'ana')).toEqual(Array.from({ length: 100 }, (_, index) => `flood ${index}`))
+  expect(turns.isFree()).toBe(true)
+  expect(loop.ready).toBe(0)
+})
+
+it('begins one at least in each turn, however long it takes, and none that waits is lost', () => {
+  const loop = createLoop()
+  const turns = new LoopTurns(8, loop.clock)
+  let begun = 0
+  for (let index = 0; index < 5; index++)
+    turns.take({ address: 'x', user: '' }, () => {
+      begun++
+      loop.work(100)
+    })
+  for (let turn = 1; turn <= 5; turn++) {
+    expect(begun).toBe(turn)
+    loop.turn()
+  }
+})
