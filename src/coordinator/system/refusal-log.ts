@@ -80,7 +80,7 @@ export function createRefusalLog(journal: SightingJournal, clock: Clock): Refusa
     const ended = counted
     counted = emptyCounts()
     for (const ofType of Object.values(ended))
-      for (const { sighting, more } of ofType.values()) if (more > 0) write(sighting, more)
+      for (const { sighting, more } of ofType.names.values()) if (more > 0) write(sighting, more)
     minute = minuteOf(clock.now())
   }
 
@@ -89,19 +89,21 @@ export function createRefusalLog(journal: SightingJournal, clock: Clock): Refusa
     const { type } = sighting
     const ofType = counted[type]
     let told = sighting
-    if (!ofType.has(sightingKey(told)) && told.type === 'AccessDenied' && objectsOf(told.data, ofType) >= MAX_OBJECTS)
-      told = { type: 'AccessDenied', data: ofOtherObjects(told.data) }
     let key = sightingKey(told)
-    if (!ofType.has(key) && isFull(told, ofType)) {
+    if (!ofType.names.has(key) && told.type === 'AccessDenied' && ofType.objectsOf(told.data) >= MAX_OBJECTS) {
+      told = { type: 'AccessDenied', data: ofOtherObjects(told.data) }
+      key = sightingKey(told)
+    }
+    if (!ofType.names.has(key) && ofType.isFullFor(told)) {
       told = ofOthers(told)
       key = `${type} others`
     }
-    const known = ofType.get(key)
+    const known = ofType.names.get(key)
     if (known) {
       known.more += count
       return
     }
-    ofType.set(key, { sighting: told, more: 0 })
+    ofType.add(key, told)
     write(told, count)
   }
 
@@ -163,22 +165,8 @@ function recordSighting(
   }
 }
 
-function isFull(told: Sighting, ofType: Counted): boolean {
-  if (ofType.size >= MAX_NAMES[told.type]) return true
-  return isStranger(told) && [...ofType.values()].filter(({ sighting }) => isStranger(sighting)).length >= MAX_STRANGERS
-}
-
 function isStranger({ type, data }: Sighting): boolean {
   return type === 'AuthenticationFailed' && data.user.startsWith(STRANGER)
-}
-
-/** How many objects the same person was refused so far. */
-function objectsOf({ user, originalUser = user }: RefusedAction, denied: Counted): number {
-  let objects = 0
-  for (const { sighting } of denied.values())
-    if (sighting.type === 'AccessDenied' && (sighting.data.originalUser ?? sighting.data.user) === originalUser)
-      objects++
-  return objects
 }
 
 /** Who logged in stays told. */
@@ -194,10 +182,37 @@ export function ofOthers(sighting: Sighting): Sighting {
   return { type: 'AccessDenied', data: { user: OTHERS, action, object: OTHERS, remoteAddress } }
 }
 
-type Counted = Map<string, { readonly sighting: Sighting; more: number }>
+/** Of one type in one minute. What bounds it is counted as it comes: a flood of refusals costs each of them no look at all. */
+class Counted {
+  readonly names = new Map<string, { readonly sighting: Sighting; more: number }>()
+  #strangers = 0
+  /** Refused objects, by who logged in. */
+  readonly #objects = new Map<string, number>()
+
+  add(key: string, sighting: Sighting): void {
+    this.names.set(key, { sighting, more: 0 })
+    if (isStranger(sighting)) this.#strangers++
+    if (sighting.type !== 'AccessDenied') return
+    const person = personOf(sighting.data)
+    this.#objects.set(person, (this.#objects.get(person) ?? 0) + 1)
+  }
+
+  /** How many objects the same person was refused so far. */
+  objectsOf(refused: RefusedAction): number {
+    return this.#objects.get(personOf(refused)) ?? 0
+  }
+
+  isFullFor(sighting: Sighting): boolean {
+    return this.names.size >= MAX_NAMES[sighting.type] || (isStranger(sighting) && this.#strangers >= MAX_STRANGERS)
+  }
+}
+
+function personOf({ user, originalUser = user }: RefusedAction): string {
+  return originalUser
+}
 
 function emptyCounts(): Readonly<Record<SightingType, Counted>> {
-  return { AuthenticationFailed: new Map(), AccessDenied: new Map(), LoggedIn: new Map() }
+  return { AuthenticationFailed: new Counted(), AccessDenied: new Counted(), LoggedIn: new Counted() }
 }
 
 /** What is counted together. */
