@@ -1,6 +1,9 @@
+import { rmSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
-import { anyDifferent, type VerdictCounts } from '../replay/replay-line.ts'
+import { anyDifferent, type ReplayLine, type VerdictCounts } from '../replay/replay-line.ts'
+import { reportPage } from '../replay/report-page.ts'
+import { createTally, type Tally } from '../replay/tally.ts'
 import { planReplay } from '../replay/replay-plan.ts'
 import { listQueries, readStatement, type Get, type ReplayFilter } from '../replay/replay-source.ts'
 import type { ReplayServer } from '../replay/replay-statement.ts'
@@ -37,6 +40,7 @@ ${SERVER_USAGE}
   --concurrency <n>     statements under way at once (default: 1)
   --speed <n>x, max     as fast as they came, twice as fast (2x), or as fast as it can (default: max)
   --json <file>         a line a statement; begun before, it goes on there
+  --report <file>       a page of HTML that needs nothing else
   --rows                with texts, and rows that differ
 
 Exit code 0 when nothing is different, 1 when something is, 2 when it could not run.
@@ -59,13 +63,15 @@ export async function replayCommand(argv: readonly string[]): Promise<number> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort())
   const folder = makeScratchFolder()
   try {
-    const counts = await run(options, folder.path, stopping.signal)
-    process.stdout.write(summary(counts))
+    const tally = createTally()
+    await run(options, tally, folder.path, stopping.signal)
+    process.stdout.write(summary(tally.counts))
+    if (options.report !== undefined) writeReport(options, tally)
     if (stopping.signal.aborted) {
       process.stderr.write('quipu: stopped before its end; with the same --json it goes on\n')
       return EXIT_COULD_NOT_RUN
     }
-    return anyDifferent(counts) ? EXIT_DIFFERENT : 0
+    return anyDifferent(tally.counts) ? EXIT_DIFFERENT : 0
   } catch (error) {
     process.stderr.write(`quipu: ${(error as Error).message}\n`)
     return EXIT_COULD_NOT_RUN
@@ -74,15 +80,15 @@ export async function replayCommand(argv: readonly string[]): Promise<number> {
   }
 }
 
-async function run(options: ReplayFlags, folder: string, signal: AbortSignal): Promise<VerdictCounts> {
+async function run(options: ReplayFlags, tally: Tally, folder: string, signal: AbortSignal): Promise<void> {
   const { server, baseline, against } = options
   const scratch = await openScratch(folder)
   const lines = openVerdictFile(options.json)
   try {
     const get = getter(server, signal)
-    const plan = await planReplay(scratch.connection, listQueries(get, options.filter), lines.done())
+    const plan = await planReplay(scratch.connection, listQueries(get, options.filter), counted(lines.before(), tally))
     const progress = createProgress(plan.size)
-    const counts = await replay(plan, {
+    await replay(plan, {
       sides: {
         here: createServer(baseline, options, new Map()),
         there: createServer(against, options, options.catalogs),
@@ -95,16 +101,30 @@ async function run(options: ReplayFlags, folder: string, signal: AbortSignal): P
       rows: options.rows,
       onLine: (line) => {
         lines.write(line)
+        tally.add(line)
         progress.step(line.queryId, line.verdict)
       },
     })
     progress.end()
-    return lines.countsWith(counts)
   } finally {
     lines.close()
     scratch.close()
     for (const one of new Set([server, baseline, against])) one.http.close()
   }
+}
+
+async function* counted(lines: AsyncIterable<ReplayLine>, tally: Tally): AsyncGenerator<ReplayLine> {
+  for await (const line of lines) {
+    tally.add(line)
+    yield line
+  }
+}
+
+function writeReport({ report = '', baseline, against }: ReplayFlags, tally: Tally): void {
+  const page = reportPage({ baseline: baseline.url, against: against.url, at: new Date().toISOString(), tally })
+  // Whoever could read the file that lies there could read this one too.
+  rmSync(report, { force: true })
+  writeFileSync(report, page, { mode: 0o600, flag: 'wx' })
 }
 
 function getter(server: CalledServer, signal: AbortSignal): Get {
@@ -175,6 +195,7 @@ interface ReplayFlags {
   readonly concurrency: number
   readonly speed: number | undefined
   readonly json: string | undefined
+  readonly report: string | undefined
   readonly rows: boolean
 }
 
@@ -197,6 +218,7 @@ const flags = {
   concurrency: text,
   speed: text,
   json: text,
+  report: text,
   rows: flag,
   help: flag,
 } as const
@@ -251,6 +273,7 @@ function parse(argv: readonly string[]): ReplayFlags | undefined {
       concurrency,
       speed,
       json: given.json,
+      report: given.report,
       rows: given.rows ?? false,
     }
   } catch (error) {

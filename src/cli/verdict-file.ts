@@ -1,24 +1,21 @@
 import { closeSync, createReadStream, fsyncSync, ftruncateSync, openSync, writeSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import { replayLineSchema, type ReplayLine, type VerdictCounts } from '../replay/replay-line.ts'
+import { replayLineSchema, type ReplayLine } from '../replay/replay-line.ts'
 
 /** What came of statements, a line each; a replay that was ended goes on after the last whole line. */
 export interface VerdictFile {
-  /** Queries that have a line. @throws Error with one line for a file of something else */
-  done(): AsyncGenerator<string>
+  /** What it has. @throws Error with one line for a file of something else */
+  before(): AsyncGenerator<ReplayLine>
   write(line: ReplayLine): void
-  /** With those that the file had before. */
-  countsWith(counts: VerdictCounts): VerdictCounts
   close(): void
 }
 
 /** @param path undefined: no file, and nothing done before */
 export function openVerdictFile(path: string | undefined): VerdictFile {
-  const before: Partial<Record<ReplayLine['verdict'], number>> = {}
   // For nobody but its user: texts and rows may be in it.
   const file = path === undefined ? undefined : openSync(path, 'a+', 0o600)
   return {
-    async *done() {
+    async *before() {
       if (path === undefined || file === undefined) return
       let number = 0
       let wrong: number | undefined
@@ -29,8 +26,7 @@ export function openVerdictFile(path: string | undefined): VerdictFile {
         const read = lineOf(line)
         if (read) {
           whole += Buffer.byteLength(line) + 1
-          before[read.verdict] = (before[read.verdict] ?? 0) + 1
-          yield read.queryId
+          yield read
         } else if (line.startsWith(BEGINNING)) wrong = number
         else throw strange(path, number)
       }
@@ -39,12 +35,6 @@ export function openVerdictFile(path: string | undefined): VerdictFile {
     },
     write(line) {
       if (file !== undefined) writeSync(file, `${JSON.stringify(line)}\n`)
-    },
-    countsWith(counts) {
-      const all = { ...before }
-      for (const [name, count] of Object.entries(counts) as [ReplayLine['verdict'], number][])
-        all[name] = (all[name] ?? 0) + count
-      return all
     },
     close() {
       if (file === undefined) return

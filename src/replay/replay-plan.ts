@@ -9,11 +9,11 @@ export interface ReplayPlan {
 
 const READ_AT_ONCE = 1000
 
-/** @param done ids of queries that were replayed before */
+/** @param done what was replayed before */
 export async function planReplay(
   connection: DuckDBConnection,
   listed: AsyncIterable<ListedQuery>,
-  done: AsyncIterable<string>,
+  done: AsyncIterable<{ readonly queryId: string }>,
 ): Promise<ReplayPlan> {
   await connection.run('CREATE TABLE listed (created VARCHAR, id VARCHAR); CREATE TABLE done (id VARCHAR)')
   const listing = await connection.createAppender('listed')
@@ -24,8 +24,8 @@ export async function planReplay(
   }
   listing.closeSync()
   const doing = await connection.createAppender('done')
-  for await (const id of done) {
-    doing.appendVarchar(id)
+  for await (const { queryId } of done) {
+    doing.appendVarchar(queryId)
     doing.endRow()
   }
   doing.closeSync()

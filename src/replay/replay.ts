@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ReplayLine, VerdictCounts } from './replay-line.ts'
+import type { ReplayLine } from './replay-line.ts'
 import type { ReplayPlan } from './replay-plan.ts'
 import { replayStatement, type Replayed, type ReplaySides } from './replay-statement.ts'
 import type { ListedQuery } from './replay-source.ts'
@@ -19,11 +19,10 @@ export interface ReplayOptions {
 }
 
 /**
- * Runs the planned statements again, in the order in which they were posted. @returns how many had each verdict
+ * Runs the planned statements again, in the order in which they were posted.
  * @throws Error when a server cannot be reached; what was under way has no line then
  */
-export async function replay(plan: ReplayPlan, options: ReplayOptions): Promise<VerdictCounts> {
-  const counts: Partial<Record<ReplayLine['verdict'], number>> = {}
+export async function replay(plan: ReplayPlan, options: ReplayOptions): Promise<void> {
   const { sides, concurrency } = options
   const failed = new AbortController()
   const signal = AbortSignal.any([sides.signal, failed.signal])
@@ -35,9 +34,7 @@ export async function replay(plan: ReplayPlan, options: ReplayOptions): Promise<
       if (done || signal.aborted) return
       await pace(listed)
       if (signal.aborted) return
-      const line = await lineOf(listed, { ...options, sides: { ...sides, signal } })
-      await options.onLine(line)
-      counts[line.verdict] = (counts[line.verdict] ?? 0) + 1
+      await options.onLine(await lineOf(listed, { ...options, sides: { ...sides, signal } }))
     }
   }
   const takers = Array.from({ length: concurrency }, () =>
@@ -49,7 +46,6 @@ export async function replay(plan: ReplayPlan, options: ReplayOptions): Promise<
   const ends = await Promise.allSettled(takers)
   const broken = ends.find((end) => end.status === 'rejected')
   if (broken && !sides.signal.aborted) throw broken.reason
-  return counts
 }
 
 async function lineOf({ queryId, createdAt }: ListedQuery, options: ReplayOptions): Promise<ReplayLine> {

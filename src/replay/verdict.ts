@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 /** Why a statement of the record is not run again. */
-const skipReasons = {
+export const skipReasons = {
   write: 'it changes something',
   notAQuery: 'it is no query: it shows or sets something of the server',
   notAnalysed: 'it was never analysed, so nobody knows what it does',

@@ -62,7 +62,7 @@ beforeAll(async () => {
   const tables: readonly (readonly [name: string, columns: string, one: string, two?: string])[] = [
     ['same', '(a, b, d)', '(1, 2, 0.5e0), (3, 2, 0.25e0)', '(3, 2, 0.25e0), (1, 2, 0.5e0)'],
     ['moved', '(a, b)', '(1, 1), (2, 1)', '(2, 1), (1, 1)'],
-    ['changed', '(a, b)', "(1, 'x'), (2, 'y')", "(1, 'x'), (2, 'z')"],
+    ['changed', '(a, b)', "(1, 'x'), (2, '<y>')", "(1, 'x'), (2, '<z>')"],
     ['longer', '(a)', '(1)', '(1), (1)'],
     ['zero', '(a)', '(0)', '(0)'],
     ['missing', '(a)', '(1)'],
@@ -82,8 +82,20 @@ const linesOf = (file: string): ReplayLine[] =>
 
 describe('quipu replay', () => {
   it('says of each statement of the record what became of it, and goes on where it was ended', async () => {
-    const file = join(server.folder, 'out.jsonl')
-    const args = ['--against', server.url, '--catalog-map', 'one=two', '--source', 'test', '--rows', '--json', file]
+    const [file, report] = [join(server.folder, 'out.jsonl'), join(server.folder, 'report.html')]
+    const args = [
+      '--against',
+      server.url,
+      '--catalog-map',
+      'one=two',
+      '--source',
+      'test',
+      '--rows',
+      '--json',
+      file,
+      '--report',
+      report,
+    ]
     const first = await quipu(...args, '--query', [ids['same'], ids['chosen']].join())
     expect(first).toMatchObject({ code: 0, stderr: '' })
     // It was killed in the middle of a line.
@@ -101,8 +113,8 @@ describe('quipu replay', () => {
         verdict: 'DIFFERENT',
         difference: { kind: 'values', names: ['b'] },
         examples: [
-          { side: 'here', row: ['2', 'y'] },
-          { side: 'there', row: ['2', 'z'] },
+          { side: 'here', row: ['2', '<y>'] },
+          { side: 'there', row: ['2', '<z>'] },
         ],
       },
       more: { verdict: 'DIFFERENT', difference: { kind: 'rows', here: 1, there: 2 } },
@@ -119,6 +131,10 @@ describe('quipu replay', () => {
     expect(stdout).toMatch(/^SAME +2$/m)
     expect(stdout).toMatch(/^NON_DETERMINISTIC +3$/m)
     expect(statSync(file).mode & 0o777).toBe(0o600)
+    const page = readFileSync(report, 'utf8')
+    expect(page).toContain('<h1>3 of 13 statements are different</h1>')
+    expect(page).toContain('<tr class="there"><th>only there</th><td>2</td><td>&lt;z&gt;</td></tr>')
+    expect(statSync(report).mode & 0o777).toBe(0o600)
     // Nothing is left to do, and what was found is still said.
     expect(await quipu(...args)).toMatchObject({ code: 1, stdout })
     expect(linesOf(file)).toEqual(lines)

@@ -1,69 +1,5 @@
 import type { ServerResponse } from 'node:http'
-
-/** Part of a page. Text is text wherever it comes from: only `writePage` makes markup of a tree. */
-type PagePart = PageElement | string
-
-interface PageElement {
-  readonly tag: Tag
-  readonly attributes: Readonly<Record<string, string | undefined>>
-  readonly children: readonly PagePart[]
-}
-
-type Tag =
-  | 'html'
-  | 'head'
-  | 'meta'
-  | 'title'
-  | 'link'
-  | 'body'
-  | 'main'
-  | 'h1'
-  | 'p'
-  | 'form'
-  | 'input'
-  | 'label'
-  | 'button'
-  | 'a'
-  | 'dl'
-  | 'dt'
-  | 'dd'
-  | 'strong'
-  | 'header'
-
-export function element(
-  tag: Tag,
-  attributes: PageElement['attributes'],
-  ...children: readonly PagePart[]
-): PageElement {
-  return { tag, attributes, children }
-}
-
-const VOID = new Set<Tag>(['meta', 'link', 'input'])
-
-function write(part: PagePart): string {
-  if (typeof part === 'string') return escaped(part)
-  const { tag, attributes, children } = part
-  const written = Object.entries(attributes).flatMap(([name, value]) =>
-    value === undefined ? [] : [` ${name}="${escaped(value)}"`],
-  )
-  const open = `<${tag}${written.join('')}>`
-  return VOID.has(tag) ? open : `${open}${children.map(write).join('')}</${tag}>`
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-/** Controls, and what turns the direction of a text, are shown as such: a name must look like what it is. */
-function escaped(text: string): string {
-  return text
-    .replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu, '\uFFFD')
-    .replaceAll(/[&<>"']/g, (character) => ENTITIES[character]!)
-}
+import { element, writeDocument, type PageElement, type PagePart } from '../../shared/page-elements.ts'
 
 export interface Page {
   readonly title: string
@@ -83,7 +19,7 @@ export function sendPage(
   page: Page,
   headers: Readonly<Record<string, string | readonly string[]>> = {},
 ): void {
-  const bytes = Buffer.from(`<!doctype html>${write(documentOf(page))}`)
+  const bytes = Buffer.from(writeDocument(documentOf(page)))
   response.writeHead(status, {
     'content-type': 'text/html; charset=utf-8',
     'content-length': bytes.length,

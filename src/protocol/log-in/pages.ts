@@ -1,5 +1,6 @@
 import type { AskingProgram } from '../../security/authentication/log-in-address.ts'
-import { element, type Page } from './page.ts'
+import { element } from '../../shared/page-elements.ts'
+import type { Page } from './page.ts'
 
 /** A program asks its user to log in: he must see which, before anything is done for it. */
 export function confirmPage({ address, program }: AskingProgram, path: string): Page {

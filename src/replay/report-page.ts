@@ -1,0 +1,174 @@
+import { element, writeDocument, type PageElement, type PagePart } from '../shared/page-elements.ts'
+import type { ReplayLine, VerdictName } from './replay-line.ts'
+import type { Tally } from './tally.ts'
+import { skipReasons, type Chance, type Difference } from './verdict.ts'
+
+export interface Report {
+  /** Addresses. */
+  readonly baseline: string
+  readonly against: string
+  /** ISO UTC. */
+  readonly at: string
+  readonly tally: Tally
+}
+
+/** What people look for first comes first. */
+const ORDER = [
+  ['DIFFERENT', 'Different results'],
+  ['FAILED_THERE', 'Failed there, and not here'],
+  ['FAILED_HERE', 'Failed here, and not there'],
+  ['DATA_MOVED', 'Different, and so are the tables'],
+  ['NON_DETERMINISTIC', 'Different, and may be'],
+  ['SAME_OTHER_ORDER', 'The same rows in another order'],
+  ['FAILED_BOTH', 'Failed on both'],
+  ['SKIPPED', 'Not run'],
+  ['SAME', 'The same'],
+] as const satisfies readonly (readonly [VerdictName, string])[]
+
+const STYLE = [
+  'body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem }',
+  'table { border-collapse: collapse } th, td { border-bottom: 1px solid #ccc; padding: .2rem 1rem .2rem 0; text-align: left }',
+  'pre { background: #f4f4f4; overflow: auto; padding: .5rem; white-space: pre-wrap } section { margin-bottom: 2rem }',
+  'td.count { text-align: right } .here { color: #06c } .there { color: #b40 }',
+  '@media (prefers-color-scheme: dark) { body { background: #181818; color: #ddd } pre { background: #262626 } }',
+].join(' ')
+
+/** A page of HTML in one file: nothing of it runs, and nothing comes from elsewhere. */
+export function reportPage(report: Report): string {
+  const { tally, baseline, against, at } = report
+  const found = ORDER.filter(([verdict]) => (tally.counts[verdict] ?? 0) > 0)
+  const policy = "default-src 'none'; style-src 'unsafe-inline'"
+  return writeDocument(
+    element(
+      'html',
+      { lang: 'en' },
+      element(
+        'head',
+        {},
+        element('meta', { charset: 'utf-8' }),
+        element('meta', { 'http-equiv': 'content-security-policy', content: policy }),
+        element('meta', { name: 'viewport', content: 'width=device-width, initial-scale=1' }),
+        element('title', {}, 'Replay'),
+        element('style', {}, STYLE),
+      ),
+      element(
+        'body',
+        {},
+        element('h1', {}, headline(tally)),
+        element('p', {}, `Here: ${baseline}. There: ${against}. Ended ${at}.`),
+        element('table', {}, ...found.map(([verdict, title]) => countRow(title, verdict, tally))),
+        ...found.flatMap(([verdict, title]) => (verdict === 'SAME' ? [] : [sectionOf(title, verdict, tally)])),
+      ),
+    ),
+  )
+}
+
+function headline({ counts }: Tally): string {
+  const all = Object.values(counts).reduce((sum, count) => sum + count, 0)
+  const bad = (counts.DIFFERENT ?? 0) + (counts.FAILED_THERE ?? 0) + (counts.FAILED_HERE ?? 0)
+  return bad === 0 ? `Nothing is different: ${all} statements` : `${bad} of ${all} statements are different`
+}
+
+function countRow(title: string, verdict: VerdictName, { counts }: Tally): PageElement {
+  return element(
+    'tr',
+    {},
+    element('td', { class: 'count' }, String(counts[verdict] ?? 0)),
+    element('td', {}, element('a', verdict === 'SAME' ? {} : { href: `#${verdict}` }, title)),
+    element('td', {}, element('code', {}, verdict)),
+  )
+}
+
+function sectionOf(title: string, verdict: VerdictName, tally: Tally): PageElement {
+  const lines = tally.linesOf(verdict)
+  const count = tally.counts[verdict] ?? 0
+  const more = count > lines.length ? [element('p', {}, `The first ${lines.length} of ${count}.`)] : []
+  return element('section', { id: verdict }, element('h2', {}, title), ...more, ...lines.map(entryOf))
+}
+
+function entryOf(line: ReplayLine): PageElement {
+  const who = line.user === undefined ? '' : `, ${line.user}`
+  const took = line.hereMs === undefined || line.thereMs === undefined ? [] : [timesOf(line.hereMs, line.thereMs)]
+  return element(
+    'details',
+    line.verdict === 'DIFFERENT' ? { open: '' } : {},
+    element('summary', {}, element('code', {}, line.queryId), ` ${line.createdAt}${who}: ${whatOf(line)}`),
+    ...(line.sql === undefined ? [] : [element('pre', {}, line.sql)]),
+    ...took,
+    ...examplesOf(line),
+  )
+}
+
+function timesOf(hereMs: number, thereMs: number): PageElement {
+  return element('p', {}, `${Math.round(hereMs)} ms here, ${Math.round(thereMs)} ms there.`)
+}
+
+function examplesOf({ examples = [] }: ReplayLine): readonly PagePart[] {
+  if (examples.length === 0) return []
+  const rows = examples.map(({ side, row }) =>
+    element(
+      'tr',
+      { class: side },
+      element('th', {}, side === 'here' ? 'only here' : 'only there'),
+      ...row.map((value) => element('td', {}, value ?? 'NULL')),
+    ),
+  )
+  return [element('table', {}, ...rows)]
+}
+
+function whatOf(line: ReplayLine): string {
+  switch (line.verdict) {
+    case 'SAME':
+      return 'the same'
+    case 'SAME_OTHER_ORDER':
+      return 'the same rows in another order'
+    case 'DIFFERENT':
+      return differenceText(line.difference)
+    case 'NON_DETERMINISTIC':
+      return `${chanceText(line.chance)}; ${differenceText(line.difference)}`
+    case 'DATA_MOVED':
+      return `${line.tables.join(', ')}; ${differenceText(line.difference)}`
+    case 'FAILED_THERE':
+      return `${line.there.name}: ${line.there.message}`
+    case 'FAILED_HERE':
+      return `${line.here.name}: ${line.here.message}`
+    case 'FAILED_BOTH':
+      return line.here.name === line.there.name
+        ? `${line.here.name}: ${line.here.message}`
+        : `here ${line.here.name}: ${line.here.message}; there ${line.there.name}: ${line.there.message}`
+    case 'SKIPPED':
+      return skipReasons[line.reason]
+  }
+}
+
+function differenceText(difference: Difference): string {
+  switch (difference.kind) {
+    case 'columns':
+      return `columns here ${difference.here.join(', ')}; there ${difference.there.join(', ')}`
+    case 'rows':
+      return `${difference.here} rows here, ${difference.there} there`
+    case 'values':
+      return difference.names.length === 0
+        ? 'the same values, in other rows'
+        : `other values of ${difference.names.join(', ')}`
+    case 'floating':
+      return `other numbers in ${difference.names.join(', ')}`
+  }
+}
+
+function chanceText(chance: Chance): string {
+  switch (chance.kind) {
+    case 'repeated':
+      return 'the baseline answers otherwise each time'
+    case 'tie':
+      return 'a LIMIT cuts among rows that are equal in its order'
+    case 'limit':
+      return 'a LIMIT without an order'
+    case 'functions':
+      return `it calls ${chance.names.join(', ')}`
+    case 'clock':
+      return `it asks the clock: ${chance.names.join(', ')}`
+    case 'server':
+      return `it asks a server about itself: ${chance.names.join(', ')}`
+  }
+}

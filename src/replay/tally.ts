@@ -1,0 +1,29 @@
+import type { ReplayLine, VerdictCounts, VerdictName } from './replay-line.ts'
+
+/** What a replay has found so far, in bounded memory. */
+export interface Tally {
+  readonly counts: VerdictCounts
+  add(line: ReplayLine): void
+  /** The first of a verdict, at most `SHOWN`. */
+  linesOf(verdict: VerdictName): readonly ReplayLine[]
+}
+
+/** Of each verdict so many are shown one by one: nobody reads more, and a row may be long. */
+const SHOWN = 200
+
+export function createTally(): Tally {
+  const counts: Partial<Record<VerdictName, number>> = {}
+  const lines = new Map<VerdictName, ReplayLine[]>()
+  return {
+    counts,
+    add(line) {
+      const { verdict } = line
+      counts[verdict] = (counts[verdict] ?? 0) + 1
+      if (verdict === 'SAME') return
+      const kept = lines.get(verdict)
+      if (kept === undefined) lines.set(verdict, [line])
+      else if (kept.length < SHOWN) kept.push(line)
+    },
+    linesOf: (verdict) => lines.get(verdict) ?? [],
+  }
+}
