@@ -45,18 +45,18 @@ export class AccessControl {
   readonly #rightsOf: RightsOf
   readonly #rights: ObjectRights
   /** Another reads through his view: he must be allowed to pass on what he may read. */
-  readonly #grants: boolean
+  readonly grants: boolean
 
   constructor(rightsOf: RightsOf, user: string, grants = false) {
     this.user = user
     this.#rightsOf = rightsOf
     this.#rights = rightsOf(user)
-    this.#grants = grants
+    this.grants = grants
   }
 
   /** Of what a rule reads for itself. */
   as(user: string | undefined): AccessControl {
-    return user === undefined || user === this.user ? this : new AccessControl(this.#rightsOf, user, this.#grants)
+    return user === undefined || user === this.user ? this : new AccessControl(this.#rightsOf, user, this.grants)
   }
 
   /** Of the query of a view; it runs as its owner, or as who asks where it has none. */
@@ -64,7 +64,7 @@ export class AccessControl {
     return owner === undefined || owner === this.user ? this : new AccessControl(this.#rightsOf, owner, true)
   }
 
-  /** Filter and masks of a table; undefined where all is to be seen as it is. */
+  /** Filter of a table, and masks of what may be selected; undefined where all is to be seen as it is. */
   policies({ catalog, schema, table }: ObjectName): Pick<TableRights, 'filter' | 'masks'> | undefined {
     if (schema === INFORMATION_SCHEMA) return undefined
     const rights = this.#rights.table(catalog, schema, table)
@@ -75,7 +75,7 @@ export class AccessControl {
 
   /** @param columns those that are read; none for one that only counts rows */
   checkSelect(name: ObjectName, columns: ReadonlySet<string>): void {
-    if (this.#grants) {
+    if (this.grants) {
       this.#asOwner(() => this.#checkPassOn(name, columns))
       return
     }
@@ -170,19 +170,23 @@ export class AccessControl {
   // ---- Changes
 
   /** @param doing as Trino words it: `create schema` */
-  checkOwnsSchema(catalog: string, schema: string, doing: string): void {
+  checkOwnsSchema(catalog: string, schema: string, doing: string, further = ''): void {
     this.checkCatalog(catalog)
-    if (!this.#rights.ownsSchema(catalog, schema)) throw accessDenied(`Cannot ${doing} ${catalog}.${schema}`)
+    if (this.#rights.ownsSchema(catalog, schema)) return
+    throw accessDenied(`Cannot ${doing} ${catalog}.${schema}${further}`)
   }
 
-  /** @param doing as Trino words it: `insert into table` */
-  checkTable(name: ObjectName, privilege: TablePrivilege, doing: string): void {
+  /**
+   * @param doing as Trino words it: `insert into table`
+   * @param further what its words end with: ` to c.s.other`
+   */
+  checkTable(name: ObjectName, privilege: TablePrivilege, doing: string, further = ''): void {
     this.checkCatalog(name.catalog)
     const reads = privilege === 'SELECT' || privilege === 'GRANT_SELECT'
     const mayTouch =
       this.#has(name.catalog, reads ? 'read-only' : 'all') &&
       (name.schema === INFORMATION_SCHEMA || this.#table(name).privileges.has(privilege))
-    if (!mayTouch) throw accessDenied(`Cannot ${doing} ${shown(name)}`)
+    if (!mayTouch) throw accessDenied(`Cannot ${doing} ${shown(name)}${further}`)
   }
 
   /** @param owner who is to have it from now on */

@@ -1,6 +1,12 @@
 import { createCpuBudget, type CpuBudget } from '../shared/cpu-budget.ts'
 import { EngineError } from '../shared/engine-error.ts'
-import { analyzeParameters, analyzeStatementQuery, type QueryAnalysis } from './analyzer/analyze.ts'
+import {
+  analyzeParameters,
+  analyzeStatementQuery,
+  analyzeUnchecked,
+  type QueryAnalysis,
+  type UncheckedQuery,
+} from './analyzer/analyze.ts'
 import { errorAt } from './analyzer/context.ts'
 import { accessOf } from './access-control.ts'
 import { resolve } from './analyzer/resolve.ts'
@@ -177,30 +183,36 @@ async function analyzeOther(
     case 'ShowRoleGrants':
       return analyzeGenerated(await showQuery(input, statement), input)
     case 'Call':
-      return analyzeProcedureCall(input, statement, innerQueries(input, parameters))
+      return analyzeProcedureCall(input, statement, checked(innerQueries(input, parameters)))
     default: {
       const analyze = innerQueries(input, parameters)
       await checkWrite(input, statement, async (query) => (await analyze(query)).columns)
-      return isConnectorStatement(statement) ? analyzeWrite(input, statement, analyze) : refuse(input, statement)
+      return isConnectorStatement(statement)
+        ? analyzeWrite(input, statement, checked(analyze))
+        : refuse(input, statement)
     }
   }
 }
 
 /** The meaning of the query inside a statement; analysed once however often it is asked for. */
-function innerQueries(input: StatementInput, parameters: GivenParameters): (query: Query) => Promise<QueryAnalysis> {
-  const known = new Map<Query, Promise<QueryAnalysis>>()
+function innerQueries(input: StatementInput, parameters: GivenParameters): (query: Query) => Promise<UncheckedQuery> {
+  const known = new Map<Query, Promise<UncheckedQuery>>()
   return (query) => {
-    const found = known.get(query) ?? analyzeQuery(input, query, parameters).then(({ analysis }) => analysis)
+    const found = known.get(query) ?? analyzeQuery(input, query, parameters).then(({ query: analyzed }) => analyzed)
     known.set(query, found)
     return found
   }
+}
+
+function checked(analyze: (query: Query) => Promise<UncheckedQuery>): (query: Query) => Promise<QueryAnalysis> {
+  return async (query) => (await analyze(query)).checked()
 }
 
 async function analyzeQuery(
   input: StatementInput,
   query: Query,
   { count, using, around }: GivenParameters,
-): Promise<{ readonly analysis: QueryAnalysis; readonly resolveMs: number }> {
+): Promise<{ readonly query: UncheckedQuery; readonly resolveMs: number }> {
   if (count !== using.length) {
     const message = `Incorrect number of parameters: expected ${count} but found ${using.length}`
     throw errorAt(input, query, 'INVALID_PARAMETER_USAGE', message)
@@ -209,8 +221,7 @@ async function analyzeQuery(
   const metadata = await resolve(query, input)
   const resolveMs = performance.now() - start
   const values = analyzeParameters({ ...input, metadata, text: around }, using)
-  const analysis = analyzeStatementQuery({ ...input, metadata }, query, { kind: 'values', values })
-  return { analysis, resolveMs }
+  return { query: analyzeUnchecked({ ...input, metadata }, query, { kind: 'values', values }), resolveMs }
 }
 
 function remembered({ updateType, changes }: SessionEffect): AnalyzedStatement {
@@ -309,7 +320,8 @@ async function analyzeSelect(
   parameters: GivenParameters,
   queryType: QueryType,
 ): Promise<AnalyzedStatement> {
-  const { analysis, resolveMs } = await analyzeQuery(input, query, parameters)
+  const { query: analyzed, resolveMs } = await analyzeQuery(input, query, parameters)
+  const analysis = analyzed.checked()
   const start = performance.now()
   const rendered = input.budget.run(() => renderAnalysis(analysis, input.session))
   const renderMs = performance.now() - start

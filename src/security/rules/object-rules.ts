@@ -141,8 +141,9 @@ function ofRule({ privileges, columns, filter, filter_environment: asUser }: Tab
     privileges,
     restricted: new Set(columns.filter(({ allow }) => !allow).map(({ name }) => name.toLowerCase())),
     masks: new Map(
-      columns.flatMap(({ name, mask, mask_environment: user }) =>
-        mask === undefined ? [] : [[name.toLowerCase(), expressionOf(mask, user)] as const],
+      columns.flatMap(({ name, allow, mask, mask_environment: user }) =>
+        // Nobody reads what may not be selected: no mask of it is looked at.
+        mask === undefined || !allow ? [] : [[name.toLowerCase(), expressionOf(mask, user)] as const],
       ),
     ),
     ...(filter !== undefined && { filter: expressionOf(filter, asUser) }),

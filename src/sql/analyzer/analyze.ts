@@ -3,13 +3,15 @@ import type { Warning } from '../front-end.ts'
 import type { StatementInput } from '../statement-input.ts'
 import type { Expression } from '../syntax/ast.ts'
 import type { Query } from '../syntax/ast-query.ts'
+import type { Span } from '../syntax/span.ts'
 import { printExpression } from '../syntax/printer.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import type { AnalysisContext, AnalyzedQuery, Parameters } from './context.ts'
 import { analyzeExpression } from './expressions.ts'
 import { analyzeQuery } from './query.ts'
-import { checkReads } from './table-policies.ts'
-import type { ResolvedMetadata } from './resolve.ts'
+import { checkReads, withNewRowFilter } from './table-policies.ts'
+import type { ResolvedMetadata, TableName } from './resolve.ts'
+import type { Field } from './scope.ts'
 import type { ColumnId, Expr } from './tree.ts'
 
 export interface QueryAnalysis extends AnalyzedQuery {
@@ -24,22 +26,57 @@ export interface QueryAnalysis extends AnalyzedQuery {
 
 type AnalysisInput = StatementInput<ResolvedMetadata>
 
+/** A query of which it is not asked yet who may read what it reads: its columns may be told of. */
+export interface UncheckedQuery {
+  readonly columns: QueryAnalysis['columns']
+  /** @throws EngineError PERMISSION_DENIED */
+  checked(): QueryAnalysis
+}
+
 /** The meaning of a whole query. @throws EngineError with Trino's name and place */
 export function analyzeStatementQuery(input: AnalysisInput, query: Query, parameters: Parameters): QueryAnalysis {
+  return analyzeUnchecked(input, query, parameters).checked()
+}
+
+/** As `analyzeStatementQuery`, for a statement that has more to ask before, in Trino's order. */
+export function analyzeUnchecked(input: AnalysisInput, query: Query, parameters: Parameters): UncheckedQuery {
   const context = createContext(input, parameters)
-  const analyzed = input.budget.run(() => {
-    const found = analyzeQuery(context, query, undefined)
-    checkReads(context, found.node)
-    return found
-  })
+  const analyzed = input.budget.run(() => analyzeQuery(context, query, undefined))
   const types = parameters.kind === 'describe' ? parameters.types : new Map<number, SqlType>()
   return {
-    ...analyzed,
-    sources: context.sources,
-    warnings: context.warnings,
-    parameterTypes: types,
-    ids: context.ids,
+    columns: analyzed.columns,
+    checked() {
+      input.budget.run(() => checkReads(context, analyzed.node))
+      return {
+        ...analyzed,
+        sources: context.sources,
+        warnings: context.warnings,
+        parameterTypes: types,
+        ids: context.ids,
+      }
+    },
   }
+}
+
+/**
+ * Rows that are to be written to a table, by whoever writes them: where the rules have a filter for him, one that it
+ * does not hold for ends the statement.
+ * @param rows with the table's columns, in its order
+ * @param node what names the table, for errors
+ */
+export function analyzeNewRows(
+  input: AnalysisInput,
+  rows: QueryAnalysis,
+  node: { readonly span: Span },
+  table: TableName,
+): QueryAnalysis {
+  const context = { ...createContext(input, { kind: 'values', values: [] }), ids: rows.ids }
+  return input.budget.run(() => {
+    const fields = rows.columns.map((column): Field => ({ ...column, relation: [table.table] }))
+    const { node: passing } = withNewRowFilter(context, node, table, { node: rows.node, fields })
+    checkReads(context, passing)
+    return { ...rows, node: passing }
+  })
 }
 
 /** The values of `EXECUTE … USING`: expressions without columns. */

@@ -56,11 +56,11 @@ interface Place {
 }
 
 /**
- * Asks for every table a statement names, and for what views among them name in turn, and the rules about them. Names that
+ * Asks for every table a statement names, or for one table, and for what views among them name in turn, and the rules about them. Names that
  * cannot be completed are left: the analyser reports them where they stand.
  */
 export async function resolve(
-  statement: Statement,
+  root: Statement | TableName,
   { session, metadata, budget }: Omit<StatementInput, 'text'>,
 ): Promise<ResolvedMetadata> {
   const tables = new Map<string, Promise<ResolvedTable | undefined>>()
@@ -123,7 +123,9 @@ export async function resolve(
     return resolved
   }
 
-  await visit(statement, { at: session, access: accessOf(session), depth: 0 })
+  const access = accessOf(session)
+  if ('kind' in root) await visit(root, { at: session, access, depth: 0 })
+  else await look(root, access, 0)
   return {
     table: (name) => found.get(keyOf(name)),
     hasCatalog: (catalog) => catalogs.has(catalog),

@@ -5,7 +5,7 @@ import { BIGINT } from '../types/sql-type.ts'
 import { canCoerce } from '../types/coercion.ts'
 import { typeName } from '../types/type-text.ts'
 import { constant } from './build.ts'
-import { errorAt, newId, type AnalysisContext } from './context.ts'
+import { errorAt, newId, noteRead, type AnalysisContext } from './context.ts'
 import { analyzeExpression } from './expressions.ts'
 import type { Field, Scope } from './scope.ts'
 import type { RelationNode } from './tree.ts'
@@ -175,5 +175,6 @@ function analyzeExcludeColumns(
   if (absent.length > 0) throw invalid(`Excluded columns: [${absent.join(', ')}] not present in the table`)
   const kept = fields.filter((field) => field.name === undefined || !excluded.has(field.name.toLowerCase()))
   if (kept.length === 0) throw invalid('All columns are excluded')
+  noteRead(context, kept)
   return { node: relation.node, fields: kept.map((field) => ({ ...field, relation: undefined })) }
 }

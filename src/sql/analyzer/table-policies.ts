@@ -3,13 +3,14 @@ import type { RuleExpression } from '../../shared/object-rights.ts'
 import type { ObjectName } from '../access-control.ts'
 import type { Expression } from '../syntax/ast.ts'
 import { parseExpressionText } from '../syntax/parser.ts'
-import { textOrigin } from '../syntax/span.ts'
+import { textOrigin, type Span } from '../syntax/span.ts'
 import { canCoerce } from '../types/coercion.ts'
 import { BOOLEAN, type SqlType } from '../types/sql-type.ts'
 import { typeName } from '../types/type-text.ts'
-import { castTo } from './build.ts'
+import { castTo, constantOf } from './build.ts'
 import { errorAt, newId, type AnalysisContext, type AnalyzedRelation } from './context.ts'
 import { analyzeExpression } from './expressions.ts'
+import { engineCall, textConstant } from './json-functions.ts'
 import type { Field, Scope } from './scope.ts'
 import type { ColumnId, ComputedColumn, Expr, RelationNode } from './tree.ts'
 import { visitStatementColumns } from './walk.ts'
@@ -21,7 +22,7 @@ import { visitStatementColumns } from './walk.ts'
  */
 export function withPolicies(
   context: AnalysisContext,
-  node: { readonly span: Expression['span'] },
+  node: { readonly span: Span },
   name: ObjectName,
   relation: AnalyzedRelation,
 ): AnalyzedRelation {
@@ -40,7 +41,7 @@ export function withPolicies(
 
 function behindBarrier(
   context: AnalysisContext,
-  node: { readonly span: Expression['span'] },
+  node: { readonly span: Span },
   name: ObjectName,
   relation: AnalyzedRelation,
   { filter, masks }: NonNullable<ReturnType<NonNullable<AnalysisContext['access']>['policies']>>,
@@ -67,10 +68,42 @@ function behindBarrier(
   }
 }
 
+/**
+ * Rows that are written, each of which must pass the filter of the table.
+ * Source: Trino 476, LogicalPlanner.createTableWriterPlan (checks of new rows).
+ */
+export function withNewRowFilter(
+  context: AnalysisContext,
+  node: { readonly span: Span },
+  name: ObjectName,
+  { node: rows, fields }: AnalyzedRelation,
+): AnalyzedRelation {
+  const filter = context.access?.policies(name)?.filter
+  if (filter === undefined) return { node: rows, fields }
+  const scope: Scope = { fields, parent: undefined, boundary: true }
+  const rule: Rule = { node, name, kind: 'row filter', rule: filter, type: BOOLEAN, column: undefined }
+  const passes = analyzeRule(context, rule, scope)
+  const refused = engineCall('u_raise', BOOLEAN, [
+    textConstant('PERMISSION_DENIED: Access Denied: Cannot insert row that does not match a row filter'),
+  ])
+  const predicate: Expr = {
+    kind: 'case',
+    type: BOOLEAN,
+    branches: [{ when: passes, then: constantOf(BOOLEAN, true) }],
+    otherwise: refused,
+  }
+  // It is asked of no row but those that are written, which a condition of the query's own may have to be asked for first.
+  const input: RelationNode = { kind: 'limit', input: rows, count: EVERY_ROW, offset: undefined, ties: undefined }
+  return { node: { kind: 'filter', input, predicate }, fields }
+}
+
+/** DuckDB moves no condition below a LIMIT. */
+const EVERY_ROW = String(2n ** 63n - 1n)
+
 type RuleKind = 'row filter' | 'column mask'
 
 interface Rule {
-  readonly node: { readonly span: Expression['span'] }
+  readonly node: { readonly span: Span }
   readonly name: ObjectName
   readonly kind: RuleKind
   readonly rule: RuleExpression
@@ -104,23 +137,29 @@ function analyzeRule(context: AnalysisContext, rule: Rule, scope: Scope): Expr {
     read: new Set(),
     policies: [...context.policies, label],
   }
-  try {
-    const analyzed = analyzeExpression(inner, parseExpressionText(rule.rule.sql), scope)
-    if (analyzed.aggregates.length + analyzed.windows.length + analyzed.groupings.length > 0) {
-      throw new EngineError('EXPRESSION_NOT_SCALAR', 'It has aggregations, window functions or grouping operations')
+  const expr = ((): Expr => {
+    try {
+      return scalarOf(inner, parseExpressionText(rule.rule.sql), scope)
+    } catch (error) {
+      if (!(error instanceof EngineError) || error.errorName === 'EXCEEDED_TIME_LIMIT') throw error
+      context.session.onRuleFault?.(`Invalid ${text}: ${error.message}`)
+      const errorName = error.errorName === 'SYNTAX_ERROR' ? INVALID[kind] : error.errorName
+      throw errorAt(context, rule.node, errorName, `Invalid ${text}`)
     }
-    if (!canCoerce(analyzed.expr.type, type)) {
-      throw new EngineError('TYPE_MISMATCH', `It is ${typeName(analyzed.expr.type)}, and not ${typeName(type)}`)
-    }
-    // What it reads, its table among it, is read as whom it says.
-    context.named.push({ access: inner.access!, name, columns: namesOf(scope), read: inner.read })
-    return castTo(analyzed.expr, type)
-  } catch (error) {
-    if (!(error instanceof EngineError) || error.errorName === 'EXCEEDED_TIME_LIMIT') throw error
-    context.session.onRuleFault?.(`Invalid ${text}: ${error.message}`)
-    const errorName = error.errorName === 'SYNTAX_ERROR' ? INVALID[kind] : error.errorName
-    throw errorAt(context, rule.node, errorName, `Invalid ${text}`)
-  }
+  })()
+  // What it reads, its table among it, is read as whom it says.
+  context.named.push({ access: inner.access!, name, columns: namesOf(scope), read: inner.read })
+  if (canCoerce(expr.type, type)) return castTo(expr, type)
+  const wanted = kind === 'row filter' ? 'BOOLEAN' : typeName(type)
+  const mismatch = `Expected ${text} to be of type ${wanted}, but was ${typeName(expr.type)}`
+  context.session.onRuleFault?.(mismatch)
+  throw errorAt(context, rule.node, 'TYPE_MISMATCH', mismatch)
+}
+
+function scalarOf(context: AnalysisContext, expression: Expression, scope: Scope): Expr {
+  const { expr, aggregates, windows, groupings } = analyzeExpression(context, expression, scope)
+  if (aggregates.length + windows.length + groupings.length === 0) return expr
+  throw new EngineError('EXPRESSION_NOT_SCALAR', 'It has aggregations, window functions or grouping operations')
 }
 
 /** Refuses what is read without the right to. @throws EngineError PERMISSION_DENIED */
@@ -128,7 +167,9 @@ export function checkReads(context: AnalysisContext, node: RelationNode): void {
   const { named, read } = context
   if (named.length === 0) return
   visitStatementColumns(node, (id) => read.add(id))
-  for (const { access, name, columns, read: ids } of named) {
+  // As in Trino what the statement itself reads comes before what its views read.
+  const [own, ofViews] = [named.filter(({ access }) => !access.grants), named.filter(({ access }) => access.grants)]
+  for (const { access, name, columns, read: ids } of [...own, ...ofViews]) {
     access.checkSelect(name, new Set([...columns].flatMap(([id, column]) => (ids.has(id) ? [column] : []))))
   }
 }

@@ -91,7 +91,7 @@ function renderRelation(state: RenderState, node: RelationNode): Block {
       return renderProject(state, node)
     case 'barrier': {
       const inner = renderRelation(state, node.input)
-      return filters(node.input) && state.mayFail() ? { ...inner, limit: EVERY_ROW } : inner
+      return filters(node.input) ? withoutStatistics(state, inner) : inner
     }
     case 'join':
       return renderJoin(state, node)
@@ -144,6 +144,19 @@ function renderRelation(state: RenderState, node: RelationNode): Block {
 
 /** No condition goes below a LIMIT: neither to where it was, nor beside what it stands behind. */
 const EVERY_ROW = sql`LIMIT ${integer(2n ** 63n - 1n)}`
+
+/**
+ * What DuckDB knows of a table's columns, the rows that a filter removes among them, would show in what it leaves out and
+ * how much it reads; of the least of one value it knows nothing.
+ */
+function withoutStatistics(state: RenderState, filtered: Block): Block {
+  const block = wrapped(state, state.mayFail() ? { ...filtered, limit: EVERY_ROW } : filtered)
+  return {
+    ...block,
+    columns: new Map([...block.columns].map(([id, text]) => [id, sql`least(${text})`])),
+    computed: true,
+  }
+}
 
 function filters(node: RelationNode): boolean {
   return node.kind === 'filter' || (node.kind === 'project' && filters(node.input))

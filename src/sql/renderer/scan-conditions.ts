@@ -37,8 +37,10 @@ function visit(node: RelationNode, terms: readonly Expr[], found: Map<ScanNode, 
     }
     case 'sort':
     case 'distinct':
-    case 'barrier':
       return visit(node.input, terms, found)
+    // What is read of a table tells nothing of rows that are none for who asks.
+    case 'barrier':
+      return visit(node.input, [], found)
     case 'join': {
       const own = node.condition === undefined ? [] : termsOf(node.condition)
       const inner = node.type === 'inner' || node.type === 'cross'

@@ -1,6 +1,7 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import type { Statement } from '../syntax/ast-statements.ts'
 import { errorAt } from '../analyzer/context.ts'
+import { accessDenied } from '../access-control.ts'
 import type { StatementInput } from '../statement-input.ts'
 
 /** What no connector here does, as Trino's connectors say it. */
@@ -37,6 +38,7 @@ const functionSchema = 'Catalog and schema must be specified when function schem
 export function refuse(input: StatementInput, node: Statement): never {
   switch (node.kind) {
     case 'CreateRole':
+      if (input.session.rightsOf) throw accessDenied(`Cannot create role ${node.name.value.toLowerCase()}`)
       throw new EngineError('NOT_SUPPORTED', 'System roles are not enabled')
     case 'DropRole':
       throw errorAt(input, node, 'ROLE_NOT_FOUND', `Role '${node.name.value.toLowerCase()}' does not exist`)

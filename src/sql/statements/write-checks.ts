@@ -8,9 +8,15 @@ import type { Identifier, QualifiedName } from '../syntax/ast.ts'
 import type { Query } from '../syntax/ast-query.ts'
 import type {
   CreateTable,
+  Delete,
+  DropTable,
   Grant,
   Insert,
+  Merge,
   Privileges,
+  RenameMaterializedView,
+  RenameTable,
+  RenameView,
   SetAuthorization,
   Statement,
   Update,
@@ -40,12 +46,13 @@ export async function checkWrite(input: StatementInput, node: Statement, columns
     case 'DropSchema':
       return checks.dropSchema(node.name, node.exists, node.cascade)
     case 'RenameSchema':
-      await checks.schema(node.source, false, 'rename schema from')
+      await checks.schema(node.source, false, 'rename schema from', ` to ${node.target.value.toLowerCase()}`)
       return
     case 'CreateTable':
       return checks.createTable(node)
     case 'CreateTableAsSelect':
-      await checks.newTable(node.name, node.saveMode !== 'FAIL', 'Destination table')
+      if (await checks.isThere(node, 'Destination table')) return
+      checks.may(checks.named(node.name), OWNERSHIP, 'create table')
       return checks.queryColumns(await columnsOf(node.query), node.columnAliases)
     case 'CreateView': {
       checks.queryColumns(await columnsOf(node.query), undefined)
@@ -67,16 +74,17 @@ export async function checkWrite(input: StatementInput, node: Statement, columns
     case 'Update':
       return checks.update(node)
     case 'Delete':
-      await checks.table(node.table, false, ['DELETE', 'delete from table'])
+      await checks.delete(node)
       return
     case 'TruncateTable':
       await checks.table(node.table, false, ['DELETE', 'truncate table'])
       return
     case 'Analyze':
-      await checks.table(node.table, false, ['INSERT', 'insert into table'])
+      // No connector here does it, which Trino says before it asks for rights.
+      await checks.table(node.table, false)
       return
     case 'Merge':
-      await checks.table(node.target, false, ['INSERT', 'insert into table'])
+      await checks.merge(node)
       return
     case 'TableExecute':
       await checks.table(node.table, false, ['OWNERSHIP', 'set table properties to'])
@@ -85,10 +93,10 @@ export async function checkWrite(input: StatementInput, node: Statement, columns
         `Table procedure not registered: ${node.procedure.value.toUpperCase()}`,
       )
     case 'DropTable':
-      await checks.table(node.name, node.exists, [OWNERSHIP, 'drop table'])
+      await checks.dropTable(node)
       return
     case 'RenameTable':
-      await checks.table(node.source, node.exists, [OWNERSHIP, 'rename table from'])
+      await checks.renameTable(node)
       return
     case 'SetProperties':
       await checks.table(node.name, false, [OWNERSHIP, 'set table properties to'])
@@ -98,9 +106,9 @@ export async function checkWrite(input: StatementInput, node: Statement, columns
     case 'DropMaterializedView':
       return checks.dropView(node.name, node.exists, 'Materialized view')
     case 'RenameView':
-      return checks.missingView(node.source, 'View')
+      return checks.renameView(node, 'View')
     case 'RenameMaterializedView':
-      return checks.missingView(node.source, 'Materialized view')
+      return checks.renameView(node, 'Materialized view')
     case 'CommentOn':
       return checks.comment(node.type, node.name)
     case 'AddColumn': {
@@ -151,8 +159,8 @@ function columnOf(table: ConnectorTable | undefined, name: Identifier): Connecto
 }
 
 const OWNERSHIP = 'OWNERSHIP'
-/** A privilege, and Trino's words for what it is needed for. */
-type Needed = readonly [TablePrivilege, string]
+/** A privilege, and Trino's words for what it is needed for, with what they end with. */
+type Needed = readonly [TablePrivilege, string, string?]
 const ALTERS_COLUMN: Needed = [OWNERSHIP, 'alter a column for table']
 
 const PRIVILEGES = new Set(['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'CREATE', 'CREATE BRANCH'])
@@ -170,8 +178,8 @@ class WriteChecks {
   }
 
   /** Refuses who has not the right to. */
-  may(name: TableName, privilege: TablePrivilege, doing: string): void {
-    this.control?.checkTable(name, privilege, doing)
+  may(name: TableName, privilege: TablePrivilege, doing: string, further?: string): void {
+    this.control?.checkTable(name, privilege, doing, further)
   }
 
   named(written: QualifiedName): TableName {
@@ -193,31 +201,27 @@ class WriteChecks {
     return { name, found: await metadata.table(name.catalog, name.schema, name.table) }
   }
 
-  async table(
-    written: QualifiedName,
-    ifExists: boolean,
-    [privilege, doing]: Needed,
-  ): Promise<ConnectorTable | undefined> {
+  async table(written: QualifiedName, ifExists: boolean, needed?: Needed): Promise<ConnectorTable | undefined> {
     const { name, found } = await this.find(written)
-    if (found !== undefined) this.may(name, privilege, doing)
+    if (found !== undefined && needed !== undefined) this.may(name, ...needed)
     if (found !== undefined || ifExists) return found
     throw this.error('TABLE_NOT_FOUND', `Table '${shown(name)}' does not exist`)
   }
 
-  async newTable(written: QualifiedName, tolerant: boolean, what: string): Promise<void> {
+  /** True of a table to be made that is there and may be: nobody is asked for rights then, as in Trino. */
+  async isThere({ name: written, saveMode }: Pick<CreateTable, 'name' | 'saveMode'>, what: string): Promise<boolean> {
     const { name, found } = await this.find(written)
     if (found === undefined) {
       const schemas = await this.input.metadata.schemas(name.catalog)
       if (!schemas.includes(name.schema)) throw this.error('SCHEMA_NOT_FOUND', `Schema '${name.schema}' does not exist`)
-      this.may(name, OWNERSHIP, 'create table')
-      return
+      return false
     }
-    this.may(name, OWNERSHIP, 'create table')
-    if (!tolerant) throw this.error('TABLE_ALREADY_EXISTS', `${what} '${shown(name)}' already exists`)
+    if (saveMode === 'FAIL') throw this.error('TABLE_ALREADY_EXISTS', `${what} '${shown(name)}' already exists`)
+    return saveMode === 'IGNORE'
   }
 
   async createTable(node: CreateTable): Promise<void> {
-    await this.newTable(node.name, node.saveMode !== 'FAIL', 'Table')
+    if (await this.isThere(node, 'Table')) return
     const names = new Set<string>()
     for (const element of node.elements) {
       if (element.kind === 'LikeTable') {
@@ -240,6 +244,7 @@ class WriteChecks {
         throw this.error('TYPE_NOT_FOUND', `Unknown type '${type}' for column '${name.value}'`, element)
       }
     }
+    this.may(this.named(node.name), OWNERSHIP, 'create table')
   }
 
   queryColumns(
@@ -274,14 +279,13 @@ class WriteChecks {
   }
 
   async insert(node: Insert, columnsOf: ColumnsOf): Promise<void> {
-    const table = (await this.table(node.target, false, ['INSERT', 'insert into table']))!
-    const policies = this.control?.policies(this.named(node.target))
-    if (policies && policies.masks.size > 0) {
+    await this.noView(node.target, 'Inserting into')
+    const table = (await this.table(node.target, false))!
+    const query = await columnsOf(node.query)
+    this.may(this.named(node.target), 'INSERT', 'insert into table')
+    if (this.policies(node.target).masks) {
       throw this.error('NOT_SUPPORTED', 'Insert into table with column masks is not supported')
     }
-    if (policies?.filter) throw this.error('NOT_SUPPORTED', 'Insert into table with a row filter is not supported')
-    const query = await columnsOf(node.query)
-    if (table.view !== undefined) throw this.error('NOT_SUPPORTED', 'Inserting into views is not supported')
     for (const column of table.columns) this.storableColumn(column.name)
     const names = new Set<string>()
     for (const column of node.columns ?? []) {
@@ -307,12 +311,41 @@ class WriteChecks {
   }
 
   async update(node: Update): Promise<void> {
-    const columns = node.assignments.map(({ name }) => name.value.toLowerCase())
-    const table = await this.table(node.table, false, ['UPDATE', `update columns [${columns.join(', ')}] in table`])
+    await this.noView(node.table, 'Updating')
+    const table = await this.table(node.table, false)
     for (const { name } of node.assignments) {
       if (columnOf(table, name) !== undefined) continue
       throw this.error('COLUMN_NOT_FOUND', `The UPDATE SET target column ${name.value} doesn't exist`, name)
     }
+    const columns = node.assignments.map(({ name }) => name.value.toLowerCase())
+    this.may(this.named(node.table), 'UPDATE', `update columns [${columns.join(', ')}] in table`)
+    const { filter, masks } = this.policies(node.table)
+    if (filter) throw this.error('NOT_SUPPORTED', 'Updating a table with a row filter is not supported')
+    if (masks) throw this.error('NOT_SUPPORTED', 'Updating a table with column masks is not supported')
+  }
+
+  async delete(node: Delete): Promise<void> {
+    await this.noView(node.table, 'Deleting from')
+    await this.table(node.table, false, ['DELETE', 'delete from table'])
+    if (this.policies(node.table).masks) throw this.error('NOT_SUPPORTED', 'Delete from table with column mask')
+  }
+
+  async merge(node: Merge): Promise<void> {
+    await this.noView(node.target, 'Merging into')
+    await this.table(node.target, false, ['INSERT', 'insert into table'])
+    if (this.policies(node.target).filter) {
+      throw this.error('NOT_SUPPORTED', 'Cannot merge into a table with row filters')
+    }
+  }
+
+  private policies(target: QualifiedName): { readonly filter: boolean; readonly masks: boolean } {
+    const policies = this.control?.policies(this.named(target))
+    return { filter: policies?.filter !== undefined, masks: (policies?.masks.size ?? 0) > 0 }
+  }
+
+  private async noView(target: QualifiedName, doing: string): Promise<void> {
+    const { found } = await this.find(target)
+    if (found?.view !== undefined) throw this.error('NOT_SUPPORTED', `${doing} views is not supported`)
   }
 
   column(table: ConnectorTable | undefined, name: Identifier, ifExists: boolean): void {
@@ -354,10 +387,25 @@ class WriteChecks {
     if (kind === 'ROLE') throw this.error('ROLE_NOT_FOUND', `Role '${name.toLowerCase()}' does not exist`)
   }
 
-  async missingView(written: QualifiedName, what: string): Promise<void> {
+  async dropTable({ name: written, exists }: DropTable): Promise<void> {
     const { name, found } = await this.find(written)
+    // Of a view it is told when it is known what is to be done.
+    if (found?.view !== undefined) return
+    if (found !== undefined) this.may(name, OWNERSHIP, 'drop table')
+    else if (!exists) throw this.error('TABLE_NOT_FOUND', `Table '${shown(name)}' does not exist`)
+  }
+
+  async renameTable({ source, target, exists }: RenameTable): Promise<void> {
+    if ((await this.table(source, exists)) === undefined) return
+    const { name: to, found } = await this.find(target)
+    if (found !== undefined) throw this.error('TABLE_ALREADY_EXISTS', `Target table '${shown(to)}' already exists`)
+    this.may(this.named(source), OWNERSHIP, 'rename table from', ` to ${shown(to)}`)
+  }
+
+  async renameView({ source, target }: RenameView | RenameMaterializedView, what: string): Promise<void> {
+    const { name, found } = await this.find(source)
     if (found?.view === undefined) throw this.error('TABLE_NOT_FOUND', `${what} '${shown(name)}' does not exist`)
-    this.may(name, OWNERSHIP, `rename ${what.toLowerCase()} from`)
+    this.may(name, OWNERSHIP, `rename ${what.toLowerCase()} from`, ` to ${shown(this.named(target))}`)
   }
 
   async comment(type: 'TABLE' | 'VIEW' | 'COLUMN', written: QualifiedName): Promise<void> {
@@ -373,10 +421,10 @@ class WriteChecks {
     const column = written.parts.at(-1)!
     const { name, found } = await this.find({ ...written, parts: written.parts.slice(0, -1) })
     if (found === undefined) throw this.error('TABLE_NOT_FOUND', `Table does not exist: ${shown(name)}`)
-    this.may(name, OWNERSHIP, 'comment column to')
     if (columnOf(found, column) === undefined) {
       throw this.error('COLUMN_NOT_FOUND', `Column does not exist: ${column.value}`)
     }
+    this.may(name, OWNERSHIP, 'comment column to')
   }
 
   // ---- Schemas
@@ -395,11 +443,17 @@ class WriteChecks {
   }
 
   /** Whether there is such a schema; missing ones are refused unless that is allowed. */
-  async schema(written: QualifiedName, ifExists: boolean, doing: string): Promise<boolean> {
+  async schema(written: QualifiedName, ifExists: boolean, doing: string, further?: string): Promise<boolean> {
+    const { catalog, schema } = this.schemaName(written)
+    const found = await this.findSchema(written, ifExists)
+    if (found || doing === CREATES) this.control?.checkOwnsSchema(catalog, schema, doing, further)
+    return found
+  }
+
+  private async findSchema(written: QualifiedName, ifExists: boolean): Promise<boolean> {
     const { catalog, schema } = this.schemaName(written)
     const found = (await this.input.metadata.schemas(catalog)).includes(schema)
     if (!found && !ifExists) throw this.error('SCHEMA_NOT_FOUND', `Schema '${catalog}.${schema}' does not exist`)
-    if (found || doing === CREATES) this.control?.checkOwnsSchema(catalog, schema, doing)
     return found
   }
 
@@ -411,11 +465,12 @@ class WriteChecks {
   }
 
   async dropSchema(written: QualifiedName, ifExists: boolean, cascade: boolean): Promise<void> {
-    if (!(await this.schema(written, ifExists, 'drop schema')) || cascade) return
+    if (!(await this.findSchema(written, ifExists))) return
     const { catalog, schema } = this.schemaName(written)
-    if ((await this.input.metadata.tables(catalog, schema)).length > 0) {
+    if (!cascade && (await this.input.metadata.tables(catalog, schema)).length > 0) {
       throw this.error('SCHEMA_NOT_EMPTY', `Cannot drop non-empty schema '${schema}'`)
     }
+    this.control?.checkOwnsSchema(catalog, schema, 'drop schema')
   }
 
   // ---- Access

@@ -3,8 +3,8 @@ import type { StoredColumn, TableChange } from '../../connectors/spi/table-write
 import { EngineError } from '../../shared/engine-error.ts'
 import type { ErrorName } from '../../shared/error-table.ts'
 import { typeOf } from '../analyzer/data-types.ts'
-import type { QueryAnalysis } from '../analyzer/analyze.ts'
-import { qualify, type TableName } from '../analyzer/resolve.ts'
+import { analyzeNewRows, type QueryAnalysis } from '../analyzer/analyze.ts'
+import { qualify, resolve, type TableName } from '../analyzer/resolve.ts'
 import type { AnalyzedStatement, QueryType } from '../front-end.ts'
 import { renderAnalysis, resultColumn } from '../renderer/render.ts'
 import type { QualifiedName, StringLiteral } from '../syntax/ast.ts'
@@ -198,13 +198,15 @@ async function insert(input: StatementInput, node: Insert, analysis: QueryAnalys
     const source = written.indexOf(column.name)
     return { name: column.name, type: parseTypeText(column.type), source: source < 0 ? undefined : source }
   })
+  const rows = storedRows(analysis, targets)
+  const metadata = await resolve(name, input)
   return {
     ...definition(name.catalog, 'INSERT', { kind: 'insert', schema: name.schema, table: name.table }, {}),
     queryType: 'INSERT',
     columns: [resultColumn('rows', BIGINT, input.session)],
     writes: written,
     warnings: analysis.warnings,
-    source: renderAnalysis(storedRows(analysis, targets), input.session),
+    source: renderAnalysis(analyzeNewRows({ ...input, metadata }, rows, node, name), input.session),
   }
 }
 
