@@ -4,6 +4,7 @@ import type { Clock } from '../../shared/clock.ts'
 import type { WorkerClient } from '../scheduler/worker-client.ts'
 import { WorkerLost, WorkerRefused } from '../scheduler/worker-error.ts'
 import type { WorkerDirectory } from '../scheduler/workers.ts'
+import { PagesAhead } from './pages-ahead.ts'
 import type { KnownQuery } from './state.ts'
 
 /** Where the bytes of a published page come from; they are checked against the hash the log has. */
@@ -29,15 +30,21 @@ export function createResultPageSource(deps: ResultPageSourceDeps): ResultPageSo
   const { log, client, workers, clock } = deps
   /** Since when the worker of a query's page has not been reached. */
   const away = new Map<string, number>()
+  const ahead = new PagesAhead()
 
-  async function fromWorker(query: KnownQuery, token: number): Promise<Buffer | undefined> {
+  /** @param asked the page that the client has asked for last */
+  async function fetched(query: KnownQuery, token: number, asked: number): Promise<Buffer | undefined> {
     const page = query.pages[token]!
     const nodeId = query.tasks.get(page.taskId)?.nodeId
     const url = (nodeId === undefined ? undefined : workers.byId(nodeId)?.url) ?? page.nodeUrl ?? ''
+    const listed = { taskId: page.taskId, token: page.taskToken, bytes: page.bytes }
+    return client.fetchPage(url, listed, firstUnpassed(query, token, asked))
+  }
+
+  async function fromWorker(query: KnownQuery, token: number): Promise<Buffer | undefined> {
     const key = `${query.queryId}/${token}`
     try {
-      const listed = { taskId: page.taskId, token: page.taskToken, bytes: page.bytes }
-      const bytes = await client.fetchPage(url, listed, firstUnpassed(query, token))
+      const bytes = await fetched(query, token, token)
       away.delete(key)
       return bytes
     } catch (error) {
@@ -52,26 +59,40 @@ export function createResultPageSource(deps: ResultPageSourceDeps): ResultPageSo
     }
   }
 
+  /** Nothing is concluded of a page that does not come: it is asked for again when its client wants it. */
+  function readAhead(query: KnownQuery, asked: number): void {
+    const token = asked + 1
+    const page = query.pages[token]
+    if (page?.kept !== 'worker') return
+    ahead.begin(query.queryId, token, page.bytes, async () => checked(page, await fetched(query, token, asked)))
+  }
+
   return {
     async read(query, token, inMemory) {
       const page = query.pages[token]
       if (!page) throw new Error(`page ${token} of ${query.queryId} is not published`)
       if (inMemory) return inMemory
-      const bytes =
-        page.kept === 'log'
-          ? asBuffer(await log.readPage(query.queryId, token, page.place))
-          : await fromWorker(query, token)
+      if (page.kept === 'log') {
+        return checked(page, asBuffer(await log.readPage(query.queryId, token, page.place))) ?? 'lost'
+      }
+      const bytes = (await ahead.take(query.queryId, token)) ?? checked(page, await fromWorker(query, token))
       if (!bytes) return 'lost'
-      return createHash('sha256').update(bytes).digest('hex') === page.sha256 ? bytes : 'lost'
+      readAhead(query, token)
+      return bytes
     },
   }
 }
 
-/** The client asks for `token`: of its task, every page below the first it may still ask for is acknowledged. */
-function firstUnpassed(query: KnownQuery, token: number): number {
-  const taskId = query.pages[token]?.taskId
-  let first = query.pages[token]?.taskToken ?? 0
-  for (let index = token; index < query.pages.length; index++) {
+/** The bytes, when they are what was published. */
+function checked(page: KnownQuery['pages'][number], bytes: Buffer | undefined): Buffer | undefined {
+  return bytes && createHash('sha256').update(bytes).digest('hex') === page.sha256 ? bytes : undefined
+}
+
+/** The client has asked for `asked`: of a page's task, every page below the first it may still ask for is acknowledged. */
+function firstUnpassed(query: KnownQuery, token: number, asked: number): number {
+  const { taskId, taskToken } = query.pages[token]!
+  let first = taskToken
+  for (let index = asked; index < query.pages.length; index++) {
     const page = query.pages[index]!
     if (page.taskId === taskId && page.taskToken < first) first = page.taskToken
   }

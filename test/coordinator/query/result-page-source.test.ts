@@ -62,10 +62,42 @@ describe('the bytes of a published page', () => {
 
   it('come from its worker, by the address it has now; what is before is passed', async () => {
     const { read, asked } = source(async () => BYTES)
-    expect(await read(1)).toEqual(BYTES)
+    expect(await read(2)).toEqual(BYTES)
     expect(asked).toEqual([
-      { url: 'http://now', page: { taskId: WORKER_TASK, token: 1, bytes: BYTES.length }, before: 1 },
+      { url: 'http://now', page: { taskId: WORKER_TASK, token: 2, bytes: BYTES.length }, before: 2 },
     ])
+  })
+
+  it('are read while the client takes the page before, which it may ask for again until it asked for the next', async () => {
+    const { read, asked } = source(async () => BYTES)
+    const requests = (): unknown => asked.splice(0).map(({ page, before }) => [page.token, before])
+    await read(0)
+    expect(requests()).toEqual([
+      [0, 0],
+      [1, 0],
+    ])
+    await read(0)
+    expect(requests()).toEqual([[0, 0]])
+    expect(await read(1)).toEqual(BYTES)
+    expect(requests()).toEqual([[2, 1]])
+    // Asked for again, perhaps since the answer never came.
+    expect(await read(1)).toEqual(BYTES)
+    expect(requests()).toEqual([[1, 1]])
+    expect(await read(2)).toEqual(BYTES)
+    expect(requests()).toEqual([])
+  })
+
+  it.each([
+    ['has others', async () => Buffer.from('[[2]]')],
+    ['has none', async () => undefined],
+    ['says no', () => Promise.reject(new WorkerRefused('no', 404, ''))],
+    ['is away', () => Promise.reject(new WorkerLost('no answer'))],
+  ])('are asked for again when the worker %s as they are read ahead', async (_, early) => {
+    const answers: (() => Promise<Buffer | undefined>)[] = [async () => BYTES, early]
+    const { read, asked } = source(() => (answers.shift() ?? (async () => BYTES))())
+    await read(0)
+    expect(await read(1)).toEqual(BYTES)
+    expect(asked.map(({ page }) => page.token)).toEqual([0, 1, 1, 2])
   })
 
   it('are asked for where the worker was when nobody knows it any more', async () => {

@@ -1,0 +1,64 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { PagesAhead } from '../../../src/coordinator/query/pages-ahead.ts'
+import type { QueryId } from '../../../src/shared/ids.ts'
+import { QUERY_ID } from '../../support/query-events.ts'
+
+const MB = 1024 * 1024
+const other = `${QUERY_ID}x` as QueryId
+const page = Buffer.from('[[1]]')
+const read = (): Promise<Buffer> => Promise.resolve(page)
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+describe('pages that are read ahead', () => {
+  it('are had once, and read once', async () => {
+    const ahead = new PagesAhead()
+    const reads = vi.fn(read)
+    ahead.begin(QUERY_ID, 1, MB, reads)
+    ahead.begin(QUERY_ID, 1, MB, reads)
+    expect(reads).toHaveBeenCalledTimes(1)
+    expect(ahead.take(QUERY_ID, 2)).toBeUndefined()
+    expect(ahead.take(other, 1)).toBeUndefined()
+    expect(await ahead.take(QUERY_ID, 1)).toBe(page)
+    expect(ahead.take(QUERY_ID, 1)).toBeUndefined()
+  })
+
+  it('are one of a query: the last that was begun', async () => {
+    const ahead = new PagesAhead()
+    ahead.begin(QUERY_ID, 1, MB, read)
+    ahead.begin(QUERY_ID, 2, MB, read)
+    expect(ahead.take(QUERY_ID, 1)).toBeUndefined()
+    expect(await ahead.take(QUERY_ID, 2)).toBe(page)
+  })
+
+  it('are 32 MB at most, with those that are nobody’s and still on their way', async () => {
+    const ahead = new PagesAhead()
+    let come = (_: Buffer): void => {}
+    ahead.begin(QUERY_ID, 1, 20 * MB, () => new Promise((resolve) => (come = resolve)))
+    ahead.begin(other, 1, 13 * MB, read)
+    expect(ahead.take(other, 1)).toBeUndefined()
+    void ahead.take(QUERY_ID, 1)
+    ahead.begin(other, 1, 13 * MB, read)
+    expect(ahead.take(other, 1)).toBeUndefined()
+    come(page)
+    await vi.advanceTimersByTimeAsync(0)
+    ahead.begin(other, 1, 32 * MB, read)
+    expect(await ahead.take(other, 1)).toBe(page)
+  })
+
+  it('are dropped when nobody comes for them, and leave their room', async () => {
+    const ahead = new PagesAhead()
+    ahead.begin(QUERY_ID, 1, 32 * MB, read)
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(ahead.take(QUERY_ID, 1)).toBeUndefined()
+    ahead.begin(other, 1, 32 * MB, read)
+    expect(await ahead.take(other, 1)).toBe(page)
+  })
+
+  it('that do not come are none', async () => {
+    const ahead = new PagesAhead()
+    ahead.begin(QUERY_ID, 1, MB, () => Promise.reject(new Error('away')))
+    expect(await ahead.take(QUERY_ID, 1)).toBeUndefined()
+  })
+})
