@@ -110,3 +110,49 @@ it('a statement goes on as who posted it, and is decided by the rules of then', 
   for (const { id } of [first, asAda, ofBob, ofCarol])
     expect((await ask(`/v1/query/${id}`, known('eve'))).status).toBe(403)
 })
+
+it(
+  'a kill that the log does not take in time is 503, and comes later or, asked for again, after a take-over',
+  { timeout: 240_000 },
+  async () => {
+    const endless = 'SELECT count(*) FROM lineitem a, lineitem b, nation c WHERE a.comment < b.comment || c.name'
+    const kill = async (id: string, message: string) => {
+      const target = `/v1/query/${id}/killed`
+      const { status, headers } = await askThroughProxy(server.url, {
+        method: 'PUT',
+        target,
+        headers: known('ada'),
+        body: message,
+      })
+      return [status, headers['retry-after']]
+    }
+    const killedFor = (message: string) => ({
+      rows: [],
+      error: { errorName: 'ADMINISTRATIVELY_KILLED', message: expect.stringContaining(message) as string },
+    })
+    const runs = async (): Promise<StatementJson> => {
+      const posted = await post(endless, 'ada')
+      await waitUntil('it runs', async () => (await eventsOf(posted.id, 'ada')).includes('quipu.task.created.v1'))
+      await server.appends.block('QueryFailed')
+      expect(await kill(posted.id, 'too slow')).toEqual([503, '1'])
+      await server.appends.reached()
+      expect((await eventsOf(posted.id, 'ada')).filter((type) => type.startsWith('quipu.query.failed'))).toEqual([])
+      return posted
+    }
+    const waits = await runs()
+    await server.appends.letThrough()
+    expect(await endOf(waits, known('ada'))).toMatchObject(killedFor('too slow'))
+
+    const taken = await runs()
+    server.kill()
+    await server.appends.letThrough()
+    await waitUntil('it was taken over', async () =>
+      (await eventsOf(taken.id, 'ada')).includes('quipu.query.recovered.v1'),
+    )
+    let again: unknown[] = []
+    await waitUntil('it is killed', async () => (again = await kill(taken.id, 'still too slow'))[0] !== 503)
+    expect(again[0]).toBe(202)
+    expect(await endOf(taken, known('ada'))).toMatchObject(killedFor('still too slow'))
+    expect(await kill(taken.id, 'once more')).toEqual([409, undefined])
+  },
+)
