@@ -12,7 +12,7 @@ import { createAuthority, type TestAuthority } from '../support/certificates.ts'
 import { startIdentityProvider, type TestProvider } from '../support/identity-provider.ts'
 import { freePort } from '../support/postgres.ts'
 import { challengeOf } from '../support/provider-server.ts'
-import { spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
+import { processesOf, spawnQuipu, temporaryFolder, waitUntil, type QuipuProcess } from '../support/quipu-process.ts'
 import { pythonClients, shortLived, trinoCli } from '../support/real-clients.ts'
 import { jdbcProgram, rowReaders } from '../support/row-readers.ts'
 import { testCache } from '../support/test-cache.ts'
@@ -34,32 +34,39 @@ const go = there ? (await rowReaders()).get('trino-go-client 1.4.1') : undefined
 
 const folder = temporaryFolder()
 let authority: TestAuthority
+let served: { readonly cert: string; readonly key: string }
 let provider: TestProvider
 let quipu: QuipuProcess
 let browser: Browser
 let base: string
+/** Where sessions are short, and go on. */
+let shortBase: string
+
+/** Of this file's provider, over TLS. */
+function serverAt(address: string, settings: Readonly<Record<string, string>> = {}): QuipuProcess {
+  const { port } = new URL(address)
+  return spawnQuipu(['start', '--port', port, '--data-dir', join(folder.path, port), '--log-level', 'warn'], {
+    env: {
+      QUIPU_TLS_CERT: served.cert,
+      QUIPU_TLS_KEY: served.key,
+      QUIPU_TLS_CA_FILE: authority.ca,
+      QUIPU_AUTHENTICATION: 'oauth2',
+      QUIPU_OAUTH2_ISSUER: provider.issuer,
+      QUIPU_OAUTH2_CLIENT_ID: provider.clientId,
+      QUIPU_OAUTH2_CLIENT_SECRET: provider.clientSecret,
+      ...settings,
+    },
+  })
+}
 
 beforeAll(async () => {
   if (!there) return
-  const port = await freePort()
-  base = `https://localhost:${port}`
+  base = `https://localhost:${await freePort()}`
+  shortBase = `https://localhost:${await freePort()}`
   authority = await createAuthority()
-  const { cert, key } = await authority.issue('server')
-  provider = await startIdentityProvider([base])
-  quipu = spawnQuipu(
-    ['start', '--port', String(port), '--data-dir', join(folder.path, 'data'), '--log-level', 'warn'],
-    {
-      env: {
-        QUIPU_TLS_CERT: cert,
-        QUIPU_TLS_KEY: key,
-        QUIPU_TLS_CA_FILE: authority.ca,
-        QUIPU_AUTHENTICATION: 'oauth2',
-        QUIPU_OAUTH2_ISSUER: provider.issuer,
-        QUIPU_OAUTH2_CLIENT_ID: provider.clientId,
-        QUIPU_OAUTH2_CLIENT_SECRET: provider.clientSecret,
-      },
-    },
-  )
+  served = await authority.issue('server')
+  provider = await startIdentityProvider([base, shortBase])
+  quipu = serverAt(base)
   await quipu.url
   browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
 }, 240_000)
@@ -128,41 +135,37 @@ async function runWithLogIn(command: string, args: readonly string[], login: str
   return stdout
 }
 
-it.runIf(cli)('the Trino CLI logs its user in through a browser', { timeout: 240_000 }, async () => {
+const external = ['--external-authentication', '--external-authentication-redirect-handler', 'PRINT']
+
+function cliProgram(server: string, user: string, sql: string): readonly string[] {
   const jar = join(testCache, 'trino-cli', 'trino-cli-476-executable.jar')
-  const args = [
-    '--server',
-    base,
-    '--truststore-path',
-    authority.ca,
-    '--user',
-    'alice',
-    '--execute',
-    'select current_user',
-  ]
-  const external = ['--external-authentication', '--external-authentication-redirect-handler', 'PRINT']
-  const output = await runWithLogIn(
-    'java',
-    [...shortLived, `-Duser.home=${homedir()}`, '-jar', jar, ...external, ...args],
-    'alice',
-  )
+  const args = ['--server', server, '--truststore-path', authority.ca, '--user', user, '--execute', sql]
+  return [...shortLived, `-Duser.home=${homedir()}`, '-jar', jar, ...external, ...args]
+}
+
+it.runIf(cli)('the Trino CLI logs its user in through a browser', { timeout: 240_000 }, async () => {
+  const output = await runWithLogIn('java', cliProgram(base, 'alice', 'select current_user'), 'alice')
   expect(output).toContain('"alice"')
 })
+
+function jdbcOf(server: string, user: string, sql: string, connections = 1): readonly string[] {
+  const settings = new URLSearchParams({
+    SSL: 'true',
+    SSLTrustStorePath: authority.ca,
+    externalAuthentication: 'true',
+    externalAuthenticationRedirectHandlers: 'PRINT',
+    externalAuthenticationTokenCache: 'MEMORY',
+  })
+  const url = `jdbc:trino://${new URL(server).host}/tpch/tiny?${settings.toString()}`
+  return jdbc!(url, sql, user, String(connections))
+}
 
 it.runIf(jdbc)(
   'JDBC logs its user in through a browser, once for all its connections',
   { timeout: 240_000 },
   async () => {
-    const settings = new URLSearchParams({
-      SSL: 'true',
-      SSLTrustStorePath: authority.ca,
-      externalAuthentication: 'true',
-      externalAuthenticationRedirectHandlers: 'PRINT',
-      externalAuthenticationTokenCache: 'MEMORY',
-    })
-    const url = `jdbc:trino://${new URL(base).host}/tpch/tiny?${settings.toString()}`
     // Another log-in would be waited for, and nobody is there.
-    const output = await runWithLogIn('java', jdbc!(url, 'select current_user', 'erin', '3'), 'erin')
+    const output = await runWithLogIn('java', jdbcOf(base, 'erin', 'select current_user', 3), 'erin')
     expect(output.split('\n').filter((line) => line === 'erin').length).toBe(3)
   },
 )
@@ -190,21 +193,70 @@ it.runIf(go)(
   },
 )
 
-it.runIf(python)("Python's client logs its user in through a browser", { timeout: 240_000 }, async () => {
-  const script = `
+const pythonScript = `
 import sys, trino
 from trino.auth import OAuth2Authentication
 auth = OAuth2Authentication(redirect_auth_url_handler=lambda url: print(url, file=sys.stderr, flush=True))
-connection = trino.dbapi.connect(host='localhost', port=int(sys.argv[1]), http_scheme='https', verify=sys.argv[2], user='bob', auth=auth)
-for sql in ('select current_user', 'select 2'):
+connection = trino.dbapi.connect(host='localhost', port=int(sys.argv[1]), http_scheme='https', verify=sys.argv[2], user=sys.argv[3], auth=auth)
+for sql in sys.argv[4:]:
     cursor = connection.cursor()
     cursor.execute(sql)
     print(cursor.fetchall())
 `
-  const command = join(testCache, 'python', 'bin', 'python')
-  const output = await runWithLogIn(command, ['-c', script, new URL(base).port, authority.ca], 'bob')
+const pythonProgram = (server: string, user: string, ...sql: readonly string[]): readonly string[] => [
+  '-c',
+  pythonScript,
+  new URL(server).port,
+  authority.ca,
+  user,
+  ...sql,
+]
+const PYTHON = join(testCache, 'python', 'bin', 'python')
+
+it.runIf(python)("Python's client logs its user in through a browser", { timeout: 240_000 }, async () => {
+  const output = await runWithLogIn(PYTHON, pythonProgram(base, 'bob', 'select current_user', 'select 2'), 'bob')
   expect(output).toContain("[['bob']]\n[[2]]")
 })
+
+it.runIf(cli && jdbc && python)(
+  'a session that ends during a query goes on without a browser, and so does the query',
+  { timeout: 240_000 },
+  async () => {
+    const short = serverAt(shortBase, {
+      QUIPU_SESSION_MS: '5s',
+      QUIPU_OAUTH2_SCOPES: 'openid,offline_access',
+      QUIPU_WORKER_FAILED_MS: '10m',
+    })
+    await short.url
+    const worker = processesOf(join(folder.path, new URL(shortBase).port)).children[1]!
+    process.kill(worker, 'SIGSTOP')
+    try {
+      const sql = 'select current_user, count(*) from tpch.tiny.nation'
+      const outputs = Promise.all([
+        runWithLogIn('java', cliProgram(shortBase, 'anna', sql), 'anna'),
+        runWithLogIn('java', jdbcOf(shortBase, 'beth', sql), 'beth'),
+        runWithLogIn(PYTHON, pythonProgram(shortBase, 'cleo', sql), 'cleo'),
+      ])
+      const renewed = waitUntil(
+        'the provider has renewed the sessions of all',
+        () => ['anna', 'beth', 'cleo'].every((user) => provider.renewed.has(user)),
+        200_000,
+      )
+      // One that fails would never be renewed.
+      await Promise.race([renewed, outputs])
+      process.kill(worker, 'SIGCONT')
+      expect((await outputs).map((output) => output.trim().split('\n').at(-1))).toEqual([
+        '"anna","25"',
+        'beth,25',
+        "[['cleo', 25]]",
+      ])
+    } finally {
+      process.kill(worker, 'SIGCONT')
+      short.signal('SIGTERM')
+      await short.exit
+    }
+  },
+)
 
 it.runIf(there)('somebody logs in to the page, sees himself, and logs out', { timeout: 240_000 }, async () => {
   const context = await browser.newContext({ ignoreHTTPSErrors: true })

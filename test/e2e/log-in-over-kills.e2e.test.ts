@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { writePasswordFile } from '../support/password-file.ts'
@@ -16,7 +18,7 @@ import { raw } from '../support/statement-client.ts'
 
 /** Two coordinators at one database. A log-in is of the host that its browser knows, whoever answers there. */
 const folder = temporaryFolder()
-const nodes: { readonly base: string; readonly data: string; readonly process: QuipuProcess }[] = []
+const nodes: { readonly base: string; readonly data: string; process: QuipuProcess }[] = []
 let database: Awaited<ReturnType<typeof createDatabase>>
 let provider: TestProvider
 const PASSWORD = 'open sesame'
@@ -25,23 +27,10 @@ beforeAll(async () => {
   const ports = [await freePort(), await freePort()]
   provider = await startIdentityProvider(ports.map((port) => `http://127.0.0.1:${port}`))
   database = await createDatabase()
-  const passwords = `${folder.path}/passwords`
-  writePasswordFile(passwords, ['bob', 'carol'], PASSWORD, 2_000)
+  writePasswordFile(`${folder.path}/passwords`, ['bob', 'carol'], PASSWORD, 2_000)
   for (const [index, port] of ports.entries()) {
     const data = `${folder.path}/${index}`
-    const process = spawnQuipu(['coordinator', '--standby', '--port', String(port), '--data-dir', data], {
-      env: {
-        DATABASE_URL: database.url,
-        QUIPU_SHARED_SECRET: 'a secret that all of them know',
-        QUIPU_LOG_LEVEL: 'error',
-        QUIPU_WRITER_SILENT_MS: '5s',
-        QUIPU_AUTHENTICATION: 'password,oauth2',
-        QUIPU_PASSWORD_FILE: passwords,
-        QUIPU_OAUTH2_ISSUER: provider.issuer,
-        QUIPU_OAUTH2_CLIENT_ID: provider.clientId,
-        QUIPU_OAUTH2_CLIENT_SECRET: provider.clientSecret,
-      },
-    })
+    const process = spawnAt(data, port)
     nodes.push({ base: await process.url, data, process })
   }
 }, 240_000)
@@ -52,6 +41,22 @@ afterAll(async () => {
   await folder.remove()
   await database.drop()
 }, 240_000)
+
+function spawnAt(data: string, port: number): QuipuProcess {
+  return spawnQuipu(['coordinator', '--standby', '--port', String(port), '--data-dir', data], {
+    env: {
+      DATABASE_URL: database.url,
+      QUIPU_SHARED_SECRET: 'a secret that all of them know',
+      QUIPU_LOG_LEVEL: 'error',
+      QUIPU_WRITER_SILENT_MS: '5s',
+      QUIPU_AUTHENTICATION: 'password,oauth2',
+      QUIPU_PASSWORD_FILE: `${folder.path}/passwords`,
+      QUIPU_OAUTH2_ISSUER: provider.issuer,
+      QUIPU_OAUTH2_CLIENT_ID: provider.clientId,
+      QUIPU_OAUTH2_CLIENT_SECRET: provider.clientSecret,
+    },
+  })
+}
 
 /** Who writes and who follows. */
 async function roles(): Promise<{ readonly writer: number; readonly other: number }> {
@@ -95,6 +100,38 @@ it('a log-in goes on at another coordinator, and over a take-over', { timeout: 2
   const { token: given } = JSON.parse((await raw(token)).text) as { token: string }
   for (const node of [0, 1]) expect(await statusAt(node, { authorization: `Bearer ${given}` })).toBe(200)
   expect(JSON.parse((await raw(at(writer, token))).text)).toHaveProperty('error')
+})
+
+/** A program's poll that is known to have come, since what was asked before it on its connection was answered. */
+async function heldPoll(token: string): Promise<{ readonly answer: Promise<string> }> {
+  const { hostname, port, host, pathname } = new URL(token)
+  const socket = connect({ host: hostname, port: Number(port) })
+  const ask = (path: string, more = ''): string => `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n${more}\r\n`
+  socket.write(ask('/v1/info') + ask(pathname, 'Connection: close\r\n'))
+  let text = ''
+  socket.setEncoding('utf8').on('data', (part: string) => (text += part))
+  await once(socket, 'data')
+  return { answer: once(socket, 'close').then(() => text.split('\r\n\r\n').at(-1)!) }
+}
+
+it('a drain waits for nobody who logs in, and what is under way goes on', { timeout: 240_000 }, async () => {
+  for (const role of ['other', 'writer'] as const) {
+    const node = (await roles())[role]
+    const [leaving, staying] = [nodes[node]!, 1 - node]
+    const { initiate, token } = await challengeAt(node)
+    const browser = createPlainBrowser()
+    // The page of the browser is the server's that leaves.
+    const there = await browser.submit(await browser.open(initiate))
+    const held = await Promise.all(Array.from({ length: 20 }, () => heldPoll(token)))
+    leaving.process.signal('SIGTERM')
+    for (const { answer } of held) expect(await answer).toBe(JSON.stringify({ nextUri: token }))
+    expect((await leaving.process.exit).code).toBe(0)
+    leaving.process = spawnAt(leaving.data, Number(new URL(leaving.base).port))
+    await leaving.process.url
+    const shown = await throughProvider(browser, there, 'fay', provider.issuer)
+    expect(shown).toMatchObject({ status: 200, text: expect.stringContaining('Logged in') as string })
+    expect(JSON.parse((await raw(at(staying, token))).text)).toHaveProperty('token')
+  }
 })
 
 it('nothing that could be used lies in the database', { timeout: 240_000 }, async () => {

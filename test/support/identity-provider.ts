@@ -17,6 +17,8 @@ export interface TestProvider {
   lockOut(login: string): void
   /** Whose refresh tokens were revoked. */
   readonly revoked: readonly string[]
+  /** Whose refresh tokens were used. */
+  readonly renewed: ReadonlySet<string>
 }
 
 /** @param bases of the servers that its clients come back to */
@@ -36,6 +38,7 @@ export async function startIdentityProvider(bases: readonly string[]): Promise<T
   const clientSecret = 'what only the two of them know'
   const lockedOut = new Set<string>()
   const revoked: string[] = []
+  const renewed = new Set<string>()
   const own = new Provider(issuer, {
     clients: [
       {
@@ -63,6 +66,7 @@ export async function startIdentityProvider(bases: readonly string[]): Promise<T
     jwks: { keys: [generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' })] },
   })
   own.on('refresh_token.destroyed', ({ accountId = '' }) => revoked.push(accountId))
+  own.on('refresh_token.consumed', ({ accountId = '' }) => renewed.add(accountId))
   serve = own.callback()
   const listener = (...both: Parameters<typeof serve>): void => void serve(...both)
 
@@ -72,6 +76,7 @@ export async function startIdentityProvider(bases: readonly string[]): Promise<T
     clientSecret,
     lockOut: (login) => void lockedOut.add(login),
     revoked,
+    renewed,
     async stop() {
       server?.closeAllConnections()
       server?.close()
