@@ -155,6 +155,15 @@ export function duration(doc: string, fallback: number, extras: Extras = {}) {
   return schema.register(settings, { kind: 'duration', doc, shownDefault: shownDuration(fallback), ...extras })
 }
 
+/** The same without a default: nothing is bounded. */
+export function optionalBytes(doc: string) {
+  return z.int().min(1).optional().register(settings, { kind: 'bytes', doc })
+}
+
+export function optionalDuration(doc: string) {
+  return z.int().min(0).optional().register(settings, { kind: 'duration', doc })
+}
+
 const BYTE_UNITS = { B: 1, kB: 1024, MB: 1024 ** 2, GB: 1024 ** 3, TB: 1024 ** 4 } as const
 const DURATION_UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 

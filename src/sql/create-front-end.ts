@@ -12,7 +12,9 @@ import { accessOf } from './access-control.ts'
 import { resolve } from './analyzer/resolve.ts'
 import type { AnalyzedStatement, FrontEndTimes, QueryType, SqlFrontEnd, Warning } from './front-end.ts'
 import { renderAnalysis, resultColumn } from './renderer/render.ts'
-import { checkSent, withoutEffect } from './session/sent-properties.ts'
+import type { SessionContext } from './session.ts'
+import { durationOf, type Quantity } from './session/quantities.ts'
+import { beyondBounds, checkSent, withoutEffect } from './session/sent-properties.ts'
 import { propertyValue } from './session/session-properties.ts'
 import type { Query } from './syntax/ast-query.ts'
 import type { Execute, ExecuteImmediate, Explain, ExplainAnalyze, Statement } from './syntax/ast-statements.ts'
@@ -46,16 +48,29 @@ export function createSqlFrontEnd({ planningCpuMs = PLANNING_CPU_MS } = {}): Sql
   return {
     analyzeStatement(sql, session, metadata, told) {
       const text: SourceText = { sql, origin: textOrigin }
-      return analyzeStatement({ text, session, metadata, budget: planningBudget(planningCpuMs) }, told)
+      return analyzeStatement({ text, session, metadata, budget: planningBudget(planningCpuMs, session) }, told)
     },
   }
 }
 
-function planningBudget(milliseconds: number): CpuBudget {
+/** Who may plan for less than that has no more CPU for it. */
+function planningBudget(milliseconds: number, session: SessionContext): CpuBudget {
+  const limit = planningTime(session)
+  const [most, what] =
+    limit.amount / 1e6 < milliseconds
+      ? [limit.amount / 1e6, `time limit of ${limit.shown}`]
+      : [milliseconds, `CPU time of ${milliseconds} ms`]
   return createCpuBudget(
-    milliseconds,
-    () => new EngineError('EXCEEDED_TIME_LIMIT', `Query exceeded the maximum planning CPU time of ${milliseconds} ms`),
+    most,
+    () => new EngineError('EXCEEDED_TIME_LIMIT', `Query exceeded the maximum planning ${what}`),
   )
+}
+
+function planningTime(session: SessionContext): Quantity {
+  const asked = durationOf(propertyValue(session, 'query_max_planning_time'))
+  const bound = session.bounds?.['query_max_planning_time']
+  if (!asked || !bound) return asked ?? bound ?? { amount: Infinity, shown: '' }
+  return bound.amount < asked.amount ? bound : asked
 }
 
 async function analyzeStatement(
@@ -74,7 +89,8 @@ async function analyzeStatement(
     const input: StatementInput = { ...given, session: { ...session, timeZone } }
     const analyzed = await analyzeParsed(input, statement, { count: parameterCount, using: [], around: text })
     told?.({ parseMs, ...timesOf(analyzed) })
-    return withWarnings(analyzed, withoutEffect(Object.keys(session.properties)))
+    const { properties, bounds } = session
+    return withWarnings(analyzed, [...withoutEffect(Object.keys(properties)), ...beyondBounds(properties, bounds)])
   } catch (error) {
     // Depths are counted; running out of stack is the last resort, where the caller left little of it.
     if (!(error instanceof RangeError)) throw error
@@ -157,7 +173,7 @@ async function analyzeOther(
     case 'SetTimeZone':
     case 'SetPath':
     case 'SetRole':
-      return remembered(sessionEffect(input, statement))
+      return remembered(sessionEffect(input, statement), input.session)
     case 'StartTransaction':
     case 'Commit':
     case 'Rollback':
@@ -224,9 +240,12 @@ async function analyzeQuery(
   return { query: analyzeUnchecked({ ...input, metadata }, query, { kind: 'values', values }), resolveMs }
 }
 
-function remembered({ updateType, changes }: SessionEffect): AnalyzedStatement {
-  const set = changes.flatMap((change) => (change.kind === 'SetSession' ? [change.name] : []))
-  return { kind: 'session', queryType: 'DATA_DEFINITION', updateType, changes, warnings: withoutEffect(set) }
+function remembered({ updateType, changes }: SessionEffect, session?: SessionContext): AnalyzedStatement {
+  const set = Object.fromEntries(
+    changes.flatMap((change) => (change.kind === 'SetSession' ? [[change.name, change.value]] : [])),
+  ) as Readonly<Record<string, string>>
+  const warnings = [...withoutEffect(Object.keys(set)), ...beyondBounds(set, session?.bounds)]
+  return { kind: 'session', queryType: 'DATA_DEFINITION', updateType, changes, warnings }
 }
 
 async function analyzeWithSession(
@@ -235,7 +254,10 @@ async function analyzeWithSession(
   parameters: GivenParameters,
 ): Promise<AnalyzedStatement> {
   const { session, set } = withSession(input, query)
-  return withWarnings(await analyzeSelect({ ...input, session }, query, parameters, 'SELECT'), withoutEffect(set))
+  const analyzed = await analyzeSelect({ ...input, session }, query, parameters, 'SELECT')
+  if (!set || analyzed.kind !== 'query') return analyzed
+  const warnings = [...withoutEffect(Object.keys(set)), ...beyondBounds(set, session.bounds)]
+  return withWarnings({ ...analyzed, properties: set }, warnings)
 }
 
 /** A query of our own making. */

@@ -141,6 +141,8 @@ export type AnalyzedStatement =
       readonly queryType: QueryType
       readonly columns: readonly ResultColumn[]
       readonly query: RenderedQuery
+      /** What its WITH SESSION sets; absent where it has none. */
+      readonly properties?: Readonly<Record<string, string>>
       readonly reads: readonly TableRead[]
       readonly warnings: readonly Warning[]
       /** How long its rendering took, milliseconds. */

@@ -1,4 +1,5 @@
 import type { QueryId } from '../shared/ids.ts'
+import type { Quantity } from './session/quantities.ts'
 import type { RightsOf } from './access-control.ts'
 
 /** All that a statement's meaning depends on besides its text and the metadata; fixed by the POST. */
@@ -18,6 +19,8 @@ export interface SessionContext {
   readonly startTimeMillis: number
   /** Session properties as text, `name` or `catalog.name`. */
   readonly properties: Readonly<Record<string, string>>
+  /** What a property can make no larger, whatever it is set to. */
+  readonly bounds?: Readonly<Record<string, Quantity>>
   /** Prepared statements the client sent, by name. */
   readonly preparedStatements: Readonly<Record<string, string>>
   /** Absent: the client cannot do transactions. `NONE`: none is open. */

@@ -18,6 +18,8 @@ import { engineSettings } from '../../src/processes/engine-settings.ts'
 import { eventLogOf } from '../../src/processes/event-log/event-log-of.ts'
 import { createGatedServer } from '../../src/processes/gated-server.ts'
 import { createProcessTelemetry } from '../../src/processes/telemetry/process-telemetry.ts'
+import { boundedProperties } from '../../src/coordinator/query/query-limits.ts'
+import type { ActingProperty } from '../../src/sql/session/session-properties.ts'
 import { loadConfig, type Config } from '../../src/config/load-config.ts'
 import { settingList } from '../../src/config/setting-list.ts'
 import type { QueryEventType } from '../../src/coordinator/query/events.ts'
@@ -684,6 +686,19 @@ function configOf(way: Way, texts: SettingTexts): Config {
   return loadConfig(args, env)
 }
 
+/** A bound of what a session may ask for; that such bounds end queries is seen in query-limits.e2e.test.ts. */
+function bounding(name: SettingName, value: string, property: ActingProperty, shown: string): Act {
+  const boundOf = (texts: SettingTexts): string | undefined =>
+    boundedProperties(writerSettings(configOf('variables', texts)).execution.limits.server)[property]?.shown
+  return {
+    value,
+    see() {
+      expect(boundOf({ [name]: value })).toBe(shown)
+      expect(boundOf({})).not.toBe(shown)
+    },
+  }
+}
+
 // ---- the table ---------------------------------------------------------------------------------
 
 /** A setting without a line here does not compile. */
@@ -1185,6 +1200,12 @@ const acts: Record<SettingName, Act> = {
         .some((line) => line.includes('query.slow') && line.includes(id)),
     )
   }),
+  queryExecutionMs: bounding('queryExecutionMs', '2h', 'query_max_execution_time', '2.00h'),
+  queryPlanningMs: bounding('queryPlanningMs', '20s', 'query_max_planning_time', '20.00s'),
+  queryCpuMs: bounding('queryCpuMs', '90s', 'query_max_cpu_time', '1.50m'),
+  queryMemoryBytes: bounding('queryMemoryBytes', '3GB', 'query_max_memory', '3GB'),
+  queryNodeMemoryBytes: bounding('queryNodeMemoryBytes', '2GB', 'query_max_memory_per_node', '2GB'),
+  queryScanBytes: bounding('queryScanBytes', '100MB', 'query_max_scan_physical_bytes', '100MB'),
   queryRunMs: busy.act('4s', async ({ url }) => {
     const long = 'UNNEST(sequence(1, 10000))'
     const { error } = await run(

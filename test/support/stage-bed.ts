@@ -109,9 +109,7 @@ export async function createStageBed({ holdMs }: { readonly holdMs?: number } = 
     client: asking,
     hub,
     workers,
-    maxAttempts: 4,
     placement: new Placement({ workers, clock, workerWaitMs: 60_000 }),
-    limits: { queryRunMs: 1e6 },
   }
   const run: Partial<RunContext> = {
     queryId: QUERY_ID,
@@ -120,6 +118,7 @@ export async function createStageBed({ holdMs }: { readonly holdMs?: number } = 
     sampled: false,
     aggregate,
     signal: abort.signal,
+    limits: { attempts: 4, forTask: () => ({ remainingMillis: 1e6 }) },
     record: recorder.record,
     recordSoon: recorder.recordSoon,
     finish: () => () => [],

@@ -130,7 +130,7 @@ export function createStatementBed(options: BedOptions) {
     limits: {
       pageBytes: 1 << 20,
       inlineBytes: 1 << 24,
-      queryRunMs: 1e6,
+      server: { runMs: 1e6, executionMs: 1e6, planningMs: 1e6 },
       answersKeptMs: 1e6,
       planBytes: 1 << 20,
       headerBytes: 1 << 16,

@@ -207,6 +207,10 @@ export const queryEventSchemas = {
         })
         .optional()
         .describe('The statement changes something; absent on all others'),
+      sessionProperties: z
+        .record(z.string(), z.string())
+        .optional()
+        .describe('What the statement sets for itself: WITH SESSION; absent where it sets nothing'),
     })
     .describe('The statement is parsed, analysed, rendered and cut into stages'),
   TaskCreated: z
@@ -331,7 +335,7 @@ export const queryEventVersions: Readonly<Record<QueryEventType, number>> = {
   QueryCreated: 1,
   QueryQueued: 1,
   QueryAdmitted: 1,
-  QueryPlanned: 3,
+  QueryPlanned: 4,
   TaskCreated: 1,
   TaskFailed: 1,
   TaskRetried: 1,

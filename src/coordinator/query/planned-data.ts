@@ -22,11 +22,13 @@ export interface PlanFacts {
   readonly ordered?: boolean
   readonly outline?: PlanNode
   readonly write?: Planned['write']
+  /** What the statement sets for itself. */
+  readonly properties?: Readonly<Record<string, string>> | undefined
 }
 
 /** @param at when the stages are scheduled, ISO UTC */
 export function plannedData(facts: PlanFacts, at: string): Planned {
-  const { updateType, outline, write } = facts
+  const { updateType, outline, write, properties } = facts
   return {
     queryType: facts.queryType,
     route: facts.route,
@@ -54,6 +56,7 @@ export function plannedData(facts: PlanFacts, at: string): Planned {
     ...(updateType === undefined ? {} : { updateType }),
     ...(outline === undefined ? {} : { outline }),
     ...(write === undefined ? {} : { write }),
+    ...(properties === undefined ? {} : { sessionProperties: { ...properties } }),
   }
 }
 

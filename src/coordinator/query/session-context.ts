@@ -21,6 +21,7 @@ export function sessionContext(
   { session, created }: Pick<Submission, 'session' | 'created'>,
   startTimeMillis: number,
   { authorize, objectsOf, onRuleFault }: StatementRights,
+  bounds: NonNullable<SessionContext['bounds']> = {},
 ): SessionContext {
   const { originalUser } = session
   const rightsOf = objectsOf(identityOf(session))
@@ -33,6 +34,7 @@ export function sessionContext(
     timeZone: session.timeZone,
     startTimeMillis,
     properties: session.properties,
+    bounds,
     preparedStatements: session.preparedStatements,
     roles: session.roles,
     clientCapabilities: session.capabilities,

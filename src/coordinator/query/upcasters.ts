@@ -6,8 +6,8 @@ import { queryEventVersions, type QueryEventType } from './events.ts'
 export const queryEventUpcasters: Readonly<Partial<Record<QueryEventType, Upcasters>>> = {
   // Pages had no place: stream and token find them, as they do where none is named today.
   ResultPagesPublished: { 1: (data) => data },
-  // No statement changed anything then, and later no fragment was withheld: nothing to add.
-  QueryPlanned: { 1: (data) => data, 2: (data) => data },
+  // No statement changed anything then, later no fragment was withheld, and what a statement set was not told: nothing to add.
+  QueryPlanned: { 1: (data) => data, 2: (data) => data, 3: (data) => data },
   WritePrepared: { 1: (data) => preparedOf(firstPrepared.parse(data)) },
   WriteCommitted: { 1: (data) => committedOf(firstCommitted.parse(data)) },
   // Who ended a query was told by the stream `system` alone; then, no statement did.

@@ -52,6 +52,19 @@ export const MOST_INLINE_BYTES = 64 * 1024
  */
 export const taskStatusJson = 'application/vnd.quipu.task-status+json'
 
+const taskBoundSchema = z.object({ most: z.number(), errorName: errorNameSchema, message: z.string() })
+
+/** What is left of what the query may take, for this task; past one it fails with that bound's error. */
+const taskBoundsSchema = z.object({
+  /** Nanoseconds. */
+  cpu: taskBoundSchema.optional(),
+  /** Bytes, of one batch. */
+  memory: taskBoundSchema.optional(),
+  /** Bytes, as its splits tell them. */
+  scan: taskBoundSchema.optional(),
+})
+export type TaskBounds = z.infer<typeof taskBoundsSchema>
+
 /** Body of `POST /v1/task/{taskId}`: create or update, idempotent; unknown fields are ignored. */
 export const taskUpdateSchema = z.object({
   session: z.object({
@@ -74,6 +87,9 @@ export const taskUpdateSchema = z.object({
   doneBatches: z.array(z.number().int()).optional(),
   /** How many of the query's seconds are left, in milliseconds. */
   remainingMillis: z.number().optional(),
+  bounds: taskBoundsSchema.optional(),
+  /** Times that a batch is run whose engine is lost, where that is less than the worker's own. */
+  batchAttempts: z.number().int().min(1).optional(),
 })
 export type TaskUpdate = z.infer<typeof taskUpdateSchema>
 

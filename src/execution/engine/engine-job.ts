@@ -57,16 +57,20 @@ class StatementJob implements EngineJob {
     this.#deps = deps
     this.#work = workOf(statement, deps.settings)
     // A risky statement is prepared, and then run, in an engine of its own: bound once, and no neighbour can suffer.
-    this.#lane = isQuestion || (statement.placement === 'shared' && !statement.risky) ? 'shared' : 'dedicated'
+    // So is one that may have less memory than the engine it would share: nobody could say whose memory it is.
+    const { memory } = this.#work.bounds ?? {}
+    const alone = !isQuestion && (statement.risky || (memory && memory.most < deps.memoryLimit('shared')))
+    this.#lane = isQuestion || (statement.placement === 'shared' && !alone) ? 'shared' : 'dedicated'
     this.done = new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
     })
     const remaining = isQuestion ? METADATA_TIMEOUT_MS : statement.remainingMillis
-    if (remaining === undefined) return
+    // What is longer than any timer outlives every engine.
+    if (remaining === undefined || remaining > LONGEST_TIMER_MS) return
     this.#deadline = setTimeout(
       () => this.#abandon(timeLimit('Query exceeded its maximum run time limit')),
-      Math.min(Math.max(0, remaining), LONGEST_TIMER_MS),
+      Math.max(0, remaining),
     )
   }
 
@@ -154,8 +158,13 @@ function workOf(statement: JobStatement, { prepareDeadlineMs }: EngineSettings):
     const { id, question } = statement
     return { id, asks: { kind: 'files', question }, prepareDeadlineMs: METADATA_TIMEOUT_MS }
   }
-  const { id, query, output, cachePrepared, profile } = statement
-  return { id, asks: { kind: 'rows', query, output, cachePrepared, profile }, prepareDeadlineMs }
+  const { id, query, output, cachePrepared, profile, bounds } = statement
+  return {
+    id,
+    asks: { kind: 'rows', query, output, cachePrepared, profile },
+    prepareDeadlineMs,
+    ...(bounds && { bounds }),
+  }
 }
 
 function canceled(): EngineError {

@@ -1,5 +1,5 @@
 import type { FileQuestion } from '../../connectors/spi/table-source.ts'
-import type { EngineLost, EngineOutput, EngineResult } from './engine.ts'
+import type { EngineBounds, EngineLost, EngineOutput, EngineResult } from './engine.ts'
 import type { EngineQuery } from './engine-query.ts'
 
 /** A statement as one engine runs it. */
@@ -16,6 +16,7 @@ export interface EngineWork {
     | { readonly kind: 'files'; readonly question: FileQuestion }
   /** Of CPU, and of time: when planning has had both the engine is killed. On a busy machine it may have had little CPU. */
   readonly prepareDeadlineMs: number
+  readonly bounds?: EngineBounds
 }
 
 /** How an attempt ended. */

@@ -1,4 +1,5 @@
 import type { FileQuestion } from '../../connectors/spi/table-source.ts'
+import type { ErrorName } from '../../shared/error-table.ts'
 import type { Service } from '../../shared/service.ts'
 import type { EngineQuery } from './engine-query.ts'
 import type { EngineLauncher } from './launched-program.ts'
@@ -42,6 +43,21 @@ export interface EngineStatement {
   readonly output: EngineOutput
   /** Run time left, milliseconds: past it the statement ends with EXCEEDED_TIME_LIMIT. */
   readonly remainingMillis?: number
+  readonly bounds?: EngineBounds
+}
+
+/** What a statement may take of its engine; past one it ends with that bound's error. */
+export interface EngineBounds {
+  /** CPU in nanoseconds; of an engine that several share, it is shared out evenly among those that run at once. */
+  readonly cpu?: EngineBound | undefined
+  /** Bytes by which the engine's process grows. One below what a shared engine may have gets an engine to itself. */
+  readonly memory?: EngineBound | undefined
+}
+
+export interface EngineBound {
+  readonly most: number
+  readonly errorName: ErrorName
+  readonly message: string
 }
 
 export type EngineOutput =

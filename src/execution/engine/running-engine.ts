@@ -1,5 +1,6 @@
 import { deferred, type Deferred } from '../../shared/deferred.ts'
-import type { EngineEvent, EngineLost } from './engine.ts'
+import { EngineError } from '../../shared/engine-error.ts'
+import type { EngineBound, EngineEvent, EngineLost, EngineResult } from './engine.ts'
 import { requestOf, resultOf } from './engine-answers.ts'
 import type { EngineChild } from './engine-child.ts'
 import type { EngineAttempt, Outcome, EngineWork } from './engine-work.ts'
@@ -59,6 +60,10 @@ interface Running {
   /** Why it was canceled from within: the consumer or the reader failed. */
   refusal?: { readonly error: unknown }
   hadNeighbours: boolean
+  /** Of the process, when it was given the statement. */
+  readonly bytesBefore: number
+  /** Its part of what the process has had since. */
+  cpuMs: number
   peakBytes: number
   spilledBytes: number
   /** The engine is done; its files are being copied until it is aborted. */
@@ -88,6 +93,7 @@ class ChildEngine implements RunningEngine {
   readonly #baseBytes: number
   #lastId = 0
   #lastBytes: number
+  #lastCpuMs: number
   #dead = false
   /** For its memory. */
   #asked: Deferred<Tags> | undefined
@@ -99,6 +105,7 @@ class ChildEngine implements RunningEngine {
     this.#free = Array.from({ length: capacity }, (_, index) => capacity - 1 - index)
     this.#baseBytes = child.residentBytes()
     this.#lastBytes = this.#baseBytes
+    this.#lastCpuMs = child.cpuMs()
   }
 
   running(): number {
@@ -123,11 +130,14 @@ class ChildEngine implements RunningEngine {
       hadNeighbours: this.#running.size > 0,
       givenAt: performance.now(),
       cpuMsBefore: this.child.cpuMs(),
+      bytesBefore: this.child.residentBytes(),
+      cpuMs: 0,
       peakBytes: 0,
       spilledBytes: 0,
       ended: false,
     }
     const { id, connection } = statement
+    this.#shareCpu()
     for (const other of this.#running.values()) other.hadNeighbours = true
     this.#running.set(id, statement)
     try {
@@ -191,8 +201,30 @@ class ChildEngine implements RunningEngine {
       statement.peakBytes = Math.max(statement.peakBytes, bytes)
       statement.spilledBytes = Math.max(statement.spilledBytes, spilled)
     }
+    this.#shareCpu()
     if (bytes > killBytes) this.#die('memory')
-    else if (this.#running.size === 0 && bytes > recycleBytes) this.#die('recycle')
+    else if (this.#running.size > 0) this.#holdToBounds()
+    else if (bytes > recycleBytes) this.#die('recycle')
+  }
+
+  /** What the process has had since the last look belongs to those that run, in even parts. */
+  #shareCpu(): void {
+    const now = this.child.cpuMs()
+    const part = (now - this.#lastCpuMs) / this.#running.size
+    this.#lastCpuMs = now
+    for (const statement of this.#running.values()) statement.cpuMs += part
+  }
+
+  #holdToBounds(): void {
+    for (const statement of this.#running.values()) {
+      const { cpu, memory } = statement.work.bounds ?? {}
+      if (statement.ended || statement.refusal) continue
+      const bytes = statement.hadNeighbours ? 0 : statement.peakBytes - statement.bytesBefore
+      const passed = memory && bytes > memory.most ? memory : cpu && statement.cpuMs * 1e6 > cpu.most ? cpu : undefined
+      if (!passed) continue
+      statement.refusal = { error: beyond(passed) }
+      this.#cancel(statement)
+    }
   }
 
   memory(): Promise<Tags> {
@@ -311,6 +343,8 @@ class ChildEngine implements RunningEngine {
       // Not what an engine of ours says.
       return this.#die('crash')
     }
+    const exceeded = boundBeyond(statement, outcome.result, figures.residentBytes)
+    if (exceeded) return this.#finish(statement, { kind: 'refused', error: beyond(exceeded) })
     if (child.user === undefined || asks.kind !== 'rows' || asks.output.kind !== 'parquet')
       return this.#finish(statement, outcome)
     statement.taking = new AbortController()
@@ -324,4 +358,17 @@ class ChildEngine implements RunningEngine {
       (error: unknown) => this.#finish(statement, signal.aborted ? { kind: 'canceled' } : { kind: 'refused', error }),
     )
   }
+}
+
+function beyond({ errorName, message }: EngineBound): EngineError {
+  return new EngineError(errorName, message)
+}
+
+/** Of one that is done sooner than anybody looked. */
+function boundBeyond(statement: Running, result: EngineResult, residentBytes: number): EngineBound | undefined {
+  const { cpu, memory } = statement.work.bounds ?? {}
+  if (statement.hadNeighbours) return undefined
+  if (cpu && result.cpuExact && result.cpuNanos > cpu.most) return cpu
+  const bytes = Math.max(statement.peakBytes, residentBytes) - statement.bytesBefore
+  return memory && bytes > memory.most ? memory : undefined
 }

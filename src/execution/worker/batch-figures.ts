@@ -62,6 +62,11 @@ export function batchFigures(measured: MeasuredBatch): BatchFigures {
   return result.profile ? { ...figures, pipelines: batchPipelines(result.profile, figures, inputs) } : figures
 }
 
+/** Bytes that a batch reads, as its splits tell them. */
+export function batchBytes(fragment: Fragment, batch: Batch): number {
+  return fragment.scans.reduce((sum, _, scan) => sum + scanInput(fragment, batch, scan).bytes, 0)
+}
+
 /** What one scan of a batch reads. */
 export interface ScanInput {
   readonly positions: number

@@ -4,6 +4,7 @@ import type { Fragment } from '../api/fragment.ts'
 import type { EngineQuery } from '../engine/engine-query.ts'
 import {
   EngineLost,
+  type EngineBounds,
   type EngineOutput,
   type EnginePool,
   type EngineResult,
@@ -41,6 +42,7 @@ export interface BatchRunInput {
   readonly batch: Batch
   readonly profile: boolean
   readonly remainingMillis: number | undefined
+  readonly bounds: EngineBounds | undefined
   /** Token of the batch's first page. */
   readonly firstToken: number
   /** When the batch could have run, wall clock milliseconds. */
@@ -101,7 +103,7 @@ export function runBatch(deps: BatchRunDeps, input: BatchRunInput): BatchRun {
 
 /** What an engine is given of a batch. */
 export function batchStatement(
-  { taskId, fragment, batch, profile, remainingMillis }: Omit<BatchRunInput, 'firstToken'>,
+  { taskId, fragment, batch, profile, remainingMillis, bounds }: Omit<BatchRunInput, 'firstToken'>,
   query: EngineQuery,
   output: EngineOutput,
 ): EngineStatement {
@@ -115,6 +117,7 @@ export function batchStatement(
     cachePrepared: false,
     output,
     ...(remainingMillis !== undefined && { remainingMillis }),
+    ...(bounds && { bounds }),
   }
 }
 

@@ -12,8 +12,8 @@ import {
   type TaskStatus,
   type TaskUpdate,
 } from '../api/task.ts'
-import { EngineLost, type EnginePool } from '../engine/engine.ts'
-import type { BatchFigures } from './batch-figures.ts'
+import { EngineLost, type EngineBound, type EngineBounds, type EnginePool } from '../engine/engine.ts'
+import { batchBytes, type BatchFigures } from './batch-figures.ts'
 import { BatchPinned, runBatch, type BatchLimits, type BatchRunInput } from './batch-run.ts'
 import { planBatches, type Batch } from './batches.ts'
 import type { DiskSpace } from './disk-space.ts'
@@ -238,6 +238,8 @@ class Task implements WorkerTask {
       this.#state = 'RUNNING'
       this.#changed()
     }
+    const unread = this.#scanBeyond(batch)
+    if (unread) return this.#broken(batch, new EngineError(unread.errorName, unread.message))
     const running = this.#run(batch, readyAt)
     this.#running = running
     running.done.then(
@@ -258,7 +260,7 @@ class Task implements WorkerTask {
   /** @param readyAt since when it could have run, wall clock milliseconds */
   #run(batch: Batch, readyAt: number): RunningBatch {
     const { clock } = this.#deps
-    const { fragment, profile, remainingMillis: given } = this.#first
+    const { fragment, profile, remainingMillis: given, batchAttempts = Infinity } = this.#first
     const remainingMillis =
       given === undefined ? undefined : Math.max(0, given - (clock.monotonicMs() - this.#createdMonotonic))
     const input: Omit<BatchRunInput, 'firstToken'> = {
@@ -267,13 +269,32 @@ class Task implements WorkerTask {
       batch,
       profile,
       remainingMillis,
+      bounds: this.#engineBounds(),
       readyAt,
     }
-    const deps = { ...this.#deps, now: clock.now }
+    const { limits } = this.#deps
+    const attempts = Math.min(limits.attempts, batchAttempts)
+    const deps = { ...this.#deps, limits: { ...limits, attempts }, now: clock.now }
     if (fragment.write) return { batch, ...runWrite(deps, input) }
     const firstToken = this.#output.buffer.listed()
     const { done, cancel } = runBatch({ ...deps, sink: this.#sink() }, { ...input, firstToken })
     return { batch, done: done.then((figures) => ({ figures })), cancel }
+  }
+
+  /** What is left for a batch of what the task may take. */
+  #engineBounds(): EngineBounds | undefined {
+    const { cpu, memory } = this.#first.bounds ?? {}
+    if (!cpu && !memory) return undefined
+    const spent = this.#done.reduce((sum, { cpuNanos }) => sum + cpuNanos, 0)
+    return { ...(cpu && { cpu: { ...cpu, most: cpu.most - spent } }), ...(memory && { memory }) }
+  }
+
+  /** @returns the bound, where a batch would read more than is left */
+  #scanBeyond(batch: Batch): EngineBound | undefined {
+    const { scan } = this.#first.bounds ?? {}
+    if (!scan) return undefined
+    const read = this.#done.reduce((sum, { rawInputBytes }) => sum + rawInputBytes, 0)
+    return read + batchBytes(this.#first.fragment, batch) > scan.most ? scan : undefined
   }
 
   #sink(): PageSink {

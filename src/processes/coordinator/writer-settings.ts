@@ -69,7 +69,15 @@ export function writerSettings({ timeouts, limits }: Config): WriterSettings {
       limits: {
         pageBytes: limits.pageBytes,
         inlineBytes: limits.inlineResultBytes,
-        queryRunMs: timeouts.queryRunMs,
+        server: {
+          runMs: timeouts.queryRunMs,
+          executionMs: timeouts.queryExecutionMs,
+          planningMs: timeouts.queryPlanningMs,
+          cpuMs: timeouts.queryCpuMs,
+          memoryBytes: limits.queryMemoryBytes,
+          nodeMemoryBytes: limits.queryNodeMemoryBytes,
+          scanBytes: limits.queryScanBytes,
+        },
         planBytes: limits.taskBodyBytes,
         headerBytes: limits.headerBytes,
         answersKeptMs: timeouts.answersKeptMs,

@@ -25,6 +25,20 @@ export function dataSizeOf(text: string): Quantity | undefined {
   }
 }
 
+/** Bytes, in the largest unit that they are whole in. */
+export function sizeOfBytes(bytes: number): Quantity {
+  const exponent = SIZES.findLastIndex((_, index) => bytes > 0 && bytes % 1024 ** index === 0)
+  const unit = Math.max(0, exponent)
+  return { amount: bytes, shown: `${bytes / 1024 ** unit}${SIZES[unit]}` }
+}
+
+/** Milliseconds, in the largest unit that they fill. */
+export function durationOfMillis(millis: number): Quantity {
+  const amount = millis * 1e6
+  const [unit, nanos] = [...NANOS].findLast(([, each]) => amount >= each) ?? ['ms', 1e6]
+  return { amount, shown: `${(amount / nanos).toFixed(2)}${unit}` }
+}
+
 const NANOS: ReadonlyMap<string, number> = new Map([
   ['ns', 1],
   ['us', 1e3],

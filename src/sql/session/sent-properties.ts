@@ -1,10 +1,12 @@
 import { EngineError } from '../../shared/engine-error.ts'
 import type { Warning } from '../front-end.ts'
 import type { SessionContext } from '../session.ts'
+import { dataSizeOf, durationOf } from './quantities.ts'
 import { faultOfValue, sessionProperty } from './session-properties.ts'
 
 /** Trino has no code for it; its plugins' codes begin further on. */
 const WITHOUT_EFFECT = { code: 0x0000_ff01, name: 'SESSION_PROPERTY_WITHOUT_EFFECT' } as const
+const BOUNDED = { code: 0x0000_ff02, name: 'SESSION_PROPERTY_BOUNDED' } as const
 
 /** A header may name a thousand. */
 const MOST_NAMED = 20
@@ -21,6 +23,19 @@ export function withoutEffect(names: readonly string[]): readonly Warning[] {
       ? `Session property ${named[0]} has no effect here`
       : `Session properties ${named.join(', ')}${others} have no effect here`
   return [{ warningCode: WITHOUT_EFFECT, message }]
+}
+
+/** Tells of properties that are set to more than holds here. */
+export function beyondBounds(
+  properties: Readonly<Record<string, string>>,
+  bounds: SessionContext['bounds'],
+): readonly Warning[] {
+  return Object.entries(bounds ?? {}).flatMap(([name, bound]) => {
+    const text = properties[name]
+    const asked = text === undefined ? undefined : (durationOf(text) ?? dataSizeOf(text))
+    if (!asked || asked.amount <= bound.amount) return []
+    return [{ warningCode: BOUNDED, message: `Session property '${name}' is bounded here: ${bound.shown} holds` }]
+  })
 }
 
 /**

@@ -129,13 +129,13 @@ const propertyTypes = { boolean: BOOLEAN, bigint: BIGINT, integer: INTEGER, doub
 
 /**
  * The session of a query as its WITH SESSION makes it: what stands there goes before what the client has set.
- * @returns also the names of what it sets
+ * @returns also what it sets; undefined where it sets nothing
  */
 export function withSession(
   input: StatementInput,
   query: Query,
-): { readonly session: StatementInput['session']; readonly set: readonly string[] } {
-  if (query.sessionProperties.length === 0) return { session: input.session, set: [] }
+): { readonly session: StatementInput['session']; readonly set: Readonly<Record<string, string>> | undefined } {
+  if (query.sessionProperties.length === 0) return { session: input.session, set: undefined }
   const properties = new Map<string, string>()
   for (const node of query.sessionProperties) {
     const { name, value } = isZoneProperty(node) ? setZone(input, node) : setSession(input, node)
@@ -146,8 +146,8 @@ export function withSession(
   }
   const { session } = input
   const timeZone = properties.get(ZONE_PROPERTY) ?? session.timeZone
-  const all = { ...session.properties, ...Object.fromEntries(properties) }
-  return { session: { ...session, timeZone, properties: all }, set: [...properties.keys()] }
+  const set = Object.fromEntries(properties)
+  return { session: { ...session, timeZone, properties: { ...session.properties, ...set } }, set }
 }
 
 function setZone(input: StatementInput, node: SessionPropertyValue): PropertyChange {

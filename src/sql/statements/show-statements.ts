@@ -224,7 +224,7 @@ const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 function sessionRows(session: StatementInput['session']): RowsQuery {
   const shown = sessionProperties().filter((property) => property.shown)
   const rows = shown.map((property): RowValue[] => {
-    const standard = property.defaultValue ?? ''
+    const standard = session.bounds?.[property.name]?.shown ?? property.defaultValue ?? ''
     return [property.name, settingOf(session, property) ?? standard, standard, property.type, property.description]
   })
   return {

@@ -10,7 +10,20 @@ import { analyze, session, shopMetadata } from '../../support/front-end.ts'
 /** Where a test changes a property and sees what that does. */
 const effects: Readonly<Record<ActingProperty, { readonly file: string; readonly says: string }>> = {
   max_recursion_depth: { file: 'sql/derived/sessions.jsonl', says: 'max_recursion_depth' },
+  query_max_cpu_time: { file: 'e2e/query-limits.e2e.test.ts', says: 'query_max_cpu_time' },
+  query_max_execution_time: { file: 'e2e/query-limits.e2e.test.ts', says: 'query_max_execution_time' },
+  query_max_memory: { file: 'e2e/query-limits.e2e.test.ts', says: 'query_max_memory=' },
+  query_max_memory_per_node: { file: 'e2e/query-limits.e2e.test.ts', says: 'query_max_memory_per_node' },
+  query_max_planning_time: { file: 'e2e/query-limits.e2e.test.ts', says: 'query_max_planning_time' },
+  query_max_run_time: { file: 'e2e/query-limits.e2e.test.ts', says: 'query_max_run_time' },
+  query_max_scan_physical_bytes: { file: 'e2e/query-limits.e2e.test.ts', says: 'query_max_scan_physical_bytes' },
   query_priority: { file: 'e2e/resource-groups.e2e.test.ts', says: 'query_priority' },
+  query_retry_attempts: { file: 'coordinator/query/query-limits.test.ts', says: 'query_retry_attempts' },
+  retry_policy: { file: 'coordinator/query/query-limits.test.ts', says: 'retry_policy' },
+  task_retry_attempts_per_task: {
+    file: 'coordinator/query/query-limits.test.ts',
+    says: 'task_retry_attempts_per_task',
+  },
   time_zone_id: { file: 'sql/statements/statements.test.ts', says: 'time_zone_id' },
 }
 

@@ -7,12 +7,14 @@ import { catalogNames, listSplits } from '../../dispatch/catalog-metadata.ts'
 import { createConnectorCalls, type ConnectorCall, type ConnectorCalls } from '../connector-calls.ts'
 import { ownerOf } from '../held-bytes.ts'
 import type { Submission } from '../query-handle.ts'
+import { boundedProperties, type ServerBounds } from '../query-limits.ts'
 import { sessionContext, type StatementRights } from '../session-context.ts'
 
 interface AnalysisPorts extends StatementRights {
   readonly frontEnd: SqlFrontEnd
   readonly metadata: MetadataPort
   readonly catalogs: Catalogs
+  readonly limits: { readonly server: ServerBounds }
 }
 
 interface AnalysedStatement {
@@ -56,7 +58,7 @@ export class Analysis {
     if (turn) await turn
     return frontEnd.analyzeStatement(
       submission.sql,
-      sessionContext(queryId, submission, startTimeMillis, this.#ports),
+      sessionContext(queryId, submission, startTimeMillis, this.#ports, boundedProperties(this.#ports.limits.server)),
       inTurns(this.#calls ? this.#calls.noting(metadata) : metadata, characters, owner),
       (told) => void (this.#times = told),
     )

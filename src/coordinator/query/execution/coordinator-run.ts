@@ -22,7 +22,7 @@ export interface CoordinatorRunDeps {
   readonly engine: EnginePool
   readonly nodeId: NodeId
   readonly selfUrl: string
-  readonly limits: { readonly pageBytes: number; readonly inlineBytes: number; readonly queryRunMs: number }
+  readonly limits: { readonly pageBytes: number; readonly inlineBytes: number }
 }
 
 /** What nothing runs for. */
@@ -61,7 +61,7 @@ export async function runOnCoordinator(
     profile: false,
     cachePrepared: fragment.scans.length === 0,
     output: { kind: 'inline', maxBytes: deps.limits.inlineBytes },
-    remainingMillis: deps.limits.queryRunMs,
+    ...run.limits.forTask(),
   })
   run.onEngineRun(engineRun)
   const planned = plan ? recordedSoon(run, plan) : Promise.resolve()
@@ -119,7 +119,7 @@ export async function valuesInEngine(
     profile: false,
     cachePrepared: true,
     output: { kind: 'inline', maxBytes: deps.limits.inlineBytes },
-    remainingMillis: deps.limits.queryRunMs,
+    ...run.limits.forTask(),
   })
   run.onEngineRun(engineRun)
   return (await wholeResult(deps, run, engineRun)).inline.toString('utf8')

@@ -8,9 +8,12 @@ import type { PageMemory } from '../page-memory.ts'
 import type { CallDeps } from './call-statement.ts'
 import type { WorkerStageDeps } from './worker-stage.ts'
 import type { WriteDeps } from './write-statement.ts'
+import type { ServerBounds } from '../query-limits.ts'
 
 /** What the executions of all queries share. */
 export interface ExecutionDeps extends WorkerStageDeps, WriteDeps, CallDeps, StatementRights {
+  /** Times that a task may be begun, where its session does not ask for less. */
+  readonly maxAttempts: number
   readonly log: EventAppender & Pick<ResultPages, 'keepPages'>
   readonly frontEnd: SqlFrontEnd
   readonly metadata: MetadataPort
@@ -19,7 +22,7 @@ export interface ExecutionDeps extends WorkerStageDeps, WriteDeps, CallDeps, Sta
     readonly pageBytes: number
     /** Rows of a coordinator-only result held in memory at most. */
     readonly inlineBytes: number
-    readonly queryRunMs: number
+    readonly server: ServerBounds
     readonly answersKeptMs: number
     /** Of a request: what a client must remember comes with each. */
     readonly headerBytes: number

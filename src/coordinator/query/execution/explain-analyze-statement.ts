@@ -91,7 +91,8 @@ async function runPlaced(
     outputBuffers: { buffers: ['0'] },
     attempt: 0,
     profile: true,
-    remainingMillis: deps.limits.queryRunMs,
+    ...run.limits.forTask(),
+    batchAttempts: run.limits.attempts,
     ...(traceparent === undefined ? {} : { traceparent }),
   }
   const appended = run.record([plan, create])

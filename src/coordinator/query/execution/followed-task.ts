@@ -16,7 +16,6 @@ import { TaskPages, type TaskPagesDeps } from './task-pages.ts'
 export interface FollowDeps extends TaskPagesDeps {
   readonly client: WorkerClient
   readonly hub: TaskHub
-  readonly limits: { readonly queryRunMs: number }
 }
 
 /** One attempt at a stage: a task on a worker. */
@@ -107,7 +106,7 @@ export class FollowedTask {
 
   /** Undefined when what it takes to make the task is not kept. */
   #updateOf(splits: readonly Split[]): TaskUpdate | undefined {
-    const { queryId, user, startTimeMillis, sampled } = this.#run
+    const { queryId, user, startTimeMillis, sampled, limits } = this.#run
     const { stage, attempt } = this.#task
     const { fragment } = stage
     if (!fragment) return undefined
@@ -119,7 +118,8 @@ export class FollowedTask {
       outputBuffers: { buffers: ['0'] },
       attempt,
       profile: sampled || !fragment.estimate.small,
-      remainingMillis: this.#deps.limits.queryRunMs,
+      ...limits.forTask(),
+      batchAttempts: limits.attempts,
       ...(this.#traceparent === undefined ? {} : { traceparent: this.#traceparent }),
     }
   }

@@ -14,6 +14,7 @@ import { Analysis } from './analysis.ts'
 import { Ends } from './ends.ts'
 import type { ExecutionDeps } from './execution-deps.ts'
 import { Figures } from './figures.ts'
+import { HeldLimits } from './held-limits.ts'
 import { createRecorder, type Recorder } from './first-append.ts'
 import { OngoingWork } from './ongoing-work.ts'
 import { createRunContext, type ExecutionParts } from './run-context.ts'
@@ -56,11 +57,12 @@ export function beginExecution(
   const { created } = submission
   let headers: readonly ResponseHeader[] | undefined
   const parts = putTogether(deps, queryId, submission, resumed, (told) => void (headers = told))
-  const { admission, analysis, ends, figures, pages, recorder, waiters, work } = parts
+  const { admission, analysis, ends, figures, limits, pages, recorder, waiters, work } = parts
   const { aggregate } = parts.query
   const run = createRunContext(parts)
 
-  goTheWay({ deps, run, created, resumed, admission, analysis, waiters })
+  limits.begin(resumed?.state.planned)
+  goTheWay({ deps, run, created, resumed, admission, analysis, limits, waiters })
     .catch((error: unknown) => ends.failFor(error))
     .catch((error: unknown) => ends.unrecorded(error))
     .finally(() => {
@@ -111,10 +113,12 @@ export function beginExecution(
     },
     suspend() {
       recorder.flush()
+      limits.dispose()
       work.suspend()
       waiters.wake()
     },
     dispose() {
+      limits.dispose()
       recorder.dispose()
       pages.clear()
       ends.letGo()
@@ -175,8 +179,17 @@ function putTogether(
     onInternalError,
     onUnrecorded,
   })
+  const limits = new HeldLimits({
+    clock,
+    settings: { bounds: deps.limits.server, maxAttempts: deps.maxAttempts },
+    properties: submission.session.properties,
+    createdMillis: startTimeMillis,
+    figures,
+    fail: (failure) => ends.fail(failure).catch((error: unknown) => ends.unrecorded(error)),
+  })
   aggregate.onValid(() => {
     if (isTerminal(aggregate.state.kind)) {
+      limits.dispose()
       waiters.planIsKnown()
       admission.leave()
       ends.letGo()
@@ -186,12 +199,13 @@ function putTogether(
   })
   // Nobody will ever be told of a query that the log refused.
   recorder.first.catch(() => {
+    limits.dispose()
     work.stop()
     ends.letGo()
   })
   const { session, sampled } = created
   const query = { queryId, user: session.user, identity: identityOf(session), startTimeMillis, sampled, aggregate }
-  const ofLife = { work, waiters, admission, analysis, figures, ends }
+  const ofLife = { work, waiters, admission, analysis, figures, limits, ends }
   return { deps, query, recorder, ...ofLife, held, pages, spanContext, tellHeaders }
 }
 

@@ -13,10 +13,10 @@ export async function runQuery(
   analyzed: AnalyzedQuery,
   analysisNanos: number,
 ): Promise<void> {
-  const { queryType, columns, warnings } = analyzed
+  const { queryType, columns, warnings, properties } = analyzed
   const { literalRow, outline, ordered } = analyzed.query
   if (literalRow !== undefined)
-    return makeRow(deps, run, literalRow, { queryType, columns, warnings, outline, analysisNanos })
+    return makeRow(deps, run, literalRow, { queryType, columns, warnings, outline, properties, analysisNanos })
   const planStart = deps.clock.monotonicMs()
   const input = await run.listSplits(analyzed.query)
   run.signal.throwIfAborted()
@@ -33,6 +33,7 @@ export async function runQuery(
     warnings,
     ordered,
     outline,
+    properties,
   })
   if (root.fragment) return runOnCoordinator(deps, run, root, plan)
   await runWorkerStage(

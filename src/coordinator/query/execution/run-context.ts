@@ -20,6 +20,7 @@ import type { Analysis } from './analysis.ts'
 import type { Ends } from './ends.ts'
 import type { ExecutionDeps } from './execution-deps.ts'
 import type { Figures } from './figures.ts'
+import type { HeldLimits } from './held-limits.ts'
 import type { Recorder } from './first-append.ts'
 import type { OngoingWork } from './ongoing-work.ts'
 import type { Waiters } from './waiters.ts'
@@ -37,6 +38,8 @@ export interface RunContext {
   readonly aggregate: QueryAggregate
   /** Aborted when the query ends otherwise, and when this process stops. */
   readonly signal: AbortSignal
+  /** What is left of what it may take. */
+  readonly limits: Pick<HeldLimits, 'forTask' | 'attempts'>
 
   /** Commands go through the query's own recorder: the first ones ride with QueryCreated. */
   readonly record: Recorder['record']
@@ -80,6 +83,7 @@ export interface ExecutionParts {
   readonly admission: Admission
   readonly analysis: Analysis
   readonly figures: Figures
+  readonly limits: HeldLimits
   readonly ends: Ends
   readonly held: HeldMemory
   readonly pages: PageMemory
@@ -89,14 +93,16 @@ export interface ExecutionParts {
 }
 
 export function createRunContext(parts: ExecutionParts): RunContext {
-  const { deps, query, recorder, work, waiters, admission, analysis, figures, ends, held, pages } = parts
+  const { deps, query, recorder, work, waiters, admission, analysis, figures, limits, ends, held, pages } = parts
   const { queryId } = query
   return {
     ...query,
     signal: work.signal,
+    limits,
     record: recorder.record,
     recordSoon: recorder.recordSoon,
     planned(facts) {
+      limits.planned()
       const data = plannedData(withTimes(facts, analysis.times), new Date(deps.clock.now()).toISOString())
       held.more(checkPlanSize(data, deps.limits.planBytes))
       waiters.planIsKnown()
@@ -117,8 +123,9 @@ export function createRunContext(parts: ExecutionParts): RunContext {
     },
     hold: (bytes) => held.more(bytes),
     spanOf: (stage) => parts.spanContext('stage', `${queryId}.${stage}`),
-    leaveUntilFollowed() {
+    async leaveUntilFollowed() {
       // Clients repeat a POST whose answer was lost: it has no effect and no place before its first GET.
+      limits.planned()
       admission.leave()
       recorder.flush()
       return waiters.following
@@ -126,7 +133,10 @@ export function createRunContext(parts: ExecutionParts): RunContext {
     tellHeaders: parts.tellHeaders,
     onEngineRun: (run) => work.runsInEngine(run),
     onRunning: (dropPending) => work.runsAsTask(dropPending),
-    onStats: (taskId, stats) => figures.progressed(taskId, stats),
+    onStats(taskId, stats) {
+      figures.progressed(taskId, stats)
+      limits.look()
+    },
     onPage: (token, bytes) => pages.set(token, bytes),
   }
 }

@@ -6,6 +6,7 @@ import { toStagePlan } from '../planned-data.ts'
 import type { Resumption, Submission } from '../query-handle.ts'
 import type { Admission } from './admission.ts'
 import type { Analysis } from './analysis.ts'
+import type { HeldLimits } from './held-limits.ts'
 import { runCall } from './call-statement.ts'
 import { runOnCoordinator } from './coordinator-run.ts'
 import type { ExecutionDeps } from './execution-deps.ts'
@@ -28,6 +29,7 @@ interface WayParts {
   readonly resumed: Resumption | undefined
   readonly admission: Admission
   readonly analysis: Analysis
+  readonly limits: Pick<HeldLimits, 'planning' | 'narrow' | 'dispose'>
   readonly waiters: Waiters
 }
 
@@ -44,7 +46,9 @@ export async function goTheWay(way: WayParts): Promise<void> {
   if (resumed?.state.kind === 'PLANNING') admission.occupy()
   else await admission.enter(resumed !== undefined)
   const analysisStart = deps.clock.monotonicMs()
+  way.limits.planning()
   const analyzed = await analysis.analyze()
+  way.limits.narrow(propertiesOf(analyzed))
   const analysisNanos = Math.round((deps.clock.monotonicMs() - analysisStart) * 1e6)
   return carryOut(way, analyzed, analysisNanos)
 }
@@ -81,12 +85,20 @@ async function goOn(way: WayParts, planned: Planned): Promise<void> {
   await carryOut(way, await analysis.analyze(), 0)
 }
 
+/** What the statement sets for itself. */
+function propertiesOf(analyzed: AnalyzedStatement): Readonly<Record<string, string>> {
+  if (analyzed.kind === 'explain') return propertiesOf(analyzed.statement)
+  return (analyzed.kind === 'query' && analyzed.properties) || {}
+}
+
 async function carryOut(way: WayParts, analyzed: AnalyzedStatement, analysisNanos: number): Promise<void> {
   const { deps, run } = way
   switch (analyzed.kind) {
     case 'query':
       return runQuery(deps, run, analyzed, analysisNanos)
     case 'session':
+      // Whoever has set a limit that nothing can keep must be able to take it back.
+      way.limits.dispose()
       return runSessionStatement(deps, run, analyzed, analysisNanos)
     case 'call':
       return runCall(deps, run, analyzed, analysisNanos)
@@ -110,6 +122,7 @@ async function writeOnceFollowed(way: WayParts, analysisNanos: number): Promise<
   await followed
   run.signal.throwIfAborted()
   await admission.enter()
+  way.limits.planning()
   // Nobody followed until now: the catalogs may have changed since.
   return carryOutWrite(deps, run, await analyzeWrite(analysis), analysisNanos)
 }

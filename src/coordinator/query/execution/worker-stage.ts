@@ -16,7 +16,6 @@ import { engineError, lost as lostTo, outcomeOf, type FinishedTask, type TaskOut
 export interface WorkerStageDeps extends FollowDeps {
   readonly workers: Pick<WorkerDirectory, 'byId'>
   readonly placement: Pick<Placement, 'place' | 'take'>
-  readonly maxAttempts: number
 }
 
 /**
@@ -78,7 +77,7 @@ export async function runWorkerStage(
     const outcome = first.kind === 'lost' && isPinned(run) && task ? await adoptTask(deps, run, stage, task) : first
     lost = await settle(run, { taskId, nodeId: node.nodeId }, outcome)
     if (!lost) return finishedTask(outcome)
-    if (++failures >= deps.maxAttempts && outcome.kind === 'lost') throw engineError(outcome.failure)
+    if (++failures >= run.limits.attempts && outcome.kind === 'lost') throw engineError(outcome.failure)
   }
 }
 

@@ -32,7 +32,15 @@ it('has turns with others, before it begins and after what it asked of a catalog
   })()
   const all = Array.from({ length: 5 }, (_, index) =>
     new Analysis(
-      { frontEnd, metadata, authorize: allowAll, objectsOf: () => undefined, onRuleFault: () => {}, catalogs },
+      {
+        frontEnd,
+        metadata,
+        authorize: allowAll,
+        objectsOf: () => undefined,
+        onRuleFault: () => {},
+        catalogs,
+        limits: { server: { runMs: 1e6, executionMs: 1e6, planningMs: 1e6 } },
+      },
       { queryId: `q${index}` as QueryId, submission, startTimeMillis: 0 },
     ).analyze(),
   )

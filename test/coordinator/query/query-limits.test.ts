@@ -1,0 +1,160 @@
+import fc from 'fast-check'
+import { afterEach, describe, expect, it } from 'vitest'
+import { HeldLimits } from '../../../src/coordinator/query/execution/held-limits.ts'
+import {
+  boundedProperties,
+  queryLimits,
+  taskBounds,
+  type ServerBounds,
+} from '../../../src/coordinator/query/query-limits.ts'
+import type { Failure } from '../../../src/shared/engine-error.ts'
+import { sampleData } from '../../support/query-events.ts'
+
+const server: ServerBounds = { runMs: 3_600_000, executionMs: 3_600_000, planningMs: 600_000 }
+const limitsOf = (properties: Readonly<Record<string, string>>, bounds: ServerBounds = server) =>
+  queryLimits({ properties }, bounds, 4)
+
+describe('what a query may take', () => {
+  it('is what the server says where the session says nothing', () => {
+    expect(limitsOf({})).toEqual({
+      runTime: { amount: 3600e9, shown: '1.00h' },
+      executionTime: { amount: 3600e9, shown: '1.00h' },
+      planningTime: { amount: 600e9, shown: '10.00m' },
+      cpuTime: undefined,
+      memory: undefined,
+      nodeMemory: undefined,
+      scan: undefined,
+      attempts: 4,
+    })
+  })
+
+  it('is never more than the server says, nor than the session says, whatever that sends', () => {
+    const amount = fc.oneof(
+      fc.nat(),
+      fc.double({ min: 0, noNaN: true }).map((each) => each.toFixed(3)),
+    )
+    const unit = fc.constantFrom('ns', 'us', 'ms', 's', 'm', 'h', 'd', 'B', 'kB', 'MB', 'GB', 'PB', 'EB', '', ' ')
+    const text = fc.oneof(
+      fc.tuple(amount, unit).map((parts) => parts.join('')),
+      fc.constantFrom('1e308d', '-1s', '-5GB', 'NaN', 'Infinity', '0s', '0B', `${'9'.repeat(400)}d`),
+      fc.string(),
+    )
+    fc.assert(
+      fc.property(text, fc.nat(1e9), (sent, bound) => {
+        const bounds = {
+          runMs: bound,
+          executionMs: bound,
+          planningMs: bound,
+          cpuMs: bound,
+          memoryBytes: bound,
+          scanBytes: bound,
+        }
+        const limits = limitsOf(
+          Object.fromEntries(Object.keys(boundedProperties(bounds)).map((name) => [name, sent])),
+          bounds,
+        )
+        for (const time of [limits.runTime, limits.executionTime, limits.planningTime, limits.cpuTime!])
+          expect(time.amount >= 0 && time.amount <= bound * 1e6).toBe(true)
+        for (const size of [limits.memory!, limits.scan!]) expect(size.amount >= 0 && size.amount <= bound).toBe(true)
+      }),
+    )
+  })
+
+  it.each([
+    [{}, 4],
+    [{ retry_policy: 'NONE' }, 1],
+    [{ retry_policy: 'none', task_retry_attempts_per_task: '9' }, 1],
+    [{ retry_policy: 'TASK', task_retry_attempts_per_task: '1' }, 2],
+    [{ task_retry_attempts_per_task: '0', query_retry_attempts: '3' }, 1],
+    [{ retry_policy: 'QUERY', query_retry_attempts: '2', task_retry_attempts_per_task: '0' }, 3],
+    [{ retry_policy: 'QUERY', query_retry_attempts: '2000000000' }, 4],
+  ])('%j: a task is begun %i times at most', (properties, attempts) => {
+    expect(limitsOf(properties).attempts).toBe(attempts)
+  })
+
+  it('is for a task what others have left of it', () => {
+    const limits = limitsOf({
+      query_max_cpu_time: '10s',
+      query_max_scan_physical_bytes: '1kB',
+      query_max_memory: '2MB',
+    })
+    expect(taskBounds(limits, { cpuMillis: 4e3, scannedBytes: 1000 })).toMatchObject({
+      cpu: { most: 6e9, message: 'Exceeded CPU limit of 10.00s' },
+      memory: { most: 2 * 1024 ** 2, errorName: 'EXCEEDED_GLOBAL_MEMORY_LIMIT' },
+      scan: { most: 24 },
+    })
+    expect(taskBounds(limitsOf({}), { cpuMillis: 4e3, scannedBytes: 1000 })).toBeUndefined()
+  })
+})
+
+describe('limits while a query runs', () => {
+  let held: HeldLimits | undefined
+  afterEach(() => held?.dispose())
+
+  function hold(
+    properties: Readonly<Record<string, string>>,
+    createdAgoMs = 0,
+    taken = { cpuMillis: 0, scannedBytes: 0 },
+  ) {
+    const failures: Failure[] = []
+    const clock = { now: () => Date.now(), monotonicMs: () => performance.now() }
+    let told: () => void = () => {}
+    const failed = new Promise<void>((resolve) => (told = resolve))
+    held = new HeldLimits({
+      clock,
+      settings: { bounds: server, maxAttempts: 4 },
+      properties,
+      createdMillis: Date.now() - createdAgoMs,
+      figures: { usage: () => ({ ...taken, memoryBytes: 5 * 1024 ** 2 }) },
+      fail: async (failure) => {
+        failures.push(failure)
+        told()
+      },
+    })
+    return { held, failures, failed }
+  }
+
+  it('a run time counts from the creation that is recorded, whoever goes on with the query', async () => {
+    const { held: limits, failures, failed } = hold({ query_max_run_time: '10m' }, 601_000)
+    limits.begin()
+    await failed
+    expect(failures).toMatchObject([
+      { errorName: 'EXCEEDED_TIME_LIMIT', message: 'Query exceeded maximum time limit of 10.00m' },
+    ])
+  })
+
+  it('an execution time counts from the beginning of the planning that is recorded', async () => {
+    const { held: limits, failures, failed } = hold({ query_max_execution_time: '10m' })
+    const executionStartedAt = new Date(Date.now() - 599_000).toISOString()
+    limits.begin({ ...sampleData.QueryPlanned, executionStartedAt, planningNanos: 2e9 })
+    await failed
+    expect(failures).toMatchObject([{ message: 'Query exceeded the maximum execution time limit of 10.00m' }])
+  })
+
+  it('what a statement set for itself holds after a restart', async () => {
+    const { held: limits, failed } = hold({}, 2_000)
+    limits.begin({ ...sampleData.QueryPlanned, sessionProperties: { query_max_run_time: '1s', retry_policy: 'NONE' } })
+    await failed
+    expect(limits.attempts).toBe(1)
+  })
+
+  it('a planning that held the event loop for too long is told of when it is over', () => {
+    const { held: limits } = hold({ query_max_planning_time: '1us' })
+    limits.planning()
+    const until = performance.now() + 2
+    while (performance.now() < until);
+    expect(() => limits.planned()).toThrow('Query exceeded the maximum planning time limit of 1.00us')
+    limits.planned()
+  })
+
+  it.each([
+    [{ query_max_cpu_time: '1s' }, { cpuMillis: 1100, scannedBytes: 0 }, 'EXCEEDED_CPU_LIMIT'],
+    [{ query_max_scan_physical_bytes: '1kB' }, { cpuMillis: 0, scannedBytes: 1025 }, 'EXCEEDED_SCAN_LIMIT'],
+    [{ query_max_memory: '4MB' }, { cpuMillis: 0, scannedBytes: 0 }, 'EXCEEDED_GLOBAL_MEMORY_LIMIT'],
+  ])('%j: what all its tasks took together counts, once', (properties, totals, errorName) => {
+    const { held: limits, failures } = hold(properties, 0, totals)
+    limits.look()
+    limits.look()
+    expect(failures).toMatchObject([{ errorName }])
+  })
+})
