@@ -1,6 +1,6 @@
 import { lines, red, type DashboardSpec } from './panel.ts'
 import { panelQuery as q } from './promql.ts'
-import { oneUser, refusals, tablesMostRead } from './tables.ts'
+import { administratorsActs, oneUser, refusals, tablesMostRead } from './tables.ts'
 
 export const audit: DashboardSpec = {
   name: 'audit',
@@ -37,6 +37,7 @@ export const audit: DashboardSpec = {
       { thresholds: [red(1)], width: 12 },
     ),
     refusals,
+    administratorsActs,
     tablesMostRead,
     oneUser,
   ],

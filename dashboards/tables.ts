@@ -43,6 +43,23 @@ order by at desc limit ${ROWS}`,
   leadsTo: ['query'],
 }
 
+export const administratorsActs: TablePanel = {
+  kind: 'table',
+  title: 'What administrators did',
+  description:
+    'Files that say who may do what, taken and refused; queries killed and forgotten; read models made anew; starts and ends of coordinators. Before and after are digests of files, or how many rules, events and letters.',
+  sql: `select at, kind, user_name as by, remote_address, action, coalesce(query_id, details->>'stream', object) as what,
+  left(details->>'before', 12) as before,
+  coalesce(left(details->>'digest', 12), left(details->>'inForce', 12), details->>'events') as after,
+  details->>'entriesBefore' as rules_before, details->>'entries' as rules_after,
+  coalesce(details->>'reason', details->>'occasion', details->>'how') as how, query_id
+from m.audit_log where $__timeFilter(at)
+  and kind in ('FileTaken', 'FileRefused', 'QueryKilled', 'DataForgotten', 'ProjectionRebuilt', 'ConfigurationLoaded',
+    'EpochStarted', 'EpochEnded')
+order by at desc limit ${ROWS}`,
+  leadsTo: ['query'],
+}
+
 export const openDeadLetters: TablePanel = {
   kind: 'table',
   title: 'Open dead letters',

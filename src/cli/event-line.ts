@@ -50,8 +50,14 @@ const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
     `${nameOf({ user, originalUser })}: ${action} ${object}, ${count} in a minute`,
   QueryKilled: ({ queryId, by, originalUser, how = 'canceled', remoteAddress, message }) =>
     `${queryId} ${how} by ${nameOf({ user: by, originalUser })}${remoteAddress === undefined ? '' : ` from ${remoteAddress}`}${message === undefined ? '' : `: ${message}`}`,
-  ProjectionRebuilt: ({ events, milliseconds }) => `${counted(events, 'event')} in ${milliseconds} ms`,
-  DataForgotten: ({ stream, sequences, by }) => `${stream}, ${counted(sequences.length, 'event')} by ${by}`,
+  ProjectionRebuilt: ({ events, milliseconds, stream, by, remoteAddress }) =>
+    `${stream === undefined ? '' : `${stream}, `}${counted(events, 'event')} in ${milliseconds} ms${byWhom({ user: by, remoteAddress })}`,
+  FileTaken: ({ file, digest, before, entries, occasion }) =>
+    `${file} ${digest.slice(0, 12)}${before === undefined || before === digest ? '' : ` instead of ${before.slice(0, 12)}`}${entries === undefined ? '' : `, ${counted(entries, 'rule')}`}, ${occasion}`,
+  FileKept: ({ digest, part, parts }) => `${digest.slice(0, 12)}, part ${part} of ${parts}`,
+  FileRefused: ({ file, reason, inForce }) => `${file}: ${reason}; ${inForce.slice(0, 12)} stays in force`,
+  DataForgotten: ({ stream, sequences, by, originalUser, remoteAddress }) =>
+    `${stream}, ${counted(sequences.length, 'event')}${byWhom({ user: by, originalUser, remoteAddress })}`,
   LogAnchored: ({ number, heads, root }) => `anchor ${number}, ${counted(heads, 'stream')}, ${root}`,
 }
 
@@ -83,6 +89,19 @@ function summaryOf(type: string, data: unknown): string {
 
 function nameOf({ user, originalUser }: { readonly user: string; readonly originalUser?: string | undefined }): string {
   return originalUser === undefined ? user : `${originalUser} as ${user}`
+}
+
+function byWhom({
+  user,
+  originalUser,
+  remoteAddress,
+}: {
+  readonly user: string | undefined
+  readonly originalUser?: string | undefined
+  readonly remoteAddress: string | undefined
+}): string {
+  const from = remoteAddress === undefined ? '' : ` from ${remoteAddress}`
+  return `${user === undefined ? '' : ` by ${nameOf({ user, originalUser })}`}${from}`
 }
 
 /** Within a query: stage and number. */

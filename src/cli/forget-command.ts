@@ -53,7 +53,7 @@ async function forget(parts: CommandParts, queryId: QueryId, by: string): Promis
         ask: async (post) => outcomeOf(await post(`/v1/query/${queryId}/forget`, { by })),
         async write(journal) {
           await follower?.start()
-          const outcome = await forgetQuery({ log, journal }, queryId, by)
+          const outcome = await forgetQuery({ log, journal }, queryId, { by })
           await follower?.reach()
           return outcome
         },

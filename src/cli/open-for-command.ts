@@ -35,6 +35,13 @@ export async function openForCommand<T>(config: Config, work: (parts: CommandPar
   const { url: databaseUrl, close } = await openDatabase(config)
   closes.push(close)
   const database = { connectionString: databaseUrl }
+  let opened: Promise<EventLog> | undefined
+  async function openLog(): Promise<EventLog> {
+    const log = await eventLogOf(config, databaseUrl, {})
+    closes.push(() => log.close())
+    await log.open()
+    return log
+  }
   try {
     return await work({
       config,
@@ -45,12 +52,7 @@ export async function openForCommand<T>(config: Config, work: (parts: CommandPar
           throw new ExitError(exitCodes.dependency, `Cannot use Postgres: ${error.message}`)
         })
       },
-      async log() {
-        const log = await eventLogOf(config, databaseUrl, {})
-        closes.push(() => log.close())
-        await log.open()
-        return log
-      },
+      log: () => (opened ??= openLog()),
       async records() {
         const store = await recordStoreOf(config, databaseUrl)
         closes.push(() => store.close())

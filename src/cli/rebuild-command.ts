@@ -1,5 +1,4 @@
 import { loadConfig } from '../config/load-config.ts'
-import type { EventLog } from '../events/event-log.ts'
 import { mendQuery } from '../readmodels/mend-query.ts'
 import { rebuildReadModels, type Rebuilt } from '../readmodels/rebuild.ts'
 import { systemClock } from '../shared/clock.ts'
@@ -9,6 +8,7 @@ import { isQueryId, type QueryId } from '../shared/ids.ts'
 import { withWriter } from '../processes/event-log/with-writer.ts'
 import { splitFlags } from './command-flags.ts'
 import { openForCommand, type CommandParts } from './open-for-command.ts'
+import { userName } from './server-address.ts'
 
 /**
  * `quipu rebuild`: makes the read models anew from the event log, while a server serves or without one. With
@@ -37,25 +37,30 @@ async function rebuild(parts: CommandParts): Promise<void> {
   const seconds = rebuilt.milliseconds / 1000
   const rate = Math.round(rebuilt.events / Math.max(seconds, 0.001))
   process.stdout.write(`Rebuilt from ${rebuilt.events} events in ${seconds.toFixed(2)} s (${rate} a second)\n`)
-  await tell(parts, log, rebuilt)
+  await tell(parts, rebuilt)
   if (rebuilt.deadLetters > 0) process.stdout.write(`${rebuilt.deadLetters} events could not be projected\n`)
 }
 
+/** Of all, or of one query. */
+type Told = Pick<Rebuilt, 'events' | 'milliseconds' | 'deadLetters'>
+
 /** ProjectionRebuilt; the tables serve whether it is told or not. */
 async function tell(
-  { config, databaseUrl }: CommandParts,
-  log: EventLog,
-  { events, milliseconds }: Rebuilt,
+  { config, databaseUrl, log: openLog }: CommandParts,
+  { events, milliseconds, deadLetters }: Told,
+  stream?: QueryId,
 ): Promise<void> {
+  const told = { events, milliseconds, deadLetters, by: userName(), ...(stream !== undefined && { stream }) }
   try {
+    const log = await openLog()
     await withWriter(
       { log, config, databaseUrl },
       {
         ask: async (post) => {
-          const answer = await post('/v1/system/rebuilt', { events, milliseconds })
+          const answer = await post('/v1/system/rebuilt', told)
           if (answer.status >= 300) throw new Error(`the coordinator answered ${answer.status}`)
         },
-        write: async (journal) => void (await journal.record('ProjectionRebuilt', { events, milliseconds })),
+        write: async (journal) => void (await journal.record('ProjectionRebuilt', told)),
       },
     )
   } catch (error) {
@@ -68,12 +73,16 @@ function queryOf(flag: string | boolean | undefined): QueryId | undefined {
   throw new ExitError(exitCodes.configuration, `--query: '${flag === true ? '' : flag}' is no query id`)
 }
 
-async function mend(queryId: QueryId, { database }: CommandParts): Promise<void> {
+async function mend(queryId: QueryId, parts: CommandParts): Promise<void> {
+  const { database } = parts
+  const began = systemClock.monotonicMs()
   const { events, deadLetters } = await mendQuery(database, queryId).catch((error: Error) => {
     throw new ExitError(exitCodes.dependency, `The rows of ${queryId} cannot be made: ${error.message}`)
   })
   if (events === 0) throw new ExitError(exitCodes.configuration, `There are no events of query ${queryId}`)
   process.stdout.write(`Rebuilt ${queryId} from ${events} events; ${deadLetters} dead letters are dealt with\n`)
+  const milliseconds = Math.round(systemClock.monotonicMs() - began)
+  await tell(parts, { events, milliseconds, deadLetters: 0 }, queryId)
 }
 
 function showProgress(done: number, total: number): void {

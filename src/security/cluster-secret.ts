@@ -18,6 +18,7 @@ export type KeyPurpose =
   | 'log-ins'
   | 'tls-tickets'
   | 'failed-log-ins'
+  | 'file-digest'
 
 const SHORTEST_SECRET = 16
 

@@ -19,19 +19,28 @@ export interface WatchedFiles<T> {
 type Texts<P extends readonly string[]> = { readonly [Index in keyof P]: string }
 
 const LOOK_MS = 1_000
+/** Files that change on and on are read so often at once, and then again each so many milliseconds: what is in force is recorded. */
+const AT_ONCE = 10
+const THEN_EACH_MS = 10_000
+
+export interface WatchOptions<P extends readonly string[], T> {
+  /** What a process before this one had in force, and stays so while the files cannot be taken. */
+  readonly before?: { readonly value: T } | undefined
+  /** As `read`, of what changed; it is in force once this resolves. */
+  readonly readAgain?: (texts: Texts<P>, before: T) => Promise<T>
+}
 
 /**
  * Files that are read at once, and again whenever one was changed: replaced, or written anew in its place, which is waited
  * for until all rest from one look to the next. They are looked at by their names, so links may lead elsewhere meanwhile.
  * @param read makes what is in force of the texts; what it throws is told, so it must quote nothing that is secret
- * @param before what a process before this one had in force, and stays so while the files cannot be taken
  * @throws what `read` throws, or the reading, the first time, where nothing was in force before
  */
 export function watchFiles<const P extends readonly string[], T>(
   paths: P,
   read: (texts: Texts<P>) => T,
   news: FileNews,
-  before?: { readonly value: T },
+  { before, readAgain }: WatchOptions<P, T> = {},
 ): WatchedFiles<T> {
   let seen = paths.map(markNow).join()
   let value: T
@@ -45,6 +54,7 @@ export function watchFiles<const P extends readonly string[], T>(
   /** Not in force yet: they may still be written. */
   let fresh = ''
   let looking = false
+  const allowance = createAllowance(AT_ONCE, THEN_EACH_MS)
 
   async function look(): Promise<void> {
     const mark = await marksAt(paths)
@@ -52,11 +62,11 @@ export function watchFiles<const P extends readonly string[], T>(
       fresh = mark
       return
     }
+    if (!allowance.take(performance.now())) return
     seen = mark
-    const texts = await Promise.all(paths.map((path) => readFile(path, 'utf8')))
-    const next = read(texts as unknown as Texts<P>)
+    const texts = (await Promise.all(paths.map((path) => readFile(path, 'utf8')))) as unknown as Texts<P>
     if ((await marksAt(paths)) !== mark) return
-    value = next
+    value = readAgain === undefined ? read(texts) : await readAgain(texts, value)
     news.onReloaded()
   }
 
@@ -73,6 +83,21 @@ export function watchFiles<const P extends readonly string[], T>(
       return value
     },
     stop: () => clearInterval(timer),
+  }
+}
+
+/** So many at once, and then one each so many milliseconds. */
+export function createAllowance(most: number, eachMs: number): { take(nowMs: number): boolean } {
+  let left = most
+  let at = 0
+  return {
+    take(nowMs) {
+      left = Math.min(most, left + (nowMs - at) / eachMs)
+      at = nowMs
+      if (left < 1) return false
+      left--
+      return true
+    },
   }
 }
 

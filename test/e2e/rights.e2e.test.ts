@@ -33,9 +33,9 @@ const rules = {
     { principal: 'viewer', user: 'auditor', allow: false },
     { principal: '.*', user: '.*', allow: true },
   ],
-  system_information: [{ user: 'nobody-much', allow: [] }, { allow: ['read'] }],
+  system_information: [{ user: 'nobody-much', allow: [] }, { user: 'keeper', allow: ['write'] }, { allow: ['read'] }],
 }
-const people = [OWNER, 'viewer', 'killer', 'auditor', 'friend', 'nobody-much', 'robot', 'eve'] as const
+const people = [OWNER, 'viewer', 'killer', 'auditor', 'friend', 'nobody-much', 'robot', 'eve', 'keeper'] as const
 
 const guard = createGuard(people, rules)
 let cluster: StandbyCluster
@@ -112,7 +112,7 @@ type CallerName = keyof typeof callers
 // ---- what is asked for -----------------------------------------------------------------------------
 
 /** `open` to all; of a user; of the cluster's processes; of coordinators among themselves; of who watches; of the server itself; about a query, to view it or to end it. */
-type Right = 'open' | 'people' | 'cluster' | 'coordinators' | 'figures' | 'system' | 'view' | 'kill'
+type Right = 'open' | 'people' | 'cluster' | 'coordinators' | 'figures' | 'system' | 'administrators' | 'view' | 'kill'
 
 /** Of every operation in the document. */
 const rights: Readonly<Record<string, Right>> = {
@@ -125,7 +125,7 @@ const rights: Readonly<Record<string, Right>> = {
   'DELETE /v1/query/{queryId}': 'kill',
   'PUT /v1/query/{queryId}/killed': 'kill',
   'PUT /v1/query/{queryId}/preempted': 'kill',
-  'POST /v1/query/{queryId}/forget': 'cluster',
+  'POST /v1/query/{queryId}/forget': 'administrators',
   'GET /v1/query/{queryId}/events': 'view',
   'GET /v1/query/{queryId}/trace': 'view',
   'GET /v1/events': 'people',
@@ -266,8 +266,8 @@ function mayRead({ caller, operation }: Asked): boolean {
   const { view, is, outside }: Caller = callers[caller]
   if (is === 'person' && outside === undefined && rights[operation] === 'figures') return true
   // The figures have users and programs by name.
-  const its = { key: 'cluster', figures: 'figures' } as const
-  return view === true || ((is === 'key' || is === 'figures') && rights[operation] === its[is])
+  if (is === 'key') return rights[operation] === 'cluster' || rights[operation] === 'administrators'
+  return view === true || (is === 'figures' && rights[operation] === 'figures')
 }
 
 /** Statuses that are right. */
@@ -287,7 +287,10 @@ function isRight({ operation, caller, resource, by }: Asked, status: number): bo
       return status === (is === 'figures' ? 200 : 401)
     case 'system':
       return is === 'person' && !outside ? status < 400 : status === mayNot
+    case 'administrators':
     case 'cluster':
+      if (right === 'administrators' && (is === 'person' || is === 'imposter'))
+        return status === (by === 'writer' ? 403 : 404)
       // A coordinator that follows has no such resources of its own.
       return is === 'key'
         ? ![401, 403, 500].includes(status)
@@ -534,6 +537,22 @@ describe('who may do what', () => {
       ),
       { numRuns, seed },
     )
+  })
+
+  it('lets those forget a query to whom the rules give it, and tells who did', async () => {
+    const { id } = await endedQuery('SELECT 1')
+    const forget = async (headers: Record<string, string>): Promise<number> =>
+      (await askThroughProxy(nodes.writer.url, { method: 'POST', target: `/v1/query/${id}/forget`, headers })).status
+    expect(await forget(await headersOf('auditor'))).toBe(403)
+    const keeper = guard.credentials.password('keeper')
+    expect(await forget({ ...keeper, 'x-trino-user': OWNER })).toBe(403)
+    expect(await forget({ ...keeper, 'x-forwarded-for': '10.9.8.7' })).toBe(200)
+    const { text } = await askThroughProxy(nodes.writer.url, {
+      target: '/v1/events?after=beginning&type=DataForgotten',
+      headers: await headersOf('auditor'),
+    })
+    expect(text).toContain(`"stream":"${id}"`)
+    expect(text).toContain('"by":"keeper","remoteAddress":"10.9.8.7"')
   })
 
   it('left the query alone that only others tried to end', async () => {

@@ -1,6 +1,13 @@
+import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import pg from 'pg'
 import { describe, expect, it } from 'vitest'
+import { READ_MODEL_SCHEMA } from '../../src/events/postgres/migrate.ts'
+import { parseRulesFile } from '../../src/security/rules/rules-file.ts'
+import { embeddedConnection } from '../support/embedded-connection.ts'
+import { openFeed } from '../support/feed-client.ts'
 import { writePasswordFile } from '../support/password-file.ts'
 import { waitUntil } from '../support/quipu-process.ts'
 import { serverOfFile } from '../support/server-of-file.ts'
@@ -68,8 +75,42 @@ async function run(user: string, sql: string, more?: Record<string, string>) {
 
 const denied = (what: string): string => `PERMISSION_DENIED: Access Denied: ${what}`
 
+interface FileEvent {
+  readonly type: string
+  readonly data: {
+    readonly file?: string
+    readonly digest: string
+    readonly before?: string
+    readonly text: string
+    readonly occasion?: string
+    readonly entries?: number
+    readonly entriesBefore?: number
+  }
+}
+
+/** As the log has them: no resource shows all of it. */
+async function storedFileEvents(): Promise<readonly FileEvent[]> {
+  const client = new pg.Client(embeddedConnection(server.data))
+  await client.connect()
+  try {
+    const { rows } = await client.query<{ type: string; enc: string; data: string }>(
+      `select type, enc, data from ${READ_MODEL_SCHEMA}.query_events where type like 'File%' order by sequence`,
+    )
+    return rows.map(({ type, enc, data }) => {
+      const text = enc === 'gzip' ? gunzipSync(Buffer.from(data, 'base64')).toString() : data
+      return { type, data: JSON.parse(text) as FileEvent['data'] }
+    })
+  } finally {
+    await client.end()
+  }
+}
+
+/** What ran while the rules let it. */
+let allowed: Awaited<ReturnType<typeof follow>>
+
 describe('tables under a rules file', () => {
   it('are read as their rules say, over workers, by each way to name them', async () => {
+    allowed = await follow(server.url, 'SELECT count(*) FROM nation', headersOf('bob'))
     expect(await run('bob', 'SELECT nationkey, name FROM nation ORDER BY 1')).toEqual(
       [1, 2, 3, 17, 24].map((key, i) => [key, `${'ABCPU'[i]}${SECRET}`]),
     )
@@ -150,6 +191,7 @@ describe('tables under a rules file', () => {
 
   it('rules that change are in force for the next statement; broken ones leave what was', async () => {
     writeFileSync(rulesFile, '{ "tables": [')
+    await waitUntil('that is told', async () => (await storedFileEvents()).some(({ type }) => type === 'FileRefused'))
     expect(await run('bob', 'SELECT count(*) FROM nation')).toEqual([[5]])
     const written = { ...rules, tables: [{ user: 'root', privileges: EVERYTHING }] }
     writeFileSync(rulesFile, JSON.stringify(written))
@@ -157,5 +199,49 @@ describe('tables under a rules file', () => {
       return (await run('bob', 'SELECT count(*) FROM nation')) === denied('Cannot select from table tpch.tiny.nation')
     })
     expect(readFileSync(rulesFile, 'utf8')).toContain('tables')
+  })
+
+  it('leave a record from which what was decided by them is decided again', async () => {
+    const asRoot = { headers: headersOf('root') }
+    const eventsOf = async (id: string) =>
+      JSON.parse((await raw(`${server.url}/v1/query/${id}/events`, asRoot)).text) as {
+        type: string
+        data: { files?: Record<string, string>; session?: { user: string; groups: string[] } }
+      }[]
+    const told = await storedFileEvents()
+    const textOf = (digest: string): string =>
+      told.flatMap(({ type, data }) => (type === 'FileKept' && data.digest === digest ? [data.text] : [])).join('')
+    /** Of the rules that a query's record names, and the rights that its session has by them. */
+    async function derived(id: string, table: string) {
+      const events = await eventsOf(id)
+      const { session } = events[0]!.data
+      const files = events.find(({ type }) => type.startsWith('quipu.query.planned'))!.data.files!
+      const text = textOf(files['rules']!)
+      expect(createHash('sha256').update(text).digest('hex')).toBe(files['rules'])
+      return parseRulesFile(text).objects(session!).table('tpch', 'tiny', table)
+    }
+    expect((await derived(allowed.id, 'nation')).privileges).toEqual(new Set(['SELECT']))
+    expect((await derived(allowed.id, 'nation')).filter?.sql).toContain(String(SECRET))
+    const { id } = await follow(server.url, 'SELECT 1', headersOf('bob'))
+    expect((await derived(id, 'nation')).privileges).toEqual(new Set())
+
+    const inForce = told.filter(({ type, data }) => type === 'FileTaken' && data.file === 'rules')
+    expect(inForce.map(({ data: { occasion, entries, entriesBefore } }) => [occasion, entries, entriesBefore])).toEqual(
+      [
+        ['start', 10, undefined],
+        ['reload', 7, 10],
+      ],
+    )
+    expect(inForce[1]!.data.before).toBe(inForce[0]!.data.digest)
+    expect(told.find(({ data }) => data.file === 'passwords')!.data).toMatchObject({ text: 'secret' })
+    expect(told.filter(({ type }) => type === 'FileRefused')).toMatchObject([
+      { data: { file: 'rules', reason: expect.stringMatching(/^line 1: /), inForce: inForce[0]!.data.digest } },
+    ])
+    // Whoever sees all events sees that, and no word of the rules.
+    const feed = await openFeed(`${server.url}/v1/events?after=beginning&type=FileTaken,FileKept`, asRoot.headers)
+    await feed.received(told.filter(({ type }) => type !== 'FileRefused').length)
+    feed.drop()
+    expect(JSON.stringify(feed.cloudEvents())).toContain('quipu.file.kept.v1')
+    expect(JSON.stringify(feed.cloudEvents())).not.toContain(String(SECRET))
   })
 })

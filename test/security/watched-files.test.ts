@@ -1,7 +1,7 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { watchFiles, type WatchedFiles } from '../../src/security/watched-files.ts'
+import { createAllowance, watchFiles, type WatchedFiles } from '../../src/security/watched-files.ts'
 import { temporaryFolder } from '../support/quipu-process.ts'
 
 let folder: ReturnType<typeof temporaryFolder>
@@ -81,4 +81,15 @@ it('one that is not there, or cannot be taken, is no beginning', () => {
   expect(watched).toThrow('ENOENT')
   writeFileSync(path, 'broken')
   expect(watched).toThrow('no number')
+})
+
+it('files that change on and on are taken ten times at once, then each ten seconds', () => {
+  const { take } = createAllowance(10, 10_000)
+  const taken = (from: number, seconds: number): number =>
+    Array.from({ length: seconds }, (_, second) => take(from + second * 1_000)).filter(Boolean).length
+  const first = taken(50_000, 60)
+  expect(first).toBeGreaterThanOrEqual(15)
+  expect(first).toBeLessThanOrEqual(16)
+  expect(taken(110_000, 3_600)).toBeLessThanOrEqual(361)
+  expect(taken(10_000_000, 10)).toBe(10)
 })

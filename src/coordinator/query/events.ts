@@ -199,6 +199,12 @@ export const queryEventSchemas = {
       planningNanos: count,
       warnings: z.array(warningSchema),
       executionStartedAt: time.optional(),
+      files: z
+        .record(z.string(), z.string())
+        .optional()
+        .describe(
+          'Digests of the files by which it was analysed, by `file` of FileTaken; absent where there are none, and of earlier versions',
+        ),
       write: z
         .object({
           tolerated: errorNameSchema
@@ -335,7 +341,7 @@ export const queryEventVersions: Readonly<Record<QueryEventType, number>> = {
   QueryCreated: 1,
   QueryQueued: 1,
   QueryAdmitted: 1,
-  QueryPlanned: 4,
+  QueryPlanned: 5,
   TaskCreated: 1,
   TaskFailed: 1,
   TaskRetried: 1,

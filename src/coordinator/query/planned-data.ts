@@ -26,8 +26,14 @@ export interface PlanFacts {
   readonly properties?: Readonly<Record<string, string>> | undefined
 }
 
-/** @param at when the stages are scheduled, ISO UTC */
-export function plannedData(facts: PlanFacts, at: string): Planned {
+/** Digests of the files that say who may do what, by what each is for. */
+export type FileDigests = Readonly<Record<string, string>>
+
+/**
+ * @param at when the stages are scheduled, ISO UTC
+ * @param files that were in force at the analysis
+ */
+export function plannedData(facts: PlanFacts, at: string, files: FileDigests = {}): Planned {
   const { updateType, outline, write, properties } = facts
   return {
     queryType: facts.queryType,
@@ -57,6 +63,7 @@ export function plannedData(facts: PlanFacts, at: string): Planned {
     ...(outline === undefined ? {} : { outline }),
     ...(write === undefined ? {} : { write }),
     ...(properties === undefined ? {} : { sessionProperties: { ...properties } }),
+    ...(Object.keys(files).length === 0 ? {} : { files }),
   }
 }
 

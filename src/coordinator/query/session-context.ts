@@ -2,6 +2,7 @@ import type { QueryId } from '../../shared/ids.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
 import type { RightsOf } from '../../sql/access-control.ts'
 import type { SessionContext } from '../../sql/session.ts'
+import type { FileDigests } from './planned-data.ts'
 import { identityOf } from './execution/session-identity.ts'
 import type { Submission } from './query-handle.ts'
 
@@ -11,6 +12,8 @@ export interface StatementRights {
   readonly authorize: Authorize
   /** What anybody may do with catalogs and tables; undefined where nobody is refused anything. */
   readonly objectsOf: (asker: Pick<Identity, 'user' | 'groups'>) => RightsOf | undefined
+  /** What the rules, and whatever else says what he may, were read from, as it is now. */
+  readonly filesInForce: () => FileDigests
   /** An expression of the rules is wrong: whoever keeps them is told. */
   readonly onRuleFault: (queryId: QueryId, message: string) => void
 }
@@ -20,7 +23,7 @@ export function sessionContext(
   queryId: QueryId,
   { session, created }: Pick<Submission, 'session' | 'created'>,
   startTimeMillis: number,
-  { authorize, objectsOf, onRuleFault }: StatementRights,
+  { authorize, objectsOf, onRuleFault }: Omit<StatementRights, 'filesInForce'>,
   bounds: NonNullable<SessionContext['bounds']> = {},
 ): SessionContext {
   const { originalUser } = session

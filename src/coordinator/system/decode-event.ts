@@ -8,6 +8,9 @@ export const systemEventUpcasters: Readonly<Partial<Record<SystemEventType, Upca
   // Who was acted as stood in the text of the object, where names make it ambiguous: it is left there.
   AccessDenied: { 1: (data) => data },
   // There was one door then, and no word for it.
+  // Who, and from where, was not told.
+  ProjectionRebuilt: { 1: (data) => data },
+  DataForgotten: { 1: (data) => data },
   QueryKilled: { 1: (data) => ({ ...(data as object), how: 'canceled' }), 2: (data) => data },
 }
 

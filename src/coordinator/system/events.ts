@@ -80,10 +80,58 @@ export const systemEventSchemas = {
     })
     .describe('Somebody ended a query by its id; its QueryFailed tells the same, and stays no longer than the query'),
   ProjectionRebuilt: z
-    .object({ events: z.number(), milliseconds: z.number() })
+    .object({
+      events: z.number(),
+      milliseconds: z.number(),
+      stream: z.string().optional().describe('Of one query alone'),
+      deadLetters: z.number().int().optional().describe('Events that could not be taken'),
+      by: z.string().optional().describe('Absent where a coordinator did it at its start'),
+      remoteAddress: z.string().optional(),
+    })
     .describe('The read models were made anew'),
+  FileTaken: z
+    .object({
+      file: z.string().describe('What it is for: `rules`, `groups`, `passwords` …'),
+      path: z.string(),
+      digest: z
+        .string()
+        .describe(
+          'SHA-256 of its text; where `text` is not `recorded` an HMAC-SHA256 of it, by a key of the cluster: nobody can try secrets against it',
+        ),
+      before: z.string().optional().describe('Digest of what this coordinator had in force before'),
+      bytes: z.number().int(),
+      entries: z.number().int().optional().describe('How many rules'),
+      entriesBefore: z.number().int().optional(),
+      text: z
+        .enum(['recorded', 'redacted', 'secret', 'too_long'])
+        .describe('`recorded`, `redacted`: FileKept of this digest has it, of `redacted` without secrets'),
+      occasion: z.enum(['start', 'reload']).describe('`start`: of the coordinator, or of its epoch'),
+    })
+    .describe('What a file says holds from now on, at the coordinator that writes'),
+  FileKept: z
+    .object({
+      digest: z.string(),
+      part: z.number().int().min(1),
+      parts: z.number().int().min(1),
+      text: z.string().describe('Shown to nobody: it names the rows that are hidden, and how'),
+    })
+    .describe('The text of a file that says who may do what, once by digest, in parts of at most 64 Ki characters'),
+  FileRefused: z
+    .object({
+      file: z.string(),
+      path: z.string(),
+      reason: z.string(),
+      inForce: z.string().describe('Digest of what stays in force'),
+    })
+    .describe('A file was changed, and what it says now cannot be taken'),
   DataForgotten: z
-    .object({ stream: z.string(), sequences: z.array(z.number().int()), by: z.string() })
+    .object({
+      stream: z.string(),
+      sequences: z.array(z.number().int()),
+      by: z.string(),
+      originalUser: z.string().optional().describe('Who logged in, where he acts as `by`'),
+      remoteAddress: z.string().optional(),
+    })
     .describe('Data of events was replaced by tombstones; their digests stay'),
   LogAnchored: anchorSchema.describe(
     'What the log holds, signed; each minute or 1,000 events in which something changed',
@@ -101,8 +149,11 @@ export const systemEventVersions: Readonly<Record<SystemEventType, number>> = {
   LoggedIn: 1,
   AccessDenied: 2,
   QueryKilled: 3,
-  ProjectionRebuilt: 1,
-  DataForgotten: 1,
+  ProjectionRebuilt: 2,
+  FileTaken: 1,
+  FileKept: 1,
+  FileRefused: 1,
+  DataForgotten: 2,
   LogAnchored: 1,
 }
 

@@ -1,8 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FileDigests } from '../../coordinator/query/planned-data.ts'
+import type { FileRecord, FileVersion } from '../../coordinator/system/file-record.ts'
 import { watchFiles, type WatchedFiles } from '../../security/watched-files.ts'
 import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
 import type { Logger } from '../../telemetry/logger.ts'
 import type { Meters } from '../../telemetry/meters.ts'
+import { fileVersion } from './file-version.ts'
 
 /** What is told of a file, or of a server of keys. */
 export type SourceName =
@@ -13,23 +17,43 @@ export interface AccessTelemetry {
   readonly meters: () => Meters
 }
 
+export interface Followed<T> {
+  /** That names it, where the end should say so. */
+  readonly setting?: string
+  /** Its text is recorded too, but for secrets in it: what was decided by it can be derived from the log. */
+  readonly recorded?: true
+  /** How many rules it has. */
+  readonly entries?: (value: T) => number
+}
+
+/** A change waits so long for the log, which has to know what is decided by; then it is in force all the same. */
+const RECORD_WAIT_MS = 5_000
+
 /** Files, and servers of keys, that say who may come in and do what; what becomes of them is told by log and figures. */
 export interface AccessSources {
   /**
-   * Reads a file, now and whenever it changes.
-   * @param setting that names it, where the end should say so
+   * Reads a file, now and whenever it changes. What is in force is told to the log while this coordinator writes it.
    * @throws ExitError 64 when it cannot be taken at the start: there is nothing before it that could stay in force
    */
-  follow<T>(name: SourceName, path: string, read: (text: string) => T, setting?: string): WatchedFiles<T>
+  follow<T>(name: SourceName, path: string, read: (text: string) => T, followed?: Followed<T>): WatchedFiles<T>
+  /** Digests of what is in force now of the files whose text is recorded, by name. */
+  readonly inForce: () => FileDigests
+  /** From now on the log is told, of what is in force and of what changes; of nothing where undefined. */
+  recordIn(record: FileRecord | undefined): void
   taken(name: SourceName, path: string): void
   broken(name: SourceName, path: string, error: Error): void
   /** Looks at no file any more. */
   stop(): void
 }
 
-/** @param telemetry undefined before there is any: nothing is told until then */
-export function createAccessSources(telemetry: () => AccessTelemetry | undefined): AccessSources {
+/**
+ * @param key of digests of what is not recorded as it is
+ * @param telemetry undefined before there is any: nothing is told until then
+ */
+export function createAccessSources(key: Buffer, telemetry: () => AccessTelemetry | undefined): AccessSources {
   const followed: Pick<WatchedFiles<unknown>, 'stop'>[] = []
+  const versions = new Map<SourceName, FileVersion>()
+  let record: FileRecord | undefined
 
   function taken(name: SourceName, path: string): void {
     telemetry()?.meters().set('filesBroken', { file: name }, 0)
@@ -42,23 +66,72 @@ export function createAccessSources(telemetry: () => AccessTelemetry | undefined
     telemetry()?.logger.error('file.broken', fields, 'It cannot be taken: what was there before stays in force')
   }
 
+  /** A log that is lost to this process is told by its next writer what holds there. */
+  async function tell(version: FileVersion, before?: FileVersion): Promise<void> {
+    const told = record?.inForce(version, before).catch(() => {})
+    await Promise.race([told, sleep(RECORD_WAIT_MS, undefined, { ref: false })])
+  }
+
   return {
     taken,
     broken,
-    follow(name, path, read, setting) {
+    follow<T>(name: SourceName, path: string, read: (text: string) => T, options: Followed<T> = {}) {
+      const { setting, recorded, entries } = options
+      const versionIn = (text: string): InForce<T> => {
+        const value = read(text)
+        const named = { file: name, path, ...(entries && { entries: entries(value) }) }
+        return { value, version: fileVersion(named, text, { key, secret: recorded !== true }) }
+      }
       const file = orEnd(setting === undefined ? path : `${setting}: ${path}`, () =>
-        watchFiles([path], ([text]) => read(text), {
-          onReloaded: () => taken(name, path),
-          onBroken: (error) => broken(name, path, error),
-        }),
+        watchFiles(
+          [path],
+          ([text]) => versionIn(text),
+          {
+            onReloaded() {
+              versions.set(name, file.value.version)
+              taken(name, path)
+            },
+            onBroken(error) {
+              broken(name, path, error)
+              record?.refused(file.value.version, error.message).catch(() => {})
+            },
+          },
+          {
+            async readAgain([text], before) {
+              const next = versionIn(text)
+              await tell(next.version, before.version)
+              return next
+            },
+          },
+        ),
       )
+      versions.set(name, file.value.version)
       followed.push(file)
-      return file
+      return {
+        get value() {
+          return file.value.value
+        },
+        stop: () => file.stop(),
+      }
+    },
+    inForce() {
+      const digests: Record<string, string> = {}
+      for (const [name, { kept, digest }] of versions) if (kept.as !== 'secret') digests[name] = digest
+      return digests
+    },
+    recordIn(next) {
+      record = next
+      for (const version of versions.values()) void tell(version)
     },
     stop() {
       for (const file of followed) file.stop()
     },
   }
+}
+
+interface InForce<T> {
+  readonly value: T
+  readonly version: FileVersion
 }
 
 /** @throws ExitError 64 with one line when something of the configuration cannot be made */

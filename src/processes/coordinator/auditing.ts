@@ -49,8 +49,8 @@ export function startAuditing(parts: AuditingParts): Auditing {
   // Lost to another writer: that one tells what it runs with.
   told.catch(() => {})
   if (rebuilt) {
-    const { events, milliseconds } = rebuilt
-    journal.record('ProjectionRebuilt', { events, milliseconds }).catch(() => {})
+    const { events, milliseconds, deadLetters } = rebuilt
+    journal.record('ProjectionRebuilt', { events, milliseconds, deadLetters }).catch(() => {})
   }
   const anchoring = startAnchoring(parts, journal)
   anchoring.catch((error: unknown) =>

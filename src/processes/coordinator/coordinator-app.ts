@@ -6,7 +6,7 @@ import type { Membership } from '../../coordinator/nodes/membership.ts'
 import { readQuery } from '../../coordinator/query/read-query.ts'
 import type { TaskRecord } from '../../coordinator/query/state.ts'
 import type { StatementService } from '../../coordinator/query/statement-service.ts'
-import { forgetQuery, type ForgetOutcome } from '../../coordinator/system/forget-query.ts'
+import { forgetQuery, type Administrator, type ForgetOutcome } from '../../coordinator/system/forget-query.ts'
 import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
 import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
 import {
@@ -192,13 +192,13 @@ function nodeRoutes({ base, role }: CoordinatorAppParts, { isInternal, identify,
   })
 }
 
-function auditRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties, { isInternal }: Asking): Router {
+function auditRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties, asking: Asking): Router {
   const { journal, forgetter: log, remove } = duties
-  async function forget(queryId: QueryId, by: string): Promise<ForgetOutcome> {
+  async function forget(queryId: QueryId, who: Administrator): Promise<ForgetOutcome> {
     try {
       // Afterwards nobody knows which they were.
       const { state } = await readQuery(role.history, queryId)
-      const outcome = await forgetQuery({ log, journal }, queryId, by)
+      const outcome = await forgetQuery({ log, journal }, queryId, who)
       if (outcome.kind === 'forgotten') remove(queryId, state.kind === 'NONE' ? [] : [...state.tasks.values()])
       await role.projection.barrier(base.config.timeouts.ownWritesWaitMs)
       return outcome
@@ -207,7 +207,7 @@ function auditRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties, 
     }
   }
   return createAuditRoutes({
-    isInternal,
+    ...asking,
     forget,
     rebuilt: async (rebuilt) => void (await journal.record('ProjectionRebuilt', rebuilt)),
     onError: base.onError,

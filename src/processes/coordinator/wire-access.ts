@@ -4,6 +4,8 @@ import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
 import { groupLabel } from '../../coordinator/dispatch/groups/rules-lookup.ts'
 import { readGroupRules, type GroupRules } from '../../coordinator/dispatch/groups/group-rules.ts'
 import { recordDenials } from '../../coordinator/system/recorded-rights.ts'
+import type { FileDigests } from '../../coordinator/query/planned-data.ts'
+import type { FileRecord } from '../../coordinator/system/file-record.ts'
 import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
 import { createActsAs, type ActsAs } from '../../protocol/access/acts-as.ts'
 import { callerAt, createAuthenticate, watchersBy, type Authentication } from '../../protocol/access/authenticate.ts'
@@ -49,6 +51,10 @@ export interface Access {
   readonly groupRules: (() => GroupRules) | undefined
   /** What figures call a group by. */
   groupLabel(group: string): string
+  /** Digests of the files that say who may do what, as they are in force now. */
+  filesInForce(): FileDigests
+  /** Where the log is told of those files while this process writes it. */
+  recordIn(record: FileRecord | undefined): void
   /** @param refusals where this role of the process tells of refusals and log-ins */
   door(
     refusals: Pick<RefusalLog, 'authenticationFailed' | 'accessDenied' | 'loggedIn'>,
@@ -90,13 +96,17 @@ export function wireAccess({ config, secret }: AccessParts): Access {
   const configured = config.authentication.length > 0
   const bearer = internalBearer(secret)
   const observed: { telemetry?: AccessTelemetry } = {}
-  const sources = createAccessSources(() => observed.telemetry)
+  const sources = createAccessSources(deriveKey(secret, 'file-digest'), () => observed.telemetry)
   const rules = rulesOf(config, sources)
   const groupsFile = config.resourceGroupsFile
   const groups =
     groupsFile === undefined
       ? undefined
-      : sources.follow('resource_groups', groupsFile, readGroupRules, 'resourceGroupsFile')
+      : sources.follow('resource_groups', groupsFile, readGroupRules, {
+          setting: 'resourceGroupsFile',
+          recorded: true,
+          entries: ({ selectors }) => selectors.length,
+        })
   const { byMethod, mapping, groupsOf, isKnown, passwordMarkOf } = wireAuthenticators(config, secret, sources)
   const logIns = configured
     ? wireLogIns(config, secret, ({ name, user, method, passwordMark }) => {
@@ -120,6 +130,8 @@ export function wireAccess({ config, secret }: AccessParts): Access {
     },
     groupRules: groups && (() => groups.value),
     groupLabel: (group) => (groups ? groupLabel(groupPath(group), groups.value.rootGroups) : group),
+    filesInForce: sources.inForce,
+    recordIn: sources.recordIn,
     observe(telemetry) {
       observed.telemetry = telemetry
     },
@@ -211,5 +223,9 @@ function principalBy(
 
 function rulesOf({ accessRulesFile: path }: Config, sources: AccessSources): WatchedFiles<AccessRules> | undefined {
   if (path === undefined) return undefined
-  return sources.follow('rules', path, parseRulesFile, 'accessRulesFile')
+  return sources.follow('rules', path, parseRulesFile, {
+    setting: 'accessRulesFile',
+    recorded: true,
+    entries: ({ count }) => count,
+  })
 }

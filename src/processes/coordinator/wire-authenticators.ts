@@ -130,6 +130,6 @@ function mappingOf({ userMappingPattern, userMappingFile }: Config, sources: Acc
 
 function groupsOf({ groupsFile }: Config, sources: AccessSources): GroupsOf {
   if (groupsFile === undefined) return () => []
-  const file = sources.follow('groups', groupsFile, parseGroupsFile)
+  const file = sources.follow('groups', groupsFile, parseGroupsFile, { recorded: true })
   return (user) => file.value(user)
 }

@@ -147,6 +147,7 @@ function executionOf(
     metadata: createMetadataPort(catalogs),
     authorize: recordDenials(base.access.ofStatements, refusals),
     objectsOf: base.access.objectsOf,
+    filesInForce: base.access.filesInForce,
     onRuleFault: (queryId, message) =>
       telemetry.logger.error(
         'rules.invalid_expression',

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createQueryRegistry } from '../../coordinator/query/query-registry.ts'
 import { createQueryRetention, pagesNeededSince } from '../../coordinator/query/query-retention.ts'
+import { createFileRecord } from '../../coordinator/system/file-record.ts'
 import { sendLastSpans } from '../../coordinator/query/last-spans.ts'
 import { handOver, type Claimed } from '../../coordinator/recovery/claim-epoch.ts'
 import { emitClaim } from '../../coordinator/recovery/recovery-spans.ts'
@@ -9,6 +10,7 @@ import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import type { Announcement } from '../../execution/api/task.ts'
 import { createLiveQueries } from '../../protocol/query/live-queries.ts'
 import { createRuntimeSources } from '../../protocol/query/runtime-sources.ts'
+import { readTextParts } from '../../readmodels/audit/queries.ts'
 import type { Rebuilt } from '../../readmodels/rebuild.ts'
 import { deriveKey } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
@@ -106,6 +108,9 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
   const caughtUp = projected(log, projection)
   const auditing = auditingOf(parts, caughtUp)
   const { refusals, journal } = auditing
+  base.access.recordIn(
+    createFileRecord({ journal, caughtUp, recordedParts: (digest) => readTextParts(base.read, digest) }),
+  )
   const queries = wireQueries({ life, base, settings, history, epoch, tenure, registry, workers, refusals, journal })
   const ready = (): boolean => tenure.open
   const appBase = appBaseOf(base, life, logId)
@@ -157,6 +162,7 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
       const { handOverMs } = settings.tenure
       tenure.drain()
       base.access.drain()
+      base.access.recordIn(undefined)
       await Promise.race([auditing.stop(), sleep(handOverMs, undefined, { ref: false })])
       await handOver(auditing.journal, claimed, handOverMs)
       await app.close()

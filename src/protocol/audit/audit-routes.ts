@@ -1,7 +1,11 @@
+import type { IncomingMessage } from 'node:http'
 import type { Request, Router } from 'express'
 import { z } from 'zod'
-import type { ForgetOutcome } from '../../coordinator/system/forget-query.ts'
+import type { Administrator, ForgetOutcome } from '../../coordinator/system/forget-query.ts'
+import type { Authorize, Identity } from '../../security/authorization.ts'
 import { isQueryId, type QueryId } from '../../shared/ids.ts'
+import { callerOf } from '../access/caller.ts'
+import { remoteAddressOf } from '../edge/client-connection.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { readJson } from '../edge/request-body.ts'
 import { keyNeeded } from '../task/internal-request.ts'
@@ -9,34 +13,63 @@ import { problemHandler, resource, resourceRouter, sendJson } from '../edge/reso
 
 export interface AuditRoutesDeps {
   /** Does the request carry the cluster's secret? */
-  readonly isInternal: (request: Request) => boolean
+  readonly isInternal: (request: IncomingMessage) => boolean
+  readonly identify: (request: IncomingMessage) => Identity
+  readonly authorize: Authorize
   /** Resolves when the read models have forgotten it too. @throws HttpProblem 409 where the log cannot forget */
-  readonly forget: (queryId: QueryId, by: string) => Promise<ForgetOutcome>
-  readonly rebuilt: (rebuilt: { readonly events: number; readonly milliseconds: number }) => Promise<void>
+  readonly forget: (queryId: QueryId, who: Administrator) => Promise<ForgetOutcome>
+  readonly rebuilt: (rebuilt: RebuiltReport) => Promise<void>
   readonly onError?: (error: unknown) => void
 }
 
 const MAX_BODY_BYTES = 4096
 const forgetBody = z.object({ by: z.string().min(1).max(200) })
-const rebuiltBody = z.object({ events: z.number().int().min(0), milliseconds: z.number().min(0) })
+const rebuiltBody = z.object({
+  events: z.number().int().min(0),
+  milliseconds: z.number().min(0),
+  deadLetters: z.number().int().min(0).optional(),
+  stream: z.string().max(255).optional(),
+  by: z.string().min(1).max(200).optional(),
+})
+type RebuiltReport = Readonly<z.infer<typeof rebuiltBody>> & Pick<Administrator, 'remoteAddress'>
 
-/** What commands ask of the coordinator that writes the log: `/v1/query/{queryId}/forget`, `/v1/system/rebuilt`. */
+/**
+ * What is asked of the coordinator that writes the log: `/v1/query/{queryId}/forget`, by commands and by users to whom the
+ * rules give it, and `/v1/system/rebuilt`, by commands.
+ */
 export function createAuditRoutes(deps: AuditRoutesDeps): Router {
   const router = resourceRouter()
 
   async function bodyOf<T>(request: Request, schema: z.ZodType<T>): Promise<T> {
-    if (!deps.isInternal(request)) throw keyNeeded()
     const parsed = schema.safeParse(await readJson(request, MAX_BODY_BYTES))
     if (!parsed.success) throw new HttpProblem(400, z.prettifyError(parsed.error).replaceAll('\n', ' '))
     return parsed.data
   }
 
+  /** A user is who he is; whoever has the key says for whom he asks. */
+  async function administratorOf(request: Request): Promise<Administrator> {
+    if (callerOf(request).kind !== 'principal') {
+      if (!deps.isInternal(request)) throw keyNeeded()
+      const remoteAddress = remoteAddressOf(request)
+      return { by: (await bodyOf(request, forgetBody)).by, ...(remoteAddress !== undefined && { remoteAddress }) }
+    }
+    const identity = deps.identify(request)
+    if (!deps.authorize(identity, { action: 'writeSystem' }))
+      throw new HttpProblem(403, 'Access Denied: Cannot write system information')
+    const { user: by, originalUser, remoteAddress } = identity
+    return {
+      by,
+      ...(originalUser !== undefined && { originalUser }),
+      ...(remoteAddress !== undefined && { remoteAddress }),
+    }
+  }
+
   resource(router, '/v1/query/:queryId/forget', {
     async POST(request, response) {
-      const { by } = await bodyOf(request, forgetBody)
+      const who = await administratorOf(request)
       const { queryId } = request.params
       const known = typeof queryId === 'string' && isQueryId(queryId)
-      const outcome = known ? await deps.forget(queryId, by) : ({ kind: 'unknown' } as const)
+      const outcome = known ? await deps.forget(queryId, who) : ({ kind: 'unknown' } as const)
       if (outcome.kind === 'unknown') throw new HttpProblem(404, 'Query not found')
       if (outcome.kind === 'open') throw new HttpProblem(409, 'The query has not ended: cancel it first')
       sendJson(response, { events: outcome.events })
@@ -45,7 +78,12 @@ export function createAuditRoutes(deps: AuditRoutesDeps): Router {
 
   resource(router, '/v1/system/rebuilt', {
     async POST(request, response) {
-      await deps.rebuilt(await bodyOf(request, rebuiltBody))
+      if (!deps.isInternal(request)) throw keyNeeded()
+      const remoteAddress = remoteAddressOf(request)
+      await deps.rebuilt({
+        ...(await bodyOf(request, rebuiltBody)),
+        ...(remoteAddress !== undefined && { remoteAddress }),
+      })
       response.writeHead(204, { 'cache-control': 'no-store' }).end()
     },
   })

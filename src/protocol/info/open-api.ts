@@ -241,11 +241,12 @@ const paths = {
   '/v1/query/{queryId}/forget': {
     post: {
       summary: 'Take the data of an ended query out of log and read models',
-      security: internal,
+      description: 'For the cluster secret, with `by`; and for users to whom the rules let write system information',
       parameters: [queryId],
       responses: {
         200: json('Done', { type: 'object', properties: { events: integer } }),
-        401: problem('Without the cluster secret'),
+        401: problem('Neither a user nor the cluster secret'),
+        403: problem('A user who may not'),
         404: unknownQuery,
         409: problem('It has not ended, or lies in a log that cannot forget'),
       },

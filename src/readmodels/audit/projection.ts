@@ -28,7 +28,8 @@ export class AuditBatch {
   /** @throws ZodError when the data does not fit the type */
   apply({ stream, sequence, type, v, time, data, forgotten }: Recorded): void {
     if (forgotten || !isSystemEventType(type)) return
-    const details: Readonly<Record<string, unknown>> = systemEventData(type, v, data)
+    // Texts of files are in the log alone: they say what is hidden from whom.
+    const { text: _, ...details }: Readonly<Record<string, unknown>> = systemEventData(type, v, data)
     const { queryId } = details
     this.#rows.push({
       stream: storableText(stream),
@@ -38,8 +39,8 @@ export class AuditBatch {
       // Who did it, whoever he acted as.
       user_name: text(details['originalUser'] ?? details['user'] ?? details['by']),
       count: typeof details['count'] === 'number' ? details['count'] : 1,
-      action: text(details['action'] ?? details['method']),
-      object: text(details['object'] ?? details['address']),
+      action: text(details['action'] ?? details['method'] ?? details['file']),
+      object: text(details['object'] ?? details['address'] ?? details['path']),
       remote_address: text(details['remoteAddress']),
       query_id: typeof queryId === 'string' ? queryOfStream(storableText(queryId)) : null,
       details: storableJson(details),

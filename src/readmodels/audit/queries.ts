@@ -28,6 +28,16 @@ export async function readAnchorsAfter(query: QueryRows, number: number, limit: 
   return rows.map(toAnchor)
 }
 
+/** How many parts of the text of a file the log has, as far as the read models know. */
+export async function readTextParts(query: QueryRows, digest: string): Promise<number> {
+  const rows = await query(
+    `select count(distinct details->>'part')::int as parts from audit_log
+     where kind = 'FileKept' and details->>'digest' = $1`,
+    [digest],
+  )
+  return Number(rows[0]?.['parts'] ?? 0)
+}
+
 /** The last two beginnings and ends of epochs that the read models know, the older first. */
 export async function readLastEpochs(query: QueryRows): Promise<{ readonly type: string; readonly data: unknown }[]> {
   const rows = await query(

@@ -6,6 +6,8 @@ import { readRules } from './read-rules.ts'
 
 /** What a rules file says of queries, and of catalogs and all that is in them. */
 export interface AccessRules {
+  /** How many rules there are. */
+  readonly count: number
   readonly queries: QueryRules
   readonly objects: (identity: Pick<Identity, 'user' | 'groups'>) => ObjectRights
 }
@@ -16,5 +18,6 @@ export interface AccessRules {
  */
 export function parseRulesFile(text: string): AccessRules {
   const read = readRules(text)
-  return { queries: queryRulesOf(read), objects: objectRulesOf(read) }
+  const count = Object.values(read).reduce((sum, rules) => sum + (rules?.length ?? 0), 0)
+  return { count, queries: queryRulesOf(read), objects: objectRulesOf(read) }
 }

@@ -24,7 +24,7 @@ beforeEach(async () => {
 })
 afterEach(() => bed.close())
 
-const forget = (queryId = forgotten) => forgetQuery({ log: bed.log, journal }, queryId, 'officer')
+const forget = (queryId = forgotten) => forgetQuery({ log: bed.log, journal }, queryId, { by: 'officer' })
 
 async function audit(): Promise<Finding[]> {
   const store = new PostgresRecordStore(bed.config)

@@ -27,7 +27,7 @@ describe.runIf(available)('a log in Kafka, whose data is encrypted with keys of 
   let journal: SystemJournal
   let runner: ProjectionRunner
   const file = 'writer.jsonl'
-  const forget = (queryId = victim) => forgetQuery({ log, journal }, queryId, 'officer')
+  const forget = (queryId = victim) => forgetQuery({ log, journal }, queryId, { by: 'officer' })
   const recordsOf = async (stream: string) => (await bed.recordsOf()).filter((record) => record.stream === stream)
 
   beforeAll(async () => {
@@ -185,8 +185,8 @@ it.runIf(available)(
       const runner = await bed.project(log)
       const journal = createSystemJournal(log, systemClock)
       await log.append(streams[0]!, 0, toLogEvents(queryLife(streams[0]!)))
-      await expect(forgetQuery({ log, journal }, victim, 'officer')).rejects.toThrow(Unforgettable)
-      expect(await forgetQuery({ log, journal }, streams[0]!, 'officer')).toMatchObject({ kind: 'forgotten' })
+      await expect(forgetQuery({ log, journal }, victim, { by: 'officer' })).rejects.toThrow(Unforgettable)
+      expect(await forgetQuery({ log, journal }, streams[0]!, { by: 'officer' })).toMatchObject({ kind: 'forgotten' })
       const { events } = await log.read(beginning(), 1000)
       expect(JSON.stringify(events.find((event) => event.stream === victim)!.data)).toContain('alice')
       expect(events.filter(({ type }) => type === 'DataForgotten')).toHaveLength(1)

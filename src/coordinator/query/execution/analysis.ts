@@ -6,6 +6,7 @@ import { loopTurn } from '../../../shared/loop-turn.ts'
 import { catalogNames, listSplits } from '../../dispatch/catalog-metadata.ts'
 import { createConnectorCalls, type ConnectorCall, type ConnectorCalls } from '../connector-calls.ts'
 import { ownerOf } from '../held-bytes.ts'
+import type { FileDigests } from '../planned-data.ts'
 import type { Submission } from '../query-handle.ts'
 import { boundedProperties, type ServerBounds } from '../query-limits.ts'
 import { sessionContext, type StatementRights } from '../session-context.ts'
@@ -30,6 +31,7 @@ export class Analysis {
   /** Of a traced query. */
   readonly #calls: ConnectorCalls | undefined
   #times: FrontEndTimes | undefined
+  #files: FileDigests = {}
 
   constructor(ports: AnalysisPorts, statement: AnalysedStatement) {
     this.#ports = ports
@@ -40,6 +42,11 @@ export class Analysis {
   /** Steps of the front end, once they are done. */
   get times(): FrontEndTimes | undefined {
     return this.#times
+  }
+
+  /** By which files it was analysed. */
+  get files(): FileDigests {
+    return this.#files
   }
 
   /** What was asked of connectors. */
@@ -56,6 +63,7 @@ export class Analysis {
     const owner = ownerOf(submission.created)
     const turn = loopTurn(characters, owner)
     if (turn) await turn
+    this.#files = this.#ports.filesInForce()
     return frontEnd.analyzeStatement(
       submission.sql,
       sessionContext(queryId, submission, startTimeMillis, this.#ports, boundedProperties(this.#ports.limits.server)),

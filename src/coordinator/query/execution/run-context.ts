@@ -103,7 +103,8 @@ export function createRunContext(parts: ExecutionParts): RunContext {
     recordSoon: recorder.recordSoon,
     planned(facts) {
       limits.planned()
-      const data = plannedData(withTimes(facts, analysis.times), new Date(deps.clock.now()).toISOString())
+      const at = new Date(deps.clock.now()).toISOString()
+      const data = plannedData(withTimes(facts, analysis.times), at, analysis.files)
       held.more(checkPlanSize(data, deps.limits.planBytes))
       waiters.planIsKnown()
       waiters.wake()

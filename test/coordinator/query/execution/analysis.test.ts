@@ -40,6 +40,7 @@ it('has turns with others, before it begins and after what it asked of a catalog
         onRuleFault: () => {},
         catalogs,
         limits: { server: { runMs: 1e6, executionMs: 1e6, planningMs: 1e6 } },
+        filesInForce: () => ({}),
       },
       { queryId: `q${index}` as QueryId, submission, startTimeMillis: 0 },
     ).analyze(),

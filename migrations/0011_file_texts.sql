@@ -1,0 +1,6 @@
+-- schema: read models
+-- breaking: no
+-- after: rows
+-- Which texts of files the log has is asked at each change of one.
+
+create index audit_log_file_texts on audit_log ((details->>'digest')) where kind = 'FileKept';

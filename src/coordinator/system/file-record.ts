@@ -1,0 +1,103 @@
+import type { SystemEvent } from './events.ts'
+import type { SystemJournal } from './system-journal.ts'
+
+/** What a file that says who may do what says at a time. */
+export interface FileVersion {
+  /** What it is for. */
+  readonly file: string
+  readonly path: string
+  /** See FileTaken. */
+  readonly digest: string
+  readonly bytes: number
+  /** How many rules. */
+  readonly entries?: number
+  /** What may be kept of it, and how that is called; its text where it is. */
+  readonly kept:
+    { readonly as: 'recorded' | 'redacted'; readonly text: string } | { readonly as: 'secret' | 'too_long' }
+}
+
+/** Tells the log of files: what is in force, and what could not be taken. Rejects as an append does. */
+export interface FileRecord {
+  /** Resolves when it is valid, and of a reload its text too: what is decided by it can be derived from the log. */
+  inForce(version: FileVersion, before: FileVersion | undefined): Promise<void>
+  refused(version: FileVersion, reason: string): Promise<void>
+}
+
+export interface FileRecordDeps {
+  readonly journal: Pick<SystemJournal, 'record'>
+  /** Parts of a text that the read models know of; how far they are is said by `caughtUp`. */
+  readonly recordedParts: (digest: string) => Promise<number>
+  /** Resolves when the read models hold all that was in the log before this process wrote it. */
+  readonly caughtUp: Promise<void>
+}
+
+/** An event is small in memory and in the log, however long the rules are. */
+const PART_CHARACTERS = 64 * 1024
+const MAX_REASON = 500
+
+/** A text is written once by digest; where nobody can say whether it was, again: it is the same. */
+export function createFileRecord({ journal, recordedParts, caughtUp }: FileRecordDeps): FileRecord {
+  const written = new Set<string>()
+
+  async function keep({ digest, kept }: FileVersion): Promise<void> {
+    if (!('text' in kept) || written.has(digest)) return
+    written.add(digest)
+    try {
+      const parts = partsOf(kept.text)
+      await caughtUp
+      const there = await recordedParts(digest).catch(() => 0)
+      if (there >= parts.length) return
+      await Promise.all(
+        parts.map((text, at) => journal.record('FileKept', { digest, part: at + 1, parts: parts.length, text })),
+      )
+    } catch (error) {
+      written.delete(digest)
+      throw error
+    }
+  }
+
+  return {
+    async inForce(version, before) {
+      // What holds from the start is told at once; statements do not wait until the read models have caught up.
+      if (before === undefined) {
+        await journal.record('FileTaken', factOf(version, before))
+        await keep(version)
+        return
+      }
+      await keep(version)
+      await journal.record('FileTaken', factOf(version, before))
+    },
+    async refused({ file, path, digest }, reason) {
+      await journal.record('FileRefused', { file, path, reason: reason.slice(0, MAX_REASON), inForce: digest })
+    },
+  }
+}
+
+function factOf(version: FileVersion, before: FileVersion | undefined): FileTaken {
+  const { file, path, digest, bytes, entries, kept } = version
+  return {
+    file,
+    path,
+    digest,
+    bytes,
+    text: kept.as,
+    occasion: before === undefined ? 'start' : 'reload',
+    ...(entries === undefined ? {} : { entries }),
+    ...(before === undefined ? {} : { before: before.digest }),
+    ...(before?.entries === undefined ? {} : { entriesBefore: before.entries }),
+  }
+}
+
+type FileTaken = Extract<SystemEvent, { type: 'FileTaken' }>['data']
+
+/** Halves of a pair stay together: each part is text by itself. */
+function partsOf(text: string): readonly string[] {
+  const parts: string[] = []
+  for (let at = 0; at < text.length || parts.length === 0;) {
+    let end = Math.min(at + PART_CHARACTERS, text.length)
+    if (end < text.length && /[\ud800-\udbff]/.test(text[end - 1]!)) end--
+    parts.push(text.slice(at, end))
+    at = end
+  }
+  return parts
+}

@@ -1,0 +1,86 @@
+import { expect, it } from 'vitest'
+import { createFileRecord, type FileVersion } from '../../../src/coordinator/system/file-record.ts'
+import { systemEventSchemas, type SystemEventType } from '../../../src/coordinator/system/events.ts'
+
+interface Told {
+  readonly type: SystemEventType
+  readonly data: Readonly<Record<string, unknown>>
+}
+
+function bed(parts: (digest: string) => Promise<number> = async () => 0) {
+  const told: Told[] = []
+  let away = false
+  const record = createFileRecord({
+    caughtUp: Promise.resolve(),
+    recordedParts: parts,
+    journal: {
+      async record(type, data) {
+        if (away) throw new Error('fenced')
+        told.push({ type, data: systemEventSchemas[type].parse(data) as Told['data'] })
+        return {} as never
+      },
+    },
+  })
+  return { record, told, types: () => told.map(({ type }) => type), setAway: (is: boolean) => void (away = is) }
+}
+
+function version(digest: string, text = digest): FileVersion {
+  return { file: 'rules', path: '/r', digest, bytes: text.length, entries: 1, kept: { as: 'recorded', text } }
+}
+
+it('what holds from the start is told at once, its text after it; of a change the text first', async () => {
+  const { record, told, types } = bed()
+  await record.inForce(version('a'), undefined)
+  await record.inForce(version('b'), version('a'))
+  expect(types()).toEqual(['FileTaken', 'FileKept', 'FileKept', 'FileTaken'])
+  expect(told[0]!.data).toMatchObject({ occasion: 'start', digest: 'a', entries: 1 })
+  expect(told[3]!.data).toMatchObject({ occasion: 'reload', digest: 'b', before: 'a', entriesBefore: 1 })
+})
+
+it('a text is written once, whoever wrote it and however often it comes again', async () => {
+  const { record, types } = bed(async (digest) => (digest === 'known' ? 1 : 0))
+  await record.inForce(version('known'), undefined)
+  for (let times = 0; times < 5; times++) {
+    await record.inForce(version('a'), version('known'))
+    await record.inForce(version('known'), version('a'))
+  }
+  expect(types().filter((type) => type === 'FileKept')).toHaveLength(1)
+  expect(types().filter((type) => type === 'FileTaken')).toHaveLength(11)
+})
+
+it('one that was not written whole, or of which nobody can say whether it was, is written', async () => {
+  const long = version('long', 'x'.repeat(150_000))
+  const half = bed(async () => 2)
+  await half.record.inForce(long, undefined)
+  expect(half.types()).toHaveLength(4)
+  const blind = bed(() => Promise.reject(new Error('the database is away')))
+  await blind.record.inForce(long, undefined)
+  expect(blind.types()).toHaveLength(4)
+  const failing = bed()
+  failing.setAway(true)
+  await expect(failing.record.inForce(version('a'), version('b'))).rejects.toThrow('fenced')
+  failing.setAway(false)
+  await failing.record.inForce(version('a'), version('b'))
+  expect(failing.types()).toEqual(['FileKept', 'FileTaken'])
+})
+
+it('a megabyte is told in parts that are text, and give it back', async () => {
+  const text = '{"a": "𝒜\u0000ß"}'.repeat(80_000)
+  const { record, told } = bed()
+  await record.inForce(version('big', text), undefined)
+  const parts = told.slice(1).map(({ data }) => String(data['text']))
+  expect(parts.join('')).toBe(text)
+  for (const part of parts) {
+    expect(Buffer.byteLength(JSON.stringify(part))).toBeLessThan(512 * 1024)
+    expect(/\p{Surrogate}/u.test(part)).toBe(false)
+  }
+})
+
+it('of what is secret, or too long, no text is told; why one was refused is bounded', async () => {
+  const { record, told, types } = bed()
+  await record.inForce({ ...version('s'), kept: { as: 'secret' } }, undefined)
+  await record.inForce({ ...version('l'), kept: { as: 'too_long' } }, version('s'))
+  await record.refused(version('l'), 'y'.repeat(10_000))
+  expect(types()).toEqual(['FileTaken', 'FileTaken', 'FileRefused'])
+  expect(String(told[2]!.data['reason'])).toHaveLength(500)
+})
