@@ -1,4 +1,4 @@
-import { listPage, nodesPage, problemPage, queryPage, whoPart } from './views.js'
+import { groupsPage, listPage, nodesPage, problemPage, queryPage, whoPart } from './views.js'
 
 const main = document.getElementById('main')
 const live = document.getElementById('live')
@@ -38,6 +38,7 @@ async function showWho() {
 function pageOf(path, search) {
   const id = /^\/ui\/query\/([^/]+)$/.exec(path)?.[1]
   if (id !== undefined) return queryView(decodeURIComponent(id), search)
+  if (path === '/ui/groups') return groupsView(search)
   return path === '/ui/nodes' ? nodesView() : listView(search)
 }
 
@@ -88,6 +89,20 @@ function queryView(id, search) {
           if (message !== null) change(`${path}/killed`, { method: 'PUT', body: message })
         },
       })
+    },
+  }
+}
+
+/** All groups at the top, or one with those below it: its names are segments of a path. */
+function groupsView(search) {
+  const names = search.getAll('group')
+  const path = ['/v1/resourceGroupState', ...names.map(encodeURIComponent)].join('/')
+  return {
+    title: 'Groups',
+    everyMs: NODES_MS,
+    async draw() {
+      const answer = await (await ask(path)).json()
+      return names.length === 0 ? groupsPage(answer) : groupsPage([answer, ...answer.subGroups], answer)
     },
   }
 }

@@ -320,6 +320,44 @@ export function nodesPage(nodes) {
   ]
 }
 
+/** @param one the group whose page it is; none: those at the top */
+export function groupsPage(groups, one) {
+  return [
+    h('h1', null, one ? one.id.join(' › ') : 'Groups'),
+    h(
+      'table',
+      { id: 'groups' },
+      h('tr', null, titles('Group', 'State', 'Policy', '#Weight', '#Running', '#Waiting', '#Memory', '#CPU')),
+      groups.map((group) =>
+        h(
+          'tr',
+          null,
+          h('td', null, link(groupAddress(group), group.id.at(-1))),
+          h('td', null, state(group.state)),
+          h('td', null, group.schedulingPolicy.toLowerCase()),
+          h('td', { class: 'number' }, group.schedulingWeight),
+          h('td', { class: 'number' }, `${group.numRunningQueries} of ${group.hardConcurrencyLimit}`),
+          h('td', { class: 'number' }, `${group.numQueuedQueries} of ${group.maxQueuedQueries}`),
+          h('td', { class: 'number' }, group.memoryUsage),
+          h('td', { class: 'number' }, group.cpuUsage),
+        ),
+      ),
+    ),
+    h(
+      'div',
+      null,
+      one?.runningQueries.map((query) =>
+        h('p', null, link(`/ui/query/${query.queryId}`, query.queryId), ` ${query.user}`),
+      ),
+    ),
+    groups.length === 0 ? h('p', null, 'No group has queries now.') : null,
+  ]
+}
+
+function groupAddress({ id }) {
+  return `/ui/groups?${id.map((name) => `group=${encodeURIComponent(name)}`).join('&')}`
+}
+
 export function problemPage(message) {
   return [h('h1', null, 'That did not work'), h('p', null, message)]
 }

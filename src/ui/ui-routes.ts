@@ -47,7 +47,7 @@ export function createUiRoutes(folder: string, onError?: (error: unknown) => voi
     response.end(response.req.method === 'HEAD' ? undefined : bytes)
   }
 
-  for (const path of ['/ui', '/ui/nodes', '/ui/query/:queryId'])
+  for (const path of ['/ui', '/ui/groups', '/ui/nodes', '/ui/query/:queryId'])
     resource(router, path, { GET: (_request, response) => send(response, 'index.html') })
   resource(router, '/ui/session', { GET: sendWho })
   resource(router, '/ui/:file', {

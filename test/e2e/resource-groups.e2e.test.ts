@@ -103,6 +103,23 @@ it(
       errorType: 'USER_ERROR',
       message: 'No matching resource group found with the configured selection rules',
     })
+    const state = async (path: string) =>
+      (await raw(`${server.url}/v1/resourceGroupState${path}`)).json as unknown as Record<string, unknown>
+    expect(await state('')).toMatchObject([{ id: ['all'], numRunningQueries: 2, numQueuedQueries: 2 }])
+    expect(await state('/all')).toMatchObject({
+      state: 'CAN_RUN',
+      hardConcurrencyLimit: 4,
+      maxQueuedQueries: 20,
+      softMemoryLimit: expect.stringMatching(/^[1-9].*B$/),
+      subGroups: [
+        { id: ['all', 'ana'], state: 'FULL', numRunningQueries: 1, numQueuedQueries: 2 },
+        { id: ['all', 'ben'], state: 'CAN_QUEUE', numRunningQueries: 1, numQueuedQueries: 0 },
+      ],
+    })
+    expect(await state('/all/ben')).toMatchObject({
+      runningQueries: [{ queryId: ben.json.id, resourceGroupId: ['all', 'ben'], user: 'ben' }],
+    })
+    expect((await raw(`${server.url}/v1/resourceGroupState/all%2Fben`)).status).toBe(404)
     server.signalWorker('SIGCONT')
     for (const one of [ana, ben, second, third]) expect((await endOf(one)).error).toBeUndefined()
     await admittedInOrder([second, third])

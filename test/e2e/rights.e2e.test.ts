@@ -131,6 +131,8 @@ const rights: Readonly<Record<string, Right>> = {
   'GET /v1/events': 'people',
   'POST /v1/system/rebuilt': 'cluster',
   'POST /v1/system/sightings': 'coordinators',
+  'GET /v1/resourceGroupState': 'system',
+  'GET /v1/resourceGroupState/{group}': 'system',
   'GET /v1/node': 'system',
   'GET /v1/node/failed': 'system',
   'PUT /v1/announcement': 'cluster',
@@ -156,6 +158,7 @@ const rights: Readonly<Record<string, Right>> = {
 /** Pages: they hold nothing by themselves. */
 const pages = [
   'GET /ui',
+  'GET /ui/groups',
   'GET /ui/nodes',
   'GET /ui/query/{queryId}',
   'GET /ui/app.js',
@@ -329,6 +332,7 @@ function targetOf({ operation, resource: name }: Asked, resource: Resource): str
   if (path.startsWith('/v1/statement/')) return page
   if (path.startsWith('/v1/stage/')) return stage
   if (path === '/v1/query') return `/v1/query?q=${name === 'open' ? 'mark-of' : ''}&limit=1000`.replace('q=&', '')
+  if (path.startsWith('/v1/resourceGroupState/')) return '/v1/resourceGroupState/global'
   if (path === '/v1/events')
     return name === 'unknown' ? `${path}?after=beginning` : `${path}?after=beginning&type=QueryCreated`
   return path

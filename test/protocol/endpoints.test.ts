@@ -23,7 +23,7 @@ interface Layer {
 function registered(layers: readonly Layer[]): string[] {
   return layers.flatMap(({ route, handle }) => [
     ...(route
-      ? Object.keys(route.methods).map((method) => named(method, route.path.replaceAll(/:(\w+)/g, '{$1}')))
+      ? Object.keys(route.methods).map((method) => named(method, route.path.replaceAll(/[:*](\w+)/g, '{$1}')))
       : []),
     ...registered(handle?.stack ?? []),
   ])
@@ -66,7 +66,7 @@ describe('the interface', () => {
     const routes = routesIn((app as unknown as { router: { stack: readonly Layer[] } }).router.stack)
     expect(routes.map(({ route }) => route.path)).toContain('/metrics')
     for (const { route, match } of routes) {
-      const path = route.path.replaceAll(/:(\w+)/g, 'x')
+      const path = route.path.replaceAll(/[:*](\w+)/g, 'x')
       expect([path, Boolean(match(path))]).toEqual([path, true])
       expect([path, Boolean(match(path.toUpperCase()))]).toEqual([path, false])
     }

@@ -11,14 +11,17 @@ let app: HttpApp
 afterEach(() => app?.close())
 
 describe('the page', () => {
-  it.each(['/ui', '/ui/', '/ui/nodes', '/ui/query/20261121_214446_00000_00001'])('is at %s', async (path) => {
-    app = await serve(createUiRoutes(folder))
-    const answer = await fetch(`${app.base}${path}`)
-    expect(answer.status).toBe(200)
-    expect(answer.headers.get('content-type')).toBe('text/html; charset=utf-8')
-    expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'; script-src 'self'")
-    expect(await answer.text()).toContain('src="/ui/app.js"')
-  })
+  it.each(['/ui', '/ui/', '/ui/groups', '/ui/nodes', '/ui/query/20261121_214446_00000_00001'])(
+    'is at %s',
+    async (path) => {
+      app = await serve(createUiRoutes(folder))
+      const answer = await fetch(`${app.base}${path}`)
+      expect(answer.status).toBe(200)
+      expect(answer.headers.get('content-type')).toBe('text/html; charset=utf-8')
+      expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'; script-src 'self'")
+      expect(await answer.text()).toContain('src="/ui/app.js"')
+    },
+  )
 
   it('has files with their types, and no others', async () => {
     app = await serve(createUiRoutes(folder))

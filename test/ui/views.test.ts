@@ -11,6 +11,7 @@ interface Views {
   listPage(queries: unknown[], filter: object, on: object): unknown[]
   queryPage(query: unknown, events: unknown[], asOf: number | undefined, on: object): unknown[]
   nodesPage(nodes: unknown[]): unknown[]
+  groupsPage(groups: unknown[], one?: unknown): unknown[]
   statement(sql: string, place?: { lineNumber: number; columnNumber: number }): SmallElement
 }
 
@@ -75,7 +76,7 @@ function expectHarmless(parts: readonly unknown[]): SmallElement[] {
     expect(KNOWN_TAGS).toContain(tag)
     for (const [name, value] of attributes) {
       expect(name).not.toMatch(/^on|^style$|^srcdoc$/)
-      if (name === 'href') expect(value).toMatch(/^\/(ui|v1)\/[\w/.?=-]*$/)
+      if (name === 'href') expect(value).toMatch(/^\/(ui|v1)\/[\w/.?=&%-]*$/)
       if (name === 'class') expect(value).not.toContain('<')
     }
   }
@@ -102,6 +103,20 @@ describe('hostile text', () => {
     expect(elements.filter(({ tag }) => tag === 'a')).toEqual([])
     const node = { nodeId: HOSTILE, uri: HOSTILE, state: HOSTILE, recentRequests: 1, recentFailures: 0 }
     expectHarmless(views.nodesPage([{ ...node, nodeVersion: { version: HOSTILE } }]))
+  })
+
+  it('in resource groups, whose names are of users and sources', () => {
+    const one = {
+      id: ['all', HOSTILE],
+      state: 'CAN_RUN',
+      schedulingPolicy: 'FAIR',
+      runningQueries: [{ queryId, user: HOSTILE }],
+    }
+    const elements = expectHarmless(views.groupsPage([one, { ...one, id: ['all', 'a b'] }], one))
+    expect(elements.filter(({ tag }) => tag === 'a').map(({ attributes }) => attributes.get('href'))).toEqual([
+      '/ui/groups?group=all&group=a%20b',
+      `/ui/query/${queryId}`,
+    ])
   })
 })
 

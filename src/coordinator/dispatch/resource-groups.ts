@@ -94,6 +94,8 @@ export interface ResourceGroups {
    */
   enter(entrant: Entrant): { readonly queued: Queued; readonly place: Promise<GroupPlace | undefined> }
   figures(): readonly GroupFigures[]
+  /** Those at the top. */
+  roots(): readonly GroupState[]
   /** A group as it is now; undefined: there is none. */
   stateOf(path: GroupPath): GroupState | undefined
   stop(): void
@@ -219,6 +221,7 @@ export function createResourceGroups(limits: GroupLimits): ResourceGroups {
       return { queued: { group: GLOBAL_GROUP, position, reason: () => reason }, place }
     },
     figures: () => [{ group: GLOBAL_GROUP, running: group.running, queued: queued(), limits }],
+    roots: () => [stateOfOne(group.running, queued(), limits)],
     stateOf: (path) => (groupText(path) === GLOBAL_GROUP ? stateOfOne(group.running, queued(), limits) : undefined),
     stop() {},
   }
@@ -234,9 +237,11 @@ function stateOfOne(running: number, queued: number, limits: GroupLimits): Group
     softMemoryLimitBytes: Infinity,
     softConcurrencyLimit: limits.running,
     hardConcurrencyLimit: limits.running,
+    hardScanLimitBytes: Infinity,
     maxQueued: limits.queued,
     memoryBytes: 0,
     cpuMillis: 0,
+    scannedBytes: 0,
     running,
     queued,
     eligibleSubGroups: 0,

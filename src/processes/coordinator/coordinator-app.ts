@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import express, { type Router } from 'express'
 import type { Config } from '../../config/load-config.ts'
+import type { ResourceGroups } from '../../coordinator/dispatch/resource-groups.ts'
 import type { Membership } from '../../coordinator/nodes/membership.ts'
 import { readQuery } from '../../coordinator/query/read-query.ts'
 import type { TaskRecord } from '../../coordinator/query/state.ts'
@@ -26,6 +27,7 @@ import { HttpProblem } from '../../protocol/edge/problem.ts'
 import { requestTarget } from '../../protocol/edge/request-target.ts'
 import { traceReads } from '../../protocol/edge/request-spans.ts'
 import { createEventRoutes } from '../../protocol/events/event-routes.ts'
+import { createGroupRoutes } from '../../protocol/groups/group-routes.ts'
 import { createInfoRoutes } from '../../protocol/info/info-routes.ts'
 import { openApiDocument } from '../../protocol/info/open-api.ts'
 import { createLogInRoutes } from '../../protocol/log-in/log-in-routes.ts'
@@ -93,6 +95,7 @@ export interface WriterDuties {
   /** What coordinators that follow have seen. */
   readonly takeReport: SightingRoutesDeps['take']
   readonly cancel: StatementService['cancel']
+  readonly groups: Pick<ResourceGroups, 'stateOf' | 'roots'>
   /** Takes a forgotten query out of memory, and its tasks with their pages off their workers. */
   readonly remove: (queryId: QueryId, tasks: readonly TaskRecord[]) => void
   readonly tasks: TaskResource
@@ -131,6 +134,7 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
   const { logIns } = parts.access
   if (logIns) app.use(createLogInRoutes({ ...logIns, onError: base.onError }))
   app.use(nodeRoutes(parts, asking))
+  if (role.writing) app.use(groupRoutes(parts, role.writing, asking))
   if (role.writing) app.use(auditRoutes(parts, role.writing, asking))
   if (role.writing) app.use(sightingRoutes(parts, role.writing))
   app.use(boundReads((request) => isAuthorized(request, base.bearer), base.config.timeouts.historyReadMs))
@@ -190,6 +194,10 @@ function nodeRoutes({ base, role }: CoordinatorAppParts, { isInternal, identify,
     epoch: () => role.place().epoch,
     onError: base.onError,
   })
+}
+
+function groupRoutes({ base, role }: CoordinatorAppParts, { groups }: WriterDuties, asking: Asking): Router {
+  return createGroupRoutes({ groups, live: role.live, ...asking, clock: base.clock, onError: base.onError })
 }
 
 function auditRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties, asking: Asking): Router {

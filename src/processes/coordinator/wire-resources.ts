@@ -88,6 +88,7 @@ function writerRole(parts: ResourcesParts): CoordinatorRole {
       journal: auditing.journal,
       takeReport: (report) => base.access.takeReport(report, auditing.refusals),
       cancel: queries.service.cancel,
+      groups: queries.groups,
       remove(queryId, tasks) {
         cleaner.release(
           tasks.filter(({ stage }) => stage !== 0),

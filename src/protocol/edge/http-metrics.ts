@@ -80,6 +80,7 @@ export function routeOf(path: string): string {
       return parts.length <= 2 ? '/v1/task' : parts.length === 3 ? '/v1/task/{taskId}' : '/v1/task/{taskId}/results'
     case 'system':
       return parts[2] === 'rebuilt' || parts[2] === 'sightings' ? `/v1/system/${parts[2]}` : 'other'
+    case 'resourceGroupState':
     case 'node':
     case 'info':
     case 'status':

@@ -11,6 +11,7 @@ const named = {
   TaskInfo: wire.taskInfoSchema,
   TaskUpdate: taskUpdateSchema,
   NodeInfo: wire.nodeInfoSchema,
+  ResourceGroupInfo: wire.resourceGroupInfo,
   Announcement: announcementSchema,
   SightingReport: sightingReportSchema,
   Remembered: rememberedSchema,
@@ -337,6 +338,19 @@ const paths = {
         400: problem('Not a rebuild'),
         401: problem('Without the cluster secret'),
       },
+    },
+  },
+  '/v1/resourceGroupState': {
+    get: {
+      summary: 'The resource groups at the top',
+      responses: { 200: json('Groups', listOf('ResourceGroupInfo')) },
+    },
+  },
+  '/v1/resourceGroupState/{group}': {
+    get: {
+      summary: 'A resource group, with what runs in it as far as who asks may see it',
+      parameters: [path('group', 'Its names from the top, a segment of the path each')],
+      responses: { 200: json('The group', ref('ResourceGroupInfo')), 404: problem('There is no such group') },
     },
   },
   '/v1/node': {

@@ -203,6 +203,34 @@ export const nodeInfoSchema = z.looseObject({
   state: z.enum(['active', 'suspect', 'failed']),
 })
 
+// --- resource groups --------------------------------------------------------------------------------------------------
+
+const groupSummaryFields = {
+  id: z.array(z.string()),
+  state: z.enum(['CAN_RUN', 'CAN_QUEUE', 'FULL']),
+  schedulingPolicy: z.enum(['FAIR', 'WEIGHTED', 'WEIGHTED_FAIR', 'QUERY_PRIORITY']),
+  schedulingWeight: count,
+  softMemoryLimit: z.string(),
+  softConcurrencyLimit: count,
+  hardConcurrencyLimit: count,
+  hardPhysicalDataScanLimit: z.string(),
+  maxQueuedQueries: count,
+  memoryUsage: z.string(),
+  cpuUsage: duration,
+  physicalInputDataUsage: z.string(),
+  numQueuedQueries: count,
+  numRunningQueries: count,
+  numEligibleSubGroups: count,
+}
+
+export const resourceGroupInfo = z.looseObject({
+  ...groupSummaryFields,
+  subGroups: z.array(z.looseObject(groupSummaryFields)).optional(),
+  runningQueries: z
+    .array(z.looseObject({ queryId: z.string(), queryState: z.string(), query: z.string(), user: z.string() }))
+    .optional(),
+})
+
 // --- queries ----------------------------------------------------------------------------------------------------------
 
 export const stageInfo = z.looseObject({

@@ -137,7 +137,7 @@ export function decodeCursor(text: string): QueryCursor | undefined {
   }
 }
 
-function beginningOf(text: string): string {
+export function beginningOf(text: string): string {
   if (text.length <= LIST_CHARACTERS) return text
   // Not half of a character.
   const last = text.codePointAt(LIST_CHARACTERS - 1)!

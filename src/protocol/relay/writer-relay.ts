@@ -207,9 +207,9 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
   }
 }
 
-/** Statements, tasks, and what ends a query. */
+/** Statements, tasks, resource groups, and what ends a query. */
 function isWriters(method: string, path: string): boolean {
-  if (/^\/v1\/(statement|stage|task)(\/|$)/.test(path)) return true
+  if (/^\/v1\/(statement|stage|task|resourceGroupState)(\/|$)/.test(path)) return true
   return (method === 'DELETE' && path.startsWith('/v1/query/')) || (method === 'PUT' && KILLING.test(path))
 }
 

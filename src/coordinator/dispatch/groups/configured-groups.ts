@@ -133,6 +133,10 @@ export class ConfiguredGroups implements ResourceGroups {
     return [...found.values()].map(({ isTemplate: _, ...figures }) => figures)
   }
 
+  roots(): readonly GroupState[] {
+    return [...this.#tree.groups()].filter(({ path }) => path.length === 1).map((node) => groupState(node))
+  }
+
   stateOf(path: GroupPath): GroupState | undefined {
     const node = this.#tree.find(path)
     return node && groupState(node)

@@ -11,9 +11,11 @@ export interface GroupState {
   readonly softMemoryLimitBytes: number
   readonly softConcurrencyLimit: number
   readonly hardConcurrencyLimit: number
+  readonly hardScanLimitBytes: number
   readonly maxQueued: number
   readonly memoryBytes: number
   readonly cpuMillis: number
+  readonly scannedBytes: number
   /** With all groups below, as `queued`. */
   readonly running: number
   readonly queued: number
@@ -28,7 +30,7 @@ export function groupState<T>(node: TreeGroup<T>): GroupState {
 }
 
 function summary<T>(node: TreeGroup<T>): Omit<GroupState, 'subGroups'> {
-  const { rule, path, memoryLimitBytes, memoryBytes, cpuMillis, running, queued, eligible } = node
+  const { rule, path, memoryLimitBytes, memoryBytes, cpuMillis, scannedBytes, running, queued, eligible } = node
   return {
     path,
     state: node.canRunMore() ? 'CAN_RUN' : node.canQueueMore() ? 'CAN_QUEUE' : 'FULL',
@@ -37,9 +39,11 @@ function summary<T>(node: TreeGroup<T>): Omit<GroupState, 'subGroups'> {
     softMemoryLimitBytes: memoryLimitBytes,
     softConcurrencyLimit: rule?.softConcurrencyLimit ?? Infinity,
     hardConcurrencyLimit: rule?.hardConcurrencyLimit ?? Infinity,
+    hardScanLimitBytes: rule?.hardScanLimitBytes ?? Infinity,
     maxQueued: rule?.maxQueued ?? Infinity,
     memoryBytes,
     cpuMillis,
+    scannedBytes,
     running,
     queued,
     eligibleSubGroups: eligible.size,

@@ -1,0 +1,88 @@
+import type { GroupState } from '../../coordinator/dispatch/groups/group-state.ts'
+import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
+import { groupOfQuery, isTerminal } from '../../coordinator/query/state.ts'
+import { formatDuration, formatSize } from '../../shared/durations.ts'
+import { withoutAbsent } from '../edge/without-absent.ts'
+import type { LiveQueryView } from '../query/live-queries.ts'
+import { totalsNow } from '../query/query-info.ts'
+import { beginningOf } from '../query/query-list.ts'
+
+/** A resource group as Trino shows it, limits that it does not have as Trino writes them. */
+export function groupInfo(group: GroupState, running: readonly LiveQueryView[], now: number): Record<string, unknown> {
+  return {
+    ...groupSummary(group),
+    subGroups: group.subGroups.map(groupSummary),
+    runningQueries: running.map((view) => runningQuery(view, now)),
+  }
+}
+
+/** The same without what is in it. */
+export function groupSummary(group: Omit<GroupState, 'subGroups'>): Record<string, unknown> {
+  return {
+    id: group.path,
+    state: group.state,
+    schedulingPolicy: group.schedulingPolicy.toUpperCase(),
+    schedulingWeight: group.schedulingWeight,
+    softMemoryLimit: size(group.softMemoryLimitBytes),
+    softConcurrencyLimit: count(group.softConcurrencyLimit),
+    hardConcurrencyLimit: count(group.hardConcurrencyLimit),
+    hardPhysicalDataScanLimit: size(group.hardScanLimitBytes),
+    maxQueuedQueries: count(group.maxQueued),
+    memoryUsage: size(group.memoryBytes),
+    cpuUsage: formatDuration(group.cpuMillis * 1e6),
+    physicalInputDataUsage: size(group.scannedBytes),
+    numQueuedQueries: group.queued,
+    numRunningQueries: group.running,
+    numEligibleSubGroups: group.eligibleSubGroups,
+  }
+}
+
+/** Does a query run in a group, or in one below it? */
+export function runsIn({ query }: LiveQueryView, path: readonly string[]): boolean {
+  if (query.kind === 'QUEUED' || isTerminal(query.kind)) return false
+  const own = groupPath(groupOfQuery(query))
+  return path.every((name, depth) => own[depth] === name)
+}
+
+function runningQuery(view: LiveQueryView, now: number): Record<string, unknown> {
+  const { query, liveStats } = view
+  const { session, sql } = query.created
+  const totals = totalsNow(view, now)
+  let currentMemoryBytes = 0
+  for (const stats of liveStats.values()) if (stats.endTime === undefined) currentMemoryBytes += stats.memoryBytes
+  return withoutAbsent({
+    queryId: query.queryId,
+    queryState: query.kind,
+    resourceGroupId: groupPath(groupOfQuery(query)),
+    query: beginningOf(sql),
+    createTime: query.createdAt,
+    user: session.user,
+    source: session.source,
+    clientInfo: session.clientInfo,
+    catalog: session.catalog,
+    schema: session.schema,
+    progress: {
+      elapsedTimeMillis: millis(totals.elapsedNanos),
+      queuedTimeMillis: millis(totals.queuedNanos),
+      cpuTimeMillis: millis(totals.cpuNanos),
+      scheduledTimeMillis: millis(totals.scheduledNanos),
+      currentMemoryBytes,
+      peakMemoryBytes: totals.peakMemoryBytes,
+      inputRows: totals.processedInputPositions,
+      inputBytes: totals.processedInputBytes,
+      blocked: false,
+      ...(totals.totalSplits > 0 && { progressPercentage: (100 * totals.completedSplits) / totals.totalSplits }),
+    },
+  })
+}
+
+const millis = (nanos: number): number => Math.floor(nanos / 1e6)
+
+/** Trino's longest long and int where there is no limit. */
+function size(bytes: number): string {
+  return bytes === Infinity ? '9223372036854775807B' : formatSize(bytes)
+}
+
+function count(queries: number): number {
+  return Math.min(queries, 2 ** 31 - 1)
+}
