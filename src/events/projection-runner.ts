@@ -97,6 +97,8 @@ interface Delivery {
 
 /** Of the data of events: what is delivered beyond waits in the log. */
 const MAX_WAITING_BYTES = 32 << 20
+/** Of one transaction: its rows are made in one go. */
+const MAX_BATCH_BYTES = 4 << 20
 
 interface TipQuestion {
   readonly asked: Promise<Checkpoint>
@@ -414,7 +416,7 @@ class Runner implements ProjectionRunner {
     let bytes = 0
     let next: Checkpoint | undefined
     for (let delivery = this.#deliveries[0]; delivery; delivery = this.#deliveries[0]) {
-      const tooMuch = events.length + delivery.events.length > maxBatch || bytes + delivery.bytes > MAX_WAITING_BYTES
+      const tooMuch = events.length + delivery.events.length > maxBatch || bytes + delivery.bytes > MAX_BATCH_BYTES
       if (next && tooMuch) break
       this.#deliveries.shift()
       this.#delivered -= delivery.events.length

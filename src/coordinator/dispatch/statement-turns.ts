@@ -5,6 +5,9 @@ import { Shares } from '../../shared/shares.ts'
 export interface StatementTurnLimits {
   /** Statements that are being accepted at once: planned, and written to the log. */
   readonly atOnce: number
+  /** Bytes from which on one is long, and how many long ones of these at once: each commit of the log has but one of them. */
+  readonly longBytes: number
+  readonly longAtOnce: number
   /** That wait for it, of all and of one user. */
   readonly waiting: number
   readonly waitingOfUser: number
@@ -15,13 +18,37 @@ export interface StatementTurnLimits {
 /** Who posts a thousand statements at once waits for himself, and leaves turns for others. */
 export interface StatementTurns {
   /**
+   * @param bytes of the statement
    * @returns ends the turn, once; a promise where others are before
    * @throws EngineError TOO_MANY_REQUESTS_FAILED when too many wait, or its time is over: also as a rejection
    */
-  take(owner: TurnOwner): (() => void) | Promise<() => void>
+  take(owner: TurnOwner, bytes: number): (() => void) | Promise<() => void>
 }
 
 export function createStatementTurns(limits: StatementTurnLimits): StatementTurns {
+  const all = createTurns(limits)
+  const long = createTurns({ ...limits, atOnce: limits.longAtOnce })
+
+  async function takeLong(owner: TurnOwner): Promise<() => void> {
+    const endLong = await long(owner)
+    try {
+      const end = await all(owner)
+      return () => {
+        end()
+        endLong()
+      }
+    } catch (error) {
+      endLong()
+      throw error
+    }
+  }
+
+  return { take: (owner, bytes) => (bytes < limits.longBytes ? all(owner) : takeLong(owner)) }
+}
+
+type Turns = (owner: TurnOwner) => (() => void) | Promise<() => void>
+
+function createTurns(limits: Omit<StatementTurnLimits, 'longBytes' | 'longAtOnce'>): Turns {
   const waiting = new FairQueue<() => void>()
   const shares = new Shares()
   let running = 0
@@ -47,21 +74,19 @@ export function createStatementTurns(limits: StatementTurnLimits): StatementTurn
     }
   }
 
-  return {
-    take(owner) {
-      if (waiting.lengthOf(owner) === 0 && shares.may(owner, limits.atOnce - running)) return begin(owner)
-      if (waiting.length >= limits.waiting || waiting.lengthOf(owner) >= limits.waitingOfUser)
-        throw new EngineError('TOO_MANY_REQUESTS_FAILED', 'Too many statements wait for their turn')
-      return new Promise((resolve, reject) => {
-        const leave = waiting.push(owner, () => {
-          clearTimeout(late)
-          resolve(begin(owner))
-        })
-        const late = setTimeout(() => {
-          leave()
-          reject(new EngineError('TOO_MANY_REQUESTS_FAILED', 'The turn of the statement did not come in time'))
-        }, limits.waitMs)
+  return (owner) => {
+    if (waiting.lengthOf(owner) === 0 && shares.may(owner, limits.atOnce - running)) return begin(owner)
+    if (waiting.length >= limits.waiting || waiting.lengthOf(owner) >= limits.waitingOfUser)
+      throw new EngineError('TOO_MANY_REQUESTS_FAILED', 'Too many statements wait for their turn')
+    return new Promise((resolve, reject) => {
+      const leave = waiting.push(owner, () => {
+        clearTimeout(late)
+        resolve(begin(owner))
       })
-    },
+      const late = setTimeout(() => {
+        leave()
+        reject(new EngineError('TOO_MANY_REQUESTS_FAILED', 'The turn of the statement did not come in time'))
+      }, limits.waitMs)
+    })
   }
 }

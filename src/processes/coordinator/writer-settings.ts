@@ -28,6 +28,9 @@ export interface WriterSettings {
 
 /** Enough for the log's commits to hold many, sixteen of one user; few enough that who comes next is soon next. */
 const STATEMENTS_AT_ONCE = 20
+/** The log writes these one after the other, and what comes then waits for them. */
+const LONG_STATEMENT_BYTES = 64 * 1024
+const LONG_STATEMENTS_AT_ONCE = 2
 
 export function writerSettings({ timeouts, limits }: Config): WriterSettings {
   return {
@@ -47,6 +50,8 @@ export function writerSettings({ timeouts, limits }: Config): WriterSettings {
     },
     turns: {
       atOnce: STATEMENTS_AT_ONCE,
+      longBytes: LONG_STATEMENT_BYTES,
+      longAtOnce: LONG_STATEMENTS_AT_ONCE,
       waiting: limits.openQueries,
       // One user leaves room for the others.
       waitingOfUser: Math.max(1, Math.floor(limits.openQueries / 2)),

@@ -62,8 +62,9 @@ export function createPostStatement(
     const body = await readHeldBody(request, { maxBytes: deps.limits.statementBytes, memory: deps.memory, owner })
     let endTurn = (): void => {}
     try {
-      endTurn = await deps.turns.take(owner)
-      const sql = decodeUtf8(body.take())
+      const bytes = body.take()
+      endTurn = await deps.turns.take(owner, bytes.length)
+      const sql = decodeUtf8(bytes)
       if (sql.trim() === '') throw new HttpProblem(400, 'SQL statement is empty')
       const uris = { headerFamily: family, baseUri: baseUri(request) }
       const turn = loopTurn(sql.length, owner)

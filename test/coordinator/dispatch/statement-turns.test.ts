@@ -3,18 +3,19 @@ import { createStatementTurns } from '../../../src/coordinator/dispatch/statemen
 
 const flood = { user: 'mallory', address: '127.0.0.1' }
 const ana = { user: 'ana', address: '127.0.0.2' }
+const LONG = { longBytes: 1000, longAtOnce: 2 }
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 it('gives turns at once while there are some, then to one after the other', async () => {
-  const turns = createStatementTurns({ atOnce: 2, waiting: 100, waitingOfUser: 50, waitMs: 1000 })
-  const [first, second] = [turns.take(flood), turns.take(flood)]
+  const turns = createStatementTurns({ ...LONG, atOnce: 2, waiting: 100, waitingOfUser: 50, waitMs: 1000 })
+  const [first, second] = [turns.take(flood, 10), turns.take(flood, 10)]
   expect(typeof first === 'function' && typeof second === 'function').toBe(true)
   const order: string[] = []
   const ends: (() => void)[] = []
   const wait = (name: string, owner: typeof ana): void =>
-    void Promise.resolve(turns.take(owner)).then((end) => (order.push(name), ends.push(end)))
+    void Promise.resolve(turns.take(owner, 10)).then((end) => (order.push(name), ends.push(end)))
   for (let index = 0; index < 40; index++) wait(`flood ${index}`, flood)
   wait('ana', ana)
   await vi.advanceTimersByTimeAsync(1)
@@ -29,29 +30,61 @@ it('gives turns at once while there are some, then to one after the other', asyn
 })
 
 it('keeps some for others than who has many', async () => {
-  const turns = createStatementTurns({ atOnce: 20, waiting: 100, waitingOfUser: 50, waitMs: 1000 })
-  const taken = Array.from({ length: 30 }, () => turns.take(flood))
+  const turns = createStatementTurns({ ...LONG, atOnce: 20, waiting: 100, waitingOfUser: 50, waitMs: 1000 })
+  const taken = Array.from({ length: 30 }, () => turns.take(flood, 10))
   const begun = taken.filter((one) => typeof one === 'function')
   expect(begun).toHaveLength(16)
-  const end = turns.take(ana)
+  const end = turns.take(ana, 10)
   expect(typeof end).toBe('function')
   for (const one of [end as () => void, ...begun]) one()
   const later = await Promise.all(taken.filter((one) => typeof one !== 'function'))
   for (const one of later) one()
 })
 
+it('gives long statements few turns, and short ones theirs beside them', async () => {
+  const turns = createStatementTurns({ ...LONG, atOnce: 20, waiting: 100, waitingOfUser: 3, waitMs: 1000 })
+  const order: string[] = []
+  const ends = new Map<string, () => void>()
+  const take = (name: string, owner: typeof ana, bytes: number): void =>
+    void Promise.resolve(turns.take(owner, bytes)).then(
+      (end) => (order.push(name), ends.set(name, end)),
+      () => order.push(`${name} refused`),
+    )
+  for (let index = 0; index < 6; index++) take(`long ${index}`, flood, 1000)
+  take('short of the same', flood, 999)
+  take('long of ana', ana, 1000)
+  await vi.advanceTimersByTimeAsync(1)
+  expect(order.filter((name) => !name.endsWith('refused')).toSorted()).toEqual([
+    'long 0',
+    'long 1',
+    'short of the same',
+  ])
+  expect(order).toContain('long 5 refused')
+  ends.get('long 0')!()
+  await vi.advanceTimersByTimeAsync(1)
+  ends.get('long 1')!()
+  await vi.advanceTimersByTimeAsync(1)
+  expect(order).toContain('long of ana')
+  for (const end of ends.values()) end()
+  await vi.advanceTimersByTimeAsync(1)
+  for (const end of ends.values()) end()
+  await vi.advanceTimersByTimeAsync(2000)
+  expect(order.filter((name) => name.endsWith('refused'))).toEqual(['long 5 refused'])
+  expect(typeof turns.take(flood, 10)).toBe('function')
+})
+
 it('refuses what would wait too long, and too many of one user while others have room', async () => {
-  const turns = createStatementTurns({ atOnce: 1, waiting: 4, waitingOfUser: 2, waitMs: 1000 })
-  const end = turns.take(flood) as () => void
-  const [late, later] = [turns.take(flood) as Promise<() => void>, turns.take(flood) as Promise<() => void>]
+  const turns = createStatementTurns({ ...LONG, atOnce: 1, waiting: 4, waitingOfUser: 2, waitMs: 1000 })
+  const end = turns.take(flood, 10) as () => void
+  const [late, later] = [turns.take(flood, 10) as Promise<() => void>, turns.take(flood, 10) as Promise<() => void>]
   const refused = Promise.all([late, later].map((one) => one.catch((error: unknown) => error)))
-  expect(() => turns.take(flood)).toThrow('Too many statements wait')
-  const anas = turns.take(ana) as Promise<() => void>
+  expect(() => turns.take(flood, 10)).toThrow('Too many statements wait')
+  const anas = turns.take(ana, 10) as Promise<() => void>
   const told = anas.catch((error: unknown) => error)
   await vi.advanceTimersByTimeAsync(1001)
   for (const error of [...(await refused), await told])
     expect(error).toMatchObject({ errorName: 'TOO_MANY_REQUESTS_FAILED' })
   end()
   // Who went away before his turn takes none.
-  expect(typeof turns.take(ana)).toBe('function')
+  expect(typeof turns.take(ana, 10)).toBe('function')
 })

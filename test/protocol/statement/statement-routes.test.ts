@@ -83,7 +83,14 @@ beforeEach(async () => {
         return { bytes, more: (more: number) => void (held += more), release: () => void (held = 0) }
       },
     } as unknown as StatementRouteDeps['memory'],
-    turns: createStatementTurns({ atOnce: 8, waiting: 8, waitingOfUser: 8, waitMs: 1000 }),
+    turns: createStatementTurns({
+      atOnce: 8,
+      longBytes: 65_536,
+      longAtOnce: 2,
+      waiting: 8,
+      waitingOfUser: 8,
+      waitMs: 1000,
+    }),
     insertsSecrets: () => undefined,
     parse: parseStatement,
     uris,
