@@ -13,7 +13,7 @@ export interface MayTake {
 /**
  * A queue in which addresses take turns, and of one address its users; what is of one user goes in the order of its coming.
  * So somebody who has one thing waits for as many others as there are addresses and users, however much each of them has;
- * and who had none of late waits for few of those who had theirs.
+ * and whoever had his turn longest ago is next.
  */
 export class FairQueue<T> {
   readonly #addresses = new Turns<Turns<Set<{ readonly item: T }>>>()
@@ -43,6 +43,12 @@ export class FairQueue<T> {
     }
   }
 
+  /** Something of his was done that did not have to wait: a turn as any other. */
+  passed({ address, user }: TurnOwner): void {
+    this.#addresses.passed(address)
+    this.#addresses.get(address)?.passed(user)
+  }
+
   /**
    * What is next; it waits no more.
    * @param may whose turn it cannot be is passed over, and keeps its place
@@ -64,14 +70,19 @@ export class FairQueue<T> {
   }
 }
 
-/** Names that had no turn of late, one after the other, before one that had. */
+/** Names that had no turn yet, one after the other, before one that had. */
 const FRESH_IN_A_ROW = 4
+/** Names that have nothing and had a turn; of the others it is forgotten. */
+const MOST_IDLE = 256
 
-/** Names in turn, each with what is its: most turns are for those who had none since they last waited. */
+/**
+ * Names in turn, each with what is its: first who had none, else who had his longest ago, also where nobody waited since. Who
+ * comes by ever new names takes four turns of five at most.
+ */
 class Turns<V> {
   /** Maps keep the order of their keys. */
   readonly #fresh = new Map<string, V>()
-  /** Undefined of those that have nothing now: who comes again before his turn would have come is not new. */
+  /** By when they had their turn; undefined of those that have nothing now. */
   readonly #served = new Map<string, V | undefined>()
   #idle = 0
   #freshInARow = 0
@@ -98,11 +109,9 @@ class Turns<V> {
 
   /** It has nothing any more, without a turn. */
   leave(name: string): void {
-    if (!this.#fresh.delete(name) && this.#served.get(name) !== undefined) {
-      this.#served.set(name, undefined)
-      this.#idle++
-    }
-    this.#forget()
+    if (this.#fresh.delete(name) || this.#served.get(name) === undefined) return
+    this.#served.set(name, undefined)
+    this.#idle++
   }
 
   *inOrder(): Generator<[string, V]> {
@@ -114,32 +123,33 @@ class Turns<V> {
   /** It had its turn. */
   had(name: string, more: boolean): void {
     const value = this.get(name)
-    if (this.#fresh.delete(name)) this.#freshInARow++
-    else {
-      this.#freshInARow = 0
-      this.#passIdle(name)
-    }
+    this.#freshInARow = this.#fresh.delete(name) ? this.#freshInARow + 1 : 0
     this.#served.delete(name)
     this.#served.set(name, more ? value : undefined)
-    if (!more) this.#idle++
-    this.#forget()
+    if (more) return
+    this.#idle++
+    this.#forgetOldest()
   }
 
-  /** Who has nothing had his turn where one behind him has his. */
-  #passIdle(until: string): void {
+  /** It had one beside those that wait. */
+  passed(name: string): void {
+    const value = this.get(name)
+    if (value === undefined && this.#served.has(name)) this.#idle--
+    this.#fresh.delete(name)
+    this.#served.delete(name)
+    this.#served.set(name, value)
+    if (value !== undefined) return
+    this.#idle++
+    this.#forgetOldest()
+  }
+
+  #forgetOldest(): void {
+    if (this.#idle <= MOST_IDLE) return
     for (const [name, value] of this.#served) {
-      if (name === until) return
       if (value !== undefined) continue
       this.#served.delete(name)
       this.#idle--
+      return
     }
-  }
-
-  /** With nobody waiting nobody had more turns than others. */
-  #forget(): void {
-    if (this.waiting > 0) return
-    this.#served.clear()
-    this.#idle = 0
-    this.#freshInARow = 0
   }
 }

@@ -41,8 +41,10 @@ export class LoopTurns {
 
   /** @param begin called now where there is time and nobody waits, else in its owner's turn; it must not throw */
   take(owner: TurnOwner, begin: () => void): void {
-    if (this.isFree()) this.#run(begin)
-    else this.#waiting.push(owner, begin)
+    if (this.isFree()) {
+      this.#waiting.passed(owner)
+      this.#run(begin)
+    } else this.#waiting.push(owner, begin)
   }
 
   #hasTime(): boolean {

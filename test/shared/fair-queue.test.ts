@@ -98,6 +98,23 @@ describe('a fair queue', () => {
     expect(order.filter((one) => one.startsWith('old'))).toHaveLength(10)
   })
 
+  it('remembers whose turn was when, also when nobody waited in between', () => {
+    const queue = new FairQueue<string>()
+    const owner = (address: string): TurnOwner => ({ address, user: 'u' })
+    const order = (addresses: readonly string[]): (string | undefined)[] => {
+      for (const address of addresses) queue.push(owner(address), address)
+      return addresses.map(() => queue.shift())
+    }
+    expect(order(['a', 'b', 'c'])).toEqual(['a', 'b', 'c'])
+    // Without waiting.
+    queue.passed(owner('a'))
+    expect(order(['c', 'a', 'b'])).toEqual(['b', 'c', 'a'])
+    // Of thousands it is forgotten.
+    for (let index = 0; index < 5000; index++) queue.passed(owner(`other ${index}`))
+    expect(order(['other 4999', 'c'])).toEqual(['c', 'other 4999'])
+    expect(queue.length).toBe(0)
+  })
+
   it('passes over who may not, who keeps his place', () => {
     const queue = new FairQueue<string>()
     for (const address of ['x', 'y', 'x']) queue.push({ address, user: 'u' }, address)

@@ -75,7 +75,10 @@ function createTurns(limits: Omit<StatementTurnLimits, 'longBytes' | 'longAtOnce
   }
 
   return (owner) => {
-    if (waiting.lengthOf(owner) === 0 && shares.may(owner, limits.atOnce - running)) return begin(owner)
+    if (waiting.lengthOf(owner) === 0 && shares.may(owner, limits.atOnce - running)) {
+      waiting.passed(owner)
+      return begin(owner)
+    }
     if (waiting.length >= limits.waiting || waiting.lengthOf(owner) >= limits.waitingOfUser)
       throw new EngineError('TOO_MANY_REQUESTS_FAILED', 'Too many statements wait for their turn')
     return new Promise((resolve, reject) => {

@@ -81,6 +81,12 @@ export function sendProblem(request: IncomingMessage, response: ServerResponse, 
 }
 
 /**
+ * Who is told to come later, which is a second at least, is told so after half of one: who comes again at once all the same
+ * makes less work by it, on each of his connections.
+ */
+const LATER_AFTER_MS = 500
+
+/**
  * Answers a request with what was thrown.
  * @param onBug told of what is neither a problem nor an EngineError
  */
@@ -92,5 +98,6 @@ export function answerError(
 ): void {
   const problem = toProblem(error)
   if (problem.status === 500) onBug?.(error)
-  sendProblem(request, response, problem)
+  if (problem.status === 429) setTimeout(() => sendProblem(request, response, problem), LATER_AFTER_MS)
+  else sendProblem(request, response, problem)
 }

@@ -23,10 +23,10 @@ it('gives turns at once while there are some, then to one after the other', asyn
   ;(first as () => void)()
   ;(first as () => void)()
   await vi.advanceTimersByTimeAsync(1)
-  expect(order).toEqual(['flood 0'])
+  expect(order).toEqual(['ana'])
   ends[0]!()
   await vi.advanceTimersByTimeAsync(1)
-  expect(order).toEqual(['flood 0', 'ana'])
+  expect(order).toEqual(['ana', 'flood 0'])
 })
 
 it('keeps some for others than who has many', async () => {
