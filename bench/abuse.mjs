@@ -1,6 +1,8 @@
 // What one client can do to the others: each abuse runs in a process of its own, from addresses of its own, while another
 // user asks SELECT 1 again and again from another address. Told are that user's times, and those before the abuse began, how
-// it was answered, and the coordinator's memory before, at most, and after.
+// it was answered, and the coordinator's memory before, at most, and after; and the CPU time that the coordinator's event loop
+// took from a statement's POST to its last answer, which is how long it had to wait there, also where others use the machine.
+// BENCH_ABUSES=unread-pages,header-bombs measures these alone.
 import { spawn } from 'node:child_process'
 import { readFileSync, readdirSync } from 'node:fs'
 import { Agent, request } from 'node:http'
@@ -60,8 +62,13 @@ for (const name of names) {
 }
 credentials.remove()
 
-function timesOf({ times, failed }) {
-  return `${times.length} times, p50 ${ms(quantile(times, 0.5))}, p99 ${ms(quantile(times, 0.99))}, longest ${ms(times.at(-1))}, failed ${failed}`
+function timesOf({ times, loop, failed }) {
+  return `${times.length} times, p50 ${ms(quantile(times, 0.5))}, p99 ${ms(quantile(times, 0.99))}, longest ${ms(times.at(-1))}, CPU of the loop p50 ${ms(quantile(loop, 0.5))}, p99 ${ms(quantile(loop, 0.99))}, failed ${failed}`
+}
+
+/** Of the coordinator's main thread so far, milliseconds. */
+function loopCpu(pid) {
+  return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6
 }
 
 /** Another user, from another address. */
@@ -95,16 +102,20 @@ function createAsker(base, isGuarded) {
 /** SELECT 1 again and again, for a while. */
 async function probe(ask, coordinator, seconds) {
   const times = []
+  const loop = []
   let failed = 0
   let most = 0
   for (const until = performance.now() + seconds * 1000; performance.now() < until;) {
     const start = performance.now()
+    const before = loopCpu(coordinator)
     await ask.selectOne().catch(() => failed++)
     times.push(performance.now() - start)
+    loop.push(loopCpu(coordinator) - before)
     most = Math.max(most, memoryOf(coordinator))
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
-  return { times: times.sort((a, b) => a - b), failed, most }
+  const inOrder = (values) => values.sort((a, b) => a - b)
+  return { times: inOrder(times), loop: inOrder(loop), failed, most }
 }
 
 function startAbuse(name, base) {
