@@ -214,8 +214,12 @@ function castToInteger(x: Sql, from: SqlType, to: keyof typeof integerRanges): S
   switch (from.kind) {
     case 'boolean':
       return sql`CAST(${x} AS ${type})`
-    case 'varchar':
-      return sql`coalesce(CASE WHEN regexp_full_match(q_number_text(${x}), '[+-]?[0-9]+') THEN TRY_CAST(q_number_text(${x}) AS ${type}) END, q_cannot_cast(${x}, ${literal(javaName)}))`
+    case 'varchar': {
+      const read = (text: Sql): Sql =>
+        sql`CASE WHEN regexp_full_match(${text}, '[+-]?[0-9]+') THEN TRY_CAST(${text} AS ${type}) END`
+      // Most have no blanks around.
+      return sql`coalesce(${read(x)}, ${read(sql`q_number_text(${x})`)}, q_cannot_cast(${x}, ${literal(javaName)}))`
+    }
     case 'decimal':
       return sql`coalesce(TRY_CAST(${x} AS ${type}), q_cannot_cast(${to === 'bigint' ? x : sql`round(${x})`}, ${literal(to.toUpperCase())}))`
     case 'double':

@@ -65,7 +65,7 @@ export const castMacros: readonly Macro[] = [
   // As String.trim of Java leaves it; DuckDB's trim takes every blank of Unicode.
   macro('q_number_text(s)', `regexp_extract(s, '^[\\x00-\\x20]*(.*?)[\\x00-\\x20]*$', 1, 's')`),
   macro(
-    'q_text_to_double(s, n)',
+    'q_any_text_to_double(s, n)',
     `
       CASE
         WHEN regexp_full_match(q_number_text(s), '[+-]?(NaN|Infinity|([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)')
@@ -73,6 +73,14 @@ export const castMacros: readonly Macro[] = [
             starts_with(q_number_text(s), '-') THEN '-Infinity' ELSE 'Infinity' END AS DOUBLE))
         WHEN s IS NOT NULL THEN u_raise('${cast}: Cannot cast '''||s||''' to '||n)
       END
+    `,
+  ),
+  // What is written without blanks and suffixes is read as it stands; what that leaves NULL is asked again.
+  macro(
+    'q_text_to_double(s, n)',
+    `
+      coalesce(CASE WHEN regexp_full_match(s, '[+-]?[0-9]+(\\.[0-9]+)?([eE][+-]?[0-9]+)?') THEN TRY_CAST(s AS DOUBLE) END,
+          q_any_text_to_double(s, n))
     `,
   ),
   macro(

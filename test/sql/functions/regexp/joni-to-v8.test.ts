@@ -19,6 +19,16 @@ describe('a pattern of Joni in V8', () => {
     [String.raw`(a)\1`, 'aaa', ['aa']],
     [String.raw`\Qa.b\E`, 'a.b axb', ['a.b']],
     ['a{2}', 'aaaaa', ['aa', 'aa']],
+    // What V8 unrolls, with a class that is negated in each round.
+    ['(?:[^a]?1)+', '$1 a1', ['$1', '1']],
+    ['(?:[^,]+,)+;', 'a,b,c,;', ['a,b,c,;']],
+    ['(?:[^a-z&&[^,]]?1)+', '$1,1a1', ['$1,1', '1']],
+    [String.raw`(?:\W?\S?1)+`, 'a1 1b', ['a1 1']],
+    [String.raw`(?:\D?1)+`, 'a1b1', ['a1b1']],
+    ['(?:[[:^alpha:]]?1)+', '$1', ['$1']],
+    [String.raw`(?:\P{alpha}?1)+`, '$1', ['$1']],
+    ['(?:.?1)+', 'a1b1', ['a1b1']],
+    [String.raw`(?m)(?:^[^a]?1\n?)+`, 'b1\n1', ['b1\n1']],
   ])('%s in %j', (pattern, text, found) => {
     expect(matches(pattern, text)).toEqual(found)
   })
