@@ -59,20 +59,66 @@ function keyText(x: Sql, type: SqlType): Sql {
 
 /**
  * CAST(json AS to). The value is rewritten, type by type and with Trino's errors, into JSON that DuckDB reads as the
- * held form; integers and text in their usual writing take a way of their own.
+ * held form; what DuckDB reads alike as it stands, in the usual writing, takes a way of its own.
  */
 export function castFromJson(x: Sql, to: SqlType): Sql {
-  const general = sql`CAST(CAST(u_json_cast(${x}, ${literal(descriptor(to))}) AS JSON) AS ${duckdbType(to)})`
+  const type = duckdbType(to)
+  const general = sql`CAST(CAST(u_json_cast(${x}, ${literal(descriptor(to))}) AS JSON) AS ${type})`
   switch (to.kind) {
     case 'varchar':
-      return to.length === undefined ? sql`u_json_text(${x})` : sql`q_limit(u_json_text(${x}), ${integer(to.length)})`
-    case 'bigint':
-      return sql`CASE WHEN regexp_full_match(${x}, '-?[0-9]{1,18}') THEN CAST(${x} AS BIGINT) ELSE ${general} END`
+      return to.length === undefined ? sql`q_json_text(${x})` : sql`q_limit(q_json_text(${x}), ${integer(to.length)})`
     case 'boolean':
       return sql`CASE ${x} WHEN 'true' THEN true WHEN 'false' THEN false ELSE ${general} END`
-    default:
-      return general
+    default: {
+      const plain = plainWriting(to)
+      if (plain === undefined) return general
+      const held = to.kind === 'array' || to.kind === 'map' ? sql`CAST(${x} AS JSON)` : x
+      return sql`CASE WHEN regexp_full_match(${x}, ${literal(plain)}) THEN CAST(${held} AS ${type}) ELSE ${general} END`
+    }
   }
+}
+
+/** Digits that fit whatever they are. */
+const SAFE_DIGITS = { tinyint: 2, smallint: 4, integer: 9, bigint: 18 } as const
+
+/** A pattern of canonical JSON that DuckDB takes for the value that Trino does; undefined where none is known. */
+function plainWriting(type: SqlType): string | undefined {
+  switch (type.kind) {
+    case 'tinyint':
+    case 'smallint':
+    case 'integer':
+    case 'bigint':
+      return `-?[0-9]{1,${SAFE_DIGITS[type.kind]}}`
+    case 'double':
+      return String.raw`-?[0-9]{1,15}(?:\.[0-9]{1,17})?`
+    case 'boolean':
+      return 'true|false'
+    case 'varchar':
+      return type.length === undefined ? String.raw`"[^"\\]*"` : undefined
+    case 'array': {
+      const items = listed(type.element)
+      return items === undefined ? undefined : String.raw`\[${items}\]`
+    }
+    case 'map': {
+      if (type.key.kind !== 'varchar' || type.key.length !== undefined) return undefined
+      const items = listed(type.value, String.raw`"[^"\\]*":`)
+      return items === undefined ? undefined : String.raw`\{${items}\}`
+    }
+    default:
+      return undefined
+  }
+}
+
+/** Any number of values with commas between them. */
+function listed(item: SqlType, before = ''): string | undefined {
+  const plain = isScalar(item) ? plainWriting(item) : undefined
+  if (plain === undefined) return undefined
+  const one = `${before}(?:${plain}|null)`
+  return `(?:${one}(?:,${one})*)?`
+}
+
+function isScalar({ kind }: SqlType): boolean {
+  return kind !== 'array' && kind !== 'map'
 }
 
 /** The type as `u_json_cast` reads it: JSON, small. */

@@ -1,7 +1,10 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { castFromJson } from '../../../src/sql/functions/casts-json.ts'
 import { JsonReader, JsonSyntaxError, writeJson } from '../../../src/sql/functions/javascript/json-document.ts'
-import { literal, toText } from '../../../src/sql/text/sql.ts'
+import { literal, plainName, toText } from '../../../src/sql/text/sql.ts'
+import { duckdbType } from '../../../src/sql/types/duckdb-representation.ts'
+import { parseTypeText } from '../../../src/sql/types/type-names.ts'
 import { openEngineConnection, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
 
 // JSON as DuckDB reads it, beside the way in JavaScript that is right for all texts.
@@ -119,6 +122,10 @@ describe('JSON at a place', () => {
       [`q_json_array_length(x)`, `u_json_array_length(x)`],
       [`q_json_item(x, '/0', 0)`, `u_json_array_get(x, 0)`],
       [`q_json_item(x, '/2', 2)`, `u_json_array_get(x, 2)`],
+      ...([0, 2] as const).map((i) => [
+        `TRY(q_json_canonical_item(TRY(u_json_parse(x)), '/${i}', ${i}))`,
+        `u_json_array_get(TRY(u_json_parse(x)), ${i})`,
+      ]),
       // What fails fails both ways.
       [`TRY(q_is_json_scalar(x))`, `TRY(u_is_json_scalar(x))`],
     ]
@@ -131,6 +138,58 @@ describe('JSON at a place', () => {
         const wrong: unknown[] = []
         for (const [x, ...same] of (await db.connection.runAndReadAll(sql)).getRowsJson()) {
           same.forEach((each, i) => each === true || wrong.push([x, pairs[i]![0]]))
+        }
+        expect(wrong).toEqual([])
+      }),
+      { numRuns: 5, endOnFailure: true },
+    )
+  })
+})
+
+describe('JSON as a value of another type', () => {
+  // What is cast, as JavaScript is told.
+  const casts = [
+    ['tinyint', 'tinyint'],
+    ['smallint', 'smallint'],
+    ['integer', 'integer'],
+    ['bigint', 'bigint'],
+    ['double', 'double'],
+    ['boolean', 'boolean'],
+    ['array(bigint)', ['array', 'bigint', 'array(bigint)']],
+    ['array(double)', ['array', 'double', 'array(double)']],
+    ['array(boolean)', ['array', 'boolean', 'array(boolean)']],
+    ['array(varchar)', ['array', 'varchar', 'array(varchar)']],
+    ['map(varchar,integer)', ['map', 'varchar', 'integer', 'map(varchar, integer)']],
+    ['map(varchar,varchar)', ['map', 'varchar', 'varchar', 'map(varchar, varchar)']],
+  ] as const
+  const items = String.raw`1 -0 12 127 -128 1.5 99999 1234567890 9223372036854775807 123456789012345.12345678901234567 0.1 1e5 true false null "x" "" "a,]" "1" "\u00201" "é" "\n" "null" [1] {"a":1}`
+  const item = fc.constantFrom(...items.split(' '))
+  const list = fc.array(item, { maxLength: 4 }).map((items) => `[${items.join(',')}]`)
+  const object = fc
+    .array(fc.tuple(fc.constantFrom('a', 'b', 'é', '', 'a b', ':', '\\u0041'), item), { maxLength: 4 })
+    .map((members) => `{${members.map(([name, value]) => `"${name}":${value}`).join(',')}}`)
+  const documents = fc.array(fc.oneof(item, list, object), { minLength: 100, maxLength: 100 })
+
+  it('is what JavaScript makes of it', async () => {
+    const x = plainName('x')
+    const pairs = [
+      ['q_json_text(x)', 'u_json_text(x)'],
+      ...casts.map(([name, told]) => {
+        const type = parseTypeText(name)
+        return [
+          toText(castFromJson(x, type)),
+          `CAST(CAST(u_json_cast(x, '${JSON.stringify(told)}') AS JSON) AS ${toText(duckdbType(type))})`,
+        ]
+      }),
+    ]
+    const columns = pairs.map(([known, general]) => `TRY(${known}) IS NOT DISTINCT FROM TRY(${general})`)
+    await fc.assert(
+      fc.asyncProperty(documents, async (some) => {
+        const rows = some.map((text) => `(${toText(literal(JsonReader.canonical(text)))})`)
+        const sql = `SELECT x, ${columns.join(', ')} FROM (VALUES ${rows.join(', ')}) t(x)`
+        const wrong: unknown[] = []
+        for (const [text, ...same] of (await db.connection.runAndReadAll(sql)).getRowsJson()) {
+          same.forEach((each, i) => each === true || wrong.push([text, pairs[i]![0]]))
         }
         expect(wrong).toEqual([])
       }),

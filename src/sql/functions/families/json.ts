@@ -28,9 +28,9 @@ function atPath(known: Sql, general: Sql) {
 
 function itemOf(context: RenderContext): Sql {
   const index = String(context.constant(1))
-  return INDEX.test(index)
-    ? context.fill`q_json_item($1, ${literal(`/${index}`)}, $2)`
-    : context.fill`u_json_array_get($1, $2)`
+  if (!INDEX.test(index)) return context.fill`u_json_array_get($1, $2)`
+  const item = code(context.types[0]!.kind === 'json' ? 'q_json_canonical_item' : 'q_json_item')
+  return context.fill`${item}($1, ${literal(`/${index}`)}, $2)`
 }
 
 /** Values of type json are canonical text; functions on varchar read it as it stands. */

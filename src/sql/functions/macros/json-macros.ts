@@ -6,6 +6,12 @@ import { macro, type Macro } from './macro.ts'
  */
 const odd = String.raw`',[ \t\n\r]*[\]}]|(?:^|[ \t\n\r\[:,])(?:-0|-?(?i:nan|inf))'`
 
+/**
+ * What DuckDB writes otherwise than Trino: escapes, characters beyond 16 bits, numbers with fractions or exponents. Where such a
+ * number is within a text among other values only time is lost.
+ */
+const rewritten = String.raw`'\\|[^\x{0}-\x{ffff}]|^[^"].*[0-9][.eE]|^[0-9][.eE]'`
+
 // Not one more: of five values DuckDB makes a join, which asks before the condition that guards it.
 const scalars = `'VARCHAR','UBIGINT','BIGINT','BOOLEAN'`
 
@@ -15,6 +21,8 @@ const scalars = `'VARCHAR','UBIGINT','BIGINT','BOOLEAN'`
  */
 export const jsonMacros: readonly Macro[] = [
   macro('q_json_plain(x)', `NOT regexp_matches(x, ${odd}) AND json_valid(x)`),
+  // A part of a document as it stands, or NULL.
+  macro('q_json_part(x)', `CASE WHEN NOT regexp_matches(x, ${rewritten}) THEN x END`),
   macro(
     'q_json_scalar_at(x, pointer, path)',
     `
@@ -31,9 +39,8 @@ export const jsonMacros: readonly Macro[] = [
     `
       CASE WHEN q_json_plain(x) THEN
         CASE
-          WHEN json_type(x, pointer) IN ('UBIGINT','BIGINT','BOOLEAN') THEN json_extract_string(x, pointer)
-          WHEN json_type(x, pointer) = 'VARCHAR' THEN q_json_quote(json_extract_string(x, pointer))
-          WHEN json_type(x, pointer) IS NOT NULL THEN u_json_extract(x, path)
+          WHEN json_type(x, pointer) IS NOT NULL THEN
+              coalesce(q_json_part(CAST(json_extract(x, pointer) AS VARCHAR)), u_json_extract(x, path))
         END
       ELSE u_json_extract(x, path) END
     `,
@@ -65,6 +72,29 @@ export const jsonMacros: readonly Macro[] = [
         CASE
           WHEN json_type(x, pointer) IN (${scalars}) THEN json_extract_string(x, pointer)
           WHEN json_type(x, pointer) <> 'NULL' THEN u_json_array_get(x, i)
+        END
+      ELSE u_json_array_get(x, i) END
+    `,
+  ),
+  macro(
+    'q_json_text(x)',
+    String.raw`
+      CASE
+        WHEN regexp_full_match(x, '"[^"\\]*"') THEN substring(x, 2, length(x) - 2)
+        WHEN regexp_full_match(x, '-?[0-9]+|true|false') THEN x
+        ELSE u_json_text(x)
+      END
+    `,
+  ),
+  // Of a value of type json: members have one name each.
+  macro(
+    'q_json_canonical_item(x, pointer, i)',
+    `
+      CASE WHEN starts_with(x, '[') AND json_valid(x) THEN
+        CASE
+          WHEN json_type(x, pointer) IN (${scalars}) THEN json_extract_string(x, pointer)
+          WHEN json_type(x, pointer) <> 'NULL' THEN
+              coalesce(q_json_part(CAST(json_extract(x, pointer) AS VARCHAR)), u_json_array_get(x, i))
         END
       ELSE u_json_array_get(x, i) END
     `,

@@ -188,6 +188,8 @@ function shapeOf(tokens: readonly Token[]): Shape | undefined {
         break
       case 'close': {
         if (inner.token === undefined) return undefined
+        // DuckDB makes LIKE of some patterns, and `(?:)A` then matches nothing.
+        if (inner.group === undefined && inner.alternatives.flat().length === 0) return undefined
         open.pop()
         const whole = wholeOf(inner.alternatives, inner.before)
         if (inner.group !== undefined) groups[inner.group]!.mayBeEmpty = whole.mayBeEmpty

@@ -152,6 +152,8 @@ describe('a pattern that RE2 reads as Joni does', () => {
     ['a++', 'possessive'],
     ['(?=a)', 'looks ahead'],
     ['(a)\\1', 'refers back'],
+    ['(?:)A', 'DuckDB makes LIKE of it'],
+    ['A(?:(?:))', 'DuckDB makes LIKE of it'],
     ['(', 'no pattern'],
   ])('%s goes the general way: %s', (written) => {
     expect(nativePattern(written)).toBeUndefined()
