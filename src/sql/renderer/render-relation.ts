@@ -32,7 +32,7 @@ import {
   sql,
   type Sql,
 } from '../text/sql.ts'
-import { withMarks } from './distinct-marks.ts'
+import { overMarked, withMarks } from './distinct-marks.ts'
 import {
   asFromItem,
   clauses,
@@ -328,7 +328,14 @@ function renderAggregation(state: RenderState, node: AggregateNode): Block {
     else columns.set(id, sql`CASE WHEN grouping(${keys[i]!}) = 0 THEN any_value(${text}) END`)
   })
   for (const { id, call } of node.aggregates) {
-    if (state.needed.has(id)) columns.set(id, renderAggregate(state, call, marks.get(id)))
+    if (!state.needed.has(id)) continue
+    const marked = marks.get(id)
+    columns.set(
+      id,
+      marked === undefined
+        ? renderAggregate(state, call)
+        : overMarked(marked, keys, (isFirst) => renderAggregate(state, call, isFirst)),
+    )
   }
   for (const { id, keys: indexes, type } of node.groupings) {
     // Without sets every key is grouped by.

@@ -92,8 +92,15 @@ describe('DISTINCT', { timeout: 300_000 }, () => {
     await runner.createTable('u', table(rows))
     const wrong: unknown[] = []
     for (const args of calls[name]!) {
-      for (const clauses of ['FROM', 'FILTER (WHERE b > 1) FROM', ', b > 2 FROM']) {
-        const end = clauses.startsWith(',') ? ' GROUP BY 2 ORDER BY 2' : ''
+      for (const [clauses, end] of [
+        ['FROM', ''],
+        ['FILTER (WHERE b > 1) FROM', ''],
+        [', b > 2 FROM', ' GROUP BY 2 ORDER BY 2'],
+        [
+          'FILTER (WHERE b > 1), b, v, grouping(b, v) FROM',
+          ' GROUP BY GROUPING SETS ((b), (), (v, b), (v), ()) ORDER BY 4, 2, 3',
+        ],
+      ] as const) {
         const distinct = await runner.outcome(`SELECT ${name}(DISTINCT ${args}) ${clauses} n${end}`)
         const plain = await runner.outcome(`SELECT ${name}(${args}) ${clauses} u${end}`)
         if (!isDeepStrictEqual(rounded(distinct), rounded(plain))) wrong.push({ args, clauses, distinct, plain })
@@ -109,7 +116,7 @@ describe('DISTINCT', { timeout: 300_000 }, () => {
     expect(await runner.outcome('SELECT count_if(DISTINCT f), multimap_agg(DISTINCT v, 1) FROM n')).toEqual([[1, { a: [1], b: [1] }]]) // prettier-ignore
     expect(await runner.outcome('SELECT v, count_if(DISTINCT f), histogram(DISTINCT v) FROM n GROUP BY v ORDER BY v')).toEqual([['a', 1, { a: 1 }], ['b', 1, { b: 1 }]]) // prettier-ignore
     expect(await runner.outcome('SELECT stddev(DISTINCT length(v)), max_by(DISTINCT v, v) FROM n GROUP BY GROUPING SETS ((f), ()) ORDER BY 2')).toEqual([[null, 'b'], [null, 'b'], [null, 'b']]) // prettier-ignore
-    expect(await runner.outcome('SELECT count_if(DISTINCT f) FROM n GROUP BY GROUPING SETS ((v), ())')).toMatch(/^NOT_SUPPORTED/) // prettier-ignore
+    expect(await runner.outcome('SELECT v, f, count_if(DISTINCT f), histogram(DISTINCT v) FROM n GROUP BY ROLLUP (v, f) ORDER BY 1, 2')).toEqual([['a', true, 1, { a: 1 }], ['a', null, 1, { a: 1 }], ['b', false, 0, { b: 1 }], ['b', true, 1, { b: 1 }], ['b', null, 1, { b: 1 }], [null, null, 1, { a: 1, b: 1 }]]) // prettier-ignore
     expect(await runner.outcome('SELECT histogram(DISTINCT v) OVER () FROM n')).toMatch(/^NOT_SUPPORTED/)
     expect(await runner.outcome('SELECT count(DISTINCT v) OVER (), min(DISTINCT v) OVER () FROM n LIMIT 1')).toEqual([[2, 'a']]) // prettier-ignore
     runner.close()
