@@ -42,7 +42,9 @@ export function createJwks({ fetchText, now, onTaken, onTrouble }: JwksOptions):
   let version = {}
   let text = ''
   let askedAt = -Infinity
+  /** How often they were asked for, and which of these has come to its end last. */
   let asks = 0
+  let answered = 0
   let failing = true
   let asking: Promise<void> | undefined
 
@@ -64,7 +66,10 @@ export function createJwks({ fetchText, now, onTaken, onTrouble }: JwksOptions):
         failing = true
         onTrouble(error as Error)
       })
-      .finally(() => (asking = undefined)))
+      .finally(() => {
+        asking = undefined
+        answered = asks
+      }))
   }
 
   function fitting(kid: string | undefined): readonly NamedKey[] {
@@ -80,11 +85,12 @@ export function createJwks({ fetchText, now, onTaken, onTrouble }: JwksOptions):
       if (first.length > 0 && now() - askedAt > REFRESH_MS) void ask()
       yield* first
       // Their names, where they have any, need not change with them.
-      if (now() - askedAt > LEAST_BETWEEN_MS) await ask()
-      else await asking
+      if (!asking && now() - askedAt > LEAST_BETWEEN_MS) await ask()
+      // One waits for who has the keys, and not all whom a stranger sends: they come again.
+      else if (!known) await asking
       yield* fitting(kid).filter((key) => !first.includes(key))
       // It may have been published since: whoever makes the keys be asked for all the time keeps no new one out.
-      if (!known || failing || asks === before) throw new KeysUnavailable('The keys of tokens cannot be had')
+      if (!known || failing || answered <= before) throw new KeysUnavailable('The keys of tokens cannot be had')
     },
   }
 }

@@ -17,6 +17,7 @@ import { createJwks } from '../../../src/security/authentication/jwks.ts'
 import { createJwtAuthenticator, type JwtOptions } from '../../../src/security/authentication/jwt-authenticator.ts'
 import { keyOfFile, keysOfFiles, parseTokenKey } from '../../../src/security/authentication/jwt-key-file.ts'
 import type { TokenKeys } from '../../../src/security/authentication/token-keys.ts'
+import { waitUntil } from '../../support/quipu-process.ts'
 
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const otherRsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
@@ -341,6 +342,32 @@ describe('published keys', () => {
     expect(await by('RS256', rsa.privateKey, 'ps')).toBe('refused')
     expect(await by('ES256', p256.privateKey, 'enc')).toBe('refused')
     expect(await by('RS256', rsa.privateKey, 'leaked')).toBe('verified')
+  })
+
+  it('that are slow to come hold up nobody whose key is known, whatever strangers send', async () => {
+    const first = JSON.stringify({ keys: [jwk(p256, {})] })
+    let answer = (_text: string): void => {}
+    const keys = createJwks({
+      fetchText: () => (asked++ === 0 ? Promise.resolve(first) : new Promise((resolve) => (answer = resolve))),
+      now: () => clock,
+      onTaken: () => {},
+      onTrouble: () => {},
+    })
+    const { verify } = authenticator(keys)
+    const of = async (pair: KeyPairKeyObjectResult, sub: string) =>
+      (await verify({ user: '', secret: await sign('ES256', pair.privateKey, { sub }) })).kind
+    expect(await of(p256, 'alice')).toBe('verified')
+    clock += 6_000
+    const stranger = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    const asker = of(stranger, 'u')
+    await waitUntil('one asks', () => asked === 2)
+    clock += 60_000
+    const strangers = Array.from({ length: 20 }, (_, index) => of(stranger, `u${index}`))
+    expect(new Set(await Promise.all(strangers))).toEqual(new Set(['unavailable']))
+    expect(await of(p256, 'bob')).toBe('verified')
+    answer(first)
+    expect(await asker).toBe('refused')
+    expect(asked).toBe(2)
   })
 
   it('without ids are found too when they are changed, and asked for no more often', async () => {
