@@ -27,6 +27,8 @@ export interface TableRunner {
   rows(sql: string, as?: Partial<SessionContext>): Promise<readonly (readonly unknown[])[]>
   /** The rows, or the name and message of the error. */
   outcome(sql: string, as?: Partial<SessionContext>): Promise<unknown>
+  /** The rows that an INSERT would store, or the name and message of the error. */
+  written(sql: string, as?: Partial<SessionContext>): Promise<unknown>
   /** DuckDB's text of the statement. */
   rendered(sql: string, as?: Partial<SessionContext>): Promise<string>
   close(): void
@@ -45,7 +47,7 @@ export async function openTableRunner(settings: readonly string[] = languageSett
     tables: () => Promise.resolve([...tables.values()].map(({ schema, table, kind }) => ({ schema, table, kind }))),
     table: (_, __, name) => Promise.resolve(tables.get(name)),
     statistics: () => Promise.resolve({}),
-    abilities: () => ({ createSchema: false, createTable: false, insert: false, views: false, snapshots: false }),
+    abilities: () => ({ createSchema: false, createTable: false, insert: true, views: false, snapshots: false }),
   }
   const analyze = async (sql: string, as: Partial<SessionContext> = {}) => {
     const analyzed = await frontEnd.analyzeStatement(sql, { ...session, ...as }, metadata)
@@ -84,18 +86,26 @@ export async function openTableRunner(settings: readonly string[] = languageSett
       })
     },
     rows,
-    async outcome(sql, as) {
-      try {
-        return await rows(sql, as)
-      } catch (error) {
-        const { errorName, message, cause } = error as { errorName?: string; message: string; cause?: unknown }
-        return `${errorName ?? 'no name'}: ${cause === undefined ? message : String(cause)}`
-      }
-    },
+    outcome: (sql, as) => orError(() => rows(sql, as)),
+    written: (sql, as) =>
+      orError(async () => {
+        const analyzed = await frontEnd.analyzeStatement(sql, { ...session, ...as }, metadata)
+        if (analyzed.kind !== 'write' || !analyzed.source) throw new Error(`${sql} is ${analyzed.kind}`)
+        return wireRows(connection, analyzed.source.query, storedAs)
+      }),
     rendered: async (sql, as) => (await analyze(sql, as)).query.sql,
     close() {
       connection.closeSync()
       instance.closeSync()
     },
+  }
+}
+
+async function orError(rows: () => Promise<unknown>): Promise<unknown> {
+  try {
+    return await rows()
+  } catch (error) {
+    const { errorName, message, cause } = error as { errorName?: string; message: string; cause?: unknown }
+    return `${errorName ?? 'no name'}: ${cause === undefined ? message : String(cause)}`
   }
 }

@@ -136,7 +136,7 @@ export type TreeNode = Expr | RelationNode
  * Whether any node of a tree satisfies the test, queries inside of expressions among them.
  * @param test `leave`: it does not, and what is below it is not asked
  */
-export function someNode(part: unknown, test: (node: TreeNode) => boolean | 'leave'): boolean {
+function someNode(part: unknown, test: (node: TreeNode) => boolean | 'leave'): boolean {
   tick()
   if (typeof part !== 'object' || part === null) return false
   if (Array.isArray(part)) return part.some((item) => someNode(item, test))

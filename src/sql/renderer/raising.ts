@@ -1,23 +1,10 @@
-import type { BarrierNode, ComputedColumn, Expr, RelationNode } from '../analyzer/tree.ts'
+import type { Expr } from '../analyzer/tree.ts'
 import { isInteger, sameType, type SqlType } from '../types/sql-type.ts'
-import { someExpr, someNode, type TreeNode } from '../analyzer/walk.ts'
-import { hasSubquery } from './composition.ts'
+import { someExpr } from '../analyzer/walk.ts'
 
 /** Whether its calculation may fail; a guess on the safe side. */
 export function canRaise(expr: Expr): boolean {
   return someExpr(expr, partCanRaise)
-}
-
-/** Whether anything may fail of a row that a filter of the rules removes. */
-export function statementCanRaise(tree: RelationNode | readonly ComputedColumn[]): boolean {
-  return someNode(tree, (node) => (node.kind === 'barrier' ? barrierCanRaise(node) || 'leave' : partCanRaise(node)))
-}
-
-/** A filter right over a table may fail: it is asked of every row. Masks, and what is below of a view, are not. */
-function barrierCanRaise({ input }: BarrierNode): boolean {
-  const [masks, filtered] = input.kind === 'project' ? [input.columns, input.input] : [[], input]
-  const overTable = filtered.kind === 'filter' && filtered.input.kind === 'scan' && !hasSubquery(filtered.predicate)
-  return statementCanRaise(masks) || (!overTable && statementCanRaise(filtered))
 }
 
 /** Whether it may fail for some rows and not for others: what has no column fails for all. */
@@ -27,7 +14,7 @@ export function mayRaiseOfRow(expr: Expr): boolean {
 
 const OF_ROW: ReadonlySet<Expr['kind']> = new Set(['column', 'lambdaArgument', 'scalarSubquery'])
 
-function partCanRaise(part: TreeNode): boolean {
+function partCanRaise(part: Expr): boolean {
   switch (part.kind) {
     case 'call':
       return part.function.kind !== 'scalar' || part.function.risk.mayRaise

@@ -3,6 +3,7 @@ import { comparisonKey, needsComparisonKey, sortItems } from '../functions/compa
 import { duckdbType, rowFieldOf } from '../types/duckdb-representation.ts'
 import type {
   AggregateNode,
+  BarrierNode,
   ColumnId,
   CommonTable,
   DistinctNode,
@@ -89,10 +90,8 @@ function renderRelation(state: RenderState, node: RelationNode): Block {
     }
     case 'project':
       return renderProject(state, node)
-    case 'barrier': {
-      const inner = renderRelation(state, node.input)
-      return filters(node.input) ? withoutStatistics(state, inner) : inner
-    }
+    case 'barrier':
+      return renderBarrier(state, node)
     case 'join':
       return renderJoin(state, node)
     case 'unnest':
@@ -142,20 +141,19 @@ function renderRelation(state: RenderState, node: RelationNode): Block {
   }
 }
 
-/** No condition goes below a LIMIT: neither to where it was, nor beside what it stands behind. */
+/** No condition goes below a LIMIT: neither to where it may fail for a row that is none, nor to where rows are counted. */
 const EVERY_ROW = sql`LIMIT ${integer(2n ** 63n - 1n)}`
 
 /**
  * What DuckDB knows of a table's columns, the rows that a filter removes among them, would show in what it leaves out and
  * how much it reads; of the least of one value it knows nothing.
  */
-function withoutStatistics(state: RenderState, filtered: Block): Block {
-  const block = wrapped(state, state.mayFail() ? { ...filtered, limit: EVERY_ROW } : filtered)
-  return {
-    ...block,
-    columns: new Map([...block.columns].map(([id, text]) => [id, sql`least(${text})`])),
-    computed: true,
-  }
+function renderBarrier(state: RenderState, { input }: BarrierNode): Block {
+  const inner = renderRelation(state, input)
+  if (!filters(input)) return inner
+  const block = wrapped(state, { ...inner, limit: EVERY_ROW })
+  const columns = [...block.columns].map(([id, text]) => [id, sql`least(${text})`] as const)
+  return { ...block, columns: new Map(columns), computed: true }
 }
 
 function filters(node: RelationNode): boolean {

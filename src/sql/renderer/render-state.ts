@@ -29,19 +29,14 @@ export interface RenderState {
   readonly outerColumns: Set<ColumnId>
   /** Columns whose calculation may fail, over rows of which some were removed. */
   readonly raisingColumns: Set<ColumnId>
-  /** May anything fail? Then what filters of rules leave must be known before it is asked. */
-  readonly mayFail: () => boolean
   /** A query inside an expression; here because queries and expressions nest. */
   readonly renderQuery: (state: RenderState, node: RelationNode, outputs: readonly Output[]) => Sql
 }
 
 /** The state at the beginning of a statement. */
-export function newRenderState(
-  given: Pick<RenderState, 'session' | 'needed' | 'renderQuery'> & Partial<Pick<RenderState, 'mayFail'>>,
-): RenderState {
+export function newRenderState(given: Pick<RenderState, 'session' | 'needed' | 'renderQuery'>): RenderState {
   let names = 0
   return {
-    mayFail: () => false,
     ...given,
     names: { fresh: () => plainName(`v${names++}`) },
     scans: [],

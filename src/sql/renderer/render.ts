@@ -12,7 +12,6 @@ import { literalRow } from './literal-row.ts'
 import { columnUses } from './needed-columns.ts'
 import { outline } from './outline.ts'
 import { renderQuery, renderTop } from './render-relation.ts'
-import { statementCanRaise } from './raising.ts'
 import { newRenderState, type RenderState } from './render-state.ts'
 import { scanConditions } from './scan-conditions.ts'
 import { queryShape } from './shape.ts'
@@ -31,7 +30,6 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
     analysis.node,
     columns.map((column) => column.column),
   )
-  let mayFail: boolean | undefined
   const state = newRenderState({
     session: {
       timeZone: requireZone(session.timeZone),
@@ -43,7 +41,6 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
     },
     needed,
     renderQuery,
-    mayFail: () => (mayFail ??= statementCanRaise(analysis.node)),
   })
   const outputs = columns.map(({ column }, i) => ({ column, name: plainName(`c${i}`) }))
   const sql = toText(renderTop(state, analysis.node, outputs))
