@@ -6,7 +6,7 @@ import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
 import type { Logger } from '../../telemetry/logger.ts'
 import type { Meters } from '../../telemetry/meters.ts'
-import { fileVersion } from './file-version.ts'
+import { textVersion, type TextVersion } from './text-version.ts'
 
 /** What is told of a file, or of a server of keys. */
 export type SourceName =
@@ -22,6 +22,8 @@ export interface Followed<T> {
   readonly setting?: string
   /** Its text is recorded too, but for secrets in it: what was decided by it can be derived from the log. */
   readonly recorded?: true
+  /** Reads what changed, off the event loop; at the start it is read at once. */
+  readonly readAgain?: (text: string) => Promise<{ readonly value: T; readonly text: TextVersion }>
   /** How many rules it has. */
   readonly entries?: (value: T) => number
 }
@@ -77,15 +79,21 @@ export function createAccessSources(key: Buffer, telemetry: () => AccessTelemetr
     broken,
     follow<T>(name: SourceName, path: string, read: (text: string) => T, options: Followed<T> = {}) {
       const { setting, recorded, entries } = options
-      const versionIn = (text: string): InForce<T> => {
-        const value = read(text)
-        const named = { file: name, path, ...(entries && { entries: entries(value) }) }
-        return { value, version: fileVersion(named, text, { key, secret: recorded !== true }) }
-      }
+      const inForceOf = (value: T, text: TextVersion): InForce<T> => ({
+        value,
+        version: {
+          file: name,
+          path,
+          ...text,
+          ...(entries && { entries: entries(value) }),
+        },
+      })
+      const readNow = (text: string): InForce<T> =>
+        inForceOf(read(text), textVersion(text, { key, secret: recorded !== true }))
       const file = orEnd(setting === undefined ? path : `${setting}: ${path}`, () =>
         watchFiles(
           [path],
-          ([text]) => versionIn(text),
+          ([text]) => readNow(text),
           {
             onReloaded() {
               versions.set(name, file.value.version)
@@ -98,7 +106,8 @@ export function createAccessSources(key: Buffer, telemetry: () => AccessTelemetr
           },
           {
             async readAgain([text], before) {
-              const next = versionIn(text)
+              const later = await options.readAgain?.(text)
+              const next = later ? inForceOf(later.value, later.text) : readNow(text)
               await tell(next.version, before.version)
               return next
             },

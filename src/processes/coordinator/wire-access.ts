@@ -34,6 +34,7 @@ import type { WatchedFiles } from '../../security/watched-files.ts'
 import { createAccessSources, type AccessSources, type AccessTelemetry } from './access-sources.ts'
 import type { FailuresElsewhere } from './follower-sightings.ts'
 import { createLogInAttempts, createKnownNames } from './log-in-attempts.ts'
+import { readRulesApart } from './read-rules-apart.ts'
 import { wireAuthenticators } from './wire-authenticators.ts'
 import { wireLogIns } from './wire-log-ins.ts'
 
@@ -96,8 +97,9 @@ export function wireAccess({ config, secret }: AccessParts): Access {
   const configured = config.authentication.length > 0
   const bearer = internalBearer(secret)
   const observed: { telemetry?: AccessTelemetry } = {}
-  const sources = createAccessSources(deriveKey(secret, 'file-digest'), () => observed.telemetry)
-  const rules = rulesOf(config, sources)
+  const fileKey = deriveKey(secret, 'file-digest')
+  const sources = createAccessSources(fileKey, () => observed.telemetry)
+  const rules = rulesOf(config, sources, fileKey)
   const groupsFile = config.resourceGroupsFile
   const groups =
     groupsFile === undefined
@@ -221,10 +223,15 @@ function principalBy(
   }
 }
 
-function rulesOf({ accessRulesFile: path }: Config, sources: AccessSources): WatchedFiles<AccessRules> | undefined {
+function rulesOf(
+  { accessRulesFile: path }: Config,
+  sources: AccessSources,
+  key: Uint8Array,
+): WatchedFiles<AccessRules> | undefined {
   if (path === undefined) return undefined
   return sources.follow('rules', path, parseRulesFile, {
     setting: 'accessRulesFile',
+    readAgain: (text) => readRulesApart({ text, key }),
     recorded: true,
     entries: ({ count }) => count,
   })

@@ -19,9 +19,32 @@ export function namePattern(text: string): NamePattern {
     const names = new Set(text.split('|'))
     return { text, any: false, matches: (name) => names.has(name) }
   }
-  const compiled = compileJava(text)
+  if (!sound.has(text)) compileJava(text)
+  knowSound([text])
   const start = plainStart(text)
-  return { text, any: false, matches: (name) => name.startsWith(start) && compiled.matches(name) }
+  let compiled: RE2JS | undefined
+  return {
+    text,
+    any: false,
+    // Compiled ten thousand of them would take half a gigabyte, and most are never asked.
+    matches: (name) => name.startsWith(start) && (compiled ??= compileJava(text)).matches(name),
+  }
+}
+
+/** Texts that are expressions: those of a file are there again when it has changed, or were found to be in another thread. */
+const sound = new Set<string>()
+const MOST_SOUND = 100_000
+
+/** Takes texts for expressions, as `soundPatterns` of the program that compiled them told. */
+export function knowSound(texts: Iterable<string>): void {
+  for (const text of texts) {
+    if (sound.size >= MOST_SOUND) sound.delete(sound.values().next().value!)
+    sound.add(text)
+  }
+}
+
+export function soundPatterns(): readonly string[] {
+  return [...sound]
 }
 
 // Ten thousand rules are asked for each table of a list: an expression is evaluated where nothing less decides.

@@ -29,6 +29,31 @@ export function readStrictJson<T extends z.ZodType>(text: string, schema: T): z.
   throw wrongAt(text, offsetOf(root, first!), `${pathText(first!)}${first!.message}`)
 }
 
+/** Rules that are read in one turn of the event loop. */
+const RULES_A_TURN = 100
+
+/**
+ * The same of a text that `readRules` has taken, elsewhere: a little at a time, so that ten thousand rules hold the event loop
+ * no longer than one statement.
+ * @param turn resolves when others had the event loop
+ */
+export async function readRulesInTurns(text: string, turn: () => Promise<void>): Promise<RulesFile> {
+  const read: Record<string, unknown[]> = {}
+  await turn()
+  const sections = JSON.parse(text) as Record<string, readonly unknown[] | null>
+  for (const [name, rules] of Object.entries(sections)) {
+    if (rules === null) continue
+    const all: unknown[] = (read[name] = [])
+    for (let at = 0; at < rules.length; at += RULES_A_TURN) {
+      await turn()
+      const some = rulesSchema.parse({ [name]: rules.slice(at, at + RULES_A_TURN) })
+      all.push(...(some[name as keyof RulesFile] ?? []))
+    }
+  }
+  await turn()
+  return read as RulesFile
+}
+
 /** Strict JSON, each key of an object once. */
 function jsonOf(text: string): Node {
   const errors: ParseError[] = []

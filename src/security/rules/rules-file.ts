@@ -3,6 +3,7 @@ import type { Identity, QueryRules } from '../authorization.ts'
 import { objectRulesOf } from './object-rules.ts'
 import { queryRulesOf } from './query-rules.ts'
 import { readRules } from './read-rules.ts'
+import type { RulesFile } from './rules-schema.ts'
 
 /** What a rules file says of queries, and of catalogs and all that is in them. */
 export interface AccessRules {
@@ -17,7 +18,11 @@ export interface AccessRules {
  * @throws Error with the line, when the text is wrong
  */
 export function parseRulesFile(text: string): AccessRules {
-  const read = readRules(text)
+  return accessRulesOf(readRules(text))
+}
+
+/** What rules say. */
+export function accessRulesOf(read: RulesFile): AccessRules {
   const count = Object.values(read).reduce((sum, rules) => sum + (rules?.length ?? 0), 0)
   return { count, queries: queryRulesOf(read), objects: objectRulesOf(read) }
 }

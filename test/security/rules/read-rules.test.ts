@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Identity } from '../../../src/security/authorization.ts'
 import { namePattern } from '../../../src/security/rules/java-regex.ts'
 import { queryRulesOf } from '../../../src/security/rules/query-rules.ts'
-import { readRules } from '../../../src/security/rules/read-rules.ts'
+import { readRules, readRulesInTurns } from '../../../src/security/rules/read-rules.ts'
 
 /** Of Trino's documents: one of each section. */
 const WHOLE = `{
@@ -101,6 +101,25 @@ describe('a rules file', () => {
     }
     // What would take a backtracking engine for ever.
     expect(namePattern('(a+)+b').matches('a'.repeat(50_000))).toBe(false)
+  })
+})
+
+describe('rules that are read a little at a time', () => {
+  it('are those that are read at once, in turns that are many', async () => {
+    const tables = Array.from({ length: 1_000 }, (_, n) => ({
+      user: `u${n}|v.*`,
+      table: `t${n}`,
+      privileges: ['SELECT'],
+    }))
+    const text = JSON.stringify({ ...JSON.parse(WHOLE), tables, schemas: null })
+    let turns = 0
+    const read = await readRulesInTurns(text, async () => void turns++)
+    expect(turns).toBeGreaterThanOrEqual(10)
+    const plain = (rules: object): unknown =>
+      JSON.parse(JSON.stringify(rules, (_, value: unknown) => (value instanceof Set ? [...value] : value)))
+    expect(plain(read)).toEqual(plain(readRules(text)))
+    const [of, at] = [queryRulesOf(read), queryRulesOf(readRules(text))]
+    for (const user of ['bob', 'eve']) expect(of.execute(who(user))).toBe(at.execute(who(user)))
   })
 })
 

@@ -7,19 +7,20 @@ import { TAKEN_OUT } from '../../sql/syntax/secret-values.ts'
 /** Longer texts are told of by their digest alone. */
 const MOST_CHARACTERS = 8 << 20
 
+export type TextVersion = Pick<FileVersion, 'digest' | 'bytes' | 'kept'>
+
 /**
- * What is told of a file.
- * @param text undefined where none of it may be told: it holds secrets and nothing else
+ * What is told of the text of a file.
+ * @param secret none of it is told
  * @param key of the cluster: what is kept otherwise than as it is has a digest that nobody can try secrets against
  */
-export function fileVersion(
-  named: Pick<FileVersion, 'file' | 'path' | 'entries'>,
+export function textVersion(
   text: string,
-  { key, secret }: { readonly key: Buffer; readonly secret: boolean },
-): FileVersion {
+  { key, secret }: { readonly key: Uint8Array; readonly secret: boolean },
+): TextVersion {
   const kept = secret ? ({ as: 'secret' } as const) : keptOf(text)
   const digest = kept.as === 'recorded' ? createHash('sha256') : createHmac('sha256', key)
-  return { ...named, bytes: Buffer.byteLength(text), kept, digest: digest.update(text).digest('hex') }
+  return { bytes: Buffer.byteLength(text), kept, digest: digest.update(text).digest('hex') }
 }
 
 function keptOf(text: string): FileVersion['kept'] {
