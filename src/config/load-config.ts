@@ -52,6 +52,9 @@ export function loadConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Con
     dataDir: resolve(parsed.data.dataDir),
     catalogDir: resolve(parsed.data.catalogDir),
     ...(parsed.data.accessRulesFile === undefined ? {} : { accessRulesFile: resolve(parsed.data.accessRulesFile) }),
+    ...(parsed.data.sessionPropertyRulesFile === undefined
+      ? {}
+      : { sessionPropertyRulesFile: resolve(parsed.data.sessionPropertyRulesFile) }),
     ...(parsed.data.resourceGroupsFile === undefined
       ? {}
       : { resourceGroupsFile: resolve(parsed.data.resourceGroupsFile) }),

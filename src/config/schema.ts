@@ -270,6 +270,9 @@ export const configSchema = z.strictObject({
   resourceGroupsFile: optionalText(
     "How many statements of whom run at once and wait: Trino's file of resource groups (JSON). Read again when it changes. Without one `limits` says how many, and users take turns",
   ),
+  sessionPropertyRulesFile: optionalText(
+    "Session properties of whom and what: Trino's file of the session property manager (JSON). Read again when it changes",
+  ),
   insecure: flag('Allows a listener that is not loopback although nobody is authenticated'),
   publicHosts: list(
     'Host names under which this process may be called, besides loopback, addresses and the name it advertises; `*` for any, which lets web pages of others in',

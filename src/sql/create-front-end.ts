@@ -14,7 +14,7 @@ import type { AnalyzedStatement, FrontEndTimes, QueryType, SqlFrontEnd, Warning 
 import { renderAnalysis, resultColumn } from './renderer/render.ts'
 import type { SessionContext } from './session.ts'
 import { durationOf, type Quantity } from './session/quantities.ts'
-import { beyondBounds, checkSent, withoutEffect } from './session/sent-properties.ts'
+import { checkSent, sentBy, warningsOfSetting, withoutPower } from './session/sent-properties.ts'
 import { propertyValue } from './session/session-properties.ts'
 import type { Query } from './syntax/ast-query.ts'
 import type { Execute, ExecuteImmediate, Explain, ExplainAnalyze, Statement } from './syntax/ast-statements.ts'
@@ -89,8 +89,10 @@ async function analyzeStatement(
     const input: StatementInput = { ...given, session: { ...session, timeZone } }
     const analyzed = await analyzeParsed(input, statement, { count: parameterCount, using: [], around: text })
     told?.({ parseMs, ...timesOf(analyzed) })
-    const { properties, bounds } = session
-    return withWarnings(analyzed, [...withoutEffect(Object.keys(properties)), ...beyondBounds(properties, bounds)])
+    return withWarnings(analyzed, [
+      ...warningsOfSetting(sentBy(session), session),
+      ...withoutPower(Object.keys(session.propertyRules?.overridden ?? {}), session),
+    ])
   } catch (error) {
     // Depths are counted; running out of stack is the last resort, where the caller left little of it.
     if (!(error instanceof RangeError)) throw error
@@ -101,7 +103,7 @@ async function analyzeStatement(
 /** What a client sends with each statement is checked, and asks for the same right, as SET SESSION. */
 function checkProperties(session: StatementInput['session']): void {
   const access = accessOf(session)
-  for (const property of access ? Object.keys(session.properties) : []) {
+  for (const property of access ? Object.keys(sentBy(session)) : []) {
     const [name, catalog] = property.split('.').reverse()
     access?.checkSetProperty(catalog, name!)
   }
@@ -244,7 +246,7 @@ function remembered({ updateType, changes }: SessionEffect, session?: SessionCon
   const set = Object.fromEntries(
     changes.flatMap((change) => (change.kind === 'SetSession' ? [[change.name, change.value]] : [])),
   ) as Readonly<Record<string, string>>
-  const warnings = [...withoutEffect(Object.keys(set)), ...beyondBounds(set, session?.bounds)]
+  const warnings = session ? warningsOfSetting(set, session) : []
   return { kind: 'session', queryType: 'DATA_DEFINITION', updateType, changes, warnings }
 }
 
@@ -253,11 +255,10 @@ async function analyzeWithSession(
   query: Query,
   parameters: GivenParameters,
 ): Promise<AnalyzedStatement> {
-  const { session, set } = withSession(input, query)
+  const { session, set, own } = withSession(input, query)
   const analyzed = await analyzeSelect({ ...input, session }, query, parameters, 'SELECT')
-  if (!set || analyzed.kind !== 'query') return analyzed
-  const warnings = [...withoutEffect(Object.keys(set)), ...beyondBounds(set, session.bounds)]
-  return withWarnings({ ...analyzed, properties: set }, warnings)
+  if (analyzed.kind !== 'query' || Object.keys(set).length === 0) return analyzed
+  return withWarnings({ ...analyzed, properties: own }, warningsOfSetting(set, input.session))
 }
 
 /** A query of our own making. */

@@ -19,6 +19,14 @@ export interface SessionContext {
   readonly startTimeMillis: number
   /** Session properties as text, `name` or `catalog.name`. */
   readonly properties: Readonly<Record<string, string>>
+  /** What of the properties the server's rules have set; absent where there are none. */
+  readonly propertyRules?: {
+    readonly given: readonly string[]
+    /** No session sets these otherwise. */
+    readonly fixed: readonly string[]
+    /** What the client sent for those. */
+    readonly overridden: Readonly<Record<string, string>>
+  }
   /** What a property can make no larger, whatever it is set to. */
   readonly bounds?: Readonly<Record<string, Quantity>>
   /** Prepared statements the client sent, by name. */

@@ -32,6 +32,7 @@ type LogEvent =
   | 'log_in'
   | 'file.reloaded'
   | 'file.broken'
+  | 'file.without_effect'
   | 'rules.invalid_expression'
   | 'announcement.failed'
   | 'telemetry.trouble'

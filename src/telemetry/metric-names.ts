@@ -800,7 +800,17 @@ export const metricNames = {
     on: 'coordinator',
     help: 'files that changed and could not be taken: what was there before is in force',
     labels: {
-      file: ['rules', 'resource_groups', 'passwords', 'groups', 'user_mapping', 'token_key', 'token_keys', 'other'],
+      file: [
+        'rules',
+        'resource_groups',
+        'session_properties',
+        'passwords',
+        'groups',
+        'user_mapping',
+        'token_key',
+        'token_keys',
+        'other',
+      ],
     },
   },
   accessDenied: {

@@ -1012,6 +1012,17 @@ const acts: Record<SettingName, Act> = {
       expect(() => start()).toThrow('nobody is authenticated')
     },
   },
+  sessionPropertyRulesFile: {
+    value: () => at('session-properties.json'),
+    see() {
+      writeFileSync(at('session-properties.json'), '[{ "sessionProperties": {\n  "query_max_run_time": "soon" } }]')
+      const file = at('session-properties.json')
+      const config = loadConfig(['--session-property-rules-file', file, '--data-dir', at('defaulted')], {})
+      expect(() => wireAccess({ config, secret: SECRET })).toThrow(
+        /session-properties\.json: line 2: 1, sessionProperties, query_max_run_time: duration is not a valid/,
+      )
+    },
+  },
   resourceGroupsFile: {
     value: () => at('resource-groups.json'),
     see() {

@@ -1,16 +1,45 @@
+import { createHash } from 'node:crypto'
+import { renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { patient, startKillableServer, type KillableServer } from '../support/killable-server.ts'
-import { waitUntil } from '../support/quipu-process.ts'
-import { run } from '../support/statement-client.ts'
+import { temporaryFolder, waitUntil } from '../support/quipu-process.ts'
+import { raw, run } from '../support/statement-client.ts'
 
+/* Statements that take more than their session, the server, or a file of rules lets them. */
+
+const folder = temporaryFolder()
+const file = join(folder.path, 'properties.json')
 let server: KillableServer
+
+function writeRules(text: string): void {
+  writeFileSync(`${file}.new`, text, { mode: 0o644 })
+  renameSync(`${file}.new`, file)
+}
+
+const forAll = (cpu: string) => ({ user: 'ruled', sessionProperties: { query_max_cpu_time: cpu } })
+const forReports = {
+  user: 'ruled',
+  source: 'report.*',
+  queryType: 'SELECT',
+  clientTags: ['night'],
+  group: 'global',
+  sessionProperties: { query_max_run_time: '5s', query_priority: 7, spill_enabled: true },
+  overrideSessionProperties: true,
+}
+
 beforeAll(async () => {
+  writeRules(JSON.stringify([forAll('1h'), forReports]))
   server = await startKillableServer({
+    QUIPU_SESSION_PROPERTY_RULES_FILE: file,
     QUIPU_QUERY_SCAN_BYTES: '100kB',
     QUIPU_QUERY_EXECUTION_MS: '2h',
   })
 })
-afterAll(() => server?.close())
+afterAll(async () => {
+  await server?.close()
+  await folder.remove()
+})
 
 const headers = (properties: string) => ({
   'x-trino-user': 'ana',
@@ -107,7 +136,7 @@ it('a time goes on from its beginning over a kill -9', { timeout: 120_000 }, asy
   let answer = (await patient(`${server.url}/v1/statement`, options)).json
   await waitUntil('it runs', async () => {
     if (answer.nextUri) answer = (await patient(answer.nextUri)).json
-    return answer.stats.state === 'STARTING' || answer.stats.state === 'RUNNING'
+    return answer.nextUri === undefined || /^(STARTING|RUNNING)$/.test(answer.stats.state)
   })
   server.kill()
   while (answer.nextUri) answer = (await patient(answer.nextUri)).json
@@ -115,4 +144,74 @@ it('a time goes on from its beginning over a kill -9', { timeout: 120_000 }, asy
   expect(performance.now() - began).toBeGreaterThan(5_900)
   const { elapsedTimeMillis } = answer.stats as unknown as { readonly elapsedTimeMillis: number }
   expect(elapsedTimeMillis).toBeGreaterThan(5_900)
+})
+
+describe('rules set properties', () => {
+  const ruled = (properties = '') => ({ ...headers(properties), 'x-trino-user': 'ruled' })
+  const report = (properties = '') => ({
+    ...ruled(properties),
+    'x-trino-source': 'report 1',
+    'x-trino-client-tags': 'night,big',
+  })
+  const shown = async (name: string, as: Readonly<Record<string, string>>) =>
+    (await run(server.url, `SHOW SESSION LIKE '${name}'`, as)).rows[0]?.[1]
+
+  it('of whom they fit, where he has not set them himself', async () => {
+    expect(await shown('query_max_cpu_time', ruled())).toBe('1h')
+    expect(await shown('query_max_cpu_time', ruled('query_max_cpu_time=2h'))).toBe('2h')
+    expect(await shown('query_max_cpu_time', headers(''))).toBe('1000000000.00d')
+  })
+
+  it('and what they override no session changes, over a kill -9 neither', { timeout: 120_000 }, async () => {
+    const options = {
+      headers: report('query_max_run_time=9d'),
+      method: 'POST',
+      body: `WITH SESSION query_max_run_time = '8d' ${LONG}`,
+    }
+    let answer = (await patient(`${server.url}/v1/statement`, options)).json
+    await waitUntil('it is planned', async () => {
+      if (answer.nextUri) answer = (await patient(answer.nextUri)).json
+      return answer.nextUri === undefined || /^(STARTING|RUNNING)$/.test(answer.stats.state)
+    })
+    expect(JSON.stringify(answer)).toContain("'query_max_run_time' is fixed here: 5s holds")
+    expect(JSON.stringify(answer)).not.toContain('spill_enabled')
+    server.kill()
+    while (answer.nextUri) answer = (await patient(answer.nextUri)).json
+    expect(answer.error).toMatchObject({ message: 'Query exceeded maximum time limit of 5.00s' })
+    const query = JSON.parse((await patient(`${server.url}/v1/query/${answer.id}`)).text) as { session: object }
+    const properties = {
+      query_max_run_time: '5s',
+      query_max_cpu_time: '1h',
+      query_priority: '7',
+      spill_enabled: 'true',
+    }
+    expect(query.session).toMatchObject({ systemProperties: properties })
+    const [created] = JSON.parse((await patient(`${server.url}/v1/query/${answer.id}/events`)).text) as {
+      data: unknown
+    }[]
+    expect(created).toMatchObject({
+      data: {
+        session: {
+          properties,
+          propertyRules: {
+            digest: createHash('sha256')
+              .update(JSON.stringify([forAll('1h'), forReports]))
+              .digest('hex'),
+            overridden: { query_max_run_time: '9d' },
+          },
+        },
+      },
+    })
+  })
+
+  it('anew when the file changes; a broken one leaves what was', { timeout: 60_000 }, async () => {
+    writeRules(JSON.stringify([forAll('2h')]))
+    await waitUntil('it is in force', async () => (await shown('query_max_cpu_time', ruled())) === '2h')
+    writeRules('[{ "sessionProperties": { "query_max_cpu_time": "soon" } }]')
+    await waitUntil('it is known to be broken', async () => {
+      const { text } = await raw(`${server.url}/metrics`)
+      return text.includes('quipu_files_broken{file="session_properties"} 1')
+    })
+    expect(await shown('query_max_cpu_time', ruled())).toBe('2h')
+  })
 })

@@ -37,6 +37,15 @@ export const querySessionSchema = z.object({
   resourceEstimates: z.record(z.string(), z.string()),
   remoteUserAddress: z.string(),
   userAgent: z.string().optional(),
+  propertyRules: z
+    .object({
+      digest: z.string().describe('SHA-256 of the file of rules'),
+      given: z.array(z.string()).describe('Properties whose values are those of the rules'),
+      fixed: z.array(z.string()).describe('Of these, those that no session sets otherwise'),
+      overridden: z.record(z.string(), z.string()).describe('What the client had sent for them'),
+    })
+    .optional()
+    .describe('What rules set of `properties`; absent where there are none'),
 })
 export type QuerySession = z.infer<typeof querySessionSchema>
 
@@ -338,7 +347,7 @@ export const queryEventSchemas = {
 
 /** Version of each event type's payload; a change of shape raises it and adds an upcaster. */
 export const queryEventVersions: Readonly<Record<QueryEventType, number>> = {
-  QueryCreated: 1,
+  QueryCreated: 2,
   QueryQueued: 1,
   QueryAdmitted: 1,
   QueryPlanned: 5,

@@ -38,6 +38,7 @@ export function sessionContext(
     startTimeMillis,
     properties: session.properties,
     bounds,
+    ...(session.propertyRules === undefined ? {} : { propertyRules: session.propertyRules }),
     preparedStatements: session.preparedStatements,
     roles: session.roles,
     clientCapabilities: session.capabilities,

@@ -4,6 +4,8 @@ import { queryEventVersions, type QueryEventType } from './events.ts'
 
 /** By type, and by the version it takes. */
 export const queryEventUpcasters: Readonly<Partial<Record<QueryEventType, Upcasters>>> = {
+  // No rules set properties then.
+  QueryCreated: { 1: (data) => data },
   // Pages had no place: stream and token find them, as they do where none is named today.
   ResultPagesPublished: { 1: (data) => data },
   // No statement changed anything then, later no fragment was withheld, what a statement set was not told, and then not by

@@ -10,7 +10,14 @@ import { textVersion, type TextVersion } from './text-version.ts'
 
 /** What is told of a file, or of a server of keys. */
 export type SourceName =
-  'rules' | 'resource_groups' | 'passwords' | 'groups' | 'user_mapping' | 'token_key' | 'token_keys'
+  | 'rules'
+  | 'resource_groups'
+  | 'session_properties'
+  | 'passwords'
+  | 'groups'
+  | 'user_mapping'
+  | 'token_key'
+  | 'token_keys'
 
 export interface AccessTelemetry {
   readonly logger: Logger

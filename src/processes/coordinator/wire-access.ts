@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Config } from '../../config/load-config.ts'
+import { readPropertyRules, type PropertyRules } from '../../coordinator/dispatch/property-rules.ts'
 import { groupPath } from '../../coordinator/dispatch/groups/group-path.ts'
 import { groupLabel } from '../../coordinator/dispatch/groups/rules-lookup.ts'
 import { readGroupRules, type GroupRules } from '../../coordinator/dispatch/groups/group-rules.ts'
@@ -50,6 +51,8 @@ export interface Access {
   objectsOf(asker: Pick<Identity, 'user' | 'groups'>): RightsOf | undefined
   /** The resource groups of the file as it is now; undefined without such a file. */
   readonly groupRules: (() => GroupRules) | undefined
+  /** What sets session properties, as its file is now; undefined without such a file. */
+  readonly propertyRules: (() => PropertyRules) | undefined
   /** What figures call a group by. */
   groupLabel(group: string): string
   /** Digests of the files that say who may do what, as they are in force now. */
@@ -109,6 +112,7 @@ export function wireAccess({ config, secret }: AccessParts): Access {
           recorded: true,
           entries: ({ selectors }) => selectors.length,
         })
+  const properties = propertyRulesOf(config, sources, () => observed.telemetry)
   const { byMethod, mapping, groupsOf, isKnown, passwordMarkOf } = wireAuthenticators(config, secret, sources)
   const logIns = configured
     ? wireLogIns(config, secret, ({ name, user, method, passwordMark }) => {
@@ -131,11 +135,13 @@ export function wireAccess({ config, secret }: AccessParts): Access {
       return objects && ((name) => objects(name === user ? { user, groups } : { user: name, groups: groupsOf(name) }))
     },
     groupRules: groups && (() => groups.value),
+    propertyRules: properties && (() => properties.value),
     groupLabel: (group) => (groups ? groupLabel(groupPath(group), groups.value.rootGroups) : group),
     filesInForce: sources.inForce,
     recordIn: sources.recordIn,
     observe(telemetry) {
       observed.telemetry = telemetry
+      if (properties) tellIdle(properties.value, telemetry)
     },
     door(refusals, elsewhere) {
       const authorize = recordDenials(rights, refusals)
@@ -235,4 +241,29 @@ function rulesOf(
     recorded: true,
     entries: ({ count }) => count,
   })
+}
+
+function propertyRulesOf(
+  { sessionPropertyRulesFile: path }: Config,
+  sources: AccessSources,
+  telemetry: () => AccessTelemetry | undefined,
+): WatchedFiles<PropertyRules> | undefined {
+  if (path === undefined) return undefined
+  const read = (text: string): PropertyRules => {
+    const rules = readPropertyRules(text)
+    tellIdle(rules, telemetry())
+    return rules
+  }
+  return sources.follow('session_properties', path, read, {
+    setting: 'sessionPropertyRulesFile',
+    recorded: true,
+    entries: ({ rules }) => rules.length,
+  })
+}
+
+/** Whoever keeps the rules is told of what they cannot do, rather than everybody who posts a statement. */
+function tellIdle({ withoutEffect }: PropertyRules, telemetry: AccessTelemetry | undefined): void {
+  if (withoutEffect.length === 0) return
+  const fields = { properties: withoutEffect.join(', ') }
+  telemetry?.logger.warn('file.without_effect', fields, 'Rules set session properties that have no effect here')
 }

@@ -1,4 +1,5 @@
 import { createMetadataPort } from '../../coordinator/dispatch/catalog-metadata.ts'
+import { ruledSession } from '../../coordinator/dispatch/property-rules.ts'
 import { groupedStatement } from '../../coordinator/query/query-group.ts'
 import { insertsSecrets } from '../../coordinator/query/insert-secrets.ts'
 import type { RequestListener } from 'node:http'
@@ -123,6 +124,10 @@ function statementsOf({ base, appBase, queries }: ResourcesParts, { actsAs, auth
     guard: createResultsGuard(base.access.configured, checkResults, service.ownerOf),
     checkResults,
     groupOf: (created) => groups.groupOf(groupedStatement(created)),
+    propertyRules(created) {
+      const rules = base.access.propertyRules?.()
+      return rules && ruledSession(rules, groupedStatement(created), created.resourceGroup)
+    },
     defaultTimeZone: 'UTC',
     limits: {
       statementBytes: limits.statementBytes,

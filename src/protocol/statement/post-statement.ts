@@ -37,6 +37,8 @@ export interface PostStatementDeps {
   readonly spans: Pick<StatementSpans, 'post'>
   /** Its resource group, by what is recorded of it. */
   readonly groupOf: (created: Pick<PostedStatement['created'], 'sql' | 'session'>) => string
+  /** What rules make of its session; undefined where there are none. */
+  readonly propertyRules: (created: PostedStatement['created']) => ((sent: QuerySession) => QuerySession) | undefined
   readonly actsAs: ActsAs
   readonly defaultTimeZone: string
   readonly limits: { readonly statementBytes: number }
@@ -74,9 +76,12 @@ export function createPostStatement(
       const sealed = sealedSubmission(sql, session, { ...uris, resourceGroup: '', ...trace }, intoSecrets)
       // By what is recorded: no secret gets into a group's name, and a successor chooses the same.
       const created = { ...sealed.created, resourceGroup: deps.groupOf(sealed.created) }
+      const ruled = deps.propertyRules(created)
       // It counts by itself from now on.
       body.release()
-      return await deps.service.submit({ ...sealed, created })
+      if (!ruled) return await deps.service.submit({ ...sealed, created })
+      const holding = { ...created, session: ruled(created.session) }
+      return await deps.service.submit({ ...sealed, session: ruled(sealed.session), created: holding })
     } finally {
       endTurn()
       body.release()

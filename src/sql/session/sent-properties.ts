@@ -12,8 +12,38 @@ const BOUNDED = { code: 0x0000_ff02, name: 'SESSION_PROPERTY_BOUNDED' } as const
 const MOST_NAMED = 20
 const LONGEST_NAME = 100
 
+/** What the client itself has set, of what holds. */
+export function sentBy({
+  properties,
+  propertyRules,
+}: Pick<SessionContext, 'properties' | 'propertyRules'>): Readonly<Record<string, string>> {
+  if (!propertyRules) return properties
+  return Object.fromEntries(Object.entries(properties).filter(([name]) => !propertyRules.given.includes(name)))
+}
+
+/** What is to be said of properties that somebody sets in a session. */
+export function warningsOfSetting(
+  set: Readonly<Record<string, string>>,
+  session: Pick<SessionContext, 'properties' | 'propertyRules' | 'bounds'>,
+): readonly Warning[] {
+  const names = Object.keys(set)
+  return [...withoutEffect(names), ...beyondBounds(set, session.bounds), ...withoutPower(names, session)]
+}
+
+/** Tells of properties that the server's rules have fixed. */
+export function withoutPower(
+  names: readonly string[],
+  { properties, propertyRules }: Pick<SessionContext, 'properties' | 'propertyRules'>,
+): readonly Warning[] {
+  const fixed = names.filter((name) => propertyRules?.fixed.includes(name))
+  return fixed.map((name) => ({
+    warningCode: BOUNDED,
+    message: `Session property '${name}' is fixed here: ${properties[name] ?? ''} holds`,
+  }))
+}
+
 /** Tells of properties that somebody sets and that nothing reads: those that Trino has, and those that nobody knows. */
-export function withoutEffect(names: readonly string[]): readonly Warning[] {
+function withoutEffect(names: readonly string[]): readonly Warning[] {
   const idle = names.filter((name) => !sessionProperty(name)?.acts)
   if (idle.length === 0) return []
   const named = idle.slice(0, MOST_NAMED).map((name) => `'${name.slice(0, LONGEST_NAME)}'`)
@@ -26,7 +56,7 @@ export function withoutEffect(names: readonly string[]): readonly Warning[] {
 }
 
 /** Tells of properties that are set to more than holds here. */
-export function beyondBounds(
+function beyondBounds(
   properties: Readonly<Record<string, string>>,
   bounds: SessionContext['bounds'],
 ): readonly Warning[] {

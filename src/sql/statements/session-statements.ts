@@ -129,13 +129,17 @@ const propertyTypes = { boolean: BOOLEAN, bigint: BIGINT, integer: INTEGER, doub
 
 /**
  * The session of a query as its WITH SESSION makes it: what stands there goes before what the client has set.
- * @returns also what it sets; undefined where it sets nothing
+ * @returns also what it sets, and of that what holds
  */
 export function withSession(
   input: StatementInput,
   query: Query,
-): { readonly session: StatementInput['session']; readonly set: Readonly<Record<string, string>> | undefined } {
-  if (query.sessionProperties.length === 0) return { session: input.session, set: undefined }
+): {
+  readonly session: StatementInput['session']
+  readonly set: Readonly<Record<string, string>>
+  readonly own: Readonly<Record<string, string>>
+} {
+  if (query.sessionProperties.length === 0) return { session: input.session, set: {}, own: {} }
   const properties = new Map<string, string>()
   for (const node of query.sessionProperties) {
     const { name, value } = isZoneProperty(node) ? setZone(input, node) : setSession(input, node)
@@ -145,9 +149,12 @@ export function withSession(
     properties.set(name, value)
   }
   const { session } = input
-  const timeZone = properties.get(ZONE_PROPERTY) ?? session.timeZone
   const set = Object.fromEntries(properties)
-  return { session: { ...session, timeZone, properties: { ...session.properties, ...set } }, set }
+  // What the server's rules have fixed is not the statement's to change: that it tried is told.
+  const fixed = session.propertyRules?.fixed ?? []
+  const own = Object.fromEntries([...properties].filter(([name]) => !fixed.includes(name)))
+  const timeZone = own[ZONE_PROPERTY] ?? session.timeZone
+  return { session: { ...session, timeZone, properties: { ...session.properties, ...own } }, own, set }
 }
 
 function setZone(input: StatementInput, node: SessionPropertyValue): PropertyChange {

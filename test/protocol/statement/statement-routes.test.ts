@@ -100,6 +100,7 @@ beforeEach(async () => {
       polled: (_request, _response, { token, rows }) => told.push({ token, rows }),
     } as StatementRouteDeps['spans'],
     ...openAccess,
+    propertyRules: () => undefined,
     groupOf: ({ session }) => `group of ${session.user}`,
     defaultTimeZone: 'UTC',
     limits: { statementBytes: 1000, longPollMs: 20, deleteValidityWaitMs: 30 },

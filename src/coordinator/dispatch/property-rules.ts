@@ -1,0 +1,105 @@
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import { readStrictJson } from '../../security/rules/read-rules.ts'
+import { pattern, wrong } from '../../security/rules/rule-patterns.ts'
+import { faultOfValue, sessionProperty } from '../../sql/session/session-properties.ts'
+import type { QuerySession } from '../query/events.ts'
+import type { GroupedStatement } from './groups/group-selector.ts'
+
+/** As Trino's reader takes them: numbers and truth values are texts too. */
+const propertyText = z.union([z.string(), z.number(), z.boolean()]).transform(String)
+
+const properties = z.record(z.string(), propertyText).superRefine((given, context) => {
+  for (const [name, value] of Object.entries(given)) {
+    const property = sessionProperty(name)
+    const fault = property && faultOfValue(property, value)
+    if (fault !== undefined) wrong(context, [name], fault)
+  }
+})
+
+const rule = z.strictObject({
+  user: pattern,
+  source: pattern,
+  group: pattern,
+  queryType: z
+    .string()
+    .nullish()
+    .transform((type) => type?.toUpperCase()),
+  clientTags: z
+    .array(z.string())
+    .nullish()
+    .transform((tags) => tags ?? []),
+  sessionProperties: properties,
+  overrideSessionProperties: z
+    .boolean()
+    .nullish()
+    .transform((given) => given ?? false),
+})
+
+type PropertyRule = z.output<typeof rule>
+
+/** Trino's file of its session property manager, with Presto's `overrideSessionProperties`. */
+export interface PropertyRules {
+  /** SHA-256 of the file, lower hex: of what is recorded of a query, which rules held. */
+  readonly digest: string
+  readonly rules: readonly PropertyRule[]
+  /** Properties that it sets and that nothing reads. */
+  readonly withoutEffect: readonly string[]
+}
+
+/** @throws Error with the line, when the text is wrong */
+export function readPropertyRules(text: string): PropertyRules {
+  const rules = readStrictJson(text, z.array(rule))
+  const names = rules.flatMap(({ sessionProperties }) => Object.keys(sessionProperties))
+  return {
+    digest: createHash('sha256').update(text).digest('hex'),
+    rules,
+    withoutEffect: [...new Set(names)].filter((name) => !sessionProperty(name)?.acts).toSorted(),
+  }
+}
+
+/**
+ * What the rules set for a statement: the last rule that fits decides a property's value, and one that a rule overrides
+ * stays so whatever comes after it.
+ * @returns a session as it holds, with what is recorded of how it came to be
+ */
+export function ruledSession(
+  { rules, digest }: PropertyRules,
+  statement: GroupedStatement,
+  group: string,
+): (sent: QuerySession) => QuerySession {
+  const values = new Map<string, string>()
+  const fixed = new Set<string>()
+  for (const each of rules) {
+    if (!fits(each, statement, group)) continue
+    for (const [name, value] of Object.entries(each.sessionProperties)) {
+      values.set(name, value)
+      if (each.overrideSessionProperties) fixed.add(name)
+    }
+  }
+  return (sent) => {
+    const given = [...values].filter(([name]) => fixed.has(name) || !Object.hasOwn(sent.properties, name))
+    const overridden = Object.entries(sent.properties).filter(([name]) => fixed.has(name))
+    return {
+      ...sent,
+      properties: { ...sent.properties, ...Object.fromEntries(given) },
+      propertyRules: {
+        digest,
+        given: given.map(([name]) => name),
+        fixed: [...fixed],
+        overridden: Object.fromEntries(overridden),
+      },
+    }
+  }
+}
+
+/** All that it asks for must hold; who names no source has an empty one. */
+function fits(each: PropertyRule, { session, queryType }: GroupedStatement, group: string): boolean {
+  return (
+    (each.user?.matches(session.user) ?? true) &&
+    (each.source?.matches(session.source ?? '') ?? true) &&
+    each.clientTags.every((tag) => session.clientTags.includes(tag)) &&
+    (each.group?.matches(group) ?? true) &&
+    (each.queryType === undefined || each.queryType === queryType())
+  )
+}

@@ -1,0 +1,134 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { readPropertyRules, ruledSession } from '../../../src/coordinator/dispatch/property-rules.ts'
+import type { QuerySession } from '../../../src/coordinator/query/events.ts'
+import { analyze, session as front, shopMetadata } from '../../support/front-end.ts'
+import { sampleData } from '../../support/query-events.ts'
+
+const sent: QuerySession = { ...sampleData.QueryCreated.session, user: 'ana', source: 'cli', clientTags: ['a', 'b'] }
+
+/** The session that holds. */
+function held(rules: readonly object[], session: QuerySession = sent, group = 'global.adhoc', queryType = 'SELECT') {
+  return ruledSession(readPropertyRules(JSON.stringify(rules)), { session, queryType: () => queryType }, group)(session)
+}
+const set = (value: string, more: object = {}) => ({ sessionProperties: { query_max_run_time: value }, ...more })
+
+describe('a rule fits', () => {
+  it.each([
+    [{}, true],
+    [{ user: 'an.' }, true],
+    [{ user: 'an' }, false],
+    [{ source: 'cli|jdbc' }, true],
+    [{ source: '' }, false],
+    [{ group: 'global\\..*' }, true],
+    [{ group: 'global' }, false],
+    [{ queryType: 'select' }, true],
+    [{ queryType: 'INSERT' }, false],
+    [{ clientTags: ['b'] }, true],
+    [{ clientTags: ['b', 'c'] }, false],
+    [{ user: 'ana', source: 'cli', group: 'global.adhoc', queryType: 'SELECT', clientTags: ['a', 'b'] }, true],
+    [{ user: 'ana', source: 'other' }, false],
+    [{ user: null, clientTags: null, queryType: null, overrideSessionProperties: null }, true],
+  ])('%j: %s', (asks, fits) => {
+    expect(held([set('1h', asks)]).properties['query_max_run_time']).toBe(fits ? '1h' : undefined)
+  })
+
+  it('whose source is empty to who names none', () => {
+    const { source: _, ...nameless } = sent
+    expect(held([set('1h', { source: '' })], nameless).properties).toEqual({ query_max_run_time: '1h' })
+  })
+})
+
+describe('what holds', () => {
+  const client = { ...sent, properties: { query_max_run_time: '2h', spill_enabled: 'true' } }
+
+  it('is what the last rule says, and what the client says before that', () => {
+    const rules = [set('1h'), { sessionProperties: { query_priority: 5 } }, set('3h')]
+    expect(held(rules)).toMatchObject({
+      properties: { query_max_run_time: '3h', query_priority: '5' },
+      propertyRules: { given: ['query_max_run_time', 'query_priority'], fixed: [], overridden: {} },
+    })
+    expect(held(rules, client)).toMatchObject({
+      properties: { query_max_run_time: '2h', spill_enabled: 'true', query_priority: '5' },
+      propertyRules: { given: ['query_priority'] },
+    })
+  })
+
+  it('is what a rule overrides, whatever comes after it', () => {
+    expect(held([set('1h', { overrideSessionProperties: true }), set('3h')], client)).toMatchObject({
+      properties: { query_max_run_time: '3h' },
+      propertyRules: { fixed: ['query_max_run_time'], overridden: { query_max_run_time: '2h' } },
+    })
+  })
+
+  it('is what a model of it says', () => {
+    const value = fc.constantFrom('1h', '2h', '3h')
+    const name = fc.constantFrom('query_max_run_time', 'query_max_cpu_time', 'query_max_planning_time')
+    const rule = fc.record({
+      user: fc.constantFrom('ana', 'bob', '.*'),
+      sessionProperties: fc.dictionary(name, value),
+      overrideSessionProperties: fc.boolean(),
+    })
+    fc.assert(
+      fc.property(fc.array(rule, { maxLength: 8 }), fc.dictionary(name, value), (rules, properties) => {
+        const fitting = rules.filter(({ user }) => user !== 'bob')
+        const all = held(rules, { ...sent, properties }).properties
+        for (const each of ['query_max_run_time', 'query_max_cpu_time', 'query_max_planning_time']) {
+          const setting = fitting.filter(({ sessionProperties }) => sessionProperties[each] !== undefined)
+          const ruled = setting.at(-1)?.sessionProperties[each]
+          const isFixed = setting.some(({ overrideSessionProperties }) => overrideSessionProperties)
+          expect(all[each]).toBe(isFixed ? ruled : (properties[each] ?? ruled))
+        }
+      }),
+    )
+  })
+})
+
+describe('the file', () => {
+  it.each([
+    ['{}', /^line 1: .*expected array/],
+    ['[\n{}]', /^line 2: 1, sessionProperties: /],
+    ['[{\n"user": "(",\n"sessionProperties": {}}]', /^line 2: 1, user: '\('/],
+    [
+      '[{ "sessionProperties": {\n"query_max_cpu_time": "1e308d"}}]',
+      /^line 2: .*query_max_cpu_time: duration is not a valid/,
+    ],
+    ['[{ "sessionProperties": {}, "users": "a" }]', /^line 1: /],
+    ['[{ "sessionProperties": { "a": null } }]', /^line 1: 1, sessionProperties, a: /],
+    ['[{ "sessionProperties": {"a": "1", "a": "2"} }]', /^line 1: The key "a" is there twice/],
+    ['[', /^line 1: This is no JSON/],
+  ])('%j is refused by its line', (text, message) => expect(() => readPropertyRules(text)).toThrow(message))
+
+  it('tells of properties without effect, and has a digest', () => {
+    const text = '[{ "sessionProperties": { "lake.x": 1, "spill_enabled": true, "query_priority": 2 } }]'
+    expect(readPropertyRules(text)).toMatchObject({ withoutEffect: ['lake.x', 'spill_enabled'] })
+    expect(readPropertyRules(text).digest).toMatch(/^[0-9a-f]{64}$/)
+    expect(readPropertyRules(text).digest).not.toBe(readPropertyRules(`${text}\n`).digest)
+  })
+})
+
+describe('to a statement', () => {
+  const ruled = held([set('1h', { overrideSessionProperties: true }), { sessionProperties: { spill_enabled: true } }], {
+    ...sent,
+    properties: { query_max_run_time: '2h' },
+  })
+  const warned = async (sql: string) => {
+    const { properties, propertyRules } = ruled
+    const analyzed = await analyze(sql, shopMetadata(), { ...front, properties, propertyRules: propertyRules! })
+    return { messages: analyzed.warnings.map(({ message }) => message), analyzed }
+  }
+  const fixed = "Session property 'query_max_run_time' is fixed here: 1h holds"
+
+  it('is told of what the client sent in vain, not of what the rules set', async () => {
+    expect((await warned('SELECT 1')).messages).toEqual([fixed])
+  })
+
+  it.each([
+    ["SET SESSION query_max_run_time = '9h'", [fixed, fixed]],
+    ["WITH SESSION query_max_run_time = '9h' SELECT 1", [fixed, fixed]],
+  ])('%s changes nothing', async (sql, messages) => {
+    const { messages: told, analyzed } = await warned(sql)
+    expect(told).toEqual(messages)
+    if (analyzed.kind === 'query') expect(analyzed.properties).toEqual({})
+  })
+})
