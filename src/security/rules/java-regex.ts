@@ -6,6 +6,8 @@ export interface NamePattern {
   /** It stands for every name. */
   readonly any: boolean
   matches(name: string): boolean
+  /** Compiles it now, where it has to be. */
+  prepare(): void
 }
 
 /**
@@ -13,12 +15,8 @@ export interface NamePattern {
  * @throws Error for what is none, and for what would mean something else here than there
  */
 export function namePattern(text: string): NamePattern {
-  if (text === '.*') return { text, any: true, matches: () => true }
-  if (PLAIN_NAMES.test(text)) {
-    if (!text.includes('|')) return { text, any: false, matches: (name) => name === text }
-    const names = new Set(text.split('|'))
-    return { text, any: false, matches: (name) => names.has(name) }
-  }
+  if (text === '.*') return { text, any: true, matches: () => true, prepare: () => {} }
+  if (PLAIN_NAMES.test(text)) return { text, any: false, matches: plainMatcher(text), prepare: () => {} }
   if (!sound.has(text)) compileJava(text)
   knowSound([text])
   const start = plainStart(text)
@@ -26,8 +24,9 @@ export function namePattern(text: string): NamePattern {
   return {
     text,
     any: false,
-    // Compiled ten thousand of them would take half a gigabyte, and most are never asked.
+    // Compiled each takes ten kilobytes, and most are never asked.
     matches: (name) => name.startsWith(start) && (compiled ??= compileJava(text)).matches(name),
+    prepare: () => void (compiled ??= start === '' ? compileJava(text) : undefined),
   }
 }
 
@@ -38,7 +37,7 @@ const MOST_SOUND = 100_000
 /** Takes texts for expressions, as `soundPatterns` of the program that compiled them told. */
 export function knowSound(texts: Iterable<string>): void {
   for (const text of texts) {
-    if (sound.size >= MOST_SOUND) sound.delete(sound.values().next().value!)
+    if (sound.size >= MOST_SOUND && !sound.has(text)) sound.delete(sound.values().next().value!)
     sound.add(text)
   }
 }
@@ -49,8 +48,18 @@ export function soundPatterns(): readonly string[] {
 
 // Ten thousand rules are asked for each table of a list: an expression is evaluated where nothing less decides.
 
-/** Names one by one, of characters that mean themselves. */
-const PLAIN_NAMES = /^[\w-]+(?:\|[\w-]+)*$/
+/** Names, and beginnings of names, one by one, of characters that mean themselves. */
+const PLAIN_NAMES = /^[\w-]+(?:\.\*)?(?:\|[\w-]+(?:\.\*)?)*$/
+
+function plainMatcher(text: string): (name: string) => boolean {
+  const alternatives = text.split('|')
+  const names = new Set(alternatives.filter((one) => !one.endsWith('.*')))
+  const starts = alternatives.filter((one) => one.endsWith('.*')).map((one) => one.slice(0, -2))
+  if (starts.length === 0) return (name) => names.has(name)
+  // A dot stands for no end of a line.
+  return (name) =>
+    names.has(name) || starts.some((start) => name.startsWith(start) && !name.includes('\n', start.length))
+}
 
 /** What all names begin with that an expression stands for. */
 function plainStart(text: string): string {

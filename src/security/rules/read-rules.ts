@@ -7,6 +7,7 @@ import {
   type ParseError,
 } from 'jsonc-parser'
 import type { z } from 'zod'
+import type { Whom } from './rule-patterns.ts'
 import { rulesSchema, type RulesFile } from './rules-schema.ts'
 
 /**
@@ -47,11 +48,20 @@ export async function readRulesInTurns(text: string, turn: () => Promise<void>):
     for (let at = 0; at < rules.length; at += RULES_A_TURN) {
       await turn()
       const some = rulesSchema.parse({ [name]: rules.slice(at, at + RULES_A_TURN) })
-      all.push(...(some[name as keyof RulesFile] ?? []))
+      const now = some[name as keyof RulesFile] ?? []
+      for (const rule of now) prepareWhom(rule)
+      all.push(...now)
     }
   }
   await turn()
   return read as RulesFile
+}
+
+/** Whom rules are about is asked of all of them at once, with the first statement of a user. */
+function prepareWhom(rule: object): void {
+  const { user, group }: Partial<Whom> = rule
+  user?.prepare()
+  group?.prepare()
 }
 
 /** Strict JSON, each key of an object once. */

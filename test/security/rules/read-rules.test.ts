@@ -95,8 +95,10 @@ describe('a rules file', () => {
       ['a|b.', 'a', 'bx'],
       ['ab(?i)C', 'abc'],
       ['a-b.*|c', 'a-b', 'a-bc', 'c'],
+      ['a.*', 'a', 'ab', 'ac', 'abb', 'abc', 'abbc', 'a-b', 'a-bc', 'a|b'],
+      ['b.*|ac|ab.*', 'ab', 'ac', 'abb', 'abc', 'abbc', 'bx'],
     ] as const) {
-      const all = ['a', 'ab', 'ac', 'abb', 'abc', 'abbc', 'a-b', 'a-bc', 'bx', 'c', '', 'AB', 'a|b']
+      const all = ['a', 'a\n', 'ab\nc', 'ab', 'ac', 'abb', 'abc', 'abbc', 'a-b', 'a-bc', 'bx', 'c', '', 'AB', 'a|b']
       expect(all.filter((name) => namePattern(text).matches(name))).toEqual(all.filter((name) => (names as readonly string[]).includes(name))) // prettier-ignore
     }
     // What would take a backtracking engine for ever.
