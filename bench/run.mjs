@@ -19,6 +19,7 @@ const all = [
   'alerts',
   'abuse',
   'log-in',
+  'rules',
 ]
 const names = process.argv.slice(2).length > 0 ? process.argv.slice(2) : all
 for (const name of names) {
