@@ -111,6 +111,7 @@ function openFiles(paths: readonly string[], last: ServedIdentity | undefined, n
 
 /** @throws Error when key and certificate do not belong together, or are none */
 function check(pair: ServedIdentity): CertificateNews {
+  if (/ENCRYPTED/.test(pair.key)) throw new Error('the key has a passphrase, which nobody can enter here')
   createSecureContext(secureOptionsOf(pair))
   const certificate = new X509Certificate(pair.cert)
   // OpenSSL takes a key of another kind, and fails at every handshake then.

@@ -1,3 +1,4 @@
+import { createPrivateKey } from 'node:crypto'
 import { once } from 'node:events'
 import { copyFile, mkdtemp, readFile, rename, symlink, unlink, writeFile } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
@@ -282,6 +283,18 @@ describe('files that change', () => {
     const start = (cert: string, key: string) => served({ QUIPU_TLS_CERT: cert, QUIPU_TLS_KEY: key })
     await expect(start(pairs.a.cert, pairs.b.key)).rejects.toThrow(/for TLS: .*mismatch/)
     await expect(start('/nowhere.pem', pairs.b.key)).rejects.toThrow('Cannot use /nowhere.pem for TLS: ENOENT')
+    const sealed = join(authority.folder, 'sealed.pem')
+    const key = createPrivateKey(await readFile(pairs.a.key))
+    const cipher = { cipher: 'aes-256-cbc', passphrase: 'sesame' }
+    await writeFile(sealed, key.export({ type: 'pkcs8', format: 'pem', ...cipher }))
+    await expect(start(pairs.a.cert, sealed)).rejects.toThrow('the key has a passphrase')
+  })
+
+  it('may be one, as servers of Java have it', async () => {
+    const both = join(authority.folder, 'both.pem')
+    await writeFile(both, Buffer.concat([await readFile(pairs.a.key), await readFile(pairs.a.cert)]))
+    const { news } = await served({ QUIPU_TLS_CERT: both, QUIPU_TLS_KEY: both })
+    expect(news).toMatchObject([{ kind: 'serves' }])
   })
 })
 
