@@ -10,6 +10,9 @@ interface Chunk {
   readonly bytes: number
 }
 
+/** Of events handed out at once: whoever folds them does it in one go. */
+const STEP_BYTES = 4 << 20
+
 /** What the writer of this process folded last, so that subscribers beside it need not read it back. */
 export class RecentEvents {
   readonly #chunks = new Map<bigint, Chunk>()
@@ -36,13 +39,16 @@ export class RecentEvents {
     for (const wake of this.#waiting) wake()
   }
 
-  /** Whole chunks from a place on, or undefined where only the log can tell. */
+  /** Whole chunks from a place on, few where they are large, or undefined where only the log can tell. */
   after(place: LogPlace, limit: number): { events: Recorded[]; place: LogPlace } | undefined {
     const events: Recorded[] = []
     let at = place
+    let bytes = 0
     for (;;) {
       const chunk = this.#chunks.get(at.offset)
       if (!chunk || !sameState(chunk.from.state, at.state) || events.length + chunk.events.length > limit) break
+      if (at !== place && bytes + chunk.bytes > STEP_BYTES) break
+      bytes += chunk.bytes
       events.push(...chunk.events)
       at = chunk.to
     }

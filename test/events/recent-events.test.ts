@@ -35,3 +35,17 @@ it('the last events are kept for their readers as far as they take so much memor
   expect(kept[0]).toBeGreaterThanOrEqual(40)
   expect(kept.at(-1)).toBe(49)
 })
+
+it('few large events are handed out at once, and all of them in order', () => {
+  const recent = new RecentEvents(20 * MB)
+  for (let offset = 0; offset < 10; offset++) recent.add(placeAt(offset), placeAt(offset + 1), [packed(MB) as Recorded])
+  const steps: number[] = []
+  for (let place = placeAt(0); ;) {
+    const step = recent.after(place, 1000)
+    if (!step) break
+    steps.push(step.events.length)
+    place = step.place
+  }
+  expect(Math.max(...steps)).toBeLessThanOrEqual(4)
+  expect(steps.reduce((sum, count) => sum + count, 0)).toBe(10)
+})

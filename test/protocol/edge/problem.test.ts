@@ -1,7 +1,8 @@
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { answerError, HttpProblem } from '../../../src/protocol/edge/problem.ts'
 import { problemHandler, resource, sendJson } from '../../../src/protocol/edge/resource.ts'
 import { raw } from '../../support/statement-client.ts'
 
@@ -30,3 +31,23 @@ it.each(['%', '%zz', '%ed%a0%80', '%c0%af', '%ff'])(
     expect(errors).toEqual([])
   },
 )
+
+it('that says to come later is told after half a second, any other at once', () => {
+  vi.useFakeTimers()
+  try {
+    const statuses: number[] = []
+    const answer = (status: number): void => {
+      const request = { headers: {}, method: 'GET', complete: true } as unknown as IncomingMessage
+      const response = { headersSent: false, writeHead: (sent: number) => statuses.push(sent), end() {} }
+      answerError(request, response as unknown as ServerResponse, new HttpProblem(status, 'no'), undefined)
+    }
+    for (const status of [429, 503, 401]) answer(status)
+    expect(statuses).toEqual([503, 401])
+    vi.advanceTimersByTime(499)
+    expect(statuses).toEqual([503, 401])
+    vi.advanceTimersByTime(1)
+    expect(statuses).toEqual([503, 401, 429])
+  } finally {
+    vi.useRealTimers()
+  }
+})
