@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { readStrictJson } from '../../security/rules/read-rules.ts'
 import { pattern, wrong } from '../../security/rules/rule-patterns.ts'
@@ -40,8 +39,6 @@ type PropertyRule = z.output<typeof rule>
 
 /** Trino's file of its session property manager, with Presto's `overrideSessionProperties`. */
 export interface PropertyRules {
-  /** SHA-256 of the file, lower hex: of what is recorded of a query, which rules held. */
-  readonly digest: string
   readonly rules: readonly PropertyRule[]
   /** Properties that it sets and that nothing reads. */
   readonly withoutEffect: readonly string[]
@@ -52,7 +49,6 @@ export function readPropertyRules(text: string): PropertyRules {
   const rules = readStrictJson(text, z.array(rule))
   const names = rules.flatMap(({ sessionProperties }) => Object.keys(sessionProperties))
   return {
-    digest: createHash('sha256').update(text).digest('hex'),
     rules,
     withoutEffect: [...new Set(names)].filter((name) => !sessionProperty(name)?.acts).toSorted(),
   }
@@ -61,12 +57,13 @@ export function readPropertyRules(text: string): PropertyRules {
 /**
  * What the rules set for a statement: the last rule that fits decides a property's value, and one that a rule overrides
  * stays so whatever comes after it.
+ * @param statement as it is posted, with its resource group and the digest by which the log knows the file
  * @returns a session as it holds, with what is recorded of how it came to be
  */
 export function ruledSession(
-  { rules, digest }: PropertyRules,
+  { rules }: PropertyRules,
   statement: GroupedStatement,
-  group: string,
+  { group, digest }: { readonly group: string; readonly digest: string },
 ): (sent: QuerySession) => QuerySession {
   const values = new Map<string, string>()
   const fixed = new Set<string>()

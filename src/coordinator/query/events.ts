@@ -39,7 +39,7 @@ export const querySessionSchema = z.object({
   userAgent: z.string().optional(),
   propertyRules: z
     .object({
-      digest: z.string().describe('SHA-256 of the file of rules'),
+      digest: z.string().describe('Of the file of rules, as FileTaken has it'),
       given: z.array(z.string()).describe('Properties whose values are those of the rules'),
       fixed: z.array(z.string()).describe('Of these, those that no session sets otherwise'),
       overridden: z.record(z.string(), z.string()).describe('What the client had sent for them'),

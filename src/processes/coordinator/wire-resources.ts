@@ -126,7 +126,8 @@ function statementsOf({ base, appBase, queries }: ResourcesParts, { actsAs, auth
     groupOf: (created) => groups.groupOf(groupedStatement(created)),
     propertyRules(created) {
       const rules = base.access.propertyRules?.()
-      return rules && ruledSession(rules, groupedStatement(created), created.resourceGroup)
+      const digest = base.access.filesInForce()['session_properties'] ?? ''
+      return rules && ruledSession(rules, groupedStatement(created), { group: created.resourceGroup, digest })
     },
     defaultTimeZone: 'UTC',
     limits: {
