@@ -60,7 +60,7 @@ export async function openTableRunner(settings: readonly string[] = languageSett
   return {
     async createTable(name, sql) {
       const { query, columns } = await analyze(sql)
-      await connection.run(`CREATE TABLE stored_${name} AS ${withScans(query, query.sql, storedAs)}`)
+      await connection.run(`CREATE OR REPLACE TABLE stored_${name} AS ${withScans(query, query.sql, storedAs)}`)
       tables.set(name, {
         schema: 'default',
         table: name,

@@ -18,12 +18,12 @@ const ROWS = `SELECT id, id % 7 AS d, IF(id % 7 IN (0, 6), 'x', '') || CAST(id A
   FROM (SELECT a * 20 + b AS id FROM UNNEST(sequence(0, 2)) x(a), UNNEST(sequence(1, 20)) y(b))`
 
 interface Policy {
-  readonly filter?: string
+  readonly filter: string
   readonly masks: Readonly<Record<string, string>>
   readonly hidden: readonly string[]
 }
 
-/** What rules may say of the table; the rows that the first three leave fail in nothing. */
+/** What rules may say of the table; the rows that they leave fail in nothing. */
 const POLICIES: readonly Policy[] = [
   { filter: FILTER, masks: { name: MASK }, hidden: [] },
   { filter: FILTER, masks: { d: 'd + 1', j: `'{"a": 2}'` }, hidden: ['pay'] },
@@ -32,8 +32,8 @@ const POLICIES: readonly Policy[] = [
     masks: { l: 'reverse(l)', s: `CAST(id AS varchar)` },
     hidden: [],
   },
-  { masks: { pay: 'IF(pay = 0, NULL, -pay)', name: 'NULL' }, hidden: [] },
-  { masks: {}, hidden: ['name', 'l'] },
+  { filter: FILTER, masks: { pay: 'IF(pay = 0, NULL, -pay)', name: 'NULL' }, hidden: [] },
+  { filter: FILTER, masks: {}, hidden: ['name', 'l'] },
 ]
 
 const COLUMNS = ['id', 'd', 's', 'name', 'pay', 'j', 'l'] as const
@@ -43,7 +43,7 @@ function applied({ filter, masks }: Policy, from: string): string {
   const columns = COLUMNS.map((name) =>
     masks[name] === undefined ? name : `CAST(${masks[name]} AS ${TYPES[name]}) AS ${name}`,
   )
-  return `SELECT ${columns.join(', ')} FROM ${from} WHERE ${filter ?? 'true'}`
+  return `SELECT ${columns.join(', ')} FROM ${from} WHERE ${filter}`
 }
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -68,7 +68,7 @@ function ruleOf(user: string, table: string, { filter, masks, hidden }: Policy):
   })
   const environment = { filter_environment: { user: 'root' } }
   const privileges = ['SELECT', 'INSERT', 'GRANT_SELECT']
-  return { user, table, privileges, columns, ...(filter !== undefined && { filter, ...environment }) }
+  return { user, table, privileges, columns, filter, ...environment }
 }
 
 const number = fc.letrec<{ number: string }>((tie) => ({
@@ -148,6 +148,49 @@ const statement = fc.oneof(
     .tuple(number, condition)
     .map(([e, c]) => `WITH q AS (SELECT *, ${e} AS e FROM TABLE T) SELECT q.id, q.e FROM q WHERE ${on('q', c)}`),
   condition.map((c) => `SELECT T.id, k FROM TABLE T CROSS JOIN UNNEST(T.l) x(k) WHERE ${c}`),
+  // Read twice, DuckDB keeps a common table and pushes into it what both ask for.
+  fc
+    .tuple(number, condition)
+    .map(
+      ([e, c]) =>
+        `WITH q AS (SELECT T.id, ${e} AS e FROM TABLE T WHERE ${c}) SELECT q.id, r.e FROM q JOIN q r ON q.id = r.id + 5 WHERE q.e > 1 AND r.e > 1`,
+    ),
+  fc
+    .tuple(number, number, condition)
+    .map(
+      ([e, f, c]) =>
+        `SELECT T.id, x.v FROM TABLE T CROSS JOIN LATERAL (SELECT max(${e} + uid) AS v FROM u WHERE uid < ${f}) x WHERE ${c}`,
+    ),
+  fc
+    .tuple(number, condition)
+    .map(
+      ([e, c]) =>
+        `SELECT T.id, (SELECT max(uid) FROM u WHERE uid <= ${e}) FROM TABLE T WHERE CASE WHEN ${c} THEN ${e} END IN (1, 2, 3, 4, 5, 6)`,
+    ),
+  fc
+    .tuple(number, condition)
+    .map(
+      ([e, c]) =>
+        `SELECT uid FROM u WHERE uid IN (SELECT ${e} FROM TABLE T WHERE ${c}) AND uid NOT IN (SELECT T.id FROM TABLE T WHERE T.d = 2)`,
+    ),
+  fc
+    .tuple(number, number)
+    .map(
+      ([e, f]) =>
+        `SELECT ${e} FROM TABLE T INTERSECT SELECT ${f} FROM TABLE T EXCEPT SELECT T.d FROM TABLE T WHERE T.name > 'c'`,
+    ),
+  fc
+    .tuple(number, condition)
+    .map(
+      ([e, c]) =>
+        `SELECT T.d, sum(${e}) FILTER (WHERE ${c}), max(T.name) FROM TABLE T GROUP BY GROUPING SETS ((T.d), ()) HAVING count(*) > 2`,
+    ),
+  fc
+    .tuple(number, condition)
+    .map(
+      ([e, c]) =>
+        `SELECT id, s FROM (SELECT T.id, sum(${e}) OVER (PARTITION BY T.d ORDER BY T.id ROWS 2 PRECEDING) AS s, T.d FROM TABLE T WHERE ${c}) WHERE d = 1`,
+    ),
 )
 
 interface Drawn {
@@ -172,6 +215,7 @@ function namedIn(text: string): readonly string[] {
 }
 
 const DENIED = 'PERMISSION_DENIED'
+const WRONG: ReadonlySet<string> = new Set(['INVALID_COLUMN_REFERENCE', 'NOT_SUPPORTED'])
 
 describe('tables and views under filters, masks and columns that may not be selected', { timeout: 900_000 }, () => {
   let runner: TableRunner
@@ -226,7 +270,7 @@ describe('tables and views under filters, masks and columns that may not be sele
         const seen = model(one)
         const plain = await answer(one.text.replaceAll('TABLE ', `${seen ?? 'seen_0'} `))
         // What is wrong with the statement is told before it is asked who may read.
-        const expected = seen === undefined && plain !== 'INVALID_COLUMN_REFERENCE' ? DENIED : plain
+        const expected = seen === undefined && !WRONG.has(plain) ? DENIED : plain
         expect(await answer(under(one), ana(one)), under(one)).toBe(expected)
       }),
       { numRuns, seed: 7 },
