@@ -76,26 +76,26 @@ function supportedZone(text: string): string {
 }
 
 function isoDate(text: string): bigint {
-  const failure = invalidArgument(`Invalid format: "${text}"`)
+  const failure = (): SqlFailure => invalidArgument(`Invalid format: "${text}"`)
   const calendar = /^([+-]?\d{1,9})(?:-(\d{1,2})(?:-(\d{1,2}))?)?$/.exec(text)
   const ordinal = /^(\d{4})-(\d{3})$/.exec(text)
   if (ordinal !== null) {
     const [year, day] = [Number(ordinal[1]), Number(ordinal[2])]
-    if (day < 1 || day > 365 + (daysInMonth(year, 2) - 28)) throw failure
+    if (day < 1 || day > 365 + (daysInMonth(year, 2) - 28)) throw failure()
     return BigInt(daysFromCivil(year, 1, 1) + day - 1)
   }
   const week = /^([+-]?\d{1,9})-W(\d{1,2})(?:-(\d))?$/.exec(text)
   if (week !== null) return BigInt(isoWeek(Number(week[1]), Number(week[2]), Number(week[3] ?? 1), failure))
-  if (calendar === null) throw failure
+  if (calendar === null) throw failure()
   const [year, month, day] = [Number(calendar[1]), Number(calendar[2] ?? 1), Number(calendar[3] ?? 1)]
-  if (month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) throw failure
+  if (month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) throw failure()
   return BigInt(daysFromCivil(year, month, day))
 }
 
-function isoWeek(year: number, week: number, day: number, failure: Error): number {
+function isoWeek(year: number, week: number, day: number, failure: () => SqlFailure): number {
   const first = mondayOfWeekOne(year)
   const weeks = (mondayOfWeekOne(year + 1) - first) / 7
-  if (week < 1 || week > weeks || day < 1 || day > 7) throw failure
+  if (week < 1 || week > weeks || day < 1 || day > 7) throw failure()
   return first + (week - 1) * 7 + day - 1
 }
 
@@ -109,13 +109,13 @@ function isoTimestamp(text: string, precision: bigint): string {
   const match = /^([^T]+)(?:T(\d{1,2})(?::?(\d{2})(?::?(\d{2})(?:[.,](\d+))?)?)?)?(Z|[+-]\d{2}(?::?\d{2})?)?$/.exec(
     text,
   )
-  const failure = invalidArgument(`Invalid format: "${text}"`)
-  if (match === null) throw failure
+  const failure = (): SqlFailure => invalidArgument(`Invalid format: "${text}"`)
+  if (match === null) throw failure()
   const [, day = '', hour = '0', minute = '0', second = '0', fraction = '', offset = ''] = match
-  if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) throw failure
+  if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) throw failure()
   const seconds = isoDate(day) * 86400n + BigInt(Number(hour) * 3600 + Number(minute) * 60 + Number(second))
   const minutes = offset === '' ? undefined : readOffset(offset)
-  if (Number.isNaN(minutes)) throw failure
+  if (Number.isNaN(minutes)) throw failure()
   const kept = fraction.slice(0, Number(precision)).padEnd(12, '0')
   const micros = seconds * 1_000_000n + BigInt(kept.slice(0, 6))
   return `${micros} ${Number(kept.slice(6))} ${minutes === undefined ? '' : zoneOfOffset(minutes)}`

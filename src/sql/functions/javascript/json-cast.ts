@@ -103,7 +103,7 @@ function toBoolean(value: JsonValue, document: string): string {
 
 function toInteger(value: JsonValue, kind: string, document: string): string {
   const limit = integerLimits[kind]!
-  const failure = invalidCast(`Cannot cast '${document}' to ${kind}`)
+  const failure = (): SqlFailure => invalidCast(`Cannot cast '${document}' to ${kind}`)
   let result: bigint
   const number = numberOf(value)
   if (typeof value === 'boolean') result = value ? 1n : 0n
@@ -113,14 +113,14 @@ function toInteger(value: JsonValue, kind: string, document: string): string {
       throw invalidCast(`Cannot cast '${value}' to ${kind === 'integer' ? 'INT' : kind.toUpperCase()}`)
     }
     result = BigInt(text.replace(/^\+/, ''))
-  } else if (number === undefined) throw failure
+  } else if (number === undefined) throw failure()
   else if (/^-?\d+$/.test(number)) result = BigInt(number)
   else {
     const double = Number(number)
-    if (!Number.isFinite(double)) throw failure
+    if (!Number.isFinite(double)) throw failure()
     result = BigInt(Math.trunc(Math.abs(double) + 0.5)) * (double < 0 ? -1n : 1n)
   }
-  if (result >= limit || result < -limit) throw failure
+  if (result >= limit || result < -limit) throw failure()
   return String(result)
 }
 
@@ -140,11 +140,11 @@ function toDouble(value: JsonValue, kind: string, document: string): string {
 
 /** The text of a decimal, which DuckDB rounds; too many digits are refused here. */
 function toDecimal(value: JsonValue, document: string, [precision, scale]: [number, number]): string {
-  const failure = invalidCast(`Cannot cast '${document}' to DECIMAL(${precision},${scale})`)
+  const failure = (): SqlFailure => invalidCast(`Cannot cast '${document}' to DECIMAL(${precision},${scale})`)
   if (typeof value === 'boolean') return value ? '"1"' : '"0"'
   const text = numberOf(value) ?? (typeof value === 'string' ? trimmedNumber(value) : undefined)
-  if (text === undefined || !/^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text)) throw failure
-  if (Math.abs(Number(text)) >= 10 ** (precision - scale)) throw failure
+  if (text === undefined || !/^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text)) throw failure()
+  if (Math.abs(Number(text)) >= 10 ** (precision - scale)) throw failure()
   return JSON.stringify(text)
 }
 
