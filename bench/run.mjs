@@ -20,6 +20,7 @@ const all = [
   'abuse',
   'log-in',
   'rules',
+  'resource-groups',
 ]
 const names = process.argv.slice(2).length > 0 ? process.argv.slice(2) : all
 for (const name of names) {

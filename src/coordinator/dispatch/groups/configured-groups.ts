@@ -2,13 +2,14 @@ import { EngineError } from '../../../shared/engine-error.ts'
 import { deferred } from '../../../shared/deferred.ts'
 import type { Clock } from '../../../shared/clock.ts'
 import type { Entrant, GroupFigures, GroupPlace, Queued, Reservation, ResourceGroups } from '../resource-groups.ts'
+import { Choices } from './choices.ts'
 import { groupPath, groupText, type GroupPath } from './group-path.ts'
 import type { GroupRule, GroupRules } from './group-rules.ts'
-import { ruleAt, type ChosenGroup, type GroupedSession, type GroupedStatement } from './group-selector.ts'
+import type { ChosenGroup, GroupedStatement } from './group-selector.ts'
 import { groupState, type GroupState } from './group-state.ts'
 import { GroupTree, type Arrival, type Ticket } from './group-tree.ts'
 import { limitText } from './limit-text.ts'
-import { choose, groupAt, labelledRules, type Choice } from './rules-lookup.ts'
+import { groupAt, labelledRules } from './rules-lookup.ts'
 
 export interface ConfiguredGroupsDeps {
   /** The rules in force; others when their file was read again. */
@@ -35,8 +36,7 @@ export class ConfiguredGroups implements ResourceGroups {
   readonly #deps: ConfiguredGroupsDeps
   readonly #tree: GroupTree<Visit>
   readonly #running = new Set<Ticket<Visit>>()
-  /** What was chosen for the statement of a session, and by which rules. */
-  readonly #chosen = new WeakMap<GroupedSession, { readonly by: GroupRules; readonly group: Choice }>()
+  #choices: Choices
   readonly #timer: NodeJS.Timeout
   #reservation: Reservation | undefined
   #expected = 0
@@ -45,7 +45,9 @@ export class ConfiguredGroups implements ResourceGroups {
   constructor(deps: ConfiguredGroupsDeps) {
     this.#deps = deps
     this.#tree = new GroupTree(deps.draw ?? Math.random)
-    this.#tree.configure(deps.rules())
+    const rules = deps.rules()
+    this.#tree.configure(rules)
+    this.#choices = new Choices(rules)
     this.#passedAt = deps.clock.monotonicMs()
     this.#timer = setInterval(() => this.look(), LOOK_MS)
     this.#timer.unref()
@@ -75,7 +77,7 @@ export class ConfiguredGroups implements ResourceGroups {
   }
 
   groupOf(statement: GroupedStatement): string {
-    const chosen = this.#choiceOf(statement)
+    const chosen = this.#choices.of(statement)
     return typeof chosen === 'string' ? '' : groupText(chosen.path)
   }
 
@@ -87,9 +89,9 @@ export class ConfiguredGroups implements ResourceGroups {
 
   tryEnter(entrant: Entrant): GroupPlace | undefined {
     this.#reload()
-    const chosen = this.#choiceOf(entrant.statement)
+    const chosen = this.#choices.of(entrant.statement)
     if (typeof chosen === 'string' || groupText(chosen.path) !== entrant.group) return undefined
-    if (entrant.recovered || !this.#isLeaf(chosen)) return undefined
+    if (entrant.recovered || !chosen.leaf) return undefined
     const ticket = this.#tree.start(chosen, arrivalOf(silentVisit(entrant)))
     return ticket && this.#placeOf(ticket)
   }
@@ -164,6 +166,7 @@ export class ConfiguredGroups implements ResourceGroups {
     const rules = this.#deps.rules()
     if (rules === this.#tree.rules) return
     this.#tree.configure(rules)
+    this.#choices = new Choices(rules)
     for (const ticket of this.#tree.waiting()) this.#chooseAgain(ticket)
     this.#start()
   }
@@ -224,32 +227,19 @@ export class ConfiguredGroups implements ResourceGroups {
     }
   }
 
-  #choiceOf(statement: GroupedStatement): Choice {
-    const by = this.#tree.rules
-    const known = this.#chosen.get(statement.session)
-    if (known?.by === by) return known.group
-    const group = choose(by, statement)
-    this.#chosen.set(statement.session, { by, group })
-    return group
-  }
-
   /** @throws EngineError as Trino: no selector fits, or the group has sub-groups */
   #groupOrThrow(statement: GroupedStatement): ChosenGroup {
-    const chosen = this.#choiceOf(statement)
+    const chosen = this.#choices.of(statement)
     if (chosen === 'none')
       throw new EngineError('QUERY_REJECTED', 'No matching resource group found with the configured selection rules')
     if (chosen === 'unnamed')
       throw new EngineError('QUERY_REJECTED', 'The name of the resource group that is selected would be empty')
-    if (!this.#isLeaf(chosen))
+    if (!chosen.leaf)
       throw new EngineError(
         'INVALID_RESOURCE_GROUP',
         `Cannot add queries to '${groupText(chosen.path)}'. It is not a leaf group.`,
       )
     return chosen
-  }
-
-  #isLeaf({ templates }: ChosenGroup): boolean {
-    return ruleAt(templates, this.#tree.rules.rootGroups)?.subGroups.length === 0
   }
 }
 

@@ -22,6 +22,8 @@ export interface GroupedStatement {
 export interface ChosenGroup {
   readonly path: GroupPath
   readonly templates: readonly NameTemplate[]
+  /** It may have queries: no groups below it. */
+  readonly leaf: boolean
 }
 
 export interface GroupSelector {
@@ -42,7 +44,9 @@ export function groupSelector(
   complain: (key: string, message: string) => void,
 ): GroupSelector {
   const templates = pathTemplates(keys.group)
-  checkGroup(templates, rootGroups, complain)
+  const rule = ruleAt(templates, rootGroups)
+  if (!rule) complain('group', 'There is no such group')
+  const leaf = rule?.subGroups.length === 0
   const patterns = [
     ['user', keys.user, (session: GroupedSession) => session.user],
     ['originalUser', keys.originalUser, (session: GroupedSession) => session.originalUser ?? session.user],
@@ -69,7 +73,7 @@ export function groupSelector(
       ])
       for (const { pattern, of } of asked) addFound(pattern, of(session), values)
       const path = expandPath(templates, values)
-      return path ? { path, templates } : 'unnamed'
+      return path ? { path, templates, leaf } : 'unnamed'
     },
   }
 }
@@ -113,14 +117,6 @@ function isIn(
   if (!range) return true
   const value = text === undefined ? undefined : parse(text)
   return value !== undefined && value >= (range.min ?? 0) && value <= (range.max ?? Infinity)
-}
-
-function checkGroup(
-  templates: readonly NameTemplate[],
-  rootGroups: readonly GroupRule[],
-  complain: (key: string, message: string) => void,
-): void {
-  if (!ruleAt(templates, rootGroups)) complain('group', 'There is no such group')
 }
 
 /** The rule that a path of templates leads to. */

@@ -21,9 +21,9 @@ export function choose({ selectors }: GroupRules, statement: GroupedStatement): 
 export function groupAt(path: GroupPath, rootGroups: readonly GroupRule[]): ChosenGroup {
   for (let length = path.length; length > 0; length--) {
     const known = templatesOf(path.slice(0, length), rootGroups)
-    if (known) return { path, templates: [...known, ...path.slice(length).map(nameTemplate)] }
+    if (known) return { path, templates: [...known, ...path.slice(length).map(nameTemplate)], leaf: true }
   }
-  return { path, templates: path.map(nameTemplate) }
+  return { path, templates: path.map(nameTemplate), leaf: true }
 }
 
 /** The name that figures have for a group: those of the file, and one for all others. */
