@@ -51,6 +51,28 @@ export interface ResultColumn {
   readonly lineage: readonly string[]
 }
 
+/** How a value is made of another: as it is, calculated, of many rows. Names are OpenLineage's. */
+export type DirectLineage = 'IDENTITY' | 'TRANSFORMATION' | 'AGGREGATION'
+/** What a value, or whether its row is there, depends on without being made of it. Names are OpenLineage's. */
+export type IndirectLineage = 'CONDITIONAL' | 'FILTER' | 'GROUP_BY' | 'JOIN' | 'SORT' | 'WINDOW'
+
+export interface LineageSource {
+  /** `catalog.schema.table.column` */
+  readonly source: string
+  readonly direct: DirectLineage | undefined
+  readonly indirect: readonly IndirectLineage[]
+  /** The value went through a mask of the rules. */
+  readonly masked: boolean
+}
+
+/** Where a query's values come from. Sources are sorted by name. */
+export interface Lineage {
+  /** By output column, in the query's order. */
+  readonly columns: readonly (readonly LineageSource[])[]
+  /** What decides about whole rows: which there are, and in which order. */
+  readonly rows: readonly LineageSource[]
+}
+
 /** Something the client must remember: becomes response headers. */
 export type SessionChange =
   | { readonly kind: 'SetCatalog'; readonly catalog: string }
@@ -144,6 +166,7 @@ export type AnalyzedStatement =
       /** What its WITH SESSION sets; absent where it has none. */
       readonly properties?: Readonly<Record<string, string>>
       readonly reads: readonly TableRead[]
+      readonly lineage: Lineage
       readonly warnings: readonly Warning[]
       /** How long its rendering took, milliseconds. */
       readonly renderMs?: number
@@ -201,6 +224,7 @@ export type AnalyzedStatement =
         readonly columns: readonly ResultColumn[]
         readonly query: RenderedQuery
         readonly reads: readonly TableRead[]
+        readonly lineage: Lineage
       }
       readonly warnings: readonly Warning[]
     }

@@ -68,6 +68,7 @@ export const literals: AnalyzedStatement = {
   queryType: 'SELECT',
   columns: [],
   reads: [],
+        lineage: { columns: [], rows: [] },
   warnings: [],
   query: {
     sql: 'SELECT 1 AS c0',

@@ -63,6 +63,8 @@ function behindBarrier(
     node: {
       kind: 'barrier',
       input: columns.length === 0 ? filtered : { kind: 'project', input: filtered, columns },
+      filtered: where !== undefined,
+      masked: [...masked].map(([column, { id }]) => ({ id, column })),
     },
     fields: relation.fields.map((field): Field => ({ ...field, column: masked.get(field.column)?.id ?? field.column })),
   }

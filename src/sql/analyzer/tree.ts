@@ -78,6 +78,10 @@ export interface ProjectNode {
 export interface BarrierNode {
   readonly kind: 'barrier'
   readonly input: RelationNode
+  /** Whether there is a filter of the rules in `input`: below their masks, where there are any. */
+  readonly filtered: boolean
+  /** A mask, and the column that it stands for. */
+  readonly masked: readonly { readonly id: ColumnId; readonly column: ColumnId }[]
 }
 
 export type JoinType = 'cross' | 'inner' | 'left' | 'right' | 'full'

@@ -1,15 +1,8 @@
 import type { ColumnId, Expr, RelationNode, Subquery } from '../analyzer/tree.ts'
 import { childrenOfExpr } from '../analyzer/walk.ts'
 
-/** What columns are made of, found in one walk over a statement. */
-export interface ColumnUses {
-  /** Columns that somebody reads, starting from the outputs. */
-  readonly needed: ReadonlySet<ColumnId>
-  /** The columns that a column is computed from, itself where nothing computes it. */
-  sourcesOf(column: ColumnId): ReadonlySet<ColumnId>
-}
-
-export function columnUses(root: RelationNode, outputs: readonly ColumnId[]): ColumnUses {
+/** Columns that somebody reads, starting from the outputs. */
+export function neededColumns(root: RelationNode, outputs: readonly ColumnId[]): ReadonlySet<ColumnId> {
   const definitions = new Map<ColumnId, ColumnId[]>()
   const roots: ColumnId[] = [...outputs]
   const define = (id: ColumnId, uses: readonly ColumnId[]): void => {
@@ -26,19 +19,7 @@ export function columnUses(root: RelationNode, outputs: readonly ColumnId[]): Co
     needed.add(id)
     pending.push(...(definitions.get(id) ?? []))
   }
-  const sources = new Map<ColumnId, ReadonlySet<ColumnId>>()
-  const sourcesOf = (column: ColumnId): ReadonlySet<ColumnId> => {
-    const known = sources.get(column)
-    if (known !== undefined) return known
-    const uses = definitions.get(column)
-    if (uses === undefined) return new Set([column])
-    // Set first: a recursive table is made of itself.
-    sources.set(column, new Set())
-    const found = new Set(uses.flatMap((use) => [...sourcesOf(use)]))
-    sources.set(column, found)
-    return found
-  }
-  return { needed, sourcesOf }
+  return needed
 }
 
 interface Uses {

@@ -1,15 +1,16 @@
 import type { ScanConditions } from '../../connectors/spi/scan-conditions.ts'
-import type { RenderedQuery, ResultColumn, TableRead } from '../front-end.ts'
+import type { Lineage, RenderedQuery, ResultColumn, TableRead } from '../front-end.ts'
 import type { SessionContext } from '../session.ts'
 import { requireZone } from '../analyzer/datetime.ts'
 import type { QueryAnalysis } from '../analyzer/analyze.ts'
+import { lineageOf } from '../analyzer/lineage.ts'
 import type { ScanNode } from '../analyzer/tree.ts'
 import { plainName, toText } from '../text/sql.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import { typeSignature, wireTypeText, type WireOptions } from '../types/type-signature.ts'
 import { wireEncoding } from '../types/wire-encoding.ts'
 import { literalRow } from './literal-row.ts'
-import { columnUses } from './needed-columns.ts'
+import { neededColumns } from './needed-columns.ts'
 import { outline } from './outline.ts'
 import { renderQuery, renderTop } from './render-relation.ts'
 import { newRenderState, type RenderState } from './render-state.ts'
@@ -20,13 +21,14 @@ export interface Rendered {
   readonly query: RenderedQuery
   readonly columns: readonly ResultColumn[]
   readonly reads: readonly TableRead[]
+  readonly lineage: Lineage
 }
 
 /** An analysed query as one DuckDB SELECT, and what is known of it. */
 export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext): Rendered {
   const options = wireOptions(session)
   const columns = analysis.columns.filter((column) => column.hidden !== true)
-  const { needed, sourcesOf } = columnUses(
+  const needed = neededColumns(
     analysis.node,
     columns.map((column) => column.column),
   )
@@ -45,6 +47,7 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
   const outputs = columns.map(({ column }, i) => ({ column, name: plainName(`c${i}`) }))
   const sql = toText(renderTop(state, analysis.node, outputs))
   const shape = queryShape(analysis.node, sql)
+  const lineage = lineageOf(analysis)
   const conditions = scanConditions(
     analysis.node,
     state.scans.map(({ scan }) => scan),
@@ -59,13 +62,14 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
       outline: outline(analysis.node, columns, (column) => analysis.sources.get(column)),
       literalRow: literalRow(analysis.node, columns),
     },
-    columns: columns.map(({ name, type, column }, i) => ({
+    columns: columns.map(({ name, type }, i) => ({
       name: name ?? `_col${i}`,
       type: wireTypeText(type, options),
       typeSignature: typeSignature(type, options),
-      lineage: [...sourcesOf(column)].flatMap((source) => analysis.sources.get(source) ?? []).sort(),
+      lineage: lineage.columns[i]!.map(({ source }) => source),
     })),
     reads: reads(state),
+    lineage,
   }
 }
 

@@ -6,6 +6,7 @@ import { typeOf } from '../analyzer/data-types.ts'
 import { analyzeNewRows, type QueryAnalysis } from '../analyzer/analyze.ts'
 import { qualify, resolve, type TableName } from '../analyzer/resolve.ts'
 import type { AnalyzedStatement, QueryType } from '../front-end.ts'
+import { lineageOf } from '../analyzer/lineage.ts'
 import { renderAnalysis, resultColumn } from '../renderer/render.ts'
 import type { QualifiedName, StringLiteral } from '../syntax/ast.ts'
 import type { Query } from '../syntax/ast-query.ts'
@@ -206,7 +207,11 @@ async function insert(input: StatementInput, node: Insert, analysis: QueryAnalys
     columns: [resultColumn('rows', BIGINT, input.session)],
     writes: written,
     warnings: analysis.warnings,
-    source: renderAnalysis(analyzeNewRows({ ...input, metadata }, rows, node, name), input.session),
+    source: {
+      ...renderAnalysis(analyzeNewRows({ ...input, metadata }, rows, node, name), input.session),
+      // Not of what the rules ask of new rows, which is nobody's business.
+      lineage: lineageOf(rows),
+    },
   }
 }
 

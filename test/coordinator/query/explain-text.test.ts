@@ -30,6 +30,7 @@ const query: Extract<AnalyzedStatement, { kind: 'query' }> = {
     literalRow: undefined,
   },
   reads: [{ catalog: 'c', schema: 's', table: 'a', columns: ['k'] }],
+  lineage: { columns: [], rows: [] },
   warnings: [],
 }
 const explained = (planType: 'LOGICAL' | 'VALIDATE' | 'IO', format: 'TEXT' | 'JSON' | 'GRAPHVIZ' = 'TEXT') =>

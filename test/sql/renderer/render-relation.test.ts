@@ -2,7 +2,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ColumnId, ConstantExpr, Expr, JoinType, RelationNode, SortKey } from '../../../src/sql/analyzer/tree.ts'
-import { columnUses } from '../../../src/sql/renderer/needed-columns.ts'
+import { neededColumns } from '../../../src/sql/renderer/needed-columns.ts'
 import { renderQuery, renderTop } from '../../../src/sql/renderer/render-relation.ts'
 import { newRenderState } from '../../../src/sql/renderer/render-state.ts'
 import { plainName, toText } from '../../../src/sql/text/sql.ts'
@@ -295,7 +295,7 @@ const { relation } = fc.letrec<{ relation: Make }>((tie) => {
 })
 
 async function rowsOf(node: RelationNode, ids: readonly ColumnId[]): Promise<unknown[][]> {
-  const { needed } = columnUses(node, ids)
+  const needed = neededColumns(node, ids)
   const state = newRenderState({
     session: { timeZone: 'UTC', startTimeMillis: 0, user: 'ana', groups: [] },
     needed,

@@ -1,0 +1,167 @@
+import { describe, expect, it } from 'vitest'
+import type { Lineage } from '../../../src/sql/front-end.ts'
+import { analyze } from '../../support/front-end.ts'
+
+/** `orders.id:IDENTITY` … of each column, and of the rows where anything decides about them. */
+async function told(sql: string): Promise<readonly string[]> {
+  const analyzed = await analyze(sql)
+  if (analyzed.kind !== 'query') throw new Error(`No query: ${sql}`)
+  return texts(analyzed.lineage)
+}
+
+function texts({ columns, rows }: Lineage): readonly string[] {
+  const text = (sources: Lineage['rows']): string =>
+    sources
+      .map(({ source, direct, indirect, masked }) => {
+        const ways = [...(direct === undefined ? [] : [direct]), ...indirect].join('+')
+        return `${source.replace('shop.main.', '')}:${ways}${masked ? '!' : ''}`
+      })
+      .join(' ')
+  return [...columns.map(text), ...(rows.length === 0 ? [] : [`| ${text(rows)}`])]
+}
+
+describe('where columns come from', () => {
+  it.each<[string, string[]]>([
+    // Values
+    ['SELECT 1', ['']],
+    ['SELECT id FROM orders', ['orders.id:IDENTITY']],
+    ['SELECT o.id AS x FROM orders o', ['orders.id:IDENTITY']],
+    ['SELECT id, id FROM orders', ['orders.id:IDENTITY', 'orders.id:IDENTITY']],
+    ['SELECT (id) FROM orders', ['orders.id:IDENTITY']],
+    ['SELECT id + customer FROM orders', ['orders.customer:TRANSFORMATION orders.id:TRANSFORMATION']],
+    ['SELECT -id FROM orders', ['orders.id:TRANSFORMATION']],
+    ['SELECT CAST(id AS varchar) FROM orders', ['orders.id:TRANSFORMATION']],
+    ['SELECT TRY(1 / id) FROM orders', ['orders.id:TRANSFORMATION']],
+    ['SELECT upper(name) FROM customers', ['customers.name:TRANSFORMATION']],
+    ["SELECT name || 'x' FROM customers", ['customers.name:TRANSFORMATION']],
+    ['SELECT tags[1] FROM orders', ['orders.tags:TRANSFORMATION']],
+    ['SELECT ARRAY[id, customer] FROM orders', ['orders.customer:TRANSFORMATION orders.id:TRANSFORMATION']],
+    ['SELECT ROW(id, 1) FROM orders', ['orders.id:TRANSFORMATION']],
+    [
+      'SELECT transform(tags, t -> t || CAST(id AS varchar)) FROM orders',
+      ['orders.id:TRANSFORMATION orders.tags:TRANSFORMATION'],
+    ],
+    ['SELECT id = customer FROM orders', ['orders.customer:TRANSFORMATION orders.id:TRANSFORMATION']],
+    ['SELECT coalesce(id, customer) FROM orders', ['orders.customer:TRANSFORMATION orders.id:TRANSFORMATION']],
+    [
+      'SELECT CASE WHEN id > 1 THEN customer ELSE 0 END FROM orders',
+      ['orders.customer:TRANSFORMATION orders.id:CONDITIONAL'],
+    ],
+    [
+      'SELECT CASE id WHEN customer THEN id END FROM orders',
+      ['orders.customer:CONDITIONAL orders.id:TRANSFORMATION+CONDITIONAL'],
+    ],
+    ['SELECT if(id > 1, total) FROM orders', ['orders.id:CONDITIONAL orders.total:TRANSFORMATION']],
+    ['SELECT nullif(id, customer) FROM orders', ['orders.customer:CONDITIONAL orders.id:TRANSFORMATION+CONDITIONAL']],
+    ['SELECT a + 1 FROM (SELECT CASE WHEN id > 1 THEN 1 END a FROM orders)', ['orders.id:CONDITIONAL']],
+    // Rows
+    ['SELECT id FROM orders WHERE total > 1', ['orders.id:IDENTITY', '| orders.total:FILTER']],
+    [
+      'SELECT id FROM (SELECT id, total + 1 AS t FROM orders) WHERE t > 1',
+      ['orders.id:IDENTITY', '| orders.total:FILTER'],
+    ],
+    ['SELECT id FROM orders ORDER BY total', ['orders.id:IDENTITY', '| orders.total:SORT']],
+    ['SELECT id FROM orders ORDER BY id + total LIMIT 3', ['orders.id:IDENTITY', '| orders.id:SORT orders.total:SORT']],
+    ['SELECT id FROM orders LIMIT 3', ['orders.id:IDENTITY']],
+    [
+      'SELECT id FROM orders ORDER BY total FETCH FIRST 2 ROWS WITH TIES',
+      ['orders.id:IDENTITY', '| orders.total:SORT'],
+    ],
+    [
+      'SELECT DISTINCT id, total FROM orders',
+      ['orders.id:IDENTITY', 'orders.total:IDENTITY', '| orders.id:GROUP_BY orders.total:GROUP_BY'],
+    ],
+    ['SELECT id FROM orders TABLESAMPLE BERNOULLI (10)', ['orders.id:IDENTITY']],
+    // Aggregates
+    ['SELECT count(*) FROM orders', ['']],
+    ['SELECT sum(total) FROM orders', ['orders.total:AGGREGATION']],
+    ['SELECT sum(total) + 1 FROM orders', ['orders.total:AGGREGATION']],
+    ['SELECT sum(total + id) FROM orders', ['orders.id:AGGREGATION orders.total:AGGREGATION']],
+    [
+      'SELECT customer, sum(total) FROM orders GROUP BY customer',
+      ['orders.customer:IDENTITY', 'orders.total:AGGREGATION', '| orders.customer:GROUP_BY'],
+    ],
+    [
+      'SELECT customer + 1 FROM orders GROUP BY customer + 1',
+      ['orders.customer:TRANSFORMATION', '| orders.customer:GROUP_BY'],
+    ],
+    [
+      'SELECT customer FROM orders GROUP BY customer HAVING sum(total) > 1',
+      ['orders.customer:IDENTITY', '| orders.customer:GROUP_BY orders.total:FILTER'],
+    ],
+    ['SELECT count(*) FILTER (WHERE id > 1) FROM orders', ['orders.id:FILTER']],
+    ['SELECT array_agg(id ORDER BY total) FROM orders', ['orders.id:AGGREGATION orders.total:SORT']],
+    ['SELECT max_by(id, total) FROM orders', ['orders.id:AGGREGATION orders.total:AGGREGATION']],
+    [
+      'SELECT sum(s) FROM (SELECT sum(total) s FROM orders GROUP BY customer)',
+      ['orders.total:AGGREGATION', '| orders.customer:GROUP_BY'],
+    ],
+    [
+      'SELECT customer, grouping(customer) FROM orders GROUP BY ROLLUP (customer)',
+      ['orders.customer:IDENTITY', '', '| orders.customer:GROUP_BY'],
+    ],
+    // Windows
+    ['SELECT row_number() OVER (ORDER BY total) FROM orders', ['orders.total:WINDOW']],
+    [
+      'SELECT sum(total) OVER (PARTITION BY customer ORDER BY id) FROM orders',
+      ['orders.customer:WINDOW orders.id:WINDOW orders.total:AGGREGATION'],
+    ],
+    ['SELECT lag(total) OVER (ORDER BY total) FROM orders', ['orders.total:TRANSFORMATION+WINDOW']],
+    // Joins
+    [
+      'SELECT name FROM orders JOIN customers ON customer = customers.id',
+      ['customers.name:IDENTITY', '| customers.id:JOIN orders.customer:JOIN'],
+    ],
+    ['SELECT total FROM orders CROSS JOIN customers', ['orders.total:IDENTITY']],
+    ['SELECT id FROM orders JOIN customers USING (id)', ['orders.id:IDENTITY', '| customers.id:JOIN orders.id:JOIN']],
+    [
+      'SELECT id FROM orders FULL JOIN customers USING (id)',
+      ['customers.id:TRANSFORMATION orders.id:TRANSFORMATION', '| customers.id:JOIN orders.id:JOIN'],
+    ],
+    [
+      'SELECT a.id FROM orders a JOIN orders b ON a.customer = b.id WHERE b.total > 1',
+      ['orders.id:IDENTITY', '| orders.customer:JOIN orders.id:JOIN orders.total:FILTER'],
+    ],
+    ['SELECT x FROM orders CROSS JOIN UNNEST(tags) u(x)', ['orders.tags:TRANSFORMATION']],
+    [
+      'SELECT x FROM customers CROSS JOIN LATERAL (SELECT max(total) x FROM orders WHERE customer = customers.id) l',
+      ['orders.total:AGGREGATION', '| customers.id:FILTER orders.customer:FILTER'],
+    ],
+    // Set operations, WITH, views, queries within
+    ['SELECT id FROM orders UNION ALL SELECT id FROM customers', ['customers.id:IDENTITY orders.id:IDENTITY']],
+    [
+      'SELECT id FROM orders UNION SELECT id + 1 FROM customers',
+      ['customers.id:TRANSFORMATION orders.id:IDENTITY', '| customers.id:GROUP_BY orders.id:GROUP_BY'],
+    ],
+    ['SELECT id FROM orders EXCEPT ALL SELECT id FROM customers', ['orders.id:IDENTITY', '| customers.id:FILTER']],
+    [
+      'SELECT id FROM orders INTERSECT SELECT id FROM customers',
+      ['orders.id:IDENTITY', '| customers.id:FILTER orders.id:GROUP_BY'],
+    ],
+    ['WITH t AS (SELECT total * 2 AS d FROM orders) SELECT d FROM t', ['orders.total:TRANSFORMATION']],
+    [
+      'WITH t AS (SELECT id FROM orders WHERE total > 1) SELECT a.id FROM t a JOIN t b ON a.id = b.id',
+      ['orders.id:IDENTITY', '| orders.id:JOIN orders.total:FILTER'],
+    ],
+    [
+      'WITH RECURSIVE t(n) AS (SELECT id FROM orders UNION ALL SELECT n + 1 FROM t WHERE n < 9) SELECT n FROM t',
+      ['orders.id:TRANSFORMATION', '| orders.id:FILTER'],
+    ],
+    ['SELECT total FROM big_orders', ['orders.total:TRANSFORMATION', '| orders.total:FILTER']],
+    ['SELECT (SELECT max(total) FROM orders) FROM customers', ['orders.total:AGGREGATION']],
+    [
+      'SELECT name FROM customers WHERE id IN (SELECT customer FROM orders WHERE total > 1)',
+      ['customers.name:IDENTITY', '| customers.id:FILTER orders.customer:FILTER orders.total:FILTER'],
+    ],
+    [
+      'SELECT name FROM customers c WHERE EXISTS (SELECT 1 FROM orders WHERE customer = c.id)',
+      ['customers.name:IDENTITY', '| customers.id:FILTER orders.customer:FILTER'],
+    ],
+    [
+      'SELECT id > ALL (SELECT customer FROM orders) FROM customers',
+      ['customers.id:TRANSFORMATION orders.customer:TRANSFORMATION'],
+    ],
+    ['SELECT name FROM (VALUES 1) v(x) JOIN customers ON id = x', ['customers.name:IDENTITY', '| customers.id:JOIN']],
+    ['VALUES (1, 2)', ['', '']],
+  ])('%s', async (sql, expected) => expect(await told(sql)).toEqual(expected))
+})
