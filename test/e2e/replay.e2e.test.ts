@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { replayLineSchema, type ReplayLine } from '../../src/replay/replay-line.ts'
 import { repository } from '../support/repository.ts'
 import { serverOfFile } from '../support/server-of-file.ts'
-import { run, trinoHeaders } from '../support/statement-client.ts'
+import { raw, run, trinoHeaders } from '../support/statement-client.ts'
 
 /** Two catalogs of one server are the two sides: what is `one` in the record is `two` there. */
 const server = serverOfFile('error', ({ folder }) => {
@@ -47,7 +47,7 @@ const recorded: Record<string, string> = {
   failedBoth: 'SELECT 1 / a FROM one.default.zero',
   prepared: 'EXECUTE p USING 2',
   wrong: 'SELECT nothing FROM one.default.same',
-  write: 'INSERT INTO one.default.same SELECT 1, 2, 3e0 WHERE false',
+  write: 'INSERT INTO one.default.same SELECT a, b + 1, d FROM one.default.same WHERE a > 99',
   shown: 'SHOW TABLES FROM one.default',
 }
 const ids: Record<string, string> = {}
@@ -138,6 +138,20 @@ describe('quipu replay', () => {
     // Nothing is left to do, and what was found is still said.
     expect(await quipu(...args)).toMatchObject({ code: 1, stdout })
     expect(linesOf(file)).toEqual(lines)
+  })
+
+  it('finds in the record where what was written comes from', async () => {
+    const { text } = await raw(`${server.url}/v1/query/${ids['write']}/events`, { headers })
+    const events = JSON.parse(text) as { type: string; data: { lineage?: unknown } }[]
+    const same = (column: string) => `one.default.same.${column}`
+    expect(events.find(({ type }) => type.startsWith('quipu.query.planned'))?.data.lineage).toEqual({
+      columns: [
+        { position: 0, name: 'a', sources: [{ source: same('a'), direct: 'IDENTITY', indirect: [] }] },
+        { position: 1, name: 'b', sources: [{ source: same('b'), direct: 'TRANSFORMATION', indirect: [] }] },
+        { position: 2, name: 'd', sources: [{ source: same('d'), direct: 'IDENTITY', indirect: [] }] },
+      ],
+      rows: [{ source: same('a'), indirect: ['FILTER'] }],
+    })
   })
 
   it('compares a server with itself, of another time, user or program', async () => {

@@ -68,7 +68,7 @@ export const literals: AnalyzedStatement = {
   queryType: 'SELECT',
   columns: [],
   reads: [],
-        lineage: { columns: [], rows: [] },
+  lineage: { columns: [], rows: [] },
   warnings: [],
   query: {
     sql: 'SELECT 1 AS c0',
@@ -138,6 +138,7 @@ export function createStatementBed(options: BedOptions) {
     },
     authorize: allowAll,
     objectsOf: () => undefined,
+    filesInForce: () => ({}),
     onRuleFault: () => {},
     cleaner: { release: () => {}, stop: () => {} } as unknown as ExecutionDeps['cleaner'],
     firstAppendHoldMs: 0,

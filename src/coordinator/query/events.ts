@@ -61,6 +61,18 @@ export const warningSchema = z.object({
   message: z.string(),
 })
 
+const lineageSourceSchema = z.object({
+  source: z.string().describe('`catalog.schema.table.column`'),
+  direct: z.enum(['IDENTITY', 'TRANSFORMATION', 'AGGREGATION']).optional(),
+  indirect: z.array(z.enum(['CONDITIONAL', 'FILTER', 'GROUP_BY', 'JOIN', 'SORT', 'WINDOW'])),
+  masked: z.boolean().optional().describe('It went through a mask of the rules'),
+})
+
+const lineageSchema = z.object({
+  columns: z.array(z.object({ position: count, name: z.string(), sources: z.array(lineageSourceSchema) })),
+  rows: z.array(lineageSourceSchema).describe('What decides about whole rows'),
+})
+
 export const tableAccessSchema = z.object({
   catalog: z.string(),
   schema: z.string(),
@@ -226,6 +238,11 @@ export const queryEventSchemas = {
         .record(z.string(), z.string())
         .optional()
         .describe('What the statement sets for itself: WITH SESSION; absent where it sets nothing'),
+      lineage: lineageSchema
+        .optional()
+        .describe(
+          'Of rows that are written every column; of a result those that are more than what `columns[].lineage` names, as it is. Absent where there is nothing to tell, and of earlier versions',
+        ),
     })
     .describe('The statement is parsed, analysed, rendered and cut into stages'),
   TaskCreated: z
@@ -350,7 +367,7 @@ export const queryEventVersions: Readonly<Record<QueryEventType, number>> = {
   QueryCreated: 2,
   QueryQueued: 1,
   QueryAdmitted: 1,
-  QueryPlanned: 5,
+  QueryPlanned: 4,
   TaskCreated: 1,
   TaskFailed: 1,
   TaskRetried: 1,

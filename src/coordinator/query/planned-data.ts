@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { StagePlan } from '../../planner/stage-plan.ts'
 import { EngineError } from '../../shared/engine-error.ts'
-import type { FrontEndTimes, PlanNode, ResultColumn, Warning } from '../../sql/front-end.ts'
+import type { FrontEndTimes, Lineage, LineageSource, PlanNode, ResultColumn, Warning } from '../../sql/front-end.ts'
 import type { QueryEventOf } from './events.ts'
 
 type Planned = QueryEventOf<'QueryPlanned'>['data']
@@ -22,6 +22,7 @@ export interface PlanFacts {
   readonly ordered?: boolean
   readonly outline?: PlanNode
   readonly write?: Planned['write']
+  readonly lineage?: Planned['lineage'] | undefined
   /** What the statement sets for itself. */
   readonly properties?: Readonly<Record<string, string>> | undefined
 }
@@ -34,7 +35,7 @@ export type FileDigests = Readonly<Record<string, string>>
  * @param files that were in force at the analysis
  */
 export function plannedData(facts: PlanFacts, at: string, files: FileDigests = {}): Planned {
-  const { updateType, outline, write, properties } = facts
+  const { updateType, outline, write, properties, lineage } = facts
   return {
     queryType: facts.queryType,
     route: facts.route,
@@ -63,8 +64,40 @@ export function plannedData(facts: PlanFacts, at: string, files: FileDigests = {
     ...(outline === undefined ? {} : { outline }),
     ...(write === undefined ? {} : { write }),
     ...(properties === undefined ? {} : { sessionProperties: { ...properties } }),
+    ...(lineage === undefined ? {} : { lineage }),
     ...(Object.keys(files).length === 0 ? {} : { files }),
   }
+}
+
+/** Of so many sources a plan has no lineage: a thousand columns that are each made of a thousand. */
+const MOST_SOURCES = 10_000
+
+/** As it is recorded of rows that are written. */
+export function writtenLineage(lineage: Lineage, columns: readonly Pick<ResultColumn, 'name'>[]): Planned['lineage'] {
+  return recordedLineage(lineage, columns, () => true)
+}
+
+/** As it is recorded of a result, whose columns name their sources themselves. */
+export function resultLineage(lineage: Lineage, columns: readonly Pick<ResultColumn, 'name'>[]): Planned['lineage'] {
+  const asItIs = ({ direct, indirect, masked }: LineageSource): boolean =>
+    direct === 'IDENTITY' && indirect.length === 0 && !masked
+  return recordedLineage(lineage, columns, (sources) => !sources.every(asItIs))
+}
+
+function recordedLineage(
+  { columns: of, rows }: Lineage,
+  columns: readonly Pick<ResultColumn, 'name'>[],
+  isTold: (sources: readonly LineageSource[]) => boolean,
+): Planned['lineage'] {
+  if (of.reduce((sum, sources) => sum + sources.length, rows.length) > MOST_SOURCES) return undefined
+  const told = of.flatMap((sources, position) =>
+    isTold(sources) ? [{ position, name: columns[position]!.name, sources: sources.map(recordedSource) }] : [],
+  )
+  return told.length + rows.length === 0 ? undefined : { columns: told, rows: rows.map(recordedSource) }
+}
+
+function recordedSource({ source, direct, indirect, masked }: LineageSource) {
+  return { source, ...(direct && { direct }), indirect: [...indirect], ...(masked && { masked }) }
 }
 
 /**

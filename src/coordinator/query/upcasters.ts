@@ -10,7 +10,7 @@ export const queryEventUpcasters: Readonly<Partial<Record<QueryEventType, Upcast
   ResultPagesPublished: { 1: (data) => data },
   // No statement changed anything then, later no fragment was withheld, what a statement set was not told, and then not by
   // which files it was analysed: nothing to add.
-  QueryPlanned: { 1: (data) => data, 2: (data) => data, 3: (data) => data, 4: (data) => data },
+  QueryPlanned: { 1: (data) => data, 2: (data) => data, 3: (data) => data },
   WritePrepared: { 1: (data) => preparedOf(firstPrepared.parse(data)) },
   WriteCommitted: { 1: (data) => committedOf(firstCommitted.parse(data)) },
   // Who ended a query was told by the stream `system` alone; then, no statement did.

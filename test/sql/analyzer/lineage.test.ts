@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import type { Lineage } from '../../../src/sql/front-end.ts'
-import { analyze } from '../../support/front-end.ts'
+import { objectRulesOf } from '../../../src/security/rules/object-rules.ts'
+import { readRules } from '../../../src/security/rules/read-rules.ts'
+import { analyze, session, shopMetadata } from '../../support/front-end.ts'
 
 /** `orders.id:IDENTITY` … of each column, and of the rows where anything decides about them. */
-async function told(sql: string): Promise<readonly string[]> {
-  const analyzed = await analyze(sql)
+async function told(sql: string, as = session): Promise<readonly string[]> {
+  const analyzed = await analyze(sql, shopMetadata(), as)
   if (analyzed.kind !== 'query') throw new Error(`No query: ${sql}`)
   return texts(analyzed.lineage)
 }
@@ -164,4 +166,29 @@ describe('where columns come from', () => {
     ['SELECT name FROM (VALUES 1) v(x) JOIN customers ON id = x', ['customers.name:IDENTITY', '| customers.id:JOIN']],
     ['VALUES (1, 2)', ['', '']],
   ])('%s', async (sql, expected) => expect(await told(sql)).toEqual(expected))
+})
+
+describe('what rules read', () => {
+  const rules = {
+    tables: [
+      {
+        table: 'orders',
+        privileges: ['SELECT'],
+        filter: 'customer = 1',
+        columns: [{ name: 'total', mask: 'CAST(id AS decimal(12, 2))' }],
+      },
+      { privileges: ['SELECT', 'GRANT_SELECT'] },
+    ],
+  }
+  const objects = objectRulesOf(readRules(JSON.stringify(rules)))
+  const under = { ...session, rightsOf: (user: string) => objects({ user, groups: [] }) }
+
+  it.each<[string, string[]]>([
+    ['SELECT total FROM orders', ['orders.total:TRANSFORMATION!']],
+    ['SELECT id FROM orders WHERE total > 1', ['orders.id:IDENTITY', '| orders.total:FILTER!']],
+    [
+      'SELECT sum(total) FROM orders o JOIN customers c ON c.id = o.id',
+      ['orders.total:AGGREGATION!', '| customers.id:JOIN orders.id:JOIN'],
+    ],
+  ])('is not told: %s', async (sql, expected) => expect(await told(sql, under)).toEqual(expected))
 })

@@ -1,5 +1,6 @@
 import { planStages } from '../../../planner/plan-stages.ts'
 import type { AnalyzedStatement } from '../../../sql/front-end.ts'
+import { resultLineage } from '../planned-data.ts'
 import { makeRow, runOnCoordinator, type CoordinatorRunDeps } from './coordinator-run.ts'
 import type { RunContext } from './run-context.ts'
 import { runWorkerStage, type WorkerStageDeps } from './worker-stage.ts'
@@ -34,6 +35,7 @@ export async function runQuery(
     ordered,
     outline,
     properties,
+    lineage: resultLineage(analyzed.lineage, columns),
   })
   if (root.fragment) return runOnCoordinator(deps, run, root, plan)
   await runWorkerStage(

@@ -18,7 +18,7 @@ import { coordinatorTaskStats, cutPages } from '../coordinator-stage.ts'
 import type { QueryCommand } from '../decider.ts'
 import type { QueryEventOf } from '../events.ts'
 import type { PlanFacts } from '../planned-data.ts'
-import { toStagePlan } from '../planned-data.ts'
+import { toStagePlan, writtenLineage } from '../planned-data.ts'
 import type { QueryStep } from '../query-aggregate.ts'
 import type { KnownQuery } from '../state.ts'
 import type { WriteGuard } from '../write-guard.ts'
@@ -63,6 +63,7 @@ export async function carryOutWrite(
     warnings: analyzed.warnings,
     write: analyzed.tolerated === undefined ? {} : { tolerated: analyzed.tolerated },
     ...(outline && { outline }),
+    lineage: analyzed.source && writtenLineage(analyzed.source.lineage, analyzed.source.columns),
   })
   const root: StagePlan = { id: 0, distribution: 'coordinator', inputs: [], splits: [] }
   const withoutWorker = (): QueryCommand => run.planned(facts(analyzed.columns.length > 0 ? [root] : []))
