@@ -9,8 +9,8 @@ export type SortText = (column: ColumnId, alone: boolean) => Sql
 export interface FromItem {
   /** Empty: one row without columns. */
   readonly sql: Sql
-  /** It begins with a query in parentheses: such may follow LATERAL. */
-  readonly query: boolean
+  /** A query in parentheses, which alone may follow LATERAL; or a join, which stands in parentheses on the right of another. */
+  readonly kind: 'query' | 'join' | 'table'
 }
 
 /** A SELECT being put together. Clauses are added in their order; what comes too late goes around it. */
@@ -51,7 +51,7 @@ export function queryBlock(query: Sql, columns: Iterable<ColumnId>): Block {
 }
 
 function queryItem(query: Sql): FromItem {
-  return { sql: sql`(${query})`, query: true }
+  return { sql: sql`(${query})`, kind: 'query' }
 }
 
 /** Only FROM so far: it may stand in another FROM as it is. */

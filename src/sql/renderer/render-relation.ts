@@ -192,7 +192,7 @@ function renderScan(state: RenderState, scan: ScanNode): Block {
 function renderValues(state: RenderState, { columns, rows }: ValuesNode): Block {
   const ids = columns.map((column) => column.id)
   if (columns.length === 0) {
-    return fromBlock({ sql: rows.length === 1 ? EMPTY : sql`range(${integer(rows.length)})`, query: false }, ids)
+    return fromBlock({ sql: rows.length === 1 ? EMPTY : sql`range(${integer(rows.length)})`, kind: 'table' }, ids)
   }
   const rendered = (row: readonly Expr[]): readonly Sql[] => row.map((expr) => renderExpr(state, expr))
   const [first] = rows
@@ -203,7 +203,7 @@ function renderValues(state: RenderState, { columns, rows }: ValuesNode): Block 
   const list = rows.map((row) => sql`(${joined(rendered(row), ', ')})`)
   const names = joined(ids.map(columnName), ', ')
   const from = sql`(VALUES ${joined(list, ', ')}) AS ${state.names.fresh()}(${names})`
-  return fromBlock({ sql: from, query: false }, ids)
+  return fromBlock({ sql: from, kind: 'table' }, ids)
 }
 
 /** Calculations over FROM stay in the same SELECT; those over calculated columns read it. */
@@ -222,15 +222,15 @@ function renderJoin(state: RenderState, node: JoinNode): Block {
   if (node.lateral && node.right.kind !== 'unnest') noteQueryOfRow(state, node.right)
   const leftBlock = renderRelation(state, node.left)
   const rightBlock = renderRelation(state, node.right)
-  const { sql: left, query } = asFromItem(state, leftBlock)
+  const { sql: left } = asFromItem(state, leftBlock)
   const rightItem = asFromItem(state, rightBlock)
-  const right = node.right.kind === 'join' && rightItem === rightBlock.from ? sql`(${rightItem.sql})` : rightItem.sql
+  const right = rightItem.kind === 'join' ? sql`(${rightItem.sql})` : rightItem.sql
   const ids = [...readable(state, leftBlock), ...readable(state, rightBlock)]
-  const block = (text: Sql): Block => fromBlock({ sql: text, query }, ids)
+  const block = (text: Sql): Block => fromBlock({ sql: text, kind: 'join' }, ids)
   const outer = node.type === 'right' || node.type === 'full'
   // Of these the right side reads nothing of the left one.
   if (node.lateral && !outer) {
-    const whole = rightItem.query ? rightItem.sql : sql`(SELECT * FROM ${rightItem.sql})`
+    const whole = rightItem.kind === 'query' ? rightItem.sql : sql`(SELECT * FROM ${rightItem.sql})`
     const sides = sidesOf(node.left, node.right)
     const terms = node.condition === undefined ? [] : renderConjuncts(state, [node.condition], sides)
     const lateral = terms.length === 0 ? whole : sql`(SELECT * FROM ${whole} ${whereClause(terms)})`
@@ -479,7 +479,7 @@ function renderSet(state: RenderState, node: SetNode): Block {
   if (special) return keyedSet(state, node, texts)
   const parts = texts.map((text) => sql`(${text})`)
   const operator = node.all ? (`${node.operator} all` as const) : node.operator
-  return fromBlock({ sql: sql`(${joined(parts, SET_OPERATORS[operator])})`, query: false }, ids)
+  return fromBlock({ sql: sql`(${joined(parts, SET_OPERATORS[operator])})`, kind: 'table' }, ids)
 }
 
 const SET_OPERATORS = {

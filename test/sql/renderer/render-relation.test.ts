@@ -86,8 +86,16 @@ const added =
     }
   }
 
+/** TABLESAMPLE of all rows. */
+const sampled =
+  (input: Make): Make =>
+  (ids) => {
+    const of = input(ids)
+    return { ...of, node: { kind: 'sample', input: of.node, percentage: 100, system: false } }
+  }
+
 const joinedBy =
-  (type: JoinType, left: Make, right: Make): Make =>
+  (type: JoinType, left: Make, right: Make, lateral = false): Make =>
   (ids) => {
     const [l, r] = [left(ids), right(ids)]
     const on = (a: Row, b: Row): boolean => type === 'cross' || (a[0] !== null && a[0] === b[0])
@@ -107,7 +115,7 @@ const joinedBy =
       node: {
         kind: 'join',
         type,
-        lateral: false,
+        lateral,
         left: l.node,
         right: r.node,
         condition: type === 'cross' ? undefined : condition,
@@ -278,8 +286,9 @@ const { relation } = fc.letrec<{ relation: Make }>((tie) => {
         .map(([input, index, least]) => filtered(input, index, least)),
       one.map(added),
       fc
-        .tuple(fc.constantFrom<JoinType>('cross', 'inner', 'left', 'right', 'full'), one, one)
-        .map(([type, left, right]) => joinedBy(type, left, right)),
+        .tuple(fc.constantFrom<JoinType>('cross', 'inner', 'left', 'right', 'full'), one, one, fc.boolean())
+        .map(([type, left, right, lateral]) => joinedBy(type, left, right, lateral)),
+      one.map(sampled),
       one.map(distinct),
       one.map(grouped),
       one.map(rolledUp),
@@ -366,6 +375,25 @@ describe('a relation', () => {
     const inputs = [node, node].map((one) => ({ node: one, columns: [0, 1] }))
     const twice: RelationNode = { kind: 'set', operator: 'union', all: true, columns: typed([2, 3]), inputs }
     expect(await rowsOf(twice, [2])).toEqual([[1], [1], [1], [1]])
+  })
+
+  it.each([
+    ['a query of which no calculation is read', false, added],
+    ['a sample of all rows', false, sampled],
+    ['a query after LATERAL', true, (input: Make) => input],
+    ['a query after LATERAL of which no calculation is read', true, added],
+  ] as const)('that is joined with %s has the join in it by itself', async (_name, lateral, over) => {
+    const one: Make = (ids) => {
+      const own = twoOf(ids)
+      const rows: readonly Row[] = [[ids.next, ids.next]]
+      return { node: { kind: 'values', columns: typed(own), rows: rows.map((row) => row.map(constant)) }, ids: own, rows } // prettier-ignore
+    }
+    for (const type of ['left', 'right', 'full'] as const) {
+      for (const by of ['cross', 'inner'] as const) {
+        const { node, ids, rows } = joinedBy(by, one, over(joinedBy(type, one, one)), lateral)({ next: 0 })
+        expect(sorted(await rowsOf(node, ids)), `${by} ${type}`).toEqual(sorted(rows))
+      }
+    }
   })
 
   it('that is limited twice has no more rows than either allows', async () => {
