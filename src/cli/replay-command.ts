@@ -5,7 +5,7 @@ import { anyDifferent, type ReplayLine, type VerdictCounts } from '../replay/rep
 import { reportPage } from '../replay/report-page.ts'
 import { createTally, type Tally } from '../replay/tally.ts'
 import { planReplay } from '../replay/replay-plan.ts'
-import { listQueries, readStatement, type Get, type ReplayFilter } from '../replay/replay-source.ts'
+import { listQueries, readSnapshots, readStatement, type Get, type ReplayFilter } from '../replay/replay-source.ts'
 import type { ReplayServer } from '../replay/replay-statement.ts'
 import { replay } from '../replay/replay.ts'
 import { withCatalogs, type CatalogMap } from '../replay/replayed-text.ts'
@@ -90,8 +90,8 @@ async function run(options: ReplayFlags, tally: Tally, folder: string, signal: A
     const progress = createProgress(plan.size)
     await replay(plan, {
       sides: {
-        here: createServer(baseline, options, new Map()),
-        there: createServer(against, options, options.catalogs),
+        here: createServer(baseline, options, new Map(), signal),
+        there: createServer(against, options, options.catalogs, signal),
         scratch,
         signal,
       },
@@ -147,8 +147,15 @@ function getter(server: CalledServer, signal: AbortSignal): Get {
   }
 }
 
-function createServer(server: CalledServer, options: ReplayFlags, catalogs: CatalogMap): ReplayServer {
+function createServer(
+  server: CalledServer,
+  options: ReplayFlags,
+  catalogs: CatalogMap,
+  stopping: AbortSignal,
+): ReplayServer {
+  const get = getter(server, stopping)
   return {
+    snapshots: (queryId) => readSnapshots(get, queryId),
     async *run(sql, statement, signal) {
       const session = sessionThere(statement, options, catalogs)
       const user = options.asRecorded ? statement.session.user : server.user
@@ -159,8 +166,9 @@ function createServer(server: CalledServer, options: ReplayFlags, catalogs: Cata
         prefix: 'X-Trino-',
         signal,
       })
-      for await (const { text, columns, data, error } of answers)
+      for await (const { id, text, columns, data, error } of answers)
         yield {
+          queryId: id,
           text,
           columns,
           hasRows: data !== undefined && data.length > 0,

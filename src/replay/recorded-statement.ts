@@ -48,6 +48,17 @@ export function recordedStatement(queryId: string, events: readonly ToldEvent[])
   return { kind: 'statement', statement: { queryId, createdAt, sql, session, ordered } }
 }
 
+/** What named the rows of the tables that a query read, by `catalog.schema.table`; of those that nobody knows of nothing. */
+export function snapshotsIn(events: readonly ToldEvent[]): ReadonlyMap<string, string> {
+  const plan = planned.safeParse(dataOf(events, 'QueryPlanned'))
+  const tables = plan.success ? plan.data.tables : []
+  return new Map(
+    tables.flatMap(({ catalog, schema, table, snapshot }) =>
+      snapshot === undefined ? [] : [[[catalog, schema, table].join('.'), snapshot] as const],
+    ),
+  )
+}
+
 /** The data of the first event of a type, in the version of today. */
 function dataOf(events: readonly ToldEvent[], name: QueryEventType): unknown {
   const unversioned = cloudEventType(name, 0).slice(0, -1)

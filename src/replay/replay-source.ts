@@ -1,6 +1,12 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { recordedStatement, toldEventSchema, type ReadStatement } from './recorded-statement.ts'
+import {
+  recordedStatement,
+  snapshotsIn,
+  toldEventSchema,
+  type ReadStatement,
+  type ToldEvent,
+} from './recorded-statement.ts'
 
 /** A query of the record, as lists tell it. */
 export interface ListedQuery {
@@ -71,6 +77,19 @@ const FIRST_EVENTS = 20
 
 /** @throws Error with one line when the server does not tell it */
 export async function readStatement(get: Get, queryId: string): Promise<ReadStatement> {
+  return recordedStatement(queryId, await firstEvents(get, queryId))
+}
+
+/** Names of the rows that a query of this server read, by table; none where it does not tell, as Trino does not. */
+export async function readSnapshots(get: Get, queryId: string): Promise<ReadonlyMap<string, string>> {
+  try {
+    return snapshotsIn(await firstEvents(get, queryId))
+  } catch {
+    return new Map()
+  }
+}
+
+async function firstEvents(get: Get, queryId: string): Promise<readonly ToldEvent[]> {
   const { text } = await get(`/v1/query/${encodeURIComponent(queryId)}/events?limit=${FIRST_EVENTS}`)
-  return recordedStatement(queryId, z.array(toldEventSchema).parse(JSON.parse(text)))
+  return z.array(toldEventSchema).parse(JSON.parse(text))
 }

@@ -7,6 +7,7 @@ import type { Chance, Difference, ReplayError, ReplayVerdict } from './verdict.t
 
 /** One answer of a server: part of a result, or why there is none. */
 export interface ReplayAnswer {
+  readonly queryId: string
   /** As it was sent. */
   readonly text: string
   readonly columns: readonly SentColumn[] | undefined
@@ -21,6 +22,8 @@ export interface ReplayServer {
    * @throws Error when the server cannot be reached
    */
   run(sql: string, statement: RecordedStatement, signal: AbortSignal): AsyncIterable<ReplayAnswer>
+  /** What named the rows that a query of it read, by table, as far as it tells. */
+  snapshots(queryId: string): Promise<ReadonlyMap<string, string>>
 }
 
 export interface ReplaySides {
@@ -53,7 +56,7 @@ export async function replayStatement(statement: RecordedStatement, sides: Repla
       const verdict = comparison.order || !statement.ordered ? 'SAME' : 'SAME_OTHER_ORDER'
       return { verdict: { verdict }, ...shown, examples: [] }
     }
-    const verdict = await verdictOfDifference(statement, comparison.difference, here.result, sides)
+    const verdict = await verdictOfDifference(statement, comparison.difference, here, sides)
     return { verdict, ...shown, examples: comparison.examples }
   } finally {
     await Promise.all([here.drop(), there.drop()])
@@ -61,9 +64,23 @@ export async function replayStatement(statement: RecordedStatement, sides: Repla
 }
 
 type Ran = { readonly drop: () => Promise<void> } & (
-  | { readonly kind: 'ended'; readonly result: ScratchResult; readonly ms: number }
+  | { readonly kind: 'ended'; readonly queryId: string; readonly result: ScratchResult; readonly ms: number }
   | { readonly kind: 'failed'; readonly error: ReplayError }
 )
+
+type Ended = Extract<Ran, { kind: 'ended' }>
+
+/** Tables of the baseline whose rows are others than they were at its first run. */
+interface Moved {
+  readonly kind: 'moved'
+  readonly tables: readonly string[]
+}
+
+async function movedBetween(first: Ended, again: Ended, { here }: ReplaySides): Promise<Moved | undefined> {
+  const [before, after] = await Promise.all([here.snapshots(first.queryId), here.snapshots(again.queryId)])
+  const tables = [...before].flatMap(([table, snapshot]) => (after.get(table) === snapshot ? [] : [table]))
+  return tables.length === 0 ? undefined : { kind: 'moved', tables }
+}
 
 /** Neither side is left running, and neither table left lying, where the other cannot be reached. */
 async function both(here: Promise<Ran>, there: Promise<Ran>): Promise<readonly [Ran, Ran]> {
@@ -87,14 +104,16 @@ async function runText(
   const drop = () => reader.drop()
   const startedAt = performance.now()
   let columns: readonly SentColumn[] = []
+  let queryId = ''
   try {
     for await (const answer of server.run(sql, statement, signal)) {
       if (answer.error) return { kind: 'failed', error: answer.error, drop }
+      queryId = answer.queryId
       columns = answer.columns ?? columns
       if (answer.hasRows) await reader.add(answer.text, columns)
     }
     const ms = performance.now() - startedAt
-    return { kind: 'ended', result: await reader.end(columns), ms, drop }
+    return { kind: 'ended', queryId, result: await reader.end(columns), ms, drop }
   } catch (error) {
     await drop()
     throw error
@@ -118,27 +137,29 @@ function verdictOfFailures(here: Ran, there: Ran): ReplayVerdict {
 async function verdictOfDifference(
   statement: RecordedStatement,
   difference: Difference,
-  first: ScratchResult,
+  first: Ended,
   sides: ReplaySides,
 ): Promise<ReplayVerdict> {
-  const chance = difference.kind === 'columns' ? undefined : await chanceOf(statement, first, sides)
+  if (difference.kind === 'columns') return { verdict: 'DIFFERENT', difference }
+  const chance = await chanceOf(statement, first, sides)
+  if (chance?.kind === 'moved') return { verdict: 'DATA_MOVED', tables: [...chance.tables], difference }
   return chance ? { verdict: 'NON_DETERMINISTIC', chance, difference } : { verdict: 'DIFFERENT', difference }
 }
 
 /** What is cheap is asked first: the text, then the baseline once more, then how sharp the border of each LIMIT is. */
 async function chanceOf(
   statement: RecordedStatement,
-  first: ScratchResult,
+  first: Ended,
   sides: ReplaySides,
-): Promise<Chance | undefined> {
+): Promise<Chance | Moved | undefined> {
   const query = queryIn(statement)
   const written = query && chanceIn(query)
   if (written) return written
   const again = await run(sides.here, statement, sides)
   try {
     if (again.kind === 'failed') return { kind: 'repeated' }
-    const repeated: Comparison = await compareResults(sides.scratch, first, again.result)
-    if (repeated.kind === 'different') return { kind: 'repeated' }
+    const repeated: Comparison = await compareResults(sides.scratch, first.result, again.result)
+    if (repeated.kind === 'different') return (await movedBetween(first, again, sides)) ?? { kind: 'repeated' }
   } finally {
     await again.drop()
   }

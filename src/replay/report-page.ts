@@ -17,7 +17,7 @@ const ORDER = [
   ['DIFFERENT', 'Different results'],
   ['FAILED_THERE', 'Failed there, and not here'],
   ['FAILED_HERE', 'Failed here, and not there'],
-  ['DATA_MOVED', 'Different, and so are the tables'],
+  ['DATA_MOVED', 'Different, and the tables moved'],
   ['NON_DETERMINISTIC', 'Different, and may be'],
   ['SAME_OTHER_ORDER', 'The same rows in another order'],
   ['FAILED_BOTH', 'Failed on both'],

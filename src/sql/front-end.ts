@@ -40,6 +40,8 @@ export interface TableRead {
   readonly schema: string
   readonly table: string
   readonly columns: readonly string[]
+  /** Names the rows that it had: another text once they may be others. Absent: nobody knows. */
+  readonly snapshot?: string
 }
 
 /** One result column as sent: Trino's name, type text, wire signature. */

@@ -95,11 +95,13 @@ function createLake(
     if (object.kind !== 'PLAIN') return manifestTable(schema, table, object.manifest)
     const found = await findFiles(location, object.folder, cache)
     if (!found) return undefined
+    const snapshot = snapshotId(found)
     return {
       schema,
       table,
       kind: 'TABLE',
-      handle: { schema, table, snapshot: snapshotId(found) },
+      handle: { schema, table, snapshot },
+      snapshot,
       columns: found.columns.map(({ name, type }) => ({ name, type, nullable: true })),
     }
   }
@@ -198,6 +200,7 @@ function manifestTable(schema: string, table: string, { version, content }: Mani
         kind: 'TABLE',
         handle: { schema, table, version, id: content.id },
         version,
+        snapshot: `${content.id} ${version}`,
         columns: content.columns.map(({ duckdbType: _, comment, ...column }) => ({
           ...column,
           ...(comment !== undefined && { comment }),

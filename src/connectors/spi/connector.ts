@@ -115,8 +115,10 @@ export interface ConnectorTable extends SchemaTableName {
     readonly owner?: string
     readonly runAsInvoker?: boolean
   }
-  /** The manifest version the handle names, for connectors that have versions; QueryPlanned records it. */
+  /** The manifest version the handle names, for connectors that have versions. */
   readonly version?: number
+  /** Names the rows that the handle does: another text once they may be others. Absent: nobody knows. */
+  readonly snapshot?: string
 }
 
 export interface ConnectorColumn {

@@ -79,6 +79,12 @@ export const tableAccessSchema = z.object({
   table: z.string(),
   columns: z.array(z.string()),
   mode: z.enum(['READ', 'WRITE']),
+  snapshot: z
+    .string()
+    .optional()
+    .describe(
+      'Of a table that is read, names its rows: another text once they may be others. Absent where nobody knows, and of earlier versions',
+    ),
 })
 
 /** A node of the plan as EXPLAIN shows it. */

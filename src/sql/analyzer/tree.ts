@@ -51,6 +51,8 @@ export interface ScanNode {
   readonly schema: string
   readonly table: string
   readonly handle: TableHandle
+  /** Names the rows; absent: nobody knows. */
+  readonly snapshot?: string | undefined
   readonly columns: readonly { readonly id: ColumnId; readonly name: string; readonly type: SqlType }[]
 }
 

@@ -98,9 +98,12 @@ export function resultColumn(name: string, type: SqlType, session: SessionContex
 function reads(state: RenderState): readonly TableRead[] {
   const tables = new Map<string, { readonly read: TableRead; readonly columns: Set<string> }>()
   for (const { scan, columns } of state.scans) {
-    const { catalog, schema, table } = scan
+    const { catalog, schema, table, snapshot } = scan
     const key = JSON.stringify([catalog, schema, table])
-    const known = tables.get(key) ?? { read: { catalog, schema, table, columns: [] }, columns: new Set<string>() }
+    const known = tables.get(key) ?? {
+      read: { catalog, schema, table, columns: [], ...(snapshot !== undefined && { snapshot }) },
+      columns: new Set<string>(),
+    }
     for (const column of columns) known.columns.add(column)
     tables.set(key, known)
   }
