@@ -118,19 +118,19 @@ describe.runIf(startDirectory)('a directory over TLS', () => {
 
   it('is asked when the configured authority vouches for it', async () => {
     const verifier = verifierBy(readFileSync(authority.ca, 'utf8'))
-    expect(await verifier.check('alice', 'open sesame')).toEqual({ kind: 'right' })
-    expect(await verifier.check('alice', 'guess')).toEqual({ kind: 'wrong' })
+    expect(await verifier.check('alice', 'open sesame', '-')).toEqual({ kind: 'right' })
+    expect(await verifier.check('alice', 'guess', '-')).toEqual({ kind: 'wrong' })
   })
 
   it('is told no password when another one does, or none', async () => {
     const others = await createAuthority()
     ending.push(() => others.remove())
     for (const ca of [readFileSync(others.ca, 'utf8'), undefined])
-      expect(await verifierBy(ca).check('alice', 'open sesame')).toMatchObject({ kind: 'unavailable' })
+      expect(await verifierBy(ca).check('alice', 'open sesame', '-')).toMatchObject({ kind: 'unavailable' })
   })
 
   it('is not spoken to in the clear', async () => {
     const verifier = verifierBy(readFileSync(authority.ca, 'utf8'), `ldap://127.0.0.1:${directory.port}`)
-    expect(await verifier.check('alice', 'open sesame')).toMatchObject({ kind: 'unavailable' })
+    expect(await verifier.check('alice', 'open sesame', '-')).toMatchObject({ kind: 'unavailable' })
   })
 })

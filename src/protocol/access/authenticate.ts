@@ -7,7 +7,7 @@ import type {
 } from '../../security/authentication/authenticator.ts'
 import type { VerifiedPrincipal } from '../../security/authentication/principal.ts'
 import { unreachable } from '../../shared/unreachable.ts'
-import { isLocal } from '../edge/client-connection.ts'
+import { clientNetwork, isLocal } from '../edge/client-connection.ts'
 import { noteAuthentication } from '../edge/http-metrics.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { requestTarget } from '../edge/request-target.ts'
@@ -95,6 +95,10 @@ export function createAuthenticate(deps: AuthenticateDeps): Authentication {
   ): Caller {
     const note = (result: 'ok' | 'refused' | 'blocked' | 'unavailable'): void =>
       noteAuthentication(request, { method, result })
+    const refuse = ({ user, reason }: { readonly user: string; readonly reason: string }): void => {
+      note('refused')
+      attempts.refused({ method, user: user || credential.user, verified: false, reason }, request)
+    }
     switch (verdict.kind) {
       case 'verified': {
         const principal = mapped(verdict.verified, method, request)
@@ -109,18 +113,18 @@ export function createAuthenticate(deps: AuthenticateDeps): Authentication {
         return { kind: 'principal', principal }
       }
       case 'refused':
-        note('refused')
-        attempts.refused(
-          { method, user: verdict.user || credential.user, verified: false, reason: verdict.reason },
-          request,
-        )
+        refuse(verdict)
         throw challenged(request, REFUSED)
+      case 'unproven':
+        if (verdict.fresh) refuse(verdict)
+        else note('refused')
+        throw notVerified(verdict.retryAfterSeconds)
       case 'busy':
         note('blocked')
         throw new HttpProblem(429, 'Too many log-ins at once', { 'retry-after': String(verdict.retryAfterSeconds) })
       case 'unavailable':
         note('unavailable')
-        throw new HttpProblem(503, 'Log-ins cannot be verified now', { 'retry-after': '1' })
+        throw notVerified(1)
       default:
         return unreachable(verdict)
     }
@@ -142,7 +146,7 @@ export function createAuthenticate(deps: AuthenticateDeps): Authentication {
     const recalled = by.recall?.(credential)
     if (recalled) return callerFor(recalled, credential, method, request)
     checkBlocked(credential, method, request)
-    const verdict = by.verify(credential)
+    const verdict = by.verify(credential, clientNetwork(request))
     if (!(verdict instanceof Promise)) return callerFor(verdict, credential, method, request)
     return verdict.then((late) => {
       // Many guesses that were sent at once are told no more than those that come one after the other.
@@ -173,6 +177,10 @@ export function createAuthenticate(deps: AuthenticateDeps): Authentication {
 /** A page's script asks, which leads to the log-in page itself: the browser would ask for a password in a window of its own. */
 function asksBrowser({ headers }: IncomingMessage, challenge: string): boolean {
   return headers['sec-fetch-site'] !== undefined && /^Basic\b/i.test(challenge)
+}
+
+function notVerified(retryAfterSeconds: number): HttpProblem {
+  return new HttpProblem(503, 'Log-ins cannot be verified now', { 'retry-after': String(retryAfterSeconds) })
 }
 
 /** The same for every reason. */

@@ -20,6 +20,17 @@ export type CredentialVerdict =
   | { readonly kind: 'refused'; readonly user: string; readonly reason: string }
   /** Too many are looked at already: 429. */
   | { readonly kind: 'busy'; readonly retryAfterSeconds: number }
+  /**
+   * Nobody who is known vouches for it, others may soon: 503, and a refusal as any other. `fresh`: it was looked at just now;
+   * who sends the same again until then has guessed no more.
+   */
+  | {
+      readonly kind: 'unproven'
+      readonly user: string
+      readonly reason: string
+      readonly retryAfterSeconds: number
+      readonly fresh: boolean
+    }
   /** Whoever vouches does not answer: 503. */
   | { readonly kind: 'unavailable'; readonly reason: string }
 
@@ -42,8 +53,11 @@ export interface Authenticator {
    * do; of passwords nothing may be said to who guesses too often, so they have none of this.
    */
   recall?(credential: Credential): CredentialVerdict | undefined
-  /** A promise only where the credential was not seen lately. `fresh`: somebody logged in just now. */
-  verify(credential: Credential): CredentialVerdict | Promise<CredentialVerdict>
+  /**
+   * A promise only where the credential was not seen lately. `fresh`: somebody logged in just now.
+   * @param network where it comes from, as `networkOf` has it: looking at credentials goes in turns by it
+   */
+  verify(credential: Credential, network: string): CredentialVerdict | Promise<CredentialVerdict>
 }
 
 /** A credential as it came, nobody vouches for it. */

@@ -1,27 +1,63 @@
-/** Work that a machine can do little of at once: so many run, so many wait, more are told so. */
+import { FairQueue, type TurnOwner } from '../../shared/fair-queue.ts'
+import { Shares } from '../../shared/shares.ts'
+
+/**
+ * Work that a machine can do little of at once: so many run, so many wait, more are told so. Addresses take turns, and none
+ * has all the places, so that who sends much at once waits for himself.
+ */
 export interface BoundedWork {
-  /** @returns undefined, having begun nothing, when too many wait already */
-  run<T>(work: () => Promise<T>): Promise<T> | undefined
+  /**
+   * @param network whose work it is, as `networkOf` has it
+   * @returns undefined, having begun nothing, when too many wait already, or too many of his
+   */
+  run<T>(network: string, work: () => Promise<T>): Promise<T> | undefined
 }
 
 export function createBoundedWork(atOnce: number, mostWaiting: number): BoundedWork {
+  const waiting = new FairQueue<() => void>()
+  const places = new Shares()
+  const placesToWait = new Shares()
   let running = 0
-  const waiting: (() => void)[] = []
 
-  async function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    if (running >= atOnce) await new Promise<void>((resolve) => waiting.push(resolve))
-    else running++
-    try {
-      return await work()
-    } finally {
-      // Its place goes on to whoever waits longest.
-      const next = waiting.shift()
-      if (next) next()
-      else running--
+  function giveTurns(): void {
+    while (running < atOnce) {
+      const begin = waiting.shift(places.among(atOnce - running))
+      if (!begin) return
+      begin()
     }
   }
 
+  async function begun<T>(owner: TurnOwner, work: () => Promise<T>): Promise<T> {
+    running++
+    const leave = places.take(owner)
+    try {
+      return await work()
+    } finally {
+      running--
+      leave()
+      giveTurns()
+    }
+  }
+
+  function later<T>(owner: TurnOwner, work: () => Promise<T>): Promise<T> {
+    const leave = placesToWait.take(owner)
+    return new Promise((resolve) => {
+      waiting.push(owner, () => {
+        leave()
+        resolve(begun(owner, work))
+      })
+    })
+  }
+
   return {
-    run: (work) => (running >= atOnce && waiting.length >= mostWaiting ? undefined : inTurn(work)),
+    run(network, work) {
+      // By name nobody is counted: many guess at the same one.
+      const owner = { address: network, user: network }
+      if (waiting.lengthOf(owner) === 0 && places.may(owner, atOnce - running)) {
+        waiting.passed(owner)
+        return begun(owner, work)
+      }
+      return placesToWait.may(owner, mostWaiting - waiting.length) ? later(owner, work) : undefined
+    },
   }
 }

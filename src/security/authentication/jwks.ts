@@ -2,7 +2,7 @@ import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import { z } from 'zod'
 import { askServer, type HttpClient } from '../../shared/http-client.ts'
 import { tokenPublicKey } from './jwt-key-file.ts'
-import { KeysUnavailable, type TokenKey, type TokenKeys } from './token-keys.ts'
+import { KeyNotYetKnown, KeysUnavailable, type TokenKey, type TokenKeys } from './token-keys.ts'
 
 const jwksSchema = z.object({
   keys: z.array(
@@ -30,6 +30,8 @@ export interface JwksOptions {
 
 /** A token that no known key has signed asks for the keys anew, but no sooner than this after the last time. */
 const LEAST_BETWEEN_MS = 5_000
+/** Where the answer is late. */
+const LEAST_RETRY_MS = 1_000
 /** Keys are asked for anew after so long, so that one that was withdrawn is not believed for ever. */
 const REFRESH_MS = 5 * 60_000
 const MOST_KEYS = 100
@@ -89,8 +91,9 @@ export function createJwks({ fetchText, now, onTaken, onTrouble }: JwksOptions):
       // One waits for who has the keys, and not all whom a stranger sends: they come again.
       else if (!known) await asking
       yield* fitting(kid).filter((key) => !first.includes(key))
+      if (!known || failing) throw new KeysUnavailable('The keys of tokens cannot be had')
       // It may have been published since: whoever makes the keys be asked for all the time keeps no new one out.
-      if (!known || failing || answered <= before) throw new KeysUnavailable('The keys of tokens cannot be had')
+      if (answered <= before) throw new KeyNotYetKnown(Math.max(LEAST_RETRY_MS, askedAt + LEAST_BETWEEN_MS - now()))
     },
   }
 }

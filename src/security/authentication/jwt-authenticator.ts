@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { JWTPayload } from 'jose'
 import type { Authenticator, Credential, CredentialVerdict, VerifiedName } from './authenticator.ts'
 import { createBoundedWork } from './bounded-work.ts'
-import { KeysUnavailable, type TokenHead, type TokenKeys } from './token-keys.ts'
+import { KeyNotYetKnown, KeysUnavailable, type TokenHead, type TokenKeys } from './token-keys.ts'
 import { createVerifiedCache } from './verified-cache.ts'
 
 export interface JwtOptions {
@@ -29,6 +29,8 @@ const MOST_WAITING = 256
 export function createJwtAuthenticator(options: JwtOptions): Authenticator {
   const { keys, now } = options
   const remembered = createVerifiedCache<VerifiedName>(MOST_REMEMBERED, now)
+  /** Tokens that no known key has signed, each until the keys may be asked for again, by the wall clock. */
+  const unproven = createVerifiedCache<number>(MOST_REMEMBERED, now)
   const work = createBoundedWork(AT_ONCE, MOST_WAITING)
   let version = keys.version()
 
@@ -36,9 +38,17 @@ export function createJwtAuthenticator(options: JwtOptions): Authenticator {
     if (keys.version() !== version) {
       version = keys.version()
       remembered.clear()
+      unproven.clear()
     }
     const verified = remembered.get([secret])
     return verified && { kind: 'verified', verified, fresh: false }
+  }
+
+  function known(credential: Credential): CredentialVerdict | undefined {
+    const verdict = recall(credential)
+    if (verdict) return verdict
+    const until = unproven.get([credential.secret])
+    return until === undefined ? undefined : unprovenFor(until - now(), false)
   }
 
   async function look(token: string): Promise<CredentialVerdict> {
@@ -53,6 +63,11 @@ export function createJwtAuthenticator(options: JwtOptions): Authenticator {
       if (keys.version() === before) remembered.set([token], verified, Math.min(lasts, LONGEST_REMEMBERED_MS))
       return { kind: 'verified', verified, fresh: true }
     } catch (error) {
+      if (error instanceof KeyNotYetKnown) {
+        const fresh = unproven.get([token]) === undefined
+        unproven.set([token], now() + error.retryAfterMs, error.retryAfterMs)
+        return unprovenFor(error.retryAfterMs, fresh)
+      }
       if (error instanceof KeysUnavailable) return { kind: 'unavailable', reason: error.message }
       // What jose says of a token names claims and kinds, never values.
       return refused(error instanceof errors.JOSEError ? error.code : 'the key of the token is not known')
@@ -64,11 +79,13 @@ export function createJwtAuthenticator(options: JwtOptions): Authenticator {
     challenge: () => 'Bearer realm="Quipu"',
     credentialOf,
     recall,
-    verify(credential) {
-      const known = recall(credential)
-      if (known) return known
+    verify(credential, network) {
+      const verdict = known(credential)
+      if (verdict) return verdict
       if (credential.secret.length > MOST_TOKEN_CHARS) return refused('the token is too long')
-      return work.run(() => look(credential.secret)) ?? { kind: 'busy', retryAfterSeconds: 1 }
+      // Another may have sent the same one while it waited.
+      const looking = work.run(network, async () => known(credential) ?? look(credential.secret))
+      return looking ?? { kind: 'busy', retryAfterSeconds: 1 }
     },
   }
 }
@@ -80,6 +97,11 @@ function jose() {
 
 function refused(reason: string): CredentialVerdict {
   return { kind: 'refused', user: '', reason }
+}
+
+function unprovenFor(ms: number, fresh: boolean): CredentialVerdict {
+  const reason = 'no key that is known has signed the token'
+  return { kind: 'unproven', user: '', reason, retryAfterSeconds: Math.ceil(ms / 1000), fresh }
 }
 
 /** Tokens of others are for other authenticators. */

@@ -70,11 +70,11 @@ export function createLdapVerifier({ url, bindPattern, ca, work, waitMs }: LdapO
   return {
     version: () => version,
     knows: () => false,
-    check(user, password) {
+    check(user, password, network) {
       // A bind without a password is anonymous, and always lets in.
       if (password === '' || !isName(user)) return { kind: 'wrong' }
       const names = patterns.flatMap((pattern) => boundName(pattern, user) ?? [])
-      return work.run(() => check(names, password)) ?? { kind: 'busy' }
+      return work.run(network, () => check(names, password)) ?? { kind: 'busy' }
     },
   }
 }

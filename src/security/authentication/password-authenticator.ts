@@ -5,8 +5,11 @@ import { createVerifiedCache } from './verified-cache.ts'
 
 /** Whoever knows whose a password is. */
 export interface PasswordVerifier {
-  /** Must take as long, and do the same, for users who are not there. */
-  check(user: string, password: string): Promise<PasswordVerdict> | PasswordVerdict
+  /**
+   * Must take as long, and do the same, for users who are not there.
+   * @param network where it comes from: what takes long goes in turns by it
+   */
+  check(user: string, password: string, network: string): Promise<PasswordVerdict> | PasswordVerdict
   /** Whether there is such a user, as far as that is known here. */
   knows(user: string): boolean
   /**
@@ -64,7 +67,7 @@ export function createPasswordAuthenticator(options: PasswordAuthenticatorOption
     method: 'password',
     challenge: () => 'Basic realm="Quipu", charset="UTF-8"',
     credentialOf,
-    verify(credential) {
+    verify(credential, network) {
       const { user, secret } = credential
       if (
         user === '' ||
@@ -79,7 +82,7 @@ export function createPasswordAuthenticator(options: PasswordAuthenticatorOption
       }
       if (remembered.get([user, secret]))
         return { kind: 'verified', verified: { name: user, groups: [] }, fresh: false }
-      return late(credential, verifier.check(user, secret))
+      return late(credential, verifier.check(user, secret, network))
     },
   }
 }

@@ -17,9 +17,9 @@ export function createPasswordFileVerifier(
     version: book,
     knows: (user) => book().users.has(user),
     markOf: (user) => book().markOf(user),
-    check(user, password) {
+    check(user, password, network) {
       const { hash, known } = book().hashOf(user)
-      const matching = work.run(() => compare(password, hash))
+      const matching = work.run(network, () => compare(password, hash))
       if (!matching) return { kind: 'busy' }
       return matching.then((same) => ({ kind: same && known ? 'right' : 'wrong' }))
     },

@@ -45,6 +45,8 @@ function takes(method: AuthenticationMethod, late = false): Authenticator {
         bad: { kind: 'refused', user: '', reason: 'no such password' },
         busy: { kind: 'busy', retryAfterSeconds: 3 },
         away: { kind: 'unavailable', reason: 'no answer' },
+        unproven: { kind: 'unproven', fresh: true, user: '', retryAfterSeconds: 4, reason: 'no key' },
+        stillUnproven: { kind: 'unproven', fresh: false, user: '', retryAfterSeconds: 4, reason: 'no key' },
       }
       const verdict = verdicts[secret]!
       return late ? Promise.resolve(verdict) : verdict
@@ -129,6 +131,12 @@ describe('who sends a request', () => {
     confidential = false
     expect((await problemOf({ 'x-password': 'good' })).status).toBe(403)
     expect(told).toEqual([])
+  })
+
+  it('is asked to come again, and counted once, with a token that nobody known has signed', async () => {
+    for (const secret of ['unproven', 'stillUnproven'])
+      expect(await problemOf({ 'x-jwt': secret })).toMatchObject({ status: 503, headers: { 'retry-after': '4' } })
+    expect(told).toEqual([['refused', 'jwt', 'claimed', 'no key']])
   })
 
   it('is who has a session, whatever others at his address guess', async () => {

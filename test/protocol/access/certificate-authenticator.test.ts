@@ -19,7 +19,7 @@ it('a client is the subject of a certificate that an authority vouches for, anew
   expect(comes({ subject, alternativeNames: undefined, verified: false })).toBeUndefined()
   const credential = comes({ subject, alternativeNames: undefined, verified: true })!
   const verdict = (fresh: boolean) => ({ kind: 'verified', verified: { name: subject, groups: [] }, fresh })
-  expect([verify(credential), verify(credential)]).toEqual([verdict(true), verdict(false)])
+  expect([verify(credential, '-'), verify(credential, '-')]).toEqual([verdict(true), verdict(false)])
   now += 5 * 60_000
-  expect(verify(credential)).toEqual(verdict(true))
+  expect(verify(credential, '-')).toEqual(verdict(true))
 })

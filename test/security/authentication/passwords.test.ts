@@ -2,6 +2,7 @@ import { pbkdf2Sync, randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { hashSync } from '@node-rs/bcrypt'
 import { beforeEach, describe, expect, it } from 'vitest'
+import type { Credential } from '../../../src/security/authentication/authenticator.ts'
 import { createBoundedWork } from '../../../src/security/authentication/bounded-work.ts'
 import { createPasswordAuthenticator } from '../../../src/security/authentication/password-authenticator.ts'
 import { createPasswordFileVerifier } from '../../../src/security/authentication/password-file-verifier.ts'
@@ -85,7 +86,11 @@ describe('who logs in by password', () => {
         return compare(password, hash)
       },
     )
-    return createPasswordAuthenticator({ verifier, rememberMs: 1000, now: () => now })
+    const made = createPasswordAuthenticator({ verifier, rememberMs: 1000, now: () => now })
+    return {
+      ...made,
+      verify: (credential: Credential, network = '203.0.113.7') => made.verify(credential, network),
+    }
   }
   const as = (user: string, secret: string) => ({ user, secret })
 

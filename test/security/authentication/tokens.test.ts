@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SignJWT, type JWTPayload } from 'jose'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { CredentialVerdict } from '../../../src/security/authentication/authenticator.ts'
+import type { Credential, CredentialVerdict } from '../../../src/security/authentication/authenticator.ts'
 import { createJwks } from '../../../src/security/authentication/jwks.ts'
 import { createJwtAuthenticator, type JwtOptions } from '../../../src/security/authentication/jwt-authenticator.ts'
 import { keyOfFile, keysOfFiles, parseTokenKey } from '../../../src/security/authentication/jwt-key-file.ts'
@@ -36,7 +36,7 @@ beforeEach(() => {
 const fileOf = (text: string): TokenKeys => keyOfFile({ value: parseTokenKey(text), stop: () => {} })
 
 function authenticator(keys: TokenKeys, more: Partial<JwtOptions> = {}) {
-  return createJwtAuthenticator({
+  const made = createJwtAuthenticator({
     keys,
     requiredAudiences: [],
     principalField: 'sub',
@@ -44,6 +44,10 @@ function authenticator(keys: TokenKeys, more: Partial<JwtOptions> = {}) {
     now: () => now,
     ...more,
   })
+  return {
+    ...made,
+    verify: (credential: Credential, network = '203.0.113.7') => made.verify(credential, network),
+  }
 }
 
 function sign(
@@ -292,7 +296,7 @@ describe('published keys', () => {
     expect(await of(next, 'nowhere')).toBe('refused')
     const fourth = generateKeyPairSync('ec', { namedCurve: 'P-256' })
     published = [jwk(fourth, { kid: 'e' })]
-    expect(await of(fourth, 'e')).toBe('unavailable')
+    expect(await of(fourth, 'e')).toBe('unproven')
     clock += 6_000
     expect(await of(fourth, 'e')).toBe('verified')
     expect(troubles).toBeGreaterThan(0)
@@ -309,9 +313,44 @@ describe('published keys', () => {
     const other = { user: '', secret: await sign('ES256', p256.privateKey, { sub: 'alice' }, { kid: 'other' }) }
     expect((await verify(other)).kind).toBe('refused')
     // It might have been published again since.
-    expect((await verify(token)).kind).toBe('unavailable')
+    expect((await verify(token)).kind).toBe('unproven')
     clock += 6_000
+    now += 6_000
     expect((await verify(token)).kind).toBe('refused')
+  })
+
+  it('that none of those known is make each token count once, until they are asked for again', async () => {
+    published = [jwk(p256, { kid: 'a' })]
+    const keys = jwks()
+    let looked = 0
+    const { verify } = authenticator({
+      version: keys.version,
+      keysFor: (head) => {
+        looked++
+        return keys.keysFor(head)
+      },
+    })
+    const of = async (pair: KeyPairKeyObjectResult) => ({
+      user: '',
+      secret: await sign('ES256', pair.privateKey, undefined, { kid: 'a' }),
+    })
+    expect((await verify(await of(p256))).kind).toBe('verified')
+    const next = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    const token = await of(next)
+    clock += 1_500
+    looked = 0
+    // Sent many times at once it is looked at by those alone that none was before.
+    const many = await Promise.all(Array.from({ length: 20 }, () => verify(token)))
+    expect(new Set(many.map(({ kind }) => kind))).toEqual(new Set(['unproven']))
+    expect(looked).toBe(4)
+    const known = { kind: 'unproven', user: '', retryAfterSeconds: 4 }
+    expect(verify(token)).toMatchObject({ ...known, fresh: false })
+    expect(await verify(await of(next))).toMatchObject({ ...known, fresh: true })
+    published = [jwk(next, { kid: 'a' })]
+    clock += 4_000
+    now += 4_000
+    expect((await verify(token)).kind).toBe('verified')
+    expect(asked).toBe(2)
   })
 
   it('are asked for once by all who wait; without any nobody is refused, he is told to come again', async () => {
@@ -363,7 +402,7 @@ describe('published keys', () => {
     await waitUntil('one asks', () => asked === 2)
     clock += 60_000
     const strangers = Array.from({ length: 20 }, (_, index) => of(stranger, `u${index}`))
-    expect(new Set(await Promise.all(strangers))).toEqual(new Set(['unavailable']))
+    expect(new Set(await Promise.all(strangers))).toEqual(new Set(['unproven']))
     expect(await of(p256, 'bob')).toBe('verified')
     answer(first)
     expect(await asker).toBe('refused')
@@ -382,13 +421,13 @@ describe('published keys', () => {
       expect(await of(p256)).toBe('verified')
       published = [jwk(next, named)]
       // They have just been asked for: it is to come again.
-      expect([await of(next), asked]).toEqual(['unavailable', 1])
+      expect([await of(next), asked]).toEqual(['unproven', 1])
       clock += 6_000
       expect([await of(next), asked]).toEqual(['verified', 2])
       clock += 6_000
       // What was verified by the key that went counts no more.
       expect([await of(p256), asked]).toEqual(['refused', 3])
-      for (let index = 0; index < 50; index++) expect(await of(p256, 'ES256', `u${index}`)).toBe('unavailable')
+      for (let index = 0; index < 50; index++) expect(await of(p256, 'ES256', `u${index}`)).toBe('unproven')
       expect(asked).toBe(3)
       clock += 6_000
       // Of another kind.

@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest'
+import { createBoundedWork } from '../../../src/security/authentication/bounded-work.ts'
+
+/** Work that ends when it is told to: what began, and what was turned away, in order. */
+function bed(atOnce: number, mostWaiting: number) {
+  const work = createBoundedWork(atOnce, mostWaiting)
+  const began: string[] = []
+  const ends: (() => void)[] = []
+  return {
+    began,
+    /** @returns whether it may wait, or has begun */
+    send: (network: string): boolean =>
+      work.run(network, () => {
+        began.push(network)
+        return new Promise<void>((resolve) => ends.push(resolve))
+      }) !== undefined,
+    async endOldest(): Promise<void> {
+      const before = began.length
+      ends.shift()!()
+      await expect.poll(() => began.length).toBe(before + 1)
+    },
+  }
+}
+
+describe('work that little is done of at once', () => {
+  it('waits for one of another address, however many that one sent before', async () => {
+    const { began, send, endOldest } = bed(2, 32)
+    const flood = Array.from({ length: 100 }, () => send('flood'))
+    expect(flood.filter(Boolean).length).toBeLessThan(2 + 32)
+    expect(send('other')).toBe(true)
+    await endOldest()
+    expect(began).toEqual(['flood', 'flood', 'other'])
+  })
+
+  it('finds a place to wait in when two others have sent all that they may', () => {
+    const { send } = bed(2, 32)
+    for (let index = 0; index < 100; index++) for (const network of ['flood', 'another flood']) send(network)
+    expect(send('other')).toBe(true)
+  })
+
+  it('is that of one alone, as long as there are places, and goes on when some of it fails', async () => {
+    const work = createBoundedWork(2, 3)
+    const fails = (): Promise<never> => Promise.reject(new Error('no'))
+    const all = Array.from({ length: 5 }, () => work.run('one', fails))
+    expect(work.run('one', fails)).toBeUndefined()
+    const ends = await Promise.allSettled(all)
+    expect(new Set(ends.map(({ status }) => status))).toEqual(new Set(['rejected']))
+    expect(await work.run('one', async () => 'done')).toBe('done')
+  })
+
+  it('leaves a place of eight to who comes, where what one sent takes long', () => {
+    const { began, send } = bed(8, 32)
+    for (let index = 0; index < 20; index++) send('slow')
+    expect(send('other')).toBe(true)
+    expect(began.at(-1)).toBe('other')
+  })
+})
