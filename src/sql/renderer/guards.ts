@@ -72,41 +72,46 @@ interface Conjunct {
   readonly text: Sql
 }
 
+interface Guard extends Conjunct {
+  /** What it reads. */
+  readonly items: ReadonlySet<RelationNode | undefined>
+}
+
 /**
  * Conditions of which a later one is asked only where the earlier ones over the same items of FROM hold, if it may fail.
  * Conditions over other items are no guards, or it could not go below the join.
  */
 export function guarded(state: RenderState, conjuncts: readonly Conjunct[], sides: Sides): readonly Sql[] {
-  const earlier: { readonly text: Sql; readonly items: ReadonlySet<RelationNode | undefined> }[] = []
+  const earlier: Guard[] = []
   return conjuncts.map(({ expr, text }) => {
     const items = itemsOf(expr, sides)
     const guard = isJoinKey(expr, sides) ? text : behind(state, expr, text, items, earlier)
-    if (isMoved(expr) && !isVolatile(expr) && !hasSubquery(expr)) earlier.push({ text, items })
+    if (isMoved(expr) && !isVolatile(expr) && !hasSubquery(expr)) earlier.push({ expr, text, items })
     return guard
   })
 }
 
-/** The condition, asked only where the earlier ones over the same items hold. */
-function behind(
-  state: RenderState,
-  expr: Expr,
-  text: Sql,
-  own: ReadonlySet<RelationNode | undefined>,
-  earlier: readonly { readonly text: Sql; readonly items: ReadonlySet<RelationNode | undefined> }[],
-): Sql {
-  const unmoved = readsRaising(state, expr) ? sql`list_extract([${text}], 1)` : text
-  if (earlier.length === 0 || !mayRaiseOfRow(expr) || hasSubquery(expr)) return unmoved
-  const guards: Sql[] = []
-  let length = 0
-  for (const other of earlier) {
-    if (!isWithin(other.items, own)) continue
-    guards.push(other.text)
-    length += other.text.length
-    if (length > REPEATABLE) return unmoved
-  }
-  if (guards.length === 0) return unmoved
-  const whole = balanced(guards, 'AND')
-  return whole.length > REPEATABLE ? unmoved : sql`CASE WHEN ${whole} THEN ${unmoved} ELSE false END`
+/**
+ * The condition, asked only where the earlier ones over the same items hold. It stands behind WHEN: of a condition there,
+ * as in WHERE, DuckDB asks no more than it must; behind THEN and in lists it calculates all terms of AND and OR.
+ */
+function behind(state: RenderState, expr: Expr, text: Sql, own: Guard['items'], earlier: readonly Guard[]): Sql {
+  const guards = guardsOf(expr, own, earlier)
+  const texts = guards.map((guard) => guard.text)
+  const asked = guards.length === 0 ? text : sql`(${balanced(texts, 'AND')} AND ${text})`
+  if ([expr, ...guards.map((guard) => guard.expr)].some((one) => readsRaising(state, one)))
+    return sql`list_extract([${whereHold(asked)}], 1)`
+  return guards.length === 0 ? text : whereHold(asked)
+}
+
+function guardsOf(expr: Expr, own: Guard['items'], earlier: readonly Guard[]): readonly Guard[] {
+  if (!mayRaiseOfRow(expr) || hasSubquery(expr)) return []
+  const guards = earlier.filter(({ items }) => isWithin(items, own))
+  return guards.reduce((length, { text }) => length + text.length, 0) > REPEATABLE ? [] : guards
+}
+
+function whereHold(condition: Sql): Sql {
+  return sql`CASE WHEN ${condition} THEN true ELSE false END`
 }
 
 /** Comparisons may go behind all else; what is none keeps its place before what may fail. */

@@ -82,10 +82,10 @@ function renderRelation(state: RenderState, node: RelationNode): Block {
     case 'values':
       return renderValues(state, node)
     case 'filter': {
-      // What is asked of the rows that a query in a filter lets through stands around it.
+      // What is asked of the rows that other conditions let through stands around them, or it would be asked of others too.
       const [input, predicates] = merged(node)
       const inner = opened(state, renderRelation(state, input))
-      const block = input.kind === 'filter' ? wrapped(state, inner) : inner
+      const block = inner.where.length > 0 ? wrapped(state, inner) : inner
       return { ...block, where: [...block.where, ...renderConjuncts(state, predicates, sidesOf(input))] }
     }
     case 'project':
