@@ -32,6 +32,9 @@ const endless: Readonly<Record<string, string>> = {
   'a query inside a write': `EXPLAIN CREATE TABLE t AS SELECT 1 FROM orders WHERE id IN (${list(90_000, (i) => `id+${i}`)})`,
 }
 
+const matching = (pattern: string): string =>
+  `SELECT y FROM orders MATCH_RECOGNIZE (MEASURES 1 AS y PATTERN (${pattern}) DEFINE ${/\bA\b/.test(pattern) ? 'A' : 'V0'} AS id > 0) m`
+
 describe('planning', () => {
   it.each(Object.entries(endless))('of %s ends when it has had its CPU time', async (_what, sql) => {
     const before = process.cpuUsage()
@@ -42,6 +45,33 @@ describe('planning', () => {
     })
     // Soon after: nothing goes on for long without a look at the clock.
     expect(process.cpuUsage(before).user / 1000).toBeLessThan(2_000)
+  })
+
+  it.each([
+    ['of many', `PERMUTE(${list(12, (i) => `V${i}`)})`],
+    ['of one variable again and again', `PERMUTE(${list(50_000, () => 'A')})`],
+    ['within others', `PERMUTE(PERMUTE(A, B, C, D, E), PERMUTE(A, B, C, D, E), PERMUTE(A, B, C, D, E), F, G)`],
+    ['beside others', list(12, () => 'PERMUTE(A, B, C, D, E, F, G)', ' ')],
+    ['within alternatives', list(12, () => '(PERMUTE(A, B, C, D, E, F, G){2} | {- G -})', ' | ')],
+  ])('of permutations %s is refused before they are made', async (_what, pattern) => {
+    const planned = createSqlFrontEnd({ planningCpuMs: 120_000 }).analyzeStatement(matching(pattern), session, views)
+    await expect(planned).rejects.toMatchObject({
+      errorName: 'QUERY_EXCEEDED_COMPILER_LIMIT',
+      message: expect.stringMatching(/^line 1:\d+: Query has a row pattern of more than 50000 parts, its permutations/),
+    })
+  })
+
+  it('takes permutations of seven, by the time that they take', async () => {
+    const of = (planningCpuMs: number, sql: string) =>
+      createSqlFrontEnd({ planningCpuMs }).analyzeStatement(sql, session, views)
+    const one = matching('PERMUTE(A, B, C, D, E, F, G)')
+    await expect(of(120_000, one)).resolves.toBeDefined()
+    await expect(
+      of(
+        50,
+        list(30, () => one, ' UNION ALL '),
+      ),
+    ).rejects.toMatchObject({ errorName: 'EXCEEDED_TIME_LIMIT' })
   })
 
   it('of long lists takes as long as they are', async () => {

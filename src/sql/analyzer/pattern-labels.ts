@@ -1,3 +1,4 @@
+import { tick } from '../../shared/cpu-budget.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import type { PatternCode, PatternProgram } from '../functions/javascript/row-patterns.ts'
 import type { Identifier } from '../syntax/ast.ts'
@@ -149,8 +150,44 @@ export function skipOf(labels: Labels, { afterMatchSkipTo: skip }: PatternRecogn
   return { to: words[skip.position], variables }
 }
 
-/** The pattern for the matcher. */
-export function codeOf(labels: Labels, pattern: RowPattern): PatternCode {
+/** Parts of the pattern that the matcher is told, its permutations written out: those of seven variables, but not of eight. */
+const MAX_PARTS = 50_000
+
+/**
+ * The pattern for the matcher.
+ * @throws EngineError QUERY_EXCEEDED_COMPILER_LIMIT when it is too large by its permutations
+ */
+export function matcherPatternOf(context: AnalysisContext, labels: Labels, pattern: RowPattern): PatternCode {
+  if (partsOf(pattern) > MAX_PARTS) {
+    const message = `Query has a row pattern of more than ${MAX_PARTS} parts, its permutations written out`
+    throw errorAt(context, pattern, 'QUERY_EXCEEDED_COMPILER_LIMIT', message)
+  }
+  return codeOf(labels, pattern)
+}
+
+/** How many parts its code has; Infinity where a number holds them no more. */
+function partsOf(pattern: RowPattern): number {
+  tick()
+  const sum = (patterns: readonly RowPattern[]): number => patterns.reduce((all, each) => all + partsOf(each), 1)
+  switch (pattern.kind) {
+    case 'PatternVariable':
+    case 'EmptyPattern':
+    case 'AnchorPattern':
+      return 1
+    case 'ExcludedPattern':
+    case 'QuantifiedPattern':
+      return 1 + partsOf(pattern.pattern)
+    case 'PatternConcatenation':
+    case 'PatternAlternation':
+      return sum(pattern.patterns)
+    case 'PatternPermutation':
+      return pattern.patterns.reduce((product, _, i) => product * (i + 1), sum(pattern.patterns))
+    default:
+      return unreachable(pattern)
+  }
+}
+
+function codeOf(labels: Labels, pattern: RowPattern): PatternCode {
   const inner = (each: RowPattern): PatternCode => codeOf(labels, each)
   switch (pattern.kind) {
     case 'PatternVariable':
@@ -180,6 +217,7 @@ export function codeOf(labels: Labels, pattern: RowPattern): PatternCode {
 
 /** In lexicographical order of the written places, as the standard has it. */
 function permutations(items: readonly PatternCode[]): PatternCode[][] {
+  tick()
   if (items.length <= 1) return [[...items]]
   return items.flatMap((item, i) => permutations(items.toSpliced(i, 1)).map((rest) => [item, ...rest]))
 }

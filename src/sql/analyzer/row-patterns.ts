@@ -5,7 +5,7 @@ import { columnOf, constantOf } from './build.ts'
 import { errorAt, newId, type AnalysisContext } from './context.ts'
 import { PatternConditions, type Condition, type ConditionColumn } from './pattern-conditions.ts'
 import { isOneOf, letterOf } from './pattern-expressions.ts'
-import { codeOf, labelsOf, skipOf, verifyPattern } from './pattern-labels.ts'
+import { labelsOf, matcherPatternOf, skipOf, verifyPattern } from './pattern-labels.ts'
 import { matchesIn, type MatchColumns, type Matches } from './pattern-matches.ts'
 import { PatternMeasures, type CalculatedMeasures } from './pattern-measures.ts'
 import { PatternRows, type Recognition, type TypedRelation } from './pattern-rows.ts'
@@ -65,12 +65,12 @@ export function analyzeRowPattern(
 
 /** What the engine's matcher is told: the pattern, and the conditions that it asks itself. */
 function programOf(
-  { labels }: Recognition,
+  { context, labels }: Recognition,
   node: PatternRecognitionRelation,
   conditions: readonly (Condition & { readonly own: number })[],
   columns: readonly ConditionColumn[],
 ): PatternProgram {
-  const pattern = { pattern: codeOf(labels, node.pattern), skip: skipOf(labels, node) }
+  const pattern = { pattern: matcherPatternOf(context, labels, node.pattern), skip: skipOf(labels, node) }
   if (conditions.every((condition) => condition.of === 'row') && columns.length === 0) return pattern
   return {
     ...pattern,
