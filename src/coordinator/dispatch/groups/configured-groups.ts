@@ -83,7 +83,9 @@ export class ConfiguredGroups implements ResourceGroups {
 
   occupy(entrant: Entrant): GroupPlace {
     // Where it was, whether there still is such a group or not.
-    const group = groupAt(groupPath(entrant.group), this.#tree.rules.rootGroups)
+    const chosen = this.#choices.of(entrant.statement)
+    const isThere = typeof chosen !== 'string' && groupText(chosen.path) === entrant.group
+    const group = isThere ? chosen : groupAt(groupPath(entrant.group), this.#tree.rules.rootGroups)
     return this.#placeOf(this.#tree.occupy(group, arrivalOf(silentVisit(entrant))))
   }
 
@@ -175,9 +177,7 @@ export class ConfiguredGroups implements ResourceGroups {
     const { entrant, refuse } = ticket.subject
     try {
       const group = this.#groupOrThrow(entrant.statement)
-      if (groupText(group.path) === ticket.group.text) return
-      this.#tree.move(ticket, group)
-      entrant.moved(this.#queued(ticket))
+      if (this.#tree.move(ticket, group)) entrant.moved(this.#queued(ticket))
     } catch (error) {
       this.#tree.finish(ticket)
       refuse(error)

@@ -1,6 +1,6 @@
 import { groupText, type GroupPath } from './group-path.ts'
 import type { GroupRule } from './group-rules.ts'
-import { templateText, type NameTemplate } from './name-template.ts'
+import type { GroupLevel } from './rules-lookup.ts'
 import { WaitingLine, type Waits } from './waiting-line.ts'
 
 /** What keeps the queries of a group from running. */
@@ -32,8 +32,6 @@ export class GroupNode<T extends Waits> {
   readonly key: string
   readonly path: GroupPath
   readonly text: string
-  /** What it was made of, from the root on. */
-  readonly templates: readonly NameTemplate[]
   readonly subGroups = new Map<string, GroupNode<T>>()
   /** Sub-groups with somebody to start, in the order in which they came to be so. */
   readonly eligible = new Set<GroupNode<T>>()
@@ -43,28 +41,37 @@ export class GroupNode<T extends Waits> {
   /** With all groups below. */
   running = 0
   queued = 0
-  #rule: GroupRule | undefined
+  #level: GroupLevel
   #memoryLimitBytes = Infinity
   #cpuMillis = 0
   #memoryBytes = 0
   #scannedBytes = 0
 
-  constructor(parent: GroupNode<T> | undefined, key: string, templates: readonly NameTemplate[]) {
+  /** One that the rules do not know until `setLevel` tells. */
+  constructor(parent: GroupNode<T> | undefined, key: string) {
     this.parent = parent
     this.key = key
     this.path = parent ? [...parent.path, key] : []
     this.text = groupText(this.path)
-    this.templates = templates
+    this.#level = { label: this.text, rule: undefined }
   }
 
   /** The same for all groups that a template makes. */
   get label(): string {
-    return templateText(this.templates)
+    return this.#level.label
   }
 
-  /** Undefined of one that the rules have no more: it has no limits, and nobody comes to it. */
+  /** Undefined of one that the rules have no more: who runs there runs on, and nobody else may. */
   get rule(): GroupRule | undefined {
-    return this.#rule
+    return this.#level.rule
+  }
+
+  get hardConcurrencyLimit(): number {
+    return this.rule?.hardConcurrencyLimit ?? 0
+  }
+
+  get maxQueued(): number {
+    return this.rule?.maxQueued ?? 0
   }
 
   get memoryLimitBytes(): number {
@@ -92,15 +99,15 @@ export class GroupNode<T extends Waits> {
     return this.subGroups.size === 0 && this.running === 0 && this.queued === 0 && !this.isIndebted
   }
 
-  setRule(rule: GroupRule | undefined, memoryBytes: number): void {
-    this.#rule = rule
-    this.line.policy = rule?.schedulingPolicy ?? 'fair'
+  setLevel(level: GroupLevel, memoryBytes: number): void {
+    this.#level = level
+    this.line.policy = level.rule?.schedulingPolicy ?? 'fair'
     this.setMemory(memoryBytes)
   }
 
   /** @param bytes that the workers have */
   setMemory(bytes: number): void {
-    const limit = this.#rule?.softMemoryLimit
+    const limit = this.rule?.softMemoryLimit
     if (!limit) this.#memoryLimitBytes = Infinity
     else this.#memoryLimitBytes = 'bytes' in limit ? limit.bytes : limit.fraction * bytes
   }
@@ -113,8 +120,8 @@ export class GroupNode<T extends Waits> {
 
   /** What is used and has no limit is forgotten at once. */
   regenerate(seconds: number): void {
-    this.#cpuMillis = Math.max(0, this.#cpuMillis - seconds * (this.#rule?.cpuMillisPerSecond ?? Infinity))
-    this.#scannedBytes = Math.max(0, this.#scannedBytes - seconds * (this.#rule?.scanBytesPerSecond ?? Infinity))
+    this.#cpuMillis = Math.max(0, this.#cpuMillis - seconds * (this.rule?.cpuMillisPerSecond ?? Infinity))
+    this.#scannedBytes = Math.max(0, this.#scannedBytes - seconds * (this.rule?.scanBytesPerSecond ?? Infinity))
   }
 
   canRunMore(): boolean {
@@ -122,13 +129,12 @@ export class GroupNode<T extends Waits> {
   }
 
   canQueueMore(): boolean {
-    return this.queued < (this.#rule?.maxQueued ?? Infinity)
+    return this.queued < this.maxQueued
   }
 
   /** While nobody starts, who could run waits beside who could wait. */
   canHoldMore(): boolean {
-    const { maxQueued = Infinity, hardConcurrencyLimit = Infinity } = this.#rule ?? {}
-    return this.running + this.queued < maxQueued + hardConcurrencyLimit
+    return this.running + this.queued < this.maxQueued + this.hardConcurrencyLimit
   }
 
   isEligible(): boolean {
@@ -137,10 +143,9 @@ export class GroupNode<T extends Waits> {
 
   /** What it has reached; undefined: it may run more. */
   limit(): GroupLimit | undefined {
-    const rule = this.#rule
-    if (!rule) return undefined
+    const { rule, running, text: group } = this
+    if (!rule) return this.parent && { kind: 'hardConcurrencyLimit', group, running, limit: 0 }
     const { hardCpuLimitMillis, hardScanLimitBytes, hardConcurrencyLimit } = rule
-    const { text: group } = this
     if (this.#cpuMillis >= hardCpuLimitMillis)
       return { kind: 'hardCpuLimit', group, usedMillis: this.#cpuMillis, limitMillis: hardCpuLimitMillis }
     if (this.#memoryBytes > this.#memoryLimitBytes)
@@ -149,7 +154,6 @@ export class GroupNode<T extends Waits> {
       const usedBytes = this.#scannedBytes
       return { kind: 'hardPhysicalDataScanLimit', group, usedBytes, limitBytes: hardScanLimitBytes }
     }
-    const { running } = this
     if (running >= hardConcurrencyLimit)
       return { kind: 'hardConcurrencyLimit', group, running, limit: hardConcurrencyLimit }
     const limit = penalized(rule, this.#cpuMillis)
@@ -158,13 +162,13 @@ export class GroupNode<T extends Waits> {
 
   /** Lots in a draw among its siblings. */
   get lots(): number {
-    const { softConcurrencyLimit = Infinity, schedulingWeight = 1 } = this.#rule ?? {}
+    const { softConcurrencyLimit = Infinity, schedulingWeight = 1 } = this.rule ?? {}
     return this.running < softConcurrencyLimit ? schedulingWeight * BELOW_SOFT : schedulingWeight
   }
 
   /** How much of what its weight gives it runs, to be compared with that of its siblings. */
   get served(): number {
-    return this.running / (this.#rule?.schedulingWeight ?? 1)
+    return this.running / (this.rule?.schedulingWeight ?? 1)
   }
 
   /** Highest priority of those that it could start. */

@@ -1,7 +1,8 @@
 import type { QuerySession } from '../../query/events.ts'
 import type { GroupPath } from './group-path.ts'
 import type { GroupRule } from './group-rules.ts'
-import { expandPath, pathTemplates, type NameTemplate } from './name-template.ts'
+import { expandPath, pathTemplates, templateText } from './name-template.ts'
+import { levelAt, ruleAt, type GroupLevel } from './rules-lookup.ts'
 import type { FindingPattern, SelectorKeys } from './selector-schema.ts'
 import { durationMillis, sizeBytes } from './units.ts'
 
@@ -18,10 +19,11 @@ export interface GroupedStatement {
   readonly queryType: () => string | undefined
 }
 
-/** A group that was chosen, and what it is made of. */
+/** A group that was chosen. */
 export interface ChosenGroup {
   readonly path: GroupPath
-  readonly templates: readonly NameTemplate[]
+  /** What it and those above it are by the file, from the root on. */
+  readonly levels: readonly GroupLevel[]
   /** It may have queries: no groups below it. */
   readonly leaf: boolean
 }
@@ -44,9 +46,8 @@ export function groupSelector(
   complain: (key: string, message: string) => void,
 ): GroupSelector {
   const templates = pathTemplates(keys.group)
-  const rule = ruleAt(templates, rootGroups)
-  if (!rule) complain('group', 'There is no such group')
-  const leaf = rule?.subGroups.length === 0
+  if (!ruleAt(templates, rootGroups)) complain('group', 'There is no such group')
+  const labels = templates.map((_, at) => templateText(templates.slice(0, at + 1)))
   const patterns = [
     ['user', keys.user, (session: GroupedSession) => session.user],
     ['originalUser', keys.originalUser, (session: GroupedSession) => session.originalUser ?? session.user],
@@ -73,7 +74,9 @@ export function groupSelector(
       ])
       for (const { pattern, of } of asked) addFound(pattern, of(session), values)
       const path = expandPath(templates, values)
-      return path ? { path, templates, leaf } : 'unnamed'
+      if (!path) return 'unnamed'
+      const levels = labels.map((label, at) => levelAt(path.slice(0, at + 1), rootGroups, label))
+      return { path, levels, leaf: levels.at(-1)?.rule?.subGroups.length === 0 }
     },
   }
 }
@@ -117,19 +120,4 @@ function isIn(
   if (!range) return true
   const value = text === undefined ? undefined : parse(text)
   return value !== undefined && value >= (range.min ?? 0) && value <= (range.max ?? Infinity)
-}
-
-/** The rule that a path of templates leads to. */
-export function ruleAt(
-  templates: readonly Pick<NameTemplate, 'text'>[],
-  rootGroups: readonly GroupRule[],
-): GroupRule | undefined {
-  let groups = rootGroups
-  let found: GroupRule | undefined
-  for (const { text } of templates) {
-    found = groups.find(({ name }) => name.text === text)
-    if (!found) return undefined
-    groups = found.subGroups
-  }
-  return found
 }

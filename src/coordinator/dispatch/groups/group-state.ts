@@ -30,7 +30,8 @@ export function groupState<T>(node: TreeGroup<T>): GroupState {
 }
 
 function summary<T>(node: TreeGroup<T>): Omit<GroupState, 'subGroups'> {
-  const { rule, path, memoryLimitBytes, memoryBytes, cpuMillis, scannedBytes, running, queued, eligible } = node
+  const { rule, path, hardConcurrencyLimit, maxQueued, memoryLimitBytes, memoryBytes, cpuMillis, scannedBytes } = node
+  const { running, queued, eligible } = node
   return {
     path,
     state: node.canRunMore() ? 'CAN_RUN' : node.canQueueMore() ? 'CAN_QUEUE' : 'FULL',
@@ -38,9 +39,9 @@ function summary<T>(node: TreeGroup<T>): Omit<GroupState, 'subGroups'> {
     schedulingWeight: rule?.schedulingWeight ?? 1,
     softMemoryLimitBytes: memoryLimitBytes,
     softConcurrencyLimit: rule?.softConcurrencyLimit ?? Infinity,
-    hardConcurrencyLimit: rule?.hardConcurrencyLimit ?? Infinity,
+    hardConcurrencyLimit,
     hardScanLimitBytes: rule?.hardScanLimitBytes ?? Infinity,
-    maxQueued: rule?.maxQueued ?? Infinity,
+    maxQueued,
     memoryBytes,
     cpuMillis,
     scannedBytes,

@@ -1,7 +1,8 @@
 import type { GroupPath } from './group-path.ts'
 import { GroupNode, type GroupLimit } from './group-node.ts'
-import { ruleAt, type ChosenGroup } from './group-selector.ts'
+import type { ChosenGroup } from './group-selector.ts'
 import type { GroupRules } from './group-rules.ts'
+import { levelAt, type GroupLevel } from './rules-lookup.ts'
 import { unreachable } from '../../../shared/unreachable.ts'
 import { drawn, type Waits } from './waiting-line.ts'
 
@@ -58,7 +59,7 @@ const BEFORE_ALL = -(2 ** 52)
  */
 export class GroupTree<T> {
   /** Above all root groups; it has no limits. */
-  readonly #top = new GroupNode<Ticket<T>>(undefined, '', [])
+  readonly #top = new GroupNode<Ticket<T>>(undefined, '')
   readonly #draw: () => number
   /** Groups with used CPU time or scanned bytes that are not forgotten yet. */
   readonly #indebted = new Set<TreeGroup<T>>()
@@ -85,11 +86,13 @@ export class GroupTree<T> {
     return this.#held
   }
 
-  /** Other rules are in force: queries stay where they are, running ones whatever the limits say. */
+  /**
+   * Other rules are in force: queries stay where they are, running ones whatever the limits say. Which of several templates a
+   * group is made of is known again when somebody is led to it.
+   */
   configure(rules: GroupRules): void {
     this.#rules = rules
-    for (const node of below(this.#top)) this.#setRule(node)
-    for (const node of below(this.#top)) this.#refresh(node)
+    for (const node of below(this.#top)) this.#setLevel(node, levelAt(node.path, rules.rootGroups, node.label))
   }
 
   /** What the workers have; percentages of memory are of it. */
@@ -145,12 +148,18 @@ export class GroupTree<T> {
     return ticket
   }
 
-  /** It waits elsewhere from now on, as one that came when it came. */
-  move(given: Ticket<T>, chosen: ChosenGroup): void {
+  /**
+   * It waits there from now on, as one that came when it came.
+   * @returns whether that is elsewhere
+   */
+  move(given: Ticket<T>, chosen: ChosenGroup): boolean {
     const ticket = given as MutableTicket<T>
-    if (ticket.state !== 'waiting') return
+    if (ticket.state !== 'waiting') return false
+    const node = this.#at(chosen)
+    if (node === ticket.group) return false
     this.#leaveLine(ticket)
-    this.#wait(ticket, this.#at(chosen))
+    this.#wait(ticket, node)
+    return true
   }
 
   /** It runs or waits no more. */
@@ -291,22 +300,24 @@ export class GroupTree<T> {
     }
   }
 
-  #at({ path, templates }: ChosenGroup): TreeGroup<T> {
+  #at({ path, levels }: ChosenGroup): TreeGroup<T> {
     let node: TreeGroup<T> = this.#top
     for (const [depth, name] of path.entries()) {
       let next = node.subGroups.get(name)
       if (!next) {
-        next = new GroupNode<Ticket<T>>(node, name, templates.slice(0, depth + 1))
+        next = new GroupNode<Ticket<T>>(node, name)
         node.subGroups.set(name, next)
-        this.#setRule(next)
       }
+      const level = levels[depth]!
+      if (level.rule !== next.rule) this.#setLevel(next, level)
       node = next
     }
     return node
   }
 
-  #setRule(node: TreeGroup<T>): void {
-    node.setRule(ruleAt(node.templates, this.#rules.rootGroups), this.#memoryBytes)
+  #setLevel(node: TreeGroup<T>, level: GroupLevel): void {
+    node.setLevel(level, this.#memoryBytes)
+    this.#refresh(node)
   }
 
   /** A group that has nothing is none: users come and go, and the next one makes it anew. */

@@ -22,6 +22,7 @@ export function nameTemplate(text: string): NameTemplate {
     from = found.index + found[0].length
   }
   parts.push({ literal: text.slice(from) })
+  const literals = parts.flatMap((part) => ('literal' in part ? [part.literal] : []))
   return {
     text,
     variables: parts.flatMap((part) => ('variable' in part ? [part.variable] : [])),
@@ -34,13 +35,12 @@ export function nameTemplate(text: string): NameTemplate {
       }
       return name
     },
-    fits: (name) => fitsParts(parts, name),
+    fits: (name) => fitsLiterals(literals, name),
   }
 }
 
 /** Literals one after the other, anything between them. */
-function fitsParts(parts: readonly Part[], name: string): boolean {
-  const literals = parts.flatMap((part) => ('literal' in part ? [part.literal] : []))
+function fitsLiterals(literals: readonly string[], name: string): boolean {
   const first = literals[0]!
   if (literals.length === 1) return name === first
   const last = literals.at(-1)!

@@ -1,7 +1,7 @@
-import type { GroupPath } from './group-path.ts'
+import { groupText, type GroupPath } from './group-path.ts'
 import type { GroupRule, GroupRules } from './group-rules.ts'
 import type { ChosenGroup, GroupedStatement } from './group-selector.ts'
-import { nameTemplate, templateText, type NameTemplate } from './name-template.ts'
+import { templateText, type NameTemplate } from './name-template.ts'
 
 /** The group that the first selector which fits a statement gives it; `none` where none fits. */
 export type Choice = ChosenGroup | 'unnamed' | 'none'
@@ -14,23 +14,38 @@ export function choose({ selectors }: GroupRules, statement: GroupedStatement): 
   return 'none'
 }
 
+/** What a group is by the file. */
+export interface GroupLevel {
+  /** Its name there: one for all groups that a template makes. */
+  readonly label: string
+  /** Undefined where the file has no such group. */
+  readonly rule: GroupRule | undefined
+}
+
 /**
- * What a group of this path is made of: a name that stands in the file comes before a template that fits. Names of groups that
- * the file has no more stand for themselves.
+ * What the group of a path is by the file: what stands there with just this name, whoever leads to it. Else a template that fits.
+ * @param label of the template that is taken where several fit; without one, or where it is gone, the first
  */
-export function groupAt(path: GroupPath, rootGroups: readonly GroupRule[]): ChosenGroup {
-  for (let length = path.length; length > 0; length--) {
-    const known = templatesOf(path.slice(0, length), rootGroups)
-    if (known) return { path, templates: [...known, ...path.slice(length).map(nameTemplate)], leaf: true }
+export function levelAt(path: GroupPath, rootGroups: readonly GroupRule[], label?: string): GroupLevel {
+  let first: GroupLevel | undefined
+  for (const rules of fitting(path, rootGroups)) {
+    const level = { label: templateText(rules.map(({ name }) => name)), rule: rules.at(-1) }
+    if (level.label === label || rules.every(({ name }) => isLiteral(name))) return level
+    first ??= level
   }
-  return { path, templates: path.map(nameTemplate), leaf: true }
+  return first ?? { label: groupText(path), rule: undefined }
+}
+
+/** A group by its path alone, as one that is there already: nothing of it is asked. */
+export function groupAt(path: GroupPath, rootGroups: readonly GroupRule[]): ChosenGroup {
+  return { path, levels: path.map((_, at) => levelAt(path.slice(0, at + 1), rootGroups)), leaf: true }
 }
 
 /** The name that figures have for a group: those of the file, and one for all others. */
 export function groupLabel(path: GroupPath, rootGroups: readonly GroupRule[]): string {
   if (path.length === 0) return 'none'
-  const templates = templatesOf(path, rootGroups)
-  return templates ? templateText(templates) : 'other'
+  const { label, rule } = levelAt(path, rootGroups)
+  return rule ? label : 'other'
 }
 
 /** All groups of a file by their names among figures. */
@@ -40,19 +55,35 @@ export function* labelledRules(
 ): Generator<readonly [label: string, rule: GroupRule, isTemplate: boolean]> {
   for (const rule of groups) {
     const templates = [...above, rule.name]
-    yield [templateText(templates), rule, templates.some(({ variables }) => variables.length > 0)]
+    yield [templateText(templates), rule, !templates.every(isLiteral)]
     yield* labelledRules(rule.subGroups, templates)
   }
 }
 
-function templatesOf(path: GroupPath, groups: readonly GroupRule[]): readonly NameTemplate[] | undefined {
-  const [name, ...rest] = path
-  if (name === undefined) return []
-  const fitting = groups.filter((rule) => rule.name.fits(name))
-  const literal = fitting.filter((rule) => rule.name.variables.length === 0)
-  for (const rule of [...literal, ...fitting]) {
-    const below = templatesOf(rest, rule.subGroups)
-    if (below) return [rule.name, ...below]
+/** The rule that a path of templates leads to. */
+export function ruleAt(
+  templates: readonly Pick<NameTemplate, 'text'>[],
+  rootGroups: readonly GroupRule[],
+): GroupRule | undefined {
+  let groups = rootGroups
+  let found: GroupRule | undefined
+  for (const { text } of templates) {
+    found = groups.find(({ name }) => name.text === text)
+    if (!found) return undefined
+    groups = found.subGroups
   }
-  return undefined
+  return found
+}
+
+/** Rules that may make a path, from the root on: at each step names before variables, else in the order of the file. */
+function* fitting([name, ...rest]: GroupPath, groups: readonly GroupRule[]): Generator<readonly GroupRule[]> {
+  if (name === undefined) return yield []
+  for (const literal of [true, false])
+    for (const rule of groups)
+      if (isLiteral(rule.name) === literal && rule.name.fits(name))
+        for (const below of fitting(rest, rule.subGroups)) yield [rule, ...below]
+}
+
+function isLiteral({ variables }: NameTemplate): boolean {
+  return variables.length === 0
 }

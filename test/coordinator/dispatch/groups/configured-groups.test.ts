@@ -6,8 +6,11 @@ import { entrantOf } from '../../../support/group-entrant.ts'
 
 const own = { name: '${USER}', hardConcurrencyLimit: 1, maxQueued: 2 }
 
-function rulesOf(subGroup: object, selectors: readonly object[] = [{ user: 'ana|ben', group: 'all.${USER}' }]) {
-  const all = { name: 'all', hardConcurrencyLimit: 9, maxQueued: 9, subGroups: [subGroup] }
+function rulesOf(
+  subGroups: readonly object[],
+  selectors: readonly object[] = [{ user: 'ana|ben', group: 'all.${USER}' }],
+) {
+  const all = { name: 'all', hardConcurrencyLimit: 9, maxQueued: 9, subGroups }
   return readGroupRules(JSON.stringify({ rootGroups: [all], selectors, cpuQuotaPeriod: '10s' }))
 }
 
@@ -15,7 +18,7 @@ let groups: ConfiguredGroups
 afterEach(() => groups.stop())
 
 /** Groups by rules and a time that the test changes. */
-function bedOf(first = rulesOf(own)) {
+function bedOf(first = rulesOf([own])) {
   const now = { rules: first, ms: 0 }
   groups = new ConfiguredGroups({
     rules: () => now.rules,
@@ -53,10 +56,13 @@ it('gives a place back when its query ends, taken in hand or not', async () => {
 
 it('turns away whom no selector takes, whose queue is full, and who is no leaf', () => {
   bedOf(
-    rulesOf(own, [
-      { user: 'top', group: 'all' },
-      { user: 'ana', group: 'all.${USER}' },
-    ]),
+    rulesOf(
+      [own],
+      [
+        { user: 'top', group: 'all' },
+        { user: 'ana', group: 'all.${USER}' },
+      ],
+    ),
   )
   expect(groups.groupOf(of('zoe').statement)).toBe('')
   expect(() => groups.enter(of('zoe'))).toThrow('No matching resource group found')
@@ -90,7 +96,7 @@ it('decides again who waits when other rules are in force, and tells him where h
   const moves: string[] = []
   const ana = groups.enter(of('ana', { moved: ({ group }) => void moves.push(group) }))
   const ben = groups.enter(of('ben'))
-  now.rules = rulesOf({ name: 'team', hardConcurrencyLimit: 1, maxQueued: 0 }, [{ user: 'ana', group: 'all.team' }])
+  now.rules = rulesOf([{ name: 'team', hardConcurrencyLimit: 1, maxQueued: 0 }], [{ user: 'ana', group: 'all.team' }])
   groups.look()
   expect(moves).toEqual(['all.team'])
   expect(await placeNow(ana)).toMatchObject({ group: 'all.team' })
@@ -98,8 +104,71 @@ it('decides again who waits when other rules are in force, and tells him where h
   expect(groups.stateOf(['all'])).toMatchObject({ running: 3, queued: 0 })
 })
 
+it('gives a busy group the limits of the rule that it has now, whether a name of its own or a template', async () => {
+  const named = { name: 'ana', hardConcurrencyLimit: 1, maxQueued: 1 }
+  const toName = [{ user: 'ana', group: 'all.ana' }]
+  const two = { ...own, hardConcurrencyLimit: 2 }
+  const now = bedOf(rulesOf([two]))
+  const places = [groups.tryEnter(of('ana')), groups.tryEnter(of('ana'))]
+  const moves: string[] = []
+  const waits = groups.enter(of('ana', { moved: ({ group }) => void moves.push(group) }))
+  for (const [subGroups, selectors] of [
+    [[named], toName],
+    [[two, named], toName],
+    // As also where the template leads to it.
+    [[two, named], undefined],
+  ] as const) {
+    now.rules = rulesOf(subGroups, selectors)
+    groups.look()
+    expect(await placeNow(waits)).toBe('waits')
+    expect(groups.stateOf(['all', 'ana'])).toMatchObject({ hardConcurrencyLimit: 1, maxQueued: 1, running: 2 })
+    expect(groups.figures()).toContainEqual(expect.objectContaining({ group: 'all.ana', running: 2, queued: 1 }))
+    expect(() => groups.enter(of('ana'))).toThrow('Too many queued queries')
+  }
+  places[0]!.release()
+  expect(await placeNow(waits)).toBe('waits')
+  now.rules = rulesOf([two])
+  groups.look()
+  expect(await placeNow(waits)).toMatchObject({ group: 'all.ana' })
+  expect(groups.stateOf(['all', 'ana'])).toMatchObject({ hardConcurrencyLimit: 2, maxQueued: 2, running: 2 })
+  expect(moves).toEqual([])
+})
+
+it('gives a group the limits of the template that its selector says, also for who ran before', () => {
+  const templates = ['${USER}', '${SOURCE}'].map((name, at) => ({ ...own, name, hardConcurrencyLimit: at + 2 }))
+  const now = bedOf(rulesOf(templates, [{ group: 'all.${SOURCE}' }]))
+  const source = 'etl'
+  const { statement } = of('ana')
+  const fromEtl = of('etl', { statement: { ...statement, session: { ...statement.session, source } } })
+  const limitNow = () => groups.stateOf(['all', 'etl'])?.hardConcurrencyLimit
+  groups.occupy(fromEtl)
+  expect(limitNow()).toBe(3)
+  now.rules = rulesOf([{ ...own, name: 'etl' }], [{ group: 'all.etl' }])
+  groups.look()
+  expect(limitNow()).toBe(1)
+  now.rules = rulesOf(templates, [{ group: 'all.${SOURCE}' }])
+  groups.look()
+  groups.tryEnter(fromEtl)
+  expect(limitNow()).toBe(3)
+})
+
+it('lets nobody in where a group was whose rule is gone, and who runs there run on', async () => {
+  const now = bedOf()
+  const place = groups.tryEnter(of('ana'))!
+  now.rules = rulesOf([{ ...own, name: 'team' }], [{ group: 'all.team' }])
+  groups.look()
+  expect(groups.stateOf(['all', 'ana'])).toMatchObject({
+    state: 'FULL',
+    running: 1,
+    hardConcurrencyLimit: 0,
+    maxQueued: 0,
+  })
+  place.release()
+  expect(groups.stateOf(['all', 'ana'])).toBeUndefined()
+})
+
 it('counts what queries use, and forgets it with the time', async () => {
-  const now = bedOf(rulesOf({ ...own, hardConcurrencyLimit: 5, hardCpuLimit: '10s' }))
+  const now = bedOf(rulesOf([{ ...own, hardConcurrencyLimit: 5, hardCpuLimit: '10s' }]))
   const first = groups.tryEnter(of('ana', { usage: () => ({ cpuMillis: 12_000, memoryBytes: 0, scannedBytes: 0 }) }))!
   groups.look()
   const second = groups.enter(of('ana'))

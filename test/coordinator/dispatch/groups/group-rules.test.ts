@@ -136,11 +136,21 @@ it('names groups so that a dot in a name is no path', () => {
   expect(groupText(['global', 'ana.b'])).toBe('global.ana%2Eb')
 })
 
-it('finds what a recorded group was made of, and calls all of one template the same', () => {
+it('finds what a recorded group is made of, names before templates, and calls all of one template the same', () => {
   const { rootGroups } = readGroupRules(documented)
-  const made = (path: string[]) => groupAt(path, rootGroups).templates.map(({ text }) => text)
-  expect(made(['global', 'adhoc', 'bi-x', 'kayla'])).toEqual(['global', 'adhoc', 'bi-${toolname}', '${USER}'])
-  expect(made(['global', 'gone', 'kayla'])).toEqual(['global', 'gone', 'kayla'])
+  const made = (path: string[]) =>
+    groupAt(path, rootGroups).levels.map(({ label, rule }) => [label, rule?.hardConcurrencyLimit])
+  expect(made(['global', 'adhoc', 'bi-x', 'kayla'])).toEqual([
+    ['global', 100],
+    ['global.adhoc', 50],
+    ['global.adhoc.bi-${toolname}', 10],
+    ['global.adhoc.bi-${toolname}.${USER}', 3],
+  ])
+  expect(made(['global', 'gone', 'kayla'])).toEqual([
+    ['global', 100],
+    ['global.gone', undefined],
+    ['global.gone.kayla', undefined],
+  ])
   expect(groupLabel(['global', 'adhoc', 'other', 'ana'], rootGroups)).toBe('global.adhoc.other.${USER}')
   expect(groupLabel(['gone'], rootGroups)).toBe('other')
   expect(groupLabel([], rootGroups)).toBe('none')

@@ -253,8 +253,12 @@ describe('whatever comes', () => {
   const policies = ['fair', 'weighted', 'weighted_fair', 'query_priority']
   const leaves = ['a.b', 'a.c', 'a.d.e', 'a.d.f', 'g']
 
+  /** How the file names `a.b`: a template, a name, or both, of which the name counts; or not at all any more. */
+  const forms = ['literal', 'template', 'both', 'gone'] as const
+
   /** Limits of all groups, as drawn. */
   const limits = fc.record({
+    b: fc.constantFrom(...forms),
     hard: fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 7, maxLength: 7 }),
     queued: fc.array(fc.integer({ min: 0, max: 5 }), { minLength: 7, maxLength: 7 }),
     policy: fc.constantFrom(...policies),
@@ -262,15 +266,18 @@ describe('whatever comes', () => {
   })
   type Limits = typeof limits extends fc.Arbitrary<infer T> ? T : never
 
-  function drawnRules({ hard, queued, policy, below }: Limits): GroupRules {
+  function drawnRules({ b, hard, queued, policy, below }: Limits): GroupRules {
     const own = (name: string, at: number, more: Rule = {}) =>
       group(name, hard[at]!, { maxQueued: queued[at], ...more })
     const inner = policy === 'query_priority' ? policy : below
+    const templates = { literal: [], template: [own('${X}', 1)], both: [group('${X}', 3)], gone: [] }[b]
+    const names = b === 'literal' || b === 'both' ? [own('b', 1)] : []
     return rulesOf([
       own('a', 0, {
         schedulingPolicy: policy,
         subGroups: [
-          own('b', 1),
+          ...templates,
+          ...names,
           own('c', 2),
           own('d', 3, { schedulingPolicy: inner, subGroups: [own('e', 4), own('f', 5)] }),
         ],
@@ -305,8 +312,9 @@ describe('whatever comes', () => {
     count(of: ReadonlyMap<string, string>, path: string): number {
       return [...of.values()].filter((leaf) => Model.up(leaf).includes(path)).length
     }
-    hard = (path: string) => this.rules.hard[Model.paths.indexOf(path)]!
-    queued = (path: string) => this.rules.queued[Model.paths.indexOf(path)]!
+    hard = (path: string) => (this.isGone(path) ? 0 : this.rules.hard[Model.paths.indexOf(path)]!)
+    queued = (path: string) => (this.isGone(path) ? 0 : this.rules.queued[Model.paths.indexOf(path)]!)
+    isGone = (path: string) => path === 'a.b' && this.rules.b === 'gone'
     canRun(leaf: string): boolean {
       return Model.up(leaf).every((path) => this.count(this.running, path) < this.hard(path))
     }
