@@ -1,11 +1,30 @@
 import { queryTypeOf } from '../../sql/statements/query-type.ts'
 import type { GroupedStatement } from '../dispatch/groups/group-selector.ts'
-import type { QueryEventOf } from './events.ts'
+import type { QueryEventOf, QuerySession } from './events.ts'
+
+interface Known {
+  readonly sql: string
+  readonly type: string | undefined
+}
+
+/**
+ * Of each session's statement, what kind it is: texts may be long, and all rules and selectors ask. Rules that change a session
+ * leave it its prepared statements.
+ */
+const known = new WeakMap<QuerySession['preparedStatements'], Known>()
 
 /** A statement as selectors of resource groups see it: as it is recorded, so that they see the same after a restart. */
 export function groupedStatement({
   sql,
   session,
 }: Pick<QueryEventOf<'QueryCreated'>['data'], 'sql' | 'session'>): GroupedStatement {
-  return { session, queryType: () => queryTypeOf(sql, session) }
+  return { session, queryType: () => typeOnce(sql, session) }
+}
+
+function typeOnce(sql: string, { preparedStatements }: Pick<QuerySession, 'preparedStatements'>): string | undefined {
+  const before = known.get(preparedStatements)
+  if (before?.sql === sql) return before.type
+  const type = queryTypeOf(sql, { preparedStatements })
+  known.set(preparedStatements, { sql, type })
+  return type
 }

@@ -1,0 +1,43 @@
+import { expect, it } from 'vitest'
+import { readGroupRules } from '../../../src/coordinator/dispatch/groups/group-rules.ts'
+import { choose } from '../../../src/coordinator/dispatch/groups/rules-lookup.ts'
+import { readPropertyRules, ruledSession } from '../../../src/coordinator/dispatch/property-rules.ts'
+import { groupedStatement } from '../../../src/coordinator/query/query-group.ts'
+import { sampleData } from '../../support/query-events.ts'
+
+it('reads a text once, however many selectors and rules ask what kind it is, also of the session that they make', () => {
+  let reads = 0
+  const preparedStatements = new Proxy<Record<string, string>>(
+    { p: 'DELETE FROM t' },
+    {
+      getOwnPropertyDescriptor(target, name) {
+        reads++
+        return Reflect.getOwnPropertyDescriptor(target, name)
+      },
+    },
+  )
+  const sent = { ...sampleData.QueryCreated.session, preparedStatements }
+  const types = ['EXPLAIN', 'INSERT', 'UPDATE']
+  const groups = readGroupRules(
+    JSON.stringify({
+      rootGroups: [{ name: 'a', maxQueued: 1, hardConcurrencyLimit: 1 }],
+      selectors: types.map((queryType) => ({ queryType, group: 'a' })),
+    }),
+  )
+  const rules = readPropertyRules(
+    JSON.stringify([...types, 'DELETE'].map((queryType) => ({ queryType, sessionProperties: { query_priority: 2 } }))),
+  )
+  groupedStatement({ sql: 'EXECUTE p', session: sent }).queryType()
+  const once = reads
+  expect(once).toBeGreaterThan(0)
+  const asked = groupedStatement({ sql: 'EXECUTE p', session: sent })
+  expect(choose(groups, asked)).toBe('none')
+  const session = ruledSession(rules, asked, { group: 'a', digest: 'd' })(sent)
+  expect(session.properties['query_priority']).toBe('2')
+  expect(groupedStatement({ sql: 'EXECUTE p', session }).queryType()).toBe('DELETE')
+  expect(reads).toBe(once)
+  // What is no statement is known, too.
+  const broken = { sql: 'EXECUTE p p', session: sent }
+  expect(groupedStatement(broken).queryType()).toBeUndefined()
+  expect(groupedStatement({ sql: 'EXECUTE p', session: sent }).queryType()).toBe('DELETE')
+})
