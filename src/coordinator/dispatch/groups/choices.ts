@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { GroupRules } from './group-rules.ts'
 import type { GroupedSession, GroupedStatement } from './group-selector.ts'
 import { choose, type Choice } from './rules-lookup.ts'
@@ -43,8 +44,9 @@ export class Choices {
   }
 }
 
-/** All that a selector may ask of a session. */
+/** By all that a selector may ask of a session, which is as long as a client makes it: its digest. */
 function kindOf(session: GroupedSession): string {
   const { user, groups, originalUser, principal, source, clientTags, resourceEstimates } = session
-  return JSON.stringify([user, groups, originalUser, principal, source, clientTags, resourceEstimates])
+  const asked = JSON.stringify([user, groups, originalUser, principal, source, clientTags, resourceEstimates])
+  return createHash('sha256').update(asked).digest('base64')
 }
