@@ -35,6 +35,10 @@ const endless: Readonly<Record<string, string>> = {
 const matching = (pattern: string): string =>
   `SELECT y FROM orders MATCH_RECOGNIZE (MEASURES 1 AS y PATTERN (${pattern}) DEFINE ${/\bA\b/.test(pattern) ? 'A' : 'V0'} AS id > 0) m`
 
+/** Common tables, each with a column that holds twice what that of the one before does. */
+const doubled = (levels: number, item: string, last = 'x IS NULL', from = `a${levels}`): string =>
+  `WITH a0 AS (SELECT 1 x), ${list(levels, (i) => `a${i + 1} AS (SELECT ${item} x FROM a${i})`)} SELECT ${last} FROM ${from}`
+
 describe('planning', () => {
   it.each(Object.entries(endless))('of %s ends when it has had its CPU time', async (_what, sql) => {
     const before = process.cpuUsage()
@@ -58,6 +62,36 @@ describe('planning', () => {
     await expect(planned).rejects.toMatchObject({
       errorName: 'QUERY_EXCEEDED_COMPILER_LIMIT',
       message: expect.stringMatching(/^line 1:\d+: Query has a row pattern of more than 50000 parts, its permutations/),
+    })
+  })
+
+  it.each([
+    ['rows', doubled(60, 'ROW(x, x)')],
+    ['maps', doubled(60, 'MAP(ARRAY[x], ARRAY[x])')],
+    ['rows of lambdas', doubled(60, 'transform(ARRAY[x], y -> ROW(y, y))')],
+    ['rows of an aggregate', doubled(60, 'array_agg(ROW(x, x))')],
+    [
+      'large rows in one list',
+      doubled(
+        12,
+        'ROW(x, x)',
+        list(100, () => 'x'),
+      ),
+    ],
+    [
+      'large rows by *',
+      doubled(
+        12,
+        'ROW(x, x)',
+        '*',
+        list(30, (i) => `a12 b${i}`),
+      ),
+    ],
+  ])('of types that double is refused before they are written: %s', async (_what, sql) => {
+    const planned = createSqlFrontEnd({ planningCpuMs: 120_000 }).analyzeStatement(sql, session, views)
+    await expect(planned).rejects.toMatchObject({
+      errorName: 'QUERY_EXCEEDED_COMPILER_LIMIT',
+      message: expect.stringMatching(/^line 1:\d+: Query has a (type|select list) of more than \d+ parts/),
     })
   })
 

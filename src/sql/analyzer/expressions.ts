@@ -4,7 +4,7 @@ import { EngineError } from '../../shared/engine-error.ts'
 import { resolveArithmetic, resolveNegation } from '../functions/operators.ts'
 import type { ArrayConstructor, Cast, Expression, Parameter, Row } from '../syntax/ast.ts'
 import { canCast } from '../types/coercion.ts'
-import { anonymousRow, array, isNumeric, UNKNOWN, VARCHAR, type SqlType } from '../types/sql-type.ts'
+import { anonymousRow, array, isNumeric, partsOfType, UNKNOWN, VARCHAR, type SqlType } from '../types/sql-type.ts'
 import { resolveTypeName } from '../types/type-names.ts'
 import { typeName } from '../types/type-text.ts'
 import { castTo, constantOf } from './build.ts'
@@ -90,9 +90,19 @@ function createState(
   return state
 }
 
-/** One flat switch over all kinds of expression, a case each: it is as long as they are many. */
+/** Parts of one type: common tables that put what they read into a row twice would double it each. */
+const MAX_TYPE_PARTS = 10_000
+
 function analyzeNode(state: ExpressionState, node: Expression): Expr {
   tick()
+  const analyzed = analyzeKind(state, node)
+  if (partsOfType(analyzed.type) <= MAX_TYPE_PARTS) return analyzed
+  const message = `Query has a type of more than ${MAX_TYPE_PARTS} parts`
+  throw errorAt(state.context, node, 'QUERY_EXCEEDED_COMPILER_LIMIT', message)
+}
+
+/** One flat switch over all kinds of expression, a case each: it is as long as they are many. */
+function analyzeKind(state: ExpressionState, node: Expression): Expr {
   const { context } = state
   switch (node.kind) {
     case 'NullLiteral':

@@ -1,13 +1,17 @@
+import type { EngineError } from '../../shared/engine-error.ts'
 import type { Expression, Identifier } from '../syntax/ast.ts'
 import type { AllColumns, QuerySpecification } from '../syntax/ast-query.ts'
 import { qualifiedNameOf } from '../syntax/tree.ts'
 import { errorAt, noteRead, type AnalysisContext } from './context.ts'
+import { partsOfType } from '../types/sql-type.ts'
 import { columnOf } from './build.ts'
 import { analyzeExpression, plainExpression, type AnalyzedExpression } from './expressions.ts'
 import { fieldMatches, fieldsOfRelation, type Field, type Scope } from './scope.ts'
 
 /** Of one select list, `*` spread out: queries that double their columns would grow without end. */
 const MAX_COLUMNS = 10_000
+/** Types of these columns and all that they are made of: each is told to clients, and written with the plan. */
+const MAX_PARTS = 50_000
 
 /** An output column of a SELECT, `*` spread out. */
 export interface SelectOutput {
@@ -18,21 +22,20 @@ export interface SelectOutput {
 
 export function analyzeSelect(context: AnalysisContext, spec: QuerySpecification, scope: Scope): SelectOutput[] {
   const outputs: SelectOutput[] = []
+  let parts = 0
   for (const item of spec.select.items) {
+    const before = outputs.length
     if (item.kind === 'AllColumns') outputs.push(...allColumns(context, spec, item, scope))
     else {
       const { expression, alias } = item
       const name = alias?.value ?? qualifiedNameOf(expression)?.at(-1)?.value
       outputs.push({ name, node: expression, analyzed: analyzeExpression(context, expression, scope) })
     }
-    if (outputs.length > MAX_COLUMNS) {
-      throw errorAt(
-        context,
-        item,
-        'QUERY_EXCEEDED_COMPILER_LIMIT',
-        `Query has a select list of ${outputs.length} columns, at most ${MAX_COLUMNS} are allowed`,
-      )
-    }
+    const refuse = (what: string): EngineError =>
+      errorAt(context, item, 'QUERY_EXCEEDED_COMPILER_LIMIT', `Query has a select list of ${what}`)
+    if (outputs.length > MAX_COLUMNS) throw refuse(`${outputs.length} columns, at most ${MAX_COLUMNS} are allowed`)
+    for (const { analyzed } of outputs.slice(before)) parts += partsOfType(analyzed.expr.type)
+    if (parts > MAX_PARTS) throw refuse(`more than ${MAX_PARTS} parts, its types written out`)
   }
   return outputs
 }

@@ -1,3 +1,4 @@
+import { tick } from '../../shared/cpu-budget.ts'
 import {
   anonymousRow,
   array,
@@ -31,6 +32,7 @@ export function canCoerceUnnamed(from: SqlType, to: SqlType): boolean {
 
 /** The type both become in CASE, COALESCE, IN, BETWEEN, UNION, VALUES, ARRAY[…]; undefined where there is none. */
 export function commonSuperType(a: SqlType, b: SqlType): SqlType | undefined {
+  tick()
   if (sameType(a, b)) return a
   if (a.kind === 'unknown') return b
   if (b.kind === 'unknown') return a
@@ -144,6 +146,7 @@ function isPattern(type: SqlType): boolean {
 
 /** Whether CAST(from AS to) is a known conversion; whether a value survives it shows when it runs. */
 export function canCast(from: SqlType, to: SqlType): boolean {
+  tick()
   if (sameType(from, to) || from.kind === 'unknown' || canCoerce(from, to)) return true
   if (from.kind === 'json') return castableFromJson(to)
   if (to.kind === 'json') return castableToJson(from)

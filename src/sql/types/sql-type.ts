@@ -1,3 +1,5 @@
+import { tick } from '../../shared/cpu-budget.ts'
+
 /**
  * Trino's types. `kind` is Trino's base name as it stands in `typeSignature.rawType`.
  * `MAX_VARCHAR_LENGTH` and friends are Trino's limits.
@@ -183,8 +185,27 @@ export function qdigest(element: SqlType): QuantileDigestType {
   return { kind: 'qdigest', element }
 }
 
+const parts = new WeakMap<SqlType, number>()
+
+/** Of how many types a type is made, itself included. What it is made of may be there many times and is looked at once. */
+export function partsOfType(type: SqlType): number {
+  if (!('element' in type || 'key' in type || 'fields' in type)) return 1
+  const known = parts.get(type)
+  if (known !== undefined) return known
+  const within =
+    type.kind === 'row'
+      ? type.fields.map((field) => field.type)
+      : type.kind === 'map'
+        ? [type.key, type.value]
+        : [type.element]
+  const count = within.reduce((sum, part) => sum + partsOfType(part), 1)
+  parts.set(type, count)
+  return count
+}
+
 /** Same type in every part, names of row fields included. */
 export function sameType(a: SqlType, b: SqlType): boolean {
+  tick()
   if (a === b) return true
   if (a.kind !== b.kind) return false
   switch (a.kind) {
@@ -253,6 +274,7 @@ export function isDateTime(type: SqlType): boolean {
 
 /** Whether `=`, DISTINCT, GROUP BY and join keys may use it. */
 export function isComparable(type: SqlType): boolean {
+  tick()
   switch (type.kind) {
     case 'HyperLogLog':
     case 'P4HyperLogLog':
@@ -282,6 +304,7 @@ export function isComparable(type: SqlType): boolean {
 
 /** Whether `<`, ORDER BY, min and max may use it. */
 export function isOrderable(type: SqlType): boolean {
+  tick()
   switch (type.kind) {
     case 'map':
     case 'json':
@@ -299,6 +322,7 @@ export function isOrderable(type: SqlType): boolean {
 
 /** Whether a value of it, at any depth, satisfies the test: for choices like "does it hold a zone or a NaN". */
 export function typeContains(type: SqlType, test: (part: SqlType) => boolean): boolean {
+  tick()
   if (test(type)) return true
   switch (type.kind) {
     case 'array':

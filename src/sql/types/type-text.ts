@@ -1,3 +1,4 @@
+import { tick } from '../../shared/cpu-budget.ts'
 import { UNBOUNDED_LENGTH, type SqlType } from './sql-type.ts'
 
 /** How a type is written: as `columns[].type` of an answer, or as messages, typeof() and DESCRIBE write it. */
@@ -23,6 +24,7 @@ export function typeName(type: SqlType): string {
 }
 
 function write(type: SqlType, style: Style): string {
+  tick()
   switch (type.kind) {
     case 'decimal':
       return style === 'wire' ? `decimal(${type.precision}, ${type.scale})` : `decimal(${type.precision},${type.scale})`
