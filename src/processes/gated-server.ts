@@ -1,4 +1,4 @@
-import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
+import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { createServer as createTcpServer, type Server as TcpServer, type Socket } from 'node:net'
 import type { Config } from '../config/load-config.ts'
@@ -11,6 +11,7 @@ import { MOST_CREDENTIAL_BYTES, RELAYED_MORE } from '../protocol/edge/relay-head
 import { sendProblem, toProblem } from '../protocol/edge/problem.ts'
 import { requestTarget } from '../protocol/edge/request-target.ts'
 import { watchHandshakes } from './handshakes.ts'
+import { createRequestsAhead } from './requests-ahead.ts'
 import { openTlsIdentity, type CertificateNews, type KeptIdentity } from './tls-identity.ts'
 
 /** An HTTP server that accepts at once and answers when its listener is there. */
@@ -46,8 +47,6 @@ const LOOK_EVERY_MS = 1_000
  * 1, 3, 7, 15 seconds: a burst of some hundreds, with Node's 511, was half a minute for whoever came then.
  */
 const BACKLOG = 4_096
-/** Requests of one connection that wait for their answers: a client that sends more ahead is none of ours. */
-const PIPELINED = 32
 const SWEEP_MS = 20
 /** For requests of one turn of the event loop; those beyond wait, and their addresses take turns. */
 const REQUESTS_MS = 8
@@ -69,19 +68,21 @@ export function createGatedServer(
   const waiting: Parameters<RequestListener>[] = []
   let closing = false
   const isProxy = addressRanges(config.trustedProxies)
-  const underWay = new WeakMap<Socket, number>()
+  const ahead = createRequestsAhead()
   const turns = new LoopTurns(REQUESTS_MS)
 
   const onRequest: RequestListener = (request, response) => {
     guardHead(response)
-    if (!hasRoom(request.socket, response)) return
+    if (!ahead.came(request.socket, response)) return
     let refusal: unknown
     try {
       admitRequest(request, limits, isProxy)
     } catch (error) {
       refusal = error
     }
+    const begins = turns.isFree() ? undefined : ahead.waits(request.socket)
     turns.take({ address: clientNetwork(request), user: '' }, () => {
+      begins?.()
       // Whoever sent it is gone.
       if (request.socket.destroyed) return
       if (refusal === undefined) answer(request, response)
@@ -100,19 +101,6 @@ export function createGatedServer(
     } catch (error) {
       sendProblem(request, response, toProblem(error))
     }
-  }
-
-  /** An answer to one request too many would have to wait for those before it: the connection ends. */
-  function hasRoom(socket: Socket, response: ServerResponse): boolean {
-    if (socket.destroyed) return false
-    const count = (underWay.get(socket) ?? 0) + 1
-    if (count > PIPELINED) {
-      socket.destroy()
-      return false
-    }
-    underWay.set(socket, count)
-    response.once('close', () => underWay.set(socket, (underWay.get(socket) ?? 1) - 1))
-    return true
   }
 
   const options = {

@@ -282,6 +282,43 @@ it('answers no more requests ahead on one connection than a client has reason to
   await gate.close()
 })
 
+it('reads no more of what is sent ahead while two requests wait for their answers, and goes on with it then', async () => {
+  const gate = createGatedServer(loadConfig([], {}), () => false)
+  const paths: string[] = []
+  let read = (): number => 0
+  let answerFirst = (): void => {}
+  gate.open((request, response) => {
+    if (request.url === '/other') return void response.end()
+    paths.push(request.url!)
+    read = () => request.socket.bytesRead
+    if (paths.length > 1) response.end()
+    else answerFirst = () => response.end()
+  })
+  const port = await listening(gate)
+  const socket = connect({ port, host: '127.0.0.1' })
+  let text = ''
+  socket.setEncoding('latin1').on('data', (part) => (text += String(part)))
+  const head = (index: number) => `GET /${index} HTTP/1.1\r\nHost: localhost\r\nX-A: ${'a'.repeat(60_000)}\r\n\r\n`
+  socket.write(Array.from({ length: 30 }, (_, index) => head(index)).join(''))
+  await waitUntil('the second has come', () => paths.length >= 2)
+  for (let turn = 0; turn < 20; turn++) await get(port, '/other')
+  expect(read()).toBeLessThan(5 * 65_536)
+  answerFirst()
+  await waitUntil('all are answered', () => text.split('HTTP/1.1 200').length === 31)
+  expect(paths).toEqual(Array.from({ length: 30 }, (_, index) => `/${index}`))
+  socket.destroy()
+  await gate.close()
+})
+
+it('notices that a client is gone whose one request is under way', async () => {
+  const gate = createGatedServer(loadConfig([], {}), () => false)
+  const gone = new Promise<void>((resolve) => gate.open((_request, response) => void response.once('close', resolve)))
+  const socket = connect({ port: await listening(gate), host: '127.0.0.1' })
+  socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n', () => setTimeout(() => socket.destroy(), 50))
+  await gone
+  await gate.close()
+})
+
 it('counts the connections of one IPv6 network as one', async () => {
   const gate = createGatedServer(loadConfig(['--connections-per-address', '8'], {}), () => false)
   const from = (remoteAddress: string): Socket => {
