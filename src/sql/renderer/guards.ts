@@ -110,7 +110,8 @@ function guardsOf(expr: Expr, own: Guard['items'], earlier: readonly Guard[]): r
   return guards.reduce((length, { text }) => length + text.length, 0) > REPEATABLE ? [] : guards
 }
 
-function whereHold(condition: Sql): Sql {
+/** A condition of which nothing is taken out; false where it is NULL. */
+export function whereHold(condition: Sql): Sql {
   return sql`CASE WHEN ${condition} THEN true ELSE false END`
 }
 

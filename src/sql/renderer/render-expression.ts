@@ -35,8 +35,8 @@ import { isVolatile, mapChildren, someExpr, visitColumns } from '../analyzer/wal
 import { bindAll, composed, hasSubquery, isSubquery, outerColumnsOf, weightOf } from './composition.ts'
 import { noteQueryOfRow } from './queries-of-rows.ts'
 import { narrowProduct } from './narrow-sum.ts'
-import { guarded, type Sides } from './guards.ts'
-import { canRaise } from './raising.ts'
+import { guarded, whereHold, type Sides } from './guards.ts'
+import { canRaise, mayRaiseOfRow } from './raising.ts'
 import { code, EMPTY, joined, plainName, sql, type Sql } from '../text/sql.ts'
 import { clauses as joinedClauses } from './block.ts'
 import { balanced, columnName, type RenderState } from './render-state.ts'
@@ -291,7 +291,7 @@ function renderCondition(state: RenderState, expr: Expr): Sql {
       )
     case 'or':
       return balanced(
-        expr.terms.map((term) => renderCondition(state, term)),
+        expr.terms.map((term) => renderAlternative(state, term)),
         'OR',
       )
     case 'compare':
@@ -314,6 +314,20 @@ function renderCondition(state: RenderState, expr: Expr): Sql {
     default:
       return renderExpr(state, expr)
   }
+}
+
+/**
+ * A term of OR. Of `(a AND b) OR c` DuckDB makes `(b OR c) AND …` where b and c read one column alone: what may fail keeps
+ * what stands before it with it. What cannot fail stands beside that, too: keys of joins are found there.
+ */
+function renderAlternative(state: RenderState, expr: Expr): Sql {
+  const terms = termsOf(expr)
+  if (!terms.some((term, i) => i > 0 && mayRaiseOfRow(term))) return renderCondition(state, expr)
+  const texts = terms.map((term) => renderCondition(state, term))
+  const whole = balanced(texts, 'AND')
+  const before = terms.slice(0, terms.findIndex(mayRaiseOfRow))
+  const repeated = whole.length <= REPEATABLE_CONDITION && !before.some((term) => isVolatile(term) || hasSubquery(term))
+  return balanced([...(repeated ? texts.slice(0, before.length) : []), whereHold(whole)], 'AND')
 }
 
 function isFloat(expr: Expr): boolean {

@@ -1,7 +1,8 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { ColumnId, RelationNode } from '../../../src/sql/analyzer/tree.ts'
+import type { ColumnId, Expr, JoinType, RelationNode } from '../../../src/sql/analyzer/tree.ts'
+import { someExpr, visitColumns } from '../../../src/sql/analyzer/walk.ts'
 import { neededColumns } from '../../../src/sql/renderer/needed-columns.ts'
 import { renderQuery, renderTop } from '../../../src/sql/renderer/render-relation.ts'
 import { newRenderState } from '../../../src/sql/renderer/render-state.ts'
@@ -142,7 +143,78 @@ describe('what a filter removes', () => {
       divided(0),
       and(comparison('=', x(CALCULATED), x(0)), comparison('=', divided(0), known(null)), isKnown(CALCULATED)),
     ],
+    [
+      'a term of OR that is guarded by another column',
+      isKnown(0),
+      known(1),
+      or(and(comparison('=', x(0), known(2)), comparison('=', divided(1), known(2))), comparison('=', x(1), known(0))),
+    ],
   ])('fails not in %s', async (_what, below, calculated, above) => {
     await failsForNoRow(below, calculated, above)
+  })
+})
+
+const columnsOf = (expr: Expr): ReadonlySet<ColumnId> => {
+  const found = new Set<ColumnId>()
+  visitColumns(expr, (id) => found.add(id))
+  return found
+}
+/** Of which items of FROM a condition is: x0 and x1 are of the left one, x2 is of the right one. */
+const sidesRead = (expr: Expr): string =>
+  [...new Set([...columnsOf(expr)].map((id) => (id === 2 ? 'right' : 'left')))].sort().join()
+
+/** `2 / x0 < x2`: of such a join is made, and both are calculated of every row. */
+function isKey(expr: Expr): boolean {
+  if (expr.kind === 'not') return isKey(expr.value)
+  return expr.kind === 'compare' && [expr.left, expr.right].map(sidesRead).sort().join(' ') === 'left right'
+}
+
+/** What is compared with it is not read any more. */
+const isNull = (expr: Expr): boolean => expr.kind === 'constant' && expr.value === null
+
+/** Whether a pair of rows belongs together: each condition is asked where the ones before it over the same items hold. */
+function joins(conditions: readonly Case[], pair: Row): boolean {
+  const asked = conditions.map(({ expr }, i) =>
+    isKey(expr) ? [] : conditions.slice(0, i).filter((other) => sidesRead(expr).includes(sidesRead(other.expr))),
+  )
+  const hold = conditions.map((one, i) => asked[i]!.every((guard) => guard.of(pair) === true) && one.of(pair) === true)
+  return hold.every(Boolean)
+}
+
+describe('a join', () => {
+  it('fails for no pair of rows that an earlier condition parts', async () => {
+    const types = fc.constantFrom<JoinType>('inner', 'left', 'right', 'full')
+    const some = fc.array(
+      condition.filter(({ expr }) => expr.kind !== 'and' && !someExpr(expr, isNull)),
+      { minLength: 1, maxLength: 3 },
+    )
+    const others: readonly Row[] = VALUES.map((value) => [value])
+    await fc.assert(
+      fc.asyncProperty(types, some, async (type, conditions) => {
+        const found = new Map(
+          PAIRS.flatMap((row) => {
+            const matches = unlessRaised(() => others.filter((other) => joins(conditions, [...row, ...other])))
+            return matches === undefined ? [] : [[row, matches] as const]
+          }),
+        )
+        fc.pre(found.size > 0)
+        const expected: Row[] = [...found].flatMap(([row, matches]) => matches.map((other) => [...row, ...other]))
+        const matched = new Set([...found.values()].flat())
+        if (type === 'left' || type === 'full')
+          for (const [row, matches] of found) if (matches.length === 0) expected.push([...row, null])
+        if (type === 'right' || type === 'full')
+          for (const other of others) if (!matched.has(other)) expected.push([null, null, ...other])
+        const node: RelationNode = {
+          kind: 'join',
+          type,
+          lateral: false,
+          left: scan(0, 1),
+          right: scan(2),
+          condition: and(...conditions).expr,
+        }
+        expect(await rowsOf(node, [0, 1, 2], [...found.keys()], others)).toEqual(sorted(expected))
+      }),
+      { numRuns: 150 },
+    )
   })
 })
