@@ -158,12 +158,13 @@ function workOf(statement: JobStatement, { prepareDeadlineMs }: EngineSettings):
     const { id, question } = statement
     return { id, asks: { kind: 'files', question }, prepareDeadlineMs: METADATA_TIMEOUT_MS }
   }
-  const { id, query, output, cachePrepared, profile, bounds } = statement
+  const { id, query, output, cachePrepared, profile, bounds, onUsage } = statement
   return {
     id,
     asks: { kind: 'rows', query, output, cachePrepared, profile },
     prepareDeadlineMs,
     ...(bounds && { bounds }),
+    ...(onUsage && { onUsage }),
   }
 }
 

@@ -1,5 +1,5 @@
 import type { FileQuestion } from '../../connectors/spi/table-source.ts'
-import type { EngineBounds, EngineLost, EngineOutput, EngineResult } from './engine.ts'
+import type { EngineBounds, EngineLost, EngineOutput, EngineResult, EngineUsage } from './engine.ts'
 import type { EngineQuery } from './engine-query.ts'
 
 /** A statement as one engine runs it. */
@@ -17,6 +17,7 @@ export interface EngineWork {
   /** Of CPU, and of time: when planning has had both the engine is killed. On a busy machine it may have had little CPU. */
   readonly prepareDeadlineMs: number
   readonly bounds?: EngineBounds
+  readonly onUsage?: (usage: EngineUsage) => void
 }
 
 /** How an attempt ended. */

@@ -44,6 +44,16 @@ export interface EngineStatement {
   /** Run time left, milliseconds: past it the statement ends with EXCEEDED_TIME_LIMIT. */
   readonly remainingMillis?: number
   readonly bounds?: EngineBounds
+  /** Told of what it has taken while it runs, and when it ends, however it does. */
+  readonly onUsage?: (usage: EngineUsage) => void
+}
+
+/** What a statement has taken of its engine until now, as its bounds are held to. */
+export interface EngineUsage {
+  /** Of an engine that several share, an even part. */
+  readonly cpuNanos: number
+  /** At most at once, by which the engine's process has grown; 0 where several have shared it. */
+  readonly peakBytes: number
 }
 
 /** What a statement may take of its engine; past one it ends with that bound's error. */

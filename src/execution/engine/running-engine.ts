@@ -1,6 +1,6 @@
 import { deferred, type Deferred } from '../../shared/deferred.ts'
 import { EngineError } from '../../shared/engine-error.ts'
-import type { EngineBound, EngineEvent, EngineLost, EngineResult } from './engine.ts'
+import type { EngineBound, EngineEvent, EngineLost, EngineResult, EngineUsage } from './engine.ts'
 import { requestOf, resultOf } from './engine-answers.ts'
 import type { EngineChild } from './engine-child.ts'
 import type { EngineAttempt, Outcome, EngineWork } from './engine-work.ts'
@@ -202,6 +202,7 @@ class ChildEngine implements RunningEngine {
       statement.spilledBytes = Math.max(statement.spilledBytes, spilled)
     }
     this.#shareCpu()
+    for (const statement of this.#running.values()) if (!statement.ended) statement.work.onUsage?.(usageOf(statement))
     if (bytes > killBytes) this.#die('memory')
     else if (this.#running.size > 0) this.#holdToBounds()
     else if (bytes > recycleBytes) this.#die('recycle')
@@ -219,8 +220,8 @@ class ChildEngine implements RunningEngine {
     for (const statement of this.#running.values()) {
       const { cpu, memory } = statement.work.bounds ?? {}
       if (statement.ended || statement.refusal) continue
-      const bytes = statement.hadNeighbours ? 0 : statement.peakBytes - statement.bytesBefore
-      const passed = memory && bytes > memory.most ? memory : cpu && statement.cpuMs * 1e6 > cpu.most ? cpu : undefined
+      const { cpuNanos, peakBytes } = usageOf(statement)
+      const passed = memory && peakBytes > memory.most ? memory : cpu && cpuNanos > cpu.most ? cpu : undefined
       if (!passed) continue
       statement.refusal = { error: beyond(passed) }
       this.#cancel(statement)
@@ -267,6 +268,8 @@ class ChildEngine implements RunningEngine {
   #finish(statement: Running, outcome: Outcome): void {
     if (statement.ended) return
     statement.ended = true
+    this.#shareCpu()
+    statement.work.onUsage?.(usageOf(statement))
     statement.taking?.abort()
     clearTimeout(statement.prepareTimer)
     clearTimeout(statement.killTimer)
@@ -358,6 +361,10 @@ class ChildEngine implements RunningEngine {
       (error: unknown) => this.#finish(statement, signal.aborted ? { kind: 'canceled' } : { kind: 'refused', error }),
     )
   }
+}
+
+function usageOf({ cpuMs, hadNeighbours, peakBytes, bytesBefore }: Running): EngineUsage {
+  return { cpuNanos: Math.round(cpuMs * 1e6), peakBytes: hadNeighbours ? 0 : Math.max(0, peakBytes - bytesBefore) }
 }
 
 function beyond({ errorName, message }: EngineBound): EngineError {

@@ -9,6 +9,7 @@ import {
   type EnginePool,
   type EngineResult,
   type EngineStatement,
+  type EngineUsage,
 } from '../engine/engine.ts'
 import { batchFigures, type BatchFigures, type MeasuredBatch } from './batch-figures.ts'
 import { batchQuery, verifyBatch } from './batch-query.ts'
@@ -43,6 +44,7 @@ export interface BatchRunInput {
   readonly profile: boolean
   readonly remainingMillis: number | undefined
   readonly bounds: EngineBounds | undefined
+  readonly onUsage: (usage: EngineUsage) => void
   /** Token of the batch's first page. */
   readonly firstToken: number
   /** When the batch could have run, wall clock milliseconds. */
@@ -103,7 +105,7 @@ export function runBatch(deps: BatchRunDeps, input: BatchRunInput): BatchRun {
 
 /** What an engine is given of a batch. */
 export function batchStatement(
-  { taskId, fragment, batch, profile, remainingMillis, bounds }: Omit<BatchRunInput, 'firstToken'>,
+  { taskId, fragment, batch, profile, remainingMillis, bounds, onUsage }: Omit<BatchRunInput, 'firstToken'>,
   query: EngineQuery,
   output: EngineOutput,
 ): EngineStatement {
@@ -116,6 +118,7 @@ export function batchStatement(
     // DuckDB binds scans of files again at each execution: keeping the statement would save nothing.
     cachePrepared: false,
     output,
+    onUsage,
     ...(remainingMillis !== undefined && { remainingMillis }),
     ...(bounds && { bounds }),
   }

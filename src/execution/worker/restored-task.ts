@@ -1,7 +1,7 @@
 import type { TaskStatus } from '../api/task.ts'
 import type { StoredTask } from './page-folders.ts'
 import type { TaskDeps, WorkerTask } from './task.ts'
-import { taskStats } from './task-figures.ts'
+import { NOTHING_USED, taskStats } from './task-figures.ts'
 import { TaskOutput } from './task-output.ts'
 import { lostFailure } from './wire-failure.ts'
 
@@ -54,6 +54,7 @@ export function restoreTask(deps: TaskDeps, stored: StoredTask): WorkerTask {
       batchesTotal: 0,
       batchesRunning: 0,
       done: [],
+      unfinished: NOTHING_USED,
       outputPositions: buffer.rows(),
       outputBytes: buffer.bytes(),
       profile: false,

@@ -1,4 +1,5 @@
 import type { PipelineStats, TaskStats } from '../api/task.ts'
+import type { EngineUsage } from '../engine/engine.ts'
 import type { BatchFigures } from './batch-figures.ts'
 
 export interface TaskProgress {
@@ -9,6 +10,8 @@ export interface TaskProgress {
   readonly batchesTotal: number
   readonly batchesRunning: number
   readonly done: readonly BatchFigures[]
+  /** Of the batch that runs, or that did not end well. */
+  readonly unfinished: EngineUsage
   /** Of the pages listed, batches that still run included. */
   readonly outputPositions: number
   readonly outputBytes: number
@@ -18,9 +21,12 @@ export interface TaskProgress {
   readonly profile: boolean
 }
 
+export const NOTHING_USED: EngineUsage = { cpuNanos: 0, peakBytes: 0 }
+
 /** A task's statistics, each field from the source that design section 7 names. */
 export function taskStats(progress: TaskProgress): TaskStats {
-  const { createdAt, startedAt, endedAt, done, pipelines } = progress
+  const { createdAt, startedAt, endedAt, done, unfinished, pipelines } = progress
+  const peakMemoryBytes = Math.max(unfinished.peakBytes, max(done, 'peakMemoryBytes'))
   const sum = (field: (batch: BatchFigures) => number): number => done.reduce((total, batch) => total + field(batch), 0)
   const profiled = progress.profile && done.every(({ pipelines: ofBatch }) => ofBatch !== undefined)
   // A driver is one pipeline of one batch. How many pipelines a batch has is known once one has ended.
@@ -47,13 +53,13 @@ export function taskStats(progress: TaskProgress): TaskStats {
     queuedSplits: queued,
     runningSplits: progress.batchesRunning,
     completedSplits: done.length,
-    // Nothing is reserved once nothing runs; while something does, its peak is known when it ends.
-    memoryBytes: endedAt === undefined ? max(done, 'peakMemoryBytes') : 0,
-    peakMemoryBytes: max(done, 'peakMemoryBytes'),
+    // Nothing is reserved once nothing runs.
+    memoryBytes: endedAt === undefined ? peakMemoryBytes : 0,
+    peakMemoryBytes,
     spilledBytes: sum((batch) => batch.spilledBytes),
     scheduledNanos: sum((batch) => batch.scheduledNanos),
-    cpuNanos: sum((batch) => batch.cpuNanos),
-    cpuExact: done.every(({ cpuExact }) => cpuExact),
+    cpuNanos: sum((batch) => batch.cpuNanos) + unfinished.cpuNanos,
+    cpuExact: unfinished.cpuNanos === 0 && done.every(({ cpuExact }) => cpuExact),
     wallNanos: sum((batch) => batch.wallNanos),
     blockedNanos: sum((batch) => batch.blockedNanos),
     rawInputBytes,

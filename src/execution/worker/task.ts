@@ -12,7 +12,7 @@ import {
   type TaskStatus,
   type TaskUpdate,
 } from '../api/task.ts'
-import { EngineLost, type EngineBound, type EngineBounds, type EnginePool } from '../engine/engine.ts'
+import { EngineLost, type EngineBound, type EngineBounds, type EnginePool, type EngineUsage } from '../engine/engine.ts'
 import { batchBytes, type BatchFigures } from './batch-figures.ts'
 import { BatchPinned, runBatch, type BatchLimits, type BatchRunInput } from './batch-run.ts'
 import { planBatches, type Batch } from './batches.ts'
@@ -20,7 +20,7 @@ import type { DiskSpace } from './disk-space.ts'
 import { addPipelines } from './pipelines.ts'
 import type { PageStore } from './page-store.ts'
 import type { PageSink } from './page-writer.ts'
-import { taskStats } from './task-figures.ts'
+import { NOTHING_USED, taskStats } from './task-figures.ts'
 import type { TaskNews } from './task-news.ts'
 import { TaskOutput } from './task-output.ts'
 import { runWrite, type Written } from './write-run.ts'
@@ -76,6 +76,9 @@ export function createTask(deps: TaskDeps, taskId: TaskId, first: TaskUpdate): W
   return new Task(deps, taskId, first)
 }
 
+/** What a running batch takes is news so often, milliseconds. */
+const TELL_USAGE_MS = 500
+
 interface RunningBatch {
   readonly batch: Batch
   readonly done: Promise<{ readonly figures: BatchFigures; readonly written?: Written }>
@@ -100,6 +103,9 @@ class Task implements WorkerTask {
   /** Batches that must not run (again). */
   readonly #skipped: ReadonlySet<number>
   readonly #done: BatchFigures[] = []
+  /** What the batch that runs, or that did not end well, has taken. */
+  #unfinished: EngineUsage = NOTHING_USED
+  #usageToldAt: number
   #resolveEnded!: (state: TaskState) => void
   #pipelines: readonly PipelineStats[] = []
   #latest: TaskUpdate
@@ -126,6 +132,7 @@ class Task implements WorkerTask {
     this.#latest = first
     this.#createdAt = clock.now()
     this.#createdMonotonic = clock.monotonicMs()
+    this.#usageToldAt = this.#createdMonotonic
     this.#heartbeatAt = this.#createdAt
     this.#output = new TaskOutput(deps, taskId)
     this.#skipped = new Set(first.doneBatches ?? [])
@@ -270,6 +277,7 @@ class Task implements WorkerTask {
       profile,
       remainingMillis,
       bounds: this.#engineBounds(),
+      onUsage: (usage) => this.#used(usage),
       readyAt,
     }
     const { limits } = this.#deps
@@ -330,8 +338,19 @@ class Task implements WorkerTask {
     })
   }
 
+  /** Who counts it may keep others waiting for it: it is told while it runs. */
+  #used(usage: EngineUsage): void {
+    if (this.isComplete()) return
+    this.#unfinished = usage
+    const now = this.#deps.clock.monotonicMs()
+    if (now - this.#usageToldAt < TELL_USAGE_MS) return
+    this.#usageToldAt = now
+    this.#changed()
+  }
+
   #finished(figures: BatchFigures): void {
     if (this.isComplete()) return
+    this.#unfinished = NOTHING_USED
     this.#done.push(figures)
     if (figures.pipelines) this.#pipelines = addPipelines(this.#pipelines, figures.pipelines)
     this.#changed()
@@ -420,6 +439,7 @@ class Task implements WorkerTask {
       batchesTotal: Math.max(0, batchesTotal - this.#skipped.size),
       batchesRunning: this.#running && !this.isComplete() ? 1 : 0,
       done: this.#done,
+      unfinished: this.#unfinished,
       outputPositions: written?.rows ?? buffer.rows(),
       outputBytes: written?.files.reduce((sum, file) => sum + file.bytes, 0) ?? buffer.bytes(),
       profile: this.#first.profile,

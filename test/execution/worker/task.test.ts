@@ -196,6 +196,25 @@ describe('a task', () => {
     expect(late).toMatchObject({ state: 'FAILED', failure: { errorName: 'EXCEEDED_TIME_LIMIT' } })
   })
 
+  it('tells what its batch takes while it runs, and what one took that did not end well', async () => {
+    const taskId = worker.nextTaskId()
+    const sql = `SELECT count(*) AS c0 FROM "$s0" a, "$s0" b, "$s0" c WHERE a.orderkey + b.orderkey = c.orderkey * 1.5`
+    const update = await updateFor([tpch('orders', 'orderkey')], sql, 1, { estimate: { small: false } })
+    const ended = worker.run(taskId, update)
+    const now = () => worker.tasks.get(taskId)!.status()
+    await expect.poll(() => now().stats.cpuNanos, { timeout: 120_000 }).toBeGreaterThan(0)
+    const { version, stats } = now()
+    expect(stats).toMatchObject({ completedSplits: 0, cpuExact: false })
+    expect(stats.memoryBytes).toBe(stats.peakMemoryBytes)
+    // It is news.
+    await expect.poll(() => now().version, { timeout: 120_000 }).toBeGreaterThan(version)
+    worker.tasks.get(taskId)!.cancel('CANCELED')
+    await ended
+    expect(now().state).toBe('CANCELED')
+    expect(now().stats).toMatchObject({ cpuExact: false, memoryBytes: 0 })
+    expect(now().stats.cpuNanos).toBeGreaterThanOrEqual(stats.cpuNanos)
+  })
+
   it('fails when a file changed since its split was listed', async () => {
     const scan = await worker.lakeTable('changing', [numbers(0, 10)], ['id'])
     const update = await updateFor([scan], 'SELECT id AS c0 FROM "$s0"', 1)
