@@ -112,6 +112,7 @@ class Turns<V> {
     if (this.#fresh.delete(name) || this.#served.get(name) === undefined) return
     this.#served.set(name, undefined)
     this.#idle++
+    this.#forgetOldest()
   }
 
   *inOrder(): Generator<[string, V]> {

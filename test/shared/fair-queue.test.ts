@@ -115,6 +115,28 @@ describe('a fair queue', () => {
     expect(queue.length).toBe(0)
   })
 
+  it('forgets names that had a turn and took back all else, the oldest first', () => {
+    const queue = new FairQueue<string>()
+    const of = (user: string): TurnOwner => ({ address: 'a', user })
+    for (const user of ['steady', 'other steady']) {
+      for (let item = 0; item < 3; item++) queue.push(of(user), user)
+      expect(queue.shift({ address: () => true, user: (one) => one === user })).toBe(user)
+    }
+    for (let index = 0; index < 300; index++) {
+      const user = `u${index}`
+      queue.push(of(user), user)
+      const takeBack = queue.push(of(user), user)
+      expect(queue.shift({ address: () => true, user: (one) => one === user })).toBe(user)
+      takeBack()
+    }
+    expect(queue.shift()).toBe('steady')
+    // As one who never came.
+    queue.push(of('u0'), 'u0')
+    expect(queue.shift()).toBe('u0')
+    queue.push(of('u299'), 'u299')
+    expect([queue.shift(), queue.shift(), queue.shift()]).toEqual(['other steady', 'u299', 'steady'])
+  })
+
   it('passes over who may not, who keeps his place', () => {
     const queue = new FairQueue<string>()
     for (const address of ['x', 'y', 'x']) queue.push({ address, user: 'u' }, address)
