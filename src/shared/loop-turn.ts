@@ -17,9 +17,9 @@ import { LoopTurns } from './loop-turns.ts'
 const TURN_MS = 10
 /** A text from here on is long. */
 const LONG = 16 * 1024
-/** After a long one that took longer than this the others have half of its time, and at most the other. */
+/** After a long one that took longer than this the others have half of its time, and at most the other: of one that ran out of it. */
 const TIRING_MS = 30
-const LONGEST_REST_MS = 250
+const LONGEST_REST_MS = 1_500
 
 const short = new LoopTurns(TURN_MS)
 const long = new FairQueue<() => void>()

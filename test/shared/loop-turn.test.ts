@@ -54,6 +54,21 @@ it('lets no turn take more than its time, however short the texts are', async ()
   expect((await happenings(pieces)).join(' ')).not.toContain('short short')
 })
 
+it('rests for half of the time that a long one took, however long', async () => {
+  const began: number[] = []
+  const ended: number[] = []
+  await Promise.all(
+    [1_200, 1].map(async (ms) => {
+      const turn = loopTurn(LONG, FLOOD)
+      if (turn) await turn
+      began.push(performance.now())
+      work(ms)
+      ended.push(performance.now())
+    }),
+  )
+  expect(began[1]! - ended[0]!).toBeGreaterThan(590)
+})
+
 it('does not let short ones wait behind long ones', async () => {
   const told = await happenings([
     ...Array.from({ length: 10 }, () => ({ name: 'long', characters: LONG, ms: 40 })),
