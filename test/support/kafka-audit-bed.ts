@@ -67,6 +67,8 @@ export async function openKafkaAuditBed() {
       of = topic,
     ): Promise<Finding[]> {
       const keyPool = new pg.Pool({ ...connection, max: 1 })
+      // Its database may go before its connection has, which a pool that ended does not look after any more.
+      keyPool.on('connect', (client) => client.on('error', () => {}))
       const dataKeys = createKeyRing(keyPool, topic, { ...optionsOf('none').dataKeys!, keepsFile: false })
       const findings: Finding[] = []
       try {

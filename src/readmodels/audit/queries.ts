@@ -32,7 +32,7 @@ export async function readAnchorsAfter(query: QueryRows, number: number, limit: 
 export async function readTextParts(query: QueryRows, digest: string): Promise<number> {
   const rows = await query(
     `select count(distinct details->>'part')::int as parts from audit_log
-     where kind = 'FileKept' and details->>'digest' = $1`,
+     where kind = 'FileKept' and left(details->>'digest', 64) = $1`,
     [digest],
   )
   return Number(rows[0]?.['parts'] ?? 0)

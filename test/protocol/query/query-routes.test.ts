@@ -495,7 +495,7 @@ describe('GET /v1/query/{queryId}/events', () => {
     const first = await get(`/v1/query/${queryId}/events?limit=5`)
     expect(first.headers.get('content-type')).toBe('application/cloudevents-batch+json')
     expect(first.body.map((event: Json) => event.type)).toEqual([
-      'quipu.query.created.v1',
+      'quipu.query.created.v2',
       'quipu.query.planned.v4',
       'quipu.task.created.v1',
       'quipu.task.finished.v1',
