@@ -8,7 +8,7 @@ import { bindSocket } from '../../src/supervisor/listening-socket.ts'
 import { sendProblem, toProblem } from '../../src/protocol/edge/problem.ts'
 import { readBody } from '../../src/protocol/edge/request-body.ts'
 import { waitUntil } from '../support/quipu-process.ts'
-import { exchange } from '../support/raw-socket.ts'
+import { exchange, requestText } from '../support/raw-socket.ts'
 
 async function listening(gate: GatedServer): Promise<number> {
   await new Promise<void>((resolve) => gate.server.listen(0, '127.0.0.1', resolve))
@@ -307,6 +307,29 @@ it('reads no more of what is sent ahead while two requests wait for their answer
   await waitUntil('all are answered', () => text.split('HTTP/1.1 200').length === 31)
   expect(paths).toEqual(Array.from({ length: 30 }, (_, index) => `/${index}`))
   socket.destroy()
+  await gate.close()
+})
+
+it('refuses a request that says of what it is asked by that it goes no further', async () => {
+  const gate = createGatedServer(loadConfig([], {}), () => false)
+  gate.open((_request, response) => response.end())
+  const url = `http://127.0.0.1:${await listening(gate)}`
+  for (const [connection, status] of [
+    ['close, X-Trino-User', 400],
+    ['close ,x-presto-session,', 400],
+    ['close, authorization', 400],
+    ['close, Cookie', 400],
+    ['close, te, x-of-a-proxy', 200],
+    ['close, HTTP2-Settings', 200],
+  ] as const) {
+    const { statuses } = await exchange(
+      url,
+      requestText('GET / HTTP/1.1', ['Host: h', `Connection: ${connection}`, 'TE: trailers']),
+    )
+    expect([connection, ...statuses]).toEqual([connection, status])
+  }
+  const twice = ['Host: h', 'Connection: close', 'X-Trino-User: bob', 'Connection: x-trino-user']
+  expect((await exchange(url, requestText('GET / HTTP/1.1', twice))).statuses).toEqual([400])
   await gate.close()
 })
 

@@ -15,12 +15,25 @@ export function admitRequest(request: IncomingMessage, most: HeadLimits, isProxy
   const coding = request.headers['transfer-encoding']
   if (coding !== undefined && (request.httpVersion !== '1.1' || coding.toLowerCase() !== 'chunked'))
     throw new HttpProblem(501, 'The transfer coding of a body is chunked, in HTTP/1.1', CLOSE)
+  if (request.headers.connection !== undefined && withdraws(request.headers.connection))
+    throw new HttpProblem(400, 'Connection names a header that is for more than the connection', CLOSE)
   try {
     requestTarget(request)
     readConnection(request, isProxy)
   } catch (error) {
     throw error instanceof HttpProblem ? new HttpProblem(error.status, error.message, CLOSE) : error
   }
+}
+
+/** What is read of a request at the coordinator that writes, or at the one that passes it on: it is to be the same at both. */
+const READ_ANYWHERE = /^(?:x-(?:trino|presto|quipu|forwarded)-.*|forwarded|authorization|cookie|origin|host)$/
+
+/** Does a Connection header say that something of this goes no further? RFC 9110, 7.6.1, has nobody send that. */
+function withdraws(connection: string): boolean {
+  return connection
+    .toLowerCase()
+    .split(',')
+    .some((name) => READ_ANYWHERE.test(name.trim()))
 }
 
 interface HeadLimits {
