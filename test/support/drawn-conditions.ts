@@ -110,6 +110,16 @@ export function inList(value: Case, values: readonly Case[]): Case {
   }
 }
 
+export function not({ expr: value, of }: Case): Case {
+  return {
+    expr: { kind: 'not', type: BOOLEAN, value },
+    of(row) {
+      const was = of(row)
+      return was === null ? null : was === false
+    },
+  }
+}
+
 const boolean = (expr: Expr, of: Meaning): Case => ({ expr, of })
 export const { condition } = fc.letrec<{ condition: Case }>((tie) => {
   const one = tie('condition')
@@ -123,12 +133,7 @@ export const { condition } = fc.letrec<{ condition: Case }>((tie) => {
       fc.tuple(whole, whole, fc.oneof(whole, division)).map(([x, min, max]) => between(x, min, max)),
       fc.tuple(whole, fc.array(whole, { minLength: 1, maxLength: 3 })).map(([x, list]) => inList(x, list)),
       fc.tuple(fc.constantFrom('and' as const, 'or' as const), some).map(([kind, terms]) => logical(kind, terms)),
-      one.map(({ expr: value, of }) =>
-        boolean({ kind: 'not', type, value }, (row) => {
-          const was = of(row)
-          return was === null ? null : was === false
-        }),
-      ),
+      one.map(not),
       one.map(({ expr: value, of }) => boolean({ kind: 'isNull', type, value }, (row) => of(row) === null)),
       some.map(([when, then, otherwise]) =>
         boolean(

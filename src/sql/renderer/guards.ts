@@ -79,13 +79,23 @@ interface Guard extends Conjunct {
 
 /**
  * Conditions of which a later one is asked only where the earlier ones over the same items of FROM hold, if it may fail.
- * Conditions over other items are no guards, or it could not go below the join.
+ * Conditions over other items are no guards, or it could not go below the join. `overFiltered`: a SELECT around another one
+ * that has removed rows.
  */
-export function guarded(state: RenderState, conjuncts: readonly Conjunct[], sides: Sides): readonly Sql[] {
+export function guarded(
+  state: RenderState,
+  conjuncts: readonly Conjunct[],
+  sides: Sides,
+  overFiltered: boolean,
+): readonly Sql[] {
   const earlier: Guard[] = []
   return conjuncts.map(({ expr, text }) => {
     const items = itemsOf(expr, sides)
-    const guard = isJoinKey(expr, sides) ? text : behind(state, expr, text, items, earlier)
+    const guards = isJoinKey(expr, sides) ? [] : guardsOf(expr, items, earlier)
+    const stays =
+      (overFiltered && mayRaiseOfRow(expr) && !hasSubquery(expr)) ||
+      [expr, ...guards.map((one) => one.expr)].some((one) => readsRaising(state, one))
+    const guard = isJoinKey(expr, sides) ? text : behind(text, guards, stays)
     if (isMoved(expr) && !isVolatile(expr) && !hasSubquery(expr)) earlier.push({ expr, text, items })
     return guard
   })
@@ -95,12 +105,11 @@ export function guarded(state: RenderState, conjuncts: readonly Conjunct[], side
  * The condition, asked only where the earlier ones over the same items hold. It stands behind WHEN: of a condition there,
  * as in WHERE, DuckDB asks no more than it must; behind THEN and in lists it calculates all terms of AND and OR.
  */
-function behind(state: RenderState, expr: Expr, text: Sql, own: Guard['items'], earlier: readonly Guard[]): Sql {
-  const guards = guardsOf(expr, own, earlier)
+function behind(text: Sql, guards: readonly Guard[], stays: boolean): Sql {
   const texts = guards.map((guard) => guard.text)
   const asked = guards.length === 0 ? text : sql`(${balanced(texts, 'AND')} AND ${text})`
-  if ([expr, ...guards.map((guard) => guard.expr)].some((one) => readsRaising(state, one)))
-    return sql`list_extract([${whereHold(asked)}], 1)`
+  // DuckDB takes nothing that may fail below a SELECT: of this it knows it, of a lambda or of JavaScript it does not.
+  if (stays) return sql`list_extract([${whereHold(asked)}], 1)`
   return guards.length === 0 ? text : whereHold(asked)
 }
 

@@ -261,20 +261,44 @@ function renderLogical(state: RenderState, kind: 'and' | 'or', terms: readonly E
     const others: Expr = { kind, type: BOOLEAN, terms: terms.slice(named) }
     return renderLogical(state, kind, [...terms.slice(0, named), others], [...texts.slice(0, named), last])
   }
-  if (whole.length > REPEATABLE_CONDITION) return whole
+  if (whole.length > REPEATABLE_CONDITION) return renderHalves(state, kind, terms, texts) ?? whole
   const guards = texts
     .slice(0, -1)
     .map((text) => (kind === 'or' ? sql`WHEN ${text} THEN true` : sql`WHEN NOT ${text} THEN false`))
   return sql`CASE ${joined(guards, ' ')} ELSE ${whole} END`
 }
 
+/** What is too long to be repeated: the value of its first half under a name, the second half behind it. */
+function renderHalves(
+  state: RenderState,
+  kind: 'and' | 'or',
+  terms: readonly Expr[],
+  texts: readonly Sql[],
+): Sql | undefined {
+  // A lambda has neither queries nor columns of queries around it.
+  if (terms.some((term) => hasSubquery(term) || outerColumnsOf(state, term).length > 0)) return undefined
+  const middle = terms.length >> 1
+  const half = (from: number, to: number): Sql =>
+    renderLogical(state, kind, terms.slice(from, to), texts.slice(from, to))
+  const name = state.names.fresh()
+  const rest = balanced([name, half(middle, terms.length)], kind === 'and' ? 'AND' : 'OR')
+  const decided = kind === 'or' ? sql`WHEN ${name} THEN true` : sql`WHEN NOT ${name} THEN false`
+  return bindName(name, half(0, middle), sql`CASE ${decided} ELSE ${rest} END`)
+}
+
 /** A condition of WHERE or ON, as conjuncts: NULL counts as false, which lets plain comparisons of numbers stand. */
-export function renderConjuncts(state: RenderState, exprs: readonly Expr[], sides: Sides): readonly Sql[] {
+export function renderConjuncts(
+  state: RenderState,
+  exprs: readonly Expr[],
+  sides: Sides,
+  overFiltered = false,
+): readonly Sql[] {
   const terms = exprs.flatMap(termsOf)
   return guarded(
     state,
     terms.map((expr) => ({ expr, text: renderCondition(state, expr) })),
     sides,
+    overFiltered,
   )
 }
 

@@ -86,7 +86,10 @@ function renderRelation(state: RenderState, node: RelationNode): Block {
       const [input, predicates] = merged(node)
       const inner = opened(state, renderRelation(state, input))
       const block = inner.where.length > 0 ? wrapped(state, inner) : inner
-      return { ...block, where: [...block.where, ...renderConjuncts(state, predicates, sidesOf(input))] }
+      return {
+        ...block,
+        where: [...block.where, ...renderConjuncts(state, predicates, sidesOf(input), filters(input))],
+      }
     }
     case 'project':
       return renderProject(state, node)

@@ -16,7 +16,9 @@ import {
   constant,
   divided,
   division,
+  inList,
   logical,
+  not,
   Raised,
   whole,
   type Case,
@@ -111,6 +113,8 @@ const isKnown = (id: number): Case => comparison('=', x(id), x(id))
 const or = (...terms: readonly Case[]): Case => logical('or', terms)
 const and = (...terms: readonly Case[]): Case => logical('and', terms)
 
+const long = Array.from({ length: 200 }, (_, i) => known(1000 + i))
+
 describe('what a filter removes', () => {
   it('fails in no calculation above it, and in no condition over that', async () => {
     await fc.assert(fc.asyncProperty(condition, fc.oneof(division, whole), conditionOver, failsForNoRow), {
@@ -148,6 +152,12 @@ describe('what a filter removes', () => {
       isKnown(0),
       known(1),
       or(and(comparison('=', x(0), known(2)), comparison('=', divided(1), known(2))), comparison('=', x(1), known(0))),
+    ],
+    [
+      'a condition too long to be repeated, around a query that removes rows',
+      or(comparison('=', x(2), known(1)), comparison('>', divided(0), known(5))),
+      known(1),
+      not(or(inList(x(1), long), comparison('<', divided(2), x(0)))),
     ],
   ])('fails not in %s', async (_what, below, calculated, above) => {
     await failsForNoRow(below, calculated, above)

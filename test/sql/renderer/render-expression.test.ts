@@ -12,10 +12,13 @@ import {
   between,
   column,
   compared,
+  comparison,
   condition,
   constant,
+  divided,
   inList,
   logical,
+  not,
   Raised,
   type Case,
   type Meaning,
@@ -117,6 +120,24 @@ describe('a condition', () => {
       fc.asyncProperty(nested, (one) => holds(one, 'floats', rows)),
       { numRuns: 300 },
     )
+  })
+
+  it('that is too long to be repeated fails for no row that is decided before', async () => {
+    const rows = await rowsOf('whole')
+    const x = (id: number): Case => column(id, BIGINT)
+    const many = Array.from({ length: 200 }, (_, i) => constant(BIGINT, 1000 + i))
+    const zero = inList(x(0), [constant(BIGINT, 0), ...many])
+    const fails = comparison('>', divided(0), x(1))
+    const other = comparison('=', x(1), x(2))
+    for (const [one, two] of [
+      ['or', zero],
+      ['and', not(zero)],
+    ] as const) {
+      const value = toText(renderExpr(newState(), logical(one, [other, two, fails]).expr))
+      const { of } = logical(one, [other, two, fails])
+      const expected = meant(rows, of)
+      expect(await select(`, ${value}`, 'whole', expected.keys())).toEqual([...expected])
+    }
   })
 
   it('is asked for its last term alone where the others do not decide', () => {
