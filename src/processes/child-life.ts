@@ -11,6 +11,12 @@ import { keepFilesPrivate } from '../supervisor/data-folder.ts'
 import type { KeptIdentity } from './tls-identity.ts'
 import type { ChildStart, FromChild, RestartCount, ToChild } from '../supervisor/messages.ts'
 
+/** Texts of files by what they are for: those that a process before this one had in force, and where it is told of this one's. */
+export interface KeptTexts {
+  readonly last: Readonly<Record<string, string>>
+  keep(file: string, text: string): void
+}
+
 /** What a coordinator or worker process knows of, and tells, its supervisor. */
 export interface ChildLife {
   readonly config: Config
@@ -29,6 +35,8 @@ export interface ChildLife {
   readonly sockets: Promise<readonly unknown[]>
   /** What is served by TLS, kept over the death of a process. */
   readonly identity: KeptIdentity
+  /** Texts of files that are in force, kept likewise. */
+  readonly files: KeptTexts
   /** Starts engines as users of their own; undefined where they run as this process's. */
   readonly engines: EngineLauncher | undefined
   /** How often this supervisor started processes again, by process and reason; changes while the child runs. */
@@ -128,6 +136,7 @@ export function runChild(program: ChildProgram): void {
       successor: given.successor,
       sockets,
       identity: { last: given.identity, keep: (served) => tell({ type: 'identity', served }) },
+      files: { last: given.files ?? {}, keep: (file, text) => tell({ type: 'file', file, text }) },
       engines,
       restarts: () => restarts,
       database: () => (config.databaseUrl === undefined ? database : Promise.resolve(config.databaseUrl)),

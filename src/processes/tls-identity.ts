@@ -101,7 +101,7 @@ function openFiles(paths: readonly string[], last: ServedIdentity | undefined, n
     return { pair, news: check(pair) }
   }
   try {
-    return watchFiles(paths, read, news, { before: last && { value: { pair: last, news: check(last) } } })
+    return watchFiles(paths, read, news, { before: () => last && { value: { pair: last, news: check(last) } } })
   } catch (error) {
     const path = error instanceof Error && 'path' in error ? String(error.path) : paths[0]
     const line = `Cannot use ${path} for TLS: ${(error as Error).message}`

@@ -25,7 +25,7 @@ const THEN_EACH_MS = 10_000
 
 export interface WatchOptions<P extends readonly string[], T> {
   /** What a process before this one had in force, and stays so while the files cannot be taken. */
-  readonly before?: { readonly value: T } | undefined
+  readonly before?: () => { readonly value: T } | undefined
   /** As `read`, of what changed; it is in force once this resolves. */
   readonly readAgain?: (texts: Texts<P>, before: T) => Promise<T>
 }
@@ -47,8 +47,9 @@ export function watchFiles<const P extends readonly string[], T>(
   try {
     value = read(paths.map((path) => readFileSync(path, 'utf8')) as unknown as Texts<P>)
   } catch (error) {
-    if (!before) throw error
-    value = before.value
+    const last = before?.()
+    if (!last) throw error
+    value = last.value
     queueMicrotask(() => news.onBroken(error as Error))
   }
   /** Not in force yet: they may still be written. */

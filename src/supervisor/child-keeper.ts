@@ -100,6 +100,8 @@ export class ChildKeeper {
   #deadWriter: string | undefined
   /** What it served by TLS last: its successor goes on with it while the files are of no use. */
   #served: ServedIdentity | undefined
+  /** Files that it had in force last, likewise. */
+  #files: Readonly<Record<string, string>> | undefined
   #writer: string | undefined
 
   constructor(spec: ChildSpec, times: KeeperTimes, host: KeeperHost, deadWriter: string | undefined) {
@@ -208,6 +210,9 @@ export class ChildKeeper {
         case 'identity':
           this.#served = message.served
           return
+        case 'file':
+          this.#files = { ...this.#files, [message.file]: message.text }
+          return
         case 'engine':
           return this.#host.engines?.ask(message.ask, (told) => this.#send({ type: 'engine', told }))
         case 'exit':
@@ -238,6 +243,7 @@ export class ChildKeeper {
       successor: this.#wasReady,
       restarts: this.#host.restarts(),
       identity: this.#served,
+      ...(this.#files && { files: this.#files }),
       ...(this.#host.engines && { engines: this.#host.engines.child }),
     }
     this.#send({ type: 'start', start })

@@ -25,6 +25,8 @@ export type FromChild =
   | { readonly type: 'writer'; readonly writer: string }
   /** It serves this by TLS from now on. */
   | { readonly type: 'identity'; readonly served: ServedIdentity }
+  /** This text of a file that says who may come in and do what is in force from now on. */
+  | { readonly type: 'file'; readonly file: string; readonly text: string }
   /** Why it is about to exit, in one line for the operator. */
   | { readonly type: 'exit'; readonly line: string }
   /** For the launcher of engines. */
@@ -94,6 +96,8 @@ export interface ChildStart {
   readonly restarts: readonly RestartCount[]
   /** What the process before this one served by TLS last. */
   readonly identity: ServedIdentity | undefined
+  /** Texts of files that the process before this one had in force last, by what they are for. In memory alone. */
+  readonly files?: Readonly<Record<string, string>>
   /** Where the launcher starts engines: users of this process's slots. */
   readonly engines?: ChildEngines
 }

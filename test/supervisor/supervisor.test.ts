@@ -151,12 +151,14 @@ describe('a child that was ready', () => {
     await supervisor.stop()
   })
 
-  it('tells its successor which writer it was, so that the successor may claim at once', async () => {
-    const { supervisor, starts } = supervise(`await ready()
+  it('tells its successor which writer it was, so that the successor may claim at once, and which files were in force', async () => {
+    const { supervisor, starts } =
+      supervise(`await send({ type: 'file', file: life % 2 ? 'groups' : 'rules', text: String(life) }); await ready()
       if (life < 2) { await send({ type: 'writer', writer: 'writer ' + life }); process.exit(70) }`)
     await supervisor.start()
     await waitUntil('three children', () => starts().length === 3)
     expect(starts().map((start) => start.deadWriter)).toEqual([undefined, 'writer 0', 'writer 1'])
+    expect(starts().map(({ files }) => files)).toEqual([undefined, { rules: '0' }, { rules: '0', groups: '1' }])
     expect(starts()[2]!.restarts).toEqual([{ process: 'coordinator', reason: 'exit', count: 2 }])
     await supervisor.stop()
   })

@@ -6,6 +6,7 @@ import { ExitError } from '../../shared/engine-error.ts'
 import { exitCodes } from '../../shared/exit-codes.ts'
 import type { Logger } from '../../telemetry/logger.ts'
 import type { Meters } from '../../telemetry/meters.ts'
+import type { KeptTexts } from '../child-life.ts'
 import { textVersion, type TextVersion } from './text-version.ts'
 
 /** What is told of a file, or of a server of keys. */
@@ -42,7 +43,7 @@ const RECORD_WAIT_MS = 5_000
 export interface AccessSources {
   /**
    * Reads a file, now and whenever it changes. What is in force is told to the log while this coordinator writes it.
-   * @throws ExitError 64 when it cannot be taken at the start: there is nothing before it that could stay in force
+   * @throws ExitError 64 when it cannot be taken at the start, and no process before had one in force that could stay so
    */
   follow<T>(name: SourceName, path: string, read: (text: string) => T, followed?: Followed<T>): WatchedFiles<T>
   /** Digests of what is in force now of the files whose text is recorded, by name. */
@@ -51,6 +52,8 @@ export interface AccessSources {
   recordIn(record: FileRecord | undefined): void
   taken(name: SourceName, path: string): void
   broken(name: SourceName, path: string, error: Error): void
+  /** Of files that were broken before there was anybody to tell. */
+  tellBroken(): void
   /** Looks at no file any more. */
   stop(): void
 }
@@ -58,18 +61,27 @@ export interface AccessSources {
 /**
  * @param key of digests of what is not recorded as it is
  * @param telemetry undefined before there is any: nothing is told until then
+ * @param kept texts of the process before this one
  */
-export function createAccessSources(key: Buffer, telemetry: () => AccessTelemetry | undefined): AccessSources {
+export function createAccessSources(
+  key: Buffer,
+  telemetry: () => AccessTelemetry | undefined,
+  kept: KeptTexts = NOTHING_KEPT,
+): AccessSources {
   const followed: Pick<WatchedFiles<unknown>, 'stop'>[] = []
   const versions = new Map<SourceName, FileVersion>()
+  /** What lies there cannot be taken. */
+  const brokenNow = new Map<SourceName, { readonly path: string; readonly error: Error }>()
   let record: FileRecord | undefined
 
   function taken(name: SourceName, path: string): void {
+    brokenNow.delete(name)
     telemetry()?.meters().set('filesBroken', { file: name }, 0)
     telemetry()?.logger.info('file.reloaded', { file: name, path }, 'What changed is in force')
   }
 
   function broken(name: SourceName, path: string, error: Error): void {
+    brokenNow.set(name, { path, error })
     telemetry()?.meters().set('filesBroken', { file: name }, 1)
     const fields = { file: name, path, reason: error.message }
     telemetry()?.logger.error('file.broken', fields, 'It cannot be taken: what was there before stays in force')
@@ -97,10 +109,16 @@ export function createAccessSources(key: Buffer, telemetry: () => AccessTelemetr
       })
       const readNow = (text: string): InForce<T> =>
         inForceOf(read(text), textVersion(text, { key, secret: recorded !== true }))
+      const takenNow = (text: string): InForce<T> => {
+        const now = readNow(text)
+        kept.keep(name, text)
+        return now
+      }
+      const last = kept.last[name]
       const file = orEnd(setting === undefined ? path : `${setting}: ${path}`, () =>
         watchFiles(
           [path],
-          ([text]) => readNow(text),
+          ([text]) => takenNow(text),
           {
             onReloaded() {
               versions.set(name, file.value.version)
@@ -112,10 +130,12 @@ export function createAccessSources(key: Buffer, telemetry: () => AccessTelemetr
             },
           },
           {
+            before: () => (last === undefined ? undefined : { value: readNow(last) }),
             async readAgain([text], before) {
               const later = await options.readAgain?.(text)
               const next = later ? inForceOf(later.value, later.text) : readNow(text)
               await tell(next.version, before.version)
+              kept.keep(name, text)
               return next
             },
           },
@@ -138,12 +158,21 @@ export function createAccessSources(key: Buffer, telemetry: () => AccessTelemetr
     recordIn(next) {
       record = next
       for (const version of versions.values()) void tell(version)
+      for (const [name, { error }] of brokenNow) {
+        const version = versions.get(name)
+        if (version) record?.refused(version, error.message).catch(() => {})
+      }
+    },
+    tellBroken() {
+      for (const [name, { path, error }] of brokenNow) broken(name, path, error)
     },
     stop() {
       for (const file of followed) file.stop()
     },
   }
 }
+
+const NOTHING_KEPT: KeptTexts = { last: {}, keep: () => {} }
 
 interface InForce<T> {
   readonly value: T

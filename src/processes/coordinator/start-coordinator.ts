@@ -47,7 +47,7 @@ export async function startCoordinator(
   const needs = createStartNeeds(life.config.kafkaBrokers.length === 0)
   const { config } = life
   const secret = loadClusterSecret(resolve(config.dataDir), config.sharedSecret)
-  const access = wireAccess({ config, secret })
+  const access = wireAccess({ config, secret, files: life.files })
   const served = life.successor ? servedMeanwhile(wireStarting(life, needs, access, info), door) : door
   const base = await wireBase(life, needs, access)
   door.tellCertificate(certificateTelemetry(base.telemetry.logger, base.telemetry.meters))

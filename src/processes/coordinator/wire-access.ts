@@ -29,6 +29,7 @@ import { isShort, isTellable, type VerifiedPrincipal } from '../../security/auth
 import { allowAll, authorizeBy, type Authorize, type Identity } from '../../security/authorization.ts'
 import { deriveKey, internalBearer } from '../../security/cluster-secret.ts'
 import { systemClock as clock } from '../../shared/clock.ts'
+import type { KeptTexts } from '../child-life.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 import { parseRulesFile, type AccessRules } from '../../security/rules/rules-file.ts'
 import type { WatchedFiles } from '../../security/watched-files.ts'
@@ -93,15 +94,17 @@ export interface AccessParts {
   readonly config: Config
   /** Of the cluster. */
   readonly secret: string
+  /** Of the process before this one, which stay in force while the files are of no use. @default nothing */
+  readonly files?: KeptTexts
 }
 
-/** @throws ExitError 64 with one line when a file that says who may do what is wrong, or not there */
-export function wireAccess({ config, secret }: AccessParts): Access {
+/** @throws ExitError 64 with one line when a file that says who may do what is wrong, or not there, and none was in force before */
+export function wireAccess({ config, secret, files }: AccessParts): Access {
   const configured = config.authentication.length > 0
   const bearer = internalBearer(secret)
   const observed: { telemetry?: AccessTelemetry } = {}
   const fileKey = deriveKey(secret, 'file-digest')
-  const sources = createAccessSources(fileKey, () => observed.telemetry)
+  const sources = createAccessSources(fileKey, () => observed.telemetry, files)
   const rules = rulesOf(config, sources, fileKey)
   const groupsFile = config.resourceGroupsFile
   const groups =
@@ -141,6 +144,7 @@ export function wireAccess({ config, secret }: AccessParts): Access {
     recordIn: sources.recordIn,
     observe(telemetry) {
       observed.telemetry = telemetry
+      sources.tellBroken()
       if (properties) tellIdle(properties.value, telemetry)
     },
     door(refusals, elsewhere) {
