@@ -14,7 +14,9 @@ const guard = createGuard(['ada', 'bob', 'carol', 'robot', 'eve'], {
 let server: KillableServer
 beforeAll(async () => {
   guard.setGroups({ staff: ['carol'] })
-  const patience = { QUIPU_WORKER_FAILED_MS: '10m', QUIPU_WORKER_WAIT_MS: '10m' }
+  // Less than a client here waits for an answer.
+  const waits = { QUIPU_DELETE_VALIDITY_WAIT_MS: '10s' }
+  const patience = { QUIPU_WORKER_FAILED_MS: '10m', QUIPU_WORKER_WAIT_MS: '10m', ...waits }
   server = await startKillableServer({ QUIPU_RUNNING_QUERIES: '1', ...patience, ...guard.env })
 }, 240_000)
 afterAll(async () => {
