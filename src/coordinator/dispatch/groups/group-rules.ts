@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { readStrictJson } from '../../../security/rules/read-rules.ts'
 import { section, wrong } from '../../../security/rules/rule-patterns.ts'
 import { groupSelector, type GroupSelector } from './group-selector.ts'
+import { labelledRules } from './rules-lookup.ts'
 import { nameTemplate, type NameTemplate } from './name-template.ts'
 import { durationText, selectorSchema, sizeText } from './selector-schema.ts'
 import { sizeBytes } from './units.ts'
@@ -97,9 +98,10 @@ const fileSchema = z
       context.addIssue({ code: 'custom', message, path: [...path], input: file })
     const periods = { cpuMillis: file.cpuQuotaPeriod, scanMillis: file.physicalDataScanQuotaPeriod }
     const rootGroups = groupsOf(file.rootGroups, 'fair', periods, ['rootGroups'], complain)
+    const labels = new Set([...labelledRules(rootGroups)].map(([label]) => label))
     const selectors = file.selectors.map((keys, index) => {
       const path = ['selectors', index]
-      return groupSelector(keys, rootGroups, (key, message) => complain([...path, key], message))
+      return groupSelector(keys, rootGroups, labels, (key, message) => complain([...path, key], message))
     })
     return { rootGroups, selectors }
   })

@@ -2,7 +2,7 @@ import type { QuerySession } from '../../query/events.ts'
 import type { GroupPath } from './group-path.ts'
 import type { GroupRule } from './group-rules.ts'
 import { expandPath, pathTemplates, templateText } from './name-template.ts'
-import { levelAt, ruleAt, type GroupLevel } from './rules-lookup.ts'
+import { levelAt, type GroupLevel } from './rules-lookup.ts'
 import type { FindingPattern, SelectorKeys } from './selector-schema.ts'
 import { durationMillis, sizeBytes } from './units.ts'
 
@@ -38,15 +38,17 @@ const STANDARD = ['USER', 'SOURCE'] as const
 
 /**
  * A selector as Trino's: all that it asks for must hold, and what its expressions name goes into the name of the group.
+ * @param knownLabels of all groups of the file
  * @param complain told of what is wrong with a key
  */
 export function groupSelector(
   keys: SelectorKeys,
   rootGroups: readonly GroupRule[],
+  knownLabels: ReadonlySet<string>,
   complain: (key: string, message: string) => void,
 ): GroupSelector {
   const templates = pathTemplates(keys.group)
-  if (!ruleAt(templates, rootGroups)) complain('group', 'There is no such group')
+  if (!knownLabels.has(templateText(templates))) complain('group', 'There is no such group')
   const labels = templates.map((_, at) => templateText(templates.slice(0, at + 1)))
   const patterns = [
     ['user', keys.user, (session: GroupedSession) => session.user],

@@ -60,21 +60,6 @@ export function* labelledRules(
   }
 }
 
-/** The rule that a path of templates leads to. */
-export function ruleAt(
-  templates: readonly Pick<NameTemplate, 'text'>[],
-  rootGroups: readonly GroupRule[],
-): GroupRule | undefined {
-  let groups = rootGroups
-  let found: GroupRule | undefined
-  for (const { text } of templates) {
-    found = groups.find(({ name }) => name.text === text)
-    if (!found) return undefined
-    groups = found.subGroups
-  }
-  return found
-}
-
 /** Rules that may make a path, from the root on: at each step names before variables, else in the order of the file. */
 function* fitting([name, ...rest]: GroupPath, groups: readonly GroupRule[]): Generator<readonly GroupRule[]> {
   if (name === undefined) return yield []
