@@ -59,6 +59,7 @@ interface Running {
   canceledAt?: number
   /** Why it was canceled from within: the consumer or the reader failed. */
   refusal?: { readonly error: unknown }
+  /** Others ran beside it, or have left the process larger than it is to rest: its memory is not this one's alone. */
   hadNeighbours: boolean
   /** Of the process, when it was given the statement. */
   readonly bytesBefore: number
@@ -122,15 +123,16 @@ class ChildEngine implements RunningEngine {
 
   execute(work: EngineWork): EngineAttempt {
     const outcome = deferred<Outcome>()
+    const bytesBefore = this.child.residentBytes()
     const statement: Running = {
       id: ++this.#lastId,
       work,
       connection: this.#free.pop()!,
       settle: outcome.resolve,
-      hadNeighbours: this.#running.size > 0,
+      hadNeighbours: this.#running.size > 0 || bytesBefore > this.#options.recycleBytes,
       givenAt: performance.now(),
       cpuMsBefore: this.child.cpuMs(),
-      bytesBefore: this.child.residentBytes(),
+      bytesBefore,
       cpuMs: 0,
       peakBytes: 0,
       spilledBytes: 0,
@@ -293,10 +295,11 @@ class ChildEngine implements RunningEngine {
     this.#dead = true
     this.child.kill()
     this.#asked?.resolve({})
-    const alone = this.#running.size === 1
+    const single = this.#running.size === 1
     const statements = [...this.#running.values()].map(({ work }) => work.id)
     for (const statement of this.#running.values()) {
       const delivered = statement.reader?.delivered() ?? false
+      const alone = single && !statement.hadNeighbours
       this.#finish(statement, { kind: 'lost', reason, alone, culprit: statement === culprit, delivered })
     }
     this.#options.onDead(reason, statements)

@@ -108,6 +108,8 @@ export function locatedAt<T>(context: AnalysisContext, node: { readonly span: Sp
     return compute()
   } catch (error) {
     if (!(error instanceof EngineError) || error.location !== undefined) throw error
+    // It is the whole statement's, wherever its time was over.
+    if (error.errorName === 'EXCEEDED_TIME_LIMIT') throw error
     throw new EngineError(error.errorName, error.message, {
       cause: error,
       location: locate(context.text.sql, node.span.at, context.text.origin),
