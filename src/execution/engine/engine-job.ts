@@ -143,9 +143,10 @@ class StatementJob implements EngineJob {
     return { statement: this.#work.id, user: child.user, memoryLimit: memoryLimit(this.#lane), settings }
   }
 
-  #follow({ error, again, killEngine, event }: AttemptVerdict, engine: RunningEngine): void {
+  #follow({ error, again, killEngine, emptyEngine, event }: AttemptVerdict, engine: RunningEngine): void {
     if (event) this.#deps.settings.onEvent?.(event)
     if (killEngine) engine.kill('crash')
+    else if (emptyEngine && engine.running() === 0) engine.kill('recycle')
     if (!again || this.#retried) return this.reject(error)
     this.#retried = true
     this.#lane = 'dedicated'

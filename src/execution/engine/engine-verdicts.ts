@@ -10,6 +10,8 @@ export interface AttemptVerdict {
   readonly error: Error
   /** May it be tried once more, alone in an engine, if it was not yet? */
   readonly again?: true
+  /** The engine's memory was full: if nobody else runs there, nobody is to be given what is left in it. */
+  readonly emptyEngine?: true
   /** No statement works in the engine any more. */
   readonly killEngine?: true
   readonly event?: EngineEvent
@@ -46,7 +48,7 @@ export function verdictOfError(outcome: Extract<Outcome, { kind: 'error' }>, att
       return closedTo(text, attempted) ?? { error: settings.translateError(text) }
     case 'memory':
       // Neighbours may have taken the memory: only alone is it known whose it was.
-      return { error: memoryExceeded(attempted), ...(!alone && !delivered && { again: true }) }
+      return { error: memoryExceeded(attempted), emptyEngine: true, ...(!alone && !delivered && { again: true }) }
     case 'spill': {
       const limit = `${Math.round(settings.maxSpillBytes / 2 ** 20)}MB`
       return { error: new EngineError('EXCEEDED_SPILL_LIMIT', `Query exceeded local spill limit of ${limit}`) }
