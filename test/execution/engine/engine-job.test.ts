@@ -61,6 +61,7 @@ function jobOf(overrides: Partial<EngineStatement> = {}) {
   const engine: Partial<RunningEngine> = {
     child: { user: undefined } as RunningEngine['child'],
     kill: (reason) => kills.push(reason),
+    running: () => 0,
     execute: () => ({
       outcome: new Promise((resolve) => attempts.push(resolve)),
       cancel: () => cancels++,
@@ -99,7 +100,7 @@ describe('the lane', () => {
 describe('once more, alone', () => {
   it.each([
     ['the engine was lost', lost(), []],
-    ['neighbours may have had the memory', failed('Out of Memory Error: x'), []],
+    ['neighbours may have had the memory', failed('Out of Memory Error: x'), ['recycle']],
     ['it was broken before', failed('IO Error: x', { broken: true }), ['crash']],
   ])('%s', async (_case, outcome, killed) => {
     const { job, queue, kills, run } = jobOf()
