@@ -3,7 +3,7 @@ import type { Query, Table } from '../sql/syntax/ast-query.ts'
 import type { Statement } from '../sql/syntax/ast-statements.ts'
 import { parseStatement } from '../sql/syntax/parser.ts'
 import { printStatement } from '../sql/syntax/printer.ts'
-import { childrenOf, type AnyNode } from '../sql/syntax/tree.ts'
+import { childrenOf, withNodes, type AnyNode } from '../sql/syntax/tree.ts'
 import type { Chance } from './verdict.ts'
 
 /** Functions whose answer depends on chance, on the order in which rows come, or is an estimate by design. */
@@ -94,21 +94,10 @@ const COUNT = parseStatement('SELECT count(*) FROM (SELECT 1) q') as Query
 
 /** The tree of a count of a query's rows, with the named queries that it may refer to. */
 function countOf(query: Query, outermost: Query | undefined): Query {
-  return {
-    ...(withSubquery(COUNT, query) as Query),
-    with: outermost?.with,
-  }
-}
-
-function withSubquery(node: AnyNode, query: Query): AnyNode {
-  if (node.kind === 'TableSubquery') return { ...node, query } as AnyNode
-  const fields = Object.entries(node).map(([name, value]) => [name, name === 'span' ? value : inside(value, query)])
-  return Object.fromEntries(fields) as unknown as AnyNode
-}
-
-function inside(value: unknown, query: Query): unknown {
-  if (Array.isArray(value)) return value.map((item) => inside(item, query))
-  return typeof value === 'object' && value !== null && 'kind' in value ? withSubquery(value as AnyNode, query) : value
+  const counted = withNodes(COUNT, (node) =>
+    node.kind === 'TableSubquery' ? ({ ...node, query } as AnyNode) : undefined,
+  )
+  return { ...counted, with: outermost?.with }
 }
 
 function nodesOf(root: AnyNode): readonly AnyNode[] {

@@ -1,6 +1,6 @@
 import { digits, integer, joined, sql, toText, type Sql } from '../sql/text/sql.ts'
 import { canonicalValue } from './canonical-value.ts'
-import type { ScratchResult, ScratchResults } from './scratch-results.ts'
+import { cellsOf, type ScratchResult, type ScratchResults } from './scratch-results.ts'
 import type { Difference } from './verdict.ts'
 
 export type Comparison =
@@ -81,18 +81,14 @@ function named(kind: 'values' | 'floating', columns: readonly ComparedColumn[]):
 }
 
 function readAs(type: string, index: number): Pick<ComparedColumn, 'kind' | 'value'> {
-  const sent = column(index)
+  const sent = cellsOf(index)
   if (type === 'double' || type === 'real') return { kind: type, value: sql`TRY_CAST(${sent} AS DOUBLE)` }
   return { kind: 'exact', value: canonicalValue(sent, type) }
 }
 
-function column(index: number): Sql {
-  return sql`c${integer(index)}`
-}
-
 function bothSides(here: ScratchResult, there: ScratchResult, columns: readonly ComparedColumn[]): Sql {
   const fields = joined(
-    columns.map(({ index, value }) => sql`, ${value} AS ${column(index)}`),
+    columns.map(({ index, value }) => sql`, ${value} AS ${cellsOf(index)}`),
     '',
   )
   return sql`(SELECT 1 AS side${fields} FROM ${here.table} UNION ALL SELECT -1 AS side${fields} FROM ${there.table})`
@@ -100,7 +96,7 @@ function bothSides(here: ScratchResult, there: ScratchResult, columns: readonly 
 
 function groupsThatDiffer(both: Sql, exact: readonly ComparedColumn[], floating: readonly ComparedColumn[]): Sql {
   const sums = floating.map(({ index, kind }) => {
-    const value = column(index)
+    const value = cellsOf(index)
     const finite = sql`isfinite(${value})`
     const margin = digits(kind === 'real' ? MARGIN.real : MARGIN.double)
     return sql`, (coalesce(sum(side) FILTER (${value} IS NULL), 0) <> 0
@@ -114,7 +110,7 @@ function groupsThatDiffer(both: Sql, exact: readonly ComparedColumn[], floating:
     exact.length === 0
       ? sql``
       : sql` GROUP BY ${joined(
-          exact.map(({ index }) => column(index)),
+          exact.map(({ index }) => cellsOf(index)),
           ', ',
         )}`
   const counts = floating.map(({ index }) => sql`, count(*) FILTER (f${integer(index)})`)
@@ -123,16 +119,16 @@ function groupsThatDiffer(both: Sql, exact: readonly ComparedColumn[], floating:
 }
 
 function valuesThatDiffer(both: Sql, { index }: ComparedColumn): Sql {
-  const key = column(index)
+  const key = cellsOf(index)
   return sql`SELECT count(*) FROM (SELECT ${key} FROM ${both} GROUP BY ${key} HAVING sum(side) <> 0)`
 }
 
 function placesThatDiffer(here: ScratchResult, there: ScratchResult, exact: readonly ComparedColumn[]): Sql {
   const fields = joined(
-    exact.map(({ index, value }) => sql`, ${value} AS ${column(index)}`),
+    exact.map(({ index, value }) => sql`, ${value} AS ${cellsOf(index)}`),
     '',
   )
-  const unlike = exact.map(({ index }) => sql`a.${column(index)} IS DISTINCT FROM b.${column(index)}`)
+  const unlike = exact.map(({ index }) => sql`a.${cellsOf(index)} IS DISTINCT FROM b.${cellsOf(index)}`)
   return sql`SELECT count(*) FROM (SELECT place${fields} FROM ${here.table}) a
     JOIN (SELECT place${fields} FROM ${there.table}) b USING (place) WHERE ${joined(unlike, ' OR ')}`
 }
@@ -145,7 +141,7 @@ async function examplesOf(
 ): Promise<readonly Example[]> {
   if (here.columns.length === 0) return []
   const fields = joined(
-    here.columns.map((_, index) => column(index)),
+    here.columns.map((_, index) => cellsOf(index)),
     ', ',
   )
   const examples: Example[] = []

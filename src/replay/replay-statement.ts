@@ -90,15 +90,12 @@ async function both(here: Promise<Ran>, there: Promise<Ran>): Promise<readonly [
   throw (first.status === 'rejected' ? first : (second as PromiseRejectedResult)).reason
 }
 
-async function run(server: ReplayServer, statement: RecordedStatement, sides: ReplaySides): Promise<Ran> {
-  return runText(server, statement.sql, statement, sides)
-}
-
-async function runText(
+/** @param sql another text than the statement's, in its session */
+async function run(
   server: ReplayServer,
-  sql: string,
   statement: RecordedStatement,
   { scratch, signal }: ReplaySides,
+  sql = statement.sql,
 ): Promise<Ran> {
   const reader = scratch.begin()
   const drop = () => reader.drop()
@@ -170,7 +167,7 @@ async function chanceOf(
 
 /** 0 where the question itself fails: what it was made of may stand in a query that it refers to. */
 async function countOn(sql: string, statement: RecordedStatement, sides: ReplaySides): Promise<bigint> {
-  const asked = await runText(sides.here, sql, statement, sides)
+  const asked = await run(sides.here, statement, sides, sql)
   try {
     if (asked.kind === 'failed') return 0n
     return await sides.scratch.countIn(asked.result)

@@ -3,6 +3,7 @@ import type { Table } from '../sql/syntax/ast-query.ts'
 import type { Statement } from '../sql/syntax/ast-statements.ts'
 import { parseStatement } from '../sql/syntax/parser.ts'
 import { printStatement } from '../sql/syntax/printer.ts'
+import { withNodes } from '../sql/syntax/tree.ts'
 
 /** Names of catalogs there, by their names here; in lower case. */
 export type CatalogMap = ReadonlyMap<string, string>
@@ -26,18 +27,10 @@ export function queryIn({ sql, session }: RecordedStatement): Statement | undefi
 export function withCatalogs(sql: string, catalogs: CatalogMap): string {
   if (catalogs.size === 0) return sql
   const statement = parseStatement(sql)
-  const renamed = rename(statement, catalogs)
-  return renamed === statement ? sql : printStatement(renamed as Statement)
-}
-
-/** The same object where nothing below it is another. */
-function rename(value: unknown, catalogs: CatalogMap): unknown {
-  if (typeof value !== 'object' || value === null) return value
-  if ('kind' in value && value.kind === 'Table') return renamedTable(value as Table, catalogs)
-  const entries = Object.entries(value)
-  const renamed = entries.map(([name, part]) => [name, name === 'span' ? part : rename(part, catalogs)] as const)
-  if (renamed.every(([, part], i) => part === entries[i]![1])) return value
-  return Array.isArray(value) ? renamed.map(([, part]) => part) : Object.fromEntries(renamed)
+  const renamed = withNodes(statement, (node) =>
+    node.kind === 'Table' ? renamedTable(node as Table, catalogs) : undefined,
+  )
+  return renamed === statement ? sql : printStatement(renamed)
 }
 
 function renamedTable(table: Table, catalogs: CatalogMap): Table {

@@ -16,6 +16,11 @@ export interface ScratchResult {
 
 const MEMORY = '512MB'
 
+/** The column of such a table that has a result's column, counted from 0. */
+export function cellsOf(index: number): Sql {
+  return sql`c${integer(index)}`
+}
+
 /** Results that are compared, kept by an engine of this process; what its memory does not hold lies in `folder`. */
 export interface ScratchResults {
   readonly connection: DuckDBConnection
@@ -66,7 +71,7 @@ function createReader(connection: DuckDBConnection, table: Sql): ResultReader {
   let rows = 0
   let made: Promise<void> | undefined
   const make = async (columns: readonly SentColumn[]): Promise<void> => {
-    const fields = columns.map((_, i) => sql`, c${integer(i)} VARCHAR`)
+    const fields = columns.map((_, i) => sql`, ${cellsOf(i)} VARCHAR`)
     await connection.run(toText(sql`CREATE TABLE ${table} (place BIGINT${joined(fields, '')})`))
   }
   return {

@@ -24,8 +24,15 @@ export interface Rendered {
   readonly lineage: Lineage
 }
 
-/** An analysed query as one DuckDB SELECT, and what is known of it. */
-export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext): Rendered {
+/**
+ * An analysed query as one DuckDB SELECT, and what is known of it.
+ * @param lineage where its own tells more than it should
+ */
+export function renderAnalysis(
+  analysis: QueryAnalysis,
+  session: SessionContext,
+  lineage: Lineage = lineageOf(analysis),
+): Rendered {
   const options = wireOptions(session)
   const columns = analysis.columns.filter((column) => column.hidden !== true)
   const needed = neededColumns(
@@ -47,7 +54,6 @@ export function renderAnalysis(analysis: QueryAnalysis, session: SessionContext)
   const outputs = columns.map(({ column }, i) => ({ column, name: plainName(`c${i}`) }))
   const sql = toText(renderTop(state, analysis.node, outputs))
   const shape = queryShape(analysis.node, sql)
-  const lineage = lineageOf(analysis)
   const conditions = scanConditions(
     analysis.node,
     state.scans.map(({ scan }) => scan),

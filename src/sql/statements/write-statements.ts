@@ -207,11 +207,12 @@ async function insert(input: StatementInput, node: Insert, analysis: QueryAnalys
     columns: [resultColumn('rows', BIGINT, input.session)],
     writes: written,
     warnings: analysis.warnings,
-    source: {
-      ...renderAnalysis(analyzeNewRows({ ...input, metadata }, rows, node, name), input.session),
+    source: renderAnalysis(
+      analyzeNewRows({ ...input, metadata }, rows, node, name),
+      input.session,
       // Not of what the rules ask of new rows, which is nobody's business.
-      lineage: lineageOf(rows),
-    },
+      lineageOf(rows),
+    ),
   }
 }
 

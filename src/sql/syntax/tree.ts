@@ -26,6 +26,21 @@ function collect(value: object, children: AnyNode[]): void {
   }
 }
 
+/**
+ * A tree, or a part of one, with other nodes in the place of some; the same object where it has none of them.
+ * @param change what stands in a node's place, and is not looked into; undefined: what is below it is looked at
+ */
+export function withNodes<T>(part: T, change: (node: AnyNode) => AnyNode | undefined): T {
+  tick()
+  if (typeof part !== 'object' || part === null) return part
+  const changed = 'kind' in part ? change(part as unknown as AnyNode) : undefined
+  if (changed !== undefined) return changed as unknown as T
+  const fields = Object.entries(part as Record<string, unknown>)
+  const others = fields.map(([name, value]) => [name, name === 'span' ? value : withNodes(value, change)] as const)
+  if (others.every(([, value], at) => value === fields[at]![1])) return part
+  return (Array.isArray(part) ? others.map(([, value]) => value) : Object.fromEntries(others)) as T
+}
+
 /** The names of `a.b.c`, undefined for any expression that is not just a chain of names. */
 export function qualifiedNameOf(expression: Expression): readonly Identifier[] | undefined {
   const parts: Identifier[] = []
