@@ -1,4 +1,10 @@
-import { createHttpClient, type HttpClient } from '../shared/http-client.ts'
+import {
+  askServer,
+  createHttpClient,
+  type HttpClient,
+  type ServerAnswer,
+  type ServerQuestion,
+} from '../shared/http-client.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { isLoopback } from '../shared/loopback.ts'
@@ -53,6 +59,29 @@ export function callServer(
       return { authorization }
     },
   }
+}
+
+/**
+ * Asks it as who calls it.
+ * @param program what asks, as the record names it
+ * @param target path and query
+ * @throws Error with one line when it cannot be reached
+ */
+export async function askCalled(
+  server: CalledServer,
+  program: string,
+  target: string,
+  question: ServerQuestion,
+): Promise<ServerAnswer> {
+  const headers = {
+    ...question.headers,
+    'X-Engine-User': server.user,
+    'X-Engine-Source': program,
+    ...server.credentialsFor(server.url),
+  }
+  return askServer(server.http, server.url, target, { ...question, headers }).catch((error: Error) => {
+    throw new Error(`Cannot reach ${new URL(server.url).origin}: ${error.message}`)
+  })
 }
 
 function authorizationOf(user: string, env: NodeJS.ProcessEnv): string | undefined {

@@ -1,4 +1,6 @@
 import { parseArgs, type ParseArgsConfig } from 'node:util'
+import { ExitError } from '../shared/engine-error.ts'
+import { exitCodes } from '../shared/exit-codes.ts'
 
 /** The flags that a command has of its own, as they are written; all else are settings, with their values. */
 export function splitFlags<const O extends NonNullable<ParseArgsConfig['options']>>(
@@ -19,4 +21,14 @@ export function splitFlags<const O extends NonNullable<ParseArgsConfig['options'
     flags: values as { readonly [K in keyof O]?: string | boolean },
     settings: argv.filter((_, index) => !own.has(index)),
   }
+}
+
+/**
+ * What to tell of arguments that are wrong.
+ * @param command `quipu query`
+ */
+export function wrongFlags(error: unknown, command: string): ExitError {
+  // Of a wrong option Node tells more than helps.
+  const [message] = (error as Error).message.split(/\. (?=To )/)
+  return new ExitError(exitCodes.configuration, `${message}; see ${command} --help`)
 }

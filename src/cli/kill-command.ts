@@ -1,9 +1,7 @@
 import { parseArgs } from 'node:util'
-import { ExitError } from '../shared/engine-error.ts'
-import { exitCodes } from '../shared/exit-codes.ts'
-import { askServer } from '../shared/http-client.ts'
 import { isQueryId, type QueryId } from '../shared/ids.ts'
-import { callServer, SERVER_USAGE, serverFlags } from './called-server.ts'
+import { wrongFlags } from './command-flags.ts'
+import { askCalled, callServer, SERVER_USAGE, serverFlags } from './called-server.ts'
 import { reasonOf } from './statement-client.ts'
 
 const USAGE = `usage: quipu kill [options] <query id>
@@ -30,18 +28,10 @@ export async function killCommand(argv: readonly string[]): Promise<number> {
   }
   const server = callServer(values)
   try {
-    const { status, text } = await askServer(server.http, server.url, `/v1/query/${queryId}/killed`, {
+    const { status, text } = await askCalled(server, 'quipu kill', `/v1/query/${queryId}/killed`, {
       method: 'PUT',
       body: values.message ?? '',
-      headers: {
-        'content-type': 'text/plain; charset=utf-8',
-        accept: 'application/json',
-        'X-Engine-User': server.user,
-        'X-Engine-Source': 'quipu kill',
-        ...server.credentialsFor(server.url),
-      },
-    }).catch((error: Error) => {
-      throw new Error(`Cannot reach ${new URL(server.url).origin}: ${error.message}`)
+      headers: { 'content-type': 'text/plain; charset=utf-8', accept: 'application/json' },
     })
     if (status !== 202) throw new Error(`Query ${queryId} was not killed: ${reasonOf(text)} (${status})`)
     process.stdout.write(`Query ${queryId} was killed\n`)
@@ -64,9 +54,7 @@ function parse(argv: readonly string[]) {
     })
     return { values, queryId: values.help ? undefined : queryIdOf(positionals) }
   } catch (error) {
-    // Of a wrong option Node tells more than helps.
-    const [message] = (error as Error).message.split(/\. (?=To )/)
-    throw new ExitError(exitCodes.configuration, `${message}; see quipu kill --help`)
+    throw wrongFlags(error, 'quipu kill')
   }
 }
 

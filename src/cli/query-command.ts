@@ -1,6 +1,5 @@
 import { parseArgs } from 'node:util'
-import { ExitError } from '../shared/engine-error.ts'
-import { exitCodes } from '../shared/exit-codes.ts'
+import { wrongFlags } from './command-flags.ts'
 import { callServer, SERVER_USAGE, serverFlags } from './called-server.ts'
 import { runStatement, type ReadAnswer } from './statement-client.ts'
 import { ROWS_MEASURED, tableFormat, valueText, type TableFormat } from './table-text.ts'
@@ -75,9 +74,7 @@ async function parse(argv: readonly string[]) {
     if (sql === '' && !values.help) throw new Error('No statement: quipu query "SELECT 1"')
     return { values, sql }
   } catch (error) {
-    // Of a wrong option Node tells more than helps.
-    const [message] = (error as Error).message.split(/\. (?=To )/)
-    throw new ExitError(exitCodes.configuration, `${message}; see quipu query --help`)
+    throw wrongFlags(error, 'quipu query')
   }
 }
 

@@ -1,10 +1,9 @@
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
 import type { CloudEvent } from '../events/envelope.ts'
-import { ExitError } from '../shared/engine-error.ts'
-import { exitCodes } from '../shared/exit-codes.ts'
 import { eventLine } from './event-line.ts'
 import { FeedRefusedError, followEvents } from './event-stream.ts'
+import { wrongFlags } from './command-flags.ts'
 import { callServer, SERVER_USAGE, serverFlags } from './called-server.ts'
 
 const USAGE = `usage: quipu tail [options]
@@ -90,9 +89,7 @@ function parse(argv: readonly string[]) {
     })
     return values
   } catch (error) {
-    // Of a wrong option Node tells more than helps.
-    const [message] = (error as Error).message.split(/\. (?=To )/)
-    throw new ExitError(exitCodes.configuration, `${message}; see quipu tail --help`)
+    throw wrongFlags(error, 'quipu tail')
   }
 }
 

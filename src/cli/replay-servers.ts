@@ -1,0 +1,69 @@
+import type { RecordedStatement } from '../replay/recorded-statement.ts'
+import { readSnapshots, REPLAY_SOURCE, type Get } from '../replay/replay-source.ts'
+import type { ReplayServer } from '../replay/replay-statement.ts'
+import { withCatalogs, type CatalogMap } from '../replay/replayed-text.ts'
+import { headersOf } from '../replay/session-of.ts'
+import { askCalled, type CalledServer } from './called-server.ts'
+import type { ReplayFlags } from './replay-flags.ts'
+import { reasonOf, runStatement } from './statement-client.ts'
+
+/** Asks a server, as who replays. */
+export function getterOf(server: CalledServer, signal: AbortSignal): Get {
+  return async (target) => {
+    const question = { method: 'GET', signal, headers: { accept: 'application/json' } }
+    const { status, headers, text } = await askCalled(server, REPLAY_SOURCE, target, question)
+    if (status !== 200) throw new Error(`${new URL(server.url).origin} answered ${status}: ${reasonOf(text)}`)
+    const { link } = headers
+    return { text, link: Array.isArray(link) ? link.join(', ') : link }
+  }
+}
+
+/** A server as statements of the record are run on it, each in its session, with catalogs called as they are there. */
+export function createReplayServer(
+  server: CalledServer,
+  options: Pick<ReplayFlags, 'session' | 'asRecorded'>,
+  catalogs: CatalogMap,
+  stopping: AbortSignal,
+): ReplayServer {
+  const get = getterOf(server, stopping)
+  return {
+    snapshots: (queryId) => readSnapshots(get, queryId),
+    async *run(sql, statement, signal) {
+      const session = sessionThere(statement, options, catalogs)
+      const user = options.asRecorded ? statement.session.user : server.user
+      const answers = runStatement({
+        server,
+        sql: withCatalogs(sql, catalogs),
+        headers: headersOf(session, user, statement.queryId),
+        prefix: 'X-Trino-',
+        signal,
+      })
+      for await (const { id, text, columns, data, error } of answers)
+        yield {
+          queryId: id,
+          text,
+          columns,
+          hasRows: data !== undefined && data.length > 0,
+          error: error && { name: error.errorName, message: error.message },
+        }
+    },
+  }
+}
+
+function sessionThere(
+  { session }: RecordedStatement,
+  options: Pick<ReplayFlags, 'session' | 'asRecorded'>,
+  catalogs: CatalogMap,
+) {
+  const { catalog } = session
+  const mapped = catalog === undefined ? undefined : (catalogs.get(catalog.toLowerCase()) ?? catalog)
+  const preparedStatements = Object.fromEntries(
+    Object.entries(session.preparedStatements).map(([name, sql]) => [name, withCatalogs(sql, catalogs)]),
+  )
+  return {
+    ...session,
+    preparedStatements,
+    properties: { ...session.properties, ...options.session },
+    ...(mapped !== undefined && { catalog: mapped }),
+  }
+}
