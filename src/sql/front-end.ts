@@ -228,6 +228,8 @@ export type AnalyzedStatement =
         readonly reads: readonly TableRead[]
         readonly lineage: Lineage
       }
+      /** Of a view, that is made: its columns, and what they are made of. */
+      readonly defines?: { readonly columns: readonly Pick<ResultColumn, 'name'>[]; readonly lineage: Lineage }
       readonly warnings: readonly Warning[]
     }
 

@@ -247,7 +247,7 @@ export const queryEventSchemas = {
       lineage: lineageSchema
         .optional()
         .describe(
-          'Of rows that are written every column; of a result those that are more than what `columns[].lineage` names, as it is. Absent where there is nothing to tell, and of earlier versions',
+          'Of rows that are written, and of a view that is made, every column; of a result those that are more than what `columns[].lineage` names, as it is. Absent where there is nothing to tell, and of earlier versions',
         ),
     })
     .describe('The statement is parsed, analysed, rendered and cut into stages'),

@@ -283,6 +283,7 @@ async function createView(input: StatementInput, node: CreateView, analysis: Que
   }
   return {
     ...definition(name.catalog, 'CREATE VIEW', change, {}),
+    defines: { columns, lineage: lineageOf(analysis) },
     writes: columns.map((column) => column.name),
     warnings: analysis.warnings,
   }

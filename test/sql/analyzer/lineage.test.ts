@@ -1,14 +1,21 @@
 import { describe, expect, it } from 'vitest'
-import type { Lineage } from '../../../src/sql/front-end.ts'
+import type { Lineage, MetadataPort } from '../../../src/sql/front-end.ts'
 import { objectRulesOf } from '../../../src/security/rules/object-rules.ts'
 import { readRules } from '../../../src/security/rules/read-rules.ts'
 import { analyze, session, shopMetadata } from '../../support/front-end.ts'
 
+/** The shop, where tables can be made and rows be put in. */
+const open: MetadataPort = {
+  ...shopMetadata(),
+  abilities: () => ({ createSchema: true, createTable: true, insert: true, views: true, snapshots: false }),
+}
+
 /** `orders.id:IDENTITY` … of each column, and of the rows where anything decides about them. */
 async function told(sql: string, as = session): Promise<readonly string[]> {
-  const analyzed = await analyze(sql, shopMetadata(), as)
-  if (analyzed.kind !== 'query') throw new Error(`No query: ${sql}`)
-  return texts(analyzed.lineage)
+  const analyzed = await analyze(sql, open, as)
+  const made = analyzed.kind === 'write' ? (analyzed.source ?? analyzed.defines) : analyzed
+  if (made === undefined || !('lineage' in made)) throw new Error(`Neither query nor rows: ${sql}`)
+  return texts(made.lineage)
 }
 
 function texts({ columns, rows }: Lineage): readonly string[] {
@@ -165,6 +172,111 @@ describe('where columns come from', () => {
     ],
     ['SELECT name FROM (VALUES 1) v(x) JOIN customers ON id = x', ['customers.name:IDENTITY', '| customers.id:JOIN']],
     ['VALUES (1, 2)', ['', '']],
+    // Deeper
+    ['SELECT t, n FROM orders CROSS JOIN UNNEST(tags) WITH ORDINALITY AS u (t, n)', ['orders.tags:TRANSFORMATION', '']],
+    [
+      'SELECT k, v FROM orders CROSS JOIN UNNEST(map(tags, tags)) AS u (k, v)',
+      ['orders.tags:TRANSFORMATION', 'orders.tags:TRANSFORMATION'],
+    ],
+    [
+      'SELECT id, t FROM orders LEFT JOIN UNNEST(tags) AS u (t) ON TRUE',
+      ['orders.id:IDENTITY', 'orders.tags:TRANSFORMATION'],
+    ],
+    [
+      'SELECT sum(total) OVER w FROM orders WINDOW w AS (PARTITION BY customer)',
+      ['orders.customer:WINDOW orders.total:AGGREGATION'],
+    ],
+    [
+      'SELECT sum(total) OVER (ORDER BY id ROWS BETWEEN customer PRECEDING AND CURRENT ROW) FROM orders',
+      ['orders.customer:WINDOW orders.id:WINDOW orders.total:AGGREGATION'],
+    ],
+    [
+      'SELECT customer, id, count(*) FROM orders GROUP BY GROUPING SETS ((customer), (id), ())',
+      ['orders.customer:IDENTITY', 'orders.id:IDENTITY', '', '| orders.customer:GROUP_BY orders.id:GROUP_BY'],
+    ],
+    ['SELECT count(DISTINCT customer) FROM orders', ['orders.customer:AGGREGATION']],
+    [
+      'SELECT max(b.total) FROM big_orders b JOIN big_orders c USING (id)',
+      ['orders.total:AGGREGATION', '| orders.id:JOIN orders.total:FILTER'],
+    ],
+    [
+      'WITH a AS (SELECT id, name FROM customers), b AS (SELECT id + 1 AS i, name FROM a) SELECT i, name FROM b',
+      ['customers.id:TRANSFORMATION', 'customers.name:IDENTITY'],
+    ],
+    [
+      'SELECT x FROM (SELECT id x FROM orders UNION ALL SELECT id * 2 FROM customers) WHERE x > 1',
+      ['customers.id:TRANSFORMATION orders.id:IDENTITY', '| customers.id:FILTER orders.id:FILTER'],
+    ],
+    [
+      'SELECT r.a FROM (SELECT CAST(ROW(id, total) AS ROW(a bigint, b double)) r FROM orders)',
+      ['orders.id:TRANSFORMATION orders.total:TRANSFORMATION'],
+    ],
+    [
+      'SELECT CASE WHEN EXISTS (SELECT 1 FROM customers WHERE customers.id = customer) THEN id END FROM orders',
+      ['orders.id:TRANSFORMATION', '| customers.id:FILTER orders.customer:FILTER'],
+    ],
+    [
+      'SELECT id IN (SELECT customer FROM orders) FROM customers',
+      ['customers.id:TRANSFORMATION orders.customer:TRANSFORMATION'],
+    ],
+    ['TABLE customers', ['customers.id:IDENTITY', 'customers.name:IDENTITY', 'customers.since:IDENTITY']],
+    [
+      'SELECT reduce(tags, id, (s, t) -> s + customer, s -> s) FROM orders',
+      ['orders.customer:TRANSFORMATION orders.id:TRANSFORMATION orders.tags:TRANSFORMATION'],
+    ],
+  ])('%s', async (sql, expected) => expect(await told(sql)).toEqual(expected))
+})
+
+describe('where rows that are written come from, and a view is made of, by the columns of it', () => {
+  it.each<[string, string[]]>([
+    ['CREATE TABLE t AS SELECT id, total * 2 AS d FROM orders', ['orders.id:IDENTITY', 'orders.total:TRANSFORMATION']],
+    [
+      'CREATE TABLE t (a, b) AS SELECT total, id FROM orders WHERE customer = 1',
+      ['orders.total:IDENTITY', 'orders.id:IDENTITY', '| orders.customer:FILTER'],
+    ],
+    [
+      'CREATE TABLE t AS SELECT name, count(*) c FROM customers GROUP BY name',
+      ['customers.name:IDENTITY', '', '| customers.name:GROUP_BY'],
+    ],
+    [
+      'CREATE TABLE t AS WITH o AS (SELECT * FROM big_orders) SELECT id FROM o',
+      ['orders.id:IDENTITY', '| orders.total:FILTER'],
+    ],
+    [
+      'INSERT INTO customers SELECT id, CAST(total AS varchar(20)), NULL FROM orders',
+      ['orders.id:IDENTITY', 'orders.total:TRANSFORMATION', ''],
+    ],
+    [
+      'INSERT INTO customers (name, id) SELECT name, id FROM customers',
+      ['customers.id:IDENTITY', 'customers.name:IDENTITY', ''],
+    ],
+    [
+      'INSERT INTO orders (id, total) SELECT id, id FROM customers',
+      ['customers.id:IDENTITY', '', 'customers.id:IDENTITY', ''],
+    ],
+    [
+      'INSERT INTO orders (id) SELECT id FROM customers UNION SELECT customer FROM orders',
+      [
+        'customers.id:IDENTITY orders.customer:IDENTITY',
+        '',
+        '',
+        '',
+        '| customers.id:GROUP_BY orders.customer:GROUP_BY',
+      ],
+    ],
+    [
+      'CREATE VIEW v AS SELECT customer AS c, max(total) AS m FROM orders GROUP BY customer',
+      ['orders.customer:IDENTITY', 'orders.total:AGGREGATION', '| orders.customer:GROUP_BY'],
+    ],
+    [
+      'CREATE VIEW v AS SELECT * FROM big_orders',
+      ['orders.id:IDENTITY', 'orders.total:TRANSFORMATION', '| orders.total:FILTER'],
+    ],
+    ['INSERT INTO orders (id) VALUES 1, 2', ['', '', '', '']],
+    [
+      'INSERT INTO orders (tags) SELECT array_agg(name ORDER BY since) FROM customers',
+      ['', '', '', 'customers.name:AGGREGATION customers.since:SORT'],
+    ],
   ])('%s', async (sql, expected) => expect(await told(sql)).toEqual(expected))
 })
 

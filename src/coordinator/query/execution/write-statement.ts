@@ -51,6 +51,7 @@ export async function carryOutWrite(
   analysisNanos: number,
 ): Promise<void> {
   const planStart = deps.clock.monotonicMs()
+  const made = analyzed.source ?? analyzed.defines
   const facts = (stages: readonly StagePlan[], outline?: PlanNode): PlanFacts => ({
     queryType: analyzed.queryType,
     route: stages.length > 1 ? 'local' : 'coordinator',
@@ -63,7 +64,7 @@ export async function carryOutWrite(
     warnings: analyzed.warnings,
     write: analyzed.tolerated === undefined ? {} : { tolerated: analyzed.tolerated },
     ...(outline && { outline }),
-    lineage: analyzed.source && writtenLineage(analyzed.source.lineage, analyzed.source.columns),
+    lineage: made && writtenLineage(made.lineage, made.columns),
   })
   const root: StagePlan = { id: 0, distribution: 'coordinator', inputs: [], splits: [] }
   const withoutWorker = (): QueryCommand => run.planned(facts(analyzed.columns.length > 0 ? [root] : []))
