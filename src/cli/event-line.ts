@@ -58,6 +58,10 @@ const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
   FileRefused: ({ file, reason, inForce }) => `${file}: ${reason}; ${inForce.slice(0, 12)} stays in force`,
   DataForgotten: ({ stream, sequences, by, originalUser, remoteAddress }) =>
     `${stream}, ${counted(sequences.length, 'event')}${byWhom({ user: by, originalUser, remoteAddress })}`,
+  ReplayStarted: ({ replayId, by, originalUser, remoteAddress, baseline, against, statements, mode }) =>
+    `${replayId}: ${counted(statements, mode === 'plan' ? 'plan' : 'statement')}, ${baseline} and ${against}${byWhom({ user: by, originalUser, remoteAddress })}`,
+  ReplayProgressed: ({ replayId, verdicts }) => `${replayId}: ${verdictsText(verdicts)}`,
+  ReplayEnded: ({ replayId, outcome, verdicts }) => `${replayId} ${outcome}: ${verdictsText(verdicts)}`,
   LogAnchored: ({ number, heads, root }) => `anchor ${number}, ${counted(heads, 'stream')}, ${root}`,
 }
 
@@ -115,6 +119,12 @@ function tableNames(tables: DataOf<'QueryPlanned'>['tables']): string {
 
 function counted(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? '' : 's'}`
+}
+
+function verdictsText(verdicts: DataOf<'ReplayEnded'>['verdicts']): string {
+  return Object.entries(verdicts)
+    .map(([verdict, count]) => `${count} ${verdict}`)
+    .join(', ')
 }
 
 function sum(numbers: readonly number[]): number {

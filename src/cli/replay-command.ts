@@ -1,4 +1,5 @@
 import { rmSync, writeFileSync } from 'node:fs'
+import type { ReplayBeginning } from '../protocol/replay/replay-report.ts'
 import { anyDifferent, type ReplayLine, type VerdictCounts } from '../replay/replay-line.ts'
 import { planReplay } from '../replay/replay-plan.ts'
 import { listQueries, readStatement } from '../replay/replay-source.ts'
@@ -7,6 +8,7 @@ import { reportPage } from '../replay/report-page.ts'
 import { openScratch } from '../replay/scratch-results.ts'
 import { createTally, type Tally } from '../replay/tally.ts'
 import { parseReplayFlags, REPLAY_USAGE, type ReplayFlags } from './replay-flags.ts'
+import { beginRecord } from './replay-record.ts'
 import { createReplayServer, getterOf } from './replay-servers.ts'
 import { makeScratchFolder } from './scratch-folder.ts'
 import { openVerdictFile } from './verdict-file.ts'
@@ -52,8 +54,10 @@ async function run(options: ReplayFlags, tally: Tally, folder: string, signal: A
   try {
     const get = getterOf(server, signal)
     const plan = await planReplay(scratch.connection, listQueries(get, options.filter), counted(lines.before(), tally))
+    if (plan.size === 0) return
+    const record = await beginRecord(server, beginningOf(options, plan.size))
     const progress = createProgress(plan.size)
-    await replay(plan, {
+    const replaying = replay(plan, {
       sides: {
         here: createReplayServer(baseline, options, new Map(), signal),
         there: createReplayServer(against, options, options.catalogs, signal),
@@ -68,13 +72,33 @@ async function run(options: ReplayFlags, tally: Tally, folder: string, signal: A
         lines.write(line)
         tally.add(line)
         progress.step(line.queryId, line.verdict)
+        record.progress(tally.counts)
       },
     })
+    const failed = await replaying.then(
+      () => undefined,
+      (error: unknown) => ({ error }),
+    )
     progress.end()
+    const outcome = failed ? 'failed' : signal.aborted ? 'stopped' : 'completed'
+    await record.end(tally.counts, outcome).catch((error: Error) => process.stderr.write(`quipu: ${error.message}\n`))
+    if (failed) throw failed.error
   } finally {
     lines.close()
     scratch.close()
     for (const one of new Set([server, baseline, against])) one.http.close()
+  }
+}
+
+function beginningOf({ baseline, against, filter, asRecorded }: ReplayFlags, statements: number): ReplayBeginning {
+  const { queryIds, ...rest } = filter
+  return {
+    mode: 'run',
+    baseline: new URL(baseline.url).origin,
+    against: new URL(against.url).origin,
+    statements,
+    asRecorded,
+    filter: { ...rest, ...(queryIds && { queries: queryIds.length }) },
   }
 }
 

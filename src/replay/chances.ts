@@ -10,8 +10,8 @@ import type { Chance } from './verdict.ts'
 const CHANCY = new Set(
   `rand random uuid shuffle random_string
   approx_distinct approx_percentile approx_most_frequent approx_set numeric_histogram
-  tdigest_agg qdigest_agg merge
-  arbitrary any_value array_agg map_agg multimap_agg map_union min_by max_by`.split(/\s+/),
+  tdigest_agg qdigest_agg merge make_set_digest merge_set_digest
+  arbitrary any_value array_agg map_agg multimap_agg map_union min_by max_by reduce_agg`.split(/\s+/),
 )
 /** Of these an ORDER BY within decides. */
 const ORDERED_WITHIN = new Set(['array_agg', 'arbitrary', 'any_value', 'map_agg', 'multimap_agg'])

@@ -19,6 +19,7 @@ export type KeyPurpose =
   | 'tls-tickets'
   | 'failed-log-ins'
   | 'file-digest'
+  | 'replays'
 
 const SHORTEST_SECRET = 16
 

@@ -3,6 +3,7 @@ import { appendFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { replayLineSchema, type ReplayLine } from '../../src/replay/replay-line.ts'
+import { openFeed } from '../support/feed-client.ts'
 import { repository } from '../support/repository.ts'
 import { serverOfFile } from '../support/server-of-file.ts'
 import { raw, run, trinoHeaders } from '../support/statement-client.ts'
@@ -135,6 +136,16 @@ describe('quipu replay', () => {
     expect(page).toContain('<h1>3 of 13 statements are different</h1>')
     expect(page).toContain('<tr class="there"><th>only there</th><td>2</td><td>&lt;z&gt;</td></tr>')
     expect(statSync(report).mode & 0o777).toBe(0o600)
+    const feed = await openFeed(`${server.url}/v1/events?after=beginning&type=ReplayStarted,ReplayEnded`)
+    await feed.received(4)
+    feed.drop()
+    const [begun, , again, ended] = feed.cloudEvents().map(({ data }) => data)
+    expect(begun).toMatchObject({ statements: 2, filter: { source: 'test', queries: 2 } })
+    expect(again).toMatchObject({ statements: 11, baseline: server.url, against: server.url, mode: 'run' })
+    expect(ended).toMatchObject({
+      outcome: 'completed',
+      verdicts: { SAME: 2, NON_DETERMINISTIC: 3, SKIPPED: 3, DIFFERENT: 2 },
+    })
     // Nothing is left to do, and what was found is still said.
     expect(await quipu(...args)).toMatchObject({ code: 1, stdout })
     expect(linesOf(file)).toEqual(lines)

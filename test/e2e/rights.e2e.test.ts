@@ -111,8 +111,9 @@ type CallerName = keyof typeof callers
 
 // ---- what is asked for -----------------------------------------------------------------------------
 
-/** `open` to all; of a user; of the cluster's processes; of coordinators among themselves; of who watches; of the server itself; about a query, to view it or to end it. */
-type Right = 'open' | 'people' | 'cluster' | 'coordinators' | 'figures' | 'system' | 'administrators' | 'view' | 'kill'
+/** `open` to all; of a user; of one who may run something; of the cluster's processes; of coordinators among themselves; of who watches; of the server itself; about a query, to view it or to end it. */
+type Right =
+  'open' | 'people' | 'execute' | 'cluster' | 'coordinators' | 'figures' | 'system' | 'administrators' | 'view' | 'kill'
 
 /** Of every operation in the document. */
 const rights: Readonly<Record<string, Right>> = {
@@ -129,6 +130,8 @@ const rights: Readonly<Record<string, Right>> = {
   'GET /v1/query/{queryId}/events': 'view',
   'GET /v1/query/{queryId}/trace': 'view',
   'GET /v1/events': 'people',
+  'POST /v1/replay': 'execute',
+  'PUT /v1/replay/{replayId}': 'execute',
   'POST /v1/system/rebuilt': 'cluster',
   'POST /v1/system/sightings': 'coordinators',
   'GET /v1/resourceGroupState': 'system',
@@ -300,6 +303,10 @@ function isRight({ operation, caller, resource, by }: Asked, status: number): bo
         : [401, 404].includes(status) || isWorkers(operation, by, status)
     case 'coordinators':
       return [401, 404].includes(status)
+    case 'execute':
+      if (is !== 'person' || outside) return status === mayNot
+      // An id that nobody was given.
+      return operation.startsWith('PUT') ? status === 404 : status < 400
     case 'people':
       return is === 'person' ? status < 400 : status === mayNot
     case 'view':
@@ -342,6 +349,7 @@ function targetOf({ operation, resource: name }: Asked, resource: Resource): str
     .replace('{outputId}', '0')
     .replace('{nodeId}', 'node-of-nobody')
     .replace('{logIn}', 'AAAA')
+    .replace('{replayId}', '0'.repeat(32))
 }
 
 /** Only of what does not end anything for the others: who may end a query gets one of his own. */
@@ -355,6 +363,15 @@ const BODIES: Readonly<Record<string, string>> = {
   'POST /v1/statement': 'SELECT 1',
   'PUT /v1/announcement': '{}',
   'POST /v1/system/rebuilt': '{}',
+  'POST /v1/replay': JSON.stringify({
+    mode: 'run',
+    baseline: 'http://one',
+    against: 'http://two',
+    statements: 1,
+    asRecorded: false,
+    filter: {},
+  }),
+  'PUT /v1/replay/{replayId}': '{"verdicts":{"SAME":1}}',
   'PUT /v1/query/{queryId}/killed': 'enough',
   'PUT /v1/query/{queryId}/preempted': 'enough',
   'DELETE /v1/task': '{}',

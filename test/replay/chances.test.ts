@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { borderQuestions, chanceIn } from '../../src/replay/chances.ts'
 import { withCatalogs } from '../../src/replay/replayed-text.ts'
+import { functionFamilies, nameOf } from '../../src/sql/functions/function-table.ts'
 import { parseStatement } from '../../src/sql/syntax/parser.ts'
 
 describe('what may make two runs differ', () => {
@@ -15,6 +16,27 @@ describe('what may make two runs differ', () => {
     ['SELECT 1 FROM tpch.information_schema.tables', { kind: 'server', names: ['tpch.information_schema.tables'] }],
     ['WITH x AS (SELECT uuid() u) SELECT * FROM x', { kind: 'functions', names: ['uuid'] }],
   ])('%s', (sql, chance) => expect(chanceIn(parseStatement(sql))).toEqual(chance))
+})
+
+describe('a function', () => {
+  const all = Object.values(functionFamilies()).flat()
+  const chancesOf = (names: readonly string[]) =>
+    names.map((name) => [name, chanceIn(parseStatement(`SELECT ${name}(a) FROM t`))])
+  const namesOf = (is: (one: (typeof all)[number]) => boolean) => [...new Set(all.filter(is).map(nameOf))]
+  const expected = (names: readonly string[]) => names.map((name) => [name, { kind: 'functions', names: [name] }])
+
+  it('that the table calls not deterministic is a chance', () => {
+    const names = namesOf(({ deterministic }) => !deterministic)
+    expect(names).toContain('uuid')
+    expect(chancesOf(names)).toEqual(expected(names))
+  })
+
+  it('that depends on the order of rows is one where none is given', () => {
+    // Of listagg an order is always given.
+    const names = namesOf(({ orderSensitive }) => orderSensitive).filter((name) => name !== 'listagg')
+    expect(names).toContain('array_agg')
+    expect(chancesOf(names)).toEqual(expected(names))
+  })
 })
 
 describe('what is asked of a LIMIT', () => {

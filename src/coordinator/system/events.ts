@@ -2,6 +2,19 @@ import { z } from 'zod'
 import { anchorSchema } from '../../events/audit/anchor.ts'
 import { endedBySchema } from '../query/events.ts'
 
+/** Statements by their verdict, `SAME` …; those that none had are absent. */
+const verdictCountsSchema = z.record(z.string(), z.number().int().min(0))
+
+const replayFilterSchema = z.object({
+  since: z.iso.datetime({ offset: true }).optional(),
+  until: z.iso.datetime({ offset: true }).optional(),
+  user: z.string().optional(),
+  source: z.string().optional(),
+  where: z.string().optional().describe('A condition over the history'),
+  sample: z.number().min(0).max(1).optional().describe('The share of all'),
+  queries: z.number().int().min(0).optional().describe('How many were named by their ids'),
+})
+
 /** Facts of the stream `system`. */
 export const systemEventSchemas = {
   EpochStarted: z
@@ -133,6 +146,39 @@ export const systemEventSchemas = {
       remoteAddress: z.string().optional(),
     })
     .describe('Data of events was replaced by tombstones; their digests stay'),
+  ReplayStarted: z
+    .object({
+      replayId: z.string(),
+      by: z.string(),
+      originalUser: z.string().optional().describe('Who logged in, where he acts as `by`'),
+      remoteAddress: z.string().optional(),
+      mode: z.enum(['run', 'plan']).describe('`plan`: plans are compared, nothing is run'),
+      baseline: z.string().describe('Scheme, host and port of the server that is proven good'),
+      against: z.string().describe('The same of the one that is compared with it'),
+      statements: z
+        .number()
+        .int()
+        .min(0)
+        .describe('How many it is to go through; those of an earlier run are left out'),
+      asRecorded: z.boolean().describe('Each as the user who had posted it, rather than as `by`'),
+      filter: replayFilterSchema.describe('Which statements of the record were asked for'),
+    })
+    .describe('Somebody runs statements of the record again, by `quipu replay`; valid before the first of them runs'),
+  ReplayProgressed: z
+    .object({ replayId: z.string(), by: z.string(), verdicts: verdictCountsSchema })
+    .describe('How far a replay is'),
+  ReplayEnded: z
+    .object({
+      replayId: z.string(),
+      by: z.string(),
+      verdicts: verdictCountsSchema,
+      outcome: z
+        .enum(['completed', 'stopped', 'failed'])
+        .describe(
+          '`stopped`: by a signal; `failed`: a server could not be reached. Of one that was killed there is no end',
+        ),
+    })
+    .describe('A replay is over'),
   LogAnchored: anchorSchema.describe(
     'What the log holds, signed; each minute or 1,000 events in which something changed',
   ),
@@ -154,6 +200,9 @@ export const systemEventVersions: Readonly<Record<SystemEventType, number>> = {
   FileKept: 1,
   FileRefused: 1,
   DataForgotten: 2,
+  ReplayStarted: 1,
+  ReplayProgressed: 1,
+  ReplayEnded: 1,
   LogAnchored: 1,
 }
 

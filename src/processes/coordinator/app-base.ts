@@ -1,4 +1,5 @@
 import { systemClock as clock } from '../../shared/clock.ts'
+import { deriveKey } from '../../security/cluster-secret.ts'
 import type { ChildLife } from '../child-life.ts'
 import type { AppBase } from './coordinator-app.ts'
 import type { CoordinatorBase } from './wire-base.ts'
@@ -13,6 +14,7 @@ export function appBaseOf(base: CoordinatorBase, life: Pick<ChildLife, 'restarts
     nodeId,
     logId,
     bearer,
+    replayKey: deriveKey(base.secret, 'replays'),
     read,
     meters: telemetry.meters,
     spans: telemetry.spans,

@@ -35,6 +35,7 @@ import { createNodeRoutes } from '../../protocol/node/node-routes.ts'
 import { boundReads } from '../../protocol/query/bound-reads.ts'
 import type { LiveQueries } from '../../protocol/query/live-queries.ts'
 import { createQueryRoutes } from '../../protocol/query/query-routes.ts'
+import { createReplayRoutes } from '../../protocol/replay/replay-routes.ts'
 import { createSightingRoutes, type SightingRoutesDeps } from '../../protocol/relay/sighting-routes.ts'
 import { isAuthorized } from '../../protocol/task/internal-request.ts'
 import { refuseInternal } from '../../protocol/task/refuse-internal.ts'
@@ -62,6 +63,8 @@ export interface AppBase {
   readonly nodeId: NodeId
   readonly logId: string
   readonly bearer: string
+  /** Of the ids of replays. */
+  readonly replayKey: Buffer
   readonly read: QueryRows
   readonly meters: () => Meters
   readonly spans: () => SpanSink
@@ -136,6 +139,7 @@ export function createCoordinatorApp(parts: CoordinatorAppParts): {
   app.use(nodeRoutes(parts, asking))
   if (role.writing) app.use(groupRoutes(parts, role.writing, asking))
   if (role.writing) app.use(auditRoutes(parts, role.writing, asking))
+  if (role.writing) app.use(replayRoutes(parts, role.writing, asking))
   if (role.writing) app.use(sightingRoutes(parts, role.writing))
   app.use(boundReads((request) => isAuthorized(request, base.bearer), base.config.timeouts.historyReadMs))
   app.use(traceReads(base.spans))
@@ -220,6 +224,10 @@ function auditRoutes({ base, role }: CoordinatorAppParts, duties: WriterDuties, 
     rebuilt: async (rebuilt) => void (await journal.record('ProjectionRebuilt', rebuilt)),
     onError: base.onError,
   })
+}
+
+function replayRoutes({ base }: CoordinatorAppParts, { journal }: WriterDuties, asking: Asking): Router {
+  return createReplayRoutes({ ...asking, journal, key: base.replayKey, clock: base.clock, onError: base.onError })
 }
 
 function sightingRoutes({ base, role }: CoordinatorAppParts, { takeReport: take }: WriterDuties): Router {

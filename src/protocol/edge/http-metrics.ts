@@ -78,6 +78,8 @@ export function routeOf(path: string): string {
           : `/v1/query/{queryId}/${sub(parts[3])}`
     case 'task':
       return parts.length <= 2 ? '/v1/task' : parts.length === 3 ? '/v1/task/{taskId}' : '/v1/task/{taskId}/results'
+    case 'replay':
+      return parts.length <= 2 ? '/v1/replay' : '/v1/replay/{replayId}'
     case 'system':
       return parts[2] === 'rebuilt' || parts[2] === 'sightings' ? `/v1/system/${parts[2]}` : 'other'
     case 'resourceGroupState':

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { announcementSchema, taskUpdateSchema } from '../../execution/api/task.ts'
 import { rememberedSchema, sightingReportSchema } from '../relay/sighting-report.ts'
+import { replayBeginningSchema, replayReportSchema } from '../replay/replay-report.ts'
 import * as wire from './wire-schemas.ts'
 
 /** Schemas that have a name in the document. */
@@ -15,6 +16,8 @@ const named = {
   Announcement: announcementSchema,
   SightingReport: sightingReportSchema,
   Remembered: rememberedSchema,
+  ReplayBeginning: replayBeginningSchema,
+  ReplayReport: replayReportSchema,
   QueryListItem: wire.queryListItemSchema,
   QueryInfo: wire.queryInfoSchema,
   StageInfo: wire.stageInfo,
@@ -337,6 +340,32 @@ const paths = {
         204: nothing('Recorded'),
         400: problem('Not a rebuild'),
         401: problem('Without the cluster secret'),
+      },
+    },
+  },
+  '/v1/replay': {
+    post: {
+      summary: 'A replay of recorded statements begins: it is in the record before its first statement runs',
+      requestBody: { required: true, content: { 'application/json': { schema: ref('ReplayBeginning') } } },
+      responses: {
+        200: json('Recorded', { type: 'object', properties: { replayId: { type: 'string' } } }),
+        400: problem('Not a replay'),
+        401: problem('Nobody'),
+        403: problem('Who may run nothing'),
+      },
+    },
+  },
+  '/v1/replay/{replayId}': {
+    put: {
+      summary: 'How far a replay is, and how it ended',
+      parameters: [path('replayId', 'Of the answer to its beginning')],
+      requestBody: { required: true, content: { 'application/json': { schema: ref('ReplayReport') } } },
+      responses: {
+        204: nothing('Recorded, or told too soon after the last time'),
+        400: problem('Not a report'),
+        401: problem('Nobody'),
+        403: problem('Who may run nothing'),
+        404: problem('Not a replay of this user'),
       },
     },
   },

@@ -13,6 +13,7 @@ import { requestTarget } from '../edge/request-target.ts'
 import { baseUri } from '../edge/base-uri.ts'
 import { statementPath, type StatementPath, type StatementUris } from '../statement/next-uri.ts'
 import { MAX_KILL_MESSAGE_BYTES } from '../query/end-query.ts'
+import { MAX_REPLAY_BYTES } from '../replay/replay-routes.ts'
 import type { StatementRoutes } from '../statement/statement-routes.ts'
 import { tellWaiting, type LastKnown } from '../statement/waiting-answer.ts'
 import { clientConnection } from '../edge/client-connection.ts'
@@ -207,9 +208,9 @@ export function createWriterRelay(deps: WriterRelayDeps): WriterRelay {
   }
 }
 
-/** Statements, tasks, resource groups, and what ends a query. */
+/** Statements, tasks, resource groups, what replays tell of themselves, and what ends a query. */
 function isWriters(method: string, path: string): boolean {
-  if (/^\/v1\/(statement|stage|task|resourceGroupState)(\/|$)/.test(path)) return true
+  if (/^\/v1\/(statement|stage|task|resourceGroupState|replay)(\/|$)/.test(path)) return true
   return (method === 'DELETE' && path.startsWith('/v1/query/')) || (method === 'PUT' && KILLING.test(path))
 }
 
@@ -217,5 +218,6 @@ const KILLING = /^\/v1\/query\/[^/]+\/(?:killed|preempted)\/?$/
 
 function mostBytes(path: string, limits: WriterRelayDeps['limits']): number {
   if (path.startsWith('/v1/task')) return limits.taskBodyBytes
+  if (path.startsWith('/v1/replay')) return MAX_REPLAY_BYTES
   return KILLING.test(path) ? MAX_KILL_MESSAGE_BYTES : limits.statementBytes
 }

@@ -1,0 +1,50 @@
+import { z } from 'zod'
+import type { ReplayBeginning, ReplayReport } from '../protocol/replay/replay-report.ts'
+import type { VerdictCounts } from '../replay/replay-line.ts'
+import { REPLAY_SOURCE } from '../replay/replay-source.ts'
+import { askCalled, type CalledServer } from './called-server.ts'
+import { reasonOf } from './statement-client.ts'
+
+/** What the server whose record is replayed is told of the replay. */
+export interface ReplayRecord {
+  /** Tells of the verdicts so far, where that was not done lately; nobody waits for it. */
+  progress(counts: VerdictCounts): void
+  /** @throws Error with one line when the server does not take it */
+  end(counts: VerdictCounts, outcome: NonNullable<ReplayReport['outcome']>): Promise<void>
+}
+
+const beginningSchema = z.object({ replayId: z.string() })
+const BETWEEN_MS = 10_000
+const LONGEST_MS = 10_000
+
+/** Has the replay recorded before anything of it runs. @throws Error with one line when the server does not record it */
+export async function beginRecord(server: CalledServer, beginning: ReplayBeginning): Promise<ReplayRecord> {
+  const { replayId } = beginningSchema.parse(JSON.parse(await tell(server, 'POST', '/v1/replay', beginning)))
+  let toldAt = performance.now()
+  let telling: Promise<unknown> = Promise.resolve()
+  const report = (body: ReplayReport) => tell(server, 'PUT', `/v1/replay/${replayId}`, body)
+  return {
+    progress(verdicts) {
+      const now = performance.now()
+      if (now - toldAt < BETWEEN_MS) return
+      toldAt = now
+      // What is told later, and the end, have all of it.
+      telling = report({ verdicts: { ...verdicts } }).catch(() => {})
+    },
+    async end(verdicts, outcome) {
+      await telling
+      await report({ verdicts, outcome })
+    },
+  }
+}
+
+async function tell(server: CalledServer, method: 'POST' | 'PUT', target: string, body: unknown): Promise<string> {
+  const { status, text } = await askCalled(server, REPLAY_SOURCE, target, {
+    method,
+    body: JSON.stringify(body),
+    headers: { 'content-type': 'application/json' },
+    signal: AbortSignal.timeout(LONGEST_MS),
+  })
+  if (status === 200 || status === 204) return text
+  throw new Error(`${new URL(server.url).origin} does not record the replay, answered ${status}: ${reasonOf(text)}`)
+}

@@ -1,0 +1,46 @@
+import { z } from 'zod'
+import { isStorableName } from '../../shared/stored-name.ts'
+
+/** What can be stored everywhere: no U+0000, which the database has not, and no half of a character. */
+const isText = (text: string): boolean => !text.includes('\0') && !/\p{Cs}/u.test(text)
+const name = z.string().refine((text) => isText(text) && isStorableName(text), 'is no name')
+const time = z.iso.datetime({ offset: true })
+
+/** Nothing of an address but whose it is: passwords and tokens may be in the rest. */
+const origin = z
+  .url({ protocol: /^https?$/ })
+  .max(2000)
+  .transform((url) => new URL(url).origin)
+
+const LONGEST_CONDITION = 4096
+
+/** Body of `POST /v1/replay`. */
+export const replayBeginningSchema = z.strictObject({
+  mode: z.enum(['run', 'plan']),
+  baseline: origin,
+  against: origin,
+  statements: z.number().int().min(0),
+  asRecorded: z.boolean(),
+  filter: z.strictObject({
+    since: time.optional(),
+    until: time.optional(),
+    user: name.optional(),
+    source: name.optional(),
+    where: z.string().max(LONGEST_CONDITION).refine(isText, 'is no text').optional(),
+    sample: z.number().min(0).max(1).optional(),
+    queries: z.number().int().min(0).optional(),
+  }),
+})
+
+const MOST_VERDICTS = 32
+
+/** Body of `PUT /v1/replay/{replayId}`: all verdicts so far, and at its end how it ended. */
+export const replayReportSchema = z.strictObject({
+  verdicts: z
+    .record(z.string().regex(/^[A-Z][A-Z_]{0,31}$/), z.number().int().min(0))
+    .refine((counts) => Object.keys(counts).length <= MOST_VERDICTS, 'are too many'),
+  outcome: z.enum(['completed', 'stopped', 'failed']).optional(),
+})
+
+export type ReplayBeginning = z.input<typeof replayBeginningSchema>
+export type ReplayReport = Readonly<z.infer<typeof replayReportSchema>>

@@ -1,0 +1,120 @@
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import type { SystemJournal } from '../../../src/coordinator/system/system-journal.ts'
+import { createReplayRoutes } from '../../../src/protocol/replay/replay-routes.ts'
+import type { ReplayBeginning } from '../../../src/protocol/replay/replay-report.ts'
+import { serve, type HttpApp } from '../../support/http-app.ts'
+
+let app: HttpApp
+let nowMs = 0
+let told: { type: string; data: unknown }[] = []
+let broken = false
+
+const record: SystemJournal['record'] = async (type, data) => {
+  if (broken) throw new Error('no log')
+  told.push({ type, data })
+  return { partition: 0, offset: 0n, events: [] } as never
+}
+
+beforeAll(async () => {
+  app = await serve(
+    createReplayRoutes({
+      journal: { record },
+      key: randomBytes(32),
+      clock: { monotonicMs: () => nowMs },
+      identify: (request) => ({
+        user: String(request.headers['x-user']),
+        originalUser: 'root',
+        groups: [],
+        remoteAddress: '10.0.0.1',
+      }),
+      authorize: ({ user }) => user !== 'nobody',
+    }),
+  )
+})
+beforeEach(() => {
+  told = []
+  broken = false
+})
+afterAll(() => app.close())
+
+const beginning: ReplayBeginning = {
+  mode: 'run',
+  baseline: 'https://ann:secret@here.example:8443/x?token=secret',
+  against: 'http://there.example',
+  statements: 3,
+  asRecorded: false,
+  filter: { user: 'bob', sample: 0.5 },
+}
+
+async function ask(method: 'POST' | 'PUT', path: string, body: unknown, user = 'ann') {
+  const response = await fetch(`${app.base}/v1/replay${path}`, {
+    method,
+    headers: { 'content-type': 'application/json', 'x-user': user },
+    body: JSON.stringify(body),
+  })
+  const text = await response.text()
+  return { status: response.status, replayId: /"replayId":"(\w+)"/.exec(text)?.[1] ?? '', text }
+}
+
+it('tells who replays what against whom, how far it is and how it ended; of addresses nothing but whose they are', async () => {
+  const { status, replayId } = await ask('POST', '', beginning)
+  expect(status).toBe(200)
+  expect((await ask('PUT', `/${replayId}`, { verdicts: { SAME: 1 } })).status).toBe(204)
+  nowMs += 500
+  expect((await ask('PUT', `/${replayId}`, { verdicts: { SAME: 2 } })).status).toBe(204)
+  const ended = await ask('PUT', `/${replayId}`, { verdicts: { SAME: 2, DIFFERENT: 1 }, outcome: 'completed' })
+  expect(ended.status).toBe(204)
+  expect(told).toEqual([
+    {
+      type: 'ReplayStarted',
+      data: {
+        ...beginning,
+        baseline: 'https://here.example:8443',
+        replayId,
+        by: 'ann',
+        originalUser: 'root',
+        remoteAddress: '10.0.0.1',
+      },
+    },
+    { type: 'ReplayProgressed', data: { replayId, by: 'ann', verdicts: { SAME: 1 } } },
+    {
+      type: 'ReplayEnded',
+      data: { replayId, by: 'ann', verdicts: { SAME: 2, DIFFERENT: 1 }, outcome: 'completed' },
+    },
+  ])
+})
+
+it('is refused to who may run nothing, and a replay of one to another', async () => {
+  expect((await ask('POST', '', beginning, 'nobody')).status).toBe(403)
+  const { replayId } = await ask('POST', '', beginning)
+  for (const [path, user] of [
+    [replayId, 'bob'],
+    [`${replayId.slice(0, 31)}${replayId.endsWith('0') ? 1 : 0}`, 'ann'],
+    [replayId.slice(1), 'ann'],
+  ] as const)
+    expect((await ask('PUT', `/${path}`, { verdicts: {} }, user)).status).toBe(404)
+  expect(told).toHaveLength(1)
+})
+
+it('does not begin where it cannot be recorded', async () => {
+  broken = true
+  expect(await ask('POST', '', beginning)).toMatchObject({ status: 500, replayId: '' })
+})
+
+it.each<[string, unknown]>([
+  ['another address', { ...beginning, against: 'file:///etc/passwd' }],
+  ['an unknown field', { ...beginning, extra: 1 }],
+  ['half a character', { ...beginning, filter: { user: '\ud800' } }],
+  ['U+0000', { ...beginning, filter: { where: 'a\0' } }],
+  ['a long name', { ...beginning, filter: { source: 'x'.repeat(2000) } }],
+])('refuses %s', async (_, body) => {
+  expect((await ask('POST', '', body)).status).toBe(400)
+  expect(told).toEqual([])
+})
+
+it('refuses verdicts of another form', async () => {
+  const { replayId } = await ask('POST', '', beginning)
+  for (const verdicts of [{ 'not a verdict': 1 }, { SAME: -1 }, { SAME: 0.5 }, 'SAME'])
+    expect((await ask('PUT', `/${replayId}`, { verdicts })).status).toBe(400)
+})
