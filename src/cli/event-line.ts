@@ -56,6 +56,11 @@ const summaries: { readonly [T in KnownType]: (data: DataOf<T>) => string } = {
     `${file} ${digest.slice(0, 12)}${before === undefined || before === digest ? '' : ` instead of ${before.slice(0, 12)}`}${entries === undefined ? '' : `, ${counted(entries, 'rule')}`}, ${occasion}`,
   FileKept: ({ digest, part, parts }) => `${digest.slice(0, 12)}, part ${part} of ${parts}`,
   FileRefused: ({ file, reason, inForce }) => `${file}: ${reason}; ${inForce.slice(0, 12)} stays in force`,
+  CertificateTaken: ({ names, fingerprint, before, validUntil, occasion }) =>
+    `${fingerprint.slice(0, 12)}${before === undefined || before === fingerprint ? '' : ` instead of ${before.slice(0, 12)}`} of ${names}, until ${validUntil}, ${occasion}`,
+  TokenKeysTaken: ({ address, keys, before = [], occasion }) =>
+    `${address}: ${counted(keys.filter(({ fingerprint }) => !before.includes(fingerprint)).length, 'new key')} of ${keys.length}, ${occasion}`,
+  EpochsForgotten: ({ nodeId, host, by, epochs }) => `${nodeId} on ${host}, ${counted(epochs.length, 'log')} by ${by}`,
   DataForgotten: ({ stream, sequences, by, originalUser, remoteAddress }) =>
     `${stream}, ${counted(sequences.length, 'event')}${byWhom({ user: by, originalUser, remoteAddress })}`,
   ReplayStarted: ({ replayId, by, originalUser, remoteAddress, baseline, against, statements, mode }) =>

@@ -1,17 +1,23 @@
+import { randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, rmSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { hostname } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
 import { loadConfig } from '../config/load-config.ts'
+import type { ForgottenEpochs } from '../execution/api/task.ts'
 import { readEpochs } from '../execution/worker/epoch-guard.ts'
+import { noteForgottenEpochs } from '../execution/worker/forgotten-epochs.ts'
 import { ExitError } from '../shared/engine-error.ts'
 import { exitCodes } from '../shared/exit-codes.ts'
 import { leaveRoot } from './leave-root.ts'
+import { userName } from './server-address.ts'
 import { isHeld } from '../supervisor/data-folder-lock.ts'
 
 const USAGE = `usage: quipu reset-epoch [--data-dir DIR] [settings]
 
 Lets the workers of a data folder forget which epochs of coordinators they have heard of; they must be stopped. To be used
 when a worker refuses the coordinator that writes the event log (its log line epoch.disbelieved, docs/runbooks.md): the
-log itself keeps coordinators apart, a worker's epochs only keep a superseded one from its tasks.
+log itself keeps coordinators apart, a worker's epochs only keep a superseded one from its tasks. Who did it is noted there;
+the worker tells it once it runs again, and the event log has it then.
 `
 
 /**
@@ -28,12 +34,17 @@ export async function resetEpochCommand(argv: readonly string[]): Promise<number
   const dataDir = resolve(config.dataDir)
   if (isHeld(dataDir, 'owner') || isHeld(dataDir, 'standby'))
     throw new ExitError(exitCodes.dependency, `Quipu runs on ${dataDir}: stop it first`)
+  // Before it leaves root: who asks for it.
+  const by = userName()
+  const at = new Date().toISOString()
   if (existsSync(dataDir)) await leaveRoot(config, (line) => void process.stderr.write(`quipu: ${line}\n`))
   const files = epochFiles(dataDir)
   for (const file of files) {
-    const held = describe(file)
+    const epochs = epochsIn(file)
+    // Before the file goes: what is done is told, whatever happens in between.
+    noteForgottenEpochs(dirname(file), { id: randomUUID(), at, host: hostname(), by, epochs: epochs ?? [] })
     rmSync(file)
-    process.stdout.write(`${file}: forgot ${held}\n`)
+    process.stdout.write(`${file}: forgot ${describe(epochs)}\n`)
   }
   if (files.length === 0) process.stdout.write(`No worker of ${dataDir} has heard of an epoch\n`)
   return 0
@@ -46,12 +57,17 @@ function epochFiles(dataDir: string): string[] {
   return ['', ...workers].map((name) => join(dataDir, name, 'epoch')).filter((file) => existsSync(file))
 }
 
-function describe(file: string): string {
+/** Undefined where it holds none. */
+function epochsIn(file: string): ForgottenEpochs['epochs'] | undefined {
   try {
-    const epochs = readEpochs(file)
-    return epochs.map(({ logId, epoch }) => `epoch ${epoch} of ${logId || 'an unnamed log'}`).join(', ') || 'nothing'
+    return [...readEpochs(file)]
   } catch (error) {
-    if (error instanceof ExitError) return 'what was no epoch'
+    if (error instanceof ExitError) return undefined
     throw error
   }
+}
+
+function describe(epochs: ForgottenEpochs['epochs'] | undefined): string {
+  if (!epochs) return 'what was no epoch'
+  return epochs.map(({ logId, epoch }) => `epoch ${epoch} of ${logId || 'an unnamed log'}`).join(', ') || 'nothing'
 }

@@ -1,4 +1,4 @@
-import { constants, createHmac, createPrivateKey, X509Certificate } from 'node:crypto'
+import { constants, createHash, createHmac, createPrivateKey, X509Certificate } from 'node:crypto'
 import type { Server } from 'node:http'
 import { createSecureContext, type Server as TlsServer, type TlsOptions } from 'node:tls'
 import type { Config } from '../config/load-config.ts'
@@ -10,7 +10,15 @@ import type { ServedIdentity } from '../supervisor/messages.ts'
 
 /** What became of the files of a server's certificate. */
 export type CertificateNews =
-  | { readonly kind: 'serves'; readonly names: string; readonly validUntil: Date }
+  | {
+      readonly kind: 'serves'
+      readonly names: string
+      readonly validUntil: Date
+      /** SHA-256 of the certificate, hex. */
+      readonly fingerprint: string
+      /** The same of the text of those who vouch for clients. */
+      readonly clientAuthorities?: string
+    }
   /** They changed and are of no use: the pair before goes on. */
   | { readonly kind: 'refused'; readonly error: Error }
 
@@ -19,7 +27,7 @@ export interface TlsIdentity {
   readonly options: TlsOptions
   /** From now on that server has the certificate of the files, whenever they change. */
   serve(server: Server): void
-  /** Told of the last news, and of all that come. */
+  /** Told of what is served, of the last refusal where that came after it, and of all that comes. */
   tell(told: (news: CertificateNews) => void): void
   close(): void
 }
@@ -81,7 +89,8 @@ export function openTlsIdentity(config: IdentityConfig, kept: KeptIdentity = NOT
     serve: (server) => void (served = server),
     tell(told) {
       tell = told
-      told(last)
+      told(files.value.news)
+      if (last.kind === 'refused') told(last)
     },
     close: files.stop,
   }
@@ -117,8 +126,18 @@ function check(pair: ServedIdentity): CertificateNews {
   // OpenSSL takes a key of another kind, and fails at every handshake then.
   if (!certificate.checkPrivateKey(createPrivateKey(pair.key)))
     throw new Error('the key is not that of the certificate')
-  const { subjectAltName, subject, validTo } = certificate
-  return { kind: 'serves', names: subjectAltName ?? subject, validUntil: new Date(validTo) }
+  const { subjectAltName, subject, validTo, raw } = certificate
+  return {
+    kind: 'serves',
+    names: subjectAltName ?? subject,
+    validUntil: new Date(validTo),
+    fingerprint: sha256(raw),
+    ...(pair.clientCa !== undefined && { clientAuthorities: sha256(pair.clientCa) }),
+  }
+}
+
+function sha256(data: string | Buffer): string {
+  return createHash('sha256').update(data).digest('hex')
 }
 
 function secureOptionsOf({ cert, key, clientCa }: ServedIdentity): TlsOptions {

@@ -1,6 +1,8 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { readForgottenEpochs } from '../../src/execution/worker/forgotten-epochs.ts'
 import { lockDataFolder } from '../../src/supervisor/data-folder-lock.ts'
 import { spawnQuipu, temporaryFolder } from '../support/quipu-process.ts'
 
@@ -39,6 +41,17 @@ it('lets the stopped workers of a data folder forget their epochs, and nothing e
     ].toSorted(),
   )
   expect(Object.keys(files).filter((name) => existsSync(join(dataDir, name)))).toEqual([])
+  // The worker tells of it when it runs again.
+  expect(readForgottenEpochs(join(dataDir, 'worker-1'))).toMatchObject([
+    {
+      host: hostname(),
+      epochs: [
+        { logId: 'a', epoch: 7 },
+        { logId: 'b', epoch: 1 },
+      ],
+    },
+  ])
+  expect(readForgottenEpochs(join(dataDir, 'standby-worker-2'))).toMatchObject([{ epochs: [] }])
   expect(kept.every((name) => existsSync(join(dataDir, name)))).toBe(true)
   expect((await reset()).stdout).toBe(`No worker of ${dataDir} has heard of an epoch\n`)
 })

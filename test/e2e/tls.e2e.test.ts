@@ -1,3 +1,4 @@
+import { createHash, X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { Agent, createServer, request as httpsRequest, type RequestOptions } from 'node:https'
@@ -5,6 +6,8 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
+import { isDeepStrictEqual } from 'node:util'
+import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createAuthority, type TestAuthority } from '../support/certificates.ts'
 import { createDatabase } from '../support/postgres.ts'
@@ -168,6 +171,7 @@ it(
     const env = { ...tls, QUIPU_TLS_CERT: broken.cert, QUIPU_TLS_KEY: broken.key, DATABASE_URL: database.url }
     const quipu = start('coordinator', 'broken', { ...env, QUIPU_SHARED_SECRET: 'a secret that all sides know' })
     const url = await quipu.url
+    await waitUntil('it has told what it shows', async () => (await actsIn(database.url)).length === 1)
     const data = join(folder.path, 'broken')
     const [before] = processesOf(data).children
     for (const path of Object.values(broken)) writeFileSync(path, 'nonsense')
@@ -194,8 +198,36 @@ it(
       return subject
     }
     await waitUntil('the mended one is shown', async () => (await shown()) === 'CN=mended')
+    const prints = [tls['QUIPU_TLS_CERT']!, cert].map((path) => sha256(new X509Certificate(readFileSync(path)).raw))
+    await waitUntil('the log has what was shown, what was refused and what is shown now', async () => {
+      const acts = await actsIn(database.url)
+      return isDeepStrictEqual(acts, [
+        ['CertificateTaken', 'start', prints[0]],
+        ['CertificateTaken', 'start', prints[0]],
+        ['FileRefused', undefined, prints[0]],
+        ['CertificateTaken', 'reload', prints[1]],
+      ])
+    })
   },
 )
+
+/** Of certificates, in order: what, on which occasion, and which is in force. */
+async function actsIn(databaseUrl: string): Promise<readonly (readonly (string | undefined)[])[]> {
+  const client = new pg.Client({ connectionString: databaseUrl })
+  await client.connect()
+  try {
+    const { rows } = await client.query<{ kind: string; details: Readonly<Record<string, string>> }>(
+      `select kind, details from m.audit_log where kind in ('CertificateTaken', 'FileRefused') order by sequence`,
+    )
+    return rows.map(({ kind, details: { occasion, fingerprint, inForce } }) => [kind, occasion, fingerprint ?? inForce])
+  } finally {
+    await client.end()
+  }
+}
+
+function sha256(data: Buffer): string {
+  return createHash('sha256').update(data).digest('hex')
+}
 
 describe('two coordinators and a worker, each with a certificate', () => {
   it('reach one another; the follower leads its clients back to itself', { timeout: 240_000 }, async () => {

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { anchorSchema } from '../../events/audit/anchor.ts'
+import { nodeIdSchema } from '../../shared/id-schemas.ts'
 import { endedBySchema } from '../query/events.ts'
 
 /** Statements by their verdict, `SAME` …; those that none had are absent. */
@@ -137,6 +138,47 @@ export const systemEventSchemas = {
       inForce: z.string().describe('Digest of what stays in force'),
     })
     .describe('A file was changed, and what it says now cannot be taken'),
+  CertificateTaken: z
+    .object({
+      path: z.string(),
+      names: z.string().describe('For which it is, or its subject'),
+      fingerprint: z.string().describe('SHA-256 of the certificate, hex'),
+      before: z.string().optional().describe('Fingerprint of what this coordinator showed before'),
+      validUntil: z.string(),
+      clientAuthorities: z
+        .string()
+        .optional()
+        .describe("SHA-256 of the file of those who vouch for clients' certificates; absent where none is asked for"),
+      clientAuthoritiesBefore: z.string().optional(),
+      occasion: z.enum(['start', 'reload']).describe('`start`: of the coordinator, or of its epoch'),
+    })
+    .describe('Clients of the coordinator that writes are shown this certificate from now on'),
+  TokenKeysTaken: z
+    .object({
+      address: z.string().describe('Without user and password'),
+      keys: z
+        .array(
+          z.object({
+            kid: z.string().optional().describe('At most 200 characters of it'),
+            fingerprint: z.string().describe('SHA-256 of the public key (SubjectPublicKeyInfo), hex'),
+          }),
+        )
+        .describe('Those that tokens are believed by'),
+      before: z.array(z.string()).optional().describe('Fingerprints of those that this coordinator knew before'),
+      occasion: z.enum(['start', 'reload']).describe('`start`: known when the epoch began, or the first'),
+    })
+    .describe('A server publishes these keys of tokens now, which are asked for when tokens come'),
+  EpochsForgotten: z
+    .object({
+      nodeId: nodeIdSchema,
+      id: z.string().describe('Of this act: a worker that hears no answer tells it again'),
+      at: z.string().describe('When it was done, by the clock of the machine'),
+      host: z.string(),
+      by: z.string().describe('User of the system'),
+      epochs: z.array(z.object({ logId: z.string(), epoch: z.number().int() })).describe('That were forgotten'),
+      remoteAddress: z.string().optional().describe('Of the worker'),
+    })
+    .describe('`quipu reset-epoch` was run on the folder of a worker; that tells it once it runs again'),
   DataForgotten: z
     .object({
       stream: z.string(),
@@ -199,6 +241,9 @@ export const systemEventVersions: Readonly<Record<SystemEventType, number>> = {
   FileTaken: 1,
   FileKept: 1,
   FileRefused: 1,
+  CertificateTaken: 1,
+  TokenKeysTaken: 1,
+  EpochsForgotten: 1,
   DataForgotten: 2,
   ReplayStarted: 1,
   ReplayProgressed: 1,

@@ -41,6 +41,8 @@ export const internalHeaders = {
   /** SHA-256 of a page's bytes, lower hex. */
   pageSha256: 'x-engine-page-sha256',
   taskVersion: 'x-engine-task-version',
+  /** Id of what an announcement told of, once it is in the log. */
+  recorded: 'x-engine-recorded',
 } as const
 
 /** A task's pages of so many bytes together ride in the answer of the POST that saw it end, or in the news of them. */
@@ -288,6 +290,19 @@ export type TaskStatus = z.infer<typeof taskStatusSchema>
 
 const storedName = z.string().refine((text) => isStorableName(text), 'is too long')
 
+/** What `quipu reset-epoch` did to a worker's folder, until a coordinator has recorded it. */
+export const forgottenEpochsSchema = z.object({
+  /** Of this act. */
+  id: z.uuid(),
+  /** ISO, by the clock of the worker's machine. */
+  at: z.iso.datetime(),
+  host: storedName,
+  /** User of the system. */
+  by: storedName,
+  epochs: z.array(z.object({ logId: storedName, epoch: z.number().int().min(0).max(HIGHEST_EPOCH) })).max(16),
+})
+export type ForgottenEpochs = z.infer<typeof forgottenEpochsSchema>
+
 /** Body of `PUT /v1/announcement`, sent by every worker each second. */
 export const announcementSchema = z.object({
   nodeId: announcedNodeIdSchema,
@@ -300,5 +315,7 @@ export const announcementSchema = z.object({
   uptimeMillis: z.number().optional(),
   /** Engines that wait for work. */
   freeEngines: z.number().optional(),
+  /** Told until an answer has `internalHeaders.recorded` with its id. */
+  forgottenEpochs: forgottenEpochsSchema.optional(),
 })
 export type Announcement = z.infer<typeof announcementSchema>

@@ -14,6 +14,8 @@ export interface AnnouncerOptions {
   /** @default 1000 */
   readonly everyMs?: number
   announcement(): Announcement
+  /** What an announcement told of is in the log. */
+  readonly onRecorded?: (id: string) => void
   readonly onEvent?: (event: WorkerEvent) => void
 }
 
@@ -55,8 +57,10 @@ export function createAnnouncer(options: AnnouncerOptions): Service {
           response.once('error', reject)
           response.once('end', () => {
             const status = response.statusCode ?? 0
-            if (status >= 200 && status < 300) resolve()
-            else reject(new Error(`HTTP ${status}`))
+            if (status < 200 || status >= 300) return reject(new Error(`HTTP ${status}`))
+            const recorded = response.headers[internalHeaders.recorded]
+            if (typeof recorded === 'string') options.onRecorded?.(recorded)
+            resolve()
           })
         },
       )

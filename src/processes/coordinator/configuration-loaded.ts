@@ -6,6 +6,7 @@ import { settingList } from '../../config/setting-list.ts'
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
 import type { SystemEvent } from '../../coordinator/system/events.ts'
 import { version } from '../../shared/version.ts'
+import { shownAddress } from './shown-address.ts'
 
 type ConfigurationLoaded = Extract<SystemEvent, { type: 'ConfigurationLoaded' }>['data']
 
@@ -17,7 +18,7 @@ export function configurationLoaded(config: Config, catalogs: Catalogs, digestKe
   const settings: Record<string, unknown> = {}
   for (const { path, secret } of settingList) {
     const value = valueAt(config, path)
-    if (value !== undefined) settings[path.join('.')] = secret ? '(set)' : value
+    if (value !== undefined) settings[path.join('.')] = secret ? '(set)' : shownValue(value)
   }
   return {
     version,
@@ -32,6 +33,12 @@ export function configurationLoaded(config: Config, catalogs: Catalogs, digestKe
       }
     }),
   }
+}
+
+/** Addresses may hold passwords. */
+function shownValue(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(shownValue)
+  return typeof value === 'string' ? shownAddress(value) : value
 }
 
 function valueAt(config: Config, path: readonly string[]): unknown {

@@ -190,12 +190,14 @@ function infoRoutes({ base, role }: CoordinatorAppParts): Router {
 }
 
 function nodeRoutes({ base, role }: CoordinatorAppParts, { isInternal, identify, authorize }: Asking): Router {
+  const journal = role.writing?.journal
   return createNodeRoutes({
     membership: role.workers,
     isInternal,
     identify,
     authorize,
     epoch: () => role.place().epoch,
+    recordForgotten: journal && (async (told) => void (await journal.record('EpochsForgotten', told))),
     onError: base.onError,
   })
 }

@@ -50,7 +50,11 @@ export async function startCoordinator(
   const access = wireAccess({ config, secret, files: life.files })
   const served = life.successor ? servedMeanwhile(wireStarting(life, needs, access, info), door) : door
   const base = await wireBase(life, needs, access)
-  door.tellCertificate(certificateTelemetry(base.telemetry.logger, base.telemetry.meters))
+  const tellCertificate = certificateTelemetry(base.telemetry.logger, base.telemetry.meters)
+  door.tellCertificate((news) => {
+    tellCertificate(news)
+    access.certificate(news)
+  })
   door.tellRefused((reason) => base.telemetry.meters().count('httpRefusals', { reason }))
   const watching = await watchWriter(life, base)
   const { epochs, turn } = watching

@@ -8,6 +8,7 @@ import { recordDenials } from '../../coordinator/system/recorded-rights.ts'
 import type { FileDigests } from '../../coordinator/query/planned-data.ts'
 import type { FileRecord } from '../../coordinator/system/file-record.ts'
 import type { RefusalLog } from '../../coordinator/system/refusal-log.ts'
+import type { SystemJournal } from '../../coordinator/system/system-journal.ts'
 import { createActsAs, type ActsAs } from '../../protocol/access/acts-as.ts'
 import { callerAt, createAuthenticate, watchersBy, type Authentication } from '../../protocol/access/authenticate.ts'
 import { ANYBODY, NOBODY, type Caller } from '../../protocol/access/caller.ts'
@@ -33,8 +34,10 @@ import type { KeptTexts } from '../child-life.ts'
 import type { Meters } from '../../telemetry/meters.ts'
 import { parseRulesFile, type AccessRules } from '../../security/rules/rules-file.ts'
 import type { WatchedFiles } from '../../security/watched-files.ts'
+import type { CertificateNews } from '../tls-identity.ts'
 import { createAccessSources, type AccessSources, type AccessTelemetry } from './access-sources.ts'
 import type { FailuresElsewhere } from './follower-sightings.ts'
+import { createKeysInForce } from './keys-in-force.ts'
 import { createLogInAttempts, createKnownNames } from './log-in-attempts.ts'
 import { readRulesApart } from './read-rules-apart.ts'
 import { wireAuthenticators } from './wire-authenticators.ts'
@@ -58,8 +61,10 @@ export interface Access {
   groupLabel(group: string): string
   /** Digests of the files that say who may do what, as they are in force now. */
   filesInForce(): FileDigests
-  /** Where the log is told of those files while this process writes it. */
-  recordIn(record: FileRecord | undefined): void
+  /** Where the log is told of those files, and of keys, while this process writes it. */
+  recordIn(log: { readonly files: FileRecord; readonly journal: Pick<SystemJournal, 'record'> } | undefined): void
+  /** By what this process is known over TLS. */
+  certificate(news: CertificateNews): void
   /** @param refusals where this role of the process tells of refusals and log-ins */
   door(
     refusals: Pick<RefusalLog, 'authenticationFailed' | 'accessDenied' | 'loggedIn'>,
@@ -116,7 +121,8 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
           entries: ({ selectors }) => selectors.length,
         })
   const properties = propertyRulesOf(config, sources, () => observed.telemetry)
-  const { byMethod, mapping, groupsOf, isKnown, passwordMarkOf } = wireAuthenticators(config, secret, sources)
+  const keys = createKeysInForce()
+  const { byMethod, mapping, groupsOf, isKnown, passwordMarkOf } = wireAuthenticators(config, secret, sources, keys)
   const logIns = configured
     ? wireLogIns(config, secret, ({ name, user, method, passwordMark }) => {
         const known = method !== 'password' || !passwordMarkOf || passwordMarkOf(name) === passwordMark
@@ -141,7 +147,11 @@ export function wireAccess({ config, secret, files }: AccessParts): Access {
     propertyRules: properties && (() => properties.value),
     groupLabel: (group) => (groups ? groupLabel(groupPath(group), groups.value.rootGroups) : group),
     filesInForce: sources.inForce,
-    recordIn: sources.recordIn,
+    recordIn(log) {
+      sources.recordIn(log?.files)
+      keys.recordIn(log?.journal)
+    },
+    certificate: (news) => keys.certificate(config.tlsCert ?? '', news),
     observe(telemetry) {
       observed.telemetry = telemetry
       sources.tellBroken()

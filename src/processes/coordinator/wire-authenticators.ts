@@ -27,6 +27,8 @@ import { systemClock as clock } from '../../shared/clock.ts'
 import { createHttpClient } from '../../shared/http-client.ts'
 import { createServerTrust } from '../../shared/server-trust.ts'
 import { orEnd, type AccessSources } from './access-sources.ts'
+import type { KeysInForce } from './keys-in-force.ts'
+import { shownAddress } from './shown-address.ts'
 
 export interface WiredAuthenticators {
   readonly byMethod: Partial<Record<AuthenticationMethod, Authenticator>>
@@ -49,9 +51,14 @@ const LDAP_WAIT_MS = 5_000
  * @param secret of the cluster
  * @throws ExitError 64 when one of them cannot be
  */
-export function wireAuthenticators(config: Config, secret: string, sources: AccessSources): WiredAuthenticators {
+export function wireAuthenticators(
+  config: Config,
+  secret: string,
+  sources: AccessSources,
+  keys: Pick<KeysInForce, 'tokenKeys'>,
+): WiredAuthenticators {
   const passwords = config.authentication.includes('password') ? passwordsOf(config, secret, sources) : undefined
-  const tokens = config.authentication.includes('jwt') ? tokensOf(config, sources) : undefined
+  const tokens = config.authentication.includes('jwt') ? tokensOf(config, sources, keys) : undefined
   return {
     byMethod: {
       certificate: createCertificateAuthenticator(clock.monotonicMs),
@@ -94,9 +101,9 @@ function directoryOf({ ldapUrl, ldapUserBindPattern, ldapCaFile }: Config): Pass
   })
 }
 
-function tokensOf(config: Config, sources: AccessSources): Authenticator {
+function tokensOf(config: Config, sources: AccessSources, keys: Pick<KeysInForce, 'tokenKeys'>): Authenticator {
   return createJwtAuthenticator({
-    keys: tokenKeysOf(config, sources),
+    keys: tokenKeysOf(config, sources, keys),
     requiredIssuer: config.jwtRequiredIssuer,
     requiredAudiences: config.jwtRequiredAudience,
     principalField: config.jwtPrincipalField,
@@ -106,15 +113,21 @@ function tokensOf(config: Config, sources: AccessSources): Authenticator {
   })
 }
 
-function tokenKeysOf({ jwksUrl, jwtKeyFile }: Config, sources: AccessSources): TokenKeys {
+function tokenKeysOf(
+  { jwksUrl, jwtKeyFile }: Config,
+  sources: AccessSources,
+  inForce: Pick<KeysInForce, 'tokenKeys'>,
+): TokenKeys {
   if (jwksUrl !== undefined) {
     // Public authorities vouch for it, or those that NODE_EXTRA_CA_CERTS names.
     const http = createHttpClient(createServerTrust({}), {})
+    const shown = shownAddress(jwksUrl)
     return createJwks({
       fetchText: () => fetchKeys(http, jwksUrl),
       now: clock.monotonicMs,
-      onTaken: () => sources.taken('token_keys', jwksUrl),
-      onTrouble: (error) => sources.broken('token_keys', jwksUrl, error),
+      onTaken: () => sources.taken('token_keys', shown),
+      onKeys: (keys) => inForce.tokenKeys(shown, keys),
+      onTrouble: (error) => sources.broken('token_keys', shown, error),
     })
   }
   if (namesKeyId(jwtKeyFile!)) return keysOfFiles(jwtKeyFile!)

@@ -108,9 +108,8 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
   const caughtUp = projected(log, projection)
   const auditing = auditingOf(parts, caughtUp)
   const { refusals, journal } = auditing
-  base.access.recordIn(
-    createFileRecord({ journal, caughtUp, recordedParts: (digest) => readTextParts(base.read, digest) }),
-  )
+  const recordedParts = (digest: string): Promise<number> => readTextParts(base.read, digest)
+  base.access.recordIn({ files: createFileRecord({ journal, caughtUp, recordedParts }), journal })
   const queries = wireQueries({ life, base, settings, history, epoch, tenure, registry, workers, refusals, journal })
   const ready = (): boolean => tenure.open
   const appBase = appBaseOf(base, life, logId)

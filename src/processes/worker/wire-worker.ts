@@ -9,7 +9,9 @@ import type { EnginePool, EngineSettings } from '../../execution/engine/engine.t
 import { createEnginePool } from '../../execution/engine/engine-pool.ts'
 import { createEngineEvents } from '../../execution/engine/engine-telemetry.ts'
 import { processMemoryLimit } from '../../execution/engine/sandbox.ts'
+import type { Announcement, ForgottenEpochs } from '../../execution/api/task.ts'
 import { createAnnouncer } from '../../execution/worker/announcer.ts'
+import { dropForgottenEpochs, readForgottenEpochs } from '../../execution/worker/forgotten-epochs.ts'
 import { nodeIdOf } from '../../execution/worker/node-id.ts'
 import { createTaskManager, type TaskManager } from '../../execution/worker/task-manager.ts'
 import { collectWorker, onWorkerEvent } from '../../execution/worker/worker-telemetry.ts'
@@ -77,13 +79,19 @@ export async function wireWorker(
     onEvent,
   })
   await Promise.all([engines.start(), tasks.start()])
+  let forgotten = readForgottenEpochs(dataDir)
   const announcer = createAnnouncer({
     coordinators: config.coordinators,
     bearer,
     trust: createServerTrust(config, life.identity.last?.cert),
     onEvent,
     everyMs: timeouts.workerBeatMs,
-    announcement: announcementOf({ nodeId, url, tasks, engines }),
+    announcement: announcementOf({ nodeId, url, tasks, engines, forgotten: () => forgotten[0] }),
+    onRecorded(id) {
+      if (forgotten[0]?.id !== id) return
+      dropForgottenEpochs(dataDir, id)
+      forgotten = readForgottenEpochs(dataDir)
+    },
   })
   await announcer.start()
   telemetry
@@ -167,11 +175,18 @@ interface AnnouncedWorker {
   readonly url: string
   readonly tasks: TaskManager
   readonly engines: Pick<EnginePool, 'children'>
+  /** What is not in the log yet. */
+  readonly forgotten: () => ForgottenEpochs | undefined
 }
 
-function announcementOf({ nodeId, url, tasks, engines }: AnnouncedWorker): Announced {
+function announcementOf({ nodeId, url, tasks, engines, forgotten }: AnnouncedWorker): Announced {
   const memoryBytes = Math.min(process.constrainedMemory() || Infinity, totalmem())
+  const told = (): Pick<Announcement, 'forgottenEpochs'> => {
+    const forgottenEpochs = forgotten()
+    return forgottenEpochs ? { forgottenEpochs } : {}
+  }
   return () => ({
+    ...told(),
     nodeId,
     url,
     version,

@@ -1,15 +1,17 @@
 import type { IncomingMessage } from 'node:http'
 import type { Request, Response, Router } from 'express'
 import type { Membership, NodeSnapshot } from '../../coordinator/nodes/membership.ts'
-import { announcementSchema, internalHeaders } from '../../execution/api/task.ts'
+import { announcementSchema, internalHeaders, type ForgottenEpochs } from '../../execution/api/task.ts'
+import { createAllowance } from '../../security/watched-files.ts'
 import type { Authorize, Identity } from '../../security/authorization.ts'
 import { checkReadSystem } from '../access/system-information.ts'
+import { remoteAddressOf } from '../edge/client-connection.ts'
 import { HttpProblem } from '../edge/problem.ts'
 import { readJson } from '../edge/request-body.ts'
 import { keyNeeded } from '../task/internal-request.ts'
 import { problemHandler, resource, resourceRouter, sendJson } from '../edge/resource.ts'
 import { nodeInfo } from './node-info.ts'
-import { isNodeId } from '../../shared/ids.ts'
+import { isNodeId, type NodeId } from '../../shared/ids.ts'
 
 export interface NodeRoutesDeps {
   readonly membership: Pick<Membership, 'nodes' | 'announce' | 'leave'>
@@ -18,10 +20,21 @@ export interface NodeRoutesDeps {
   readonly identify: (request: IncomingMessage) => Identity
   readonly authorize: Authorize
   readonly epoch: () => number
+  /** Resolves when it is in the log; absent where this coordinator does not write it. */
+  readonly recordForgotten?: ((told: ToldForgotten) => Promise<void>) | undefined
   readonly onError?: (error: unknown) => void
 }
 
+/** That a worker's epochs were reset, as it tells. */
+export interface ToldForgotten extends ForgottenEpochs {
+  readonly nodeId: NodeId
+  readonly remoteAddress?: string
+}
+
 const MAX_ANNOUNCEMENT_BYTES = 64 * 1024
+/** Resets of epochs that are recorded: so many at once, then one each so many milliseconds. Others are told again. */
+const RECORDED_AT_ONCE = 10
+const THEN_EACH_MS = 10_000
 
 /** The node resource: `/v1/node`, `/v1/node/failed`, and `/v1/announcement`, by which workers make themselves known. */
 export function createNodeRoutes(deps: NodeRoutesDeps): Router {
@@ -39,16 +52,44 @@ export function createNodeRoutes(deps: NodeRoutesDeps): Router {
   function mustBeInternal(request: Request): void {
     if (!deps.isInternal(request)) throw keyNeeded()
   }
-  function accepted(response: Response): void {
-    response.writeHead(204, { [internalHeaders.epoch]: String(deps.epoch()), 'cache-control': 'no-store' }).end()
+  function accepted(response: Response, recorded?: string): void {
+    const headers = { [internalHeaders.epoch]: String(deps.epoch()), 'cache-control': 'no-store' }
+    response.writeHead(204, recorded === undefined ? headers : { ...headers, [internalHeaders.recorded]: recorded })
+    response.end()
+  }
+
+  /** It is told again and again until it is known to be recorded. */
+  let recording: { readonly id: string; readonly done: Promise<void> } | undefined
+  const allowance = createAllowance(RECORDED_AT_ONCE, THEN_EACH_MS)
+  async function record(told: ToldForgotten): Promise<string | undefined> {
+    if (!deps.recordForgotten) return undefined
+    if (recording?.id !== told.id && !allowance.take(performance.now())) return undefined
+    if (recording?.id !== told.id) recording = { id: told.id, done: deps.recordForgotten(told) }
+    try {
+      await recording.done
+      return told.id
+    } catch (error) {
+      if (recording.id === told.id) recording = undefined
+      throw error
+    }
   }
   resource(router, '/v1/announcement', {
     async PUT(request, response) {
       mustBeInternal(request)
       const announcement = announcementSchema.safeParse(await readJson(request, MAX_ANNOUNCEMENT_BYTES))
       if (!announcement.success) throw new HttpProblem(400, 'Not an announcement')
-      membership.announce(announcement.data)
-      accepted(response)
+      const { forgottenEpochs, ...announced } = announcement.data
+      membership.announce(announced)
+      const remoteAddress = remoteAddressOf(request)
+      accepted(
+        response,
+        forgottenEpochs &&
+          (await record({
+            ...forgottenEpochs,
+            nodeId: announced.nodeId,
+            ...(remoteAddress === undefined ? {} : { remoteAddress }),
+          })),
+      )
     },
   })
   resource(router, '/v1/announcement/:nodeId', {

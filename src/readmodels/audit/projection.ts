@@ -40,7 +40,7 @@ export class AuditBatch {
       user_name: text(details['originalUser'] ?? details['user'] ?? details['by']),
       count: typeof details['count'] === 'number' ? details['count'] : 1,
       action: text(details['action'] ?? details['method'] ?? details['file']),
-      object: text(details['object'] ?? details['address'] ?? details['path']),
+      object: text(details['object'] ?? details['address'] ?? details['path'] ?? details['nodeId']),
       remote_address: text(details['remoteAddress']),
       query_id: typeof queryId === 'string' ? queryOfStream(storableText(queryId)) : null,
       details: storableJson(details),

@@ -1,4 +1,4 @@
-import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
+import { createHash, createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import { z } from 'zod'
 import { askServer, type HttpClient } from '../../shared/http-client.ts'
 import { tokenPublicKey } from './jwt-key-file.ts'
@@ -19,11 +19,20 @@ interface NamedKey extends TokenKey {
   readonly kid: string | undefined
 }
 
+/** A key that is published, by what it can be told from others. */
+export interface PublishedKey {
+  readonly kid?: string
+  /** SHA-256 of its SubjectPublicKeyInfo, hex. */
+  readonly fingerprint: string
+}
+
 export interface JwksOptions {
   readonly fetchText: () => Promise<string>
   readonly now: () => number
   /** They are there, for the first time or again. */
   readonly onTaken: () => void
+  /** What is published was changed: those that tokens are believed by from now on, in the order of the server. */
+  readonly onKeys: (keys: readonly PublishedKey[]) => void
   /** The keys could not be had; those that are known stay. */
   readonly onTrouble: (error: Error) => void
 }
@@ -39,7 +48,7 @@ const MOST_BYTES = 1024 * 1024
 const FETCH_MS = 5_000
 
 /** Keys that a server publishes: new ones are found when the first token of theirs comes. */
-export function createJwks({ fetchText, now, onTaken, onTrouble }: JwksOptions): TokenKeys {
+export function createJwks({ fetchText, now, onTaken, onKeys, onTrouble }: JwksOptions): TokenKeys {
   let known: readonly NamedKey[] | undefined
   let version = {}
   let text = ''
@@ -60,6 +69,7 @@ export function createJwks({ fetchText, now, onTaken, onTrouble }: JwksOptions):
           known = parseJwks(answer)
           text = answer
           version = {}
+          onKeys(known.map(publishedKey))
         }
         if (failing) onTaken()
         failing = false
@@ -96,6 +106,13 @@ export function createJwks({ fetchText, now, onTaken, onTrouble }: JwksOptions):
       if (answered <= before) throw new KeyNotYetKnown(Math.max(LEAST_RETRY_MS, askedAt + LEAST_BETWEEN_MS - now()))
     },
   }
+}
+
+function publishedKey({ kid, key }: NamedKey): PublishedKey {
+  const fingerprint = createHash('sha256')
+    .update(key.export({ type: 'spki', format: 'der' }))
+    .digest('hex')
+  return kid === undefined ? { fingerprint } : { kid, fingerprint }
 }
 
 /** @throws Error when it is none. Keys of other kinds, and those that sign nothing, are passed over */

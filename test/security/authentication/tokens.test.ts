@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { SignJWT, type JWTPayload } from 'jose'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Credential, CredentialVerdict } from '../../../src/security/authentication/authenticator.ts'
-import { createJwks } from '../../../src/security/authentication/jwks.ts'
+import { createJwks, type PublishedKey } from '../../../src/security/authentication/jwks.ts'
 import { createJwtAuthenticator, type JwtOptions } from '../../../src/security/authentication/jwt-authenticator.ts'
 import { keyOfFile, keysOfFiles, parseTokenKey } from '../../../src/security/authentication/jwt-key-file.ts'
 import type { TokenKeys } from '../../../src/security/authentication/token-keys.ts'
@@ -250,6 +250,7 @@ describe('published keys', () => {
   let clock: number
   beforeEach(() => {
     published = []
+    told = []
     asked = 0
     troubles = 0
     clock = 1_000_000
@@ -258,6 +259,7 @@ describe('published keys', () => {
     ...publicKey.export({ format: 'jwk' }),
     ...more,
   })
+  let told: readonly PublishedKey[][] = []
   const jwks = () =>
     createJwks({
       fetchText: async () => {
@@ -267,6 +269,7 @@ describe('published keys', () => {
       },
       now: () => clock,
       onTaken: () => {},
+      onKeys: (keys) => (told = [...told, [...keys]]),
       onTrouble: () => troubles++,
     })
 
@@ -282,6 +285,10 @@ describe('published keys', () => {
     published = [jwk(p256, { kid: 'a' }), jwk(next, { kid: 'b' })]
     expect(await of(next, 'b')).toBe('verified')
     expect(asked).toBe(2)
+    // Fingerprints of public keys, of those that are known from then on.
+    expect(told.map((keys) => keys.map(({ kid }) => kid))).toEqual([['a'], ['a', 'b']])
+    expect(told[1]![0]!.fingerprint).toBe(told[0]![0]!.fingerprint)
+    expect(new Set(told[1]!.map(({ fingerprint }) => fingerprint)).size).toBe(2)
     published = new Error('away')
     clock += 60_000
     expect([await of(next, 'b', 'x'), await of(p256, 'a', 'y')]).toEqual(['verified', 'verified'])
@@ -390,6 +397,7 @@ describe('published keys', () => {
       fetchText: () => (asked++ === 0 ? Promise.resolve(first) : new Promise((resolve) => (answer = resolve))),
       now: () => clock,
       onTaken: () => {},
+      onKeys: () => {},
       onTrouble: () => {},
     })
     const { verify } = authenticator(keys)

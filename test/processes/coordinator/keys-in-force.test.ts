@@ -1,0 +1,80 @@
+import { expect, it } from 'vitest'
+import { systemEventSchemas, type SystemEventType } from '../../../src/coordinator/system/events.ts'
+import { createKeysInForce } from '../../../src/processes/coordinator/keys-in-force.ts'
+import { shownAddress } from '../../../src/processes/coordinator/shown-address.ts'
+
+function bed() {
+  const told: { readonly type: SystemEventType; readonly data: unknown }[] = []
+  const journal = {
+    async record(type: SystemEventType, data: unknown) {
+      told.push({ type, data: systemEventSchemas[type].parse(data) })
+      return {} as never
+    },
+  }
+  return { told, journal, keys: createKeysInForce() }
+}
+
+const serves = (fingerprint: string, clientAuthorities?: string) => ({
+  kind: 'serves' as const,
+  names: 'DNS:quipu',
+  validUntil: new Date('2027-01-01T00:00:00Z'),
+  fingerprint,
+  ...(clientAuthorities === undefined ? {} : { clientAuthorities }),
+})
+
+it('a certificate is told of when the log can be written, when it is renewed, and when who vouches for clients changes', () => {
+  const { told, journal, keys } = bed()
+  keys.certificate('/cert', serves('a', 'x'))
+  keys.recordIn(journal)
+  keys.certificate('/cert', serves('a', 'x'))
+  keys.certificate('/cert', serves('b', 'x'))
+  keys.certificate('/cert', serves('b', 'y'))
+  keys.certificate('/cert', { kind: 'refused', error: new Error('nonsense') })
+  keys.recordIn(undefined)
+  keys.recordIn(journal)
+  keys.recordIn(undefined)
+  keys.certificate('/cert', serves('c', 'y'))
+  keys.recordIn(journal)
+  expect(told.map(({ data }) => data)).toMatchObject([
+    { fingerprint: 'a', clientAuthorities: 'x', occasion: 'start' },
+    { fingerprint: 'b', before: 'a', occasion: 'reload' },
+    { fingerprint: 'b', before: 'b', clientAuthorities: 'y', clientAuthoritiesBefore: 'x' },
+    { file: 'certificate', path: '/cert', reason: 'nonsense', inForce: 'b' },
+    // Of another epoch of this process.
+    { fingerprint: 'b', occasion: 'start' },
+    { file: 'certificate', reason: 'nonsense' },
+    { fingerprint: 'c', occasion: 'start' },
+  ])
+  expect(told[0]!.data).not.toHaveProperty('before')
+})
+
+it('keys of tokens are told of when they are others, with those of before', () => {
+  const { told, journal, keys } = bed()
+  keys.recordIn(journal)
+  const [one, other] = [{ kid: 'k'.repeat(1_000), fingerprint: 'one' }, { fingerprint: 'other' }]
+  keys.tokenKeys('https://keys.example/', [one])
+  keys.tokenKeys('https://keys.example/', [{ ...one }])
+  keys.tokenKeys('https://keys.example/', [other, one])
+  expect(told.map(({ type, data }) => [type, data])).toEqual([
+    [
+      'TokenKeysTaken',
+      { address: 'https://keys.example/', keys: [{ ...one, kid: 'k'.repeat(200) }], occasion: 'start' },
+    ],
+    [
+      'TokenKeysTaken',
+      {
+        address: 'https://keys.example/',
+        keys: [other, { ...one, kid: 'k'.repeat(200) }],
+        before: ['one'],
+        occasion: 'reload',
+      },
+    ],
+  ])
+})
+
+it('an address is told of without user and password, and all else as it is', () => {
+  expect(shownAddress('https://ana:s3cret@keys.example/jwks?a=b')).toBe('https://keys.example/jwks?a=b')
+  expect(shownAddress('ldaps://ana@directory:636')).toBe('ldaps://directory:636')
+  for (const same of ['https://keys.example', '/etc/a:b@c', 'http://[::1', 'http://${HOST}:1/'])
+    expect(shownAddress(same)).toBe(same)
+})
