@@ -100,7 +100,7 @@ export function queryEvents(number) {
   }
   const data = {
     QueryCreated: {
-      sql: 'SELECT name, regionkey FROM nation WHERE regionkey < 3 ORDER BY name',
+      sql: `SELECT name, regionkey FROM nation WHERE regionkey < 3 AND nationkey <> ${number} ORDER BY name`,
       redacted: false,
       headerFamily: 'Trino',
       baseUri: 'http://127.0.0.1:8080',

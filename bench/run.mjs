@@ -11,6 +11,7 @@ const all = [
   'durability',
   'projection',
   'projection-lag',
+  'growth',
   'engine',
   'worker',
   'sql-front-end',

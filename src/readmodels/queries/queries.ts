@@ -24,7 +24,7 @@ const COLUMNS = selected(queryListRow.omit({ sql_text: true, error_message: true
 /** More than any text has. */
 export const WHOLE_TEXTS = 2 ** 31 - 1
 
-/** Texts are searched so far: of thousands each may be a megabyte. */
+/** Texts are searched so far, as the index has them (`0012_text_search.sql`): of thousands each may be a megabyte. */
 const SEARCHED_CHARACTERS = 4096
 
 export interface QueryFilter {
@@ -126,8 +126,11 @@ function conditions(filter: QueryFilter): Conditions {
     wheres.push(`(${runsAs} or ${postedBy(bind(filter.seen.poster))})`)
   }
   if (filter.since !== undefined) wheres.push(`created_at >= ${bind(filter.since)}`)
-  if (filter.text !== undefined)
-    wheres.push(`left(sql_text, ${SEARCHED_CHARACTERS}) ilike ${bind(`%${likeText(filter.text)}%`)}`)
+  if (filter.text !== undefined) {
+    const found = `left(sql_text, ${SEARCHED_CHARACTERS}) ilike ${bind(`%${likeText(filter.text)}%`)}`
+    // The index has ended ones alone; of the others there are few.
+    wheres.push(`((ended_at is not null and ${found}) or (ended_at is null and ${found}))`)
+  }
   if (filter.endedSince !== undefined) wheres.push(`(ended_at is null or ended_at >= ${bind(filter.endedSince)})`)
   if (filter.cursor)
     wheres.push(

@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import type { QueryRows } from '../../src/events/projection.ts'
+import { readQueries, type QueryFilter } from '../../src/readmodels/queries/queries.ts'
+import { appendLives, queryLife, testQueryId } from '../support/query-life.ts'
+import { openReadModelBed, type ReadModelBed } from '../support/read-models.ts'
+
+const TEXTS = [
+  'SELECT name FROM nation',
+  'select NAME from "Größe" where a like \'100\\%\'',
+  'SELECT x_y FROM t',
+  `SELECT 1 -- ${'far '.repeat(1200)} beyond`,
+  'SELECT 2 /* open */ FROM nation',
+]
+const OPEN = 4
+const MANY = 20_000
+
+let bed: ReadModelBed
+let plan = ''
+/** Says what Postgres does, and does it. */
+const explained: QueryRows = async (text, values) => {
+  const lines = await bed.query<{ 'QUERY PLAN': string }>(`explain ${text}`, [...values])
+  plan = lines.map((line) => line['QUERY PLAN']).join('\n')
+  return bed.query(text, [...values])
+}
+
+beforeAll(async () => {
+  bed = await openReadModelBed()
+  await appendLives(
+    bed.log,
+    TEXTS.map((sql, index) => ({ queryId: testQueryId(index), events: livesOf(sql, index) })),
+  )
+  const runner = await bed.startRunner()
+  await runner.barrier(60_000)
+  await runner.stop()
+  // As many that ended long ago as make a difference.
+  const columns = (
+    await bed.query<{ name: string }>(
+      `select column_name as name from information_schema.columns where table_schema = 'm' and table_name = 'queries'
+       and column_name not in ('query_id', 'sql_text', 'created_at')`,
+    )
+  ).map(({ name }) => name)
+  await bed.query(
+    `insert into queries (query_id, sql_text, created_at, ${columns.join(', ')})
+     select '20200101_000000_' || lpad((n % 100000)::text, 5, '0') || '_aaaaa', 'SELECT ' || md5(n::text), '2020-01-01', ${columns.join(', ')}
+     from queries, generate_series(1, ${MANY}) n where query_id = '${testQueryId(0)}'`,
+  )
+  await bed.query('analyze queries')
+})
+afterAll(() => bed?.close())
+
+function livesOf(sql: string, index: number) {
+  return queryLife(testQueryId(index), { end: index === OPEN ? 'open' : 'finished' }).map((event) =>
+    event.type === 'QueryCreated' ? { ...event, data: { ...event.data, sql } } : event,
+  )
+}
+
+async function found(text: string, filter: QueryFilter = {}): Promise<number[]> {
+  const rows = await readQueries(explained, { ...filter, text }, 100, 10)
+  return rows.map(({ query_id }) => TEXTS.findIndex((_, index) => testQueryId(index) === query_id)).sort()
+}
+
+it.each<readonly [text: string, queries: readonly number[]]>([
+  ['FROM NATION', [0, OPEN]],
+  ['größe', [1]],
+  ['100\\%', [1]],
+  ['_y f', [2]],
+  ['%y', []],
+  ['far far', [3]],
+  ['beyond', []],
+  ['open', [OPEN]],
+  ['zqx', []],
+])('%j is found by the index', async (text, queries) => {
+  expect(await found(text)).toEqual(queries)
+  expect(plan).toContain('queries_text')
+})
+
+it('has no index for two letters, and finds them', async () => {
+  expect(await found('zq', { states: ['FAILED'] })).toEqual([])
+  expect(await found('öß')).toEqual([1])
+})
+
+it('is found where Postgres has no such index', async () => {
+  await bed.query('drop index queries_text')
+  expect(await found('from nation')).toEqual([0, OPEN])
+})
