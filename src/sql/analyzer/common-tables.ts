@@ -1,6 +1,6 @@
 import { propertyValue } from '../session/session-properties.ts'
 import type { Identifier } from '../syntax/ast.ts'
-import type { SetOperation, Table, With, WithQuery } from '../syntax/ast-query.ts'
+import type { Query, SetOperation, Table, With, WithQuery } from '../syntax/ast-query.ts'
 import { childrenOf, type AnyNode } from '../syntax/tree.ts'
 import { canCoerce } from '../types/coercion.ts'
 import { sameType } from '../types/sql-type.ts'
@@ -196,7 +196,15 @@ function* referencesTo(node: AnyNode, name: string): Generator<Table> {
     if (table.name.parts.length === 1 && table.name.parts[0]!.value.toLowerCase() === name) yield table
     return
   }
-  for (const child of childrenOf(node)) yield* referencesTo(child, name)
+  if (node.kind === 'Query') {
+    for (const each of (node as Query).with?.queries ?? []) {
+      yield* referencesTo(each, name)
+      // From here on the name is another's.
+      if (each.name.value.toLowerCase() === name) return
+    }
+  }
+  const children = node.kind === 'Query' ? childrenOf(node).filter(({ kind }) => kind !== 'With') : childrenOf(node)
+  for (const child of children) yield* referencesTo(child, name)
 }
 
 function recursiveTable(

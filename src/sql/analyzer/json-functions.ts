@@ -117,10 +117,7 @@ export function invocation(state: ExpressionState, node: JsonPathInvocation): In
   const type = typeOfPath(path, [...names], (message) => {
     throw errorAt(state.context, jsonPath, 'INVALID_PATH', message)
   })
-  const passed =
-    parts.length === 0
-      ? textConstant('{}')
-      : engineCall('u_json_object', VARCHAR, [listOf(parts), constantOf(BOOLEAN, false)])
+  const passed = parts.length === 0 ? textConstant('{}') : objectOf(parts, { unique: false, absent: false })
   return { args: [input, textConstant(jsonPath.value), passed], type }
 }
 
@@ -192,6 +189,11 @@ function orNull(value: Expr): Expr {
   return { kind: 'coalesce', type: VARCHAR, operands: [value, textConstant('null')] }
 }
 
+/** A JSON object of keys and documents in turn. */
+function objectOf(parts: readonly Expr[], { unique, absent }: { unique: boolean; absent: boolean }): Expr {
+  return engineCall('u_json_object', VARCHAR, [listOf(parts), constantOf(BOOLEAN, unique), constantOf(BOOLEAN, absent)])
+}
+
 function jsonObject(state: ExpressionState, node: JsonObject): Expr {
   const type = returnedType(state, node, node.returnedType, VARCHAR)
   const members = node.members.map((member) => {
@@ -213,21 +215,8 @@ function jsonObject(state: ExpressionState, node: JsonObject): Expr {
     const name = key.type.kind === 'char' ? functionOf('rtrim', [key, textConstant(' ')]) : key
     return { key: castTo(name, VARCHAR), value: document(state, member.value, member.format) }
   })
-  const parts: Expr = node.absentOnNull
-    ? engineCall('flatten', array(VARCHAR), [
-        {
-          kind: 'array',
-          type: array(array(VARCHAR)),
-          items: members.map(({ key, value }): Expr => ({
-            kind: 'case',
-            type: array(VARCHAR),
-            branches: [{ when: { kind: 'isNull', type: BOOLEAN, value }, then: listOf([]) }],
-            otherwise: listOf([key, value]),
-          })),
-        },
-      ])
-    : listOf(members.flatMap(({ key, value }) => [key, orNull(value)]))
-  const object = engineCall('u_json_object', VARCHAR, [parts, constantOf(BOOLEAN, node.uniqueKeys)])
+  const parts = members.flatMap(({ key, value }) => [key, value])
+  const object = objectOf(parts, { unique: node.uniqueKeys, absent: node.absentOnNull })
   return output(state, node, object, type, node.outputFormat)
 }
 

@@ -114,7 +114,9 @@ function corresponding(
   left: Operand,
   right: Operand,
 ): [Operand, Operand] {
-  const clause = operation.corresponding!
+  if (operation.corresponding!.columns.length > 0) {
+    throw errorAt(context, operation, 'NOT_SUPPORTED', 'CORRESPONDING with columns is unsupported')
+  }
   for (const { columns } of [left, right]) {
     if (columns.some((column) => column.name === undefined)) {
       throw errorAt(
@@ -130,7 +132,8 @@ function corresponding(
     for (const column of side.columns) {
       const name = column.name!.toLowerCase()
       if (byName.has(name)) {
-        throw errorAt(context, operation, 'DUPLICATE_COLUMN_NAME', `Duplicate columns found when using CORRESPONDING`)
+        const message = `Duplicate columns found when using CORRESPONDING in set operations: ${name}`
+        throw errorAt(context, operation, 'AMBIGUOUS_NAME', message)
       }
       byName.set(name, column)
     }
@@ -138,21 +141,7 @@ function corresponding(
   }
   const l = named(left)
   const r = named(right)
-  const names =
-    clause.columns.length === 0
-      ? [...l.keys()].filter((name) => r.has(name))
-      : clause.columns.map((column) => {
-          const name = column.value.toLowerCase()
-          if (!l.has(name) || !r.has(name)) {
-            throw errorAt(
-              context,
-              column,
-              'COLUMN_NOT_FOUND',
-              `Column '${column.value}' cannot be resolved in both sides of the set operation`,
-            )
-          }
-          return name
-        })
+  const names = [...l.keys()].filter((name) => r.has(name))
   if (names.length === 0) {
     throw errorAt(context, operation, 'MISMATCHED_COLUMN_ALIASES', 'No corresponding columns')
   }

@@ -297,7 +297,6 @@ export type EngineFunction =
   | 'u_json_object'
   | 'array_to_string'
   | 'concat'
-  | 'flatten'
   | 'left'
   | 'range'
   | 'substr'

@@ -1,7 +1,7 @@
 import { tick } from '../../shared/cpu-budget.ts'
 import { unreachable } from '../../shared/unreachable.ts'
 import { typeName } from '../types/type-text.ts'
-import type { ColumnId, Expr, ExprSortKey, BoundFrame, RelationNode } from './tree.ts'
+import type { ColumnId, Expr, ExprSortKey, BoundFrame, LambdaExpr, RelationNode } from './tree.ts'
 
 /** The same expression with `change` applied to the expressions right below; queries inside it are left alone. */
 export function mapChildren(expr: Expr, change: (child: Expr) => Expr): Expr {
@@ -215,19 +215,37 @@ export function exprKey(expr: Expr): string {
     }
     case 'case':
       return `case ${expr.branches.map(({ when, then }) => `${exprKey(when)}:${exprKey(then)}`).join(',')} else ${expr.otherwise ? exprKey(expr.otherwise) : ''}`
-    case 'lambda':
-      return `(${keys(expr.parameters)})->${exprKey(expr.body)}`
+    case 'lambda': {
+      const named = canonical(expr)
+      return `(${keys(named.parameters)})->${exprKey(named.body)}`
+    }
     case 'let':
-      return exprKey(substituted(expr.body, expr.name.id, expr.value))
+      return exprKey(substituted(expr.body, new Map([[expr.name.id, expr.value]])))
     default:
       return `${expr.kind}/${typeName(expr.type)}(${keys(childrenOfExpr(expr))})`
   }
 }
 
-/** The expression with another in the place of a name. */
-function substituted(expr: Expr, name: ColumnId, value: Expr): Expr {
-  if (expr.kind === 'lambdaArgument') return expr.id === name ? value : expr
-  return mapChildren(expr, (child) => substituted(child, name, value))
+/** The lambda with parameters named by how many lambdas are within it: what they are called tells nothing. */
+function canonical(lambda: LambdaExpr): LambdaExpr {
+  const depth = lambdasWithin(lambda.body)
+  const parameters = lambda.parameters.map((each, i) => ({ ...each, id: -(1 + i + depth * MOST_PARAMETERS) }))
+  const named = new Map(lambda.parameters.map(({ id }, i) => [id, parameters[i]!]))
+  return { ...lambda, parameters, body: substituted(lambda.body, named) }
+}
+
+/** More than a lambda of any function has; ids of columns are not negative. */
+const MOST_PARAMETERS = 16
+
+function lambdasWithin(expr: Expr): number {
+  const most = childrenOfExpr(expr).reduce((depth, child) => Math.max(depth, lambdasWithin(child)), 0)
+  return expr.kind === 'lambda' ? most + 1 : most
+}
+
+/** The expression with others in the place of names. */
+function substituted(expr: Expr, named: ReadonlyMap<ColumnId, Expr>): Expr {
+  if (expr.kind === 'lambdaArgument') return named.get(expr.id) ?? expr
+  return mapChildren(expr, (child) => substituted(child, named))
 }
 
 function keys(list: readonly Expr[]): string {

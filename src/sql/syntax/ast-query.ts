@@ -98,7 +98,7 @@ export interface GroupByAuto extends Node<'GroupByAuto'> {}
 export interface SetOperation extends Node<'SetOperation'> {
   readonly operator: 'UNION' | 'INTERSECT' | 'EXCEPT'
   readonly distinct: boolean
-  /** `CORRESPONDING`, with its columns where it names some (otherwise none). */
+  /** `CORRESPONDING`, with the columns that `BY` names (otherwise none). */
   readonly corresponding: Corresponding | undefined
   readonly left: QueryBody
   readonly right: QueryBody

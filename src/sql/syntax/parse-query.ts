@@ -155,7 +155,7 @@ function parseTerm(cursor: TokenCursor, above: number): QueryBody {
 function parseCorresponding(cursor: TokenCursor): SetOperation['corresponding'] {
   const { start } = cursor
   if (!cursor.accept('CORRESPONDING')) return undefined
-  const columns = cursor.is('(') && cursor.isIdentifierAt(1) ? parseColumnAliases(cursor) : []
+  const columns = cursor.accept('BY') ? parseColumnAliases(cursor) : []
   return { kind: 'Corresponding', span: cursor.span(start), columns }
 }
 

@@ -55,7 +55,7 @@ function printBody(printer: Printer, node: QueryBody, indent: number): string {
       const corresponding =
         node.corresponding === undefined
           ? ''
-          : ` CORRESPONDING${node.corresponding.columns.length > 0 ? ` ${printNames(node.corresponding.columns)}` : ''}`
+          : ` CORRESPONDING${node.corresponding.columns.length > 0 ? ` BY ${printNames(node.corresponding.columns)}` : ''}`
       const operator = `${pad}${node.operator}${node.distinct ? '' : ' ALL'}${corresponding}\n`
       return printBody(printer, node.left, indent) + operator + printBody(printer, node.right, indent)
     }

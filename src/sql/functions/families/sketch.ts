@@ -5,7 +5,7 @@ import { PARTIAL, TOTAL, aggregate, named, scalar, type FunctionDefinition } fro
  * exact where Trino approximates; their bytes are our own.
  */
 const note = 'exact, where Trino approximates; the bytes of a stored sketch are not those of Trino'
-const hashes = (x: string): string => `CAST(histogram(hash(${x}))$F AS MAP(UBIGINT, BIGINT))`
+const hashes = (x: string): string => `CAST(histogram(hash(${x}))$F(${x} IS NOT NULL)$E AS MAP(UBIGINT, BIGINT))`
 
 function digest(name: string, sketch: string, value: string): FunctionDefinition[] {
   const one = `list({'v': $1, 'w': CAST(1 AS DOUBLE)} ORDER BY $1)$F($1 IS NOT NULL)$E`
@@ -30,7 +30,9 @@ function reading(sketch: string, value: string): FunctionDefinition[] {
     scalar(
       `values_at_quantiles(${sketch}, array(double))`,
       `array(${value})`,
-      'CASE WHEN $1 IS NOT NULL THEN list_transform($2, lambda q5: q_digest_pick($1, q5)) END',
+      sketch === 'tdigest'
+        ? 'q_tdigest_picks($1, $2)'
+        : 'CASE WHEN $1 IS NOT NULL THEN list_transform($2, lambda q5: q_digest_pick($1, q5)) END',
       PARTIAL,
       { note },
     ),

@@ -156,21 +156,41 @@ function document(input: string): string {
   }
 }
 
-/** An object of keys and documents in turn; a key twice: the last wins, or fails where keys must be unique. */
-function object(parts: readonly (string | null)[], unique: boolean): string {
-  const members = new Map<string, string | null>()
+/** An object of keys and documents in turn. @param absent what is NULL is left out */
+function object(parts: readonly (string | null)[], unique: boolean, absent: boolean): string {
+  const members = new Map<string, string>()
   for (let i = 0; i < parts.length; i += 2) {
     const name = parts[i]
+    const member = parts[i + 1] ?? null
     if (name === null || name === undefined) {
       throw new SqlFailure('INVALID_FUNCTION_ARGUMENT', 'null value passed for JSON object key to JSON_OBJECT function')
     }
-    if (unique && members.has(name)) {
-      throw new SqlFailure('INVALID_FUNCTION_ARGUMENT', 'duplicate key passed to JSON_OBJECT function')
+    if (member === null && absent) continue
+    if (members.has(name)) {
+      throw unique
+        ? new SqlFailure('INVALID_FUNCTION_ARGUMENT', 'duplicate key passed to JSON_OBJECT function')
+        : new SqlFailure('NOT_SUPPORTED', 'cannot construct a JSON object with duplicate key')
     }
-    members.set(name, parts[i + 1] ?? null)
+    members.set(name, `${quoteJson(name)}:${member ?? 'null'}`)
   }
-  const sorted = [...members].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
-  return `{${sorted.map(([name, member]) => `${quoteJson(name)}:${member ?? 'null'}`).join(',')}}`
+  return `{${hashOrder([...members.keys()])
+    .map((name) => members.get(name))
+    .join(',')}}`
+}
+
+/** Different keys in the order in which Java's HashMap gives them: Trino keeps the members of an object in one. */
+function hashOrder(keys: readonly string[]): readonly string[] {
+  let buckets = 16
+  while (keys.length > 0.75 * buckets) buckets *= 2
+  const bucketOf = (key: string): number => {
+    let hash = 0
+    for (let i = 0; i < key.length; i++) hash = (Math.imul(31, hash) + key.charCodeAt(i)) | 0
+    return (hash ^ (hash >>> 16)) & (buckets - 1)
+  }
+  return keys
+    .map((key) => ({ key, bucket: bucketOf(key) }))
+    .sort((a, b) => a.bucket - b.bucket)
+    .map(({ key }) => key)
 }
 
 export const sqlJsonScripts: readonly ScalarFunction[] = [
@@ -183,5 +203,5 @@ export const sqlJsonScripts: readonly ScalarFunction[] = [
   },
   { name: 'u_json_query', parameters: ['VARCHAR', 'VARCHAR', 'VARCHAR', 'VARCHAR'], returns: 'VARCHAR', call: query },
   { name: 'u_json_document', parameters: ['VARCHAR'], returns: 'VARCHAR', call: document },
-  { name: 'u_json_object', parameters: ['VARCHAR[]', 'BOOLEAN'], returns: 'VARCHAR', call: object },
+  { name: 'u_json_object', parameters: ['VARCHAR[]', 'BOOLEAN', 'BOOLEAN'], returns: 'VARCHAR', call: object },
 ]

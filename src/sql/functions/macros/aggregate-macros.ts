@@ -82,6 +82,18 @@ export const aggregateMacros: readonly Macro[] = [
           HUGEINT), q_percentile(p)) AS HUGEINT)}).v
     `,
   ),
+  // NULL among the quantiles is 0.
+  macro(
+    'q_tdigest_picks(d, ps)',
+    `
+      list_transform([{'d': d, 'p': list_transform(ps, lambda qd6: coalesce(qd6, 0))}], lambda qd7: CASE
+        WHEN qd7.d IS NULL THEN NULL
+        WHEN qd7.p <> list_sort(qd7.p) THEN
+          u_raise('${bad}: percentiles must be sorted in increasing order')
+        ELSE list_transform(qd7.p, lambda qd10: q_digest_pick(qd7.d, qd10))
+      END)[1]
+    `,
+  ),
   macro(
     'q_quantile_at(d, x)',
     `

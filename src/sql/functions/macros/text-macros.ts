@@ -189,7 +189,7 @@ export const textMacros: readonly Macro[] = [
       CASE
         WHEN s IS NULL OR d IS NULL OR n IS NULL THEN NULL
         WHEN n<=0 THEN u_raise('INVALID_FUNCTION_ARGUMENT: Index must be greater than zero')
-        WHEN d='' THEN CASE WHEN n<=length(s) THEN substring(s,n,1) ELSE CASE WHEN n=1 THEN '' END END
+        WHEN d='' THEN CASE WHEN n<=length(s) THEN substring(s,n,1) END
         ELSE string_split(s,d)[n]
       END
     `,
