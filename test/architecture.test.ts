@@ -45,7 +45,7 @@ const allowed: Record<string, readonly string[]> = {
     'security',
     'telemetry',
   ],
-  readmodels: ['events', 'telemetry', 'coordinator/*events', 'execution/api'],
+  readmodels: ['events', 'telemetry', 'coordinator/*events', 'execution/api', 'connectors/spi'],
   replay: ['sql', 'events', 'coordinator/*events'],
   supervisor: [],
   protocol: [

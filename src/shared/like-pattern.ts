@@ -23,6 +23,11 @@ export function likeTest(like: LikePattern): (text: string) => boolean {
   return parts ? (text) => matches(parts, [...text]) : () => true
 }
 
+/** Whether it is a pattern at all: one character escapes, and escapes what may be escaped. */
+export function isLikePattern(like: LikePattern): boolean {
+  return partsOf(like) !== undefined
+}
+
 function partsOf({ pattern, escape }: LikePattern): readonly Part[] | undefined {
   if (escape !== undefined && [...escape].length !== 1) return undefined
   const parts: Part[] = []

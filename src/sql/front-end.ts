@@ -7,6 +7,7 @@ import type {
   TableStatistics,
 } from '../connectors/spi/connector.ts'
 import type { ScanConditions } from '../connectors/spi/scan-conditions.ts'
+import type { ScanQuestion } from '../connectors/spi/scan-question.ts'
 import type { TableChange } from '../connectors/spi/table-writer.ts'
 import type { ErrorName } from '../shared/error-table.ts'
 import type { SessionContext } from './session.ts'
@@ -120,6 +121,8 @@ export interface RenderedQuery {
     readonly columns: readonly string[]
     /** What every row that is used fulfils. */
     readonly where?: ScanConditions
+    /** What it is asked, where its connector answers; of groups `columns` are those of the answer. */
+    readonly question?: ScanQuestion
   }[]
   /** DuckDB expression of each output column for use inside `json_array(…)`, over `c0` …; same order as `columns`. */
   readonly wire: readonly string[]

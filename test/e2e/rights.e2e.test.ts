@@ -494,14 +494,14 @@ describe('who is refused', () => {
       const before = await denied()
       for (const by of ['writer', 'other'] as const)
         for (const caller of ['somebody else', 'killer', 'robot', 'viewer', 'friend'] as const)
-          for (const table of ['queries', 'tasks', 'transactions']) {
-            const { rows, error } = await run(`SELECT * FROM system.runtime.${table}`, caller, by)
+          for (const table of ['runtime.queries', 'runtime.tasks', 'history.queries', 'history.events']) {
+            const { rows, error } = await run(`SELECT * FROM system.${table}`, caller, by)
             expect(error).toBeUndefined()
             const seen = JSON.stringify(rows)
             const mayView = 'view' in callers[caller]
             for (const word of [...Object.values(marks), resources.open.id, resources.failed.id])
               if (!mayView) expect([caller, table, word, seen.includes(word)]).toEqual([caller, table, word, false])
-            if (mayView && table === 'queries') expect(seen).toContain(marks.text)
+            if (mayView && table.endsWith('.queries')) expect(seen).toContain(marks.text)
           }
       // A feed gives what it has within a moment.
       let after: typeof before = []

@@ -1,5 +1,6 @@
 import type { StatisticsByColumn } from './column-statistics.ts'
 import type { ScanConditions } from './scan-conditions.ts'
+import type { ScanQuestion } from './scan-question.ts'
 import type { FileQuestion, TableSource } from './table-source.ts'
 import type { ConnectorWriter } from './table-writer.ts'
 
@@ -34,8 +35,9 @@ export interface Connector {
    * All splits of the table as of the handle's snapshot; they read every row exactly once together. At least one, also
    * when there are no rows.
    * @param where rows that do not fulfil it may be left out
+   * @param question of a table that has `answers`: the rows are what it asks for
    */
-  listSplits(handle: TableHandle, where?: ScanConditions): Promise<readonly ConnectorSplit[]>
+  listSplits(handle: TableHandle, where?: ScanConditions, question?: ScanQuestion): Promise<readonly ConnectorSplit[]>
   /**
    * The splits as an engine gets them: with rows that only the coordinator knows. Asked in the coordinator at each attempt
    * of a task, just before it; what it adds is part of no event. Absent where splits are whole as they are listed.
@@ -119,6 +121,8 @@ export interface ConnectorTable extends SchemaTableName {
   readonly version?: number
   /** Names the rows that the handle does: another text once they may be others. Absent: nobody knows. */
   readonly snapshot?: string
+  /** Columns that may be part of a `ScanQuestion`; absent where the table is read row by row. */
+  readonly answers?: readonly string[]
 }
 
 export interface ConnectorColumn {

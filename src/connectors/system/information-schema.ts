@@ -45,9 +45,9 @@ export function withInformationSchema(connector: Connector): Connector {
     ...(connector.getColumnStatistics && {
       getColumnStatistics: async (handle) => (ours(handle) ? {} : connector.getColumnStatistics!(handle)),
     }),
-    async listSplits(handle, where) {
+    async listSplits(handle, where, question) {
       const table = ours(handle)
-      if (!table) return connector.listSplits(handle, where)
+      if (!table) return connector.listSplits(handle, where, question)
       return [{ catalog, data: { [MARK]: table, ...(where && { where }) } }]
     },
     async loadSplits(splits, wanted, asker) {

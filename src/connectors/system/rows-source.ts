@@ -36,6 +36,32 @@ export function rowArrays(
   )
 }
 
+/** A row takes so much besides its values. */
+const ROW_BYTES = 32
+
+/**
+ * Rows that come page by page, as they travel; no more is asked for once they are too many.
+ * @throws EngineError EXCEEDED_LOCAL_MEMORY_LIMIT
+ */
+export async function boundedRows(
+  pages: AsyncIterable<readonly (readonly SystemValue[])[]>,
+): Promise<(readonly SystemValue[])[]> {
+  const rows: (readonly SystemValue[])[] = []
+  let bytes = 0
+  for await (const page of pages) {
+    for (const row of page) {
+      bytes += row.reduce((sum: number, value) => sum + sizeOf(value), ROW_BYTES)
+      rows.push(row)
+    }
+    if (bytes > MAX_ROWS_BYTES)
+      throw new EngineError(
+        'EXCEEDED_LOCAL_MEMORY_LIMIT',
+        `The rows of a system table take more than ${MAX_ROWS_BYTES} bytes: ask for fewer of its columns, for less of its time, or for groups`,
+      )
+  }
+  return rows
+}
+
 function sizeOf(value: SystemValue): number {
   if (typeof value === 'string') return value.length + 4
   return Array.isArray(value) ? value.reduce((sum: number, one: string) => sum + one.length + 4, 4) : 8
@@ -86,6 +112,8 @@ function shapeOf(type: string): RowShape {
       return 'BOOLEAN'
     case 'double':
       return 'DOUBLE'
+    case 'date':
+      return 'DATE'
     case 'array(varchar)':
       return ['VARCHAR']
     case 'map(double, double)':

@@ -2,6 +2,7 @@ import type { Catalogs } from '../spi/catalogs.ts'
 import type { Asker, Connector, SchemaTableName, TableHandle } from '../spi/connector.ts'
 import type { Wanted } from '../spi/scan-conditions.ts'
 import type { SystemColumns } from './information-schema-tables.ts'
+import { historySchema, type HistorySource } from './history-schema.ts'
 import { connectorColumns, namedTables, wantedOf, withInformationSchema } from './information-schema.ts'
 import { jdbcRows, overCatalogs } from './jdbc-rows.ts'
 import { jdbcTables } from './jdbc-tables.ts'
@@ -17,6 +18,12 @@ export type RuntimeSources = {
   readonly [T in keyof typeof runtimeTables]: (asker: Asker) => Promise<readonly SystemRow[]>
 }
 
+/** What only the coordinator knows. */
+export interface SystemSources {
+  readonly runtime: RuntimeSources
+  readonly history: HistorySource
+}
+
 const schemas = { runtime: runtimeTables, metadata: metadataTables, jdbc: jdbcTables } as const
 
 /**
@@ -25,7 +32,7 @@ const schemas = { runtime: runtimeTables, metadata: metadataTables, jdbc: jdbcTa
  * a task is about to read them, and travel to the engine in the split.
  * @param sources asked when rows are; absent in workers, which only turn splits into expressions
  */
-export function withSystemCatalog(catalogs: Catalogs, sources?: () => RuntimeSources): Catalogs {
+export function withSystemCatalog(catalogs: Catalogs, sources?: () => SystemSources): Catalogs {
   const connectors = new Map<string, Connector>()
   const names = [...new Set([...catalogs.names(), SYSTEM_CATALOG])].sort()
   const all: Catalogs = { names: () => names, get: (catalog) => connectors.get(catalog) }
@@ -34,7 +41,8 @@ export function withSystemCatalog(catalogs: Catalogs, sources?: () => RuntimeSou
   return all
 }
 
-function createSystemConnector(catalogs: Catalogs, sources: (() => RuntimeSources) | undefined): Connector {
+function createSystemConnector(catalogs: Catalogs, sources: (() => SystemSources) | undefined): Connector {
+  const history = historySchema(SYSTEM_CATALOG, () => coordinatorOnly(sources).history)
   const columnsOf = (schema: string, table: string): SystemColumns | undefined => {
     if (!isSchema(schema)) return undefined
     const tables: Readonly<Record<string, SystemColumns>> = schemas[schema]
@@ -47,25 +55,29 @@ function createSystemConnector(catalogs: Catalogs, sources: (() => RuntimeSource
     catalog: SYSTEM_CATALOG,
     connectorName: 'system',
     abilities: { createSchema: false, createTable: false, insert: false, views: false, snapshots: false },
-    listSchemas: async () => Object.keys(schemas),
+    listSchemas: async () => [history.name, ...Object.keys(schemas)],
     async listTables(schema) {
+      if (schema === history.name) return history.tables()
       if (schema !== undefined) return isSchema(schema) ? tablesOf(schema) : []
-      return Object.keys(schemas).flatMap((one) => (isSchema(one) ? tablesOf(one) : []))
+      return [...history.tables(), ...Object.keys(schemas).flatMap((one) => (isSchema(one) ? tablesOf(one) : []))]
     },
     async getTable(schema, table) {
+      if (schema === history.name) return history.table(table)
       const columns = columnsOf(schema, table)
       const handle: TableHandle = { schema, table }
       return columns && { schema, table, kind: 'TABLE', handle, columns: connectorColumns(columns) }
     },
     getStatistics: async () => ({}),
-    async listSplits(handle, where) {
+    async listSplits(handle, where, question) {
       const { schema, table } = handle as { schema: string; table: string }
+      if (schema === history.name) return [history.split(table, question)]
       return [{ catalog: SYSTEM_CATALOG, data: { schema, table, ...(where && { where }) } }]
     },
     loadSplits: (splits, wanted, asker) =>
       Promise.all(
         splits.map(async ({ catalog, data }) => {
           const { schema, table } = data as { schema: string; table: string }
+          if (schema === history.name) return history.load(data, wanted, asker)
           const listed = await rowsOf(
             { schema, table, wanted: wantedOf(data), asker },
             seenCatalogs(catalogs, asker.sight),
@@ -77,6 +89,7 @@ function createSystemConnector(catalogs: Catalogs, sources: (() => RuntimeSource
       ),
     async tableSource(splits, wanted) {
       const { schema, table } = splits[0]!.data as { schema: string; table: string }
+      if (schema === history.name) return history.source(splits, wanted)
       return rowsSource(columnsOf(schema, table)!, loadedRows(splits), wanted)
     },
     verifySplits: async () => {},
@@ -86,6 +99,11 @@ function createSystemConnector(catalogs: Catalogs, sources: (() => RuntimeSource
 
 function isSchema(schema: string): schema is keyof typeof schemas {
   return Object.hasOwn(schemas, schema)
+}
+
+function coordinatorOnly(sources: (() => SystemSources) | undefined): SystemSources {
+  if (!sources) throw new Error('Rows of system tables are listed in the coordinator')
+  return sources()
 }
 
 interface AskedTable {
@@ -98,12 +116,11 @@ interface AskedTable {
 async function rowsOf(
   { schema, table, wanted, asker }: AskedTable,
   catalogs: Catalogs,
-  sources: (() => RuntimeSources) | undefined,
+  sources: (() => SystemSources) | undefined,
 ): Promise<readonly SystemRow[]> {
   switch (schema) {
     case 'runtime':
-      if (!sources) throw new Error('Rows of system tables are listed in the coordinator')
-      return sources()[table as keyof typeof runtimeTables](asker)
+      return coordinatorOnly(sources).runtime[table as keyof typeof runtimeTables](asker)
     case 'metadata':
       return metadataRows(table as keyof typeof metadataTables, catalogs, wanted)
     default:

@@ -33,7 +33,7 @@ export async function listSplits(
     query.scans.map(async (scan, index) => {
       const connector = connectorOf(catalogs, scan.catalog)
       if (!isOfSystem(connector, scan)) coordinatorOnly = false
-      const splits = await connector.listSplits(scan.handle, scan.where)
+      const splits = await connector.listSplits(scan.handle, scan.where, scan.question)
       return splits.map((split) => splitOf(index, split))
     }),
   )

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import type { Config } from '../../config/load-config.ts'
 import type { QueryRows } from '../../events/projection.ts'
+import { createHistoryPages, type HistoryPages } from '../../readmodels/history/read-history.ts'
 import { timedRead, tracedRead } from '../../readmodels/read-telemetry.ts'
 import type { ProcessTelemetry } from '../telemetry/process-telemetry.ts'
 
@@ -10,6 +11,8 @@ export interface DatabasePools {
   readonly read: QueryRows
   /** For what anybody may ask: few at once, and none takes long. */
   readonly clientRead: QueryRows
+  /** For scans of the history. */
+  readonly history: HistoryPages
   end(): Promise<void>
 }
 
@@ -17,6 +20,8 @@ export interface DatabasePools {
 const OWN_CONNECTIONS = 8
 /** For reads of history that clients ask for: no fewer than may run at once. */
 const CLIENT_CONNECTIONS = 8
+/** For statements that read history: others wait for them. */
+const HISTORY_CONNECTIONS = 3
 /** A server that is stopped takes connections and never answers. */
 const READ_WAITS = { connectionTimeoutMillis: 2000, query_timeout: 30_000 }
 
@@ -32,13 +37,21 @@ export function openPools(connection: pg.ClientConfig, config: Config, telemetry
   const pool = open({ max: OWN_CONNECTIONS })
   // What clients ask of history waits for each other, and for nothing that this process needs itself.
   const clients = open({ max: CLIENT_CONNECTIONS, statement_timeout: config.timeouts.historyReadMs })
+  const { historyReadMs } = config.timeouts
+  const history = open({
+    max: HISTORY_CONNECTIONS,
+    statement_timeout: historyReadMs,
+    connectionTimeoutMillis: 3 * historyReadMs,
+  })
   return {
     pool,
     read: readOf(pool),
     clientRead: readOf(clients),
+    history: createHistoryPages(history),
     async end() {
       await pool.end()
       await clients.end()
+      await history.end()
     },
   }
 }

@@ -93,6 +93,7 @@ export async function wireBase(life: ChildLife, needs: StartNeeds, access: Acces
     read: health.failFast(pools.read),
     /** For what anybody may ask: few at once, and none takes long. */
     clientRead: health.failFast(pools.clientRead),
+    history: health.failFastPages(pools.history),
     /** Under which others reach this process. */
     address: config.advertisedUrl ?? life.url ?? `${schemeOf(config)}://${config.host}:${config.port}`,
     createProjection: (): ProjectionRunner => wireProjection({ log, connection, telemetry, topic }),

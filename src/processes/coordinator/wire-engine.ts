@@ -1,7 +1,7 @@
 import { coordinatorFolder } from '../../config/data-folders.ts'
 import { allowedDirectories } from '../../connectors/spi/catalog-files.ts'
 import type { Catalogs } from '../../connectors/spi/catalogs.ts'
-import { withSystemCatalog, type RuntimeSources } from '../../connectors/system/system-connector.ts'
+import { withSystemCatalog, type SystemSources } from '../../connectors/system/system-connector.ts'
 import type { EnginePool, EngineSettings } from '../../execution/engine/engine.ts'
 import { createEnginePool } from '../../execution/engine/engine-pool.ts'
 import { createEngineEvents } from '../../execution/engine/engine-telemetry.ts'
@@ -18,8 +18,8 @@ export interface WiredEngine {
   readonly engineUse: EngineSettings
   /** It is being started; rejects when it cannot be. */
   readonly engineStarted: Promise<void>
-  /** What `system.runtime` shows; until then nobody may read it. */
-  useRuntime(sources: RuntimeSources): void
+  /** What `system.runtime` and `system.history` show; until then nobody may read them. */
+  useSystem(sources: SystemSources): void
 }
 
 /**
@@ -32,14 +32,14 @@ export function wireEngine(
 ): WiredEngine {
   const { config } = life
   let bound: Pick<EnginePool, 'inspect'> | undefined
-  let runtime: RuntimeSources | undefined
+  let system: SystemSources | undefined
   const configured = configuredCatalogs(config, (question) => {
     if (!bound) throw new Error('catalogs are asked before the engine is there')
     return bound.inspect(question)
   })
   const catalogs = withSystemCatalog(configured, () => {
-    if (!runtime) throw new Error('system tables are read before they are there')
-    return runtime
+    if (!system) throw new Error('system tables are read before they are there')
+    return system
   })
   const engineUse = engineSettings(config, {
     folder: coordinatorFolder(config),
@@ -59,5 +59,5 @@ export function wireEngine(
       return engine.inspect(question)
     },
   }
-  return { catalogs, engine, engineUse, engineStarted, useRuntime: (sources) => void (runtime = sources) }
+  return { catalogs, engine, engineUse, engineStarted, useSystem: (sources) => void (system = sources) }
 }

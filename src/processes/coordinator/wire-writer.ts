@@ -9,6 +9,7 @@ import { Tenure } from '../../coordinator/recovery/tenure.ts'
 import type { ProjectionRunner } from '../../events/projection-runner.ts'
 import type { Announcement } from '../../execution/api/task.ts'
 import { createLiveQueries } from '../../protocol/query/live-queries.ts'
+import { createHistorySource, createHotHistory } from '../../protocol/query/history-sources.ts'
 import { createRuntimeSources } from '../../protocol/query/runtime-sources.ts'
 import { readTextParts } from '../../readmodels/audit/queries.ts'
 import type { Rebuilt } from '../../readmodels/rebuild.ts'
@@ -104,7 +105,10 @@ export async function wireWriter(parts: WriterParts): Promise<CoordinatorPhase> 
   const refusedBy = (nodeUrl: string): Promise<boolean> => tenure.refusedBy(nodeUrl)
   const workers = await wireWorkers({ base, settings, epoch, logId, heard: parts.heard, refusedBy })
   const live = createLiveQueries(registry, isProjected)
-  base.useRuntime(runtimeOf(base, live, projection, workers.workers))
+  base.useSystem({
+    runtime: runtimeOf(base, live, projection, workers.workers),
+    history: historyOf(base, projection),
+  })
   const caughtUp = projected(log, projection)
   const auditing = auditingOf(parts, caughtUp)
   const { refusals, journal } = auditing
@@ -209,6 +213,17 @@ function runtimeOf(
     authorize: access.rights,
     ownWritesWaitMs: config.timeouts.ownWritesWaitMs,
     onError: (error) => telemetry.logger.warn('request.failed', { err: error }, 'The read models could not be read'),
+  })
+}
+
+function historyOf({ config, read, history, telemetry, access }: CoordinatorBase, projection: ProjectionRunner) {
+  return createHistorySource({
+    stores: [createHotHistory(history)],
+    read,
+    projection,
+    authorize: access.rights,
+    ownWritesWaitMs: config.timeouts.ownWritesWaitMs,
+    onError: (error) => telemetry.logger.warn('request.failed', { err: error }, 'The history could not be read'),
   })
 }
 

@@ -16,5 +16,5 @@ export async function seenBy(identity: Identity, authorize: Authorize, read: Que
   const has = (query: QueryOwner): boolean => authorize(identity, { action: 'list', query })
   const others = authorize(identity, { action: 'viewOthers' }) ? await readQueryUsers(read) : []
   const users = [...new Set([identity.user, ...others.filter((user) => has({ user }))])]
-  return { filter: { seen: { users, poster: posterOf(identity) } }, has }
+  return { filter: { seen: { users, poster: posterOf(identity), self: identity.user } }, has }
 }

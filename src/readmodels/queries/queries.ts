@@ -48,6 +48,8 @@ export interface QueryFilter {
 export interface SeenQueries {
   readonly users: readonly string[]
   readonly poster: string
+  /** Who looks, by the name that he has now. */
+  readonly self: string
 }
 
 /** Place in a list: newest first, the higher id first among equals. */
@@ -120,11 +122,7 @@ function conditions(filter: QueryFilter): Conditions {
     // The index has the beginnings of names.
     wheres.push(`left(user_name, 200) = left(${user}, 200) and user_name = ${user}`)
   }
-  if (filter.seen) {
-    const users = bind(filter.seen.users)
-    const runsAs = `(left(user_name, 200) = any(select left(one, 200) from unnest(${users}::text[]) as one) and user_name = any(${users}::text[]))`
-    wheres.push(`(${runsAs} or ${postedBy(bind(filter.seen.poster))})`)
-  }
+  if (filter.seen) wheres.push(seenQueriesCondition(filter.seen, bind))
   if (filter.since !== undefined) wheres.push(`created_at >= ${bind(filter.since)}`)
   if (filter.text !== undefined) {
     const found = `left(sql_text, ${SEARCHED_CHARACTERS}) ilike ${bind(`%${likeText(filter.text)}%`)}`
@@ -138,6 +136,13 @@ function conditions(filter: QueryFilter): Conditions {
     )
   if (filter.without?.length) wheres.push(`query_id <> all(${bind(filter.without)}::text[])`)
   return { where: wheres.length > 0 ? `where ${wheres.join(' and ')}` : '', values, bind }
+}
+
+/** Of the table `queries`: those that somebody may see. */
+export function seenQueriesCondition(seen: SeenQueries, bind: (value: unknown) => string): string {
+  const users = bind(seen.users)
+  const runsAs = `(left(user_name, 200) = any(select left(one, 200) from unnest(${users}::text[]) as one) and user_name = any(${users}::text[]))`
+  return `(${runsAs} or ${postedBy(bind(seen.poster))})`
 }
 
 function postedBy(poster: string): string {

@@ -12,6 +12,14 @@ const eventRow = queryEventsTable.row.extend({
 
 const COLUMNS = selected(eventRow)
 
+/** What `storedEvent` is made of, in this order. */
+export const STORED_COLUMNS: readonly string[] = Object.keys(eventRow.shape).map((column) => `"${column}"`)
+
+/** @param values of `STORED_COLUMNS` */
+export function storedEvent(values: readonly unknown[]): Recorded {
+  return toRecorded(Object.fromEntries(Object.keys(eventRow.shape).map((column, i) => [column, values[i]])))
+}
+
 /** Events of some streams in the order of each stream. */
 export async function readStreams(
   query: QueryRows,

@@ -43,7 +43,7 @@ export function analyzeTable(context: AnalysisContext, table: Table, scope: Scop
   for (const { id, name: column } of columns)
     context.sources.set(id, [name.catalog, name.schema, name.table, column].join('.'))
   return withPolicies(context, table, name, {
-    node: { kind: 'scan', ...name, handle: found.handle, snapshot: found.snapshot, columns },
+    node: { kind: 'scan', ...name, handle: found.handle, snapshot: found.snapshot, answers: found.answers, columns },
     fields: columns.map(({ id, name: column, type, hidden }) => ({ name: column, relation, type, column: id, hidden })),
   })
 }

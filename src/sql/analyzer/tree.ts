@@ -1,4 +1,5 @@
 import type { TableHandle } from '../../connectors/spi/connector.ts'
+import type { ScanQuestion } from '../../connectors/spi/scan-question.ts'
 import type { SqlType } from '../types/sql-type.ts'
 import type { ComparisonKind, ResolvedOperator } from '../functions/operators.ts'
 import type { ResolvedFunction } from '../functions/resolve-function.ts'
@@ -53,6 +54,10 @@ export interface ScanNode {
   readonly handle: TableHandle
   /** Names the rows; absent: nobody knows. */
   readonly snapshot?: string | undefined
+  /** Columns that its connector can be asked questions of. */
+  readonly answers?: readonly string[] | undefined
+  /** What it is asked; of one with groups `columns` are those of the answer. */
+  readonly question?: ScanQuestion
   readonly columns: readonly { readonly id: ColumnId; readonly name: string; readonly type: SqlType }[]
 }
 

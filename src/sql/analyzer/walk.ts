@@ -130,6 +130,11 @@ export function visitStatementColumns(tree: RelationNode, visit: (id: ColumnId) 
   })
 }
 
+/** Whether any relation of the tree, queries inside of expressions among them, satisfies the test. */
+export function someRelation(tree: RelationNode, test: (node: TreeNode) => boolean): boolean {
+  return someNode(tree, test)
+}
+
 export type TreeNode = Expr | RelationNode
 
 /**
@@ -148,7 +153,7 @@ function someNode(part: unknown, test: (node: TreeNode) => boolean | 'leave'): b
 }
 
 /** Types, functions and handles hold no part of a query. */
-const WITHOUT_NODES = new Set(['type', 'function', 'operator', 'handle'])
+const WITHOUT_NODES = new Set(['type', 'function', 'operator', 'handle', 'question', 'answers'])
 
 /** Whether any expression of the tree below (without queries inside) satisfies the test. */
 export function someExpr(expr: Expr, test: (expr: Expr) => boolean): boolean {

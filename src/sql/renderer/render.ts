@@ -1,4 +1,5 @@
 import type { ScanConditions } from '../../connectors/spi/scan-conditions.ts'
+import type { ScanQuestion } from '../../connectors/spi/scan-question.ts'
 import type { Lineage, RenderedQuery, ResultColumn, TableRead } from '../front-end.ts'
 import type { SessionContext } from '../session.ts'
 import { requireZone } from '../analyzer/datetime.ts'
@@ -15,6 +16,7 @@ import { outline } from './outline.ts'
 import { renderQuery, renderTop } from './render-relation.ts'
 import { newRenderState, type RenderState } from './render-state.ts'
 import { scanConditions } from './scan-conditions.ts'
+import { withQuestions } from './scan-questions.ts'
 import { queryShape } from './shape.ts'
 
 export interface Rendered {
@@ -35,13 +37,15 @@ export function renderAnalysis(
 ): Rendered {
   const options = wireOptions(session)
   const columns = analysis.columns.filter((column) => column.hidden !== true)
+  const zone = requireZone(session.timeZone)
+  const node = withQuestions(analysis.node, { zone, startTimeMillis: session.startTimeMillis })
   const needed = neededColumns(
-    analysis.node,
+    node,
     columns.map((column) => column.column),
   )
   const state = newRenderState({
     session: {
-      timeZone: requireZone(session.timeZone),
+      timeZone: zone,
       startTimeMillis: session.startTimeMillis,
       user: session.user,
       groups: session.groups,
@@ -52,10 +56,10 @@ export function renderAnalysis(
     renderQuery,
   })
   const outputs = columns.map(({ column }, i) => ({ column, name: plainName(`c${i}`) }))
-  const sql = toText(renderTop(state, analysis.node, outputs))
-  const shape = queryShape(analysis.node, sql)
+  const sql = toText(renderTop(state, node, outputs))
+  const shape = queryShape(node, sql)
   const conditions = scanConditions(
-    analysis.node,
+    node,
     state.scans.map(({ scan }) => scan),
   )
   return {
@@ -65,8 +69,8 @@ export function renderAnalysis(
       wire: columns.map(({ type }, i) => toText(wireEncoding(outputs[i]!.name, type, options))),
       ...shape,
       ordered: analysis.ordered,
-      outline: outline(analysis.node, columns, (column) => analysis.sources.get(column)),
-      literalRow: literalRow(analysis.node, columns),
+      outline: outline(node, columns, (column) => analysis.sources.get(column)),
+      literalRow: literalRow(node, columns),
     },
     columns: columns.map(({ name, type }, i) => ({
       name: name ?? `_col${i}`,
@@ -80,11 +84,12 @@ export function renderAnalysis(
 }
 
 function scanOf(
-  { catalog, schema, table, handle }: ScanNode,
+  { catalog, schema, table, handle, question }: ScanNode,
   columns: readonly string[],
   where: ScanConditions | undefined,
 ): RenderedQuery['scans'][number] {
-  return { catalog, schema, table, handle, columns, ...(where && { where }) }
+  // Who answers questions is told what holds by them.
+  return { catalog, schema, table, handle, columns, ...(question ? { question } : where && { where }) }
 }
 
 function wireOptions(session: SessionContext): WireOptions {
@@ -100,6 +105,10 @@ export function resultColumn(name: string, type: SqlType, session: SessionContex
   return { name, type: wireTypeText(type, options), typeSignature: typeSignature(type, options), lineage: [] }
 }
 
+function askedColumns({ terms, groups }: ScanQuestion): string[] {
+  return [...terms, ...(groups?.keys ?? []), ...(groups?.measures ?? [])].flatMap(({ column }) => column ?? [])
+}
+
 /** Each table once, with all columns read of it. */
 function reads(state: RenderState): readonly TableRead[] {
   const tables = new Map<string, { readonly read: TableRead; readonly columns: Set<string> }>()
@@ -110,7 +119,7 @@ function reads(state: RenderState): readonly TableRead[] {
       read: { catalog, schema, table, columns: [], ...(snapshot !== undefined && { snapshot }) },
       columns: new Set<string>(),
     }
-    for (const column of columns) known.columns.add(column)
+    for (const column of scan.question?.groups ? askedColumns(scan.question) : columns) known.columns.add(column)
     tables.set(key, known)
   }
   return [...tables.values()].map(({ read, columns }) => ({ ...read, columns: [...columns] }))

@@ -1,5 +1,6 @@
 import type { ScanConditions, TextCondition } from '../../connectors/spi/scan-conditions.ts'
 import type { ColumnId, Expr, RelationNode, ScanNode } from '../analyzer/tree.ts'
+import { withoutWidening } from './scan-terms.ts'
 
 /** More texts than this are not worth to travel. */
 const MOST_VALUES = 1_000
@@ -149,11 +150,4 @@ function textIn(expr: Expr): string | undefined {
   return plain.kind === 'constant' && plain.type.kind === 'varchar' && typeof plain.value === 'string'
     ? plain.value
     : undefined
-}
-
-/** Casts to a varchar that cuts nothing. */
-function withoutWidening(expr: Expr): Expr {
-  if (expr.kind !== 'cast' || expr.type.kind !== 'varchar' || expr.value.type.kind !== 'varchar') return expr
-  const [to, from] = [expr.type.length, expr.value.type.length]
-  return to === undefined || (from !== undefined && from <= to) ? withoutWidening(expr.value) : expr
 }

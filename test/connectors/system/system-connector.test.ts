@@ -1,9 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { historyTables } from '../../../src/connectors/system/history-tables.ts'
 import { createCatalogs } from '../../../src/connectors/spi/catalog-files.ts'
 import type { Catalogs } from '../../../src/connectors/spi/catalogs.ts'
 import type { Connector, ConnectorTable } from '../../../src/connectors/spi/connector.ts'
-import { withSystemCatalog, type RuntimeSources } from '../../../src/connectors/system/system-connector.ts'
+import {
+  withSystemCatalog,
+  type RuntimeSources,
+  type SystemSources,
+} from '../../../src/connectors/system/system-connector.ts'
 import { connectorContract } from '../../contract/connector.contract.ts'
 import { openDuckDb, type Rows } from '../../support/duckdb.ts'
 import { scanText } from '../../../src/execution/engine/scan-text.ts'
@@ -76,11 +81,20 @@ const shop: Connector = {
   allowedDirectories: () => ['/shop/'],
 }
 
+const all: SystemSources = {
+  runtime: sources,
+  history: {
+    async *read(_table, _question, columns) {
+      yield [columns.map(() => null)]
+    },
+  },
+}
+
 let catalogs: Catalogs
 let duckdb: Awaited<ReturnType<typeof openDuckDb>>
 
 beforeAll(async () => {
-  catalogs = withSystemCatalog(createCatalogs(new Map([['shop', shop]])), () => sources)
+  catalogs = withSystemCatalog(createCatalogs(new Map([['shop', shop]])), () => all)
   duckdb = await openDuckDb()
 })
 
@@ -96,7 +110,7 @@ async function rows(catalog: string, schema: string, table: string, columns?: st
 }
 
 connectorContract('system', async () => ({
-  connector: withSystemCatalog(createCatalogs(new Map([['shop', shop]])), () => sources).get('system')!,
+  connector: withSystemCatalog(createCatalogs(new Map([['shop', shop]])), () => all).get('system')!,
   schema: 'metadata',
   table: 'catalogs',
   truth: `SELECT * FROM (VALUES ('shop', 'shop', 'lake'), ('system', 'system', 'system')) AS t(catalog_name, connector_id, connector_name)`,
@@ -124,6 +138,16 @@ describe('tables of the system', () => {
     }
   })
 
+  it('of the history are described, every column of them', () => {
+    const page = readFileSync(new URL('../../../docs/history.md', import.meta.url), 'utf8')
+    for (const [table, columns] of Object.entries(historyTables)) {
+      const row = page
+        .split('\n')
+        .find((line) => line.startsWith('| `') && line.split('|')[1]!.includes(`\`${table}\``))
+      expect(Object.keys(columns).filter((column) => !row?.includes(`\`${column}\``))).toEqual([])
+    }
+  })
+
   it('can all be read, every column of them', async () => {
     for (const catalog of catalogs.names()) {
       const connector = catalogs.get(catalog)!
@@ -137,18 +161,19 @@ describe('tables of the system', () => {
   it('are planned by their names alone, whatever they hold', async () => {
     let asked = 0
     const counted = withSystemCatalog(
-      createCatalogs(new Map([['shop', { ...shop, listTables: () => fail() }]])),
+      createCatalogs(new Map([['shop', { ...shop, listTables: async () => fail() }]])),
       () => ({
-        ...sources,
-        queries: () => fail(),
+        runtime: { ...sources, queries: async () => fail() },
+        history: { read: () => fail() },
       }),
     )
-    function fail(): Promise<never> {
+    function fail(): never {
       asked++
       throw new Error('no rows are needed to plan')
     }
     for (const [catalog, schema, table] of [
       ['system', 'runtime', 'queries'],
+      ['system', 'history', 'queries'],
       ['system', 'jdbc', 'columns'],
       ['system', 'information_schema', 'tables'],
       ['shop', 'information_schema', 'columns'],
@@ -172,8 +197,8 @@ describe('tables of the system', () => {
   it('are refused when their values take more than an engine is given', async () => {
     const query = 'x'.repeat(1 << 20)
     const many = withSystemCatalog(createCatalogs(new Map()), () => ({
-      ...sources,
-      queries: async () => Array.from({ length: 40 }, () => ({ query_id: 'q', query })),
+      ...all,
+      runtime: { ...sources, queries: async () => Array.from({ length: 40 }, () => ({ query_id: 'q', query })) },
     })).get('system')!
     const splits = await many.listSplits((await many.getTable('runtime', 'queries'))!.handle)
     await expect(many.loadSplits!(splits, ['query'], ada)).rejects.toMatchObject({

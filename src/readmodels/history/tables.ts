@@ -1,0 +1,214 @@
+/** How a column of the history is read of the read models. */
+export interface HistoryColumn {
+  /** Over the table's `from`. */
+  readonly sql: string
+  readonly type: 'text' | 'bigint' | 'double precision' | 'boolean' | 'timestamptz' | 'jsonb'
+  /** An order over it says where NULL stands; an index has that order only if it is said of what can be NULL. */
+  readonly nullable: boolean
+  /** Its index has so many characters of it. */
+  readonly indexed?: number
+}
+
+/** A table of the history over the read models. */
+export interface HistoryView {
+  readonly from: string
+  readonly where?: string
+  /** What says whose a row is. */
+  readonly owner: HistoryOwner
+  readonly columns: Readonly<Record<string, HistoryColumn>>
+}
+
+/**
+ * `query`: whoever sees the query of this id, a column; `self`: who runs the query that the row is; `person`: who is meant, and
+ * who logged in where he acted as him, both texts.
+ */
+export type HistoryOwner =
+  | { readonly kind: 'query'; readonly id: string }
+  | { readonly kind: 'self' }
+  | { readonly kind: 'person'; readonly user: string; readonly originalUser?: string }
+
+type Type = HistoryColumn['type']
+
+const column =
+  (type: Type) =>
+  (sql: string, more: Partial<HistoryColumn> = {}): HistoryColumn => ({ sql, type, nullable: true, ...more })
+const text = column('text')
+const bigint = column('bigint')
+const double = column('double precision')
+const bool = column('boolean')
+const time = column('timestamptz')
+const list = column('jsonb')
+
+const NEVER_NULL = { nullable: false } as const
+
+function access(mode: 'READ' | 'WRITE'): HistoryView {
+  return {
+    from: 'table_access t',
+    where: `t.mode = '${mode}'`,
+    owner: { kind: 'query', id: 't.query_id' },
+    columns: {
+      query_id: text('t.query_id', NEVER_NULL),
+      user: text('t.user_name', NEVER_NULL),
+      time: time('t.at', NEVER_NULL),
+      catalog_name: text('t.catalog_name', { nullable: false, indexed: 100 }),
+      schema_name: text('t.schema_name', { nullable: false, indexed: 100 }),
+      table_name: text('t.table_name', { nullable: false, indexed: 200 }),
+      columns: list('t.columns', NEVER_NULL),
+    },
+  }
+}
+
+export const historyViews = {
+  queries: {
+    from: 'queries q',
+    owner: { kind: 'self' },
+    columns: {
+      query_id: text('q.query_id', NEVER_NULL),
+      state: text('q.state', NEVER_NULL),
+      user: text('q.user_name', { nullable: false, indexed: 200 }),
+      original_user: text(`(q.details->'session'->>'originalUser')`, { indexed: 200 }),
+      source: text('q.source'),
+      catalog_name: text('q.catalog_name'),
+      schema_name: text('q.schema_name'),
+      resource_group: text('q.resource_group', NEVER_NULL),
+      query_type: text('q.query_type'),
+      update_type: text('q.update_type'),
+      query: text('q.sql_text', NEVER_NULL),
+      created: time('q.created_at', NEVER_NULL),
+      started: time('q.execution_started_at'),
+      ended: time('q.ended_at'),
+      elapsed_ms: double('q.elapsed_ms'),
+      queued_ms: double('q.queued_ms'),
+      analysis_ms: double('q.analysis_ms'),
+      planning_ms: double('q.planning_ms'),
+      cpu_ms: double('q.cpu_ms'),
+      scheduled_ms: double('q.scheduled_ms'),
+      blocked_ms: double('q.blocked_ms'),
+      peak_memory_bytes: bigint('q.peak_memory_bytes'),
+      spilled_bytes: bigint('q.spilled_bytes'),
+      raw_input_rows: bigint('q.raw_input_rows'),
+      raw_input_bytes: bigint('q.raw_input_bytes'),
+      processed_input_rows: bigint('q.processed_input_rows'),
+      processed_input_bytes: bigint('q.processed_input_bytes'),
+      output_rows: bigint('q.output_rows'),
+      output_bytes: bigint('q.output_bytes'),
+      update_count: bigint('q.update_count'),
+      tasks: bigint('q.total_tasks'),
+      splits: bigint('q.total_splits'),
+      retries: bigint('q.retries', NEVER_NULL),
+      recoveries: bigint('q.recoveries', NEVER_NULL),
+      error_code: bigint('q.error_code'),
+      error_name: text('q.error_name'),
+      error_type: text('q.error_type'),
+      error_message: text('q.error_message'),
+      trace_id: text('q.trace_id'),
+      partial: bool('q.partial', NEVER_NULL),
+      result_lost: bool('q.result_lost', NEVER_NULL),
+      incomplete: bool('q.incomplete', NEVER_NULL),
+    },
+  },
+  tasks: {
+    from: 'tasks t',
+    owner: { kind: 'query', id: 't.query_id' },
+    columns: {
+      task_id: text('t.task_id', NEVER_NULL),
+      query_id: text('t.query_id', NEVER_NULL),
+      stage_id: bigint('t.stage_id', NEVER_NULL),
+      attempt: bigint('t.attempt', NEVER_NULL),
+      retry_of: text('t.retry_of'),
+      retry_reason: text('t.retry_reason'),
+      node_id: text('t.node_id', NEVER_NULL),
+      state: text('t.state', NEVER_NULL),
+      created: time('t.created_at', NEVER_NULL),
+      started: time('t.started_at'),
+      ended: time('t.ended_at'),
+      elapsed_ms: double('t.elapsed_ms'),
+      queued_ms: double('t.queued_ms'),
+      cpu_ms: double('t.cpu_ms'),
+      scheduled_ms: double('t.scheduled_ms'),
+      blocked_ms: double('t.blocked_ms'),
+      splits: bigint('t.splits', NEVER_NULL),
+      completed_splits: bigint('t.completed_splits', NEVER_NULL),
+      peak_memory_bytes: bigint('t.peak_memory_bytes'),
+      spilled_bytes: bigint('t.spilled_bytes'),
+      raw_input_rows: bigint('t.raw_input_rows'),
+      raw_input_bytes: bigint('t.raw_input_bytes'),
+      processed_input_rows: bigint('t.processed_input_rows'),
+      processed_input_bytes: bigint('t.processed_input_bytes'),
+      output_rows: bigint('t.output_rows'),
+      output_bytes: bigint('t.output_bytes'),
+      error_name: text('t.error_name'),
+      error_message: text('t.error_message'),
+    },
+  },
+  operators: {
+    from: 'operators o',
+    owner: { kind: 'query', id: 'o.query_id' },
+    columns: {
+      query_id: text('o.query_id', NEVER_NULL),
+      stage_id: bigint('o.stage_id', NEVER_NULL),
+      task_id: text('o.task_id', NEVER_NULL),
+      pipeline_id: bigint('o.pipeline_id', NEVER_NULL),
+      operator_id: bigint('o.operator_id', NEVER_NULL),
+      operator_type: text('o.operator_type', NEVER_NULL),
+      engine_operator: text('o.engine_operator', NEVER_NULL),
+      input_rows: bigint('o.input_rows', NEVER_NULL),
+      output_rows: bigint('o.output_rows', NEVER_NULL),
+      estimated_rows: double('o.estimated_rows'),
+      input_bytes: bigint('o.input_bytes', NEVER_NULL),
+      output_bytes: bigint('o.output_bytes', NEVER_NULL),
+      time_ms: double('o.time_ms', NEVER_NULL),
+      blocked_ms: double('o.blocked_ms', NEVER_NULL),
+      ended: time('o.ended_at'),
+    },
+  },
+  events: {
+    from: 'query_events e',
+    // Streams of the system and of nodes are of no query: they are for whoever sees all.
+    owner: { kind: 'query', id: 'e.stream' },
+    columns: {
+      stream: text('e.stream', NEVER_NULL),
+      sequence: bigint('e.sequence', NEVER_NULL),
+      epoch: bigint('e.epoch', NEVER_NULL),
+      type: text('e.type', NEVER_NULL),
+      version: bigint('e.v', NEVER_NULL),
+      time: time('e."time"', NEVER_NULL),
+      hash: text('e.hash', NEVER_NULL),
+      forgotten: bool('e.forgotten', NEVER_NULL),
+    },
+  },
+  tables_read: access('READ'),
+  tables_written: access('WRITE'),
+  log_ins: {
+    from: 'audit_log a',
+    where: `a.kind in ('LoggedIn', 'AuthenticationFailed')`,
+    owner: { kind: 'person', user: `(a.details->>'user')` },
+    columns: {
+      time: time('a.at', NEVER_NULL),
+      outcome: text(`(case a.kind when 'LoggedIn' then 'LOGGED_IN' else 'REFUSED' end)`),
+      user: text(`(a.details->>'user')`, { indexed: 200 }),
+      principal: text(`(a.details->>'principal')`),
+      method: text(`(a.details->>'method')`),
+      groups: list(`(a.details->'groups')`),
+      remote_address: text('a.remote_address'),
+      attempts: bigint('a.count', NEVER_NULL),
+    },
+  },
+  refusals: {
+    from: 'audit_log a',
+    where: `a.kind = 'AccessDenied'`,
+    owner: { kind: 'person', user: `(a.details->>'user')`, originalUser: `(a.details->>'originalUser')` },
+    columns: {
+      time: time('a.at', NEVER_NULL),
+      user: text(`(a.details->>'user')`, { indexed: 200 }),
+      original_user: text(`(a.details->>'originalUser')`),
+      action: text('a.action'),
+      object: text('a.object'),
+      query_id: text('a.query_id'),
+      remote_address: text('a.remote_address'),
+      attempts: bigint('a.count', NEVER_NULL),
+    },
+  },
+} as const satisfies Readonly<Record<string, HistoryView>>
+
+export type HistoryViewName = keyof typeof historyViews

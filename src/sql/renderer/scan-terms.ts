@@ -1,0 +1,243 @@
+import type { ScanTerm } from '../../connectors/spi/scan-question.ts'
+import { isLikePattern } from '../../shared/like-pattern.ts'
+import { instantOf, PICOS_PER_DAY } from '../analyzer/datetime.ts'
+import type { CompareExpr, ConstantExpr, Expr } from '../analyzer/tree.ts'
+
+/** What times without zone, and `now()`, mean in a statement. */
+export interface ConstantTimes {
+  readonly zone: string
+  readonly startTimeMillis: number
+}
+
+/** The table's name of a column that an expression is; undefined for all else. */
+type Source = (expr: Expr) => string | undefined
+
+/** More values than this are not worth to travel. */
+const MOST_VALUES = 1_000
+
+interface Terms {
+  readonly terms: readonly ScanTerm[]
+  /** A row fulfils the predicate if it fulfils the terms. */
+  readonly whole: boolean
+}
+
+const NOTHING: Terms = { terms: [], whole: false }
+
+/** What a predicate asks of columns by constants. */
+export function termsIn(predicate: Expr, source: Source, times: ConstantTimes): Terms {
+  if (predicate.kind === 'and') {
+    const all = predicate.terms.map((term) => termsIn(term, source, times))
+    return { terms: all.flatMap(({ terms }) => terms), whole: all.every(({ whole }) => whole) }
+  }
+  const terms = termOf(predicate, source, times)
+  return terms ? { terms, whole: true } : NOTHING
+}
+
+function termOf(term: Expr, source: Source, times: ConstantTimes): readonly ScanTerm[] | undefined {
+  switch (term.kind) {
+    case 'compare':
+      return comparison(term, source, times)
+    case 'between': {
+      const { value, min, max, type } = term
+      const low = comparison({ kind: 'compare', type, operator: '>=', left: value, right: min }, source, times)
+      const high = comparison({ kind: 'compare', type, operator: '<=', left: value, right: max }, source, times)
+      return low && high && [...low, ...high]
+    }
+    case 'inList': {
+      const column = source(term.value)
+      if (column === undefined || term.values.length > MOST_VALUES) return undefined
+      const values = term.values.map((value) => constantText(value, times))
+      return values.every((value) => value !== undefined) ? [{ column, in: values }] : undefined
+    }
+    case 'like': {
+      const [column, like] = [source(term.value), constantText(term.pattern)]
+      const escape = term.escape && constantText(term.escape)
+      if (column === undefined || like === undefined || (term.escape && escape === undefined)) return undefined
+      return isLikePattern({ pattern: like, escape }) ? [{ column, like, ...(escape && { escape }) }] : undefined
+    }
+    case 'isNull': {
+      const column = source(term.value)
+      return column === undefined ? undefined : [{ column, isNull: true }]
+    }
+    case 'not': {
+      const column = term.value.kind === 'isNull' ? source(term.value.value) : undefined
+      return column === undefined ? undefined : [{ column, isNull: false }]
+    }
+    default:
+      return undefined
+  }
+}
+
+const TURNED = { '<': '>', '<=': '>=', '>': '<', '>=': '<=', '=': '=', '<>': '<>' } as const
+
+function comparison(
+  { operator, left, right }: CompareExpr,
+  source: Source,
+  times: ConstantTimes,
+): readonly ScanTerm[] | undefined {
+  if (operator === 'IS DISTINCT FROM' || operator === 'IS NOT DISTINCT FROM') return undefined
+  const day = ofDay(operator, left, right, source) ?? ofDay(TURNED[operator], right, left, source)
+  if (day) return day
+  const turned = source(left) === undefined
+  const column = source(turned ? right : left)
+  const value = constantText(turned ? left : right, times)
+  if (column === undefined || value === undefined) return undefined
+  const compare = turned ? TURNED[operator] : operator
+  return compare === '=' ? [{ column, in: [value] }] : [{ column, compare, value }]
+}
+
+/** `CAST(created AS date) >= DATE '…'` as what it says of the time. */
+function ofDay(
+  operator: keyof typeof TURNED,
+  left: Expr,
+  right: Expr,
+  source: Source,
+): readonly ScanTerm[] | undefined {
+  const time = dayOf(left)
+  const column = time && source(time)
+  const day = right.type.kind === 'date' ? localIn(right) : undefined
+  if (column === undefined || day === undefined) return undefined
+  const [begin, end] = [isoOf(day), isoOf(day + PICOS_PER_DAY)]
+  if (begin === undefined || end === undefined) return undefined
+  switch (operator) {
+    case '=':
+      return [
+        { column, compare: '>=', value: begin },
+        { column, compare: '<', value: end },
+      ]
+    case '<':
+      return [{ column, compare: '<', value: begin }]
+    case '<=':
+      return [{ column, compare: '<', value: end }]
+    case '>':
+      return [{ column, compare: '>=', value: end }]
+    case '>=':
+      return [{ column, compare: '>=', value: begin }]
+    case '<>':
+      return undefined
+  }
+}
+
+/** The time whose day it is: `CAST(x AS date)`, `date(x)`. */
+export function dayOf(expr: Expr): Expr | undefined {
+  const inner =
+    expr.kind === 'cast' && !expr.safe && expr.type.kind === 'date'
+      ? expr.value
+      : expr.kind === 'call' && expr.function.name === 'date'
+        ? expr.arguments[0]
+        : undefined
+  return inner?.type.kind === 'timestamp with time zone' ? inner : undefined
+}
+
+/** A constant as questions have it; undefined for NULL, and for what is not known before the statement runs. */
+export function constantText(expr: Expr, times?: ConstantTimes): string | undefined {
+  const { kind } = expr.type
+  if (kind === 'timestamp with time zone') {
+    const picos = times && instantIn(expr, times)
+    return picos === undefined ? undefined : isoOf(picos)
+  }
+  const constant = withoutCasts(expr)
+  if (!constant || constant.value === null) return undefined
+  const text = String(constant.value)
+  switch (kind) {
+    case 'varchar':
+      // What no database holds is no text that it can be asked for.
+      return constant.type.kind === 'varchar' && !UNSTORABLE.test(text) ? text : undefined
+    case 'bigint':
+      return INTEGERS.has(constant.type.kind) ? text : undefined
+    case 'double':
+      return NUMBERS.has(constant.type.kind) && Number.isFinite(Number(text)) ? String(Number(text)) : undefined
+    case 'boolean':
+      return constant.type.kind === 'boolean' ? text : undefined
+    default:
+      return undefined
+  }
+}
+
+/** U+0000, and halves of characters. */
+const UNSTORABLE = /\0|\p{Surrogate}/u
+const INTEGERS = new Set(['tinyint', 'smallint', 'integer', 'bigint'])
+const NUMBERS = new Set([...INTEGERS, 'decimal', 'double'])
+
+function withoutCasts(expr: Expr): ConstantExpr | undefined {
+  const plain = withoutWidening(expr)
+  if (plain.kind === 'cast' && !plain.safe && (plain.type.kind === 'bigint' || plain.type.kind === 'double'))
+    return withoutCasts(plain.value)
+  return plain.kind === 'constant' ? plain : undefined
+}
+
+const PICOS_PER_MILLI = 1_000_000_000n
+
+/** The instant, in picoseconds, of a constant, of `now()`, and of what is so much before or after. */
+function instantIn(expr: Expr, times: ConstantTimes): bigint | undefined {
+  if (expr.type.kind !== 'timestamp with time zone') {
+    const local = localIn(expr)
+    return local === undefined ? undefined : instantOf(local, times.zone)
+  }
+  switch (expr.kind) {
+    case 'constant':
+      return typeof expr.value === 'bigint' ? expr.value : undefined
+    case 'cast':
+      return expr.safe || cutsDigits(expr) ? undefined : instantIn(expr.value, times)
+    case 'call':
+      return expr.function.name === 'now' && expr.arguments.length === 0
+        ? BigInt(Math.trunc(times.startTimeMillis)) * PICOS_PER_MILLI
+        : undefined
+    case 'operator':
+      return shifted(expr, instantIn(expr.left, times))
+    default:
+      return undefined
+  }
+}
+
+/** Picoseconds since 1970-01-01 of a date or a time without zone. */
+function localIn(expr: Expr): bigint | undefined {
+  const { kind } = expr.type
+  if (kind !== 'date' && kind !== 'timestamp') return undefined
+  switch (expr.kind) {
+    case 'constant':
+      if (typeof expr.value !== 'bigint') return undefined
+      return kind === 'date' ? expr.value * PICOS_PER_DAY : expr.value
+    case 'cast':
+      return expr.safe || cutsDigits(expr) || kind === 'date' ? undefined : localIn(expr.value)
+    case 'operator':
+      return shifted(expr, localIn(expr.left))
+    default:
+      return undefined
+  }
+}
+
+function shifted({ name, right }: Extract<Expr, { kind: 'operator' }>, from: bigint | undefined): bigint | undefined {
+  if (from === undefined || right.kind !== 'constant' || right.type.kind !== 'interval day to second') return undefined
+  if (typeof right.value !== 'bigint') return undefined
+  const shift = right.value * PICOS_PER_MILLI
+  return name === '+' ? from + shift : name === '-' ? from - shift : undefined
+}
+
+function cutsDigits({ type, value }: Extract<Expr, { kind: 'cast' }>): boolean {
+  const digits = (of: Expr['type']): number => ('precision' in of ? of.precision : 0)
+  return digits(type) < digits(value.type)
+}
+
+/** Undefined for what has finer digits than milliseconds, or is beyond four digits of years. */
+function isoOf(picos: bigint): string | undefined {
+  if (picos % PICOS_PER_MILLI !== 0n) return undefined
+  const millis = Number(picos / PICOS_PER_MILLI)
+  return millis >= FIRST_MS && millis <= LAST_MS ? new Date(millis).toISOString() : undefined
+}
+
+const FIRST_MS = Date.parse('0001-01-01T00:00:00.000Z')
+const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z')
+
+/** Without casts that change no value: to a longer varchar, to more digits of a second. */
+export function withoutWidening(expr: Expr): Expr {
+  if (expr.kind !== 'cast' || expr.type.kind !== expr.value.type.kind) return expr
+  const [to, from] = [expr.type, expr.value.type]
+  if (to.kind === 'varchar' && from.kind === 'varchar')
+    return to.length === undefined || (from.length !== undefined && from.length <= to.length)
+      ? withoutWidening(expr.value)
+      : expr
+  if (to.kind === 'timestamp with time zone' && from.kind === 'timestamp with time zone')
+    return to.precision >= from.precision ? withoutWidening(expr.value) : expr
+  return expr
+}

@@ -1,0 +1,399 @@
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createCatalogs } from '../../../src/connectors/spi/catalog-files.ts'
+import type { Asker, Connector } from '../../../src/connectors/spi/connector.ts'
+import type { ScanQuestion } from '../../../src/connectors/spi/scan-question.ts'
+import { historyTables, type HistoryTable } from '../../../src/connectors/system/history-tables.ts'
+import type { HistorySource } from '../../../src/connectors/system/history-schema.ts'
+import { withSystemCatalog } from '../../../src/connectors/system/system-connector.ts'
+import { createMetadataPort } from '../../../src/coordinator/dispatch/catalog-metadata.ts'
+import { scanText } from '../../../src/execution/engine/scan-text.ts'
+import { createHistorySource, createHotHistory } from '../../../src/protocol/query/history-sources.ts'
+import { createHistoryPages } from '../../../src/readmodels/history/read-history.ts'
+import { allowAll, authorizeBy, posterOf, type Authorize } from '../../../src/security/authorization.ts'
+import { queryRulesOf } from '../../../src/security/rules/query-rules.ts'
+import { readRules } from '../../../src/security/rules/read-rules.ts'
+import { createSqlFrontEnd } from '../../../src/sql/create-front-end.ts'
+import type { MetadataPort } from '../../../src/sql/front-end.ts'
+import { openDuckDB, type InProcessDuckDB } from '../../support/duckdb-in-process.ts'
+import { session } from '../../support/front-end.ts'
+import { queryLife, testQueryId, toLogEvents } from '../../support/query-life.ts'
+import { openReadModelBed, type ReadModelBed } from '../../support/read-models.ts'
+import { wireRows, type RenderedScan } from '../../support/rendered-rows.ts'
+
+const NOW = Date.parse('2026-03-05T12:00:00.000Z')
+const DAY = 86_400_000
+/** Users, and who posted as them: names that are long, alike, and texts of LIKE. */
+const LONG_NAME = 'x'.repeat(250)
+const owners = [
+  { user: 'alice' },
+  { user: 'bob' },
+  { user: 'bob', originalUser: 'robot' },
+  { user: `${LONG_NAME}y` },
+  { user: `${LONG_NAME}z` },
+  { user: 'al_ce%' },
+  { user: 'Ünï', originalUser: 'alice' },
+] as const
+const queries = Array.from({ length: 28 }, (_, i) => ({
+  id: testQueryId(i + 1),
+  owner: owners[i % owners.length]!,
+  startMillis: NOW - 3 * DAY + i * 9 * 3_600_000,
+  end: (['finished', 'failed', 'killed', 'open'] as const)[i % 4]!,
+  sql: `SELECT ${i} /* ${['its', '100%', 'a_b\\', 'é😀'][i % 4]} */`,
+}))
+
+let bed: ReadModelBed
+let duckdb: InProcessDuckDB
+const frontEnd = createSqlFrontEnd()
+
+beforeAll(async () => {
+  duckdb = await openDuckDB()
+  bed = await openReadModelBed()
+  runner = await bed.startRunner({ lingerMs: 60_000, enough: 100_000 })
+  for (const { id, owner, startMillis, end, sql } of queries) {
+    const [created, ...rest] = queryLife(id, { user: owner.user, startMillis, end, sql })
+    if (created?.type !== 'QueryCreated') throw new Error('a life begins otherwise')
+    const { session: made } = created.data
+    const posted = { ...created, data: { ...created.data, session: { ...made, ...owner } } }
+    await bed.log.append(id, 0, toLogEvents([posted, ...rest]))
+  }
+  const time = new Date(NOW).toISOString()
+  const minute = { count: 2, minute: time, remoteAddress: '10.1.1.1' }
+  const ofOwners = owners.flatMap(({ user, ...more }) => [
+    {
+      type: 'LoggedIn',
+      v: 1,
+      time,
+      data: { user, principal: `${user}@x`, method: 'password', groups: ['g'], ...minute },
+    },
+    { type: 'AuthenticationFailed', v: 1, time, data: { user, method: 'password', ...minute } },
+    {
+      type: 'AccessDenied',
+      v: 2,
+      time,
+      data: { user, ...more, action: 'view', object: `query of ${user}`, ...minute },
+    },
+  ])
+  await bed.log.append('system', 1, ofOwners)
+  await runner.barrier(60_000)
+}, 120_000)
+afterAll(async () => {
+  duckdb?.close()
+  await bed?.close()
+})
+
+let runner: Awaited<ReturnType<ReadModelBed['startRunner']>>
+
+function sourceFor(authorize: Authorize): HistorySource {
+  return createHistorySource({
+    stores: [createHotHistory(createHistoryPages(bed.pool))],
+    projection: runner,
+    read: (text, values) => bed.query(text, [...values]),
+    ownWritesWaitMs: 10_000,
+    authorize,
+  })
+}
+
+function systemFor(authorize: Authorize): Connector {
+  const runtime = () => Promise.reject(new Error('not of the runtime'))
+  return withSystemCatalog(createCatalogs(new Map()), () => ({
+    runtime: {
+      nodes: runtime,
+      optimizer_rule_stats: runtime,
+      queries: runtime,
+      tasks: runtime,
+      transactions: runtime,
+      operators: runtime,
+      events: runtime,
+    },
+    history: sourceFor(authorize),
+  })).get('system')!
+}
+
+interface Run {
+  readonly rows: unknown[][]
+  readonly questions: readonly (ScanQuestion | undefined)[]
+  /** Rows that the tables gave. */
+  readonly read: number
+}
+
+/** @param pushed whether tables say that they answer questions */
+async function run(sql: string, asker: Asker, authorize: Authorize, pushed = true): Promise<Run> {
+  const system = systemFor(authorize)
+  const port = createMetadataPort({ names: () => ['system'], get: (name) => (name === 'system' ? system : undefined) })
+  const metadata: MetadataPort = pushed
+    ? port
+    : {
+        ...port,
+        table: async (...name) => {
+          const table = await port.table(...name)
+          if (!table) return undefined
+          const { answers: _, ...plain } = table
+          return plain
+        },
+      }
+  const as = { ...session, user: asker.user, startTimeMillis: NOW, catalog: 'system', schema: 'history' }
+  const analyzed = await frontEnd.analyzeStatement(sql, as, metadata)
+  if (analyzed.kind !== 'query') throw new Error('no query')
+  const texts = new Map<RenderedScan, string>()
+  let read = 0
+  for (const scan of analyzed.query.scans) {
+    const splits = JSON.parse(JSON.stringify(await system.listSplits(scan.handle, scan.where, scan.question)))
+    const loaded = await system.loadSplits!(splits, scan.columns, asker)
+    read += loaded[0]!.rows!
+    texts.set(scan, `(${scanText(await system.tableSource(loaded, scan.columns))})`)
+  }
+  const rows = await wireRows(duckdb.connection, analyzed.query, (scan) => texts.get(scan)!)
+  return { rows, read, questions: analyzed.query.scans.map(({ question }) => question) }
+}
+
+const root: Asker = { user: 'root', groups: [] }
+const sorted = (rows: unknown[][]): string[] => rows.map((row) => JSON.stringify(row)).sort()
+
+/** The same rows, whether the tables answer or give all that they have. */
+async function same(sql: string): Promise<Run> {
+  const [asked, plain] = [await run(sql, root, allowAll), await run(sql, root, allowAll, false)]
+  expect([sql, sorted(asked.rows)]).toEqual([sql, sorted(plain.rows)])
+  expect(asked.read).toBeLessThanOrEqual(Math.max(1, plain.read))
+  return asked
+}
+
+describe('system.history', () => {
+  it('has every column that it says it has, alone and in groups', async () => {
+    for (const table of Object.keys(historyTables) as HistoryTable[]) {
+      const { rows } = await run(`SELECT * FROM ${table}`, root, allowAll)
+      if (table !== 'tables_written') expect([table, rows.length > 0]).toEqual([table, true])
+      const plain = Object.entries(historyTables[table]).flatMap(([column, type]) =>
+        type.startsWith('array') ? [] : [`"${column}"`],
+      )
+      const measures = plain.flatMap((column) => [`count(${column})`, `min(${column})`, `max(${column})`])
+      await same(`SELECT count(*), ${measures.join(', ')} FROM ${table}`)
+      await same(`SELECT ${plain.join(', ')}, count(*) FROM ${table} GROUP BY ${plain.join(', ')}`)
+    }
+  }, 120_000)
+
+  it.each([
+    [`SELECT count(*) FROM queries`, 1],
+    [
+      `SELECT user, count(*) c FROM queries WHERE state <> 'FINISHED' GROUP BY user HAVING count(*) > 1 ORDER BY c DESC`,
+      7,
+    ],
+    [
+      `SELECT state, date_trunc('day', created) d, sum(output_rows), sum(elapsed_ms), max(created) FROM queries GROUP BY 1, 2`,
+      28,
+    ],
+    [
+      `SELECT CAST(created AS date) d, count(*) FROM queries WHERE created >= TIMESTAMP '2026-03-03 00:00:00' GROUP BY 1`,
+      11,
+    ],
+    [`SELECT DISTINCT user, state FROM queries WHERE user LIKE 'b%'`, 4],
+    [`SELECT query_id FROM queries ORDER BY created DESC LIMIT 3`, 3],
+    [
+      `SELECT query_id, upper(state) FROM queries WHERE state IN ('FAILED', 'FINISHED') ORDER BY created DESC, query_id OFFSET 2 LIMIT 3`,
+      5,
+    ],
+    [`SELECT query_id FROM queries ORDER BY ended DESC LIMIT 30`, 28],
+    [`SELECT query_id FROM queries ORDER BY error_name NULLS FIRST, user, query_id LIMIT 11`, 11],
+    [`SELECT count(*) FROM queries WHERE created BETWEEN now() - INTERVAL '2' DAY AND current_timestamp`, 1],
+    [`SELECT count(*) FROM queries WHERE CAST(created AS date) = DATE '2026-03-03'`, 1],
+    [`SELECT count(*) FROM queries WHERE date(created) > current_date - INTERVAL '2' DAY AND user = 'bob'`, 1],
+    [`SELECT count(*) FROM queries WHERE created >= current_date - INTERVAL '1' DAY`, 1],
+    [`SELECT max(query) FROM queries WHERE query LIKE '%!%%' ESCAPE '!'`, 1],
+    [`SELECT count(*) FROM queries WHERE user LIKE 'al_ce%'`, 1],
+    [`SELECT count(*) FROM queries WHERE user LIKE 'al!_ce!%' ESCAPE '!'`, 1],
+    [`SELECT query_id FROM queries WHERE user IN ('${LONG_NAME}y', 'nobody')`, 4],
+    [`SELECT count(*) FROM queries WHERE original_user IS NOT NULL AND elapsed_ms > 1.5`, 1],
+    [`SELECT count(*) FROM queries WHERE '2026' < query_id AND error_code IS NULL AND NOT partial`, 28],
+    [`SELECT user FROM (SELECT user, count(*) c FROM queries GROUP BY user) WHERE c > 4`, 7],
+    [
+      `SELECT q.query_id, t.table_name FROM queries q JOIN tables_read t ON q.query_id = t.query_id WHERE q.user = 'bob' AND t.table_name = 'nowhere'`,
+      8,
+    ],
+    [`SELECT count(*) FROM tasks WHERE query_id IN (SELECT query_id FROM queries WHERE user = 'alice')`, 99],
+    [
+      `WITH f AS (SELECT * FROM queries WHERE state = 'FAILED') SELECT count(*) FROM f UNION ALL SELECT count(*) FROM f WHERE user = 'bob'`,
+      28,
+    ],
+    [`SELECT type, count(*), max(length(data)) FROM events GROUP BY type`, 999],
+    [`SELECT type, count(*) FROM events WHERE stream = '${queries[0]!.id}' GROUP BY type`, 99],
+    [`SELECT data FROM events WHERE type = 'QueryCreated' ORDER BY time, stream, sequence LIMIT 5`, 5],
+    [`SELECT query_id FROM queries TABLESAMPLE BERNOULLI (100) WHERE user = 'bob'`, 28],
+    [`SELECT count(DISTINCT user), count(*) FILTER (WHERE state = 'FAILED') FROM queries`, 28],
+    [`SELECT user, row_number() OVER (ORDER BY created) FROM queries WHERE user = 'bob' LIMIT 4`, 8],
+    [`SELECT user, count(*) FROM queries GROUP BY GROUPING SETS ((user), ())`, 28],
+    [`SELECT sum(retries) FROM queries WHERE user = 'nobody'`, 1],
+    [`SELECT query_id FROM queries WHERE user = 'bob' ORDER BY 1 FETCH FIRST 2 ROWS ONLY`, 2],
+    [`SELECT count(*) FROM queries WHERE user = 'alice' || ''`, 28],
+  ])('%s', async (sql, most) => {
+    const { read } = await same(sql)
+    expect(read).toBeLessThanOrEqual(most)
+  })
+
+  it('answers the questions of its page', async () => {
+    const page = readFileSync(new URL('../../../docs/history.md', import.meta.url), 'utf8')
+    const questions = [...page.matchAll(/```sql\n(.*?)```/gs)].map(([, sql]) => sql!)
+    expect(questions.length).toBeGreaterThanOrEqual(5)
+    for (const sql of questions) await same(sql)
+  })
+
+  it('gives the same for any conditions, groups and orders', async () => {
+    const condition = fc.oneof(
+      fc
+        .tuple(
+          fc.constantFrom('user', 'state', 'query', 'error_name', 'original_user'),
+          fc.constantFrom('=', '<>', '<', '>='),
+          fc.constantFrom('bob', 'FAILED', 'é', 'al_ce%', '', 'DIVISION_BY_ZERO', 'SELECT 1'),
+        )
+        .map(([column, operator, value]) => `${column} ${operator} '${value}'`),
+      fc
+        .tuple(
+          fc.constantFrom('user', 'query', 'query_id'),
+          fc.constantFrom('%', 'b%', '%b', '_ob', '%\\ *%', 'al_ce%', '%😀%', 'SELECT _ %'),
+          fc.constantFrom('', ` ESCAPE '!'`),
+        )
+        .map(([column, pattern, escape]) => `${column} LIKE '${pattern}'${escape}`),
+      fc
+        .tuple(
+          fc.constantFrom('created', 'started', 'ended'),
+          fc.constantFrom('<', '<=', '>', '>=', '=', '<>'),
+          fc.constantFrom(
+            `TIMESTAMP '2026-03-03 06:00:00.000 UTC'`,
+            `TIMESTAMP '2026-03-03 01:00:00 America/New_York'`,
+            `DATE '2026-03-04'`,
+            `now() - INTERVAL '36' HOUR`,
+            `TIMESTAMP '2026-03-03 06:00:00.0000001 UTC'`,
+          ),
+        )
+        .map((parts) => parts.join(' ')),
+      fc
+        .tuple(
+          fc.constantFrom('CAST(created AS date)', 'date(ended)'),
+          fc.constantFrom('<', '<=', '>', '>=', '=', '<>'),
+          fc.constantFrom(`DATE '2026-03-04'`, `current_date`),
+        )
+        .map((parts) => parts.join(' ')),
+      fc
+        .tuple(
+          fc.constantFrom('elapsed_ms', 'output_rows', 'retries', 'error_code'),
+          fc.constantFrom('<', '>=', '=', '<>'),
+          fc.constantFrom('0', '23', '300', '300.5', '1e2'),
+        )
+        .map((parts) => parts.join(' ')),
+      fc.constantFrom(
+        'partial',
+        'ended IS NULL',
+        'error_name IS NOT NULL',
+        'error_name IS NULL',
+        `user IN ('bob', 'Ünï')`,
+        `state = 'FAILED' OR user = 'bob'`,
+      ),
+    )
+    const shape = fc.constantFrom(
+      (where: string) => `SELECT query_id, state FROM queries WHERE ${where}`,
+      (where: string) =>
+        `SELECT count(*), min(created), max(user), sum(output_rows), max(elapsed_ms) FROM queries WHERE ${where}`,
+      (where: string) => `SELECT user, error_name, count(*) FROM queries WHERE ${where} GROUP BY 1, 2`,
+      (where: string) =>
+        `SELECT date_trunc('week', ended), count(ended), min(query) FROM queries WHERE ${where} GROUP BY 1`,
+      (where: string) =>
+        `SELECT query_id, ended FROM queries WHERE ${where} ORDER BY ended DESC NULLS FIRST, query_id DESC LIMIT 5`,
+      (where: string) => `SELECT query_id FROM queries WHERE ${where} ORDER BY user, error_name, created LIMIT 4`,
+    )
+    await fc.assert(
+      fc.asyncProperty(fc.array(condition, { minLength: 1, maxLength: 3 }), shape, async (all, make) => {
+        await same(make(all.map((one) => `(${one})`).join(' AND ')))
+      }),
+      { numRuns: 40 },
+    )
+  }, 240_000)
+
+  it('shows each what is his, and what rules give him, whatever he asks', async () => {
+    const rules = authorizeBy(() =>
+      queryRulesOf(
+        readRules(
+          JSON.stringify({
+            queries: [
+              { user: 'auditor', allow: ['view'] },
+              { group: 'leads', queryOwner: 'alice|x{250}y', allow: ['view'] },
+            ],
+          }),
+        ),
+      ),
+    )
+    const ownerOf = new Map<unknown, (typeof owners)[number]>(queries.map(({ id, owner }) => [id, owner]))
+    const asker = fc.record(
+      {
+        user: fc.constantFrom('alice', 'bob', 'robot', 'eve', 'auditor', 'al_ce%', `${LONG_NAME}y`, `${LONG_NAME}`, ''),
+        originalUser: fc.constantFrom('alice', 'robot', 'eve', 'auditor'),
+        groups: fc.constantFrom([], ['leads']),
+      },
+      { requiredKeys: ['user', 'groups'] },
+    )
+    const idOf: Partial<Record<HistoryTable, string>> = { events: 'stream' }
+    const tables = Object.keys(historyTables).filter(
+      (table) => table !== 'log_ins' && table !== 'refusals',
+    ) as HistoryTable[]
+    const statements = fc.constantFrom(
+      (table: string, id: string) => `SELECT ${id}, count(*) FROM ${table} GROUP BY 1`,
+      (table: string, id: string) => `SELECT ${id}, count(*) FROM ${table} WHERE ${id} LIKE '%' OR 1 = 1 GROUP BY 1`,
+      (table: string, id: string) => `SELECT ${id}, 1 FROM ${table} ORDER BY ${id} LIMIT 10000`,
+    )
+    await fc.assert(
+      fc.asyncProperty(asker, fc.constantFrom(...tables), statements, async (who, table, make) => {
+        const statement = make(table, idOf[table] ?? 'query_id')
+        const all = (await run(statement, root, allowAll)).rows
+        const seesAll = rules(who, { action: 'viewAll' })
+        const mine = all.filter(([id]) => {
+          const query = ownerOf.get(id)
+          return seesAll || (query !== undefined && rules(who, { action: 'list', query }))
+        })
+        expect(sorted((await run(statement, who, rules)).rows)).toEqual(sorted(mine))
+      }),
+      { numRuns: 25 },
+    )
+    await fc.assert(
+      fc.asyncProperty(asker, fc.constantFrom('log_ins', 'refusals'), async (who, table) => {
+        const original = table === 'refusals' ? 'original_user' : 'CAST(NULL AS varchar)'
+        const statement = `SELECT user, ${original}, count(*), sum(attempts) FROM ${table} GROUP BY 1, 2`
+        const all = (await run(statement, root, allowAll)).rows
+        const mine = all.filter(
+          ([user, by]) =>
+            rules(who, { action: 'viewAll' }) || user === who.user || (by !== null && by === posterOf(who)),
+        )
+        expect(sorted((await run(statement, who, rules)).rows)).toEqual(sorted(mine))
+      }),
+      { numRuns: 30 },
+    )
+  }, 240_000)
+
+  it('tells in words of its own when it cannot be read', async () => {
+    const told: unknown[] = []
+    const broken = (code: string) =>
+      createHistorySource({
+        stores: [
+          {
+            async *read() {
+              yield []
+              throw Object.assign(new Error(`secret of ${code}`), { code })
+            },
+          },
+        ],
+        projection: runner,
+        read: async () => [],
+        ownWritesWaitMs: 10,
+        authorize: allowAll,
+        onError: (error) => told.push(error),
+      })
+    const read = async (code: string): Promise<void> => {
+      for await (const page of broken(code).read('queries', { terms: [] }, [], root)) expect(page).toEqual([])
+    }
+    await expect(read('57014')).rejects.toMatchObject({ errorName: 'EXCEEDED_TIME_LIMIT' })
+    await expect(read('22003')).rejects.toMatchObject({ errorName: 'NUMERIC_VALUE_OUT_OF_RANGE' })
+    await expect(read('08006')).rejects.toMatchObject({
+      errorName: 'REMOTE_HOST_GONE',
+      message: expect.not.stringContaining('secret'),
+    })
+    expect(told).toHaveLength(3)
+  })
+})
